@@ -1,0 +1,44 @@
+# One interface target carries the flags every hmmjit library is compiled with.
+add_library(hmmjit_flags INTERFACE)
+target_include_directories(hmmjit_flags INTERFACE ${PROJECT_SOURCE_DIR}/engine ${PROJECT_SOURCE_DIR})
+target_compile_options(hmmjit_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+  # HMMER's results depend on every float operation being rounded on its own:
+  # never contract a*b+c to a fused multiply-add, never reassociate.
+  -ffp-contract=off -fno-fast-math)
+if(HMMJIT_DEVELOPER_MODE)
+  target_compile_options(hmmjit_flags INTERFACE -Werror)
+endif()
+if(HMMJIT_SANITIZE)
+  # -O1 and line tables only: fast enough to run real searches, and compiled in reasonable time.
+  set(hmmjit_sanitizer_flags -O1 -g1 -fno-omit-frame-pointer)
+  if(HMMJIT_SANITIZE STREQUAL "thread")
+    list(APPEND hmmjit_sanitizer_flags -fsanitize=thread)
+  else()
+    list(APPEND hmmjit_sanitizer_flags -fsanitize=address,undefined -fno-sanitize-recover=undefined)
+  endif()
+  target_compile_options(hmmjit_flags INTERFACE ${hmmjit_sanitizer_flags})
+  target_link_options(hmmjit_flags INTERFACE ${hmmjit_sanitizer_flags})
+endif()
+
+find_program(HMMJIT_CCACHE ccache)
+if(HMMJIT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${HMMJIT_CCACHE})
+endif()
+
+# hmmjit_library(<name> SOURCES ... LINKS ...): a static library with the common flags.
+function(hmmjit_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
+  if(arg_SOURCES)
+    add_library(${name} STATIC ${arg_SOURCES})
+    target_link_libraries(${name} PUBLIC hmmjit_flags ${arg_LINKS} PRIVATE ${arg_PRIVATE_LINKS})
+    # What libhmmjit consists of: the engine without its benchmarks, and the cache.
+    cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE folder)
+    if(folder MATCHES "^(engine/|cache$)" AND NOT folder STREQUAL "engine/bench")
+      set_property(GLOBAL APPEND PROPERTY HMMJIT_FOLDER_LIBRARIES ${name})
+    endif()
+  else()
+    add_library(${name} INTERFACE)
+    target_link_libraries(${name} INTERFACE hmmjit_flags ${arg_LINKS})
+  endif()
+endfunction()

@@ -1,0 +1,74 @@
+# What `cmake --install` puts where, and the packages cpack makes of it. Nothing that is installed
+# holds an absolute path: a prefix may be moved, and may contain blanks. The kernel templates are
+# inside the libraries.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/hmmjit)
+install(TARGETS hmmjit RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
+install(TARGETS hmmjit_shared EXPORT hmmjit_shared
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development)
+install(TARGETS hmmjit_static EXPORT hmmjit_static
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+install(DIRECTORY engine/api/include/hmmjit DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
+foreach(kind shared static)
+  install(EXPORT hmmjit_${kind} FILE hmmjit-${kind}.cmake NAMESPACE hmmjit::
+          DESTINATION ${package_folder} COMPONENT development)
+endforeach()
+
+configure_package_config_file(cmake/hmmjit-config.cmake.in ${PROJECT_BINARY_DIR}/package/hmmjit-config.cmake
+  INSTALL_DESTINATION ${package_folder} NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/hmmjit-config-version.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/package/hmmjit-config.cmake
+              ${PROJECT_BINARY_DIR}/package/hmmjit-config-version.cmake
+        DESTINATION ${package_folder} COMPONENT development)
+
+set(pc_folder ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH HMMJIT_PC_TO_PREFIX /${pc_folder} /)
+string(REGEX REPLACE "/$" "" HMMJIT_PC_TO_PREFIX "${HMMJIT_PC_TO_PREFIX}")
+foreach(name hmmjit hmmjit-static)
+  configure_file(cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/package/${name}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/package/${name}.pc DESTINATION ${pc_folder} COMPONENT development)
+endforeach()
+
+install(DIRECTORY engine/api/python/hmmjit DESTINATION lib/python3/dist-packages COMPONENT python
+        PATTERN __pycache__ EXCLUDE)
+install(FILES README.md LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tools)
+
+# ---- packages: cpack -G DEB in the build folder, configured with -DCMAKE_INSTALL_PREFIX=/usr --------
+set(CPACK_GENERATOR DEB TGZ)
+set(CPACK_PACKAGE_NAME hmmjit)
+set(CPACK_PACKAGE_CONTACT "the hmmjit authors <hmmjit@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY ${PROJECT_DESCRIPTION})
+set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_COMPONENTS_ALL tools runtime development python)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_ENABLE_COMPONENT_DEPENDS OFF)
+set(library_package libhmmjit${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME hmmjit)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME ${library_package})
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/package/triggers)
+file(WRITE ${PROJECT_BINARY_DIR}/package/triggers "activate-noawait ldconfig\n")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libhmmjit-dev)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${library_package} (= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS
+    "libfmt-dev, libtbb-dev, libzstd-dev, zlib1g-dev, libhwy-dev, pkg-config")  # static linking
+set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-hmmjit)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_ARCHITECTURE all)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SHLIBDEPS OFF)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "python3, ${library_package}")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS "python3-numpy, python3-pandas")
+set(CPACK_COMPONENT_TOOLS_DESCRIPTION "Search program hmmjit: hmmsearch's options and bytes, faster.")
+set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "Shared library for programs that search in-process.")
+set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "C and C++ headers, static library, CMake and pkg-config files.")
+set(CPACK_COMPONENT_PYTHON_DESCRIPTION "Python interface.")
+include(CPack)
