@@ -1,0 +1,54 @@
+#include "core/numbers.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <system_error>
+
+namespace hmmjit {
+namespace {
+
+template <typename T>
+std::optional<T> parse_whole(std::string_view text) {
+  if (!text.empty() && text.front() == '+') text.remove_prefix(1);
+  if (text.empty() || text.front() == '+') return std::nullopt;
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> parse_int(std::string_view text) {
+  return parse_whole<std::int64_t>(text);
+}
+
+std::optional<double> parse_real(std::string_view text) { return parse_whole<double>(text); }
+
+std::optional<std::uint64_t> parse_bytes(std::string_view text) {
+  double factor = 1;
+  const auto drop = [&](std::string_view suffix) {
+    if (text.size() <= suffix.size()) return false;
+    for (std::size_t i = 0; i < suffix.size(); ++i) {
+      const char c = text[text.size() - suffix.size() + i];
+      if ((c | 0x20) != (suffix[i] | 0x20)) return false;
+    }
+    text.remove_suffix(suffix.size());
+    return true;
+  };
+  if (!drop("iB")) drop("B");
+  constexpr std::string_view kSuffixes = "KMGT";
+  for (const char suffix : kSuffixes) {
+    factor *= 1024;
+    if (drop(std::string_view(&suffix, 1))) {
+      const auto value = parse_real(text);
+      if (!value || !(*value >= 0) || *value * factor >= 0x1p63) return std::nullopt;
+      return static_cast<std::uint64_t>(*value * factor);
+    }
+  }
+  const auto value = parse_real(text);
+  if (!value || !(*value >= 0) || *value >= 0x1p63) return std::nullopt;
+  return static_cast<std::uint64_t>(*value);
+}
+
+}  // namespace hmmjit

@@ -1,0 +1,27 @@
+// How many threads this process may keep busy, and what a thread has used.
+#pragma once
+
+namespace hmmjit {
+
+/// Cores granted to the process: the smallest of the scheduler affinity mask and the cgroup CPU
+/// quota (v1 and v2, rounded up), at least 1.
+int available_cores();
+
+/// Processor time the calling thread has used so far, in seconds.
+double thread_seconds();
+
+/// Sets flush-to-zero for subnormal results and leaves denormals-are-zero off, as every worker
+/// thread of HMMER does (spec: filters 6); results printed below 1e-307 depend on it. Restores
+/// the previous mode when destroyed. Construct one per thread that runs float stages.
+class FlushToZeroScope {
+ public:
+  FlushToZeroScope();
+  ~FlushToZeroScope();
+  FlushToZeroScope(const FlushToZeroScope&) = delete;
+  FlushToZeroScope& operator=(const FlushToZeroScope&) = delete;
+
+ private:
+  unsigned saved_;
+};
+
+}  // namespace hmmjit

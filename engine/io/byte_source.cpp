@@ -1,0 +1,574 @@
+#include "io/byte_source.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include <array>
+#include <cerrno>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+namespace hmmjit {
+namespace {
+
+constexpr std::size_t kChunk = std::size_t{1} << 20;
+// Chunks decompressed ahead: enough to keep the thread busy while the reader works on one.
+constexpr std::size_t kReadAhead = 4;
+
+std::string errno_text(int error) { return std::strerror(error); }
+
+// Undecoded bytes: a file descriptor or memory.
+class RawBytes {
+ public:
+  virtual ~RawBytes() = default;
+  // Fills `buffer` as far as the input goes; less than its size only at the end.
+  virtual Result<std::size_t> read(std::span<char> buffer) = 0;
+  virtual Status rewind() = 0;
+  virtual bool rewindable() const = 0;
+};
+
+class RawFile : public RawBytes {
+ public:
+  RawFile(int fd, bool owned, std::string name)
+      : fd_(fd), owned_(owned), name_(std::move(name)), start_(::lseek(fd, 0, SEEK_CUR)) {
+    if (start_ == 0) ::posix_fadvise(fd_, 0, 0, POSIX_FADV_SEQUENTIAL);
+  }
+  ~RawFile() override {
+    if (owned_) ::close(fd_);
+  }
+  Result<std::size_t> read(std::span<char> buffer) override {
+    std::size_t filled = 0;
+    while (filled < buffer.size()) {
+      ssize_t n = ::read(fd_, buffer.data() + filled, buffer.size() - filled);
+      if (n == 0) break;
+      if (n < 0) {
+        if (errno == EINTR) continue;
+        return fail(ErrorCode::kInput, "read failed: " + errno_text(errno), name_);
+      }
+      filled += static_cast<std::size_t>(n);
+    }
+    return filled;
+  }
+  Status rewind() override {
+    if (start_ < 0 || ::lseek(fd_, start_, SEEK_SET) < 0) {
+      return fail(ErrorCode::kInput, "cannot be read a second time", name_,
+                  "give a file instead of a pipe");
+    }
+    return {};
+  }
+  bool rewindable() const override { return start_ >= 0; }
+
+ private:
+  int fd_;
+  bool owned_;
+  std::string name_;
+  off_t start_;
+};
+
+class RawMemory : public RawBytes {
+ public:
+  explicit RawMemory(std::span<const char> bytes) : bytes_(bytes) {}
+  Result<std::size_t> read(std::span<char> buffer) override {
+    std::size_t n = std::min(buffer.size(), bytes_.size() - position_);
+    if (n > 0) std::memcpy(buffer.data(), bytes_.data() + position_, n);
+    position_ += n;
+    return n;
+  }
+  Status rewind() override {
+    position_ = 0;
+    return {};
+  }
+  bool rewindable() const override { return true; }
+
+ private:
+  std::span<const char> bytes_;
+  std::size_t position_ = 0;
+};
+
+// Turns raw bytes into the bytes of the stream.
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+  // Fills `out` as far as the stream goes; less than its size only at the end.
+  virtual Result<std::size_t> decode(std::span<char> out) = 0;
+  virtual void reset() = 0;
+};
+
+// Input side shared by the decoders: the first bytes were read to recognise the format.
+class DecoderInput {
+ public:
+  DecoderInput(RawBytes* raw, std::size_t chunk) : raw_(raw), buffer_(chunk) {}
+  void clear() { begin = end = 0; }
+  // True when unread input is available.
+  Result<bool> fill() {
+    if (begin < end) return true;
+    HMMJIT_ASSIGN(end, raw_->read(buffer_));
+    begin = 0;
+    return end > 0;
+  }
+  char* data() { return buffer_.data(); }
+  std::size_t begin = 0, end = 0;
+
+ private:
+  RawBytes* raw_;
+  std::vector<char> buffer_;
+};
+
+class GzipDecoder : public Decoder {
+ public:
+  GzipDecoder(RawBytes* raw, std::size_t chunk, std::string name)
+      : input_(raw, chunk), name_(std::move(name)) {
+    ready_ = inflateInit2(&stream_, 15 + 16) == Z_OK;  // +16: gzip wrapping only
+  }
+  ~GzipDecoder() override {
+    if (ready_) inflateEnd(&stream_);
+  }
+  void reset() override {
+    inflateReset(&stream_);
+    input_.clear();
+    in_member_ = ended_ = false;
+    members_ = 0;
+  }
+  Result<std::size_t> decode(std::span<char> out) override {
+    if (!ready_) return fail(ErrorCode::kResources, "zlib could not be initialised", name_);
+    std::size_t filled = 0;
+    while (filled < out.size() && !ended_) {
+      HMMJIT_ASSIGN(bool more, input_.fill());
+      if (!more) {
+        if (in_member_) return truncated();
+        ended_ = true;
+        break;
+      }
+      if (!in_member_) {
+        HMMJIT_ASSIGN(bool member, begin_member());
+        if (!member) continue;
+      }
+      stream_.next_in = reinterpret_cast<Bytef*>(input_.data() + input_.begin);
+      stream_.avail_in = static_cast<uInt>(input_.end - input_.begin);
+      stream_.next_out = reinterpret_cast<Bytef*>(out.data() + filled);
+      stream_.avail_out = static_cast<uInt>(out.size() - filled);
+      int status = inflate(&stream_, Z_NO_FLUSH);
+      input_.begin = input_.end - stream_.avail_in;
+      filled = out.size() - stream_.avail_out;
+      if (status == Z_STREAM_END) {
+        in_member_ = false;
+      } else if (status != Z_OK && status != Z_BUF_ERROR) {
+        return fail(ErrorCode::kInput,
+                    fmt::format("corrupt gzip data ({})",
+                                stream_.msg != nullptr ? stream_.msg : "bad stream"),
+                    name_, "fetch or write the file again");
+      }
+    }
+    return filled;
+  }
+
+ private:
+  // At a member boundary: zero padding is skipped (tapes and block devices leave it, gzip
+  // accepts it); anything else that is not a member is refused, never silently dropped.
+  Result<bool> begin_member() {
+    if (members_ > 0 && input_.data()[input_.begin] == 0) {
+      ++input_.begin;
+      return false;
+    }
+    inflateReset(&stream_);
+    if (static_cast<unsigned char>(input_.data()[input_.begin]) != 0x1f) {
+      return fail(ErrorCode::kInput, "bytes that are not gzip data follow the gzip data", name_,
+                  "fetch or write the file again");
+    }
+    in_member_ = true;
+    ++members_;
+    return true;
+  }
+  std::unexpected<Error> truncated() {
+    return fail(ErrorCode::kInput, "gzip data ends early: the file is truncated", name_,
+                "fetch or write the file again");
+  }
+
+  DecoderInput input_;
+  std::string name_;
+  z_stream stream_{};
+  bool ready_ = false;
+  bool in_member_ = false;
+  bool ended_ = false;
+  std::uint64_t members_ = 0;
+};
+
+class ZstdDecoder : public Decoder {
+ public:
+  ZstdDecoder(RawBytes* raw, std::size_t chunk, std::string name)
+      : input_(raw, chunk), name_(std::move(name)), stream_(ZSTD_createDStream()) {
+    // Files written with `zstd --long` need windows above the default limit of 128 MiB.
+    if (stream_ != nullptr) ZSTD_DCtx_setParameter(stream_, ZSTD_d_windowLogMax, 31);
+  }
+  ~ZstdDecoder() override { ZSTD_freeDStream(stream_); }
+  void reset() override {
+    ZSTD_DCtx_reset(stream_, ZSTD_reset_session_only);
+    input_.clear();
+    in_frame_ = ended_ = false;
+  }
+  Result<std::size_t> decode(std::span<char> out) override {
+    if (stream_ == nullptr) {
+      return fail(ErrorCode::kResources, "zstd could not be initialised", name_);
+    }
+    ZSTD_outBuffer output{out.data(), out.size(), 0};
+    bool flush = true;  // output may be left in the stream although all input was taken
+    while (output.pos < output.size && !ended_) {
+      HMMJIT_ASSIGN(bool more, input_.fill());
+      if (!more && !(in_frame_ && flush)) {
+        if (in_frame_) {
+          return fail(ErrorCode::kInput, "zstd data ends early: the file is truncated", name_,
+                      "fetch or write the file again");
+        }
+        ended_ = true;
+        break;
+      }
+      ZSTD_inBuffer in{input_.data(), more ? input_.end : 0, more ? input_.begin : 0};
+      std::size_t before = output.pos;
+      std::size_t hint = ZSTD_decompressStream(stream_, &output, &in);
+      if (ZSTD_isError(hint) != 0) {
+        return fail(ErrorCode::kInput,
+                    fmt::format("corrupt zstd data ({})", ZSTD_getErrorName(hint)), name_,
+                    "fetch or write the file again");
+      }
+      if (more) input_.begin = in.pos;
+      in_frame_ = hint != 0;
+      flush = output.pos > before;
+    }
+    return output.pos;
+  }
+
+ private:
+  DecoderInput input_;
+  std::string name_;
+  ZSTD_DStream* stream_;
+  bool in_frame_ = false;
+  bool ended_ = false;
+};
+
+class PlainSource : public ByteSource {
+ public:
+  PlainSource(std::unique_ptr<RawBytes> raw, std::string name, std::size_t chunk)
+      : raw_(std::move(raw)), buffer_(chunk) {
+    name_ = std::move(name);
+  }
+  Result<std::span<const char>> next() override {
+    HMMJIT_ASSIGN(std::size_t n, raw_->read(buffer_));
+    return std::span<const char>(buffer_.data(), n);
+  }
+  Status rewind() override { return raw_->rewind(); }
+  bool rewindable() const override { return raw_->rewindable(); }
+
+ private:
+  std::unique_ptr<RawBytes> raw_;
+  std::vector<char> buffer_;
+};
+
+// Plain bytes in memory: views of them, no copy.
+class MemorySource : public ByteSource {
+ public:
+  MemorySource(std::span<const char> bytes, std::string name, std::size_t chunk)
+      : bytes_(bytes), chunk_(chunk) {
+    name_ = std::move(name);
+  }
+  Result<std::span<const char>> next() override {
+    std::span<const char> view = bytes_.subspan(position_);
+    view = view.first(std::min(chunk_, view.size()));
+    position_ += view.size();
+    return view;
+  }
+  Status rewind() override {
+    position_ = 0;
+    return {};
+  }
+  bool rewindable() const override { return true; }
+
+ private:
+  std::span<const char> bytes_;
+  std::size_t chunk_;
+  std::size_t position_ = 0;
+};
+
+// Decompresses on its own thread into a ring of chunks.
+class DecodedSource : public ByteSource {
+ public:
+  DecodedSource(std::unique_ptr<RawBytes> raw, std::unique_ptr<Decoder> decoder, std::string name,
+                Compression compression, std::size_t chunk)
+      : raw_(std::move(raw)), decoder_(std::move(decoder)) {
+    name_ = std::move(name);
+    compression_ = compression;
+    for (Slot& slot : ring_) slot.bytes.resize(chunk);
+  }
+  ~DecodedSource() override { stop(); }
+
+  Result<std::span<const char>> next() override {
+    if (!thread_.joinable()) start();
+    std::unique_lock lock(mutex_);
+    if (holding_) {  // the view given last time is released now
+      holding_ = false;
+      ++taken_;
+      changed_.notify_all();
+    }
+    changed_.wait(lock, [&] { return made_ > taken_ || finished_; });
+    if (made_ == taken_) {
+      if (error_) return std::unexpected(*error_);
+      return std::span<const char>();
+    }
+    const Slot& slot = ring_[taken_ % kReadAhead];
+    holding_ = true;
+    return std::span<const char>(slot.bytes.data(), slot.size);
+  }
+  Status rewind() override {
+    stop();
+    HMMJIT_TRY(raw_->rewind());
+    decoder_->reset();
+    made_ = taken_ = 0;
+    finished_ = holding_ = stopping_ = false;
+    error_.reset();
+    return {};
+  }
+  bool rewindable() const override { return raw_->rewindable(); }
+
+ private:
+  struct Slot {
+    std::vector<char> bytes;
+    std::size_t size = 0;
+  };
+  void start() {
+    thread_ = std::thread([this] { produce(); });
+  }
+  void stop() {
+    if (!thread_.joinable()) return;
+    {
+      std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  void produce() {
+    while (true) {
+      std::size_t index;
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return stopping_ || made_ - taken_ < kReadAhead; });
+        if (stopping_) return;
+        index = made_ % kReadAhead;
+      }
+      Slot& slot = ring_[index];
+      Result<std::size_t> n = decoder_->decode(slot.bytes);
+      std::lock_guard lock(mutex_);
+      if (!n) {
+        error_ = n.error();
+        finished_ = true;
+      } else {
+        slot.size = *n;
+        if (*n > 0) ++made_;
+        if (*n < slot.bytes.size()) finished_ = true;
+      }
+      changed_.notify_all();
+      if (finished_) return;
+    }
+  }
+
+  std::unique_ptr<RawBytes> raw_;
+  std::unique_ptr<Decoder> decoder_;
+  std::array<Slot, kReadAhead> ring_;
+  std::thread thread_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::size_t made_ = 0, taken_ = 0;
+  bool finished_ = false, holding_ = false, stopping_ = false;
+  std::optional<Error> error_;
+};
+
+// Bytes read ahead of a pipe to recognise the format, then the rest of it.
+class PrefixedRaw : public RawBytes {
+ public:
+  PrefixedRaw(std::unique_ptr<RawBytes> raw, std::string prefix)
+      : raw_(std::move(raw)), prefix_(std::move(prefix)) {}
+  Result<std::size_t> read(std::span<char> buffer) override {
+    std::size_t n = std::min(buffer.size(), prefix_.size() - position_);
+    if (n > 0) std::memcpy(buffer.data(), prefix_.data() + position_, n);
+    position_ += n;
+    if (n == buffer.size()) return n;
+    HMMJIT_ASSIGN(std::size_t rest, raw_->read(buffer.subspan(n)));
+    return n + rest;
+  }
+  Status rewind() override {
+    HMMJIT_TRY(raw_->rewind());
+    position_ = prefix_.size();  // the raw input starts at its first byte again
+    return {};
+  }
+  bool rewindable() const override { return raw_->rewindable(); }
+
+ private:
+  std::unique_ptr<RawBytes> raw_;
+  std::string prefix_;
+  std::size_t position_ = 0;
+};
+
+Compression recognise(std::string_view head) {
+  auto byte = [&](std::size_t i) { return static_cast<unsigned char>(head[i]); };
+  if (head.size() >= 2 && byte(0) == 0x1f && byte(1) == 0x8b) return Compression::kGzip;
+  if (head.size() >= 4) {
+    std::uint32_t magic =
+        byte(0) | byte(1) << 8 | byte(2) << 16 | static_cast<std::uint32_t>(byte(3)) << 24;
+    // A zstd file may also begin with a skippable frame (RFC 8878, section 3.1.2).
+    if (magic == ZSTD_MAGICNUMBER || (magic & 0xfffffff0u) == ZSTD_MAGIC_SKIPPABLE_START) {
+      return Compression::kZstd;
+    }
+  }
+  return Compression::kNone;
+}
+
+// Data that is not compressed must not be named as if it were; an empty file may.
+Status check_name(const std::string& name, std::string_view head) {
+  for (auto [suffix, format] : {std::pair{".gz", "gzip"}, std::pair{".zst", "zstd"}}) {
+    if (!head.empty() && name.ends_with(suffix)) {
+      return fail(ErrorCode::kInput,
+                  fmt::format("the name ends in {} but the data is not {}", suffix, format), name,
+                  "fetch the file again, or rename it if it is plain text");
+    }
+  }
+  return {};
+}
+
+Result<std::unique_ptr<ByteSource>> decoded(std::unique_ptr<RawBytes> raw, std::string name,
+                                            std::size_t chunk) {
+  std::string head(4, '\0');
+  HMMJIT_ASSIGN(std::size_t n, raw->read(head));
+  head.resize(n);
+  Compression compression = recognise(head);
+  if (compression == Compression::kNone) HMMJIT_TRY(check_name(name, head));
+  raw = std::make_unique<PrefixedRaw>(std::move(raw), std::move(head));
+  if (compression == Compression::kNone) {
+    return std::make_unique<PlainSource>(std::move(raw), std::move(name), chunk);
+  }
+  std::unique_ptr<Decoder> decoder;
+  if (compression == Compression::kGzip) {
+    decoder = std::make_unique<GzipDecoder>(raw.get(), kChunk / 4, name);
+  } else {
+    decoder = std::make_unique<ZstdDecoder>(raw.get(), kChunk / 4, name);
+  }
+  return std::make_unique<DecodedSource>(std::move(raw), std::move(decoder), std::move(name),
+                                         compression, chunk);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ByteSource>> open_byte_source(const std::string& path) {
+  if (path == "-") {
+    std::string name = "standard input";
+    return decoded(std::make_unique<RawFile>(STDIN_FILENO, false, name), name, kChunk);
+  }
+  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    int error = errno;
+    return fail(ErrorCode::kInput, "cannot be opened: " + errno_text(error), path,
+                error == ENOENT ? "check the name" : "check its permissions");
+  }
+  auto raw = std::make_unique<RawFile>(fd, true, path);
+  struct stat status;
+  if (::fstat(fd, &status) == 0 && S_ISDIR(status.st_mode)) {
+    return fail(ErrorCode::kInput, "is a directory", path, "name a file in it");
+  }
+  return decoded(std::move(raw), path, kChunk);
+}
+
+Result<std::unique_ptr<ByteSource>> open_memory_source(std::string name,
+                                                       std::span<const char> bytes,
+                                                       std::size_t chunk) {
+  std::string_view head(bytes.data(), std::min<std::size_t>(bytes.size(), 4));
+  if (recognise(head) == Compression::kNone) {
+    HMMJIT_TRY(check_name(name, head));
+    return std::make_unique<MemorySource>(bytes, std::move(name), chunk);
+  }
+  return decoded(std::make_unique<RawMemory>(bytes), std::move(name), chunk);
+}
+
+Result<bool> BufferedInput::refill() {
+  if (ended_) return false;
+  HMMJIT_ASSIGN(chunk_, source_->next());
+  position_ = 0;
+  ended_ = chunk_.empty();
+  return !ended_;
+}
+
+Result<std::string_view> BufferedInput::peek() {
+  if (position_ >= chunk_.size()) HMMJIT_TRY(refill());
+  return std::string_view(chunk_.data() + position_, chunk_.size() - position_);
+}
+
+Result<bool> BufferedInput::line(std::string_view* text) {
+  carry_.clear();
+  bool carried = false;
+  while (true) {
+    if (position_ >= chunk_.size()) {
+      HMMJIT_ASSIGN(bool more, refill());
+      if (!more) {
+        if (!carried) return false;
+        ++line_number_;
+        *text = carry_;
+        return true;
+      }
+    }
+    const char* begin = chunk_.data() + position_;
+    std::size_t left = chunk_.size() - position_;
+    const char* end = static_cast<const char*>(std::memchr(begin, '\n', left));
+    if (end == nullptr) {
+      carry_.append(begin, left);
+      carried = true;
+      position_ = chunk_.size();
+      continue;
+    }
+    std::size_t length = static_cast<std::size_t>(end - begin);
+    position_ += length + 1;
+    ++line_number_;
+    if (carried) {
+      carry_.append(begin, length);
+      *text = carry_;
+    } else {
+      *text = {begin, length};
+    }
+    return true;
+  }
+}
+
+Result<bool> BufferedInput::read(void* destination, std::size_t count) {
+  char* out = static_cast<char*>(destination);
+  while (count > 0) {
+    if (position_ >= chunk_.size()) {
+      HMMJIT_ASSIGN(bool more, refill());
+      if (!more) return false;
+    }
+    std::size_t n = std::min(count, chunk_.size() - position_);
+    std::memcpy(out, chunk_.data() + position_, n);
+    out += n;
+    count -= n;
+    position_ += n;
+  }
+  return true;
+}
+
+Status BufferedInput::rewind() {
+  HMMJIT_TRY(source_->rewind());
+  chunk_ = {};
+  position_ = 0;
+  ended_ = false;
+  line_number_ = 0;
+  return {};
+}
+
+std::string BufferedInput::where() const {
+  return fmt::format("{}:{}", source_->name(), line_number_);
+}
+
+}  // namespace hmmjit

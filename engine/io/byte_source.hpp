@@ -1,0 +1,90 @@
+// Streams of bytes: plain files, gzip, zstd and standard input behind one interface.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/error.hpp"
+
+namespace hmmjit {
+
+enum class Compression { kNone, kGzip, kZstd };
+
+/// A stream delivered in large chunks. One thread reads one source; compressed sources
+/// decompress ahead of the reader on a thread of their own.
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+  ByteSource() = default;
+  ByteSource(const ByteSource&) = delete;
+  ByteSource& operator=(const ByteSource&) = delete;
+
+  /// The next bytes, about 1 MiB except at the end; empty at the end of the input. The view is
+  /// valid until the next call. Fails with kInput on read errors and on corrupt or truncated
+  /// compressed data.
+  virtual Result<std::span<const char>> next() = 0;
+  /// Starts again at the first byte. Fails with kInput where the input is a pipe or terminal.
+  virtual Status rewind() = 0;
+  virtual bool rewindable() const = 0;
+
+  /// Name for messages: the path, or "standard input".
+  const std::string& name() const { return name_; }
+  Compression compression() const { return compression_; }
+
+ protected:
+  std::string name_;
+  Compression compression_ = Compression::kNone;
+};
+
+/// Opens `path`, or standard input for "-". Compression is recognised by the first bytes of the
+/// data, whatever the name: gzip (any number of members, so also BGZF) and zstd (any number of
+/// frames). A name ending in .gz or .zst whose data is neither is refused with kInput, because
+/// the usual cause is a failed download.
+Result<std::unique_ptr<ByteSource>> open_byte_source(const std::string& path);
+
+/// A source over bytes in memory, which must outlive it; `chunk` bytes at a time. Compression is
+/// recognised as above. For tests and for callers that hold the data already. Readers recognise
+/// formats by the first chunk alone.
+Result<std::unique_ptr<ByteSource>> open_memory_source(std::string name,
+                                                       std::span<const char> bytes,
+                                                       std::size_t chunk = std::size_t{1} << 20);
+
+/// Lines and raw records over a ByteSource.
+class BufferedInput {
+ public:
+  explicit BufferedInput(std::unique_ptr<ByteSource> source) : source_(std::move(source)) {}
+
+  /// The unread bytes of the current chunk (reads one when there is none); empty at the end.
+  Result<std::string_view> peek();
+  /// Marks `count` bytes of the last peek as read. Line numbers are not counted.
+  void skip(std::size_t count) { position_ += count; }
+  /// Next line without its LF (a CR stays). False at the end. The view is valid until the next
+  /// call. An unterminated last line is a line.
+  Result<bool> line(std::string_view* text);
+  /// Reads `count` bytes; false when the input ends before the last of them.
+  Result<bool> read(void* destination, std::size_t count);
+  Status rewind();
+
+  /// Number of the line returned last, from 1.
+  std::uint64_t line_number() const { return line_number_; }
+  const ByteSource& source() const { return *source_; }
+  const std::string& name() const { return source_->name(); }
+  /// "name:line" of the line returned last.
+  std::string where() const;
+
+ private:
+  Result<bool> refill();  // false at the end
+
+  std::unique_ptr<ByteSource> source_;
+  std::span<const char> chunk_;
+  std::size_t position_ = 0;
+  bool ended_ = false;
+  std::string carry_;
+  std::uint64_t line_number_ = 0;
+};
+
+}  // namespace hmmjit

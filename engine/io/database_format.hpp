@@ -1,0 +1,63 @@
+// The header of a database file as bytes: shared by its reader and its writer.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <string_view>
+
+#include "core/checksum.hpp"
+
+namespace hmmjit::database_format {
+
+// Numbers are stored as the machine has them; every supported machine is little-endian.
+static_assert(std::endian::native == std::endian::little);
+
+// As in PNG: a byte with its top bit set, line ends and a control character, so that a transfer
+// that treats the file as text is noticed.
+inline constexpr std::string_view kMagic = "\x89HJDB\r\n\x1a";
+/// Sections start at multiples of this.
+inline constexpr std::uint64_t kSectionAlignment = 64;
+
+struct Section {
+  char name[16];  // zero filled
+  std::uint64_t offset, bytes, checksum;
+};
+
+enum SectionIndex { kResidues, kTargets, kText, kOrder, kAbout, kSections };
+inline constexpr std::array<std::string_view, kSections> kSectionNames = {"residues", "targets",
+                                                                          "text", "order", "about"};
+
+struct Header {
+  char magic[8];
+  std::uint32_t version, header_bytes;
+  std::uint64_t file_bytes;
+  std::uint32_t alphabet, codes;
+  std::uint64_t targets, residues;
+  std::uint32_t longest, shortest;
+  std::uint32_t alignment, padding_code;
+  char symbols[32];  // character of each residue code, zero filled
+  std::uint32_t sections, reserved;
+  Section section[kSections];
+  char zeros[200];
+  std::uint64_t checksum;  // of all bytes before it
+};
+static_assert(sizeof(Section) == 40 && sizeof(Header) == 512);
+
+inline constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+/// Bytes a target of `length` residues takes, its padding (one byte at least) included.
+inline constexpr std::uint64_t stored_bytes(std::uint64_t length) {
+  return round_up(length + 1, 16);
+}
+
+/// The same for databases of the same targets in the same order, whatever files they came from.
+inline std::uint64_t identity(const Header& header) {
+  std::array<std::uint64_t, kAbout + 1> of = {header.alphabet};
+  for (int i = 0; i < kAbout; ++i) of[static_cast<std::size_t>(i) + 1] = header.section[i].checksum;
+  return checksum(of.data(), sizeof of);
+}
+
+}  // namespace hmmjit::database_format

@@ -1,0 +1,268 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <numeric>
+#include <utility>
+
+#include "core/checksum.hpp"
+#include "core/output_file.hpp"
+#include "io/database_format.hpp"
+#include "io/target_database.hpp"
+
+namespace hmmjit {
+
+using namespace database_format;
+
+namespace {
+
+// Bytes that wait for their place in the file: an unnamed temporary in the output's folder.
+class Spool {
+ public:
+  static Result<Spool> create(const std::string& folder) {
+    Spool spool;
+    std::string name = folder + "/hmmjit-db-XXXXXX";
+    spool.folder_ = folder;
+    spool.descriptor_ = ::mkostemp(name.data(), O_CLOEXEC);
+    if (spool.descriptor_ < 0) return spool.failure("create");
+    ::unlink(name.c_str());
+    return spool;
+  }
+  Spool(Spool&& other) noexcept { *this = std::move(other); }
+  Spool& operator=(Spool&& other) noexcept {
+    std::swap(folder_, other.folder_);
+    std::swap(descriptor_, other.descriptor_);
+    std::swap(buffer_, other.buffer_);
+    std::swap(flushed_, other.flushed_);
+    return *this;
+  }
+  ~Spool() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+
+  std::uint64_t size() const { return flushed_ + buffer_.size(); }
+  Status append(std::string_view bytes) {
+    buffer_.append(bytes);
+    if (buffer_.size() < kChunk) return {};
+    return flush();
+  }
+
+  /// Calls `use` with all bytes in order, `kChunk` at most at a time.
+  template <typename Use>
+  Status for_each_chunk(Use use) {
+    HMMJIT_TRY(flush());
+    std::string chunk;
+    for (std::uint64_t at = 0; at < flushed_; at += chunk.size()) {
+      chunk.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kChunk, flushed_ - at)));
+      std::size_t done = 0;
+      while (done < chunk.size()) {
+        const ssize_t got = ::pread(descriptor_, chunk.data() + done, chunk.size() - done,
+                                    static_cast<off_t>(at + done));
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) {
+          if (got == 0) errno = EIO;
+          return failure("read");
+        }
+        done += static_cast<std::size_t>(got);
+      }
+      use(std::string_view(chunk));
+    }
+    return {};
+  }
+
+ private:
+  // A multiple of sizeof(TargetEntry), so that entries are not cut.
+  static constexpr std::size_t kChunk = std::size_t{1} << 20;
+  Spool() = default;
+  std::unexpected<Error> failure(const char* action) const {
+    return fail(ErrorCode::kOutput,
+                fmt::format("cannot {} a temporary file: {}", action, std::strerror(errno)),
+                folder_, "check the folder's permissions and free space");
+  }
+  Status flush() {
+    std::string_view left = buffer_;
+    while (!left.empty()) {
+      const ssize_t written = ::write(descriptor_, left.data(), left.size());
+      if (written < 0) {
+        if (errno == EINTR) continue;
+        return failure("write");
+      }
+      left.remove_prefix(static_cast<std::size_t>(written));
+    }
+    flushed_ += buffer_.size();
+    buffer_.clear();
+    return {};
+  }
+
+  std::string folder_;
+  int descriptor_ = -1;
+  std::string buffer_;
+  std::uint64_t flushed_ = 0;
+};
+
+template <typename T>
+std::string_view bytes_of(const T& value) {
+  return {reinterpret_cast<const char*>(&value), sizeof value};
+}
+
+}  // namespace
+
+struct DatabaseWriter::State {
+  State(OutputFile output, Spool entry_spool, Spool text_spool, const Alphabet& a)
+      : file(std::move(output)),
+        entries(std::move(entry_spool)),
+        text(std::move(text_spool)),
+        alphabet(a) {}
+
+  OutputFile file;
+  Spool entries, text;
+  const Alphabet& alphabet;
+  Header header{};
+  std::uint64_t written = 0;  // bytes of the file
+  ChecksumStream sum;         // of the section being written
+  std::string buffer;
+
+  void write(std::string_view bytes) {
+    sum.update(bytes.data(), bytes.size());
+    file.write(bytes);
+    written += bytes.size();
+  }
+  void begin_section(SectionIndex i) {
+    const std::uint64_t start = round_up(written, kSectionAlignment);
+    file.write(std::string(start - written, '\0'));
+    written = start;
+    const std::string_view name = kSectionNames[i];
+    std::copy(name.begin(), name.end(), header.section[i].name);
+    header.section[i].offset = start;
+    sum = {};
+  }
+  void end_section(SectionIndex i) {
+    header.section[i].bytes = written - header.section[i].offset;
+    header.section[i].checksum = sum.value();
+  }
+};
+
+DatabaseWriter::DatabaseWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
+DatabaseWriter::DatabaseWriter(DatabaseWriter&&) noexcept = default;
+DatabaseWriter& DatabaseWriter::operator=(DatabaseWriter&&) noexcept = default;
+DatabaseWriter::~DatabaseWriter() = default;
+
+Result<DatabaseWriter> DatabaseWriter::create(const std::string& path, const Alphabet& alphabet) {
+  HMMJIT_ASSIGN(OutputFile file, OutputFile::create(path));
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  const std::string folder = parent.empty() ? std::string(".") : parent.string();
+  HMMJIT_ASSIGN(Spool entries, Spool::create(folder));
+  HMMJIT_ASSIGN(Spool text, Spool::create(folder));
+  auto state =
+      std::make_unique<State>(std::move(file), std::move(entries), std::move(text), alphabet);
+  // The header comes last, when it is known; its place is kept.
+  state->file.write(std::string(sizeof(Header), '\0'));
+  state->written = sizeof(Header);
+  state->begin_section(kResidues);
+  const std::string padding(kDatabaseAlignment, static_cast<char>(kPaddingCode));
+  state->write(padding);
+  return DatabaseWriter(std::move(state));
+}
+
+Status DatabaseWriter::add(const TargetBlock& block) {
+  State& s = *state_;
+  if (s.header.targets + block.size() > 0xffffffffu)
+    return fail(ErrorCode::kInput, "more than 4,294,967,295 targets", s.file.path(),
+                "split the input into several databases");
+  const std::uint64_t residues_at = s.header.section[kResidues].offset;
+  s.buffer.clear();
+  for (std::size_t i = 0; i < block.size(); ++i) {
+    const TargetView target = block[i];
+    TargetEntry entry;
+    entry.residues = s.written + s.buffer.size() - residues_at;
+    entry.text = s.text.size();
+    entry.length = static_cast<std::uint32_t>(target.residues.size());
+    entry.name = static_cast<std::uint32_t>(target.name.size());
+    entry.accession = static_cast<std::uint32_t>(target.accession.size());
+    entry.description = static_cast<std::uint32_t>(target.description.size());
+    HMMJIT_TRY(s.entries.append(bytes_of(entry)));
+    HMMJIT_TRY(s.text.append(target.name));
+    HMMJIT_TRY(s.text.append(target.accession));
+    HMMJIT_TRY(s.text.append(target.description));
+    s.buffer.append(reinterpret_cast<const char*>(target.residues.data()), entry.length);
+    s.buffer.append(stored_bytes(entry.length) - entry.length, static_cast<char>(kPaddingCode));
+
+    const bool first = s.header.targets == 0;
+    s.header.longest = std::max(s.header.longest, entry.length);
+    s.header.shortest = first ? entry.length : std::min(s.header.shortest, entry.length);
+    ++s.header.targets;
+    s.header.residues += entry.length;
+  }
+  s.write(s.buffer);
+  return s.file.flush();
+}
+
+Result<DatabaseSummary> DatabaseWriter::finish(std::string_view about) {
+  State& s = *state_;
+  s.end_section(kResidues);
+
+  std::vector<std::uint32_t> lengths;
+  lengths.reserve(s.header.targets);
+  s.begin_section(kTargets);
+  HMMJIT_TRY(s.entries.for_each_chunk([&](std::string_view chunk) {
+    for (std::size_t at = 0; at < chunk.size(); at += sizeof(TargetEntry)) {
+      TargetEntry entry;
+      std::memcpy(&entry, chunk.data() + at, sizeof entry);
+      lengths.push_back(entry.length);
+    }
+    s.write(chunk);
+  }));
+  s.end_section(kTargets);
+  s.begin_section(kText);
+  HMMJIT_TRY(s.text.for_each_chunk([&](std::string_view chunk) { s.write(chunk); }));
+  s.end_section(kText);
+
+  std::vector<std::uint32_t> order(lengths.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return lengths[a] != lengths[b] ? lengths[a] > lengths[b] : a < b;
+  });
+  s.begin_section(kOrder);
+  s.write({reinterpret_cast<const char*>(order.data()), order.size() * sizeof order[0]});
+  s.end_section(kOrder);
+  s.begin_section(kAbout);
+  s.write(about);
+  s.end_section(kAbout);
+
+  Header& h = s.header;
+  std::copy(kMagic.begin(), kMagic.end(), h.magic);
+  h.version = kDatabaseVersion;
+  h.header_bytes = sizeof h;
+  h.file_bytes = s.written;
+  h.alphabet = static_cast<std::uint32_t>(s.alphabet.type);
+  h.codes = static_cast<std::uint32_t>(s.alphabet.Kp);
+  h.alignment = kDatabaseAlignment;
+  h.padding_code = kPaddingCode;
+  std::copy(s.alphabet.symbols.begin(), s.alphabet.symbols.end(), h.symbols);
+  h.sections = kSections;
+  h.checksum = checksum(&h, offsetof(Header, checksum));
+  HMMJIT_TRY(s.file.write_at(0, bytes_of(h)));
+  HMMJIT_TRY(s.file.commit());
+
+  DatabaseSummary summary;
+  summary.alphabet = &s.alphabet;
+  summary.targets = h.targets;
+  summary.residues = h.residues;
+  summary.longest = h.longest;
+  summary.shortest = h.shortest;
+  summary.file_bytes = h.file_bytes;
+  summary.identity = identity(h);
+  for (int i = 0; i < kSections; ++i) {
+    summary.sections.push_back({kSectionNames[static_cast<std::size_t>(i)], h.section[i].offset,
+                                h.section[i].bytes, h.section[i].checksum});
+  }
+  return summary;
+}
+
+}  // namespace hmmjit

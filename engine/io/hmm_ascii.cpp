@@ -1,0 +1,105 @@
+#include "io/hmm_ascii.hpp"
+
+#include <fmt/format.h>
+
+#include <cctype>
+
+#include "io/c_numbers.hpp"
+
+namespace hmmjit::hmm_parsing {
+
+// True when the line is one that both formats have.
+Result<bool> AsciiParser::common_line(std::string_view tag, Tokens& tokens) {
+  if (tag == "NAME") {
+    const std::string_view name = tokens.next();
+    if (name.empty()) return bad("NAME without a name");
+    hmm_.name = name;
+  } else if (tag == "ACC") {
+    const std::string_view accession = tokens.next();
+    if (accession.empty()) return bad("ACC without an accession");
+    hmm_.accession = accession;
+  } else if (tag == "DESC") {
+    std::string_view text = tokens.rest();
+    if (text.empty() && !rules_.empty_description) return bad("DESC without a text");
+    while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) {
+      text.remove_suffix(1);
+    }
+    hmm_.description = text;
+  } else if (tag == "LENG") {
+    const std::string_view token = tokens.next();
+    hmm_.M = c_atoi(token);
+    if (hmm_.M <= 0) {
+      return bad(fmt::format("LENG must be a positive number, not \"{}\"", token));
+    }
+  } else if (tag == "RF") {
+    HMMJIT_TRY(flag(tag, tokens, &rf_));
+  } else if (tag == "CS") {
+    HMMJIT_TRY(flag(tag, tokens, &cs_));
+  } else if (tag == "GA") {
+    HMMJIT_TRY(cutoff(tag, tokens, &hmm_.ga));
+  } else if (tag == "TC") {
+    HMMJIT_TRY(cutoff(tag, tokens, &hmm_.tc));
+  } else if (tag == "NC") {
+    HMMJIT_TRY(cutoff(tag, tokens, &hmm_.nc));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+Status AsciiParser::check_header() const {
+  if (hmm_.name.empty()) return bad("the header has no NAME line");
+  if (hmm_.M == 0) return bad("the header has no LENG line");
+  if (hmm_.alphabet == nullptr) return bad("the header has no ALPH line");
+  return {};
+}
+
+Status AsciiParser::flag(std::string_view tag, Tokens& tokens, bool* value) const {
+  const std::string_view token = tokens.next();
+  if (!parse_flag(token, value)) {
+    return bad(fmt::format("{} must be yes or no, not \"{}\"", tag, token));
+  }
+  return {};
+}
+
+Status AsciiParser::cutoff(std::string_view tag, Tokens& tokens, std::optional<Cutoff>* out) const {
+  if (hmm_.alphabet == nullptr) return bad(fmt::format("{} stands before ALPH", tag));
+  const bool single = rules_.single_cutoff && hmm_.alphabet->type != AlphabetType::kAmino;
+  const std::string_view sequence = tokens.next();
+  const std::string_view domain = single ? sequence : tokens.next();
+  if (sequence.empty() || domain.empty()) {
+    return bad(fmt::format("{} needs two numbers", tag));
+  }
+  *out = Cutoff{static_cast<float>(c_atof(sequence)), static_cast<float>(c_atof(domain))};
+  return {};
+}
+
+Status AsciiParser::body_line(int k, std::string_view* line) {
+  node_ = k;
+  HMMJIT_ASSIGN(const bool more, data_line(input_, line));
+  if (!more) return truncated(input_, hmm_.name, fmt::format("at node {} of {}", k, hmm_.M));
+  return {};
+}
+
+void AsciiParser::grow(int k) {
+  const std::size_t rows = static_cast<std::size_t>(k) + 1;
+  const auto K = static_cast<std::size_t>(hmm_.alphabet->K);
+  hmm_.match.resize(rows * K);
+  hmm_.insert.resize(rows * K);
+  hmm_.transition.resize(rows * kTransitions);
+}
+
+Status AsciiParser::expect_node(int k, std::string_view token) const {
+  if (c_atoi(token) == k) return {};
+  return bad(fmt::format("expected node {} of {}, found \"{:.20}\"", k, hmm_.M, token));
+}
+
+Status AsciiParser::terminator() {
+  std::string_view line;
+  HMMJIT_TRY(body_line(hmm_.M, &line));
+  const std::string_view end = Tokens(line).next();
+  if (end == "//") return {};
+  return bad(fmt::format("expected // after node {}, found \"{:.20}\"", hmm_.M, end));
+}
+
+}  // namespace hmmjit::hmm_parsing

@@ -1,0 +1,181 @@
+// Binary HMMER3 models (.h3m), as written by hmmpress and hmmconvert -b.
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include "io/hmm_parsing.hpp"
+
+namespace hmmjit::hmm_parsing {
+namespace {
+
+// Bits of the flags word that say which optional parts follow.
+enum Flag : std::uint32_t {
+  kDescription = 1u << 1,
+  kRf = 1u << 2,
+  kCs = 1u << 3,
+  kStatistics = 1u << 7,
+  kMap = 1u << 8,
+  kAccession = 1u << 9,
+  kGa = 1u << 10,
+  kTc = 1u << 11,
+  kNc = 1u << 12,
+  kAccessibility = 1u << 13,
+  kComposition = 1u << 14,
+  kConsensus = 1u << 16,
+  kMask = 1u << 17,
+};
+
+// No field of a real model is longer; a larger count means a damaged record.
+constexpr std::int32_t kLongestText = 1 << 26;
+
+class Record {
+ public:
+  Record(BufferedInput& input, char version) : input_(input), version_(version) {}
+
+  Result<Hmm> read() {
+    std::uint32_t flags = 0;
+    std::int32_t nodes = 0, type = 0;
+    HMMJIT_TRY(value(&flags));
+    HMMJIT_TRY(value(&nodes));
+    HMMJIT_TRY(value(&type));
+    if (nodes <= 0) return bad(fmt::format("the number of nodes is {}", nodes));
+    if (type < 1 || type > 3) return bad(fmt::format("alphabet code {} is unknown", type));
+    hmm_.M = nodes;
+    hmm_.alphabet = &alphabet_of(static_cast<AlphabetType>(type));
+    std::size_t K = static_cast<std::size_t>(hmm_.alphabet->K);
+    std::size_t M = static_cast<std::size_t>(nodes);
+
+    hmm_.match.assign(K, 0.0f);
+    hmm_.match[0] = 1.0f;
+    HMMJIT_TRY(floats(M * K, &hmm_.match));
+    HMMJIT_TRY(floats((M + 1) * K, &hmm_.insert));
+    HMMJIT_TRY(floats((M + 1) * kTransitions, &hmm_.transition));
+
+    std::string unused;
+    HMMJIT_TRY(text(&hmm_.name));
+    if (hmm_.name.empty()) return bad("the model has no name");
+    if (flags & kAccession) HMMJIT_TRY(text(&hmm_.accession.emplace()));
+    if (flags & kDescription) HMMJIT_TRY(text(&hmm_.description.emplace()));
+    if (flags & kRf) HMMJIT_TRY(column(&hmm_.rf));
+    if (flags & kMask) HMMJIT_TRY(column(&hmm_.mm));
+    if (flags & kConsensus) HMMJIT_TRY(column(&hmm_.consensus));
+    if (flags & kCs) HMMJIT_TRY(column(&hmm_.cs));
+    if (flags & kAccessibility) HMMJIT_TRY(column(&unused));
+    HMMJIT_TRY(text(&unused));  // command log
+    std::int32_t number;
+    float real;
+    HMMJIT_TRY(value(&number));                       // sequences
+    HMMJIT_TRY(value(&real));                         // effective sequences
+    if (version_ >= 'c') HMMJIT_TRY(value(&number));  // longest expected hit
+    HMMJIT_TRY(text(&unused));                        // creation time
+    if (flags & kMap) {
+      for (std::size_t k = 0; k <= M; ++k) HMMJIT_TRY(value(&number));
+    }
+    HMMJIT_TRY(value(&number));  // checksum
+    HMMJIT_TRY(statistics(flags));
+    HMMJIT_TRY(cutoff(flags & kGa, &hmm_.ga));
+    HMMJIT_TRY(cutoff(flags & kTc, &hmm_.tc));
+    HMMJIT_TRY(cutoff(flags & kNc, &hmm_.nc));
+    if (flags & kComposition) {
+      for (std::size_t x = 0; x < K; ++x) HMMJIT_TRY(value(&hmm_.compo[x]));
+    }
+    if (hmm_.consensus.empty()) hmm_.consensus = compute_consensus(hmm_);
+    return std::move(hmm_);
+  }
+
+ private:
+  std::unexpected<Error> bad(std::string message) const {
+    return fail(ErrorCode::kInput,
+                (hmm_.name.empty() ? "binary model: " : "model " + hmm_.name + ": ") + message,
+                input_.name(), "the profile file is damaged: press or build it again");
+  }
+
+  template <typename T>
+  Status value(T* out) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    HMMJIT_ASSIGN(bool whole, input_.read(out, sizeof *out));
+    if (!whole) return truncated(input_, hmm_.name, "in its binary record");
+    return {};
+  }
+
+  // Appends in pieces: the count comes from the file and may be damaged.
+  Status floats(std::size_t count, std::vector<float>* out) {
+    while (count > 0) {
+      std::size_t piece = std::min<std::size_t>(count, 1 << 18);
+      std::size_t at = out->size();
+      out->resize(at + piece);
+      HMMJIT_ASSIGN(bool whole, input_.read(out->data() + at, piece * sizeof(float)));
+      if (!whole) return truncated(input_, hmm_.name, "in its binary record");
+      count -= piece;
+    }
+    return {};
+  }
+
+  Status bytes(std::size_t count, std::string* out) {
+    out->clear();
+    while (count > 0) {
+      std::size_t piece = std::min<std::size_t>(count, 1 << 20);
+      std::size_t at = out->size();
+      out->resize(at + piece);
+      HMMJIT_ASSIGN(bool whole, input_.read(out->data() + at, piece));
+      if (!whole) return truncated(input_, hmm_.name, "in its binary record");
+      count -= piece;
+    }
+    return {};
+  }
+
+  // Length with the final NUL, then that many bytes; length 0: no text.
+  Status text(std::string* out) {
+    std::int32_t length = 0;
+    HMMJIT_TRY(value(&length));
+    if (length < 0 || length > kLongestText) {
+      return bad(fmt::format("a text of {} bytes is not plausible", length));
+    }
+    HMMJIT_TRY(bytes(static_cast<std::size_t>(length), out));
+    out->resize(std::min(out->size(), out->find('\0')));
+    return {};
+  }
+
+  // Annotation of M + 2 characters: node k at k, the ends unused.
+  Status column(std::string* out) {
+    std::size_t M = static_cast<std::size_t>(hmm_.M);
+    HMMJIT_TRY(bytes(M + 2, out));
+    *out = out->substr(1, M);
+    return {};
+  }
+
+  Status statistics(std::uint32_t flags) {
+    float v[6];
+    int count = version_ == 'a' ? 3 : 6;
+    for (int i = 0; i < count; ++i) HMMJIT_TRY(value(&v[i]));
+    if ((flags & kStatistics) == 0) return {};
+    if (version_ == 'a') {
+      hmm_.calibration = {v[1], v[0], v[1], v[0], v[2], v[0]};
+    } else {
+      hmm_.calibration = {v[0], v[1], v[2], v[3], v[4], v[5]};
+    }
+    return {};
+  }
+
+  Status cutoff(std::uint32_t present, std::optional<Cutoff>* out) {
+    Cutoff c;
+    HMMJIT_TRY(value(&c.sequence));
+    HMMJIT_TRY(value(&c.domain));
+    if (present != 0) *out = c;
+    return {};
+  }
+
+  BufferedInput& input_;
+  char version_;
+  Hmm hmm_;
+};
+
+}  // namespace
+
+Result<Hmm> read_binary(BufferedInput& input, char version) {
+  return Record(input, version).read();
+}
+
+}  // namespace hmmjit::hmm_parsing

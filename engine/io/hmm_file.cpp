@@ -1,0 +1,469 @@
+#include "io/hmm_file.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string_view>
+
+#include "io/c_numbers.hpp"
+#include "io/hmm_ascii.hpp"
+#include "io/hmm_parsing.hpp"
+
+namespace hmmjit {
+
+namespace hmm_parsing {
+
+Result<bool> data_line(BufferedInput& input, std::string_view* line) {
+  while (true) {
+    HMMJIT_ASSIGN(bool more, input.line(line));
+    if (!more) return false;
+    for (char c : *line) {
+      if (Tokens::is_blank(c)) continue;
+      if (c == '#') break;
+      return true;
+    }
+  }
+}
+
+bool equal_ignoring_case(std::string_view a, std::string_view b) {
+  auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return std::ranges::equal(a, b, {}, lower, lower);
+}
+
+bool parse_flag(std::string_view token, bool* value) {
+  *value = equal_ignoring_case(token, "yes");
+  return *value || equal_ignoring_case(token, "no");
+}
+
+std::unexpected<Error> bad_line(const BufferedInput& input, const std::string& model,
+                                std::string message) {
+  std::string subject = model.empty() ? std::string() : "model " + model + ": ";
+  return fail(ErrorCode::kInput, subject + std::move(message), input.where(),
+              "the profile file is damaged: fetch or build it again");
+}
+
+std::unexpected<Error> truncated(const BufferedInput& input, const std::string& model,
+                                 const std::string& part) {
+  return fail(ErrorCode::kInput,
+              fmt::format("the file ends inside {}, {}",
+                          model.empty() ? "a model" : "model " + model, part),
+              input.line_number() > 0 ? input.where() : input.name(),
+              "the file is truncated: fetch or write it again");
+}
+
+const Alphabet* alphabet_named(std::string_view name) {
+  if (equal_ignoring_case(name, "amino")) return &amino_alphabet();
+  if (equal_ignoring_case(name, "DNA")) return &dna_alphabet();
+  if (equal_ignoring_case(name, "RNA")) return &rna_alphabet();
+  return nullptr;
+}
+
+}  // namespace hmm_parsing
+
+namespace {
+
+using namespace hmm_parsing;
+
+constexpr std::uint32_t kMagicA = 0xe8ededb6u;  // 'a'; the next ones follow, 'e' excepted
+constexpr std::uint32_t kMagicE = 0xe8ededb0u;
+constexpr std::uint32_t kMagicF = 0xe8ededbau;
+
+char binary_version(std::uint32_t magic) {
+  if (magic == kMagicE) return 'e';
+  if (magic == kMagicF) return 'f';
+  if (magic >= kMagicA && magic <= kMagicA + 3) return static_cast<char>('a' + (magic - kMagicA));
+  return 0;
+}
+
+// Negative natural-log probability to probability. The file's number is rounded to float
+// before the exponential, and the exponential is the single-precision one of the C library:
+// both decide the last bit of every score derived from the model.
+inline float probability(double negative_log) { return ::expf(static_cast<float>(-negative_log)); }
+
+// Reads `count` probabilities from `p`. Returns how many were there; *p is left behind them.
+int read_probabilities(const char** position, const char* end, int count, float* out) {
+  static constexpr double kScale[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};
+  const char* p = *position;
+  int n = 0;
+  for (; n < count; ++n) {
+    while (p < end && Tokens::is_blank(*p)) ++p;
+    if (p == end || *p == '#') break;
+    const char* begin = p;
+    if (*p == '*') {
+      while (p < end && !Tokens::is_blank(*p)) ++p;
+      out[n] = 0.0f;
+      continue;
+    }
+    // The form HMMER writes, d.ddddd, without a call; anything else goes to c_atof.
+    std::uint32_t whole = static_cast<unsigned char>(*p - '0');
+    std::uint32_t digits = 0;
+    int fraction = 0;
+    if (whole < 10) {
+      ++p;
+      while (p < end && static_cast<unsigned char>(*p - '0') < 10 && whole < 1000) {
+        whole = whole * 10 + static_cast<unsigned char>(*p++ - '0');
+      }
+      if (p < end && *p == '.') {
+        ++p;
+        while (p < end && static_cast<unsigned char>(*p - '0') < 10 && fraction < 9) {
+          digits = digits * 10 + static_cast<unsigned char>(*p++ - '0');
+          ++fraction;
+        }
+        if (p == end || Tokens::is_blank(*p)) {
+          double exact = static_cast<double>(whole) * kScale[fraction] + digits;
+          out[n] = probability(exact / kScale[fraction]);
+          continue;
+        }
+      }
+    }
+    while (p < end && !Tokens::is_blank(*p)) ++p;
+    std::string_view token(begin, static_cast<std::size_t>(p - begin));
+    if (token.find('\0') != token.npos) break;
+    out[n] = probability(c_atof(token));
+  }
+  *position = p;
+  return n;
+}
+
+class Ascii3Parser : private AsciiParser {
+ public:
+  Ascii3Parser(BufferedInput& input, char version)
+      : AsciiParser(input, {.single_cutoff = true}), version_(version) {}
+
+  // The format tag line has been consumed.
+  Result<Hmm> parse() {
+    const auto line = [this](std::string_view tag, Tokens& tokens) {
+      return header_line(tag, tokens);
+    };
+    HMMJIT_TRY(header(line, [this]() -> const char* {
+      if (msv_ == viterbi_ && msv_ == forward_) return nullptr;
+      return "some STATS lines are missing: there must be all three or none";
+    }));
+    HMMJIT_TRY(body());
+    if (hmm_.consensus.empty()) hmm_.consensus = compute_consensus(hmm_);
+    return std::move(hmm_);
+  }
+
+ private:
+  Status header_line(std::string_view tag, Tokens& tokens) {
+    bool unused;
+    if (tag == "ALPH") {
+      std::string_view token = tokens.next();
+      hmm_.alphabet = alphabet_named(token);
+      if (hmm_.alphabet == nullptr) {
+        return bad(fmt::format("alphabet \"{}\" is unknown (known: amino, DNA, RNA)", token));
+      }
+    } else if (tag == "MM") {
+      return flag(tag, tokens, &mm_);
+    } else if (tag == "CONS") {
+      return flag(tag, tokens, &cons_);
+    } else if (tag == "MAP") {
+      return flag(tag, tokens, &unused);
+    } else if (tag == "MAXL") {
+      if (version_ >= 'c' && c_atoi(tokens.next()) == 0) return bad("MAXL must not be zero");
+    } else if (tag == "NSEQ") {
+      if (c_atoi(tokens.next()) == 0) return bad("NSEQ must be a number other than zero");
+    } else if (tag == "EFFN") {
+      if (!(c_atof(tokens.next()) > 0)) return bad("EFFN must be a number above zero");
+    } else if (tag == "STATS") {
+      return statistics(tokens);
+    }
+    return {};  // DATE, COM, CKSUM, ... do not matter to a search
+  }
+
+  Status statistics(Tokens& tokens) {
+    Calibration& c = hmm_.calibration;
+    if (!equal_ignoring_case(tokens.next(), "LOCAL")) return bad("STATS must be LOCAL");
+    std::string_view which = tokens.next();
+    std::string_view first = tokens.next();
+    std::string_view second = version_ == 'a' ? first : tokens.next();
+    if (second.empty()) return bad(fmt::format("STATS LOCAL {} lacks a number", which));
+    float a = static_cast<float>(c_atof(first)), b = static_cast<float>(c_atof(second));
+    if (version_ == 'a') {  // one mu for MSV and Viterbi, one lambda for all three
+      if (equal_ignoring_case(which, "VLAMBDA")) {
+        c.msv_lambda = c.viterbi_lambda = c.forward_lambda = a;
+        msv_ = true;
+      } else if (equal_ignoring_case(which, "VMU")) {
+        c.msv_mu = c.viterbi_mu = a;
+        viterbi_ = true;
+      } else if (equal_ignoring_case(which, "FTAU")) {
+        c.forward_tau = a;
+        forward_ = true;
+      } else {
+        return bad(fmt::format("STATS LOCAL {} is unknown", which));
+      }
+    } else if (equal_ignoring_case(which, "MSV")) {
+      c.msv_mu = a, c.msv_lambda = b;
+      msv_ = true;
+    } else if (equal_ignoring_case(which, "VITERBI")) {
+      c.viterbi_mu = a, c.viterbi_lambda = b;
+      viterbi_ = true;
+    } else if (equal_ignoring_case(which, "FORWARD")) {
+      c.forward_tau = a, c.forward_lambda = b;
+      forward_ = true;
+    } else {
+      return bad(fmt::format("STATS LOCAL {} is unknown", which));
+    }
+    return {};
+  }
+
+  Status body() {
+    std::size_t likely = static_cast<std::size_t>(std::min(hmm_.M, 4096)) + 1;
+    std::size_t K = static_cast<std::size_t>(hmm_.alphabet->K);
+    hmm_.match.reserve(likely * K);
+    hmm_.insert.reserve(likely * K);
+    hmm_.transition.reserve(likely * kTransitions);
+
+    std::string_view line;
+    HMMJIT_TRY(body_line(0, &line));
+    Tokens tokens(line);
+    if (tokens.next() == "COMPO") {
+      const char* p = line.data() + line.find("COMPO") + 5;
+      HMMJIT_TRY(numbers(p, line, hmm_.alphabet->K, hmm_.compo.data(), "composition"));
+      HMMJIT_TRY(body_line(0, &line));
+    }
+    for (int k = 0; k <= hmm_.M; ++k) {
+      grow(k);
+      std::size_t row = static_cast<std::size_t>(k);
+      if (k == 0) {
+        hmm_.match[0] = 1.0f;
+      } else {
+        HMMJIT_TRY(body_line(k, &line));
+        HMMJIT_TRY(match_line(k, line));
+        HMMJIT_TRY(body_line(k, &line));
+      }
+      HMMJIT_TRY(
+          numbers(line.data(), line, hmm_.alphabet->K, &hmm_.insert[row * K], "insert emissions"));
+      HMMJIT_TRY(body_line(k, &line));
+      HMMJIT_TRY(numbers(line.data(), line, kTransitions, &hmm_.transition[row * kTransitions],
+                         "transitions"));
+    }
+    HMMJIT_TRY(terminator());
+    if (hmm_.consensus.size() + hmm_.rf.size() + hmm_.mm.size() + hmm_.cs.size() > 0) {
+      hmm_.consensus.shrink_to_fit();
+    }
+    return {};
+  }
+
+  Status numbers(const char* p, std::string_view line, int count, float* out,
+                 const char* what) const {
+    int n = read_probabilities(&p, line.data() + line.size(), count, out);
+    if (n < count) {
+      return bad(fmt::format("node {}: {} {}, {} needed", node_, n, what, count));
+    }
+    return {};
+  }
+
+  Status match_line(int k, std::string_view line) {
+    const char* p = line.data();
+    const char* end = p + line.size();
+    while (p < end && Tokens::is_blank(*p)) ++p;
+    const char* begin = p;
+    while (p < end && !Tokens::is_blank(*p)) ++p;
+    std::string_view number(begin, static_cast<std::size_t>(p - begin));
+    HMMJIT_TRY(expect_node(k, number));
+    std::size_t K = static_cast<std::size_t>(hmm_.alphabet->K);
+    int n =
+        read_probabilities(&p, end, hmm_.alphabet->K, &hmm_.match[static_cast<std::size_t>(k) * K]);
+    if (n < hmm_.alphabet->K) {
+      return bad(fmt::format("node {}: {} match emissions, {} needed", k, n, hmm_.alphabet->K));
+    }
+    Tokens tokens({p, static_cast<std::size_t>(end - p)});
+    std::string_view map = tokens.next();
+    std::string_view cons = version_ >= 'e' ? tokens.next() : "-";
+    std::string_view rf = tokens.next();
+    std::string_view mm = version_ >= 'f' ? tokens.next() : "-";
+    std::string_view cs = tokens.next();
+    if (map.empty() || cons.empty() || rf.empty() || mm.empty() || cs.empty()) {
+      return bad(fmt::format("node {}: an annotation column is missing", k));
+    }
+    if (cons_ && version_ >= 'e') hmm_.consensus.push_back(cons[0]);
+    if (rf_) hmm_.rf.push_back(rf[0]);
+    if (mm_ && version_ >= 'f') hmm_.mm.push_back(mm[0]);
+    if (cs_) hmm_.cs.push_back(cs[0]);
+    return {};
+  }
+
+  char version_;
+  bool mm_ = false, cons_ = false;
+  bool msv_ = false, viterbi_ = false, forward_ = false;  // STATS lines seen
+};
+
+bool readable(const std::string& path) { return ::access(path.c_str(), R_OK) == 0; }
+bool present(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+}  // namespace
+
+struct HmmReader::State {
+  explicit State(std::unique_ptr<ByteSource> source) : input(std::move(source)) {}
+
+  // Reads the format tag of the first model and sets format and version.
+  Status detect();
+  Result<std::optional<Hmm>> next_ascii();
+  Result<std::optional<Hmm>> next_binary();
+  std::unexpected<Error> unknown_tag(std::string_view tag) const;
+
+  BufferedInput input;
+  HmmFormat format = HmmFormat::kAscii3;
+  char version = 0;
+  bool tag_read = false;  // the tag of the next model was consumed already
+  const Alphabet* alphabet = nullptr;
+};
+
+std::unexpected<Error> HmmReader::State::unknown_tag(std::string_view tag) const {
+  std::string shown;
+  for (char c : tag.substr(0, 24)) shown += c >= ' ' && c <= '~' ? c : '?';
+  std::string remedy = "give a profile file: HMMER3/a to HMMER3/f or HMMER2.0";
+  if (tag.starts_with("\xef\xbb\xbf")) {
+    remedy = "the file begins with a UTF-8 byte order mark: remove it";
+  } else if (tag.starts_with("# STOCKHOLM")) {
+    remedy = "build a profile from the alignment with hmmbuild first";
+  }
+  return fail(ErrorCode::kInput, fmt::format("format tag \"{}\" is not recognised", shown),
+              tag.starts_with("#") ? input.name() : input.where(), remedy);
+}
+
+Status HmmReader::State::detect() {
+  HMMJIT_ASSIGN(std::string_view head, input.peek());
+  if (head.size() >= 4 && (static_cast<unsigned char>(head[3]) & 0x80u) != 0) {
+    // Binary files are in the byte order of their writer; only little-endian machines and
+    // files are met in practice, and the refusal of others is by the unknown magic number.
+    std::uint32_t magic;
+    std::memcpy(&magic, head.data(), 4);
+    version = binary_version(magic);
+    if (version != 0) {
+      input.skip(4);
+      format = HmmFormat::kBinary3;
+      tag_read = true;
+      return {};
+    }
+    if (magic >= 0xe8ededb1u && magic <= 0xe8ededb5u) {
+      return fail(ErrorCode::kInput, "binary HMMER1 or HMMER2 profiles are not supported",
+                  input.name(), "convert the file to ASCII with its own hmmconvert");
+    }
+  }
+  std::string_view line;
+  bool stockholm = head.starts_with("# STOCKHOLM");
+  HMMJIT_ASSIGN(bool more, data_line(input, &line));
+  if (!more) {
+    if (stockholm) return unknown_tag("# STOCKHOLM");
+    return fail(ErrorCode::kInput, "the file holds no profile: it is empty", input.name(),
+                "fetch or build it again");
+  }
+  std::string_view tag = Tokens(line).next();
+  if (tag == "HMMER2.0") {
+    format = HmmFormat::kHmmer2;
+    version = '2';
+  } else if (tag.size() == 8 && tag.starts_with("HMMER3/") && tag[7] >= 'a' && tag[7] <= 'f') {
+    format = HmmFormat::kAscii3;
+    version = tag[7];
+  } else {
+    return unknown_tag(stockholm ? "# STOCKHOLM" : tag);
+  }
+  tag_read = true;
+  return {};
+}
+
+Result<std::optional<Hmm>> HmmReader::State::next_ascii() {
+  if (!tag_read) {
+    std::string_view line;
+    HMMJIT_ASSIGN(bool more, data_line(input, &line));
+    if (!more) return std::nullopt;
+    std::string_view tag = Tokens(line).next();
+    bool same = format == HmmFormat::kHmmer2
+                    ? tag == "HMMER2.0"
+                    : tag.size() == 8 && tag.starts_with("HMMER3/") && tag[7] == version;
+    if (!same) {
+      if (tag.starts_with("HMMER")) {
+        return fail(ErrorCode::kInput,
+                    fmt::format("a {} model follows models of another format version", tag),
+                    input.where(), "convert the file to one version with hmmconvert");
+      }
+      return unknown_tag(tag);
+    }
+  }
+  tag_read = false;
+  if (format == HmmFormat::kHmmer2) {
+    HMMJIT_ASSIGN(Hmm hmm, read_version2(input));
+    return std::optional<Hmm>(std::move(hmm));
+  }
+  HMMJIT_ASSIGN(Hmm hmm, Ascii3Parser(input, version).parse());
+  return std::optional<Hmm>(std::move(hmm));
+}
+
+Result<std::optional<Hmm>> HmmReader::State::next_binary() {
+  if (!tag_read) {
+    HMMJIT_ASSIGN(std::string_view head, input.peek());
+    if (head.empty()) return std::nullopt;
+    std::uint32_t magic;
+    HMMJIT_ASSIGN(bool whole, input.read(&magic, sizeof magic));
+    if (!whole) return truncated(input, {}, "in its first bytes");
+    if (binary_version(magic) != version) {
+      return fail(ErrorCode::kInput, "no model of the same format version where one should begin",
+                  input.name(), "convert the file to one version with hmmconvert");
+    }
+  }
+  tag_read = false;
+  HMMJIT_ASSIGN(Hmm hmm, read_binary(input, version));
+  return std::optional<Hmm>(std::move(hmm));
+}
+
+HmmReader::HmmReader(std::unique_ptr<State> state) : state_(std::move(state)) {}
+HmmReader::HmmReader(HmmReader&&) noexcept = default;
+HmmReader& HmmReader::operator=(HmmReader&&) noexcept = default;
+HmmReader::~HmmReader() = default;
+
+Result<HmmReader> HmmReader::open(const std::string& path) {
+  std::string chosen = path;
+  if (path != "-" && !path.ends_with(".gz") && present(path + ".h3m")) {
+    for (const char* suffix : {".h3m", ".h3f", ".h3p", ".h3i"}) {
+      if (!readable(path + suffix)) {
+        return fail(
+            ErrorCode::kInput,
+            fmt::format("{}.h3m exists, but {}{} is missing or unreadable", path, path, suffix),
+            path, "press the database again with hmmpress -f, or remove the .h3m file");
+      }
+    }
+    chosen = path + ".h3m";
+  }
+  auto source = open_byte_source(chosen);
+  if (!source) return std::unexpected(source.error());
+  return open(std::move(*source));
+}
+
+Result<HmmReader> HmmReader::open(std::unique_ptr<ByteSource> source) {
+  auto state = std::make_unique<State>(std::move(source));
+  HMMJIT_TRY(state->detect());
+  return HmmReader(std::move(state));
+}
+
+Result<std::optional<Hmm>> HmmReader::next() {
+  HMMJIT_ASSIGN(std::optional<Hmm> hmm, state_->format == HmmFormat::kBinary3
+                                            ? state_->next_binary()
+                                            : state_->next_ascii());
+  if (hmm) {
+    if (state_->alphabet == nullptr) state_->alphabet = hmm->alphabet;
+    if (state_->alphabet != hmm->alphabet) {
+      return fail(ErrorCode::kInput,
+                  fmt::format("model {} is {}, but the models before it are {}", hmm->name,
+                              hmm->alphabet->name, state_->alphabet->name),
+                  state_->input.name(), "split the file by alphabet");
+    }
+  }
+  return hmm;
+}
+
+Status HmmReader::rewind() {
+  HMMJIT_TRY(state_->input.rewind());
+  state_->alphabet = nullptr;
+  return state_->detect();
+}
+
+const std::string& HmmReader::name() const { return state_->input.name(); }
+HmmFormat HmmReader::format() const { return state_->format; }
+char HmmReader::version() const { return state_->version; }
+
+}  // namespace hmmjit

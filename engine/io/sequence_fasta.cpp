@@ -1,0 +1,207 @@
+// FASTA: the fast path. Residues are translated by table in bulk and compacted over line ends.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "io/sequence_parsing.hpp"
+#include "io/translate.hpp"
+
+namespace hmmjit::sequence_parsing {
+namespace {
+
+bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+class FastaParser : public Parser {
+ public:
+  FastaParser(BufferedInput& input, const Alphabet& alphabet)
+      : input_(input), alphabet_(alphabet), table_(classes(alphabet)) {}
+
+  void reset() override {
+    chunk_ = {};
+    position_ = 0;
+    lines_ = 0;
+    state_ = State::kStart;
+    header_.clear();
+  }
+
+  Status read(TargetBlock& block, std::uint64_t residues, std::uint64_t targets) override {
+    if (block.residue_count() >= residues || block.size() >= targets) return {};
+    HMMJIT_ASSIGN(bool some, advance());
+    if (some && block.size() == 0) {
+      // Growing by doubling would copy every residue once more. Address space only: what the
+      // input does not fill is never touched.
+      bool likely_all = chunk_.size() < kLikelyWhole;
+      block.reserve(likely_all ? chunk_.size()
+                               : static_cast<std::size_t>(std::min(residues, kReserve)) + kPiece);
+    }
+    while (true) {
+      HMMJIT_ASSIGN(bool more, advance());
+      if (!more) return finish(block);
+      switch (state_) {
+        case State::kStart:
+          HMMJIT_TRY(skip_to_first_record());
+          break;
+        case State::kHeader:
+          HMMJIT_TRY(read_header(block));
+          break;
+        case State::kSequence: {
+          Result<bool> ended = read_sequence(block);
+          if (!ended) {
+            block.abandon_target();
+            return std::unexpected(ended.error());
+          }
+          if (!*ended) break;
+          block.end_target();
+          state_ = State::kHeader;
+          if (block.residue_count() >= residues || block.size() >= targets) return {};
+          break;
+        }
+      }
+    }
+  }
+
+ private:
+  enum class State { kStart, kHeader, kSequence };
+
+  static std::array<std::uint8_t, 256> classes(const Alphabet& alphabet) {
+    std::array<std::uint8_t, 256> table = unaligned_table(alphabet);
+    table['>'] = kSpecial;  // starts a record wherever it stands
+    return table;
+  }
+
+  // Makes unread bytes available; false at the end of the input.
+  Result<bool> advance() {
+    if (position_ < chunk_.size()) return true;
+    lines_ += count_lines(chunk_.data(), chunk_.size());
+    input_.skip(chunk_.size());
+    position_ = 0;
+    auto chunk = input_.peek();
+    if (!chunk) {
+      chunk_ = {};
+      return std::unexpected(chunk.error());
+    }
+    chunk_ = *chunk;
+    return !chunk_.empty();
+  }
+
+  // Place of the next unread byte.
+  std::string where() const {
+    return fmt::format("{}:{}", input_.name(), lines_ + count_lines(chunk_.data(), position_) + 1);
+  }
+
+  Status skip_to_first_record() {
+    while (position_ < chunk_.size() && is_space(chunk_[position_])) ++position_;
+    if (position_ == chunk_.size()) return {};
+    if (chunk_[position_] != '>') {
+      return fail(ErrorCode::kInput,
+                  fmt::format("FASTA must start with >, found \"{}\"",
+                              chunk_[position_] >= ' ' && chunk_[position_] <= '~'
+                                  ? chunk_.substr(position_, 1)
+                                  : "?"),
+                  where(), "check that this is a sequence file, or name its format with --tformat");
+    }
+    ++position_;
+    state_ = State::kHeader;
+    return {};
+  }
+
+  // Takes header bytes up to the line end; begins the target when the line is complete.
+  Status read_header(TargetBlock& block) {
+    std::string_view piece = chunk_.substr(position_);
+    std::size_t end = find_line_end(piece.data(), piece.size());
+    bool whole = end < piece.size();
+    piece = piece.substr(0, end);
+    if (!whole) {
+      header_.append(piece);
+      position_ = chunk_.size();
+      return {};
+    }
+    if (header_.empty()) {
+      HMMJIT_TRY(begin_target(block, piece));
+    } else {
+      header_.append(piece);
+      HMMJIT_TRY(begin_target(block, header_));
+      header_.clear();
+    }
+    position_ += piece.size();  // the line end is white space of the sequence
+    return {};
+  }
+
+  Status begin_target(TargetBlock& block, std::string_view line) {
+    auto blank = [](char c) { return c == ' ' || c == '\t'; };
+    std::size_t i = 0;
+    while (i < line.size() && blank(line[i])) ++i;
+    std::size_t start = i;
+    while (i < line.size() && !is_space(line[i])) ++i;
+    std::string_view name = line.substr(start, i - start);
+    if (name.empty()) {
+      return fail(ErrorCode::kInput, "no name after the > of a FASTA record", where(),
+                  "give every record a name");
+    }
+    while (i < line.size() && blank(line[i])) ++i;
+    std::string_view description = line.substr(i);
+    // NCBI's nr joins the descriptions of identical sequences with control-A; the first counts.
+    description = description.substr(0, description.find('\x01'));
+    block.begin_target(name, {}, description);
+    length_ = 0;
+    state_ = State::kSequence;
+    return {};
+  }
+
+  // Appends residues up to the next record (true) or the end of the chunk (false).
+  Result<bool> read_sequence(TargetBlock& block) {
+    while (position_ < chunk_.size()) {
+      std::size_t n = std::min(chunk_.size() - position_, kPiece);
+      std::size_t written = 0;
+      std::size_t taken = translate(table_, chunk_.data() + position_, n, buffer_.data(), &written);
+      if (written > 0) {
+        block.append({buffer_.data(), written});
+        length_ += written;
+        if (length_ > kLongestTarget) return too_long(where(), {});
+      }
+      position_ += taken;
+      if (taken < n) {
+        if (chunk_[position_] != '>') {
+          return illegal_character(where(), {}, chunk_[position_], alphabet_);
+        }
+        ++position_;
+        return true;
+      }
+    }
+    return false;
+  }
+
+  Status finish(TargetBlock& block) {
+    if (state_ == State::kHeader) {  // the file ends inside a header line
+      std::string header = std::move(header_);
+      header_.clear();
+      HMMJIT_TRY(begin_target(block, header));
+    }
+    if (state_ == State::kSequence) block.end_target();
+    state_ = State::kStart;
+    return {};
+  }
+
+  static constexpr std::size_t kPiece = 16384;
+  static constexpr std::size_t kLikelyWhole = std::size_t{1} << 19;
+  static constexpr std::uint64_t kReserve = std::uint64_t{1} << 26;
+
+  BufferedInput& input_;
+  const Alphabet& alphabet_;
+  TranslationTable table_;
+  std::array<Residue, kPiece + kTranslateSlack> buffer_;
+  std::string_view chunk_;
+  std::size_t position_ = 0;
+  std::uint64_t lines_ = 0;  // line ends before chunk_
+  State state_ = State::kStart;
+  std::string header_;  // a header line cut by a chunk's end
+  std::uint64_t length_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Parser> make_fasta_parser(BufferedInput& input, const Alphabet& alphabet) {
+  return std::make_unique<FastaParser>(input, alphabet);
+}
+
+}  // namespace hmmjit::sequence_parsing

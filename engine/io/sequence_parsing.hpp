@@ -1,0 +1,49 @@
+// Internals shared by the sequence format parsers.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "io/byte_source.hpp"
+#include "io/sequence_file.hpp"
+
+namespace hmmjit::sequence_parsing {
+
+/// One parser per format; delivers whole targets.
+class Parser {
+ public:
+  virtual ~Parser() = default;
+  /// Appends targets to `block` until `block.residue_count() >= residues` or
+  /// `block.size() >= targets` or the input ends.
+  virtual Status read(TargetBlock& block, std::uint64_t residues, std::uint64_t targets) = 0;
+  /// The input has been rewound.
+  virtual void reset() = 0;
+};
+
+std::unique_ptr<Parser> make_fasta_parser(BufferedInput& input, const Alphabet& alphabet);
+/// EMBL/UniProt and GenBank/DDBJ.
+std::unique_ptr<Parser> make_flat_parser(BufferedInput& input, const Alphabet& alphabet,
+                                         SequenceFormat format);
+/// `phylip_name_width`: columns of a PHYLIP row's name, 0 when it ends at the first blank.
+std::unique_ptr<Parser> make_alignment_parser(BufferedInput& input, const Alphabet& alphabet,
+                                              SequenceFormat format, std::size_t phylip_name_width);
+
+// Classes of input characters besides residue codes (all below 32).
+inline constexpr std::uint8_t kIgnored = 0x40;  ///< bit: skip the character
+inline constexpr std::uint8_t kSpecial = 0x80;  ///< bit: record start or illegal
+
+/// Character classes of the unaligned formats: the alphabet without '-', white space ignored.
+std::array<std::uint8_t, 256> unaligned_table(const Alphabet& alphabet);
+
+/// Largest target: lengths are int throughout the engine.
+inline constexpr std::uint64_t kLongestTarget = 2147483647u;
+
+std::unexpected<Error> too_long(const std::string& where, std::string_view name);
+/// "illegal character c" at `where`, which names file and line.
+std::unexpected<Error> illegal_character(const std::string& where, std::string_view target, char c,
+                                         const Alphabet& alphabet);
+
+}  // namespace hmmjit::sequence_parsing

@@ -1,0 +1,128 @@
+// Database files of targets: digitised once, searched from a memory map without parsing.
+// Format: docs/database-format.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.hpp"
+#include "model/alphabet.hpp"
+#include "model/targets.hpp"
+
+namespace hmmjit {
+
+inline constexpr std::uint32_t kDatabaseVersion = 1;
+/// Targets start at multiples of this many bytes, as the kernels want them.
+inline constexpr std::uint32_t kDatabaseAlignment = 16;
+
+/// One part of a database file.
+struct DatabaseSection {
+  std::string_view name;
+  std::uint64_t offset = 0, bytes = 0;
+  std::uint64_t checksum = 0;  ///< XXH3 of the bytes
+};
+
+/// What the header says.
+struct DatabaseSummary {
+  std::uint32_t version = kDatabaseVersion;
+  const Alphabet* alphabet = nullptr;
+  std::uint64_t targets = 0, residues = 0;
+  std::uint32_t longest = 0, shortest = 0;  ///< residues of a target; 0 and 0 without targets
+  std::uint64_t file_bytes = 0;
+  std::uint64_t identity = 0;  ///< of the targets and their order, whatever their source
+  std::vector<DatabaseSection> sections;
+};
+
+/// Whether a file that begins with `head` (8 bytes are enough) is a target database.
+bool is_target_database(std::string_view head);
+
+/// A database open for reading. Immutable and shareable.
+///
+/// Opening looks at the header only (which has a checksum of its own) and takes no time that grows
+/// with the file. Everything else is checked where it is used: a reader refuses entries that point
+/// outside their section and residues outside the alphabet, so a damaged file gives an error and
+/// never an invalid access. Damage that keeps to those bounds is what verify() is for. A file that
+/// shrinks while it is mapped ends the process by SIGBUS.
+class TargetDatabase {
+ public:
+  /// Fails with kInput when the file is no database, of another version, cut short or damaged in
+  /// its header.
+  static Result<std::shared_ptr<const TargetDatabase>> open(const std::string& path);
+  /// The same for bytes in memory, which are copied. `name` is for messages.
+  static Result<std::shared_ptr<const TargetDatabase>> from_bytes(std::string name,
+                                                                  std::string_view bytes);
+  ~TargetDatabase();
+
+  const std::string& name() const;
+  const DatabaseSummary& summary() const;
+  /// Target indices, longest target first, equal lengths in input order. Not checked: indices may
+  /// lie outside in a damaged file.
+  std::span<const std::uint32_t> length_order() const;
+  /// Lines "key value" about the file's making; the bytes as stored.
+  std::string_view about() const;
+  /// Length of the target at a rank of length_order(); nullopt in a damaged file.
+  std::optional<std::uint32_t> length_at_rank(std::uint64_t rank) const;
+
+  /// Reads everything: checksums of all sections, zero bytes between them, every entry, residue
+  /// code and padding byte, counts, and the length order. Fails with kInput at the first damage.
+  Status verify() const;
+
+ private:
+  friend class DatabaseReader;
+  struct State;
+  explicit TargetDatabase(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+/// Delivers the targets of a database in input order, without copying. One thread per reader.
+class DatabaseReader {
+ public:
+  explicit DatabaseReader(std::shared_ptr<const TargetDatabase> database);
+
+  /// Makes `block` a view of the next targets: as many as it takes to reach `max_residues`, at
+  /// least one. False at the end. Fails with kInput where the file is damaged. When the last copy
+  /// of the block goes, its pages leave the process (not the page cache).
+  Result<bool> read_block(TargetBlock& block, std::uint64_t max_residues);
+  /// Goes on at target `index` (0: the first). kInput when there is none, unless it is the end.
+  Status seek(std::uint64_t index);
+  std::uint64_t targets_read() const { return next_; }
+  /// Bytes of residues, entries and text of the targets delivered since the start.
+  std::uint64_t bytes_read() const { return bytes_read_; }
+
+ private:
+  std::shared_ptr<const TargetDatabase> database_;
+  std::uint64_t next_ = 0;      // target
+  std::uint64_t residues_ = 0;  // where it must start
+  std::uint64_t text_ = 0;
+  std::uint64_t bytes_read_ = 0;
+};
+
+/// Writes a database; it appears under its name when finish() succeeds. One thread at a time.
+/// Holds 8 bytes a target while it finishes; entries and text wait in unnamed temporary files
+/// in the folder of the output.
+class DatabaseWriter {
+ public:
+  /// Fails with kOutput.
+  static Result<DatabaseWriter> create(const std::string& path, const Alphabet& alphabet);
+  DatabaseWriter(DatabaseWriter&&) noexcept;
+  DatabaseWriter& operator=(DatabaseWriter&&) noexcept;
+  ~DatabaseWriter();
+
+  /// Appends the targets of `block`. Fails with kOutput, and with kInput beyond 2^32 - 1 targets.
+  Status add(const TargetBlock& block);
+  /// `about`: lines "key value" kept with the data.
+  Result<DatabaseSummary> finish(std::string_view about);
+
+ private:
+  struct State;
+  explicit DatabaseWriter(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace hmmjit

@@ -1,0 +1,123 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "io/translate.cpp"
+#include <hwy/foreach_target.h>
+// The above includes this file once per instruction set.
+#include <hwy/highway.h>
+
+#include "io/sequence_parsing.hpp"
+#include "io/translate.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace hmmjit::sequence_parsing {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Runs of letters are translated a vector at a time; every other character (line ends, above
+// all) ends the run and goes through the table of all characters.
+std::size_t translate_vector(const TranslationTable& table, const char* in, std::size_t count,
+                             Residue* out, std::size_t* written) {
+  const hn::ScalableTag<std::uint8_t> d;
+  const std::size_t N = hn::Lanes(d);
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(in);
+  // 32 entries are two 16-byte shuffles; both halves are repeated in every 16-byte block.
+  const hn::Full128<std::uint8_t> half;
+  const auto low = hn::LoadDup128(d, table.letter.data());
+  const auto high = hn::LoadDup128(d, table.letter.data() + hn::Lanes(half));
+  const auto not_plain = hn::Set(d, TranslationTable::kNotPlain);
+  std::size_t i = 0;
+  Residue* o = out;
+  while (true) {
+    if (i + N <= count) {
+      const auto v = hn::LoadU(d, bytes + i);
+      const auto index = hn::And(v, hn::Set(d, 0x1f));
+      const auto in_low = hn::TableLookupBytes(low, hn::And(v, hn::Set(d, 0x0f)));
+      const auto in_high = hn::TableLookupBytes(high, hn::And(v, hn::Set(d, 0x0f)));
+      const auto is_low = hn::Eq(hn::And(index, hn::Set(d, 0x10)), hn::Zero(d));
+      const auto code = hn::IfThenElse(is_low, in_low, in_high);
+      // A letter, folded to lower case, is at most 25 above 'a'.
+      const auto rank = hn::Sub(hn::Or(v, hn::Set(d, 0x20)), hn::Set(d, 'a'));
+      const auto letter = hn::Eq(hn::Min(rank, hn::Set(d, 25)), rank);
+      const auto plain = hn::AndNot(hn::Eq(code, not_plain), letter);
+      hn::StoreU(code, d, o);
+      const std::intptr_t stop = hn::FindFirstTrue(d, hn::Not(plain));
+      if (stop < 0) {
+        i += N;
+        o += N;
+        continue;
+      }
+      i += static_cast<std::size_t>(stop);
+      o += stop;
+    }
+    if (i >= count) break;
+    const std::uint8_t code = table.code[bytes[i]];
+    if ((code & kSpecial) != 0) break;
+    *o = code;
+    o += (code & kIgnored) == 0;
+    ++i;
+  }
+  *written = static_cast<std::size_t>(o - out);
+  return i;
+}
+
+std::size_t find_line_end_vector(const char* in, std::size_t count) {
+  const hn::ScalableTag<std::uint8_t> d;
+  const std::size_t N = hn::Lanes(d);
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(in);
+  std::size_t i = 0;
+  for (; i + N <= count; i += N) {
+    const auto v = hn::LoadU(d, bytes + i);
+    const auto end = hn::Or(hn::Eq(v, hn::Set(d, '\n')), hn::Eq(v, hn::Set(d, '\r')));
+    const std::intptr_t at = hn::FindFirstTrue(d, end);
+    if (at >= 0) return i + static_cast<std::size_t>(at);
+  }
+  while (i < count && bytes[i] != '\n' && bytes[i] != '\r') ++i;
+  return i;
+}
+
+std::size_t count_lines_vector(const char* in, std::size_t count) {
+  const hn::ScalableTag<std::uint8_t> d;
+  const std::size_t N = hn::Lanes(d);
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(in);
+  std::size_t i = 0, lines = 0;
+  for (; i + N <= count; i += N) {
+    lines += hn::CountTrue(d, hn::Eq(hn::LoadU(d, bytes + i), hn::Set(d, '\n')));
+  }
+  for (; i < count; ++i) lines += bytes[i] == '\n';
+  return lines;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace hmmjit::sequence_parsing
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace hmmjit::sequence_parsing {
+
+HWY_EXPORT(translate_vector);
+HWY_EXPORT(find_line_end_vector);
+HWY_EXPORT(count_lines_vector);
+
+TranslationTable::TranslationTable(const std::array<std::uint8_t, 256>& classes) : code(classes) {
+  letter.fill(kNotPlain);
+  for (std::size_t i = 1; i <= 26; ++i) {
+    std::uint8_t upper = code[0x40 + i], lower = code[0x60 + i];
+    if (upper == lower && (upper & (kIgnored | kSpecial)) == 0) letter[i] = upper;
+  }
+}
+
+std::size_t translate(const TranslationTable& table, const char* in, std::size_t count,
+                      Residue* out, std::size_t* written) {
+  return HWY_DYNAMIC_DISPATCH(translate_vector)(table, in, count, out, written);
+}
+
+std::size_t find_line_end(const char* in, std::size_t count) {
+  return HWY_DYNAMIC_DISPATCH(find_line_end_vector)(in, count);
+}
+
+std::size_t count_lines(const char* in, std::size_t count) {
+  return HWY_DYNAMIC_DISPATCH(count_lines_vector)(in, count);
+}
+
+}  // namespace hmmjit::sequence_parsing
+#endif

@@ -1,0 +1,38 @@
+// Vector code of the FASTA fast path, chosen at run time for the processor.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "model/alphabet.hpp"
+
+namespace hmmjit::sequence_parsing {
+
+/// Code of every input character; letters once more in the form the vector code looks them up.
+struct TranslationTable {
+  /// From the classes of one format (see sequence_parsing.hpp).
+  explicit TranslationTable(const std::array<std::uint8_t, 256>& classes);
+  std::array<std::uint8_t, 256> code;
+  /// [c & 31] for a letter c: its residue code, or kNotPlain where the letter is not a residue or
+  /// its two cases differ.
+  alignas(32) std::array<std::uint8_t, 32> letter;
+  static constexpr std::uint8_t kNotPlain = 0xff;
+};
+
+/// translate() writes whole vectors: room it needs behind the last residue.
+inline constexpr std::size_t kTranslateSlack = 256;
+
+/// Translates up to `count` characters into residue codes at `out` (room for `count` +
+/// kTranslateSlack), leaving out ignored characters; stops before the first special one. Returns
+/// the characters taken and sets `*written`.
+std::size_t translate(const TranslationTable& table, const char* in, std::size_t count,
+                      Residue* out, std::size_t* written);
+
+/// Offset of the first CR or LF, or `count`.
+std::size_t find_line_end(const char* in, std::size_t count);
+
+/// Number of LF characters.
+std::size_t count_lines(const char* in, std::size_t count);
+
+}  // namespace hmmjit::sequence_parsing

@@ -1,0 +1,61 @@
+// The core Plan7 model as read from a file: probabilities, annotation, calibration.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/alphabet.hpp"
+
+namespace hmmjit {
+
+/// Order of the seven transitions of a node, in memory as in the files.
+enum Transition : int { kMM = 0, kMI, kMD, kIM, kII, kDM, kDD, kTransitions };
+
+/// Score distribution parameters: Gumbel (mu, lambda) for MSV and Viterbi, exponential tail
+/// (tau, lambda) for Forward, in bits. -99999 everywhere when the model is not calibrated.
+struct Calibration {
+  float msv_mu = -99999.0f, msv_lambda = -99999.0f;
+  float viterbi_mu = -99999.0f, viterbi_lambda = -99999.0f;
+  float forward_tau = -99999.0f, forward_lambda = -99999.0f;
+};
+
+/// Bit score cutoffs: per sequence, per domain.
+struct Cutoff {
+  float sequence = 0, domain = 0;
+};
+
+/// Value type; immutable once read. Node index k = 1..M, node 0 is begin.
+struct Hmm {
+  std::string name;
+  std::optional<std::string> accession;
+  std::optional<std::string> description;
+  int M = 0;
+  const Alphabet* alphabet = nullptr;
+
+  std::vector<float> match;       ///< [(M+1) x K] probabilities, row k; row 0 unused
+  std::vector<float> insert;      ///< [(M+1) x K]
+  std::vector<float> transition;  ///< [(M+1) x 7], row k, order of Transition
+  std::array<float, kMaxBases> compo{};  ///< model composition, all zero when absent
+
+  // Annotation strings of M characters (node k at index k-1); empty when the model has none.
+  std::string consensus;   ///< never empty after reading: computed where the file has none
+  std::string rf, mm, cs;
+
+  std::optional<Cutoff> ga, tc, nc;
+  Calibration calibration;
+  /// HMMER2 import: the file carries no HMMER3 statistics; reference::calibrate fills them in.
+  bool needs_calibration = false;
+
+  float match_p(int k, int x) const { return match[static_cast<std::size_t>(k) * alphabet->K + x]; }
+  float t(int k, Transition a) const {
+    return transition[static_cast<std::size_t>(k) * kTransitions + a];
+  }
+};
+
+/// Consensus residue of every node: the first residue with the largest match probability, upper
+/// case when that is >= 0.5 (amino) or 0.9 (nucleic). Used where a file has no CONS column.
+std::string compute_consensus(const Hmm& hmm);
+
+}  // namespace hmmjit

@@ -1,0 +1,322 @@
+#include "model/profile.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "core/threads.hpp"
+
+namespace hmmjit {
+namespace {
+
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+constexpr int kWordMinimum = -32768;
+constexpr int kWordMaximum = 32767;
+
+// The reference is C, where log of a float is the double function: every logarithm of a
+// probability goes through double and is rounded to float once.
+float log_of(float p) { return static_cast<float>(std::log(static_cast<double>(p))); }
+
+// scale * score rounded half away from zero. Written without calls so that loops over a row turn
+// into vector code. Beyond the limit every caller saturates; infinite and NaN scores come only
+// from files with impossible probabilities and behave as in the reference's x86 conversions.
+int rounded(float scale, float score) {
+  constexpr float kLimit = 1048576.0f;
+  float v = scale * score;
+  v = v < kLimit ? v : kLimit;
+  v = v > -kLimit ? v : -kLimit;
+  const int whole = static_cast<int>(v);
+  const float rest = v - static_cast<float>(whole);
+  return whole + (rest >= 0.5f ? 1 : 0) - (rest <= -0.5f ? 1 : 0);
+}
+
+std::uint8_t byte_cost(float scale, float score) {
+  const int cost = -rounded(scale, score);
+  return static_cast<std::uint8_t>(cost > 255 ? 255 : cost);
+}
+
+std::uint8_t biased_byte_cost(float scale, int bias, float score) {
+  const int cost = -rounded(scale, score);
+  return static_cast<std::uint8_t>(cost > 255 - bias ? 255 : cost + bias);
+}
+
+std::int16_t word_score(float scale, float score) {
+  const int word = rounded(scale, score);
+  return static_cast<std::int16_t>(score == score ? std::clamp(word, kWordMinimum, kWordMaximum)
+                                                  : 0);
+}
+
+// vector_exp, inlined into loops over rows.
+inline float polynomial_exp(float x) {
+  // Cephes-type polynomial (Moshier): x = n ln 2 + y, exp(y) by a degree-6 polynomial.
+  constexpr float kLimit = 88.3762626647949f;
+  const float inside = x > -kLimit && x <= kLimit ? x : 0.0f;
+  const float g = inside * 1.44269504088896341f + 0.5f;
+  const int truncated = static_cast<int>(g);
+  const int exponent = truncated - (static_cast<float>(truncated) > g ? 1 : 0);  // floor
+  const float n = static_cast<float>(exponent);
+  float y = inside - n * 0.693359375f;
+  y = y - n * -2.12194440e-4f;
+  const float z = y * y;
+  float p = 1.9875691500e-4f;
+  p = p * y + 1.3981999507e-3f;
+  p = p * y + 8.3334519073e-3f;
+  p = p * y + 4.1665795894e-2f;
+  p = p * y + 1.6666665459e-1f;
+  p = p * y + 5.0000001201e-1f;
+  p = p * z;
+  p = p + y;
+  p = p + 1.0f;
+  // 2^n through the exponent field: n = -127 gives 0 and n = 128 infinity.
+  const float result = p * std::bit_cast<float>(static_cast<std::uint32_t>(exponent + 127) << 23);
+  const float outside = x > kLimit ? std::numeric_limits<float>::infinity() : x * 0.0f;
+  return x > -kLimit && x <= kLimit ? result : (x <= -kLimit ? 0.0f : outside);
+}
+
+// Probability that node k is visited by a match state (Eddy 2008, local entry). The complement is
+// a double because the reference's constant is.
+std::vector<float> match_occupancy(const Hmm& hmm) {
+  std::vector<float> occupancy(static_cast<std::size_t>(hmm.M) + 1);
+  occupancy[1] = hmm.t(0, kMI) + hmm.t(0, kMM);
+  for (int k = 2; k <= hmm.M; ++k) {
+    const float before = occupancy[k - 1];
+    const float stay = before * (hmm.t(k - 1, kMM) + hmm.t(k - 1, kMI));
+    occupancy[k] =
+        static_cast<float>(static_cast<double>(stay) + (1.0 - static_cast<double>(before)) *
+                                                           static_cast<double>(hmm.t(k - 1, kDM)));
+  }
+  return occupancy;
+}
+
+// Probability of leaving N, C or J for a target of length L.
+float move_probability(int L, bool multihit) {
+  const float nj = multihit ? 1.0f : 0.0f;
+  return (2.0f + nj) / (static_cast<float>(L) + 2.0f + nj);
+}
+
+}  // namespace
+
+Profile make_profile(const Hmm& hmm) {
+  const FlushToZeroScope flush;  // as the reference builds its profiles
+  const Alphabet& alphabet = *hmm.alphabet;
+  const int M = hmm.M;
+  const std::size_t row = static_cast<std::size_t>(M) + 1;
+
+  Profile profile;
+  profile.M = M;
+  profile.alphabet = &alphabet;
+  profile.match.assign(row * alphabet.Kp, kMinusInfinity);
+  profile.entry.assign(row, kMinusInfinity);
+  for (auto& scores : profile.transition) scores.assign(row, kMinusInfinity);
+
+  const std::vector<float> occupancy = match_occupancy(hmm);
+  float z = 0;
+  for (int k = 1; k <= M; ++k) z += occupancy[k] * static_cast<float>(M - k + 1);
+  for (int k = 1; k <= M; ++k) profile.entry[k] = log_of(occupancy[k] / z);
+
+  for (int a = 0; a < kTransitions; ++a) {
+    for (int k = 1; k < M; ++k) {
+      profile.transition[a][k] = log_of(hmm.t(k, static_cast<Transition>(a)));
+    }
+  }
+
+  for (int x = 0; x < alphabet.K; ++x) {
+    float* scores = profile.match.data() + row * x;
+    const double f = static_cast<double>(alphabet.background[x]);
+    for (int k = 1; k <= M; ++k) {
+      scores[k] = static_cast<float>(std::log(static_cast<double>(hmm.match_p(k, x)) / f));
+    }
+  }
+  // Degenerate codes score the background-weighted mean of their members; a single member still
+  // goes through multiply and divide, which may change its last bit.
+  for (int x = alphabet.K + 1; x < alphabet.nonresidue(); ++x) {
+    float* scores = profile.match.data() + row * x;
+    std::fill(scores + 1, scores + row, 0.0f);
+    float weight = 0;
+    for (int y = 0; y < alphabet.K; ++y) {
+      if ((alphabet.degeneracy[x] >> y & 1) == 0) continue;
+      const float* member = profile.match.data() + row * y;
+      const float f = alphabet.background[y];
+      weight += f;
+      for (int k = 1; k <= M; ++k) scores[k] += member[k] * f;
+    }
+    for (int k = 1; k <= M; ++k) scores[k] /= weight;
+  }
+  return profile;
+}
+
+ByteProfile make_byte_profile(const Profile& profile) {
+  const int M = profile.M;
+  ByteProfile bytes;
+  bytes.M = M;
+  bytes.Kp = profile.alphabet->Kp;
+  bytes.scale = static_cast<float>(3.0 / 0.69314718055994529);
+
+  float best = 0;  // insert scores of 0 take part in the maximum
+  for (int x = 0; x < profile.alphabet->K; ++x) {
+    for (int k = 1; k <= M; ++k) best = std::max(best, profile.match_score(x, k));
+  }
+  bytes.bias = byte_cost(bytes.scale, -best);
+  const float both = static_cast<float>(M) * static_cast<float>(M + 1);
+  bytes.tbm = byte_cost(bytes.scale, std::log(2.0f / both));
+  bytes.tec = byte_cost(bytes.scale, std::log(0.5f));
+
+  bytes.cost.resize(static_cast<std::size_t>(bytes.Kp) * M);
+  for (int x = 0; x < bytes.Kp; ++x) {
+    std::uint8_t* cost = bytes.cost.data() + static_cast<std::size_t>(x) * M;
+    const float* scores = profile.match.data() + (static_cast<std::size_t>(M) + 1) * x + 1;
+    const float scale = bytes.scale;  // a byte store might alias the members
+    const int bias = bytes.bias;
+    for (int k = 0; k < M; ++k) cost[k] = biased_byte_cost(scale, bias, scores[k]);
+  }
+  return bytes;
+}
+
+std::uint8_t ByteProfile::tjb(int L) const {
+  return byte_cost(scale, std::log(3.0f / static_cast<float>(L + 3)));
+}
+
+int ByteProfile::signed_cost(std::uint8_t biased) const {
+  return std::min(127, static_cast<int>(biased) - static_cast<int>(bias));
+}
+
+WordProfile make_word_profile(const Profile& profile) {
+  const int M = profile.M;
+  const auto nodes = static_cast<std::size_t>(M);
+  WordProfile words;
+  words.M = M;
+  words.Kp = profile.alphabet->Kp;
+  words.scale = static_cast<float>(500.0 / 0.69314718055994529);
+  const auto word = [scale = words.scale](float score) { return word_score(scale, score); };
+  const auto transition = [&](Transition a, int k) { return word(profile.transition[a][k]); };
+  // Rounding must not turn a transition into a gain, nor an insert extension into a free one.
+  const auto at_most = [](std::int16_t score, int limit) {
+    return static_cast<std::int16_t>(std::min<int>(score, limit));
+  };
+
+  words.match.resize(nodes * words.Kp);
+  for (int x = 0; x < words.Kp; ++x) {
+    std::int16_t* match = words.match.data() + nodes * x;
+    const float* scores = profile.match.data() + (nodes + 1) * x + 1;
+    for (int k = 0; k < M; ++k) match[k] = word(scores[k]);
+  }
+  words.entry.resize(nodes);
+  for (int k = 0; k < M; ++k) words.entry[k] = at_most(word(profile.entry[k + 1]), 0);
+  // Stored with the node they lead to, or the node they leave: index k or k - 1.
+  const auto store = [&](std::vector<std::int16_t>& out, Transition a, int first, int limit) {
+    out.assign(nodes, kWordMinimum);
+    const float* scores = profile.transition[a].data() + 1;
+    for (int k = 0; k < M - 1; ++k) out[k + first] = at_most(word(scores[k]), limit);
+  };
+  store(words.mm_in, kMM, 1, 0);
+  store(words.im_in, kIM, 1, 0);
+  store(words.dm_in, kDM, 1, 0);
+  store(words.md_out, kMD, 0, 0);
+  store(words.mi_out, kMI, 0, 0);
+  store(words.ii_out, kII, 0, -1);
+  store(words.dd_out, kDD, 0, kWordMaximum);
+  words.ec = words.ej = word(static_cast<float>(-0.69314718055994529));
+
+  int bound = kWordMinimum;
+  for (int k = 2; k <= M - 2; ++k) {
+    bound =
+        std::max(bound, transition(kDD, k) + transition(kDM, k + 1) - word(profile.entry[k + 2]));
+  }
+  words.ddbound = static_cast<std::int16_t>(bound);
+  return words;
+}
+
+std::int16_t WordProfile::move(int L) const {
+  return word_score(scale, std::log(move_probability(L, true)));
+}
+
+OddsProfile make_odds_profile(const Profile& profile) {
+  const FlushToZeroScope flush;
+  const int M = profile.M;
+  const auto nodes = static_cast<std::size_t>(M);
+  OddsProfile odds;
+  odds.M = M;
+  odds.Kp = profile.alphabet->Kp;
+  odds.match.resize(nodes * odds.Kp);
+  for (int x = 0; x < odds.Kp; ++x) {
+    float* match = odds.match.data() + nodes * x;
+    const float* scores = profile.match.data() + (nodes + 1) * x + 1;
+    for (int k = 0; k < M; ++k) match[k] = polynomial_exp(scores[k]);
+  }
+  odds.entry.resize(nodes);
+  for (int k = 0; k < M; ++k) odds.entry[k] = polynomial_exp(profile.entry[k + 1]);
+  // Stored with the node they lead to, or the node they leave: index k or k - 1.
+  const auto store = [&](std::vector<float>& out, Transition a, int first) {
+    out.assign(nodes, 0.0f);
+    const float* scores = profile.transition[a].data() + 1;
+    for (int k = 0; k < M - 1; ++k) out[k + first] = polynomial_exp(scores[k]);
+  };
+  store(odds.mm_in, kMM, 1);
+  store(odds.im_in, kIM, 1);
+  store(odds.dm_in, kDM, 1);
+  store(odds.md_out, kMD, 0);
+  store(odds.mi_out, kMI, 0);
+  store(odds.ii_out, kII, 0);
+  store(odds.dd_out, kDD, 0);
+  return odds;
+}
+
+LengthModel length_model(int L, bool multihit) {
+  LengthModel model;
+  model.move = move_probability(L, multihit);
+  model.loop = 1.0f - model.move;
+  model.ec = multihit ? 0.5f : 1.0f;
+  model.ej = multihit ? 0.5f : 0.0f;
+  return model;
+}
+
+float null_p1(int L) { return static_cast<float>(L) / static_cast<float>(L + 1); }
+
+float null_score(int L) {
+  const double p1 = static_cast<double>(null_p1(L));
+  return static_cast<float>(static_cast<double>(static_cast<float>(L)) * std::log(p1) +
+                            std::log(1.0 - p1));
+}
+
+BiasModel make_bias_model(const Hmm& hmm) {
+  const FlushToZeroScope flush;
+  const Alphabet& alphabet = *hmm.alphabet;
+  BiasModel model;
+  const float length = static_cast<float>(hmm.M / 8.0);  // mean run of the biased state
+  model.t10 = 1.0f / (length + 1.0f);
+  model.t11 = length / (length + 1.0f);
+
+  const std::array<const std::array<float, kMaxBases>*, 2> emission{&alphabet.background,
+                                                                    &hmm.compo};
+  for (int s = 0; s < 2; ++s) {
+    model.odds[s].fill(1.0f);  // stays for gap, nonresidue and missing data
+    for (int x = 0; x < alphabet.nonresidue(); ++x) {
+      if (x == alphabet.gap()) continue;
+      // The ratio of the sums over the members, unlike the mean that match scores take.
+      float numerator = 0, denominator = 0;
+      for (int y = 0; y < alphabet.K; ++y) {
+        if ((alphabet.degeneracy[x] >> y & 1) == 0) continue;
+        numerator += (*emission[s])[y];
+        denominator += alphabet.background[y];
+      }
+      model.odds[s][x] = numerator / denominator;
+    }
+  }
+  return model;
+}
+
+float vector_exp(float x) { return polynomial_exp(x); }
+
+std::shared_ptr<const SearchModel> make_search_model(Hmm hmm) {
+  auto model = std::make_shared<SearchModel>();
+  model->hmm = std::move(hmm);
+  model->profile = make_profile(model->hmm);
+  model->bytes = make_byte_profile(model->profile);
+  model->words = make_word_profile(model->profile);
+  model->odds = make_odds_profile(model->profile);
+  model->bias = make_bias_model(model->hmm);
+  return model;
+}
+
+}  // namespace hmmjit

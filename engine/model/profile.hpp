@@ -1,0 +1,123 @@
+// From a core model to the local multihit search profile and its quantised forms.
+//
+// Hmm -> Profile (log odds, floats) -> ByteProfile (SSV/MSV), WordProfile (Viterbi),
+//                                      OddsProfile (Forward and everything behind it).
+// All are in natural node order, emission rows by residue code; layouts for a given vector width
+// or GPU variant are made from these by the code that needs them. Arithmetic: Eddy 2011
+// (accelerated profile HMM searches); rounding as verified against hmmsearch, bit for bit.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "model/alphabet.hpp"
+#include "model/hmm.hpp"
+
+namespace hmmjit {
+
+/// Local profile in nats. Score arrays are indexed [code * (M + 1) + k], k = 1..M (index 0 = -inf).
+struct Profile {
+  int M = 0;
+  const Alphabet* alphabet = nullptr;
+  std::vector<float> match;  ///< [Kp x (M+1)] log odds; -inf for gap, '*', '~'
+  /// [kTransitions][M+1]: log transition probabilities out of node k, k = 1..M-1; -inf elsewhere.
+  std::array<std::vector<float>, kTransitions> transition;
+  std::vector<float> entry;  ///< [M+1] log B->M_k
+
+  float match_score(int code, int k) const {
+    return match[static_cast<std::size_t>(code) * (M + 1) + k];
+  }
+};
+
+Profile make_profile(const Hmm& hmm);
+
+/// Unsigned byte costs of the SSV and MSV filters: third-bit units, offset base, bias.
+struct ByteProfile {
+  int M = 0;
+  int Kp = 0;
+  float scale = 0;          ///< 3/ln 2, as float
+  int base = 190;
+  std::uint8_t bias = 0;
+  std::uint8_t tbm = 0;     ///< cost of B->M_k, the same for every k
+  std::uint8_t tec = 0;     ///< cost of E->C
+  std::vector<std::uint8_t> cost;  ///< [Kp x M], biased cost of code x at node k: cost[x*M + k-1]
+
+  /// Cost of the J/N/C->B move for a target of length L: depends on the length alone.
+  std::uint8_t tjb(int L) const;
+  /// Signed SSV byte of one biased cost: limited to [-bias, 127] (spec: profile 4.2).
+  int signed_cost(std::uint8_t biased) const;
+};
+
+ByteProfile make_byte_profile(const Profile& profile);
+
+/// Signed 16-bit scores of the Viterbi filter (units of ln 2 / 500 nats).
+struct WordProfile {
+  int M = 0;
+  int Kp = 0;
+  float scale = 0;          ///< 500/ln 2, as float
+  int base = 12000;
+  std::vector<std::int16_t> match;  ///< [Kp x M]: match[x*M + k-1]
+  /// Transitions for the recurrence of node k (index k-1): into-node words come from node k-1
+  /// (-32768 for k = 1); out-of-node words MI, II, MD, DD are those of node k (-32768 for k = M).
+  std::vector<std::int16_t> entry;  ///< B->M_k
+  std::vector<std::int16_t> mm_in, im_in, dm_in;     ///< from node k-1 into M_k
+  std::vector<std::int16_t> md_out, mi_out, ii_out, dd_out;  ///< out of node k
+  std::int16_t ec = 0, ej = 0;  ///< E->C, E->J (multihit -500)
+  std::int16_t ddbound = 0;     ///< lazy-F speed bound (spec: profile 4.3)
+
+  /// Word of the N/C/J->B/T move for length L (multihit).
+  std::int16_t move(int L) const;
+};
+
+WordProfile make_word_profile(const Profile& profile);
+
+/// Odds ratios (floats, exponentiated by the reference's polynomial, see vector_exp).
+struct OddsProfile {
+  int M = 0;
+  int Kp = 0;
+  std::vector<float> match;  ///< [Kp x M]: match[x*M + k-1], 0 for impossible
+  std::vector<float> entry;  ///< [M] B->M_k at k-1
+  /// tmm_in[k-1] is node k-1 -> M_k (0 for k = 1); *_out are out of node k (0 for k = M).
+  std::vector<float> mm_in, im_in, dm_in;
+  std::vector<float> md_out, mi_out, ii_out, dd_out;
+};
+
+OddsProfile make_odds_profile(const Profile& profile);
+
+/// Length-dependent specials of the float stages for a target of length L (spec: profile 6).
+struct LengthModel {
+  float loop = 0, move = 0;      ///< N, C, J
+  float ec = 0, ej = 0;          ///< E->C, E->J odds: 0.5, 0.5 multihit; 1, 0 unihit
+};
+LengthModel length_model(int L, bool multihit);
+
+/// Null model score of a target of length L in nats (length part only).
+float null_score(int L);
+/// p1 = L / (L+1), float.
+float null_p1(int L);
+
+/// Parameters of the two-state composition bias filter of one model (spec: filters 5).
+struct BiasModel {
+  std::array<std::array<float, kMaxCodes>, 2> odds{};  ///< emission odds of both states, per code
+  float t10 = 0, t11 = 0;
+};
+BiasModel make_bias_model(const Hmm& hmm);
+
+/// The reference's single-precision polynomial exponential (spec: profile 5.1). Not libm.
+float vector_exp(float x);
+
+/// Everything a search needs of one model. Immutable after construction; share freely.
+struct SearchModel {
+  Hmm hmm;
+  Profile profile;
+  ByteProfile bytes;
+  WordProfile words;
+  OddsProfile odds;
+  BiasModel bias;
+};
+/// Builds all forms. Cost: about 60 us per 100 nodes.
+std::shared_ptr<const SearchModel> make_search_model(Hmm hmm);
+
+}  // namespace hmmjit

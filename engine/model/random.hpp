@@ -1,0 +1,61 @@
+// The reference's fast random number generator; sampled traces and calibrations depend on its
+// exact sequence.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace hmmjit {
+
+/// 32-bit linear congruential generator x' = 69069 x + 1 (Marsaglia's multiplier), seeded through
+/// Jenkins' 96-bit mix (Dr. Dobb's Journal, 1997) so that near seeds start far apart. A value
+/// type: copies continue independently. One thread at a time.
+class LinearCongruential {
+ public:
+  explicit LinearCongruential(std::uint32_t seed) { reseed(seed); }
+
+  void reseed(std::uint32_t seed) {
+    state_ = mix(seed, 87654321u, 12345678u);
+    if (state_ == 0) state_ = 42;
+  }
+  std::uint32_t state() const { return state_; }
+
+  /// Uniform deviate in [0, 1): the next state / 2^32.
+  double uniform() {
+    state_ = 69069u * state_ + 1u;
+    return static_cast<double>(state_) * 0x1p-32;
+  }
+
+  /// Index chosen with the given weights, which need not sum to one; draws one deviate whatever
+  /// the number of weights. Weights and their running sum are compared in double.
+  int choose(std::span<const float> weights) {
+    const double roll = uniform();
+    double norm = 0;
+    for (const float w : weights) norm += static_cast<double>(w);
+    double sum = 0;
+    for (std::size_t x = 0; x < weights.size(); ++x) {
+      sum += static_cast<double>(weights[x]);
+      if (roll < sum / norm) return static_cast<int>(x);
+    }
+    // Only weights without a positive sum get here (NaN quotients): any index is as good.
+    return static_cast<int>(weights.size()) - 1;
+  }
+
+ private:
+  static std::uint32_t mix(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+    a = (a - b - c) ^ (c >> 13);
+    b = (b - c - a) ^ (a << 8);
+    c = (c - a - b) ^ (b >> 13);
+    a = (a - b - c) ^ (c >> 12);
+    b = (b - c - a) ^ (a << 16);
+    c = (c - a - b) ^ (b >> 5);
+    a = (a - b - c) ^ (c >> 3);
+    b = (b - c - a) ^ (a << 10);
+    c = (c - a - b) ^ (b >> 15);
+    return c;
+  }
+
+  std::uint32_t state_ = 0;
+};
+
+}  // namespace hmmjit

@@ -1,0 +1,46 @@
+// P-values and E-values of bit scores (Eddy 2008), in the reference's exact operations.
+#pragma once
+
+#include <limits>
+
+namespace hmmjit {
+
+/// P(S > x) of a Gumbel distribution; x, mu, lambda floats widened to double (spec: filters 8).
+double gumbel_survival(double x, double mu, double lambda);
+/// P(S > x) of an exponential tail and its natural log.
+double exponential_survival(double x, double tau, double lambda);
+double exponential_log_survival(double x, double tau, double lambda);
+/// exp(lnP) with results below the smallest normal double flushed to zero, as hmmsearch prints.
+double flushed_exp(double log_p);
+/// Float difference of two nat scores in bits: divided by ln 2 in double, rounded to float.
+float nats_to_bits(float nats);
+
+/// Bit scores between which "P > limit" has to be evaluated: any score below `rejects` fails, any
+/// above `passes` passes. Wide enough for any rounding of a score and its P-value together; both
+/// infinite where the distribution does not allow such a statement.
+struct ScoreBand {
+  float rejects = -std::numeric_limits<float>::infinity();
+  float passes = std::numeric_limits<float>::infinity();
+};
+ScoreBand gumbel_band(double mu, double lambda, double limit);
+ScoreBand exponential_band(double tau, double lambda, double limit);
+
+/// Decides "P > limit" for one Gumbel distribution by a band of scores, so that the logarithms and
+/// exponentials run only for scores next to it. Exactly gumbel_survival's answer.
+class PValueGate {
+ public:
+  PValueGate(double mu, double lambda, double limit)
+      : mu_(mu), lambda_(lambda), limit_(limit), band_(gumbel_band(mu, lambda, limit)) {}
+  /// True when gumbel_survival(bits) > limit.
+  bool rejects(float bits) const {
+    if (bits < band_.rejects) return true;
+    if (bits > band_.passes) return false;
+    return gumbel_survival(bits, mu_, lambda_) > limit_;
+  }
+
+ private:
+  double mu_, lambda_, limit_;
+  ScoreBand band_;
+};
+
+}  // namespace hmmjit

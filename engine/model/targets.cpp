@@ -1,0 +1,86 @@
+#include "model/targets.hpp"
+
+#include <utility>
+
+namespace hmmjit {
+
+TargetBlock::TargetBlock() : residues_(1, kPaddingCode) {}
+
+TargetBlock::TargetBlock(TargetStorage storage, std::uint64_t first_index)
+    : view_(std::move(storage)), first_index_(first_index) {
+  residue_count_ = view_.residue_count;
+}
+
+TargetView TargetBlock::operator[](std::size_t i) const {
+  const Entry& e = entry(i);
+  const char* text = (view_.owner ? view_.text : text_.data()) + e.text;
+  return {{(view_.owner ? view_.residues : residues_.data()) + e.residues, e.length},
+          {text, e.name},
+          {text + e.name, e.accession},
+          {text + e.name + e.accession, e.description}};
+}
+
+int TargetBlock::length(std::size_t i) const { return static_cast<int>(entry(i).length); }
+
+std::size_t TargetBlock::bytes() const {
+  if (view_.owner) {
+    std::size_t bytes = view_.occupied.size() + view_.entries.size_bytes();
+    if (!view_.entries.empty()) {
+      const Entry& last = view_.entries.back();
+      bytes += last.text - view_.entries.front().text + last.name + last.accession +
+               last.description;
+    }
+    return bytes;
+  }
+  return residues_.capacity() + text_.capacity() + targets_.capacity() * sizeof(Entry);
+}
+
+void TargetBlock::begin_target(std::string_view name, std::string_view accession,
+                               std::string_view description) {
+  Entry e{residues_.size(), text_.size(), 0, static_cast<std::uint32_t>(name.size()), 0, 0};
+  text_.insert(text_.end(), name.begin(), name.end());
+  targets_.push_back(e);
+  set_text(accession, description);
+}
+
+void TargetBlock::set_text(std::string_view accession, std::string_view description) {
+  Entry& e = targets_.back();
+  text_.resize(e.text + e.name);
+  text_.insert(text_.end(), accession.begin(), accession.end());
+  text_.insert(text_.end(), description.begin(), description.end());
+  e.accession = static_cast<std::uint32_t>(accession.size());
+  e.description = static_cast<std::uint32_t>(description.size());
+}
+
+void TargetBlock::append(std::span<const Residue> codes) {
+  residues_.insert(residues_.end(), codes.begin(), codes.end());
+}
+
+Residue* TargetBlock::reserve_residues(std::size_t count) {
+  reserved_at_ = residues_.size();
+  residues_.resize(reserved_at_ + count);
+  return residues_.data() + reserved_at_;
+}
+
+void TargetBlock::commit_residues(std::size_t count) { residues_.resize(reserved_at_ + count); }
+
+void TargetBlock::end_target() {
+  Entry& e = targets_.back();
+  e.length = static_cast<std::uint32_t>(residues_.size() - e.residues);
+  residue_count_ += e.length;
+  residues_.push_back(kPaddingCode);
+}
+
+void TargetBlock::abandon_target() {
+  residues_.resize(targets_.back().residues);
+  text_.resize(targets_.back().text);
+  targets_.pop_back();
+}
+
+void TargetBlock::shrink_to_fit() {
+  residues_.shrink_to_fit();
+  text_.shrink_to_fit();
+  targets_.shrink_to_fit();
+}
+
+}  // namespace hmmjit

@@ -1,0 +1,99 @@
+// Digitised target sequences, packed: about one byte per residue, read-only after loading.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/alphabet.hpp"
+
+namespace hmmjit {
+
+/// View of one target; valid while its TargetBlock lives.
+struct TargetView {
+  std::span<const Residue> residues;  ///< codes, length L; residues.data()[L] is kPaddingCode
+  std::string_view name;
+  std::string_view accession;    ///< empty: none
+  std::string_view description;  ///< empty: none
+  int length() const { return static_cast<int>(residues.size()); }
+};
+
+/// Where a target lies in the arrays of its block or database; the same bytes in memory and in a
+/// database file (docs/database-format.md).
+struct TargetEntry {
+  std::uint64_t residues;  ///< offset of the first residue
+  std::uint64_t text;      ///< offset of the name in the pool
+  std::uint32_t length;    ///< residues
+  std::uint32_t name, accession, description;  ///< bytes, stored back to back
+};
+static_assert(sizeof(TargetEntry) == 32);
+
+/// Targets stored by someone else in the arrays a TargetBlock has, offsets counted from the bases.
+struct TargetStorage {
+  const Residue* residues = nullptr;
+  const char* text = nullptr;
+  std::span<const TargetEntry> entries;
+  std::uint64_t residue_count = 0;
+  /// The part of the residues these entries occupy, padding included.
+  std::span<const Residue> occupied;
+  std::shared_ptr<const void> owner;  ///< keeps the arrays alive
+};
+
+/// A run of consecutive targets of one file. Filled by a sequence reader, then immutable and
+/// shareable. Storage: all residues in one array, one kPaddingCode after each target (and before
+/// the first), so that vector code may read one past an end; all text in one pool. Or a view of
+/// such arrays elsewhere, which is immutable from the start.
+class TargetBlock {
+ public:
+  TargetBlock();
+  /// A block that reads the targets where they are.
+  TargetBlock(TargetStorage storage, std::uint64_t first_index);
+  std::size_t size() const { return view_.owner ? view_.entries.size() : targets_.size(); }
+  std::uint64_t residue_count() const { return residue_count_; }
+  /// Index, in the whole input, of the first target of this block.
+  std::uint64_t first_index() const { return first_index_; }
+  void set_first_index(std::uint64_t index) { first_index_ = index; }
+  TargetView operator[](std::size_t i) const;
+  int length(std::size_t i) const;
+  /// Resident bytes: what --mem accounts for.
+  std::size_t bytes() const;
+  /// Of a view, the residues of all its targets where they lie: each target at a multiple of 16
+  /// bytes from the first and filled up to the next with kPaddingCode, at least once, which is what
+  /// kernels read (kernel_templates/common/launch_params.h). Empty for a block of its own storage.
+  std::span<const Residue> packed_residues() const { return view_.occupied; }
+
+  /// Makes room for `residues` residues in all, so that adding them copies nothing.
+  void reserve(std::size_t residues) { residues_.reserve(residues); }
+
+  // Building: begin_target, then append residues in pieces, then end_target.
+  void begin_target(std::string_view name, std::string_view accession,
+                    std::string_view description);
+  void append(std::span<const Residue> codes);
+  /// Room for `count` more residues of the current target, to be filled in place;
+  /// `commit_residues` says how many were written.
+  Residue* reserve_residues(std::size_t count);
+  void commit_residues(std::size_t count);
+  /// For formats that give annotation after the sequence.
+  void set_text(std::string_view accession, std::string_view description);
+  void end_target();
+  /// Drops a begun, not ended target.
+  void abandon_target();
+  void shrink_to_fit();
+
+ private:
+  using Entry = TargetEntry;
+  const Entry& entry(std::size_t i) const { return view_.owner ? view_.entries[i] : targets_[i]; }
+
+  TargetStorage view_;  // in use when it has an owner; the vectors are empty then
+  std::vector<Residue> residues_;
+  std::size_t reserved_at_ = 0;
+  std::vector<char> text_;
+  std::vector<Entry> targets_;
+  std::uint64_t residue_count_ = 0;
+  std::uint64_t first_index_ = 0;
+};
+
+}  // namespace hmmjit

@@ -1,0 +1,71 @@
+// Plain scalar dynamic programming: the oracle every vector and GPU kernel is held against.
+// Natural node order, no tricks; arithmetic as in Eddy 2011 and verified against hmmsearch.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "model/profile.hpp"
+
+namespace hmmjit::reference {
+
+enum class SsvStatus { kScore, kOverflow, kNoResult };
+
+/// Result of the SSV filter. `nats` is the filter score for kScore, +inf for kOverflow; for
+/// kNoResult the MSV recurrence must decide.
+struct SsvResult {
+  SsvStatus status = SsvStatus::kNoResult;
+  float nats = 0;
+  bool operator==(const SsvResult&) const = default;
+};
+
+/// The decision of the SSV filter from the largest cell value: `best_unsigned` is u of the
+/// specification (running maximum + 256, 128..255). Shared by every SSV implementation.
+SsvResult ssv_decide(const ByteProfile& profile, int best_unsigned, int L);
+/// False when the profile/length combination leaves SSV's byte range; then MSV decides.
+bool ssv_usable(const ByteProfile& profile, int L);
+
+SsvResult ssv_filter(const ByteProfile& profile, std::span<const Residue> residues);
+/// The true MSV recurrence, nats, +inf on overflow.
+float msv_recurrence(const ByteProfile& profile, std::span<const Residue> residues);
+/// Nats of the final J byte of the MSV recurrence.
+float msv_nats(const ByteProfile& profile, int J, int L);
+/// SSV first, MSV where SSV has no result: what hmmsearch calls the MSV filter.
+float msv_filter(const ByteProfile& profile, std::span<const Residue> residues);
+
+/// Viterbi filter, nats, +inf on overflow, -inf when no path. Saturating 16-bit adds.
+float viterbi_filter(const WordProfile& profile, std::span<const Residue> residues);
+/// Nats of the final C word.
+float viterbi_nats(const WordProfile& profile, int C, int L);
+
+/// Composition bias filter score, nats.
+float bias_filter(const BiasModel& model, std::span<const Residue> residues);
+
+/// Forward over a whole target. `scale[i]` (0..L) is the factor row i was divided by, 1 where it
+/// was not; `total` is the sum of their logs in nats; `nats` is the score (-inf: no path).
+struct ForwardResult {
+  float nats = 0;
+  float total = 0;
+  std::vector<float> scale;
+};
+/// In the reference's own four-lane operation order. `length` sets the specials: the search uses
+/// length_model(L, true). Call inside a FlushToZeroScope.
+ForwardResult forward(const OddsProfile& profile, std::span<const Residue> residues,
+                      const LengthModel& length);
+/// Its score for the multihit profile at the target's own length.
+float forward_score(const OddsProfile& profile, std::span<const Residue> residues);
+
+/// Backward likewise. `own_scale` is set when rows grew beyond what Forward's factors keep in
+/// range and Backward went on with factors of its own.
+struct BackwardResult {
+  float nats = 0;
+  float total = 0;
+  bool own_scale = false;
+  std::vector<float> scale;
+};
+/// `forward_scale`: the L+1 row factors of Forward for the same arguments.
+BackwardResult backward(const OddsProfile& profile, std::span<const Residue> residues,
+                        const LengthModel& length, std::span<const float> forward_scale);
+float backward_score(const OddsProfile& profile, std::span<const Residue> residues);
+
+}  // namespace hmmjit::reference
