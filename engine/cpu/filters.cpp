@@ -1,0 +1,525 @@
+#include "cpu/filters.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "cpu/kernels.hpp"
+#include "hwy/aligned_allocator.h"
+#include "hwy/targets.h"
+
+namespace hmmjit::cpu {
+namespace {
+
+constexpr int kWordMinimum = -32768;
+constexpr std::size_t kAlignment = 64;
+
+struct NamedTarget {
+  std::string_view name;
+  std::int64_t bit;
+};
+constexpr std::array<NamedTarget, 3> kTargets = {
+    {{"AVX3", HWY_AVX3}, {"AVX2", HWY_AVX2}, {"SSE4", HWY_SSE4}}};
+constexpr std::string_view kScalar = "SCALAR";
+
+bool runs_here(const NamedTarget& target) {
+  return (hwy::SupportedTargets() & target.bit) != 0 && byte_kernels(target.bit) != nullptr;
+}
+
+template <typename T>
+class AlignedArray {
+ public:
+  /// At least `count` elements, old contents lost when it has to grow.
+  T* grow(std::size_t count) {
+    if (count > size_) {
+      data_ = hwy::AllocateAligned<T>(count);
+      if (!data_) throw std::bad_alloc();
+      size_ = count;
+    }
+    return data_.get();
+  }
+  T* get() const { return data_.get(); }
+
+ private:
+  hwy::AlignedFreeUniquePtr<T[]> data_;
+  std::size_t size_ = 0;
+};
+
+int divide_up(int a, int b) { return (a + b - 1) / b; }
+
+// Time of one SSV row in hundredths of a nanosecond, measured on a 3.1 GHz Cascade Lake core: what
+// choosing the vector width needs. Rows of up to three vectors are bound by the latency of the
+// lane rotation, longer ones by the vector ports.
+int ssv_row_time(int lanes, int vectors) {
+  const std::array<int, 3> short_rows = lanes == 64   ? std::array{187, 148, 170}
+                                        : lanes == 32 ? std::array{161, 122, 146}
+                                                      : std::array{76, 98, 131};
+  if (vectors <= 3) return short_rows[vectors - 1];
+  return vectors * (lanes == 64 ? 56 : lanes == 32 ? 39 : 38);
+}
+
+}  // namespace
+
+struct FilterScratch::State {
+  AlignedArray<std::uint8_t> bytes;
+  AlignedArray<std::int16_t> words;
+  AlignedArray<std::int8_t> flow[2];  // bytes between SSV tiles, one per row
+};
+
+FilterScratch::FilterScratch() : state_(std::make_unique<State>()) {}
+FilterScratch::~FilterScratch() = default;
+FilterScratch::FilterScratch(FilterScratch&&) noexcept = default;
+FilterScratch& FilterScratch::operator=(FilterScratch&&) noexcept = default;
+
+std::vector<std::string_view> available_targets() {
+  std::vector<std::string_view> names;
+  for (const NamedTarget& target : kTargets) {
+    if (runs_here(target)) names.push_back(target.name);
+  }
+  names.push_back(kScalar);
+  return names;
+}
+
+struct FilterTables::Tables {
+  struct Tile {
+    int first_node = 0, nodes = 0, vectors = 0;
+    std::size_t offset = 0;
+    SsvTile kernel = nullptr;
+  };
+
+  Tables(const SearchModel& model, std::string_view target);
+
+  void plan_ssv(const ByteKernels& kernels);
+  void plan_msv(const ByteKernels& kernels);
+  void plan_viterbi(const WordKernels& kernels);
+  void fill_ssv(const ByteProfile& profile);
+  void fill_msv(const ByteProfile& profile);
+  void fill_viterbi(const WordProfile& profile);
+  std::size_t row_bytes(const Tile& tile) const {
+    return static_cast<std::size_t>(tile.vectors) * ssv_lanes * (ssv_gains ? 2 : 1);
+  }
+  template <typename T>
+  T* at(std::size_t offset) const {
+    return reinterpret_cast<T*>(storage.get() + offset);
+  }
+  std::size_t reserve(std::size_t size) {
+    const std::size_t offset = storage_bytes;
+    storage_bytes += (size + kAlignment - 1) / kAlignment * kAlignment;
+    return offset;
+  }
+
+  int M, Kp;
+  bool scalar = false;
+  // The constants of the profiles; their score arrays are kept for the scalar target only.
+  ByteProfile bytes;
+  WordProfile words;
+  BiasModel bias;
+  BiasKernel bias_kernel = nullptr;  // null: the reference
+
+  SsvSingle ssv_single = nullptr;  // null: tiles
+  std::vector<Tile> tiles;         // one for the single kernel
+  int ssv_lanes = 0;
+  bool ssv_gains = false;
+
+  MsvKernel msv_kernel = nullptr;
+  int msv_lanes = 0, msv_stripes = 0;
+  std::size_t msv_offset = 0;
+
+  ViterbiKernel viterbi_kernel = nullptr;
+  ViterbiTables viterbi;
+  int viterbi_lanes = 0;
+  std::size_t match_offset = 0, transitions_offset = 0, deletes_offset = 0, bound_offset = 0;
+
+  AlignedArray<std::uint8_t> storage;
+  std::size_t storage_bytes = 0;
+};
+
+FilterTables::Tables::Tables(const SearchModel& model, std::string_view target)
+    : M(model.bytes.M), Kp(model.bytes.Kp), bias(model.bias) {
+  const NamedTarget* chosen = nullptr;
+  for (const NamedTarget& candidate : kTargets) {
+    if ((target.empty() || target == candidate.name) && runs_here(candidate)) {
+      chosen = &candidate;
+      break;
+    }
+  }
+  if (chosen == nullptr && !target.empty() && target != kScalar) {
+    throw std::invalid_argument("no filters for instruction set " + std::string(target));
+  }
+  if (chosen == nullptr) {
+    scalar = true;
+    bytes = model.bytes;
+    words = model.words;
+    return;
+  }
+  const auto copy_constants = [](const auto& from, auto& to) {
+    to.M = from.M;
+    to.Kp = from.Kp;
+    to.scale = from.scale;
+    to.base = from.base;
+  };
+  copy_constants(model.bytes, bytes);
+  bytes.bias = model.bytes.bias;
+  bytes.tbm = model.bytes.tbm;
+  bytes.tec = model.bytes.tec;
+  copy_constants(model.words, words);
+  words.ec = model.words.ec;
+  words.ej = model.words.ej;
+
+  const ByteKernels& byte_set = *byte_kernels(chosen->bit);
+  plan_ssv(byte_set);
+  plan_msv(byte_set);
+  plan_viterbi(*word_kernels(chosen->bit));
+  // State 0 emits the background, so its odds are 1 unless the model is not of our making.
+  const float* background = bias.odds[0].data();
+  if (std::all_of(background, background + Kp, [](float odds) { return odds == 1.0f; })) {
+    bias_kernel = bias_kernels(chosen->bit)->bias;
+  }
+  storage.grow(storage_bytes);
+  fill_ssv(model.bytes);
+  fill_msv(model.bytes);
+  fill_viterbi(model.words);
+}
+
+// ---- SSV
+
+void FilterTables::Tables::plan_ssv(const ByteKernels& kernels) {
+  // The cheapest width that holds the whole model in registers, else tiles of the widest.
+  int best_time = std::numeric_limits<int>::max();
+  Tile whole{.first_node = 0, .nodes = M};
+  for (const SsvShape& shape : kernels.ssv) {
+    if (shape.lanes == 0) continue;
+    // Wider rows rotate, and need a slot of padding that keeps the last node from node 1.
+    const int slots = shape.lanes == 16 ? M : M + 1;
+    const int vectors = divide_up(slots, shape.lanes);
+    if (vectors > shape.max_vectors) continue;
+    const int time = ssv_row_time(shape.lanes, vectors);
+    if (time >= best_time) continue;
+    best_time = time;
+    ssv_lanes = shape.lanes;
+    ssv_gains = shape.gains;
+    ssv_single = shape.single[vectors - 1];
+    whole.vectors = vectors;
+  }
+  if (ssv_single != nullptr) {
+    whole.offset = reserve(row_bytes(whole) * Kp);
+    tiles.push_back(whole);
+    return;
+  }
+  const SsvShape& shape = kernels.ssv[0];
+  ssv_lanes = shape.lanes;
+  ssv_gains = shape.gains;
+  const int count = divide_up(M, shape.lanes * shape.max_vectors);
+  int first = 0;
+  for (int t = 0; t < count; ++t) {
+    Tile tile{.first_node = first, .nodes = divide_up(M - first, count - t)};
+    // Whole vectors where possible: every slot of a tile can be a node.
+    tile.vectors = divide_up(tile.nodes, shape.lanes);
+    tile.nodes = std::min(M - first, tile.vectors * shape.lanes);
+    tile.kernel = shape.tile[tile.vectors - 1];
+    tile.offset = reserve(row_bytes(tile) * Kp);
+    first += tile.nodes;
+    tiles.push_back(tile);
+    if (first == M) break;
+  }
+}
+
+void FilterTables::Tables::fill_ssv(const ByteProfile& profile) {
+  const int limit = 127 + profile.bias;
+  for (const Tile& tile : tiles) {
+    std::int8_t* out = at<std::int8_t>(tile.offset);
+    const int Q = tile.vectors;
+    std::vector<std::int8_t> row(static_cast<std::size_t>(Q) * ssv_lanes, std::int8_t{127});
+    for (int x = 0; x < Kp; ++x) {
+      const std::uint8_t* cost =
+          profile.cost.data() + static_cast<std::size_t>(x) * M + tile.first_node;
+      for (int j = 0; j < tile.nodes; ++j) {
+        row[j] = static_cast<std::int8_t>(std::min<int>(cost[j], limit) - profile.bias);
+      }
+      for (int lane = 0; lane < ssv_lanes; ++lane) {
+        for (int q = 0; q < Q; ++q) out[q * ssv_lanes + lane] = row[lane * Q + q];
+      }
+      if (ssv_gains) {
+        for (std::size_t j = 0; j < row.size(); ++j) {
+          out[row.size() + j] = static_cast<std::int8_t>(std::max(0, -out[j]));
+        }
+      }
+      out += row_bytes(tile);
+    }
+  }
+}
+
+// ---- MSV
+
+void FilterTables::Tables::plan_msv(const ByteKernels& kernels) {
+  int best_time = std::numeric_limits<int>::max();
+  for (const MsvShape& shape : kernels.msv) {
+    if (shape.lanes == 0) continue;
+    const int stripes = divide_up(M, shape.lanes);
+    const int time = stripes * (shape.lanes == 64 ? 3 : 2);
+    if (time >= best_time) continue;
+    best_time = time;
+    msv_lanes = shape.lanes;
+    msv_stripes = stripes;
+    msv_kernel = shape.kernel;
+  }
+  msv_offset = reserve(static_cast<std::size_t>(msv_stripes) * msv_lanes * Kp);
+}
+
+void FilterTables::Tables::fill_msv(const ByteProfile& profile) {
+  std::uint8_t* out = at<std::uint8_t>(msv_offset);
+  const int Q = msv_stripes;
+  std::vector<std::uint8_t> row(static_cast<std::size_t>(Q) * msv_lanes, std::uint8_t{255});
+  for (int x = 0; x < Kp; ++x) {
+    std::copy_n(profile.cost.data() + static_cast<std::size_t>(x) * M, M, row.data());
+    for (int lane = 0; lane < msv_lanes; ++lane) {
+      for (int q = 0; q < Q; ++q) out[q * msv_lanes + lane] = row[lane * Q + q];
+    }
+    out += row.size();
+  }
+}
+
+// ---- Viterbi
+
+void FilterTables::Tables::plan_viterbi(const WordKernels& kernels) {
+  int best_time = std::numeric_limits<int>::max();
+  for (const ViterbiShape& shape : kernels.viterbi) {
+    if (shape.lanes == 0) continue;
+    const int stripes = divide_up(M, shape.lanes);
+    const int time = stripes * (shape.lanes == 32 ? 12 : 9);
+    if (time >= best_time) continue;
+    best_time = time;
+    viterbi_lanes = shape.lanes;
+    viterbi.stripes = stripes;
+    viterbi_kernel = shape.kernel;
+  }
+  const std::size_t row = static_cast<std::size_t>(viterbi.stripes) * viterbi_lanes;
+  match_offset = reserve(row * Kp * sizeof(std::int16_t));
+  transitions_offset = reserve(row * kViterbiWords * sizeof(std::int16_t));
+  deletes_offset = reserve(row * kDeleteWords * sizeof(std::int16_t));
+  bound_offset = reserve(static_cast<std::size_t>(viterbi_lanes) * sizeof(std::int16_t));
+}
+
+// When paths through delete states can beat B->M at the match state where they end, per node j
+// (from 0). Sums in int: with no gains on the way, a saturated step only lowers a path to a floor
+// that beats nothing.
+struct DeleteBounds {
+  bool always = false;       // transitions with gains: no bound holds
+  std::vector<int> returns;  // D(i,j) matters only if it exceeds B - returns[j]
+  std::vector<int> matches;  // M(i,j) can matter through what kMDM leaves out if above B - this
+};
+DeleteBounds delete_bounds(const WordProfile& words) {
+  constexpr int kNever = -1 << 20;
+  const int M = words.M;
+  const auto gains = [](const std::vector<std::int16_t>& v) {
+    return std::any_of(v.begin(), v.end(), [](std::int16_t word) { return word > 0; });
+  };
+  DeleteBounds bounds;
+  bounds.always = gains(words.md_out) || gains(words.dd_out) || gains(words.dm_in);
+  // Index M stays "never": no match state follows the last node.
+  bounds.returns.assign(static_cast<std::size_t>(M) + 1, kNever);
+  for (int j = M - 2; j >= 0; --j) {
+    bounds.returns[j] = std::max(
+        {words.dm_in[j + 1] - words.entry[j + 1], words.dd_out[j] + bounds.returns[j + 1], kNever});
+  }
+  bounds.matches.assign(static_cast<std::size_t>(M), kNever);
+  for (int j = 0; j + 2 < M; ++j) {
+    bounds.matches[j] = words.md_out[j] + words.dd_out[j + 1] + bounds.returns[j + 2];
+    // The sum does not fit a word: A(A(M,MD),DM) is less than A(M,kMDM), and either must lose.
+    if (words.md_out[j] + words.dm_in[j + 2] < kWordMinimum) {
+      bounds.matches[j] = std::max(bounds.matches[j], kWordMinimum - words.entry[j + 2]);
+    }
+  }
+  return bounds;
+}
+
+void FilterTables::Tables::fill_viterbi(const WordProfile& profile) {
+  const int Q = viterbi.stripes;
+  const int W = viterbi_lanes;
+  const std::size_t row_words = static_cast<std::size_t>(Q) * W;
+  // `stride` words from one stripe to the next.
+  const auto stripe = [&](const auto& natural, std::int16_t* out, int stride) {
+    for (int lane = 0; lane < W; ++lane) {
+      for (int q = 0; q < Q; ++q) {
+        const int j = lane * Q + q;
+        out[q * stride + lane] =
+            j < M ? static_cast<std::int16_t>(natural(j)) : std::int16_t{kWordMinimum};
+      }
+    }
+  };
+  const auto values = [](const std::int16_t* v) { return [v](int j) { return v[j]; }; };
+  std::int16_t* match = at<std::int16_t>(match_offset);
+  for (int x = 0; x < Kp; ++x) {
+    stripe(values(profile.match.data() + static_cast<std::size_t>(x) * M),
+           match + static_cast<std::size_t>(x) * row_words, W);
+  }
+
+  std::int16_t* t = at<std::int16_t>(transitions_offset);
+  const int t_stride = kViterbiWords * W;
+  stripe(values(profile.entry.data()), t + kEntry * W, t_stride);
+  stripe(values(profile.mm_in.data()), t + kMM * W, t_stride);
+  stripe(values(profile.im_in.data()), t + kIM * W, t_stride);
+  stripe(values(profile.mi_out.data()), t + kMI * W, t_stride);
+  stripe(values(profile.ii_out.data()), t + kII * W, t_stride);
+  const auto through_delete = [&](int j) {
+    return j < 2 ? kWordMinimum : std::max(kWordMinimum, profile.md_out[j - 2] + profile.dm_in[j]);
+  };
+  stripe(through_delete, t + kMDM * W, t_stride);
+
+  const DeleteBounds bounds = delete_bounds(profile);
+  const auto bound = [&](int j) { return std::clamp(bounds.matches[j], kWordMinimum, 32767); };
+  const auto returns = [&](int j) { return std::clamp(bounds.returns[j], kWordMinimum, 32767); };
+  std::int16_t* d = at<std::int16_t>(deletes_offset);
+  const int d_stride = kDeleteWords * W;
+  stripe(values(profile.dm_in.data()), d + kDM * W, d_stride);
+  stripe(values(profile.md_out.data()), d + kMD * W, d_stride);
+  stripe(values(profile.dd_out.data()), d + kDD * W, d_stride);
+  stripe(bound, d + kDeleteBound * W, d_stride);
+  stripe(returns, d + kDeleteReturn * W, d_stride);
+  std::int16_t* lane_bound = at<std::int16_t>(bound_offset);
+  for (int lane = 0; lane < W; ++lane) {
+    int largest = kWordMinimum;
+    for (int j = lane * Q; j < std::min(M, (lane + 1) * Q); ++j) {
+      largest = std::max(largest, bound(j));
+    }
+    lane_bound[lane] = static_cast<std::int16_t>(largest);
+  }
+  viterbi.match = match;
+  viterbi.transitions = t;
+  viterbi.deletes = d;
+  viterbi.lane_bound = lane_bound;
+  viterbi.base = profile.base;
+  viterbi.ec = profile.ec;
+  viterbi.ej = profile.ej;
+  viterbi.always_deletes = bounds.always;
+}
+
+// ---- The filters
+
+FilterTables::FilterTables(const SearchModel& model, std::string_view target)
+    : tables_(std::make_unique<const Tables>(model, target)) {}
+FilterTables::~FilterTables() = default;
+FilterTables::FilterTables(FilterTables&&) noexcept = default;
+FilterTables& FilterTables::operator=(FilterTables&&) noexcept = default;
+
+reference::SsvResult FilterTables::ssv(std::span<const Residue> residues,
+                                       FilterScratch& scratch) const {
+  const Tables& t = *tables_;
+  if (t.scalar) return reference::ssv_filter(t.bytes, residues);
+  const std::size_t length = residues.size();
+  const int L = static_cast<int>(length);
+  if (!reference::ssv_usable(t.bytes, L)) return {reference::SsvStatus::kNoResult, 0};
+  int best = -128;
+  if (t.ssv_single != nullptr) {
+    best = t.ssv_single(t.at<std::int8_t>(t.tiles[0].offset), residues.data(), length);
+  } else {
+    FilterScratch::State& state = scratch.state();
+    std::int8_t* in = state.flow[0].grow(length + 4);
+    std::int8_t* out = state.flow[1].grow(length + 4);
+    std::memset(in, -128, length);
+    for (const Tables::Tile& tile : t.tiles) {
+      best = std::max(
+          best, tile.kernel(t.at<std::int8_t>(tile.offset), residues.data(), length, in, out));
+      std::swap(in, out);
+    }
+  }
+  return reference::ssv_decide(t.bytes, best + 256, L);
+}
+
+float FilterTables::msv_recurrence(std::span<const Residue> residues,
+                                   FilterScratch& scratch) const {
+  const Tables& t = *tables_;
+  if (t.scalar) return reference::msv_recurrence(t.bytes, residues);
+  const int L = static_cast<int>(residues.size());
+  const MsvParameters parameters = {
+      .base = static_cast<std::uint8_t>(t.bytes.base),
+      .bias = t.bytes.bias,
+      .tec = t.bytes.tec,
+      .tjb_tbm = static_cast<std::uint8_t>(t.bytes.tjb(L) + t.bytes.tbm),
+  };
+  std::uint8_t* row =
+      scratch.state().bytes.grow(static_cast<std::size_t>(t.msv_stripes) * t.msv_lanes);
+  const int J =
+      t.msv_kernel(t.at<std::uint8_t>(t.msv_offset), t.msv_stripes, parameters, residues, row);
+  if (J == kMsvOverflow) return std::numeric_limits<float>::infinity();
+  return reference::msv_nats(t.bytes, J, L);
+}
+
+float FilterTables::msv_filter(std::span<const Residue> residues, FilterScratch& scratch) const {
+  const reference::SsvResult result = ssv(residues, scratch);
+  return result.status == reference::SsvStatus::kNoResult ? msv_recurrence(residues, scratch)
+                                                          : result.nats;
+}
+
+float FilterTables::viterbi_filter(std::span<const Residue> residues,
+                                   FilterScratch& scratch) const {
+  const Tables& t = *tables_;
+  if (t.scalar) return reference::viterbi_filter(t.words, residues);
+  const int L = static_cast<int>(residues.size());
+  std::int16_t* rows =
+      scratch.state().words.grow(3 * static_cast<std::size_t>(t.viterbi.stripes) * t.viterbi_lanes);
+  const int C = t.viterbi_kernel(t.viterbi, t.words.move(L), residues, rows);
+  if (C == kViterbiOverflow) return std::numeric_limits<float>::infinity();
+  return reference::viterbi_nats(t.words, C, L);
+}
+
+float FilterTables::bias_filter(std::span<const Residue> residues) const {
+  return reference::bias_filter(tables_->bias, residues);
+}
+
+void library_logs(float* values, std::size_t count) {
+  std::transform(values, values + count, values, [](float value) {
+    return static_cast<float>(std::log(static_cast<double>(value)));
+  });
+}
+
+float bias_score(const BiasModel& model, const BiasTarget& target, float sum, float last,
+                 float ends) {
+  const auto length = static_cast<float>(static_cast<int>(target.residues.size()));
+  sum += static_cast<float>(std::log(static_cast<double>(last)));
+  sum += static_cast<float>(std::log(static_cast<double>(ends)));
+  const float score = (sum + length * std::log(target.p1)) + std::log(1.0f - target.p1);
+  return std::isfinite(score) ? score : reference::bias_filter(model, target.residues);
+}
+
+void FilterTables::bias_filter_batch(std::span<const std::span<const Residue>> targets,
+                                     std::span<float> scores) const {
+  const Tables& t = *tables_;
+  std::vector<BiasTarget> batch;
+  batch.reserve(targets.size());
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    const std::span<const Residue> residues = targets[i];
+    if (t.bias_kernel == nullptr || residues.empty()) {
+      scores[i] = bias_filter(residues);
+    } else {
+      batch.push_back(
+          {residues, null_p1(static_cast<int>(residues.size())), static_cast<std::uint32_t>(i)});
+    }
+  }
+  std::sort(batch.begin(), batch.end(), [](const BiasTarget& a, const BiasTarget& b) {
+    return a.residues.size() > b.residues.size();
+  });
+  // A step of the vectors takes as long as two residues of the scalar filter, so a target that
+  // would keep them waiting more than half of its length is better scored alone. Above all, a
+  // batch of one.
+  constexpr std::size_t kMostLanes = 16;
+  std::size_t rest = 0;  // residues after the longest target
+  for (const BiasTarget& target : batch) rest += target.residues.size();
+  std::size_t alone = 0;
+  for (; alone < batch.size(); ++alone) {
+    const std::size_t longest = batch[alone].residues.size();
+    rest -= longest;
+    const std::size_t next = alone + 1 < batch.size() ? batch[alone + 1].residues.size() : 0;
+    if (longest <= 2 * std::max(next, rest / kMostLanes)) break;
+    scores[batch[alone].index] = bias_filter(batch[alone].residues);
+  }
+  if (alone == batch.size()) return;
+  t.bias_kernel(t.bias, std::span(batch).subspan(alone), scores.data());
+}
+
+}  // namespace hmmjit::cpu

@@ -1,0 +1,61 @@
+// Vectorised SSV, MSV, bias and Viterbi filters with run-time dispatch (SSE4, AVX2, AVX-512),
+// exactly equal to engine/reference for every input.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "model/profile.hpp"
+#include "reference/filters.hpp"
+
+namespace hmmjit::cpu {
+
+/// Instruction sets the library was built for and this CPU can run, best first; names as in
+/// --stats ("AVX3", "AVX2", "SSE4", "SCALAR").
+std::vector<std::string_view> available_targets();
+
+/// Scratch rows of one thread; grows to the longest model, then never allocates.
+class FilterScratch {
+ public:
+  FilterScratch();
+  ~FilterScratch();
+  FilterScratch(FilterScratch&&) noexcept;
+  FilterScratch& operator=(FilterScratch&&) noexcept;
+  struct State;
+  State& state() { return *state_; }
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+/// Striped tables of one model for the widest vectors of this CPU (or a named target, for tests).
+/// Immutable after construction, shareable between threads.
+class FilterTables {
+ public:
+  /// `target`: one of available_targets(), empty for the best one.
+  explicit FilterTables(const SearchModel& model, std::string_view target = {});
+  ~FilterTables();
+  FilterTables(FilterTables&&) noexcept;
+  FilterTables& operator=(FilterTables&&) noexcept;
+
+  reference::SsvResult ssv(std::span<const Residue> residues, FilterScratch& scratch) const;
+  float msv_recurrence(std::span<const Residue> residues, FilterScratch& scratch) const;
+  /// SSV first, the recurrence where it has no result. Nats, +inf on overflow.
+  float msv_filter(std::span<const Residue> residues, FilterScratch& scratch) const;
+  /// Nats, +inf on overflow, -inf when no path.
+  float viterbi_filter(std::span<const Residue> residues, FilterScratch& scratch) const;
+  float bias_filter(std::span<const Residue> residues) const;
+  /// scores[i] = bias_filter(targets[i]), several targets side by side: many times faster, best
+  /// from two dozen targets on. `scores` has the size of `targets`.
+  void bias_filter_batch(std::span<const std::span<const Residue>> targets,
+                         std::span<float> scores) const;
+
+  struct Tables;
+
+ private:
+  std::unique_ptr<const Tables> tables_;
+};
+
+}  // namespace hmmjit::cpu

@@ -1,0 +1,109 @@
+// What the per-target translation units and the rest of engine/cpu share: plain table layouts and
+// the function pointers of one instruction set. Private to engine/cpu.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "model/alphabet.hpp"
+#include "model/profile.hpp"
+
+namespace hmmjit::cpu {
+
+/// Largest S(i,k) of the SSV recurrence over one tile, -128..127.
+/// `table` is [code][vectors][lanes] signed costs; with SsvShape::gains [code][2][vectors][lanes],
+/// costs then gains max(0, -cost).
+using SsvSingle = int (*)(const std::int8_t* table, const Residue* residues, std::size_t length);
+/// The same for one tile of a model cut into several: in[i] is S(i+1, last node before the tile),
+/// out[i] receives that of this tile's last slot. `out` has room for length + 4 bytes.
+using SsvTile = int (*)(const std::int8_t* table, const Residue* residues, std::size_t length,
+                        const std::int8_t* in, std::int8_t* out);
+
+/// SSV kernels of one vector width; kernels for 1..max_vectors registers of DP state.
+struct SsvShape {
+  int lanes = 0;
+  int max_vectors = 0;
+  bool gains = false;                 ///< the tables need gains
+  const SsvSingle* single = nullptr;  ///< [max_vectors], index = vectors - 1
+  const SsvTile* tile = nullptr;      ///< null when this width is not used for tiles
+};
+
+struct MsvParameters {
+  std::uint8_t base, bias, tec, tjb_tbm;
+};
+inline constexpr int kMsvOverflow = 256;
+/// Final J byte or kMsvOverflow. `table` is [code][stripes][lanes], `row` [stripes][lanes] scratch.
+using MsvKernel = int (*)(const std::uint8_t* table, int stripes, const MsvParameters& parameters,
+                          std::span<const Residue> residues, std::uint8_t* row);
+struct MsvShape {
+  int lanes = 0;
+  MsvKernel kernel = nullptr;
+};
+
+/// Words of one node as the main loop of the Viterbi filter reads them, per stripe.
+enum ViterbiWord { kEntry, kMM, kIM, kMDM, kMI, kII, kViterbiWords };
+/// Words needed only on rows with explicit delete states, per stripe.
+enum DeleteWord { kDM, kMD, kDD, kDeleteBound, kDeleteReturn, kDeleteWords };
+
+struct ViterbiTables {
+  int stripes = 0;
+  const std::int16_t* match = nullptr;        ///< [code][stripes][lanes]
+  const std::int16_t* transitions = nullptr;  ///< [stripes][kViterbiWords][lanes]
+  const std::int16_t* deletes = nullptr;      ///< [stripes][kDeleteWords][lanes]
+  const std::int16_t* lane_bound = nullptr;   ///< [lanes] largest kDeleteBound of each lane
+  int base = 0, ec = 0, ej = 0;
+  bool always_deletes = false;  ///< no bound holds: delete states on every row
+};
+inline constexpr int kViterbiOverflow = 1 << 20;
+/// Final C word or kViterbiOverflow. `rows` is 3 * stripes * lanes words of scratch.
+using ViterbiKernel = int (*)(const ViterbiTables& tables, int move,
+                              std::span<const Residue> residues, std::int16_t* rows);
+struct ViterbiShape {
+  int lanes = 0;
+  ViterbiKernel kernel = nullptr;
+};
+
+/// One target of a batch of the composition bias filter; never empty.
+struct BiasTarget {
+  std::span<const Residue> residues;
+  float p1 = 0;             ///< null_p1 of its length
+  std::uint32_t index = 0;  ///< where its score goes
+};
+/// scores[index] = reference::bias_filter of every target, for models whose odds of state 0 are 1.
+/// Longest targets first keeps the lanes busy to the end.
+using BiasKernel = void (*)(const BiasModel& model, std::span<const BiasTarget> targets,
+                            float* scores);
+/// logs[i] = float(log(double(values[i]))), the bits of the C library; for tests.
+using RoundedLogsKernel = void (*)(const float* values, float* logs, std::size_t count);
+struct BiasKernels {
+  BiasKernel bias = nullptr;
+  RoundedLogsKernel rounded_logs = nullptr;
+};
+
+// What the bias kernels leave to code without vectors.
+/// Replaces each value by float(log(double(value))).
+void library_logs(float* values, std::size_t count);
+/// The score of a target from the sum of its logarithms but the last, the scale of its last step
+/// and the sum of both states at its end;
+/// from the reference where that is not finite.
+float bias_score(const BiasModel& model, const BiasTarget& target, float sum, float last,
+                 float ends);
+
+inline constexpr int kMaxShapes = 3;
+
+/// Unused shapes have lanes = 0; used ones come widest first.
+struct ByteKernels {
+  SsvShape ssv[kMaxShapes];
+  MsvShape msv[kMaxShapes];
+};
+struct WordKernels {
+  ViterbiShape viterbi[kMaxShapes];
+};
+
+/// Kernels for a Highway target bit, null when not built.
+const ByteKernels* byte_kernels(std::int64_t target);
+const WordKernels* word_kernels(std::int64_t target);
+const BiasKernels* bias_kernels(std::int64_t target);
+
+}  // namespace hmmjit::cpu

@@ -1,0 +1,33 @@
+// The last step of run-time dispatch: from a Highway target bit to what was compiled for it. After
+// the passes of foreach_target, within namespace hmmjit::cpu.
+#pragma once
+
+#include "hwy/highway.h"
+
+#if HWY_TARGETS & HWY_AVX3
+#define HMMJIT_SELECT_AVX3(target, of_target) \
+  if ((target) == HWY_AVX3) return &N_AVX3::of_target();
+#else
+#define HMMJIT_SELECT_AVX3(target, of_target)
+#endif
+#if HWY_TARGETS & HWY_AVX2
+#define HMMJIT_SELECT_AVX2(target, of_target) \
+  if ((target) == HWY_AVX2) return &N_AVX2::of_target();
+#else
+#define HMMJIT_SELECT_AVX2(target, of_target)
+#endif
+#if HWY_TARGETS & HWY_SSE4
+#define HMMJIT_SELECT_SSE4(target, of_target) \
+  if ((target) == HWY_SSE4) return &N_SSE4::of_target();
+#else
+#define HMMJIT_SELECT_SSE4(target, of_target)
+#endif
+
+/// Body of a function: returns the address of what `of_target`, a function compiled for every
+/// instruction set, returns for this one; null where it was not built.
+#define HMMJIT_SELECT_KERNELS(target, of_target) \
+  HMMJIT_SELECT_AVX3(target, of_target)          \
+  HMMJIT_SELECT_AVX2(target, of_target)          \
+  HMMJIT_SELECT_SSE4(target, of_target)          \
+  static_cast<void>(target);                     \
+  return nullptr;

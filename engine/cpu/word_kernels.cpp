@@ -1,0 +1,240 @@
+// Viterbi filter in 16-bit words, one instruction set per pass of foreach_target.
+//
+// Striped as in Farrar (2007). Delete states: D(i,k) reaches the result only through M(i+1,k+1).
+// In almost every row no path with two or more deletes in a row can beat B->M, so a row normally
+// has no D at all: M(i-1,k-2) -> D -> M(i,k) is one transition (kMDM), and D is computed only
+// after rows where the bound of FilterTables (kDeleteBound) says that longer paths may matter.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/word_kernels.cpp"
+#include "hwy/foreach_target.h"
+// Must follow foreach_target.h.
+#include <algorithm>
+
+#include "cpu/kernels.hpp"
+#include "cpu/lanes-inl.h"
+#include "cpu/select_kernels.hpp"
+#include "hwy/highway.h"
+
+#if HMMJIT_CPU_TARGET
+HWY_BEFORE_NAMESPACE();
+namespace hmmjit::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class D>
+class ViterbiRows {
+ public:
+  using V = hn::Vec<D>;
+  static constexpr std::size_t kLanes = hn::MaxLanes(D());
+
+  ViterbiRows(const ViterbiTables& tables, std::int16_t* rows)
+      : transitions_(tables.transitions),
+        deletes_(tables.deletes),
+        stripes_(static_cast<std::size_t>(tables.stripes)),
+        match_(rows),
+        insert_(rows + stripes_ * kLanes),
+        delete_(rows + 2 * stripes_ * kLanes) {
+    for (std::size_t j = 0; j < 2 * stripes_; ++j) hn::Store(Floor(), D(), rows + j * kLanes);
+  }
+
+  /// One row; the largest M of each lane. With `kDeletes` the row before has delete states, and
+  /// those of this row are computed along with it, except across lanes (FinishDeletes).
+  template <bool kDeletes>
+  HWY_INLINE V Advance(const std::int16_t* HWY_RESTRICT scores, V begin) {
+    const D d;
+    std::int16_t* HWY_RESTRICT match = match_;
+    std::int16_t* HWY_RESTRICT insert = insert_;
+    std::int16_t* HWY_RESTRICT deletes = delete_;
+    const std::int16_t* HWY_RESTRICT t = transitions_;
+    const std::int16_t* HWY_RESTRICT dt = deletes_;
+    const std::size_t last = (stripes_ - 1) * kLanes;
+    V match1 = Shift(hn::Load(d, match + last));  // M(i-1,k-1)
+    V match2 = Floor();                           // M(i-1,k-2)
+    V delete1 = Floor();                          // D(i-1,k-1)
+    V delete0 = Floor();                          // D(i,k)
+    if constexpr (kDeletes) {
+      delete1 = Shift(hn::Load(d, deletes + last));
+    } else {
+      match2 = stripes_ == 1 ? Shift(match1) : Shift(hn::Load(d, match + last - kLanes));
+    }
+    V insert1 = Shift(hn::Load(d, insert + last));
+    V largest = Floor();
+    for (std::size_t offset = 0; offset <= last; offset += kLanes) {
+      V cell = hn::SaturatedAdd(begin, hn::Load(d, t + kEntry * kLanes));
+      cell = hn::Max(cell, hn::SaturatedAdd(insert1, hn::Load(d, t + kIM * kLanes)));
+      V other = hn::SaturatedAdd(match1, hn::Load(d, t + kMM * kLanes));
+      if constexpr (kDeletes) {
+        other = hn::Max(other, hn::SaturatedAdd(delete1, hn::Load(d, dt + kDM * kLanes)));
+      } else {
+        other = hn::Max(other, hn::SaturatedAdd(match2, hn::Load(d, t + kMDM * kLanes)));
+        match2 = match1;
+      }
+      cell = hn::SaturatedAdd(hn::Max(cell, other), hn::Load(d, scores + offset));
+      largest = hn::Max(largest, cell);
+      match1 = hn::Load(d, match + offset);
+      insert1 = hn::Load(d, insert + offset);
+      const V inserted = hn::Max(hn::SaturatedAdd(match1, hn::Load(d, t + kMI * kLanes)),
+                                 hn::SaturatedAdd(insert1, hn::Load(d, t + kII * kLanes)));
+      hn::Store(cell, d, match + offset);
+      hn::Store(inserted, d, insert + offset);
+      if constexpr (kDeletes) {
+        delete1 = hn::Load(d, deletes + offset);
+        hn::Store(delete0, d, deletes + offset);
+        delete0 = hn::Max(hn::SaturatedAdd(cell, hn::Load(d, dt + kMD * kLanes)),
+                          hn::SaturatedAdd(delete0, hn::Load(d, dt + kDD * kLanes)));
+        dt += kDeleteWords * kLanes;
+      }
+      t += kViterbiWords * kLanes;
+    }
+    if constexpr (kDeletes) leaving_ = delete0;
+    return largest;
+  }
+
+  /// Whether a path through two or more deletes from this row can beat B->M.
+  HWY_INLINE bool NeedsDeletes(V begin) const {
+    const D d;
+    V above = Floor();
+    for (std::size_t q = 0; q < stripes_; ++q) {
+      above = hn::Max(
+          above, hn::SaturatedAdd(hn::Load(d, match_ + q * kLanes), DeleteWords(q, kDeleteBound)));
+    }
+    return !hn::AllFalse(d, hn::Gt(above, begin));
+  }
+
+  /// D(i,k) within the lanes, for a row that Advance<false> computed.
+  HWY_INLINE void StartDeletes() {
+    const D d;
+    V current = Floor();
+    for (std::size_t q = 0; q < stripes_; ++q) {
+      hn::Store(current, d, delete_ + q * kLanes);
+      current = hn::Max(hn::SaturatedAdd(hn::Load(d, match_ + q * kLanes), DeleteWords(q, kMD)),
+                        hn::SaturatedAdd(current, DeleteWords(q, kDD)));
+    }
+    leaving_ = current;
+  }
+
+  /// D(i,k) across lanes: each pass extends by one lane, until nothing improves that could still
+  /// beat B->M where it returns to a match state (kDeleteReturn); with `kAll`, until nothing
+  /// improves at all.
+  template <bool kAll>
+  HWY_INLINE void FinishDeletes(V begin) {
+    const D d;
+    V extended = leaving_;
+    for (;;) {
+      extended = Shift(extended);
+      for (std::size_t q = 0; q < stripes_; ++q) {
+        const V current = hn::Load(d, delete_ + q * kLanes);
+        auto matters = hn::Gt(extended, current);
+        if constexpr (!kAll) {
+          const V returned = hn::SaturatedAdd(extended, DeleteWords(q, kDeleteReturn));
+          matters = hn::And(matters, hn::Gt(returned, begin));
+        }
+        if (hn::AllFalse(d, matters)) return;
+        const V improved = hn::Max(extended, current);
+        hn::Store(improved, d, delete_ + q * kLanes);
+        extended = hn::SaturatedAdd(improved, DeleteWords(q, kDD));
+      }
+    }
+  }
+
+ private:
+  HWY_INLINE V DeleteWords(std::size_t q, DeleteWord word) const {
+    return hn::Load(D(), deletes_ + (q * kDeleteWords + word) * kLanes);
+  }
+  static HWY_INLINE V Floor() { return hn::Set(D(), std::int16_t{-32768}); }
+  static HWY_INLINE V Shift(V v) {
+    return hn::IfThenElse(hn::FirstN(D(), 1), Floor(), RotateLanes(D(), v));
+  }
+
+  const std::int16_t* transitions_;
+  const std::int16_t* deletes_;
+  std::size_t stripes_;
+  std::int16_t* match_;
+  std::int16_t* insert_;
+  std::int16_t* delete_;
+  V leaving_ = Floor();  // what D of the last stripe sends across lanes
+};
+
+template <class D>
+int Viterbi(const ViterbiTables& tables, int move, std::span<const Residue> residues,
+            std::int16_t* rows) {
+  const D d;
+  constexpr int kFloor = -32768;
+  const std::size_t row_words = static_cast<std::size_t>(tables.stripes) * hn::MaxLanes(D());
+  ViterbiRows<D> state(tables, rows);
+  const auto lane_bound = hn::Load(d, tables.lane_bound);
+  int J = kFloor;
+  // B moves only with J, and J only when E reaches what J is already worth: rows below that need
+  // no reduction over lanes. 32767 is overflow and always passes.
+  const auto event_threshold = [&](int j) {
+    return std::clamp(std::max(j, tables.base) - tables.ej, kFloor, 32766);
+  };
+  const auto begin_score = [&](int j) {
+    return static_cast<std::int16_t>(std::max(j, tables.base) + move);
+  };
+  auto begin = hn::Set(d, begin_score(J));
+  auto threshold = hn::Set(d, static_cast<std::int16_t>(event_threshold(J)));
+  auto best = hn::Set(d, std::int16_t{kFloor});
+  bool deletes = false;
+  for (const Residue residue : residues) {
+    const std::int16_t* scores = tables.match + residue * row_words;
+    const auto largest = deletes ? state.template Advance<true>(scores, begin)
+                                 : state.template Advance<false>(scores, begin);
+    best = hn::Max(best, largest);
+    if (HWY_UNLIKELY(!hn::AllFalse(d, hn::Gt(largest, threshold)))) {
+      const int E = LargestLane(d, largest);
+      if (E >= 32767) return kViterbiOverflow;
+      J = std::max(J, E + tables.ej);
+      begin = hn::Set(d, begin_score(J));
+      threshold = hn::Set(d, static_cast<std::int16_t>(event_threshold(J)));
+    }
+    // A row with delete states computes those of the next along with it; whether they are needed
+    // is tested with the bound of each lane alone, which costs nothing but is not tight.
+    if (HWY_UNLIKELY(tables.always_deletes)) {
+      if (!deletes) state.StartDeletes();
+      state.template FinishDeletes<true>(begin);
+      deletes = true;
+    } else if (hn::AllFalse(d, hn::Gt(hn::SaturatedAdd(largest, lane_bound), begin))) {
+      deletes = false;
+    } else if (deletes) {
+      state.template FinishDeletes<false>(begin);
+    } else if (state.NeedsDeletes(begin)) {
+      state.StartDeletes();
+      state.template FinishDeletes<false>(begin);
+      deletes = true;
+    }
+  }
+  return std::max(kFloor, LargestLane(d, best) + tables.ec);
+}
+
+template <class D>
+ViterbiShape Shape() {
+  return {static_cast<int>(hn::MaxLanes(D())), &Viterbi<D>};
+}
+
+const WordKernels& WordsOfTarget() {
+  static const WordKernels kernels = {{
+  // No 512-bit kernel: saturating words have one port there instead of two of 256 bits, and
+  // half as many stripes hide less latency.
+#if HWY_TARGET != HWY_SSE4
+      Shape<hn::Simd<std::int16_t, 16, 0>>(),
+#endif
+      Shape<hn::Simd<std::int16_t, 8, 0>>(),
+  }};
+  return kernels;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace hmmjit::cpu
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
+namespace hmmjit::cpu {
+
+const WordKernels* word_kernels(std::int64_t target) {
+  HMMJIT_SELECT_KERNELS(target, WordsOfTarget)
+}
+
+}  // namespace hmmjit::cpu
+#endif

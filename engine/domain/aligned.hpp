@@ -1,0 +1,83 @@
+// Grow-only, 64-byte aligned storage for matrices and tables.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstring>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace hmmjit::domain {
+
+/// Uninitialised storage of trivially copyable elements. `ensure` may discard the contents.
+/// Throws std::bad_alloc.
+template <typename T>
+class AlignedArray {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  AlignedArray() = default;
+  explicit AlignedArray(std::size_t count) { ensure(count); }
+  ~AlignedArray() { release(); }
+  AlignedArray(AlignedArray&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)),
+        capacity_(std::exchange(other.capacity_, 0)),
+        large_(std::exchange(other.large_, false)) {}
+  AlignedArray& operator=(AlignedArray&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(capacity_, other.capacity_);
+    std::swap(large_, other.large_);
+    return *this;
+  }
+
+  /// Room for `count` elements; contents are lost when the storage has to grow.
+  T* ensure(std::size_t count) {
+    if (count > capacity_) {
+      release();
+      // Headroom, so that slowly growing requests do not reallocate every time.
+      const std::size_t wanted = count + count / 4 + 16;
+      const std::size_t bytes = wanted * sizeof(T);
+      // A traceback steps over a matrix by more than a page at a time: with small pages every
+      // step would miss the translation buffer.
+      large_ = bytes >= kLargePage;
+      data_ = static_cast<T*>(::operator new(bytes, alignment()));
+      if (large_) ::madvise(data_, bytes, MADV_HUGEPAGE);
+      capacity_ = wanted;
+    }
+    return data_;
+  }
+  /// As ensure, keeping the first `kept` elements.
+  T* grow(std::size_t count, std::size_t kept) {
+    if (count > capacity_) {
+      AlignedArray larger(count);
+      if (kept > 0) std::memcpy(larger.data_, data_, kept * sizeof(T));
+      *this = std::move(larger);
+    }
+    return data_;
+  }
+  void zero(std::size_t count) { std::memset(ensure(count), 0, count * sizeof(T)); }
+  /// Gives the memory back.
+  void release() {
+    if (data_) ::operator delete(data_, alignment());
+    data_ = nullptr;
+    capacity_ = 0;
+  }
+
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+  std::size_t capacity() const { return capacity_; }
+  T& operator[](std::size_t i) { return data_[i]; }
+  const T& operator[](std::size_t i) const { return data_[i]; }
+
+ private:
+  static constexpr std::size_t kLargePage = std::size_t{1} << 21;
+  std::align_val_t alignment() const { return std::align_val_t{large_ ? kLargePage : 64}; }
+
+  T* data_ = nullptr;
+  std::size_t capacity_ = 0;
+  bool large_ = false;
+};
+
+}  // namespace hmmjit::domain

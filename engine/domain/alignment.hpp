@@ -1,0 +1,38 @@
+// Optimal accuracy traceback and the alignment shown for a domain (spec: postprocess 8.2, 13).
+#pragma once
+
+#include <vector>
+
+#include "domain/kernels.hpp"
+
+namespace hmmjit::domain {
+
+/// One envelope after optimal_accuracy: rows 0..L of both matrices, one group of them.
+struct AccuracyMatrices {
+  const ForwardTables::Tables* tables;
+  const Job* job;        ///< factor and accuracy rows filled
+  const float* product;  ///< Forward * Backward
+  const float* accuracy;
+  MatrixLayout layout;
+};
+
+/// Buffers of one thread.
+class Aligner {
+ public:
+  /// Fills coordinates, accuracy and alignment of `domain` (ienv set). False when the trace holds
+  /// no match, which only unusable probabilities can cause.
+  bool align(const AccuracyMatrices& matrices, const Hmm& hmm, Domain& domain);
+
+ private:
+  enum class State : char { kM, kD, kI };
+  struct Element {
+    State state;
+    int i, k;
+    float posterior;
+  };
+  void trace(const AccuracyMatrices& matrices);
+
+  std::vector<Element> path_;  // from the end of the first domain to its begin
+};
+
+}  // namespace hmmjit::domain

@@ -1,0 +1,208 @@
+#include "domain/clustering.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "domain/kernels.hpp"
+
+namespace hmmjit::domain {
+namespace {
+
+constexpr float kMinOverlap = 0.8f;  // of the shorter one, on the target and on the model
+constexpr int kMaxDiagonalShift = 4;
+constexpr float kMinProbability = 0.25f;
+constexpr float kMinEndFraction = 0.02f;  // share of the traces that makes an end point credible
+
+// Two segments are linked when they overlap by four fifths of the shorter one on the target and on
+// the model, and lie on about the same diagonal. The vector form in kernels-inl.hpp is used
+// wherever its integers are exact.
+bool linked(const Segment& a, const Segment& b) {
+  const int residues = std::min(a.j, b.j) - std::max(a.i, b.i) + 1;
+  const int shorter = std::min(a.j - a.i, b.j - b.i) + 1;
+  if (static_cast<float>(residues) / static_cast<float>(shorter) < kMinOverlap) return false;
+  // The overlap on the model is counted one short, as in the reference.
+  const int nodes = std::min(a.m, b.m) - std::max(a.k, b.k);
+  const int fewer = std::min(a.m - a.k, b.m - b.k) + 1;
+  if (static_cast<float>(nodes) / static_cast<float>(fewer) < kMinOverlap) return false;
+  return std::abs((a.i - a.k) - (b.i - b.k)) <= kMaxDiagonalShift ||
+         std::abs((a.j - a.m) - (b.j - b.m)) <= kMaxDiagonalShift;
+}
+
+constexpr int kExactBelow = 1 << 22;
+
+}  // namespace
+
+// same_as_[v]: the first segment with the coordinates of v.
+void Clustering::find_equal(const std::vector<Segment>& segments) {
+  std::size_t size = 16;
+  while (size < 2 * segments.size()) size *= 2;
+  table_.assign(size, -1);
+  same_as_.resize(segments.size());
+  for (std::size_t v = 0; v < segments.size(); ++v) {
+    const Segment& s = segments[v];
+    std::uint64_t hash = static_cast<std::uint32_t>(s.i) * 0x9e3779b97f4a7c15u;
+    hash = (hash ^ static_cast<std::uint32_t>(s.j)) * 0xbf58476d1ce4e5b9u;
+    hash = (hash ^ static_cast<std::uint32_t>(s.k)) * 0x94d049bb133111ebu;
+    hash = (hash ^ static_cast<std::uint32_t>(s.m)) * 0x9e3779b97f4a7c15u;
+    std::size_t at = (hash >> 32) & (size - 1);
+    for (;; at = (at + 1) & (size - 1)) {
+      if (table_[at] < 0) {
+        table_[at] = static_cast<int>(v);
+        break;
+      }
+      const Segment& o = segments[static_cast<std::size_t>(table_[at])];
+      if (o.i == s.i && o.j == s.j && o.k == s.k && o.m == s.m) break;
+    }
+    same_as_[v] = table_[at];
+  }
+}
+
+// Components are numbered in the order in which this very procedure finds them; the order of
+// clusters with equal starts depends on it. A segment equal to one that was searched already has
+// no links left to find: all of them have been taken from the waiting list.
+void Clustering::link(const std::vector<Segment>& segments) {
+  const std::size_t n = segments.size();
+  find_equal(segments);
+  searched_.assign(n, 0);
+  component_.assign(n, -1);
+  waiting_.resize(n);
+  linked_.resize(n);
+  for (auto* coordinate : {&i_, &j_, &k_, &m_}) coordinate->resize(n);
+  bool exact = true;
+  for (std::size_t v = 0; v < n; ++v) {
+    const std::size_t p = n - 1 - v;
+    const Segment& s = segments[v];
+    waiting_[p] = static_cast<int>(v);
+    i_[p] = s.i;
+    j_[p] = s.j;
+    k_[p] = s.k;
+    m_[p] = s.m;
+    exact = exact && s.j - s.i < kExactBelow && s.m - s.k < kExactBelow;
+  }
+  const SegmentArrays arrays{i_.data(), j_.data(), k_.data(), m_.data()};
+  const auto link_segments = kernels(kMaxGroups).link_segments;
+  components_ = 0;
+  std::size_t left = n;
+  while (left > 0) {
+    stack_.assign(1, waiting_[--left]);
+    while (!stack_.empty()) {
+      const auto v = static_cast<std::size_t>(stack_.back());
+      stack_.pop_back();
+      component_[v] = components_;
+      char& searched = searched_[static_cast<std::size_t>(same_as_[v])];
+      if (searched) continue;
+      searched = 1;
+      const Segment& s = segments[v];
+      if (exact) {
+        link_segments(arrays, left, s.i, s.j, s.k, s.m, linked_.data());
+      } else {
+        for (std::size_t p = 0; p < left; ++p) {
+          linked_[p] = linked(s, segments[static_cast<std::size_t>(waiting_[p])]);
+        }
+      }
+      for (std::size_t p = left; p-- > 0;) {
+        if (!linked_[p]) continue;
+        stack_.push_back(waiting_[p]);
+        --left;
+        waiting_[p] = waiting_[left];
+        i_[p] = i_[left];
+        j_[p] = j_[left];
+        k_[p] = k_[left];
+        m_[p] = m_[left];
+      }
+    }
+    ++components_;
+  }
+}
+
+// The smallest (or largest) value seen at least `threshold` times, else the most frequent one.
+int Clustering::end_point(std::vector<int>& values, int threshold, bool largest) {
+  std::sort(values.begin(), values.end());
+  int frequent = 0, most = 0, found = 0;
+  bool any = false;
+  for (std::size_t a = 0, b; a < values.size(); a = b) {
+    b = a;
+    while (b < values.size() && values[b] == values[a]) ++b;
+    const int count = static_cast<int>(b - a);
+    if (count >= threshold && (largest || !any)) {
+      found = values[a];
+      any = true;
+    }
+    if (count > most) {
+      most = count;
+      frequent = values[a];
+    }
+  }
+  return any ? found : frequent;
+}
+
+void Clustering::summarise(const std::vector<Segment>& segments, int trace_count) {
+  // Members by component, in order of the segments.
+  offsets_.assign(static_cast<std::size_t>(components_) + 1, 0);
+  for (const int c : component_) ++offsets_[static_cast<std::size_t>(c) + 1];
+  for (std::size_t c = 1; c < offsets_.size(); ++c) offsets_[c] += offsets_[c - 1];
+  members_.resize(segments.size());
+  for (std::size_t v = 0; v < segments.size(); ++v) {
+    members_[static_cast<std::size_t>(offsets_[static_cast<std::size_t>(component_[v])]++)] =
+        static_cast<int>(v);
+  }
+  int begin = 0;
+  for (int c = 0; c < components_; ++c) {
+    const int end = offsets_[static_cast<std::size_t>(c)];
+    const auto member = [&](int a) -> const Segment& {
+      return segments[static_cast<std::size_t>(members_[static_cast<std::size_t>(a)])];
+    };
+    int traces = 0;
+    for (int a = begin, last = -1; a < end; ++a) {
+      if (member(a).trace != last) ++traces;
+      last = member(a).trace;
+    }
+    const float probability = static_cast<float>(traces) / static_cast<float>(trace_count);
+    if (probability >= kMinProbability) {
+      const int threshold =
+          static_cast<int>(std::ceil(static_cast<float>(traces) * kMinEndFraction));
+      const auto point = [&](int Segment::*coordinate, bool largest) {
+        values_.clear();
+        for (int a = begin; a < end; ++a) values_.push_back(member(a).*coordinate);
+        return end_point(values_, threshold, largest);
+      };
+      const int i = point(&Segment::i, false);
+      const int j = point(&Segment::j, true);
+      const int k = point(&Segment::k, false);
+      const int m = point(&Segment::m, true);
+      if (i <= j && k <= m) clusters_.push_back({i, j, probability});
+    }
+    begin = end;
+  }
+}
+
+const std::vector<Cluster>& Clustering::run(const std::vector<Segment>& segments, int trace_count) {
+  clusters_.clear();
+  link(segments);
+  summarise(segments, trace_count);
+  std::stable_sort(clusters_.begin(), clusters_.end(),
+                   [](const Cluster& a, const Cluster& b) { return a.i < b.i; });
+
+  dominated_.assign(clusters_.size(), 0);
+  for (std::size_t d = 0; d < clusters_.size(); ++d) {
+    const Cluster& a = clusters_[d];
+    for (std::size_t e = d + 1; e < clusters_.size(); ++e) {
+      const Cluster& b = clusters_[e];
+      const int overlap = std::min(a.j, b.j) - std::max(a.i, b.i) + 1;
+      if (overlap == 0) break;  // the reference stops at an exactly adjacent cluster
+      const int shorter = std::min(a.j - a.i, b.j - b.i) + 1;
+      if (static_cast<double>(static_cast<float>(overlap) / static_cast<float>(shorter)) >= 0.8) {
+        dominated_[a.probability > b.probability ? e : d] = 1;
+      }
+    }
+  }
+  std::size_t kept = 0;
+  for (std::size_t d = 0; d < clusters_.size(); ++d) {
+    if (!dominated_[d]) clusters_[kept++] = clusters_[d];
+  }
+  clusters_.resize(kept);
+  return clusters_;
+}
+
+}  // namespace hmmjit::domain

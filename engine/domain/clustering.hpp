@@ -1,0 +1,52 @@
+// From sampled domain segments to envelopes: single-linkage clusters, consensus end points,
+// removal of dominated clusters (spec: postprocess 6).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "domain/aligned.hpp"
+
+namespace hmmjit::domain {
+
+/// One sampled domain: first and last match residue (i, j, target coordinates) and their nodes
+/// (k, m), and the trace it came from.
+struct Segment {
+  int i, j, k, m;
+  int trace;
+};
+
+struct Cluster {
+  int i, j;
+  float probability;
+};
+
+/// Buffers of one thread.
+class Clustering {
+ public:
+  /// Envelopes of `segments`, which are in order of the traces and, within one, left to right.
+  const std::vector<Cluster>& run(const std::vector<Segment>& segments, int trace_count);
+
+ private:
+  void link(const std::vector<Segment>& segments);
+  void find_equal(const std::vector<Segment>& segments);
+  void summarise(const std::vector<Segment>& segments, int trace_count);
+  int end_point(std::vector<int>& values, int threshold, bool largest);
+
+  std::vector<int> component_;  // component number by segment
+  // Segments of no component yet: their numbers and, side by side, their coordinates.
+  std::vector<int> waiting_;
+  std::vector<std::int32_t> i_, j_, k_, m_;
+  std::vector<std::uint8_t> linked_;
+  std::vector<int> stack_;
+  std::vector<int> same_as_;  // number of the first equal segment
+  std::vector<int> table_;
+  std::vector<char> searched_;
+  std::vector<int> members_, offsets_;
+  std::vector<int> values_;
+  std::vector<Cluster> clusters_;
+  std::vector<char> dominated_;
+  int components_ = 0;
+};
+
+}  // namespace hmmjit::domain

@@ -1,0 +1,151 @@
+// Forward and everything behind it: Backward, posterior decoding, regions, stochastic ensemble,
+// clustering, envelopes, optimal accuracy alignment, null2, scores. Bit-equal to hmmsearch: each
+// sequence keeps the reference's four-lane float order; wider vectors hold several sequences,
+// envelopes or samples side by side. All calls must run inside a FlushToZeroScope.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "model/profile.hpp"
+#include "model/targets.hpp"
+
+namespace hmmjit::domain {
+
+/// One alignment column per trace element from first to last match. `rf`, `cs` empty when the
+/// model has no such annotation.
+struct Alignment {
+  std::string rf, cs, model, match, sequence, pp;
+};
+
+/// One scored domain envelope. Coordinates are 1-based, inclusive.
+struct Domain {
+  int ienv = 0, jenv = 0;        ///< envelope on the target
+  int iali = 0, jali = 0;        ///< alignment on the target
+  int hmm_from = 0, hmm_to = 0;  ///< alignment on the model
+  float envelope_nats = 0;       ///< Forward score of the envelope
+  float correction_nats = 0;     ///< null2 sum over the envelope
+  float bias_nats = 0;           ///< dombias
+  float accuracy_sum = 0;        ///< expected accuracy (oasc)
+  float bits = 0;
+  double log_p = 0;
+  Alignment alignment;
+};
+
+/// Scores of one target that passed the Forward filter and has at least one domain.
+struct TargetScore {
+  float bits = 0;      ///< final per-sequence score
+  float pre_bits = 0;  ///< before null2; bias printed = pre_bits - bits
+  double log_p = 0;
+  float expected_domains = 0;
+  int regions = 0, clustered = 0, overlaps = 0, envelopes = 0;
+  std::size_t best_domain = 0;
+  std::vector<Domain> domains;  ///< in position order
+};
+
+struct DomainOptions {
+  bool null2 = true;
+  std::uint32_t seed = 42;
+  bool reseed = true;  ///< false for --seed 0: one generator per workspace, never reset
+  /// Largest matrix one call may allocate; 0: half of the machine's memory. A region that needs
+  /// more makes the call throw MatrixTooLarge.
+  std::size_t max_matrix_bytes = 0;
+};
+
+/// A region or envelope whose matrix (12 bytes * residues * M) exceeds the limit. The message names
+/// target, model and size.
+class MatrixTooLarge : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Says of target number n of a batch whether its Forward score (nats) passes the filter.
+using PassesForward = std::function<bool(std::size_t n, float forward_nats)>;
+
+/// Says of target number n of a batch, from its final bits, pre_bits and log_p, whether it can
+/// appear in any output. May also be asked with provisional scores, to predict that; must be a
+/// pure function of its arguments.
+using WantedTarget = std::function<bool(std::size_t n, const TargetScore& score)>;
+
+/// Four-lane striped odds of one model. Immutable, shareable.
+class ForwardTables {
+ public:
+  explicit ForwardTables(const SearchModel& model);
+  ~ForwardTables();
+  ForwardTables(ForwardTables&&) noexcept;
+  struct Tables;
+  const Tables& tables() const { return *tables_; }
+  const SearchModel& model() const { return *model_; }
+
+ private:
+  const SearchModel* model_;
+  std::unique_ptr<const Tables> tables_;
+};
+
+/// Core-seconds (thread CPU time) spent per part, accumulated by a workspace (for --stats).
+/// `forward`: the filter, over whole targets; that of the regions counts as `ensemble`.
+struct DomainTimes {
+  double forward = 0, backward = 0, decoding = 0, ensemble = 0, clustering = 0, envelope = 0,
+         alignment = 0;
+  DomainTimes& operator+=(const DomainTimes& other);
+};
+
+/// All matrices and buffers of one thread: grows, then reused without allocation.
+class Workspace {
+ public:
+  Workspace();
+  ~Workspace();
+  Workspace(Workspace&&) noexcept;
+  struct State;
+  State& state() { return *state_; }
+  const DomainTimes& times() const;
+  /// Gives matrices and rows back to the system, as after an exception of this stage. Times and the
+  /// state of the generator stay.
+  void release_memory();
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+/// Forward parser score in nats; std::nullopt when it underflows to zero or is not finite (the
+/// target is then skipped; the reference aborts). Keeps nothing.
+std::optional<float> forward_filter(const ForwardTables& model, std::span<const Residue> residues,
+                                    Workspace& workspace);
+/// Several targets of similar length side by side in wide vectors; scores[i] is NaN where
+/// forward_filter would return nothing. Bits equal to forward_filter's.
+void forward_filter_batch(const ForwardTables& model,
+                          std::span<const std::span<const Residue>> targets,
+                          std::span<float> scores, Workspace& workspace);
+
+/// Everything behind the Forward filter for one target. Nothing when no domain is found.
+/// `forward_nats`: the score forward_filter gave.
+std::optional<TargetScore> define_domains(const ForwardTables& model, const TargetView& target,
+                                          float forward_nats, const DomainOptions& options,
+                                          Workspace& workspace);
+/// The same for several targets of one model: equal work of different targets shares vectors.
+/// results[n] belongs to targets[n]; bits equal to single calls. Targets that are not `wanted` (if
+/// given) yield nothing and cost less, since nothing needs aligning. Memory grows with the largest
+/// region or envelope (12 bytes * residues * M, twice that for alignments), not with the number of
+/// targets; 16 to 64 targets a call are enough.
+void define_domains_batch(const ForwardTables& model, std::span<const TargetView> targets,
+                          std::span<const float> forward_nats, const DomainOptions& options,
+                          Workspace& workspace, std::span<std::optional<TargetScore>> results,
+                          const WantedTarget& wanted = {});
+
+/// Forward filter and everything behind it in one call: Forward runs once, and what it left of the
+/// targets that pass is used. forward_nats[n] receives the Forward score, NaN where
+/// forward_filter would return nothing (such targets are not offered to `passes`). 32 bytes per
+/// residue of the batch are kept meanwhile; 32 to 128 targets a call fill the vectors.
+void score_targets_batch(const ForwardTables& model, std::span<const TargetView> targets,
+                         const PassesForward& passes, const DomainOptions& options,
+                         Workspace& workspace, std::span<float> forward_nats,
+                         std::span<std::optional<TargetScore>> results,
+                         const WantedTarget& wanted = {});
+
+}  // namespace hmmjit::domain

@@ -1,0 +1,418 @@
+#include "domain/ensemble.hpp"
+
+#include <emmintrin.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "domain/null2.hpp"
+#include "model/numeric.hpp"
+
+namespace hmmjit::domain {
+namespace {
+
+// The reference's choice: normalised by a compensated sum, running sum in double.
+int choose_exactly(float* weights, int n, double u) {
+  normalise({weights, static_cast<std::size_t>(n)});
+  double norm = 0;
+  for (int a = 0; a < n; ++a) norm += static_cast<double>(weights[a]);
+  double sum = 0;
+  for (int a = 0; a < n; ++a) {
+    sum += static_cast<double>(weights[a]);
+    if (u < sum / norm) return a;
+  }
+  return n - 1;
+}
+
+// A threshold of the reference differs from the true running sum of the weights by less than
+// 2^-22 of the total (one rounding of each of up to four normalised weights); the sums made here
+// from at most four floats, and the float product of the total with u, add less than 12 * 2^-24.
+// Twice the sum of both; the absolute term covers results flushed to zero.
+constexpr float kMargin = 2.0e-6f;
+constexpr float kSmallest = 1.0e-36f;
+
+// Steps along the diagonal between asking for a cell and reading it.
+constexpr std::size_t kPrefetchSteps = 6;
+
+// Draws one deviate: exact in double, and rounded to float for the first look.
+struct Deviate {
+  explicit Deviate(LinearCongruential& random) : exact(random.uniform()), state(random.state()) {}
+  float rounded() const { return static_cast<float>(static_cast<std::int64_t>(state)) * 0x1p-32f; }
+  double exact;
+  std::uint32_t state;
+};
+
+int choose_of_two(float first, float second, const Deviate& u) {
+  const float total = first + second;
+  const float distance = first - u.rounded() * total;
+  if (std::fabs(distance) > kMargin * total) [[likely]]
+    return distance > 0 ? 0 : 1;
+  float weights[2] = {first, second};
+  return choose_exactly(weights, 2, u.exact);
+}
+
+}  // namespace
+
+void Ensemble::prepare(const RegionMatrix& region) {
+  const ForwardTables::Tables& t = *region.tables;
+  const Job& job = *region.job;
+  const int M = t.M;
+  const auto rows = static_cast<std::size_t>(job.L) + 1;
+  offset_of_.resize(static_cast<std::size_t>(M) + 1);
+  // Node 0 has no cell; what is read in its place is multiplied by a transition of zero.
+  offset_of_[0] = 0;
+  for (int k = 1; k <= M; ++k) {
+    offset_of_[static_cast<std::size_t>(k)] =
+        static_cast<std::int32_t>(static_cast<std::size_t>(t.stripe_of(k)) * region.layout.stripe +
+                                  static_cast<std::size_t>(t.lane_of(k)));
+  }
+  visits_.resize(static_cast<std::size_t>(M) + 2);
+
+  stay_c_.resize(rows);
+  stay_j_.resize(rows);
+  const SpecialRow* special = job.forward;
+  for (int i = 1; i <= job.L; ++i) {
+    const float c = special[i - 1].C * job.loop;
+    const float j = special[i - 1].J * job.loop;
+    const float c_exit = special[i].E * region.ec * special[i].scale;
+    const float j_exit = special[i].E * region.ej * special[i].scale;
+    stay_c_[static_cast<std::size_t>(i)] = c / (c + c_exit);
+    stay_j_[static_cast<std::size_t>(i)] = j / (j + j_exit);
+  }
+
+  exit_slot_.assign(rows, -1);
+  exits_.clear();
+  exit_blocks_ = (t.Q + kExitBlock - 1) / kExitBlock;
+  // Two orders of adding the same 8*Q doubles of a total near one differ by less.
+  exit_margin_ = (16.0 * t.Q + 64.0) * 0x1p-52;
+
+  all_canonical_ = std::all_of(job.residues, job.residues + job.L,
+                               [&](Residue x) { return static_cast<int>(x) < t.K; });
+}
+
+// The last node of a domain that ends at row i. Cells are visited in the order they lie in the
+// reference's vectors; every other order would pick other domains.
+int Ensemble::choose_exit_exactly(const RegionMatrix& region, int i, double u,
+                                  bool& in_match) const {
+  const float* row = region.cells + static_cast<std::size_t>(i) * region.layout.row;
+  const int Q = region.tables->Q;
+  const float norm = static_cast<float>(1.0 / static_cast<double>(region.job->forward[i].E));
+  double sum = 0;
+  for (;;) {
+    for (int q = 0; q < Q; ++q) {
+      const float* cell = row + static_cast<std::size_t>(q) * region.layout.stripe;
+      for (const bool match : {true, false}) {
+        for (int r = 0; r < kLanes; ++r) {
+          sum += static_cast<double>(cell[r] * norm);
+          if (u < sum) {
+            in_match = match;
+            return r * Q + q + 1;
+          }
+        }
+        cell += region.layout.state;
+      }
+    }
+  }
+}
+
+int Ensemble::choose_exit(const RegionMatrix& region, int i, double u, bool& in_match) {
+  const float* row = region.cells + static_cast<std::size_t>(i) * region.layout.row;
+  const std::size_t stripe = region.layout.stripe, state = region.layout.state;
+  const int Q = region.tables->Q;
+  const float norm = static_cast<float>(1.0 / static_cast<double>(region.job->forward[i].E));
+  const auto blocks = static_cast<std::size_t>(exit_blocks_);
+  std::int32_t& slot = exit_slot_[static_cast<std::size_t>(i)];
+  if (slot < 0) {
+    slot = static_cast<std::int32_t>(exits_.size() / blocks);
+    exits_.resize(exits_.size() + blocks);
+    double* out = exits_.data() + static_cast<std::size_t>(slot) * blocks;
+    const __m128 factor = _mm_set1_ps(norm);
+    double total = 0;
+    for (int q = 0; q < Q;) {
+      __m128d low = _mm_setzero_pd(), high = _mm_setzero_pd();
+      for (const int end = std::min(q + kExitBlock, Q); q < end; ++q) {
+        const float* cell = row + static_cast<std::size_t>(q) * stripe;
+        const __m128 m = _mm_mul_ps(_mm_load_ps(cell), factor);
+        const __m128 d = _mm_mul_ps(_mm_load_ps(cell + state), factor);
+        low = _mm_add_pd(low, _mm_add_pd(_mm_cvtps_pd(m), _mm_cvtps_pd(d)));
+        high = _mm_add_pd(
+            high, _mm_add_pd(_mm_cvtps_pd(_mm_movehl_ps(m, m)), _mm_cvtps_pd(_mm_movehl_ps(d, d))));
+      }
+      low = _mm_add_pd(low, high);
+      total += _mm_cvtsd_f64(low) + _mm_cvtsd_f64(_mm_unpackhi_pd(low, low));
+      *out++ = total;
+    }
+  }
+  const double* sums = exits_.data() + static_cast<std::size_t>(slot) * blocks;
+  const auto block = static_cast<std::size_t>(std::upper_bound(sums, sums + blocks, u) - sums);
+  if (block < blocks) {
+    double sum = block > 0 ? sums[block - 1] : 0.0;
+    const int first = static_cast<int>(block) * kExitBlock;
+    // One stripe more: the boundary may belong to it by rounding, and then be told apart below.
+    for (int q = first; q < std::min(first + kExitBlock, Q); ++q) {
+      const float* cell = row + static_cast<std::size_t>(q) * stripe;
+      for (const bool match : {true, false}) {
+        for (int r = 0; r < kLanes; ++r) {
+          const double before = sum;
+          sum += static_cast<double>(cell[r] * norm);
+          if (u < sum) {
+            if (u - before <= exit_margin_ || sum - u <= exit_margin_) {
+              return choose_exit_exactly(region, i, u, in_match);
+            }
+            in_match = match;
+            return r * Q + q + 1;
+          }
+        }
+        cell += state;
+      }
+    }
+  }
+  return choose_exit_exactly(region, i, u, in_match);
+}
+
+// Null2 odds of one sampled domain, added at its positions after the first. Only visited nodes
+// have a weight; adding the zeros of all others would change nothing. Lanes are summed apart, in
+// ascending order of their nodes, as in the full sum.
+void Ensemble::add_null2(const RegionMatrix& region, int visit_count, int emitted, int first,
+                         int last, float* correction) {
+  const ForwardTables::Tables& t = *region.tables;
+  constexpr int kMaxBlocks = kMaxBases / kLanes;
+  __m128 lanes[kLanes][kMaxBlocks];
+  for (auto& lane : lanes) {
+    for (__m128& sum : lane) sum = _mm_setzero_ps();
+  }
+  const float norm = static_cast<float>(1.0 / static_cast<double>(static_cast<float>(emitted)));
+  const auto stride = static_cast<std::size_t>(t.node_stride);
+  const float* node_match = t.node_match.data();
+  auto v = static_cast<std::size_t>(visit_count);
+  const auto sum_lanes = [&]<int kBlocks>() {
+    while (v > 0) {
+      const int r = t.lane_of(visits_[v - 1].k);
+      const int last_node = (r + 1) * t.Q;
+      __m128 sum[kBlocks];
+      for (int b = 0; b < kBlocks; ++b) sum[b] = _mm_setzero_ps();
+      for (; v > 0 && visits_[v - 1].k <= last_node; --v) {
+        const Visit& visit = visits_[v - 1];
+        const __m128 weight = _mm_set1_ps(visit.count * norm);
+        const float* match = node_match + static_cast<std::size_t>(visit.k) * stride;
+        for (int b = 0; b < kBlocks; ++b) {
+          sum[b] = _mm_add_ps(sum[b], _mm_mul_ps(weight, _mm_load_ps(match + b * kLanes)));
+        }
+      }
+      for (int b = 0; b < kBlocks; ++b) lanes[r][b] = sum[b];
+    }
+  };
+  alignas(16) float odds[32];
+  if (t.node_stride == kMaxBases) {
+    sum_lanes.operator()<kMaxBlocks>();
+  } else {
+    sum_lanes.operator()<1>();
+  }
+  for (int b = 0; b < t.node_stride / kLanes; ++b) {
+    _mm_store_ps(odds + b * kLanes, _mm_add_ps(_mm_add_ps(lanes[0][b], lanes[1][b]),
+                                               _mm_add_ps(lanes[2][b], lanes[3][b])));
+  }
+  if (!all_canonical_) complete_null2(*t.alphabet, odds);
+  const Residue* residues = region.job->residues;
+  for (int i = first; i <= last; ++i) correction[i - 1] += odds[residues[i - 1]];
+}
+
+void Ensemble::sample_trace(const RegionMatrix& region, LinearCongruential& generator, int trace,
+                            int offset, float* correction) {
+  LinearCongruential random = generator;
+  const Job& job = *region.job;
+  const SpecialRow* special = job.forward;
+  const NodeTransitions* nodes = region.tables->nodes.data();
+  const std::int32_t* offset_of = offset_of_.data();
+  const std::size_t state_d = region.layout.state;
+  const std::size_t state_i = 2 * region.layout.state;
+  const auto cells_of = [&](int i, int k) {
+    return region.cells + static_cast<std::size_t>(i) * region.layout.row + offset_of[k];
+  };
+  Visit* const visits = visits_.data();
+  int visit_count = 0;
+  int emitted = 0;
+  const auto visit = [&](int node) {
+    ++emitted;
+    if (visit_count > 0 && visits[visit_count - 1].k == node) {
+      visits[visit_count - 1].count += 1.0f;
+    } else {
+      visits[visit_count++] = {node, 1.0f};
+    }
+  };
+  const std::size_t first_segment = segments_.size();
+  enum class State { kC, kJ, kE, kM, kD, kI, kB, kN };
+  State state = State::kC;
+  int i = job.L;
+  int k = 0;
+  int uncorrected = job.L;  // positions above it have got their null2 of this trace
+  int j = 0, m = 0;         // last match of the current segment
+  int i1 = 0, k1 = 0;       // first match so far
+  while (state != State::kN) {
+    switch (state) {
+      case State::kC:
+      case State::kJ: {
+        const bool in_c = state == State::kC;
+        const float* stay = in_c ? stay_c_.data() : stay_j_.data();
+        for (;;) {
+          // Row 0 can be reached here only through probabilities that underflowed.
+          if (i == 0) {
+            state = State::kN;
+            break;
+          }
+          const Deviate u(random);
+          const float distance = stay[i] - u.rounded();
+          bool stays = distance > 0;
+          if (!(std::fabs(distance) > kMargin)) [[unlikely]] {
+            float w[2] = {(in_c ? special[i - 1].C : special[i - 1].J) * job.loop,
+                          special[i].E * (in_c ? region.ec : region.ej) * special[i].scale};
+            stays = choose_exactly(w, 2, u.exact) == 0;
+          }
+          if (!stays) {
+            state = special[i].E > 0 ? State::kE : State::kN;
+            break;
+          }
+          --i;
+        }
+        break;
+      }
+      case State::kE: {
+        bool in_match = true;
+        k = choose_exit(region, i, random.uniform(), in_match);
+        state = in_match ? State::kM : State::kD;
+        j = 0;
+        visit_count = 0;
+        emitted = 0;
+        break;
+      }
+      case State::kM: {
+        if (j == 0) {
+          j = i;
+          m = k;
+        }
+        // Only the first match of a run may follow an insert of its own node.
+        visit(k);
+        int choice = 1;
+        // Most choices stay on the diagonal: pointers move along it.
+        const float* row = region.cells + static_cast<std::size_t>(i - 1) * region.layout.row;
+        const std::size_t ahead = kPrefetchSteps * (region.layout.row + region.layout.stripe);
+        const SpecialRow* before = special + (i - 1);
+        const NodeTransitions* node = nodes + k;
+        const std::int32_t* offset_in_row = offset_of + (k - 1);
+        Visit* visited = visits + visit_count;
+        for (;;) {
+          const Deviate u(random);
+          const float* cell = row + *offset_in_row;
+          _mm_prefetch(reinterpret_cast<const char*>(cell - ahead), _MM_HINT_T0);
+          // Weights of B, M, I, D.
+          const __m128 from =
+              _mm_unpacklo_ps(_mm_unpacklo_ps(_mm_load_ss(&before->B), _mm_load_ss(cell + state_i)),
+                              _mm_unpacklo_ps(_mm_load_ss(cell), _mm_load_ss(cell + state_d)));
+          const __m128 w = _mm_mul_ps(from, _mm_load_ps(&node->bm));
+          const __m128 pairs =
+              _mm_add_ps(w, _mm_castsi128_ps(_mm_slli_si128(_mm_castps_si128(w), 4)));
+          const __m128 sums =
+              _mm_add_ps(pairs, _mm_castsi128_ps(_mm_slli_si128(_mm_castps_si128(pairs), 8)));
+          const __m128 total = _mm_shuffle_ps(sums, sums, _MM_SHUFFLE(3, 3, 3, 3));
+          const __m128 distance = _mm_sub_ps(sums, _mm_mul_ps(_mm_set1_ps(u.rounded()), total));
+          const __m128 size = _mm_andnot_ps(_mm_set1_ps(-0.0f), distance);
+          const __m128 margin =
+              _mm_add_ps(_mm_mul_ps(_mm_set1_ps(kMargin), total), _mm_set1_ps(kSmallest));
+          const int clear = _mm_movemask_ps(_mm_cmpgt_ps(size, margin)) & 7;
+          const int below = _mm_movemask_ps(distance) & 7;
+          if (clear * 8 + below == 7 * 8 + 1) [[likely]] {
+            choice = 1;
+          } else if (clear == 7) {
+            choice = below == 0 ? 0 : below == 3 ? 2 : 3;
+            break;
+          } else {
+            alignas(16) float weights[4];
+            _mm_store_ps(weights, w);
+            choice = choose_exactly(weights, 4, u.exact);
+            if (choice != 1) break;
+          }
+          --k;
+          if (--i == 0 || k == 0) [[unlikely]]
+            break;
+          row -= region.layout.row;
+          --before;
+          --node;
+          --offset_in_row;
+          *visited++ = {k, 1.0f};
+        }
+        emitted += static_cast<int>(visited - visits) - visit_count;
+        visit_count = static_cast<int>(visited - visits);
+        if (choice == 1) {  // off the matrix: every weight underflowed
+          state = State::kN;
+          break;
+        }
+        i1 = i--;
+        k1 = k--;
+        if (choice != 0 && (i == 0 || k == 0)) {
+          state = State::kN;
+          break;
+        }
+        state = choice == 0 ? State::kB : choice == 2 ? State::kI : State::kD;
+        break;
+      }
+      case State::kD: {
+        const float* cell = cells_of(i, k - 1);
+        const NodeTransitions& t = nodes[k];
+        const Deviate u(random);
+        state = choose_of_two(cell[0] * t.md_in, cell[state_d] * t.dd_in, u) == 0 ? State::kM
+                                                                                  : State::kD;
+        if (--k == 0) state = State::kN;
+        break;
+      }
+      case State::kI: {
+        visit(k);
+        const float* cell = cells_of(i - 1, k);
+        const NodeTransitions& t = nodes[k];
+        const Deviate u(random);
+        state = choose_of_two(cell[0] * t.mi, cell[state_i] * t.ii, u) == 0 ? State::kM : State::kI;
+        if (--i == 0) state = State::kN;
+        break;
+      }
+      case State::kB: {
+        segments_.push_back({i1 + offset, j + offset, k1, m, trace});
+        if (correction) {
+          // The first residue of a domain counts as outside, as in the reference.
+          for (int p = j + 1; p <= uncorrected; ++p) correction[p - 1] += 1.0f;
+          add_null2(region, visit_count, emitted, i1 + 1, j, correction);
+          uncorrected = i1;
+        }
+        const Deviate u(random);
+        state = choose_of_two(special[i].N * job.move, special[i].J * job.move, u) == 0 ? State::kN
+                                                                                        : State::kJ;
+        break;
+      }
+      case State::kN:
+        break;
+    }
+  }
+  // The rest of the trace is certain and draws nothing.
+  if (correction) {
+    for (int p = 1; p <= uncorrected; ++p) correction[p - 1] += 1.0f;
+  }
+  std::reverse(segments_.begin() + static_cast<std::ptrdiff_t>(first_segment), segments_.end());
+  generator = random;
+}
+
+const std::vector<Segment>& Ensemble::sample(const RegionMatrix& region, LinearCongruential& random,
+                                             int offset, float* correction) {
+  prepare(region);
+  segments_.clear();
+  const int L = region.job->L;
+  if (correction) std::fill_n(correction, L, 0.0f);
+  for (int trace = 0; trace < kTraces; ++trace) {
+    sample_trace(region, random, trace, offset, correction);
+  }
+  if (correction) {
+    for (int p = 0; p < L; ++p) {
+      correction[p] = std::log(correction[p] / static_cast<float>(kTraces));
+    }
+  }
+  return segments_;
+}
+
+}  // namespace hmmjit::domain

@@ -1,0 +1,69 @@
+// Stochastic tracebacks of a multidomain region: sampled domains and the null2 correction by
+// sampling (spec: postprocess 5).
+//
+// The 200 traces of a region must be those of the reference, choice by choice, or every later
+// random number means something else. A choice compares one deviate u with running sums of
+// normalised weights, in a fixed order and precision. Here it is first made with cheap sums whose
+// error is bounded; only when u lies closer to a boundary than that bound (about once in 10^5
+// choices) the reference's own arithmetic decides. The results are therefore the same, always.
+#pragma once
+
+#include <vector>
+
+#include "domain/aligned.hpp"
+#include "domain/clustering.hpp"
+#include "domain/kernels.hpp"
+#include "model/random.hpp"
+
+namespace hmmjit::domain {
+
+/// The Forward matrix of a region, one group of it.
+struct RegionMatrix {
+  const ForwardTables::Tables* tables;
+  const Job* job;
+  const float* cells;  ///< first cell of the group in row 0
+  MatrixLayout layout;
+  float ec, ej;
+};
+
+/// Buffers of one thread.
+class Ensemble {
+ public:
+  static constexpr int kTraces = 200;
+
+  /// Samples kTraces traces with `random`. Segments come in target coordinates (region position
+  /// plus `offset`). `correction`: log null2 odds of region positions 1..L at [0..L-1], or null
+  /// when not wanted.
+  const std::vector<Segment>& sample(const RegionMatrix& region, LinearCongruential& random,
+                                     int offset, float* correction);
+
+ private:
+  void prepare(const RegionMatrix& region);
+  void sample_trace(const RegionMatrix& region, LinearCongruential& random, int trace, int offset,
+                    float* correction);
+  int choose_exit(const RegionMatrix& region, int i, double u, bool& in_match);
+  int choose_exit_exactly(const RegionMatrix& region, int i, double u, bool& in_match) const;
+  void add_null2(const RegionMatrix& region, int visit_count, int emitted, int first, int last,
+                 float* correction);
+
+  std::vector<Segment> segments_;
+  std::vector<std::int32_t> offset_of_;  // offset of node k in a row
+  std::vector<float> stay_c_, stay_j_;   // probability of C(i) from C(i-1), J(i) from J(i-1)
+
+  // Running sums of the exit probabilities of a row, one for each kExitBlock stripes, made when
+  // the first trace leaves through that row.
+  static constexpr int kExitBlock = 4;
+  std::vector<std::int32_t> exit_slot_;  // by row, -1: not made yet
+  std::vector<double> exits_;
+  int exit_blocks_ = 0;
+  double exit_margin_ = 0;
+
+  struct Visit {
+    std::int32_t k;
+    float count;
+  };
+  std::vector<Visit> visits_;  // of the current segment, from its end to its start
+  bool all_canonical_ = true;
+};
+
+}  // namespace hmmjit::domain

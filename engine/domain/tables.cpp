@@ -1,0 +1,117 @@
+#include "domain/tables.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace hmmjit::domain {
+namespace {
+
+// Value of a 1-based node array (stored from k-1), zero outside the model.
+float at_node(const std::vector<float>& values, int k, int M) {
+  return k >= 1 && k <= M ? values[static_cast<std::size_t>(k - 1)] : 0.0f;
+}
+
+// Extending a deletion past the first lane adds ever smaller terms to D cells. An addend below
+// half a unit in the last place of the cell leaves it unchanged, and every later addend of the
+// chain is smaller still, so the rest of the chain may be left out without changing a bit. In
+// Forward D(k) >= B * tBM(k-1) * e(k-1) * tMD(k-1) bounds the cell from below; in Backward
+// D(k) >= E does. 2^-25 is half a unit of the smallest significand, the other factor covers the
+// roundings of the bound itself.
+constexpr double kHalfUnit = 0x1p-25;
+constexpr double kRoundingMargin = 1.0 - 1e-5;
+
+}  // namespace
+
+ForwardTables::ForwardTables(const SearchModel& model) : model_(&model) {
+  const OddsProfile& odds = model.odds;
+  auto t = std::make_unique<Tables>();
+  const int M = odds.M;
+  const int Q = std::max(2, (M - 1) / kLanes + 1);
+  t->M = M;
+  t->Q = Q;
+  t->Kp = odds.Kp;
+  t->alphabet = model.hmm.alphabet;
+  t->K = t->alphabet->K;
+  const auto stripes = static_cast<std::size_t>(Q);
+  t->forward.zero(stripes);
+  t->backward.zero(stripes);
+  t->mask.zero(stripes);
+  t->match.zero(kCodeRows * stripes * kLanes);
+  t->dd.zero(stripes * kLanes);
+  t->md.zero(stripes * kLanes);
+
+  for (int q = 0; q < Q; ++q) {
+    ForwardStripe& f = t->forward[static_cast<std::size_t>(q)];
+    BackwardStripe& b = t->backward[static_cast<std::size_t>(q)];
+    MaskStripe& m = t->mask[static_cast<std::size_t>(q)];
+    for (int r = 0; r < kLanes; ++r) {
+      const int k = r * Q + q + 1;
+      f.bm[r] = b.bm[r] = at_node(odds.entry, k, M);
+      f.mm_in[r] = at_node(odds.mm_in, k, M);
+      f.im_in[r] = at_node(odds.im_in, k, M);
+      f.dm_in[r] = at_node(odds.dm_in, k, M);
+      b.mm[r] = at_node(odds.mm_in, k + 1, M);
+      b.im[r] = at_node(odds.im_in, k + 1, M);
+      b.dm[r] = at_node(odds.dm_in, k + 1, M);
+      f.mi[r] = b.mi[r] = at_node(odds.mi_out, k, M);
+      f.ii[r] = b.ii[r] = at_node(odds.ii_out, k, M);
+      f.md[r] = b.md[r] = at_node(odds.md_out, k, M);
+      f.dd[r] = b.dd[r] = at_node(odds.dd_out, k, M);
+      t->dd[static_cast<std::size_t>(q * kLanes + r)] = f.dd[r];
+      t->md[static_cast<std::size_t>(q * kLanes + r)] = f.md[r];
+      const auto exists = [](float value) { return value > 0 ? ~0u : 0u; };
+      m.bm[r] = exists(f.bm[r]);
+      m.mm_in[r] = exists(f.mm_in[r]);
+      m.im_in[r] = exists(f.im_in[r]);
+      m.dm_in[r] = exists(f.dm_in[r]);
+      m.mi[r] = exists(f.mi[r]);
+      m.ii[r] = exists(f.ii[r]);
+      m.md[r] = exists(f.md[r]);
+      m.dd[r] = exists(f.dd[r]);
+      if (k <= M) {
+        for (int x = 0; x < odds.Kp; ++x) {
+          t->match[(static_cast<std::size_t>(x) * stripes + static_cast<std::size_t>(q)) * kLanes +
+                   static_cast<std::size_t>(r)] =
+              odds.match[static_cast<std::size_t>(x) * static_cast<std::size_t>(M) +
+                         static_cast<std::size_t>(k - 1)];
+        }
+      }
+    }
+  }
+
+  t->nodes.zero(static_cast<std::size_t>(M) + 1);
+  t->node_stride = (t->K + kLanes - 1) / kLanes * kLanes;
+  t->node_match.zero((static_cast<std::size_t>(M) + 1) * static_cast<std::size_t>(t->node_stride));
+  bool decaying = true;
+  for (int k = 1; k <= M; ++k) {
+    t->nodes[static_cast<std::size_t>(k)] = {
+        at_node(odds.entry, k, M),  at_node(odds.mm_in, k, M),      at_node(odds.im_in, k, M),
+        at_node(odds.dm_in, k, M),  at_node(odds.md_out, k - 1, M), at_node(odds.dd_out, k - 1, M),
+        at_node(odds.mi_out, k, M), at_node(odds.ii_out, k, M)};
+    for (int x = 0; x < t->K; ++x) {
+      t->node_match[static_cast<std::size_t>(k * t->node_stride + x)] =
+          odds.match[static_cast<std::size_t>(x) * static_cast<std::size_t>(M) +
+                     static_cast<std::size_t>(k - 1)];
+    }
+    if (!(at_node(odds.dd_out, k, M) <= 1.0f)) decaying = false;
+  }
+  for (int x = 0; x < kCodeRows; ++x) {
+    double smallest = x < odds.Kp && M > 1 ? 1e300 : 0.0;
+    for (int k = 1; k < M && x < odds.Kp; ++k) {
+      const double e = odds.match[static_cast<std::size_t>(x) * static_cast<std::size_t>(M) +
+                                  static_cast<std::size_t>(k - 1)];
+      smallest = std::min(smallest, static_cast<double>(at_node(odds.entry, k, M)) * e *
+                                        static_cast<double>(at_node(odds.md_out, k, M)));
+    }
+    t->deletion_bound[x] =
+        decaying ? static_cast<float>(std::min(smallest, 1e30) * kHalfUnit * kRoundingMargin)
+                 : -1.0f;
+  }
+  t->backward_bound = decaying ? static_cast<float>(kHalfUnit * kRoundingMargin) : -1.0f;
+  tables_ = std::move(t);
+}
+
+ForwardTables::~ForwardTables() = default;
+ForwardTables::ForwardTables(ForwardTables&&) noexcept = default;
+
+}  // namespace hmmjit::domain

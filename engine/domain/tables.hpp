@@ -1,0 +1,69 @@
+// Striped float tables of one model: the four-lane layout of Farrar (2007), node k = r*Q + q + 1
+// in lane r of vector q.
+#pragma once
+
+#include <vector>
+
+#include "domain/aligned.hpp"
+#include "domain/domain.hpp"
+
+namespace hmmjit::domain {
+
+inline constexpr int kLanes = 4;
+/// Rows of the emission table; codes without a meaning (padding) have all-zero rows.
+inline constexpr int kCodeRows = 32;
+
+/// Transition vectors of one stripe as Forward reads them: *_in lead into the node of the cell,
+/// the others out of it.
+struct ForwardStripe {
+  float bm[kLanes], mm_in[kLanes], im_in[kLanes], dm_in[kLanes];
+  float mi[kLanes], ii[kLanes], md[kLanes], dd[kLanes];
+};
+/// As Backward reads them: everything out of the node of the cell, bm into it.
+struct BackwardStripe {
+  float mm[kLanes], im[kLanes], dm[kLanes], bm[kLanes];
+  float mi[kLanes], ii[kLanes], md[kLanes], dd[kLanes];
+};
+/// All-ones where the transition odds are positive, else zero: optimal accuracy looks only at
+/// whether a transition exists.
+struct MaskStripe {
+  std::uint32_t bm[kLanes], mm_in[kLanes], im_in[kLanes], dm_in[kLanes];
+  std::uint32_t mi[kLanes], ii[kLanes], md[kLanes], dd[kLanes];
+};
+/// Scalar transitions of node k for tracebacks.
+struct NodeTransitions {
+  float bm, mm_in, im_in, dm_in;  ///< weights of M(k): from B, M, I, D (k-1)
+  float md_in, dd_in;             ///< into D(k), from M, D (k-1)
+  float mi, ii;                   ///< into I(k), from M, I (k)
+};
+
+struct ForwardTables::Tables {
+  int M = 0;
+  int Q = 0;
+  int K = 0;
+  int Kp = 0;
+  const Alphabet* alphabet = nullptr;
+  AlignedArray<ForwardStripe> forward;    ///< [Q]
+  AlignedArray<BackwardStripe> backward;  ///< [Q]
+  AlignedArray<MaskStripe> mask;          ///< [Q]
+  AlignedArray<float> match;              ///< [kCodeRows][Q][kLanes]
+  AlignedArray<float> dd;                 ///< [Q][kLanes]
+  AlignedArray<float> md;                 ///< [Q][kLanes]
+  AlignedArray<NodeTransitions> nodes;    ///< [M + 1], index k
+  /// Match odds of node k for the K residues: [M + 1][node_stride], zero padded.
+  AlignedArray<float> node_match;
+  int node_stride = 0;
+  /// A value below which an addend times B(i-1) cannot change any D cell of a row with residue
+  /// x, see tables.cpp; negative when the model allows no such bound.
+  float deletion_bound[kCodeRows] = {};
+  /// The same for Backward, in units of E(i); negative when no bound holds.
+  float backward_bound = -1;
+
+  const float* match_row(int code) const {
+    return match.data() + static_cast<std::size_t>(code) * static_cast<std::size_t>(Q) * kLanes;
+  }
+  int stripe_of(int k) const { return (k - 1) % Q; }
+  int lane_of(int k) const { return (k - 1) / Q; }
+};
+
+}  // namespace hmmjit::domain

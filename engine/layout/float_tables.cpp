@@ -1,0 +1,82 @@
+#include "layout/float_tables.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace hmmjit::layout {
+namespace {
+
+using hmmjit_device::kSymbolRows;
+constexpr float kRounding = 0x1p-24f;
+
+}  // namespace
+
+FloatTables make_float_tables(const OddsProfile& profile) {
+  FloatTables out;
+  const auto M = static_cast<std::size_t>(profile.M);
+  out.stride = static_cast<std::uint32_t>((M + 15) / 16 * 16);
+  out.emissions.assign(static_cast<std::size_t>(kSymbolRows) * out.stride, 0.0f);
+  out.transitions.assign(static_cast<std::size_t>(hmmjit_device::kWordTransitions) * out.stride,
+                         0.0f);
+  for (int x = 0; x < profile.Kp; ++x) {
+    std::copy_n(profile.match.begin() + static_cast<std::ptrdiff_t>(x) * profile.M, M,
+                out.emissions.begin() + static_cast<std::ptrdiff_t>(x) * out.stride);
+  }
+  const auto row = [&](hmmjit_device::WordTransition which, const std::vector<float>& odds) {
+    std::copy_n(odds.begin(), M,
+                out.transitions.begin() + static_cast<std::ptrdiff_t>(which) * out.stride);
+  };
+  row(hmmjit_device::kWordEntry, profile.entry);
+  row(hmmjit_device::kWordMmIn, profile.mm_in);
+  row(hmmjit_device::kWordImIn, profile.im_in);
+  row(hmmjit_device::kWordDmIn, profile.dm_in);
+  row(hmmjit_device::kWordMdOut, profile.md_out);
+  row(hmmjit_device::kWordMiOut, profile.mi_out);
+  row(hmmjit_device::kWordIiOut, profile.ii_out);
+  row(hmmjit_device::kWordDdOut, profile.dd_out);
+  return out;
+}
+
+std::vector<hmmjit_device::FloatLength> make_float_lengths(std::span<const std::uint32_t> lengths) {
+  std::vector<hmmjit_device::FloatLength> out;
+  out.reserve(lengths.size());
+  for (const std::uint32_t L : lengths) {
+    const LengthModel model = length_model(static_cast<int>(L), true);
+    out.push_back({model.loop, model.move});
+  }
+  return out;
+}
+
+float forward_guard(int L) {
+  return kForwardGuard + kForwardGuardPerResidue * static_cast<float>(L);
+}
+
+std::vector<float> make_bias_odds(const BiasModel& model) {
+  std::vector<float> out(2 * kSymbolRows, 1.0f);
+  for (std::size_t state = 0; state < 2; ++state) {
+    std::copy_n(model.odds[state].begin(),
+                std::min<std::size_t>(model.odds[state].size(), kSymbolRows),
+                out.begin() + static_cast<std::ptrdiff_t>(state * kSymbolRows));
+  }
+  return out;
+}
+
+std::vector<float> make_bias_lengths(std::span<const std::uint32_t> lengths) {
+  std::vector<float> out;
+  out.reserve(lengths.size());
+  for (const std::uint32_t L : lengths) out.push_back(null_p1(static_cast<int>(L)));
+  return out;
+}
+
+float bias_nats(float sum, int L) {
+  const float p1 = null_p1(L);
+  return (sum + static_cast<float>(L) * std::log(p1)) + std::log(1.0f - p1);
+}
+
+float bias_guard(float sum, int L) {
+  // Partial sums fall below the last one by little: leaving the biased state costs log(1 - p1).
+  const float largest = std::fabs(sum) + 24.0f;
+  return 1e-4f + kRounding * (static_cast<float>(L) + 16.0f) * (largest + 16.0f);
+}
+
+}  // namespace hmmjit::layout

@@ -1,0 +1,43 @@
+// A model's Forward and bias filter tables in the layout filter kernels read
+// (kernel_templates/common/late_params.h), and how far their scores may be from the reference's.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "common/late_params.h"
+#include "model/profile.hpp"
+
+namespace hmmjit::layout {
+
+/// Natural node order, odds as in the profile; 0 for symbols without a row and behind M.
+struct FloatTables {
+  std::uint32_t stride = 0;        ///< M rounded up to 16
+  std::vector<float> emissions;    ///< [32][stride]
+  std::vector<float> transitions;  ///< [hmmjit_device::kWordTransitions][stride]
+};
+FloatTables make_float_tables(const OddsProfile& profile);
+
+/// Multihit N, C and J odds of target lengths.
+std::vector<hmmjit_device::FloatLength> make_float_lengths(std::span<const std::uint32_t> lengths);
+
+/// Nats by which the Forward kernels that sum in their own order may differ from the reference for
+/// a target of L residues: a score within this distance of the threshold is the CPU's to decide.
+/// Every row adds at most some tens of roundings of 2^-24 to each of both sums, all terms being
+/// positive; measured differences are a hundredth of this.
+float forward_guard(int L);
+inline constexpr float kForwardGuard = 1e-3f;
+inline constexpr float kForwardGuardPerResidue = 64.0f * 0x1p-24f;
+
+/// [2][32] odds of the bias filter's states; 1 for codes the alphabet does not have.
+std::vector<float> make_bias_odds(const BiasModel& model);
+std::vector<float> make_bias_lengths(std::span<const std::uint32_t> lengths);
+
+/// The bias filter's score in nats from a kernel's sum of logarithms.
+float bias_nats(float sum, int L);
+/// Nats by which bias_nats may differ from the reference, which rounds its sum to float after every
+/// residue: at most half a unit in the last place of the largest partial sum each time.
+float bias_guard(float sum, int L);
+
+}  // namespace hmmjit::layout

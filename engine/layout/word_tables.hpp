@@ -1,0 +1,34 @@
+// A model's Viterbi tables in the layout filter kernels read
+// (kernel_templates/common/late_params.h).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/late_params.h"
+#include "model/profile.hpp"
+
+namespace hmmjit::layout {
+
+/// Natural node order, words as in the profile; -32768 for symbols without a row in the profile
+/// and for nodes behind M.
+struct WordTables {
+  std::uint32_t stride = 0;               ///< M rounded up to 16
+  std::vector<std::int16_t> emissions;    ///< [32][stride]
+  std::vector<std::int16_t> transitions;  ///< [hmmjit_device::kWordTransitions][stride]
+};
+WordTables make_word_tables(const WordProfile& profile);
+
+/// N/C/J -> B words of target lengths.
+std::vector<std::int16_t> make_word_moves(const WordProfile& profile,
+                                          std::span<const std::uint32_t> lengths);
+
+/// Empty when the wavefront kernel's arithmetic is exact for this model (see late_params.h), else
+/// the reason; such a model takes the row-by-row kernel.
+std::string viterbi_wavefront_gap(const WordProfile& profile);
+/// Likewise for the row-by-row kernel; such a model takes the CPU filter.
+std::string viterbi_row_scan_gap(const WordProfile& profile);
+
+}  // namespace hmmjit::layout
