@@ -1,0 +1,141 @@
+#include "cache/bundle.hpp"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "cache/bytes.hpp"
+#include "cache/compression.hpp"
+#include "core/mapped_file.hpp"
+#include "core/output_file.hpp"
+
+namespace hmmjit::cache {
+namespace {
+
+constexpr std::string_view kMagic = "HMMJITKB";
+constexpr std::size_t kHeaderBytes = 8 + 4;
+constexpr std::size_t kTrailerBytes = 1 + 8 + 16;
+constexpr std::uint8_t kEntryRecord = 'E';
+constexpr std::uint8_t kEndRecord = 'Z';
+
+std::unexpected<Error> damaged(const std::string& why) {
+  return fail(ErrorCode::kInput, "damaged kernel bundle: " + why);
+}
+
+}  // namespace
+
+Result<ExportReport> export_bundle(const EntryStore& store, const std::string& path,
+                                   const EntryFilter& filter) {
+  ExportReport report;
+  HMMJIT_ASSIGN(OutputFile file, OutputFile::create(path));
+  DigestStream checksum;
+  const auto write = [&](std::string_view bytes) {
+    checksum.update(bytes);
+    file.write(bytes);
+    report.bytes += bytes.size();
+  };
+  std::string header(kMagic);
+  put(header, kBundleFormatVersion);
+  write(header);
+  for (const StoredFile& stored : store.scan().entries) {
+    const auto bytes = store.read(stored.path);
+    if (!bytes) continue;  // removed since the scan, or not ours to vouch for
+    const auto decoded = decode_entry(*bytes, Attachments::kLoad);
+    if (!decoded || decoded->key.digest() != stored.name) {
+      ++report.skipped_bad;
+      continue;
+    }
+    if (filter && !filter(decoded->key)) continue;
+    const std::string packed = compress(*bytes);
+    std::string record;
+    put(record, kEntryRecord);
+    put(record, static_cast<std::uint64_t>(packed.size()));
+    put(record, static_cast<std::uint64_t>(bytes->size()));
+    write(record);
+    write(packed);
+    ++report.entries;
+  }
+  if (report.entries == 0) {
+    return fail(ErrorCode::kInput, "nothing to export: no stored kernel matches", store.root(),
+                "make kernels first (hmmjit cache warm) or relax the filter");
+  }
+  std::string trailer;
+  put(trailer, kEndRecord);
+  put(trailer, report.entries);
+  write(trailer);
+  const std::string sum = checksum.digest().bytes();
+  file.write(sum);
+  report.bytes += sum.size();
+  HMMJIT_TRY(file.commit());
+  return report;
+}
+
+Status read_bundle(
+    std::string_view bytes,
+    const std::function<Status(DecodedEntry&&, std::string_view entry_bytes)>& take) {
+  if (bytes.size() < kHeaderBytes + kTrailerBytes) return damaged("shorter than a header");
+  if (!bytes.starts_with(kMagic)) return damaged("not a bundle (wrong first bytes)");
+  const std::string_view body = bytes.substr(0, bytes.size() - 16);
+  if (digest_of(body) != Digest::from_bytes(bytes.substr(bytes.size() - 16))) {
+    return damaged("checksum does not match");
+  }
+  // Two passes, so that nothing is taken from a bundle that turns out damaged further on.
+  for (const bool taking : {false, true}) {
+    ByteReader reader(body);
+    reader.take(kMagic.size());
+    std::uint32_t version = 0;
+    reader.get(version);
+    if (version != kBundleFormatVersion) {
+      return damaged(
+          fmt::format("format version {} (this program reads {})", version, kBundleFormatVersion));
+    }
+    std::uint64_t count = 0;
+    for (;;) {
+      std::uint8_t kind = 0;
+      if (!reader.get(kind)) return damaged("truncated");
+      if (kind == kEndRecord) break;
+      std::uint64_t packed_size = 0;
+      std::uint64_t raw_size = 0;
+      if (kind != kEntryRecord || !reader.get(packed_size) || !reader.get(raw_size)) {
+        return damaged("unknown record");
+      }
+      const auto packed = reader.take(packed_size);
+      if (!packed) return damaged("truncated entry");
+      auto raw = decompress(*packed, raw_size);
+      if (!raw) return damaged(raw.error().message);
+      auto decoded = decode_entry(*raw, Attachments::kLoad);
+      if (!decoded) return damaged(decoded.error().message);
+      if (taking) HMMJIT_TRY(take(std::move(*decoded), *raw));
+      ++count;
+    }
+    std::uint64_t stated = 0;
+    if (!reader.get(stated) || !reader.at_end()) return damaged("bytes after the end");
+    if (stated != count) return damaged("wrong number of entries");
+    if (count == 0) return damaged("it holds no kernel");
+  }
+  return {};
+}
+
+Result<ImportReport> import_bundle(const EntryStore& store, const std::string& path) {
+  HMMJIT_ASSIGN(const MappedFile file, MappedFile::open(path));
+  ImportReport report;
+  const std::span<const char> bytes = file.bytes();
+  const Status read = read_bundle({bytes.data(), bytes.size()},
+                                  [&](DecodedEntry&& decoded, std::string_view raw) -> Status {
+                                    if (store.find(decoded.key).state == FindResult::State::kHit) {
+                                      ++report.already_present;
+                                      return {};
+                                    }
+                                    HMMJIT_TRY(store.publish_bytes(decoded.key.digest(), raw));
+                                    ++report.imported;
+                                    return {};
+                                  });
+  if (!read) {
+    Error error = read.error();
+    if (error.where.empty()) error.where = path;
+    return std::unexpected(std::move(error));
+  }
+  return report;
+}
+
+}  // namespace hmmjit::cache

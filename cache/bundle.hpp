@@ -1,0 +1,44 @@
+// Many entries in one checked file, for machines without a compiler or a network.
+// Grammar: docs/cache-format.md. A checksum is not a signature: importing a bundle means
+// trusting its author, since its kernels will run.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "cache/entry_store.hpp"
+#include "core/error.hpp"
+
+namespace hmmjit::cache {
+
+/// Version history
+///   1  header, zstd-compressed entries, count, XXH3-128 epilogue
+inline constexpr std::uint32_t kBundleFormatVersion = 1;
+
+using EntryFilter = std::function<bool(const CacheKey&)>;
+
+struct ExportReport {
+  std::uint64_t entries = 0, bytes = 0;
+  std::uint64_t skipped_bad = 0;  ///< damaged entries left out
+};
+
+/// Writes every intact entry that passes `filter` (empty: all) to `path`, which appears only when
+/// complete. Nothing to write is an error (kInput) and leaves no file.
+Result<ExportReport> export_bundle(const EntryStore& store, const std::string& path,
+                                   const EntryFilter& filter);
+
+struct ImportReport {
+  std::uint64_t imported = 0, already_present = 0;
+};
+
+/// Decodes a whole bundle: checks the checksum and each entry before `take` sees the first one.
+/// Fails with kInput on any damage and on a bundle without entries.
+Status read_bundle(std::string_view bytes,
+                   const std::function<Status(DecodedEntry&&, std::string_view entry_bytes)>& take);
+
+/// All or nothing on damage: a damaged bundle imports no entry.
+Result<ImportReport> import_bundle(const EntryStore& store, const std::string& path);
+
+}  // namespace hmmjit::cache

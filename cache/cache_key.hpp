@@ -1,0 +1,70 @@
+// What a cached kernel was made from, as an ordered list of named components.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cache/digest.hpp"
+#include "core/error.hpp"
+
+namespace hmmjit::cache {
+
+struct KeyComponent {
+  std::string name;   ///< short, unique within a key, e.g. "target"
+  std::string value;  ///< complete value (any bytes), never a hash of it
+  bool operator==(const KeyComponent&) const = default;
+};
+
+/// An ordered list of named components. Every key starts with the component "schema", the
+/// version of the entry format, so that files of two formats never share a name. Values are kept
+/// whole: a look-up compares the full record, hence two keys with equal digests are still told
+/// apart. Immutable after building; reading from several threads is safe.
+class CacheKey {
+ public:
+  CacheKey();
+
+  /// Appends a component; the order is part of the key. A repeated or empty name makes the key
+  /// invalid: it then matches nothing and cannot be published.
+  CacheKey& add(std::string name, std::string value);
+
+  std::span<const KeyComponent> components() const { return components_; }
+  /// Value of a component, or nullptr.
+  const std::string* find(std::string_view name) const;
+  /// The canonical serialisation (docs/cache-format.md, "key record").
+  const std::string& record() const { return record_; }
+  const Digest& digest() const { return digest_; }
+  bool valid() const { return valid_; }
+
+  /// Parses a canonical record; fails with kInput when it is not one.
+  static Result<CacheKey> from_record(std::string_view record);
+
+  bool operator==(const CacheKey& other) const { return record_ == other.record_; }
+
+ private:
+  struct Empty {};
+  explicit CacheKey(Empty) {}
+
+  std::vector<KeyComponent> components_;
+  std::string record_;
+  Digest digest_;
+  bool valid_ = true;
+};
+
+struct KeyDifference {
+  enum class Kind { kChanged, kOnlyInFirst, kOnlyInSecond, kMoved };
+  Kind kind = Kind::kChanged;
+  std::string component;
+  Digest first, second;  ///< component digests (zero where absent)
+  std::string detail;    ///< the values when short, else the first line that differs
+};
+
+/// Names the components in which two keys differ, in the order of the first key; empty when
+/// they are equal.
+std::vector<KeyDifference> explain(const CacheKey& first, const CacheKey& second);
+
+/// One line: "options: '-a' became '-b'; target: ...".
+std::string to_string(std::span<const KeyDifference> differences);
+
+}  // namespace hmmjit::cache

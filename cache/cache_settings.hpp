@@ -1,0 +1,66 @@
+// Where the cache lives and what it may do.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cache/entry_store.hpp"
+#include "core/error.hpp"
+
+namespace hmmjit::cache {
+
+enum class Mode {
+  kOff,        ///< no file is read or written; kernels live in memory only
+  kReadOnly,   ///< "ro": files are read, none is written (no use stamps, no counters)
+  kReadWrite,  ///< "rw", the default
+  kRefresh,    ///< stored files are not read; everything is made again and replaces them
+  kStrict,     ///< as ro, and nothing may be compiled: a miss is an error
+};
+
+const char* mode_name(Mode mode);
+std::optional<Mode> parse_mode(std::string_view name);
+
+struct Settings {
+  /// User layer. Empty: none could be determined (HOME unset); the cache is then memory only.
+  std::string directory;
+  /// Read-only layer asked first; used when the folder exists. Empty: none.
+  std::string system_directory;
+  Mode mode = Mode::kReadWrite;
+  std::uint64_t max_bytes = std::uint64_t{1} << 30;  ///< allocated blocks of the user layer
+  std::uint64_t max_memory_bytes = std::uint64_t{256} << 20;  ///< payloads kept by the process
+  /// Accept a user folder that its group may write. Others (mode o+w) are always refused.
+  bool allow_group = false;
+  /// How long `lock` waits for another process that makes the same kernel.
+  std::chrono::milliseconds lock_wait{30'000};
+  /// Called (any thread) once per kind of store failure; the cache itself prints nothing.
+  std::function<void(const Error&)> on_warning;
+  /// Fault injection for tests (StoreOptions::before_step).
+  std::function<int(PublishStep)> before_publish_step;
+};
+
+struct SettingDescription {
+  const char* variable;  ///< environment variable, e.g. HMMJIT_CACHE_DIR
+  const char* flag;      ///< the same as a command-line flag, e.g. --cache-dir
+  const char* help;
+};
+
+/// Every setting that users can give, in documentation order.
+const std::vector<SettingDescription>& setting_descriptions();
+
+/// Sets one setting by its variable name; fails with kUsage naming the variable and what it takes.
+Status apply_setting(Settings& settings, std::string_view variable, std::string_view value);
+
+using GetEnvironment = std::function<const char*(const char*)>;
+
+/// Defaults, then HMMJIT_CACHE_*; the user folder is HMMJIT_CACHE_DIR, else
+/// $XDG_CACHE_HOME/hmmjit, else $HOME/.cache/hmmjit (relative XDG or HOME values are ignored, as
+/// the XDG base directory specification asks), else none.
+Result<Settings> settings_from_environment();
+Result<Settings> settings_from_environment(const GetEnvironment& get);
+
+}  // namespace hmmjit::cache

@@ -1,0 +1,72 @@
+// Counters of what the cache did, of one process and over all processes.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "core/error.hpp"
+
+namespace hmmjit::cache {
+
+class EntryStore;
+
+enum class Counter : unsigned {
+  kMemoryHits,
+  kUserHits,
+  kSystemHits,
+  kMisses,
+  kPublished,
+  kPublishFailures,   ///< a finished kernel could not be stored (the run went on)
+  kStoreUnavailable,  ///< the user folder could not be used at all
+  kBadEntries,        ///< damaged or forged files met
+  kRefusedEntries,    ///< intact entries that the consumer refused (a driver, for instance)
+  kLockTimeouts,      ///< waited in vain, compiled anyway
+  kLockUnavailable,   ///< the file system offers no locks, compiled anyway
+  kTrims,             ///< this and the next three: persistent statistics only
+  kEvicted,
+  kEvictedBytes,
+  kSweptTemporaries,
+  kCount,
+};
+
+const char* counter_name(Counter counter);
+
+/// Thread-safe; relaxed, since no order between counters is promised.
+class Counters {
+ public:
+  Counters() = default;
+  Counters(const Counters& other);
+  Counters& operator=(const Counters& other);
+
+  void add(Counter counter, std::uint64_t amount = 1);
+  std::uint64_t get(Counter counter) const;
+  std::uint64_t hits() const;
+  bool empty() const;
+
+ private:
+  std::array<std::atomic<std::uint64_t>, static_cast<unsigned>(Counter::kCount)> values_{};
+};
+
+/// The persistent counters and the running size estimate of a user folder (file "statistics").
+struct StoredStatistics {
+  Counters counters;
+  std::uint64_t estimated_bytes = 0;  ///< allocated blocks since the last scan; 0: unknown
+
+  std::string to_text() const;
+  /// Unknown lines are kept out, a damaged file gives zeros: statistics are never an error.
+  static StoredStatistics from_text(std::string_view text);
+};
+
+/// Zeros when the folder has none yet.
+StoredStatistics read_statistics(const EntryStore& store);
+
+/// Reads, changes and replaces the persistent statistics under their lock; false when the lock
+/// stayed busy or the file could not be written. Without file locks counts may be lost.
+bool update_statistics(const EntryStore& store,
+                       const std::function<void(StoredStatistics&)>& change);
+
+}  // namespace hmmjit::cache

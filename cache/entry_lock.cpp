@@ -1,0 +1,66 @@
+#include "cache/entry_lock.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+namespace hmmjit::cache {
+
+FileLock& FileLock::operator=(FileLock&& other) noexcept {
+  if (this != &other) {
+    release();
+    descriptor_ = std::exchange(other.descriptor_, -1);
+  }
+  return *this;
+}
+
+FileLock::~FileLock() { release(); }
+
+void FileLock::release() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  descriptor_ = -1;
+}
+
+Result<FileLock> FileLock::acquire(const std::string& path, std::uint64_t offset,
+                                   std::chrono::milliseconds wait, unsigned file_mode) {
+  const auto deadline = std::chrono::steady_clock::now() + wait;
+  FileLock lock;
+  lock.descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+                            static_cast<mode_t>(file_mode));
+  if (lock.descriptor_ < 0) {
+    return fail(ErrorCode::kOutput, fmt::format("cannot open lock file: {}", std::strerror(errno)),
+                path);
+  }
+  // Polling, because a blocking wait (F_OFD_SETLKW) could be bounded by signals only, and signals
+  // belong to the host program. The pause doubles up to 20 ms: a compile takes 50 to 500 ms.
+  auto pause = std::chrono::milliseconds(1);
+  for (;;) {
+    struct flock range {};
+    range.l_type = F_WRLCK;
+    range.l_whence = SEEK_SET;
+    range.l_start = static_cast<off_t>(offset);
+    range.l_len = 1;
+    if (::fcntl(lock.descriptor_, F_OFD_SETLK, &range) == 0) return lock;
+    const int error = errno;
+    if (error == EINTR) continue;
+    if (error != EAGAIN && error != EACCES) {
+      return fail(ErrorCode::kOutput,
+                  fmt::format("this file system offers no locks: {}", std::strerror(error)), path);
+    }
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= deadline) {
+      return fail(ErrorCode::kResources,
+                  fmt::format("another process kept the lock for {} ms", wait.count()), path);
+    }
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now);
+    std::this_thread::sleep_for(std::min(pause, left + std::chrono::milliseconds(1)));
+    pause = std::min(pause * 2, std::chrono::milliseconds(20));
+  }
+}
+
+}  // namespace hmmjit::cache

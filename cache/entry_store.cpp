@@ -1,0 +1,404 @@
+#include "cache/entry_store.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <optional>
+
+namespace hmmjit::cache {
+namespace {
+
+constexpr std::string_view kEntrySuffix = ".entry";
+constexpr std::string_view kTemporaryPrefix = "tmp-";
+constexpr std::int64_t kStampInterval = 3600;
+constexpr std::uint64_t kMaxEntryBytes = std::uint64_t{1} << 30;
+constexpr const char* kCacheTag =
+    "Signature: 8a477f597d28d172789f06886806bc55\n"
+    "# Cached GPU kernels of hmmjit; safe to delete at any time (hmmjit cache clear).\n";
+
+class Descriptor {
+ public:
+  explicit Descriptor(int value) : value_(value) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
+  int get() const { return value_; }
+  /// close(2) with its result; after EINTR the descriptor is gone on Linux.
+  int close() {
+    const int result = ::close(std::exchange(value_, -1));
+    return result != 0 && errno == EINTR ? 0 : result;
+  }
+
+ private:
+  int value_;
+};
+
+std::unexpected<Error> store_error(const std::string& path, const char* action, int error) {
+  const char* remedy = "free space, or set HMMJIT_CACHE_DIR to a folder you can write";
+  return fail(ErrorCode::kOutput, fmt::format("cannot {}: {}", action, std::strerror(error)), path,
+              remedy);
+}
+
+FileIdentity identity_of(const struct stat& info) {
+  return {static_cast<std::uint64_t>(info.st_dev), static_cast<std::uint64_t>(info.st_ino),
+          static_cast<std::uint64_t>(info.st_size), info.st_ctim.tv_sec, info.st_ctim.tv_nsec};
+}
+
+std::uint64_t allocated(const struct stat& info) {
+  return static_cast<std::uint64_t>(info.st_blocks) * 512;
+}
+
+int write_all(int descriptor, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return errno;
+    }
+    if (written == 0) return ENOSPC;
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
+/// 64 random bits: process ids repeat across the machines of a shared file system.
+std::string unique_suffix() {
+  static std::atomic<std::uint64_t> counter{0};
+  std::uint64_t random = 0;
+  if (::getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random) {
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    random = static_cast<std::uint64_t>(now.tv_nsec) * 0x9e3779b97f4a7c15u;
+  }
+  return fmt::format("{}-{}-{:016x}", ::getpid(), counter.fetch_add(1), random);
+}
+
+int sync_folder(const std::string& path) {
+  const Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() < 0) return errno;
+  if (::fsync(folder.get()) == 0) return 0;
+  // Some network file systems cannot sync folders and say so; their rename is already durable.
+  return errno == EINVAL || errno == ENOTSUP ? 0 : errno;
+}
+
+std::optional<Digest> name_of(std::string_view folder, std::string_view file) {
+  if (folder.size() != 2 || !file.ends_with(kEntrySuffix)) return std::nullopt;
+  file.remove_suffix(kEntrySuffix.size());
+  return Digest::from_hex(std::string(folder) + std::string(file));
+}
+
+}  // namespace
+
+Result<EntryStore> EntryStore::open(std::string root, StoreOptions options) {
+  EntryStore store(std::move(root), std::move(options));
+  struct stat info {};
+  if (::stat(store.root_.c_str(), &info) == 0) {
+    HMMJIT_TRY(store.check_folder());
+  } else if (errno != ENOENT) {
+    return store_error(store.root_, "use the kernel cache folder", errno);
+  }
+  return store;
+}
+
+std::string EntryStore::entry_path(const Digest& digest) const {
+  const std::string hex = digest.hex();
+  return fmt::format("{}/{}/{}{}", root_, hex.substr(0, 2), hex.substr(2), kEntrySuffix);
+}
+
+Status EntryStore::check_folder() const {
+  struct stat info {};
+  if (::stat(root_.c_str(), &info) != 0) {
+    return store_error(root_, "use the kernel cache folder", errno);
+  }
+  if (!S_ISDIR(info.st_mode)) {
+    return fail(ErrorCode::kOutput, "the kernel cache folder is not a folder", root_,
+                "remove that file or set HMMJIT_CACHE_DIR");
+  }
+  // Whoever can write here chooses the code that runs on the GPU with the user's rights.
+  const bool owner_trusted = info.st_uid == ::geteuid() ||
+                             (options_.allow_root_owner && info.st_uid == 0) ||
+                             options_.allow_group;
+  if (!owner_trusted) {
+    return fail(ErrorCode::kOutput,
+                fmt::format("refused: the kernel cache folder belongs to user id {}", info.st_uid),
+                root_, "use a folder of your own, or set HMMJIT_CACHE_ALLOW_GROUP=1 to share it");
+  }
+  if ((info.st_mode & S_IWOTH) != 0) {
+    return fail(ErrorCode::kOutput, "refused: every user may write the kernel cache folder", root_,
+                fmt::format("chmod o-w '{}'", root_));
+  }
+  if ((info.st_mode & S_IWGRP) != 0 && !options_.allow_group) {
+    return fail(
+        ErrorCode::kOutput, "refused: the group may write the kernel cache folder", root_,
+        fmt::format("chmod g-w '{}', or set HMMJIT_CACHE_ALLOW_GROUP=1 to share it", root_));
+  }
+  return {};
+}
+
+Status EntryStore::make_folder(const std::string& path) const {
+  const mode_t mode = options_.allow_group ? 02770 : 0700;
+  if (::mkdir(path.c_str(), mode) == 0) {
+    // The umask would take the group's rights away that sharing needs.
+    if (options_.allow_group && ::chmod(path.c_str(), mode) != 0) {
+      return store_error(path, "set the rights of a cache folder", errno);
+    }
+    return {};
+  }
+  if (errno == EEXIST) return {};
+  return store_error(path, "make a cache folder", errno);
+}
+
+bool EntryStore::exists() const {
+  struct stat info {};
+  return ::stat(root_.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+Status EntryStore::prepare() const {
+  if (options_.access == Access::kReadOnly) {
+    return fail(ErrorCode::kOutput, "this cache folder is used read-only", root_);
+  }
+  struct stat info {};
+  if (::stat(root_.c_str(), &info) != 0) {
+    // Parents get the owner-only rights that the XDG specification asks for.
+    for (std::size_t slash = root_.find('/', 1); slash != std::string::npos;
+         slash = root_.find('/', slash + 1)) {
+      const std::string parent = root_.substr(0, slash);
+      if (::mkdir(parent.c_str(), 0700) != 0 && errno != EEXIST) {
+        if (::stat(parent.c_str(), &info) != 0) {
+          return store_error(parent, "make the kernel cache folder", errno);
+        }
+      }
+    }
+    HMMJIT_TRY(make_folder(root_));
+  }
+  HMMJIT_TRY(check_folder());
+  if (::access((root_ + "/CACHEDIR.TAG").c_str(), F_OK) != 0) {
+    HMMJIT_TRY(replace_file("CACHEDIR.TAG", kCacheTag));
+  }
+  return {};
+}
+
+Status EntryStore::replace_file(const std::string& name, std::string_view bytes) const {
+  const std::string path = root_ + "/" + name;
+  const std::string temporary = fmt::format("{}/{}{}", root_, kTemporaryPrefix, unique_suffix());
+  Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                         static_cast<mode_t>(file_mode())));
+  if (file.get() < 0) return store_error(temporary, "make a file", errno);
+  int error = options_.allow_group && ::fchmod(file.get(), file_mode()) != 0 ? errno : 0;
+  if (error == 0) error = write_all(file.get(), bytes);
+  if (file.close() != 0 && error == 0) error = errno;
+  if (error == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
+  if (error == 0) return {};
+  ::unlink(temporary.c_str());
+  return store_error(path, "write", error);
+}
+
+Result<std::string> EntryStore::read(const std::string& path, FileIdentity* identity) const {
+  // O_NONBLOCK: a pipe in the place of an entry must not hang the search.
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (file.get() < 0) {
+    return fail(ErrorCode::kInput, std::strerror(errno), errno == ENOENT ? "absent" : path);
+  }
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) return fail(ErrorCode::kInput, std::strerror(errno), path);
+  if (identity != nullptr) *identity = identity_of(info);
+  if (!S_ISREG(info.st_mode)) return fail(ErrorCode::kInput, "not a regular file", "untrusted");
+  const bool trusted = info.st_uid == ::geteuid() ||
+                       (options_.allow_root_owner && info.st_uid == 0) || options_.allow_group;
+  const mode_t forbidden = options_.allow_group ? S_IWOTH : S_IWOTH | S_IWGRP;
+  if (!trusted || (info.st_mode & forbidden) != 0) {
+    return fail(ErrorCode::kInput, "written or writable by another user", "untrusted");
+  }
+  const auto size = static_cast<std::uint64_t>(info.st_size);
+  if (size > kMaxEntryBytes) return fail(ErrorCode::kInput, "larger than any entry", "untrusted");
+  std::string bytes(size, '\0');
+  std::size_t have = 0;
+  while (have < bytes.size()) {
+    const ssize_t got = ::read(file.get(), bytes.data() + have, bytes.size() - have);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail(ErrorCode::kInput, std::strerror(errno), path);
+    if (got == 0) break;
+    have += static_cast<std::size_t>(got);
+  }
+  bytes.resize(have);
+  return bytes;
+}
+
+void EntryStore::stamp(const std::string& path, FileIdentity& identity) const {
+  // Own stamp, since access times are off or coarse on most mounts; once an hour at most, so that
+  // hits cost no writes. Also when the stamp lies in the future (a clock was set back).
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0 || identity_of(info) != identity) return;
+  const std::int64_t age = std::time(nullptr) - info.st_mtim.tv_sec;
+  if (age < kStampInterval && age > -kStampInterval) return;
+  if (::utimensat(AT_FDCWD, path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW) != 0) return;
+  if (::lstat(path.c_str(), &info) == 0 && info.st_ino == identity.inode) {
+    identity = identity_of(info);
+  }
+}
+
+FindResult EntryStore::find(const CacheKey& key, Attachments attachments) const {
+  FindResult result;
+  if (!key.valid()) {
+    result.reason = "the key has a repeated or empty component name";
+    return result;
+  }
+  const std::string path = entry_path(key.digest());
+  const auto bytes = read(path, &result.identity);
+  if (!bytes) {
+    const Error& error = bytes.error();
+    if (error.where == "untrusted") {
+      result.state = FindResult::State::kBad;
+      result.reason = error.message;
+    } else {
+      // Removed, renamed over or gone stale on a network file system: all the same, a miss.
+      result.reason = error.where == "absent" ? "no entry" : "unreadable: " + error.message;
+    }
+    return result;
+  }
+  auto entry = decode_entry_for(*bytes, key, attachments);
+  if (entry) {
+    result.state = FindResult::State::kHit;
+    result.entry = std::move(*entry);
+    if (options_.access == Access::kReadWrite) stamp(path, result.identity);
+  } else {
+    result.state =
+        entry.error().where == kKeyCollides ? FindResult::State::kMiss : FindResult::State::kBad;
+    result.reason = entry.error().message;
+  }
+  return result;
+}
+
+Status EntryStore::step(PublishStep step, const std::string& path) const {
+  if (!options_.before_step) return {};
+  if (const int error = options_.before_step(step)) return store_error(path, "publish", error);
+  return {};
+}
+
+Result<std::uint64_t> EntryStore::publish(const CacheKey& key, const Entry& entry) const {
+  HMMJIT_ASSIGN(const std::string bytes, encode_entry(key, entry));
+  return publish_bytes(key.digest(), bytes);
+}
+
+Result<std::uint64_t> EntryStore::publish_bytes(const Digest& digest, std::string_view bytes,
+                                                FileIdentity* identity) const {
+  // A concurrent `clear` or trim may take the folder away between two steps: begin once more.
+  bool retry = false;
+  auto result = publish_once(digest, bytes, identity, retry);
+  if (!result && retry) result = publish_once(digest, bytes, identity, retry);
+  return result;
+}
+
+Result<std::uint64_t> EntryStore::publish_once(const Digest& digest, std::string_view bytes,
+                                               FileIdentity* identity, bool& retry) const {
+  const std::string path = entry_path(digest);
+  const std::string folder = path.substr(0, path.rfind('/'));
+  const std::string temporary = fmt::format("{}/{}{}", folder, kTemporaryPrefix, unique_suffix());
+  const auto failed = [&](const char* action, int error) {
+    retry = error == ENOENT || error == ESTALE;
+    return store_error(path, action, error);
+  };
+
+  HMMJIT_TRY(step(PublishStep::kMakeFolder, path));
+  HMMJIT_TRY(prepare());
+  struct stat info {};
+  const bool new_folder = ::stat(folder.c_str(), &info) != 0;
+  HMMJIT_TRY(make_folder(folder));
+
+  HMMJIT_TRY(step(PublishStep::kOpenTemporary, path));
+  Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                         static_cast<mode_t>(file_mode())));
+  if (file.get() < 0) return failed("make a temporary cache file", errno);
+  struct Unlink {
+    const std::string* path;
+    ~Unlink() {
+      if (path != nullptr) ::unlink(path->c_str());
+    }
+  } unlink_temporary{&temporary};
+  if (options_.allow_group && ::fchmod(file.get(), file_mode()) != 0) {
+    return failed("set the rights of a cache file", errno);
+  }
+
+  const std::size_t half = bytes.size() / 2;
+  HMMJIT_TRY(step(PublishStep::kWriteFirstHalf, path));
+  if (const int error = write_all(file.get(), bytes.substr(0, half))) return failed("write", error);
+  HMMJIT_TRY(step(PublishStep::kWriteSecondHalf, path));
+  if (const int error = write_all(file.get(), bytes.substr(half))) return failed("write", error);
+  HMMJIT_TRY(step(PublishStep::kSync, path));
+  if (::fsync(file.get()) != 0) return failed("sync", errno);
+  if (::fstat(file.get(), &info) != 0) return failed("examine", errno);
+  std::uint64_t added = allocated(info);
+  const auto written = info.st_ino;
+  HMMJIT_TRY(step(PublishStep::kClose, path));
+  if (file.close() != 0) return failed("close", errno);
+
+  HMMJIT_TRY(step(PublishStep::kRename, path));
+  if (::rename(temporary.c_str(), path.c_str()) != 0) return failed("rename", errno);
+  unlink_temporary.path = nullptr;
+  // Renaming changes the change time, so that the identity is known only now.
+  if (identity != nullptr) {
+    const bool ours = ::lstat(path.c_str(), &info) == 0 && info.st_ino == written;
+    *identity = ours ? identity_of(info) : FileIdentity{};
+  }
+  HMMJIT_TRY(step(PublishStep::kSyncFolder, path));
+  if (const int error = sync_folder(folder)) return failed("sync the folder of", error);
+  if (new_folder) {
+    if (const int error = sync_folder(root_)) return failed("sync the folder of", error);
+    if (::stat(folder.c_str(), &info) == 0) added += allocated(info);
+  }
+  HMMJIT_TRY(step(PublishStep::kDone, path));
+  return added;
+}
+
+bool EntryStore::remove_path(const std::string& path, const FileIdentity& identity) const {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0 || identity_of(info) != identity) return false;
+  return ::unlink(path.c_str()) == 0;
+}
+
+StoreScan EntryStore::scan() const {
+  StoreScan result;
+  struct stat info {};
+  if (::stat(root_.c_str(), &info) != 0) return result;
+  result.allocated_total = allocated(info);
+  scan_folder(root_, 0, result);
+  return result;
+}
+
+void EntryStore::scan_folder(const std::string& folder, int depth, StoreScan& result) const {
+  namespace fs = std::filesystem;
+  // One iterator per folder: a folder that vanishes ends its own walk only.
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string path = it->path().string();
+    struct stat info {};
+    if (::lstat(path.c_str(), &info) != 0) continue;
+    result.allocated_total += allocated(info);
+    if (S_ISDIR(info.st_mode)) scan_folder(path, depth + 1, result);
+    if (!S_ISREG(info.st_mode) || depth > 1) continue;
+    StoredFile file;
+    file.path = path;
+    file.allocated = allocated(info);
+    file.size = static_cast<std::uint64_t>(info.st_size);
+    file.last_used = info.st_mtim.tv_sec * std::int64_t{1'000'000'000} + info.st_mtim.tv_nsec;
+    file.identity = identity_of(info);
+    const std::string name = it->path().filename().string();
+    if (name.starts_with(kTemporaryPrefix)) {
+      result.temporaries.push_back(std::move(file));
+    } else if (const auto digest = name_of(fs::path(folder).filename().string(), name)) {
+      file.name = *digest;
+      result.entries.push_back(std::move(file));
+    }
+  }
+}
+
+}  // namespace hmmjit::cache

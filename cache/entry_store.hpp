@@ -1,0 +1,145 @@
+// One folder of entries: <root>/<2 hex>/<30 hex>.entry, published by rename.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <chrono>
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cache/cache_key.hpp"
+#include "cache/entry_format.hpp"
+#include "core/error.hpp"
+
+namespace hmmjit::cache {
+
+/// Identifies the very file that was read, so that a deletion never hits its replacement.
+struct FileIdentity {
+  std::uint64_t device = 0, inode = 0, size = 0;
+  std::int64_t change_seconds = 0, change_nanoseconds = 0;
+  auto operator<=>(const FileIdentity&) const = default;
+};
+
+/// Steps of a publication, in order (see StoreOptions::before_step).
+enum class PublishStep {
+  kMakeFolder,
+  kOpenTemporary,
+  kWriteFirstHalf,
+  kWriteSecondHalf,
+  kSync,
+  kClose,
+  kRename,
+  kSyncFolder,
+  kDone,
+};
+
+enum class Access { kReadOnly, kReadWrite };
+
+/// Bytes of the lock file that are no key's: keys use offsets below 2^62.
+inline constexpr std::uint64_t kStatisticsLockOffset = (std::uint64_t{1} << 62) + 1;
+inline constexpr std::uint64_t kTrimLockOffset = (std::uint64_t{1} << 62) + 2;
+
+struct StoreOptions {
+  Access access = Access::kReadWrite;
+  bool allow_group = false;
+  bool allow_root_owner = false;  ///< the system layer may belong to root
+  /// Fault injection for tests: called before each step; a non-zero errno makes the step fail
+  /// with it.
+  std::function<int(PublishStep)> before_step;
+};
+
+struct FindResult {
+  enum class State { kHit, kMiss, kBad };
+  State state = State::kMiss;
+  Entry entry;            ///< valid when kHit
+  FileIdentity identity;  ///< of the file read, when kHit or kBad
+  std::string reason;     ///< why not, when kMiss or kBad
+};
+
+struct StoredFile {
+  Digest name;  ///< from the file name
+  std::string path;
+  std::uint64_t allocated = 0;  ///< bytes on disk (blocks), as du counts
+  std::uint64_t size = 0;
+  std::int64_t last_used = 0;  ///< our own stamp (mtime), nanoseconds since the epoch
+  FileIdentity identity;
+};
+
+struct StoreScan {
+  std::vector<StoredFile> entries;
+  std::vector<StoredFile> temporaries;  ///< unfinished publications (name is zero)
+  std::uint64_t allocated_total = 0;    ///< whole tree with folders: what `du -s` reports
+};
+
+/// Thread-safe; holds no descriptor between calls, so the folder may vanish at any time.
+class EntryStore {
+ public:
+  /// Checks the folder when it exists: a directory, owned by the user (or, when allowed, by root),
+  /// not writable by group or others unless opted in. Makes nothing: `prepare` does, before the
+  /// first lock or publication. Fails with kOutput and a remedy.
+  static Result<EntryStore> open(std::string root, StoreOptions options);
+
+  const std::string& root() const { return root_; }
+  std::string entry_path(const Digest& digest) const;
+  std::string lock_path() const { return root_ + "/lock"; }
+  /// Offset of a key's byte in the lock file.
+  static std::uint64_t lock_offset(const Digest& digest) { return digest.low >> 2; }
+  Access access() const { return options_.access; }
+  unsigned file_mode() const { return options_.allow_group ? 0660 : 0600; }
+
+  /// Lock-free. A file that is missing, replaced or removed meanwhile (ENOENT, ESTALE) is a miss;
+  /// a file that is damaged, foreign or holds another key is kBad. Stamps a hit at most hourly
+  /// when the store is writable.
+  FindResult find(const CacheKey& key, Attachments attachments = Attachments::kSkip) const;
+
+  /// Temporary file in the entry's folder, every write checked, fsync, close, rename, fsync of
+  /// the folder. Returns the bytes newly allocated on disk. Fails with kOutput; the caller's own
+  /// result stays good.
+  Result<std::uint64_t> publish(const CacheKey& key, const Entry& entry) const;
+  /// As publish, for bytes already encoded and checked. `identity` receives the published file's,
+  /// or zeros when another process replaced it at once.
+  Result<std::uint64_t> publish_bytes(const Digest& digest, std::string_view bytes,
+                                      FileIdentity* identity = nullptr) const;
+
+  /// Deletes the file only if it is still the one that was read; true when deleted.
+  bool remove(const Digest& digest, const FileIdentity& identity) const {
+    return remove_path(entry_path(digest), identity);
+  }
+  bool remove_path(const std::string& path, const FileIdentity& identity) const;
+
+  bool exists() const;
+
+  /// Makes and checks the root folder (and its CACHEDIR.TAG, so that backups leave it out).
+  Status prepare() const;
+
+  /// Replaces a small file of the root folder by rename, without fsync: for what may be lost in a
+  /// power failure, not torn by a crash.
+  Status replace_file(const std::string& name, std::string_view bytes) const;
+
+  /// Reads one file completely; kInput when it is absent or not ours to trust.
+  Result<std::string> read(const std::string& path, FileIdentity* identity = nullptr) const;
+
+  /// Never fails: what vanishes during the walk is left out.
+  StoreScan scan() const;
+
+ private:
+  EntryStore(std::string root, StoreOptions options)
+      : root_(std::move(root)), options_(std::move(options)) {}
+  Status check_folder() const;
+  Status make_folder(const std::string& path) const;
+  void stamp(const std::string& path, FileIdentity& identity) const;
+  void scan_folder(const std::string& folder, int depth, StoreScan& result) const;
+  Status step(PublishStep step, const std::string& path) const;
+  Result<std::uint64_t> publish_once(const Digest& digest, std::string_view bytes,
+                                     FileIdentity* identity, bool& retry) const;
+
+  std::string root_;
+  StoreOptions options_;
+};
+
+}  // namespace hmmjit::cache

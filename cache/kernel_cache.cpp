@@ -1,0 +1,411 @@
+#include "cache/kernel_cache.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <list>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "cache/entry_lock.hpp"
+#include "cache/trimmer.hpp"
+
+namespace hmmjit::cache {
+namespace {
+
+struct InMemory {
+  CacheKey key;
+  std::shared_ptr<const Entry> entry;
+  Layer origin = Layer::kNone;  // disk layer it was read from, kNone when made here
+  FileIdentity identity;
+  std::list<Digest>::iterator age;  // position in the use order
+};
+
+std::uint64_t memory_size(const InMemory& item) {
+  return item.entry->payload.size() + item.entry->log.size() + item.key.record().size();
+}
+
+bool writes(Mode mode) { return mode == Mode::kReadWrite || mode == Mode::kRefresh; }
+
+}  // namespace
+
+const char* layer_name(Layer layer) {
+  switch (layer) {
+    case Layer::kNone:
+      return "none";
+    case Layer::kMemory:
+      return "memory";
+    case Layer::kSystem:
+      return "system";
+    case Layer::kUser:
+      return "user";
+  }
+  return "?";
+}
+
+struct KernelCache::Shared {
+  std::mutex mutex;
+  std::condition_variable finished;
+  std::map<Digest, InMemory> memory;
+  std::list<Digest> use_order;  // least recent first
+  std::uint64_t memory_bytes = 0;
+  std::set<Digest> in_flight;
+  std::map<Digest, Error> failures;
+  std::set<std::pair<Digest, FileIdentity>> refused;  // files; inode numbers alone are reused
+  std::set<std::string> warned;
+  std::vector<Error> warnings;
+
+  std::mutex flush_mutex;
+  Counters flushed;  // what the persistent counters already hold of this process
+
+  void forget(const Digest& digest) {
+    const auto found = memory.find(digest);
+    if (found == memory.end()) return;
+    memory_bytes -= memory_size(found->second);
+    use_order.erase(found->second.age);
+    memory.erase(found);
+  }
+
+  void remember(const CacheKey& key, std::shared_ptr<const Entry> entry, Layer origin,
+                const FileIdentity& identity, std::uint64_t cap) {
+    forget(key.digest());
+    InMemory item{key, std::move(entry), origin, identity, {}};
+    const std::uint64_t size = memory_size(item);
+    if (size > cap) return;
+    while (memory_bytes + size > cap && !use_order.empty()) forget(use_order.front());
+    item.age = use_order.insert(use_order.end(), key.digest());
+    memory_bytes += size;
+    memory.emplace(key.digest(), std::move(item));
+  }
+};
+
+struct KernelCache::Guard::State {
+  std::shared_ptr<Shared> shared;
+  Digest digest;
+  FileLock file_lock;
+
+  ~State() {
+    file_lock.release();
+    {
+      const std::lock_guard hold(shared->mutex);
+      shared->in_flight.erase(digest);
+    }
+    shared->finished.notify_all();
+  }
+};
+
+KernelCache::Guard::Guard() = default;
+KernelCache::Guard::Guard(Guard&&) noexcept = default;
+KernelCache::Guard::~Guard() = default;
+
+KernelCache::KernelCache(Settings settings)
+    : settings_(std::move(settings)), shared_(std::make_shared<Shared>()) {}
+
+std::unique_ptr<KernelCache> KernelCache::open(Settings settings) {
+  std::unique_ptr<KernelCache> cache(new KernelCache(std::move(settings)));
+  cache->open_stores();
+  return cache;
+}
+
+void KernelCache::open_stores() {
+  if (settings_.mode == Mode::kOff) return;
+  StoreOptions options;
+  options.before_step = settings_.before_publish_step;
+  options.allow_group = settings_.allow_group;
+  options.access = writes(settings_.mode) ? Access::kReadWrite : Access::kReadOnly;
+  if (settings_.directory.empty()) {
+    user_error_ = Error{ErrorCode::kOutput, "no kernel cache folder: HOME is not set", "",
+                        "set HMMJIT_CACHE_DIR to keep compiled kernels"};
+  } else if (auto store = EntryStore::open(settings_.directory, options)) {
+    user_ = std::make_unique<EntryStore>(std::move(*store));
+  } else {
+    user_error_ = store.error();
+  }
+  if (user_error_) {
+    counters_.add(Counter::kStoreUnavailable);
+    warn("unavailable", *user_error_);
+  }
+  if (!settings_.system_directory.empty()) {
+    StoreOptions system;
+    system.access = Access::kReadOnly;
+    system.allow_root_owner = true;
+    if (auto store = EntryStore::open(settings_.system_directory, system)) {
+      system_ = std::make_unique<EntryStore>(std::move(*store));
+    } else {
+      warn("system", store.error());
+    }
+  }
+}
+
+KernelCache::~KernelCache() { flush_statistics(); }
+
+void KernelCache::warn(const std::string& kind, const Error& error) {
+  {
+    const std::lock_guard hold(shared_->mutex);
+    if (!shared_->warned.insert(kind).second) return;
+    shared_->warnings.push_back(error);
+  }
+  if (settings_.on_warning) settings_.on_warning(error);
+}
+
+std::vector<Error> KernelCache::warnings() const {
+  const std::lock_guard hold(shared_->mutex);
+  return shared_->warnings;
+}
+
+Lookup KernelCache::find(const CacheKey& key) {
+  Lookup lookup = find_uncounted(key);
+  if (!lookup) counters_.add(Counter::kMisses);
+  return lookup;
+}
+
+Lookup KernelCache::find_uncounted(const CacheKey& key) {
+  Lookup lookup;
+  {
+    const std::lock_guard hold(shared_->mutex);
+    const auto found = shared_->memory.find(key.digest());
+    if (found != shared_->memory.end() && found->second.key == key) {
+      InMemory& item = found->second;
+      shared_->use_order.splice(shared_->use_order.end(), shared_->use_order, item.age);
+      counters_.add(Counter::kMemoryHits);
+      return {item.entry, Layer::kMemory, item.origin, item.identity, {}};
+    }
+  }
+  if (settings_.mode == Mode::kOff || settings_.mode == Mode::kRefresh) {
+    lookup.reason = fmt::format("mode {}", mode_name(settings_.mode));
+    return lookup;
+  }
+  lookup.reason = "no cache folder";
+  for (const Layer layer : {Layer::kSystem, Layer::kUser}) {
+    const EntryStore* store = layer == Layer::kSystem ? system_.get() : user_.get();
+    if (store == nullptr) continue;
+    FindResult found = store->find(key);
+    if (found.state == FindResult::State::kHit) {
+      {
+        const std::lock_guard hold(shared_->mutex);
+        if (shared_->refused.contains({key.digest(), found.identity})) {
+          lookup.reason = "refused by its consumer before";
+          continue;
+        }
+      }
+      auto entry = std::make_shared<const Entry>(std::move(found.entry));
+      counters_.add(layer == Layer::kSystem ? Counter::kSystemHits : Counter::kUserHits);
+      {
+        const std::lock_guard hold(shared_->mutex);
+        shared_->remember(key, entry, layer, found.identity, settings_.max_memory_bytes);
+      }
+      return {std::move(entry), layer, layer, found.identity, {}};
+    }
+    if (found.state == FindResult::State::kBad) {
+      counters_.add(Counter::kBadEntries);
+      const std::string path = store->entry_path(key.digest());
+      const bool removed = layer == Layer::kUser && writes(settings_.mode) &&
+                           store->remove(key.digest(), found.identity);
+      warn("bad", Error{ErrorCode::kInput, found.reason, path,
+                        removed ? "removed; the kernel is made again"
+                                : "not used; the kernel is made again"});
+    }
+    lookup.reason = found.reason;
+  }
+  return lookup;
+}
+
+KernelCache::Guard KernelCache::lock(const CacheKey& key) {
+  Guard guard;
+  const auto deadline = std::chrono::steady_clock::now() + settings_.lock_wait;
+  {
+    std::unique_lock hold(shared_->mutex);
+    const bool free = shared_->finished.wait_until(
+        hold, deadline, [&] { return !shared_->in_flight.contains(key.digest()); });
+    if (!free) {
+      counters_.add(Counter::kLockTimeouts);
+      guard.why_not_ =
+          fmt::format("another thread made the same kernel for {} ms", settings_.lock_wait.count());
+      return guard;
+    }
+    shared_->in_flight.insert(key.digest());
+  }
+  guard.state_ = std::make_unique<Guard::State>();
+  guard.state_->shared = shared_;
+  guard.state_->digest = key.digest();
+  if (user_ == nullptr || !writes(settings_.mode)) return guard;  // nobody else could profit
+  Error error;
+  if (const Status prepared = user_->prepare(); !prepared) {
+    error = prepared.error();
+  } else {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        deadline - std::chrono::steady_clock::now());
+    auto lock = FileLock::acquire(user_->lock_path(), EntryStore::lock_offset(key.digest()),
+                                  std::max(left, std::chrono::milliseconds(0)), user_->file_mode());
+    if (lock) {
+      guard.state_->file_lock = std::move(*lock);
+      return guard;
+    }
+    error = lock.error();
+  }
+  counters_.add(error.code == ErrorCode::kResources ? Counter::kLockTimeouts
+                                                    : Counter::kLockUnavailable);
+  guard.why_not_ = error.to_string();
+  return guard;
+}
+
+Result<Lookup> KernelCache::publish(const CacheKey& key, Entry entry) {
+  // Encoded first: an entry that cannot be stored (empty payload) must not be remembered either.
+  HMMJIT_ASSIGN(const std::string bytes, encode_entry(key, entry));
+  Lookup lookup;
+  lookup.entry = std::make_shared<const Entry>(std::move(entry));
+  if (store(key, bytes, lookup.identity)) lookup.origin = Layer::kUser;
+  const std::lock_guard hold(shared_->mutex);
+  shared_->remember(key, lookup.entry, lookup.origin, lookup.identity, settings_.max_memory_bytes);
+  return lookup;
+}
+
+bool KernelCache::store(const CacheKey& key, const std::string& bytes, FileIdentity& identity) {
+  if (!writes(settings_.mode) || user_ == nullptr) return false;
+  if (static_cast<double>(bytes.size()) > kTrimTarget * static_cast<double>(settings_.max_bytes)) {
+    counters_.add(Counter::kPublishFailures);
+    warn("too large", Error{ErrorCode::kOutput,
+                            fmt::format("a kernel of {} bytes does not fit the kernel cache of {}",
+                                        bytes.size(), settings_.max_bytes),
+                            user_->root(), "raise HMMJIT_CACHE_MAX_SIZE"});
+    return false;
+  }
+  const auto added = user_->publish_bytes(key.digest(), bytes, &identity);
+  if (!added) {
+    counters_.add(Counter::kPublishFailures);
+    warn("publish", added.error());
+    return false;
+  }
+  counters_.add(Counter::kPublished);
+  account(*added);
+  return true;
+}
+
+void KernelCache::account(std::uint64_t added) {
+  const std::uint64_t estimate = write_statistics(added);
+  // Zero means that nothing is known yet, or that the estimate cannot be kept: look at the disk.
+  if (estimate == 0 || estimate > settings_.max_bytes) trim(*user_, settings_.max_bytes);
+}
+
+std::uint64_t KernelCache::write_statistics(std::uint64_t added) {
+  const std::lock_guard flushing(shared_->flush_mutex);
+  const Counters now = counters_;
+  std::uint64_t estimate = 0;
+  const bool written = update_statistics(*user_, [&](StoredStatistics& stored) {
+    for (unsigned i = 0; i < static_cast<unsigned>(Counter::kCount); ++i) {
+      const auto counter = static_cast<Counter>(i);
+      stored.counters.add(counter, now.get(counter) - shared_->flushed.get(counter));
+    }
+    if (stored.estimated_bytes != 0) stored.estimated_bytes += added;
+    estimate = stored.estimated_bytes;
+  });
+  if (!written) return 0;  // the counts wait for the next time
+  shared_->flushed = now;
+  return estimate;
+}
+
+void KernelCache::flush_statistics() {
+  if (user_ == nullptr || !writes(settings_.mode)) return;
+  bool pending = false;
+  for (unsigned i = 0; i < static_cast<unsigned>(Counter::kCount); ++i) {
+    const auto counter = static_cast<Counter>(i);
+    pending = pending || counters_.get(counter) != shared_->flushed.get(counter);
+  }
+  if (!pending) return;
+  // Counting alone makes no folder: that is left to the first lock or publication.
+  if (!user_->exists()) return;
+  write_statistics(0);
+}
+
+void KernelCache::discard(const CacheKey& key, const Lookup& lookup) {
+  counters_.add(Counter::kRefusedEntries);
+  {
+    const std::lock_guard hold(shared_->mutex);
+    const auto found = shared_->memory.find(key.digest());
+    if (found != shared_->memory.end() && found->second.entry == lookup.entry) {
+      shared_->forget(key.digest());
+    }
+    if (lookup.origin != Layer::kNone) {
+      // Where it cannot be deleted it must not be found again by this process.
+      shared_->refused.insert({key.digest(), lookup.identity});
+    }
+  }
+  if (lookup.origin == Layer::kUser && user_ != nullptr && writes(settings_.mode)) {
+    user_->remove(key.digest(), lookup.identity);
+  }
+}
+
+Result<Lookup> KernelCache::obtain(const CacheKey& key, const MakeFunction& make) {
+  if (Lookup lookup = find(key)) return lookup;
+  if (!may_compile()) return std::unexpected(strict_miss(key));
+  const auto remembered_failure = [&]() -> std::optional<Error> {
+    const std::lock_guard hold(shared_->mutex);
+    const auto failed = shared_->failures.find(key.digest());
+    if (failed == shared_->failures.end()) return std::nullopt;
+    return failed->second;
+  };
+  if (auto error = remembered_failure()) return std::unexpected(std::move(*error));
+  const Guard guard = lock(key);
+  // Whoever held the lock before may have published, or failed.
+  if (Lookup lookup = find_uncounted(key)) return lookup;
+  if (auto error = remembered_failure()) return std::unexpected(std::move(*error));
+  auto made = make();
+  if (!made) {
+    const ErrorCode code = made.error().code;
+    if (code != ErrorCode::kInterrupted && code != ErrorCode::kResources) {
+      const std::lock_guard hold(shared_->mutex);
+      shared_->failures.emplace(key.digest(), made.error());
+    }
+    return std::unexpected(made.error());
+  }
+  return publish(key, std::move(*made));
+}
+
+std::optional<KernelCache::Nearest> KernelCache::nearest(const CacheKey& key) const {
+  std::optional<Nearest> best;
+  for (const Layer layer : {Layer::kUser, Layer::kSystem}) {
+    const EntryStore* store = layer == Layer::kSystem ? system_.get() : user_.get();
+    if (store == nullptr) continue;
+    for (const StoredFile& file : store->scan().entries) {
+      const auto bytes = store->read(file.path);
+      if (!bytes) continue;
+      auto decoded = decode_entry(*bytes, Attachments::kSkip);
+      if (!decoded || decoded->key == key) continue;
+      auto differences = explain(decoded->key, key);
+      if (!best || differences.size() < best->differences.size()) {
+        best = Nearest{std::move(decoded->key), layer, std::move(differences)};
+      }
+    }
+  }
+  return best;
+}
+
+std::vector<CacheKey> KernelCache::stored_keys(const KeyFilter& filter) const {
+  std::vector<CacheKey> keys;
+  for (const EntryStore* store : {system_.get(), user_.get()}) {
+    if (store == nullptr) continue;
+    for (const StoredFile& file : store->scan().entries) {
+      const auto bytes = store->read(file.path);
+      if (!bytes) continue;
+      auto decoded = decode_entry(*bytes, Attachments::kSkip);
+      if (decoded && (!filter || filter(decoded->key))) keys.push_back(std::move(decoded->key));
+    }
+  }
+  return keys;
+}
+
+Error KernelCache::strict_miss(const CacheKey& key) const {
+  std::string message =
+      "kernel " + key.digest().hex() + " is not cached and mode strict forbids compiling";
+  if (const auto near = nearest(key)) {
+    message += fmt::format(" (nearest cached kernel {} differs in {})",
+                           near->key.digest().hex().substr(0, 12), to_string(near->differences));
+  }
+  return Error{ErrorCode::kCompile, std::move(message),
+               user_ != nullptr ? user_->root() : settings_.directory,
+               "import a bundle that holds it (hmmjit cache import) or leave mode strict"};
+}
+
+}  // namespace hmmjit::cache

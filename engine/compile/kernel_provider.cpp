@@ -1,0 +1,422 @@
+#include "compile/kernel_provider.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <list>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "core/threads.hpp"
+
+namespace hmmjit::compile {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// Marks a miss that must not be compiled now; never leaves this file.
+constexpr const char* kNotCached = "not cached";
+
+/// Two plans with equal identity get the same kernel.
+std::string identity_of(const plan::Plan& plan) {
+  std::string out = fmt::format("{}/{}/{}/{}/{}", plan.device.name, plan.device.capability(),
+                                plan.policy, plan.class_length, plan.chosen.variant->name);
+  fmt::format_to(std::back_inserter(out), "/{}", plan::stage_name(plan.stage));
+  for (const auto& [name, value] : plan.chosen.constants.list()) {
+    fmt::format_to(std::back_inserter(out), "/{}={}", name, value);
+  }
+  fmt::format_to(std::back_inserter(out), "/{}/{}", plan.problem, plan.fallbacks.size());
+  return out;
+}
+
+/// A compile holds a few hundred megabytes at its peak (measured by others for NVRTC 12).
+int pool_size(int wanted) {
+  constexpr int kMost = 8;  // NVRTC gains little from more
+  constexpr std::uint64_t kBytesPerCompile = std::uint64_t{400} << 20;
+  if (wanted > 0) return wanted;
+  int threads = std::min(available_cores(), kMost);
+  const long pages = sysconf(_SC_AVPHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  if (pages > 0 && page > 0) {
+    const auto room = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page);
+    threads = std::min(threads, static_cast<int>(room / kBytesPerCompile));
+  }
+  return std::max(threads, 1);
+}
+
+}  // namespace
+
+struct KernelProvider::Pool {
+  struct Job {
+    int priority = 0;
+    std::uint64_t order = 0;
+    plan::Plan plan;
+    std::promise<Result<KernelPtr>> promise;
+    std::string identity;
+  };
+  struct Pending {
+    Future future;
+    std::list<Job>::iterator job;  ///< valid while `queued`
+    bool queued = false;
+  };
+
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::list<Job> queue;
+  std::map<std::string, Pending> known;  ///< every kernel asked for; failures are dropped
+  std::set<std::string> refused;         ///< kernels the driver refused once
+  std::vector<std::thread> threads;
+  std::size_t idle = 0;
+  int limit = 1;
+  std::uint64_t next_order = 0;
+  std::atomic<bool> stop{false};
+  ProviderStatistics statistics;
+
+  /// The most urgent job, oldest first among equals.
+  std::list<Job>::iterator most_urgent() {
+    return std::ranges::max_element(queue, [](const Job& a, const Job& b) {
+      return std::pair(a.priority, b.order) < std::pair(b.priority, a.order);
+    });
+  }
+};
+
+KernelProvider::KernelProvider(render::TemplateLibrary templates,
+                               Result<std::shared_ptr<const NvrtcLibrary>> compiler,
+                               cache::KernelCache& cache, ProviderSettings settings)
+    : templates_(std::move(templates)),
+      compiler_(std::move(compiler)),
+      cache_(cache),
+      settings_(std::move(settings)),
+      pool_(std::make_unique<Pool>()) {
+  pool_->limit = pool_size(settings_.threads);
+}
+
+KernelProvider::~KernelProvider() {
+  cancel();
+  for (std::thread& thread : pool_->threads) thread.join();
+}
+
+void KernelProvider::cancel() {
+  std::list<Pool::Job> dropped;
+  {
+    const std::lock_guard guard(pool_->mutex);
+    pool_->stop = true;
+    dropped.swap(pool_->queue);
+    for (auto& [identity, pending] : pool_->known) pending.queued = false;
+  }
+  pool_->wake.notify_all();
+  for (Pool::Job& job : dropped) {
+    job.promise.set_value(fail(ErrorCode::kInterrupted, "compilation cancelled", job.identity));
+  }
+}
+
+ProviderStatistics KernelProvider::statistics() const {
+  const std::lock_guard guard(pool_->mutex);
+  return pool_->statistics;
+}
+
+void KernelProvider::report(ProviderEvent event) {
+  {
+    const std::lock_guard guard(pool_->mutex);
+    ProviderStatistics& s = pool_->statistics;
+    switch (event.kind) {
+      case ProviderEvent::Kind::kCompiled:
+        ++s.compiled;
+        s.compile_seconds += event.seconds;
+        break;
+      case ProviderEvent::Kind::kCacheHit:
+        ++(event.detail == cache::layer_name(cache::Layer::kMemory) ? s.memory_hits : s.disk_hits);
+        break;
+      case ProviderEvent::Kind::kRejected:
+        ++s.rejected;
+        break;
+      case ProviderEvent::Kind::kFailed:
+        ++s.failed;
+        break;
+      case ProviderEvent::Kind::kRefused:
+        ++s.refused;
+        break;
+    }
+  }
+  if (settings_.on_event) settings_.on_event(event);
+}
+
+/// An entry and the key it is stored under, which is another's when there is no compiler here.
+struct KernelProvider::Obtained {
+  cache::Lookup lookup;
+  cache::CacheKey key;
+  std::string note;
+};
+
+// Without a compiler of our own a kernel of the same source, target and kind is as good whichever
+// compiler made it and whatever options that version asked for.
+Result<KernelProvider::Obtained> KernelProvider::obtain_from_others(const CompileJob& job) {
+  const auto same_kernel = [&](const cache::CacheKey& stored) {
+    return std::ranges::all_of(cache::explain(stored, job.key), [](const auto& difference) {
+      return difference.component == "compiler" || difference.component == "options";
+    });
+  };
+  std::vector<cache::CacheKey> keys = cache_.stored_keys(same_kernel);
+  // Several makers: the same answer whatever order the folder lists its files in.
+  std::ranges::sort(keys, std::greater{}, &cache::CacheKey::record);
+  for (cache::CacheKey& key : keys) {
+    cache::Lookup lookup = cache_.find(key);
+    if (!lookup) continue;
+    const std::string* maker = key.find("compiler");
+    std::string note = fmt::format("no compiler on this machine; made by {}",
+                                   maker != nullptr ? *maker : "another one");
+    return Obtained{std::move(lookup), std::move(key), std::move(note)};
+  }
+  if (!cache_.may_compile()) return std::unexpected(cache_.strict_miss(job.key));
+  return std::unexpected(compiler_.error());
+}
+
+Result<KernelProvider::Obtained> KernelProvider::obtain(const CompileJob& job, bool may_compile) {
+  if (!may_compile || !compiler_) {
+    if (cache::Lookup lookup = cache_.find(job.key))
+      return Obtained{std::move(lookup), job.key, {}};
+    if (may_compile) return obtain_from_others(job);
+    return fail(ErrorCode::kCompile, kNotCached, kNotCached);
+  }
+  auto lookup = cache_.obtain(job.key, [&]() -> Result<cache::Entry> {
+    const auto start = Clock::now();
+    std::string log;
+    auto image = run_job(
+        job, **compiler_, [this] { return pool_->stop.load(std::memory_order_relaxed); }, &log,
+        settings_.folders);
+    ProviderEvent event{.kernel = job.name, .log = log, .seconds = seconds_since(start)};
+    for (const std::string& option : job.options) {
+      event.options += (event.options.empty() ? "" : " ") + option;
+    }
+    if (!image) {
+      event.kind = ProviderEvent::Kind::kFailed;
+      event.detail = image.error().to_string();
+      report(std::move(event));
+      return std::unexpected(image.error());
+    }
+    event.kind = ProviderEvent::Kind::kCompiled;
+    report(std::move(event));
+    return to_entry(job, *image);
+  });
+  if (!lookup) return std::unexpected(lookup.error());
+  return Obtained{std::move(*lookup), job.key, {}};
+}
+
+Result<KernelPtr> KernelProvider::make_candidate(const plan::Candidate& candidate,
+                                                 const plan::DeviceTraits& device,
+                                                 std::vector<plan::Rejection>& rejected,
+                                                 bool may_compile) {
+  auto kernel = std::make_shared<Kernel>();
+  const auto start = Clock::now();
+  HMMJIT_ASSIGN(CompileJob job,
+                make_job(templates_, candidate, device, compiler_ ? compiler_->get() : nullptr,
+                         settings_.folders));
+  kernel->render_seconds = seconds_since(start);
+  const auto rendered = Clock::now();
+  kernel->name = job.name;
+  kernel->candidate = candidate;
+  kernel->target = job.target;
+
+  if (!job.override_image.empty()) {
+    kernel->image = {.kind = job.target.kind,
+                     .architecture = job.target.architecture,
+                     .entry_name = job.source.entry_name,
+                     .bytes = job.override_image,
+                     .resources = {},
+                     .log = {}};
+    kernel->origin_note = "taken from HMMJIT_OVERRIDE_DIR";
+  } else {
+    HMMJIT_ASSIGN(Obtained obtained, obtain(job, may_compile));
+    auto image = from_entry(job, *obtained.lookup.entry);
+    if (!image) {
+      cache_.discard(obtained.key, obtained.lookup);
+      HMMJIT_ASSIGN(obtained, obtain(job, may_compile));
+      image = from_entry(job, *obtained.lookup.entry);
+      if (!image) return std::unexpected(image.error());
+    }
+    kernel->image = std::move(*image);
+    kernel->origin = obtained.lookup.layer;
+    kernel->origin_note = std::move(obtained.note);
+    kernel->key = std::move(obtained.key);
+    if (kernel->origin != cache::Layer::kNone) {
+      report({.kind = ProviderEvent::Kind::kCacheHit,
+              .kernel = job.name,
+              .detail = cache::layer_name(kernel->origin),
+              .seconds = seconds_since(rendered)});
+    }
+  }
+  kernel->obtain_seconds = seconds_since(rendered);
+
+  if (const auto reason = gate(kernel->image.resources, candidate, device)) {
+    std::string constants;
+    for (const auto& [name, value] : candidate.constants.list()) {
+      fmt::format_to(std::back_inserter(constants), " {} {}", name, value);
+    }
+    rejected.push_back({fmt::format("{}{}", candidate.variant->name, constants), *reason});
+    report({.kind = ProviderEvent::Kind::kRejected,
+            .kernel = job.name,
+            .detail = *reason,
+            .log = kernel->image.log});
+    return KernelPtr();
+  }
+  kernel->rejected = rejected;
+  return KernelPtr(std::move(kernel));
+}
+
+Result<KernelPtr> KernelProvider::make(const plan::Plan& plan, bool may_compile) {
+  std::vector<plan::Rejection> rejected;
+  std::optional<Error> first_failure;
+  const auto attempt = [&](const plan::Candidate& candidate) -> Result<KernelPtr> {
+    auto kernel = make_candidate(candidate, plan.device, rejected, may_compile);
+    if (!kernel) {
+      const ErrorCode code = kernel.error().code;
+      // A variant that does not compile is passed over like one that spills, but a cancelled or
+      // unobtainable compile says nothing about the variant.
+      const bool of_the_variant = code == ErrorCode::kCompile && compiler_.has_value() &&
+                                  cache_.may_compile() && kernel.error().where != kNotCached;
+      if (!of_the_variant) return kernel;
+      if (!first_failure) first_failure = kernel.error();
+      rejected.push_back({std::string(candidate.variant->name), kernel.error().to_string()});
+      return KernelPtr();
+    }
+    return kernel;
+  };
+  auto kernel = attempt(plan.chosen);
+  for (std::size_t i = 0; kernel && *kernel == nullptr && i < plan.fallbacks.size(); ++i) {
+    kernel = attempt(plan.fallbacks[i]);
+  }
+  if (!kernel || *kernel != nullptr) return kernel;
+  if (first_failure) return std::unexpected(*first_failure);
+  std::string reasons;
+  for (const plan::Rejection& r : rejected) {
+    fmt::format_to(std::back_inserter(reasons), "; {}: {}", r.variant, r.reason);
+  }
+  return fail(ErrorCode::kCompile, "every candidate was rejected after its compile" + reasons,
+              fmt::format("{} kernel, model length {}, {}", plan::stage_name(plan.stage),
+                          plan.model_length, plan.device.name),
+              "use the CPU search, or force another variant");
+}
+
+KernelProvider::Future KernelProvider::request(const plan::Plan& plan, int priority) {
+  Pool& pool = *pool_;
+  const std::string identity = identity_of(plan);
+  const std::lock_guard guard(pool.mutex);
+  ++pool.statistics.requests;
+  if (const auto found = pool.known.find(identity); found != pool.known.end()) {
+    ++pool.statistics.shared;
+    if (found->second.queued) {
+      found->second.job->priority = std::max(found->second.job->priority, priority);
+    }
+    return found->second.future;
+  }
+  Pool::Job job{.priority = priority,
+                .order = pool.next_order++,
+                .plan = plan,
+                .promise = {},
+                .identity = identity};
+  Future future = job.promise.get_future().share();
+  if (pool.stop) {
+    job.promise.set_value(fail(ErrorCode::kInterrupted, "compilation cancelled", identity));
+    return future;
+  }
+  pool.queue.push_back(std::move(job));
+  pool.known[identity] = {future, std::prev(pool.queue.end()), true};
+  if (pool.idle < pool.queue.size() && pool.threads.size() < static_cast<std::size_t>(pool.limit)) {
+    pool.threads.emplace_back([this] {
+      Pool& p = *pool_;
+      std::unique_lock lock(p.mutex);
+      for (;;) {
+        ++p.idle;
+        p.wake.wait(lock, [&] { return p.stop || !p.queue.empty(); });
+        --p.idle;
+        if (p.stop) return;
+        const auto chosen = p.most_urgent();
+        Pool::Job mine = std::move(*chosen);
+        p.known[mine.identity].queued = false;
+        p.queue.erase(chosen);
+        lock.unlock();
+        Result<KernelPtr> result;
+        try {
+          result = make(mine.plan, true);
+        } catch (const std::exception& error) {
+          result = fail(ErrorCode::kInternal, error.what(), mine.identity);
+        }
+        lock.lock();
+        // A failure must not stick here: what can stick is memoised by the cache.
+        if (!result) p.known.erase(mine.identity);
+        lock.unlock();
+        mine.promise.set_value(std::move(result));
+        lock.lock();
+      }
+    });
+  }
+  pool.wake.notify_one();
+  return future;
+}
+
+Result<KernelPtr> KernelProvider::get(const plan::Plan& plan) {
+  const std::string identity = identity_of(plan);
+  bool asked_before = false;
+  {
+    const std::lock_guard guard(pool_->mutex);
+    asked_before = pool_->known.contains(identity) || pool_->stop;
+  }
+  if (!asked_before) {
+    // A hit costs less than waking a thread.
+    auto kernel = make(plan, false);
+    if (kernel) {
+      std::promise<Result<KernelPtr>> promise;
+      promise.set_value(kernel);
+      const std::lock_guard guard(pool_->mutex);
+      ++pool_->statistics.requests;
+      pool_->known.try_emplace(identity, Pool::Pending{promise.get_future().share(), {}, false});
+      return kernel;
+    }
+    if (kernel.error().where != kNotCached) return kernel;
+  }
+  return request(plan).get();
+}
+
+Result<KernelPtr> KernelProvider::refused(const plan::Plan& plan, const KernelPtr& kernel,
+                                          const std::string& reason) {
+  report({.kind = ProviderEvent::Kind::kRefused, .kernel = kernel->name, .detail = reason});
+  {
+    const std::lock_guard guard(pool_->mutex);
+    if (!pool_->refused.insert(kernel->name).second) {
+      return fail(ErrorCode::kCompile,
+                  fmt::format("the driver refused this kernel again after a rebuild: {}", reason),
+                  kernel->name, "run \"hmmjit doctor\"; use the CPU search meanwhile");
+    }
+    pool_->known.erase(identity_of(plan));
+  }
+  // Layers hide one another: once for memory and the file behind it, once for the other layer.
+  constexpr int kLayers = 3;
+  for (int i = 0; i < kLayers; ++i) {
+    const cache::Lookup lookup = cache_.find(kernel->key);
+    if (!lookup) break;
+    cache_.discard(kernel->key, lookup);
+  }
+  return request(plan).get();
+}
+
+Result<KernelProvider::CacheState> KernelProvider::cache_state(const plan::Plan& plan) {
+  HMMJIT_ASSIGN(const CompileJob job,
+                make_job(templates_, plan.chosen, plan.device,
+                         compiler_ ? compiler_->get() : nullptr, settings_.folders));
+  CacheState out;
+  out.name = job.name;
+  const cache::Lookup lookup = cache_.find(job.key);
+  out.layer = lookup.layer;
+  out.reason = lookup.reason;
+  if (lookup) out.resources = from_attributes(lookup.entry->attributes);
+  return out;
+}
+
+}  // namespace hmmjit::compile

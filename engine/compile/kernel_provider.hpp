@@ -1,0 +1,120 @@
+// Kernels on demand: memory, then the disk cache, then the compiler.
+//
+// One kernel is made once however many callers ask for it at the same time, in this process (a
+// shared future) and between processes (the cache's lock). Compiles run on a bounded pool, the
+// urgent ones first. An image that breaks its catalogue entry's promise (spills, too many
+// registers) is passed over for the plan's next candidate, and the reason is kept.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cache/kernel_cache.hpp"
+#include "compile/kernel_compiler.hpp"
+
+namespace hmmjit::compile {
+
+/// A ready kernel. Immutable, shareable; the owner of the launch shape to use, which is that of
+/// `candidate` (a fallback's when the plan's choice was rejected).
+struct Kernel {
+  std::string name;  ///< as CompileJob::name
+  plan::Candidate candidate;
+  Target target;
+  KernelImage image;
+  std::vector<plan::Rejection> rejected;      ///< candidates passed over by the gate, in order
+  cache::Layer origin = cache::Layer::kNone;  ///< kNone: compiled now
+  std::string origin_note;                    ///< empty, or e.g. "made by another compiler: ..."
+  cache::CacheKey key;                        ///< the cache serves it under (invalid: override)
+  double render_seconds = 0, obtain_seconds = 0;
+};
+using KernelPtr = std::shared_ptr<const Kernel>;
+
+/// One thing that happened; reported from any thread.
+struct ProviderEvent {
+  enum class Kind { kCompiled, kCacheHit, kRejected, kFailed, kRefused };
+  Kind kind = Kind::kCompiled;
+  std::string kernel = {};   ///< CompileJob::name
+  std::string detail = {};   ///< layer of a hit, reason of a rejection, error text
+  std::string log = {};      ///< compiler log, complete
+  std::string options = {};  ///< as passed, blank-separated
+  double seconds = 0;
+};
+
+struct ProviderSettings {
+  int threads = 0;  ///< compiles at a time; 0: cores of this process, at most 8, less on low memory
+  DeveloperFolders folders = DeveloperFolders::from_environment();
+  std::function<void(const ProviderEvent&)> on_event;
+};
+
+struct ProviderStatistics {
+  std::uint64_t requests = 0;  ///< calls of request and get
+  std::uint64_t shared = 0;    ///< of these, joined a kernel already asked for
+  std::uint64_t compiled = 0, memory_hits = 0, disk_hits = 0;
+  std::uint64_t rejected = 0, failed = 0, refused = 0;
+  double compile_seconds = 0;  ///< summed over threads
+};
+
+/// Thread-safe. `cache` must outlive it. Destruction cancels what runs and waits for it.
+class KernelProvider {
+ public:
+  /// `compiler` may be an error (no NVRTC here): then only the cache can serve, also with kernels
+  /// that another compiler version made; what it lacks fails with that error.
+  KernelProvider(render::TemplateLibrary templates,
+                 Result<std::shared_ptr<const NvrtcLibrary>> compiler, cache::KernelCache& cache,
+                 ProviderSettings settings = {});
+  ~KernelProvider();
+  KernelProvider(const KernelProvider&) = delete;
+  KernelProvider& operator=(const KernelProvider&) = delete;
+
+  using Future = std::shared_future<Result<KernelPtr>>;
+  /// Starts making the kernel of a plan; higher priority runs first. Asking again for a kernel
+  /// that waits raises its priority. Never blocks.
+  Future request(const plan::Plan& plan, int priority = 0);
+  /// request, then wait. A cached kernel is served in the calling thread.
+  Result<KernelPtr> get(const plan::Plan& plan);
+
+  /// The driver would not load this kernel's image: forgets the stored entry and makes it once
+  /// more; fails when that was tried before for this kernel.
+  Result<KernelPtr> refused(const plan::Plan& plan, const KernelPtr& kernel,
+                            const std::string& reason);
+
+  /// What the cache has for the plan's first choice, without compiling: the layer, or kNone.
+  struct CacheState {
+    cache::Layer layer = cache::Layer::kNone;
+    std::string reason;  ///< why a miss
+    std::optional<KernelResources> resources;
+    std::string name;
+  };
+  Result<CacheState> cache_state(const plan::Plan& plan);
+
+  /// Fails everything queued or running with kInterrupted; later requests fail likewise.
+  void cancel();
+
+  ProviderStatistics statistics() const;
+  const Result<std::shared_ptr<const NvrtcLibrary>>& compiler() const { return compiler_; }
+  const render::TemplateLibrary& templates() const { return templates_; }
+
+ private:
+  struct Pool;
+  Result<KernelPtr> make(const plan::Plan& plan, bool may_compile);
+  Result<KernelPtr> make_candidate(const plan::Candidate& candidate,
+                                   const plan::DeviceTraits& device,
+                                   std::vector<plan::Rejection>& rejected, bool may_compile);
+  struct Obtained;
+  Result<Obtained> obtain(const CompileJob& job, bool may_compile);
+  Result<Obtained> obtain_from_others(const CompileJob& job);
+  void report(ProviderEvent event);
+
+  render::TemplateLibrary templates_;
+  Result<std::shared_ptr<const NvrtcLibrary>> compiler_;
+  cache::KernelCache& cache_;
+  ProviderSettings settings_;
+  std::unique_ptr<Pool> pool_;
+};
+
+}  // namespace hmmjit::compile

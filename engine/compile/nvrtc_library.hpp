@@ -1,0 +1,83 @@
+// The run-time compiler, opened at run time: where it is, what it is, and one compile.
+//
+// A library is located and identified by reading a few bytes of its file; it is loaded only when a
+// kernel must be made or its answers are not known, because loading costs more than a cache hit.
+// Thread-safe after construction; NVRTC itself is.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+
+namespace hmmjit::compile {
+
+/// Where to look. Defaults to the environment's.
+struct NvrtcSearch {
+  std::vector<std::string> folders;  ///< in order; each may hold libnvrtc.so.13 or .12
+  bool system_loader = true;         ///< then whatever the loader finds
+  /// Highest acceptable major version (the driver's, when a driver is there); 0: any.
+  int highest_major = 0;
+  /// $HMMJIT_NVRTC_DIR alone when set; else LD_LIBRARY_PATH, $CUDA_HOME, $CUDA_PATH, the usual
+  /// folders, then the loader.
+  static NvrtcSearch from_environment();
+};
+
+/// One finished run of the compiler, successful or not.
+struct NvrtcOutcome {
+  bool succeeded = false;
+  bool cancelled = false;
+  std::string status;  ///< NVRTC's own name of the result
+  std::string log;     ///< complete, also when the options were refused
+  std::string image;   ///< cubin bytes or PTX text
+};
+
+enum class ImageKind { kCubin, kPtx };
+const char* image_kind_name(ImageKind kind);
+
+class NvrtcLibrary {
+ public:
+  /// Fails with kCompile when no NVRTC 12 or 13 is found; the message says what to install.
+  static Result<std::shared_ptr<const NvrtcLibrary>> locate(
+      const NvrtcSearch& search = NvrtcSearch::from_environment());
+  ~NvrtcLibrary();
+
+  const std::string& path() const { return path_; }
+  int major() const { return major_; }
+  int minor() const { return minor_; }
+  /// "nvrtc 13.0 <build id>": equal for equal compilers on any machine. Part of every cache key.
+  const std::string& identity() const { return identity_; }
+  bool loaded() const;
+
+  /// Architectures it makes cubins for (75, 80, ...), ascending. Loads the library unless the
+  /// version is a known one. Fails with kCompile when it cannot be loaded.
+  Result<std::vector<int>> architectures() const;
+  /// Asks the library itself.
+  Result<std::vector<int>> queried_architectures() const;
+
+  /// Loads library and built-ins now. Fails with kCompile; a missing built-ins library, which
+  /// NVRTC would report as an unrelated compile error, is named here.
+  Status load() const;
+
+  /// Compiles one translation unit without headers. `cancelled` is polled during the compile.
+  /// Fails only when the library cannot be loaded or runs out of memory: a source or option it
+  /// refuses is an outcome.
+  Result<NvrtcOutcome> compile(const std::string& source, const std::string& file_name,
+                               const std::vector<std::string>& options, ImageKind kind,
+                               const std::function<bool()>& cancelled = {}) const;
+
+ private:
+  NvrtcLibrary() = default;
+  struct Functions;
+
+  std::string path_, identity_;
+  int major_ = 0, minor_ = 0;
+  mutable std::mutex mutex_;
+  mutable std::unique_ptr<Functions> functions_;  // set once loaded
+};
+
+}  // namespace hmmjit::compile

@@ -1,0 +1,40 @@
+// Opening libcuda at run time.
+#pragma once
+
+#include <string>
+#include <variant>
+
+#include "core/error.hpp"
+#include "driver/driver_api.hpp"
+
+namespace hmmjit::driver {
+
+enum class DriverState {
+  kReady,     ///< at least one device
+  kNoDriver,  ///< no libcuda.so.1 on this machine
+  kStub,      ///< the toolkit's stub library was found instead of a driver
+  kNoDevice,  ///< a driver, no device it may use
+  kTooOld,    ///< a driver without the functions hmmjit needs (before CUDA 12.0)
+  kFailed,    ///< a driver that does not start; the message holds its own words
+  kNotBuilt,  ///< hmmjit was built without CUDA headers
+};
+const char* driver_state_name(DriverState state);
+
+/// What was found; `message` and `remedy` are complete sentences for users.
+struct DriverReport {
+  DriverState state = DriverState::kNoDriver;
+  int version = 0;   ///< 12040 for CUDA 12.4; 0 when unknown
+  std::string path;  ///< of the library
+  std::string message;
+  std::string remedy;
+};
+
+/// Opens libcuda.so.1 ($HMMJIT_CUDA_LIBRARY names another file) and resolves the table. Does not
+/// initialise the driver. Never closes it.
+struct CudaLibrary {
+  DriverReport report;  ///< kReady: `api` is complete
+  DriverApi api{};
+};
+CudaLibrary open_cuda_library();
+
+}  // namespace hmmjit::driver

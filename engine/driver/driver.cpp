@@ -1,0 +1,525 @@
+#include "driver/driver.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <utility>
+
+namespace hmmjit::driver {
+namespace {
+
+std::atomic<bool> exiting{false};
+
+/// Registered once a driver is open. Handlers run before the destructors of anything constructed
+/// earlier, so statics of the host program that own driver objects see the flag.
+void watch_exit() {
+  static const int registered = std::atexit([] { exiting.store(true); });
+  (void)registered;
+}
+
+constexpr int kOldestVersion = 12000;  // context-independent loading came with CUDA 12.0
+
+ErrorCode code_of(int result) {
+  switch (result) {
+    case code::kOutOfMemory:
+      return ErrorCode::kResources;
+    case code::kNoDevice:
+    case code::kInvalidDevice:
+    case code::kStubLibrary:
+      return ErrorCode::kNoDevice;
+    case code::kInvalidImage:
+    case code::kNoBinaryForGpu:
+    case code::kInvalidPtx:
+    case code::kUnsupportedPtxVersion:
+    case code::kInvalidSource:
+    case code::kNotFound:
+      return ErrorCode::kCompile;
+    default:
+      return ErrorCode::kInternal;
+  }
+}
+
+const char* remedy_of(int result) {
+  switch (result) {
+    case code::kOutOfMemory:
+      return "free device memory or let the search use less of it";
+    case code::kUnsupportedPtxVersion:
+      return "the compiler is newer than the driver: update the driver or install an older NVRTC";
+    case code::kNoBinaryForGpu:
+    case code::kInvalidPtx:
+    case code::kInvalidImage:
+      return "the image is damaged or for another architecture; it is made again once";
+    case code::kIllegalAddress:
+    case code::kLaunchFailed:
+      return "this is a bug in a kernel; the CPU search is not affected";
+    case code::kSystemDriverMismatch:
+      return "the kernel module and libcuda differ: reboot after a driver update";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+bool process_is_exiting() { return exiting.load(std::memory_order_relaxed); }
+
+// ---- Driver -------------------------------------------------------------------------------------
+
+std::shared_ptr<Driver> Driver::open() {
+  std::shared_ptr<Driver> driver(new Driver);
+  CudaLibrary library = open_cuda_library();
+  driver->report_ = std::move(library.report);
+  if (driver->report_.state != DriverState::kReady) return driver;
+  driver->api_ = library.api;
+  driver->initialise();
+  return driver;
+}
+
+std::shared_ptr<Driver> Driver::open(const DriverApi& api) {
+  std::shared_ptr<Driver> driver(new Driver);
+  driver->api_ = api;
+  driver->report_.state = DriverState::kReady;
+  driver->report_.path = "given table";
+  driver->initialise();
+  return driver;
+}
+
+void Driver::initialise() {
+  watch_exit();
+  const auto set = [&](DriverState state, std::string message, std::string remedy) {
+    report_.state = state;
+    report_.message = std::move(message);
+    report_.remedy = std::move(remedy);
+  };
+  const int result = api_.init(0);
+  api_.driver_version(&report_.version);
+  if (result == code::kStubLibrary) {
+    set(DriverState::kStub,
+        fmt::format("{} is the CUDA toolkit's stub library, not a driver", report_.path),
+        "remove the toolkit's stubs folder from LD_LIBRARY_PATH, or install the NVIDIA driver");
+    return;
+  }
+  if (result == code::kSuccess && report_.version < kOldestVersion) {
+    set(DriverState::kTooOld,
+        fmt::format("the NVIDIA driver serves CUDA {}.{}", report_.version / 1000,
+                    report_.version % 1000 / 10),
+        "update the driver: hmmjit needs one for CUDA 12.0 (525) or newer");
+    return;
+  }
+  int count = 0;
+  const int counted = result == code::kSuccess ? api_.device_count(&count) : result;
+  if (counted == code::kNoDevice || (counted == code::kSuccess && count == 0)) {
+    set(DriverState::kNoDevice, "the NVIDIA driver sees no GPU",
+        "check nvidia-smi, CUDA_VISIBLE_DEVICES and, in a container, that GPUs are passed in");
+    return;
+  }
+  if (counted != code::kSuccess) {
+    const Status status = check(counted, result == code::kSuccess ? "cuDeviceGetCount" : "cuInit");
+    set(DriverState::kFailed,
+        fmt::format("the NVIDIA driver does not start: {}", status.error().message),
+        status.error().remedy.empty() ? "check nvidia-smi" : status.error().remedy);
+    return;
+  }
+  device_count_ = count;
+  report_.message = fmt::format("NVIDIA driver for CUDA {}.{}, {} device{}", report_.version / 1000,
+                                report_.version % 1000 / 10, count, count == 1 ? "" : "s");
+}
+
+Status Driver::require() const {
+  if (ready()) return {};
+  return fail(ErrorCode::kNoDevice, report_.message, {}, report_.remedy);
+}
+
+Status Driver::check(int result, std::string_view call) const {
+  if (result == code::kSuccess) return {};
+  const char* name = nullptr;
+  const char* text = nullptr;
+  if (api_.error_name == nullptr || api_.error_name(result, &name) != code::kSuccess)
+    name = nullptr;
+  if (api_.error_string == nullptr || api_.error_string(result, &text) != code::kSuccess) {
+    text = nullptr;
+  }
+  return fail(code_of(result),
+              fmt::format("{}: {} ({})", call, text != nullptr ? text : "unknown error",
+                          name != nullptr ? std::string(name) : fmt::format("code {}", result)),
+              "NVIDIA driver", remedy_of(result));
+}
+
+Result<plan::DeviceTraits> Driver::traits(int ordinal) const {
+  HMMJIT_TRY(require());
+  if (ordinal < 0 || ordinal >= device_count_) {
+    return fail(ErrorCode::kNoDevice,
+                fmt::format("there is no device {}: this machine has {}", ordinal, device_count_));
+  }
+  int device = 0;
+  HMMJIT_TRY(check(api_.device_get(&device, ordinal), "cuDeviceGet"));
+  plan::DeviceTraits t;
+  t.live = true;
+  char name[256] = "";
+  HMMJIT_TRY(check(api_.device_name(name, sizeof name, device), "cuDeviceGetName"));
+  name[sizeof name - 1] = '\0';
+  t.name = name;
+  std::size_t bytes = 0;
+  HMMJIT_TRY(check(api_.device_memory(&bytes, device), "cuDeviceTotalMem"));
+  t.memory_bytes = static_cast<std::int64_t>(bytes);
+
+  int l2 = 0, memory_khz = 0, bus_bits = 0;
+  struct Item {
+    int attribute;
+    int* value;
+    bool needed;
+  };
+  const Item items[] = {{attribute::kMajor, &t.major, true},
+                        {attribute::kMinor, &t.minor, true},
+                        {attribute::kSmCount, &t.sm_count, true},
+                        {attribute::kThreadsPerSm, &t.max_threads_per_sm, true},
+                        {attribute::kBlocksPerSm, &t.max_blocks_per_sm, true},
+                        {attribute::kRegistersPerSm, &t.registers_per_sm, true},
+                        {attribute::kSharedPerSm, &t.shared_per_sm, true},
+                        {attribute::kSharedPerBlockOptin, &t.shared_per_block_limit, true},
+                        {attribute::kSharedReservedPerBlock, &t.shared_reserved_per_block, false},
+                        {attribute::kClockRate, &t.clock_khz, false},
+                        {attribute::kL2Bytes, &l2, false},
+                        {attribute::kMemoryClockRate, &memory_khz, false},
+                        {attribute::kMemoryBusWidth, &bus_bits, false}};
+  for (const Item& item : items) {
+    const int result = api_.device_attribute(item.value, item.attribute, device);
+    if (item.needed) HMMJIT_TRY(check(result, "cuDeviceGetAttribute"));
+  }
+  t.l2_bytes = l2;
+  // Two transfers a clock on every memory type these devices have.
+  t.memory_bandwidth = 2.0 * memory_khz * 1e3 * bus_bits / 8;
+  // Newer drivers no longer tell clocks: the table's figures do for predictions, those of the
+  // device whose name is part of this one's ("NVIDIA H200"), else of its architecture.
+  if (t.clock_khz <= 0 || t.memory_bandwidth <= 0) {
+    const plan::DeviceTraits* known = nullptr;
+    std::size_t name_match = 0;
+    for (const plan::DeviceTraits& entry : plan::device_table()) {
+      if (entry.capability() != t.capability()) continue;
+      const std::size_t match =
+          t.name.find(entry.name) != std::string::npos ? entry.name.size() : 0;
+      if (known == nullptr || match > name_match) {
+        known = &entry;
+        name_match = match;
+      }
+    }
+    if (known != nullptr) {
+      if (t.clock_khz <= 0) t.clock_khz = known->clock_khz;
+      if (t.memory_bandwidth <= 0) t.memory_bandwidth = known->memory_bandwidth;
+    }
+  }
+  return t;
+}
+
+Result<std::shared_ptr<Device>> Driver::device(int ordinal) {
+  const std::lock_guard guard(mutex_);
+  if (const auto found = devices_.find(ordinal); found != devices_.end()) return found->second;
+  auto device = std::make_shared<Device>();
+  HMMJIT_ASSIGN(device->traits_, traits(ordinal));
+  HMMJIT_TRY(check(api_.device_get(&device->handle_, ordinal), "cuDeviceGet"));
+  HMMJIT_TRY(
+      check(api_.context_retain(&device->context_, device->handle_), "cuDevicePrimaryCtxRetain"));
+  device->driver_ = this;
+  device->ordinal_ = ordinal;
+  devices_[ordinal] = device;
+  return device;
+}
+
+// ---- Device -------------------------------------------------------------------------------------
+
+Status Device::use() const {
+  return driver_->check(api().context_set_current(context_), "cuCtxSetCurrent");
+}
+
+Status Device::synchronize() const {
+  HMMJIT_TRY(use());
+  return driver_->check(api().context_synchronize(), "cuCtxSynchronize");
+}
+
+Result<Device::Memory> Device::memory() const {
+  HMMJIT_TRY(use());
+  std::size_t free = 0, total = 0;
+  HMMJIT_TRY(driver_->check(api().memory_info(&free, &total), "cuMemGetInfo"));
+  return Memory{free, total};
+}
+
+namespace {
+
+/// Releases with the right context, unless the process is going down. Errors cannot be reported
+/// from here; a broken context reports itself at the next checked call.
+template <typename Call>
+void release(const DevicePtr& device, Call call) {
+  if (process_is_exiting() || !device->use()) return;
+  call(device->api());
+}
+
+}  // namespace
+
+// ---- Stream -------------------------------------------------------------------------------------
+
+Result<Stream> Stream::create(DevicePtr device) {
+  constexpr unsigned kNonBlocking = 1;  // independent of the legacy default stream
+  HMMJIT_TRY(device->use());
+  Stream stream;
+  HMMJIT_TRY(device->driver().check(device->api().stream_create(&stream.handle_, kNonBlocking),
+                                    "cuStreamCreate"));
+  stream.device_ = std::move(device);
+  return stream;
+}
+Stream::Stream(Stream&& other) noexcept
+    : device_(std::move(other.device_)), handle_(std::exchange(other.handle_, nullptr)) {}
+Stream& Stream::operator=(Stream&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(handle_, other.handle_);
+  return *this;
+}
+Stream::~Stream() {
+  if (handle_ != nullptr) release(device_, [&](const DriverApi& a) { a.stream_destroy(handle_); });
+}
+Status Stream::synchronize() const {
+  HMMJIT_TRY(device_->use());
+  return device_->driver().check(device_->api().stream_synchronize(handle_), "cuStreamSynchronize");
+}
+Result<bool> Stream::finished() const {
+  HMMJIT_TRY(device_->use());
+  const int result = device_->api().stream_query(handle_);
+  if (result == code::kNotReady) return false;
+  HMMJIT_TRY(device_->driver().check(result, "cuStreamQuery"));
+  return true;
+}
+
+// ---- Event --------------------------------------------------------------------------------------
+
+Result<Event> Event::create(DevicePtr device, bool timing) {
+  constexpr unsigned kDisableTiming = 2;
+  HMMJIT_TRY(device->use());
+  Event event;
+  HMMJIT_TRY(device->driver().check(
+      device->api().event_create(&event.handle_, timing ? 0 : kDisableTiming), "cuEventCreate"));
+  event.device_ = std::move(device);
+  return event;
+}
+Event::Event(Event&& other) noexcept
+    : device_(std::move(other.device_)), handle_(std::exchange(other.handle_, nullptr)) {}
+Event& Event::operator=(Event&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(handle_, other.handle_);
+  return *this;
+}
+Event::~Event() {
+  if (handle_ != nullptr) release(device_, [&](const DriverApi& a) { a.event_destroy(handle_); });
+}
+Status Event::record(const Stream& stream) {
+  HMMJIT_TRY(device_->use());
+  return device_->driver().check(device_->api().event_record(handle_, stream.handle()),
+                                 "cuEventRecord");
+}
+Status Event::synchronize() const {
+  HMMJIT_TRY(device_->use());
+  return device_->driver().check(device_->api().event_synchronize(handle_), "cuEventSynchronize");
+}
+Result<bool> Event::finished() const {
+  HMMJIT_TRY(device_->use());
+  const int result = device_->api().event_query(handle_);
+  if (result == code::kNotReady) return false;
+  HMMJIT_TRY(device_->driver().check(result, "cuEventQuery"));
+  return true;
+}
+Status Event::wait_in(const Stream& stream) const {
+  HMMJIT_TRY(device_->use());
+  return device_->driver().check(device_->api().stream_wait_event(stream.handle(), handle_, 0),
+                                 "cuStreamWaitEvent");
+}
+Result<float> Event::milliseconds(const Event& start, const Event& end) {
+  HMMJIT_TRY(start.device_->use());
+  float out = 0;
+  HMMJIT_TRY(start.device_->driver().check(
+      start.device_->api().event_elapsed(&out, start.handle_, end.handle_), "cuEventElapsedTime"));
+  return out;
+}
+
+// ---- Memory -------------------------------------------------------------------------------------
+
+Result<DeviceBuffer> DeviceBuffer::create(DevicePtr device, std::size_t bytes) {
+  DeviceBuffer buffer;
+  if (bytes > 0) {
+    HMMJIT_TRY(device->use());
+    auto status = device->driver().check(device->api().memory_allocate(&buffer.address_, bytes),
+                                         "cuMemAlloc");
+    if (!status) {
+      status.error().message += fmt::format(", {} bytes wanted", bytes);
+      return std::unexpected(status.error());
+    }
+  }
+  buffer.device_ = std::move(device);
+  buffer.size_ = bytes;
+  return buffer;
+}
+DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept
+    : device_(std::move(other.device_)),
+      address_(std::exchange(other.address_, 0)),
+      size_(std::exchange(other.size_, 0)) {}
+DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(address_, other.address_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+DeviceBuffer::~DeviceBuffer() {
+  if (address_ != 0) release(device_, [&](const DriverApi& a) { a.memory_free(address_); });
+}
+
+namespace {
+Status inside(std::size_t size, std::size_t bytes, std::size_t offset, const char* what) {
+  if (offset <= size && bytes <= size - offset) return {};
+  return fail(ErrorCode::kInternal, fmt::format("{} of {} bytes at {} leaves a device buffer of {}",
+                                                what, bytes, offset, size));
+}
+}  // namespace
+
+Status DeviceBuffer::upload(const Stream& stream, const void* from, std::size_t bytes,
+                            std::size_t offset) const {
+  HMMJIT_TRY(inside(size_, bytes, offset, "upload"));
+  if (bytes == 0) return {};
+  HMMJIT_TRY(device_->use());
+  return device_->driver().check(
+      device_->api().copy_to_device(address_ + offset, from, bytes, stream.handle()),
+      "cuMemcpyHtoDAsync");
+}
+Status DeviceBuffer::download(const Stream& stream, void* to, std::size_t bytes,
+                              std::size_t offset) const {
+  HMMJIT_TRY(inside(size_, bytes, offset, "download"));
+  if (bytes == 0) return {};
+  HMMJIT_TRY(device_->use());
+  return device_->driver().check(
+      device_->api().copy_to_host(to, address_ + offset, bytes, stream.handle()),
+      "cuMemcpyDtoHAsync");
+}
+Status DeviceBuffer::fill(const Stream& stream, unsigned char value, std::size_t bytes,
+                          std::size_t offset) const {
+  HMMJIT_TRY(inside(size_, bytes, offset, "fill"));
+  if (bytes == 0) return {};
+  HMMJIT_TRY(device_->use());
+  return device_->driver().check(
+      device_->api().fill(address_ + offset, value, bytes, stream.handle()), "cuMemsetD8Async");
+}
+
+Result<PinnedBuffer> PinnedBuffer::create(DevicePtr device, std::size_t bytes) {
+  constexpr unsigned kPortable = 1;  // pinned for every context of the process
+  PinnedBuffer buffer;
+  if (bytes > 0) {
+    HMMJIT_TRY(device->use());
+    HMMJIT_TRY(device->driver().check(device->api().host_allocate(&buffer.data_, bytes, kPortable),
+                                      "cuMemHostAlloc"));
+  }
+  buffer.device_ = std::move(device);
+  buffer.size_ = bytes;
+  return buffer;
+}
+PinnedBuffer::PinnedBuffer(PinnedBuffer&& other) noexcept
+    : device_(std::move(other.device_)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
+PinnedBuffer& PinnedBuffer::operator=(PinnedBuffer&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+PinnedBuffer::~PinnedBuffer() {
+  if (data_ != nullptr) release(device_, [&](const DriverApi& a) { a.host_free(data_); });
+}
+
+Result<PinnedRegion> PinnedRegion::create(DevicePtr device, void* data, std::size_t bytes) {
+  constexpr unsigned kPortable = 1;
+  HMMJIT_TRY(device->use());
+  HMMJIT_TRY(device->driver().check(device->api().host_register(data, bytes, kPortable),
+                                    "cuMemHostRegister"));
+  PinnedRegion region;
+  region.device_ = std::move(device);
+  region.data_ = data;
+  return region;
+}
+PinnedRegion::PinnedRegion(PinnedRegion&& other) noexcept
+    : device_(std::move(other.device_)), data_(std::exchange(other.data_, nullptr)) {}
+PinnedRegion& PinnedRegion::operator=(PinnedRegion&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(data_, other.data_);
+  return *this;
+}
+PinnedRegion::~PinnedRegion() {
+  if (data_ != nullptr) release(device_, [&](const DriverApi& a) { a.host_unregister(data_); });
+}
+
+// ---- Kernels ------------------------------------------------------------------------------------
+
+Result<std::shared_ptr<LoadedKernel>> LoadedKernel::load(std::shared_ptr<Driver> driver,
+                                                         std::string_view image,
+                                                         const std::string& entry_name) {
+  HMMJIT_TRY(driver->require());
+  std::shared_ptr<LoadedKernel> kernel(new LoadedKernel);
+  // The driver reads PTX as a C string, and a cubin by its own headers: a terminated copy serves
+  // both.
+  const std::string terminated(image);
+  HMMJIT_TRY(driver->check(driver->api().library_load(&kernel->library_, terminated.c_str(),
+                                                      nullptr, nullptr, 0, nullptr, nullptr, 0),
+                           "cuLibraryLoadData"));
+  kernel->driver_ = driver;
+  HMMJIT_TRY(driver->check(
+      driver->api().library_kernel(&kernel->kernel_, kernel->library_, entry_name.c_str()),
+      "cuLibraryGetKernel"));
+  kernel->entry_name_ = entry_name;
+  return kernel;
+}
+
+LoadedKernel::~LoadedKernel() {
+  if (driver_ != nullptr && library_ != nullptr && !process_is_exiting()) {
+    driver_->api().library_unload(library_);
+  }
+}
+
+Result<LoadedResources> LoadedKernel::prepare(const Device& device, int block_threads,
+                                              std::int64_t dynamic_shared_bytes) const {
+  const DriverApi& a = driver_->api();
+  HMMJIT_TRY(device.use());
+  LoadedResources out;
+  const std::pair<int, int*> items[] = {{attribute::kKernelRegisters, &out.registers},
+                                        {attribute::kKernelLocalBytes, &out.local_bytes},
+                                        {attribute::kKernelStaticShared, &out.static_shared_bytes},
+                                        {attribute::kKernelMaxThreads, &out.max_threads}};
+  for (const auto& [attribute, value] : items) {
+    HMMJIT_TRY(driver_->check(a.kernel_attribute(value, attribute, kernel_, device.handle()),
+                              "cuKernelGetAttribute"));
+  }
+  if (dynamic_shared_bytes > 0) {
+    HMMJIT_TRY(driver_->check(
+        a.kernel_set_attribute(attribute::kKernelMaxDynamicShared,
+                               static_cast<int>(dynamic_shared_bytes), kernel_, device.handle()),
+        "cuKernelSetAttribute"));
+  }
+  HMMJIT_TRY(driver_->check(a.occupancy(&out.blocks_per_sm, kernel_, block_threads,
+                                        static_cast<std::size_t>(dynamic_shared_bytes)),
+                            "cuOccupancyMaxActiveBlocksPerMultiprocessor"));
+  if (out.blocks_per_sm < 1) {
+    return fail(ErrorCode::kResources,
+                fmt::format("{} does not fit an SM of {}: {} threads x {} registers, {} + {} bytes "
+                            "of shared memory",
+                            entry_name_, device.traits().name, block_threads, out.registers,
+                            out.static_shared_bytes, dynamic_shared_bytes));
+  }
+  return out;
+}
+
+Status LoadedKernel::launch(const Stream& stream, const LaunchGrid& grid,
+                            const void* parameters) const {
+  HMMJIT_TRY(stream.device()->use());
+  void* arguments[] = {const_cast<void*>(parameters)};
+  return driver_->check(
+      driver_->api().launch(kernel_, grid.blocks, grid.blocks_y, grid.blocks_z, grid.block_threads,
+                            grid.threads_y, grid.threads_z, grid.dynamic_shared_bytes, stream.handle(), arguments, nullptr),
+      "cuLaunchKernel");
+}
+
+}  // namespace hmmjit::driver

@@ -1,0 +1,232 @@
+// Devices, memory, streams, kernels: thin owners over the driver's table.
+//
+// One Driver per process is enough; it must outlive the devices it gave. Primary contexts only,
+// retained on first use of a device and never released; kernels are loaded independently of
+// contexts, so one loaded image serves every device of its architecture. Objects free what they own
+// when destroyed, except while the process exits: then the driver may already be gone, and the
+// operating system frees everything.
+//
+// Threads: Driver, Device and LoadedKernel are immutable and shareable. A Stream, Event or buffer
+// belongs to one thread at a time. Every call makes its device's context current by itself.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.hpp"
+#include "driver/cuda_library.hpp"
+#include "driver/driver_api.hpp"
+#include "plan/device_traits.hpp"
+
+namespace hmmjit::driver {
+
+class Device;
+
+class Driver : public std::enable_shared_from_this<Driver> {
+ public:
+  /// libcuda of this machine, initialised. Never fails: see report().
+  static std::shared_ptr<Driver> open();
+  /// A given table (tests); initialised as the real one.
+  static std::shared_ptr<Driver> open(const DriverApi& api);
+
+  const DriverReport& report() const { return report_; }
+  bool ready() const { return report_.state == DriverState::kReady; }
+  /// kNoDevice with the report's message and remedy unless ready.
+  Status require() const;
+
+  int device_count() const { return device_count_; }
+  /// Traits of a device without a context; kNoDevice for an ordinal that does not exist.
+  Result<plan::DeviceTraits> traits(int ordinal) const;
+  /// The device with its primary context (120 to 190 ms the first time).
+  Result<std::shared_ptr<Device>> device(int ordinal);
+
+  const DriverApi& api() const { return api_; }
+  /// Status of a driver result: success, or an Error that names the call and the driver's text.
+  /// Codes: out of memory kResources; an image it refuses kCompile; no device kNoDevice; else
+  /// kInternal.
+  Status check(int result, std::string_view call) const;
+
+ private:
+  Driver() = default;
+  void initialise();
+
+  DriverReport report_;
+  DriverApi api_{};
+  int device_count_ = 0;
+  std::mutex mutex_;
+  std::map<int, std::shared_ptr<Device>> devices_;
+};
+
+/// A device and its primary context.
+class Device {
+ public:
+  int ordinal() const { return ordinal_; }
+  int handle() const { return handle_; }
+  const plan::DeviceTraits& traits() const { return traits_; }
+  const DriverApi& api() const { return driver_->api(); }
+  const Driver& driver() const { return *driver_; }
+  /// Makes the context current in the calling thread.
+  Status use() const;
+  /// Waits for everything; reports errors of earlier launches.
+  Status synchronize() const;
+  struct Memory {
+    std::uint64_t free = 0, total = 0;
+  };
+  Result<Memory> memory() const;
+
+ private:
+  friend class Driver;
+  Driver* driver_ = nullptr;  // the Driver that owns this device
+  int ordinal_ = 0, handle_ = 0;
+  ContextHandle context_ = nullptr;
+  plan::DeviceTraits traits_;
+};
+using DevicePtr = std::shared_ptr<Device>;
+
+/// Ordered queue of copies, fills and launches of one device.
+class Stream {
+ public:
+  static Result<Stream> create(DevicePtr device);
+  Stream() = default;
+  Stream(Stream&& other) noexcept;
+  Stream& operator=(Stream&& other) noexcept;
+  ~Stream();
+  /// Waits; returns the first error of what was queued.
+  Status synchronize() const;
+  /// True when everything queued is done.
+  Result<bool> finished() const;
+  StreamHandle handle() const { return handle_; }
+  const DevicePtr& device() const { return device_; }
+
+ private:
+  DevicePtr device_;
+  StreamHandle handle_ = nullptr;
+};
+
+class Event {
+ public:
+  static Result<Event> create(DevicePtr device, bool timing = false);
+  Event() = default;
+  Event(Event&& other) noexcept;
+  Event& operator=(Event&& other) noexcept;
+  ~Event();
+  Status record(const Stream& stream);
+  Status synchronize() const;
+  Result<bool> finished() const;
+  /// Later work of `stream` waits for this event.
+  Status wait_in(const Stream& stream) const;
+  /// Milliseconds between two recorded, finished timing events.
+  static Result<float> milliseconds(const Event& start, const Event& end);
+
+ private:
+  DevicePtr device_;
+  EventHandle handle_ = nullptr;
+};
+
+/// Device memory.
+class DeviceBuffer {
+ public:
+  /// Fails with kResources when the device has not that much; 0 bytes is an empty buffer.
+  static Result<DeviceBuffer> create(DevicePtr device, std::size_t bytes);
+  DeviceBuffer() = default;
+  DeviceBuffer(DeviceBuffer&& other) noexcept;
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
+  ~DeviceBuffer();
+
+  DevicePointer address() const { return address_; }
+  std::size_t size() const { return size_; }
+  /// Queued; `from` must stay valid until the stream has passed it unless it is pageable memory.
+  /// Fails with kInternal when the range leaves the buffer.
+  Status upload(const Stream& stream, const void* from, std::size_t bytes,
+                std::size_t offset = 0) const;
+  Status download(const Stream& stream, void* to, std::size_t bytes, std::size_t offset = 0) const;
+  Status fill(const Stream& stream, unsigned char value, std::size_t bytes,
+              std::size_t offset = 0) const;
+
+ private:
+  DevicePtr device_;
+  DevicePointer address_ = 0;
+  std::size_t size_ = 0;
+};
+
+/// Page-locked host memory for staging. Keep it small and reuse it: 512 MiB take 270 ms to make.
+class PinnedBuffer {
+ public:
+  static Result<PinnedBuffer> create(DevicePtr device, std::size_t bytes);
+  PinnedBuffer() = default;
+  PinnedBuffer(PinnedBuffer&& other) noexcept;
+  PinnedBuffer& operator=(PinnedBuffer&& other) noexcept;
+  ~PinnedBuffer();
+  std::span<std::byte> bytes() const { return {static_cast<std::byte*>(data_), size_}; }
+
+ private:
+  DevicePtr device_;
+  void* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// Page-locks memory that exists already (31 ms for 512 MiB); the memory must outlive it.
+class PinnedRegion {
+ public:
+  static Result<PinnedRegion> create(DevicePtr device, void* data, std::size_t bytes);
+  PinnedRegion() = default;
+  PinnedRegion(PinnedRegion&& other) noexcept;
+  PinnedRegion& operator=(PinnedRegion&& other) noexcept;
+  ~PinnedRegion();
+
+ private:
+  DevicePtr device_;
+  void* data_ = nullptr;
+};
+
+/// What the driver says of a loaded kernel on one device.
+struct LoadedResources {
+  int registers = 0, local_bytes = 0, static_shared_bytes = 0, max_threads = 0;
+  int blocks_per_sm = 0;  ///< for the block and shared memory asked about
+};
+
+struct LaunchGrid {
+  unsigned blocks = 1;
+  unsigned block_threads = 32;
+  unsigned dynamic_shared_bytes = 0;
+  unsigned blocks_y = 1, blocks_z = 1;
+  unsigned threads_y = 1, threads_z = 1;  ///< of a block, beside block_threads along x
+};
+
+/// An image loaded for all devices of the process.
+class LoadedKernel {
+ public:
+  /// Cubin, or PTX text (which the driver compiles now). Fails with kCompile when the driver
+  /// refuses the image: forget its cache entry and make it again, once.
+  static Result<std::shared_ptr<LoadedKernel>> load(std::shared_ptr<Driver> driver,
+                                                    std::string_view image,
+                                                    const std::string& entry_name);
+  ~LoadedKernel();
+  LoadedKernel(const LoadedKernel&) = delete;
+  LoadedKernel& operator=(const LoadedKernel&) = delete;
+
+  /// Prepares a device: allows the dynamic shared memory and asks for the occupancy, to be compared
+  /// with the plan's.
+  Result<LoadedResources> prepare(const Device& device, int block_threads,
+                                  std::int64_t dynamic_shared_bytes) const;
+  /// Queues one launch; `parameters` points at the kernel's single struct argument, copied at once.
+  Status launch(const Stream& stream, const LaunchGrid& grid, const void* parameters) const;
+
+ private:
+  LoadedKernel() = default;
+  std::shared_ptr<Driver> driver_;
+  LibraryHandle library_ = nullptr;
+  KernelHandle kernel_ = nullptr;
+  std::string entry_name_;
+};
+
+/// True from the moment the process begins to exit: no destructor calls the driver then.
+bool process_is_exiting();
+
+}  // namespace hmmjit::driver

@@ -1,0 +1,97 @@
+#include "plan/catalogue_text.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "plan/plan.hpp"
+
+namespace hmmjit::plan {
+namespace {
+
+constexpr int kAminoCodes = 29;
+constexpr int kLongest = 8192;  // beyond every family in use
+// One device of each shared memory size class of the table.
+constexpr std::array<std::string_view, 3> kDevices = {"T4", "A100", "H200"};
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+// Longest size class up to kLongest that the variant accepts, as text.
+std::string longest_model(const KernelVariant& variant, const DeviceTraits& device) {
+  int longest = 0;
+  for (int length = 1; length <= kLongest; length = class_length(length) + 1) {
+    const int padded = class_length(length);
+    if (variant.accepts({variant.stage, padded, kAminoCodes}, device).accepted) longest = padded;
+  }
+  if (longest == 0) return "none";
+  return class_length(longest + 1) > kLongest ? std::string("any") : fmt::format("{}", longest);
+}
+
+// What is promised at a usual length.
+std::string promise(const KernelVariant& variant, const DeviceTraits& device) {
+  const ModelShape shape{variant.stage, class_length(256), kAminoCodes};
+  if (!variant.accepts(shape, device).accepted) return "-";
+  const std::vector<Constants> lists = variant.constants(shape, device);
+  const Constants& constants = lists.front();
+  const Expected expected = variant.expected(shape, constants, device);
+  std::string out;
+  for (const auto& [name, value] : constants.list())
+    out += fmt::format("{}{}={}", out.empty() ? "" : " ", name, value);
+  return fmt::format("`{}`; {} registers, {:.0f} cells per clock and SM, bound by {}", out,
+                     expected.registers, expected.cells_per_clock_per_sm,
+                     expected.binding_resource);
+}
+
+}  // namespace
+
+std::string catalogue_text() {
+  std::string out =
+      "# Kernel catalogue\n\nMade from the entries in `engine/plan/variants/` by `hmmjit plan "
+      "--catalogue`; a test compares the two.\nWithin a stage, the planner takes the entry with "
+      "the "
+      "highest predicted rate among those that accept the\nmodel and compete; the others are "
+      "designs of earlier papers, kept for comparison (`--variant NAME`).\n";
+  for (int s = 0; s < kStages; ++s) {
+    const auto stage = static_cast<Stage>(s);
+    if (variants_of(stage).empty()) continue;
+    out += fmt::format("\n## {}\n", stage_name(stage));
+    for (const KernelVariant& variant : variants_of(stage)) {
+      out += fmt::format("\n### {}\n\n{}\n\n| | |\n|---|---|\n", variant.name,
+                         escaped(variant.summary));
+      const auto row = [&](std::string_view name, const std::string& value) {
+        out += fmt::format("| {} | {} |\n", name, escaped(value));
+      };
+      row("template", fmt::format("`kernel_templates/{}`, kernel `{}`", variant.template_file,
+                                  variant.entry_name));
+      row("cells", std::string(cell_type_name(variant.cell)));
+      row("chosen by", variant.competes ? "predicted rate" : "name only");
+      std::string lengths;
+      for (const std::string_view name : kDevices) {
+        const auto device = find_device(name);
+        if (!device) continue;
+        lengths += fmt::format("{}{} {}", lengths.empty() ? "" : ", ", name,
+                               longest_model(variant, *device));
+      }
+      row("longest model", lengths);
+      if (const auto device = find_device("H200")) row("H200, M = 256", promise(variant, *device));
+      std::string references;
+      for (const std::string_view reference : variant.references)
+        references += fmt::format("{}{}", references.empty() ? "" : "; ", reference);
+      if (!references.empty()) row("after", references);
+      std::string options;
+      for (const std::string_view option : variant.compile_options)
+        options += fmt::format("{}`{}`", options.empty() ? "" : " ", option);
+      if (!options.empty()) row("compiled with", options);
+    }
+  }
+  return out;
+}
+
+}  // namespace hmmjit::plan

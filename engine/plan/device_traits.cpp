@@ -1,0 +1,107 @@
+#include "plan/device_traits.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/numbers.hpp"
+
+namespace hmmjit::plan {
+namespace {
+
+/// Letter case, blanks, '-' and '_' do not distinguish device names.
+std::string folded(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    if (c == ' ' || c == '-' || c == '_') continue;
+    out += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return out;
+}
+
+/// Capability of "sm_90", "sm90", "sm_90a" or "compute_90"; -1 for anything else.
+int capability_of(std::string_view folded_name) {
+  for (const std::string_view prefix : {"sm", "compute"}) {
+    if (!folded_name.starts_with(prefix)) continue;
+    std::string_view digits = folded_name.substr(prefix.size());
+    if (!digits.empty() && (digits.back() == 'a' || digits.back() == 'f')) digits.remove_suffix(1);
+    const auto value = parse_int(digits);
+    if (value && *value >= 10 && *value < 1000) return static_cast<int>(*value);
+  }
+  return -1;
+}
+
+int round_up(int value, int unit) { return (value + unit - 1) / unit * unit; }
+
+}  // namespace
+
+Result<DeviceTraits> find_device(std::string_view name) {
+  const std::string wanted = folded(name);
+  for (const DeviceTraits& device : device_table()) {
+    if (folded(device.name) == wanted) return device;
+  }
+  const int capability = capability_of(wanted);
+  for (const DeviceTraits& device : device_table()) {
+    if (device.capability() == capability) return device;
+  }
+  std::string names;
+  for (const DeviceTraits& device : device_table()) {
+    fmt::format_to(std::back_inserter(names), "{}{}", names.empty() ? "" : ", ", device.name);
+  }
+  return fail(
+      ErrorCode::kUsage, fmt::format("unknown device \"{}\"", name), "--device",
+      fmt::format("known devices: {}; or an architecture such as sm_90, or \"live\"", names));
+}
+
+std::optional<std::string> compiler_gap(const DeviceTraits& device) {
+  // CUDA 12 dropped Kepler (3.x), the last NVRTC with it is CUDA 11's.
+  if (device.capability() >= 50) return std::nullopt;
+  return fmt::format(
+      "{} has compute capability {}.{}: the last run-time compiler for it is NVRTC 11, hmmjit "
+      "works with NVRTC 12 (5.0 and newer) and 13 (7.5 and newer)",
+      device.name, device.major, device.minor);
+}
+
+Occupancy occupancy(const DeviceTraits& device, int block_threads, int registers,
+                    std::int64_t shared_bytes) {
+  constexpr int kRegistersPerWarpUnit = 256;  // allocation unit, capability 3.0 and newer
+  constexpr int kSharedUnit = 128;
+  constexpr int kSubPartitions = 4;  // warps are dealt to four register files
+
+  Occupancy out;
+  if (block_threads <= 0 || block_threads > 1024) {
+    out.limiter = "threads";
+    return out;
+  }
+  const int warps = (block_threads + 31) / 32;
+
+  int blocks = device.max_threads_per_sm / (warps * 32);
+  out.limiter = "threads";
+  const auto limit = [&](int allowed, std::string_view resource) {
+    if (allowed < blocks) {
+      blocks = allowed;
+      out.limiter = resource;
+    }
+  };
+  limit(device.max_blocks_per_sm, "blocks");
+  if (registers > device.max_registers_per_thread) {
+    limit(0, "registers");
+  } else if (registers > 0) {
+    const int per_warp = round_up(registers * 32, kRegistersPerWarpUnit);
+    const int per_partition = device.registers_per_sm / kSubPartitions / per_warp;
+    limit(per_partition * kSubPartitions / warps, "registers");
+  }
+  if (shared_bytes > device.shared_per_block_limit) {
+    limit(0, "shared memory");
+  } else {
+    const int per_block =
+        round_up(static_cast<int>(shared_bytes) + device.shared_reserved_per_block, kSharedUnit);
+    if (per_block > 0) limit(device.shared_per_sm / per_block, "shared memory");
+  }
+  out.blocks_per_sm = blocks;
+  out.warps_per_sm = blocks * warps;
+  out.fraction = static_cast<double>(out.warps_per_sm) / device.max_warps_per_sm();
+  return out;
+}
+
+}  // namespace hmmjit::plan

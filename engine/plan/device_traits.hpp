@@ -1,0 +1,69 @@
+// What the planner may know of a device: plain data, read live from a driver or taken from the
+// built-in table, so that a plan never needs a GPU.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/error.hpp"
+
+namespace hmmjit::plan {
+
+/// Limits and rates of one CUDA device. Sizes in bytes, clock in kHz. Immutable value.
+/// Source of the table's figures: CUDA C++ Programming Guide, tables of technical specifications
+/// per compute capability, and the vendor's data sheets (boost clock).
+struct DeviceTraits {
+  std::string name;          ///< "H200"; the driver's own name when live
+  int major = 0, minor = 0;  ///< compute capability
+  int sm_count = 0;
+  int clock_khz = 0;  ///< boost clock
+  int max_threads_per_sm = 0;
+  int max_blocks_per_sm = 0;
+  int registers_per_sm = 65536;
+  int max_registers_per_thread = 255;
+  int shared_per_sm = 0;              ///< all shared memory of an SM
+  int shared_per_block_limit = 0;     ///< largest (opt-in) shared memory of one block
+  int shared_reserved_per_block = 0;  ///< taken by the system from each block
+  std::int64_t memory_bytes = 0;
+  std::int64_t l2_bytes = 0;
+  double memory_bandwidth = 0;  ///< bytes a second
+  bool live = false;            ///< read from a driver, not from the table
+
+  int capability() const { return major * 10 + minor; }
+  int max_warps_per_sm() const { return max_threads_per_sm / 32; }
+  /// Packed 16-bit add-max (DPX) executed in hardware; elsewhere the compiler emulates it.
+  bool has_dpx() const { return capability() >= 90; }
+  /// Packed half fused multiply-add with ReLU.
+  bool has_half2_relu() const { return capability() >= 80; }
+  bool operator==(const DeviceTraits&) const = default;
+};
+
+/// The built-in table, oldest architecture first. Includes devices that no supported compiler can
+/// serve (see compiler_gap), so that a plan for them states the reason.
+std::span<const DeviceTraits> device_table();
+
+/// A table device by name ("H200", "RTX 4090"; letter case, blanks and '-', '_' do not matter), or
+/// any architecture as "sm_90", which takes the traits of the table's first device of that
+/// capability. kUsage with the list of names otherwise.
+Result<DeviceTraits> find_device(std::string_view name);
+
+/// Why no run-time compiler that hmmjit accepts (NVRTC 12, 13) can make code for the device; empty
+/// when one can.
+std::optional<std::string> compiler_gap(const DeviceTraits& device);
+
+/// Resident blocks per SM for a kernel's resources, and the resource that limits them.
+struct Occupancy {
+  int blocks_per_sm = 0;
+  int warps_per_sm = 0;
+  double fraction = 0;       ///< warps_per_sm over the device's maximum
+  std::string_view limiter;  ///< "registers", "shared memory", "threads", "blocks"
+};
+/// `registers` per thread, `shared_bytes` static plus dynamic per block. Allocation granularity as
+/// in the vendor's occupancy calculator: registers by 256 per warp, shared memory by 128 bytes.
+Occupancy occupancy(const DeviceTraits& device, int block_threads, int registers,
+                    std::int64_t shared_bytes);
+
+}  // namespace hmmjit::plan

@@ -1,0 +1,117 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "plan/plan.hpp"
+
+namespace hmmjit::plan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string_view grid_name(GridRule rule) {
+  return rule == GridRule::kPersistent ? "persistent" : "cover_targets";
+}
+
+std::string constants_text(const Constants& constants) {
+  std::string out;
+  for (const auto& [name, value] : constants.list()) {
+    fmt::format_to(std::back_inserter(out), "{}{} {}", out.empty() ? "" : ", ", name, value);
+  }
+  return out;
+}
+
+double rounded(double value, double unit) {
+  return static_cast<double>(static_cast<std::int64_t>(value / unit + 0.5)) * unit;
+}
+
+Json candidate_json(const Candidate& c) {
+  Json constants = Json::object();
+  for (const auto& [name, value] : c.constants.list()) constants[name] = value;
+  Json launch = {{"block_threads", c.launch.block_threads},
+                 {"grid", grid_name(c.launch.grid)},
+                 {"dynamic_shared_bytes", c.launch.dynamic_shared_bytes}};
+  if (c.launch.grid == GridRule::kCoverTargets) {
+    launch["targets_per_block"] = c.launch.targets_per_block;
+  }
+  return Json{{"variant", c.variant->name},
+              {"template", c.variant->template_file},
+              {"entry", c.variant->entry_name},
+              {"cell", cell_type_name(c.variant->cell)},
+              {"constants", std::move(constants)},
+              {"launch", std::move(launch)},
+              {"expected",
+               {{"registers", c.expected.registers},
+                {"covered_length", c.expected.covered_length},
+                {"cells_per_clock_per_sm", rounded(c.expected.cells_per_clock_per_sm, 1e-3)},
+                {"binding_resource", c.expected.binding_resource},
+                {"blocks_per_sm", c.occupancy.blocks_per_sm},
+                {"warps_per_sm", c.occupancy.warps_per_sm},
+                {"occupancy", rounded(c.occupancy.fraction, 1e-4)},
+                {"occupancy_limiter", c.occupancy.limiter},
+                {"gcups", rounded(c.predicted_gcups, 1e-1)}}}};
+}
+
+}  // namespace
+
+std::string architecture_name(const DeviceTraits& device) {
+  return fmt::format("sm_{}", device.capability());
+}
+
+std::string plan_text(const Plan& plan) {
+  const Candidate& c = plan.chosen;
+  std::string out = fmt::format(
+      "{:<8} {} on {} ({}), {} policy\n"
+      "{}"
+      "  constants  {}\n"
+      "  launch     {} threads a block, {}, {} bytes of dynamic shared memory\n"
+      "  expected   at most {} registers, {} blocks = {} warps per SM ({:.0f} % occupancy, limited "
+      "by {})\n"
+      "  predicted  {:.0f} {}, bound by {}\n",
+      stage_name(plan.stage), c.variant->name, plan.device.name, architecture_name(plan.device),
+      plan.policy,
+      plan.stage == Stage::kHost
+          ? fmt::format("  problem    {}\n", plan.problem)
+          : fmt::format(
+                "  model      length {}, size class {}, {} positions computed ({:.1f} % padding)\n",
+                plan.model_length, plan.class_length, c.expected.covered_length,
+                100 * plan.padding()),
+      constants_text(c.constants), c.launch.block_threads,
+      c.launch.grid == GridRule::kPersistent
+          ? std::string("as many blocks as are resident")
+          : fmt::format("{} targets a block", c.launch.targets_per_block),
+      c.launch.dynamic_shared_bytes, c.expected.registers, c.occupancy.blocks_per_sm,
+      c.occupancy.warps_per_sm, 100 * c.occupancy.fraction, c.occupancy.limiter, c.predicted_gcups,
+      rate_unit(plan.stage), c.expected.binding_resource);
+  if (!plan.tuned.empty()) {
+    fmt::format_to(std::back_inserter(out), "  tuned      {}\n", plan.tuned);
+  }
+  for (const Rejection& r : plan.rejected) {
+    fmt::format_to(std::back_inserter(out), "  rejected   {}: {}\n", r.variant, r.reason);
+  }
+  return out;
+}
+
+std::string plan_json(const Plan& plan) {
+  Json fallbacks = Json::array(), rejected = Json::array();
+  for (const Candidate& c : plan.fallbacks) fallbacks.push_back(candidate_json(c));
+  for (const Rejection& r : plan.rejected) {
+    rejected.push_back({{"variant", r.variant}, {"reason", r.reason}});
+  }
+  Json json{{"stage", stage_name(plan.stage)},
+            {"model_length", plan.model_length},
+            {"class_length", plan.class_length},
+            {"alphabet_codes", plan.alphabet_codes},
+            {"device", plan.device.name},
+            {"architecture", architecture_name(plan.device)},
+            {"policy", plan.policy},
+            {"padding", rounded(plan.padding(), 1e-4)},
+            {"chosen", candidate_json(plan.chosen)},
+            {"fallbacks", std::move(fallbacks)},
+            {"rejected", std::move(rejected)}};
+  if (plan.stage == Stage::kHost) json["problem"] = plan.problem;
+  if (!plan.tuned.empty()) json["tuned"] = plan.tuned;
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace hmmjit::plan

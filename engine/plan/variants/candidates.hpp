@@ -1,0 +1,51 @@
+// What the catalogue's stages share in listing their candidates.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "plan/kernel_variant.hpp"
+
+namespace hmmjit::plan {
+
+/// Constant lists ranked by a predicted rate, the order of adding among equals.
+class RankedConstants {
+ public:
+  /// A list that is known already is not added again.
+  void add(double rate, Constants constants) {
+    if (std::ranges::find(entries_, constants, &Entry::constants) == entries_.end()) {
+      entries_.push_back({rate, std::move(constants)});
+    }
+  }
+  /// The first `most`, and behind them those `also` wants, asked for each list in order.
+  std::vector<Constants> best(
+      std::size_t most = std::numeric_limits<std::size_t>::max(),
+      const std::function<bool(const Constants&)>& also = [](const Constants&) { return false; }) {
+    std::ranges::stable_sort(entries_, std::greater{}, &Entry::rate);
+    std::vector<Constants> out;
+    for (const Entry& entry : entries_) {
+      const bool wanted = also(entry.constants);
+      if (out.size() < most || wanted) out.push_back(entry.constants);
+    }
+    return out;
+  }
+
+ private:
+  struct Entry {
+    double rate = 0;
+    Constants constants;
+  };
+  std::vector<Entry> entries_;
+};
+
+/// Registers a thread may have when `threads` of them share an SM: what a launch bound of that many
+/// makes the compiler keep to. Registers are given to warps in units of eight a thread.
+constexpr int register_bound(std::int64_t threads) {
+  constexpr std::int64_t kRegistersOfAnSm = 65536, kMost = 255, kUnit = 8;
+  return static_cast<int>(std::min(kMost, kRegistersOfAnSm / threads / kUnit * kUnit));
+}
+
+}  // namespace hmmjit::plan

@@ -1,0 +1,53 @@
+// Catalogue of the gate: the thresholds behind the bias filter, Viterbi and Forward. See
+// plan/kernel_variant.hpp for how to add an entry.
+#include <array>
+
+#include "plan/kernel_variant.hpp"
+
+namespace hmmjit::plan {
+namespace {
+
+namespace cascade {
+
+constexpr std::array<std::string_view, 1> kReferences{"Eddy 2011 (the filters' P-values)"};
+constexpr int kThreads = 128;
+
+Verdict accepts(const ModelShape&, const DeviceTraits&) { return Verdict::accept(); }
+
+std::vector<Constants> constants(const ModelShape&, const DeviceTraits&) {
+  return {{{"kThreads", kThreads}}};
+}
+
+LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits&) {
+  return {.block_threads = static_cast<int>(c.at("kThreads")), .grid = GridRule::kPersistent};
+}
+
+// No cells: a decision per target, ruled by the latency of a few loads.
+Expected expected(const ModelShape& shape, const Constants&, const DeviceTraits&) {
+  return {.registers = 128,
+          .covered_length = shape.length,
+          .cells_per_clock_per_sm = static_cast<double>(shape.length),
+          .binding_resource = "load latency"};
+}
+
+}  // namespace cascade
+
+const std::array kVariants{
+    KernelVariant{.name = "cascade",
+                  .stage = Stage::kGate,
+                  .template_file = "gate/cascade.cu",
+                  .entry_name = "gate_cascade",
+                  .cell = CellType::kFloat,
+                  .accepts = cascade::accepts,
+                  .constants = cascade::constants,
+                  .launch_shape = cascade::launch_shape,
+                  .expected = cascade::expected,
+                  .references = cascade::kReferences,
+                  .summary = "a thread per target, thresholds as bands of scores, compaction"},
+};
+
+}  // namespace
+
+std::span<const KernelVariant> gate_variants() { return kVariants; }
+
+}  // namespace hmmjit::plan

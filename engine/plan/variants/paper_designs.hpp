@@ -1,0 +1,224 @@
+// What the catalogue entries of several stages share of the designs of earlier papers.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "plan/kernel_variant.hpp"
+
+namespace hmmjit::plan::paper {
+
+constexpr int kMostRegisters = 255;
+
+// ---- warp_striped: CUDAMPF 2016 -----------------------------------------------------------------
+
+/// Where a warp keeps its DP row, and whether the loop over it is unrolled by Q
+/// (kernel_templates/common/striped.cuh).
+enum class StripedForm {
+  kRegisters,     ///< unrolled by Q
+  kLocal,         ///< Q at run time: a row indexed by a variable lies in local memory
+  kShared,        ///< unrolled by Q
+  kSharedStatic,  ///< Q at run time
+};
+
+/// One stage's use of the design.
+struct StripedDesign {
+  int cells;               ///< of a warp's vector
+  int table_rows;          ///< of 128 Q bytes each, in shared memory or gathered
+  int dp_rows;             ///< likewise
+  int fixed_registers;     ///< everything but the DP rows, most of all architectures
+  int most_gathered;       ///< words whose scores, gathered and in flight together, do not spill
+  int gathered_registers;  ///< at most, of a kernel that gathers
+  double rate, gathered_rate;  ///< cells a clock and SM of long models, rows in registers
+};
+
+constexpr int kStripedThreads = 256;
+
+constexpr bool is_static(StripedForm form) {
+  return form == StripedForm::kLocal || form == StripedForm::kSharedStatic;
+}
+constexpr bool rows_shared(StripedForm form) {
+  return form == StripedForm::kShared || form == StripedForm::kSharedStatic;
+}
+
+template <const StripedDesign& kDesign>
+int striped_words(const ModelShape& shape) {
+  return (shape.length + kDesign.cells - 1) / kDesign.cells;
+}
+
+template <const StripedDesign& kDesign, StripedForm kForm>
+std::int64_t striped_shared(std::int64_t q, bool table, std::int64_t threads) {
+  return 128 * q *
+         ((table ? kDesign.table_rows : 0) +
+          (rows_shared(kForm) ? threads / 32 * kDesign.dp_rows : 0));
+}
+
+template <const StripedDesign& kDesign, StripedForm kForm>
+std::vector<Constants> striped_constants(const ModelShape& shape, const DeviceTraits& device) {
+  const int q = striped_words<kDesign>(shape);
+  if (kForm == StripedForm::kRegisters &&
+      kDesign.dp_rows * q + kDesign.fixed_registers > kMostRegisters) {
+    return {};
+  }
+  int held = q;
+  if (is_static(kForm)) {
+    // Not specialised for Q: a few capacities serve all models.
+    for (held = 8; held < q;) held *= 2;
+  }
+  std::vector<Constants> out;
+  for (const bool table : {true, false}) {
+    if (!table && !is_static(kForm) && q > kDesign.most_gathered) continue;
+    for (const int threads : {kStripedThreads, 128, 64, 32}) {
+      if (striped_shared<kDesign, kForm>(q, table, threads) > device.shared_per_block_limit) {
+        continue;
+      }
+      out.push_back({{"kQ", held},
+                     {"kShared", table ? 1 : 0},
+                     {"kRows", rows_shared(kForm) ? 1 : 0},
+                     {"kStatic", is_static(kForm) ? 1 : 0},
+                     {"kThreads", threads}});
+      break;
+    }
+  }
+  return out;
+}
+
+template <const StripedDesign& kDesign, StripedForm kForm>
+Verdict striped_accepts(const ModelShape& shape, const DeviceTraits& device) {
+  if (!striped_constants<kDesign, kForm>(shape, device).empty()) return Verdict::accept();
+  const int q = striped_words<kDesign>(shape);
+  if (kForm == StripedForm::kRegisters &&
+      kDesign.dp_rows * q + kDesign.fixed_registers > kMostRegisters) {
+    return Verdict::reject(
+        fmt::format("{} DP rows of {} registers per lane do not fit the {} a thread may have",
+                    kDesign.dp_rows, q, kMostRegisters));
+  }
+  return Verdict::reject(fmt::format(
+      "a score table of {} bytes exceeds the {} of a block's shared memory, and {} gathered words "
+      "a row the registers; warp_striped_local takes it",
+      striped_shared<kDesign, kForm>(q, true, 32), device.shared_per_block_limit, q));
+}
+
+template <const StripedDesign& kDesign, StripedForm kForm>
+LaunchShape striped_launch(const ModelShape& shape, const Constants& c, const DeviceTraits&) {
+  return {.block_threads = static_cast<int>(c.at("kThreads")),
+          .grid = GridRule::kPersistent,
+          .dynamic_shared_bytes = striped_shared<kDesign, kForm>(
+              striped_words<kDesign>(shape), c.at("kShared") != 0, c.at("kThreads"))};
+}
+
+template <const StripedDesign& kDesign, StripedForm kForm>
+Expected striped_expected(const ModelShape& shape, const Constants& c, const DeviceTraits&) {
+  const int q = striped_words<kDesign>(shape);
+  const bool table = c.at("kShared") != 0;
+  // Rows outside registers cost a load and a store a word each; a loop its own instructions.
+  constexpr double kFactor = kForm == StripedForm::kRegisters ? 1.0
+                             : kForm == StripedForm::kShared  ? 0.8
+                                                              : 0.55;
+  int registers = kForm == StripedForm::kRegisters
+                      ? (kDesign.dp_rows + 1) * q + kDesign.fixed_registers
+                  : is_static(kForm) ? 64
+                                     : 128;
+  if (!table) registers = kDesign.gathered_registers;
+  return {.registers = std::min(registers, kMostRegisters),
+          .covered_length = q * kDesign.cells,
+          .cells_per_clock_per_sm =
+              kFactor * (table ? kDesign.rate : kDesign.gathered_rate) * q / (q + 4.0),
+          .local_bytes = kForm == StripedForm::kLocal
+                             ? 4 * kDesign.dp_rows * static_cast<int>(c.at("kQ")) + 64
+                             : 0,
+          .binding_resource = table ? "integer pipe" : "emission gather"};
+}
+
+/// The entry of one form; the stage fills in its names.
+template <const StripedDesign& kDesign, StripedForm kForm>
+constexpr KernelVariant striped_entry(KernelVariant names) {
+  names.competes = false;
+  names.accepts = striped_accepts<kDesign, kForm>;
+  names.constants = striped_constants<kDesign, kForm>;
+  names.launch_shape = striped_launch<kDesign, kForm>;
+  names.expected = striped_expected<kDesign, kForm>;
+  return names;
+}
+
+// ---- sequence groups: CUDAMPF++ 2017 ------------------------------------------------------------
+
+constexpr int kGroupTableRows = 30;
+constexpr int kGroupThreads = 256;
+
+/// Words of a row that a lane's registers hold without spills on sm_75 to sm_120, beside its
+/// temporaries and the special states of each of its sequences.
+constexpr int most_group_words(int sequences) {
+  return sequences < 32 ? 104 : sequences == 32 ? 120 : sequences == 64 ? 112 : 104;
+}
+constexpr int group_registers(int sequences, int words) {
+  return sequences > 32 ? kMostRegisters : std::min(kMostRegisters, 2 * words + 72);
+}
+
+/// Words of a row with S sequences a warp: a multiple of the sequences that share a lane.
+template <int kS>
+int group_words(const ModelShape& shape) {
+  constexpr int kCells = 128 / kS, kShared = std::max(1, kS / 32);
+  const int words = (shape.length + kCells - 1) / kCells;
+  return (words + kShared - 1) / kShared * kShared;
+}
+
+template <int kS>
+std::int64_t group_table(std::int64_t words) {
+  return kGroupTableRows * words * (128 / kS);
+}
+
+template <int kS>
+Verdict group_accepts(const ModelShape& shape, const DeviceTraits& device) {
+  const int words = group_words<kS>(shape);
+  if (words > most_group_words(kS)) {
+    return Verdict::reject(
+        fmt::format("{} sequences a warp leave {} words of a row to a lane, more than the {} "
+                    "its registers hold",
+                    kS, words, most_group_words(kS)));
+  }
+  if (group_table<kS>(words) > device.shared_per_block_limit) {
+    return Verdict::reject(
+        fmt::format("a table of {} bytes exceeds the {} of a block's shared memory",
+                    group_table<kS>(words), device.shared_per_block_limit));
+  }
+  return Verdict::accept();
+}
+
+template <int kS>
+std::vector<Constants> group_constants(const ModelShape& shape, const DeviceTraits&) {
+  return {{{"kS", kS}, {"kH", group_words<kS>(shape)}, {"kThreads", kGroupThreads}}};
+}
+
+template <int kS>
+LaunchShape group_launch(const ModelShape&, const Constants& c, const DeviceTraits&) {
+  return {.block_threads = kGroupThreads,
+          .grid = GridRule::kPersistent,
+          .dynamic_shared_bytes = group_table<kS>(c.at("kH"))};
+}
+
+template <int kS>
+Expected group_expected(const ModelShape&, const Constants& c, const DeviceTraits&) {
+  const auto words = static_cast<int>(c.at("kH"));
+  return {.registers = group_registers(kS, words),
+          .covered_length = words * (128 / kS),
+          .cells_per_clock_per_sm = 11.0 * words / (words + 4.0),
+          .binding_resource = "integer pipe"};
+}
+
+template <int kS>
+constexpr KernelVariant group_entry(KernelVariant names) {
+  names.competes = false;
+  names.accepts = group_accepts<kS>;
+  names.constants = group_constants<kS>;
+  names.launch_shape = group_launch<kS>;
+  names.expected = group_expected<kS>;
+  return names;
+}
+
+}  // namespace hmmjit::plan::paper

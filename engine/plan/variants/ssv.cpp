@@ -1,0 +1,383 @@
+// Catalogue of the ssv stage: see plan/kernel_variant.hpp for how to add an entry.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "plan/variants/candidates.hpp"
+#include "plan/variants/paper_designs.hpp"
+
+namespace hmmjit::plan {
+namespace {
+
+// ---- designs of earlier papers ------------------------------------------------------------------
+
+constexpr paper::StripedDesign kStriped{.cells = 128,
+                                        .table_rows = 32,
+                                        .dp_rows = 1,
+                                        .fixed_registers = 56,
+                                        .most_gathered = 40,
+                                        .gathered_registers = 255,
+                                        .rate = 13.5,
+                                        .gathered_rate = 4.3};
+constexpr std::array<std::string_view, 1> kStripedReferences{
+    "Jiang & Ganesan 2016, CUDAMPF, BMC Bioinformatics 17:106"};
+constexpr std::array<std::string_view, 1> kGroupReferences{
+    "Jiang, Ganesan & Yao 2017, CUDAMPF++, arXiv:1707.09683"};
+
+// ---- multi_lane: CUDAMPF++ 2017 -----------------------------------------------------------------
+
+namespace multi_lane {
+
+constexpr std::array<std::string_view, 1> kReferences{
+    "Jiang, Ganesan & Yao 2017, CUDAMPF++, arXiv:1707.09683"};
+
+constexpr int kWarp = 32;
+// Cell words per lane. 97 compile to at most 155 of 168 registers on sm_75 to sm_120; 16-bit words
+// alone keep more loads in flight and spill from 97 on (sm_120).
+constexpr int kMostWords = 97;
+constexpr int kMostHalfWords = 88;
+constexpr int kMostRegisters = 255;
+constexpr std::size_t kCandidates = 6;
+
+enum class Form { kHalf = 0, kInteger = 1 };  // kForm of the template
+
+/// Bytes of one segment's share of an emission row: see Segment in ssv/multi_lane.cu.
+std::int64_t segment_bytes(std::int64_t lanes, std::int64_t words) {
+  const std::int64_t chunks = words / 4 + (words % 4 == 3 ? 1 : 0);
+  return chunks * 16 * std::max<std::int64_t>(lanes, 8) +
+         (words % 4 == 2 ? 8 * std::max<std::int64_t>(lanes, 16) : 0) +
+         (words % 4 == 1 ? 4 * kWarp : 0);
+}
+
+struct Shape {
+  int lanes = 0, byte_words = 0, half_words = 0;
+  int words() const { return byte_words + half_words; }
+  int nodes() const { return lanes * (4 * byte_words + 2 * half_words); }
+  double half_share() const { return 2.0 * half_words * lanes / nodes(); }
+  std::int64_t shared() const {
+    return 32 * (segment_bytes(lanes, byte_words) + segment_bytes(lanes, half_words));
+  }
+};
+
+Shape shape_of(const Constants& c) {
+  return {static_cast<int>(c.at("kL")), static_cast<int>(c.at("kHb")),
+          static_cast<int>(c.at("kHh"))};
+}
+
+/// The cheapest cover of `nodes` by `lanes` lanes with about `half_share` of them as 16-bit cells.
+Shape cover(int nodes, int lanes, double half_share) {
+  const int share = (nodes + lanes - 1) / lanes;
+  Shape s{lanes, 0, static_cast<int>(std::lround(share * half_share / 2))};
+  s.byte_words = (std::max(0, share - 2 * s.half_words) + 3) / 4;
+  while (s.half_words > 0 && 4 * s.byte_words + 2 * (s.half_words - 1) >= share) --s.half_words;
+  return s;
+}
+
+// Fitted to 500 kernels measured on an H200 (132 SMs, 1.98 GHz; M 45 to 3591, 238 M residues).
+// Per-row work that does not grow with the model (residue, address, shuffle, permutes) is spread
+// over the lane's words; the share of 16-bit cells balances the integer pipe (3 operations per
+// byte word, 0.5 per 16-bit word, 64 a clock) against shared memory (a byte a byte cell, two a
+// 16-bit cell, 128 a clock).
+constexpr double kPeak = 81.0;  // cells per clock per SM, many words a lane, the best share
+constexpr int kWideWords = 60;  // from here on fewer warps with more registers each
+double best_half_share(int words) {
+  return words >= kWideWords ? 0.30 : 0.30 + 0.14 * (kWideWords - words) / 42.0;
+}
+double predicted_rate(const Shape& s) {
+  const double words = s.words() + 1.0;
+  const double best = best_half_share(s.words());
+  const double share = s.half_share();
+  const double balance = share < best ? 1.0 - share / best : share / best - 1.0;
+  return kPeak * (1.0 - 45.0 / (words * words + 45.0)) * (1.0 - 0.10 * balance) *
+         (s.words() >= kWideWords ? 1.0 : 0.985);
+}
+
+struct Residency {
+  int threads = 0, blocks = 0;
+  int registers() const { return register_bound(threads * blocks); }
+};
+
+// Sixteen warps an SM hide the latencies; lanes with more words bring their own parallelism and
+// take twelve with more registers each. A block's table is shared by all its warps.
+std::optional<Residency> residency(const Shape& s, const DeviceTraits& device) {
+  constexpr std::array<Residency, 6> kChoices{
+      {{384, 1}, {256, 2}, {320, 2}, {512, 1}, {640, 1}, {256, 1}}};
+  for (const Residency& r : kChoices) {
+    if (s.words() + 52 > r.registers() && r.registers() < kMostRegisters) continue;
+    const bool wide = s.words() >= kWideWords;
+    if (wide != (r.threads * r.blocks == 384) && r.blocks * r.threads != 256) continue;
+    const std::int64_t each = s.shared() + device.shared_reserved_per_block;
+    if (s.shared() > device.shared_per_block_limit) continue;
+    if (r.blocks * each > device.shared_per_sm) continue;
+    if (r.blocks * r.threads > device.max_threads_per_sm) continue;
+    return r;
+  }
+  return std::nullopt;
+}
+
+Constants make_constants(const Shape& s, Form form, bool tiled, const Residency& r) {
+  return {{"kS", kWarp / s.lanes},
+          {"kL", s.lanes},
+          {"kHb", s.byte_words},
+          {"kHh", s.half_words},
+          {"kForm", static_cast<int>(form)},
+          {"kTiled", tiled ? 1 : 0},
+          {"kThreads", r.threads},
+          {"kBlocks", r.blocks}};
+}
+
+std::vector<Constants> candidates(const ModelShape& shape, const DeviceTraits& device,
+                                  std::span<const double> half_shares, Form form) {
+  RankedConstants ranked;
+  for (int lanes = 1; lanes <= kWarp; lanes *= 2) {
+    for (const double share : half_shares) {
+      const Shape s = cover(shape.length, lanes, share);
+      if (s.words() == 0 || s.words() > (s.byte_words > 0 ? kMostWords : kMostHalfWords)) continue;
+      const auto r = residency(s, device);
+      if (!r) continue;
+      ranked.add(predicted_rate(s) * shape.length / s.nodes(), make_constants(s, form, false, *r));
+    }
+  }
+  // Behind the fastest the best of every other lane count: a policy may prefer its S.
+  std::set<std::int64_t> lane_counts;
+  return ranked.best(kCandidates,
+                     [&](const Constants& c) { return lane_counts.insert(c.at("kL")).second; });
+}
+
+constexpr std::array kMixedShares{0.20, 0.23, 0.26, 0.28, 0.30, 0.32, 0.35, 0.38, 0.41, 0.44, 0.47};
+constexpr std::array kNoHalves{0.0};
+constexpr std::array kAllHalves{1.0};
+
+std::vector<Constants> mixed_constants(const ModelShape& shape, const DeviceTraits& device) {
+  std::vector<Constants> out = candidates(shape, device, kMixedShares, Form::kHalf);
+  // A few positions leave no word for one of the segments: that is another variant's business.
+  std::erase_if(out, [](const Constants& c) { return c.at("kHb") == 0 || c.at("kHh") == 0; });
+  return out;
+}
+std::vector<Constants> byte_constants(const ModelShape& shape, const DeviceTraits& device) {
+  return candidates(shape, device, kNoHalves, Form::kHalf);
+}
+std::vector<Constants> half_constants(const ModelShape& shape, const DeviceTraits& device) {
+  return candidates(shape, device, kAllHalves, Form::kHalf);
+}
+std::vector<Constants> integer_constants(const ModelShape& shape, const DeviceTraits& device) {
+  return candidates(shape, device, kAllHalves, Form::kInteger);
+}
+
+template <std::vector<Constants> (*kConstants)(const ModelShape&, const DeviceTraits&)>
+Verdict accepts(const ModelShape& shape, const DeviceTraits& device) {
+  if (!kConstants(shape, device).empty()) return Verdict::accept();
+  return Verdict::reject(fmt::format(
+      "no split of {} positions among 1 to 32 lanes has at most {} words a lane and an emission "
+      "table within {} bytes of shared memory",
+      shape.length, kMostWords, device.shared_per_block_limit));
+}
+
+LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits&) {
+  return {.block_threads = static_cast<int>(c.at("kThreads")),
+          .grid = GridRule::kPersistent,
+          .dynamic_shared_bytes = shape_of(c).shared()};
+}
+
+Expected expected(const ModelShape& shape, const Constants& c, const DeviceTraits& device) {
+  const Shape s = shape_of(c);
+  const int tiles = c.at("kTiled") ? (shape.length + s.nodes() - 1) / s.nodes() : 1;
+  double rate = predicted_rate(s);
+  std::string_view binding = "integer pipe";
+  if (s.byte_words == 0) {
+    rate = std::min(rate, 58.0);
+    binding = "shared memory bandwidth";
+  } else if (s.half_share() > best_half_share(s.words())) {
+    binding = "shared memory bandwidth";
+  }
+  if (c.at("kTiled")) rate *= 0.6;
+  // Without packed 16-bit maxima (and additions) in hardware each takes four to seven operations.
+  if (!device.has_dpx()) rate *= c.at("kForm") == 1 ? 0.2 : 0.35;
+  return {
+      .registers = Residency{static_cast<int>(c.at("kThreads")), static_cast<int>(c.at("kBlocks"))}
+                       .registers(),
+      .covered_length = tiles * s.nodes(),
+      .cells_per_clock_per_sm = rate,
+      .binding_resource = binding};
+}
+
+// Models no table holds at once: equal tiles of a whole warp's width, one launch each.
+Verdict tiled_accepts(const ModelShape&, const DeviceTraits&) { return Verdict::accept(); }
+
+std::vector<Constants> tiled_constants(const ModelShape& shape, const DeviceTraits& device) {
+  constexpr int kMostTileWords = 44;
+  const std::int64_t chunk = segment_bytes(kWarp, 4) * 32;
+  const int most = static_cast<int>(
+      std::min<std::int64_t>(kMostTileWords, device.shared_per_block_limit / chunk * 4));
+  const int tiles = (shape.length + most * 128 - 1) / (most * 128);
+  const Shape s{kWarp, (shape.length + tiles * 128 - 1) / (tiles * 128), 0};
+  return {make_constants(s, Form::kHalf, true, {512, 1})};
+}
+
+}  // namespace multi_lane
+
+const std::array kVariants{
+    KernelVariant{.name = "multi_lane_mixed",
+                  .stage = Stage::kSsv,
+                  .template_file = "ssv/multi_lane.cu",
+                  .entry_name = "ssv_multi_lane",
+                  .cell = CellType::kByteAndHalf,
+                  .accepts = multi_lane::accepts<multi_lane::mixed_constants>,
+                  .constants = multi_lane::mixed_constants,
+                  .launch_shape = multi_lane::launch_shape,
+                  .expected = multi_lane::expected,
+                  .references = multi_lane::kReferences,
+                  .summary = "S sequences per warp, the model split into byte and half cells"},
+    KernelVariant{.name = "multi_lane_byte",
+                  .stage = Stage::kSsv,
+                  .template_file = "ssv/multi_lane.cu",
+                  .entry_name = "ssv_multi_lane",
+                  .cell = CellType::kByte,
+                  .accepts = multi_lane::accepts<multi_lane::byte_constants>,
+                  .constants = multi_lane::byte_constants,
+                  .launch_shape = multi_lane::launch_shape,
+                  .expected = multi_lane::expected,
+                  .references = multi_lane::kReferences,
+                  .summary = "S sequences per warp, four byte cells in a word by carry-free adds"},
+    KernelVariant{.name = "multi_lane_half",
+                  .stage = Stage::kSsv,
+                  .template_file = "ssv/multi_lane.cu",
+                  .entry_name = "ssv_multi_lane",
+                  .cell = CellType::kHalf,
+                  .accepts = multi_lane::accepts<multi_lane::half_constants>,
+                  .constants = multi_lane::half_constants,
+                  .launch_shape = multi_lane::launch_shape,
+                  .expected = multi_lane::expected,
+                  .references = multi_lane::kReferences,
+                  .summary = "S sequences per warp, two half-precision cells in a word"},
+    KernelVariant{.name = "multi_lane_word",
+                  .stage = Stage::kSsv,
+                  .template_file = "ssv/multi_lane.cu",
+                  .entry_name = "ssv_multi_lane",
+                  .cell = CellType::kWord,
+                  .accepts = multi_lane::accepts<multi_lane::integer_constants>,
+                  .constants = multi_lane::integer_constants,
+                  .launch_shape = multi_lane::launch_shape,
+                  .expected = multi_lane::expected,
+                  .references = multi_lane::kReferences,
+                  .summary = "S sequences per warp, two 16-bit integer cells in a word (DPX)"},
+    paper::striped_entry<kStriped, paper::StripedForm::kRegisters>(
+        {.name = "warp_striped",
+         .stage = Stage::kSsv,
+         .template_file = "ssv/warp_striped.cu",
+         .entry_name = "ssv_warp_striped",
+         .cell = CellType::kByte,
+         .references = kStripedReferences,
+         .summary = "a warp per sequence, striped, unrolled by Q, DP row in registers"}),
+    paper::striped_entry<kStriped, paper::StripedForm::kLocal>(
+        {.name = "warp_striped_local",
+         .stage = Stage::kSsv,
+         .template_file = "ssv/warp_striped.cu",
+         .entry_name = "ssv_warp_striped",
+         .cell = CellType::kByte,
+         .references = kStripedReferences,
+         .summary = "a warp per sequence, striped, Q at run time, DP row in local memory"}),
+    paper::striped_entry<kStriped, paper::StripedForm::kShared>(
+        {.name = "warp_striped_shared",
+         .stage = Stage::kSsv,
+         .template_file = "ssv/warp_striped.cu",
+         .entry_name = "ssv_warp_striped",
+         .cell = CellType::kByte,
+         .references = kStripedReferences,
+         .summary = "a warp per sequence, striped, unrolled by Q, DP row in shared memory"}),
+    paper::striped_entry<kStriped, paper::StripedForm::kSharedStatic>(
+        {.name = "warp_striped_shared_static",
+         .stage = Stage::kSsv,
+         .template_file = "ssv/warp_striped.cu",
+         .entry_name = "ssv_warp_striped",
+         .cell = CellType::kByte,
+         .references = kStripedReferences,
+         .summary = "a warp per sequence, striped, Q at run time, DP row in shared memory"}),
+    paper::group_entry<1>(
+        {.name = "multi_lane_s1",
+         .stage = Stage::kSsv,
+         .template_file = "ssv/sequence_groups.cu",
+         .entry_name = "ssv_sequence_groups",
+         .cell = CellType::kByte,
+         .references = kGroupReferences,
+         .summary = "1 sequence per warp, 128 byte cells each, the paper's form"}),
+    paper::group_entry<2>(
+        {.name = "multi_lane_s2",
+         .stage = Stage::kSsv,
+         .template_file = "ssv/sequence_groups.cu",
+         .entry_name = "ssv_sequence_groups",
+         .cell = CellType::kByte,
+         .references = kGroupReferences,
+         .summary = "2 sequences per warp, 64 byte cells each, the paper's form"}),
+    paper::group_entry<4>(
+        {.name = "multi_lane_s4",
+         .stage = Stage::kSsv,
+         .template_file = "ssv/sequence_groups.cu",
+         .entry_name = "ssv_sequence_groups",
+         .cell = CellType::kByte,
+         .references = kGroupReferences,
+         .summary = "4 sequences per warp, 32 byte cells each, the paper's form"}),
+    paper::group_entry<8>(
+        {.name = "multi_lane_s8",
+         .stage = Stage::kSsv,
+         .template_file = "ssv/sequence_groups.cu",
+         .entry_name = "ssv_sequence_groups",
+         .cell = CellType::kByte,
+         .references = kGroupReferences,
+         .summary = "8 sequences per warp, 16 byte cells each, the paper's form"}),
+    paper::group_entry<16>(
+        {.name = "multi_lane_s16",
+         .stage = Stage::kSsv,
+         .template_file = "ssv/sequence_groups.cu",
+         .entry_name = "ssv_sequence_groups",
+         .cell = CellType::kByte,
+         .references = kGroupReferences,
+         .summary = "16 sequences per warp, 8 byte cells each, the paper's form"}),
+    paper::group_entry<32>(
+        {.name = "multi_lane_s32",
+         .stage = Stage::kSsv,
+         .template_file = "ssv/sequence_groups.cu",
+         .entry_name = "ssv_sequence_groups",
+         .cell = CellType::kByte,
+         .references = kGroupReferences,
+         .summary = "32 sequences per warp, 4 byte cells each, the paper's form"}),
+    paper::group_entry<64>(
+        {.name = "multi_lane_s64",
+         .stage = Stage::kSsv,
+         .template_file = "ssv/sequence_groups.cu",
+         .entry_name = "ssv_sequence_groups",
+         .cell = CellType::kByte,
+         .references = kGroupReferences,
+         .summary = "64 sequences per warp, 2 byte cells each, the paper's form"}),
+    paper::group_entry<128>(
+        {.name = "multi_lane_s128",
+         .stage = Stage::kSsv,
+         .template_file = "ssv/sequence_groups.cu",
+         .entry_name = "ssv_sequence_groups",
+         .cell = CellType::kByte,
+         .references = kGroupReferences,
+         .summary = "128 sequences per warp, 1 byte cell each, the paper's form"}),
+    KernelVariant{.name = "multi_lane_tiled",
+                  .stage = Stage::kSsv,
+                  .template_file = "ssv/multi_lane.cu",
+                  .entry_name = "ssv_multi_lane",
+                  .cell = CellType::kByte,
+                  .accepts = multi_lane::tiled_accepts,
+                  .constants = multi_lane::tiled_constants,
+                  .launch_shape = multi_lane::launch_shape,
+                  .expected = multi_lane::expected,
+                  .references = multi_lane::kReferences,
+                  .summary = "a warp per sequence, the model in tiles, one launch each"},
+};
+
+}  // namespace
+
+std::span<const KernelVariant> ssv_variants() { return kVariants; }
+
+}  // namespace hmmjit::plan

@@ -1,0 +1,469 @@
+// Catalogue of the viterbi stage: see plan/kernel_variant.hpp for how to add an entry.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "plan/variants/candidates.hpp"
+#include "plan/variants/paper_designs.hpp"
+
+namespace hmmjit::plan {
+namespace {
+
+constexpr int kWarp = 32;
+
+// ---- wavefront: packed words, 2L virtual lanes, J speculated ------------------------------------
+
+namespace wavefront {
+
+constexpr std::array<std::string_view, 2> kReferences{
+    "Li et al. 2012 (speculation on J)",
+    "wavefront order: Lipton & Lopresti 1985 (systolic array)"};
+// Words a lane. On sm_90 more of them stay in registers where one target takes the whole warp and
+// its loop bounds are the same for all lanes.
+int most_words(int lanes, bool tiled, const DeviceTraits& device) {
+  return tiled || lanes < kWarp ? 15 : device.major == 9 ? 20 : 16;
+}
+constexpr int kTableRows = 30;
+constexpr double kTypicalTarget = 350;  // residues, for the cost of filling the wavefront
+
+struct Shape {
+  int lanes = 0, words = 0;
+  bool tiled = false;
+  bool wide = false;  ///< match scores in words of their own, joined off the integer pipe
+  int nodes() const { return 2 * lanes * words; }
+  std::int64_t shared() const {
+    const int in_chunk = wide ? 4 : 8;
+    return std::int64_t{kTableRows} * 2 * ((words + in_chunk - 1) / in_chunk) * std::max(lanes, 8) *
+           16;
+  }
+};
+
+/// The wide table pays where packed sums and maxima are instructions, if shared memory holds it.
+Shape with_table(Shape s, const DeviceTraits& device) {
+  s.wide = device.has_dpx();
+  s.wide = s.wide && s.shared() <= device.shared_per_block_limit;
+  // The compiler spills with 18 words and not with 19 (sm_90).
+  if (s.words == 18 && !s.tiled && device.major == 9) s.words = 19;
+  return s;
+}
+
+Shape shape_of(const Constants& c) {
+  return {static_cast<int>(c.at("kL")), static_cast<int>(c.at("kH")), c.at("kTiled") != 0,
+          c.at("kWide") != 0};
+}
+
+// What a thread needs without spills: seven costs and three cells a word; more where every lane
+// walks a target of its own or one target takes all lanes, and for the boundary column of a tile.
+// Where the last four words of the table are three, tiles and sm_100 need more still. From sm_100 on
+// the compiler keeps a little more in flight, and where packed maxima are emulated half a word's
+// intermediate results. Fitted to 380 compiled shapes, from above.
+int registers(const Shape& s, const DeviceTraits& device) {
+  if (!device.has_dpx()) return 15 * s.words + 58;
+  const bool later = device.major >= 10;
+  int more = s.lanes == 1 || s.lanes == kWarp ? 5 : 0;
+  if (s.tiled) more += later ? 10 : s.words < 13 ? 6 : 0;
+  if (s.words > 8 && s.words % 4 == 3 && (s.tiled || later)) more += 18;
+  return 10 * s.words + (later ? 40 : 33) + more;
+}
+
+// Warps come in fours (one per scheduler): the most, 8, 12 or 16 an SM, whose registers suffice.
+// None: 0.
+int block_threads(const Shape& s, const DeviceTraits& device) {
+  const int need = registers(s, device);
+  for (const int threads : {512, 384}) {
+    // 128 registers hold eight words; the ninth spills two of them on sm_90.
+    if (threads == 512 && s.words > 8) continue;
+    if (device.has_dpx() && need <= register_bound(threads)) return threads;
+  }
+  return need <= register_bound(256) && s.words <= most_words(s.lanes, s.tiled, device) ? 256 : 0;
+}
+
+Constants make_constants(const Shape& s, const DeviceTraits& device) {
+  return {{"kS", kWarp / s.lanes},
+          {"kL", s.lanes},
+          {"kH", s.words},
+          {"kTiled", s.tiled ? 1 : 0},
+          {"kWide", s.wide ? 1 : 0},
+          {"kThreads", block_threads(s, device)},
+          {"kBlocks", 1}};
+}
+
+bool fits(const Shape& s, const DeviceTraits& device) {
+  return block_threads(s, device) > 0 && s.shared() <= device.shared_per_block_limit;
+}
+
+// Seven add-max and half a maximum per word on the integer pipe (64 a clock) and about 18 more
+// instructions per row; 2L - 1 rows of every target fill and drain the wavefront. Factors fitted to
+// 40 kernels measured on an H200, M 45 to 3591: eight warps an SM leave some latency uncovered
+// except where a lane has many words; many sequences a warp miss the caches; the boundary column of
+// a tile travels through memory.
+double predicted_rate(const Shape& s, const DeviceTraits& device) {
+  const double fill = kTypicalTarget / (kTypicalTarget + 2 * s.lanes - 1);
+  const double warps = s.words >= 14 && s.words <= 17 ? 0.95 : 1.0;
+  const double caches = s.lanes == 1 ? 0.6 : s.lanes == 2 ? 0.87 : 1.0;
+  const double boundary = !s.tiled ? 1.0 : s.words <= 13 ? 0.86 : 0.78;
+  // Packed 16-bit sums and maxima take about eight operations each where there is no DPX.
+  const double emulated = device.has_dpx() ? 1.0 : 0.12;
+  return 2 * 64 * s.words / (9.1 * s.words + 18) * fill * warps * caches * boundary * emulated;
+}
+
+std::vector<Constants> constants(const ModelShape& shape, const DeviceTraits& device) {
+  RankedConstants ranked;
+  for (int lanes = 1; lanes <= kWarp; lanes *= 2) {
+    const Shape s = with_table({lanes, (shape.length + 2 * lanes - 1) / (2 * lanes)}, device);
+    if (!fits(s, device)) continue;
+    ranked.add(predicted_rate(s, device) * shape.length / s.nodes(), make_constants(s, device));
+  }
+  return ranked.best();
+}
+
+Verdict accepts(const ModelShape& shape, const DeviceTraits& device) {
+  if (!constants(shape, device).empty()) return Verdict::accept();
+  const Shape widest = with_table({kWarp, (shape.length + 2 * kWarp - 1) / (2 * kWarp)}, device);
+  return Verdict::reject(fmt::format(
+      "{} positions are {} words in each of 32 lanes: {} registers a thread, {} bytes of tables",
+      shape.length, widest.words, registers(widest, device), widest.shared()));
+}
+
+LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits&) {
+  return {.block_threads = static_cast<int>(c.at("kThreads")),
+          .grid = GridRule::kPersistent,
+          .dynamic_shared_bytes = shape_of(c).shared()};
+}
+
+Expected expected(const ModelShape& shape, const Constants& c, const DeviceTraits& device) {
+  const Shape s = shape_of(c);
+  const int tiles = s.tiled ? (shape.length + s.nodes() - 1) / s.nodes() : 1;
+  return {.registers = register_bound(c.at("kThreads") * c.at("kBlocks")),
+          .covered_length = tiles * s.nodes(),
+          .cells_per_clock_per_sm = predicted_rate(s, device),
+          .binding_resource = "integer pipe"};
+}
+
+std::vector<Constants> tiled_constants(const ModelShape& shape, const DeviceTraits& device) {
+  constexpr int kWidth = 2 * kWarp;
+  constexpr std::size_t kCandidates = 3;
+  const int most = kWidth * most_words(kWarp, true, device);
+  const int fewest = (shape.length + most - 1) / most;
+  RankedConstants ranked;
+  for (int tiles = fewest; tiles < fewest + 8; ++tiles) {
+    const Shape s =
+        with_table({kWarp, (shape.length + tiles * kWidth - 1) / (tiles * kWidth), true}, device);
+    if (!fits(s, device)) continue;
+    ranked.add(predicted_rate(s, device) / (s.nodes() * tiles), make_constants(s, device));
+  }
+  return ranked.best(kCandidates);
+}
+
+Verdict tiled_accepts(const ModelShape& shape, const DeviceTraits& device) {
+  if (!tiled_constants(shape, device).empty()) return Verdict::accept();
+  return Verdict::reject(
+      fmt::format("no tile of {} positions fits the {} bytes of shared memory of a block",
+                  shape.length, device.shared_per_block_limit));
+}
+
+}  // namespace wavefront
+
+// ---- row by row ---------------------------------------------------------------------------------
+
+namespace row_scan {
+
+constexpr std::array<std::string_view, 1> kReferences{"Blelloch 1990 (prefix sums)"};
+constexpr int kThreads = 128;
+
+int nodes(const ModelShape& shape) { return (shape.length + kWarp - 1) / kWarp * kWarp; }
+std::int64_t row_bytes(std::int64_t nodes) { return kThreads / kWarp * 3 * nodes * 2; }
+
+Verdict accepts(const ModelShape&, const DeviceTraits&) { return Verdict::accept(); }
+
+std::vector<Constants> constants(const ModelShape& shape, const DeviceTraits& device) {
+  const int n = nodes(shape);
+  const bool fits =
+      4 * row_bytes(n) <= device.shared_per_sm && row_bytes(n) <= device.shared_per_block_limit;
+  return {{{"kNodes", n}, {"kShared", fits ? 1 : 0}, {"kThreads", kThreads}}};
+}
+
+LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits&) {
+  return {.block_threads = static_cast<int>(c.at("kThreads")),
+          .grid = GridRule::kPersistent,
+          .dynamic_shared_bytes = c.at("kShared") ? row_bytes(c.at("kNodes")) : 0};
+}
+
+Expected expected(const ModelShape&, const Constants& c, const DeviceTraits&) {
+  // About 110 instructions per chunk of 32 nodes, four a clock, ruled by latency.
+  return {.registers = 64,
+          .covered_length = static_cast<int>(c.at("kNodes")),
+          .cells_per_clock_per_sm = c.at("kShared") ? 0.42 : 0.18,
+          .binding_resource = "shuffle and load latency"};
+}
+
+}  // namespace row_scan
+
+// ---- row by row, several nodes a lane -----------------------------------------------------------
+
+namespace lane_scan {
+
+constexpr int kMostNodes = 8;  // of one lane: twelve registers each
+constexpr int kMostWarps = 16;
+
+// The fewest warps a sequence: latency per row grows with them more slowly than with nodes.
+std::vector<Constants> constants(const ModelShape& shape, const DeviceTraits&) {
+  std::vector<Constants> out;
+  for (int warps = 1; warps <= kMostWarps; ++warps) {
+    const int nodes = (shape.length + kWarp * warps - 1) / (kWarp * warps);
+    // More than twelve warps leave 128 registers a thread.
+    if (nodes > (warps > 12 ? kMostNodes - 1 : kMostNodes)) continue;
+    const int threads = warps > 1 ? kWarp * warps : 4 * kWarp;
+    out.push_back({{"kH", nodes},
+                   {"kWarps", warps},
+                   {"kThreads", threads},
+                   {"kBlocks", std::max(1, 12 * kWarp / threads)}});
+    break;
+  }
+  return out;
+}
+
+Verdict accepts(const ModelShape& shape, const DeviceTraits& device) {
+  if (!constants(shape, device).empty()) return Verdict::accept();
+  return Verdict::reject(
+      fmt::format("{} positions are more than {} in each of {} lanes; row_scan takes any model",
+                  shape.length, kMostNodes - 1, kMostWarps * kWarp));
+}
+
+LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits&) {
+  return {.block_threads = static_cast<int>(c.at("kThreads")),
+          .grid = GridRule::kPersistent,
+          .dynamic_shared_bytes = c.at("kWarps") * 48 + 4};
+}
+
+Expected expected(const ModelShape&, const Constants& c, const DeviceTraits&) {
+  return {.registers = register_bound(c.at("kThreads") * c.at("kBlocks")),
+          .covered_length = static_cast<int>(kWarp * c.at("kH") * c.at("kWarps")),
+          .cells_per_clock_per_sm = 2.0,
+          .binding_resource = "shuffle latency"};
+}
+
+}  // namespace lane_scan
+
+// ---- designs of earlier papers ------------------------------------------------------------------
+
+constexpr paper::StripedDesign kStriped{.cells = 64,
+                                        .table_rows = 38,
+                                        .dp_rows = 3,
+                                        .fixed_registers = 60,
+                                        .most_gathered = 20,
+                                        .gathered_registers = 255,
+                                        .rate = 2.0,
+                                        .gathered_rate = 0.7};
+constexpr std::array<std::string_view, 1> kStripedReferences{
+    "Jiang & Ganesan 2016, CUDAMPF, BMC Bioinformatics 17:106"};
+
+namespace thread_coalesced {
+
+constexpr std::array<std::string_view, 1> kReferences{
+    "Walters, Balu, Kompalli & Chaudhary 2009, hmmsearch on GPUs"};
+constexpr int kThreads = 128;
+constexpr int kMostNodes = 80000;  // 512 KiB of local memory a thread, less what calls need
+
+int words(const ModelShape& shape) { return (shape.length + 1) / 2; }
+int row_bytes(int words) { return 12 * words; }
+
+Verdict accepts(const ModelShape& shape, const DeviceTraits& device) {
+  if (shape.length > kMostNodes) {
+    return Verdict::reject(
+        fmt::format("DP rows of more than {} nodes exceed a thread's local memory", kMostNodes));
+  }
+  // The driver sets local memory aside for every thread the device can hold.
+  const std::int64_t all =
+      std::int64_t{row_bytes(words(shape))} * device.max_threads_per_sm * device.sm_count;
+  if (all > device.memory_bytes / 2) {
+    return Verdict::reject(
+        fmt::format("DP rows of {} bytes for every resident thread take {} of "
+                    "the {} bytes of device memory",
+                    row_bytes(words(shape)), all, device.memory_bytes));
+  }
+  return Verdict::accept();
+}
+std::vector<Constants> constants(const ModelShape& shape, const DeviceTraits&) {
+  return {{{"kWords", words(shape)}, {"kThreads", kThreads}}};
+}
+LaunchShape launch_shape(const ModelShape&, const Constants&, const DeviceTraits&) {
+  return {.block_threads = kThreads, .grid = GridRule::kPersistent};
+}
+Expected expected(const ModelShape&, const Constants& c, const DeviceTraits&) {
+  const auto n = static_cast<int>(c.at("kWords"));
+  return {.registers = 96,
+          .covered_length = 2 * n,
+          .cells_per_clock_per_sm = 0.09,
+          .local_bytes = row_bytes(n) + 64,
+          .binding_resource = "local memory traffic"};
+}
+
+}  // namespace thread_coalesced
+
+namespace warp_sync {
+
+constexpr std::array<std::string_view, 1> kReferences{
+    "Jiang & Ganesan 2015, fine-grained acceleration of HMMER 3.0 via warp synchronisation"};
+constexpr int kTableScores = 38;  // rows: symbols and transitions
+
+int nodes(const ModelShape& shape) { return (shape.length + kWarp - 1) / kWarp * kWarp; }
+std::int64_t shared_bytes(std::int64_t n, bool table, std::int64_t threads) {
+  return 2 * ((table ? kTableScores * n : 0) + threads / kWarp * 6 * (n + 2));
+}
+
+template <bool kTable>
+std::vector<Constants> constants(const ModelShape& shape, const DeviceTraits& device) {
+  const int n = nodes(shape);
+  for (const int threads : {512, 256, 128, 64, 32}) {
+    if (shared_bytes(n, kTable, threads) > device.shared_per_block_limit) continue;
+    return {{{"kNodes", n}, {"kShared", kTable ? 1 : 0}, {"kThreads", threads}}};
+  }
+  return {};
+}
+template <bool kTable>
+Verdict accepts(const ModelShape& shape, const DeviceTraits& device) {
+  if (!constants<kTable>(shape, device).empty()) return Verdict::accept();
+  return Verdict::reject(fmt::format("six DP rows of {} bytes{} exceed {} bytes of shared memory",
+                                     2 * nodes(shape), kTable ? " and the score table" : "",
+                                     device.shared_per_block_limit));
+}
+LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits&) {
+  return {
+      .block_threads = static_cast<int>(c.at("kThreads")),
+      .grid = GridRule::kPersistent,
+      .dynamic_shared_bytes = shared_bytes(c.at("kNodes"), c.at("kShared") != 0, c.at("kThreads"))};
+}
+Expected expected(const ModelShape&, const Constants& c, const DeviceTraits&) {
+  return {.registers = 64,
+          .covered_length = static_cast<int>(c.at("kNodes")),
+          .cells_per_clock_per_sm = c.at("kShared") ? 0.5 : 0.35,
+          .binding_resource = "shared memory latency"};
+}
+
+}  // namespace warp_sync
+
+const std::array kVariants{
+    KernelVariant{.name = "wavefront",
+                  .stage = Stage::kViterbi,
+                  .template_file = "viterbi/wavefront.cu",
+                  .entry_name = "viterbi_wavefront",
+                  .cell = CellType::kWord,
+                  .accepts = wavefront::accepts,
+                  .constants = wavefront::constants,
+                  .launch_shape = wavefront::launch_shape,
+                  .expected = wavefront::expected,
+                  .references = wavefront::kReferences,
+                  .summary = "S sequences per warp, systolic, J speculated and checked"},
+    KernelVariant{.name = "row_scan",
+                  .stage = Stage::kViterbi,
+                  .template_file = "viterbi/row_scan.cu",
+                  .entry_name = "viterbi_row_scan",
+                  .cell = CellType::kWord,
+                  .competes = false,
+                  .accepts = row_scan::accepts,
+                  .constants = row_scan::constants,
+                  .launch_shape = row_scan::launch_shape,
+                  .expected = row_scan::expected,
+                  .references = row_scan::kReferences,
+                  .summary = "a warp per sequence, delete states by prefix scan, exact for all"},
+    KernelVariant{
+        .name = "lane_scan",
+        .stage = Stage::kViterbi,
+        .template_file = "viterbi/lane_scan.cu",
+        .entry_name = "viterbi_lane_scan",
+        .cell = CellType::kWord,
+        .competes = false,
+        .accepts = lane_scan::accepts,
+        .constants = lane_scan::constants,
+        .launch_shape = lane_scan::launch_shape,
+        .expected = lane_scan::expected,
+        .references = row_scan::kReferences,
+        .summary = "warps per sequence, cells in registers, one scan a row, exact for all"},
+    paper::striped_entry<kStriped, paper::StripedForm::kRegisters>(
+        {.name = "warp_striped",
+         .stage = Stage::kViterbi,
+         .template_file = "viterbi/warp_striped.cu",
+         .entry_name = "viterbi_warp_striped",
+         .cell = CellType::kWord,
+         .references = kStripedReferences,
+         .summary = "a warp per sequence, striped, unrolled by Q, DP row in registers"}),
+    paper::striped_entry<kStriped, paper::StripedForm::kLocal>(
+        {.name = "warp_striped_local",
+         .stage = Stage::kViterbi,
+         .template_file = "viterbi/warp_striped.cu",
+         .entry_name = "viterbi_warp_striped",
+         .cell = CellType::kWord,
+         .references = kStripedReferences,
+         .summary = "a warp per sequence, striped, Q at run time, DP row in local memory"}),
+    paper::striped_entry<kStriped, paper::StripedForm::kShared>(
+        {.name = "warp_striped_shared",
+         .stage = Stage::kViterbi,
+         .template_file = "viterbi/warp_striped.cu",
+         .entry_name = "viterbi_warp_striped",
+         .cell = CellType::kWord,
+         .references = kStripedReferences,
+         .summary = "a warp per sequence, striped, unrolled by Q, DP row in shared memory"}),
+    paper::striped_entry<kStriped, paper::StripedForm::kSharedStatic>(
+        {.name = "warp_striped_shared_static",
+         .stage = Stage::kViterbi,
+         .template_file = "viterbi/warp_striped.cu",
+         .entry_name = "viterbi_warp_striped",
+         .cell = CellType::kWord,
+         .references = kStripedReferences,
+         .summary = "a warp per sequence, striped, Q at run time, DP row in shared memory"}),
+    KernelVariant{.name = "warp_sync",
+                  .stage = Stage::kViterbi,
+                  .template_file = "viterbi/warp_sync.cu",
+                  .entry_name = "viterbi_warp_sync",
+                  .cell = CellType::kWord,
+                  .competes = false,
+                  .accepts = warp_sync::accepts<true>,
+                  .constants = warp_sync::constants<true>,
+                  .launch_shape = warp_sync::launch_shape,
+                  .expected = warp_sync::expected,
+                  .references = warp_sync::kReferences,
+                  .summary = "a warp per sequence, DP rows and model in shared memory"},
+    KernelVariant{.name = "warp_sync_global",
+                  .stage = Stage::kViterbi,
+                  .template_file = "viterbi/warp_sync.cu",
+                  .entry_name = "viterbi_warp_sync",
+                  .cell = CellType::kWord,
+                  .competes = false,
+                  .accepts = warp_sync::accepts<false>,
+                  .constants = warp_sync::constants<false>,
+                  .launch_shape = warp_sync::launch_shape,
+                  .expected = warp_sync::expected,
+                  .references = warp_sync::kReferences,
+                  .summary = "a warp per sequence, DP rows in shared, model in global memory"},
+    KernelVariant{.name = "thread_coalesced",
+                  .stage = Stage::kViterbi,
+                  .template_file = "viterbi/thread_coalesced.cu",
+                  .entry_name = "viterbi_thread_coalesced",
+                  .cell = CellType::kWord,
+                  .competes = false,
+                  .accepts = thread_coalesced::accepts,
+                  .constants = thread_coalesced::constants,
+                  .launch_shape = thread_coalesced::launch_shape,
+                  .expected = thread_coalesced::expected,
+                  .references = thread_coalesced::kReferences,
+                  .summary = "a thread per sequence, its DP rows interleaved in memory"},
+    KernelVariant{.name = "wavefront_tiled",
+                  .stage = Stage::kViterbi,
+                  .template_file = "viterbi/wavefront.cu",
+                  .entry_name = "viterbi_wavefront",
+                  .cell = CellType::kWord,
+                  .accepts = wavefront::tiled_accepts,
+                  .constants = wavefront::tiled_constants,
+                  .launch_shape = wavefront::launch_shape,
+                  .expected = wavefront::expected,
+                  .references = wavefront::kReferences,
+                  .summary = "a warp per sequence, the model in tiles, one launch each"},
+};
+
+}  // namespace
+
+std::span<const KernelVariant> viterbi_variants() { return kVariants; }
+
+}  // namespace hmmjit::plan

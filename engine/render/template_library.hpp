@@ -1,0 +1,43 @@
+// The kernel templates: embedded in the program, or read from a folder while developing them.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/error.hpp"
+
+namespace hmmjit::render {
+
+struct Template {
+  std::string_view path;  ///< below kernel_templates/, '/'-separated: "ssv/warp_striped.cu"
+  std::string_view text;
+};
+
+/// The templates this program was built with, sorted by path.
+std::span<const Template> embedded_templates();
+
+/// A set of templates by path. Immutable after construction, shareable.
+class TemplateLibrary {
+ public:
+  /// The embedded templates, or those below $HMMJIT_TEMPLATE_DIR when that is set (the complete
+  /// set: nothing embedded is used then). Fails with kInput when the folder cannot be read.
+  static Result<TemplateLibrary> from_environment();
+  static TemplateLibrary embedded();
+  static Result<TemplateLibrary> from_folder(const std::string& folder);
+  /// Tests: templates given as text.
+  static TemplateLibrary from_texts(std::map<std::string, std::string, std::less<>> texts);
+
+  std::optional<std::string_view> find(std::string_view path) const;
+  /// "embedded" or the folder's name.
+  const std::string& origin() const { return origin_; }
+  const std::map<std::string, std::string, std::less<>>& texts() const { return texts_; }
+
+ private:
+  std::map<std::string, std::string, std::less<>> texts_;
+  std::string origin_;
+};
+
+}  // namespace hmmjit::render

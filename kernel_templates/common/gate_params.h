@@ -1,0 +1,67 @@
+// What the host hands to the gate kernel, which decides behind each of the stages bias filter,
+// Viterbi and Forward which targets go on, and compacts them: plain structs, the same bytes on both
+// sides.
+#ifndef HMMJIT_KERNEL_GATE_PARAMS_H_
+#define HMMJIT_KERNEL_GATE_PARAMS_H_
+
+#include "common/late_params.h"
+
+namespace hmmjit_device {
+
+/// Bit scores between which a P-value has to be evaluated with the reference's own arithmetic
+/// (engine/model: ScoreBand). Below `rejects` a target fails, above `passes` it passes.
+struct Gate {
+  float rejects, passes;
+};
+
+/// A target on its way through the stages behind MSV.
+struct Candidate {
+  u32 target;        ///< in sorted order
+  FilterResult msv;  ///< as in its Survivor
+  float filter;      ///< null or bias filter score, nats
+  u32 reserved;
+};
+enum : u32 { kCandidateStride = sizeof(Candidate) / sizeof(u32) };
+
+/// Zeroed by the host before a model's first launch.
+struct GateCounters {
+  u32 viterbi, forward, passed, open;  ///< entries of the lists
+  u32 failed_bias, failed_viterbi, failed_forward;
+  u32 reserved;
+};
+
+enum GateStage : u32 { kBehindBias = 0, kBehindViterbi = 1, kBehindForward = 2 };
+
+/// Whatever a band or a guard leaves undecided goes to `open`: the CPU begins with it behind MSV.
+/// The counters cover the other targets only.
+struct GateParams {
+  DatabaseView database;
+  TargetList list;  ///< survivors of MSV (stride 2), or candidates (stride kCandidateStride)
+  const u32* block;          ///< [targets] the host's block; or null
+  const u8* claimed;         ///< [blocks] 0: not this device's to do; or null
+  const float* null_nats;    ///< [length classes] null score
+  const LengthClass* classes;
+  const s16* move;           ///< [length classes] as in WordFilterParams
+  const float* bias;         ///< behind the bias filter: [slots] its sums; null: filter is off
+  const WordResult* words;   ///< behind Viterbi: [slots]
+  const float* forward;      ///< behind Forward: [slots] nats
+  Candidate* to_viterbi;     ///< null: no kernel, such targets are open
+  Candidate* to_forward;     ///< null: no kernel or nothing to decide, such targets have passed
+  u32* passed;               ///< targets for the CPU's Forward and all behind it
+  Survivor* open;
+  GateCounters* counters;
+  Gate bias_gate, skip_gate, viterbi_gate, forward_gate;
+  float byte_scale, word_scale;
+  float forward_guard, forward_guard_per_residue;  ///< nats
+  u32 stage;
+  s16 word_base;
+  u8 base, tec, tbm, reserved[3];
+};
+
+static_assert(sizeof(Candidate) == 16, "device layout");
+static_assert(sizeof(GateCounters) == 32, "device layout");
+static_assert(sizeof(GateParams) == 240, "device layout");
+
+}  // namespace hmmjit_device
+
+#endif  // HMMJIT_KERNEL_GATE_PARAMS_H_

@@ -1,0 +1,332 @@
+// SSV, S sequences per warp (CUDAMPF++, Jiang, Ganesan & Yao 2017), cells as bytes, as 16-bit
+// halves or integers, or as both.
+//
+// L = 32/S lanes score one sequence. The model is cut into a byte segment, kHb words of four cells
+// per lane, followed by a 16-bit segment, kHh words of two cells per lane; either may be empty.
+// Within a segment lane l owns consecutive nodes, and byte b of word j is node l*4*kHb + b*kHb + j
+// (16-bit: l*2*kHh + b*kHh + j). Words are updated in place in descending order, so that the step
+// along the diagonal, from node k-1 to k, is a change of register name; only a lane's first word
+// takes its value through a permute, from the lane below.
+//
+// Byte cells: v in 0..127 is the SSV score above its floor. w = v + (e + 128) cannot carry into
+// the next byte unless v + e > 127; a word holds one sequence only, and a sequence with such a
+// cell has already shown a value >= 127 - bias, where the answer is "overflow" whatever follows.
+// The top bit of w says whether v + e >= 0. The running maximum is kept for odd bytes in one
+// accumulator of two 16-bit maxima and for even bytes, moved up by a multiplication, in another.
+//
+// 16-bit cells: kForm 0 keeps them as half-precision subnormals, whose bit pattern is the integer
+// itself (exact to 2047), and adds on the multiply-add pipe; kForm 1 keeps integers and uses the
+// add-max of the DPX instructions. Either way a byte enters the 16-bit segment unchanged.
+//
+// Emission rows of all 32 symbols lie in shared memory, 16 bytes a lane and load; a word left over
+// is loaded alone. For L < 8 the table is replicated and interleaved, so that the lanes of one
+// shared-memory phase always hit different banks, whatever residues their sequences have.
+//
+// kTiled: the model is longer than kL*kW nodes. One launch per tile; the last node's value of every row goes
+// through `boundary` to the next tile's first node, the best through `tile_best`.
+#include "common/byte_filter.cuh"
+#include "plan_constants.h"
+
+namespace hmmjit_device {
+namespace {
+
+constexpr int kL = plan_constants::kL;    // lanes per sequence
+constexpr int kHb = plan_constants::kHb;  // byte words per lane
+constexpr int kHh = plan_constants::kHh;  // 16-bit words per lane
+constexpr bool kHalf = plan_constants::kForm == 0;
+constexpr bool kTiled = plan_constants::kTiled != 0;
+constexpr int kS = plan_constants::kS;
+static_assert(kS * kL == 32, "a warp holds S sequences of L lanes");
+static_assert(kHb + kHh > 0, "an empty model");
+constexpr bool kQuadFetch =
+    kS * (plan_constants::kThreads / 32) * plan_constants::kBlocks >= kManySequences;
+
+// Rows unrolled together: a row of many words hides its own overhead, and compile time grows with
+// the unrolled body.
+constexpr int kRowsUnrolled = kHb + kHh > 80 ? 1 : kHb + kHh > 40 ? 2 : 4;
+
+// A segment's share of one emission row: full 16-byte chunks, then 0, 1 or 2 words alone. Three
+// left over take a chunk with one word unused: one load instead of two.
+template <int kWords>
+struct Segment {
+  static constexpr int kChunks = kWords / 4 + (kWords % 4 == 3 ? 1 : 0);
+  static constexpr int kPair = kWords % 4 == 2 ? 1 : 0;
+  static constexpr int kSingle = kWords % 4 == 1 ? 1 : 0;
+  static constexpr int kSlots16 = kL < 8 ? 8 : kL;   // lanes with data of their own, x 16 bytes
+  static constexpr int kSlots8 = kL < 16 ? 16 : kL;
+  static constexpr int kChunkBytes = 16 * kSlots16;
+  static constexpr int kPairOffset = kChunks * kChunkBytes;
+  static constexpr int kSingleOffset = kPairOffset + kPair * 8 * kSlots8;
+  static constexpr int kBytes = kSingleOffset + kSingle * 4 * 32;
+};
+using ByteSegment = Segment<kHb>;
+using HalfSegment = Segment<kHh>;
+constexpr int kRowBytes = ByteSegment::kBytes + HalfSegment::kBytes;
+static_assert(kRowBytes % 128 == 0, "rows start at bank 0");
+constexpr int kTileNodes = kL * (4 * kHb + 2 * kHh);
+
+/// Which lane and word the 32-bit word at `index` of a segment's row belongs to; word = -1: unused.
+template <int kWords>
+HMMJIT_DEVICE void locate(int index, int* lane, int* word) {
+  using Seg = Segment<kWords>;
+  if (index < Seg::kPairOffset / 4) {
+    const int chunk = index / (Seg::kChunkBytes / 4), in_chunk = index % (Seg::kChunkBytes / 4);
+    *lane = (in_chunk / 4) % kL;
+    *word = chunk * 4 + in_chunk % 4;
+  } else if (index < Seg::kSingleOffset / 4) {
+    const int in_pair = index - Seg::kPairOffset / 4;
+    *lane = (in_pair / 2) % kL;
+    *word = kWords - 2 + in_pair % 2;
+  } else {
+    *lane = (index - Seg::kSingleOffset / 4) % kL;
+    *word = kWords - 1;
+  }
+  if (*word >= kWords) *word = -1;
+}
+
+HMMJIT_DEVICE int emission(const ByteFilterParams& p, int row, int node) {
+  return node < static_cast<int>(p.model_length)
+             ? p.emissions[static_cast<u32>(row) * p.emission_stride + static_cast<u32>(node)]
+             : -127;
+}
+
+HMMJIT_DEVICE u32 half_code(int e) {
+  if (!kHalf) return static_cast<u32>(e) & 0xffffu;
+  return e < 0 ? 0x8000u | static_cast<u32>(-e) : static_cast<u32>(e);
+}
+
+HMMJIT_DEVICE void fill_table(const ByteFilterParams& p, u8* table) {
+  const int first = kTiled ? static_cast<int>(p.tile) * kTileNodes : 0;
+  u32* words = reinterpret_cast<u32*>(table);
+  for (int i = static_cast<int>(threadIdx.x); i < kSymbolRows * kRowBytes / 4;
+       i += static_cast<int>(blockDim.x)) {
+    const int row = i / (kRowBytes / 4), index = i % (kRowBytes / 4);
+    int lane = 0, word = -1;
+    u32 value = 0;
+    if (index < ByteSegment::kBytes / 4) {
+      locate<kHb>(index, &lane, &word);
+      const int node = first + lane * 4 * kHb + word;
+      if (word >= 0) {
+        for (int b = 0; b < 4; ++b) {
+          value |= static_cast<u32>(emission(p, row, node + b * kHb) + 128) << (8 * b);
+        }
+      }
+    } else {
+      locate<kHh>(index - ByteSegment::kBytes / 4, &lane, &word);
+      const int node = first + kL * 4 * kHb + lane * 2 * kHh + word;
+      if (word >= 0) {
+        value = half_code(emission(p, row, node)) | (half_code(emission(p, row, node + kHh)) << 16);
+      }
+    }
+    words[i] = value;
+  }
+}
+
+/// The emission words `4*chunk ..` of one segment, or its last one or two words.
+template <int kWords>
+HMMJIT_DEVICE void load_chunk(const u8* row, int chunk, u32* e) {
+  const Quad q = *reinterpret_cast<const Quad*>(row + chunk * Segment<kWords>::kChunkBytes);
+  e[0] = q.x;
+  e[1] = q.y;
+  e[2] = q.z;
+  e[3] = q.w;
+}
+
+struct Cells {
+  u32 byte[kHb > 0 ? kHb : 1];
+  u32 half[kHh > 0 ? kHh : 1];
+  u32 best_odd, best_even, best_half;
+};
+
+HMMJIT_DEVICE u32 step_byte(u32 diagonal, u32 e) { return clear_negative_bytes(diagonal + e); }
+HMMJIT_DEVICE u32 step_half(u32 diagonal, u32 e) {
+  return kHalf ? add_relu_half2(diagonal, e) : add_relu_s16x2(diagonal, e);
+}
+
+/// Words kFirst .. kFirst+kCount-1 of the byte segment, descending.
+template <int kFirst, int kCount>
+HMMJIT_DEVICE void advance_bytes(Cells& c, u32 in, const u32* e) {
+  HMMJIT_UNROLL
+  for (int k = kCount - 1; k >= 0; --k) {
+    c.byte[kFirst + k] = step_byte(kFirst + k > 0 ? c.byte[kFirst + k > 0 ? kFirst + k - 1 : 0] : in, e[k]);
+  }
+  HMMJIT_UNROLL
+  for (int k = 0; k + 1 < kCount; k += 2) {
+    const u32 a = c.byte[kFirst + k], b = c.byte[kFirst + k + 1];
+    c.best_odd = max3_u16x2(c.best_odd, a, b);
+    c.best_even = max3_u16x2(c.best_even, times256(a), times256(b));
+  }
+  if (kCount % 2 == 1) {
+    const u32 a = c.byte[kFirst + kCount - 1];
+    c.best_odd = max_u16x2(c.best_odd, a);
+    c.best_even = max_u16x2(c.best_even, times256(a));
+  }
+}
+
+template <int kFirst, int kCount>
+HMMJIT_DEVICE void advance_halves(Cells& c, u32 in, const u32* e) {
+  HMMJIT_UNROLL
+  for (int k = kCount - 1; k >= 0; --k) {
+    c.half[kFirst + k] = step_half(kFirst + k > 0 ? c.half[kFirst + k > 0 ? kFirst + k - 1 : 0] : in, e[k]);
+  }
+  HMMJIT_UNROLL
+  for (int k = 0; k + 1 < kCount; k += 2) {
+    c.best_half = max3_s16x2(c.best_half, c.half[kFirst + k], c.half[kFirst + k + 1]);
+  }
+  if (kCount % 2 == 1) c.best_half = max_s16x2(c.best_half, c.half[kFirst + kCount - 1]);
+}
+
+/// All chunks from kChunk down to 0, byte and 16-bit chunks alternating: they load different
+/// pipes.
+template <int kChunk>
+struct Chunks {
+  static HMMJIT_DEVICE void advance(Cells& c, u32 in_byte, u32 in_half, const u8* row16) {
+    if constexpr (kChunk * 4 < kHb && kChunk < ByteSegment::kChunks) {
+      constexpr int kCount = kHb - kChunk * 4 < 4 ? kHb - kChunk * 4 : 4;
+      u32 e[4];
+      load_chunk<kHb>(row16, kChunk, e);
+      advance_bytes<kChunk * 4, kCount>(c, in_byte, e);
+    }
+    if constexpr (kChunk * 4 < kHh && kChunk < HalfSegment::kChunks) {
+      constexpr int kCount = kHh - kChunk * 4 < 4 ? kHh - kChunk * 4 : 4;
+      u32 e[4];
+      load_chunk<kHh>(row16 + ByteSegment::kBytes, kChunk, e);
+      advance_halves<kChunk * 4, kCount>(c, in_half, e);
+    }
+    if constexpr (kChunk > 0) Chunks<kChunk - 1>::advance(c, in_byte, in_half, row16);
+  }
+};
+
+constexpr int kMostChunks = ByteSegment::kChunks > HalfSegment::kChunks ? ByteSegment::kChunks
+                                                                        : HalfSegment::kChunks;
+
+}  // namespace
+}  // namespace hmmjit_device
+
+extern "C" __global__ void __launch_bounds__(plan_constants::kThreads, plan_constants::kBlocks)
+    ssv_multi_lane(const hmmjit_device::ByteFilterParams p) {
+  using namespace hmmjit_device;
+  HMMJIT_DYNAMIC_SHARED(table);
+  fill_table(p, table);
+  sync_block();
+
+  const u32 lane = threadIdx.x % 32u, in_group = lane % kL, group = lane / kL;
+  const u32 slot16 = (group % (kL < 8 ? 8u / kL : 1u)) * kL + in_group;
+  const u32 slot8 = (group % (kL < 16 ? 16u / kL : 1u)) * kL + in_group;
+  const u8* const base16 = table + slot16 * 16;
+  const int to8 = static_cast<int>(slot8 * 8) - static_cast<int>(slot16 * 16);
+  const int to4 = static_cast<int>(lane * 4) - static_cast<int>(slot16 * 16);
+  // The lane below; the group's last lane feeds its first, whose permute selectors turn the byte
+  // into zero (replicating the sign of a cell, never negative) or into the 16-bit segment's input.
+  const u32 below = (lane & ~static_cast<u32>(kL - 1)) | ((in_group + kL - 1) & (kL - 1));
+  const bool first = in_group == 0;
+  const u32 select_byte = kHh > 0 ? (first ? 0x654au : 0x6542u) : (first ? 0x654bu : 0x6543u);
+  const u32 select_half =
+      kHb > 0 ? (first ? 0x54a2u : 0x5410u) : (first ? 0x54bbu : 0x5432u);
+
+  for (;;) {
+    u32 index = 0;
+    if (lane == 0) index = atomic_add(&p.counters->next, kS);
+    index = shuffle(index, 0);
+    if (index >= p.item_count) break;
+    index += group;
+    WorkItem item;
+    item.start = item.rows = item.target = 0;
+    item.split = kWholeTarget;
+    const bool valid = index < p.item_count;
+    if (valid) item = p.items[index];
+    ResidueStream<kQuadFetch> residues;
+    residues.open(p, item);
+    const u32 own = (item.rows + 3) / 4;
+    u32 most = own;  // the longest item rules; shorter ones run on padding
+    for (u32 o = kL; o < 32; o *= 2) most = max_u32(most, shuffle_xor(most, o));
+
+    Cells c;
+    HMMJIT_UNROLL
+    for (int r = 0; r < kHb; ++r) c.byte[r] = 0;
+    HMMJIT_UNROLL
+    for (int r = 0; r < kHh; ++r) c.half[r] = 0;
+    c.best_odd = c.best_even = c.best_half = 0;
+
+    u8* const boundary = kTiled ? p.boundary + static_cast<u64>(item.start) * kStartUnit : nullptr;
+    u32 entering = 0;  // last node's values of the tile before: the row before, and these four
+    for (u32 i = 0; i < most; ++i) {
+      const u32 current = residues.word(i);
+      u32 before = 0, leaving = 0;
+      if (kTiled && p.tile > 0 && first && i < own) before = load_word(boundary + 4 * i);
+      HMMJIT_UNROLL_BY(kRowsUnrolled)
+      for (int q = 0; q < 4; ++q) {
+        const u32 x = (current >> (8 * q)) & 0xffu;
+        const u8* const row16 = base16 + x * kRowBytes;
+        u32 in_byte = 0, in_half = 0;
+        const u32 last_byte = c.byte[kHb > 0 ? kHb - 1 : 0];
+        const u32 last_half = c.half[kHh > 0 ? kHh - 1 : 0];
+        if constexpr (kL == 1) {
+          if constexpr (kHb > 0) in_byte = times256(last_byte);
+          if constexpr (kHb > 0 && kHh > 0) in_half = byte_permute(last_byte, last_half, 0x54b3);
+          if constexpr (kHb == 0) in_half = last_half << 16;
+        } else if constexpr (kHb > 0 && kHh > 0) {
+          const u32 up = shuffle(byte_permute(last_byte, last_half, 0x3376), below);
+          in_byte = byte_permute(up, last_byte, select_byte);
+          in_half = byte_permute(up, last_half, select_half);
+        } else if constexpr (kHb > 0) {
+          in_byte = byte_permute(shuffle(last_byte, below), last_byte, select_byte);
+        } else {
+          in_half = byte_permute(shuffle(last_half, below), last_half, select_half);
+        }
+        if constexpr (kTiled) {
+          const u32 inject = first ? (q == 0 ? entering : (before >> (8 * (q - 1)))) & 0xffu : 0u;
+          if constexpr (kHb > 0) in_byte |= inject; else in_half |= inject;
+        }
+
+        if constexpr (ByteSegment::kSingle) {
+          const u32 e = load_word(row16 + to4 + ByteSegment::kSingleOffset);
+          advance_bytes<(kHb > 0 ? kHb - 1 : 0), 1>(c, in_byte, &e);
+        }
+        if constexpr (ByteSegment::kPair) {
+          const Pair e2 = *reinterpret_cast<const Pair*>(row16 + to8 + ByteSegment::kPairOffset);
+          const u32 e[2] = {e2.x, e2.y};
+          advance_bytes<(kHb > 1 ? kHb - 2 : 0), 2>(c, in_byte, e);
+        }
+        if constexpr (HalfSegment::kSingle) {
+          const u32 e = load_word(row16 + to4 + ByteSegment::kBytes + HalfSegment::kSingleOffset);
+          advance_halves<(kHh > 0 ? kHh - 1 : 0), 1>(c, in_half, &e);
+        }
+        if constexpr (HalfSegment::kPair) {
+          const Pair e2 = *reinterpret_cast<const Pair*>(row16 + to8 + ByteSegment::kBytes +
+                                                         HalfSegment::kPairOffset);
+          const u32 e[2] = {e2.x, e2.y};
+          advance_halves<(kHh > 1 ? kHh - 2 : 0), 2>(c, in_half, e);
+        }
+        if constexpr (kMostChunks > 0) {
+          Chunks<kMostChunks - 1>::advance(c, in_byte, in_half, row16);
+        }
+        if constexpr (kTiled) {
+          const u32 end = kHh > 0 ? c.half[kHh > 0 ? kHh - 1 : 0] >> 16 : c.byte[kHb > 0 ? kHb - 1 : 0] >> 24;
+          leaving |= (end & 0x7fu) << (8 * q);
+        }
+      }
+      if constexpr (kTiled) {
+        entering = before >> 24;
+        // The reading lane has taken these four rows' values before the writing lane replaces them.
+        sync_warp();
+        if (in_group == kL - 1 && i < own) *reinterpret_cast<u32*>(boundary + 4 * i) = leaving;
+        sync_warp();
+      }
+    }
+
+    const u32 bytes = max_u16x2(c.best_odd, c.best_even);
+    u32 best = max_u32(bytes >> 24, (bytes >> 8) & 0xffu);
+    best = max_u32(best, max_u32(c.best_half >> 16, c.best_half & 0xffffu));
+    HMMJIT_UNROLL
+    for (u32 o = kL / 2; o > 0; o /= 2) best = max_u32(best, shuffle_xor(best, o));
+    if (first && valid) {
+      if constexpr (kTiled) {
+        if (p.tile > 0) best = max_u32(best, p.tile_best[index]);
+        p.tile_best[index] = best;
+        if (p.tile + 1 < p.tile_count) continue;
+      }
+      finish_ssv(p, item, best);
+    }
+  }
+}
