@@ -1,0 +1,42 @@
+// How the kernels of each stage are launched and their answers read.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/bench.hpp"
+#include "common/late_params.h"
+
+namespace hmmjit::bench {
+
+struct Loaded {
+  compile::KernelPtr kernel;
+  std::shared_ptr<driver::LoadedKernel> loaded;
+  driver::LoadedResources resources;
+  driver::LaunchGrid grid;
+};
+
+/// What a launch needs beside its kernel.
+struct Surroundings {
+  const driver::Stream& stream;
+  driver::Event& begin;
+  driver::Event& end;
+  const SearchModel& model;
+  const DeviceTargets& targets;
+  const Settings& settings;
+  /// The exact Viterbi kernel, for what speculating ones flag.
+  std::function<Result<Loaded>()> exact_viterbi;
+};
+
+/// Launches, times, compares with `expected` ([distinct]) and fills in the measurement.
+Status run_byte_filter(const Surroundings& s, const Loaded& kernel,
+                       const std::vector<float>& expected, Measurement& out);
+Status run_viterbi(const Surroundings& s, const Loaded& kernel, const std::vector<float>& expected,
+                   Measurement& out);
+Status run_float_filter(const Surroundings& s, const Loaded& kernel,
+                        const std::vector<float>& expected, Measurement& out);
+
+}  // namespace hmmjit::bench

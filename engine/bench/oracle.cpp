@@ -1,0 +1,97 @@
+#include "bench/oracle.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <limits>
+#include <thread>
+
+#include "core/threads.hpp"
+#include "cpu/filters.hpp"
+#include "domain/domain.hpp"
+
+namespace hmmjit::bench {
+namespace {
+
+using plan::Stage;
+
+/// One stage of one model over any of the targets; usable by many threads.
+class Scorer {
+ public:
+  Scorer(const SearchModel& model, Stage stage) : stage_(stage), filters_(model), forward_(model) {}
+
+  void score(std::span<const std::vector<Residue>> targets, std::span<float> out) const {
+    const FlushToZeroScope flush;
+    static thread_local cpu::FilterScratch scratch;
+    static thread_local domain::Workspace workspace;
+    const std::vector<std::span<const Residue>> spans(targets.begin(), targets.end());
+    if (stage_ == Stage::kForward) {
+      domain::forward_filter_batch(forward_, spans, out, workspace);
+      return;
+    }
+    if (stage_ == Stage::kBias) {
+      filters_.bias_filter_batch(spans, out);
+      return;
+    }
+    for (std::size_t i = 0; i < spans.size(); ++i) out[i] = one(spans[i], scratch);
+  }
+
+ private:
+  float one(std::span<const Residue> target, cpu::FilterScratch& scratch) const {
+    if (stage_ == Stage::kMsv) return filters_.msv_recurrence(target, scratch);
+    if (stage_ == Stage::kViterbi) return filters_.viterbi_filter(target, scratch);
+    const reference::SsvResult result = filters_.ssv(target, scratch);
+    return result.status == reference::SsvStatus::kNoResult
+               ? std::numeric_limits<float>::quiet_NaN()
+               : result.nats;
+  }
+
+  Stage stage_;
+  cpu::FilterTables filters_;
+  domain::ForwardTables forward_;
+};
+
+constexpr std::size_t kBatch = 64;
+
+}  // namespace
+
+const std::vector<float>& Oracle::scores(Stage stage) {
+  std::vector<float>& out = scores_[static_cast<std::size_t>(stage)];
+  if (!out.empty()) return out;
+  out.resize(distinct_.size());
+  const Scorer scorer(*model_, stage);
+  std::atomic<std::size_t> next{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < std::max(1, threads_); ++t) {
+    threads.emplace_back([&] {
+      for (std::size_t at; (at = next.fetch_add(kBatch)) < distinct_.size();) {
+        const std::size_t count = std::min(kBatch, distinct_.size() - at);
+        scorer.score(std::span(distinct_).subspan(at, count), std::span(out).subspan(at, count));
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  return out;
+}
+
+double Oracle::one_core_gcups(Stage stage, double seconds) const {
+  const Scorer scorer(*model_, stage);
+  std::vector<float> scores(kBatch);
+  const auto start = std::chrono::steady_clock::now();
+  const std::size_t batches = (distinct_.size() + kBatch - 1) / kBatch;
+  double residues = 0, elapsed = 0;
+  // Batches spread over the whole set, wherever it is sorted.
+  constexpr std::size_t kStride = 97;
+  for (std::size_t i = 0; i < batches && (i == 0 || elapsed < seconds); ++i) {
+    const std::size_t at = i * kStride % batches * kBatch;
+    const std::size_t count = std::min(kBatch, distinct_.size() - at);
+    const auto part = std::span(distinct_).subspan(at, count);
+    scorer.score(part, std::span(scores).first(count));
+    for (const auto& target : part) residues += static_cast<double>(target.size());
+    elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  return residues * model_->hmm.M / elapsed * 1e-9;
+}
+
+}  // namespace hmmjit::bench

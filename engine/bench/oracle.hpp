@@ -1,0 +1,33 @@
+// The CPU filters' answers for the distinct targets of a measurement.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "bench/targets.hpp"
+#include "model/profile.hpp"
+#include "plan/kernel_variant.hpp"
+
+namespace hmmjit::bench {
+
+/// Scores of one model by stage, computed when first asked for, on all cores. Nats; +inf overflow,
+/// NaN where a stage gives no result (SSV). The references must outlive it.
+class Oracle {
+ public:
+  Oracle(std::shared_ptr<const SearchModel> model, const Sequences& distinct, int threads)
+      : model_(std::move(model)), distinct_(distinct), threads_(threads) {}
+  /// [distinct]
+  const std::vector<float>& scores(plan::Stage stage);
+  /// Cells a second, 1e9, of the CPU filter on one thread over a sample of the targets.
+  double one_core_gcups(plan::Stage stage, double seconds) const;
+
+ private:
+  std::shared_ptr<const SearchModel> model_;
+  const Sequences& distinct_;
+  int threads_;
+  std::array<std::vector<float>, plan::kStages> scores_;
+};
+
+}  // namespace hmmjit::bench

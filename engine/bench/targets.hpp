@@ -1,0 +1,76 @@
+// Targets of a measurement: distinct sequences on the host, and copies of them on a device.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "common/launch_params.h"
+#include "driver/driver.hpp"
+#include "layout/packed_targets.hpp"
+
+namespace hmmjit::bench {
+
+using Sequences = std::vector<std::vector<Residue>>;
+
+/// Every n-th of `sequences`, so that at most `most` remain (0: all) and every length stays
+/// represented, each followed by its reverse: no real protein, but real composition. Empty
+/// sequences are left out.
+Sequences distinct_targets(const Sequences& sequences, std::size_t most);
+
+/// A device array of a host vector, uploaded when the call returns.
+template <typename T>
+Result<driver::DeviceBuffer> to_device(const driver::Stream& stream, const std::vector<T>& host) {
+  HMMJIT_ASSIGN(auto buffer,
+                driver::DeviceBuffer::create(stream.device(), host.size() * sizeof(T)));
+  if (!host.empty()) {
+    HMMJIT_TRY(buffer.upload(stream, host.data(), host.size() * sizeof(T)));
+    HMMJIT_TRY(stream.synchronize());
+  }
+  return buffer;
+}
+template <typename T>
+T* device_pointer(const driver::DeviceBuffer& buffer) {
+  return reinterpret_cast<T*>(buffer.address());
+}
+template <typename T>
+Result<std::vector<T>> to_host(const driver::Stream& stream, const driver::DeviceBuffer& buffer,
+                               std::size_t count) {
+  std::vector<T> out(count);
+  HMMJIT_TRY(buffer.download(stream, out.data(), count * sizeof(T)));
+  HMMJIT_TRY(stream.synchronize());
+  return out;
+}
+
+/// Some of the distinct targets, in as many copies as a number of residues asks for, in the layout
+/// kernels read. Immutable; belongs to one stream's thread.
+class DeviceTargets {
+ public:
+  /// `indices` into `distinct`, whose content may go afterwards. Fails with kResources when the
+  /// device has no room.
+  static Result<std::unique_ptr<DeviceTargets>> create(const driver::Stream& stream,
+                                                       const Sequences& distinct,
+                                                       std::vector<std::uint32_t> indices,
+                                                       std::uint64_t residues);
+  hmmjit_device::DatabaseView view() const;
+  /// Without the residues themselves.
+  const layout::PackedTargets& packed() const { return packed_; }
+  std::size_t size() const { return packed_.size(); }
+  std::uint64_t residues() const { return packed_.residue_count; }
+  std::uint64_t residue_bytes() const { return residues_.size(); }
+  int copies() const { return copies_; }
+  /// Index into the distinct targets.
+  std::uint32_t distinct_of(std::size_t target) const {
+    return indices_[packed_.original[target] % indices_.size()];
+  }
+
+ private:
+  DeviceTargets() = default;
+  layout::PackedTargets packed_;
+  std::vector<std::uint32_t> indices_;
+  int copies_ = 1;
+  driver::DeviceBuffer residues_, start_, length_, original_, length_class_;
+};
+
+}  // namespace hmmjit::bench

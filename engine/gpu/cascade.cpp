@@ -1,0 +1,491 @@
+#include "gpu/cascade.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <type_traits>
+#include <utility>
+
+#include "core/trace.hpp"
+#include "layout/byte_tables.hpp"
+#include "layout/float_tables.hpp"
+#include "layout/word_tables.hpp"
+#include "model/score_statistics.hpp"
+#include "reference/filters.hpp"
+
+namespace hmmjit::gpu {
+namespace {
+
+namespace dev = hmmjit_device;
+
+constexpr std::size_t align256(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+// Entries of the results that a first download takes along, so that most chains need one only.
+constexpr std::size_t kPrefetchPassed = 2048, kPrefetchOpen = 1024, kPrefetchUndecided = 512;
+constexpr std::size_t kPrefetchSurvivors = 4096;
+
+// Device counters of one chain, zeroed by the upload of the tables in front of which they lie.
+struct ChainCounters {
+  dev::Counters bytes;
+  dev::LateCounters bias, viterbi, forward;
+  dev::GateCounters gate;
+};
+static_assert(sizeof(ChainCounters) <= 256);
+
+dev::Gate device_gate(const ScoreBand& band) { return {band.rejects, band.passes}; }
+
+}  // namespace
+
+// One chain while it is queued.
+struct Cascade::Run {
+  Cascade& lane;
+  const CascadeJob& job;
+  const PackedSegment& packed = job.targets.packed();
+  const SearchModel& model = job.model;
+  const std::size_t n = packed.targets.size();
+  const dev::DatabaseView database = job.targets.view();
+  CascadeResult result{};
+
+  // What goes up: pieces behind one another.
+  struct Piece {
+    std::size_t offset, bytes;
+    const void* data;
+  };
+  std::vector<Piece> pieces{};
+  std::size_t up_bytes = align256(sizeof(ChainCounters));
+  template <typename T>
+  std::size_t place(const std::vector<T>& values) {
+    const std::size_t offset = up_bytes;
+    pieces.push_back({offset, values.size() * sizeof(T), values.data()});
+    up_bytes += align256(values.size() * sizeof(T));
+    return offset;
+  }
+  template <typename T>
+  T* table(std::size_t offset) const {
+    return reinterpret_cast<T*>(lane.tables_.address() + offset);
+  }
+  ChainCounters* counters() const { return table<ChainCounters>(0); }
+
+  // Lists and results, all as long as the segment has targets.
+  std::size_t list_bytes = 0;
+  std::size_t list(std::size_t entry) {
+    const std::size_t offset = list_bytes;
+    list_bytes += align256(n * entry);
+    return offset;
+  }
+  template <typename T>
+  T* at(std::size_t offset) const {
+    return reinterpret_cast<T*>(lane.lists_.address() + offset);
+  }
+
+  const ReadyKernel& kernel(Link link) const { return job.kernels[static_cast<std::size_t>(link)]; }
+  const ReadyKernel& ssv_kernel() const {
+    return kernel(Link::kFineSsv) ? kernel(Link::kFineSsv) : kernel(Link::kSsv);
+  }
+
+  Status launch(const ReadyKernel& ready, const void* parameters) {
+    const plan::Candidate& candidate = ready.kernel->candidate;
+    const driver::LaunchGrid grid{
+        .blocks = static_cast<unsigned>(lane.device_->traits().sm_count * ready.blocks_per_sm),
+        .block_threads = static_cast<unsigned>(candidate.launch.block_threads),
+        .dynamic_shared_bytes = static_cast<unsigned>(candidate.launch.dynamic_shared_bytes)};
+    ++result.launches;
+    return ready.loaded->launch(lane.stream_, grid, parameters);
+  }
+
+  Status queue();
+  Status collect();
+
+  // Which stages this chain has.
+  bool msv = false, gated = false, bias = false, viterbi = false, wavefront = false,
+       forward = false, tiled = false;
+  std::size_t at_survivors = 0, at_undecided = 0, at_sums = 0, at_viterbi = 0, at_words = 0,
+              at_flagged = 0, at_forward = 0, at_scores = 0, at_passed = 0, at_open = 0;
+};
+
+Result<std::unique_ptr<Cascade>> Cascade::create(const driver::DevicePtr& device,
+                                                 const driver::Event& origin,
+                                                 std::function<void(std::size_t)> on_growth) {
+  std::unique_ptr<Cascade> out(new Cascade);
+  out->device_ = device;
+  out->origin_ = &origin;
+  out->on_growth_ = std::move(on_growth);
+  HMMJIT_ASSIGN(out->stream_, driver::Stream::create(device));
+  HMMJIT_ASSIGN(out->begin_, driver::Event::create(device, true));
+  for (driver::Event& event : out->end_) {
+    HMMJIT_ASSIGN(event, driver::Event::create(device, true));
+  }
+  return out;
+}
+
+template <typename Buffer>
+Status Cascade::grow(Buffer& buffer, std::size_t present, std::size_t bytes) {
+  if (present >= bytes) return {};
+  const std::size_t wanted = align256(bytes + bytes / 4);
+  buffer = Buffer();
+  HMMJIT_ASSIGN(buffer, Buffer::create(device_, wanted));
+  if constexpr (std::is_same_v<Buffer, driver::DeviceBuffer>) on_growth_(wanted - present);
+  return {};
+}
+
+// Sleeps rather than spins: the cores belong to the stages behind the filters.
+Status Cascade::wait(double timeout) const {
+  const double begun = Trace::now();
+  for (int round = 0;; ++round) {
+    HMMJIT_ASSIGN(const bool finished, stream_.finished());
+    if (finished) return {};
+    if (Trace::now() - begun > timeout)
+      return fail(ErrorCode::kInternal, fmt::format("no answer within {} s", timeout),
+                  "GPU kernel");
+    std::this_thread::sleep_for(std::chrono::microseconds(round < 20 ? 20 : 100));
+  }
+}
+
+Result<CascadeResult> Cascade::run(const CascadeJob& job) {
+  Run run{.lane = *this, .job = job};
+  run.result.blocks.resize(job.claimed.size());
+  if (run.n == 0) return std::move(run.result);
+  HMMJIT_TRY(run.queue());
+  HMMJIT_TRY(run.collect());
+  return std::move(run.result);
+}
+
+Status Cascade::Run::queue() {
+  const ByteProfile& bytes = model.bytes;
+  const WordProfile& words = model.words;
+  const Calibration& calibration = model.hmm.calibration;
+  const FilterLimits& limits = job.limits;
+  const plan::Candidate& ssv = ssv_kernel().kernel->candidate;
+  tiled = ssv.constants.find("kTiled").value_or(0) != 0;
+  msv = static_cast<bool>(kernel(Link::kMsv));
+  bias = limits.bias;
+  gated = kernel(Link::kGate) && (!bias || kernel(Link::kBias));
+  // Costs above zero need saturation the device does not do; the kernel that speculates on J needs
+  // the exact one for the targets it flags.
+  viterbi = gated && limits.F2 < 1.0 && kernel(Link::kExactViterbi) &&
+            layout::viterbi_row_scan_gap(words).empty();
+  wavefront = viterbi && kernel(Link::kViterbi) && layout::viterbi_wavefront_gap(words).empty();
+  forward = gated && limits.F3 < 1.0 && kernel(Link::kForward);
+  HMMJIT_ASSIGN(const DeviceTargets::Work* work, job.targets.work(bytes.M, tiled));
+
+  // Everything the launches need of the model travels in one copy.
+  const auto& lengths = packed.targets.class_lengths;
+  const layout::ByteTables byte_tables = layout::make_byte_tables(bytes);
+  const std::vector<dev::LengthClass> classes =
+      layout::make_length_classes(bytes, calibration, limits.F1, lengths);
+  std::vector<std::uint8_t> claimed;
+  if (gated && std::ranges::find(job.claimed, false) != job.claimed.end())
+    claimed.assign(job.claimed.begin(), job.claimed.end());
+  layout::WordTables word_tables;
+  std::vector<std::int16_t> moves;
+  if (viterbi) {
+    word_tables = layout::make_word_tables(words);
+    moves = layout::make_word_moves(words, lengths);
+  }
+  layout::FloatTables float_tables;
+  if (forward) float_tables = layout::make_float_tables(model.odds);
+  std::vector<float> bias_odds;
+  if (gated && bias) bias_odds = layout::make_bias_odds(model.bias);
+
+  const std::size_t up_classes = place(classes), up_emissions = place(byte_tables.emissions);
+  const std::size_t up_costs = msv ? place(byte_tables.costs) : 0;
+  const std::size_t up_splits = place(work->splits), up_claimed = place(claimed);
+  const std::size_t up_moves = place(moves), up_words = place(word_tables.emissions);
+  const std::size_t up_word_costs = place(word_tables.transitions);
+  const std::size_t up_floats = place(float_tables.emissions);
+  const std::size_t up_float_costs = place(float_tables.transitions), up_odds = place(bias_odds);
+  HMMJIT_TRY(lane.grow(lane.up_, lane.up_.bytes().size(), up_bytes));
+  HMMJIT_TRY(lane.grow(lane.tables_, lane.tables_.size(), up_bytes));
+  std::byte* const up = lane.up_.bytes().data();
+  std::memset(up, 0, align256(sizeof(ChainCounters)));
+  for (const Piece& piece : pieces) {
+    if (piece.bytes > 0) std::memcpy(up + piece.offset, piece.data, piece.bytes);
+  }
+  HMMJIT_TRY(lane.tables_.upload(lane.stream_, up, up_bytes));
+
+  at_survivors = list(sizeof(dev::Survivor));
+  at_undecided = list(sizeof(std::uint32_t));
+  if (gated) {
+    at_sums = list(sizeof(float));
+    at_passed = list(sizeof(std::uint32_t));
+    at_open = list(sizeof(dev::Survivor));
+  }
+  if (viterbi) {
+    at_viterbi = list(sizeof(dev::Candidate));
+    at_words = list(sizeof(dev::WordResult));
+    at_flagged = list(sizeof(std::uint32_t));
+  }
+  if (forward) {
+    at_forward = list(sizeof(dev::Candidate));
+    at_scores = list(sizeof(float));
+  }
+  HMMJIT_TRY(lane.grow(lane.lists_, lane.lists_.size(), list_bytes));
+  if (tiled) {
+    HMMJIT_TRY(lane.grow(lane.boundary_, lane.boundary_.size(), job.targets.residue_bytes()));
+    HMMJIT_TRY(
+        lane.grow(lane.tile_best_, lane.tile_best_.size(), work->count * sizeof(std::uint32_t)));
+  }
+  HMMJIT_TRY(lane.begin_.record(lane.stream_));
+
+  // ---- SSV, and the true recurrence for what it leaves undecided ----
+  dev::ByteFilterParams p{};
+  p.database = database;
+  p.items = reinterpret_cast<const dev::WorkItem*>(work->items.address());
+  p.splits = table<dev::SplitState>(up_splits);
+  p.classes = table<const dev::LengthClass>(up_classes);
+  p.emissions = table<const dev::s8>(up_emissions);
+  p.costs = msv ? table<const dev::u8>(up_costs) : nullptr;
+  p.counters = &counters()->bytes;
+  p.survivors = at<dev::Survivor>(at_survivors);
+  p.undecided = at<dev::u32>(at_undecided);
+  p.boundary = reinterpret_cast<dev::u8*>(lane.boundary_.address());
+  p.tile_best = reinterpret_cast<dev::u32*>(lane.tile_best_.address());
+  p.item_count = work->count;
+  p.emission_stride = byte_tables.stride;
+  p.model_length = static_cast<dev::u32>(bytes.M);
+  p.base = static_cast<dev::u8>(bytes.base);
+  p.bias = bytes.bias;
+  p.tbm = bytes.tbm;
+  p.tec = bytes.tec;
+  p.tile_count = 1;
+  if (tiled) {
+    const auto width = static_cast<dev::u32>(
+        ssv.constants.at("kL") * (4 * ssv.constants.at("kHb") + 2 * ssv.constants.at("kHh")));
+    p.tile_count = (p.model_length + width - 1) / width;
+  }
+  for (p.tile = 0; p.tile < p.tile_count; ++p.tile) {
+    // The work counter alone starts again with each tile.
+    if (p.tile > 0) HMMJIT_TRY(lane.tables_.fill(lane.stream_, 0, sizeof(dev::u32)));
+    HMMJIT_TRY(launch(ssv_kernel(), &p));
+  }
+  HMMJIT_TRY(lane.end_[0].record(lane.stream_));
+  if (msv) {
+    p.items = nullptr;
+    p.item_count = p.tile = 0;
+    p.tile_count = 1;
+    HMMJIT_TRY(launch(kernel(Link::kMsv), &p));
+  }
+  HMMJIT_TRY(lane.end_[1].record(lane.stream_));
+
+  // ---- bias filter ----
+  dev::GateParams g{};
+  if (gated) {
+    const dev::TargetList survivors{at<dev::u32>(at_survivors), &counters()->bytes.survivors,
+                                    sizeof(dev::Survivor) / sizeof(dev::u32), 0};
+    if (bias) {
+      dev::BiasParams b{};
+      b.database = database;
+      b.list = survivors;
+      b.odds = table<const float>(up_odds);
+      b.p1 = job.targets.bias_lengths();
+      b.counters = &counters()->bias;
+      b.results = at<float>(at_sums);
+      b.t10 = model.bias.t10;
+      b.t11 = model.bias.t11;
+      HMMJIT_TRY(launch(kernel(Link::kBias), &b));
+    }
+    g.database = database;
+    g.list = survivors;
+    g.block = job.targets.block();
+    g.claimed = claimed.empty() ? nullptr : table<const dev::u8>(up_claimed);
+    g.null_nats = job.targets.null_nats();
+    g.classes = p.classes;
+    g.move = viterbi ? table<const dev::s16>(up_moves) : nullptr;
+    g.bias = bias ? at<const float>(at_sums) : nullptr;
+    g.words = at<const dev::WordResult>(at_words);
+    g.forward = at<const float>(at_scores);
+    g.to_viterbi = viterbi ? at<dev::Candidate>(at_viterbi) : nullptr;
+    g.to_forward = forward ? at<dev::Candidate>(at_forward) : nullptr;
+    g.passed = at<dev::u32>(at_passed);
+    g.open = at<dev::Survivor>(at_open);
+    g.counters = &counters()->gate;
+    g.bias_gate = device_gate(gumbel_band(calibration.msv_mu, calibration.msv_lambda, limits.F1));
+    g.skip_gate = device_gate(gumbel_band(calibration.msv_mu, calibration.msv_lambda, limits.F2));
+    g.viterbi_gate =
+        device_gate(gumbel_band(calibration.viterbi_mu, calibration.viterbi_lambda, limits.F2));
+    g.forward_gate = device_gate(
+        exponential_band(calibration.forward_tau, calibration.forward_lambda, limits.F3));
+    g.byte_scale = bytes.scale;
+    g.word_scale = words.scale;
+    g.forward_guard = layout::kForwardGuard;
+    g.forward_guard_per_residue = layout::kForwardGuardPerResidue;
+    g.word_base = static_cast<dev::s16>(words.base);
+    g.base = p.base;
+    g.tec = p.tec;
+    g.tbm = p.tbm;
+    g.stage = dev::kBehindBias;
+    HMMJIT_TRY(launch(kernel(Link::kGate), &g));
+  }
+  HMMJIT_TRY(lane.end_[2].record(lane.stream_));
+
+  // ---- Viterbi ----
+  if (viterbi) {
+    const dev::TargetList candidates{at<dev::u32>(at_viterbi), &counters()->gate.viterbi,
+                                     dev::kCandidateStride, 0};
+    dev::WordFilterParams w{};
+    w.database = database;
+    w.list = candidates;
+    w.move = g.move;
+    w.emissions = table<const dev::s16>(up_words);
+    w.transitions = table<const dev::s16>(up_word_costs);
+    w.counters = &counters()->viterbi;
+    w.results = at<dev::WordResult>(at_words);
+    w.flagged = at<dev::u32>(at_flagged);
+    w.stride = word_tables.stride;
+    w.model_length = static_cast<dev::u32>(words.M);
+    w.tile_count = 1;
+    w.base = static_cast<dev::s16>(words.base);
+    w.ec = words.ec;
+    w.ej = words.ej;
+    if (wavefront) {
+      HMMJIT_TRY(launch(kernel(Link::kViterbi), &w));
+      w.only_flagged = 1;
+    }
+    HMMJIT_TRY(launch(kernel(Link::kExactViterbi), &w));
+    g.list = candidates;
+    g.stage = dev::kBehindViterbi;
+    HMMJIT_TRY(launch(kernel(Link::kGate), &g));
+  }
+  HMMJIT_TRY(lane.end_[3].record(lane.stream_));
+
+  // ---- Forward ----
+  if (forward) {
+    const dev::TargetList candidates{at<dev::u32>(at_forward), &counters()->gate.forward,
+                                     dev::kCandidateStride, 0};
+    dev::FloatFilterParams f{};
+    f.database = database;
+    f.list = candidates;
+    f.lengths = job.targets.float_lengths();
+    f.emissions = table<const float>(up_floats);
+    f.transitions = table<const float>(up_float_costs);
+    f.counters = &counters()->forward;
+    f.results = at<float>(at_scores);
+    f.stride = float_tables.stride;
+    f.model_length = static_cast<dev::u32>(model.odds.M);
+    const LengthModel specials = length_model(100, true);
+    f.ec = specials.ec;
+    f.ej = specials.ej;
+    HMMJIT_TRY(launch(kernel(Link::kForward), &f));
+    g.list = candidates;
+    g.stage = dev::kBehindForward;
+    HMMJIT_TRY(launch(kernel(Link::kGate), &g));
+  }
+  return lane.end_[4].record(lane.stream_);
+}
+
+Status Cascade::Run::collect() {
+  // Down: the counters, and as much of the lists as usual chains need.
+  const std::size_t at_listed = gated ? at_open : at_survivors;
+  std::size_t first_listed =
+      std::min(n, gated ? kPrefetchOpen : std::max(kPrefetchSurvivors, n / 24));
+  std::size_t first_passed = gated ? std::min(n, kPrefetchPassed) : 0;
+  std::size_t first_undecided = msv ? 0 : std::min(n, kPrefetchUndecided);
+  const auto layout = [&] {
+    const std::size_t listed = align256(sizeof(ChainCounters));
+    const std::size_t passed = listed + align256(first_listed * sizeof(dev::Survivor));
+    const std::size_t undecided = passed + align256(first_passed * sizeof(std::uint32_t));
+    return std::array{listed, passed, undecided,
+                      undecided + first_undecided * sizeof(std::uint32_t)};
+  };
+  const auto download = [&]() -> Status {
+    const auto [listed, passed, undecided, bytes] = layout();
+    HMMJIT_TRY(lane.grow(lane.down_, lane.down_.bytes().size(), bytes));
+    std::byte* const down = lane.down_.bytes().data();
+    const driver::DeviceBuffer& lists = lane.lists_;
+    HMMJIT_TRY(lane.tables_.download(lane.stream_, down, sizeof(ChainCounters)));
+    HMMJIT_TRY(lists.download(lane.stream_, down + listed, first_listed * sizeof(dev::Survivor),
+                              at_listed));
+    HMMJIT_TRY(lists.download(lane.stream_, down + passed, first_passed * sizeof(std::uint32_t),
+                              at_passed));
+    HMMJIT_TRY(lists.download(lane.stream_, down + undecided,
+                              first_undecided * sizeof(std::uint32_t), at_undecided));
+    return lane.wait(job.timeout);
+  };
+  HMMJIT_TRY(download());
+  ChainCounters c{};
+  std::memcpy(&c, lane.down_.bytes().data(), sizeof c);
+  const std::string& name = ssv_kernel().kernel->name;
+  const std::size_t listed = gated ? c.gate.open : c.bytes.survivors;
+  const std::size_t passed = gated ? c.gate.passed : 0;
+  const std::size_t undecided = msv ? 0 : c.bytes.undecided;
+  for (const std::size_t count :
+       {std::size_t{c.bytes.survivors}, std::size_t{c.bytes.undecided}, listed, passed,
+        std::size_t{c.gate.viterbi}, std::size_t{c.gate.forward}, std::size_t{c.viterbi.flagged}}) {
+    if (count > n) return fail(ErrorCode::kInternal, "a kernel returned impossible counts", name);
+  }
+  if (listed > first_listed || passed > first_passed || undecided > first_undecided) {
+    first_listed = listed;
+    first_passed = passed;
+    first_undecided = undecided;
+    HMMJIT_TRY(download());
+  }
+  HMMJIT_ASSIGN(result.begin, driver::Event::milliseconds(*lane.origin_, lane.begin_));
+  for (std::size_t i = 0; i < lane.end_.size(); ++i) {
+    HMMJIT_ASSIGN(result.end[i], driver::Event::milliseconds(*lane.origin_, lane.end_[i]));
+  }
+
+  // Back to the order and the scores of the host.
+  const auto [down_listed, down_passed, down_undecided, bytes] = layout();
+  (void)bytes;
+  const std::byte* const down = lane.down_.bytes().data();
+  const auto origin_of = [&](std::uint32_t sorted) -> const TargetOrigin* {
+    return sorted < n ? &packed.origins[packed.targets.original[sorted]] : nullptr;
+  };
+  const auto impossible = [&] {
+    return fail(ErrorCode::kInternal, "a kernel returned an impossible target", name);
+  };
+  for (std::size_t i = 0; i < listed; ++i) {
+    dev::Survivor survivor{};
+    std::memcpy(&survivor, down + down_listed + i * sizeof survivor, sizeof survivor);
+    const TargetOrigin* const origin = origin_of(survivor.target);
+    if (origin == nullptr) return impossible();
+    if (!job.claimed[origin->block]) continue;
+    const auto value = static_cast<int>(survivor.result & 0xffffu);
+    const int length = static_cast<int>(packed.targets.length[survivor.target]);
+    float nats = std::numeric_limits<float>::infinity();
+    if (((survivor.result >> 16) & 3u) == dev::kStatusScore) {
+      nats = (survivor.result & dev::kResultMsv) != 0
+                 ? reference::msv_nats(model.bytes, value, length)
+                 : reference::ssv_decide(model.bytes, value, length).nats;
+    }
+    result.blocks[origin->block].open.push_back({origin->index, nats});
+  }
+  for (std::size_t i = 0; i < undecided; ++i) {
+    std::uint32_t target = 0;
+    std::memcpy(&target, down + down_undecided + i * sizeof target, sizeof target);
+    const TargetOrigin* const origin = origin_of(target);
+    if (origin == nullptr) return impossible();
+    if (job.claimed[origin->block]) result.blocks[origin->block].open.push_back({origin->index});
+  }
+  for (std::size_t i = 0; i < passed; ++i) {
+    std::uint32_t target = 0;
+    std::memcpy(&target, down + down_passed + i * sizeof target, sizeof target);
+    const TargetOrigin* const origin = origin_of(target);
+    if (origin == nullptr || !job.claimed[origin->block]) return impossible();
+    result.blocks[origin->block].passed.push_back(origin->index);
+  }
+  for (FilteredBlock& block : result.blocks) {
+    std::ranges::sort(block.open, {}, &MsvSurvivor::index);
+    std::ranges::sort(block.passed);
+  }
+  const auto first = std::ranges::find(job.claimed, true);
+  if (first != job.claimed.end()) {
+    FilteredBlock& block = result.blocks[static_cast<std::size_t>(first - job.claimed.begin())];
+    block.failed_bias = c.gate.failed_bias;
+    block.failed_viterbi = c.gate.failed_viterbi;
+    block.failed_forward = c.gate.failed_forward;
+  }
+  result.survivors = c.bytes.survivors;
+  result.undecided = c.bytes.undecided;
+  result.open = listed + undecided;
+  result.passed = passed;
+  result.viterbi_targets = c.gate.viterbi;
+  result.viterbi_flagged = c.viterbi.flagged;
+  result.forward_targets = c.gate.forward;
+  return {};
+}
+
+}  // namespace hmmjit::gpu

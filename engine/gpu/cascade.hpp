@@ -1,0 +1,109 @@
+// All filter stages of one model over one resident segment: SSV, MSV, bias filter, Viterbi and
+// Forward as a chain of launches on one stream, each stage's survivors compacted on the device for
+// the next. The host waits once, and only survivors travel.
+//
+// Decisions are hmmsearch's. Byte and word scores are exact; bias and Forward scores are floats
+// summed in another order, so that a target within their guard of a threshold, or of a P-value
+// that needs the reference's own arithmetic, is left to the CPU ("open"). A stage whose kernel is
+// not there yet is the CPU's likewise.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "compile/kernel_provider.hpp"
+#include "core/error.hpp"
+#include "driver/driver.hpp"
+#include "gpu/device_targets.hpp"
+#include "model/profile.hpp"
+
+namespace hmmjit::gpu {
+
+/// A target that passes the MSV filter, or whose MSV recurrence is still to be done.
+struct MsvSurvivor {
+  std::uint32_t index = 0;  ///< in its block
+  /// MSV filter score; NaN where SSV does not decide: the caller runs the MSV filter.
+  float nats = std::numeric_limits<float>::quiet_NaN();
+};
+
+/// What a device found out about the targets of one block; the others fail MSV.
+struct FilteredBlock {
+  std::vector<MsvSurvivor> open;      ///< ascending index; everything behind MSV is the caller's
+  std::vector<std::uint32_t> passed;  ///< ascending; pass Viterbi, and Forward but for rounding
+  /// Targets that failed at a stage behind MSV, those of all blocks of the launch: told once.
+  std::uint64_t failed_bias = 0, failed_viterbi = 0, failed_forward = 0;
+};
+
+/// Limits of hmmsearch's filters on P-values, and whether the bias filter runs.
+struct FilterLimits {
+  double F1 = 0.02, F2 = 1e-3, F3 = 1e-5;
+  bool bias = true;
+};
+
+/// The kernels of a chain. kFineSsv, made for a closer model length, takes the place of kSsv from
+/// the moment it is there; kExactViterbi does what kViterbi flags, or all of it.
+enum class Link { kSsv, kMsv, kBias, kViterbi, kExactViterbi, kForward, kGate, kFineSsv };
+inline constexpr std::size_t kLinks = 8;
+
+/// A kernel ready to be launched on one device; none: that stage is not the device's.
+struct ReadyKernel {
+  compile::KernelPtr kernel;
+  std::shared_ptr<driver::LoadedKernel> loaded;
+  int blocks_per_sm = 0;
+  explicit operator bool() const { return loaded != nullptr; }
+};
+
+/// Stages whose device time is told apart; the gates count with the stage they follow.
+inline constexpr std::array<const char*, 5> kTimedStages{"SSV", "MSV", "bias", "Viterbi",
+                                                         "Forward"};
+
+struct CascadeJob {
+  const SearchModel& model;
+  const std::array<ReadyKernel, kLinks>& kernels;  ///< SSV at least
+  const FilterLimits& limits;
+  DeviceTargets& targets;
+  const std::vector<bool>& claimed;  ///< by block of the segment
+  double timeout = 60;               ///< seconds until a launch counts as lost
+};
+
+struct CascadeResult {
+  std::vector<FilteredBlock> blocks;  ///< one for each of the segment
+  /// Milliseconds from `origin` at which the chain began and its stages ended.
+  float begin = 0;
+  std::array<float, kTimedStages.size()> end{};
+  std::uint64_t launches = 0, survivors = 0, undecided = 0, open = 0, passed = 0;
+  std::uint64_t viterbi_targets = 0, viterbi_flagged = 0, forward_targets = 0;
+};
+
+/// Stream, events and buffers of one lane, reused from model to model. One thread at a time.
+class Cascade {
+ public:
+  /// `origin`: recorded before. `on_growth`: called with bytes of device memory newly held.
+  static Result<std::unique_ptr<Cascade>> create(const driver::DevicePtr& device,
+                                                 const driver::Event& origin,
+                                                 std::function<void(std::size_t)> on_growth);
+  /// kResources: no memory; kInternal and others: the device is not to be trusted any more.
+  Result<CascadeResult> run(const CascadeJob& job);
+
+ private:
+  Cascade() = default;
+  struct Run;
+  template <typename Buffer>
+  Status grow(Buffer& buffer, std::size_t present, std::size_t bytes);
+  Status wait(double timeout) const;
+
+  driver::DevicePtr device_;
+  const driver::Event* origin_ = nullptr;
+  std::function<void(std::size_t)> on_growth_;
+  driver::Stream stream_;
+  driver::Event begin_;
+  std::array<driver::Event, kTimedStages.size()> end_;
+  driver::PinnedBuffer up_, down_;
+  driver::DeviceBuffer tables_, lists_, boundary_, tile_best_;
+};
+
+}  // namespace hmmjit::gpu

@@ -1,0 +1,112 @@
+// A segment of the target database: packed once on the host, resident on one device while needed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "common/gate_params.h"
+#include "driver/driver.hpp"
+#include "layout/packed_targets.hpp"
+#include "model/targets.hpp"
+
+namespace hmmjit::gpu {
+
+/// A target block under the id its owner knows it by.
+struct BlockRef {
+  std::uint64_t id = 0;
+  std::shared_ptr<const TargetBlock> targets;
+};
+
+/// Where a packed target comes from.
+struct TargetOrigin {
+  std::uint32_t block = 0;  ///< position in the segment's list of blocks
+  std::uint32_t index = 0;  ///< in its block
+};
+
+/// The non-empty targets of several blocks in device layout, on the host.
+struct PackedSegment {
+  layout::PackedTargets targets;
+  std::vector<TargetOrigin> origins;  ///< by PackedTargets::original
+  std::vector<std::uint32_t> block;   ///< [sorted targets] position in the list of blocks
+  std::vector<float> null_nats;       ///< [length classes]
+};
+/// Blocks that are views of a database stay where they are: the segment then refers to their
+/// residues and the blocks must live until it is on a device.
+PackedSegment pack_segment(std::span<const BlockRef> blocks);
+
+/// Copies through two small pinned buffers, so that nothing large is page-locked: while one is on
+/// its way the other is filled. One thread at a time.
+class Uploader {
+ public:
+  static Result<Uploader> create(const driver::DevicePtr& device);
+  /// Queues all of `from`, to `offset` of the buffer; returns when the last piece is in a pinned buffer. Call finish() before
+  /// using the data on another stream.
+  Status upload(const driver::DeviceBuffer& to, const void* from, std::size_t bytes,
+                std::size_t offset = 0);
+  Status finish();
+  std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  static constexpr std::size_t kPiece = std::size_t{4} << 20;
+  driver::Stream stream_;
+  driver::PinnedBuffer pieces_[2];
+  driver::Event passed_[2];
+  bool used_[2] = {false, false};
+  int next_ = 0;
+  std::uint64_t bytes_ = 0;
+};
+
+/// A packed segment on a device. Immutable once made, apart from work lists made on first use;
+/// several streams may read it.
+class DeviceTargets {
+ public:
+  /// Device bytes a segment will take.
+  static std::size_t bytes_for(const PackedSegment& segment);
+  /// Fails with kResources when the device has no room. The segment's residues are not looked at
+  /// after that.
+  static Result<std::unique_ptr<DeviceTargets>> create(const driver::DevicePtr& device,
+                                                       std::shared_ptr<const PackedSegment> segment,
+                                                       Uploader& uploader);
+
+  const PackedSegment& packed() const { return *segment_; }
+  hmmjit_device::DatabaseView view() const;
+  std::size_t bytes() const { return bytes_; }
+  std::size_t residue_bytes() const { return residues_.size(); }
+
+  /// What depends on target lengths alone, [length classes], and the block of each target.
+  const hmmjit_device::u32* block() const { return pointer<hmmjit_device::u32>(block_); }
+  const float* null_nats() const { return pointer<float>(null_nats_); }
+  const float* bias_lengths() const { return pointer<float>(bias_lengths_); }
+  const hmmjit_device::FloatLength* float_lengths() const {
+    return pointer<hmmjit_device::FloatLength>(float_lengths_);
+  }
+
+  /// The pieces of work for models up to a length, or whole targets.
+  struct Work {
+    driver::DeviceBuffer items;
+    std::uint32_t count = 0;
+    std::vector<hmmjit_device::SplitState> splits;  ///< to be copied for each launch
+  };
+  /// Thread-safe. `whole`: no target is cut (tiled kernels, the MSV recurrence).
+  Result<const Work*> work(int model_length, bool whole);
+
+ private:
+  DeviceTargets() = default;
+  template <typename T>
+  static const T* pointer(const driver::DeviceBuffer& buffer) {
+    return reinterpret_cast<const T*>(buffer.address());
+  }
+  driver::DevicePtr device_;
+  std::shared_ptr<const PackedSegment> segment_;
+  driver::DeviceBuffer residues_, start_, length_, original_, length_class_, block_, null_nats_,
+      bias_lengths_, float_lengths_;
+  std::size_t bytes_ = 0;
+  std::mutex mutex_;
+  std::map<std::uint32_t, Work> work_;  // by overlap; 0: whole
+};
+
+}  // namespace hmmjit::gpu

@@ -1,0 +1,1249 @@
+#include "gpu/gpu_filters.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <future>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+#include "core/threads.hpp"
+
+namespace hmmjit::gpu {
+namespace {
+
+// A kernel of one size class, or of all, on its way. Fields are written with the state's lock.
+struct KernelSlot {
+  plan::Plan plan;
+  compile::KernelProvider::Future future;  // invalid: not asked for yet
+  compile::KernelPtr kernel;               // once there
+  bool cached = false;                     // needs no compile
+  bool failed = false;
+  bool asked = false;  // of a finer kernel: it has been asked for
+  double seconds = 0;  // device time of the chains' SSV stages with this kernel
+};
+using KernelSlotPtr = std::shared_ptr<KernelSlot>;
+using KernelSlots = std::array<KernelSlotPtr, kLinks>;
+
+// A model on the way to or on the devices.
+struct Model {
+  std::uint64_t id = 0;
+  std::shared_ptr<const SearchModel> search;
+  KernelSlots slots;
+  bool planned = false;
+  enum class State { kWaiting, kReady, kDeclined } state = State::kWaiting;
+  KernelSlot* ssv() const { return slots[static_cast<std::size_t>(Link::kSsv)].get(); }
+};
+using ModelPtr = std::shared_ptr<Model>;
+
+struct Segment {
+  std::vector<BlockRef> blocks;
+  std::vector<std::uint64_t> block_ids;
+  std::uint64_t residues = 0;
+  int device = -1;  // position in the list of devices; -1: not assigned yet
+  std::shared_ptr<PackedSegment> packed;
+  std::shared_ptr<DeviceTargets> resident;
+  std::set<std::uint64_t> pending;  // models with offered blocks
+  int running = 0;                  // lanes at work on it or loading it
+  bool loading = false;
+  bool loaded = false;     // has been resident
+  bool abandoned = false;  // the device has no room even for this alone
+  std::uint64_t last_use = 0;
+};
+using SegmentPtr = std::shared_ptr<Segment>;
+
+// A kernel loaded for all devices, and its launch shape on each.
+struct LoadedVariant {
+  std::shared_ptr<driver::LoadedKernel> kernel;
+  std::map<int, int> blocks_per_sm;  // by device ordinal
+};
+
+struct DeviceState {
+  int position = 0;
+  driver::DevicePtr device;
+  driver::Event origin;  // recorded at `origin_time`
+  double origin_time = 0;
+  std::uint64_t budget = 0, resident_bytes = 0, loading_bytes = 0, slot_bytes = 0;
+  bool lost = false;
+  std::vector<std::pair<double, double>> busy;
+  double last_result = 0;
+  std::mutex upload_mutex;
+  std::unique_ptr<Uploader> uploader;
+};
+
+struct Lane {
+  DeviceState* device = nullptr;
+  int number = 0;
+  std::unique_ptr<Cascade> cascade;
+};
+
+// Compiles at a time: NVRTC gains little from more, and each takes 20 MB.
+constexpr int kCompilers = 2;
+
+// Which stage and variant a link of the chain is, for which model length its kernel is made, and
+// how urgently. Lengths are coarse, so that a library of models needs few compiles: the stages
+// behind SSV see few targets and are ruled by latency, and a first SSV kernel is soon replaced.
+struct LinkSpec {
+  plan::Stage stage;
+  const char* variant;  // forced; null: the planner's choice
+  enum class Length { kAny, kCoarse, kFine } length;
+  int priority;
+};
+constexpr std::array<LinkSpec, kLinks> kLinkSpecs{{
+    {plan::Stage::kSsv, nullptr, LinkSpec::Length::kCoarse, 6},
+    {plan::Stage::kMsv, nullptr, LinkSpec::Length::kCoarse, 1},
+    {plan::Stage::kBias, nullptr, LinkSpec::Length::kAny, 5},
+    {plan::Stage::kViterbi, "wavefront", LinkSpec::Length::kCoarse, 2},
+    {plan::Stage::kViterbi, "lane_scan", LinkSpec::Length::kCoarse, 4},
+    {plan::Stage::kForward, nullptr, LinkSpec::Length::kCoarse, 3},
+    {plan::Stage::kGate, nullptr, LinkSpec::Length::kAny, 5},
+    {plan::Stage::kSsv, nullptr, LinkSpec::Length::kFine, 0},
+}};
+
+}  // namespace
+
+struct GpuFilters::State {
+  explicit State(Settings s) : settings(std::move(s)) {}
+
+  Settings settings;
+  const double created = Trace::now();
+
+  mutable std::mutex mutex;
+  std::condition_variable wake;   // lanes: something to do
+  std::condition_variable quiet;  // detach: client_calls fell to 0
+  Client* client = nullptr;
+  int client_calls = 0;
+  int holders = 0;  // threads with a segment in hand: its blocks belong to the client
+  FilterLimits limits;
+  bool stop = false;
+  enum class Phase { kStarting, kReady, kFailed } phase = Phase::kStarting;
+  Error failure;
+  bool failure_told = false;
+  bool warned_memory = false, warned_kernel = false;
+  bool streaming = false;
+
+  std::map<std::uint64_t, ModelPtr> models;
+  std::vector<BlockRef> loose;  // blocks not in a segment yet
+  std::uint64_t loose_residues = 0;
+  std::map<std::uint64_t, SegmentPtr> segment_of;                  // by block
+  std::set<std::pair<std::uint64_t, std::uint64_t>> loose_offers;  // block, model
+  std::vector<SegmentPtr> segments;
+  std::deque<SegmentPtr> to_pack;
+  std::uint64_t use_clock = 0;
+
+  std::shared_ptr<driver::Driver> driver;
+  std::unique_ptr<KernelSource> kernels;
+  std::vector<std::unique_ptr<DeviceState>> devices;
+  // The planner's: by link, planned length and size of the alphabet.
+  std::map<std::tuple<std::size_t, int, int>, KernelSlotPtr> slots;
+  std::set<std::pair<int, int>> unplanned;  // model length class, size of the alphabet
+  std::deque<KernelSlotPtr> wanted;         // finer SSV kernels that pay by now
+  std::map<std::pair<int, int>, KernelSlots> classes;
+  std::map<std::string, LoadedVariant> loaded;  // by kernel name
+  std::mutex load_mutex;
+  Statistics stats;
+
+  std::thread starter, packer, planner;
+  std::vector<std::thread> lanes;
+
+  // ---- start ----------------------------------------------------------------------------------
+
+  void start() {
+    const double begun = Trace::now();
+    auto opened = settings.open_driver ? settings.open_driver() : driver::Driver::open();
+    const double initialised = Trace::now();
+    {
+      const std::lock_guard lock(mutex);
+      driver = opened;
+      stats.driver_seconds = initialised - begun;
+    }
+    span("gpu start", 0, "driver", begun, initialised);
+    if (const Status ready = opened->require(); !ready) return fail_all(ready.error());
+
+    // Contexts take a sixth of a second each: all at once, while the kernel cache is opened and
+    // kernels are asked for, which needs only the device's traits.
+    std::optional<Error> first_error;
+    std::vector<std::unique_ptr<DeviceState>> ready;
+    std::vector<std::future<Result<std::unique_ptr<DeviceState>>>> opening;
+    for (const int ordinal : settings.devices) {
+      opening.push_back(std::async(
+          std::launch::async, [this, &opened, ordinal] { return open_device(*opened, ordinal); }));
+    }
+    auto source = settings.open_kernels
+                      ? settings.open_kernels()
+                      : open_kernel_source(opened->report().version / 1000, compile_settings());
+    if (!source) return fail_all(source.error());
+    auto traits = opened->traits(settings.devices.empty() ? 0 : settings.devices.front());
+    if (!traits) return fail_all(traits.error());
+    {
+      const std::lock_guard lock(mutex);
+      kernels = *std::move(source);
+      front_traits = *traits;
+      have_traits = true;
+      for (auto& [id, model] : models) plan_model(*model);
+    }
+    wake.notify_all();
+    for (std::size_t i = 0; i < opening.size(); ++i) {
+      const int ordinal = settings.devices[i];
+      auto state = opening[i].get();
+      if (!state) {
+        if (!first_error) first_error = state.error();
+        continue;
+      }
+      // One compile serves all: devices of another kind than the first would need their own.
+      if (!ready.empty() &&
+          (*state)->device->traits().capability() != ready.front()->device->traits().capability()) {
+        warn(fmt::format("device {} is of another architecture than device {}: left out", ordinal,
+                         settings.devices.front()));
+        continue;
+      }
+      (*state)->position = static_cast<int>(ready.size());
+      ready.push_back(*std::move(state));
+    }
+    const double contexts = Trace::now();
+    span("gpu start", 0, "contexts", initialised, contexts);
+    if (ready.empty()) return fail_all(first_error.value_or(Error{}));
+    if (first_error) warn(first_error->to_string() + "; going on with the other devices");
+    {
+      const std::lock_guard lock(mutex);
+      stats.context_seconds = contexts - initialised;
+      stats.ready_seconds = contexts - created;
+      devices = std::move(ready);
+      for (const auto& device : devices) stats.devices.push_back(device->device->traits().name);
+      phase = Phase::kReady;
+      for (const SegmentPtr& segment : segments) assign(*segment);
+      for (const auto& device : devices) {
+        // Each lane holds lists as long as a segment has targets.
+        const int most = static_cast<int>(std::min<std::uint64_t>(device->budget >> 27, 64));
+        const int count = std::clamp(most, std::min(2, settings.lanes), settings.lanes);
+        for (int i = 0; i < count; ++i)
+          lanes.emplace_back([this, d = device.get(), i] { run_lane(*d, i); });
+      }
+    }
+    wake.notify_all();
+  }
+
+  plan::DeviceTraits front_traits;
+  bool have_traits = false;
+
+  compile::ProviderSettings compile_settings() {
+    compile::ProviderSettings out;
+    // The other cores filter meanwhile, and each compile holds some hundred megabytes.
+    out.threads = std::clamp(available_cores() / 4, 1, kCompilers);
+    out.on_event = [this](const compile::ProviderEvent& event) {
+      if (event.kind != compile::ProviderEvent::Kind::kCompiled) return;
+      const double now = Trace::now();
+      if (settings.trace != nullptr)
+        settings.trace->add("compiler", event.kernel, now - event.seconds, now);
+    };
+    return out;
+  }
+
+  Result<std::unique_ptr<DeviceState>> open_device(driver::Driver& opened, int ordinal) {
+    auto out = std::make_unique<DeviceState>();
+    HMMJIT_ASSIGN(out->device, opened.device(ordinal));
+    HMMJIT_ASSIGN(const driver::Device::Memory memory, out->device->memory());
+    out->budget = memory.free / 10 * 9;
+    if (settings.vram > 0) out->budget = std::min(out->budget, settings.vram);
+    HMMJIT_ASSIGN(const driver::Stream stream, driver::Stream::create(out->device));
+    HMMJIT_ASSIGN(out->origin, driver::Event::create(out->device, true));
+    HMMJIT_TRY(out->origin.record(stream));
+    HMMJIT_TRY(stream.synchronize());
+    out->origin_time = Trace::now();
+    HMMJIT_ASSIGN(Uploader uploader, Uploader::create(out->device));
+    out->uploader = std::make_unique<Uploader>(std::move(uploader));
+    return out;
+  }
+
+  void span(const char* group, int row, std::string_view name, double begin, double end) const {
+    if (settings.trace != nullptr) settings.trace->add(group, row, name, begin, end);
+  }
+  void warn(const std::string& text) const {
+    if (settings.on_warning) settings.on_warning(text);
+  }
+
+  // No device will ever work (again): everything not claimed is the owner's.
+  void fail_all(const Error& error) {
+    Dropped victims;
+    {
+      const std::lock_guard lock(mutex);
+      if (phase == Phase::kFailed) return;
+      phase = Phase::kFailed;
+      failure = error;
+      stats.reason = error.to_string();
+      ++holders;
+      victims = drop_segments();
+    }
+    wake.notify_all();
+    victims = {};
+    {
+      const std::lock_guard lock(mutex);
+      --holders;
+    }
+    quiet.notify_all();
+    tell_failure();
+  }
+
+  void tell_failure() {
+    call_client([this](Client& c) {
+      {
+        const std::lock_guard lock(mutex);
+        if (failure_told) return;
+        failure_told = true;
+      }
+      c.stopped(failure, settings.demanded && stats.ready_seconds == 0);
+    });
+  }
+
+  // What refers to blocks; to be destroyed without the lock.
+  struct Dropped {
+    std::vector<SegmentPtr> segments;
+    std::map<std::uint64_t, SegmentPtr> segment_of;
+    std::deque<SegmentPtr> to_pack;
+    std::vector<BlockRef> loose;
+  };
+  // With mutex held.
+  Dropped drop_segments() {
+    Dropped out;
+    for (const SegmentPtr& s : segments) s->pending.clear();
+    out.segments.swap(segments);
+    out.segment_of.swap(segment_of);
+    out.to_pack.swap(to_pack);
+    out.loose.swap(loose);
+    loose_offers.clear();
+    loose_residues = 0;
+    for (const SegmentPtr& s : dropped) out.segments.push_back(s);
+    dropped.clear();
+    forgotten.clear();
+    return out;
+  }
+
+  // Calls the client, if one is attached, without the lock; detach waits for it.
+  template <typename Function>
+  void call_client(Function function) {
+    Client* c = nullptr;
+    {
+      const std::lock_guard lock(mutex);
+      if (client == nullptr) return;
+      c = client;
+      ++client_calls;
+    }
+    function(*c);
+    {
+      const std::lock_guard lock(mutex);
+      --client_calls;
+    }
+    quiet.notify_all();
+  }
+
+  // ---- models ---------------------------------------------------------------------------------
+
+  static std::pair<int, int> size_class(const Model& model) {
+    return {plan::class_length(model.search->bytes.M), model.search->bytes.Kp};
+  }
+
+  // With mutex held: gives a model the kernels of its size class, or asks the planner for them.
+  void plan_model(Model& model) {
+    if (model.planned || !have_traits) return;
+    const auto key = size_class(model);
+    if (const auto known = classes.find(key); known != classes.end()) {
+      model.slots = known->second;
+      model.planned = true;
+    } else {
+      unplanned.insert(key);
+    }
+  }
+
+  // Plans, looks into the cache and asks for kernels: some milliseconds a class, without the lock.
+  void run_planner() {
+    std::unique_lock lock(mutex);
+    for (;;) {
+      wake.wait(lock,
+                [&] { return stop || !wanted.empty() || (have_traits && !unplanned.empty()); });
+      if (stop) return;
+      if (unplanned.empty()) {
+        const KernelSlotPtr slot = wanted.front();
+        wanted.pop_front();
+        lock.unlock();
+        auto future = kernels->request(slot->plan, 0);
+        lock.lock();
+        slot->future = std::move(future);
+        continue;
+      }
+      const auto key = *unplanned.begin();
+      unplanned.erase(unplanned.begin());
+      lock.unlock();
+      KernelSlots made;
+      constexpr auto kFine = static_cast<std::size_t>(Link::kFineSsv);
+      made[kFine] = request(kFine, key);
+      for (std::size_t link = 0; link < kFine; ++link) {
+        // No coarse kernel where the better one needs no compile.
+        const bool fine = link == static_cast<std::size_t>(Link::kSsv) && made[kFine]->cached;
+        made[link] = fine ? made[kFine] : request(link, key);
+      }
+      lock.lock();
+      classes.emplace(key, made);
+      for (auto& [id, model] : models) {
+        if (size_class(*model) == key) plan_model(*model);
+      }
+      wake.notify_all();
+    }
+  }
+
+  // Of the planner alone.
+  KernelSlotPtr request(std::size_t link, const std::pair<int, int>& key) {
+    const LinkSpec& spec = kLinkSpecs[link];
+    const int M = key.first, Kp = key.second;
+    const auto make = [&](int length) {
+      plan::PlanOptions options;
+      if (spec.variant != nullptr) options.variant = spec.variant;
+      options.tuned = kernels->tuning();
+      return plan::make_plan(spec.stage, length, Kp, front_traits, options);
+    };
+    int length = coarse_length(M);
+    if (spec.length == LinkSpec::Length::kAny) length = 1;
+    if (spec.length == LinkSpec::Length::kFine) {
+      // The model's own size class where some run before has made it.
+      length = M;
+      if (const auto plan = make(M); !plan || !kernels->cached(*plan)) length = fine_length(M);
+    }
+    KernelSlotPtr& slot = slots[{link, length, Kp}];
+    if (slot != nullptr) return slot;
+    slot = std::make_shared<KernelSlot>();
+    auto plan = make(length);
+    if (plan) {
+      slot->plan = *std::move(plan);
+      const bool fine = spec.length == LinkSpec::Length::kFine;
+      slot->cached = fine && kernels->cached(slot->plan);
+      if (fine && !slot->cached) return slot;  // until the coarse one has cost a compile's time
+      slot->future = kernels->request(slot->plan, spec.priority);
+    } else {
+      slot->failed = true;
+      if (spec.stage == plan::Stage::kSsv) {
+        const std::lock_guard lock(mutex);
+        if (stats.reason.empty()) stats.reason = plan.error().to_string();
+      }
+    }
+    return slot;
+  }
+
+  // With mutex held: whether a kernel is there.
+  bool refresh(KernelSlot& slot) {
+    if (slot.kernel != nullptr) return true;
+    if (slot.failed || !slot.future.valid()) return false;
+    if (slot.future.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return false;
+    const auto& result = slot.future.get();
+    if (result) {
+      slot.kernel = *result;
+      return true;
+    }
+    if (stats.reason.empty()) stats.reason = result.error().to_string();
+    slot.failed = true;
+    return false;
+  }
+
+  // With mutex held: whether the model's first kernel is there. Declined models are returned once.
+  bool refresh(Model& model, std::vector<std::uint64_t>& declined) {
+    if (model.state == Model::State::kReady) return true;
+    if (!model.planned) return false;
+    if (model.state == Model::State::kWaiting) {
+      if (refresh(*model.ssv())) {
+        model.state = Model::State::kReady;
+        return true;
+      }
+      if (!model.ssv()->failed) return false;
+      model.state = Model::State::kDeclined;
+    }
+    declined.push_back(model.id);
+    return false;
+  }
+
+  // ---- segments -------------------------------------------------------------------------------
+
+  // With mutex held.
+  void close_segment(std::size_t first, std::size_t last) {
+    auto segment = std::make_shared<Segment>();
+    for (std::size_t i = first; i < last; ++i) {
+      BlockRef& block = loose[i];
+      segment->residues += block.targets->residue_count();
+      segment->block_ids.push_back(block.id);
+      for (auto offer = loose_offers.lower_bound({block.id, 0});
+           offer != loose_offers.end() && offer->first == block.id;
+           offer = loose_offers.erase(offer)) {
+        if (models.contains(offer->second)) segment->pending.insert(offer->second);
+      }
+      segment_of[block.id] = segment;
+      segment->blocks.push_back(std::move(block));
+    }
+    ++stats.segments;
+    segments.push_back(segment);
+    to_pack.push_back(segment);
+    if (phase == Phase::kReady) assign(*segment);
+  }
+
+  // With mutex held: to the device with the fewest residues.
+  void assign(Segment& segment) {
+    if (segment.device >= 0 || devices.empty()) return;
+    std::vector<std::uint64_t> load(devices.size(), 0);
+    for (const SegmentPtr& s : segments) {
+      if (s->device >= 0) load[static_cast<std::size_t>(s->device)] += s->residues;
+    }
+    std::uint64_t best = std::numeric_limits<std::uint64_t>::max();
+    for (std::size_t d = 0; d < devices.size(); ++d) {
+      if (!devices[d]->lost && load[d] < best) {
+        best = load[d];
+        segment.device = static_cast<int>(d);
+      }
+    }
+  }
+
+  // With mutex held. Loose blocks into segments: full ones now, the rest when `all` is set.
+  void close_segments(bool all) {
+    if (phase == Phase::kFailed || loose.empty()) return;
+    const auto shares =
+        static_cast<std::uint64_t>(std::max<std::size_t>(settings.devices.size(), 1));
+    std::uint64_t limit = settings.segment_residues;
+    // Half the device memory at most, so that two segments fit and one loads while one is used.
+    if (settings.vram > 0) limit = std::min(limit, std::max<std::uint64_t>(settings.vram / 4, 1));
+    if (all) limit = std::min(limit, std::max<std::uint64_t>(loose_residues / shares, 1));
+    std::size_t first = 0;
+    std::uint64_t residues = 0;
+    for (std::size_t i = 0; i < loose.size(); ++i) {
+      residues += loose[i].targets->residue_count();
+      if (residues >= limit || (all && i + 1 == loose.size())) {
+        close_segment(first, i + 1);
+        first = i + 1;
+        loose_residues -= std::min(loose_residues, residues);
+        residues = 0;
+      }
+    }
+    loose.erase(loose.begin(), loose.begin() + static_cast<std::ptrdiff_t>(first));
+    wake.notify_all();
+  }
+
+  void run_packer() {
+    std::unique_lock lock(mutex);
+    for (;;) {
+      wake.wait(lock, [&] { return stop || !to_pack.empty(); });
+      if (stop) return;
+      SegmentPtr segment = to_pack.front();
+      to_pack.pop_front();
+      ++holders;
+      lock.unlock();
+      const double begun = Trace::now();
+      std::shared_ptr<PackedSegment> packed;
+      try {
+        packed = std::make_shared<PackedSegment>(pack_segment(segment->blocks));
+      } catch (const std::bad_alloc&) {
+        // Without a packed copy the owner's threads do these blocks.
+      }
+      const double done = Trace::now();
+      span("gpu start", 1, "pack", begun, done);
+      lock.lock();
+      stats.pack_seconds += done - begun;
+      if (packed != nullptr) {
+        segment->packed = std::move(packed);
+        wake.notify_all();
+      } else {
+        segment->abandoned = true;
+        lock.unlock();
+        release_abandoned(segment);
+        lock.lock();
+      }
+      let_go(lock, segment);
+    }
+  }
+
+  // Drops a segment a thread had in hand, and those whose work is done: their blocks go, if at
+  // all, without the lock.
+  void let_go(std::unique_lock<std::mutex>& lock, SegmentPtr& segment) {
+    std::vector<SegmentPtr> victims;
+    victims.swap(dropped);
+    lock.unlock();
+    segment.reset();
+    victims.clear();
+    lock.lock();
+    --holders;
+    quiet.notify_all();
+  }
+
+  // The owner does every pair of this segment itself.
+  void release_abandoned(const SegmentPtr& segment) {
+    std::set<std::uint64_t> pending;
+    {
+      const std::lock_guard lock(mutex);
+      pending.swap(segment->pending);
+    }
+    for (const std::uint64_t model : pending) give_up_pair(segment, model);
+  }
+
+  // Claims what is left of the pair and hands it straight back.
+  void give_up_pair(const SegmentPtr& segment, std::uint64_t model) {
+    call_client([&](Client& c) {
+      const std::vector<bool> claimed = c.claim(model, segment->block_ids);
+      give_back(c, segment, model, claimed);
+    });
+  }
+
+  void give_back(Client& c, const SegmentPtr& segment, std::uint64_t model,
+                 const std::vector<bool>& claimed) {
+    std::vector<std::uint64_t> blocks;
+    for (std::size_t i = 0; i < claimed.size(); ++i) {
+      if (claimed[i]) blocks.push_back(segment->block_ids[i]);
+    }
+    if (blocks.empty()) return;
+    {
+      const std::lock_guard lock(mutex);
+      stats.blocks_given_back += blocks.size();
+    }
+    c.give_back(model, blocks);
+  }
+
+  // ---- lanes ----------------------------------------------------------------------------------
+
+  struct Task {
+    SegmentPtr segment;
+    ModelPtr model;           // null: load the segment
+    std::uint64_t bytes = 0;  // that loading it will take
+  };
+
+  // With mutex held: the next thing a lane of device `d` can do.
+  bool choose(DeviceState& d, Task& task, std::vector<std::uint64_t>& declined, bool& waiting) {
+    Task load;
+    for (const SegmentPtr& segment : segments) {
+      if (segment->device != d.position || segment->abandoned || segment->pending.empty()) continue;
+      if (segment->resident != nullptr) {
+        for (auto id = segment->pending.begin(); id != segment->pending.end();) {
+          const auto found = models.find(*id);
+          if (found == models.end()) {
+            id = segment->pending.erase(id);
+            continue;
+          }
+          if (refresh(*found->second, declined)) {
+            // Lowest model first over all resident segments.
+            if (task.model == nullptr || found->second->id < task.model->id)
+              task = {segment, found->second};
+            break;
+          }
+          if (found->second->state == Model::State::kDeclined) {
+            id = segment->pending.erase(id);
+            continue;
+          }
+          waiting = true;
+          ++id;
+        }
+      } else if (segment->packed != nullptr && !segment->loading && load.segment == nullptr) {
+        load.segment = segment;
+      }
+    }
+    if (task.model != nullptr) return true;
+    if (load.segment != nullptr) {
+      load.bytes = DeviceTargets::bytes_for(*load.segment->packed);
+      if (make_room(d, load.bytes)) {
+        task = load;
+        return true;
+      }
+    }
+    if (load.segment != nullptr) waiting = true;
+    return false;
+  }
+
+  // With mutex held: evicts segments nobody uses, least recently used first; false when lanes
+  // must finish first. A segment too large for the budget is tried alone.
+  bool make_room(DeviceState& d, std::uint64_t bytes) {
+    for (;;) {
+      const std::uint64_t held = d.resident_bytes + d.loading_bytes;
+      if (held + d.slot_bytes + bytes <= d.budget || held == 0) return true;
+      SegmentPtr victim;
+      for (const SegmentPtr& s : segments) {
+        if (s->device != d.position || s->resident == nullptr || s->running > 0) continue;
+        if (victim == nullptr || s->last_use < victim->last_use) victim = s;
+      }
+      if (victim == nullptr) return false;
+      d.resident_bytes -= std::min<std::uint64_t>(d.resident_bytes, victim->resident->bytes());
+      victim->resident.reset();
+      victim->packed.reset();
+      to_pack.push_back(victim);
+      wake.notify_all();
+      ++stats.evictions;
+    }
+  }
+
+  void run_lane(DeviceState& d, int number) {
+    Lane lane;
+    lane.device = &d;
+    lane.number = number;
+    if (const Status made = open_lane(lane); !made) {
+      lose_device(d, made.error());
+      return;
+    }
+    std::unique_lock lock(mutex);
+    for (;;) {
+      if (stop || d.lost || phase == Phase::kFailed) break;
+      Task task;
+      std::vector<std::uint64_t> declined;
+      bool waiting = false;
+      const bool found = choose(d, task, declined, waiting);
+      if (!declined.empty()) {
+        stats.models_declined += declined.size();
+        const bool tell = settings.demanded && !std::exchange(warned_kernel, true);
+        const std::string reason = stats.reason;
+        lock.unlock();
+        if (tell) warn("no kernel for some models, their filters run on the CPU: " + reason);
+        call_client([&](Client& c) {
+          for (const std::uint64_t id : declined) c.decline(id);
+        });
+        lock.lock();
+        if (!found) continue;
+        if (stop || d.lost) break;
+        // The lock was open: choose again unless the choice still stands.
+        if (task.model != nullptr && !task.segment->pending.contains(task.model->id)) continue;
+        if (task.model != nullptr && task.segment->resident == nullptr) continue;
+        if (task.model == nullptr && (task.segment->loading || task.segment->resident)) continue;
+      }
+      if (!found) {
+        forget_finished();
+        if (!dropped.empty()) {
+          ++holders;
+          SegmentPtr none;
+          let_go(lock, none);
+          continue;
+        }
+        // A finished compile has no signal of its own.
+        if (waiting) {
+          wake.wait_for(lock, std::chrono::milliseconds(1));
+        } else {
+          wake.wait(lock);
+        }
+        continue;
+      }
+      SegmentPtr segment = std::move(task.segment);
+      segment->last_use = ++use_clock;
+      ++segment->running;
+      ++holders;
+      if (task.model == nullptr) {
+        segment->loading = true;
+        d.loading_bytes += task.bytes;
+        lock.unlock();
+        load(d, segment);
+        lock.lock();
+        d.loading_bytes -= task.bytes;
+        segment->loading = false;
+      } else {
+        segment->pending.erase(task.model->id);
+        std::shared_ptr<DeviceTargets> targets = segment->resident;
+        lock.unlock();
+        run_pair(lane, segment, *targets, task.model);
+        targets.reset();
+        task.model.reset();
+        lock.lock();
+      }
+      --segment->running;
+      forget_if_done(segment);
+      wake.notify_all();
+      let_go(lock, segment);
+    }
+    lock.unlock();
+    release_after_loss(d);
+  }
+
+  // With mutex held: streamed segments are dropped once their work is done.
+  void forget_if_done(const SegmentPtr& segment) {
+    if (!streaming || !segment->pending.empty() || segment->running > 0) return;
+    if (segment->resident != nullptr && segment->device >= 0) {
+      DeviceState& d = *devices[static_cast<std::size_t>(segment->device)];
+      d.resident_bytes -= std::min<std::uint64_t>(d.resident_bytes, segment->resident->bytes());
+    }
+    for (const std::uint64_t id : segment->block_ids) {
+      segment_of.erase(id);
+      forgotten.insert(id);
+    }
+    dropped.push_back(segment);
+    std::erase(segments, segment);
+  }
+  // With mutex held: all such segments, also those whose models were all declined.
+  void forget_finished() {
+    if (!streaming) return;
+    const std::vector<SegmentPtr> all = segments;
+    for (const SegmentPtr& segment : all) {
+      if ((segment->packed != nullptr || segment->abandoned) && !segment->loading)
+        forget_if_done(segment);
+    }
+  }
+  std::vector<SegmentPtr> dropped;  // done; see let_go
+  // The numbers of their blocks: an offer that comes late is the CPU's.
+  std::set<std::uint64_t> forgotten;
+
+  Status open_lane(Lane& lane) {
+    DeviceState& d = *lane.device;
+    HMMJIT_ASSIGN(lane.cascade, Cascade::create(d.device, d.origin, [this, &d](std::size_t bytes) {
+                    const std::lock_guard lock(mutex);
+                    d.slot_bytes += bytes;
+                    stats.peak_device_bytes =
+                        std::max(stats.peak_device_bytes, d.resident_bytes + d.slot_bytes);
+                  }));
+    return {};
+  }
+
+  void load(DeviceState& d, const SegmentPtr& segment) {
+    const double begun = Trace::now();
+    std::shared_ptr<PackedSegment> packed = segment->packed;
+    Result<std::unique_ptr<DeviceTargets>> made = fail(ErrorCode::kInternal, "not loaded");
+    {
+      const std::lock_guard upload(d.upload_mutex);
+      made = DeviceTargets::create(d.device, packed, *d.uploader);
+    }
+    span("gpu upload", d.position, "segment", begun, Trace::now());
+    if (made) {
+      const std::lock_guard lock(mutex);
+      segment->resident = *std::move(made);
+      segment->loaded = true;
+      // The device has them; should they be evicted, they are packed again.
+      std::vector<std::uint8_t>().swap(packed->targets.residues);
+      d.resident_bytes += segment->resident->bytes();
+      stats.upload_bytes += segment->resident->bytes();
+      stats.peak_device_bytes = std::max(stats.peak_device_bytes, d.resident_bytes + d.slot_bytes);
+      return;
+    }
+    if (made.error().code != ErrorCode::kResources) return lose_device(d, made.error());
+    no_memory(d, segment, made.error());
+  }
+
+  // Smaller chunks, then the owner's threads.
+  void no_memory(DeviceState& d, const SegmentPtr& segment, const Error& error) {
+    bool abandon = false, tell = false;
+    {
+      const std::lock_guard lock(mutex);
+      // What the device really has is less than was thought.
+      d.budget = std::min(d.budget, (d.resident_bytes + d.slot_bytes) * 9 / 10 + 1);
+      if (segment->blocks.size() > 1 && segment->running <= 1 && segment->resident == nullptr) {
+        split(segment);
+      } else {
+        segment->abandoned = abandon = true;
+      }
+      tell = !std::exchange(warned_memory, true);
+    }
+    if (tell)
+      warn(fmt::format("{}; going on with {}", error.to_string(),
+                       abandon ? "the CPU for a part of the targets" : "smaller pieces"));
+    if (abandon) release_abandoned(segment);
+    wake.notify_all();
+  }
+
+  // With mutex held: two halves take the place of a segment that did not fit.
+  void split(const SegmentPtr& segment) {
+    const std::size_t half = segment->blocks.size() / 2;
+    for (const bool second : {false, true}) {
+      auto part = std::make_shared<Segment>();
+      const auto from = segment->blocks.begin() + (second ? static_cast<std::ptrdiff_t>(half) : 0);
+      const auto to = second ? segment->blocks.end()
+                             : segment->blocks.begin() + static_cast<std::ptrdiff_t>(half);
+      part->blocks.assign(from, to);
+      for (const BlockRef& block : part->blocks) {
+        part->block_ids.push_back(block.id);
+        part->residues += block.targets->residue_count();
+        segment_of[block.id] = part;
+      }
+      part->pending = segment->pending;
+      part->device = segment->device;
+      segments.push_back(part);
+      to_pack.push_back(part);
+    }
+    segment->pending.clear();
+    std::erase(segments, segment);
+  }
+
+  // A launch failed, timed out, or the driver answers no more: this device is given up.
+  void lose_device(DeviceState& d, const Error& error) {
+    bool all = true, first = false;
+    {
+      const std::lock_guard lock(mutex);
+      first = !std::exchange(d.lost, true);
+      for (const auto& device : devices) all = all && device->lost;
+    }
+    if (first)
+      warn(fmt::format("device {} is given up: {}; its work goes on {}", d.device->ordinal(),
+                       error.to_string(), all ? "on the CPU" : "on the CPU and other devices"));
+    if (all) {
+      fail_all(error);
+    } else {
+      release_after_loss(d);
+    }
+    wake.notify_all();
+  }
+
+  // Everything still pending on a lost device while others work.
+  void release_after_loss(DeviceState& d) {
+    std::vector<SegmentPtr> orphans;
+    {
+      const std::lock_guard lock(mutex);
+      if (!d.lost || phase == Phase::kFailed) return;
+      ++holders;
+      for (const SegmentPtr& s : segments) {
+        if (s->device != d.position) continue;
+        s->abandoned = true;
+        orphans.push_back(s);
+      }
+    }
+    for (const SegmentPtr& segment : orphans) release_abandoned(segment);
+    orphans.clear();
+    {
+      const std::lock_guard lock(mutex);
+      --holders;
+    }
+    quiet.notify_all();
+  }
+
+  // ---- one model over one segment ---------------------------------------------------------------
+
+  void run_pair(Lane& lane, const SegmentPtr& segment, DeviceTargets& targets,
+                const ModelPtr& model) {
+    call_client([&](Client& c) {
+      const std::vector<bool> claimed = c.claim(model->id, segment->block_ids);
+      if (std::ranges::find(claimed, true) == claimed.end()) return;
+      std::vector<FilteredBlock> results;
+      Status done;
+      try {
+        done = filter(lane, targets, *model, claimed, results);
+      } catch (const std::bad_alloc&) {
+        done = fail(ErrorCode::kResources, "out of host memory");
+      }
+      if (done) {
+        std::vector<std::uint64_t> blocks;
+        std::vector<FilteredBlock> delivered;
+        for (std::size_t i = 0; i < claimed.size(); ++i) {
+          if (!claimed[i]) continue;
+          blocks.push_back(segment->block_ids[i]);
+          delivered.push_back(i < results.size() ? std::move(results[i]) : FilteredBlock{});
+        }
+        c.deliver(model->id, blocks, std::move(delivered));
+        const std::lock_guard lock(mutex);
+        stats.blocks_done += blocks.size();
+        return;
+      }
+      // Give the device up first, so that the owner does not leave the pair to it again.
+      if (done.error().code == ErrorCode::kResources) {
+        bool tell = false;
+        {
+          const std::lock_guard lock(mutex);
+          tell = !std::exchange(warned_memory, true);
+        }
+        if (tell) warn(done.error().to_string() + "; going on with the CPU for some targets");
+      } else if (done.error().code == ErrorCode::kCompile) {
+        {
+          const std::lock_guard lock(mutex);
+          model->state = Model::State::kDeclined;
+          ++stats.models_declined;
+          if (stats.reason.empty()) stats.reason = done.error().to_string();
+        }
+        c.decline(model->id);
+      } else {
+        lose_device_in_call(*lane.device, done.error());
+      }
+      give_back(c, segment, model->id, claimed);
+    });
+  }
+
+  // As lose_device, from within a call of the client.
+  void lose_device_in_call(DeviceState& d, const Error& error) { lose_device(d, error); }
+
+  Result<ReadyKernel> loaded_kernel(const driver::Device& device, KernelSlot& slot,
+                                    compile::KernelPtr kernel) {
+    const std::lock_guard lock(load_mutex);
+    for (int attempt = 0;; ++attempt) {
+      LoadedVariant& variant = loaded[kernel->name];
+      if (variant.kernel == nullptr) {
+        auto made =
+            driver::LoadedKernel::load(driver, kernel->image.bytes, kernel->image.entry_name);
+        if (!made) {
+          loaded.erase(kernel->name);
+          if (made.error().code != ErrorCode::kCompile || attempt > 0)
+            return std::unexpected(made.error());
+          HMMJIT_ASSIGN(kernel, kernels->refused(slot.plan, kernel, made.error().to_string()));
+          const std::lock_guard state(mutex);
+          slot.kernel = kernel;
+          continue;
+        }
+        variant.kernel = *std::move(made);
+      }
+      auto found = variant.blocks_per_sm.find(device.ordinal());
+      if (found == variant.blocks_per_sm.end()) {
+        auto prepared = variant.kernel->prepare(device, kernel->candidate.launch.block_threads,
+                                                kernel->candidate.launch.dynamic_shared_bytes);
+        if (!prepared) {
+          // It fits no SM: as good as no kernel for this model.
+          if (prepared.error().code == ErrorCode::kResources)
+            prepared.error().code = ErrorCode::kCompile;
+          return std::unexpected(prepared.error());
+        }
+        found = variant.blocks_per_sm.emplace(device.ordinal(), prepared->blocks_per_sm).first;
+      }
+      return ReadyKernel{kernel, variant.kernel, found->second};
+    }
+  }
+
+  // The kernels of a model that are there. One behind SSV that cannot be loaded is done without.
+  Status ready_kernels(const driver::Device& device, Model& model,
+                       std::array<ReadyKernel, kLinks>& out) {
+    std::array<compile::KernelPtr, kLinks> there;
+    {
+      const std::lock_guard lock(mutex);
+      for (std::size_t link = 0; link < kLinks; ++link) {
+        if (refresh(*model.slots[link])) there[link] = model.slots[link]->kernel;
+      }
+    }
+    for (std::size_t link = 0; link < kLinks; ++link) {
+      if (there[link] == nullptr) continue;
+      KernelSlot& slot = *model.slots[link];
+      auto ready = loaded_kernel(device, slot, there[link]);
+      if (ready) {
+        out[link] = *std::move(ready);
+        continue;
+      }
+      if (link == static_cast<std::size_t>(Link::kSsv) || ready.error().code != ErrorCode::kCompile)
+        return std::unexpected(ready.error());
+      const std::lock_guard lock(mutex);
+      slot.kernel = nullptr;
+      slot.failed = true;
+      if (stats.reason.empty()) stats.reason = ready.error().to_string();
+    }
+    return {};
+  }
+
+  Status filter(Lane& lane, DeviceTargets& targets, Model& model, const std::vector<bool>& claimed,
+                std::vector<FilteredBlock>& results) {
+    const double begun = Trace::now();
+    DeviceState& d = *lane.device;
+    std::array<ReadyKernel, kLinks> ready;
+    HMMJIT_TRY(ready_kernels(*d.device, model, ready));
+    HMMJIT_ASSIGN(CascadeResult result, lane.cascade->run({.model = *model.search,
+                                                           .kernels = ready,
+                                                           .limits = limits,
+                                                           .targets = targets,
+                                                           .claimed = claimed,
+                                                           .timeout = settings.launch_timeout}));
+    const double ended = Trace::now();
+    results = std::move(result.blocks);
+    if (result.launches == 0) return {};
+    if (settings.trace != nullptr) {
+      const std::string& name = model.search->hmm.name;
+      settings.trace->add("gpu lanes", d.position * 100 + lane.number, name, begun, ended);
+      float from = result.begin;
+      for (std::size_t i = 0; i < kTimedStages.size(); ++i) {
+        settings.trace->add(fmt::format("gpu {}", d.device->ordinal()), lane.number,
+                            fmt::format("{} {}", kTimedStages[i], name),
+                            d.origin_time + from * 1e-3, d.origin_time + result.end[i] * 1e-3);
+        from = result.end[i];
+      }
+    }
+    const std::lock_guard lock(mutex);
+    d.busy.emplace_back(result.begin * 1e-3, result.end.back() * 1e-3);
+    d.last_result = ended;
+    float from = result.begin;
+    for (std::size_t i = 0; i < kTimedStages.size(); ++i) {
+      stats.stage_seconds[i] += (result.end[i] - from) * 1e-3;
+      from = result.end[i];
+    }
+    KernelSlot& coarse = *model.ssv();
+    const KernelSlotPtr& fine = model.slots[static_cast<std::size_t>(Link::kFineSsv)];
+    coarse.seconds += (result.end.front() - result.begin) * 1e-3;
+    if (coarse.seconds >= settings.finer_kernel_seconds && !fine->asked && !fine->failed &&
+        !fine->future.valid() && fine->plan.class_length < coarse.plan.class_length) {
+      fine->asked = true;
+      wanted.push_back(fine);
+      wake.notify_all();
+    }
+    ++stats.chains;
+    stats.launches += result.launches;
+    stats.cells +=
+        targets.packed().targets.residue_count * static_cast<std::uint64_t>(model.search->bytes.M);
+    stats.targets += targets.packed().targets.size();
+    stats.survivors += result.survivors;
+    stats.undecided += result.undecided;
+    stats.viterbi += result.viterbi_targets;
+    stats.viterbi_flagged += result.viterbi_flagged;
+    stats.forward += result.forward_targets;
+    stats.open += result.open;
+    stats.passed += result.passed;
+    return {};
+  }
+};
+
+// ---- interface ----------------------------------------------------------------------------------
+
+GpuFilters::GpuFilters(Settings settings) : state_(std::make_unique<State>(std::move(settings))) {
+  state_->packer = std::thread([s = state_.get()] { s->run_packer(); });
+  state_->planner = std::thread([s = state_.get()] { s->run_planner(); });
+  state_->starter = std::thread([s = state_.get()] { s->start(); });
+}
+
+GpuFilters::~GpuFilters() {
+  State& s = *state_;
+  detach();
+  {
+    const std::lock_guard lock(s.mutex);
+    s.stop = true;
+    if (s.kernels != nullptr) s.kernels->cancel();
+  }
+  s.wake.notify_all();
+  s.starter.join();
+  s.packer.join();
+  s.planner.join();
+  // The starter made the lanes, perhaps after `stop` was set.
+  s.wake.notify_all();
+  for (std::thread& lane : s.lanes) lane.join();
+}
+
+void GpuFilters::attach(Client& client, const FilterLimits& limits) {
+  bool failed = false;
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->client = &client;
+    state_->limits = limits;
+    state_->failure_told = false;
+    state_->streaming = false;
+    failed = state_->phase == State::Phase::kFailed;
+  }
+  if (failed) state_->tell_failure();
+}
+
+void GpuFilters::detach() {
+  State& s = *state_;
+  std::map<std::uint64_t, ModelPtr> models;
+  State::Dropped victims;
+  std::unique_lock lock(s.mutex);
+  s.client = nullptr;
+  for (const SegmentPtr& segment : s.segments) segment->pending.clear();
+  s.to_pack.clear();
+  s.quiet.wait(lock, [&] { return s.client_calls == 0 && s.holders == 0; });
+  for (const auto& device : s.devices) device->resident_bytes = 0;
+  models.swap(s.models);
+  victims = s.drop_segments();
+  lock.unlock();
+}
+
+void GpuFilters::add_model(std::uint64_t id, std::shared_ptr<const SearchModel> model) {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->phase == State::Phase::kFailed) return;
+  auto entry = std::make_shared<Model>();
+  entry->id = id;
+  entry->search = std::move(model);
+  state_->plan_model(*entry);
+  const bool planned = entry->planned;
+  state_->models.emplace(id, std::move(entry));
+  if (!planned) state_->wake.notify_all();
+}
+
+void GpuFilters::remove_model(std::uint64_t id) {
+  ModelPtr victim;
+  const std::lock_guard lock(state_->mutex);
+  const auto found = state_->models.find(id);
+  if (found == state_->models.end()) return;
+  victim = std::move(found->second);
+  state_->models.erase(found);
+}
+
+void GpuFilters::add_block(BlockRef block) {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->phase == State::Phase::kFailed) return;
+  state_->loose_residues += block.targets->residue_count();
+  state_->loose.push_back(std::move(block));
+  state_->close_segments(false);
+}
+
+void GpuFilters::end_blocks() {
+  const std::lock_guard lock(state_->mutex);
+  state_->close_segments(true);
+}
+
+void GpuFilters::set_streaming() {
+  std::vector<SegmentPtr> victims;
+  const std::lock_guard lock(state_->mutex);
+  state_->streaming = true;
+  // Lanes drop what they finish from now on; what they have finished already goes here, or its
+  // blocks would hold the memory that reading waits for.
+  state_->forget_finished();
+  victims.swap(state_->dropped);
+}
+
+void GpuFilters::offer(std::uint64_t model, std::uint64_t block) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (state_->phase == State::Phase::kFailed) return;
+    const auto found = state_->segment_of.find(block);
+    if (found == state_->segment_of.end()) {
+      if (!state_->forgotten.contains(block)) state_->loose_offers.emplace(block, model);
+      return;
+    }
+    if (!found->second->abandoned) {
+      if (!found->second->pending.insert(model).second) return;
+      if (state_->phase == State::Phase::kReady) state_->wake.notify_all();
+      return;
+    }
+  }
+  // A part of the targets that no device can hold.
+  const std::uint64_t blocks[] = {block};
+  state_->call_client([&](Client& c) {
+    if (c.claim(model, blocks).front()) c.give_back(model, blocks);
+  });
+}
+
+bool GpuFilters::serves(std::uint64_t model, std::uint64_t block) const {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->phase != State::Phase::kReady || state_->forgotten.contains(block)) return false;
+  const auto found = state_->models.find(model);
+  if (found == state_->models.end()) return false;
+  const auto segment = state_->segment_of.find(block);
+  const bool on_device =
+      segment != state_->segment_of.end() && segment->second->loaded && !segment->second->abandoned;
+  if (!on_device && !state_->settings.patient) return false;
+  const Model& entry = *found->second;
+  if (entry.state == Model::State::kReady) return true;
+  if (entry.state != Model::State::kWaiting) return false;
+  if (!entry.planned) return state_->settings.patient;
+  const KernelSlot& slot = *entry.ssv();
+  if (slot.failed) return false;
+  return slot.kernel != nullptr ||
+         (slot.future.wait_for(std::chrono::seconds(0)) == std::future_status::ready &&
+          slot.future.get().has_value());
+}
+
+std::string GpuFilters::name() const {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->phase != State::Phase::kReady || state_->devices.empty()) return {};
+  const plan::DeviceTraits& traits = state_->devices.front()->device->traits();
+  std::string out = fmt::format("gpu/sm_{}", traits.capability());
+  if (state_->devices.size() > 1) out += fmt::format(" x{}", state_->devices.size());
+  return out;
+}
+
+Statistics GpuFilters::statistics() const {
+  State& s = *state_;
+  const std::lock_guard lock(s.mutex);
+  Statistics out = s.stats;
+  out.state = s.phase == State::Phase::kReady      ? (out.launches > 0 ? "ready" : "unused")
+              : s.phase == State::Phase::kStarting ? "starting"
+                                                   : "failed";
+  if (s.kernels != nullptr) out.kernels = s.kernels->statistics();
+  out.distinct_kernels = s.loaded.size();
+  for (const auto& device : s.devices) {
+    auto busy = device->busy;
+    std::ranges::sort(busy);
+    double reached = -1;
+    for (const auto& [begin, end] : busy) {
+      out.busy_seconds += std::max(0.0, end - std::max(begin, reached));
+      reached = std::max(reached, end);
+    }
+    if (device->last_result > 0) out.active_seconds += device->last_result - device->origin_time;
+  }
+  return out;
+}
+
+}  // namespace hmmjit::gpu

@@ -1,0 +1,133 @@
+// The filters (SSV, MSV, bias, Viterbi, Forward) of many models against many targets on one or
+// several GPUs.
+//
+// The owner (a search) says which models and target blocks exist and which pairs of them are to
+// be done. Blocks are packed into segments, segments become resident on a device, and lanes (one
+// thread and one stream each) pass models over them. Work is not handed over but offered: before a
+// launch a lane claims the blocks of a model that nobody has done yet, so that the owner's own
+// threads can work on the same list while the driver starts, a kernel compiles, or after a device
+// has failed. Whatever fails after a claim is given back; no answer is ever partial.
+//
+// Results are hmmsearch's decisions: see cascade.hpp. Kernels behind SSV are used from the moment
+// they are there; until then, and for what the device leaves open, the owner's threads do it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/trace.hpp"
+#include "gpu/cascade.hpp"
+#include "gpu/device_targets.hpp"
+#include "gpu/kernel_source.hpp"
+#include "model/profile.hpp"
+
+namespace hmmjit::gpu {
+
+/// What the owner provides. Called from lane threads, without any lock of GpuFilters held.
+class Client {
+ public:
+  /// Which of these blocks of the model are still to be done: true entries now belong to the
+  /// device and come back by `deliver` or `give_back`.
+  virtual std::vector<bool> claim(std::uint64_t model, std::span<const std::uint64_t> blocks) = 0;
+  /// What the device found out about blocks it has claimed, one result each.
+  virtual void deliver(std::uint64_t model, std::span<const std::uint64_t> blocks,
+                       std::vector<FilteredBlock> results) = 0;
+  /// Claimed blocks the device could not do.
+  virtual void give_back(std::uint64_t model, std::span<const std::uint64_t> blocks) = 0;
+  /// Nothing more of this model will be claimed.
+  virtual void decline(std::uint64_t model) = 0;
+  /// Nothing more at all will be claimed. `reason` is for people; `demanded`: the user asked for
+  /// a GPU and none could be started.
+  virtual void stopped(const Error& reason, bool demanded) = 0;
+
+ protected:
+  ~Client() = default;
+};
+
+struct Settings {
+  std::vector<int> devices{0};  ///< ordinals
+  bool demanded = false;        ///< false: without a GPU the owner goes on silently
+  std::uint64_t vram = 0;  ///< bytes per device for targets and buffers; 0: nine tenths of free
+  std::uint64_t segment_residues = std::uint64_t{64} << 20;
+  int lanes = 8;  ///< per device: chains in flight, most of whose time is latency
+  /// Others leave work to the devices already before the targets are there: for tests, which want
+  /// to see all of it done by devices.
+  bool patient = false;
+  double launch_timeout = 60;  ///< seconds until a launch counts as lost
+  /// Device seconds of SSV with a coarse kernel after which a compile for a closer length pays.
+  double finer_kernel_seconds = 0.5;
+  std::function<void(const std::string&)> on_warning = {};
+  Trace* trace = nullptr;
+  /// For tests; defaults: this machine's driver, cache and compiler.
+  std::function<std::shared_ptr<driver::Driver>()> open_driver = {};
+  std::function<Result<std::unique_ptr<KernelSource>>()> open_kernels = {};
+};
+
+struct Statistics {
+  std::string state;   ///< "ready", "starting", "unused", "failed"
+  std::string reason;  ///< of a failure
+  std::vector<std::string> devices;
+  double ready_seconds = 0;  ///< from construction until the first device could work
+  double driver_seconds = 0, context_seconds = 0, pack_seconds = 0;
+  double busy_seconds = 0;    ///< at least one kernel running, all devices together
+  double active_seconds = 0;  ///< from ready to the last result, all devices together
+  std::uint64_t upload_bytes = 0, segments = 0, evictions = 0;
+  std::uint64_t peak_device_bytes = 0;  ///< largest of the devices
+  std::uint64_t launches = 0, chains = 0, cells = 0, targets = 0;
+  /// Targets that passed MSV or that SSV left undecided; for how many Viterbi and Forward ran.
+  std::uint64_t survivors = 0, undecided = 0, viterbi = 0, viterbi_flagged = 0, forward = 0;
+  /// Targets told: to be gone on with behind MSV, and behind Viterbi or Forward.
+  std::uint64_t open = 0, passed = 0;
+  /// Device time of the stages of all chains, which overlap.
+  std::array<double, kTimedStages.size()> stage_seconds{};
+  std::uint64_t blocks_done = 0, blocks_given_back = 0, models_declined = 0;
+  compile::ProviderStatistics kernels;
+  std::uint64_t distinct_kernels = 0;
+};
+
+/// Thread-safe. Construction starts the driver on a thread of its own and returns at once.
+class GpuFilters {
+ public:
+  explicit GpuFilters(Settings settings);
+  ~GpuFilters();
+  GpuFilters(const GpuFilters&) = delete;
+  GpuFilters& operator=(const GpuFilters&) = delete;
+
+  /// One client at a time. Models and blocks are the client's.
+  void attach(Client& client, const FilterLimits& limits);
+  /// Returns when no call of the client is running or will come; forgets models and blocks.
+  void detach();
+
+  /// A model in flight; ids ascend in the order results are wanted.
+  void add_model(std::uint64_t id, std::shared_ptr<const SearchModel> model);
+  void remove_model(std::uint64_t id);
+  /// A block that now exists. Call offer() for every model it concerns.
+  void add_block(BlockRef block);
+  /// No further block for now: what has been added becomes a segment, however small.
+  void end_blocks();
+  /// From now on segments whose work is done are dropped, host memory included.
+  void set_streaming();
+  /// The pair is to be done by whoever claims it first.
+  void offer(std::uint64_t model, std::uint64_t block);
+
+  /// True when a lane will claim this pair if nobody else does: the kernel is there and the block
+  /// is or was on a device. Others may then leave it alone. Turns false only together with
+  /// decline(), stopped(), or a claim and give_back() of the pair.
+  bool serves(std::uint64_t model, std::uint64_t block) const;
+
+  /// "gpu/sm_90 H200", or empty before a device is ready.
+  std::string name() const;
+  Statistics statistics() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace hmmjit::gpu

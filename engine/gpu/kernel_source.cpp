@@ -1,0 +1,77 @@
+#include "gpu/kernel_source.hpp"
+
+#include <utility>
+
+#include "compile/nvrtc_library.hpp"
+#include "compile/tuning_store.hpp"
+#include "render/template_library.hpp"
+
+namespace hmmjit::gpu {
+namespace {
+
+class ProviderSource final : public KernelSource {
+ public:
+  ProviderSource(std::shared_ptr<cache::KernelCache> cache, render::TemplateLibrary templates,
+                 Result<std::shared_ptr<const compile::NvrtcLibrary>> compiler,
+                 compile::ProviderSettings settings)
+      : cache_(std::move(cache)),
+        tuning_(
+            compile::tuning_wanted()
+                ? compile::load_tuning(cache_->settings(), compile::catalogue_version(templates))
+                : compile::LoadedTuning{}),
+        provider_(std::move(templates), std::move(compiler), *cache_, std::move(settings)) {}
+
+  compile::KernelProvider::Future request(const plan::Plan& plan, int priority) override {
+    return provider_.request(plan, priority);
+  }
+  bool cached(const plan::Plan& plan) override {
+    const auto state = provider_.cache_state(plan);
+    return state && state->layer != cache::Layer::kNone;
+  }
+  Result<compile::KernelPtr> refused(const plan::Plan& plan, const compile::KernelPtr& kernel,
+                                     const std::string& reason) override {
+    return provider_.refused(plan, kernel, reason);
+  }
+  compile::ProviderStatistics statistics() const override { return provider_.statistics(); }
+  const plan::TuningTable* tuning() const override { return &tuning_.table; }
+  void cancel() override { provider_.cancel(); }
+
+ private:
+  std::shared_ptr<cache::KernelCache> cache_;
+  const compile::LoadedTuning tuning_;
+  compile::KernelProvider provider_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<KernelSource>> open_kernel_source(
+    int highest_compiler_major, compile::ProviderSettings settings,
+    std::shared_ptr<cache::KernelCache> cache) {
+  if (cache == nullptr) {
+    HMMJIT_ASSIGN(cache::Settings cache_settings, cache::settings_from_environment());
+    cache = cache::KernelCache::open(std::move(cache_settings));
+  }
+  HMMJIT_ASSIGN(render::TemplateLibrary templates, render::TemplateLibrary::from_environment());
+  compile::NvrtcSearch search = compile::NvrtcSearch::from_environment();
+  search.highest_major = highest_compiler_major;
+  auto compiler = compile::NvrtcLibrary::locate(search);
+  return std::make_unique<ProviderSource>(std::move(cache), std::move(templates),
+                                          std::move(compiler), std::move(settings));
+}
+
+int coarse_length(int model_length) {
+  if (model_length > 2048) return plan::class_length(model_length);
+  if (model_length > 1024) return model_length > 1536 ? 2048 : 1536;
+  int power = 64;
+  while (power < model_length) power *= 2;
+  return power;
+}
+
+int fine_length(int model_length) {
+  int power = 32;
+  while (2 * power <= model_length) power *= 2;
+  if (model_length <= power) return power;
+  return model_length <= power + power / 2 ? power + power / 2 : 2 * power;
+}
+
+}  // namespace hmmjit::gpu

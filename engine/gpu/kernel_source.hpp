@@ -1,0 +1,47 @@
+// Where the GPU search gets its kernels: the planner's choice for a size class, made by the kernel
+// provider. An interface, so that tests run without a compiler.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cache/kernel_cache.hpp"
+#include "compile/kernel_provider.hpp"
+#include "plan/plan.hpp"
+
+namespace hmmjit::gpu {
+
+/// Thread-safe.
+class KernelSource {
+ public:
+  virtual ~KernelSource() = default;
+  /// Starts making the kernel, those of higher priority first; never blocks.
+  virtual compile::KernelProvider::Future request(const plan::Plan& plan, int priority) = 0;
+  /// Whether the plan's kernel needs no compile.
+  virtual bool cached(const plan::Plan& plan) = 0;
+  /// See compile::KernelProvider::refused.
+  virtual Result<compile::KernelPtr> refused(const plan::Plan& plan,
+                                             const compile::KernelPtr& kernel,
+                                             const std::string& reason) = 0;
+  virtual compile::ProviderStatistics statistics() const = 0;
+  /// What was measured best on devices of these kernels' user; null: nothing. Valid while this is.
+  virtual const plan::TuningTable* tuning() const { return nullptr; }
+  /// Gives up what is queued or being compiled.
+  virtual void cancel() = 0;
+};
+
+/// A kernel cache (null: the one the environment names) and this machine's NVRTC. Fails only on
+/// unusable settings: without a compiler the cache alone serves.
+Result<std::unique_ptr<KernelSource>> open_kernel_source(
+    int highest_compiler_major, compile::ProviderSettings settings,
+    std::shared_ptr<cache::KernelCache> cache = nullptr);
+
+/// The model length to plan a first kernel for: powers of two up to 1024, so that a whole library of
+/// models needs few compiles, but size classes from 2048 on, where padding would fill an SM. Padded cells cost less
+/// than compiles unless thousands of models share a class: an SSV kernel passes a model over 45 M
+/// residues in under a millisecond, a compile takes a hundred.
+int coarse_length(int model_length);
+/// Steps of a third to a half: worth a second compile for the stage that does nearly all cells.
+int fine_length(int model_length);
+
+}  // namespace hmmjit::gpu

@@ -1,0 +1,27 @@
+// Numbers and strings of the machine-readable outputs: nothing rounded, everything escaped.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace hmmjit::text {
+
+/// The shortest decimal text that reads back as the same value ("inf" and "nan" included).
+void exact(std::string& out, double value);
+void exact(std::string& out, float value);
+
+/// A JSON number; null for what JSON has no number for.
+void json_number(std::string& out, double value);
+void json_number(std::string& out, float value);
+/// A quoted JSON string. Bytes that are not UTF-8 become U+FFFD, so that the text is always JSON.
+void json_string(std::string& out, std::string_view value);
+
+/// A field of a tab separated table: backslash, tab, line feed and carriage return become two
+/// characters each (\\ \t \n \r); other bytes stay.
+void tsv_field(std::string& out, std::string_view value);
+
+/// Text of an HTML element or of a quoted attribute. Control characters and bytes that are not
+/// UTF-8 become U+FFFD.
+void html_text(std::string& out, std::string_view value);
+
+}  // namespace hmmjit::text

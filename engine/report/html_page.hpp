@@ -1,0 +1,54 @@
+// A finished search as one self-contained HTML page: statistics, domain architectures, a sortable
+// table.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hmmjit {
+
+/// What the page shows; a reader of result files fills it in. Numbers that a file does not have
+/// are left out of the page.
+struct PageDomain {
+  int number = 0;
+  bool included = false;
+  double c_evalue = 0, i_evalue = 0, score = 0, accuracy = 0;
+  int hmm_from = 0, hmm_to = 0, ali_from = 0, ali_to = 0, env_from = 0, env_to = 0;
+  std::string model, match, target, pp;  ///< alignment; empty: none
+};
+struct PageHit {  ///< a target and a model
+  std::size_t model = 0;
+  bool included = false;
+  double evalue = 0, score = 0, bias = 0;
+  std::vector<PageDomain> domains;
+};
+struct PageTarget {
+  std::string name, accession, description;
+  int length = 0;
+  std::vector<PageHit> hits;
+  double best_evalue() const;
+};
+struct PageModel {
+  std::string name, accession, description;
+  int length = 0;
+  std::uint64_t reported = 0, included = 0;
+  /// Targets that passed MSV, bias, Viterbi, Forward; of all.
+  std::optional<std::uint64_t> targets, msv, bias, viterbi, forward;
+};
+struct Page {
+  std::string title;
+  std::vector<std::pair<std::string, std::string>> run;  ///< shown in this order
+  std::vector<PageModel> models;
+  std::map<std::uint64_t, PageTarget> targets;  ///< by index in the target file
+  std::size_t left_out = 0;                     ///< targets not shown; the page says so
+};
+
+/// The page, UTF-8, with no reference to anything outside. Targets stand in order of their best
+/// E-value. All text is escaped; scripts of the page's own sort and filter the tables.
+std::string make_html_page(const Page& page);
+
+}  // namespace hmmjit

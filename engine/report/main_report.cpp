@@ -1,0 +1,318 @@
+#include "report/main_report.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "model/score_statistics.hpp"
+#include "report/numbers.hpp"
+#include "report/text.hpp"
+
+namespace hmmjit {
+namespace {
+
+using domain::Alignment;
+using domain::Domain;
+
+// Descriptions are cut to what the line leaves, but never below 32 bytes.
+std::string_view cut(std::string_view description, int text_width, std::size_t used) {
+  if (text_width == 0) return description;
+  const int room = std::max(32, text_width - static_cast<int>(used));
+  return description.substr(0, static_cast<std::size_t>(room));
+}
+
+std::size_t digits(int value) {
+  std::size_t count = 1;
+  for (; value >= 10; value /= 10) ++count;
+  return count;
+}
+
+// One annotation line (structure, reference, posterior): no coordinates, a tag at the end.
+void append_annotation(std::string& out, std::size_t margin, std::string_view columns,
+                       std::string_view tag) {
+  text::blanks(out, margin);
+  ((out += columns) += ' ') += tag;
+  out += '\n';
+}
+
+void append_alignment(std::string& out, const std::string& model_name,
+                      const std::string& target_name, const Domain& domain, int text_width) {
+  const Alignment& alignment = domain.alignment;
+  const std::size_t name_width = std::max(model_name.size(), target_name.size());
+  const std::size_t coordinate_width = std::max(
+      {digits(domain.hmm_from), digits(domain.hmm_to), digits(domain.iali), digits(domain.jali)});
+  const std::size_t columns = alignment.model.size();
+  std::size_t width = columns;
+  if (text_width > 0) {
+    const int room =
+        text_width - static_cast<int>(name_width) - 2 * static_cast<int>(coordinate_width) - 5;
+    if (room < static_cast<int>(columns)) width = static_cast<std::size_t>(std::max(room, 40));
+  }
+  const std::size_t margin = name_width + coordinate_width + 4;
+  int k = domain.hmm_from, i = domain.iali;
+  for (std::size_t at = 0; at < columns; at += width) {
+    const auto block = [&](const std::string& line) {
+      return std::string_view(line).substr(at, width);
+    };
+    if (at > 0) out += '\n';
+    const std::string_view model = block(alignment.model), sequence = block(alignment.sequence);
+    const int nodes = static_cast<int>(model.size()) -
+                      static_cast<int>(std::count(model.begin(), model.end(), '.'));
+    const int residues = static_cast<int>(sequence.size()) -
+                         static_cast<int>(std::count(sequence.begin(), sequence.end(), '-'));
+    if (!alignment.cs.empty()) append_annotation(out, margin, block(alignment.cs), "CS");
+    if (!alignment.rf.empty()) append_annotation(out, margin, block(alignment.rf), "RF");
+
+    out += "  ";
+    text::right(out, model_name, name_width);
+    out += ' ';
+    text::integer(out, k, coordinate_width);
+    (out += ' ') += model;
+    out += ' ';
+    text::left(out, std::to_string(k + nodes - 1), coordinate_width);
+    out += '\n';
+    k += nodes;
+
+    text::blanks(out, margin);
+    out += block(alignment.match);
+    out += '\n';
+
+    out += "  ";
+    text::right(out, target_name, name_width);
+    out += ' ';
+    if (residues > 0) {
+      text::integer(out, i, coordinate_width);
+      (out += ' ') += sequence;
+      out += ' ';
+      text::left(out, std::to_string(i + residues - 1), coordinate_width);
+    } else {
+      text::right(out, "-", coordinate_width);
+      (out += ' ') += sequence;
+      out += ' ';
+      text::right(out, "-", coordinate_width);
+    }
+    out += '\n';
+    i += residues;
+
+    if (!alignment.pp.empty()) append_annotation(out, margin, block(alignment.pp), "PP");
+  }
+}
+
+void append_domain_row(std::string& out, int number, bool included, const Domain& domain,
+                       const HitList& hits, int M, int L) {
+  const auto edges = [&out](int from, int to, int last) {
+    out += ' ';
+    out += from == 1 ? '[' : '.';
+    out += to == last ? ']' : '.';
+  };
+  const auto coordinates = [&out](int from, int to) {
+    out += ' ';
+    text::integer(out, from, 7);
+    out += ' ';
+    text::integer(out, to, 7);
+  };
+  out += ' ';
+  text::integer(out, number, 3);
+  out += included ? " ! " : " ? ";
+  text::score(out, domain.bits);
+  out += ' ';
+  text::bias(out, bias_bits(domain));
+  out += ' ';
+  text::e_value(out, conditional_e_value(domain, hits));
+  out += ' ';
+  text::e_value(out, independent_e_value(domain, hits));
+  coordinates(domain.hmm_from, domain.hmm_to);
+  edges(domain.hmm_from, domain.hmm_to, M);
+  coordinates(domain.iali, domain.jali);
+  edges(domain.iali, domain.jali, L);
+  coordinates(domain.ienv, domain.jenv);
+  edges(domain.ienv, domain.jenv, L);
+  out += ' ';
+  text::fixed(out, mean_accuracy(domain), 4, 2);
+  out += '\n';
+}
+
+void append_clock(std::string& out, double seconds) {
+  const auto whole = static_cast<std::int64_t>(seconds);
+  const auto two = [&out](std::int64_t value) {
+    if (value < 10) out += '0';
+    text::integer(out, value, 1);
+  };
+  two(whole / 3600);
+  out += ':';
+  two(whole / 60 % 60);
+  out += ':';
+  two(whole % 60);
+  out += '.';
+  two(static_cast<std::int64_t>((seconds - static_cast<double>(whole)) * 100));
+}
+
+}  // namespace
+
+void append_query(std::string& out, const ModelInfo& model) {
+  out += "Query:       " + model.name + "  [M=" + std::to_string(model.M) + "]\n";
+  if (model.accession) out += "Accession:   " + *model.accession + "\n";
+  if (model.description) out += "Description: " + *model.description + "\n";
+}
+
+void append_target_scores(std::string& out, const HitList& hits, const ReportOptions& options) {
+  const std::size_t width =
+      std::max<std::size_t>(8, options.prefer_accession ? hits.longest_shown : hits.longest_name);
+  out +=
+      "Scores for complete sequences (score includes all domains):\n"
+      "   --- full sequence ---   --- best 1 domain ---    -#dom-\n"
+      "    E-value  score  bias    E-value  score  bias    exp  N  ";
+  text::left(out, "Sequence", width);
+  out +=
+      " Description\n"
+      "    ------- ------ -----    ------- ------ -----   ---- --  ";
+  text::left(out, "--------", width);
+  out += " -----------\n";
+
+  bool above = true;
+  for (const Hit& hit : hits.hits) {
+    if (!hit.flags.reported) continue;
+    if (above && !hit.flags.included) {
+      out += "  ------ inclusion threshold ------\n";
+      above = false;
+    }
+    const Domain& best = hit.best_domain();
+    out += "  ";
+    text::e_value(out, target_e_value(hit, hits));
+    out += ' ';
+    text::score(out, hit.score.bits);
+    out += ' ';
+    text::bias(out, target_bias(hit));
+    out += "  ";
+    text::e_value(out, independent_e_value(best, hits));
+    out += ' ';
+    text::score(out, best.bits);
+    out += ' ';
+    text::bias(out, bias_bits(best));
+    out += "  ";
+    text::fixed(out, hit.score.expected_domains, 5, 1);
+    out += ' ';
+    text::integer(out, hit.reported_domains, 2);
+    out += "  ";
+    text::left(out, hit.shown_name(options.prefer_accession), width);
+    out += "  ";
+    out += cut(hit.description, options.text_width, width + 61);
+    out += '\n';
+  }
+  if (hits.reported == 0) out += "\n   [No hits detected that satisfy reporting thresholds]\n";
+}
+
+void append_domain_annotation(std::string& out, const ModelInfo& model, const HitList& hits,
+                              const ReportOptions& options) {
+  out += options.alignments ? "Domain annotation for each sequence (and alignments):\n"
+                            : "Domain annotation for each sequence:\n";
+  const bool model_accession =
+      options.prefer_accession && model.accession && !model.accession->empty();
+  const std::string& model_name = model_accession ? *model.accession : model.name;
+  for (const Hit& hit : hits.hits) {
+    if (!hit.flags.reported) continue;
+    const std::string& name = hit.shown_name(options.prefer_accession);
+    ((out += ">> ") += name) += "  ";
+    out += cut(hit.description, options.text_width, name.size() + 5);
+    out += '\n';
+    if (hit.reported_domains == 0) {
+      out +=
+          "   [No individual domains that satisfy reporting thresholds "
+          "(although complete target did)]\n\n";
+      continue;
+    }
+    out +=
+        "   #    score  bias  c-Evalue  i-Evalue hmmfrom  hmm to    alifrom  ali to    envfrom  "
+        "env to     acc\n"
+        " ---   ------ ----- --------- --------- ------- -------    ------- -------    ------- "
+        "-------    ----\n";
+    int number = 0;
+    for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
+      if (!hit.domain_flags[d].reported) continue;
+      append_domain_row(out, ++number, hit.domain_flags[d].included, hit.score.domains[d], hits,
+                        model.M, hit.length);
+    }
+    if (!options.alignments) {
+      out += '\n';
+      continue;
+    }
+    out += "\n  Alignments for each domain:\n";
+    number = 0;
+    for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
+      if (!hit.domain_flags[d].reported) continue;
+      const Domain& domain = hit.score.domains[d];
+      out += "  == domain " + std::to_string(++number) + "  score: ";
+      text::fixed(out, domain.bits, 0, 1);
+      out += " bits;  conditional E-value: ";
+      text::general(out, conditional_e_value(domain, hits), 0, 2);
+      out += '\n';
+      append_alignment(out, model_name, name, domain, options.text_width);
+      out += '\n';
+    }
+  }
+  if (hits.reported == 0) out += "\n   [No targets detected that satisfy reporting thresholds]\n";
+}
+
+void append_statistics(std::string& out, const ModelInfo& model, const HitList& hits,
+                       const FilterOptions& filters, const ReportTimes& times) {
+  const FilterCounters& counters = hits.counters;
+  const auto targets = static_cast<double>(counters.targets);
+  const auto count = [&out](std::string_view label, std::uint64_t value) {
+    text::left(out, label, 29);
+    text::integer(out, static_cast<std::int64_t>(value), 15);
+  };
+  const auto passed = [&](std::string_view label, std::uint64_t value, double limit) {
+    count(label, value);
+    out += "  (";
+    text::general(out, static_cast<double>(value) / targets, 0, 6);
+    out += "); expected ";
+    text::fixed(out, limit * targets, 0, 1);
+    out += " (";
+    text::general(out, limit, 0, 6);
+    out += ")\n";
+  };
+  out +=
+      "Internal pipeline statistics summary:\n"
+      "-------------------------------------\n";
+  count("Query model(s):", 1);
+  out += "  (" + std::to_string(model.M) + " nodes)\n";
+  count("Target sequences:", counters.targets);
+  out += "  (" + std::to_string(counters.residues) + " residues searched)\n";
+  passed("Passed MSV filter:", counters.msv, filters.F1);
+  passed("Passed bias filter:", counters.bias, filters.F1);
+  passed("Passed Vit filter:", counters.viterbi, filters.F2);
+  passed("Passed Fwd filter:", counters.forward, filters.F3);
+  text::left(out, "Initial search space (Z):", 29);
+  text::fixed(out, hits.Z, 15, 0);
+  out += hits.Z_is_set ? "  [as set by --Z on cmdline]\n" : "  [actual number of targets]\n";
+  text::left(out, "Domain search space  (domZ):", 29);
+  text::fixed(out, hits.domZ, 15, 0);
+  out += hits.domZ_is_set ? "  [as set by --domZ on cmdline]\n"
+                          : "  [number of targets reported over threshold]\n";
+  out += "# CPU time: ";
+  text::fixed(out, times.user, 0, 2);
+  out += "u ";
+  text::fixed(out, times.system, 0, 2);
+  out += "s ";
+  append_clock(out, times.user + times.system);
+  out += " Elapsed: ";
+  append_clock(out, times.elapsed);
+  out += "\n# Mc/sec: ";
+  text::fixed(
+      out, static_cast<double>(counters.residues) * model.M / (std::max(times.elapsed, 1e-9) * 1e6),
+      0, 2);
+  out += '\n';
+}
+
+void append_model_report(std::string& out, const ModelResult& result, const ReportOptions& options,
+                         const FilterOptions& filters, const ReportTimes& times) {
+  append_query(out, result.model);
+  append_target_scores(out, result.hits, options);
+  out += "\n\n";
+  append_domain_annotation(out, result.model, result.hits, options);
+  out += "\n\n";
+  append_statistics(out, result.model, result.hits, filters, times);
+  out += "//\n";
+}
+
+}  // namespace hmmjit

@@ -1,0 +1,36 @@
+// hmmsearch's main report of one model (spec: output 1, 4, 5, 6).
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "search/search.hpp"
+
+namespace hmmjit {
+
+struct ReportOptions {
+  bool prefer_accession = false;  ///< --acc
+  bool alignments = true;         ///< --noali turns them off
+  int text_width = 120;           ///< 0: unlimited (--notextw)
+  /// Tables of targets and domains as hmmscan writes them, with these rules (--as hmmscan).
+  std::optional<Thresholds> scan = std::nullopt;
+};
+
+/// CPU and wall time lines of the statistics; the only volatile lines of the report.
+struct ReportTimes {
+  double user = 0, system = 0, elapsed = 0;
+};
+
+/// Query, Accession and Description lines.
+void append_query(std::string& out, const ModelInfo& model);
+void append_target_scores(std::string& out, const HitList& hits, const ReportOptions& options);
+void append_domain_annotation(std::string& out, const ModelInfo& model, const HitList& hits,
+                              const ReportOptions& options);
+void append_statistics(std::string& out, const ModelInfo& model, const HitList& hits,
+                       const FilterOptions& filters, const ReportTimes& times);
+
+/// The whole of one model, from "Query:" to "//".
+void append_model_report(std::string& out, const ModelResult& result, const ReportOptions& options,
+                         const FilterOptions& filters, const ReportTimes& times);
+
+}  // namespace hmmjit

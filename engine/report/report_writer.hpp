@@ -1,0 +1,52 @@
+// All output files of one search, written as results arrive.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/output_file.hpp"
+#include "report/main_report.hpp"
+#include "report/records.hpp"
+#include "report/scan_tables.hpp"
+#include "report/tables.hpp"
+#include "search/search.hpp"
+
+namespace hmmjit {
+
+/// Where each kind of output goes; an empty path: not wanted (main report: standard output).
+struct ReportPaths {
+  std::string main, alignment, targets, domains, pfam;
+  std::string tsv = {}, json = {}, a3m = {};
+};
+
+/// Writes hmmsearch's outputs from the results of a search, in model order. Files appear under
+/// their names only in `complete`; standard output is written as models complete.
+class ReportWriter final : public ResultSink {
+ public:
+  /// `header`: the comment block that opens the main report. Fails with kOutput.
+  static Result<std::unique_ptr<ReportWriter>> create(const ReportPaths& paths,
+                                                      const ReportOptions& options,
+                                                      const FilterOptions& filters,
+                                                      std::string author,
+                                                      const std::string& header);
+
+  Status receive(const ModelResult& result) override;
+  /// Closing lines, then every file under its final name.
+  Status complete(const RunDescription& run);
+
+ private:
+  ReportWriter() = default;
+  Status write_main(const std::string& text);
+
+  ReportPaths paths_;
+  ReportOptions options_;
+  FilterOptions filters_;
+  std::string author_;
+  std::optional<OutputFile> main_, alignment_, targets_, domains_, pfam_, tsv_, json_, a3m_;
+  std::optional<ScanTables> scan_;
+  RunTotals totals_;
+  bool headers_written_ = false;
+};
+
+}  // namespace hmmjit

@@ -1,0 +1,251 @@
+#include "report/tables.hpp"
+
+#include <algorithm>
+
+#include "report/numbers.hpp"
+#include "report/text.hpp"
+
+namespace hmmjit {
+namespace {
+
+using domain::Domain;
+
+struct Widths {
+  std::size_t target, target_accession, query, query_accession;
+};
+
+Widths widths_of(const ModelInfo& model, const HitList& hits) {
+  const std::size_t query_accession = model.accession ? model.accession->size() : 0;
+  return {std::max<std::size_t>(20, hits.longest_name),
+          std::max<std::size_t>(10, hits.longest_accession),
+          std::max<std::size_t>(20, model.name.size()), std::max<std::size_t>(10, query_accession)};
+}
+
+std::string_view or_dash(std::string_view text) {
+  return text.empty() ? std::string_view("-") : text;
+}
+std::string_view optional_or_dash(const std::optional<std::string>& text) {
+  return text ? or_dash(std::string_view(*text)) : std::string_view("-");
+}
+
+constexpr std::string_view kDashes = "--------------------------------";
+constexpr std::string_view dashes(std::size_t count) { return kDashes.substr(0, count); }
+
+void append_scores(std::string& out, double e_value, double bits, double bias) {
+  text::e_value(out, e_value);
+  out += ' ';
+  text::score(out, bits);
+  out += ' ';
+  text::bias(out, bias);
+}
+
+void append_count(std::string& out, int value, std::size_t width) {
+  out += ' ';
+  text::integer(out, value, width);
+}
+
+struct Names {
+  std::string_view target, target_accession, query, query_accession;
+};
+constexpr Names kTitles{" target name", "accession", "query name", "accession"};
+constexpr Names kRules{dashes(19), dashes(10), dashes(20), dashes(10)};
+
+// The four columns that begin a line, aligned by text::left or text::right; `between`, blanks
+// included, stands behind the two of the target. A comment line's '#' takes a place of the first.
+template <typename Align>
+void append_names(std::string& out, Align align, const Names& names, const Widths& w,
+                  std::string_view between, bool comment) {
+  if (comment) out += '#';
+  align(out, names.target, comment ? w.target - 1 : w.target);
+  out += ' ';
+  align(out, names.target_accession, w.target_accession);
+  out += between;
+  align(out, names.query, w.query);
+  out += ' ';
+  align(out, names.query_accession, w.query_accession);
+}
+
+Names names_of(const Hit& hit, const ModelInfo& model) {
+  return {hit.name, or_dash(hit.accession), model.name, optional_or_dash(model.accession)};
+}
+
+}  // namespace
+
+void append_target_table_header(std::string& out, const ModelInfo& model, const HitList& hits) {
+  const Widths w = widths_of(model, hits);
+  out += '#';
+  text::blanks(out, w.target + w.query + w.target_accession + w.query_accession + 2);
+  out += " --- full sequence ---- --- best 1 domain ---- --- domain number estimation ----\n";
+  append_names(out, text::left, kTitles, w, " ", true);
+  out +=
+      "   E-value  score  bias   E-value  score  bias   exp reg clu  ov env dom rep inc "
+      "description of target\n";
+  append_names(out, text::right, kRules, w, " ", true);
+  out +=
+      " --------- ------ ----- --------- ------ -----   --- --- --- --- --- --- --- --- "
+      "---------------------\n";
+}
+
+void append_target_table(std::string& out, const ModelInfo& model, const HitList& hits) {
+  const Widths w = widths_of(model, hits);
+  for (const Hit& hit : hits.hits) {
+    if (!hit.flags.reported) continue;
+    const Domain& best = hit.best_domain();
+    append_names(out, text::left, names_of(hit, model), w, " ", false);
+    out += ' ';
+    append_scores(out, target_e_value(hit, hits), hit.score.bits, target_bias(hit));
+    out += ' ';
+    append_scores(out, independent_e_value(best, hits), best.bits, bias_bits(best));
+    out += ' ';
+    text::fixed(out, hit.score.expected_domains, 5, 1);
+    append_count(out, hit.score.regions, 3);
+    append_count(out, hit.score.clustered, 3);
+    append_count(out, hit.score.overlaps, 3);
+    append_count(out, hit.score.envelopes, 3);
+    append_count(out, static_cast<int>(hit.score.domains.size()), 3);
+    append_count(out, hit.reported_domains, 3);
+    append_count(out, hit.included_domains, 3);
+    (out += ' ') += or_dash(hit.description);
+    out += '\n';
+  }
+}
+
+void append_domain_table_header(std::string& out, const ModelInfo& model, const HitList& hits) {
+  const Widths w = widths_of(model, hits);
+  out += '#';
+  text::blanks(out, w.target + w.query - 1 + 15 + w.target_accession + w.query_accession);
+  out +=
+      "  --- full sequence --- -------------- this domain -------------   hmm coord   ali coord   "
+      "env coord\n";
+  append_names(out, text::left, kTitles, w, "  tlen ", true);
+  out +=
+      "  qlen   E-value  score  bias   #  of  c-Evalue  i-Evalue  score  bias  from    to  from  "
+      "  to  from    to  acc description of target\n";
+  append_names(out, text::right, kRules, w, " ----- ", true);
+  out +=
+      " ----- --------- ------ ----- --- --- --------- --------- ------ ----- ----- ----- ----- "
+      "----- ----- ----- ---- ---------------------\n";
+}
+
+void append_domain_table(std::string& out, const ModelInfo& model, const HitList& hits) {
+  const Widths w = widths_of(model, hits);
+  for (const Hit& hit : hits.hits) {
+    if (!hit.flags.reported) continue;
+    std::string length;
+    append_count(length, hit.length, 5);
+    length += ' ';
+    int number = 0;
+    for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
+      if (!hit.domain_flags[d].reported) continue;
+      const Domain& domain = hit.score.domains[d];
+      append_names(out, text::left, names_of(hit, model), w, length, false);
+      append_count(out, model.M, 5);
+      out += ' ';
+      append_scores(out, target_e_value(hit, hits), hit.score.bits, target_bias(hit));
+      append_count(out, ++number, 3);
+      append_count(out, hit.reported_domains, 3);
+      out += ' ';
+      text::e_value(out, conditional_e_value(domain, hits));
+      out += ' ';
+      append_scores(out, independent_e_value(domain, hits), domain.bits, bias_bits(domain));
+      append_count(out, domain.hmm_from, 5);
+      append_count(out, domain.hmm_to, 5);
+      append_count(out, domain.iali, 5);
+      append_count(out, domain.jali, 5);
+      append_count(out, domain.ienv, 5);
+      append_count(out, domain.jenv, 5);
+      out += ' ';
+      text::fixed(out, mean_accuracy(domain), 4, 2);
+      (out += ' ') += or_dash(hit.description);
+      out += '\n';
+    }
+  }
+}
+
+void append_pfam_table(std::string& out, const HitList& hits) {
+  const std::size_t width = std::max<std::size_t>(20, hits.longest_name);
+  out += "# Sequence scores\n# ---------------\n#\n# ";
+  text::left(out, "name", width - 1);
+  out += "   bits   E-value   n   exp  bias    description\n# ";
+  text::right(out, dashes(19), width - 1);
+  out += " ------ --------- --- ----- -----    ---------------------\n";
+  struct Row {
+    const Hit* hit;
+    const Domain* domain;
+    int number;
+    double key;
+  };
+  std::vector<Row> rows;
+  for (const Hit& hit : hits.hits) {
+    if (!hit.flags.reported) continue;
+    text::left(out, hit.name, width);
+    out += "  ";
+    text::score(out, hit.score.bits);
+    out += ' ';
+    text::e_value(out, target_e_value(hit, hits));
+    append_count(out, static_cast<int>(hit.score.domains.size()), 3);
+    out += ' ';
+    text::fixed(out, hit.score.expected_domains, 5, 1);
+    out += ' ';
+    text::bias(out, target_bias(hit));
+    (out += "    ") += or_dash(hit.description);
+    out += '\n';
+    int number = 0;
+    for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
+      if (!hit.domain_flags[d].reported) continue;
+      const Domain& domain = hit.score.domains[d];
+      rows.push_back({&hit, &domain, ++number,
+                      hits.sorted_by_score ? static_cast<double>(domain.bits) : -domain.log_p});
+    }
+  }
+
+  out += "\n# Domain scores\n# -------------\n#\n# ";
+  text::left(out, " name", width - 1);
+  out +=
+      "   bits   E-value   hit  bias env-st env-en ali-st ali-en hmm-st hmm-en     description\n# ";
+  text::right(out, dashes(19), width - 1);
+  out +=
+      " ------ --------- ----- ----- ------ ------ ------ ------ ------ ------      "
+      "---------------------\n";
+  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+    if (a.key != b.key) return a.key > b.key;
+    if (const int order = a.hit->name.compare(b.hit->name); order != 0) return order < 0;
+    const bool forward_a = a.domain->iali < a.domain->jali;
+    const bool forward_b = b.domain->iali < b.domain->jali;
+    if (forward_a != forward_b) return forward_a;
+    return a.domain->iali < b.domain->iali;
+  });
+  for (const Row& row : rows) {
+    const Domain& domain = *row.domain;
+    text::left(out, row.hit->name, width);
+    out += "  ";
+    text::score(out, domain.bits);
+    out += ' ';
+    text::e_value(out, independent_e_value(domain, hits));
+    append_count(out, row.number, 5);
+    out += ' ';
+    text::bias(out, bias_bits(domain));
+    append_count(out, domain.ienv, 6);
+    append_count(out, domain.jenv, 6);
+    append_count(out, domain.iali, 6);
+    append_count(out, domain.jali, 6);
+    append_count(out, domain.hmm_from, 6);
+    append_count(out, domain.hmm_to, 6);
+    (out += "     ") += or_dash(row.hit->description);
+    out += '\n';
+  }
+}
+
+void append_table_trailer(std::string& out, const RunDescription& run) {
+  out += "#\n# Program:         " + run.program;
+  out += "\n# Version:         " + run.version;
+  out += run.scan ? "\n# Pipeline mode:   SCAN" : "\n# Pipeline mode:   SEARCH";
+  out += "\n# Query file:      " + (run.scan ? run.target_file : run.query_file);
+  out += "\n# Target file:     " + (run.scan ? run.query_file : run.target_file);
+  out += "\n# Option settings: " + run.option_settings;
+  out += "\n# Current dir:     " + run.folder;
+  out += "\n# Date:            " + run.date;
+  out += "\n# [ok]\n";
+}
+
+}  // namespace hmmjit

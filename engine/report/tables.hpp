@@ -1,0 +1,32 @@
+// hmmsearch's tables: --tblout, --domtblout, --pfamtblout (spec: output 7 to 10).
+#pragma once
+
+#include <string>
+
+#include "search/search.hpp"
+
+namespace hmmjit {
+
+/// Header lines; widths are those of the first model's results.
+void append_target_table_header(std::string& out, const ModelInfo& model, const HitList& hits);
+/// One row per reported target.
+void append_target_table(std::string& out, const ModelInfo& model, const HitList& hits);
+
+void append_domain_table_header(std::string& out, const ModelInfo& model, const HitList& hits);
+/// One row per reported domain.
+void append_domain_table(std::string& out, const ModelInfo& model, const HitList& hits);
+
+/// Both halves with their headers, as written for every model.
+void append_pfam_table(std::string& out, const HitList& hits);
+
+/// What the comment lines at the end of a table say about the run.
+struct RunDescription {
+  std::string program, version;  ///< "hmmjit search", "0.1.0"
+  std::string query_file, target_file;
+  std::string option_settings;  ///< program, options and files, each followed by a blank
+  std::string folder, date;
+  bool scan = false;  ///< hmmscan's view: targets are the queries
+};
+void append_table_trailer(std::string& out, const RunDescription& run);
+
+}  // namespace hmmjit

@@ -1,0 +1,52 @@
+#include "search/device_choice.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+namespace hmmjit {
+namespace {
+
+// Size of a regular file in bytes as if it were not compressed, or nothing.
+std::optional<double> text_bytes(const std::string& path) {
+  struct stat info {};
+  if (path == "-" || ::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
+  const bool compressed = path.ends_with(".gz") || path.ends_with(".zst") || path.ends_with(".bz2");
+  return static_cast<double>(info.st_size) * (compressed ? 2.5 : 1.0);
+}
+
+std::optional<double> divided(std::optional<double> amount, double by) {
+  if (amount) *amount /= by;
+  return amount;
+}
+
+}  // namespace
+
+std::optional<double> positions_of_file(const std::string& path) {
+  constexpr double kBytesPerNode = 380;  // of HMMER3 text
+  return divided(text_bytes(path), kBytesPerNode);
+}
+
+std::optional<double> residues_of_file(const std::string& path) {
+  constexpr double kBytesPerResidue = 1.15;
+  return divided(text_bytes(path), kBytesPerResidue);
+}
+
+bool device_pays(const SearchOptions& options, std::optional<double> positions,
+                 std::optional<double> residues, std::string& note) {
+  // Without a GPU the cores do all filters at about kCoreRate each; with it they wait kStart for
+  // the driver and share the machine with it meanwhile.
+  constexpr double kCoreRate = 55e9;  // cells a second, between AVX2 and AVX-512
+  constexpr double kStart = 0.3;      // driver, context, first upload
+  if (options.filters.F1 >= 1.0) {
+    note = "no filter to run (--max)";
+    return false;
+  }
+  if (!positions || !residues) return true;
+  const double seconds = *positions * *residues / (kCoreRate * options.threads);
+  if (seconds > 2 * kStart) return true;
+  note = fmt::format("the CPU filters in about {:.2f} s, a GPU takes {:.2f} s to start", seconds,
+                     kStart);
+  return false;
+}
+
+}  // namespace hmmjit

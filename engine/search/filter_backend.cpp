@@ -1,0 +1,326 @@
+#include "search/filter_backend.hpp"
+
+#include <tbb/enumerable_thread_specific.h>
+
+#include <array>
+#include <cmath>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "core/threads.hpp"
+#include "cpu/filters.hpp"
+#include "reference/filters.hpp"
+
+namespace hmmjit {
+namespace {
+
+// Null scores by length: two logarithms per target would cost as much as the filter itself for
+// a short model. Longer targets are rare and pay for their own.
+float cached_null_score(int L) {
+  static const auto table = [] {
+    std::vector<float> scores(8192);
+    for (std::size_t length = 1; length < scores.size(); ++length)
+      scores[length] = null_score(static_cast<int>(length));
+    return scores;
+  }();
+  const auto length = static_cast<std::size_t>(L);
+  return length < table.size() ? table[length] : null_score(L);
+}
+
+// The vector filters of engine/cpu. Their tables are made when first needed: beside a device many
+// models never are.
+class VectorKernels {
+ public:
+  using Scratch = cpu::FilterScratch;
+  explicit VectorKernels(const SearchModel& model) : model_(model) {}
+  reference::SsvResult ssv(std::span<const Residue> residues, Scratch& scratch) const {
+    return tables().ssv(residues, scratch);
+  }
+  float msv_recurrence(std::span<const Residue> residues, Scratch& scratch) const {
+    return tables().msv_recurrence(residues, scratch);
+  }
+  float msv(std::span<const Residue> residues, Scratch& scratch) const {
+    return tables().msv_filter(residues, scratch);
+  }
+  float viterbi(std::span<const Residue> residues, Scratch& scratch) const {
+    return tables().viterbi_filter(residues, scratch);
+  }
+  void bias(std::span<const std::span<const Residue>> targets, std::span<float> scores) const {
+    tables().bias_filter_batch(targets, scores);
+  }
+  static std::string name() { return "cpu/" + std::string(cpu::available_targets().front()); }
+
+ private:
+  const cpu::FilterTables& tables() const {
+    std::call_once(made_, [this] { tables_.emplace(model_); });
+    return *tables_;
+  }
+  const SearchModel& model_;
+  mutable std::once_flag made_;
+  mutable std::optional<cpu::FilterTables> tables_;
+};
+
+// The scalar oracle.
+class ReferenceKernels {
+ public:
+  struct Scratch {};
+  explicit ReferenceKernels(const SearchModel& model) : model_(model) {}
+  reference::SsvResult ssv(std::span<const Residue> residues, Scratch&) const {
+    return reference::ssv_filter(model_.bytes, residues);
+  }
+  float msv_recurrence(std::span<const Residue> residues, Scratch&) const {
+    return reference::msv_recurrence(model_.bytes, residues);
+  }
+  float msv(std::span<const Residue> residues, Scratch&) const {
+    return reference::msv_filter(model_.bytes, residues);
+  }
+  float viterbi(std::span<const Residue> residues, Scratch&) const {
+    return reference::viterbi_filter(model_.words, residues);
+  }
+  void bias(std::span<const std::span<const Residue>> targets, std::span<float> scores) const {
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      scores[i] = reference::bias_filter(model_.bias, targets[i]);
+    }
+  }
+  static std::string name() { return "cpu/reference"; }
+
+ private:
+  const SearchModel& model_;
+};
+
+// Core-seconds from one lap to the next.
+class CoreClock {
+ public:
+  void lap(double& total) {
+    const double now = thread_seconds();
+    total += now - begun_;
+    begun_ = now;
+  }
+
+ private:
+  double begun_ = thread_seconds();
+};
+
+template <typename Kernels>
+using ThreadScratch = tbb::enumerable_thread_specific<typename Kernels::Scratch>;
+
+template <typename Kernels>
+class HostFilters final : public PreparedFilters {
+ public:
+  HostFilters(const SearchModel& model, const FilterOptions& options,
+              ThreadScratch<Kernels>& scratch)
+      : model_(model),
+        options_(options),
+        kernels_(model),
+        scratch_(scratch),
+        msv_gate_(calibration().msv_mu, calibration().msv_lambda, options.F1),
+        skip_viterbi_gate_(calibration().msv_mu, calibration().msv_lambda, options.F2),
+        viterbi_gate_(calibration().viterbi_mu, calibration().viterbi_lambda, options.F2) {}
+
+  Status run(const TargetBlock& block, std::size_t begin, std::size_t end,
+             FilterOutput& output) const override {
+    typename Kernels::Scratch& scratch = scratch_.local();
+    const auto M = static_cast<std::uint64_t>(model_.hmm.M);
+    // With both limits at 1 no score can be turned away, so none is computed (--max).
+    const bool need_msv = options_.F1 < 1.0 || options_.F2 < 1.0;
+    std::vector<Candidate> candidates;
+    FilterCounters& counters = output.counters;
+
+    CoreClock clock;
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::span<const Residue> residues = block[i].residues;
+      const int L = static_cast<int>(residues.size());
+      ++counters.targets;
+      counters.residues += residues.size();
+      if (L == 0) continue;
+      Candidate candidate{static_cast<std::uint32_t>(i), cached_null_score(L), 0, 0};
+      if (need_msv) {
+        const reference::SsvResult ssv = kernels_.ssv(residues, scratch);
+        output.times.ssv_cells += residues.size() * M;
+        candidate.msv_nats = ssv.nats;
+        if (ssv.status == reference::SsvStatus::kNoResult) {
+          clock.lap(output.times.ssv);
+          candidate.msv_nats = kernels_.msv_recurrence(residues, scratch);
+          output.times.msv_cells += residues.size() * M;
+          clock.lap(output.times.msv);
+        }
+        candidate.bits = nats_to_bits(candidate.msv_nats - candidate.filter_nats);
+        if (msv_gate_.rejects(candidate.bits)) continue;
+      }
+      ++counters.msv;
+      candidates.push_back(candidate);
+    }
+    clock.lap(output.times.ssv);
+    behind_msv(block, candidates, clock, output);
+    return {};
+  }
+
+  Status run_survivors(const TargetBlock& block, const gpu::FilteredBlock& filtered,
+                       FilterOutput& output) const override {
+    typename Kernels::Scratch& scratch = scratch_.local();
+    FilterCounters& counters = output.counters;
+    const std::uint64_t passed = filtered.passed.size();
+    counters.viterbi += passed + filtered.failed_forward;
+    counters.bias += passed + filtered.failed_forward + filtered.failed_viterbi;
+    counters.msv +=
+        passed + filtered.failed_forward + filtered.failed_viterbi + filtered.failed_bias;
+
+    std::vector<Candidate> candidates;
+    candidates.reserve(filtered.open.size());
+    CoreClock clock;
+    for (const gpu::MsvSurvivor& survivor : filtered.open) {
+      const std::span<const Residue> residues = block[survivor.index].residues;
+      Candidate candidate{survivor.index, cached_null_score(static_cast<int>(residues.size())),
+                          survivor.nats, 0};
+      const bool open = std::isnan(survivor.nats);
+      if (open) {
+        candidate.msv_nats = kernels_.msv(residues, scratch);
+        output.times.msv_cells += residues.size() * static_cast<std::uint64_t>(model_.hmm.M);
+      }
+      candidate.bits = nats_to_bits(candidate.msv_nats - candidate.filter_nats);
+      if (open && msv_gate_.rejects(candidate.bits)) continue;
+      ++counters.msv;
+      candidates.push_back(candidate);
+    }
+    clock.lap(output.times.msv);
+    behind_msv(block, candidates, clock, output);
+
+    // The Forward filter needs the filter score to the bit.
+    candidates.clear();
+    for (const std::uint32_t index : filtered.passed) {
+      const auto length = static_cast<int>(block[index].residues.size());
+      candidates.push_back({index, cached_null_score(length), 0, 0});
+    }
+    if (options_.bias) {
+      const std::vector<float> scores = bias_scores(block, candidates, output);
+      for (std::size_t i = 0; i < candidates.size(); ++i) candidates[i].filter_nats = scores[i];
+    }
+    for (const Candidate& candidate : candidates)
+      output.survivors.push_back({candidate.index, candidate.filter_nats});
+    std::ranges::sort(output.survivors, {}, &Survivor::index);
+    clock.lap(output.times.bias);
+    return {};
+  }
+
+  bool agrees(const TargetBlock& block, const gpu::MsvSurvivor& survivor) const override {
+    return std::isnan(survivor.nats) ||
+           kernels_.msv(block[survivor.index].residues, scratch_.local()) == survivor.nats;
+  }
+
+  std::size_t bytes() const override {
+    // Byte, word and their striped copies; padding to the widest vectors included.
+    const auto nodes = static_cast<std::size_t>(model_.hmm.M) + 64;
+    return nodes * (kMaxCodes * 4 + 32);
+  }
+
+ private:
+  struct Candidate {
+    std::uint32_t index;
+    float filter_nats, msv_nats, bits;
+  };
+
+  std::vector<float> bias_scores(const TargetBlock& block, const std::vector<Candidate>& candidates,
+                                 FilterOutput& output) const {
+    std::vector<std::span<const Residue>> targets;
+    targets.reserve(candidates.size());
+    for (const Candidate& candidate : candidates) {
+      targets.push_back(block[candidate.index].residues);
+      output.times.bias_residues += targets.back().size();
+    }
+    std::vector<float> scores(targets.size());
+    kernels_.bias(targets, scores);
+    return scores;
+  }
+
+  // Bias and Viterbi for targets that passed MSV.
+  void behind_msv(const TargetBlock& block, std::vector<Candidate>& candidates, CoreClock& clock,
+                  FilterOutput& output) const {
+    typename Kernels::Scratch& scratch = scratch_.local();
+    const auto M = static_cast<std::uint64_t>(model_.hmm.M);
+    const bool need_msv = options_.F1 < 1.0 || options_.F2 < 1.0;
+    FilterCounters& counters = output.counters;
+    if (options_.bias) {
+      const std::vector<float> scores = bias_scores(block, candidates, output);
+      std::size_t kept = 0;
+      for (std::size_t i = 0; i < candidates.size(); ++i) {
+        Candidate candidate = candidates[i];
+        candidate.filter_nats = scores[i];
+        if (need_msv) {
+          candidate.bits = nats_to_bits(candidate.msv_nats - candidate.filter_nats);
+          if (msv_gate_.rejects(candidate.bits)) continue;
+        }
+        candidates[kept++] = candidate;
+      }
+      candidates.resize(kept);
+    }
+    counters.bias += candidates.size();
+    clock.lap(output.times.bias);
+
+    for (const Candidate& candidate : candidates) {
+      // A target whose MSV score already satisfies F2 goes straight to Forward.
+      if (need_msv && skip_viterbi_gate_.rejects(candidate.bits)) {
+        const std::span<const Residue> residues = block[candidate.index].residues;
+        const float nats = kernels_.viterbi(residues, scratch);
+        output.times.viterbi_cells += residues.size() * M;
+        if (viterbi_gate_.rejects(nats_to_bits(nats - candidate.filter_nats))) continue;
+      }
+      ++counters.viterbi;
+      output.survivors.push_back({candidate.index, candidate.filter_nats});
+    }
+    clock.lap(output.times.viterbi);
+  }
+
+  const Calibration& calibration() const { return model_.hmm.calibration; }
+
+  const SearchModel& model_;
+  FilterOptions options_;
+  Kernels kernels_;
+  ThreadScratch<Kernels>& scratch_;
+  PValueGate msv_gate_, skip_viterbi_gate_, viterbi_gate_;
+};
+
+template <typename Kernels>
+class HostBackend final : public FilterBackend {
+ public:
+  explicit HostBackend(gpu::GpuFilters* device = nullptr) : device_(device) {}
+  std::string_view name() const override { return name_; }
+  gpu::GpuFilters* device() override { return device_; }
+  Result<std::unique_ptr<PreparedFilters>> prepare(const SearchModel& model,
+                                                   const FilterOptions& options) override {
+    return std::make_unique<HostFilters<Kernels>>(model, options, scratch_);
+  }
+
+ private:
+  std::string name_ = Kernels::name();
+  gpu::GpuFilters* device_;
+  ThreadScratch<Kernels> scratch_;
+};
+
+}  // namespace
+
+FilterTimes& FilterTimes::operator+=(const FilterTimes& other) {
+  ssv += other.ssv;
+  msv += other.msv;
+  bias += other.bias;
+  viterbi += other.viterbi;
+  ssv_cells += other.ssv_cells;
+  msv_cells += other.msv_cells;
+  bias_residues += other.bias_residues;
+  viterbi_cells += other.viterbi_cells;
+  return *this;
+}
+
+std::unique_ptr<FilterBackend> make_cpu_backend() {
+  return std::make_unique<HostBackend<VectorKernels>>();
+}
+
+std::unique_ptr<FilterBackend> make_device_backend(gpu::GpuFilters& device) {
+  return std::make_unique<HostBackend<VectorKernels>>(&device);
+}
+
+std::unique_ptr<FilterBackend> make_reference_backend() {
+  return std::make_unique<HostBackend<ReferenceKernels>>();
+}
+
+}  // namespace hmmjit

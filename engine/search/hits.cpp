@@ -1,0 +1,167 @@
+#include "search/hits.hpp"
+
+#include <algorithm>
+
+#include "model/score_statistics.hpp"
+
+namespace hmmjit {
+namespace {
+
+bool passes(const Threshold& rule, float bits, double log_p, double search_space) {
+  if (rule.score) return bits >= *rule.score;
+  return flushed_exp(log_p) * search_space <= rule.e_value;
+}
+
+void count_domains(Hit& hit) {
+  hit.reported_domains = hit.included_domains = 0;
+  for (const Hit::Flags& flags : hit.domain_flags) {
+    hit.reported_domains += flags.reported;
+    hit.included_domains += flags.included;
+  }
+}
+
+// Overlapping envelopes of one clustered region can end in the same alignment; the weaker copy
+// is not shown. Every pair is looked at, removed domains too, as in the reference.
+void drop_duplicate_domains(Hit& hit) {
+  const auto& domains = hit.score.domains;
+  for (std::size_t a = 0; a < domains.size(); ++a) {
+    for (std::size_t b = a + 1; b < domains.size(); ++b) {
+      if (domains[a].iali != domains[b].iali || domains[a].jali != domains[b].jali) continue;
+      hit.domain_flags[domains[a].bits >= domains[b].bits ? b : a] = {};
+    }
+  }
+}
+
+// True when `a` stands before `b` in the output; equal hits keep their order in the input.
+bool stands_before(const Hit& a, const Hit& b) {
+  if (a.sort_key != b.sort_key) return a.sort_key > b.sort_key;
+  if (const int order = a.name.compare(b.name); order != 0) return order < 0;
+  const domain::Domain& first_a = a.score.domains.front();
+  const domain::Domain& first_b = b.score.domains.front();
+  const bool forward_a = first_a.iali < first_a.jali, forward_b = first_b.iali < first_b.jali;
+  if (forward_a != forward_b) return forward_a;
+  return first_a.iali < first_b.iali;
+}
+
+void judge_domains(const Thresholds& rules, double domZ, Hit& hit) {
+  hit.domain_flags.assign(hit.score.domains.size(), {});
+  if (!hit.flags.reported) return;
+  for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
+    const domain::Domain& domain = hit.score.domains[d];
+    hit.domain_flags[d].reported = passes(rules.domain, domain.bits, domain.log_p, domZ);
+    hit.domain_flags[d].included =
+        hit.flags.included && passes(rules.include_domain, domain.bits, domain.log_p, domZ);
+  }
+  if (hit.score.overlaps > 0) drop_duplicate_domains(hit);
+  count_domains(hit);
+}
+
+void sort_hits(std::vector<Hit>& hits) {
+  // Tasks deliver in any order: the input order is what equal hits fall back to.
+  std::sort(hits.begin(), hits.end(), [](const Hit& a, const Hit& b) { return a.index < b.index; });
+  std::stable_sort(hits.begin(), hits.end(), stands_before);
+}
+
+void measure_names(HitList& list) {
+  for (const Hit& hit : list.hits) {
+    list.longest_name = std::max(list.longest_name, hit.name.size());
+    list.longest_accession = std::max(list.longest_accession, hit.accession.size());
+    list.longest_shown = std::max(list.longest_shown, hit.shown_name(true).size());
+  }
+}
+
+}  // namespace
+
+FilterCounters& FilterCounters::operator+=(const FilterCounters& other) {
+  targets += other.targets;
+  residues += other.residues;
+  msv += other.msv;
+  bias += other.bias;
+  viterbi += other.viterbi;
+  forward += other.forward;
+  return *this;
+}
+
+Result<ModelThresholds> thresholds_for(const Thresholds& rules, const Hmm& hmm) {
+  ModelThresholds thresholds{rules, false};
+  if (rules.cutoffs == ModelCutoffs::kNone) return thresholds;
+  const std::optional<Cutoff>* cutoff = nullptr;
+  const char* name = "";
+  switch (rules.cutoffs) {
+    case ModelCutoffs::kGathering:
+      cutoff = &hmm.ga, name = "GA";
+      break;
+    case ModelCutoffs::kNoise:
+      cutoff = &hmm.nc, name = "NC";
+      break;
+    default:
+      cutoff = &hmm.tc, name = "TC";
+      break;
+  }
+  if (!*cutoff) {
+    return fail(ErrorCode::kInput,
+                std::string(name) + " bit thresholds unavailable on model " + hmm.name, {},
+                "search without --cut_* or use models that carry these cutoffs");
+  }
+  thresholds.cutoffs = true;
+  thresholds.rules.target.score = thresholds.rules.include_target.score = (*cutoff)->sequence;
+  thresholds.rules.domain.score = thresholds.rules.include_domain.score = (*cutoff)->domain;
+  return thresholds;
+}
+
+bool is_candidate(const ModelThresholds& thresholds, const domain::TargetScore& score,
+                  std::uint64_t index) {
+  const double seen = thresholds.rules.Z.value_or(static_cast<double>(index + 1));
+  return passes(thresholds.rules.target, score.bits, score.log_p, seen);
+}
+
+HitList finish_hits(const ModelThresholds& thresholds, std::vector<Hit> hits,
+                    const FilterCounters& counters) {
+  const Thresholds& rules = thresholds.rules;
+  HitList list;
+  list.hits = std::move(hits);
+  list.counters = counters;
+  list.Z_is_set = rules.Z.has_value();
+  list.domZ_is_set = rules.domZ.has_value();
+  list.sorted_by_score = !thresholds.include_by_e_value();
+  list.Z = rules.Z.value_or(static_cast<double>(counters.targets));
+  measure_names(list);
+
+  for (Hit& hit : list.hits) {
+    hit.sort_key = list.sorted_by_score ? static_cast<double>(hit.score.bits) : -hit.score.log_p;
+    hit.flags.reported = passes(rules.target, hit.score.bits, hit.score.log_p, list.Z);
+    hit.flags.included =
+        hit.flags.reported && passes(rules.include_target, hit.score.bits, hit.score.log_p, list.Z);
+    list.reported += hit.flags.reported;
+    list.included += hit.flags.included;
+  }
+  list.domZ = rules.domZ.value_or(static_cast<double>(list.reported));
+
+  for (Hit& hit : list.hits) judge_domains(rules, list.domZ, hit);
+  sort_hits(list.hits);
+  return list;
+}
+
+HitList finish_scan(const Thresholds& rules, std::vector<Hit> hits, double Z) {
+  HitList list;
+  list.hits = std::move(hits);
+  list.Z = Z;
+  list.sorted_by_score =
+      rules.cutoffs != ModelCutoffs::kNone || rules.include_target.score.has_value();
+  list.Z_is_set = rules.Z.has_value();
+  list.domZ_is_set = rules.domZ.has_value();
+  measure_names(list);
+  for (const Hit& hit : list.hits) {
+    list.reported += hit.flags.reported;
+    list.included += hit.flags.included;
+  }
+  list.domZ = rules.domZ.value_or(static_cast<double>(list.reported));
+  // A model's own cutoffs have judged its domains already.
+  if (rules.cutoffs == ModelCutoffs::kNone) {
+    for (Hit& hit : list.hits) judge_domains(rules, list.domZ, hit);
+  }
+  sort_hits(list.hits);
+  return list;
+}
+
+}  // namespace hmmjit

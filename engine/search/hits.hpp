@@ -1,0 +1,82 @@
+// Hits of one model: which candidates are kept, what is reported and included, in which order.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "domain/domain.hpp"
+#include "model/hmm.hpp"
+#include "search/options.hpp"
+
+namespace hmmjit {
+
+/// One target with at least one domain. Owns its text: the target block may be gone.
+struct Hit {
+  struct Flags {
+    bool reported = false, included = false;
+  };
+
+  std::string name, accession, description;  ///< empty: none
+  std::uint64_t index = 0;                   ///< position in the whole input, from 0
+  int length = 0;
+  domain::TargetScore score;
+  Flags flags;
+  std::vector<Flags> domain_flags;  ///< beside score.domains
+  int reported_domains = 0, included_domains = 0;
+  double sort_key = 0;
+
+  const domain::Domain& best_domain() const { return score.domains[score.best_domain]; }
+  const std::string& shown_name(bool prefer_accession) const {
+    return prefer_accession && !accession.empty() ? accession : name;
+  }
+};
+
+/// Targets that passed each filter (spec: filters 9).
+struct FilterCounters {
+  std::uint64_t targets = 0, residues = 0;
+  std::uint64_t msv = 0, bias = 0, viterbi = 0, forward = 0;
+  FilterCounters& operator+=(const FilterCounters& other);
+};
+
+/// The thresholds that hold for one model: the user's, or the model's own cutoffs.
+struct ModelThresholds {
+  Thresholds rules;
+  bool cutoffs = false;  ///< model cutoffs in force: reported and included are one thing
+
+  bool include_by_e_value() const { return !rules.include_target.score; }
+};
+
+/// Fails with kInput when cutoffs are asked for and the model has none.
+Result<ModelThresholds> thresholds_for(const Thresholds& rules, const Hmm& hmm);
+
+/// True when a target must be kept: it might be reported in the end. `index` is the target's own
+/// position in the input, so that the answer does not depend on threads (spec: postprocess 11).
+bool is_candidate(const ModelThresholds& thresholds, const domain::TargetScore& score,
+                  std::uint64_t index);
+
+/// Everything the reports need of one searched model.
+struct HitList {
+  std::vector<Hit> hits;  ///< all candidates, sorted as hmmsearch prints them
+  double Z = 0, domZ = 0;
+  bool Z_is_set = false, domZ_is_set = false;  ///< by the user
+  bool sorted_by_score = false;                ///< inclusion is by score, so is the order
+  std::uint64_t reported = 0, included = 0;
+  /// Longest text over all candidates, reported or not: the column widths (spec: output 4, 7).
+  std::size_t longest_name = 0, longest_accession = 0, longest_shown = 0;
+  FilterCounters counters;
+};
+
+/// Applies the final thresholds, flags duplicate domains, and sorts. `hits`: the candidates in
+/// any order; `counters` over the whole input.
+HitList finish_hits(const ModelThresholds& thresholds, std::vector<Hit> hits,
+                    const FilterCounters& counters);
+
+/// The list hmmscan makes of one target: `hits` are models in the place of targets (name, accession,
+/// description, length), each judged by finish_hits for its own model with `Z`, the number of models.
+/// The search space of domains is the number of models reported for this target.
+HitList finish_scan(const Thresholds& rules, std::vector<Hit> hits, double Z);
+
+}  // namespace hmmjit

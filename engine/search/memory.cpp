@@ -1,0 +1,52 @@
+#include "search/memory.hpp"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string>
+
+namespace hmmjit {
+namespace {
+
+std::optional<std::uint64_t> number_in(const std::string& path) {
+  std::ifstream file(path);
+  std::uint64_t value = 0;
+  if (!(file >> value)) return std::nullopt;  // absent, or "max"
+  return value;
+}
+
+}  // namespace
+
+std::uint64_t available_memory() {
+  std::uint64_t available = std::uint64_t{1} << 30;
+  std::ifstream info("/proc/meminfo");
+  std::string key, unit;
+  std::uint64_t kilobytes = 0;
+  while (info >> key >> kilobytes) {
+    if (key == "MemAvailable:") available = kilobytes * 1024;
+    std::getline(info, unit);
+  }
+  const auto limit = number_in("/sys/fs/cgroup/memory.max");
+  const auto used = number_in("/sys/fs/cgroup/memory.current");
+  if (limit && used) available = std::min(available, *limit > *used ? *limit - *used : 0);
+  return available;
+}
+
+std::uint64_t peak_resident_memory() {
+  // Not getrusage: its figure begins with that of the process that started this one.
+  std::ifstream status("/proc/self/status");
+  std::string key;
+  std::uint64_t kilobytes = 0;
+  for (std::string line; std::getline(status, line);) {
+    if (std::istringstream words(line); words >> key >> kilobytes && key == "VmHWM:")
+      return kilobytes * 1024;
+  }
+  struct rusage usage {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+}  // namespace hmmjit

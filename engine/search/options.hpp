@@ -1,0 +1,55 @@
+// What a search is asked to do: hmmsearch's thresholds and filters, and our own limits.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "core/trace.hpp"
+#include "domain/domain.hpp"
+
+namespace hmmjit {
+
+enum class ModelCutoffs { kNone, kGathering, kNoise, kTrusted };
+
+/// One reporting or inclusion rule: by E-value, or by score where one was given.
+struct Threshold {
+  double e_value = 10.0;
+  std::optional<double> score;  ///< replaces the E-value test
+};
+
+/// Reporting and inclusion of targets and domains (spec: output 12, postprocess 11).
+struct Thresholds {
+  Threshold target{10.0, {}}, domain{10.0, {}};
+  Threshold include_target{0.01, {}}, include_domain{0.01, {}};
+  ModelCutoffs cutoffs = ModelCutoffs::kNone;  ///< replaces all four
+  std::optional<double> Z, domZ;               ///< search space sizes set by the user
+};
+
+/// P-value thresholds of the acceleration filters; a target passes when not P > F.
+struct FilterOptions {
+  double F1 = 0.02, F2 = 1e-3, F3 = 1e-5;
+  bool bias = true;
+  /// --max: every target reaches the domain stage.
+  static FilterOptions max_sensitivity() { return {1.0, 1.0, 1.0, false}; }
+};
+
+struct SearchOptions {
+  Thresholds thresholds;
+  FilterOptions filters;
+  domain::DomainOptions domain;
+  /// False drops the alignment text of every domain once its target is scored.
+  bool keep_alignments = true;
+  int verify = 0;            ///< targets per model whose device result is checked on the CPU
+  Trace* trace = nullptr;    ///< timeline of the tasks; may be null
+  /// Asked before every task, from any thread; true ends the search with kInterrupted. May be empty.
+  std::function<bool()> cancelled = {};
+  int threads = 1;           ///< busy threads at most, the caller's included
+  std::uint64_t memory = 0;  ///< bound on resident bytes; 0: half of what the machine has free
+  std::size_t block_residues = std::size_t{1} << 20;  ///< residues per target block
+  /// Cells (model nodes x residues) per filter task; small enough to balance, large enough that
+  /// scheduling costs nothing.
+  std::uint64_t task_cells = 50'000'000;
+};
+
+}  // namespace hmmjit

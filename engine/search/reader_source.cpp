@@ -1,0 +1,123 @@
+#include "search/reader_source.hpp"
+
+#include <sys/stat.h>
+
+#include <fstream>
+#include <utility>
+
+#include "io/byte_source.hpp"
+#include "io/target_database.hpp"
+
+namespace hmmjit {
+namespace {
+
+struct ByteCount {
+  std::uint64_t bytes = 0;
+};
+
+// Counts what a source delivers, decompressed.
+class CountingSource final : public ByteSource {
+ public:
+  CountingSource(std::unique_ptr<ByteSource> source, std::shared_ptr<ByteCount> count)
+      : source_(std::move(source)), count_(std::move(count)) {
+    name_ = source_->name();
+    compression_ = source_->compression();
+  }
+  Result<std::span<const char>> next() override {
+    auto bytes = source_->next();
+    if (bytes) count_->bytes += bytes->size();
+    return bytes;
+  }
+  Status rewind() override {
+    count_->bytes = 0;
+    return source_->rewind();
+  }
+  bool rewindable() const override { return source_->rewindable(); }
+
+ private:
+  std::unique_ptr<ByteSource> source_;
+  std::shared_ptr<ByteCount> count_;
+};
+
+class ReaderTargets final : public TargetSource {
+ public:
+  ReaderTargets(SequenceReader reader, std::shared_ptr<ByteCount> count, std::uint64_t total)
+      : reader_(std::move(reader)), count_(std::move(count)), total_(total) {}
+  Result<bool> next(TargetBlock& block, std::size_t residues) override {
+    return reader_.read_block(block, residues);
+  }
+  Status rewind() override { return reader_.rewind(); }
+  bool rewindable() const override { return reader_.rewindable(); }
+  std::uint64_t bytes_read() const override { return count_->bytes; }
+  std::uint64_t bytes_total() const override { return total_; }
+
+ private:
+  SequenceReader reader_;
+  std::shared_ptr<ByteCount> count_;
+  std::uint64_t total_;
+};
+
+class DatabaseTargets final : public TargetSource {
+ public:
+  explicit DatabaseTargets(std::shared_ptr<const TargetDatabase> database)
+      : database_(std::move(database)), reader_(database_) {}
+  Result<bool> next(TargetBlock& block, std::size_t residues) override {
+    return reader_.read_block(block, residues);
+  }
+  Status rewind() override { return reader_.seek(0); }
+  bool rewindable() const override { return true; }
+  std::uint64_t bytes_read() const override { return reader_.bytes_read(); }
+  std::uint64_t bytes_total() const override { return database_->summary().file_bytes; }
+
+ private:
+  std::shared_ptr<const TargetDatabase> database_;
+  DatabaseReader reader_;
+};
+
+// Pipes must not be looked at: what is read of them is gone.
+bool is_database_file(const std::string& path) {
+  struct stat info {};
+  if (path == "-" || ::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return false;
+  std::ifstream stream(path, std::ios::binary);
+  std::string head(8, '\0');
+  stream.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<std::size_t>(stream.gcount()));
+  return is_target_database(head);
+}
+
+Result<std::unique_ptr<TargetSource>> open_database(const std::string& path,
+                                                    const SequenceFormatOptions& options) {
+  if (options.format)
+    return fail(
+        ErrorCode::kUsage,
+        "the file is a target database, not " + std::string(sequence_format_name(*options.format)),
+        path, "leave out --tformat");
+  HMMJIT_ASSIGN(auto database, TargetDatabase::open(path));
+  const Alphabet& alphabet = *database->summary().alphabet;
+  if (alphabet.type != options.alphabet.type)
+    return fail(ErrorCode::kInput,
+                "the target database holds " + std::string(alphabet.name) + " sequences, not " +
+                    std::string(options.alphabet.name),
+                path, "search the models and targets of one alphabet");
+  return std::make_unique<DatabaseTargets>(std::move(database));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TargetSource>> open_target_file(const std::string& name,
+                                                       const SequenceFormatOptions& options) {
+  const std::string path = find_sequence_file(name);
+  if (is_database_file(path)) return open_database(path, options);
+  auto count = std::make_shared<ByteCount>();
+  struct stat info {};
+  (void)::stat(path.c_str(), &info);
+  HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(path));
+  const bool plain = path != "-" && source->compression() == Compression::kNone;
+  const std::uint64_t total =
+      plain && S_ISREG(info.st_mode) ? static_cast<std::uint64_t>(info.st_size) : 0;
+  auto counting = std::make_unique<CountingSource>(std::move(source), count);
+  HMMJIT_ASSIGN(SequenceReader reader, SequenceReader::open(std::move(counting), options));
+  return std::make_unique<ReaderTargets>(std::move(reader), std::move(count), total);
+}
+
+}  // namespace hmmjit

@@ -1,0 +1,18 @@
+// Targets from a sequence file or a target database, as the pipeline wants them.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "io/sequence_file.hpp"
+#include "search/target_source.hpp"
+
+namespace hmmjit {
+
+/// Opens `name` ("-": standard input) as SequenceReader::open does; a target database, recognised by
+/// its first bytes, is mapped and its blocks are views of it. Fails with kInput when the database
+/// has another alphabet than `options`, with kUsage when options assert a sequence format of it.
+Result<std::unique_ptr<TargetSource>> open_target_file(const std::string& name,
+                                                       const SequenceFormatOptions& options);
+
+}  // namespace hmmjit

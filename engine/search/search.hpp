@@ -1,0 +1,93 @@
+// The search pipeline: many models against one set of targets.
+//
+//   models  --set-up-->  filter tasks (model x target range)  --survivors-->  batches
+//   targets --parse-->   blocks, kept                     --scoring tasks (Forward and behind)-->
+//   hits hits of a finished model --thresholds, order-->  sink, in model order
+//
+// Targets are parsed once and stay packed in memory while they fit in the memory bound; models
+// then pass over them in a moving window. Past the bound, targets are streamed: a batch of
+// models, as many as fit, is searched against each block while it is there, and the input is
+// read once per batch. The result bytes do not depend on threads, blocks or batches, because
+// every target is judged with its own position in the input.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "core/error.hpp"
+#include "model/hmm.hpp"
+#include "search/filter_backend.hpp"
+#include "search/hits.hpp"
+#include "search/options.hpp"
+#include "search/target_source.hpp"
+
+namespace hmmjit {
+
+/// What the reports say about a model.
+struct ModelInfo {
+  std::string name;
+  std::optional<std::string> accession, description;
+  int M = 0;
+  std::string consensus = {};  ///< M characters
+};
+
+/// Finished search of one model.
+struct ModelResult {
+  std::size_t index = 0;  ///< in the model input, from 0
+  ModelInfo model;
+  HitList hits;
+  double seconds = 0;      ///< from set-up to the last domain, other models running beside
+  double cpu_seconds = 0;  ///< spent in its tasks, all threads together
+};
+
+/// Receives results in model order, one at a time, from any thread of the search.
+class ResultSink {
+ public:
+  virtual ~ResultSink() = default;
+  virtual Status receive(const ModelResult& result) = 0;
+};
+
+/// Counters a progress display may read at any time.
+struct SearchProgress {
+  std::atomic<std::uint64_t> target_bytes_read{0}, target_bytes_total{0};
+  std::atomic<std::uint64_t> targets{0}, residues{0};
+  std::atomic<bool> targets_complete{false};
+  std::atomic<std::uint64_t> models_started{0}, models_done{0};
+  std::atomic<std::uint64_t> cells{0};         ///< model nodes x residues filtered so far
+  std::atomic<std::uint64_t> cells_queued{0};  ///< of all models started so far
+};
+
+/// Where the time went: core-seconds (thread CPU time) summed over threads. Decompression beside
+/// the reading thread is not part of them.
+struct SearchStatistics {
+  std::string backend;
+  int threads = 0;
+  std::uint64_t models = 0, targets = 0, residues = 0;
+  std::uint64_t passes = 1, blocks = 0;
+  bool streamed = false, spooled = false;
+  /// Batches with a matrix beyond a thread's share of the memory, scored one at a time.
+  std::uint64_t scored_alone = 0;
+  double wall_seconds = 0, read_seconds = 0, setup_seconds = 0, report_seconds = 0;
+  std::uint64_t bytes_read = 0;
+  FilterTimes filters;
+  double scoring_seconds = 0;       ///< Forward and everything behind it
+  std::uint64_t forward_cells = 0;  ///< of the Forward filter
+  domain::DomainTimes domain;       ///< parts of scoring, core-seconds
+  FilterCounters counters;          ///< summed over models
+  std::uint64_t hits_reported = 0, domains_reported = 0;
+};
+
+/// Next model of the input, nullopt after the last.
+using ModelSource = std::function<Result<std::optional<Hmm>>()>;
+
+/// Searches every model against every target. Blocks until all results are with the sink.
+/// Fails with the first error in model order; results of the models before it have been
+/// delivered. `progress` may be null. Several searches may run at once in one process.
+Result<SearchStatistics> search(const SearchOptions& options, const ModelSource& models,
+                                TargetSource& targets, FilterBackend& backend, ResultSink& sink,
+                                SearchProgress* progress);
+
+}  // namespace hmmjit

@@ -1,0 +1,63 @@
+// Where target blocks come from: a sequence reader, possibly read several times.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/error.hpp"
+#include "model/targets.hpp"
+
+namespace hmmjit {
+
+/// A sequence of target blocks in input order. One thread at a time.
+class TargetSource {
+ public:
+  virtual ~TargetSource() = default;
+  /// Appends whole targets to the empty `block` until it holds about `residues` residues, and
+  /// sets its first_index. False when the input had no further target.
+  virtual Result<bool> next(TargetBlock& block, std::size_t residues) = 0;
+  /// Starts again at the first target.
+  virtual Status rewind() = 0;
+  virtual bool rewindable() const = 0;
+  /// Bytes read so far and in all (0: not known), for progress and reading speed.
+  virtual std::uint64_t bytes_read() const { return 0; }
+  virtual std::uint64_t bytes_total() const { return 0; }
+};
+
+/// Only the targets from the one named `first` on (empty: from the start), `count` of them at
+/// most: hmmsearch's --restrictdb options. Indices count the targets let through.
+std::unique_ptr<TargetSource> restrict_targets(std::unique_ptr<TargetSource> source,
+                                               std::string first,
+                                               std::optional<std::uint64_t> count);
+
+/// Blocks written to an unnamed temporary file as they are first seen, to be read again where
+/// the input itself cannot be (a pipe with more models than fit in memory).
+class BlockSpool final : public TargetSource {
+ public:
+  /// The file lies in $TMPDIR or /tmp and has no name there. Fails with kOutput.
+  static Result<std::unique_ptr<BlockSpool>> create();
+  ~BlockSpool() override;
+  BlockSpool(const BlockSpool&) = delete;
+  BlockSpool& operator=(const BlockSpool&) = delete;
+
+  Status append(const TargetBlock& block);
+
+  /// Blocks come back as they were appended; `residues` is ignored.
+  Result<bool> next(TargetBlock& block, std::size_t residues) override;
+  Status rewind() override;
+  bool rewindable() const override { return true; }
+
+ private:
+  explicit BlockSpool(int descriptor) : descriptor_(descriptor) {}
+  Status write(const std::string& bytes);
+  Result<bool> read(std::string& bytes, std::size_t count);
+
+  int descriptor_ = -1;
+  std::uint64_t position_ = 0;  // of the next read
+  std::uint64_t end_ = 0;
+};
+
+}  // namespace hmmjit
