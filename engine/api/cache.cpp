@@ -1,0 +1,129 @@
+// The kernel cache behind a handle.
+#include "api/handles.hpp"
+#include "cache/bundle.hpp"
+#include "cache/trimmer.hpp"
+
+namespace hmmjit::v0 {
+namespace {
+
+cache::Settings to_settings(CacheSettings given) {
+  cache::Settings out;
+  out.directory = std::move(given.directory);
+  out.system_directory = std::move(given.system_directory);
+  out.mode = static_cast<cache::Mode>(given.mode);
+  out.max_bytes = given.max_bytes;
+  out.max_memory_bytes = given.max_memory_bytes;
+  out.allow_group = given.allow_group;
+  out.lock_wait = given.lock_wait;
+  if (given.on_warning) {
+    out.on_warning = [report = std::move(given.on_warning)](const hmmjit::Error& warning) {
+      report(Error(static_cast<ErrorCode>(warning.code), warning.message, warning.where,
+                   warning.remedy));
+    };
+  }
+  return out;
+}
+static_assert(static_cast<int>(CacheMode::kOff) == static_cast<int>(cache::Mode::kOff) &&
+              static_cast<int>(CacheMode::kReadOnly) == static_cast<int>(cache::Mode::kReadOnly) &&
+              static_cast<int>(CacheMode::kReadWrite) ==
+                  static_cast<int>(cache::Mode::kReadWrite) &&
+              static_cast<int>(CacheMode::kRefresh) == static_cast<int>(cache::Mode::kRefresh) &&
+              static_cast<int>(CacheMode::kStrict) == static_cast<int>(cache::Mode::kStrict));
+
+const cache::EntryStore& store_of(const cache::KernelCache& cache, bool for_writing) {
+  const cache::EntryStore* store = cache.user_store();
+  if (store == nullptr) {
+    if (cache.user_store_error()) raise(*cache.user_store_error());
+    throw Error(ErrorCode::kOutput, "this cache has no folder", {}, "open it with a directory");
+  }
+  if (for_writing && store->access() != cache::Access::kReadWrite)
+    throw Error(ErrorCode::kOutput, "this cache is read-only", store->root(),
+                "open it with CacheMode::kReadWrite");
+  return *store;
+}
+
+}  // namespace
+
+CacheSettings CacheSettings::from_environment() {
+  cache::Settings found = value(cache::settings_from_environment());
+  CacheSettings out;
+  out.directory = std::move(found.directory);
+  out.system_directory = std::move(found.system_directory);
+  out.mode = static_cast<CacheMode>(found.mode);
+  out.max_bytes = found.max_bytes;
+  out.max_memory_bytes = found.max_memory_bytes;
+  out.allow_group = found.allow_group;
+  out.lock_wait = found.lock_wait;
+  return out;
+}
+
+Cache::Cache() : Cache(CacheSettings::from_environment()) {}
+Cache::Cache(CacheSettings settings)
+    : impl_(guarded([&] {
+        return std::make_shared<Impl>(
+            Impl{cache::KernelCache::open(to_settings(std::move(settings)))});
+      })) {}
+Cache::~Cache() = default;
+Cache::Cache(const Cache&) = default;
+Cache& Cache::operator=(const Cache&) = default;
+
+const std::string& Cache::directory() const { return impl_->cache->settings().directory; }
+
+CacheStatistics Cache::statistics() const {
+  return guarded([&] {
+    using cache::Counter;
+    const cache::Counters& counters = impl_->cache->counters();
+    CacheStatistics out;
+    out.memory_hits = counters.get(Counter::kMemoryHits);
+    out.user_hits = counters.get(Counter::kUserHits);
+    out.system_hits = counters.get(Counter::kSystemHits);
+    out.misses = counters.get(Counter::kMisses);
+    out.published = counters.get(Counter::kPublished);
+    out.publish_failures = counters.get(Counter::kPublishFailures);
+    out.bad_entries = counters.get(Counter::kBadEntries);
+    out.refused_entries = counters.get(Counter::kRefusedEntries);
+    if (const cache::EntryStore* store = impl_->cache->user_store()) {
+      const cache::StoreScan scan = store->scan();
+      out.entries = scan.entries.size();
+      out.disk_bytes = scan.allocated_total;
+    }
+    return out;
+  });
+}
+
+std::uint64_t Cache::trim(std::uint64_t max_bytes) {
+  return guarded([&]() -> std::uint64_t {
+    const cache::EntryStore& store = store_of(*impl_->cache, true);
+    if (max_bytes == 0) max_bytes = impl_->cache->settings().max_bytes;
+    const auto report = cache::trim(store, max_bytes);
+    return report ? report->entries_removed : 0;  // none: another process is at it
+  });
+}
+
+std::uint64_t Cache::clear() {
+  return guarded([&] {
+    const cache::EntryStore& store = store_of(*impl_->cache, true);
+    std::uint64_t removed = 0;
+    for (const cache::StoredFile& file : store.scan().entries) {
+      removed += store.remove_path(file.path, file.identity) ? 1 : 0;
+    }
+    cache::remove_empty_folders(store);
+    return removed;
+  });
+}
+
+std::uint64_t Cache::export_bundle(const std::string& path) const {
+  return guarded([&] {
+    return value(cache::export_bundle(store_of(*impl_->cache, false), path, {})).entries;
+  });
+}
+
+std::uint64_t Cache::import_bundle(const std::string& path) {
+  return guarded([&] {
+    const cache::EntryStore& store = store_of(*impl_->cache, true);
+    check(store.prepare());
+    return value(cache::import_bundle(store, path)).imported;
+  });
+}
+
+}  // namespace hmmjit::v0

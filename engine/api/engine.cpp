@@ -1,0 +1,367 @@
+// Planning, rendering and compiling for host programs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "api/handles.hpp"
+#include "driver/cuda_library.hpp"
+#include "render/renderer.hpp"
+
+namespace hmmjit::v0 {
+namespace {
+
+plan::Constants to_constants(const Constants& given) {
+  plan::Constants out;
+  for (const Constant& c : given) {
+    if (out.find(c.name)) throw Error(ErrorCode::kUsage, "constant " + c.name + " given twice");
+    out.add(c.name, c.value);
+  }
+  return out;
+}
+
+/// The public view of a candidate; `shape` where the host gave more than a number of threads.
+Candidate to_candidate(const plan::Candidate& c, const LaunchShape* shape) {
+  Candidate out;
+  out.variant = c.variant->name;
+  out.template_file = c.variant->template_file;
+  out.entry_name = c.variant->entry_name;
+  for (const auto& [name, number] : c.constants.list()) out.constants.push_back({name, number});
+  if (shape != nullptr) {
+    out.launch = *shape;
+  } else {
+    out.launch.threads_x = c.launch.block_threads;
+    out.launch.dynamic_shared_bytes = c.launch.dynamic_shared_bytes;
+  }
+  out.expected.registers = c.expected.registers;
+  out.expected.local_bytes = c.expected.local_bytes;
+  out.expected.items_per_clock_per_sm = c.expected.cells_per_clock_per_sm;
+  out.expected.binding_resource = c.expected.binding_resource;
+  out.blocks_per_sm = c.occupancy.blocks_per_sm;
+  out.warps_per_sm = c.occupancy.warps_per_sm;
+  out.occupancy = c.occupancy.fraction;
+  out.occupancy_limiter = c.occupancy.limiter;
+  out.predicted_giga_items = c.predicted_gcups;
+  return out;
+}
+
+const LaunchShape* shape_of(const Plan::Impl& plan, const plan::Candidate& candidate) {
+  for (const auto& [c, shape] : plan.shapes) {
+    if (c.variant == candidate.variant && c.constants == candidate.constants) return &shape;
+  }
+  return nullptr;
+}
+
+std::vector<Rejection> to_rejections(const std::vector<plan::Rejection>& given) {
+  std::vector<Rejection> out;
+  for (const plan::Rejection& r : given) out.push_back({r.variant, r.reason});
+  return out;
+}
+
+void complete(Plan::Impl& out) {
+  out.family = out.family.empty() ? std::string(plan::stage_name(out.plan.stage)) : out.family;
+  out.chosen = to_candidate(out.plan.chosen, shape_of(out, out.plan.chosen));
+  for (const plan::Candidate& c : out.plan.fallbacks) {
+    out.fallbacks.push_back(to_candidate(c, shape_of(out, c)));
+  }
+  out.rejected = to_rejections(out.plan.rejected);
+  out.text = plan::plan_text(out.plan);
+  out.json = plan::plan_json(out.plan);
+}
+
+std::unique_ptr<const Catalogue::Entry> make_entry(KernelVariant given) {
+  auto entry = std::make_unique<Catalogue::Entry>();
+  entry->host = std::move(given);
+  const KernelVariant& host = entry->host;
+  entry->options.assign(host.compile_options.begin(), host.compile_options.end());
+  entry->references.assign(host.references.begin(), host.references.end());
+  plan::KernelVariant& v = entry->variant;
+  v.name = host.name;
+  v.stage = plan::Stage::kHost;
+  v.template_file = host.template_file;
+  v.entry_name = host.entry_name;
+  v.competes = host.competes;
+  v.summary = host.summary;
+  v.references = entry->references;
+  v.compile_options = entry->options;
+  return entry;
+}
+
+std::shared_ptr<const Catalogue> make_catalogue(std::vector<KernelVariant> variants) {
+  auto catalogue = std::make_shared<Catalogue>();
+  std::set<std::string> names;
+  for (KernelVariant& v : variants) {
+    const auto refuse = [&](const std::string& why) {
+      throw Error(ErrorCode::kUsage, why, "catalogue entry \"" + v.name + "\"");
+    };
+    // Names become parts of file names (developer dumps).
+    const auto ordinary = [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+             c == '_' || c == '-';
+    };
+    if (v.name.empty() || !std::ranges::all_of(v.name, ordinary))
+      refuse("a name consists of letters, digits, '_' and '-'");
+    if (!names.insert(v.name).second) refuse("the name is given twice");
+    if (v.family.empty()) refuse("it names no family");
+    if (plan::find_stage(v.family)) refuse("its family is a stage of the profile search");
+    if (v.template_file.empty()) refuse("it names no template");
+    if (v.entry_name.empty()) refuse("it names no kernel");
+    if (!v.configurations) refuse("it has no configurations");
+    catalogue->entries.push_back(make_entry(std::move(v)));
+  }
+  return catalogue;
+}
+
+render::TemplateLibrary make_templates(std::vector<TemplateText> own) {
+  const auto ours = value(render::TemplateLibrary::from_environment());
+  if (own.empty()) return ours;
+  std::map<std::string, std::string, std::less<>> texts = ours.texts();
+  for (TemplateText& t : own) {
+    if (t.path.empty()) throw Error(ErrorCode::kUsage, "a template has no path");
+    if (!texts.emplace(t.path, std::move(t.text)).second) {
+      throw Error(ErrorCode::kUsage, "this template exists already", t.path,
+                  "use a folder of your own");
+    }
+  }
+  return render::TemplateLibrary::from_texts(std::move(texts));
+}
+
+plan::Policy to_policy(PlanPolicy policy) {
+  return policy == PlanPolicy::kCudampfpp ? plan::Policy::kCudampfpp : plan::Policy::kDefault;
+}
+
+}  // namespace
+
+std::int64_t constant(const Constants& constants, std::string_view name) {
+  for (const Constant& c : constants) {
+    if (c.name == name) return c.value;
+  }
+  throw Error(ErrorCode::kUsage, "no constant " + std::string(name));
+}
+
+// ---- plan -----------------------------------------------------------------------------------
+
+const std::string& Plan::family() const { return impl_->family; }
+const Device& Plan::device() const { return impl_->device; }
+const Candidate& Plan::chosen() const { return impl_->chosen; }
+const std::vector<Candidate>& Plan::fallbacks() const { return impl_->fallbacks; }
+const std::vector<Rejection>& Plan::rejected() const { return impl_->rejected; }
+const std::string& Plan::text() const { return impl_->text; }
+const std::string& Plan::json() const { return impl_->json; }
+
+// ---- image ----------------------------------------------------------------------------------
+
+const std::string& KernelImage::name() const { return impl_->kernel->name; }
+const Candidate& KernelImage::candidate() const { return impl_->candidate; }
+const std::vector<Rejection>& KernelImage::rejected() const { return impl_->rejected; }
+std::string_view KernelImage::bytes() const { return impl_->kernel->image.bytes; }
+bool KernelImage::is_ptx() const { return impl_->kernel->image.kind == compile::ImageKind::kPtx; }
+const std::string& KernelImage::architecture() const { return impl_->kernel->image.architecture; }
+const KernelResources& KernelImage::resources() const { return impl_->resources; }
+const std::string& KernelImage::log() const { return impl_->kernel->image.log; }
+const std::string& KernelImage::origin() const { return impl_->origin; }
+double KernelImage::seconds() const {
+  return impl_->kernel->render_seconds + impl_->kernel->obtain_seconds;
+}
+int KernelImage::parameter_bytes() const { return impl_->parameter_bytes; }
+
+KernelImage make_image(const Plan& plan, const compile::KernelPtr& kernel) {
+  auto impl = std::make_shared<KernelImage::Impl>();
+  impl->catalogue = plan.impl()->catalogue;
+  impl->kernel = kernel;
+  impl->candidate = to_candidate(kernel->candidate, shape_of(*plan.impl(), kernel->candidate));
+  impl->rejected = to_rejections(kernel->rejected);
+  const compile::KernelResources& r = kernel->image.resources;
+  impl->resources = {r.registers, r.local_bytes, r.spill_bytes, r.static_shared_bytes};
+  impl->origin =
+      kernel->origin == cache::Layer::kNone ? "compiled" : cache::layer_name(kernel->origin);
+  if (kernel->image.kind == compile::ImageKind::kCubin) {
+    impl->parameter_bytes =
+        compile::read_parameter_bytes(kernel->image.bytes, kernel->image.entry_name).value_or(-1);
+  }
+  return KernelImage(std::move(impl));
+}
+
+// ---- engine ---------------------------------------------------------------------------------
+
+compile::KernelProvider& Engine::Impl::kernels() {
+  std::call_once(opened, [this] {
+    compile::NvrtcSearch search = compile::NvrtcSearch::from_environment();
+    search.highest_major = highest_compiler_major;
+    if (search.highest_major == 0) {
+      const auto driver = driver::open_cuda_library();
+      if (driver.report.state == driver::DriverState::kReady)
+        search.highest_major = driver.report.version / 1000;
+    }
+    compile::ProviderSettings settings;
+    settings.threads = compile_threads;
+    provider =
+        std::make_unique<compile::KernelProvider>(templates, compile::NvrtcLibrary::locate(search),
+                                                  *cache.impl()->cache, std::move(settings));
+    provider_ready = true;
+  });
+  return *provider;
+}
+
+std::string_view Catalogue::intern(const std::string& text) const {
+  const std::lock_guard guard(mutex);
+  return *texts.insert(text).first;
+}
+
+struct PendingKernel::Impl {
+  std::shared_ptr<Engine::Impl> engine;  // whose destruction would cancel it
+  Plan plan;
+  compile::KernelProvider::Future future;
+};
+
+Engine::Engine() : Engine(EngineSettings{}) {}
+Engine::Engine(EngineSettings settings)
+    : impl_(guarded([&] {
+        auto impl = std::make_shared<Impl>();
+        impl->catalogue = make_catalogue(std::move(settings.variants));
+        impl->templates = make_templates(std::move(settings.templates));
+        for (const auto& entry : impl->catalogue->entries) {
+          if (!impl->templates.find(entry->host.template_file)) {
+            throw Error(ErrorCode::kUsage, "no template " + entry->host.template_file,
+                        "catalogue entry \"" + entry->host.name + "\"",
+                        "add it to the engine's templates");
+          }
+        }
+        impl->cache = settings.cache;
+        impl->compile_threads = settings.compile_threads;
+        impl->highest_compiler_major = settings.highest_compiler_major;
+        return impl;
+      })) {}
+Engine::~Engine() = default;
+Engine::Engine(const Engine&) = default;
+Engine& Engine::operator=(const Engine&) = default;
+
+Plan Engine::plan(const Problem& problem, const Device& device, const PlanOptions& options) const {
+  return guarded([&] {
+    auto out = std::make_shared<Plan::Impl>();
+    out->catalogue = impl_->catalogue;
+    out->device = device;
+    out->family = problem.family;
+    plan::Plan& p = out->plan;
+    p.stage = plan::Stage::kHost;
+    p.model_length = p.class_length = 1;
+    p.device = to_traits(device);
+    p.policy = plan::policy_name(plan::Policy::kDefault);
+    p.problem = problem.family;
+    for (const Constant& c : problem.parameters) {
+      fmt::format_to(std::back_inserter(p.problem), ", {} {}", c.name, c.value);
+    }
+    const std::string where = fmt::format("plan of {}, {}", p.problem, device.name);
+    if (const auto gap = plan::compiler_gap(p.device))
+      throw Error(ErrorCode::kCompile, *gap, where);
+
+    std::vector<plan::Offer> offers;
+    for (const auto& entry : impl_->catalogue->entries) {
+      if (entry->host.family != problem.family) continue;
+      plan::Offer& offer = offers.emplace_back();
+      offer.variant = &entry->variant;
+      if (entry->host.accepts) {
+        Verdict verdict = entry->host.accepts(problem, device);
+        offer.verdict = {verdict.accepted, std::move(verdict.reason)};
+      }
+      if (!offer.verdict.accepted) continue;
+      for (const Configuration& c : entry->host.configurations(problem, device)) {
+        const auto& s = c.launch;
+        if (s.threads_x < 1 || s.threads_y < 1 || s.threads_z < 1 || s.block_threads() > 1024 ||
+            s.dynamic_shared_bytes < 0) {
+          throw Error(ErrorCode::kUsage,
+                      fmt::format("a block of {} x {} x {} threads cannot be launched", s.threads_x,
+                                  s.threads_y, s.threads_z),
+                      "catalogue entry \"" + entry->host.name + "\"", "1 to 1024 threads");
+        }
+        plan::Candidate& candidate = offer.configurations.emplace_back();
+        candidate.variant = &entry->variant;
+        candidate.constants = to_constants(c.constants);
+        if (shape_of(*out, candidate) != nullptr) {
+          throw Error(ErrorCode::kUsage, "two configurations have equal constants",
+                      "catalogue entry \"" + entry->host.name + "\"",
+                      "make the difference a constant");
+        }
+        candidate.launch.block_threads = s.block_threads();
+        candidate.launch.dynamic_shared_bytes = s.dynamic_shared_bytes;
+        candidate.expected.registers = c.expected.registers;
+        candidate.expected.local_bytes = c.expected.local_bytes;
+        candidate.expected.covered_length = 1;
+        candidate.expected.cells_per_clock_per_sm = c.expected.items_per_clock_per_sm;
+        candidate.expected.binding_resource = impl_->catalogue->intern(c.expected.binding_resource);
+        out->shapes.emplace_back(candidate, s);
+      }
+    }
+    if (offers.empty()) {
+      throw Error(ErrorCode::kUsage, "no catalogue entry of family \"" + problem.family + "\"",
+                  where, "give one in EngineSettings::variants");
+    }
+    check(plan::choose(p, std::move(offers), plan::Policy::kDefault, options.variant, where));
+    complete(*out);
+    return Plan(std::move(out));
+  });
+}
+
+Plan Engine::plan_stage(Stage stage, int model_length, const Device& device,
+                        const PlanOptions& options, int alphabet_codes) const {
+  return guarded([&] {
+    auto out = std::make_shared<Plan::Impl>();
+    out->catalogue = impl_->catalogue;
+    out->device = device;
+    plan::PlanOptions plan_options;
+    plan_options.policy = to_policy(options.policy);
+    plan_options.variant = options.variant;
+    plan_options.exact_length = options.exact_length;
+    out->plan = value(plan::make_plan(static_cast<plan::Stage>(stage), model_length, alphabet_codes,
+                                      to_traits(device), plan_options));
+    complete(*out);
+    return Plan(std::move(out));
+  });
+}
+
+RenderedSource Engine::render(const Plan& plan) const {
+  return guarded([&] {
+    auto source = value(render::render(impl_->templates, plan.impl()->plan.chosen));
+    return RenderedSource{std::move(source.text), std::move(source.file_name),
+                          std::move(source.files)};
+  });
+}
+
+KernelImage Engine::compile(const Plan& plan) {
+  return guarded([&] { return make_image(plan, value(impl_->kernels().get(plan.impl()->plan))); });
+}
+
+PendingKernel Engine::request(const Plan& plan, int priority) {
+  return guarded([&] {
+    auto future = impl_->kernels().request(plan.impl()->plan, priority);
+    return PendingKernel(
+        std::make_shared<PendingKernel::Impl>(PendingKernel::Impl{impl_, plan, std::move(future)}));
+  });
+}
+
+bool PendingKernel::ready() const {
+  return impl_->future.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+KernelImage PendingKernel::get() const {
+  return guarded([&] { return make_image(impl_->plan, value(impl_->future.get())); });
+}
+
+void Engine::cancel() { impl_->kernels().cancel(); }
+
+EngineStatistics Engine::statistics() const {
+  EngineStatistics out;
+  if (!impl_->provider_ready) return out;
+  const compile::ProviderStatistics s = impl_->provider->statistics();
+  out.requests = s.requests;
+  out.shared = s.shared;
+  out.compiled = s.compiled;
+  out.memory_hits = s.memory_hits;
+  out.disk_hits = s.disk_hits;
+  out.rejected = s.rejected;
+  out.failed = s.failed;
+  out.refused = s.refused;
+  out.compile_seconds = s.compile_seconds;
+  return out;
+}
+
+}  // namespace hmmjit::v0

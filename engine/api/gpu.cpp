@@ -1,0 +1,174 @@
+// GPUs, their memory, streams and events, and kernels on them.
+#include "api/handles.hpp"
+
+namespace hmmjit::v0 {
+
+Gpu open_gpu(std::shared_ptr<driver::Driver> driver, int ordinal) {
+  check(driver->require());
+  auto impl = std::make_shared<Gpu::Impl>();
+  impl->device = value(driver->device(ordinal));
+  impl->traits = to_device(impl->device->traits(), ordinal);
+  impl->driver = std::move(driver);
+  return Gpu(std::move(impl));
+}
+
+Gpu::Gpu(int ordinal)
+    : impl_(guarded([&] { return open_gpu(driver::Driver::open(), ordinal).impl(); })) {}
+const Device& Gpu::device() const { return impl_->traits; }
+Gpu::Memory Gpu::memory() const {
+  const auto memory = value(impl_->device->memory());
+  return {memory.free, memory.total};
+}
+void Gpu::synchronize() const { check(impl_->device->synchronize()); }
+
+// Each handle keeps the driver alive, which its device refers to.
+
+struct Stream::Impl {
+  Gpu gpu;
+  driver::Stream stream;
+};
+Stream::Stream(const Gpu& gpu)
+    : impl_(std::make_unique<Impl>(Impl{gpu, value(driver::Stream::create(gpu.impl()->device))})) {}
+Stream::~Stream() = default;
+Stream::Stream(Stream&&) noexcept = default;
+Stream& Stream::operator=(Stream&&) noexcept = default;
+void Stream::synchronize() const { check(impl_->stream.synchronize()); }
+bool Stream::finished() const { return value(impl_->stream.finished()); }
+
+struct Event::Impl {
+  Gpu gpu;
+  driver::Event event;
+};
+Event::Event(const Gpu& gpu, bool timing)
+    : impl_(std::make_unique<Impl>(
+          Impl{gpu, value(driver::Event::create(gpu.impl()->device, timing))})) {}
+Event::~Event() = default;
+Event::Event(Event&&) noexcept = default;
+Event& Event::operator=(Event&&) noexcept = default;
+void Event::record(const Stream& stream) { check(impl_->event.record(stream.impl().stream)); }
+void Event::synchronize() const { check(impl_->event.synchronize()); }
+bool Event::finished() const { return value(impl_->event.finished()); }
+void Event::wait_in(const Stream& stream) const {
+  check(impl_->event.wait_in(stream.impl().stream));
+}
+float Event::milliseconds(const Event& start, const Event& end) {
+  return value(driver::Event::milliseconds(start.impl_->event, end.impl_->event));
+}
+
+struct Buffer::Impl {
+  Gpu gpu;
+  driver::DeviceBuffer buffer;
+};
+namespace {
+void check_range(std::size_t size, std::size_t bytes, std::size_t offset) {
+  if (offset > size || bytes > size - offset) {
+    throw Error(ErrorCode::kUsage, "bytes " + std::to_string(offset) + " to " +
+                                       std::to_string(offset + bytes) +
+                                       " are outside a buffer of " + std::to_string(size));
+  }
+}
+}  // namespace
+Buffer::Buffer(const Gpu& gpu, std::size_t bytes)
+    : impl_(std::make_unique<Impl>(
+          Impl{gpu, value(driver::DeviceBuffer::create(gpu.impl()->device, bytes))})) {}
+Buffer::~Buffer() = default;
+Buffer::Buffer(Buffer&&) noexcept = default;
+Buffer& Buffer::operator=(Buffer&&) noexcept = default;
+std::uint64_t Buffer::address() const { return impl_->buffer.address(); }
+std::size_t Buffer::size() const { return impl_->buffer.size(); }
+void Buffer::upload(const Stream& stream, const void* from, std::size_t bytes, std::size_t offset) {
+  check_range(size(), bytes, offset);
+  if (bytes > 0) check(impl_->buffer.upload(stream.impl().stream, from, bytes, offset));
+}
+void Buffer::download(const Stream& stream, void* to, std::size_t bytes, std::size_t offset) const {
+  check_range(size(), bytes, offset);
+  if (bytes > 0) check(impl_->buffer.download(stream.impl().stream, to, bytes, offset));
+}
+void Buffer::fill(const Stream& stream, unsigned char byte, std::size_t bytes, std::size_t offset) {
+  check_range(size(), bytes, offset);
+  if (bytes > 0) check(impl_->buffer.fill(stream.impl().stream, byte, bytes, offset));
+}
+
+struct PinnedBuffer::Impl {
+  Gpu gpu;
+  driver::PinnedBuffer buffer;
+};
+PinnedBuffer::PinnedBuffer(const Gpu& gpu, std::size_t bytes)
+    : impl_(std::make_unique<Impl>(
+          Impl{gpu, value(driver::PinnedBuffer::create(gpu.impl()->device, bytes))})) {}
+PinnedBuffer::~PinnedBuffer() = default;
+PinnedBuffer::PinnedBuffer(PinnedBuffer&&) noexcept = default;
+PinnedBuffer& PinnedBuffer::operator=(PinnedBuffer&&) noexcept = default;
+void* PinnedBuffer::data() const { return impl_->buffer.bytes().data(); }
+std::size_t PinnedBuffer::size() const { return impl_->buffer.bytes().size(); }
+
+// ---- loaded kernels -------------------------------------------------------------------------
+
+struct Kernel::Impl {
+  KernelImage image;
+  Gpu gpu;
+  std::shared_ptr<driver::LoadedKernel> loaded;
+  driver::LoadedResources resources;
+};
+
+Kernel Engine::load(const Plan& plan, const Gpu& gpu) {
+  return guarded([&] {
+    compile::KernelProvider& kernels = impl_->kernels();
+    compile::KernelPtr kernel = value(kernels.get(plan.impl()->plan));
+    const auto load = [&] {
+      return driver::LoadedKernel::load(gpu.impl()->driver, kernel->image.bytes,
+                                        kernel->image.entry_name);
+    };
+    auto loaded = load();
+    if (!loaded && loaded.error().code == hmmjit::ErrorCode::kCompile) {
+      kernel = value(kernels.refused(plan.impl()->plan, kernel, loaded.error().message));
+      loaded = load();
+    }
+    auto impl = std::make_shared<Kernel::Impl>(
+        Kernel::Impl{make_image(plan, kernel), gpu, value(std::move(loaded)), {}});
+    const Candidate& c = impl->image.candidate();
+    impl->resources = value(impl->loaded->prepare(*gpu.impl()->device, c.launch.block_threads(),
+                                                  c.launch.dynamic_shared_bytes));
+    return Kernel(std::move(impl));
+  });
+}
+
+const KernelImage& Kernel::image() const { return impl_->image; }
+const LaunchShape& Kernel::shape() const { return impl_->image.candidate().launch; }
+const Constants& Kernel::constants() const { return impl_->image.candidate().constants; }
+int Kernel::blocks_per_sm() const { return impl_->resources.blocks_per_sm; }
+unsigned Kernel::resident_blocks() const {
+  return static_cast<unsigned>(impl_->gpu.device().sm_count * impl_->resources.blocks_per_sm);
+}
+void Kernel::launch_bytes(const Stream& stream, const Grid& grid, const void* parameters,
+                          std::size_t bytes) const {
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0)
+    throw Error(ErrorCode::kUsage, "a launch of no blocks", impl_->image.name());
+  const int wanted = impl_->image.parameter_bytes();
+  if (wanted >= 0 && bytes != static_cast<std::size_t>(wanted)) {
+    throw Error(ErrorCode::kUsage,
+                "the kernel takes " + std::to_string(wanted) + " bytes of parameters, not " +
+                    std::to_string(bytes),
+                impl_->image.name(), "host and kernel must declare the same struct");
+  }
+  if (stream.impl().gpu.impl()->device != impl_->gpu.impl()->device)
+    throw Error(ErrorCode::kUsage, "kernel and stream belong to different GPUs",
+                impl_->image.name());
+  const LaunchShape& s = shape();
+  check(
+      impl_->loaded->launch(stream.impl().stream,
+                            {.blocks = grid.x,
+                             .block_threads = static_cast<unsigned>(s.threads_x),
+                             .dynamic_shared_bytes = static_cast<unsigned>(s.dynamic_shared_bytes),
+                             .blocks_y = grid.y,
+                             .blocks_z = grid.z,
+                             .threads_y = static_cast<unsigned>(s.threads_y),
+                             .threads_z = static_cast<unsigned>(s.threads_z)},
+                            parameters));
+}
+KernelResources Kernel::resources() const {
+  return {impl_->resources.registers, impl_->resources.local_bytes, -1,
+          impl_->resources.static_shared_bytes};
+}
+
+}  // namespace hmmjit::v0

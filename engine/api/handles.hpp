@@ -1,0 +1,87 @@
+// What stands behind the public handles, for the library and its tests.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "api/convert.hpp"
+#include "cache/kernel_cache.hpp"
+#include "compile/kernel_provider.hpp"
+#include "driver/driver.hpp"
+#include "hmmjit/cache.hpp"
+#include "hmmjit/engine.hpp"
+#include "plan/plan.hpp"
+
+namespace hmmjit::v0 {
+
+struct Cache::Impl {
+  std::shared_ptr<cache::KernelCache> cache;
+};
+
+/// The catalogue of one engine. Entries keep their addresses: plans refer to them.
+struct Catalogue {
+  struct Entry {
+    KernelVariant host;
+    std::vector<std::string_view> options, references;
+    plan::KernelVariant variant;  // views into `host`
+  };
+  std::vector<std::unique_ptr<const Entry>> entries;
+
+  /// A copy of a text that lasts as long as the catalogue.
+  std::string_view intern(const std::string& text) const;
+  mutable std::mutex mutex;
+  mutable std::set<std::string> texts;
+};
+
+struct Plan::Impl {
+  std::shared_ptr<const Catalogue> catalogue;
+  plan::Plan plan;
+  /// Of a host's plan: shapes the internals do not know (blocks of several dimensions), by variant
+  /// and constants.
+  std::vector<std::pair<plan::Candidate, LaunchShape>> shapes;
+  Device device;
+  std::string family;
+  Candidate chosen;
+  std::vector<Candidate> fallbacks;
+  std::vector<Rejection> rejected;
+  std::string text, json;
+};
+
+struct KernelImage::Impl {
+  std::shared_ptr<const Catalogue> catalogue;  // the kernel's candidate refers to it
+  compile::KernelPtr kernel;
+  Candidate candidate;
+  std::vector<Rejection> rejected;
+  KernelResources resources;
+  std::string origin;
+  int parameter_bytes = -1;
+};
+
+struct Gpu::Impl {
+  std::shared_ptr<driver::Driver> driver;
+  driver::DevicePtr device;
+  Device traits;
+};
+
+struct Engine::Impl {
+  Cache cache;
+  std::shared_ptr<const Catalogue> catalogue;
+  render::TemplateLibrary templates;
+  int compile_threads = 0, highest_compiler_major = 0;
+
+  /// Made on first use: planning and rendering need no compiler.
+  compile::KernelProvider& kernels();
+  std::once_flag opened;
+  std::unique_ptr<compile::KernelProvider> provider;
+  std::atomic<bool> provider_ready{false};
+};
+
+KernelImage make_image(const Plan& plan, const compile::KernelPtr& kernel);
+
+/// A GPU of a given driver: tests.
+Gpu open_gpu(std::shared_ptr<driver::Driver> driver, int ordinal);
+
+}  // namespace hmmjit::v0

@@ -1,0 +1,433 @@
+// The engine by itself: from a kernel template and a catalogue entry to a kernel that runs.
+//
+//   template + catalogue entry --plan--> candidates --render--> source --compile--> image --load-->
+//   kernel
+//                                         (device)                     (cache, NVRTC)     (driver)
+//
+// A host brings templates (CUDA C++ text) and catalogue entries (KernelVariant): which problems an
+// entry accepts, and with which constants, launch shape and resources. The engine plans (no GPU
+// needed), renders the constants into the text, compiles at run time or takes the image from the
+// cache, checks that the image keeps what its entry promised (no spills, no more registers), passes
+// to the next candidate when it does not, loads it, and launches it. The kernels of the profile
+// search go the same way: their templates and entries are in the catalogue of every engine.
+//
+// Templates. One `extern "C" __global__` kernel per entry, which takes one struct by value:
+//
+//   #include "plan_constants.h"           // replaced by:  namespace plan_constants {
+//   using namespace plan_constants;       //                 constexpr int kTile = 32; ... }
+//   struct Parameters { float* image; int width; };
+//   extern "C" __global__ void scale(Parameters p) { ... kTile ... }
+//
+// Quoted includes are resolved among the templates only ("mine/common.cuh", or hmmjit's own, such
+// as "common/intrinsics.cuh"); there are no other headers. Templates are ASCII. Every constant must
+// be used, and every plan_constants:: name must exist: otherwise rendering fails.
+//
+// Errors: all functions throw Error. kUsage: contradictory arguments; kCompile: no candidate is
+// acceptable, or rendering, compiling or loading failed; kNoDevice: no usable GPU; kResources: out
+// of host or device memory; kInterrupted: cancelled.
+//
+// The design follows Jiang & Ganesan (CUDAMPF, BMC Bioinformatics 17:106, 2016) and Jiang, Ganesan
+// & Yao (CUDAMPF++, arXiv 1707.09683): constants of a launch become compile-time constants.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "hmmjit/cache.hpp"
+#include "hmmjit/device.hpp"
+#include "hmmjit/error.hpp"
+
+HMMJIT_BEGIN_NAMESPACE
+
+/// A named integer: a constant of a kernel ("kTile"), or a parameter of a problem.
+struct Constant {
+  std::string name;
+  std::int64_t value = 0;
+};
+/// In the order in which a template sees them; names are unique.
+using Constants = std::vector<Constant>;
+
+/// Value of `name`; throws Error kUsage when there is none.
+HMMJIT_EXPORT std::int64_t constant(const Constants& constants, std::string_view name);
+
+/// What is to be computed, as far as plans may depend on it: a family of kernels and named
+/// numbers. Data and everything that changes from launch to launch are launch parameters instead.
+struct Problem {
+  std::string family;    ///< matches KernelVariant::family
+  Constants parameters;  ///< e.g. {"width", 256}, {"classes", 4}
+};
+
+/// How a kernel is launched.
+struct LaunchShape {
+  int threads_x = 32, threads_y = 1, threads_z = 1;  ///< of one block
+  std::int64_t dynamic_shared_bytes = 0;
+  int block_threads() const { return threads_x * threads_y * threads_z; }
+};
+
+/// What the author of an entry promises of one configuration; compared with the compiled image.
+struct Expected {
+  int registers = 255;                ///< per thread, a ceiling
+  int local_bytes = 0;                ///< local memory a thread may use by design; more is a spill
+  double items_per_clock_per_sm = 1;  ///< sustained useful work: ranks the candidates of a plan
+  std::string binding_resource;       ///< "memory bandwidth", "issue", ...: for the plan's text
+};
+
+/// One way to run a variant.
+struct Configuration {
+  Constants constants;
+  LaunchShape launch;
+  Expected expected;
+};
+
+/// Accepted, or the reason why not.
+struct Verdict {
+  bool accepted = true;
+  std::string reason;
+};
+
+/// A catalogue entry. The functions must be pure: equal arguments, equal results; they may be
+/// called from several threads. What they throw passes through Engine::plan.
+struct KernelVariant {
+  std::string name;           ///< unique in its engine: "mrf_tile"
+  std::string family;         ///< of problems; must not be a stage of the profile search
+  std::string template_file;  ///< path of a template: "mrf/tile.cu"
+  std::string entry_name;     ///< its extern "C" kernel
+  /// False: chosen only when forced by name or when nothing else is left.
+  bool competes = true;
+  /// Empty: accepts everything of its family.
+  std::function<Verdict(const Problem&, const Device&)> accepts;
+  /// The candidate list for an accepted problem, the author's favourite first.
+  std::function<std::vector<Configuration>(const Problem&, const Device&)> configurations;
+  std::vector<std::string> compile_options;  ///< beyond the common ones: "--fmad=false"
+  std::string summary;                       ///< one sentence
+  std::vector<std::string> references;       ///< papers
+};
+
+struct TemplateText {
+  std::string path;  ///< '/'-separated, relative: "mrf/tile.cu"
+  std::string text;
+};
+
+/// One kernel that could be made: a variant with one configuration.
+struct Candidate {
+  std::string variant, template_file, entry_name;
+  Constants constants;
+  LaunchShape launch;
+  Expected expected;
+  int blocks_per_sm = 0, warps_per_sm = 0;  ///< expected occupancy
+  double occupancy = 0;                     ///< warps over the device's maximum, 0 to 1
+  std::string occupancy_limiter;            ///< "registers", "shared memory", "threads", "blocks"
+  double predicted_giga_items = 0;          ///< 1e9 items (search kernels: cells) a second
+};
+
+struct Rejection {
+  std::string variant, reason;
+};
+
+/// Which kernel, and why. Immutable; copies share; shareable between threads. Holds on to the
+/// catalogue it was made from.
+class HMMJIT_EXPORT Plan {
+ public:
+  const std::string& family() const;
+  const Device& device() const;
+  const Candidate& chosen() const;
+  /// What is tried, in order, when the chosen one breaks its promises.
+  const std::vector<Candidate>& fallbacks() const;
+  /// Every variant that is not chosen, with the reason.
+  const std::vector<Rejection>& rejected() const;
+  /// Several lines for people; one JSON object on one line for programs.
+  const std::string& text() const;
+  const std::string& json() const;
+
+  struct Impl;
+  explicit Plan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  const std::shared_ptr<const Impl>& impl() const { return impl_; }  ///< for the library itself
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+enum class PlanPolicy {
+  kDefault,    ///< highest predicted rate
+  kCudampfpp,  ///< search kernels only: equations 4 and 5 of CUDAMPF++
+};
+
+struct PlanOptions {
+  std::string variant;  ///< forced by name; empty: the policy chooses
+  PlanPolicy policy = PlanPolicy::kDefault;
+  bool exact_length = false;  ///< search kernels: specialise for the length itself, not its class
+};
+
+/// Stages of the profile search that have GPU kernels.
+enum class Stage { kSsv, kMsv, kBias, kViterbi, kForward };
+
+struct RenderedSource {
+  std::string text;                ///< CUDA C++ without includes: what the compiler gets
+  std::string file_name;           ///< name that compiler messages carry
+  std::vector<std::string> files;  ///< templates that went into it
+};
+
+/// Resources per thread or block; -1: unknown (PTX before it is loaded).
+struct KernelResources {
+  int registers = -1, local_bytes = -1, spill_bytes = -1, static_shared_bytes = -1;
+};
+
+/// A compiled kernel, not loaded. Immutable; copies share; shareable between threads.
+class HMMJIT_EXPORT KernelImage {
+ public:
+  const std::string& name() const;  ///< "host.mrf_tile.sm_90.1f0c54e2a9b3d871"
+  /// The candidate it was made from: the plan's choice, or the fallback that took its place.
+  const Candidate& candidate() const;
+  /// Candidates passed over because their images broke the entry's promises.
+  const std::vector<Rejection>& rejected() const;
+  std::string_view bytes()
+      const;  ///< cubin (ELF), or PTX text for a device newer than the compiler
+  bool is_ptx() const;
+  const std::string& architecture() const;  ///< "sm_90", or "compute_120" for PTX
+  const KernelResources& resources() const;
+  const std::string& log() const;  ///< the compiler's, complete
+  /// Where it came from: "compiled", "memory", "user" or "system" (layers of the cache).
+  const std::string& origin() const;
+  double seconds() const;  ///< rendering and compiling, or reading
+  /// Bytes of the kernel's parameter struct; -1: unknown.
+  int parameter_bytes() const;
+
+  struct Impl;
+  explicit KernelImage(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  const std::shared_ptr<const Impl>& impl() const { return impl_; }  ///< for the library itself
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// A kernel being made.
+class HMMJIT_EXPORT PendingKernel {
+ public:
+  bool ready() const;
+  /// Waits. Throws what making the kernel failed with.
+  KernelImage get() const;
+
+  struct Impl;
+  explicit PendingKernel(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+ private:
+  std::shared_ptr<Impl> impl_;
+};
+
+class Gpu;
+class Kernel;
+
+struct EngineStatistics {
+  std::uint64_t requests = 0;  ///< kernels asked for
+  std::uint64_t shared = 0;    ///< of these, joined one already asked for
+  std::uint64_t compiled = 0, memory_hits = 0, disk_hits = 0;
+  std::uint64_t rejected = 0, failed = 0, refused = 0;
+  double compile_seconds = 0;  ///< summed over threads
+};
+
+struct EngineSettings {
+  std::vector<TemplateText> templates;  ///< the host's own, beside hmmjit's
+  std::vector<KernelVariant> variants;  ///< the host's own catalogue entries
+  Cache cache;                          ///< default: the environment's settings
+  int compile_threads = 0;              ///< compiles at a time; 0: chosen from cores and memory
+  /// Accept compilers up to this major version; 0: the driver's where there is one, else any.
+  int highest_compiler_major = 0;
+};
+
+/// Plans, renders, compiles, loads. Handle: copies share. Immutable after construction and
+/// thread-safe: any number of threads may plan, compile and load at once, and one kernel is
+/// compiled once, however many ask for it, in this and in other processes.
+class HMMJIT_EXPORT Engine {
+ public:
+  /// Without a compiler on this machine the engine still plans and renders, and serves kernels
+  /// that are in the cache. Throws Error kUsage for an entry without name, template, entry kernel
+  /// or configurations, for names given twice, and for a template path that hmmjit itself has.
+  Engine();
+  explicit Engine(EngineSettings settings);
+  ~Engine();
+  Engine(const Engine&);
+  Engine& operator=(const Engine&);
+
+  /// Plans a problem of one of the host's families: candidates that fit the device, best
+  /// predicted rate first, ties in catalogue order. Deterministic; needs no GPU and no compiler.
+  /// Throws Error kCompile, with every reason, when nothing is acceptable; kUsage for an unknown
+  /// family or an unknown forced variant.
+  Plan plan(const Problem& problem, const Device& device, const PlanOptions& options = {}) const;
+  /// Plans one stage of the profile search for a model of `model_length` positions.
+  /// `alphabet_codes`: residue codes, 29 for proteins.
+  Plan plan_stage(Stage stage, int model_length, const Device& device,
+                  const PlanOptions& options = {}, int alphabet_codes = 29) const;
+
+  /// The source of the plan's choice.
+  RenderedSource render(const Plan& plan) const;
+  /// The image of the plan's choice or of the first fallback that keeps its promises: from
+  /// memory, disk, or the compiler (typically 0.1 to 1 s). Waits.
+  KernelImage compile(const Plan& plan);
+  /// The same without waiting; higher `priority` first.
+  PendingKernel request(const Plan& plan, int priority = 0);
+  /// compile, then load on `gpu` and prepare for launches with the candidate's shape. An image
+  /// that the driver refuses is forgotten and made once more.
+  Kernel load(const Plan& plan, const Gpu& gpu);
+
+  /// Gives up what is queued or being compiled, with kInterrupted; the engine compiles no more.
+  void cancel();
+  EngineStatistics statistics() const;
+
+  struct Impl;
+  const std::shared_ptr<Impl>& impl() const { return impl_; }  ///< for the library itself
+
+ private:
+  std::shared_ptr<Impl> impl_;
+};
+
+/// A GPU of this machine with its primary context, which the library shares with the CUDA runtime
+/// and never resets. Handle: copies share; thread-safe.
+class HMMJIT_EXPORT Gpu {
+ public:
+  /// Throws Error kNoDevice, saying why. The first call takes 0.2 to 0.5 s.
+  explicit Gpu(int ordinal = 0);
+  const Device& device() const;
+  struct Memory {
+    std::uint64_t free = 0, total = 0;  ///< bytes
+  };
+  Memory memory() const;
+  /// Waits for everything queued on the device; throws the first error of earlier launches.
+  void synchronize() const;
+
+  struct Impl;
+  explicit Gpu(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  const std::shared_ptr<const Impl>& impl() const { return impl_; }  ///< for the library itself
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// An ordered queue of copies, fills and launches. Movable. One thread at a time; destruction
+/// does not wait.
+class HMMJIT_EXPORT Stream {
+ public:
+  explicit Stream(const Gpu& gpu);
+  ~Stream();
+  Stream(Stream&&) noexcept;
+  Stream& operator=(Stream&&) noexcept;
+  /// Waits; throws the first error of what was queued.
+  void synchronize() const;
+  /// True when everything queued is done. Throws as synchronize does.
+  bool finished() const;
+
+  struct Impl;
+  const Impl& impl() const { return *impl_; }  ///< for the library itself
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+/// A point in a stream. Movable. One thread at a time.
+class HMMJIT_EXPORT Event {
+ public:
+  explicit Event(const Gpu& gpu, bool timing = false);
+  ~Event();
+  Event(Event&&) noexcept;
+  Event& operator=(Event&&) noexcept;
+  void record(const Stream& stream);
+  void synchronize() const;
+  bool finished() const;
+  /// What is queued on `stream` from now on waits for this event.
+  void wait_in(const Stream& stream) const;
+  /// Milliseconds between two recorded, finished timing events.
+  static float milliseconds(const Event& start, const Event& end);
+
+  struct Impl;
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Device memory; contents are undefined until written. Movable. One thread at a time. Freed on
+/// destruction, which waits for work that uses it.
+class HMMJIT_EXPORT Buffer {
+ public:
+  /// Throws Error kResources when the device has not that much. 0 bytes is an empty buffer.
+  Buffer(const Gpu& gpu, std::size_t bytes);
+  ~Buffer();
+  Buffer(Buffer&&) noexcept;
+  Buffer& operator=(Buffer&&) noexcept;
+  /// For launch parameters, where the kernel has a pointer.
+  std::uint64_t address() const;
+  template <typename T>
+  T* pointer() const {
+    return reinterpret_cast<T*>(static_cast<std::uintptr_t>(address()));
+  }
+  std::size_t size() const;  ///< bytes
+  /// Queued copies; ranges are checked (Error kUsage). Pageable host memory may be reused when
+  /// `upload` returns; pinned memory, and any memory of a `download`, when the stream has passed.
+  void upload(const Stream& stream, const void* from, std::size_t bytes, std::size_t offset = 0);
+  void download(const Stream& stream, void* to, std::size_t bytes, std::size_t offset = 0) const;
+  void fill(const Stream& stream, unsigned char value, std::size_t bytes, std::size_t offset = 0);
+
+  struct Impl;
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Page-locked host memory: copies from and to it run beside the host. Movable.
+class HMMJIT_EXPORT PinnedBuffer {
+ public:
+  PinnedBuffer(const Gpu& gpu, std::size_t bytes);
+  ~PinnedBuffer();
+  PinnedBuffer(PinnedBuffer&&) noexcept;
+  PinnedBuffer& operator=(PinnedBuffer&&) noexcept;
+  void* data() const;
+  std::size_t size() const;  ///< bytes
+
+  struct Impl;
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Blocks of a launch.
+struct Grid {
+  unsigned x = 1, y = 1, z = 1;
+};
+
+/// A loaded kernel, ready for launches with its candidate's shape. Handle: copies share; launches
+/// from several threads are allowed on different streams.
+class HMMJIT_EXPORT Kernel {
+ public:
+  const KernelImage& image() const;
+  const LaunchShape& shape() const;  ///< of the candidate that was loaded
+  const Constants& constants() const;
+  int blocks_per_sm() const;  ///< as the driver counts, for the shape
+  /// SMs times resident blocks: a grid that fills the device once.
+  unsigned resident_blocks() const;
+  KernelResources resources() const;  ///< as the driver reports them
+
+  /// Queues one launch; `parameters` is copied at once. Throws Error kUsage for an empty grid or
+  /// a struct whose size is not the kernel's; errors of the launch itself appear at the stream's
+  /// next synchronization.
+  template <typename Parameters>
+  void launch(const Stream& stream, const Grid& grid, const Parameters& parameters) const {
+    static_assert(std::is_trivially_copyable_v<Parameters>,
+                  "kernel parameters are copied byte by byte");
+    launch_bytes(stream, grid, &parameters, sizeof(Parameters));
+  }
+  void launch_bytes(const Stream& stream, const Grid& grid, const void* parameters,
+                    std::size_t bytes) const;
+
+  struct Impl;
+  explicit Kernel(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+HMMJIT_END_NAMESPACE

@@ -1,0 +1,21 @@
+// Symbol visibility and the namespace of the public interface.
+//
+// Everything public lives in hmmjit::v0, an inline namespace: hosts write hmmjit::Engine, the
+// linker sees hmmjit::v0::Engine, and a later, incompatible interface can stand beside this one.
+#pragma once
+
+#define HMMJIT_EXPORT __attribute__((visibility("default")))
+
+// Inside the library the namespace is not inline, because hmmjit:: holds internals of equal names.
+#ifdef HMMJIT_BUILDING_LIBRARY
+#define HMMJIT_BEGIN_NAMESPACE \
+  namespace hmmjit {           \
+  namespace v0 {
+#else
+#define HMMJIT_BEGIN_NAMESPACE \
+  namespace hmmjit {           \
+  inline namespace v0 {
+#endif
+#define HMMJIT_END_NAMESPACE \
+  }                          \
+  }

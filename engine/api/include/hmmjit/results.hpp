@@ -1,0 +1,90 @@
+// What a search finds: hits, domains, alignments.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "hmmjit/error.hpp"
+
+HMMJIT_BEGIN_NAMESPACE
+
+/// Alignment of a domain, one column per character; all texts have equal length. Empty when the
+/// search was told not to keep alignments.
+struct Alignment {
+  std::string_view model;      ///< consensus, '.' at insertions
+  std::string_view match;      ///< letters, '+' and blanks
+  std::string_view sequence;   ///< residues, '-' at deletions, lower case at insertions
+  std::string_view posterior;  ///< '0' to '9' and '*': posterior probability of each residue
+  std::string_view reference;  ///< RF annotation of the model; empty: none
+  std::string_view structure;  ///< CS annotation of the model; empty: none
+};
+
+/// One domain. Coordinates are 1-based and inclusive; scores in bits.
+struct Domain {
+  int envelope_from = 0, envelope_to = 0;    ///< on the target
+  int alignment_from = 0, alignment_to = 0;  ///< on the target
+  int model_from = 0, model_to = 0;          ///< on the model
+  double score = 0;
+  double bias = 0;                 ///< bits taken off for composition
+  double conditional_e_value = 0;  ///< given that the target is a hit
+  double independent_e_value = 0;  ///< as if it were the only domain
+  double accuracy = 0;             ///< mean posterior of the aligned residues, 0 to 1
+  bool reported = false, included = false;
+  Alignment alignment;
+};
+
+/// One target. Texts are views: see ModelResult.
+struct Hit {
+  std::string_view name, accession, description;  ///< empty: none
+  std::uint64_t index = 0;                        ///< position in the input, from 0
+  int length = 0;                                 ///< residues
+  double e_value = 0;
+  double score = 0;  ///< bits, of the whole target
+  double bias = 0;   ///< bits taken off for composition
+  double expected_domains = 0;
+  int regions = 0, clustered = 0, overlaps = 0, envelopes = 0;  ///< of domain definition
+  bool reported = false, included = false;
+  std::size_t best_domain = 0;      ///< index into `domains`
+  std::span<const Domain> domains;  ///< all found, reported or not, by position
+};
+
+/// Targets that passed each filter.
+struct FilterCounts {
+  std::uint64_t targets = 0, residues = 0, msv = 0, bias = 0, viterbi = 0, forward = 0;
+};
+
+/// The finished search of one model. Immutable; copies share; shareable between threads. Spans
+/// and views stay valid while any copy lives.
+///
+/// `hits` holds what hmmsearch could print: reported targets first, best first, with the ties and
+/// the order of hmmsearch; behind them candidates that missed the thresholds in the end.
+class HMMJIT_EXPORT ModelResult {
+ public:
+  std::size_t index() const;  ///< of the model in the input, from 0
+  const std::string& model_name() const;
+  const std::string& model_accession() const;    ///< empty: none
+  const std::string& model_description() const;  ///< empty: none
+  int model_length() const;
+  std::span<const Hit> hits() const;
+  std::size_t reported() const;  ///< hits reported; of these,
+  std::size_t included() const;  ///< hits that satisfy the inclusion thresholds
+  double Z() const;              ///< targets assumed for E-values
+  double domZ() const;           ///< targets assumed for conditional E-values
+  const FilterCounts& counts() const;
+  double seconds() const;  ///< from set-up to the last domain, other models running beside
+
+  struct Impl;
+  explicit ModelResult(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  const std::shared_ptr<const Impl>& impl() const { return impl_; }  ///< for the library itself
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+HMMJIT_END_NAMESPACE

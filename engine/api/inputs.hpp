@@ -1,0 +1,48 @@
+// What stands behind Models and Targets.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/convert.hpp"
+#include "hmmjit/models.hpp"
+#include "hmmjit/targets.hpp"
+#include "io/sequence_file.hpp"
+#include "model/hmm.hpp"
+#include "search/search.hpp"
+#include "search/target_source.hpp"
+
+namespace hmmjit::v0 {
+
+struct Model::Impl {
+  Hmm hmm;
+  std::string accession, description;
+};
+
+struct Models::Impl {
+  std::string path;  // empty: in memory
+  std::vector<Model> models;
+};
+
+/// A new pass over the models. `keep_alive` is part of the source.
+Result<ModelSource> open_models(const std::shared_ptr<Models::Impl>& models);
+
+struct Targets::Impl {
+  std::string path;  // empty: in memory
+  std::optional<SequenceFormat> format;
+  const hmmjit::Alphabet* alphabet = nullptr;  // null: that of the models
+  std::vector<std::shared_ptr<TargetBlock>> blocks;
+  std::size_t targets = 0;
+  std::uint64_t residues = 0;
+};
+
+/// A new pass over the targets for models of this alphabet.
+Result<std::unique_ptr<TargetSource>> open_targets(const std::shared_ptr<Targets::Impl>& targets,
+                                                   const hmmjit::Alphabet& alphabet);
+
+const hmmjit::Alphabet& alphabet_of(Alphabet alphabet);
+Alphabet to_alphabet(const hmmjit::Alphabet& alphabet);
+
+}  // namespace hmmjit::v0

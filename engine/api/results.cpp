@@ -1,0 +1,79 @@
+// Views on search results.
+#include "api/results.hpp"
+
+#include "report/numbers.hpp"
+
+namespace hmmjit::v0 {
+
+FilterCounts to_counts(const FilterCounters& c) {
+  return {c.targets, c.residues, c.msv, c.bias, c.viterbi, c.forward};
+}
+
+ModelResult make_result(const hmmjit::ModelResult& given) {
+  auto out = std::make_shared<ModelResult::Impl>();
+  out->result = given;
+  const hmmjit::ModelResult& r = out->result;
+  out->accession = r.model.accession.value_or("");
+  out->description = r.model.description.value_or("");
+  out->counts = to_counts(r.hits.counters);
+  std::size_t domains = 0;
+  for (const hmmjit::Hit& hit : r.hits.hits) domains += hit.score.domains.size();
+  out->domains.reserve(domains);  // spans point into it
+  out->hits.reserve(r.hits.hits.size());
+  for (const hmmjit::Hit& hit : r.hits.hits) {
+    const std::size_t first = out->domains.size();
+    for (std::size_t i = 0; i < hit.score.domains.size(); ++i) {
+      const domain::Domain& d = hit.score.domains[i];
+      Domain& view = out->domains.emplace_back();
+      view.envelope_from = d.ienv;
+      view.envelope_to = d.jenv;
+      view.alignment_from = d.iali;
+      view.alignment_to = d.jali;
+      view.model_from = d.hmm_from;
+      view.model_to = d.hmm_to;
+      view.score = d.bits;
+      view.bias = bias_bits(d);
+      view.conditional_e_value = conditional_e_value(d, r.hits);
+      view.independent_e_value = independent_e_value(d, r.hits);
+      view.accuracy = mean_accuracy(d);
+      view.reported = hit.domain_flags[i].reported;
+      view.included = hit.domain_flags[i].included;
+      view.alignment = {d.alignment.model, d.alignment.match, d.alignment.sequence,
+                        d.alignment.pp,    d.alignment.rf,    d.alignment.cs};
+    }
+    Hit& view = out->hits.emplace_back();
+    view.name = hit.name;
+    view.accession = hit.accession;
+    view.description = hit.description;
+    view.index = hit.index;
+    view.length = hit.length;
+    view.e_value = target_e_value(hit, r.hits);
+    view.score = hit.score.bits;
+    view.bias = target_bias(hit);
+    view.expected_domains = hit.score.expected_domains;
+    view.regions = hit.score.regions;
+    view.clustered = hit.score.clustered;
+    view.overlaps = hit.score.overlaps;
+    view.envelopes = hit.score.envelopes;
+    view.reported = hit.flags.reported;
+    view.included = hit.flags.included;
+    view.best_domain = hit.score.best_domain;
+    view.domains = {out->domains.data() + first, hit.score.domains.size()};
+  }
+  return ModelResult(std::move(out));
+}
+
+std::size_t ModelResult::index() const { return impl_->result.index; }
+const std::string& ModelResult::model_name() const { return impl_->result.model.name; }
+const std::string& ModelResult::model_accession() const { return impl_->accession; }
+const std::string& ModelResult::model_description() const { return impl_->description; }
+int ModelResult::model_length() const { return impl_->result.model.M; }
+std::span<const Hit> ModelResult::hits() const { return impl_->hits; }
+std::size_t ModelResult::reported() const { return impl_->result.hits.reported; }
+std::size_t ModelResult::included() const { return impl_->result.hits.included; }
+double ModelResult::Z() const { return impl_->result.hits.Z; }
+double ModelResult::domZ() const { return impl_->result.hits.domZ; }
+const FilterCounts& ModelResult::counts() const { return impl_->counts; }
+double ModelResult::seconds() const { return impl_->result.seconds; }
+
+}  // namespace hmmjit::v0
