@@ -1,0 +1,664 @@
+#include "hmmjit/command_cache.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cache/bundle.hpp"
+#include "cache/trimmer.hpp"
+#include "core/mapped_file.hpp"
+#include "core/output_file.hpp"
+#include "hmmjit/command_line.hpp"
+
+namespace hmmjit::tools {
+namespace {
+
+using cache::CacheKey;
+using cache::Counter;
+using cache::EntryStore;
+using cache::StoredFile;
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kShownValue = 40;
+
+std::string dump(const Json& json) {
+  // Names and logs are bytes: what is not UTF-8 is replaced, never a reason to fail.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string utc(std::int64_t nanoseconds) {
+  const auto time = static_cast<std::time_t>(nanoseconds / 1'000'000'000);
+  std::tm parts{};
+  ::gmtime_r(&time, &parts);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1,
+                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
+}
+
+std::string human(std::uint64_t bytes) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  int unit = 0;
+  while (value >= 1024 && unit < 4) {
+    value /= 1024;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+bool is_short(const std::string& value) {
+  return value.size() <= kShownValue &&
+         std::ranges::all_of(value, [](char c) { return c >= ' ' && c < 127; });
+}
+
+std::string summary(const CacheKey& key) {
+  std::string text;
+  for (const auto& [name, value] : key.components()) {
+    if (name == "schema" || !is_short(value)) continue;
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, value);
+  }
+  return text;
+}
+
+Json components_json(const CacheKey& key) {
+  Json list = Json::array();
+  for (const auto& [name, value] : key.components()) {
+    Json item = {
+        {"name", name}, {"digest", cache::digest_of(value).hex()}, {"bytes", value.size()}};
+    if (is_short(value)) item["value"] = value;
+    list.push_back(std::move(item));
+  }
+  return list;
+}
+
+/// What the commands share: settings, output style, the stores.
+struct Context {
+  CacheOptions options;
+  cache::Settings settings;
+  bool json = false;
+
+  void print(const Json& document, const std::string& text) const {
+    std::fputs(json ? dump(document).c_str() : text.c_str(), stdout);
+  }
+
+  bool writable() const {
+    return settings.mode == cache::Mode::kReadWrite || settings.mode == cache::Mode::kRefresh;
+  }
+
+  Result<EntryStore> user_store(bool for_writing) const {
+    if (settings.directory.empty()) {
+      return fail(ErrorCode::kOutput, "no kernel cache folder: HOME is not set", "",
+                  "set HMMJIT_CACHE_DIR");
+    }
+    if (for_writing && !writable()) {
+      return fail(
+          ErrorCode::kUsage,
+          fmt::format("cache mode {} forbids changing the cache", cache::mode_name(settings.mode)),
+          settings.directory, "use --cache-mode rw");
+    }
+    cache::StoreOptions store;
+    store.allow_group = settings.allow_group;
+    store.access = for_writing ? cache::Access::kReadWrite : cache::Access::kReadOnly;
+    return EntryStore::open(settings.directory, store);
+  }
+
+  std::optional<EntryStore> system_store() const {
+    if (settings.system_directory.empty()) return std::nullopt;
+    cache::StoreOptions store;
+    store.access = cache::Access::kReadOnly;
+    store.allow_root_owner = true;
+    auto opened = EntryStore::open(settings.system_directory, store);
+    if (!opened || !opened->exists()) return std::nullopt;
+    return std::move(*opened);
+  }
+};
+
+struct Located {
+  EntryStore store;
+  cache::Layer layer;
+  StoredFile file;
+};
+
+/// All entries of both disk layers, most recently used first within a layer.
+Result<std::vector<Located>> all_entries(const Context& context, bool for_writing = false) {
+  std::vector<Located> located;
+  const auto collect = [&](const EntryStore& store, cache::Layer layer) {
+    auto scan = store.scan();
+    std::ranges::sort(scan.entries, [](const StoredFile& a, const StoredFile& b) {
+      return a.last_used != b.last_used ? a.last_used > b.last_used : a.name < b.name;
+    });
+    for (StoredFile& file : scan.entries) located.push_back({store, layer, std::move(file)});
+  };
+  HMMJIT_ASSIGN(const EntryStore user, context.user_store(for_writing));
+  collect(user, cache::Layer::kUser);
+  if (const auto system = context.system_store()) collect(*system, cache::Layer::kSystem);
+  return located;
+}
+
+Result<cache::DecodedEntry> load(const Located& located, cache::Attachments attachments) {
+  HMMJIT_ASSIGN(const std::string bytes, located.store.read(located.file.path));
+  HMMJIT_ASSIGN(cache::DecodedEntry decoded, cache::decode_entry(bytes, attachments));
+  if (decoded.key.digest() != located.file.name) {
+    return fail(ErrorCode::kInput, "damaged cache entry: it holds another key than its name says");
+  }
+  return decoded;
+}
+
+/// An entry by its digest or an unambiguous beginning of it.
+Result<Located> resolve(const Context& context, const std::string& id) {
+  HMMJIT_ASSIGN(const std::vector<Located> entries, all_entries(context));
+  const Located* found = nullptr;
+  for (const Located& entry : entries) {
+    if (id.empty() || !entry.file.name.hex().starts_with(id)) continue;
+    if (found != nullptr && found->file.name != entry.file.name) {
+      return fail(ErrorCode::kUsage, "several cached kernels begin so", id, "give more digits");
+    }
+    if (found == nullptr) found = &entry;
+  }
+  if (found == nullptr) {
+    return fail(ErrorCode::kInput, "no cached kernel begins so", id,
+                "hmmjit cache list shows them");
+  }
+  return *found;
+}
+
+Result<cache::EntryFilter> make_filter(const std::vector<std::string>& conditions) {
+  if (conditions.empty()) return cache::EntryFilter{};
+  // Conditions on one component are alternatives, those on different components all must hold.
+  std::map<std::string, std::vector<std::string>> wanted;
+  for (const std::string& condition : conditions) {
+    const std::size_t equals = condition.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return fail(ErrorCode::kUsage, "unusable condition", condition, "write COMPONENT=VALUE");
+    }
+    wanted[condition.substr(0, equals)].push_back(condition.substr(equals + 1));
+  }
+  return cache::EntryFilter([wanted](const CacheKey& key) {
+    return std::ranges::all_of(wanted, [&](const auto& item) {
+      const std::string* value = key.find(item.first);
+      return value != nullptr && std::ranges::find(item.second, *value) != item.second.end();
+    });
+  });
+}
+
+Status show_path(const Context& context) {
+  const auto store = context.user_store(false);
+  const bool exists = store && store->exists();
+  Json document = {{"directory", context.settings.directory},
+                   {"exists", exists},
+                   {"usable", store.has_value()},
+                   {"system_directory", context.settings.system_directory},
+                   {"system_exists", context.system_store().has_value()},
+                   {"mode", cache::mode_name(context.settings.mode)},
+                   {"max_bytes", context.settings.max_bytes}};
+  if (!store) document["problem"] = store.error().to_string();
+  context.print(document, context.settings.directory + "\n");
+  if (!store) return std::unexpected(store.error());
+  return {};
+}
+
+Status show_stats(const Context& context) {
+  HMMJIT_ASSIGN(const EntryStore store, context.user_store(false));
+  const cache::StoreScan scan = store.scan();
+  const cache::StoredStatistics stored = cache::read_statistics(store);
+  Json counters = Json::object();
+  for (unsigned i = 0; i < static_cast<unsigned>(Counter::kCount); ++i) {
+    const auto counter = static_cast<Counter>(i);
+    counters[cache::counter_name(counter)] = stored.counters.get(counter);
+  }
+  const std::uint64_t hits = stored.counters.hits();
+  const std::uint64_t asked = hits + stored.counters.get(Counter::kMisses);
+  std::uint64_t entry_bytes = 0;
+  for (const StoredFile& file : scan.entries) entry_bytes += file.allocated;
+  Json document = {{"directory", store.root()},
+                   {"entries", scan.entries.size()},
+                   {"temporaries", scan.temporaries.size()},
+                   {"allocated_bytes", scan.allocated_total},
+                   {"entry_bytes", entry_bytes},
+                   {"max_bytes", context.settings.max_bytes},
+                   {"hits", hits},
+                   {"lookups", asked},
+                   {"counters", counters}};
+  std::string text = fmt::format(
+      "folder           {}\nkernels          {}\non disk          {} of {} (as du counts)\n"
+      "temporaries      {}\nhits             {} of {} look-ups{}\n",
+      store.root(), scan.entries.size(), human(scan.allocated_total),
+      human(context.settings.max_bytes), scan.temporaries.size(), hits, asked,
+      asked == 0 ? ""
+                 : fmt::format(" ({:.1f} %)",
+                               100.0 * static_cast<double>(hits) / static_cast<double>(asked)));
+  if (const auto system = context.system_store()) {
+    const cache::StoreScan shared = system->scan();
+    document["system"] = {{"directory", system->root()},
+                          {"entries", shared.entries.size()},
+                          {"allocated_bytes", shared.allocated_total}};
+    text += fmt::format("system folder    {} ({} kernels, {})\n", system->root(),
+                        shared.entries.size(), human(shared.allocated_total));
+  }
+  for (const auto& [name, value] : counters.items()) {
+    text += fmt::format("{:<17}{}\n", name, value.get<std::uint64_t>());
+  }
+  context.print(document, text);
+  return {};
+}
+
+Status list_entries(const Context& context, const std::vector<std::string>& where) {
+  HMMJIT_ASSIGN(const cache::EntryFilter filter, make_filter(where));
+  HMMJIT_ASSIGN(const std::vector<Located> entries, all_entries(context));
+  Json document = Json::array();
+  std::string text;
+  for (const Located& located : entries) {
+    const auto decoded = load(located, cache::Attachments::kSkip);
+    if (filter && (!decoded || !filter(decoded->key))) continue;
+    const std::string digest = located.file.name.hex();
+    Json item = {{"digest", digest},
+                 {"layer", cache::layer_name(located.layer)},
+                 {"allocated_bytes", located.file.allocated},
+                 {"last_used", utc(located.file.last_used)}};
+    std::string what;
+    if (decoded) {
+      item["payload_bytes"] = decoded->entry.payload.size();
+      item["components"] = components_json(decoded->key);
+      item["attributes"] = decoded->entry.attributes;
+      what = summary(decoded->key);
+    } else {
+      item["problem"] = decoded.error().message;
+      what = decoded.error().message;
+    }
+    document.push_back(std::move(item));
+    text += fmt::format("{}  {:<6}  {:>10}  {}  {}\n", digest.substr(0, 12),
+                        cache::layer_name(located.layer), human(located.file.allocated),
+                        utc(located.file.last_used), what);
+  }
+  context.print(document, text);
+  return {};
+}
+
+Status show_entry(const Context& context, const std::string& id, const std::string& component,
+                  const std::string& attachment, const std::string& payload_path) {
+  HMMJIT_ASSIGN(const Located located, resolve(context, id));
+  HMMJIT_ASSIGN(const cache::DecodedEntry decoded, load(located, cache::Attachments::kLoad));
+  const auto& [key, entry] = decoded;
+  if (!component.empty() || !attachment.empty()) {
+    const std::string* value = nullptr;
+    if (!component.empty()) {
+      value = key.find(component);
+    } else if (const auto found = entry.attachments.find(attachment);
+               found != entry.attachments.end()) {
+      value = &found->second;
+    }
+    if (value == nullptr) {
+      return fail(ErrorCode::kUsage, "the entry has no such part", component + attachment,
+                  "hmmjit cache show lists its parts");
+    }
+    std::fwrite(value->data(), 1, value->size(), stdout);
+    return {};
+  }
+  if (!payload_path.empty()) {
+    HMMJIT_ASSIGN(OutputFile file, OutputFile::create(payload_path));
+    file.write(entry.payload);
+    return file.commit();
+  }
+  Json attachments = Json::object();
+  std::string text = fmt::format(
+      "digest       {}\nlayer        {}\nfile         {}\nlast used    {}\n"
+      "payload      {} bytes\nkey\n",
+      key.digest().hex(), cache::layer_name(located.layer), located.file.path,
+      utc(located.file.last_used), entry.payload.size());
+  for (const auto& [name, value] : key.components()) {
+    text += fmt::format("  {:<20} {}  {}\n", name, cache::digest_of(value).hex(),
+                        is_short(value) ? value : fmt::format("({} bytes)", value.size()));
+  }
+  text += "attributes\n";
+  for (const auto& [name, value] : entry.attributes) {
+    text += fmt::format("  {:<20} {}\n", name, value);
+  }
+  for (const auto& [name, value] : entry.attachments) {
+    attachments[name] = value.size();
+    text += fmt::format("attachment   {} ({} bytes)\n", name, value.size());
+  }
+  if (!entry.log.empty()) text += fmt::format("log\n{}\n", entry.log);
+  const Json document = {{"digest", key.digest().hex()},
+                         {"layer", cache::layer_name(located.layer)},
+                         {"file", located.file.path},
+                         {"allocated_bytes", located.file.allocated},
+                         {"last_used", utc(located.file.last_used)},
+                         {"payload_bytes", entry.payload.size()},
+                         {"components", components_json(key)},
+                         {"attributes", entry.attributes},
+                         {"attachments", attachments},
+                         {"log", entry.log}};
+  context.print(document, text);
+  return {};
+}
+
+Status explain_entries(const Context& context, const std::string& first,
+                       const std::string& second) {
+  HMMJIT_ASSIGN(const Located a, resolve(context, first));
+  HMMJIT_ASSIGN(const cache::DecodedEntry one, load(a, cache::Attachments::kSkip));
+  std::optional<CacheKey> other;
+  std::vector<cache::KeyDifference> differences;
+  if (!second.empty()) {
+    HMMJIT_ASSIGN(const Located b, resolve(context, second));
+    HMMJIT_ASSIGN(const cache::DecodedEntry two, load(b, cache::Attachments::kSkip));
+    other = two.key;
+    differences = cache::explain(one.key, two.key);
+  } else {
+    cache::Settings settings = context.settings;
+    settings.mode = cache::Mode::kReadOnly;
+    const auto layers = cache::KernelCache::open(settings);
+    const auto nearest = layers->nearest(one.key);
+    if (!nearest) {
+      return fail(ErrorCode::kInput, "no other cached kernel to compare with", first);
+    }
+    other = nearest->key;
+    differences = cache::explain(one.key, nearest->key);
+  }
+  Json list = Json::array();
+  std::string text = fmt::format("{} -> {}\n", one.key.digest().hex(), other->digest().hex());
+  for (const auto& difference : differences) {
+    list.push_back({{"component", difference.component},
+                    {"first_digest", difference.first.hex()},
+                    {"second_digest", difference.second.hex()},
+                    {"detail", difference.detail}});
+    text += fmt::format("  {}: {}\n", difference.component, difference.detail);
+  }
+  if (differences.empty()) text += "  the keys are equal\n";
+  context.print(
+      {{"first", one.key.digest().hex()}, {"second", other->digest().hex()}, {"differences", list}},
+      text);
+  return {};
+}
+
+Status verify(const Context& context, bool repair, const std::string& bundle) {
+  if (!bundle.empty()) {
+    HMMJIT_ASSIGN(const MappedFile file, MappedFile::open(bundle));
+    std::uint64_t count = 0;
+    const Status read = cache::read_bundle({file.bytes().data(), file.bytes().size()},
+                                           [&](cache::DecodedEntry&&, std::string_view) -> Status {
+                                             ++count;
+                                             return {};
+                                           });
+    if (!read) return fail(read.error().code, read.error().message, bundle, "fetch it again");
+    context.print({{"bundle", bundle}, {"entries", count}},
+                  fmt::format("{}: {} intact kernels\n", bundle, count));
+    return {};
+  }
+  HMMJIT_ASSIGN(const std::vector<Located> entries, all_entries(context, repair));
+  Json damaged = Json::array();
+  std::string text;
+  std::uint64_t removed = 0;
+  std::uint64_t others = 0;
+  for (const Located& located : entries) {
+    const auto decoded = load(located, cache::Attachments::kLoad);
+    if (decoded) continue;
+    if (decoded.error().where == "absent") continue;  // removed meanwhile
+    if (const auto bytes = located.store.read(located.file.path);
+        bytes && cache::is_other_version(*bytes)) {
+      ++others;
+      continue;
+    }
+    const bool gone = repair && located.layer == cache::Layer::kUser &&
+                      located.store.remove(located.file.name, located.file.identity);
+    removed += gone ? 1 : 0;
+    damaged.push_back(
+        {{"file", located.file.path}, {"problem", decoded.error().message}, {"removed", gone}});
+    text += fmt::format("{}: {}{}\n", located.file.path, decoded.error().message,
+                        gone ? " (removed)" : "");
+  }
+  text += fmt::format("{} entries, {} damaged, {} removed, {} of other format versions\n",
+                      entries.size(), damaged.size(), removed, others);
+  const std::uint64_t left = damaged.size() - removed;
+  context.print({{"entries", entries.size()},
+                 {"removed", removed},
+                 {"other_versions", others},
+                 {"damaged", damaged}},
+                text);
+  if (left != 0) {
+    return fail(ErrorCode::kInput, fmt::format("{} damaged cache entries", left), "",
+                "hmmjit cache verify --repair removes those of the user's folder");
+  }
+  return {};
+}
+
+Status trim_store(const Context& context) {
+  HMMJIT_ASSIGN(const EntryStore store, context.user_store(true));
+  if (!store.exists()) {
+    context.print({{"entries_removed", 0}}, "nothing cached\n");
+    return {};
+  }
+  const auto report = cache::trim(store, context.settings.max_bytes);
+  if (!report) {
+    return fail(ErrorCode::kResources, "another process trims this cache now", store.root());
+  }
+  context.print({{"bytes_before", report->bytes_before},
+                 {"bytes_after", report->bytes_after},
+                 {"entries_removed", report->entries_removed},
+                 {"temporaries_removed", report->temporaries_removed}},
+                fmt::format("{} -> {}, {} kernels and {} temporaries removed\n",
+                            human(report->bytes_before), human(report->bytes_after),
+                            report->entries_removed, report->temporaries_removed));
+  return {};
+}
+
+Status clear_store(const Context& context) {
+  HMMJIT_ASSIGN(const EntryStore store, context.user_store(true));
+  std::uint64_t removed = 0;
+  std::uint64_t left = 0;
+  if (store.exists()) {
+    // Only what this program wrote is removed: the folder may hold a user's own files.
+    for (const StoredFile& file : store.scan().entries) {
+      const bool gone = store.remove_path(file.path, file.identity);
+      removed += gone ? 1 : 0;
+      left += gone ? 0 : 1;
+    }
+    cache::trim(store, context.settings.max_bytes);
+    cache::remove_empty_folders(store);
+  }
+  context.print({{"entries_removed", removed}, {"entries_left", left}},
+                fmt::format("{} kernels removed\n", removed));
+  if (left != 0) {
+    return fail(ErrorCode::kOutput, fmt::format("{} kernels could not be removed", left),
+                store.root(), "they are in use or not yours; try again");
+  }
+  return {};
+}
+
+Status export_entries(const Context& context, const std::string& path, bool system,
+                      const std::vector<std::string>& where) {
+  HMMJIT_ASSIGN(const cache::EntryFilter filter, make_filter(where));
+  std::optional<EntryStore> store;
+  if (system) {
+    store = context.system_store();
+    if (!store) {
+      return fail(ErrorCode::kInput, "no usable system cache folder",
+                  context.settings.system_directory);
+    }
+  } else {
+    HMMJIT_ASSIGN(EntryStore user, context.user_store(false));
+    store = std::move(user);
+  }
+  HMMJIT_ASSIGN(const cache::ExportReport report, cache::export_bundle(*store, path, filter));
+  context.print({{"bundle", path},
+                 {"entries", report.entries},
+                 {"bytes", report.bytes},
+                 {"skipped_damaged", report.skipped_bad}},
+                fmt::format("{}: {} kernels, {}{}\n", path, report.entries, human(report.bytes),
+                            report.skipped_bad == 0
+                                ? std::string()
+                                : fmt::format(", {} damaged ones left out", report.skipped_bad)));
+  return {};
+}
+
+Status import_entries(const Context& context, const std::string& path) {
+  HMMJIT_ASSIGN(const EntryStore store, context.user_store(true));
+  HMMJIT_ASSIGN(const cache::ImportReport report, cache::import_bundle(store, path));
+  cache::trim(store, context.settings.max_bytes);
+  constexpr const char* kTrust =
+      "The checksum shows that the bundle is undamaged, not who made it: its kernels will run, so "
+      "import only what comes from an author you trust.";
+  context.print({{"bundle", path},
+                 {"imported", report.imported},
+                 {"already_present", report.already_present},
+                 {"trust", kTrust}},
+                fmt::format("{}: {} kernels imported, {} present already\n{}\n", path,
+                            report.imported, report.already_present, kTrust));
+  return {};
+}
+
+Status warm_cache(const Context& context, const WarmRequest& request, const WarmFunction& warm) {
+  if (!warm) {
+    return fail(ErrorCode::kCompile, "this build has no kernel compiler", "",
+                "import a bundle made elsewhere (hmmjit cache import)");
+  }
+  HMMJIT_TRY(context.user_store(true));
+  const auto layers = cache::KernelCache::open(context.settings);
+  HMMJIT_ASSIGN(const WarmReport report, warm(*layers, request));
+  Json failures = Json::array();
+  std::string text;
+  for (const Error& failure : report.failures) {
+    failures.push_back(failure.to_string());
+    text += failure.to_string() + "\n";
+  }
+  const std::uint64_t lost = layers->counters().get(Counter::kPublishFailures);
+  text += fmt::format("{} kernels made, {} present already, {} failed\n", report.made,
+                      report.present, report.failures.size());
+  context.print({{"made", report.made},
+                 {"present", report.present},
+                 {"not_stored", lost},
+                 {"failures", failures}},
+                text);
+  if (lost != 0) {
+    const auto warnings = layers->warnings();
+    return fail(ErrorCode::kOutput, fmt::format("{} kernels could not be stored", lost),
+                context.settings.directory, warnings.empty() ? "" : warnings.back().to_string());
+  }
+  if (!report.failures.empty()) return std::unexpected(report.failures.front());
+  if (report.made + report.present == 0) {
+    return fail(ErrorCode::kCompile, "no kernel was made", "",
+                "name targets and models that need one");
+  }
+  return {};
+}
+
+}  // namespace
+
+void CacheOptions::add_to(CLI::App& app) {
+  const auto& settings = cache::setting_descriptions();
+  values_.resize(settings.size());
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    CLI::Option* option =
+        app.add_option(settings[i].flag, values_[i],
+                       fmt::format("{} [{}]", settings[i].help, settings[i].variable));
+    option->group("Kernel cache");
+    given_.push_back([option] { return option->count() != 0; });
+  }
+}
+
+Result<cache::Settings> CacheOptions::settings() const {
+  HMMJIT_ASSIGN(cache::Settings settings, cache::settings_from_environment());
+  const auto& descriptions = cache::setting_descriptions();
+  for (std::size_t i = 0; i < given_.size(); ++i) {
+    if (!given_[i]()) continue;
+    Status applied = cache::apply_setting(settings, descriptions[i].variable, values_[i]);
+    if (!applied) {
+      applied.error().where = descriptions[i].flag;
+      return std::unexpected(applied.error());
+    }
+  }
+  return settings;
+}
+
+int command_cache(int argc, char** argv, const WarmFunction& warm) {
+  Context context;
+  CLI::App app("Look at, check, move and clean the cache of compiled kernels", "hmmjit cache");
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.add_flag("--json", context.json, "print JSON");
+  context.options.add_to(app);
+
+  std::function<Status()> action;
+  const auto command = [&](const char* name, const char* help, std::function<Status()> run) {
+    CLI::App* sub = app.add_subcommand(name, help);
+    sub->callback([&action, run = std::move(run)] { action = run; });
+    return sub;
+  };
+  std::string first;
+  std::string second;
+  std::string component;
+  std::string attachment;
+  std::string payload;
+  std::string bundle;
+  std::vector<std::string> where;
+  bool repair = false;
+  bool system = false;
+  WarmRequest request;
+  constexpr const char* kWhereHelp = "only kernels whose key has COMPONENT=VALUE; may be repeated";
+
+  command("path", "print the folder of the user's kernels", [&] { return show_path(context); });
+  command("stats", "size as du counts, hits, and every counter",
+          [&] { return show_stats(context); });
+  command("list", "list cached kernels, most recently used first",
+          [&] { return list_entries(context, where); })
+      ->add_option("--where", where, kWhereHelp)
+      ->allow_extra_args(false);
+  CLI::App* show = command("show", "print one entry: key, attributes, log, attachments", [&] {
+    return show_entry(context, first, component, attachment, payload);
+  });
+  show->add_option("entry", first, "digest or the beginning of one")->required();
+  show->add_option("--component", component, "print one component of the key, e.g. source");
+  show->add_option("--attachment", attachment, "print one attachment, e.g. plan");
+  show->add_option("--payload", payload, "write the compiled kernel to this file");
+  CLI::App* explain = command("explain", "name the parts in which two keys differ",
+                              [&] { return explain_entries(context, first, second); });
+  explain->add_option("first", first, "digest or the beginning of one")->required();
+  explain->add_option("second", second, "another; default: the nearest other entry");
+  CLI::App* check = command("verify", "read and check every entry",
+                            [&] { return verify(context, repair, bundle); });
+  check->add_flag("--repair", repair, "remove damaged entries of the user's folder");
+  check->add_option("--bundle", bundle, "check a bundle file instead");
+  command("trim", "bring the folder below its cap and sweep old temporaries",
+          [&] { return trim_store(context); });
+  command("clear", "remove every kernel of the user's folder",
+          [&] { return clear_store(context); });
+  CLI::App* out = command("export", "write kernels to one checked bundle file",
+                          [&] { return export_entries(context, bundle, system, where); });
+  out->add_option("bundle", bundle, "file to write")->required();
+  out->add_option("--where", where, kWhereHelp)->allow_extra_args(false);
+  out->add_flag("--system", system, "export the system folder instead of the user's");
+  command("import", "store the kernels of a bundle (trusting its author)",
+          [&] { return import_entries(context, bundle); })
+      ->add_option("bundle", bundle, "file to read")
+      ->required();
+  CLI::App* make = command("warm", "compile kernels ahead of time; needs no GPU",
+                           [&] { return warm_cache(context, request, warm); });
+  make->add_option("--target", request.targets, "architectures, e.g. sm_80,sm_90")->delimiter(',');
+  make->add_option("--model", request.models, "HMM files whose kernels are wanted");
+  make->add_option("--length", request.lengths, "model lengths")->delimiter(',');
+  make->add_option("--stage", request.stages, "search stages, e.g. ssv")->delimiter(',');
+
+  if (const auto exit = parse_command_line(app, {argv + std::min(argc, 1), argv + argc}))
+    return *exit;
+  auto settings = context.options.settings();
+  Status status;
+  if (settings) {
+    context.settings = std::move(*settings);
+    status = action();
+  } else {
+    status = std::unexpected(settings.error());
+  }
+  if (status && std::fflush(stdout) != 0) {
+    status = fail(ErrorCode::kOutput, "cannot write to standard output");
+  }
+  if (status) return 0;
+  std::fflush(stdout);
+  std::fputs(fmt::format("hmmjit cache: {}\n", status.error().to_string()).c_str(), stderr);
+  return static_cast<int>(status.error().code);
+}
+
+}  // namespace hmmjit::tools

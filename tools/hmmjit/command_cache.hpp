@@ -1,0 +1,52 @@
+// `hmmjit cache ...`: look at, check, move and clean the kernel cache.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cache/cache_settings.hpp"
+#include "cache/kernel_cache.hpp"
+#include "core/error.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace hmmjit::tools {
+
+/// What `hmmjit cache warm` was asked to make; empty lists mean the maker's defaults.
+struct WarmRequest {
+  std::vector<std::string> targets;  ///< e.g. "sm_80", "sm_90"
+  std::vector<std::string> models;   ///< HMM files whose models' kernels are wanted
+  std::vector<int> lengths;          ///< model lengths, where no file is at hand
+  std::vector<std::string> stages;   ///< e.g. "ssv"
+};
+
+struct WarmReport {
+  std::uint64_t made = 0;       ///< compiled and stored now
+  std::uint64_t present = 0;    ///< were in the cache already
+  std::vector<Error> failures;  ///< kernels that could not be made
+};
+
+/// Compiles kernels into `cache`; given by the layer that owns a compiler.
+using WarmFunction = std::function<Result<WarmReport>(cache::KernelCache&, const WarmRequest&)>;
+
+/// Runs one cache command; argv[0] is the command's own name ("hmmjit cache"). Returns the exit
+/// status (ErrorCode values; 0 on success). Without `warm`, `cache warm` fails with kCompile.
+int command_cache(int argc, char** argv, const WarmFunction& warm);
+
+/// Options --cache-dir, --cache-mode, ... of any command, each overriding its HMMJIT_CACHE_*
+/// variable. The object must outlive parsing; `settings` is called after it.
+class CacheOptions {
+ public:
+  void add_to(CLI::App& app);
+  Result<cache::Settings> settings() const;
+
+ private:
+  std::vector<std::string> values_;
+  std::vector<std::function<bool()>> given_;
+};
+
+}  // namespace hmmjit::tools

@@ -1,0 +1,266 @@
+// `hmmjit db`: makes, describes and checks target databases (docs/database-format.md).
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <condition_variable>
+#include <cstdio>
+#include <deque>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+
+#include "hmmjit/command_line.hpp"
+#include "io/target_database.hpp"
+#include "search/filter_backend.hpp"
+#include "search/reader_source.hpp"
+
+namespace hmmjit::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct DatabaseArguments {
+  std::vector<std::string> targets;
+  std::string database, output, format, alphabet = "amino";
+  bool json = false, quiet = false;
+};
+
+int report(const Error& error) {
+  fmt::print(stderr, "hmmjit db: {}\n", error.to_string());
+  return static_cast<int>(error.code);
+}
+
+// Blocks on their way from the thread that parses to the one that writes.
+class BlockQueue {
+ public:
+  /// False when nobody wants more.
+  bool push(TargetBlock block) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return blocks_.size() < kLongest || closed_; });
+    if (closed_) return false;
+    blocks_.push_back(std::move(block));
+    changed_.notify_all();
+    return true;
+  }
+  /// nullopt when it has been closed and emptied.
+  std::optional<TargetBlock> pop() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !blocks_.empty() || closed_; });
+    if (blocks_.empty()) return std::nullopt;
+    TargetBlock block = std::move(blocks_.front());
+    blocks_.pop_front();
+    changed_.notify_all();
+    return block;
+  }
+  void close() {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  static constexpr std::size_t kLongest = 4;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<TargetBlock> blocks_;
+  bool closed_ = false;
+};
+
+// Parses every input in turn into `queue`.
+Status read_all(const DatabaseArguments& arguments, const SequenceFormatOptions& options,
+                BlockQueue& queue) {
+  constexpr std::size_t kBlockResidues = std::size_t{1} << 21;
+  for (const std::string& path : arguments.targets) {
+    HMMJIT_ASSIGN(const std::unique_ptr<TargetSource> source, open_target_file(path, options));
+    for (;;) {
+      TargetBlock block;
+      HMMJIT_ASSIGN(const bool more, source->next(block, kBlockResidues));
+      if (!more) break;
+      if (!queue.push(std::move(block))) return {};
+    }
+  }
+  return {};
+}
+
+Result<DatabaseSummary> build(const DatabaseArguments& arguments, const std::string& output) {
+  const Alphabet& alphabet = arguments.alphabet == "dna"   ? dna_alphabet()
+                             : arguments.alphabet == "rna" ? rna_alphabet()
+                                                           : amino_alphabet();
+  SequenceFormatOptions options{.alphabet = alphabet};
+  if (!arguments.format.empty()) {
+    HMMJIT_ASSIGN(options.format, parse_sequence_format(arguments.format));
+  }
+  if (std::ranges::count(arguments.targets, "-") > 1)
+    return fail(ErrorCode::kUsage, "standard input is named more than once");
+  HMMJIT_ASSIGN(DatabaseWriter writer, DatabaseWriter::create(output, alphabet));
+  BlockQueue queue;
+  Status read;
+  {
+    const std::jthread parser([&] {
+      read = read_all(arguments, options, queue);
+      queue.close();
+    });
+    while (auto block = queue.pop()) {
+      if (const Status added = writer.add(*block); !added) {
+        queue.close();
+        return std::unexpected(added.error());
+      }
+    }
+  }
+  HMMJIT_TRY(read);
+  std::string about = fmt::format("program hmmjit {}\n", HMMJIT_VERSION);
+  for (const std::string& path : arguments.targets) {
+    std::string name = path == "-" ? std::string("standard input") : path;
+    std::ranges::replace(name, '\n', ' ');
+    about += fmt::format("source {}\n", name);
+  }
+  return writer.finish(about);
+}
+
+// Beside the first input, its name without what says that it is compressed.
+Result<std::string> default_output(const DatabaseArguments& arguments) {
+  std::string name = arguments.targets.front();
+  if (name == "-")
+    return fail(ErrorCode::kUsage, "no name for the database of standard input", {}, "add -o FILE");
+  for (const std::string_view suffix : {".gz", ".zst"}) {
+    if (name.ends_with(suffix)) name.resize(name.size() - suffix.size());
+  }
+  return name + ".hjdb";
+}
+
+int run_build(const DatabaseArguments& arguments) {
+  std::string output = arguments.output;
+  if (output.empty()) {
+    auto name = default_output(arguments);
+    if (!name) return report(name.error());
+    output = *std::move(name);
+  }
+  const double begun = now_seconds();
+  const auto summary = build(arguments, output);
+  if (!summary) return report(summary.error());
+  if (!arguments.quiet) {
+    const double seconds = now_seconds() - begun;
+    fmt::print("{}: {} targets, {} residues, {} bytes, in {:.2f} s ({:.0f} M residues/s)\n", output,
+               summary->targets, summary->residues, summary->file_bytes, seconds,
+               static_cast<double>(summary->residues) / 1e6 / std::max(seconds, 1e-9));
+  }
+  return 0;
+}
+
+std::vector<std::pair<std::string, std::string>> about_lines(std::string_view about) {
+  std::vector<std::pair<std::string, std::string>> lines;
+  while (!about.empty()) {
+    const std::size_t end = std::min(about.find('\n'), about.size());
+    const std::string_view line = about.substr(0, end);
+    const std::size_t blank = std::min(line.find(' '), line.size());
+    lines.emplace_back(line.substr(0, blank), line.substr(std::min(blank + 1, line.size())));
+    about.remove_prefix(std::min(end + 1, about.size()));
+  }
+  return lines;
+}
+
+int run_info(const DatabaseArguments& arguments) {
+  const auto database = TargetDatabase::open(arguments.database);
+  if (!database) return report(database.error());
+  const TargetDatabase& db = **database;
+  const DatabaseSummary& s = db.summary();
+  const auto median = s.targets > 0 ? db.length_at_rank(s.targets / 2) : 0;
+  if (!median)
+    return report({ErrorCode::kInput, "the target database is damaged", arguments.database,
+                   "hmmjit db verify says where"});
+  const double per_residue =
+      s.residues > 0 ? static_cast<double>(s.file_bytes) / static_cast<double>(s.residues) : 0.0;
+  if (arguments.json) {
+    Json json;
+    json["file"] = arguments.database;
+    json["format_version"] = s.version;
+    json["identity"] = fmt::format("{:016x}", s.identity);
+    json["alphabet"] = std::string(s.alphabet->name);
+    json["targets"] = s.targets;
+    json["residues"] = s.residues;
+    json["longest"] = s.longest;
+    json["median"] = *median;
+    json["shortest"] = s.shortest;
+    json["file_bytes"] = s.file_bytes;
+    json["bytes_per_residue"] = per_residue;
+    for (const DatabaseSection& section : s.sections) {
+      json["sections"].push_back({{"name", std::string(section.name)},
+                                  {"offset", section.offset},
+                                  {"bytes", section.bytes},
+                                  {"checksum", fmt::format("{:016x}", section.checksum)}});
+    }
+    Json sources = Json::array();
+    for (const auto& [key, value] : about_lines(db.about())) {
+      if (key == "source") {
+        sources.push_back(value);
+      } else {
+        json[key] = value;
+      }
+    }
+    json["sources"] = sources;
+    fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+    return 0;
+  }
+  fmt::print("file          {}\n", arguments.database);
+  fmt::print("format        hmmjit target database {}, {} alphabet\n", s.version, s.alphabet->name);
+  fmt::print("identity      {:016x}\n", s.identity);
+  fmt::print("targets       {}\n", s.targets);
+  fmt::print("residues      {}\n", s.residues);
+  fmt::print("lengths       {} to {}, median {}\n", s.shortest, s.longest, *median);
+  fmt::print("bytes         {} ({:.3f} per residue)\n", s.file_bytes, per_residue);
+  for (const auto& [key, value] : about_lines(db.about())) fmt::print("{:13} {}\n", key, value);
+  for (const DatabaseSection& section : s.sections)
+    fmt::print("section       {:8} {:>14} bytes at {:>14}, checksum {:016x}\n", section.name,
+               section.bytes, section.offset, section.checksum);
+  return 0;
+}
+
+int run_verify(const DatabaseArguments& arguments) {
+  const double begun = now_seconds();
+  const auto database = TargetDatabase::open(arguments.database);
+  if (!database) return report(database.error());
+  if (const Status status = (*database)->verify(); !status) return report(status.error());
+  if (!arguments.quiet) {
+    const DatabaseSummary& s = (*database)->summary();
+    fmt::print("{}: whole; {} targets, {} residues, identity {:016x}, {:.2f} s\n",
+               arguments.database, s.targets, s.residues, s.identity, now_seconds() - begun);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int command_db(const std::vector<std::string>& arguments) {
+  DatabaseArguments given;
+  CLI::App app{
+      "Makes, describes and checks target databases: digitised, memory-mapped, ready for "
+      "'hmmjit search' in milliseconds.",
+      "hmmjit db"};
+  app.require_subcommand(1);
+  CLI::App* build_command = app.add_subcommand("build", "make a database of sequence files");
+  build_command
+      ->add_option("targets", given.targets,
+                   "sequence files in any format that search reads, or databases; - for stdin")
+      ->required();
+  build_command->add_option("-o,--output", given.output,
+                            "file to write [first input's name + .hjdb]");
+  build_command->add_option("--alphabet", given.alphabet, "amino, dna or rna [amino]")
+      ->check(CLI::IsMember({"amino", "dna", "rna"}));
+  build_command->add_option("--tformat", given.format,
+                            "assert this sequence format: no autodetection");
+  build_command->add_flag("--quiet", given.quiet, "no summary line");
+  CLI::App* info_command = app.add_subcommand("info", "describe a database from its header");
+  info_command->add_option("database", given.database, "database file")->required();
+  info_command->add_flag("--json", given.json, "machine-readable output");
+  CLI::App* verify_command =
+      app.add_subcommand("verify", "check every byte of a database; exit status 3 on damage");
+  verify_command->add_option("database", given.database, "database file")->required();
+  verify_command->add_flag("--quiet", given.quiet, "say nothing when it is whole");
+  if (const auto status = parse_command_line(app, arguments)) return *status;
+  if (*build_command) return run_build(given);
+  return *info_command ? run_info(given) : run_verify(given);
+}
+
+}  // namespace hmmjit::tools

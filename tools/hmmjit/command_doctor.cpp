@@ -1,0 +1,323 @@
+// `hmmjit doctor`: can this machine plan, compile, cache, load and launch; if not, what to do.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "compile/kernel_provider.hpp"
+#include "core/threads.hpp"
+#include "driver/driver.hpp"
+#include "hmmjit/command_cache.hpp"
+#include "hmmjit/command_line.hpp"
+#include "hmmjit/kernel_emit.hpp"
+#include "plan/plan.hpp"
+
+namespace hmmjit::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+enum class Outcome { kOk, kNote, kProblem };
+
+struct Check {
+  std::string name;
+  Outcome outcome = Outcome::kOk;
+  std::string finding;
+  std::string remedy;
+  Json details;
+};
+
+const char* outcome_name(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kOk:
+      return "ok";
+    case Outcome::kNote:
+      return "note";
+    case Outcome::kProblem:
+      return "problem";
+  }
+  return "?";
+}
+
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+Check check_driver(const driver::Driver& driver) {
+  const driver::DriverReport& report = driver.report();
+  // No GPU is an ordinary machine: the CPU search needs none. A stub, a too old or a broken driver
+  // is something its owner would want to know.
+  const bool ordinary = report.state == driver::DriverState::kNoDriver ||
+                        report.state == driver::DriverState::kNoDevice ||
+                        report.state == driver::DriverState::kNotBuilt;
+  Check out{"driver",
+            driver.ready() ? Outcome::kOk
+            : ordinary     ? Outcome::kNote
+                           : Outcome::kProblem,
+            report.message,
+            report.remedy,
+            {{"state", driver::driver_state_name(report.state)},
+             {"version", report.version},
+             {"library", report.path}}};
+  return out;
+}
+
+Check check_device(const driver::Driver& driver, int ordinal, const std::vector<int>& architectures,
+                   const std::string& compiler) {
+  Check out{fmt::format("device {}", ordinal), Outcome::kOk, {}, {}, {}};
+  const auto traits = driver.traits(ordinal);
+  if (!traits) {
+    out.outcome = Outcome::kProblem;
+    out.finding = traits.error().to_string();
+    return out;
+  }
+  out.finding = fmt::format("{}, compute capability {}.{}, {} SMs, {:.1f} GiB", traits->name,
+                            traits->major, traits->minor, traits->sm_count,
+                            static_cast<double>(traits->memory_bytes) / (1 << 30));
+  out.details = {{"name", traits->name},
+                 {"capability", fmt::format("{}.{}", traits->major, traits->minor)},
+                 {"sm_count", traits->sm_count},
+                 {"clock_khz", traits->clock_khz},
+                 {"memory_bytes", traits->memory_bytes},
+                 {"shared_per_block", traits->shared_per_block_limit}};
+  if (architectures.empty()) return out;
+  if (const auto target = compile::choose_target(*traits, architectures, compiler)) {
+    out.finding += fmt::format("; kernels as {} for {}", compile::image_kind_name(target->kind),
+                               target->architecture);
+    out.details["target"] = target->architecture;
+    if (!target->explanation.empty()) {
+      out.outcome = Outcome::kNote;
+      out.finding += fmt::format(" ({})", target->explanation);
+    }
+  } else {
+    out.outcome = Outcome::kProblem;
+    out.finding += "; " + target.error().message;
+    out.remedy = target.error().remedy;
+  }
+  return out;
+}
+
+Check check_compiler(const Result<std::shared_ptr<const compile::NvrtcLibrary>>& compiler,
+                     std::vector<int>& architectures) {
+  Check out{"compiler", Outcome::kOk, {}, {}, {}};
+  const auto failed = [&](const Error& error) {
+    out.outcome = Outcome::kNote;
+    out.finding = error.message + (error.where.empty() ? "" : " (" + error.where + ")");
+    out.remedy = error.remedy;
+    return out;
+  };
+  if (!compiler) return failed(compiler.error());
+  const compile::NvrtcLibrary& nvrtc = **compiler;
+  const auto known = nvrtc.queried_architectures();
+  if (!known) {
+    failed(known.error());
+    out.outcome = Outcome::kProblem;
+    return out;
+  }
+  architectures = *known;
+  std::string list;
+  for (const int a : architectures) list += (list.empty() ? "" : " ") + std::to_string(a);
+  out.finding = fmt::format("NVRTC {}.{} in {}, architectures {}", nvrtc.major(), nvrtc.minor(),
+                            nvrtc.path(), list);
+  out.details = {{"path", nvrtc.path()},
+                 {"version", fmt::format("{}.{}", nvrtc.major(), nvrtc.minor())},
+                 {"identity", nvrtc.identity()},
+                 {"architectures", architectures}};
+  return out;
+}
+
+Check check_templates(const Result<render::TemplateLibrary>& templates) {
+  Check out{"kernels", Outcome::kOk, {}, {}, {}};
+  if (!templates) {
+    out.outcome = Outcome::kProblem;
+    out.finding = templates.error().to_string();
+    return out;
+  }
+  std::string counts;
+  Json variants = Json::object();
+  for (int i = 0; i < plan::kStages; ++i) {
+    const auto stage = static_cast<plan::Stage>(i);
+    Json names = Json::array();
+    for (const plan::KernelVariant& v : plan::variants_of(stage)) names.push_back(v.name);
+    counts +=
+        fmt::format("{}{} {}", counts.empty() ? "" : ", ", names.size(), plan::stage_name(stage));
+    variants[std::string(plan::stage_name(stage))] = std::move(names);
+  }
+  out.finding = fmt::format("{} templates ({}); variants: {}", templates->texts().size(),
+                            templates->origin(), counts);
+  out.details = {{"origin", templates->origin()}, {"variants", std::move(variants)}};
+  return out;
+}
+
+Check check_cache(const cache::KernelCache& cache) {
+  Check out{"cache", Outcome::kOk, {}, {}, {}};
+  const cache::Settings& settings = cache.settings();
+  out.details = {{"directory", settings.directory}, {"mode", cache::mode_name(settings.mode)}};
+  if (cache.user_store() != nullptr) {
+    out.finding =
+        fmt::format("{}, mode {}", cache.user_store()->root(), cache::mode_name(settings.mode));
+  } else if (cache.user_store_error()) {
+    out.outcome = Outcome::kProblem;
+    out.finding = cache.user_store_error()->to_string() + "; kernels live in memory only";
+    out.remedy = cache.user_store_error()->remedy;
+  } else {
+    out.outcome = Outcome::kNote;
+    out.finding = fmt::format("memory only (mode {})", cache::mode_name(settings.mode));
+  }
+  return out;
+}
+
+/// Makes one small kernel without the cache and, with a device, loads it there.
+std::vector<Check> check_test_kernel(const render::TemplateLibrary& templates,
+                                     const std::shared_ptr<const compile::NvrtcLibrary>& compiler,
+                                     driver::Driver& driver) {
+  std::vector<Check> out;
+  Check made{"test kernel", Outcome::kOk, {}, {}, {}};
+  constexpr int kLength = 100;
+  plan::DeviceTraits device;
+  if (driver.ready()) {
+    if (auto traits = driver.traits(0)) device = std::move(*traits);
+  }
+  if (device.sm_count == 0) device = *plan::find_device("H200");
+  const auto planned = plan::make_plan(plan::Stage::kSsv, kLength, 29, device);
+  const auto job = planned ? compile::make_job(templates, planned->chosen, device, compiler.get())
+                           : Result<compile::CompileJob>(std::unexpected(planned.error()));
+  const auto start = Clock::now();
+  const auto image = job ? compile::run_job(*job, *compiler, {}, nullptr)
+                         : Result<compile::KernelImage>(std::unexpected(job.error()));
+  if (!image) {
+    made.outcome = Outcome::kProblem;
+    made.finding = image.error().to_string();
+    out.push_back(std::move(made));
+    return out;
+  }
+  made.finding =
+      fmt::format("{} compiled for {} in {:.0f} ms: {} registers, {} bytes spilled",
+                  planned->chosen.variant->name, image->architecture, milliseconds_since(start),
+                  image->resources.registers, std::max(image->resources.spill_bytes, 0));
+  made.details = {{"kernel", job->name},
+                  {"registers", image->resources.registers},
+                  {"spill_bytes", image->resources.spill_bytes}};
+  out.push_back(std::move(made));
+  if (!driver.ready()) return out;
+
+  Check loaded{"test load", Outcome::kOk, {}, {}, {}};
+  const auto attempt = [&]() -> Status {
+    const auto context_start = Clock::now();
+    HMMJIT_ASSIGN(const driver::DevicePtr first, driver.device(0));
+    const double context_ms = milliseconds_since(context_start);
+    const auto load_start = Clock::now();
+    HMMJIT_ASSIGN(const auto kernel, driver::LoadedKernel::load(driver.shared_from_this(),
+                                                                image->bytes, image->entry_name));
+    const double load_ms = milliseconds_since(load_start);
+    const plan::Candidate& c = planned->chosen;
+    HMMJIT_ASSIGN(const auto resources,
+                  kernel->prepare(*first, c.launch.block_threads, c.launch.dynamic_shared_bytes));
+    loaded.finding =
+        fmt::format("loaded in {:.2f} ms (context {:.0f} ms); {} blocks an SM, {} planned", load_ms,
+                    context_ms, resources.blocks_per_sm, c.occupancy.blocks_per_sm);
+    loaded.details = {{"load_ms", load_ms},
+                      {"context_ms", context_ms},
+                      {"blocks_per_sm", resources.blocks_per_sm},
+                      {"planned_blocks_per_sm", c.occupancy.blocks_per_sm}};
+    if (resources.blocks_per_sm < c.occupancy.blocks_per_sm) loaded.outcome = Outcome::kNote;
+    return {};
+  };
+  if (const Status status = attempt(); !status) {
+    loaded.outcome = Outcome::kProblem;
+    loaded.finding = status.error().to_string();
+    loaded.remedy = status.error().remedy;
+  }
+  out.push_back(std::move(loaded));
+  return out;
+}
+
+}  // namespace
+
+int command_doctor(const std::vector<std::string>& arguments) {
+  bool json = false, need_gpu = false;
+  CLI::App app{"Checks driver, compiler, cache and one test kernel; says what to do.",
+               "hmmjit doctor"};
+  app.add_flag("--json", json, "machine-readable output");
+  app.add_flag("--require-gpu", need_gpu, "exit with status 4 unless a GPU can be used");
+  CacheOptions cache_options;
+  cache_options.add_to(app);
+  if (const auto status = parse_command_line(app, arguments)) return *status;
+  const auto settings = cache_options.settings();
+  if (!settings) {
+    fmt::print(stderr, "hmmjit doctor: {}\n", settings.error().to_string());
+    return static_cast<int>(settings.error().code);
+  }
+
+  std::vector<Check> checks;
+  checks.push_back({"cpu",
+                    Outcome::kOk,
+                    fmt::format("{} cores granted", available_cores()),
+                    {},
+                    {{"cores", available_cores()}}});
+  const auto driver = driver::Driver::open();
+  checks.push_back(check_driver(*driver));
+  compile::NvrtcSearch search = compile::NvrtcSearch::from_environment();
+  if (driver->ready()) search.highest_major = driver->report().version / 1000;
+  auto compiler = compile::NvrtcLibrary::locate(search);
+  std::string compiler_note;
+  if (!compiler && search.highest_major > 0) {
+    // Only a compiler newer than the driver is here: whether its cubins load is tried below.
+    search.highest_major = 0;
+    compiler = compile::NvrtcLibrary::locate(search);
+    if (compiler) compiler_note = "; newer than the driver";
+  }
+  std::vector<int> architectures;
+  checks.push_back(check_compiler(compiler, architectures));
+  checks.back().finding += compiler_note;
+  const std::string compiler_name =
+      compiler ? fmt::format("NVRTC {}.{}", (*compiler)->major(), (*compiler)->minor()) : "";
+  for (int i = 0; i < driver->device_count(); ++i) {
+    checks.push_back(check_device(*driver, i, architectures, compiler_name));
+  }
+  const auto templates = render::TemplateLibrary::from_environment();
+  checks.push_back(check_templates(templates));
+  const auto cache = cache::KernelCache::open(*settings);
+  checks.push_back(check_cache(*cache));
+  if (compiler && !architectures.empty() && templates) {
+    for (Check& check : check_test_kernel(*templates, *compiler, *driver)) {
+      checks.push_back(std::move(check));
+    }
+  }
+  const std::string disassembler = find_disassembler();
+  checks.push_back({"disassembler",
+                    disassembler.empty() ? Outcome::kNote : Outcome::kOk,
+                    disassembler.empty() ? "none; only --emit sass needs one" : disassembler,
+                    disassembler.empty() ? "CUDA toolkit: nvdisasm or cuobjdump" : "",
+                    {}});
+
+  const bool problem =
+      std::ranges::any_of(checks, [](const Check& c) { return c.outcome == Outcome::kProblem; });
+  const bool gpu = driver->ready() && compiler && !problem;
+  if (json) {
+    Json list = Json::array();
+    for (const Check& c : checks) {
+      Json item{{"check", c.name}, {"outcome", outcome_name(c.outcome)}, {"finding", c.finding}};
+      if (!c.remedy.empty()) item["remedy"] = c.remedy;
+      if (!c.details.is_null()) item["details"] = c.details;
+      list.push_back(std::move(item));
+    }
+    const Json all{{"checks", std::move(list)}, {"gpu", gpu}};
+    fmt::print("{}\n", all.dump(1, ' ', false, Json::error_handler_t::replace));
+  } else {
+    for (const Check& c : checks) {
+      fmt::print("{:<8} {:<13} {}\n", outcome_name(c.outcome), c.name, c.finding);
+      if (!c.remedy.empty()) fmt::print("{:<22} -> {}\n", "", c.remedy);
+    }
+    fmt::print("\n{}\n",
+               gpu ? "This machine can search on its GPU." : "Searches run on the CPU here.");
+  }
+  if (need_gpu && !gpu) return static_cast<int>(ErrorCode::kNoDevice);
+  return 0;
+}
+
+}  // namespace hmmjit::tools

@@ -1,0 +1,305 @@
+// `hmmjit report`: a result file of `hmmjit search` as one HTML page.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "core/numbers.hpp"
+#include "core/output_file.hpp"
+#include "hmmjit/command_line.hpp"
+#include "io/byte_source.hpp"
+#include "report/html_page.hpp"
+
+namespace hmmjit::tools {
+namespace {
+
+using Json = nlohmann::json;
+
+struct ReportArguments {
+  std::string result, output, title;
+  std::size_t top = 0;
+};
+
+std::unexpected<Error> unreadable(const BufferedInput& input, std::string what) {
+  return fail(ErrorCode::kInput, std::move(what), input.where(),
+              "give a file written by hmmjit search --json or --tsv");
+}
+
+std::string text_of(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+// Infinite E-values are null in JSON.
+double number_of(const Json& object, const char* name) {
+  const Json& value = object.at(name);
+  return value.is_null() ? std::numeric_limits<double>::infinity() : value.get<double>();
+}
+
+PageDomain read_domain(const Json& json) {
+  PageDomain domain;
+  domain.number = json.at("number").get<int>();
+  domain.included = json.at("included").get<bool>();
+  domain.c_evalue = number_of(json, "c_evalue");
+  domain.i_evalue = number_of(json, "i_evalue");
+  domain.score = number_of(json, "score");
+  domain.accuracy = number_of(json, "accuracy");
+  domain.hmm_from = json.at("hmm_from").get<int>();
+  domain.hmm_to = json.at("hmm_to").get<int>();
+  domain.ali_from = json.at("ali_from").get<int>();
+  domain.ali_to = json.at("ali_to").get<int>();
+  domain.env_from = json.at("env_from").get<int>();
+  domain.env_to = json.at("env_to").get<int>();
+  if (const auto found = json.find("alignment"); found != json.end()) {
+    domain.model = text_of(*found, "model");
+    domain.match = text_of(*found, "match");
+    domain.target = text_of(*found, "target");
+    domain.pp = text_of(*found, "pp");
+  }
+  return domain;
+}
+
+PageModel read_model(const Json& json) {
+  PageModel model;
+  model.name = json.at("name").get<std::string>();
+  model.accession = text_of(json, "accession");
+  model.description = text_of(json, "description");
+  model.length = json.at("length").get<int>();
+  model.reported = json.at("reported").get<std::uint64_t>();
+  model.included = json.at("included").get<std::uint64_t>();
+  model.targets = json.at("targets").get<std::uint64_t>();
+  const Json& passed = json.at("passed");
+  model.msv = passed.at("msv").get<std::uint64_t>();
+  model.bias = passed.at("bias").get<std::uint64_t>();
+  model.viterbi = passed.at("viterbi").get<std::uint64_t>();
+  model.forward = passed.at("forward").get<std::uint64_t>();
+  return model;
+}
+
+void add_hit(Page& page, const Json& json) {
+  PageTarget& target = page.targets[json.at("index").get<std::uint64_t>()];
+  target.name = json.at("name").get<std::string>();
+  target.accession = text_of(json, "accession");
+  target.description = text_of(json, "description");
+  target.length = json.at("length").get<int>();
+  PageHit& hit = target.hits.emplace_back();
+  hit.model = json.at("model_index").get<std::size_t>();
+  hit.included = json.at("included").get<bool>();
+  hit.evalue = number_of(json, "evalue");
+  hit.score = number_of(json, "score");
+  hit.bias = number_of(json, "bias");
+  for (const Json& domain : json.at("domains")) hit.domains.push_back(read_domain(domain));
+}
+
+Result<Page> read_json(BufferedInput& input) {
+  Page page;
+  bool complete = false;
+  std::string_view line;
+  for (;;) {
+    HMMJIT_ASSIGN(const bool more, input.line(&line));
+    if (!more) break;
+    if (line.empty()) continue;
+    try {
+      const Json json = Json::parse(line);
+      const std::string record = json.at("record").get<std::string>();
+      if (complete) return unreadable(input, "a line behind the last");
+      if (record == "model") {
+        page.models.push_back(read_model(json));
+      } else if (record == "target") {
+        add_hit(page, json);
+        if (json.at("model_index").get<std::size_t>() >= page.models.size())
+          return unreadable(input, "a target of a model that has not come yet");
+      } else if (record == "run") {
+        complete = true;
+        for (const auto& [key, name] : {std::pair{"model_file", "models"},
+                                        {"target_file", "targets"},
+                                        {"options", "command"},
+                                        {"folder", "folder"},
+                                        {"date", "date"}})
+          page.run.emplace_back(name, text_of(json, key));
+        page.run.emplace_back("version", fmt::format("hmmjit {}", text_of(json, "version")));
+        const auto count = [&](const char* key) { return json.at(key).get<std::uint64_t>(); };
+        page.run.emplace_back("searched",
+                              fmt::format("{} models, {} targets, {} residues", count("models"),
+                                          count("targets"), count("residues")));
+        page.run.emplace_back("reported",
+                              fmt::format("{} targets ({} included), {} domains ({} included)",
+                                          count("targets_reported"), count("targets_included"),
+                                          count("domains_reported"), count("domains_included")));
+        page.title = text_of(json, "program");
+      }  // records of later versions are not ours to refuse
+    } catch (const Json::exception&) {
+      return unreadable(input, "not a record of a result file");
+    }
+  }
+  if (!complete) return unreadable(input, "the result is not complete: the run record is missing");
+  return page;
+}
+
+// Undoes tsv_field of report/exact_text.hpp.
+std::string unescaped(std::string_view field) {
+  std::string out;
+  for (std::size_t i = 0; i < field.size(); ++i) {
+    if (field[i] != '\\' || i + 1 == field.size()) {
+      out += field[i];
+      continue;
+    }
+    const char c = field[++i];
+    out += c == 't' ? '\t' : c == 'n' ? '\n' : c == 'r' ? '\r' : c;
+  }
+  return out;
+}
+
+std::vector<std::string_view> fields_of(std::string_view line) {
+  std::vector<std::string_view> fields;
+  for (;;) {
+    const std::size_t tab = line.find('\t');
+    fields.push_back(line.substr(0, tab));
+    if (tab == line.npos) return fields;
+    line.remove_prefix(tab + 1);
+  }
+}
+
+Result<Page> read_tsv(BufferedInput& input) {
+  Page page;
+  page.title = "hmmjit search";
+  std::string_view line;
+  HMMJIT_TRY(input.line(&line));
+  const std::string head(line);
+  const std::vector<std::string_view> columns = fields_of(head);
+  std::map<std::int64_t, std::size_t> models;  // index in the model file, place in the page
+  for (;;) {
+    HMMJIT_ASSIGN(const bool more, input.line(&line));
+    if (!more) break;
+    const std::vector<std::string_view> fields = fields_of(line);
+    if (fields.size() != columns.size())
+      return unreadable(input, fmt::format("{} fields, {} wanted", fields.size(), columns.size()));
+    std::string wrong;
+    const auto field = [&](std::string_view name) {
+      const auto found = std::ranges::find(columns, name);
+      if (found == columns.end()) wrong = name;
+      return found == columns.end() ? std::string_view()
+                                    : fields[static_cast<std::size_t>(found - columns.begin())];
+    };
+    const auto real = [&](std::string_view name) {
+      const auto value = parse_real(field(name));
+      if (!value) wrong = name;
+      return value.value_or(0);
+    };
+    const auto integer = [&](std::string_view name) {
+      const auto value = parse_int(field(name));
+      if (!value) wrong = name;
+      return value.value_or(0);
+    };
+    const auto [model, is_new] = models.emplace(integer("model_index"), page.models.size());
+    if (is_new) {
+      PageModel& added = page.models.emplace_back();
+      added.name = unescaped(field("model"));
+      added.accession = unescaped(field("model_accession"));
+      added.length = static_cast<int>(integer("model_length"));
+    }
+    PageTarget& target = page.targets[static_cast<std::uint64_t>(integer("target_index"))];
+    target.name = unescaped(field("target"));
+    target.accession = unescaped(field("target_accession"));
+    target.description = unescaped(field("description"));
+    target.length = static_cast<int>(integer("target_length"));
+    if (target.hits.empty() || target.hits.back().model != model->second) {
+      PageHit& hit = target.hits.emplace_back();
+      hit.model = model->second;
+      hit.included = integer("included") != 0;
+      hit.evalue = real("evalue");
+      hit.score = real("score");
+      hit.bias = real("bias");
+      ++page.models[hit.model].reported;
+      page.models[hit.model].included += hit.included;
+    }
+    if (!field("domain").empty()) {
+      PageDomain& domain = target.hits.back().domains.emplace_back();
+      const auto number = [&](std::string_view name) { return static_cast<int>(integer(name)); };
+      domain.number = number("domain");
+      domain.included = number("domain_included") != 0;
+      domain.c_evalue = real("c_evalue");
+      domain.i_evalue = real("i_evalue");
+      domain.score = real("domain_score");
+      domain.accuracy = real("accuracy");
+      domain.hmm_from = number("hmm_from");
+      domain.hmm_to = number("hmm_to");
+      domain.ali_from = number("ali_from");
+      domain.ali_to = number("ali_to");
+      domain.env_from = number("env_from");
+      domain.env_to = number("env_to");
+    }
+    if (!wrong.empty())
+      return unreadable(input, fmt::format("column {} is missing or not a number", wrong));
+  }
+  return page;
+}
+
+Result<Page> read_result(const std::string& path) {
+  HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(path));
+  BufferedInput input(std::move(source));
+  HMMJIT_ASSIGN(const std::string_view head, input.peek());
+  if (head.starts_with('{')) return read_json(input);
+  if (head.starts_with("target\t")) return read_tsv(input);
+  return unreadable(input, "neither JSON lines nor a table of hmmjit search");
+}
+
+// Keeps the `top` targets of the best E-values; 0: all.
+void keep_best(Page& page, std::size_t top) {
+  if (top == 0 || page.targets.size() <= top) return;
+  std::vector<std::pair<double, std::uint64_t>> order;
+  for (const auto& [index, target] : page.targets) order.emplace_back(target.best_evalue(), index);
+  std::ranges::sort(order);
+  for (std::size_t i = top; i < order.size(); ++i) page.targets.erase(order[i].second);
+  page.left_out = order.size() - top;
+}
+
+Status make_report(const ReportArguments& arguments) {
+  HMMJIT_ASSIGN(Page page, read_result(arguments.result));
+  keep_best(page, arguments.top);
+  if (!arguments.title.empty()) page.title = arguments.title;
+  std::string output = arguments.output;
+  if (output.empty()) {
+    if (arguments.result == "-")
+      return fail(ErrorCode::kUsage, "no name for the page of standard input", {}, "add -o FILE");
+    output = arguments.result + ".html";
+  }
+  HMMJIT_ASSIGN(OutputFile file, OutputFile::create(output));
+  file.write(make_html_page(page));
+  HMMJIT_TRY(file.commit());
+  constexpr std::size_t kMany = 5000;
+  if (page.targets.size() > kMany)
+    fmt::print(stderr,
+               "hmmjit report: the page has {} targets and may be slow to open; --top N shows "
+               "the best\n",
+               page.targets.size());
+  return {};
+}
+
+}  // namespace
+
+int command_report(const std::vector<std::string>& arguments) {
+  ReportArguments given;
+  CLI::App app{
+      "Turns a result of 'hmmjit search' (--json or --tsv) into one HTML page with domain "
+      "architectures, sortable tables and the run's statistics.",
+      "hmmjit report"};
+  app.add_option("result", given.result, "file written by --json or --tsv; - for stdin")
+      ->required();
+  app.add_option("-o,--output", given.output, "page to write [RESULT.html]");
+  app.add_option("--title", given.title, "title of the page");
+  app.add_option("--top", given.top, "show only the N targets with the best E-values [all]")
+      ->check(CLI::PositiveNumber);
+  if (const auto status = parse_command_line(app, arguments)) return *status;
+  if (const Status status = make_report(given); !status) {
+    fmt::print(stderr, "hmmjit report: {}\n", status.error().to_string());
+    return static_cast<int>(status.error().code);
+  }
+  return 0;
+}
+
+}  // namespace hmmjit::tools

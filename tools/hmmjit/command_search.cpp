@@ -1,0 +1,416 @@
+// hmmjit search: hmmsearch with the same options, files and bytes.
+#include <fmt/format.h>
+#include <malloc.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "command_line.hpp"
+#include "io/hmm_file.hpp"
+#include "option_table.hpp"
+#include "progress.hpp"
+#include "report/report_writer.hpp"
+#include "search/device_choice.hpp"
+#include "search/memory.hpp"
+#include "search/reader_source.hpp"
+#include "search/search.hpp"
+#include "search_options.hpp"
+
+namespace hmmjit::tools {
+namespace {
+
+constexpr const char* kUsage = "Usage: hmmjit search [options] <hmmfile> <seqdb>\n";
+constexpr const char* kRule =
+    "# - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -\n";
+
+std::string banner() {
+  return fmt::format(
+      "# hmmjit search :: search profile(s) against a sequence database\n"
+      "# hmmjit {}; result lines as of HMMER 3.4 hmmsearch\n",
+      HMMJIT_VERSION);
+}
+
+// Model bytes read so far, for the progress display.
+class CountedModels final : public ByteSource {
+ public:
+  CountedModels(std::unique_ptr<ByteSource> source, std::atomic<std::uint64_t>& bytes)
+      : source_(std::move(source)), bytes_(bytes) {
+    name_ = source_->name();
+    compression_ = source_->compression();
+  }
+  Result<std::span<const char>> next() override {
+    auto chunk = source_->next();
+    if (chunk) bytes_ += chunk->size();
+    return chunk;
+  }
+  Status rewind() override { return source_->rewind(); }
+  bool rewindable() const override { return source_->rewindable(); }
+
+ private:
+  std::unique_ptr<ByteSource> source_;
+  std::atomic<std::uint64_t>& bytes_;
+};
+
+Result<HmmReader> open_models(const std::string& path, std::atomic<std::uint64_t>& bytes_read,
+                              std::uint64_t& bytes_total) {
+  HMMJIT_ASSIGN(HmmReader reader, HmmReader::open(path));
+  if (path == "-") return reader;
+  // The name is now resolved (a pressed database may stand in for the file). What is no regular
+  // file, such as a shell's <(...), has been read from already and is not opened again.
+  struct stat info {};
+  if (::stat(reader.name().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return reader;
+  HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(reader.name()));
+  if (source->compression() != Compression::kNone) return reader;
+  bytes_total = static_cast<std::uint64_t>(info.st_size);
+  return HmmReader::open(std::make_unique<CountedModels>(std::move(source), bytes_read));
+}
+
+// hmmscan's Z. The models are read once more for it.
+Result<double> count_models(const std::string& path) {
+  struct stat info {};
+  if (path == "-" || (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)))
+    return fail(ErrorCode::kUsage, "the number of models in a pipe is not known before",
+                "--as hmmscan", "add -Z with that number");
+  HMMJIT_ASSIGN(HmmReader reader, HmmReader::open(path));
+  for (double count = 0;; ++count) {
+    HMMJIT_ASSIGN(const std::optional<Hmm> hmm, reader.next());
+    if (!hmm) return count;
+  }
+}
+
+std::string date_text() {
+  // The form of ctime, spelled out here because strftime's names depend on the locale.
+  static constexpr const char* kDays[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+  static constexpr const char* kMonths[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                            "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+  const std::time_t now = std::time(nullptr);
+  struct tm time {};
+  ::localtime_r(&now, &time);
+  return fmt::format("{} {} {:2} {:02}:{:02}:{:02} {}", kDays[time.tm_wday], kMonths[time.tm_mon],
+                     time.tm_mday, time.tm_hour, time.tm_min, time.tm_sec, time.tm_year + 1900);
+}
+
+std::string current_folder() {
+  std::error_code error;
+  const auto folder = std::filesystem::current_path(error);
+  return error ? std::string("?") : folder.string();
+}
+
+double rate(double amount, double seconds) { return seconds > 0 ? amount / seconds / 1e9 : 0.0; }
+
+// The --stats file. Stage seconds are core-seconds summed over threads, rates per core.
+nlohmann::ordered_json gpu_json(const gpu::GpuFilters* gpu, const std::string& note) {
+  nlohmann::ordered_json json;
+  if (gpu == nullptr) {
+    json["state"] = "off";
+    json["reason"] = note;
+    return json;
+  }
+  const gpu::Statistics g = gpu->statistics();
+  json["state"] = g.state;
+  if (!g.reason.empty()) json["reason"] = g.reason;
+  json["devices"] = g.devices;
+  json["ready_after_seconds"] = g.ready_seconds;
+  json["driver_seconds"] = g.driver_seconds;
+  json["context_seconds"] = g.context_seconds;
+  json["pack_seconds"] = g.pack_seconds;
+  json["segments"] = g.segments;
+  json["evictions"] = g.evictions;
+  json["upload_bytes"] = g.upload_bytes;
+  json["peak_device_bytes"] = g.peak_device_bytes;
+  json["launches"] = g.launches;
+  json["cells"] = g.cells;
+  json["busy_seconds"] = g.busy_seconds;
+  json["active_seconds"] = g.active_seconds;
+  json["busy_share"] = g.active_seconds > 0 ? g.busy_seconds / g.active_seconds : 0.0;
+  json["gcups"] = rate(static_cast<double>(g.cells), g.busy_seconds);
+  json["chains"] = g.chains;
+  json["targets"] = g.targets;
+  json["passed_msv"] = g.survivors;
+  json["undecided"] = g.undecided;
+  json["viterbi_targets"] = g.viterbi;
+  json["viterbi_flagged"] = g.viterbi_flagged;
+  json["forward_targets"] = g.forward;
+  json["left_open"] = g.open;
+  json["passed"] = g.passed;
+  auto& seconds = json["stage_seconds"];
+  for (std::size_t i = 0; i < gpu::kTimedStages.size(); ++i)
+    seconds[gpu::kTimedStages[i]] = g.stage_seconds[i];
+  json["blocks_done"] = g.blocks_done;
+  json["blocks_given_back"] = g.blocks_given_back;
+  json["models_declined"] = g.models_declined;
+  json["kernels"] = {{"distinct", g.distinct_kernels},
+                     {"compiled", g.kernels.compiled},
+                     {"from_memory", g.kernels.memory_hits},
+                     {"from_disk", g.kernels.disk_hits},
+                     {"rejected", g.kernels.rejected},
+                     {"failed", g.kernels.failed},
+                     {"compile_seconds", g.kernels.compile_seconds}};
+  return json;
+}
+
+std::string statistics_json(const SearchStatistics& s, const gpu::GpuFilters* gpu,
+                            const std::string& note) {
+  const double total =
+      s.read_seconds + s.setup_seconds + s.filters.total() + s.scoring_seconds + s.report_seconds;
+  const auto timed = [total](double seconds) {
+    nlohmann::ordered_json entry;
+    entry["seconds"] = seconds;
+    entry["share"] = total > 0 ? seconds / total : 0.0;
+    return entry;
+  };
+  const auto stage = [&](double seconds, std::uint64_t cells) {
+    nlohmann::ordered_json entry = timed(seconds);
+    entry["cells"] = cells;
+    entry["gcups"] = rate(static_cast<double>(cells), seconds);
+    return entry;
+  };
+  nlohmann::ordered_json json;
+  json["program"] = "hmmjit search";
+  json["version"] = HMMJIT_VERSION;
+  json["backend"] = s.backend;
+  json["threads"] = s.threads;
+  json["gpu"] = gpu_json(gpu, note);
+  json["models"] = s.models;
+  json["targets"] = s.targets;
+  json["residues"] = s.residues;
+  json["wall_seconds"] = s.wall_seconds;
+  json["peak_resident_bytes"] = peak_resident_memory();
+  json["target_passes"] = s.passes;
+  json["target_blocks"] = s.blocks;
+  json["targets_streamed"] = s.streamed;
+  json["targets_spooled"] = s.spooled;
+  json["batches_scored_alone"] = s.scored_alone;
+  json["passed"] = {{"msv", s.counters.msv},
+                    {"bias", s.counters.bias},
+                    {"viterbi", s.counters.viterbi},
+                    {"forward", s.counters.forward}};
+  json["targets_reported"] = s.hits_reported;
+  json["domains_reported"] = s.domains_reported;
+  auto& stages = json["stages"];
+  // What shares out the core-seconds comes first; `forward` and the others are parts of scoring.
+  stages["read"] = timed(s.read_seconds);
+  stages["read"]["bytes"] = s.bytes_read;
+  stages["read"]["megabytes_per_second"] =
+      1e3 * rate(static_cast<double>(s.bytes_read), s.read_seconds);
+  stages["model_setup"] = timed(s.setup_seconds);
+  stages["ssv"] = stage(s.filters.ssv, s.filters.ssv_cells);
+  stages["msv"] = stage(s.filters.msv, s.filters.msv_cells);
+  stages["bias"] = timed(s.filters.bias);
+  stages["bias"]["residues"] = s.filters.bias_residues;
+  stages["viterbi"] = stage(s.filters.viterbi, s.filters.viterbi_cells);
+  stages["scoring"] = timed(s.scoring_seconds);
+  stages["report"] = timed(s.report_seconds);
+  stages["forward"] = stage(s.domain.forward, s.forward_cells);
+  stages["backward"] = timed(s.domain.backward);
+  stages["decoding"] = timed(s.domain.decoding);
+  stages["ensemble"] = timed(s.domain.ensemble);
+  stages["clustering"] = timed(s.domain.clustering);
+  stages["envelope"] = timed(s.domain.envelope);
+  stages["alignment"] = timed(s.domain.alignment);
+  return json.dump(2) + "\n";
+}
+
+void describe_run(const SearchStatistics& s, const gpu::GpuFilters* gpu, const std::string& note) {
+  if (gpu == nullptr) {
+    fmt::print(stderr, "hmmjit: GPU not used: {}\n", note);
+  } else {
+    const gpu::Statistics g = gpu->statistics();
+    fmt::print(stderr,
+               "hmmjit: GPU {}{}{}; ready after {:.2f} s, {} launches, {} kernels ({} compiled), "
+               "busy {:.2f} s of {:.2f} s, {:.0f} GCUPS\n",
+               g.state, g.reason.empty() ? "" : ": ", g.reason, g.ready_seconds, g.launches,
+               g.distinct_kernels, g.kernels.compiled, g.busy_seconds, g.active_seconds,
+               rate(static_cast<double>(g.cells), g.busy_seconds));
+  }
+  fmt::print(stderr,
+             "hmmjit: {} models x {} targets ({} residues) in {:.2f} s; {} thread(s), {}; {}\n",
+             s.models, s.targets, s.residues, s.wall_seconds, s.threads, s.backend,
+             s.streamed ? fmt::format("targets streamed in {} pass(es){}", s.passes,
+                                      s.spooled ? ", spooled to a temporary file" : "")
+                        : std::string("targets kept in memory"));
+  fmt::print(
+      stderr,
+      "hmmjit: core-seconds: read {:.2f}, set-up {:.2f}, SSV {:.2f}, MSV {:.2f}, bias {:.2f}, "
+      "Viterbi {:.2f}, Forward and domains {:.2f}, report {:.2f}; peak {} MB\n",
+      s.read_seconds, s.setup_seconds, s.filters.ssv, s.filters.msv, s.filters.bias,
+      s.filters.viterbi, s.scoring_seconds, s.report_seconds, peak_resident_memory() >> 20);
+}
+
+std::unique_ptr<gpu::GpuFilters> start_gpu(const DeviceChoice& choice, Trace* trace) {
+  gpu::Settings settings;
+  settings.devices = choice.ordinals;
+  settings.demanded = choice.use == DeviceChoice::Use::kGpu;
+  settings.vram = choice.vram;
+  settings.trace = trace;
+  settings.on_warning = [](const std::string& text) {
+    fmt::print(stderr, "hmmjit search: warning: {}\n", text);
+  };
+  return std::make_unique<gpu::GpuFilters>(std::move(settings));
+}
+
+// Under a memory bound, blocks that are through must leave the process and not stay with the
+// allocator: the C library raises its threshold for that to 32 MiB as it sees larger blocks freed.
+void return_memory_early() {
+#ifdef M_MMAP_THRESHOLD
+  ::mallopt(M_MMAP_THRESHOLD, 128 << 10);
+#endif
+}
+
+// What outlives the search: threads of the GPU may still be at work when all results are written.
+struct Session {
+  std::optional<Trace> trace;
+  std::unique_ptr<gpu::GpuFilters> gpu;
+};
+
+Status run_search(const ParsedOptions& options, Session& session) {
+  if (options.arguments().size() != 2)
+    return fail(ErrorCode::kUsage, "incorrect number of command line arguments", {},
+                "give a profile file and a sequence file, options before them");
+  const std::string& model_path = options.arguments()[0];
+  const std::string& target_path = options.arguments()[1];
+  if (model_path == "-" && target_path == "-")
+    return fail(ErrorCode::kUsage, "either <hmmfile> or <seqdb> may be '-', but not both");
+
+  HMMJIT_ASSIGN(SearchOptions search_options, make_search_options(options));
+  if (search_options.memory > 0) return_memory_early();
+  ReportOptions report_options = make_report_options(options);
+  HMMJIT_ASSIGN(const DeviceChoice device, make_device_choice(options));
+  std::optional<Trace>& trace = session.trace;
+  if (options.is_set("--trace")) search_options.trace = &trace.emplace();
+  // The driver takes a third of a second to start: it does so while files are opened and read.
+  std::string device_note;
+  std::unique_ptr<gpu::GpuFilters>& gpu = session.gpu;
+  if (device.use == DeviceChoice::Use::kCpu) {
+    device_note = "demanded";
+  } else if (device.use == DeviceChoice::Use::kGpu ||
+             device_pays(search_options, positions_of_file(model_path),
+                         residues_of_file(target_path), device_note)) {
+    gpu = start_gpu(device, search_options.trace);
+  }
+  std::optional<SequenceFormat> format;
+  if (options.is_set("--tformat")) {
+    HMMJIT_ASSIGN(format, parse_sequence_format(options.text("--tformat")));
+  }
+
+  if (options.is_set("--as")) {
+    if (!search_options.thresholds.Z) {
+      HMMJIT_ASSIGN(search_options.thresholds.Z, count_models(model_path));
+    }
+    report_options.scan = search_options.thresholds;
+  }
+  std::atomic<std::uint64_t> model_bytes{0};
+  std::uint64_t model_bytes_total = 0;
+  HMMJIT_ASSIGN(HmmReader reader, open_models(model_path, model_bytes, model_bytes_total));
+  HMMJIT_ASSIGN(std::optional<Hmm> first, reader.next());
+  if (!first)
+    return fail(ErrorCode::kInput, "no model in the file", model_path, "give a profile HMM file");
+  const SequenceFormatOptions sequence_options{.alphabet = *first->alphabet, .format = format};
+  HMMJIT_ASSIGN(std::unique_ptr<TargetSource> targets,
+                open_target_file(target_path, sequence_options));
+  if (options.is_set("--restrictdb_stkey") || options.is_set("--restrictdb_n")) {
+    std::optional<std::uint64_t> count;
+    if (options.is_set("--restrictdb_n"))
+      count = static_cast<std::uint64_t>(options.integer("--restrictdb_n"));
+    targets = restrict_targets(std::move(targets), std::string(options.text("--restrictdb_stkey")),
+                               count);
+  }
+
+  const ReportPaths paths{
+      std::string(options.text("-o")),           std::string(options.text("-A")),
+      std::string(options.text("--tblout")),     std::string(options.text("--domtblout")),
+      std::string(options.text("--pfamtblout")), std::string(options.text("--tsv")),
+      std::string(options.text("--json")),       std::string(options.text("--a3m"))};
+  std::string header = banner() + kRule;
+  header += "# query HMM file:                  " + model_path + "\n";
+  header += "# target sequence database:        " + target_path + "\n";
+  header += describe_options(options) + kRule + "\n";
+  std::optional<OutputFile> statistics_file, trace_file;
+  if (trace) {
+    HMMJIT_ASSIGN(trace_file, OutputFile::create(std::string(options.text("--trace"))));
+  }
+  if (options.is_set("--stats")) {
+    HMMJIT_ASSIGN(statistics_file, OutputFile::create(std::string(options.text("--stats"))));
+  }
+  HMMJIT_ASSIGN(
+      const std::unique_ptr<ReportWriter> writer,
+      ReportWriter::create(paths, report_options, search_options.filters,
+                           fmt::format("hmmjit search (hmmjit {})", HMMJIT_VERSION), header));
+
+  const ModelSource models = [&]() -> Result<std::optional<Hmm>> {
+    if (first) return std::exchange(first, std::nullopt);
+    return reader.next();
+  };
+  const std::unique_ptr<FilterBackend> backend =
+      gpu != nullptr ? make_device_backend(*gpu) : make_cpu_backend();
+  SearchProgress progress;
+  std::optional<ProgressDisplay> display;
+  if (!options.is_set("--quiet")) display.emplace(progress, &model_bytes, model_bytes_total);
+  auto statistics = search(search_options, models, *targets, *backend, *writer, &progress);
+  display.reset();
+  if (!statistics) return std::unexpected(statistics.error());
+
+  RunDescription run;
+  run.program = "hmmjit search";
+  run.version = HMMJIT_VERSION;
+  run.query_file = model_path;
+  run.target_file = target_path;
+  run.option_settings =
+      "hmmjit search " + options.settings() + model_path + " " + target_path + " ";
+  run.folder = current_folder();
+  run.date = date_text();
+  run.scan = report_options.scan.has_value();
+  HMMJIT_TRY(writer->complete(run));
+  if (statistics_file) {
+    statistics_file->write(statistics_json(*statistics, gpu.get(), device_note));
+    HMMJIT_TRY(statistics_file->commit());
+  }
+  if (trace_file) {
+    trace_file->write(trace->json());
+    HMMJIT_TRY(trace_file->commit());
+  }
+  if (options.is_set("--verbose")) describe_run(*statistics, gpu.get(), device_note);
+  return {};
+}
+
+}  // namespace
+
+int command_search(const std::vector<std::string>& arguments) {
+  const auto report = [](const Error& error) {
+    fmt::print(stderr, "hmmjit search: {}\n", error.to_string());
+    if (error.code == ErrorCode::kUsage) fmt::print(stderr, "{}", kUsage);
+    return static_cast<int>(error.code);
+  };
+  std::vector<OptionText> files(2);
+  files[0].names = {"hmmfile"};
+  files[0].help = "profile HMMs; - for standard input";
+  files[1].names = {"seqdb"};
+  files[1].help = "sequences, or a database of them; - for standard input";
+  for (OptionText& file : files) file.takes_file = file.required = true;
+  if (describes(search_option_table(), files)) return 0;
+  const auto options = parse_options(search_option_table(), arguments);
+  if (!options) return report(options.error());
+  if (options->is_set("-h") || options->is_set("--help")) {
+    fmt::print("{}{}\n{}", banner(), kUsage, option_help(search_option_table()));
+    return 0;
+  }
+  Session session;
+  const Status status = run_search(*options, session);
+  const int code = status ? 0 : report(status.error());
+  if (session.gpu != nullptr) {
+    // Everything is written. Waiting for a driver that is still starting, and freeing what the
+    // system frees anyway, would take longer than many a search.
+    std::fflush(nullptr);
+    std::_Exit(code);
+  }
+  return code;
+}
+
+}  // namespace hmmjit::tools

@@ -1,0 +1,24 @@
+#include "hmmjit/command.hpp"
+
+namespace hmmjit::tools {
+namespace {
+
+constexpr Command kCommands[] = {
+    {"search", "search profile(s) against sequences, as hmmsearch does", command_search},
+    {"db", "make, describe and check databases of targets that search maps into memory",
+     command_db},
+    {"report", "turn a result into one HTML page with domain architectures", command_report},
+    {"plan", "show which kernel would score each model on a device, and why", command_plan},
+    {"cache", "inspect, fill and move the cache of compiled kernels", command_cache},
+    {"bench", "check and time the filter kernels on the GPU of this machine", command_bench},
+    {"tune", "measure the planner's candidates on this GPU and keep the fastest", command_tune},
+    {"doctor", "check driver, compiler and cache, with a remedy for each problem", command_doctor},
+    {"completions", "print the completion script of a shell", command_completions},
+    {"man", "print a manual page", command_man},
+};
+
+}  // namespace
+
+std::span<const Command> commands() { return kCommands; }
+
+}  // namespace hmmjit::tools

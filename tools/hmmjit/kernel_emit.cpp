@@ -1,0 +1,87 @@
+#include "hmmjit/kernel_emit.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+extern char** environ;
+
+namespace hmmjit::tools {
+
+std::string find_disassembler() {
+  std::vector<std::string> folders;
+  const char* path = std::getenv("PATH");
+  std::string_view rest = path != nullptr ? path : "";
+  while (!rest.empty()) {
+    const std::size_t colon = std::min(rest.find(':'), rest.size());
+    folders.emplace_back(rest.substr(0, colon));
+    rest.remove_prefix(std::min(colon + 1, rest.size()));
+  }
+  if (const char* home = std::getenv("CUDA_HOME"); home != nullptr) {
+    folders.push_back(std::string(home) + "/bin");
+  }
+  folders.emplace_back("/usr/local/cuda/bin");
+  for (const char* program : {"nvdisasm", "cuobjdump"}) {
+    for (const std::string& folder : folders) {
+      std::string candidate = folder + "/" + program;
+      if (::access(candidate.c_str(), X_OK) == 0) return candidate;
+    }
+  }
+  return {};
+}
+
+Result<std::string> disassemble(const std::string& cubin) {
+  const std::string program = find_disassembler();
+  if (program.empty()) {
+    return fail(ErrorCode::kResources, "no disassembler (nvdisasm, cuobjdump) found", "--emit sass",
+                "install the CUDA toolkit's binary utilities, or use --emit cubin");
+  }
+  char name[] = "/tmp/hmmjit-sass-XXXXXX";
+  const int file = ::mkstemp(name);
+  if (file < 0) return fail(ErrorCode::kOutput, "cannot make a temporary file", "/tmp");
+  const ssize_t written = ::write(file, cubin.data(), cubin.size());
+  ::close(file);
+  int ends[2] = {-1, -1};
+  if (written != static_cast<ssize_t>(cubin.size()) || ::pipe2(ends, O_CLOEXEC) != 0) {
+    ::unlink(name);
+    return fail(ErrorCode::kOutput, "cannot write a temporary file", name);
+  }
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  std::vector<std::string> words{program};
+  if (program.ends_with("cuobjdump")) words.emplace_back("-sass");
+  words.emplace_back(name);
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  pid_t child = -1;
+  const int spawned =
+      ::posix_spawn(&child, program.c_str(), &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  ::close(ends[1]);
+  std::string out;
+  int status = -1;
+  if (spawned == 0) {
+    char buffer[65536];
+    ssize_t got = 0;
+    while ((got = ::read(ends[0], buffer, sizeof buffer)) > 0) {
+      out.append(buffer, static_cast<std::size_t>(got));
+    }
+    ::waitpid(child, &status, 0);
+  }
+  ::close(ends[0]);
+  ::unlink(name);
+  if (spawned != 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    return fail(ErrorCode::kResources, "the disassembler failed", program);
+  }
+  return out;
+}
+
+}  // namespace hmmjit::tools

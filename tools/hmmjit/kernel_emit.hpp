@@ -1,0 +1,18 @@
+// What a kernel looks like, for people: source, PTX, machine code.
+#pragma once
+
+#include <string>
+
+#include "compile/kernel_compiler.hpp"
+#include "core/error.hpp"
+
+namespace hmmjit::tools {
+
+/// A disassembler of the CUDA toolkit (nvdisasm or cuobjdump), from PATH, $CUDA_HOME/bin or
+/// /usr/local/cuda/bin; empty when there is none.
+std::string find_disassembler();
+
+/// Machine code of a cubin as text. Fails with kResources when no disassembler is installed.
+Result<std::string> disassemble(const std::string& cubin);
+
+}  // namespace hmmjit::tools

@@ -1,0 +1,46 @@
+// Measurements of `hmmjit bench` and `hmmjit tune` as text and JSON.
+#pragma once
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "bench/bench.hpp"
+
+namespace hmmjit::tools {
+
+class MeasurementTables {
+ public:
+  explicit MeasurementTables(const bench::Bench& bench);
+
+  std::string heading() const;
+  static std::string row(const bench::Measurement& m);
+  std::string summary() const;
+  /// The tables of the papers, from what was added.
+  std::string paper() const;
+  /// Everything, one document.
+  std::string json() const;
+
+  void add(const bench::Measurement& m);
+  void add_generic(const bench::Measurement& m);
+  void add_one_core(plan::Stage stage, int model_length, double gcups);
+  void add_refusal(std::string text) { refusals_.push_back(std::move(text)); }
+
+  std::uint64_t wrong() const { return wrong_; }
+  std::size_t measured() const { return measured_; }
+  /// Kernels that could not be run.
+  std::size_t failed() const { return failed_; }
+
+ private:
+  using Key = std::pair<plan::Stage, int>;  // and model length
+  const bench::Bench& bench_;
+  std::vector<bench::Measurement> measurements_;
+  std::map<Key, bench::Measurement> generic_;
+  std::map<Key, double> one_core_;
+  std::vector<std::string> refusals_;
+  std::uint64_t wrong_ = 0, answers_ = 0;
+  std::size_t measured_ = 0, failed_ = 0;
+};
+
+}  // namespace hmmjit::tools

@@ -1,0 +1,237 @@
+#include "option_table.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "core/numbers.hpp"
+
+namespace hmmjit::tools {
+namespace {
+
+std::unexpected<Error> usage(std::string message) {
+  return fail(ErrorCode::kUsage, std::move(message), {}, "see --help or -h for the options");
+}
+
+std::string_view type_name(ValueType type) {
+  return type == ValueType::kInteger ? "integer" : "real-valued";
+}
+
+// Ranges are written "x>0" or "n>=120".
+bool in_range(double value, std::string_view range) {
+  if (range.empty()) return true;
+  const bool or_equal = range.substr(1, 2) == ">=";
+  const double limit = *parse_real(range.substr(or_equal ? 3 : 2));
+  return or_equal ? value >= limit : value > limit;
+}
+
+Status check_value(const OptionSpec& option, const std::string& text, const char* origin) {
+  const auto complain = [&](std::string_view what) {
+    return usage("option " + std::string(option.name) + " takes " +
+                 std::string(type_name(option.type)) + " argument" + std::string(what) + "; got " +
+                 text + " " + origin);
+  };
+  if (option.type == ValueType::kInteger || option.type == ValueType::kReal) {
+    const auto integer = parse_int(text);
+    const auto real =
+        option.type == ValueType::kInteger
+            ? (integer ? std::optional<double>(static_cast<double>(*integer)) : std::nullopt)
+            : parse_real(text);
+    if (!real) return complain("");
+    if (!in_range(*real, option.range)) return complain(" in range " + std::string(option.range));
+  }
+  return {};
+}
+
+std::vector<std::string_view> split(std::string_view list) {
+  std::vector<std::string_view> items;
+  while (!list.empty()) {
+    const std::size_t comma = std::min(list.find(','), list.size());
+    items.push_back(list.substr(0, comma));
+    list.remove_prefix(std::min(comma + 1, list.size()));
+  }
+  return items;
+}
+
+// The option an abbreviated or full long name means. hmmsearch's options come first: what was a
+// unique abbreviation there is one here.
+Result<std::size_t> find_long(std::span<const OptionSpec> table, std::string_view name) {
+  std::vector<std::size_t> matches;
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    if (table[i].name == name) return i;
+    if (table[i].name.starts_with(name)) matches.push_back(i);
+  }
+  if (matches.size() > 1 && !table[matches.front()].own)
+    std::erase_if(matches, [&](std::size_t i) { return table[i].own; });
+  if (matches.empty()) return usage("no such option \"" + std::string(name) + "\"");
+  if (matches.size() > 1)
+    return usage("abbreviated option \"" + std::string(name) + "\" is ambiguous");
+  return matches.front();
+}
+
+}  // namespace
+
+std::size_t ParsedOptions::find(std::string_view name) const {
+  for (std::size_t i = 0; i < table_.size(); ++i) {
+    if (table_[i].name == name) return i;
+  }
+  std::abort();  // a name that is not in the table: a programming error
+}
+
+bool ParsedOptions::is_set(std::string_view name) const { return values_[find(name)].has_value(); }
+
+std::string_view ParsedOptions::text(std::string_view name) const {
+  const std::size_t i = find(name);
+  return values_[i] ? std::string_view(*values_[i]) : table_[i].default_text;
+}
+
+double ParsedOptions::real(std::string_view name) const { return *parse_real(text(name)); }
+
+std::int64_t ParsedOptions::integer(std::string_view name) const { return *parse_int(text(name)); }
+
+std::optional<double> ParsedOptions::given_real(std::string_view name) const {
+  if (!is_set(name)) return std::nullopt;
+  return real(name);
+}
+
+bool ParsedOptions::differs_from_default(std::string_view name) const {
+  const std::size_t i = find(name);
+  return values_[i] &&
+         (table_[i].type == ValueType::kNone || *values_[i] != table_[i].default_text);
+}
+
+std::string ParsedOptions::settings() const {
+  std::string out;
+  for (std::size_t i = 0; i < table_.size(); ++i) {
+    if (!values_[i]) continue;
+    (out += table_[i].name) += ' ';
+    if (table_[i].type != ValueType::kNone) (out += *values_[i]) += ' ';
+  }
+  return out;
+}
+
+Result<ParsedOptions> parse_options(std::span<const OptionSpec> table,
+                                    std::span<const std::string> arguments) {
+  ParsedOptions parsed;
+  parsed.table_ = table;
+  parsed.values_.resize(table.size());
+
+  std::size_t at = 0;
+  const auto set = [&](std::size_t option, std::string value) -> Status {
+    if (parsed.values_[option])
+      return usage("option " + std::string(table[option].name) +
+                   " has already been set on the command line");
+    HMMJIT_TRY(check_value(table[option], value, "on the command line"));
+    parsed.values_[option] = std::move(value);
+    return {};
+  };
+  // The value in the next argument. Text that looks like an option was more likely meant as one.
+  const auto next_value = [&](std::size_t option) -> Result<std::string> {
+    const OptionSpec& spec = table[option];
+    if (at >= arguments.size())
+      return usage("option " + std::string(spec.name) + " requires an argument");
+    const bool is_text = spec.type == ValueType::kString || spec.type == ValueType::kFile;
+    const std::string& value = arguments[at];
+    if (is_text && value.size() > 1 && value.front() == '-')
+      return usage("argument " + value + " looks like an option; write " + std::string(spec.name) +
+                   (spec.name.starts_with("--") ? "=" : "") + value + " if it is meant");
+    ++at;
+    return value;
+  };
+
+  while (at < arguments.size()) {
+    const std::string& argument = arguments[at];
+    if (argument.size() < 2 || argument.front() != '-') break;
+    ++at;
+    if (argument == "--") break;
+    if (argument.starts_with("--")) {
+      const std::size_t equals = argument.find('=');
+      HMMJIT_ASSIGN(const std::size_t option,
+                    find_long(table, std::string_view(argument).substr(0, equals)));
+      const bool has_value = equals != std::string::npos;
+      if (table[option].type == ValueType::kNone) {
+        if (has_value)
+          return usage("option " + std::string(table[option].name) + " does not take an argument");
+        HMMJIT_TRY(set(option, {}));
+      } else if (has_value) {
+        HMMJIT_TRY(set(option, argument.substr(equals + 1)));
+      } else {
+        HMMJIT_ASSIGN(std::string value, next_value(option));
+        HMMJIT_TRY(set(option, std::move(value)));
+      }
+      continue;
+    }
+    // One or more one-letter options; the first that takes a value takes the rest.
+    for (std::size_t c = 1; c < argument.size(); ++c) {
+      const std::string name = std::string("-") + argument[c];
+      const auto found = std::find_if(table.begin(), table.end(),
+                                      [&](const OptionSpec& spec) { return spec.name == name; });
+      if (found == table.end()) return usage("no such option \"" + name + "\"");
+      const auto option = static_cast<std::size_t>(found - table.begin());
+      if (found->type == ValueType::kNone) {
+        HMMJIT_TRY(set(option, {}));
+        continue;
+      }
+      if (c + 1 < argument.size()) {
+        HMMJIT_TRY(set(option, argument.substr(c + 1)));
+      } else {
+        HMMJIT_ASSIGN(std::string value, next_value(option));
+        HMMJIT_TRY(set(option, std::move(value)));
+      }
+      break;
+    }
+  }
+  parsed.arguments_.assign(arguments.begin() + static_cast<std::ptrdiff_t>(at), arguments.end());
+
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    if (parsed.values_[i] || table[i].environment.empty()) continue;
+    const char* value = std::getenv(std::string(table[i].environment).c_str());
+    if (value == nullptr) continue;
+    HMMJIT_TRY(check_value(
+        table[i], value, ("in environment variable " + std::string(table[i].environment)).c_str()));
+    parsed.values_[i] = value;
+  }
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    if (!parsed.values_[i]) continue;
+    for (const std::string_view other : split(table[i].excludes)) {
+      if (other != table[i].name && parsed.is_set(other))
+        return usage("option " + std::string(table[i].name) + " is incompatible with " +
+                     std::string(other));
+    }
+  }
+  return parsed;
+}
+
+std::string option_help(std::span<const OptionSpec> table) {
+  std::string out;
+  std::vector<std::string_view> groups;
+  for (const OptionSpec& option : table) {
+    if (!option.group.empty() &&
+        std::find(groups.begin(), groups.end(), option.group) == groups.end())
+      groups.push_back(option.group);
+  }
+  const auto left_side = [](const OptionSpec& option) {
+    std::string text(option.name);
+    if (option.type != ValueType::kNone) text += " <" + std::string(option.value_name) + ">";
+    return text;
+  };
+  for (const std::string_view group : groups) {
+    std::size_t width = 0;
+    for (const OptionSpec& option : table) {
+      if (option.group == group) width = std::max(width, left_side(option).size());
+    }
+    if (!out.empty()) out += '\n';
+    (out += group) += ":\n";
+    for (const OptionSpec& option : table) {
+      if (option.group != group) continue;
+      const std::string text = left_side(option);
+      out += "  " + text + std::string(width - text.size(), ' ') + " : ";
+      out += option.help;
+      if (!option.default_text.empty()) out += "  [" + std::string(option.default_text) + "]";
+      if (!option.range.empty()) out += "  (" + std::string(option.range) + ")";
+      out += '\n';
+    }
+  }
+  return out;
+}
+
+}  // namespace hmmjit::tools

@@ -1,0 +1,34 @@
+// The options of `hmmjit search`: hmmsearch's, and ours.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "option_table.hpp"
+#include "report/main_report.hpp"
+#include "search/options.hpp"
+
+namespace hmmjit::tools {
+
+/// In hmmsearch's order, which its tables echo; ours last.
+std::span<const OptionSpec> search_option_table();
+
+/// Fails with kUsage where a value makes no sense.
+Result<SearchOptions> make_search_options(const ParsedOptions& options);
+
+/// --device and --vram.
+struct DeviceChoice {
+  enum class Use { kAuto, kCpu, kGpu } use = Use::kAuto;
+  std::vector<int> ordinals{0};
+  std::uint64_t vram = 0;  ///< 0: no bound of the user's
+};
+/// Fails with kUsage where a value makes no sense.
+Result<DeviceChoice> make_device_choice(const ParsedOptions& options);
+
+ReportOptions make_report_options(const ParsedOptions& options);
+
+/// hmmsearch's header lines about options that were set, each starting with '#'.
+std::string describe_options(const ParsedOptions& options);
+
+}  // namespace hmmjit::tools
