@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""Core-seconds, wall time and peak memory of hmmjit search beside hmmsearch on this machine.
+
+usage: compare_hmmsearch.py [--program PATH] [--threads N] [--cases GLOB ...] [--repeats N]
+                            [--json FILE] [--check]
+
+Behind each line stands what `--stats` says of that run of hmmjit: billions of cells per second and
+core of the filters, reading speed, and the share of the core-seconds that each stage took.
+
+Cases: one model, the 349-model Pfam mix, and a composition-biased model (400.hmm), on the MMseqs2
+example database and on all proteomes together. The data is looked for in $HMMJIT_SHARED, then in
+a folder "shared" beside or above the source tree; without it, models of Debian's hmmer-examples
+and targets made by hmmemit stand in (cases marked "emitted"). Each line is the best of --repeats
+runs; --check also compares the hits. hmmjit runs without GPU. hmmsearch runs with as many workers as hmmjit has threads
+("--cpu 0" for one thread: its serial run).
+"""
+import argparse
+import fnmatch
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(SOURCE, "tests", "scenario"))
+import scenario  # noqa: E402
+
+
+def unpack(path, target):
+    if not os.path.exists(target):
+        with (gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb")) as source, \
+                open(target, "wb") as sink:
+            shutil.copyfileobj(source, sink, 1 << 20)
+    return target
+
+
+def recorded_cases(data, work):
+    mix = unpack(data + "/hmm/lib/pfam_mix.hmm.gz", work + "/pfam_mix.hmm")
+    biased = unpack(data + "/hmm/cudampf/400.hmm.gz", work + "/400.hmm")
+    one = data + "/hmm/hmmer/RRM_1.hmm"
+    database = unpack(data + "/seq/mmseqs2_db.fasta.gz", work + "/mmseqs2_db.fasta")
+    everything = work + "/all.fasta"
+    with open(everything, "wb") as sink:
+        for name in sorted(os.listdir(data + "/seq")):
+            if name.endswith(".gz") and "masked" not in name:
+                with gzip.open(f"{data}/seq/{name}", "rb") as source:
+                    shutil.copyfileobj(source, sink, 1 << 20)
+    return [("one model x mmseqs2", one, database), ("one model x all", one, everything),
+            ("biased 400 x mmseqs2", biased, database), ("biased 400 x all", biased, everything),
+            ("pfam mix x mmseqs2", mix, database), ("pfam mix x all", mix, everything)]
+
+
+def emitted_cases(work):
+    names = ["fn3.hmm", "globins4.hmm", "RRM_1.hmm", "Caudal_act.hmm", "Pkinase.hmm", "LuxC.hmm"]
+    models = [scenario.example_model(name, work) for name in names]
+    targets = work + "/emitted.fasta"
+    scenario.write_fasta(targets, scenario.emitted_targets(models, 42, 100, 30000))
+    library = work + "/library.hmm"
+    with open(library, "wb") as sink:
+        for _ in range(10):
+            for model in models:
+                sink.write(scenario.run(["hmmconvert", model]).stdout)
+    return [("one model x emitted", models[0], targets), ("60 models x emitted", library, targets)]
+
+
+def measure(command):
+    begun = time.time()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    message = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    process.stderr.close()
+    if process.returncode != 0:
+        sys.exit(f"{' '.join(command)}: exit {process.returncode}: {message.decode()}")
+    return {"wall": time.time() - begun, "cpu": usage.ru_utime + usage.ru_stime,
+            "peak": usage.ru_maxrss / 1024}
+
+
+def best(command, repeats):
+    runs = [measure(command) for _ in range(repeats)]
+    return {key: min(run[key] for run in runs) for key in runs[0]}
+
+
+def describe_stages(path):
+    """Two lines on where the time of the run went that wrote the --stats file at `path`."""
+    with open(path) as file:
+        stages = json.load(file)["stages"]
+    rates = "  ".join(f"{label} {stages[name]['gcups']:.2f}" for name, label in
+                      (("ssv", "SSV"), ("msv", "MSV"), ("viterbi", "Viterbi"),
+                       ("forward", "Forward")))
+    shares = "  ".join(f"{name} {100 * stage['share']:.1f}" for name, stage in stages.items())
+    return (f"    GCUPS per core: {rates}; reading "
+            f"{stages['read']['megabytes_per_second']:.0f} MB/s\n    % of core-seconds: {shares}")
+
+
+def rows(path):
+    with open(path, errors="replace") as table:
+        return [line for line in table if not line.startswith("#")]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--program", default=os.path.join(SOURCE, "build/release/bin/hmmjit"))
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--cases", nargs="*", default=["*"])
+    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--json")
+    parser.add_argument("--check", action="store_true")
+    args = parser.parse_args()
+    shared = scenario.shared_folder()
+    results = []
+    with tempfile.TemporaryDirectory(prefix="hmmjit-benchmark-") as work:
+        cases = recorded_cases(shared + "/data", work) if shared else emitted_cases(work)
+        print(f"{'case':22} {'threads':>7} {'hmmsearch':>21} {'hmmjit':>21} {'ratio':>13} "
+              f"{'peak MB':>15}")
+        print(f"{'':22} {'':>7} {'core-s':>10} {'wall s':>10} {'core-s':>10} {'wall s':>10} "
+              f"{'core':>6} {'wall':>6} {'hmmsearch':>9} {'hmmjit':>5}")
+        for name, model, targets in cases:
+            if not any(fnmatch.fnmatch(name, pattern) for pattern in args.cases):
+                continue
+            for threads in sorted({1, args.threads}):
+                workers = "0" if threads == 1 else str(threads)
+                tables = [work + "/want", work + "/got"]
+                theirs = best(["hmmsearch", "--noali", "--cpu", workers, "-o", "/dev/null",
+                               "--domtblout", tables[0], model, targets], args.repeats)
+                ours = best([args.program, "search", "--quiet", "--noali", "--device", "cpu",
+                             "--cpu", str(threads), "--stats", work + "/stats.json",
+                             "-o", "/dev/null", "--domtblout", tables[1], model, targets],
+                            args.repeats)
+                print(f"{name:22} {threads:7} {theirs['cpu']:10.2f} {theirs['wall']:10.2f} "
+                      f"{ours['cpu']:10.2f} {ours['wall']:10.2f} "
+                      f"{theirs['cpu'] / ours['cpu']:6.2f} {theirs['wall'] / ours['wall']:6.2f} "
+                      f"{theirs['peak']:9.0f} {ours['peak']:6.0f}")
+                print(describe_stages(work + "/stats.json"), flush=True)
+                if args.check:
+                    same = [line.split() for line in rows(tables[0])] == \
+                        [line.split() for line in rows(tables[1])]
+                    print(f"{'':22} hits {'SAME' if same else 'DIFFER'}")
+                with open(work + "/stats.json") as file:
+                    results.append({"case": name, "threads": threads, "hmmsearch": theirs,
+                                    "hmmjit": ours, "stats": json.load(file)})
+    if args.json:
+        with open(args.json, "w") as file:
+            json.dump(results, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Compares the C interface with its committed description, so that no change goes unnoticed.
+
+usage: check_abi.py HEADER LIBRARY GOLDEN COMPILER [--update]
+
+The description has three parts: the symbols the shared library exports, with their versions; every
+declaration of the header without comments; size, alignment and member offsets of every struct, as
+a C compiler lays them out. It differs: exits 1 with the difference. What was published may only be
+added to: --update refuses to drop or change a line of an earlier description unless --break is
+given as well.
+"""
+import difflib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+
+def exported_symbols(library):
+    listing = subprocess.run(["nm", "-D", "--defined-only", "--with-symbol-versions", library],
+                             check=True, capture_output=True, text=True).stdout
+    symbols = []
+    for line in listing.splitlines():
+        name = line.split()[-1]
+        if name.startswith("hmmjit_") and "@" in name:
+            symbols.append("symbol " + name.replace("@@", "@"))
+    return sorted(symbols)
+
+
+def declarations(header):
+    text = open(header, encoding="ascii").read()
+    text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
+    text = re.sub(r"^\s*#.*$", "", text, flags=re.M)
+    text = text.replace("HMMJIT_C_API", "").replace('extern "C" {', "")
+    out, depth, current = [], 0, ""
+    for character in text:
+        depth += {"{": 1, "}": -1}.get(character, 0)
+        if depth < 0:  # the end of extern "C"
+            depth = 0
+            continue
+        current += character
+        if character == ";" and depth == 0:
+            out.append(" ".join(current.split()))
+            current = ""
+    return out
+
+
+def structs(header_declarations):
+    """Name to members, in order; from declarations such as 'typedef struct x { int a, b; } x;'."""
+    found = {}
+    for text in header_declarations:
+        match = re.match(r"typedef struct (\w+) \{(.*)\} (\w+);$", text)
+        if not match:
+            continue
+        members = []
+        for part in match.group(2).split(";"):
+            part = part.strip()
+            if not part:
+                continue
+            pointer = re.search(r"\(\*(\w+)\)\(", part)
+            if pointer:
+                members.append(pointer.group(1))
+                continue
+            for name in part.split(","):
+                members.append(re.search(r"(\w+)\s*(\[\w+\])?$", name.strip()).group(1))
+        found[match.group(1)] = members
+    return found
+
+
+def layout(header, found, compiler):
+    lines = ["#include <stdio.h>", f'#include "{os.path.abspath(header)}"', "int main(void) {"]
+    for name, members in found.items():
+        lines.append(f'  printf("layout {name} size %zu align %zu\\n", sizeof({name}), _Alignof({name}));')
+        for member in members:
+            lines.append(f'  printf("layout {name}.{member} offset %zu size %zu\\n", '
+                         f"offsetof({name}, {member}), sizeof((({name} *)0)->{member}));")
+    lines += ["  return 0;", "}"]
+    with tempfile.TemporaryDirectory() as folder:
+        source, program = os.path.join(folder, "layout.c"), os.path.join(folder, "layout")
+        with open(source, "w", encoding="ascii") as file:
+            file.write("\n".join(lines) + "\n")
+        subprocess.run([compiler, "-std=c11", "-Wall", "-Werror", "-o", program, source], check=True)
+        return subprocess.run([program], check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def main():
+    flags = {a for a in sys.argv[1:] if a.startswith("--")}
+    arguments = [a for a in sys.argv[1:] if not a.startswith("--")]
+    if len(arguments) != 4 or flags - {"--update", "--break"}:
+        print(__doc__)
+        return 2
+    header, library, golden, compiler = arguments
+    declared = declarations(header)
+    symbols = exported_symbols(library)
+    found = structs(declared)
+    now = symbols + ["declaration " + d for d in declared] + layout(header, found, compiler)
+    now = [line + "\n" for line in now]
+
+    # Every function of the header is exported and the other way round.
+    functions = {m.group(1) for d in declared for m in [re.search(r"\b(hmmjit_\w+)\(", d)] if m and "typedef" not in d}
+    exported = {s.split()[1].split("@")[0] for s in symbols}
+    if functions != exported:
+        print("declared, not exported:", sorted(functions - exported))
+        print("exported, not declared:", sorted(exported - functions))
+        return 1
+    for struct, members in found.items():
+        if members[0] != "size" and struct not in ("hmmjit_constant", "hmmjit_template", "hmmjit_filter_counts"):
+            print(f"struct {struct} does not begin with its size")
+            return 1
+
+    before = open(golden, encoding="ascii").readlines() if os.path.exists(golden) else []
+    if "--update" in flags:
+        lost = [line for line in before if line not in now]
+        if lost and "--break" not in flags:
+            print("".join(lost), "these published lines would change; see exports.map", sep="")
+            return 1
+        with open(golden, "w", encoding="ascii") as file:
+            file.writelines(now)
+        return 0
+    if before != now:
+        sys.stdout.writelines(difflib.unified_diff(before, now, "published", "now", n=0))
+        print("The C interface differs from its description. Compatible additions: check_abi.py --update.")
+        return 1
+    print(f"{len(symbols)} symbols, {len(declared)} declarations, {len(found)} structs as published")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

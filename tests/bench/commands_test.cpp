@@ -1,0 +1,122 @@
+// `hmmjit bench`, `tune` and `plan` as commands, where there is no GPU.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "compile/tuning_store.hpp"
+#include "hmmjit/command.hpp"
+#include "plan/plan.hpp"
+
+namespace hmmjit::tools {
+namespace {
+
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+class BenchCommands : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("hmmjit_bench_commands_" + std::to_string(getpid()));
+    fs::remove_all(folder_);
+    ::setenv("HMMJIT_CACHE_DIR", folder_.c_str(), 1);
+    ::setenv("HMMJIT_CUDA_LIBRARY", "/nowhere/libcuda.so.1", 1);
+  }
+  void TearDown() override {
+    fs::remove_all(folder_);
+    ::unsetenv("HMMJIT_CACHE_DIR");
+    ::unsetenv("HMMJIT_CUDA_LIBRARY");
+    ::unsetenv("HMMJIT_TUNED");
+  }
+  struct Outcome {
+    int status = 0;
+    std::string out, err;
+  };
+  static Outcome run(CommandFunction command, const std::vector<std::string>& arguments) {
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    Outcome outcome;
+    outcome.status = command(arguments);
+    outcome.out = testing::internal::GetCapturedStdout();
+    outcome.err = testing::internal::GetCapturedStderr();
+    return outcome;
+  }
+  // The second candidate of a plan, as if it had been measured.
+  plan::TunedChoice keep_a_choice() {
+    cache::Settings settings;
+    settings.directory = folder_.string();
+    const auto templates = render::TemplateLibrary::from_environment();
+    const auto device = *plan::find_device("H200");
+    const auto planned = plan::make_plan(plan::Stage::kSsv, 400, 29, device);
+    plan::TunedChoice choice;
+    choice.device = device.name;
+    choice.capability = device.capability();
+    choice.sm_count = device.sm_count;
+    choice.catalogue = compile::catalogue_version(*templates);
+    choice.stage = plan::Stage::kSsv;
+    choice.class_length = planned->class_length;
+    choice.variant = std::string(planned->fallbacks.front().variant->name);
+    choice.constants = planned->fallbacks.front().constants;
+    choice.gcups = 21000;
+    choice.planned_gcups = 20000;
+    plan::TuningTable table;
+    table.add(choice);
+    EXPECT_TRUE(compile::store_tuning(settings, table));
+    return choice;
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(BenchCommands, WithoutAGpuThereIsOneLineAndItsStatus) {
+  for (const CommandFunction command : {command_bench, command_tune}) {
+    const Outcome outcome = run(command, {"--models", "a.hmm", "--targets", "b.fasta"});
+    EXPECT_EQ(outcome.status, static_cast<int>(ErrorCode::kNoDevice));
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+  }
+}
+
+TEST_F(BenchCommands, UsageErrors) {
+  EXPECT_EQ(run(command_bench, {"--stage", "gate"}).status, static_cast<int>(ErrorCode::kUsage));
+  EXPECT_EQ(run(command_bench, {"--residues", "2X"}).status, static_cast<int>(ErrorCode::kUsage));
+  EXPECT_EQ(run(command_bench, {"--repeats", "0"}).status, static_cast<int>(ErrorCode::kUsage));
+}
+
+TEST_F(BenchCommands, PlansNameWhatWasMeasuredUnlessToldNotTo) {
+  const std::vector<std::string> plan{"--length", "400", "--device", "H200", "--stage", "ssv"};
+  const Outcome before = run(command_plan, plan);
+  EXPECT_EQ(before.status, 0) << before.err;
+  EXPECT_THAT(before.out, testing::Not(HasSubstr("tuned")));
+  keep_a_choice();
+  const Outcome after = run(command_plan, plan);
+  EXPECT_THAT(after.out, HasSubstr("tuned      measured 21000 GCUPS"));
+  auto without = plan;
+  without.emplace_back("--no-tuned");
+  EXPECT_EQ(run(command_plan, without).out, before.out);
+  ::setenv("HMMJIT_TUNED", "off", 1);
+  EXPECT_EQ(run(command_plan, plan).out, before.out);
+  ::unsetenv("HMMJIT_TUNED");
+
+  const Outcome shown = run(command_tune, {"--show"});
+  EXPECT_EQ(shown.status, 0);
+  EXPECT_THAT(shown.out, HasSubstr("\"gcups\":21000.0"));
+  EXPECT_EQ(run(command_tune, {"--clear"}).status, 0);
+  EXPECT_EQ(run(command_plan, plan).out, before.out);
+  EXPECT_EQ(run(command_tune, {"--show"}).out, "");
+}
+
+TEST_F(BenchCommands, ADamagedTuningFileIsAMiss) {
+  keep_a_choice();
+  const std::vector<std::string> plan{"--length", "400", "--device", "H200", "--stage", "ssv"};
+  std::ofstream(folder_ / "tuning.jsonl") << "{\"format\":1,\"device\":\"H2";
+  const Outcome outcome = run(command_plan, plan);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, testing::Not(HasSubstr("tuned")));
+}
+
+}  // namespace
+}  // namespace hmmjit::tools

@@ -1,0 +1,379 @@
+/* The C interface from C: searches in memory, callbacks, reports, errors, own kernels.
+ * usage: c_api_test MODELS TARGETS (files) */
+#include <hmmjit/hmmjit.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int failures = 0;
+
+#define CHECK(condition)                                                        \
+  do {                                                                          \
+    if (!(condition)) {                                                         \
+      fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
+      ++failures;                                                               \
+    }                                                                           \
+  } while (0)
+
+static void check_status(int line, int32_t status, int32_t wanted, hmmjit_error** error) {
+  if (status != wanted) {
+    fprintf(stderr, "%s:%d: status %s, not %s: %s\n", __FILE__, line, hmmjit_status_name(status),
+            hmmjit_status_name(wanted), hmmjit_error_text(*error));
+    ++failures;
+  }
+  if (wanted != HMMJIT_OK && status == wanted) {
+    if (*error == NULL || hmmjit_error_status(*error) != wanted ||
+        strlen(hmmjit_error_message(*error)) == 0) {
+      fprintf(stderr, "%s:%d: no error object of that status\n", __FILE__, line);
+      ++failures;
+    }
+  }
+  hmmjit_error_free(*error);
+  *error = NULL;
+}
+#define OK(call) check_status(__LINE__, call, HMMJIT_OK, &error)
+#define FAILS(wanted, call) check_status(__LINE__, call, wanted, &error)
+
+static char* read_file(const char* path, size_t* size) {
+  FILE* file = fopen(path, "rb");
+  char* bytes = NULL;
+  if (file == NULL) return NULL;
+  fseek(file, 0, SEEK_END);
+  *size = (size_t)ftell(file);
+  rewind(file);
+  bytes = malloc(*size + 1);
+  if (bytes != NULL && fread(bytes, 1, *size, file) != *size) *size = 0;
+  fclose(file);
+  return bytes;
+}
+
+struct seen {
+  int results, ticks, stop_after;
+  size_t hits;
+  hmmjit_result* kept;
+};
+
+static int32_t on_result(void* context, const hmmjit_result* result) {
+  struct seen* seen = context;
+  hmmjit_result_info info = {.size = sizeof info};
+  if (hmmjit_result_get_info(result, &info, NULL) != HMMJIT_OK) return 1;
+  seen->hits += info.reported;
+  if (seen->kept == NULL) hmmjit_result_copy(result, &seen->kept, NULL);
+  return ++seen->results == seen->stop_after;
+}
+
+static int32_t on_progress(void* context, const hmmjit_progress* progress) {
+  struct seen* seen = context;
+  if (progress->size < sizeof *progress) return 1;
+  ++seen->ticks;
+  return 0;
+}
+
+static char* report_of(int32_t kind, const hmmjit_results* results) {
+  hmmjit_error* error = NULL;
+  hmmjit_report* report = NULL;
+  hmmjit_text* text = NULL;
+  char* out = NULL;
+  size_t i;
+  OK(hmmjit_report_create(kind, NULL, NULL, &report, &error));
+  for (i = 0; i < hmmjit_results_count(results); ++i)
+    OK(hmmjit_report_add(report, hmmjit_results_get(results, i), &error));
+  OK(hmmjit_report_complete(report, NULL, &error));
+  OK(hmmjit_report_take_text(report, &text, &error));
+  out = strdup(hmmjit_text_data(text));
+  CHECK(strlen(out) == hmmjit_text_size(text));
+  hmmjit_text_free(text);
+  hmmjit_report_free(report);
+  return out;
+}
+
+static void test_search(const char* model_path, const char* target_path) {
+  hmmjit_error* error = NULL;
+  hmmjit_models *models = NULL, *file_models = NULL, *picked = NULL;
+  hmmjit_targets *targets = NULL, *file_targets = NULL, *own = NULL;
+  hmmjit_results *results = NULL, *file_results = NULL;
+  hmmjit_search_options options = {.size = sizeof options};
+  hmmjit_search_statistics statistics = {.size = sizeof statistics};
+  size_t model_size = 0, target_size = 0, i;
+  char* model_bytes = read_file(model_path, &model_size);
+  char* target_bytes = read_file(target_path, &target_size);
+  char *one, *other;
+
+  OK(hmmjit_models_from_memory(model_bytes, model_size, NULL, &models, &error));
+  OK(hmmjit_targets_from_memory(target_bytes, target_size, HMMJIT_AMINO, NULL, NULL, &targets,
+                                &error));
+  free(model_bytes); /* the library has its own copy */
+  free(target_bytes);
+  OK(hmmjit_models_from_file(model_path, &file_models, &error));
+  OK(hmmjit_targets_from_file(target_path, "fasta", &file_targets, &error));
+  CHECK(hmmjit_models_count(models) > 0 && hmmjit_models_count(file_models) == 0);
+  CHECK(hmmjit_targets_count(targets) > 0 && hmmjit_targets_residues(targets) > 0);
+
+  OK(hmmjit_search_options_init(&options, &error));
+  CHECK(options.E == 10.0 && isnan(options.T) && options.seed == 42);
+  options.threads = 2;
+  options.device = HMMJIT_DEVICE_CPU;
+  OK(hmmjit_search(models, targets, &options, NULL, &results, &error));
+  OK(hmmjit_search(file_models, file_targets, &options, NULL, &file_results, &error));
+  CHECK(hmmjit_results_count(results) == hmmjit_models_count(models));
+  CHECK(hmmjit_results_get(results, 9999) == NULL);
+  one = report_of(HMMJIT_REPORT_DOMAIN_TABLE, results);
+  other = report_of(HMMJIT_REPORT_DOMAIN_TABLE, file_results);
+  CHECK(strcmp(one, other) == 0);
+  CHECK(strlen(one) > 1000);
+  free(one);
+  free(other);
+  OK(hmmjit_results_statistics(results, &statistics, &error));
+  CHECK(statistics.targets == hmmjit_targets_count(targets));
+  CHECK(statistics.hits_reported > 0 && statistics.threads == 2);
+  CHECK(strncmp(statistics.backend, "cpu/", 4) == 0);
+
+  /* Hits and domains, as arrays of structs. */
+  for (i = 0; i < hmmjit_results_count(results); ++i) {
+    const hmmjit_result* result = hmmjit_results_get(results, i);
+    hmmjit_result_info info = {.size = sizeof info};
+    hmmjit_model_info model = {.size = sizeof model};
+    hmmjit_hit* hits;
+    hmmjit_domain* domains;
+    size_t h, d, reported = 0;
+    OK(hmmjit_result_get_info(result, &info, &error));
+    OK(hmmjit_models_get(models, i, &model, &error));
+    CHECK(info.model_index == i && strcmp(info.model_name, model.name) == 0);
+    CHECK(info.model_length == model.length && strlen(model.consensus) == (size_t)model.length);
+    hits = calloc(info.hits + 1, sizeof *hits);
+    domains = calloc(info.domains + 1, sizeof *domains);
+    hits[0].size = sizeof *hits;
+    domains[0].size = sizeof *domains;
+    OK(hmmjit_result_get_hits(result, 0, info.hits, hits, &error));
+    OK(hmmjit_result_get_domains(result, 0, info.domains, domains, &error));
+    for (h = 0; h < info.hits; ++h) {
+      CHECK(hits[h].size == sizeof *hits && strlen(hits[h].name) > 0);
+      reported += (size_t)hits[h].reported;
+      for (d = hits[h].first_domain; d < hits[h].first_domain + hits[h].domains; ++d) {
+        CHECK(domains[d].hit == h);
+        CHECK(strlen(domains[d].model) == strlen(domains[d].posterior));
+        CHECK(domains[d].envelope_from <= domains[d].alignment_from);
+      }
+    }
+    CHECK(reported == info.reported);
+    if (info.domains > 1) { /* from the middle; and with the struct of an older caller */
+      hmmjit_domain last = {.size = sizeof last};
+      hmmjit_hit old;
+      memset(&old, 0x55, sizeof old);
+      OK(hmmjit_result_get_domains(result, info.domains - 1, 1, &last, &error));
+      CHECK(last.hit == domains[info.domains - 1].hit &&
+            last.score == domains[info.domains - 1].score);
+      old.size = offsetof(hmmjit_hit, score);
+      OK(hmmjit_result_get_hits(result, 0, 1, &old, &error));
+      CHECK(old.e_value == hits[0].e_value && old.size == offsetof(hmmjit_hit, score));
+      CHECK(old.length == 0x55555555); /* not written */
+    }
+    FAILS(HMMJIT_USAGE, hmmjit_result_get_hits(result, info.hits, 1, hits, &error));
+    free(hits);
+    free(domains);
+  }
+
+  /* One model, own targets. */
+  OK(hmmjit_models_create(&picked, &error));
+  OK(hmmjit_models_add(picked, models, 0, &error));
+  OK(hmmjit_targets_create(HMMJIT_AMINO, &own, &error));
+  {
+    hmmjit_model_info model = {.size = sizeof model};
+    hmmjit_results* found = NULL;
+    hmmjit_hit hit = {.size = sizeof hit};
+    OK(hmmjit_models_get(picked, 0, &model, &error));
+    OK(hmmjit_targets_add(own, "consensus", NULL, "of the model", model.consensus,
+                          strlen(model.consensus), &error));
+    OK(hmmjit_search(picked, own, &options, NULL, &found, &error));
+    OK(hmmjit_result_get_hits(hmmjit_results_get(found, 0), 0, 1, &hit, &error));
+    CHECK(strcmp(hit.name, "consensus") == 0 && strcmp(hit.description, "of the model") == 0);
+    CHECK(hit.reported == 1 && hit.index == 0);
+    hmmjit_results_free(found);
+  }
+
+  /* Callbacks; a result outlives its search; cancellation. */
+  {
+    struct seen seen = {0, 0, -1, 0, NULL};
+    hmmjit_callbacks callbacks = {.size = sizeof callbacks};
+    hmmjit_results* found = NULL;
+    hmmjit_cancellation* cancellation = NULL;
+    hmmjit_result_info info = {.size = sizeof info};
+    callbacks.context = &seen;
+    callbacks.result = on_result;
+    callbacks.progress = on_progress;
+    callbacks.interval_ms = 1;
+    OK(hmmjit_search(models, targets, &options, &callbacks, &found, &error));
+    CHECK(hmmjit_results_count(found) == 0 && seen.ticks > 0);
+    CHECK((size_t)seen.results == hmmjit_models_count(models));
+    CHECK(seen.hits == statistics.hits_reported);
+    hmmjit_results_free(found);
+    OK(hmmjit_result_get_info(seen.kept, &info, &error));
+    CHECK(info.model_index == 0);
+    hmmjit_result_free(seen.kept);
+
+    found = NULL;
+    seen = (struct seen){0, 0, 1, 0, NULL};
+    FAILS(HMMJIT_INTERRUPTED, hmmjit_search(models, targets, &options, &callbacks, &found, &error));
+    CHECK(found == NULL && seen.results == 1);
+    hmmjit_result_free(seen.kept);
+    OK(hmmjit_cancellation_create(&cancellation, &error));
+    hmmjit_cancellation_cancel(cancellation);
+    callbacks.cancellation = cancellation;
+    seen = (struct seen){0, 0, -1, 0, NULL};
+    FAILS(HMMJIT_INTERRUPTED, hmmjit_search(models, targets, &options, &callbacks, &found, &error));
+    CHECK(seen.results == 0);
+    hmmjit_cancellation_free(cancellation);
+  }
+
+  /* Misuse has a status, too. */
+  FAILS(HMMJIT_USAGE, hmmjit_search(NULL, targets, &options, NULL, &results, &error));
+  FAILS(HMMJIT_USAGE, hmmjit_search(models, targets, &options, NULL, NULL, &error));
+  FAILS(HMMJIT_USAGE, hmmjit_models_get(models, 9999, NULL, &error));
+  FAILS(HMMJIT_USAGE, hmmjit_targets_create(77, &own, &error));
+  {
+    struct {
+      hmmjit_search_options options;
+      int32_t later;
+    } newer;
+    hmmjit_results* found = NULL;
+    memset(&newer, 0, sizeof newer);
+    newer.options = options;
+    newer.options.size = sizeof newer;
+    OK(hmmjit_search(picked, own, &newer.options, NULL, &found, &error));
+    hmmjit_results_free(found);
+    newer.later = 1;
+    FAILS(HMMJIT_USAGE, hmmjit_search(picked, own, &newer.options, NULL, &found, &error));
+    options.size = 0;
+    FAILS(HMMJIT_USAGE, hmmjit_search(picked, own, &options, NULL, &found, &error));
+  }
+  FAILS(HMMJIT_INPUT, hmmjit_models_load("/nowhere/x.hmm", &models, &error));
+  CHECK(hmmjit_models_load("/nowhere/x.hmm", &models, NULL) == HMMJIT_INPUT);
+  {
+    hmmjit_report* report = NULL;
+    FAILS(HMMJIT_OUTPUT,
+          hmmjit_report_create(HMMJIT_REPORT_MAIN, "/nowhere/report", NULL, &report, &error));
+  }
+
+  hmmjit_results_free(results);
+  hmmjit_results_free(file_results);
+  hmmjit_models_free(models);
+  hmmjit_models_free(file_models);
+  hmmjit_models_free(picked);
+  hmmjit_targets_free(targets);
+  hmmjit_targets_free(file_targets);
+  hmmjit_targets_free(own);
+}
+
+static const char* const kTemplate =
+    "#include \"plan_constants.h\"\n"
+    "struct Parameters { float* values; int count; };\n"
+    "extern \"C\" __global__ void twice(Parameters p) {\n"
+    "  const int i = blockIdx.x * plan_constants::kThreads + threadIdx.x;\n"
+    "  if (i < p.count) p.values[i] *= 2;\n"
+    "}\n";
+
+static void configure(void* context, const hmmjit_problem* problem, const hmmjit_device* device,
+                      hmmjit_offer* offer) {
+  int threads;
+  (void)context;
+  if (problem->parameters[0].value == 0) {
+    hmmjit_offer_reject(offer, "nothing to double");
+    return;
+  }
+  for (threads = 64; threads <= 128; threads *= 2) {
+    const hmmjit_constant constant = {"kThreads", threads};
+    hmmjit_configuration c = {.size = sizeof c};
+    c.constants = &constant;
+    c.constant_count = 1;
+    c.threads_x = threads;
+    c.threads_y = c.threads_z = 1;
+    c.registers = 32;
+    c.items_per_clock_per_sm = threads + device->major;
+    c.binding_resource = "memory bandwidth";
+    hmmjit_offer_add(offer, &c, NULL);
+  }
+}
+
+static void test_engine(void) {
+  hmmjit_error* error = NULL;
+  hmmjit_cache* cache = NULL;
+  hmmjit_engine* engine = NULL;
+  hmmjit_plan* plan = NULL;
+  hmmjit_text* text = NULL;
+  hmmjit_device device = {.size = sizeof device};
+  hmmjit_constant size = {"size", 1000};
+  hmmjit_problem problem = {sizeof problem, "doubling", &size, 1};
+  const hmmjit_template template = {"own/twice.cu", kTemplate};
+  hmmjit_variant variant = {.size = sizeof variant};
+  hmmjit_engine_settings settings = {.size = sizeof settings};
+  hmmjit_cache_settings memory_only = {.size = sizeof memory_only};
+  int64_t threads = 0;
+  int32_t major = 0, minor = 0, count = -1;
+
+  memory_only.mode = HMMJIT_CACHE_OFF;
+  OK(hmmjit_cache_open(&memory_only, &cache, &error));
+  variant.name = "twice_plain";
+  variant.family = "doubling";
+  variant.template_file = "own/twice.cu";
+  variant.entry_name = "twice";
+  variant.configurations = configure;
+  settings.templates = &template;
+  settings.template_count = 1;
+  settings.variants = &variant;
+  settings.variant_count = 1;
+  settings.cache = cache;
+  OK(hmmjit_engine_create(&settings, &engine, &error));
+  hmmjit_cache_free(cache); /* the engine has its share */
+  OK(hmmjit_device_find("H200", &device, &error));
+  CHECK(device.major == 9 && device.ordinal == -1 && device.sm_count > 100);
+  OK(hmmjit_engine_plan(engine, &problem, &device, NULL, &plan, &error));
+  OK(hmmjit_plan_constant(plan, "kThreads", &threads, &error));
+  CHECK(threads == 128);
+  CHECK(strcmp(hmmjit_plan_variant(plan), "twice_plain") == 0);
+  CHECK(strstr(hmmjit_plan_text(plan), "doubling, size 1000") != NULL);
+  CHECK(strstr(hmmjit_plan_json(plan), "\"stage\":\"host\"") != NULL);
+  OK(hmmjit_engine_render(engine, plan, &text, &error));
+  CHECK(strstr(hmmjit_text_data(text), "constexpr int kThreads = 128;") != NULL);
+  hmmjit_text_free(text);
+  OK(hmmjit_compiler_version(&major, &minor, NULL, &error));
+  if (major > 0) {
+    hmmjit_image* image = NULL;
+    hmmjit_image_info info = {.size = sizeof info};
+    OK(hmmjit_engine_compile(engine, plan, &image, &error));
+    OK(hmmjit_image_get_info(image, &info, &error));
+    CHECK(strcmp(info.architecture, "sm_90") == 0 && info.byte_count > 100);
+    CHECK(info.registers > 0 && info.spill_bytes == 0 && info.parameter_bytes == 16);
+    hmmjit_image_free(image);
+  } else {
+    fprintf(stderr, "SKIPPED: no run-time compiler on this machine\n");
+  }
+  hmmjit_plan_free(plan);
+  size.value = 0;
+  FAILS(HMMJIT_COMPILE, hmmjit_engine_plan(engine, &problem, &device, NULL, &plan, &error));
+  OK(hmmjit_engine_plan_stage(engine, "ssv", 200, &device, NULL, &plan, &error));
+  hmmjit_plan_free(plan);
+  FAILS(HMMJIT_USAGE, hmmjit_engine_plan_stage(engine, "none", 200, &device, NULL, &plan, &error));
+  OK(hmmjit_device_count(&count, &text, &error));
+  CHECK(strlen(hmmjit_text_data(text)) > 0 || count > 0);
+  hmmjit_text_free(text);
+  if (count == 0) {
+    hmmjit_gpu* gpu = NULL;
+    FAILS(HMMJIT_NO_DEVICE, hmmjit_gpu_open(0, &gpu, &error));
+    FAILS(HMMJIT_NO_DEVICE, hmmjit_device_get(0, &device, &error));
+  }
+  hmmjit_engine_free(engine);
+}
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    fprintf(stderr, "usage: %s MODELS TARGETS\n", argv[0]);
+    return 2;
+  }
+  CHECK(strchr(hmmjit_version(), '.') != NULL);
+  CHECK(strcmp(hmmjit_status_name(HMMJIT_INPUT), "input") == 0);
+  test_search(argv[1], argv[2]);
+  test_engine();
+  if (failures == 0) puts("all C interface checks passed");
+  return failures == 0 ? 0 : 1;
+}

@@ -1,0 +1,222 @@
+// The catalogue through the compiler: the first choice of every plan, and of every variant
+// demanded by name, compiles without spills and within its promised registers, or the entry refuses
+// the shape with a reason. No second candidate is tried.
+//
+// Default: a sample that walks variants, size classes and architectures. HMMJIT_CATALOGUE=all:
+// every distinct kernel that plans for models of 1 to 3591 positions (the longest of Pfam) ask for
+// on the devices of the table, about 2300; --gtest_filter='*viterbi' takes one stage.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "compile/kernel_compiler.hpp"
+#include "core/threads.hpp"
+
+namespace hmmjit::compile {
+namespace {
+
+struct Task {
+  plan::Candidate candidate;
+  plan::DeviceTraits device;
+  int length = 0;
+};
+
+double thread_cpu_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+/// One table device for each architecture of the compiler; a device of a neighbouring table entry
+/// stands in for architectures no table device has.
+std::vector<plan::DeviceTraits> devices_for(const std::vector<int>& architectures) {
+  std::vector<plan::DeviceTraits> out;
+  for (const int architecture : architectures) {
+    const plan::DeviceTraits* best = nullptr;
+    for (const plan::DeviceTraits& device : plan::device_table()) {
+      if (device.capability() <= architecture) best = &device;
+      if (device.capability() == architecture) break;
+    }
+    if (best == nullptr) continue;
+    plan::DeviceTraits device = *best;
+    device.major = architecture / 10;
+    device.minor = architecture % 10;
+    out.push_back(device);
+  }
+  return out;
+}
+
+class Catalogue : public testing::TestWithParam<plan::Stage> {
+ protected:
+  void SetUp() override {
+    compiler_ = NvrtcLibrary::locate();
+    if (!compiler_) GTEST_SKIP() << compiler_.error().to_string();
+    const auto architectures = (*compiler_)->architectures();
+    ASSERT_TRUE(architectures);
+    architectures_ = *architectures;
+    templates_ = render::TemplateLibrary::from_environment();
+    ASSERT_TRUE(templates_) << templates_.error().to_string();
+    for (int length = 1; length <= kLongest; ++length) classes_.insert(plan::class_length(length));
+  }
+
+  /// The first choice of one plan, once per kernel; counts refusals of demanded variants.
+  void add(plan::Stage stage, int length, const plan::DeviceTraits& device,
+           std::string_view variant = {}) {
+    plan::PlanOptions options;
+    options.variant = variant;
+    const auto planned = plan::make_plan(stage, length, 29, device, options);
+    if (!planned) {
+      EXPECT_FALSE(variant.empty()) << planned.error().to_string();
+      EXPECT_EQ(planned.error().code, ErrorCode::kUsage) << planned.error().to_string();
+      ++refused_;
+      return;
+    }
+    ++plans_;
+    std::string identity =
+        fmt::format("{}/{}", planned->chosen.variant->entry_name, device.capability());
+    for (const auto& [name, value] : planned->chosen.constants.list()) {
+      identity += fmt::format("/{}", value);
+    }
+    if (seen_.insert(identity).second) tasks_.push_back({planned->chosen, device, length});
+  }
+
+  void compile_all() {
+    ASSERT_FALSE(tasks_.empty());
+    std::atomic<std::size_t> next{0};
+    std::mutex mutex;
+    struct Figures {
+      int compiled = 0, registers = 0, slack = 1000;
+      double seconds = 0, slowest = 0;
+      std::string slowest_name;
+    };
+    std::map<std::string, Figures> figures;  // by stage and variant
+    std::vector<std::string> failures;
+    std::size_t done = 0;
+    const auto start = std::chrono::steady_clock::now();
+    std::vector<std::thread> threads;
+    for (int t = 0; t < available_cores(); ++t) {
+      threads.emplace_back([&] {
+        for (std::size_t at = next++; at < tasks_.size(); at = next++) {
+          const Task& task = tasks_[at];
+          const plan::KernelVariant& variant = *task.candidate.variant;
+          const std::string name =
+              fmt::format("{}/{}", plan::stage_name(variant.stage), variant.name);
+          const std::string where =
+              fmt::format("{} sm_{} length {}", name, task.device.capability(), task.length);
+          const double before = thread_cpu_seconds();
+          const auto job = make_job(*templates_, task.candidate, task.device, compiler_->get());
+          const auto image = job ? run_job(*job, **compiler_, {}, nullptr)
+                                 : Result<KernelImage>(std::unexpected(job.error()));
+          const double seconds = thread_cpu_seconds() - before;
+          const std::lock_guard guard(mutex);
+          Figures& f = figures[name];
+          ++f.compiled;
+          if (++done % 100 == 0) {
+            fmt::print("{} of {} kernels, {} failures\n", done, tasks_.size(), failures.size());
+            std::fflush(stdout);
+          }
+          f.seconds += seconds;
+          if (seconds > f.slowest) {
+            f.slowest = seconds;
+            f.slowest_name = where;
+          }
+          if (!image) {
+            failures.push_back(where + ": " + image.error().to_string());
+            continue;
+          }
+          if (const auto reason = gate(image->resources, task.candidate, task.device)) {
+            failures.push_back(where + ": " + *reason);
+          }
+          f.registers = std::max(f.registers, image->resources.registers);
+          f.slack =
+              std::min(f.slack, task.candidate.expected.registers - image->resources.registers);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    const double wall =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    double seconds = 0;
+    for (const auto& [name, f] : figures) {
+      seconds += f.seconds;
+      fmt::print(
+          "{}: {} kernels, {:.1f} CPU s, slowest {:.2f} s ({}), at most {} registers, least slack "
+          "{}\n",
+          name, f.compiled, f.seconds, f.slowest, f.slowest_name, f.registers, f.slack);
+    }
+    double load = 0;
+    getloadavg(&load, 1);
+    fmt::print(
+        "{} plans, {} distinct kernels, {} refusals; {:.1f} CPU s, {:.1f} s on {} threads, load "
+        "{:.1f}\n",
+        plans_, tasks_.size(), refused_, seconds, wall, available_cores(), load);
+    for (const std::string& failure : failures) ADD_FAILURE() << failure;
+  }
+
+  static bool everything() {
+    const char* mode = std::getenv("HMMJIT_CATALOGUE");
+    return mode != nullptr && std::string_view(mode) == "all";
+  }
+
+  static constexpr int kLongest = 3591;
+  Result<std::shared_ptr<const NvrtcLibrary>> compiler_ = fail(ErrorCode::kInternal, "not set");
+  Result<render::TemplateLibrary> templates_ = fail(ErrorCode::kInternal, "not set");
+  std::vector<int> architectures_;
+  std::set<int> classes_;
+  std::vector<Task> tasks_;
+  std::set<std::string> seen_;
+  std::size_t plans_ = 0, refused_ = 0;
+};
+
+TEST_P(Catalogue, FirstChoicesOfPlans) {
+  const plan::Stage stage = GetParam();
+  if (everything()) {
+    for (const plan::DeviceTraits& device : plan::device_table()) {
+      if (std::ranges::find(architectures_, device.capability()) == architectures_.end()) continue;
+      for (const int length : classes_) add(stage, length, device);
+    }
+  } else {
+    const auto devices = devices_for(architectures_);
+    auto step = static_cast<std::size_t>(stage);
+    std::size_t index = 0;
+    for (const int length : classes_) {
+      if (index++ % 10 != 9) continue;
+      add(stage, length, devices[step % devices.size()]);
+      step += 5;  // coprime to the number of architectures
+    }
+  }
+  compile_all();
+}
+
+TEST_P(Catalogue, FirstChoicesOfDemandedVariants) {
+  if (everything()) GTEST_SKIP() << "the other test has the plans' kernels; this one is a sample";
+  const auto devices = devices_for(architectures_);
+  auto step = static_cast<std::size_t>(GetParam());
+  for (const plan::KernelVariant& v : plan::variants_of(GetParam())) {
+    for (const int length : {24, 104, 700, 1792, 3840}) {
+      add(v.stage, length, devices[step % devices.size()], v.name);
+      step += 5;
+    }
+  }
+  compile_all();
+}
+
+INSTANTIATE_TEST_SUITE_P(Stages, Catalogue,
+                         testing::Values(plan::Stage::kSsv, plan::Stage::kMsv, plan::Stage::kBias,
+                                         plan::Stage::kViterbi, plan::Stage::kForward,
+                                         plan::Stage::kGate),
+                         [](const auto& instance) {
+                           return std::string(stage_name(instance.param));
+                         });
+
+}  // namespace
+}  // namespace hmmjit::compile

@@ -1,0 +1,664 @@
+// The provider with a real compiler, real files and no GPU.
+#include "compile/kernel_provider.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cctype>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+#include <thread>
+
+#include "cache/bundle.hpp"
+#include "cache/digest.hpp"
+#include "driver/driver.hpp"
+#include "fake_driver/fake_driver.hpp"
+
+namespace hmmjit::compile {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+// ---- A small catalogue of its own ---------------------------------------------------------------
+
+plan::Verdict accept_all(const plan::ModelShape&, const plan::DeviceTraits&) {
+  return plan::Verdict::accept();
+}
+std::vector<plan::Constants> one_constant(const plan::ModelShape& shape,
+                                          const plan::DeviceTraits&) {
+  return {{{"kQ", shape.length}}};
+}
+plan::LaunchShape small_blocks(const plan::ModelShape&, const plan::Constants&,
+                               const plan::DeviceTraits&) {
+  return {.block_threads = 64};
+}
+plan::Expected expect_64(const plan::ModelShape& shape, const plan::Constants&,
+                         const plan::DeviceTraits&) {
+  return {.registers = 64,
+          .covered_length = shape.length,
+          .cells_per_clock_per_sm = 1,
+          .binding_resource = "issue"};
+}
+
+plan::KernelVariant variant(std::string_view name, std::string_view file) {
+  return {.name = name,
+          .stage = plan::Stage::kSsv,
+          .template_file = file,
+          .entry_name = "kernel",
+          .accepts = accept_all,
+          .constants = one_constant,
+          .launch_shape = small_blocks,
+          .expected = expect_64};
+}
+const plan::KernelVariant kGood = variant("good", "good.cu");
+const plan::KernelVariant kOther = variant("other", "other.cu");
+const plan::KernelVariant kSpills = variant("spills", "spills.cu");
+const plan::KernelVariant kBroken = variant("broken", "broken.cu");
+const plan::KernelVariant kSlow = variant("slow", "slow.cu");
+
+render::TemplateLibrary texts() {
+  const std::string block = "#include \"plan_constants.h\"\n";
+  const std::string head = "extern \"C\" __global__ void ";
+  return render::TemplateLibrary::from_texts(
+      {{"good.cu", block + head + "kernel(int* p) { p[threadIdx.x] += plan_constants::kQ; }\n"},
+       {"other.cu", block + head + "kernel(int* p) { p[threadIdx.x] -= plan_constants::kQ; }\n"},
+       // 128 values alive across a barrier in 32 registers.
+       {"spills.cu",
+        block + head +
+            "__launch_bounds__(1024, 2) kernel(float* p) {\n"
+            "  float v[128];\n"
+            "#pragma unroll\n"
+            "  for (int i = 0; i < 128; ++i) v[i] = p[i * 1024 + threadIdx.x];\n"
+            "  __syncthreads();\n"
+            "#pragma unroll\n"
+            "  for (int i = 0; i < 128; ++i) p[i + 131072 * threadIdx.x] = v[127 - i] * v[i] + "
+            "plan_constants::kQ;\n"
+            "}\n"},
+       {"broken.cu", block + "// a comment\n" + head +
+                         "kernel(int* p) { *p = plan_constants::kQ + undefined_name; }\n"},
+       {"slow.cu", block + head +
+                       "kernel(float* p) {\n"
+                       "  float v[64];\n"
+                       "#pragma unroll\n"
+                       "  for (int i = 0; i < 64; ++i) v[i] = p[i];\n"
+                       "#pragma unroll\n"
+                       "  for (int r = 0; r < 48; ++r)\n"
+                       "#pragma unroll\n"
+                       "    for (int i = 0; i < 64; ++i) v[i] = v[i] * v[(i + r) % 64] + "
+                       "plan_constants::kQ;\n"
+                       "#pragma unroll\n"
+                       "  for (int i = 0; i < 64; ++i) p[i] = v[i];\n"
+                       "}\n"}});
+}
+
+plan::Plan plan_of(const plan::KernelVariant& chosen, int length = 8,
+                   std::vector<const plan::KernelVariant*> fallbacks = {},
+                   const char* device = "H200") {
+  plan::Plan p;
+  p.model_length = p.class_length = length;
+  p.alphabet_codes = 29;
+  p.device = *plan::find_device(device);
+  p.policy = "test";
+  const plan::ModelShape shape{plan::Stage::kSsv, length, 29};
+  const auto candidate = [&](const plan::KernelVariant& v) {
+    plan::Candidate c;
+    c.variant = &v;
+    c.constants = v.constants(shape, p.device).front();
+    c.launch = v.launch_shape(shape, c.constants, p.device);
+    c.expected = v.expected(shape, c.constants, p.device);
+    return c;
+  };
+  p.chosen = candidate(chosen);
+  for (const plan::KernelVariant* v : fallbacks) p.fallbacks.push_back(candidate(*v));
+  return p;
+}
+
+// ---- Fixture ------------------------------------------------------------------------------------
+
+class Provider : public testing::Test {
+ protected:
+  void SetUp() override {
+    compiler_ = NvrtcLibrary::locate();
+    if (!compiler_) GTEST_SKIP() << compiler_.error().to_string();
+    root_ =
+        fs::temp_directory_path() / ("hmmjit_provider_" + std::to_string(getpid()) + "_" +
+                                     testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::remove_all(root_);
+    fs::create_directories(root_);
+    fs::permissions(root_, fs::perms::owner_all);
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  std::unique_ptr<cache::KernelCache> open_cache(cache::Mode mode = cache::Mode::kReadWrite,
+                                                 const char* name = "cache") {
+    cache::Settings settings;
+    settings.directory = (root_ / name).string();
+    settings.mode = mode;
+    return cache::KernelCache::open(settings);
+  }
+  ProviderSettings settings() {
+    ProviderSettings s;
+    s.threads = 4;
+    s.folders = {};
+    s.on_event = [this](const ProviderEvent& event) {
+      const std::lock_guard guard(mutex_);
+      events_.push_back(event);
+    };
+    return s;
+  }
+  std::size_t entries() const {
+    std::size_t count = 0;
+    std::error_code error;
+    for (fs::recursive_directory_iterator it(root_ / "cache", error), end; !error && it != end;
+         it.increment(error)) {
+      count += it->path().extension() == ".entry";
+    }
+    return count;
+  }
+
+  Result<std::shared_ptr<const NvrtcLibrary>> compiler_ = fail(ErrorCode::kInternal, "not set");
+  fs::path root_;
+  std::mutex mutex_;
+  std::vector<ProviderEvent> events_;
+};
+
+TEST_F(Provider, CompilesOnceThenMemoryThenDisk) {
+  {
+    const auto cache = open_cache();
+    KernelProvider provider(texts(), compiler_, *cache, settings());
+    const auto first = provider.get(plan_of(kGood));
+    ASSERT_TRUE(first) << first.error().to_string();
+    EXPECT_EQ((*first)->origin, cache::Layer::kNone);
+    EXPECT_GT((*first)->image.resources.registers, 0);
+    EXPECT_EQ((*first)->image.resources.spill_bytes, 0);
+    EXPECT_EQ((*first)->image.architecture, "sm_90");
+    EXPECT_EQ(*provider.get(plan_of(kGood)), *first) << "one object per kernel";
+    EXPECT_EQ(provider.statistics().compiled, 1u);
+    EXPECT_EQ(provider.statistics().shared, 1u);
+  }
+  const auto cache = open_cache();
+  KernelProvider provider(texts(), compiler_, *cache, settings());
+  const auto again = provider.get(plan_of(kGood));
+  ASSERT_TRUE(again);
+  EXPECT_EQ((*again)->origin, cache::Layer::kUser);
+  EXPECT_EQ(provider.statistics().compiled, 0u);
+  EXPECT_EQ(provider.statistics().disk_hits, 1u);
+  EXPECT_LT((*again)->obtain_seconds, 0.1);
+}
+
+TEST_F(Provider, SingleFlightAmongThreads) {
+  const auto cache = open_cache();
+  KernelProvider provider(texts(), compiler_, *cache, settings());
+  std::vector<std::thread> threads;
+  std::atomic<int> succeeded{0};
+  for (int t = 0; t < 16; ++t) {
+    threads.emplace_back([&, t] {
+      if (provider.get(plan_of(t % 2 == 0 ? kGood : kOther))) ++succeeded;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(succeeded, 16);
+  EXPECT_EQ(provider.statistics().compiled, 2u);
+}
+
+// Acceptance test A with a compiler: processes on one empty cache.
+TEST_F(Provider, ProcessesShareOneCompile) {
+  const std::string out = (root_ / "out").string();
+  std::string command =
+      "HMMJIT_CACHE_DIR=" + (root_ / "cache").string() + "; export HMMJIT_CACHE_DIR;";
+  constexpr int kProcesses = 16;
+  for (int i = 0; i < kProcesses; ++i) {
+    command += std::string(KERNEL_WORKER) + " 400 H200 > " + out + std::to_string(i) + " & ";
+  }
+  command += "wait";
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  int compiled = 0;
+  std::set<std::string> digests;
+  for (int i = 0; i < kProcesses; ++i) {
+    std::ifstream file(out + std::to_string(i));
+    std::string first, digest;
+    file >> first >> digest;
+    ASSERT_TRUE(first.starts_with("compiled=")) << "process " << i;
+    compiled += first == "compiled=1";
+    digests.insert(digest);
+  }
+  EXPECT_EQ(compiled, 1);
+  EXPECT_EQ(digests.size(), 1u);
+  EXPECT_EQ(entries(), 1u);
+}
+
+// Acceptance test F: a source error is reported in template coordinates and never published.
+TEST_F(Provider, CompileErrorIsExplainedAndNotPublished) {
+  const auto cache = open_cache();
+  auto s = settings();
+  s.folders.dump = (root_ / "dump").string();
+  KernelProvider provider(texts(), compiler_, *cache, s);
+  for (int round = 0; round < 2; ++round) {
+    const auto kernel = provider.get(plan_of(kBroken));
+    ASSERT_FALSE(kernel);
+    EXPECT_EQ(kernel.error().code, ErrorCode::kCompile);
+    EXPECT_THAT(kernel.error().message, HasSubstr("broken.cu:3: error: identifier"));
+    EXPECT_THAT(kernel.error().message, HasSubstr("undefined_name"));
+    EXPECT_THAT(kernel.error().message, HasSubstr("--gpu-architecture=sm_90"));
+    EXPECT_THAT(kernel.error().remedy, HasSubstr(s.folders.dump));
+  }
+  EXPECT_EQ(entries(), 0u);
+  ASSERT_EQ(events_.size(), 1u) << "the failure is remembered, not repeated";
+  EXPECT_EQ(events_[0].kind, ProviderEvent::Kind::kFailed);
+  EXPECT_THAT(events_[0].log, HasSubstr("undefined_name"));
+  EXPECT_THAT(events_[0].options, HasSubstr("-lineinfo"));
+  int dumped = 0;
+  for (const auto& file : fs::directory_iterator(s.folders.dump)) {
+    dumped += file.path().extension() == ".cu" || file.path().extension() == ".log";
+  }
+  EXPECT_EQ(dumped, 2);
+}
+
+TEST_F(Provider, RefusedOptionKeepsTheReason) {
+  static const std::string_view kOptions[] = {"--no-such-option"};
+  plan::KernelVariant odd = kGood;
+  odd.compile_options = kOptions;
+  const auto cache = open_cache();
+  KernelProvider provider(texts(), compiler_, *cache, settings());
+  const auto kernel = provider.get(plan_of(odd));
+  ASSERT_FALSE(kernel);
+  EXPECT_THAT(kernel.error().message, HasSubstr("no-such-option"));
+  EXPECT_EQ(entries(), 0u);
+}
+
+// Acceptance test G: every component of the key alone makes a miss that `explain` names.
+TEST_F(Provider, EachKeyComponentIsNamed) {
+  const auto job =
+      make_job(texts(), plan_of(kGood).chosen, *plan::find_device("H200"), compiler_->get());
+  ASSERT_TRUE(job);
+  const auto cache = open_cache();
+  ASSERT_TRUE(cache->publish(job->key,
+                             {.attributes = {}, .log = {}, .attachments = {}, .payload = "image"}));
+  std::set<std::string> seen;
+  for (const cache::KeyComponent& changed : job->key.components()) {
+    if (changed.name == "schema") continue;
+    seen.insert(changed.name);
+    cache::CacheKey key;
+    for (const cache::KeyComponent& c : job->key.components()) {
+      if (c.name != "schema") key.add(c.name, c.name == changed.name ? c.value + "x" : c.value);
+    }
+    EXPECT_FALSE(cache->find(key)) << changed.name;
+    const auto nearest = cache->nearest(key);
+    ASSERT_TRUE(nearest);
+    ASSERT_EQ(nearest->differences.size(), 1u);
+    EXPECT_EQ(nearest->differences[0].component, changed.name);
+  }
+  EXPECT_THAT(seen, testing::UnorderedElementsAre("abi", "kind", "target", "compiler", "options",
+                                                  "entry", "file", "source"));
+}
+
+TEST_F(Provider, KeyFollowsConstantsArchitectureAndOptions) {
+  static const std::string_view kOptions[] = {"--fmad=false"};
+  plan::KernelVariant strict = kGood;
+  strict.compile_options = kOptions;
+  const auto key = [&](const plan::Plan& p) {
+    return make_job(texts(), p.chosen, p.device, compiler_->get())->key.digest();
+  };
+  const auto base = key(plan_of(kGood));
+  EXPECT_EQ(base, key(plan_of(kGood)));
+  EXPECT_EQ(base, key(plan_of(kGood, 8, {}, "H100"))) << "equal architecture, equal kernel";
+  EXPECT_NE(base, key(plan_of(kGood, 12)));
+  EXPECT_NE(base, key(plan_of(kGood, 8, {}, "A100")));
+  EXPECT_NE(base, key(plan_of(kOther)));
+  EXPECT_NE(base, key(plan_of(strict)));
+}
+
+// Acceptance test K.
+TEST_F(Provider, SpillingVariantIsPassedOverWithTheReason) {
+  const auto cache = open_cache();
+  KernelProvider provider(texts(), compiler_, *cache, settings());
+  const auto kernel = provider.get(plan_of(kSpills, 8, {&kGood}));
+  ASSERT_TRUE(kernel) << kernel.error().to_string();
+  EXPECT_EQ((*kernel)->candidate.variant->name, "good");
+  ASSERT_EQ((*kernel)->rejected.size(), 1u);
+  EXPECT_THAT((*kernel)->rejected[0].variant, HasSubstr("spills"));
+  EXPECT_THAT((*kernel)->rejected[0].reason, HasSubstr("spills "));
+  EXPECT_EQ(provider.statistics().rejected, 1u);
+
+  const auto none = provider.get(plan_of(kSpills, 12));
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error().message, HasSubstr("every candidate was rejected"));
+  EXPECT_THAT(none.error().message, HasSubstr("spills "));
+}
+
+TEST_F(Provider, BrokenVariantIsPassedOverWithTheReason) {
+  const auto cache = open_cache();
+  KernelProvider provider(texts(), compiler_, *cache, settings());
+  const auto kernel = provider.get(plan_of(kBroken, 8, {&kGood}));
+  ASSERT_TRUE(kernel);
+  EXPECT_EQ((*kernel)->candidate.variant->name, "good");
+  ASSERT_EQ((*kernel)->rejected.size(), 1u);
+  EXPECT_THAT((*kernel)->rejected[0].reason, HasSubstr("broken.cu:3"));
+}
+
+// Acceptance test J through the compiler: PTX for a device newer than it.
+TEST_F(Provider, NewerDeviceGetsPtx) {
+  plan::Plan p = plan_of(kGood);
+  p.device.major = 13;
+  p.device.minor = 0;
+  const auto cache = open_cache();
+  KernelProvider provider(texts(), compiler_, *cache, settings());
+  const auto kernel = provider.get(p);
+  ASSERT_TRUE(kernel) << kernel.error().to_string();
+  EXPECT_EQ((*kernel)->image.kind, ImageKind::kPtx);
+  EXPECT_THAT((*kernel)->image.bytes, HasSubstr(".entry kernel"));
+  EXPECT_THAT((*kernel)->target.explanation, HasSubstr("sm_130 is newer"));
+}
+
+// Acceptance test M: the same key and bytes from two processes whatever their working directory,
+// locale, time zone, home and search path.
+TEST_F(Provider, ImagesAreReproducible) {
+  struct Surroundings {
+    const char *name, *folder, *environment;
+  };
+  const std::string other_home = (root_ / "home").string();
+  const std::string other =
+      "TZ=Asia/Tokyo LC_ALL=de_DE.UTF-8 LANG=tr_TR.UTF-8 PATH=/usr/bin:/bin " +
+      ("HOME=" + other_home + " TMPDIR=" + other_home);
+  const Surroundings all[] = {{"one", ".", "TZ=UTC LC_ALL=C"}, {"two", "/", other.c_str()}};
+  fs::create_directories(other_home);
+  std::set<std::string> images, entries;
+  for (const Surroundings& s : all) {
+    const fs::path cache = root_ / s.name, out = root_ / (std::string(s.name) + ".out");
+    fs::create_directories(root_);
+    const std::string command =
+        fmt::format("cd {} && cd {} && {} HMMJIT_CACHE_DIR={} {} 700 T4 > {}", root_.string(),
+                    s.folder, s.environment, cache.string(), KERNEL_WORKER, out.string());
+    ASSERT_EQ(std::system(command.c_str()), 0) << command;
+    std::ifstream file(out);
+    std::string compiled, digest;
+    file >> compiled >> digest;
+    EXPECT_EQ(compiled, "compiled=1");
+    images.insert(digest);
+    // An entry's path below the cache is the digest of its key.
+    for (const auto& entry : fs::recursive_directory_iterator(cache)) {
+      if (entry.path().extension() == ".entry") {
+        entries.insert(fs::relative(entry.path(), cache).string());
+      }
+    }
+  }
+  EXPECT_EQ(images.size(), 1u);
+  EXPECT_EQ(entries.size(), 1u);
+}
+
+// Acceptance test M over time: the images of a few real kernels, by NVRTC build. Another build has
+// goldens of its own; HMMJIT_UPDATE_GOLDEN=1 writes them.
+TEST_F(Provider, ImagesOfThisCompilerBuildAreTheGoldenOnes) {
+  std::string build = (*compiler_)->identity();
+  std::ranges::replace_if(
+      build, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.'; },
+      '_');
+  const fs::path path = fs::path(HMMJIT_SOURCE_DIR "/tests/golden") / ("cubins_" + build + ".txt");
+  const auto templates = render::TemplateLibrary::from_environment();
+  ASSERT_TRUE(templates);
+  std::string text;
+  for (const char* name : {"T4", "H200", "RTX 5090"}) {
+    for (const plan::Stage stage : {plan::Stage::kSsv, plan::Stage::kMsv}) {
+      const auto planned = plan::make_plan(stage, 100, 29, *plan::find_device(name));
+      ASSERT_TRUE(planned);
+      const auto job = make_job(*templates, planned->chosen, planned->device, compiler_->get());
+      ASSERT_TRUE(job);
+      const auto image = run_job(*job, **compiler_, {}, nullptr);
+      ASSERT_TRUE(image) << image.error().to_string();
+      text += fmt::format("{} {} {} {}\n", name, plan::stage_name(stage), image->bytes.size(),
+                          cache::digest_of(image->bytes).hex());
+    }
+  }
+  if (std::getenv("HMMJIT_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
+  std::ifstream file(path);
+  if (!file) GTEST_SKIP() << "no goldens for " << (*compiler_)->identity() << ": " << path;
+  const std::string golden{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_EQ(text, golden) << path;
+}
+
+// Acceptance test O: warm for three architectures, export, import, run strictly: no compile; and
+// the same on a machine that has no compiler at all.
+TEST_F(Provider, BundleServesAMachineThatMayNotCompile) {
+  const std::vector<const char*> devices{"T4", "A100", "H200"};
+  const std::string bundle = (root_ / "kernels.bundle").string();
+  {
+    const auto cache = open_cache();
+    KernelProvider provider(texts(), compiler_, *cache, settings());
+    for (const char* device : devices) {
+      ASSERT_TRUE(provider.get(plan_of(kGood, 8, {}, device)));
+    }
+    EXPECT_EQ(provider.statistics().compiled, 3u);
+    const auto exported = cache::export_bundle(*cache->user_store(), bundle, {});
+    ASSERT_TRUE(exported) << exported.error().to_string();
+    EXPECT_EQ(exported->entries, 3u);
+  }
+  {
+    const auto empty = open_cache(cache::Mode::kReadWrite, "imported");
+    ASSERT_TRUE(cache::import_bundle(*empty->user_store(), bundle));
+  }
+  const Result<std::shared_ptr<const NvrtcLibrary>> no_compiler =
+      fail(ErrorCode::kCompile, "no run-time compiler found");
+  for (const bool with_compiler : {true, false}) {
+    const auto strict = open_cache(cache::Mode::kStrict, "imported");
+    KernelProvider provider(texts(), with_compiler ? compiler_ : no_compiler, *strict, settings());
+    for (const char* device : devices) {
+      const auto kernel = provider.get(plan_of(kGood, 8, {}, device));
+      ASSERT_TRUE(kernel) << device << ": " << kernel.error().to_string();
+      EXPECT_EQ((*kernel)->origin_note.empty(), with_compiler);
+    }
+    EXPECT_EQ(provider.statistics().compiled, 0u);
+    const auto missing = provider.get(plan_of(kOther));
+    ASSERT_FALSE(missing);
+    EXPECT_THAT(missing.error().message, HasSubstr("mode strict forbids compiling"));
+  }
+  const auto cache = open_cache(cache::Mode::kReadWrite, "imported");
+  KernelProvider provider(texts(), no_compiler, *cache, settings());
+  EXPECT_TRUE(provider.get(plan_of(kGood)));
+  const auto missing = provider.get(plan_of(kOther));
+  ASSERT_FALSE(missing);
+  EXPECT_THAT(missing.error().message, HasSubstr("no run-time compiler found"));
+}
+
+// Without a compiler the right kernel counts, not the stored key that looks most alike.
+TEST_F(Provider, WithoutCompilerTheSameKernelOfAnyMakerServes) {
+  const plan::Plan p = plan_of(kGood);
+  const Result<std::shared_ptr<const NvrtcLibrary>> none =
+      fail(ErrorCode::kCompile, "no run-time compiler found");
+  const auto own = make_job(texts(), p.chosen, p.device, nullptr);
+  ASSERT_TRUE(own);
+  const auto with = [&](std::initializer_list<std::pair<std::string_view, std::string>> changes) {
+    cache::CacheKey key;
+    for (const cache::KeyComponent& c : own->key.components()) {
+      std::string value = c.value;
+      for (const auto& [name, changed] : changes) {
+        if (name == c.name) value = changed;
+      }
+      if (c.name != "schema") key.add(c.name, value);
+    }
+    return key;
+  };
+  const auto compiled = make_job(texts(), p.chosen, p.device, compiler_->get());
+  const auto image = run_job(*compiled, **compiler_, {}, nullptr);
+  ASSERT_TRUE(image);
+  const cache::Entry entry = to_entry(*compiled, *image);
+  cache::Entry wrong = entry;
+  wrong.payload = "an image for another architecture";
+  const auto cache = open_cache();
+  ASSERT_TRUE(cache->publish(with({{"target", "sm_80"}}), wrong));  // one difference
+  {
+    KernelProvider provider(texts(), none, *cache, settings());
+    const auto kernel = provider.get(p);
+    ASSERT_FALSE(kernel);
+    EXPECT_THAT(kernel.error().message, HasSubstr("no run-time compiler found"));
+  }
+  ASSERT_TRUE(cache->publish(with({{"compiler", "nvrtc 12.4 x"}, {"options", "-other"}}), entry));
+  KernelProvider provider(texts(), none, *cache, settings());
+  const auto kernel = provider.get(p);
+  ASSERT_TRUE(kernel) << kernel.error().to_string();
+  EXPECT_EQ((*kernel)->image.bytes, image->bytes);
+  EXPECT_THAT((*kernel)->origin_note, HasSubstr("nvrtc 12.4 x"));
+  // Refused by the driver, it leaves the cache although its key is not our own.
+  EXPECT_FALSE(provider.refused(p, *kernel, "bad image"));
+  EXPECT_EQ(entries(), 1u);
+}
+
+TEST_F(Provider, CancellationStopsRunningAndQueuedCompiles) {
+  const auto cache = open_cache(cache::Mode::kOff);
+  auto s = settings();
+  s.threads = 1;
+  KernelProvider provider(texts(), compiler_, *cache, s);
+  std::vector<KernelProvider::Future> futures;
+  for (int i = 1; i <= 12; ++i) futures.push_back(provider.request(plan_of(kSlow, i)));
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  const auto start = std::chrono::steady_clock::now();
+  provider.cancel();
+  int interrupted = 0;
+  for (auto& future : futures) {
+    const auto& kernel = future.get();
+    if (!kernel) {
+      EXPECT_EQ(kernel.error().code, ErrorCode::kInterrupted);
+      ++interrupted;
+    }
+  }
+  EXPECT_GE(interrupted, 11);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  const auto late = provider.get(plan_of(kGood));
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, ErrorCode::kInterrupted);
+}
+
+TEST_F(Provider, UrgentKernelsComeFirst) {
+  const auto cache = open_cache(cache::Mode::kOff);
+  auto s = settings();
+  s.threads = 1;
+  KernelProvider provider(texts(), compiler_, *cache, s);
+  std::vector<KernelProvider::Future> futures;
+  for (int i = 1; i <= 6; ++i) futures.push_back(provider.request(plan_of(kGood, i), 0));
+  futures.push_back(provider.request(plan_of(kOther, 1), 9));
+  for (auto& future : futures) ASSERT_TRUE(future.get());
+  const std::lock_guard guard(mutex_);
+  std::vector<std::string> order;
+  for (const ProviderEvent& e : events_) {
+    if (e.kind == ProviderEvent::Kind::kCompiled) order.push_back(e.kernel);
+  }
+  ASSERT_EQ(order.size(), 7u);
+  // The first may have begun before the urgent one was asked for.
+  const auto urgent = std::ranges::find_if(
+      order, [](const std::string& name) { return name.find(".other.") != std::string::npos; });
+  EXPECT_LE(urgent - order.begin(), 1);
+}
+
+// Acceptance point 10: an image the driver will not load is thrown away and made again, once.
+TEST_F(Provider, ImageRefusedByTheDriverIsRebuiltOnce) {
+  const auto cache = open_cache();
+  KernelProvider provider(texts(), compiler_, *cache, settings());
+  tests::FakeDriver fake({*plan::find_device("H200")});
+  const auto driver = driver::Driver::open(fake.api());
+  const plan::Plan p = plan_of(kGood);
+  auto kernel = *provider.get(p);
+  fake.fail_call("library_load", driver::code::kInvalidImage);
+  const auto refused = driver::LoadedKernel::load(driver, kernel->image.bytes, "kernel");
+  ASSERT_FALSE(refused);
+  ASSERT_EQ(refused.error().code, ErrorCode::kCompile);
+  const auto rebuilt = provider.refused(p, kernel, refused.error().message);
+  ASSERT_TRUE(rebuilt);
+  EXPECT_NE(*rebuilt, kernel);
+  EXPECT_EQ(provider.statistics().compiled, 2u);
+  EXPECT_EQ(cache->counters().get(cache::Counter::kRefusedEntries), 1u);
+  EXPECT_EQ(entries(), 1u) << "the rebuilt one";
+  EXPECT_TRUE(driver::LoadedKernel::load(driver, (*rebuilt)->image.bytes, "kernel"));
+  const auto again = provider.refused(p, *rebuilt, "still");
+  ASSERT_FALSE(again);
+  EXPECT_THAT(again.error().message, HasSubstr("refused this kernel again"));
+}
+
+TEST_F(Provider, DumpThenOverride) {
+  const auto cache = open_cache();
+  auto s = settings();
+  s.folders.dump = (root_ / "dump").string();
+  std::string name;
+  {
+    KernelProvider provider(texts(), compiler_, *cache, s);
+    const auto kernel = provider.get(plan_of(kGood));
+    ASSERT_TRUE(kernel);
+    name = (*kernel)->name;
+  }
+  for (const char* suffix : {".cu", ".json", ".log", ".cubin"}) {
+    EXPECT_TRUE(fs::exists(root_ / "dump" / (name + suffix))) << suffix;
+  }
+  // Edited source: another kernel, keyed by its own content.
+  fs::create_directories(root_ / "edited");
+  {
+    std::ifstream in(root_ / "dump" / (name + ".cu"));
+    std::string text{std::istreambuf_iterator<char>(in), {}};
+    text.replace(text.find("+="), 2, "*=");
+    std::ofstream(root_ / "edited" / (name + ".cu")) << text;
+  }
+  auto edited = settings();
+  edited.folders.override_from = (root_ / "edited").string();
+  std::string original, changed;
+  {
+    KernelProvider provider(texts(), compiler_, *cache, edited);
+    const auto kernel = provider.get(plan_of(kGood));
+    ASSERT_TRUE(kernel) << kernel.error().to_string();
+    EXPECT_EQ(provider.statistics().compiled, 1u);
+    changed = (*kernel)->image.bytes;
+    KernelProvider plain(texts(), compiler_, *cache, settings());
+    original = (*plain.get(plan_of(kGood)))->image.bytes;
+    EXPECT_NE(changed, original);
+  }
+  // A cubin wins over everything.
+  std::ofstream(root_ / "edited" / (name + ".cubin")) << original;
+  KernelProvider provider(texts(), compiler_, *cache, edited);
+  const auto kernel = provider.get(plan_of(kGood));
+  ASSERT_TRUE(kernel);
+  EXPECT_EQ((*kernel)->image.bytes, original);
+  EXPECT_THAT((*kernel)->origin_note, HasSubstr("HMMJIT_OVERRIDE_DIR"));
+}
+
+TEST_F(Provider, ReadOnlyHomeDoesNotMatter) {
+  const auto cache = cache::KernelCache::open([&] {
+    cache::Settings s;
+    s.directory = "/proc/no_folder_can_be_made_here";
+    return s;
+  }());
+  KernelProvider provider(texts(), compiler_, *cache, settings());
+  EXPECT_TRUE(provider.get(plan_of(kGood)));
+}
+
+TEST_F(Provider, KnownArchitecturesEqualTheCompilersAnswer) {
+  const auto known = (*compiler_)->architectures();
+  const auto queried = (*compiler_)->queried_architectures();
+  ASSERT_TRUE(known && queried);
+  EXPECT_EQ(*known, *queried);
+}
+
+// The two sources of resource figures agree.
+TEST_F(Provider, CubinAndLogTellTheSame) {
+  for (const char* device : {"T4", "A100", "RTX 4090", "H200", "B200", "RTX 5090"}) {
+    for (const auto* v : {&kGood, &kSpills}) {
+      const auto p = plan_of(*v, 8, {}, device);
+      const auto job = make_job(texts(), p.chosen, p.device, compiler_->get());
+      ASSERT_TRUE(job);
+      const auto image = run_job(*job, **compiler_, {}, nullptr);
+      ASSERT_TRUE(image) << image.error().to_string();
+      const auto elf = read_cubin(image->bytes, "kernel");
+      const auto log = read_ptxas_log(image->log, "kernel");
+      ASSERT_TRUE(elf);
+      EXPECT_EQ(elf->registers, log.registers) << device << " " << v->name;
+      EXPECT_EQ(elf->local_bytes, log.local_bytes) << device << " " << v->name;
+      EXPECT_EQ(log.spill_bytes > 0, v == &kSpills) << device;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hmmjit::compile

@@ -1,0 +1,182 @@
+// Whatever the driver does wrong, at whichever call: the output is complete and the same, or there
+// is none and an error says why.
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "host_kernels.hpp"
+#include "search_fixture.hpp"
+
+namespace hmmjit::tests {
+namespace {
+
+using driver::code::kInvalidImage;
+using driver::code::kLaunchFailed;
+using driver::code::kOutOfMemory;
+
+constexpr const char* kMembers[] = {"init",
+                                    "driver_version",
+                                    "device_count",
+                                    "device_get",
+                                    "device_name",
+                                    "device_attribute",
+                                    "device_memory",
+                                    "context_retain",
+                                    "context_set_current",
+                                    "library_load",
+                                    "library_kernel",
+                                    "kernel_attribute",
+                                    "kernel_set_attribute",
+                                    "occupancy",
+                                    "launch",
+                                    "memory_info",
+                                    "memory_allocate",
+                                    "memory_free",
+                                    "host_allocate",
+                                    "host_free",
+                                    "copy_to_device",
+                                    "copy_to_host",
+                                    "fill",
+                                    "stream_create",
+                                    "stream_destroy",
+                                    "stream_synchronize",
+                                    "stream_query",
+                                    "event_create",
+                                    "event_destroy",
+                                    "event_record",
+                                    "event_synchronize",
+                                    "event_elapsed"};
+
+const SearchData& data() {
+  static const SearchData data = make_search_data(23, 2, 60, 40);
+  return data;
+}
+const std::string& expected() {
+  static const std::string text = [] {
+    const auto cpu = make_cpu_backend();
+    return run_search(data(), *cpu, small_blocks(2)).text;
+  }();
+  return text;
+}
+
+class GpuFaults : public testing::TestWithParam<const char*> {};
+
+TEST_P(GpuFaults, OutputIsCompleteOrThereIsAnError) {
+  const std::string member = GetParam();
+  for (const int code : {kOutOfMemory, kLaunchFailed, kInvalidImage}) {
+    for (const int nth : {1, 2, 5, 14}) {
+      for (const bool always : {false, true}) {
+        FakeDriver driver({*plan::find_device("H200"), *plan::find_device("H200")});
+        driver.on_launch = run_on_host;
+        driver.fail_call(member, code, nth, always);
+        gpu::Settings settings = fake_settings(driver, nth % 2 + 1);
+        settings.launch_timeout = 5;
+        settings.patient = nth % 2 == 1;
+        gpu::GpuFilters gpu(std::move(settings));
+        if (nth > 1) wait_until_started(gpu);
+        const auto backend = make_device_backend(gpu);
+        const SearchOutcome outcome = run_search(data(), *backend, small_blocks(2));
+        EXPECT_EQ(outcome.error, "") << member << " " << code << " " << nth;
+        EXPECT_EQ(outcome.text, expected()) << member << " " << code << " " << nth;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryCall, GpuFaults, testing::ValuesIn(kMembers),
+                         [](const auto& instance) { return std::string(instance.param); });
+
+TEST(GpuFaultsOnDemand, AFailingStartEndsTheRunWithoutOutput) {
+  for (const char* member : {"init", "device_count", "context_retain", "memory_info"}) {
+    FakeDriver driver({*plan::find_device("H200")});
+    driver.on_launch = run_on_host;
+    driver.fail_call(member, kLaunchFailed, 1, true);
+    gpu::Settings settings = fake_settings(driver);
+    settings.demanded = true;
+    gpu::GpuFilters gpu(std::move(settings));
+    wait_until_started(gpu);
+    const auto backend = make_device_backend(gpu);
+    const SearchOutcome outcome = run_search(data(), *backend, small_blocks(2));
+    EXPECT_NE(outcome.error, "") << member;
+    EXPECT_EQ(outcome.text, "") << member;
+  }
+}
+
+TEST(GpuFaultsOnDemand, AKernelThatNeverEndsIsGivenUp) {
+  FakeDriver driver({*plan::find_device("H200")});
+  driver.on_launch = run_on_host;
+  driver.fail_call("stream_query", driver::code::kNotReady, 1, true);
+  gpu::Settings settings = fake_settings(driver);
+  settings.launch_timeout = 0.05;
+  int warnings = 0;
+  settings.on_warning = [&](const std::string&) { ++warnings; };
+  gpu::GpuFilters gpu(std::move(settings));
+  wait_until_started(gpu);
+  const auto backend = make_device_backend(gpu);
+  const SearchOutcome outcome = run_search(data(), *backend, small_blocks(2));
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_EQ(outcome.text, expected());
+  EXPECT_EQ(warnings, 1);
+  EXPECT_EQ(gpu.statistics().state, "failed");
+}
+
+TEST(GpuFaultsOnDemand, ALaunchOfAnyStageFails) {
+  for (const std::string kernel :
+       {"ssv", "msv", "bias", "viterbi_wavefront", "viterbi_lane_scan", "forward", "gate"}) {
+    for (const int code : {kOutOfMemory, kLaunchFailed}) {
+      for (const int nth : {1, 2}) {
+        FakeDriver driver({*plan::find_device("H200")});
+        int launches = 0;
+        std::mutex mutex;
+        driver.on_launch = [&](const FakeLaunch& launch) {
+          {
+            const std::lock_guard lock(mutex);
+            if (launch.kernel.starts_with(kernel) && ++launches >= nth) return code;
+          }
+          return run_on_host(launch);
+        };
+        gpu::GpuFilters gpu(fake_settings(driver));
+        wait_until_started(gpu);
+        const auto backend = make_device_backend(gpu);
+        const SearchOutcome outcome = run_search(data(), *backend, small_blocks(2));
+        EXPECT_EQ(outcome.error, "") << kernel << " " << code;
+        EXPECT_EQ(outcome.text, expected()) << kernel << " " << code;
+        EXPECT_GE(launches, nth) << kernel;
+      }
+    }
+  }
+}
+
+TEST(GpuFaultsOnDemand, ACountNoListCanHaveIsAFault) {
+  FakeDriver driver({*plan::find_device("H200")});
+  driver.on_launch = [&](const FakeLaunch& launch) {
+    const int code = run_on_host(launch);
+    spoil_count(launch);
+    return code;
+  };
+  gpu::GpuFilters gpu(fake_settings(driver));
+  wait_until_started(gpu);
+  const auto backend = make_device_backend(gpu);
+  const SearchOutcome outcome = run_search(data(), *backend, small_blocks(2));
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_EQ(outcome.text, expected());
+  EXPECT_EQ(gpu.statistics().state, "failed");
+}
+
+TEST(GpuFaultsOnDemand, OneOfTwoDevicesLostTheOtherGoesOn) {
+  FakeDriver driver({*plan::find_device("H200"), *plan::find_device("H200")});
+  driver.on_launch = [](const FakeLaunch& launch) {
+    return launch.device == 1 ? kLaunchFailed : run_on_host(launch);
+  };
+  gpu::GpuFilters gpu(fake_settings(driver, 2));
+  wait_until_started(gpu);
+  const auto backend = make_device_backend(gpu);
+  const SearchOutcome outcome = run_search(data(), *backend, small_blocks(2));
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_EQ(outcome.text, expected());
+  EXPECT_GT(gpu.statistics().blocks_done, 0u);
+  EXPECT_GT(gpu.statistics().blocks_given_back, 0u);
+}
+
+}  // namespace
+}  // namespace hmmjit::tests

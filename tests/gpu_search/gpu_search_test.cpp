@@ -1,0 +1,267 @@
+// Same results as the CPU search, whatever the devices, their number and memory.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "host_kernels.hpp"
+#include "search_fixture.hpp"
+
+namespace hmmjit::tests {
+namespace {
+
+class GpuSearch : public testing::Test {
+ protected:
+  GpuSearch() : driver_({h200(), h200(), h200()}) { driver_.on_launch = run_on_host; }
+  static plan::DeviceTraits h200() { return *plan::find_device("H200"); }
+
+  static const SearchData& data() {
+    static const SearchData data = make_search_data(11, 6, 300);
+    return data;
+  }
+  static const std::string& expected() {
+    static const std::string text = [] {
+      const auto cpu = make_cpu_backend();
+      const SearchOutcome outcome = run_search(data(), *cpu, small_blocks(2));
+      EXPECT_EQ(outcome.error, "");
+      return outcome.text;
+    }();
+    return text;
+  }
+  // Runs on devices that are ready before the search begins.
+  SearchOutcome run(gpu::Settings settings, const SearchOptions& options) {
+    gpu::GpuFilters gpu(std::move(settings));
+    wait_until_started(gpu);
+    const auto backend = make_device_backend(gpu);
+    const SearchOutcome outcome = run_search(data(), *backend, options);
+    statistics_ = gpu.statistics();
+    return outcome;
+  }
+  std::uint64_t all_pairs(const SearchOptions& options) const {
+    const auto cpu = make_cpu_backend();
+    return run_search(data(), *cpu, options).statistics.blocks * data().models.size();
+  }
+
+  FakeDriver driver_;
+  gpu::Statistics statistics_;
+};
+
+TEST_F(GpuSearch, ExpectedResultsAreNotTrivial) {
+  EXPECT_THAT(expected(), testing::HasSubstr("target"));
+  EXPECT_GT(std::ranges::count(expected(), '\n'), 50);
+}
+
+TEST_F(GpuSearch, DoesAllOfTheFirstFilterAndGivesTheSameResults) {
+  const SearchOutcome outcome = run(fake_settings(driver_), small_blocks(2));
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_EQ(outcome.text, expected());
+  EXPECT_EQ(statistics_.blocks_done, all_pairs(small_blocks(2)));
+  EXPECT_EQ(statistics_.blocks_given_back, 0u);
+  EXPECT_GT(statistics_.segments, 1u);
+  // Every stage had its share, and little was left open.
+  EXPECT_GT(statistics_.undecided, 0u);
+  EXPECT_GT(statistics_.survivors, statistics_.viterbi);
+  EXPECT_GT(statistics_.viterbi, 0u);
+  EXPECT_GT(statistics_.viterbi_flagged, 0u);
+  EXPECT_GT(statistics_.forward, statistics_.passed);
+  EXPECT_GT(statistics_.passed, 0u);
+  EXPECT_LT(statistics_.open, statistics_.survivors / 10);
+  const auto cpu = make_cpu_backend();
+  const SearchOutcome alone = run_search(data(), *cpu, small_blocks(2));
+  EXPECT_LT(outcome.statistics.filters.viterbi_cells, alone.statistics.filters.viterbi_cells / 5);
+}
+
+TEST_F(GpuSearch, ThreadsBlocksAndSegmentsDoNotMatter) {
+  for (const int threads : {1, 4}) {
+    for (const std::uint64_t segment : {std::uint64_t{1}, std::uint64_t{1} << 30}) {
+      SearchOptions options = small_blocks(threads);
+      options.block_residues = threads == 1 ? 30'000 : 2'500;
+      gpu::Settings settings = fake_settings(driver_);
+      settings.segment_residues = segment;
+      settings.lanes = threads;
+      const SearchOutcome outcome = run(std::move(settings), options);
+      EXPECT_EQ(outcome.error, "");
+      EXPECT_EQ(outcome.text, expected()) << threads << " " << segment;
+      EXPECT_GT(statistics_.blocks_done, 0u);
+    }
+  }
+}
+
+TEST_F(GpuSearch, SeveralDevicesShareTheTargets) {
+  for (const int devices : {2, 3}) {
+    const SearchOutcome outcome = run(fake_settings(driver_, devices), small_blocks(2));
+    EXPECT_EQ(outcome.text, expected());
+    EXPECT_EQ(statistics_.devices.size(), static_cast<std::size_t>(devices));
+    EXPECT_EQ(statistics_.blocks_done, all_pairs(small_blocks(2)));
+  }
+}
+
+TEST_F(GpuSearch, StartsWhileTheSearchRuns) {
+  for (int round = 0; round < 5; ++round) {
+    gpu::Settings settings = fake_settings(driver_);
+    settings.patient = round % 2 == 0;
+    gpu::GpuFilters gpu(std::move(settings));
+    const auto backend = make_device_backend(gpu);
+    EXPECT_EQ(run_search(data(), *backend, small_blocks(2)).text, expected());
+  }
+}
+
+TEST_F(GpuSearch, ServesOneSearchAfterAnother) {
+  gpu::GpuFilters gpu(fake_settings(driver_));
+  wait_until_started(gpu);
+  const auto backend = make_device_backend(gpu);
+  for (int round = 0; round < 3; ++round)
+    EXPECT_EQ(run_search(data(), *backend, small_blocks(3)).text, expected());
+}
+
+TEST_F(GpuSearch, LittleDeviceMemoryMeansSmallerPieces) {
+  gpu::Settings settings = fake_settings(driver_);
+  settings.vram = 30'000;
+  const SearchOutcome outcome = run(std::move(settings), small_blocks(2));
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_EQ(outcome.text, expected());
+  EXPECT_GT(statistics_.evictions, 0u);
+  EXPECT_GT(statistics_.blocks_done, 0u);
+}
+
+TEST_F(GpuSearch, MemoryTheDriverRefusesMeansTheCpu) {
+  std::vector<std::string> warnings;
+  for (const std::size_t limit : {std::size_t{0}, std::size_t{20'000}, std::size_t{200'000}}) {
+    driver_.memory_limit = limit;
+    gpu::Settings settings = fake_settings(driver_);
+    settings.vram = 1 << 30;
+    warnings.clear();
+    settings.on_warning = [&](const std::string& text) { warnings.push_back(text); };
+    const SearchOutcome outcome = run(std::move(settings), small_blocks(2));
+    EXPECT_EQ(outcome.error, "");
+    EXPECT_EQ(outcome.text, expected()) << limit;
+    EXPECT_LE(warnings.size(), 1u);
+  }
+}
+
+TEST_F(GpuSearch, TargetsPastTheHostMemoryAreStreamed) {
+  SearchOptions options = small_blocks(2);
+  options.memory = 120'000;
+  const SearchOutcome outcome = run(fake_settings(driver_), options);
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_EQ(outcome.text, expected());
+  EXPECT_TRUE(outcome.statistics.streamed);
+  EXPECT_GT(statistics_.blocks_done, 0u);
+}
+
+TEST_F(GpuSearch, WithoutKernelsTheCpuDoesIt) {
+  const SearchOutcome outcome =
+      run(settings_without_kernels(driver_, {"ssv_multi_lane"}), small_blocks(2));
+  EXPECT_EQ(outcome.text, expected());
+  EXPECT_EQ(statistics_.blocks_done, 0u);
+  EXPECT_EQ(statistics_.launches, 0u);
+  // Empty when the CPU was through before a lane asked for the kernel.
+  EXPECT_THAT(statistics_.reason,
+              testing::AnyOf(testing::IsEmpty(), testing::HasSubstr("no compiler here")));
+}
+
+TEST_F(GpuSearch, AStageWithoutItsKernelIsTheCpus) {
+  const std::vector<std::set<std::string>> cases{
+      {"msv_multi_lane"},
+      {"bias_segments"},
+      {"gate_cascade"},
+      {"viterbi_wavefront"},
+      {"viterbi_lane_scan"},
+      {"forward_row_scan"},
+      {"msv_multi_lane", "bias_segments", "gate_cascade", "viterbi_wavefront", "viterbi_lane_scan",
+       "forward_row_scan"}};
+  for (const auto& missing : cases) {
+    const SearchOutcome outcome = run(settings_without_kernels(driver_, missing), small_blocks(2));
+    EXPECT_EQ(outcome.error, "") << *missing.begin();
+    EXPECT_EQ(outcome.text, expected()) << *missing.begin();
+    EXPECT_EQ(statistics_.blocks_done, all_pairs(small_blocks(2))) << *missing.begin();
+    EXPECT_EQ(statistics_.forward > 0, !missing.contains("forward_row_scan") &&
+                                           !missing.contains("gate_cascade") &&
+                                           !missing.contains("bias_segments"))
+        << *missing.begin();
+  }
+}
+
+TEST_F(GpuSearch, FinerKernelsComeWhenTheyPay) {
+  gpu::Settings settings = settings_without_cache(driver_);
+  EXPECT_EQ(run(settings, small_blocks(2)).text, expected());
+  const std::uint64_t coarse = statistics_.distinct_kernels;
+  settings.finer_kernel_seconds = 0;
+  // They come beside the search, which may end before.
+  for (int round = 0; round < 20 && statistics_.distinct_kernels <= coarse; ++round)
+    EXPECT_EQ(run(settings, small_blocks(2)).text, expected());
+  EXPECT_GT(statistics_.distinct_kernels, coarse);
+}
+
+TEST_F(GpuSearch, ADemandedDeviceThatIsNotThereIsAnError) {
+  gpu::Settings settings = fake_settings(driver_);
+  settings.devices = {7};
+  settings.demanded = true;
+  const SearchOutcome outcome = run(settings, small_blocks(2));
+  EXPECT_EQ(outcome.text, "");
+  EXPECT_NE(outcome.error, "");
+
+  settings.demanded = false;
+  const SearchOutcome silent = run(settings, small_blocks(2));
+  EXPECT_EQ(silent.error, "");
+  EXPECT_EQ(silent.text, expected());
+}
+
+TEST_F(GpuSearch, MaxSensitivityLeavesTheDeviceAlone) {
+  const SearchData few = make_search_data(5, 2, 60, 60);
+  SearchOptions options = small_blocks(2);
+  options.filters = FilterOptions::max_sensitivity();
+  const auto cpu = make_cpu_backend();
+  gpu::GpuFilters gpu(fake_settings(driver_));
+  wait_until_started(gpu);
+  const auto backend = make_device_backend(gpu);
+  EXPECT_EQ(run_search(few, *backend, options).text, run_search(few, *cpu, options).text);
+  EXPECT_EQ(gpu.statistics().launches, 0u);
+}
+
+TEST_F(GpuSearch, OtherLimitsGiveTheSameResults) {
+  const FilterOptions cases[] = {
+      {.F1 = 1e-9},
+      {.F1 = 0.3, .bias = false},
+      {.F1 = 0.999},
+      {.F1 = 0.9999999, .F2 = 0.5},
+      {.F2 = 1.0},
+      {.F3 = 1.0},
+      {.F1 = 0.1, .F2 = 1.0, .F3 = 1.0, .bias = false},
+      {.F2 = 1e-8, .F3 = 1e-12},
+      {.F1 = 0.02, .F2 = 0.02, .F3 = 0.02},
+      {.F2 = -1.0},
+      {.F3 = 0.0},
+  };
+  for (const FilterOptions& filters : cases) {
+    SearchOptions options = small_blocks(2);
+    options.filters = filters;
+    const auto cpu = make_cpu_backend();
+    const std::string wanted = run_search(data(), *cpu, options).text;
+    EXPECT_EQ(run(fake_settings(driver_), options).text, wanted)
+        << filters.F1 << " " << filters.F2 << " " << filters.F3;
+  }
+}
+
+TEST_F(GpuSearch, VerificationPassesAndFindsADeviceThatLies) {
+  SearchOptions options = small_blocks(2);
+  options.verify = 200;
+  EXPECT_EQ(run(fake_settings(driver_), options).text, expected());
+  options.verify = 2000;
+
+  for (const char* kernel : {"ssv_multi_lane", "bias_segments", "viterbi_lane_scan",
+                             "viterbi_wavefront", "forward_row_scan"}) {
+    driver_.on_launch = [kernel](const FakeLaunch& launch) {
+      return launch.kernel == kernel ? run_on_host_wrongly(launch) : run_on_host(launch);
+    };
+    const SearchOutcome outcome = run(fake_settings(driver_), options);
+    EXPECT_THAT(outcome.error, testing::HasSubstr("GPU and CPU disagree")) << kernel;
+  }
+}
+
+TEST_F(GpuSearch, LetsGoOfEverything) {
+  (void)run(fake_settings(driver_, 2), small_blocks(2));
+  for (const char* kind : {"memory", "host", "stream", "event", "library"})
+    EXPECT_EQ(driver_.alive(kind), 0) << kind;
+}
+
+}  // namespace
+}  // namespace hmmjit::tests

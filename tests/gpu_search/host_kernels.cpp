@@ -1,0 +1,230 @@
+#define HMMJIT_LOCKSTEP
+#include "host_kernels.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lockstep/lockstep.hpp"
+//
+#include "common/byte_filter.cuh"
+#include "common/gate.cuh"
+#include "common/word_filter.cuh"
+
+namespace hmmjit::tests {
+
+using namespace hmmjit_device;
+
+namespace {
+
+struct Residues {
+  const u8* data;
+  u32 size;
+};
+Residues residues_of(const DatabaseView& database, u32 target) {
+  return {database.residues + static_cast<std::size_t>(database.start[target]) * kStartUnit,
+          database.length[target]};
+}
+
+/// `error` is added to every emission, thirds of a bit.
+int run_ssv(const void* parameters, int error) {
+  const auto& p = *static_cast<const ByteFilterParams*>(parameters);
+  if (p.tile + 1 < p.tile_count) return 0;  // the last tile does them all
+  std::vector<int> row(p.model_length + 1);
+  for (u32 index = 0; index < p.item_count; ++index) {
+    const WorkItem& item = p.items[index];
+    const u8* residues = p.database.residues + static_cast<std::size_t>(item.start) * kStartUnit;
+    std::fill(row.begin(), row.end(), 0);
+    int best = 0;  // cells above the floor, which is where a path starts
+    for (u32 i = 0; i < item.rows; ++i) {
+      const s8* emissions = p.emissions + static_cast<std::size_t>(residues[i]) * p.emission_stride;
+      for (u32 k = p.model_length; k >= 1; --k) {
+        row[k] = std::clamp(row[k - 1] + emissions[k - 1] + error, 0, 127);
+        best = std::max(best, row[k]);
+      }
+    }
+    finish_ssv(p, item, static_cast<u32>(best));
+  }
+  return 0;
+}
+
+int run_msv(const void* parameters, int error) {
+  const auto& p = *static_cast<const ByteFilterParams*>(parameters);
+  std::vector<int> row(p.model_length + 1);
+  for (u32 index = 0; index < msv_item_count(p); ++index) {
+    const WorkItem item = msv_item(p, index);
+    const LengthClass& length = p.classes[p.database.length_class[item.target]];
+    const u8* residues = p.database.residues + static_cast<std::size_t>(item.start) * kStartUnit;
+    MsvSpecials specials = msv_start(p, length);
+    std::fill(row.begin(), row.end(), 0);
+    int best = 0;
+    for (u32 i = 0; i < item.rows && best + p.bias < 255; ++i) {
+      const u8* costs = p.costs + static_cast<std::size_t>(residues[i]) * p.emission_stride;
+      const int begin = specials.begin;
+      for (u32 k = p.model_length; k >= 1; --k) {
+        row[k] = std::max(std::max(row[k - 1], begin) + p.bias + error - costs[k - 1], 0);
+        best = std::max(best, row[k]);
+      }
+      msv_raise(p, best, &specials);
+    }
+    publish(p, item.target, decide_msv(p, length, static_cast<u32>(std::min(best, 255))));
+  }
+  return 0;
+}
+
+int run_bias(const void* parameters, int error) {
+  const auto& p = *static_cast<const BiasParams*>(parameters);
+  for (u32 slot = 0; slot < list_count(p.list); ++slot) {
+    const u32 target = list_target(p.list, slot);
+    const Residues residues = residues_of(p.database, target);
+    const double t00 = p.p1[p.database.length_class[target]], t01 = 1 - t00;
+    double a0 = 0.999, a1 = 0.001, sum = 0;
+    for (u32 i = 0; i < residues.size; ++i) {
+      const u32 x = residues.data[i];
+      const double from0 = i == 0 ? a0 : a0 * t00 + a1 * static_cast<double>(p.t10);
+      const double from1 = i == 0 ? a1 : a0 * t01 + a1 * static_cast<double>(p.t11);
+      a0 = from0 * static_cast<double>(p.odds[x]);
+      a1 = from1 * static_cast<double>(p.odds[kSymbolRows + x]);
+      const double total = a0 + a1;
+      sum += std::log(total);
+      a0 /= total;
+      a1 /= total;
+    }
+    p.results[slot] = static_cast<float>(sum) + 3.0f * static_cast<float>(error);
+  }
+  return 0;
+}
+
+/// The best end score of the saturating recurrence, J and all; or what a kernel that takes B as
+/// constant makes of it.
+int run_viterbi(const void* parameters, bool speculating, int error) {
+  const auto& p = *static_cast<const WordFilterParams*>(parameters);
+  if (p.tile + 1 < p.tile_count) return 0;
+  const auto saturated = [](int v) { return std::clamp(v, -32768, 32767); };
+  const u32 M = p.model_length;
+  const u32 count = p.only_flagged ? p.counters->flagged : list_count(p.list);
+  for (u32 entry = 0; entry < count; ++entry) {
+    const u32 slot = p.only_flagged ? p.flagged[entry] : entry;
+    const u32 target = list_target(p.list, slot);
+    const Residues residues = residues_of(p.database, target);
+    const int move = p.move[p.database.length_class[target]];
+    const auto cost = [&](WordTransition which, u32 k) {
+      return static_cast<int>(p.transitions[which * p.stride + k - 1]);
+    };
+    int J = -32768, C = -32768, B = p.base + move, most = -32768;
+    bool overflow = false;
+    std::vector<int> m(M + 1, -32768), in(m), d(m), old_m(m), old_i(m), old_d(m);
+    for (u32 i = 0; i < residues.size && !overflow; ++i) {
+      std::swap(m, old_m);
+      std::swap(in, old_i);
+      std::swap(d, old_d);
+      int best = -32768;
+      for (u32 k = 1; k <= M; ++k) {
+        int v = saturated(B + cost(kWordEntry, k));
+        v = std::max(v, saturated(old_m[k - 1] + cost(kWordMmIn, k)));
+        v = std::max(v, saturated(old_i[k - 1] + cost(kWordImIn, k)));
+        v = std::max(v, saturated(old_d[k - 1] + cost(kWordDmIn, k)));
+        m[k] = saturated(v + p.emissions[residues.data[i] * p.stride + k - 1] + error);
+        in[k] = std::max(saturated(old_m[k] + cost(kWordMiOut, k)),
+                         saturated(old_i[k] + cost(kWordIiOut, k)));
+        d[k] = k == 1 ? -32768
+                      : std::max(saturated(m[k - 1] + cost(kWordMdOut, k - 1)),
+                                 saturated(d[k - 1] + cost(kWordDdOut, k - 1)));
+        best = std::max(best, m[k]);
+      }
+      most = std::max(most, best);
+      if (speculating) continue;
+      overflow = best >= 32767;
+      C = std::max(C, saturated(best + p.ec));
+      J = std::max(J, saturated(best + p.ej));
+      B = std::max<int>(J, p.base) + move;
+    }
+    if (speculating) {
+      publish_speculated(p, slot, target, most - B);
+    } else {
+      p.results[slot] =
+          overflow ? kStatusOverflow << 16 : (static_cast<u32>(C) & 0xffffu) | (kStatusScore << 16);
+    }
+  }
+  return 0;
+}
+
+int run_forward(const void* parameters, int error) {
+  const auto& p = *static_cast<const FloatFilterParams*>(parameters);
+  const u32 M = p.model_length;
+  for (u32 slot = 0; slot < list_count(p.list); ++slot) {
+    const u32 target = list_target(p.list, slot);
+    const Residues residues = residues_of(p.database, target);
+    const double loop = p.lengths[p.database.length_class[target]].loop,
+                 move = p.lengths[p.database.length_class[target]].move;
+    const auto odds = [&](WordTransition which, u32 k) {
+      return static_cast<double>(p.transitions[which * p.stride + k - 1]);
+    };
+    double N = 1, J = 0, C = 0, B = move, total = 0;
+    std::vector<double> m(M + 1, 0.0), in(m), d(m), old_m(m), old_i(m), old_d(m);
+    for (u32 i = 0; i < residues.size; ++i) {
+      std::swap(m, old_m);
+      std::swap(in, old_i);
+      std::swap(d, old_d);
+      double E = 0;
+      for (u32 k = 1; k <= M; ++k) {
+        m[k] = (B * odds(kWordEntry, k) + old_m[k - 1] * odds(kWordMmIn, k) +
+                old_i[k - 1] * odds(kWordImIn, k) + old_d[k - 1] * odds(kWordDmIn, k)) *
+               static_cast<double>(p.emissions[residues.data[i] * p.stride + k - 1]);
+        in[k] = old_m[k] * odds(kWordMiOut, k) + old_i[k] * odds(kWordIiOut, k);
+        d[k] =
+            k == 1 ? 0.0 : m[k - 1] * odds(kWordMdOut, k - 1) + d[k - 1] * odds(kWordDdOut, k - 1);
+        E += m[k] + d[k];
+      }
+      N *= loop;
+      C = C * loop + E * static_cast<double>(p.ec);
+      J = J * loop + E * static_cast<double>(p.ej);
+      B = (J + N) * move;
+      if (E > 1e4) {
+        total += std::log(E);
+        for (double* v : {&N, &C, &J, &B}) *v /= E;
+        for (u32 k = 1; k <= M; ++k) {
+          m[k] /= E;
+          in[k] /= E;
+          d[k] /= E;
+        }
+      }
+    }
+    p.results[slot] =
+        static_cast<float>(total + std::log(C * move)) - 9.0f * static_cast<float>(error);
+  }
+  return 0;
+}
+
+int run_gate(const void* parameters) {
+  const auto& p = *static_cast<const GateParams*>(parameters);
+  for (u32 slot = 0; slot < list_count(p.list); ++slot) gate_slot(p, slot);
+  return 0;
+}
+
+int run(const FakeLaunch& launch, int error) {
+  if (launch.kernel.starts_with("ssv")) return run_ssv(launch.parameters, error);
+  if (launch.kernel.starts_with("msv")) return run_msv(launch.parameters, error);
+  if (launch.kernel.starts_with("bias")) return run_bias(launch.parameters, error);
+  if (launch.kernel == "viterbi_wavefront") {
+    return run_viterbi(launch.parameters, true, -3000 * error);
+  }
+  if (launch.kernel.starts_with("viterbi")) {
+    return run_viterbi(launch.parameters, false, -3000 * error);
+  }
+  if (launch.kernel.starts_with("forward")) return run_forward(launch.parameters, error);
+  if (launch.kernel.starts_with("gate")) return run_gate(launch.parameters);
+  return driver::code::kNotFound;
+}
+}  // namespace
+
+int run_on_host(const FakeLaunch& launch) { return run(launch, 0); }
+void spoil_count(const FakeLaunch& launch) {
+  if (launch.kernel.starts_with("gate"))
+    static_cast<const GateParams*>(launch.parameters)->counters->open = 0x7fffffffu;
+}
+int run_on_host_wrongly(const FakeLaunch& launch) { return run(launch, 1); }
+
+}  // namespace hmmjit::tests

@@ -1,0 +1,187 @@
+#include "search_fixture.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <thread>
+
+#include "plan/device_traits.hpp"
+#include "support/random_profiles.hpp"
+
+namespace hmmjit::tests {
+namespace {
+
+class VectorSource final : public TargetSource {
+ public:
+  explicit VectorSource(const std::vector<std::vector<Residue>>& targets) : targets_(targets) {}
+  Result<bool> next(TargetBlock& block, std::size_t residues) override {
+    if (next_ == targets_.size()) return false;
+    block.set_first_index(next_);
+    while (next_ < targets_.size() && block.residue_count() < residues) {
+      block.begin_target(fmt::format("target{}", next_), "", "of a test");
+      block.append(targets_[next_++]);
+      block.end_target();
+    }
+    return true;
+  }
+  Status rewind() override {
+    next_ = 0;
+    return {};
+  }
+  bool rewindable() const override { return true; }
+
+ private:
+  const std::vector<std::vector<Residue>>& targets_;
+  std::size_t next_ = 0;
+};
+
+class TextSink final : public ResultSink {
+ public:
+  Status receive(const ModelResult& result) override {
+    const HitList& list = result.hits;
+    const auto out = std::back_inserter(text);
+    fmt::format_to(out, "model {} {} M {} Z {} domZ {} passed {} {} {} {} of {} {}\n", result.index,
+                   result.model.name, result.model.M, list.Z, list.domZ, list.counters.msv,
+                   list.counters.bias, list.counters.viterbi, list.counters.forward,
+                   list.counters.targets, list.counters.residues);
+    for (const Hit& hit : list.hits) {
+      fmt::format_to(out, " {} {} L {} {:a} {:a} {:a} {}{}\n", hit.index, hit.name, hit.length,
+                     hit.score.bits, hit.score.pre_bits, hit.score.log_p, hit.flags.reported,
+                     hit.flags.included);
+      for (const domain::Domain& d : hit.score.domains) {
+        fmt::format_to(out, "  {}-{} {}-{} {}-{} {:a} {:a} {:a} {}\n", d.ienv, d.jenv, d.iali,
+                       d.jali, d.hmm_from, d.hmm_to, d.bits, d.accuracy_sum, d.bias_nats,
+                       d.alignment.pp);
+      }
+    }
+    return {};
+  }
+  std::string text;
+};
+
+// Kernels whose image is anything: the fake driver runs them by name.
+class InstantKernels final : public gpu::KernelSource {
+ public:
+  InstantKernels(std::set<std::string> missing, bool cached)
+      : missing_(std::move(missing)), cached_(cached) {}
+  compile::KernelProvider::Future request(const plan::Plan& plan, int) override {
+    std::promise<Result<compile::KernelPtr>> promise;
+    if (missing_.contains(std::string(plan.chosen.variant->entry_name))) {
+      promise.set_value(fail(ErrorCode::kCompile, "no compiler here"));
+    } else {
+      promise.set_value(make(plan));
+    }
+    return promise.get_future().share();
+  }
+  bool cached(const plan::Plan&) override { return cached_; }
+  Result<compile::KernelPtr> refused(const plan::Plan& plan, const compile::KernelPtr&,
+                                     const std::string& reason) override {
+    if (remade_) return fail(ErrorCode::kCompile, "refused again: " + reason);
+    remade_ = true;
+    return make(plan);
+  }
+  compile::ProviderStatistics statistics() const override { return {}; }
+  void cancel() override {}
+
+ private:
+  static compile::KernelPtr make(const plan::Plan& plan) {
+    auto kernel = std::make_shared<compile::Kernel>();
+    kernel->name = fmt::format("{} for {}", plan.chosen.variant->entry_name, plan.class_length);
+    kernel->candidate = plan.chosen;
+    kernel->image.entry_name = plan.chosen.variant->entry_name;
+    kernel->image.bytes = "image";
+    return kernel;
+  }
+  std::set<std::string> missing_;
+  bool cached_;
+  bool remade_ = false;
+};
+
+gpu::Settings settings_for(const FakeDriver& driver, int devices,
+                           const std::set<std::string>& missing, bool cached = true) {
+  gpu::Settings settings;
+  settings.devices.clear();
+  for (int i = 0; i < devices; ++i) settings.devices.push_back(i);
+  settings.segment_residues = 20'000;
+  settings.patient = true;
+  settings.open_driver = [api = driver.api()] { return driver::Driver::open(api); };
+  settings.open_kernels = [missing, cached]() -> Result<std::unique_ptr<gpu::KernelSource>> {
+    return std::make_unique<InstantKernels>(missing, cached);
+  };
+  return settings;
+}
+
+}  // namespace
+
+SearchData make_search_data(std::uint64_t seed, int models, int targets, int longest_model) {
+  using namespace test_support;
+  SearchData data;
+  Random random(seed);
+  for (int m = 0; m < models; ++m) {
+    const ModelKind kind = m % 4 == 3 ? ModelKind::kFlat : ModelKind::kTypical;
+    data.models.push_back(random_hmm(random.next(), random.integer(1, longest_model), kind));
+    data.models.back().name = fmt::format("model{}", m);
+  }
+  for (int t = 0; t < targets; ++t) {
+    const TargetKind kind = t % 9 == 0   ? kAllTargetKinds[static_cast<std::size_t>(t / 9 % 6)]
+                            : t % 5 == 0 ? TargetKind::kHomologous
+                                         : TargetKind::kBackground;
+    const int length = t % 50 == 17  ? 0
+                       : t % 97 == 5 ? random.integer(2500, 5000)
+                                     : random.integer(1, 400);
+    const Hmm& hmm = data.models[random.next() % data.models.size()];
+    data.targets.push_back(random_target(random.next(), length, kind, hmm));
+  }
+  return data;
+}
+
+SearchOutcome run_search(const SearchData& data, FilterBackend& backend,
+                         const SearchOptions& options) {
+  VectorSource targets(data.targets);
+  return run_search(data, backend, options, targets);
+}
+
+SearchOutcome run_search(const SearchData& data, FilterBackend& backend,
+                         const SearchOptions& options, TargetSource& targets) {
+  TextSink sink;
+  std::size_t next = 0;
+  const ModelSource models = [&]() -> Result<std::optional<Hmm>> {
+    if (next == data.models.size()) return std::nullopt;
+    return data.models[next++];
+  };
+  SearchOutcome out;
+  auto statistics = search(options, models, targets, backend, sink, nullptr);
+  out.text = std::move(sink.text);
+  if (statistics) {
+    out.statistics = *statistics;
+  } else {
+    out.error = statistics.error().to_string();
+  }
+  return out;
+}
+
+gpu::Settings fake_settings(const FakeDriver& driver, int devices) {
+  return settings_for(driver, devices, {});
+}
+gpu::Settings settings_without_cache(const FakeDriver& driver) {
+  return settings_for(driver, 1, {}, false);
+}
+gpu::Settings settings_without_kernels(const FakeDriver& driver,
+                                       const std::set<std::string>& missing) {
+  return settings_for(driver, 1, missing);
+}
+
+SearchOptions small_blocks(int threads) {
+  SearchOptions options;
+  options.threads = threads;
+  options.block_residues = 6'000;
+  options.task_cells = 200'000;
+  return options;
+}
+
+void wait_until_started(const gpu::GpuFilters& gpu) {
+  while (gpu.statistics().state == "starting")
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+}  // namespace hmmjit::tests

@@ -1,0 +1,50 @@
+// One search on generated data, with or without (fake) devices, and its complete result as text.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "fake_driver/fake_driver.hpp"
+#include "gpu/gpu_filters.hpp"
+#include "model/hmm.hpp"
+#include "model/targets.hpp"
+#include "search/search.hpp"
+
+namespace hmmjit::tests {
+
+struct SearchData {
+  std::vector<Hmm> models;
+  std::vector<std::vector<Residue>> targets;
+};
+/// Models of several lengths; targets at background, homologous, tandem, odd and empty ones.
+SearchData make_search_data(std::uint64_t seed, int models, int targets, int longest_model = 150);
+
+/// Every hit, domain, flag and counter, floats to the bit.
+struct SearchOutcome {
+  std::string text;   ///< of all models delivered
+  std::string error;  ///< empty: none
+  SearchStatistics statistics;
+};
+SearchOutcome run_search(const SearchData& data, FilterBackend& backend,
+                         const SearchOptions& options);
+/// The same models against other targets.
+SearchOutcome run_search(const SearchData& data, FilterBackend& backend,
+                         const SearchOptions& options, TargetSource& targets);
+
+/// Settings for GpuFilters over a fake driver with kernels that need no compiler.
+gpu::Settings fake_settings(const FakeDriver& driver, int devices = 1);
+/// Kernels that would have to be compiled, and are at once.
+gpu::Settings settings_without_cache(const FakeDriver& driver);
+/// Kernels, by entry name, that cannot be had.
+gpu::Settings settings_without_kernels(const FakeDriver& driver,
+                                       const std::set<std::string>& missing);
+
+/// Options with small blocks, so that many pieces of work exist.
+SearchOptions small_blocks(int threads);
+
+/// Waits until a device is ready or has failed.
+void wait_until_started(const gpu::GpuFilters& gpu);
+
+}  // namespace hmmjit::tests

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Tests of what `cmake --install` gives, each in a prefix with blanks that was moved afterwards.
+
+usage: install_test.py install BUILD_DIR PREFIX
+       install_test.py project PREFIX SOURCE_DIR WORK_DIR KIND PROGRAM... -- ARGUMENTS...
+       install_test.py pkg-config PREFIX SOURCE_DIR WORK_DIR PACKAGE ARGUMENTS...
+
+install: installs into another folder and moves that to PREFIX. project: configures and builds a
+CMake project against PREFIX and runs its programs with the arguments; their output must match
+$HMMJIT_TEST_EXPECTED, if given. pkg-config: compiles
+SOURCE_DIR/main.cpp by hand and runs it.
+"""
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+
+
+def run(command, **keywords):
+    print("+", shlex.join(command), flush=True)
+    return subprocess.run(command, check=True, **keywords).stdout
+
+
+def environment(prefix):
+    """The shared library is found as for a user who installed into a folder of their own."""
+    libraries = sorted(folder for folder, _, names in os.walk(os.path.join(prefix, "lib"))
+                       if any(n.startswith("libhmmjit.so") for n in names))
+    return dict(os.environ, LD_LIBRARY_PATH=os.pathsep.join(libraries))
+
+
+def install(build, prefix):
+    staging = prefix + " before moving"
+    for folder in (staging, prefix):
+        shutil.rmtree(folder, ignore_errors=True)
+    run(["cmake", "--install", build, "--prefix", staging], stdout=subprocess.DEVNULL)
+    os.rename(staging, prefix)
+    for folder, _, names in os.walk(prefix):
+        for name in names:
+            if not name.endswith((".cmake", ".pc", ".h", ".hpp", ".py")):
+                continue
+            text = open(os.path.join(folder, name), encoding="utf-8").read()
+            for path in (staging, build):
+                if path in text:
+                    sys.exit(f"{name} names {path}: the prefix cannot be moved")
+    for name in ("man/man1/hmmjit.1", "man/man1/hmmjit-search.1", "zsh/site-functions/_hmmjit",
+                 "bash-completion/completions/hmmjit", "fish/vendor_completions.d/hmmjit.fish"):
+        if os.path.getsize(os.path.join(prefix, "share", name)) == 0:
+            sys.exit(f"{name} is empty")
+    run([os.path.join(prefix, "bin", "hmmjit"), "--version"])
+
+
+def project(prefix, source, work, kind, rest):
+    cut = rest.index("--") if "--" in rest else len(rest)
+    programs, arguments = rest[:cut], rest[cut + 1:]
+    shutil.rmtree(work, ignore_errors=True)
+    run(["cmake", "-S", source, "-B", work, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
+         "-DCMAKE_PREFIX_PATH=" + prefix, "-DHMMJIT_KIND=" + kind], stdout=subprocess.DEVNULL)
+    run(["cmake", "--build", work], stdout=subprocess.DEVNULL)
+    for program in programs:
+        # The build's own search path for the library suffices: the consumer was linked in place.
+        expected = os.environ.get("HMMJIT_TEST_EXPECTED")
+        output = run([os.path.join(work, program)] + arguments, cwd=work, stdout=subprocess.PIPE, text=True)
+        print(output[:2000])
+        if expected and not re.search(expected, output, re.S):
+            sys.exit(f"{program} did not print {expected}")
+        linked = subprocess.run(["ldd", os.path.join(work, program)], check=True, capture_output=True,
+                                text=True).stdout
+        if ("libhmmjit.so" in linked) != (kind == "shared"):
+            sys.exit(f"{program} is not linked with the {kind} library:\n{linked}")
+
+
+def pkg_config(prefix, source, work, package, arguments):
+    os.makedirs(work, exist_ok=True)
+    found = [folder for folder, _, names in os.walk(prefix) if "hmmjit.pc" in names]
+    settings = dict(os.environ, PKG_CONFIG_PATH=found[0])
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", package], check=True, env=settings,
+                           capture_output=True, text=True).stdout
+    program = os.path.join(work, "by_hand")
+    run(["c++", "-std=c++20", "-o", program, os.path.join(source, "main.cpp")] + shlex.split(flags))
+    run([program] + arguments, env=environment(prefix))
+
+
+def main():
+    if len(sys.argv) == 4 and sys.argv[1] == "install":
+        install(sys.argv[2], sys.argv[3])
+    elif len(sys.argv) > 6 and sys.argv[1] == "project":
+        project(*sys.argv[2:6], sys.argv[6:])
+    elif len(sys.argv) > 5 and sys.argv[1] == "pkg-config":
+        pkg_config(*sys.argv[2:6], sys.argv[6:])
+    else:
+        print(__doc__)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

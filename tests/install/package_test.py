@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Makes the Debian packages and uses what is in them.
+
+usage: package_test.py BUILD_DIR WORK_DIR MODELS TARGETS
+"""
+import glob
+import os
+import shutil
+import subprocess
+import sys
+
+
+def output(*command, **keywords):
+    return subprocess.run(command, check=True, capture_output=True, text=True, **keywords).stdout
+
+
+def main():
+    if len(sys.argv) != 5:
+        print(__doc__)
+        return 2
+    build, work, models, targets = sys.argv[1:]
+    if not all(shutil.which(tool) for tool in ("dpkg-deb", "dpkg-shlibdeps")):
+        print("SKIPPED: dpkg-deb and dpkg-shlibdeps are not installed (package dpkg-dev)")
+        return 77
+    shutil.rmtree(work, ignore_errors=True)
+    os.makedirs(work)
+    output("cpack", "-G", "DEB", "-B", work, cwd=build)
+    root = os.path.join(work, "root")
+    fields = {}
+    for package in glob.glob(os.path.join(work, "*.deb")):
+        name = output("dpkg-deb", "-f", package, "Package").strip()
+        fields[name] = output("dpkg-deb", "-f", package, "Depends")
+        output("dpkg-deb", "-x", package, root)
+    print("packages:", ", ".join(sorted(fields)))
+    library = next(n for n in fields if n.startswith("libhmmjit") and n != "libhmmjit-dev")
+    if set(fields) != {"hmmjit", library, "libhmmjit-dev", "python3-hmmjit"}:
+        sys.exit("other packages than expected")
+    for name in ("hmmjit", library):
+        if "libtbb" not in fields[name] or "libc6" not in fields[name]:
+            sys.exit(f"{name} does not say which libraries it needs: {fields[name]}")
+    for name in ("libhmmjit-dev", "python3-hmmjit"):
+        if library not in fields[name]:
+            sys.exit(f"{name} does not depend on {library}")
+    program = os.path.join(root, "usr", "bin", "hmmjit")
+    table = os.path.join(work, "hits")
+    output(program, "search", "--quiet", "--device", "cpu", "-o", os.devnull, "--tblout", table, models, targets)
+    hits = [line for line in open(table, encoding="ascii") if not line.startswith("#")]
+    print(len(hits), "hits")
+    return 0 if hits else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

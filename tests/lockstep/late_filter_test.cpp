@@ -1,0 +1,471 @@
+// Viterbi kernels in lockstep execution against the scalar reference: every score and status on
+// typical, adversarial and out-of-range models and targets.
+#define HMMJIT_LOCKSTEP
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "layout/float_tables.hpp"
+#include "layout/packed_targets.hpp"
+#include "layout/word_tables.hpp"
+#include "lockstep/lockstep.hpp"
+#include "lockstep/registry.hpp"
+#include "reference/filters.hpp"
+#include "support/random_profiles.hpp"
+
+namespace hmmjit {
+namespace {
+
+using hmmjit_device::WordFilterParams;
+using hmmjit_lockstep::KernelInstance;
+
+std::vector<std::size_t> instances_of(const std::string& stage) {
+  std::vector<std::size_t> out;
+  const auto& all = hmmjit_lockstep::kernel_instances();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].kernel.starts_with(stage)) out.push_back(i);
+  }
+  return out;
+}
+const KernelInstance& instance(std::size_t index) {
+  return hmmjit_lockstep::kernel_instances()[index];
+}
+std::string instance_name(const testing::TestParamInfo<std::size_t>& info) {
+  return instance(info.param).name;
+}
+
+int covered_nodes(const KernelInstance& k) {
+  if (k.kernel == "viterbi_wavefront") return static_cast<int>(2 * k.at("kL") * k.at("kH"));
+  if (k.kernel == "viterbi_lane_scan") return static_cast<int>(32 * k.at("kH") * k.at("kWarps"));
+  if (k.constants.contains("kQ")) return static_cast<int>(64 * k.at("kQ"));
+  if (k.constants.contains("kWords")) return static_cast<int>(2 * k.at("kWords"));
+  return static_cast<int>(k.at("kNodes"));
+}
+
+std::size_t shared_bytes(const KernelInstance& k) {
+  const auto at = [&](const char* name) { return static_cast<std::size_t>(k.at(name)); };
+  if (k.kernel == "viterbi_wavefront") {
+    const std::size_t in_chunk = at("kWide") ? 4 : 8;
+    return 30 * 2 * ((at("kH") + in_chunk - 1) / in_chunk) * std::max<std::size_t>(at("kL"), 8) *
+           16;
+  }
+  if (k.kernel == "viterbi_lane_scan") return at("kWarps") * 48 + 4;
+  const std::size_t warps = at("kThreads") / 32;
+  if (k.kernel == "viterbi_warp_striped") {
+    return 128 * at("kQ") * (38 * at("kShared") + 3 * warps * at("kRows"));
+  }
+  if (k.kernel == "viterbi_warp_sync") {
+    return 2 * (38 * at("kNodes") * at("kShared") + warps * 6 * (at("kNodes") + 2));
+  }
+  if (k.kernel == "viterbi_thread_coalesced") return 0;
+  return at("kShared") * warps * 3 * at("kNodes") * 2;
+}
+
+/// Everything one launch reads and writes.
+struct LaunchData {
+  LaunchData(const KernelInstance& k, const WordProfile& profile,
+             const layout::PackedTargets& packed, const std::vector<std::uint32_t>& listed)
+      : kernel(k),
+        targets(packed),
+        tables(layout::make_word_tables(profile)),
+        moves(layout::make_word_moves(profile, packed.class_lengths)),
+        list(listed),
+        results(listed.size(), 0xffffffffu),
+        flagged(listed.size(), 0xffffffffu),
+        boundary(packed.residues.size(), {0x12345678u, 0x9abcdef0u}) {
+    p.database = {targets.residues.data(),
+                  targets.start.data(),
+                  targets.length.data(),
+                  targets.original.data(),
+                  targets.length_class.data(),
+                  static_cast<std::uint32_t>(targets.size()),
+                  0};
+    p.list = {list.data(), nullptr, 1, static_cast<std::uint32_t>(list.size())};
+    p.move = moves.data();
+    p.emissions = tables.emissions.data();
+    p.transitions = tables.transitions.data();
+    p.counters = &counters;
+    p.results = results.data();
+    p.flagged = flagged.data();
+    p.boundary = boundary.data();
+    p.stride = tables.stride;
+    p.model_length = static_cast<std::uint32_t>(profile.M);
+    p.tile_count = 1;
+    p.base = static_cast<std::int16_t>(profile.base);
+    p.ec = profile.ec;
+    p.ej = profile.ej;
+    if (k.constants.contains("kTiled") && k.at("kTiled")) {
+      const int tile = covered_nodes(k);
+      p.tile_count = static_cast<std::uint32_t>((profile.M + tile - 1) / tile);
+    }
+    if (k.kernel == "viterbi_row_scan") {
+      rows.assign(static_cast<std::size_t>(kBlocks * k.at("kThreads") / 32 * 3 * k.at("kNodes")),
+                  std::int16_t{4711});
+      p.rows = rows.data();
+    }
+  }
+  static constexpr int kBlocks = 2;
+
+  void launch() {
+    for (p.tile = 0; p.tile < p.tile_count; ++p.tile) {
+      counters.next = 0;
+      hmmjit_lockstep::launch(kBlocks, static_cast<unsigned>(kernel.at("kThreads")),
+                              shared_bytes(kernel), [&] { kernel.run(&p); });
+    }
+  }
+
+  const KernelInstance& kernel;
+  const layout::PackedTargets& targets;
+  layout::WordTables tables;
+  std::vector<std::int16_t> moves;
+  std::vector<std::uint32_t> list, results, flagged;
+  std::vector<hmmjit_device::WordBoundary> boundary;
+  std::vector<std::int16_t> rows;
+  hmmjit_device::LateCounters counters{};
+  WordFilterParams p{};
+};
+
+struct Tally {
+  int scores = 0, overflows = 0, flagged = 0;
+};
+
+/// The true best end score over all rows, by the reference's C.
+void check_result(const WordProfile& profile, std::uint32_t got,
+                  const std::vector<Residue>& residues, const std::string& what, Tally& tally) {
+  const int L = static_cast<int>(residues.size());
+  const float want = reference::viterbi_filter(profile, residues);
+  const std::uint32_t status = got >> 16;
+  if (status == hmmjit_device::kStatusOverflow) {
+    ++tally.overflows;
+    ASSERT_EQ(want, std::numeric_limits<float>::infinity()) << what << " L " << L;
+  } else if (status == hmmjit_device::kStatusScore) {
+    ++tally.scores;
+    const int C = static_cast<std::int16_t>(got & 0xffffu);
+    ASSERT_EQ(reference::viterbi_nats(profile, C, L), want) << what << " L " << L << " C " << C;
+  } else {
+    ASSERT_EQ(status, hmmjit_device::kStatusNoResult) << what;
+    ++tally.flagged;
+  }
+}
+
+std::vector<std::vector<Residue>> mixed_targets(std::uint64_t seed, const Hmm& hmm, int count,
+                                                int longest) {
+  test_support::Random random(seed);
+  std::vector<std::vector<Residue>> out;
+  for (int i = 0; i < count; ++i) {
+    const auto kind = test_support::kAllTargetKinds[static_cast<std::size_t>(i) % 6];
+    out.push_back(
+        test_support::random_target(random.next(), random.integer(1, longest), kind, hmm));
+  }
+  return out;
+}
+
+layout::PackedTargets pack(const std::vector<std::vector<Residue>>& sequences) {
+  const std::vector<std::span<const Residue>> views(sequences.begin(), sequences.end());
+  return layout::pack_targets(views);
+}
+
+std::vector<std::uint32_t> everything(const layout::PackedTargets& targets) {
+  std::vector<std::uint32_t> list(targets.size());
+  std::iota(list.begin(), list.end(), 0u);
+  return list;
+}
+
+/// Runs the kernel and compares every slot; `list`: which targets, in sorted order.
+Tally check(const KernelInstance& kernel, const WordProfile& profile,
+            const std::vector<std::vector<Residue>>& sequences, const std::string& what,
+            bool partial) {
+  const layout::PackedTargets targets = pack(sequences);
+  std::vector<std::uint32_t> list = everything(targets);
+  if (partial) std::erase_if(list, [](std::uint32_t t) { return t % 3 == 1; });
+  LaunchData data(kernel, profile, targets, list);
+  data.launch();
+  Tally tally;
+  std::vector<std::uint32_t> flagged;
+  for (std::uint32_t s = 0; s < list.size(); ++s) {
+    check_result(profile, data.results[s], sequences[targets.original[list[s]]],
+                 kernel.name + " " + what, tally);
+    if (data.results[s] >> 16 == hmmjit_device::kStatusNoResult) flagged.push_back(s);
+    if (testing::Test::HasFatalFailure()) return tally;
+  }
+  std::vector<std::uint32_t> listed(data.flagged.begin(),
+                                    data.flagged.begin() + data.counters.flagged);
+  std::sort(listed.begin(), listed.end());
+  EXPECT_EQ(listed, flagged) << kernel.name << ' ' << what;
+  return tally;
+}
+
+class ViterbiLockstep : public testing::TestWithParam<std::size_t> {
+ protected:
+  const KernelInstance& kernel() const { return instance(GetParam()); }
+  bool speculates() const { return kernel().kernel == "viterbi_wavefront"; }
+  bool tiled() const { return kernel().constants.contains("kTiled") && kernel().at("kTiled") != 0; }
+  std::vector<int> lengths() const {
+    const int full = covered_nodes(kernel());
+    std::vector<int> out{full, std::max(1, full - 1), std::max(1, full / 2 + 1), 1};
+    if (tiled()) out.insert(out.end(), {full + 1, 2 * full, 3 * full - 2});
+    std::sort(out.begin(), out.end());
+    out.erase(std::unique(out.begin(), out.end()), out.end());
+    return out;
+  }
+  int target_count() const {
+    return kernel().constants.contains("kS") && kernel().at("kS") > 8 ? 41 : 13;
+  }
+};
+
+TEST_P(ViterbiLockstep, EqualsReferenceOnModelsOfEveryKind) {
+  std::uint64_t seed = 1000 + GetParam();
+  Tally total;
+  for (const int M : lengths()) {
+    for (const auto kind : test_support::kAllModelKinds) {
+      if (++seed % 7 != 0 && M != covered_nodes(kernel())) continue;
+      const auto model = test_support::random_model(seed, M, kind);
+      if (!layout::viterbi_row_scan_gap(model->words).empty()) continue;
+      if (speculates() && !layout::viterbi_wavefront_gap(model->words).empty()) continue;
+      const Tally tally =
+          check(kernel(), model->words, mixed_targets(seed, model->hmm, target_count(), 60),
+                test_support::to_string(kind) + " M " + std::to_string(M), seed % 2 == 0);
+      total.scores += tally.scores;
+      total.flagged += tally.flagged;
+      if (HasFatalFailure()) return;
+    }
+  }
+  EXPECT_GT(total.scores, total.flagged);
+  if (!speculates()) {
+    EXPECT_EQ(total.flagged, 0);
+  }
+}
+
+/// Values outside what probabilities give, within the kernel's preconditions.
+WordProfile adversarial_profile(std::uint64_t seed, int M, bool speculates) {
+  WordProfile words = test_support::random_word_profile(seed, M, amino_alphabet());
+  test_support::Random random(seed);
+  if (!speculates) return words;
+  const int extreme = random.integer(0, 3);
+  for (auto& score : words.match) {
+    if (extreme == 0) score = random.chance(0.5) ? std::int16_t{-32768} : score;
+    if (extreme == 1 && random.chance(0.2)) score = hmmjit_device::kWordMostScore;
+    score = std::min<std::int16_t>(score, hmmjit_device::kWordMostScore);
+  }
+  for (auto& entry : words.entry) {
+    if (extreme == 2) entry = static_cast<std::int16_t>(random.integer(-22600, 0));
+    if (extreme == 3) entry = random.chance(0.5) ? std::int16_t{-22600} : std::int16_t{0};
+  }
+  // Costs around the clamp: raised ones must stay irrelevant.
+  for (auto* row : {&words.mm_in, &words.im_in, &words.dm_in, &words.md_out, &words.mi_out,
+                    &words.ii_out, &words.dd_out}) {
+    for (auto& cost : *row) {
+      if (random.chance(0.05)) cost = static_cast<std::int16_t>(random.integer(-32768, -20000));
+    }
+  }
+  return words;
+}
+
+TEST_P(ViterbiLockstep, EqualsReferenceOutsideProbabilityModels) {
+  std::uint64_t seed = 5000 + 100 * GetParam();
+  Tally total;
+  for (const int M : lengths()) {
+    for (int repeat = 0; repeat < (M > 100 ? 2 : 4); ++repeat) {
+      const WordProfile profile = adversarial_profile(++seed, M, speculates());
+      ASSERT_EQ(speculates() ? layout::viterbi_wavefront_gap(profile)
+                             : layout::viterbi_row_scan_gap(profile),
+                "");
+      const auto model = test_support::random_model(seed, M);
+      const Tally tally =
+          check(kernel(), profile, mixed_targets(seed, model->hmm, target_count(), 60),
+                "adversarial " + std::to_string(seed), repeat % 2 == 1);
+      total.scores += tally.scores;
+      total.overflows += tally.overflows;
+      total.flagged += tally.flagged;
+      if (HasFatalFailure()) return;
+    }
+  }
+  EXPECT_GT(total.scores, 0);
+  if (speculates()) {
+    EXPECT_GT(total.flagged, 0) << "no target tested the check of the speculation";
+  } else {
+    EXPECT_GT(total.overflows, 0) << "no target overflowed";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ViterbiLockstep, testing::ValuesIn(instances_of("viterbi_")),
+                         instance_name);
+
+// The wavefront flags, the row-by-row kernel decides: together every score of the reference.
+void check_pipeline(const std::string& exact) {
+  const KernelInstance* wave = nullptr;
+  const KernelInstance* scan = nullptr;
+  for (const KernelInstance& k : hmmjit_lockstep::kernel_instances()) {
+    if (k.kernel == "viterbi_wavefront" && covered_nodes(k) == 64 && !k.at("kTiled")) wave = &k;
+    if (k.kernel == exact && covered_nodes(k) >= 64) scan = &k;
+  }
+  ASSERT_TRUE(wave != nullptr && scan != nullptr);
+  const auto model = test_support::random_model(99, 61);
+  const auto sequences = mixed_targets(3, model->hmm, 40, 160);
+  const layout::PackedTargets targets = pack(sequences);
+  const auto list = everything(targets);
+  LaunchData first(*wave, model->words, targets, list);
+  first.launch();
+  ASSERT_GT(first.counters.flagged, 0u);
+  ASSERT_LT(first.counters.flagged, list.size());
+  LaunchData second(*scan, model->words, targets, list);
+  second.results = first.results;
+  second.flagged = first.flagged;
+  second.counters = first.counters;
+  second.p.only_flagged = 1;
+  second.launch();
+  Tally tally;
+  for (std::uint32_t s = 0; s < list.size(); ++s) {
+    check_result(model->words, second.results[s], sequences[targets.original[s]], "pipeline",
+                 tally);
+  }
+  EXPECT_EQ(tally.flagged, 0);
+}
+
+// ---- Forward and bias: within the guard band
+// -----------------------------------------------------
+
+std::size_t float_shared_bytes(const KernelInstance& k) {
+  const auto at = [&](const char* name) { return static_cast<std::size_t>(k.at(name)); };
+  if (k.kernel == "bias_segments") return 256;
+  const std::size_t slots = at("kWarps") * std::max<std::size_t>(at("kL"), 8);
+  return at("kShared") * 30 * ((at("kH") + 3) / 4) * slots * 16 + at("kWarps") * 52 + 4;
+}
+
+hmmjit_device::DatabaseView view(const layout::PackedTargets& targets) {
+  return {targets.residues.data(),
+          targets.start.data(),
+          targets.length.data(),
+          targets.original.data(),
+          targets.length_class.data(),
+          static_cast<std::uint32_t>(targets.size()),
+          0};
+}
+
+class ForwardLockstep : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(ForwardLockstep, StaysWithinTheGuardBand) {
+  const KernelInstance& kernel = instance(GetParam());
+  const int full = static_cast<int>(kernel.at("kL") * kernel.at("kH") * kernel.at("kWarps"));
+  std::uint64_t seed = 300 + GetParam();
+  double worst = 0;
+  for (const int M : {full, std::max(1, full - 1), full / 2 + 1, 1}) {
+    for (const auto kind : test_support::kAllModelKinds) {
+      if (++seed % 4 != 0 && M != full) continue;
+      const auto model = test_support::random_model(seed, M, kind);
+      const auto sequences =
+          mixed_targets(seed, model->hmm, kernel.at("kS") > 8 ? 41 : 13, M == full ? 60 : 150);
+      const layout::PackedTargets targets = pack(sequences);
+      const auto list = everything(targets);
+      const layout::FloatTables tables = layout::make_float_tables(model->odds);
+      const auto lengths = layout::make_float_lengths(targets.class_lengths);
+      std::vector<float> results(list.size(), 12345.0f);
+      hmmjit_device::LateCounters counters{};
+      hmmjit_device::FloatFilterParams p{};
+      p.database = view(targets);
+      p.list = {list.data(), nullptr, 1, static_cast<std::uint32_t>(list.size())};
+      p.lengths = lengths.data();
+      p.emissions = tables.emissions.data();
+      p.transitions = tables.transitions.data();
+      p.counters = &counters;
+      p.results = results.data();
+      p.stride = tables.stride;
+      p.model_length = static_cast<std::uint32_t>(M);
+      const LengthModel specials = length_model(100, true);
+      p.ec = specials.ec;
+      p.ej = specials.ej;
+      hmmjit_lockstep::launch(2, static_cast<unsigned>(kernel.at("kThreads")),
+                              float_shared_bytes(kernel), [&] { kernel.run(&p); });
+      for (std::size_t s = 0; s < list.size(); ++s) {
+        const auto& residues = sequences[targets.original[list[s]]];
+        const int L = static_cast<int>(residues.size());
+        const float want = reference::forward_score(model->odds, residues);
+        if (std::isinf(want)) {
+          ASSERT_EQ(results[s], want) << kernel.name << " M " << M << " L " << L;
+          continue;
+        }
+        const double difference = std::fabs(static_cast<double>(results[s]) - want);
+        ASSERT_LT(difference, layout::forward_guard(L))
+            << kernel.name << ' ' << test_support::to_string(kind) << " M " << M << " L " << L
+            << " got " << results[s] << " want " << want;
+        worst = std::max(worst, difference / layout::forward_guard(L));
+      }
+    }
+  }
+  EXPECT_LT(worst, 0.1) << "the guard band is meant to be wide";
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ForwardLockstep, testing::ValuesIn(instances_of("forward_row_scan")),
+                         instance_name);
+
+class BiasLockstep : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(BiasLockstep, StaysWithinTheGuardBand) {
+  const KernelInstance& kernel = instance(GetParam());
+  std::uint64_t seed = 700 + GetParam();
+  for (const int M : {1, 12, 200}) {
+    for (const auto kind : test_support::kAllModelKinds) {
+      auto model = test_support::random_hmm(++seed, M, kind);
+      if (seed % 5 == 0) std::fill(model.compo.begin(), model.compo.end(), 0.0f);
+      const BiasModel bias = make_bias_model(model);
+      const auto sequences = mixed_targets(seed, model, 70, seed % 2 ? 900 : 70);
+      const layout::PackedTargets targets = pack(sequences);
+      const auto list = everything(targets);
+      const auto odds = layout::make_bias_odds(bias);
+      const auto lengths = layout::make_bias_lengths(targets.class_lengths);
+      std::vector<float> results(list.size(), 12345.0f);
+      hmmjit_device::LateCounters counters{};
+      hmmjit_device::BiasParams p{};
+      p.database = view(targets);
+      p.list = {nullptr, nullptr, 1, static_cast<std::uint32_t>(list.size())};
+      p.odds = odds.data();
+      p.p1 = lengths.data();
+      p.counters = &counters;
+      p.results = results.data();
+      p.t10 = bias.t10;
+      p.t11 = bias.t11;
+      hmmjit_lockstep::launch(2, static_cast<unsigned>(kernel.at("kThreads")),
+                              float_shared_bytes(kernel), [&] { kernel.run(&p); });
+      for (std::size_t s = 0; s < list.size(); ++s) {
+        const auto& residues = sequences[targets.original[s]];
+        const int L = static_cast<int>(residues.size());
+        const float want = reference::bias_filter(bias, residues);
+        const float got = layout::bias_nats(results[s], L);
+        ASSERT_LT(std::fabs(got - want), layout::bias_guard(results[s], L))
+            << kernel.name << ' ' << test_support::to_string(kind) << " M " << M << " L " << L
+            << " got " << got << " want " << want;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BiasLockstep, testing::ValuesIn(instances_of("bias_")),
+                         instance_name);
+
+TEST(ViterbiPipeline, FlaggedTargetsAreDecidedRowByRow) { check_pipeline("viterbi_row_scan"); }
+TEST(ViterbiPipeline, FlaggedTargetsAreDecidedByLanes) { check_pipeline("viterbi_lane_scan"); }
+TEST(ViterbiPipeline, FlaggedTargetsAreDecidedByStripes) { check_pipeline("viterbi_warp_striped"); }
+TEST(ViterbiPipeline, FlaggedTargetsAreDecidedInStep) { check_pipeline("viterbi_warp_sync"); }
+TEST(ViterbiPipeline, FlaggedTargetsAreDecidedByThreads) {
+  check_pipeline("viterbi_thread_coalesced");
+}
+
+TEST(ViterbiPreconditions, AreToldApart) {
+  WordProfile words = test_support::random_model(5, 30)->words;
+  EXPECT_EQ(layout::viterbi_wavefront_gap(words), "");
+  WordProfile changed = words;
+  changed.match[7] = hmmjit_device::kWordMostScore + 1;
+  EXPECT_NE(layout::viterbi_wavefront_gap(changed), "");
+  EXPECT_EQ(layout::viterbi_row_scan_gap(changed), "");
+  changed = words;
+  changed.entry[3] = -32768;
+  EXPECT_NE(layout::viterbi_wavefront_gap(changed), "");
+  changed = words;
+  changed.dd_out[3] = 1;
+  EXPECT_NE(layout::viterbi_row_scan_gap(changed), "");
+}
+
+}  // namespace
+}  // namespace hmmjit

@@ -1,0 +1,259 @@
+// Runs CUDA kernels on the host, for tests: the threads of a block are fibers, switched at every
+// warp-wide or block-wide operation, so that shuffles, votes and barriers see exactly the lanes
+// they would see on a device. The kernel source is compiled by the host compiler with
+// HMMJIT_LOCKSTEP defined; kernel_templates/common/intrinsics.cuh then takes its operations here.
+//
+// Strict where a device is lenient: a collective reached by only some lanes of a warp, or two
+// different collectives met by lanes of one warp, is an error (std::logic_error out of launch),
+// and so is an access of dynamic shared memory outside what the launch asked for when built with
+// address sanitizer. Blocks run one after another; atomics are therefore plain.
+//
+// Include this header before the kernel source, in one translation unit per kernel instance, each
+// inside a namespace of its own (see kernel_instance.hpp).
+#pragma once
+
+#include <ucontext.h>
+
+#include <csetjmp>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __restrict__ __restrict
+
+namespace hmmjit_lockstep {
+
+struct Index {
+  unsigned x = 0, y = 0, z = 0;
+};
+
+inline constexpr int kWarp = 32;
+
+/// What a fiber waits for.
+enum class Wait { kNone, kShuffle, kBallot, kSyncWarp, kSyncBlock, kDone };
+
+/// One block in execution. Not reentrant: one launch at a time per thread of the host.
+class Block {
+ public:
+  Block(unsigned threads, std::size_t shared_bytes, unsigned block, unsigned blocks)
+      : threads_(threads), block_(block), blocks_(blocks), shared_(shared_bytes + 128) {
+    if (threads == 0 || threads % kWarp != 0) throw std::logic_error("lockstep: ragged warp");
+    const auto address = reinterpret_cast<std::uintptr_t>(shared_.data());
+    dynamic_ = shared_.data() + (128 - address % 128) % 128;
+  }
+
+  void run(const std::function<void()>& body) {
+    body_ = &body;
+    fibers_.resize(threads_);
+    for (unsigned t = 0; t < threads_; ++t) {
+      fibers_[t].stack = stack(t);
+      getcontext(&fibers_[t].context);
+      fibers_[t].context.uc_stack.ss_sp = fibers_[t].stack;
+      fibers_[t].context.uc_stack.ss_size = kStackBytes;
+      fibers_[t].context.uc_link = &scheduler_;
+      makecontext(&fibers_[t].context, &Block::entry, 0);
+    }
+    current() = this;
+    unsigned done = 0;
+    while (done < threads_) {
+      bool moved = false;
+      for (unsigned warp = 0; warp < threads_ / kWarp; ++warp) moved |= run_warp(warp);
+      release_block();
+      done = 0;
+      bool runnable = false;
+      for (const Fiber& f : fibers_) {
+        done += f.wait == Wait::kDone;
+        runnable |= f.wait == Wait::kNone;
+      }
+      if (done < threads_ && !moved && !runnable) {
+        throw std::logic_error("lockstep: some lanes never reach the collective others wait in");
+      }
+    }
+    current() = nullptr;
+  }
+
+  static Block*& current() {
+    static thread_local Block* block = nullptr;
+    return block;
+  }
+
+  unsigned thread() const { return running_; }
+  unsigned threads() const { return threads_; }
+  unsigned block() const { return block_; }
+  unsigned blocks() const { return blocks_; }
+  unsigned char* dynamic() { return dynamic_; }
+
+  std::uint32_t collective(Wait kind, std::uint32_t value, std::uint32_t lane) {
+    Fiber& f = fibers_[running_];
+    f.value = value;
+    f.lane = lane;
+    f.wait = kind;
+    yield();
+    return f.result;
+  }
+
+ private:
+  static constexpr std::size_t kStackBytes = 64 * 1024;
+  struct Fiber {
+    ucontext_t context{};
+    jmp_buf resume{};
+    bool started = false;
+    char* stack = nullptr;
+    Wait wait = Wait::kNone;
+    std::uint32_t value = 0, lane = 0, result = 0;
+  };
+
+  // Kept for the next block: touching fresh pages costs more than most test kernels.
+  static char* stack(unsigned thread) {
+    static thread_local std::vector<std::unique_ptr<char[]>> stacks;
+    while (stacks.size() <= thread) {
+      stacks.push_back(std::make_unique_for_overwrite<char[]>(kStackBytes));
+    }
+    return stacks[thread].get();
+  }
+
+  static void entry() {
+    Block* block = current();
+    (*block->body_)();
+    block->fibers_[block->running_].wait = Wait::kDone;
+    block->yield();
+  }
+
+  // swapcontext saves the signal mask with a system call each time; after the first entry the
+  // fibers are switched by _setjmp/_longjmp, which do not. Under a sanitizer, whose runtime
+  // follows swapcontext only, every switch takes the slow way.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  void yield() { swapcontext(&fibers_[running_].context, &scheduler_); }
+  void enter(Fiber& f) { swapcontext(&scheduler_, &f.context); }
+#else
+  void yield() {
+    if (_setjmp(fibers_[running_].resume) == 0) _longjmp(scheduler_jump_, 1);
+  }
+  void enter(Fiber& f) {
+    if (_setjmp(scheduler_jump_) != 0) return;
+    if (f.started) _longjmp(f.resume, 1);
+    f.started = true;
+    setcontext(&f.context);
+  }
+#endif
+
+  bool run_warp(unsigned warp) {
+    bool moved = false;
+    for (;;) {
+      for (unsigned l = 0; l < kWarp; ++l) {
+        Fiber& f = fibers_[warp * kWarp + l];
+        if (f.wait != Wait::kNone) continue;
+        running_ = warp * kWarp + l;
+        enter(f);
+        moved = true;
+      }
+      // Every lane now waits or is done.
+      Fiber* lanes = &fibers_[warp * kWarp];
+      Wait kind = Wait::kDone;
+      for (unsigned l = 0; l < kWarp; ++l) {
+        if (lanes[l].wait == Wait::kDone) continue;
+        if (kind == Wait::kDone) kind = lanes[l].wait;
+        if (lanes[l].wait != kind)
+          throw std::logic_error("lockstep: lanes in different collectives");
+      }
+      if (kind == Wait::kDone || kind == Wait::kSyncBlock) return moved;
+      std::uint32_t votes = 0;
+      for (unsigned l = 0; l < kWarp; ++l) {
+        if (lanes[l].wait != kind) {
+          throw std::logic_error("lockstep: a lane has left before a warp-wide operation");
+        }
+        votes |= (lanes[l].value != 0 ? 1u : 0u) << l;
+      }
+      for (unsigned l = 0; l < kWarp; ++l) {
+        lanes[l].result = kind == Wait::kShuffle ? lanes[lanes[l].lane % kWarp].value : votes;
+      }
+      for (unsigned l = 0; l < kWarp; ++l) lanes[l].wait = Wait::kNone;
+    }
+  }
+
+  void release_block() {
+    for (const Fiber& f : fibers_) {
+      if (f.wait != Wait::kSyncBlock) return;
+    }
+    for (Fiber& f : fibers_) f.wait = Wait::kNone;
+  }
+
+  unsigned threads_, block_, blocks_, running_ = 0;
+  std::vector<unsigned char> shared_;
+  unsigned char* dynamic_ = nullptr;
+  std::vector<Fiber> fibers_;
+  const std::function<void()>* body_ = nullptr;
+  ucontext_t scheduler_{};
+  jmp_buf scheduler_jump_{};
+};
+
+inline unsigned lane() { return Block::current()->thread() % kWarp; }
+inline std::uint32_t shuffle(std::uint32_t value, std::uint32_t from) {
+  return Block::current()->collective(Wait::kShuffle, value, from);
+}
+inline std::uint32_t ballot(bool predicate) {
+  return Block::current()->collective(Wait::kBallot, predicate ? 1 : 0, 0);
+}
+inline void sync_warp() { Block::current()->collective(Wait::kSyncWarp, 0, 0); }
+inline void sync_block() { Block::current()->collective(Wait::kSyncBlock, 0, 0); }
+inline unsigned char* dynamic_shared() { return Block::current()->dynamic(); }
+
+/// Runs `kernel` for every thread of `blocks` blocks.
+inline void launch(unsigned blocks, unsigned threads, std::size_t shared_bytes,
+                   const std::function<void()>& kernel) {
+  for (unsigned b = 0; b < blocks; ++b) Block(threads, shared_bytes, b, blocks).run(kernel);
+}
+
+// ---- half precision, to the bit, by way of float (which holds every half exactly) ----
+
+inline float half_to_float(std::uint16_t h) {
+  const std::uint32_t exponent = (h >> 10) & 31u, mantissa = h & 1023u;
+  float magnitude = 0;
+  if (exponent == 31) {
+    magnitude = mantissa ? __builtin_nanf("") : __builtin_inff();
+  } else if (exponent == 0) {
+    magnitude = static_cast<float>(mantissa) * 0x1p-24f;
+  } else {
+    magnitude =
+        __builtin_ldexpf(static_cast<float>(1024 + mantissa), static_cast<int>(exponent) - 25);
+  }
+  return (h & 0x8000u) ? -magnitude : magnitude;
+}
+
+/// Non-negative finite values and infinity; rounds to nearest even.
+inline std::uint16_t positive_float_to_half(float f) {
+  if (f >= 65520.0f) return 0x7c00;
+  int exponent = 0;
+  if (f >= 0x1p-14f) {
+    __builtin_frexpf(f, &exponent);
+    exponent -= 1;  // f = 1.x * 2^exponent
+  } else {
+    exponent = -14;
+  }
+  const float units = __builtin_rintf(__builtin_ldexpf(f, 10 - exponent));  // of the last place
+  auto bits = static_cast<std::uint32_t>(units);
+  if (f >= 0x1p-14f) bits += static_cast<std::uint32_t>(exponent + 14) << 10;  // 1024 carries in
+  return static_cast<std::uint16_t>(bits);
+}
+
+/// max(a + b, +0), as fma.rn.relu.f16 with a multiplier of one; NaN becomes NaN (0x7fff).
+inline std::uint16_t add_relu_half(std::uint16_t a, std::uint16_t b) {
+  const float sum = half_to_float(a) + half_to_float(b);  // exact: 11-bit operands, 30 binades...
+  if (sum != sum) return 0x7fff;
+  return sum > 0 ? positive_float_to_half(sum) : std::uint16_t{0};
+}
+
+}  // namespace hmmjit_lockstep
+
+#define threadIdx (hmmjit_lockstep::Index{hmmjit_lockstep::Block::current()->thread(), 0, 0})
+#define blockIdx (hmmjit_lockstep::Index{hmmjit_lockstep::Block::current()->block(), 0, 0})
+#define blockDim (hmmjit_lockstep::Index{hmmjit_lockstep::Block::current()->threads(), 1, 1})
+#define gridDim (hmmjit_lockstep::Index{hmmjit_lockstep::Block::current()->blocks(), 1, 1})

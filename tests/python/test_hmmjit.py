@@ -1,0 +1,280 @@
+"""The Python package, against the program and itself. Run by run_pytest.py, which sets the paths."""
+import ctypes
+import io
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+import hmmjit
+from hmmjit import _binding
+
+INPUTS = os.environ["HMMJIT_TEST_INPUTS"]
+PROGRAM = os.environ["HMMJIT_TEST_PROGRAM"]
+DESCRIPTION = os.environ["HMMJIT_TEST_ABI"]
+MODELS, TARGETS = os.path.join(INPUTS, "models.hmm"), os.path.join(INPUTS, "targets.fasta")
+
+
+def contents(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def rows(table):
+    """Lines of a table without its comments."""
+    return [line for line in table.splitlines() if not line.startswith(b"#")]
+
+
+def fasta(path):
+    for record in contents(path).decode().split(">")[1:]:
+        header, _, residues = record.partition("\n")
+        name, _, description = header.partition(" ")
+        yield name, residues, None, description
+
+
+def key(results):
+    return [(r.name, h.name, h.e_value, h.score, [(d.score, d.alignment.sequence) for d in h.domains])
+            for r in results for h in r]
+
+
+@pytest.fixture(scope="module")
+def results():
+    return hmmjit.search(MODELS, TARGETS, device="cpu")
+
+
+def test_structs_are_laid_out_as_the_library_lays_them_out():
+    published = {}
+    with open(DESCRIPTION, encoding="ascii") as lines:
+        for line in lines:
+            match = re.match(r"layout (\w+)(?:\.(\w+) offset (\d+))? size (\d+)", line)
+            if match:
+                published.setdefault(match[1], {})[match[2]] = (int(match[3] or 0), int(match[4]))
+    for name, struct in _binding.STRUCTS.items():
+        members = {n: (getattr(struct, n).offset, getattr(struct, n).size) for n, _ in struct._fields_}
+        members[None] = (0, ctypes.sizeof(struct))
+        assert members == published[name], name
+
+
+def test_same_bytes_as_the_program(results, tmp_path):
+    files = {kind: tmp_path / kind for kind in ("tblout", "domtblout", "pfamtblout", "tsv", "a3m")}
+    subprocess.run([PROGRAM, "search", "--quiet", "--device", "cpu", "-o", os.devnull]
+                   + [part for kind, path in files.items() for part in (f"--{kind}", path)] + [MODELS, TARGETS],
+                   check=True)
+    for kind, path in files.items():
+        expected = rows(contents(path))
+        assert expected
+        assert rows(results.report(kind)) == expected, kind
+        own = tmp_path / (kind + ".own")
+        results.report(kind, own)
+        assert rows(contents(own)) == expected
+
+
+def test_hits_and_domains(results):
+    assert [r.index for r in results] == [0, 1, 2, 3, 4]
+    assert results.statistics["targets"] == 300
+    assert results.statistics["backend"].startswith("cpu/")
+    assert sum(len(r.reported) for r in results) == results.statistics["hits_reported"] > 20
+    best = results[1][0]
+    assert best.reported and best.included and best.e_value < 1e-3
+    assert best.description == "number " + best.name[len("target"):]
+    assert best.best_domain.score == max(d.score for d in best.domains)
+    alignment = best.best_domain.alignment
+    assert len(alignment.model) == len(alignment.sequence) == len(alignment.posterior) > 0
+    assert alignment.sequence.replace("-", "").isalpha()
+    assert str(alignment).count("\n") == 3
+    assert [h.name for h in results[1][:2]] == [results[1][0].name, results[1][1].name]
+    with pytest.raises(AttributeError):
+        best.nonsense
+    kept = best.best_domain.alignment  # outlives everything it came from
+    del best, alignment
+    assert kept.model
+
+
+def test_sources(results):
+    expected = key(results)
+    everything = list(fasta(TARGETS))
+    for models in (hmmjit.Models.load(MODELS), contents(MODELS), [contents(MODELS)],
+                   [hmmjit.Models(contents(MODELS))], io.BytesIO(contents(MODELS))):
+        assert key(hmmjit.search(models, TARGETS, device="cpu")) == expected
+    for targets in (hmmjit.Targets.load(TARGETS), contents(TARGETS), everything, iter(everything),
+                    {name: residues for name, residues, _, _ in everything}, open(TARGETS, "rb")):
+        assert key(hmmjit.search(MODELS, targets, device="cpu")) == expected
+    assert len(hmmjit.Targets(everything)) == 300
+    models = hmmjit.Models.load(MODELS)
+    assert len(models) == 5 and models[-1].name == "model4"
+    assert models[0].gathering == (10.0, 10.0) and models[0].trusted is None
+    assert len(models[0].consensus) == models[0].length
+
+
+class Record:
+    """As Biopython's SeqRecord."""
+
+    def __init__(self, id, seq, description):
+        self.id, self.seq, self.description = id, seq, description
+
+
+def test_records(results):
+    records = [Record(name, residues, description) for name, residues, _, description in fasta(TARGETS)]
+    assert key(hmmjit.search(MODELS, records, device="cpu")) == key(results)
+    with pytest.raises(TypeError):
+        hmmjit.Targets([3])
+    with pytest.raises(TypeError):
+        hmmjit.Models([3])
+
+
+def test_pyhmmer_objects(results):
+    easel = pytest.importorskip("pyhmmer.easel")
+    plan7 = pytest.importorskip("pyhmmer.plan7")
+    expected = [k[:4] for k in key(results)]
+    with plan7.HMMFile(MODELS) as models, easel.SequenceFile(TARGETS, digital=True) as targets:
+        found = hmmjit.search(models, targets, device="cpu")
+    assert [k[:2] for k in key(found)] == [k[:2] for k in expected]
+    # PyHMMER writes probabilities with fewer digits than they have: equal up to that.
+    for one, other in zip(key(found), expected):
+        assert one[3] == pytest.approx(other[3], abs=0.02)
+    with easel.SequenceFile(TARGETS, digital=True) as file:
+        block = file.read_block()
+    assert key(hmmjit.search(MODELS, block, device="cpu")) == key(results)
+    with plan7.HMMFile(MODELS) as models:
+        assert hmmjit.Models(next(iter(models)))[0].name == "model0"
+
+
+def test_tables(results):
+    targets, domains = results.table(), results.table("domains")
+    reported = [(r, h) for r in results for h in r.reported]
+    assert len(targets) == len(reported)
+    assert list(targets["name"]) == [h.name for _, h in reported]
+    assert list(targets["model"]) == [r.name for r, _ in reported]
+    assert list(targets["e_value"]) == [h.e_value for _, h in reported]
+    assert len(domains) == sum(d.reported for _, h in reported for d in h.domains)
+    assert set(domains["model"]) <= {r.name for r in results}
+    assert len(results[0].table()) == len(results[0].reported)
+    with pytest.raises(hmmjit.UsageError):
+        results.table("nonsense")
+    empty = hmmjit.search(MODELS, TARGETS, device="cpu", E=1e-300).table("domains")
+    assert len(empty) == 0 and list(empty) == list(domains)
+    numpy = pytest.importorskip("numpy")
+    assert targets["score"].dtype == numpy.float64 and targets["included"].dtype == bool
+    pandas = pytest.importorskip("pandas")
+    assert list(pandas.DataFrame(targets).columns) == list(targets)
+    assert len(targets.to_pandas()) == len(targets)
+
+
+def test_options(results):
+    assert hmmjit.search(MODELS, TARGETS, device="cpu", Z=1000)[0].Z == 1000
+    assert hmmjit.search(MODELS, TARGETS, device="cpu", T=100).statistics["hits_reported"] < \
+        results.statistics["hits_reported"]
+    bare = hmmjit.search(MODELS, TARGETS, device="cpu", alignments=False)
+    assert bare[0][0].best_domain.alignment.model == ""
+    assert hmmjit.search(MODELS, TARGETS, device="cpu", max=True)[0].counts["forward"] == 300
+    assert len(hmmjit.search(MODELS, TARGETS, device="cpu", cutoffs="gathering")) == 5
+    with pytest.raises(TypeError):
+        hmmjit.search(MODELS, TARGETS, nonsense=1)
+    with pytest.raises(ValueError):
+        hmmjit.search(MODELS, TARGETS, cutoffs="nonsense")
+
+
+def test_errors():
+    with pytest.raises(hmmjit.InputError) as caught:
+        hmmjit.search("/nowhere/x.hmm", TARGETS)
+    assert "/nowhere/x.hmm" in str(caught.value)
+    assert isinstance(caught.value, hmmjit.Error) and isinstance(caught.value, ValueError)
+    with pytest.raises(hmmjit.InputError) as caught:
+        hmmjit.Targets([("a", "AC1E")])
+    assert "illegal" in caught.value.message and "(a)" in caught.value.where
+    with pytest.raises(hmmjit.InputError):
+        hmmjit.search(MODELS, TARGETS, cutoffs="trusted")
+    with pytest.raises(hmmjit.UsageError):
+        hmmjit.search(MODELS, TARGETS, F1=-1.0)
+    with pytest.raises(hmmjit.OutputError):
+        hmmjit.search(MODELS, TARGETS, device="cpu").report("tblout", "/nowhere/table")
+    with pytest.raises(IndexError):
+        hmmjit.Models.load(MODELS)[5]
+    if not hmmjit.devices():
+        with pytest.raises(hmmjit.NoDeviceError):
+            hmmjit.search(MODELS, TARGETS, device="gpu")
+
+
+def much():
+    """Some seconds of work."""
+    return hmmjit.Models([contents(MODELS)] * 60), hmmjit.Targets.load(TARGETS)
+
+
+def test_progress_and_cancellation():
+    seen = []
+    found = hmmjit.search(MODELS, TARGETS, device="cpu", progress=seen.append, interval=0.001)
+    assert len(found) == 5 and seen[-1]["models_done"] == 5 and seen[-1]["targets"] == 300
+    with pytest.raises(hmmjit.Cancelled):
+        hmmjit.search(*much(), device="cpu", progress=lambda p: False, interval=0.001)
+
+    def broken(_):
+        raise KeyError("of the caller")
+
+    with pytest.raises(KeyError):
+        hmmjit.search(*much(), device="cpu", progress=broken, interval=0.001)
+
+
+def test_interrupted_from_the_keyboard():
+    timer = threading.Timer(0.1, signal.raise_signal, [signal.SIGINT])
+    models, targets = much()
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        timer.start()
+        hmmjit.search(models, targets, device="cpu", threads=1, max=True)
+    assert time.monotonic() - begun < 20
+
+
+def test_other_threads_run_meanwhile():
+    counted, done = [0], threading.Event()
+
+    def count():
+        while not done.is_set():
+            counted[0] += 1
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    hmmjit.search(*much(), device="cpu", threads=1)
+    done.set()
+    thread.join()
+    assert counted[0] > 20
+
+
+def test_several_searches_at_once(results):
+    models, targets = hmmjit.Models.load(MODELS), hmmjit.Targets.load(TARGETS)
+    found = [None] * 4
+
+    def run(i):
+        found[i] = key(hmmjit.search(models, targets, device="cpu", threads=1 + i % 2))
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [key(results)] * 4
+
+
+def test_results_as_they_come(results):
+    assert key(hmmjit.search_iter(MODELS, TARGETS, device="cpu", buffer=1)) == key(results)
+    stream = hmmjit.search_iter(*much(), device="cpu", buffer=2)
+    assert next(stream).index == 0 and next(stream).index == 1
+    stream.close()
+    with pytest.raises(hmmjit.InputError):
+        list(hmmjit.search_iter("/nowhere", TARGETS))
+
+
+def test_cache_and_plan(tmp_path):
+    cache = hmmjit.Cache(directory=tmp_path, mode="rw")
+    assert cache.directory == str(tmp_path)
+    assert cache.statistics["entries"] == 0 and cache.clear() == 0
+    assert len(hmmjit.search(MODELS, TARGETS, device="cpu", cache=cache)) == 5
+    planned = hmmjit.plan(120, device="H200", stage="ssv")
+    assert planned["device"] == "H200" and planned["chosen"]["expected"]["gcups"] > 0
+    with pytest.raises(hmmjit.UsageError):
+        hmmjit.plan(120, device="nonsense")
+    assert re.match(r"\d+\.\d+\.\d+$", hmmjit.__version__)

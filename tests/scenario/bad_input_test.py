@@ -1,0 +1,228 @@
+"""Malformed input: the documented exit status and one clear line, no crash, no hang.
+
+The table lists what hmmjit refuses of the conformance set's edge files (data/edge); everything
+else there is accepted, with the hits of hmmsearch wherever that accepts it too. The second half
+makes its own broken files and needs nothing but the hmmer-examples package.
+"""
+import gzip
+import os
+import unittest
+
+import scenario
+from scenario import ScratchFolder, example_model, hmmsearch, read, result_lines, search
+
+INPUT_ERROR = 3
+
+# File, and what the message must say; ":N" is the line named.
+REFUSED = [
+    ("easel_formats/fasta.bad.1", ":2: illegal character 1 in amino sequence"),
+    ("easel_formats/genbank.bad.1", ":30: illegal character % in amino sequence AAURRA"),
+    ("hmm_bad/alph_dna_but_20_columns.hmm", ":2: illegal character L in DNA sequence"),
+    ("hmm_bad/alph_unknown.hmm",
+     ":6: model RRM_1: alphabet \"klingon\" is unknown (known: amino, DNA, RNA)"),
+    ("hmm_bad/binary_garbage.hmm", ":1: format tag \")r"),
+    ("hmm_bad/emission_missing_column.hmm",
+     ":32: model RRM_1: node 3: an annotation column is missing"),
+    ("hmm_bad/empty.hmm", "the file holds no profile: it is empty"),
+    ("hmm_bad/ga_one_value.hmm", ":12: model RRM_1: GA needs two numbers"),
+    ("hmm_bad/good_then_garbage.hmm",
+     ":240: format tag \"<html><body>404</body></\" is not recognised"),
+    ("hmm_bad/good_then_truncated.hmm",
+     ":331: model RRM_1: node 23: 1 match emissions, 20 needed"),
+    ("hmm_bad/gz_truncated.hmm.gz", "gzip data ends early: the file is truncated"),
+    ("hmm_bad/header_only.hmm", ":21: the file ends inside model RRM_1, in its header"),
+    ("hmm_bad/html_error_page.hmm", ":1: format tag \"<!DOCTYPE\" is not recognised"),
+    ("hmm_bad/leng_huge.hmm", ":239: model RRM_1: expected node 72 of 2147483647, found \"//\""),
+    ("hmm_bad/leng_negative.hmm", ":5: model RRM_1: LENG must be a positive number, not \"-12\""),
+    ("hmm_bad/leng_text.hmm", ":5: model RRM_1: LENG must be a positive number, not \"abc\""),
+    ("hmm_bad/leng_too_big.hmm", ":239: model RRM_1: expected node 72 of 76, found \"//\""),
+    ("hmm_bad/leng_too_small.hmm", ":230: model RRM_1: expected // after node 68, found \"69\""),
+    ("hmm_bad/leng_zero.hmm", ":5: model RRM_1: LENG must be a positive number, not \"0\""),
+    ("hmm_bad/magic_lowercase.hmm", ":1: format tag \"hmmer3/e\" is not recognised"),
+    ("hmm_bad/magic_wrong.hmm", ":1: format tag \"HMMER4/a\" is not recognised"),
+    ("hmm_bad/newline_only.hmm", "the file holds no profile: it is empty"),
+    ("hmm_bad/no_alph.hmm", ":14: model RRM_1: GA stands before ALPH"),
+    ("hmm_bad/no_leng.hmm", ":20: model RRM_1: the header has no LENG line"),
+    ("hmm_bad/no_name.hmm", ":20: the header has no NAME line"),
+    ("hmm_bad/no_terminator.hmm", ":238: the file ends inside model RRM_1, at node 71 of 71"),
+    ("hmm_bad/node_line_missing.hmm", ":33: model RRM_1: node 3: 7 insert emissions, 20 needed"),
+    ("hmm_bad/node_number_wrong.hmm", ":32: model RRM_1: expected node 3 of 71, found \"7\""),
+    ("hmm_bad/not_really_gz.hmm.gz", "the name ends in .gz but the data is not gzip"),
+    ("hmm_bad/stats_partial.hmm",
+     ":20: model RRM_1: some STATS lines are missing: there must be all three or none"),
+    ("hmm_bad/transition_short.hmm", ":34: model RRM_1: node 3: 5 transitions, 7 needed"),
+    ("hmm_bad/truncated_at_node.hmm", ":130: the file ends inside model RRM_1, at node 36 of 71"),
+    ("hmm_bad/truncated_midline.hmm",
+     ":128: model RRM_1: node 35: 14 match emissions, 20 needed"),
+    ("hmm_bad/version_g.hmm", ":1: format tag \"HMMER3/g\" is not recognised"),
+    ("hmm_nucleotide/2OG-FeII_Oxy_3-nt.hmm", ":2: illegal character L in DNA sequence"),
+    ("hmm_nucleotide/3box.hmm", ":2: illegal character L in DNA sequence"),
+    ("hmm_nucleotide/MADE1.hmm", ":2: illegal character L in DNA sequence"),
+    ("hmm_nucleotide/PSE.hmm", ":2: illegal character L in DNA sequence"),
+    ("hmm_nucleotide/RF00001.hmm", ":2: illegal character L in RNA sequence"),
+    ("hmm_nucleotide/ecori.hmm", ":2: illegal character L in DNA sequence"),
+    ("hmm_odd/bom.hmm", ":1: format tag \""),
+    ("hmm_versions/mixed_versions.hmm",
+     ":284: a HMMER3/f model follows models of another format version"),
+    ("hmm_wrong_kind/fn3.sto", "format tag \"# STOCKHOLM\" is not recognised"),
+    ("hmm_wrong_kind/minifam", "format tag \"# STOCKHOLM\" is not recognised"),
+    ("seq_bad/bad_in_middle.fasta", ":6: illegal character"),
+    ("seq_bad/binary_garbage.fasta", "the sequence file is empty or in no known format"),
+    ("seq_bad/digits_in_sequence.fasta", ":2: illegal character 1 in amino sequence"),
+    ("seq_bad/empty.fasta", "the sequence file is empty or in no known format"),
+    ("seq_bad/empty_name.fasta", ":1: no name after the > of a FASTA record"),
+    ("seq_bad/good_then_bad.fasta", ":34: illegal character 1 in amino sequence"),
+    ("seq_bad/gz_truncated.fasta.gz", "gzip data ends early: the file is truncated"),
+    ("seq_bad/html_error_page.fasta", "the sequence file is empty or in no known format"),
+    ("seq_bad/newlines_only.fasta", "the sequence file is empty or in no known format"),
+    ("seq_bad/no_header.fasta", "the sequence file is empty or in no known format"),
+    ("seq_bad/not_really_gz.fasta.gz", "the name ends in .gz but the data is not gzip"),
+    ("seq_bad/nul_byte.fasta", ":3: illegal character (byte 0x00) in amino sequence"),
+    ("seq_bad/only_gt.fasta", ":1: no name after the > of a FASTA record"),
+    ("seq_bad/punctuation_in_sequence.fasta", ":2: illegal character # in amino sequence"),
+    ("seq_bad/semicolon_comments.fasta", "the sequence file is empty or in no known format"),
+    ("seq_bad/utf8_in_sequence.fasta", ":2: non-ASCII character (byte 0xc3) in amino sequence"),
+    ("seq_bad_real/JunkTest.fasta", ":5: no name after the > of a FASTA record"),
+    ("seq_bad_real/JunkTest_UTF8.fasta", "the sequence file is empty or in no known format"),
+    ("seq_bad_real/biopython_aster_blast.pro",
+     "the sequence file is empty or in no known format"),
+    ("seq_bad_real/biopython_aster_pearson.pro",
+     "the sequence file is empty or in no known format"),
+    ("seq_bad_real/test_base_with_errors.fa", ":28: no name after the > of a FASTA record"),
+    ("seq_formats/20aa-alitest.afa", ":2: illegal character - in amino sequence"),
+    ("seq_odd/bom.fasta", "the sequence file is empty or in no known format"),
+    ("seq_odd/gaps_dash_dot.fasta", ":2: illegal character - in amino sequence"),
+]
+
+# Accepted here, refused by or fatal to hmmsearch (docs/differences.md).
+ACCEPTED_HERE_ONLY = {
+    "hmm_bad/gz_without_suffix.hmm",  # compression is recognised by content
+    "seq_odd/length_100001.fasta",    # long targets are searched
+}
+
+
+class EdgeFiles(unittest.TestCase):
+    def setUp(self):
+        self.shared = scenario.shared_folder()
+        if self.shared is None:
+            self.skipTest("data/edge is not here; set HMMJIT_SHARED to its folder")
+        self.data = os.path.join(self.shared, "data")
+        self.refused = dict(REFUSED)
+
+    def arguments(self, name):
+        file = os.path.join(self.data, "edge", name)
+        if name.startswith("hmm"):
+            return [file, os.path.join(self.data, "seq/small/globins45.fa")]
+        return [os.path.join(self.data, "hmm/hmmer/globins4.hmm"), file]
+
+    def test_every_file(self):
+        names = []
+        for folder, _, files in os.walk(os.path.join(self.data, "edge")):
+            names += [os.path.relpath(os.path.join(folder, name), os.path.join(self.data, "edge"))
+                      for name in files]
+        self.assertGreater(len(names), 100)
+        for name in sorted(names):
+            with self.subTest(file=name):
+                done = search(["--noali"] + self.arguments(name), timeout=120)
+                message = done.stderr.decode(errors="replace")
+                if name in self.refused:
+                    self.assertEqual(done.returncode, INPUT_ERROR, message)
+                    self.assertEqual(message.count("\n"), 1, message)
+                    self.assertIn(self.refused[name], message)
+                    self.assertNotIn(b"[ok]", done.stdout)
+                    continue
+                self.assertEqual(done.returncode, 0, message)
+                self.assertEqual(message, "")
+                self.assertTrue(done.stdout.endswith(b"[ok]\n"))
+                if name in ACCEPTED_HERE_ONLY or scenario.hmmsearch_missing():
+                    continue
+                want = hmmsearch(["--noali"] + self.arguments(name))
+                self.assertEqual(want.returncode, 0, (name, want.stderr))
+                self.assertEqual(result_lines(want.stdout), result_lines(done.stdout))
+
+
+@unittest.skipUnless(os.path.isdir(scenario.EXAMPLES), "hmmer-examples not installed")
+class BrokenFiles(ScratchFolder):
+    def setUp(self):
+        super().setUp()
+        self.model = example_model("globins4.hmm", self.folder)
+        self.targets = self.path("targets.fasta")
+        with open(self.targets, "w") as file:
+            file.write(">a some words\nMVLSPADKTNVKAAWGKVGAHAGEYGAEALERMFLSFPTTKTYFPHF\n>b\nACDEF\n")
+
+    def refused(self, arguments, fragment, status=INPUT_ERROR, **keywords):
+        done = search(["--tblout", self.path("rows.tbl"), "-o", self.path("report.txt")] +
+                      arguments, **keywords)
+        message = done.stderr.decode(errors="replace")
+        self.assertEqual(done.returncode, status, message)
+        self.assertIn(fragment, message)
+        left = [name for name in os.listdir(self.folder) if "tbl" in name or "report" in name]
+        self.assertEqual(left, [], "a failed run must leave no output file")
+
+    def write(self, name, data):
+        with open(self.path(name), "wb") as file:
+            file.write(data)
+        return self.path(name)
+
+    def test_truncated_models_at_every_tenth_line(self):
+        lines = read(self.model).split(b"\n")
+        for count in range(1, len(lines) - 2, 10):
+            cut = self.write("cut.hmm", b"\n".join(lines[:count]) + b"\n")
+            self.refused([cut, self.targets], "cut.hmm")
+
+    def test_error_in_a_later_model_keeps_no_table(self):
+        good = read(self.model)
+        two = self.write("two.hmm", good + good[:len(good) // 2])
+        self.refused([two, self.targets], "two.hmm")
+        done = search(["--noali", two, self.targets])  # the first model's report was ready
+        self.assertEqual(done.returncode, INPUT_ERROR)
+        self.assertEqual(done.stdout.count(b"Query:"), 1)
+        self.assertNotIn(b"[ok]", done.stdout)
+
+    def test_broken_targets(self):
+        for name, data, fragment in [
+                ("empty.fasta", b"", "empty"), ("blank.fasta", b"\n\n", "empty"),
+                ("digits.fasta", b">a\nACD1F\n", ":2"), ("noname.fasta", b">a\nAC\n>\nAC\n", ":3"),
+                ("gap.fasta", b">a\nAC-DF\n", "illegal character -"),
+                ("text.txt", b"no sequences here, only words\n", "text.txt"),
+                ("cut.fa.gz", gzip.compress(read(self.targets) * 50)[:-20], "truncated")]:
+            with self.subTest(file=name):
+                self.refused([self.model, self.write(name, data)], fragment)
+
+    def test_missing_files_and_folders(self):
+        self.refused([self.path("none.hmm"), self.targets], "none.hmm")
+        self.refused([self.model, self.path("none.fasta")], "none.fasta")
+        self.refused([self.folder, self.targets], self.folder)
+        self.refused([self.model, self.folder], self.folder)
+
+    def test_usage(self):
+        for arguments, fragment in [([self.model], "number of command line arguments"),
+                                    (["-", "-"], "but not both"),
+                                    (["--mem", "x", self.model, self.targets], "--mem"),
+                                    (["--device", "tpu", self.model, self.targets], "--device"),
+                                    (["--tformat", "foo", self.model, self.targets], "foo"),
+                                    (["--textw", "5", self.model, self.targets], "n>=120")]:
+            with self.subTest(arguments=arguments):
+                self.refused(arguments, fragment, status=2)
+        self.refused(["--device", "gpu", self.model, self.targets], "GPU", status=4)
+        self.assertEqual(scenario.run([scenario.program]).returncode, 2)
+        self.assertEqual(scenario.run([scenario.program, "nosuch"]).returncode, 2)
+        self.assertEqual(scenario.run([scenario.program, "search", "-h"]).returncode, 0)
+
+    def test_long_target_is_searched(self):
+        globin = scenario.fasta_records(
+            read(os.path.join(scenario.EXAMPLES, "tutorial/globins45.fa")).decode())[0][2].encode()
+        path = self.write("long.fasta", b">long\n" + b"GASLEKTVDR" * 12000 + globin * 3 + b"\n")
+        done = search(["--noali", self.model, path])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(b">> long", done.stdout)
+
+    def test_only_stars_with_max(self):
+        path = self.write("stars.fasta", b">stars\n" + b"*" * 50 + b"\n" + read(self.targets))
+        done = search(["--max", "--noali", self.model, path])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(b"Target sequences:                          3", done.stdout)
+
+
+if __name__ == "__main__":
+    scenario.main()

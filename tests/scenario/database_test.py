@@ -1,0 +1,207 @@
+"""Target databases: the bytes of a search from FASTA, whatever the options; damage is reported."""
+import gzip
+import json
+import os
+import random
+import subprocess
+import unittest
+
+import scenario
+from scenario import ScratchFolder, example_model, first_difference, read, result_lines, search
+
+SEED = int(os.environ.get("HMMJIT_TEST_SEED", random.SystemRandom().randrange(1, 2**31)))
+MODELS = ["fn3.hmm", "globins4.hmm", "RRM_1.hmm", "Caudal_act.hmm", "20aa.hmm"]
+INPUT_ERROR, USAGE_ERROR, OUTPUT_ERROR = 3, 2, 7
+
+
+def db(arguments, **keywords):
+    return scenario.run([scenario.program, "db"] + arguments, **keywords)
+
+
+@unittest.skipIf(scenario.hmmsearch_missing(), "hmmsearch, hmmemit or hmmer-examples not installed")
+class Database(ScratchFolder):
+    @classmethod
+    def setUpClass(cls):
+        print(f"random seed {SEED} (HMMJIT_TEST_SEED repeats it)")
+
+    def setUp(self):
+        super().setUp()
+        models = [example_model(name, self.folder) for name in MODELS]
+        self.library = self.path("library.hmm")
+        with open(self.library, "wb") as library:
+            for path in models:
+                library.write(scenario.run(["hmmconvert", path]).stdout)
+        records = scenario.emitted_targets(models, SEED, per_model=30, decoys=200)
+        records += [["empty", "no residues", ""], ["stars", "", "*" * 30], ["one", "", "W"],
+                    ["x", "all unknown", "X" * 200], ["same", "", records[0][2]],
+                    ["same", "", records[0][2]]]
+        self.records = records
+        self.fasta = self.path("targets.fasta")
+        scenario.write_fasta(self.fasta, records)
+        self.database = self.path("targets.hjdb")
+        done = db(["build", "--quiet", "-o", self.database, self.fasta])
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"", b""))
+
+    def outputs(self, targets, options):
+        paths = [self.path("result." + name) for name in ("o", "t", "d", "p", "a")]
+        done = search(["-o", paths[0], "--tblout", paths[1], "--domtblout", paths[2],
+                       "--pfamtblout", paths[3], "-A", paths[4]] + options +
+                      [self.library, targets])
+        self.assertEqual(done.returncode, 0, (options, done.stderr))
+        return [result_lines(read(path)) for path in paths[:4]] + [read(paths[4]).split(b"\n")]
+
+    def test_same_bytes_as_fasta(self):
+        for options in ([], ["--cpu", "1"], ["--cpu", "7", "--mem", "200K"],
+                        ["--max", "--cpu", "2", "--restrictdb_n", "60"], ["--nobias", "--notextw"],
+                        ["-E", "100", "--domE", "100", "--acc"], ["-T", "20", "--incT", "25"],
+                        ["-Z", "1000", "--domZ", "10", "--nonull2", "--seed", "7"],
+                        ["--F1", "0.9", "--F2", "0.9", "--F3", "0.5", "--noali"],
+                        ["--restrictdb_stkey", self.records[30][0], "--restrictdb_n", "50"]):
+            with self.subTest(options=options):
+                for want, got in zip(self.outputs(self.fasta, options),
+                                     self.outputs(self.database, options)):
+                    self.assertGreater(len(want), 3)
+                    if want != got:
+                        self.fail(first_difference(want, got))
+
+    def test_streams_in_several_passes(self):
+        statistics = self.path("stats.json")
+        many = self.path("many.hmm")
+        with open(many, "wb") as file:
+            file.write(read(self.library) * 3)
+        for memory in ([], ["--mem", "200K"]):
+            found = []
+            for targets in (self.fasta, self.database):
+                done = search(["--noali", "--stats", statistics] + memory + [many, targets])
+                self.assertEqual(done.returncode, 0, done.stderr)
+                found.append(result_lines(done.stdout))
+            report = json.loads(read(statistics))
+            self.assertEqual(report["targets_streamed"], bool(memory))
+            self.assertGreaterEqual(report["target_passes"], 2 if memory else 1)
+            self.assertFalse(report["targets_spooled"])
+            strip = lambda lines: [x for x in lines if not x.startswith(("# CPU", "# Mc"))]
+            self.assertEqual(strip(found[0]), strip(found[1]))
+
+    def test_inputs_of_every_kind_and_several(self):
+        compressed = self.path("targets.fasta.gz")
+        with open(compressed, "wb") as file:
+            file.write(gzip.compress(read(self.fasta)))
+        self.assertEqual(db(["build", compressed]).returncode, 0)  # default name
+        information = [json.loads(db(["info", "--json", path]).stdout)
+                       for path in (self.database, self.path("targets.fasta.hjdb"))]
+        self.assertEqual(information[0]["sections"][:4], information[1]["sections"][:4])
+        piped = self.path("piped.hjdb")
+        self.assertEqual(db(["build", "-o", piped, "-"], data=read(self.fasta)).returncode, 0)
+        embl = self.path("targets.embl")
+        scenario.write_embl(embl, self.records[:40])
+        joined = self.path("joined.hjdb")
+        done = db(["build", "-o", joined, piped, embl, compressed])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(db(["verify", joined]).returncode, 0)
+        count = len(self.records)
+        report = json.loads(db(["info", "--json", joined]).stdout)
+        self.assertEqual(report["targets"], 2 * count + 40)
+        self.assertEqual(report["residues"], 2 * information[0]["residues"] +
+                         sum(len(record[2]) for record in self.records[:40]))
+        self.assertEqual(report["sources"], [piped, embl, compressed])
+        # Accessions come along.
+        want = search(["--tblout", self.path("w"), "--acc", self.library, embl])
+        only = self.path("embl.hjdb")
+        self.assertEqual(db(["build", "-o", only, embl]).returncode, 0)
+        got = search(["--tblout", self.path("g"), "--acc", self.library, only])
+        self.assertEqual(result_lines(read(self.path("w"))), result_lines(read(self.path("g"))))
+        self.assertEqual(want.returncode, 0)
+        self.assertRegex(read(self.path("g")), rb"Q000\d\d ")  # three of four targets have one
+        self.assertEqual(got.returncode, 0)
+
+    def test_the_same_file_every_time(self):
+        again = self.path("again.hjdb")
+        self.assertEqual(db(["build", "-o", again, self.fasta]).returncode, 0)
+        self.assertEqual(read(again), read(self.database))
+
+    def test_damage_is_one_line_and_status_3(self):
+        good = read(self.database)
+        sections = {section["name"]: section for section in
+                    json.loads(db(["info", "--json", self.database]).stdout)["sections"]}
+        bad = self.path("bad.hjdb")
+        for name, at in [("header", 33), ("about", sections["about"]["offset"] + 2),
+                         ("residues", sections["residues"]["offset"] + 40),
+                         ("targets", sections["targets"]["offset"] + 32),
+                         ("text", sections["text"]["offset"] + 3),
+                         ("order", sections["order"]["offset"] + 4)]:
+            with open(bad, "wb") as file:
+                file.write(good[:at] + bytes([good[at] ^ 0x84]) + good[at + 1:])
+            done = db(["verify", bad])
+            with self.subTest(section=name):
+                self.assertEqual(done.returncode, INPUT_ERROR)
+                self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
+                self.assertIn(name.encode(), done.stderr)
+            searched = search([self.library, bad])
+            self.assertIn(searched.returncode,
+                          (INPUT_ERROR,) if name in ("header", "residues", "targets") else (0,))
+        for size in (0, 7, 100, 511, 512, 700, len(good) // 2, len(good) - 1):
+            with open(bad, "wb") as file:
+                file.write(good[:size])
+            for done in (db(["verify", bad]), db(["info", bad]),
+                         search(["--tblout", self.path("t"), self.library, bad])):
+                self.assertEqual(done.returncode, INPUT_ERROR, (size, done))
+                self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
+            self.assertFalse(os.path.exists(self.path("t")))
+
+    def test_refusals(self):
+        for arguments, status, words in [
+                (["build", "-"], USAGE_ERROR, b"add -o FILE"),
+                (["build", "-o", self.path("x"), self.path("missing")], INPUT_ERROR, b"missing"),
+                (["build", "-o", self.path("no/where"), self.fasta], OUTPUT_ERROR, b"no/where"),
+                (["build", "--tformat", "klingon", "-o", self.path("x"), self.fasta], USAGE_ERROR,
+                 b"klingon"),
+                (["build", "--alphabet", "dna", "-o", self.path("x"), self.fasta], INPUT_ERROR,
+                 b"DNA sequence"),
+                (["verify", self.fasta], INPUT_ERROR, b"not a target database"),
+                (["info", self.path("missing")], INPUT_ERROR, b"cannot open"),
+                ([], USAGE_ERROR, b"ubcommand")]:
+            done = db(arguments, data=b"")
+            with self.subTest(arguments=arguments):
+                self.assertEqual(done.returncode, status, done.stderr)
+                self.assertIn(words, done.stderr)
+        self.assertFalse(os.path.exists(self.path("x")))
+        done = search(["--tformat", "fasta", self.library, self.database])
+        self.assertEqual(done.returncode, USAGE_ERROR)
+        self.assertIn(b"leave out --tformat", done.stderr)
+        done = search([self.library, "-"], data=read(self.database))
+        self.assertEqual(done.returncode, INPUT_ERROR)
+        self.assertIn(b"plain file", done.stderr)
+        dna = self.path("dna.hjdb")
+        built = db(["build", "--alphabet", "dna", "-o", dna, "-"], data=b">a\nACGTN\n")
+        self.assertEqual(built.returncode, 0, built.stderr)
+        done = search([self.library, dna])
+        self.assertEqual(done.returncode, INPUT_ERROR)
+        self.assertIn(b"holds DNA sequences, not amino", done.stderr)
+
+    def test_file_cut_short_while_it_is_searched(self):
+        many = self.path("many.hmm")
+        with open(many, "wb") as file:
+            file.write(read(self.library) * 200)
+        table = self.path("never.tbl")
+        run = subprocess.Popen([scenario.program, "search", "--quiet", "--noali", "--cpu", "1",
+                                "--tblout", table, many, self.database],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for line in run.stdout:  # the first model is through, the others are to come
+            if line == b"//\n":
+                break
+        os.truncate(self.database, 600)
+        _, errors = run.communicate(timeout=300)
+        self.assertEqual(run.returncode, INPUT_ERROR, errors)
+        self.assertEqual(errors.count(b"\n"), 1)
+        self.assertIn(b"cut short", errors)
+        self.assertEqual([name for name in os.listdir(self.folder) if "never" in name], [])
+
+    def test_blastdb_folder(self):
+        environment = dict(os.environ, BLASTDB=self.folder)
+        done = subprocess.run([scenario.program, "search", "--quiet", "--noali", self.library,
+                               "targets.hjdb"], cwd="/", env=environment, capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
+if __name__ == "__main__":
+    scenario.main()

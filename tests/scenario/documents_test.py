@@ -1,0 +1,159 @@
+"""Generated documents are current, complete, and read by the programs they are for."""
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+import scenario
+from scenario import ScratchFolder, read
+
+DOCUMENTS = os.path.join(scenario.SOURCE, "docs")
+
+
+def hmmjit(*arguments):
+    done = scenario.run([scenario.program] + list(arguments))
+    assert done.returncode == 0, (arguments, done.stderr)
+    assert done.stderr == b"", done.stderr
+    return done.stdout.decode("ascii")
+
+
+def command_names():
+    usage = scenario.run([scenario.program, "-h"]).stdout.decode()
+    return re.findall(r"^  (\S+) ", usage.split("Commands:")[1], re.MULTILINE)
+
+
+class Documents(ScratchFolder):
+    def check_current(self, name, *arguments):
+        made = hmmjit(*arguments)
+        with open(os.path.join(DOCUMENTS, name), encoding="ascii") as file:
+            if file.read() != made:
+                self.fail(f"docs/{name} is not current; run: hmmjit {' '.join(arguments)} >"
+                          f"docs/{name}")
+
+    def test_command_reference_is_current(self):
+        self.check_current("commands.md", "man", "--markdown")
+
+    def test_kernel_catalogue_is_current(self):
+        self.check_current("kernels.md", "plan", "--catalogue")
+
+    def test_every_option_of_the_help_is_everywhere(self):
+        shown = set(re.findall(r"^  (-\S+)", hmmjit("search", "-h"), re.MULTILINE))
+        self.assertGreater(len(shown), 40)
+        texts = {shell: hmmjit("completions", shell) for shell in ("bash", "zsh")}
+        texts["man"] = hmmjit("man", "search").replace("\\-", "-")
+        texts["reference"] = hmmjit("man", "--markdown")
+        for name, text in texts.items():
+            for option in shown:
+                self.assertRegex(text, r"[ '`B]" + re.escape(option) + r"[ '`=\[\\]",
+                                 f"{option} in {name}")
+        fish = hmmjit("completions", "fish")
+        for option in shown:
+            spelled = f" -l {option[2:]} " if option.startswith("--") else f" -s {option[1:]} "
+            self.assertIn(spelled, fish)
+
+    def test_every_command_has_a_page(self):
+        names = command_names()
+        self.assertIn("db", names)
+        overview = hmmjit("man").replace("\\-", "-")
+        for name in names:
+            page = hmmjit("man", name)
+            self.assertTrue(page.startswith(".TH HMMJIT\\-" + name.upper() + " 1 "), page[:60])
+            self.assertIn("hmmjit-" + name, overview)
+        done = scenario.run([scenario.program, "man", "nothing"])
+        self.assertEqual(done.returncode, 2)
+
+    def test_manual_pages_are_well_formed(self):
+        pages = {name: self.path(name + ".1") for name in [""] + command_names()}
+        for name, path in pages.items():
+            with open(path, "w") as file:
+                file.write(hmmjit(*(["man", name] if name else ["man"])))
+        if shutil.which("groff"):
+            for path in pages.values():
+                done = scenario.run(["groff", "-man", "-ww", "-Tascii", "-rLL=100n", path])
+                self.assertEqual((done.returncode, done.stderr), (0, b""), path)
+                plain = re.sub(rb".\x08|\x1b\[[0-9]*m", b"", done.stdout)  # bold, either way
+                self.assertIn(b"EXIT STATUS", plain)
+        if shutil.which("mandoc"):
+            for path in pages.values():
+                done = scenario.run(["mandoc", "-T", "lint", "-W", "error", path])
+                self.assertEqual((done.returncode, done.stdout), (0, b""), path)
+
+    # What bash offers for a line that is being typed.
+    def offered(self, *words):
+        script = self.path("hmmjit.bash")
+        if not os.path.exists(script):
+            with open(script, "w") as file:
+                file.write(hmmjit("completions", "bash"))
+        quoted = " ".join(f"'{word}'" for word in words)
+        code = (f"source {script}; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _hmmjit; "
+                "printf '%s\\n' \"${COMPREPLY[@]}\"")
+        done = subprocess.run(["bash", "--norc", "-uc", code], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout.split()
+
+    def test_bash_completes(self):
+        self.assertEqual(self.offered("hmmjit", "se"), ["search"])
+        self.assertEqual(set(self.offered("hmmjit", "")) - {"--help", "--version"},
+                         set(command_names()))
+        self.assertEqual(self.offered("hmmjit", "search", "--tb"), ["--tblout"])
+        self.assertIn("-E", self.offered("hmmjit", "search", "-"))
+        self.assertEqual(self.offered("hmmjit", "search", "--tblout", "x", "--dom"),
+                         ["--domtblout", "--domE", "--domT", "--domZ"])
+        self.assertEqual(self.offered("hmmjit", "search", "mod"), [])  # a file: bash's own business
+        self.assertEqual(self.offered("hmmjit", "db", "b"), ["build"])
+        self.assertEqual(set(self.offered("hmmjit", "db", "build", "--al")), {"--alphabet"})
+        self.assertEqual(self.offered("hmmjit", "db", "build", "--alphabet", "d"), ["dna"])
+        self.assertEqual(set(self.offered("hmmjit", "plan", "--emit", "")),
+                         {"source", "ptx", "cubin", "sass", "log"})
+        self.assertIn("--repair", self.offered("hmmjit", "cache", "verify", "--"))
+        self.assertNotIn("--repair", self.offered("hmmjit", "cache", "stats", "--"))
+        self.assertEqual(self.offered("hmmjit", "completions", "z"), [])
+
+    @unittest.skipIf(shutil.which("zsh") is None, "zsh not installed")
+    def test_zsh_reads_its_script(self):
+        script = self.path("_hmmjit")
+        with open(script, "w") as file:
+            file.write(hmmjit("completions", "zsh"))
+        done = scenario.run(["zsh", "-fn", script])
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        # The functions it calls, played: what would be offered.
+        code = ("compdef() { :; }; _describe() { print -l -- ${(P)2} }; "
+                "_arguments() { print -l -- \"$@\" }; _files() { :; }; words=(hmmjit %s); "
+                "CURRENT=%d; source " + script)
+        for line, number, wanted in [("se", 2, "search:"), ("search --t", 3, "--tblout=["),
+                                     ("db b", 3, "build:"),
+                                     ("db build --al", 4, "--alphabet=[")]:
+            done = scenario.run(["zsh", "-fc", code % (line, number)])
+            self.assertEqual((done.returncode, done.stderr), (0, b""), line)
+            self.assertIn("\n" + wanted, "\n" + done.stdout.decode(), line)
+
+    @unittest.skipIf(shutil.which("fish") is None, "fish not installed")
+    def test_fish_completes(self):
+        script = self.path("hmmjit.fish")
+        with open(script, "w") as file:
+            file.write(hmmjit("completions", "fish"))
+        environment = dict(os.environ, HOME=self.folder, XDG_CONFIG_HOME=self.folder)
+        for line, wanted in [("hmmjit se", "search"), ("hmmjit search --tb", "--tblout"),
+                             ("hmmjit db b", "build"), ("hmmjit plan --emit p", "ptx"),
+                             ("hmmjit db build --alphabet d", "dna")]:
+            done = subprocess.run(["fish", "--no-config", "-c",
+                                   f"source {script}; complete -C '{line}'"],
+                                  capture_output=True, text=True, env=environment)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), line)
+            self.assertIn(wanted, [word.split("\t")[0] for word in done.stdout.split("\n")], line)
+
+    def test_links_between_documents_lead_somewhere(self):
+        for folder in (scenario.SOURCE, DOCUMENTS):
+            for name in sorted(os.listdir(folder)):
+                if not name.endswith(".md"):
+                    continue
+                text = read(os.path.join(folder, name)).decode()
+                for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+                    if "://" not in link:
+                        self.assertTrue(os.path.exists(os.path.join(folder, link)),
+                                        f"{name}: {link}")
+
+
+if __name__ == "__main__":
+    scenario.main()

@@ -1,0 +1,159 @@
+"""Signals, full disks, closed pipes and too little memory: no partial file under a final name, documented status."""
+import os
+import resource
+import signal
+import subprocess
+import time
+import unittest
+
+import scenario
+from scenario import ScratchFolder, example_model, read, search
+
+RESOURCE_ERROR = 5
+OUTPUT_ERROR = 7
+INTERRUPTED = 130
+
+
+@unittest.skipUnless(os.path.isdir(scenario.EXAMPLES), "hmmer-examples not installed")
+class Interruption(ScratchFolder):
+    def setUp(self):
+        super().setUp()
+        self.model = example_model("fn3.hmm", self.folder)
+        self.targets = self.path("targets.fasta")
+        scenario.write_fasta(self.targets, [["t", "", "ACDEFGHIKLMNPQRSTVWY" * 20]])
+        self.results = self.path("results")
+        os.mkdir(self.results)
+
+    def outputs(self):
+        folder = self.results
+        return ["-o", folder + "/o", "-A", folder + "/a", "--tblout", folder + "/t",
+                "--domtblout", folder + "/d", "--pfamtblout", folder + "/p",
+                "--stats", folder + "/s"]
+
+    def start_endless(self):
+        """A search that waits for more targets on its standard input."""
+        process = subprocess.Popen(
+            [scenario.program, "search", "--quiet"] + self.outputs() + [self.model, "-"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.feed(process, 6)
+        return process
+
+    def feed(self, process, files):
+        """Sends targets until the outputs are begun: input is taken in large pieces."""
+        piece = read(self.targets) * 500
+        limit = time.time() + 60
+        while sum(".tmp-" in name for name in os.listdir(self.results)) < files:
+            self.assertLess(time.time(), limit, "outputs were not begun")
+            process.stdin.write(piece)
+            process.stdin.flush()
+            time.sleep(0.01)
+
+    def end(self, process, number):
+        process.send_signal(number)
+        process.stdin.close()
+        process.stdout.read()
+        process.stdout.close()
+        process.stderr.read()
+        process.stderr.close()
+        process.wait(timeout=60)
+        self.assertEqual(process.returncode, INTERRUPTED)
+
+    def test_signals_leave_nothing(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(signal=number):
+                self.end(self.start_endless(), number)
+                self.assertEqual(os.listdir(self.results), [])
+
+    def test_an_interrupted_run_keeps_older_results(self):
+        old = os.path.join(self.results, "t")
+        self.assertEqual(search(self.outputs() + [self.model, self.targets]).returncode, 0)
+        before = read(old)
+        process = subprocess.Popen(
+            [scenario.program, "search", "--quiet", "--tblout", old, self.model, "-"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.feed(process, 1)
+        self.end(process, signal.SIGINT)
+        self.assertEqual(len(os.listdir(self.results)), 6)
+        self.assertEqual(read(old), before)
+
+    def test_too_little_memory(self):
+        def limited(arguments):
+            limit = 100 << 20  # the program alone fits, the targets do not
+            return subprocess.run(
+                [scenario.program, "search", "--quiet", "--cpu", "1"] + arguments, timeout=300,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+
+        if limited(["-h"]).returncode != 0:
+            self.skipTest("the program does not start in 100 MiB (a sanitizer's shadow memory?)")
+        targets = self.path("many.fasta")
+        with open(targets, "w") as file:
+            for number in range(5000):
+                file.write(f">t{number}\n" + "ACDEFGHIKLMNPQRSTVWY" * 1000 + "\n")
+        done = limited(self.outputs() + [self.model, targets])
+        self.assertEqual(done.returncode, RESOURCE_ERROR, done.stderr)
+        self.assertIn(b"out of memory", done.stderr)
+        self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
+        self.assertEqual(os.listdir(self.results), [])
+        # A bound below the limit streams the same targets; a few suffice to show it.
+        scenario.write_fasta(targets, [["t", "", "ACDEFGHIKLMNPQRSTVWY" * 1000]] * 500)
+        done = limited(["--mem", "4M"] + self.outputs() + [self.model, targets])
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_complete_run_leaves_finished_files_only(self):
+        done = search(self.outputs() + [self.model, self.targets])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(sorted(os.listdir(self.results)), ["a", "d", "o", "p", "s", "t"])
+        for table in "tdp":
+            self.assertTrue(read(os.path.join(self.results, table)).endswith(b"# [ok]\n"))
+        self.assertTrue(read(os.path.join(self.results, "o")).endswith(b"[ok]\n"))
+
+    def test_full_disk(self):
+        for option in ("-o", "--tblout", "--domtblout", "--pfamtblout", "--stats"):
+            with self.subTest(option=option):
+                done = search([option, "/dev/full", self.model, self.targets])
+                self.assertEqual(done.returncode, OUTPUT_ERROR, done.stderr)
+                self.assertIn(b"/dev/full", done.stderr)
+        with open("/dev/full", "wb") as full:
+            process = subprocess.run([scenario.program, "search", "--quiet", "--tblout",
+                                      self.results + "/t", self.model, self.targets],
+                                     stdout=full, stderr=subprocess.PIPE)
+        self.assertEqual(process.returncode, OUTPUT_ERROR)
+        self.assertIn(b"standard output", process.stderr)
+        self.assertEqual(os.listdir(self.results), [])
+
+    def test_unwritable_places(self):
+        for place in (self.path("nowhere/t"), self.results):
+            done = search(["--tblout", place, self.model, self.targets])
+            self.assertEqual(done.returncode, OUTPUT_ERROR, done.stderr)
+            self.assertIn(place.encode(), done.stderr)
+        if os.geteuid() != 0:  # root may write anywhere
+            os.chmod(self.results, 0o500)
+            done = search(["--tblout", self.results + "/t", self.model, self.targets])
+            os.chmod(self.results, 0o700)
+            self.assertEqual(done.returncode, OUTPUT_ERROR, done.stderr)
+
+    def test_closed_pipe(self):
+        process = subprocess.Popen([scenario.program, "search", "--quiet", "--tblout",
+                                    self.results + "/t", self.model, self.targets],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stdout.close()
+        process.stderr.read()
+        process.stderr.close()
+        process.wait(timeout=60)
+        if process.returncode != 0:  # the pipe may close too late to be noticed
+            self.assertEqual(process.returncode, OUTPUT_ERROR)
+            self.assertEqual(os.listdir(self.results), [])
+
+    def test_tables_on_standard_output(self):
+        with open(self.path("joined"), "wb") as joined:
+            done = subprocess.run([scenario.program, "search", "--quiet", "-o", "/dev/null",
+                                   "--tblout", "/dev/stdout", self.model, self.targets],
+                                  stdout=joined)
+        self.assertEqual(done.returncode, 0)
+        self.assertTrue(read(self.path("joined")).endswith(b"# [ok]\n"))
+        self.assertEqual([name for name in os.listdir("/dev") if "tmp-" in name], [])
+
+
+if __name__ == "__main__":
+    scenario.main()

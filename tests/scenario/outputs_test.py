@@ -1,0 +1,325 @@
+"""Machine-readable outputs hold what hmmsearch's tables print; --as hmmscan gives hmmscan's tables."""
+import html.parser
+import json
+import os
+import random
+import shutil
+import unittest
+
+import scenario
+from scenario import ScratchFolder, example_model, first_difference, read, result_lines, search
+
+SEED = int(os.environ.get("HMMJIT_TEST_SEED", random.SystemRandom().randrange(1, 2**31)))
+MODELS = ["fn3.hmm", "globins4.hmm", "RRM_1.hmm", "Caudal_act.hmm", "20aa.hmm", "Pkinase.hmm"]
+INPUT_ERROR, USAGE_ERROR = 3, 2
+VOID = {"meta", "input", "rect", "br", "link", "img"}
+
+
+def report(arguments, **keywords):
+    return scenario.run([scenario.program, "report"] + arguments, **keywords)
+
+
+def printf_g(value, width, digits):
+    """%{width}.{digits}g"""
+    return f"%{width}.{digits}g" % value
+
+
+class Page(html.parser.HTMLParser):
+    """Checks that elements nest; collects tables, texts and references to other resources."""
+
+    def __init__(self):
+        super().__init__(convert_charrefs=True)
+        self.open, self.problems, self.references, self.texts = [], [], [], []
+        self.counts, self.rows, self.table = {}, {}, None
+
+    def handle_starttag(self, tag, attributes):
+        self.counts[tag] = self.counts.get(tag, 0) + 1
+        for name, value in attributes:
+            if name in ("src", "href", "xlink:href", "action", "data", "srcset") or \
+                    name.startswith("on"):
+                self.references.append((tag, name, value))
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "table":
+            self.table = dict(attributes).get("id")
+        if tag == "tr":
+            self.rows.setdefault(self.table, []).append([])
+        if tag == "td":
+            self.rows[self.table][-1].append("")
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.problems.append(f"</{tag}> at {self.getpos()}")
+
+    def handle_data(self, data):
+        self.texts.append(data)
+        if "td" in self.open:
+            self.rows[self.table][-1][-1] += data
+
+
+@unittest.skipIf(scenario.hmmsearch_missing(), "hmmsearch, hmmemit or hmmer-examples not installed")
+class Outputs(ScratchFolder):
+    @classmethod
+    def setUpClass(cls):
+        print(f"random seed {SEED} (HMMJIT_TEST_SEED repeats it)")
+
+    def setUp(self):
+        super().setUp()
+        models = [example_model(name, self.folder) for name in MODELS]
+        self.library = self.path("library.hmm")
+        with open(self.library, "wb") as library:
+            for path in models:
+                library.write(scenario.run(["hmmconvert", path]).stdout)
+        self.records = scenario.emitted_targets(models, SEED, per_model=25, decoys=150)
+        for number, record in enumerate(self.records):
+            record[0] += ["", "<b>&amp;", "\"q\"", "'", "\\t", "\xe9"][number % 6]
+            if number % 7 == 0:
+                record[1] = "</script><img src=x onerror=alert(1)> & \"more\""
+        self.targets = self.path("targets.fasta")
+        scenario.write_fasta(self.targets, self.records)
+
+    def run_search(self, options, targets=None):
+        paths = {name: self.path("result." + name) for name in
+                 ("out", "tbl", "domtbl", "tsv", "json", "a3m", "sto")}
+        done = search(["-o", paths["out"], "--tblout", paths["tbl"], "--domtblout", paths["domtbl"],
+                       "--tsv", paths["tsv"], "--json", paths["json"], "--a3m", paths["a3m"],
+                       "-A", paths["sto"]] + options + [self.library, targets or self.targets])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return paths
+
+    def records_of(self, path):
+        lines = [json.loads(line) for line in read(path).decode().splitlines()]
+        self.assertEqual(lines[-1]["record"], "run")
+        self.assertEqual({line["record"] for line in lines[:-1]}, {"model", "target"})
+        return lines
+
+    def test_json_and_tsv_print_as_the_domain_table(self):
+        for options in ([], ["-E", "1e-5", "--domE", "1e-3"], ["-T", "10", "--domT", "5", "-Z", "9"],
+                        ["--domT", "60"]):
+            paths = self.run_search(options)
+            table = [line.split(None, 22) for line in result_lines(read(paths["domtbl"])) if line]
+            self.assertGreater(len(table), 20)
+            lines = self.records_of(paths["json"])
+            models = [line for line in lines if line["record"] == "model"]
+            targets = [line for line in lines if line["record"] == "target"]
+            rows = []
+            for target in targets:
+                model = models[target["model_index"]]
+                self.assertEqual(model["name"], target["model"])
+                for domain in target["domains"]:
+                    rows.append([
+                        target["name"], target["accession"] or "-", str(target["length"]),
+                        model["name"], model["accession"] or "-", str(model["length"]),
+                        printf_g(target["evalue"], 0, 2), "%.1f" % target["score"],
+                        "%.1f" % target["bias"], str(domain["number"]),
+                        str(len(target["domains"])), printf_g(domain["c_evalue"], 0, 2),
+                        printf_g(domain["i_evalue"], 0, 2), "%.1f" % domain["score"],
+                        "%.1f" % domain["bias"], str(domain["hmm_from"]), str(domain["hmm_to"]),
+                        str(domain["ali_from"]), str(domain["ali_to"]), str(domain["env_from"]),
+                        str(domain["env_to"]), "%.2f" % domain["accuracy"],
+                        target["description"] or "-"])
+            table = [[field.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+                      for field in row] for row in table]
+            self.assertEqual(len(rows), len(table))
+            for want, got in zip(table, rows):
+                self.assertEqual(want, got)
+            summary = lines[-1]
+            self.assertEqual(summary["domains_reported"], len(rows))
+            self.assertEqual(summary["targets_reported"], len(targets))
+            self.assertEqual(summary["models"], len(models))
+            self.assertEqual(summary["targets"], len(self.records))
+            self.assertEqual(sum(model["reported"] for model in models), len(targets))
+            passed = models[0]["passed"]
+            self.assertGreaterEqual(passed["msv"], passed["forward"])
+
+            text = read(paths["tsv"]).decode("utf-8", "replace").split("\n")
+            self.assertEqual(text.pop(), "")
+            head = text[0].split("\t")
+            found = [dict(zip(head, line.split("\t"))) for line in text[1:]]
+            for row in found:
+                self.assertEqual(len(row), len(head))
+            tabbed = [row for row in found if row["domain"]]
+            self.assertEqual(len(tabbed), len(rows))
+            at = iter(tabbed)
+            for target in targets:
+                for domain in target["domains"]:
+                    row = next(at)
+                    self.assertEqual(float(row["evalue"]), target["evalue"])
+                    self.assertEqual(float(row["c_evalue"]), domain["c_evalue"])
+                    self.assertEqual(float(row["i_evalue"]), domain["i_evalue"])
+                    self.assertEqual(float(row["domain_score"]), domain["score"])
+                    self.assertEqual(float(row["accuracy"]), domain["accuracy"])
+                    self.assertEqual(int(row["target_index"]), target["index"])
+                    self.assertEqual(int(row["env_to"]), domain["env_to"])
+                    self.assertEqual(row["domain_included"], str(int(domain["included"])))
+            # Targets above threshold without any domain above its own keep a line.
+            empty = [row["target"] for row in found if not row["domain"]]
+            self.assertEqual(len(empty), sum(not target["domains"] for target in targets))
+            self.assertEqual(bool(empty), options == ["--domT", "60"] or bool(empty))
+
+    def test_alignments_fit_their_sequences(self):
+        residues = [record[2].upper() for record in self.records]
+        lines = self.records_of(self.run_search([])["json"])
+        count = 0
+        for target in lines:
+            if target["record"] != "target":
+                continue
+            for domain in target["domains"]:
+                alignment = domain["alignment"]
+                widths = {len(alignment[key]) for key in ("model", "match", "target", "pp")}
+                self.assertEqual(len(widths), 1)
+                letters = alignment["target"].replace("-", "").upper()
+                self.assertEqual(letters, residues[target["index"]][domain["ali_from"] - 1:
+                                                                    domain["ali_to"]])
+                self.assertEqual(len(alignment["model"].replace(".", "")),
+                                 domain["hmm_to"] - domain["hmm_from"] + 1)
+                count += 1
+        self.assertGreater(count, 50)
+        without = self.records_of(self.run_search(["--noali"])["json"])
+        self.assertFalse(any("alignment" in domain for target in without
+                             for domain in target.get("domains", [])))
+
+    def test_a3m_holds_the_included_domains(self):
+        paths = self.run_search(["--noali"])
+        blocks = read(paths["a3m"]).decode("utf-8", "replace").split("#")[1:]
+        blocks = [block for block in blocks if "_consensus" in block]
+        included = {}
+        for target in self.records_of(paths["json"]):
+            if target["record"] == "target":
+                kept = [f'{target["name"]}/{d["ali_from"]}-{d["ali_to"]}'
+                        for d in target["domains"] if d["included"]]
+                included.setdefault(target["model"], []).extend(kept)
+        included = {name: kept for name, kept in included.items() if kept}
+        models = {model["name"]: model["length"] for model in self.records_of(paths["json"])
+                  if model["record"] == "model"}
+        self.assertEqual(len(blocks), len(included))
+        for block in blocks:
+            name = block.split(None, 1)[0]
+            rows = [row.split("\n") for row in block.split("\n>")[1:]]
+            self.assertEqual([row[0].split(" ")[0] for row in rows[1:]], included[name])
+            for row in rows:
+                columns = sum(c == "-" or c.isupper() for c in row[1])
+                self.assertEqual(columns, models[name], row[0])
+            self.assertTrue(all(c.isalpha() or c == "-" for row in rows for c in row[1]))
+
+    def test_results_do_not_depend_on_threads_or_memory(self):
+        wanted = [read(path) for path in self.run_search(["--cpu", "1"]).values()]
+        for options in (["--cpu", "7"], ["--cpu", "2", "--mem", "200K"]):
+            got = [read(path) for path in self.run_search(options).values()]
+            for a, b in list(zip(wanted, got))[3:6]:
+                keep = lambda text: [x for x in text.split(b"\n") if b'"record":"run"' not in x]
+                self.assertEqual(keep(a), keep(b))
+
+    @unittest.skipIf(shutil.which("hmmscan") is None, "hmmscan not installed")
+    def test_as_hmmscan(self):
+        pressed = scenario.run(["hmmpress", self.library])
+        self.assertEqual(pressed.returncode, 0, pressed.stderr)
+        plain = self.path("plain.fasta")  # hmmscan stops at bytes beyond ASCII in names
+        scenario.write_fasta(plain, [[f"s{n}", d, r] for n, (_, d, r) in enumerate(self.records)])
+        for options in ([], ["-E", "1e-3", "--domE", "1e-2"], ["-T", "15", "--domT", "12"],
+                        ["--incE", "1e-9", "--incdomE", "1e-6"], ["--max"], ["--nobias"],
+                        ["-Z", "20000", "--domZ", "50"], ["--nonull2", "--seed", "3"]):
+            scanned = scenario.run(["hmmscan", "--cpu", "0", "--tblout", self.path("s.tbl"),
+                                    "--domtblout", self.path("s.dom"), "-o", self.path("s.out")] +
+                                   options + [self.library, plain])
+            self.assertEqual(scanned.returncode, 0, scanned.stderr)
+            done = search(["--as", "hmmscan", "--tblout", self.path("h.tbl"), "--domtblout",
+                           self.path("h.dom"), "-o", self.path("h.out")] + options +
+                          [self.library, plain])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            for name in ("tbl", "dom"):
+                want = result_lines(read(self.path("s." + name)))
+                got = result_lines(read(self.path("h." + name)))
+                self.assertGreater(len(want), 20)
+                if want != got:
+                    self.fail(f"{options} {name}: " + first_difference(want, got))
+
+    def test_refusals(self):
+        for arguments, words in [
+                (["--as", "jackhmmer"], b"write --as hmmscan"),
+                (["--as", "hmmscan", "--pfamtblout", self.path("x")], b"incompatible")]:
+            done = search(arguments + [self.library, self.targets])
+            self.assertEqual(done.returncode, USAGE_ERROR)
+            self.assertIn(words, done.stderr)
+        done = search(["--as", "hmmscan", "-", self.targets], data=read(self.library))
+        self.assertEqual(done.returncode, USAGE_ERROR)
+        self.assertIn(b"add -Z", done.stderr)
+        self.assertFalse(os.path.exists(self.path("x")))
+        done = search(["--tsv", self.path("no/where"), self.library, self.targets])
+        self.assertEqual(done.returncode, 7)
+        # A search that fails leaves none of its files.
+        bad = self.path("bad.fasta")
+        with open(bad, "wb") as file:
+            file.write(read(self.targets) + b">bad\nMK1\n")
+        names = [self.path("none." + kind) for kind in ("tsv", "json", "a3m")]
+        done = search(["--tsv", names[0], "--json", names[1], "--a3m", names[2], self.library, bad])
+        self.assertEqual(done.returncode, INPUT_ERROR)
+        self.assertFalse(any(os.path.exists(name) for name in names))
+
+    def test_report_page(self):
+        paths = self.run_search([])
+        lines = self.records_of(paths["json"])
+        targets = {line["index"]: line for line in lines if line["record"] == "target"}
+        domains = sum(len(line["domains"]) for line in lines if line["record"] == "target")
+        for source in ("json", "tsv"):
+            page_path = self.path("page.html")
+            done = report([paths[source], "-o", page_path, "--title", "a <title> & more"])
+            self.assertEqual((done.returncode, done.stderr), (0, b""))
+            text = read(page_path).decode("utf-8")  # strict
+            page = Page()
+            page.feed(text)
+            page.close()
+            self.assertEqual(page.problems, [])
+            self.assertEqual(page.open, [])
+            self.assertEqual(page.references, [])
+            self.assertNotIn("img", page.counts)
+            self.assertEqual(page.counts["script"], 1)
+            self.assertEqual(page.counts["svg"], len(targets) +
+                             len([row for row in page.rows["models"] if row]))
+            rows = [row for row in page.rows["domains"] if row]
+            self.assertEqual(len(rows), domains)
+            wanted = sorted([line["name"], line["model"], printf_g(line["evalue"], 0, 2),
+                             "%.1f" % domain["score"], str(domain["env_from"])]
+                            for line in lines if line["record"] == "target"
+                            for domain in line["domains"])
+            self.assertEqual(sorted([row[0], row[1], row[2], row[8], row[13]] for row in rows),
+                             wanted)
+            everything = "".join(page.texts)
+            self.assertIn("a <title> & more", everything)
+            self.assertIn("</script><img src=x onerror=alert(1)> & \"more\"", everything)
+            if source == "json":
+                self.assertIn(f"{len(self.records)} targets", everything)
+                self.assertIn("alignments", everything)
+        few = report([paths["json"], "-o", self.path("few.html"), "--top", "3"])
+        self.assertEqual(few.returncode, 0)
+        page = Page()
+        page.feed(read(self.path("few.html")).decode())
+        self.assertIn(f"The best 3 of {len(targets)} reported targets are shown.",
+                      "".join(page.texts))
+
+    def test_report_refuses_what_is_no_result(self):
+        paths = self.run_search([])
+        whole = read(paths["json"])
+        bad = self.path("bad.json")
+        for content, words in [(whole[:len(whole) // 2], b"record"),
+                               (whole[:whole.rindex(b'{"record":"run"')], b"not complete"),
+                               (b"{}\n", b"not a record"), (b"", b"neither"),
+                               (b"# STOCKHOLM", b"neither"), (b"target\tx\n1\n", b"fields"),
+                               (b"target\tx\n1\t2\n", b"column")]:
+            with open(bad, "wb") as file:
+                file.write(content)
+            done = report([bad, "-o", self.path("bad.html")])
+            with self.subTest(content=content[:40]):
+                self.assertEqual(done.returncode, INPUT_ERROR, done.stderr)
+                self.assertEqual(done.stderr.count(b"\n"), 1)
+                self.assertIn(words, done.stderr)
+                self.assertFalse(os.path.exists(self.path("bad.html")))
+
+
+if __name__ == "__main__":
+    scenario.main()

@@ -1,0 +1,122 @@
+"""The same bytes whatever the threads, the memory bound, the kind of input, and every time."""
+import gzip
+import os
+import random
+import shutil
+import subprocess
+import unittest
+
+import scenario
+from scenario import ScratchFolder, example_model, first_difference, read, result_lines, search
+
+SEED = int(os.environ.get("HMMJIT_TEST_SEED", random.SystemRandom().randrange(1, 2**31)))
+MODELS = ["fn3.hmm", "globins4.hmm", "RRM_1.hmm", "Caudal_act.hmm", "20aa.hmm", "Pkinase.hmm"]
+
+
+@unittest.skipIf(scenario.hmmsearch_missing(), "hmmsearch, hmmemit or hmmer-examples not installed")
+class SameBytes(ScratchFolder):
+    @classmethod
+    def setUpClass(cls):
+        print(f"random seed {SEED} (HMMJIT_TEST_SEED repeats it)")
+
+    def setUp(self):
+        super().setUp()
+        models = [example_model(name, self.folder) for name in MODELS]
+        self.library = self.path("library.hmm")
+        with open(self.library, "wb") as library:
+            for _ in range(3):
+                for path in models:
+                    library.write(scenario.run(["hmmconvert", path]).stdout)
+        self.plain = self.path("targets.fasta")
+        scenario.write_fasta(self.plain, scenario.emitted_targets(models, SEED, per_model=40,
+                                                                  decoys=300))
+        with open(self.plain + ".gz", "wb") as file:  # several members, as bgzip makes them
+            data = read(self.plain)
+            half = len(data) // 2
+            file.write(gzip.compress(data[:half]) + gzip.compress(data[half:]))
+        self.inputs = {"plain": self.plain, "gz": self.plain + ".gz", "stdin": "-"}
+        if shutil.which("zstd"):
+            subprocess.run(["zstd", "-q", self.plain], check=True)
+            self.inputs["zst"] = self.plain + ".zst"
+        self.wanted = self.outputs([], "plain")
+        self.assertGreater(sum(len(lines) for lines in self.wanted), 500)
+
+    def outputs(self, options, kind, statistics=None):
+        """Result lines of the report, both tables and the alignment."""
+        paths = [self.path("result." + name) for name in ("o", "t", "d", "a")]
+        arguments = ["-o", paths[0], "--tblout", paths[1], "--domtblout", paths[2], "-A", paths[3]]
+        if statistics:
+            arguments += ["--stats", statistics]
+        data = read(self.plain) if kind == "stdin" else None  # through a pipe: no second look
+        done = search(arguments + options + [self.library, self.inputs[kind]], data=data)
+        self.assertEqual(done.returncode, 0, (options, kind, done.stderr))
+        found = [result_lines(read(path)) for path in paths[:3]]
+        found.append(read(paths[3]).split(b"\n"))
+        return found
+
+    def check(self, options, kind, statistics=None):
+        with self.subTest(options=options, input=kind):
+            for want, got in zip(self.wanted, self.outputs(options, kind, statistics)):
+                if want != got:
+                    self.fail(first_difference(want, got))
+
+    def test_threads_inputs_and_memory(self):
+        for threads in ("1", "2", "7", "16"):
+            for kind in self.inputs:
+                for memory in ([], ["--mem", "200K"]):
+                    self.check(["--cpu", threads] + memory, kind)
+
+    def test_tight_memory_streams_in_several_passes(self):
+        import json
+        for kind, spooled in (("plain", False), ("gz", False), ("stdin", True)):
+            statistics = self.path("stats.json")
+            self.check(["--cpu", "2", "--mem", "200K"], kind, statistics)
+            report = json.loads(read(statistics))
+            self.assertTrue(report["targets_streamed"])
+            self.assertGreater(report["target_blocks"], 3)
+            self.assertGreater(report["target_passes"], 1)
+            self.assertEqual(report["targets_spooled"], spooled)
+
+    def test_statistics_of_the_stages(self):
+        import json
+        statistics = self.path("stats.json")
+        self.check(["--cpu", "2", "--device", "cpu"], "plain", statistics)
+        report = json.loads(read(statistics))
+        stages = report["stages"]
+        whole = ("read", "model_setup", "ssv", "msv", "bias", "viterbi", "scoring", "report")
+        self.assertAlmostEqual(sum(stages[name]["share"] for name in whole), 1, places=6)
+        for name in ("ssv", "msv", "viterbi", "forward"):
+            self.assertGreater(stages[name]["gcups"], 0, name)
+        self.assertGreater(stages["read"]["megabytes_per_second"], 0)
+        parts = ("forward", "backward", "decoding", "ensemble", "clustering", "envelope",
+                 "alignment")
+        self.assertLess(sum(stages[name]["seconds"] for name in parts),
+                        1.01 * stages["scoring"]["seconds"])
+
+    def test_ten_repeats(self):
+        for _ in range(10):
+            self.check(["--cpu", "7"], "plain")
+
+    def test_models_from_standard_input(self):
+        with open(self.library, "rb") as models:
+            done = search(["--tblout", self.path("t"), "-", self.plain], stdin=models)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(result_lines(read(self.path("t"))), self.wanted[1])
+
+    def test_named_pipes(self):
+        # As a shell's <(...): opened once, read once.
+        models, targets = self.path("models.pipe"), self.path("targets.pipe")
+        os.mkfifo(models)
+        os.mkfifo(targets)
+        feeds = [subprocess.Popen(["cp", "--no-preserve=all", source, pipe])
+                 for source, pipe in ((self.library, models), (self.plain, targets))]
+        done = search(["--tblout", self.path("t"), models, targets], timeout=120)
+        for feed in feeds:
+            feed.kill()
+            feed.wait()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(result_lines(read(self.path("t"))), self.wanted[1])
+
+
+if __name__ == "__main__":
+    scenario.main()

@@ -1,0 +1,282 @@
+// Acceptance tests A (many processes), B (kill -9 at each step of a publication), E (stores that
+// cannot be written), and a mixed stress run.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <thread>
+
+#include "cache/kernel_cache.hpp"
+#include "cache/trimmer.hpp"
+#include "pretend_compiler.hpp"
+#include "run_program.hpp"
+
+namespace hmmjit::cache {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using State = FindResult::State;
+
+class CacheProcessesTest : public CacheFolderTest {
+ protected:
+  void SetUp() override {
+    CacheFolderTest::SetUp();
+    log_ = base_ + "/compiles";
+    environment_ = {{"HMMJIT_CACHE_DIR", root_}, {"HMMJIT_CACHE_SYSTEM_DIR", ""}};
+  }
+
+  struct Work {
+    int milliseconds = 0;
+    int kill_step = -1;
+    int first = 0;
+    int keys = 1;
+    int rounds = 1;
+  };
+  ::pid_t start(const Work& work) {
+    return start_program(
+        {CACHE_WORKER, log_, std::to_string(work.milliseconds), std::to_string(work.kill_step),
+         std::to_string(work.first), std::to_string(work.keys), std::to_string(work.rounds)},
+        environment_, base_ + "/out", base_ + "/err");
+  }
+  int run(const Work& work) { return wait_for(start(work)); }
+  std::size_t compiles() { return count_lines(read_file(log_)); }
+  std::string errors() { return read_file(base_ + "/err"); }
+
+  std::string log_;
+  Environment environment_;
+};
+
+// Acceptance test A.
+TEST_F(CacheProcessesTest, ProcessesOnAnEmptyCacheCompileOnce) {
+  for (const int processes : {2, 16}) {
+    fs::remove_all(root_);
+    fs::remove(log_);
+    std::vector<::pid_t> started;
+    for (int i = 0; i < processes; ++i) started.push_back(start({.milliseconds = 200}));
+    for (const ::pid_t process : started) EXPECT_EQ(wait_for(process), 0) << errors();
+    EXPECT_EQ(compiles(), 1u) << processes << " processes";
+    const EntryStore store = open_store(root_);
+    EXPECT_EQ(store.scan().entries.size(), 1u);
+    EXPECT_TRUE(store.scan().temporaries.empty());
+    const StoredStatistics statistics = read_statistics(store);
+    EXPECT_EQ(statistics.counters.get(Counter::kPublished), 1u);
+    // Counting gives up when the statistics stay locked for a second (a loaded machine): hits may
+    // be lost, never invented.
+    const auto hits = statistics.counters.get(Counter::kUserHits);
+    EXPECT_LE(hits, static_cast<unsigned>(processes) - 1);
+    EXPECT_GE(hits, 1u);
+  }
+}
+
+TEST_F(CacheProcessesTest, WithoutLocksDuplicatesAreBoundedAndAllSucceed) {
+  fs::create_directories(root_ + "/lock");  // no lock file can be opened there
+  fs::permissions(root_, fs::perms::owner_all);
+  constexpr int kProcesses = 16;
+  std::vector<::pid_t> started;
+  for (int i = 0; i < kProcesses; ++i) started.push_back(start({.milliseconds = 50}));
+  for (const ::pid_t process : started) EXPECT_EQ(wait_for(process), 0) << errors();
+  EXPECT_GE(compiles(), 1u);
+  EXPECT_LE(compiles(), static_cast<std::size_t>(kProcesses));
+  EXPECT_EQ(open_store(root_).find(pretend_key("kernel 0")).state, State::kHit);
+  EXPECT_TRUE(open_store(root_).scan().temporaries.empty());
+}
+
+TEST_F(CacheProcessesTest, DifferentKeysDoNotWaitForEachOther) {
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<::pid_t> started;
+  for (int i = 0; i < 6; ++i) started.push_back(start({.milliseconds = 400, .first = i}));
+  for (const ::pid_t process : started) EXPECT_EQ(wait_for(process), 0) << errors();
+  EXPECT_EQ(compiles(), 6u);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(6 * 400));
+}
+
+TEST_F(CacheProcessesTest, AKilledHolderIsReplacedAtOnce) {
+  const ::pid_t holder = start({.milliseconds = 60'000});
+  while (compiles() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  const ::pid_t waiter = start({});
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(compiles(), 1u) << "the second process waits";
+  const auto killed = std::chrono::steady_clock::now();
+  ::kill(holder, SIGKILL);
+  EXPECT_EQ(wait_for(holder), 1000 + SIGKILL);
+  EXPECT_EQ(wait_for(waiter), 0) << errors();
+  EXPECT_LT(std::chrono::steady_clock::now() - killed, std::chrono::seconds(2));
+  EXPECT_EQ(compiles(), 2u);
+}
+
+TEST_F(CacheProcessesTest, AStuckHolderIsWaitedForOnlySoLong) {
+  environment_["HMMJIT_CACHE_LOCK_WAIT_MS"] = "150";
+  const ::pid_t holder = start({.milliseconds = 60'000});
+  while (compiles() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(run({}), 0) << errors();
+  const auto waited = std::chrono::steady_clock::now() - begin;
+  EXPECT_GE(waited, std::chrono::milliseconds(150));
+  EXPECT_LT(waited, std::chrono::seconds(2));
+  ::kill(holder, SIGKILL);
+  wait_for(holder);
+  EXPECT_EQ(read_statistics(open_store(root_)).counters.get(Counter::kLockTimeouts), 1u);
+}
+
+// Acceptance test B.
+TEST_F(CacheProcessesTest, KillAtEveryStepOfAPublication) {
+  for (int step = 0; step <= static_cast<int>(PublishStep::kDone); ++step) {
+    fs::remove_all(root_);
+    fs::remove(log_);
+    ASSERT_EQ(run({.kill_step = step}), 1000 + SIGKILL) << step;
+    ASSERT_EQ(compiles(), 1u);
+    const EntryStore store = open_store(root_);
+    const bool visible = step > static_cast<int>(PublishStep::kRename);
+    const bool temporary = step > static_cast<int>(PublishStep::kOpenTemporary) && !visible;
+    EXPECT_EQ(store.scan().temporaries.size(), temporary ? 1u : 0u) << step;
+    EXPECT_EQ(store.find(pretend_key("kernel 0")).state, visible ? State::kHit : State::kMiss);
+
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(run({}), 0) << errors();
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2)) << "stale lock";
+    EXPECT_EQ(compiles(), visible ? 1u : 2u) << step;
+    EXPECT_EQ(store.find(pretend_key("kernel 0")).state, State::kHit);
+    EXPECT_EQ(read_statistics(store).counters.get(Counter::kBadEntries), 0u);
+
+    ASSERT_TRUE(trim(store, std::uint64_t{1} << 30, std::chrono::seconds(0)));
+    EXPECT_TRUE(store.scan().temporaries.empty()) << "swept once old enough";
+  }
+}
+
+// Publishing, hitting, trimming, damaging and clearing at once: no process ever fails or sees a
+// wrong kernel.
+TEST_F(CacheProcessesTest, StressWithTrimsDamageAndClears) {
+  environment_["HMMJIT_CACHE_MAX_SIZE"] = "150K";
+  std::vector<::pid_t> started;
+  for (int i = 0; i < 5; ++i) started.push_back(start({.first = i * 3, .keys = 12, .rounds = 12}));
+  const EntryStore store = open_store(root_);
+  for (int i = 0; i < 40; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(15));
+    const StoreScan scan = store.scan();
+    if (scan.entries.empty()) continue;
+    const StoredFile& victim = scan.entries[static_cast<std::size_t>(i) % scan.entries.size()];
+    std::error_code ignored;  // the processes work in the same folder
+    if (i % 4 == 0) {
+      fs::remove_all(fs::path(victim.path).parent_path(), ignored);
+    } else if (i % 4 == 1) {
+      const std::string temporary = base_ + "/damaged";
+      write_file(temporary, read_file(victim.path).substr(0, victim.size / 2));
+      fs::rename(temporary, victim.path, ignored);
+    }
+  }
+  for (const ::pid_t process : started) EXPECT_EQ(wait_for(process), 0) << errors();
+  trim(store, 150 << 10);
+  EXPECT_LE(store.scan().allocated_total, std::uint64_t{150} << 10);
+  const StoredStatistics statistics = read_statistics(store);
+  EXPECT_GT(statistics.counters.get(Counter::kEvicted), 0u);
+  EXPECT_GT(statistics.counters.get(Counter::kUserHits), 0u);
+}
+
+/// Runs `body` in a child process, for what cannot be undone (rights, limits, mounts).
+int in_child(const std::function<int()>& body) {
+  const ::pid_t child = ::fork();
+  if (child == 0) ::_exit(body());
+  return wait_for(child);
+}
+
+/// 0 when a kernel was made, found again in memory, and the failure counted with one warning.
+int obtain_despite(const std::string& root, const std::string& log, Counter counter) {
+  Settings settings;
+  settings.directory = root;
+  int warnings = 0;
+  settings.on_warning = [&](const Error&) { ++warnings; };
+  const auto cache = KernelCache::open(settings);
+  const CacheKey key = pretend_key("despite");
+  for (int i = 0; i < 2; ++i) {
+    const auto got =
+        cache->obtain(key, [&] { return pretend_compile(key, log, std::chrono::milliseconds(0)); });
+    if (!got) return 10;
+    if (got->entry->payload != pretend_payload(key)) return 11;
+  }
+  if (cache->counters().get(counter) != 1) return 12;
+  if (warnings != 1) return 13;
+  return cache->counters().get(Counter::kPublished) == 0 ? 0 : 14;
+}
+
+// Acceptance test E.
+TEST_F(CacheProcessesTest, FileSizeLimit) {
+  EXPECT_EQ(in_child([&] {
+              const ::rlimit limit{4096, 4096};
+              std::signal(SIGXFSZ, SIG_IGN);
+              if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
+              return obtain_despite(root_, base_ + "/log", Counter::kPublishFailures);
+            }),
+            0);
+  EXPECT_TRUE(open_store(root_).scan().temporaries.empty());
+  EXPECT_TRUE(open_store(root_).scan().entries.empty());
+}
+
+TEST_F(CacheProcessesTest, FullDisk) {
+  const int result = in_child([&] {
+    fs::create_directories(base_ + "/small");
+    if (::unshare(CLONE_NEWNS) != 0 ||
+        ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("none", (base_ + "/small").c_str(), "tmpfs", 0, "size=16k,mode=700") != 0) {
+      return 77;
+    }
+    write_file(base_ + "/small/ballast", std::string(8192, 'x'));
+    return obtain_despite(base_ + "/small/kernels", base_ + "/log", Counter::kPublishFailures);
+  });
+  if (result == 77) GTEST_SKIP() << "mounting a small tmpfs needs rights this run lacks";
+  EXPECT_EQ(result, 0);
+}
+
+TEST_F(CacheProcessesTest, ReadOnlyFileSystem) {
+  const int result = in_child([&] {
+    fs::create_directories(base_ + "/small");
+    if (::unshare(CLONE_NEWNS) != 0 ||
+        ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("none", (base_ + "/small").c_str(), "tmpfs", MS_RDONLY, "size=64k,mode=700") != 0) {
+      return 77;
+    }
+    return obtain_despite(base_ + "/small/kernels", base_ + "/log", Counter::kPublishFailures);
+  });
+  if (result == 77) GTEST_SKIP() << "mounting a read-only tmpfs needs rights this run lacks";
+  EXPECT_EQ(result, 0);
+}
+
+TEST_F(CacheProcessesTest, ReadOnlyHome) {
+  const std::string home = base_ + "/home";
+  fs::create_directories(home);
+  ASSERT_EQ(::chmod(base_.c_str(), 0711), 0);
+  ASSERT_EQ(::chmod(home.c_str(), 0555), 0);
+  write_file(base_ + "/log", "");
+  ASSERT_EQ(::chmod((base_ + "/log").c_str(), 0666), 0);
+  EXPECT_EQ(in_child([&] {
+              // The superuser ignores rights.
+              if (::geteuid() == 0 && ::setresuid(65534, 65534, 65534) != 0) return 1;
+              return obtain_despite(home + "/.cache/hmmjit", base_ + "/log",
+                                    Counter::kPublishFailures);
+            }),
+            0);
+  EXPECT_TRUE(fs::is_empty(home));
+}
+
+TEST_F(CacheProcessesTest, HomeUnsetRunsInMemoryWithOneWarning) {
+  environment_ = {};
+  EXPECT_EQ(run({.keys = 3}), 0);
+  EXPECT_EQ(compiles(), 3u);
+  EXPECT_EQ(count_lines(errors()), 1u) << errors();
+  EXPECT_THAT(errors(), HasSubstr("HOME is not set"));
+  EXPECT_THAT(errors(), HasSubstr("HMMJIT_CACHE_DIR"));
+}
+
+TEST_F(CacheProcessesTest, PathIsAFile) {
+  write_file(root_, "a file");
+  EXPECT_EQ(run({.keys = 3}), 0);
+  EXPECT_EQ(count_lines(errors()), 1u) << errors();
+  EXPECT_THAT(errors(), HasSubstr("not a folder"));
+  EXPECT_EQ(read_file(root_), "a file");
+}
+
+}  // namespace
+}  // namespace hmmjit::cache

@@ -1,0 +1,460 @@
+#include "fake_driver/fake_driver.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace hmmjit::tests {
+
+using namespace hmmjit::driver;
+
+struct FakeDriver::State {
+  FakeDriver* owner = nullptr;
+  std::vector<plan::DeviceTraits> devices;
+  struct Failure {
+    int code, nth;
+    bool always;
+  };
+  mutable std::mutex mutex;
+  std::map<std::string, Failure> failures;
+  std::map<std::string, int> calls;
+  std::map<std::string, int> alive;
+  std::map<DevicePointer, std::pair<std::size_t, int>> memory;  // bytes, device
+  std::map<int, std::size_t> used;
+  struct Kernel {
+    std::string name;
+    std::map<int, int> dynamic_limit;
+  };
+  std::map<KernelHandle, std::unique_ptr<Kernel>> kernels;
+  int next_handle = 1;
+};
+
+namespace {
+
+FakeDriver::State* g_state = nullptr;
+thread_local int t_device = -1;
+
+/// Counts the call; the code to return instead of doing it, or 0.
+int enter(const char* member) {
+  auto& s = *g_state;
+  const std::lock_guard guard(s.mutex);
+  ++s.calls[member];
+  const auto found = s.failures.find(member);
+  if (found == s.failures.end()) return 0;
+  if (--found->second.nth > 0) return 0;
+  const int code = found->second.code;
+  if (!found->second.always) s.failures.erase(found);
+  return code;
+}
+
+#define ENTER(member)                                \
+  do {                                               \
+    if (const int code = enter(member)) return code; \
+  } while (0)
+
+void count(const char* kind, int by) {
+  const std::lock_guard guard(g_state->mutex);
+  g_state->alive[kind] += by;
+}
+
+template <typename Handle>
+Handle next_handle() {
+  const std::lock_guard guard(g_state->mutex);
+  return reinterpret_cast<Handle>(static_cast<std::uintptr_t>(g_state->next_handle++) * 16);
+}
+
+bool current_device_missing() { return t_device < 0; }
+
+int fake_init(unsigned) {
+  ENTER("init");
+  return g_state->owner->init_code;
+}
+int fake_version(int* version) {
+  ENTER("driver_version");
+  *version = g_state->owner->version;
+  return 0;
+}
+int fake_error_name(int result, const char** name) {
+  thread_local char text[32];
+  std::snprintf(text, sizeof text, "FAKE_ERROR_%d", result);
+  *name = text;
+  return 0;
+}
+int fake_error_string(int result, const char** text) {
+  *text = result == code::kOutOfMemory ? "out of memory" : "injected failure";
+  return 0;
+}
+int fake_device_count(int* out) {
+  ENTER("device_count");
+  *out = static_cast<int>(g_state->devices.size());
+  return 0;
+}
+int fake_device_get(int* device, int ordinal) {
+  ENTER("device_get");
+  if (ordinal < 0 || ordinal >= static_cast<int>(g_state->devices.size())) {
+    return code::kInvalidDevice;
+  }
+  *device = ordinal;
+  return 0;
+}
+int fake_device_name(char* name, int length, int device) {
+  ENTER("device_name");
+  std::snprintf(name, static_cast<std::size_t>(length), "%s",
+                g_state->devices[static_cast<std::size_t>(device)].name.c_str());
+  return 0;
+}
+int fake_device_attribute(int* value, int which, int device) {
+  ENTER("device_attribute");
+  const plan::DeviceTraits& t = g_state->devices[static_cast<std::size_t>(device)];
+  switch (which) {
+    case attribute::kMajor:
+      *value = t.major;
+      return 0;
+    case attribute::kMinor:
+      *value = t.minor;
+      return 0;
+    case attribute::kSmCount:
+      *value = t.sm_count;
+      return 0;
+    case attribute::kThreadsPerSm:
+      *value = t.max_threads_per_sm;
+      return 0;
+    case attribute::kBlocksPerSm:
+      *value = t.max_blocks_per_sm;
+      return 0;
+    case attribute::kRegistersPerSm:
+      *value = t.registers_per_sm;
+      return 0;
+    case attribute::kSharedPerSm:
+      *value = t.shared_per_sm;
+      return 0;
+    case attribute::kSharedPerBlockOptin:
+      *value = t.shared_per_block_limit;
+      return 0;
+    case attribute::kSharedReservedPerBlock:
+      *value = t.shared_reserved_per_block;
+      return 0;
+    case attribute::kL2Bytes:
+      *value = static_cast<int>(t.l2_bytes);
+      return 0;
+    case attribute::kClockRate:
+      *value = t.clock_khz;
+      return 0;
+    default:
+      return code::kInvalidValue;
+  }
+}
+int fake_device_memory(std::size_t* bytes, int device) {
+  ENTER("device_memory");
+  *bytes =
+      static_cast<std::size_t>(g_state->devices[static_cast<std::size_t>(device)].memory_bytes);
+  return 0;
+}
+int fake_context_retain(ContextHandle* context, int device) {
+  ENTER("context_retain");
+  *context = reinterpret_cast<ContextHandle>(static_cast<std::uintptr_t>(device + 1));
+  count("context", 1);
+  return 0;
+}
+int fake_context_set_current(ContextHandle context) {
+  ENTER("context_set_current");
+  t_device = static_cast<int>(reinterpret_cast<std::uintptr_t>(context)) - 1;
+  return 0;
+}
+int fake_context_synchronize() {
+  ENTER("context_synchronize");
+  return 0;
+}
+int fake_library_load(LibraryHandle* library, const void* image, int*, void**, unsigned, int*,
+                      void**, unsigned) {
+  ENTER("library_load");
+  if (image == nullptr || *static_cast<const char*>(image) == '\0') return code::kInvalidImage;
+  *library = next_handle<LibraryHandle>();
+  count("library", 1);
+  return 0;
+}
+int fake_library_unload(LibraryHandle) {
+  ENTER("library_unload");
+  count("library", -1);
+  return 0;
+}
+int fake_library_kernel(KernelHandle* kernel, LibraryHandle, const char* name) {
+  ENTER("library_kernel");
+  const auto& known = g_state->owner->kernels;
+  if (!known.empty() && !known.contains(name)) return code::kNotFound;
+  *kernel = next_handle<KernelHandle>();
+  const std::lock_guard guard(g_state->mutex);
+  g_state->kernels[*kernel] = std::make_unique<FakeDriver::State::Kernel>();
+  g_state->kernels[*kernel]->name = name;
+  return 0;
+}
+int fake_kernel_attribute(int* value, int which, KernelHandle, int) {
+  ENTER("kernel_attribute");
+  const FakeDriver& d = *g_state->owner;
+  switch (which) {
+    case attribute::kKernelRegisters:
+      *value = d.registers;
+      return 0;
+    case attribute::kKernelLocalBytes:
+      *value = d.local_bytes;
+      return 0;
+    case attribute::kKernelStaticShared:
+      *value = d.static_shared;
+      return 0;
+    case attribute::kKernelMaxThreads:
+      *value = d.max_threads;
+      return 0;
+    default:
+      return code::kInvalidValue;
+  }
+}
+int fake_kernel_set_attribute(int which, int value, KernelHandle kernel, int device) {
+  ENTER("kernel_set_attribute");
+  if (which != attribute::kKernelMaxDynamicShared ||
+      value > g_state->devices[static_cast<std::size_t>(device)].shared_per_block_limit) {
+    return code::kInvalidValue;
+  }
+  const std::lock_guard guard(g_state->mutex);
+  g_state->kernels.at(kernel)->dynamic_limit[device] = value;
+  return 0;
+}
+int fake_occupancy(int* blocks, KernelHandle, int, std::size_t) {
+  ENTER("occupancy");
+  *blocks = g_state->owner->blocks_per_sm;
+  return 0;
+}
+int fake_launch(KernelHandle kernel, unsigned grid, unsigned, unsigned, unsigned block, unsigned,
+                unsigned, unsigned shared, StreamHandle, void** parameters, void**) {
+  ENTER("launch");
+  if (current_device_missing()) return code::kNotInitialized;
+  constexpr unsigned kWithoutOptIn = 48 * 1024;
+  std::string name;
+  {
+    const std::lock_guard guard(g_state->mutex);
+    const auto& k = *g_state->kernels.at(kernel);
+    name = k.name;
+    const auto limit = k.dynamic_limit.find(t_device);
+    const unsigned allowed =
+        limit == k.dynamic_limit.end() ? kWithoutOptIn : static_cast<unsigned>(limit->second);
+    if (shared > std::max(allowed, kWithoutOptIn)) return code::kInvalidValue;
+  }
+  if (grid == 0 || block == 0 || block > 1024) return code::kInvalidValue;
+  if (!g_state->owner->on_launch) return 0;
+  return g_state->owner->on_launch({name, t_device, grid, block, shared, parameters[0]});
+}
+int fake_memory_info(std::size_t* free, std::size_t* total) {
+  ENTER("memory_info");
+  const std::lock_guard guard(g_state->mutex);
+  *total = g_state->owner->memory_limit;
+  *free = *total - g_state->used[t_device];
+  return 0;
+}
+int fake_memory_allocate(DevicePointer* pointer, std::size_t bytes) {
+  ENTER("memory_allocate");
+  if (current_device_missing()) return code::kNotInitialized;
+  const std::lock_guard guard(g_state->mutex);
+  if (g_state->used[t_device] + bytes > g_state->owner->memory_limit) return code::kOutOfMemory;
+  void* host = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  std::memset(host, 0xa5, bytes);  // device memory is not zeroed either
+  *pointer = reinterpret_cast<DevicePointer>(host);
+  g_state->memory[*pointer] = {bytes, t_device};
+  g_state->used[t_device] += bytes;
+  ++g_state->alive["memory"];
+  return 0;
+}
+int fake_memory_free(DevicePointer pointer) {
+  ENTER("memory_free");
+  const std::lock_guard guard(g_state->mutex);
+  const auto found = g_state->memory.find(pointer);
+  if (found == g_state->memory.end()) return code::kInvalidValue;
+  g_state->used[found->second.second] -= found->second.first;
+  g_state->memory.erase(found);
+  --g_state->alive["memory"];
+  std::free(reinterpret_cast<void*>(pointer));
+  return 0;
+}
+int fake_host_allocate(void** pointer, std::size_t bytes, unsigned) {
+  ENTER("host_allocate");
+  *pointer = std::malloc(bytes);
+  count("host", 1);
+  return 0;
+}
+int fake_host_free(void* pointer) {
+  ENTER("host_free");
+  std::free(pointer);
+  count("host", -1);
+  return 0;
+}
+int fake_host_register(void*, std::size_t, unsigned) {
+  ENTER("host_register");
+  count("registered", 1);
+  return 0;
+}
+int fake_host_unregister(void*) {
+  ENTER("host_unregister");
+  count("registered", -1);
+  return 0;
+}
+/// Whether [address, address + bytes) lies in one allocation.
+bool inside(DevicePointer address, std::size_t bytes) {
+  const std::lock_guard guard(g_state->mutex);
+  auto after = g_state->memory.upper_bound(address);
+  if (after == g_state->memory.begin()) return false;
+  --after;
+  return address - after->first + bytes <= after->second.first;
+}
+int fake_copy_to_device(DevicePointer to, const void* from, std::size_t bytes, StreamHandle) {
+  ENTER("copy_to_device");
+  if (!inside(to, bytes)) return code::kInvalidValue;
+  std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+  return 0;
+}
+int fake_copy_to_host(void* to, DevicePointer from, std::size_t bytes, StreamHandle) {
+  ENTER("copy_to_host");
+  if (!inside(from, bytes)) return code::kInvalidValue;
+  std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+  return 0;
+}
+int fake_fill(DevicePointer to, unsigned char value, std::size_t bytes, StreamHandle) {
+  ENTER("fill");
+  if (!inside(to, bytes)) return code::kInvalidValue;
+  std::memset(reinterpret_cast<void*>(to), value, bytes);
+  return 0;
+}
+int fake_stream_create(StreamHandle* stream, unsigned) {
+  ENTER("stream_create");
+  *stream = next_handle<StreamHandle>();
+  count("stream", 1);
+  return 0;
+}
+int fake_stream_destroy(StreamHandle) {
+  ENTER("stream_destroy");
+  count("stream", -1);
+  return 0;
+}
+int fake_stream_synchronize(StreamHandle) {
+  ENTER("stream_synchronize");
+  return 0;
+}
+int fake_stream_query(StreamHandle) {
+  ENTER("stream_query");
+  return 0;
+}
+int fake_stream_wait_event(StreamHandle, EventHandle, unsigned) {
+  ENTER("stream_wait_event");
+  return 0;
+}
+int fake_event_create(EventHandle* event, unsigned) {
+  ENTER("event_create");
+  *event = next_handle<EventHandle>();
+  count("event", 1);
+  return 0;
+}
+int fake_event_destroy(EventHandle) {
+  ENTER("event_destroy");
+  count("event", -1);
+  return 0;
+}
+int fake_event_record(EventHandle, StreamHandle) {
+  ENTER("event_record");
+  return 0;
+}
+int fake_event_synchronize(EventHandle) {
+  ENTER("event_synchronize");
+  return 0;
+}
+int fake_event_query(EventHandle) {
+  ENTER("event_query");
+  return 0;
+}
+int fake_event_elapsed(float* milliseconds, EventHandle, EventHandle) {
+  ENTER("event_elapsed");
+  *milliseconds = g_state->owner->elapsed_milliseconds;
+  return 0;
+}
+
+}  // namespace
+
+FakeDriver::FakeDriver(std::vector<plan::DeviceTraits> devices) : state_(new State) {
+  state_->owner = this;
+  state_->devices = std::move(devices);
+  g_state = state_.get();
+}
+
+FakeDriver::~FakeDriver() {
+  for (const auto& [pointer, block] : state_->memory) std::free(reinterpret_cast<void*>(pointer));
+  g_state = nullptr;
+}
+
+void FakeDriver::fail_call(const std::string& member, int result, int nth, bool always) {
+  const std::lock_guard guard(state_->mutex);
+  if (result == 0) {
+    state_->failures.erase(member);
+  } else {
+    state_->failures[member] = {result, nth, always};
+  }
+}
+
+int FakeDriver::calls(const std::string& member) const {
+  const std::lock_guard guard(state_->mutex);
+  const auto found = state_->calls.find(member);
+  return found == state_->calls.end() ? 0 : found->second;
+}
+
+int FakeDriver::total_calls() const {
+  const std::lock_guard guard(state_->mutex);
+  int total = 0;
+  for (const auto& [member, amount] : state_->calls) total += amount;
+  return total;
+}
+
+int FakeDriver::alive(const std::string& kind) const {
+  const std::lock_guard guard(state_->mutex);
+  const auto found = state_->alive.find(kind);
+  return found == state_->alive.end() ? 0 : found->second;
+}
+
+DriverApi FakeDriver::api() const {
+  return {.init = fake_init,
+          .driver_version = fake_version,
+          .error_name = fake_error_name,
+          .error_string = fake_error_string,
+          .device_count = fake_device_count,
+          .device_get = fake_device_get,
+          .device_name = fake_device_name,
+          .device_attribute = fake_device_attribute,
+          .device_memory = fake_device_memory,
+          .context_retain = fake_context_retain,
+          .context_set_current = fake_context_set_current,
+          .context_synchronize = fake_context_synchronize,
+          .library_load = fake_library_load,
+          .library_unload = fake_library_unload,
+          .library_kernel = fake_library_kernel,
+          .kernel_attribute = fake_kernel_attribute,
+          .kernel_set_attribute = fake_kernel_set_attribute,
+          .occupancy = fake_occupancy,
+          .launch = fake_launch,
+          .memory_info = fake_memory_info,
+          .memory_allocate = fake_memory_allocate,
+          .memory_free = fake_memory_free,
+          .host_allocate = fake_host_allocate,
+          .host_free = fake_host_free,
+          .host_register = fake_host_register,
+          .host_unregister = fake_host_unregister,
+          .copy_to_device = fake_copy_to_device,
+          .copy_to_host = fake_copy_to_host,
+          .fill = fake_fill,
+          .stream_create = fake_stream_create,
+          .stream_destroy = fake_stream_destroy,
+          .stream_synchronize = fake_stream_synchronize,
+          .stream_query = fake_stream_query,
+          .stream_wait_event = fake_stream_wait_event,
+          .event_create = fake_event_create,
+          .event_destroy = fake_event_destroy,
+          .event_record = fake_event_record,
+          .event_synchronize = fake_event_synchronize,
+          .event_query = fake_event_query,
+          .event_elapsed = fake_event_elapsed};
+}
+
+}  // namespace hmmjit::tests

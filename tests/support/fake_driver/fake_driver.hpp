@@ -1,0 +1,66 @@
+// A driver for tests: the whole function table over host memory, with failures on demand.
+//
+// Device memory is host memory; copies and fills happen at once; a launch calls a function the
+// test registers for the kernel's name. Every call is counted, and any call can be made to return
+// any code. One FakeDriver at a time.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "driver/driver_api.hpp"
+#include "plan/device_traits.hpp"
+
+namespace hmmjit::tests {
+
+struct FakeLaunch {
+  std::string kernel;
+  int device = 0;
+  unsigned blocks = 0, block_threads = 0, shared_bytes = 0;
+  const void* parameters = nullptr;  ///< valid during the call
+};
+
+class FakeDriver {
+ public:
+  explicit FakeDriver(std::vector<plan::DeviceTraits> devices);
+  ~FakeDriver();
+  FakeDriver(const FakeDriver&) = delete;
+  FakeDriver& operator=(const FakeDriver&) = delete;
+
+  /// The table; valid while this object lives.
+  driver::DriverApi api() const;
+
+  /// From now on the `nth` call (1: the next) of a function, named as the table's member, returns
+  /// `code`; 0 takes it back. `always`: every call from the nth on.
+  void fail_call(const std::string& member, int code, int nth = 1, bool always = false);
+
+  int version = 13000;
+  int init_code = 0;
+  std::size_t memory_limit = std::size_t{1} << 30;  ///< per device
+  int registers = 32, local_bytes = 0, static_shared = 0, max_threads = 1024;
+  int blocks_per_sm = 4;
+  /// Names a library "contains"; empty: any.
+  std::set<std::string> kernels;
+  std::function<int(const FakeLaunch&)> on_launch;
+  float elapsed_milliseconds = 1;  ///< between any two events
+
+  int calls(const std::string& member) const;
+  int total_calls() const;
+  /// Things made and not yet released: "memory", "host", "registered", "stream", "event",
+  /// "library", "context".
+  int alive(const std::string& kind) const;
+
+  struct State;
+  State& state() { return *state_; }
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace hmmjit::tests

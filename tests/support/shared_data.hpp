@@ -1,0 +1,43 @@
+// The folder of shared reference data (real models, sequences, expected results), and plain
+// readers of its well-formed files. Tests that need it skip, saying so, where it is absent.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/hmm.hpp"
+
+namespace hmmjit::test_support {
+
+/// $HMMJIT_SHARED, else "shared" beside the source folder, else one level further up.
+std::optional<std::filesystem::path> shared_folder();
+
+/// Models of a well-formed HMMER3/b to HMMER3/f text file. Throws std::runtime_error on anything
+/// else.
+std::vector<Hmm> read_models(const std::filesystem::path& path);
+
+struct Sequence {
+  std::string name;
+  std::vector<Residue> residues;
+};
+/// Targets of a well-formed FASTA or EMBL/UniProt text file, digitised.
+std::vector<Sequence> read_sequences(const std::filesystem::path& path,
+                                     const Alphabet& alphabet = amino_alphabet());
+/// A model as HMMER3/f text, with five decimals as such files have: reading it back gives the model
+/// every program sees.
+std::string model_text(const Hmm& hmm);
+/// FASTA text of a target ('_' for the gap code, which FASTA spells so).
+std::string fasta_text(const Sequence& sequence, const Alphabet& alphabet = amino_alphabet());
+std::vector<Residue> digitise(std::string_view text, const Alphabet& alphabet = amino_alphabet());
+
+}  // namespace hmmjit::test_support
+
+/// Declares `name` as the shared folder, or skips the running test.
+#define HMMJIT_SHARED_OR_SKIP(name)                                       \
+  const auto name##_found = hmmjit::test_support::shared_folder();        \
+  if (!name##_found) {                                                    \
+    GTEST_SKIP() << "shared reference data not found: set HMMJIT_SHARED"; \
+  }                                                                       \
+  const std::filesystem::path& name = *name##_found

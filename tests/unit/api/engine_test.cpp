@@ -1,0 +1,282 @@
+// The engine as a host uses it: own template, own catalogue entry.
+#include "hmmjit/engine.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "api/handles.hpp"
+#include "fake_driver/fake_driver.hpp"
+#include "tests/support/folder.hpp"
+
+namespace {
+
+using namespace hmmjit::v0;
+using testing::HasSubstr;
+
+// Internals are in scope here: names that both have are the interface's.
+using hmmjit::v0::Error;
+using hmmjit::v0::ErrorCode;
+
+constexpr const char* kTemplate = R"(#include "plan_constants.h"
+struct Parameters {
+  float* values;
+  int count;
+  float factor;
+};
+extern "C" __global__ void scale(Parameters p) {
+  using namespace plan_constants;
+  const int first = (blockIdx.x * blockDim.x + threadIdx.x) * kPerThread;
+  for (int i = first; i < first + kPerThread; ++i)
+    if (i < p.count) p.values[i] *= p.factor;
+}
+)";
+struct Parameters {
+  float* values;
+  int count;
+  float factor;
+};
+
+Configuration configuration(int per_thread, int registers = 64, double rate = 1) {
+  Configuration c;
+  c.constants = {{"kPerThread", per_thread}};
+  c.launch = {128, 1, 1, 0};
+  c.expected.registers = registers;
+  c.expected.items_per_clock_per_sm = rate;
+  c.expected.binding_resource = "memory bandwidth";
+  return c;
+}
+
+EngineSettings settings(const std::string& cache_folder = {}) {
+  EngineSettings out;
+  CacheSettings cache;
+  cache.directory = cache_folder;
+  out.cache = Cache(cache);
+  out.templates = {{"own/scale.cu", kTemplate}};
+  KernelVariant variant;
+  variant.name = "scale_blocked";
+  variant.family = "scaling";
+  variant.template_file = "own/scale.cu";
+  variant.entry_name = "scale";
+  variant.accepts = [](const Problem& p, const Device&) {
+    return constant(p.parameters, "size") > 0 ? Verdict{} : Verdict{false, "nothing to scale"};
+  };
+  variant.configurations = [](const Problem& p, const Device&) {
+    const double rate = constant(p.parameters, "size") > 1000 ? 4 : 0.5;
+    return std::vector{configuration(1), configuration(4, 64, rate)};
+  };
+  out.variants = {variant};
+  return out;
+}
+
+Problem problem(std::int64_t size) { return {"scaling", {{"size", size}}}; }
+
+ErrorCode code_of(const std::function<void()>& call, std::string* text = nullptr) {
+  try {
+    call();
+  } catch (const Error& error) {
+    if (text != nullptr) *text = error.what();
+    return error.code();
+  }
+  ADD_FAILURE() << "no error";
+  return ErrorCode::kInternal;
+}
+
+TEST(Engine, PlansAHostsProblemWithoutGpu) {
+  const Engine engine(settings());
+  const Device device = find_device("H200");
+  const Plan large = engine.plan(problem(100'000), device);
+  EXPECT_EQ(large.family(), "scaling");
+  EXPECT_EQ(constant(large.chosen().constants, "kPerThread"), 4);
+  EXPECT_GT(large.chosen().blocks_per_sm, 0);
+  EXPECT_NEAR(large.chosen().predicted_giga_items, 4.0 * device.sm_count * device.clock_khz / 1e6,
+              1e-6);
+  ASSERT_EQ(large.fallbacks().size(), 1u);
+  EXPECT_THAT(large.text(), HasSubstr("scaling, size 100000"));
+  EXPECT_THAT(large.json(), HasSubstr("\"kPerThread\":4"));
+  const Plan small = engine.plan(problem(10), device);
+  EXPECT_EQ(constant(small.chosen().constants, "kPerThread"), 1);
+  EXPECT_THAT(engine.render(small).text, HasSubstr("constexpr int kPerThread = 1;"));
+}
+
+TEST(Engine, SaysWhyNothingFits) {
+  const Engine engine(settings());
+  const Device device = find_device("H200");
+  std::string text;
+  EXPECT_EQ(code_of([&] { engine.plan(problem(0), device); }, &text), ErrorCode::kCompile);
+  EXPECT_THAT(text, HasSubstr("nothing to scale"));
+  EXPECT_EQ(code_of([&] { engine.plan({"other", {}}, device); }), ErrorCode::kUsage);
+  PlanOptions forced;
+  forced.variant = "unknown";
+  EXPECT_EQ(code_of([&] { engine.plan(problem(5), device, forced); }), ErrorCode::kUsage);
+  EngineSettings huge = settings();
+  huge.variants[0].configurations = [](const Problem&, const Device&) {
+    Configuration c = configuration(1);
+    c.launch.dynamic_shared_bytes = 1 << 30;
+    return std::vector{c};
+  };
+  EXPECT_EQ(code_of([&] { Engine(huge).plan(problem(5), device); }, &text), ErrorCode::kCompile);
+  EXPECT_THAT(text, HasSubstr("shared memory"));
+}
+
+TEST(Engine, RefusesContradictoryCatalogues) {
+  const auto refused = [](auto change) {
+    EngineSettings s = settings();
+    change(s);
+    return code_of([&] { Engine{s}; }) == ErrorCode::kUsage;
+  };
+  EXPECT_TRUE(refused([](EngineSettings& s) { s.variants.push_back(s.variants[0]); }));
+  EXPECT_TRUE(refused([](EngineSettings& s) { s.variants[0].name = "a/b"; }));
+  EXPECT_TRUE(refused([](EngineSettings& s) { s.variants[0].family = "ssv"; }));
+  EXPECT_TRUE(refused([](EngineSettings& s) { s.variants[0].template_file = "none.cu"; }));
+  EXPECT_TRUE(refused([](EngineSettings& s) { s.variants[0].configurations = nullptr; }));
+  EXPECT_TRUE(refused([](EngineSettings& s) { s.templates.push_back(s.templates[0]); }));
+  EXPECT_TRUE(refused([](EngineSettings& s) {
+    s.templates.push_back({"common/intrinsics.cuh", ""});
+  }));
+}
+
+TEST(Engine, PlansTheSearchStagesToo) {
+  const Engine engine(settings());
+  const Plan plan = engine.plan_stage(Stage::kSsv, 150, find_device("H200"));
+  EXPECT_EQ(plan.family(), "ssv");
+  EXPECT_THAT(plan.text(), HasSubstr("GCUPS"));
+  EXPECT_THAT(engine.render(plan).text, HasSubstr("__global__"));
+  EXPECT_EQ(code_of([&] { engine.plan_stage(Stage::kSsv, 0, find_device("H200")); }),
+            ErrorCode::kInput);
+}
+
+#define COMPILER_OR_SKIP() \
+  if (const CompilerInfo info = compiler_info(); !info.found) GTEST_SKIP() << info.message
+
+TEST(Engine, CompilesOnceAndServesFromMemoryAndDisk) {
+  COMPILER_OR_SKIP();
+  const hmmjit::test_support::TemporaryFolder folder;
+  const Device device = find_device("H200");
+  {
+    Engine engine(settings(folder.path()));
+    std::vector<std::thread> threads;
+    const Plan plan = engine.plan(problem(100'000), device);
+    for (int i = 0; i < 4; ++i) threads.emplace_back([&] { engine.compile(plan); });
+    for (std::thread& t : threads) t.join();
+    EXPECT_EQ(engine.statistics().compiled, 1u);
+    const KernelImage image = engine.compile(plan);
+    EXPECT_EQ(image.architecture(), "sm_90");
+    EXPECT_TRUE(
+        image.bytes().starts_with("\x7f"
+                                  "ELF"));
+    EXPECT_EQ(image.parameter_bytes(), static_cast<int>(sizeof(Parameters)));
+    EXPECT_GT(image.resources().registers, 0);
+    EXPECT_EQ(image.origin(), "compiled");
+    EXPECT_EQ(image.candidate().launch.threads_x, 128);
+  }
+  Engine again(settings(folder.path()));
+  const KernelImage image = again.request(again.plan(problem(5000), device)).get();
+  EXPECT_EQ(image.origin(), "user");
+  EXPECT_EQ(again.statistics().compiled, 0u);
+  EXPECT_EQ(again.statistics().disk_hits, 1u);
+}
+
+TEST(Engine, PassesOverAnImageThatBreaksItsPromise) {
+  COMPILER_OR_SKIP();
+  EngineSettings s = settings();
+  s.variants[0].configurations = [](const Problem&, const Device&) {
+    return std::vector{configuration(4, 2, 9), configuration(1)};
+  };
+  Engine engine(s);
+  const KernelImage image = engine.compile(engine.plan(problem(1), find_device("H200")));
+  EXPECT_EQ(constant(image.candidate().constants, "kPerThread"), 1);
+  ASSERT_EQ(image.rejected().size(), 1u);
+  EXPECT_THAT(image.rejected()[0].reason, HasSubstr("at most 2 promised"));
+}
+
+TEST(Engine, ACompileErrorNamesTheTemplatesLine) {
+  COMPILER_OR_SKIP();
+  EngineSettings s = settings();
+  s.templates[0].text = std::string(kTemplate) + "\nint broken = undefined_name;\n";
+  Engine engine(s);
+  std::string text;
+  EXPECT_EQ(code_of([&] { engine.compile(engine.plan(problem(1), find_device("H200"))); }, &text),
+            ErrorCode::kCompile);
+  EXPECT_THAT(text, HasSubstr("own/scale.cu:14"));
+}
+
+TEST(Engine, LoadsAndLaunchesOnADevice) {
+  COMPILER_OR_SKIP();
+  auto traits = to_traits(find_device("H200"));
+  hmmjit::tests::FakeDriver fake({traits, traits});
+  fake.on_launch = [](const hmmjit::tests::FakeLaunch& launch) {
+    const auto& p = *static_cast<const Parameters*>(launch.parameters);
+    EXPECT_EQ(launch.kernel, "scale");
+    EXPECT_EQ(launch.block_threads, 128u);
+    for (int i = 0; i < p.count; ++i) p.values[i] *= p.factor;
+    return 0;
+  };
+  {
+    const auto driver = hmmjit::driver::Driver::open(fake.api());
+    const Gpu gpu = open_gpu(driver, 0), other = open_gpu(driver, 1);
+    Engine engine(settings());
+    fake.fail_call("library_load", hmmjit::driver::code::kInvalidImage);
+    const Kernel kernel = engine.load(engine.plan(problem(100'000), gpu.device()), gpu);
+    EXPECT_EQ(engine.statistics().refused, 1u) << "a refused image is made once more";
+    EXPECT_GT(kernel.resident_blocks(), 0u);
+
+    std::vector<float> values{1, 2, 3};
+    const std::size_t bytes = values.size() * sizeof(float);
+    Buffer buffer(gpu, bytes);
+    Stream stream(gpu);
+    Event begun(gpu, true), ended(gpu, true);
+    buffer.upload(stream, values.data(), bytes);
+    begun.record(stream);
+    kernel.launch(stream, {1}, Parameters{buffer.pointer<float>(), 3, 2.0f});
+    ended.record(stream);
+    buffer.download(stream, values.data(), bytes);
+    stream.synchronize();
+    EXPECT_EQ(values, (std::vector<float>{2, 4, 6}));
+    EXPECT_TRUE(ended.finished());
+    EXPECT_GE(Event::milliseconds(begun, ended), 0);
+
+    EXPECT_EQ(code_of([&] { kernel.launch(stream, {1}, 7); }), ErrorCode::kUsage);
+    EXPECT_EQ(code_of([&] { kernel.launch(stream, {0}, Parameters{}); }), ErrorCode::kUsage);
+    EXPECT_EQ(code_of([&] { kernel.launch(Stream(other), {1}, Parameters{}); }), ErrorCode::kUsage);
+    EXPECT_EQ(code_of([&] { buffer.download(stream, values.data(), bytes, 4); }),
+              ErrorCode::kUsage);
+    EXPECT_EQ(code_of([&] { Buffer(gpu, std::size_t{1} << 40); }), ErrorCode::kResources);
+    EXPECT_EQ(code_of([&] { open_gpu(driver, 2); }), ErrorCode::kNoDevice);
+  }
+  EXPECT_EQ(fake.alive("memory"), 0);
+  EXPECT_EQ(fake.alive("stream"), 0);
+  EXPECT_EQ(fake.alive("event"), 0);
+  EXPECT_EQ(fake.alive("library"), 0);
+}
+
+TEST(Engine, CancelledItCompilesNoMore) {
+  Engine engine(settings());
+  const Plan plan = engine.plan(problem(1), find_device("H200"));
+  engine.cancel();
+  EXPECT_EQ(code_of([&] { engine.request(plan).get(); }), ErrorCode::kInterrupted);
+}
+
+TEST(Cache, MovesKernelsBetweenFolders) {
+  COMPILER_OR_SKIP();
+  const hmmjit::test_support::TemporaryFolder folder;
+  EngineSettings s = settings(folder.path().string() + "/a");
+  Engine engine(s);
+  engine.compile(engine.plan(problem(1), find_device("H200")));
+  EXPECT_EQ(s.cache.statistics().entries, 1u);
+  EXPECT_EQ(s.cache.export_bundle(folder.path().string() + "/bundle"), 1u);
+  CacheSettings other;
+  other.directory = folder.path().string() + "/b";
+  Cache cache(other);
+  EXPECT_EQ(code_of([&] { cache.import_bundle(folder.path().string() + "/none"); }),
+            ErrorCode::kInput);
+  EXPECT_EQ(cache.import_bundle(folder.path().string() + "/bundle"), 1u);
+  EXPECT_EQ(cache.clear(), 1u);
+  EXPECT_EQ(cache.statistics().entries, 0u);
+  CacheSettings memory_only;
+  memory_only.mode = CacheMode::kOff;
+  EXPECT_EQ(code_of([&] { Cache(memory_only).clear(); }), ErrorCode::kOutput);
+}
+
+}  // namespace

@@ -1,0 +1,363 @@
+// Searches as a host program runs them: public headers only.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <stdexcept>
+#include <thread>
+
+#include "hmmjit/hmmjit.hpp"
+#include "tests/support/command.hpp"
+#include "tests/support/folder.hpp"
+#include "tests/support/generated_inputs.hpp"
+
+namespace {
+
+using hmmjit::tests::Inputs;
+using hmmjit::tests::make_inputs;
+using testing::HasSubstr;
+
+hmmjit::SearchOptions on_cpu(int threads = 2) {
+  hmmjit::SearchOptions options;
+  options.device = hmmjit::DeviceUse::kCpu;
+  options.threads = threads;
+  return options;
+}
+
+hmmjit::ErrorCode code_of(const std::function<void()>& call, std::string* text = nullptr) {
+  try {
+    call();
+  } catch (const hmmjit::Error& error) {
+    if (text != nullptr) *text = error.what();
+    return error.code();
+  }
+  ADD_FAILURE() << "no error";
+  return hmmjit::ErrorCode::kInternal;
+}
+
+std::string read_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Without the lines that depend on the run: times, dates, folders, who wrote it.
+std::string stable(const std::string& text) {
+  std::istringstream lines(text);
+  std::string out, line;
+  while (std::getline(lines, line)) {
+    if (line.starts_with("# CPU time") || line.starts_with("# Mc/sec") ||
+        line.starts_with("# Program") || line.starts_with("# Version") ||
+        line.starts_with("# Query file") || line.starts_with("# Target file") ||
+        line.starts_with("# Option settings") || line.starts_with("# Current dir") ||
+        line.starts_with("# Date") || line.starts_with("#=GF AU"))
+      continue;
+    out += line + "\n";
+  }
+  return out;
+}
+
+TEST(Search, EqualsTheProgramsBytes) {
+  const Inputs inputs = make_inputs(1, 6, 400);
+  const hmmjit::test_support::TemporaryFolder folder;
+  folder.write("m.hmm", inputs.models);
+  folder.write("t.fa", inputs.targets);
+  const std::string base = folder.path().string() + "/";
+  const auto program = [&](std::string options, const std::vector<std::string>& outputs) {
+    std::string command =
+        std::string(HMMJIT_PROGRAM) + " search --quiet --cpu 2 --device cpu" + options;
+    for (const std::string& output : outputs) {
+      const std::string file = output.substr(output.find_first_not_of('-'));
+      command += " " + output + " " + base + (options.empty() ? "" : "scan_") + file;
+    }
+    return std::system((command + " " + base + "m.hmm " + base + "t.fa").c_str());
+  };
+  ASSERT_EQ(program("", {"-o", "-A", "--tblout", "--domtblout", "--pfamtblout", "--tsv", "--json",
+                         "--a3m"}),
+            0);
+  ASSERT_EQ(program(" --as hmmscan", {"-o", "--tblout", "--domtblout"}), 0);
+
+  const hmmjit::SearchOptions options = on_cpu();
+  const auto results = hmmjit::search(hmmjit::Models::from_memory(inputs.models),
+                                      hmmjit::Targets::from_memory(inputs.targets), options);
+  ASSERT_EQ(results.models.size(), 6u);
+  EXPECT_GT(results.statistics.hits_reported, 20u);
+  const auto report = [&](hmmjit::ReportKind kind) {
+    return stable(hmmjit::report_text(kind, results, hmmjit::ReportOptions(options)));
+  };
+  using hmmjit::ReportKind;
+  EXPECT_EQ(report(ReportKind::kTargetTable), stable(read_file(base + "tblout")));
+  EXPECT_EQ(report(ReportKind::kDomainTable), stable(read_file(base + "domtblout")));
+  EXPECT_EQ(report(ReportKind::kPfamTable), stable(read_file(base + "pfamtblout")));
+  EXPECT_EQ(report(ReportKind::kAlignment), stable(read_file(base + "A")));
+  EXPECT_EQ(report(ReportKind::kTsv), stable(read_file(base + "tsv")));
+  EXPECT_EQ(report(ReportKind::kA3m), stable(read_file(base + "a3m")));
+  const auto without_run = [](const std::string& text) {
+    return text.substr(0, text.rfind("\n{", text.size() - 2));
+  };
+  EXPECT_EQ(without_run(report(ReportKind::kJson)), without_run(stable(read_file(base + "json"))));
+  {
+    hmmjit::SearchOptions by_target = options;
+    by_target.Z = 6;
+    const auto scan = hmmjit::search(hmmjit::Models::from_memory(inputs.models),
+                                     hmmjit::Targets::from_memory(inputs.targets), by_target);
+    const hmmjit::ReportOptions with(by_target);
+    EXPECT_EQ(stable(hmmjit::report_text(ReportKind::kScanTargetTable, scan, with)),
+              stable(read_file(base + "scan_tblout")));
+    EXPECT_EQ(stable(hmmjit::report_text(ReportKind::kScanDomainTable, scan, with)),
+              stable(read_file(base + "scan_domtblout")));
+  }
+  // The program's text has a header, and a line about the alignment file for each model.
+  std::istringstream lines(stable(read_file(base + "o")));
+  std::string expected, line;
+  bool body = false;
+  while (std::getline(lines, line)) {
+    body = body || line.starts_with("Query:");
+    if (body && !line.starts_with("# Alignment of") && !line.starts_with("# No hits satisfy"))
+      expected += line + "\n";
+  }
+  EXPECT_EQ(report(ReportKind::kMain), expected);
+
+  // The same from files, read as the search goes.
+  const auto from_files = hmmjit::search(hmmjit::Models::from_file(base + "m.hmm"),
+                                         hmmjit::Targets::from_file(base + "t.fa"), options);
+  EXPECT_EQ(stable(hmmjit::report_text(ReportKind::kDomainTable, from_files)),
+            report(ReportKind::kDomainTable));
+
+  auto file = hmmjit::Report::to_file(ReportKind::kTargetTable, base + "api.tbl");
+  for (const auto& model : results.models) file.add(model);
+  EXPECT_FALSE(std::filesystem::exists(base + "api.tbl")) << "not before it is complete";
+  file.complete();
+  EXPECT_EQ(stable(read_file(base + "api.tbl")), report(ReportKind::kTargetTable));
+}
+
+TEST(Search, HitsDomainsAndAlignments) {
+  const Inputs inputs = make_inputs(2, 2, 200);
+  const auto models = hmmjit::Models::from_memory(inputs.models);
+  const auto results =
+      hmmjit::search(models, hmmjit::Targets::from_memory(inputs.targets), on_cpu());
+  std::size_t domains = 0;
+  for (const hmmjit::ModelResult& model : results.models) {
+    EXPECT_EQ(model.model_name(), models[model.index()].name());
+    EXPECT_EQ(model.model_length(), models[model.index()].length());
+    EXPECT_EQ(model.Z(), 200);
+    EXPECT_EQ(model.counts().targets, 200u);
+    double before = 0;
+    std::size_t reported = 0;
+    for (const hmmjit::Hit& hit : model.hits()) {
+      EXPECT_EQ(hit.name, "target" + std::to_string(hit.index));
+      EXPECT_THAT(std::string(hit.description), HasSubstr("number"));
+      EXPECT_GE(hit.e_value, before);
+      before = hit.e_value;
+      reported += hit.reported;
+      ASSERT_LT(hit.best_domain, hit.domains.size());
+      for (const hmmjit::Domain& d : hit.domains) {
+        ++domains;
+        EXPECT_LE(1, d.envelope_from);
+        EXPECT_LE(d.envelope_from, d.alignment_from);
+        EXPECT_LE(d.alignment_from, d.alignment_to);
+        EXPECT_LE(d.alignment_to, d.envelope_to);
+        EXPECT_LE(d.envelope_to, hit.length);
+        EXPECT_LE(d.model_to, model.model_length());
+        EXPECT_GT(d.accuracy, 0);
+        EXPECT_LE(d.accuracy, 1.0001);
+        const std::size_t columns = d.alignment.model.size();
+        EXPECT_GE(columns, static_cast<std::size_t>(d.alignment_to - d.alignment_from + 1));
+        EXPECT_EQ(d.alignment.match.size(), columns);
+        EXPECT_EQ(d.alignment.sequence.size(), columns);
+        EXPECT_EQ(d.alignment.posterior.size(), columns);
+      }
+    }
+    EXPECT_EQ(reported, model.reported());
+  }
+  EXPECT_GT(domains, 10u);
+
+  auto without = on_cpu();
+  without.keep_alignments = false;
+  const auto bare = hmmjit::search(models, hmmjit::Targets::from_memory(inputs.targets), without);
+  for (const hmmjit::Hit& hit : bare.models[0].hits())
+    for (const hmmjit::Domain& d : hit.domains) EXPECT_TRUE(d.alignment.model.empty());
+}
+
+TEST(Search, TargetsOneByOneEqualTheFile) {
+  const Inputs inputs = make_inputs(3, 2, 150);
+  hmmjit::Targets targets;
+  std::istringstream fasta(inputs.targets);
+  std::string line, name, description, residues;
+  const auto add = [&] {
+    if (!name.empty())
+      targets.add({.name = name, .residues = residues, .description = description});
+    residues.clear();
+  };
+  while (std::getline(fasta, line)) {
+    if (!line.starts_with('>')) {
+      residues += line;
+      continue;
+    }
+    add();
+    const auto blank = line.find(' ');
+    name = line.substr(1, blank - 1);
+    description = blank == std::string::npos ? "" : line.substr(blank + 1);
+  }
+  add();
+  const auto parsed = hmmjit::Targets::from_memory(inputs.targets);
+  EXPECT_EQ(targets.size(), parsed.size());
+  EXPECT_EQ(targets.residues(), parsed.residues());
+
+  hmmjit::Models models;
+  const auto all = hmmjit::Models::from_memory(inputs.models);
+  all.for_each([&](const hmmjit::Model& model) {
+    models.add(model);
+    return true;
+  });
+  const auto table = [&](const hmmjit::Models& m, const hmmjit::Targets& t) {
+    return hmmjit::report_text(hmmjit::ReportKind::kDomainTable, hmmjit::search(m, t, on_cpu()));
+  };
+  EXPECT_EQ(table(models, targets), table(all, parsed));
+}
+
+TEST(Search, SeveralAtOnceOnTheSameInputs) {
+  const Inputs inputs = make_inputs(4, 4, 200);
+  const auto models = hmmjit::Models::from_memory(inputs.models);
+  const auto targets = hmmjit::Targets::from_memory(inputs.targets);
+  const auto expected = hmmjit::report_text(hmmjit::ReportKind::kDomainTable,
+                                            hmmjit::search(models, targets, on_cpu(1)));
+  std::vector<std::thread> threads;
+  std::atomic<int> equal{0};
+  for (int i = 0; i < 6; ++i) {
+    threads.emplace_back([&, i] {
+      const auto results = hmmjit::search(models, targets, on_cpu(1 + i % 3));
+      equal += hmmjit::report_text(hmmjit::ReportKind::kDomainTable, results) == expected;
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(equal, 6);
+}
+
+TEST(Search, CallbacksSeeResultsInOrderAndProgress) {
+  const Inputs inputs = make_inputs(5, 8, 200);
+  std::vector<std::size_t> order;
+  std::atomic<int> ticks{0};
+  hmmjit::Progress last;
+  hmmjit::SearchCallbacks callbacks;
+  callbacks.result = [&](const hmmjit::ModelResult& result) { order.push_back(result.index()); };
+  callbacks.progress = [&](const hmmjit::Progress& progress) {
+    ++ticks;
+    last = progress;
+    return true;
+  };
+  callbacks.interval = std::chrono::milliseconds(1);
+  const auto results =
+      hmmjit::search(hmmjit::Models::from_memory(inputs.models),
+                     hmmjit::Targets::from_memory(inputs.targets), on_cpu(), callbacks);
+  EXPECT_TRUE(results.models.empty());
+  EXPECT_EQ(order, (std::vector<std::size_t>{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_GE(ticks, 1);
+  EXPECT_EQ(last.models_done, 8u);
+  EXPECT_EQ(last.targets, 200u);
+  EXPECT_EQ(last.cells, last.cells_queued);
+}
+
+TEST(Search, EndsWhenCancelled) {
+  const Inputs inputs = make_inputs(6, 30, 2000);
+  const auto models = hmmjit::Models::from_memory(inputs.models);
+  const auto targets = hmmjit::Targets::from_memory(inputs.targets);
+  // From another thread; by the progress callback; before it begins; by a throwing callback.
+  hmmjit::SearchCallbacks callbacks;
+  hmmjit::Cancellation cancellation;
+  callbacks.cancellation = cancellation;
+  std::size_t seen = 0;
+  callbacks.result = [&](const hmmjit::ModelResult&) {
+    if (++seen == 2) std::thread([&] { cancellation.cancel(); }).join();
+  };
+  EXPECT_EQ(code_of([&] { hmmjit::search(models, targets, on_cpu(), callbacks); }),
+            hmmjit::ErrorCode::kInterrupted);
+  EXPECT_GE(seen, 2u);
+  EXPECT_LT(seen, 30u);
+  EXPECT_EQ(code_of([&] { hmmjit::search(models, targets, on_cpu(), callbacks); }),
+            hmmjit::ErrorCode::kInterrupted)
+      << "cancelled before";
+
+  hmmjit::SearchCallbacks ticking;
+  ticking.interval = std::chrono::milliseconds(1);
+  ticking.progress = [](const hmmjit::Progress&) { return false; };
+  EXPECT_EQ(code_of([&] { hmmjit::search(models, targets, on_cpu(), ticking); }),
+            hmmjit::ErrorCode::kInterrupted);
+
+  hmmjit::SearchCallbacks throwing;
+  throwing.result = [](const hmmjit::ModelResult&) { throw std::runtime_error("of the host"); };
+  EXPECT_THROW(hmmjit::search(models, targets, on_cpu(), throwing), std::runtime_error);
+}
+
+TEST(Search, NamesWhatIsWrong) {
+  using hmmjit::ErrorCode;
+  const Inputs inputs = make_inputs(7, 1, 20);
+  const auto models = hmmjit::Models::from_memory(inputs.models);
+  const auto targets = hmmjit::Targets::from_memory(inputs.targets);
+  std::string text;
+  EXPECT_EQ(code_of([] { hmmjit::Models::load("/nowhere/x.hmm"); }, &text), ErrorCode::kInput);
+  EXPECT_THAT(text, HasSubstr("/nowhere/x.hmm"));
+  EXPECT_EQ(code_of([&] { hmmjit::Models::from_memory(inputs.targets, "given"); }, &text),
+            ErrorCode::kInput);
+  EXPECT_THAT(text, HasSubstr("given"));
+  EXPECT_EQ(code_of([&] { hmmjit::search(hmmjit::Models::from_file("/nowhere"), targets); }),
+            ErrorCode::kInput);
+  EXPECT_EQ(code_of([&] { hmmjit::search(models, hmmjit::Targets::from_file("/nowhere")); }),
+            ErrorCode::kInput);
+  EXPECT_EQ(code_of([&] { hmmjit::search(hmmjit::Models(), targets); }), ErrorCode::kInput);
+  EXPECT_EQ(code_of([] { hmmjit::Targets::from_memory(">a\nAC1DE\n"); }, &text), ErrorCode::kInput);
+  EXPECT_THAT(text, HasSubstr("memory:2"));
+  EXPECT_EQ(code_of([] { hmmjit::Targets::from_file("x", "nonsense"); }), ErrorCode::kUsage);
+  hmmjit::Targets own;
+  EXPECT_EQ(code_of([&] { own.add({.name = "a", .residues = "AC-DE"}); }), ErrorCode::kInput);
+  EXPECT_EQ(code_of([&] { own.add({.name = "", .residues = "ACDE"}); }), ErrorCode::kInput);
+  EXPECT_EQ(own.size(), 0u);
+  EXPECT_EQ(code_of([] { hmmjit::Targets::from_file("x").add({.name = "a", .residues = "A"}); }),
+            ErrorCode::kUsage);
+  EXPECT_EQ(code_of([&] { hmmjit::search(models, hmmjit::Targets(hmmjit::Alphabet::kDna)); }),
+            ErrorCode::kInput);
+  const auto with = [&](auto change) {
+    auto options = on_cpu();
+    change(options);
+    return code_of([&] { hmmjit::search(models, targets, options); });
+  };
+  using O = hmmjit::SearchOptions;
+  EXPECT_EQ(with([](O& o) { o.F1 = 0; }), ErrorCode::kUsage);
+  EXPECT_EQ(with([](O& o) { o.Z = -1.0; }), ErrorCode::kUsage);
+  EXPECT_EQ(with([](O& o) { o.threads = -1; }), ErrorCode::kUsage);
+  EXPECT_EQ(with([](O& o) { o.gpus = {0, 0}; }), ErrorCode::kUsage);
+  EXPECT_EQ(with([](O& o) { o.cutoffs = hmmjit::ModelCutoffs::kTrusted; }), ErrorCode::kInput)
+      << "these models have gathering cutoffs only";
+  if (!hmmjit::driver_info().ready) {
+    EXPECT_EQ(with([](O& o) { o.device = hmmjit::DeviceUse::kGpu; }), ErrorCode::kNoDevice);
+  }
+  EXPECT_EQ(code_of([&] {
+              hmmjit::Report::to_file(hmmjit::ReportKind::kMain, "/nowhere/out").complete();
+            }),
+            ErrorCode::kOutput);
+}
+
+TEST(Search, OptionsReachTheSearch) {
+  const Inputs inputs = make_inputs(8, 2, 200);
+  const auto models = hmmjit::Models::from_memory(inputs.models);
+  const auto targets = hmmjit::Targets::from_memory(inputs.targets);
+  const auto run = [&](auto change) {
+    auto options = on_cpu();
+    change(options);
+    return hmmjit::search(models, targets, options);
+  };
+  using O = hmmjit::SearchOptions;
+  const auto plain = run([](O&) {});
+  EXPECT_EQ(run([](O& o) { o.Z = 1e6; }).models[0].Z(), 1e6);
+  EXPECT_LT(run([](O& o) { o.report.score = 100.0; }).statistics.hits_reported,
+            plain.statistics.hits_reported);
+  EXPECT_EQ(run([](O& o) { o.max_sensitivity = true; }).statistics.counts.forward, 400u);
+  EXPECT_EQ(run([](O& o) { o.cutoffs = hmmjit::ModelCutoffs::kGathering; }).models.size(), 2u);
+  EXPECT_EQ(models[0].gathering()->sequence, 10);
+  EXPECT_FALSE(models[0].trusted());
+  EXPECT_EQ(hmmjit::version().text, std::string(HMMJIT_TEST_VERSION));
+}
+
+}  // namespace

@@ -1,0 +1,144 @@
+#include "cache/bundle.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "cache/bytes.hpp"
+#include "cache_fixture.hpp"
+
+namespace hmmjit::cache {
+namespace {
+
+namespace fs = std::filesystem;
+using State = FindResult::State;
+using ::testing::HasSubstr;
+
+class BundleTest : public CacheFolderTest {
+ protected:
+  std::string make_bundle() {
+    const EntryStore store = open_store(root_);
+    for (const char* target : {"sm_75", "sm_80", "sm_90"}) {
+      EXPECT_TRUE(store.publish(make_key("source", target), make_entry(500)));
+    }
+    const std::string path = base_ + "/kernels.bundle";
+    const auto report = export_bundle(store, path, {});
+    EXPECT_TRUE(report) << report.error().to_string();
+    return path;
+  }
+};
+
+Status ignore(DecodedEntry&&, std::string_view) { return {}; }
+
+TEST_F(BundleTest, ExportAndImportIntoAnEmptyFolder) {
+  const std::string path = make_bundle();
+  const EntryStore other = open_store(base_ + "/other");
+  const auto first = import_bundle(other, path);
+  ASSERT_TRUE(first) << first.error().to_string();
+  EXPECT_EQ(first->imported, 3u);
+  for (const char* target : {"sm_75", "sm_80", "sm_90"}) {
+    const auto found = other.find(make_key("source", target), Attachments::kLoad);
+    ASSERT_EQ(found.state, State::kHit);
+    EXPECT_EQ(found.entry, make_entry(500));
+  }
+  const auto again = import_bundle(other, path);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->imported, 0u);
+  EXPECT_EQ(again->already_present, 3u);
+}
+
+TEST_F(BundleTest, FilterSelectsAndNothingSelectedIsAnError) {
+  make_bundle();
+  const EntryStore store = open_store(root_);
+  const std::string path = base_ + "/some.bundle";
+  const auto some = export_bundle(
+      store, path, [](const CacheKey& key) { return *key.find("target") == "sm_80"; });
+  ASSERT_TRUE(some);
+  EXPECT_EQ(some->entries, 1u);
+  EXPECT_EQ(some->bytes, fs::file_size(path));
+  const std::string none = base_ + "/none.bundle";
+  const auto empty = export_bundle(store, none, [](const CacheKey&) { return false; });
+  ASSERT_FALSE(empty);
+  EXPECT_THAT(empty.error().to_string(), HasSubstr("nothing to export"));
+  EXPECT_FALSE(fs::exists(none));
+  EXPECT_FALSE(export_bundle(open_store(base_ + "/absent"), none, {}));
+  EXPECT_FALSE(fs::exists(none));
+}
+
+TEST_F(BundleTest, DamagedEntriesAreLeftOutOfAnExport) {
+  make_bundle();
+  const EntryStore store = open_store(root_);
+  write_file(store.entry_path(make_key("source", "sm_75").digest()), "damaged");
+  const auto report = export_bundle(store, base_ + "/rest.bundle", {});
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->entries, 2u);
+  EXPECT_EQ(report->skipped_bad, 1u);
+}
+
+TEST_F(BundleTest, EveryFlippedByteAndEveryTruncationIsDetected) {
+  const std::string bytes = read_file(make_bundle());
+  ASSERT_TRUE(read_bundle(bytes, ignore));
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    std::string damaged = bytes;
+    damaged[i] = static_cast<char>(damaged[i] ^ 0x10);
+    EXPECT_FALSE(read_bundle(damaged, ignore)) << i;
+    EXPECT_FALSE(read_bundle(bytes.substr(0, i), ignore)) << i;
+  }
+  EXPECT_FALSE(read_bundle(bytes + "x", ignore));
+}
+
+// Acceptance test P for bundles: sealed mutations; nothing is taken unless all is well.
+TEST_F(BundleTest, SealedMutationsTakeAllOrNothing) {
+  const std::string bytes = read_file(make_bundle());
+  std::mt19937_64 random(7);
+  int rejected = 0;
+  for (int round = 0; round < 20000; ++round) {
+    std::string mutant = bytes.substr(0, bytes.size() - 16);
+    const std::size_t at = random() % mutant.size();
+    switch (random() % 4) {
+      case 0:
+        mutant[at] = static_cast<char>(random());
+        break;
+      case 1:
+        mutant.erase(at, 1 + random() % 30);
+        break;
+      case 2:
+        mutant.insert(at, noise(1 + random() % 30, random()));
+        break;
+      default:
+        for (std::size_t j = 0; j < 8 && at + j < mutant.size(); ++j) mutant[at + j] = '\xff';
+    }
+    mutant += digest_of(mutant).bytes();
+    int taken = 0;
+    const Status status = read_bundle(mutant, [&](DecodedEntry&&, std::string_view) -> Status {
+      ++taken;
+      return {};
+    });
+    if (!status) {
+      ++rejected;
+      EXPECT_EQ(taken, 0) << "entries of a damaged bundle were taken";
+    }
+  }
+  EXPECT_GT(rejected, 19000);
+}
+
+TEST_F(BundleTest, ABundleWithoutEntriesIsAnError) {
+  std::string bytes = "HMMJITKB";
+  put(bytes, kBundleFormatVersion);
+  put(bytes, std::uint8_t{'Z'});
+  put(bytes, std::uint64_t{0});
+  bytes += digest_of(bytes).bytes();
+  const Status status = read_bundle(bytes, ignore);
+  ASSERT_FALSE(status);
+  EXPECT_THAT(status.error().message, HasSubstr("no kernel"));
+}
+
+TEST_F(BundleTest, ImportOfAMissingFileNamesIt) {
+  const auto report = import_bundle(open_store(root_), base_ + "/nowhere");
+  ASSERT_FALSE(report);
+  EXPECT_THAT(report.error().to_string(), HasSubstr("nowhere"));
+}
+
+}  // namespace
+}  // namespace hmmjit::cache

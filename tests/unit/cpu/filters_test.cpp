@@ -1,0 +1,459 @@
+// Every vector filter of every instruction set of this CPU against the scalar reference: equal
+// bits for random and adversarial profiles and targets.
+#include "cpu/filters.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "core/threads.hpp"
+#include "cpu/kernels.hpp"
+#include "hwy/targets.h"
+#include "tests/support/random_profiles.hpp"
+#include "tests/support/shared_data.hpp"
+
+namespace hmmjit {
+namespace {
+
+using test_support::ModelKind;
+using test_support::Random;
+using test_support::TargetKind;
+
+std::uint32_t bits(float v) { return std::bit_cast<std::uint32_t>(v); }
+
+// A new seed every run finds more than one fixed list; HMMJIT_SEED repeats a failure.
+std::uint64_t base_seed() {
+  static const std::uint64_t seed = [] {
+    const char* given = std::getenv("HMMJIT_SEED");
+    const std::uint64_t value =
+        given != nullptr
+            ? std::strtoull(given, nullptr, 10)
+            : static_cast<std::uint64_t>(::testing::UnitTest::GetInstance()->start_timestamp());
+    std::printf("HMMJIT_SEED=%llu\n", static_cast<unsigned long long>(value));
+    return value;
+  }();
+  return seed;
+}
+
+struct Outcome {
+  reference::SsvResult ssv;
+  float msv, msv_filter, viterbi, bias;
+};
+
+Outcome reference_outcome(const SearchModel& model, std::span<const Residue> target) {
+  return {
+      reference::ssv_filter(model.bytes, target), reference::msv_recurrence(model.bytes, target),
+      reference::msv_filter(model.bytes, target), reference::viterbi_filter(model.words, target),
+      reference::bias_filter(model.bias, target)};
+}
+
+struct Counts {
+  int no_result = 0, ssv_overflow = 0, ssv_score = 0;
+  int msv_overflow = 0, viterbi_overflow = 0, viterbi_none = 0, viterbi_score = 0;
+  void add(const Outcome& o) {
+    no_result += o.ssv.status == reference::SsvStatus::kNoResult;
+    ssv_overflow += o.ssv.status == reference::SsvStatus::kOverflow;
+    ssv_score += o.ssv.status == reference::SsvStatus::kScore;
+    msv_overflow += std::isinf(o.msv);
+    viterbi_overflow += std::isinf(o.viterbi) && o.viterbi > 0;
+    viterbi_none += std::isinf(o.viterbi) && o.viterbi < 0;
+    viterbi_score += std::isfinite(o.viterbi);
+  }
+};
+
+class CpuFilters : public ::testing::TestWithParam<std::string> {
+ protected:
+  // True when all filters agree; `what` names the case.
+  bool check(const cpu::FilterTables& tables, std::span<const Residue> target,
+             const Outcome& expected, const std::string& what) {
+    const reference::SsvResult ssv = tables.ssv(target, scratch_);
+    EXPECT_EQ(static_cast<int>(ssv.status), static_cast<int>(expected.ssv.status)) << what;
+    EXPECT_EQ(bits(ssv.nats), bits(expected.ssv.nats)) << "SSV " << what;
+    EXPECT_EQ(bits(tables.msv_recurrence(target, scratch_)), bits(expected.msv)) << "MSV " << what;
+    EXPECT_EQ(bits(tables.msv_filter(target, scratch_)), bits(expected.msv_filter))
+        << "MSV filter " << what;
+    EXPECT_EQ(bits(tables.viterbi_filter(target, scratch_)), bits(expected.viterbi))
+        << "Viterbi " << what;
+    EXPECT_EQ(bits(tables.bias_filter(target)), bits(expected.bias)) << "bias " << what;
+    return !HasFailure();
+  }
+  cpu::FilterScratch scratch_;
+};
+
+std::string describe(std::uint64_t seed, int M, std::string_view model, std::size_t L,
+                     TargetKind kind) {
+  return "seed " + std::to_string(seed) + " M " + std::to_string(M) + " model " +
+         std::string(model) + " L " + std::to_string(L) + " target " + to_string(kind);
+}
+
+TEST_P(CpuFilters, EqualReferenceForEveryModelLength) {
+  const std::uint64_t seed = base_seed();
+  Random random(seed);
+  for (int M = 1; M <= 300; ++M) {
+    const auto kind = test_support::kAllModelKinds[random.integer(0, 6)];
+    const auto model = test_support::random_model(seed + M, M, kind);
+    const cpu::FilterTables tables(*model, GetParam());
+    for (const TargetKind target_kind : {TargetKind::kHomologous, TargetKind::kUniformCodes}) {
+      const auto target =
+          test_support::random_target(seed ^ M, random.integer(1, 120), target_kind, model->hmm);
+      ASSERT_TRUE(check(tables, target, reference_outcome(*model, target),
+                        describe(seed + M, M, to_string(kind), target.size(), target_kind)));
+    }
+  }
+}
+
+TEST_P(CpuFilters, EqualReferenceForEveryKindOfModelAndTarget) {
+  const std::uint64_t seed = base_seed() + 1;
+  Random random(seed);
+  Counts counts;
+  for (const int M : {1, 2, 15, 16, 17, 48, 63, 64, 127, 200, 255, 256, 401}) {
+    for (const ModelKind kind : test_support::kAllModelKinds) {
+      const std::uint64_t model_seed = random.next();
+      const auto model = test_support::random_model(model_seed, M, kind);
+      const cpu::FilterTables tables(*model, GetParam());
+      for (const TargetKind target_kind : test_support::kAllTargetKinds) {
+        const auto target = test_support::random_target(model_seed + 1, random.integer(1, 400),
+                                                        target_kind, model->hmm);
+        const Outcome expected = reference_outcome(*model, target);
+        counts.add(expected);
+        ASSERT_TRUE(check(tables, target, expected,
+                          describe(model_seed, M, to_string(kind), target.size(), target_kind)));
+      }
+    }
+  }
+  // The cases must reach every branch, or the comparison means nothing.
+  EXPECT_GT(counts.no_result, 10);
+  EXPECT_GT(counts.ssv_score, 10);
+  EXPECT_GT(counts.msv_overflow, 5);
+  EXPECT_GT(counts.viterbi_overflow, 5);
+  EXPECT_GT(counts.viterbi_score, 10);
+}
+
+TEST_P(CpuFilters, EqualReferenceForArbitraryQuantisedProfiles) {
+  const std::uint64_t seed = base_seed() + 2;
+  Random random(seed);
+  Counts counts;
+  for (int repeat = 0; repeat < 150; ++repeat) {
+    const std::uint64_t model_seed = random.next();
+    const int M = random.chance(0.5) ? random.integer(1, 40) : random.integer(1, 500);
+    SearchModel model = *test_support::random_model(model_seed, M);
+    model.bytes = test_support::random_byte_profile(model_seed, M, amino_alphabet());
+    model.words = test_support::random_word_profile(model_seed, M, amino_alphabet());
+    const cpu::FilterTables tables(model, GetParam());
+    for (const TargetKind kind : {TargetKind::kBackground, TargetKind::kUniformCodes}) {
+      const auto target =
+          test_support::random_target(model_seed + 1, random.integer(1, 200), kind, model.hmm);
+      const Outcome expected = reference_outcome(model, target);
+      counts.add(expected);
+      ASSERT_TRUE(check(tables, target, expected,
+                        describe(model_seed, M, "arbitrary", target.size(), kind)));
+    }
+  }
+  EXPECT_GT(counts.no_result, 5);
+  EXPECT_GT(counts.msv_overflow, 5);
+  EXPECT_GT(counts.viterbi_overflow, 5);
+  EXPECT_GT(counts.viterbi_score, 5);
+}
+
+// Gains on gap transitions and free paths: where the shortcuts around delete states do not hold.
+TEST_P(CpuFilters, EqualReferenceForHostileTransitions) {
+  const std::uint64_t seed = base_seed() + 3;
+  Random random(seed);
+  for (int repeat = 0; repeat < 200; ++repeat) {
+    const std::uint64_t model_seed = random.next();
+    const int M = random.integer(1, 150);
+    SearchModel model = *test_support::random_model(model_seed, M);
+    WordProfile& words = model.words;
+    words = test_support::random_word_profile(model_seed, M, amino_alphabet());
+    const int gain = random.chance(0.5) ? 0 : random.integer(1, 3000);
+    const double impossible = random.chance(0.5) ? 0.0 : 0.3;
+    const int cheapest = random.chance(0.5) ? -300 : -20000;
+    for (auto* v : {&words.md_out, &words.dd_out, &words.dm_in, &words.mi_out, &words.im_in}) {
+      for (auto& word : *v) {
+        word = static_cast<std::int16_t>(
+            random.chance(impossible) ? -32768 : random.integer(cheapest, gain));
+      }
+    }
+    for (auto& word : words.entry) {
+      if (random.chance(impossible)) word = -32768;
+    }
+    // What no profile has: transitions into the first node and out of the last.
+    words.mm_in[0] = words.im_in[0] = words.dm_in[0] = -32768;
+    words.md_out[M - 1] = words.mi_out[M - 1] = words.ii_out[M - 1] = words.dd_out[M - 1] = -32768;
+    const cpu::FilterTables tables(model, GetParam());
+    const auto target = test_support::random_target(model_seed + 1, random.integer(1, 150),
+                                                    TargetKind::kBackground, model.hmm);
+    const float expected = reference::viterbi_filter(words, target);
+    ASSERT_EQ(bits(tables.viterbi_filter(target, scratch_)), bits(expected))
+        << describe(model_seed, M, "hostile", target.size(), TargetKind::kBackground);
+  }
+}
+
+TEST_P(CpuFilters, EqualReferenceForLongModels) {
+  const std::uint64_t seed = base_seed() + 4;
+  Random random(seed);
+  for (const int M : {193, 385, 512, 768, 1023, 1024, 1025, 1537, 2048, 2049, 3000}) {
+    const auto kind = test_support::kAllModelKinds[random.integer(0, 6)];
+    const auto model = test_support::random_model(seed + M, M, kind);
+    const cpu::FilterTables tables(*model, GetParam());
+    // Long enough for segments that run through several tiles.
+    for (const TargetKind target_kind : {TargetKind::kHomologous, TargetKind::kTandem}) {
+      const auto target = test_support::random_target(seed + 1, random.integer(M / 2, M + 500),
+                                                      target_kind, model->hmm);
+      ASSERT_TRUE(check(tables, target, reference_outcome(*model, target),
+                        describe(seed + M, M, to_string(kind), target.size(), target_kind)));
+    }
+  }
+}
+
+// One short segment, everywhere in a model too long for the registers: its score must survive
+// the change from one tile to the next, and nothing else in the target outweighs it.
+TEST_P(CpuFilters, EqualReferenceForSegmentsAcrossTiles) {
+  const std::uint64_t seed = base_seed() + 7;
+  Random random(seed);
+  int scores = 0, segments = 0;
+  for (const int M : {400, 800, 1500, 2600}) {
+    const auto model = test_support::random_model(seed + M, M, ModelKind::kTypical);
+    const cpu::FilterTables tables(*model, GetParam());
+    const auto best_residue = [&](int j) {
+      Residue best = 0;
+      for (Residue x = 1; x < 20; ++x) {
+        const auto& cost = model->bytes.cost;
+        if (cost[x * M + j] < cost[best * M + j]) best = x;
+      }
+      return best;
+    };
+    for (int start = 0; start + 12 < M; start += random.integer(1, 8)) {
+      const int length = random.integer(4, 9);
+      std::vector<Residue> target(static_cast<std::size_t>(random.integer(0, 7)), Residue{27});
+      for (int j = start; j < start + length; ++j) target.push_back(best_residue(j));
+      target.resize(target.size() + random.integer(0, 3), Residue{27});
+      const auto expected = reference::ssv_filter(model->bytes, target);
+      scores += expected.status == reference::SsvStatus::kScore;
+      ++segments;
+      ASSERT_EQ(tables.ssv(target, scratch_), expected)
+          << "seed " << seed << " M " << M << " start " << start << " length " << length;
+    }
+  }
+  EXPECT_GT(scores, segments / 2);
+}
+
+TEST_P(CpuFilters, EqualReferenceForLongTargets) {
+  const std::uint64_t seed = base_seed() + 5;
+  for (const int M : {7, 40, 130}) {
+    const auto model = test_support::random_model(seed, M, ModelKind::kTypical);
+    const cpu::FilterTables tables(*model, GetParam());
+    for (const TargetKind kind : {TargetKind::kBackground, TargetKind::kHomologous}) {
+      const auto target = test_support::random_target(seed + M, 50000, kind, model->hmm);
+      ASSERT_TRUE(check(tables, target, reference_outcome(*model, target),
+                        describe(seed, M, "typical", target.size(), kind)));
+    }
+  }
+}
+
+// Any size of model and target, on a logarithmic scale, so that short and long are as likely.
+// HMMJIT_FILTER_CASES asks for that many cases of up to 3000 x 50,000 cells; by default few cases
+// are tried, none of them large.
+TEST_P(CpuFilters, EqualReferenceForAnySize) {
+  const std::uint64_t seed = base_seed() + 10;
+  const char* given = std::getenv("HMMJIT_FILTER_CASES");
+  const int cases = given != nullptr ? std::atoi(given) : 200;
+  const double most_cells = given != nullptr ? 1e9 : 5e5;
+  Random random(seed);
+  const auto spread = [&](double most) {
+    return std::max(1, static_cast<int>(std::exp(random.real() * std::log(most + 1))));
+  };
+  for (int repeat = 0; repeat < cases; ++repeat) {
+    const std::uint64_t case_seed = random.next();
+    const int M = spread(3000);
+    const int L = spread(std::min(50000.0, most_cells / M));
+    const auto kind = test_support::kAllModelKinds[random.integer(0, 6)];
+    SearchModel model = *test_support::random_model(case_seed, M, kind);
+    const bool arbitrary = random.chance(0.3);
+    if (arbitrary) {
+      model.bytes = test_support::random_byte_profile(case_seed, M, amino_alphabet());
+      model.words = test_support::random_word_profile(case_seed, M, amino_alphabet());
+    }
+    const cpu::FilterTables tables(model, GetParam());
+    const auto target_kind = test_support::kAllTargetKinds[random.integer(
+        0, static_cast<int>(std::size(test_support::kAllTargetKinds)) - 1)];
+    const auto target = test_support::random_target(case_seed + 1, L, target_kind, model.hmm);
+    ASSERT_TRUE(check(tables, target, reference_outcome(model, target),
+                      describe(case_seed, M, arbitrary ? "arbitrary" : to_string(kind),
+                               target.size(), target_kind)));
+  }
+}
+
+TEST_P(CpuFilters, EqualReferenceForNucleotideAlphabet) {
+  const std::uint64_t seed = base_seed() + 6;
+  for (const int M : {5, 77, 300}) {
+    const auto model = test_support::random_model(seed, M, ModelKind::kTypical, dna_alphabet());
+    const cpu::FilterTables tables(*model, GetParam());
+    for (const TargetKind kind : test_support::kAllTargetKinds) {
+      const auto target = test_support::random_target(seed + M, 300, kind, model->hmm);
+      ASSERT_TRUE(check(tables, target, reference_outcome(*model, target),
+                        describe(seed, M, "DNA", target.size(), kind)));
+    }
+  }
+}
+
+// Real models on real proteins: the values that decide real searches.
+TEST_P(CpuFilters, EqualReferenceOnRealData) {
+  HMMJIT_SHARED_OR_SKIP(shared);
+  const auto hmms = test_support::read_models(shared / "data/hmm/hmmer/globins4.hmm");
+  ASSERT_FALSE(hmms.empty());
+  auto sequences = test_support::read_sequences(shared / "data/seq/mmseqs2_query.fasta");
+  ASSERT_FALSE(sequences.empty());
+  if (sequences.size() > 60) sequences.resize(60);
+  for (const Hmm& hmm : hmms) {
+    const auto model = make_search_model(hmm);
+    const cpu::FilterTables tables(*model, GetParam());
+    for (const auto& sequence : sequences) {
+      ASSERT_TRUE(check(tables, sequence.residues, reference_outcome(*model, sequence.residues),
+                        model->hmm.name + " " + sequence.name));
+    }
+  }
+}
+
+// Batches of every size and mixture of lengths, with and without flush-to-zero.
+TEST_P(CpuFilters, BiasBatchEqualsReference) {
+  const std::uint64_t seed = base_seed() + 8;
+  Random random(seed);
+  for (int repeat = 0; repeat < 120; ++repeat) {
+    const std::uint64_t model_seed = random.next();
+    const int M = random.integer(1, 300);
+    const auto kind = test_support::kAllModelKinds[random.integer(0, 6)];
+    SearchModel model = *test_support::random_model(model_seed, M, kind);
+    // What no model file gives: states that vanish, overflow or are no numbers.
+    const bool hostile = repeat % 4 == 3;
+    if (hostile) {
+      constexpr float kValues[] = {0.0f,   -1.0f,
+                                   1e-40f, 1e-30f,
+                                   1e30f,  std::numeric_limits<float>::max(),
+                                   1.0f,   std::numeric_limits<float>::infinity(),
+                                   -0.0f,  std::numeric_limits<float>::quiet_NaN()};
+      const auto value = [&] { return kValues[random.integer(0, std::size(kValues) - 1)]; };
+      for (float& odds : model.bias.odds[1]) {
+        if (random.chance(0.1)) odds = value();
+      }
+      if (random.chance(0.3)) model.bias.t10 = value();
+      if (random.chance(0.3)) model.bias.t11 = value();
+      if (random.chance(0.1)) model.bias.odds[0][random.integer(0, 19)] = value();
+    }
+    const cpu::FilterTables tables(model, GetParam());
+    std::vector<std::vector<Residue>> targets(
+        static_cast<std::size_t>(repeat < 70 ? repeat : random.integer(1, 200)));
+    const int longest = random.chance(0.2) ? 3 : 250;
+    for (auto& target : targets) {
+      const int L = random.chance(0.02) ? 3000 : random.integer(0, longest);
+      const auto target_kind = test_support::kAllTargetKinds[random.integer(
+          0, std::size(test_support::kAllTargetKinds) - 1)];
+      if (L > 0) target = test_support::random_target(random.next(), L, target_kind, model.hmm);
+    }
+    const std::vector<std::span<const Residue>> spans(targets.begin(), targets.end());
+    std::vector<float> scores(targets.size());
+    const auto compare = [&](std::string_view mode) {
+      std::fill(scores.begin(), scores.end(), -7.0f);
+      tables.bias_filter_batch(spans, scores);
+      for (std::size_t i = 0; i < targets.size(); ++i) {
+        ASSERT_EQ(bits(scores[i]), bits(reference::bias_filter(model.bias, targets[i])))
+            << "seed " << seed << " repeat " << repeat << (hostile ? " hostile" : "") << " target "
+            << i << " of " << targets.size() << " L " << targets[i].size() << mode;
+      }
+    };
+    ASSERT_NO_FATAL_FAILURE(compare(""));
+    const FlushToZeroScope flush;
+    ASSERT_NO_FATAL_FAILURE(compare(" flush-to-zero"));
+  }
+}
+
+// The logarithm of the bias kernels against the C library's. HMMJIT_LOG_STRIDE=1 tries every
+// positive float (a minute per instruction set).
+TEST_P(CpuFilters, RoundedLogsEqualLibrary) {
+  const cpu::BiasKernels* kernels = nullptr;
+  for (const std::int64_t bit :
+       {std::int64_t{HWY_AVX3}, std::int64_t{HWY_AVX2}, std::int64_t{HWY_SSE4}}) {
+    if (GetParam() == hwy::TargetName(bit)) kernels = cpu::bias_kernels(bit);
+  }
+  ASSERT_NE(kernels, nullptr);
+  std::vector<float> values, logs;
+  std::size_t compared = 0;
+  const auto compare = [&] {
+    logs.resize(values.size());
+    kernels->rounded_logs(values.data(), logs.data(), values.size());
+    compared += values.size();
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto expected = static_cast<float>(std::log(static_cast<double>(values[i])));
+      if (bits(logs[i]) != bits(expected)) {
+        ADD_FAILURE() << "log of float bits " << bits(values[i]) << ": " << bits(logs[i])
+                      << ", library " << bits(expected);
+        return;
+      }
+    }
+    values.clear();
+  };
+  const auto add = [&](std::uint32_t pattern) {
+    values.push_back(std::bit_cast<float>(pattern));
+    if (values.size() == 4001) compare();
+  };
+
+  Random random(base_seed() + 9);
+  const char* given = std::getenv("HMMJIT_LOG_STRIDE");
+  const std::uint32_t stride =
+      given != nullptr ? static_cast<std::uint32_t>(std::strtoul(given, nullptr, 10)) : 397;
+  ASSERT_GT(stride, 0U);
+  const auto first = static_cast<std::uint32_t>(random.integer(0, static_cast<int>(stride) - 1));
+  for (std::uint32_t pattern = first; pattern < 0x7f800000U && !HasFailure(); pattern += stride) {
+    add(pattern);
+  }
+  // The library's logarithm of these is within one unit of a double of the middle between two
+  // floats (found by trying all): here only the library itself tells which way to round.
+  for (const std::uint32_t pattern : {0x38dcbe38U, 0x3bf86ef0U, 0x3c413d3aU, 0x41178febU}) {
+    for (int repeat = 0; repeat < 17; ++repeat) add(pattern);
+    compare();
+    add(pattern);
+    compare();
+  }
+  // Around 1, where the bias filter lives; around zero and infinity; no numbers; negative values.
+  for (const std::uint32_t centre : {0x3f800000U, 0x3f3504f3U, 0x3fb504f3U, 0x40000000U,
+                                     0x00800000U, 0x00010000U, 0x7f800000U, 0x80010000U}) {
+    for (std::uint32_t i = 0; i < 0x20000U && !HasFailure(); ++i) add(centre - 0x10000U + i);
+  }
+  // Floats whose logarithm is next to the middle between two floats: for logarithms of large
+  // magnitude the middles lie far denser than the floats, so search around each candidate.
+  for (int i = 0; i < 100000 && !HasFailure(); ++i) {
+    const auto y = static_cast<float>(174.0 * random.real() * random.real() - 87.0);
+    const double middle =
+        (static_cast<double>(y) + std::nextafter(y, std::numeric_limits<float>::infinity())) / 2;
+    const std::uint32_t pattern = bits(static_cast<float>(std::exp(middle)));
+    for (std::uint32_t j = 0; j < 9; ++j) add(pattern - 4 + j);
+  }
+  compare();
+  EXPECT_GT(compared, std::size_t{0x7f800000U} / stride);
+}
+
+TEST(CpuFilterTables, RejectsUnknownTarget) {
+  const auto model = test_support::random_model(1, 10);
+  EXPECT_THROW(cpu::FilterTables(*model, "AVX9"), std::invalid_argument);
+}
+
+std::vector<std::string> targets() {
+  std::vector<std::string> names;
+  for (const std::string_view name : cpu::available_targets()) {
+    if (name != "SCALAR") names.emplace_back(name);
+  }
+  return names;
+}
+INSTANTIATE_TEST_SUITE_P(Targets, CpuFilters, ::testing::ValuesIn(targets()),
+                         [](const auto& tested) { return tested.param; });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CpuFilters);
+
+}  // namespace
+}  // namespace hmmjit

@@ -1,0 +1,219 @@
+// Batches give the bits of single calls, calls leave nothing behind, odd input is survived.
+#include <gtest/gtest.h>
+
+#include "core/threads.hpp"
+#include "domain/domain.hpp"
+#include "tests/support/random_profiles.hpp"
+
+namespace hmmjit::domain {
+
+bool operator==(const Alignment& a, const Alignment& b) {
+  return a.rf == b.rf && a.cs == b.cs && a.model == b.model && a.match == b.match &&
+         a.sequence == b.sequence && a.pp == b.pp;
+}
+bool operator==(const Domain& a, const Domain& b) {
+  return a.ienv == b.ienv && a.jenv == b.jenv && a.iali == b.iali && a.jali == b.jali &&
+         a.hmm_from == b.hmm_from && a.hmm_to == b.hmm_to && a.envelope_nats == b.envelope_nats &&
+         a.correction_nats == b.correction_nats && a.bias_nats == b.bias_nats &&
+         a.accuracy_sum == b.accuracy_sum && a.bits == b.bits && a.log_p == b.log_p &&
+         a.alignment == b.alignment;
+}
+bool operator==(const TargetScore& a, const TargetScore& b) {
+  return a.bits == b.bits && a.pre_bits == b.pre_bits && a.log_p == b.log_p &&
+         a.expected_domains == b.expected_domains && a.regions == b.regions &&
+         a.clustered == b.clustered && a.overlaps == b.overlaps && a.envelopes == b.envelopes &&
+         a.best_domain == b.best_domain && a.domains == b.domains;
+}
+
+namespace {
+
+using test_support::kAllModelKinds;
+using test_support::kAllTargetKinds;
+using test_support::ModelKind;
+using test_support::Random;
+using test_support::random_model;
+using test_support::random_target;
+using test_support::TargetKind;
+
+struct Set {
+  std::vector<std::vector<Residue>> residues;
+  std::vector<TargetView> views;
+  std::vector<float> nats;
+};
+
+// Targets of all kinds, tandem copies most, without those whose Forward score fails.
+Set make_set(const ForwardTables& tables, std::uint64_t seed, int count, Workspace& workspace) {
+  Random random(seed);
+  Set s;
+  for (int n = 0; n < count; ++n) {
+    const TargetKind kind = n % 2 == 0 ? TargetKind::kTandem
+                                       : kAllTargetKinds[static_cast<std::size_t>(random.integer(
+                                             0, static_cast<int>(std::size(kAllTargetKinds)) - 1))];
+    const int L = random.integer(1, 500);
+    auto target = random_target(random.next(), L, kind, tables.model().hmm);
+    if (forward_filter(tables, target, workspace)) s.residues.push_back(std::move(target));
+  }
+  for (const auto& r : s.residues) {
+    s.views.push_back({r, "t", {}, {}});
+    s.nats.push_back(*forward_filter(tables, r, workspace));
+  }
+  return s;
+}
+
+TEST(Batch, EqualsSingleCallsAndRepeats) {
+  const FlushToZeroScope flush;
+  Random random(11);
+  Workspace shared;
+  std::size_t clustered = 0, domains = 0;
+  for (const ModelKind kind : kAllModelKinds) {
+    for (const int M : {3, 40, 140}) {
+      SCOPED_TRACE(to_string(kind) + " " + std::to_string(M));
+      const auto model = random_model(random.next(), M, kind);
+      const ForwardTables tables(*model);
+      const Set s = make_set(tables, random.next(), 11, shared);
+      std::vector<std::optional<TargetScore>> batch(s.views.size()), again(s.views.size());
+      define_domains_batch(tables, s.views, s.nats, {}, shared, batch);
+      for (std::size_t n = 0; n < s.views.size(); ++n) {
+        Workspace fresh;
+        EXPECT_EQ(batch[n], define_domains(tables, s.views[n], s.nats[n], {}, fresh)) << n;
+        if (!batch[n]) continue;
+        clustered += static_cast<std::size_t>(batch[n]->clustered);
+        domains += batch[n]->domains.size();
+      }
+      define_domains_batch(tables, s.views, s.nats, {}, shared, again);
+      EXPECT_EQ(batch, again);
+      std::vector<std::span<const Residue>> residues(s.residues.begin(), s.residues.end());
+      std::vector<float> scores(residues.size());
+      forward_filter_batch(tables, residues, scores, shared);
+      EXPECT_EQ(scores, s.nats);
+    }
+  }
+  // Otherwise the test would say little.
+  EXPECT_GT(clustered, 20u);
+  EXPECT_GT(domains, 100u);
+}
+
+TEST(Batch, ForwardAndDomainsInOneCall) {
+  const FlushToZeroScope flush;
+  Random random(12);
+  Workspace workspace;
+  for (const int M : {20, 120}) {
+    const auto model = random_model(random.next(), M);
+    const ForwardTables tables(*model);
+    Set s = make_set(tables, random.next(), 20, workspace);
+    std::vector<float> nats(s.views.size());
+    std::vector<std::optional<TargetScore>> results(s.views.size());
+    const auto passes = [&](std::size_t n, float score) {
+      EXPECT_EQ(score, s.nats[n]);
+      return n % 3 != 0;
+    };
+    // Only the better half is wanted, whether that is known early or late.
+    const auto wanted = [](std::size_t, const TargetScore& score) { return score.bits > 20.0f; };
+    score_targets_batch(tables, s.views, passes, {}, workspace, nats, results, wanted);
+    EXPECT_EQ(nats, s.nats);
+    std::size_t kept = 0;
+    for (std::size_t n = 0; n < s.views.size(); ++n) {
+      const auto alone = define_domains(tables, s.views[n], s.nats[n], {}, workspace);
+      if (n % 3 != 0 && alone && alone->bits > 20.0f) {
+        EXPECT_EQ(results[n], alone) << n;
+        ++kept;
+      } else {
+        EXPECT_FALSE(results[n].has_value()) << n;
+      }
+    }
+    EXPECT_GT(kept, 3u);
+  }
+}
+
+// However wrong the early guess is, the final answer decides.
+TEST(Batch, AlignmentsAskedForLateAreTheSame) {
+  const FlushToZeroScope flush;
+  const auto model = random_model(31, 90);
+  const ForwardTables tables(*model);
+  Workspace workspace;
+  const Set s = make_set(tables, 32, 12, workspace);
+  std::vector<std::optional<TargetScore>> expected(s.views.size()), late(s.views.size());
+  define_domains_batch(tables, s.views, s.nats, {}, workspace, expected);
+  // A score without domains is a guess.
+  const auto wanted = [](std::size_t, const TargetScore& score) { return !score.domains.empty(); };
+  define_domains_batch(tables, s.views, s.nats, {}, workspace, late, wanted);
+  EXPECT_EQ(expected, late);
+}
+
+TEST(Batch, MatrixLimit) {
+  const FlushToZeroScope flush;
+  const auto model = random_model(5, 60);
+  const ForwardTables tables(*model);
+  Workspace workspace;
+  const Set s = make_set(tables, 6, 6, workspace);
+  DomainOptions options;
+  options.max_matrix_bytes = 1000;
+  std::vector<std::optional<TargetScore>> results(s.views.size());
+  EXPECT_THROW(define_domains_batch(tables, s.views, s.nats, options, workspace, results),
+               MatrixTooLarge);
+  // The workspace stays usable.
+  define_domains_batch(tables, s.views, s.nats, {}, workspace, results);
+  Workspace fresh;
+  EXPECT_EQ(results[0], define_domains(tables, s.views[0], s.nats[0], {}, fresh));
+}
+
+TEST(Batch, SeedsDecideTheSamples) {
+  const FlushToZeroScope flush;
+  const auto model = random_model(5, 60);
+  const ForwardTables tables(*model);
+  Workspace workspace;
+  const Set s = make_set(tables, 6, 12, workspace);
+  const auto corrections = [&](const DomainOptions& options) {
+    std::vector<float> all;
+    for (std::size_t n = 0; n < s.views.size(); ++n) {
+      const auto score = define_domains(tables, s.views[n], s.nats[n], options, workspace);
+      if (!score) continue;
+      for (const Domain& d : score->domains) all.push_back(d.correction_nats);
+    }
+    return all;
+  };
+  DomainOptions other;
+  other.seed = 7;
+  EXPECT_EQ(corrections({}), corrections({}));
+  EXPECT_NE(corrections({}), corrections(other));
+  DomainOptions running;
+  running.reseed = false;
+  const auto first = corrections(running);
+  EXPECT_NE(first, corrections(running));
+}
+
+TEST(Odd, ShortTargetsAndModels) {
+  const FlushToZeroScope flush;
+  Workspace workspace;
+  for (const int M : {1, 2, 5, 3591}) {
+    const auto model = random_model(static_cast<std::uint64_t>(M), M);
+    const ForwardTables tables(*model);
+    for (const TargetKind kind : kAllTargetKinds) {
+      for (const int L : {1, 2, 3, 70}) {
+        const auto target = random_target(9, L, kind, model->hmm);
+        const auto nats = forward_filter(tables, target, workspace);
+        if (!nats) continue;
+        const auto score = define_domains(tables, {target, "t", {}, {}}, *nats, {}, workspace);
+        if (!score) continue;
+        for (const Domain& d : score->domains) {
+          EXPECT_GE(d.iali, d.ienv);
+          EXPECT_LE(d.jali, d.jenv);
+          EXPECT_GE(d.hmm_from, 1);
+          EXPECT_LE(d.hmm_to, M);
+          EXPECT_EQ(d.alignment.model.size(), d.alignment.sequence.size());
+        }
+      }
+    }
+  }
+}
+
+TEST(Odd, EmptyTargetHasNoScore) {
+  const FlushToZeroScope flush;
+  const auto model = random_model(3, 20);
+  const ForwardTables tables(*model);
+  Workspace workspace;
+  EXPECT_FALSE(forward_filter(tables, {}, workspace).has_value());
+}
+
+}  // namespace
+}  // namespace hmmjit::domain

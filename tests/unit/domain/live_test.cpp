@@ -1,0 +1,205 @@
+// Scores, domains and alignments against the installed hmmsearch, on real and generated models.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "core/threads.hpp"
+#include "domain/domain.hpp"
+#include "model/score_statistics.hpp"
+#include "tests/support/command.hpp"
+#include "tests/support/random_profiles.hpp"
+#include "tests/support/shared_data.hpp"
+
+namespace hmmjit::domain {
+namespace {
+
+namespace fs = std::filesystem;
+using test_support::ModelKind;
+using test_support::Random;
+using test_support::Sequence;
+using test_support::TargetKind;
+
+class Folder {
+ public:
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "hmmjit_domain_XXXXXX").string();
+    path_ = ::mkdtemp(name.data());
+  }
+  ~Folder() { fs::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  fs::path operator/(const char* name) const { return path_ / name; }
+
+ private:
+  fs::path path_;
+};
+
+std::string read_file(const fs::path& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::string text_of(double value, const char* format) {
+  return fmt::format(fmt::runtime(format), value);
+}
+
+// What the tables of hmmsearch hold of one model, as text, one entry per target or domain.
+struct Rows {
+  std::multiset<std::string> targets, domains;
+};
+
+Rows rows_of_tables(const std::string& tbl, const std::string& domtbl) {
+  Rows rows;
+  const auto fields = [](const std::string& line) {
+    std::istringstream in(line);
+    return std::vector<std::string>{std::istream_iterator<std::string>(in), {}};
+  };
+  std::istringstream targets(tbl), domains(domtbl);
+  for (std::string line; std::getline(targets, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    const auto f = fields(line);
+    rows.targets.insert(fmt::format("{} {} {} {} {} {} {} {} {} {}", f[0], f[4], f[5], f[6], f[10],
+                                    f[11], f[12], f[13], f[14], f[15]));
+  }
+  for (std::string line; std::getline(domains, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    const auto f = fields(line);
+    rows.domains.insert(fmt::format("{} {} {} {} {} {} {} {} {} {} {}", f[0], f[12], f[13], f[14],
+                                    f[15], f[16], f[17], f[18], f[19], f[20], f[21]));
+  }
+  return rows;
+}
+
+// Every target is scored (--max) and every domain reported, whatever its E-value; Z is 1.
+void compare(const Hmm& hmm, const std::vector<Sequence>& candidates, const DomainOptions& options,
+             std::size_t& domain_count) {
+  const FlushToZeroScope flush;
+  const auto model = make_search_model(hmm);
+  const ForwardTables tables(*model);
+  Workspace workspace;
+  std::vector<Sequence> targets;
+  Rows mine;
+  std::vector<std::string> lines;
+  for (const Sequence& target : candidates) {
+    const auto nats = forward_filter(tables, target.residues, workspace);
+    if (!nats) continue;  // the reference aborts here
+    targets.push_back(target);
+    const auto score =
+        define_domains(tables, {target.residues, target.name, {}, {}}, *nats, options, workspace);
+    if (!score) continue;
+    const double kBitsPerNat = 1.44269504088896341;
+    mine.targets.insert(fmt::format(
+        "{} {} {} {} {} {} {} {} {} {}", target.name, text_of(flushed_exp(score->log_p), "{:.2g}"),
+        text_of(score->bits, "{:.1f}"), text_of(score->pre_bits - score->bits, "{:.1f}"),
+        text_of(score->expected_domains, "{:.1f}"), score->regions, score->clustered,
+        score->overlaps, score->envelopes, score->domains.size()));
+    for (const Domain& d : score->domains) {
+      const double span = std::fabs(static_cast<float>(d.jenv - d.ienv));
+      mine.domains.insert(
+          fmt::format("{} {} {} {} {} {} {} {} {} {} {}", target.name,
+                      text_of(flushed_exp(d.log_p), "{:.2g}"), text_of(d.bits, "{:.1f}"),
+                      text_of(static_cast<double>(d.bias_nats) * kBitsPerNat, "{:.1f}"), d.hmm_from,
+                      d.hmm_to, d.iali, d.jali, d.ienv, d.jenv,
+                      text_of(static_cast<double>(d.accuracy_sum) / (1.0 + span), "{:.2f}")));
+      const Alignment& a = d.alignment;
+      lines.push_back(fmt::format(" {} {} {}", d.hmm_from, a.model, d.hmm_to));
+      lines.push_back(fmt::format(" {}\n", a.match));
+      lines.push_back(fmt::format(" {} {} {}", d.iali, a.sequence, d.jali));
+      lines.push_back(fmt::format(" {} PP\n", a.pp));
+      if (!a.cs.empty()) lines.push_back(fmt::format(" {} CS\n", a.cs));
+      if (!a.rf.empty()) lines.push_back(fmt::format(" {} RF\n", a.rf));
+    }
+  }
+  domain_count += mine.domains.size();
+
+  const Folder folder;
+  std::ofstream(folder / "m.hmm") << test_support::model_text(hmm);
+  {
+    std::ofstream out(folder / "t.fa");
+    for (const Sequence& t : targets) out << test_support::fasta_text(t);
+  }
+  const auto report = test_support::output_of(fmt::format(
+      "hmmsearch --cpu 0 --max -E 1e9 --domE 1e9 -Z 1 --domZ 1 --notextw {} --seed {} --tblout "
+      "'{}' --domtblout '{}' '{}' '{}'",
+      options.null2 ? "" : "--nonull2", options.seed, (folder / "t").string(),
+      (folder / "d").string(), (folder / "m.hmm").string(), (folder / "t.fa").string()));
+  ASSERT_TRUE(report.has_value());
+  const Rows theirs = rows_of_tables(read_file(folder / "t"), read_file(folder / "d"));
+  EXPECT_EQ(mine.targets, theirs.targets);
+  EXPECT_EQ(mine.domains, theirs.domains);
+  for (const std::string& line : lines) {
+    // Numbers are padded to a common width in the report: look for the text after them.
+    const auto text = line.substr(line.find_first_of("0123456789") == 1 ? line.find(' ', 1) : 0);
+    EXPECT_NE(report->find(text), std::string::npos) << line;
+  }
+}
+
+TEST(Live, GeneratedModels) {
+  if (!test_support::has_program("hmmsearch")) GTEST_SKIP() << "hmmsearch is not installed";
+  const std::uint64_t seed = static_cast<std::uint64_t>(::time(nullptr)) / 86400;
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  Random random(seed);
+  std::size_t domains = 0;
+  for (const ModelKind kind : {ModelKind::kTypical, ModelKind::kFlat, ModelKind::kStrong,
+                               ModelKind::kDeleteRich, ModelKind::kInsertRich}) {
+    for (const int M : {1, 7, 60, 120}) {
+      SCOPED_TRACE(to_string(kind) + " " + std::to_string(M));
+      // What the text format rounds away must not make a difference.
+      const Folder folder;
+      std::ofstream(folder / "m.hmm")
+          << test_support::model_text(test_support::random_hmm(random.next(), M, kind));
+      const Hmm hmm = test_support::read_models(folder / "m.hmm").at(0);
+      std::vector<Sequence> targets;
+      for (int n = 0; n < 10; ++n) {
+        static constexpr TargetKind kKinds[] = {TargetKind::kTandem, TargetKind::kHomologous,
+                                                TargetKind::kTandem, TargetKind::kUniformCodes,
+                                                TargetKind::kLowComplexity};
+        auto codes =
+            test_support::random_target(random.next(), random.integer(1, 400), kKinds[n % 5], hmm);
+        // Gaps are not part of a FASTA target.
+        std::erase(codes, static_cast<Residue>(hmm.alphabet->gap()));
+        if (!codes.empty()) targets.push_back({fmt::format("t{}", n), std::move(codes)});
+      }
+      DomainOptions options;
+      options.seed = static_cast<std::uint32_t>(random.integer(1, 1000));
+      options.null2 = random.chance(0.8);
+      compare(hmm, targets, options, domains);
+    }
+  }
+  EXPECT_GT(domains, 100u);
+}
+
+TEST(Live, RealModels) {
+  if (!test_support::has_program("hmmsearch")) GTEST_SKIP() << "hmmsearch is not installed";
+  HMMJIT_SHARED_OR_SKIP(shared);
+  std::size_t domains = 0;
+  const fs::path small = shared / "data/seq/small";
+  for (const char* name : {"fn3", "Pkinase", "globins4", "20aa", "M1", "XYPPX", "LuxC"}) {
+    SCOPED_TRACE(name);
+    const Hmm hmm =
+        test_support::read_models(shared / "data/hmm/hmmer" / (std::string(name) + ".hmm")).at(0);
+    std::vector<Sequence> targets;
+    for (const char* file : {"7LESS_DROME", "globins45.fa", "LuxC.faa", "PKSI.faa"}) {
+      for (Sequence& t : test_support::read_sequences(small / file)) {
+        if (targets.size() < 70) targets.push_back(std::move(t));
+      }
+    }
+    targets.push_back({"star1", test_support::digitise("ACDEFGHIK*MNPQRSTVWY")});
+    targets.push_back({"star2", test_support::digitise("ACDEFGHIKL*MNPQRSTVWY")});
+    // hmm text without its annotation: CS and RF are compared by the scenario tests.
+    Hmm plain = hmm;
+    plain.cs.clear();
+    plain.rf.clear();
+    compare(plain, targets, {}, domains);
+  }
+  EXPECT_GT(domains, 100u);
+}
+
+}  // namespace
+}  // namespace hmmjit::domain

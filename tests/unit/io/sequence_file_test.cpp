@@ -1,0 +1,315 @@
+#include "io/sequence_file.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "tests/support/command.hpp"
+#include "tests/support/shared_data.hpp"
+#include "tests/unit/io/io_support.hpp"
+
+namespace hmmjit::io_test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using F = SequenceFormat;
+
+// The number, thousands separated or not, that ends where `after` begins.
+std::uint64_t number_before(const std::string& line, const std::string& after) {
+  std::size_t end = line.find(after);
+  if (end == line.npos) return 0;
+  std::size_t begin = line.find_last_not_of("0123456789,", end - 1) + 1;
+  std::string digits = line.substr(begin, end - begin);
+  std::erase(digits, ',');
+  return digits.empty() ? 0 : std::stoull(digits);
+}
+
+TEST(FormatNames, AreThoseOfTformat) {
+  EXPECT_EQ(*parse_sequence_format("FASTA"), F::kFasta);
+  EXPECT_EQ(*parse_sequence_format("ddbj"), F::kGenbank);
+  EXPECT_EQ(*parse_sequence_format("uniprot"), F::kEmbl);
+  EXPECT_EQ(*parse_sequence_format("clustallike"), F::kClustalLike);
+  auto unknown = parse_sequence_format("foo");
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().code, ErrorCode::kUsage);
+  EXPECT_THAT(unknown.error().to_string(), HasSubstr("\"foo\" is not a sequence format; use one"));
+  for (const char* refused : {"ncbi", "daemon", "hmmpgmd", "fmindex"}) {
+    auto format = parse_sequence_format(refused);
+    ASSERT_FALSE(format);
+    EXPECT_EQ(format.error().code, ErrorCode::kUsage);
+    EXPECT_THAT(format.error().to_string(), HasSubstr("convert the database to FASTA"));
+  }
+}
+
+TEST(Fasta, Headers) {
+  ReadResult got = read_text(
+      "\n  >  one \t first  one \r\nAC\n>two\n>three\tx\x01y z\n>four>4 a>b\nM>five\nL\n>six");
+  EXPECT_EQ(got.error, "");
+  EXPECT_THAT(got.targets,
+              ElementsAre(Target{"one", "", "first  one ", "AC"}, Target{"two", "", "", ""},
+                          Target{"three", "", "x", ""}, Target{"four>4", "", "a>b", "M"},
+                          Target{"five", "", "", "L"}, Target{"six", "", "", ""}));
+}
+
+TEST(Fasta, EveryAcceptedCharacter) {
+  ReadResult got =
+      read_text(">a\nACDEFGHIKLMNPQRSTVWY\nacdefghiklmnpqrstvwy\nBJZOUXbjzoux*_.~ \t\r\n");
+  ASSERT_EQ(got.error, "");
+  EXPECT_EQ(got.targets.at(0).residues, "ACDEFGHIKLMNPQRSTVWYACDEFGHIKLMNPQRSTVWYBJZOUXBJZOUX*--~");
+}
+
+// Each of the 256 bytes inside a sequence, at every offset of a vector.
+TEST(Fasta, EveryByteIsAResidueWhiteSpaceOrAnError) {
+  const Alphabet& amino = amino_alphabet();
+  for (int c = 0; c < 256; ++c) {
+    char byte = static_cast<char>(c);
+    Residue code = amino.digit[static_cast<std::size_t>(c)];
+    for (std::size_t before : {0, 1, 31, 63, 64, 100}) {
+      std::string text = ">a\n" + std::string(before, 'L') + byte + std::string(70, 'M') + "\n";
+      ReadResult got = read_text(text);
+      SCOPED_TRACE(std::to_string(c) + " after " + std::to_string(before));
+      std::string left(before, 'L'), right(70, 'M');
+      if (byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n') {
+        ASSERT_EQ(got.targets.at(0).residues, left + right);
+      } else if (byte == '>') {
+        ASSERT_THAT(got.targets, ElementsAre(Target{"a", "", "", left}, Target{right, "", "", ""}));
+      } else if (code == kInvalidCode || byte == '-') {
+        ASSERT_THAT(got.error, HasSubstr(c >= 0x80 ? "non-ASCII character" : "illegal character"));
+        ASSERT_THAT(got.error, HasSubstr("text:2:"));
+      } else {
+        ASSERT_EQ(got.targets.at(0).residues, left + amino.symbols[code] + right);
+      }
+    }
+  }
+}
+
+TEST(Fasta, NucleotideAlphabets) {
+  auto source = open_memory_source("x", std::string_view(">a\nACGTUNX\n"));
+  ASSERT_TRUE(source);
+  auto got = read_targets(SequenceReader::open(std::move(*source), {dna_alphabet()}), 1000,
+                          dna_alphabet());
+  EXPECT_EQ(got.targets.at(0).residues, "ACGTTNN");
+  source = open_memory_source("x", std::string_view(">a\nACGTL\n"));
+  got = read_targets(SequenceReader::open(std::move(*source), {dna_alphabet()}));
+  EXPECT_THAT(got.error, HasSubstr("x:2: illegal character L in DNA sequence"));
+}
+
+TEST(Fasta, BlocksEndAtTheLimits) {
+  std::string text;
+  for (int i = 0; i < 10; ++i)
+    text += ">s" + std::to_string(i) + "\n" + std::string(10, 'A') + "\n";
+  auto source = open_memory_source("x", text);
+  auto reader = SequenceReader::open(std::move(*source), {amino_alphabet()});
+  ASSERT_TRUE(reader);
+  TargetBlock block;
+  ASSERT_TRUE(*reader->read_block(block, 25));  // 30 residues are the first at or above 25
+  EXPECT_EQ(block.size(), 3u);
+  ASSERT_TRUE(*reader->read_block(block, 1000, 5));  // appended to: 5 in all
+  EXPECT_EQ(block.size(), 5u);
+  EXPECT_EQ(block.first_index(), 0u);
+  TargetBlock next;
+  ASSERT_TRUE(*reader->read_block(next, 1000));
+  EXPECT_EQ(next.size(), 5u);
+  EXPECT_EQ(next.first_index(), 5u);
+  EXPECT_EQ(next[0].name, "s5");
+  EXPECT_FALSE(*reader->read_block(next, 1000));
+  EXPECT_EQ(reader->targets_read(), 10u);
+  ASSERT_TRUE(reader->rewind());
+  TargetBlock again;
+  ASSERT_TRUE(*reader->read_block(again, 1000));
+  EXPECT_EQ(again.size(), 10u);
+}
+
+TEST(Fasta, ErrorsCountLinesAcrossChunks) {
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += ">s\nACDEF\n";
+  text += ">bad\nAC1\n";
+  for (std::size_t chunk : {1, 7, 64, 1 << 20}) {
+    ReadResult got = read_text(text, F::kFasta, "text", chunk);
+    EXPECT_EQ(got.targets.size(), 100u);
+    EXPECT_THAT(got.error, HasSubstr("text:202: illegal character 1"));
+  }
+}
+
+TEST(FlatFiles, Embl) {
+  std::string text =
+      "ID   A_HUMAN   Reviewed; 6 AA.\nAC   P1; P2;\nAC   P3;\nDE   RecName: Full=X;  \n"
+      "DE            Short=Y;\nSQ   SEQUENCE\n     ACDEFG HIK 9\n     lm*_\n//\n\n"
+      "ID   B;\r\nSQ   x\r\n  AC\r\n//\r\n";
+  ReadResult got = read_text(text);
+  EXPECT_EQ(got.error, "");
+  EXPECT_THAT(got.targets, ElementsAre(Target{"A_HUMAN", "P1", "RecName: Full=X;          Short=Y;",
+                                              "ACDEFGHIKLM*-"},
+                                       Target{"B", "", "", "AC"}));
+  EXPECT_THAT(read_text(text.substr(0, 100)).error,
+              HasSubstr("the file ends inside record A_HUMAN"));
+  EXPECT_THAT(read_text("ID   A;\nSQ   x\nAC-D\n//\n").error,
+              HasSubstr("text:3: illegal character - in amino sequence A"));
+  EXPECT_THAT(read_text(text + "junk\n").error, HasSubstr("must start with an ID line"));
+}
+
+TEST(FlatFiles, Genbank) {
+  std::string text =
+      "LOCUS       AB 3 aa\nDEFINITION  line one\n            line two.\nACCESSION   Q1\n"
+      "VERSION     Q1.2 GI:3\nORIGIN\n        1 acd\n//\ntrailer\n"
+      "LOCUS       CD\nORIGIN\n        1 ef\n//\n";
+  EXPECT_THAT(read_text(text).targets,
+              ElementsAre(Target{"AB", "Q1.2", "line one", "ACD"}, Target{"CD", "", "", "EF"}));
+  EXPECT_EQ(read_text("x\n" + text, std::nullopt, "file.gb").targets.size(), 2u);
+  EXPECT_EQ(read_text("  Genetic Sequence Data Bank\n" + text).targets.size(), 2u);
+}
+
+TEST(Alignments, Stockholm) {
+  std::string text =
+      "# STOCKHOLM 1.0\n#=GF ID t\n#=GS b/1-3 DE  beta chain  of   it  \n#=GS a AC  P1234.5\n"
+      "#=GS b/1-3 OS x\na      ACDE-.~_F\nb/1-3  aCde...*F\n#=GR a SS HHHHHHHHH\n"
+      "#=GC SS_cons HHHHHHHHH\n\n\na      GG\nb/1-3  --\n//\n# STOCKHOLM 1.0\n\nx ACD\n//\n";
+  Target b{"b/1-3", "", "beta chain  of   it", "ACDE*F"}, a{"a", "P1234.5", "", "ACDEFGG"};
+  EXPECT_THAT(read_text(text).targets, ElementsAre(b, a, Target{"x", "", "", "ACD"}));
+  // One target a block: rows wait in the reader.
+  EXPECT_EQ(read_text(text, F::kStockholm, "text", 5, 1).targets.size(), 3u);
+  EXPECT_THAT(read_text(text.substr(0, text.size() - 3)).error, HasSubstr("ends inside an align"));
+  EXPECT_THAT(read_text("# STOCKHOLM 1.0\na AC\nb A\n//\n").error,
+              HasSubstr("row b has 1 columns, row a has 2"));
+  EXPECT_THAT(read_text("# STOCKHOLM 1.0\na A1\n//\n").error,
+              HasSubstr("text:2: illegal character 1 in amino sequence a"));
+  EXPECT_THAT(read_text("# STOCKHOLM 1.0\na AC\na AC\n//\n").error,
+              HasSubstr("twice in one block"));
+}
+
+TEST(Alignments, AlignedFastaAndA2m) {
+  EXPECT_THAT(
+      read_text(">one x y \nACDEFGHIK-MN\n>two\nAC--GHI\nKLLMN\n", F::kAlignedFasta).targets,
+      ElementsAre(Target{"one", "", "x y ", "ACDEFGHIKMN"}, Target{"two", "", "", "ACGHIKLLMN"}));
+  EXPECT_THAT(read_text(">one\nACD\n>two\nA-\n", F::kAlignedFasta).error,
+              HasSubstr("row two has 2 columns, row one has 3"));
+  // Insertions are lower case; '.' may be left out.
+  EXPECT_THAT(read_text(">a\nACDEfg\n>b\nAC-E..\n>c\nACOAE\n", F::kA2m).targets,
+              ElementsAre(Target{"a", "", "", "ACDEFG"}, Target{"b", "", "", "ACE"},
+                          Target{"c", "", "", "ACAE"}));
+  EXPECT_THAT(read_text(">a\nACDE\n>b\nACD\n", F::kA2m).error, HasSubstr("row b has 3 columns"));
+}
+
+TEST(Alignments, Clustal) {
+  std::string blocks =
+      "\n\none  ACDEFGH 7\ntwo  AC--GH- 4\n     **  **\n\n\none  IKM-N 11\ntwo  IKLLM 9\n      "
+      "***\n"
+      "\none -\ntwo N\n";
+  Target one{"one", "", "", "ACDEFGHIKMN"}, two{"two", "", "", "ACGHIKLLMN"};
+  for (const char* header : {"CLUSTAL W (1.83) multiple sequence alignment", "CLUSTAL O(1.2.4)",
+                             "MUSCLE (3.8) multiple sequence alignment"}) {
+    ReadResult got = read_text(header + blocks);
+    EXPECT_EQ(got.error, "");
+    EXPECT_THAT(got.targets, ElementsAre(one, two));
+  }
+  EXPECT_THAT(read_text("CLUSTAL\n\na AC\nb AC\n\na AC\n").error, HasSubstr("a block has 1 rows"));
+  EXPECT_THAT(read_text("CLUSTAL\n\na AC\nb AC\n\nb AC\na AC\n").error,
+              HasSubstr("row b was not expected here"));
+}
+
+TEST(Alignments, SelexAndPsiBlast) {
+  std::string text = "# comment\none  ACDEFGH\ntwo  AC--GH-\n\none  IKM-N\ntwo  IKLLM\n";
+  Target one{"one", "", "", "ACDEFGHIKMN"}, two{"two", "", "", "ACGHIKLLM"};
+  ReadResult got = read_text(text);
+  EXPECT_EQ(got.error, "");
+  EXPECT_THAT(got.targets, ElementsAre(one, two));
+  EXPECT_THAT(read_text(text.substr(10), std::nullopt, "x.pb").targets, ElementsAre(one, two));
+  EXPECT_THAT(read_text(text.substr(10), F::kPsiBlast).targets, ElementsAre(one, two));
+  // SELEX shows gaps as blanks too.
+  EXPECT_THAT(read_text("#=RF xx xx\none AC DE\ntwo  CD\n", F::kSelex).targets,
+              ElementsAre(Target{"one", "", "", "ACDE"}, Target{"two", "", "", "CD"}));
+  EXPECT_THAT(read_text("two words\nbut 123\n").error, HasSubstr("in no known format"));
+}
+
+TEST(Alignments, Phylip) {
+  Target a{"seqA", "", "", "ACDEFGHIKL"}, b{"seq_B", "", "", "ACDEFGHIL"};
+  std::string interleaved = " 2 10\nseqA      ACD EF\nseq B     ACDEF\n\nGHIKL\nGHI-L\n";
+  std::string sequential = "2 10\nseqA      ACD\nEFGHIKL\nseq B     ACDEF\nGHI-L\n";
+  EXPECT_THAT(read_text(interleaved).targets, ElementsAre(a, b));
+  EXPECT_THAT(read_text(interleaved, F::kPhylip).targets, ElementsAre(a, b));
+  EXPECT_THAT(read_text(sequential).targets, ElementsAre(a, b));
+  EXPECT_THAT(read_text(sequential, F::kPhylipSequential).targets, ElementsAre(a, b));
+  EXPECT_THAT(read_text("2 4\na_name_longer ACDE\nb AC-E\n").targets,
+              ElementsAre(Target{"a_name_longer", "", "", "ACDE"}, Target{"b", "", "", "ACE"}));
+  EXPECT_THAT(read_text(interleaved.substr(0, 45), F::kPhylip).error, HasSubstr("ends inside"));
+}
+
+// Alignments are recognised inside compressed data and on streams too.
+TEST(Alignments, CompressedNeedNoFormatName) {
+  TemporaryFolder folder;
+  std::string text = "# STOCKHOLM 1.0\na AC-D\n//\n";
+  for (auto [name, bytes] : {std::pair{"x.sto.gz", gzip(text)}, {"x.sto.zst", zstd(text)}}) {
+    auto got = read_targets(SequenceReader::open(folder.write(name, bytes), {amino_alphabet()}));
+    EXPECT_THAT(got.targets, ElementsAre(Target{"a", "", "", "ACD"}));
+  }
+}
+
+TEST(SequenceFile, IsLookedForInBlastdb) {
+  TemporaryFolder folder;
+  folder.write("hmmjit_test_db", ">a\nACD\n");
+  ::setenv("BLASTDB", ("/nonexistent::" + folder.path().string()).c_str(), 1);
+  auto got = read_targets(SequenceReader::open("hmmjit_test_db", {amino_alphabet()}));
+  ::unsetenv("BLASTDB");
+  EXPECT_THAT(got.targets, ElementsAre(Target{"a", "", "", "ACD"}));
+  got = read_targets(SequenceReader::open("hmmjit_test_db", {amino_alphabet()}));
+  EXPECT_THAT(got.error, HasSubstr("hmmjit_test_db: cannot be opened"));
+}
+
+// The counts hmmsearch printed for every reference sequence file it searched.
+TEST(SequenceFile, CountsOfAllReferenceFiles) {
+  HMMJIT_SHARED_OR_SKIP(shared);
+  std::uint64_t targets = 0, residues = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(shared / "data/seq")) {
+    if (!entry.is_regular_file()) continue;
+    SCOPED_TRACE(entry.path().string());
+    auto reader = SequenceReader::open(entry.path(), {amino_alphabet()});
+    ASSERT_TRUE(reader);
+    while (true) {
+      TargetBlock block;
+      auto more = reader->read_block(block, 1 << 20);
+      ASSERT_TRUE(more) << more.error().to_string();
+      if (!*more) break;
+      targets += block.size();
+      residues += block.residue_count();
+    }
+  }
+  // From the manifest of the data.
+  std::ifstream manifest(shared / "data/MANIFEST.md");
+  std::string line;
+  while (std::getline(manifest, line) && line.find(" residues. All of") == line.npos) {
+  }
+  ASSERT_TRUE(manifest);
+  EXPECT_EQ(targets, number_before(line, " sequences, "));
+  EXPECT_EQ(residues, number_before(line, " residues. All of"));
+}
+
+// hmmsearch's own count of targets and residues, format by format.
+TEST(SequenceFile, CountsEqualHmmsearch) {
+  HMMJIT_SHARED_OR_SKIP(shared);
+  if (!test_support::has_program("hmmsearch")) GTEST_SKIP() << "hmmsearch is not installed";
+  const std::string model = (shared / "data/hmm/hmmer/globins4.hmm").string();
+  for (const char* file :
+       {"easel_formats/embl", "easel_formats/fasta", "easel_formats/fasta.bad.2",
+        "easel_formats/fasta.odd.1", "easel_formats/genbank", "easel_formats/genbank.2",
+        "easel_formats/stockholm.1", "easel_formats/uniprot", "seq_formats/20aa-alitest.sto",
+        "seq_formats/globins4.sto", "seq_odd/cr_only.fasta", "seq_odd/degenerate_BJZXUO.fasta",
+        "seq_odd/empty_sequences.fasta", "seq_odd/internal_star.fasta", "seq_odd/x_runs.fasta",
+        "seq_odd/gz_two_members.fasta.gz", "seq_bad_real/biopython_flowers.pro.gz"}) {
+    SCOPED_TRACE(file);
+    auto path = shared / "data/edge" / file;
+    auto out = test_support::output_of("hmmsearch --noali --cpu 0 " + model + " " + path.string());
+    ASSERT_TRUE(out);
+    ReadResult got = read_targets(SequenceReader::open(path, {amino_alphabet()}));
+    std::uint64_t residues = 0;
+    for (const Target& t : got.targets) residues += t.residues.size();
+    // "Target sequences:   2  (497 residues searched)"
+    std::string line = out->substr(out->find("Target sequences:"));
+    EXPECT_EQ(got.targets.size(), number_before(line, "  ("));
+    EXPECT_EQ(residues, number_before(line, " residues searched)"));
+  }
+}
+
+}  // namespace
+}  // namespace hmmjit::io_test

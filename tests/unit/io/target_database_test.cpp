@@ -1,0 +1,363 @@
+// Target databases: what goes in comes out, damage is found, offsets beyond 4 GB work.
+#include "io/target_database.hpp"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <random>
+
+#include "core/checksum.hpp"
+#include "io/database_format.hpp"
+#include "tests/unit/io/io_support.hpp"
+
+namespace hmmjit {
+namespace {
+
+using database_format::Header;
+using io_test::file_bytes;
+using io_test::Target;
+using io_test::TemporaryFolder;
+
+void add_target(TargetBlock& block, const Target& target, const Alphabet& alphabet) {
+  block.begin_target(target.name, target.accession, target.description);
+  std::vector<Residue> codes;
+  for (const char c : target.residues)
+    codes.push_back(alphabet.digit[static_cast<unsigned char>(c)]);
+  block.append(codes);
+  block.end_target();
+}
+
+Result<DatabaseSummary> write(const std::string& path, const std::vector<Target>& targets,
+                              const Alphabet& alphabet = amino_alphabet(),
+                              std::size_t per_block = 3) {
+  auto writer = DatabaseWriter::create(path, alphabet);
+  if (!writer) return std::unexpected(writer.error());
+  for (std::size_t at = 0; at < targets.size(); at += per_block) {
+    TargetBlock block;
+    for (std::size_t i = at; i < std::min(targets.size(), at + per_block); ++i)
+      add_target(block, targets[i], alphabet);
+    if (auto status = writer->add(block); !status) return std::unexpected(status.error());
+  }
+  return writer->finish("program test\nsource somewhere\n");
+}
+
+std::vector<Target> read(DatabaseReader& reader, std::uint64_t block_residues,
+                         const Alphabet& alphabet, std::string* error = nullptr) {
+  std::vector<Target> out;
+  for (;;) {
+    TargetBlock block;
+    auto more = reader.read_block(block, block_residues);
+    if (!more && error != nullptr) *error = more.error().to_string();
+    if (!more && error == nullptr) ADD_FAILURE() << more.error().to_string();
+    if (!more || !*more) return out;
+    EXPECT_EQ(block.first_index() + block.size(), reader.targets_read());
+    std::uint64_t residues = 0;
+    for (std::size_t i = 0; i < block.size(); ++i) {
+      const TargetView view = block[i];
+      EXPECT_EQ(view.length(), block.length(i));
+      EXPECT_EQ(view.residues.data()[-1], kPaddingCode);
+      EXPECT_EQ((view.residues.data() - block.packed_residues().data()) % kDatabaseAlignment, 0);
+      residues += view.residues.size();
+    }
+    EXPECT_EQ(residues, block.residue_count());
+    EXPECT_GE(block.bytes(), residues);
+    for (Target& t : io_test::targets_of(block, alphabet)) out.push_back(std::move(t));
+  }
+}
+
+std::vector<Target> odd_targets() {
+  std::vector<Target> targets = {{"", "", "", "ACDEFGHIKLMNPQRSTVWY"},
+                                 {"degenerate", "P12345.1", "BJZOUX and the rest", "BJZOUX*~-"},
+                                 {"empty", "", "no residues", ""},
+                                 {"stars", "", "", "****************"},
+                                 {"a name\twith <odd> \"signs\"", "", "\xc3\xa9", "M"},
+                                 {"", "", "", ""},
+                                 {"repeat", "", "", "MK"},
+                                 {"repeat", "", "", "MK"}};
+  for (const std::size_t length : {14, 15, 16, 17, 31, 32, 33, 1000})
+    targets.push_back({"len" + std::to_string(length), "", "", std::string(length, 'W')});
+  return targets;
+}
+
+TEST(TargetDatabase, ReturnsWhatWasWritten) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() / "odd.hjdb";
+  const std::vector<Target> targets = odd_targets();
+  const auto summary = write(path, targets);
+  ASSERT_TRUE(summary) << summary.error().to_string();
+  const auto database = TargetDatabase::open(path);
+  ASSERT_TRUE(database) << database.error().to_string();
+  EXPECT_TRUE((*database)->verify());
+  EXPECT_EQ((*database)->summary().identity, summary->identity);
+  EXPECT_EQ((*database)->summary().targets, targets.size());
+  EXPECT_EQ((*database)->summary().longest, 1000u);
+  EXPECT_EQ((*database)->summary().shortest, 0u);
+  EXPECT_EQ((*database)->summary().file_bytes, std::filesystem::file_size(path));
+  EXPECT_EQ((*database)->about(), "program test\nsource somewhere\n");
+  for (const std::uint64_t block : {1, 7, 40, 100000}) {
+    DatabaseReader reader(*database);
+    EXPECT_EQ(read(reader, block, amino_alphabet()), targets) << block;
+    ASSERT_TRUE(reader.seek(0));
+    EXPECT_EQ(read(reader, block, amino_alphabet()), targets) << "again";
+    ASSERT_TRUE(reader.seek(5));
+    EXPECT_EQ(read(reader, block, amino_alphabet()),
+              (std::vector<Target>(targets.begin() + 5, targets.end())));
+    EXPECT_FALSE(reader.seek(targets.size() + 1));
+    EXPECT_TRUE(reader.seek(targets.size()));
+  }
+  // The blocks of any cut give the same file.
+  const std::string other = folder.path() / "other.hjdb";
+  ASSERT_TRUE(write(other, targets, amino_alphabet(), 100));
+  EXPECT_EQ(file_bytes(path), file_bytes(other));
+}
+
+TEST(TargetDatabase, BlocksOutliveReaderAndHandle) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() / "a.hjdb";
+  ASSERT_TRUE(write(path, odd_targets()));
+  TargetBlock block;
+  {
+    auto database = TargetDatabase::open(path);
+    ASSERT_TRUE(database);
+    DatabaseReader reader(*database);
+    ASSERT_TRUE(*reader.read_block(block, 1 << 20));
+  }
+  const TargetBlock copy = block;
+  block = TargetBlock();
+  EXPECT_EQ(io_test::targets_of(copy, amino_alphabet()), odd_targets());
+}
+
+TEST(TargetDatabase, EveryCodeOfEveryAlphabetComesBack) {
+  for (const Alphabet* alphabet : {&amino_alphabet(), &dna_alphabet(), &rna_alphabet()}) {
+    const TemporaryFolder folder;
+    const std::string path = folder.path() / "codes.hjdb";
+    const std::vector<Target> targets = {{"all", "", "", std::string(alphabet->symbols)}};
+    ASSERT_TRUE(write(path, targets, *alphabet));
+    const auto database = TargetDatabase::open(path);
+    ASSERT_TRUE(database);
+    EXPECT_EQ((*database)->summary().alphabet, alphabet);
+    EXPECT_TRUE((*database)->verify());
+    DatabaseReader reader(*database);
+    EXPECT_EQ(read(reader, 100, *alphabet), targets);
+  }
+}
+
+TEST(TargetDatabase, NoTargetsAtAll) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() / "none.hjdb";
+  ASSERT_TRUE(write(path, {}));
+  const auto database = TargetDatabase::open(path);
+  ASSERT_TRUE(database);
+  EXPECT_TRUE((*database)->verify());
+  EXPECT_EQ((*database)->summary().targets, 0u);
+  DatabaseReader reader(*database);
+  TargetBlock block;
+  EXPECT_FALSE(*reader.read_block(block, 100));
+}
+
+TEST(TargetDatabase, LengthOrderIsStable) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() / "order.hjdb";
+  ASSERT_TRUE(write(path, {{"a", "", "", "MM"},
+                           {"b", "", "", "MMMM"},
+                           {"c", "", "", "MM"},
+                           {"d", "", "", ""},
+                           {"e", "", "", "MMMM"}}));
+  const auto database = TargetDatabase::open(path);
+  ASSERT_TRUE(database);
+  const auto order = (*database)->length_order();
+  EXPECT_EQ(std::vector<std::uint32_t>(order.begin(), order.end()),
+            (std::vector<std::uint32_t>{1, 4, 0, 2, 3}));
+  EXPECT_EQ((*database)->length_at_rank(2), 2u);
+  EXPECT_EQ((*database)->length_at_rank(5), std::nullopt);
+}
+
+// Opens, reads and verifies; true when verify or open complained. Must never crash.
+bool complains(const std::string& bytes) {
+  const auto database = TargetDatabase::from_bytes("bytes", bytes);
+  if (!database) {
+    EXPECT_FALSE(database.error().message.empty());
+    EXPECT_EQ(database.error().code, ErrorCode::kInput);
+    return true;
+  }
+  DatabaseReader reader(*database);
+  std::string error;
+  for (const Target& t : read(reader, 100, *(*database)->summary().alphabet, &error))
+    EXPECT_LE(t.residues.size(), bytes.size());
+  return !(*database)->verify();
+}
+
+TEST(TargetDatabase, EveryFlippedByteIsReported) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() / "flip.hjdb";
+  ASSERT_TRUE(write(path, odd_targets()));
+  const std::string bytes = file_bytes(path);
+  ASSERT_FALSE(complains(bytes));
+  for (std::size_t at = 0; at < bytes.size(); ++at) {
+    for (const int mask : {1, 0x20, 0x80}) {
+      std::string changed = bytes;
+      changed[at] = static_cast<char>(changed[at] ^ mask);
+      ASSERT_TRUE(complains(changed)) << "byte " << at << " of " << bytes.size();
+    }
+  }
+}
+
+TEST(TargetDatabase, EveryTruncationIsReported) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() / "cut.hjdb";
+  ASSERT_TRUE(write(path, odd_targets()));
+  const std::string bytes = file_bytes(path);
+  for (std::size_t size = 0; size < bytes.size(); ++size)
+    ASSERT_TRUE(complains(bytes.substr(0, size))) << size;
+  EXPECT_TRUE(complains(bytes + '\0'));
+}
+
+// A program with evil intent makes the header checksum fit.
+void seal(std::string& bytes) {
+  const std::uint64_t sum = checksum(bytes.data(), offsetof(Header, checksum));
+  std::memcpy(bytes.data() + offsetof(Header, checksum), &sum, sizeof sum);
+}
+
+TEST(TargetDatabase, SealedNonsenseNeverCrashes) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() / "sealed.hjdb";
+  ASSERT_TRUE(write(path, odd_targets()));
+  const std::string bytes = file_bytes(path);
+  std::mt19937_64 random(7);
+  const std::uint64_t values[] = {0,          1,          ~0ull,          ~0ull - 63,   1ull << 63,
+                                  0x7fffffff, 0xffffffff, 0x100000000ull, bytes.size(), 64};
+  for (int n = 0; n < 20000; ++n) {
+    std::string changed = bytes;
+    for (int changes = 1 + static_cast<int>(random() % 2); changes > 0; --changes) {
+      const std::uint64_t value = values[random() % std::size(values)];
+      const std::size_t width = random() % 2 == 0 ? 4 : 8;
+      // Mostly header and entries, where offsets are.
+      const std::size_t at =
+          random() % 2 == 0 ? random() % 312 / 4 * 4 : random() % (changed.size() - width) / 4 * 4;
+      std::memcpy(changed.data() + at, &value, width);
+    }
+    seal(changed);
+    if (changed != bytes) (void)complains(changed);
+  }
+}
+
+TEST(TargetDatabase, MessagesSayWhatAndWhatToDo) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() / "m.hjdb";
+  ASSERT_TRUE(write(path, odd_targets()));
+  const std::string bytes = file_bytes(path);
+  const auto message = [](std::string changed, bool sealed) {
+    if (sealed) seal(changed);
+    const auto database = TargetDatabase::from_bytes("x.hjdb", changed);
+    if (!database) return database.error().to_string();
+    const Status status = (*database)->verify();
+    return status ? std::string("whole") : status.error().to_string();
+  };
+  std::string changed = bytes;
+  changed[8] = 2;
+  EXPECT_EQ(message(changed, true),
+            "x.hjdb: target database of format 2; this program reads format 1; make it again with "
+            "hmmjit db build of this version");
+  changed = bytes;
+  changed[600] ^= 1;
+  EXPECT_EQ(message(changed, false),
+            "x.hjdb: the target database is damaged: section residues does not match its checksum; "
+            "make it again with hmmjit db build");
+  EXPECT_THAT(message(bytes.substr(0, 2000), false), testing::HasSubstr("the file has 2000 bytes"));
+  EXPECT_THAT(message("\x89HJDB\r\n\x1a", false), testing::HasSubstr("a header has 512"));
+  EXPECT_THAT(message(">a\nMK\n", false), testing::HasSubstr("not a target database"));
+}
+
+// Residues that are no codes would lead filter tables astray; search sees them without checksums.
+TEST(TargetDatabase, ReaderRefusesBytesThatAreNoResidues) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() / "codes.hjdb";
+  ASSERT_TRUE(write(path, {{"a", "", "", "MKV"}}));
+  const std::string bytes = file_bytes(path);
+  const std::size_t first = sizeof(Header) + kDatabaseAlignment;
+  for (const std::size_t at : {first - 1, first + 1, first + 3}) {
+    std::string changed = bytes;
+    changed[at] = static_cast<char>(at == first + 1 ? 29 : 3);
+    const auto database = TargetDatabase::from_bytes("bytes", changed);
+    ASSERT_TRUE(database);
+    DatabaseReader reader(*database);
+    TargetBlock block;
+    EXPECT_FALSE(reader.read_block(block, 100)) << at;
+  }
+}
+
+// A file with holes: one target behind four gigabytes of others.
+TEST(TargetDatabase, OffsetsBeyondFourGigabytes) {
+  const TemporaryFolder folder;
+  const std::string small = folder.path() / "small.hjdb";
+  ASSERT_TRUE(write(small, {{"a", "", "", "M"},
+                            {"b", "", "", "M"},
+                            {"c", "", "", "M"},
+                            {"last", "A1", "far away", "MKVLAT"}}));
+  std::string bytes = file_bytes(small);
+  Header header;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  const auto old = header;
+  std::vector<TargetEntry> entries(4);
+  std::memcpy(entries.data(), bytes.data() + old.section[database_format::kTargets].offset,
+              old.section[database_format::kTargets].bytes);
+  const std::string last = bytes.substr(old.section[0].offset + entries[3].residues - 16, 32);
+  const std::string behind = bytes.substr(old.section[1].offset);  // the other sections
+  constexpr std::uint32_t kLong = 0x7fffffff;
+  std::uint64_t at = kDatabaseAlignment;
+  for (int i = 0; i < 4; ++i) {
+    entries[i].residues = at;
+    if (i < 3) entries[i].length = kLong;
+    at += database_format::stored_bytes(entries[i].length);
+  }
+  const std::uint64_t shift = at - old.section[0].bytes;
+  ASSERT_GT(entries[3].residues, std::uint64_t{6} << 30);
+  header.residues = 3 * std::uint64_t{kLong} + 6;
+  header.longest = kLong;
+  header.section[0].bytes = at;
+  const std::uint64_t moved =
+      database_format::round_up(old.section[1].offset + shift, 64) - old.section[1].offset;
+  for (int i = 1; i < database_format::kSections; ++i) header.section[i].offset += moved;
+  header.file_bytes = old.file_bytes + moved;
+  header.checksum = checksum(&header, offsetof(Header, checksum));
+
+  const std::string path = folder.path() / "large.hjdb";
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT, 0600);
+  ASSERT_GE(file, 0);
+  const auto put = [&](const void* data, std::size_t size, std::uint64_t offset) {
+    ASSERT_EQ(::pwrite(file, data, size, static_cast<off_t>(offset)), static_cast<ssize_t>(size));
+  };
+  put(&header, sizeof header, 0);
+  put(last.data(), last.size(), header.section[0].offset + entries[3].residues - 16);
+  put(behind.data(), behind.size(), header.section[1].offset);
+  put(entries.data(), entries.size() * sizeof entries[0], header.section[1].offset);
+  ::close(file);
+
+  const auto database = TargetDatabase::open(path);
+  ASSERT_TRUE(database) << database.error().to_string();
+  DatabaseReader reader(*database);
+  ASSERT_TRUE(reader.seek(3));
+  TargetBlock block;
+  const auto more = reader.read_block(block, 100);
+  ASSERT_TRUE(more) << more.error().to_string();
+  EXPECT_EQ(io_test::targets_of(block, amino_alphabet()),
+            (std::vector<Target>{{"last", "A1", "far away", "MKVLAT"}}));
+}
+
+TEST(TargetDatabase, NothingIsLeftOfAnUnfinishedFile) {
+  const TemporaryFolder folder;
+  {
+    auto writer = DatabaseWriter::create(folder.path() / "never.hjdb", amino_alphabet());
+    ASSERT_TRUE(writer);
+    TargetBlock block;
+    add_target(block, {"a", "", "", "MKV"}, amino_alphabet());
+    ASSERT_TRUE(writer->add(block));
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  EXPECT_FALSE(DatabaseWriter::create(folder.path() / "missing" / "x.hjdb", amino_alphabet()));
+}
+
+}  // namespace
+}  // namespace hmmjit

@@ -1,0 +1,50 @@
+#include "model/score_statistics.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace hmmjit {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+TEST(ScoreStatistics, GumbelSurvival) {
+  EXPECT_DOUBLE_EQ(gumbel_survival(-8.0, -8.0, 0.7), 1.0 - std::exp(-1.0));
+  EXPECT_EQ(gumbel_survival(kInfinity, -8.0, 0.7), 0.0);
+  EXPECT_EQ(gumbel_survival(-kInfinity, -8.0, 0.7), 1.0);
+  // Small tails keep their digits: P = e^-y there.
+  EXPECT_EQ(gumbel_survival(100.0, 0.0, 0.5), std::exp(-50.0));
+  // Both forms meet where one takes over from the other.
+  const double switch_at = -std::log(5e-9);
+  EXPECT_NEAR(gumbel_survival(switch_at - 1e-6, 0, 1) / gumbel_survival(switch_at + 1e-6, 0, 1), 1,
+              1e-5);
+  // A model without statistics passes nothing.
+  EXPECT_EQ(gumbel_survival(500.0, -99999.0, -99999.0), 1.0);
+}
+
+TEST(ScoreStatistics, ExponentialTail) {
+  EXPECT_EQ(exponential_survival(-5.0, -4.0, 0.7), 1.0);
+  EXPECT_EQ(exponential_log_survival(-5.0, -4.0, 0.7), 0.0);
+  EXPECT_EQ(exponential_survival(-4.0, -4.0, 0.7), 1.0);
+  EXPECT_DOUBLE_EQ(exponential_survival(6.0, -4.0, 0.7), std::exp(-7.0));
+  EXPECT_DOUBLE_EQ(exponential_log_survival(6.0, -4.0, 0.7), -7.0);
+  EXPECT_EQ(exponential_survival(kInfinity, -4.0, 0.7), 0.0);
+}
+
+TEST(ScoreStatistics, FlushedExponential) {
+  EXPECT_EQ(flushed_exp(-7.0), std::exp(-7.0));
+  EXPECT_GT(flushed_exp(-708.3), 0.0);
+  EXPECT_EQ(flushed_exp(-708.5), 0.0);  // subnormal
+  EXPECT_EQ(flushed_exp(-800.0), 0.0);
+}
+
+TEST(ScoreStatistics, BitsAreRoundedOnce) {
+  EXPECT_EQ(nats_to_bits(0.69314718f), 1.0f);
+  EXPECT_EQ(nats_to_bits(-3.5f), static_cast<float>(-3.5 / 0.69314718055994529));
+  EXPECT_EQ(nats_to_bits(std::numeric_limits<float>::infinity()), kInfinity);
+}
+
+}  // namespace
+}  // namespace hmmjit

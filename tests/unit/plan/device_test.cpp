@@ -1,0 +1,94 @@
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "plan/device_traits.hpp"
+#include "plan/plan.hpp"
+
+namespace hmmjit::plan {
+namespace {
+
+TEST(DeviceTable, HoldsEveryPromisedDevice) {
+  for (const char* name : {"T4", "A100", "A10", "L4", "L40S", "RTX 3090", "RTX 4090", "RTX 5090",
+                           "H100", "H200", "GH200", "B200", "K40"}) {
+    const auto device = find_device(name);
+    ASSERT_TRUE(device) << name;
+    EXPECT_EQ(device->name, name);
+    EXPECT_GT(device->sm_count, 0);
+    EXPECT_GT(device->clock_khz, 800'000);
+    EXPECT_GE(device->shared_per_sm, device->shared_per_block_limit);
+    EXPECT_EQ(device->max_threads_per_sm % 32, 0);
+    EXPECT_FALSE(device->live);
+  }
+}
+
+TEST(DeviceTable, SpellingDoesNotMatter) {
+  EXPECT_EQ(find_device("rtx4090")->name, "RTX 4090");
+  EXPECT_EQ(find_device("RTX-4090")->name, "RTX 4090");
+  EXPECT_EQ(find_device("h200")->name, "H200");
+  EXPECT_EQ(find_device("sm_90")->capability(), 90);
+  EXPECT_EQ(find_device("sm_90a")->capability(), 90);
+  EXPECT_EQ(find_device("compute_75")->name, "T4");
+}
+
+TEST(DeviceTable, UnknownNameListsTheKnownOnes) {
+  for (const char* name : {"H900", "", "sm_", "sm_999", "sm_9x"}) {
+    const auto device = find_device(name);
+    ASSERT_FALSE(device) << name;
+    EXPECT_EQ(device.error().code, ErrorCode::kUsage);
+    EXPECT_NE(device.error().remedy.find("RTX 5090"), std::string::npos);
+  }
+}
+
+TEST(DeviceTable, OnlyKeplerHasNoCompiler) {
+  for (const DeviceTraits& device : device_table()) {
+    EXPECT_EQ(compiler_gap(device).has_value(), device.name == "K40") << device.name;
+  }
+  EXPECT_NE(compiler_gap(*find_device("K40"))->find("NVRTC 11"), std::string::npos);
+}
+
+// Values of the vendor's occupancy calculator.
+TEST(Occupancy, AgreesWithTheVendorsCalculator) {
+  const DeviceTraits h200 = *find_device("H200"), t4 = *find_device("T4"),
+                     ada = *find_device("RTX 4090");
+  EXPECT_EQ(occupancy(h200, 256, 32, 0).blocks_per_sm, 8);
+  EXPECT_EQ(occupancy(h200, 256, 32, 0).limiter, "threads");
+  EXPECT_EQ(occupancy(h200, 256, 64, 0).blocks_per_sm, 4);
+  EXPECT_EQ(occupancy(h200, 256, 65, 0).blocks_per_sm, 3);
+  EXPECT_EQ(occupancy(h200, 256, 255, 0).blocks_per_sm, 1);
+  EXPECT_EQ(occupancy(h200, 256, 64, 0).limiter, "registers");
+  EXPECT_EQ(occupancy(h200, 32, 16, 0).blocks_per_sm, 32);
+  EXPECT_EQ(occupancy(h200, 32, 16, 0).limiter, "blocks");
+  EXPECT_EQ(occupancy(h200, 256, 32, 100 * 1024).blocks_per_sm, 2);
+  EXPECT_EQ(occupancy(h200, 256, 32, 100 * 1024).limiter, "shared memory");
+  EXPECT_EQ(occupancy(h200, 256, 32, 227 * 1024).blocks_per_sm, 1);
+  EXPECT_EQ(occupancy(h200, 256, 32, 227 * 1024 + 1).blocks_per_sm, 0);
+  EXPECT_EQ(occupancy(t4, 256, 32, 0).blocks_per_sm, 4);
+  EXPECT_EQ(occupancy(t4, 256, 32, 32 * 1024).blocks_per_sm, 2);
+  EXPECT_EQ(occupancy(ada, 512, 40, 0).blocks_per_sm, 3);
+  EXPECT_EQ(occupancy(ada, 512, 40, 0).fraction, 1.0);
+  EXPECT_EQ(occupancy(h200, 1024, 65, 0).blocks_per_sm, 0);
+  EXPECT_EQ(occupancy(h200, 1025, 16, 0).blocks_per_sm, 0);
+  EXPECT_EQ(occupancy(h200, 256, 256, 0).blocks_per_sm, 0);
+}
+
+TEST(SizeClasses, CoverTightlyAndAreFewAndStable) {
+  std::set<int> classes;
+  int previous = 0;
+  for (int length = 1; length <= 4000; ++length) {
+    const int c = class_length(length);
+    ASSERT_GE(c, length);
+    ASSERT_GE(c, previous) << "a longer model never gets a smaller class";
+    ASSERT_EQ(class_length(c), c) << "a class is its own class";
+    if (length >= 48) {
+      ASSERT_LT(static_cast<double>(c) / length, 1.085) << length;
+    }
+    ASSERT_LT(c - length, std::max(4, length / 11 + 1));
+    previous = c;
+    classes.insert(c);
+  }
+  EXPECT_LE(classes.size(), 92u);
+}
+
+}  // namespace
+}  // namespace hmmjit::plan

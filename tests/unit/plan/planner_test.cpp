@@ -1,0 +1,231 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "plan/plan.hpp"
+
+namespace hmmjit::plan {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<DeviceTraits> served_devices() {
+  std::vector<DeviceTraits> out;
+  for (const DeviceTraits& device : device_table()) {
+    if (!compiler_gap(device)) out.push_back(device);
+  }
+  return out;
+}
+
+TEST(Catalogue, EntriesAreComplete) {
+  std::set<std::string_view> entries;
+  for (int i = 0; i < kStages; ++i) {
+    const auto stage = static_cast<Stage>(i);
+    EXPECT_EQ(find_stage(stage_name(stage)), stage);
+    std::set<std::string_view> names;
+    for (const KernelVariant& v : variants_of(stage)) {
+      EXPECT_TRUE(names.insert(v.name).second) << v.name << " twice";
+      EXPECT_EQ(v.stage, stage) << v.name;
+      EXPECT_FALSE(v.template_file.empty() || v.entry_name.empty() || v.summary.empty()) << v.name;
+      EXPECT_FALSE(v.references.empty()) << v.name;
+      ASSERT_TRUE(v.accepts && v.constants && v.launch_shape && v.expected) << v.name;
+    }
+  }
+}
+
+// For every variant on every device: what it offers covers the model and is consistent.
+TEST(Catalogue, CandidatesKeepTheirContract) {
+  for (const DeviceTraits& device : served_devices()) {
+    for (int i = 0; i < kStages; ++i) {
+      for (const KernelVariant& v : variants_of(static_cast<Stage>(i))) {
+        for (const int length : {1, 7, 30, 100, 400, 1001, 2405, 3591, 20000}) {
+          const ModelShape shape{v.stage, class_length(length), 29};
+          const Verdict verdict = v.accepts(shape, device);
+          if (!verdict.accepted) {
+            EXPECT_FALSE(verdict.reason.empty()) << v.name;
+            continue;
+          }
+          const auto list = v.constants(shape, device);
+          ASSERT_FALSE(list.empty()) << v.name << " " << length;
+          EXPECT_EQ(list, v.constants(shape, device)) << v.name << " is not a function";
+          for (const Constants& c : list) {
+            const Expected e = v.expected(shape, c, device);
+            EXPECT_GE(e.covered_length, shape.length) << v.name << " " << length;
+            EXPECT_GT(e.cells_per_clock_per_sm, 0) << v.name;
+            EXPECT_FALSE(e.binding_resource.empty()) << v.name;
+            EXPECT_GT(e.registers, 0) << v.name;
+            const LaunchShape l = v.launch_shape(shape, c, device);
+            EXPECT_TRUE(l.block_threads > 0 && l.block_threads <= 1024 && l.block_threads % 32 == 0)
+                << v.name;
+            if (l.grid == GridRule::kCoverTargets) {
+              EXPECT_GT(l.targets_per_block, 0) << v.name;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Planner, PlansEveryLengthOnEveryDevice) {
+  for (const DeviceTraits& device : served_devices()) {
+    for (const int length : {1, 7, 48, 100, 255, 400, 800, 1600, 2405, 3591}) {
+      const auto plan = make_plan(Stage::kSsv, length, 29, device);
+      ASSERT_TRUE(plan) << device.name << " " << length << ": " << plan.error().to_string();
+      EXPECT_GE(plan->chosen.expected.covered_length, length);
+      EXPECT_GE(plan->chosen.occupancy.blocks_per_sm, 1);
+      EXPECT_GT(plan->chosen.predicted_gcups, 0);
+    }
+  }
+}
+
+TEST(Planner, IsDeterministic) {
+  const auto device = *find_device("H200");
+  const auto a = make_plan(Stage::kSsv, 400, 29, device),
+             b = make_plan(Stage::kSsv, 400, 29, device);
+  EXPECT_EQ(plan_json(*a), plan_json(*b));
+  EXPECT_EQ(plan_text(*a), plan_text(*b));
+}
+
+TEST(Planner, ModelsOfOneClassShareAKernel) {
+  const auto device = *find_device("H200");
+  const auto a = make_plan(Stage::kSsv, 385, 29, device),
+             b = make_plan(Stage::kSsv, 390, 29, device);
+  EXPECT_EQ(a->class_length, b->class_length);
+  EXPECT_EQ(a->chosen.constants, b->chosen.constants);
+  EXPECT_GT(a->padding(), b->padding());
+  PlanOptions exact;
+  exact.exact_length = true;
+  EXPECT_EQ(make_plan(Stage::kSsv, 385, 29, device, exact)->class_length, 385);
+}
+
+TEST(Planner, DefaultPolicyTakesTheHighestPrediction) {
+  for (const DeviceTraits& device : served_devices()) {
+    const auto plan = make_plan(Stage::kSsv, 400, 29, device);
+    ASSERT_TRUE(plan);
+    for (const Candidate& c : plan->fallbacks) {
+      if (!c.variant->competes) continue;
+      EXPECT_LE(c.predicted_gcups, plan->chosen.predicted_gcups) << device.name;
+    }
+  }
+}
+
+TEST(Planner, EveryVariantIsChosenOrRejectedWithAReason) {
+  for (const DeviceTraits& device : served_devices()) {
+    for (const int length : {30, 400, 3591}) {
+      const auto plan = make_plan(Stage::kSsv, length, 29, device);
+      ASSERT_TRUE(plan);
+      for (const KernelVariant& v : variants_of(Stage::kSsv)) {
+        const auto rejected = std::ranges::find(plan->rejected, v.name, &Rejection::variant);
+        EXPECT_NE(plan->chosen.variant->name == v.name, rejected != plan->rejected.end()) << v.name;
+        if (rejected != plan->rejected.end()) {
+          EXPECT_FALSE(rejected->reason.empty());
+        }
+      }
+    }
+  }
+}
+
+TEST(Planner, ForcedVariant) {
+  const auto device = *find_device("A100");
+  PlanOptions options;
+  options.variant = "warp_striped";
+  const auto plan = make_plan(Stage::kSsv, 400, 29, device, options);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->chosen.variant->name, "warp_striped");
+  for (const Candidate& c : plan->fallbacks) EXPECT_EQ(c.variant->name, "warp_striped");
+
+  options.variant = "no_such";
+  const auto unknown = make_plan(Stage::kSsv, 400, 29, device, options);
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().code, ErrorCode::kUsage);
+  EXPECT_THAT(unknown.error().remedy, HasSubstr("warp_striped"));
+
+  options.variant = "warp_striped";
+  const auto unsuitable = make_plan(Stage::kSsv, 90'000, 29, device, options);
+  ASSERT_FALSE(unsuitable);
+  EXPECT_EQ(unsuitable.error().code, ErrorCode::kUsage);
+  EXPECT_THAT(unsuitable.error().message, HasSubstr("registers"));
+}
+
+TEST(Planner, DeviceWithoutCompilerIsRefusedWithTheReason) {
+  const auto plan = make_plan(Stage::kSsv, 400, 29, *find_device("K40"));
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().code, ErrorCode::kCompile);
+  EXPECT_THAT(plan.error().message, HasSubstr("NVRTC 11"));
+}
+
+TEST(Planner, EmptyModelIsRefused) {
+  EXPECT_FALSE(make_plan(Stage::kSsv, 0, 29, *find_device("H200")));
+}
+
+// Equations 4 and 5 of CUDAMPF++: most sequences per warp whose words fit the register budget,
+// then the fewest words.
+TEST(Planner, CudampfppPolicy) {
+  const auto device = *find_device("H200");
+  PlanOptions options;
+  options.policy = Policy::kCudampfpp;
+  // One lane scores a sequence while its bytes fit the registers of 16 warps, then two lanes, ...
+  const std::vector<std::pair<int, std::int64_t>> sequences_for{{30, 32},  {100, 32}, {200, 32},
+                                                                {400, 16}, {900, 4},  {2405, 2}};
+  std::int64_t previous = 32;
+  for (const auto& [length, most] : sequences_for) {
+    const auto plan = make_plan(Stage::kSsv, length, 29, device, options);
+    ASSERT_TRUE(plan);
+    EXPECT_EQ(plan->policy, "cudampfpp");
+    const Constants& chosen = plan->chosen.constants;
+    EXPECT_EQ(chosen.at("kS"), most) << length;
+    EXPECT_LE(chosen.at("kS"), previous) << length;
+    previous = chosen.at("kS");
+    constexpr int kBudget = 128;  // registers that leave 16 warps
+    EXPECT_LE(plan->chosen.expected.registers, kBudget) << length;
+    EXPECT_GE(plan->chosen.expected.covered_length, length);
+    const auto words = [](const Constants& c) { return c.at("kHb") + c.at("kHh"); };
+    for (const Candidate& c : plan->fallbacks) {
+      if (!c.constants.find("kHb") || c.expected.registers > kBudget) continue;
+      EXPECT_LE(c.constants.at("kS"), chosen.at("kS")) << length;
+      if (c.constants.at("kS") == chosen.at("kS")) {
+        EXPECT_GE(words(c.constants), words(chosen)) << length;
+      }
+    }
+  }
+  EXPECT_EQ(find_policy("cudampf++"), Policy::kCudampfpp);
+  EXPECT_FALSE(find_policy("fastest"));
+}
+
+TEST(PlanText, JsonNamesEverything) {
+  const auto plan = make_plan(Stage::kSsv, 400, 29, *find_device("H200"));
+  const auto json = nlohmann::json::parse(plan_json(*plan));
+  EXPECT_EQ(json["stage"], "ssv");
+  EXPECT_EQ(json["model_length"], 400);
+  EXPECT_EQ(json["class_length"], class_length(400));
+  EXPECT_EQ(json["architecture"], "sm_90");
+  EXPECT_EQ(json["device"], "H200");
+  const auto& chosen = json["chosen"];
+  for (const char* key :
+       {"variant", "template", "entry", "cell", "constants", "launch", "expected"}) {
+    EXPECT_TRUE(chosen.contains(key)) << key;
+  }
+  for (const char* key :
+       {"registers", "occupancy", "gcups", "binding_resource", "covered_length"}) {
+    EXPECT_TRUE(chosen["expected"].contains(key)) << key;
+  }
+  EXPECT_EQ(chosen["constants"].size(), plan->chosen.constants.list().size());
+  EXPECT_THAT(plan_text(*plan), HasSubstr(std::string(plan->chosen.variant->name)));
+}
+
+TEST(Constants, KeepOrderAndRefuseRepeats) {
+  Constants c{{"kS", 4}, {"kL", 8}};
+  c.add("kH", 13);
+  EXPECT_EQ(c.list()[2].first, "kH");
+  EXPECT_EQ(c.at("kL"), 8);
+  EXPECT_EQ(c.find("kQ"), std::nullopt);
+  EXPECT_THROW((void)c.at("kQ"), std::out_of_range);
+  EXPECT_THROW(c.add("kS", 1), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace hmmjit::plan

@@ -1,0 +1,239 @@
+// Machine-readable outputs on results made by hand: escaping, exact numbers, empty lists.
+#include "report/records.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "report/a3m.hpp"
+#include "report/exact_text.hpp"
+#include "report/html_page.hpp"
+#include "report/scan_tables.hpp"
+
+namespace hmmjit {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+template <typename Function, typename Value>
+std::string made(Function function, Value value) {
+  std::string out;
+  function(out, value);
+  return out;
+}
+std::string json_of(std::string_view value) { return made(text::json_string, value); }
+std::string html_of(std::string_view value) { return made(text::html_text, value); }
+
+TEST(ExactText, NumbersReadBackAsTheSameValue) {
+  for (const double value : {0.1, 1e-300, 5e-324, 123456789.125, -0.0, 1.0 / 3}) {
+    std::string out;
+    text::exact(out, value);
+    double back = 0;
+    std::from_chars(out.data(), out.data() + out.size(), back);
+    EXPECT_EQ(back, value) << out;
+    EXPECT_EQ(Json::parse(out).get<double>(), value) << out;
+  }
+  std::string out;
+  text::exact(out, 0.1f);
+  EXPECT_EQ(out, "0.1");  // not the double next to it
+  out.clear();
+  text::json_number(out, std::numeric_limits<double>::infinity());
+  text::json_number(out, std::nanf(""));
+  EXPECT_EQ(out, "nullnull");
+}
+
+TEST(ExactText, JsonStringsAreAlwaysJson) {
+  for (int c = 0; c < 256; ++c) {
+    const std::string one(1, static_cast<char>(c));
+    const std::string back = Json::parse(json_of("<" + one + ">")).get<std::string>();
+    EXPECT_EQ(back, "<" + (c < 0x80 ? one : std::string("\xef\xbf\xbd")) + ">") << c;
+  }
+  for (const char* good : {"\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\xa7\xac", "plain"})
+    EXPECT_EQ(Json::parse(json_of(good)).get<std::string>(), good);
+  // Overlong, surrogate, beyond U+10FFFF, cut short.
+  for (const char* bad :
+       {"\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\xf0\x9f"}) {
+    const std::string back = Json::parse(json_of(bad)).get<std::string>();
+    EXPECT_THAT(back, HasSubstr("\xef\xbf\xbd")) << bad;
+  }
+}
+
+TEST(ExactText, HtmlAndTsvEscape) {
+  EXPECT_EQ(html_of("a<b>&\"c'\x01\xff"), "a&lt;b&gt;&amp;&quot;c&#39;\xef\xbf\xbd\xef\xbf\xbd");
+  EXPECT_EQ(made(text::tsv_field, std::string_view("a\tb\\c\nd\re")), "a\\tb\\\\c\\nd\\re");
+}
+
+Hit make_hit(std::string name, std::uint64_t index, float bits) {
+  Hit hit;
+  hit.name = std::move(name);
+  hit.index = index;
+  hit.length = 60;
+  hit.score.bits = bits;
+  hit.score.pre_bits = bits + 0.5f;
+  hit.score.log_p = -static_cast<double>(bits);
+  domain::Domain& domain = hit.score.domains.emplace_back();
+  domain.ienv = 3, domain.jenv = 20, domain.iali = 5, domain.jali = 10;
+  domain.hmm_from = 2, domain.hmm_to = 7;
+  domain.bits = bits;
+  domain.log_p = -static_cast<double>(bits);
+  domain.accuracy_sum = 5.0f;
+  domain.alignment.model = "ac.dEfG";
+  domain.alignment.match = "a  d Ef";
+  domain.alignment.sequence = "ACt-YFG";
+  domain.alignment.pp = "98*.765";
+  return hit;
+}
+
+ModelResult make_result(std::vector<Hit> hits, const Thresholds& rules = {}) {
+  ModelResult result;
+  result.index = 3;
+  result.model = {"mo<del>", "PF1", std::nullopt, 8, "xACDEFGy"};
+  FilterCounters counters;
+  counters.targets = 4;
+  counters.residues = 240;
+  result.hits = finish_hits({rules, false}, std::move(hits), counters);
+  return result;
+}
+
+std::vector<Json> json_lines(const std::string& text) {
+  std::vector<Json> lines;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t end = text.find('\n', at);
+    lines.push_back(Json::parse(text.substr(at, end - at)));
+    at = end + 1;
+  }
+  return lines;
+}
+
+TEST(Records, JsonHoldsTheExactValues) {
+  Hit hit = make_hit("quo\"te", 1, 50.25f);
+  hit.description = "tab\there";
+  std::string out;
+  append_json(out, make_result({hit}), true);
+  const auto lines = json_lines(out);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0]["name"], "mo<del>");
+  EXPECT_EQ(lines[0]["description"], nullptr);
+  EXPECT_EQ(lines[0]["reported"], 1);
+  EXPECT_EQ(lines[1]["name"], "quo\"te");
+  EXPECT_EQ(lines[1]["description"], "tab\there");
+  EXPECT_EQ(lines[1]["model_index"], 3);
+  EXPECT_EQ(lines[1]["evalue"].get<double>(), std::exp(-50.25) * 4);
+  EXPECT_EQ(lines[1]["score"].get<double>(), 50.25);
+  const Json& domain = lines[1]["domains"][0];
+  EXPECT_EQ(domain["c_evalue"].get<double>(), std::exp(-50.25));
+  EXPECT_EQ(domain["alignment"]["target"], "ACt-YFG");
+  EXPECT_EQ(domain["env_to"], 20);
+  std::string without;
+  append_json(without, make_result({hit}), false);
+  EXPECT_FALSE(json_lines(without)[1]["domains"][0].contains("alignment"));
+  std::string none;
+  append_json(none, make_result({}), true);
+  EXPECT_EQ(json_lines(none).size(), 1u);
+}
+
+TEST(Records, RunLineSumsUp) {
+  RunTotals totals;
+  totals.add(make_result({make_hit("a", 0, 50), make_hit("b", 1, 40)}));
+  totals.add(make_result({make_hit("c", 0, 1)}));
+  std::string out;
+  append_json_run(out, {}, totals);
+  const Json line = Json::parse(out);
+  EXPECT_EQ(line["models"], 2);
+  EXPECT_EQ(line["targets_reported"], 3);
+  EXPECT_EQ(line["targets_included"], 2);
+  EXPECT_EQ(line["targets"], 4);
+}
+
+TEST(Records, TsvRowsHaveTheColumnsOfTheHeader) {
+  std::string head, rows;
+  append_tsv_header(head);
+  Thresholds rules;
+  rules.domain.score = 45;  // the second target keeps no domain
+  Hit odd = make_hit("odd\tname", 0, 50);
+  append_tsv(rows, make_result({odd, make_hit("b", 1, 40)}, rules));
+  const auto tabs = [](const std::string& line) { return std::ranges::count(line, '\t'); };
+  ASSERT_EQ(std::ranges::count(rows, '\n'), 2);
+  const std::string first = rows.substr(0, rows.find('\n'));
+  const std::string second = rows.substr(first.size() + 1);
+  EXPECT_EQ(tabs(first), tabs(head));
+  EXPECT_EQ(tabs(second), tabs(head));
+  EXPECT_THAT(first, HasSubstr("odd\\tname\t"));
+  EXPECT_THAT(second, HasSubstr("\t\t0\t\t"));
+}
+
+TEST(A3m, RowsHaveTheModelsColumns) {
+  std::string out;
+  EXPECT_EQ(append_a3m(out, make_result({}).model, make_result({}).hits), 0u);
+  EXPECT_EQ(out, "");
+  const ModelResult result = make_result({make_hit("t", 0, 50), make_hit("weak", 1, 1)});
+  EXPECT_EQ(append_a3m(out, result.model, result.hits), 1u);
+  EXPECT_EQ(out,
+            "#mo<del> PF1\n>mo<del>_consensus\nXACDEFGY\n"
+            ">t/5-10\n-ACt-YFG-\n");
+}
+
+TEST(ScanTables, ListsModelsByTarget) {
+  Thresholds rules;
+  rules.Z = 2;
+  const auto searched = [&](std::size_t index, std::string name, std::vector<Hit> hits) {
+    ModelResult result = make_result(std::move(hits), rules);
+    result.index = index;
+    result.model.name = std::move(name);
+    result.model.M = 10 + static_cast<int>(index);
+    return result;
+  };
+  ScanTables tables(rules);
+  tables.add(searched(0, "first", {make_hit("late", 7, 20), make_hit("early", 2, 30)}));
+  tables.add(searched(1, "second", {make_hit("late", 7, 25)}));
+  std::string targets, domains;
+  tables.append(&targets, &domains);
+  std::vector<std::string> rows;
+  std::size_t at = 0;
+  while (at < domains.size()) {
+    const std::size_t end = domains.find('\n', at);
+    if (domains[at] != '#') rows.push_back(domains.substr(at, end - at));
+    at = end + 1;
+  }
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_THAT(rows[0], testing::StartsWith("first                PF1           10 early "));
+  EXPECT_THAT(rows[1], testing::StartsWith("second               PF1           11 late "));
+  EXPECT_THAT(rows[2], testing::StartsWith("first                PF1           10 late "));
+  // Two models reported for "late": exp(-25) * 2 conditional and independent.
+  EXPECT_THAT(rows[1], HasSubstr("  60   2.8e-11   25.0   0.5   1   1   2.8e-11   2.8e-11 "));
+  // One for "early": its domain search space is 1.
+  EXPECT_THAT(rows[0], HasSubstr("   1.9e-13   30.0   0.5   1   1   9.4e-14   1.9e-13 "));
+}
+
+TEST(HtmlPage, EscapesWhateverComesFromFiles) {
+  Page page;
+  page.title = "<script>alert(1)</script>";
+  page.run.emplace_back("command", "a & b \"c\"");
+  page.models.push_back({"m</title>", "acc<", "de&sc", 30, 1, 1, {}, {}, {}, {}, {}});
+  PageTarget& target = page.targets[0];
+  target = {"t<b>", "", "\"quoted\" & 'so on'", 100, {}};
+  PageHit& hit = target.hits.emplace_back();
+  PageDomain& domain = hit.domains.emplace_back();
+  domain.env_from = 1, domain.env_to = 100;
+  domain.model = domain.match = domain.target = domain.pp = "<AC>";
+  page.left_out = 2;
+  const std::string html = make_html_page(page);
+  EXPECT_THAT(html, HasSubstr("&lt;script&gt;alert(1)&lt;/script&gt;"));
+  EXPECT_THAT(html, HasSubstr("t&lt;b&gt;"));
+  EXPECT_THAT(html, HasSubstr("m&lt;/title&gt; 1-100"));
+  EXPECT_THAT(html, HasSubstr("&lt;AC&gt;\n"));
+  EXPECT_THAT(html, HasSubstr("The best 1 of 3 reported targets"));
+  EXPECT_THAT(html, testing::Not(HasSubstr("<b>t<b>")));
+  EXPECT_THAT(html, testing::Not(HasSubstr("http:")));
+  EXPECT_THAT(html, testing::Not(HasSubstr("https:")));
+}
+
+}  // namespace
+}  // namespace hmmjit

@@ -1,0 +1,169 @@
+// Layout of the reports on results made by hand: widths, cuts, headers, empty lists.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "report/main_report.hpp"
+#include "report/stockholm.hpp"
+#include "report/tables.hpp"
+
+namespace hmmjit {
+namespace {
+
+using ::testing::HasSubstr;
+
+Hit make_hit(std::string name, std::uint64_t index, float bits) {
+  Hit hit;
+  hit.name = std::move(name);
+  hit.index = index;
+  hit.length = 60;
+  hit.score.bits = bits;
+  hit.score.pre_bits = bits + 0.5f;
+  hit.score.log_p = -static_cast<double>(bits);
+  hit.score.expected_domains = 1.04f;
+  hit.score.regions = hit.score.envelopes = 1;
+  domain::Domain& domain = hit.score.domains.emplace_back();
+  domain.ienv = 3, domain.jenv = 20, domain.iali = 5, domain.jali = 11;
+  domain.hmm_from = 2, domain.hmm_to = 7;
+  domain.bits = bits;
+  domain.log_p = -static_cast<double>(bits);
+  domain.accuracy_sum = 5.0f;
+  domain.alignment.model = "ac.dEfG";
+  domain.alignment.match = "a  d Ef";
+  domain.alignment.sequence = "ACt-YFG";
+  domain.alignment.pp = "98*.765";
+  return hit;
+}
+
+ModelResult make_result(std::vector<Hit> hits) {
+  ModelResult result;
+  result.model = {"model", "PF1", std::nullopt, 8};
+  FilterCounters counters;
+  counters.targets = 4;
+  counters.residues = 240;
+  result.hits = finish_hits({Thresholds{}, false}, std::move(hits), counters);
+  return result;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t end = text.find('\n', at);
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
+
+TEST(MainReport, TargetRow) {
+  std::string out;
+  append_target_scores(out, make_result({make_hit("target", 0, 50.0f)}).hits, {});
+  const auto lines = lines_of(out);
+  ASSERT_EQ(lines.size(), 5u);
+  EXPECT_EQ(lines[3],
+            "    ------- ------ -----    ------- ------ -----   ---- --  -------- -----------");
+  // exp(-50) * 4 targets
+  EXPECT_EQ(lines[4], "    7.7e-22   50.0   0.5    7.7e-22   50.0   0.0    1.0  1  target    ");
+}
+
+TEST(MainReport, WidthsComeFromAllCandidates) {
+  Hit unreported = make_hit("a_candidate_with_a_long_name", 1, -1.0f);
+  unreported.score.log_p = 0;
+  unreported.accession = "ACC";
+  Thresholds rules;
+  rules.target.score = 10;
+  FilterCounters counters;
+  counters.targets = 4;
+  const HitList hits = finish_hits({rules, false}, {make_hit("t", 0, 50.0f), unreported}, counters);
+  EXPECT_EQ(hits.longest_name, 28u);
+  EXPECT_EQ(hits.longest_shown, 3u);  // the accession stands in for the long name
+  std::string out;
+  append_target_table(out, {"model", std::nullopt, std::nullopt, 8}, hits);
+  EXPECT_EQ(out.substr(0, 40), "t                            -          ");
+}
+
+TEST(MainReport, DescriptionsAreCutUnlessUnlimited) {
+  Hit hit = make_hit("target", 0, 50.0f);
+  hit.description = std::string(200, 'd');
+  const ModelResult result = make_result({hit});
+  const auto described = [&](int width) {
+    std::string out;
+    append_target_scores(out, result.hits, {.text_width = width});
+    return std::count(out.begin() + static_cast<std::ptrdiff_t>(out.rfind("target")), out.end(),
+                      'd');
+  };
+  EXPECT_EQ(described(0), 200);
+  EXPECT_EQ(described(120), 120 - 8 - 61);
+  EXPECT_EQ(described(200), 200 - 8 - 61);
+}
+
+TEST(MainReport, AlignmentBlocks) {
+  Hit hit = make_hit("target", 0, 50.0f);
+  domain::Domain& domain = hit.score.domains[0];
+  const std::string matches(50, 'M');
+  domain.alignment.model = "ac" + std::string(45, '.') + "de";
+  domain.alignment.match = std::string(49, ' ');
+  domain.alignment.sequence = "AC" + std::string(45, 'x') + "DE";
+  domain.alignment.pp = std::string(49, '9');
+  domain.hmm_from = 2, domain.hmm_to = 5, domain.iali = 8, domain.jali = 56;
+  std::string out;
+  append_domain_annotation(out, {"model", std::nullopt, std::nullopt, 8}, make_result({hit}).hits,
+                           {.text_width = 40});  // floor of 40 columns
+  EXPECT_THAT(out, HasSubstr("   model  2 ac...................................... 3 \n"));
+  EXPECT_THAT(out, HasSubstr("  target  8 ACxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx 47\n"));
+  EXPECT_THAT(out, HasSubstr(" PP\n\n   model  4 .......de 5 \n"));
+  EXPECT_THAT(out, HasSubstr("  target 48 xxxxxxxDE 56\n"));
+}
+
+TEST(MainReport, NothingFound) {
+  const ModelResult result = make_result({});
+  std::string out;
+  append_model_report(out, result, {}, {}, {});
+  EXPECT_THAT(out, HasSubstr("-----------\n\n   [No hits detected that satisfy reporting "
+                             "thresholds]\n\n\nDomain annotation"));
+  EXPECT_THAT(out, HasSubstr("alignments):\n\n   [No targets detected that satisfy reporting "
+                             "thresholds]\n\n\nInternal pipeline"));
+  EXPECT_THAT(out, HasSubstr("Accession:   PF1\nScores"));
+  EXPECT_THAT(out, HasSubstr("Passed MSV filter:                         0  (0); expected 0.1 "
+                             "(0.02)\n"));
+}
+
+TEST(MainReport, InclusionLine) {
+  std::string out;
+  append_target_scores(
+      out, make_result({make_hit("good", 0, 50.0f), make_hit("poor", 1, 1.0f)}).hits, {});
+  const auto lines = lines_of(out);
+  ASSERT_EQ(lines.size(), 7u);
+  EXPECT_EQ(lines[5], "  ------ inclusion threshold ------");
+}
+
+TEST(Stockholm, InsertsAreSplitAndMeansTaken) {
+  Hit first = make_hit("one", 0, 50.0f), second = make_hit("two", 1, 49.0f);
+  domain::Alignment& wide = second.score.domains[0].alignment;
+  wide = {"", "", "ac...dEfG", "", "ACtuv-YFG", "9876543.1"};
+  wide.pp = "98765.543";
+  const ModelResult result = make_result({first, second});
+  std::string out;
+  EXPECT_EQ(append_stockholm(out, result.model, result.hits, 0, "author"), 2u);
+  EXPECT_THAT(out, HasSubstr("#=GF ID model\n#=GF AC PF1\n#=GF AU author\n\n"));
+  EXPECT_THAT(out, HasSubstr("#=GS one/5-11 DE [subseq from] one\n"));
+  // One letter of an odd insert goes right; three letters split one to two.
+  EXPECT_THAT(out, HasSubstr("\none/5-11         -AC..t-YFG-\n"));
+  EXPECT_THAT(out, HasSubstr("\ntwo/5-11         -ACtuv-YFG-\n"));
+  EXPECT_THAT(out, HasSubstr("#=GR one/5-11 PP .98..*.765.\n"));
+  EXPECT_THAT(out, HasSubstr("#=GC PP_cons     .98....654.\n"));
+  EXPECT_THAT(out, HasSubstr("#=GC RF          xxx...xxxxx\n//\n"));
+}
+
+TEST(Stockholm, RepeatedNamesAreNumbered) {
+  const ModelResult result = make_result({make_hit("one", 0, 50.0f), make_hit("one", 1, 49.0f)});
+  std::string out;
+  append_stockholm(out, result.model, result.hits, 0, "author");
+  EXPECT_THAT(out, HasSubstr("\n0|one/5-11 "));
+  EXPECT_THAT(out, HasSubstr("\n1|one/5-11 "));
+}
+
+}  // namespace
+}  // namespace hmmjit

@@ -1,0 +1,183 @@
+// Candidates, thresholds, duplicate domains and order of hits.
+#include "search/hits.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace hmmjit {
+namespace {
+
+struct DomainSpec {
+  float bits;
+  double log_p;
+  int iali, jali;
+};
+
+Hit make_hit(std::string name, std::uint64_t index, float bits, double log_p,
+             std::vector<DomainSpec> domains = {}) {
+  if (domains.empty()) domains = {{bits, log_p, 5, 50}};
+  Hit hit;
+  hit.name = std::move(name);
+  hit.index = index;
+  hit.score.bits = bits;
+  hit.score.log_p = log_p;
+  for (const DomainSpec& spec : domains) {
+    domain::Domain& domain = hit.score.domains.emplace_back();
+    domain.bits = spec.bits;
+    domain.log_p = spec.log_p;
+    domain.iali = spec.iali;
+    domain.jali = spec.jali;
+  }
+  return hit;
+}
+
+HitList finish(const Thresholds& rules, std::vector<Hit> hits, std::uint64_t targets,
+               bool cutoffs = false) {
+  FilterCounters counters;
+  counters.targets = targets;
+  return finish_hits({rules, cutoffs}, std::move(hits), counters);
+}
+
+std::vector<std::string> names(const HitList& list) {
+  std::vector<std::string> out;
+  for (const Hit& hit : list.hits) out.push_back(hit.name);
+  return out;
+}
+
+TEST(Candidates, AreJudgedWithTheirOwnPosition) {
+  const ModelThresholds thresholds;
+  domain::TargetScore score;
+  score.log_p = std::log(0.5);
+  // 0.5 * 20 targets = 10 = E: the last that may stay.
+  EXPECT_TRUE(is_candidate(thresholds, score, 0));
+  EXPECT_TRUE(is_candidate(thresholds, score, 18));
+  EXPECT_FALSE(is_candidate(thresholds, score, 21));
+  ModelThresholds fixed;
+  fixed.rules.Z = 100;
+  EXPECT_FALSE(is_candidate(fixed, score, 0));
+  ModelThresholds by_score;
+  by_score.rules.target.score = 25;
+  score.bits = 24.9f;
+  EXPECT_FALSE(is_candidate(by_score, score, 0));
+  score.bits = 25.0f;
+  EXPECT_TRUE(is_candidate(by_score, score, 1000000));
+}
+
+TEST(Thresholds, EValuesGrowWithTheInput) {
+  const auto hits = [] {
+    return std::vector{make_hit("a", 0, 60, std::log(1e-12)), make_hit("b", 1, 20, std::log(1e-4)),
+                       make_hit("c", 2, 10, std::log(0.05))};
+  };
+  const HitList small = finish({}, hits(), 10);
+  EXPECT_EQ(small.reported, 3u);
+  EXPECT_EQ(small.included, 2u);
+  EXPECT_EQ(small.domZ, 3);
+  const HitList large = finish({}, hits(), 1000);
+  EXPECT_EQ(large.reported, 2u);
+  EXPECT_EQ(large.included, 1u);
+  EXPECT_EQ(large.Z, 1000);
+  EXPECT_FALSE(large.hits[2].flags.reported);
+  EXPECT_EQ(large.hits[2].reported_domains, 0);
+  Thresholds set;
+  set.Z = 10;
+  set.domZ = 7;
+  const HitList fixed = finish(set, hits(), 1000);
+  EXPECT_EQ(fixed.reported, 3u);
+  EXPECT_EQ(fixed.domZ, 7);
+  EXPECT_TRUE(fixed.Z_is_set && fixed.domZ_is_set);
+}
+
+TEST(Thresholds, DomainInclusionNeedsAnIncludedTarget) {
+  Thresholds rules;
+  rules.include_target.score = 100;
+  const HitList list = finish(rules, {make_hit("a", 0, 60, -80, {{60, -80, 1, 9}})}, 1);
+  EXPECT_TRUE(list.hits[0].flags.reported);
+  EXPECT_FALSE(list.hits[0].flags.included);
+  EXPECT_TRUE(list.hits[0].domain_flags[0].reported);
+  EXPECT_FALSE(list.hits[0].domain_flags[0].included);
+}
+
+TEST(Thresholds, DomainsMayBeIncludedWithoutBeingReported) {
+  Thresholds rules;
+  rules.domain.score = 50;
+  const HitList list =
+      finish(rules, {make_hit("a", 0, 60, -80, {{40, -60, 1, 9}, {55, -70, 20, 29}})}, 1);
+  EXPECT_EQ(list.hits[0].reported_domains, 1);
+  EXPECT_EQ(list.hits[0].included_domains, 2);
+}
+
+TEST(Thresholds, ModelCutoffsReplaceAllFour) {
+  Hmm hmm;
+  hmm.name = "m";
+  hmm.ga = Cutoff{25, 20};
+  Thresholds rules;
+  rules.cutoffs = ModelCutoffs::kGathering;
+  const auto thresholds = thresholds_for(rules, hmm);
+  ASSERT_TRUE(thresholds);
+  FilterCounters counters;
+  counters.targets = 2;
+  const HitList list = finish_hits(
+      *thresholds,
+      {make_hit("a", 0, 25, 0, {{19.9f, 0, 1, 9}, {20, 0, 20, 29}}), make_hit("b", 1, 24.9f, -99)},
+      counters);
+  EXPECT_EQ(list.reported, 1u);
+  EXPECT_EQ(list.included, 1u);
+  EXPECT_TRUE(list.sorted_by_score);
+  EXPECT_FALSE(list.hits[0].domain_flags[0].reported || list.hits[0].domain_flags[0].included);
+  EXPECT_TRUE(list.hits[0].domain_flags[1].reported && list.hits[0].domain_flags[1].included);
+
+  rules.cutoffs = ModelCutoffs::kTrusted;
+  const auto missing = thresholds_for(rules, hmm);
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().code, ErrorCode::kInput);
+  EXPECT_NE(missing.error().message.find("TC bit thresholds unavailable on model m"),
+            std::string::npos);
+}
+
+TEST(Order, KeyThenNameThenFirstDomainThenInput) {
+  // Delivered in disorder, as tasks do.
+  const HitList list = finish({},
+                              {
+                                  make_hit("same", 9, 20, -20, {{20, -20, 7, 9}}),
+                                  make_hit("same", 8, 20, -20, {{20, -20, 7, 7}}),
+                                  make_hit("same", 3, 20, -20, {{20, -20, 7, 9}}),
+                                  make_hit("same", 5, 20, -20, {{20, -20, 6, 9}}),
+                                  make_hit("Zulu", 7, 20, -20),
+                                  make_hit("best", 6, 20, -30),
+                                  make_hit("able", 4, 90, -20),
+                              },
+                              10);
+  EXPECT_EQ(names(list),
+            (std::vector<std::string>{"best", "Zulu", "able", "same", "same", "same", "same"}));
+  EXPECT_EQ(list.hits[3].index, 5u);
+  EXPECT_EQ(list.hits[4].index, 3u);
+  EXPECT_EQ(list.hits[5].index, 9u);
+  EXPECT_EQ(list.hits[6].index, 8u);
+}
+
+TEST(Order, ByScoreWhereInclusionIsByScore) {
+  Thresholds rules;
+  rules.include_target.score = 10;
+  const HitList list = finish(rules, {make_hit("a", 0, 20, -40), make_hit("b", 1, 30, -30)}, 2);
+  EXPECT_EQ(names(list), (std::vector<std::string>{"b", "a"}));
+}
+
+TEST(Duplicates, WeakerCopyOfAnAlignmentIsDropped) {
+  Hit hit = make_hit("a", 0, 60, -80,
+                     {{30, -40, 5, 50}, {31, -41, 5, 50}, {31, -41, 5, 50}, {31, -41, 5, 51}});
+  hit.score.overlaps = 1;
+  const HitList list = finish({}, {hit}, 1);
+  const auto& flags = list.hits[0].domain_flags;
+  EXPECT_FALSE(flags[0].reported);  // weaker than the second
+  EXPECT_TRUE(flags[1].reported);
+  EXPECT_FALSE(flags[2].reported);  // a tie goes to the first
+  EXPECT_TRUE(flags[3].reported);   // another alignment
+  EXPECT_EQ(list.hits[0].reported_domains, 2);
+  EXPECT_EQ(list.hits[0].included_domains, 2);
+  hit.score.overlaps = 0;  // without overlapping envelopes nothing is looked at
+  EXPECT_EQ(finish({}, {hit}, 1).hits[0].reported_domains, 4);
+}
+
+}  // namespace
+}  // namespace hmmjit

@@ -1,0 +1,209 @@
+// Whole searches in one process: the same rows whatever the threads and the memory bound, one
+// clear error when memory is short. Under the thread sanitizer these find the pipeline's races.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <new>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "search/search.hpp"
+#include "tests/support/random_profiles.hpp"
+
+namespace hmmjit {
+namespace {
+
+using test_support::ModelKind;
+using test_support::random_hmm;
+using test_support::random_target;
+using test_support::TargetKind;
+
+constexpr int kModels = 20, kTargets = 60;
+
+Hmm model_number(int n) { return random_hmm(static_cast<std::uint64_t>(40 + n), 60 + 2 * n); }
+
+// Tandem copies of the models' consensus: regions that need clustering, and alignments.
+class Tandems final : public TargetSource {
+ public:
+  explicit Tandems(int failing_block = -1, bool slow_pipe = false)
+      : failing_block_(failing_block), slow_pipe_(slow_pipe) {}
+  Result<bool> next(TargetBlock& block, std::size_t) override {
+    if (slow_pipe_) std::this_thread::sleep_for(std::chrono::milliseconds(at_ == 0 ? 100 : 1));
+    if (at_ == kTargets) return false;
+    if (at_ / kPerBlock == failing_block_) throw std::bad_alloc();
+    block.set_first_index(static_cast<std::uint64_t>(at_));
+    for (int i = 0; i < kPerBlock; ++i, ++at_) {
+      block.begin_target(std::string("t").append(std::to_string(at_)), "", "");
+      block.append(random_target(static_cast<std::uint64_t>(at_), 40 + 11 * at_,
+                                 TargetKind::kTandem, model_number(at_ % kModels)));
+      block.end_target();
+    }
+    return true;
+  }
+  Status rewind() override {
+    at_ = 0;
+    return {};
+  }
+  bool rewindable() const override { return !slow_pipe_; }
+
+ private:
+  static constexpr int kPerBlock = 5;
+  int failing_block_;
+  bool slow_pipe_;
+  int at_ = 0;
+};
+
+// One line per domain, with all that the reports would print of it.
+class Rows final : public ResultSink {
+ public:
+  Status receive(const ModelResult& result) override {
+    for (const Hit& hit : result.hits.hits) {
+      for (const domain::Domain& d : hit.score.domains) {
+        lines.push_back(result.model.name + ' ' + hit.name + ' ' + std::to_string(hit.score.bits) +
+                        ' ' + std::to_string(d.ienv) + '-' + std::to_string(d.jenv) + ' ' +
+                        std::to_string(d.bits) + ' ' + d.alignment.sequence);
+      }
+    }
+    return {};
+  }
+  std::vector<std::string> lines;
+};
+
+// Runs out of memory in the filters of one model.
+class FailingBackend final : public FilterBackend {
+ public:
+  explicit FailingBackend(bool in_prepare) : in_prepare_(in_prepare) {}
+  std::string_view name() const override { return "failing"; }
+  Result<std::unique_ptr<PreparedFilters>> prepare(const SearchModel& model,
+                                                   const FilterOptions& options) override {
+    if (model.hmm.M != model_number(1).M) return cpu_->prepare(model, options);
+    if (in_prepare_) throw std::bad_alloc();
+    return std::make_unique<Filters>();
+  }
+
+ private:
+  class Filters final : public PreparedFilters {
+   public:
+    Status run(const TargetBlock&, std::size_t, std::size_t, FilterOutput&) const override {
+      throw std::bad_alloc();
+    }
+    std::size_t bytes() const override { return 0; }
+  };
+  std::unique_ptr<FilterBackend> cpu_ = make_cpu_backend();
+  bool in_prepare_;
+};
+
+struct Outcome {
+  Result<SearchStatistics> statistics;
+  std::vector<std::string> lines;
+};
+
+Outcome run(const SearchOptions& options, FilterBackend& backend, Tandems targets = Tandems()) {
+  Rows rows;
+  int at = 0;
+  const ModelSource models = [&]() -> Result<std::optional<Hmm>> {
+    if (at == kModels) return std::nullopt;
+    return model_number(at++);
+  };
+  Outcome outcome{search(options, models, targets, backend, rows, nullptr), {}};
+  outcome.lines = std::move(rows.lines);
+  return outcome;
+}
+
+void expect_out_of_memory(const Outcome& outcome) {
+  ASSERT_FALSE(outcome.statistics);
+  EXPECT_EQ(outcome.statistics.error().code, ErrorCode::kResources);
+  EXPECT_NE(outcome.statistics.error().to_string().find("out of memory"), std::string::npos);
+}
+
+TEST(Pipeline, SameRowsForAnyThreadsAndMemory) {
+  const auto backend = make_cpu_backend();
+  SearchOptions options;
+  options.task_cells = 100'000;  // many small tasks
+  const Outcome wanted = run(options, *backend);
+  ASSERT_TRUE(wanted.statistics) << wanted.statistics.error().to_string();
+  EXPECT_EQ(wanted.statistics->passes, 1u);
+  EXPECT_GT(wanted.lines.size(), 200u);
+  for (const int threads : {1, 2, 7}) {
+    for (const std::uint64_t memory : {std::uint64_t{0}, std::uint64_t{30'000}}) {
+      options.threads = threads;
+      options.memory = memory;
+      const Outcome got = run(options, *backend);
+      ASSERT_TRUE(got.statistics) << got.statistics.error().to_string();
+      EXPECT_EQ(got.lines, wanted.lines) << threads << " threads, memory " << memory;
+      EXPECT_EQ(got.statistics->streamed, memory > 0);
+      EXPECT_EQ(got.statistics->passes > 1, memory > 0);
+    }
+  }
+}
+
+// A pipe whose first bytes come late leaves time to set up every model there is.
+TEST(Pipeline, SlowPipeDoesNotGatherModelsPastTheBound) {
+  const auto backend = make_cpu_backend();
+  SearchOptions options;
+  const Outcome wanted = run(options, *backend);
+  ASSERT_TRUE(wanted.statistics) << wanted.statistics.error().to_string();
+  for (const int threads : {1, 7}) {
+    options.threads = threads;
+    options.memory = 30'000;  // less than one model takes: a pass for each
+    const Outcome got = run(options, *backend, Tandems(-1, true));
+    ASSERT_TRUE(got.statistics) << got.statistics.error().to_string();
+    EXPECT_EQ(got.lines, wanted.lines);
+    EXPECT_TRUE(got.statistics->streamed);
+    EXPECT_TRUE(got.statistics->spooled);
+    EXPECT_EQ(got.statistics->passes, static_cast<std::uint64_t>(kModels));
+  }
+}
+
+TEST(Resources, ExhaustedMemoryIsOneErrorWhereverItHappens) {
+  for (const int threads : {1, 4}) {
+    for (const std::uint64_t memory : {std::uint64_t{0}, std::uint64_t{30'000}}) {
+      SearchOptions options;
+      options.threads = threads;
+      options.memory = memory;  // kept and streamed
+      for (const bool in_prepare : {false, true}) {
+        FailingBackend backend(in_prepare);
+        expect_out_of_memory(run(options, backend));
+      }
+      const auto backend = make_cpu_backend();
+      expect_out_of_memory(run(options, *backend, Tandems(0)));
+      expect_out_of_memory(run(options, *backend, Tandems(7)));
+    }
+  }
+}
+
+TEST(Resources, LargeMatricesAreScoredAloneWithTheSameResult) {
+  const auto backend = make_cpu_backend();
+  SearchOptions options;
+  options.threads = 4;
+  const Outcome wanted = run(options, *backend);
+  ASSERT_TRUE(wanted.statistics) << wanted.statistics.error().to_string();
+  EXPECT_EQ(wanted.statistics->scored_alone, 0u);
+  EXPECT_GT(wanted.lines.size(), 200u);
+  // Each of four threads has an eighth: some bound is too small for that and large enough alone.
+  std::uint64_t scored_alone = 0;
+  for (std::size_t bytes = 8'000'000; scored_alone == 0; bytes /= 2) {
+    options.domain.max_matrix_bytes = bytes;
+    const Outcome alone = run(options, *backend);
+    ASSERT_TRUE(alone.statistics) << alone.statistics.error().to_string();
+    EXPECT_EQ(alone.lines, wanted.lines);
+    scored_alone = alone.statistics->scored_alone;
+  }
+}
+
+TEST(Resources, MatrixBeyondAllMemoryNamesTheTarget) {
+  const auto backend = make_cpu_backend();
+  SearchOptions options;
+  options.threads = 2;
+  options.domain.max_matrix_bytes = 1000;
+  const Outcome outcome = run(options, *backend);
+  ASSERT_FALSE(outcome.statistics);
+  EXPECT_EQ(outcome.statistics.error().code, ErrorCode::kResources);
+  const std::string text = outcome.statistics.error().to_string();
+  EXPECT_NE(text.find("of target t"), std::string::npos) << text;
+  EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace hmmjit

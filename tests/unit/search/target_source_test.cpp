@@ -1,0 +1,110 @@
+#include "search/target_source.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace hmmjit {
+namespace {
+
+// Targets "t0", "t1", ... of growing length in blocks of three.
+class Numbered final : public TargetSource {
+ public:
+  explicit Numbered(std::uint64_t count) : count_(count) {}
+  Result<bool> next(TargetBlock& block, std::size_t) override {
+    if (at_ == count_) return false;
+    block.set_first_index(at_);
+    for (int i = 0; i < 3 && at_ < count_; ++i, ++at_) {
+      block.begin_target(std::string("t").append(std::to_string(at_)), at_ % 2 == 0 ? "acc" : "",
+                         at_ % 3 == 0 ? "some words" : "");
+      block.append(std::vector<Residue>(at_, static_cast<Residue>(at_ % 20)));
+      block.end_target();
+    }
+    return true;
+  }
+  Status rewind() override {
+    at_ = 0;
+    return {};
+  }
+  bool rewindable() const override { return true; }
+
+ private:
+  std::uint64_t count_, at_ = 0;
+};
+
+struct Seen {
+  std::vector<std::string> text;
+  std::vector<std::uint64_t> firsts;
+};
+
+Seen read_all(TargetSource& source) {
+  Seen seen;
+  for (;;) {
+    TargetBlock block;
+    const auto more = source.next(block, 100);
+    EXPECT_TRUE(more) << more.error().to_string();
+    if (!more || !*more) return seen;
+    seen.firsts.push_back(block.first_index());
+    for (std::size_t i = 0; i < block.size(); ++i) {
+      const TargetView target = block[i];
+      std::string text(target.name);
+      for (const std::string_view part : {target.accession, target.description})
+        text.append(1, '|').append(part);
+      text.append(1, '|').append(target.residues.begin(), target.residues.end());
+      seen.text.push_back(std::move(text));
+    }
+  }
+}
+
+TEST(BlockSpool, GivesBackWhatItTook) {
+  Numbered source(50);
+  const Seen wanted = read_all(source);
+  ASSERT_TRUE(source.rewind());
+  auto spool = BlockSpool::create();
+  ASSERT_TRUE(spool);
+  for (;;) {
+    TargetBlock block;
+    if (!*source.next(block, 100)) break;
+    ASSERT_TRUE((*spool)->append(block));
+  }
+  for (int pass = 0; pass < 2; ++pass) {
+    const Seen got = read_all(**spool);
+    EXPECT_EQ(got.text, wanted.text);
+    EXPECT_EQ(got.firsts, wanted.firsts);
+    ASSERT_TRUE((*spool)->rewind());
+  }
+}
+
+TEST(BlockSpool, SaysWhereItCannotWrite) {
+  const char* before = std::getenv("TMPDIR");
+  const std::string saved = before != nullptr ? before : "";
+  ::setenv("TMPDIR", "/nowhere/at/all", 1);
+  const auto spool = BlockSpool::create();
+  if (before != nullptr)
+    ::setenv("TMPDIR", saved.c_str(), 1);
+  else
+    ::unsetenv("TMPDIR");
+  ASSERT_FALSE(spool);
+  EXPECT_EQ(spool.error().code, ErrorCode::kOutput);
+}
+
+TEST(RestrictedTargets, StartAndCount) {
+  const auto restricted = restrict_targets(std::make_unique<Numbered>(20), "t4", 5);
+  for (int pass = 0; pass < 2; ++pass) {
+    const Seen seen = read_all(*restricted);
+    ASSERT_EQ(seen.text.size(), 5u);
+    EXPECT_EQ(seen.text[0].substr(0, 3), "t4|");
+    EXPECT_EQ(seen.text[4].substr(0, 3), "t8|");
+    EXPECT_EQ(seen.firsts.front(), 0u);
+    ASSERT_TRUE(restricted->rewind());
+  }
+  const auto missing = restrict_targets(std::make_unique<Numbered>(20), "t99", {});
+  TargetBlock block;
+  const auto more = missing->next(block, 100);
+  ASSERT_FALSE(more);
+  EXPECT_EQ(more.error().code, ErrorCode::kInput);
+}
+
+}  // namespace
+}  // namespace hmmjit
