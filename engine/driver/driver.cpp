@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <utility>
 
@@ -11,6 +12,7 @@ namespace hmmjit::driver {
 namespace {
 
 std::atomic<bool> exiting{false};
+std::atomic<bool> any_abandoned{false};
 
 /// Registered once a driver is open. Handlers run before the destructors of anything constructed
 /// earlier, so statics of the host program that own driver objects see the flag.
@@ -64,6 +66,12 @@ const char* remedy_of(int result) {
 }  // namespace
 
 bool process_is_exiting() { return exiting.load(std::memory_order_relaxed); }
+
+void end_process_beside_abandoned(int status) {
+  if (!any_abandoned.load()) return;
+  std::fflush(nullptr);
+  std::_Exit(status);
+}
 
 // ---- Driver -------------------------------------------------------------------------------------
 
@@ -245,13 +253,19 @@ Result<Device::Memory> Device::memory() const {
   return Memory{free, total};
 }
 
+void Device::abandon() {
+  abandoned_.store(true);
+  driver_->device_abandoned_.store(true);
+  any_abandoned.store(true);
+}
+
 namespace {
 
-/// Releases with the right context, unless the process is going down. Errors cannot be reported
-/// from here; a broken context reports itself at the next checked call.
+/// Releases with the right context, unless the process is going down or the device abandoned.
+/// Errors cannot be reported from here; a broken context reports itself at the next checked call.
 template <typename Call>
 void release(const DevicePtr& device, Call call) {
-  if (process_is_exiting() || !device->use()) return;
+  if (process_is_exiting() || device->abandoned() || !device->use()) return;
   call(device->api());
 }
 
@@ -475,9 +489,9 @@ Result<std::shared_ptr<LoadedKernel>> LoadedKernel::load(std::shared_ptr<Driver>
 }
 
 LoadedKernel::~LoadedKernel() {
-  if (driver_ != nullptr && library_ != nullptr && !process_is_exiting()) {
-    driver_->api().library_unload(library_);
-  }
+  if (driver_ == nullptr || library_ == nullptr || process_is_exiting()) return;
+  // An image serves all devices: one that is abandoned may still be running it.
+  if (!driver_->device_abandoned_.load()) driver_->api().library_unload(library_);
 }
 
 Result<LoadedResources> LoadedKernel::prepare(const Device& device, int block_threads,
@@ -518,7 +532,8 @@ Status LoadedKernel::launch(const Stream& stream, const LaunchGrid& grid,
   void* arguments[] = {const_cast<void*>(parameters)};
   return driver_->check(
       driver_->api().launch(kernel_, grid.blocks, grid.blocks_y, grid.blocks_z, grid.block_threads,
-                            grid.threads_y, grid.threads_z, grid.dynamic_shared_bytes, stream.handle(), arguments, nullptr),
+                            grid.threads_y, grid.threads_z, grid.dynamic_shared_bytes,
+                            stream.handle(), arguments, nullptr),
       "cuLaunchKernel");
 }
 

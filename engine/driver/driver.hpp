@@ -4,12 +4,14 @@
 // retained on first use of a device and never released; kernels are loaded independently of
 // contexts, so one loaded image serves every device of its architecture. Objects free what they own
 // when destroyed, except while the process exits: then the driver may already be gone, and the
-// operating system frees everything.
+// operating system frees everything. Nor do they touch an abandoned device, whose driver calls may
+// never return.
 //
 // Threads: Driver, Device and LoadedKernel are immutable and shareable. A Stream, Event or buffer
 // belongs to one thread at a time. Every call makes its device's context current by itself.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -53,9 +55,12 @@ class Driver : public std::enable_shared_from_this<Driver> {
   Status check(int result, std::string_view call) const;
 
  private:
+  friend class Device;
+  friend class LoadedKernel;
   Driver() = default;
   void initialise();
 
+  std::atomic<bool> device_abandoned_{false};
   DriverReport report_;
   DriverApi api_{};
   int device_count_ = 0;
@@ -80,12 +85,19 @@ class Device {
   };
   Result<Memory> memory() const;
 
+  /// A kernel on this device does not end. Freeing waits for it in the driver, so from now on
+  /// nothing of this device is freed any more, and a program should end with
+  /// end_process_beside_abandoned(). Thread-safe; for good.
+  void abandon();
+  bool abandoned() const { return abandoned_.load(std::memory_order_relaxed); }
+
  private:
   friend class Driver;
   Driver* driver_ = nullptr;  // the Driver that owns this device
   int ordinal_ = 0, handle_ = 0;
   ContextHandle context_ = nullptr;
   plan::DeviceTraits traits_;
+  std::atomic<bool> abandoned_{false};
 };
 using DevicePtr = std::shared_ptr<Device>;
 
@@ -228,5 +240,10 @@ class LoadedKernel {
 
 /// True from the moment the process begins to exit: no destructor calls the driver then.
 bool process_is_exiting();
+
+/// Ends the process with `status` at once if any device was abandoned, else returns: the exit
+/// handlers of a driver whose kernel does not end need not return either. Call it when all output
+/// is written; it flushes the standard streams.
+void end_process_beside_abandoned(int status);
 
 }  // namespace hmmjit::driver

@@ -107,12 +107,11 @@ struct Cascade::Run {
 };
 
 Result<std::unique_ptr<Cascade>> Cascade::create(const driver::DevicePtr& device,
-                                                 const driver::Event& origin,
-                                                 std::function<void(std::size_t)> on_growth) {
+                                                 const driver::Event& origin, Resize resize) {
   std::unique_ptr<Cascade> out(new Cascade);
   out->device_ = device;
   out->origin_ = &origin;
-  out->on_growth_ = std::move(on_growth);
+  out->resize_ = std::move(resize);
   HMMJIT_ASSIGN(out->stream_, driver::Stream::create(device));
   HMMJIT_ASSIGN(out->begin_, driver::Event::create(device, true));
   for (driver::Event& event : out->end_) {
@@ -121,25 +120,51 @@ Result<std::unique_ptr<Cascade>> Cascade::create(const driver::DevicePtr& device
   return out;
 }
 
+namespace {
+// A quarter more than asked for, so that segments of about the same size need no new buffer.
+constexpr std::size_t with_slack(std::size_t bytes) { return align256(bytes + bytes / 4); }
+}  // namespace
+
+std::size_t Cascade::bytes_for(std::size_t targets) {
+  constexpr std::size_t kPerTarget = 2 * sizeof(dev::Survivor) + 2 * sizeof(dev::Candidate) +
+                                     sizeof(dev::WordResult) + 5 * sizeof(std::uint32_t);
+  constexpr std::size_t kLists = 10;
+  return with_slack(targets * kPerTarget + kLists * 256);
+}
+
 template <typename Buffer>
 Status Cascade::grow(Buffer& buffer, std::size_t present, std::size_t bytes) {
   if (present >= bytes) return {};
-  const std::size_t wanted = align256(bytes + bytes / 4);
+  const std::size_t wanted = with_slack(bytes);
+  constexpr bool kOnDevice = std::is_same_v<Buffer, driver::DeviceBuffer>;
   buffer = Buffer();
-  HMMJIT_ASSIGN(buffer, Buffer::create(device_, wanted));
-  if constexpr (std::is_same_v<Buffer, driver::DeviceBuffer>) on_growth_(wanted - present);
+  if constexpr (kOnDevice) HMMJIT_TRY(resize_(present, wanted));
+  auto made = Buffer::create(device_, wanted);
+  if (!made) {
+    if constexpr (kOnDevice) HMMJIT_TRY(resize_(wanted, 0));
+    return std::unexpected(made.error());
+  }
+  buffer = *std::move(made);
   return {};
 }
 
 // Sleeps rather than spins: the cores belong to the stages behind the filters.
-Status Cascade::wait(double timeout) const {
+Status Cascade::wait(const CascadeJob& job) const {
   const double begun = Trace::now();
   for (int round = 0;; ++round) {
     HMMJIT_ASSIGN(const bool finished, stream_.finished());
-    if (finished) return {};
-    if (Trace::now() - begun > timeout)
-      return fail(ErrorCode::kInternal, fmt::format("no answer within {} s", timeout),
+    const double now = Trace::now();
+    if (finished) {
+      if (job.progress != nullptr) job.progress->store(now, std::memory_order_relaxed);
+      return {};
+    }
+    const double other =
+        job.progress != nullptr ? job.progress->load(std::memory_order_relaxed) : begun;
+    if (now - std::max(begun, other) > job.timeout) {
+      device_->abandon();
+      return fail(ErrorCode::kInternal, fmt::format("no answer within {} s", job.timeout),
                   "GPU kernel");
+    }
     std::this_thread::sleep_for(std::chrono::microseconds(round < 20 ? 20 : 100));
   }
 }
@@ -402,7 +427,7 @@ Status Cascade::Run::collect() {
                               at_passed));
     HMMJIT_TRY(lists.download(lane.stream_, down + undecided,
                               first_undecided * sizeof(std::uint32_t), at_undecided));
-    return lane.wait(job.timeout);
+    return lane.wait(job);
   };
   HMMJIT_TRY(download());
   ChainCounters c{};

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -67,7 +68,11 @@ struct CascadeJob {
   const FilterLimits& limits;
   DeviceTargets& targets;
   const std::vector<bool>& claimed;  ///< by block of the segment
-  double timeout = 60;               ///< seconds until a launch counts as lost
+  /// Seconds without any chain of the device coming to an end until this one counts as lost.
+  double timeout = 60;
+  /// When the last chain of the device ended (Trace::now); written here. Chains queue behind one
+  /// another, so that one that waits long need not be stuck.
+  std::atomic<double>* progress = nullptr;
 };
 
 struct CascadeResult {
@@ -82,11 +87,16 @@ struct CascadeResult {
 /// Stream, events and buffers of one lane, reused from model to model. One thread at a time.
 class Cascade {
  public:
-  /// `origin`: recorded before. `on_growth`: called with bytes of device memory newly held.
+  /// Asked before a buffer of `from` bytes of device memory gives way to one of `to`; an error
+  /// leaves it at 0.
+  using Resize = std::function<Status(std::size_t from, std::size_t to)>;
+  /// `origin`: recorded before.
   static Result<std::unique_ptr<Cascade>> create(const driver::DevicePtr& device,
-                                                 const driver::Event& origin,
-                                                 std::function<void(std::size_t)> on_growth);
-  /// kResources: no memory; kInternal and others: the device is not to be trusted any more.
+                                                 const driver::Event& origin, Resize resize);
+  /// Device memory a lane takes for lists over a segment of that many targets, at most.
+  static std::size_t bytes_for(std::size_t targets);
+  /// kResources: no memory; kInternal and others: the device is not to be trusted any more. A
+  /// device without an answer in time has been abandoned.
   Result<CascadeResult> run(const CascadeJob& job);
 
  private:
@@ -94,11 +104,11 @@ class Cascade {
   struct Run;
   template <typename Buffer>
   Status grow(Buffer& buffer, std::size_t present, std::size_t bytes);
-  Status wait(double timeout) const;
+  Status wait(const CascadeJob& job) const;
 
   driver::DevicePtr device_;
   const driver::Event* origin_ = nullptr;
-  std::function<void(std::size_t)> on_growth_;
+  Resize resize_;
   driver::Stream stream_;
   driver::Event begin_;
   std::array<driver::Event, kTimedStages.size()> end_;

@@ -28,7 +28,8 @@ layout::PackedTargets index_blocks(std::span<const BlockRef> blocks,
   start.reserve(origins.size());
   length.reserve(origins.size());
   for (const TargetOrigin& origin : origins) {
-    const std::span<const Residue> residues = (*blocks[origin.block].targets)[origin.index].residues;
+    const std::span<const Residue> residues =
+        (*blocks[origin.block].targets)[origin.index].residues;
     const auto offset = static_cast<std::uint64_t>(residues.data() - stored[origin.block].data());
     start.push_back(
         static_cast<std::uint32_t>((begins[origin.block] + offset) / hmmjit_device::kStartUnit));
@@ -180,6 +181,7 @@ Result<const DeviceTargets::Work*> DeviceTargets::work(int model_length, bool wh
   work.splits = std::move(list.splits);
   const std::size_t bytes = list.items.size() * sizeof list.items[0];
   HMMJIT_ASSIGN(work.items, DeviceBuffer::create(device_, bytes));
+  bytes_ += bytes;
   HMMJIT_ASSIGN(const driver::Stream stream, driver::Stream::create(device_));
   HMMJIT_TRY(work.items.upload(stream, list.items.data(), bytes));
   HMMJIT_TRY(stream.synchronize());

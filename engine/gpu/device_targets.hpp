@@ -1,6 +1,7 @@
 // A segment of the target database: packed once on the host, resident on one device while needed.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -43,8 +44,8 @@ PackedSegment pack_segment(std::span<const BlockRef> blocks);
 class Uploader {
  public:
   static Result<Uploader> create(const driver::DevicePtr& device);
-  /// Queues all of `from`, to `offset` of the buffer; returns when the last piece is in a pinned buffer. Call finish() before
-  /// using the data on another stream.
+  /// Queues all of `from`, to `offset` of the buffer; returns when the last piece is in a pinned
+  /// buffer. Call finish() before using the data on another stream.
   Status upload(const driver::DeviceBuffer& to, const void* from, std::size_t bytes,
                 std::size_t offset = 0);
   Status finish();
@@ -74,7 +75,8 @@ class DeviceTargets {
 
   const PackedSegment& packed() const { return *segment_; }
   hmmjit_device::DatabaseView view() const;
-  std::size_t bytes() const { return bytes_; }
+  /// Device memory held, work lists included.
+  std::size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
   std::size_t residue_bytes() const { return residues_.size(); }
 
   /// What depends on target lengths alone, [length classes], and the block of each target.
@@ -104,7 +106,7 @@ class DeviceTargets {
   std::shared_ptr<const PackedSegment> segment_;
   driver::DeviceBuffer residues_, start_, length_, original_, length_class_, block_, null_nats_,
       bias_lengths_, float_lengths_;
-  std::size_t bytes_ = 0;
+  std::atomic<std::size_t> bytes_{0};
   std::mutex mutex_;
   std::map<std::uint32_t, Work> work_;  // by overlap; 0: whole
 };

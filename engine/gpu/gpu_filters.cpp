@@ -70,8 +70,11 @@ struct DeviceState {
   driver::DevicePtr device;
   driver::Event origin;  // recorded at `origin_time`
   double origin_time = 0;
-  std::uint64_t budget = 0, resident_bytes = 0, loading_bytes = 0, slot_bytes = 0;
+  // Of `budget` bytes: what lanes hold, and what segments being loaded will take.
+  std::uint64_t budget = 0, lane_bytes = 0, loading_bytes = 0;
+  int lanes = 0;
   bool lost = false;
+  std::atomic<double> progress{0};  // see CascadeJob
   std::vector<std::pair<double, double>> busy;
   double last_result = 0;
   std::mutex upload_mutex;
@@ -90,21 +93,22 @@ constexpr int kCompilers = 2;
 // Which stage and variant a link of the chain is, for which model length its kernel is made, and
 // how urgently. Lengths are coarse, so that a library of models needs few compiles: the stages
 // behind SSV see few targets and are ruled by latency, and a first SSV kernel is soon replaced.
+// Where a variant refuses the coarse length the model's own class is tried, then the next variant.
 struct LinkSpec {
   plan::Stage stage;
-  const char* variant;  // forced; null: the planner's choice
+  std::array<const char*, 2> variants;  // forced, in this order; none: the planner's choice
   enum class Length { kAny, kCoarse, kFine } length;
   int priority;
 };
 constexpr std::array<LinkSpec, kLinks> kLinkSpecs{{
-    {plan::Stage::kSsv, nullptr, LinkSpec::Length::kCoarse, 6},
-    {plan::Stage::kMsv, nullptr, LinkSpec::Length::kCoarse, 1},
-    {plan::Stage::kBias, nullptr, LinkSpec::Length::kAny, 5},
-    {plan::Stage::kViterbi, "wavefront", LinkSpec::Length::kCoarse, 2},
-    {plan::Stage::kViterbi, "lane_scan", LinkSpec::Length::kCoarse, 4},
-    {plan::Stage::kForward, nullptr, LinkSpec::Length::kCoarse, 3},
-    {plan::Stage::kGate, nullptr, LinkSpec::Length::kAny, 5},
-    {plan::Stage::kSsv, nullptr, LinkSpec::Length::kFine, 0},
+    {plan::Stage::kSsv, {}, LinkSpec::Length::kCoarse, 6},
+    {plan::Stage::kMsv, {}, LinkSpec::Length::kCoarse, 1},
+    {plan::Stage::kBias, {}, LinkSpec::Length::kAny, 5},
+    {plan::Stage::kViterbi, {"wavefront"}, LinkSpec::Length::kCoarse, 2},
+    {plan::Stage::kViterbi, {"lane_scan", "row_scan"}, LinkSpec::Length::kCoarse, 4},
+    {plan::Stage::kForward, {}, LinkSpec::Length::kCoarse, 3},
+    {plan::Stage::kGate, {}, LinkSpec::Length::kAny, 5},
+    {plan::Stage::kSsv, {}, LinkSpec::Length::kFine, 0},
 }};
 
 }  // namespace
@@ -122,6 +126,7 @@ struct GpuFilters::State {
   int client_calls = 0;
   int holders = 0;  // threads with a segment in hand: its blocks belong to the client
   FilterLimits limits;
+  std::uint64_t host_bytes = 0;  // for packed copies; 0: any
   bool stop = false;
   enum class Phase { kStarting, kReady, kFailed } phase = Phase::kStarting;
   Error failure;
@@ -220,9 +225,10 @@ struct GpuFilters::State {
       phase = Phase::kReady;
       for (const SegmentPtr& segment : segments) assign(*segment);
       for (const auto& device : devices) {
-        // Each lane holds lists as long as a segment has targets.
+        // Each lane holds lists as long as a segment has targets: Cascade::bytes_for().
         const int most = static_cast<int>(std::min<std::uint64_t>(device->budget >> 27, 64));
         const int count = std::clamp(most, std::min(2, settings.lanes), settings.lanes);
+        device->lanes = count;
         for (int i = 0; i < count; ++i)
           lanes.emplace_back([this, d = device.get(), i] { run_lane(*d, i); });
       }
@@ -335,12 +341,18 @@ struct GpuFilters::State {
       c = client;
       ++client_calls;
     }
+    struct Ended {
+      State& state;
+      ~Ended() {
+        {
+          const std::lock_guard lock(state.mutex);
+          --state.client_calls;
+        }
+        state.quiet.notify_all();
+      }
+    };
+    const Ended ended{*this};
     function(*c);
-    {
-      const std::lock_guard lock(mutex);
-      --client_calls;
-    }
-    quiet.notify_all();
   }
 
   // ---- models ---------------------------------------------------------------------------------
@@ -401,11 +413,21 @@ struct GpuFilters::State {
   KernelSlotPtr request(std::size_t link, const std::pair<int, int>& key) {
     const LinkSpec& spec = kLinkSpecs[link];
     const int M = key.first, Kp = key.second;
-    const auto make = [&](int length) {
+    const auto make_as = [&](int length, const char* variant) {
       plan::PlanOptions options;
-      if (spec.variant != nullptr) options.variant = spec.variant;
+      if (variant != nullptr) options.variant = variant;
       options.tuned = kernels->tuning();
       return plan::make_plan(spec.stage, length, Kp, front_traits, options);
+    };
+    const auto make = [&](int length) {
+      auto plan = make_as(length, spec.variants.front());
+      for (const char* variant : spec.variants) {
+        for (const int other : {length, M}) {
+          if (!plan && other >= M) plan = make_as(other, variant);
+        }
+        if (plan || variant == nullptr) break;
+      }
+      return plan;
     };
     int length = coarse_length(M);
     if (spec.length == LinkSpec::Length::kAny) length = 1;
@@ -504,36 +526,56 @@ struct GpuFilters::State {
     }
   }
 
-  // With mutex held. Loose blocks into segments: full ones now, the rest when `all` is set.
+  // With mutex held. Loose blocks into segments of equal size, as many for each device: rounds of
+  // full ones now, the rest when `all` is set.
   void close_segments(bool all) {
     if (phase == Phase::kFailed || loose.empty()) return;
     const auto shares =
         static_cast<std::uint64_t>(std::max<std::size_t>(settings.devices.size(), 1));
-    std::uint64_t limit = settings.segment_residues;
+    std::uint64_t most = settings.segment_residues;
     // Half the device memory at most, so that two segments fit and one loads while one is used.
-    if (settings.vram > 0) limit = std::min(limit, std::max<std::uint64_t>(settings.vram / 4, 1));
-    if (all) limit = std::min(limit, std::max<std::uint64_t>(loose_residues / shares, 1));
+    if (settings.vram > 0) most = std::min(most, settings.vram / 4);
+    // A packed copy waits for each device while the next one is made.
+    if (host_bytes > 0) most = std::min(most, host_bytes / (shares + 1));
+    most = std::max<std::uint64_t>(most, 1);
+    const std::uint64_t round = most * shares;
+    if (!all && loose_residues < round) return;
+    // The block that completes a round makes its segments a little larger, not twice as many.
+    const std::uint64_t rounds = (loose_residues + (all ? round - 1 : 0)) / round;
+    const std::uint64_t pieces = std::max<std::uint64_t>(rounds, 1) * shares;
+    const std::uint64_t total = loose_residues;
+    std::uint64_t reached = 0, made = 0;
     std::size_t first = 0;
-    std::uint64_t residues = 0;
     for (std::size_t i = 0; i < loose.size(); ++i) {
-      residues += loose[i].targets->residue_count();
-      if (residues >= limit || (all && i + 1 == loose.size())) {
-        close_segment(first, i + 1);
-        first = i + 1;
-        loose_residues -= std::min(loose_residues, residues);
-        residues = 0;
-      }
+      reached += loose[i].targets->residue_count();
+      if (i + 1 < loose.size() && reached * pieces < total * (made + 1)) continue;
+      close_segment(first, i + 1);
+      first = i + 1;
+      made = reached * pieces / std::max<std::uint64_t>(total, 1);
     }
-    loose.erase(loose.begin(), loose.begin() + static_cast<std::ptrdiff_t>(first));
+    loose.clear();
+    loose_residues = 0;
     wake.notify_all();
+  }
+
+  // With mutex held: the next segment to pack, null when enough are packed ahead of their upload.
+  // A database is not copied, only indexed.
+  SegmentPtr next_to_pack() const {
+    if (to_pack.empty()) return nullptr;
+    std::size_t ahead = 0;
+    for (const SegmentPtr& s : segments) {
+      ahead += s->packed != nullptr && s->resident == nullptr && !s->abandoned &&
+               !s->pending.empty() && !s->packed->targets.residues.empty();
+    }
+    return ahead < settings.devices.size() ? to_pack.front() : nullptr;
   }
 
   void run_packer() {
     std::unique_lock lock(mutex);
     for (;;) {
-      wake.wait(lock, [&] { return stop || !to_pack.empty(); });
+      wake.wait(lock, [&] { return stop || next_to_pack() != nullptr; });
       if (stop) return;
-      SegmentPtr segment = to_pack.front();
+      SegmentPtr segment = next_to_pack();
       to_pack.pop_front();
       ++holders;
       lock.unlock();
@@ -643,31 +685,49 @@ struct GpuFilters::State {
         load.segment = segment;
       }
     }
-    if (task.model != nullptr) return true;
-    if (load.segment != nullptr) {
-      load.bytes = DeviceTargets::bytes_for(*load.segment->packed);
-      if (make_room(d, load.bytes)) {
-        task = load;
-        return true;
-      }
+    if (load.segment != nullptr) load.bytes = DeviceTargets::bytes_for(*load.segment->packed);
+    // One lane loads what there is room for while the others work.
+    if (task.model != nullptr) {
+      if (load.segment != nullptr && d.loading_bytes == 0 && has_room(d, load)) task = load;
+      return true;
     }
-    if (load.segment != nullptr) waiting = true;
+    if (load.segment == nullptr) return false;
+    if (make_room(d, load)) {
+      task = load;
+      return true;
+    }
+    waiting = true;
     return false;
+  }
+
+  // With mutex held: bytes of the segments on a device.
+  std::uint64_t resident_bytes(const DeviceState& d) const {
+    std::uint64_t bytes = 0;
+    for (const SegmentPtr& s : segments) {
+      if (s->device == d.position && s->resident != nullptr) bytes += s->resident->bytes();
+    }
+    return bytes;
+  }
+
+  // With mutex held: whether a segment fits beside what there is, lists of all lanes included.
+  bool has_room(const DeviceState& d, const Task& load) const {
+    const std::uint64_t lanes_need = static_cast<std::uint64_t>(d.lanes) *
+                                     Cascade::bytes_for(load.segment->packed->targets.size());
+    return resident_bytes(d) + d.loading_bytes + std::max(d.lane_bytes, lanes_need) + load.bytes <=
+           d.budget;
   }
 
   // With mutex held: evicts segments nobody uses, least recently used first; false when lanes
   // must finish first. A segment too large for the budget is tried alone.
-  bool make_room(DeviceState& d, std::uint64_t bytes) {
+  bool make_room(DeviceState& d, const Task& load) {
     for (;;) {
-      const std::uint64_t held = d.resident_bytes + d.loading_bytes;
-      if (held + d.slot_bytes + bytes <= d.budget || held == 0) return true;
+      if (has_room(d, load) || resident_bytes(d) + d.loading_bytes == 0) return true;
       SegmentPtr victim;
       for (const SegmentPtr& s : segments) {
         if (s->device != d.position || s->resident == nullptr || s->running > 0) continue;
         if (victim == nullptr || s->last_use < victim->last_use) victim = s;
       }
       if (victim == nullptr) return false;
-      d.resident_bytes -= std::min<std::uint64_t>(d.resident_bytes, victim->resident->bytes());
       victim->resident.reset();
       victim->packed.reset();
       to_pack.push_back(victim);
@@ -695,18 +755,15 @@ struct GpuFilters::State {
         stats.models_declined += declined.size();
         const bool tell = settings.demanded && !std::exchange(warned_kernel, true);
         const std::string reason = stats.reason;
+        // Chosen again afterwards: the client may leave while the lock is open.
+        task = {};
         lock.unlock();
         if (tell) warn("no kernel for some models, their filters run on the CPU: " + reason);
         call_client([&](Client& c) {
           for (const std::uint64_t id : declined) c.decline(id);
         });
         lock.lock();
-        if (!found) continue;
-        if (stop || d.lost) break;
-        // The lock was open: choose again unless the choice still stands.
-        if (task.model != nullptr && !task.segment->pending.contains(task.model->id)) continue;
-        if (task.model != nullptr && task.segment->resident == nullptr) continue;
-        if (task.model == nullptr && (task.segment->loading || task.segment->resident)) continue;
+        continue;
       }
       if (!found) {
         forget_finished();
@@ -732,7 +789,7 @@ struct GpuFilters::State {
         segment->loading = true;
         d.loading_bytes += task.bytes;
         lock.unlock();
-        load(d, segment);
+        surviving(d, [&] { load(d, segment); });
         lock.lock();
         d.loading_bytes -= task.bytes;
         segment->loading = false;
@@ -740,7 +797,7 @@ struct GpuFilters::State {
         segment->pending.erase(task.model->id);
         std::shared_ptr<DeviceTargets> targets = segment->resident;
         lock.unlock();
-        run_pair(lane, segment, *targets, task.model);
+        surviving(d, [&] { run_pair(lane, segment, *targets, task.model); });
         targets.reset();
         task.model.reset();
         lock.lock();
@@ -754,13 +811,19 @@ struct GpuFilters::State {
     release_after_loss(d);
   }
 
+  // What runs out of host memory outside a chain ends the device's part, not the process.
+  template <typename Work>
+  void surviving(DeviceState& d, Work work) {
+    try {
+      work();
+    } catch (const std::bad_alloc&) {
+      lose_device(d, {ErrorCode::kResources, "out of host memory", {}, {}});
+    }
+  }
+
   // With mutex held: streamed segments are dropped once their work is done.
   void forget_if_done(const SegmentPtr& segment) {
     if (!streaming || !segment->pending.empty() || segment->running > 0) return;
-    if (segment->resident != nullptr && segment->device >= 0) {
-      DeviceState& d = *devices[static_cast<std::size_t>(segment->device)];
-      d.resident_bytes -= std::min<std::uint64_t>(d.resident_bytes, segment->resident->bytes());
-    }
     for (const std::uint64_t id : segment->block_ids) {
       segment_of.erase(id);
       forgotten.insert(id);
@@ -783,13 +846,25 @@ struct GpuFilters::State {
 
   Status open_lane(Lane& lane) {
     DeviceState& d = *lane.device;
-    HMMJIT_ASSIGN(lane.cascade, Cascade::create(d.device, d.origin, [this, &d](std::size_t bytes) {
-                    const std::lock_guard lock(mutex);
-                    d.slot_bytes += bytes;
-                    stats.peak_device_bytes =
-                        std::max(stats.peak_device_bytes, d.resident_bytes + d.slot_bytes);
-                  }));
+    const auto resize = [this, &d](std::size_t from, std::size_t to) -> Status {
+      const std::lock_guard lock(mutex);
+      d.lane_bytes -= from;
+      if (to > from && resident_bytes(d) + d.loading_bytes + d.lane_bytes + to > d.budget) {
+        return fail(
+            ErrorCode::kResources,
+            fmt::format("buffers of {} bytes for a model exceed the device memory to be used", to));
+      }
+      d.lane_bytes += to;
+      note_peak(d);
+      return {};
+    };
+    HMMJIT_ASSIGN(lane.cascade, Cascade::create(d.device, d.origin, resize));
     return {};
+  }
+
+  // With mutex held.
+  void note_peak(const DeviceState& d) {
+    stats.peak_device_bytes = std::max(stats.peak_device_bytes, resident_bytes(d) + d.lane_bytes);
   }
 
   void load(DeviceState& d, const SegmentPtr& segment) {
@@ -807,9 +882,8 @@ struct GpuFilters::State {
       segment->loaded = true;
       // The device has them; should they be evicted, they are packed again.
       std::vector<std::uint8_t>().swap(packed->targets.residues);
-      d.resident_bytes += segment->resident->bytes();
       stats.upload_bytes += segment->resident->bytes();
-      stats.peak_device_bytes = std::max(stats.peak_device_bytes, d.resident_bytes + d.slot_bytes);
+      note_peak(d);
       return;
     }
     if (made.error().code != ErrorCode::kResources) return lose_device(d, made.error());
@@ -822,7 +896,7 @@ struct GpuFilters::State {
     {
       const std::lock_guard lock(mutex);
       // What the device really has is less than was thought.
-      d.budget = std::min(d.budget, (d.resident_bytes + d.slot_bytes) * 9 / 10 + 1);
+      d.budget = std::min(d.budget, (resident_bytes(d) + d.lane_bytes) * 9 / 10 + 1);
       if (segment->blocks.size() > 1 && segment->running <= 1 && segment->resident == nullptr) {
         split(segment);
       } else {
@@ -879,19 +953,32 @@ struct GpuFilters::State {
     wake.notify_all();
   }
 
-  // Everything still pending on a lost device while others work.
+  // What is still pending on a lost device goes to the others, and to the owner where its segment
+  // has been in use: a lane that is still at it comes by here again when it ends.
   void release_after_loss(DeviceState& d) {
     std::vector<SegmentPtr> orphans;
+    std::vector<std::shared_ptr<DeviceTargets>> freed;
     {
       const std::lock_guard lock(mutex);
       if (!d.lost || phase == Phase::kFailed) return;
       ++holders;
       for (const SegmentPtr& s : segments) {
-        if (s->device != d.position) continue;
-        s->abandoned = true;
-        orphans.push_back(s);
+        if (s->device != d.position || s->running > 0) continue;
+        s->device = -1;
+        assign(*s);
+        if (s->device < 0) {
+          s->abandoned = true;
+          orphans.push_back(s);
+        } else if (s->resident != nullptr) {
+          freed.push_back(std::move(s->resident));
+          s->resident.reset();
+          s->packed.reset();
+          to_pack.push_back(s);
+        }
       }
     }
+    wake.notify_all();
+    freed.clear();
     for (const SegmentPtr& segment : orphans) release_abandoned(segment);
     orphans.clear();
     {
@@ -908,21 +995,20 @@ struct GpuFilters::State {
     call_client([&](Client& c) {
       const std::vector<bool> claimed = c.claim(model->id, segment->block_ids);
       if (std::ranges::find(claimed, true) == claimed.end()) return;
-      std::vector<FilteredBlock> results;
+      std::vector<FilteredBlock> results, delivered;
+      std::vector<std::uint64_t> blocks;
       Status done;
       try {
         done = filter(lane, targets, *model, claimed, results);
-      } catch (const std::bad_alloc&) {
-        done = fail(ErrorCode::kResources, "out of host memory");
-      }
-      if (done) {
-        std::vector<std::uint64_t> blocks;
-        std::vector<FilteredBlock> delivered;
-        for (std::size_t i = 0; i < claimed.size(); ++i) {
+        for (std::size_t i = 0; done && i < claimed.size(); ++i) {
           if (!claimed[i]) continue;
           blocks.push_back(segment->block_ids[i]);
           delivered.push_back(i < results.size() ? std::move(results[i]) : FilteredBlock{});
         }
+      } catch (const std::bad_alloc&) {
+        done = fail(ErrorCode::kResources, "out of host memory");
+      }
+      if (done) {
         c.deliver(model->id, blocks, std::move(delivered));
         const std::lock_guard lock(mutex);
         stats.blocks_done += blocks.size();
@@ -945,14 +1031,11 @@ struct GpuFilters::State {
         }
         c.decline(model->id);
       } else {
-        lose_device_in_call(*lane.device, done.error());
+        lose_device(*lane.device, done.error());
       }
       give_back(c, segment, model->id, claimed);
     });
   }
-
-  // As lose_device, from within a call of the client.
-  void lose_device_in_call(DeviceState& d, const Error& error) { lose_device(d, error); }
 
   Result<ReadyKernel> loaded_kernel(const driver::Device& device, KernelSlot& slot,
                                     compile::KernelPtr kernel) {
@@ -1028,7 +1111,8 @@ struct GpuFilters::State {
                                                            .limits = limits,
                                                            .targets = targets,
                                                            .claimed = claimed,
-                                                           .timeout = settings.launch_timeout}));
+                                                           .timeout = settings.launch_timeout,
+                                                           .progress = &d.progress}));
     const double ended = Trace::now();
     results = std::move(result.blocks);
     if (result.launches == 0) return {};
@@ -1101,12 +1185,13 @@ GpuFilters::~GpuFilters() {
   for (std::thread& lane : s.lanes) lane.join();
 }
 
-void GpuFilters::attach(Client& client, const FilterLimits& limits) {
+void GpuFilters::attach(Client& client, const FilterLimits& limits, std::uint64_t host_bytes) {
   bool failed = false;
   {
     const std::lock_guard lock(state_->mutex);
     state_->client = &client;
     state_->limits = limits;
+    state_->host_bytes = host_bytes;
     state_->failure_told = false;
     state_->streaming = false;
     failed = state_->phase == State::Phase::kFailed;
@@ -1123,7 +1208,6 @@ void GpuFilters::detach() {
   for (const SegmentPtr& segment : s.segments) segment->pending.clear();
   s.to_pack.clear();
   s.quiet.wait(lock, [&] { return s.client_calls == 0 && s.holders == 0; });
-  for (const auto& device : s.devices) device->resident_bytes = 0;
   models.swap(s.models);
   victims = s.drop_segments();
   lock.unlock();
@@ -1226,13 +1310,18 @@ std::string GpuFilters::name() const {
 
 Statistics GpuFilters::statistics() const {
   State& s = *state_;
+  std::size_t distinct = 0;
+  {
+    const std::lock_guard lock(s.load_mutex);
+    distinct = s.loaded.size();
+  }
   const std::lock_guard lock(s.mutex);
   Statistics out = s.stats;
   out.state = s.phase == State::Phase::kReady      ? (out.launches > 0 ? "ready" : "unused")
               : s.phase == State::Phase::kStarting ? "starting"
                                                    : "failed";
   if (s.kernels != nullptr) out.kernels = s.kernels->statistics();
-  out.distinct_kernels = s.loaded.size();
+  out.distinct_kernels = distinct;
   for (const auto& device : s.devices) {
     auto busy = device->busy;
     std::ranges::sort(busy);

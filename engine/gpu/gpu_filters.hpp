@@ -99,8 +99,10 @@ class GpuFilters {
   GpuFilters(const GpuFilters&) = delete;
   GpuFilters& operator=(const GpuFilters&) = delete;
 
-  /// One client at a time. Models and blocks are the client's.
-  void attach(Client& client, const FilterLimits& limits);
+  /// One client at a time. Models and blocks are the client's. `host_bytes`: of copies of targets
+  /// in device layout that wait for their upload; 0: no bound beyond the size of a segment for each
+  /// device and one more.
+  void attach(Client& client, const FilterLimits& limits, std::uint64_t host_bytes = 0);
   /// Returns when no call of the client is running or will come; forgets models and blocks.
   void detach();
 

@@ -60,7 +60,7 @@ Result<std::unique_ptr<KernelSource>> open_kernel_source(
 }
 
 int coarse_length(int model_length) {
-  if (model_length > 2048) return plan::class_length(model_length);
+  if (model_length > 2048) return (model_length + 511) / 512 * 512;
   if (model_length > 1024) return model_length > 1536 ? 2048 : 1536;
   int power = 64;
   while (power < model_length) power *= 2;

@@ -171,13 +171,18 @@ class Run : private gpu::Client {
     target_budget_ = memory.targets;
     model_budget_ = memory.models;
     result_budget_ = memory.results;
-    block_residues_ = std::clamp<std::uint64_t>(target_budget_ / 8, 4096, options.block_residues);
     const auto threads = static_cast<std::uint64_t>(pool_.threads());
     low_water_ = 2 * threads + 1;
     max_active_ = 2 * threads + 2;
     task_cells_ = std::max(options.task_cells, backend.preferred_cells());
     // With both limits at 1 nothing is turned away (--max): a device has nothing to do.
     if (options.filters.F1 < 1.0) device_ = backend.device();
+    if (device_ != nullptr) {
+      // Copies in device layout on their way to it.
+      device_host_bytes_ = target_budget_ / 4;
+      target_budget_ -= device_host_bytes_;
+    }
+    block_residues_ = std::clamp<std::uint64_t>(target_budget_ / 8, 4096, options.block_residues);
     alone_options_ = shared_options_ = options.domain;
     alone_options_.max_matrix_bytes = memory.matrix_alone;
     shared_options_.max_matrix_bytes = memory.matrix_shared;
@@ -225,7 +230,8 @@ class Run : private gpu::Client {
     if (device_ != nullptr) {
       pool_.hold();
       const FilterOptions& f = options_.filters;
-      device_->attach(*this, {.F1 = f.F1, .F2 = f.F2, .F3 = f.F3, .bias = f.bias});
+      device_->attach(*this, {.F1 = f.F1, .F2 = f.F2, .F3 = f.F3, .bias = f.bias},
+                      device_host_bytes_);
     }
     start_models();
     resume_reading();
@@ -1126,6 +1132,7 @@ class Run : private gpu::Client {
   ResultSink& sink_;
   SearchProgress& progress_;
   std::uint64_t target_budget_ = 0, model_budget_ = 0, result_budget_ = 0, block_residues_ = 0;
+  std::uint64_t device_host_bytes_ = 0;
   domain::DomainOptions shared_options_, alone_options_;  // a thread's share; one thread alone
   std::mutex alone_mutex_;
   std::uint64_t low_water_ = 0, max_active_ = 0, task_cells_ = 0;

@@ -2,6 +2,7 @@
 // is none and an error says why.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <mutex>
 
 #include "host_kernels.hpp"
@@ -103,21 +104,58 @@ TEST(GpuFaultsOnDemand, AFailingStartEndsTheRunWithoutOutput) {
 }
 
 TEST(GpuFaultsOnDemand, AKernelThatNeverEndsIsGivenUp) {
+  // A real driver would wait in these for the kernel that does not end.
+  constexpr const char* kWaiting[] = {"memory_free",   "host_free",          "stream_destroy",
+                                      "event_destroy", "stream_synchronize", "library_unload"};
   FakeDriver driver({*plan::find_device("H200")});
   driver.on_launch = run_on_host;
   driver.fail_call("stream_query", driver::code::kNotReady, 1, true);
   gpu::Settings settings = fake_settings(driver);
   settings.launch_timeout = 0.05;
+  settings.lanes = 1;
   int warnings = 0;
-  settings.on_warning = [&](const std::string&) { ++warnings; };
-  gpu::GpuFilters gpu(std::move(settings));
-  wait_until_started(gpu);
-  const auto backend = make_device_backend(gpu);
-  const SearchOutcome outcome = run_search(data(), *backend, small_blocks(2));
-  EXPECT_EQ(outcome.error, "");
-  EXPECT_EQ(outcome.text, expected());
+  std::map<std::string, int> before;
+  settings.on_warning = [&](const std::string&) {
+    ++warnings;
+    for (const char* member : kWaiting) before[member] = driver.calls(member);
+  };
+  {
+    gpu::GpuFilters gpu(std::move(settings));
+    wait_until_started(gpu);
+    const auto backend = make_device_backend(gpu);
+    const SearchOutcome outcome = run_search(data(), *backend, small_blocks(2));
+    EXPECT_EQ(outcome.error, "");
+    EXPECT_EQ(outcome.text, expected());
+    EXPECT_EQ(gpu.statistics().state, "failed");
+  }
   EXPECT_EQ(warnings, 1);
-  EXPECT_EQ(gpu.statistics().state, "failed");
+  for (const char* member : kWaiting) EXPECT_EQ(driver.calls(member), before[member]) << member;
+}
+
+// As often as the run makes calls, up to a stride: the device is lost there, and stays lost.
+TEST(GpuFaultsOnDemand, ADeviceLostAtAnyCall) {
+  int calls = 0;
+  {
+    FakeDriver driver({*plan::find_device("H200")});
+    driver.on_launch = run_on_host;
+    gpu::GpuFilters gpu(fake_settings(driver));
+    const auto backend = make_device_backend(gpu);
+    ASSERT_EQ(run_search(data(), *backend, small_blocks(2)).text, expected());
+    calls = driver.total_calls();
+  }
+  ASSERT_GT(calls, 100);
+  constexpr int kTrials = 150;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    const int nth = 1 + static_cast<int>(std::int64_t{calls} * trial / kTrials);
+    FakeDriver driver({*plan::find_device("H200")});
+    driver.on_launch = run_on_host;
+    driver.fail_from(nth, trial % 2 == 0 ? kLaunchFailed : driver::code::kNotInitialized);
+    gpu::GpuFilters gpu(fake_settings(driver));
+    const auto backend = make_device_backend(gpu);
+    const SearchOutcome outcome = run_search(data(), *backend, small_blocks(2));
+    EXPECT_EQ(outcome.error, "") << "from call " << nth << " of " << calls;
+    EXPECT_EQ(outcome.text, expected()) << "from call " << nth << " of " << calls;
+  }
 }
 
 TEST(GpuFaultsOnDemand, ALaunchOfAnyStageFails) {
@@ -174,8 +212,11 @@ TEST(GpuFaultsOnDemand, OneOfTwoDevicesLostTheOtherGoesOn) {
   const SearchOutcome outcome = run_search(data(), *backend, small_blocks(2));
   EXPECT_EQ(outcome.error, "");
   EXPECT_EQ(outcome.text, expected());
-  EXPECT_GT(gpu.statistics().blocks_done, 0u);
-  EXPECT_GT(gpu.statistics().blocks_given_back, 0u);
+  const gpu::Statistics statistics = gpu.statistics();
+  // What was running when it failed goes to the CPU, the rest to the other device.
+  EXPECT_GT(statistics.blocks_done, 0u);
+  EXPECT_GT(statistics.blocks_given_back, 0u);
+  EXPECT_GT(statistics.blocks_done, statistics.blocks_given_back);
 }
 
 }  // namespace

@@ -16,7 +16,6 @@
 #include "compile/tuning_store.hpp"
 #include "core/numbers.hpp"
 #include "core/output_file.hpp"
-#include "hmmjit/command_line.hpp"
 #include "hmmjit/command_cache.hpp"
 #include "hmmjit/command_line.hpp"
 #include "hmmjit/measurement_tables.hpp"

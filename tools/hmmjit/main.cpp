@@ -10,6 +10,7 @@
 #include "command.hpp"
 #include "core/error.hpp"
 #include "core/output_file.hpp"
+#include "driver/driver.hpp"
 
 namespace {
 
@@ -79,7 +80,9 @@ int main(int argc, char** argv) {
   }
   install_signal_handlers();
   try {
-    return command->run({arguments.begin() + 1, arguments.end()});
+    const int status = command->run({arguments.begin() + 1, arguments.end()});
+    hmmjit::driver::end_process_beside_abandoned(status);
+    return status;
   } catch (const std::bad_alloc&) {
     fmt::print(stderr, "hmmjit: out of memory; use fewer threads or a lower --mem\n");
     return static_cast<int>(ErrorCode::kResources);

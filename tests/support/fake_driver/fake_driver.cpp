@@ -18,6 +18,7 @@ struct FakeDriver::State {
   mutable std::mutex mutex;
   std::map<std::string, Failure> failures;
   std::map<std::string, int> calls;
+  int total = 0, lost_from = 0, lost_code = 0;  // lost_from 0: never
   std::map<std::string, int> alive;
   std::map<DevicePointer, std::pair<std::size_t, int>> memory;  // bytes, device
   std::map<int, std::size_t> used;
@@ -39,6 +40,7 @@ int enter(const char* member) {
   auto& s = *g_state;
   const std::lock_guard guard(s.mutex);
   ++s.calls[member];
+  if (++s.total >= s.lost_from && s.lost_from > 0) return s.lost_code;
   const auto found = s.failures.find(member);
   if (found == s.failures.end()) return 0;
   if (--found->second.nth > 0) return 0;
@@ -395,6 +397,12 @@ void FakeDriver::fail_call(const std::string& member, int result, int nth, bool 
   }
 }
 
+void FakeDriver::fail_from(int nth, int code) {
+  const std::lock_guard guard(state_->mutex);
+  state_->lost_from = nth;
+  state_->lost_code = code;
+}
+
 int FakeDriver::calls(const std::string& member) const {
   const std::lock_guard guard(state_->mutex);
   const auto found = state_->calls.find(member);
@@ -403,9 +411,7 @@ int FakeDriver::calls(const std::string& member) const {
 
 int FakeDriver::total_calls() const {
   const std::lock_guard guard(state_->mutex);
-  int total = 0;
-  for (const auto& [member, amount] : state_->calls) total += amount;
-  return total;
+  return state_->total;
 }
 
 int FakeDriver::alive(const std::string& kind) const {

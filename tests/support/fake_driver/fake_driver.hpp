@@ -39,6 +39,9 @@ class FakeDriver {
   /// From now on the `nth` call (1: the next) of a function, named as the table's member, returns
   /// `code`; 0 takes it back. `always`: every call from the nth on.
   void fail_call(const std::string& member, int code, int nth = 1, bool always = false);
+  /// From the `nth` call of any function on, all calls return `code`, as after the loss of a
+  /// device.
+  void fail_from(int nth, int code);
 
   int version = 13000;
   int init_code = 0;

@@ -1,0 +1,121 @@
+"""What a real device is asked to show: every kernel exact, searches with the bytes of the CPU.
+
+usage: device_scenario.py PROGRAM MODELS TARGETS [--sanitize] [--variants all]
+
+Exits with 77 where there is no device. With --sanitize the kernels of all stages and a search run
+under compute-sanitizer instead (memcheck, racecheck, initcheck, synccheck), on few targets.
+"""
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+SKIPPED = 77
+TABLES = ("out", "tbl", "dom")
+
+
+def run(command, **keywords):
+    start = time.monotonic()
+    done = subprocess.run(command, capture_output=True, text=True, **keywords)
+    done.seconds = time.monotonic() - start
+    return done
+
+
+def result_lines(path):
+    with open(path) as file:
+        return [line for line in file if not line.startswith(("#", "\n"))]
+
+
+class Scenario:
+    def __init__(self, arguments, folder):
+        self.arguments, self.folder, self.failures = arguments, folder, 0
+        self.environment = dict(os.environ, HMMJIT_CACHE_DIR=os.path.join(folder, "cache"))
+
+    def check(self, label, done, also=True, note=""):
+        ok = done.returncode == 0 and also
+        self.failures += not ok
+        print(f"{'ok  ' if ok else 'FAIL'} {label} ({done.seconds:.1f} s) {note}", flush=True)
+        if not ok:
+            print((done.stdout[-2000:] + done.stderr[-2000:]).strip(), flush=True)
+
+    def kernels(self, prefix=(), options=()):
+        """Scores of every stage against the CPU filters; the program's exit status tells."""
+        return run([*prefix, self.arguments.program, "bench", "-m", self.arguments.models, "-t",
+                    self.arguments.targets, "--repeats", "1", "--json", *options],
+                   env=self.environment)
+
+    def search(self, name, device, options=(), prefix=()):
+        base = os.path.join(self.folder, name)
+        done = run([*prefix, self.arguments.program, "search", "--quiet", "--device", device, *options,
+                    "-o", base + ".out", "--tblout", base + ".tbl", "--domtblout", base + ".dom",
+                    "--stats", base + ".json", self.arguments.models, self.arguments.targets],
+                   env=self.environment)
+        if done.returncode != 0:
+            return done, None, None
+        with open(base + ".json") as file:
+            statistics = json.load(file)
+        return done, [result_lines(f"{base}.{table}") for table in TABLES], statistics["gpu"]
+
+    def searches(self):
+        for name, options in (("default", []), ("verify", ["--verify", "50"]),
+                              ("nobias", ["--nobias"]), ("vram", ["--vram", "64M"]),
+                              ("mem", ["--mem", "150M"]), ("loose", ["--F1", "0.1", "--F2", "0.05"]),
+                              ("one_thread", ["--cpu", "1"])):
+            _, expected, _ = self.search(name + ".cpu", "cpu", [o for o in options if o != "--verify"
+                                                                and o != "50"])
+            # The first run may end before its kernels are compiled; the second finds them.
+            self.search(name + ".gpu", "gpu", options)
+            done, got, gpu = self.search(name + ".gpu", "gpu", options)
+            self.check(f"search {name}", done, expected is not None and expected == got,
+                       f"state {gpu['state']}, {gpu['launches']} launches" if gpu else "")
+
+    def exactness(self):
+        for options in (["--variant", self.arguments.variants] if self.arguments.variants else [],
+                        ["--exact-length"]):
+            self.check("bench " + " ".join(options), self.kernels(options=options))
+
+    def sanitized(self):
+        tool = shutil.which("compute-sanitizer")
+        if tool is None:
+            print("SKIPPED: compute-sanitizer is not installed")
+            return SKIPPED
+        for kind in ("memcheck", "racecheck", "initcheck", "synccheck"):
+            prefix = [tool, "--tool", kind, "--error-exitcode", "86"]
+            done = self.kernels(prefix, ["--distinct", str(self.arguments.distinct)])
+            self.check(f"{kind} of the kernels", done,
+                       note=done.stdout.strip().rsplit("\n", 1)[-1] + done.stderr.strip()[-120:])
+        return 0
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("models")
+    parser.add_argument("targets")
+    parser.add_argument("--sanitize", action="store_true")
+    parser.add_argument("--variants", help="all, or a variant's name; the planner's choice if absent")
+    parser.add_argument("--distinct", type=int, default=60, help="targets under the sanitizer")
+    arguments = parser.parse_args()
+    doctor = run([arguments.program, "doctor", "--json"])
+    checks = json.loads(doctor.stdout).get("checks", []) if doctor.stdout else []
+    if not any(c["check"].startswith("device ") and c["outcome"] == "ok" for c in checks):
+        print("SKIPPED: no GPU can be used here (hmmjit doctor says why)")
+        return SKIPPED
+    with tempfile.TemporaryDirectory() as folder:
+        scenario = Scenario(arguments, folder)
+        if arguments.sanitize:
+            if scenario.sanitized():
+                return SKIPPED
+        else:
+            scenario.exactness()
+            scenario.searches()
+    print(f"{scenario.failures} failures")
+    return 1 if scenario.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+#include "search/device_choice.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace hmmjit {
+namespace {
+
+SearchOptions with_threads(int threads) {
+  SearchOptions options;
+  options.threads = threads;
+  return options;
+}
+
+TEST(DevicePays, LargeJobsYesSmallJobsNo) {
+  std::string note;
+  // 349 Pfam models against 65,000 proteins.
+  EXPECT_TRUE(device_pays(with_threads(16), 67'195, 28e6, note));
+  EXPECT_EQ(note, "");
+  // Ten models against 4,000 proteins.
+  EXPECT_FALSE(device_pays(with_threads(16), 2'000, 1.3e6, note));
+  EXPECT_NE(note.find("takes"), std::string::npos) << note;
+}
+
+TEST(DevicePays, MoreThreadsRaiseTheBar) {
+  std::string note;
+  const double positions = 400, residues = 200e6;  // 80 G cells
+  EXPECT_TRUE(device_pays(with_threads(1), positions, residues, note));
+  EXPECT_FALSE(device_pays(with_threads(64), positions, residues, note));
+}
+
+TEST(DevicePays, UnknownSizesAreTakenForLarge) {
+  std::string note;
+  EXPECT_TRUE(device_pays(with_threads(16), std::nullopt, 1e3, note));
+  EXPECT_TRUE(device_pays(with_threads(16), 10, std::nullopt, note));
+}
+
+TEST(DevicePays, WithoutFiltersThereIsNothingToDo) {
+  SearchOptions options = with_threads(1);
+  options.filters.F1 = 1.0;  // --max
+  std::string note;
+  EXPECT_FALSE(device_pays(options, 1e6, 1e9, note));
+  EXPECT_NE(note.find("--max"), std::string::npos);
+}
+
+TEST(SizesOfFiles, CompressedFilesCountAsTheirContents) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / "hmmjit_device_choice.fasta").string();
+  std::ofstream(path) << std::string(1'150'000, 'A');
+  EXPECT_NEAR(*residues_of_file(path), 1e6, 1e4);
+  std::filesystem::rename(path, path + ".gz");
+  EXPECT_NEAR(*residues_of_file(path + ".gz"), 2.5e6, 3e4);
+  std::filesystem::remove(path + ".gz");
+  EXPECT_FALSE(residues_of_file(path));
+  EXPECT_FALSE(residues_of_file("-"));
+}
+
+}  // namespace
+}  // namespace hmmjit
