@@ -6,9 +6,10 @@ usage: gpu_search.py --hmmjit BIN --models FILE --targets FILE [--hmmsearch BIN]
 
 Sections, each printed as it is done:
   many     many models x all targets: CPU, GPU with a cold and a warm kernel cache, default and
-           --cut_ga, result files compared; hmmsearch --cpu N timed, and its single-threaded output,
-           made by one process per part of the models, compared (with workers its order of ties
-           depends on chance)
+           --cut_ga, result files compared; hmmsearch --cpu N timed with default options, and its
+           single-threaded output, made by one process per part of the models, compared with both
+           (with workers its order of ties depends on chance)
+  several  the same search on the devices of --several, results compared with the CPU's
   verify   the same with --verify 20
   one      one model x the targets --replicate times over, from a database file where the program
            can build one: CPU, GPU, auto, and with little device memory
@@ -29,7 +30,7 @@ import subprocess
 import sys
 import time
 
-SECTIONS = ("many", "verify", "one", "library", "small")
+SECTIONS = ("many", "several", "verify", "one", "library", "small")
 
 
 def result_lines(paths):
@@ -188,13 +189,13 @@ class Bench:
             if not option:
                 text += f", GPU cold {runs['cold']['wall']:.2f} s"
             if self.arguments.hmmsearch:
-                command = [self.arguments.hmmsearch, *option, *self.cpu, models, targets]
-                wall = self.execute(f"hmmsearch --cpu {self.arguments.cpu}, {tag}", command,
-                                    self.at(tag + ".hmmsearch"))
+                wall = None if option else self.execute(
+                    f"hmmsearch --cpu {self.arguments.cpu}",
+                    [self.arguments.hmmsearch, *self.cpu, models, targets],
+                    self.at(tag + ".hmmsearch"))
                 if wall:
-                    text += f", hmmsearch {wall:.1f} s: {wall / warm['wall']:.1f} times warm"
-                    if not option:
-                        text += f", {wall / runs['cold']['wall']:.1f} cold"
+                    text += (f", hmmsearch {wall:.1f} s: {wall / warm['wall']:.1f} times warm, "
+                             f"{wall / runs['cold']['wall']:.1f} cold")
                 same = self.same(self.serial_hmmsearch(parts, targets, tag, option),
                                  tag + ".cpu", f"hmmsearch, one thread, and CPU, {tag}")
                 text += f"; bytes of hmmsearch {'equal' if same else 'DIFFERENT'}"
@@ -208,8 +209,12 @@ class Bench:
                        f"{warm['gpu'].get('peak_device_bytes', 0) / 1e6:.0f} MB for "
                        f"{warm['residues'] / 1e6:.0f} M residues")
             share = busy_share(self.at(tag + ".traced.trace"))
-            self.claim(f"GPU busy by --trace: {100 * share:.0f} % from first to last kernel"
-                       if share else "no kernel in the trace")
+            if share is None:
+                return self.claim("no kernel in the trace")
+            traced = runs["traced"]
+            self.claim(f"GPU busy by --trace: {100 * share:.0f} % from first to last kernel, "
+                       f"{100 * traced['gpu']['busy_seconds'] / traced['wall_seconds']:.0f} % of the "
+                       f"search's {traced['wall_seconds']:.2f} s")
 
     def model_parts(self, data):
         """Contiguous parts of about equal length, more than cores so that they balance."""
@@ -234,6 +239,20 @@ class Bench:
             return prefix
         with concurrent.futures.ThreadPoolExecutor(self.arguments.cpu) as pool:
             return list(pool.map(run, parts))
+
+    def several(self, models, targets):
+        for option in ([], ["--cut_ga"]):
+            tag = "cut_ga" if option else "default"
+            if not os.path.exists(self.at(tag + ".cpu.out")):
+                self.hmmjit(f"CPU, {tag}", "cpu", models, targets, tag + ".cpu", *option)
+            for device in self.arguments.several:
+                name = f"{tag}.{device.replace(':', '').replace(',', '_')}"
+                s = self.hmmjit(f"{device}, {tag}", device, models, targets, name, *option)
+                if s is None:
+                    continue
+                same = self.same(tag + ".cpu", name, f"{device} and CPU, {tag}")
+                self.claim(f"{device} ({len(s['gpu']['devices'])} devices), {tag}: {s['wall']:.2f} s, "
+                           f"results {'equal' if same else 'DIFFERENT'}")
 
     def verify(self, models, targets):
         s = self.hmmjit("GPU, --verify 20", self.arguments.device, models, targets, "verify",
@@ -327,6 +346,7 @@ def main():
     parser.add_argument("--cpu", type=int, default=os.cpu_count())
     parser.add_argument("--keep", help="folder for statistics and compressed traces")
     parser.add_argument("--device", default="gpu")
+    parser.add_argument("--several", nargs="*", default=[], help="as in gpu:0,1")
     parser.add_argument("--only", nargs="*", choices=SECTIONS, default=SECTIONS)
     arguments = parser.parse_args()
     shutil.rmtree(arguments.work, ignore_errors=True)
@@ -339,6 +359,8 @@ def main():
           f"{len(target_data) >> 20} MB of targets", flush=True)
     if "many" in arguments.only:
         bench.many(models, targets, model_data)
+    if "several" in arguments.only and arguments.several:
+        bench.several(models, targets)
     if "verify" in arguments.only:
         bench.verify(models, targets)
     if "one" in arguments.only and arguments.one_model:

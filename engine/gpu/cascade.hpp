@@ -19,6 +19,7 @@
 #include "compile/kernel_provider.hpp"
 #include "core/error.hpp"
 #include "driver/driver.hpp"
+#include "gpu/chain_plans.hpp"
 #include "gpu/device_targets.hpp"
 #include "model/profile.hpp"
 
@@ -44,11 +45,6 @@ struct FilterLimits {
   double F1 = 0.02, F2 = 1e-3, F3 = 1e-5;
   bool bias = true;
 };
-
-/// The kernels of a chain. kFineSsv, made for a closer model length, takes the place of kSsv from
-/// the moment it is there; kExactViterbi does what kViterbi flags, or all of it.
-enum class Link { kSsv, kMsv, kBias, kViterbi, kExactViterbi, kForward, kGate, kFineSsv };
-inline constexpr std::size_t kLinks = 8;
 
 /// A kernel ready to be launched on one device; none: that stage is not the device's.
 struct ReadyKernel {

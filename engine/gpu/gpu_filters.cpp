@@ -90,27 +90,6 @@ struct Lane {
 // Compiles at a time: NVRTC gains little from more, and each takes 20 MB.
 constexpr int kCompilers = 2;
 
-// Which stage and variant a link of the chain is, for which model length its kernel is made, and
-// how urgently. Lengths are coarse, so that a library of models needs few compiles: the stages
-// behind SSV see few targets and are ruled by latency, and a first SSV kernel is soon replaced.
-// Where a variant refuses the coarse length the model's own class is tried, then the next variant.
-struct LinkSpec {
-  plan::Stage stage;
-  std::array<const char*, 2> variants;  // forced, in this order; none: the planner's choice
-  enum class Length { kAny, kCoarse, kFine } length;
-  int priority;
-};
-constexpr std::array<LinkSpec, kLinks> kLinkSpecs{{
-    {plan::Stage::kSsv, {}, LinkSpec::Length::kCoarse, 6},
-    {plan::Stage::kMsv, {}, LinkSpec::Length::kCoarse, 1},
-    {plan::Stage::kBias, {}, LinkSpec::Length::kAny, 5},
-    {plan::Stage::kViterbi, {"wavefront"}, LinkSpec::Length::kCoarse, 2},
-    {plan::Stage::kViterbi, {"lane_scan", "row_scan"}, LinkSpec::Length::kCoarse, 4},
-    {plan::Stage::kForward, {}, LinkSpec::Length::kCoarse, 3},
-    {plan::Stage::kGate, {}, LinkSpec::Length::kAny, 5},
-    {plan::Stage::kSsv, {}, LinkSpec::Length::kFine, 0},
-}};
-
 }  // namespace
 
 struct GpuFilters::State {
@@ -411,30 +390,15 @@ struct GpuFilters::State {
 
   // Of the planner alone.
   KernelSlotPtr request(std::size_t link, const std::pair<int, int>& key) {
-    const LinkSpec& spec = kLinkSpecs[link];
+    const auto role = static_cast<Link>(link);
     const int M = key.first, Kp = key.second;
-    const auto make_as = [&](int length, const char* variant) {
-      plan::PlanOptions options;
-      if (variant != nullptr) options.variant = variant;
-      options.tuned = kernels->tuning();
-      return plan::make_plan(spec.stage, length, Kp, front_traits, options);
-    };
     const auto make = [&](int length) {
-      auto plan = make_as(length, spec.variants.front());
-      for (const char* variant : spec.variants) {
-        for (const int other : {length, M}) {
-          if (!plan && other >= M) plan = make_as(other, variant);
-        }
-        if (plan || variant == nullptr) break;
-      }
-      return plan;
+      return link_plan(role, length, M, Kp, front_traits, kernels->tuning());
     };
-    int length = coarse_length(M);
-    if (spec.length == LinkSpec::Length::kAny) length = 1;
-    if (spec.length == LinkSpec::Length::kFine) {
+    int length = link_length(role, M);
+    if (role == Link::kFineSsv) {
       // The model's own size class where some run before has made it.
-      length = M;
-      if (const auto plan = make(M); !plan || !kernels->cached(*plan)) length = fine_length(M);
+      if (const auto plan = make(M); plan && kernels->cached(*plan)) length = M;
     }
     KernelSlotPtr& slot = slots[{link, length, Kp}];
     if (slot != nullptr) return slot;
@@ -442,13 +406,13 @@ struct GpuFilters::State {
     auto plan = make(length);
     if (plan) {
       slot->plan = *std::move(plan);
-      const bool fine = spec.length == LinkSpec::Length::kFine;
+      const bool fine = role == Link::kFineSsv;
       slot->cached = fine && kernels->cached(slot->plan);
       if (fine && !slot->cached) return slot;  // until the coarse one has cost a compile's time
-      slot->future = kernels->request(slot->plan, spec.priority);
+      slot->future = kernels->request(slot->plan, link_priority(role));
     } else {
       slot->failed = true;
-      if (spec.stage == plan::Stage::kSsv) {
+      if (link_stage(role) == plan::Stage::kSsv) {
         const std::lock_guard lock(mutex);
         if (stats.reason.empty()) stats.reason = plan.error().to_string();
       }

@@ -59,19 +59,4 @@ Result<std::unique_ptr<KernelSource>> open_kernel_source(
                                           std::move(compiler), std::move(settings));
 }
 
-int coarse_length(int model_length) {
-  if (model_length > 2048) return (model_length + 511) / 512 * 512;
-  if (model_length > 1024) return model_length > 1536 ? 2048 : 1536;
-  int power = 64;
-  while (power < model_length) power *= 2;
-  return power;
-}
-
-int fine_length(int model_length) {
-  int power = 32;
-  while (2 * power <= model_length) power *= 2;
-  if (model_length <= power) return power;
-  return model_length <= power + power / 2 ? power + power / 2 : 2 * power;
-}
-
 }  // namespace hmmjit::gpu

@@ -36,12 +36,4 @@ Result<std::unique_ptr<KernelSource>> open_kernel_source(
     int highest_compiler_major, compile::ProviderSettings settings,
     std::shared_ptr<cache::KernelCache> cache = nullptr);
 
-/// The model length to plan a first kernel for: powers of two up to 1024, so that a whole library
-/// of models needs few compiles, but size classes from 2048 on, where padding would fill an SM.
-/// Padded cells cost less than compiles unless thousands of models share a class: an SSV kernel
-/// passes a model over 45 M residues in under a millisecond, a compile takes a hundred.
-int coarse_length(int model_length);
-/// Steps of a third to a half: worth a second compile for the stage that does nearly all cells.
-int fine_length(int model_length);
-
 }  // namespace hmmjit::gpu

@@ -180,6 +180,17 @@ TEST_F(GpuSearch, AStageWithoutItsKernelIsTheCpus) {
   }
 }
 
+TEST_F(GpuSearch, AWarmedCacheHasEveryKernelASearchAsksFor) {
+  std::vector<std::string> missed;
+  const SearchOutcome outcome =
+      run(settings_after_warming(driver_, data(), &missed), small_blocks(2));
+  EXPECT_EQ(outcome.text, expected());
+  EXPECT_THAT(missed, testing::IsEmpty());
+  EXPECT_EQ(statistics_.blocks_done, all_pairs(small_blocks(2)));
+  EXPECT_GT(statistics_.viterbi_flagged, 0u);
+  EXPECT_GT(statistics_.forward, 0u);
+}
+
 TEST_F(GpuSearch, FinerKernelsComeWhenTheyPay) {
   gpu::Settings settings = settings_without_cache(driver_);
   EXPECT_EQ(run(settings, small_blocks(2)).text, expected());

@@ -97,6 +97,45 @@ class InstantKernels final : public gpu::KernelSource {
   bool remade_ = false;
 };
 
+// A cache that may not compile: what was put into it, and what was asked for in vain.
+class WarmedKernels final : public gpu::KernelSource {
+ public:
+  WarmedKernels(const SearchData& data, std::vector<std::string>* missed)
+      : missed_(missed), instant_({}, true) {
+    for (const Hmm& hmm : data.models) {
+      for (const plan::Plan& plan :
+           gpu::search_plans(hmm.M, hmm.alphabet->Kp, *plan::find_device("H200"), nullptr)) {
+        there_.insert(identity(plan));
+      }
+    }
+  }
+  compile::KernelProvider::Future request(const plan::Plan& plan, int priority) override {
+    if (cached(plan)) return instant_.request(plan, priority);
+    missed_->push_back(identity(plan));
+    std::promise<Result<compile::KernelPtr>> promise;
+    promise.set_value(fail(ErrorCode::kCompile, "strict"));
+    return promise.get_future().share();
+  }
+  bool cached(const plan::Plan& plan) override { return there_.contains(identity(plan)); }
+  Result<compile::KernelPtr> refused(const plan::Plan&, const compile::KernelPtr&,
+                                     const std::string& reason) override {
+    return fail(ErrorCode::kCompile, reason);
+  }
+  compile::ProviderStatistics statistics() const override { return {}; }
+  void cancel() override {}
+
+ private:
+  static std::string identity(const plan::Plan& plan) {
+    std::string out(plan.chosen.variant->name);
+    for (const auto& [name, value] : plan.chosen.constants.list())
+      out += fmt::format(" {}={}", name, value);
+    return out;
+  }
+  std::set<std::string> there_;
+  std::vector<std::string>* missed_;
+  InstantKernels instant_;
+};
+
 gpu::Settings settings_for(const FakeDriver& driver, int devices,
                            const std::set<std::string>& missing, bool cached = true) {
   gpu::Settings settings;
@@ -169,6 +208,15 @@ gpu::Settings settings_without_cache(const FakeDriver& driver) {
 gpu::Settings settings_without_kernels(const FakeDriver& driver,
                                        const std::set<std::string>& missing) {
   return settings_for(driver, 1, missing);
+}
+
+gpu::Settings settings_after_warming(const FakeDriver& driver, const SearchData& data,
+                                     std::vector<std::string>* missed) {
+  gpu::Settings settings = settings_for(driver, 1, {});
+  settings.open_kernels = [&data, missed]() -> Result<std::unique_ptr<gpu::KernelSource>> {
+    return std::make_unique<WarmedKernels>(data, missed);
+  };
+  return settings;
 }
 
 SearchOptions small_blocks(int threads) {

@@ -41,6 +41,11 @@ gpu::Settings settings_without_cache(const FakeDriver& driver);
 gpu::Settings settings_without_kernels(const FakeDriver& driver,
                                        const std::set<std::string>& missing);
 
+/// A kernel cache that `cache warm` has filled for the models of `data` and that compiles nothing;
+/// kernels asked for in vain are told. Both must live as long as the devices.
+gpu::Settings settings_after_warming(const FakeDriver& driver, const SearchData& data,
+                                     std::vector<std::string>* missed);
+
 /// Options with small blocks, so that many pieces of work exist.
 SearchOptions small_blocks(int threads);
 

@@ -15,6 +15,7 @@
 #include "compile/tuning_store.hpp"
 #include "core/output_file.hpp"
 #include "driver/driver.hpp"
+#include "gpu/chain_plans.hpp"
 #include "hmmjit/command.hpp"
 #include "hmmjit/command_cache.hpp"
 #include "hmmjit/command_line.hpp"
@@ -115,6 +116,13 @@ Result<std::vector<plan::DeviceTraits>> find_devices(const std::vector<std::stri
     }
   }
   return out;
+}
+
+/// The compiler a search on this machine would use: none newer than its driver, if it has one.
+Result<std::shared_ptr<const compile::NvrtcLibrary>> locate_compiler() {
+  compile::NvrtcSearch search = compile::NvrtcSearch::from_environment();
+  search.highest_major = driver::open_cuda_library().report.version / 1000;
+  return compile::NvrtcLibrary::locate(search);
 }
 
 std::string kernel_identity(const plan::Plan& p) {
@@ -243,7 +251,7 @@ int run(const PlanArguments& arguments, const cache::Settings& cache_settings) {
     options.tuned = &tuning.table;
   }
   const auto cache = cache::KernelCache::open(cache_settings);
-  KernelProvider provider(std::move(*templates), compile::NvrtcLibrary::locate(), *cache);
+  KernelProvider provider(std::move(*templates), locate_compiler(), *cache);
 
   Summary summary;
   Json list = Json::array();
@@ -310,9 +318,36 @@ int run(const PlanArguments& arguments, const cache::Settings& cache_settings) {
       }
     }
   }
+  // What the search itself asks for: coarser lengths behind SSV.
+  Json searches = Json::array();
+  const bool show_search = all_stages && options.variant.empty() && arguments.emit.empty() &&
+                           !arguments.summary && !arguments.exact_length &&
+                           options.policy == plan::Policy::kDefault;
+  for (const plan::DeviceTraits& device : *devices) {
+    for (const Subject& subject : *subjects) {
+      if (!show_search) break;
+      Json kernels = Json::array();
+      fmt::format_to(std::back_inserter(text), "{}: a search on {} uses\n", subject.name,
+                     device.name);
+      for (const plan::Plan& p :
+           gpu::search_plans(subject.length, subject.alphabet_codes, device, options.tuned)) {
+        const CacheText state = describe_cache(provider.cache_state(p));
+        fmt::format_to(std::back_inserter(text), "  {:8} {} for {} positions, {}\n",
+                       plan::stage_name(p.stage), p.chosen.variant->name, p.class_length,
+                       state.text);
+        kernels.push_back({{"stage", plan::stage_name(p.stage)},
+                           {"variant", p.chosen.variant->name},
+                           {"class_length", p.class_length},
+                           {"cache", state.json}});
+      }
+      searches.push_back(
+          {{"model", subject.name}, {"device", device.name}, {"kernels", std::move(kernels)}});
+    }
+  }
   const double padding = summary.real > 0 ? summary.computed / summary.real - 1 : 0;
   if (arguments.json) {
     const Json all{{"plans", std::move(list)},
+                   {"searches", std::move(searches)},
                    {"summary",
                     {{"models", subjects->size()},
                      {"devices", devices->size()},
@@ -378,11 +413,12 @@ int command_plan(const std::vector<std::string>& arguments) {
 
 namespace {
 
-// Compiles the kernels a request names into the cache; needs a compiler, no GPU. Empty lists mean
-// the architecture of the GPU of this machine, every stage, and no lengths beyond the models'.
+// Compiles what searches of the models will ask for into the cache; needs a compiler, no GPU. Empty
+// lists mean the architecture of the GPU of this machine, every stage, and no lengths beyond the
+// models'.
 Result<WarmReport> warm_kernels(cache::KernelCache& cache, const WarmRequest& request) {
   HMMJIT_ASSIGN(auto templates, render::TemplateLibrary::from_environment());
-  HMMJIT_ASSIGN(auto compiler, compile::NvrtcLibrary::locate());
+  HMMJIT_ASSIGN(auto compiler, locate_compiler());
   HMMJIT_ASSIGN(const auto devices, find_devices(request.targets));
   PlanArguments arguments;
   arguments.model_files = request.models;
@@ -401,27 +437,25 @@ Result<WarmReport> warm_kernels(cache::KernelCache& cache, const WarmRequest& re
     stages.push_back(static_cast<Stage>(i));
   }
 
-  plan::PlanOptions options;
   compile::LoadedTuning tuning;
   if (compile::tuning_wanted()) {
     tuning = compile::load_tuning(cache.settings(), compile::catalogue_version(templates));
-    options.tuned = &tuning.table;
   }
   KernelProvider provider(std::move(templates), std::move(compiler), cache);
   WarmReport out;
   std::map<std::string, KernelProvider::Future> kernels;
   for (const plan::DeviceTraits& device : devices) {
     for (const Subject& subject : subjects) {
-      for (const Stage stage : stages) {
-        if (plan::variants_of(stage).empty()) continue;
-        const auto p =
-            plan::make_plan(stage, subject.length, subject.alphabet_codes, device, options);
-        if (!p) {
-          out.failures.push_back(p.error());
-          continue;
-        }
-        const std::string identity = kernel_identity(*p);
-        if (!kernels.contains(identity)) kernels.emplace(identity, provider.request(*p));
+      const auto plans =
+          gpu::search_plans(subject.length, subject.alphabet_codes, device, &tuning.table);
+      if (plans.empty()) {
+        out.failures.push_back(
+            {ErrorCode::kCompile, "no kernel for " + device.name, subject.name, {}});
+      }
+      for (const plan::Plan& p : plans) {
+        if (std::ranges::find(stages, p.stage) == stages.end()) continue;
+        const std::string identity = kernel_identity(p);
+        if (!kernels.contains(identity)) kernels.emplace(identity, provider.request(p));
       }
     }
   }

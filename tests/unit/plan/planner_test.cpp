@@ -170,7 +170,7 @@ TEST(Planner, CudampfppPolicy) {
   options.policy = Policy::kCudampfpp;
   // One lane scores a sequence while its bytes fit the registers of 16 warps, then two lanes, ...
   const std::vector<std::pair<int, std::int64_t>> sequences_for{{30, 32},  {100, 32}, {200, 32},
-                                                                {400, 16}, {900, 4},  {2405, 2}};
+                                                                {400, 16}, {900, 8},  {2405, 2}};
   std::int64_t previous = 32;
   for (const auto& [length, most] : sequences_for) {
     const auto plan = make_plan(Stage::kSsv, length, 29, device, options);

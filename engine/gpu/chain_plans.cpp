@@ -1,0 +1,95 @@
+#include "gpu/chain_plans.hpp"
+
+#include <array>
+
+namespace hmmjit::gpu {
+namespace {
+
+struct LinkSpec {
+  plan::Stage stage;
+  std::array<const char*, 2> variants;  // forced, in this order; none: the planner's choice
+  enum class Length { kAny, kCoarse, kFine } length;
+  int priority;
+};
+
+constexpr std::array<LinkSpec, kLinks> kLinkSpecs{{
+    {plan::Stage::kSsv, {}, LinkSpec::Length::kCoarse, 6},
+    {plan::Stage::kMsv, {}, LinkSpec::Length::kCoarse, 1},
+    {plan::Stage::kBias, {}, LinkSpec::Length::kAny, 5},
+    {plan::Stage::kViterbi, {"wavefront"}, LinkSpec::Length::kCoarse, 2},
+    {plan::Stage::kViterbi, {"lane_scan", "row_scan"}, LinkSpec::Length::kCoarse, 4},
+    {plan::Stage::kForward, {}, LinkSpec::Length::kCoarse, 3},
+    {plan::Stage::kGate, {}, LinkSpec::Length::kAny, 5},
+    {plan::Stage::kSsv, {}, LinkSpec::Length::kFine, 0},
+}};
+
+const LinkSpec& spec_of(Link link) { return kLinkSpecs[static_cast<std::size_t>(link)]; }
+
+int fine_length(int model_length) {
+  int power = 32;
+  while (2 * power <= model_length) power *= 2;
+  if (model_length <= power) return power;
+  return model_length <= power + power / 2 ? power + power / 2 : 2 * power;
+}
+
+}  // namespace
+
+plan::Stage link_stage(Link link) { return spec_of(link).stage; }
+int link_priority(Link link) { return spec_of(link).priority; }
+
+int coarse_length(int model_length) {
+  if (model_length > 2048) return (model_length + 511) / 512 * 512;
+  if (model_length > 1024) return model_length > 1536 ? 2048 : 1536;
+  int power = 64;
+  while (power < model_length) power *= 2;
+  return power;
+}
+
+int link_length(Link link, int model_length) {
+  switch (spec_of(link).length) {
+    case LinkSpec::Length::kAny:
+      return 1;
+    case LinkSpec::Length::kCoarse:
+      return coarse_length(model_length);
+    case LinkSpec::Length::kFine:
+      break;
+  }
+  return fine_length(model_length);
+}
+
+Result<plan::Plan> link_plan(Link link, int length, int model_length, int alphabet_codes,
+                             const plan::DeviceTraits& device, const plan::TuningTable* tuned) {
+  const LinkSpec& spec = spec_of(link);
+  const auto make = [&](int planned, const char* variant) {
+    plan::PlanOptions options;
+    if (variant != nullptr) options.variant = variant;
+    options.tuned = tuned;
+    return plan::make_plan(spec.stage, planned, alphabet_codes, device, options);
+  };
+  auto plan = make(length, spec.variants.front());
+  for (const char* variant : spec.variants) {
+    if (variant == nullptr) break;
+    for (const int other : {length, model_length}) {
+      if (!plan) plan = make(other, variant);
+    }
+  }
+  return plan;
+}
+
+std::vector<plan::Plan> search_plans(int model_length, int alphabet_codes,
+                                     const plan::DeviceTraits& device,
+                                     const plan::TuningTable* tuned) {
+  model_length = plan::class_length(model_length);  // as a search does: one plan for all of a class
+  std::vector<plan::Plan> out;
+  for (std::size_t i = 0; i < kLinks; ++i) {
+    const auto link = static_cast<Link>(i);
+    if (link == Link::kSsv) continue;  // kFineSsv, made for the class, stands for both
+    const int length = link == Link::kFineSsv ? model_length : link_length(link, model_length);
+    if (auto plan = link_plan(link, length, model_length, alphabet_codes, device, tuned)) {
+      out.push_back(*std::move(plan));
+    }
+  }
+  return out;
+}
+
+}  // namespace hmmjit::gpu

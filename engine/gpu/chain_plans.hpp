@@ -1,0 +1,44 @@
+// Which kernels the chain of filters of a model uses, and for which model lengths they are made.
+//
+// A search plans coarsely: the stages behind SSV see few targets and are ruled by latency, and a
+// first SSV kernel is soon replaced by a closer one. So a library of models needs few compiles.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "plan/plan.hpp"
+
+namespace hmmjit::gpu {
+
+/// The kernels of a chain. kFineSsv, made for a closer model length, takes the place of kSsv from
+/// the moment it is there; kExactViterbi does what kViterbi flags, or all of it.
+enum class Link { kSsv, kMsv, kBias, kViterbi, kExactViterbi, kForward, kGate, kFineSsv };
+inline constexpr std::size_t kLinks = 8;
+
+plan::Stage link_stage(Link link);
+/// How urgently a search asks for the kernel, 0 last.
+int link_priority(Link link);
+/// The model length that a link's kernel is made for, at least `model_length`; 1 where one kernel
+/// serves all. kFineSsv: steps of a third to a half, worth a second compile for the stage that does
+/// nearly all cells.
+int link_length(Link link, int model_length);
+/// The plan of a link's kernel at `length`, from link_length() or the model's own. Where no variant
+/// of the link takes that length, the plan for the model's own size class.
+Result<plan::Plan> link_plan(Link link, int length, int model_length, int alphabet_codes,
+                             const plan::DeviceTraits& device, const plan::TuningTable* tuned);
+
+/// The kernels a search of such a model uses once none has to be waited for: of SSV that of the
+/// model's own size class, which a search takes where it exists. Links the device has no kernel for
+/// are left out; their stages are done by the CPU.
+std::vector<plan::Plan> search_plans(int model_length, int alphabet_codes,
+                                     const plan::DeviceTraits& device,
+                                     const plan::TuningTable* tuned);
+
+/// The model length to plan a first kernel for: powers of two up to 1024, so that a whole library
+/// of models needs few compiles, but closer from 2048 on, where padding would fill an SM.
+/// Padded cells cost less than compiles unless thousands of models share a class: an SSV kernel
+/// passes a model over 45 M residues in under a millisecond, a compile takes a hundred.
+int coarse_length(int model_length);
+
+}  // namespace hmmjit::gpu
