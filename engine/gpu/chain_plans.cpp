@@ -5,22 +5,24 @@
 namespace hmmjit::gpu {
 namespace {
 
+// Of the Viterbi kernels those that need no memory of a size that grows with the targets
+// (wavefront_tiled) or with the grid (row_scan): what they do not take is the CPU's.
 struct LinkSpec {
   plan::Stage stage;
-  std::array<const char*, 2> variants;  // forced, in this order; none: the planner's choice
+  const char* variant;  // forced; null: the planner's choice
   enum class Length { kAny, kCoarse, kFine } length;
   int priority;
 };
 
 constexpr std::array<LinkSpec, kLinks> kLinkSpecs{{
-    {plan::Stage::kSsv, {}, LinkSpec::Length::kCoarse, 6},
-    {plan::Stage::kMsv, {}, LinkSpec::Length::kCoarse, 1},
-    {plan::Stage::kBias, {}, LinkSpec::Length::kAny, 5},
-    {plan::Stage::kViterbi, {"wavefront"}, LinkSpec::Length::kCoarse, 2},
-    {plan::Stage::kViterbi, {"lane_scan", "row_scan"}, LinkSpec::Length::kCoarse, 4},
-    {plan::Stage::kForward, {}, LinkSpec::Length::kCoarse, 3},
-    {plan::Stage::kGate, {}, LinkSpec::Length::kAny, 5},
-    {plan::Stage::kSsv, {}, LinkSpec::Length::kFine, 0},
+    {plan::Stage::kSsv, nullptr, LinkSpec::Length::kCoarse, 6},
+    {plan::Stage::kMsv, nullptr, LinkSpec::Length::kCoarse, 1},
+    {plan::Stage::kBias, nullptr, LinkSpec::Length::kAny, 5},
+    {plan::Stage::kViterbi, "wavefront", LinkSpec::Length::kCoarse, 2},
+    {plan::Stage::kViterbi, "lane_scan", LinkSpec::Length::kCoarse, 4},
+    {plan::Stage::kForward, nullptr, LinkSpec::Length::kCoarse, 3},
+    {plan::Stage::kGate, nullptr, LinkSpec::Length::kAny, 5},
+    {plan::Stage::kSsv, nullptr, LinkSpec::Length::kFine, 0},
 }};
 
 const LinkSpec& spec_of(Link link) { return kLinkSpecs[static_cast<std::size_t>(link)]; }
@@ -60,20 +62,12 @@ int link_length(Link link, int model_length) {
 Result<plan::Plan> link_plan(Link link, int length, int model_length, int alphabet_codes,
                              const plan::DeviceTraits& device, const plan::TuningTable* tuned) {
   const LinkSpec& spec = spec_of(link);
-  const auto make = [&](int planned, const char* variant) {
-    plan::PlanOptions options;
-    if (variant != nullptr) options.variant = variant;
-    options.tuned = tuned;
-    return plan::make_plan(spec.stage, planned, alphabet_codes, device, options);
-  };
-  auto plan = make(length, spec.variants.front());
-  for (const char* variant : spec.variants) {
-    if (variant == nullptr) break;
-    for (const int other : {length, model_length}) {
-      if (!plan) plan = make(other, variant);
-    }
-  }
-  return plan;
+  plan::PlanOptions options;
+  if (spec.variant != nullptr) options.variant = spec.variant;
+  options.tuned = tuned;
+  auto plan = plan::make_plan(spec.stage, length, alphabet_codes, device, options);
+  if (plan || length <= model_length) return plan;
+  return plan::make_plan(spec.stage, model_length, alphabet_codes, device, options);
 }
 
 std::vector<plan::Plan> search_plans(int model_length, int alphabet_codes,

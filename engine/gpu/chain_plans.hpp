@@ -23,8 +23,8 @@ int link_priority(Link link);
 /// serves all. kFineSsv: steps of a third to a half, worth a second compile for the stage that does
 /// nearly all cells.
 int link_length(Link link, int model_length);
-/// The plan of a link's kernel at `length`, from link_length() or the model's own. Where no variant
-/// of the link takes that length, the plan for the model's own size class.
+/// The plan of a link's kernel at `length`, from link_length() or the model's own. Where no kernel
+/// takes that length, the plan for the model's own size class.
 Result<plan::Plan> link_plan(Link link, int length, int model_length, int alphabet_codes,
                              const plan::DeviceTraits& device, const plan::TuningTable* tuned);
 

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <random>
 
+#include "common/gate_params.h"
 #include "layout/float_tables.hpp"
 #include "layout/packed_targets.hpp"
 #include "layout/word_tables.hpp"
@@ -465,6 +467,62 @@ TEST(ViterbiPreconditions, AreToldApart) {
   changed = words;
   changed.dd_out[3] = 1;
   EXPECT_NE(layout::viterbi_row_scan_gap(changed), "");
+}
+
+// The gate behind Forward: whatever the grid, every candidate of the list is judged once, told if
+// it may pass, and counted if it surely fails.
+TEST(GateLockstep, JudgesEveryCandidateOnce) {
+  const auto gates = instances_of("gate_cascade");
+  ASSERT_EQ(gates.size(), 1u);
+  const KernelInstance& kernel = instance(gates.front());
+  const std::vector<std::uint32_t> length{100, 400}, length_class{0, 1};
+  for (const std::uint32_t count : {0u, 1u, 63u, 64u, 65u, 1000u}) {
+    std::vector<hmmjit_device::Candidate> candidates;
+    std::vector<float> forward;
+    std::vector<std::uint32_t> expected;
+    std::uint32_t failing = 0;
+    test_support::Random random(count + 1);
+    // Scores in steps of 0.02 bits about a threshold between two of them, wider than the guard.
+    constexpr double kThreshold = 20.01;
+    std::vector<std::uint32_t> lengths, classes;
+    for (std::uint32_t t = 0; t < count; ++t) {
+      lengths.push_back(length[t % 2]);
+      classes.push_back(length_class[t % 2]);
+      const float filter = 1.5f;
+      const double bits = 10.0 + 0.02 * static_cast<double>(t);
+      candidates.push_back({t, 0, filter, 0});
+      forward.push_back(static_cast<float>(bits * std::log(2.0)) + filter);
+      if (bits > kThreshold) {
+        expected.push_back(t);
+      } else {
+        ++failing;
+      }
+    }
+    std::shuffle(candidates.begin(), candidates.end(), std::minstd_rand(count));
+    std::vector<float> shuffled;
+    for (const auto& c : candidates) shuffled.push_back(forward[c.target]);
+    const std::vector<float> null_nats{0.0f, 0.0f};
+    std::vector<std::uint32_t> passed(count + 1, 0xffffffffu);
+    hmmjit_device::GateCounters counters{};
+    hmmjit_device::GateParams p{};
+    p.database.length = lengths.data();
+    p.database.length_class = classes.data();
+    p.list = {reinterpret_cast<const std::uint32_t*>(candidates.data()), nullptr,
+              hmmjit_device::kCandidateStride, count};
+    p.null_nats = null_nats.data();
+    p.forward = shuffled.data();
+    p.passed = passed.data();
+    p.counters = &counters;
+    p.forward_gate = {static_cast<float>(kThreshold), 21.0f};
+    p.stage = hmmjit_device::kBehindForward;
+    hmmjit_lockstep::launch(3, static_cast<unsigned>(kernel.at("kThreads")), 0,
+                            [&] { kernel.run(&p); });
+    EXPECT_EQ(counters.failed_forward, failing) << count;
+    ASSERT_EQ(counters.passed, expected.size()) << count;
+    std::sort(passed.begin(), passed.begin() + counters.passed);
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), passed.begin())) << count;
+    EXPECT_EQ(passed[counters.passed], 0xffffffffu) << count;
+  }
 }
 
 }  // namespace
