@@ -29,6 +29,7 @@ namespace hmmjit::tools {
 namespace {
 
 constexpr const char* kUsage = "Usage: hmmjit search [options] <hmmfile> <seqdb>\n";
+constexpr int kDeviceThreads = 24;
 constexpr const char* kRule =
     "# - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -\n";
 
@@ -395,8 +396,8 @@ Status run_search(const ParsedOptions& options, Session& session) {
 
 int command_search(const std::vector<std::string>& arguments) {
   const auto report = [](const Error& error) {
-    fmt::print(stderr, "hmmjit search: {}\n", error.to_string());
-    if (error.code == ErrorCode::kUsage) fmt::print(stderr, "{}", kUsage);
+    diagnose("hmmjit search: {}\n", error.to_string());
+    if (error.code == ErrorCode::kUsage) print_diagnostic(kUsage);
     return static_cast<int>(error.code);
   };
   std::vector<OptionText> files(2);
