@@ -5,10 +5,15 @@
 #include <xmmintrin.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <string>
+#include <system_error>
 #include <thread>
+#include <vector>
 
 namespace hmmjit {
 namespace {
@@ -42,7 +47,40 @@ double cgroup_quota() {
   return best;
 }
 
+// Threads of this process now; 0 where that cannot be read.
+int thread_count() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("Threads:")) return std::atoi(line.c_str() + 8);
+  }
+  return 0;
+}
+
 }  // namespace
+
+int startable_threads(int wanted) {
+  static std::atomic<int> proven{0};
+  if (wanted <= proven) return std::max(0, wanted);
+  const int before = thread_count();
+  std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(wanted));
+  std::atomic<bool> enough{false};
+  try {
+    while (static_cast<int>(threads.size()) < wanted)
+      threads.emplace_back([&enough] { enough.wait(false); });
+  } catch (const std::system_error&) {  // no more are to be had
+  }
+  enough = true;
+  enough.notify_all();
+  for (std::thread& thread : threads) thread.join();
+  // A thread still counts against the limits for a moment after it was joined.
+  for (int i = 0; i < 200 && thread_count() > before; ++i)
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  const int started = static_cast<int>(threads.size());
+  for (int known = proven; known < started && !proven.compare_exchange_weak(known, started);) {
+  }
+  return started;
+}
 
 double thread_seconds() {
   timespec now{};

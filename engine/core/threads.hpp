@@ -7,6 +7,12 @@ namespace hmmjit {
 /// quota (v1 and v2, rounded up), at least 1.
 int available_cores();
 
+/// How many of `wanted` further threads the system lets this process start (limits on processes,
+/// the cgroup's number of tasks, address space). Found by starting them all for a moment, because
+/// some libraries abort or hang where a thread is refused; a number that could be started once is
+/// not tried again.
+int startable_threads(int wanted);
+
 /// Processor time the calling thread has used so far, in seconds.
 double thread_seconds();
 

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -20,7 +21,7 @@ namespace hmmjit {
 namespace {
 
 constexpr std::size_t kChunk = std::size_t{1} << 20;
-// Chunks decompressed ahead: enough to keep the thread busy while the reader works on one.
+// Chunks decompressed ahead: enough to keep a thread busy while the reader works on one.
 constexpr std::size_t kReadAhead = 4;
 
 std::string errno_text(int error) { return std::strerror(error); }
@@ -296,12 +297,12 @@ class MemorySource : public ByteSource {
   std::size_t position_ = 0;
 };
 
-// Decompresses on its own thread into a ring of chunks.
+// Decompresses into a ring of chunks, ahead of the reader where somebody has the time for it.
 class DecodedSource : public ByteSource {
  public:
   DecodedSource(std::unique_ptr<RawBytes> raw, std::unique_ptr<Decoder> decoder, std::string name,
-                Compression compression, std::size_t chunk)
-      : raw_(std::move(raw)), decoder_(std::move(decoder)) {
+                Compression compression, std::size_t chunk, ReadAhead read_ahead)
+      : raw_(std::move(raw)), decoder_(std::move(decoder)), read_ahead_(read_ahead) {
     name_ = std::move(name);
     compression_ = compression;
     for (Slot& slot : ring_) slot.bytes.resize(chunk);
@@ -309,24 +310,38 @@ class DecodedSource : public ByteSource {
   ~DecodedSource() override { stop(); }
 
   Result<std::span<const char>> next() override {
-    if (!thread_.joinable()) start();
+    if (read_ahead_ == ReadAhead::kOwnThread && !started_) start();
     std::unique_lock lock(mutex_);
     if (holding_) {  // the view given last time is released now
       holding_ = false;
       ++taken_;
       changed_.notify_all();
     }
-    changed_.wait(lock, [&] { return made_ > taken_ || finished_; });
-    if (made_ == taken_) {
-      if (error_) return std::unexpected(*error_);
-      return std::span<const char>();
+    for (;;) {
+      if (made_ > taken_) break;
+      if (finished_) {
+        if (error_) return std::unexpected(*error_);
+        return std::span<const char>();
+      }
+      if (decoding_)
+        changed_.wait(lock);
+      else
+        decode_one(lock);
     }
     const Slot& slot = ring_[taken_ % kReadAhead];
     holding_ = true;
     return std::span<const char>(slot.bytes.data(), slot.size);
   }
+  bool decode_ahead() override {
+    std::unique_lock lock(mutex_);
+    if (!has_room()) return false;
+    decode_one(lock);
+    return has_room();
+  }
   Status rewind() override {
     stop();
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !decoding_; });
     HMMJIT_TRY(raw_->rewind());
     decoder_->reset();
     made_ = taken_ = 0;
@@ -341,10 +356,45 @@ class DecodedSource : public ByteSource {
     std::vector<char> bytes;
     std::size_t size = 0;
   };
+  bool has_room() const {
+    return !decoding_ && !finished_ && !stopping_ && made_ - taken_ < kReadAhead;
+  }
+  // Decodes the next chunk with the lock let go; one thread at a time, as `decoding_` tells.
+  void decode_one(std::unique_lock<std::mutex>& lock) {
+    decoding_ = true;
+    Slot& slot = ring_[made_ % kReadAhead];
+    lock.unlock();
+    Result<std::size_t> n = decoder_->decode(slot.bytes);
+    lock.lock();
+    decoding_ = false;
+    if (!n) {
+      error_ = n.error();
+      finished_ = true;
+    } else {
+      slot.size = *n;
+      if (*n > 0) ++made_;
+      if (*n < slot.bytes.size()) finished_ = true;
+    }
+    changed_.notify_all();
+  }
   void start() {
-    thread_ = std::thread([this] { produce(); });
+    started_ = true;
+    try {
+      thread_ = std::thread([this] {
+        std::unique_lock lock(mutex_);
+        while (!stopping_ && !finished_) {
+          if (has_room())
+            decode_one(lock);
+          else
+            changed_.wait(lock);
+        }
+      });
+    } catch (const std::system_error&) {
+      // No thread is to be had: the reader decompresses what it needs.
+    }
   }
   void stop() {
+    started_ = false;
     if (!thread_.joinable()) return;
     {
       std::lock_guard lock(mutex_);
@@ -353,39 +403,17 @@ class DecodedSource : public ByteSource {
     changed_.notify_all();
     thread_.join();
   }
-  void produce() {
-    while (true) {
-      std::size_t index;
-      {
-        std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return stopping_ || made_ - taken_ < kReadAhead; });
-        if (stopping_) return;
-        index = made_ % kReadAhead;
-      }
-      Slot& slot = ring_[index];
-      Result<std::size_t> n = decoder_->decode(slot.bytes);
-      std::lock_guard lock(mutex_);
-      if (!n) {
-        error_ = n.error();
-        finished_ = true;
-      } else {
-        slot.size = *n;
-        if (*n > 0) ++made_;
-        if (*n < slot.bytes.size()) finished_ = true;
-      }
-      changed_.notify_all();
-      if (finished_) return;
-    }
-  }
 
   std::unique_ptr<RawBytes> raw_;
   std::unique_ptr<Decoder> decoder_;
+  ReadAhead read_ahead_;
   std::array<Slot, kReadAhead> ring_;
   std::thread thread_;
-  std::mutex mutex_;
+  bool started_ = false;  // whether or not the system gave a thread
+  std::mutex mutex_;      // what follows
   std::condition_variable changed_;
   std::size_t made_ = 0, taken_ = 0;
-  bool finished_ = false, holding_ = false, stopping_ = false;
+  bool finished_ = false, holding_ = false, stopping_ = false, decoding_ = false;
   std::optional<Error> error_;
 };
 
@@ -442,7 +470,7 @@ Status check_name(const std::string& name, std::string_view head) {
 }
 
 Result<std::unique_ptr<ByteSource>> decoded(std::unique_ptr<RawBytes> raw, std::string name,
-                                            std::size_t chunk) {
+                                            std::size_t chunk, ReadAhead read_ahead) {
   std::string head(4, '\0');
   HMMJIT_ASSIGN(std::size_t n, raw->read(head));
   head.resize(n);
@@ -459,15 +487,16 @@ Result<std::unique_ptr<ByteSource>> decoded(std::unique_ptr<RawBytes> raw, std::
     decoder = std::make_unique<ZstdDecoder>(raw.get(), kChunk / 4, name);
   }
   return std::make_unique<DecodedSource>(std::move(raw), std::move(decoder), std::move(name),
-                                         compression, chunk);
+                                         compression, chunk, read_ahead);
 }
 
 }  // namespace
 
-Result<std::unique_ptr<ByteSource>> open_byte_source(const std::string& path) {
+Result<std::unique_ptr<ByteSource>> open_byte_source(const std::string& path,
+                                                     ReadAhead read_ahead) {
   if (path == "-") {
     std::string name = "standard input";
-    return decoded(std::make_unique<RawFile>(STDIN_FILENO, false, name), name, kChunk);
+    return decoded(std::make_unique<RawFile>(STDIN_FILENO, false, name), name, kChunk, read_ahead);
   }
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
@@ -480,18 +509,18 @@ Result<std::unique_ptr<ByteSource>> open_byte_source(const std::string& path) {
   if (::fstat(fd, &status) == 0 && S_ISDIR(status.st_mode)) {
     return fail(ErrorCode::kInput, "is a directory", path, "name a file in it");
   }
-  return decoded(std::move(raw), path, kChunk);
+  return decoded(std::move(raw), path, kChunk, read_ahead);
 }
 
 Result<std::unique_ptr<ByteSource>> open_memory_source(std::string name,
                                                        std::span<const char> bytes,
-                                                       std::size_t chunk) {
+                                                       std::size_t chunk, ReadAhead read_ahead) {
   std::string_view head(bytes.data(), std::min<std::size_t>(bytes.size(), 4));
   if (recognise(head) == Compression::kNone) {
     HMMJIT_TRY(check_name(name, head));
     return std::make_unique<MemorySource>(bytes, std::move(name), chunk);
   }
-  return decoded(std::make_unique<RawMemory>(bytes), std::move(name), chunk);
+  return decoded(std::make_unique<RawMemory>(bytes), std::move(name), chunk, read_ahead);
 }
 
 Result<bool> BufferedInput::refill() {

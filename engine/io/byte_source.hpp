@@ -14,8 +14,13 @@ namespace hmmjit {
 
 enum class Compression { kNone, kGzip, kZstd };
 
-/// A stream delivered in large chunks. One thread reads one source; compressed sources
-/// decompress ahead of the reader on a thread of their own.
+/// Who decompresses ahead of the reader of a compressed source.
+enum class ReadAhead {
+  kOwnThread,  ///< a thread of the source; where none can be started, the reader itself
+  kCallers,    ///< whoever calls decode_ahead; what nobody did, the reader does
+};
+
+/// A stream delivered in large chunks. One thread reads one source.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
@@ -30,6 +35,9 @@ class ByteSource {
   /// Starts again at the first byte. Fails with kInput where the input is a pipe or terminal.
   virtual Status rewind() = 0;
   virtual bool rewindable() const = 0;
+  /// Decompresses one chunk ahead of the reader if there is room for it, from any thread. True when
+  /// there is room for more at once.
+  virtual bool decode_ahead() { return false; }
 
   /// Name for messages: the path, or "standard input".
   const std::string& name() const { return name_; }
@@ -44,14 +52,15 @@ class ByteSource {
 /// data, whatever the name: gzip (any number of members, so also BGZF) and zstd (any number of
 /// frames). A name ending in .gz or .zst whose data is neither is refused with kInput, because
 /// the usual cause is a failed download.
-Result<std::unique_ptr<ByteSource>> open_byte_source(const std::string& path);
+Result<std::unique_ptr<ByteSource>> open_byte_source(const std::string& path,
+                                                     ReadAhead read_ahead = ReadAhead::kOwnThread);
 
 /// A source over bytes in memory, which must outlive it; `chunk` bytes at a time. Compression is
 /// recognised as above. For tests and for callers that hold the data already. Readers recognise
 /// formats by the first chunk alone.
-Result<std::unique_ptr<ByteSource>> open_memory_source(std::string name,
-                                                       std::span<const char> bytes,
-                                                       std::size_t chunk = std::size_t{1} << 20);
+Result<std::unique_ptr<ByteSource>> open_memory_source(
+    std::string name, std::span<const char> bytes, std::size_t chunk = std::size_t{1} << 20,
+    ReadAhead read_ahead = ReadAhead::kOwnThread);
 
 /// Lines and raw records over a ByteSource.
 class BufferedInput {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "core/trace.hpp"
 #include "domain/domain.hpp"
@@ -40,10 +41,14 @@ struct SearchOptions {
   domain::DomainOptions domain;
   /// False drops the alignment text of every domain once its target is scored.
   bool keep_alignments = true;
-  int verify = 0;            ///< targets per model whose device result is checked on the CPU
-  Trace* trace = nullptr;    ///< timeline of the tasks; may be null
-  /// Asked before every task, from any thread; true ends the search with kInterrupted. May be empty.
+  int verify = 0;          ///< targets per model whose device result is checked on the CPU
+  Trace* trace = nullptr;  ///< timeline of the tasks; may be null
+  /// Asked before every task, from any thread; true ends the search with kInterrupted. May be
+  /// empty.
   std::function<bool()> cancelled = {};
+  /// Told of what does not stop the search, such as threads that could not be started; called
+  /// before the first task. May be empty.
+  std::function<void(const std::string&)> on_warning = {};
   int threads = 1;           ///< busy threads at most, the caller's included
   std::uint64_t memory = 0;  ///< bound on resident bytes; 0: half of what the machine has free
   std::size_t block_residues = std::size_t{1} << 20;  ///< residues per target block

@@ -190,6 +190,10 @@ class Run : private gpu::Client {
 
   Result<SearchStatistics> run() {
     const double begun = now_seconds();
+    if (pool_.threads() < options_.threads && options_.on_warning)
+      options_.on_warning("only " + std::to_string(pool_.threads()) + " of " +
+                          std::to_string(options_.threads) +
+                          " threads could be started; raise the limit on processes (ulimit -u)");
     struct Detach {
       gpu::GpuFilters* device;
       ~Detach() {

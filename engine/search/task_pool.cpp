@@ -9,10 +9,10 @@ namespace {
 thread_local bool t_in_task = false;
 }  // namespace
 
-TaskPool::TaskPool(int threads) : threads_(threads), arena_(threads) {
+TaskPool::TaskPool(int threads) : threads_(1 + startable_threads(threads - 1)), arena_(threads_) {
   // The arena bounds this pool. A control bounds the whole process, other pools and a host's own
   // use of TBB included, so there is none unless it has to raise the limit.
-  const auto wanted = static_cast<std::size_t>(threads);
+  const auto wanted = static_cast<std::size_t>(threads_);
   if (wanted > tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism))
     control_.emplace(tbb::global_control::max_allowed_parallelism, wanted);
 }

@@ -22,9 +22,10 @@ enum class TaskClass : std::uint8_t {
   kFilter,       ///< filter tasks, earliest model first
 };
 
-/// At most `threads` threads run tasks, the one in `run` among them. Idle threads take the first
-/// task in priority order, whoever submitted it. Tasks may submit tasks and must not wait for one
-/// another. Every task runs with flush-to-zero set.
+/// At most `threads` threads run tasks, the one in `run` among them; fewer where the system does
+/// not let so many be started, which `threads()` tells. Idle threads take the first task in
+/// priority order, whoever submitted it. Tasks may submit tasks and must not wait for one another.
+/// Every task runs with flush-to-zero set.
 class TaskPool {
  public:
   explicit TaskPool(int threads);

@@ -14,6 +14,7 @@
 #include "bench/bench.hpp"
 #include "bench/tune.hpp"
 #include "compile/tuning_store.hpp"
+#include "core/diagnostics.hpp"
 #include "core/numbers.hpp"
 #include "core/output_file.hpp"
 #include "hmmjit/command_cache.hpp"
@@ -127,7 +128,7 @@ Result<Setup> set_up(const BenchArguments& arguments, const cache::Settings& cac
   settings.seconds = arguments.seconds;
   settings.threads = arguments.threads;
   settings.on_progress = [command](const std::string& text) {
-    fmt::print(stderr, "hmmjit {}: {}\n", command, text);
+    diagnose("hmmjit {}: {}\n", command, text);
   };
   const auto driver = driver::Driver::open();
   HMMJIT_TRY(driver->require());
@@ -162,7 +163,7 @@ void add_common_options(CLI::App& app, BenchArguments& given) {
 }
 
 int report(const char* command, const Error& error) {
-  fmt::print(stderr, "hmmjit {}: {}\n", command, error.to_string());
+  diagnose("hmmjit {}: {}\n", command, error.to_string());
   return static_cast<int>(error.code);
 }
 
@@ -307,8 +308,7 @@ int run_tune(const BenchArguments& arguments, const cache::Settings& cache_setti
   if (arguments.show) {
     fmt::print("{}", kept.table.text());
     if (kept.skipped > 0) {
-      fmt::print(stderr, "hmmjit tune: {} lines of other kernel versions are not used\n",
-                 kept.skipped);
+      diagnose("hmmjit tune: {} lines of other kernel versions are not used\n", kept.skipped);
     }
     return 0;
   }
@@ -348,7 +348,7 @@ int run_tune(const BenchArguments& arguments, const cache::Settings& cache_setti
   }
   if (arguments.json) fmt::print("{}\n", tables.json());
   if (tables.wrong() > 0) {
-    fmt::print(stderr, "hmmjit tune: {} wrong answers; nothing is kept\n", tables.wrong());
+    diagnose("hmmjit tune: {} wrong answers; nothing is kept\n", tables.wrong());
     return static_cast<int>(ErrorCode::kInternal);
   }
   if (chosen == 0) {
@@ -358,8 +358,7 @@ int run_tune(const BenchArguments& arguments, const cache::Settings& cache_setti
   if (const Status stored = compile::store_tuning(cache_settings, kept.table); !stored) {
     return report("tune", stored.error());
   }
-  fmt::print(stderr, "hmmjit tune: {} choices kept in {}\n", chosen,
-             compile::tuning_path(cache_settings));
+  diagnose("hmmjit tune: {} choices kept in {}\n", chosen, compile::tuning_path(cache_settings));
   return 0;
 }
 
@@ -370,7 +369,7 @@ int parse_and_run(CLI::App& app, CacheOptions& cache_options,
   auto settings = cache_options.settings();
   if (!settings) return report(command, settings.error());
   settings->on_warning = [command](const Error& warning) {
-    fmt::print(stderr, "hmmjit {}: warning: {}\n", command, warning.to_string());
+    diagnose("hmmjit {}: warning: {}\n", command, warning.to_string());
   };
   return run(*settings);
 }

@@ -12,6 +12,7 @@
 
 #include "cache/bundle.hpp"
 #include "cache/trimmer.hpp"
+#include "core/diagnostics.hpp"
 #include "core/mapped_file.hpp"
 #include "core/output_file.hpp"
 #include "hmmjit/command_line.hpp"
@@ -657,7 +658,7 @@ int command_cache(int argc, char** argv, const WarmFunction& warm) {
   }
   if (status) return 0;
   std::fflush(stdout);
-  std::fputs(fmt::format("hmmjit cache: {}\n", status.error().to_string()).c_str(), stderr);
+  diagnose("hmmjit cache: {}\n", status.error().to_string());
   return static_cast<int>(status.error().code);
 }
 

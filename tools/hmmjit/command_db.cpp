@@ -11,6 +11,7 @@
 #include <optional>
 #include <thread>
 
+#include "core/diagnostics.hpp"
 #include "hmmjit/command_line.hpp"
 #include "io/target_database.hpp"
 #include "search/filter_backend.hpp"
@@ -28,7 +29,7 @@ struct DatabaseArguments {
 };
 
 int report(const Error& error) {
-  fmt::print(stderr, "hmmjit db: {}\n", error.to_string());
+  diagnose("hmmjit db: {}\n", error.to_string());
   return static_cast<int>(error.code);
 }
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compile/kernel_provider.hpp"
+#include "core/diagnostics.hpp"
 #include "core/threads.hpp"
 #include "driver/driver.hpp"
 #include "hmmjit/command_cache.hpp"
@@ -249,7 +250,7 @@ int command_doctor(const std::vector<std::string>& arguments) {
   if (const auto status = parse_command_line(app, arguments)) return *status;
   const auto settings = cache_options.settings();
   if (!settings) {
-    fmt::print(stderr, "hmmjit doctor: {}\n", settings.error().to_string());
+    diagnose("hmmjit doctor: {}\n", settings.error().to_string());
     return static_cast<int>(settings.error().code);
   }
 

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "core/diagnostics.hpp"
 #include "core/output_file.hpp"
 #include "hmmjit/command_line.hpp"
 
@@ -347,7 +348,7 @@ Status write_pages(const std::string& folder, std::span<const CommandText> comma
 }
 
 int failed(std::string_view command, const Error& error) {
-  fmt::print(stderr, "hmmjit {}: {}\n", command, error.to_string());
+  diagnose("hmmjit {}: {}\n", command, error.to_string());
   return static_cast<int>(error.code);
 }
 

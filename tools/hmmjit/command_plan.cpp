@@ -13,6 +13,7 @@
 
 #include "compile/kernel_provider.hpp"
 #include "compile/tuning_store.hpp"
+#include "core/diagnostics.hpp"
 #include "core/output_file.hpp"
 #include "driver/driver.hpp"
 #include "gpu/chain_plans.hpp"
@@ -49,7 +50,7 @@ struct Subject {
 };
 
 int report(const Error& error) {
-  fmt::print(stderr, "hmmjit plan: {}\n", error.to_string());
+  diagnose("hmmjit plan: {}\n", error.to_string());
   return static_cast<int>(error.code);
 }
 
@@ -109,8 +110,8 @@ Result<std::vector<plan::DeviceTraits>> find_devices(const std::vector<std::stri
       out.push_back(std::move(*traits));
     } else {
       constexpr const char* kStandIn = "H200";
-      fmt::print(stderr, "hmmjit plan: {}; planning for an {} (--device names another)\n",
-                 opened->report().message, kStandIn);
+      diagnose("hmmjit plan: {}; planning for an {} (--device names another)\n",
+               opened->report().message, kStandIn);
       HMMJIT_ASSIGN(auto table, plan::find_device(kStandIn));
       out.push_back(std::move(table));
     }
@@ -167,7 +168,7 @@ Result<std::string> emitted(const std::string& form, const plan::Plan& p,
   }
   HMMJIT_ASSIGN(const compile::KernelPtr kernel, provider.get(p));
   for (const plan::Rejection& r : kernel->rejected) {
-    fmt::print(stderr, "hmmjit plan: passed over {}: {}\n", r.variant, r.reason);
+    diagnose("hmmjit plan: passed over {}: {}\n", r.variant, r.reason);
   }
   if (form == "log") return kernel->image.log + "\n";
   if (kernel->image.kind != compile::ImageKind::kCubin) {
@@ -280,7 +281,7 @@ int run(const PlanArguments& arguments, const cache::Settings& cache_settings) {
                             {"device", device.name},
                             {"error", p.error().to_string()}});
           } else {
-            fmt::print(stderr, "hmmjit plan: {}: {}\n", subject.name, p.error().to_string());
+            diagnose("hmmjit plan: {}: {}\n", subject.name, p.error().to_string());
           }
           continue;
         }
@@ -406,7 +407,7 @@ int command_plan(const std::vector<std::string>& arguments) {
   if (!settings) return report(settings.error());
   cache::Settings with_warnings = *settings;
   with_warnings.on_warning = [](const Error& warning) {
-    fmt::print(stderr, "hmmjit plan: warning: {}\n", warning.to_string());
+    diagnose("hmmjit plan: warning: {}\n", warning.to_string());
   };
   return run(given, with_warnings);
 }

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "core/diagnostics.hpp"
 #include "core/numbers.hpp"
 #include "core/output_file.hpp"
 #include "hmmjit/command_line.hpp"
@@ -273,10 +274,10 @@ Status make_report(const ReportArguments& arguments) {
   HMMJIT_TRY(file.commit());
   constexpr std::size_t kMany = 5000;
   if (page.targets.size() > kMany)
-    fmt::print(stderr,
-               "hmmjit report: the page has {} targets and may be slow to open; --top N shows "
-               "the best\n",
-               page.targets.size());
+    diagnose(
+        "hmmjit report: the page has {} targets and may be slow to open; --top N shows "
+        "the best\n",
+        page.targets.size());
   return {};
 }
 
@@ -296,7 +297,7 @@ int command_report(const std::vector<std::string>& arguments) {
       ->check(CLI::PositiveNumber);
   if (const auto status = parse_command_line(app, arguments)) return *status;
   if (const Status status = make_report(given); !status) {
-    fmt::print(stderr, "hmmjit report: {}\n", status.error().to_string());
+    diagnose("hmmjit report: {}\n", status.error().to_string());
     return static_cast<int>(status.error().code);
   }
   return 0;

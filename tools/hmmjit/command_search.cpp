@@ -13,6 +13,8 @@
 #include <optional>
 
 #include "command_line.hpp"
+#include "core/diagnostics.hpp"
+#include "core/threads.hpp"
 #include "io/hmm_file.hpp"
 #include "option_table.hpp"
 #include "progress.hpp"
@@ -27,6 +29,7 @@ namespace hmmjit::tools {
 namespace {
 
 constexpr const char* kUsage = "Usage: hmmjit search [options] <hmmfile> <seqdb>\n";
+constexpr int kDeviceThreads = 24;
 constexpr const char* kRule =
     "# - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -\n";
 
@@ -220,29 +223,29 @@ std::string statistics_json(const SearchStatistics& s, const gpu::GpuFilters* gp
 
 void describe_run(const SearchStatistics& s, const gpu::GpuFilters* gpu, const std::string& note) {
   if (gpu == nullptr) {
-    fmt::print(stderr, "hmmjit: GPU not used: {}\n", note);
+    diagnose("hmmjit: GPU not used: {}\n", note);
   } else {
     const gpu::Statistics g = gpu->statistics();
-    fmt::print(stderr,
-               "hmmjit: GPU {}{}{}; ready after {:.2f} s, {} launches, {} kernels ({} compiled), "
-               "busy {:.2f} s of {:.2f} s, {:.0f} GCUPS\n",
-               g.state, g.reason.empty() ? "" : ": ", g.reason, g.ready_seconds, g.launches,
-               g.distinct_kernels, g.kernels.compiled, g.busy_seconds, g.active_seconds,
-               rate(static_cast<double>(g.cells), g.busy_seconds));
+    diagnose(
+        "hmmjit: GPU {}{}{}; ready after {:.2f} s, {} launches, {} kernels ({} compiled), "
+        "busy {:.2f} s of {:.2f} s, {:.0f} GCUPS\n",
+        g.state, g.reason.empty() ? "" : ": ", g.reason, g.ready_seconds, g.launches,
+        g.distinct_kernels, g.kernels.compiled, g.busy_seconds, g.active_seconds,
+        rate(static_cast<double>(g.cells), g.busy_seconds));
   }
-  fmt::print(stderr,
-             "hmmjit: {} models x {} targets ({} residues) in {:.2f} s; {} thread(s), {}; {}\n",
-             s.models, s.targets, s.residues, s.wall_seconds, s.threads, s.backend,
-             s.streamed ? fmt::format("targets streamed in {} pass(es){}", s.passes,
-                                      s.spooled ? ", spooled to a temporary file" : "")
-                        : std::string("targets kept in memory"));
-  fmt::print(
-      stderr,
+  diagnose("hmmjit: {} models x {} targets ({} residues) in {:.2f} s; {} thread(s), {}; {}\n",
+           s.models, s.targets, s.residues, s.wall_seconds, s.threads, s.backend,
+           s.streamed ? fmt::format("targets streamed in {} pass(es){}", s.passes,
+                                    s.spooled ? ", spooled to a temporary file" : "")
+                      : std::string("targets kept in memory"));
+  diagnose(
       "hmmjit: core-seconds: read {:.2f}, set-up {:.2f}, SSV {:.2f}, MSV {:.2f}, bias {:.2f}, "
       "Viterbi {:.2f}, Forward and domains {:.2f}, report {:.2f}; peak {} MB\n",
       s.read_seconds, s.setup_seconds, s.filters.ssv, s.filters.msv, s.filters.bias,
       s.filters.viterbi, s.scoring_seconds, s.report_seconds, peak_resident_memory() >> 20);
 }
+
+void warn(const std::string& text) { diagnose("hmmjit search: warning: {}\n", text); }
 
 std::unique_ptr<gpu::GpuFilters> start_gpu(const DeviceChoice& choice, Trace* trace) {
   gpu::Settings settings;
@@ -250,9 +253,7 @@ std::unique_ptr<gpu::GpuFilters> start_gpu(const DeviceChoice& choice, Trace* tr
   settings.demanded = choice.use == DeviceChoice::Use::kGpu;
   settings.vram = choice.vram;
   settings.trace = trace;
-  settings.on_warning = [](const std::string& text) {
-    fmt::print(stderr, "hmmjit search: warning: {}\n", text);
-  };
+  settings.on_warning = warn;
   return std::make_unique<gpu::GpuFilters>(std::move(settings));
 }
 
@@ -280,6 +281,7 @@ Status run_search(const ParsedOptions& options, Session& session) {
     return fail(ErrorCode::kUsage, "either <hmmfile> or <seqdb> may be '-', but not both");
 
   HMMJIT_ASSIGN(SearchOptions search_options, make_search_options(options));
+  search_options.on_warning = warn;
   if (search_options.memory > 0) return_memory_early();
   ReportOptions report_options = make_report_options(options);
   HMMJIT_ASSIGN(const DeviceChoice device, make_device_choice(options));
@@ -293,7 +295,17 @@ Status run_search(const ParsedOptions& options, Session& session) {
   } else if (device.use == DeviceChoice::Use::kGpu ||
              device_pays(search_options, positions_of_file(model_path),
                          residues_of_file(target_path), device_note)) {
-    gpu = start_gpu(device, search_options.trace);
+    // A device takes threads of its own, which mostly wait: for its driver, for each stream of
+    // work, for compiling. Where they are not to be had, the CPU's are needed more.
+    const int wanted = kDeviceThreads + search_options.threads;
+    if (startable_threads(wanted) == wanted) {
+      gpu = start_gpu(device, search_options.trace);
+    } else if (device.use == DeviceChoice::Use::kGpu) {
+      return fail(ErrorCode::kResources, "the threads a GPU needs cannot be started", {},
+                  "raise the limit on processes (ulimit -u), or use --device cpu");
+    } else {
+      device_note = "the threads it needs cannot be started";
+    }
   }
   std::optional<SequenceFormat> format;
   if (options.is_set("--tformat")) {
@@ -384,8 +396,8 @@ Status run_search(const ParsedOptions& options, Session& session) {
 
 int command_search(const std::vector<std::string>& arguments) {
   const auto report = [](const Error& error) {
-    fmt::print(stderr, "hmmjit search: {}\n", error.to_string());
-    if (error.code == ErrorCode::kUsage) fmt::print(stderr, "{}", kUsage);
+    diagnose("hmmjit search: {}\n", error.to_string());
+    if (error.code == ErrorCode::kUsage) print_diagnostic(kUsage);
     return static_cast<int>(error.code);
   };
   std::vector<OptionText> files(2);

@@ -4,17 +4,22 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <exception>
 #include <new>
+#include <system_error>
 
 #include "command.hpp"
+#include "core/diagnostics.hpp"
 #include "core/error.hpp"
 #include "core/output_file.hpp"
 #include "driver/driver.hpp"
 
 namespace {
 
+using hmmjit::diagnose;
 using hmmjit::ErrorCode;
+using hmmjit::print_diagnostic;
 
 // Nothing half-written stays behind: temporaries go, finished files are whole.
 void on_interrupt(int) {
@@ -28,7 +33,7 @@ void on_bus_error(int) {
   constexpr std::string_view kMessage =
       "hmmjit: an input file was cut short or could not be read while in use; do not change "
       "databases in place\n";
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kMessage.data(), kMessage.size());
+  print_diagnostic(kMessage);
   ::_exit(static_cast<int>(ErrorCode::kInput));
 }
 
@@ -55,12 +60,9 @@ std::string usage() {
   return text;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+int run_command(const std::vector<std::string>& arguments) {
   if (arguments.empty()) {
-    fmt::print(stderr, "{}", usage());
+    print_diagnostic(usage());
     return static_cast<int>(ErrorCode::kUsage);
   }
   const std::string& name = arguments.front();
@@ -75,19 +77,45 @@ int main(int argc, char** argv) {
   const auto commands = hmmjit::tools::commands();
   const auto command = std::ranges::find(commands, name, &hmmjit::tools::Command::name);
   if (command == commands.end()) {
-    fmt::print(stderr, "hmmjit: no command \"{}\"\n\n{}", name, usage());
+    diagnose("hmmjit: no command \"{}\"\n\n{}", name, usage());
     return static_cast<int>(ErrorCode::kUsage);
   }
-  install_signal_handlers();
+  return command->run({arguments.begin() + 1, arguments.end()});
+}
+
+int run_program(const std::vector<std::string>& arguments) {
   try {
-    const int status = command->run({arguments.begin() + 1, arguments.end()});
-    hmmjit::driver::end_process_beside_abandoned(status);
-    return status;
+    return run_command(arguments);
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "hmmjit: out of memory; use fewer threads or a lower --mem\n");
+    print_diagnostic("hmmjit: out of memory; use fewer threads or a lower --mem\n");
     return static_cast<int>(ErrorCode::kResources);
+  } catch (const std::system_error& error) {
+    if (std::ferror(stdout) != 0) return 0;  // printing may fail at once: see below
+    if (error.code() == std::errc::resource_unavailable_try_again) {
+      print_diagnostic(
+          "hmmjit: a thread could not be started; raise the limit on processes (ulimit -u)\n");
+      return static_cast<int>(ErrorCode::kResources);
+    }
+    diagnose("hmmjit: internal error: {}\n", error.what());
+    return static_cast<int>(ErrorCode::kInternal);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "hmmjit: internal error: {}\n", error.what());
+    diagnose("hmmjit: internal error: {}\n", error.what());
     return static_cast<int>(ErrorCode::kInternal);
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  hmmjit::occupy_standard_streams();
+  install_signal_handlers();
+  int code = run_program({argv + std::min(argc, 1), argv + argc});
+  // What was printed may have got no further than a buffer.
+  const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
+  if (code == 0 && lost) {
+    print_diagnostic("hmmjit: standard output: cannot write; check where it is redirected to\n");
+    code = static_cast<int>(ErrorCode::kOutput);
+  }
+  hmmjit::driver::end_process_beside_abandoned(code);
+  return code;
 }

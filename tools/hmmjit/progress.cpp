@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
+
+#include "core/diagnostics.hpp"
 
 namespace hmmjit::tools {
 namespace {
@@ -24,8 +27,13 @@ ProgressDisplay::ProgressDisplay(const SearchProgress& progress,
     : progress_(progress),
       model_bytes_read_(model_bytes_read),
       model_bytes_total_(model_bytes_total),
-      terminal_(::isatty(STDERR_FILENO) == 1),
-      thread_([this] { run(); }) {}
+      terminal_(::isatty(STDERR_FILENO) == 1) {
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error&) {
+    // No thread is to be had. A search does without a display.
+  }
+}
 
 ProgressDisplay::~ProgressDisplay() {
   {
@@ -33,7 +41,7 @@ ProgressDisplay::~ProgressDisplay() {
     done_ = true;
   }
   wake_.notify_all();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 std::string ProgressDisplay::line(double seconds) const {
@@ -75,15 +83,13 @@ void ProgressDisplay::run() {
       const std::size_t length = text.size();
       if (length < shown) text.append(shown - length, ' ');
       shown = length;
-      fmt::print(stderr, "\r{}", text);
+      diagnose("\r{}", text);
     } else {
-      fmt::print(stderr, "{}\n", text);
+      diagnose("{}\n", text);
     }
-    std::fflush(stderr);
   }
   if (shown > 0) {
-    fmt::print(stderr, "\r{}\r", std::string(shown, ' '));
-    std::fflush(stderr);
+    diagnose("\r{}\r", std::string(shown, ' '));
   }
 }
 

@@ -1,0 +1,27 @@
+// Messages for the person at the terminal.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+
+namespace hmmjit {
+
+/// Writes `text` to standard error, unbuffered and in one piece where the system allows it. A lost
+/// standard error (closed, full, its reader gone) must never change what a run does: failures are
+/// ignored. Thread-safe.
+void print_diagnostic(std::string_view text) noexcept;
+
+/// The same with a format.
+template <typename... Arguments>
+void diagnose(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+  print_diagnostic(fmt::format(format, std::forward<Arguments>(arguments)...));
+}
+
+/// Gives descriptors 0, 1 and 2 a place-holder where they are closed, which refuses reading (0) or
+/// writing (1) and swallows diagnostics (2). Otherwise the next file opened would get that number,
+/// and with it what was meant for the standard stream. To be called before any file is opened.
+void occupy_standard_streams() noexcept;
+
+}  // namespace hmmjit
