@@ -28,6 +28,11 @@ const std::string& Error::message() const noexcept { return text_->parts.message
 const std::string& Error::where() const noexcept { return text_->parts.where; }
 const std::string& Error::remedy() const noexcept { return text_->parts.remedy; }
 
+namespace {
+const Error kOutOfMemory(ErrorCode::kResources, "out of memory");
+}  // namespace
+const Error& out_of_memory() noexcept { return kOutOfMemory; }
+
 const char* error_code_name(ErrorCode code) noexcept {
   return hmmjit::error_code_name(static_cast<hmmjit::ErrorCode>(code));
 }
@@ -121,13 +126,17 @@ std::vector<Device> devices() {
 }
 
 std::vector<Device> device_table() {
-  std::vector<Device> out;
-  for (const plan::DeviceTraits& traits : plan::device_table()) {
-    out.push_back(to_device(traits, -1));
-  }
-  return out;
+  return guarded([] {
+    std::vector<Device> out;
+    for (const plan::DeviceTraits& traits : plan::device_table()) {
+      out.push_back(to_device(traits, -1));
+    }
+    return out;
+  });
 }
 
-Device find_device(std::string_view name) { return to_device(value(plan::find_device(name)), -1); }
+Device find_device(std::string_view name) {
+  return guarded([&] { return to_device(value(plan::find_device(name)), -1); });
+}
 
 }  // namespace hmmjit::v0

@@ -185,6 +185,7 @@ hmmjit_search_options default_options() {
   o.null2 = d.null2;
   o.seed = d.seed;
   o.keep_alignments = d.keep_alignments;
+  o.target_count = -1;
   return o;
 }
 
@@ -216,6 +217,38 @@ hmmjit::SearchOptions to_options(const hmmjit_search_options* given_options) {
   }
   out.verify = o.verify;
   if (o.cache != nullptr) out.cache = o.cache->value;
+  out.first_target = text_of(o.first_target);
+  if (o.target_count < -1) misused("target_count takes a number, or -1 for all");
+  if (o.target_count >= 0) out.target_count = static_cast<std::uint64_t>(o.target_count);
+  return out;
+}
+
+hmmjit::ReportOptions to_options(const hmmjit_report_options* given_options,
+                                 hmmjit::SearchOptions& search) {
+  hmmjit_report_options defaults{};
+  defaults.alignments = 1;
+  defaults.text_width = 120;
+  const hmmjit_report_options o = read(given_options, defaults);
+  search = to_options(o.search);
+  hmmjit::ReportOptions out(search);
+  out.prefer_accession = o.prefer_accession != 0;
+  out.alignments = out.alignments && o.alignments != 0;
+  out.text_width = o.text_width;
+  out.page_title = text_of(o.page_title);
+  out.page_targets = o.page_targets;
+  return out;
+}
+
+hmmjit::RunInfo to_run(const hmmjit_run_info* given_run) {
+  const hmmjit_run_info r = read(given_run);
+  hmmjit::RunInfo out;
+  if (r.program != nullptr) out.program = r.program;
+  out.version = text_of(r.version);
+  out.query_file = text_of(r.query_file);
+  out.target_file = text_of(r.target_file);
+  out.settings = text_of(r.settings);
+  out.folder = text_of(r.folder);
+  out.date = text_of(r.date);
   return out;
 }
 
@@ -313,9 +346,11 @@ hmmjit::KernelVariant to_variant(const hmmjit_variant* given_variant) {
   return out;
 }
 
-hmmjit::PlanOptions plan_options(const char* variant) {
+hmmjit::PlanOptions to_plan_options(const hmmjit_plan_options& o) {
   hmmjit::PlanOptions out;
-  out.variant = text_of(variant);
+  out.variant = text_of(o.variant);
+  out.policy = to_enum<hmmjit::PlanPolicy>(o.policy, HMMJIT_POLICY_CUDAMPFPP, "policy");
+  out.exact_length = o.exact_length != 0;
   return out;
 }
 
@@ -380,6 +415,10 @@ const char* hmmjit_error_remedy(const hmmjit_error* error) {
 }
 void hmmjit_error_free(hmmjit_error* error) { delete error; }
 
+int32_t hmmjit_version_number(void) {
+  const hmmjit::Version v = hmmjit::version();
+  return v.major * 10000 + v.minor * 100 + v.patch;
+}
 const char* hmmjit_version(void) { return hmmjit::version().text; }
 
 const char* hmmjit_text_data(const hmmjit_text* text) {
@@ -439,6 +478,18 @@ int32_t hmmjit_models_get(const hmmjit_models* models, size_t index, hmmjit_mode
     write(info, out);
   });
 }
+int32_t hmmjit_models_for_each(const hmmjit_models* models,
+                               int32_t (*visit)(void* context, const hmmjit_models* one),
+                               void* context, hmmjit_error** error) {
+  return run(error, [&] {
+    required(visit, "visit");
+    required(models, "models").value.for_each([&](const hmmjit::Model& model) {
+      hmmjit_models one;
+      one.value.add(model);
+      return visit(context, &one) == 0;
+    });
+  });
+}
 void hmmjit_models_free(hmmjit_models* models) { delete models; }
 
 // ---- targets ----------------------------------------------------------------------------------
@@ -479,6 +530,10 @@ int32_t hmmjit_targets_add(hmmjit_targets* targets, const char* name, const char
         .value.add({own[0], std::string_view(residues, length), own[1], own[2]});
   });
 }
+int32_t hmmjit_targets_append(hmmjit_targets* targets, const hmmjit_targets* from,
+                              hmmjit_error** error) {
+  return run(error, [&] { required(targets, "targets").value.add(required(from, "from").value); });
+}
 uint64_t hmmjit_targets_count(const hmmjit_targets* targets) {
   return targets != nullptr ? targets->value.size() : 0;
 }
@@ -486,6 +541,42 @@ uint64_t hmmjit_targets_residues(const hmmjit_targets* targets) {
   return targets != nullptr ? targets->value.residues() : 0;
 }
 void hmmjit_targets_free(hmmjit_targets* targets) { delete targets; }
+
+// ---- target databases -------------------------------------------------------------------------
+
+int32_t hmmjit_database_build(const hmmjit_targets* const* inputs, size_t count, int32_t alphabet,
+                              const char* path, hmmjit_error** error) {
+  return run(error, [&] {
+    std::vector<hmmjit::Targets> all;
+    for (size_t i = 0; i < count; ++i)
+      all.push_back(required((&required(inputs, "inputs"))[i], "inputs").value);
+    hmmjit::build_database(all, &required(path, "path"), to_alphabet(alphabet));
+  });
+}
+int32_t hmmjit_database_get_info(const char* path, hmmjit_database_info* info, hmmjit_text** about,
+                                 hmmjit_error** error) {
+  return run(error, [&] {
+    const hmmjit::DatabaseInfo d = hmmjit::database_info(&required(path, "path"));
+    hmmjit_database_info out{};
+    out.format_version = d.format_version;
+    out.alphabet = static_cast<int32_t>(d.alphabet);
+    out.targets = d.targets;
+    out.residues = d.residues;
+    out.shortest = d.shortest;
+    out.median = d.median;
+    out.longest = d.longest;
+    out.file_bytes = d.file_bytes;
+    out.identity = d.identity;
+    write(info, out);
+    if (about == nullptr) return;
+    std::string lines = "program " + d.program + "\n";
+    for (const std::string& source : d.sources) lines += "source " + source + "\n";
+    give(about, std::move(lines));
+  });
+}
+int32_t hmmjit_database_verify(const char* path, hmmjit_error** error) {
+  return run(error, [&] { hmmjit::verify_database(&required(path, "path")); });
+}
 
 // ---- kernel cache -----------------------------------------------------------------------------
 
@@ -591,6 +682,12 @@ int32_t hmmjit_search(const hmmjit_models* models, const hmmjit_targets* targets
         return c.progress(c.context, &progress) == 0;
       };
     }
+    if (c.warning != nullptr) {
+      to.warning = [&](const Error& warning) {
+        const hmmjit_error handle{warning};
+        c.warning(c.context, &handle);
+      };
+    }
     if (c.interval_ms > 0) to.interval = std::chrono::milliseconds(c.interval_ms);
     if (c.cancellation != nullptr) to.cancellation = c.cancellation->value;
     hmmjit::SearchResults found =
@@ -633,6 +730,21 @@ int32_t hmmjit_results_statistics(const hmmjit_results* results,
     out.viterbi_seconds = s.viterbi_seconds;
     out.scoring_seconds = s.scoring_seconds;
     out.counts = to_c(s.counts);
+    out.streamed = s.streamed;
+    out.spooled = s.spooled;
+    out.ssv_seconds = s.ssv_seconds;
+    out.report_seconds = s.report_seconds;
+    out.verified = s.verified;
+    out.peak_resident_bytes = s.peak_resident_bytes;
+    out.device_busy_seconds = s.device_busy_seconds;
+    out.device_active_seconds = s.device_active_seconds;
+    out.device_peak_bytes = s.device_peak_bytes;
+    out.device_upload_bytes = s.device_upload_bytes;
+    out.kernels = s.kernels;
+    out.kernels_compiled = s.kernels_compiled;
+    out.kernels_loaded = s.kernels_loaded;
+    out.compile_seconds = s.compile_seconds;
+    out.json = s.json.c_str();
     write(statistics, out);
   });
 }
@@ -650,6 +762,7 @@ int32_t hmmjit_result_get_info(const hmmjit_result* result, hmmjit_result_info* 
     out.model_accession = r.model_accession().c_str();
     out.model_description = r.model_description().c_str();
     out.model_length = r.model_length();
+    out.has_alignments = r.has_alignments();
     out.hits = r.hits().size();
     out.reported = r.reported();
     out.included = r.included();
@@ -749,19 +862,25 @@ void hmmjit_result_free(hmmjit_result* result) { delete result; }
 int32_t hmmjit_report_create(int32_t kind, const char* path, const hmmjit_report_options* options,
                              hmmjit_report** out, hmmjit_error** error) {
   return run(error, [&] {
-    hmmjit_report_options defaults{};
-    defaults.alignments = 1;
-    defaults.text_width = 120;
-    const hmmjit_report_options o = read(options, defaults);
-    hmmjit::ReportOptions to(to_options(o.search));
-    to.prefer_accession = o.prefer_accession != 0;
-    to.alignments = to.alignments && o.alignments != 0;
-    to.text_width = o.text_width;
+    hmmjit::SearchOptions search;
+    const hmmjit::ReportOptions to = to_options(options, search);
     const auto report_kind =
-        to_enum<hmmjit::ReportKind>(kind, HMMJIT_REPORT_SCAN_DOMAIN_TABLE, "kind of report");
+        to_enum<hmmjit::ReportKind>(kind, HMMJIT_REPORT_HTML_PAGE, "kind of report");
     give(out, path != nullptr ? hmmjit::Report::to_file(report_kind, path, to)
                               : hmmjit::Report(report_kind, to));
   });
+}
+int32_t hmmjit_main_report_header(const hmmjit_run_info* given_run,
+                                  const hmmjit_report_options* options, hmmjit_text** out,
+                                  hmmjit_error** error) {
+  return run(error, [&] {
+    hmmjit::SearchOptions search;
+    const hmmjit::ReportOptions to = to_options(options, search);
+    give(out, hmmjit::main_report_header(to_run(given_run), search, to));
+  });
+}
+int32_t hmmjit_report_add_text(hmmjit_report* report, const char* text, hmmjit_error** error) {
+  return run(error, [&] { required(report, "report").value.add_text(&required(text, "text")); });
 }
 int32_t hmmjit_report_add(hmmjit_report* report, const hmmjit_result* result,
                           hmmjit_error** error) {
@@ -770,18 +889,7 @@ int32_t hmmjit_report_add(hmmjit_report* report, const hmmjit_result* result,
 }
 int32_t hmmjit_report_complete(hmmjit_report* report, const hmmjit_run_info* given_run,
                                hmmjit_error** error) {
-  return run(error, [&] {
-    const hmmjit_run_info r = read(given_run);
-    hmmjit::RunInfo info;
-    if (r.program != nullptr) info.program = r.program;
-    info.version = text_of(r.version);
-    info.query_file = text_of(r.query_file);
-    info.target_file = text_of(r.target_file);
-    info.settings = text_of(r.settings);
-    info.folder = text_of(r.folder);
-    info.date = text_of(r.date);
-    required(report, "report").value.complete(info);
-  });
+  return run(error, [&] { required(report, "report").value.complete(to_run(given_run)); });
 }
 int32_t hmmjit_report_take_text(hmmjit_report* report, hmmjit_text** out, hmmjit_error** error) {
   return run(error, [&] { give(out, required(report, "report").value.take_text()); });
@@ -874,20 +982,23 @@ int32_t hmmjit_engine_create(const hmmjit_engine_settings* settings, hmmjit_engi
 void hmmjit_engine_free(hmmjit_engine* engine) { delete engine; }
 
 int32_t hmmjit_engine_plan(const hmmjit_engine* engine, const hmmjit_problem* problem,
-                           const hmmjit_device* device, const char* variant, hmmjit_plan** out,
-                           hmmjit_error** error) {
+                           const hmmjit_device* device, const hmmjit_plan_options* options,
+                           hmmjit_plan** out, hmmjit_error** error) {
   return run(error, [&] {
     give(out, required(engine, "engine")
-                  .value.plan(to_problem(problem), to_cpp(device), plan_options(variant)));
+                  .value.plan(to_problem(problem), to_cpp(device), to_plan_options(read(options))));
   });
 }
 int32_t hmmjit_engine_plan_stage(const hmmjit_engine* engine, const char* stage,
                                  int32_t model_length, const hmmjit_device* device,
-                                 const char* variant, hmmjit_plan** out, hmmjit_error** error) {
+                                 const hmmjit_plan_options* options, hmmjit_plan** out,
+                                 hmmjit_error** error) {
   return run(error, [&] {
+    const hmmjit_plan_options o = read(options);
+    const int codes = o.alphabet_codes != 0 ? o.alphabet_codes : 29;
     give(out, required(engine, "engine")
                   .value.plan_stage(to_stage(stage), model_length, to_cpp(device),
-                                    plan_options(variant)));
+                                    to_plan_options(o), codes));
   });
 }
 int32_t hmmjit_engine_render(const hmmjit_engine* engine, const hmmjit_plan* plan,
@@ -968,6 +1079,9 @@ int32_t hmmjit_gpu_memory(const hmmjit_gpu* gpu, uint64_t* free_bytes, uint64_t*
     if (total_bytes != nullptr) *total_bytes = memory.total;
   });
 }
+int32_t hmmjit_gpu_synchronize(const hmmjit_gpu* gpu, hmmjit_error** error) {
+  return run(error, [&] { required(gpu, "gpu").value.synchronize(); });
+}
 void hmmjit_gpu_free(hmmjit_gpu* gpu) { delete gpu; }
 
 int32_t hmmjit_stream_create(const hmmjit_gpu* gpu, hmmjit_stream** out, hmmjit_error** error) {
@@ -975,6 +1089,11 @@ int32_t hmmjit_stream_create(const hmmjit_gpu* gpu, hmmjit_stream** out, hmmjit_
 }
 int32_t hmmjit_stream_synchronize(const hmmjit_stream* stream, hmmjit_error** error) {
   return run(error, [&] { required(stream, "stream").value.synchronize(); });
+}
+int32_t hmmjit_stream_finished(const hmmjit_stream* stream, int32_t* finished,
+                               hmmjit_error** error) {
+  return run(error,
+             [&] { required(finished, "finished") = required(stream, "stream").value.finished(); });
 }
 void hmmjit_stream_free(hmmjit_stream* stream) { delete stream; }
 
@@ -989,6 +1108,10 @@ int32_t hmmjit_event_record(hmmjit_event* event, const hmmjit_stream* stream,
 }
 int32_t hmmjit_event_synchronize(const hmmjit_event* event, hmmjit_error** error) {
   return run(error, [&] { required(event, "event").value.synchronize(); });
+}
+int32_t hmmjit_event_finished(const hmmjit_event* event, int32_t* finished, hmmjit_error** error) {
+  return run(error,
+             [&] { required(finished, "finished") = required(event, "event").value.finished(); });
 }
 int32_t hmmjit_event_wait_in(const hmmjit_event* event, const hmmjit_stream* stream,
                              hmmjit_error** error) {

@@ -1,5 +1,6 @@
 // The kernel cache behind a handle.
 #include "api/handles.hpp"
+#include "api/host_calls.hpp"
 #include "cache/bundle.hpp"
 #include "cache/trimmer.hpp"
 
@@ -16,7 +17,10 @@ cache::Settings to_settings(CacheSettings given) {
   out.allow_group = given.allow_group;
   out.lock_wait = given.lock_wait;
   if (given.on_warning) {
-    out.on_warning = [report = std::move(given.on_warning)](const hmmjit::Error& warning) {
+    // As if the host had called it: with its floating-point mode.
+    out.on_warning = [report = std::move(given.on_warning),
+                      mode = _mm_getcsr()](const hmmjit::Error& warning) {
+      const HostCalls::Mode scope(mode);
       report(Error(static_cast<ErrorCode>(warning.code), warning.message, warning.where,
                    warning.remedy));
     };
@@ -45,16 +49,18 @@ const cache::EntryStore& store_of(const cache::KernelCache& cache, bool for_writ
 }  // namespace
 
 CacheSettings CacheSettings::from_environment() {
-  cache::Settings found = value(cache::settings_from_environment());
-  CacheSettings out;
-  out.directory = std::move(found.directory);
-  out.system_directory = std::move(found.system_directory);
-  out.mode = static_cast<CacheMode>(found.mode);
-  out.max_bytes = found.max_bytes;
-  out.max_memory_bytes = found.max_memory_bytes;
-  out.allow_group = found.allow_group;
-  out.lock_wait = found.lock_wait;
-  return out;
+  return guarded([] {
+    cache::Settings found = value(cache::settings_from_environment());
+    CacheSettings out;
+    out.directory = std::move(found.directory);
+    out.system_directory = std::move(found.system_directory);
+    out.mode = static_cast<CacheMode>(found.mode);
+    out.max_bytes = found.max_bytes;
+    out.max_memory_bytes = found.max_memory_bytes;
+    out.allow_group = found.allow_group;
+    out.lock_wait = found.lock_wait;
+    return out;
+  });
 }
 
 Cache::Cache() : Cache(CacheSettings::from_environment()) {}

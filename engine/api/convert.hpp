@@ -5,7 +5,9 @@
 #error "the namespaces of internals and interface would clash: define HMMJIT_BUILDING_LIBRARY"
 #endif
 
+#include <exception>
 #include <new>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -34,15 +36,29 @@ T value(Result<T> result) {
   return *std::move(result);
 }
 
-/// Runs `work`; what the standard library throws for want of memory or threads becomes an Error.
+/// "out of memory", made beforehand: there may be no memory for it when it is wanted.
+const Error& out_of_memory() noexcept;
+
+/// Runs `work`; what the standard library throws becomes an Error, the one exception of the
+/// interface. Host functions are not called within it, but through HostCalls.
 template <typename Work>
 auto guarded(Work&& work) -> decltype(work()) {
   try {
-    return work();
-  } catch (const std::bad_alloc&) {
-    throw Error(ErrorCode::kResources, "out of memory");
-  } catch (const std::system_error& error) {
-    throw Error(ErrorCode::kResources, error.what());
+    try {
+      return work();
+    } catch (const Error&) {
+      throw;
+    } catch (const std::bad_alloc&) {
+      throw Error(out_of_memory());
+    } catch (const std::length_error&) {  // a size no memory could have
+      throw Error(out_of_memory());
+    } catch (const std::system_error& error) {
+      throw Error(ErrorCode::kResources, error.what());
+    } catch (const std::exception& error) {
+      throw Error(ErrorCode::kInternal, error.what());
+    }
+  } catch (const std::bad_alloc&) {  // of an error's own text
+    throw Error(out_of_memory());
   }
 }
 

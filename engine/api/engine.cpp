@@ -5,6 +5,7 @@
 #include <set>
 
 #include "api/handles.hpp"
+#include "api/host_calls.hpp"
 #include "driver/cuda_library.hpp"
 #include "render/renderer.hpp"
 
@@ -133,10 +134,12 @@ plan::Policy to_policy(PlanPolicy policy) {
 }  // namespace
 
 std::int64_t constant(const Constants& constants, std::string_view name) {
-  for (const Constant& c : constants) {
-    if (c.name == name) return c.value;
-  }
-  throw Error(ErrorCode::kUsage, "no constant " + std::string(name));
+  return guarded([&] {
+    for (const Constant& c : constants) {
+      if (c.name == name) return c.value;
+    }
+    throw Error(ErrorCode::kUsage, "no constant " + std::string(name));
+  });
 }
 
 // ---- plan -----------------------------------------------------------------------------------
@@ -185,7 +188,9 @@ KernelImage make_image(const Plan& plan, const compile::KernelPtr& kernel) {
 // ---- engine ---------------------------------------------------------------------------------
 
 compile::KernelProvider& Engine::Impl::kernels() {
-  std::call_once(opened, [this] {
+  const std::lock_guard lock(opening);
+  if (!provider_ready) {
+    if (cancelled) throw Error(ErrorCode::kInterrupted, "the engine was cancelled");
     compile::NvrtcSearch search = compile::NvrtcSearch::from_environment();
     search.highest_major = highest_compiler_major;
     if (search.highest_major == 0) {
@@ -199,7 +204,7 @@ compile::KernelProvider& Engine::Impl::kernels() {
         std::make_unique<compile::KernelProvider>(templates, compile::NvrtcLibrary::locate(search),
                                                   *cache.impl()->cache, std::move(settings));
     provider_ready = true;
-  });
+  }
   return *provider;
 }
 
@@ -237,7 +242,11 @@ Engine::Engine(const Engine&) = default;
 Engine& Engine::operator=(const Engine&) = default;
 
 Plan Engine::plan(const Problem& problem, const Device& device, const PlanOptions& options) const {
-  return guarded([&] {
+  HostCalls host;
+  const auto ask = [&host](auto&& question) {
+    if (!host.run(question)) throw HostFailed{};
+  };
+  return guarded(host, [&] {
     auto out = std::make_shared<Plan::Impl>();
     out->catalogue = impl_->catalogue;
     out->device = device;
@@ -261,11 +270,14 @@ Plan Engine::plan(const Problem& problem, const Device& device, const PlanOption
       plan::Offer& offer = offers.emplace_back();
       offer.variant = &entry->variant;
       if (entry->host.accepts) {
-        Verdict verdict = entry->host.accepts(problem, device);
+        Verdict verdict;
+        ask([&] { verdict = entry->host.accepts(problem, device); });
         offer.verdict = {verdict.accepted, std::move(verdict.reason)};
       }
       if (!offer.verdict.accepted) continue;
-      for (const Configuration& c : entry->host.configurations(problem, device)) {
+      std::vector<Configuration> configurations;
+      ask([&] { configurations = entry->host.configurations(problem, device); });
+      for (const Configuration& c : configurations) {
         const auto& s = c.launch;
         if (s.threads_x < 1 || s.threads_y < 1 || s.threads_z < 1 || s.block_threads() > 1024 ||
             s.dynamic_shared_bytes < 0) {
@@ -346,7 +358,17 @@ KernelImage PendingKernel::get() const {
   return guarded([&] { return make_image(impl_->plan, value(impl_->future.get())); });
 }
 
-void Engine::cancel() { impl_->kernels().cancel(); }
+void Engine::cancel() {
+  guarded([&] {
+    {
+      // An engine without a provider has nothing under way; it must not look for a compiler now.
+      const std::lock_guard lock(impl_->opening);
+      impl_->cancelled = true;
+      if (!impl_->provider_ready) return;
+    }
+    impl_->provider->cancel();
+  });
+}
 
 EngineStatistics Engine::statistics() const {
   EngineStatistics out;

@@ -16,10 +16,14 @@ Gpu::Gpu(int ordinal)
     : impl_(guarded([&] { return open_gpu(driver::Driver::open(), ordinal).impl(); })) {}
 const Device& Gpu::device() const { return impl_->traits; }
 Gpu::Memory Gpu::memory() const {
-  const auto memory = value(impl_->device->memory());
-  return {memory.free, memory.total};
+  return guarded([&] {
+    const auto memory = value(impl_->device->memory());
+    return Memory{memory.free, memory.total};
+  });
 }
-void Gpu::synchronize() const { check(impl_->device->synchronize()); }
+void Gpu::synchronize() const {
+  guarded([&] { check(impl_->device->synchronize()); });
+}
 
 // Each handle keeps the driver alive, which its device refers to.
 
@@ -28,31 +32,46 @@ struct Stream::Impl {
   driver::Stream stream;
 };
 Stream::Stream(const Gpu& gpu)
-    : impl_(std::make_unique<Impl>(Impl{gpu, value(driver::Stream::create(gpu.impl()->device))})) {}
+    : impl_(guarded([&] {
+        return std::make_unique<Impl>(Impl{gpu, value(driver::Stream::create(gpu.impl()->device))});
+      })) {}
 Stream::~Stream() = default;
 Stream::Stream(Stream&&) noexcept = default;
 Stream& Stream::operator=(Stream&&) noexcept = default;
-void Stream::synchronize() const { check(impl_->stream.synchronize()); }
-bool Stream::finished() const { return value(impl_->stream.finished()); }
+void Stream::synchronize() const {
+  guarded([&] { check(impl_->stream.synchronize()); });
+}
+bool Stream::finished() const {
+  return guarded([&] { return value(impl_->stream.finished()); });
+}
 
 struct Event::Impl {
   Gpu gpu;
   driver::Event event;
 };
 Event::Event(const Gpu& gpu, bool timing)
-    : impl_(std::make_unique<Impl>(
-          Impl{gpu, value(driver::Event::create(gpu.impl()->device, timing))})) {}
+    : impl_(guarded([&] {
+        return std::make_unique<Impl>(
+            Impl{gpu, value(driver::Event::create(gpu.impl()->device, timing))});
+      })) {}
 Event::~Event() = default;
 Event::Event(Event&&) noexcept = default;
 Event& Event::operator=(Event&&) noexcept = default;
-void Event::record(const Stream& stream) { check(impl_->event.record(stream.impl().stream)); }
-void Event::synchronize() const { check(impl_->event.synchronize()); }
-bool Event::finished() const { return value(impl_->event.finished()); }
+void Event::record(const Stream& stream) {
+  guarded([&] { check(impl_->event.record(stream.impl().stream)); });
+}
+void Event::synchronize() const {
+  guarded([&] { check(impl_->event.synchronize()); });
+}
+bool Event::finished() const {
+  return guarded([&] { return value(impl_->event.finished()); });
+}
 void Event::wait_in(const Stream& stream) const {
-  check(impl_->event.wait_in(stream.impl().stream));
+  guarded([&] { check(impl_->event.wait_in(stream.impl().stream)); });
 }
 float Event::milliseconds(const Event& start, const Event& end) {
-  return value(driver::Event::milliseconds(start.impl_->event, end.impl_->event));
+  return guarded(
+      [&] { return value(driver::Event::milliseconds(start.impl_->event, end.impl_->event)); });
 }
 
 struct Buffer::Impl {
@@ -69,24 +88,32 @@ void check_range(std::size_t size, std::size_t bytes, std::size_t offset) {
 }
 }  // namespace
 Buffer::Buffer(const Gpu& gpu, std::size_t bytes)
-    : impl_(std::make_unique<Impl>(
-          Impl{gpu, value(driver::DeviceBuffer::create(gpu.impl()->device, bytes))})) {}
+    : impl_(guarded([&] {
+        return std::make_unique<Impl>(
+            Impl{gpu, value(driver::DeviceBuffer::create(gpu.impl()->device, bytes))});
+      })) {}
 Buffer::~Buffer() = default;
 Buffer::Buffer(Buffer&&) noexcept = default;
 Buffer& Buffer::operator=(Buffer&&) noexcept = default;
 std::uint64_t Buffer::address() const { return impl_->buffer.address(); }
 std::size_t Buffer::size() const { return impl_->buffer.size(); }
 void Buffer::upload(const Stream& stream, const void* from, std::size_t bytes, std::size_t offset) {
-  check_range(size(), bytes, offset);
-  if (bytes > 0) check(impl_->buffer.upload(stream.impl().stream, from, bytes, offset));
+  guarded([&] {
+    check_range(size(), bytes, offset);
+    if (bytes > 0) check(impl_->buffer.upload(stream.impl().stream, from, bytes, offset));
+  });
 }
 void Buffer::download(const Stream& stream, void* to, std::size_t bytes, std::size_t offset) const {
-  check_range(size(), bytes, offset);
-  if (bytes > 0) check(impl_->buffer.download(stream.impl().stream, to, bytes, offset));
+  guarded([&] {
+    check_range(size(), bytes, offset);
+    if (bytes > 0) check(impl_->buffer.download(stream.impl().stream, to, bytes, offset));
+  });
 }
 void Buffer::fill(const Stream& stream, unsigned char byte, std::size_t bytes, std::size_t offset) {
-  check_range(size(), bytes, offset);
-  if (bytes > 0) check(impl_->buffer.fill(stream.impl().stream, byte, bytes, offset));
+  guarded([&] {
+    check_range(size(), bytes, offset);
+    if (bytes > 0) check(impl_->buffer.fill(stream.impl().stream, byte, bytes, offset));
+  });
 }
 
 struct PinnedBuffer::Impl {
@@ -94,8 +121,10 @@ struct PinnedBuffer::Impl {
   driver::PinnedBuffer buffer;
 };
 PinnedBuffer::PinnedBuffer(const Gpu& gpu, std::size_t bytes)
-    : impl_(std::make_unique<Impl>(
-          Impl{gpu, value(driver::PinnedBuffer::create(gpu.impl()->device, bytes))})) {}
+    : impl_(guarded([&] {
+        return std::make_unique<Impl>(
+            Impl{gpu, value(driver::PinnedBuffer::create(gpu.impl()->device, bytes))});
+      })) {}
 PinnedBuffer::~PinnedBuffer() = default;
 PinnedBuffer::PinnedBuffer(PinnedBuffer&&) noexcept = default;
 PinnedBuffer& PinnedBuffer::operator=(PinnedBuffer&&) noexcept = default;
@@ -142,29 +171,31 @@ unsigned Kernel::resident_blocks() const {
 }
 void Kernel::launch_bytes(const Stream& stream, const Grid& grid, const void* parameters,
                           std::size_t bytes) const {
-  if (grid.x == 0 || grid.y == 0 || grid.z == 0)
-    throw Error(ErrorCode::kUsage, "a launch of no blocks", impl_->image.name());
-  const int wanted = impl_->image.parameter_bytes();
-  if (wanted >= 0 && bytes != static_cast<std::size_t>(wanted)) {
-    throw Error(ErrorCode::kUsage,
-                "the kernel takes " + std::to_string(wanted) + " bytes of parameters, not " +
-                    std::to_string(bytes),
-                impl_->image.name(), "host and kernel must declare the same struct");
-  }
-  if (stream.impl().gpu.impl()->device != impl_->gpu.impl()->device)
-    throw Error(ErrorCode::kUsage, "kernel and stream belong to different GPUs",
-                impl_->image.name());
-  const LaunchShape& s = shape();
-  check(
-      impl_->loaded->launch(stream.impl().stream,
-                            {.blocks = grid.x,
-                             .block_threads = static_cast<unsigned>(s.threads_x),
-                             .dynamic_shared_bytes = static_cast<unsigned>(s.dynamic_shared_bytes),
-                             .blocks_y = grid.y,
-                             .blocks_z = grid.z,
-                             .threads_y = static_cast<unsigned>(s.threads_y),
-                             .threads_z = static_cast<unsigned>(s.threads_z)},
-                            parameters));
+  guarded([&] {
+    if (grid.x == 0 || grid.y == 0 || grid.z == 0)
+      throw Error(ErrorCode::kUsage, "a launch of no blocks", impl_->image.name());
+    const int wanted = impl_->image.parameter_bytes();
+    if (wanted >= 0 && bytes != static_cast<std::size_t>(wanted)) {
+      throw Error(ErrorCode::kUsage,
+                  "the kernel takes " + std::to_string(wanted) + " bytes of parameters, not " +
+                      std::to_string(bytes),
+                  impl_->image.name(), "host and kernel must declare the same struct");
+    }
+    if (stream.impl().gpu.impl()->device != impl_->gpu.impl()->device)
+      throw Error(ErrorCode::kUsage, "kernel and stream belong to different GPUs",
+                  impl_->image.name());
+    const LaunchShape& s = shape();
+    check(impl_->loaded->launch(
+        stream.impl().stream,
+        {.blocks = grid.x,
+         .block_threads = static_cast<unsigned>(s.threads_x),
+         .dynamic_shared_bytes = static_cast<unsigned>(s.dynamic_shared_bytes),
+         .blocks_y = grid.y,
+         .blocks_z = grid.z,
+         .threads_y = static_cast<unsigned>(s.threads_y),
+         .threads_z = static_cast<unsigned>(s.threads_z)},
+        parameters));
+  });
 }
 KernelResources Kernel::resources() const {
   return {impl_->resources.registers, impl_->resources.local_bytes, -1,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -13,6 +14,7 @@
 #include "driver/driver.hpp"
 #include "hmmjit/cache.hpp"
 #include "hmmjit/engine.hpp"
+#include "hmmjit/search.hpp"
 #include "plan/plan.hpp"
 
 namespace hmmjit::v0 {
@@ -72,16 +74,20 @@ struct Engine::Impl {
   render::TemplateLibrary templates;
   int compile_threads = 0, highest_compiler_major = 0;
 
-  /// Made on first use: planning and rendering need no compiler.
+  /// Made on first use: planning and rendering need no compiler. kInterrupted once cancelled.
   compile::KernelProvider& kernels();
-  std::once_flag opened;
+  std::mutex opening;
+  bool cancelled = false;  // under `opening`
   std::unique_ptr<compile::KernelProvider> provider;
   std::atomic<bool> provider_ready{false};
 };
 
 KernelImage make_image(const Plan& plan, const compile::KernelPtr& kernel);
 
-/// A GPU of a given driver: tests.
+/// A GPU of a given driver, and a search with one: tests.
 Gpu open_gpu(std::shared_ptr<driver::Driver> driver, int ordinal);
+using OpenDriver = std::function<std::shared_ptr<driver::Driver>()>;
+SearchResults search_on(const OpenDriver& open_driver, const Models& models, const Targets& targets,
+                        const SearchOptions& options, const SearchCallbacks& callbacks);
 
 }  // namespace hmmjit::v0

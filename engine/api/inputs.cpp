@@ -1,8 +1,12 @@
 // Models and targets, from files and from memory.
 #include "api/inputs.hpp"
 
+#include <algorithm>
+
+#include "api/host_calls.hpp"
 #include "io/hmm_file.hpp"
 #include "io/sequence_parsing.hpp"
+#include "io/target_database.hpp"
 #include "search/reader_source.hpp"
 
 namespace hmmjit::v0 {
@@ -112,13 +116,15 @@ std::optional<ScoreCutoff> Model::gathering() const { return to_cutoff(impl_->hm
 std::optional<ScoreCutoff> Model::trusted() const { return to_cutoff(impl_->hmm.tc); }
 std::optional<ScoreCutoff> Model::noise() const { return to_cutoff(impl_->hmm.nc); }
 
-Models::Models() : impl_(std::make_shared<Impl>()) {}
+Models::Models() : impl_(guarded([] { return std::make_shared<Impl>(); })) {}
 
 Models Models::from_file(std::string path) {
-  if (path.empty()) throw Error(ErrorCode::kUsage, "a profile file has no name");
-  Models out;
-  out.impl_->path = std::move(path);
-  return out;
+  return guarded([&] {
+    if (path.empty()) throw Error(ErrorCode::kUsage, "a profile file has no name");
+    Models out;
+    out.impl_->path = std::move(path);
+    return out;
+  });
 }
 
 Models Models::load(const std::string& path) {
@@ -139,31 +145,41 @@ Models Models::from_memory(std::string_view contents, const std::string& name) {
 }
 
 void Models::add(Model model) {
-  require_memory(impl_->path.empty(), "Models");
-  impl_->models.push_back(std::move(model));
+  guarded([&] {
+    require_memory(impl_->path.empty(), "Models");
+    impl_->models.push_back(std::move(model));
+  });
 }
 
 std::size_t Models::size() const { return impl_->models.size(); }
 
 Model Models::operator[](std::size_t index) const {
-  if (index >= impl_->models.size()) {
-    throw Error(ErrorCode::kUsage, "no model " + std::to_string(index) + " among " +
-                                       std::to_string(impl_->models.size()));
-  }
-  return impl_->models[index];
+  return guarded([&] {
+    if (index >= impl_->models.size()) {
+      throw Error(ErrorCode::kUsage, "no model " + std::to_string(index) + " among " +
+                                         std::to_string(impl_->models.size()));
+    }
+    return impl_->models[index];
+  });
 }
 
 void Models::for_each(const std::function<bool(const Model&)>& visit) const {
-  guarded([&] {
+  HostCalls host;
+  guarded(host, [&] {
+    const auto wanted = [&](const Model& model) {
+      bool go_on = false;
+      if (!host.run([&] { go_on = visit(model); })) throw HostFailed{};
+      return go_on;
+    };
     if (impl_->path.empty()) {
       for (const Model& model : impl_->models) {
-        if (!visit(model)) return;
+        if (!wanted(model)) return;
       }
       return;
     }
     HmmReader reader = value(HmmReader::open(impl_->path));
     while (auto hmm = value(reader.next())) {
-      if (!visit(make_model(*std::move(hmm)))) return;
+      if (!wanted(make_model(*std::move(hmm)))) return;
     }
   });
 }
@@ -187,30 +203,51 @@ Result<ModelSource> open_models(const std::shared_ptr<Models::Impl>& models) {
 
 // ---- targets --------------------------------------------------------------------------------
 
-Targets::Targets(Alphabet alphabet) : impl_(std::make_shared<Impl>()) {
+Targets::Targets(Alphabet alphabet) : impl_(guarded([] { return std::make_shared<Impl>(); })) {
   impl_->alphabet = &alphabet_of(alphabet);
 }
 
 Targets Targets::from_file(std::string path, const std::string& format) {
-  if (path.empty()) throw Error(ErrorCode::kUsage, "a sequence file has no name");
-  Targets out;
-  out.impl_->alphabet = nullptr;
-  out.impl_->path = std::move(path);
-  out.impl_->format = to_format(format);
-  return out;
+  return guarded([&] {
+    if (path.empty()) throw Error(ErrorCode::kUsage, "a sequence file has no name");
+    Targets out;
+    out.impl_->alphabet = nullptr;
+    out.impl_->path = std::move(path);
+    out.impl_->format = to_format(format);
+    return out;
+  });
 }
 
 namespace {
-void read_targets(SequenceReader reader, Targets::Impl& out) {
+
+/// The targets of a mapped database in storage of their own: the file may change or go.
+TargetBlock copy_of(const TargetBlock& from) {
+  TargetBlock out;
+  out.reserve(from.residue_count());
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const TargetView target = from[i];
+    out.begin_target(target.name, target.accession, target.description);
+    out.append(target.residues);
+    out.end_target();
+  }
+  return out;
+}
+
+/// `next` reads the next block; those of a database are views of it.
+template <typename Next>
+void read_targets(Next&& next, Targets::Impl& out) {
   for (;;) {
     auto block = std::make_shared<TargetBlock>();
-    if (!value(reader.read_block(*block, kBlockResidues))) return;
+    if (!value(next(*block))) return;
+    if (!block->packed_residues().empty()) block = std::make_shared<TargetBlock>(copy_of(*block));
     block->shrink_to_fit();
+    block->set_first_index(out.targets);
     out.targets += block->size();
     out.residues += block->residue_count();
     out.blocks.push_back(std::move(block));
   }
 }
+
 }  // namespace
 
 Targets Targets::load(const std::string& path, Alphabet alphabet, const std::string& format) {
@@ -218,7 +255,9 @@ Targets Targets::load(const std::string& path, Alphabet alphabet, const std::str
     Targets out(alphabet);
     const SequenceFormatOptions options{.alphabet = *out.impl_->alphabet,
                                         .format = to_format(format)};
-    read_targets(value(SequenceReader::open(path, options)), *out.impl_);
+    const auto source = value(open_target_file(path, options));
+    read_targets([&](TargetBlock& block) { return source->next(block, kBlockResidues); },
+                 *out.impl_);
     return out;
   });
 }
@@ -229,11 +268,50 @@ Targets Targets::from_memory(std::string_view contents, Alphabet alphabet,
     Targets out(alphabet);
     const SequenceFormatOptions options{.alphabet = *out.impl_->alphabet,
                                         .format = to_format(format)};
+    if (is_target_database(contents)) {
+      if (options.format) {
+        throw Error(ErrorCode::kUsage, "these are the bytes of a target database, not " + format,
+                    name, "assert no format of it");
+      }
+      auto database = value(TargetDatabase::from_bytes(name, contents));
+      if (database->summary().alphabet != out.impl_->alphabet) {
+        throw Error(ErrorCode::kInput,
+                    "the target database holds " + std::string(database->summary().alphabet->name) +
+                        " sequences, not " + std::string(out.impl_->alphabet->name),
+                    name, "give its alphabet");
+      }
+      DatabaseReader reader(std::move(database));
+      read_targets([&](TargetBlock& block) { return reader.read_block(block, kBlockResidues); },
+                   *out.impl_);
+      return out;
+    }
     auto source = value(open_memory_source(name, {contents.data(), contents.size()}));
-    read_targets(value(SequenceReader::open(std::move(source), options)), *out.impl_);
+    auto reader = value(SequenceReader::open(std::move(source), options));
+    read_targets([&](TargetBlock& block) { return reader.read_block(block, kBlockResidues); },
+                 *out.impl_);
     return out;
   });
 }
+
+namespace {
+/// Names stand in columns that blanks separate, descriptions at the end of lines.
+void check_text(const Sequence& sequence, const std::string& where) {
+  const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  const auto unfit = [&](char c) { return c == ' ' || control(c); };
+  if (sequence.name.empty())
+    throw Error(ErrorCode::kUsage, "a target has no name", where, "give every target a name");
+  if (std::ranges::any_of(sequence.name, unfit)) {
+    throw Error(ErrorCode::kUsage, "blank or control character in the name of a target", where,
+                "put what follows the first word into the description");
+  }
+  if (std::ranges::any_of(sequence.accession, unfit))
+    throw Error(ErrorCode::kUsage, "blank or control character in the accession of a target",
+                where);
+  if (std::ranges::any_of(sequence.description, [&](char c) { return c != '\t' && control(c); }))
+    throw Error(ErrorCode::kUsage, "control character in the description of a target", where,
+                "a description is one line");
+}
+}  // namespace
 
 void Targets::add(const Sequence& sequence) {
   guarded([&] {
@@ -241,9 +319,7 @@ void Targets::add(const Sequence& sequence) {
     const std::string where =
         "target " + std::to_string(impl_->targets + 1) +
         (sequence.name.empty() ? "" : " (" + std::string(sequence.name) + ")");
-    if (sequence.name.empty()) {
-      throw Error(ErrorCode::kInput, "a target has no name", where, "give every target a name");
-    }
+    check_text(sequence, where);
     const auto table = sequence_parsing::unaligned_table(*impl_->alphabet);
     std::vector<Residue> codes;
     codes.reserve(sequence.residues.size());
@@ -269,10 +345,21 @@ void Targets::add(const Sequence& sequence) {
   });
 }
 
+void Targets::add(const Targets& others) {
+  guarded([&] {
+    require_memory(impl_->path.empty(), "Targets");
+    if (others.impl_ == impl_)
+      throw Error(ErrorCode::kUsage, "targets cannot be added to themselves");
+    const auto source = value(open_targets(others.impl_, *impl_->alphabet));
+    read_targets([&](TargetBlock& block) { return source->next(block, kBlockResidues); }, *impl_);
+  });
+}
+
 std::size_t Targets::size() const { return impl_->targets; }
 std::uint64_t Targets::residues() const { return impl_->residues; }
-Alphabet Targets::alphabet() const {
-  return impl_->alphabet != nullptr ? to_alphabet(*impl_->alphabet) : Alphabet::kAmino;
+std::optional<Alphabet> Targets::alphabet() const {
+  if (impl_->alphabet == nullptr) return std::nullopt;
+  return to_alphabet(*impl_->alphabet);
 }
 
 Result<std::unique_ptr<TargetSource>> open_targets(const std::shared_ptr<Targets::Impl>& targets,

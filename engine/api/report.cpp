@@ -1,4 +1,4 @@
-// hmmsearch's outputs from results a host holds.
+// hmmsearch's outputs, and our own, from results a host holds.
 #include "hmmjit/report.hpp"
 
 #include <optional>
@@ -7,32 +7,61 @@
 #include "core/output_file.hpp"
 #include "report/a3m.hpp"
 #include "report/main_report.hpp"
+#include "report/page_results.hpp"
 #include "report/records.hpp"
 #include "report/scan_tables.hpp"
 #include "report/stockholm.hpp"
 #include "report/tables.hpp"
+#include "report/text.hpp"
 
 namespace hmmjit::v0 {
 
 struct Report::Impl {
   ReportKind kind;
   ReportOptions options;
-  std::optional<OutputFile> file;
-  std::string text;  // not yet written or taken
+  std::optional<OutputFile> file = {};
+  std::string text = {};  // not yet written or taken
   bool begun = false, completed = false;
   RunTotals totals = {};
   std::optional<ScanTables> scan = {};
+  std::optional<Page> page = {};
 
+  void require_open() const {
+    if (completed) throw Error(ErrorCode::kUsage, "this report is complete");
+  }
   void flush() {
     if (!file) return;
     file->write(text);
     text.clear();
   }
+  void add(const ModelResult& given);
+  void complete(const RunInfo& info);
 };
 
 namespace {
+
 // hmmsearch's alignments are cut into blocks of this width unless the text width is unlimited.
 constexpr std::size_t kAlignmentColumns = 200;
+// hmmsearch takes no narrower text (--textw).
+constexpr int kNarrowest = 120;
+
+bool is_scan(ReportKind kind) {
+  return kind == ReportKind::kScanTargetTable || kind == ReportKind::kScanDomainTable;
+}
+
+RunDescription describe(const RunInfo& info, bool scan) {
+  RunDescription run;
+  run.program = info.program;
+  run.version = info.version.empty() ? HMMJIT_VERSION : info.version;
+  run.query_file = info.query_file;
+  run.target_file = info.target_file;
+  run.option_settings = info.settings;
+  run.folder = info.folder;
+  run.date = info.date;
+  run.scan = scan;
+  return run;
+}
+
 }  // namespace
 
 ReportOptions::ReportOptions(const SearchOptions& search)
@@ -49,8 +78,16 @@ ReportOptions::ReportOptions(const SearchOptions& search)
 
 Report::Report(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Report::Report(ReportKind kind, const ReportOptions& options)
-    : impl_(std::make_unique<Impl>(Impl{kind, options, {}, {}})) {
-  if (kind == ReportKind::kScanTargetTable || kind == ReportKind::kScanDomainTable) {
+    : impl_(guarded([&] {
+        return std::make_unique<Impl>(Impl{kind, options});
+      })) {
+  if (options.text_width != 0 && options.text_width < kNarrowest) {
+    throw Error(ErrorCode::kUsage, "an option makes no sense", "text_width",
+                "it takes 120 and more columns, or 0 for no limit");
+  }
+  guarded([&] {
+    if (kind == ReportKind::kHtmlPage) impl_->page.emplace();
+    if (!is_scan(kind)) return;
     Thresholds rules;
     rules.target = {options.report.e_value, options.report.score};
     rules.domain = {options.report_domain.e_value, options.report_domain.score};
@@ -58,11 +95,11 @@ Report::Report(ReportKind kind, const ReportOptions& options)
     rules.include_domain = {options.include_domain.e_value, options.include_domain.score};
     rules.cutoffs = static_cast<hmmjit::ModelCutoffs>(options.cutoffs);
     impl_->scan.emplace(rules);
-  }
+  });
 }
 Report Report::to_file(ReportKind kind, const std::string& path, const ReportOptions& options) {
   Report out(kind, options);
-  out.impl_->file = value(OutputFile::create(path));
+  guarded([&] { out.impl_->file = value(OutputFile::create(path)); });
   return out;
 }
 Report::~Report() = default;
@@ -70,79 +107,92 @@ Report::Report(Report&&) noexcept = default;
 Report& Report::operator=(Report&&) noexcept = default;
 
 void Report::add_text(const std::string& text) {
-  impl_->text += text;
-  impl_->flush();
+  guarded([&] {
+    impl_->require_open();
+    impl_->text += text;
+    impl_->flush();
+  });
+}
+void Report::add(const ModelResult& result) {
+  guarded([&] { impl_->add(result); });
+}
+void Report::complete(const RunInfo& run) {
+  guarded([&] { impl_->complete(run); });
 }
 
-void Report::add(const ModelResult& given) {
-  if (impl_->completed) throw Error(ErrorCode::kUsage, "this report is complete");
+void Report::Impl::add(const ModelResult& given) {
+  require_open();
   const hmmjit::ModelResult& result = given.impl()->result;
-  const ReportOptions& o = impl_->options;
-  std::string& text = impl_->text;
-  switch (impl_->kind) {
+  const bool alignments = options.alignments && result.alignments;
+  if ((kind == ReportKind::kAlignment || kind == ReportKind::kA3m) && !result.alignments) {
+    throw Error(ErrorCode::kUsage, "the search kept no alignments to be reported",
+                "model " + result.model.name, "search with keep_alignments");
+  }
+  if (is_scan(kind) && !result.hits.Z_is_set) {
+    throw Error(ErrorCode::kUsage,
+                "tables by target need a search whose Z is the number of models, not of targets",
+                "model " + result.model.name, "set Z of the search to the number of models");
+  }
+  switch (kind) {
     case ReportKind::kMain:
-      append_model_report(text, result, {o.prefer_accession, o.alignments, o.text_width},
-                          {o.F1, o.F2, o.F3, o.bias_filter},
+      append_model_report(text, result, {options.prefer_accession, alignments, options.text_width},
+                          {options.F1, options.F2, options.F3, options.bias_filter},
                           {result.cpu_seconds, 0, result.seconds});
       break;
     case ReportKind::kTargetTable:
-      if (!impl_->begun) append_target_table_header(text, result.model, result.hits);
+      if (!begun) append_target_table_header(text, result.model, result.hits);
       append_target_table(text, result.model, result.hits);
       break;
     case ReportKind::kDomainTable:
-      if (!impl_->begun) append_domain_table_header(text, result.model, result.hits);
+      if (!begun) append_domain_table_header(text, result.model, result.hits);
       append_domain_table(text, result.model, result.hits);
       break;
     case ReportKind::kPfamTable:
       append_pfam_table(text, result.hits);
       break;
     case ReportKind::kAlignment:
-      append_stockholm(text, result.model, result.hits, o.text_width == 0 ? 0 : kAlignmentColumns,
+      append_stockholm(text, result.model, result.hits,
+                       options.text_width == 0 ? 0 : kAlignmentColumns,
                        std::string("libhmmjit ") + HMMJIT_VERSION);
       break;
     case ReportKind::kTsv:
-      if (!impl_->begun) append_tsv_header(text);
+      if (!begun) append_tsv_header(text);
       append_tsv(text, result);
       break;
     case ReportKind::kJson:
-      impl_->totals.add(result);
-      append_json(text, result, o.alignments);
+      totals.add(result);
+      append_json(text, result, alignments);
       break;
     case ReportKind::kA3m:
       append_a3m(text, result.model, result.hits);
       break;
     case ReportKind::kScanTargetTable:
     case ReportKind::kScanDomainTable:
-      impl_->scan->add(result);
+      scan->add(result);
+      break;
+    case ReportKind::kHtmlPage:
+      totals.add(result);
+      add_to_page(*page, result, alignments);
       break;
   }
-  impl_->begun = true;
-  impl_->flush();
+  begun = true;
+  flush();
 }
 
-void Report::complete(const RunInfo& info) {
-  if (impl_->completed) throw Error(ErrorCode::kUsage, "this report is complete");
-  impl_->completed = true;
-  std::string& text = impl_->text;
-  RunDescription run;
-  run.program = info.program;
-  run.version = info.version.empty() ? HMMJIT_VERSION : info.version;
-  run.query_file = info.query_file;
-  run.target_file = info.target_file;
-  run.option_settings = info.settings;
-  run.folder = info.folder;
-  run.date = info.date;
-  run.scan = impl_->scan.has_value();
-  switch (impl_->kind) {
+void Report::Impl::complete(const RunInfo& info) {
+  require_open();
+  completed = true;
+  const RunDescription run = describe(info, scan.has_value());
+  switch (kind) {
     case ReportKind::kMain:
       text += "[ok]\n";
       break;
     case ReportKind::kScanTargetTable:
-      impl_->scan->append(&text, nullptr);
+      scan->append(&text, nullptr);
       append_table_trailer(text, run);
       break;
     case ReportKind::kScanDomainTable:
-      impl_->scan->append(nullptr, &text);
+      scan->append(nullptr, &text);
       append_table_trailer(text, run);
       break;
     case ReportKind::kTargetTable:
@@ -151,22 +201,106 @@ void Report::complete(const RunInfo& info) {
       append_table_trailer(text, run);
       break;
     case ReportKind::kJson:
-      append_json_run(text, run, impl_->totals);
+      append_json_run(text, run, totals);
+      break;
+    case ReportKind::kHtmlPage:
+      describe_run(*page, run, totals);
+      if (!options.page_title.empty()) page->title = options.page_title;
+      keep_best(*page, options.page_targets);
+      text += make_html_page(*page);
+      page.emplace();
       break;
     case ReportKind::kAlignment:
     case ReportKind::kTsv:
     case ReportKind::kA3m:
       break;
   }
-  if (!impl_->file) return;
-  impl_->flush();
-  check(impl_->file->flush());
-  check(impl_->file->commit());
+  if (!file) return;
+  flush();
+  check(file->flush());
+  check(file->commit());
 }
 
 std::string Report::take_text() {
-  if (impl_->file) throw Error(ErrorCode::kUsage, "this report is a file", impl_->file->path());
-  return std::exchange(impl_->text, {});
+  return guarded([&] {
+    if (impl_->file) throw Error(ErrorCode::kUsage, "this report is a file", impl_->file->path());
+    return std::exchange(impl_->text, {});
+  });
+}
+
+std::string main_report_header(const RunInfo& info, const SearchOptions& search,
+                               const ReportOptions& options) {
+  return guarded([&] {
+    const RunDescription run = describe(info, false);
+    std::string out = "# " + run.program + " :: search profile(s) against a sequence database\n";
+    out += "# hmmjit " + run.version + "; result lines as of HMMER 3.4 hmmsearch\n";
+    const std::string rule =
+        "# - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -\n";
+    const auto line = [&out](std::string_view label, std::string_view setting) {
+      out += "# ";
+      text::left(out, label, 33);
+      (out += setting) += '\n';
+    };
+    const auto number = [](double value) {
+      std::string text;
+      text::general(text, value, 0, 6);
+      return text;
+    };
+    out += rule;
+    line("query HMM file:", run.query_file);
+    line("target sequence database:", run.target_file);
+    if (options.prefer_accession) line("prefer accessions over names:", "yes");
+    if (!options.alignments) line("show alignments in output:", "no");
+    if (options.text_width == 0) {
+      line("max ASCII text line length:", "unlimited");
+    } else if (options.text_width != kNarrowest) {
+      line("max ASCII text line length:", std::to_string(options.text_width));
+    }
+    const auto threshold = [&](std::string_view label, const Threshold& given, double usual) {
+      if (given.score) {
+        line(label, "score >= " + number(*given.score));
+      } else if (given.e_value != usual) {
+        line(label, "E-value <= " + number(given.e_value));
+      }
+    };
+    const SearchOptions usual;
+    threshold("sequence reporting threshold:", search.report, usual.report.e_value);
+    threshold("domain reporting threshold:", search.report_domain, usual.report_domain.e_value);
+    threshold("sequence inclusion threshold:", search.include, usual.include.e_value);
+    threshold("domain inclusion threshold:", search.include_domain, usual.include_domain.e_value);
+    if (search.cutoffs != ModelCutoffs::kNone) {
+      line("model-specific thresholding:", search.cutoffs == ModelCutoffs::kGathering ? "GA cutoffs"
+                                           : search.cutoffs == ModelCutoffs::kNoise   ? "NC cutoffs"
+                                                                                    : "TC cutoffs");
+    }
+    if (search.max_sensitivity) {
+      line("Max sensitivity mode:", "on [all heuristic filters off]");
+    } else {
+      if (search.F1 != usual.F1) line("MSV filter P threshold:", "<= " + number(search.F1));
+      if (search.F2 != usual.F2) line("Vit filter P threshold:", "<= " + number(search.F2));
+      if (search.F3 != usual.F3) line("Fwd filter P threshold:", "<= " + number(search.F3));
+      if (!search.bias_filter) line("biased composition HMM filter:", "off");
+    }
+    if (!search.first_target.empty()) line("Restrict db to start at seq key:", search.first_target);
+    if (search.target_count)
+      line("Restrict db to # target seqs:", std::to_string(*search.target_count));
+    if (!search.null2) line("null2 bias corrections:", "off");
+    const auto space = [&](std::string_view label, const std::optional<double>& size) {
+      if (!size) return;
+      std::string text;
+      text::fixed(text, *size, 0, 0);
+      line(label, text);
+    };
+    space("sequence search space set to:", search.Z);
+    space("domain search space set to:", search.domZ);
+    if (search.seed == 0) {
+      line("random number seed:", "one-time arbitrary");
+    } else if (search.seed != usual.seed) {
+      line("random number seed set to:", std::to_string(search.seed));
+    }
+    if (search.threads > 0) line("number of worker threads:", std::to_string(search.threads));
+    return out + rule + "\n";
+  });
 }
 
 std::string report_text(ReportKind kind, const SearchResults& results, const ReportOptions& options,

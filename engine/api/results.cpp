@@ -74,6 +74,7 @@ std::size_t ModelResult::included() const { return impl_->result.hits.included; 
 double ModelResult::Z() const { return impl_->result.hits.Z; }
 double ModelResult::domZ() const { return impl_->result.hits.domZ; }
 const FilterCounts& ModelResult::counts() const { return impl_->counts; }
+bool ModelResult::has_alignments() const { return impl_->result.alignments; }
 double ModelResult::seconds() const { return impl_->result.seconds; }
 
 }  // namespace hmmjit::v0

@@ -3,17 +3,20 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <exception>
 #include <mutex>
 #include <random>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "api/handles.hpp"
+#include "api/host_calls.hpp"
 #include "api/inputs.hpp"
 #include "api/results.hpp"
 #include "core/threads.hpp"
+#include "report/run_statistics.hpp"
 #include "search/device_choice.hpp"
+#include "search/memory.hpp"
 #include "search/search.hpp"
 
 namespace hmmjit::v0 {
@@ -21,7 +24,7 @@ namespace hmmjit::v0 {
 struct Cancellation::Impl {
   std::atomic<bool> cancelled{false};
 };
-Cancellation::Cancellation() : impl_(std::make_shared<Impl>()) {}
+Cancellation::Cancellation() : impl_(guarded([] { return std::make_shared<Impl>(); })) {}
 void Cancellation::cancel() noexcept { impl_->cancelled = true; }
 bool Cancellation::cancelled() const noexcept { return impl_->cancelled; }
 
@@ -82,51 +85,23 @@ static_assert(static_cast<int>(ModelCutoffs::kGathering) ==
               static_cast<int>(ModelCutoffs::kTrusted) ==
                   static_cast<int>(hmmjit::ModelCutoffs::kTrusted));
 
-// The first exception of a callback; it ends the search and leaves it through the caller.
-class CallbackFailure {
- public:
-  /// False when `call` threw.
-  template <typename Call>
-  bool run(Call&& call) {
-    try {
-      call();
-      return true;
-    } catch (...) {
-      const std::lock_guard lock(mutex_);
-      if (!exception_) exception_ = std::current_exception();
-      return false;
-    }
-  }
-  void rethrow() const {
-    if (exception_) std::rethrow_exception(exception_);
-  }
-
- private:
-  std::mutex mutex_;
-  std::exception_ptr exception_;
-};
-
 class Collector final : public ResultSink {
  public:
-  Collector(const SearchCallbacks& callbacks, CallbackFailure& failure,
-            std::vector<ModelResult>& results)
-      : callbacks_(callbacks), failure_(failure), results_(results) {}
+  Collector(const SearchCallbacks& callbacks, HostCalls& host, std::vector<ModelResult>& results)
+      : callbacks_(callbacks), host_(host), results_(results) {}
   Status receive(const hmmjit::ModelResult& given) override {
-    const bool done = failure_.run([&] {
-      ModelResult result = make_result(given);
-      if (callbacks_.result) {
-        callbacks_.result(result);
-      } else {
-        results_.push_back(std::move(result));
-      }
-    });
-    if (done) return {};
+    ModelResult result = make_result(given);
+    if (!callbacks_.result) {
+      results_.push_back(std::move(result));
+      return {};
+    }
+    if (host_.run([&] { callbacks_.result(result); })) return {};
     return fail(hmmjit::ErrorCode::kInterrupted, "a callback of the search failed");
   }
 
  private:
   const SearchCallbacks& callbacks_;
-  CallbackFailure& failure_;
+  HostCalls& host_;
   std::vector<ModelResult>& results_;
 };
 
@@ -147,9 +122,9 @@ Progress to_progress(const SearchProgress& p) {
 // Calls the progress callback now and then, and once at the end.
 class Ticker {
  public:
-  Ticker(const SearchCallbacks& callbacks, const SearchProgress& progress, CallbackFailure& failure,
+  Ticker(const SearchCallbacks& callbacks, const SearchProgress& progress, HostCalls& host,
          std::atomic<bool>& stop)
-      : callbacks_(callbacks), progress_(progress), failure_(failure), stop_(stop) {
+      : callbacks_(callbacks), progress_(progress), host_(host), stop_(stop) {
     if (!callbacks_.progress) return;
     thread_ = std::thread([this] {
       std::unique_lock lock(mutex_);
@@ -169,14 +144,14 @@ class Ticker {
   void report() {
     if (!callbacks_.progress || stop_) return;
     bool go_on = false;
-    failure_.run([&] { go_on = callbacks_.progress(to_progress(progress_)); });
+    host_.run([&] { go_on = callbacks_.progress(to_progress(progress_)); });
     if (!go_on) stop_ = true;
   }
 
  private:
   const SearchCallbacks& callbacks_;
   const SearchProgress& progress_;
-  CallbackFailure& failure_;
+  HostCalls& host_;
   std::atomic<bool>& stop_;
   std::mutex mutex_;
   std::condition_variable wake_;
@@ -191,23 +166,101 @@ std::optional<double> positions_of(const Models::Impl& models) {
   return sum;
 }
 
-std::unique_ptr<gpu::GpuFilters> start_gpu(const SearchOptions& options) {
+// Hands warnings on, one at a time.
+class Warnings {
+ public:
+  Warnings(const SearchCallbacks& callbacks, HostCalls& host, std::atomic<bool>& stop)
+      : callbacks_(callbacks), host_(host), stop_(stop) {}
+  void give(const Error& warning) {
+    if (!callbacks_.warning) return;
+    const std::lock_guard lock(mutex_);
+    if (!host_.run([&] { callbacks_.warning(warning); })) stop_ = true;
+  }
+
+ private:
+  const SearchCallbacks& callbacks_;
+  HostCalls& host_;
+  std::atomic<bool>& stop_;
+  std::mutex mutex_;
+};
+
+std::unique_ptr<gpu::GpuFilters> start_gpu(const OpenDriver& open_driver,
+                                           const SearchOptions& options, Warnings& warnings) {
   gpu::Settings settings;
+  settings.open_driver = open_driver;
+  settings.on_warning = [&warnings](const std::string& text) {
+    warnings.give(Error(ErrorCode::kNoDevice, text));
+  };
   settings.devices = options.gpus;
   settings.demanded = options.device == DeviceUse::kGpu;
   settings.vram = options.vram;
-  if (options.cache) {
-    settings.open_kernels = [cache = options.cache->impl()->cache] {
-      // The driver is up by then: its version bounds the compiler's.
-      const int version = driver::open_cuda_library().report.version;
-      return gpu::open_kernel_source(version / 1000, {}, cache);
-    };
-  }
+  std::shared_ptr<cache::KernelCache> given;
+  if (options.cache) given = options.cache->impl()->cache;
+  settings.open_kernels = [given, &warnings]() -> Result<std::unique_ptr<gpu::KernelSource>> {
+    // Without a cache of the host's: the environment's, whose warnings are then the search's.
+    std::shared_ptr<cache::KernelCache> kernels = given;
+    if (kernels == nullptr) {
+      HMMJIT_ASSIGN(cache::Settings from_environment, cache::settings_from_environment());
+      from_environment.on_warning = [&warnings](const hmmjit::Error& warning) {
+        warnings.give(Error(static_cast<ErrorCode>(warning.code), warning.message, warning.where,
+                            warning.remedy));
+      };
+      kernels = cache::KernelCache::open(std::move(from_environment));
+    }
+    // The driver is up by then: its version bounds the compiler's.
+    const int version = driver::open_cuda_library().report.version;
+    return gpu::open_kernel_source(version / 1000, {}, std::move(kernels));
+  };
   return std::make_unique<gpu::GpuFilters>(std::move(settings));
 }
 
-SearchResults run_search(const Models& models, const Targets& targets, const SearchOptions& options,
-                         const SearchCallbacks& callbacks) {
+SearchStatistics to_statistics(const hmmjit::SearchStatistics& s,
+                               const std::optional<gpu::Statistics>& gpu,
+                               const std::string& device_note) {
+  SearchStatistics to;
+  to.backend = s.backend;
+  to.device = device_note;
+  to.threads = s.threads;
+  to.models = s.models;
+  to.targets = s.targets;
+  to.residues = s.residues;
+  to.passes = s.passes;
+  to.streamed = s.streamed;
+  to.spooled = s.spooled;
+  to.wall_seconds = s.wall_seconds;
+  to.read_seconds = s.read_seconds;
+  to.setup_seconds = s.setup_seconds;
+  to.ssv_seconds = s.filters.ssv;
+  to.msv_seconds = s.filters.msv;
+  to.bias_seconds = s.filters.bias;
+  to.viterbi_seconds = s.filters.viterbi;
+  to.scoring_seconds = s.scoring_seconds;
+  to.report_seconds = s.report_seconds;
+  to.counts = to_counts(s.counters);
+  to.hits_reported = s.hits_reported;
+  to.domains_reported = s.domains_reported;
+  to.verified = s.verified;
+  to.peak_resident_bytes = peak_resident_memory();
+  if (gpu) {
+    to.device = gpu->reason.empty() ? gpu->state : gpu->state + ": " + gpu->reason;
+    to.device_cells = gpu->cells;
+    to.device_launches = gpu->launches;
+    to.device_busy_seconds = gpu->busy_seconds;
+    to.device_active_seconds = gpu->active_seconds;
+    to.device_peak_bytes = gpu->peak_device_bytes;
+    to.device_upload_bytes = gpu->upload_bytes;
+    to.kernels = gpu->distinct_kernels;
+    to.kernels_compiled = gpu->kernels.compiled;
+    to.kernels_loaded = gpu->kernels.memory_hits + gpu->kernels.disk_hits;
+    to.compile_seconds = gpu->kernels.compile_seconds;
+  }
+  to.json = run_statistics_json({"libhmmjit", HMMJIT_VERSION, s, gpu, device_note});
+  return to;
+}
+
+SearchResults run_search(const OpenDriver& open_driver, const Models& models,
+                         const Targets& targets, const SearchOptions& options,
+                         const SearchCallbacks& callbacks, HostCalls& host) {
   check_options(options);
   hmmjit::SearchOptions internal = to_options(options);
   std::atomic<bool> stop{false};
@@ -218,75 +271,65 @@ SearchResults run_search(const Models& models, const Targets& targets, const Sea
   const auto interrupted = [] { throw Error(ErrorCode::kInterrupted, "the search was cancelled"); };
   if (internal.cancelled()) interrupted();
 
+  Warnings warnings(callbacks, host, stop);
   std::string device_note = "not wanted";
   std::unique_ptr<gpu::GpuFilters> gpu;
   if (options.device == DeviceUse::kGpu) {
-    gpu = start_gpu(options);
+    gpu = start_gpu(open_driver, options, warnings);
   } else if (options.device == DeviceUse::kAuto) {
     const Targets::Impl& t = *targets.impl();
     const auto residues =
         t.path.empty() ? static_cast<double>(t.residues) : residues_of_file(t.path);
     if (device_pays(internal, positions_of(*models.impl()), residues, device_note))
-      gpu = start_gpu(options);
+      gpu = start_gpu(open_driver, options, warnings);
   }
 
   ModelSource source = value(open_models(models.impl()));
   std::optional<Hmm> first = value(source());
   if (!first) throw Error(ErrorCode::kInput, "no model to search with", models.impl()->path);
-  const std::unique_ptr<TargetSource> target_source =
+  std::unique_ptr<TargetSource> target_source =
       value(open_targets(targets.impl(), *first->alphabet));
+  if (!options.first_target.empty() || options.target_count) {
+    target_source =
+        restrict_targets(std::move(target_source), options.first_target, options.target_count);
+  }
   const ModelSource all = [&]() -> Result<std::optional<Hmm>> {
     if (first) return std::exchange(first, std::nullopt);
     return source();
   };
-  const std::unique_ptr<FilterBackend> backend =
+  std::unique_ptr<FilterBackend> backend =
       gpu != nullptr ? make_device_backend(*gpu) : make_cpu_backend();
 
   SearchResults out;
   SearchProgress progress;
-  CallbackFailure failure;
-  Collector sink(callbacks, failure, out.models);
-  Ticker ticker(callbacks, progress, failure, stop);
-  auto statistics = hmmjit::search(internal, all, *target_source, *backend, sink, &progress);
+  Collector sink(callbacks, host, out.models);
+  Ticker ticker(callbacks, progress, host, stop);
+  const auto statistics = hmmjit::search(internal, all, *target_source, *backend, sink, &progress);
   ticker.end();
-  failure.rethrow();
+  if (!host.failed() && statistics) ticker.report();
+  std::optional<gpu::Statistics> gpu_statistics;
+  if (gpu != nullptr) gpu_statistics = gpu->statistics();
+  // No thread of a device may call the host any more.
+  backend.reset();
+  gpu.reset();
+  if (host.failed()) throw HostFailed{};
   if (!statistics) raise(statistics.error());
-  ticker.report();
-  failure.rethrow();
-
-  const hmmjit::SearchStatistics& s = *statistics;
-  SearchStatistics& to = out.statistics;
-  to.backend = s.backend;
-  to.device = device_note;
-  to.threads = s.threads;
-  to.models = s.models;
-  to.targets = s.targets;
-  to.residues = s.residues;
-  to.passes = s.passes;
-  to.wall_seconds = s.wall_seconds;
-  to.read_seconds = s.read_seconds;
-  to.setup_seconds = s.setup_seconds;
-  to.msv_seconds = s.filters.msv;
-  to.bias_seconds = s.filters.bias;
-  to.viterbi_seconds = s.filters.viterbi;
-  to.scoring_seconds = s.scoring_seconds;
-  to.counts = to_counts(s.counters);
-  to.hits_reported = s.hits_reported;
-  to.domains_reported = s.domains_reported;
-  if (gpu != nullptr) {
-    const gpu::Statistics g = gpu->statistics();
-    to.device = g.reason.empty() ? g.state : g.state + ": " + g.reason;
-    to.device_cells = g.cells;
-    to.device_launches = g.launches;
-  }
+  out.statistics = to_statistics(*statistics, gpu_statistics, device_note);
   return out;
 }
 
 }  // namespace
 
+SearchResults search_on(const OpenDriver& open_driver, const Models& models, const Targets& targets,
+                        const SearchOptions& options, const SearchCallbacks& callbacks) {
+  HostCalls host;
+  return guarded(
+      host, [&] { return run_search(open_driver, models, targets, options, callbacks, host); });
+}
+
 SearchResults search(const Models& models, const Targets& targets, const SearchOptions& options,
                      const SearchCallbacks& callbacks) {
-  return guarded([&] { return run_search(models, targets, options, callbacks); });
+  return search_on({}, models, targets, options, callbacks);  // this machine's driver
 }
 
 }  // namespace hmmjit::v0

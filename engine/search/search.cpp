@@ -868,7 +868,10 @@ class Run : private gpu::Client {
       const bool passed = std::ranges::binary_search(filtered.passed, index);
       const bool agrees = is_open ? job.filters->agrees(targets, *open)
                                   : passed == passes_filters(job, targets, index, passed);
-      if (agrees) continue;
+      if (agrees) {
+        ++verified_;
+        continue;
+      }
       abort_run({ErrorCode::kInternal,
                  "GPU and CPU disagree on target " + std::string(targets[index].name),
                  "model " + job.model->hmm.name, "use --device cpu and report this"});
@@ -1052,6 +1055,7 @@ class Run : private gpu::Client {
     result.hits = finish_hits(job.thresholds, std::move(job.hits), job.counters);
     result.seconds = now_seconds() - job.begun;
     result.cpu_seconds = job.cpu_seconds;
+    result.alignments = options_.keep_alignments;
     std::size_t bytes = sizeof result;
     for (const Hit& hit : result.hits.hits) bytes += hit_bytes(hit);
     if (device_ != nullptr) {
@@ -1119,6 +1123,7 @@ class Run : private gpu::Client {
       statistics_.backend = device_->name() + "+" + statistics_.backend;
     statistics_.threads = pool_.threads();
     statistics_.models = delivered_;
+    statistics_.verified = verified_;
     for (const ThreadState& local : locals_) {
       statistics_.filters += local.times;
       statistics_.scoring_seconds += local.scoring_seconds;
@@ -1147,6 +1152,7 @@ class Run : private gpu::Client {
   std::atomic<bool> releasing_blocks_{false};  // streaming, and the batch of models is complete
   std::atomic<std::uint64_t> queued_filters_{0};
   std::atomic<std::uint64_t> in_flight_bytes_{0};
+  std::atomic<std::uint64_t> verified_{0};
 
   std::mutex models_mutex_;  // model input, in order
   std::size_t next_index_ = 0;

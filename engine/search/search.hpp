@@ -39,6 +39,7 @@ struct ModelResult {
   std::size_t index = 0;  ///< in the model input, from 0
   ModelInfo model;
   HitList hits;
+  bool alignments = true;  ///< domains have the text of their alignments
   double seconds = 0;      ///< from set-up to the last domain, other models running beside
   double cpu_seconds = 0;  ///< spent in its tasks, all threads together
 };
@@ -78,6 +79,7 @@ struct SearchStatistics {
   domain::DomainTimes domain;       ///< parts of scoring, core-seconds
   FilterCounters counters;          ///< summed over models
   std::uint64_t hits_reported = 0, domains_reported = 0;
+  std::uint64_t verified = 0;  ///< pairs of model and target whose device result was checked
 };
 
 /// Next model of the input, nullopt after the last.

@@ -70,6 +70,25 @@ static int32_t on_progress(void* context, const hmmjit_progress* progress) {
   return 0;
 }
 
+static void on_warning(void* context, const hmmjit_error* warning) {
+  (void)context;
+  CHECK(strlen(hmmjit_error_text(warning)) > 0);
+}
+
+struct visit {
+  hmmjit_models* all;
+  int count, stop_after;
+};
+
+static int32_t on_model(void* context, const hmmjit_models* one) {
+  struct visit* visit = context;
+  hmmjit_model_info info = {.size = sizeof info};
+  CHECK(hmmjit_models_count(one) == 1);
+  CHECK(hmmjit_models_get(one, 0, &info, NULL) == HMMJIT_OK && info.length > 0);
+  CHECK(hmmjit_models_add(visit->all, one, 0, NULL) == HMMJIT_OK);
+  return ++visit->count == visit->stop_after;
+}
+
 static char* report_of(int32_t kind, const hmmjit_results* results) {
   hmmjit_error* error = NULL;
   hmmjit_report* report = NULL;
@@ -112,6 +131,7 @@ static void test_search(const char* model_path, const char* target_path) {
 
   OK(hmmjit_search_options_init(&options, &error));
   CHECK(options.E == 10.0 && isnan(options.T) && options.seed == 42);
+  CHECK(options.first_target == NULL && options.target_count == -1);
   options.threads = 2;
   options.device = HMMJIT_DEVICE_CPU;
   OK(hmmjit_search(models, targets, &options, NULL, &results, &error));
@@ -128,6 +148,9 @@ static void test_search(const char* model_path, const char* target_path) {
   CHECK(statistics.targets == hmmjit_targets_count(targets));
   CHECK(statistics.hits_reported > 0 && statistics.threads == 2);
   CHECK(strncmp(statistics.backend, "cpu/", 4) == 0);
+  CHECK(statistics.ssv_seconds > 0 && statistics.peak_resident_bytes > 1 << 20);
+  CHECK(statistics.streamed == 0 && statistics.kernels == 0 && statistics.device_busy_seconds == 0);
+  CHECK(strstr(statistics.json, "\"libhmmjit\"") != NULL);
 
   /* Hits and domains, as arrays of structs. */
   for (i = 0; i < hmmjit_results_count(results); ++i) {
@@ -140,6 +163,7 @@ static void test_search(const char* model_path, const char* target_path) {
     OK(hmmjit_result_get_info(result, &info, &error));
     OK(hmmjit_models_get(models, i, &model, &error));
     CHECK(info.model_index == i && strcmp(info.model_name, model.name) == 0);
+    CHECK(info.has_alignments == 1);
     CHECK(info.model_length == model.length && strlen(model.consensus) == (size_t)model.length);
     hits = calloc(info.hits + 1, sizeof *hits);
     domains = calloc(info.domains + 1, sizeof *domains);
@@ -203,6 +227,7 @@ static void test_search(const char* model_path, const char* target_path) {
     callbacks.result = on_result;
     callbacks.progress = on_progress;
     callbacks.interval_ms = 1;
+    callbacks.warning = on_warning;
     OK(hmmjit_search(models, targets, &options, &callbacks, &found, &error));
     CHECK(hmmjit_results_count(found) == 0 && seen.ticks > 0);
     CHECK((size_t)seen.results == hmmjit_models_count(models));
@@ -224,6 +249,111 @@ static void test_search(const char* model_path, const char* target_path) {
     FAILS(HMMJIT_INTERRUPTED, hmmjit_search(models, targets, &options, &callbacks, &found, &error));
     CHECK(seen.results == 0);
     hmmjit_cancellation_free(cancellation);
+  }
+
+  /* The models of a file, one by one, and some of its targets. */
+  {
+    struct visit visit = {NULL, 0, -1};
+    hmmjit_search_options some = options;
+    hmmjit_results* found = NULL;
+    hmmjit_search_statistics counted = {.size = sizeof counted};
+    OK(hmmjit_models_create(&visit.all, &error));
+    OK(hmmjit_models_for_each(file_models, on_model, &visit, &error));
+    CHECK((size_t)visit.count == hmmjit_models_count(models));
+    CHECK(hmmjit_models_count(visit.all) == hmmjit_models_count(models));
+    visit.count = 0;
+    visit.stop_after = 2;
+    OK(hmmjit_models_for_each(models, on_model, &visit, &error));
+    CHECK(visit.count == 2);
+    FAILS(HMMJIT_USAGE, hmmjit_models_for_each(models, NULL, NULL, &error));
+    hmmjit_models_free(visit.all);
+    some.target_count = 3;
+    OK(hmmjit_search(picked, targets, &some, NULL, &found, &error));
+    OK(hmmjit_results_statistics(found, &counted, &error));
+    CHECK(counted.targets == 3);
+    hmmjit_results_free(found);
+    some.first_target = "no such target";
+    FAILS(HMMJIT_INPUT, hmmjit_search(picked, targets, &some, NULL, &found, &error));
+    FAILS(HMMJIT_USAGE, hmmjit_targets_add(own, "line\nbreak", NULL, NULL, "ACDE", 4, &error));
+    FAILS(HMMJIT_USAGE, hmmjit_targets_add(own, "two words", NULL, NULL, "ACDE", 4, &error));
+  }
+
+  /* A target database. */
+  {
+    const char* path = "c_api_test.hjdb";
+    const hmmjit_targets* inputs[2];
+    hmmjit_database_info info = {.size = sizeof info};
+    hmmjit_text* about = NULL;
+    hmmjit_targets *mapped = NULL, *copied = NULL;
+    hmmjit_results* found = NULL;
+    inputs[0] = targets;
+    inputs[1] = own;
+    OK(hmmjit_database_build(inputs, 2, HMMJIT_AMINO, path, &error));
+    OK(hmmjit_database_get_info(path, &info, &about, &error));
+    CHECK(info.targets == hmmjit_targets_count(targets) + hmmjit_targets_count(own));
+    CHECK(strncmp(hmmjit_text_data(about), "program hmmjit ", 15) == 0);
+    hmmjit_text_free(about);
+    OK(hmmjit_database_verify(path, &error));
+    OK(hmmjit_targets_from_file(path, NULL, &mapped, &error));
+    OK(hmmjit_targets_load(path, HMMJIT_AMINO, NULL, &copied, &error));
+    CHECK(hmmjit_targets_count(copied) == info.targets);
+    OK(hmmjit_targets_append(copied, mapped, &error));
+    CHECK(hmmjit_targets_count(copied) == 2 * info.targets);
+    OK(hmmjit_search(picked, mapped, &options, NULL, &found, &error));
+    hmmjit_results_free(found);
+    FAILS(HMMJIT_USAGE, hmmjit_targets_load(path, HMMJIT_AMINO, "fasta", &own, &error));
+    FAILS(HMMJIT_INPUT, hmmjit_database_verify(target_path, &error));
+    FAILS(HMMJIT_USAGE, hmmjit_database_build(inputs, 0, HMMJIT_AMINO, path, &error));
+    hmmjit_targets_free(mapped);
+    hmmjit_targets_free(copied);
+    remove(path);
+  }
+
+  /* Reports: what they refuse, and text of the caller's. */
+  {
+    hmmjit_report* report = NULL;
+    hmmjit_text* text = NULL;
+    hmmjit_search_options bare = options;
+    hmmjit_results* found = NULL;
+    hmmjit_run_info run = {.size = sizeof run};
+    hmmjit_report_options how = {.size = sizeof how};
+    const hmmjit_result* first;
+    bare.keep_alignments = 0;
+    OK(hmmjit_search(models, targets, &bare, NULL, &found, &error));
+    first = hmmjit_results_get(found, 0);
+    OK(hmmjit_report_create(HMMJIT_REPORT_A3M, NULL, NULL, &report, &error));
+    FAILS(HMMJIT_USAGE, hmmjit_report_add(report, first, &error));
+    hmmjit_report_free(report);
+    OK(hmmjit_report_create(HMMJIT_REPORT_SCAN_TARGET_TABLE, NULL, NULL, &report, &error));
+    FAILS(HMMJIT_USAGE, hmmjit_report_add(report, first, &error));
+    hmmjit_report_free(report);
+    how.text_width = -1;
+    how.alignments = 1;
+    FAILS(HMMJIT_USAGE, hmmjit_report_create(HMMJIT_REPORT_MAIN, NULL, &how, &report, &error));
+    how.text_width = 0;
+    how.page_title = "a page";
+    how.page_targets = 3;
+    run.query_file = "queries.hmm";
+    OK(hmmjit_main_report_header(&run, &how, &text, &error));
+    CHECK(strstr(hmmjit_text_data(text), "queries.hmm\n") != NULL);
+    OK(hmmjit_report_create(HMMJIT_REPORT_MAIN, NULL, &how, &report, &error));
+    OK(hmmjit_report_add_text(report, hmmjit_text_data(text), &error));
+    hmmjit_text_free(text);
+    OK(hmmjit_report_add(report, first, &error));
+    OK(hmmjit_report_complete(report, &run, &error));
+    FAILS(HMMJIT_USAGE, hmmjit_report_add_text(report, "lost", &error));
+    OK(hmmjit_report_take_text(report, &text, &error));
+    CHECK(strncmp(hmmjit_text_data(text), "# libhmmjit", 11) == 0);
+    hmmjit_text_free(text);
+    hmmjit_report_free(report);
+    OK(hmmjit_report_create(HMMJIT_REPORT_HTML_PAGE, NULL, &how, &report, &error));
+    OK(hmmjit_report_add(report, first, &error));
+    OK(hmmjit_report_complete(report, &run, &error));
+    OK(hmmjit_report_take_text(report, &text, &error));
+    CHECK(strstr(hmmjit_text_data(text), "<title>a page") != NULL);
+    hmmjit_text_free(text);
+    hmmjit_report_free(report);
+    hmmjit_results_free(found);
   }
 
   /* Misuse has a status, too. */
@@ -352,7 +482,20 @@ static void test_engine(void) {
   size.value = 0;
   FAILS(HMMJIT_COMPILE, hmmjit_engine_plan(engine, &problem, &device, NULL, &plan, &error));
   OK(hmmjit_engine_plan_stage(engine, "ssv", 200, &device, NULL, &plan, &error));
+  CHECK(strstr(hmmjit_plan_json(plan), "\"policy\":\"default\"") != NULL);
   hmmjit_plan_free(plan);
+  {
+    hmmjit_plan_options how = {.size = sizeof how};
+    how.policy = HMMJIT_POLICY_CUDAMPFPP;
+    OK(hmmjit_engine_plan_stage(engine, "ssv", 200, &device, &how, &plan, &error));
+    CHECK(strstr(hmmjit_plan_json(plan), "\"policy\":\"cudampfpp\"") != NULL);
+    hmmjit_plan_free(plan);
+    how.policy = 77;
+    FAILS(HMMJIT_USAGE, hmmjit_engine_plan_stage(engine, "ssv", 200, &device, &how, &plan, &error));
+    how.policy = HMMJIT_POLICY_DEFAULT;
+    how.variant = "no such variant";
+    FAILS(HMMJIT_USAGE, hmmjit_engine_plan_stage(engine, "ssv", 200, &device, &how, &plan, &error));
+  }
   FAILS(HMMJIT_USAGE, hmmjit_engine_plan_stage(engine, "none", 200, &device, NULL, &plan, &error));
   OK(hmmjit_device_count(&count, &text, &error));
   CHECK(strlen(hmmjit_text_data(text)) > 0 || count > 0);
@@ -361,6 +504,9 @@ static void test_engine(void) {
     hmmjit_gpu* gpu = NULL;
     FAILS(HMMJIT_NO_DEVICE, hmmjit_gpu_open(0, &gpu, &error));
     FAILS(HMMJIT_NO_DEVICE, hmmjit_device_get(0, &device, &error));
+    FAILS(HMMJIT_USAGE, hmmjit_gpu_synchronize(NULL, &error));
+    FAILS(HMMJIT_USAGE, hmmjit_stream_finished(NULL, &count, &error));
+    FAILS(HMMJIT_USAGE, hmmjit_event_finished(NULL, &count, &error));
   }
   hmmjit_engine_free(engine);
 }
@@ -371,6 +517,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   CHECK(strchr(hmmjit_version(), '.') != NULL);
+  CHECK(hmmjit_version_number() == HMMJIT_HEADER_VERSION);
   CHECK(strcmp(hmmjit_status_name(HMMJIT_INPUT), "input") == 0);
   test_search(argv[1], argv[2]);
   test_engine();

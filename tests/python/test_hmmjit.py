@@ -1,10 +1,12 @@
 """The Python package, against the program and itself. Run by run_pytest.py, which sets the paths."""
 import ctypes
 import io
+import json
 import os
 import re
 import signal
 import subprocess
+import sys
 import threading
 import time
 
@@ -110,6 +112,38 @@ def test_sources(results):
     assert len(models[0].consensus) == models[0].length
 
 
+def test_paths_and_single_models(results, tmp_path):
+    expected = key(results)
+    loaded = hmmjit.Models.load(MODELS)
+    one = hmmjit.search(loaded[2], TARGETS, device="cpu")
+    assert [k[1:] for k in key(one)] == [k[1:] for k in expected if k[0] == "model2"]
+    assert [m.name for m in hmmjit.Models(MODELS)] == [m.name for m in loaded] == [f"model{i}" for i in range(5)]
+    assert key(hmmjit.search(list(loaded), TARGETS, device="cpu")) == expected
+    assert key(hmmjit.search([MODELS], [TARGETS], device="cpu")) == expected
+    assert len(hmmjit.Models([MODELS, loaded[0], contents(MODELS), hmmjit.Models(MODELS)])) == 16
+    assert len(hmmjit.Targets([TARGETS, ("own", "ACDE"), hmmjit.Targets.load(TARGETS)])) == 601
+    with pytest.raises(hmmjit.InputError):
+        list(hmmjit.Models("/nowhere"))
+
+
+def test_databases(results, tmp_path):
+    path = tmp_path / "t.hjdb"
+    info = hmmjit.build_database(TARGETS, path)
+    assert info == hmmjit.database_info(path)
+    assert info["targets"] == 300 and info["alphabet"] == "amino" and info["sources"] == [TARGETS]
+    assert info["program"] == "hmmjit " + hmmjit.__version__
+    for targets in (path, hmmjit.Targets.load(path), contents(path), [path]):
+        assert key(hmmjit.search(MODELS, targets, device="cpu")) == key(results)
+    assert hmmjit.build_database([TARGETS, path], tmp_path / "twice.hjdb")["targets"] == 600
+    assert hmmjit.build_database(list(fasta(TARGETS)), tmp_path / "own.hjdb")["identity"] == info["identity"]
+    hmmjit.verify_database(path)
+    damaged = bytearray(contents(path))
+    damaged[len(damaged) // 2] ^= 0x15
+    path.write_bytes(damaged)
+    with pytest.raises(hmmjit.InputError):
+        hmmjit.verify_database(path)
+
+
 class Record:
     """As Biopython's SeqRecord."""
 
@@ -133,14 +167,19 @@ def test_pyhmmer_objects(results):
     with plan7.HMMFile(MODELS) as models, easel.SequenceFile(TARGETS, digital=True) as targets:
         found = hmmjit.search(models, targets, device="cpu")
     assert [k[:2] for k in key(found)] == [k[:2] for k in expected]
-    # PyHMMER writes probabilities with fewer digits than they have: equal up to that.
-    for one, other in zip(key(found), expected):
-        assert one[3] == pytest.approx(other[3], abs=0.02)
+    assert [k[:4] for k in key(found)] == expected  # exactly: models come as binary
     with easel.SequenceFile(TARGETS, digital=True) as file:
         block = file.read_block()
     assert key(hmmjit.search(MODELS, block, device="cpu")) == key(results)
     with plan7.HMMFile(MODELS) as models:
-        assert hmmjit.Models(next(iter(models)))[0].name == "model0"
+        model = next(iter(models))
+    assert hmmjit.Models(model)[0].name == "model0"
+    profile = plan7.Profile(model.M, model.alphabet)
+    profile.configure(model, plan7.Background(model.alphabet))
+    for configured in (profile, profile.to_optimized()):
+        for source in (configured, [configured]):
+            with pytest.raises(TypeError, match="the HMM it was made of"):
+                hmmjit.Models(source)
 
 
 def test_tables(results):
@@ -170,12 +209,31 @@ def test_options(results):
         results.statistics["hits_reported"]
     bare = hmmjit.search(MODELS, TARGETS, device="cpu", alignments=False)
     assert bare[0][0].best_domain.alignment.model == ""
+    assert results[0].has_alignments and not bare[0].has_alignments
+    for kind in ("a3m", "stockholm"):
+        with pytest.raises(hmmjit.UsageError, match="alignments"):
+            bare.report(kind)
+    assert b'"alignment"' in results.report("json") and b'"alignment"' not in bare.report("json")
+    with pytest.raises(hmmjit.UsageError, match="number of models"):
+        results.report("scan_tblout")
+    assert rows(hmmjit.search(MODELS, TARGETS, device="cpu", Z=5).report("scan_tblout"))
     assert hmmjit.search(MODELS, TARGETS, device="cpu", max=True)[0].counts["forward"] == 300
     assert len(hmmjit.search(MODELS, TARGETS, device="cpu", cutoffs="gathering")) == 5
+    assert hmmjit.search(MODELS, TARGETS, device="cpu", target_count=9).statistics["targets"] == 9
+    assert hmmjit.search(MODELS, TARGETS, device="cpu", first_target="target290").statistics["targets"] == 10
     with pytest.raises(TypeError):
         hmmjit.search(MODELS, TARGETS, nonsense=1)
     with pytest.raises(ValueError):
         hmmjit.search(MODELS, TARGETS, cutoffs="nonsense")
+    for device in ("gpu:x", "gpu:", "gpu:0,", "gpu:-1", "gpu:0,0", "cpu:0", "tpu"):
+        with pytest.raises(hmmjit.UsageError):
+            hmmjit.search(MODELS, TARGETS, device=device)
+    for wrong in ({"threads": -1}, {"memory": -5}, {"threads": 2**32 + 1}, {"seed": 2**32}, {"verify": "x"}):
+        with pytest.raises(hmmjit.UsageError):
+            hmmjit.search(MODELS, TARGETS, device="cpu", **wrong)
+    for width in (-1, 60, 2**40):
+        with pytest.raises(hmmjit.UsageError):
+            results.report("main", text_width=width)
 
 
 def test_errors():
@@ -186,6 +244,9 @@ def test_errors():
     with pytest.raises(hmmjit.InputError) as caught:
         hmmjit.Targets([("a", "AC1E")])
     assert "illegal" in caught.value.message and "(a)" in caught.value.where
+    for name in ("two words", "line\nbreak", "nul\0", ""):
+        with pytest.raises(hmmjit.UsageError):
+            hmmjit.Targets([("good", "ACDE"), (name, "ACDE")])
     with pytest.raises(hmmjit.InputError):
         hmmjit.search(MODELS, TARGETS, cutoffs="trusted")
     with pytest.raises(hmmjit.UsageError):
@@ -216,6 +277,8 @@ def test_progress_and_cancellation():
 
     with pytest.raises(KeyError):
         hmmjit.search(*much(), device="cpu", progress=broken, interval=0.001)
+    with pytest.raises(KeyError):
+        list(hmmjit.search_iter(*much(), device="cpu", progress=broken, interval=0.001))
 
 
 def test_interrupted_from_the_keyboard():
@@ -268,6 +331,62 @@ def test_results_as_they_come(results):
         list(hmmjit.search_iter("/nowhere", TARGETS))
 
 
+def test_iterators_have_progress_and_statistics(results):
+    seen = []
+    with hmmjit.search_iter(MODELS, TARGETS, device="cpu", progress=seen.append, interval=0.001) as stream:
+        assert stream.statistics is None
+        assert key(stream) == key(results)
+        assert seen[-1]["models_done"] == 5
+        assert stream.statistics["hits_reported"] == results.statistics["hits_reported"]
+    with hmmjit.search_iter(*much(), device="cpu", buffer=1) as stream:
+        next(stream)
+    assert list(stream) == [] and stream.statistics is None
+
+
+def test_results_go_to_files(results, tmp_path):
+    files = {kind: tmp_path / kind for kind in ("main", "tblout", "domtblout", "json", "a3m", "html")}
+    statistics = hmmjit.search_to_files(MODELS, TARGETS, files, device="cpu", report={"query_file": "q", "date": "d"})
+    assert statistics["hits_reported"] == results.statistics["hits_reported"]
+    for kind in ("tblout", "domtblout", "json", "a3m", "html"):
+        assert contents(files[kind]) == results.report(kind, query_file="q", date="d"), kind
+    main = contents(files["main"])
+    assert main.startswith(b"# libhmmjit :: search") and b"# query HMM file:                  q\n" in main
+    assert main.count(b"\n//\n") == 5 and main.endswith(b"[ok]\n")
+    assert b"<html" in contents(files["html"])
+    gone = tmp_path / "gone"
+    with pytest.raises(hmmjit.UsageError):
+        hmmjit.search_to_files(MODELS, TARGETS, {"tblout": gone, "a3m": tmp_path / "x"}, device="cpu", alignments=False)
+    assert not gone.exists()
+
+
+def test_statistics(results):
+    statistics = results.statistics
+    assert statistics["passes"] == 1 and statistics["streamed"] is False and statistics["spooled"] is False
+    assert statistics["ssv_seconds"] > 0 and statistics["peak_resident_bytes"] > 1 << 20
+    assert statistics["kernels"] == statistics["device_launches"] == 0
+    text = json.loads(statistics["json"])
+    assert text["program"] == "libhmmjit" and text["targets"] == 300 and text["gpu"]["state"] == "off"
+
+
+def test_warnings():
+    if hmmjit.devices():
+        pytest.skip("a GPU is there: nothing to warn of")
+    heard = []
+    hmmjit.search(MODELS, TARGETS, device="auto", warning=heard.append)
+    assert all(isinstance(w, hmmjit.Error) for w in heard)
+
+
+def test_another_version_is_refused(tmp_path):
+    source = tmp_path / "other.c"
+    source.write_text("int hmmjit_version_number(void) { return 200; }\n")
+    library = tmp_path / "libother.so"
+    if subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source]).returncode != 0:
+        pytest.skip("no C compiler")
+    run = subprocess.run([sys.executable, "-c", "import hmmjit"], capture_output=True, text=True,
+                         env=dict(os.environ, HMMJIT_LIBRARY=str(library)))
+    assert run.returncode != 0 and "is libhmmjit 0.2" in run.stderr
+
+
 def test_cache_and_plan(tmp_path):
     cache = hmmjit.Cache(directory=tmp_path, mode="rw")
     assert cache.directory == str(tmp_path)
@@ -277,4 +396,6 @@ def test_cache_and_plan(tmp_path):
     assert planned["device"] == "H200" and planned["chosen"]["expected"]["gcups"] > 0
     with pytest.raises(hmmjit.UsageError):
         hmmjit.plan(120, device="nonsense")
+    exact = hmmjit.plan(121, device="H200", stage="ssv", exact_length=True)
+    assert exact["chosen"] != hmmjit.plan(121, device="H200", stage="ssv")["chosen"]
     assert re.match(r"\d+\.\d+\.\d+$", hmmjit.__version__)

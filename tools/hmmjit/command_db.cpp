@@ -3,17 +3,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <condition_variable>
 #include <cstdio>
-#include <deque>
-#include <mutex>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <thread>
 
 #include "core/diagnostics.hpp"
 #include "hmmjit/command_line.hpp"
 #include "io/target_database.hpp"
+#include "search/database_builder.hpp"
 #include "search/filter_backend.hpp"
 #include "search/reader_source.hpp"
 
@@ -33,58 +29,6 @@ int report(const Error& error) {
   return static_cast<int>(error.code);
 }
 
-// Blocks on their way from the thread that parses to the one that writes.
-class BlockQueue {
- public:
-  /// False when nobody wants more.
-  bool push(TargetBlock block) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return blocks_.size() < kLongest || closed_; });
-    if (closed_) return false;
-    blocks_.push_back(std::move(block));
-    changed_.notify_all();
-    return true;
-  }
-  /// nullopt when it has been closed and emptied.
-  std::optional<TargetBlock> pop() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !blocks_.empty() || closed_; });
-    if (blocks_.empty()) return std::nullopt;
-    TargetBlock block = std::move(blocks_.front());
-    blocks_.pop_front();
-    changed_.notify_all();
-    return block;
-  }
-  void close() {
-    const std::lock_guard lock(mutex_);
-    closed_ = true;
-    changed_.notify_all();
-  }
-
- private:
-  static constexpr std::size_t kLongest = 4;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<TargetBlock> blocks_;
-  bool closed_ = false;
-};
-
-// Parses every input in turn into `queue`.
-Status read_all(const DatabaseArguments& arguments, const SequenceFormatOptions& options,
-                BlockQueue& queue) {
-  constexpr std::size_t kBlockResidues = std::size_t{1} << 21;
-  for (const std::string& path : arguments.targets) {
-    HMMJIT_ASSIGN(const std::unique_ptr<TargetSource> source, open_target_file(path, options));
-    for (;;) {
-      TargetBlock block;
-      HMMJIT_ASSIGN(const bool more, source->next(block, kBlockResidues));
-      if (!more) break;
-      if (!queue.push(std::move(block))) return {};
-    }
-  }
-  return {};
-}
-
 Result<DatabaseSummary> build(const DatabaseArguments& arguments, const std::string& output) {
   const Alphabet& alphabet = arguments.alphabet == "dna"   ? dna_alphabet()
                              : arguments.alphabet == "rna" ? rna_alphabet()
@@ -95,29 +39,12 @@ Result<DatabaseSummary> build(const DatabaseArguments& arguments, const std::str
   }
   if (std::ranges::count(arguments.targets, "-") > 1)
     return fail(ErrorCode::kUsage, "standard input is named more than once");
-  HMMJIT_ASSIGN(DatabaseWriter writer, DatabaseWriter::create(output, alphabet));
-  BlockQueue queue;
-  Status read;
-  {
-    const std::jthread parser([&] {
-      read = read_all(arguments, options, queue);
-      queue.close();
-    });
-    while (auto block = queue.pop()) {
-      if (const Status added = writer.add(*block); !added) {
-        queue.close();
-        return std::unexpected(added.error());
-      }
-    }
-  }
-  HMMJIT_TRY(read);
-  std::string about = fmt::format("program hmmjit {}\n", HMMJIT_VERSION);
+  std::vector<DatabaseInput> inputs;
   for (const std::string& path : arguments.targets) {
-    std::string name = path == "-" ? std::string("standard input") : path;
-    std::ranges::replace(name, '\n', ' ');
-    about += fmt::format("source {}\n", name);
+    inputs.push_back({path == "-" ? std::string("standard input") : path,
+                      [&options, &path] { return open_target_file(path, options); }});
   }
-  return writer.finish(about);
+  return build_database(inputs, alphabet, output, fmt::format("hmmjit {}", HMMJIT_VERSION));
 }
 
 // Beside the first input, its name without what says that it is compressed.

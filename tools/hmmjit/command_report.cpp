@@ -14,6 +14,7 @@
 #include "hmmjit/command_line.hpp"
 #include "io/byte_source.hpp"
 #include "report/html_page.hpp"
+#include "report/page_results.hpp"
 
 namespace hmmjit::tools {
 namespace {
@@ -247,16 +248,6 @@ Result<Page> read_result(const std::string& path) {
   if (head.starts_with('{')) return read_json(input);
   if (head.starts_with("target\t")) return read_tsv(input);
   return unreadable(input, "neither JSON lines nor a table of hmmjit search");
-}
-
-// Keeps the `top` targets of the best E-values; 0: all.
-void keep_best(Page& page, std::size_t top) {
-  if (top == 0 || page.targets.size() <= top) return;
-  std::vector<std::pair<double, std::uint64_t>> order;
-  for (const auto& [index, target] : page.targets) order.emplace_back(target.best_evalue(), index);
-  std::ranges::sort(order);
-  for (std::size_t i = top; i < order.size(); ++i) page.targets.erase(order[i].second);
-  page.left_out = order.size() - top;
 }
 
 Status make_report(const ReportArguments& arguments) {

@@ -3,12 +3,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <xmmintrin.h>
 
+#include <stdexcept>
 #include <thread>
 
 #include "api/handles.hpp"
 #include "fake_driver/fake_driver.hpp"
+#include "hmmjit/report.hpp"
 #include "tests/support/folder.hpp"
+#include "tests/support/generated_inputs.hpp"
 
 namespace {
 
@@ -251,11 +255,69 @@ TEST(Engine, LoadsAndLaunchesOnADevice) {
   EXPECT_EQ(fake.alive("library"), 0);
 }
 
+TEST(Engine, WhatEntriesThrowComesOutAsItIs) {
+  EngineSettings s = settings();
+  s.variants[0].configurations = [](const Problem&, const Device&) -> std::vector<Configuration> {
+    throw std::bad_alloc();
+  };
+  EXPECT_THROW(Engine(s).plan(problem(5), find_device("H200")), std::bad_alloc);
+}
+
+TEST(Engine, CancelledBeforeItsFirstCompileItLooksForNoCompiler) {
+  Engine engine(settings());
+  const Plan plan = engine.plan(problem(1), find_device("H200"));
+  engine.cancel();
+  EXPECT_FALSE(engine.impl()->provider_ready) << "no compiler was looked for";
+  EXPECT_EQ(engine.impl()->provider, nullptr);
+  EXPECT_EQ(code_of([&] { engine.compile(plan); }), ErrorCode::kInterrupted);
+  EXPECT_EQ(engine.impl()->provider, nullptr);
+  EXPECT_EQ(engine.statistics().requests, 0u);
+}
+
 TEST(Engine, CancelledItCompilesNoMore) {
   Engine engine(settings());
   const Plan plan = engine.plan(problem(1), find_device("H200"));
   engine.cancel();
   EXPECT_EQ(code_of([&] { engine.request(plan).get(); }), ErrorCode::kInterrupted);
+}
+
+TEST(Search, TellsTheHostWhatItGoesOnWithout) {
+  const auto inputs = hmmjit::tests::make_inputs(41, 3, 200);
+  const Models models = Models::from_memory(inputs.models);
+  const Targets targets = Targets::from_memory(inputs.targets);
+  // Two devices that do not fit each other, and no kernel for either: nothing may be compiled, and
+  // the CPU does it all.
+  hmmjit::tests::FakeDriver fake({to_traits(find_device("H200")), to_traits(find_device("T4"))});
+  const auto open_driver = [&] { return hmmjit::driver::Driver::open(fake.api()); };
+  SearchOptions options;
+  options.device = DeviceUse::kGpu;
+  options.gpus = {0, 1};
+  options.threads = 2;
+  CacheSettings strict;
+  strict.mode = CacheMode::kStrict;
+  options.cache = Cache(strict);
+  std::vector<std::string> heard;
+  std::atomic<int> strange{0}, inside{0};
+  const unsigned mode = _mm_getcsr() & ~0x3fu;
+  SearchCallbacks callbacks;
+  callbacks.warning = [&](const Error& warning) {
+    strange += inside++ != 0;  // one at a time
+    strange += (_mm_getcsr() & ~0x3fu) != mode;
+    heard.emplace_back(warning.what());
+    --inside;
+  };
+  const auto found = search_on(open_driver, models, targets, options, callbacks);
+  EXPECT_EQ(strange, 0);
+  EXPECT_THAT(heard, testing::Contains(HasSubstr("another architecture")));
+  EXPECT_EQ(found.statistics.kernels_compiled, 0u);
+  EXPECT_THAT(found.statistics.json, HasSubstr("\"devices\": ["));
+  SearchOptions on_cpu;
+  on_cpu.device = DeviceUse::kCpu;
+  EXPECT_EQ(report_text(ReportKind::kTsv, found),
+            report_text(ReportKind::kTsv, search(models, targets, on_cpu)));
+
+  callbacks.warning = [](const Error&) { throw std::runtime_error("of the host"); };
+  EXPECT_THROW(search_on(open_driver, models, targets, options, callbacks), std::runtime_error);
 }
 
 TEST(Cache, MovesKernelsBetweenFolders) {

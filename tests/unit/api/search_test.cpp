@@ -1,12 +1,16 @@
 // Searches as a host program runs them: public headers only.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <xmmintrin.h>
 
 #include <atomic>
 #include <fstream>
 #include <functional>
+#include <limits>
+#include <new>
 #include <sstream>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 
 #include "hmmjit/hmmjit.hpp"
@@ -203,6 +207,15 @@ TEST(Search, TargetsOneByOneEqualTheFile) {
   }
   add();
   const auto parsed = hmmjit::Targets::from_memory(inputs.targets);
+  hmmjit::Targets joined;
+  joined.add(parsed);
+  joined.add(parsed);
+  EXPECT_EQ(joined.size(), 2 * parsed.size());
+  EXPECT_EQ(joined.residues(), 2 * parsed.residues());
+  EXPECT_EQ(code_of([&] { joined.add(joined); }), hmmjit::ErrorCode::kUsage);
+  EXPECT_EQ(hmmjit::search(hmmjit::Models::from_memory(inputs.models), joined, on_cpu())
+                .statistics.targets,
+            2 * parsed.size());
   EXPECT_EQ(targets.size(), parsed.size());
   EXPECT_EQ(targets.residues(), parsed.residues());
 
@@ -312,7 +325,7 @@ TEST(Search, NamesWhatIsWrong) {
   EXPECT_EQ(code_of([] { hmmjit::Targets::from_file("x", "nonsense"); }), ErrorCode::kUsage);
   hmmjit::Targets own;
   EXPECT_EQ(code_of([&] { own.add({.name = "a", .residues = "AC-DE"}); }), ErrorCode::kInput);
-  EXPECT_EQ(code_of([&] { own.add({.name = "", .residues = "ACDE"}); }), ErrorCode::kInput);
+  EXPECT_EQ(code_of([&] { own.add({.name = "", .residues = "ACDE"}); }), ErrorCode::kUsage);
   EXPECT_EQ(own.size(), 0u);
   EXPECT_EQ(code_of([] { hmmjit::Targets::from_file("x").add({.name = "a", .residues = "A"}); }),
             ErrorCode::kUsage);
@@ -337,6 +350,184 @@ TEST(Search, NamesWhatIsWrong) {
               hmmjit::Report::to_file(hmmjit::ReportKind::kMain, "/nowhere/out").complete();
             }),
             ErrorCode::kOutput);
+}
+
+TEST(Search, RefusesTextThatWouldBreakTables) {
+  hmmjit::Targets targets;
+  targets.add({.name = "good", .residues = "ACDE", .accession = "P1", .description = "a\tb c"});
+  std::string text;
+  for (const char* name :
+       {"two words", "line\nbreak", "tab\tbed", "bell\a", "return\r", "del\x7f"}) {
+    EXPECT_EQ(code_of([&] { targets.add({.name = name, .residues = "ACDE"}); }, &text),
+              hmmjit::ErrorCode::kUsage)
+        << name;
+    EXPECT_THAT(text, HasSubstr("target 2"));
+  }
+  EXPECT_EQ(code_of([&] { targets.add({.name = "a", .residues = "ACDE", .accession = "P 1"}); }),
+            hmmjit::ErrorCode::kUsage);
+  EXPECT_EQ(
+      code_of([&] { targets.add({.name = "a", .residues = "ACDE", .description = "x\n>b"}); }),
+      hmmjit::ErrorCode::kUsage);
+  targets.add({.name = "\xc3\xa9", .residues = "ACDE"});  // UTF-8 is no control character
+  EXPECT_EQ(targets.size(), 2u);
+}
+
+TEST(Search, TargetsKnowTheirAlphabetUnlessAFileDoes) {
+  EXPECT_EQ(hmmjit::Targets(hmmjit::Alphabet::kRna).alphabet(), hmmjit::Alphabet::kRna);
+  EXPECT_EQ(hmmjit::Targets::from_memory(">a\nACDE\n").alphabet(), hmmjit::Alphabet::kAmino);
+  EXPECT_FALSE(hmmjit::Targets::from_file("x").alphabet());
+}
+
+TEST(Search, DatabasesAreMadeDescribedCheckedAndSearched) {
+  const Inputs inputs = make_inputs(9, 2, 150);
+  const hmmjit::test_support::TemporaryFolder folder;
+  const std::string fasta = folder.write("t.fa", inputs.targets).string();
+  const std::string path = folder.path().string() + "/t.hjdb";
+  const auto in_memory = hmmjit::Targets::from_memory(inputs.targets);
+  const auto made =
+      hmmjit::build_database({hmmjit::Targets::from_file(fasta), hmmjit::Targets()}, path);
+  EXPECT_EQ(made.targets, 150u);
+  EXPECT_EQ(made.residues, in_memory.residues());
+  EXPECT_EQ(made.sources, (std::vector<std::string>{fasta, "memory"}));
+  EXPECT_THAT(made.program, HasSubstr("hmmjit "));
+  EXPECT_LE(made.shortest, made.median);
+  EXPECT_LE(made.median, made.longest);
+  EXPECT_EQ(hmmjit::database_info(path).identity, made.identity);
+  EXPECT_EQ(hmmjit::verify_database(path).file_bytes, std::filesystem::file_size(path));
+
+  const std::string second = folder.path().string() + "/memory.hjdb";
+  EXPECT_EQ(hmmjit::build_database({in_memory}, second).identity, made.identity)
+      << "the same targets, another way";
+
+  const auto models = hmmjit::Models::from_memory(inputs.models);
+  const auto table = [&](const hmmjit::Targets& targets) {
+    return hmmjit::report_text(hmmjit::ReportKind::kDomainTable,
+                               hmmjit::search(models, targets, on_cpu()));
+  };
+  const std::string expected = table(in_memory), bytes = read_file(path);
+  EXPECT_EQ(table(hmmjit::Targets::from_file(path)), expected);
+  const auto loaded = hmmjit::Targets::load(path);
+  std::filesystem::resize_file(path, 0);  // a loaded one needs its file no more
+  EXPECT_EQ(loaded.size(), 150u);
+  EXPECT_EQ(table(loaded), expected);
+  EXPECT_EQ(table(hmmjit::Targets::from_memory(bytes)), expected);
+
+  using hmmjit::ErrorCode;
+  EXPECT_EQ(code_of([&] { hmmjit::database_info(path); }), ErrorCode::kInput);
+  EXPECT_EQ(code_of([&] { hmmjit::database_info(fasta); }), ErrorCode::kInput);
+  EXPECT_EQ(code_of([&] { hmmjit::Targets::load(second, hmmjit::Alphabet::kDna); }),
+            ErrorCode::kInput);
+  EXPECT_EQ(code_of([&] { hmmjit::Targets::from_memory(bytes, hmmjit::Alphabet::kDna); }),
+            ErrorCode::kInput);
+  EXPECT_EQ(code_of([&] { hmmjit::Targets::load(second, hmmjit::Alphabet::kAmino, "fasta"); }),
+            ErrorCode::kUsage);
+  EXPECT_EQ(code_of([&] { hmmjit::build_database({}, second); }), ErrorCode::kUsage);
+  EXPECT_EQ(code_of([&] { hmmjit::build_database({in_memory}, "/nowhere/x.hjdb"); }),
+            ErrorCode::kOutput);
+  std::string damaged = bytes;
+  damaged[damaged.size() / 2] ^= 0x15;
+  EXPECT_EQ(
+      code_of([&] { hmmjit::verify_database(folder.write("damaged.hjdb", damaged).string()); }),
+      ErrorCode::kInput);
+}
+
+TEST(Search, RestrictsTargets) {
+  const Inputs inputs = make_inputs(10, 1, 60);
+  const auto models = hmmjit::Models::from_memory(inputs.models);
+  const auto targets = hmmjit::Targets::from_memory(inputs.targets);
+  auto options = on_cpu();
+  options.target_count = 7;
+  EXPECT_EQ(hmmjit::search(models, targets, options).statistics.targets, 7u);
+  options.first_target = "target55";
+  const auto last = hmmjit::search(models, targets, options);
+  EXPECT_EQ(last.statistics.targets, 5u);
+  for (const hmmjit::Hit& hit : last.models[0].hits()) EXPECT_GE(hit.name, "target55");
+  options.first_target = "nobody";
+  EXPECT_EQ(code_of([&] { hmmjit::search(models, targets, options); }), hmmjit::ErrorCode::kInput);
+}
+
+// What a host function sees of the floating-point unit: its control bits, without the sticky flags.
+unsigned float_mode() { return _mm_getcsr() & ~0x3fu; }
+
+TEST(Search, CallbacksRunInTheHostsFloatingPointMode) {
+  const Inputs inputs = make_inputs(11, 12, 200);
+  const auto models = hmmjit::Models::from_memory(inputs.models);
+  const auto targets = hmmjit::Targets::from_memory(inputs.targets);
+  const auto expected =
+      hmmjit::report_text(hmmjit::ReportKind::kTsv, hmmjit::search(models, targets, on_cpu()));
+  constexpr unsigned kRoundDown = 0x2000, kRounding = 0x6000;
+  const unsigned before = _mm_getcsr();
+  for (const unsigned host : {before, (before & ~kRounding) | kRoundDown}) {
+    _mm_setcsr(host);
+    const unsigned wanted = float_mode();
+    std::atomic<int> results{0}, ticks{0}, strange{0};
+    const auto look = [&] {
+      strange += float_mode() != wanted;
+      volatile double smallest = std::numeric_limits<double>::min();
+      volatile double half = smallest / 2;
+      strange += half == 0;
+      _mm_setcsr(_mm_getcsr() ^ kRounding);  // a careless host: the search must not notice
+    };
+    hmmjit::SearchResults found;
+    hmmjit::SearchCallbacks callbacks;
+    callbacks.interval = std::chrono::milliseconds(1);
+    callbacks.result = [&](const hmmjit::ModelResult& result) {
+      look();
+      ++results;
+      found.models.push_back(result);
+    };
+    callbacks.progress = [&](const hmmjit::Progress&) {
+      look();
+      ++ticks;
+      return true;
+    };
+    hmmjit::search(models, targets, on_cpu(3), callbacks);
+    EXPECT_EQ(float_mode(), wanted) << "the caller has its mode back";
+    _mm_setcsr(before);
+    EXPECT_EQ(results, 12);
+    EXPECT_GE(ticks, 1);
+    EXPECT_EQ(strange, 0);
+    if (host == before) {
+      EXPECT_EQ(hmmjit::report_text(hmmjit::ReportKind::kTsv, found), expected);
+    }
+  }
+}
+
+TEST(Search, WhatCallbacksThrowComesOutAsItIs) {
+  const Inputs inputs = make_inputs(12, 4, 60);
+  const auto models = hmmjit::Models::from_memory(inputs.models);
+  const auto targets = hmmjit::Targets::from_memory(inputs.targets);
+  // Types that the library would translate if they were its own.
+  hmmjit::SearchCallbacks callbacks;
+  callbacks.result = [](const hmmjit::ModelResult&) { throw std::bad_alloc(); };
+  EXPECT_THROW(hmmjit::search(models, targets, on_cpu(), callbacks), std::bad_alloc);
+  callbacks.result = [](const hmmjit::ModelResult&) {
+    throw std::system_error(std::make_error_code(std::errc::io_error));
+  };
+  EXPECT_THROW(hmmjit::search(models, targets, on_cpu(), callbacks), std::system_error);
+  EXPECT_THROW(models.for_each([](const hmmjit::Model&) -> bool { throw std::length_error("x"); }),
+               std::length_error);
+}
+
+TEST(Search, StatisticsSayWhatWasDone) {
+  const Inputs inputs = make_inputs(13, 3, 200);
+  const auto found = hmmjit::search(hmmjit::Models::from_memory(inputs.models),
+                                    hmmjit::Targets::from_memory(inputs.targets), on_cpu());
+  const hmmjit::SearchStatistics& s = found.statistics;
+  EXPECT_THAT(s.backend, testing::StartsWith("cpu/"));
+  EXPECT_EQ(s.threads, 2);
+  EXPECT_EQ(s.targets, 200u);
+  EXPECT_EQ(s.passes, 1u);
+  EXPECT_FALSE(s.streamed);
+  EXPECT_FALSE(s.spooled);
+  EXPECT_GT(s.ssv_seconds, 0);
+  EXPECT_GT(s.scoring_seconds, 0);
+  EXPECT_GT(s.peak_resident_bytes, 1u << 20);
+  EXPECT_EQ(s.device_launches, 0u);
+  EXPECT_EQ(s.kernels, 0u);
+  EXPECT_THAT(s.json, HasSubstr("\"program\": \"libhmmjit\""));
+  EXPECT_THAT(s.json, HasSubstr("\"state\": \"off\""));
+  EXPECT_THAT(s.json, HasSubstr("\"targets\": 200"));
 }
 
 TEST(Search, OptionsReachTheSearch) {

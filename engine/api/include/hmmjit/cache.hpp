@@ -31,7 +31,8 @@ struct CacheSettings {
   bool allow_group = false;                    ///< accept a folder that its group may write
   std::chrono::milliseconds lock_wait{30000};  ///< for another process that makes the same kernel
   /// Called from any thread, once per kind of store failure; null: such failures are silent (the
-  /// cache goes on in memory). Must not throw.
+  /// cache goes on in memory). Runs with the floating-point mode of the thread that opened the
+  /// cache. Must not throw.
   std::function<void(const Error&)> on_warning;
 
   /// Defaults, overridden by the environment variables HMMJIT_CACHE_*; the folder is
@@ -42,16 +43,20 @@ struct CacheSettings {
 
 /// Counters of one cache object since it was opened.
 struct CacheStatistics {
-  std::uint64_t memory_hits = 0, user_hits = 0, system_hits = 0, misses = 0;
-  std::uint64_t published = 0, publish_failures = 0, bad_entries = 0, refused_entries = 0;
-  std::uint64_t entries = 0;     ///< files in the user's folder now
-  std::uint64_t disk_bytes = 0;  ///< of these, allocated blocks
+  std::uint64_t memory_hits = 0, user_hits = 0, system_hits = 0;  ///< by the layer that served
+  std::uint64_t misses = 0;                                       ///< no layer had it
+  std::uint64_t published = 0;                                    ///< entries written
+  std::uint64_t publish_failures = 0;                             ///< entries that could not be
+  std::uint64_t bad_entries = 0;                                  ///< damaged files met
+  std::uint64_t refused_entries = 0;  ///< files of others, or with loose permissions
+  std::uint64_t entries = 0;          ///< files in the user's folder now
+  std::uint64_t disk_bytes = 0;       ///< of these, allocated blocks
 };
 
 /// A handle: copies share one cache. Thread-safe; several processes may use one folder.
 class HMMJIT_EXPORT Cache {
  public:
-  /// Opens with the environment's settings.
+  /// Opens with the environment's settings. Throws Error kUsage for unusable ones.
   Cache();
   /// Never fails on an unusable folder: that is a warning, and the cache is memory only.
   explicit Cache(CacheSettings settings);
@@ -59,8 +64,8 @@ class HMMJIT_EXPORT Cache {
   Cache(const Cache&);
   Cache& operator=(const Cache&);
 
-  CacheStatistics statistics() const;
-  const std::string& directory() const;
+  CacheStatistics statistics() const;    ///< looks through the user's folder
+  const std::string& directory() const;  ///< the user's folder; empty: none
 
   /// Removes the least recently used entries until the folder is below `max_bytes` (0: below the
   /// settings' cap); returns how many. Throws Error kOutput without a usable, writable folder.

@@ -54,7 +54,7 @@ struct Constant {
 /// In the order in which a template sees them; names are unique.
 using Constants = std::vector<Constant>;
 
-/// Value of `name`; throws Error kUsage when there is none.
+/// Value of `name`; throws Error kUsage when there is none. Thread-safe.
 HMMJIT_EXPORT std::int64_t constant(const Constants& constants, std::string_view name);
 
 /// What is to be computed, as far as plans may depend on it: a family of kernels and named
@@ -66,8 +66,8 @@ struct Problem {
 
 /// How a kernel is launched.
 struct LaunchShape {
-  int threads_x = 32, threads_y = 1, threads_z = 1;  ///< of one block
-  std::int64_t dynamic_shared_bytes = 0;
+  int threads_x = 32, threads_y = 1, threads_z = 1;  ///< of one block, 1 to 1024 in all
+  std::int64_t dynamic_shared_bytes = 0;             ///< of one block
   int block_threads() const { return threads_x * threads_y * threads_z; }
 };
 
@@ -86,14 +86,15 @@ struct Configuration {
   Expected expected;
 };
 
-/// Accepted, or the reason why not.
+/// Accepted, or the reason why not, which plans repeat.
 struct Verdict {
   bool accepted = true;
   std::string reason;
 };
 
 /// A catalogue entry. The functions must be pure: equal arguments, equal results; they may be
-/// called from several threads. What they throw passes through Engine::plan.
+/// called from several threads, with the floating-point mode of the caller of Engine::plan. What
+/// they throw comes out of Engine::plan as it is.
 struct KernelVariant {
   std::string name;           ///< unique in its engine: "mrf_tile"
   std::string family;         ///< of problems; must not be a stage of the profile search
@@ -127,17 +128,20 @@ struct Candidate {
   double predicted_giga_items = 0;          ///< 1e9 items (search kernels: cells) a second
 };
 
+/// A variant or candidate that was passed over.
 struct Rejection {
-  std::string variant, reason;
+  std::string variant;  ///< its name
+  std::string reason;   ///< a sentence
 };
 
 /// Which kernel, and why. Immutable; copies share; shareable between threads. Holds on to the
-/// catalogue it was made from.
+/// catalogue it was made from. References live as long as any copy. No member throws.
+/// Source of occupancies: CUDA C++ Programming Guide, compute capabilities.
 class HMMJIT_EXPORT Plan {
  public:
-  const std::string& family() const;
-  const Device& device() const;
-  const Candidate& chosen() const;
+  const std::string& family() const;  ///< of the problem; a stage's name for the profile search
+  const Device& device() const;       ///< that it was made for
+  const Candidate& chosen() const;    ///< the first to be tried
   /// What is tried, in order, when the chosen one breaks its promises.
   const std::vector<Candidate>& fallbacks() const;
   /// Every variant that is not chosen, with the reason.
@@ -179,7 +183,8 @@ struct KernelResources {
   int registers = -1, local_bytes = -1, spill_bytes = -1, static_shared_bytes = -1;
 };
 
-/// A compiled kernel, not loaded. Immutable; copies share; shareable between threads.
+/// A compiled kernel, not loaded. Immutable; copies share; shareable between threads. References
+/// and views live as long as any copy. No member throws.
 class HMMJIT_EXPORT KernelImage {
  public:
   const std::string& name() const;  ///< "host.mrf_tile.sm_90.1f0c54e2a9b3d871"
@@ -195,7 +200,7 @@ class HMMJIT_EXPORT KernelImage {
   const std::string& log() const;  ///< the compiler's, complete
   /// Where it came from: "compiled", "memory", "user" or "system" (layers of the cache).
   const std::string& origin() const;
-  double seconds() const;  ///< rendering and compiling, or reading
+  double seconds() const;  ///< rendering and compiling, or reading; wall time
   /// Bytes of the kernel's parameter struct; -1: unknown.
   int parameter_bytes() const;
 
@@ -207,10 +212,10 @@ class HMMJIT_EXPORT KernelImage {
   std::shared_ptr<const Impl> impl_;
 };
 
-/// A kernel being made.
+/// A kernel being made. Copies share; thread-safe.
 class HMMJIT_EXPORT PendingKernel {
  public:
-  bool ready() const;
+  bool ready() const;  ///< get() will not wait
   /// Waits. Throws what making the kernel failed with.
   KernelImage get() const;
 
@@ -224,19 +229,26 @@ class HMMJIT_EXPORT PendingKernel {
 class Gpu;
 class Kernel;
 
+/// Of one engine since it was made.
 struct EngineStatistics {
-  std::uint64_t requests = 0;  ///< kernels asked for
-  std::uint64_t shared = 0;    ///< of these, joined one already asked for
-  std::uint64_t compiled = 0, memory_hits = 0, disk_hits = 0;
-  std::uint64_t rejected = 0, failed = 0, refused = 0;
-  double compile_seconds = 0;  ///< summed over threads
+  std::uint64_t requests = 0;     ///< kernels asked for
+  std::uint64_t shared = 0;       ///< of these, joined one already asked for
+  std::uint64_t compiled = 0;     ///< made by the compiler
+  std::uint64_t memory_hits = 0;  ///< taken from the cache: kept by this process,
+  std::uint64_t disk_hits = 0;    ///< or read from its folders
+  std::uint64_t rejected = 0;     ///< images that broke the promises of their entry
+  std::uint64_t failed = 0;       ///< no candidate could be made
+  std::uint64_t refused = 0;      ///< images the driver did not load
+  double compile_seconds = 0;     ///< summed over threads
 };
 
 struct EngineSettings {
   std::vector<TemplateText> templates;  ///< the host's own, beside hmmjit's
   std::vector<KernelVariant> variants;  ///< the host's own catalogue entries
   Cache cache;                          ///< default: the environment's settings
-  int compile_threads = 0;              ///< compiles at a time; 0: chosen from cores and memory
+  /// Compiles at a time; 0: the cores granted to the process, at most 8, fewer on little memory.
+  /// Engines side by side each count for themselves.
+  int compile_threads = 0;
   /// Accept compilers up to this major version; 0: the driver's where there is one, else any.
   int highest_compiler_major = 0;
 };
@@ -265,7 +277,7 @@ class HMMJIT_EXPORT Engine {
   Plan plan_stage(Stage stage, int model_length, const Device& device,
                   const PlanOptions& options = {}, int alphabet_codes = 29) const;
 
-  /// The source of the plan's choice.
+  /// The source of the plan's choice. Throws Error kCompile for a template that does not fit it.
   RenderedSource render(const Plan& plan) const;
   /// The image of the plan's choice or of the first fallback that keeps its promises: from
   /// memory, disk, or the compiler (typically 0.1 to 1 s). Waits.
@@ -276,9 +288,10 @@ class HMMJIT_EXPORT Engine {
   /// that the driver refuses is forgotten and made once more.
   Kernel load(const Plan& plan, const Gpu& gpu);
 
-  /// Gives up what is queued or being compiled, with kInterrupted; the engine compiles no more.
+  /// Gives up what is queued or being compiled, with kInterrupted; the engine compiles no more. For
+  /// good, at once, and without looking for a compiler. Plans and images made before stay valid.
   void cancel();
-  EngineStatistics statistics() const;
+  EngineStatistics statistics() const;  ///< all 0 before the first kernel is asked for
 
   struct Impl;
   const std::shared_ptr<Impl>& impl() const { return impl_; }  ///< for the library itself
@@ -293,11 +306,11 @@ class HMMJIT_EXPORT Gpu {
  public:
   /// Throws Error kNoDevice, saying why. The first call takes 0.2 to 0.5 s.
   explicit Gpu(int ordinal = 0);
-  const Device& device() const;
+  const Device& device() const;  ///< as the driver describes it
   struct Memory {
     std::uint64_t free = 0, total = 0;  ///< bytes
   };
-  Memory memory() const;
+  Memory memory() const;  ///< now, of all processes; throws what the driver reports
   /// Waits for everything queued on the device; throws the first error of earlier launches.
   void synchronize() const;
 
@@ -313,6 +326,7 @@ class HMMJIT_EXPORT Gpu {
 /// does not wait.
 class HMMJIT_EXPORT Stream {
  public:
+  /// Throws Error kResources when the driver has none left.
   explicit Stream(const Gpu& gpu);
   ~Stream();
   Stream(Stream&&) noexcept;
@@ -332,16 +346,20 @@ class HMMJIT_EXPORT Stream {
 /// A point in a stream. Movable. One thread at a time.
 class HMMJIT_EXPORT Event {
  public:
+  /// `timing`: milliseconds() can use it. Throws Error kResources when the driver has none left.
   explicit Event(const Gpu& gpu, bool timing = false);
   ~Event();
   Event(Event&&) noexcept;
   Event& operator=(Event&&) noexcept;
+  /// The point behind everything queued on `stream` so far; an earlier one is forgotten.
   void record(const Stream& stream);
+  /// Waits until the point is passed; throws the first error of what was queued.
   void synchronize() const;
-  bool finished() const;
+  bool finished() const;  ///< passed; throws as synchronize does
   /// What is queued on `stream` from now on waits for this event.
   void wait_in(const Stream& stream) const;
-  /// Milliseconds between two recorded, finished timing events.
+  /// Milliseconds between two recorded, finished timing events; throws Error kUsage or what the
+  /// driver reports for others.
   static float milliseconds(const Event& start, const Event& end);
 
   struct Impl;
@@ -367,7 +385,8 @@ class HMMJIT_EXPORT Buffer {
   }
   std::size_t size() const;  ///< bytes
   /// Queued copies; ranges are checked (Error kUsage). Pageable host memory may be reused when
-  /// `upload` returns; pinned memory, and any memory of a `download`, when the stream has passed.
+  /// `upload` returns; pinned memory, and any memory of a `download`, when the stream has passed:
+  /// it must live until then, and what is downloaded must not be looked at before.
   void upload(const Stream& stream, const void* from, std::size_t bytes, std::size_t offset = 0);
   void download(const Stream& stream, void* to, std::size_t bytes, std::size_t offset = 0) const;
   void fill(const Stream& stream, unsigned char value, std::size_t bytes, std::size_t offset = 0);
@@ -378,9 +397,11 @@ class HMMJIT_EXPORT Buffer {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Page-locked host memory: copies from and to it run beside the host. Movable.
+/// Page-locked host memory: copies from and to it run beside the host. Movable. Freed on
+/// destruction: not while a stream still uses it.
 class HMMJIT_EXPORT PinnedBuffer {
  public:
+  /// Throws Error kResources when the system grants no such memory.
   PinnedBuffer(const Gpu& gpu, std::size_t bytes);
   ~PinnedBuffer();
   PinnedBuffer(PinnedBuffer&&) noexcept;
@@ -394,7 +415,7 @@ class HMMJIT_EXPORT PinnedBuffer {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Blocks of a launch.
+/// Blocks of a launch, each number at least 1.
 struct Grid {
   unsigned x = 1, y = 1, z = 1;
 };

@@ -10,11 +10,18 @@
  *   Structs   Every struct begins with its size, set by the caller to sizeof: the library then
  *             knows which members the caller was compiled with. Inputs: fields a caller does not
  *             know have their defaults. Outputs: no more than `size` bytes are written. Structs only
- *             ever grow at the end.
+ *             ever grow at the end. A caller newer than the library that runs may have members it
+ *             does not know: as inputs they must be zero bytes (HMMJIT_USAGE otherwise, so that
+ *             nothing asked for is silently left out), as outputs they are set to zero bytes.
+ *             Reserved members must be zero.
  *   Texts     UTF-8, NUL-terminated; those in structs belong to the handle they were asked of and
  *             live as long as it does. Input texts are copied. NULL and "" mean none.
  *   Threads   Functions that take const handles may be called from several threads at once;
- *             others, one thread at a time per handle. Searches may run in any number at once.
+ *             others, one thread at a time per handle. Searches may run in any number at once; each
+ *             takes by default all cores and up to half of the free memory, so a caller that runs N
+ *             of them sets `threads` and `memory` to an N-th.
+ *   Callbacks run with the floating-point mode of the thread that called the library. They must
+ *             return: no longjmp, no exception.
  *   Symbols   are versioned (HMMJIT_0.1, ...); a symbol once published keeps its meaning.
  *
  * Units: bits for scores, seconds for times, bytes for sizes, 1-based inclusive coordinates.
@@ -62,6 +69,10 @@ HMMJIT_C_API const char *hmmjit_error_where(const hmmjit_error *error);
 HMMJIT_C_API const char *hmmjit_error_remedy(const hmmjit_error *error);
 HMMJIT_C_API void hmmjit_error_free(hmmjit_error *error);
 
+/* Major x 10000 + minor x 100 + patch: of this header, and of the library that runs, which may be
+ * newer. Before 1.0 both must have the same minor version. */
+#define HMMJIT_HEADER_VERSION 100
+HMMJIT_C_API int32_t hmmjit_version_number(void);
 /* "0.1.0" of the library that runs. */
 HMMJIT_C_API const char *hmmjit_version(void);
 
@@ -102,6 +113,13 @@ HMMJIT_C_API int32_t hmmjit_models_add(hmmjit_models *models, const hmmjit_model
 HMMJIT_C_API size_t hmmjit_models_count(const hmmjit_models *models);
 HMMJIT_C_API int32_t hmmjit_models_get(const hmmjit_models *models, size_t index,
                                        hmmjit_model_info *info, hmmjit_error **error);
+/* Calls `visit` for each model, reading the file where there is one, until it returns other than 0.
+ * `one` holds this model alone (number 0 of hmmjit_models_get and hmmjit_models_add) and lives until
+ * `visit` returns. */
+HMMJIT_C_API int32_t hmmjit_models_for_each(const hmmjit_models *models,
+                                            int32_t (*visit)(void *context,
+                                                             const hmmjit_models *one),
+                                            void *context, hmmjit_error **error);
 HMMJIT_C_API void hmmjit_models_free(hmmjit_models *models);
 
 /* ---- targets ----------------------------------------------------------------------------------- */
@@ -109,7 +127,8 @@ HMMJIT_C_API void hmmjit_models_free(hmmjit_models *models);
 typedef struct hmmjit_targets hmmjit_targets;
 
 /* As for models. `format`: NULL, or a name of hmmsearch's --tformat. Formats: FASTA, EMBL/UniProt,
- * GenBank and alignments, plain, gzip or zstd. */
+ * GenBank and alignments, plain, gzip or zstd; and target databases (.hjdb), recognised by content,
+ * for which no format is named: from_file maps them, load and from_memory copy their targets. */
 HMMJIT_C_API int32_t hmmjit_targets_create(int32_t alphabet, hmmjit_targets **out,
                                            hmmjit_error **error);
 HMMJIT_C_API int32_t hmmjit_targets_from_file(const char *path, const char *format,
@@ -119,15 +138,42 @@ HMMJIT_C_API int32_t hmmjit_targets_load(const char *path, int32_t alphabet, con
 HMMJIT_C_API int32_t hmmjit_targets_from_memory(const void *bytes, size_t size, int32_t alphabet,
                                                 const char *format, const char *name,
                                                 hmmjit_targets **out, hmmjit_error **error);
-/* `residues`: `length` letters of the alphabet, either case; white space is dropped. Not while a
- * search runs on `targets`. */
+/* `residues`: `length` letters of the alphabet, either case; white space is dropped. Blanks and
+ * control characters in name or accession, and control characters but tabs in the description, are
+ * HMMJIT_USAGE. Not while a search runs on `targets`. */
 HMMJIT_C_API int32_t hmmjit_targets_add(hmmjit_targets *targets, const char *name,
                                         const char *accession, const char *description,
                                         const char *residues, size_t length, hmmjit_error **error);
+/* Appends all targets of `from`, reading its file where it has one. Not while a search runs on
+ * `targets`. */
+HMMJIT_C_API int32_t hmmjit_targets_append(hmmjit_targets *targets, const hmmjit_targets *from,
+                                           hmmjit_error **error);
 /* In memory; 0 for from_file. */
 HMMJIT_C_API uint64_t hmmjit_targets_count(const hmmjit_targets *targets);
 HMMJIT_C_API uint64_t hmmjit_targets_residues(const hmmjit_targets *targets);
 HMMJIT_C_API void hmmjit_targets_free(hmmjit_targets *targets);
+
+/* ---- target databases -------------------------------------------------------------------------- */
+
+typedef struct hmmjit_database_info {
+  size_t size;
+  int32_t format_version, alphabet;
+  uint64_t targets, residues;
+  uint32_t shortest, median, longest, reserved; /* residues of a target */
+  uint64_t file_bytes;
+  uint64_t identity; /* of the targets and their order, whatever their source */
+} hmmjit_database_info;
+
+/* Writes the targets of `count` inputs, in order, into the file `path`, which appears when it is
+ * complete. */
+HMMJIT_C_API int32_t hmmjit_database_build(const hmmjit_targets *const *inputs, size_t count,
+                                           int32_t alphabet, const char *path,
+                                           hmmjit_error **error);
+/* From the header, at once. `about` (may be NULL) receives lines "program ..." and "source ...". */
+HMMJIT_C_API int32_t hmmjit_database_get_info(const char *path, hmmjit_database_info *info,
+                                              hmmjit_text **about, hmmjit_error **error);
+/* Checks every byte: HMMJIT_INPUT at the first damage. */
+HMMJIT_C_API int32_t hmmjit_database_verify(const char *path, hmmjit_error **error);
 
 /* ---- kernel cache ------------------------------------------------------------------------------ */
 
@@ -200,9 +246,12 @@ typedef struct hmmjit_search_options {
   int32_t verify;   /* targets per model whose GPU result is checked on the CPU */
   int32_t reserved;
   const hmmjit_cache *cache; /* NULL: the environment's */
+  const char *first_target;  /* begin at the target of this name; NULL: the first */
+  int64_t target_count;      /* as many at most; -1: all */
 } hmmjit_search_options;
 
-/* hmmsearch's defaults; `size` must be set. */
+/* hmmsearch's defaults; `size` must be set. Every struct of options begins with this call: a member
+ * that is zero means zero. */
 HMMJIT_C_API int32_t hmmjit_search_options_init(hmmjit_search_options *options,
                                                 hmmjit_error **error);
 
@@ -230,6 +279,9 @@ typedef struct hmmjit_callbacks {
   uint32_t interval_ms; /* between calls of progress; 0: 250 */
   uint32_t reserved;
   const hmmjit_cancellation *cancellation;
+  /* What did not go as it should and did not stop the search: a GPU given up, a cache folder that
+   * cannot be used. One at a time; lives until the callback returns. */
+  void (*warning)(void *context, const hmmjit_error *warning);
 } hmmjit_callbacks;
 
 HMMJIT_C_API int32_t hmmjit_cancellation_create(hmmjit_cancellation **out, hmmjit_error **error);
@@ -249,15 +301,30 @@ typedef struct hmmjit_filter_counts {
   uint64_t targets, residues, msv, bias, viterbi, forward;
 } hmmjit_filter_counts;
 
+/* Stage seconds are processor time summed over threads. */
 typedef struct hmmjit_search_statistics {
   size_t size;
-  const char *backend, *device;
+  const char *backend; /* what filtered: "cpu/AVX2", ... */
+  const char *device;  /* "ready", "failed: why", ... of the GPU, or why none was used */
   int32_t threads, reserved;
   uint64_t models, targets, residues, passes, hits_reported, domains_reported;
   uint64_t device_cells, device_launches;
   double wall_seconds, read_seconds, setup_seconds, msv_seconds, bias_seconds, viterbi_seconds,
       scoring_seconds;
   hmmjit_filter_counts counts; /* summed over models */
+  int32_t streamed, spooled;   /* targets beyond the memory bound; copied to a temporary file */
+  double ssv_seconds, report_seconds;
+  uint64_t verified;            /* pairs of model and target whose GPU result was checked */
+  uint64_t peak_resident_bytes; /* of the process so far */
+  /* Of the GPUs, all together; 0 where none was used. */
+  double device_busy_seconds;   /* with at least one kernel running */
+  double device_active_seconds; /* from ready to the last result */
+  uint64_t device_peak_bytes, device_upload_bytes;
+  uint64_t kernels;          /* different ones that were launched */
+  uint64_t kernels_compiled; /* made by this search */
+  uint64_t kernels_loaded;   /* taken from the kernel cache */
+  double compile_seconds;    /* summed over threads */
+  const char *json;          /* all that was measured: the text of hmmjit search --stats */
 } hmmjit_search_statistics;
 
 HMMJIT_C_API size_t hmmjit_results_count(const hmmjit_results *results);
@@ -274,7 +341,8 @@ typedef struct hmmjit_result_info {
   size_t size;
   size_t model_index;
   const char *model_name, *model_accession, *model_description;
-  int32_t model_length, reserved;
+  int32_t model_length;
+  int32_t has_alignments; /* the search kept them */
   size_t hits; /* candidates, in hmmsearch's order; of these, */
   size_t reported, included;
   size_t domains; /* of all candidates together */
@@ -324,13 +392,14 @@ enum {
   HMMJIT_REPORT_TARGET_TABLE = 1,
   HMMJIT_REPORT_DOMAIN_TABLE = 2,
   HMMJIT_REPORT_PFAM_TABLE = 3,
-  HMMJIT_REPORT_ALIGNMENT = 4, /* Stockholm */
+  HMMJIT_REPORT_ALIGNMENT = 4, /* Stockholm; needs results with alignments */
   HMMJIT_REPORT_TSV = 5,
   HMMJIT_REPORT_JSON = 6,
-  HMMJIT_REPORT_A3M = 7,
-  /* As hmmscan: tables by target, of a search whose Z is the number of models. */
+  HMMJIT_REPORT_A3M = 7, /* needs results with alignments */
+  /* As hmmscan: tables by target, of a search whose Z was set, to the number of models. */
   HMMJIT_REPORT_SCAN_TARGET_TABLE = 8,
-  HMMJIT_REPORT_SCAN_DOMAIN_TABLE = 9
+  HMMJIT_REPORT_SCAN_DOMAIN_TABLE = 9,
+  HMMJIT_REPORT_HTML_PAGE = 10
 };
 
 typedef struct hmmjit_report hmmjit_report;
@@ -338,11 +407,13 @@ typedef struct hmmjit_report hmmjit_report;
 typedef struct hmmjit_report_options {
   size_t size;
   int32_t prefer_accession, alignments; /* defaults 0, 1 */
-  int32_t text_width;                   /* default 120; 0: unlimited */
+  int32_t text_width;                   /* default 120, the least; 0: unlimited */
   int32_t reserved;
   /* The search's options: filters, repeated by the main report, and thresholds, for tables by
    * target. NULL: defaults. */
   const hmmjit_search_options *search;
+  const char *page_title; /* of the HTML page; NULL: the program */
+  uint64_t page_targets;  /* shown on it, those of the best E-values; 0: all */
 } hmmjit_report_options;
 
 /* What the comment lines of tables say of the run. */
@@ -356,6 +427,14 @@ typedef struct hmmjit_run_info {
 HMMJIT_C_API int32_t hmmjit_report_create(int32_t kind, const char *path,
                                           const hmmjit_report_options *options,
                                           hmmjit_report **out, hmmjit_error **error);
+/* The lines that open the main report: what was searched, and settings that are not defaults. */
+HMMJIT_C_API int32_t hmmjit_main_report_header(const hmmjit_run_info *run,
+                                               const hmmjit_report_options *options,
+                                               hmmjit_text **out, hmmjit_error **error);
+/* Text at this place of the output, such as that header. */
+HMMJIT_C_API int32_t hmmjit_report_add_text(hmmjit_report *report, const char *text,
+                                            hmmjit_error **error);
+/* HMMJIT_USAGE when the kind cannot be made of this result, and after complete. */
 HMMJIT_C_API int32_t hmmjit_report_add(hmmjit_report *report, const hmmjit_result *result,
                                        hmmjit_error **error);
 HMMJIT_C_API int32_t hmmjit_report_complete(hmmjit_report *report, const hmmjit_run_info *run,
@@ -458,15 +537,30 @@ typedef struct hmmjit_image hmmjit_image;
 HMMJIT_C_API int32_t hmmjit_engine_create(const hmmjit_engine_settings *settings,
                                           hmmjit_engine **out, hmmjit_error **error);
 HMMJIT_C_API void hmmjit_engine_free(hmmjit_engine *engine);
-/* `variant` NULL, or a name to force. */
+enum {
+  HMMJIT_POLICY_DEFAULT = 0,   /* highest predicted rate */
+  HMMJIT_POLICY_CUDAMPFPP = 1  /* stages of the search only: equations 4 and 5 of CUDAMPF++ */
+};
+
+typedef struct hmmjit_plan_options {
+  size_t size;
+  const char *variant;    /* a name to force; NULL: the policy chooses */
+  int32_t policy;
+  int32_t exact_length;   /* stages: for the length itself, not its class */
+  int32_t alphabet_codes; /* stages: residue codes; 0: those of proteins, 29 */
+  int32_t reserved;
+} hmmjit_plan_options;
+
+/* `options` may be NULL. */
 HMMJIT_C_API int32_t hmmjit_engine_plan(const hmmjit_engine *engine, const hmmjit_problem *problem,
-                                        const hmmjit_device *device, const char *variant,
-                                        hmmjit_plan **out, hmmjit_error **error);
+                                        const hmmjit_device *device,
+                                        const hmmjit_plan_options *options, hmmjit_plan **out,
+                                        hmmjit_error **error);
 /* A stage of the profile search: "ssv", "msv", "bias", "viterbi", "forward". */
 HMMJIT_C_API int32_t hmmjit_engine_plan_stage(const hmmjit_engine *engine, const char *stage,
                                               int32_t model_length, const hmmjit_device *device,
-                                              const char *variant, hmmjit_plan **out,
-                                              hmmjit_error **error);
+                                              const hmmjit_plan_options *options,
+                                              hmmjit_plan **out, hmmjit_error **error);
 HMMJIT_C_API int32_t hmmjit_engine_render(const hmmjit_engine *engine, const hmmjit_plan *plan,
                                           hmmjit_text **out, hmmjit_error **error);
 /* From memory, disk or the compiler. Waits. */
@@ -510,12 +604,18 @@ HMMJIT_C_API int32_t hmmjit_gpu_get_device(const hmmjit_gpu *gpu, hmmjit_device 
                                            hmmjit_error **error);
 HMMJIT_C_API int32_t hmmjit_gpu_memory(const hmmjit_gpu *gpu, uint64_t *free_bytes,
                                        uint64_t *total_bytes, hmmjit_error **error);
+/* Waits for everything queued on the device; fails with the first error of earlier launches. */
+HMMJIT_C_API int32_t hmmjit_gpu_synchronize(const hmmjit_gpu *gpu, hmmjit_error **error);
 HMMJIT_C_API void hmmjit_gpu_free(hmmjit_gpu *gpu);
 
 HMMJIT_C_API int32_t hmmjit_stream_create(const hmmjit_gpu *gpu, hmmjit_stream **out,
                                           hmmjit_error **error);
 /* Waits; fails with the first error of what was queued. */
 HMMJIT_C_API int32_t hmmjit_stream_synchronize(const hmmjit_stream *stream, hmmjit_error **error);
+/* Whether everything queued is done: 1 or 0. Fails as synchronize does. */
+HMMJIT_C_API int32_t hmmjit_stream_finished(const hmmjit_stream *stream, int32_t *finished,
+                                            hmmjit_error **error);
+/* Does not wait. */
 HMMJIT_C_API void hmmjit_stream_free(hmmjit_stream *stream);
 
 HMMJIT_C_API int32_t hmmjit_event_create(const hmmjit_gpu *gpu, int32_t timing, hmmjit_event **out,
@@ -523,6 +623,8 @@ HMMJIT_C_API int32_t hmmjit_event_create(const hmmjit_gpu *gpu, int32_t timing, 
 HMMJIT_C_API int32_t hmmjit_event_record(hmmjit_event *event, const hmmjit_stream *stream,
                                          hmmjit_error **error);
 HMMJIT_C_API int32_t hmmjit_event_synchronize(const hmmjit_event *event, hmmjit_error **error);
+HMMJIT_C_API int32_t hmmjit_event_finished(const hmmjit_event *event, int32_t *finished,
+                                           hmmjit_error **error);
 /* Later work of `stream` waits for the event. */
 HMMJIT_C_API int32_t hmmjit_event_wait_in(const hmmjit_event *event, const hmmjit_stream *stream,
                                           hmmjit_error **error);
@@ -532,7 +634,12 @@ HMMJIT_C_API void hmmjit_event_free(hmmjit_event *event);
 
 HMMJIT_C_API int32_t hmmjit_buffer_create(const hmmjit_gpu *gpu, size_t bytes, hmmjit_buffer **out,
                                           hmmjit_error **error);
+/* For launch parameters, where the kernel has a pointer. */
 HMMJIT_C_API uint64_t hmmjit_buffer_address(const hmmjit_buffer *buffer);
+/* Queued copies; ranges are checked (HMMJIT_USAGE). The memory at `from` may be reused or freed once
+ * upload has returned, unless it is page-locked (by another library): then when the stream has
+ * passed. The memory at `to` is written until the stream has passed: it must live, and not be looked
+ * at, until hmmjit_stream_synchronize, hmmjit_stream_finished or an event recorded behind says so. */
 HMMJIT_C_API int32_t hmmjit_buffer_upload(hmmjit_buffer *buffer, const hmmjit_stream *stream,
                                           const void *from, size_t bytes, size_t offset,
                                           hmmjit_error **error);
@@ -542,6 +649,7 @@ HMMJIT_C_API int32_t hmmjit_buffer_download(const hmmjit_buffer *buffer,
 HMMJIT_C_API int32_t hmmjit_buffer_fill(hmmjit_buffer *buffer, const hmmjit_stream *stream,
                                         uint8_t value, size_t bytes, size_t offset,
                                         hmmjit_error **error);
+/* Waits for work that uses it. */
 HMMJIT_C_API void hmmjit_buffer_free(hmmjit_buffer *buffer);
 
 HMMJIT_C_API int32_t hmmjit_engine_load(const hmmjit_engine *engine, const hmmjit_plan *plan,
@@ -549,7 +657,8 @@ HMMJIT_C_API int32_t hmmjit_engine_load(const hmmjit_engine *engine, const hmmji
                                         hmmjit_error **error);
 /* SMs times resident blocks. */
 HMMJIT_C_API uint32_t hmmjit_kernel_resident_blocks(const hmmjit_kernel *kernel);
-/* Queues one launch with the candidate's block; `parameters` is the kernel's one struct. */
+/* Queues one launch with the candidate's block; `parameters` is the kernel's one struct, copied at
+ * once. */
 HMMJIT_C_API int32_t hmmjit_kernel_launch(const hmmjit_kernel *kernel, const hmmjit_stream *stream,
                                           uint32_t blocks_x, uint32_t blocks_y, uint32_t blocks_z,
                                           const void *parameters, size_t parameter_bytes,

@@ -4,16 +4,19 @@
 // directory, or keeps state that two users in one process could trip over. Errors are exceptions of
 // type hmmjit::Error. Objects are handles unless they are plain structs: copying is cheap. Unless a
 // declaration says otherwise, const members may be called from several threads at once, and two
-// objects never share anything that needs the host's locking.
+// objects never share anything that needs the host's locking. Host functions (callbacks, visitors,
+// catalogue entries) run with the host's floating-point mode, and what they throw comes out as it
+// is.
 #pragma once
 
-#include "hmmjit/cache.hpp"    // IWYU pragma: export
-#include "hmmjit/device.hpp"   // IWYU pragma: export
-#include "hmmjit/engine.hpp"   // IWYU pragma: export
-#include "hmmjit/error.hpp"    // IWYU pragma: export
-#include "hmmjit/models.hpp"   // IWYU pragma: export
-#include "hmmjit/report.hpp"   // IWYU pragma: export
-#include "hmmjit/results.hpp"  // IWYU pragma: export
-#include "hmmjit/search.hpp"   // IWYU pragma: export
-#include "hmmjit/targets.hpp"  // IWYU pragma: export
-#include "hmmjit/version.hpp"  // IWYU pragma: export
+#include "hmmjit/cache.hpp"     // IWYU pragma: export
+#include "hmmjit/database.hpp"  // IWYU pragma: export
+#include "hmmjit/device.hpp"    // IWYU pragma: export
+#include "hmmjit/engine.hpp"    // IWYU pragma: export
+#include "hmmjit/error.hpp"     // IWYU pragma: export
+#include "hmmjit/models.hpp"    // IWYU pragma: export
+#include "hmmjit/report.hpp"    // IWYU pragma: export
+#include "hmmjit/results.hpp"   // IWYU pragma: export
+#include "hmmjit/search.hpp"    // IWYU pragma: export
+#include "hmmjit/targets.hpp"   // IWYU pragma: export
+#include "hmmjit/version.hpp"   // IWYU pragma: export

@@ -67,6 +67,7 @@ class HMMJIT_EXPORT Models {
   /// 0 <= index < size(). Throws Error kUsage otherwise.
   Model operator[](std::size_t index) const;
   /// Calls `visit` for each model, reading the file where there is one, until it returns false.
+  /// What `visit` throws comes out as it is. Throws Error kInput for a missing or damaged file.
   void for_each(const std::function<bool(const Model&)>& visit) const;
 
   struct Impl;

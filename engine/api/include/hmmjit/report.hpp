@@ -1,6 +1,7 @@
-// The outputs of hmmsearch, byte for byte, as text or files.
+// The outputs of hmmsearch, byte for byte, and hmmjit's own, as text or files.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -10,34 +11,42 @@
 
 HMMJIT_BEGIN_NAMESPACE
 
+/// Source of the formats: HMMER user's guide, "Tabular output"; docs/outputs.md for hmmjit's own.
 enum class ReportKind {
-  kMain,         ///< the text hmmsearch prints
+  kMain,         ///< the text hmmsearch prints, without its header: see main_report_header
   kTargetTable,  ///< --tblout
   kDomainTable,  ///< --domtblout
   kPfamTable,    ///< --pfamtblout
-  kAlignment,    ///< -A: Stockholm; needs alignments
+  kAlignment,    ///< -A: Stockholm; needs results with alignments
   kTsv,          ///< --tsv: a line per reported domain
-  kJson,         ///< --json: JSON lines
-  kA3m,          ///< --a3m: alignments to the model; needs alignments
-  /// --as hmmscan: tables by target, for a search whose Z is the number of models.
+  kJson,         ///< --json: JSON lines, what `hmmjit report` reads
+  kA3m,          ///< --a3m: alignments to the model; needs results with alignments
+  /// --as hmmscan: tables by target. They need a search whose Z was set, to the number of models:
+  /// what a search by its own Z did not keep, no report can find again.
   kScanTargetTable,
   kScanDomainTable,
+  kHtmlPage,  ///< what `hmmjit report` makes of the JSON lines: one page that refers to nothing
 };
 
+/// How an output looks. Kinds that a setting does not concern ignore it.
 struct ReportOptions {
   bool prefer_accession = false;  ///< --acc
-  bool alignments = true;         ///< --noali turns them off
-  int text_width = 120;           ///< 0: unlimited (--notextw)
-  /// Filter settings of the search, which the main report repeats.
+  /// --noali turns them off. Results without alignments are reported as with --noali in any case.
+  bool alignments = true;
+  int text_width = 120;  ///< columns of the main report, at least 120; 0: unlimited (--notextw)
+  /// Filter settings of the search, which the main report repeats: P-values, 1 for a filter that is
+  /// off.
   double F1 = 0.02, F2 = 1e-3, F3 = 1e-5;
   bool bias_filter = true;
   /// Thresholds of the search, for the tables by target.
   Threshold report{10.0, {}}, report_domain{10.0, {}};
   Threshold include{0.01, {}}, include_domain{0.01, {}};
   ModelCutoffs cutoffs = ModelCutoffs::kNone;
+  std::string page_title;        ///< of the HTML page; empty: the program
+  std::size_t page_targets = 0;  ///< shown on it, those of the best E-values; 0: all
 
   ReportOptions() = default;
-  /// With filters and thresholds of a search.
+  /// With filters, thresholds and alignments of a search.
   HMMJIT_EXPORT explicit ReportOptions(const SearchOptions& options);
 };
 
@@ -47,25 +56,34 @@ struct RunInfo {
   std::string query_file, target_file, settings, folder, date;
 };
 
-/// One output. Results are added in model order. Movable; one thread at a time.
+/// One output. Results are added in model order, those of a search or of several. Movable; a report
+/// that has been moved from can only be destroyed or assigned to. One thread at a time.
+///
+/// Members throw Error: kUsage for calls out of order, for options that make no sense, and for
+/// results that a kind cannot be made of; kOutput for files; kResources.
 class HMMJIT_EXPORT Report {
  public:
   /// Kept in memory: see take_text().
   explicit Report(ReportKind kind, const ReportOptions& options = ReportOptions());
   /// Written to a file that appears under its name only when it is complete; a report destroyed
-  /// before leaves none. Throws Error kOutput.
+  /// before leaves none.
   static Report to_file(ReportKind kind, const std::string& path,
                         const ReportOptions& options = ReportOptions());
   ~Report();
   Report(Report&&) noexcept;
   Report& operator=(Report&&) noexcept;
 
-  /// Text to stand in front of everything, such as a header of the main report.
+  /// Text at this place of the output, such as main_report_header() before the first result. Tables
+  /// by target and pages are written in complete(): text stands in front of them. kUsage after
+  /// complete().
   void add_text(const std::string& text);
+  /// The next model. kUsage for alignment reports of results without alignments, for tables by
+  /// target of results whose Z was counted, and after complete(); the report is then as before.
   void add(const ModelResult& result);
-  /// Writes the closing lines and, for a file, gives it its name. Throws Error kOutput.
+  /// Writes the closing lines and, for a file, gives it its name. Once.
   void complete(const RunInfo& run = {});
-  /// What was written since the last call, of a report in memory; it is forgotten here.
+  /// What was written since the last call, of a report in memory; it is forgotten here. kUsage for
+  /// a file.
   std::string take_text();
 
   struct Impl;
@@ -75,7 +93,12 @@ class HMMJIT_EXPORT Report {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The whole of one output as text.
+/// The lines that open hmmsearch's main report: what was searched, and the settings that are not
+/// hmmsearch's defaults, each followed by a line feed. Thread-safe.
+HMMJIT_EXPORT std::string main_report_header(const RunInfo& run, const SearchOptions& search,
+                                             const ReportOptions& options = ReportOptions());
+
+/// The whole of one output as text. Throws as Report does. Thread-safe.
 HMMJIT_EXPORT std::string report_text(ReportKind kind, const SearchResults& results,
                                       const ReportOptions& options = ReportOptions(),
                                       const RunInfo& run = {});

@@ -14,8 +14,12 @@
 
 HMMJIT_BEGIN_NAMESPACE
 
-/// Alignment of a domain, one column per character; all texts have equal length. Empty when the
-/// search was told not to keep alignments.
+// Plain data, not to be changed while others read it. Scores are in bits, E-values are expected
+// numbers of false hits, coordinates are 1-based and inclusive, indices count from 0.
+// Source: Eddy 2011 (PLoS Comput Biol 7:e1002195) and the HMMER user's guide, "Tabular output".
+
+/// Alignment of a domain, one column per character; all texts that are not empty have equal length.
+/// All are empty when the search did not keep alignments (ModelResult::has_alignments).
 struct Alignment {
   std::string_view model;      ///< consensus, '.' at insertions
   std::string_view match;      ///< letters, '+' and blanks
@@ -30,12 +34,13 @@ struct Domain {
   int envelope_from = 0, envelope_to = 0;    ///< on the target
   int alignment_from = 0, alignment_to = 0;  ///< on the target
   int model_from = 0, model_to = 0;          ///< on the model
-  double score = 0;
-  double bias = 0;                 ///< bits taken off for composition
-  double conditional_e_value = 0;  ///< given that the target is a hit
-  double independent_e_value = 0;  ///< as if it were the only domain
-  double accuracy = 0;             ///< mean posterior of the aligned residues, 0 to 1
-  bool reported = false, included = false;
+  double score = 0;                          ///< bits
+  double bias = 0;                           ///< bits taken off for composition
+  double conditional_e_value = 0;            ///< given that the target is a hit
+  double independent_e_value = 0;            ///< as if it were the only domain
+  double accuracy = 0;                       ///< mean posterior of the aligned residues, 0 to 1
+  bool reported = false;  ///< satisfies the reporting thresholds, as does its target
+  bool included = false;  ///< satisfies the inclusion thresholds, too
   Alignment alignment;
 };
 
@@ -44,23 +49,27 @@ struct Hit {
   std::string_view name, accession, description;  ///< empty: none
   std::uint64_t index = 0;                        ///< position in the input, from 0
   int length = 0;                                 ///< residues
-  double e_value = 0;
-  double score = 0;  ///< bits, of the whole target
-  double bias = 0;   ///< bits taken off for composition
-  double expected_domains = 0;
-  int regions = 0, clustered = 0, overlaps = 0, envelopes = 0;  ///< of domain definition
-  bool reported = false, included = false;
+  double e_value = 0;                             ///< for Z targets
+  double score = 0;                               ///< bits, of the whole target
+  double bias = 0;                                ///< bits taken off for composition
+  double expected_domains = 0;                    ///< mean number over all paths (Forward)
+  /// Of domain definition, as in hmmsearch's tables: regions found (reg), those resolved by
+  /// clustering sampled paths (clu), envelopes that overlap their neighbour (ov), envelopes (env).
+  int regions = 0, clustered = 0, overlaps = 0, envelopes = 0;
+  bool reported = false;            ///< satisfies the reporting thresholds
+  bool included = false;            ///< satisfies the inclusion thresholds, too
   std::size_t best_domain = 0;      ///< index into `domains`
   std::span<const Domain> domains;  ///< all found, reported or not, by position
 };
 
-/// Targets that passed each filter.
+/// Targets searched, their residues, and targets that passed each filter.
 struct FilterCounts {
-  std::uint64_t targets = 0, residues = 0, msv = 0, bias = 0, viterbi = 0, forward = 0;
+  std::uint64_t targets = 0, residues = 0;
+  std::uint64_t msv = 0, bias = 0, viterbi = 0, forward = 0;
 };
 
-/// The finished search of one model. Immutable; copies share; shareable between threads. Spans
-/// and views stay valid while any copy lives.
+/// The finished search of one model. Immutable; copies share; shareable between threads. Spans,
+/// views and references stay valid while any copy lives. No member throws.
 ///
 /// `hits` holds what hmmsearch could print: reported targets first, best first, with the ties and
 /// the order of hmmsearch; behind them candidates that missed the thresholds in the end.
@@ -70,8 +79,10 @@ class HMMJIT_EXPORT ModelResult {
   const std::string& model_name() const;
   const std::string& model_accession() const;    ///< empty: none
   const std::string& model_description() const;  ///< empty: none
-  int model_length() const;
-  std::span<const Hit> hits() const;
+  int model_length() const;                      ///< match states
+  std::span<const Hit> hits() const;             ///< in hmmsearch's order
+  /// Whether domains have alignments: SearchOptions::keep_alignments of the search.
+  bool has_alignments() const;
   std::size_t reported() const;  ///< hits reported; of these,
   std::size_t included() const;  ///< hits that satisfy the inclusion thresholds
   double Z() const;              ///< targets assumed for E-values

@@ -22,7 +22,7 @@ HMMJIT_BEGIN_NAMESPACE
 
 /// A limit by E-value, or by score where one is given.
 struct Threshold {
-  double e_value = 10.0;
+  double e_value = 10.0;        ///< above 0; hits with at most this E-value satisfy it
   std::optional<double> score;  ///< bits; replaces the E-value test
 };
 
@@ -37,33 +37,50 @@ enum class DeviceUse {
 };
 
 /// Defaults are hmmsearch's.
+///
+/// Several searches at once share nothing, and each takes by default all cores granted to the
+/// process and up to half of the memory that was free when it began. A host that runs N of them
+/// side by side gives each its part: `threads` = cores / N (the searches' threads are then never
+/// more than the cores) and `memory` = bytes to spare / N. One search of many models needs no such
+/// care: it keeps all cores busy by itself. The same GPU may serve several searches; each then
+/// needs a `vram` of its own, because the default of a second search is nine tenths of what the
+/// first left.
 struct SearchOptions {
   Threshold report{10.0, {}}, report_domain{10.0, {}};    ///< -E, -T, --domE, --domT
   Threshold include{0.01, {}}, include_domain{0.01, {}};  ///< --incE, ...
   ModelCutoffs cutoffs = ModelCutoffs::kNone;             ///< --cut_ga, --cut_nc, --cut_tc
-  std::optional<double> Z, domZ;  ///< number of targets for E-values; unset: counted
+  /// Number of targets for E-values and for conditional E-values; unset: counted. Tables by target
+  /// (ReportKind::kScanTargetTable) need a search whose Z is the number of models, as hmmscan's is.
+  std::optional<double> Z, domZ;
 
   double F1 = 0.02, F2 = 1e-3, F3 = 1e-5;  ///< P-values of MSV, Viterbi and Forward filters
   bool bias_filter = true;
   bool max_sensitivity = false;  ///< --max: no filters; overrides the above
   bool null2 = true;             ///< biased composition correction of scores
   std::uint32_t seed = 42;       ///< 0: an arbitrary one; results then vary
-  bool keep_alignments = true;   ///< false saves memory; no alignments in results and reports
+  /// False saves memory: results have no alignments (ModelResult::has_alignments), main reports and
+  /// JSON lines leave them out as --noali does, and alignment reports are refused.
+  bool keep_alignments = true;
 
-  int threads = 0;           ///< busy threads at most, the caller's included; 0: all cores granted
-  std::uint64_t memory = 0;  ///< bound on resident bytes; 0: half of what the machine has free
+  std::string first_target;                   ///< --restrictdb_stkey: begin at it; empty: the first
+  std::optional<std::uint64_t> target_count;  ///< --restrictdb_n: as many at most
+
+  int threads = 0;  ///< busy threads at most, the caller's included; 0: all cores granted (1024)
+  std::uint64_t memory = 0;  ///< bound on bytes this search holds; 0: half of what is free now
 
   DeviceUse device = DeviceUse::kAuto;
   std::vector<int> gpus{0};  ///< ordinals
   std::uint64_t vram = 0;    ///< bytes of each GPU; 0: nine tenths of what is free
-  int verify = 0;            ///< targets per model whose GPU result is checked on the CPU
+  int verify = 0;            ///< targets per model whose GPU result is checked on the CPU; where
+                             ///< both differ, the search ends with kInternal
   /// Kernels of GPU searches; unset: the cache that the environment names.
   std::optional<Cache> cache;
 };
 
-/// A moment of a running search.
+/// A moment of a running search. Counters only grow.
 struct Progress {
-  std::uint64_t models_started = 0, models_done = 0;
+  std::uint64_t models_started = 0;                             ///< set up
+  std::uint64_t models_done = 0;                                ///< their results delivered
   std::uint64_t targets = 0, residues = 0;                      ///< read so far
   bool targets_complete = false;                                ///< all read
   std::uint64_t target_bytes_read = 0, target_bytes_total = 0;  ///< total 0: not known
@@ -85,7 +102,9 @@ class HMMJIT_EXPORT Cancellation {
   std::shared_ptr<Impl> impl_;
 };
 
-/// Called by a search. What a callback throws ends the search and comes out of `search`.
+/// Called by a search, on threads of its own or on the caller's, with the floating-point mode that
+/// the caller of `search` had. What a callback throws ends the search and comes out of `search` as
+/// it is. A callback may start searches of its own; it must not wait for the search that called it.
 struct SearchCallbacks {
   /// Receives each result in model order, one at a time, from any thread. Empty: the results are
   /// collected. Results given to it are not collected.
@@ -93,21 +112,49 @@ struct SearchCallbacks {
   /// Called about every `interval` from a thread of its own; false cancels the search.
   std::function<bool(const Progress&)> progress;
   std::chrono::milliseconds interval{250};
+  /// Receives what did not go as it should and did not stop the search: a GPU that is given up, a
+  /// cache folder that cannot be used. One at a time, from any thread. Empty: such things are
+  /// silent, but for SearchStatistics::device. A cache of the host's (SearchOptions::cache) tells
+  /// its own CacheSettings::on_warning instead.
+  std::function<void(const Error&)> warning;
   std::optional<Cancellation> cancellation;
 };
 
-/// Where the time went. Stage seconds are summed over threads.
+/// What a search did and where the time went. Stage seconds are core-seconds: processor time summed
+/// over threads, waiting not included. Source of the numbers: docs/statistics.md.
 struct SearchStatistics {
-  std::string backend;  ///< "cpu/AVX2", ...
-  std::string device;   ///< "ready", "failed", ... of the GPU, or why none was used
-  int threads = 0;
-  std::uint64_t models = 0, targets = 0, residues = 0;
+  std::string backend;  ///< what filtered: "cpu/AVX2", "gpu/sm_90 H200+cpu/AVX2", ...
+  std::string device;   ///< "ready", "failed: why", ... of the GPU, or why none was used
+  int threads = 0;      ///< busy at most
+  std::uint64_t models = 0, targets = 0, residues = 0;  ///< searched
   std::uint64_t passes = 0;  ///< over the targets: 1 unless they exceed the memory bound
-  double wall_seconds = 0, read_seconds = 0, setup_seconds = 0;
-  double msv_seconds = 0, bias_seconds = 0, viterbi_seconds = 0, scoring_seconds = 0;
-  FilterCounts counts;  ///< summed over models
+  bool streamed = false;     ///< the targets exceeded their part of the memory bound
+  bool spooled = false;      ///< and came from a pipe, so that they were copied to a temporary file
+  double wall_seconds = 0;   ///< from the first model read to the last result delivered
+  double read_seconds = 0;   ///< parsing targets
+  double setup_seconds = 0;  ///< making profiles of models
+  double ssv_seconds = 0, msv_seconds = 0, bias_seconds = 0, viterbi_seconds = 0;  ///< CPU filters
+  double scoring_seconds = 0;  ///< Forward and everything behind it
+  double report_seconds = 0;   ///< in the host's `result` callback, or collecting results
+  FilterCounts counts;         ///< summed over models
   std::uint64_t hits_reported = 0, domains_reported = 0;
-  std::uint64_t device_cells = 0, device_launches = 0;
+  std::uint64_t verified = 0;  ///< pairs of model and target whose GPU result was checked
+  std::uint64_t peak_resident_bytes = 0;  ///< of the process so far, the host's own included
+
+  // Of the GPUs, all together; 0 where none was used.
+  std::uint64_t device_cells = 0;       ///< model positions x residues
+  std::uint64_t device_launches = 0;    ///< of kernels
+  double device_busy_seconds = 0;       ///< with at least one kernel running
+  double device_active_seconds = 0;     ///< from ready to the last result
+  std::uint64_t device_peak_bytes = 0;  ///< of device memory, the largest of the devices
+  std::uint64_t device_upload_bytes = 0;
+  std::uint64_t kernels = 0;           ///< different ones that were launched
+  std::uint64_t kernels_compiled = 0;  ///< made by this search
+  std::uint64_t kernels_loaded = 0;    ///< taken from the kernel cache
+  double compile_seconds = 0;          ///< of the former, summed over threads
+
+  /// All that was measured: the JSON text that `hmmjit search --stats` writes.
+  std::string json;
 };
 
 struct SearchResults {
@@ -121,7 +168,9 @@ struct SearchResults {
 /// Throws Error: kInput for unreadable or unsuitable models and targets (results of the models
 /// before were delivered); kNoDevice; kResources when memory runs out or a target's matrix
 /// exceeds it; kInterrupted after a cancellation, usually within milliseconds, in a large
-/// alignment within seconds; kUsage for options that make no sense.
+/// alignment within seconds; kUsage for options that make no sense; kInternal where a GPU's result
+/// failed a check (SearchOptions::verify). The calling thread works along and gets its
+/// floating-point mode back.
 HMMJIT_EXPORT SearchResults search(const Models& models, const Targets& targets,
                                    const SearchOptions& options = {},
                                    const SearchCallbacks& callbacks = {});

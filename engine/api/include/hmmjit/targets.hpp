@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,8 +26,8 @@ struct Sequence {
 ///
 /// Formats: FASTA, EMBL/UniProt, GenBank and the alignment formats hmmsearch reads; plain, gzip
 /// or zstd; recognised by content, or named as hmmsearch's --tformat ("fasta", "embl",
-/// "stockholm",
-/// ...).
+/// "stockholm", ...). And target databases (.hjdb, see database.hpp), recognised by content, for
+/// which no format is named; their alphabet must be the one asked for.
 ///
 /// Handle: copies share. Immutable apart from `add`; several threads may search one at once.
 class HMMJIT_EXPORT Targets {
@@ -34,23 +35,33 @@ class HMMJIT_EXPORT Targets {
   /// Empty, to be filled by `add`.
   explicit Targets(Alphabet alphabet = Alphabet::kAmino);
   /// Read during each search. Nothing is opened here: a missing file is an Error of the search.
-  /// "-" is standard input, for one search. Throws Error kUsage for an unknown format.
+  /// "-" is standard input, for one search. A target database is mapped, not read: the quickest way
+  /// to search one often. Throws Error kUsage for an unknown format.
   static Targets from_file(std::string path, const std::string& format = {});
-  /// Read now and kept, a byte per residue. Throws Error kInput for a missing or damaged file.
+  /// Read now and kept, a byte per residue, also of a target database. Throws Error kInput for a
+  /// missing or damaged file or a database of another alphabet, kUsage for an unknown format or one
+  /// asserted of a database.
   static Targets load(const std::string& path, Alphabet alphabet = Alphabet::kAmino,
                       const std::string& format = {});
-  /// Parsed now from the contents of such a file; `name` stands for the path in messages. Throws
-  /// Error kInput.
+  /// Parsed now from the contents of such a file; `name` stands for the path in messages. Throws as
+  /// load does.
   static Targets from_memory(std::string_view contents, Alphabet alphabet = Alphabet::kAmino,
                              const std::string& format = {}, const std::string& name = "memory");
 
   /// Appends one target. Not while a search runs. Throws Error kInput for a character outside the
-  /// alphabet or an empty name, kUsage on a Targets of from_file.
+  /// alphabet; kUsage on a Targets of from_file, for an empty name, for blanks or control
+  /// characters in name or accession, and for control characters (but tabs) in the description,
+  /// because they would break the lines of tables.
   void add(const Sequence& sequence);
+  /// Appends all targets of another, reading its file where it has one. Not while a search runs.
+  /// Throws as load does, and kUsage on a Targets of from_file; what was read before stays.
+  void add(const Targets& others);
   /// Targets and residues in memory; 0 for from_file.
   std::size_t size() const;
   std::uint64_t residues() const;
-  Alphabet alphabet() const;
+  /// Of targets in memory; nothing for from_file, which is read in the alphabet of the models that
+  /// search it.
+  std::optional<Alphabet> alphabet() const;
 
   struct Impl;
   const std::shared_ptr<Impl>& impl() const { return impl_; }  ///< for the library itself

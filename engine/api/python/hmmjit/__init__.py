@@ -25,15 +25,16 @@ from ._binding import (Cancelled, CompileError, Error, InputError, InternalError
                        ResourcesError, UsageError)
 
 __all__ = ["Alignment", "Cache", "Cancelled", "CompileError", "Domain", "Error", "Hit", "InputError",
-           "InternalError", "Model", "Models", "NoDeviceError", "OutputError", "ResourcesError", "Result",
-           "Results", "Table", "Targets", "UsageError", "devices", "plan", "search", "search_iter"]
+           "InternalError", "Model", "Models", "NoDeviceError", "OutputError", "Report", "ResourcesError",
+           "Result", "Results", "SearchIterator", "Table", "Targets", "UsageError", "build_database",
+           "database_info", "devices", "plan", "search", "search_iter", "search_to_files", "verify_database"]
 
 __version__ = _b.text(_b.library.hmmjit_version())
 
 _ALPHABETS = {"amino": 0, "dna": 1, "rna": 2}
 _CUTOFFS = {None: 0, "gathering": 1, "noise": 2, "trusted": 3, "ga": 1, "nc": 2, "tc": 3}
 _REPORTS = {"main": 0, "tblout": 1, "domtblout": 2, "pfamtblout": 3, "stockholm": 4, "tsv": 5, "json": 6,
-            "a3m": 7, "scan_tblout": 8, "scan_domtblout": 9}
+            "a3m": 7, "scan_tblout": 8, "scan_domtblout": 9, "html": 10}
 
 
 def _choose(what, name, choices):
@@ -41,6 +42,20 @@ def _choose(what, name, choices):
     if key not in choices:
         raise UsageError(f"no {what} {name!r}: " + ", ".join(repr(c) for c in choices))
     return choices[key]
+
+
+def _integer(name, value, low, high):
+    """A number that fits the C type: ctypes would cut it silently."""
+    try:
+        number = value.__index__()
+    except AttributeError:
+        raise UsageError(f"{name} takes an integer, not {value!r}") from None
+    if not low <= number <= high:
+        raise UsageError(f"{name} takes {low} to {high}, not {number}")
+    return number
+
+
+_INT32, _INT64, _UINT64 = 2**31 - 1, 2**63 - 1, 2**64 - 1
 
 
 def _is_path(source):
@@ -61,7 +76,12 @@ class Model:
     Cutoffs are pairs of bit scores (sequence, domain), or None.
     """
 
-    def __init__(self, info):
+    def __init__(self, owner, index=0):
+        # A handle with this model alone: a Model is a source of models, too.
+        self._handle = _b.Handle("models", _b.models_create)
+        _b.models_add(self._handle.pointer, owner, index)
+        info = _b.ModelInfo()
+        _b.models_get(self._handle.pointer, 0, byref(info))
         self.name, self.accession, self.description = (_b.text(v) for v in (info.name, info.accession,
                                                                             info.description))
         self.length, self.consensus = info.length, _b.text(info.consensus)
@@ -78,8 +98,11 @@ class Models:
     """Profiles to search with.
 
     `source`: a path, read during each search in bounded memory; bytes with the contents of such a
-    file, or it opened; PyHMMER's HMM, or an iterable of HMMs (an HMMFile, say), bytes or Models. Formats: HMMER3
-    text and binary, HMMER2 text, plain, gzip or zstd.
+    file, or it opened; a Model or Models; PyHMMER's HMM; or an iterable of any of these (an HMMFile, a
+    list of paths, say), whose files are read now. Formats: HMMER3 text and binary, HMMER2 text, plain,
+    gzip or zstd.
+
+    Iterating yields Models, reading the file of a path. Immutable: several threads may use one.
     """
 
     def __init__(self, source):
@@ -88,7 +111,7 @@ class Models:
             data = bytes(source)
             self._handle = _b.Handle("models", _b.models_from_memory, data, len(data), None)
         elif _is_path(source):
-            self._handle = _b.Handle("models", _b.models_from_file, _b.encode(os.fspath(source)))
+            self._handle = _b.Handle("models", _b.models_from_file, _b.encode(source))
         else:
             self._handle = _b.Handle("models", _b.models_create)
             self._add(source)
@@ -97,25 +120,38 @@ class Models:
     def load(cls, path):
         """Reads a file now and keeps its models."""
         self = cls.__new__(cls)
-        self._handle = _b.Handle("models", _b.models_load, _b.encode(os.fspath(path)))
+        self._handle = _b.Handle("models", _b.models_load, _b.encode(path))
         return self
 
     def _add(self, source):
-        for item in [source] if hasattr(source, "write") else source:
-            if isinstance(item, Models):
+        one = isinstance(source, (Model, Models)) or hasattr(source, "write") or _is_configured(source)
+        if not one and not hasattr(source, "__iter__"):
+            raise TypeError(f"no models: {type(source).__name__}; give a path, bytes, Model, Models, PyHMMER's HMM, "
+                            "or an iterable of these")
+        for item in [source] if one else source:
+            if isinstance(item, (Model, Models)):
                 other = item
-            elif isinstance(item, (bytes, bytearray, memoryview)):
-                other = Models(item)
+            elif _is_path(item):
+                other = Models.load(item)
+            elif _is_configured(item):
+                raise TypeError(f"a {type(item).__name__} is a profile configured for its own search, which does not "
+                                "hold its model any more: give the HMM it was made of")
             elif hasattr(item, "write"):  # pyhmmer.plan7.HMM
-                text = io.BytesIO()
-                item.write(text)
-                other = Models(text.getvalue())
+                data = io.BytesIO()
+                item.write(data, binary=True)  # exact; as text, probabilities would be rounded
+                other = Models(data.getvalue())
             else:
-                raise TypeError(f"no model: {type(item).__name__}")
-            if len(other) == 0:
-                raise UsageError("models of a file that is read during searches cannot be joined; use Models.load")
-            for i in range(len(other)):
-                _b.models_add(self._handle.pointer, other._handle.pointer, i)
+                other = _contents(item)
+                if not isinstance(other, (bytes, bytearray, memoryview)):
+                    raise TypeError(f"no model: {type(item).__name__}")
+                other = Models(other)
+            pointer = other._handle.pointer
+            if _b.models_count(pointer) > 0:
+                for i in range(_b.models_count(pointer)):
+                    _b.models_add(self._handle.pointer, pointer, i)
+            else:
+                for model in other:
+                    _b.models_add(self._handle.pointer, model._handle.pointer, 0)
 
     def __len__(self):
         """Models in memory; 0 for those of a path."""
@@ -126,9 +162,30 @@ class Models:
             index += len(self)
         if not 0 <= index < len(self):
             raise IndexError(index)
-        info = _b.ModelInfo()
-        _b.models_get(self._handle.pointer, index, byref(info))
-        return Model(info)
+        return Model(self._handle.pointer, index)
+
+    def __iter__(self):
+        if len(self) > 0:
+            return (self[i] for i in range(len(self)))
+        models, failure = [], []
+
+        def visit(_, one):
+            try:
+                models.append(Model(one))
+                return 0
+            except BaseException as error:  # noqa: B902  it leaves through the caller
+                failure.append(error)
+                return 1
+
+        _b.models_for_each(self._handle.pointer, _b.VisitCallback(visit), None)
+        if failure:
+            raise failure[0]
+        return iter(models)
+
+
+def _is_configured(item):
+    """PyHMMER's Profile and OptimizedProfile."""
+    return type(item).__name__ in ("Profile", "OptimizedProfile") and hasattr(item, "msv_filter")
 
 
 def _residues(sequence):
@@ -151,8 +208,12 @@ class Targets:
 
     `source`: a path, read during each search; bytes with the contents of such a file, or it opened; a
     mapping of names to residues; or an iterable of (name, residues[, accession[, description]]), of PyHMMER's
-    sequences (a SequenceFile or a block, say) or Biopython's records. `alphabet`: "amino", "dna",
-    "rna", for what is not a path. `format`: None, or a name of hmmsearch's --tformat.
+    sequences (a SequenceFile or a block, say), of Biopython's records, or of paths and Targets, which are
+    read now. Target databases (.hjdb) are taken like sequence files. `alphabet`: "amino", "dna", "rna", for
+    what is not a path. `format`: None, or a name of hmmsearch's --tformat.
+
+    Names and accessions have no blanks or control characters, descriptions are one line (UsageError).
+    Immutable: several threads may use one.
     """
 
     def __init__(self, source, alphabet="amino", format=None):
@@ -162,18 +223,29 @@ class Targets:
             data = bytes(source)
             self._handle = _b.Handle("targets", _b.targets_from_memory, data, len(data), alphabet, format, None)
         elif _is_path(source):
-            self._handle = _b.Handle("targets", _b.targets_from_file, _b.encode(os.fspath(source)), format)
+            self._handle = _b.Handle("targets", _b.targets_from_file, _b.encode(source), format)
         else:
             self._handle = _b.Handle("targets", _b.targets_create, alphabet)
             for sequence in source.items() if hasattr(source, "items") else source:
+                if _is_path(sequence):
+                    sequence = Targets._of_file(sequence, format)
+                if isinstance(sequence, Targets):
+                    _b.targets_append(self._handle.pointer, sequence._handle.pointer)
+                    continue
                 name, residues, accession, description = (_b.encode(v) for v in _residues(sequence))
                 _b.targets_add(self._handle.pointer, name, accession, description, residues, len(residues))
+
+    @classmethod
+    def _of_file(cls, path, format):
+        self = cls.__new__(cls)
+        self._handle = _b.Handle("targets", _b.targets_from_file, _b.encode(path), format)
+        return self
 
     @classmethod
     def load(cls, path, alphabet="amino", format=None):
         """Reads a file now and keeps its sequences, a byte per residue."""
         self = cls.__new__(cls)
-        self._handle = _b.Handle("targets", _b.targets_load, _b.encode(os.fspath(path)),
+        self._handle = _b.Handle("targets", _b.targets_load, _b.encode(path),
                                  _choose("alphabet", alphabet, _ALPHABETS), _b.encode(format))
         return self
 
@@ -298,8 +370,8 @@ class Result:
     """The hits of one model: a sequence of Hit, in hmmsearch's order, best first.
 
     It holds every candidate; `reported` are those that satisfy the thresholds. Attributes: index (of
-    the model in the input), name, accession, description, length (of the model), Z, domZ, seconds, and
-    `counts`, the targets that passed each filter.
+    the model in the input), name, accession, description, length (of the model), Z, domZ, seconds,
+    has_alignments, and `counts`, the targets that passed each filter.
     """
 
     def __init__(self, pointer):
@@ -310,6 +382,7 @@ class Result:
         self.name, self.accession, self.description = (
             _b.text(v) for v in (info.model_name, info.model_accession, info.model_description))
         self.Z, self.domZ, self.seconds = info.Z, info.domZ, info.seconds
+        self.has_alignments = bool(info.has_alignments)
         self.counts = {name: getattr(info.counts, name) for name, _ in _b.FilterCounts._fields_}
         self._sizes = info.hits, info.domains
         self._arrays = {}
@@ -404,22 +477,63 @@ class Results(list):
         """One row per reported target ("targets") or reported domain ("domains"), in hmmsearch's order."""
         return _table(self, of)
 
-    def report(self, kind="tblout", path=None, *, prefer_accession=False, alignments=True, text_width=120,
-               query_file="", target_file="", settings="", date=""):
-        """hmmsearch's output of a kind: "main", "tblout", "domtblout", "pfamtblout", "stockholm", "tsv",
-        "json", "a3m", "scan_tblout", "scan_domtblout". Returned as bytes, or written to `path`, which
-        appears when it is complete. The last four arguments are printed in comment lines."""
-        options = _b.ReportOptions(prefer_accession=prefer_accession, alignments=alignments,
-                                   text_width=text_width, search=ctypes.pointer(self._options))
-        report = _b.Handle("report", _b.report_create, _choose("report", kind, _REPORTS),
-                           None if path is None else _b.encode(os.fspath(path)), byref(options))
+    def report(self, kind="tblout", path=None, *, header=False, **settings):
+        """The output of a kind (see Report). Returned as bytes, or written to `path`, which appears when
+        it is complete. `header`: the main report begins with the lines about the run. Other arguments
+        as Report takes them."""
+        report = Report(kind, path, search=self._options, **settings)
+        if header:
+            report.add_header()
         for result in self:
-            _b.report_add(report.pointer, result._handle.pointer)
-        run = _b.RunInfo(query_file=_b.encode(query_file), target_file=_b.encode(target_file),
-                         settings=_b.encode(settings), date=_b.encode(date))
-        _b.report_complete(report.pointer, byref(run))
-        if path is None:
-            return _b.take_text(_b.Handle("text", _b.report_take_text, report.pointer))
+            report.add(result)
+        return report.complete()
+
+
+class Report:
+    """One output, made of results in model order.
+
+    `kind`: "main", "tblout", "domtblout", "pfamtblout", "stockholm", "tsv", "json", "a3m" (these two and
+    "stockholm" from results with alignments), "html" (one page), and "scan_tblout", "scan_domtblout":
+    hmmscan's tables, of a search whose Z was set, to the number of models. `path`: a file, which appears
+    when it is complete; None: the text is returned by complete().
+
+    `text_width`: of the main report, 120 columns or more, 0 for no limit. `title`, `top`: of the page;
+    how many targets it shows, 0 for all. `query_file`, `target_file`, `settings`, `date` are printed in
+    comment lines. `search`: options of the search, as search() takes them, in a dict. One thread at a
+    time.
+    """
+
+    def __init__(self, kind="tblout", path=None, *, search=None, prefer_accession=False, alignments=True,
+                 text_width=120, title=None, top=0, query_file="", target_file="", settings="", date=""):
+        self._search = search if isinstance(search, _b.SearchOptions) else _make_options(search or {})
+        self._options = _b.ReportOptions(
+            prefer_accession=bool(prefer_accession), alignments=bool(alignments),
+            text_width=_integer("text_width", text_width, 0, _INT32), search=ctypes.pointer(self._search),
+            page_title=_b.encode(title), page_targets=_integer("top", top, 0, _UINT64))
+        self._run = _b.RunInfo(query_file=_b.encode(query_file), target_file=_b.encode(target_file),
+                               settings=_b.encode(settings), date=_b.encode(date))
+        self._path = path
+        self._handle = _b.Handle("report", _b.report_create, _choose("report", kind, _REPORTS),
+                                 None if path is None else _b.encode(path), byref(self._options))
+
+    def add(self, result):
+        """The next model's Result."""
+        _b.report_add(self._handle.pointer, result._handle.pointer)
+
+    def add_text(self, text):
+        """Text at this place of the output."""
+        _b.report_add_text(self._handle.pointer, _b.encode(text))
+
+    def add_header(self):
+        """The lines that open hmmsearch's main report."""
+        header = _b.Handle("text", _b.main_report_header, byref(self._run), byref(self._options))
+        self.add_text(_b.take_text(header))
+
+    def complete(self):
+        """Writes the closing lines; gives the file its name, or returns the text as bytes."""
+        _b.report_complete(self._handle.pointer, byref(self._run))
+        if self._path is None:
+            return _b.take_text(_b.Handle("text", _b.report_take_text, self._handle.pointer))
         return None
 
 
@@ -432,8 +546,9 @@ class Cache:
     _MODES = {None: -1, "off": 0, "ro": 1, "rw": 2, "refresh": 3, "strict": 4}
 
     def __init__(self, directory=None, mode=None, max_bytes=0):
-        settings = _b.CacheSettings(directory=None if directory is None else _b.encode(os.fspath(directory)),
-                                    mode=_choose("cache mode", mode, self._MODES), max_bytes=max_bytes)
+        settings = _b.CacheSettings(directory=None if directory is None else _b.encode(directory),
+                                    mode=_choose("cache mode", mode, self._MODES),
+                                    max_bytes=_integer("max_bytes", max_bytes, 0, _UINT64))
         self._handle = _b.Handle("cache", _b.cache_open, byref(settings))
 
     @property
@@ -461,35 +576,45 @@ class Cache:
 
     def export(self, path):
         """Writes all kernels into one file; returns how many."""
-        return self._counted(_b.cache_export, _b.encode(os.fspath(path)))
+        return self._counted(_b.cache_export, _b.encode(path))
 
     def import_(self, path):
         """Adds the kernels of such a file; returns how many were new. Import what you trust only."""
-        return self._counted(_b.cache_import, _b.encode(os.fspath(path)))
+        return self._counted(_b.cache_import, _b.encode(path))
+
+
+_REAL_OPTIONS = ("E", "T", "domE", "domT", "incE", "incT", "incdomE", "incdomT", "Z", "domZ", "F1", "F2", "F3")
+_INTEGER_OPTIONS = {"seed": 2**32 - 1, "threads": _INT32, "memory": _UINT64, "vram": _UINT64, "verify": _INT32,
+                    "target_count": _INT64}
+_FLAG_OPTIONS = {"bias_filter": "bias_filter", "null2": "null2", "max": "max_sensitivity",
+                 "alignments": "keep_alignments"}
 
 
 def _make_options(options):
     out = _b.SearchOptions()
     _b.search_options_init(byref(out))
     keep = []
-    simple = ("E", "T", "domE", "domT", "incE", "incT", "incdomE", "incdomT", "Z", "domZ", "F1", "F2", "F3",
-              "bias_filter", "null2", "seed", "threads", "memory", "vram", "verify")
     for name, value in options.items():
         if value is None:
             continue
-        if name in simple:
+        if name in _REAL_OPTIONS:
             setattr(out, name, value)
+        elif name in _INTEGER_OPTIONS:
+            setattr(out, name, _integer(name, value, 0, _INTEGER_OPTIONS[name]))
+        elif name in _FLAG_OPTIONS:
+            setattr(out, _FLAG_OPTIONS[name], bool(value))
         elif name == "cutoffs":
             out.cutoffs = _choose("cutoffs", value, _CUTOFFS)
-        elif name == "max":
-            out.max_sensitivity = bool(value)
-        elif name == "alignments":
-            out.keep_alignments = bool(value)
+        elif name == "first_target":
+            out.first_target = _b.encode(value)
         elif name == "device":
-            kind, _, ordinals = str(value).partition(":")
+            kind, colon, ordinals = str(value).partition(":")
             out.device = _choose("device", kind, {"auto": 0, "cpu": 1, "gpu": 2})
-            if ordinals:
-                gpus = [int(n) for n in ordinals.split(",")]
+            if colon:
+                numbers = ordinals.split(",")
+                if kind.lower() != "gpu" or not all(n.isascii() and n.isdigit() for n in numbers):
+                    raise UsageError(f"no device {value!r}: 'auto', 'cpu', 'gpu', or ordinals as in 'gpu:0,1'")
+                gpus = [_integer("device", int(n), 0, _INT32) for n in numbers]
                 keep.append((c_int32 * len(gpus))(*gpus))
                 out.gpus, out.gpu_count = keep[-1], len(gpus)
         elif name == "cache":
@@ -506,17 +631,29 @@ def _convert(source, kind):
 
 
 class _Search:
-    """One search on a thread of its own, so that the caller stays open to signals."""
+    """One search on a thread of its own, so that the caller stays open to signals.
 
-    def __init__(self, models, targets, options, on_result, on_progress, interval):
+    `on_result` is called with the pointer of a result that lives until it returns.
+    """
+
+    def __init__(self, models, targets, options, on_result, on_progress, interval, on_warning):
         self.models, self.targets, self.options = models, targets, options
         self.cancellation = _b.Handle("cancellation", _b.cancellation_create)
         self.failure, self.results = None, None
-        callbacks = _b.Callbacks(cancellation=self.cancellation.pointer, interval_ms=max(1, int(interval * 1000)))
+        callbacks = _b.Callbacks(cancellation=self.cancellation.pointer,
+                                 interval_ms=min(_INT32, max(1, int(interval * 1000))))
         if on_result is not None:
-            callbacks.result = _b.ResultCallback(self._guarded(lambda pointer: on_result(Result(pointer))))
+            callbacks.result = _b.ResultCallback(self._guarded(on_result))
         if on_progress is not None:
             callbacks.progress = _b.ProgressCallback(self._guarded(lambda p: self._progress(on_progress, p)))
+        if on_warning is not None:
+            warn = self._guarded(lambda pointer: on_warning(_b.exception(pointer)) and None)
+
+            def warning(context, pointer):
+                if warn(context, pointer) != 0:
+                    self.cancel()
+
+            callbacks.warning = _b.WarningCallback(warning)
         self.callbacks = callbacks
         self.done = threading.Event()
         self.thread = threading.Thread(target=self._run, daemon=True, name="hmmjit search")
@@ -566,58 +703,172 @@ class _Search:
         out = _b.SearchStatistics()
         _b.results_statistics(self.results.pointer, byref(out))
         values = {n: getattr(out, n) for n, _ in out._fields_ if n not in ("size", "reserved", "counts")}
-        values["backend"], values["device"] = _b.text(values["backend"]), _b.text(values["device"])
+        for name in ("backend", "device", "json"):
+            values[name] = _b.text(values[name])
+        for name in ("streamed", "spooled"):
+            values[name] = bool(values[name])
         values["counts"] = {n: getattr(out.counts, n) for n, _ in _b.FilterCounts._fields_}
         return values
 
 
-def search(models, targets, *, progress=None, interval=0.25, **options):
+def search(models, targets, *, progress=None, interval=0.25, warning=None, **options):
     """Searches every model against every target; returns Results.
 
     `models`, `targets`: Models and Targets, or what their constructors take.
 
     Options, with hmmsearch's meaning and defaults: E, T, domE, domT, incE, incT, incdomE, incdomT,
-    Z, domZ, cutoffs ("gathering", "noise", "trusted"), max, F1, F2, F3, bias_filter, null2, seed;
-    and: alignments (False saves memory), threads (0: all cores), memory (bytes), device ("auto",
-    "cpu", "gpu", "gpu:0,1"), vram, verify, cache (a Cache).
+    Z, domZ, cutoffs ("gathering", "noise", "trusted"), max, F1, F2, F3, bias_filter, null2, seed,
+    first_target and target_count (--restrictdb_stkey, --restrictdb_n); and: alignments (False saves
+    memory), threads (0: all cores), memory (bytes; 0: half of what is free), device ("auto", "cpu",
+    "gpu", "gpu:0,1"), vram (bytes of each GPU), verify (targets per model whose GPU result is checked),
+    cache (a Cache). Of searches that run at once, each takes its own threads and memory: share them out.
 
     `progress` is called every `interval` seconds, from another thread, with a dict of counters;
-    returning False cancels the search (Cancelled is raised). So does Ctrl-C.
+    returning False cancels the search (Cancelled is raised). So does Ctrl-C. `warning` is called, from
+    another thread, with an Error for what went wrong without stopping the search: a GPU given up, a
+    cache folder that cannot be used. What these functions raise ends the search and is raised here.
+
+    `statistics` of the Results: a dict. Seconds of stages (read, setup, ssv, msv, bias, viterbi,
+    scoring, report) are processor time summed over threads, others wall time; "json" is the text of
+    `hmmjit search --stats`; "backend" and "device" say what filtered, and why no GPU did.
     """
     out = _make_options(options)
-    run = _Search(_convert(models, Models), _convert(targets, Targets), out, None, progress, interval)
+    run = _Search(_convert(models, Models), _convert(targets, Targets), out, None, progress, interval, warning)
     run.wait()
     results = [Result(_b.results_get(run.results.pointer, i)) for i in range(_b.results_count(run.results.pointer))]
     return Results(results, run.statistics(), out)
 
 
-def search_iter(models, targets, *, buffer=64, **options):
-    """As search, but yields each Result as soon as it and those before it are ready: for libraries
-    whose results do not fit in memory. At most `buffer` results wait. Closing the iterator cancels."""
-    waiting = queue.Queue(maxsize=max(1, buffer))
-    closed = threading.Event()
+class SearchIterator:
+    """Results of a running search: an iterator of Result, and a context manager.
 
-    def put(result):
-        while not closed.is_set():
-            try:
-                waiting.put(result, timeout=0.1)
-                return True
-            except queue.Full:
-                pass
-        return False
+    `statistics`: as of Results, once all results are out; None before. close() cancels the search.
+    One thread at a time.
+    """
 
-    run = _Search(_convert(models, Models), _convert(targets, Targets), _make_options(options), put, None, 0.25)
-    try:
-        while not (run.done.is_set() and waiting.empty()):
-            try:
-                yield waiting.get(timeout=0.05)
-            except queue.Empty:
-                pass
-        run.wait()
-    finally:
-        closed.set()
-        run.cancel()
-        run.done.wait()
+    def __init__(self, models, targets, options, buffer, progress, interval, warning):
+        self.statistics = None
+        self._waiting = queue.Queue(maxsize=max(1, buffer))
+        self._closed = threading.Event()
+        # What the search's thread holds must not be this object: it would never be dropped.
+        self._run = _Search(models, targets, options, self._putter(self._waiting, self._closed), progress, interval,
+                            warning)
+
+    @staticmethod
+    def _putter(waiting, closed):
+        def put(pointer):
+            result = Result(pointer)
+            while not closed.is_set():
+                try:
+                    waiting.put(result, timeout=0.1)
+                    return True
+                except queue.Full:
+                    pass
+            return False
+
+        return put
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        try:
+            while not self._closed.is_set():
+                ended = self._run.done.is_set()  # before looking: nothing comes after it
+                try:
+                    return self._waiting.get(timeout=0 if ended else 0.05)
+                except queue.Empty:
+                    if ended:
+                        break
+            if not self._closed.is_set():
+                self._run.wait()
+                self.statistics = self._run.statistics()
+        except BaseException:
+            self.close()
+            raise
+        self.close()
+        raise StopIteration
+
+    def close(self):
+        """Cancels the search if it runs, and waits for its end."""
+        if not self._closed.is_set():
+            self._closed.set()
+            self._run.cancel()
+            self._run.done.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __del__(self):
+        if hasattr(self, "_run"):  # without waiting: the interpreter may be ending
+            self._closed.set()
+            self._run.cancel()
+
+
+def search_iter(models, targets, *, buffer=64, progress=None, interval=0.25, warning=None, **options):
+    """As search, but returns a SearchIterator, which yields each Result as soon as it and those before
+    it are ready: for libraries whose results do not fit in memory. At most `buffer` results wait."""
+    return SearchIterator(_convert(models, Models), _convert(targets, Targets), _make_options(options), buffer,
+                          progress, interval, warning)
+
+
+def search_to_files(models, targets, files, *, progress=None, interval=0.25, warning=None, report=None, **options):
+    """As search, but writes results to files as they come and keeps none; returns the statistics.
+
+    `files`: a dict of kinds of Report and paths, such as {"tblout": "hits.tbl", "json": "hits.json"}; the
+    main report has its header. The files appear when all are complete. `report`: a dict of arguments of
+    Report. Options as of search.
+    """
+    out = _make_options(options)
+    reports = [Report(kind, path, search=out, **(report or {})) for kind, path in files.items()]
+    for made, kind in zip(reports, files):
+        if kind == "main":
+            made.add_header()
+
+    def write(pointer):
+        for made in reports:
+            _b.report_add(made._handle.pointer, pointer)
+
+    run = _Search(_convert(models, Models), _convert(targets, Targets), out, write, progress, interval, warning)
+    run.wait()
+    for made in reports:
+        made.complete()
+    return run.statistics()
+
+
+def build_database(targets, path, alphabet="amino"):
+    """Writes a target database, which searches map instead of parsing: Targets(path) takes it.
+
+    `targets`: Targets, or what its constructor takes, or a list of paths. Returns database_info(path).
+    """
+    if isinstance(targets, (list, tuple)) and targets and all(_is_path(t) or isinstance(t, Targets) for t in targets):
+        inputs = [_convert(t, Targets) for t in targets]
+    else:
+        inputs = [targets if isinstance(targets, Targets) or _is_path(targets) else Targets(targets, alphabet)]
+        inputs = [_convert(t, Targets) for t in inputs]
+    pointers = (c_void_p * len(inputs))(*(t._handle.pointer for t in inputs))
+    _b.database_build(pointers, len(inputs), _choose("alphabet", alphabet, _ALPHABETS), _b.encode(path))
+    return database_info(path)
+
+
+def database_info(path):
+    """What a target database says of itself, a dict; from its header, at once."""
+    info = _b.DatabaseInfo()
+    about = _b.Handle("text", lambda pointer: _b.database_get_info(_b.encode(path), byref(info), pointer))
+    out = {n: getattr(info, n) for n, _ in info._fields_ if n not in ("size", "reserved")}
+    out["alphabet"] = next(n for n, v in _ALPHABETS.items() if v == info.alphabet)
+    lines = [line.partition(" ") for line in _b.text(_b.take_text(about)).splitlines()]
+    out["program"] = next((value for key, _, value in lines if key == "program"), "")
+    out["sources"] = [value for key, _, value in lines if key == "source"]
+    return out
+
+
+def verify_database(path):
+    """Checks every byte of a target database; InputError at the first damage."""
+    _b.database_verify(_b.encode(path))
 
 
 def devices():
@@ -633,11 +884,13 @@ def devices():
     return out
 
 
-def plan(model_length, device="H200", stage="ssv", variant=None):
-    """Which kernel would score a model of that length on a device of the built-in table, and why: a dict."""
+def plan(model_length, device="H200", stage="ssv", variant=None, exact_length=False):
+    """Which kernel would score a model of that length on a device of the built-in table, and why: a dict.
+
+    `exact_length`: specialised for the length itself, not for its class."""
     struct = _b.Device()
     _b.device_find(_b.encode(device), byref(struct))
     engine = _b.Handle("engine", _b.engine_create, None)
     made = _b.Handle("plan", _b.engine_plan_stage, engine.pointer, _b.encode(stage), model_length, byref(struct),
-                     _b.encode(variant))
+                     byref(_b.PlanOptions(variant=_b.encode(variant), exact_length=bool(exact_length))))
     return json.loads(_b.text(_b.plan_json(made.pointer)))

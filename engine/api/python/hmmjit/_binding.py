@@ -46,6 +46,22 @@ def _load():
 library, library_path = _load()
 
 
+def _check_version():
+    """The package binds one minor version; another would be called with structs it does not know."""
+    try:
+        number = library.hmmjit_version_number
+    except AttributeError:
+        raise ImportError(f"{library_path} is no libhmmjit {ABI}: it does not tell its version") from None
+    number.restype, number.argtypes = c_int32, ()
+    found = f"{number() // 10000}.{number() // 100 % 100}"
+    if found != ABI:
+        raise ImportError(f"{library_path} is libhmmjit {found}, this package is for {ABI}; install both of one "
+                          "version, or name the right file in HMMJIT_LIBRARY")
+
+
+_check_version()
+
+
 class Sized(Structure):
     """A struct that begins with its size."""
 
@@ -79,7 +95,8 @@ class SearchOptions(Sized):
             ("F1", c_double), ("F2", c_double), ("F3", c_double), ("bias_filter", c_int32), ("null2", c_int32),
             ("seed", c_uint32), ("keep_alignments", c_int32), ("threads", c_int32), ("device", c_int32),
             ("memory", c_uint64), ("vram", c_uint64), ("gpus", POINTER(c_int32)), ("gpu_count", c_size_t),
-            ("verify", c_int32), ("reserved", c_int32), ("cache", c_void_p)]
+            ("verify", c_int32), ("reserved", c_int32), ("cache", c_void_p), ("first_target", c_char_p),
+            ("target_count", c_int64)]
 
 
 class Progress(Sized):
@@ -90,12 +107,14 @@ class Progress(Sized):
 
 ResultCallback = CFUNCTYPE(c_int32, c_void_p, c_void_p)
 ProgressCallback = CFUNCTYPE(c_int32, c_void_p, POINTER(Progress))
+WarningCallback = CFUNCTYPE(None, c_void_p, c_void_p)
+VisitCallback = CFUNCTYPE(c_int32, c_void_p, c_void_p)
 
 
 class Callbacks(Sized):
     _fields_ = [("size", c_size_t), ("context", c_void_p), ("result", ResultCallback),
                 ("progress", ProgressCallback), ("interval_ms", c_uint32), ("reserved", c_uint32),
-                ("cancellation", c_void_p)]
+                ("cancellation", c_void_p), ("warning", WarningCallback)]
 
 
 class FilterCounts(Structure):
@@ -108,13 +127,20 @@ class SearchStatistics(Sized):
                     "models", "targets", "residues", "passes", "hits_reported", "domains_reported",
                     "device_cells", "device_launches")] + [(n, c_double) for n in (
                         "wall_seconds", "read_seconds", "setup_seconds", "msv_seconds", "bias_seconds",
-                        "viterbi_seconds", "scoring_seconds")] + [("counts", FilterCounts)]
+                        "viterbi_seconds", "scoring_seconds")] + [
+                            ("counts", FilterCounts), ("streamed", c_int32), ("spooled", c_int32),
+                            ("ssv_seconds", c_double), ("report_seconds", c_double), ("verified", c_uint64),
+                            ("peak_resident_bytes", c_uint64), ("device_busy_seconds", c_double),
+                            ("device_active_seconds", c_double), ("device_peak_bytes", c_uint64),
+                            ("device_upload_bytes", c_uint64), ("kernels", c_uint64),
+                            ("kernels_compiled", c_uint64), ("kernels_loaded", c_uint64),
+                            ("compile_seconds", c_double), ("json", c_char_p)]
 
 
 class ResultInfo(Sized):
     _fields_ = [("size", c_size_t), ("model_index", c_size_t), ("model_name", c_char_p),
                 ("model_accession", c_char_p), ("model_description", c_char_p), ("model_length", c_int32),
-                ("reserved", c_int32), ("hits", c_size_t), ("reported", c_size_t), ("included", c_size_t),
+                ("has_alignments", c_int32), ("hits", c_size_t), ("reported", c_size_t), ("included", c_size_t),
                 ("domains", c_size_t), ("Z", c_double), ("domZ", c_double), ("seconds", c_double),
                 ("counts", FilterCounts)]
 
@@ -138,7 +164,8 @@ class Domain(Sized):
 
 class ReportOptions(Sized):
     _fields_ = [("size", c_size_t), ("prefer_accession", c_int32), ("alignments", c_int32),
-                ("text_width", c_int32), ("reserved", c_int32), ("search", POINTER(SearchOptions))]
+                ("text_width", c_int32), ("reserved", c_int32), ("search", POINTER(SearchOptions)),
+                ("page_title", c_char_p), ("page_targets", c_uint64)]
 
 
 class RunInfo(Sized):
@@ -154,13 +181,24 @@ class Device(Sized):
                                          ("memory_bandwidth", c_double)]
 
 
+class DatabaseInfo(Sized):
+    _fields_ = [("size", c_size_t), ("format_version", c_int32), ("alphabet", c_int32), ("targets", c_uint64),
+                ("residues", c_uint64), ("shortest", c_uint32), ("median", c_uint32), ("longest", c_uint32),
+                ("reserved", c_uint32), ("file_bytes", c_uint64), ("identity", c_uint64)]
+
+
+class PlanOptions(Sized):
+    _fields_ = [("size", c_size_t), ("variant", c_char_p), ("policy", c_int32), ("exact_length", c_int32),
+                ("alphabet_codes", c_int32), ("reserved", c_int32)]
+
+
 # The C name of each struct, for the tests, which compare the layouts.
 STRUCTS = {"hmmjit_model_info": ModelInfo, "hmmjit_cache_settings": CacheSettings,
            "hmmjit_cache_statistics": CacheStatistics, "hmmjit_search_options": SearchOptions,
            "hmmjit_progress": Progress, "hmmjit_callbacks": Callbacks, "hmmjit_filter_counts": FilterCounts,
            "hmmjit_search_statistics": SearchStatistics, "hmmjit_result_info": ResultInfo, "hmmjit_hit": Hit,
            "hmmjit_domain": Domain, "hmmjit_report_options": ReportOptions, "hmmjit_run_info": RunInfo,
-           "hmmjit_device": Device}
+           "hmmjit_device": Device, "hmmjit_database_info": DatabaseInfo, "hmmjit_plan_options": PlanOptions}
 
 
 class Error(Exception):
@@ -213,11 +251,16 @@ def text(value):
 
 
 def encode(value):
-    """None stays NULL."""
-    if value is None or isinstance(value, bytes):
+    """Text or a path as bytes; None stays NULL. C texts end at a NUL: what has one is refused."""
+    if value is None:
         return value
-    return os.fspath(value).encode("utf-8", "surrogateescape") if not isinstance(value, str) else value.encode(
-        "utf-8", "surrogateescape")
+    if not isinstance(value, bytes):
+        value = os.fspath(value)
+    if not isinstance(value, bytes):
+        value = value.encode("utf-8", "surrogateescape")
+    if b"\0" in value:
+        raise UsageError(f"a NUL character in {value!r}")
+    return value
 
 
 def _declare(name, result, *arguments):
@@ -229,15 +272,24 @@ def _declare(name, result, *arguments):
 for _name in ("text", "message", "where", "remedy"):
     _declare("hmmjit_error_" + _name, c_char_p, c_void_p)
 _declare("hmmjit_error_free", None, c_void_p)
+_declare("hmmjit_error_status", c_int32, c_void_p)
 _declare("hmmjit_version", c_char_p)
 _declare("hmmjit_text_data", c_void_p, c_void_p)
 _declare("hmmjit_text_size", c_size_t, c_void_p)
 
 
-def _raise(status, error):
+def exception(error):
+    """The exception for an error object, which stays its owner's."""
     parts = [text(getattr(library, "hmmjit_error_" + n)(error)) for n in ("text", "message", "where", "remedy")]
+    return ERRORS.get(library.hmmjit_error_status(error), Error)(*parts)
+
+
+def _raise(status, error):
+    if not error:  # not even memory for the error
+        raise ERRORS.get(status, Error)(f"status {status}")
+    made = exception(error)
     library.hmmjit_error_free(error)
-    raise ERRORS.get(status, Error)(*parts)
+    raise made
 
 
 def _function(name, *arguments):
@@ -274,6 +326,7 @@ models_from_memory = _function("hmmjit_models_from_memory", c_char_p, c_size_t, 
 models_create = _function("hmmjit_models_create", _OUT)
 models_add = _function("hmmjit_models_add", c_void_p, c_void_p, c_size_t)
 models_get = _function("hmmjit_models_get", c_void_p, c_size_t, POINTER(ModelInfo))
+models_for_each = _function("hmmjit_models_for_each", c_void_p, VisitCallback, c_void_p)
 models_count = _declare("hmmjit_models_count", c_size_t, c_void_p)
 targets_from_file = _function("hmmjit_targets_from_file", c_char_p, c_char_p, _OUT)
 targets_load = _function("hmmjit_targets_load", c_char_p, c_int32, c_char_p, _OUT)
@@ -281,8 +334,12 @@ targets_from_memory = _function("hmmjit_targets_from_memory", c_char_p, c_size_t
                                 _OUT)
 targets_create = _function("hmmjit_targets_create", c_int32, _OUT)
 targets_add = _function("hmmjit_targets_add", c_void_p, c_char_p, c_char_p, c_char_p, c_char_p, c_size_t)
+targets_append = _function("hmmjit_targets_append", c_void_p, c_void_p)
 targets_count = _declare("hmmjit_targets_count", c_uint64, c_void_p)
 targets_residues = _declare("hmmjit_targets_residues", c_uint64, c_void_p)
+database_build = _function("hmmjit_database_build", POINTER(c_void_p), c_size_t, c_int32, c_char_p)
+database_get_info = _function("hmmjit_database_get_info", c_char_p, POINTER(DatabaseInfo), _OUT)
+database_verify = _function("hmmjit_database_verify", c_char_p)
 cache_open = _function("hmmjit_cache_open", POINTER(CacheSettings), _OUT)
 cache_directory = _declare("hmmjit_cache_directory", c_char_p, c_void_p)
 cache_get_statistics = _function("hmmjit_cache_get_statistics", c_void_p, POINTER(CacheStatistics))
@@ -303,14 +360,16 @@ result_get_domains = _function("hmmjit_result_get_domains", c_void_p, c_size_t, 
 result_copy = _function("hmmjit_result_copy", c_void_p, _OUT)
 report_create = _function("hmmjit_report_create", c_int32, c_char_p, POINTER(ReportOptions), _OUT)
 report_add = _function("hmmjit_report_add", c_void_p, c_void_p)
+report_add_text = _function("hmmjit_report_add_text", c_void_p, c_char_p)
+main_report_header = _function("hmmjit_main_report_header", POINTER(RunInfo), POINTER(ReportOptions), _OUT)
 report_complete = _function("hmmjit_report_complete", c_void_p, POINTER(RunInfo))
 report_take_text = _function("hmmjit_report_take_text", c_void_p, _OUT)
 device_count = _function("hmmjit_device_count", POINTER(c_int32), _OUT)
 device_get = _function("hmmjit_device_get", c_int32, POINTER(Device))
 device_find = _function("hmmjit_device_find", c_char_p, POINTER(Device))
 engine_create = _function("hmmjit_engine_create", c_void_p, _OUT)
-engine_plan_stage = _function("hmmjit_engine_plan_stage", c_void_p, c_char_p, c_int32, POINTER(Device), c_char_p,
-                              _OUT)
+engine_plan_stage = _function("hmmjit_engine_plan_stage", c_void_p, c_char_p, c_int32, POINTER(Device),
+                              POINTER(PlanOptions), _OUT)
 plan_json = _declare("hmmjit_plan_json", c_char_p, c_void_p)
 
 

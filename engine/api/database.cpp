@@ -1,0 +1,74 @@
+// Target databases for host programs.
+#include "hmmjit/database.hpp"
+
+#include "api/inputs.hpp"
+#include "io/target_database.hpp"
+#include "search/database_builder.hpp"
+
+namespace hmmjit::v0 {
+namespace {
+
+std::shared_ptr<const TargetDatabase> open_database(const std::string& path) {
+  return value(TargetDatabase::open(path));
+}
+
+DatabaseInfo describe(const TargetDatabase& database) {
+  const DatabaseSummary& s = database.summary();
+  DatabaseInfo out;
+  out.format_version = static_cast<int>(s.version);
+  out.alphabet = to_alphabet(*s.alphabet);
+  out.targets = s.targets;
+  out.residues = s.residues;
+  out.shortest = s.shortest;
+  out.longest = s.longest;
+  if (s.targets > 0) {
+    const auto median = database.length_at_rank(s.targets / 2);
+    if (!median)
+      throw Error(ErrorCode::kInput, "the target database is damaged", database.name(),
+                  "make it again");
+    out.median = *median;
+  }
+  out.file_bytes = s.file_bytes;
+  out.identity = s.identity;
+  std::string_view about = database.about();
+  while (!about.empty()) {
+    const std::string_view line = about.substr(0, about.find('\n'));
+    about.remove_prefix(std::min(line.size() + 1, about.size()));
+    if (line.starts_with("program ")) out.program = line.substr(8);
+    if (line.starts_with("source ")) out.sources.emplace_back(line.substr(7));
+  }
+  return out;
+}
+
+}  // namespace
+
+DatabaseInfo build_database(const std::vector<Targets>& inputs, const std::string& output,
+                            Alphabet alphabet) {
+  return guarded([&] {
+    if (inputs.empty()) throw Error(ErrorCode::kUsage, "a database of no input", output);
+    if (output.empty()) throw Error(ErrorCode::kUsage, "a database has no name");
+    const hmmjit::Alphabet& codes = alphabet_of(alphabet);
+    std::vector<DatabaseInput> sources;
+    for (const Targets& input : inputs) {
+      const auto& impl = input.impl();
+      sources.push_back({impl->path.empty() ? std::string("memory") : impl->path,
+                         [&impl, &codes] { return open_targets(impl, codes); }});
+    }
+    value(hmmjit::build_database(sources, codes, output, "hmmjit " HMMJIT_VERSION));
+    return describe(*open_database(output));
+  });
+}
+
+DatabaseInfo database_info(const std::string& path) {
+  return guarded([&] { return describe(*open_database(path)); });
+}
+
+DatabaseInfo verify_database(const std::string& path) {
+  return guarded([&] {
+    const auto database = open_database(path);
+    check(database->verify());
+    return describe(*database);
+  });
+}
+
+}  // namespace hmmjit::v0

@@ -1,0 +1,77 @@
+// Calls of functions that belong to the host: callbacks, visitors, catalogue entries.
+#pragma once
+
+#include <xmmintrin.h>
+
+#include <exception>
+#include <mutex>
+
+#include "api/convert.hpp"
+
+namespace hmmjit::v0 {
+
+/// Runs host functions as if the host had called them itself: with the floating-point mode its
+/// thread had when this object was made (the library's own work flushes subnormal numbers to zero),
+/// and with what they throw leaving the library unchanged. Thread-safe.
+class HostCalls {
+ public:
+  HostCalls() : mode_(_mm_getcsr()) {}
+  HostCalls(const HostCalls&) = delete;
+  HostCalls& operator=(const HostCalls&) = delete;
+
+  /// False when `call` threw; the first exception is kept.
+  template <typename Call>
+  bool run(Call&& call) {
+    const Mode mode(mode_);
+    try {
+      call();
+      return true;
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (!exception_) exception_ = std::current_exception();
+      return false;
+    }
+  }
+  bool failed() const {
+    const std::lock_guard lock(mutex_);
+    return exception_ != nullptr;
+  }
+  /// Throws what was kept. Not from within guarded(), which would take it for the library's.
+  void rethrow() const {
+    const std::lock_guard lock(mutex_);
+    if (exception_) std::rethrow_exception(exception_);
+  }
+
+  /// The MXCSR register set for a scope.
+  class Mode {
+   public:
+    explicit Mode(unsigned mode) : before_(_mm_getcsr()) { _mm_setcsr(mode); }
+    ~Mode() { _mm_setcsr(before_); }
+    Mode(const Mode&) = delete;
+    Mode& operator=(const Mode&) = delete;
+
+   private:
+    unsigned before_;
+  };
+
+ private:
+  const unsigned mode_;
+  mutable std::mutex mutex_;
+  std::exception_ptr exception_;
+};
+
+/// Thrown by the library to leave a guarded() after a host function has failed.
+struct HostFailed {};
+
+/// guarded(), but what a host function threw comes out as it was.
+template <typename Work>
+auto guarded(HostCalls& host, Work&& work) -> decltype(work()) {
+  try {
+    return guarded(std::forward<Work>(work));
+  } catch (const HostFailed&) {
+    host.rethrow();
+    throw Error(ErrorCode::kInternal, "a host function failed without an exception");
+  }
+}
+
+}  // namespace hmmjit::v0

@@ -1,0 +1,103 @@
+// Only hmmjit::Error leaves the library, whatever allocation fails.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <functional>
+#include <limits>
+#include <new>
+#include <optional>
+
+#include "hmmjit/hmmjit.hpp"
+#include "tests/support/folder.hpp"
+#include "tests/support/generated_inputs.hpp"
+
+namespace {
+// Allocations of this thread until all further ones fail.
+thread_local long allowed = std::numeric_limits<long>::max();
+
+void* allocate(std::size_t bytes) {
+  if (allowed <= 0) throw std::bad_alloc();
+  --allowed;
+  void* memory = std::malloc(bytes > 0 ? bytes : 1);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+}  // namespace
+
+// The library under test is linked statically: its allocations come here, too.
+void* operator new(std::size_t bytes) { return allocate(bytes); }
+void* operator new[](std::size_t bytes) { return allocate(bytes); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace {
+
+// Fails at the first, second, ... allocation of `call` until it succeeds. Anything but an Error of
+// want of memory ends the test.
+void starve(const char* what, const std::function<void()>& call) {
+  SCOPED_TRACE(what);
+  for (long n = 0; n < 100'000; n += n < 200 ? 1 : 97) {
+    std::optional<hmmjit::ErrorCode> code;
+    bool foreign = false;
+    allowed = n;
+    try {
+      call();
+    } catch (const hmmjit::Error& error) {
+      code = error.code();
+    } catch (...) {
+      foreign = true;
+    }
+    allowed = std::numeric_limits<long>::max();
+    ASSERT_FALSE(foreign) << "allocation " << n;
+    if (!code) return;
+    ASSERT_EQ(*code, hmmjit::ErrorCode::kResources) << "allocation " << n;
+  }
+  FAIL() << "it never succeeded";
+}
+
+TEST(Guard, OnlyErrorsLeaveTheLibrary) {
+  const auto inputs = hmmjit::tests::make_inputs(31, 2, 60);
+  const hmmjit::test_support::TemporaryFolder folder;
+  const std::string path = folder.path().string() + "/a file with a name that is not short.txt";
+  const auto models = hmmjit::Models::from_memory(inputs.models);
+  const auto targets = hmmjit::Targets::from_memory(inputs.targets);
+  hmmjit::SearchOptions options;
+  options.device = hmmjit::DeviceUse::kCpu;
+  options.threads = 1;
+  options.Z = 2;
+  const auto found = hmmjit::search(models, targets, options);
+
+  // Arguments are the host's: none allocates.
+  starve("Models::from_file", [] { hmmjit::Models::from_file("x.hmm"); });
+  starve("Targets::from_file", [] { hmmjit::Targets::from_file("x.fa", "fasta"); });
+  starve("Models::from_memory", [&] { hmmjit::Models::from_memory(inputs.models); });
+  starve("Models::add", [&] {
+    hmmjit::Models own;
+    own.add(models[0]);
+  });
+  starve("Targets::add", [&] {
+    hmmjit::Targets own;
+    own.add({.name = "some_name", .residues = "ACDEFGHIKLMNPQRSTVWY"});
+  });
+  starve("find_device", [] { hmmjit::find_device("H200"); });
+  starve("device_table", [] { hmmjit::device_table(); });
+  starve("Cancellation", [] { hmmjit::Cancellation{}; });
+  const std::string line = "# a line that is longer than what a string keeps in itself\n";
+  for (int kind = 0; kind <= static_cast<int>(hmmjit::ReportKind::kHtmlPage); ++kind) {
+    starve(("report " + std::to_string(kind)).c_str(), [&] {
+      hmmjit::report_text(static_cast<hmmjit::ReportKind>(kind), found,
+                          hmmjit::ReportOptions(options));
+    });
+    starve(("report file " + std::to_string(kind)).c_str(), [&] {
+      auto report = hmmjit::Report::to_file(static_cast<hmmjit::ReportKind>(kind), path);
+      report.add_text(line);
+      for (const auto& model : found.models) report.add(model);
+      report.complete();
+    });
+  }
+  starve("main_report_header", [&] { hmmjit::main_report_header({}, options); });
+}
+
+}  // namespace

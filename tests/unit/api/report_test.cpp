@@ -1,0 +1,190 @@
+// Reports as a host program makes them: what they refuse, and what the program's commands write.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <sstream>
+
+#include "hmmjit/hmmjit.hpp"
+#include "tests/support/folder.hpp"
+#include "tests/support/generated_inputs.hpp"
+
+namespace {
+
+using hmmjit::ErrorCode;
+using hmmjit::ReportKind;
+using hmmjit::tests::Inputs;
+using testing::HasSubstr;
+
+struct Found {
+  hmmjit::SearchOptions options;
+  hmmjit::SearchResults results;
+};
+
+Found found(const std::function<void(hmmjit::SearchOptions&)>& change = {}) {
+  const Inputs inputs = hmmjit::tests::make_inputs(21, 4, 300);
+  Found out;
+  out.options.device = hmmjit::DeviceUse::kCpu;
+  out.options.threads = 2;
+  if (change) change(out.options);
+  out.results = hmmjit::search(hmmjit::Models::from_memory(inputs.models),
+                               hmmjit::Targets::from_memory(inputs.targets), out.options);
+  return out;
+}
+
+ErrorCode code_of(const std::function<void()>& call, std::string* text = nullptr) {
+  try {
+    call();
+  } catch (const hmmjit::Error& error) {
+    if (text != nullptr) *text = error.what();
+    return error.code();
+  }
+  ADD_FAILURE() << "no error";
+  return ErrorCode::kInternal;
+}
+
+std::string read_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string without_times(const std::string& text) {
+  std::istringstream lines(text);
+  std::string out, line;
+  while (std::getline(lines, line)) {
+    if (!line.starts_with("# CPU time") && !line.starts_with("# Mc/sec")) out += line + "\n";
+  }
+  return out;
+}
+
+TEST(Report, RefusesAlignmentsThatWereNotKept) {
+  const Found bare = found([](auto& o) { o.keep_alignments = false; });
+  EXPECT_FALSE(bare.results.models[0].has_alignments());
+  EXPECT_TRUE(found().results.models[0].has_alignments());
+  std::string text;
+  for (const ReportKind kind : {ReportKind::kA3m, ReportKind::kAlignment}) {
+    for (const auto& options : {hmmjit::ReportOptions(), hmmjit::ReportOptions(bare.options)}) {
+      EXPECT_EQ(code_of([&] { hmmjit::report_text(kind, bare.results, options); }, &text),
+                ErrorCode::kUsage);
+      EXPECT_THAT(text, HasSubstr("keep_alignments"));
+    }
+  }
+  // Where alignments are a part only, it is left out, as --noali does.
+  const Found full = found();
+  hmmjit::ReportOptions noali;
+  noali.alignments = false;
+  for (const ReportKind kind : {ReportKind::kMain, ReportKind::kJson}) {
+    const std::string expected = without_times(hmmjit::report_text(kind, full.results, noali));
+    EXPECT_EQ(without_times(hmmjit::report_text(kind, bare.results)), expected);
+    EXPECT_NE(without_times(hmmjit::report_text(kind, full.results)), expected);
+  }
+}
+
+TEST(Report, RefusesTablesByTargetOfASearchByTargets) {
+  const Found counted = found();
+  std::string text;
+  for (const ReportKind kind : {ReportKind::kScanTargetTable, ReportKind::kScanDomainTable}) {
+    EXPECT_EQ(code_of([&] { hmmjit::report_text(kind, counted.results); }, &text),
+              ErrorCode::kUsage);
+    EXPECT_THAT(text, HasSubstr("number of models"));
+  }
+  const Found by_models = found([](auto& o) { o.Z = 4; });
+  EXPECT_THAT(hmmjit::report_text(ReportKind::kScanDomainTable, by_models.results,
+                                  hmmjit::ReportOptions(by_models.options)),
+              HasSubstr("\nmodel"));
+}
+
+TEST(Report, IsCompleteOnce) {
+  const Found f = found();
+  hmmjit::Report report(ReportKind::kTsv);
+  report.add_text("# first\n");
+  report.add(f.results.models[0]);
+  report.complete();
+  EXPECT_EQ(code_of([&] { report.add_text("lost"); }), ErrorCode::kUsage);
+  EXPECT_EQ(code_of([&] { report.add(f.results.models[1]); }), ErrorCode::kUsage);
+  EXPECT_EQ(code_of([&] { report.complete(); }), ErrorCode::kUsage);
+  const std::string text = report.take_text();
+  EXPECT_THAT(text, testing::StartsWith("# first\ntarget\t"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("lost")));
+  hmmjit::ReportOptions narrow;
+  for (const int width : {-1, 60}) {
+    narrow.text_width = width;
+    EXPECT_EQ(code_of([&] { hmmjit::Report(ReportKind::kMain, narrow); }), ErrorCode::kUsage);
+  }
+}
+
+TEST(Report, HeaderAndPageAreTheProgramsOwn) {
+  const Inputs inputs = hmmjit::tests::make_inputs(22, 3, 200);
+  const hmmjit::test_support::TemporaryFolder folder;
+  const std::string base = folder.path().string() + "/";
+  const std::string models = folder.write("m.hmm", inputs.models).string();
+  const std::string targets = folder.write("t.fa", inputs.targets).string();
+  const std::string program = HMMJIT_PROGRAM;
+  const auto run = [](const std::string& command) { return std::system(command.c_str()); };
+  ASSERT_EQ(run(program + " search --quiet --device cpu --cpu 2 --acc -E 3.5 --domT 4 --incE 0.5 " +
+                "--F1 0.1 --F3 1e-4 --nobias --nonull2 -Z 1234 --domZ 77 --seed 7 --notextw " +
+                "--restrictdb_n 150 -o " + base + "out --json " + base + "json " + models + " " +
+                targets),
+            0);
+  ASSERT_EQ(
+      run(program + " report --top 5 --title 'a title' -o " + base + "page.html " + base + "json"),
+      0);
+
+  hmmjit::SearchOptions options;
+  options.device = hmmjit::DeviceUse::kCpu;
+  options.threads = 2;
+  options.report.e_value = 3.5;
+  options.report_domain.score = 4;
+  options.include.e_value = 0.5;
+  options.F1 = 0.1;
+  options.F3 = 1e-4;
+  options.bias_filter = options.null2 = false;
+  options.Z = 1234;
+  options.domZ = 77;
+  options.seed = 7;
+  options.target_count = 150;
+  const auto results = hmmjit::search(hmmjit::Models::from_file(models),
+                                      hmmjit::Targets::from_file(targets), options);
+  hmmjit::ReportOptions how(options);
+  how.prefer_accession = true;
+  how.text_width = 0;
+  hmmjit::RunInfo info;
+  info.program = "hmmjit search";
+  info.query_file = models;
+  info.target_file = targets;
+
+  const std::string output = read_file(base + "out");
+  std::string header = output.substr(0, output.find("Query:"));
+  const std::string line = "# output directed to file:         " + base + "out\n";
+  const std::string json_line = "# JSON lines:                      " + base + "json\n";
+  for (const std::string& files : {line, json_line}) {
+    ASSERT_THAT(header, HasSubstr(files));
+    header.erase(header.find(files), files.size());
+  }
+  EXPECT_EQ(hmmjit::main_report_header(info, options, how), header);
+  hmmjit::Report main(ReportKind::kMain, how);
+  main.add_text(hmmjit::main_report_header(info, options, how));
+  for (const auto& model : results.models) main.add(model);
+  main.complete();
+  EXPECT_EQ(without_times(main.take_text()),
+            without_times(header + output.substr(output.find("Query:"))));
+
+  // The page: what the program says of the run is in its JSON lines.
+  const std::string json = read_file(base + "json");
+  const std::string last = json.substr(json.rfind('\n', json.size() - 2) + 1);
+  const auto field = [&](const std::string& name) {
+    const auto at = last.find("\"" + name + "\":\"") + name.size() + 4;
+    return last.substr(at, last.find('"', at) - at);
+  };
+  info.settings = field("options");
+  info.folder = field("folder");
+  info.date = field("date");
+  how.page_title = "a title";
+  how.page_targets = 5;
+  EXPECT_EQ(hmmjit::report_text(ReportKind::kHtmlPage, results, how, info),
+            read_file(base + "page.html"));
+}
+
+}  // namespace
