@@ -1,18 +1,28 @@
 #!/usr/bin/env python3
-"""Core-seconds, wall time and peak memory of hmmjit search beside hmmsearch on this machine.
+"""Core-seconds, wall time and peak memory of hmmjit search beside hmmsearch on this machine, and
+beside PyHMMER where it is installed.
 
-usage: compare_hmmsearch.py [--program PATH] [--threads N] [--cases GLOB ...] [--repeats N]
-                            [--json FILE] [--check]
+usage: compare_hmmsearch.py [--program PATH] [--threads N ...] [--data recorded|debian|emitted]
+                            [--cases GLOB ...] [--repeats N] [--pyhmmer PYTHON] [--json FILE]
+                            [--check]
 
 Behind each line stands what `--stats` says of that run of hmmjit: billions of cells per second and
 core of the filters, reading speed, and the share of the core-seconds that each stage took.
 
-Cases: one model, the 349-model Pfam mix, and a composition-biased model (400.hmm), on the MMseqs2
-example database and on all proteomes together. The data is looked for in $HMMJIT_SHARED, then in
-a folder "shared" beside or above the source tree; without it, models of Debian's hmmer-examples
-and targets made by hmmemit stand in (cases marked "emitted"). Each line is the best of --repeats
-runs; --check also compares the hits. hmmjit runs without GPU. hmmsearch runs with as many workers as hmmjit has threads
-("--cpu 0" for one thread: its serial run).
+Data, the first that is there unless --data says which:
+  recorded  the project's collection of public models and proteomes, which is not in this
+            repository: in $HMMJIT_SHARED, else in a folder "shared" beside or above the source
+            tree. One model, the 349-model Pfam mix and a composition-biased model (400.hmm), on the
+            MMseqs2 example database and on all proteomes together.
+  debian    Debian's packages hmmer-examples and mmseqs2-examples: one family, nine families, and
+            those ten times over as a library of ninety models, on 20,000 UniProt sequences.
+  emitted   hmmer-examples alone; the targets are made by hmmemit.
+
+Each line is the best of --repeats runs, the whole process with start-up and output counted;
+--check also compares the hits. hmmjit runs without GPU. hmmsearch runs with as many workers as
+hmmjit has threads ("--cpu 0" for one thread: its serial run). --pyhmmer names an interpreter that
+has PyHMMER, which reads all targets first and then runs as many threads; its lines count its
+start-up and the writing of the same table.
 """
 import argparse
 import fnmatch
@@ -67,6 +77,35 @@ def emitted_cases(work):
     return [("one model x emitted", models[0], targets), ("60 models x emitted", library, targets)]
 
 
+FAMILIES = ["RRM_1.hmm", "fn3.hmm", "2OG-FeII_Oxy_3.hmm", "Caudal_act.hmm", "globins4.hmm", "Pkinase.hmm",
+            "LuxC.hmm", "Patched.hmm", "SMC_N.hmm"]
+DATABASE = "/usr/share/doc/mmseqs2/example-data/DB.fasta.gz"
+
+
+def debian_cases(work):
+    models = [scenario.example_model(name, work) for name in FAMILIES]
+    families, library = work + "/families.hmm", work + "/library.hmm"
+    texts = [scenario.run(["hmmconvert", model]).stdout for model in models]
+    for path, times in ((families, 1), (library, 10)):
+        with open(path, "wb") as sink:
+            sink.write(b"".join(texts) * times)
+    database = unpack(DATABASE, work + "/database.fasta")
+    return [("1 model x UniProt", models[0], database), ("9 models x UniProt", families, database),
+            ("90 models x UniProt", library, database)]
+
+
+PYHMMER = """
+import sys
+import pyhmmer
+models, targets, table, threads = sys.argv[1:]
+with pyhmmer.easel.SequenceFile(targets, digital=True) as file:
+    block = file.read_block()
+with pyhmmer.plan7.HMMFile(models) as file, open(table, "wb") as out:
+    for hits in pyhmmer.hmmsearch(list(file), block, cpus=int(threads)):
+        hits.write(out, format="domains", header=False)
+"""
+
+
 def measure(command):
     begun = time.time()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -105,16 +144,23 @@ def rows(path):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--program", default=os.path.join(SOURCE, "build/release/bin/hmmjit"))
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--threads", type=int, nargs="+",
+                        default=sorted({1, len(os.sched_getaffinity(0))}))
+    parser.add_argument("--data", choices=("recorded", "debian", "emitted"))
+    parser.add_argument("--pyhmmer", help="Python interpreter that has PyHMMER")
     parser.add_argument("--cases", nargs="*", default=["*"])
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--json")
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args()
     shared = scenario.shared_folder()
+    data = args.data or ("recorded" if shared else "debian" if os.path.exists(DATABASE) else "emitted")
+    if data == "recorded" and not shared:
+        sys.exit("the recorded data is not here; $HMMJIT_SHARED says where it is")
     results = []
     with tempfile.TemporaryDirectory(prefix="hmmjit-benchmark-") as work:
-        cases = recorded_cases(shared + "/data", work) if shared else emitted_cases(work)
+        cases = {"recorded": lambda: recorded_cases(shared + "/data", work),
+                 "debian": lambda: debian_cases(work), "emitted": lambda: emitted_cases(work)}[data]()
         print(f"{'case':22} {'threads':>7} {'hmmsearch':>21} {'hmmjit':>21} {'ratio':>13} "
               f"{'peak MB':>15}")
         print(f"{'':22} {'':>7} {'core-s':>10} {'wall s':>10} {'core-s':>10} {'wall s':>10} "
@@ -122,7 +168,7 @@ def main():
         for name, model, targets in cases:
             if not any(fnmatch.fnmatch(name, pattern) for pattern in args.cases):
                 continue
-            for threads in sorted({1, args.threads}):
+            for threads in args.threads:
                 workers = "0" if threads == 1 else str(threads)
                 tables = [work + "/want", work + "/got"]
                 theirs = best(["hmmsearch", "--noali", "--cpu", workers, "-o", "/dev/null",
@@ -143,6 +189,15 @@ def main():
                 with open(work + "/stats.json") as file:
                     results.append({"case": name, "threads": threads, "hmmsearch": theirs,
                                     "hmmjit": ours, "stats": json.load(file)})
+                if args.pyhmmer:
+                    third = best([args.pyhmmer, "-c", PYHMMER, model, targets, work + "/third",
+                                  str(threads)], args.repeats)
+                    results[-1]["pyhmmer"] = third
+                    found = len(rows(work + "/third")), len(rows(tables[0]))
+                    print(f"    PyHMMER: {third['cpu']:.2f} core-s, {third['wall']:.2f} wall s, "
+                          f"{third['peak']:.0f} MB peak; {found[0]} domains (hmmsearch: {found[1]}); "
+                          f"ratio to hmmjit {third['cpu'] / ours['cpu']:.2f} core, "
+                          f"{third['wall'] / ours['wall']:.2f} wall", flush=True)
     if args.json:
         with open(args.json, "w") as file:
             json.dump(results, file, indent=1)

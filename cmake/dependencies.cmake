@@ -10,7 +10,7 @@ pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
 
 # Only headers are needed: the driver and NVRTC are opened at run time, so that one
-# binary starts with and without a GPU (docs/design: jit engine).
+# binary starts with and without a GPU.
 set(HMMJIT_HAVE_CUDA_HEADERS OFF)
 if(HMMJIT_WITH_CUDA)
   find_path(HMMJIT_CUDA_INCLUDE_DIR NAMES nvrtc.h

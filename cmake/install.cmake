@@ -27,6 +27,10 @@ install(FILES ${PROJECT_BINARY_DIR}/package/hmmjit-config.cmake
 set(pc_folder ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH HMMJIT_PC_TO_PREFIX /${pc_folder} /)
 string(REGEX REPLACE "/$" "" HMMJIT_PC_TO_PREFIX "${HMMJIT_PC_TO_PREFIX}")
+set(HMMJIT_PC_URL "")
+if(HMMJIT_HOMEPAGE_URL)
+  set(HMMJIT_PC_URL "URL: ${HMMJIT_HOMEPAGE_URL}\n")
+endif()
 foreach(name hmmjit hmmjit-static)
   configure_file(cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/package/${name}.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/package/${name}.pc DESTINATION ${pc_folder} COMPONENT development)
@@ -34,16 +38,28 @@ endforeach()
 
 install(DIRECTORY engine/api/python/hmmjit DESTINATION lib/python3/dist-packages COMPONENT python
         PATTERN __pycache__ EXCLUDE)
-install(FILES README.md LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tools)
+
+# The documents keep their places relative to each other, so that their links lead somewhere.
+install(FILES README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md CITATION.cff LICENSE
+        DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents)
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents)
+install(FILES kernel_templates/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/kernel_templates COMPONENT documents)
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents
+        PATTERN __pycache__ EXCLUDE
+        PATTERN examples/CMakeLists.txt EXCLUDE  # of hmmjit's own build
+        PATTERN tests EXCLUDE)
 
 # ---- packages: cpack -G DEB in the build folder, configured with -DCMAKE_INSTALL_PREFIX=/usr --------
 set(CPACK_GENERATOR DEB TGZ)
 set(CPACK_PACKAGE_NAME hmmjit)
-set(CPACK_PACKAGE_CONTACT "the hmmjit authors <hmmjit@localhost>")
+set(CPACK_PACKAGE_CONTACT ${HMMJIT_MAINTAINER})
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY ${PROJECT_DESCRIPTION})
+if(HMMJIT_HOMEPAGE_URL)
+  set(CPACK_PACKAGE_HOMEPAGE_URL ${HMMJIT_HOMEPAGE_URL})
+endif()
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
 set(CPACK_STRIP_FILES ON)
-set(CPACK_COMPONENTS_ALL tools runtime development python)
+set(CPACK_COMPONENTS_ALL tools runtime development python documents)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
@@ -51,6 +67,11 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_ENABLE_COMPONENT_DEPENDS OFF)
 set(library_package libhmmjit${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME hmmjit)
+set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS "hmmjit-doc")
+set(CPACK_DEBIAN_DOCUMENTS_PACKAGE_NAME hmmjit-doc)
+set(CPACK_DEBIAN_DOCUMENTS_PACKAGE_SECTION doc)
+set(CPACK_DEBIAN_DOCUMENTS_PACKAGE_ARCHITECTURE all)
+set(CPACK_DEBIAN_DOCUMENTS_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME ${library_package})
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/package/triggers)
@@ -60,7 +81,7 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${library_package} (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS
-    "libfmt-dev, libtbb-dev, libzstd-dev, zlib1g-dev, libhwy-dev, pkg-config")  # static linking
+    "libfmt-dev, libtbb-dev, libzstd-dev, zlib1g-dev, libhwy-dev, pkg-config, hmmjit-doc")  # static linking
 set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-hmmjit)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_ARCHITECTURE all)
@@ -71,4 +92,31 @@ set(CPACK_COMPONENT_TOOLS_DESCRIPTION "Search program hmmjit: hmmsearch's option
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "Shared library for programs that search in-process.")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "C and C++ headers, static library, CMake and pkg-config files.")
 set(CPACK_COMPONENT_PYTHON_DESCRIPTION "Python interface.")
+set(CPACK_COMPONENT_DOCUMENTS_DESCRIPTION "User guide, reference, file formats, example projects.")
+
+# What Debian's policy asks of every package: its licence and its history.
+file(READ LICENSE licence)
+string(STRIP "${licence}" licence)
+string(REGEX REPLACE "\n\n" "\n.\n" licence "${licence}")
+string(REPLACE "\n" "\n " licence "${licence}")
+set(package_files ${PROJECT_BINARY_DIR}/package)
+file(WRITE ${package_files}/copyright
+     "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: hmmjit\n\n"
+     "Files: *\nCopyright: 2026 the hmmjit authors\nLicense: BSD-3-clause\n ${licence}\n")
+string(TIMESTAMP now "%a, %d %b %Y %H:%M:%S +0000" UTC)  # SOURCE_DATE_EPOCH where that is set
+file(WRITE ${package_files}/changelog
+     "hmmjit (${PROJECT_VERSION}) unstable; urgency=medium\n\n"
+     "  * Version ${PROJECT_VERSION}; CHANGELOG.md in the package hmmjit-doc lists the changes.\n\n"
+     " -- ${HMMJIT_MAINTAINER}  ${now}\n")
+find_program(HMMJIT_GZIP gzip)
+if(HMMJIT_GZIP)
+  execute_process(COMMAND ${HMMJIT_GZIP} -9nkf ${package_files}/changelog COMMAND_ERROR_IS_FATAL ANY)
+  foreach(pair tools:hmmjit runtime:${library_package} development:libhmmjit-dev python:python3-hmmjit
+               documents:hmmjit-doc)
+    string(REGEX REPLACE ":.*" "" component ${pair})
+    string(REGEX REPLACE ".*:" "" package ${pair})
+    install(FILES ${package_files}/copyright ${package_files}/changelog.gz
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${package} COMPONENT ${component})
+  endforeach()
+endif()
 include(CPack)

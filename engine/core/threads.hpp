@@ -17,7 +17,7 @@ int startable_threads(int wanted);
 double thread_seconds();
 
 /// Sets flush-to-zero for subnormal results and leaves denormals-are-zero off, as every worker
-/// thread of HMMER does (spec: filters 6); results printed below 1e-307 depend on it. Restores
+/// thread of HMMER's SSE build does; results printed below 1e-307 depend on it. Restores
 /// the previous mode when destroyed. Construct one per thread that runs float stages.
 class FlushToZeroScope {
  public:

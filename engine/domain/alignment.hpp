@@ -1,4 +1,4 @@
-// Optimal accuracy traceback and the alignment shown for a domain (spec: postprocess 8.2, 13).
+// Optimal accuracy traceback and the alignment shown for a domain, as HMMER3 does (Eddy 2011).
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
 // From sampled domain segments to envelopes: single-linkage clusters, consensus end points,
-// removal of dominated clusters (spec: postprocess 6).
+// removal of dominated clusters, as HMMER3 does (Eddy 2011).
 #pragma once
 
 #include <cstdint>

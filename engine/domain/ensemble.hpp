@@ -1,5 +1,5 @@
 // Stochastic tracebacks of a multidomain region: sampled domains and the null2 correction by
-// sampling (spec: postprocess 5).
+// sampling, as HMMER3 does (Eddy 2011).
 //
 // The 200 traces of a region must be those of the reference, choice by choice, or every later
 // random number means something else. A choice compares one deviate u with running sums of

@@ -1,5 +1,5 @@
 // Where domains lie on a target: posterior decoding of begin, end and "inside" over the parser
-// matrices, then regions (spec: postprocess 2-4).
+// matrices, then regions, by HMMER3's thresholds (Eddy 2011).
 #pragma once
 
 #include <vector>

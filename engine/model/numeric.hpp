@@ -1,4 +1,4 @@
-// Small sums whose exact rounding shows in results (spec: postprocess 12).
+// Small sums whose exact rounding shows in results.
 #pragma once
 
 #include <span>

@@ -46,7 +46,7 @@ struct ByteProfile {
 
   /// Cost of the J/N/C->B move for a target of length L: depends on the length alone.
   std::uint8_t tjb(int L) const;
-  /// Signed SSV byte of one biased cost: limited to [-bias, 127] (spec: profile 4.2).
+  /// Signed SSV byte of one biased cost: limited to [-bias, 127] (SSV of HMMER 3.1).
   int signed_cost(std::uint8_t biased) const;
 };
 
@@ -65,7 +65,7 @@ struct WordProfile {
   std::vector<std::int16_t> mm_in, im_in, dm_in;     ///< from node k-1 into M_k
   std::vector<std::int16_t> md_out, mi_out, ii_out, dd_out;  ///< out of node k
   std::int16_t ec = 0, ej = 0;  ///< E->C, E->J (multihit -500)
-  std::int16_t ddbound = 0;     ///< lazy-F speed bound (spec: profile 4.3)
+  std::int16_t ddbound = 0;     ///< bound that ends lazy F early (Farrar 2007)
 
   /// Word of the N/C/J->B/T move for length L (multihit).
   std::int16_t move(int L) const;
@@ -86,7 +86,7 @@ struct OddsProfile {
 
 OddsProfile make_odds_profile(const Profile& profile);
 
-/// Length-dependent specials of the float stages for a target of length L (spec: profile 6).
+/// Length-dependent specials of the float stages for a target of length L (Eddy 2008).
 struct LengthModel {
   float loop = 0, move = 0;      ///< N, C, J
   float ec = 0, ej = 0;          ///< E->C, E->J odds: 0.5, 0.5 multihit; 1, 0 unihit
@@ -98,14 +98,14 @@ float null_score(int L);
 /// p1 = L / (L+1), float.
 float null_p1(int L);
 
-/// Parameters of the two-state composition bias filter of one model (spec: filters 5).
+/// Parameters of the two-state composition bias filter of one model (Eddy 2011).
 struct BiasModel {
   std::array<std::array<float, kMaxCodes>, 2> odds{};  ///< emission odds of both states, per code
   float t10 = 0, t11 = 0;
 };
 BiasModel make_bias_model(const Hmm& hmm);
 
-/// The reference's single-precision polynomial exponential (spec: profile 5.1). Not libm.
+/// The reference's single-precision polynomial exponential (Cephes' expf). Not libm.
 float vector_exp(float x);
 
 /// Everything a search needs of one model. Immutable after construction; share freely.

@@ -5,7 +5,7 @@
 
 namespace hmmjit {
 
-/// P(S > x) of a Gumbel distribution; x, mu, lambda floats widened to double (spec: filters 8).
+/// P(S > x) of a Gumbel distribution; x, mu, lambda floats widened to double (Eddy 2008).
 double gumbel_survival(double x, double mu, double lambda);
 /// P(S > x) of an exponential tail and its natural log.
 double exponential_survival(double x, double tau, double lambda);

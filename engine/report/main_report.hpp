@@ -1,4 +1,4 @@
-// hmmsearch's main report of one model (spec: output 1, 4, 5, 6).
+// hmmsearch's main report of one model, byte for byte (HMMER User's Guide).
 #pragma once
 
 #include <optional>

@@ -22,7 +22,7 @@ inline double independent_e_value(const domain::Domain& domain, const HitList& h
 inline double bias_bits(const domain::Domain& domain) {
   return static_cast<double>(domain.bias_nats) * 1.44269504088896341;
 }
-/// Column "acc": expected accuracy per residue of the envelope (spec: postprocess 13).
+/// Column "acc": expected accuracy per residue of the envelope.
 inline double mean_accuracy(const domain::Domain& domain) {
   return static_cast<double>(domain.accuracy_sum) /
          (1.0 + std::fabs(static_cast<float>(domain.jenv - domain.ienv)));

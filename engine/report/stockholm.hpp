@@ -1,4 +1,4 @@
-// The alignment of a model's included domains as one Stockholm record (-A; spec: output 11).
+// The alignment of a model's included domains as one Stockholm record (-A).
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// hmmsearch's tables: --tblout, --domtblout, --pfamtblout (spec: output 7 to 10).
+// hmmsearch's tables: --tblout, --domtblout, --pfamtblout (HMMER User's Guide).
 #pragma once
 
 #include <string>

@@ -46,7 +46,7 @@ struct FilterOutput {
 class PreparedFilters {
  public:
   virtual ~PreparedFilters() = default;
-  /// Filters targets [begin, end) of `block` with hmmsearch's decisions (spec: filters 1).
+  /// Filters targets [begin, end) of `block` with hmmsearch's decisions (Eddy 2011).
   /// Called inside a FlushToZeroScope. `block` stays at its address, unchanged, from the first
   /// task on it to the last, so a device copy may be kept by address and first_index().
   virtual Status run(const TargetBlock& block, std::size_t begin, std::size_t end,

@@ -34,7 +34,7 @@ struct Hit {
   }
 };
 
-/// Targets that passed each filter (spec: filters 9).
+/// Targets that passed each filter: the report's statistics block.
 struct FilterCounters {
   std::uint64_t targets = 0, residues = 0;
   std::uint64_t msv = 0, bias = 0, viterbi = 0, forward = 0;
@@ -53,7 +53,7 @@ struct ModelThresholds {
 Result<ModelThresholds> thresholds_for(const Thresholds& rules, const Hmm& hmm);
 
 /// True when a target must be kept: it might be reported in the end. `index` is the target's own
-/// position in the input, so that the answer does not depend on threads (spec: postprocess 11).
+/// position in the input, so that the answer does not depend on threads.
 bool is_candidate(const ModelThresholds& thresholds, const domain::TargetScore& score,
                   std::uint64_t index);
 
@@ -64,7 +64,7 @@ struct HitList {
   bool Z_is_set = false, domZ_is_set = false;  ///< by the user
   bool sorted_by_score = false;                ///< inclusion is by score, so is the order
   std::uint64_t reported = 0, included = 0;
-  /// Longest text over all candidates, reported or not: the column widths (spec: output 4, 7).
+  /// Longest text over all candidates, reported or not: hmmsearch's column widths.
   std::size_t longest_name = 0, longest_accession = 0, longest_shown = 0;
   FilterCounters counters;
 };

@@ -19,7 +19,7 @@ struct Threshold {
   std::optional<double> score;  ///< replaces the E-value test
 };
 
-/// Reporting and inclusion of targets and domains (spec: output 12, postprocess 11).
+/// Reporting and inclusion of targets and domains; defaults are hmmsearch's.
 struct Thresholds {
   Threshold target{10.0, {}}, domain{10.0, {}};
   Threshold include_target{0.01, {}}, include_domain{0.01, {}};

@@ -23,10 +23,13 @@ for result in results:
 
 # %% Histogram of the scores in bits, one bit a bin
 scores = [float(s) for s in table["score"]]
-low, high = math.floor(min(scores)), math.ceil(max(scores))
-bins = [0] * max(1, high - low)
+if not scores:
+    print("no target has a score: no figure")
+    sys.exit()
+low, high = math.floor(min(scores)), math.floor(max(scores)) + 1  # never empty, also for equal scores
+bins = [0] * (high - low)
 for score in scores:
-    bins[min(int(score - low), len(bins) - 1)] += 1
+    bins[math.floor(score) - low] += 1
 
 # %% Calibration: with good E-values the n-th best of chance hits has an E-value of about n
 calibration = [(rank, max(float(hit.e_value), 1e-12))
@@ -61,7 +64,7 @@ def svg(width=900, height=380):
 
     frame(520, "Calibration", "rank among the hits of its profile", "E-value")
     last = math.log10(max(rank for rank, _ in calibration) + 1)
-    lowest = math.log10(min(e for _, e in calibration))
+    lowest = min(0.0, math.log10(min(e for _, e in calibration)))  # the line's first point is in
     highest = max(last, math.log10(max(e for _, e in calibration)))
 
     def place(rank, e_value):

@@ -3,9 +3,11 @@
 
 usage: install_test.py install BUILD_DIR PREFIX
        install_test.py project PREFIX SOURCE_DIR WORK_DIR KIND PROGRAM... -- ARGUMENTS...
+       install_test.py subproject HMMJIT_SOURCE_DIR SOURCE_DIR WORK_DIR
        install_test.py pkg-config PREFIX SOURCE_DIR WORK_DIR PACKAGE ARGUMENTS...
 
-install: installs into another folder and moves that to PREFIX. project: configures and builds a
+install: installs into another folder and moves that to PREFIX. subproject: configures a project that
+adds hmmjit's folder and links hmmjit::hmmjit, and asks what its programs would be linked with. project: configures and builds a
 CMake project against PREFIX and runs its programs with the arguments; their output must match
 $HMMJIT_TEST_EXPECTED, if given. pkg-config: compiles
 SOURCE_DIR/main.cpp by hand and runs it.
@@ -48,7 +50,50 @@ def install(build, prefix):
                  "bash-completion/completions/hmmjit", "fish/vendor_completions.d/hmmjit.fish"):
         if os.path.getsize(os.path.join(prefix, "share", name)) == 0:
             sys.exit(f"{name} is empty")
+    check_links(os.path.join(prefix, "share", "doc", "hmmjit"))
     run([os.path.join(prefix, "bin", "hmmjit"), "--version"])
+
+
+def check_links(folder):
+    """Every link of an installed document leads to something that is installed as well."""
+    seen = 0
+    for where, _, names in os.walk(folder):
+        for name in names:
+            if not name.endswith(".md"):
+                continue
+            text = open(os.path.join(where, name), encoding="utf-8").read()
+            for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+                seen += 1
+                if "://" not in link and not os.path.exists(os.path.join(where, link)):
+                    sys.exit(f"installed {name}: dead link {link}")
+    if seen < 40:
+        sys.exit(f"only {seen} links in {folder}")
+
+
+SUBPROJECT = """cmake_minimum_required(VERSION 3.25)
+project(host LANGUAGES CXX)
+add_subdirectory("{hmmjit}" hmmjit)
+add_executable(consumer "{source}/main.cpp")
+target_link_libraries(consumer PRIVATE hmmjit::hmmjit)
+"""
+
+
+def subproject(hmmjit, source, work):
+    shutil.rmtree(work, ignore_errors=True)
+    os.makedirs(work)
+    with open(os.path.join(work, "CMakeLists.txt"), "w", encoding="utf-8") as file:
+        file.write(SUBPROJECT.format(hmmjit=hmmjit, source=source))
+    for kind, option in (("shared", "-DBUILD_SHARED_LIBS=ON"), ("static", "-DBUILD_SHARED_LIBS=OFF"),
+                         ("shared", "-DCMAKE_BUILD_TYPE=Release")):
+        build = os.path.join(work, option[2:].replace("=", "_"))
+        run(["cmake", "-S", work, "-B", build, "-G", "Ninja", option], stdout=subprocess.DEVNULL)
+        for target in ("test_core", "mrf"):
+            if subprocess.run(["ninja", "-C", build, "-t", "query", target], capture_output=True).returncode == 0:
+                sys.exit(f"a host's build has hmmjit's own target {target}")
+        inputs = run(["ninja", "-C", build, "-t", "query", "consumer"], stdout=subprocess.PIPE, text=True)
+        library = "libhmmjit.so" if kind == "shared" else "libhmmjit.a"
+        if library not in inputs:
+            sys.exit(f"{option}: consumer is not linked with {library}:\n{inputs}")
 
 
 def project(prefix, source, work, kind, rest):
@@ -87,6 +132,8 @@ def main():
         install(sys.argv[2], sys.argv[3])
     elif len(sys.argv) > 6 and sys.argv[1] == "project":
         project(*sys.argv[2:6], sys.argv[6:])
+    elif len(sys.argv) == 5 and sys.argv[1] == "subproject":
+        subproject(*sys.argv[2:])
     elif len(sys.argv) > 5 and sys.argv[1] == "pkg-config":
         pkg_config(*sys.argv[2:6], sys.argv[6:])
     else:

@@ -4,6 +4,7 @@
 usage: package_test.py BUILD_DIR WORK_DIR MODELS TARGETS
 """
 import glob
+import gzip
 import os
 import shutil
 import subprocess
@@ -14,13 +15,19 @@ def output(*command, **keywords):
     return subprocess.run(command, check=True, capture_output=True, text=True, **keywords).stdout
 
 
+def unpacked(path, work):
+    with gzip.open(path, "rb") as source, open(os.path.join(work, "changelog"), "wb") as sink:
+        sink.write(source.read())
+    return sink.name
+
+
 def main():
     if len(sys.argv) != 5:
         print(__doc__)
         return 2
     build, work, models, targets = sys.argv[1:]
-    if not all(shutil.which(tool) for tool in ("dpkg-deb", "dpkg-shlibdeps")):
-        print("SKIPPED: dpkg-deb and dpkg-shlibdeps are not installed (package dpkg-dev)")
+    if not all(shutil.which(tool) for tool in ("dpkg-deb", "dpkg-shlibdeps", "dpkg-parsechangelog")):
+        print("SKIPPED: dpkg-deb, dpkg-shlibdeps and dpkg-parsechangelog are not installed (package dpkg-dev)")
         return 77
     shutil.rmtree(work, ignore_errors=True)
     os.makedirs(work)
@@ -33,8 +40,19 @@ def main():
         output("dpkg-deb", "-x", package, root)
     print("packages:", ", ".join(sorted(fields)))
     library = next(n for n in fields if n.startswith("libhmmjit") and n != "libhmmjit-dev")
-    if set(fields) != {"hmmjit", library, "libhmmjit-dev", "python3-hmmjit"}:
+    if set(fields) != {"hmmjit", library, "libhmmjit-dev", "python3-hmmjit", "hmmjit-doc"}:
         sys.exit("other packages than expected")
+    documents = os.path.join(root, "usr", "share", "doc")
+    for name in fields:
+        with open(os.path.join(documents, name, "copyright"), encoding="utf-8") as file:
+            text = file.read()
+        if not text.startswith("Format: ") or "Redistribution and use" not in text:
+            sys.exit(f"{name}: no licence in its copyright file")
+        history = output("dpkg-parsechangelog", "-l", unpacked(os.path.join(documents, name, "changelog.gz"), work))
+        if "Source: hmmjit\n" not in history or "Maintainer: " not in history:
+            sys.exit(f"{name}: unusable changelog:\n{history}")
+    if not os.path.exists(os.path.join(documents, "hmmjit", "docs", "guide.md")):
+        sys.exit("no documents in hmmjit-doc")
     for name in ("hmmjit", library):
         if "libtbb" not in fields[name] or "libc6" not in fields[name]:
             sys.exit(f"{name} does not say which libraries it needs: {fields[name]}")

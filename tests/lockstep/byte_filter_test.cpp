@@ -1,6 +1,7 @@
 // SSV and MSV kernels in lockstep execution against the scalar reference: every score, status,
 // gate decision and list, on typical, adversarial and out-of-range models and targets.
 #define HMMJIT_LOCKSTEP
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 
 #include "layout/byte_tables.hpp"
 #include "layout/packed_targets.hpp"
+#include "lockstep/catalogue.hpp"
 #include "lockstep/lockstep.hpp"
 #include "lockstep/registry.hpp"
 #include "model/score_statistics.hpp"
@@ -45,7 +47,10 @@ int covered_nodes(const KernelInstance& k) {
   if (k.kernel == "msv_multi_lane") return static_cast<int>(k.at("kL") * 2 * k.at("kH"));
   if (k.constants.contains("kQ")) return static_cast<int>(k.at("kQ") * 128);
   if (k.kernel.ends_with("sequence_groups")) return static_cast<int>(128 / k.at("kS") * k.at("kH"));
-  return static_cast<int>(k.at("kWords") * 4);
+  if (k.kernel == "msv_warp_sync" || k.kernel == "msv_thread_speculative") {
+    return static_cast<int>(k.at("kWords") * 4);
+  }
+  return hmmjit_lockstep::covered_by_entry(k);
 }
 
 /// Dynamic shared memory its launch needs.
@@ -70,7 +75,8 @@ std::size_t shared_bytes(const KernelInstance& k) {
   if (k.kernel == "msv_warp_sync") {
     return 4 * (at("kShared") * 30 * at("kWords") + at("kThreads") / 32 * 2 * (at("kWords") + 1));
   }
-  return 0;
+  if (k.kernel == "msv_thread_speculative") return 0;
+  return hmmjit_lockstep::shared_bytes_by_entry(k);
 }
 
 bool tiled(const KernelInstance& k) {
@@ -382,6 +388,12 @@ TEST_P(MsvLockstep, EqualsReferenceOutsideProbabilityModels) {
           mixed_targets(seed, model->hmm, target_count(kernel()), 90), "random bytes", false);
     if (HasFatalFailure()) return;
   }
+}
+
+TEST(ByteLockstep, EveryKernelOfTheCatalogueIsExecuted) {
+  EXPECT_THAT(hmmjit_lockstep::kernels_without_instance({plan::Stage::kSsv, plan::Stage::kMsv}),
+              testing::IsEmpty())
+      << "add constants for it to tests/lockstep/CMakeLists.txt";
 }
 
 INSTANTIATE_TEST_SUITE_P(All, MsvLockstep, testing::ValuesIn(instances_of("msv_")), instance_name);

@@ -1,6 +1,7 @@
 // Viterbi kernels in lockstep execution against the scalar reference: every score and status on
 // typical, adversarial and out-of-range models and targets.
 #define HMMJIT_LOCKSTEP
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "layout/float_tables.hpp"
 #include "layout/packed_targets.hpp"
 #include "layout/word_tables.hpp"
+#include "lockstep/catalogue.hpp"
 #include "lockstep/lockstep.hpp"
 #include "lockstep/registry.hpp"
 #include "reference/filters.hpp"
@@ -42,8 +44,9 @@ int covered_nodes(const KernelInstance& k) {
   if (k.kernel == "viterbi_wavefront") return static_cast<int>(2 * k.at("kL") * k.at("kH"));
   if (k.kernel == "viterbi_lane_scan") return static_cast<int>(32 * k.at("kH") * k.at("kWarps"));
   if (k.constants.contains("kQ")) return static_cast<int>(64 * k.at("kQ"));
-  if (k.constants.contains("kWords")) return static_cast<int>(2 * k.at("kWords"));
-  return static_cast<int>(k.at("kNodes"));
+  if (k.kernel == "viterbi_thread_coalesced") return static_cast<int>(2 * k.at("kWords"));
+  if (k.constants.contains("kNodes")) return static_cast<int>(k.at("kNodes"));
+  return hmmjit_lockstep::covered_by_entry(k);
 }
 
 std::size_t shared_bytes(const KernelInstance& k) {
@@ -62,7 +65,8 @@ std::size_t shared_bytes(const KernelInstance& k) {
     return 2 * (38 * at("kNodes") * at("kShared") + warps * 6 * (at("kNodes") + 2));
   }
   if (k.kernel == "viterbi_thread_coalesced") return 0;
-  return at("kShared") * warps * 3 * at("kNodes") * 2;
+  if (k.kernel == "viterbi_row_scan") return at("kShared") * warps * 3 * at("kNodes") * 2;
+  return hmmjit_lockstep::shared_bytes_by_entry(k);
 }
 
 /// Everything one launch reads and writes.
@@ -452,6 +456,14 @@ TEST(ViterbiPipeline, FlaggedTargetsAreDecidedByStripes) { check_pipeline("viter
 TEST(ViterbiPipeline, FlaggedTargetsAreDecidedInStep) { check_pipeline("viterbi_warp_sync"); }
 TEST(ViterbiPipeline, FlaggedTargetsAreDecidedByThreads) {
   check_pipeline("viterbi_thread_coalesced");
+}
+
+// The gate decides on the host in tests/gpu_search.
+TEST(LateLockstep, EveryKernelOfTheCatalogueIsExecuted) {
+  EXPECT_THAT(hmmjit_lockstep::kernels_without_instance(
+                  {plan::Stage::kBias, plan::Stage::kViterbi, plan::Stage::kForward}),
+              testing::IsEmpty())
+      << "add constants for it to tests/lockstep/CMakeLists.txt";
 }
 
 TEST(ViterbiPreconditions, AreToldApart) {

@@ -144,15 +144,116 @@ class Documents(ScratchFolder):
             self.assertIn(wanted, [word.split("\t")[0] for word in done.stdout.split("\n")], line)
 
     def test_links_between_documents_lead_somewhere(self):
-        for folder in (scenario.SOURCE, DOCUMENTS):
-            for name in sorted(os.listdir(folder)):
-                if not name.endswith(".md"):
+        seen = 0
+        for path in documents():
+            text = read(path).decode()
+            for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+                if "://" not in link:
+                    seen += 1
+                    self.assertTrue(os.path.exists(os.path.join(os.path.dirname(path), link)),
+                                    f"{path}: {link}")
+        self.assertGreater(seen, 40)
+
+    def test_links_into_documents_find_their_heading(self):
+        for path in documents():
+            for link, anchor in re.findall(r"\]\(([^)#\s]*)#([^)]+)\)", read(path).decode()):
+                if "://" in link:
                     continue
-                text = read(os.path.join(folder, name)).decode()
-                for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
-                    if "://" not in link:
-                        self.assertTrue(os.path.exists(os.path.join(folder, link)),
-                                        f"{name}: {link}")
+                there = os.path.join(os.path.dirname(path), link) if link else path
+                headings = re.findall(r"^#+ (.*)$", read(there).decode(), re.MULTILINE)
+                anchors = [re.sub(r"[^a-z0-9 _-]", "", heading.lower()).replace(" ", "-") for heading in headings]
+                self.assertIn(anchor, anchors, f"{path}: {link}#{anchor}")
+
+    def test_environment_variables_are_those_of_the_guide(self):
+        used = variables_of("engine", "cache", "tools")
+        self.assertGreater(len(used), 15)
+        self.assertEqual(sorted(used), sorted(variables_listed("docs/guide.md")))
+
+    def test_environment_variables_of_tests_are_those_of_contributing(self):
+        used = variables_of("tests", "benchmarks", "examples")
+        given_by_ctest = set()
+        for path in sources(("tests", "examples"), ("CMakeLists.txt",)):
+            given_by_ctest |= set(re.findall(r"[\";](HMMJIT_\w+)=", read(path).decode()))
+        used = {name for name in used if name.startswith("HMMJIT_")} - given_by_ctest \
+            - set(variables_listed("docs/guide.md"))
+        self.assertEqual(sorted(used), sorted(variables_listed("CONTRIBUTING.md")))
+
+    def test_exit_statuses_are_the_same_everywhere(self):
+        header = read(os.path.join(scenario.SOURCE, "engine/core/error.hpp")).decode()
+        codes = {"0"} | set(re.findall(r"^  k\w+ = (\d+),", header, re.MULTILINE))
+        self.assertEqual(len(codes), 9)
+        tables = {}
+        for name in ("README.md", "docs/guide.md"):
+            rows = re.search(r"^\| (?:exit )?status \| meaning \|\n\|---\|---\|\n((?:\|.*\n)+)",
+                             read(os.path.join(scenario.SOURCE, name)).decode(), re.MULTILINE).group(1)
+            tables[name] = re.findall(r"^\| (\d+) \| (.*) \|$", rows, re.MULTILINE)
+            self.assertEqual({code for code, _ in tables[name]}, codes, name)
+        self.assertEqual(tables["README.md"], tables["docs/guide.md"])
+        self.assertEqual(set(re.findall(r"^\.TP\n(\d+)$", hmmjit("man"), re.MULTILINE)), codes)
+        for name in ("docs/commands.md", "docs/differences.md"):
+            listed = re.search(r"(?:Exit status|status of every command): (0 success,[^.]*)\.",
+                               read(os.path.join(scenario.SOURCE, name)).decode().replace("\n", " "))
+            self.assertEqual(set(re.findall(r"\b(\d+) ", listed.group(1))), codes, name)
+
+    def test_labels_of_tests_are_those_of_contributing(self):
+        labels = {"scenario"}
+        for path in sources(("tests", "examples"), ("CMakeLists.txt",)):
+            for word in re.findall(r'LABELS "?([a-z;]+)"?', read(path).decode()):
+                labels |= set(word.split(";"))
+        text = read(os.path.join(scenario.SOURCE, "CONTRIBUTING.md")).decode()
+        table = re.search(r"^\| label \| .*\n\|[-|]+\n((?:\|.*\n)+)", text, re.MULTILINE).group(1)
+        self.assertEqual(sorted(re.findall(r"^\| `([a-z]+)` \|", table, re.MULTILINE)), sorted(labels))
+
+    def test_promised_acceptance_tests_exist(self):
+        defined = set()
+        for path in sources(("tests",), (".cpp",)):
+            for suite, case in re.findall(r"^TEST(?:_[FP])?\((\w+), (\w+)\)", read(path).decode(), re.MULTILINE):
+                defined.add((suite, case))
+        suite, seen = "", 0
+        table = read(os.path.join(DOCUMENTS, "acceptance-tests.md")).decode()
+        for first, case in re.findall(r"`(\w*)\.([A-Z]\w+)`", table):
+            suite, seen = first or suite, seen + 1
+            self.assertIn((suite, case), defined)
+        self.assertGreater(seen, 40)
+
+
+def documents():
+    """Every document of the tree."""
+    folders = ["", "docs", "kernel_templates"] + \
+        [os.path.join("examples", name) for name in sorted(os.listdir(os.path.join(scenario.SOURCE, "examples")))]
+    return [os.path.join(scenario.SOURCE, folder, name) for folder in folders
+            if os.path.isdir(os.path.join(scenario.SOURCE, folder))
+            for name in sorted(os.listdir(os.path.join(scenario.SOURCE, folder))) if name.endswith(".md")]
+
+
+def sources(tops, endings):
+    for top in tops:
+        for folder, _, names in os.walk(os.path.join(scenario.SOURCE, top)):
+            yield from (os.path.join(folder, name) for name in names if name.endswith(endings))
+
+
+READ_VARIABLE = re.compile(r"""
+    (?:getenv|get|absolute|value|environ\.get|environment\s*=)\s*\(?\s*["']([A-Z][A-Z0-9_]+)["']  # by its name
+  | \{"(HMMJIT_\w+)",\ "--                                                   # a setting with its option
+  | for\s\(const\ char\*\ variable\ :\ \{([^}]*)\}                           # one of several
+  | environ\["(HMMJIT_\w+)"\]""", re.VERBOSE)
+
+
+def variables_of(*tops):
+    """Names of the environment variables that the programs below these folders read."""
+    found = set()
+    for path in sources(tops, (".cpp", ".hpp", ".py", ".sh")):
+        for match in READ_VARIABLE.finditer(read(path).decode()):
+            for text in filter(None, match.groups()):
+                found |= set(re.findall(r"[A-Z][A-Z0-9_]{3,}", text))
+    return found
+
+
+def variables_listed(document):
+    """Names in the first column of the table of environment variables."""
+    text = read(os.path.join(scenario.SOURCE, document)).decode()
+    table = re.search(r"^\| variable \|.*\n\|[-|]+\n((?:\|.*\n)+)", text, re.MULTILINE).group(1)
+    return [name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])]
 
 
 if __name__ == "__main__":

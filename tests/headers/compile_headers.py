@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Every header of the tree compiles alone: it includes what it uses.
+
+usage: compile_headers.py SOURCE_DIR BUILD_DIR
+
+A header that is the first include of a source is compiled alone by every build, unless that source
+gets a precompiled header before it; the others are compiled here, without making code. The flags are those of a source beside the header, or the nearest one above it, as the build has
+them. Left out are files that are parts of a source by design: names with `-inl.`, which are compiled
+once per instruction set, and CUDA headers (.cuh), which NVRTC and the lockstep tests compile; and the
+public headers, which the target public_headers compiles as a host would.
+"""
+import concurrent.futures
+import json
+import os
+import re
+import resource
+import shlex
+import subprocess
+import sys
+import time
+
+FOLDERS = ("engine", "cache", "tools", "tests", "examples", "kernel_templates")
+KEPT = ("-I", "-D", "-isystem", "-std", "-W", "-m", "-f")
+
+
+def headers(source):
+    for top in FOLDERS:
+        for folder, _, names in os.walk(os.path.join(source, top)):
+            if folder.endswith("/api/include/hmmjit"):
+                continue
+            for name in sorted(names):
+                if name.endswith((".h", ".hpp")) and "-inl." not in name:
+                    yield os.path.join(folder, name)
+
+
+def compiled_first(source, commands):
+    """Headers that the build compiles before anything else."""
+    found = set()
+    for entry in commands:
+        path = entry["file"]
+        if "cmake_pch" in entry["command"] or not path.endswith(".cpp") or not path.startswith(source + os.sep) \
+                or not os.path.exists(path):
+            continue
+        with open(path, encoding="utf-8") as file:
+            first = re.search(r'^\s*#\s*include\s*(?:"([^"]+)"|<)', file.read(), re.MULTILINE)
+        if first and first.group(1):
+            name = os.path.join(os.path.dirname(path), os.path.basename(first.group(1)))
+            if name.endswith(first.group(1)) and os.path.exists(name):
+                found.add(name)
+    return found
+
+
+def flags_by_folder(commands):
+    """Flags of the first C++ source of each folder."""
+    found = {}
+    for entry in commands:
+        folder = os.path.dirname(entry["file"])
+        if folder in found or not entry["file"].endswith(".cpp"):
+            continue
+        words, flags = shlex.split(entry["command"]), []
+        for at, word in enumerate(words):
+            if word.startswith(KEPT) and word not in ("-Winvalid-pch", "-fpch-preprocess"):
+                flags += [word, words[at + 1]] if word == "-isystem" else [word]
+        found[folder] = flags, entry["directory"]
+    return found
+
+
+def main():
+    if len(sys.argv) != 3:
+        print(__doc__)
+        return 2
+    source, build = (os.path.realpath(path) for path in sys.argv[1:])
+    with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
+        commands = json.load(file)
+    known = flags_by_folder(commands)
+    done_by_build = compiled_first(source, commands)
+    # For headers with no source of their own: everything that the program's main file may include.
+    fallback = known[os.path.join(source, "tools", "hmmjit")]
+
+    def compile_alone(header):
+        folder = os.path.dirname(header)
+        while folder not in known and len(folder) > len(source):
+            folder = os.path.dirname(folder)
+        flags, directory = known.get(folder, fallback)
+        own = ["-I" + os.path.join(source, "kernel_templates"), "-I" + os.path.join(source, "tests")]
+        command = ["c++", *flags, *own, "-fsyntax-only", "-x", "c++", "-include", header, os.devnull]
+        return header, subprocess.run(command, cwd=directory, capture_output=True, text=True)
+
+    begun, failures, count = time.time(), 0, 0
+    to_do = [header for header in headers(source) if header not in done_by_build]
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        for header, done in pool.map(compile_alone, to_do):
+            count += 1
+            if done.returncode != 0 or done.stderr:
+                failures += 1
+                print(f"{os.path.relpath(header, source)} does not compile alone:\n{done.stderr[:1500]}")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"{len(done_by_build)} headers compiled first by the build, {count} here, {failures} failures; {time.time() - begun:.0f} s, "
+          f"{used.ru_utime + used.ru_stime:.0f} core-seconds")
+    return 1 if failures or count + len(done_by_build) < 100 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

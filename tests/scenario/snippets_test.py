@@ -1,0 +1,228 @@
+"""Runs the code blocks of a document, in order, in a scratch folder of its own.
+
+usage: snippets_test.py PROGRAM SOURCE_DIR LIBRARY_DIR PREFIX DOCUMENT
+
+LIBRARY_DIR holds libhmmjit.so as built. PREFIX is an installation, which the blocks of documents
+that need one find as $prefix; "-": there is none.
+
+The word behind a fence says what a block is:
+  sh      commands, run by bash; any failure fails the test
+  text    output: its lines must occur in that of the block before, in this order
+  python  a script; cpp, c: a program, or the body of its main function. Linked with the library, run
+  data    a drawing, a layout or a grammar: nothing to run
+A block that cannot be run is behind a line `<!-- not run: REASON -->`. Blocks of no kind, and
+reasons of less than three words, are failures.
+
+The files that documents speak of (globins4.hmm, Pfam.hmm, proteome.fasta, ...) are small ones made
+of Debian's hmmer-examples and mmseqs2-examples. A document of the source tree's root or of
+kernel_templates runs in a copy of the tree that has its files as links and its documents as copies;
+that of an example in a copy of the example.
+"""
+import gzip
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import scenario
+
+TUTORIAL = "/usr/share/doc/hmmer/examples/tutorial/"
+DATABASE = "/usr/share/doc/mmseqs2/example-data/DB.fasta.gz"
+KINDS = ("sh", "text", "python", "cpp", "c", "data")
+UNMARKED = ("docs/library.md",)  # blocks of no kind are taken for data
+NOT_RUN = re.compile(r"^<!-- not run: (.*) -->$")
+
+
+class Block:
+    def __init__(self, line, kind, reason):
+        self.line, self.kind, self.reason = line, kind, reason
+        self.body = ""
+        self.expected = []
+
+
+def blocks(text, unmarked_allowed):
+    """The blocks of a document, expected output with the block before it, and complaints."""
+    found, complaints, open_block, before = [], [], None, ""
+    for number, line in enumerate(text.splitlines(keepends=True), 1):
+        fence = re.match(r"^```(\S*)\s*$", line)
+        if open_block is None and fence:
+            marker = NOT_RUN.match(before)
+            open_block = Block(number, fence.group(1), marker and marker.group(1))
+            if unmarked_allowed and not open_block.kind:
+                open_block.kind = "data"
+            if open_block.kind not in KINDS:
+                complaints.append(f"{number}: a block of kind '{open_block.kind}'; known: {', '.join(KINDS)}")
+            if marker and len(marker.group(1).split()) < 3:
+                complaints.append(f"{number}: no reason why the block is not run")
+        elif open_block is not None and fence:
+            if open_block.kind != "text":
+                found.append(open_block)
+            elif found and found[-1].kind not in ("text", "data"):
+                found[-1].expected += open_block.body.splitlines()
+            else:
+                complaints.append(f"{open_block.line}: output of nothing")
+            open_block = None
+        elif open_block is not None:
+            open_block.body += line
+        if open_block is None and line.strip():
+            before = line.strip()
+    if open_block is not None:
+        complaints.append(f"{open_block.line}: the block does not end")
+    return found, complaints
+
+
+def records(path, count):
+    """The first records of a compressed FASTA file, as text."""
+    chunks = []
+    with gzip.open(path, "rt") as file:
+        for line in file:
+            if line.startswith(">"):
+                count -= 1
+                if count < 0:
+                    break
+            chunks.append(line)
+    return "".join(chunks)
+
+
+def reverse_translated(protein):
+    codons = dict(zip("ACDEFGHIKLMNPQRSTVWY",
+                      "GCT TGT GAT GAA TTT GGT CAT ATT AAA CTT ATG AAT CCT CAA CGT TCT ACT GTT TGG TAT".split()))
+    return "".join(codons.get(letter, "GCT") for letter in protein)
+
+
+def write_stand_ins(folder):
+    """The files that documents name, small."""
+    def at(name):
+        return os.path.join(folder, name)
+
+    def read(name):
+        with open(TUTORIAL + name, encoding="ascii") as file:
+            return file.read()
+
+    def write(name, text):
+        opener = gzip.open if name.endswith((".gz", ".zst")) else open  # known by its content
+        with opener(at(name), "wt") as file:
+            file.write(text)
+
+    for name in ("globins4.hmm", "fn3.hmm", "Pkinase.hmm"):
+        write(name, read(name))
+    write("Pfam.hmm", read("fn3.hmm") + read("Pkinase.hmm"))  # both have gathering cutoffs
+    globins, proteins = read("globins45.fa"), records(DATABASE, 500)
+    for name in ("proteome.fasta", "proteome.fasta.gz", "proteome.fa.zst", "proteins.fa.gz", "db.fasta",
+                 "big.fasta", "big.fasta.gz"):
+        write(name, proteins + globins)
+    write("a.fasta.zst", proteins)
+    write("b.sto", "# STOCKHOLM 1.0\n\n" + "".join(
+        f"{name} {residues.replace('-', '')[:140]:140}\n".replace(" \n", "\n")
+        for name, _, residues in scenario.fasta_records(globins)[:3] if len(residues) >= 140) + "//\n")
+    coding = reverse_translated(scenario.fasta_records(globins)[0][2].replace("-", "").upper())
+    write("contigs.fasta", ">contig\n" + "ACGTTGCATA" * 5 + coding + "TAA" + "TTGACCGTAA" * 5 + "\n")
+
+
+def copy_tree(source, folder):
+    """The source tree with links for its files; documents can be written."""
+    for name in os.listdir(source):
+        if name in (".git", "build", "docs"):
+            continue
+        os.symlink(os.path.join(source, name), os.path.join(folder, name))
+    shutil.copytree(os.path.join(source, "docs"), os.path.join(folder, "docs"))
+
+
+def program_text(block):
+    """A C or C++ block as a whole program."""
+    head = "#include <hmmjit/hmmjit.hpp>\n#include <iostream>\n" if block.kind == "cpp" \
+        else "#include <hmmjit/hmmjit.h>\n#include <stdio.h>\n"
+    if re.search(r"\bmain\s*\(", block.body):
+        return block.body
+    includes = [line for line in block.body.splitlines() if line.startswith("#include")]
+    body = [line for line in block.body.splitlines() if not line.startswith("#include")]
+    return head + "\n".join(includes + ["int main(void) {" if block.kind == "c" else "int main() {"]
+                            + body + ["return 0;", "}", ""])
+
+
+def command_of(block, source, library, folder):
+    """The command that runs a block."""
+    if block.kind == "sh":
+        return ["bash", "-euo", "pipefail", "-c", block.body]
+    name = os.path.join(folder, f"block{block.line}")
+    if block.kind == "python":
+        return [sys.executable, "-c", block.body]
+    with open(f"{name}.{block.kind}", "w", encoding="ascii") as file:
+        file.write(program_text(block))
+    compiler = ["c++", "-std=c++20"] if block.kind == "cpp" else ["cc", "-std=c99"]
+    return ["bash", "-euc", '"${@:2}" && exec "$1"', "bash", name, *compiler,
+            "-I" + os.path.join(source, "engine/api/include"), "-o", name, f"{name}.{block.kind}",
+            "-L" + library, "-lhmmjit", "-Wl,-rpath," + library]
+
+
+def missing_lines(expected, output):
+    at, missed = 0, []
+    for wanted in expected:
+        try:
+            at = output.index(wanted, at) + 1
+        except ValueError:
+            missed.append(wanted)
+    return missed
+
+
+def main():
+    if len(sys.argv) != 6:
+        print(__doc__)
+        return 2
+    program, source, library, prefix, document = [os.path.abspath(a) if a != "-" else a for a in sys.argv[1:]]
+    name = os.path.relpath(document, source)
+    with open(document, encoding="utf-8") as file:
+        found, complaints = blocks(file.read(), name in UNMARKED)
+    for complaint in complaints:
+        print(f"{name}:{complaint}")
+    to_run = [block for block in found if block.kind != "data" and not block.reason]
+    missing = [path for path in (TUTORIAL + "globins4.hmm", DATABASE) if not os.path.exists(path)]
+    if missing and to_run and not complaints:
+        print("SKIPPED: not installed:", ", ".join(missing))
+        return scenario.SKIPPED
+    failures = len(complaints)
+    with tempfile.TemporaryDirectory(prefix="hmmjit-snippets-") as scratch:
+        folder = os.path.join(scratch, "work")
+        if name.startswith("examples/"):
+            shutil.copytree(os.path.dirname(document), folder)
+        else:
+            os.mkdir(folder)
+            if not name.startswith("docs/"):
+                copy_tree(source, folder)
+        if to_run:
+            write_stand_ins(folder)
+        environment = dict(os.environ, HOME=scratch, HMMJIT_CACHE_DIR=os.path.join(scratch, "cache"),
+                           PATH=os.path.dirname(program) + os.pathsep + os.environ["PATH"],
+                           PYTHONPATH=os.path.join(source, "engine/api/python"), PYTHONDONTWRITEBYTECODE="1",
+                           HMMJIT_LIBRARY=os.path.join(library, "libhmmjit.so"))
+        if prefix != "-":
+            packages = [os.path.join(where, "pkgconfig") for where, folders, _ in os.walk(prefix)
+                        if "pkgconfig" in folders]
+            environment.update(prefix=prefix, PKG_CONFIG_PATH=os.pathsep.join(packages),
+                               LD_LIBRARY_PATH=os.pathsep.join(os.path.dirname(p) for p in packages))
+        for block in found:
+            if block.kind == "data":
+                continue
+            if block.reason:
+                print(f"{name}:{block.line}: not run: {block.reason}")
+                continue
+            begun = time.time()
+            done = subprocess.run(command_of(block, source, library, scratch), cwd=folder, env=environment,
+                                  timeout=300, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True)
+            output = done.stdout.splitlines()
+            missed = missing_lines(block.expected, output)
+            print(f"{name}:{block.line}: {block.kind}, {time.time() - begun:.1f} s")
+            if done.returncode != 0 or missed:
+                failures += 1
+                print(f"{name}:{block.line}: exit status {done.returncode}; missing {missed}")
+                print(block.body, "\n".join(output[-20:]), sep="---\n")
+    print(f"{len(to_run)} blocks run, {failures} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
