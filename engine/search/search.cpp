@@ -128,10 +128,11 @@ MemoryShares divide_memory(const SearchOptions& options, int threads) {
   constexpr std::uint64_t kThreadMatrixBytes = std::uint64_t{5} << 19;  // among them, one of two
   const auto count = static_cast<std::uint64_t>(threads);
   const std::uint64_t available = available_memory();
+  constexpr std::uint64_t kSmallestRest = std::uint64_t{4} << 10;       // no share is nothing
   const std::uint64_t bound = options.memory > 0 ? options.memory : available / 2;
   const std::uint64_t fixed = kProgramBytes + count * kThreadBytes;
   // A bound below what every search needs cannot hold; it still makes everything else small.
-  const std::uint64_t rest = std::max(bound - std::min(bound, fixed), bound / 4);
+  const std::uint64_t rest = std::max({bound - std::min(bound, fixed), bound / 4, kSmallestRest});
   MemoryShares shares{.targets = rest / 20 * 7,
                       .models = rest / 4,
                       .results = rest / 10,
