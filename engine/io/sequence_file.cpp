@@ -306,7 +306,7 @@ SequenceReader::~SequenceReader() = default;
 
 Result<SequenceReader> SequenceReader::open(const std::string& path,
                                             const SequenceFormatOptions& options) {
-  auto source = open_byte_source(find_sequence_file(path));
+  auto source = open_byte_source(find_sequence_file(path), ReadAhead::kOwnThread);
   if (!source) return std::unexpected(source.error());
   return open(std::move(*source), options);
 }

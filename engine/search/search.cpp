@@ -102,7 +102,7 @@ struct ThreadState {
   domain::Workspace workspace;
   FilterOutput filtered;
   FilterTimes times;
-  double scoring_seconds = 0, setup_seconds = 0;
+  double scoring_seconds = 0, setup_seconds = 0, decode_seconds = 0;
   std::uint64_t forward_cells = 0;
   domain::DomainTimes alone_times;  // of workspaces that are gone
   std::vector<TargetView> views;
@@ -474,9 +474,24 @@ class Run : private gpu::Client {
 
   void read_targets() {
     for (;;) {
+  // Decompressing ahead of the reading task is work like any other: a task, so that no more
+  // threads are busy than was asked for. A single thread decompresses as it reads.
+  void decode_ahead() {
+    if (!input_->compressed() || pool_.threads() == 1 || decoding_ahead_.exchange(true)) return;
+    submit_task(TaskClass::kControl, 0, [this, input = input_] {
+      const double begun = now_seconds(), used = thread_seconds();
+      while (!stopped() && input->decode_ahead()) {
+      }
+      locals_.local().decode_seconds += thread_seconds() - used;
+      trace("decompress", begun);
+      decoding_ahead_ = false;
+    });
+  }
+
       if (stopped()) return;
       TargetBlock targets;
       const double begun = now_seconds(), used = thread_seconds();
+      decode_ahead();
       auto more = input_->next(targets, block_residues_);
       if (more && *more) targets.shrink_to_fit();
       statistics_.read_seconds += thread_seconds() - used;
@@ -1129,6 +1144,7 @@ class Run : private gpu::Client {
   TargetSource* input_;  // the caller's, later perhaps the spool
   FilterBackend& backend_;
   ResultSink& sink_;
+      statistics_.read_seconds += local.decode_seconds;
   SearchProgress& progress_;
   std::uint64_t target_budget_ = 0, model_budget_ = 0, result_budget_ = 0, block_residues_ = 0;
   domain::DomainOptions shared_options_, alone_options_;  // a thread's share; one thread alone

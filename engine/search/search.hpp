@@ -60,8 +60,8 @@ struct SearchProgress {
   std::atomic<std::uint64_t> cells_queued{0};  ///< of all models started so far
 };
 
-/// Where the time went: core-seconds (thread CPU time) summed over threads. Decompression beside
-/// the reading thread is not part of them.
+/// Where the time went: core-seconds (thread CPU time) summed over threads. Reading includes
+/// decompression.
 struct SearchStatistics {
   std::string backend;
   int threads = 0;
