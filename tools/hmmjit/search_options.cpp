@@ -179,7 +179,7 @@ constexpr std::array kTable = {
     OptionSpec{.name = "--restrictdb_n",
                .type = kInteger,
                .value_name = "n",
-               .range = "n>=0",
+               .range = "n>=1",
                .help = "search <n> target sequences at most"},
     OptionSpec{.name = "--ssifile",
                .type = kString,

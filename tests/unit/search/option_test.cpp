@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <limits>
 
 #include "hmmjit/option_table.hpp"
 #include "hmmjit/search_options.hpp"
@@ -73,7 +74,6 @@ TEST(Options, WrongValues) {
   const auto memory = parse({"--mem", "lots"});
   ASSERT_TRUE(memory);
   EXPECT_EQ(make_search_options(*memory).error().code, ErrorCode::kUsage);
-}
   EXPECT_NE(failure({"--restrictdb_n", "0"}).find("range n>=1"), std::string::npos);
   for (const char* option : {"--F1", "--F2", "--F3", "-T", "--domT", "--incT", "-E", "-Z"})
     EXPECT_NE(failure({option, "nan"}).find("real"), std::string::npos) << option;
@@ -102,6 +102,7 @@ TEST(Options, RealNumbersAsHmmsearchTakesThem) {
   EXPECT_EQ(parse({"-E", "inf"})->real("-E"), kInfinity);
   EXPECT_EQ(parse({"-E", ".5"})->real("-E"), 0.5);
   EXPECT_EQ(parse({"-E", "+5."})->real("-E"), 5);
+}
 
 TEST(Options, Exclusions) {
   const std::vector<std::vector<std::string>> bad = {
