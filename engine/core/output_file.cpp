@@ -10,6 +10,9 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <optional>
+#include <vector>
 
 namespace hmmjit {
 namespace {
@@ -58,13 +61,29 @@ int named_descriptor(const std::string& path) {
   return -1;
 }
 
-// Where the bytes of `path` end up: a symbolic link keeps being one.
+// Where the bytes of `path` end up: a symbolic link keeps being one, also one whose target does
+// not exist yet. The folder is resolved as well, so that equal files have equal names.
 std::string resolved(const std::string& path) {
-  char* real = ::realpath(path.c_str(), nullptr);
-  if (real == nullptr) return path;
-  std::string result(real);
-  std::free(real);
-  return result;
+  std::filesystem::path file = path;
+  std::error_code error;
+  for (int links = 0; links < 40 && std::filesystem::is_symlink(file, error); ++links) {
+    const auto target = std::filesystem::read_symlink(file, error);
+    if (error) break;
+    file = target.is_absolute() ? target : file.parent_path() / target;
+  }
+  const auto folder =
+      std::filesystem::canonical(file.has_parent_path() ? file.parent_path() : ".", error);
+  return error ? file.string() : (folder / file.filename()).string();
+}
+
+// An open file that no name leads to any more.
+int open_unnamed_temporary() {
+  const char* folder = std::getenv("TMPDIR");
+  std::string name =
+      std::string(folder != nullptr && *folder != '\0' ? folder : "/tmp") + "/hmmjit-output-XXXXXX";
+  const int descriptor = ::mkostemp(name.data(), O_CLOEXEC);
+  if (descriptor >= 0) ::unlink(name.c_str());
+  return descriptor;
 }
 
 }  // namespace
@@ -78,7 +97,11 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
     return file;
   }
   struct stat info {};
-  if (::lstat(path.c_str(), &info) == 0 && S_ISLNK(info.st_mode)) file.path_ = resolved(path);
+  if (::lstat(path.c_str(), &info) == 0) {
+    if (S_ISLNK(info.st_mode)) file.path_ = resolved(path);
+  } else if (errno == ENAMETOOLONG) {
+    return output_error(path, "create", errno);
+  }
   const bool exists = ::stat(path.c_str(), &info) == 0;
   if (exists && S_ISDIR(info.st_mode)) return output_error(path, "write", EISDIR);
   if (exists && !S_ISREG(info.st_mode)) {  // /dev/null, a pipe: there is no name to protect
@@ -87,9 +110,10 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
     return file;
   }
   if (exists && ::access(path.c_str(), W_OK) != 0) return output_error(path, "overwrite", errno);
+  std::string stem = file.path_ + ".tmp-";
   for (int attempt = 0; attempt < 100; ++attempt) {
-    std::string name = file.path_ + ".tmp-" + std::to_string(::getpid()) + "-" +
-                       std::to_string(g_counter.fetch_add(1));
+    std::string name =
+        stem + std::to_string(::getpid()) + "-" + std::to_string(g_counter.fetch_add(1));
     file.descriptor_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file.descriptor_ >= 0) {
       if (exists) ::fchmod(file.descriptor_, info.st_mode & 07777);
@@ -97,9 +121,20 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
       file.slot_ = publish(file.temporary_);
       return file;
     }
-    if (errno != EEXIST) break;
+    if (errno == ENAMETOOLONG && stem.starts_with(file.path_)) {
+      // The name leaves no room for more: a short one beside it.
+      stem = file.path_.substr(0, file.path_.rfind('/') + 1) + "hmmjit.tmp-";
+    } else if (errno != EEXIST) {
+      break;
+    }
   }
-  return output_error(path, "create", errno);
+  const int error = errno;
+  if (exists && (error == EACCES || error == EPERM || error == EROFS)) {
+    file.descriptor_ = open_unnamed_temporary();
+    file.copied_ = true;
+    if (file.descriptor_ >= 0) return file;
+  }
+  return output_error(path, "create", error);
 }
 
 OutputFile::OutputFile(OutputFile&& other) noexcept { *this = std::move(other); }
@@ -111,6 +146,7 @@ OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
   temporary_ = std::exchange(other.temporary_, {});
   descriptor_ = std::exchange(other.descriptor_, -1);
   slot_ = std::exchange(other.slot_, -1);
+  copied_ = other.copied_;
   write_error_ = other.write_error_;
   buffer_ = std::exchange(other.buffer_, {});
   return *this;
@@ -166,8 +202,35 @@ Status OutputFile::write_at(std::uint64_t offset, std::string_view bytes) {
   return {};
 }
 
+Status OutputFile::copy_into_place() {
+  const int target = ::open(path_.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
+  if (target < 0) return output_error(path_, "open for writing", errno);
+  int error = 0;
+  std::string bytes(kBufferBytes, '\0');
+  off_t position = 0;
+  for (;;) {
+    const ssize_t got = ::pread(descriptor_, bytes.data(), bytes.size(), position);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) error = errno;
+    if (got <= 0) break;
+    ssize_t done = 0;
+    while (done < got && error == 0) {
+      const ssize_t written = ::pwrite(target, bytes.data() + done,
+                                       static_cast<std::size_t>(got - done), position + done);
+      if (written >= 0) done += written;
+      if (written < 0 && errno != EINTR) error = errno;
+    }
+    if (error != 0) break;
+    position += got;
+  }
+  if (::close(target) != 0 && error == 0) error = errno;
+  if (error != 0) return output_error(path_, "write", error);
+  return {};
+}
+
 Status OutputFile::commit() {
   HMMJIT_TRY(flush());
+  if (copied_) HMMJIT_TRY(copy_into_place());
   if (::close(std::exchange(descriptor_, -1)) != 0) return output_error(path_, "close", errno);
   if (!temporary_.empty()) {
     if (::rename(temporary_.c_str(), path_.c_str()) != 0)
@@ -182,6 +245,63 @@ void OutputFile::discard_all_temporaries() noexcept {
   for (auto& entry : g_temporaries) {
     if (const char* name = entry.load()) ::unlink(name);
   }
+}
+
+namespace {
+
+// What tells one regular file from another; nothing for what may be named several times.
+struct Identity {
+  std::string path;
+  bool exists = false;
+  dev_t device = 0;
+  ino_t inode = 0;
+};
+
+std::optional<Identity> identity_of(const std::string& path, bool input) {
+  struct stat info {};
+  if (input && path == "-") {
+    if (::fstat(STDIN_FILENO, &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
+    return Identity{{}, true, info.st_dev, info.st_ino};
+  }
+  if (named_descriptor(path) >= 0) return std::nullopt;
+  Identity identity{.path = resolved(path)};
+  if (::stat(path.c_str(), &info) == 0) {
+    if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) return std::nullopt;
+    identity.exists = true;
+    identity.device = info.st_dev;
+    identity.inode = info.st_ino;
+  }
+  return identity;
+}
+
+bool same_file(const std::optional<Identity>& a, const std::optional<Identity>& b) {
+  if (!a || !b) return false;
+  if (a->exists && b->exists && a->device == b->device && a->inode == b->inode) return true;
+  return !a->path.empty() && a->path == b->path;
+}
+
+}  // namespace
+
+Status check_outputs(std::span<const NamedFile> outputs, std::span<const NamedFile> inputs) {
+  std::vector<std::optional<Identity>> known;
+  for (const NamedFile& output : outputs) {
+    if (output.path.empty())
+      return fail(ErrorCode::kUsage, "the name of the output file is empty", output.option,
+                  "give a file name, or leave the option out");
+    const auto identity = identity_of(output.path, false);
+    for (std::size_t i = 0; i < known.size(); ++i) {
+      if (same_file(identity, known[i]))
+        return fail(ErrorCode::kUsage, outputs[i].option + " writes the same file",
+                    output.option + " " + output.path, "give each output a file of its own");
+    }
+    for (const NamedFile& input : inputs) {
+      if (same_file(identity, identity_of(input.path, true)))
+        return fail(ErrorCode::kUsage, "this is the " + input.option,
+                    output.option + " " + output.path, "give the output another name");
+    }
+    known.push_back(identity);
+  }
+  return {};
 }
 
 }  // namespace hmmjit

@@ -15,37 +15,10 @@
 #include <thread>
 #include <vector>
 
+#include "core/cgroup.hpp"
+
 namespace hmmjit {
 namespace {
-
-// The quota of the nearest cgroup, in cores; 0 when there is none.
-double cgroup_quota() {
-  std::ifstream self("/proc/self/cgroup");
-  std::string line, path;
-  while (std::getline(self, line)) {
-    if (line.starts_with("0::")) path = line.substr(3);
-  }
-  double best = 0;
-  for (std::string folder = path;;) {  // a limit may stand at any level above
-    std::ifstream limit("/sys/fs/cgroup" + folder + "/cpu.max");
-    std::string quota;
-    double period = 0;
-    if (limit >> quota >> period && quota != "max" && period > 0) {
-      const double cores = std::stod(quota) / period;
-      if (best == 0 || cores < best) best = cores;
-    }
-    const auto slash = folder.find_last_of('/');
-    if (folder.empty() || slash == std::string::npos) break;
-    folder.resize(slash);
-  }
-  std::ifstream quota_v1("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
-  std::ifstream period_v1("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-  double quota = 0, period = 0;
-  if (quota_v1 >> quota && period_v1 >> period && quota > 0 && period > 0) {
-    if (best == 0 || quota / period < best) best = quota / period;
-  }
-  return best;
-}
 
 // Threads of this process now; 0 where that cannot be read.
 int thread_count() {
@@ -93,7 +66,7 @@ int available_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof set, &set) == 0) cores = std::max(1, CPU_COUNT(&set));
-  const double quota = cgroup_quota();
+  const double quota = cgroup_cores();
   if (quota > 0) cores = std::min(cores, std::max(1, static_cast<int>(std::ceil(quota))));
   return cores;
 }

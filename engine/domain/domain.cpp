@@ -652,6 +652,7 @@ void Batch::finish(TargetWork& work) {
   const float null = null_score(L);
   CompensatedSum total;
   for (int i = 0; i <= L; ++i) total.add(correction[i]);
+  score.correction_nats = total.value();
   score.pre_bits = nats_to_bits(work.forward_nats - null);
   score.bits = nats_to_bits(work.forward_nats - (null + bias(total.value())));
 

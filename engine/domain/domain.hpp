@@ -40,8 +40,9 @@ struct Domain {
 
 /// Scores of one target that passed the Forward filter and has at least one domain.
 struct TargetScore {
-  float bits = 0;      ///< final per-sequence score
-  float pre_bits = 0;  ///< before null2; bias printed = pre_bits - bits
+  float bits = 0;             ///< final per-sequence score
+  float pre_bits = 0;         ///< before null2; bias printed = pre_bits - bits
+  float correction_nats = 0;  ///< null2 sum over all domains
   double log_p = 0;
   float expected_domains = 0;
   int regions = 0, clustered = 0, overlaps = 0, envelopes = 0;

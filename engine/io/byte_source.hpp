@@ -53,14 +53,15 @@ class ByteSource {
 /// frames). A name ending in .gz or .zst whose data is neither is refused with kInput, because
 /// the usual cause is a failed download.
 Result<std::unique_ptr<ByteSource>> open_byte_source(const std::string& path,
-                                                     ReadAhead read_ahead = ReadAhead::kOwnThread);
+                                                     ReadAhead read_ahead = ReadAhead::kCallers);
 
 /// A source over bytes in memory, which must outlive it; `chunk` bytes at a time. Compression is
 /// recognised as above. For tests and for callers that hold the data already. Readers recognise
 /// formats by the first chunk alone.
-Result<std::unique_ptr<ByteSource>> open_memory_source(
-    std::string name, std::span<const char> bytes, std::size_t chunk = std::size_t{1} << 20,
-    ReadAhead read_ahead = ReadAhead::kOwnThread);
+Result<std::unique_ptr<ByteSource>> open_memory_source(std::string name,
+                                                       std::span<const char> bytes,
+                                                       std::size_t chunk = std::size_t{1} << 20,
+                                                       ReadAhead read_ahead = ReadAhead::kCallers);
 
 /// Lines and raw records over a ByteSource.
 class BufferedInput {
@@ -72,7 +73,7 @@ class BufferedInput {
   /// Marks `count` bytes of the last peek as read. Line numbers are not counted.
   void skip(std::size_t count) { position_ += count; }
   /// Next line without its LF (a CR stays). False at the end. The view is valid until the next
-  /// call. An unterminated last line is a line.
+  /// call. An unterminated last line is a line. Fails with kInput at a NUL byte.
   Result<bool> line(std::string_view* text);
   /// Reads `count` bytes; false when the input ends before the last of them.
   Result<bool> read(void* destination, std::size_t count);
@@ -87,6 +88,7 @@ class BufferedInput {
 
  private:
   Result<bool> refill();  // false at the end
+  Result<bool> checked(std::string_view line) const;
 
   std::unique_ptr<ByteSource> source_;
   std::span<const char> chunk_;

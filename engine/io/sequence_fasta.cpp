@@ -13,14 +13,18 @@ bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 class FastaParser : public Parser {
  public:
-  FastaParser(BufferedInput& input, const Alphabet& alphabet)
-      : input_(input), alphabet_(alphabet), table_(classes(alphabet)) {}
+  FastaParser(BufferedInput& input, const Alphabet& alphabet, bool file_header)
+      : input_(input),
+        alphabet_(alphabet),
+        table_(classes(alphabet)),
+        first_(file_header ? State::kFileHeader : State::kStart),
+        state_(first_) {}
 
   void reset() override {
     chunk_ = {};
     position_ = 0;
     lines_ = 0;
-    state_ = State::kStart;
+    state_ = first_;
     header_.clear();
   }
 
@@ -38,6 +42,12 @@ class FastaParser : public Parser {
       HMMJIT_ASSIGN(bool more, advance());
       if (!more) return finish(block);
       switch (state_) {
+        case State::kFileHeader:
+          HMMJIT_TRY(find_file_header());
+          break;
+        case State::kInFileHeader:
+          skip_file_header();
+          break;
         case State::kStart:
           HMMJIT_TRY(skip_to_first_record());
           break;
@@ -61,7 +71,7 @@ class FastaParser : public Parser {
   }
 
  private:
-  enum class State { kStart, kHeader, kSequence };
+  enum class State { kFileHeader, kInFileHeader, kStart, kHeader, kSequence };
 
   static std::array<std::uint8_t, 256> classes(const Alphabet& alphabet) {
     std::array<std::uint8_t, 256> table = unaligned_table(alphabet);
@@ -87,6 +97,26 @@ class FastaParser : public Parser {
   // Place of the next unread byte.
   std::string where() const {
     return fmt::format("{}:{}", input_.name(), lines_ + count_lines(chunk_.data(), position_) + 1);
+  }
+
+  Status find_file_header() {
+    while (position_ < chunk_.size() && is_space(chunk_[position_])) ++position_;
+    if (position_ == chunk_.size()) return {};
+    if (chunk_[position_] != '#') return no_file_header();
+    state_ = State::kInFileHeader;
+    return {};
+  }
+
+  std::unexpected<Error> no_file_header() const {
+    return fail(ErrorCode::kInput, "an hmmpgmd file begins with a line that starts with #", where(),
+                "if it is plain FASTA, use --tformat fasta");
+  }
+
+  void skip_file_header() {
+    const std::string_view rest = chunk_.substr(position_);
+    const std::size_t end = rest.find('\n');
+    position_ += std::min(end, rest.size());
+    if (end != rest.npos) state_ = State::kStart;
   }
 
   Status skip_to_first_record() {
@@ -129,6 +159,14 @@ class FastaParser : public Parser {
 
   Status begin_target(TargetBlock& block, std::string_view line) {
     auto blank = [](char c) { return c == ' ' || c == '\t'; };
+    // Cut at it, as text ends there in C, names could become equal that are not; printed, it would
+    // break what reads the results.
+    if (line.find('\0') != line.npos) {
+      return fail(ErrorCode::kInput,
+                  fmt::format("NUL byte in the header of FASTA record {}",
+                              line.substr(0, line.find_first_of(std::string_view(" \t\0", 3)))),
+                  where(), "correct or remove the record");
+    }
     std::size_t i = 0;
     while (i < line.size() && blank(line[i])) ++i;
     std::size_t start = i;
@@ -172,13 +210,14 @@ class FastaParser : public Parser {
   }
 
   Status finish(TargetBlock& block) {
+    if (state_ == State::kFileHeader) return no_file_header();
     if (state_ == State::kHeader) {  // the file ends inside a header line
       std::string header = std::move(header_);
       header_.clear();
       HMMJIT_TRY(begin_target(block, header));
     }
     if (state_ == State::kSequence) block.end_target();
-    state_ = State::kStart;
+    if (state_ != State::kInFileHeader) state_ = State::kStart;
     return {};
   }
 
@@ -193,15 +232,17 @@ class FastaParser : public Parser {
   std::string_view chunk_;
   std::size_t position_ = 0;
   std::uint64_t lines_ = 0;  // line ends before chunk_
-  State state_ = State::kStart;
+  State first_;              // where every pass begins
+  State state_;
   std::string header_;  // a header line cut by a chunk's end
   std::uint64_t length_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Parser> make_fasta_parser(BufferedInput& input, const Alphabet& alphabet) {
-  return std::make_unique<FastaParser>(input, alphabet);
+std::unique_ptr<Parser> make_fasta_parser(BufferedInput& input, const Alphabet& alphabet,
+                                          bool file_header) {
+  return std::make_unique<FastaParser>(input, alphabet, file_header);
 }
 
 }  // namespace hmmjit::sequence_parsing

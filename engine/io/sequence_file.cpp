@@ -64,6 +64,7 @@ struct FormatName {
 };
 constexpr FormatName kFormats[] = {
     {"fasta", SequenceFormat::kFasta},
+    {"hmmpgmd", SequenceFormat::kHmmpgmd},
     {"embl", SequenceFormat::kEmbl},
     {"uniprot", SequenceFormat::kEmbl},
     {"genbank", SequenceFormat::kGenbank},
@@ -116,7 +117,7 @@ Result<SequenceFormat> parse_sequence_format(std::string_view name) {
   for (const FormatName& f : kFormats) {
     if (f.name == wanted) return f.format;
   }
-  for (std::string_view refused : {"ncbi", "daemon", "hmmpgmd", "fmindex"}) {
+  for (std::string_view refused : {"ncbi", "daemon", "fmindex"}) {
     if (wanted == refused) {
       return fail(ErrorCode::kUsage, fmt::format("sequence format {} is not supported", wanted),
                   "--tformat", "convert the database to FASTA");
@@ -306,7 +307,7 @@ SequenceReader::~SequenceReader() = default;
 
 Result<SequenceReader> SequenceReader::open(const std::string& path,
                                             const SequenceFormatOptions& options) {
-  auto source = open_byte_source(find_sequence_file(path));
+  auto source = open_byte_source(find_sequence_file(path), ReadAhead::kOwnThread);
   if (!source) return std::unexpected(source.error());
   return open(std::move(*source), options);
 }
@@ -334,7 +335,9 @@ Result<SequenceReader> SequenceReader::open(std::unique_ptr<ByteSource> source,
   }
   switch (state->format) {
     case SequenceFormat::kFasta:
-      state->parser = make_fasta_parser(input, options.alphabet);
+    case SequenceFormat::kHmmpgmd:
+      state->parser =
+          make_fasta_parser(input, options.alphabet, state->format == SequenceFormat::kHmmpgmd);
       break;
     case SequenceFormat::kEmbl:
     case SequenceFormat::kGenbank:

@@ -16,6 +16,7 @@ namespace hmmjit {
 
 enum class SequenceFormat {
   kFasta,
+  kHmmpgmd,  ///< FASTA under one line that begins with '#': what HMMER's search daemon loads
   kEmbl,     ///< and UniProt
   kGenbank,  ///< and DDBJ
   kStockholm,
@@ -33,8 +34,8 @@ enum class SequenceFormat {
 /// The name `--tformat` uses ("fasta", "afa", "clustallike", ...).
 std::string_view sequence_format_name(SequenceFormat format);
 
-/// Parses a `--tformat` name, in any case. kUsage for an unknown name and for the formats of
-/// BLAST databases and HMMER daemons, which are not supported.
+/// Parses a `--tformat` name, in any case. kUsage for an unknown name and for the formats that are
+/// not supported: BLAST databases, FM indices, the requests sent to a search daemon.
 Result<SequenceFormat> parse_sequence_format(std::string_view name);
 
 /// `path` itself where it exists, else the first directory of the environment variable BLASTDB

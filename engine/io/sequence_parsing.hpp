@@ -23,7 +23,9 @@ class Parser {
   virtual void reset() = 0;
 };
 
-std::unique_ptr<Parser> make_fasta_parser(BufferedInput& input, const Alphabet& alphabet);
+/// `file_header`: a line that begins with '#' comes before the first record.
+std::unique_ptr<Parser> make_fasta_parser(BufferedInput& input, const Alphabet& alphabet,
+                                          bool file_header);
 /// EMBL/UniProt and GenBank/DDBJ.
 std::unique_ptr<Parser> make_flat_parser(BufferedInput& input, const Alphabet& alphabet,
                                          SequenceFormat format);

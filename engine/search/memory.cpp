@@ -4,21 +4,12 @@
 
 #include <algorithm>
 #include <fstream>
-#include <optional>
 #include <sstream>
 #include <string>
 
+#include "core/cgroup.hpp"
+
 namespace hmmjit {
-namespace {
-
-std::optional<std::uint64_t> number_in(const std::string& path) {
-  std::ifstream file(path);
-  std::uint64_t value = 0;
-  if (!(file >> value)) return std::nullopt;  // absent, or "max"
-  return value;
-}
-
-}  // namespace
 
 std::uint64_t available_memory() {
   std::uint64_t available = std::uint64_t{1} << 30;
@@ -29,9 +20,7 @@ std::uint64_t available_memory() {
     if (key == "MemAvailable:") available = kilobytes * 1024;
     std::getline(info, unit);
   }
-  const auto limit = number_in("/sys/fs/cgroup/memory.max");
-  const auto used = number_in("/sys/fs/cgroup/memory.current");
-  if (limit && used) available = std::min(available, *limit > *used ? *limit - *used : 0);
+  if (const auto left = cgroup_memory_left()) available = std::min(available, *left);
   return available;
 }
 

@@ -33,6 +33,7 @@ class CountingSource final : public ByteSource {
     return source_->rewind();
   }
   bool rewindable() const override { return source_->rewindable(); }
+  bool decode_ahead() override { return source_->decode_ahead(); }
 
  private:
   std::unique_ptr<ByteSource> source_;
@@ -41,18 +42,23 @@ class CountingSource final : public ByteSource {
 
 class ReaderTargets final : public TargetSource {
  public:
-  ReaderTargets(SequenceReader reader, std::shared_ptr<ByteCount> count, std::uint64_t total)
-      : reader_(std::move(reader)), count_(std::move(count)), total_(total) {}
+  // `source` is what `reader` reads and owns.
+  ReaderTargets(SequenceReader reader, ByteSource* source, std::shared_ptr<ByteCount> count,
+                std::uint64_t total)
+      : reader_(std::move(reader)), source_(source), count_(std::move(count)), total_(total) {}
   Result<bool> next(TargetBlock& block, std::size_t residues) override {
     return reader_.read_block(block, residues);
   }
   Status rewind() override { return reader_.rewind(); }
   bool rewindable() const override { return reader_.rewindable(); }
+  bool decode_ahead() override { return source_->decode_ahead(); }
+  bool compressed() const override { return source_->compression() != Compression::kNone; }
   std::uint64_t bytes_read() const override { return count_->bytes; }
   std::uint64_t bytes_total() const override { return total_; }
 
  private:
   SequenceReader reader_;
+  ByteSource* source_;
   std::shared_ptr<ByteCount> count_;
   std::uint64_t total_;
 };
@@ -116,8 +122,9 @@ Result<std::unique_ptr<TargetSource>> open_target_file(const std::string& name,
   const std::uint64_t total =
       plain && S_ISREG(info.st_mode) ? static_cast<std::uint64_t>(info.st_size) : 0;
   auto counting = std::make_unique<CountingSource>(std::move(source), count);
+  ByteSource* bytes = counting.get();
   HMMJIT_ASSIGN(SequenceReader reader, SequenceReader::open(std::move(counting), options));
-  return std::make_unique<ReaderTargets>(std::move(reader), std::move(count), total);
+  return std::make_unique<ReaderTargets>(std::move(reader), bytes, std::move(count), total);
 }
 
 }  // namespace hmmjit

@@ -102,7 +102,7 @@ struct ThreadState {
   domain::Workspace workspace;
   FilterOutput filtered;
   FilterTimes times;
-  double scoring_seconds = 0, setup_seconds = 0;
+  double scoring_seconds = 0, setup_seconds = 0, decode_seconds = 0;
   std::uint64_t forward_cells = 0;
   domain::DomainTimes alone_times;  // of workspaces that are gone
   std::vector<TargetView> views;
@@ -115,6 +115,8 @@ bool is_memory_error(const std::exception& error) {
          dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
 }
 
+std::uint64_t microseconds(double seconds) { return static_cast<std::uint64_t>(1e6 * seconds); }
+
 // What the parts of a search may hold, in bytes.
 struct MemoryShares {
   std::uint64_t targets, models, results;
@@ -126,12 +128,13 @@ MemoryShares divide_memory(const SearchOptions& options, int threads) {
   constexpr std::uint64_t kProgramBytes = std::uint64_t{24} << 20;
   constexpr std::uint64_t kThreadBytes = std::uint64_t{8} << 20;
   constexpr std::uint64_t kThreadMatrixBytes = std::uint64_t{5} << 19;  // among them, one of two
+  constexpr std::uint64_t kSmallestRest = std::uint64_t{4} << 10;       // no share is nothing
   const auto count = static_cast<std::uint64_t>(threads);
   const std::uint64_t available = available_memory();
   const std::uint64_t bound = options.memory > 0 ? options.memory : available / 2;
   const std::uint64_t fixed = kProgramBytes + count * kThreadBytes;
   // A bound below what every search needs cannot hold; it still makes everything else small.
-  const std::uint64_t rest = std::max(bound - std::min(bound, fixed), bound / 4);
+  const std::uint64_t rest = std::max({bound - std::min(bound, fixed), bound / 4, kSmallestRest});
   MemoryShares shares{.targets = rest / 20 * 7,
                       .models = rest / 4,
                       .results = rest / 10,
@@ -477,9 +480,24 @@ class Run : private gpu::Client {
     submit_task(TaskClass::kControl, 1, [this] { read_targets(); });
   }
 
+  // Decompressing ahead of the reading task is work like any other: a task, so that no more
+  // threads are busy than was asked for. A single thread decompresses as it reads.
+  void decode_ahead() {
+    if (!input_->compressed() || pool_.threads() == 1 || decoding_ahead_.exchange(true)) return;
+    submit_task(TaskClass::kControl, 0, [this, input = input_] {
+      const double begun = now_seconds(), used = thread_seconds();
+      while (!stopped() && input->decode_ahead()) {
+      }
+      locals_.local().decode_seconds += thread_seconds() - used;
+      trace("decompress", begun);
+      decoding_ahead_ = false;
+    });
+  }
+
   void read_targets() {
     for (;;) {
       if (stopped()) return;
+      decode_ahead();
       TargetBlock targets;
       const double begun = now_seconds(), used = thread_seconds();
       auto more = input_->next(targets, block_residues_);
@@ -686,11 +704,15 @@ class Run : private gpu::Client {
     locals_.local().times += output.times;
     const auto M = static_cast<std::uint64_t>(job.model->hmm.M);
     progress_.cells += output.counters.residues * M;
+    progress_.filter_microseconds += microseconds(output.times.total());
+    std::uint64_t found = 0;
     const std::lock_guard lock(job.mutex);
     for (const Survivor& survivor : output.survivors) {
       const auto L = static_cast<std::uint64_t>(block->targets.length(survivor.index));
       job.waiting.push_back({block, survivor.index, survivor.filter_nats, L * M});
+      found += L * M;
     }
+    progress_.scoring_cells_found += found;
     job.counters += output.counters;
     job.cpu_seconds += output.times.total();
   }
@@ -970,10 +992,12 @@ class Run : private gpu::Client {
       ThreadState& local = locals_.local();
       const double begun = now_seconds(), used = thread_seconds();
       local.views.clear();
+      std::uint64_t cells = 0;
       for (const WaitingTarget& target : batch) {
         local.views.push_back(target.block->targets[target.index]);
-        local.forward_cells += target.cells;
+        cells += target.cells;
       }
+      local.forward_cells += cells;
       local.forward_nats.assign(batch.size(), 0.0f);
       local.scores.assign(batch.size(), std::nullopt);
       const auto index_of = [&](std::size_t n) {
@@ -1033,6 +1057,8 @@ class Run : private gpu::Client {
       trace("scoring", begun);
       const double seconds = thread_seconds() - used;
       local.scoring_seconds += seconds;
+      progress_.scoring_cells += cells;
+      progress_.scoring_microseconds += microseconds(seconds);
       const std::lock_guard lock(job->mutex);
       job->counters.forward += passed;
       job->cpu_seconds += seconds;
@@ -1129,6 +1155,7 @@ class Run : private gpu::Client {
       statistics_.scoring_seconds += local.scoring_seconds;
       statistics_.forward_cells += local.forward_cells;
       statistics_.setup_seconds += local.setup_seconds;
+      statistics_.read_seconds += local.decode_seconds;
       statistics_.domain += local.workspace.times();
       statistics_.domain += local.alone_times;
     }
@@ -1153,6 +1180,7 @@ class Run : private gpu::Client {
   std::atomic<std::uint64_t> queued_filters_{0};
   std::atomic<std::uint64_t> in_flight_bytes_{0};
   std::atomic<std::uint64_t> verified_{0};
+  std::atomic<bool> decoding_ahead_{false};
 
   std::mutex models_mutex_;  // model input, in order
   std::size_t next_index_ = 0;

@@ -59,10 +59,14 @@ struct SearchProgress {
   std::atomic<std::uint64_t> models_started{0}, models_done{0};
   std::atomic<std::uint64_t> cells{0};         ///< model nodes x residues filtered so far
   std::atomic<std::uint64_t> cells_queued{0};  ///< of all models started so far
+  /// The same of targets that passed the filters: found so far, and scored.
+  std::atomic<std::uint64_t> scoring_cells_found{0}, scoring_cells{0};
+  /// Thread time spent on `cells` and on `scoring_cells`.
+  std::atomic<std::uint64_t> filter_microseconds{0}, scoring_microseconds{0};
 };
 
-/// Where the time went: core-seconds (thread CPU time) summed over threads. Decompression beside
-/// the reading thread is not part of them.
+/// Where the time went: core-seconds (thread CPU time) summed over threads. Reading includes
+/// decompression.
 struct SearchStatistics {
   std::string backend;
   int threads = 0;

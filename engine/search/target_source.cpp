@@ -47,6 +47,8 @@ class RestrictedTargets final : public TargetSource {
     return source_->rewind();
   }
   bool rewindable() const override { return source_->rewindable(); }
+  bool decode_ahead() override { return source_->decode_ahead(); }
+  bool compressed() const override { return source_->compressed(); }
   std::uint64_t bytes_read() const override { return source_->bytes_read(); }
   std::uint64_t bytes_total() const override { return source_->bytes_total(); }
 

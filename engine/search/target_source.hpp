@@ -22,6 +22,10 @@ class TargetSource {
   /// Starts again at the first target.
   virtual Status rewind() = 0;
   virtual bool rewindable() const = 0;
+  /// Decompresses a piece of the input ahead of `next`, from any thread, while that runs or not.
+  /// True when there is room for more at once; always false where nothing is compressed.
+  virtual bool decode_ahead() { return false; }
+  virtual bool compressed() const { return false; }
   /// Bytes read so far and in all (0: not known), for progress and reading speed.
   virtual std::uint64_t bytes_read() const { return 0; }
   virtual std::uint64_t bytes_total() const { return 0; }

@@ -1,10 +1,17 @@
-"""Replays recorded hmmsearch runs through the conformance set's own comparison script.
+"""Replays recorded hmmsearch runs through the conformance set's own comparison scripts.
 
 usage: replay_test.py PROGRAM quick|full
+
+Every line that carries results must be identical; every table is judged by compare_hits.py as well,
+and how many it finds SAME is printed.
 """
+import fnmatch
 import os
+import shlex
+import shutil
 import subprocess
 import sys
+import tempfile
 
 import scenario
 
@@ -12,6 +19,55 @@ import scenario
 QUICK = ["full_*", "opt_rrm1_*", "opt_ksibb_*", "opt_acc_notextw", "cut_ga_*", "dupont_ecoli*",
          "lee_*", "busco_nequitans", "motifs_ecoli", "hmmer_short", "lengths_ecoli",
          "pyhmmer_anaerococcus", "max_2405"]
+
+# Put between the replaying script and the program: keeps the tables, numbered by run.
+KEEPER = """#!/bin/sh
+number=$(cat "$KEPT/runs" 2>/dev/null || echo 0)
+echo $((number + 1)) >"$KEPT/runs"
+{program} search --quiet "$@"
+status=$?
+for argument; do
+  case "$previous" in --tblout|--domtblout)
+    [ -f "$argument" ] && cp "$argument" "$KEPT/$number$previous" ;;
+  esac
+  previous=$argument
+done
+exit $status
+"""
+
+
+def judge_tables(shared, kept, patterns):
+    """Numbers of tables that are SAME and of tables in all."""
+    expected = os.path.join(shared, "data", "expected")
+    same = total = run = 0
+    with open(os.path.join(expected, "commands.tsv")) as commands:
+        lines = commands.read().splitlines()[1:]
+    for line in lines:
+        case, command = line.split("\t", 1)
+        if not any(fnmatch.fnmatch(case, pattern) for pattern in patterns):
+            continue
+        words = shlex.split(command.split(" > ")[0])
+        files = [word for word in words if word.startswith(("hmm/", "seq/", "edge/"))]
+        runs = range(run, run + len(files) - 1)  # one for each model
+        run += len(files) - 1
+        for kind, option in (("tbl", "--tblout"), ("domtbl", "--domtblout")):
+            wanted = os.path.join(expected, f"{case}.{kind}.gz")
+            if not os.path.exists(wanted):
+                continue
+            joined = os.path.join(kept, "joined")
+            with open(joined, "wb") as sink:
+                for number in runs:
+                    if os.path.exists(f"{kept}/{number}{option}"):
+                        sink.write(scenario.read(f"{kept}/{number}{option}"))
+            judged = scenario.run(
+                [sys.executable, os.path.join(shared, "tools", "compare_hits.py")] +
+                (["--dom"] if kind == "domtbl" else []) + [wanted, joined])
+            verdict = judged.stdout.decode().strip().split("\n")[-1]
+            total += 1
+            same += verdict.startswith("SAME")
+            if not verdict.startswith("SAME"):
+                print(f"{case}.{kind}: {verdict} {judged.stderr.decode().strip()}")
+    return same, total
 
 
 def main():
@@ -21,11 +77,21 @@ def main():
         print("SKIPPED: the recorded runs (shared/data/expected) are not here; "
               "set HMMJIT_SHARED to their folder")
         return scenario.SKIPPED
-    command = [sys.executable, os.path.join(shared, "tools", "replay_expected.py"),
-               "--program", f"{program} search --quiet"]
-    if extent == "quick":
-        command += ["--only"] + QUICK
-    return subprocess.run(command, cwd=shared).returncode
+    patterns = QUICK if extent == "quick" else ["*"]
+    kept = tempfile.mkdtemp(prefix="hmmjit-replay-")
+    try:
+        keeper = os.path.join(kept, "keeper")
+        with open(keeper, "w") as file:
+            file.write(KEEPER.replace("{program}", shlex.quote(program)))
+        os.chmod(keeper, 0o755)
+        command = [sys.executable, os.path.join(shared, "tools", "replay_expected.py"),
+                   "--program", shlex.quote(keeper), "--only"] + patterns
+        replayed = subprocess.run(command, cwd=shared, env={**os.environ, "KEPT": kept}).returncode
+        same, total = judge_tables(shared, kept, patterns)
+        print(f"compare_hits.py: {same} of {total} tables SAME")
+        return replayed if replayed != 0 else int(total == 0 or same < total)
+    finally:
+        shutil.rmtree(kept, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/diagnostics.hpp"
+#include "core/output_file.hpp"
 #include "hmmjit/command_line.hpp"
+#include "io/sequence_file.hpp"
 #include "io/target_database.hpp"
 #include "search/database_builder.hpp"
 #include "search/filter_backend.hpp"
@@ -65,6 +67,11 @@ int run_build(const DatabaseArguments& arguments) {
     if (!name) return report(name.error());
     output = *std::move(name);
   }
+  std::vector<NamedFile> inputs;
+  for (const std::string& path : arguments.targets)
+    inputs.push_back({"sequence file", find_sequence_file(path)});
+  const NamedFile outputs[] = {{"-o", output}};
+  if (const Status apart = check_outputs(outputs, inputs); !apart) return report(apart.error());
   const double begun = now_seconds();
   const auto summary = build(arguments, output);
   if (!summary) return report(summary.error());

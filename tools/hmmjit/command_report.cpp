@@ -260,6 +260,9 @@ Status make_report(const ReportArguments& arguments) {
       return fail(ErrorCode::kUsage, "no name for the page of standard input", {}, "add -o FILE");
     output = arguments.result + ".html";
   }
+  const NamedFile outputs[] = {{"-o", output}},
+                  inputs[] = {{"result to be shown", arguments.result}};
+  HMMJIT_TRY(check_outputs(outputs, inputs));
   HMMJIT_ASSIGN(OutputFile file, OutputFile::create(output));
   file.write(make_html_page(page));
   HMMJIT_TRY(file.commit());

@@ -62,7 +62,7 @@ class CountedModels final : public ByteSource {
 };
 
 Result<HmmReader> open_models(const std::string& path, std::atomic<std::uint64_t>& bytes_read,
-                              std::uint64_t& bytes_total) {
+                              std::atomic<std::uint64_t>& bytes_total) {
   HMMJIT_ASSIGN(HmmReader reader, HmmReader::open(path));
   if (path == "-") return reader;
   // The name is now resolved (a pressed database may stand in for the file). What is no regular
@@ -73,6 +73,14 @@ Result<HmmReader> open_models(const std::string& path, std::atomic<std::uint64_t
   if (source->compression() != Compression::kNone) return reader;
   bytes_total = static_cast<std::uint64_t>(info.st_size);
   return HmmReader::open(std::make_unique<CountedModels>(std::move(source), bytes_read));
+}
+
+// Data that come when they come, and once only.
+bool is_pipe(const std::string& path) {
+  struct stat info {};
+  if (path == "-" ? ::fstat(STDIN_FILENO, &info) != 0 : ::stat(path.c_str(), &info) != 0)
+    return false;
+  return !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
 }
 
 // hmmscan's Z. The models are read once more for it.
@@ -152,6 +160,24 @@ void return_memory_early() {
 #endif
 }
 
+std::vector<NamedFile> outputs_of(const ParsedOptions& options) {
+  std::vector<NamedFile> files;
+  for (const OptionSpec& option : search_option_table()) {
+    if (option.type == ValueType::kFile && options.is_set(option.name))
+      files.push_back({std::string(option.name), std::string(options.text(option.name))});
+  }
+  return files;
+}
+
+std::vector<NamedFile> inputs_of(const std::string& models, const std::string& targets) {
+  std::vector<NamedFile> files = {{"profile file", models},
+                                  {"sequence file", find_sequence_file(targets)}};
+  if (models == "-") return files;
+  for (const char* suffix : {".h3m", ".h3i", ".h3f", ".h3p"})
+    files.push_back({"pressed profile file", models + suffix});
+  return files;
+}
+
 // What outlives the search: threads of the GPU may still be at work when all results are written.
 struct Session {
   std::optional<Trace> trace;
@@ -167,6 +193,7 @@ Status run_search(const ParsedOptions& options, Session& session) {
   if (model_path == "-" && target_path == "-")
     return fail(ErrorCode::kUsage, "either <hmmfile> or <seqdb> may be '-', but not both");
 
+  HMMJIT_TRY(check_outputs(outputs_of(options), inputs_of(model_path, target_path)));
   HMMJIT_ASSIGN(SearchOptions search_options, make_search_options(options));
   search_options.on_warning = warn;
   if (search_options.memory > 0) return_memory_early();
@@ -206,21 +233,36 @@ Status run_search(const ParsedOptions& options, Session& session) {
     report_options.scan = search_options.thresholds;
   }
   std::atomic<std::uint64_t> model_bytes{0};
-  std::uint64_t model_bytes_total = 0;
-  HMMJIT_ASSIGN(HmmReader reader, open_models(model_path, model_bytes, model_bytes_total));
-  HMMJIT_ASSIGN(std::optional<Hmm> first, reader.next());
-  if (!first)
-    return fail(ErrorCode::kInput, "no model in the file", model_path, "give a profile HMM file");
-  const SequenceFormatOptions sequence_options{.alphabet = *first->alphabet, .format = format};
-  HMMJIT_ASSIGN(std::unique_ptr<TargetSource> targets,
-                open_target_file(target_path, sequence_options));
-  if (options.is_set("--restrictdb_stkey") || options.is_set("--restrictdb_n")) {
-    std::optional<std::uint64_t> count;
-    if (options.is_set("--restrictdb_n"))
-      count = static_cast<std::uint64_t>(options.integer("--restrictdb_n"));
-    targets = restrict_targets(std::move(targets), std::string(options.text("--restrictdb_stkey")),
-                               count);
-  }
+  std::atomic<std::uint64_t> model_bytes_total{0};
+  std::optional<HmmReader> reader;
+  std::optional<Hmm> first;
+  std::unique_ptr<TargetSource> targets;
+  const auto open_model_file = [&]() -> Status {
+    HMMJIT_ASSIGN(reader, open_models(model_path, model_bytes, model_bytes_total));
+    HMMJIT_ASSIGN(first, reader->next());
+    if (!first)
+      return fail(ErrorCode::kInput, "no model in the file", model_path, "give a profile HMM file");
+    return {};
+  };
+  const auto open_targets = [&]() -> Status {
+    const SequenceFormatOptions sequence_options{.alphabet = *first->alphabet, .format = format};
+    HMMJIT_ASSIGN(targets, open_target_file(target_path, sequence_options));
+    if (options.is_set("--restrictdb_stkey") || options.is_set("--restrictdb_n")) {
+      std::optional<std::uint64_t> count;
+      if (options.is_set("--restrictdb_n"))
+        count = static_cast<std::uint64_t>(options.integer("--restrictdb_n"));
+      targets = restrict_targets(std::move(targets),
+                                 std::string(options.text("--restrictdb_stkey")), count);
+    }
+    return {};
+  };
+  // A pipe may be long in coming: outputs are begun and progress is shown meanwhile, and what is
+  // wrong with a name or a place is said at once. Files are looked at first, so that one that
+  // cannot be read leaves no header.
+  const bool models_later = is_pipe(model_path);
+  const bool targets_later = models_later || is_pipe(target_path);
+  if (!models_later) HMMJIT_TRY(open_model_file());
+  if (!targets_later) HMMJIT_TRY(open_targets());
 
   const ReportPaths paths{
       std::string(options.text("-o")),           std::string(options.text("-A")),
@@ -243,15 +285,17 @@ Status run_search(const ParsedOptions& options, Session& session) {
       ReportWriter::create(paths, report_options, search_options.filters,
                            fmt::format("hmmjit search (hmmjit {})", HMMJIT_VERSION), header));
 
+  SearchProgress progress;
+  std::optional<ProgressDisplay> display;
+  if (!options.is_set("--quiet")) display.emplace(progress, model_bytes, model_bytes_total);
+  if (models_later) HMMJIT_TRY(open_model_file());
+  if (targets_later) HMMJIT_TRY(open_targets());
   const ModelSource models = [&]() -> Result<std::optional<Hmm>> {
     if (first) return std::exchange(first, std::nullopt);
-    return reader.next();
+    return reader->next();
   };
   const std::unique_ptr<FilterBackend> backend =
       gpu != nullptr ? make_device_backend(*gpu) : make_cpu_backend();
-  SearchProgress progress;
-  std::optional<ProgressDisplay> display;
-  if (!options.is_set("--quiet")) display.emplace(progress, &model_bytes, model_bytes_total);
   auto statistics = search(search_options, models, *targets, *backend, *writer, &progress);
   display.reset();
   if (!statistics) return std::unexpected(statistics.error());

@@ -1,6 +1,8 @@
 #include "option_table.hpp"
 
 #include <algorithm>
+#include <clocale>
+#include <cmath>
 #include <cstdlib>
 
 #include "core/numbers.hpp"
@@ -14,6 +16,19 @@ std::unexpected<Error> usage(std::string message) {
 
 std::string_view type_name(ValueType type) {
   return type == ValueType::kInteger ? "integer" : "real-valued";
+}
+
+// Numbers as hmmsearch takes them: with what strtod accepts in the "C" locale, hexadecimal and
+// "inf" among it, too large is infinite. No threshold can be compared with NaN: it is refused.
+std::optional<double> parse_c_real(std::string_view text) {
+  static const locale_t locale = ::newlocale(LC_ALL_MASK, "C", nullptr);
+  if (text.empty() || text.front() == ' ' || (text.front() >= '\t' && text.front() <= '\r'))
+    return std::nullopt;
+  const std::string copy(text);
+  char* end = nullptr;
+  const double value = ::strtod_l(copy.c_str(), &end, locale);
+  if (end != copy.c_str() + copy.size() || std::isnan(value)) return std::nullopt;
+  return value;
 }
 
 // Ranges are written "x>0" or "n>=120".
@@ -35,7 +50,7 @@ Status check_value(const OptionSpec& option, const std::string& text, const char
     const auto real =
         option.type == ValueType::kInteger
             ? (integer ? std::optional<double>(static_cast<double>(*integer)) : std::nullopt)
-            : parse_real(text);
+            : parse_c_real(text);
     if (!real) return complain("");
     if (!in_range(*real, option.range)) return complain(" in range " + std::string(option.range));
   }
@@ -84,7 +99,7 @@ std::string_view ParsedOptions::text(std::string_view name) const {
   return values_[i] ? std::string_view(*values_[i]) : table_[i].default_text;
 }
 
-double ParsedOptions::real(std::string_view name) const { return *parse_real(text(name)); }
+double ParsedOptions::real(std::string_view name) const { return *parse_c_real(text(name)); }
 
 std::int64_t ParsedOptions::integer(std::string_view name) const { return *parse_int(text(name)); }
 

@@ -1,10 +1,10 @@
 #include "progress.hpp"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <system_error>
 
 #include "core/diagnostics.hpp"
@@ -19,15 +19,72 @@ std::string clock(double seconds) {
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
+// Columns a line may take: the last one stays free, for some terminals wrap at it.
+std::size_t terminal_columns() {
+  winsize size{};
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 79;
+  return std::max<std::size_t>(size.ws_col, 2) - 1;
+}
+
+// Time of one cell, before any was scored: some ten times that of filtering one.
+constexpr double kScoringToFiltering = 10;
+
 }  // namespace
 
+std::optional<double> share_done(const SearchProgress& progress, std::uint64_t model_bytes,
+                                 std::uint64_t model_bytes_total) {
+  const auto filtered = static_cast<double>(progress.cells);
+  const auto scored = static_cast<double>(progress.scoring_cells);
+  // Work known so far, extended by the unread parts of both inputs.
+  auto to_filter = static_cast<double>(progress.cells_queued);
+  if (!(filtered > 0) || !(to_filter > 0) || model_bytes == 0 || model_bytes_total == 0)
+    return std::nullopt;
+  if (!progress.targets_complete) {
+    const auto read = static_cast<double>(progress.target_bytes_read);
+    const auto total = static_cast<double>(progress.target_bytes_total);
+    if (!(read > 0) || !(total > 0)) return std::nullopt;
+    to_filter *= std::max(1.0, total / read);
+  }
+  to_filter *=
+      std::max(1.0, static_cast<double>(model_bytes_total) / static_cast<double>(model_bytes));
+  to_filter = std::max(to_filter, filtered);
+  const auto found = static_cast<double>(progress.scoring_cells_found);
+  const double to_score = std::max(scored, found / filtered * to_filter);
+
+  const double per_filtered =
+      std::max(static_cast<double>(progress.filter_microseconds), 1.0) / filtered;
+  const double per_scored =
+      scored > 0 ? std::max(static_cast<double>(progress.scoring_microseconds), 1.0) / scored
+                 : kScoringToFiltering * per_filtered;
+  const double all = to_filter * per_filtered + to_score * per_scored;
+  return std::min(1.0, (filtered * per_filtered + scored * per_scored) / all);
+}
+
+std::string progress_line(const SearchProgress& progress, std::optional<double> share,
+                          double seconds, std::size_t width) {
+  std::string text = "hmmjit: ";
+  if (share) {
+    text += fmt::format("{:.0f} %, ", 100 * *share);
+    if (*share > 0.01) text += fmt::format("{} left, ", clock(seconds / *share - seconds));
+  }
+  const auto cells = static_cast<double>(progress.cells);
+  text += fmt::format("{} models done, {} targets, {:.1f} Gcells, {:.1f} Gcells/s",
+                      progress.models_done.load(), progress.targets.load(), cells / 1e9,
+                      cells / 1e9 / std::max(seconds, 1e-9));
+  if (width > 0 && text.size() > width) text.resize(width);
+  return text;
+}
+
 ProgressDisplay::ProgressDisplay(const SearchProgress& progress,
-                                 const std::atomic<std::uint64_t>* model_bytes_read,
-                                 std::uint64_t model_bytes_total)
+                                 const std::atomic<std::uint64_t>& model_bytes,
+                                 const std::atomic<std::uint64_t>& model_bytes_total,
+                                 std::optional<std::chrono::milliseconds> interval)
     : progress_(progress),
-      model_bytes_read_(model_bytes_read),
+      model_bytes_(model_bytes),
       model_bytes_total_(model_bytes_total),
-      terminal_(::isatty(STDERR_FILENO) == 1) {
+      terminal_(::isatty(STDERR_FILENO) == 1),
+      interval_(interval.value_or(terminal_ ? std::chrono::milliseconds(500)
+                                            : std::chrono::seconds(30))) {
   try {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error&) {
@@ -44,53 +101,27 @@ ProgressDisplay::~ProgressDisplay() {
   if (thread_.joinable()) thread_.join();
 }
 
-std::string ProgressDisplay::line(double seconds) const {
-  const auto cells = static_cast<double>(progress_.cells);
-  std::string text =
-      fmt::format("hmmjit: {} models done, {} targets, {:.1f} Gcells, {:.1f} Gcells/s",
-                  progress_.models_done.load(), progress_.targets.load(), cells / 1e9,
-                  cells / 1e9 / std::max(seconds, 1e-9));
-  // Work known so far, extended by the unread parts of both inputs.
-  double known = static_cast<double>(progress_.cells_queued);
-  bool complete = known > 0;
-  if (!progress_.targets_complete) {
-    const auto read = static_cast<double>(progress_.target_bytes_read);
-    const auto total = static_cast<double>(progress_.target_bytes_total);
-    complete &= read > 0 && total > 0;
-    if (complete) known *= std::max(1.0, total / read);
-  }
-  const auto read = model_bytes_read_ != nullptr ? static_cast<double>(*model_bytes_read_) : 0.0;
-  complete &= read > 0 && model_bytes_total_ > 0;
-  if (complete) {
-    known *= std::max(1.0, static_cast<double>(model_bytes_total_) / read);
-    const double share = std::min(1.0, cells / known);
-    text += fmt::format(", {:.0f} %", 100 * share);
-    if (share > 0.01) text += fmt::format(", {} left", clock(seconds / share - seconds));
-  }
-  return text;
-}
-
 void ProgressDisplay::run() {
   const auto begun = std::chrono::steady_clock::now();
-  const auto interval = terminal_ ? std::chrono::milliseconds(500) : std::chrono::seconds(30);
   std::size_t shown = 0;
   std::unique_lock lock(mutex_);
-  while (!wake_.wait_for(lock, interval, [this] { return done_; })) {
+  while (!wake_.wait_for(lock, interval_, [this] { return done_; })) {
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
-    std::string text = line(seconds);
-    if (terminal_) {
-      const std::size_t length = text.size();
-      if (length < shown) text.append(shown - length, ' ');
-      shown = length;
-      diagnose("\r{}", text);
-    } else {
-      diagnose("{}\n", text);
+    const auto share = share_done(progress_, model_bytes_, model_bytes_total_);
+    if (!terminal_) {
+      diagnose("{}\n", progress_line(progress_, share, seconds, 0));
+      continue;
     }
+    const std::size_t columns = terminal_columns();
+    std::string text = progress_line(progress_, share, seconds, columns);
+    const std::size_t length = text.size();
+    // Over what is left of a longer line; the terminal may have become narrower since.
+    if (length < shown) text.append(std::min(shown, columns) - std::min(length, columns), ' ');
+    shown = length;
+    diagnose("\r{}", text);
   }
-  if (shown > 0) {
-    diagnose("\r{}\r", std::string(shown, ' '));
-  }
+  if (shown > 0) diagnose("\r{}\r", std::string(std::min(shown, terminal_columns()), ' '));
 }
 
 }  // namespace hmmjit::tools

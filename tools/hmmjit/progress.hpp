@@ -1,8 +1,11 @@
 // Progress of a search on stderr.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -10,25 +13,39 @@
 
 namespace hmmjit::tools {
 
+/// How far a search is: the share done, by the time its parts take. Filtering and scoring take
+/// turns that depend on the data, so both count: with the time per cell seen so far, and with as
+/// many cells to score among those not yet filtered as among the others. Inputs of unknown size
+/// (pipes, compressed files) give no share until they are read. `model_bytes` and
+/// `model_bytes_total`: of the model file, 0 where unknown.
+std::optional<double> share_done(const SearchProgress& progress, std::uint64_t model_bytes,
+                                 std::uint64_t model_bytes_total);
+
+/// One line without its end, at most `width` characters (0: as long as it gets), the most important
+/// first.
+std::string progress_line(const SearchProgress& progress, std::optional<double> share,
+                          double seconds, std::size_t width);
+
 /// Shows rate and estimated time left while it lives: on a terminal one line rewritten in place,
 /// elsewhere one line every half minute. Sleeps in between.
 class ProgressDisplay {
  public:
-  /// `models_file`: its size and the share read so far estimate how many models are to come;
-  /// null or zero where that is unknown. Both pointers must outlive the display.
-  ProgressDisplay(const SearchProgress& progress,
-                  const std::atomic<std::uint64_t>* model_bytes_read,
-                  std::uint64_t model_bytes_total);
+  /// The model file's size and the part of it that was read estimate how many models are to come;
+  /// zero where that is unknown. All three must outlive the display. `interval`: of the lines, by
+  /// default as above.
+  ProgressDisplay(const SearchProgress& progress, const std::atomic<std::uint64_t>& model_bytes,
+                  const std::atomic<std::uint64_t>& model_bytes_total,
+                  std::optional<std::chrono::milliseconds> interval = std::nullopt);
   ~ProgressDisplay();
 
  private:
   void run();
-  std::string line(double seconds) const;
 
   const SearchProgress& progress_;
-  const std::atomic<std::uint64_t>* model_bytes_read_;
-  std::uint64_t model_bytes_total_;
+  const std::atomic<std::uint64_t>& model_bytes_;
+  const std::atomic<std::uint64_t>& model_bytes_total_;
   bool terminal_;
+  std::chrono::milliseconds interval_;
   std::mutex mutex_;
   std::condition_variable wake_;
   bool done_ = false;

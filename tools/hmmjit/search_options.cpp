@@ -179,7 +179,7 @@ constexpr std::array kTable = {
     OptionSpec{.name = "--restrictdb_n",
                .type = kInteger,
                .value_name = "n",
-               .range = "n>=0",
+               .range = "n>=1",
                .help = "search <n> target sequences at most"},
     OptionSpec{.name = "--ssifile",
                .type = kString,
@@ -350,6 +350,14 @@ Result<SearchOptions> make_search_options(const ParsedOptions& options) {
       return fail(ErrorCode::kUsage,
                   "option --mem takes a size; got " + std::string(options.text("--mem")), {},
                   "write for example --mem 400M or --mem 2G");
+    // Nobody means so little: a search at such a bound takes forever.
+    constexpr std::uint64_t kLeast = std::uint64_t{64} << 10;
+    if (*bytes < kLeast) {
+      const std::string size(options.text("--mem"));
+      return fail(ErrorCode::kUsage,
+                  "option --mem " + size + " is a bound of " + std::to_string(*bytes) + " bytes",
+                  {}, "write a unit: --mem 64M or --mem 64G");
+    }
     search.memory = *bytes;
   }
   return search;

@@ -2,11 +2,14 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <vector>
 
 namespace hmmjit {
 namespace {
@@ -107,6 +110,110 @@ TEST_F(OutputFileTest, ReportsFullDisk) {
   const auto status = file->commit();
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::kOutput);
+}
+
+TEST_F(OutputFileTest, DanglingLinkMakesItsTarget) {
+  const fs::path link = folder_ / "link.tbl", next = folder_ / "next", real = folder_ / "real.tbl";
+  fs::create_symlink("next", link);
+  fs::create_symlink(real, next);
+  auto file = OutputFile::create(link);
+  ASSERT_TRUE(file);
+  file->write("new");
+  ASSERT_TRUE(file->commit());
+  EXPECT_TRUE(fs::is_symlink(link) && fs::is_symlink(next));
+  EXPECT_FALSE(fs::is_symlink(real));
+  EXPECT_EQ(read(real), "new");
+  EXPECT_EQ(entries(), 3u);
+}
+
+TEST_F(OutputFileTest, LongestNames) {
+  const fs::path path = folder_ / std::string(255, 'n');
+  auto file = OutputFile::create(path);
+  ASSERT_TRUE(file) << file.error().to_string();
+  file->write("rows");
+  ASSERT_TRUE(file->commit());
+  EXPECT_EQ(read(path), "rows");
+  EXPECT_EQ(entries(), 1u);
+  EXPECT_FALSE(OutputFile::create(folder_ / std::string(256, 'n')));
+  EXPECT_EQ(entries(), 1u);
+}
+
+// Root may write into any folder: a process without that power tells by its status.
+TEST_F(OutputFileTest, WritableFileInAFolderThatTakesNone) {
+  const fs::path path = folder_ / "hits.tbl";
+  std::ofstream(path) << "what was there before";
+  fs::permissions(path, fs::perms::all);
+  fs::permissions(folder_, fs::perms::owner_read | fs::perms::owner_exec | fs::perms::others_read |
+                               fs::perms::others_exec);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::geteuid() == 0 && ::setuid(65534) != 0) ::_exit(77);
+    ::unsetenv("TMPDIR");
+    auto file = OutputFile::create(path);
+    if (!file) ::_exit(1);
+    file->write("xyz");
+    if (!file->write_at(0, "a") || read(path) != "what was there before") ::_exit(2);
+    if (!file->commit()) ::_exit(3);
+    auto dropped = OutputFile::create(path);
+    dropped->write("never seen");
+    ::_exit(read(path) == "ayz" ? 0 : 4);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  fs::permissions(folder_, fs::perms::owner_all);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "cannot become another user";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(read(path), "ayz");
+  EXPECT_EQ(entries(), 1u);
+}
+
+class CheckOutputs : public OutputFileTest {
+ protected:
+  // The message, empty when all is well.
+  static std::string refusal(std::vector<NamedFile> outputs, std::vector<NamedFile> inputs = {}) {
+    const Status status = check_outputs(outputs, inputs);
+    if (status) return {};
+    EXPECT_EQ(status.error().code, ErrorCode::kUsage);
+    return status.error().to_string();
+  }
+};
+
+TEST_F(CheckOutputs, EmptyNames) {
+  EXPECT_NE(refusal({{"--tblout", ""}}).find("--tblout"), std::string::npos);
+}
+
+TEST_F(CheckOutputs, TheSameFileTwice) {
+  const std::string a = folder_ / "a";
+  const auto twice = [&](const std::string& first, const std::string& second) {
+    return refusal({{"-o", first}, {"--tblout", second}}) != "";
+  };
+  EXPECT_TRUE(twice(a, a));
+  EXPECT_TRUE(twice(a, folder_ / "./a"));
+  EXPECT_TRUE(twice(a, folder_ / "../" / folder_.filename() / "a"));
+  EXPECT_FALSE(twice(a, folder_ / "b"));
+  fs::create_symlink("a", folder_ / "link");
+  EXPECT_TRUE(twice(a, folder_ / "link"));
+  std::ofstream(a) << "x";
+  EXPECT_TRUE(twice(a, a));
+  EXPECT_TRUE(twice(a, folder_ / "link"));
+  fs::create_hard_link(a, folder_ / "hard");
+  EXPECT_TRUE(twice(folder_ / "hard", a));
+  EXPECT_FALSE(twice(a, folder_ / "b"));
+  for (const char* spared : {"/dev/null", "/dev/stdout", "/dev/fd/1"})
+    EXPECT_FALSE(twice(spared, spared));
+  const std::string fifo = folder_ / "fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_FALSE(twice(fifo, fifo));
+}
+
+TEST_F(CheckOutputs, AnInput) {
+  const std::string a = folder_ / "a";
+  std::ofstream(a) << "x";
+  EXPECT_NE(refusal({{"-o", folder_ / "./a"}}, {{"sequence file", a}}).find("sequence file"),
+            std::string::npos);
+  EXPECT_EQ(refusal({{"-o", folder_ / "b"}}, {{"sequence file", a}, {"profile file", "-"}}), "");
+  EXPECT_EQ(refusal({{"-o", "/dev/null"}}, {{"sequence file", "/dev/null"}}), "");
 }
 
 }  // namespace

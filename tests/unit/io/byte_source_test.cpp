@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <random>
 #include <thread>
 
@@ -74,10 +75,42 @@ TEST(ByteSource, EveryWrappingGivesTheSameBytes) {
       ASSERT_TRUE((*source)->rewind());
     }
     for (std::size_t chunk : {std::size_t{5000}, std::size_t{65536}}) {
-      auto memory = open_memory_source(name, bytes, chunk);
-      ASSERT_TRUE(memory);
-      EXPECT_TRUE(drain(**memory).data == text);
+      for (const ReadAhead read_ahead : {ReadAhead::kCallers, ReadAhead::kOwnThread}) {
+        auto memory = open_memory_source(name, bytes, chunk, read_ahead);
+        ASSERT_TRUE(memory);
+        EXPECT_TRUE(drain(**memory).data == text);
+      }
     }
+  }
+}
+
+// Others decompress ahead, while the reader reads, waits and starts again.
+TEST(ByteSource, DecodingAheadChangesNoByte) {
+  const std::string text = random_text((std::size_t{3} << 20) + 77, 8);
+  for (const std::string& bytes : {gzip(text, 1), zstd(text), text}) {
+    auto source = open_memory_source("x", bytes, 4096);
+    ASSERT_TRUE(source);
+    const bool compressed = (*source)->compression() != Compression::kNone;
+    // What has room for more says so until it is full.
+    EXPECT_EQ((*source)->decode_ahead(), compressed);
+    int pieces = 1;
+    while ((*source)->decode_ahead()) ++pieces;
+    EXPECT_LT(pieces, 10);
+    std::atomic<bool> done{false};
+    std::vector<std::thread> helpers;
+    for (int i = 0; i < 2; ++i) {
+      helpers.emplace_back([&] {
+        while (!done) (*source)->decode_ahead();
+      });
+    }
+    for (int pass = 0; pass < 3; ++pass) {
+      for (int chunk = 0; chunk < 20; ++chunk) EXPECT_TRUE((*source)->next());
+      EXPECT_TRUE((*source)->rewind());
+      EXPECT_TRUE(drain(**source).data == text);
+      EXPECT_TRUE((*source)->rewind());
+    }
+    done = true;
+    for (std::thread& helper : helpers) helper.join();
   }
 }
 

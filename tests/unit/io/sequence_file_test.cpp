@@ -29,13 +29,14 @@ std::uint64_t number_before(const std::string& line, const std::string& after) {
 TEST(FormatNames, AreThoseOfTformat) {
   EXPECT_EQ(*parse_sequence_format("FASTA"), F::kFasta);
   EXPECT_EQ(*parse_sequence_format("ddbj"), F::kGenbank);
+  EXPECT_EQ(*parse_sequence_format("hmmpgmd"), F::kHmmpgmd);
   EXPECT_EQ(*parse_sequence_format("uniprot"), F::kEmbl);
   EXPECT_EQ(*parse_sequence_format("clustallike"), F::kClustalLike);
   auto unknown = parse_sequence_format("foo");
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code, ErrorCode::kUsage);
   EXPECT_THAT(unknown.error().to_string(), HasSubstr("\"foo\" is not a sequence format; use one"));
-  for (const char* refused : {"ncbi", "daemon", "hmmpgmd", "fmindex"}) {
+  for (const char* refused : {"ncbi", "daemon", "fmindex"}) {
     auto format = parse_sequence_format(refused);
     ASSERT_FALSE(format);
     EXPECT_EQ(format.error().code, ErrorCode::kUsage);
@@ -51,6 +52,46 @@ TEST(Fasta, Headers) {
               ElementsAre(Target{"one", "", "first  one ", "AC"}, Target{"two", "", "", ""},
                           Target{"three", "", "x", ""}, Target{"four>4", "", "a>b", "M"},
                           Target{"five", "", "", "L"}, Target{"six", "", "", ""}));
+}
+
+// In C the name would end there: "a" and "a" for two targets, or a NUL in every output.
+TEST(Fasta, NulInAHeaderIsAnError) {
+  using namespace std::string_literals;
+  for (const std::string& text : {">x\nAC\n>a\0b words\nAC\n"s, ">x\nAC\n>a wo\0rds\nAC\n"s}) {
+    for (const std::size_t chunk : {std::size_t{3}, std::size_t{1} << 20}) {
+      ReadResult got = read_text(text, F::kFasta, "text", chunk);
+      EXPECT_THAT(got.error, HasSubstr("text:3: NUL byte in the header of FASTA record a;"));
+      EXPECT_EQ(got.targets.size(), 1u);
+    }
+  }
+  EXPECT_THAT(read_text("ID   A\0B; 2 AA.\nSQ   x\n  AC\n//\n"s).error,
+              HasSubstr("text:1: NUL byte"));
+}
+
+TEST(Hmmpgmd, IsFastaUnderALineOfItsOwn) {
+  const std::string text = "#3 2 0 > none of this counts\n>1 words\nACD\n>2\nEF\n";
+  for (const char* before : {"", "\n \n\t"}) {
+    for (const std::size_t chunk : {1, 7, 1 << 20}) {
+      ReadResult got = read_text(before + text, F::kHmmpgmd, "text", chunk);
+      EXPECT_EQ(got.error, "");
+      EXPECT_THAT(got.targets,
+                  ElementsAre(Target{"1", "", "words", "ACD"}, Target{"2", "", "", "EF"}));
+    }
+  }
+  EXPECT_THAT(read_text(">1\nAC\n", F::kHmmpgmd).error, HasSubstr("begins with a line"));
+  EXPECT_THAT(read_text(" \n", F::kHmmpgmd).error, HasSubstr("begins with a line"));
+  EXPECT_THAT(read_text("#a\n#b\n>1\nAC\n", F::kHmmpgmd).error, HasSubstr("must start with >"));
+  EXPECT_EQ(read_text("#a\n", F::kHmmpgmd).error, "");
+  // Every pass begins with that line again.
+  auto source = open_memory_source("x", text);
+  auto reader = SequenceReader::open(std::move(*source), {amino_alphabet(), F::kHmmpgmd});
+  ASSERT_TRUE(reader);
+  for (int pass = 0; pass < 3; ++pass) {
+    TargetBlock block;
+    ASSERT_TRUE(*reader->read_block(block, 1000));
+    EXPECT_EQ(block.size(), 2u);
+    ASSERT_TRUE(reader->rewind());
+  }
 }
 
 TEST(Fasta, EveryAcceptedCharacter) {

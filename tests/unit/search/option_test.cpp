@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <limits>
 
 #include "hmmjit/option_table.hpp"
 #include "hmmjit/search_options.hpp"
@@ -73,6 +74,34 @@ TEST(Options, WrongValues) {
   const auto memory = parse({"--mem", "lots"});
   ASSERT_TRUE(memory);
   EXPECT_EQ(make_search_options(*memory).error().code, ErrorCode::kUsage);
+  EXPECT_NE(failure({"--restrictdb_n", "0"}).find("range n>=1"), std::string::npos);
+  for (const char* option : {"--F1", "--F2", "--F3", "-T", "--domT", "--incT", "-E", "-Z"})
+    EXPECT_NE(failure({option, "nan"}).find("real"), std::string::npos) << option;
+  EXPECT_NE(failure({"-E", "0x"}).find("real"), std::string::npos);
+  EXPECT_NE(failure({"-E", "1e-400"}).find("range x>0"), std::string::npos);
+}
+
+// Gigabytes are meant, bytes would be taken.
+TEST(Options, MemoryWithoutAUnit) {
+  for (const char* size : {"1", "64", "65535", "2K"}) {
+    const auto options = make_search_options(*parse({"--mem", size}));
+    ASSERT_FALSE(options) << size;
+    EXPECT_EQ(options.error().code, ErrorCode::kUsage);
+    EXPECT_NE(options.error().to_string().find("write a unit"), std::string::npos);
+  }
+  EXPECT_EQ(make_search_options(*parse({"--mem", "64K"}))->memory, std::uint64_t{64} << 10);
+}
+
+// What strtod takes; too large a number is infinite.
+TEST(Options, RealNumbersAsHmmsearchTakesThem) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(parse({"-E", "0x10"})->real("-E"), 16);
+  EXPECT_EQ(parse({"-E", "0x1p-2"})->real("-E"), 0.25);
+  EXPECT_EQ(parse({"-E", "1e400"})->real("-E"), kInfinity);
+  EXPECT_EQ(parse({"-T", "-1e400"})->real("-T"), -kInfinity);
+  EXPECT_EQ(parse({"-E", "inf"})->real("-E"), kInfinity);
+  EXPECT_EQ(parse({"-E", ".5"})->real("-E"), 0.5);
+  EXPECT_EQ(parse({"-E", "+5."})->real("-E"), 5);
 }
 
 TEST(Options, Exclusions) {

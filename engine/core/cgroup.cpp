@@ -1,0 +1,121 @@
+#include "core/cgroup.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+#include <vector>
+
+#include "core/numbers.hpp"
+
+namespace hmmjit {
+namespace {
+
+std::optional<double> first_number(std::ifstream& file) {
+  std::string word;
+  if (!(file >> word)) return std::nullopt;
+  return parse_real(word);  // "max" is none
+}
+
+std::optional<double> number_in(const std::string& path) {
+  std::ifstream file(path);
+  return first_number(file);
+}
+
+// The value of a line "key value".
+double value_of(const std::string& path, std::string_view key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (std::string_view(line).starts_with(key) && line.size() > key.size() &&
+        line[key.size()] == ' ')
+      return parse_real(std::string_view(line).substr(key.size() + 1)).value_or(0);
+  }
+  return 0;
+}
+
+// The group of one controller and the groups above it, as folders, from the inside out. Inside a
+// container the path is often that of the host, while what is mounted is the container's own
+// group: folders that do not exist are passed over, the mounted one is always there.
+std::vector<std::string> folders_above(const std::string& mount, std::string path) {
+  std::vector<std::string> folders;
+  for (;;) {
+    while (path.ends_with('/')) path.pop_back();
+    folders.push_back(mount + path);
+    if (path.empty()) return folders;
+    path.resize(std::min(path.rfind('/'), path.size()));
+  }
+}
+
+// Folders of version 2 (empty `controller`) or of a version 1 controller.
+std::vector<std::string> folders_of(const CgroupFiles& files, std::string_view controller) {
+  std::ifstream membership(files.membership);
+  for (std::string line; std::getline(membership, line);) {
+    // number:controllers:path
+    const std::size_t first = line.find(':');
+    const std::size_t second = line.find(':', first + 1);
+    if (first == line.npos || second == line.npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const std::string path = line.substr(second + 1);
+    if (controller.empty()) {
+      if (controllers.empty()) return folders_above(files.mount, path);
+      continue;
+    }
+    std::istringstream names(controllers);
+    for (std::string name; std::getline(names, name, ',');) {
+      if (name != controller) continue;
+      // "cpu,cpuacct" is mounted under that name, with links of the single names beside it.
+      std::vector<std::string> folders = folders_above(files.mount + "/" + controllers, path);
+      if (controllers != name) {
+        for (std::string& folder : folders_above(files.mount + "/" + name, path))
+          folders.push_back(std::move(folder));
+      }
+      return folders;
+    }
+  }
+  // Without a line of its own, the mounted group is all there is to look at.
+  return {controller.empty() ? files.mount : files.mount + "/" + std::string(controller)};
+}
+
+}  // namespace
+
+double cgroup_cores(const CgroupFiles& files) {
+  double best = 0;
+  const auto consider = [&best](std::optional<double> quota, std::optional<double> period) {
+    if (!quota || !period || !(*quota > 0) || !(*period > 0)) return;
+    if (best == 0 || *quota / *period < best) best = *quota / *period;
+  };
+  for (const std::string& folder : folders_of(files, "")) {
+    std::ifstream limit(folder + "/cpu.max");
+    const auto quota = first_number(limit);
+    consider(quota, first_number(limit));
+  }
+  for (const std::string& folder : folders_of(files, "cpu"))
+    consider(number_in(folder + "/cpu.cfs_quota_us"), number_in(folder + "/cpu.cfs_period_us"));
+  return best;
+}
+
+std::optional<std::uint64_t> cgroup_memory_left(const CgroupFiles& files) {
+  std::optional<double> best;
+  const auto consider = [&best](std::optional<double> limit, std::optional<double> used,
+                                double droppable) {
+    if (!limit || !used || *limit >= 0x1p62) return;
+    const double left = *limit - std::max(0.0, *used - droppable);
+    if (!best || left < *best) best = left;
+  };
+  for (const std::string& folder : folders_of(files, "")) {
+    const auto used = number_in(folder + "/memory.current");
+    const double droppable = value_of(folder + "/memory.stat", "inactive_file");
+    consider(number_in(folder + "/memory.max"), used, droppable);
+    consider(number_in(folder + "/memory.high"), used, droppable);
+  }
+  for (const std::string& folder : folders_of(files, "memory")) {
+    // Where there is no limit the file holds the largest number of whole pages.
+    consider(number_in(folder + "/memory.limit_in_bytes"),
+             number_in(folder + "/memory.usage_in_bytes"),
+             value_of(folder + "/memory.stat", "total_inactive_file"));
+  }
+  if (!best) return std::nullopt;
+  return static_cast<std::uint64_t>(std::max(0.0, *best));
+}
+
+}  // namespace hmmjit
