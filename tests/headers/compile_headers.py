@@ -4,9 +4,11 @@
 usage: compile_headers.py SOURCE_DIR BUILD_DIR
 
 A header that is the first include of a source is compiled alone by every build, unless that source
-gets a precompiled header before it; the others are compiled here, without making code. The flags are those of a source beside the header, or the nearest one above it, as the build has
-them. Left out are files that are parts of a source by design: names with `-inl.`, which are compiled
-once per instruction set, and CUDA headers (.cuh), which NVRTC and the lockstep tests compile; and the
+gets a precompiled header before it; the others are compiled here, without making code. The flags are
+those of the sources beside the header, or the nearest ones above it, as the build has them.
+
+Left out are files that are parts of a source by design: names with `-inl.`, which are compiled once
+per instruction set, and CUDA headers (.cuh), which NVRTC and the lockstep tests compile; and the
 public headers, which the target public_headers compiles as a host would.
 """
 import concurrent.futures
@@ -51,18 +53,22 @@ def compiled_first(source, commands):
 
 
 def flags_by_folder(commands):
-    """Flags of the first C++ source of each folder."""
-    found = {}
+    """For each folder with C++ sources: their flags, and the folder in which they are compiled. Paths
+    of all sources count, definitions only where all sources have them."""
+    flags, shared, places = {}, {}, {}
     for entry in commands:
         folder = os.path.dirname(entry["file"])
-        if folder in found or not entry["file"].endswith(".cpp"):
+        if not entry["file"].endswith(".cpp"):
             continue
-        words, flags = shlex.split(entry["command"]), []
-        for at, word in enumerate(words):
-            if word.startswith(KEPT) and word not in ("-Winvalid-pch", "-fpch-preprocess"):
-                flags += [word, words[at + 1]] if word == "-isystem" else [word]
-        found[folder] = flags, entry["directory"]
-    return found
+        words = shlex.split(entry["command"])
+        own = [(word, words[at + 1]) if word == "-isystem" else (word,) for at, word in enumerate(words)
+               if word.startswith(KEPT) and word != "-Winvalid-pch"]
+        flags.setdefault(folder, dict.fromkeys(own)).update(dict.fromkeys(own))
+        definitions = {flag for flag in own if flag[0].startswith("-D")}
+        shared[folder] = shared.get(folder, definitions) & definitions
+        places[folder] = entry["directory"]
+    return {folder: ([word for flag in flags[folder] if not flag[0].startswith("-D") or flag in shared[folder]
+                      for word in flag], places[folder]) for folder in flags}
 
 
 def main():

@@ -47,7 +47,10 @@ std::vector<std::string> kernels_without_instance(std::initializer_list<plan::St
   for (const plan::Stage stage : stages) {
     for (const plan::KernelVariant& v : plan::variants_of(stage)) {
       const auto compiled = [&](const KernelInstance& k) { return k.kernel == v.entry_name; };
-      if (std::ranges::none_of(kernel_instances(), compiled)) out.emplace_back(v.entry_name);
+      if (std::ranges::none_of(kernel_instances(), compiled) &&
+          std::ranges::find(out, v.entry_name) == out.end()) {
+        out.emplace_back(v.entry_name);
+      }
     }
   }
   return out;

@@ -25,6 +25,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 
 import scenario
@@ -47,7 +48,7 @@ def blocks(text, unmarked_allowed):
     """The blocks of a document, expected output with the block before it, and complaints."""
     found, complaints, open_block, before = [], [], None, ""
     for number, line in enumerate(text.splitlines(keepends=True), 1):
-        fence = re.match(r"^```(\S*)\s*$", line)
+        fence = re.match(r"^ *```(\S*)\s*$", line)  # indented: in a list
         if open_block is None and fence:
             marker = NOT_RUN.match(before)
             open_block = Block(number, fence.group(1), marker and marker.group(1))
@@ -58,6 +59,7 @@ def blocks(text, unmarked_allowed):
             if marker and len(marker.group(1).split()) < 3:
                 complaints.append(f"{number}: no reason why the block is not run")
         elif open_block is not None and fence:
+            open_block.body = textwrap.dedent(open_block.body)
             if open_block.kind != "text":
                 found.append(open_block)
             elif found and found[-1].kind not in ("text", "data"):
