@@ -22,8 +22,8 @@
 // is loaded alone. For L < 8 the table is replicated and interleaved, so that the lanes of one
 // shared-memory phase always hit different banks, whatever residues their sequences have.
 //
-// kTiled: the model is longer than kL*kW nodes. One launch per tile; the last node's value of every row goes
-// through `boundary` to the next tile's first node, the best through `tile_best`.
+// kTiled: the model is longer than kL*kW nodes. One launch per tile; the last node's value of every
+// row goes through `boundary` to the next tile's first node, the best through `tile_best`.
 #include "common/byte_filter.cuh"
 #include "plan_constants.h"
 
@@ -52,7 +52,7 @@ struct Segment {
   static constexpr int kChunks = kWords / 4 + (kWords % 4 == 3 ? 1 : 0);
   static constexpr int kPair = kWords % 4 == 2 ? 1 : 0;
   static constexpr int kSingle = kWords % 4 == 1 ? 1 : 0;
-  static constexpr int kSlots16 = kL < 8 ? 8 : kL;   // lanes with data of their own, x 16 bytes
+  static constexpr int kSlots16 = kL < 8 ? 8 : kL;  // lanes with data of their own, x 16 bytes
   static constexpr int kSlots8 = kL < 16 ? 16 : kL;
   static constexpr int kChunkBytes = 16 * kSlots16;
   static constexpr int kPairOffset = kChunks * kChunkBytes;
@@ -122,16 +122,6 @@ HMMJIT_DEVICE void fill_table(const ByteFilterParams& p, u8* table) {
   }
 }
 
-/// The emission words `4*chunk ..` of one segment, or its last one or two words.
-template <int kWords>
-HMMJIT_DEVICE void load_chunk(const u8* row, int chunk, u32* e) {
-  const Quad q = *reinterpret_cast<const Quad*>(row + chunk * Segment<kWords>::kChunkBytes);
-  e[0] = q.x;
-  e[1] = q.y;
-  e[2] = q.z;
-  e[3] = q.w;
-}
-
 struct Cells {
   u32 byte[kHb > 0 ? kHb : 1];
   u32 half[kHh > 0 ? kHh : 1];
@@ -143,62 +133,72 @@ HMMJIT_DEVICE u32 step_half(u32 diagonal, u32 e) {
   return kHalf ? add_relu_half2(diagonal, e) : add_relu_s16x2(diagonal, e);
 }
 
+// Written out rather than looped over: the compiler's front end, which takes most of a compile's
+// time, is spared the loops' unrolling.
+
 /// Words kFirst .. kFirst+kCount-1 of the byte segment, descending.
 template <int kFirst, int kCount>
-HMMJIT_DEVICE void advance_bytes(Cells& c, u32 in, const u32* e) {
-  HMMJIT_UNROLL
-  for (int k = kCount - 1; k >= 0; --k) {
-    c.byte[kFirst + k] = step_byte(kFirst + k > 0 ? c.byte[kFirst + k > 0 ? kFirst + k - 1 : 0] : in, e[k]);
+HMMJIT_DEVICE void advance_bytes(Cells& c, u32 in, const Quad& e) {
+  u32* const v = c.byte + kFirst;
+  if constexpr (kCount > 3) v[3] = step_byte(v[2], e.w);
+  if constexpr (kCount > 2) v[2] = step_byte(v[1], e.z);
+  if constexpr (kCount > 1) v[1] = step_byte(v[0], e.y);
+  if constexpr (kFirst > 0) in = v[-1];
+  v[0] = step_byte(in, e.x);
+  if constexpr (kCount > 1) {
+    c.best_odd = max3_u16x2(c.best_odd, v[0], v[1]);
+    c.best_even = max3_u16x2(c.best_even, times256(v[0]), times256(v[1]));
   }
-  HMMJIT_UNROLL
-  for (int k = 0; k + 1 < kCount; k += 2) {
-    const u32 a = c.byte[kFirst + k], b = c.byte[kFirst + k + 1];
-    c.best_odd = max3_u16x2(c.best_odd, a, b);
-    c.best_even = max3_u16x2(c.best_even, times256(a), times256(b));
+  if constexpr (kCount > 3) {
+    c.best_odd = max3_u16x2(c.best_odd, v[2], v[3]);
+    c.best_even = max3_u16x2(c.best_even, times256(v[2]), times256(v[3]));
   }
-  if (kCount % 2 == 1) {
-    const u32 a = c.byte[kFirst + kCount - 1];
-    c.best_odd = max_u16x2(c.best_odd, a);
-    c.best_even = max_u16x2(c.best_even, times256(a));
+  if constexpr (kCount % 2 == 1) {
+    c.best_odd = max_u16x2(c.best_odd, v[kCount - 1]);
+    c.best_even = max_u16x2(c.best_even, times256(v[kCount - 1]));
   }
 }
 
 template <int kFirst, int kCount>
-HMMJIT_DEVICE void advance_halves(Cells& c, u32 in, const u32* e) {
-  HMMJIT_UNROLL
-  for (int k = kCount - 1; k >= 0; --k) {
-    c.half[kFirst + k] = step_half(kFirst + k > 0 ? c.half[kFirst + k > 0 ? kFirst + k - 1 : 0] : in, e[k]);
-  }
-  HMMJIT_UNROLL
-  for (int k = 0; k + 1 < kCount; k += 2) {
-    c.best_half = max3_s16x2(c.best_half, c.half[kFirst + k], c.half[kFirst + k + 1]);
-  }
-  if (kCount % 2 == 1) c.best_half = max_s16x2(c.best_half, c.half[kFirst + kCount - 1]);
+HMMJIT_DEVICE void advance_halves(Cells& c, u32 in, const Quad& e) {
+  u32* const v = c.half + kFirst;
+  if constexpr (kCount > 3) v[3] = step_half(v[2], e.w);
+  if constexpr (kCount > 2) v[2] = step_half(v[1], e.z);
+  if constexpr (kCount > 1) v[1] = step_half(v[0], e.y);
+  if constexpr (kFirst > 0) in = v[-1];
+  v[0] = step_half(in, e.x);
+  if constexpr (kCount > 1) c.best_half = max3_s16x2(c.best_half, v[0], v[1]);
+  if constexpr (kCount > 3) c.best_half = max3_s16x2(c.best_half, v[2], v[3]);
+  if constexpr (kCount % 2 == 1) c.best_half = max_s16x2(c.best_half, v[kCount - 1]);
 }
 
-/// All chunks from kChunk down to 0, byte and 16-bit chunks alternating: they load different
-/// pipes.
+/// Chunk kChunk of the byte segment, then that of the 16-bit segment: they load different pipes.
 template <int kChunk>
+HMMJIT_DEVICE void advance_chunk(Cells& c, u32 in_byte, u32 in_half, const u8* row16) {
+  if constexpr (kChunk < ByteSegment::kChunks) {
+    advance_bytes<kChunk * 4, (kHb - kChunk * 4 < 4 ? kHb - kChunk * 4 : 4)>(
+        c, in_byte, load_quad(row16 + kChunk * ByteSegment::kChunkBytes));
+  }
+  if constexpr (kChunk < HalfSegment::kChunks) {
+    advance_halves<kChunk * 4, (kHh - kChunk * 4 < 4 ? kHh - kChunk * 4 : 4)>(
+        c, in_half, load_quad(row16 + ByteSegment::kBytes + kChunk * HalfSegment::kChunkBytes));
+  }
+}
+
+template <int... kIndex>
 struct Chunks {
   static HMMJIT_DEVICE void advance(Cells& c, u32 in_byte, u32 in_half, const u8* row16) {
-    if constexpr (kChunk * 4 < kHb && kChunk < ByteSegment::kChunks) {
-      constexpr int kCount = kHb - kChunk * 4 < 4 ? kHb - kChunk * 4 : 4;
-      u32 e[4];
-      load_chunk<kHb>(row16, kChunk, e);
-      advance_bytes<kChunk * 4, kCount>(c, in_byte, e);
-    }
-    if constexpr (kChunk * 4 < kHh && kChunk < HalfSegment::kChunks) {
-      constexpr int kCount = kHh - kChunk * 4 < 4 ? kHh - kChunk * 4 : 4;
-      u32 e[4];
-      load_chunk<kHh>(row16 + ByteSegment::kBytes, kChunk, e);
-      advance_halves<kChunk * 4, kCount>(c, in_half, e);
-    }
-    if constexpr (kChunk > 0) Chunks<kChunk - 1>::advance(c, in_byte, in_half, row16);
+    (advance_chunk<kIndex>(c, in_byte, in_half, row16), ...);
   }
 };
+/// Chunks<kCount - 1, ..., 1, 0>.
+template <int kCount, int... kIndex>
+struct ChunksDown : ChunksDown<kCount - 1, kIndex..., kCount - 1> {};
+template <int... kIndex>
+struct ChunksDown<0, kIndex...> : Chunks<kIndex...> {};
 
-constexpr int kMostChunks = ByteSegment::kChunks > HalfSegment::kChunks ? ByteSegment::kChunks
-                                                                        : HalfSegment::kChunks;
+constexpr int kMostChunks =
+    ByteSegment::kChunks > HalfSegment::kChunks ? ByteSegment::kChunks : HalfSegment::kChunks;
 
 }  // namespace
 }  // namespace hmmjit_device
@@ -221,8 +221,7 @@ extern "C" __global__ void __launch_bounds__(plan_constants::kThreads, plan_cons
   const u32 below = (lane & ~static_cast<u32>(kL - 1)) | ((in_group + kL - 1) & (kL - 1));
   const bool first = in_group == 0;
   const u32 select_byte = kHh > 0 ? (first ? 0x654au : 0x6542u) : (first ? 0x654bu : 0x6543u);
-  const u32 select_half =
-      kHb > 0 ? (first ? 0x54a2u : 0x5410u) : (first ? 0x54bbu : 0x5432u);
+  const u32 select_half = kHb > 0 ? (first ? 0x54a2u : 0x5410u) : (first ? 0x54bbu : 0x5432u);
 
   for (;;) {
     u32 index = 0;
@@ -241,13 +240,7 @@ extern "C" __global__ void __launch_bounds__(plan_constants::kThreads, plan_cons
     u32 most = own;  // the longest item rules; shorter ones run on padding
     for (u32 o = kL; o < 32; o *= 2) most = max_u32(most, shuffle_xor(most, o));
 
-    Cells c;
-    HMMJIT_UNROLL
-    for (int r = 0; r < kHb; ++r) c.byte[r] = 0;
-    HMMJIT_UNROLL
-    for (int r = 0; r < kHh; ++r) c.half[r] = 0;
-    c.best_odd = c.best_even = c.best_half = 0;
-
+    Cells c{};
     u8* const boundary = kTiled ? p.boundary + static_cast<u64>(item.start) * kStartUnit : nullptr;
     u32 entering = 0;  // last node's values of the tile before: the row before, and these four
     for (u32 i = 0; i < most; ++i) {
@@ -276,33 +269,43 @@ extern "C" __global__ void __launch_bounds__(plan_constants::kThreads, plan_cons
         }
         if constexpr (kTiled) {
           const u32 inject = first ? (q == 0 ? entering : (before >> (8 * (q - 1)))) & 0xffu : 0u;
-          if constexpr (kHb > 0) in_byte |= inject; else in_half |= inject;
+          if constexpr (kHb > 0)
+            in_byte |= inject;
+          else
+            in_half |= inject;
         }
 
         if constexpr (ByteSegment::kSingle) {
-          const u32 e = load_word(row16 + to4 + ByteSegment::kSingleOffset);
-          advance_bytes<(kHb > 0 ? kHb - 1 : 0), 1>(c, in_byte, &e);
+          Quad e;
+          e.x = load_word(row16 + to4 + ByteSegment::kSingleOffset);
+          advance_bytes<(kHb > 0 ? kHb - 1 : 0), 1>(c, in_byte, e);
         }
         if constexpr (ByteSegment::kPair) {
           const Pair e2 = *reinterpret_cast<const Pair*>(row16 + to8 + ByteSegment::kPairOffset);
-          const u32 e[2] = {e2.x, e2.y};
+          Quad e;
+          e.x = e2.x;
+          e.y = e2.y;
           advance_bytes<(kHb > 1 ? kHb - 2 : 0), 2>(c, in_byte, e);
         }
         if constexpr (HalfSegment::kSingle) {
-          const u32 e = load_word(row16 + to4 + ByteSegment::kBytes + HalfSegment::kSingleOffset);
-          advance_halves<(kHh > 0 ? kHh - 1 : 0), 1>(c, in_half, &e);
+          Quad e;
+          e.x = load_word(row16 + to4 + ByteSegment::kBytes + HalfSegment::kSingleOffset);
+          advance_halves<(kHh > 0 ? kHh - 1 : 0), 1>(c, in_half, e);
         }
         if constexpr (HalfSegment::kPair) {
           const Pair e2 = *reinterpret_cast<const Pair*>(row16 + to8 + ByteSegment::kBytes +
                                                          HalfSegment::kPairOffset);
-          const u32 e[2] = {e2.x, e2.y};
+          Quad e;
+          e.x = e2.x;
+          e.y = e2.y;
           advance_halves<(kHh > 1 ? kHh - 2 : 0), 2>(c, in_half, e);
         }
         if constexpr (kMostChunks > 0) {
-          Chunks<kMostChunks - 1>::advance(c, in_byte, in_half, row16);
+          ChunksDown<kMostChunks>::advance(c, in_byte, in_half, row16);
         }
         if constexpr (kTiled) {
-          const u32 end = kHh > 0 ? c.half[kHh > 0 ? kHh - 1 : 0] >> 16 : c.byte[kHb > 0 ? kHb - 1 : 0] >> 24;
+          const u32 end =
+              kHh > 0 ? c.half[kHh > 0 ? kHh - 1 : 0] >> 16 : c.byte[kHb > 0 ? kHb - 1 : 0] >> 24;
           leaving |= (end & 0x7fu) << (8 * q);
         }
       }

@@ -41,37 +41,38 @@ constexpr u32 kFloorWord = (static_cast<u32>(kWordFloor) & 0xffffu) * 0x10001u;
 
 HMMJIT_DEVICE int clamped(int cost) { return cost < kWordClamp ? kWordClamp : cost; }
 
-enum Cost : int { kEntryCost, kMmCost, kImCost, kDmCost, kMdCost, kDdCost, kIiCost };
+enum Cost : int { kEntryCost, kMmCost, kImCost, kDmCost, kMdCost, kDdCost, kIiCost, kCosts };
+// On their way into registers the costs lie where the emission table will be.
+constexpr int kCostWords = kCosts * kH * kL;
+static_assert(kCostWords * 4 <= static_cast<int>(kTableRows) * kRowBytes, "costs fit the table");
 
 /// A cost into node `node`, 0-based: of what leads out of node - 1, but for the insert loop.
-template <Cost kCost>
-HMMJIT_DEVICE int node_cost(const WordFilterParams& p, int node) {
+HMMJIT_DEVICE int node_cost(const WordFilterParams& p, int cost, int node) {
   const int before = node - 1;
-  switch (kCost) {
+  switch (cost) {
     case kEntryCost:
       return node < static_cast<int>(p.model_length)
                  ? word_transition(p, kWordEntry, node) + kWordShift
                  : static_cast<int>(kWordFloor);
-    case kMmCost: return clamped(word_transition(p, kWordMmIn, node));
+    case kMmCost:
+      return clamped(word_transition(p, kWordMmIn, node));
     case kImCost:
       return clamped(word_transition(p, kWordMiOut, before) + word_transition(p, kWordImIn, node));
-    case kDmCost: return clamped(word_transition(p, kWordDmIn, node));
-    case kMdCost: return clamped(word_transition(p, kWordMdOut, before));
-    case kDdCost: return clamped(word_transition(p, kWordDdOut, before));
-    case kIiCost: return clamped(word_transition(p, kWordIiOut, node));
+    case kDmCost:
+      return clamped(word_transition(p, kWordDmIn, node));
+    case kMdCost:
+      return clamped(word_transition(p, kWordMdOut, before));
+    case kDdCost:
+      return clamped(word_transition(p, kWordDdOut, before));
+    default:
+      return clamped(word_transition(p, kWordIiOut, node));
   }
-  return 0;
 }
 
-/// One cost of a lane's nodes, the low half's from `node` on and the high half's behind them.
-template <Cost kCost>
-HMMJIT_DEVICE void load_costs(const WordFilterParams& p, int node, u32* costs) {
+/// One cost of a lane's nodes.
+HMMJIT_DEVICE void load_costs(const u32* words, Cost cost, u32 lane, u32* costs) {
   HMMJIT_UNROLL
-  for (int j = 0; j < kH; ++j) {
-    costs[j] = pack_words(node_cost<kCost>(p, node + j), node_cost<kCost>(p, node + kH + j));
-    // Beside a tile's boundary: keeps few loads in flight, and in registers, at once.
-    if (kTiled && (j % 2 == 1 || j == kH - 1)) sync_warp();
-  }
+  for (int j = 0; j < kH; ++j) costs[j] = words[(cost * kH + j) * kL + static_cast<int>(lane)];
 }
 
 }  // namespace
@@ -82,6 +83,31 @@ extern "C" __global__ void __launch_bounds__(plan_constants::kThreads, plan_cons
   using namespace hmmjit_device;
   HMMJIT_DYNAMIC_SHARED(table);
   const int first_node = kTiled ? static_cast<int>(p.tile) * kTileNodes : 0;
+  const u32 lane = threadIdx.x % 32u, in_group = lane % kL, group = lane / kL;
+  const u8* const base = table + ((group % (kL < 8 ? 8u / kL : 1u)) * kL + in_group) * 16;
+  const bool first = in_group == 0;
+
+  u32 mm[kH], im[kH], dm[kH], md[kH], dd[kH], ii[kH], entry[kH];
+  {
+    // [cost][word][lane][half]: a lane's low halves are its first kH nodes, the high ones follow.
+    s16* const costs = reinterpret_cast<s16*>(table);
+    for (int i = static_cast<int>(threadIdx.x); i < 2 * kCostWords;
+         i += static_cast<int>(blockDim.x)) {
+      const int j = i / (2 * kL) % kH;
+      costs[i] =
+          static_cast<s16>(node_cost(p, i / (2 * kL * kH), first_node + i % (2 * kL) * kH + j));
+    }
+    sync_block();
+    const u32* const words = reinterpret_cast<const u32*>(table);
+    load_costs(words, kEntryCost, in_group, entry);
+    load_costs(words, kMmCost, in_group, mm);
+    load_costs(words, kImCost, in_group, im);
+    load_costs(words, kDmCost, in_group, dm);
+    load_costs(words, kMdCost, in_group, md);
+    load_costs(words, kDdCost, in_group, dd);
+    load_costs(words, kIiCost, in_group, ii);
+    sync_block();
+  }
   {
     // [row][half][chunk][slot][16 bytes]
     u32* const words = reinterpret_cast<u32*>(table);
@@ -101,20 +127,6 @@ extern "C" __global__ void __launch_bounds__(plan_constants::kThreads, plan_cons
     }
     sync_block();
   }
-
-  const u32 lane = threadIdx.x % 32u, in_group = lane % kL, group = lane / kL;
-  const u8* const base = table + ((group % (kL < 8 ? 8u / kL : 1u)) * kL + in_group) * 16;
-  const bool first = in_group == 0;
-
-  u32 mm[kH], im[kH], dm[kH], md[kH], dd[kH], ii[kH], entry[kH];
-  const int own_node = first_node + static_cast<int>(in_group) * 2 * kH;
-  load_costs<kEntryCost>(p, own_node, entry);
-  load_costs<kMmCost>(p, own_node, mm);
-  load_costs<kImCost>(p, own_node, im);
-  load_costs<kDmCost>(p, own_node, dm);
-  load_costs<kMdCost>(p, own_node, md);
-  load_costs<kDdCost>(p, own_node, dd);
-  load_costs<kIiCost>(p, own_node, ii);
 
   for (;;) {
     u32 slot = 0;
