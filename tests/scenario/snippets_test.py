@@ -33,7 +33,6 @@ import scenario
 TUTORIAL = "/usr/share/doc/hmmer/examples/tutorial/"
 DATABASE = "/usr/share/doc/mmseqs2/example-data/DB.fasta.gz"
 KINDS = ("sh", "text", "python", "cpp", "c", "data")
-UNMARKED = ("docs/library.md",)  # blocks of no kind are taken for data
 NOT_RUN = re.compile(r"^<!-- not run: (.*) -->$")
 
 
@@ -44,7 +43,7 @@ class Block:
         self.expected = []
 
 
-def blocks(text, unmarked_allowed):
+def blocks(text):
     """The blocks of a document, expected output with the block before it, and complaints."""
     found, complaints, open_block, before = [], [], None, ""
     for number, line in enumerate(text.splitlines(keepends=True), 1):
@@ -52,8 +51,6 @@ def blocks(text, unmarked_allowed):
         if open_block is None and fence:
             marker = NOT_RUN.match(before)
             open_block = Block(number, fence.group(1), marker and marker.group(1))
-            if unmarked_allowed and not open_block.kind:
-                open_block.kind = "data"
             if open_block.kind not in KINDS:
                 complaints.append(f"{number}: a block of kind '{open_block.kind}'; known: {', '.join(KINDS)}")
             if marker and len(marker.group(1).split()) < 3:
@@ -177,7 +174,7 @@ def main():
     program, source, library, prefix, document = [os.path.abspath(a) if a != "-" else a for a in sys.argv[1:]]
     name = os.path.relpath(document, source)
     with open(document, encoding="utf-8") as file:
-        found, complaints = blocks(file.read(), name in UNMARKED)
+        found, complaints = blocks(file.read())
     for complaint in complaints:
         print(f"{name}:{complaint}")
     to_run = [block for block in found if block.kind != "data" and not block.reason]
