@@ -187,11 +187,15 @@ Result<KernelProvider::Obtained> KernelProvider::obtain(const CompileJob& job, b
   }
   auto lookup = cache_.obtain(job.key, [&]() -> Result<cache::Entry> {
     const auto start = Clock::now();
+    const double cpu_start = thread_seconds();
     std::string log;
     auto image = run_job(
         job, **compiler_, [this] { return pool_->stop.load(std::memory_order_relaxed); }, &log,
         settings_.folders);
-    ProviderEvent event{.kernel = job.name, .log = log, .seconds = seconds_since(start)};
+    ProviderEvent event{.kernel = job.name,
+                        .log = log,
+                        .seconds = seconds_since(start),
+                        .cpu_seconds = thread_seconds() - cpu_start};
     for (const std::string& option : job.options) {
       event.options += (event.options.empty() ? "" : " ") + option;
     }
