@@ -1,7 +1,6 @@
 #include "compile/kernel_provider.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -12,6 +11,7 @@
 #include <set>
 #include <thread>
 
+#include "compile/pool_size.hpp"
 #include "core/threads.hpp"
 
 namespace hmmjit::compile {
@@ -35,20 +35,6 @@ std::string identity_of(const plan::Plan& plan) {
   }
   fmt::format_to(std::back_inserter(out), "/{}/{}", plan.problem, plan.fallbacks.size());
   return out;
-}
-
-/// A compile holds a few hundred megabytes at its peak (measured by others for NVRTC 12).
-int pool_size(int wanted) {
-  constexpr int kMost = 8;  // NVRTC gains little from more
-  constexpr std::uint64_t kBytesPerCompile = std::uint64_t{400} << 20;
-  if (wanted > 0) return wanted;
-  int threads = std::min(available_cores(), kMost);
-  const long pages = sysconf(_SC_AVPHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  if (pages > 0 && page > 0) {
-    const auto room = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page);
-    threads = std::min(threads, static_cast<int>(room / kBytesPerCompile));
-  }
-  return std::max(threads, 1);
 }
 
 }  // namespace
@@ -95,7 +81,7 @@ KernelProvider::KernelProvider(render::TemplateLibrary templates,
       cache_(cache),
       settings_(std::move(settings)),
       pool_(std::make_unique<Pool>()) {
-  pool_->limit = pool_size(settings_.threads);
+  pool_->limit = compile_threads(settings_.threads, available_cores(), available_memory());
 }
 
 KernelProvider::~KernelProvider() {
