@@ -155,13 +155,13 @@ std::vector<Error> KernelCache::warnings() const {
   return shared_->warnings;
 }
 
-Lookup KernelCache::find(const CacheKey& key) {
-  Lookup lookup = find_uncounted(key);
-  if (!lookup) counters_.add(Counter::kMisses);
+Lookup KernelCache::find(const CacheKey& key, Counted counted) {
+  Lookup lookup = look_up(key, counted != Counted::kNone);
+  if (!lookup && counted == Counted::kAll) counters_.add(Counter::kMisses);
   return lookup;
 }
 
-Lookup KernelCache::find_uncounted(const CacheKey& key) {
+Lookup KernelCache::look_up(const CacheKey& key, bool count_hits) {
   Lookup lookup;
   {
     const std::lock_guard hold(shared_->mutex);
@@ -169,7 +169,7 @@ Lookup KernelCache::find_uncounted(const CacheKey& key) {
     if (found != shared_->memory.end() && found->second.key == key) {
       InMemory& item = found->second;
       shared_->use_order.splice(shared_->use_order.end(), shared_->use_order, item.age);
-      counters_.add(Counter::kMemoryHits);
+      if (count_hits) counters_.add(Counter::kMemoryHits);
       return {item.entry, Layer::kMemory, item.origin, item.identity, {}};
     }
   }
@@ -191,7 +191,9 @@ Lookup KernelCache::find_uncounted(const CacheKey& key) {
         }
       }
       auto entry = std::make_shared<const Entry>(std::move(found.entry));
-      counters_.add(layer == Layer::kSystem ? Counter::kSystemHits : Counter::kUserHits);
+      if (count_hits) {
+        counters_.add(layer == Layer::kSystem ? Counter::kSystemHits : Counter::kUserHits);
+      }
       {
         const std::lock_guard hold(shared_->mutex);
         shared_->remember(key, entry, layer, found.identity, settings_.max_memory_bytes);
@@ -349,7 +351,7 @@ Result<Lookup> KernelCache::obtain(const CacheKey& key, const MakeFunction& make
   if (auto error = remembered_failure()) return std::unexpected(std::move(*error));
   const Guard guard = lock(key);
   // Whoever held the lock before may have published, or failed.
-  if (Lookup lookup = find_uncounted(key)) return lookup;
+  if (Lookup lookup = find(key, Counted::kHits)) return lookup;
   if (auto error = remembered_failure()) return std::unexpected(std::move(*error));
   auto made = make();
   if (!made) {

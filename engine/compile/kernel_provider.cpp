@@ -166,8 +166,11 @@ Result<KernelProvider::Obtained> KernelProvider::obtain_from_others(const Compil
 
 Result<KernelProvider::Obtained> KernelProvider::obtain(const CompileJob& job, bool may_compile) {
   if (!may_compile || !compiler_) {
-    if (cache::Lookup lookup = cache_.find(job.key))
+    // A miss here is counted where the request goes on to.
+    using Counted = cache::KernelCache::Counted;
+    if (cache::Lookup lookup = cache_.find(job.key, may_compile ? Counted::kAll : Counted::kHits)) {
       return Obtained{std::move(lookup), job.key, {}};
+    }
     if (may_compile) return obtain_from_others(job);
     return fail(ErrorCode::kCompile, kNotCached, kNotCached);
   }
@@ -389,7 +392,7 @@ Result<KernelPtr> KernelProvider::refused(const plan::Plan& plan, const KernelPt
   // Layers hide one another: once for memory and the file behind it, once for the other layer.
   constexpr int kLayers = 3;
   for (int i = 0; i < kLayers; ++i) {
-    const cache::Lookup lookup = cache_.find(kernel->key);
+    const cache::Lookup lookup = cache_.find(kernel->key, cache::KernelCache::Counted::kNone);
     if (!lookup) break;
     cache_.discard(kernel->key, lookup);
   }
@@ -402,7 +405,7 @@ Result<KernelProvider::CacheState> KernelProvider::cache_state(const plan::Plan&
                          compiler_ ? compiler_->get() : nullptr, settings_.folders));
   CacheState out;
   out.name = job.name;
-  const cache::Lookup lookup = cache_.find(job.key);
+  const cache::Lookup lookup = cache_.find(job.key, cache::KernelCache::Counted::kNone);
   out.layer = lookup.layer;
   out.reason = lookup.reason;
   if (lookup) out.resources = from_attributes(lookup.entry->attributes);

@@ -52,6 +52,34 @@ class Plan(ScratchFolder):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn(b"at most 1000000 positions", done.stderr)
 
+    def test_planning_counts_no_miss_and_a_kernel_one(self):
+        emit = ["--length", "48", "--device", "H200", "--stage", "bias", "--emit", "cubin", "-o",
+                self.path("cubin")]
+        done = self.plan(*emit)
+        if done.returncode == COMPILE and b"NVRTC" in done.stderr:
+            self.skipTest(done.stderr.decode())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.misses(), 1)
+        self.assertEqual(self.plan("--length", "48", "--device", "H200").returncode, 0)
+        self.assertEqual(self.misses(), 1)
+
+    def test_doctor_reports_a_cache_that_cannot_be_used(self):
+        with open(self.path("file"), "w"):
+            pass
+        for folder in (self.path("file"), self.path("file") + "/below"):
+            done = run([scenario.program, "doctor", "--json", "--cache-dir", folder])
+            found = {c["check"]: c for c in json.loads(done.stdout)["checks"]}["cache"]
+            self.assertEqual(found["outcome"], "problem", found)
+            self.assertEqual(done.returncode, 5)
+
+    def test_architectures_without_a_device_in_the_table(self):
+        done = self.plan("--length", "100", "--device", "sm_121", "--stage", "ssv")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(b"assumed to be like RTX 5090", done.stdout)
+        done = self.plan("--length", "100", "--device", "sm_90a", "--stage", "ssv")
+        self.assertEqual(done.returncode, USAGE)
+        self.assertIn(b"give sm_90", done.stderr)
+
 
 if __name__ == "__main__":
     scenario.main()
