@@ -139,7 +139,7 @@ Result<std::vector<plan::DeviceTraits>> find_devices(
       out.push_back(std::move(*traits));
     } else {
       constexpr const char* kStandIn = "H200";
-      fmt::print(stderr, "hmmjit plan: {}; planning for an {} (--device names another)\n",
+      fmt::print(stderr, "hmmjit: {}; planning for an {} (--device names another)\n",
                  opened->report().message, kStandIn);
       HMMJIT_ASSIGN(auto table, plan::find_device(kStandIn));
       out.push_back(std::move(table));
