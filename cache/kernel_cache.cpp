@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <list>
 #include <map>
@@ -57,6 +58,7 @@ struct KernelCache::Shared {
   std::set<std::string> warned;
   std::vector<Error> warnings;
 
+  std::atomic<bool> swept{false};
   std::mutex flush_mutex;
   Counters flushed;  // what the persistent counters already hold of this process
 
@@ -288,7 +290,10 @@ bool KernelCache::store(const CacheKey& key, const std::string& bytes, FileIdent
 void KernelCache::account(std::uint64_t added) {
   const std::uint64_t estimate = write_statistics(added);
   // Zero means that nothing is known yet, or that the estimate cannot be kept: look at the disk.
-  if (estimate == 0 || estimate > settings_.max_bytes) trim(*user_, settings_.max_bytes);
+  // Otherwise once a process, for temporaries that killed processes have left: a store far below
+  // its cap would keep them for good.
+  const bool first = !shared_->swept.exchange(true);
+  if (first || estimate == 0 || estimate > settings_.max_bytes) trim(*user_, settings_.max_bytes);
 }
 
 std::uint64_t KernelCache::write_statistics(std::uint64_t added) {
