@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds hmmjit and runs real searches: the globin family against its
-# 45 members, then four families against 20,000 UniProt sequences. Uses a GPU when it pays and one
+# 45 members, then three families against 20,000 UniProt sequences. Uses a GPU when it pays and one
 # is there, the CPU otherwise; the result bytes are the same.
 set -euo pipefail
 cd "$(dirname "$0")/.."
