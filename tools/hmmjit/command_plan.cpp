@@ -113,7 +113,7 @@ Result<std::vector<plan::DeviceTraits>> find_devices(
               device, architectures,
               fmt::format("NVRTC {}.{}", compiler->major(), compiler->minor()));
           if (!target) {
-            fmt::print(stderr, "hmmjit: {} left out: {}\n", device.name, target.error().message);
+            diagnose("hmmjit: {} left out: {}\n", device.name, target.error().message);
             continue;
           }
         }
