@@ -99,11 +99,11 @@ TEST(ProgressDisplay, PeriodicLinesElsewhere) {
 }
 
 TEST(ProgressDisplay, OneLineWithinATerminalsWidth) {
-  for (const unsigned short columns : {30, 60, 200}) {
+  for (const int columns : {30, 60, 200}) {
     int ours = -1, theirs = -1;
     winsize size{};
     size.ws_row = 24;
-    size.ws_col = columns;
+    size.ws_col = static_cast<unsigned short>(columns);
     if (::openpty(&ours, &theirs, nullptr, nullptr, &size) != 0)
       GTEST_SKIP() << "no terminals here";
     SearchProgress p;
