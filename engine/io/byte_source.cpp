@@ -536,13 +536,6 @@ Result<std::string_view> BufferedInput::peek() {
   return std::string_view(chunk_.data() + position_, chunk_.size() - position_);
 }
 
-// No text format has NUL bytes, and in a name or a description they would end up in results.
-Result<bool> BufferedInput::checked(std::string_view line) const {
-  if (line.find('\0') == line.npos) return true;
-  return fail(ErrorCode::kInput, "NUL byte in a line of text", where(),
-              "the file is damaged, or binary: write or fetch it again");
-}
-
 Result<bool> BufferedInput::line(std::string_view* text) {
   carry_.clear();
   bool carried = false;
@@ -553,7 +546,7 @@ Result<bool> BufferedInput::line(std::string_view* text) {
         if (!carried) return false;
         ++line_number_;
         *text = carry_;
-        return checked(*text);
+        return true;
       }
     }
     const char* begin = chunk_.data() + position_;
@@ -574,7 +567,7 @@ Result<bool> BufferedInput::line(std::string_view* text) {
     } else {
       *text = {begin, length};
     }
-    return checked(*text);
+    return true;
   }
 }
 

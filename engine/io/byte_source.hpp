@@ -73,7 +73,7 @@ class BufferedInput {
   /// Marks `count` bytes of the last peek as read. Line numbers are not counted.
   void skip(std::size_t count) { position_ += count; }
   /// Next line without its LF (a CR stays). False at the end. The view is valid until the next
-  /// call. An unterminated last line is a line. Fails with kInput at a NUL byte.
+  /// call. An unterminated last line is a line.
   Result<bool> line(std::string_view* text);
   /// Reads `count` bytes; false when the input ends before the last of them.
   Result<bool> read(void* destination, std::size_t count);
@@ -88,7 +88,6 @@ class BufferedInput {
 
  private:
   Result<bool> refill();  // false at the end
-  Result<bool> checked(std::string_view line) const;
 
   std::unique_ptr<ByteSource> source_;
   std::span<const char> chunk_;

@@ -62,6 +62,8 @@ class AlignmentParser : public Parser {
         continue;
       }
       Row& row = rows_[next_++];
+      if (has_nul(row.name) || has_nul(row.accession) || has_nul(row.description))
+        return nul_byte(input_.where(), row.name);
       block.begin_target(row.name, row.accession, row.description);
       block.append(row.residues);
       block.end_target();

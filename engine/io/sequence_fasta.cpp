@@ -159,19 +159,12 @@ class FastaParser : public Parser {
 
   Status begin_target(TargetBlock& block, std::string_view line) {
     auto blank = [](char c) { return c == ' ' || c == '\t'; };
-    // Cut at it, as text ends there in C, names could become equal that are not; printed, it would
-    // break what reads the results.
-    if (line.find('\0') != line.npos) {
-      return fail(ErrorCode::kInput,
-                  fmt::format("NUL byte in the header of FASTA record {}",
-                              line.substr(0, line.find_first_of(std::string_view(" \t\0", 3)))),
-                  where(), "correct or remove the record");
-    }
     std::size_t i = 0;
     while (i < line.size() && blank(line[i])) ++i;
     std::size_t start = i;
     while (i < line.size() && !is_space(line[i])) ++i;
     std::string_view name = line.substr(start, i - start);
+    if (has_nul(line)) return nul_byte(where(), name);
     if (name.empty()) {
       return fail(ErrorCode::kInput, "no name after the > of a FASTA record", where(),
                   "give every record a name");

@@ -29,6 +29,12 @@ std::array<std::uint8_t, 256> unaligned_table(const Alphabet& alphabet) {
   return table;
 }
 
+std::unexpected<Error> nul_byte(const std::string& where, std::string_view name) {
+  return fail(ErrorCode::kInput,
+              fmt::format("NUL byte in the header of record {}", name.substr(0, name.find('\0'))),
+              where, "correct or remove the record");
+}
+
 std::unexpected<Error> too_long(const std::string& where, std::string_view name) {
   return fail(ErrorCode::kInput,
               fmt::format("sequence {} has more than {} residues", name, kLongestTarget), where,

@@ -38,6 +38,8 @@ class FlatParser : public Parser {
     while (block.residue_count() < residues && block.size() < targets) {
       HMMJIT_ASSIGN(bool more, embl_ ? embl_header() : genbank_header());
       if (!more) return {};
+      if (has_nul(name_) || has_nul(accession_) || has_nul(description_))
+        return nul_byte(input_.where(), name_);
       block.begin_target(name_, accession_, description_);
       Status status = sequence(block);
       if (!status) {

@@ -43,6 +43,10 @@ std::array<std::uint8_t, 256> unaligned_table(const Alphabet& alphabet);
 /// Largest target: lengths are int throughout the engine.
 inline constexpr std::uint64_t kLongestTarget = 2147483647u;
 
+/// In what is printed of a target a NUL byte is an error: text ends there in C, so that names could
+/// become equal that are not, and what reads the results would break.
+inline bool has_nul(std::string_view text) { return text.find('\0') != text.npos; }
+std::unexpected<Error> nul_byte(const std::string& where, std::string_view name);
 std::unexpected<Error> too_long(const std::string& where, std::string_view name);
 /// "illegal character c" at `where`, which names file and line.
 std::unexpected<Error> illegal_character(const std::string& where, std::string_view target, char c,

@@ -110,7 +110,7 @@ class Files(ScratchFolder):
             file.write(b">first\nACDEF\n>se\0cond some\nACDEF\n")
         done = search(["--tblout", self.path("x"), self.model, path])
         self.assertEqual(done.returncode, INPUT_ERROR)
-        self.assertIn(b"nul.fasta:3: NUL byte in the header of FASTA record se;", done.stderr)
+        self.assertIn(b"nul.fasta:3: NUL byte in the header of record se;", done.stderr)
         self.assertFalse(os.path.exists(self.path("x")))
 
     def test_memory_without_a_unit(self):

@@ -53,7 +53,10 @@ class FewThreads(ScratchFolder):
         self.assertEqual((done.returncode, done.stderr), (0, b""))
 
     def test_other_commands_say_what_is_missing(self):
-        done = self.limited(1, ["db", "build", "-o", "/dev/null", self.targets])
+        place = self.path("place")
+        os.mkdir(place)
+        os.chmod(place, 0o777)
+        done = self.limited(1, ["db", "build", "-o", place + "/x.hjdb", self.targets])
         self.assertEqual(done.returncode, RESOURCE_ERROR, done.stderr)
         self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
         self.assertIn(b"thread", done.stderr)

@@ -22,6 +22,7 @@ constexpr std::size_t kCandidates = 5;
 struct Shape {
   int lanes = 0, nodes = 0, warps = 1;
   bool shared = true;  // the emission table
+  int more = 0;        // registers a device needs beyond the others
   int covered() const { return lanes * nodes * warps; }
   std::int64_t table() const {
     return std::int64_t{kTableRows} * ((nodes + 3) / 4) * warps * std::max(lanes, 8) * 16;
@@ -34,7 +35,7 @@ struct Shape {
   int registers() const {
     // A lane that walks a target of its own needs no scan, but addresses of its own.
     const int scan = lanes == 1 ? 2 : std::bit_width(static_cast<unsigned>(lanes)) - 1;
-    return 11 * nodes + 35 + scan + std::min(2 * (warps - 1), 10) + (shared ? 0 : 6);
+    return 11 * nodes + 35 + scan + std::min(2 * (warps - 1), 10) + (shared ? 0 : 6) + more;
   }
   /// Warps that an SM holds by registers: 128, 168 or 255 a thread.
   int resident_warps() const {
@@ -47,9 +48,14 @@ struct Shape {
   int blocks() const { return warps > 1 ? resident_warps() / warps : 1; }
 };
 
-Shape shape_of(const Constants& c) {
+// On sm_100 to sm_110 eight nodes a lane spill two words of 128 registers.
+int more_registers(const DeviceTraits& device) {
+  return device.major == 10 || device.major == 11 ? 2 : 0;
+}
+
+Shape shape_of(const Constants& c, const DeviceTraits& device) {
   return {static_cast<int>(c.at("kL")), static_cast<int>(c.at("kH")),
-          static_cast<int>(c.at("kWarps")), c.at("kShared") != 0};
+          static_cast<int>(c.at("kWarps")), c.at("kShared") != 0, more_registers(device)};
 }
 
 // Twelve multiply-adds a cell; per row the scan, the sum of the end score and the special states,
@@ -78,7 +84,7 @@ std::vector<Constants> constants(const ModelShape& shape, const DeviceTraits& de
   RankedConstants ranked;
   const auto consider = [&](int lanes, int warps) {
     const int width = lanes * warps;
-    Shape s{lanes, (shape.length + width - 1) / width, warps};
+    Shape s{lanes, (shape.length + width - 1) / width, warps, false, more_registers(device)};
     s.shared = fits(s, device);
     if (s.nodes > kMostNodes || s.blocks() == 0) return;
     ranked.add(predicted_rate(s) * shape.length / s.covered(), make_constants(s));
@@ -95,14 +101,14 @@ Verdict accepts(const ModelShape& shape, const DeviceTraits& device) {
       shape.length));
 }
 
-LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits&) {
+LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits& device) {
   return {.block_threads = static_cast<int>(c.at("kThreads")),
           .grid = GridRule::kPersistent,
-          .dynamic_shared_bytes = shape_of(c).shared_bytes()};
+          .dynamic_shared_bytes = shape_of(c, device).shared_bytes()};
 }
 
-Expected expected(const ModelShape&, const Constants& c, const DeviceTraits&) {
-  const Shape s = shape_of(c);
+Expected expected(const ModelShape&, const Constants& c, const DeviceTraits& device) {
+  const Shape s = shape_of(c, device);
   return {.registers = register_bound(c.at("kThreads") * c.at("kBlocks")),
           .covered_length = s.covered(),
           .cells_per_clock_per_sm = predicted_rate(s),

@@ -143,8 +143,8 @@ TEST_F(OutputFileTest, WritableFileInAFolderThatTakesNone) {
   const fs::path path = folder_ / "hits.tbl";
   std::ofstream(path) << "what was there before";
   fs::permissions(path, fs::perms::all);
-  fs::permissions(folder_, fs::perms::owner_read | fs::perms::owner_exec | fs::perms::others_read |
-                               fs::perms::others_exec);
+  constexpr fs::perms kNobodyWrites = fs::perms{0555};
+  fs::permissions(folder_, kNobodyWrites);
   const pid_t child = ::fork();
   if (child == 0) {
     if (::geteuid() == 0 && ::setuid(65534) != 0) ::_exit(77);

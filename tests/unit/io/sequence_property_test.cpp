@@ -97,6 +97,7 @@ ReadResult simple_fasta(const std::string& text) {
   std::string header;
   auto space = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
   auto end_header = [&] {
+    if (header.find('\0') != header.npos) return false;
     std::size_t i = header.find_first_not_of(" \t");
     if (i == header.npos || space(header[i])) return false;
     std::size_t j = i;
