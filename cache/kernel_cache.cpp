@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <list>
 #include <map>
@@ -57,6 +58,7 @@ struct KernelCache::Shared {
   std::set<std::string> warned;
   std::vector<Error> warnings;
 
+  std::atomic<bool> swept{false};
   std::mutex flush_mutex;
   Counters flushed;  // what the persistent counters already hold of this process
 
@@ -155,13 +157,13 @@ std::vector<Error> KernelCache::warnings() const {
   return shared_->warnings;
 }
 
-Lookup KernelCache::find(const CacheKey& key) {
-  Lookup lookup = find_uncounted(key);
-  if (!lookup) counters_.add(Counter::kMisses);
+Lookup KernelCache::find(const CacheKey& key, Counted counted) {
+  Lookup lookup = look_up(key, counted != Counted::kNone);
+  if (!lookup && counted == Counted::kAll) counters_.add(Counter::kMisses);
   return lookup;
 }
 
-Lookup KernelCache::find_uncounted(const CacheKey& key) {
+Lookup KernelCache::look_up(const CacheKey& key, bool count_hits) {
   Lookup lookup;
   {
     const std::lock_guard hold(shared_->mutex);
@@ -169,7 +171,7 @@ Lookup KernelCache::find_uncounted(const CacheKey& key) {
     if (found != shared_->memory.end() && found->second.key == key) {
       InMemory& item = found->second;
       shared_->use_order.splice(shared_->use_order.end(), shared_->use_order, item.age);
-      counters_.add(Counter::kMemoryHits);
+      if (count_hits) counters_.add(Counter::kMemoryHits);
       return {item.entry, Layer::kMemory, item.origin, item.identity, {}};
     }
   }
@@ -191,7 +193,9 @@ Lookup KernelCache::find_uncounted(const CacheKey& key) {
         }
       }
       auto entry = std::make_shared<const Entry>(std::move(found.entry));
-      counters_.add(layer == Layer::kSystem ? Counter::kSystemHits : Counter::kUserHits);
+      if (count_hits) {
+        counters_.add(layer == Layer::kSystem ? Counter::kSystemHits : Counter::kUserHits);
+      }
       {
         const std::lock_guard hold(shared_->mutex);
         shared_->remember(key, entry, layer, found.identity, settings_.max_memory_bytes);
@@ -286,7 +290,10 @@ bool KernelCache::store(const CacheKey& key, const std::string& bytes, FileIdent
 void KernelCache::account(std::uint64_t added) {
   const std::uint64_t estimate = write_statistics(added);
   // Zero means that nothing is known yet, or that the estimate cannot be kept: look at the disk.
-  if (estimate == 0 || estimate > settings_.max_bytes) trim(*user_, settings_.max_bytes);
+  // Otherwise once a process, for temporaries that killed processes have left: a store far below
+  // its cap would keep them for good.
+  const bool first = !shared_->swept.exchange(true);
+  if (first || estimate == 0 || estimate > settings_.max_bytes) trim(*user_, settings_.max_bytes);
 }
 
 std::uint64_t KernelCache::write_statistics(std::uint64_t added) {
@@ -349,7 +356,7 @@ Result<Lookup> KernelCache::obtain(const CacheKey& key, const MakeFunction& make
   if (auto error = remembered_failure()) return std::unexpected(std::move(*error));
   const Guard guard = lock(key);
   // Whoever held the lock before may have published, or failed.
-  if (Lookup lookup = find_uncounted(key)) return lookup;
+  if (Lookup lookup = find(key, Counted::kHits)) return lookup;
   if (auto error = remembered_failure()) return std::unexpected(std::move(*error));
   auto made = make();
   if (!made) {

@@ -45,7 +45,11 @@ class KernelCache {
 
   /// Memory, then system, then user layer; takes no lock between processes. A damaged entry of
   /// the user layer is deleted (guarded) and counted, and the look-up is a miss.
-  Lookup find(const CacheKey& key);
+  Lookup find(const CacheKey& key) { return find(key, Counted::kAll); }
+  /// What a look-up adds to the counters: nothing where it only shows what is there, no miss where
+  /// another look-up of the same request follows. Bad entries always count.
+  enum class Counted { kNone, kHits, kAll };
+  Lookup find(const CacheKey& key, Counted counted);
 
   /// Released on destruction, which may come after the cache's; `why_not` is empty when the lock is
   /// held, else says why the caller compiles without it.
@@ -125,7 +129,7 @@ class KernelCache {
   struct Shared;
   void open_stores();
   void warn(const std::string& kind, const Error& error);
-  Lookup find_uncounted(const CacheKey& key);
+  Lookup look_up(const CacheKey& key, bool count_hits);
   /// Stores encoded bytes in the user layer; false, with a warning and a counter, when it cannot.
   bool store(const CacheKey& key, const std::string& bytes, FileIdentity& identity);
   void account(std::uint64_t added_bytes);

@@ -1,7 +1,6 @@
 #include "compile/kernel_provider.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -12,6 +11,7 @@
 #include <set>
 #include <thread>
 
+#include "compile/pool_size.hpp"
 #include "core/threads.hpp"
 
 namespace hmmjit::compile {
@@ -35,20 +35,6 @@ std::string identity_of(const plan::Plan& plan) {
   }
   fmt::format_to(std::back_inserter(out), "/{}/{}", plan.problem, plan.fallbacks.size());
   return out;
-}
-
-/// A compile holds a few hundred megabytes at its peak (measured by others for NVRTC 12).
-int pool_size(int wanted) {
-  constexpr int kMost = 8;  // NVRTC gains little from more
-  constexpr std::uint64_t kBytesPerCompile = std::uint64_t{400} << 20;
-  if (wanted > 0) return wanted;
-  int threads = std::min(available_cores(), kMost);
-  const long pages = sysconf(_SC_AVPHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  if (pages > 0 && page > 0) {
-    const auto room = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page);
-    threads = std::min(threads, static_cast<int>(room / kBytesPerCompile));
-  }
-  return std::max(threads, 1);
 }
 
 }  // namespace
@@ -95,7 +81,7 @@ KernelProvider::KernelProvider(render::TemplateLibrary templates,
       cache_(cache),
       settings_(std::move(settings)),
       pool_(std::make_unique<Pool>()) {
-  pool_->limit = pool_size(settings_.threads);
+  pool_->limit = compile_threads(settings_.threads, available_cores(), available_memory());
 }
 
 KernelProvider::~KernelProvider() {
@@ -180,18 +166,25 @@ Result<KernelProvider::Obtained> KernelProvider::obtain_from_others(const Compil
 
 Result<KernelProvider::Obtained> KernelProvider::obtain(const CompileJob& job, bool may_compile) {
   if (!may_compile || !compiler_) {
-    if (cache::Lookup lookup = cache_.find(job.key))
+    // A miss here is counted where the request goes on to.
+    using Counted = cache::KernelCache::Counted;
+    if (cache::Lookup lookup = cache_.find(job.key, may_compile ? Counted::kAll : Counted::kHits)) {
       return Obtained{std::move(lookup), job.key, {}};
+    }
     if (may_compile) return obtain_from_others(job);
     return fail(ErrorCode::kCompile, kNotCached, kNotCached);
   }
   auto lookup = cache_.obtain(job.key, [&]() -> Result<cache::Entry> {
     const auto start = Clock::now();
+    const double cpu_start = thread_seconds();
     std::string log;
     auto image = run_job(
         job, **compiler_, [this] { return pool_->stop.load(std::memory_order_relaxed); }, &log,
         settings_.folders);
-    ProviderEvent event{.kernel = job.name, .log = log, .seconds = seconds_since(start)};
+    ProviderEvent event{.kernel = job.name,
+                        .log = log,
+                        .seconds = seconds_since(start),
+                        .cpu_seconds = thread_seconds() - cpu_start};
     for (const std::string& option : job.options) {
       event.options += (event.options.empty() ? "" : " ") + option;
     }
@@ -399,7 +392,7 @@ Result<KernelPtr> KernelProvider::refused(const plan::Plan& plan, const KernelPt
   // Layers hide one another: once for memory and the file behind it, once for the other layer.
   constexpr int kLayers = 3;
   for (int i = 0; i < kLayers; ++i) {
-    const cache::Lookup lookup = cache_.find(kernel->key);
+    const cache::Lookup lookup = cache_.find(kernel->key, cache::KernelCache::Counted::kNone);
     if (!lookup) break;
     cache_.discard(kernel->key, lookup);
   }
@@ -412,7 +405,7 @@ Result<KernelProvider::CacheState> KernelProvider::cache_state(const plan::Plan&
                          compiler_ ? compiler_->get() : nullptr, settings_.folders));
   CacheState out;
   out.name = job.name;
-  const cache::Lookup lookup = cache_.find(job.key);
+  const cache::Lookup lookup = cache_.find(job.key, cache::KernelCache::Counted::kNone);
   out.layer = lookup.layer;
   out.reason = lookup.reason;
   if (lookup) out.resources = from_attributes(lookup.entry->attributes);

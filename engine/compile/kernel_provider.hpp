@@ -43,6 +43,7 @@ struct ProviderEvent {
   std::string log = {};      ///< compiler log, complete
   std::string options = {};  ///< as passed, blank-separated
   double seconds = 0;
+  double cpu_seconds = 0;  ///< kCompiled: of the compiling thread, whatever else the machine does
 };
 
 struct ProviderSettings {

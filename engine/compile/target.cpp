@@ -27,7 +27,7 @@ constexpr std::array kOptions{
 };
 
 /// Beginnings of options whose effect depends on files or escapes the key.
-constexpr std::array<std::string_view, 17> kRefused{"-I",
+constexpr std::array<std::string_view, 22> kRefused{"-I",
                                                     "--include-path",
                                                     "-include",
                                                     "--pre-include",
@@ -35,6 +35,11 @@ constexpr std::array<std::string_view, 17> kRefused{"-I",
                                                     "--use-pch",
                                                     "--create-pch",
                                                     "--pch-dir",
+                                                    "-pch",
+                                                    "-use-pch",
+                                                    "-create-pch",
+                                                    "-pre-include",
+                                                    "-fdevice-time-trace",
                                                     "-arch",
                                                     "--gpu-architecture",
                                                     "-dlto",

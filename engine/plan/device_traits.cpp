@@ -19,16 +19,43 @@ std::string folded(std::string_view name) {
   return out;
 }
 
-/// Capability of "sm_90", "sm90", "sm_90a" or "compute_90"; -1 for anything else.
-int capability_of(std::string_view folded_name) {
+/// "sm_90", "sm90" or "compute_90", perhaps with the suffix of an architecture-specific target.
+struct Architecture {
+  int capability = -1;  ///< -1: the name is none
+  char suffix = '\0';
+};
+
+Architecture architecture_of(std::string_view folded_name) {
   for (const std::string_view prefix : {"sm", "compute"}) {
     if (!folded_name.starts_with(prefix)) continue;
+    Architecture out;
     std::string_view digits = folded_name.substr(prefix.size());
-    if (!digits.empty() && (digits.back() == 'a' || digits.back() == 'f')) digits.remove_suffix(1);
+    if (!digits.empty() && (digits.back() == 'a' || digits.back() == 'f')) {
+      out.suffix = digits.back();
+      digits.remove_suffix(1);
+    }
     const auto value = parse_int(digits);
-    if (value && *value >= 10 && *value < 1000) return static_cast<int>(*value);
+    if (value && *value >= 10 && *value < 1000) out.capability = static_cast<int>(*value);
+    return out;
   }
-  return -1;
+  return {};
+}
+
+// An architecture without a device in the table: the limits of the nearest older device of its
+// family (major version), else of the newest older one; limits have only grown within these. The
+// name says that they are assumed.
+std::optional<DeviceTraits> assumed_device(int capability) {
+  const DeviceTraits* nearest = nullptr;
+  for (const DeviceTraits& device : device_table()) {
+    if (device.capability() > capability || compiler_gap(device)) continue;
+    if (nearest == nullptr || device.capability() > nearest->capability()) nearest = &device;
+  }
+  if (nearest == nullptr) return std::nullopt;
+  DeviceTraits out = *nearest;
+  out.name = fmt::format("sm_{}, assumed to be like {}", capability, nearest->name);
+  out.major = capability / 10;
+  out.minor = capability % 10;
+  return out;
 }
 
 int round_up(int value, int unit) { return (value + unit - 1) / unit * unit; }
@@ -40,9 +67,18 @@ Result<DeviceTraits> find_device(std::string_view name) {
   for (const DeviceTraits& device : device_table()) {
     if (folded(device.name) == wanted) return device;
   }
-  const int capability = capability_of(wanted);
+  const Architecture architecture = architecture_of(wanted);
+  if (architecture.capability > 0 && architecture.suffix != '\0') {
+    return fail(ErrorCode::kUsage,
+                fmt::format("\"{}\" is a target for features of one architecture alone", name),
+                "--device",
+                fmt::format("kernels use none of them: give sm_{}", architecture.capability));
+  }
   for (const DeviceTraits& device : device_table()) {
-    if (device.capability() == capability) return device;
+    if (device.capability() == architecture.capability) return device;
+  }
+  if (architecture.capability > 0) {
+    if (auto device = assumed_device(architecture.capability)) return std::move(*device);
   }
   std::string names;
   for (const DeviceTraits& device : device_table()) {

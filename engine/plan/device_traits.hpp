@@ -47,7 +47,8 @@ std::span<const DeviceTraits> device_table();
 
 /// A table device by name ("H200", "RTX 4090"; letter case, blanks and '-', '_' do not matter), or
 /// any architecture as "sm_90", which takes the traits of the table's first device of that
-/// capability. kUsage with the list of names otherwise.
+/// capability, or, where there is none, those assumed after its nearest older device, which its
+/// name then says. kUsage with the list of names otherwise, and for "sm_90a" and the like.
 Result<DeviceTraits> find_device(std::string_view name);
 
 /// Why no run-time compiler that hmmjit accepts (NVRTC 12, 13) can make code for the device; empty

@@ -68,9 +68,13 @@ struct PlanOptions {
   const TuningTable* tuned = nullptr;
 };
 
+/// Longest model a plan is made for. The longest of public libraries have some 10^4 positions;
+/// far beyond, what is counted per model in 32 bits on the device would overflow.
+inline constexpr int kMostPositions = 1'000'000;
+
 /// Plans one stage for a model of length M. Deterministic, needs no GPU. Fails with kUsage for an
-/// unknown or unsuitable forced variant, kCompile when no variant accepts (the reasons are in the
-/// message).
+/// unknown or unsuitable forced variant, kInput for a length below 1 or beyond kMostPositions,
+/// kCompile when no variant accepts (the reasons are in the message).
 Result<Plan> make_plan(Stage stage, int model_length, int alphabet_codes,
                        const DeviceTraits& device, const PlanOptions& options = {});
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "plan/plan.hpp"
@@ -21,9 +22,8 @@ std::string constants_text(const Constants& constants) {
   return out;
 }
 
-double rounded(double value, double unit) {
-  return static_cast<double>(static_cast<std::int64_t>(value / unit + 0.5)) * unit;
-}
+/// To 1/scale; the quotient of two whole numbers prints as short as it reads.
+double rounded(double value, double scale) { return std::round(value * scale) / scale; }
 
 Json candidate_json(const Candidate& c) {
   Json constants = Json::object();
@@ -41,15 +41,16 @@ Json candidate_json(const Candidate& c) {
               {"constants", std::move(constants)},
               {"launch", std::move(launch)},
               {"expected",
-               {{"registers", c.expected.registers},
+               {{"registers", c.expected.registers},  // the name of old; says the same
+                {"registers_bound", c.expected.registers},
                 {"covered_length", c.expected.covered_length},
-                {"cells_per_clock_per_sm", rounded(c.expected.cells_per_clock_per_sm, 1e-3)},
+                {"cells_per_clock_per_sm", rounded(c.expected.cells_per_clock_per_sm, 1e3)},
                 {"binding_resource", c.expected.binding_resource},
                 {"blocks_per_sm", c.occupancy.blocks_per_sm},
                 {"warps_per_sm", c.occupancy.warps_per_sm},
-                {"occupancy", rounded(c.occupancy.fraction, 1e-4)},
+                {"occupancy", rounded(c.occupancy.fraction, 1e4)},
                 {"occupancy_limiter", c.occupancy.limiter},
-                {"gcups", rounded(c.predicted_gcups, 1e-1)}}}};
+                {"gcups", rounded(c.predicted_gcups, 1e1)}}}};
 }
 
 }  // namespace
@@ -65,7 +66,8 @@ std::string plan_text(const Plan& plan) {
       "{}"
       "  constants  {}\n"
       "  launch     {} threads a block, {}, {} bytes of dynamic shared memory\n"
-      "  expected   at most {} registers, {} blocks = {} warps per SM ({:.0f} % occupancy, limited "
+      "  expected   at most {} registers (launch bound), {} blocks = {} warps per SM ({:.0f} % "
+      "occupancy, limited "
       "by {})\n"
       "  predicted  {:.0f} {}, bound by {}\n",
       stage_name(plan.stage), c.variant->name, plan.device.name, architecture_name(plan.device),
@@ -105,7 +107,7 @@ std::string plan_json(const Plan& plan) {
             {"device", plan.device.name},
             {"architecture", architecture_name(plan.device)},
             {"policy", plan.policy},
-            {"padding", rounded(plan.padding(), 1e-4)},
+            {"padding", rounded(plan.padding(), 1e4)},
             {"chosen", candidate_json(plan.chosen)},
             {"fallbacks", std::move(fallbacks)},
             {"rejected", std::move(rejected)}};

@@ -163,6 +163,12 @@ Result<Plan> make_plan(Stage stage, int model_length, int alphabet_codes,
   if (model_length < 1) {
     return fail(ErrorCode::kInput, "a model has at least one position", where);
   }
+  if (model_length > kMostPositions) {
+    return fail(
+        ErrorCode::kInput,
+        fmt::format("kernels are planned for models of at most {} positions", kMostPositions),
+        where, "use the CPU search for this model");
+  }
   if (const auto gap = compiler_gap(device)) {
     return fail(ErrorCode::kCompile, *gap, where, "use the CPU search on this machine");
   }

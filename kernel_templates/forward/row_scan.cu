@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kL = plan_constants::kL;
 constexpr int kH = plan_constants::kH;
-constexpr int kWarps = plan_constants::kWarps;  // per sequence
+constexpr int kWarps = plan_constants::kWarps;          // per sequence
 constexpr bool kShared = plan_constants::kShared != 0;  // emissions
 static_assert(plan_constants::kS * kL == 32 && (kWarps == 1 || kL == 32), "shape");
 static_assert(kWarps == 1 || plan_constants::kThreads == 32 * kWarps, "a block per sequence");
@@ -28,12 +28,17 @@ constexpr int kSlots = kWarps * (kL < 8 ? 8 : kL);  // interleaved copies agains
 constexpr int kRowBytes = kChunks * kSlots * 16;
 constexpr u32 kTableRows = 30;
 constexpr int kTableBytes = kShared ? static_cast<int>(kTableRows) * kRowBytes : 0;
-constexpr int kScanSteps = kL >= 32 ? 5 : kL >= 16 ? 4 : kL >= 8 ? 3 : kL >= 4 ? 2 : kL >= 2 ? 1 : 0;
+constexpr int kScanSteps = kL >= 32   ? 5
+                           : kL >= 16 ? 4
+                           : kL >= 8  ? 3
+                           : kL >= 4  ? 2
+                           : kL >= 2  ? 1
+                                      : 0;
 
 /// What a warp publishes per row, as if nothing had entered its first node's delete state.
 struct WarpRow {
-  float leaving;  // delete flow to the next warp
-  float end;      // sum of its match and delete cells
+  float leaving;                  // delete flow to the next warp
+  float end;                      // sum of its match and delete cells
   float match, insert, deletion;  // its last node
 };
 /// Their derivatives by what does enter, the same in every row.
@@ -42,8 +47,46 @@ struct WarpFactors {
 };
 
 HMMJIT_DEVICE float emission(const FloatFilterParams& p, u32 row, int node) {
-  return node < static_cast<int>(p.model_length) ? p.emissions[row * p.stride + static_cast<u32>(node)]
-                                                 : 0.0f;
+  return node < static_cast<int>(p.model_length)
+             ? p.emissions[row * p.stride + static_cast<u32>(node)]
+             : 0.0f;
+}
+
+enum Cost : int { kBmCost, kMmCost, kImCost, kDmCost, kMdCost, kDdCost, kIiCost, kCosts };
+// On their way into registers the odds lie where the emission table will be.
+constexpr int kOwners = kWarps * kL;
+static_assert(!kShared || kCosts * kH * kOwners * 4 <= kTableBytes, "odds fit the table");
+
+/// One transition odds of a node, 0-based.
+HMMJIT_DEVICE float node_odds(const FloatFilterParams& p, int cost, int node) {
+  switch (cost) {
+    case kBmCost:
+      return odds_transition(p, kWordEntry, node);
+    case kMmCost:
+      return odds_transition(p, kWordMmIn, node);
+    case kImCost:
+      return multiply(odds_transition(p, kWordMiOut, node - 1),
+                      odds_transition(p, kWordImIn, node));
+    case kDmCost:
+      return odds_transition(p, kWordDmIn, node);
+    case kMdCost:
+      return odds_transition(p, kWordMdOut, node);
+    case kDdCost:
+      return odds_transition(p, kWordDdOut, node);
+    default:
+      return odds_transition(p, kWordIiOut, node);
+  }
+}
+
+/// The same for all nodes of a lane: by way of shared memory, which a rolled loop has filled, or
+/// from the model itself.
+HMMJIT_DEVICE void load_odds(const FloatFilterParams& p, const float* staged, Cost cost, u32 owner,
+                             float* odds) {
+  HMMJIT_UNROLL
+  for (int j = 0; j < kH; ++j) {
+    odds[j] = kShared ? staged[(cost * kH + j) * kOwners + static_cast<int>(owner)]
+                      : node_odds(p, cost, static_cast<int>(owner) * kH + j);
+  }
 }
 
 }  // namespace
@@ -53,17 +96,6 @@ extern "C" __global__ void __launch_bounds__(plan_constants::kThreads, plan_cons
     forward_row_scan(const hmmjit_device::FloatFilterParams p) {
   using namespace hmmjit_device;
   HMMJIT_DYNAMIC_SHARED(table);
-  if constexpr (kShared) {
-    // [row][chunk][slot][4 nodes]
-    float* const cells = reinterpret_cast<float*>(table);
-    for (int i = static_cast<int>(threadIdx.x); i < kTableBytes / 4;
-         i += static_cast<int>(blockDim.x)) {
-      const int index = i % (kRowBytes / 4);
-      const int j = index / (kSlots * 4) * 4 + index % 4;
-      const int owner = kL < 8 ? index / 4 % kSlots % kL : index / 4 % kSlots;
-      cells[i] = j < kH ? emission(p, static_cast<u32>(i / (kRowBytes / 4)), owner * kH + j) : 0.0f;
-    }
-  }
   // Two rows of records, then the factors and the next slot.
   WarpRow* const warp_rows = reinterpret_cast<WarpRow*>(table + kTableBytes);
   WarpFactors* const factors = reinterpret_cast<WarpFactors*>(warp_rows + 2 * kWarps);
@@ -79,18 +111,37 @@ extern "C" __global__ void __launch_bounds__(plan_constants::kThreads, plan_cons
   const int node = static_cast<int>(owner) * kH;
 
   float bm[kH], mm[kH], im[kH], dm[kH], md[kH], dd[kH], ii[kH];
+  float* const staged = reinterpret_cast<float*>(table);  // [cost][word][owner]
+  if constexpr (kShared) {
+    for (int i = static_cast<int>(threadIdx.x); i < kCosts * kH * kOwners;
+         i += static_cast<int>(blockDim.x)) {
+      staged[i] = node_odds(p, i / (kH * kOwners), i % kOwners * kH + i / kOwners % kH);
+    }
+    sync_block();
+  }
+  load_odds(p, staged, kBmCost, owner, bm);
+  load_odds(p, staged, kMmCost, owner, mm);
+  load_odds(p, staged, kImCost, owner, im);
+  load_odds(p, staged, kDmCost, owner, dm);
+  load_odds(p, staged, kMdCost, owner, md);
+  load_odds(p, staged, kDdCost, owner, dd);
+  load_odds(p, staged, kIiCost, owner, ii);
+  if constexpr (kShared) {
+    sync_block();
+    // [row][chunk][slot][4 nodes]
+    float* const cells = reinterpret_cast<float*>(table);
+    for (int i = static_cast<int>(threadIdx.x); i < kTableBytes / 4;
+         i += static_cast<int>(blockDim.x)) {
+      const int index = i % (kRowBytes / 4);
+      const int j = index / (kSlots * 4) * 4 + index % 4;
+      const int owner = kL < 8 ? index / 4 % kSlots % kL : index / 4 % kSlots;
+      cells[i] = j < kH ? emission(p, static_cast<u32>(i / (kRowBytes / 4)), owner * kH + j) : 0.0f;
+    }
+  }
   float own_factor = 1.0f, own_end = 0.0f;  // of what enters: on leaving, in the sum of the cells
   float last_factor = 1.0f;                 // at the last node
   HMMJIT_UNROLL
   for (int j = 0; j < kH; ++j) {
-    bm[j] = odds_transition(p, kWordEntry, node + j);
-    mm[j] = odds_transition(p, kWordMmIn, node + j);
-    im[j] = multiply(odds_transition(p, kWordMiOut, node + j - 1),
-                     odds_transition(p, kWordImIn, node + j));
-    dm[j] = odds_transition(p, kWordDmIn, node + j);
-    md[j] = odds_transition(p, kWordMdOut, node + j);
-    dd[j] = odds_transition(p, kWordDdOut, node + j);
-    ii[j] = odds_transition(p, kWordIiOut, node + j);
     own_end = add(own_end, own_factor);
     last_factor = own_factor;
     own_factor = multiply(own_factor, dd[j]);
@@ -274,8 +325,8 @@ extern "C" __global__ void __launch_bounds__(plan_constants::kThreads, plan_cons
       }
     }
     if (valid && first && warp == 0) {
-      p.results[slot] = static_cast<float>(
-          total + natural_log(static_cast<double>(multiply(C, specials.move))));
+      p.results[slot] =
+          static_cast<float>(total + natural_log(static_cast<double>(multiply(C, specials.move))));
     }
   }
 }

@@ -105,11 +105,12 @@ TEST_F(StartUp, CompilesOfALibrary) {
   for (const plan::Stage stage : stages) {
     for (const bool cold : {true, false}) {
       const auto cache = open_cache();
-      double slowest = 0;
+      double slowest = 0, slowest_wall = 0;
       ProviderSettings settings{.threads = kThreads, .folders = {}, .on_event = {}};
       settings.on_event = [&](const ProviderEvent& event) {
         if (event.kind == ProviderEvent::Kind::kCompiled) {
-          slowest = std::max(slowest, event.seconds);
+          slowest = std::max(slowest, event.cpu_seconds);
+          slowest_wall = std::max(slowest_wall, event.seconds);
         }
       };
       KernelProvider provider(*render::TemplateLibrary::from_environment(), compiler_, *cache,
@@ -126,15 +127,16 @@ TEST_F(StartUp, CompilesOfALibrary) {
       const ProviderStatistics statistics = provider.statistics();
       fmt::print(
           "{} {}: {} classes, {} compiled, {:.2f} s on {} threads, {:.2f} CPU s, slowest kernel "
-          "{:.2f} s, load {:.1f}\n",
+          "{:.2f} CPU s ({:.2f} s), load {:.1f}\n",
           plan::stage_name(stage), cold ? "cold" : "warm", classes.size(), statistics.compiled,
-          seconds_since(start), kThreads, process_cpu_seconds() - cpu, slowest, load());
+          seconds_since(start), kThreads, process_cpu_seconds() - cpu, slowest, slowest_wall,
+          load());
       EXPECT_EQ(statistics.rejected, 0u);
       if (!cold) {
         EXPECT_EQ(statistics.compiled, 0u);
       } else if (stage == plan::Stage::kSsv) {
-        // The aim is 15 s on two cores. Core-seconds of the same work double on a machine whose cores
-        // share their units with other work, so only what no such load explains fails.
+        // The aim is 15 s on two cores. Core-seconds of the same work double on a machine whose
+        // cores share their units with other work, so only what no such load explains fails.
         EXPECT_LT(process_cpu_seconds() - cpu, 3 * 2 * 15.0);
       }
     }

@@ -60,7 +60,18 @@ class Scenario:
             statistics = json.load(file)
         return done, [result_lines(f"{base}.{table}") for table in TABLES], statistics["gpu"]
 
+    def enlarge_targets(self, residues=40_000_000):
+        """Copies of the targets, so many that a search lasts longer than a GPU takes to start."""
+        with open(self.arguments.targets) as file:
+            text = file.read()
+        self.arguments.targets = os.path.join(self.folder, "enlarged.fasta")
+        with open(self.arguments.targets, "w") as file:
+            for copy in range(max(1, residues // len(text))):
+                file.write(text.replace(">", f">{copy}_"))
+
     def searches(self):
+        self.enlarge_targets()
+        launched = 0
         for name, options in (("default", []), ("verify", ["--verify", "50"]),
                               ("nobias", ["--nobias"]), ("vram", ["--vram", "64M"]),
                               ("mem", ["--mem", "150M"]), ("loose", ["--F1", "0.1", "--F2", "0.05"]),
@@ -72,6 +83,10 @@ class Scenario:
             done, got, gpu = self.search(name + ".gpu", "gpu", options)
             self.check(f"search {name}", done, expected is not None and expected == got,
                        f"state {gpu['state']}, {gpu['launches']} launches" if gpu else "")
+            launched += gpu["launches"] if gpu else 0
+        if launched == 0:
+            print("FAIL no search came to use the device", flush=True)
+            self.failures += 1
 
     def exactness(self):
         for options in (["--variant", self.arguments.variants] if self.arguments.variants else [],

@@ -242,7 +242,7 @@ Status show_stats(const Context& context) {
                         shared.entries.size(), human(shared.allocated_total));
   }
   for (const auto& [name, value] : counters.items()) {
-    text += fmt::format("{:<17}{}\n", name, value.get<std::uint64_t>());
+    text += fmt::format("{:<18}{}\n", name, value.get<std::uint64_t>());
   }
   context.print(document, text);
   return {};

@@ -1,5 +1,6 @@
 // `hmmjit doctor`: can this machine plan, compile, cache, load and launch; if not, what to do.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -161,6 +162,19 @@ Check check_cache(const cache::KernelCache& cache) {
   if (cache.user_store() != nullptr) {
     out.finding =
         fmt::format("{}, mode {}", cache.user_store()->root(), cache::mode_name(settings.mode));
+    // What a search does before it stores its first kernel, and is told of as a warning only.
+    const bool stores =
+        settings.mode == cache::Mode::kReadWrite || settings.mode == cache::Mode::kRefresh;
+    if (const Status usable = stores ? cache.user_store()->prepare() : Status{}; !usable) {
+      out.outcome = Outcome::kProblem;
+      out.finding = usable.error().to_string() + "; kernels are compiled anew in every run";
+      out.remedy = usable.error().remedy;
+    } else if (stores && ::access(cache.user_store()->root().c_str(), W_OK | X_OK) != 0) {
+      out.outcome = Outcome::kProblem;
+      out.finding = fmt::format("{} cannot be written; kernels are compiled anew in every run",
+                                cache.user_store()->root());
+      out.remedy = "name a folder of your own in HMMJIT_CACHE_DIR, or use mode ro";
+    }
   } else if (cache.user_store_error()) {
     out.outcome = Outcome::kProblem;
     out.finding = cache.user_store_error()->to_string() + "; kernels live in memory only";
@@ -241,8 +255,10 @@ std::vector<Check> check_test_kernel(const render::TemplateLibrary& templates,
 
 int command_doctor(const std::vector<std::string>& arguments) {
   bool json = false, need_gpu = false;
-  CLI::App app{"Checks driver, compiler, cache and one test kernel; says what to do.",
-               "hmmjit doctor"};
+  CLI::App app{
+      "Checks driver, compiler, cache and one test kernel; says what to do. Exits with 5 "
+      "when a check finds a problem; a machine without a GPU is none.",
+      "hmmjit doctor"};
   app.add_flag("--json", json, "machine-readable output");
   app.add_flag("--require-gpu", need_gpu, "exit with status 4 unless a GPU can be used");
   CacheOptions cache_options;
@@ -318,7 +334,7 @@ int command_doctor(const std::vector<std::string>& arguments) {
                gpu ? "This machine can search on its GPU." : "Searches run on the CPU here.");
   }
   if (need_gpu && !gpu) return static_cast<int>(ErrorCode::kNoDevice);
-  return 0;
+  return problem ? static_cast<int>(ErrorCode::kResources) : 0;
 }
 
 }  // namespace hmmjit::tools

@@ -49,6 +49,21 @@ struct Subject {
   int alphabet_codes = 29;
 };
 
+/// Whether some stage has a variant of this name.
+Status known_variant(const std::string& name) {
+  std::string names;
+  for (int i = 0; i < plan::kStages; ++i) {
+    const auto stage = static_cast<Stage>(i);
+    for (const plan::KernelVariant& v : plan::variants_of(stage)) {
+      if (v.name == name) return {};
+      fmt::format_to(std::back_inserter(names), "{}{}/{}", names.empty() ? "" : ", ",
+                     plan::stage_name(stage), v.name);
+    }
+  }
+  return fail(ErrorCode::kUsage, fmt::format("no variant \"{}\"", name), "--variant",
+              "variants: " + names);
+}
+
 int report(const Error& error) {
   diagnose("hmmjit plan: {}\n", error.to_string());
   return static_cast<int>(error.code);
@@ -75,9 +90,15 @@ Result<std::vector<Subject>> read_subjects(const PlanArguments& arguments) {
 }
 
 /// "live", "live:1", a table name or an architecture; nothing given: the GPU of this machine, or
-/// the table's H200 where there is none.
-Result<std::vector<plan::DeviceTraits>> find_devices(const std::vector<std::string>& names) {
+/// the table's H200 where there is none. "all": the table's devices that some compiler serves, or
+/// those that `compiler` does, with a note for each of the others.
+Result<std::vector<plan::DeviceTraits>> find_devices(
+    const std::vector<std::string>& names, const compile::NvrtcLibrary* compiler = nullptr) {
   std::vector<plan::DeviceTraits> out;
+  std::vector<int> architectures;
+  if (compiler != nullptr) {
+    HMMJIT_ASSIGN(architectures, compiler->architectures());
+  }
   std::shared_ptr<driver::Driver> opened;
   const auto live = [&](int ordinal) -> Result<plan::DeviceTraits> {
     if (!opened) opened = driver::Driver::open();
@@ -86,7 +107,17 @@ Result<std::vector<plan::DeviceTraits>> find_devices(const std::vector<std::stri
   for (const std::string& name : names) {
     if (name == "all") {
       for (const plan::DeviceTraits& device : plan::device_table()) {
-        if (!plan::compiler_gap(device)) out.push_back(device);
+        if (plan::compiler_gap(device)) continue;
+        if (compiler != nullptr) {
+          const auto target = compile::choose_target(
+              device, architectures,
+              fmt::format("NVRTC {}.{}", compiler->major(), compiler->minor()));
+          if (!target) {
+            diagnose("hmmjit: {} left out: {}\n", device.name, target.error().message);
+            continue;
+          }
+        }
+        out.push_back(device);
       }
     } else if (name == "live" || name.starts_with("live:")) {
       int ordinal = 0;
@@ -110,7 +141,7 @@ Result<std::vector<plan::DeviceTraits>> find_devices(const std::vector<std::stri
       out.push_back(std::move(*traits));
     } else {
       constexpr const char* kStandIn = "H200";
-      diagnose("hmmjit plan: {}; planning for an {} (--device names another)\n",
+      diagnose("hmmjit: {}; planning for an {} (--device names another)\n",
                opened->report().message, kStandIn);
       HMMJIT_ASSIGN(auto table, plan::find_device(kStandIn));
       out.push_back(std::move(table));
@@ -242,6 +273,9 @@ int run(const PlanArguments& arguments, const cache::Settings& cache_settings) {
     stages.push_back(*stage);
   }
   const bool all_stages = stages.empty();
+  if (all_stages && !options.variant.empty()) {
+    if (const Status known = known_variant(options.variant); !known) return report(known.error());
+  }
   for (int i = 0; all_stages && i < plan::kStages; ++i) stages.push_back(static_cast<Stage>(i));
 
   auto templates = render::TemplateLibrary::from_environment();
@@ -280,9 +314,8 @@ int run(const PlanArguments& arguments, const cache::Settings& cache_settings) {
                             {"stage", plan::stage_name(stage)},
                             {"device", device.name},
                             {"error", p.error().to_string()}});
-          } else {
-            diagnose("hmmjit plan: {}: {}\n", subject.name, p.error().to_string());
           }
+          diagnose("hmmjit plan: {}: {}\n", subject.name, p.error().to_string());
           continue;
         }
         ++summary.plans;
@@ -364,6 +397,10 @@ int run(const PlanArguments& arguments, const cache::Settings& cache_settings) {
                    100 * padding);
   }
   const bool emits = !arguments.emit.empty();
+  // A kernel that was not made leaves the file of the last one alone; so does a run without a plan.
+  if (failures > 0 && (emits || summary.plans == 0) && !arguments.output.empty()) {
+    return static_cast<int>(ErrorCode::kCompile);
+  }
   if (const Status written =
           write_output(arguments.output, emits ? emitted_bytes : text, arguments.emit == "cubin");
       !written) {
@@ -399,6 +436,10 @@ int command_plan(const std::vector<std::string>& arguments) {
   CacheOptions cache_options;
   cache_options.add_to(app);
   if (const auto status = parse_command_line(app, arguments)) return *status;
+  if (given.json && !given.emit.empty()) {
+    return report(Error{ErrorCode::kUsage, "--emit prints the kernel itself, not JSON", "--json",
+                        "leave out --json, or --emit"});
+  }
   if (given.catalogue) {
     const Status written = write_output(given.output, plan::catalogue_text(), false);
     return written ? 0 : report(written.error());
@@ -420,7 +461,7 @@ namespace {
 Result<WarmReport> warm_kernels(cache::KernelCache& cache, const WarmRequest& request) {
   HMMJIT_ASSIGN(auto templates, render::TemplateLibrary::from_environment());
   HMMJIT_ASSIGN(auto compiler, locate_compiler());
-  HMMJIT_ASSIGN(const auto devices, find_devices(request.targets));
+  HMMJIT_ASSIGN(const auto devices, find_devices(request.targets, compiler.get()));
   PlanArguments arguments;
   arguments.model_files = request.models;
   arguments.lengths = request.lengths;

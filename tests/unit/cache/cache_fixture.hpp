@@ -3,9 +3,11 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -70,6 +72,13 @@ inline Entry make_entry(std::size_t payload = 3000, std::uint64_t seed = 1) {
 inline std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+inline void set_age(const std::string& path, std::int64_t seconds) {
+  timespec times[2];
+  times[0].tv_sec = times[1].tv_sec = std::time(nullptr) - seconds;
+  times[0].tv_nsec = times[1].tv_nsec = 0;
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
 }
 
 inline void write_file(const std::string& path, const std::string& bytes) {

@@ -31,13 +31,6 @@ std::uint64_t du(const std::string& path) {
   return bytes;
 }
 
-void set_age(const std::string& path, std::int64_t seconds) {
-  timespec times[2];
-  times[0].tv_sec = times[1].tv_sec = std::time(nullptr) - seconds;
-  times[0].tv_nsec = times[1].tv_nsec = 0;
-  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
-}
-
 TEST_F(EntryStoreTest, PublishesAndFinds) {
   const EntryStore store = open_store(root_);
   const CacheKey key = make_key();

@@ -67,6 +67,36 @@ TEST_F(KernelCacheTest, SecondProcessFindsWhatTheFirstMade) {
   EXPECT_EQ(stored.counters.get(Counter::kPublished), 1u);
 }
 
+// However far the store is below its cap: what killed processes left goes with the first
+// publication of the next one.
+TEST_F(KernelCacheTest, FirstPublicationOfAProcessSweepsStaleTemporaries) {
+  const CacheKey key = make_key();
+  store(key);
+  const auto cache = KernelCache::open(settings());
+  const std::string folder =
+      fs::path(cache->user_store()->entry_path(key.digest())).parent_path().string();
+  write_file(folder + "/tmp-1-0-old", "half");
+  set_age(folder + "/tmp-1-0-old", 3700);
+  ASSERT_TRUE(cache->publish(key, make_entry()));
+  EXPECT_FALSE(fs::exists(folder + "/tmp-1-0-old"));
+  write_file(folder + "/tmp-1-0-old", "half");
+  set_age(folder + "/tmp-1-0-old", 3700);
+  ASSERT_TRUE(cache->publish(key, make_entry()));
+  EXPECT_TRUE(fs::exists(folder + "/tmp-1-0-old")) << "one sweep a process";
+}
+
+TEST_F(KernelCacheTest, LookUpsThatOnlyShowCountNothing) {
+  const CacheKey key = make_key();
+  store(key);
+  const auto cache = KernelCache::open(settings());
+  using Counted = KernelCache::Counted;
+  EXPECT_TRUE(cache->find(key, Counted::kNone));
+  EXPECT_TRUE(cache->find(key, Counted::kNone)) << "from memory";
+  EXPECT_EQ(cache->counters().hits(), 0u);
+  EXPECT_TRUE(cache->find(key, Counted::kHits));
+  EXPECT_EQ(cache->counters().hits(), 1u);
+}
+
 // Acceptance test C at the level of the cache: rebuilt once, counted, reported.
 TEST_F(KernelCacheTest, DamagedEntryIsRebuiltOnce) {
   const CacheKey key = make_key();

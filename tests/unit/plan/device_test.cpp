@@ -27,16 +27,42 @@ TEST(DeviceTable, SpellingDoesNotMatter) {
   EXPECT_EQ(find_device("RTX-4090")->name, "RTX 4090");
   EXPECT_EQ(find_device("h200")->name, "H200");
   EXPECT_EQ(find_device("sm_90")->capability(), 90);
-  EXPECT_EQ(find_device("sm_90a")->capability(), 90);
   EXPECT_EQ(find_device("compute_75")->name, "T4");
 }
 
 TEST(DeviceTable, UnknownNameListsTheKnownOnes) {
-  for (const char* name : {"H900", "", "sm_", "sm_999", "sm_9x"}) {
+  for (const char* name : {"H900", "", "sm_", "sm_9x", "sm_60", "sm_1000"}) {
     const auto device = find_device(name);
     ASSERT_FALSE(device) << name;
     EXPECT_EQ(device.error().code, ErrorCode::kUsage);
     EXPECT_NE(device.error().remedy.find("RTX 5090"), std::string::npos);
+  }
+}
+
+TEST(DeviceTable, ArchitecturesWithoutADeviceTakeTheirFamilysLimits) {
+  const auto expect_like = [](const char* architecture, const char* name) {
+    const auto device = find_device(architecture);
+    ASSERT_TRUE(device) << device.error().to_string();
+    const DeviceTraits like = *find_device(name);
+    EXPECT_EQ(device->name, std::string(architecture) + ", assumed to be like " + name);
+    EXPECT_EQ("sm_" + std::to_string(device->capability()), architecture);
+    EXPECT_EQ(device->shared_per_block_limit, like.shared_per_block_limit) << architecture;
+    EXPECT_EQ(device->max_threads_per_sm, like.max_threads_per_sm) << architecture;
+    EXPECT_TRUE(make_plan(Stage::kSsv, 400, 29, *device)) << architecture;
+  };
+  expect_like("sm_103", "B200");
+  expect_like("sm_110", "B200");
+  expect_like("sm_121", "RTX 5090");
+  expect_like("sm_999", "RTX 5090");
+  EXPECT_EQ(find_device("sm_87")->capability(), 87);
+}
+
+TEST(DeviceTable, SuffixOfAnArchitectureIsRefusedWithAReason) {
+  for (const char* name : {"sm_90a", "sm_100f", "compute_120a"}) {
+    const auto device = find_device(name);
+    ASSERT_FALSE(device) << name;
+    EXPECT_EQ(device.error().code, ErrorCode::kUsage);
+    EXPECT_NE(device.error().remedy.find("give sm_"), std::string::npos);
   }
 }
 

@@ -36,6 +36,16 @@ TEST(Catalogue, EntriesAreComplete) {
   }
 }
 
+TEST(Planner, ModelLengthHasBounds) {
+  const auto device = *find_device("H200");
+  for (const int length : {-1, 0, kMostPositions + 1, 2'000'000'000, 2'147'483'647}) {
+    const auto plan = make_plan(Stage::kSsv, length, 29, device);
+    ASSERT_FALSE(plan) << length;
+    EXPECT_EQ(plan.error().code, ErrorCode::kInput) << length;
+  }
+  EXPECT_TRUE(make_plan(Stage::kSsv, kMostPositions, 29, device));
+}
+
 // For every variant on every device: what it offers covers the model and is consistent.
 TEST(Catalogue, CandidatesKeepTheirContract) {
   for (const DeviceTraits& device : served_devices()) {
