@@ -53,9 +53,9 @@ def compiled_first(source, commands):
 
 
 def flags_by_folder(commands):
-    """For each folder with C++ sources: their flags, and the folder in which they are compiled. Paths
-    of all sources count, definitions only where all sources have them."""
-    flags, shared, places = {}, {}, {}
+    """For each folder with C++ sources: the flags of all of them but definitions, each different list of
+    definitions, and the folder in which they are compiled."""
+    flags, definitions, places = {}, {}, {}
     for entry in commands:
         folder = os.path.dirname(entry["file"])
         if not entry["file"].endswith(".cpp"):
@@ -63,12 +63,11 @@ def flags_by_folder(commands):
         words = shlex.split(entry["command"])
         own = [(word, words[at + 1]) if word == "-isystem" else (word,) for at, word in enumerate(words)
                if word.startswith(KEPT) and word != "-Winvalid-pch"]
-        flags.setdefault(folder, dict.fromkeys(own)).update(dict.fromkeys(own))
-        definitions = {flag for flag in own if flag[0].startswith("-D")}
-        shared[folder] = shared.get(folder, definitions) & definitions
+        flags.setdefault(folder, {}).update(dict.fromkeys(f for f in own if not f[0].startswith("-D")))
+        definitions.setdefault(folder, {})[tuple(f[0] for f in own if f[0].startswith("-D"))] = None
         places[folder] = entry["directory"]
-    return {folder: ([word for flag in flags[folder] if not flag[0].startswith("-D") or flag in shared[folder]
-                      for word in flag], places[folder]) for folder in flags}
+    return {folder: ([word for flag in flags[folder] for word in flag], list(definitions[folder]), places[folder])
+            for folder in flags}
 
 
 def main():
@@ -87,10 +86,14 @@ def main():
         folder = os.path.dirname(header)
         while folder not in known and len(folder) > len(source):
             folder = os.path.dirname(folder)
-        flags, directory = known.get(folder, fallback)
+        flags, definitions, directory = known.get(folder, fallback)
         own = ["-I" + os.path.join(source, "kernel_templates"), "-I" + os.path.join(source, "tests")]
-        command = ["c++", *flags, *own, "-fsyntax-only", "-x", "c++", "-include", header, os.devnull]
-        return header, subprocess.run(command, cwd=directory, capture_output=True, text=True)
+        for defined in definitions:  # of one source or another
+            command = ["c++", *flags, *own, *defined, "-fsyntax-only", "-x", "c++", "-include", header, os.devnull]
+            done = subprocess.run(command, cwd=directory, capture_output=True, text=True)
+            if done.returncode == 0 and not done.stderr:
+                break
+        return header, done
 
     begun, failures, count = time.time(), 0, 0
     to_do = [header for header in headers(source) if header not in done_by_build]
