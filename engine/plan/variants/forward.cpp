@@ -84,7 +84,7 @@ std::vector<Constants> constants(const ModelShape& shape, const DeviceTraits& de
   RankedConstants ranked;
   const auto consider = [&](int lanes, int warps) {
     const int width = lanes * warps;
-    Shape s{lanes, (shape.length + width - 1) / width, warps, false, more_registers(device)};
+    Shape s{lanes, (shape.length + width - 1) / width, warps, true, more_registers(device)};
     s.shared = fits(s, device);
     if (s.nodes > kMostNodes || s.blocks() == 0) return;
     ranked.add(predicted_rate(s) * shape.length / s.covered(), make_constants(s));
