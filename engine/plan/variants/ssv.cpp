@@ -11,6 +11,7 @@
 
 #include "plan/variants/candidates.hpp"
 #include "plan/variants/paper_designs.hpp"
+#include "plan/variants/ssv_measured.hpp"
 
 namespace hmmjit::plan {
 namespace {
@@ -37,13 +38,15 @@ namespace multi_lane {
 constexpr std::array<std::string_view, 1> kReferences{
     "Jiang, Ganesan & Yao 2017, CUDAMPF++, arXiv:1707.09683"};
 
+using ssv_measured::MeasuredSplit;
+
 constexpr int kWarp = 32;
 // Cell words per lane. 97 compile to at most 155 of 168 registers on sm_75 to sm_120; 16-bit words
 // alone keep more loads in flight and spill from 97 on (sm_120).
 constexpr int kMostWords = 97;
 constexpr int kMostHalfWords = 88;
 constexpr int kMostRegisters = 255;
-constexpr std::size_t kCandidates = 6;
+constexpr std::size_t kCandidates = 16;
 
 enum class Form { kHalf = 0, kInteger = 1 };  // kForm of the template
 
@@ -63,6 +66,7 @@ struct Shape {
   std::int64_t shared() const {
     return 32 * (segment_bytes(lanes, byte_words) + segment_bytes(lanes, half_words));
   }
+  bool operator==(const Shape&) const = default;
 };
 
 Shape shape_of(const Constants& c) {
@@ -96,6 +100,34 @@ double predicted_rate(const Shape& s) {
   const double balance = share < best ? 1.0 - share / best : share / best - 1.0;
   return kPeak * (1.0 - 45.0 / (words * words + 45.0)) * (1.0 - 0.10 * balance) *
          (s.words() >= kWideWords ? 1.0 : 0.985);
+}
+
+// ---- what was measured rather than predicted
+
+Shape shape_of(const MeasuredSplit& m) { return {m.lanes, m.byte_words, m.half_words}; }
+
+/// The fastest split of this size class on devices of the capability that was measured, if known.
+const MeasuredSplit* measured_split(int length, const DeviceTraits& device) {
+  if (device.capability() != ssv_measured::kMeasuredCapability) return nullptr;
+  const auto found =
+      std::ranges::lower_bound(ssv_measured::kMeasured, length, {}, &MeasuredSplit::length);
+  return found != ssv_measured::kMeasured.end() && found->length == length ? &*found : nullptr;
+}
+
+/// Cells per clock per SM, padded ones included, as predicted_rate() gives them.
+double measured_rate(const MeasuredSplit& m) {
+  return m.gcups / (ssv_measured::kMeasuredSms * ssv_measured::kMeasuredGigahertz) *
+         shape_of(m).nodes() / m.length;
+}
+
+/// Predicted, but where the class was measured: no other split of it was as fast.
+double expected_rate(const Shape& s, int length, const DeviceTraits& device) {
+  const MeasuredSplit* best = measured_split(length, device);
+  if (best == nullptr || s.byte_words == 0 || s.half_words == 0) return predicted_rate(s);
+  const Shape b = shape_of(*best);
+  if (s == b) return measured_rate(*best);
+  constexpr double kSlower = 0.995;
+  return std::min(predicted_rate(s), kSlower * measured_rate(*best) * s.nodes() / b.nodes());
 }
 
 struct Residency {
@@ -135,14 +167,18 @@ Constants make_constants(const Shape& s, Form form, bool tiled, const Residency&
 std::vector<Constants> candidates(const ModelShape& shape, const DeviceTraits& device,
                                   std::span<const double> half_shares, Form form) {
   RankedConstants ranked;
+  const auto add = [&](const Shape& s) {
+    if (s.words() == 0 || s.words() > (s.byte_words > 0 ? kMostWords : kMostHalfWords)) return;
+    const auto r = residency(s, device);
+    if (!r) return;
+    ranked.add(expected_rate(s, shape.length, device) * shape.length / s.nodes(),
+               make_constants(s, form, false, *r));
+  };
+  const bool mixed = half_shares.size() > 1;
+  const MeasuredSplit* measured = mixed ? measured_split(shape.length, device) : nullptr;
+  if (measured != nullptr) add(shape_of(*measured));
   for (int lanes = 1; lanes <= kWarp; lanes *= 2) {
-    for (const double share : half_shares) {
-      const Shape s = cover(shape.length, lanes, share);
-      if (s.words() == 0 || s.words() > (s.byte_words > 0 ? kMostWords : kMostHalfWords)) continue;
-      const auto r = residency(s, device);
-      if (!r) continue;
-      ranked.add(predicted_rate(s) * shape.length / s.nodes(), make_constants(s, form, false, *r));
-    }
+    for (const double share : half_shares) add(cover(shape.length, lanes, share));
   }
   // Behind the fastest the best of every other lane count: a policy may prefer its S.
   std::set<std::int64_t> lane_counts;
@@ -150,7 +186,8 @@ std::vector<Constants> candidates(const ModelShape& shape, const DeviceTraits& d
                      [&](const Constants& c) { return lane_counts.insert(c.at("kL")).second; });
 }
 
-constexpr std::array kMixedShares{0.20, 0.23, 0.26, 0.28, 0.30, 0.32, 0.35, 0.38, 0.41, 0.44, 0.47};
+constexpr std::array kMixedShares{0.20, 0.22, 0.24, 0.26, 0.27, 0.28, 0.29, 0.30, 0.31, 0.32,
+                                  0.33, 0.34, 0.35, 0.36, 0.38, 0.40, 0.41, 0.42, 0.44, 0.47};
 constexpr std::array kNoHalves{0.0};
 constexpr std::array kAllHalves{1.0};
 
@@ -188,7 +225,7 @@ LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTrai
 Expected expected(const ModelShape& shape, const Constants& c, const DeviceTraits& device) {
   const Shape s = shape_of(c);
   const int tiles = c.at("kTiled") ? (shape.length + s.nodes() - 1) / s.nodes() : 1;
-  double rate = predicted_rate(s);
+  double rate = expected_rate(s, shape.length, device);
   std::string_view binding = "integer pipe";
   if (s.byte_words == 0) {
     rate = std::min(rate, 58.0);
