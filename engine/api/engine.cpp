@@ -193,10 +193,9 @@ compile::KernelProvider& Engine::Impl::kernels() {
     if (cancelled) throw Error(ErrorCode::kInterrupted, "the engine was cancelled");
     compile::NvrtcSearch search = compile::NvrtcSearch::from_environment();
     search.highest_major = highest_compiler_major;
-    if (search.highest_major == 0) {
-      const auto driver = driver::open_cuda_library();
-      if (driver.report.state == driver::DriverState::kReady)
-        search.highest_major = driver.report.version / 1000;
+    const auto driver = driver::open_cuda_library();
+    if (driver.report.state == driver::DriverState::kReady) {
+      search.driver_major = driver.report.version / 1000;
     }
     compile::ProviderSettings settings;
     settings.threads = compile_threads;

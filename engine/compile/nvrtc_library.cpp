@@ -169,7 +169,10 @@ struct NvrtcLibrary::Functions {
 
 Result<std::shared_ptr<const NvrtcLibrary>> NvrtcLibrary::locate(const NvrtcSearch& search) {
   std::shared_ptr<NvrtcLibrary> library(new NvrtcLibrary);
-  for (const int major : kMajors) {
+  auto majors = kMajors;
+  std::ranges::stable_partition(
+      majors, [&](int major) { return search.driver_major == 0 || major <= search.driver_major; });
+  for (const int major : majors) {
     if (search.highest_major > 0 && major > search.highest_major) continue;
     const std::string name = fmt::format("libnvrtc.so.{}", major);
     for (const std::string& folder : search.folders) {

@@ -20,8 +20,11 @@ namespace hmmjit::compile {
 struct NvrtcSearch {
   std::vector<std::string> folders;  ///< in order; each may hold libnvrtc.so.13 or .12
   bool system_loader = true;         ///< then whatever the loader finds
-  /// Highest acceptable major version (the driver's, when a driver is there); 0: any.
-  int highest_major = 0;
+  /// Major version of the driver that will load what is compiled; 0: unknown. A compiler that is
+  /// not newer is preferred; a newer one is taken where there is no other, and the driver decides
+  /// whether it takes its images.
+  int driver_major = 0;
+  int highest_major = 0;  ///< no newer compiler is taken; 0: any
   /// $HMMJIT_NVRTC_DIR alone when set; else LD_LIBRARY_PATH, $CUDA_HOME, $CUDA_PATH, the usual
   /// folders, then the loader.
   static NvrtcSearch from_environment();

@@ -63,6 +63,16 @@ const char* remedy_of(int result) {
   }
 }
 
+/// "8.7" of a PTX text's `.version` directive, "of an unknown version" without one.
+std::string ptx_version(const std::string& image) {
+  constexpr std::string_view kDirective = ".version";
+  const std::size_t at = image.find(kDirective);
+  const std::size_t begin =
+      at == std::string::npos ? at : image.find_first_of("0123456789", at + kDirective.size());
+  if (begin == std::string::npos) return "of an unknown version";
+  return image.substr(begin, image.find_first_not_of("0123456789.", begin) - begin);
+}
+
 }  // namespace
 
 bool process_is_exiting() { return exiting.load(std::memory_order_relaxed); }
@@ -477,9 +487,17 @@ Result<std::shared_ptr<LoadedKernel>> LoadedKernel::load(std::shared_ptr<Driver>
   // The driver reads PTX as a C string, and a cubin by its own headers: a terminated copy serves
   // both.
   const std::string terminated(image);
-  HMMJIT_TRY(driver->check(driver->api().library_load(&kernel->library_, terminated.c_str(),
-                                                      nullptr, nullptr, 0, nullptr, nullptr, 0),
-                           "cuLibraryLoadData"));
+  const int loaded = driver->api().library_load(&kernel->library_, terminated.c_str(), nullptr,
+                                                nullptr, 0, nullptr, nullptr, 0);
+  if (loaded == code::kUnsupportedPtxVersion) {
+    const int version = driver->report().version;
+    return fail(ErrorCode::kCompile,
+                fmt::format("the kernel is PTX {}, which the driver, made for CUDA {}.{}, does not "
+                            "read",
+                            ptx_version(terminated), version / 1000, version % 1000 / 10),
+                "NVIDIA driver", remedy_of(loaded));
+  }
+  HMMJIT_TRY(driver->check(loaded, "cuLibraryLoadData"));
   kernel->driver_ = driver;
   HMMJIT_TRY(driver->check(
       driver->api().library_kernel(&kernel->kernel_, kernel->library_, entry_name.c_str()),

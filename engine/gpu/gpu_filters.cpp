@@ -1001,6 +1001,34 @@ struct GpuFilters::State {
     });
   }
 
+  // The plan's next variant behind the one of `kernel`, which the driver's compiler served badly.
+  // Waits for its compile.
+  Result<compile::KernelPtr> next_variant(KernelSlot& slot, const compile::Kernel& kernel,
+                                          const std::string& reason) {
+    plan::Plan plan;
+    {
+      const std::lock_guard state(mutex);
+      // Another lane was here, or another link that has the same slot.
+      if (slot.kernel != nullptr && slot.kernel.get() != &kernel) return slot.kernel;
+      plan = slot.plan;
+    }
+    const std::string_view rejected = kernel.candidate.variant->name;
+    plan.rejected.push_back({std::string(rejected), reason});
+    std::erase_if(plan.fallbacks,
+                  [&](const plan::Candidate& c) { return c.variant->name == rejected; });
+    if (plan.fallbacks.empty()) {
+      return fail(ErrorCode::kCompile, fmt::format("the driver's code for it {}", reason),
+                  kernel.name, "search on the CPU, or install an NVRTC that knows this device");
+    }
+    plan.chosen = std::move(plan.fallbacks.front());
+    plan.fallbacks.erase(plan.fallbacks.begin());
+    HMMJIT_ASSIGN(compile::KernelPtr next, kernels->request(plan, 0).get());
+    const std::lock_guard state(mutex);
+    slot.plan = std::move(plan);
+    slot.kernel = next;
+    return next;
+  }
+
   Result<ReadyKernel> loaded_kernel(const driver::Device& device, KernelSlot& slot,
                                     compile::KernelPtr kernel) {
     const std::lock_guard lock(load_mutex);
@@ -1030,6 +1058,17 @@ struct GpuFilters::State {
             prepared.error().code = ErrorCode::kCompile;
           return std::unexpected(prepared.error());
         }
+        // Only now that the driver has made code of it can PTX be held against its promises.
+        if (kernel->image.kind == compile::ImageKind::kPtx) {
+          const compile::KernelResources made{.registers = prepared->registers,
+                                              .local_bytes = prepared->local_bytes,
+                                              .static_shared_bytes = prepared->static_shared_bytes,
+                                              .max_threads = prepared->max_threads};
+          if (const auto reason = compile::gate(made, kernel->candidate, device.traits())) {
+            HMMJIT_ASSIGN(kernel, next_variant(slot, *kernel, *reason));
+            continue;
+          }
+        }
         found = variant.blocks_per_sm.emplace(device.ordinal(), prepared->blocks_per_sm).first;
       }
       return ReadyKernel{kernel, variant.kernel, found->second};
@@ -1057,9 +1096,13 @@ struct GpuFilters::State {
       if (link == static_cast<std::size_t>(Link::kSsv) || ready.error().code != ErrorCode::kCompile)
         return std::unexpected(ready.error());
       const std::lock_guard lock(mutex);
+      if (stats.reason.empty()) stats.reason = ready.error().to_string();
+      if (&slot == model.ssv()) continue;  // the finer kernel may be the same
       slot.kernel = nullptr;
       slot.failed = true;
-      if (stats.reason.empty()) stats.reason = ready.error().to_string();
+    }
+    if (out[static_cast<std::size_t>(Link::kSsv)].kernel == nullptr) {
+      return fail(ErrorCode::kCompile, "there is no SSV kernel", model.search->hmm.name);
     }
     return {};
   }

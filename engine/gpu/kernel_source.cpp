@@ -45,7 +45,7 @@ class ProviderSource final : public KernelSource {
 }  // namespace
 
 Result<std::unique_ptr<KernelSource>> open_kernel_source(
-    int highest_compiler_major, compile::ProviderSettings settings,
+    int driver_major, compile::ProviderSettings settings,
     std::shared_ptr<cache::KernelCache> cache) {
   if (cache == nullptr) {
     HMMJIT_ASSIGN(cache::Settings cache_settings, cache::settings_from_environment());
@@ -53,7 +53,7 @@ Result<std::unique_ptr<KernelSource>> open_kernel_source(
   }
   HMMJIT_ASSIGN(render::TemplateLibrary templates, render::TemplateLibrary::from_environment());
   compile::NvrtcSearch search = compile::NvrtcSearch::from_environment();
-  search.highest_major = highest_compiler_major;
+  search.driver_major = driver_major;
   auto compiler = compile::NvrtcLibrary::locate(search);
   return std::make_unique<ProviderSource>(std::move(cache), std::move(templates),
                                           std::move(compiler), std::move(settings));

@@ -30,10 +30,11 @@ class KernelSource {
   virtual void cancel() = 0;
 };
 
-/// A kernel cache (null: the one the environment names) and this machine's NVRTC. Fails only on
-/// unusable settings: without a compiler the cache alone serves.
+/// A kernel cache (null: the one the environment names) and this machine's NVRTC, if there is a
+/// choice one that is not newer than the driver (0: unknown). Fails only on unusable settings:
+/// without a compiler the cache alone serves.
 Result<std::unique_ptr<KernelSource>> open_kernel_source(
-    int highest_compiler_major, compile::ProviderSettings settings,
+    int driver_major, compile::ProviderSettings settings,
     std::shared_ptr<cache::KernelCache> cache = nullptr);
 
 }  // namespace hmmjit::gpu

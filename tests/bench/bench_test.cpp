@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "bench/self_check.hpp"
 #include "bench/tune.hpp"
 #include "gpu_search/host_kernels.hpp"
 #include "gpu_search/search_fixture.hpp"
@@ -198,6 +199,29 @@ TEST_F(BenchTest, TuningKeepsThePlannersChoiceAmongEquals) {
   ASSERT_TRUE(tuned && tuned->choice);
   const plan::Plan plan = plan_of(Stage::kForward, *m);
   EXPECT_EQ(tuned->choice->constants, plan.chosen.constants);
+}
+
+TEST_F(BenchTest, TheSelfCheckTellsAWorkingDeviceFromABrokenOne) {
+  kernels_ = *fake_settings(driver_).open_kernels();
+  for (const Stage stage : kStages) {
+    const auto plan =
+        plan::make_plan(stage, bench::kSelfCheckLength, 29, *plan::find_device("H200"));
+    ASSERT_TRUE(plan);
+    driver_.on_launch = run_on_host;
+    const auto working = bench::self_check(api_, 0, *kernels_, *plan);
+    ASSERT_TRUE(working) << working.error().to_string();
+    EXPECT_TRUE(working->exact()) << working->refused << working->first_wrong;
+    EXPECT_EQ(working->targets, 128u);
+    driver_.on_launch = run_on_host_wrongly;
+    const auto broken = bench::self_check(api_, 0, *kernels_, *plan);
+    ASSERT_TRUE(broken);
+    EXPECT_GT(broken->wrong, 0u) << plan::stage_name(stage);
+  }
+  driver_.on_launch = [](const FakeLaunch&) { return driver::code::kLaunchFailed; };
+  const auto plan =
+      plan::make_plan(Stage::kSsv, bench::kSelfCheckLength, 29, *plan::find_device("H200"));
+  const auto failing = bench::self_check(api_, 0, *kernels_, *plan);
+  EXPECT_TRUE(!failing || !failing->refused.empty());
 }
 
 TEST(DistinctTargets, AreEvenlyChosenAndReversed) {

@@ -139,6 +139,7 @@ TEST(GpuFaultsOnDemand, ADeviceLostAtAnyCall) {
     FakeDriver driver({*plan::find_device("H200")});
     driver.on_launch = run_on_host;
     gpu::GpuFilters gpu(fake_settings(driver));
+    wait_until_started(gpu);  // else the CPU may be done before
     const auto backend = make_device_backend(gpu);
     ASSERT_EQ(run_search(data(), *backend, small_blocks(2)).text, expected());
     calls = driver.total_calls();

@@ -180,6 +180,41 @@ TEST_F(GpuSearch, AStageWithoutItsKernelIsTheCpus) {
   }
 }
 
+TEST_F(GpuSearch, PtxIsHeldAgainstItsPromisesOnceTheDriverHasCompiledIt) {
+  SearchOutcome outcome = run(settings_with_ptx(driver_), small_blocks(2));
+  EXPECT_EQ(outcome.text, expected());
+  EXPECT_EQ(statistics_.blocks_done, all_pairs(small_blocks(2)));
+
+  // The driver's compiler spills in one design: another takes its place, or the CPU.
+  for (const char* spilling : {"ssv_multi_lane", "msv_multi_lane", "bias_segments",
+                               "viterbi_wavefront", "viterbi_lane_scan", "forward_row_scan"}) {
+    std::mutex mutex;
+    std::set<std::string> launched;
+    driver_.on_launch = [&](const FakeLaunch& launch) {
+      {
+        const std::lock_guard lock(mutex);
+        launched.insert(launch.kernel);
+      }
+      return run_on_host(launch);
+    };
+    driver_.local_bytes_of = {{spilling, 4096}};
+    outcome = run(settings_with_ptx(driver_), small_blocks(2));
+    EXPECT_EQ(outcome.error, "");
+    EXPECT_TRUE(outcome.text == expected()) << spilling;
+    EXPECT_EQ(statistics_.blocks_done, all_pairs(small_blocks(2))) << spilling;
+    EXPECT_THAT(launched, testing::Not(testing::Contains(spilling)));
+    EXPECT_THAT(launched, testing::Contains(testing::StartsWith("ssv_")));
+  }
+
+  // In all designs: the CPU's part.
+  driver_.local_bytes = 1 << 20;
+  outcome = run(settings_with_ptx(driver_), small_blocks(2));
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_TRUE(outcome.text == expected());
+  EXPECT_EQ(statistics_.blocks_done, 0u);
+  EXPECT_THAT(statistics_.reason, testing::HasSubstr("bytes a thread in local memory"));
+}
+
 TEST_F(GpuSearch, AWarmedCacheHasEveryKernelASearchAsksFor) {
   std::vector<std::string> missed;
   const SearchOutcome outcome =

@@ -62,8 +62,9 @@ class TextSink final : public ResultSink {
 // Kernels whose image is anything: the fake driver runs them by name.
 class InstantKernels final : public gpu::KernelSource {
  public:
-  InstantKernels(std::set<std::string> missing, bool cached)
-      : missing_(std::move(missing)), cached_(cached) {}
+  InstantKernels(std::set<std::string> missing, bool cached,
+                 compile::ImageKind kind = compile::ImageKind::kCubin)
+      : missing_(std::move(missing)), cached_(cached), kind_(kind) {}
   compile::KernelProvider::Future request(const plan::Plan& plan, int) override {
     std::promise<Result<compile::KernelPtr>> promise;
     if (missing_.contains(std::string(plan.chosen.variant->entry_name))) {
@@ -84,16 +85,19 @@ class InstantKernels final : public gpu::KernelSource {
   void cancel() override {}
 
  private:
-  static compile::KernelPtr make(const plan::Plan& plan) {
+  compile::KernelPtr make(const plan::Plan& plan) const {
     auto kernel = std::make_shared<compile::Kernel>();
-    kernel->name = fmt::format("{} for {}", plan.chosen.variant->entry_name, plan.class_length);
+    kernel->name = fmt::format("{}.{} for {}", plan::stage_name(plan.stage),
+                               plan.chosen.variant->name, plan.class_length);
     kernel->candidate = plan.chosen;
     kernel->image.entry_name = plan.chosen.variant->entry_name;
     kernel->image.bytes = "image";
+    kernel->image.kind = kind_;
     return kernel;
   }
   std::set<std::string> missing_;
   bool cached_;
+  compile::ImageKind kind_;
   bool remade_ = false;
 };
 
@@ -204,6 +208,14 @@ gpu::Settings fake_settings(const FakeDriver& driver, int devices) {
 }
 gpu::Settings settings_without_cache(const FakeDriver& driver) {
   return settings_for(driver, 1, {}, false);
+}
+gpu::Settings settings_with_ptx(const FakeDriver& driver) {
+  gpu::Settings settings = settings_for(driver, 1, {});
+  settings.open_kernels = []() -> Result<std::unique_ptr<gpu::KernelSource>> {
+    return std::make_unique<InstantKernels>(std::set<std::string>{}, true,
+                                            compile::ImageKind::kPtx);
+  };
+  return settings;
 }
 gpu::Settings settings_without_kernels(const FakeDriver& driver,
                                        const std::set<std::string>& missing) {

@@ -37,6 +37,8 @@ SearchOutcome run_search(const SearchData& data, FilterBackend& backend,
 gpu::Settings fake_settings(const FakeDriver& driver, int devices = 1);
 /// Kernels that would have to be compiled, and are at once.
 gpu::Settings settings_without_cache(const FakeDriver& driver);
+/// Kernels that the driver compiles, as for a device newer than the run-time compiler.
+gpu::Settings settings_with_ptx(const FakeDriver& driver);
 /// Kernels, by entry name, that cannot be had.
 gpu::Settings settings_without_kernels(const FakeDriver& driver,
                                        const std::set<std::string>& missing);

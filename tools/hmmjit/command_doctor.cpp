@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <future>
+#include <map>
 #include <nlohmann/json.hpp>
 
+#include "bench/self_check.hpp"
 #include "compile/kernel_provider.hpp"
 #include "core/diagnostics.hpp"
 #include "core/threads.hpp"
@@ -186,68 +189,118 @@ Check check_cache(const cache::KernelCache& cache) {
   return out;
 }
 
-/// Makes one small kernel without the cache and, with a device, loads it there.
-std::vector<Check> check_test_kernel(const render::TemplateLibrary& templates,
-                                     const std::shared_ptr<const compile::NvrtcLibrary>& compiler,
-                                     driver::Driver& driver) {
-  std::vector<Check> out;
-  Check made{"test kernel", Outcome::kOk, {}, {}, {}};
-  constexpr int kLength = 100;
-  plan::DeviceTraits device;
-  if (driver.ready()) {
-    if (auto traits = driver.traits(0)) device = std::move(*traits);
+/// Serves one image, made beforehand.
+class OneKernel final : public gpu::KernelSource {
+ public:
+  OneKernel(const plan::Candidate& candidate, const compile::CompileJob& job,
+            compile::KernelImage image) {
+    auto kernel = std::make_shared<compile::Kernel>();
+    kernel->name = job.name;
+    kernel->candidate = candidate;
+    kernel->target = job.target;
+    kernel->image = std::move(image);
+    kernel_ = std::move(kernel);
   }
-  if (device.sm_count == 0) device = *plan::find_device("H200");
-  const auto planned = plan::make_plan(plan::Stage::kSsv, kLength, 29, device);
-  const auto job = planned ? compile::make_job(templates, planned->chosen, device, compiler.get())
-                           : Result<compile::CompileJob>(std::unexpected(planned.error()));
-  const auto start = Clock::now();
-  const auto image = job ? compile::run_job(*job, *compiler, {}, nullptr)
-                         : Result<compile::KernelImage>(std::unexpected(job.error()));
-  if (!image) {
-    made.outcome = Outcome::kProblem;
-    made.finding = image.error().to_string();
-    out.push_back(std::move(made));
+  compile::KernelProvider::Future request(const plan::Plan&, int) override {
+    std::promise<Result<compile::KernelPtr>> promise;
+    promise.set_value(kernel_);
+    return promise.get_future().share();
+  }
+  bool cached(const plan::Plan&) override { return true; }
+  Result<compile::KernelPtr> refused(const plan::Plan&, const compile::KernelPtr&,
+                                     const std::string& reason) override {
+    return fail(ErrorCode::kCompile, reason);
+  }
+  compile::ProviderStatistics statistics() const override { return {}; }
+  void cancel() override {}
+
+ private:
+  compile::KernelPtr kernel_;
+};
+
+/// Loads and launches an image, and compares its answers with the CPU's.
+Check check_launch(const std::shared_ptr<driver::Driver>& driver, int ordinal,
+                   const plan::Plan& plan, const compile::CompileJob& job,
+                   compile::KernelImage image) {
+  Check out{fmt::format("launch {}", ordinal), Outcome::kOk, {}, {}, {}};
+  OneKernel kernels(plan.chosen, job, std::move(image));
+  const auto measured = bench::self_check(driver, ordinal, kernels, plan);
+  if (!measured || !measured->refused.empty()) {
+    out.outcome = Outcome::kProblem;
+    out.finding = measured ? measured->refused : measured.error().to_string();
+    out.remedy = measured || measured.error().remedy.empty()
+                     ? "searches run on the CPU meanwhile; update the driver"
+                     : measured.error().remedy;
     return out;
   }
-  made.finding =
-      fmt::format("{} compiled for {} in {:.0f} ms: {} registers, {} bytes spilled",
-                  planned->chosen.variant->name, image->architecture, milliseconds_since(start),
-                  image->resources.registers, std::max(image->resources.spill_bytes, 0));
-  made.details = {{"kernel", job->name},
-                  {"registers", image->resources.registers},
-                  {"spill_bytes", image->resources.spill_bytes}};
-  out.push_back(std::move(made));
-  if (!driver.ready()) return out;
-
-  Check loaded{"test load", Outcome::kOk, {}, {}, {}};
-  const auto attempt = [&]() -> Status {
-    const auto context_start = Clock::now();
-    HMMJIT_ASSIGN(const driver::DevicePtr first, driver.device(0));
-    const double context_ms = milliseconds_since(context_start);
-    const auto load_start = Clock::now();
-    HMMJIT_ASSIGN(const auto kernel, driver::LoadedKernel::load(driver.shared_from_this(),
-                                                                image->bytes, image->entry_name));
-    const double load_ms = milliseconds_since(load_start);
-    const plan::Candidate& c = planned->chosen;
-    HMMJIT_ASSIGN(const auto resources,
-                  kernel->prepare(*first, c.launch.block_threads, c.launch.dynamic_shared_bytes));
-    loaded.finding =
-        fmt::format("loaded in {:.2f} ms (context {:.0f} ms); {} blocks an SM, {} planned", load_ms,
-                    context_ms, resources.blocks_per_sm, c.occupancy.blocks_per_sm);
-    loaded.details = {{"load_ms", load_ms},
-                      {"context_ms", context_ms},
-                      {"blocks_per_sm", resources.blocks_per_sm},
-                      {"planned_blocks_per_sm", c.occupancy.blocks_per_sm}};
-    if (resources.blocks_per_sm < c.occupancy.blocks_per_sm) loaded.outcome = Outcome::kNote;
-    return {};
-  };
-  if (const Status status = attempt(); !status) {
-    loaded.outcome = Outcome::kProblem;
-    loaded.finding = status.error().to_string();
-    loaded.remedy = status.error().remedy;
+  const int planned = plan.chosen.occupancy.blocks_per_sm;
+  out.details = {{"load_ms", measured->load_milliseconds},
+                 {"answers", measured->targets},
+                 {"wrong", measured->wrong},
+                 {"blocks_per_sm", measured->blocks_per_sm},
+                 {"planned_blocks_per_sm", planned}};
+  if (measured->wrong > 0) {
+    out.outcome = Outcome::kProblem;
+    out.finding = fmt::format("{} of {} answers differ from the CPU's: {}", measured->wrong,
+                              measured->targets, measured->first_wrong);
+    out.remedy = "do not use this GPU; search with --device cpu, and report this";
+    return out;
   }
-  out.push_back(std::move(loaded));
+  out.finding = fmt::format(
+      "loaded in {:.2f} ms; {} answers, all equal to the CPU's; {} blocks an "
+      "SM, {} planned",
+      measured->load_milliseconds, measured->targets, measured->blocks_per_sm, planned);
+  if (measured->blocks_per_sm < planned) out.outcome = Outcome::kNote;
+  return out;
+}
+
+/// Makes one small kernel without the cache for each architecture that is here (without a device:
+/// for a stand-in), and launches it on every device.
+std::vector<Check> check_test_kernels(const render::TemplateLibrary& templates,
+                                      const compile::NvrtcLibrary& compiler,
+                                      const std::shared_ptr<driver::Driver>& driver) {
+  std::vector<Check> out;
+  std::map<std::string, compile::KernelImage> made;
+  for (int i = 0; i < std::max(1, driver->device_count()); ++i) {
+    plan::DeviceTraits device = *plan::find_device("H200");
+    bool live = false;
+    if (driver->ready()) {
+      if (auto traits = driver->traits(i)) {
+        device = std::move(*traits);
+        live = true;
+      }
+    }
+    Check check{"test kernel", Outcome::kOk, {}, {}, {}};
+    const auto planned = plan::make_plan(plan::Stage::kSsv, bench::kSelfCheckLength, 29, device);
+    const auto job = planned ? compile::make_job(templates, planned->chosen, device, &compiler)
+                             : Result<compile::CompileJob>(std::unexpected(planned.error()));
+    if (!job) {
+      check.outcome = Outcome::kProblem;
+      check.finding = job.error().to_string();
+      out.push_back(std::move(check));
+      continue;
+    }
+    if (!made.contains(job->name)) {
+      const auto start = Clock::now();
+      auto image = compile::run_job(*job, compiler, {}, nullptr);
+      if (!image) {
+        check.outcome = Outcome::kProblem;
+        check.finding = image.error().to_string();
+        out.push_back(std::move(check));
+        continue;
+      }
+      check.finding =
+          fmt::format("{} compiled for {} in {:.0f} ms: {} registers, {} bytes spilled",
+                      planned->chosen.variant->name, image->architecture, milliseconds_since(start),
+                      image->resources.registers, std::max(image->resources.spill_bytes, 0));
+      check.details = {{"kernel", job->name},
+                       {"registers", image->resources.registers},
+                       {"spill_bytes", image->resources.spill_bytes}};
+      out.push_back(std::move(check));
+      made.emplace(job->name, std::move(*image));
+    }
+    if (live) out.push_back(check_launch(driver, i, *planned, *job, made.at(job->name)));
+  }
   return out;
 }
 
@@ -279,18 +332,15 @@ int command_doctor(const std::vector<std::string>& arguments) {
   const auto driver = driver::Driver::open();
   checks.push_back(check_driver(*driver));
   compile::NvrtcSearch search = compile::NvrtcSearch::from_environment();
-  if (driver->ready()) search.highest_major = driver->report().version / 1000;
-  auto compiler = compile::NvrtcLibrary::locate(search);
-  std::string compiler_note;
-  if (!compiler && search.highest_major > 0) {
-    // Only a compiler newer than the driver is here: whether its cubins load is tried below.
-    search.highest_major = 0;
-    compiler = compile::NvrtcLibrary::locate(search);
-    if (compiler) compiler_note = "; newer than the driver";
-  }
+  if (driver->ready()) search.driver_major = driver->report().version / 1000;
+  const auto compiler = compile::NvrtcLibrary::locate(search);
   std::vector<int> architectures;
   checks.push_back(check_compiler(compiler, architectures));
-  checks.back().finding += compiler_note;
+  if (compiler && search.driver_major > 0 && (*compiler)->major() > search.driver_major) {
+    // Whether the driver takes its images is tried below.
+    checks.back().finding += fmt::format("; newer than the driver, which is for CUDA {}.{}",
+                                         search.driver_major, driver->report().version % 1000 / 10);
+  }
   const std::string compiler_name =
       compiler ? fmt::format("NVRTC {}.{}", (*compiler)->major(), (*compiler)->minor()) : "";
   for (int i = 0; i < driver->device_count(); ++i) {
@@ -301,7 +351,7 @@ int command_doctor(const std::vector<std::string>& arguments) {
   const auto cache = cache::KernelCache::open(*settings);
   checks.push_back(check_cache(*cache));
   if (compiler && !architectures.empty() && templates) {
-    for (Check& check : check_test_kernel(*templates, *compiler, *driver)) {
+    for (Check& check : check_test_kernels(*templates, **compiler, driver)) {
       checks.push_back(std::move(check));
     }
   }

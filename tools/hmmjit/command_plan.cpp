@@ -150,10 +150,10 @@ Result<std::vector<plan::DeviceTraits>> find_devices(
   return out;
 }
 
-/// The compiler a search on this machine would use: none newer than its driver, if it has one.
+/// The compiler a search on this machine would use.
 Result<std::shared_ptr<const compile::NvrtcLibrary>> locate_compiler() {
   compile::NvrtcSearch search = compile::NvrtcSearch::from_environment();
-  search.highest_major = driver::open_cuda_library().report.version / 1000;
+  search.driver_major = driver::open_cuda_library().report.version / 1000;
   return compile::NvrtcLibrary::locate(search);
 }
 

@@ -190,16 +190,19 @@ int fake_library_kernel(KernelHandle* kernel, LibraryHandle, const char* name) {
   g_state->kernels[*kernel]->name = name;
   return 0;
 }
-int fake_kernel_attribute(int* value, int which, KernelHandle, int) {
+int fake_kernel_attribute(int* value, int which, KernelHandle kernel, int) {
   ENTER("kernel_attribute");
   const FakeDriver& d = *g_state->owner;
   switch (which) {
     case attribute::kKernelRegisters:
       *value = d.registers;
       return 0;
-    case attribute::kKernelLocalBytes:
-      *value = d.local_bytes;
+    case attribute::kKernelLocalBytes: {
+      const std::lock_guard guard(g_state->mutex);
+      const auto own = d.local_bytes_of.find(g_state->kernels.at(kernel)->name);
+      *value = own != d.local_bytes_of.end() ? own->second : d.local_bytes;
       return 0;
+    }
     case attribute::kKernelStaticShared:
       *value = d.static_shared;
       return 0;

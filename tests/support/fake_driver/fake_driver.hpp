@@ -47,6 +47,7 @@ class FakeDriver {
   int init_code = 0;
   std::size_t memory_limit = std::size_t{1} << 30;  ///< per device
   int registers = 32, local_bytes = 0, static_shared = 0, max_threads = 1024;
+  std::map<std::string, int> local_bytes_of;  ///< by kernel, where it differs from local_bytes
   int blocks_per_sm = 4;
   /// Names a library "contains"; empty: any.
   std::set<std::string> kernels;

@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
+#include "support/folder.hpp"
+
 namespace hmmjit::compile {
 namespace {
 
@@ -33,12 +37,35 @@ TEST(NvrtcLibrary, CompilerWithoutBuiltins) {
   EXPECT_THAT(library.error().remedy, HasSubstr("both libraries belong in one folder"));
 }
 
-TEST(NvrtcLibrary, DriverOlderThanTheCompiler) {
+TEST(NvrtcLibrary, NoneNewerThanDemanded) {
   NvrtcSearch search;
   search.folders = {FAKE_NVRTC_FOLDER};  // a 13
   search.system_loader = false;
   search.highest_major = 12;
   EXPECT_FALSE(NvrtcLibrary::locate(search));
+}
+
+TEST(NvrtcLibrary, DriverOlderThanTheCompiler) {
+  test_support::TemporaryFolder folder;
+  namespace fs = std::filesystem;
+  for (const fs::path& file : fs::directory_iterator(FAKE_NVRTC_FOLDER)) {
+    fs::copy(file, folder.path() / file.filename());
+  }
+  folder.write("libnvrtc-builtins.so.13.9", "");
+  const auto named = [&](int driver_major) {
+    NvrtcSearch search;
+    search.folders = {folder.path().string()};
+    search.system_loader = false;
+    search.driver_major = driver_major;
+    const auto library = NvrtcLibrary::locate(search);
+    return library ? (*library)->path() : library.error().to_string();
+  };
+  EXPECT_THAT(named(12), HasSubstr("libnvrtc.so.13")) << "the only one";
+  fs::copy(folder.path() / "libnvrtc.so.13", folder.path() / "libnvrtc.so.12");
+  folder.write("libnvrtc-builtins.so.12.8", "");
+  EXPECT_THAT(named(12), HasSubstr("libnvrtc.so.12"));
+  EXPECT_THAT(named(13), HasSubstr("libnvrtc.so.13"));
+  EXPECT_THAT(named(0), HasSubstr("libnvrtc.so.13"));
 }
 
 #else

@@ -238,6 +238,20 @@ TEST(Driver, RefusedImagesAreCompileErrors) {
   EXPECT_EQ(fake.alive("library"), 0);
 }
 
+TEST(Driver, PtxNewerThanTheDriverNamesBothVersions) {
+  FakeDriver fake({table("T4")});
+  fake.version = 12040;
+  const auto driver = Driver::open(fake.api());
+  fake.fail_call("library_load", code::kUnsupportedPtxVersion);
+  const auto kernel = LoadedKernel::load(
+      driver, "//\n// made by a compiler\n//\n.version 8.8\n.target sm_75\n", "ssv");
+  ASSERT_FALSE(kernel);
+  EXPECT_EQ(kernel.error().code, ErrorCode::kCompile);
+  EXPECT_THAT(kernel.error().message, HasSubstr("PTX 8.8"));
+  EXPECT_THAT(kernel.error().message, HasSubstr("CUDA 12.4"));
+  EXPECT_THAT(kernel.error().remedy, HasSubstr("update the driver"));
+}
+
 TEST(Driver, OneLoadServesEveryDevice) {
   FakeDriver fake({table("H200"), table("H200"), table("H200")});
   const auto driver = Driver::open(fake.api());
