@@ -22,6 +22,7 @@ struct FakeDriver::State {
   std::map<std::string, int> alive;
   std::map<DevicePointer, std::pair<std::size_t, int>> memory;  // bytes, device
   std::map<int, std::size_t> used;
+  std::set<void*> host;
   struct Kernel {
     std::string name;
     std::map<int, int> dynamic_limit;
@@ -281,11 +282,19 @@ int fake_memory_free(DevicePointer pointer) {
 int fake_host_allocate(void** pointer, std::size_t bytes, unsigned) {
   ENTER("host_allocate");
   *pointer = std::malloc(bytes);
+  {
+    const std::lock_guard guard(g_state->mutex);
+    g_state->host.insert(*pointer);
+  }
   count("host", 1);
   return 0;
 }
 int fake_host_free(void* pointer) {
   ENTER("host_free");
+  {
+    const std::lock_guard guard(g_state->mutex);
+    g_state->host.erase(pointer);
+  }
   std::free(pointer);
   count("host", -1);
   return 0;
@@ -388,6 +397,8 @@ FakeDriver::FakeDriver(std::vector<plan::DeviceTraits> devices) : state_(new Sta
 
 FakeDriver::~FakeDriver() {
   for (const auto& [pointer, block] : state_->memory) std::free(reinterpret_cast<void*>(pointer));
+  // What a lost device kept from being given back.
+  for (void* pointer : state_->host) std::free(pointer);
   g_state = nullptr;
 }
 
