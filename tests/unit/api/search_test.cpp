@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "hmmjit/hmmjit.hpp"
+#include "tests/support/comma_locale.hpp"
 #include "tests/support/command.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/generated_inputs.hpp"
@@ -135,6 +136,31 @@ TEST(Search, EqualsTheProgramsBytes) {
   EXPECT_FALSE(std::filesystem::exists(base + "api.tbl")) << "not before it is complete";
   file.complete();
   EXPECT_EQ(stable(read_file(base + "api.tbl")), report(ReportKind::kTargetTable));
+}
+
+// A host's locale changes neither what is read nor what is written.
+TEST(Search, TheHostsLocaleDoesNotMatter) {
+  const Inputs inputs = make_inputs(5, 3, 200);
+  const auto outputs = [&] {
+    const auto options = on_cpu();
+    const auto results = hmmjit::search(hmmjit::Models::from_memory(inputs.models),
+                                        hmmjit::Targets::from_memory(inputs.targets), options);
+    std::string out;
+    for (const auto kind : {hmmjit::ReportKind::kMain, hmmjit::ReportKind::kTargetTable,
+                            hmmjit::ReportKind::kDomainTable, hmmjit::ReportKind::kTsv,
+                            hmmjit::ReportKind::kAlignment, hmmjit::ReportKind::kA3m}) {
+      out += stable(hmmjit::report_text(kind, results, hmmjit::ReportOptions(options)));
+    }
+    return out;
+  };
+  const std::string expected = outputs();
+  EXPECT_THAT(expected, HasSubstr("e-"));
+  const hmmjit::test_support::CommaLocale locale;
+  if (!locale.made()) GTEST_SKIP() << "no locale with a decimal comma: install the package locales";
+  char text[16];
+  std::snprintf(text, sizeof text, "%.1f", 0.5);
+  EXPECT_STREQ(text, "0,5");
+  EXPECT_TRUE(outputs() == expected);
 }
 
 TEST(Search, HitsDomainsAndAlignments) {
