@@ -142,8 +142,9 @@ def describe_stages(path):
 
 
 def rows(path):
+    """Digests, since a child's peak memory begins with what this process holds."""
     with open(path, errors="replace") as table:
-        return [line.split() for line in table if not line.startswith("#")]
+        return [hash(tuple(line.split())) for line in table if not line.startswith("#")]
 
 
 def compared(theirs, ours):
