@@ -1,5 +1,6 @@
 #include "gpu/kernel_source.hpp"
 
+#include <future>
 #include <utility>
 
 #include "compile/nvrtc_library.hpp"
@@ -43,6 +44,18 @@ class ProviderSource final : public KernelSource {
 };
 
 }  // namespace
+
+compile::KernelProvider::Future InstantKernelSource::request(const plan::Plan& plan, int) {
+  std::promise<Result<compile::KernelPtr>> promise;
+  promise.set_value(make(plan));
+  return promise.get_future().share();
+}
+
+Result<compile::KernelPtr> InstantKernelSource::refused(const plan::Plan&,
+                                                        const compile::KernelPtr&,
+                                                        const std::string& reason) {
+  return fail(ErrorCode::kCompile, reason);
+}
 
 Result<std::unique_ptr<KernelSource>> open_kernel_source(
     int driver_major, compile::ProviderSettings settings,

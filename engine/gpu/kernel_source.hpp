@@ -30,6 +30,20 @@ class KernelSource {
   virtual void cancel() = 0;
 };
 
+/// A source without cache or queue: what make() gives is there at once.
+class InstantKernelSource : public KernelSource {
+ public:
+  compile::KernelProvider::Future request(const plan::Plan& plan, int priority) override;
+  bool cached(const plan::Plan&) override { return true; }
+  Result<compile::KernelPtr> refused(const plan::Plan& plan, const compile::KernelPtr& kernel,
+                                     const std::string& reason) override;
+  compile::ProviderStatistics statistics() const override { return {}; }
+  void cancel() override {}
+
+ protected:
+  virtual Result<compile::KernelPtr> make(const plan::Plan& plan) = 0;
+};
+
 /// A kernel cache (null: the one the environment names) and this machine's NVRTC, if there is a
 /// choice one that is not newer than the driver (0: unknown). Fails only on unusable settings:
 /// without a compiler the cache alone serves.

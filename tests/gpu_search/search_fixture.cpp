@@ -60,20 +60,11 @@ class TextSink final : public ResultSink {
 };
 
 // Kernels whose image is anything: the fake driver runs them by name.
-class InstantKernels final : public gpu::KernelSource {
+class InstantKernels final : public gpu::InstantKernelSource {
  public:
   InstantKernels(std::set<std::string> missing, bool cached,
                  compile::ImageKind kind = compile::ImageKind::kCubin)
       : missing_(std::move(missing)), cached_(cached), kind_(kind) {}
-  compile::KernelProvider::Future request(const plan::Plan& plan, int) override {
-    std::promise<Result<compile::KernelPtr>> promise;
-    if (missing_.contains(std::string(plan.chosen.variant->entry_name))) {
-      promise.set_value(fail(ErrorCode::kCompile, "no compiler here"));
-    } else {
-      promise.set_value(make(plan));
-    }
-    return promise.get_future().share();
-  }
   bool cached(const plan::Plan&) override { return cached_; }
   Result<compile::KernelPtr> refused(const plan::Plan& plan, const compile::KernelPtr&,
                                      const std::string& reason) override {
@@ -81,11 +72,12 @@ class InstantKernels final : public gpu::KernelSource {
     remade_ = true;
     return make(plan);
   }
-  compile::ProviderStatistics statistics() const override { return {}; }
-  void cancel() override {}
 
  private:
-  compile::KernelPtr make(const plan::Plan& plan) const {
+  Result<compile::KernelPtr> make(const plan::Plan& plan) override {
+    if (missing_.contains(std::string(plan.chosen.variant->entry_name))) {
+      return fail(ErrorCode::kCompile, "no compiler here");
+    }
     auto kernel = std::make_shared<compile::Kernel>();
     kernel->name = fmt::format("{}.{} for {}", plan::stage_name(plan.stage),
                                plan.chosen.variant->name, plan.class_length);
@@ -102,7 +94,7 @@ class InstantKernels final : public gpu::KernelSource {
 };
 
 // A cache that may not compile: what was put into it, and what was asked for in vain.
-class WarmedKernels final : public gpu::KernelSource {
+class WarmedKernels final : public gpu::InstantKernelSource {
  public:
   WarmedKernels(const SearchData& data, std::vector<std::string>* missed)
       : missed_(missed), instant_({}, true) {
@@ -113,22 +105,14 @@ class WarmedKernels final : public gpu::KernelSource {
       }
     }
   }
-  compile::KernelProvider::Future request(const plan::Plan& plan, int priority) override {
-    if (cached(plan)) return instant_.request(plan, priority);
-    missed_->push_back(identity(plan));
-    std::promise<Result<compile::KernelPtr>> promise;
-    promise.set_value(fail(ErrorCode::kCompile, "strict"));
-    return promise.get_future().share();
-  }
   bool cached(const plan::Plan& plan) override { return there_.contains(identity(plan)); }
-  Result<compile::KernelPtr> refused(const plan::Plan&, const compile::KernelPtr&,
-                                     const std::string& reason) override {
-    return fail(ErrorCode::kCompile, reason);
-  }
-  compile::ProviderStatistics statistics() const override { return {}; }
-  void cancel() override {}
 
  private:
+  Result<compile::KernelPtr> make(const plan::Plan& plan) override {
+    if (cached(plan)) return instant_.request(plan, 0).get();
+    missed_->push_back(identity(plan));
+    return fail(ErrorCode::kCompile, "strict");
+  }
   static std::string identity(const plan::Plan& plan) {
     std::string out(plan.chosen.variant->name);
     for (const auto& [name, value] : plan.chosen.constants.list())

@@ -75,21 +75,8 @@ extern "C" void run(unsigned blocks, unsigned threads, std::size_t shared, const
 };
 
 /// Makes kernels with the host's compiler; the last one made of an entry is the one launched.
-class RenderedKernels final : public gpu::KernelSource {
+class RenderedKernels final : public gpu::InstantKernelSource {
  public:
-  compile::KernelProvider::Future request(const plan::Plan& plan, int) override {
-    std::promise<Result<compile::KernelPtr>> promise;
-    promise.set_value(make(plan.chosen));
-    return promise.get_future().share();
-  }
-  bool cached(const plan::Plan&) override { return true; }
-  Result<compile::KernelPtr> refused(const plan::Plan&, const compile::KernelPtr&,
-                                     const std::string& reason) override {
-    return fail(ErrorCode::kCompile, reason);
-  }
-  compile::ProviderStatistics statistics() const override { return {}; }
-  void cancel() override {}
-
   int launch(const FakeLaunch& launch) {
     const auto found = loaded_.find(launch.kernel);
     if (found == loaded_.end()) return driver::code::kNotFound;
@@ -100,7 +87,8 @@ class RenderedKernels final : public gpu::KernelSource {
   const std::map<std::string, int>& launches() const { return launches_; }
 
  private:
-  Result<compile::KernelPtr> make(const plan::Candidate& candidate) {
+  Result<compile::KernelPtr> make(const plan::Plan& plan) override {
+    const plan::Candidate& candidate = plan.chosen;
     const auto host = compiler_.compile(candidate);
     if (!host) return std::unexpected(host.error());
     const std::string entry(candidate.variant->entry_name);

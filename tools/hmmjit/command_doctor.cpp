@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <future>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -190,7 +189,7 @@ Check check_cache(const cache::KernelCache& cache) {
 }
 
 /// Serves one image, made beforehand.
-class OneKernel final : public gpu::KernelSource {
+class OneKernel final : public gpu::InstantKernelSource {
  public:
   OneKernel(const plan::Candidate& candidate, const compile::CompileJob& job,
             compile::KernelImage image) {
@@ -201,20 +200,9 @@ class OneKernel final : public gpu::KernelSource {
     kernel->image = std::move(image);
     kernel_ = std::move(kernel);
   }
-  compile::KernelProvider::Future request(const plan::Plan&, int) override {
-    std::promise<Result<compile::KernelPtr>> promise;
-    promise.set_value(kernel_);
-    return promise.get_future().share();
-  }
-  bool cached(const plan::Plan&) override { return true; }
-  Result<compile::KernelPtr> refused(const plan::Plan&, const compile::KernelPtr&,
-                                     const std::string& reason) override {
-    return fail(ErrorCode::kCompile, reason);
-  }
-  compile::ProviderStatistics statistics() const override { return {}; }
-  void cancel() override {}
 
  private:
+  Result<compile::KernelPtr> make(const plan::Plan&) override { return kernel_; }
   compile::KernelPtr kernel_;
 };
 
