@@ -88,9 +88,11 @@ class Scenario:
             print("FAIL no search came to use the device", flush=True)
             self.failures += 1
 
+    def variants(self):
+        return ["--variant", self.arguments.variants] if self.arguments.variants else []
+
     def exactness(self):
-        for options in (["--variant", self.arguments.variants] if self.arguments.variants else [],
-                        ["--exact-length"]):
+        for options in (self.variants(), ["--exact-length"]):
             self.check("bench " + " ".join(options), self.kernels(options=options))
 
     def sanitized(self):
@@ -100,7 +102,8 @@ class Scenario:
             return SKIPPED
         for kind in ("memcheck", "racecheck", "initcheck", "synccheck"):
             prefix = [tool, "--tool", kind, "--error-exitcode", "86"]
-            done = self.kernels(prefix, ["--distinct", str(self.arguments.distinct)])
+            done = self.kernels(prefix, ["--distinct", str(self.arguments.distinct),
+                                         *self.variants()])
             self.check(f"{kind} of the kernels", done,
                        note=done.stdout.strip().rsplit("\n", 1)[-1] + done.stderr.strip()[-120:])
         return 0
