@@ -17,7 +17,7 @@ mkdir -p "$work"
 echo
 echo "== globins4 against globins45.fa"
 "$hmmjit" search --noali --tblout "$work/globins45.tbl" "$tutorial/globins4.hmm" "$tutorial/globins45.fa" |
-  awk '/^Query/ { shown = 1 } shown && shown++ <= 12'  # reads on: a closed pipe would end the search
+  awk '/^Query:/ { shown = 1 } shown && shown++ <= 12'  # reads on: a closed pipe would end the search
 
 echo
 echo "== globins4, fn3 and Pkinase against $(basename "$database")"
