@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building and testing hmmjit need; does nothing when present.
 set -euo pipefail
-packages=(g++ cmake ninja-build ccache pkg-config python3 python3-pytest python3-numpy dpkg-dev locales
+packages=(g++ cmake ninja-build ccache pkg-config python3 python3-pytest python3-numpy dpkg-dev file locales
           libfmt-dev libspdlog-dev libgtest-dev libgmock-dev libhwy-dev libtbb-dev libxxhash-dev
           libzstd-dev zlib1g-dev zstd libpng-dev libnifti2-dev libcli11-dev nlohmann-json3-dev hmmer hmmer-examples mmseqs2-examples)
 missing=()

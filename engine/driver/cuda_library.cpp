@@ -159,7 +159,7 @@ CudaLibrary open_cuda_library() {
 CudaLibrary open_cuda_library() {
   CudaLibrary out;
   out.report.state = DriverState::kNotBuilt;
-  out.report.message = "this hmmjit was built without the CUDA headers";
+  out.report.message = "this hmmjit was built without the CUDA headers and uses no GPU";
   out.report.remedy =
       "rebuild with the CUDA toolkit's headers installed; the CPU search works as it is";
   return out;

@@ -56,7 +56,8 @@ class Plan(ScratchFolder):
         emit = ["--length", "48", "--device", "H200", "--stage", "bias", "--emit", "cubin", "-o",
                 self.path("cubin")]
         done = self.plan(*emit)
-        if done.returncode == COMPILE and b"NVRTC" in done.stderr:
+        if done.returncode == COMPILE and (b"NVRTC" in done.stderr or
+                                           b"without the CUDA headers" in done.stderr):
             self.skipTest(done.stderr.decode())
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.misses(), 1)
