@@ -55,30 +55,26 @@ FREQUENT = dict(A=79, C=15, D=54, E=67, F=40, G=70, H=23, I=59, K=59, L=96, M=24
                 R=54, S=68, T=54, V=67, W=11, Y=30)
 
 
-def classes(program, work, longest):
-    """Size classes of 1 to `longest` positions, by what the planner says of one model of each."""
-    path = os.path.join(work, "lengths.hmm")
+def classes(program, longest):
+    """The planner's size classes of 20 to `longest` positions."""
     found, length = [], 20
     while length <= longest:
-        make_model(path, length, calibrated=False)
-        said = subprocess.run([program, "plan", "--model", path, "--device", "H200", "--stage", "ssv",
-                               "--json"], check=True, capture_output=True, text=True).stdout
+        said = subprocess.run([program, "plan", "--length", str(length), "--device", "H200", "--stage",
+                               "ssv", "--json"], check=True, capture_output=True, text=True).stdout
         found.append(json.loads(said)["plans"][0]["class_length"])
         length = found[-1] + 1
     return found
 
 
-def make_model(path, length, calibrated=True):
+def make_model(path, length):
     random.seed(length)
     residues = "".join(random.choices(list(FREQUENT), list(FREQUENT.values()), k=length))
     fasta = path + ".fasta"
     with open(fasta, "w") as sink:
         sink.write(f">random{length}\n{residues}\n")
     # Short simulations: only the parameters' presence matters here, not their last digit.
-    simulated = ["--EmN", "20", "--EvN", "20", "--EfN", "20"] if calibrated else \
-        ["--EmN", "1", "--EvN", "1", "--EfN", "1", "--EmL", "10", "--EvL", "10", "--EfL", "10"]
-    subprocess.run(["hmmbuild", "--amino", "--singlemx", *simulated, "-n", f"random{length}", path,
-                    fasta], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["hmmbuild", "--amino", "--singlemx", "--EmN", "20", "--EvN", "20", "--EfN", "20",
+                    "-n", f"random{length}", path, fasta], check=True, stdout=subprocess.DEVNULL)
     os.remove(fasta)
 
 
@@ -150,7 +146,7 @@ def main():
         folder = os.path.join(arguments.work, "classes")
         if not os.path.isdir(folder):
             os.makedirs(folder)
-            for length in classes(arguments.hmmjit, arguments.work, arguments.longest):
+            for length in classes(arguments.hmmjit, arguments.longest):
                 make_model(f"{folder}/{length:05}.hmm", length)
         if arguments.models_only:
             return
