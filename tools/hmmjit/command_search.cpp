@@ -152,13 +152,23 @@ std::unique_ptr<gpu::GpuFilters> start_gpu(const DeviceChoice& choice, Trace* tr
   return std::make_unique<gpu::GpuFilters>(std::move(settings));
 }
 
-// Under a memory bound, blocks that are through must leave the process and not stay with the
-// allocator: the C library raises its threshold for that to 32 MiB as it sees larger blocks freed.
-void return_memory_early() {
+// From some size on a block is a mapping of its own, which leaves the process when it is freed;
+// what is smaller stays with the arena of a thread. The C library raises that size up to 32 MiB as
+// it sees larger blocks freed. An arena gives back its free end when that exceeds `kept` bytes.
+void return_memory_early(int kept) {
 #ifdef M_MMAP_THRESHOLD
   ::mallopt(M_MMAP_THRESHOLD, 128 << 10);
+  ::mallopt(M_TRIM_THRESHOLD, kept);
+#else
+  (void)kept;
 #endif
 }
+// Under a memory bound, blocks of targets that are through must leave the process.
+constexpr int kKeptUnderBound = 128 << 10;
+// With a device such a larger block is freed early: the copy of the targets that went up. From then
+// on all scratch memory that threads outgrow would stay with them, a third of what a search
+// takes on the CPU alone. A compile frees some megabytes again and again, which are worth keeping.
+constexpr int kKeptBesideDevice = 8 << 20;
 
 std::vector<NamedFile> outputs_of(const ParsedOptions& options) {
   std::vector<NamedFile> files;
@@ -196,7 +206,7 @@ Status run_search(const ParsedOptions& options, Session& session) {
   HMMJIT_TRY(check_outputs(outputs_of(options), inputs_of(model_path, target_path)));
   HMMJIT_ASSIGN(SearchOptions search_options, make_search_options(options));
   search_options.on_warning = warn;
-  if (search_options.memory > 0) return_memory_early();
+  if (search_options.memory > 0) return_memory_early(kKeptUnderBound);
   ReportOptions report_options = make_report_options(options);
   HMMJIT_ASSIGN(const DeviceChoice device, make_device_choice(options));
   std::optional<Trace>& trace = session.trace;
@@ -213,6 +223,7 @@ Status run_search(const ParsedOptions& options, Session& session) {
     // work, for compiling. Where they are not to be had, the CPU's are needed more.
     const int wanted = kDeviceThreads + search_options.threads;
     if (startable_threads(wanted) == wanted) {
+      if (search_options.memory == 0) return_memory_early(kKeptBesideDevice);
       gpu = start_gpu(device, search_options.trace);
     } else if (device.use == DeviceChoice::Use::kGpu) {
       return fail(ErrorCode::kResources, "the threads a GPU needs cannot be started", {},
