@@ -14,6 +14,7 @@ Sections, each printed as it is done:
   one      one model x the targets --replicate times over, from a database file where the program
            can build one: CPU, GPU, auto, and with little device memory; further models of
            --one-model with CPU, GPU and auto
+  large    many models x the targets --replicate times over, from a database file: CPU and GPU
   library  the --library files, repeated to 2,000 models, x the --proteome: CPU, GPU, auto
   small    ten models x the --proteome: CPU, GPU, auto
 Ends with one line per claim; exits 1 if any result differs or any run fails. Comment lines of the
@@ -31,7 +32,7 @@ import subprocess
 import sys
 import time
 
-SECTIONS = ("many", "several", "verify", "one", "library", "small")
+SECTIONS = ("many", "several", "verify", "one", "large", "library", "small")
 
 
 def result_lines(paths):
@@ -210,13 +211,17 @@ class Bench:
                        f"{peaks['cold']:.0f} MB; device peak "
                        f"{warm['gpu'].get('peak_device_bytes', 0) / 1e6:.0f} MB for "
                        f"{warm['residues'] / 1e6:.0f} M residues")
-            share = busy_share(self.at(tag + ".traced.trace"))
-            if share is None:
-                return self.claim("no kernel in the trace")
-            traced = runs["traced"]
-            self.claim(f"GPU busy by --trace: {100 * share:.0f} % from first to last kernel, "
-                       f"{100 * traced['gpu']['busy_seconds'] / traced['wall_seconds']:.0f} % of the "
-                       f"search's {traced['wall_seconds']:.2f} s")
+            self.claim_busy(tag + ".traced", runs["traced"])
+
+    def claim_busy(self, name, traced):
+        share = busy_share(self.at(name + ".trace"))
+        if share is None:
+            return self.claim("no kernel in the trace")
+        self.claim(f"GPU busy by --trace: {100 * share:.0f} % from first to last kernel, "
+                   f"{100 * traced['gpu']['busy_seconds'] / traced['wall_seconds']:.0f} % of the "
+                   f"search's {traced['wall_seconds']:.2f} s; domain stage: "
+                   f"{traced['gpu']['parsed_targets']} of {traced['gpu']['passed']} targets and "
+                   f"{traced['gpu']['scored_envelopes']} envelopes on the device")
 
     def warm_cache(self, models):
         """A run ends before all its compiles have: the rest is made here."""
@@ -270,10 +275,11 @@ class Bench:
         if s:
             self.claim(f"--verify 20: no difference, {s['wall']:.2f} s")
 
-    def one(self, target_data):
-        model = self.write("one.hmm", read(self.arguments.one_model[0]))
+    def large_database(self, target_data):
         targets = self.write("large.fasta", target_data * self.arguments.replicate)
         database = self.at("large.hjdb")
+        if os.path.exists(database):
+            return database
         start = time.perf_counter()
         built = subprocess.run([self.arguments.hmmjit, "db", "build", targets, "-o", database],
                                capture_output=True, text=True)
@@ -284,6 +290,22 @@ class Bench:
         else:
             print(f"no database file ({built.stderr.strip()[:120]}): FASTA", flush=True)
         subprocess.run(["cat", targets], stdout=subprocess.DEVNULL)
+        return targets
+
+    def large(self, models, target_data):
+        targets = self.large_database(target_data)
+        alone = self.hmmjit("many x large, CPU", "cpu", models, targets, "large.CPU")
+        beside = self.hmmjit("many x large, GPU", self.arguments.device, models, targets, "large.GPU",
+                             "--trace", self.at("large.GPU.trace"))
+        if alone and beside:
+            self.same("large.CPU", "large.GPU", "many x large, GPU, and CPU")
+            self.claim(f"many models x {alone['residues'] / 1e6:.0f} M residues: CPU "
+                       f"{alone['wall']:.2f} s, GPU {beside['wall']:.2f} s")
+            self.claim_busy("large.GPU", beside)
+
+    def one(self, target_data):
+        model = self.write("one.hmm", read(self.arguments.one_model[0]))
+        targets = self.large_database(target_data)
         walls = {}
         gpu = self.arguments.device
         for name, device, options in (("CPU", "cpu", []), ("GPU", gpu, []), ("auto", "auto", []),
@@ -298,7 +320,7 @@ class Bench:
                 self.same("one.CPU", file, f"one model, {name}, and CPU")
             residues = s["residues"]
         self.claim(f"one model x {residues / 1e6:.0f} M residues from "
-                   f"{'a database file' if targets == database else 'FASTA'}: " +
+                   f"{'a database file' if targets.endswith('.hjdb') else 'FASTA'}: " +
                    ", ".join(f"{name} {wall:.2f} s" for name, wall in walls.items()))
         for path in self.arguments.one_model[1:]:
             name = os.path.basename(path).split(".")[0]
@@ -395,6 +417,8 @@ def main():
         bench.verify(models, targets)
     if "one" in arguments.only and arguments.one_model:
         bench.one(target_data)
+    if "large" in arguments.only:
+        bench.large(models, target_data)
     if "library" in arguments.only and arguments.library and arguments.proteome:
         bench.library()
     if "small" in arguments.only and arguments.proteome:

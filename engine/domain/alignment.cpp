@@ -98,7 +98,7 @@ void Aligner::trace(const AccuracyMatrices& a) {
         break;
       }
       case At::kM: {
-        path_.push_back({State::kM, i, k, posterior(i, k, kCellM)});
+        path_.push_back({State::kM, i, k, posterior_code(posterior(i, k, kCellM))});
         const NodeTransitions& n = t.nodes[static_cast<std::size_t>(k)];
         const float from[4] = {if_possible(n.mm_in, value(i - 1, k - 1, kCellM)),
                                if_possible(n.im_in, value(i - 1, k - 1, kCellI)),
@@ -112,7 +112,7 @@ void Aligner::trace(const AccuracyMatrices& a) {
         break;
       }
       case At::kD: {
-        path_.push_back({State::kD, i, k, 0.0f});
+        path_.push_back({State::kD, i, k, '.'});
         const NodeTransitions& n = t.nodes[static_cast<std::size_t>(k)];
         state = if_possible(n.md_in, value(i, k - 1, kCellM)) >=
                         if_possible(n.dd_in, value(i, k - 1, kCellD))
@@ -122,7 +122,7 @@ void Aligner::trace(const AccuracyMatrices& a) {
         break;
       }
       case At::kI: {
-        path_.push_back({State::kI, i, k, posterior(i, k, kCellI)});
+        path_.push_back({State::kI, i, k, posterior_code(posterior(i, k, kCellI))});
         const NodeTransitions& n = t.nodes[static_cast<std::size_t>(k)];
         state =
             if_possible(n.mi, value(i - 1, k, kCellM)) >= if_possible(n.ii, value(i - 1, k, kCellI))
@@ -141,6 +141,33 @@ void Aligner::trace(const AccuracyMatrices& a) {
 
 bool Aligner::align(const AccuracyMatrices& matrices, const Hmm& hmm, Domain& domain) {
   trace(matrices);
+  return show(*matrices.tables, matrices.job->residues, hmm, domain);
+}
+
+bool Aligner::align(const ForwardTables::Tables& tables, const Residue* residues,
+                    const ScoredEnvelope& found, const Hmm& hmm, Domain& domain) {
+  path_.clear();
+  int i = found.last_row, k = found.last_node;
+  for (const std::uint8_t step : found.path) {
+    const int tenths = step >> 2;
+    const char code = tenths >= 10 ? '*' : static_cast<char>('0' + tenths);
+    switch (step & 3u) {
+      case 0:
+        path_.push_back({State::kM, i--, k--, code});
+        break;
+      case 1:
+        path_.push_back({State::kD, i, k--, '.'});
+        break;
+      default:
+        path_.push_back({State::kI, i--, k, code});
+        break;
+    }
+  }
+  return show(tables, residues, hmm, domain);
+}
+
+bool Aligner::show(const ForwardTables::Tables& t, const Residue* residues, const Hmm& hmm,
+                   Domain& domain) {
   const auto is_match = [](const Element& e) { return e.state == State::kM; };
   // The path runs backwards: its reverse is the order of display.
   const auto begin = std::find_if(path_.rbegin(), path_.rend(), is_match);
@@ -153,7 +180,6 @@ bool Aligner::align(const AccuracyMatrices& matrices, const Hmm& hmm, Domain& do
   domain.hmm_from = begin->k;
   domain.hmm_to = end->k;
 
-  const ForwardTables::Tables& t = *matrices.tables;
   const Alphabet& alphabet = *t.alphabet;
   Alignment& a = domain.alignment;
   a = {};
@@ -166,7 +192,7 @@ bool Aligner::align(const AccuracyMatrices& matrices, const Hmm& hmm, Domain& do
     const bool insert = e->state == State::kI;
     if (!hmm.rf.empty()) a.rf += insert ? '.' : hmm.rf[node];
     if (!hmm.cs.empty()) a.cs += insert ? '.' : hmm.cs[node];
-    const int x = e->state == State::kD ? 0 : matrices.job->residues[e->i - 1];
+    const int x = e->state == State::kD ? 0 : residues[e->i - 1];
     const char symbol = alphabet.symbols[static_cast<std::size_t>(x)];
     switch (e->state) {
       case State::kM: {
@@ -180,14 +206,14 @@ bool Aligner::align(const AccuracyMatrices& matrices, const Hmm& hmm, Domain& do
           a.match += odds > 1.0f ? '+' : ' ';
         }
         a.sequence += static_cast<char>(std::toupper(static_cast<unsigned char>(symbol)));
-        a.pp += posterior_code(e->posterior);
+        a.pp += e->posterior;
         break;
       }
       case State::kI:
         a.model += '.';
         a.match += ' ';
         a.sequence += static_cast<char>(std::tolower(static_cast<unsigned char>(symbol)));
-        a.pp += posterior_code(e->posterior);
+        a.pp += e->posterior;
         break;
       case State::kD:
         a.model += hmm.consensus[node];

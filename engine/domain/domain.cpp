@@ -39,13 +39,7 @@ constexpr std::size_t kEnvelopeGroupBytes = std::size_t{2} << 20;
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 constexpr float kNoScore = std::numeric_limits<float>::quiet_NaN();
 
-// NaN where the reference gives up: nothing left at the end, or an overflow.
-float forward_score(const Job& job) {
-  const float end = job.last_c * job.move;
-  if (!(job.last_c > 0) || !std::isfinite(job.last_c) || !(end > 0)) return kNoScore;
-  return static_cast<float>(static_cast<double>(job.log_scale) +
-                            std::log(static_cast<double>(end)));
-}
+float forward_score(const Job& job) { return forward_nats(job.log_scale, job.last_c, job.move); }
 
 Job make_job(std::span<const Residue> residues, const LengthModel& length) {
   Job job;
@@ -58,6 +52,7 @@ Job make_job(std::span<const Residue> residues, const LengthModel& length) {
 
 struct TargetWork {
   const TargetView* target;
+  const ParsedTarget* parsed;  // null: not known yet
   LengthModel multihit, unihit;
   Job parser;
   std::size_t rows_at;  // of its special rows in the arrays of the batch
@@ -73,6 +68,7 @@ struct RegionWork {
   std::size_t target;
   Region region;
   std::size_t first_envelope, envelope_count;
+  const ScoredEnvelope* found;  // null: not known yet
 };
 
 struct EnvelopeWork {
@@ -81,6 +77,7 @@ struct EnvelopeWork {
   bool clustered;
   bool scored;
   Domain domain;
+  const ScoredEnvelope* found;  // null: not known yet
 };
 
 }  // namespace
@@ -138,8 +135,13 @@ namespace {
 class Batch {
  public:
   Batch(const ForwardTables& model, const DomainOptions& options, const WantedTarget& wanted,
-        Workspace::State& state)
-      : model_(model.model()), t_(model.tables()), options_(options), wanted_(wanted), s_(state) {}
+        Workspace::State& state, std::span<const ParsedTarget* const> parsed = {})
+      : model_(model.model()),
+        t_(model.tables()),
+        options_(options),
+        wanted_(wanted),
+        parsed_(parsed),
+        s_(state) {}
 
   /// `passes` null: all targets do, and their scores are given.
   void run(std::span<const TargetView> targets, const PassesForward* passes,
@@ -161,7 +163,10 @@ class Batch {
   void run_full_matrices(bool score);
   void run_group(std::span<const std::size_t> group, const Kernels& kernel, bool score);
   static float set_posteriors(Job& job);
-  void correct_by_expectation(const EnvelopeWork& envelope, const Job& job);
+  void expected_odds(const Job& job, float* odds) const;
+  void correct_by_expectation(const EnvelopeWork& envelope, float* odds);
+  void take_found(EnvelopeWork& envelope);
+  void align_found(EnvelopeWork& envelope);
   bool is_wanted(const TargetWork& work, const TargetScore& score) const {
     return !wanted_ || wanted_(static_cast<std::size_t>(&work - s_.targets.data()), score);
   }
@@ -182,15 +187,16 @@ class Batch {
   const ForwardTables::Tables& t_;
   const DomainOptions& options_;
   const WantedTarget& wanted_;
+  std::span<const ParsedTarget* const> parsed_;
   Workspace::State& s_;
 };
 
-// Parser jobs of all targets that are left, longest first: the last ones to run in a vector
-// should be short.
+// Parser jobs of all targets that are left and not parsed, longest first: the last ones to run in a
+// vector should be short.
 void Batch::collect_jobs() {
   s_.job_target.clear();
   for (std::size_t n = 0; n < s_.targets.size(); ++n) {
-    if (!s_.targets[n].dropped) s_.job_target.push_back(n);
+    if (!s_.targets[n].dropped && s_.targets[n].parsed == nullptr) s_.job_target.push_back(n);
   }
   std::sort(s_.job_target.begin(), s_.job_target.end(), [&](std::size_t a, std::size_t b) {
     const int La = s_.targets[a].parser.L, Lb = s_.targets[b].parser.L;
@@ -224,8 +230,9 @@ void Batch::parse(std::span<const TargetView> targets, const PassesForward* pass
     work.parser.backward = backward + work.rows_at;
   }
   const LengthModel& odds = s_.targets.front().multihit;
+  for (std::size_t n = 0; n < parsed_.size(); ++n) s_.targets[n].parsed = parsed_[n];
   collect_jobs();
-  {
+  if (!s_.jobs.empty()) {
     const Stopwatch watch(s_.times.forward);
     const int count = static_cast<int>(s_.jobs.size());
     const Kernels& kernel = kernels(count);
@@ -236,13 +243,15 @@ void Batch::parse(std::span<const TargetView> targets, const PassesForward* pass
   for (std::size_t n = 0; n < s_.targets.size(); ++n) {
     TargetWork& work = s_.targets[n];
     if (passes) {
-      forward_nats[n] = work.dropped ? kNoScore : forward_score(work.parser);
+      forward_nats[n] = work.parsed != nullptr ? work.parsed->forward_nats
+                        : work.dropped         ? kNoScore
+                                               : forward_score(work.parser);
       if (std::isnan(forward_nats[n]) || !(*passes)(n, forward_nats[n])) work.dropped = true;
     }
     work.forward_nats = forward_nats[n];
   }
   collect_jobs();
-  {
+  if (!s_.jobs.empty()) {
     const Stopwatch watch(s_.times.backward);
     const int count = static_cast<int>(s_.jobs.size());
     const Kernels& kernel = kernels(count);
@@ -273,6 +282,19 @@ void Batch::find_all_regions() {
     TargetWork& work = s_.targets[n];
     work.first_region = s_.region_work.size();
     if (work.dropped) continue;
+    if (work.parsed != nullptr) {
+      if (!work.parsed->decoded) {
+        work.dropped = true;
+        continue;
+      }
+      work.score.expected_domains = work.parsed->expected_domains;
+      for (const ParsedRegion& r : work.parsed->regions) {
+        const ScoredEnvelope* found = r.envelope ? &*r.envelope : nullptr;
+        s_.region_work.push_back({n, {r.first, r.last, r.several}, 0, 0, found});
+      }
+      work.region_count = work.parsed->regions.size();
+      continue;
+    }
     const int L = work.parser.L;
     Occupancy* occupancy = s_.occupancy.ensure(static_cast<std::size_t>(L) + 1);
     if (!decode_occupancy(work.parser, occupancy)) {
@@ -282,7 +304,7 @@ void Batch::find_all_regions() {
     work.score.expected_domains = occupancy[L].begins;
     s_.regions.clear();
     find_regions(occupancy, L, s_.regions);
-    for (const Region& region : s_.regions) s_.region_work.push_back({n, region, 0, 0});
+    for (const Region& region : s_.regions) s_.region_work.push_back({n, region, 0, 0, nullptr});
     work.region_count = s_.regions.size();
   }
 }
@@ -356,10 +378,11 @@ void Batch::cluster_regions() {
     const std::size_t first = s_.envelopes.size();
     if (r.region.multidomain) {
       for (std::size_t c = r.first_envelope; c < r.first_envelope + r.envelope_count; ++c) {
-        s_.envelopes.push_back({r.target, s_.clusters[c].i, s_.clusters[c].j, true, false, {}});
+        s_.envelopes.push_back(
+            {r.target, s_.clusters[c].i, s_.clusters[c].j, true, false, {}, nullptr});
       }
     } else {
-      s_.envelopes.push_back({r.target, r.region.i, r.region.j, false, false, {}});
+      s_.envelopes.push_back({r.target, r.region.i, r.region.j, false, false, {}, r.found});
     }
     r.first_envelope = first;
     r.envelope_count = s_.envelopes.size() - first;
@@ -409,7 +432,8 @@ float Batch::set_posteriors(Job& job) {
   return scale;
 }
 
-void Batch::correct_by_expectation(const EnvelopeWork& envelope, const Job& job) {
+// Null2 odds of the alphabet's residues.
+void Batch::expected_odds(const Job& job, float* odds) const {
   // Expected emissions from N, C and J, summed over the rows.
   float n = 0, c = 0, j = 0;
   for (int i = 1; i <= job.L; ++i) {
@@ -422,7 +446,6 @@ void Batch::correct_by_expectation(const EnvelopeWork& envelope, const Job& job)
   c *= norm;
   j *= norm;
   const float outside = (n + c) + j;
-  float odds[kMaxCodes];
   const auto cells = static_cast<std::size_t>(t_.Q) * kLanes;
   for (std::size_t a = 0; a < cells; ++a) {
     job.weight_match[a] *= norm;
@@ -439,12 +462,16 @@ void Batch::correct_by_expectation(const EnvelopeWork& envelope, const Job& job)
     }
     odds[x] = ((sum[0] + sum[1]) + (sum[2] + sum[3])) + outside;
   }
+}
+
+void Batch::correct_by_expectation(const EnvelopeWork& envelope, float* odds) {
   complete_null2(*t_.alphabet, odds);
-  float* correction = this->correction(s_.targets[envelope.target]);
+  const TargetWork& work = s_.targets[envelope.target];
+  float* correction = this->correction(work);
   float logs[kMaxCodes];
   for (int x = 0; x < t_.Kp; ++x) logs[x] = std::log(odds[x]);
   for (int i = envelope.i; i <= envelope.j; ++i) {
-    correction[i] = logs[job.residues[i - envelope.i]];
+    correction[i] = logs[work.target->residues[static_cast<std::size_t>(i - 1)]];
   }
 }
 
@@ -557,7 +584,10 @@ void Batch::run_group(std::span<const std::size_t> group, const Kernels& kernel,
       kernel.posterior_sums(t_, jobs, count, matrix);
       for (std::size_t g = 0; g < group.size(); ++g) {
         const EnvelopeWork& envelope = s_.envelopes[group[g]];
-        if (envelope.scored && !envelope.clustered) correct_by_expectation(envelope, jobs[g]);
+        if (!envelope.scored || envelope.clustered) continue;
+        float null2[kMaxCodes];
+        expected_odds(jobs[g], null2);
+        correct_by_expectation(envelope, null2);
       }
     }
   }
@@ -591,11 +621,38 @@ void Batch::run_full_matrices(bool score) {
       });
 }
 
+void Batch::align_found(EnvelopeWork& envelope) {
+  Domain& domain = envelope.domain;
+  domain.ienv = envelope.i;
+  domain.jenv = envelope.j;
+  domain.accuracy_sum = envelope.found->accuracy;
+  const TargetWork& work = s_.targets[envelope.target];
+  envelope.scored = s_.aligner.align(t_, part(work, envelope.i, envelope.j).data(), *envelope.found,
+                                     model_.hmm, domain);
+}
+
+void Batch::take_found(EnvelopeWork& envelope) {
+  const ScoredEnvelope& found = *envelope.found;
+  envelope.domain.envelope_nats = found.forward_nats;
+  envelope.scored = found.sound && !std::isnan(found.forward_nats);
+  if (!envelope.scored) return;
+  if (options_.null2) {
+    float odds[kMaxCodes];
+    std::copy_n(found.null2.begin(), t_.K, odds);
+    correct_by_expectation(envelope, odds);
+  }
+  if (s_.targets[envelope.target].align_now) align_found(envelope);
+}
+
 void Batch::score_envelopes() {
   score_without_cells();
   s_.chosen.clear();
   for (std::size_t e = 0; e < s_.envelopes.size(); ++e) {
-    const EnvelopeWork& envelope = s_.envelopes[e];
+    EnvelopeWork& envelope = s_.envelopes[e];
+    if (envelope.found != nullptr) {
+      take_found(envelope);
+      continue;
+    }
     if (!envelope.clustered || s_.targets[envelope.target].align_now) s_.chosen.push_back(e);
   }
   run_full_matrices(true);
@@ -707,18 +764,18 @@ void Batch::run(std::span<const TargetView> targets, const PassesForward* passes
       continue;
     }
     for_each_envelope(work, [&](EnvelopeWork& envelope, int&) {
-      if (envelope.scored) {
+      if (envelope.scored && envelope.found != nullptr) {
+        align_found(envelope);
+      } else if (envelope.scored) {
         s_.chosen.push_back(static_cast<std::size_t>(&envelope - s_.envelopes.data()));
       }
     });
   }
-  if (!s_.chosen.empty()) {
-    run_full_matrices(false);
-    for (TargetWork& work : s_.targets) {
-      if (work.dropped || work.align_now) continue;
-      work.align_now = true;
-      finish(work);
-    }
+  run_full_matrices(false);
+  for (TargetWork& work : s_.targets) {
+    if (work.dropped || work.align_now) continue;
+    work.align_now = true;
+    finish(work);
   }
   for (std::size_t n = 0; n < targets.size(); ++n) {
     TargetWork& work = s_.targets[n];
@@ -781,9 +838,10 @@ std::optional<TargetScore> define_domains(const ForwardTables& model, const Targ
 void score_targets_batch(const ForwardTables& model, std::span<const TargetView> targets,
                          const PassesForward& passes, const DomainOptions& options,
                          Workspace& workspace, std::span<float> forward_nats,
-                         std::span<std::optional<TargetScore>> results,
-                         const WantedTarget& wanted) {
-  Batch(model, options, wanted, workspace.state()).run(targets, &passes, forward_nats, results);
+                         std::span<std::optional<TargetScore>> results, const WantedTarget& wanted,
+                         std::span<const ParsedTarget* const> parsed) {
+  Batch(model, options, wanted, workspace.state(), parsed)
+      .run(targets, &passes, forward_nats, results);
 }
 
 }  // namespace hmmjit::domain

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "model/parsed_target.hpp"
 #include "model/profile.hpp"
 #include "model/targets.hpp"
 
@@ -22,6 +23,7 @@ namespace hmmjit::domain {
 /// model has no such annotation.
 struct Alignment {
   std::string rf, cs, model, match, sequence, pp;
+  bool operator==(const Alignment&) const = default;
 };
 
 /// One scored domain envelope. Coordinates are 1-based, inclusive.
@@ -36,6 +38,7 @@ struct Domain {
   float bits = 0;
   double log_p = 0;
   Alignment alignment;
+  bool operator==(const Domain&) const = default;
 };
 
 /// Scores of one target that passed the Forward filter and has at least one domain.
@@ -48,6 +51,7 @@ struct TargetScore {
   int regions = 0, clustered = 0, overlaps = 0, envelopes = 0;
   std::size_t best_domain = 0;
   std::vector<Domain> domains;  ///< in position order
+  bool operator==(const TargetScore&) const = default;
 };
 
 struct DomainOptions {
@@ -143,10 +147,12 @@ void define_domains_batch(const ForwardTables& model, std::span<const TargetView
 /// targets that pass is used. forward_nats[n] receives the Forward score, NaN where
 /// forward_filter would return nothing (such targets are not offered to `passes`). 32 bytes per
 /// residue of the batch are kept meanwhile; 32 to 128 targets a call fill the vectors.
+/// `parsed`: what is known of each target already, null for nothing; empty: nothing at all.
 void score_targets_batch(const ForwardTables& model, std::span<const TargetView> targets,
                          const PassesForward& passes, const DomainOptions& options,
                          Workspace& workspace, std::span<float> forward_nats,
                          std::span<std::optional<TargetScore>> results,
-                         const WantedTarget& wanted = {});
+                         const WantedTarget& wanted = {},
+                         std::span<const ParsedTarget* const> parsed = {});
 
 }  // namespace hmmjit::domain

@@ -1,7 +1,8 @@
 #include "domain/tables.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
+#include <tuple>
 
 namespace hmmjit::domain {
 namespace {
@@ -10,15 +11,6 @@ namespace {
 float at_node(const std::vector<float>& values, int k, int M) {
   return k >= 1 && k <= M ? values[static_cast<std::size_t>(k - 1)] : 0.0f;
 }
-
-// Extending a deletion past the first lane adds ever smaller terms to D cells. An addend below
-// half a unit in the last place of the cell leaves it unchanged, and every later addend of the
-// chain is smaller still, so the rest of the chain may be left out without changing a bit. In
-// Forward D(k) >= B * tBM(k-1) * e(k-1) * tMD(k-1) bounds the cell from below; in Backward
-// D(k) >= E does. 2^-25 is half a unit of the smallest significand, the other factor covers the
-// roundings of the bound itself.
-constexpr double kHalfUnit = 0x1p-25;
-constexpr double kRoundingMargin = 1.0 - 1e-5;
 
 }  // namespace
 
@@ -82,7 +74,6 @@ ForwardTables::ForwardTables(const SearchModel& model) : model_(&model) {
   t->nodes.zero(static_cast<std::size_t>(M) + 1);
   t->node_stride = (t->K + kLanes - 1) / kLanes * kLanes;
   t->node_match.zero((static_cast<std::size_t>(M) + 1) * static_cast<std::size_t>(t->node_stride));
-  bool decaying = true;
   for (int k = 1; k <= M; ++k) {
     t->nodes[static_cast<std::size_t>(k)] = {
         at_node(odds.entry, k, M),  at_node(odds.mm_in, k, M),      at_node(odds.im_in, k, M),
@@ -93,21 +84,11 @@ ForwardTables::ForwardTables(const SearchModel& model) : model_(&model) {
           odds.match[static_cast<std::size_t>(x) * static_cast<std::size_t>(M) +
                      static_cast<std::size_t>(k - 1)];
     }
-    if (!(at_node(odds.dd_out, k, M) <= 1.0f)) decaying = false;
   }
-  for (int x = 0; x < kCodeRows; ++x) {
-    double smallest = x < odds.Kp && M > 1 ? 1e300 : 0.0;
-    for (int k = 1; k < M && x < odds.Kp; ++k) {
-      const double e = odds.match[static_cast<std::size_t>(x) * static_cast<std::size_t>(M) +
-                                  static_cast<std::size_t>(k - 1)];
-      smallest = std::min(smallest, static_cast<double>(at_node(odds.entry, k, M)) * e *
-                                        static_cast<double>(at_node(odds.md_out, k, M)));
-    }
-    t->deletion_bound[x] =
-        decaying ? static_cast<float>(std::min(smallest, 1e30) * kHalfUnit * kRoundingMargin)
-                 : -1.0f;
-  }
-  t->backward_bound = decaying ? static_cast<float>(kHalfUnit * kRoundingMargin) : -1.0f;
+  const DeletionBounds bounds = deletion_bounds(odds);
+  static_assert(std::tuple_size_v<decltype(bounds.forward)> == kCodeRows);
+  std::ranges::copy(bounds.forward, t->deletion_bound);
+  t->backward_bound = bounds.backward;
   tables_ = std::move(t);
 }
 

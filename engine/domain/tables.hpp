@@ -54,7 +54,7 @@ struct ForwardTables::Tables {
   AlignedArray<float> node_match;
   int node_stride = 0;
   /// A value below which an addend times B(i-1) cannot change any D cell of a row with residue
-  /// x, see tables.cpp; negative when the model allows no such bound.
+  /// x: DeletionBounds::forward; negative when the model allows no such bound.
   float deletion_bound[kCodeRows] = {};
   /// The same for Backward, in units of E(i); negative when no bound holds.
   float backward_bound = -1;

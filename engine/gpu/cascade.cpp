@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <thread>
 #include <type_traits>
 #include <utility>
 
-#include "core/trace.hpp"
 #include "layout/byte_tables.hpp"
 #include "layout/float_tables.hpp"
 #include "layout/word_tables.hpp"
@@ -106,6 +106,17 @@ struct Cascade::Run {
               at_flagged = 0, at_forward = 0, at_scores = 0, at_passed = 0, at_open = 0;
 };
 
+namespace {
+// A quarter more than asked for, so that segments of about the same size need no new buffer.
+constexpr std::size_t with_slack(std::size_t bytes) { return align256(bytes + bytes / 4); }
+// Of what differs from model to model twice as much, and not little to begin with: to give a buffer
+// back the driver waits until the device is idle, and all lanes with it.
+constexpr std::size_t kFirstBuffer = std::size_t{256} << 10;
+constexpr std::size_t for_models(std::size_t bytes) {
+  return std::bit_ceil(std::max(bytes, kFirstBuffer));
+}
+}  // namespace
+
 Result<std::unique_ptr<Cascade>> Cascade::create(const driver::DevicePtr& device,
                                                  const driver::Event& origin, Resize resize) {
   std::unique_ptr<Cascade> out(new Cascade);
@@ -117,13 +128,12 @@ Result<std::unique_ptr<Cascade>> Cascade::create(const driver::DevicePtr& device
   for (driver::Event& event : out->end_) {
     HMMJIT_ASSIGN(event, driver::Event::create(device, true));
   }
+  // Now, while nobody has to wait for them: see for_models().
+  HMMJIT_TRY(out->grow(out->up_, 0, kFirstBuffer, true));
+  (void)out->grow(out->tables_, 0, kFirstBuffer, true);
+  HMMJIT_TRY(out->grow(out->down_, 0, kFirstBuffer, true));
   return out;
 }
-
-namespace {
-// A quarter more than asked for, so that segments of about the same size need no new buffer.
-constexpr std::size_t with_slack(std::size_t bytes) { return align256(bytes + bytes / 4); }
-}  // namespace
 
 std::size_t Cascade::bytes_for(std::size_t targets) {
   constexpr std::size_t kPerTarget = 2 * sizeof(dev::Survivor) + 2 * sizeof(dev::Candidate) +
@@ -133,12 +143,17 @@ std::size_t Cascade::bytes_for(std::size_t targets) {
 }
 
 template <typename Buffer>
-Status Cascade::grow(Buffer& buffer, std::size_t present, std::size_t bytes) {
+Status Cascade::grow(Buffer& buffer, std::size_t present, std::size_t bytes, bool by_model) {
   if (present >= bytes) return {};
-  const std::size_t wanted = with_slack(bytes);
+  std::size_t wanted = by_model ? for_models(bytes) : with_slack(bytes);
   constexpr bool kOnDevice = std::is_same_v<Buffer, driver::DeviceBuffer>;
   buffer = Buffer();
-  if constexpr (kOnDevice) HMMJIT_TRY(resize_(present, wanted));
+  if constexpr (kOnDevice) {
+    if (!resize_(present, wanted)) {
+      wanted = with_slack(bytes);  // where memory is that scarce
+      HMMJIT_TRY(resize_(0, wanted));
+    }
+  }
   auto made = Buffer::create(device_, wanted);
   if (!made) {
     if constexpr (kOnDevice) HMMJIT_TRY(resize_(wanted, 0));
@@ -148,26 +163,7 @@ Status Cascade::grow(Buffer& buffer, std::size_t present, std::size_t bytes) {
   return {};
 }
 
-// Sleeps rather than spins: the cores belong to the stages behind the filters.
-Status Cascade::wait(const CascadeJob& job) const {
-  const double begun = Trace::now();
-  for (int round = 0;; ++round) {
-    HMMJIT_ASSIGN(const bool finished, stream_.finished());
-    const double now = Trace::now();
-    if (finished) {
-      if (job.progress != nullptr) job.progress->store(now, std::memory_order_relaxed);
-      return {};
-    }
-    const double other =
-        job.progress != nullptr ? job.progress->load(std::memory_order_relaxed) : begun;
-    if (now - std::max(begun, other) > job.timeout) {
-      device_->abandon();
-      return fail(ErrorCode::kInternal, fmt::format("no answer within {} s", job.timeout),
-                  "GPU kernel");
-    }
-    std::this_thread::sleep_for(std::chrono::microseconds(round < 20 ? 20 : 100));
-  }
-}
+Status Cascade::wait(const CascadeJob& job) const { return wait_for(stream_, *device_, job.wait); }
 
 Result<CascadeResult> Cascade::run(const CascadeJob& job) {
   Run run{.lane = *this, .job = job};
@@ -222,8 +218,8 @@ Status Cascade::Run::queue() {
   const std::size_t up_word_costs = place(word_tables.transitions);
   const std::size_t up_floats = place(float_tables.emissions);
   const std::size_t up_float_costs = place(float_tables.transitions), up_odds = place(bias_odds);
-  HMMJIT_TRY(lane.grow(lane.up_, lane.up_.bytes().size(), up_bytes));
-  HMMJIT_TRY(lane.grow(lane.tables_, lane.tables_.size(), up_bytes));
+  HMMJIT_TRY(lane.grow(lane.up_, lane.up_.bytes().size(), up_bytes, true));
+  HMMJIT_TRY(lane.grow(lane.tables_, lane.tables_.size(), up_bytes, true));
   std::byte* const up = lane.up_.bytes().data();
   std::memset(up, 0, align256(sizeof(ChainCounters)));
   for (const Piece& piece : pieces) {
@@ -417,7 +413,7 @@ Status Cascade::Run::collect() {
   };
   const auto download = [&]() -> Status {
     const auto [listed, passed, undecided, bytes] = layout();
-    HMMJIT_TRY(lane.grow(lane.down_, lane.down_.bytes().size(), bytes));
+    HMMJIT_TRY(lane.grow(lane.down_, lane.down_.bytes().size(), bytes, true));
     std::byte* const down = lane.down_.bytes().data();
     const driver::DeviceBuffer& lists = lane.lists_;
     HMMJIT_TRY(lane.tables_.download(lane.stream_, down, sizeof(ChainCounters)));
@@ -429,6 +425,9 @@ Status Cascade::Run::collect() {
                               first_undecided * sizeof(std::uint32_t), at_undecided));
     return lane.wait(job);
   };
+  // A copy that has to wait for its kernels would hold up those of all other streams, which the
+  // copy engine takes in the order in which they were asked for.
+  HMMJIT_TRY(lane.wait(job));
   HMMJIT_TRY(download());
   ChainCounters c{};
   std::memcpy(&c, lane.down_.bytes().data(), sizeof c);
@@ -485,16 +484,20 @@ Status Cascade::Run::collect() {
     if (origin == nullptr) return impossible();
     if (job.claimed[origin->block]) result.blocks[origin->block].open.push_back({origin->index});
   }
+  result.passed_targets.reserve(passed);
   for (std::size_t i = 0; i < passed; ++i) {
     std::uint32_t target = 0;
     std::memcpy(&target, down + down_passed + i * sizeof target, sizeof target);
     const TargetOrigin* const origin = origin_of(target);
     if (origin == nullptr || !job.claimed[origin->block]) return impossible();
-    result.blocks[origin->block].passed.push_back(origin->index);
+    result.passed_targets.push_back({origin->block, origin->index, target});
   }
+  std::ranges::sort(result.passed_targets, {},
+                    [](const PassedTarget& p) { return std::pair(p.block, p.index); });
+  for (const PassedTarget& p : result.passed_targets)
+    result.blocks[p.block].passed.push_back(p.index);
   for (FilteredBlock& block : result.blocks) {
     std::ranges::sort(block.open, {}, &MsvSurvivor::index);
-    std::ranges::sort(block.passed);
   }
   const auto first = std::ranges::find(job.claimed, true);
   if (first != job.claimed.end()) {

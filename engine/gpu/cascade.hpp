@@ -21,6 +21,8 @@
 #include "driver/driver.hpp"
 #include "gpu/chain_plans.hpp"
 #include "gpu/device_targets.hpp"
+#include "gpu/stream_wait.hpp"
+#include "model/parsed_target.hpp"
 #include "model/profile.hpp"
 
 namespace hmmjit::gpu {
@@ -36,6 +38,8 @@ struct MsvSurvivor {
 struct FilteredBlock {
   std::vector<MsvSurvivor> open;      ///< ascending index; everything behind MSV is the caller's
   std::vector<std::uint32_t> passed;  ///< ascending; pass Viterbi, and Forward but for rounding
+  /// Of each that passed what else the device has found out, null where nothing; or empty.
+  std::vector<std::shared_ptr<const ParsedTarget>> parsed;
   /// Targets that failed at a stage behind MSV, those of all blocks of the launch: told once.
   std::uint64_t failed_bias = 0, failed_viterbi = 0, failed_forward = 0;
 };
@@ -64,15 +68,17 @@ struct CascadeJob {
   const FilterLimits& limits;
   DeviceTargets& targets;
   const std::vector<bool>& claimed;  ///< by block of the segment
-  /// Seconds without any chain of the device coming to an end until this one counts as lost.
-  double timeout = 60;
-  /// When the last chain of the device ended (Trace::now); written here. Chains queue behind one
-  /// another, so that one that waits long need not be stuck.
-  std::atomic<double>* progress = nullptr;
+  StreamWait wait;
+};
+
+struct PassedTarget {
+  std::uint32_t block, index;  ///< as TargetOrigin
+  std::uint32_t target;        ///< in sorted order
 };
 
 struct CascadeResult {
-  std::vector<FilteredBlock> blocks;  ///< one for each of the segment
+  std::vector<FilteredBlock> blocks;         ///< one for each of the segment
+  std::vector<PassedTarget> passed_targets;  ///< in the order of the blocks and their `passed`
   /// Milliseconds from `origin` at which the chain began and its stages ended.
   float begin = 0;
   std::array<float, kTimedStages.size()> end{};
@@ -99,7 +105,7 @@ class Cascade {
   Cascade() = default;
   struct Run;
   template <typename Buffer>
-  Status grow(Buffer& buffer, std::size_t present, std::size_t bytes);
+  Status grow(Buffer& buffer, std::size_t present, std::size_t bytes, bool by_model = false);
   Status wait(const CascadeJob& job) const;
 
   driver::DevicePtr device_;

@@ -10,7 +10,7 @@ namespace {
 struct LinkSpec {
   plan::Stage stage;
   const char* variant;  // forced; null: the planner's choice
-  enum class Length { kAny, kCoarse, kFine } length;
+  enum class Length { kAny, kCoarse, kRows, kFine } length;
   int priority;
 };
 
@@ -22,6 +22,8 @@ constexpr std::array<LinkSpec, kLinks> kLinkSpecs{{
     {plan::Stage::kViterbi, "lane_scan", LinkSpec::Length::kCoarse, 4},
     {plan::Stage::kForward, nullptr, LinkSpec::Length::kCoarse, 3},
     {plan::Stage::kGate, nullptr, LinkSpec::Length::kAny, 5},
+    {plan::Stage::kParser, nullptr, LinkSpec::Length::kRows, 1},
+    {plan::Stage::kEnvelope, nullptr, LinkSpec::Length::kRows, 1},
     {plan::Stage::kSsv, nullptr, LinkSpec::Length::kFine, 0},
 }};
 
@@ -32,6 +34,14 @@ int fine_length(int model_length) {
   while (2 * power <= model_length) power *= 2;
   if (model_length <= power) return power;
   return model_length <= power + power / 2 ? power + power / 2 : 2 * power;
+}
+
+// Rows in shared memory: few classes, as padding costs shared memory only, never time.
+int rows_length(int model_length) {
+  for (const int length : {256, 704, 896, 1408}) {
+    if (model_length <= length) return length;
+  }
+  return model_length;
 }
 
 }  // namespace
@@ -53,6 +63,8 @@ int link_length(Link link, int model_length) {
       return 1;
     case LinkSpec::Length::kCoarse:
       return coarse_length(model_length);
+    case LinkSpec::Length::kRows:
+      return rows_length(model_length);
     case LinkSpec::Length::kFine:
       break;
   }

@@ -13,8 +13,19 @@ namespace hmmjit::gpu {
 
 /// The kernels of a chain. kFineSsv, made for a closer model length, takes the place of kSsv from
 /// the moment it is there; kExactViterbi does what kViterbi flags, or all of it.
-enum class Link { kSsv, kMsv, kBias, kViterbi, kExactViterbi, kForward, kGate, kFineSsv };
-inline constexpr std::size_t kLinks = 8;
+enum class Link {
+  kSsv,
+  kMsv,
+  kBias,
+  kViterbi,
+  kExactViterbi,
+  kForward,
+  kGate,
+  kParser,
+  kEnvelope,
+  kFineSsv
+};
+inline constexpr std::size_t kLinks = 10;
 
 plan::Stage link_stage(Link link);
 /// How urgently a search asks for the kernel, 0 last.

@@ -108,9 +108,9 @@ Status Uploader::finish() { return stream_.synchronize(); }
 // ---- DeviceTargets ------------------------------------------------------------------------------
 
 std::size_t DeviceTargets::bytes_for(const PackedSegment& segment) {
-  // Start, length, original, class and block, one list of work; four words per distinct length.
+  // Start, length, original, class and block, one list of work; six words per distinct length.
   return stored_residues(segment.targets) + segment.targets.size() * (20 + 16) +
-         segment.targets.class_lengths.size() * 16 + 4096;
+         segment.targets.class_lengths.size() * 24 + 4096;
 }
 
 Result<std::unique_ptr<DeviceTargets>> DeviceTargets::create(
@@ -147,6 +147,7 @@ Result<std::unique_ptr<DeviceTargets>> DeviceTargets::create(
   HMMJIT_TRY(put(out->null_nats_, segment->null_nats));
   HMMJIT_TRY(put(out->bias_lengths_, layout::make_bias_lengths(t.class_lengths)));
   HMMJIT_TRY(put(out->float_lengths_, layout::make_float_lengths(t.class_lengths)));
+  HMMJIT_TRY(put(out->unihit_lengths_, layout::make_float_lengths(t.class_lengths, false)));
   HMMJIT_TRY(uploader.finish());
   out->segment_ = std::move(segment);
   return out;

@@ -87,6 +87,10 @@ class DeviceTargets {
     return pointer<hmmjit_device::FloatLength>(float_lengths_);
   }
 
+  const hmmjit_device::FloatLength* unihit_lengths() const {
+    return pointer<hmmjit_device::FloatLength>(unihit_lengths_);
+  }
+
   /// The pieces of work for models up to a length, or whole targets.
   struct Work {
     driver::DeviceBuffer items;
@@ -105,7 +109,7 @@ class DeviceTargets {
   driver::DevicePtr device_;
   std::shared_ptr<const PackedSegment> segment_;
   driver::DeviceBuffer residues_, start_, length_, original_, length_class_, block_, null_nats_,
-      bias_lengths_, float_lengths_;
+      bias_lengths_, float_lengths_, unihit_lengths_;
   std::atomic<std::size_t> bytes_{0};
   std::mutex mutex_;
   std::map<std::uint32_t, Work> work_;  // by overlap; 0: whole

@@ -26,8 +26,9 @@ struct KernelSlot {
   compile::KernelPtr kernel;               // once there
   bool cached = false;                     // needs no compile
   bool failed = false;
-  bool asked = false;  // of a finer kernel: it has been asked for
-  double seconds = 0;  // device time of the chains' SSV stages with this kernel
+  bool asked = false;   // of a finer kernel: it has been asked for
+  bool loaded = false;  // on all devices, or in vain
+  double seconds = 0;   // device time of the chains' SSV stages with this kernel
 };
 using KernelSlotPtr = std::shared_ptr<KernelSlot>;
 using KernelSlots = std::array<KernelSlotPtr, kLinks>;
@@ -65,6 +66,17 @@ struct LoadedVariant {
   std::map<int, int> blocks_per_sm;  // by device ordinal
 };
 
+// A chain whose targets wait for the domain stage. The client and the segment are held meanwhile.
+struct DomainWork {
+  ModelPtr model;
+  SegmentPtr segment;
+  Client* client = nullptr;
+  std::vector<bool> claimed;
+  CascadeResult found;
+  DomainRequest request;
+};
+using DomainWorkPtr = std::unique_ptr<DomainWork>;
+
 struct DeviceState {
   int position = 0;
   driver::DevicePtr device;
@@ -72,7 +84,10 @@ struct DeviceState {
   double origin_time = 0;
   // Of `budget` bytes: what lanes hold, and what segments being loaded will take.
   std::uint64_t budget = 0, lane_bytes = 0, loading_bytes = 0;
-  int lanes = 0;
+  int lanes = 0, domain_lanes = 0;
+  std::uint64_t domain_workspace = 0;
+  std::deque<DomainWorkPtr> domain_work;
+  std::size_t domain_targets = 0;  // of them
   bool lost = false;
   std::atomic<double> progress{0};  // see CascadeJob
   std::vector<std::pair<double, double>> busy;
@@ -129,12 +144,13 @@ struct GpuFilters::State {
   std::map<std::tuple<std::size_t, int, int>, KernelSlotPtr> slots;
   std::set<std::pair<int, int>> unplanned;  // model length class, size of the alphabet
   std::deque<KernelSlotPtr> wanted;         // finer SSV kernels that pay by now
+  std::vector<KernelSlotPtr> to_load;       // on their way from the cache or the compiler
   std::map<std::pair<int, int>, KernelSlots> classes;
   std::map<std::string, LoadedVariant> loaded;  // by kernel name
   std::mutex load_mutex;
   Statistics stats;
 
-  std::thread starter, packer, planner;
+  std::thread starter, packer, planner, loader, relief;
   std::vector<std::thread> lanes;
 
   // ---- start ----------------------------------------------------------------------------------
@@ -208,8 +224,16 @@ struct GpuFilters::State {
         const int most = static_cast<int>(std::min<std::uint64_t>(device->budget >> 27, 64));
         const int count = std::clamp(most, std::min(2, settings.lanes), settings.lanes);
         device->lanes = count;
+        // Targets come before what the domain stage could use, which the CPU does as well.
+        const auto stages = static_cast<std::uint64_t>(settings.domain_lanes);
+        device->domain_workspace = std::clamp<std::uint64_t>(
+            device->budget / 8, DomainStage::kLeastWorkspace, DomainStage::kMostWorkspace);
+        if (stages * DomainStage::bytes(device->domain_workspace) <= device->budget / 2)
+          device->domain_lanes = settings.domain_lanes;
         for (int i = 0; i < count; ++i)
           lanes.emplace_back([this, d = device.get(), i] { run_lane(*d, i); });
+        for (int i = 0; i < device->domain_lanes; ++i)
+          lanes.emplace_back([this, d = device.get(), i] { run_domain_lane(*d, i); });
       }
     }
     wake.notify_all();
@@ -366,6 +390,8 @@ struct GpuFilters::State {
         auto future = kernels->request(slot->plan, 0);
         lock.lock();
         slot->future = std::move(future);
+        to_load.push_back(slot);
+        wake.notify_all();
         continue;
       }
       const auto key = *unplanned.begin();
@@ -380,11 +406,52 @@ struct GpuFilters::State {
         made[link] = fine ? made[kFine] : request(link, key);
       }
       lock.lock();
+      for (const KernelSlotPtr& slot : made) {
+        if (slot->future.valid() && std::ranges::find(to_load, slot) == to_load.end() &&
+            !slot->loaded)
+          to_load.push_back(slot);
+      }
       classes.emplace(key, made);
       for (auto& [id, model] : models) {
         if (size_class(*model) == key) plan_model(*model);
       }
       wake.notify_all();
+    }
+  }
+
+  // With mutex held: whether kernels that need no compile are still to be loaded. The driver loads
+  // one only when the device is idle, so that each would wait for the long kernels of the domain
+  // stage, and all lanes with it.
+  bool kernels_coming() const {
+    return !unplanned.empty() || std::ranges::any_of(to_load, [](const KernelSlotPtr& slot) {
+      return slot->cached || slot->kernel != nullptr;
+    });
+  }
+
+  // Loads kernels on all devices as they come, so that lanes find them there.
+  void run_loader() {
+    std::unique_lock lock(mutex);
+    for (;;) {
+      wake.wait(lock, [&] { return stop || (phase == Phase::kReady && !to_load.empty()); });
+      if (stop) return;
+      const auto there = std::ranges::find_if(
+          to_load, [&](const KernelSlotPtr& slot) { return refresh(*slot) || slot->failed; });
+      if (there == to_load.end()) {
+        wake.wait_for(lock, std::chrono::milliseconds(1));  // as lanes do
+        continue;
+      }
+      const KernelSlotPtr slot = *there;
+      const compile::KernelPtr kernel = slot->kernel;
+      std::vector<const driver::Device*> on;
+      for (const auto& device : devices) {
+        if (kernel != nullptr && !device->lost) on.push_back(device->device.get());
+      }
+      lock.unlock();
+      // What goes wrong here goes wrong again for the lane that wants the kernel, which acts on it.
+      for (const driver::Device* device : on) (void)loaded_kernel(*device, *slot, kernel);
+      lock.lock();
+      slot->loaded = true;
+      std::erase(to_load, slot);
     }
   }
 
@@ -407,7 +474,7 @@ struct GpuFilters::State {
     if (plan) {
       slot->plan = *std::move(plan);
       const bool fine = role == Link::kFineSsv;
-      slot->cached = fine && kernels->cached(slot->plan);
+      slot->cached = kernels->cached(slot->plan);
       if (fine && !slot->cached) return slot;  // until the coarse one has cost a compile's time
       slot->future = kernels->request(slot->plan, link_priority(role));
     } else {
@@ -675,8 +742,10 @@ struct GpuFilters::State {
 
   // With mutex held: whether a segment fits beside what there is, lists of all lanes included.
   bool has_room(const DeviceState& d, const Task& load) const {
-    const std::uint64_t lanes_need = static_cast<std::uint64_t>(d.lanes) *
-                                     Cascade::bytes_for(load.segment->packed->targets.size());
+    const std::uint64_t lanes_need =
+        static_cast<std::uint64_t>(d.lanes) *
+            Cascade::bytes_for(load.segment->packed->targets.size()) +
+        static_cast<std::uint64_t>(d.domain_lanes) * DomainStage::bytes(d.domain_workspace);
     return resident_bytes(d) + d.loading_bytes + std::max(d.lane_bytes, lanes_need) + load.bytes <=
            d.budget;
   }
@@ -761,7 +830,7 @@ struct GpuFilters::State {
         segment->pending.erase(task.model->id);
         std::shared_ptr<DeviceTargets> targets = segment->resident;
         lock.unlock();
-        surviving(d, [&] { run_pair(lane, segment, *targets, task.model); });
+        surviving(d, [&] { run_pair(lane, segment, targets, task.model); });
         targets.reset();
         task.model.reset();
         lock.lock();
@@ -808,9 +877,8 @@ struct GpuFilters::State {
   // The numbers of their blocks: an offer that comes late is the CPU's.
   std::set<std::uint64_t> forgotten;
 
-  Status open_lane(Lane& lane) {
-    DeviceState& d = *lane.device;
-    const auto resize = [this, &d](std::size_t from, std::size_t to) -> Status {
+  Cascade::Resize resize_on(DeviceState& d) {
+    return [this, &d](std::size_t from, std::size_t to) -> Status {
       const std::lock_guard lock(mutex);
       d.lane_bytes -= from;
       if (to > from && resident_bytes(d) + d.loading_bytes + d.lane_bytes + to > d.budget) {
@@ -822,7 +890,10 @@ struct GpuFilters::State {
       note_peak(d);
       return {};
     };
-    HMMJIT_ASSIGN(lane.cascade, Cascade::create(d.device, d.origin, resize));
+  }
+  Status open_lane(Lane& lane) {
+    DeviceState& d = *lane.device;
+    HMMJIT_ASSIGN(lane.cascade, Cascade::create(d.device, d.origin, resize_on(d)));
     return {};
   }
 
@@ -954,29 +1025,26 @@ struct GpuFilters::State {
 
   // ---- one model over one segment ---------------------------------------------------------------
 
-  void run_pair(Lane& lane, const SegmentPtr& segment, DeviceTargets& targets,
-                const ModelPtr& model) {
+  void run_pair(Lane& lane, const SegmentPtr& segment,
+                const std::shared_ptr<DeviceTargets>& targets, const ModelPtr& model) {
     call_client([&](Client& c) {
       const std::vector<bool> claimed = c.claim(model->id, segment->block_ids);
       if (std::ranges::find(claimed, true) == claimed.end()) return;
-      std::vector<FilteredBlock> results, delivered;
-      std::vector<std::uint64_t> blocks;
       Status done;
       try {
-        done = filter(lane, targets, *model, claimed, results);
-        for (std::size_t i = 0; done && i < claimed.size(); ++i) {
-          if (!claimed[i]) continue;
-          blocks.push_back(segment->block_ids[i]);
-          delivered.push_back(i < results.size() ? std::move(results[i]) : FilteredBlock{});
+        auto work = std::make_unique<DomainWork>();
+        done = filter(lane, *targets, *model, claimed, *work);
+        if (done) {
+          work->model = model;
+          work->segment = segment;
+          work->client = &c;
+          work->claimed = claimed;
+          work->request.targets = targets;
+          if (!hand_over(*lane.device, work)) deliver(*work);
+          return;
         }
       } catch (const std::bad_alloc&) {
         done = fail(ErrorCode::kResources, "out of host memory");
-      }
-      if (done) {
-        c.deliver(model->id, blocks, std::move(delivered));
-        const std::lock_guard lock(mutex);
-        stats.blocks_done += blocks.size();
-        return;
       }
       // Give the device up first, so that the owner does not leave the pair to it again.
       if (done.error().code == ErrorCode::kResources) {
@@ -999,6 +1067,177 @@ struct GpuFilters::State {
       }
       give_back(c, segment, model->id, claimed);
     });
+  }
+
+  // ---- behind the filters -----------------------------------------------------------------------
+
+  // Chains and targets that wait even for threads that have nothing else to do.
+  static constexpr std::size_t kMostDomainWork = 64, kMostDomainTargets = 16384;
+
+  // Leaves a chain's targets to the domain stage, which delivers them; false when it will not.
+  bool hand_over(DeviceState& d, DomainWorkPtr& work) {
+    if (work->found.passed_targets.empty()) return false;
+    const bool hungry = work->client->hungry();
+    DomainRequest& request = work->request;
+    request.model = work->model->search;
+    for (const PassedTarget& passed : work->found.passed_targets)
+      request.passed.push_back(passed.target);
+    {
+      const std::lock_guard lock(mutex);
+      if (d.domain_lanes == 0 || d.lost) return false;
+      const bool many =
+          d.domain_work.size() >= kMostDomainWork || d.domain_targets >= kMostDomainTargets;
+      if (many && hungry) return false;
+      KernelSlot& parser = *work->model->slots[static_cast<std::size_t>(Link::kParser)];
+      if (!refresh(parser) && (parser.failed || !parser.cached)) return false;
+      ++client_calls;
+      ++holders;
+      ++work->segment->running;
+      d.domain_targets += request.passed.size();
+      d.domain_work.push_back(std::move(work));
+    }
+    wake.notify_all();
+    return true;
+  }
+
+  void deliver(DomainWork& work) {
+    std::vector<FilteredBlock>& results = work.found.blocks;
+    auto& parsed = work.request.parsed;
+    if (!parsed.empty()) {
+      for (std::size_t i = 0; i < parsed.size(); ++i) {
+        results[work.found.passed_targets[i].block].parsed.push_back(std::move(parsed[i]));
+      }
+    }
+    std::vector<std::uint64_t> blocks;
+    std::vector<FilteredBlock> delivered;
+    for (std::size_t i = 0; i < work.claimed.size(); ++i) {
+      if (!work.claimed[i]) continue;
+      blocks.push_back(work.segment->block_ids[i]);
+      delivered.push_back(i < results.size() ? std::move(results[i]) : FilteredBlock{});
+    }
+    const std::size_t count = blocks.size();
+    work.client->deliver(work.model->id, blocks, std::move(delivered));
+    const std::lock_guard lock(mutex);
+    stats.blocks_done += count;
+  }
+
+  void run_domain_lane(DeviceState& d, int number) {
+    // Without a stage what comes is passed on.
+    auto stage = DomainStage::create(d.device, d.origin, resize_on(d), d.domain_workspace);
+    if (!stage && stage.error().code != ErrorCode::kResources) lose_device(d, stage.error());
+    std::unique_lock lock(mutex);
+    for (;;) {
+      wake.wait(lock, [&] { return stop || !d.domain_work.empty(); });
+      if (d.domain_work.empty()) return;
+      if (!stop && !d.lost && kernels_coming()) {
+        wake.wait_for(lock, std::chrono::milliseconds(1));
+        continue;
+      }
+      // All that have the kernels of the first.
+      std::vector<DomainWorkPtr> batch;
+      const auto parser_of = [](const DomainWork& work) {
+        return work.model->slots[static_cast<std::size_t>(Link::kParser)];
+      };
+      const KernelSlotPtr parser = parser_of(*d.domain_work.front());
+      for (auto at = d.domain_work.begin();
+           at != d.domain_work.end() && batch.size() < DomainStage::kMostRequests;) {
+        if (parser_of(**at) == parser) {
+          d.domain_targets -= (*at)->request.passed.size();
+          batch.push_back(std::move(*at));
+          at = d.domain_work.erase(at);
+        } else {
+          ++at;
+        }
+      }
+      const bool lost = d.lost;
+      lock.unlock();
+      if (stage && !lost) surviving(d, [&] { run_domains(d, number, **stage, batch); });
+      for (DomainWorkPtr& work : batch) finish(std::move(work));
+      release_after_loss(d);
+      lock.lock();
+    }
+  }
+
+  // Delivers and lets go of what hand_over() has held.
+  void finish(DomainWorkPtr work) {
+    deliver(*work);
+    SegmentPtr segment = std::move(work->segment);
+    work.reset();
+    std::unique_lock lock(mutex);
+    --client_calls;
+    --segment->running;
+    forget_if_done(segment);
+    wake.notify_all();
+    let_go(lock, segment);
+  }
+
+  // Delivers chains that wait for the domain stage as they are while the client's threads have
+  // nothing to do: the last ones, whose turn is furthest off.
+  void run_relief() {
+    std::unique_lock lock(mutex);
+    for (;;) {
+      const auto busiest = std::ranges::max_element(
+          devices, {}, [](const auto& device) { return device->domain_work.size(); });
+      const bool any = busiest != devices.end() && !(*busiest)->domain_work.empty();
+      if (stop) return;
+      if (!any) {
+        wake.wait(lock);
+        continue;
+      }
+      lock.unlock();
+      bool hungry = false;
+      call_client([&](Client& c) { hungry = c.hungry(); });
+      lock.lock();
+      auto& work = (*busiest)->domain_work;
+      if (!hungry || settings.patient || work.empty()) {
+        wake.wait_for(lock, std::chrono::milliseconds(2));
+        continue;
+      }
+      DomainWorkPtr last = std::move(work.back());
+      work.pop_back();
+      (*busiest)->domain_targets -= last->request.passed.size();
+      lock.unlock();
+      finish(std::move(last));
+      lock.lock();
+    }
+  }
+
+  void run_domains(DeviceState& d, int number, DomainStage& stage,
+                   const std::vector<DomainWorkPtr>& batch) {
+    std::vector<DomainRequest*> requests;
+    for (const DomainWorkPtr& work : batch) requests.push_back(&work->request);
+    std::array<ReadyKernel, kLinks> ready;
+    if (!ready_kernels(*d.device, *batch.front()->model, ready)) return;
+    const DomainKernels chosen{ready[static_cast<std::size_t>(Link::kParser)],
+                               ready[static_cast<std::size_t>(Link::kEnvelope)]};
+    if (!chosen.parser) return;
+    const auto result =
+        stage.run(requests, chosen, {.timeout = settings.launch_timeout, .progress = &d.progress});
+    if (!result) {
+      for (DomainRequest* request : requests) request->parsed.clear();
+      if (result.error().code != ErrorCode::kResources) lose_device(d, result.error());
+      return;
+    }
+    if (result->launches == 0) return;
+    if (settings.trace != nullptr) {
+      const std::string group = fmt::format("gpu {}", d.device->ordinal());
+      const auto what = [&](const char* name) {
+        return fmt::format("{} of {} models", name, batch.size());
+      };
+      const auto at = [&](float milliseconds) { return d.origin_time + milliseconds * 1e-3; };
+      settings.trace->add(group, d.lanes + number, what(kDomainStages[0]), at(result->begin),
+                          at(result->parsed));
+      settings.trace->add(group, d.lanes + number, what(kDomainStages[1]), at(result->parsed),
+                          at(result->end));
+    }
+    const std::lock_guard lock(mutex);
+    d.busy.emplace_back(result->begin * 1e-3, result->end * 1e-3);
+    d.last_result = Trace::now();
+    stats.domain_seconds[0] += (result->parsed - result->begin) * 1e-3;
+    stats.domain_seconds[1] += (result->end - result->parsed) * 1e-3;
+    stats.launches += result->launches;
+    stats.parsed += result->targets;
+    stats.envelopes += result->envelopes;
   }
 
   // The plan's next variant behind the one of `kernel`, which the driver's compiler served badly.
@@ -1108,21 +1347,23 @@ struct GpuFilters::State {
   }
 
   Status filter(Lane& lane, DeviceTargets& targets, Model& model, const std::vector<bool>& claimed,
-                std::vector<FilteredBlock>& results) {
+                DomainWork& work) {
     const double begun = Trace::now();
     DeviceState& d = *lane.device;
     std::array<ReadyKernel, kLinks> ready;
     HMMJIT_TRY(ready_kernels(*d.device, model, ready));
-    HMMJIT_ASSIGN(CascadeResult result, lane.cascade->run({.model = *model.search,
-                                                           .kernels = ready,
-                                                           .limits = limits,
-                                                           .targets = targets,
-                                                           .claimed = claimed,
-                                                           .timeout = settings.launch_timeout,
-                                                           .progress = &d.progress}));
+    HMMJIT_ASSIGN(CascadeResult result,
+                  lane.cascade->run({.model = *model.search,
+                                     .kernels = ready,
+                                     .limits = limits,
+                                     .targets = targets,
+                                     .claimed = claimed,
+                                     .wait = {settings.launch_timeout, &d.progress}}));
     const double ended = Trace::now();
-    results = std::move(result.blocks);
-    if (result.launches == 0) return {};
+    if (result.launches == 0) {
+      work.found = std::move(result);
+      return {};
+    }
     if (settings.trace != nullptr) {
       const std::string& name = model.search->hmm.name;
       settings.trace->add("gpu lanes", d.position * 100 + lane.number, name, begun, ended);
@@ -1163,6 +1404,7 @@ struct GpuFilters::State {
     stats.forward += result.forward_targets;
     stats.open += result.open;
     stats.passed += result.passed;
+    work.found = std::move(result);
     return {};
   }
 };
@@ -1172,6 +1414,8 @@ struct GpuFilters::State {
 GpuFilters::GpuFilters(Settings settings) : state_(std::make_unique<State>(std::move(settings))) {
   state_->packer = std::thread([s = state_.get()] { s->run_packer(); });
   state_->planner = std::thread([s = state_.get()] { s->run_planner(); });
+  state_->loader = std::thread([s = state_.get()] { s->run_loader(); });
+  state_->relief = std::thread([s = state_.get()] { s->run_relief(); });
   state_->starter = std::thread([s = state_.get()] { s->start(); });
 }
 
@@ -1187,6 +1431,8 @@ GpuFilters::~GpuFilters() {
   s.starter.join();
   s.packer.join();
   s.planner.join();
+  s.loader.join();
+  s.relief.join();
   // The starter made the lanes, perhaps after `stop` was set.
   s.wake.notify_all();
   for (std::thread& lane : s.lanes) lane.join();

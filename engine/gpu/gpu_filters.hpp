@@ -1,5 +1,5 @@
 // The filters (SSV, MSV, bias, Viterbi, Forward) of many models against many targets on one or
-// several GPUs.
+// several GPUs, and for what passes them the beginning of the domain stage.
 //
 // The owner (a search) says which models and target blocks exist and which pairs of them are to
 // be done. Blocks are packed into segments, segments become resident on a device, and lanes (one
@@ -8,8 +8,10 @@
 // threads can work on the same list while the driver starts, a kernel compiles, or after a device
 // has failed. Whatever fails after a claim is given back; no answer is ever partial.
 //
-// Results are hmmsearch's decisions: see cascade.hpp. Kernels behind SSV are used from the moment
-// they are there; until then, and for what the device leaves open, the owner's threads do it.
+// Results are hmmsearch's decisions: see cascade.hpp. What passes goes through domain_stage.hpp
+// before it is delivered, models in batches as they come, unless kernels are being loaded: the
+// driver does that only while the device is idle. Kernels behind SSV are used from the moment they
+// are there; until then, and for what the device leaves open, the owner's threads do it.
 #pragma once
 
 #include <atomic>
@@ -24,6 +26,7 @@
 #include "core/trace.hpp"
 #include "gpu/cascade.hpp"
 #include "gpu/device_targets.hpp"
+#include "gpu/domain_stage.hpp"
 #include "gpu/kernel_source.hpp"
 #include "model/profile.hpp"
 
@@ -45,6 +48,9 @@ class Client {
   /// Nothing more at all will be claimed. `reason` is for people; `demanded`: the user asked for
   /// a GPU and none could be started.
   virtual void stopped(const Error& reason, bool demanded) = 0;
+  /// Whether the owner's threads have too little to do: what waits for the domain stage of a device
+  /// is then better delivered as it is.
+  virtual bool hungry() const { return false; }
 
  protected:
   ~Client() = default;
@@ -55,7 +61,9 @@ struct Settings {
   bool demanded = false;        ///< false: without a GPU the owner goes on silently
   std::uint64_t vram = 0;  ///< bytes per device for targets and buffers; 0: nine tenths of free
   std::uint64_t segment_residues = std::uint64_t{64} << 20;
-  int lanes = 8;  ///< per device: chains in flight, most of whose time is latency
+  /// Per device: chains in flight, and launches of the domain stage, most of whose time is latency.
+  /// Together no more than the driver has queues (8): streams that share one wait for each other.
+  int lanes = 6, domain_lanes = 2;
   /// Others leave work to the devices already before the targets are there: for tests, which want
   /// to see all of it done by devices.
   bool patient = false;
@@ -84,8 +92,11 @@ struct Statistics {
   std::uint64_t survivors = 0, undecided = 0, viterbi = 0, viterbi_flagged = 0, forward = 0;
   /// Targets told: to be gone on with behind MSV, and behind Viterbi or Forward.
   std::uint64_t open = 0, passed = 0;
+  /// Of those that passed, targets with their regions, and envelopes scored to the end.
+  std::uint64_t parsed = 0, envelopes = 0;
   /// Device time of the stages of all chains, which overlap.
   std::array<double, kTimedStages.size()> stage_seconds{};
+  std::array<double, kDomainStages.size()> domain_seconds{};
   std::uint64_t blocks_done = 0, blocks_given_back = 0, models_declined = 0;
   compile::ProviderStatistics kernels;
   std::uint64_t distinct_kernels = 0;

@@ -37,11 +37,27 @@ FloatTables make_float_tables(const OddsProfile& profile) {
   return out;
 }
 
-std::vector<hmmjit_device::FloatLength> make_float_lengths(std::span<const std::uint32_t> lengths) {
+int stripes_of(int M) { return std::max(2, (M + 3) / 4); }
+
+std::vector<float> make_striped_emissions(const OddsProfile& profile) {
+  constexpr std::size_t kLanes = 4;
+  const auto M = static_cast<std::size_t>(profile.M);
+  const auto Q = static_cast<std::size_t>(stripes_of(profile.M));
+  std::vector<float> out(kSymbolRows * Q * kLanes, 0.0f);
+  for (std::size_t x = 0; x < static_cast<std::size_t>(profile.Kp); ++x) {
+    for (std::size_t k = 0; k < M; ++k) {
+      out[(x * Q + k % Q) * kLanes + k / Q] = profile.match[x * M + k];
+    }
+  }
+  return out;
+}
+
+std::vector<hmmjit_device::FloatLength> make_float_lengths(std::span<const std::uint32_t> lengths,
+                                                           bool multihit) {
   std::vector<hmmjit_device::FloatLength> out;
   out.reserve(lengths.size());
   for (const std::uint32_t L : lengths) {
-    const LengthModel model = length_model(static_cast<int>(L), true);
+    const LengthModel model = length_model(static_cast<int>(L), multihit);
     out.push_back({model.loop, model.move});
   }
   return out;

@@ -19,8 +19,14 @@ struct FloatTables {
 };
 FloatTables make_float_tables(const OddsProfile& profile);
 
-/// Multihit N, C and J odds of target lengths.
-std::vector<hmmjit_device::FloatLength> make_float_lengths(std::span<const std::uint32_t> lengths);
+/// Match odds in the reference's four lanes (Farrar 2007), [32][Q][4]: node r*Q + q + 1 at q*4 + r.
+std::vector<float> make_striped_emissions(const OddsProfile& profile);
+/// Stripes of a model of M nodes: Q.
+int stripes_of(int M);
+
+/// N, C and J odds of target lengths.
+std::vector<hmmjit_device::FloatLength> make_float_lengths(std::span<const std::uint32_t> lengths,
+                                                           bool multihit = true);
 
 /// Nats by which the Forward kernels that sum in their own order may differ from the reference for
 /// a target of L residues: a score within this distance of the threshold is the CPU's to decide.

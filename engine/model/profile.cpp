@@ -262,6 +262,32 @@ OddsProfile make_odds_profile(const Profile& profile) {
   return odds;
 }
 
+DeletionBounds deletion_bounds(const OddsProfile& odds) {
+  // In Forward D(k) >= B * tBM(k-1) * e(k-1) * tMD(k-1) bounds the cell from below; in Backward
+  // D(k) >= E does. 2^-25 is half a unit of the smallest significand, the other factor covers the
+  // roundings of the bound itself.
+  constexpr double kHalfUnit = 0x1p-25;
+  constexpr double kRoundingMargin = 1.0 - 1e-5;
+  DeletionBounds out;
+  bool decaying = true;
+  for (const float dd : odds.dd_out) decaying = decaying && dd <= 1.0f;
+  const auto M = static_cast<std::size_t>(odds.M);
+  for (std::size_t x = 0; x < out.forward.size(); ++x) {
+    const bool known = x < static_cast<std::size_t>(odds.Kp);
+    double smallest = known && M > 1 ? 1e300 : 0.0;
+    for (std::size_t k = 0; known && k + 1 < M; ++k) {
+      smallest = std::min(smallest, static_cast<double>(odds.entry[k]) *
+                                        static_cast<double>(odds.match[x * M + k]) *
+                                        static_cast<double>(odds.md_out[k]));
+    }
+    out.forward[x] =
+        decaying ? static_cast<float>(std::min(smallest, 1e30) * kHalfUnit * kRoundingMargin)
+                 : -1.0f;
+  }
+  out.backward = decaying ? static_cast<float>(kHalfUnit * kRoundingMargin) : -1.0f;
+  return out;
+}
+
 LengthModel length_model(int L, bool multihit) {
   LengthModel model;
   model.move = move_probability(L, multihit);
@@ -269,6 +295,18 @@ LengthModel length_model(int L, bool multihit) {
   model.ec = multihit ? 0.5f : 1.0f;
   model.ej = multihit ? 0.5f : 0.0f;
   return model;
+}
+
+float add_log(float log_scale, float factor) {
+  return static_cast<float>(static_cast<double>(log_scale) + std::log(static_cast<double>(factor)));
+}
+
+float forward_nats(float log_scale, float last_c, float move) {
+  const float end = last_c * move;
+  if (!(last_c > 0) || !std::isfinite(last_c) || !(end > 0)) {
+    return std::numeric_limits<float>::quiet_NaN();
+  }
+  return static_cast<float>(static_cast<double>(log_scale) + std::log(static_cast<double>(end)));
 }
 
 float null_p1(int L) { return static_cast<float>(L) / static_cast<float>(L + 1); }

@@ -37,11 +37,11 @@ Profile make_profile(const Hmm& hmm);
 struct ByteProfile {
   int M = 0;
   int Kp = 0;
-  float scale = 0;          ///< 3/ln 2, as float
+  float scale = 0;  ///< 3/ln 2, as float
   int base = 190;
   std::uint8_t bias = 0;
-  std::uint8_t tbm = 0;     ///< cost of B->M_k, the same for every k
-  std::uint8_t tec = 0;     ///< cost of E->C
+  std::uint8_t tbm = 0;            ///< cost of B->M_k, the same for every k
+  std::uint8_t tec = 0;            ///< cost of E->C
   std::vector<std::uint8_t> cost;  ///< [Kp x M], biased cost of code x at node k: cost[x*M + k-1]
 
   /// Cost of the J/N/C->B move for a target of length L: depends on the length alone.
@@ -56,16 +56,16 @@ ByteProfile make_byte_profile(const Profile& profile);
 struct WordProfile {
   int M = 0;
   int Kp = 0;
-  float scale = 0;          ///< 500/ln 2, as float
+  float scale = 0;  ///< 500/ln 2, as float
   int base = 12000;
   std::vector<std::int16_t> match;  ///< [Kp x M]: match[x*M + k-1]
   /// Transitions for the recurrence of node k (index k-1): into-node words come from node k-1
   /// (-32768 for k = 1); out-of-node words MI, II, MD, DD are those of node k (-32768 for k = M).
-  std::vector<std::int16_t> entry;  ///< B->M_k
-  std::vector<std::int16_t> mm_in, im_in, dm_in;     ///< from node k-1 into M_k
+  std::vector<std::int16_t> entry;                           ///< B->M_k
+  std::vector<std::int16_t> mm_in, im_in, dm_in;             ///< from node k-1 into M_k
   std::vector<std::int16_t> md_out, mi_out, ii_out, dd_out;  ///< out of node k
-  std::int16_t ec = 0, ej = 0;  ///< E->C, E->J (multihit -500)
-  std::int16_t ddbound = 0;     ///< bound that ends lazy F early (Farrar 2007)
+  std::int16_t ec = 0, ej = 0;                               ///< E->C, E->J (multihit -500)
+  std::int16_t ddbound = 0;  ///< bound that ends lazy F early (Farrar 2007)
 
   /// Word of the N/C/J->B/T move for length L (multihit).
   std::int16_t move(int L) const;
@@ -86,12 +86,28 @@ struct OddsProfile {
 
 OddsProfile make_odds_profile(const Profile& profile);
 
+/// Sizes of delete flow below which what a row's delete chain carries on into the next of four
+/// lanes changes no cell: an addend below half a unit in the last place of a cell leaves it
+/// unchanged, and every later addend of the chain is smaller still. Negative where a model allows
+/// no such bound.
+struct DeletionBounds {
+  std::array<float, 32> forward{};  ///< by residue code, times B(i-1)
+  float backward = -1;              ///< times E(i)
+};
+DeletionBounds deletion_bounds(const OddsProfile& odds);
+
 /// Length-dependent specials of the float stages for a target of length L (Eddy 2008).
 struct LengthModel {
-  float loop = 0, move = 0;      ///< N, C, J
-  float ec = 0, ej = 0;          ///< E->C, E->J odds: 0.5, 0.5 multihit; 1, 0 unihit
+  float loop = 0, move = 0;  ///< N, C, J
+  float ec = 0, ej = 0;      ///< E->C, E->J odds: 0.5, 0.5 multihit; 1, 0 unihit
 };
 LengthModel length_model(int L, bool multihit);
+
+/// Forward's score in nats from the sum of its scale factors' logarithms and C(L): NaN where the
+/// reference gives up, because nothing is left at the end or something has overflown.
+float forward_nats(float log_scale, float last_c, float move);
+/// Adds the logarithm of a scale factor, as Forward does row by row.
+float add_log(float log_scale, float factor);
 
 /// Null model score of a target of length L in nats (length part only).
 float null_score(int L);

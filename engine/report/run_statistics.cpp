@@ -43,10 +43,14 @@ nlohmann::ordered_json gpu_json(const std::optional<gpu::Statistics>& gpu,
   json["viterbi_flagged"] = g.viterbi_flagged;
   json["forward_targets"] = g.forward;
   json["left_open"] = g.open;
+  json["parsed_targets"] = g.parsed;
+  json["scored_envelopes"] = g.envelopes;
   json["passed"] = g.passed;
   auto& seconds = json["stage_seconds"];
   for (std::size_t i = 0; i < gpu::kTimedStages.size(); ++i)
     seconds[gpu::kTimedStages[i]] = g.stage_seconds[i];
+  for (std::size_t i = 0; i < gpu::kDomainStages.size(); ++i)
+    seconds[gpu::kDomainStages[i]] = g.domain_seconds[i];
   json["blocks_done"] = g.blocks_done;
   json["blocks_given_back"] = g.blocks_given_back;
   json["models_declined"] = g.models_declined;

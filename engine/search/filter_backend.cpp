@@ -196,8 +196,10 @@ class HostFilters final : public PreparedFilters {
       const std::vector<float> scores = bias_scores(block, candidates, output);
       for (std::size_t i = 0; i < candidates.size(); ++i) candidates[i].filter_nats = scores[i];
     }
-    for (const Candidate& candidate : candidates)
-      output.survivors.push_back({candidate.index, candidate.filter_nats});
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      output.survivors.push_back({candidates[i].index, candidates[i].filter_nats,
+                                  filtered.parsed.empty() ? nullptr : filtered.parsed[i]});
+    }
     std::ranges::sort(output.survivors, {}, &Survivor::index);
     clock.lap(output.times.bias);
     return {};

@@ -24,6 +24,7 @@ namespace hmmjit {
 struct Survivor {
   std::uint32_t index = 0;  ///< in its block
   float filter_nats = 0;    ///< null or bias filter score: what the filters subtract
+  std::shared_ptr<const ParsedTarget> parsed = {};  ///< what a device knows already; or null
 };
 
 /// Core-seconds (thread CPU time) and cells per filter stage, summed over threads. `msv`: the

@@ -74,9 +74,9 @@ struct HitList {
 HitList finish_hits(const ModelThresholds& thresholds, std::vector<Hit> hits,
                     const FilterCounters& counters);
 
-/// The list hmmscan makes of one target: `hits` are models in the place of targets (name, accession,
-/// description, length), each judged by finish_hits for its own model with `Z`, the number of models.
-/// The search space of domains is the number of models reported for this target.
+/// The list hmmscan makes of one target: `hits` are models in the place of targets (name,
+/// accession, description, length), each judged by finish_hits for its own model with `Z`, the
+/// number of models. The search space of domains is the number of models reported for this target.
 HitList finish_scan(const Thresholds& rules, std::vector<Hit> hits, double Z);
 
 }  // namespace hmmjit

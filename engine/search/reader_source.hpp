@@ -9,9 +9,10 @@
 
 namespace hmmjit {
 
-/// Opens `name` ("-": standard input) as SequenceReader::open does; a target database, recognised by
-/// its first bytes, is mapped and its blocks are views of it. Fails with kInput when the database
-/// has another alphabet than `options`, with kUsage when options assert a sequence format of it.
+/// Opens `name` ("-": standard input) as SequenceReader::open does; a target database, recognised
+/// by its first bytes, is mapped and its blocks are views of it. Fails with kInput when the
+/// database has another alphabet than `options`, with kUsage when options assert a sequence format
+/// of it.
 Result<std::unique_ptr<TargetSource>> open_target_file(const std::string& name,
                                                        const SequenceFormatOptions& options);
 

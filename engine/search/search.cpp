@@ -62,6 +62,7 @@ struct WaitingTarget {
   std::uint32_t index;
   float filter_nats;
   std::uint64_t cells;
+  std::shared_ptr<const ParsedTarget> parsed;  // null: nothing is known yet
 };
 
 // One model while it is searched. `pending` counts its unfinished tasks, `filters_pending` those
@@ -107,6 +108,7 @@ struct ThreadState {
   domain::DomainTimes alone_times;  // of workspaces that are gone
   std::vector<TargetView> views;
   std::vector<float> forward_nats;
+  std::vector<const ParsedTarget*> parsed;
   std::vector<std::optional<domain::TargetScore>> scores;
 };
 
@@ -709,7 +711,7 @@ class Run : private gpu::Client {
     const std::lock_guard lock(job.mutex);
     for (const Survivor& survivor : output.survivors) {
       const auto L = static_cast<std::uint64_t>(block->targets.length(survivor.index));
-      job.waiting.push_back({block, survivor.index, survivor.filter_nats, L * M});
+      job.waiting.push_back({block, survivor.index, survivor.filter_nats, L * M, survivor.parsed});
       found += L * M;
     }
     progress_.scoring_cells_found += found;
@@ -850,6 +852,10 @@ class Run : private gpu::Client {
     for (const std::uint64_t model : models) decline(model);
   }
 
+  bool hungry() const override {
+    return pool_.waiting() < static_cast<std::size_t>(pool_.threads());
+  }
+
   void filter_behind_device(const JobPtr& job, const std::vector<DeviceUnit>& units) {
     --queued_filters_;
     const double begun = now_seconds();
@@ -897,6 +903,36 @@ class Run : private gpu::Client {
       abort_run({ErrorCode::kInternal,
                  "GPU and CPU disagree on target " + std::string(targets[index].name),
                  "model " + job.model->hmm.name, "use --device cpu and report this"});
+      return false;
+    }
+    return true;
+  }
+
+  // Scores again what a device has gone on with, as far as --verify asks; ends the run where the
+  // CPU alone comes to another result.
+  bool verified_scores(ModelJob& job, ThreadState& local, const domain::PassesForward& passes,
+                       const domain::WantedTarget& wanted) {
+    auto checks = static_cast<std::size_t>(options_.verify);
+    for (std::size_t n = 0; n < local.parsed.size() && checks > 0; ++n) {
+      if (local.parsed[n] == nullptr) continue;
+      --checks;
+      float nats = 0;
+      std::optional<domain::TargetScore> score;
+      domain::Workspace workspace;
+      domain::score_targets_batch(
+          job.forward(), {&local.views[n], 1}, [&](std::size_t, float v) { return passes(n, v); },
+          alone_options_, workspace, {&nats, 1}, {&score, 1},
+          [&](std::size_t, const domain::TargetScore& s) { return wanted(n, s); });
+      const bool same_nats =
+          nats == local.forward_nats[n] || (std::isnan(nats) && std::isnan(local.forward_nats[n]));
+      if (same_nats && score == local.scores[n]) {
+        ++verified_;
+        continue;
+      }
+      abort_run(
+          {ErrorCode::kInternal,
+           "GPU and CPU disagree on the domains of target " + std::string(local.views[n].name),
+           "model " + job.model->hmm.name, "use --device cpu and report this"});
       return false;
     }
     return true;
@@ -992,9 +1028,11 @@ class Run : private gpu::Client {
       ThreadState& local = locals_.local();
       const double begun = now_seconds(), used = thread_seconds();
       local.views.clear();
+      local.parsed.clear();
       std::uint64_t cells = 0;
       for (const WaitingTarget& target : batch) {
         local.views.push_back(target.block->targets[target.index]);
+        local.parsed.push_back(target.parsed.get());
         cells += target.cells;
       }
       local.forward_cells += cells;
@@ -1011,7 +1049,7 @@ class Run : private gpu::Client {
       };
       const auto run = [&](const domain::DomainOptions& options, domain::Workspace& workspace) {
         domain::score_targets_batch(job->forward(), local.views, passes, options, workspace,
-                                    local.forward_nats, local.scores, wanted);
+                                    local.forward_nats, local.scores, wanted, local.parsed);
       };
       try {
         run(shared_options_, local.workspace);
@@ -1035,6 +1073,7 @@ class Run : private gpu::Client {
         }
         local.alone_times += workspace.times();
       }
+      if (options_.verify > 0 && !verified_scores(*job, local, passes, wanted)) return;
       std::vector<Hit> hits;
       std::uint64_t passed = 0;
       for (std::size_t n = 0; n < batch.size(); ++n) {

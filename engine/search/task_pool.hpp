@@ -41,6 +41,8 @@ class TaskPool {
   /// that is dropped.
   void submit(TaskClass task_class, double rank, std::function<void()> work);
   int threads() const { return threads_; }
+  /// Tasks that have not been begun, about. Thread-safe.
+  std::size_t waiting() const { return queue_.size(); }
 
  private:
   struct Task {

@@ -64,6 +64,8 @@ TEST_F(GpuSearch, DoesAllOfTheFirstFilterAndGivesTheSameResults) {
   EXPECT_GT(statistics_.forward, statistics_.passed);
   EXPECT_GT(statistics_.passed, 0u);
   EXPECT_LT(statistics_.open, statistics_.survivors / 10);
+  EXPECT_EQ(statistics_.parsed, statistics_.passed);
+  EXPECT_GT(statistics_.envelopes, statistics_.parsed / 2);
   const auto cpu = make_cpu_backend();
   const SearchOutcome alone = run_search(data(), *cpu, small_blocks(2));
   EXPECT_LT(outcome.statistics.filters.viterbi_cells, alone.statistics.filters.viterbi_cells / 5);
@@ -294,7 +296,7 @@ TEST_F(GpuSearch, VerificationPassesAndFindsADeviceThatLies) {
   options.verify = 2000;
 
   for (const char* kernel : {"ssv_multi_lane", "bias_segments", "viterbi_lane_scan",
-                             "viterbi_wavefront", "forward_row_scan"}) {
+                             "viterbi_wavefront", "forward_row_scan", "envelope_four_lane"}) {
     driver_.on_launch = [kernel](const FakeLaunch& launch) {
       return launch.kernel == kernel ? run_on_host_wrongly(launch) : run_on_host(launch);
     };

@@ -114,7 +114,8 @@ class WarmedKernels final : public gpu::InstantKernelSource {
     return fail(ErrorCode::kCompile, "strict");
   }
   static std::string identity(const plan::Plan& plan) {
-    std::string out(plan.chosen.variant->name);
+    std::string out(plan::stage_name(plan.stage));
+    out += plan.chosen.variant->name;
     for (const auto& [name, value] : plan.chosen.constants.list())
       out += fmt::format(" {}={}", name, value);
     return out;

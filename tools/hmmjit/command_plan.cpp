@@ -158,7 +158,9 @@ Result<std::shared_ptr<const compile::NvrtcLibrary>> locate_compiler() {
 }
 
 std::string kernel_identity(const plan::Plan& p) {
-  std::string out = fmt::format("{}/{}", plan::architecture_name(p.device), p.chosen.variant->name);
+  // Variants of several stages may have the same name and the same constants.
+  std::string out = fmt::format("{}/{}/{}", plan::architecture_name(p.device),
+                                plan::stage_name(p.stage), p.chosen.variant->name);
   for (const auto& [name, value] : p.chosen.constants.list()) {
     fmt::format_to(std::back_inserter(out), "/{}={}", name, value);
   }
@@ -268,7 +270,7 @@ int run(const PlanArguments& arguments, const cache::Settings& cache_settings) {
     const auto stage = plan::find_stage(name);
     if (!stage) {
       return report(Error{ErrorCode::kUsage, fmt::format("no stage \"{}\"", name), "--stage",
-                          "stages: ssv, msv, bias, viterbi, forward, gate"});
+                          "stages: ssv, msv, bias, viterbi, forward, gate, parser, envelope"});
     }
     stages.push_back(*stage);
   }
@@ -420,7 +422,8 @@ int command_plan(const std::vector<std::string>& arguments) {
       ->check(CLI::PositiveNumber);
   app.add_option("--device", given.devices,
                  "device name (H200, RTX 4090, ...), architecture (sm_90), live, live:N, or all");
-  app.add_option("--stage", given.stages, "ssv, msv, bias, viterbi, forward, gate [all]");
+  app.add_option("--stage", given.stages,
+                 "ssv, msv, bias, viterbi, forward, gate, parser, envelope [all]");
   app.add_option("--variant", given.variant, "use this kernel variant");
   app.add_option("--policy", given.policy, "default or cudampfpp [default]");
   app.add_flag("--exact-length", given.exact_length,
@@ -471,7 +474,7 @@ Result<WarmReport> warm_kernels(cache::KernelCache& cache, const WarmRequest& re
     const auto stage = plan::find_stage(name);
     if (!stage) {
       return fail(ErrorCode::kUsage, fmt::format("no stage \"{}\"", name), "cache warm",
-                  "stages: ssv, msv, bias, viterbi, forward, gate");
+                  "stages: ssv, msv, bias, viterbi, forward, gate, parser, envelope");
     }
     stages.push_back(*stage);
   }

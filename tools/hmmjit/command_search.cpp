@@ -29,7 +29,7 @@ namespace hmmjit::tools {
 namespace {
 
 constexpr const char* kUsage = "Usage: hmmjit search [options] <hmmfile> <seqdb>\n";
-constexpr int kDeviceThreads = 24;
+constexpr int kDeviceThreads = 32;
 constexpr const char* kRule =
     "# - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -\n";
 

@@ -229,8 +229,8 @@ int fake_occupancy(int* blocks, KernelHandle, int, std::size_t) {
   *blocks = g_state->owner->blocks_per_sm;
   return 0;
 }
-int fake_launch(KernelHandle kernel, unsigned grid, unsigned, unsigned, unsigned block, unsigned,
-                unsigned, unsigned shared, StreamHandle, void** parameters, void**) {
+int fake_launch(KernelHandle kernel, unsigned grid, unsigned grid_y, unsigned, unsigned block,
+                unsigned, unsigned, unsigned shared, StreamHandle, void** parameters, void**) {
   ENTER("launch");
   if (current_device_missing()) return code::kNotInitialized;
   constexpr unsigned kWithoutOptIn = 48 * 1024;
@@ -246,7 +246,7 @@ int fake_launch(KernelHandle kernel, unsigned grid, unsigned, unsigned, unsigned
   }
   if (grid == 0 || block == 0 || block > 1024) return code::kInvalidValue;
   if (!g_state->owner->on_launch) return 0;
-  return g_state->owner->on_launch({name, t_device, grid, block, shared, parameters[0]});
+  return g_state->owner->on_launch({name, t_device, grid, block, shared, parameters[0], grid_y});
 }
 int fake_memory_info(std::size_t* free, std::size_t* total) {
   ENTER("memory_info");

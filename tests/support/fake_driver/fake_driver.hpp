@@ -24,6 +24,7 @@ struct FakeLaunch {
   int device = 0;
   unsigned blocks = 0, block_threads = 0, shared_bytes = 0;
   const void* parameters = nullptr;  ///< valid during the call
+  unsigned blocks_y = 1;
 };
 
 class FakeDriver {

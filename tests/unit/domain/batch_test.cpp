@@ -7,24 +7,6 @@
 
 namespace hmmjit::domain {
 
-bool operator==(const Alignment& a, const Alignment& b) {
-  return a.rf == b.rf && a.cs == b.cs && a.model == b.model && a.match == b.match &&
-         a.sequence == b.sequence && a.pp == b.pp;
-}
-bool operator==(const Domain& a, const Domain& b) {
-  return a.ienv == b.ienv && a.jenv == b.jenv && a.iali == b.iali && a.jali == b.jali &&
-         a.hmm_from == b.hmm_from && a.hmm_to == b.hmm_to && a.envelope_nats == b.envelope_nats &&
-         a.correction_nats == b.correction_nats && a.bias_nats == b.bias_nats &&
-         a.accuracy_sum == b.accuracy_sum && a.bits == b.bits && a.log_p == b.log_p &&
-         a.alignment == b.alignment;
-}
-bool operator==(const TargetScore& a, const TargetScore& b) {
-  return a.bits == b.bits && a.pre_bits == b.pre_bits && a.log_p == b.log_p &&
-         a.expected_domains == b.expected_domains && a.regions == b.regions &&
-         a.clustered == b.clustered && a.overlaps == b.overlaps && a.envelopes == b.envelopes &&
-         a.best_domain == b.best_domain && a.domains == b.domains;
-}
-
 namespace {
 
 using test_support::kAllModelKinds;

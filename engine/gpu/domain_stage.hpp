@@ -1,0 +1,78 @@
+// What is behind the Forward filter, on a device: regions of the targets that passed and, where a
+// region is one domain, everything that needs the matrices of its envelope. Both kernels keep the
+// reference's float order, so that their numbers are the CPU's (engine/domain), which goes on from
+// there: clustering, alignments, scores.
+//
+// A target's rows depend on each other, so that one takes milliseconds however idle the device is:
+// targets of many models go into one launch. Whatever exceeds a buffer is left to the CPU.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "driver/driver.hpp"
+#include "gpu/cascade.hpp"
+#include "gpu/device_targets.hpp"
+#include "model/parsed_target.hpp"
+#include "model/profile.hpp"
+
+namespace hmmjit::gpu {
+
+/// Launches whose device time is told apart.
+inline constexpr std::array<const char*, 2> kDomainStages{"parser", "envelopes"};
+
+/// One model's targets of one segment.
+struct DomainRequest {
+  std::shared_ptr<const SearchModel> model;
+  std::shared_ptr<DeviceTargets> targets;
+  std::vector<std::uint32_t> passed;  ///< indices in sorted order
+  /// Of each of them what was found out; null: left to the CPU.
+  std::vector<std::shared_ptr<const ParsedTarget>> parsed;
+};
+
+/// Kernels of one size class, for all models of a launch. No envelope kernel: regions alone.
+struct DomainKernels {
+  ReadyKernel parser, envelope;
+};
+
+struct DomainResult {
+  /// Milliseconds from `origin` at which the launches began, the parser and all ended.
+  float begin = 0, parsed = 0, end = 0;
+  std::uint64_t launches = 0, targets = 0, envelopes = 0;  ///< done to the end
+};
+
+/// Stream, events and buffers of one launch at a time, reused. One thread at a time.
+class DomainStage {
+ public:
+  /// Requests that one launch takes at most, and targets that one request may have: what is behind
+  /// them is left to the CPU.
+  static constexpr std::size_t kMostRequests = 32, kMostTargets = 8192;
+  /// Bytes of a workspace with which it is worth its while, and beyond which more gains nothing.
+  static constexpr std::size_t kLeastWorkspace = std::size_t{32} << 20,
+                               kMostWorkspace = std::size_t{384} << 20;
+  /// Device memory of one stage.
+  static std::size_t bytes(std::size_t workspace);
+  /// `resize`, `origin`: as Cascade's.
+  static Result<std::unique_ptr<DomainStage>> create(const driver::DevicePtr& device,
+                                                     const driver::Event& origin,
+                                                     Cascade::Resize resize, std::size_t workspace);
+  /// Fills `parsed` of all requests, at most kMostRequests. Errors and `wait` as Cascade::run.
+  Result<DomainResult> run(std::span<DomainRequest* const> requests, const DomainKernels& kernels,
+                           const StreamWait& wait);
+
+ private:
+  DomainStage() = default;
+  struct Run;
+  driver::DevicePtr device_;
+  const driver::Event* origin_ = nullptr;
+  driver::Stream stream_;
+  driver::Event begin_, parsed_, end_;
+  driver::PinnedBuffer up_, down_;
+  driver::DeviceBuffer buffer_;
+  std::size_t workspace_ = 0;
+};
+
+}  // namespace hmmjit::gpu

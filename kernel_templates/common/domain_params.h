@@ -1,0 +1,129 @@
+// What the host hands to the kernels behind the Forward filter (parser, envelope), and what they
+// answer: plain structs, the same bytes on both sides.
+//
+// These kernels keep the reference's float order (four striped lanes per target, no fused
+// operations, subnormals flushed), so that what they find is what the CPU's domain stage finds, to
+// the bit. A launch has the targets of several models that passed the Forward filter, a row of
+// blocks (blockIdx.y) each; the envelope kernel takes what the parser has found. Whatever exceeds a
+// buffer stays at kLeftToHost and is done by the CPU.
+#ifndef HMMJIT_KERNEL_DOMAIN_PARAMS_H_
+#define HMMJIT_KERNEL_DOMAIN_PARAMS_H_
+
+#include "common/late_params.h"
+
+namespace hmmjit_device {
+
+/// What the models of a launch share; zeroed by the host before the parser's launch.
+struct DomainArena {
+  u32 words;         ///< of DomainParams::words, taken or wanted
+  u32 parser_units;  ///< of the workspace, taken or wanted
+  u32 envelope_units;
+  u32 envelope_need;  ///< workspace units that all envelopes together would take, about
+};
+/// Of one model; likewise.
+struct DomainCounters {
+  u32 next_target;    ///< parser: first slot nobody has taken
+  u32 next_envelope;  ///< envelope kernel: likewise
+  u32 envelopes;      ///< entries the parser has made or wanted to make, see envelope_capacity
+  u32 parsed, scored; ///< targets and envelopes done
+  u32 reserved[3];
+};
+
+enum DomainStatus : u32 {
+  kLeftToHost = 0,
+  kDone = 1,
+};
+
+/// The parser's answer for one slot. Its words: `scales` floats, then `regions` RegionWords.
+struct ParsedTarget {
+  u32 status;
+  float last_c;     ///< Forward's C(L), scaled
+  float begins;     ///< expected number of domains
+  u32 decoded;      ///< 0: the decoding has overflown, the target has no domains
+  u32 scales;       ///< Forward rows that were rescaled, by this much, in order
+  u32 regions;
+  u32 words;        ///< where they begin
+  u32 reserved;
+};
+
+/// A region, 1-based inclusive; several domains: bit 31 of `last`.
+struct RegionWords {
+  u32 first, last;
+  u32 envelope;  ///< kNoEnvelope, or its entry in the list of envelopes
+};
+enum : u32 { kSeveralDomains = 0x80000000u, kNoEnvelope = 0xffffffffu };
+
+/// A region of one domain, which is its envelope.
+struct EnvelopeItem {
+  u32 target;  ///< in sorted order
+  u32 first, last;
+  u32 reserved;
+};
+
+/// Emission odds of the null2 model come for at most this many residues.
+enum : u32 { kNull2Residues = 20 };
+
+/// The envelope kernel's answer for one item. Its words: `scales` floats at `words`; at `path` as many
+/// bytes as the optimal accuracy path has steps, from its end to its begin: state in bits 0..1 (PathState), the code of the
+/// posterior in bits 2..5 (0 to 10: tenths), rounded as hmmsearch prints it.
+struct ScoredEnvelope {
+  u32 status;
+  float last_c;
+  u32 scales;
+  u32 steps;         ///< 0: there is no path, the envelope yields no domain
+  u32 words;
+  u32 sound;         ///< 0: the decoding has overflown, the envelope is dropped
+  u32 last_row;      ///< residue of the path's end, 1-based in the envelope
+  u32 last_node;     ///< node of the path's end, 1-based
+  float accuracy;    ///< expected accuracy
+  u32 path;          ///< words where the path begins
+  u32 last_state;    ///< PathState of the path's end
+  u32 reserved;
+  float null2[kNull2Residues];
+};
+enum PathState : u32 { kPathMatch = 0, kPathDelete = 1, kPathInsert = 2 };
+
+/// One model of a launch.
+struct DomainParams {
+  DatabaseView database;
+  const u32* targets;          ///< [target_count] in sorted order: the slots
+  const FloatLength* multihit; ///< [length classes]
+  const FloatLength* unihit;   ///< [length classes]
+  const float* emissions;      ///< [32][Q][4] striped: node r*Q + q + 1 at q*4 + r; 0 impossible
+  const float* transitions;    ///< as in FloatFilterParams
+  const float* bounds;         ///< [32] see deletion_bounds() of engine/model; negative: none
+  DomainArena* arena;
+  DomainCounters* counters;
+  ParsedTarget* parsed;        ///< [target_count]
+  EnvelopeItem* items;         ///< [envelope_capacity]
+  ScoredEnvelope* scored;      ///< [envelope_capacity]
+  u32* words;
+  u8* workspace;               ///< 256-byte units
+  u32 target_count, envelope_capacity, word_capacity, workspace_units;
+  u32 most_parsers;            ///< targets in work at a time, so that each finds workspace
+  u32 most_cells;              ///< a target of more (residues x nodes) is left to the host
+  u32 most_envelope_cells;     ///< and an envelope of more
+  u32 stride;                  ///< M rounded up to 16
+  u32 model_length;
+  u32 stripes;                 ///< Q
+  u32 residue_codes;           ///< K
+  float backward_bound;        ///< in units of E(i); negative: none
+};
+enum : u32 { kWorkspaceUnit = 256 };
+
+/// What a launch gets; models by blockIdx.y.
+struct DomainBatch {
+  const DomainParams* models;
+};
+
+static_assert(sizeof(DomainArena) == 16, "device layout");
+static_assert(sizeof(DomainCounters) == 32, "device layout");
+static_assert(sizeof(ParsedTarget) == 32, "device layout");
+static_assert(sizeof(RegionWords) == 12, "device layout");
+static_assert(sizeof(EnvelopeItem) == 16, "device layout");
+static_assert(sizeof(ScoredEnvelope) == 128, "device layout");
+static_assert(sizeof(DomainParams) == 200, "device layout");
+
+}  // namespace hmmjit_device
+
+#endif  // HMMJIT_KERNEL_DOMAIN_PARAMS_H_

@@ -1,0 +1,496 @@
+// Rows of Forward and Backward in the reference's own order of operations: every target has four
+// lanes of a warp, node k lies in lane (k-1) / Q, stripe (k-1) % Q (Farrar 2007; Eddy 2011). Every
+// product and every sum is rounded on its own, in the order hmmsearch's SSE code has them, so that
+// all values are equal to the bit. A warp holds eight targets, its stripes lie in shared memory.
+//
+// The delete chain of a lane enters the next lane only in further passes over the stripes. The
+// reference goes on with them until nothing changes any more; here they end as soon as what is
+// carried is too small to change anything, which is the same (deletion_bounds() of engine/model).
+#ifndef HMMJIT_KERNEL_FOUR_LANE_CUH_
+#define HMMJIT_KERNEL_FOUR_LANE_CUH_
+
+#include "common/domain_params.h"
+#include "common/float_filter.cuh"
+
+namespace hmmjit_device {
+
+#ifdef HMMJIT_LOCKSTEP
+
+inline void copy_ahead(void* shared, const void* global) {
+  *static_cast<Quad*>(shared) = *static_cast<const Quad*>(global);
+}
+inline void copies_done() {}
+
+#else
+
+/// 16 bytes from global to shared memory, there after this thread's copies_done().
+HMMJIT_DEVICE void copy_ahead(void* shared, const void* global) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+               :
+               : "r"(static_cast<u32>(__cvta_generic_to_shared(shared))), "l"(global)
+               : "memory");
+#else
+  *static_cast<Quad*>(shared) = *static_cast<const Quad*>(global);
+#endif
+}
+HMMJIT_DEVICE void copies_done() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_all;" : : : "memory");
+#endif
+}
+
+#endif
+
+constexpr u32 kTargetsPerWarp = 8;
+constexpr float kRescaleAbove = 10000.0f;
+constexpr float kOwnScaleAbove = 1.0e16f;
+// A delete chain is looked at this often for the point where it stops changing anything.
+constexpr int kCheckEvery = 8;
+// Longer models end after a pass without effect, shorter ones never do.
+constexpr u32 kSerialBelow = 100;
+
+/// One row of special states; `begins` and `ends` are the parser's sums over rows.
+struct alignas(16) SpecialRow {
+  float E, N, J, B;
+  float C, scale, begins, ends;
+};
+
+/// The stripes of a warp: cells of this lane at [stripe * 32], odds of its place in the group of
+/// four at [stripe * 32 + 0..7], as WordTransition counts them, emission odds of a row at
+/// [stripe * 4]. One more stripe of odds than Q: what lies behind each lane's last node.
+struct Stripes {
+  float* match;
+  float* deletion;
+  float* insert;
+  const float* odds;
+  float* emission;
+  const float* bounds;  ///< DomainParams::bounds
+  int Q;
+  u32 place;    ///< 0 to 3
+  bool serial;  ///< model below kSerialBelow
+};
+
+HMMJIT_DEVICE float pick(const Quad& q, int i) {
+  return bits_float(i == 0 ? q.x : i == 1 ? q.y : i == 2 ? q.z : q.w);
+}
+
+/// Lane r takes lane r-1's value, lane 0 zero; and the other way round.
+HMMJIT_DEVICE float from_below(float v, u32 place) {
+  const u32 lane = threadIdx.x % 32u;
+  const float other = shuffle_float(v, place == 0 ? lane : lane - 1);
+  return place == 0 ? 0.0f : other;
+}
+HMMJIT_DEVICE float from_above(float v, u32 place) {
+  const u32 lane = threadIdx.x % 32u;
+  const float other = shuffle_float(v, place == 3 ? lane : lane + 1);
+  return place == 3 ? 0.0f : other;
+}
+/// (a0 + a1) + (a2 + a3), in all four lanes.
+HMMJIT_DEVICE float group_sum(float v) {
+  const float pairs = add(v, shuffle_float_xor(v, 1));
+  return add(pairs, shuffle_float_xor(pairs, 2));
+}
+HMMJIT_DEVICE bool group_any(bool v) {
+  const u32 votes = warp_ballot(v);
+  return ((votes >> (threadIdx.x % 32u & 28u)) & 15u) != 0;
+}
+
+/// Floats of a group's row of emission odds: groups lie apart by a number of floats that spreads
+/// their lanes over all banks.
+HMMJIT_DEVICE constexpr int emission_floats(int stripes) { return (4 * stripes + 31) / 32 * 32 + 4; }
+/// Floats of shared memory of a warp: three arrays of cells, odds, bounds, emission odds.
+HMMJIT_DEVICE constexpr int stripes_floats(int stripes) {
+  return (4 * stripes + 2) * 32 + static_cast<int>(kTargetsPerWarp) * emission_floats(stripes);
+}
+
+/// Fills what a warp needs of the model.
+HMMJIT_DEVICE Stripes make_stripes(const DomainParams& p, float* shared, int stripes) {
+  float* const odds = shared + stripes * 3 * 32;
+  float* const bounds = odds + (stripes + 1) * 32;
+  const int Q = static_cast<int>(p.stripes);
+  const int lane = static_cast<int>(threadIdx.x % 32u);
+  for (int q = 0; q <= Q; ++q) {
+    // Lane: place * 8 + which.
+    const int node = lane / 8 * Q + q;
+    odds[q * 32 + lane] =
+        node < static_cast<int>(p.model_length)
+            ? p.transitions[static_cast<u32>(lane % 8) * p.stride + static_cast<u32>(node)]
+            : 0.0f;
+  }
+  bounds[lane] = p.bounds[lane];
+  sync_warp();
+  Stripes s;
+  s.match = shared + lane;
+  s.deletion = shared + stripes * 32 + lane;
+  s.insert = shared + 2 * stripes * 32 + lane;
+  s.place = static_cast<u32>(lane) % 4u;
+  s.odds = odds + s.place * 8;
+  s.bounds = bounds;
+  s.emission = bounds + 32 + lane / 4 * emission_floats(stripes) + s.place;
+  s.Q = Q;
+  s.serial = p.model_length < kSerialBelow;
+  return s;
+}
+
+/// Has the emission odds of residue x brought to shared memory, there after copies_done() and
+/// sync_warp(). Whoever calls it has made sure that those before have been read.
+HMMJIT_DEVICE void bring_emission(const DomainParams& p, const Stripes& s, u32 x) {
+  const float* const from = p.emissions + x * p.stripes * 4u;
+  float* const to = s.emission - s.place;
+  for (int q = static_cast<int>(s.place); q < s.Q; q += 4) copy_ahead(to + q * 4, from + q * 4);
+}
+
+HMMJIT_DEVICE void clear_cells(const Stripes& s) {
+  for (int q = 0; q < s.Q; ++q) s.match[q * 32] = s.deletion[q * 32] = s.insert[q * 32] = 0.0f;
+}
+
+HMMJIT_DEVICE void scale_cells(const Stripes& s, float factor) {
+  for (int q = 0; q < s.Q; ++q) {
+    s.match[q * 32] = multiply(s.match[q * 32], factor);
+    s.deletion[q * 32] = multiply(s.deletion[q * 32], factor);
+    s.insert[q * 32] = multiply(s.insert[q * 32], factor);
+  }
+}
+
+struct Specials {
+  float N, B, J, C, loop, move;
+};
+
+// The loops over stripes read what they need of several stripes before they write any: the compiler
+// cannot know that cells and odds do not overlap, and a lone warp has nothing else to do meanwhile.
+
+/// What one stripe of the Forward recurrence hands to the next.
+struct ForwardFlow {
+  float mp, dp, ip, sum, d;
+};
+
+template <int N>
+HMMJIT_DEVICE void forward_stripes(const Stripes& s, float B, int q, ForwardFlow* f) {
+  Quad in[N], out[N];
+  float e[N], m[N], d[N], i[N];
+  HMMJIT_UNROLL
+  for (int j = 0; j < N; ++j) {
+    in[j] = *reinterpret_cast<const Quad*>(s.odds + (q + j) * 32);
+    out[j] = *reinterpret_cast<const Quad*>(s.odds + (q + j) * 32 + 4);
+    e[j] = s.emission[(q + j) * 4];
+    m[j] = s.match[(q + j) * 32];
+    d[j] = s.deletion[(q + j) * 32];
+    i[j] = s.insert[(q + j) * 32];
+  }
+  HMMJIT_UNROLL
+  for (int j = 0; j < N; ++j) {
+    float v = multiply(B, pick(in[j], kWordEntry));
+    v = add(v, multiply(f->mp, pick(in[j], kWordMmIn)));
+    v = add(v, multiply(f->ip, pick(in[j], kWordImIn)));
+    v = add(v, multiply(f->dp, pick(in[j], kWordDmIn)));
+    v = multiply(v, e[j]);
+    f->sum = add(f->sum, v);
+    f->mp = m[j];
+    f->dp = d[j];
+    f->ip = i[j];
+    s.match[(q + j) * 32] = v;
+    s.deletion[(q + j) * 32] = f->d;
+    s.insert[(q + j) * 32] = add(multiply(f->mp, pick(out[j], kWordMiOut - 4)),
+                                 multiply(f->ip, pick(out[j], kWordIiOut - 4)));
+    f->d = multiply(v, pick(out[j], kWordMdOut - 4));
+  }
+}
+
+/// The delete chain over N stripes, from what enters to what leaves.
+template <int N>
+HMMJIT_DEVICE float delete_stripes(const Stripes& s, int q, float c) {
+  float d[N], dd[N];
+  HMMJIT_UNROLL
+  for (int j = 0; j < N; ++j) {
+    d[j] = s.deletion[(q + j) * 32];
+    dd[j] = s.odds[(q + j) * 32 + kWordDdOut];
+  }
+  HMMJIT_UNROLL
+  for (int j = 0; j < N; ++j) {
+    const float value = add(c, d[j]);
+    s.deletion[(q + j) * 32] = value;
+    c = multiply(value, dd[j]);
+  }
+  return c;
+}
+
+/// One row of Forward in place. `B` of the row before; `bound`: delete flow that changes nothing.
+/// Brings the emission odds of `next`. Returns E before scaling.
+HMMJIT_DEVICE float forward_row(const DomainParams& p, const Stripes& s, float B, float bound,
+                                u32 next) {
+  copies_done();
+  sync_warp();
+  const int Q = s.Q;
+  ForwardFlow f;
+  f.mp = from_below(s.match[(Q - 1) * 32], s.place);
+  f.dp = from_below(s.deletion[(Q - 1) * 32], s.place);
+  f.ip = from_below(s.insert[(Q - 1) * 32], s.place);
+  f.sum = f.d = 0.0f;
+  int at = 0;
+  for (; at + 4 <= Q; at += 4) forward_stripes<4>(s, B, at, &f);
+  for (; at < Q; ++at) forward_stripes<1>(s, B, at, &f);
+  sync_warp();
+  bring_emission(p, s, next);
+  float c = from_below(f.d, s.place);
+  for (at = 0; at + 8 <= Q; at += 8) c = delete_stripes<8>(s, at, c);
+  for (; at < Q; ++at) c = delete_stripes<1>(s, at, c);
+  // E adds the D cells in order, after all passes; the last pass does so on the way.
+  float sum = f.sum;
+  int summed = 0;
+  for (int pass = 1; pass < 4; ++pass) {
+    c = from_below(c, s.place);
+    sum = f.sum;
+    summed = 0;
+    if (!warp_ballot(c > bound)) break;
+    bool changed = false;
+    int q = 0;
+    while (q < Q) {
+      const int end = q + kCheckEvery < Q ? q + kCheckEvery : Q;
+      for (; q < end; ++q) {
+        const float old = s.deletion[q * 32], dd = s.odds[q * 32 + kWordDdOut];
+        const float value = add(c, old);
+        s.deletion[q * 32] = value;
+        sum = add(value, sum);
+        changed = changed || float_bits(value) != float_bits(old);
+        c = multiply(c, dd);
+      }
+      if (!warp_ballot(c > bound)) break;
+    }
+    summed = q;
+    if (q < Q) break;
+    if (!group_any(changed) && !s.serial) c = 0.0f;
+  }
+  HMMJIT_UNROLL_BY(8)
+  for (int q = summed; q < Q; ++q) sum = add(s.deletion[q * 32], sum);
+  return group_sum(sum);
+}
+
+/// Special states of a Forward row from its E, which is rescaled with them and the cells where it
+/// asks for it. Returns the scale.
+HMMJIT_DEVICE float forward_specials(const Stripes& s, Specials* sp, float* E, float ec, float ej) {
+  sp->N = multiply(sp->N, sp->loop);
+  sp->C = add(multiply(sp->C, sp->loop), multiply(*E, ec));
+  sp->J = add(multiply(sp->J, sp->loop), multiply(*E, ej));
+  sp->B = add(multiply(sp->J, sp->move), multiply(sp->N, sp->move));
+  if (!warp_ballot(*E > kRescaleAbove)) return 1.0f;
+  // Dividing by one changes nothing.
+  const float scale = *E > kRescaleAbove ? *E : 1.0f;
+  sp->N = divide(sp->N, scale);
+  sp->C = divide(sp->C, scale);
+  sp->J = divide(sp->J, scale);
+  sp->B = divide(sp->B, scale);
+  scale_cells(s, divide(1.0f, scale));
+  *E = divide(*E, scale);
+  return scale;
+}
+
+/// What one stripe of the Backward recurrence hands to the one before it.
+struct BackwardFlow {
+  float mp, sum, d;
+  Quad next;  ///< what leads into the node behind
+};
+
+/// Stripes q+N-1 down to q.
+template <int N>
+HMMJIT_DEVICE void backward_stripes(const Stripes& s, int q, BackwardFlow* f) {
+  Quad in[N], out[N];
+  float e[N], m[N], i[N];
+  HMMJIT_UNROLL
+  for (int j = 0; j < N; ++j) {
+    in[j] = *reinterpret_cast<const Quad*>(s.odds + (q + j) * 32);
+    out[j] = *reinterpret_cast<const Quad*>(s.odds + (q + j) * 32 + 4);
+    e[j] = s.emission[(q + j) * 4];
+    m[j] = s.match[(q + j) * 32];
+    i[j] = s.insert[(q + j) * 32];
+  }
+  HMMJIT_UNROLL
+  for (int j = N - 1; j >= 0; --j) {
+    s.insert[(q + j) * 32] = add(multiply(i[j], pick(out[j], kWordIiOut - 4)),
+                                 multiply(f->mp, pick(f->next, kWordImIn)));
+    f->d = multiply(f->mp, pick(f->next, kWordDmIn));
+    s.deletion[(q + j) * 32] = f->d;
+    s.match[(q + j) * 32] = add(multiply(i[j], pick(out[j], kWordMiOut - 4)),
+                                multiply(f->mp, pick(f->next, kWordMmIn)));
+    f->mp = multiply(m[j], e[j]);
+    f->sum = add(f->sum, multiply(f->mp, pick(in[j], kWordEntry)));
+    f->next = in[j];
+  }
+}
+
+/// Delete chain and end: `v` is what stands right of stripe q+N-1, in the end the cell of q.
+template <int N>
+HMMJIT_DEVICE void end_stripes(const Stripes& s, int q, float E, float* v, float* c) {
+  float d[N], m[N], dd[N];
+  HMMJIT_UNROLL
+  for (int j = 0; j < N; ++j) {
+    d[j] = s.deletion[(q + j) * 32];
+    m[j] = s.match[(q + j) * 32];
+    dd[j] = s.odds[(q + j) * 32 + kWordDdOut];
+  }
+  HMMJIT_UNROLL
+  for (int j = N - 1; j >= 0; --j) {
+    *c = multiply(*v, dd[j]);
+    *v = add(d[j], add(*c, E));
+    s.deletion[(q + j) * 32] = *v;
+    s.match[(q + j) * 32] = add(m[j], E);
+  }
+}
+
+/// Adds the way from each match to the deletion behind it, `c` in the end the deletion of q.
+template <int N>
+HMMJIT_DEVICE float leave_stripes(const Stripes& s, int q, float c) {
+  float d[N], m[N], md[N];
+  HMMJIT_UNROLL
+  for (int j = 0; j < N; ++j) {
+    d[j] = s.deletion[(q + j) * 32];
+    m[j] = s.match[(q + j) * 32];
+    md[j] = s.odds[(q + j) * 32 + kWordMdOut];
+  }
+  HMMJIT_UNROLL
+  for (int j = N - 1; j >= 0; --j) {
+    s.match[(q + j) * 32] = add(m[j], multiply(c, md[j]));
+    c = d[j];
+  }
+  return c;
+}
+
+/// One row of Backward in place: cells of row i+1 become those of row i before scaling, by the
+/// emission odds of residue i+1; those of `next` are brought. `begins`: the move to T in a target's
+/// last row, else zero. Returns E.
+HMMJIT_DEVICE float backward_row(const DomainParams& p, const Stripes& s, Specials* sp,
+                                 float begins, float ec, float ej, u32 next) {
+  copies_done();
+  sync_warp();
+  const int Q = s.Q;
+  BackwardFlow f;
+  f.mp = from_above(multiply(s.match[0], s.emission[0]), s.place);
+  f.sum = f.d = 0.0f;
+  f.next = *reinterpret_cast<const Quad*>(s.odds + Q * 32);
+  int at = Q;
+  for (; at >= 4; at -= 4) backward_stripes<4>(s, at - 4, &f);
+  for (; at > 0; --at) backward_stripes<1>(s, at - 1, &f);
+  sync_warp();
+  bring_emission(p, s, next);
+  sp->B = group_sum(f.sum);
+  sp->C = add(multiply(sp->C, sp->loop), begins);
+  sp->J = add(multiply(sp->B, sp->move), multiply(sp->J, sp->loop));
+  sp->N = add(multiply(sp->B, sp->move), multiply(sp->N, sp->loop));
+  const float E = add(multiply(sp->C, ec), multiply(sp->J, ej));
+
+  float v = from_above(add(f.d, E), s.place);
+  float c = 0.0f;
+  for (at = Q; at >= 8; at -= 8) end_stripes<8>(s, at - 8, E, &v, &c);
+  for (; at > 0; --at) end_stripes<1>(s, at - 1, E, &v, &c);
+  const float bound = multiply(E, p.backward_bound);
+  for (int pass = 0; pass < 3; ++pass) {
+    c = from_above(c, s.place);
+    if (!warp_ballot(c > bound)) break;
+    int q = Q - 1;
+    while (q >= 0) {
+      const int end = q - kCheckEvery > -1 ? q - kCheckEvery : -1;
+      for (; q > end; --q) {
+        c = multiply(c, s.odds[q * 32 + kWordDdOut]);
+        s.deletion[q * 32] = add(s.deletion[q * 32], c);
+      }
+      if (!warp_ballot(c > bound)) break;
+    }
+    if (q >= 0) break;
+  }
+  c = from_above(s.deletion[0], s.place);
+  for (at = Q; at >= 8; at -= 8) c = leave_stripes<8>(s, at - 8, c);
+  for (; at > 0; --at) c = leave_stripes<1>(s, at - 1, c);
+  return E;
+}
+
+/// Scale of a Backward row, applied to cells and specials. `forward`: Forward's scale of the row;
+/// `own`: set once Backward has to go its own way.
+HMMJIT_DEVICE float backward_scale(const Stripes& s, Specials* sp, float* E, bool active,
+                                   float forward, bool* own) {
+  float scale = 1.0f;
+  if (active) {
+    if (sp->B > kOwnScaleAbove) *own = true;
+    scale = *own ? (sp->B > kRescaleAbove ? sp->B : 1.0f) : forward;
+  }
+  if (warp_ballot(scale > 1.0f)) {
+    *E = divide(*E, scale);
+    sp->N = divide(sp->N, scale);
+    sp->J = divide(sp->J, scale);
+    sp->B = divide(sp->B, scale);
+    sp->C = divide(sp->C, scale);
+    scale_cells(s, divide(1.0f, scale));
+  }
+  return scale;
+}
+
+/// B of row 0; the cells hold row 1, whose residue's emission odds have been brought.
+HMMJIT_DEVICE float backward_begin(const Stripes& s) {
+  copies_done();
+  sync_warp();
+  float sum = 0.0f;
+  for (int q = 0; q < s.Q; ++q) {
+    sum = add(sum, multiply(multiply(s.match[q * 32], s.emission[q * 4]), s.odds[q * 32 + kWordEntry]));
+  }
+  return group_sum(sum);
+}
+
+/// By the group's first two lanes.
+HMMJIT_DEVICE void store_specials(SpecialRow* row, u32 place, float E, const Specials& sp,
+                                  float scale) {
+  Quad quad;
+  quad.x = float_bits(place == 0 ? E : sp.C);
+  quad.y = float_bits(place == 0 ? sp.N : scale);
+  quad.z = place == 0 ? float_bits(sp.J) : 0u;
+  quad.w = place == 0 ? float_bits(sp.B) : 0u;
+  if (place < 2) reinterpret_cast<Quad*>(row)[place] = quad;
+}
+
+/// Workspace of one group of lanes, kept from target to target as long as it is large enough.
+struct Space {
+  u32 first = 0, units = 0;  // kWorkspaceUnit bytes each
+};
+/// Whether there can be so much at all.
+HMMJIT_DEVICE bool fits(const DomainParams& p, u32 units) {
+  return units + units / 4 <= p.workspace_units;
+}
+/// False when there is none left. Every lane of the warp calls it.
+HMMJIT_DEVICE bool reserve(const DomainParams& p, u32* taken, u32 place, u32 units, Space* space) {
+  const bool enough = units <= space->units;
+  // A quarter more, so that targets of about the same size need no further one.
+  const u32 wanted = units + units / 4;
+  u32 first = 0;
+  if (place == 0 && !enough) first = atomic_add(taken, wanted);
+  first = shuffle(first, threadIdx.x % 32u & 28u);
+  if (enough) return true;
+  if (first > p.workspace_units || wanted > p.workspace_units - first) return false;
+  space->first = first;
+  space->units = wanted;
+  return true;
+}
+
+/// Workspace of an envelope of L residues: special rows of Forward and Backward, products of M and I
+/// cells, choices of the optimal accuracy path.
+HMMJIT_DEVICE u32 envelope_units(u32 L, u32 stripes) {
+  return ((L + 1) * (2u * static_cast<u32>(sizeof(SpecialRow)) + 40u * stripes) +
+          kWorkspaceUnit - 1) / kWorkspaceUnit;
+}
+
+/// How many items each warp takes at a time, when at most `most` may be in work at once: a warp takes
+/// as long for one as for eight.
+HMMJIT_DEVICE u32 items_per_warp(u32 most) {
+  return most < 1 ? 1 : most > kTargetsPerWarp ? kTargetsPerWarp : most;
+}
+
+/// Residues of a target, taken before they are needed. Behind its end comes padding.
+struct Residues {
+  const u8* first;
+  u32 length;
+  /// 1-based.
+  HMMJIT_DEVICE u32 at(u32 i) const {
+    return i >= 1 && i <= length ? u32{first[i - 1]} : u32{kPaddingResidue};
+  }
+};
+
+}  // namespace hmmjit_device
+
+#endif  // HMMJIT_KERNEL_FOUR_LANE_CUH_

@@ -1,0 +1,581 @@
+// Everything about a domain envelope that needs its matrices: Forward and Backward of the unihit
+// model, posterior decoding, null2 odds by expectation, optimal accuracy and the path through it
+// (Eddy 2011; Holmes 1998), to the bit as the CPU's domain stage does it (common/four_lane.cuh).
+// For regions of one domain; those of clustered regions come from the CPU.
+//
+// Eight envelopes a warp, four lanes each; warps of a block have nothing to do with each other.
+// Rows of cells lie in shared memory. Of the matrices the workspace holds what later passes need: the products of Forward and Backward,
+// and for each cell which of its predecessors was best, so that the path needs no accuracies.
+#include "common/four_lane.cuh"
+#include "plan_constants.h"
+
+namespace hmmjit_device {
+namespace {
+
+constexpr int kStripes = plan_constants::kStripes;
+// Sums of match and insert posteriors, where the emission odds were.
+constexpr int kSums = 2 * 32 * kStripes;
+constexpr int kStripesFloats = (4 * kStripes + 2) * 32;
+constexpr int kEmissions = 8 * ((4 * kStripes + 31) / 32 * 32 + 4);
+// A row of products waits in shared memory, [group][stripe][M, I][lane], groups apart by a number
+// of floats that spreads them over all banks.
+constexpr int kAhead = (8 * kStripes + 31) / 32 * 32 + 4;
+constexpr int kWarpFloats =
+    kStripesFloats + (kSums > kEmissions ? kSums : kEmissions) + 8 * kAhead;
+
+/// What is left of a row of Backward once the posteriors are known.
+struct PosteriorRow {
+  float factor;  ///< of the products
+  float c;       ///< posterior of C
+  float B;       ///< best accuracy before a domain begins
+  u32 from_n;    ///< that is N's, not J's
+  u32 reserved[4];
+};
+static_assert(sizeof(PosteriorRow) == sizeof(SpecialRow), "they share the workspace");
+
+// Envelopes one after the other in the same piece of the workspace: each takes milliseconds.
+constexpr u32 kMostRounds = 6;
+
+enum Choice : u32 {
+  kFromMatch = 0, kFromInsert = 1, kFromDelete = 2, kFromBegin = 3,  // of a match, bits 0..1
+  kInsertStays = 4,
+};
+
+/// -inf; what cannot be.
+HMMJIT_DEVICE float none() { return bits_float(0xff800000u); }
+HMMJIT_DEVICE float larger(float a, float b) { return a > b ? a : b; }
+/// As the reference masks: what has no transition counts as zero in a cell, as nothing in a choice.
+HMMJIT_DEVICE float allowed(float odds, float v) { return odds > 0.0f ? v : 0.0f; }
+HMMJIT_DEVICE float chosen(float odds, float v) { return odds > 0.0f ? v : none(); }
+HMMJIT_DEVICE float below_or_none(float v, u32 place) {
+  const u32 lane = threadIdx.x % 32u;
+  const float other = shuffle_float(v, place == 0 ? lane : lane - 1);
+  return place == 0 ? none() : other;
+}
+
+struct Envelope {
+  SpecialRow* forward;
+  SpecialRow* backward;  ///< later PosteriorRow
+  float* product;        ///< [row][stripe][M, I][lane]
+  u8* choices;           ///< [row][stripe][match and insert, delete][lane]
+  u32 L;
+  u32 Q;
+  HMMJIT_DEVICE PosteriorRow* posteriors() const {
+    return reinterpret_cast<PosteriorRow*>(backward);
+  }
+  HMMJIT_DEVICE float* product_row(u32 i) const { return product + i * Q * 8u; }
+  HMMJIT_DEVICE u8* choice_row(u32 i) const { return choices + i * Q * 8u; }
+};
+
+/// Has the products of a row brought to shared memory. Every lane of the warp calls it.
+HMMJIT_DEVICE void bring(const Envelope& e, float* ahead, u32 place, bool active, u32 row) {
+  if (active) {
+    const float* const from = e.product_row(row);
+    for (u32 chunk = place; chunk < 2u * e.Q; chunk += 4u) {
+      copy_ahead(ahead + chunk * 4u, from + chunk * 4u);
+    }
+  }
+}
+
+/// Factors of the posteriors, and the special states of optimal accuracy that do not depend on E.
+/// By one lane an envelope. `outside`: expected emissions from N, C and J. Returns whether the
+/// decoding is sound.
+HMMJIT_DEVICE bool set_posteriors(const Envelope& e, float loop, float move, bool own_scale,
+                                  float* outside) {
+  PosteriorRow* const rows = e.posteriors();
+  const float N0 = e.backward[0].N;
+  float scale = static_cast<float>(1.0 / static_cast<double>(N0));
+  PosteriorRow row;
+  row.factor = row.c = row.B = 0.0f;
+  row.from_n = 1;
+  row.reserved[0] = row.reserved[1] = row.reserved[2] = row.reserved[3] = 0;
+  rows[0] = row;
+  float best_n = 0.0f, best_j = none(), n = 0.0f, c = 0.0f, j = 0.0f;
+  SpecialRow before = e.forward[0];
+  constexpr u32 kAtOnce = 4;  // rows read ahead of what is written
+  for (u32 first = 1; first <= e.L; first += kAtOnce) {
+    SpecialRow fs[kAtOnce], bs[kAtOnce];
+    HMMJIT_UNROLL
+    for (u32 r = 0; r < kAtOnce; ++r) {
+      const u32 i = first + r <= e.L ? first + r : e.L;
+      fs[r] = e.forward[i];
+      bs[r] = e.backward[i];
+    }
+    HMMJIT_UNROLL
+    for (u32 r = 0; r < kAtOnce; ++r) {
+      const u32 i = first + r;
+      if (i > e.L) break;
+      const SpecialRow f = fs[r], b = bs[r];
+      row.factor = multiply(scale, f.scale);
+      const float pn = multiply(multiply(multiply(before.N, b.N), loop), scale);
+      const float pj = multiply(multiply(multiply(before.J, b.J), loop), scale);
+      const float pc = multiply(multiply(multiply(before.C, b.C), loop), scale);
+      best_n = loop == 0.0f ? 0.0f : add(best_n, pn);
+      best_j = loop == 0.0f ? 0.0f : add(best_j, pj);
+      if (best_j < 0.0f) best_j = 0.0f;
+      row.B = move == 0.0f ? 0.0f : best_n < best_j ? best_j : best_n;
+      row.c = pc;
+      row.from_n = best_n > best_j ? 1 : 0;
+      n = add(n, pn);
+      c = add(c, pc);
+      j = add(j, pj);
+      if (own_scale) scale = multiply(scale, divide(f.scale, b.scale));
+      rows[i] = row;
+      before = f;
+    }
+  }
+  const float norm = static_cast<float>(1.0 / static_cast<double>(static_cast<float>(e.L)));
+  *outside = add(add(multiply(n, norm), multiply(c, norm)), multiply(j, norm));
+  return (float_bits(scale) & 0x7fffffffu) != 0x7f800000u;
+}
+
+/// What one stripe of optimal accuracy hands to the next.
+struct AccuracyFlow {
+  float mp, dp, ip, d;
+};
+
+template <int N>
+HMMJIT_DEVICE void accuracy_stripes(const Stripes& s, float* sum_match, float* sum_insert,
+                                    const float* ahead, u8* choices, bool active, float B,
+                                    float factor, int q, AccuracyFlow* f) {
+  Quad in[N], out[N];
+  float m[N], d[N], i[N], pm[N], pi[N], sm[N], si[N];
+  HMMJIT_UNROLL
+  for (int k = 0; k < N; ++k) {
+    in[k] = *reinterpret_cast<const Quad*>(s.odds + (q + k) * 32);
+    out[k] = *reinterpret_cast<const Quad*>(s.odds + (q + k) * 32 + 4);
+    m[k] = s.match[(q + k) * 32];
+    d[k] = s.deletion[(q + k) * 32];
+    i[k] = s.insert[(q + k) * 32];
+    pm[k] = ahead[(q + k) * 8];
+    pi[k] = ahead[(q + k) * 8 + 4];
+    sm[k] = sum_match[(q + k) * 32];
+    si[k] = sum_insert[(q + k) * 32];
+  }
+  HMMJIT_UNROLL
+  for (int k = 0; k < N; ++k) {
+    const float bm = pick(in[k], kWordEntry), mm = pick(in[k], kWordMmIn);
+    const float im = pick(in[k], kWordImIn), dm = pick(in[k], kWordDmIn);
+    const float mi = pick(out[k], kWordMiOut - 4), ii = pick(out[k], kWordIiOut - 4);
+    float v = allowed(bm, B);
+    v = larger(v, allowed(mm, f->mp));
+    v = larger(v, allowed(im, f->ip));
+    v = larger(v, allowed(dm, f->dp));
+    // The first of the largest.
+    u32 choice = kFromMatch;
+    float best = chosen(mm, f->mp);
+    if (best < chosen(im, f->ip)) {
+      best = chosen(im, f->ip);
+      choice = kFromInsert;
+    }
+    if (best < chosen(dm, f->dp)) {
+      best = chosen(dm, f->dp);
+      choice = kFromDelete;
+    }
+    if (best < chosen(bm, B)) choice = kFromBegin;
+    const float match = multiply(pm[k], factor), insert = multiply(pi[k], factor);
+    v = add(v, match);
+    f->mp = m[k];
+    f->dp = d[k];
+    f->ip = i[k];
+    if (!(chosen(mi, f->mp) >= chosen(ii, f->ip))) choice |= kInsertStays;
+    s.match[(q + k) * 32] = v;
+    s.deletion[(q + k) * 32] = f->d;
+    s.insert[(q + k) * 32] = add(larger(allowed(mi, f->mp), allowed(ii, f->ip)), insert);
+    f->d = allowed(pick(out[k], kWordMdOut - 4), v);
+    sum_match[(q + k) * 32] = add(sm[k], match);
+    sum_insert[(q + k) * 32] = add(si[k], insert);
+    if (active) choices[(q + k) * 8] = static_cast<u8>(choice);
+  }
+}
+
+/// Where a path ends: the best cell of a row. Of equal ones the last match, else the first
+/// deletion, in the order of stripes and lanes.
+struct End {
+  float value;
+  u32 node;
+  u32 state;
+};
+
+/// Completes a row of optimal accuracy: delete chain, choices of the deletions, best cell.
+HMMJIT_DEVICE End finish_accuracy(const Stripes& s, float d, u8* choices, bool active) {
+  const int Q = s.Q;
+  float c = below_or_none(d, s.place);
+  for (int q = 0; q < Q; ++q) {
+    const float old = s.deletion[q * 32], dd = s.odds[q * 32 + kWordDdOut];
+    const float value = larger(c, old);
+    s.deletion[q * 32] = value;
+    c = allowed(dd, value);
+  }
+  // Deletions add nothing, so this is a running maximum: passes end when one changes nothing.
+  for (int pass = 1; pass < 4; ++pass) {
+    c = below_or_none(c, s.place);
+    bool changed = false;
+    for (int q = 0; q < Q; ++q) {
+      const float old = s.deletion[q * 32], dd = s.odds[q * 32 + kWordDdOut];
+      if (!warp_ballot(c > old)) break;
+      changed = q == Q - 1;
+      const float value = larger(c, old);
+      s.deletion[q * 32] = value;
+      c = allowed(dd, value);
+    }
+    if (!changed) break;
+  }
+  // What leads into a deletion, from the node before it.
+  const float last_md = s.odds[(Q - 1) * 32 + kWordMdOut], last_dd = s.odds[(Q - 1) * 32 + kWordDdOut];
+  float from_match = below_or_none(chosen(last_md, s.match[(Q - 1) * 32]), s.place);
+  float from_delete = below_or_none(chosen(last_dd, s.deletion[(Q - 1) * 32]), s.place);
+  float best_m = none(), best_d = none();
+  u32 at_m = s.place, at_d = s.place;
+  HMMJIT_UNROLL_BY(4)
+  for (int q = 0; q < Q; ++q) {
+    const float match = s.match[q * 32], deletion = s.deletion[q * 32];
+    const float md = s.odds[q * 32 + kWordMdOut], dd = s.odds[q * 32 + kWordDdOut];
+    const u32 code = static_cast<u32>(q) * 4u + s.place;
+    if (match >= best_m) {
+      best_m = match;
+      at_m = code;
+    }
+    if (deletion > best_d) {
+      best_d = deletion;
+      at_d = code;
+    }
+    if (active) choices[q * 8 + 4] = from_match >= from_delete ? 0 : 1;
+    from_match = chosen(md, match);
+    from_delete = chosen(dd, deletion);
+  }
+  for (u32 o = 1; o < 4; o *= 2) {
+    const float other_m = shuffle_float_xor(best_m, o), other_d = shuffle_float_xor(best_d, o);
+    const u32 other_at_m = shuffle_xor(at_m, o), other_at_d = shuffle_xor(at_d, o);
+    if (other_m > best_m || (other_m == best_m && other_at_m > at_m)) {
+      best_m = other_m;
+      at_m = other_at_m;
+    }
+    if (other_d > best_d || (other_d == best_d && other_at_d < at_d)) {
+      best_d = other_d;
+      at_d = other_at_d;
+    }
+  }
+  const bool match = best_m >= best_d;
+  const u32 at = match ? at_m : at_d;
+  End end;
+  end.value = match ? best_m : best_d;
+  end.node = at % 4u * s.Q + at / 4u + 1u;
+  end.state = match ? kPathMatch : kPathDelete;
+  return end;
+}
+
+/// Tenths of a posterior probability, as the alignment shows them.
+HMMJIT_DEVICE u32 posterior_code(float p) {
+  const double rounded = static_cast<double>(p) + 0.05;
+  return rounded >= 1.0 ? 10u : static_cast<u32>(rounded * 10.0);
+}
+
+enum : u32 { kNoPath = 0, kForHost = 0xffffffffu };
+
+/// Follows the choices from the end of the path; by one lane an envelope. Returns the number of
+/// steps, kNoPath, or kForHost where the path enters J before its domain.
+HMMJIT_DEVICE u32 trace(const Envelope& e, u32 i, u32 k, u32 state, u8* path) {
+  u32 steps = 0;
+  for (;;) {
+    const u32 stripe = (k - 1) % e.Q, lane = (k - 1) / e.Q;
+    const u32 cell = stripe * 8u + lane;
+    if (state == kPathDelete) {
+      path[steps++] = static_cast<u8>(kPathDelete);
+      state = e.choice_row(i)[cell + 4u] ? kPathDelete : kPathMatch;
+      if (--k == 0) return kNoPath;
+      continue;
+    }
+    const u32 choice = e.choice_row(i)[cell];
+    const float product = e.product_row(i)[cell + (state == kPathInsert ? 4u : 0u)];
+    const u32 code = posterior_code(multiply(product, e.posteriors()[i].factor));
+    path[steps++] = static_cast<u8>(state | code << 2);
+    if (state == kPathInsert) {
+      state = choice & kInsertStays ? kPathInsert : kPathMatch;
+      if (--i == 0) return kNoPath;
+      continue;
+    }
+    const u32 from = choice & 3u;
+    --i;
+    --k;
+    if (from == kFromBegin) {
+      return i == 0 || e.posteriors()[i].from_n ? steps : static_cast<u32>(kForHost);
+    }
+    if (i == 0 || k == 0) return kNoPath;
+    state = from == kFromMatch ? kPathMatch : from == kFromInsert ? kPathInsert : kPathDelete;
+  }
+}
+
+/// Room for an answer; false when there is none.
+HMMJIT_DEVICE bool take_words(const DomainParams& p, u32 words, u32* at) {
+  *at = atomic_add(&p.arena->words, words);
+  return *at <= p.word_capacity && words <= p.word_capacity - *at;
+}
+
+}  // namespace
+}  // namespace hmmjit_device
+
+extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
+    envelope_four_lane(const hmmjit_device::DomainBatch batch) {
+  using namespace hmmjit_device;
+  HMMJIT_DYNAMIC_SHARED(shared);
+  const DomainParams p = batch.models[blockIdx.y];
+  const u32 wanted = p.counters->envelopes;
+  u32 count = wanted < p.envelope_capacity ? wanted : p.envelope_capacity;
+  if (count == 0) return;
+  // All models of the launch share the workspace, each by the number of its envelopes; half as much
+  // again, since those that come first need not be the smallest.
+  const u64 need = static_cast<u64>(p.arena->envelope_need) * 3 / 2 + 1;
+  const u64 share = static_cast<u64>(count) * p.workspace_units / need;
+  const u32 most = share < 1 ? 1 : share > count ? count : static_cast<u32>(share);
+  // A family of very many hits would keep all others waiting: the host takes the rest.
+  if (count > kMostRounds * most) count = kMostRounds * most;
+  const u32 items = items_per_warp(most);
+  const u32 warp = blockIdx.x * static_cast<u32>(plan_constants::kWarps) + threadIdx.x / 32u;
+  if (warp * items >= count || (warp + 1) * items > most) return;
+  float* const own = reinterpret_cast<float*>(shared) + threadIdx.x / 32u * kWarpFloats;
+  const Stripes s = make_stripes(p, own, kStripes);
+  const u32 lane = threadIdx.x % 32u, group = lane / 4u;
+  float* const sum_match = own + kStripesFloats + lane;
+  float* const sum_insert = sum_match + 32 * kStripes;
+  float* const ahead = own + kWarpFloats - (8u - group) * static_cast<u32>(kAhead);
+  const u32 Q = p.stripes;
+  Space space;
+  for (;;) {
+    u32 entry = 0;
+    if (lane == 0) entry = atomic_add(&p.counters->next_envelope, items);
+    entry = shuffle(entry, 0);
+    if (entry >= count) break;
+    entry += group;
+    bool valid = group < items && entry < count;
+    EnvelopeItem item;
+    item.target = item.first = item.last = 0;
+    if (valid) item = p.items[entry];
+    const u32 L = valid ? item.last - item.first + 1 : 0u;
+    valid = valid && fits(p, envelope_units(L, Q));
+    const bool asked = warp_ballot(valid);
+    valid = reserve(p, &p.arena->envelope_units, s.place, valid ? envelope_units(L, Q) : 0u,
+                    &space) && valid;
+    const u32 length = valid ? L : 0u;
+    u32 rows = length;
+    for (u32 o = 4; o < 32; o *= 2) rows = max_u32(rows, shuffle_xor(rows, o));
+    if (rows == 0) {
+      if (asked && !warp_ballot(space.units > 0)) break;  // others have the workspace
+      continue;
+    }
+    Envelope e;
+    e.forward =
+        reinterpret_cast<SpecialRow*>(p.workspace + static_cast<u64>(space.first) * kWorkspaceUnit);
+    e.backward = e.forward + (length + 1);
+    e.product = reinterpret_cast<float*>(e.backward + (length + 1));
+    e.choices = reinterpret_cast<u8*>(e.product + (length + 1) * Q * 8u);
+    e.L = length;
+    e.Q = Q;
+    Residues residues;
+    residues.first = p.database.residues +
+                     static_cast<u64>(p.database.start[item.target]) * kStartUnit +
+                     (valid ? item.first - 1 : 0u);
+    residues.length = length;
+    const FloatLength lengths = p.unihit[p.database.length_class[item.target]];
+
+    // ---- Forward ----
+    clear_cells(s);
+    Specials sp;
+    sp.loop = lengths.loop;
+    sp.move = lengths.move;
+    sp.N = 1.0f;
+    sp.B = lengths.move;
+    sp.J = sp.C = 0.0f;
+    if (valid) store_specials(e.forward, s.place, 0.0f, sp, 1.0f);
+    float last_c = 0.0f;
+    u32 scales = 0;
+    u32 x = residues.at(1), next = residues.at(2);
+    bring_emission(p, s, x);
+    for (u32 i = 1; i <= rows; ++i) {
+      const u32 behind = residues.at(i + 2);
+      float E = forward_row(p, s, sp.B, multiply(sp.B, s.bounds[x]), next);
+      const float scale = forward_specials(s, &sp, &E, 1.0f, 0.0f);
+      x = next;
+      next = behind;
+      if (i <= length) {
+        float* const out = e.product_row(i) + s.place;
+        HMMJIT_UNROLL_BY(4)
+        for (int q = 0; q < s.Q; ++q) {
+          out[q * 8] = s.match[q * 32];
+          out[q * 8 + 4] = s.insert[q * 32];
+        }
+        store_specials(e.forward + i, s.place, E, sp, scale);
+        if (scale > 1.0f) ++scales;
+      }
+      if (i == length) last_c = sp.C;
+    }
+    copies_done();
+
+    // ---- Backward, and the products ----
+    clear_cells(s);
+    sp.N = sp.B = sp.J = sp.C = 0.0f;
+    bool own_scale = false;
+    sync_warp();  // the rows of Forward are there
+    bring_emission(p, s, kPaddingResidue);
+    next = residues.at(length);
+    float scale_here = valid ? e.forward[length].scale : 1.0f;
+    for (u32 t = 0; t < rows; ++t) {
+      const bool active = t < length;
+      const u32 i = active ? length - t : 0u;
+      const u32 before = residues.at(i > 1 ? i - 1 : 0u);
+      const float scale_before = i > 1 ? e.forward[i - 1].scale : 1.0f;
+      bring(e, ahead, s.place, active, i);
+      float E = backward_row(p, s, &sp, active && t == 0 ? lengths.move : 0.0f, 1.0f, 0.0f, next);
+      const float scale = backward_scale(s, &sp, &E, active, scale_here, &own_scale);
+      next = before;
+      scale_here = scale_before;
+      copies_done();
+      sync_warp();
+      if (active) {
+        float* const out = e.product_row(i) + s.place;
+        HMMJIT_UNROLL_BY(4)
+        for (int q = 0; q < s.Q; ++q) {
+          out[q * 8] = multiply(ahead[q * 8 + s.place], s.match[q * 32]);
+          out[q * 8 + 4] = multiply(ahead[q * 8 + 4 + s.place], s.insert[q * 32]);
+        }
+        store_specials(e.backward + i, s.place, E, sp, scale);
+      }
+      if (warp_ballot(i == 1)) {
+        const float B = backward_begin(s);
+        if (i == 1) {
+          Specials zero;
+          zero.B = B;
+          zero.N = add(multiply(B, lengths.move), multiply(sp.N, lengths.loop));
+          zero.J = zero.C = 0.0f;
+          store_specials(e.backward, s.place, 0.0f, zero, 1.0f);
+        }
+      }
+      sync_warp();  // `ahead` has been read
+    }
+    copies_done();
+    sync_warp();
+
+    // ---- posteriors ----
+    float outside = 0.0f;
+    bool sound = false;
+    if (valid && s.place == 0) {
+      sound = set_posteriors(e, lengths.loop, lengths.move, own_scale, &outside);
+    }
+    outside = shuffle_float(outside, lane & 28u);
+    sync_warp();
+
+    // ---- optimal accuracy, sums of the posteriors ----
+    for (int q = 0; q < s.Q; ++q) {
+      s.match[q * 32] = s.deletion[q * 32] = s.insert[q * 32] = none();
+      sum_match[q * 32] = sum_insert[q * 32] = 0.0f;
+    }
+    float best_c = none();
+    u32 end_row = 0, end_node = 0, end_state = kPathMatch;
+    bring(e, ahead, s.place, length >= 1, 1);
+    PosteriorRow row, coming;
+    row.factor = row.c = row.B = coming.factor = coming.c = coming.B = 0.0f;
+    if (length >= 1) coming = e.posteriors()[1];
+    for (u32 i = 1; i <= rows; ++i) {
+      const bool active = i <= length;
+      const float B = active ? row.B : 0.0f;
+      row = coming;
+      if (!active) row.factor = row.c = 0.0f;
+      if (i < length) coming = e.posteriors()[i + 1];
+      u8* const choices = active ? e.choice_row(i) + s.place : nullptr;
+      AccuracyFlow f;
+      f.mp = below_or_none(s.match[(s.Q - 1) * 32], s.place);
+      f.dp = below_or_none(s.deletion[(s.Q - 1) * 32], s.place);
+      f.ip = below_or_none(s.insert[(s.Q - 1) * 32], s.place);
+      f.d = none();
+      copies_done();
+      sync_warp();
+      int at = 0;
+      for (; at + 4 <= s.Q; at += 4) {
+        accuracy_stripes<4>(s, sum_match, sum_insert, ahead + s.place, choices, active, B,
+                            row.factor, at, &f);
+      }
+      for (; at < s.Q; ++at) {
+        accuracy_stripes<1>(s, sum_match, sum_insert, ahead + s.place, choices, active, B,
+                            row.factor, at, &f);
+      }
+      sync_warp();
+      bring(e, ahead, s.place, i + 1 <= length, i + 1);
+      const End end = finish_accuracy(s, f.d, choices, active);
+      if (active) {
+        const float stay = add(best_c, row.c);
+        if (!(chosen(lengths.loop, stay) > end.value)) {
+          end_row = i;
+          end_node = end.node;
+          end_state = end.state;
+        }
+        const float c = lengths.loop == 0.0f ? 0.0f : stay;
+        best_c = c < end.value ? end.value : c;
+      }
+    }
+    copies_done();
+    sync_warp();
+
+    // ---- null2 odds ----
+    const float norm =
+        valid ? static_cast<float>(1.0 / static_cast<double>(static_cast<float>(length))) : 0.0f;
+    for (int q = 0; q < s.Q; ++q) {
+      sum_match[q * 32] = multiply(sum_match[q * 32], norm);
+      sum_insert[q * 32] = multiply(sum_insert[q * 32], norm);
+    }
+    for (u32 code = 0; code < p.residue_codes; ++code) {
+      const float* const emission = p.emissions + code * Q * 4u + s.place;
+      float sum = 0.0f;
+      HMMJIT_UNROLL_BY(4)
+      for (int q = 0; q < s.Q; ++q) {
+        sum = add(sum, multiply(sum_match[q * 32], emission[q * 4]));
+        sum = add(sum, sum_insert[q * 32]);
+      }
+      sum = add(group_sum(sum), outside);
+      if (valid && s.place == 0) p.scored[entry].null2[code] = sum;
+    }
+
+    // ---- the answer ----
+    if (valid && s.place == 0) {
+      ScoredEnvelope* const out = p.scored + entry;
+      u32 words = 0, path_words = 0, steps = 0;
+      bool room = take_words(p, scales, &words);
+      if (room) {
+        u32 k = 0;
+        for (u32 i = 1; i <= length && k < scales; ++i) {
+          const float scale = e.forward[i].scale;
+          if (scale > 1.0f) p.words[words + k++] = float_bits(scale);
+        }
+      }
+      if (room && sound && end_row > 0 && end_node <= p.model_length) {
+        // The path has at most a step for each residue and each node: it fits into the special
+        // rows of Forward, which nobody needs any more, or into row 0 of the products.
+        u8* const path = length + p.model_length <= (length + 1) * static_cast<u32>(sizeof(SpecialRow))
+                             ? reinterpret_cast<u8*>(e.forward)
+                             : reinterpret_cast<u8*>(e.product);
+        steps = trace(e, end_row, end_node, end_state, path);
+        if (steps == kForHost) {
+          room = false;
+        } else {
+          room = take_words(p, (steps + 3) / 4, &path_words);
+          u8* const to = reinterpret_cast<u8*>(p.words + path_words);
+          for (u32 k = 0; room && k < steps; ++k) to[k] = path[k];
+        }
+      }
+      if (room) {
+        out->last_c = last_c;
+        out->scales = scales;
+        out->steps = steps;
+        out->words = words;
+        out->sound = sound ? 1 : 0;
+        out->last_row = end_row;
+        out->last_node = end_node;
+        out->last_state = end_state;
+        out->accuracy = best_c;
+        out->path = path_words;
+        out->status = kDone;
+        atomic_add(&p.counters->scored, 1);
+      }
+    }
+    sync_warp();
+  }
+}

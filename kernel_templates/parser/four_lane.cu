@@ -1,0 +1,241 @@
+// Forward and Backward over whole targets, posterior decoding of where domains begin and end, and
+// the regions that follow (Eddy 2011): what the CPU's domain stage does first with a target that
+// has passed the filters, to the bit (common/four_lane.cuh). Eight targets a warp, four lanes each;
+// cells in shared memory, special states in the workspace. The warps of a block have nothing to do
+// with each other.
+#include "common/four_lane.cuh"
+#include "plan_constants.h"
+
+namespace hmmjit_device {
+namespace {
+
+constexpr int kStripes = plan_constants::kStripes;
+
+constexpr u32 kMostUnits = 0x7fff;  // counted of one envelope: their sum must not overflow
+
+constexpr float kTrigger = 0.25f;      // a region must be this likely inside a domain somewhere
+constexpr float kBorder = 0.10f;       // and is extended down to this
+constexpr float kMultidomain = 0.20f;  // expected further domain that asks for clustering
+
+/// Some position ends one domain and begins another within i..j with enough probability.
+HMMJIT_DEVICE bool is_multidomain(const SpecialRow* rows, u32 i, u32 j) {
+  const float ends = rows[i - 1].ends, begins = rows[j].begins;
+  float most = 0.0f;
+  for (u32 z = i; z <= j; ++z) {
+    const float ended = add(rows[z].ends, -ends), begun = add(begins, -rows[z - 1].begins);
+    const float both = begun < ended ? begun : ended;
+    if (most < both) most = both;
+  }
+  return most >= kMultidomain;
+}
+
+/// A row of Backward that the decoding is through with: k-th region and k-th scale, if any.
+struct Note {
+  u32 first, last;
+  float scale;
+  u32 reserved[5];
+};
+static_assert(sizeof(Note) == sizeof(SpecialRow), "they share the workspace");
+
+/// Decodes, finds regions, writes the answer. By one lane a target.
+HMMJIT_DEVICE void decode(const DomainParams& p, u32 target, u32 L, float loop, bool own_scale,
+                          SpecialRow* forward, SpecialRow* backward, ParsedTarget* out) {
+  Note* const notes = reinterpret_cast<Note*>(backward);
+  u32 regions = 0, scales = 0, start = 0;
+  bool triggered = false;
+  const float N0 = backward[0].N;
+  float scale = static_cast<float>(1.0 / static_cast<double>(N0));
+  SpecialRow f = forward[0], b = backward[0];  // of row i-1
+  f.begins = f.ends = 0.0f;
+  forward[0].begins = forward[0].ends = 0.0f;
+  constexpr u32 kAtOnce = 4;  // rows read ahead of what is written
+  for (u32 first = 1; first <= L; first += kAtOnce) {
+    SpecialRow fs[kAtOnce], bs[kAtOnce];
+    HMMJIT_UNROLL
+    for (u32 r = 0; r < kAtOnce; ++r) {
+      const u32 i = first + r <= L ? first + r : L;
+      fs[r] = forward[i];
+      bs[r] = backward[i];
+    }
+    HMMJIT_UNROLL
+    for (u32 r = 0; r < kAtOnce; ++r) {
+      const u32 i = first + r;
+      if (i > L) break;
+      SpecialRow g = fs[r];
+      const SpecialRow c = bs[r];
+      const float entered = multiply(multiply(multiply(f.B, b.B), f.scale), scale);
+      g.begins = add(f.begins, entered);
+      if (own_scale) scale = multiply(scale, divide(f.scale, b.scale));
+      g.ends = add(f.ends, multiply(multiply(multiply(g.E, c.E), g.scale), scale));
+      float outside = multiply(multiply(multiply(f.N, c.N), loop), scale);
+      outside = add(outside, multiply(multiply(multiply(f.J, c.J), loop), scale));
+      outside = add(outside, multiply(multiply(multiply(f.C, c.C), loop), scale));
+      const float inside = static_cast<float>(1.0 - static_cast<double>(outside));
+      forward[i].begins = g.begins;
+      forward[i].ends = g.ends;
+      // A note lies in a row that has been read: there are fewer of them than rows so far.
+      if (g.scale > 1.0f) notes[scales++].scale = g.scale;
+      if (!triggered) {
+        if (add(inside, -add(g.begins, -f.begins)) < kBorder || start == 0) start = i;
+        if (inside >= kTrigger) triggered = true;
+      } else if (add(inside, -add(g.ends, -f.ends)) < kBorder) {
+        notes[regions].first = start;
+        notes[regions].last = i | (is_multidomain(forward, start, i) ? kSeveralDomains : 0u);
+        ++regions;
+        start = 0;
+        triggered = false;
+      }
+      f = g;
+      b = c;
+    }
+  }
+  const bool decoded = (float_bits(scale) & 0x7fffffffu) != 0x7f800000u;
+  if (!decoded) regions = 0;
+  const u32 words = scales + 3 * regions;
+  const u32 at = atomic_add(&p.arena->words, words);
+  if (at > p.word_capacity || words > p.word_capacity - at) return;
+  for (u32 k = 0; k < scales; ++k) p.words[at + k] = float_bits(notes[k].scale);
+  u32* w = p.words + at + scales;
+  for (u32 k = 0; k < regions; ++k, w += 3) {
+    const u32 first = notes[k].first, last = notes[k].last;
+    u32 envelope = kNoEnvelope;
+    if (!(last & kSeveralDomains) && p.envelope_capacity > 0 &&
+        last - first < p.most_envelope_cells / (4u * p.stripes)) {
+      const u32 entry = atomic_add(&p.counters->envelopes, 1);
+      if (entry < p.envelope_capacity) {
+        envelope = entry;
+        EnvelopeItem item;
+        item.target = target;
+        item.first = first;
+        item.last = last;
+        item.reserved = 0;
+        p.items[entry] = item;
+        p.scored[entry].status = kLeftToHost;
+        const u32 units = envelope_units(last - first + 1, p.stripes);
+        atomic_add(&p.arena->envelope_need, units < kMostUnits ? units : kMostUnits);
+      }
+    }
+    w[0] = first;
+    w[1] = last;
+    w[2] = envelope;
+  }
+  out->begins = f.begins;
+  out->decoded = decoded ? 1 : 0;
+  out->scales = scales;
+  out->regions = regions;
+  out->words = at;
+  out->status = kDone;
+  atomic_add(&p.counters->parsed, 1);
+}
+
+}  // namespace
+}  // namespace hmmjit_device
+
+extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
+    parser_four_lane(const hmmjit_device::DomainBatch batch) {
+  using namespace hmmjit_device;
+  HMMJIT_DYNAMIC_SHARED(shared);
+  const DomainParams p = batch.models[blockIdx.y];
+  const u32 count = p.target_count;
+  const u32 items = items_per_warp(p.most_parsers);
+  const u32 warp = blockIdx.x * static_cast<u32>(plan_constants::kWarps) + threadIdx.x / 32u;
+  // Warps without work do not even read the model, those beyond the workspace must not begin.
+  if (warp * items >= count || (warp + 1) * items > p.most_parsers) return;
+  const Stripes s = make_stripes(
+      p, reinterpret_cast<float*>(shared) + threadIdx.x / 32u * stripes_floats(kStripes), kStripes);
+  const u32 lane = threadIdx.x % 32u, group = lane / 4u;
+  Space space;
+  for (;;) {
+    u32 slot = 0;
+    if (lane == 0) slot = atomic_add(&p.counters->next_target, items);
+    slot = shuffle(slot, 0);
+    if (slot >= count) break;
+    slot += group;
+    bool valid = group < items && slot < count;
+    const u32 target = valid ? p.targets[slot] : 0u;
+    const u32 L = valid ? p.database.length[target] : 0u;
+    if (valid && s.place == 0) p.parsed[slot].status = kLeftToHost;
+    valid = valid && L > 0 && L <= p.most_cells / (4u * p.stripes);
+    const u32 bytes = 2 * (L + 1) * static_cast<u32>(sizeof(SpecialRow));
+    u32 units = valid ? (bytes + kWorkspaceUnit - 1) / kWorkspaceUnit : 0u;
+    if (!fits(p, units)) valid = false;
+    if (!valid) units = 0;
+    const bool asked = warp_ballot(valid);
+    valid = reserve(p, &p.arena->parser_units, s.place, units, &space) && valid;
+    Residues residues;
+    residues.length = valid ? L : 0u;
+    u32 most = residues.length;
+    for (u32 o = 4; o < 32; o *= 2) most = max_u32(most, shuffle_xor(most, o));
+    if (most == 0) {
+      if (asked && !warp_ballot(space.units > 0)) break;  // others have the workspace
+      continue;
+    }
+    const u32 length = residues.length;
+    SpecialRow* const forward =
+        reinterpret_cast<SpecialRow*>(p.workspace + static_cast<u64>(space.first) * kWorkspaceUnit);
+    SpecialRow* const backward = forward + (length + 1);
+    residues.first = p.database.residues + static_cast<u64>(p.database.start[target]) * kStartUnit;
+    const FloatLength lengths = p.multihit[p.database.length_class[target]];
+
+    // ---- Forward ----
+    clear_cells(s);
+    Specials sp;
+    sp.loop = lengths.loop;
+    sp.move = lengths.move;
+    sp.N = 1.0f;
+    sp.B = lengths.move;
+    sp.J = sp.C = 0.0f;
+    if (valid) store_specials(forward, s.place, 0.0f, sp, 1.0f);
+    float last_c = 0.0f;
+    u32 x = residues.at(1), next = residues.at(2);
+    bring_emission(p, s, x);
+    for (u32 i = 1; i <= most; ++i) {
+      const u32 behind = residues.at(i + 2);
+      float E = forward_row(p, s, sp.B, multiply(sp.B, s.bounds[x]), next);
+      const float scale = forward_specials(s, &sp, &E, 0.5f, 0.5f);
+      if (i <= length) store_specials(forward + i, s.place, E, sp, scale);
+      if (i == length) last_c = sp.C;
+      x = next;
+      next = behind;
+    }
+    copies_done();
+
+    // ---- Backward ----
+    clear_cells(s);
+    sp.N = sp.B = sp.J = sp.C = 0.0f;
+    bool own_scale = false;
+    sync_warp();  // the rows of Forward are there
+    bring_emission(p, s, kPaddingResidue);
+    next = residues.at(length);
+    float scale_here = valid ? forward[length].scale : 1.0f;
+    for (u32 t = 0; t < most; ++t) {
+      const bool active = t < length;
+      const u32 i = active ? length - t : 0u;
+      const u32 before = residues.at(i > 1 ? i - 1 : 0u);
+      const float scale_before = i > 1 ? forward[i - 1].scale : 1.0f;
+      float E = backward_row(p, s, &sp, active && t == 0 ? lengths.move : 0.0f, 0.5f, 0.5f, next);
+      const float scale = backward_scale(s, &sp, &E, active, scale_here, &own_scale);
+      if (active) store_specials(backward + i, s.place, E, sp, scale);
+      if (warp_ballot(i == 1)) {
+        const float B = backward_begin(s);
+        if (i == 1) {
+          Specials zero;
+          zero.B = B;
+          zero.N = add(multiply(B, lengths.move), multiply(sp.N, lengths.loop));
+          zero.J = zero.C = 0.0f;
+          store_specials(backward, s.place, 0.0f, zero, 1.0f);
+        }
+      }
+      next = before;
+      scale_here = scale_before;
+    }
+    copies_done();
+    sync_warp();
+    if (valid && s.place == 0) {
+      ParsedTarget* const out = p.parsed + slot;
+      out->last_c = last_c;
+      decode(p, target, length, lengths.loop, own_scale, forward, backward, out);
+    }
+    sync_warp();
+  }
+}
