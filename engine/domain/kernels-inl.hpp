@@ -369,10 +369,6 @@ inline void store_specials(V first, V second, int g, SpecialRow* row) {
   second.store_group(g, &row->C);
 }
 
-inline float add_log(float total, float value) {
-  return static_cast<float>(static_cast<double>(total) + std::log(static_cast<double>(value)));
-}
-
 template <class V>
 inline void set_group(V& v, int g, float value) {
   alignas(64) float lanes[kWidth<V>];

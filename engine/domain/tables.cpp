@@ -18,7 +18,7 @@ ForwardTables::ForwardTables(const SearchModel& model) : model_(&model) {
   const OddsProfile& odds = model.odds;
   auto t = std::make_unique<Tables>();
   const int M = odds.M;
-  const int Q = std::max(2, (M - 1) / kLanes + 1);
+  const int Q = float_stripes(M);
   t->M = M;
   t->Q = Q;
   t->Kp = odds.Kp;

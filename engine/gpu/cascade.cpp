@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cstring>
-#include <thread>
 #include <type_traits>
 #include <utility>
 

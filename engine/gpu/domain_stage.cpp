@@ -127,7 +127,7 @@ bool DomainStage::Run::add(DomainRequest& request) {
   const std::size_t count =
       std::min({request.passed.size(), kMostTargets, kSlots - slots, kEnvelopes - envelopes});
   if (count == 0) return false;
-  const layout::FloatTables tables = layout::make_float_tables(model.odds);
+  const layout::FloatTables tables = layout::make_float_transitions(model.odds);
   const DeletionBounds bounds = deletion_bounds(model.odds);
   dev::DomainParams d{};
   // Longest first, which is the order of the database: the targets of a warp are of about equal
@@ -166,7 +166,7 @@ bool DomainStage::Run::add(DomainRequest& request) {
   d.most_envelope_cells = kMostEnvelopeCells;
   d.stride = tables.stride;
   d.model_length = static_cast<dev::u32>(model.odds.M);
-  d.stripes = static_cast<dev::u32>(layout::stripes_of(model.odds.M));
+  d.stripes = static_cast<dev::u32>(float_stripes(model.odds.M));
   d.residue_codes = static_cast<dev::u32>(model.hmm.alphabet->K);
   d.backward_bound = bounds.backward;
   parts.push_back({&request, count, slots, envelopes, std::move(order), d});

@@ -40,7 +40,8 @@ struct Model {
   KernelSlots slots;
   bool planned = false;
   enum class State { kWaiting, kReady, kDeclined } state = State::kWaiting;
-  KernelSlot* ssv() const { return slots[static_cast<std::size_t>(Link::kSsv)].get(); }
+  const KernelSlotPtr& slot(Link link) const { return slots[static_cast<std::size_t>(link)]; }
+  KernelSlot* ssv() const { return slot(Link::kSsv).get(); }
 };
 using ModelPtr = std::shared_ptr<Model>;
 
@@ -89,7 +90,7 @@ struct DeviceState {
   std::deque<DomainWorkPtr> domain_work;
   std::size_t domain_targets = 0;  // of them
   bool lost = false;
-  std::atomic<double> progress{0};  // see CascadeJob
+  std::atomic<double> progress{0};  // see StreamWait
   std::vector<std::pair<double, double>> busy;
   double last_result = 0;
   std::mutex upload_mutex;
@@ -1076,7 +1077,7 @@ struct GpuFilters::State {
 
   // Leaves a chain's targets to the domain stage, which delivers them; false when it will not.
   bool hand_over(DeviceState& d, DomainWorkPtr& work) {
-    if (work->found.passed_targets.empty()) return false;
+    if (d.domain_lanes == 0 || work->found.passed_targets.empty()) return false;
     const bool hungry = work->client->hungry();
     DomainRequest& request = work->request;
     request.model = work->model->search;
@@ -1084,11 +1085,11 @@ struct GpuFilters::State {
       request.passed.push_back(passed.target);
     {
       const std::lock_guard lock(mutex);
-      if (d.domain_lanes == 0 || d.lost) return false;
+      if (d.lost) return false;
       const bool many =
           d.domain_work.size() >= kMostDomainWork || d.domain_targets >= kMostDomainTargets;
       if (many && hungry) return false;
-      KernelSlot& parser = *work->model->slots[static_cast<std::size_t>(Link::kParser)];
+      KernelSlot& parser = *work->model->slot(Link::kParser);
       if (!refresh(parser) && (parser.failed || !parser.cached)) return false;
       ++client_calls;
       ++holders;
@@ -1103,11 +1104,8 @@ struct GpuFilters::State {
   void deliver(DomainWork& work) {
     std::vector<FilteredBlock>& results = work.found.blocks;
     auto& parsed = work.request.parsed;
-    if (!parsed.empty()) {
-      for (std::size_t i = 0; i < parsed.size(); ++i) {
-        results[work.found.passed_targets[i].block].parsed.push_back(std::move(parsed[i]));
-      }
-    }
+    for (std::size_t i = 0; i < parsed.size(); ++i)
+      results[work.found.passed_targets[i].block].parsed.push_back(std::move(parsed[i]));
     std::vector<std::uint64_t> blocks;
     std::vector<FilteredBlock> delivered;
     for (std::size_t i = 0; i < work.claimed.size(); ++i) {
@@ -1135,13 +1133,10 @@ struct GpuFilters::State {
       }
       // All that have the kernels of the first.
       std::vector<DomainWorkPtr> batch;
-      const auto parser_of = [](const DomainWork& work) {
-        return work.model->slots[static_cast<std::size_t>(Link::kParser)];
-      };
-      const KernelSlotPtr parser = parser_of(*d.domain_work.front());
+      const KernelSlotPtr parser = d.domain_work.front()->model->slot(Link::kParser);
       for (auto at = d.domain_work.begin();
            at != d.domain_work.end() && batch.size() < DomainStage::kMostRequests;) {
-        if (parser_of(**at) == parser) {
+        if ((*at)->model->slot(Link::kParser) == parser) {
           d.domain_targets -= (*at)->request.passed.size();
           batch.push_back(std::move(*at));
           at = d.domain_work.erase(at);
@@ -1384,7 +1379,7 @@ struct GpuFilters::State {
       from = result.end[i];
     }
     KernelSlot& coarse = *model.ssv();
-    const KernelSlotPtr& fine = model.slots[static_cast<std::size_t>(Link::kFineSsv)];
+    const KernelSlotPtr& fine = model.slot(Link::kFineSsv);
     coarse.seconds += (result.end.front() - result.begin) * 1e-3;
     if (coarse.seconds >= settings.finer_kernel_seconds && !fine->asked && !fine->failed &&
         !fine->future.valid() && fine->plan.class_length < coarse.plan.class_length) {

@@ -9,8 +9,8 @@
 // has failed. Whatever fails after a claim is given back; no answer is ever partial.
 //
 // Results are hmmsearch's decisions: see cascade.hpp. What passes goes through domain_stage.hpp
-// before it is delivered, models in batches as they come, unless kernels are being loaded: the
-// driver does that only while the device is idle. Kernels behind SSV are used from the moment they
+// before it is delivered, models in batches as they come; not while kernels are being loaded, which
+// the driver does only while the device is idle. Kernels behind SSV are used from the moment they
 // are there; until then, and for what the device leaves open, the owner's threads do it.
 #pragma once
 

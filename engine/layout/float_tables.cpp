@@ -12,16 +12,21 @@ constexpr float kRounding = 0x1p-24f;
 }  // namespace
 
 FloatTables make_float_tables(const OddsProfile& profile) {
+  FloatTables out = make_float_transitions(profile);
+  out.emissions.assign(static_cast<std::size_t>(kSymbolRows) * out.stride, 0.0f);
+  for (int x = 0; x < profile.Kp; ++x) {
+    std::copy_n(profile.match.begin() + static_cast<std::ptrdiff_t>(x) * profile.M, profile.M,
+                out.emissions.begin() + static_cast<std::ptrdiff_t>(x) * out.stride);
+  }
+  return out;
+}
+
+FloatTables make_float_transitions(const OddsProfile& profile) {
   FloatTables out;
   const auto M = static_cast<std::size_t>(profile.M);
   out.stride = static_cast<std::uint32_t>((M + 15) / 16 * 16);
-  out.emissions.assign(static_cast<std::size_t>(kSymbolRows) * out.stride, 0.0f);
   out.transitions.assign(static_cast<std::size_t>(hmmjit_device::kWordTransitions) * out.stride,
                          0.0f);
-  for (int x = 0; x < profile.Kp; ++x) {
-    std::copy_n(profile.match.begin() + static_cast<std::ptrdiff_t>(x) * profile.M, M,
-                out.emissions.begin() + static_cast<std::ptrdiff_t>(x) * out.stride);
-  }
   const auto row = [&](hmmjit_device::WordTransition which, const std::vector<float>& odds) {
     std::copy_n(odds.begin(), M,
                 out.transitions.begin() + static_cast<std::ptrdiff_t>(which) * out.stride);
@@ -37,12 +42,10 @@ FloatTables make_float_tables(const OddsProfile& profile) {
   return out;
 }
 
-int stripes_of(int M) { return std::max(2, (M + 3) / 4); }
-
 std::vector<float> make_striped_emissions(const OddsProfile& profile) {
   constexpr std::size_t kLanes = 4;
   const auto M = static_cast<std::size_t>(profile.M);
-  const auto Q = static_cast<std::size_t>(stripes_of(profile.M));
+  const auto Q = static_cast<std::size_t>(float_stripes(profile.M));
   std::vector<float> out(kSymbolRows * Q * kLanes, 0.0f);
   for (std::size_t x = 0; x < static_cast<std::size_t>(profile.Kp); ++x) {
     for (std::size_t k = 0; k < M; ++k) {

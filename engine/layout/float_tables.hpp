@@ -18,11 +18,11 @@ struct FloatTables {
   std::vector<float> transitions;  ///< [hmmjit_device::kWordTransitions][stride]
 };
 FloatTables make_float_tables(const OddsProfile& profile);
+/// The transitions alone, without `emissions`.
+FloatTables make_float_transitions(const OddsProfile& profile);
 
 /// Match odds in the reference's four lanes (Farrar 2007), [32][Q][4]: node r*Q + q + 1 at q*4 + r.
 std::vector<float> make_striped_emissions(const OddsProfile& profile);
-/// Stripes of a model of M nodes: Q.
-int stripes_of(int M);
 
 /// N, C and J odds of target lengths.
 std::vector<hmmjit_device::FloatLength> make_float_lengths(std::span<const std::uint32_t> lengths,

@@ -262,6 +262,8 @@ OddsProfile make_odds_profile(const Profile& profile) {
   return odds;
 }
 
+int float_stripes(int M) { return std::max(2, (M + 3) / 4); }
+
 DeletionBounds deletion_bounds(const OddsProfile& odds) {
   // In Forward D(k) >= B * tBM(k-1) * e(k-1) * tMD(k-1) bounds the cell from below; in Backward
   // D(k) >= E does. 2^-25 is half a unit of the smallest significand, the other factor covers the

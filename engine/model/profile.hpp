@@ -95,6 +95,8 @@ struct DeletionBounds {
   float backward = -1;              ///< times E(i)
 };
 DeletionBounds deletion_bounds(const OddsProfile& odds);
+/// Stripes of M nodes in the four lanes of the float stages (Farrar 2007): Q.
+int float_stripes(int M);
 
 /// Length-dependent specials of the float stages for a target of length L (Eddy 2008).
 struct LengthModel {

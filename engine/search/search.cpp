@@ -913,12 +913,12 @@ class Run : private gpu::Client {
   bool verified_scores(ModelJob& job, ThreadState& local, const domain::PassesForward& passes,
                        const domain::WantedTarget& wanted) {
     auto checks = static_cast<std::size_t>(options_.verify);
+    domain::Workspace workspace;
     for (std::size_t n = 0; n < local.parsed.size() && checks > 0; ++n) {
       if (local.parsed[n] == nullptr) continue;
       --checks;
       float nats = 0;
       std::optional<domain::TargetScore> score;
-      domain::Workspace workspace;
       domain::score_targets_batch(
           job.forward(), {&local.views[n], 1}, [&](std::size_t, float v) { return passes(n, v); },
           alone_options_, workspace, {&nats, 1}, {&score, 1},
