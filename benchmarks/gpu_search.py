@@ -220,7 +220,8 @@ class Bench:
         self.claim(f"GPU busy by --trace: {100 * share:.0f} % from first to last kernel, "
                    f"{100 * traced['gpu']['busy_seconds'] / traced['wall_seconds']:.0f} % of the "
                    f"search's {traced['wall_seconds']:.2f} s; domain stage: "
-                   f"{traced['gpu']['parsed_targets']} of {traced['gpu']['passed']} targets and "
+                   f"{traced['gpu']['parsed_targets']} of {traced['gpu']['passed']} targets, "
+                   f"{traced['gpu']['sampled_regions']} regions of several domains and "
                    f"{traced['gpu']['scored_envelopes']} envelopes on the device")
 
     def warm_cache(self, models):
@@ -256,6 +257,7 @@ class Bench:
             return list(pool.map(run, parts))
 
     def several(self, models, targets):
+        self.warm_cache(models)
         for option in ([], ["--cut_ga"]):
             tag = "cut_ga" if option else "default"
             if not os.path.exists(self.at(tag + ".cpu.out")):

@@ -354,26 +354,33 @@ KernelProvider::Future KernelProvider::request(const plan::Plan& plan, int prior
   return future;
 }
 
-Result<KernelPtr> KernelProvider::get(const plan::Plan& plan) {
+std::optional<KernelProvider::Future> KernelProvider::find(const plan::Plan& plan) {
   const std::string identity = identity_of(plan);
-  bool asked_before = false;
   {
     const std::lock_guard guard(pool_->mutex);
-    asked_before = pool_->known.contains(identity) || pool_->stop;
-  }
-  if (!asked_before) {
-    // A hit costs less than waking a thread.
-    auto kernel = make(plan, false);
-    if (kernel) {
-      std::promise<Result<KernelPtr>> promise;
-      promise.set_value(kernel);
-      const std::lock_guard guard(pool_->mutex);
+    if (pool_->stop) return std::nullopt;
+    if (const auto known = pool_->known.find(identity); known != pool_->known.end()) {
+      const Future& future = known->second.future;
+      if (future.wait_for(std::chrono::seconds(0)) != std::future_status::ready || !future.get())
+        return std::nullopt;
       ++pool_->statistics.requests;
-      pool_->known.try_emplace(identity, Pool::Pending{promise.get_future().share(), {}, false});
-      return kernel;
+      ++pool_->statistics.shared;
+      return future;
     }
-    if (kernel.error().where != kNotCached) return kernel;
   }
+  auto kernel = make(plan, false);
+  // What is wrong beyond a miss shows again where the kernel is asked for.
+  if (!kernel) return std::nullopt;
+  std::promise<Result<KernelPtr>> promise;
+  Future future = promise.get_future().share();
+  promise.set_value(std::move(kernel));
+  const std::lock_guard guard(pool_->mutex);
+  ++pool_->statistics.requests;
+  return pool_->known.try_emplace(identity, Pool::Pending{future, {}, false}).first->second.future;
+}
+
+Result<KernelPtr> KernelProvider::get(const plan::Plan& plan) {
+  if (const auto found = find(plan)) return found->get();
   return request(plan).get();
 }
 

@@ -76,7 +76,10 @@ class KernelProvider {
   /// Starts making the kernel of a plan; higher priority runs first. Asking again for a kernel
   /// that waits raises its priority. Never blocks.
   Future request(const plan::Plan& plan, int priority = 0);
-  /// request, then wait. A cached kernel is served in the calling thread.
+  /// The kernel, done with, where it needs no compile; nothing where it does, or is being compiled.
+  /// In the calling thread, which costs less than to wake another.
+  std::optional<Future> find(const plan::Plan& plan);
+  /// find; else request, then wait.
   Result<KernelPtr> get(const plan::Plan& plan);
 
   /// The driver would not load this kernel's image: forgets the stored entry and makes it once

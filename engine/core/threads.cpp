@@ -2,6 +2,7 @@
 
 #include <sched.h>
 #include <time.h>
+#include <unistd.h>
 #include <xmmintrin.h>
 
 #include <algorithm>
@@ -30,6 +31,11 @@ int thread_count() {
 }
 
 }  // namespace
+
+void lower_thread_priority(int steps) {
+  // Of the calling thread alone: threads have priorities of their own on Linux.
+  [[maybe_unused]] const int priority = ::nice(steps);
+}
 
 int startable_threads(int wanted) {
   static std::atomic<int> proven{0};

@@ -13,6 +13,10 @@ int available_cores();
 /// not tried again.
 int startable_threads(int wanted);
 
+/// Lets threads of ordinary priority go before the calling one, by so many steps of nice(2), for
+/// good: the system need not allow it to be taken back.
+void lower_thread_priority(int steps);
+
 /// Processor time the calling thread has used so far, in seconds.
 double thread_seconds();
 

@@ -68,7 +68,7 @@ struct RegionWork {
   std::size_t target;
   Region region;
   std::size_t first_envelope, envelope_count;
-  const ScoredEnvelope* found;  // null: not known yet
+  const ParsedRegion* found;  // null: not known yet
 };
 
 struct EnvelopeWork {
@@ -153,6 +153,8 @@ class Batch {
   void collect_jobs();
   void check_matrix(const TargetWork& work, std::size_t rows) const;
   void find_all_regions();
+  const SampledRegion* sampled(const RegionWork& r) const;
+  void take_sums(const RegionWork& r);
   void cluster_regions();
   void cluster_group(std::span<const std::size_t> group, const Kernels& kernel);
   template <typename Length, typename Run>
@@ -289,8 +291,7 @@ void Batch::find_all_regions() {
       }
       work.score.expected_domains = work.parsed->expected_domains;
       for (const ParsedRegion& r : work.parsed->regions) {
-        const ScoredEnvelope* found = r.envelope ? &*r.envelope : nullptr;
-        s_.region_work.push_back({n, {r.first, r.last, r.several}, 0, 0, found});
+        s_.region_work.push_back({n, {r.first, r.last, r.several}, 0, 0, &r});
       }
       work.region_count = work.parsed->regions.size();
       continue;
@@ -354,6 +355,17 @@ void Batch::cluster_group(std::span<const std::size_t> group, const Kernels& ker
   }
 }
 
+// What a device has found out about a region of several domains. A generator that is never reset
+// goes on here, whatever others have sampled.
+const SampledRegion* Batch::sampled(const RegionWork& r) const {
+  return options_.reseed && r.found != nullptr && r.found->sampled ? &*r.found->sampled : nullptr;
+}
+
+void Batch::take_sums(const RegionWork& r) {
+  if (!options_.null2) return;
+  Ensemble::to_correction(sampled(r)->null2_sums, correction(s_.targets[r.target]) + r.region.i);
+}
+
 void Batch::cluster_regions() {
   s_.clusters.clear();
   s_.chosen.clear();
@@ -364,7 +376,11 @@ void Batch::cluster_regions() {
     if (!r.region.multidomain) continue;
     ++work.score.clustered;
     check_matrix(work, static_cast<std::size_t>(r.region.j - r.region.i) + 2);
-    s_.chosen.push_back(n);
+    if (sampled(r) != nullptr) {
+      take_sums(r);
+    } else {
+      s_.chosen.push_back(n);
+    }
   }
   in_groups(
       kRegionGroupBytes,
@@ -376,13 +392,25 @@ void Batch::cluster_regions() {
   s_.envelopes.clear();
   for (RegionWork& r : s_.region_work) {
     const std::size_t first = s_.envelopes.size();
-    if (r.region.multidomain) {
+    const auto found = [](const std::optional<ScoredEnvelope>& envelope) {
+      return envelope ? &*envelope : nullptr;
+    };
+    if (sampled(r) != nullptr) {
+      for (const SampledRegion::Cluster& c : sampled(r)->clusters)
+        s_.envelopes.push_back({r.target, c.first, c.last, true, false, {}, found(c.envelope)});
+    } else if (r.region.multidomain) {
       for (std::size_t c = r.first_envelope; c < r.first_envelope + r.envelope_count; ++c) {
         s_.envelopes.push_back(
             {r.target, s_.clusters[c].i, s_.clusters[c].j, true, false, {}, nullptr});
       }
     } else {
-      s_.envelopes.push_back({r.target, r.region.i, r.region.j, false, false, {}, r.found});
+      s_.envelopes.push_back({r.target,
+                              r.region.i,
+                              r.region.j,
+                              false,
+                              false,
+                              {},
+                              r.found != nullptr ? found(r.found->envelope) : nullptr});
     }
     r.first_envelope = first;
     r.envelope_count = s_.envelopes.size() - first;
@@ -500,7 +528,8 @@ void Batch::score_without_cells() {
   std::size_t rows = 0;
   for (std::size_t e = 0; e < s_.envelopes.size(); ++e) {
     const EnvelopeWork& envelope = s_.envelopes[e];
-    if (!envelope.clustered || s_.targets[envelope.target].align_now) continue;
+    if (!envelope.clustered || envelope.found != nullptr || s_.targets[envelope.target].align_now)
+      continue;
     s_.chosen.push_back(e);
     rows += static_cast<std::size_t>(envelope.j - envelope.i) + 2;
   }
@@ -636,7 +665,7 @@ void Batch::take_found(EnvelopeWork& envelope) {
   envelope.domain.envelope_nats = found.forward_nats;
   envelope.scored = found.sound && !std::isnan(found.forward_nats);
   if (!envelope.scored) return;
-  if (options_.null2) {
+  if (options_.null2 && !envelope.clustered) {
     float odds[kMaxCodes];
     std::copy_n(found.null2.begin(), t_.K, odds);
     correct_by_expectation(envelope, odds);

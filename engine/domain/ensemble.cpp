@@ -407,12 +407,14 @@ const std::vector<Segment>& Ensemble::sample(const RegionMatrix& region, LinearC
   for (int trace = 0; trace < kTraces; ++trace) {
     sample_trace(region, random, trace, offset, correction);
   }
-  if (correction) {
-    for (int p = 0; p < L; ++p) {
-      correction[p] = std::log(correction[p] / static_cast<float>(kTraces));
-    }
-  }
+  if (correction) to_correction({correction, static_cast<std::size_t>(L)}, correction);
   return segments_;
+}
+
+void Ensemble::to_correction(std::span<const float> sums, float* correction) {
+  for (std::size_t p = 0; p < sums.size(); ++p) {
+    correction[p] = std::log(sums[p] / static_cast<float>(kTraces));
+  }
 }
 
 }  // namespace hmmjit::domain

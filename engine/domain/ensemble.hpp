@@ -8,6 +8,7 @@
 // choices) the reference's own arithmetic decides. The results are therefore the same, always.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "domain/aligned.hpp"
@@ -36,6 +37,9 @@ class Ensemble {
   /// when not wanted.
   const std::vector<Segment>& sample(const RegionMatrix& region, LinearCongruential& random,
                                      int offset, float* correction);
+
+  /// Log null2 odds from the sums of the odds in all traces; may be the same array.
+  static void to_correction(std::span<const float> sums, float* correction);
 
  private:
   void prepare(const RegionMatrix& region);

@@ -19,8 +19,6 @@ namespace {
 
 namespace dev = hmmjit_device;
 
-constexpr std::size_t align256(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
-
 // Entries of the results that a first download takes along, so that most chains need one only.
 constexpr std::size_t kPrefetchPassed = 2048, kPrefetchOpen = 1024, kPrefetchUndecided = 512;
 constexpr std::size_t kPrefetchSurvivors = 4096;

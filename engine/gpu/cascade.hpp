@@ -14,6 +14,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "compile/kernel_provider.hpp"
@@ -48,6 +49,9 @@ struct FilteredBlock {
 struct FilterLimits {
   double F1 = 0.02, F2 = 1e-3, F3 = 1e-5;
   bool bias = true;
+  /// With which the traces of each region are sampled; none: one generator for all of a search,
+  /// whose traces cannot be a device's.
+  std::optional<std::uint32_t> trace_seed = 42;
 };
 
 /// A kernel ready to be launched on one device; none: that stage is not the device's.

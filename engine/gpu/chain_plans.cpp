@@ -23,6 +23,7 @@ constexpr std::array<LinkSpec, kLinks> kLinkSpecs{{
     {plan::Stage::kForward, nullptr, LinkSpec::Length::kCoarse, 3},
     {plan::Stage::kGate, nullptr, LinkSpec::Length::kAny, 5},
     {plan::Stage::kParser, nullptr, LinkSpec::Length::kRows, 1},
+    {plan::Stage::kEnsemble, nullptr, LinkSpec::Length::kRows, 1},
     {plan::Stage::kEnvelope, nullptr, LinkSpec::Length::kRows, 1},
     {plan::Stage::kSsv, nullptr, LinkSpec::Length::kFine, 0},
 }};

@@ -22,10 +22,11 @@ enum class Link {
   kForward,
   kGate,
   kParser,
+  kEnsemble,
   kEnvelope,
   kFineSsv
 };
-inline constexpr std::size_t kLinks = 10;
+inline constexpr std::size_t kLinks = 11;
 
 plan::Stage link_stage(Link link);
 /// How urgently a search asks for the kernel, 0 last.

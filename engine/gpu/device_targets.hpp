@@ -16,6 +16,9 @@
 
 namespace hmmjit::gpu {
 
+/// Where the next thing in a device buffer may begin.
+constexpr std::size_t align256(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+
 /// A target block under the id its owner knows it by.
 struct BlockRef {
   std::uint64_t id = 0;

@@ -9,31 +9,37 @@
 #include "common/domain_params.h"
 #include "core/threads.hpp"
 #include "layout/float_tables.hpp"
+#include "model/random.hpp"
 
 namespace hmmjit::gpu {
 namespace {
 
 namespace dev = hmmjit_device;
 
-constexpr std::size_t align256(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
-
 // Of all models of a launch together.
-constexpr std::size_t kSlots = 32768, kEnvelopes = 32768, kWords = std::size_t{2} << 20;
+constexpr std::size_t kSlots = 32768, kRegions = 16384, kEnvelopes = 49152,
+                      kWords = std::size_t{3} << 20;
 constexpr std::size_t kUpBytes = std::size_t{4} << 20;  // tables and lists
 // One target takes some 100 clocks a stripe and residue, whatever else goes on: 15 ms for this many
 // cells. The CPU's vectors are faster at a single large target.
 constexpr std::uint32_t kMostCells = 1'000'000;
 // An envelope of these takes 1.3 MB of the workspace: larger ones would keep many others waiting.
 constexpr std::uint32_t kMostEnvelopeCells = 128'000;
+// And a region of several domains of these 9 MB.
+constexpr std::uint32_t kMostRegionCells = 512'000;
+// Warps of one model at a time in the ensemble kernel: a device has no room for more.
+constexpr std::size_t kMostEnsembles = 1024;
 
 // Where things lie in the buffer.
 constexpr std::size_t kAtParsed = kUpBytes;
 constexpr std::size_t kAtScored = kAtParsed + kSlots * sizeof(dev::ParsedTarget);
-constexpr std::size_t kAtItems = kAtScored + kEnvelopes * sizeof(dev::ScoredEnvelope);
-constexpr std::size_t kAtWords = kAtItems + kEnvelopes * sizeof(dev::EnvelopeItem);
+constexpr std::size_t kAtSampled = kAtScored + kEnvelopes * sizeof(dev::ScoredEnvelope);
+constexpr std::size_t kAtEnvelopes = kAtSampled + kRegions * sizeof(dev::SampledRegion);
+constexpr std::size_t kAtRegions = kAtEnvelopes + kEnvelopes * sizeof(dev::RegionItem);
+constexpr std::size_t kAtWords = kAtRegions + kRegions * sizeof(dev::RegionItem);
 constexpr std::size_t kAtWorkspace = kAtWords + kWords * sizeof(std::uint32_t);
-static_assert(kAtScored % 256 == 0 && kAtItems % 256 == 0 && kAtWords % 256 == 0 &&
-              kAtWorkspace % 256 == 0);
+static_assert(kAtScored % 256 == 0 && kAtSampled % 256 == 0 && kAtEnvelopes % 256 == 0 &&
+              kAtRegions % 256 == 0 && kAtWords % 256 == 0 && kAtWorkspace % 256 == 0);
 
 // What goes up: the counters, the models, then tables and lists.
 constexpr std::size_t kAtCounters = align256(sizeof(dev::DomainArena));
@@ -48,17 +54,18 @@ struct DomainStage::Run {
   DomainStage& stage;
   const std::span<DomainRequest* const> requests;
   const DomainKernels& kernels;
+  const DomainLimits& limits;
   DomainResult result{};
 
   // Of each request that takes part.
   struct Part {
     DomainRequest* request;
-    std::size_t slots, first_slot, first_envelope;
+    std::size_t slots, first_slot, first_region, first_envelope;
     std::vector<std::uint32_t> order;  // position in the request of each slot
     dev::DomainParams params;
   };
   std::vector<Part> parts{};
-  std::size_t up_bytes = kAtTables, slots = 0, envelopes = 0;
+  std::size_t up_bytes = kAtTables, slots = 0, regions = 0, envelopes = 0;
 
   template <typename T>
   T* at(std::size_t offset) const {
@@ -79,10 +86,31 @@ struct DomainStage::Run {
   }
 
   bool add(DomainRequest& request);
-  Status launch(const ReadyKernel& ready, bool envelopes_too);
+  Status launch(const ReadyKernel& ready, std::size_t most_warps);
   Status queue();
   Status collect(const StreamWait& wait);
-  Status read(const Part& part, const std::byte* down, std::size_t words_at, std::size_t words);
+  Status read(const Part& part) const;
+
+  // What came down, and where in it things lie.
+  const std::byte* down = nullptr;
+  std::size_t at_scored = 0, at_sampled = 0, at_words = 0, words = 0;
+  bool has_words(std::uint64_t first, std::uint64_t count) const { return first + count <= words; }
+  std::uint32_t word(std::size_t at) const {
+    std::uint32_t value = 0;
+    std::memcpy(&value, down + at_words + at * sizeof value, sizeof value);
+    return value;
+  }
+  template <typename T>
+  T down_at(std::size_t offset, std::size_t index) const {
+    T value{};
+    std::memcpy(&value, down + offset + index * sizeof value, sizeof value);
+    return value;
+  }
+  float nats(std::uint32_t first, std::uint32_t scales, float last_c, float move) const;
+  // False when an answer is none that a kernel can give.
+  bool read_region(const Part& part, int L, std::uint32_t entry, ParsedRegion& out) const;
+  bool read_envelope(const Part& part, int L, std::uint32_t entry,
+                     std::optional<ScoredEnvelope>& out) const;
 };
 
 std::size_t DomainStage::bytes(std::size_t workspace) { return kAtWorkspace + workspace; }
@@ -96,8 +124,9 @@ Result<std::unique_ptr<DomainStage>> DomainStage::create(const driver::DevicePtr
   out->device_ = device;
   out->origin_ = &origin;
   HMMJIT_ASSIGN(out->stream_, driver::Stream::create(device));
-  for (driver::Event* event : {&out->begin_, &out->parsed_, &out->end_}) {
-    HMMJIT_ASSIGN(*event, driver::Event::create(device, true));
+  HMMJIT_ASSIGN(out->begin_, driver::Event::create(device, true));
+  for (driver::Event& event : out->end_) {
+    HMMJIT_ASSIGN(event, driver::Event::create(device, true));
   }
   HMMJIT_ASSIGN(out->up_, driver::PinnedBuffer::create(device, kUpBytes));
   HMMJIT_TRY(resize(0, bytes(workspace)));
@@ -111,8 +140,9 @@ Result<std::unique_ptr<DomainStage>> DomainStage::create(const driver::DevicePtr
 }
 
 Result<DomainResult> DomainStage::run(std::span<DomainRequest* const> requests,
-                                      const DomainKernels& kernels, const StreamWait& wait) {
-  Run run{.stage = *this, .requests = requests, .kernels = kernels};
+                                      const DomainKernels& kernels, const DomainLimits& limits,
+                                      const StreamWait& wait) {
+  Run run{.stage = *this, .requests = requests, .kernels = kernels, .limits = limits};
   for (DomainRequest* request : requests) request->parsed.clear();
   HMMJIT_TRY(run.queue());
   if (run.parts.empty()) return run.result;
@@ -151,41 +181,44 @@ bool DomainStage::Run::add(DomainRequest& request) {
   d.counters = at<dev::DomainCounters>(kAtCounters) + parts.size();
   d.parsed = at<dev::ParsedTarget>(kAtParsed) + slots;
   d.scored = at<dev::ScoredEnvelope>(kAtScored) + envelopes;
-  d.items = at<dev::EnvelopeItem>(kAtItems) + envelopes;
+  d.envelopes = at<dev::RegionItem>(kAtEnvelopes) + envelopes;
+  d.sampled = at<dev::SampledRegion>(kAtSampled) + regions;
+  d.regions = at<dev::RegionItem>(kAtRegions) + regions;
   d.words = at<dev::u32>(kAtWords);
   d.workspace = at<dev::u8>(kAtWorkspace);
   d.target_count = static_cast<dev::u32>(count);
   const bool scores =
       kernels.envelope && model.hmm.alphabet->K <= static_cast<int>(dev::kNull2Residues);
-  // A target has one or two domains, as a rule.
+  // A target has one or two domains, as a rule, and seldom two regions of several.
   d.envelope_capacity =
-      scores ? static_cast<dev::u32>(std::min(2 * count + 8, kEnvelopes - envelopes)) : 0;
+      scores ? static_cast<dev::u32>(std::min(3 * count + 16, kEnvelopes - envelopes)) : 0;
+  if (scores && kernels.ensemble && limits.trace_seed) {
+    d.region_capacity = static_cast<dev::u32>(std::min(count + 8, kRegions - regions));
+    d.random = LinearCongruential(*limits.trace_seed).state();
+  }
   d.word_capacity = static_cast<dev::u32>(kWords);
   d.workspace_units = static_cast<dev::u32>(stage.workspace_ / dev::kWorkspaceUnit);
   d.most_cells = kMostCells;
   d.most_envelope_cells = kMostEnvelopeCells;
+  d.most_region_cells = kMostRegionCells;
+  d.rounds = limits.rounds;
   d.stride = tables.stride;
   d.model_length = static_cast<dev::u32>(model.odds.M);
   d.stripes = static_cast<dev::u32>(float_stripes(model.odds.M));
   d.residue_codes = static_cast<dev::u32>(model.hmm.alphabet->K);
   d.backward_bound = bounds.backward;
-  parts.push_back({&request, count, slots, envelopes, std::move(order), d});
+  parts.push_back({&request, count, slots, regions, envelopes, std::move(order), d});
   slots += count;
+  regions += d.region_capacity;
   envelopes += d.envelope_capacity;
   return true;
 }
 
-Status DomainStage::Run::launch(const ReadyKernel& ready, bool envelopes_too) {
-  // As many as items_per_warp() of common/four_lane.cuh asks for; the others end at once.
-  constexpr std::size_t kTargetsPerWarp = 8;
+Status DomainStage::Run::launch(const ReadyKernel& ready, std::size_t most_warps) {
   const plan::Candidate& candidate = ready.kernel->candidate;
-  const std::size_t in_block =
-      kTargetsPerWarp * static_cast<std::size_t>(candidate.constants.at("kWarps"));
-  std::size_t most = 1;
-  for (const Part& part : parts)
-    most = std::max(most, envelopes_too ? part.params.envelope_capacity : part.slots);
+  const auto in_block = static_cast<std::size_t>(candidate.constants.at("kWarps"));
   const driver::LaunchGrid grid{
-      .blocks = static_cast<unsigned>((most + in_block - 1) / in_block),
+      .blocks = static_cast<unsigned>((most_warps + in_block - 1) / in_block),
       .block_threads = static_cast<unsigned>(candidate.launch.block_threads),
       .dynamic_shared_bytes = static_cast<unsigned>(candidate.launch.dynamic_shared_bytes),
       .blocks_y = static_cast<unsigned>(parts.size())};
@@ -214,11 +247,22 @@ Status DomainStage::Run::queue() {
   HMMJIT_TRY(stage.buffer_.upload(stage.stream_, up, up_bytes));
   // What no warp comes to must not look done because an earlier launch has done it.
   HMMJIT_TRY(stage.buffer_.fill(stage.stream_, 0, slots * sizeof(dev::ParsedTarget), kAtParsed));
+  // As many warps as can find work; those that find none end at once.
+  constexpr std::size_t kItemsPerWarp = 8;  // items_per_warp() of common/four_lane.cuh, at most
+  std::size_t parsers = 1, ensembles = 0, scorers = 0;
+  for (const Part& part : parts) {
+    parsers = std::max(parsers, (part.slots + kItemsPerWarp - 1) / kItemsPerWarp);
+    ensembles = std::max<std::size_t>(ensembles, part.params.region_capacity);
+    scorers =
+        std::max(scorers, (part.params.envelope_capacity + kItemsPerWarp - 1) / kItemsPerWarp);
+  }
   HMMJIT_TRY(stage.begin_.record(stage.stream_));
-  HMMJIT_TRY(launch(kernels.parser, false));
-  HMMJIT_TRY(stage.parsed_.record(stage.stream_));
-  if (envelopes > 0) HMMJIT_TRY(launch(kernels.envelope, true));
-  return stage.end_.record(stage.stream_);
+  HMMJIT_TRY(launch(kernels.parser, parsers));
+  HMMJIT_TRY(stage.end_[0].record(stage.stream_));
+  if (ensembles > 0) HMMJIT_TRY(launch(kernels.ensemble, std::min(ensembles, kMostEnsembles)));
+  HMMJIT_TRY(stage.end_[1].record(stage.stream_));
+  if (scorers > 0) HMMJIT_TRY(launch(kernels.envelope, scorers));
+  return stage.end_[2].record(stage.stream_);
 }
 
 Status DomainStage::Run::collect(const StreamWait& wait) {
@@ -241,64 +285,110 @@ Status DomainStage::Run::collect(const StreamWait& wait) {
   std::memcpy(counters.data(), stage.down_.bytes().data() + kAtCounters,
               counters.size() * sizeof counters[0]);
 
-  const std::size_t words = std::min<std::size_t>(arena.words, kWords);
-  const std::size_t at_scored = align256(slots * sizeof(dev::ParsedTarget));
-  const std::size_t at_words = at_scored + align256(envelopes * sizeof(dev::ScoredEnvelope));
+  words = std::min<std::size_t>(arena.words, kWords);
+  at_scored = align256(slots * sizeof(dev::ParsedTarget));
+  at_sampled = at_scored + align256(envelopes * sizeof(dev::ScoredEnvelope));
+  at_words = at_sampled + align256(regions * sizeof(dev::SampledRegion));
   HMMJIT_TRY(reserve(at_words + words * sizeof(std::uint32_t)));
-  std::byte* const down = stage.down_.bytes().data();
-  const driver::DeviceBuffer& from = stage.buffer_;
-  HMMJIT_TRY(from.download(stage.stream_, down, slots * sizeof(dev::ParsedTarget), kAtParsed));
+  std::byte* const to = stage.down_.bytes().data();
+  down = to;
+  const auto bring = [&](std::size_t from, std::size_t offset, std::size_t bytes) {
+    return stage.buffer_.download(stage.stream_, to + offset, bytes, from);
+  };
+  HMMJIT_TRY(bring(kAtParsed, 0, slots * sizeof(dev::ParsedTarget)));
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const std::size_t offset = parts[i].first_envelope * sizeof(dev::ScoredEnvelope);
-    const std::size_t made =
-        std::min<std::size_t>(counters[i].envelopes, parts[i].params.envelope_capacity);
-    HMMJIT_TRY(from.download(stage.stream_, down + at_scored + offset,
-                             made * sizeof(dev::ScoredEnvelope), kAtScored + offset));
-    parts[i].params.envelope_capacity = static_cast<dev::u32>(made);
+    Part& part = parts[i];
+    const dev::u32 scored = std::min(counters[i].envelopes, part.params.envelope_capacity);
+    const dev::u32 sampled = std::min(counters[i].regions, part.params.region_capacity);
+    const std::size_t first_scored = part.first_envelope * sizeof(dev::ScoredEnvelope),
+                      first_sampled = part.first_region * sizeof(dev::SampledRegion);
+    HMMJIT_TRY(bring(kAtScored + first_scored, at_scored + first_scored,
+                     scored * sizeof(dev::ScoredEnvelope)));
+    HMMJIT_TRY(bring(kAtSampled + first_sampled, at_sampled + first_sampled,
+                     sampled * sizeof(dev::SampledRegion)));
+    part.params.envelope_capacity = scored;
+    part.params.region_capacity = sampled;
     result.targets += counters[i].parsed;
+    result.regions += counters[i].sampled;
     result.envelopes += counters[i].scored;
   }
-  HMMJIT_TRY(
-      from.download(stage.stream_, down + at_words, words * sizeof(std::uint32_t), kAtWords));
+  HMMJIT_TRY(bring(kAtWords, at_words, words * sizeof(std::uint32_t)));
   HMMJIT_TRY(wait_for(stage.stream_, *stage.device_, wait));
   HMMJIT_ASSIGN(result.begin, driver::Event::milliseconds(*stage.origin_, stage.begin_));
-  HMMJIT_ASSIGN(result.parsed, driver::Event::milliseconds(*stage.origin_, stage.parsed_));
-  HMMJIT_ASSIGN(result.end, driver::Event::milliseconds(*stage.origin_, stage.end_));
+  for (std::size_t i = 0; i < result.end.size(); ++i) {
+    HMMJIT_ASSIGN(result.end[i], driver::Event::milliseconds(*stage.origin_, stage.end_[i]));
+  }
 
   const FlushToZeroScope flush;
   for (const Part& part : parts) {
     part.request->parsed.assign(part.request->passed.size(), nullptr);
-    HMMJIT_TRY(read(part, down, at_words, words));
+    HMMJIT_TRY(read(part));
   }
   return {};
 }
 
-Status DomainStage::Run::read(const Part& part, const std::byte* down, std::size_t words_at,
-                              std::size_t words) {
+float DomainStage::Run::nats(std::uint32_t first, std::uint32_t scales, float last_c,
+                             float move) const {
+  float log_scale = 0.0f;
+  for (std::uint32_t k = 0; k < scales; ++k)
+    log_scale = add_log(log_scale, std::bit_cast<float>(word(first + k)));
+  return forward_nats(log_scale, last_c, move);
+}
+
+bool DomainStage::Run::read_envelope(const Part& part, int L, std::uint32_t entry,
+                                     std::optional<ScoredEnvelope>& out) const {
+  if (entry == dev::kNoEntry) return true;
+  if (entry >= part.params.envelope_capacity) return false;
+  const auto e = down_at<dev::ScoredEnvelope>(at_scored, part.first_envelope + entry);
+  if (e.status != dev::kDone) return true;
+  if (!has_words(e.words, e.scales) || !has_words(e.path, (std::uint64_t{e.steps} + 3) / 4))
+    return false;
+  ScoredEnvelope& envelope = out.emplace();
+  envelope.forward_nats = nats(e.words, e.scales, e.last_c, length_model(L, false).move);
+  envelope.sound = e.sound != 0;
+  envelope.accuracy = e.accuracy;
+  std::ranges::copy(e.null2, envelope.null2.begin());
+  envelope.path.resize(e.steps);
+  std::memcpy(envelope.path.data(), down + at_words + e.path * sizeof(std::uint32_t), e.steps);
+  envelope.last_row = static_cast<int>(e.last_row);
+  envelope.last_node = static_cast<int>(e.last_node);
+  return true;
+}
+
+bool DomainStage::Run::read_region(const Part& part, int L, std::uint32_t entry,
+                                   ParsedRegion& out) const {
+  if (!out.several) return read_envelope(part, L, entry, out.envelope);
+  if (entry == dev::kNoEntry) return true;
+  if (entry >= part.params.region_capacity) return false;
+  const auto s = down_at<dev::SampledRegion>(at_sampled, part.first_region + entry);
+  if (s.status != dev::kDone) return true;
+  const auto length = static_cast<std::uint32_t>(out.last - out.first + 1);
+  if (!has_words(s.words, length + 3 * std::uint64_t{s.clusters})) return false;
+  SampledRegion& sampled = out.sampled.emplace();
+  sampled.null2_sums.resize(length);
+  std::memcpy(sampled.null2_sums.data(), down + at_words + s.words * sizeof(std::uint32_t),
+              length * sizeof(float));
+  sampled.clusters.resize(s.clusters);
+  for (std::uint32_t c = 0; c < s.clusters; ++c) {
+    const std::size_t at = s.words + length + 3 * std::size_t{c};
+    SampledRegion::Cluster& cluster = sampled.clusters[c];
+    cluster.first = static_cast<int>(word(at));
+    cluster.last = static_cast<int>(word(at + 1));
+    if (cluster.first < out.first || cluster.last < cluster.first || cluster.last > out.last ||
+        !read_envelope(part, L, word(at + 2), cluster.envelope))
+      return false;
+  }
+  return true;
+}
+
+Status DomainStage::Run::read(const Part& part) const {
   const DomainRequest& request = *part.request;
-  const std::size_t at_scored = align256(slots * sizeof(dev::ParsedTarget)) +
-                                part.first_envelope * sizeof(dev::ScoredEnvelope);
   const auto impossible = [&] {
     return fail(ErrorCode::kInternal, "a kernel returned impossible regions",
                 kernels.parser.kernel->name);
   };
-  const auto has_words = [&](std::uint64_t first, std::uint64_t count) {
-    return first + count <= words;
-  };
-  const auto word = [&](std::size_t at) {
-    std::uint32_t value = 0;
-    std::memcpy(&value, down + words_at + at * sizeof value, sizeof value);
-    return value;
-  };
-  const auto nats = [&](std::uint32_t first, std::uint32_t scales, float last_c, float move) {
-    float log_scale = 0.0f;
-    for (std::uint32_t k = 0; k < scales; ++k)
-      log_scale = add_log(log_scale, std::bit_cast<float>(word(first + k)));
-    return forward_nats(log_scale, last_c, move);
-  };
   for (std::size_t slot = 0; slot < part.slots; ++slot) {
-    dev::ParsedTarget t{};
-    std::memcpy(&t, down + (part.first_slot + slot) * sizeof t, sizeof t);
+    const auto t = down_at<dev::ParsedTarget>(0, part.first_slot + slot);
     if (t.status != dev::kDone) continue;
     if (!has_words(t.words, std::uint64_t{t.scales} + 3 * std::uint64_t{t.regions}))
       return impossible();
@@ -312,27 +402,13 @@ Status DomainStage::Run::read(const Part& part, const std::byte* down, std::size
     for (std::uint32_t k = 0; k < t.regions; ++k) {
       const std::size_t at = t.words + t.scales + 3 * std::size_t{k};
       ParsedRegion& region = parsed->regions[k];
-      const std::uint32_t last = word(at + 1) & ~dev::kSeveralDomains, entry = word(at + 2);
+      const std::uint32_t last = word(at + 1) & ~dev::kSeveralDomains;
       region.several = (word(at + 1) & dev::kSeveralDomains) != 0;
       region.first = static_cast<int>(word(at));
       region.last = static_cast<int>(last);
-      if (region.first < 1 || region.last < region.first || region.last > L) return impossible();
-      if (entry == dev::kNoEnvelope) continue;
-      if (entry >= part.params.envelope_capacity) return impossible();
-      dev::ScoredEnvelope e{};
-      std::memcpy(&e, down + at_scored + entry * sizeof e, sizeof e);
-      if (e.status != dev::kDone) continue;
-      if (!has_words(e.words, e.scales) || !has_words(e.path, (std::uint64_t{e.steps} + 3) / 4))
+      if (region.first < 1 || region.last < region.first || region.last > L ||
+          !read_region(part, L, word(at + 2), region))
         return impossible();
-      ScoredEnvelope& envelope = region.envelope.emplace();
-      envelope.forward_nats = nats(e.words, e.scales, e.last_c, length_model(L, false).move);
-      envelope.sound = e.sound != 0;
-      envelope.accuracy = e.accuracy;
-      std::ranges::copy(e.null2, envelope.null2.begin());
-      envelope.path.resize(e.steps);
-      std::memcpy(envelope.path.data(), down + words_at + e.path * sizeof(std::uint32_t), e.steps);
-      envelope.last_row = static_cast<int>(e.last_row);
-      envelope.last_node = static_cast<int>(e.last_node);
     }
     part.request->parsed[part.order[slot]] = std::move(parsed);
   }

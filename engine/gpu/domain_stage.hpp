@@ -1,7 +1,7 @@
-// What is behind the Forward filter, on a device: regions of the targets that passed and, where a
-// region is one domain, everything that needs the matrices of its envelope. Both kernels keep the
-// reference's float order, so that their numbers are the CPU's (engine/domain), which goes on from
-// there: clustering, alignments, scores.
+// What is behind the Forward filter, on a device: regions of the targets that passed, sampled
+// traces and clusters of those of several domains, and everything that needs the matrices of an
+// envelope. The kernels keep the reference's float order and its random numbers, so that what they
+// find is what the CPU finds (engine/domain), which goes on from there: alignments, scores.
 //
 // A target's rows depend on each other, so that one takes milliseconds however idle the device is:
 // targets of many models go into one launch. Whatever exceeds a buffer is left to the CPU.
@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,7 +23,7 @@
 namespace hmmjit::gpu {
 
 /// Launches whose device time is told apart.
-inline constexpr std::array<const char*, 2> kDomainStages{"parser", "envelopes"};
+inline constexpr std::array<const char*, 3> kDomainStages{"parser", "ensembles", "envelopes"};
 
 /// One model's targets of one segment.
 struct DomainRequest {
@@ -33,15 +34,25 @@ struct DomainRequest {
   std::vector<std::shared_ptr<const ParsedTarget>> parsed;
 };
 
-/// Kernels of one size class, for all models of a launch. No envelope kernel: regions alone.
+/// Kernels of one size class, for all models of a launch. Without one of those behind the parser
+/// its part is the CPU's.
 struct DomainKernels {
-  ReadyKernel parser, envelope;
+  ReadyKernel parser, ensemble, envelope;
+};
+
+struct DomainLimits {
+  std::optional<std::uint32_t> trace_seed = 42;  ///< as FilterLimits'
+  /// How many regions or envelopes, of milliseconds each, may follow one another for want of
+  /// workspace: few where threads wait for the answer, which can do the rest.
+  std::uint32_t rounds = kFewRounds;
+  static constexpr std::uint32_t kFewRounds = 6, kManyRounds = 48;
 };
 
 struct DomainResult {
-  /// Milliseconds from `origin` at which the launches began, the parser and all ended.
-  float begin = 0, parsed = 0, end = 0;
-  std::uint64_t launches = 0, targets = 0, envelopes = 0;  ///< done to the end
+  /// Milliseconds from `origin` at which the launches began, and at which each stage ended.
+  float begin = 0;
+  std::array<float, kDomainStages.size()> end{};
+  std::uint64_t launches = 0, targets = 0, regions = 0, envelopes = 0;  ///< done to the end
 };
 
 /// Stream, events and buffers of one launch at a time, reused. One thread at a time.
@@ -52,7 +63,7 @@ class DomainStage {
   static constexpr std::size_t kMostRequests = 32, kMostTargets = 8192;
   /// Bytes of a workspace with which it is worth its while, and beyond which more gains nothing.
   static constexpr std::size_t kLeastWorkspace = std::size_t{32} << 20,
-                               kMostWorkspace = std::size_t{384} << 20;
+                               kMostWorkspace = std::size_t{256} << 20;
   /// Device memory of one stage.
   static std::size_t bytes(std::size_t workspace);
   /// `resize`, `origin`: as Cascade's.
@@ -61,7 +72,7 @@ class DomainStage {
                                                      Cascade::Resize resize, std::size_t workspace);
   /// Fills `parsed` of all requests, at most kMostRequests. Errors and `wait` as Cascade::run.
   Result<DomainResult> run(std::span<DomainRequest* const> requests, const DomainKernels& kernels,
-                           const StreamWait& wait);
+                           const DomainLimits& limits, const StreamWait& wait);
 
  private:
   DomainStage() = default;
@@ -69,7 +80,8 @@ class DomainStage {
   driver::DevicePtr device_;
   const driver::Event* origin_ = nullptr;
   driver::Stream stream_;
-  driver::Event begin_, parsed_, end_;
+  driver::Event begin_;
+  std::array<driver::Event, kDomainStages.size()> end_;
   driver::PinnedBuffer up_, down_;
   driver::DeviceBuffer buffer_;
   std::size_t workspace_ = 0;

@@ -21,12 +21,14 @@ namespace {
 
 // A kernel of one size class, or of all, on its way. Fields are written with the state's lock.
 struct KernelSlot {
+  std::once_flag planned;
   plan::Plan plan;
   compile::KernelProvider::Future future;  // invalid: not asked for yet
   compile::KernelPtr kernel;               // once there
   bool cached = false;                     // needs no compile
   bool failed = false;
   bool asked = false;   // of a finer kernel: it has been asked for
+  bool opened = false;  // as a library, or in vain
   bool loaded = false;  // on all devices, or in vain
   double seconds = 0;   // device time of the chains' SSV stages with this kernel
 };
@@ -105,6 +107,8 @@ struct Lane {
 
 // Compiles at a time: NVRTC gains little from more, and each takes 20 MB.
 constexpr int kCompilers = 2;
+// A class takes some milliseconds to plan, render and look up; all of a library are wanted at once.
+constexpr int kPlanners = 4;
 
 }  // namespace
 
@@ -141,17 +145,19 @@ struct GpuFilters::State {
   std::shared_ptr<driver::Driver> driver;
   std::unique_ptr<KernelSource> kernels;
   std::vector<std::unique_ptr<DeviceState>> devices;
-  // The planner's: by link, planned length and size of the alphabet.
+  // The planners': by link, planned length and size of the alphabet.
+  std::mutex slots_mutex;
   std::map<std::tuple<std::size_t, int, int>, KernelSlotPtr> slots;
-  std::set<std::pair<int, int>> unplanned;  // model length class, size of the alphabet
-  std::deque<KernelSlotPtr> wanted;         // finer SSV kernels that pay by now
-  std::vector<KernelSlotPtr> to_load;       // on their way from the cache or the compiler
+  std::set<std::pair<int, int>> unplanned, in_planning;  // model length class, size of the alphabet
+  std::deque<KernelSlotPtr> wanted;                      // finer SSV kernels that pay by now
+  std::vector<KernelSlotPtr> to_load;  // on their way from the cache or the compiler
   std::map<std::pair<int, int>, KernelSlots> classes;
   std::map<std::string, LoadedVariant> loaded;  // by kernel name
   std::mutex load_mutex;
   Statistics stats;
 
-  std::thread starter, packer, planner, loader, relief;
+  std::thread starter, packer, loader, relief;
+  std::vector<std::thread> planners;
   std::vector<std::thread> lanes;
 
   // ---- start ----------------------------------------------------------------------------------
@@ -219,6 +225,7 @@ struct GpuFilters::State {
       devices = std::move(ready);
       for (const auto& device : devices) stats.devices.push_back(device->device->traits().name);
       phase = Phase::kReady;
+      settle_by = Trace::now() + kSettleSeconds;
       for (const SegmentPtr& segment : segments) assign(*segment);
       for (const auto& device : devices) {
         // Each lane holds lists as long as a segment has targets: Cascade::bytes_for().
@@ -372,7 +379,7 @@ struct GpuFilters::State {
     if (const auto known = classes.find(key); known != classes.end()) {
       model.slots = known->second;
       model.planned = true;
-    } else {
+    } else if (!in_planning.contains(key)) {
       unplanned.insert(key);
     }
   }
@@ -397,6 +404,7 @@ struct GpuFilters::State {
       }
       const auto key = *unplanned.begin();
       unplanned.erase(unplanned.begin());
+      in_planning.insert(key);
       lock.unlock();
       KernelSlots made;
       constexpr auto kFine = static_cast<std::size_t>(Link::kFineSsv);
@@ -407,6 +415,7 @@ struct GpuFilters::State {
         made[link] = fine ? made[kFine] : request(link, key);
       }
       lock.lock();
+      in_planning.erase(key);
       for (const KernelSlotPtr& slot : made) {
         if (slot->future.valid() && std::ranges::find(to_load, slot) == to_load.end() &&
             !slot->loaded)
@@ -424,17 +433,55 @@ struct GpuFilters::State {
   // one only when the device is idle, so that each would wait for the long kernels of the domain
   // stage, and all lanes with it.
   bool kernels_coming() const {
-    return !unplanned.empty() || std::ranges::any_of(to_load, [](const KernelSlotPtr& slot) {
-      return slot->cached || slot->kernel != nullptr;
-    });
+    return !unplanned.empty() || !in_planning.empty() ||
+           std::ranges::any_of(to_load, [](const KernelSlotPtr& slot) {
+             return slot->cached || slot->kernel != nullptr;
+           });
   }
 
-  // Loads kernels on all devices as they come, so that lanes find them there.
+  // Whether the kernels that needed no compile when the devices became ready have been loaded, and
+  // until when lanes wait for that: an idle device takes one in a quarter of a millisecond, a busy
+  // one lets each wait until all that runs on it has ended.
+  bool settled = false;
+  double settle_by = 0;
+  static constexpr double kSettleSeconds = 0.1;
+
+  // With mutex held: the next kernel that is there and has not been opened.
+  KernelSlotPtr next_to_open() {
+    for (const KernelSlotPtr& slot : to_load) {
+      if (!slot->opened && refresh(*slot)) return slot;
+    }
+    return nullptr;
+  }
+
+  // Loads kernels on all devices as they come, so that lanes find them there. The larger part of
+  // that, to open them as libraries, needs no context: it is done while the driver makes those.
   void run_loader() {
     std::unique_lock lock(mutex);
     for (;;) {
-      wake.wait(lock, [&] { return stop || (phase == Phase::kReady && !to_load.empty()); });
+      wake.wait(lock, [&] {
+        if (phase == Phase::kReady && !settled) return true;
+        return stop || (phase != Phase::kFailed && have_traits && !to_load.empty());
+      });
       if (stop) return;
+      if (phase != Phase::kReady) {
+        const KernelSlotPtr slot = next_to_open();
+        if (slot == nullptr) {
+          wake.wait_for(lock, std::chrono::milliseconds(1));
+          continue;
+        }
+        const compile::KernelPtr kernel = slot->kernel;
+        lock.unlock();
+        open_library(*kernel);
+        lock.lock();
+        slot->opened = true;
+        continue;
+      }
+      if (!settled && (!kernels_coming() || Trace::now() > settle_by)) {
+        settled = true;
+        span("gpu start", 2, "kernels", settle_by - kSettleSeconds, Trace::now());
+        wake.notify_all();
+      }
       const auto there = std::ranges::find_if(
           to_load, [&](const KernelSlotPtr& slot) { return refresh(*slot) || slot->failed; });
       if (there == to_load.end()) {
@@ -456,7 +503,6 @@ struct GpuFilters::State {
     }
   }
 
-  // Of the planner alone.
   KernelSlotPtr request(std::size_t link, const std::pair<int, int>& key) {
     const auto role = static_cast<Link>(link);
     const int M = key.first, Kp = key.second;
@@ -464,27 +510,41 @@ struct GpuFilters::State {
       return link_plan(role, length, M, Kp, front_traits, kernels->tuning());
     };
     int length = link_length(role, M);
+    Result<plan::Plan> plan = fail(ErrorCode::kInternal, "not planned");
+    std::optional<compile::KernelProvider::Future> found;
     if (role == Link::kFineSsv) {
       // The model's own size class where some run before has made it.
-      if (const auto plan = make(M); plan && kernels->cached(*plan)) length = M;
+      plan = make(M);
+      if (plan) found = kernels->find(*plan);
+      if (found) length = M;
     }
-    KernelSlotPtr& slot = slots[{link, length, Kp}];
-    if (slot != nullptr) return slot;
-    slot = std::make_shared<KernelSlot>();
-    auto plan = make(length);
-    if (plan) {
-      slot->plan = *std::move(plan);
-      const bool fine = role == Link::kFineSsv;
-      slot->cached = kernels->cached(slot->plan);
-      if (fine && !slot->cached) return slot;  // until the coarse one has cost a compile's time
-      slot->future = kernels->request(slot->plan, link_priority(role));
-    } else {
-      slot->failed = true;
-      if (link_stage(role) == plan::Stage::kSsv) {
+    KernelSlotPtr slot;
+    {
+      const std::lock_guard lock(slots_mutex);
+      KernelSlotPtr& known = slots[{link, length, Kp}];
+      if (known == nullptr) known = std::make_shared<KernelSlot>();
+      slot = known;
+    }
+    std::call_once(slot->planned, [&] {
+      if (!found) {
+        plan = make(length);
+        if (plan) found = kernels->find(*plan);
+      }
+      if (!plan) {
+        slot->failed = true;
+        if (link_stage(role) != plan::Stage::kSsv) return;
         const std::lock_guard lock(mutex);
         if (stats.reason.empty()) stats.reason = plan.error().to_string();
+        return;
       }
-    }
+      slot->plan = *std::move(plan);
+      slot->cached = found.has_value();
+      if (found) {
+        slot->future = *std::move(found);
+      } else if (role != Link::kFineSsv) {  // until the coarse one has cost a compile's time
+        slot->future = kernels->request(slot->plan, link_priority(role));
+      }
+    });
     return slot;
   }
 
@@ -694,6 +754,10 @@ struct GpuFilters::State {
     for (const SegmentPtr& segment : segments) {
       if (segment->device != d.position || segment->abandoned || segment->pending.empty()) continue;
       if (segment->resident != nullptr) {
+        if (!settled) {
+          waiting = true;
+          continue;
+        }
         for (auto id = segment->pending.begin(); id != segment->pending.end();) {
           const auto found = models.find(*id);
           if (found == models.end()) {
@@ -1120,6 +1184,11 @@ struct GpuFilters::State {
   }
 
   void run_domain_lane(DeviceState& d, int number) {
+    {
+      // Its buffers can wait; the first launches cannot, and the driver does one thing at a time.
+      std::unique_lock lock(mutex);
+      wake.wait(lock, [&] { return stop || !d.domain_work.empty(); });
+    }
     // Without a stage what comes is passed on.
     auto stage = DomainStage::create(d.device, d.origin, resize_on(d), d.domain_workspace);
     if (!stage && stage.error().code != ErrorCode::kResources) lose_device(d, stage.error());
@@ -1203,11 +1272,16 @@ struct GpuFilters::State {
     for (const DomainWorkPtr& work : batch) requests.push_back(&work->request);
     std::array<ReadyKernel, kLinks> ready;
     if (!ready_kernels(*d.device, *batch.front()->model, ready)) return;
-    const DomainKernels chosen{ready[static_cast<std::size_t>(Link::kParser)],
-                               ready[static_cast<std::size_t>(Link::kEnvelope)]};
+    const auto of = [&](Link link) { return ready[static_cast<std::size_t>(link)]; };
+    const DomainKernels chosen{of(Link::kParser), of(Link::kEnsemble), of(Link::kEnvelope)};
     if (!chosen.parser) return;
+    // While threads have enough to do, the device takes what it can.
+    const bool hungry = batch.front()->client->hungry();
     const auto result =
-        stage.run(requests, chosen, {.timeout = settings.launch_timeout, .progress = &d.progress});
+        stage.run(requests, chosen,
+                  {.trace_seed = limits.trace_seed,
+                   .rounds = hungry ? DomainLimits::kFewRounds : DomainLimits::kManyRounds},
+                  {.timeout = settings.launch_timeout, .progress = &d.progress});
     if (!result) {
       for (DomainRequest* request : requests) request->parsed.clear();
       if (result.error().code != ErrorCode::kResources) lose_device(d, result.error());
@@ -1216,22 +1290,25 @@ struct GpuFilters::State {
     if (result->launches == 0) return;
     if (settings.trace != nullptr) {
       const std::string group = fmt::format("gpu {}", d.device->ordinal());
-      const auto what = [&](const char* name) {
-        return fmt::format("{} of {} models", name, batch.size());
-      };
-      const auto at = [&](float milliseconds) { return d.origin_time + milliseconds * 1e-3; };
-      settings.trace->add(group, d.lanes + number, what(kDomainStages[0]), at(result->begin),
-                          at(result->parsed));
-      settings.trace->add(group, d.lanes + number, what(kDomainStages[1]), at(result->parsed),
-                          at(result->end));
+      float from = result->begin;
+      for (std::size_t i = 0; i < kDomainStages.size(); ++i) {
+        settings.trace->add(group, d.lanes + number,
+                            fmt::format("{} of {} models", kDomainStages[i], batch.size()),
+                            d.origin_time + from * 1e-3, d.origin_time + result->end[i] * 1e-3);
+        from = result->end[i];
+      }
     }
     const std::lock_guard lock(mutex);
-    d.busy.emplace_back(result->begin * 1e-3, result->end * 1e-3);
+    d.busy.emplace_back(result->begin * 1e-3, result->end.back() * 1e-3);
     d.last_result = Trace::now();
-    stats.domain_seconds[0] += (result->parsed - result->begin) * 1e-3;
-    stats.domain_seconds[1] += (result->end - result->parsed) * 1e-3;
+    float from = result->begin;
+    for (std::size_t i = 0; i < kDomainStages.size(); ++i) {
+      stats.domain_seconds[i] += (result->end[i] - from) * 1e-3;
+      from = result->end[i];
+    }
     stats.launches += result->launches;
     stats.parsed += result->targets;
+    stats.sampled += result->regions;
     stats.envelopes += result->envelopes;
   }
 
@@ -1261,6 +1338,19 @@ struct GpuFilters::State {
     slot.plan = std::move(plan);
     slot.kernel = next;
     return next;
+  }
+
+  // What goes wrong here goes wrong again for whoever loads the kernel on a device.
+  void open_library(const compile::Kernel& kernel) {
+    const std::lock_guard lock(load_mutex);
+    LoadedVariant& variant = loaded[kernel.name];
+    if (variant.kernel != nullptr) return;
+    auto made = driver::LoadedKernel::load(driver, kernel.image.bytes, kernel.image.entry_name);
+    if (made) {
+      variant.kernel = *std::move(made);
+    } else {
+      loaded.erase(kernel.name);
+    }
   }
 
   Result<ReadyKernel> loaded_kernel(const driver::Device& device, KernelSlot& slot,
@@ -1408,7 +1498,8 @@ struct GpuFilters::State {
 
 GpuFilters::GpuFilters(Settings settings) : state_(std::make_unique<State>(std::move(settings))) {
   state_->packer = std::thread([s = state_.get()] { s->run_packer(); });
-  state_->planner = std::thread([s = state_.get()] { s->run_planner(); });
+  for (int i = 0; i < std::min(kPlanners, available_cores()); ++i)
+    state_->planners.emplace_back([s = state_.get()] { s->run_planner(); });
   state_->loader = std::thread([s = state_.get()] { s->run_loader(); });
   state_->relief = std::thread([s = state_.get()] { s->run_relief(); });
   state_->starter = std::thread([s = state_.get()] { s->start(); });
@@ -1425,7 +1516,7 @@ GpuFilters::~GpuFilters() {
   s.wake.notify_all();
   s.starter.join();
   s.packer.join();
-  s.planner.join();
+  for (std::thread& planner : s.planners) planner.join();
   s.loader.join();
   s.relief.join();
   // The starter made the lanes, perhaps after `stop` was set.

@@ -63,7 +63,7 @@ struct Settings {
   std::uint64_t segment_residues = std::uint64_t{64} << 20;
   /// Per device: chains in flight, and launches of the domain stage, most of whose time is latency.
   /// Together no more than the driver has queues (8): streams that share one wait for each other.
-  int lanes = 6, domain_lanes = 2;
+  int lanes = 5, domain_lanes = 3;
   /// Others leave work to the devices already before the targets are there: for tests, which want
   /// to see all of it done by devices.
   bool patient = false;
@@ -92,8 +92,9 @@ struct Statistics {
   std::uint64_t survivors = 0, undecided = 0, viterbi = 0, viterbi_flagged = 0, forward = 0;
   /// Targets told: to be gone on with behind MSV, and behind Viterbi or Forward.
   std::uint64_t open = 0, passed = 0;
-  /// Of those that passed, targets with their regions, and envelopes scored to the end.
-  std::uint64_t parsed = 0, envelopes = 0;
+  /// Of those that passed, targets with their regions, regions with sampled traces, and envelopes
+  /// scored to the end.
+  std::uint64_t parsed = 0, sampled = 0, envelopes = 0;
   /// Device time of the stages of all chains, which overlap.
   std::array<double, kTimedStages.size()> stage_seconds{};
   std::array<double, kDomainStages.size()> domain_seconds{};

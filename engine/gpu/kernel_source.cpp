@@ -25,9 +25,8 @@ class ProviderSource final : public KernelSource {
   compile::KernelProvider::Future request(const plan::Plan& plan, int priority) override {
     return provider_.request(plan, priority);
   }
-  bool cached(const plan::Plan& plan) override {
-    const auto state = provider_.cache_state(plan);
-    return state && state->layer != cache::Layer::kNone;
+  std::optional<compile::KernelProvider::Future> find(const plan::Plan& plan) override {
+    return provider_.find(plan);
   }
   Result<compile::KernelPtr> refused(const plan::Plan& plan, const compile::KernelPtr& kernel,
                                      const std::string& reason) override {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "cache/kernel_cache.hpp"
@@ -17,8 +18,8 @@ class KernelSource {
   virtual ~KernelSource() = default;
   /// Starts making the kernel, those of higher priority first; never blocks.
   virtual compile::KernelProvider::Future request(const plan::Plan& plan, int priority) = 0;
-  /// Whether the plan's kernel needs no compile.
-  virtual bool cached(const plan::Plan& plan) = 0;
+  /// The plan's kernel, done with, where it needs no compile. Reads files, if need be.
+  virtual std::optional<compile::KernelProvider::Future> find(const plan::Plan& plan) = 0;
   /// See compile::KernelProvider::refused.
   virtual Result<compile::KernelPtr> refused(const plan::Plan& plan,
                                              const compile::KernelPtr& kernel,
@@ -34,7 +35,9 @@ class KernelSource {
 class InstantKernelSource : public KernelSource {
  public:
   compile::KernelProvider::Future request(const plan::Plan& plan, int priority) override;
-  bool cached(const plan::Plan&) override { return true; }
+  std::optional<compile::KernelProvider::Future> find(const plan::Plan& plan) override {
+    return request(plan, 0);
+  }
   Result<compile::KernelPtr> refused(const plan::Plan& plan, const compile::KernelPtr& kernel,
                                      const std::string& reason) override;
   compile::ProviderStatistics statistics() const override { return {}; }

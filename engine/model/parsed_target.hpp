@@ -1,5 +1,5 @@
-// What a device may find out about a target beyond the filters: its regions, and the scores of
-// envelopes that are regions of one domain. Bits are those of the CPU's domain stage
+// What a device may find out about a target beyond the filters: its regions, the clusters of those
+// of several domains, and the scores of envelopes. Bits are those of the CPU's domain stage
 // (engine/domain), which goes on from here.
 #pragma once
 
@@ -12,20 +12,33 @@ namespace hmmjit {
 
 /// An envelope with everything its matrices are needed for (Eddy 2011).
 struct ScoredEnvelope {
-  float forward_nats = 0;         ///< of the unihit model; NaN: none
-  bool sound = false;             ///< false: the decoding has overflown, the envelope is dropped
-  float accuracy = 0;             ///< expected accuracy of the path
-  std::array<float, 20> null2{};  ///< odds by expectation of the alphabet's residues
+  float forward_nats = 0;  ///< of the unihit model; NaN: none
+  bool sound = false;      ///< false: the decoding has overflown, the envelope is dropped
+  float accuracy = 0;      ///< expected accuracy of the path
+  /// Odds by expectation of the alphabet's residues; of a cluster's envelope: not known.
+  std::array<float, 20> null2{};
   /// The optimal accuracy path from its end to its begin, as PathState | code << 2 of
   /// kernel_templates/common/domain_params.h; code: tenths of the posterior. Empty: no path.
   std::vector<std::uint8_t> path;
   int last_row = 0, last_node = 0;  ///< of the path's end: residue of the envelope, node; 1-based
 };
 
+/// Clustered domains of the sampled traces of a region.
+struct SampledRegion {
+  struct Cluster {
+    int first = 0, last = 0;  ///< 1-based, inclusive
+    std::optional<ScoredEnvelope> envelope;
+  };
+  std::vector<Cluster> clusters;  ///< by their first residue
+  /// Of each residue of the region, the sum of its null2 odds in all traces.
+  std::vector<float> null2_sums;
+};
+
 struct ParsedRegion {
   int first = 0, last = 0;                 ///< 1-based, inclusive
   bool several = false;                    ///< asks for clustering
   std::optional<ScoredEnvelope> envelope;  ///< only where not `several`
+  std::optional<SampledRegion> sampled;    ///< only where `several`
 };
 
 struct ParsedTarget {
@@ -33,6 +46,25 @@ struct ParsedTarget {
   bool decoded = false;    ///< false: the decoding has overflown, there are no domains
   float expected_domains = 0;
   std::vector<ParsedRegion> regions;
+
+  /// Residues of regions and envelopes of which nothing is known yet.
+  std::uint64_t residues_left() const {
+    std::uint64_t left = 0;
+    const auto add = [&](int first, int last, bool known) {
+      if (!known) left += static_cast<std::uint64_t>(last - first + 1);
+    };
+    for (const ParsedRegion& region : regions) {
+      if (!region.several) {
+        add(region.first, region.last, region.envelope.has_value());
+      } else if (!region.sampled) {
+        add(region.first, region.last, false);
+      } else {
+        for (const SampledRegion::Cluster& cluster : region.sampled->clusters)
+          add(cluster.first, cluster.last, cluster.envelope.has_value());
+      }
+    }
+    return left;
+  }
 };
 
 }  // namespace hmmjit

@@ -9,7 +9,7 @@ namespace hmmjit::plan {
 
 namespace {
 constexpr std::array<std::string_view, kStages + 1> kStageNames{
-    "ssv", "msv", "bias", "viterbi", "forward", "gate", "parser", "envelope", "host"};
+    "ssv", "msv", "bias", "viterbi", "forward", "gate", "parser", "ensemble", "envelope", "host"};
 }
 
 std::string_view stage_name(Stage stage) { return kStageNames[static_cast<std::size_t>(stage)]; }
@@ -75,6 +75,8 @@ std::span<const KernelVariant> variants_of(Stage stage) {
       return gate_variants();
     case Stage::kParser:
       return parser_variants();
+    case Stage::kEnsemble:
+      return ensemble_variants();
     case Stage::kEnvelope:
       return envelope_variants();
     case Stage::kHost:

@@ -28,8 +28,19 @@
 namespace hmmjit::plan {
 
 /// The stages of a search, and the kernels that a host program brings: kHost has no catalogue here.
-enum class Stage { kSsv, kMsv, kBias, kViterbi, kForward, kGate, kParser, kEnvelope, kHost };
-inline constexpr int kStages = 8;          ///< of a search
+enum class Stage {
+  kSsv,
+  kMsv,
+  kBias,
+  kViterbi,
+  kForward,
+  kGate,
+  kParser,
+  kEnsemble,
+  kEnvelope,
+  kHost
+};
+inline constexpr int kStages = 9;          ///< of a search
 std::string_view stage_name(Stage stage);  ///< "ssv", "msv", ..., "envelope", "host"
 std::optional<Stage> find_stage(std::string_view name);
 
@@ -136,6 +147,7 @@ std::span<const KernelVariant> viterbi_variants();
 std::span<const KernelVariant> forward_variants();
 std::span<const KernelVariant> gate_variants();
 std::span<const KernelVariant> parser_variants();
+std::span<const KernelVariant> ensemble_variants();
 std::span<const KernelVariant> envelope_variants();
 
 }  // namespace hmmjit::plan

@@ -67,57 +67,74 @@ Status ReportWriter::write_main(const std::string& text) {
   return {};
 }
 
-Status ReportWriter::receive(const ModelResult& result) {
-  std::string text;
-  const auto flush_into = [&text](std::optional<OutputFile>& file) {
-    file->write(text);
-    text.clear();
-  };
-  totals_.add(result);
-  if (scan_) scan_->add(result);
-  if (targets_ && !scan_) {
-    if (!headers_written_) append_target_table_header(text, result.model, result.hits);
-    append_target_table(text, result.model, result.hits);
-    flush_into(targets_);
+// What each file gets of one model.
+struct ReportWriter::Texts final : PreparedResult {
+  std::string targets, domains, pfam, tsv, json, a3m, alignment, main;
+  std::size_t bytes() const override {
+    std::size_t sum = sizeof *this;
+    for (const std::string* text :
+         {&targets, &domains, &pfam, &tsv, &json, &a3m, &alignment, &main})
+      sum += text->capacity();
+    return sum;
   }
-  if (domains_ && !scan_) {
-    if (!headers_written_) append_domain_table_header(text, result.model, result.hits);
-    append_domain_table(text, result.model, result.hits);
-    flush_into(domains_);
-  }
-  if (pfam_) {
-    append_pfam_table(text, result.hits);
-    flush_into(pfam_);
-  }
-  if (tsv_) {
-    if (!headers_written_) append_tsv_header(text);
-    append_tsv(text, result);
-    flush_into(tsv_);
-  }
-  if (json_) {
-    append_json(text, result, options_.alignments);
-    flush_into(json_);
-  }
-  if (a3m_) {
-    append_a3m(text, result.model, result.hits);
-    flush_into(a3m_);
-  }
-  headers_written_ = true;
+};
 
+ReportWriter::Texts ReportWriter::texts_of(const ModelResult& result) const {
+  Texts texts;
+  if (targets_ && !scan_) append_target_table(texts.targets, result.model, result.hits);
+  if (domains_ && !scan_) append_domain_table(texts.domains, result.model, result.hits);
+  if (pfam_) append_pfam_table(texts.pfam, result.hits);
+  if (tsv_) append_tsv(texts.tsv, result);
+  if (json_) append_json(texts.json, result, options_.alignments);
+  if (a3m_) append_a3m(texts.a3m, result.model, result.hits);
   std::size_t rows = 0;
   if (alignment_) {
-    rows = append_stockholm(text, result.model, result.hits,
+    rows = append_stockholm(texts.alignment, result.model, result.hits,
                             options_.text_width == 0 ? 0 : kAlignmentColumns, author_);
-    flush_into(alignment_);
   }
-  append_model_report(text, result, options_, filters_, {result.cpu_seconds, 0, result.seconds});
+  append_model_report(texts.main, result, options_, filters_,
+                      {result.cpu_seconds, 0, result.seconds});
   if (alignment_) {
-    text += rows == 0
-                ? "# No hits satisfy inclusion thresholds; no alignment saved\n"
-                : "# Alignment of " + std::to_string(rows) +
-                      " hits satisfying inclusion thresholds saved to: " + paths_.alignment + "\n";
+    texts.main += rows == 0
+                      ? "# No hits satisfy inclusion thresholds; no alignment saved\n"
+                      : "# Alignment of " + std::to_string(rows) +
+                            " hits satisfying inclusion thresholds saved to: " + paths_.alignment +
+                            "\n";
   }
-  return write_main(text);
+  return texts;
+}
+
+std::shared_ptr<const PreparedResult> ReportWriter::prepare(const ModelResult& result) const {
+  return std::make_shared<Texts>(texts_of(result));
+}
+
+Status ReportWriter::receive(const ModelResult& result) {
+  const auto prepared = std::dynamic_pointer_cast<const Texts>(
+      result.prepared != nullptr ? result.prepared : prepare(result));
+  const Texts& texts = *prepared;
+  totals_.add(result);
+  if (scan_) scan_->add(result);
+  if (!headers_written_) {
+    std::string targets, domains, tsv;
+    append_target_table_header(targets, result.model, result.hits);
+    append_domain_table_header(domains, result.model, result.hits);
+    append_tsv_header(tsv);
+    if (targets_ && !scan_) targets_->write(targets);
+    if (domains_ && !scan_) domains_->write(domains);
+    if (tsv_) tsv_->write(tsv);
+    headers_written_ = true;
+  }
+  const auto write = [](std::optional<OutputFile>& file, const std::string& text) {
+    if (file) file->write(text);
+  };
+  write(targets_, texts.targets);
+  write(domains_, texts.domains);
+  write(pfam_, texts.pfam);
+  write(tsv_, texts.tsv);
+  write(json_, texts.json);
+  write(a3m_, texts.a3m);
+  write(alignment_, texts.alignment);
+  return write_main(texts.main);
 }
 
 Status ReportWriter::complete(const RunDescription& run) {

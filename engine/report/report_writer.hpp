@@ -31,12 +31,15 @@ class ReportWriter final : public ResultSink {
                                                       std::string author,
                                                       const std::string& header);
 
+  std::shared_ptr<const PreparedResult> prepare(const ModelResult& result) const override;
   Status receive(const ModelResult& result) override;
   /// Closing lines, then every file under its final name.
   Status complete(const RunDescription& run);
 
  private:
+  struct Texts;
   ReportWriter() = default;
+  Texts texts_of(const ModelResult& result) const;
   Status write_main(const std::string& text);
 
   ReportPaths paths_;

@@ -44,6 +44,7 @@ nlohmann::ordered_json gpu_json(const std::optional<gpu::Statistics>& gpu,
   json["forward_targets"] = g.forward;
   json["left_open"] = g.open;
   json["parsed_targets"] = g.parsed;
+  json["sampled_regions"] = g.sampled;
   json["scored_envelopes"] = g.envelopes;
   json["passed"] = g.passed;
   auto& seconds = json["stage_seconds"];

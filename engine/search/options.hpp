@@ -49,6 +49,10 @@ struct SearchOptions {
   /// Told of what does not stop the search, such as threads that could not be started; called
   /// before the first task. May be empty.
   std::function<void(const std::string&)> on_warning = {};
+  /// Steps of nice(2) by which the threads that work, the caller's included, lower their priority
+  /// for good. For a process of one's own beside a device: the threads that serve the device do
+  /// little, but what they do should not wait for a core.
+  int lower_priority = 0;
   int threads = 1;           ///< busy threads at most, the caller's included
   std::uint64_t memory = 0;  ///< bound on resident bytes; 0: half of what the machine has free
   std::size_t block_residues = std::size_t{1} << 20;  ///< residues per target block

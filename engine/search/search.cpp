@@ -62,6 +62,7 @@ struct WaitingTarget {
   std::uint32_t index;
   float filter_nats;
   std::uint64_t cells;
+  std::uint64_t cells_left;                    // about, of what is not known yet
   std::shared_ptr<const ParsedTarget> parsed;  // null: nothing is known yet
 };
 
@@ -105,6 +106,7 @@ struct ThreadState {
   FilterTimes times;
   double scoring_seconds = 0, setup_seconds = 0, decode_seconds = 0;
   std::uint64_t forward_cells = 0;
+  double report_seconds = 0;
   domain::DomainTimes alone_times;  // of workspaces that are gone
   std::vector<TargetView> views;
   std::vector<float> forward_nats;
@@ -171,7 +173,7 @@ class Run : private gpu::Client {
         backend_(backend),
         sink_(sink),
         progress_(progress),
-        pool_(std::max(1, options.threads)) {
+        pool_(std::max(1, options.threads), options.lower_priority) {
     const MemoryShares memory = divide_memory(options, pool_.threads());
     target_budget_ = memory.targets;
     model_budget_ = memory.models;
@@ -239,8 +241,11 @@ class Run : private gpu::Client {
     if (device_ != nullptr) {
       pool_.hold();
       const FilterOptions& f = options_.filters;
-      device_->attach(*this, {.F1 = f.F1, .F2 = f.F2, .F3 = f.F3, .bias = f.bias},
-                      device_host_bytes_);
+      std::optional<std::uint32_t> trace_seed;
+      if (options_.domain.reseed) trace_seed = options_.domain.seed;
+      device_->attach(
+          *this, {.F1 = f.F1, .F2 = f.F2, .F3 = f.F3, .bias = f.bias, .trace_seed = trace_seed},
+          device_host_bytes_);
     }
     start_models();
     resume_reading();
@@ -711,7 +716,10 @@ class Run : private gpu::Client {
     const std::lock_guard lock(job.mutex);
     for (const Survivor& survivor : output.survivors) {
       const auto L = static_cast<std::uint64_t>(block->targets.length(survivor.index));
-      job.waiting.push_back({block, survivor.index, survivor.filter_nats, L * M, survivor.parsed});
+      const std::uint64_t left =
+          survivor.parsed == nullptr ? L * M : L * M / 16 + survivor.parsed->residues_left() * M;
+      job.waiting.push_back(
+          {block, survivor.index, survivor.filter_nats, L * M, left, survivor.parsed});
       found += L * M;
     }
     progress_.scoring_cells_found += found;
@@ -853,7 +861,8 @@ class Run : private gpu::Client {
   }
 
   bool hungry() const override {
-    return pool_.waiting() < static_cast<std::size_t>(pool_.threads());
+    // A few tasks ahead: what threads have not begun when the device is through is done too late.
+    return pool_.waiting() < static_cast<std::size_t>(pool_.threads() + 3) / 4;
   }
 
   void filter_behind_device(const JobPtr& job, const std::vector<DeviceUnit>& units) {
@@ -997,7 +1006,7 @@ class Run : private gpu::Client {
     if (targets.empty()) return;
     // Equal sizes side by side; ties in input order only for the sake of repeatable timing.
     std::sort(targets.begin(), targets.end(), [](const WaitingTarget& a, const WaitingTarget& b) {
-      return a.cells != b.cells ? a.cells > b.cells : a.index < b.index;
+      return a.cells_left != b.cells_left ? a.cells_left > b.cells_left : a.index < b.index;
     });
     const auto submit = [&](std::size_t from, std::size_t to, TaskClass task_class, double rank) {
       ++job->pending;
@@ -1008,15 +1017,17 @@ class Run : private gpu::Client {
                        targets.begin() + static_cast<std::ptrdiff_t>(to))] { score(job, batch); });
     };
     std::size_t at = 0;
-    for (; at < targets.size() && targets[at].cells > kLargeTargetCells; ++at)
-      submit(at, at + 1, TaskClass::kLargeDomain, -static_cast<double>(targets[at].cells));
+    for (; at < targets.size() && targets[at].cells_left > kLargeTargetCells; ++at)
+      submit(at, at + 1, TaskClass::kLargeDomain, -static_cast<double>(targets[at].cells_left));
     const std::size_t share = (targets.size() - at) / static_cast<std::size_t>(pool_.threads()) + 1;
     const std::size_t batch = std::clamp(share, kSmallestBatch, kLargestBatch);
+    // A device leaves the last targets to all threads at once: none should have much of them.
+    const std::uint64_t most = device_ != nullptr ? kLargeTargetCells / 2 : 2 * kLargeTargetCells;
     while (at < targets.size()) {
       std::size_t end = at;
       std::uint64_t cells = 0;
-      while (end < targets.size() && end - at < batch && cells < 2 * kLargeTargetCells)
-        cells += targets[end++].cells;
+      while (end < targets.size() && end - at < batch && cells < most)
+        cells += targets[end++].cells_left;
       submit(at, end, TaskClass::kDomain, static_cast<double>(job->index));
       at = end;
     }
@@ -1034,8 +1045,8 @@ class Run : private gpu::Client {
         local.views.push_back(target.block->targets[target.index]);
         local.parsed.push_back(target.parsed.get());
         cells += target.cells;
+        if (target.parsed == nullptr) local.forward_cells += target.cells;
       }
-      local.forward_cells += cells;
       local.forward_nats.assign(batch.size(), 0.0f);
       local.scores.assign(batch.size(), std::nullopt);
       const auto index_of = [&](std::size_t n) {
@@ -1123,6 +1134,11 @@ class Run : private gpu::Client {
     result.alignments = options_.keep_alignments;
     std::size_t bytes = sizeof result;
     for (const Hit& hit : result.hits.hits) bytes += hit_bytes(hit);
+    const double begun = now_seconds(), used = thread_seconds();
+    result.prepared = sink_.prepare(result);
+    if (result.prepared != nullptr) bytes += result.prepared->bytes();
+    locals_.local().report_seconds += thread_seconds() - used;
+    trace("report", begun);
     if (device_ != nullptr) {
       device_->remove_model(job.index);
       const std::lock_guard lock(mutex_);
@@ -1159,13 +1175,14 @@ class Run : private gpu::Client {
       auto [result, bytes] = std::move(found->second);
       done_.erase(found);
       lock.unlock();
-      const double used = thread_seconds();
+      const double begun = now_seconds(), used = thread_seconds();
       statistics_.counters += result.hits.counters;
       statistics_.hits_reported += result.hits.reported;
       for (const Hit& hit : result.hits.hits)
         statistics_.domains_reported += static_cast<std::uint64_t>(hit.reported_domains);
       const Status status = sink_.receive(result);
       statistics_.report_seconds += thread_seconds() - used;
+      trace("output", begun);
       lock.lock();
       if (!status) {
         if (!error_) error_ = status.error();
@@ -1194,6 +1211,7 @@ class Run : private gpu::Client {
       statistics_.scoring_seconds += local.scoring_seconds;
       statistics_.forward_cells += local.forward_cells;
       statistics_.setup_seconds += local.setup_seconds;
+      statistics_.report_seconds += local.report_seconds;
       statistics_.read_seconds += local.decode_seconds;
       statistics_.domain += local.workspace.times();
       statistics_.domain += local.alone_times;

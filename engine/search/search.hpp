@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -34,6 +35,12 @@ struct ModelInfo {
   std::string consensus = {};  ///< M characters
 };
 
+/// Of a sink's own making; see ResultSink::prepare.
+struct PreparedResult {
+  virtual ~PreparedResult() = default;
+  virtual std::size_t bytes() const = 0;
+};
+
 /// Finished search of one model.
 struct ModelResult {
   std::size_t index = 0;  ///< in the model input, from 0
@@ -42,12 +49,19 @@ struct ModelResult {
   bool alignments = true;  ///< domains have the text of their alignments
   double seconds = 0;      ///< from set-up to the last domain, other models running beside
   double cpu_seconds = 0;  ///< spent in its tasks, all threads together
+  /// What the sink has made of all this ahead of its turn; may be null.
+  std::shared_ptr<const PreparedResult> prepared = {};
 };
 
 /// Receives results in model order, one at a time, from any thread of the search.
 class ResultSink {
  public:
   virtual ~ResultSink() = default;
+  /// Called once a model is complete, for several at a time: what can be done for it alone, such as
+  /// its text. Null: nothing.
+  virtual std::shared_ptr<const PreparedResult> prepare(const ModelResult&) const {
+    return nullptr;
+  }
   virtual Status receive(const ModelResult& result) = 0;
 };
 

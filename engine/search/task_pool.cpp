@@ -7,9 +7,13 @@
 namespace hmmjit {
 namespace {
 thread_local bool t_in_task = false;
+thread_local int t_lowered = 0;  // steps of priority
 }  // namespace
 
-TaskPool::TaskPool(int threads) : threads_(1 + startable_threads(threads - 1)), arena_(threads_) {
+TaskPool::TaskPool(int threads, int lower_priority)
+    : threads_(1 + startable_threads(threads - 1)),
+      lower_priority_(lower_priority),
+      arena_(threads_) {
   // The arena bounds this pool. A control bounds the whole process, other pools and a host's own
   // use of TBB included, so there is none unless it has to raise the limit.
   const auto wanted = static_cast<std::size_t>(threads_);
@@ -65,6 +69,9 @@ void TaskPool::run_next() {
     bool before = std::exchange(t_in_task, true);
     ~InTask() { t_in_task = before; }
   } in_task;
+  if (t_lowered < lower_priority_) {
+    lower_thread_priority(lower_priority_ - std::exchange(t_lowered, lower_priority_));
+  }
   Task task{};
   if (!queue_.try_pop(task)) return;
   const FlushToZeroScope flush_to_zero;

@@ -28,7 +28,8 @@ enum class TaskClass : std::uint8_t {
 /// Every task runs with flush-to-zero set.
 class TaskPool {
  public:
-  explicit TaskPool(int threads);
+  /// `lower_priority`: see SearchOptions.
+  explicit TaskPool(int threads, int lower_priority = 0);
   /// Runs `first` and everything submitted from it on; returns when no task is left. One call at
   /// a time. A std::bad_alloc of any task is rethrown here after the others have ended.
   void run(std::function<void()> first);
@@ -58,7 +59,7 @@ class TaskPool {
   };
   void run_next();
 
-  int threads_;
+  int threads_, lower_priority_;
   // Process-wide: set only where the library's own limit would be too low.
   std::optional<tbb::global_control> control_;
   tbb::task_arena arena_;

@@ -1,11 +1,12 @@
-// What the host hands to the kernels behind the Forward filter (parser, envelope), and what they
-// answer: plain structs, the same bytes on both sides.
+// What the host hands to the kernels behind the Forward filter (parser, ensemble, envelope), and what
+// they answer: plain structs, the same bytes on both sides.
 //
 // These kernels keep the reference's float order (four striped lanes per target, no fused
 // operations, subnormals flushed), so that what they find is what the CPU's domain stage finds, to
 // the bit. A launch has the targets of several models that passed the Forward filter, a row of
-// blocks (blockIdx.y) each; the envelope kernel takes what the parser has found. Whatever exceeds a
-// buffer stays at kLeftToHost and is done by the CPU.
+// blocks (blockIdx.y) each; the ensemble kernel takes the regions of several domains that the parser
+// has found, the envelope kernel what both have. Whatever exceeds a buffer stays at kLeftToHost and is
+// done by the CPU.
 #ifndef HMMJIT_KERNEL_DOMAIN_PARAMS_H_
 #define HMMJIT_KERNEL_DOMAIN_PARAMS_H_
 
@@ -19,14 +20,19 @@ struct DomainArena {
   u32 parser_units;  ///< of the workspace, taken or wanted
   u32 envelope_units;
   u32 envelope_need;  ///< workspace units that all envelopes together would take, about
+  u32 region_units;
+  u32 region_need;    ///< likewise of the regions of several domains
+  u32 reserved[2];
 };
 /// Of one model; likewise.
 struct DomainCounters {
   u32 next_target;    ///< parser: first slot nobody has taken
   u32 next_envelope;  ///< envelope kernel: likewise
-  u32 envelopes;      ///< entries the parser has made or wanted to make, see envelope_capacity
+  u32 envelopes;      ///< entries that have been made or wanted, see envelope_capacity
   u32 parsed, scored; ///< targets and envelopes done
-  u32 reserved[3];
+  u32 next_region;    ///< ensemble kernel: likewise
+  u32 regions;        ///< its entries
+  u32 sampled;        ///< done of them
 };
 
 enum DomainStatus : u32 {
@@ -49,16 +55,32 @@ struct ParsedTarget {
 /// A region, 1-based inclusive; several domains: bit 31 of `last`.
 struct RegionWords {
   u32 first, last;
-  u32 envelope;  ///< kNoEnvelope, or its entry in the list of envelopes
+  u32 entry;  ///< in the list of envelopes, or of several domains that of regions; or kNoEntry
 };
-enum : u32 { kSeveralDomains = 0x80000000u, kNoEnvelope = 0xffffffffu };
+enum : u32 { kSeveralDomains = 0x80000000u, kNoEntry = 0xffffffffu };
 
-/// A region of one domain, which is its envelope.
-struct EnvelopeItem {
+/// An envelope, or a region of several domains.
+struct RegionItem {
   u32 target;  ///< in sorted order
   u32 first, last;
+  u32 clustered;  ///< its null2 is known from sampled traces
+};
+
+/// The ensemble kernel's answer for one region. Its words: for each residue of the region the sum of
+/// its null2 odds in all traces (float), then `clusters` ClusterWords.
+struct SampledRegion {
+  u32 status;
+  u32 clusters;
+  u32 words;
   u32 reserved;
 };
+/// Envelope of a cluster; coordinates on the target.
+struct ClusterWords {
+  u32 first, last;
+  u32 entry;  ///< in the list of envelopes, or kNoEntry
+};
+/// Clusters of one region: more are left to the host.
+enum : u32 { kMostClusters = 128 };
 
 /// Emission odds of the null2 model come for at most this many residues.
 enum : u32 { kNull2Residues = 20 };
@@ -95,19 +117,24 @@ struct DomainParams {
   DomainArena* arena;
   DomainCounters* counters;
   ParsedTarget* parsed;        ///< [target_count]
-  EnvelopeItem* items;         ///< [envelope_capacity]
+  RegionItem* envelopes;       ///< [envelope_capacity]
   ScoredEnvelope* scored;      ///< [envelope_capacity]
+  RegionItem* regions;         ///< [region_capacity]
+  SampledRegion* sampled;      ///< [region_capacity]
   u32* words;
   u8* workspace;               ///< 256-byte units
-  u32 target_count, envelope_capacity, word_capacity, workspace_units;
+  u32 target_count, envelope_capacity, region_capacity, word_capacity, workspace_units;
   u32 most_parsers;            ///< targets in work at a time, so that each finds workspace
   u32 most_cells;              ///< a target of more (residues x nodes) is left to the host
   u32 most_envelope_cells;     ///< and an envelope of more
+  u32 most_region_cells;       ///< and a region of several domains of more
   u32 stride;                  ///< M rounded up to 16
   u32 model_length;
   u32 stripes;                 ///< Q
   u32 residue_codes;           ///< K
+  u32 random;                  ///< state of the generator before the first trace of each region
   float backward_bound;        ///< in units of E(i); negative: none
+  u32 rounds;                  ///< envelopes or regions one after the other in the same workspace
 };
 enum : u32 { kWorkspaceUnit = 256 };
 
@@ -116,13 +143,15 @@ struct DomainBatch {
   const DomainParams* models;
 };
 
-static_assert(sizeof(DomainArena) == 16, "device layout");
+static_assert(sizeof(DomainArena) == 32, "device layout");
 static_assert(sizeof(DomainCounters) == 32, "device layout");
 static_assert(sizeof(ParsedTarget) == 32, "device layout");
 static_assert(sizeof(RegionWords) == 12, "device layout");
-static_assert(sizeof(EnvelopeItem) == 16, "device layout");
+static_assert(sizeof(RegionItem) == 16, "device layout");
+static_assert(sizeof(SampledRegion) == 16, "device layout");
+static_assert(sizeof(ClusterWords) == 12, "device layout");
 static_assert(sizeof(ScoredEnvelope) == 128, "device layout");
-static_assert(sizeof(DomainParams) == 200, "device layout");
+static_assert(sizeof(DomainParams) == 232, "device layout");
 
 }  // namespace hmmjit_device
 

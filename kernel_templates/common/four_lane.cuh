@@ -20,8 +20,14 @@ inline void copy_ahead(void* shared, const void* global) {
   *static_cast<Quad*>(shared) = *static_cast<const Quad*>(global);
 }
 inline void copies_done() {}
+inline u32 lowest_bit(u32 v) { return static_cast<u32>(__builtin_ctz(v)); }
+inline u32 highest_bit(u32 v) { return 31u - static_cast<u32>(__builtin_clz(v)); }
 
 #else
+
+/// Positions of bits of a word that is not zero.
+HMMJIT_DEVICE u32 lowest_bit(u32 v) { return static_cast<u32>(__ffs(static_cast<int>(v))) - 1u; }
+HMMJIT_DEVICE u32 highest_bit(u32 v) { return 31u - static_cast<u32>(__clz(static_cast<int>(v))); }
 
 /// 16 bytes from global to shared memory, there after this thread's copies_done().
 HMMJIT_DEVICE void copy_ahead(void* shared, const void* global) {
@@ -445,6 +451,112 @@ HMMJIT_DEVICE void store_specials(SpecialRow* row, u32 place, float E, const Spe
   if (place < 2) reinterpret_cast<Quad*>(row)[place] = quad;
 }
 
+/// Residues of a target, taken before they are needed. Behind its end comes padding.
+struct Residues {
+  const u8* first;
+  u32 length;
+  /// 1-based.
+  HMMJIT_DEVICE u32 at(u32 i) const {
+    return i >= 1 && i <= length ? u32{first[i - 1]} : u32{kPaddingResidue};
+  }
+};
+
+/// The longest of the warp's targets.
+HMMJIT_DEVICE u32 longest(const Residues& residues) {
+  u32 rows = residues.length;
+  for (u32 o = 4; o < 32; o *= 2) rows = max_u32(rows, shuffle_xor(rows, o));
+  return rows;
+}
+
+/// Where E leads: to C and, in a multihit model, to J.
+struct EndOdds {
+  float c, j;
+};
+HMMJIT_DEVICE EndOdds multihit() { return {0.5f, 0.5f}; }
+HMMJIT_DEVICE EndOdds unihit() { return {1.0f, 0.0f}; }
+
+/// Forward of the warp's targets, `rows` those of the longest. Special states go to
+/// forward[0..length]; keep(i, scale) sees the cells of each row of its target, rescaled. Returns
+/// C of the target's last row.
+template <typename Keep>
+HMMJIT_DEVICE float forward_pass(const DomainParams& p, const Stripes& s, const Residues& residues,
+                                 u32 rows, FloatLength lengths, EndOdds ends, SpecialRow* forward,
+                                 const Keep& keep) {
+  const u32 length = residues.length;
+  clear_cells(s);
+  Specials sp;
+  sp.loop = lengths.loop;
+  sp.move = lengths.move;
+  sp.N = 1.0f;
+  sp.B = lengths.move;
+  sp.J = sp.C = 0.0f;
+  if (length > 0) store_specials(forward, s.place, 0.0f, sp, 1.0f);
+  float last_c = 0.0f;
+  u32 x = residues.at(1), next = residues.at(2);
+  bring_emission(p, s, x);
+  for (u32 i = 1; i <= rows; ++i) {
+    const u32 behind = residues.at(i + 2);
+    float E = forward_row(p, s, sp.B, multiply(sp.B, s.bounds[x]), next);
+    const float scale = forward_specials(s, &sp, &E, ends.c, ends.j);
+    x = next;
+    next = behind;
+    if (i <= length) {
+      keep(i, scale);
+      store_specials(forward + i, s.place, E, sp, scale);
+    }
+    if (i == length) last_c = sp.C;
+  }
+  copies_done();
+  sync_warp();  // the rows are there
+  return last_c;
+}
+
+/// Backward likewise, behind forward_pass(). Before each row comes before(i), then, with its cells
+/// rescaled, keep(i); i is 0 for a target whose rows are done. Returns whether Backward had to be
+/// rescaled by factors of its own.
+template <typename Before, typename Keep>
+HMMJIT_DEVICE bool backward_pass(const DomainParams& p, const Stripes& s, const Residues& residues,
+                                 u32 rows, FloatLength lengths, EndOdds ends,
+                                 const SpecialRow* forward, SpecialRow* backward,
+                                 const Before& before, const Keep& keep) {
+  const u32 length = residues.length;
+  clear_cells(s);
+  Specials sp;
+  sp.loop = lengths.loop;
+  sp.move = lengths.move;
+  sp.N = sp.B = sp.J = sp.C = 0.0f;
+  bool own_scale = false;
+  bring_emission(p, s, kPaddingResidue);
+  u32 next = residues.at(length);
+  float scale_here = length > 0 ? forward[length].scale : 1.0f;
+  for (u32 t = 0; t < rows; ++t) {
+    const bool active = t < length;
+    const u32 i = active ? length - t : 0u;
+    const u32 ahead = residues.at(i > 1 ? i - 1 : 0u);
+    const float scale_ahead = i > 1 ? forward[i - 1].scale : 1.0f;
+    before(i);
+    float E = backward_row(p, s, &sp, active && t == 0 ? lengths.move : 0.0f, ends.c, ends.j, next);
+    const float scale = backward_scale(s, &sp, &E, active, scale_here, &own_scale);
+    next = ahead;
+    scale_here = scale_ahead;
+    keep(i);
+    if (active) store_specials(backward + i, s.place, E, sp, scale);
+    if (warp_ballot(i == 1)) {
+      const float B = backward_begin(s);
+      if (i == 1) {
+        Specials zero;
+        zero.B = B;
+        zero.N = add(multiply(B, lengths.move), multiply(sp.N, lengths.loop));
+        zero.J = zero.C = 0.0f;
+        store_specials(backward, s.place, 0.0f, zero, 1.0f);
+      }
+    }
+  }
+  copies_done();
+  sync_warp();
+  return own_scale;
+}
+
 /// Workspace of one group of lanes, kept from target to target as long as it is large enough.
 struct Space {
   u32 first = 0, units = 0;  // kWorkspaceUnit bytes each
@@ -475,21 +587,88 @@ HMMJIT_DEVICE u32 envelope_units(u32 L, u32 stripes) {
           kWorkspaceUnit - 1) / kWorkspaceUnit;
 }
 
+/// Sampled traces of a region, and how many domains they may have together.
+constexpr u32 kTraces = 200;
+HMMJIT_DEVICE u32 segment_capacity(u32 L) {
+  const u32 segments = kTraces * (2 + L / 20);
+  return segments < 8192 ? segments : 8192;
+}
+/// Words of a segment's coordinates and trace; and of what finding its cluster takes.
+constexpr u32 kSegmentWords = 5, kClusteringWords = 7;
+/// Words by which values of coordinates and traces are counted.
+HMMJIT_DEVICE u32 counting_words(u32 L, u32 stripes) {
+  return (max_u32(max_u32(L, 4 * stripes), kTraces) + 32u) / 32u * 32u;
+}
+/// Workspace of a region of L residues: special rows of Forward, correction, segments; then M, D and
+/// I cells, and when these are not needed any more, what clustering takes.
+HMMJIT_DEVICE u32 region_units(u32 L, u32 stripes) {
+  const u32 segments = segment_capacity(L);
+  const u32 fixed = (L + 1) * (static_cast<u32>(sizeof(SpecialRow)) + 4u) + 16u +
+                    4u * kSegmentWords * segments;
+  const u32 cells = (L + 1) * stripes * 4u * static_cast<u32>(sizeof(Quad));
+  const u32 clustering =
+      4u * (kClusteringWords * segments + counting_words(L, stripes) + 4u * kMostClusters);
+  return (fixed + max_u32(cells, clustering) + kWorkspaceUnit - 1) / kWorkspaceUnit;
+}
+
+constexpr u32 kMostUnits = 0x7fff;  // counted of one item: their sum must not overflow
+
+/// Adds an item to a list of a model's; false when the list is full.
+HMMJIT_DEVICE bool append(const RegionItem& item, u32* count, u32 capacity, RegionItem* list,
+                          u32* need, u32 units, u32* entry) {
+  *entry = atomic_add(count, 1);
+  if (*entry >= capacity) return false;
+  list[*entry] = item;
+  atomic_add(need, units < kMostUnits ? units : kMostUnits);
+  return true;
+}
+/// Asks for an envelope to be scored: its entry, or kNoEntry.
+HMMJIT_DEVICE u32 ask_for_envelope(const DomainParams& p, u32 target, u32 first, u32 last,
+                                   bool clustered) {
+  if (p.envelope_capacity == 0 || last - first >= p.most_envelope_cells / (4u * p.stripes))
+    return kNoEntry;
+  RegionItem item;
+  item.target = target;
+  item.first = first;
+  item.last = last;
+  item.clustered = clustered ? 1 : 0;
+  u32 entry = 0;
+  if (!append(item, &p.counters->envelopes, p.envelope_capacity, p.envelopes,
+              &p.arena->envelope_need, envelope_units(last - first + 1, p.stripes), &entry))
+    return kNoEntry;
+  p.scored[entry].status = kLeftToHost;
+  return entry;
+}
+
+/// What a model's items may take of the workspace that all models of a launch share, by their number.
+struct Share {
+  u32 count;  ///< items that are done, rather than left to the host
+  u32 most;   ///< in work at a time
+};
+/// `need`: workspace units that all items of all models would take together. A family of very many
+/// hits keeps all others waiting: with more than p.rounds items one after the other the rest is left.
+HMMJIT_DEVICE Share share_of(const DomainParams& p, u32 wanted, u32 capacity, u32 need) {
+  Share out;
+  out.count = wanted < capacity ? wanted : capacity;
+  // Half as much again, since those that come first need not be the smallest.
+  const u64 all = static_cast<u64>(need) * 3 / 2 + 1;
+  const u64 share = static_cast<u64>(out.count) * p.workspace_units / all;
+  out.most = share < 1 ? 1 : share > out.count ? out.count : static_cast<u32>(share);
+  if (out.count > p.rounds * out.most) out.count = p.rounds * out.most;
+  return out;
+}
+
 /// How many items each warp takes at a time, when at most `most` may be in work at once: a warp takes
 /// as long for one as for eight.
 HMMJIT_DEVICE u32 items_per_warp(u32 most) {
   return most < 1 ? 1 : most > kTargetsPerWarp ? kTargetsPerWarp : most;
 }
 
-/// Residues of a target, taken before they are needed. Behind its end comes padding.
-struct Residues {
-  const u8* first;
-  u32 length;
-  /// 1-based.
-  HMMJIT_DEVICE u32 at(u32 i) const {
-    return i >= 1 && i <= length ? u32{first[i - 1]} : u32{kPaddingResidue};
-  }
-};
+/// Room for an answer; false when there is none.
+HMMJIT_DEVICE bool take_words(const DomainParams& p, u32 words, u32* at) {
+  *at = atomic_add(&p.arena->words, words);
+  return *at <= p.word_capacity && words <= p.word_capacity - *at;
+}
 
 }  // namespace hmmjit_device
 

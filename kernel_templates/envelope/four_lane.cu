@@ -1,7 +1,7 @@
 // Everything about a domain envelope that needs its matrices: Forward and Backward of the unihit
 // model, posterior decoding, null2 odds by expectation, optimal accuracy and the path through it
 // (Eddy 2011; Holmes 1998), to the bit as the CPU's domain stage does it (common/four_lane.cuh).
-// For regions of one domain; those of clustered regions come from the CPU.
+// Envelopes are regions of one domain and clusters of sampled traces.
 //
 // Eight envelopes a warp, four lanes each; warps of a block have nothing to do with each other.
 // Rows of cells lie in shared memory. Of the matrices the workspace holds what later passes need: the products of Forward and Backward,
@@ -32,9 +32,6 @@ struct PosteriorRow {
   u32 reserved[4];
 };
 static_assert(sizeof(PosteriorRow) == sizeof(SpecialRow), "they share the workspace");
-
-// Envelopes one after the other in the same piece of the workspace: each takes milliseconds.
-constexpr u32 kMostRounds = 6;
 
 enum Choice : u32 {
   kFromMatch = 0, kFromInsert = 1, kFromDelete = 2, kFromBegin = 3,  // of a match, bits 0..1
@@ -306,12 +303,6 @@ HMMJIT_DEVICE u32 trace(const Envelope& e, u32 i, u32 k, u32 state, u8* path) {
   }
 }
 
-/// Room for an answer; false when there is none.
-HMMJIT_DEVICE bool take_words(const DomainParams& p, u32 words, u32* at) {
-  *at = atomic_add(&p.arena->words, words);
-  return *at <= p.word_capacity && words <= p.word_capacity - *at;
-}
-
 }  // namespace
 }  // namespace hmmjit_device
 
@@ -320,19 +311,13 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
   using namespace hmmjit_device;
   HMMJIT_DYNAMIC_SHARED(shared);
   const DomainParams p = batch.models[blockIdx.y];
-  const u32 wanted = p.counters->envelopes;
-  u32 count = wanted < p.envelope_capacity ? wanted : p.envelope_capacity;
+  const Share share =
+      share_of(p, p.counters->envelopes, p.envelope_capacity, p.arena->envelope_need);
+  const u32 count = share.count;
   if (count == 0) return;
-  // All models of the launch share the workspace, each by the number of its envelopes; half as much
-  // again, since those that come first need not be the smallest.
-  const u64 need = static_cast<u64>(p.arena->envelope_need) * 3 / 2 + 1;
-  const u64 share = static_cast<u64>(count) * p.workspace_units / need;
-  const u32 most = share < 1 ? 1 : share > count ? count : static_cast<u32>(share);
-  // A family of very many hits would keep all others waiting: the host takes the rest.
-  if (count > kMostRounds * most) count = kMostRounds * most;
-  const u32 items = items_per_warp(most);
+  const u32 items = items_per_warp(share.most);
   const u32 warp = blockIdx.x * static_cast<u32>(plan_constants::kWarps) + threadIdx.x / 32u;
-  if (warp * items >= count || (warp + 1) * items > most) return;
+  if (warp * items >= count || (warp + 1) * items > share.most) return;
   float* const own = reinterpret_cast<float*>(shared) + threadIdx.x / 32u * kWarpFloats;
   const Stripes s = make_stripes(p, own, kStripes);
   const u32 lane = threadIdx.x % 32u, group = lane / 4u;
@@ -348,17 +333,22 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
     if (entry >= count) break;
     entry += group;
     bool valid = group < items && entry < count;
-    EnvelopeItem item;
+    RegionItem item;
     item.target = item.first = item.last = 0;
-    if (valid) item = p.items[entry];
+    item.clustered = 1;
+    if (valid) item = p.envelopes[entry];
     const u32 L = valid ? item.last - item.first + 1 : 0u;
     valid = valid && fits(p, envelope_units(L, Q));
     const bool asked = warp_ballot(valid);
     valid = reserve(p, &p.arena->envelope_units, s.place, valid ? envelope_units(L, Q) : 0u,
                     &space) && valid;
     const u32 length = valid ? L : 0u;
-    u32 rows = length;
-    for (u32 o = 4; o < 32; o *= 2) rows = max_u32(rows, shuffle_xor(rows, o));
+    Residues residues;
+    residues.first = p.database.residues +
+                     static_cast<u64>(p.database.start[item.target]) * kStartUnit +
+                     (valid ? item.first - 1 : 0u);
+    residues.length = length;
+    const u32 rows = longest(residues);
     if (rows == 0) {
       if (asked && !warp_ballot(space.units > 0)) break;  // others have the workspace
       continue;
@@ -371,89 +361,37 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
     e.choices = reinterpret_cast<u8*>(e.product + (length + 1) * Q * 8u);
     e.L = length;
     e.Q = Q;
-    Residues residues;
-    residues.first = p.database.residues +
-                     static_cast<u64>(p.database.start[item.target]) * kStartUnit +
-                     (valid ? item.first - 1 : 0u);
-    residues.length = length;
     const FloatLength lengths = p.unihit[p.database.length_class[item.target]];
 
-    // ---- Forward ----
-    clear_cells(s);
-    Specials sp;
-    sp.loop = lengths.loop;
-    sp.move = lengths.move;
-    sp.N = 1.0f;
-    sp.B = lengths.move;
-    sp.J = sp.C = 0.0f;
-    if (valid) store_specials(e.forward, s.place, 0.0f, sp, 1.0f);
-    float last_c = 0.0f;
+    // ---- Forward; Backward, and the products ----
     u32 scales = 0;
-    u32 x = residues.at(1), next = residues.at(2);
-    bring_emission(p, s, x);
-    for (u32 i = 1; i <= rows; ++i) {
-      const u32 behind = residues.at(i + 2);
-      float E = forward_row(p, s, sp.B, multiply(sp.B, s.bounds[x]), next);
-      const float scale = forward_specials(s, &sp, &E, 1.0f, 0.0f);
-      x = next;
-      next = behind;
-      if (i <= length) {
-        float* const out = e.product_row(i) + s.place;
-        HMMJIT_UNROLL_BY(4)
-        for (int q = 0; q < s.Q; ++q) {
-          out[q * 8] = s.match[q * 32];
-          out[q * 8 + 4] = s.insert[q * 32];
-        }
-        store_specials(e.forward + i, s.place, E, sp, scale);
-        if (scale > 1.0f) ++scales;
-      }
-      if (i == length) last_c = sp.C;
-    }
-    copies_done();
-
-    // ---- Backward, and the products ----
-    clear_cells(s);
-    sp.N = sp.B = sp.J = sp.C = 0.0f;
-    bool own_scale = false;
-    sync_warp();  // the rows of Forward are there
-    bring_emission(p, s, kPaddingResidue);
-    next = residues.at(length);
-    float scale_here = valid ? e.forward[length].scale : 1.0f;
-    for (u32 t = 0; t < rows; ++t) {
-      const bool active = t < length;
-      const u32 i = active ? length - t : 0u;
-      const u32 before = residues.at(i > 1 ? i - 1 : 0u);
-      const float scale_before = i > 1 ? e.forward[i - 1].scale : 1.0f;
-      bring(e, ahead, s.place, active, i);
-      float E = backward_row(p, s, &sp, active && t == 0 ? lengths.move : 0.0f, 1.0f, 0.0f, next);
-      const float scale = backward_scale(s, &sp, &E, active, scale_here, &own_scale);
-      next = before;
-      scale_here = scale_before;
-      copies_done();
-      sync_warp();
-      if (active) {
-        float* const out = e.product_row(i) + s.place;
-        HMMJIT_UNROLL_BY(4)
-        for (int q = 0; q < s.Q; ++q) {
-          out[q * 8] = multiply(ahead[q * 8 + s.place], s.match[q * 32]);
-          out[q * 8 + 4] = multiply(ahead[q * 8 + 4 + s.place], s.insert[q * 32]);
-        }
-        store_specials(e.backward + i, s.place, E, sp, scale);
-      }
-      if (warp_ballot(i == 1)) {
-        const float B = backward_begin(s);
-        if (i == 1) {
-          Specials zero;
-          zero.B = B;
-          zero.N = add(multiply(B, lengths.move), multiply(sp.N, lengths.loop));
-          zero.J = zero.C = 0.0f;
-          store_specials(e.backward, s.place, 0.0f, zero, 1.0f);
-        }
-      }
-      sync_warp();  // `ahead` has been read
-    }
-    copies_done();
-    sync_warp();
+    const float last_c = forward_pass(
+        p, s, residues, rows, lengths, unihit(), e.forward, [&](u32 i, float scale) {
+          float* const out = e.product_row(i) + s.place;
+          HMMJIT_UNROLL_BY(4)
+          for (int q = 0; q < s.Q; ++q) {
+            out[q * 8] = s.match[q * 32];
+            out[q * 8 + 4] = s.insert[q * 32];
+          }
+          if (scale > 1.0f) ++scales;
+        });
+    const bool own_scale = backward_pass(
+        p, s, residues, rows, lengths, unihit(), e.forward, e.backward,
+        [&](u32 i) {
+          sync_warp();  // `ahead` has been read
+          bring(e, ahead, s.place, i > 0, i);
+        },
+        [&](u32 i) {
+          copies_done();
+          sync_warp();
+          if (i == 0) return;
+          float* const out = e.product_row(i) + s.place;
+          HMMJIT_UNROLL_BY(4)
+          for (int q = 0; q < s.Q; ++q) {
+            out[q * 8] = multiply(ahead[q * 8 + s.place], s.match[q * 32]);
+            out[q * 8 + 4] = multiply(ahead[q * 8 + 4 + s.place], s.insert[q * 32]);
+          }
+        });
 
     // ---- posteriors ----
     float outside = 0.0f;
@@ -522,7 +460,9 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
       sum_match[q * 32] = multiply(sum_match[q * 32], norm);
       sum_insert[q * 32] = multiply(sum_insert[q * 32], norm);
     }
-    for (u32 code = 0; code < p.residue_codes; ++code) {
+    // Envelopes of clusters have theirs from sampled traces.
+    const u32 codes = warp_ballot(item.clustered == 0) ? p.residue_codes : 0u;
+    for (u32 code = 0; code < codes; ++code) {
       const float* const emission = p.emissions + code * Q * 4u + s.place;
       float sum = 0.0f;
       HMMJIT_UNROLL_BY(4)

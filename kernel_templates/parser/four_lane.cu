@@ -11,8 +11,6 @@ namespace {
 
 constexpr int kStripes = plan_constants::kStripes;
 
-constexpr u32 kMostUnits = 0x7fff;  // counted of one envelope: their sum must not overflow
-
 constexpr float kTrigger = 0.25f;      // a region must be this likely inside a domain somewhere
 constexpr float kBorder = 0.10f;       // and is extended down to this
 constexpr float kMultidomain = 0.20f;  // expected further domain that asks for clustering
@@ -36,6 +34,23 @@ struct Note {
   u32 reserved[5];
 };
 static_assert(sizeof(Note) == sizeof(SpecialRow), "they share the workspace");
+
+/// Asks for traces of a region of several domains: its entry, or kNoEntry.
+HMMJIT_DEVICE u32 ask_for_traces(const DomainParams& p, u32 target, u32 first, u32 last) {
+  if (p.region_capacity == 0 || last - first >= p.most_region_cells / (4u * p.stripes))
+    return kNoEntry;
+  RegionItem item;
+  item.target = target;
+  item.first = first;
+  item.last = last;
+  item.clustered = 0;
+  u32 entry = 0;
+  if (!append(item, &p.counters->regions, p.region_capacity, p.regions, &p.arena->region_need,
+              region_units(last - first + 1, p.stripes), &entry))
+    return kNoEntry;
+  p.sampled[entry].status = kLeftToHost;
+  return entry;
+}
 
 /// Decodes, finds regions, writes the answer. By one lane a target.
 HMMJIT_DEVICE void decode(const DomainParams& p, u32 target, u32 L, float loop, bool own_scale,
@@ -91,33 +106,16 @@ HMMJIT_DEVICE void decode(const DomainParams& p, u32 target, u32 L, float loop, 
   }
   const bool decoded = (float_bits(scale) & 0x7fffffffu) != 0x7f800000u;
   if (!decoded) regions = 0;
-  const u32 words = scales + 3 * regions;
-  const u32 at = atomic_add(&p.arena->words, words);
-  if (at > p.word_capacity || words > p.word_capacity - at) return;
+  u32 at = 0;
+  if (!take_words(p, scales + 3 * regions, &at)) return;
   for (u32 k = 0; k < scales; ++k) p.words[at + k] = float_bits(notes[k].scale);
   u32* w = p.words + at + scales;
   for (u32 k = 0; k < regions; ++k, w += 3) {
     const u32 first = notes[k].first, last = notes[k].last;
-    u32 envelope = kNoEnvelope;
-    if (!(last & kSeveralDomains) && p.envelope_capacity > 0 &&
-        last - first < p.most_envelope_cells / (4u * p.stripes)) {
-      const u32 entry = atomic_add(&p.counters->envelopes, 1);
-      if (entry < p.envelope_capacity) {
-        envelope = entry;
-        EnvelopeItem item;
-        item.target = target;
-        item.first = first;
-        item.last = last;
-        item.reserved = 0;
-        p.items[entry] = item;
-        p.scored[entry].status = kLeftToHost;
-        const u32 units = envelope_units(last - first + 1, p.stripes);
-        atomic_add(&p.arena->envelope_need, units < kMostUnits ? units : kMostUnits);
-      }
-    }
     w[0] = first;
     w[1] = last;
-    w[2] = envelope;
+    w[2] = last & kSeveralDomains ? ask_for_traces(p, target, first, last & ~kSeveralDomains)
+                                  : ask_for_envelope(p, target, first, last, false);
   }
   out->begins = f.begins;
   out->decoded = decoded ? 1 : 0;
@@ -164,9 +162,8 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
     valid = reserve(p, &p.arena->parser_units, s.place, units, &space) && valid;
     Residues residues;
     residues.length = valid ? L : 0u;
-    u32 most = residues.length;
-    for (u32 o = 4; o < 32; o *= 2) most = max_u32(most, shuffle_xor(most, o));
-    if (most == 0) {
+    const u32 rows = longest(residues);
+    if (rows == 0) {
       if (asked && !warp_ballot(space.units > 0)) break;  // others have the workspace
       continue;
     }
@@ -177,60 +174,10 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
     residues.first = p.database.residues + static_cast<u64>(p.database.start[target]) * kStartUnit;
     const FloatLength lengths = p.multihit[p.database.length_class[target]];
 
-    // ---- Forward ----
-    clear_cells(s);
-    Specials sp;
-    sp.loop = lengths.loop;
-    sp.move = lengths.move;
-    sp.N = 1.0f;
-    sp.B = lengths.move;
-    sp.J = sp.C = 0.0f;
-    if (valid) store_specials(forward, s.place, 0.0f, sp, 1.0f);
-    float last_c = 0.0f;
-    u32 x = residues.at(1), next = residues.at(2);
-    bring_emission(p, s, x);
-    for (u32 i = 1; i <= most; ++i) {
-      const u32 behind = residues.at(i + 2);
-      float E = forward_row(p, s, sp.B, multiply(sp.B, s.bounds[x]), next);
-      const float scale = forward_specials(s, &sp, &E, 0.5f, 0.5f);
-      if (i <= length) store_specials(forward + i, s.place, E, sp, scale);
-      if (i == length) last_c = sp.C;
-      x = next;
-      next = behind;
-    }
-    copies_done();
-
-    // ---- Backward ----
-    clear_cells(s);
-    sp.N = sp.B = sp.J = sp.C = 0.0f;
-    bool own_scale = false;
-    sync_warp();  // the rows of Forward are there
-    bring_emission(p, s, kPaddingResidue);
-    next = residues.at(length);
-    float scale_here = valid ? forward[length].scale : 1.0f;
-    for (u32 t = 0; t < most; ++t) {
-      const bool active = t < length;
-      const u32 i = active ? length - t : 0u;
-      const u32 before = residues.at(i > 1 ? i - 1 : 0u);
-      const float scale_before = i > 1 ? forward[i - 1].scale : 1.0f;
-      float E = backward_row(p, s, &sp, active && t == 0 ? lengths.move : 0.0f, 0.5f, 0.5f, next);
-      const float scale = backward_scale(s, &sp, &E, active, scale_here, &own_scale);
-      if (active) store_specials(backward + i, s.place, E, sp, scale);
-      if (warp_ballot(i == 1)) {
-        const float B = backward_begin(s);
-        if (i == 1) {
-          Specials zero;
-          zero.B = B;
-          zero.N = add(multiply(B, lengths.move), multiply(sp.N, lengths.loop));
-          zero.J = zero.C = 0.0f;
-          store_specials(backward, s.place, 0.0f, zero, 1.0f);
-        }
-      }
-      next = before;
-      scale_here = scale_before;
-    }
-    copies_done();
-    sync_warp();
+    const float last_c = forward_pass(p, s, residues, rows, lengths, multihit(), forward,
+                                      [](u32, float) {});
+    const bool own_scale = backward_pass(p, s, residues, rows, lengths, multihit(), forward, backward,
+                                         [](u32) {}, [](u32) {});
     if (valid && s.place == 0) {
       ParsedTarget* const out = p.parsed + slot;
       out->last_c = last_c;

@@ -106,7 +106,25 @@ class Scenario:
                                          *self.variants()])
             self.check(f"{kind} of the kernels", done,
                        note=done.stdout.strip().rsplit("\n", 1)[-1] + done.stderr.strip()[-120:])
+        self.sanitized_searches(tool)
         return 0
+
+    def sanitized_searches(self, tool):
+        """Whole searches, for the kernels that only a search launches (the domain stage's)."""
+        run([self.arguments.program, "cache", "warm", "--model", self.arguments.models],
+            env=self.environment)
+        self.enlarge_targets(10_000_000)
+        _, expected, _ = self.search("sanitized.cpu", "cpu")
+        for kind in ("memcheck", "racecheck", "initcheck", "synccheck"):
+            prefix = [tool, "--tool", kind, "--error-exitcode", "86"]
+            # One thread: the CPU stays busy, so that what a device can do is left to it.
+            done, got, gpu = self.search("sanitized.gpu", "gpu", ["--cpu", "1"], prefix)
+            on_device = bool(gpu) and gpu["sampled_regions"] > 0 and gpu["scored_envelopes"] > 0
+            self.check(f"{kind} of a search", done, on_device and expected == got,
+                       (f"{gpu['launches']} launches, {gpu['parsed_targets']} targets parsed, "
+                        f"{gpu['sampled_regions']} regions sampled, "
+                        f"{gpu['scored_envelopes']} envelopes scored " if gpu else "")
+                       + (done.stdout + done.stderr).strip()[-120:])
 
 
 def main():

@@ -1,15 +1,19 @@
 // The kernels behind the Forward filter, run in lockstep, against the CPU's domain stage: every
-// score, region, envelope and alignment to the bit, on models and targets that pass no filter too.
+// score, region, cluster, envelope and alignment to the bit, on models and targets that pass no
+// filter too. With HMMJIT_TEST_DEVICE set they are compiled for the first GPU and run there, also
+// under compute-sanitizer.
 #include "gpu/domain_stage.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 
 #include "common/domain_params.h"
 #include "core/threads.hpp"
 #include "core/trace.hpp"
 #include "domain/domain.hpp"
+#include "gpu/kernel_source.hpp"
 #include "host_kernels.hpp"
 #include "plan/kernel_variant.hpp"
 #include "search_fixture.hpp"
@@ -18,17 +22,37 @@
 namespace hmmjit::tests {
 namespace {
 
+const bool kOnDevice = std::getenv("HMMJIT_TEST_DEVICE") != nullptr;
+#define NEEDS_FAKE_DRIVER() \
+  if (kOnDevice) GTEST_SKIP() << "needs the fake driver"
+
 class DomainStageTest : public testing::Test {
  protected:
   DomainStageTest() : fake_({*plan::find_device("H200")}) {
     fake_.on_launch = run_on_host;
-    driver_ = driver::Driver::open(fake_.api());
+    if (kOnDevice) {
+      driver_ = driver::Driver::open();
+      source_ = *gpu::open_kernel_source(driver_->report().version / 1000, {});
+    } else {
+      driver_ = driver::Driver::open(fake_.api());
+    }
     device_ = *driver_->device(0);
-    kernels_ = {kernel(plan::Stage::kParser), kernel(plan::Stage::kEnvelope)};
+    kernels_ = {kernel(plan::Stage::kParser), kernel(plan::Stage::kEnsemble),
+                kernel(plan::Stage::kEnvelope)};
     origin_ = *driver::Event::create(device_, true);
+    const auto stream = *driver::Stream::create(device_);
+    EXPECT_TRUE(origin_.record(stream) && stream.synchronize());
   }
 
   gpu::ReadyKernel kernel(plan::Stage stage) {
+    if (kOnDevice) {
+      const auto made =
+          *source_->request(*plan::make_plan(stage, 240, 29, device_->traits()), 0).get();
+      auto loaded = *driver::LoadedKernel::load(driver_, made->image.bytes, made->image.entry_name);
+      EXPECT_TRUE(loaded->prepare(*device_, made->candidate.launch.block_threads,
+                                  made->candidate.launch.dynamic_shared_bytes));
+      return {made, std::move(loaded), 1};
+    }
     const plan::KernelVariant& variant = plan::variants_of(stage).front();
     const plan::ModelShape shape{.stage = stage, .length = 240, .alphabet_codes = 29};
     auto made = std::make_shared<compile::Kernel>();
@@ -62,30 +86,49 @@ class DomainStageTest : public testing::Test {
         device_, origin_, [](std::size_t, std::size_t) -> Status { return {}; }, workspace);
   }
 
-  // Each target of the segment against the CPU alone. Returns how many were parsed.
+  // All targets of the segment against the CPU alone. Returns how many were parsed.
   std::size_t compare(const gpu::DomainRequest& request, const std::string& what) {
     const FlushToZeroScope flush;
     const domain::ForwardTables tables(*request.model);
     domain::Workspace workspace;
     const auto& packed = request.targets->packed();
+    std::vector<TargetView> views;
+    std::vector<const ParsedTarget*> found;
     std::size_t parsed = 0;
     for (std::size_t n = 0; n < request.passed.size(); ++n) {
       const auto& origin = packed.origins[packed.targets.original[request.passed[n]]];
-      const TargetView view = (*block_)[origin.index];
-      const ParsedTarget* const found = request.parsed.empty() ? nullptr : request.parsed[n].get();
-      parsed += found != nullptr;
-      std::optional<domain::TargetScore> scores[2];
-      float nats[2] = {0, 0};
-      for (const bool with : {false, true}) {
-        domain::score_targets_batch(tables, {&view, 1}, [](std::size_t, float) { return true; }, {},
-                                    workspace, {&nats[with], 1}, {&scores[with], 1}, {},
-                                    {&found, 1});
-        if (!with && found == nullptr) break;
-        if (!with) continue;
-        EXPECT_TRUE(nats[0] == nats[1] || (std::isnan(nats[0]) && std::isnan(nats[1])))
-            << what << " L " << view.length() << ": " << nats[0] << ' ' << nats[1];
-        EXPECT_TRUE(scores[0] == scores[1]) << what << " L " << view.length() << ", "
-                                            << (scores[0] ? scores[0]->regions : -1) << " regions";
+      views.push_back((*block_)[origin.index]);
+      found.push_back(request.parsed.empty() ? nullptr : request.parsed[n].get());
+      parsed += found.back() != nullptr;
+    }
+    // Together and one by one; with all alignments, and with those of some targets not wanted.
+    for (const std::size_t at_once : {std::size_t{1}, views.size()}) {
+      for (const bool choosy : {false, true}) {
+        domain::WantedTarget wanted;
+        if (choosy) wanted = [](std::size_t, const domain::TargetScore& s) { return s.bits > 5; };
+        for (std::size_t first = 0; first < views.size(); first += at_once) {
+          std::vector<float> nats[2];
+          std::vector<std::optional<domain::TargetScore>> scores[2];
+          for (const bool with : {false, true}) {
+            nats[with].assign(at_once, 0.0f);
+            scores[with].assign(at_once, std::nullopt);
+            std::span<const ParsedTarget* const> known;
+            if (with) known = std::span<const ParsedTarget* const>(found).subspan(first, at_once);
+            domain::score_targets_batch(
+                tables, std::span<const TargetView>(views).subspan(first, at_once),
+                [](std::size_t, float) { return true; }, {}, workspace, nats[with], scores[with],
+                wanted, known);
+          }
+          for (std::size_t n = 0; n < at_once; ++n) {
+            const int L = views[first + n].length();
+            EXPECT_TRUE(nats[0][n] == nats[1][n] ||
+                        (std::isnan(nats[0][n]) && std::isnan(nats[1][n])))
+                << what << " L " << L << ": " << nats[0][n] << ' ' << nats[1][n];
+            EXPECT_TRUE(scores[0][n] == scores[1][n])
+                << what << " L " << L << ", " << (scores[0][n] ? scores[0][n]->regions : -1)
+                << " regions, of " << at_once << " targets" << (choosy ? ", some wanted" : "");
+          }
+        }
       }
     }
     return parsed;
@@ -100,6 +143,7 @@ class DomainStageTest : public testing::Test {
   }
 
   FakeDriver fake_;
+  std::unique_ptr<gpu::KernelSource> source_;
   std::shared_ptr<driver::Driver> driver_;
   driver::DevicePtr device_;
   driver::Event origin_;
@@ -114,17 +158,29 @@ TEST_F(DomainStageTest, EverythingIsTheCpusToTheBit) {
   // kernels compiled for this test.
   const std::vector<int> lengths{1, 2, 3, 5, 8, 31, 99, 100, 101, 157, 240};
   auto stage = this->stage(kWorkspace);
-  std::uint64_t seed = 40, envelopes = 0, regions = 0;
+  std::uint64_t seed = 40, envelopes = 0, regions = 0, several = 0, sampled = 0, clusters = 0,
+                scored_clusters = 0;
   std::vector<gpu::DomainRequest> requests;
   const auto run = [&] {
     std::vector<gpu::DomainRequest*> pointers;
     for (auto& request : requests) pointers.push_back(&request);
-    const auto result = stage->run(pointers, kernels_, {});
+    const auto result = stage->run(pointers, kernels_, {}, {});
     ASSERT_TRUE(result) << result.error().to_string();
     envelopes += result->envelopes;
     for (const auto& request : requests) {
       EXPECT_EQ(compare(request, std::to_string(request.model->hmm.M)), request.passed.size());
-      for (const auto& parsed : request.parsed) regions += parsed ? parsed->regions.size() : 0;
+      for (const auto& parsed : request.parsed) {
+        if (parsed == nullptr) continue;
+        regions += parsed->regions.size();
+        for (const ParsedRegion& region : parsed->regions) {
+          several += region.several;
+          if (!region.sampled) continue;
+          ++sampled;
+          clusters += region.sampled->clusters.size();
+          for (const auto& cluster : region.sampled->clusters)
+            scored_clusters += cluster.envelope.has_value();
+        }
+      }
     }
     requests.clear();
   };
@@ -153,6 +209,10 @@ TEST_F(DomainStageTest, EverythingIsTheCpusToTheBit) {
   run();
   EXPECT_GT(regions, 20u);
   EXPECT_GT(envelopes, 15u);
+  EXPECT_GT(several, 20u);
+  EXPECT_GT(10 * sampled, 9 * several);
+  EXPECT_GT(clusters, 20u);
+  EXPECT_GT(10 * scored_clusters, 9 * clusters);
 }
 
 TEST_F(DomainStageTest, WhatFindsNoRoomIsLeftToTheCpu) {
@@ -164,7 +224,7 @@ TEST_F(DomainStageTest, WhatFindsNoRoomIsLeftToTheCpu) {
     for (const Hmm& hmm : data.models) {
       gpu::DomainRequest request{make_search_model(hmm), targets, all_of(*targets), {}};
       gpu::DomainRequest* const pointer = &request;
-      const auto result = stage->run({&pointer, 1}, kernels_, {});
+      const auto result = stage->run({&pointer, 1}, kernels_, {}, {});
       ASSERT_TRUE(result);
       const std::size_t parsed = compare(request, hmm.name);
       EXPECT_EQ(parsed, result->targets);
@@ -176,19 +236,21 @@ TEST_F(DomainStageTest, WhatFindsNoRoomIsLeftToTheCpu) {
 }
 
 TEST_F(DomainStageTest, AnswersOfAnEarlierLaunchAreNotTakenForThisOnes) {
+  NEEDS_FAKE_DRIVER();
   const SearchData data = make_search_data(7, 2, 60, 150);
   const auto targets = upload(data.targets);
   auto stage = this->stage(kWorkspace);
   gpu::DomainRequest request{make_search_model(data.models[1]), targets, all_of(*targets), {}};
   gpu::DomainRequest* const pointer = &request;
-  ASSERT_TRUE(stage->run({&pointer, 1}, kernels_, {}));
+  ASSERT_TRUE(stage->run({&pointer, 1}, kernels_, {}, {}));
   EXPECT_TRUE(request.parsed.front() != nullptr);
   fake_.on_launch = [](const FakeLaunch&) { return 0; };  // no warp comes to anything
-  ASSERT_TRUE(stage->run({&pointer, 1}, kernels_, {}));
+  ASSERT_TRUE(stage->run({&pointer, 1}, kernels_, {}, {}));
   for (const auto& parsed : request.parsed) EXPECT_TRUE(parsed == nullptr);
 }
 
 TEST_F(DomainStageTest, ImpossibleAnswersAreErrors) {
+  NEEDS_FAKE_DRIVER();
   const SearchData data = make_search_data(7, 2, 60, 150);
   const auto targets = upload(data.targets);
   auto stage = this->stage(kWorkspace);
@@ -203,7 +265,7 @@ TEST_F(DomainStageTest, ImpossibleAnswersAreErrors) {
   };
   gpu::DomainRequest request{make_search_model(data.models[1]), targets, all_of(*targets), {}};
   gpu::DomainRequest* const pointer = &request;
-  const auto result = stage->run({&pointer, 1}, kernels_, {});
+  const auto result = stage->run({&pointer, 1}, kernels_, {}, {});
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().message, "a kernel returned impossible regions");
 }

@@ -65,7 +65,10 @@ class InstantKernels final : public gpu::InstantKernelSource {
   InstantKernels(std::set<std::string> missing, bool cached,
                  compile::ImageKind kind = compile::ImageKind::kCubin)
       : missing_(std::move(missing)), cached_(cached), kind_(kind) {}
-  bool cached(const plan::Plan&) override { return cached_; }
+  std::optional<compile::KernelProvider::Future> find(const plan::Plan& plan) override {
+    if (!cached_) return std::nullopt;
+    return request(plan, 0);
+  }
   Result<compile::KernelPtr> refused(const plan::Plan& plan, const compile::KernelPtr&,
                                      const std::string& reason) override {
     if (remade_) return fail(ErrorCode::kCompile, "refused again: " + reason);
@@ -105,11 +108,14 @@ class WarmedKernels final : public gpu::InstantKernelSource {
       }
     }
   }
-  bool cached(const plan::Plan& plan) override { return there_.contains(identity(plan)); }
+  std::optional<compile::KernelProvider::Future> find(const plan::Plan& plan) override {
+    if (!there_.contains(identity(plan))) return std::nullopt;
+    return request(plan, 0);
+  }
 
  private:
   Result<compile::KernelPtr> make(const plan::Plan& plan) override {
-    if (cached(plan)) return instant_.request(plan, 0).get();
+    if (there_.contains(identity(plan))) return instant_.request(plan, 0).get();
     missed_->push_back(identity(plan));
     return fail(ErrorCode::kCompile, "strict");
   }

@@ -148,7 +148,9 @@ class Block {
   bool run_warp(unsigned warp) {
     bool moved = false;
     for (;;) {
-      for (unsigned l = 0; l < kWarp; ++l) {
+      backwards_ = !backwards_;
+      for (unsigned n = 0; n < kWarp; ++n) {
+        const unsigned l = backwards_ ? kWarp - 1 - n : n;
         Fiber& f = fibers_[warp * kWarp + l];
         if (f.wait != Wait::kNone) continue;
         running_ = warp * kWarp + l;
@@ -187,6 +189,8 @@ class Block {
   }
 
   unsigned threads_, block_, blocks_, running_ = 0;
+  bool backwards_ =
+      false;  // the order of lanes changes: what relies on one without a barrier shows
   std::vector<unsigned char> shared_;
   unsigned char* dynamic_ = nullptr;
   std::vector<Fiber> fibers_;

@@ -28,6 +28,13 @@
 namespace hmmjit::tools {
 namespace {
 
+std::string stage_names() {
+  std::string out;
+  for (int i = 0; i < plan::kStages; ++i)
+    out += fmt::format("{}{}", i == 0 ? "" : ", ", plan::stage_name(static_cast<plan::Stage>(i)));
+  return out;
+}
+
 using Json = nlohmann::ordered_json;
 using compile::KernelProvider;
 using plan::Stage;
@@ -270,7 +277,7 @@ int run(const PlanArguments& arguments, const cache::Settings& cache_settings) {
     const auto stage = plan::find_stage(name);
     if (!stage) {
       return report(Error{ErrorCode::kUsage, fmt::format("no stage \"{}\"", name), "--stage",
-                          "stages: ssv, msv, bias, viterbi, forward, gate, parser, envelope"});
+                          "stages: " + stage_names()});
     }
     stages.push_back(*stage);
   }
@@ -422,8 +429,7 @@ int command_plan(const std::vector<std::string>& arguments) {
       ->check(CLI::PositiveNumber);
   app.add_option("--device", given.devices,
                  "device name (H200, RTX 4090, ...), architecture (sm_90), live, live:N, or all");
-  app.add_option("--stage", given.stages,
-                 "ssv, msv, bias, viterbi, forward, gate, parser, envelope [all]");
+  app.add_option("--stage", given.stages, stage_names() + " [all]");
   app.add_option("--variant", given.variant, "use this kernel variant");
   app.add_option("--policy", given.policy, "default or cudampfpp [default]");
   app.add_flag("--exact-length", given.exact_length,
@@ -474,7 +480,7 @@ Result<WarmReport> warm_kernels(cache::KernelCache& cache, const WarmRequest& re
     const auto stage = plan::find_stage(name);
     if (!stage) {
       return fail(ErrorCode::kUsage, fmt::format("no stage \"{}\"", name), "cache warm",
-                  "stages: ssv, msv, bias, viterbi, forward, gate, parser, envelope");
+                  "stages: " + stage_names());
     }
     stages.push_back(*stage);
   }

@@ -29,7 +29,7 @@ namespace hmmjit::tools {
 namespace {
 
 constexpr const char* kUsage = "Usage: hmmjit search [options] <hmmfile> <seqdb>\n";
-constexpr int kDeviceThreads = 32;
+constexpr int kDeviceThreads = 36;
 constexpr const char* kRule =
     "# - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -\n";
 
@@ -170,6 +170,9 @@ constexpr int kKeptUnderBound = 128 << 10;
 // takes on the CPU alone. A compile frees some megabytes again and again, which are worth keeping.
 constexpr int kKeptBesideDevice = 8 << 20;
 
+// A core goes to a thread of the device three times as readily as to one that works.
+constexpr int kLowerPriority = 5;
+
 std::vector<NamedFile> outputs_of(const ParsedOptions& options) {
   std::vector<NamedFile> files;
   for (const OptionSpec& option : search_option_table()) {
@@ -225,6 +228,7 @@ Status run_search(const ParsedOptions& options, Session& session) {
     if (startable_threads(wanted) == wanted) {
       if (search_options.memory == 0) return_memory_early(kKeptBesideDevice);
       gpu = start_gpu(device, search_options.trace);
+      search_options.lower_priority = kLowerPriority;
     } else if (device.use == DeviceChoice::Use::kGpu) {
       return fail(ErrorCode::kResources, "the threads a GPU needs cannot be started", {},
                   "raise the limit on processes (ulimit -u), or use --device cpu");

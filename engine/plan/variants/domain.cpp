@@ -1,4 +1,4 @@
-// Catalogues of the parser and envelope stages: what is behind the Forward filter. See
+// Catalogues of the parser, ensemble and envelope stages: what is behind the Forward filter. See
 // plan/kernel_variant.hpp for how to add an entry.
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@ namespace {
 namespace four_lane {
 
 constexpr std::array<std::string_view, 2> kReferences{
-    "Farrar 2007 (striping)", "Eddy 2011 (parsers, posterior decoding, regions)"};
+    "Farrar 2007 (striping)", "Eddy 2011 (parsers, posterior decoding, regions, sampled traces)"};
 constexpr int kWarp = 32;
 constexpr std::int64_t kGroups = 8;  // targets of a warp
 // Warps have nothing to do with each other: as blocks of their own they are spread over all SMs
@@ -30,9 +30,9 @@ std::int64_t spread(std::int64_t floats) { return (floats + kWarp - 1) / kWarp *
 std::int64_t warp_bytes(Stage stage, std::int64_t count) {
   const std::int64_t stripes = (4 * count + 2) * kWarp, emissions = kGroups * spread(4 * count);
   const std::int64_t floats =
-      stage == Stage::kParser
-          ? stripes + emissions
-          : stripes + std::max(2 * kWarp * count, emissions) + kGroups * spread(8 * count);
+      stage == Stage::kEnvelope
+          ? stripes + std::max(2 * kWarp * count, emissions) + kGroups * spread(8 * count)
+          : stripes + emissions;
   return floats * static_cast<std::int64_t>(sizeof(float));
 }
 
@@ -60,9 +60,12 @@ LaunchShape launch_shape(const ModelShape& shape, const Constants& c, const Devi
 }
 
 // Chains of dependent sums and products rule: about 60 clocks a stripe and row. The parser has two
-// passes over the rows, the envelope kernel three.
+// passes over the rows, the envelope kernel three; the ensemble kernel, with one target a warp, has
+// one, and then takes about a microsecond for each step of a trace that could not be foreseen.
 Expected expected(const ModelShape& shape, const Constants& c, const DeviceTraits&) {
-  const double clocks = shape.stage == Stage::kParser ? 120 : 200;
+  const double clocks = shape.stage == Stage::kParser     ? 120
+                        : shape.stage == Stage::kEnvelope ? 200
+                                                          : 60 * kGroups;
   return {.registers = 224,
           .covered_length = static_cast<int>(4 * c.at("kStripes")),
           .cells_per_clock_per_sm = kWarp * static_cast<double>(c.at("kWarps")) / clocks,
@@ -92,6 +95,9 @@ constexpr KernelVariant variant(Stage stage, std::string_view file, std::string_
 const std::array kParsers{four_lane::variant(
     Stage::kParser, "parser/four_lane.cu", "parser_four_lane",
     "Forward, Backward, decoding and regions of whole targets in the reference's float order")};
+const std::array kEnsembles{four_lane::variant(
+    Stage::kEnsemble, "ensemble/four_lane.cu", "ensemble_four_lane",
+    "sampled traces of regions of several domains, 32 choices at a time, and their clusters")};
 const std::array kEnvelopes{four_lane::variant(
     Stage::kEnvelope, "envelope/four_lane.cu", "envelope_four_lane",
     "Forward, Backward, null2 and optimal accuracy path of envelopes, in the same order")};
@@ -99,6 +105,7 @@ const std::array kEnvelopes{four_lane::variant(
 }  // namespace
 
 std::span<const KernelVariant> parser_variants() { return kParsers; }
+std::span<const KernelVariant> ensemble_variants() { return kEnsembles; }
 std::span<const KernelVariant> envelope_variants() { return kEnvelopes; }
 
 }  // namespace hmmjit::plan

@@ -1,0 +1,826 @@
+// Regions of several domains: stochastic tracebacks of their Forward matrix, null2 odds by sampling,
+// and the envelopes that follow from the clustered domains of all traces (Eddy 2011), choice by choice
+// as the CPU's domain stage does it (engine/domain/ensemble.cpp, clustering.cpp).
+//
+// A warp a region. Forward runs in four of its lanes (common/four_lane.cuh). The traces then follow
+// each other, since each goes on with the random numbers where the one before it stopped. But within
+// one the generator can be run ahead and most steps are foreseeable: along the diagonal, down a run of
+// insertions or deletions, through the flanks. So the warp makes the next 32 choices at once, as if
+// each came out as foreseen, and goes on behind the first that does not.
+//
+// A choice compares one deviate with running sums of normalised weights, in a fixed order and
+// precision. It is made with cheap sums whose error is bounded, and only where the deviate lies closer
+// to a boundary than that bound in the reference's own arithmetic; margins as on the CPU.
+#include "common/four_lane.cuh"
+#include "plan_constants.h"
+
+namespace hmmjit_device {
+namespace {
+
+constexpr int kStripes = plan_constants::kStripes;
+constexpr float kMargin = 2.0e-6f;
+constexpr float kSmallest = 1.0e-36f;
+
+constexpr u32 kLeastMembers = kTraces / 4;    // a cluster must be in a quarter of the traces
+constexpr float kMinProbability = 0.25f;
+constexpr float kMinEndFraction = 0.02f;      // share of the traces that makes an end point credible
+constexpr float kMinOverlap = 0.8f;           // of the shorter one, on the target and on the model
+constexpr int kMaxDiagonalShift = 4;
+
+// In shared memory, where the cells of Forward's rows were: how often a sampled domain visits each
+// node, [stripe][lane]; later the segments whose links have been found, by a hash of theirs.
+constexpr u32 kSearched = 96 * kStripes >= 256 ? 256 : 128;
+
+HMMJIT_DEVICE float magnitude(float v) { return v < 0.0f ? -v : v; }
+
+/// The reference's choice: weights divided by their compensated sum, running sum in double.
+template <int N>
+HMMJIT_DEVICE u32 choose_exactly(const float (&weights)[N], u32 state) {
+  float total = 0.0f, correction = 0.0f;
+  HMMJIT_UNROLL
+  for (int a = 0; a < N; ++a) {
+    const float y = add(weights[a], -correction);
+    const float t = add(total, y);
+    correction = add(add(t, -total), -y);
+    total = t;
+  }
+  float share[N];
+  double norm = 0;
+  HMMJIT_UNROLL
+  for (int a = 0; a < N; ++a) {
+    share[a] = total == 0.0f ? divide(1.0f, static_cast<float>(N)) : divide(weights[a], total);
+    norm += static_cast<double>(share[a]);
+  }
+  const double u = static_cast<double>(state) * 0x1p-32;
+  double sum = 0;
+  for (int a = 0; a < N; ++a) {
+    sum += static_cast<double>(share[a]);
+    if (u < sum / norm) return static_cast<u32>(a);
+  }
+  return static_cast<u32>(N - 1);
+}
+
+HMMJIT_DEVICE float rounded(u32 state) { return multiply(static_cast<float>(state), 0x1p-32f); }
+
+HMMJIT_DEVICE u32 choose_of_two(float first, float second, u32 state) {
+  const float total = add(first, second);
+  const float distance = add(first, -multiply(rounded(state), total));
+  if (magnitude(distance) > multiply(kMargin, total)) return distance > 0.0f ? 0 : 1;
+  const float weights[2] = {first, second};
+  return choose_exactly(weights, state);
+}
+
+/// Of B, M, I, D.
+HMMJIT_DEVICE u32 choose_of_four(const float (&w)[4], u32 state) {
+  const float one = w[0], two = add(one, w[1]), three = add(two, w[2]), total = add(three, w[3]);
+  const float at = multiply(rounded(state), total);
+  const float d0 = add(one, -at), d1 = add(two, -at), d2 = add(three, -at);
+  const float margin = add(multiply(kMargin, total), kSmallest);
+  if (magnitude(d0) > margin && magnitude(d1) > margin && magnitude(d2) > margin)
+    return d0 > 0.0f ? 0 : d1 > 0.0f ? 1 : d2 > 0.0f ? 2 : 3;
+  return choose_exactly(w, state);
+}
+
+/// A region's matrix, and where its answers go.
+struct Region {
+  const SpecialRow* special;  ///< [0..L]
+  const Quad* cells;          ///< [row][stripe][lane]: M, D, I
+  float* correction;          ///< of residue i at [i-1]
+  u32* segments;              ///< first and last residue, first and last node, trace, `capacity` each
+  u32* scratch;               ///< where the cells are, once they are not needed
+  const u8* residues;         ///< residue i at [i-1]
+  u32 L, Q, M, capacity;
+  float loop, move;
+};
+
+/// Cell of node k, 0-based; zero outside the matrix.
+HMMJIT_DEVICE Quad cell_of(const Region& r, u32 i, u32 k, u32 stripe, u32 place) {
+  Quad cell;
+  cell.x = cell.y = cell.z = cell.w = 0;
+  if (i > 0 && k > 0) cell = r.cells[(i * r.Q + stripe) * 4u + place];
+  return cell;
+}
+
+/// Stripe and lane of node k, 1-based; those of node 0 are no node's.
+struct Node {
+  u32 stripe, place;
+};
+HMMJIT_DEVICE Node node_of(const Region& r, u32 k) {
+  Node n;
+  n.place = k > 0 ? (k - 1) / r.Q : 0;
+  n.stripe = k > 0 ? (k - 1) - n.place * r.Q : 0;
+  return n;
+}
+HMMJIT_DEVICE Quad odds_of(const float* odds, const Node& n, u32 first) {
+  return *reinterpret_cast<const Quad*>(odds + n.stripe * 32u + n.place * 8u + first);
+}
+
+/// The reference's choice of where a domain that ends at row i leaves the model: all cells one by one
+/// in the order of its vectors, in double. By every lane. False when the row's sum is unsound.
+HMMJIT_DEVICE bool choose_exit_exactly(const Region& r, u32 i, float norm, double u, u32* node,
+                                       bool* match) {
+  double sum = 0;
+  for (int pass = 0; pass < 4; ++pass) {
+    for (u32 q = 0; q < r.Q; ++q) {
+      const Quad* const cell = r.cells + (i * r.Q + q) * 4u;
+      for (u32 a = 0; a < 8; ++a) {
+        const u32 value = a < 4 ? cell[a].x : cell[a - 4].y;
+        sum += static_cast<double>(multiply(bits_float(value), norm));
+        if (u < sum) {
+          *match = a < 4;
+          *node = a % 4u * r.Q + q + 1;
+          return true;
+        }
+      }
+    }
+  }
+  return false;
+}
+
+HMMJIT_DEVICE double shuffle_double(double value, u32 lane) {
+#ifdef HMMJIT_LOCKSTEP
+  const u64 bits = __builtin_bit_cast(u64, value);
+  const u64 low = shuffle(static_cast<u32>(bits), lane), high = shuffle(static_cast<u32>(bits >> 32), lane);
+  return __builtin_bit_cast(double, low | high << 32);
+#else
+  return __shfl_sync(~0u, value, static_cast<int>(lane));
+#endif
+}
+
+HMMJIT_DEVICE bool choose_exit(const Region& r, u32 i, u32 state, u32* node, bool* match) {
+  const u32 lane = threadIdx.x % 32u;
+  const double u = static_cast<double>(state) * 0x1p-32;
+  const float norm = static_cast<float>(1.0 / static_cast<double>(r.special[i].E));
+  // Each lane takes stripes that follow each other.
+  const u32 each = (r.Q + 31u) / 32u, first = lane * each;
+  const u32 end = first + each < r.Q ? first + each : r.Q;
+  double own = 0;
+  for (u32 q = first; q < end; ++q) {
+    const Quad* const cell = r.cells + (i * r.Q + q) * 4u;
+    HMMJIT_UNROLL
+    for (u32 a = 0; a < 4; ++a) {
+      const Quad c = cell[a];
+      own += static_cast<double>(multiply(bits_float(c.x), norm)) +
+             static_cast<double>(multiply(bits_float(c.y), norm));
+    }
+  }
+  double upto = own;
+  for (u32 o = 1; o < 32; o *= 2) {
+    const double other = shuffle_double(upto, lane >= o ? lane - o : lane);
+    if (lane >= o) upto += other;
+  }
+  const u32 reached = warp_ballot(u < upto);
+  u32 found = 0;  // node, match, whether there is one
+  if (reached != 0 && lane == lowest_bit(reached)) {
+    // Two orders of adding 8 * Q doubles of a total near one differ by less.
+    const double margin = (16.0 * static_cast<double>(r.Q) + 64.0) * 0x1p-52;
+    double sum = upto - own;
+    bool done = false;
+    for (u32 q = first; q < end && !done; ++q) {
+      const Quad* const cell = r.cells + (i * r.Q + q) * 4u;
+      for (u32 a = 0; a < 8 && !done; ++a) {
+        const double before = sum;
+        const u32 value = a < 4 ? cell[a].x : cell[a - 4].y;
+        sum += static_cast<double>(multiply(bits_float(value), norm));
+        if (u < sum) {
+          done = true;
+          if (u - before > margin && sum - u > margin)
+            found = (a % 4u * r.Q + q + 1) << 1 | (a < 4 ? 1u : 0u);
+        }
+      }
+    }
+  }
+  if (reached != 0) found = shuffle(found, lowest_bit(reached));
+  if (found == 0) return choose_exit_exactly(r, i, norm, u, node, match);
+  *node = found >> 1;
+  *match = (found & 1u) != 0;
+  return true;
+}
+
+/// Calls visit(p) of every position first..last, 1-based; a position always by the same lane, so that
+/// what the lanes keep of positions needs no barriers.
+template <typename Visit>
+HMMJIT_DEVICE void for_positions(u32 first, u32 last, const Visit& visit) {
+  for (u32 p = (first & ~31u) + threadIdx.x % 32u; p <= last; p += 32) {
+    if (p >= first) visit(p);
+  }
+}
+
+/// Adds the null2 odds of a sampled domain at its positions first..last. `visits`: of each node,
+/// cleared. Lanes are summed apart, in ascending order of their nodes; nodes without a visit add
+/// nothing.
+HMMJIT_DEVICE void add_null2(const Region& r, const DomainParams& p, float* visits, u32 emitted,
+                             u32 first, u32 last) {
+  const u32 lane = threadIdx.x % 32u;
+  const float norm = static_cast<float>(1.0 / static_cast<double>(static_cast<float>(emitted)));
+  const float* const emission = p.emissions + (lane < p.residue_codes ? lane : 0u) * r.Q * 4u;
+  float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+  HMMJIT_UNROLL_BY(4)
+  for (u32 q = 0; q < r.Q; ++q) {
+    const Quad n = *reinterpret_cast<const Quad*>(visits + q * 4u);
+    const Quad e = *reinterpret_cast<const Quad*>(emission + q * 4u);
+    HMMJIT_UNROLL
+    for (int a = 0; a < 4; ++a)
+      sum[a] = add(sum[a], multiply(multiply(pick(n, a), norm), pick(e, a)));
+  }
+  const float odds = add(add(sum[0], sum[1]), add(sum[2], sum[3]));
+  sync_warp();
+  for (u32 a = lane; a < 4 * r.Q; a += 32) visits[a] = 0.0f;
+  // Every lane takes part in every shuffle.
+  for (u32 base = first & ~31u; base <= last; base += 32) {
+    const u32 at = base + lane;
+    const bool within = at >= first && at <= last;
+    const float value = shuffle_float(odds, within ? r.residues[at - 1] : 0u);
+    if (within) r.correction[at - 1] = add(r.correction[at - 1], value);
+  }
+  sync_warp();
+}
+
+/// The generator x' = 69069 x + 1, its next 32 states at once.
+struct Random {
+  u32 state;
+  u32 factor, term;  ///< of this lane
+  HMMJIT_DEVICE u32 ahead() const { return state * factor + term; }
+  HMMJIT_DEVICE void skip(u32 count) {
+    const u32 next = ahead();
+    if (count > 0) state = shuffle(next, count - 1);
+  }
+  HMMJIT_DEVICE u32 next() {
+    state = state * 69069u + 1u;
+    return state;
+  }
+};
+HMMJIT_DEVICE Random make_random(u32 seeded) {
+  Random out;
+  out.state = seeded;
+  out.factor = 69069u;
+  out.term = 1u;
+  for (u32 t = 0; t < threadIdx.x % 32u; ++t) {
+    out.factor *= 69069u;
+    out.term = out.term * 69069u + 1u;
+  }
+  return out;
+}
+
+/// Samples one trace, from its end to its begin. False: left to the host.
+HMMJIT_DEVICE bool sample_trace(const Region& r, const DomainParams& p, const float* odds,
+                                float* visits, Random* random, u32 trace, u32* segment_count) {
+  enum class State { kC, kJ, kE, kM, kD, kI, kB, kN };
+  const u32 lane = threadIdx.x % 32u;
+  const u32 first_segment = *segment_count;
+  State state = State::kC;
+  u32 i = r.L, k = 0;
+  u32 emitted = 0;
+  u32 uncorrected = r.L;  // positions above it have got their null2 of this trace
+  u32 last_row = 0, last_node = 0, first_row = 0, first_node = 0;  // matches of the domain
+  const auto one_more = [&](float value) {
+    return [&r, value](u32 at) { r.correction[at - 1] = add(r.correction[at - 1], value); };
+  };
+  while (state != State::kN) {
+    switch (state) {
+      case State::kC:
+      case State::kJ: {
+        const u32 row = i - lane;
+        const bool there = lane < i;
+        bool stays = false, ends = false;
+        if (there) {
+          const SpecialRow before = r.special[row - 1], here = r.special[row];
+          const float stay = multiply(state == State::kC ? before.C : before.J, r.loop);
+          const float leave = multiply(multiply(here.E, 0.5f), here.scale);
+          const u32 u = random->ahead();
+          const float distance = add(divide(stay, add(stay, leave)), -rounded(u));
+          stays = distance > 0.0f;
+          if (!(magnitude(distance) > kMargin)) {
+            const float weights[2] = {stay, leave};
+            stays = choose_exactly(weights, u) == 0;
+          }
+          ends = here.E > 0.0f;
+        }
+        const u32 stops = warp_ballot(!there || !stays);
+        const u32 ended = warp_ballot(ends);
+        if (stops == 0) {
+          random->skip(32);
+          i -= 32;
+          break;
+        }
+        const u32 stop = lowest_bit(stops);
+        // Row 0 can be reached here only through probabilities that underflowed.
+        const bool off = stop >= i;
+        random->skip(off ? stop : stop + 1);
+        i -= stop;
+        state = !off && (ended >> stop & 1u) ? State::kE : State::kN;
+        break;
+      }
+      case State::kE: {
+        bool match = true;
+        if (!choose_exit(r, i, random->next(), &k, &match)) return false;
+        state = match ? State::kM : State::kD;
+        last_row = 0;
+        emitted = 0;
+        break;
+      }
+      case State::kM: {
+        if (last_row == 0) {
+          last_row = i;
+          last_node = k;
+        }
+        const u32 row = i - lane, node = k - lane;
+        const bool there = lane < i && lane < k;
+        u32 choice = 1;
+        const Node at = node_of(r, there ? node : 0u);
+        if (there) {
+          const Node before = node_of(r, node - 1);
+          const Quad cell = cell_of(r, row - 1, node - 1, before.stripe, before.place);
+          const Quad in = odds_of(odds, at, 0);
+          const float w[4] = {multiply(r.special[row - 1].B, pick(in, kWordEntry)),
+                              multiply(bits_float(cell.x), pick(in, kWordMmIn)),
+                              multiply(bits_float(cell.z), pick(in, kWordImIn)),
+                              multiply(bits_float(cell.y), pick(in, kWordDmIn))};
+          choice = choose_of_four(w, random->ahead());
+        }
+        const u32 stops = warp_ballot(!there || choice != 1 || row == 1 || node == 1);
+        const u32 count = stops == 0 ? 32 : lowest_bit(stops) + 1;
+        if (lane < count) {
+          float* const visit = visits + at.stripe * 4u + at.place;
+          *visit = add(*visit, 1.0f);
+        }
+        sync_warp();
+        emitted += count;
+        random->skip(count);
+        if (stops == 0) {
+          i -= 32;
+          k -= 32;
+          break;
+        }
+        choice = shuffle(choice, count - 1);
+        first_row = i - (count - 1);
+        first_node = k - (count - 1);
+        i = first_row - 1;
+        k = first_node - 1;
+        // Off the matrix: every weight has underflowed.
+        if (choice == 1 || (choice != 0 && (i == 0 || k == 0))) {
+          state = State::kN;
+        } else {
+          state = choice == 0 ? State::kB : choice == 2 ? State::kI : State::kD;
+        }
+        break;
+      }
+      case State::kD: {
+        const u32 node = k - lane;
+        const bool there = lane < k;
+        bool stays = false;
+        if (there) {
+          const Node before = node_of(r, node - 1);
+          const Quad cell = cell_of(r, i, node - 1, before.stripe, before.place);
+          const Quad out = odds_of(odds, before, 4);
+          stays = choose_of_two(
+                      node > 1 ? multiply(bits_float(cell.x), pick(out, kWordMdOut - 4)) : 0.0f,
+                      node > 1 ? multiply(bits_float(cell.y), pick(out, kWordDdOut - 4)) : 0.0f,
+                      random->ahead()) != 0;
+        }
+        const u32 stops = warp_ballot(!there || !stays || node == 1);
+        const u32 count = stops == 0 ? 32 : lowest_bit(stops) + 1;
+        random->skip(count);
+        k -= count;
+        if (k == 0) {
+          state = State::kN;
+        } else if (stops != 0) {
+          state = State::kM;
+        }
+        break;
+      }
+      case State::kI: {
+        const u32 row = i - lane;
+        const bool there = lane < i;
+        const Node at = node_of(r, k);
+        bool stays = false;
+        if (there) {
+          const Quad cell = cell_of(r, row - 1, k, at.stripe, at.place);
+          const Quad out = odds_of(odds, at, 4);
+          stays = choose_of_two(multiply(bits_float(cell.x), pick(out, kWordMiOut - 4)),
+                                multiply(bits_float(cell.z), pick(out, kWordIiOut - 4)),
+                                random->ahead()) != 0;
+        }
+        const u32 stops = warp_ballot(!there || !stays || row == 1);
+        const u32 count = stops == 0 ? 32 : lowest_bit(stops) + 1;
+        if (lane == 0) {
+          float* const visit = visits + at.stripe * 4u + at.place;
+          *visit = add(*visit, static_cast<float>(count));
+        }
+        sync_warp();
+        emitted += count;
+        random->skip(count);
+        i -= count;
+        if (i == 0) {
+          state = State::kN;
+        } else if (stops != 0) {
+          state = State::kM;
+        }
+        break;
+      }
+      case State::kB: {
+        if (*segment_count == r.capacity) return false;
+        if (lane < kSegmentWords) {
+          r.segments[lane * r.capacity + *segment_count] = lane == 0   ? first_row
+                                                           : lane == 1 ? last_row
+                                                           : lane == 2 ? first_node
+                                                           : lane == 3 ? last_node
+                                                                       : trace;
+        }
+        ++*segment_count;
+        // The first residue of a domain counts as outside, as in the reference.
+        for_positions(last_row + 1, uncorrected, one_more(1.0f));
+        add_null2(r, p, visits, emitted, first_row + 1, last_row);
+        uncorrected = first_row;
+        const SpecialRow here = r.special[i];
+        state = choose_of_two(multiply(here.N, r.move), multiply(here.J, r.move),
+                              random->next()) == 0
+                    ? State::kN
+                    : State::kJ;
+        break;
+      }
+      case State::kN:
+        break;
+    }
+  }
+  // The rest of the trace is certain and draws nothing. A domain that underflowed on the way has left
+  // its visits.
+  for_positions(1, uncorrected, one_more(1.0f));
+  for (u32 a = lane; a < 4 * r.Q; a += 32) visits[a] = 0.0f;
+  sync_warp();
+  // From left to right.
+  const u32 count = *segment_count - first_segment;
+  if (lane < 4) {
+    u32* const values = r.segments + lane * r.capacity + first_segment;
+    for (u32 a = 0; a < count / 2; ++a) {
+      const u32 value = values[a];
+      values[a] = values[count - 1 - a];
+      values[count - 1 - a] = value;
+    }
+  }
+  return true;
+}
+
+/// One sampled domain: first and last residue, first and last node.
+struct Segment {
+  int i, j, k, m;
+};
+HMMJIT_DEVICE Segment segment_at(const u32* from, u32 capacity, u32 at) {
+  Segment s;
+  s.i = static_cast<int>(from[at]);
+  s.j = static_cast<int>(from[capacity + at]);
+  s.k = static_cast<int>(from[2 * capacity + at]);
+  s.m = static_cast<int>(from[3 * capacity + at]);
+  return s;
+}
+HMMJIT_DEVICE int smaller_of(int a, int b) { return a < b ? a : b; }
+HMMJIT_DEVICE int larger_of(int a, int b) { return a > b ? a : b; }
+HMMJIT_DEVICE bool are_near(int a, int b) {
+  return a - b <= kMaxDiagonalShift && b - a <= kMaxDiagonalShift;
+}
+HMMJIT_DEVICE float ratio(int part, int whole) {
+  return divide(static_cast<float>(part), static_cast<float>(whole));
+}
+
+/// Segments are linked when they overlap by four fifths of the shorter one on the target and on the
+/// model, and lie on about the same diagonal.
+HMMJIT_DEVICE bool linked(const Segment& a, const Segment& b) {
+  if (!are_near(a.i - a.k, b.i - b.k) && !are_near(a.j - a.m, b.j - b.m)) return false;
+  const int residues = smaller_of(a.j, b.j) - larger_of(a.i, b.i) + 1;
+  if (ratio(residues, smaller_of(a.j - a.i, b.j - b.i) + 1) < kMinOverlap) return false;
+  // The overlap on the model is counted one short, as in the reference.
+  const int nodes = smaller_of(a.m, b.m) - larger_of(a.k, b.k);
+  return !(ratio(nodes, smaller_of(a.m - a.k, b.m - b.k) + 1) < kMinOverlap);
+}
+
+/// What clustering works on, in a region's scratch.
+struct Clustering {
+  u32* waiting;    ///< first and last residue and node, number; of segments in no component yet
+  u32* stack;
+  u32* component;  ///< by segment
+  u32* counts;
+  u32* clusters;   ///< kMostClusters: first and last residue, bits of the probability, number
+};
+HMMJIT_DEVICE Clustering make_clustering(const Region& r) {
+  Clustering c;
+  c.waiting = r.scratch;
+  c.stack = c.waiting + 5 * r.capacity;
+  c.component = c.stack + r.capacity;
+  c.counts = c.component + r.capacity;
+  c.clusters = c.counts + counting_words(r.L, r.Q);
+  return c;
+}
+
+/// Gives segment top of the waiting list its component, and all that are linked to it. Components and
+/// waiting segments are visited in the order of the reference's procedure: the numbering of components,
+/// and with it the order of clusters with equal starts, depends on it. Returns the number of segments.
+HMMJIT_DEVICE u32 collect_component(const Region& r, const Clustering& c, u32* searched, u32 number,
+                                    u32* left) {
+  const u32 lane = threadIdx.x % 32u;
+  const u32 capacity = r.capacity;
+  u32 size = 0, depth = 1;
+  --*left;
+  const u32 top = c.waiting[4 * capacity + *left];
+  if (lane == 0) c.stack[0] = top;
+  sync_warp();
+  while (depth > 0) {
+    const u32 v = c.stack[--depth];
+    if (lane == 0) c.component[v] = number;
+    ++size;
+    const Segment s = segment_at(r.segments, capacity, v);
+    // One like it, if it has been searched for links, has taken them all from the waiting list.
+    u32 hash = static_cast<u32>(s.i) * 0x9e3779b9u;
+    hash = (hash ^ static_cast<u32>(s.j)) * 0x85ebca6bu;
+    hash = (hash ^ static_cast<u32>(s.k)) * 0xc2b2ae35u;
+    hash = (hash ^ static_cast<u32>(s.m)) * 0x9e3779b9u;
+    u32* const known = searched + (hash >> 16) % kSearched;
+    const u32 other = *known;
+    if (other != 0) {
+      const Segment o = segment_at(r.segments, capacity, other - 1);
+      if (o.i == s.i && o.j == s.j && o.k == s.k && o.m == s.m) continue;
+    }
+    sync_warp();
+    if (lane == 0) *known = v + 1;
+    if (*left == 0) {
+      sync_warp();
+      continue;
+    }
+    for (u32 base = (*left - 1) & ~31u;; base -= 32) {
+      const u32 p = base + lane;
+      const bool is_linked = p < *left && linked(s, segment_at(c.waiting, capacity, p));
+      u32 bits = warp_ballot(is_linked);
+      while (bits != 0) {
+        const u32 bit = highest_bit(bits);
+        bits ^= 1u << bit;
+        --*left;
+        if (lane < 5) {
+          u32* const values = c.waiting + lane * capacity;
+          const u32 taken = values[base + bit];
+          values[base + bit] = values[*left];
+          if (lane == 4) c.stack[depth] = taken;
+        }
+        ++depth;
+      }
+      if (base == 0) break;
+    }
+    sync_warp();
+  }
+  return size;
+}
+
+/// The smallest (or largest) value that enough members of a component have, else the most frequent
+/// one. `counts` is clear before and after.
+HMMJIT_DEVICE u32 end_point(const Clustering& c, u32 number, u32 segments,
+                            const u32* values, u32 most_value, u32 threshold, bool largest) {
+  const u32 lane = threadIdx.x % 32u;
+  for (u32 v = lane; v < segments; v += 32) {
+    if (c.component[v] == number) atomic_add(c.counts + values[v], 1);
+  }
+  sync_warp();
+  constexpr u32 kNone = 0xffffffffu;
+  u32 found = kNone, most = 0, frequent = 0;
+  for (u32 value = lane; value <= most_value; value += 32) {
+    const u32 count = c.counts[value];
+    if (count >= threshold && (largest || found == kNone)) found = value;
+    if (count > most) {
+      most = count;
+      frequent = value;
+    }
+    c.counts[value] = 0;
+  }
+  for (u32 o = 1; o < 32; o *= 2) {
+    const u32 other = shuffle_xor(found, o);
+    if (other != kNone && (found == kNone || (largest ? other > found : other < found)))
+      found = other;
+    const u32 other_most = shuffle_xor(most, o), other_value = shuffle_xor(frequent, o);
+    if (other_most > most || (other_most == most && other_value < frequent)) {
+      most = other_most;
+      frequent = other_value;
+    }
+  }
+  sync_warp();
+  return found != kNone ? found : frequent;
+}
+
+/// Traces that a component has members of.
+HMMJIT_DEVICE u32 traces_of(const Region& r, const Clustering& c, u32 number, u32 segments) {
+  const u32 lane = threadIdx.x % 32u;
+  const u32* const trace = r.segments + 4 * r.capacity;
+  for (u32 v = lane; v < segments; v += 32) {
+    if (c.component[v] == number) c.counts[trace[v]] = 1;
+  }
+  sync_warp();
+  u32 traces = 0;
+  for (u32 t = lane; t < (kTraces + 31u) / 32u * 32u; t += 32) {
+    traces += static_cast<u32>(t < kTraces && c.counts[t] != 0);
+    if (t < kTraces) c.counts[t] = 0;
+  }
+  for (u32 o = 1; o < 32; o *= 2) traces += shuffle_xor(traces, o);
+  sync_warp();
+  return traces;
+}
+
+/// Orders clusters by their first residue, equal ones as they were found, and drops those that others
+/// dominate; by one lane. Returns how many are left.
+HMMJIT_DEVICE u32 settle(u32* clusters, u32 count) {
+  for (u32 a = 1; a < count; ++a) {
+    const Quad moved = reinterpret_cast<const Quad*>(clusters)[a];
+    u32 b = a;
+    for (; b > 0 && reinterpret_cast<const Quad*>(clusters)[b - 1].x > moved.x; --b)
+      reinterpret_cast<Quad*>(clusters)[b] = reinterpret_cast<const Quad*>(clusters)[b - 1];
+    reinterpret_cast<Quad*>(clusters)[b] = moved;
+  }
+  for (u32 a = 0; a < count; ++a) {
+    const Quad x = reinterpret_cast<const Quad*>(clusters)[a];
+    for (u32 b = a + 1; b < count; ++b) {
+      const Quad y = reinterpret_cast<const Quad*>(clusters)[b];
+      const int xi = static_cast<int>(x.x), xj = static_cast<int>(x.y);
+      const int yi = static_cast<int>(y.x), yj = static_cast<int>(y.y);
+      const int overlap = smaller_of(xj, yj) - larger_of(xi, yi) + 1;
+      if (overlap == 0) break;  // the reference stops at an exactly adjacent cluster
+      const int shorter = smaller_of(xj - xi, yj - yi) + 1;
+      if (static_cast<double>(ratio(overlap, shorter)) >= 0.8)
+        clusters[4 * (bits_float(x.z) > bits_float(y.z) ? b : a) + 3] = 1;
+    }
+  }
+  u32 kept = 0;
+  for (u32 a = 0; a < count; ++a) {
+    const Quad x = reinterpret_cast<const Quad*>(clusters)[a];
+    if (x.w == 0) reinterpret_cast<Quad*>(clusters)[kept++] = x;
+  }
+  return kept;
+}
+
+/// Single-linkage clusters of the segments, their consensus end points, without dominated ones. False:
+/// left to the host.
+HMMJIT_DEVICE bool cluster(const Region& r, const Clustering& c, u32* searched, u32 segments,
+                           u32* cluster_count) {
+  const u32 lane = threadIdx.x % 32u;
+  for (u32 v = lane; v < segments; v += 32) {
+    const u32 p = segments - 1 - v;
+    for (u32 a = 0; a < 4; ++a)
+      c.waiting[a * r.capacity + p] = r.segments[a * r.capacity + v];
+    c.waiting[4 * r.capacity + p] = v;
+    c.component[v] = 0xffffffffu;
+  }
+  for (u32 a = lane; a < counting_words(r.L, r.Q); a += 32) c.counts[a] = 0;
+  for (u32 a = lane; a < kSearched; a += 32) searched[a] = 0;
+  sync_warp();
+  u32 left = segments, number = 0, count = 0;
+  while (left > 0) {
+    const u32 size = collect_component(r, c, searched, number, &left);
+    sync_warp();
+    if (size >= kLeastMembers) {
+      const u32 traces = traces_of(r, c, number, segments);
+      const float probability =
+          divide(static_cast<float>(traces), static_cast<float>(kTraces));
+      if (probability >= kMinProbability) {
+        const float least = multiply(static_cast<float>(traces), kMinEndFraction);
+        u32 threshold = static_cast<u32>(least);
+        if (static_cast<float>(threshold) < least) ++threshold;
+        const auto point = [&](u32 which, u32 most, bool largest) {
+          return end_point(c, number, segments, r.segments + which * r.capacity, most, threshold,
+                           largest);
+        };
+        const u32 i = point(0, r.L, false), j = point(1, r.L, true);
+        const u32 k = point(2, r.M, false), m = point(3, r.M, true);
+        if (i <= j && k <= m) {
+          if (count == kMostClusters) return false;
+          if (lane < 4) {
+            c.clusters[4 * count + lane] = lane == 0   ? i
+                                           : lane == 1 ? j
+                                           : lane == 2 ? float_bits(probability)
+                                                       : 0u;
+          }
+          ++count;
+        }
+      }
+    }
+    ++number;
+  }
+  sync_warp();
+  if (lane == 0) count = settle(c.clusters, count);
+  sync_warp();
+  *cluster_count = shuffle(count, 0);
+  return true;
+}
+
+/// Writes the answer; false when there is no room for it.
+HMMJIT_DEVICE bool answer(const Region& r, const DomainParams& p, const RegionItem& item,
+                          const Clustering& c, u32 clusters, SampledRegion* out) {
+  const u32 lane = threadIdx.x % 32u;
+  u32 at = 0;
+  bool room = true;
+  if (lane == 0) room = take_words(p, r.L + 3 * clusters, &at);
+  room = shuffle(room ? 1u : 0u, 0) != 0;
+  at = shuffle(at, 0);
+  if (!room) return false;
+  u32* const words = p.words + at;
+  for (u32 a = lane; a < r.L; a += 32) words[a] = float_bits(r.correction[a]);
+  for (u32 a = lane; a < clusters; a += 32) {
+    const u32 first = item.first - 1 + c.clusters[4 * a], last = item.first - 1 + c.clusters[4 * a + 1];
+    u32* const w = words + r.L + 3 * a;
+    w[0] = first;
+    w[1] = last;
+    w[2] = ask_for_envelope(p, item.target, first, last, true);
+  }
+  if (lane == 0) {
+    out->clusters = clusters;
+    out->words = at;
+    out->status = kDone;
+    atomic_add(&p.counters->sampled, 1);
+  }
+  return true;
+}
+
+}  // namespace
+}  // namespace hmmjit_device
+
+extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
+    ensemble_four_lane(const hmmjit_device::DomainBatch batch) {
+  using namespace hmmjit_device;
+  HMMJIT_DYNAMIC_SHARED(shared);
+  const DomainParams p = batch.models[blockIdx.y];
+  const Share share = share_of(p, p.counters->regions, p.region_capacity, p.arena->region_need);
+  const u32 warp = blockIdx.x * static_cast<u32>(plan_constants::kWarps) + threadIdx.x / 32u;
+  if (warp >= share.most) return;
+  float* const own =
+      reinterpret_cast<float*>(shared) + threadIdx.x / 32u * stripes_floats(kStripes);
+  const Stripes s = make_stripes(p, own, kStripes);
+  const float* const odds = own + 3 * 32 * kStripes;
+  const u32 lane = threadIdx.x % 32u;
+  const u32 Q = p.stripes;
+  Space space;
+  for (;;) {
+    u32 entry = 0;
+    if (lane == 0) entry = atomic_add(&p.counters->next_region, 1);
+    entry = shuffle(entry, 0);
+    if (entry >= share.count) break;
+    const RegionItem item = p.regions[entry];
+    const u32 L = item.last - item.first + 1;
+    const u8* const bytes = p.database.residues +
+                            static_cast<u64>(p.database.start[item.target]) * kStartUnit +
+                            (item.first - 1);
+    // Null2 odds of degenerate residues are the host's.
+    bool degenerate = false;
+    for (u32 a = lane; a < L; a += 32) degenerate = degenerate || bytes[a] >= p.residue_codes;
+    if (warp_ballot(degenerate)) continue;
+    const u32 units = region_units(L, Q);
+    if (!fits(p, units)) continue;
+    // One group of lanes asks for the warp.
+    if (!shuffle(reserve(p, &p.arena->region_units, s.place, lane < 4 ? units : 0u, &space) ? 1u : 0u,
+                 0)) {
+      if (!warp_ballot(space.units > 0)) break;  // others have the workspace
+      continue;
+    }
+    u8* const from =
+        p.workspace + static_cast<u64>(shuffle(space.first, 0)) * kWorkspaceUnit;
+    SpecialRow* const special = reinterpret_cast<SpecialRow*>(from);
+    Region r;
+    r.special = special;
+    r.capacity = segment_capacity(L);
+    r.segments = reinterpret_cast<u32*>(special + (L + 1));
+    r.correction = reinterpret_cast<float*>(r.segments + kSegmentWords * r.capacity);
+    Quad* const cells = reinterpret_cast<Quad*>(r.correction + (L + 4) / 4 * 4);
+    r.cells = cells;
+    r.scratch = reinterpret_cast<u32*>(cells);
+    r.residues = bytes;
+    r.L = L;
+    r.Q = Q;
+    r.M = p.model_length;
+    const FloatLength lengths = p.multihit[p.database.length_class[item.target]];
+    r.loop = lengths.loop;
+    r.move = lengths.move;
+
+    Residues residues;
+    residues.first = bytes;
+    residues.length = lane < 4 ? L : 0u;
+    forward_pass(p, s, residues, L, lengths, multihit(), special, [&](u32 i, float) {
+      Quad* const out = cells + i * Q * 4u + s.place;
+      HMMJIT_UNROLL_BY(4)
+      for (int q = 0; q < s.Q; ++q) {
+        Quad cell;
+        cell.x = float_bits(s.match[q * 32]);
+        cell.y = float_bits(s.deletion[q * 32]);
+        cell.z = float_bits(s.insert[q * 32]);
+        cell.w = 0;
+        out[q * 4] = cell;
+      }
+    });
+    for (u32 a = lane; a < 4 * Q; a += 32) own[a] = 0.0f;
+    for_positions(1, L, [&](u32 at) { r.correction[at - 1] = 0.0f; });
+    sync_warp();
+
+    Random random = make_random(p.random);
+    u32 segments = 0, clusters = 0;
+    bool sampled = true;
+    for (u32 trace = 0; trace < kTraces && sampled; ++trace)
+      sampled = sample_trace(r, p, odds, own, &random, trace, &segments);
+    sync_warp();
+    if (!sampled) continue;
+    const Clustering c = make_clustering(r);
+    if (!cluster(r, c, reinterpret_cast<u32*>(own), segments, &clusters)) continue;
+    answer(r, p, item, c, clusters, p.sampled + entry);
+    sync_warp();
+  }
+}
