@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "core/threads.hpp"
+#include "driver/cuda_library.hpp"
 
 namespace hmmjit::gpu {
 namespace {
@@ -1188,6 +1189,7 @@ struct GpuFilters::State {
       // Its buffers can wait; the first launches cannot, and the driver does one thing at a time.
       std::unique_lock lock(mutex);
       wake.wait(lock, [&] { return stop || !d.domain_work.empty(); });
+      if (d.domain_work.empty()) return;
     }
     // Without a stage what comes is passed on.
     auto stage = DomainStage::create(d.device, d.origin, resize_on(d), d.domain_workspace);
@@ -1497,6 +1499,12 @@ struct GpuFilters::State {
 // ---- interface ----------------------------------------------------------------------------------
 
 GpuFilters::GpuFilters(Settings settings) : state_(std::make_unique<State>(std::move(settings))) {
+  // Where there is no driver at all, even the shortest search that demands one is told.
+  if (state_->settings.demanded && !state_->settings.open_driver) {
+    const driver::DriverReport report = driver::open_cuda_library().report;
+    if (report.state != driver::DriverState::kReady)
+      state_->fail_all({ErrorCode::kNoDevice, report.message, {}, report.remedy});
+  }
   state_->packer = std::thread([s = state_.get()] { s->run_packer(); });
   for (int i = 0; i < std::min(kPlanners, available_cores()); ++i)
     state_->planners.emplace_back([s = state_.get()] { s->run_planner(); });

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <iterator>
+#include <string_view>
+
 namespace hmmjit {
 namespace {
 
@@ -47,6 +50,25 @@ bool device_pays(const SearchOptions& options, std::optional<double> positions,
   note = fmt::format("the CPU filters in about {:.2f} s, a GPU takes {:.2f} s to start", seconds,
                      kStart);
   return false;
+}
+
+std::optional<std::string> visible_devices_up_to(int last, const char* present) {
+  std::string out;
+  if (present == nullptr) {
+    for (int i = 0; i <= last; ++i)
+      fmt::format_to(std::back_inserter(out), "{}{}", i == 0 ? "" : ",", i);
+    return out;
+  }
+  // Numbers or names of devices, of which the driver takes no notice behind the first it does not
+  // know: the first ones stay what they are.
+  std::string_view list = present;
+  for (int i = 0; i <= last; ++i) {
+    const std::size_t comma = list.find(',');
+    if (comma == std::string_view::npos) return std::nullopt;
+    fmt::format_to(std::back_inserter(out), "{}{}", i == 0 ? "" : ",", list.substr(0, comma));
+    list.remove_prefix(comma + 1);
+  }
+  return out;
 }
 
 }  // namespace hmmjit

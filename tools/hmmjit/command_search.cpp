@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <memory>
@@ -149,6 +151,10 @@ std::unique_ptr<gpu::GpuFilters> start_gpu(const DeviceChoice& choice, Trace* tr
   settings.vram = choice.vram;
   settings.trace = trace;
   settings.on_warning = warn;
+  constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES";
+  if (const auto visible =
+          visible_devices_up_to(*std::ranges::max_element(choice.ordinals), std::getenv(kVisible)))
+    ::setenv(kVisible, visible->c_str(), 1);
   return std::make_unique<gpu::GpuFilters>(std::move(settings));
 }
 

@@ -57,5 +57,16 @@ TEST(SizesOfFiles, CompressedFilesCountAsTheirContents) {
   EXPECT_FALSE(residues_of_file("-"));
 }
 
+TEST(VisibleDevices, OnlyThoseUpToTheLastOneUsed) {
+  EXPECT_EQ(visible_devices_up_to(0, nullptr), "0");
+  EXPECT_EQ(visible_devices_up_to(2, nullptr), "0,1,2");
+  EXPECT_EQ(visible_devices_up_to(0, "3,1"), "3");
+  EXPECT_EQ(visible_devices_up_to(1, "GPU-5a,2,0"), "GPU-5a,2");
+  // Nothing to leave out.
+  EXPECT_EQ(visible_devices_up_to(1, "3,1"), std::nullopt);
+  EXPECT_EQ(visible_devices_up_to(0, ""), std::nullopt);
+  EXPECT_EQ(visible_devices_up_to(3, "0"), std::nullopt);
+}
+
 }  // namespace
 }  // namespace hmmjit
