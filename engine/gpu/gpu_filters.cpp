@@ -473,7 +473,11 @@ struct GpuFilters::State {
         }
         const compile::KernelPtr kernel = slot->kernel;
         lock.unlock();
-        open_library(*kernel);
+        {
+          // What goes wrong here goes wrong again for whoever loads the kernel on a device.
+          const std::lock_guard load(load_mutex);
+          (void)open_library(*kernel);
+        }
         lock.lock();
         slot->opened = true;
         continue;
@@ -1185,15 +1189,9 @@ struct GpuFilters::State {
   }
 
   void run_domain_lane(DeviceState& d, int number) {
-    {
-      // Its buffers can wait; the first launches cannot, and the driver does one thing at a time.
-      std::unique_lock lock(mutex);
-      wake.wait(lock, [&] { return stop || !d.domain_work.empty(); });
-      if (d.domain_work.empty()) return;
-    }
-    // Without a stage what comes is passed on.
-    auto stage = DomainStage::create(d.device, d.origin, resize_on(d), d.domain_workspace);
-    if (!stage && stage.error().code != ErrorCode::kResources) lose_device(d, stage.error());
+    // Made when there is work: its buffers can wait, the first launches cannot, and the driver does
+    // one thing at a time.
+    std::optional<Result<std::unique_ptr<DomainStage>>> stage;
     std::unique_lock lock(mutex);
     for (;;) {
       wake.wait(lock, [&] { return stop || !d.domain_work.empty(); });
@@ -1217,7 +1215,12 @@ struct GpuFilters::State {
       }
       const bool lost = d.lost;
       lock.unlock();
-      if (stage && !lost) surviving(d, [&] { run_domains(d, number, **stage, batch); });
+      if (!stage && !lost) {
+        stage = DomainStage::create(d.device, d.origin, resize_on(d), d.domain_workspace);
+        if (!*stage && stage->error().code != ErrorCode::kResources) lose_device(d, stage->error());
+      }
+      // Without one what comes is passed on.
+      if (stage && *stage && !lost) surviving(d, [&] { run_domains(d, number, ***stage, batch); });
       for (DomainWorkPtr& work : batch) finish(std::move(work));
       release_after_loss(d);
       lock.lock();
@@ -1342,38 +1345,28 @@ struct GpuFilters::State {
     return next;
   }
 
-  // What goes wrong here goes wrong again for whoever loads the kernel on a device.
-  void open_library(const compile::Kernel& kernel) {
-    const std::lock_guard lock(load_mutex);
-    LoadedVariant& variant = loaded[kernel.name];
-    if (variant.kernel != nullptr) return;
-    auto made = driver::LoadedKernel::load(driver, kernel.image.bytes, kernel.image.entry_name);
-    if (made) {
-      variant.kernel = *std::move(made);
-    } else {
-      loaded.erase(kernel.name);
-    }
+  // With load_mutex held.
+  Status open_library(const compile::Kernel& kernel) {
+    if (loaded.contains(kernel.name)) return {};
+    HMMJIT_ASSIGN(auto made,
+                  driver::LoadedKernel::load(driver, kernel.image.bytes, kernel.image.entry_name));
+    loaded[kernel.name].kernel = std::move(made);
+    return {};
   }
 
   Result<ReadyKernel> loaded_kernel(const driver::Device& device, KernelSlot& slot,
                                     compile::KernelPtr kernel) {
     const std::lock_guard lock(load_mutex);
     for (int attempt = 0;; ++attempt) {
-      LoadedVariant& variant = loaded[kernel->name];
-      if (variant.kernel == nullptr) {
-        auto made =
-            driver::LoadedKernel::load(driver, kernel->image.bytes, kernel->image.entry_name);
-        if (!made) {
-          loaded.erase(kernel->name);
-          if (made.error().code != ErrorCode::kCompile || attempt > 0)
-            return std::unexpected(made.error());
-          HMMJIT_ASSIGN(kernel, kernels->refused(slot.plan, kernel, made.error().to_string()));
-          const std::lock_guard state(mutex);
-          slot.kernel = kernel;
-          continue;
-        }
-        variant.kernel = *std::move(made);
+      if (const Status opened = open_library(*kernel); !opened) {
+        if (opened.error().code != ErrorCode::kCompile || attempt > 0)
+          return std::unexpected(opened.error());
+        HMMJIT_ASSIGN(kernel, kernels->refused(slot.plan, kernel, opened.error().to_string()));
+        const std::lock_guard state(mutex);
+        slot.kernel = kernel;
+        continue;
       }
+      LoadedVariant& variant = loaded[kernel->name];
       auto found = variant.blocks_per_sm.find(device.ordinal());
       if (found == variant.blocks_per_sm.end()) {
         auto prepared = variant.kernel->prepare(device, kernel->candidate.launch.block_threads,

@@ -79,8 +79,9 @@ struct ReportWriter::Texts final : PreparedResult {
   }
 };
 
-ReportWriter::Texts ReportWriter::texts_of(const ModelResult& result) const {
-  Texts texts;
+std::shared_ptr<const PreparedResult> ReportWriter::prepare(const ModelResult& result) const {
+  const auto made = std::make_shared<Texts>();
+  Texts& texts = *made;
   if (targets_ && !scan_) append_target_table(texts.targets, result.model, result.hits);
   if (domains_ && !scan_) append_domain_table(texts.domains, result.model, result.hits);
   if (pfam_) append_pfam_table(texts.pfam, result.hits);
@@ -101,11 +102,7 @@ ReportWriter::Texts ReportWriter::texts_of(const ModelResult& result) const {
                             " hits satisfying inclusion thresholds saved to: " + paths_.alignment +
                             "\n";
   }
-  return texts;
-}
-
-std::shared_ptr<const PreparedResult> ReportWriter::prepare(const ModelResult& result) const {
-  return std::make_shared<Texts>(texts_of(result));
+  return made;
 }
 
 Status ReportWriter::receive(const ModelResult& result) {

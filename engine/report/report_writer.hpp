@@ -39,7 +39,6 @@ class ReportWriter final : public ResultSink {
  private:
   struct Texts;
   ReportWriter() = default;
-  Texts texts_of(const ModelResult& result) const;
   Status write_main(const std::string& text);
 
   ReportPaths paths_;
