@@ -82,17 +82,17 @@ std::string candidate_text(const plan::Candidate& c, const plan::DeviceTraits& d
 
 }  // namespace
 
-DeveloperFolders DeveloperFolders::from_environment() {
+DeveloperOptions DeveloperOptions::from_environment() {
   const auto value = [](const char* name) {
     const char* text = std::getenv(name);
     return std::string(text != nullptr ? text : "");
   };
-  return {value("HMMJIT_DUMP_DIR"), value("HMMJIT_OVERRIDE_DIR")};
+  return {value("HMMJIT_DUMP_DIR"), value("HMMJIT_OVERRIDE_DIR"), value("HMMJIT_LINE_INFO") == "1"};
 }
 
 Result<CompileJob> make_job(const render::TemplateLibrary& templates,
                             const plan::Candidate& candidate, const plan::DeviceTraits& device,
-                            const NvrtcLibrary* compiler, const DeveloperFolders& folders) {
+                            const NvrtcLibrary* compiler, const DeveloperOptions& developer) {
   CompileJob job;
   HMMJIT_ASSIGN(job.source, render::render(templates, candidate));
   // Without a compiler only another machine's cubin for this very architecture can help.
@@ -108,13 +108,14 @@ Result<CompileJob> make_job(const render::TemplateLibrary& templates,
                 compile_options(job.target, compiler != nullptr ? compiler->major() : kNewest,
                                 compiler != nullptr ? compiler->minor() : 0,
                                 candidate.variant->compile_options));
+  if (developer.line_info) job.options.emplace_back("-lineinfo");
   job.plan_json = candidate_text(candidate, device);
   job.key = make_key(job, compiler);
   job.name = fmt::format("{}.{}.{}.{}", plan::stage_name(candidate.variant->stage),
                          candidate.variant->name, job.target.architecture,
                          job.key.digest().hex().substr(0, 16));
-  if (!folders.override_from.empty()) {
-    const std::string base = folders.override_from + "/" + job.name;
+  if (!developer.override_from.empty()) {
+    const std::string base = developer.override_from + "/" + job.name;
     const char* suffix = image_kind_name(job.target.kind);
     if (auto image = read_file(fmt::format("{}.{}", base, suffix)); image && !image->empty()) {
       job.override_image = std::move(*image);
@@ -128,7 +129,7 @@ Result<CompileJob> make_job(const render::TemplateLibrary& templates,
 
 Result<KernelImage> run_job(const CompileJob& job, const NvrtcLibrary& compiler,
                             const std::function<bool()>& cancelled, std::string* log,
-                            const DeveloperFolders& folders) {
+                            const DeveloperOptions& developer) {
   HMMJIT_ASSIGN(const NvrtcOutcome outcome,
                 compiler.compile(job.source.text, job.source.file_name, job.options,
                                  job.target.kind, cancelled));
@@ -138,9 +139,9 @@ Result<KernelImage> run_job(const CompileJob& job, const NvrtcLibrary& compiler,
   }
   if (!outcome.succeeded) {
     std::string remedy = "set HMMJIT_DUMP_DIR to keep the rendered source and the whole log";
-    if (!folders.dump.empty()) {
-      const Status dumped = dump_job(job, nullptr, outcome.log, folders.dump);
-      remedy = dumped ? fmt::format("see {}/{}.cu and .log", folders.dump, job.name)
+    if (!developer.dump.empty()) {
+      const Status dumped = dump_job(job, nullptr, outcome.log, developer.dump);
+      remedy = dumped ? fmt::format("see {}/{}.cu and .log", developer.dump, job.name)
                       : dumped.error().to_string();
     }
     const auto all = parse_diagnostics(outcome.log);
@@ -169,7 +170,7 @@ Result<KernelImage> run_job(const CompileJob& job, const NvrtcLibrary& compiler,
       image.resources.static_shared_bytes = logged.static_shared_bytes;
     }
   }
-  if (!folders.dump.empty()) (void)dump_job(job, &image, image.log, folders.dump);
+  if (!developer.dump.empty()) (void)dump_job(job, &image, image.log, developer.dump);
   return image;
 }
 

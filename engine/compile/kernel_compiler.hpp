@@ -30,12 +30,15 @@ struct CompileJob {
   std::string override_image;  ///< a cubin or PTX to use as it is (HMMJIT_OVERRIDE_DIR)
 };
 
-/// Folders for developers; empty: off.
-struct DeveloperFolders {
+/// For who works on kernels; empty or false: off.
+struct DeveloperOptions {
   std::string dump;           ///< receives <name>.cu, .json, .log and .cubin or .ptx of each kernel
   std::string override_from;  ///< <name>.cu or <name>.cubin there is used instead of our own
-  /// HMMJIT_DUMP_DIR and HMMJIT_OVERRIDE_DIR.
-  static DeveloperFolders from_environment();
+  /// Profilers and sanitizers then show template lines. Part of the cache's key: an image with
+  /// them is four times as large and takes longer to load.
+  bool line_info = false;
+  /// HMMJIT_DUMP_DIR, HMMJIT_OVERRIDE_DIR and HMMJIT_LINE_INFO (1).
+  static DeveloperOptions from_environment();
 };
 
 /// Version of the convention between host code and kernels beyond what the rendered source shows
@@ -45,14 +48,14 @@ inline constexpr std::string_view kLaunchAbi = "1";
 /// `compiler` null: the key of a machine without compiler, whose "compiler" component is empty.
 Result<CompileJob> make_job(const render::TemplateLibrary& templates,
                             const plan::Candidate& candidate, const plan::DeviceTraits& device,
-                            const NvrtcLibrary* compiler, const DeveloperFolders& folders = {});
+                            const NvrtcLibrary* compiler, const DeveloperOptions& developer = {});
 
 /// One compile. A source the compiler refuses fails with kCompile: the first diagnostic in template
 /// coordinates, the options, the dump folder; the complete log goes to `log` in any case.
 /// kInterrupted when `cancelled` said so.
 Result<KernelImage> run_job(const CompileJob& job, const NvrtcLibrary& compiler,
                             const std::function<bool()>& cancelled, std::string* log,
-                            const DeveloperFolders& folders = {});
+                            const DeveloperOptions& developer = {});
 
 /// PTX text of a job whatever its own target kind (for people; never cached).
 Result<std::string> ptx_of_job(const CompileJob& job, const NvrtcLibrary& compiler);

@@ -180,7 +180,7 @@ Result<KernelProvider::Obtained> KernelProvider::obtain(const CompileJob& job, b
     std::string log;
     auto image = run_job(
         job, **compiler_, [this] { return pool_->stop.load(std::memory_order_relaxed); }, &log,
-        settings_.folders);
+        settings_.developer);
     ProviderEvent event{.kernel = job.name,
                         .log = log,
                         .seconds = seconds_since(start),
@@ -210,7 +210,7 @@ Result<KernelPtr> KernelProvider::make_candidate(const plan::Candidate& candidat
   const auto start = Clock::now();
   HMMJIT_ASSIGN(CompileJob job,
                 make_job(templates_, candidate, device, compiler_ ? compiler_->get() : nullptr,
-                         settings_.folders));
+                         settings_.developer));
   kernel->render_seconds = seconds_since(start);
   const auto rendered = Clock::now();
   kernel->name = job.name;
@@ -409,7 +409,7 @@ Result<KernelPtr> KernelProvider::refused(const plan::Plan& plan, const KernelPt
 Result<KernelProvider::CacheState> KernelProvider::cache_state(const plan::Plan& plan) {
   HMMJIT_ASSIGN(const CompileJob job,
                 make_job(templates_, plan.chosen, plan.device,
-                         compiler_ ? compiler_->get() : nullptr, settings_.folders));
+                         compiler_ ? compiler_->get() : nullptr, settings_.developer));
   CacheState out;
   out.name = job.name;
   const cache::Lookup lookup = cache_.find(job.key, cache::KernelCache::Counted::kNone);

@@ -48,7 +48,7 @@ struct ProviderEvent {
 
 struct ProviderSettings {
   int threads = 0;  ///< compiles at a time; 0: cores of this process, at most 8, less on low memory
-  DeveloperFolders folders = DeveloperFolders::from_environment();
+  DeveloperOptions developer = DeveloperOptions::from_environment();
   std::function<void(const ProviderEvent&)> on_event;
 };
 

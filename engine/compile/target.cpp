@@ -17,7 +17,6 @@ struct VersionedOption {
 constexpr std::array kOptions{
     VersionedOption{"--std=c++17", 12, 0},
     // Profilers and sanitizers then show template lines; costs nothing at run time.
-    VersionedOption{"-lineinfo", 12, 0},
     // Register and spill counts in the log, so that spills are seen without a GPU.
     VersionedOption{"--ptxas-options=-v", 12, 0},
     // Unused lanes of a template are ordinary: only errors matter to users.

@@ -484,17 +484,18 @@ Result<std::shared_ptr<LoadedKernel>> LoadedKernel::load(std::shared_ptr<Driver>
                                                          const std::string& entry_name) {
   HMMJIT_TRY(driver->require());
   std::shared_ptr<LoadedKernel> kernel(new LoadedKernel);
-  // The driver reads PTX as a C string, and a cubin by its own headers: a terminated copy serves
-  // both.
-  const std::string terminated(image);
-  const int loaded = driver->api().library_load(&kernel->library_, terminated.c_str(), nullptr,
-                                                nullptr, 0, nullptr, nullptr, 0);
+  // The driver reads a cubin by its own headers, and PTX as a C string.
+  const bool cubin = image.starts_with("\177ELF");
+  const std::string text(cubin ? std::string_view() : image);
+  const int loaded =
+      driver->api().library_load(&kernel->library_, cubin ? image.data() : text.c_str(), nullptr,
+                                 nullptr, 0, nullptr, nullptr, 0);
   if (loaded == code::kUnsupportedPtxVersion) {
     const int version = driver->report().version;
     return fail(ErrorCode::kCompile,
                 fmt::format("the kernel is PTX {}, which the driver, made for CUDA {}.{}, does not "
                             "read",
-                            ptx_version(terminated), version / 1000, version % 1000 / 10),
+                            ptx_version(text), version / 1000, version % 1000 / 10),
                 "NVIDIA driver", remedy_of(loaded));
   }
   HMMJIT_TRY(driver->check(loaded, "cuLibraryLoadData"));

@@ -105,8 +105,7 @@ struct Cascade::Run {
 namespace {
 // A quarter more than asked for, so that segments of about the same size need no new buffer.
 constexpr std::size_t with_slack(std::size_t bytes) { return align256(bytes + bytes / 4); }
-// Of what differs from model to model twice as much, and not little to begin with: to give a buffer
-// back the driver waits until the device is idle, and all lanes with it.
+// Of what differs from model to model twice as much, and not little to begin with.
 constexpr std::size_t kFirstBuffer = std::size_t{256} << 10;
 constexpr std::size_t for_models(std::size_t bytes) {
   return std::bit_ceil(std::max(bytes, kFirstBuffer));
@@ -143,12 +142,16 @@ Status Cascade::grow(Buffer& buffer, std::size_t present, std::size_t bytes, boo
   if (present >= bytes) return {};
   std::size_t wanted = by_model ? for_models(bytes) : with_slack(bytes);
   constexpr bool kOnDevice = std::is_same_v<Buffer, driver::DeviceBuffer>;
-  buffer = Buffer();
   if constexpr (kOnDevice) {
-    if (!resize_(present, wanted)) {
-      wanted = with_slack(bytes);  // where memory is that scarce
-      HMMJIT_TRY(resize_(0, wanted));
+    if (resize_(0, wanted)) {
+      if (present > 0) outgrown_.push_back(std::exchange(buffer, {}));
+    } else {  // where memory is that scarce
+      buffer = Buffer();
+      wanted = with_slack(bytes);
+      HMMJIT_TRY(resize_(present, wanted));
     }
+  } else if (present > 0) {
+    outgrown_pinned_.push_back(std::exchange(buffer, {}));
   }
   auto made = Buffer::create(device_, wanted);
   if (!made) {

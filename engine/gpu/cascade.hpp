@@ -120,6 +120,10 @@ class Cascade {
   std::array<driver::Event, kTimedStages.size()> end_;
   driver::PinnedBuffer up_, down_;
   driver::DeviceBuffer tables_, lists_, boundary_, tile_best_;
+  // What was too small. To give a buffer back the driver waits until the device is idle, a third of
+  // a second beside the domain stage, and keeps everyone else out meanwhile.
+  std::vector<driver::DeviceBuffer> outgrown_;
+  std::vector<driver::PinnedBuffer> outgrown_pinned_;
 };
 
 }  // namespace hmmjit::gpu

@@ -20,9 +20,9 @@ namespace dev = hmmjit_device;
 constexpr std::size_t kSlots = 32768, kRegions = 16384, kEnvelopes = 49152,
                       kWords = std::size_t{3} << 20;
 constexpr std::size_t kUpBytes = std::size_t{4} << 20;  // tables and lists
-// One target takes some 100 clocks a stripe and residue, whatever else goes on: 15 ms for this many
-// cells. The CPU's vectors are faster at a single large target.
-constexpr std::uint32_t kMostCells = 1'000'000;
+// One target takes some 100 clocks a stripe and residue, whatever else goes on: 40 ms for this many
+// cells, as long as a launch takes anyway. The CPU's vectors are faster at a single larger target.
+constexpr std::uint32_t kMostCells = 2'600'000;
 // An envelope of these takes 1.3 MB of the workspace: larger ones would keep many others waiting.
 constexpr std::uint32_t kMostEnvelopeCells = 128'000;
 // And a region of several domains of these 9 MB.
@@ -113,6 +113,10 @@ struct DomainStage::Run {
                      std::optional<ScoredEnvelope>& out) const;
 };
 
+bool DomainStage::takes(std::uint64_t target_length, int model_length) {
+  return target_length * static_cast<std::uint64_t>(model_length) <= kMostCells;
+}
+
 std::size_t DomainStage::bytes(std::size_t workspace) { return kAtWorkspace + workspace; }
 
 Result<std::unique_ptr<DomainStage>> DomainStage::create(const driver::DevicePtr& device,
@@ -201,7 +205,7 @@ bool DomainStage::Run::add(DomainRequest& request) {
   d.most_cells = kMostCells;
   d.most_envelope_cells = kMostEnvelopeCells;
   d.most_region_cells = kMostRegionCells;
-  d.rounds = limits.rounds;
+  d.patience = static_cast<dev::u32>(std::clamp(limits.patience, 0.0, 1000.0) * (1e9 / 1024));
   d.stride = tables.stride;
   d.model_length = static_cast<dev::u32>(model.odds.M);
   d.stripes = static_cast<dev::u32>(float_stripes(model.odds.M));
@@ -269,9 +273,8 @@ Status DomainStage::Run::collect(const StreamWait& wait) {
   // First the counters, which say how much of the rest there is.
   const auto reserve = [&](std::size_t bytes) -> Status {
     if (stage.down_.bytes().size() >= bytes) return {};
-    // To give one back the driver waits for the whole device: large steps.
     constexpr std::size_t kFirst = std::size_t{2} << 20;
-    stage.down_ = driver::PinnedBuffer();
+    if (!stage.down_.bytes().empty()) stage.outgrown_.push_back(std::exchange(stage.down_, {}));
     HMMJIT_ASSIGN(stage.down_, driver::PinnedBuffer::create(
                                    stage.device_, std::bit_ceil(std::max(bytes, kFirst))));
     return {};

@@ -42,10 +42,9 @@ struct DomainKernels {
 
 struct DomainLimits {
   std::optional<std::uint32_t> trace_seed = 42;  ///< as FilterLimits'
-  /// How many regions or envelopes, of milliseconds each, may follow one another for want of
-  /// workspace: few where threads wait for the answer, which can do the rest.
-  std::uint32_t rounds = kFewRounds;
-  static constexpr std::uint32_t kFewRounds = 6, kManyRounds = 48;
+  /// Seconds for which the regions of several domains of a launch are begun, and then as long for
+  /// the envelopes: what is not begun by then is left to the CPU.
+  double patience = 1;
 };
 
 struct DomainResult {
@@ -63,7 +62,9 @@ class DomainStage {
   static constexpr std::size_t kMostRequests = 32, kMostTargets = 8192;
   /// Bytes of a workspace with which it is worth its while, and beyond which more gains nothing.
   static constexpr std::size_t kLeastWorkspace = std::size_t{32} << 20,
-                               kMostWorkspace = std::size_t{256} << 20;
+                               kMostWorkspace = std::size_t{192} << 20;
+  /// False for targets of so many cells that one of the CPU's threads is faster.
+  static bool takes(std::uint64_t target_length, int model_length);
   /// Device memory of one stage.
   static std::size_t bytes(std::size_t workspace);
   /// `resize`, `origin`: as Cascade's.
@@ -83,6 +84,7 @@ class DomainStage {
   driver::Event begin_;
   std::array<driver::Event, kDomainStages.size()> end_;
   driver::PinnedBuffer up_, down_;
+  std::vector<driver::PinnedBuffer> outgrown_;  // as Cascade's
   driver::DeviceBuffer buffer_;
   std::size_t workspace_ = 0;
 };

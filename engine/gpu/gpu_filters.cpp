@@ -29,7 +29,6 @@ struct KernelSlot {
   bool cached = false;                     // needs no compile
   bool failed = false;
   bool asked = false;   // of a finer kernel: it has been asked for
-  bool opened = false;  // as a library, or in vain
   bool loaded = false;  // on all devices, or in vain
   double seconds = 0;   // device time of the chains' SSV stages with this kernel
 };
@@ -92,6 +91,8 @@ struct DeviceState {
   std::uint64_t domain_workspace = 0;
   std::deque<DomainWorkPtr> domain_work;
   std::size_t domain_targets = 0;  // of them
+  double first_chain = 0;          // when it began
+  std::uint64_t chains = 0;        // that have ended
   bool lost = false;
   std::atomic<double> progress{0};  // see StreamWait
   std::vector<std::pair<double, double>> busy;
@@ -234,11 +235,15 @@ struct GpuFilters::State {
         const int count = std::clamp(most, std::min(2, settings.lanes), settings.lanes);
         device->lanes = count;
         // Targets come before what the domain stage could use, which the CPU does as well.
-        const auto stages = static_cast<std::uint64_t>(settings.domain_lanes);
         device->domain_workspace = std::clamp<std::uint64_t>(
             device->budget / 8, DomainStage::kLeastWorkspace, DomainStage::kMostWorkspace);
-        if (stages * DomainStage::bytes(device->domain_workspace) <= device->budget / 2)
-          device->domain_lanes = settings.domain_lanes;
+        const std::uint64_t room =
+            device->budget / 2 / DomainStage::bytes(device->domain_workspace);
+        // A lone launch would be slower than the threads, which would wait for it.
+        if (room >= 2) {
+          device->domain_lanes =
+              static_cast<int>(std::min(room, static_cast<std::uint64_t>(settings.domain_lanes)));
+        }
         for (int i = 0; i < count; ++i)
           lanes.emplace_back([this, d = device.get(), i] { run_lane(*d, i); });
         for (int i = 0; i < device->domain_lanes; ++i)
@@ -447,41 +452,14 @@ struct GpuFilters::State {
   double settle_by = 0;
   static constexpr double kSettleSeconds = 0.1;
 
-  // With mutex held: the next kernel that is there and has not been opened.
-  KernelSlotPtr next_to_open() {
-    for (const KernelSlotPtr& slot : to_load) {
-      if (!slot->opened && refresh(*slot)) return slot;
-    }
-    return nullptr;
-  }
-
-  // Loads kernels on all devices as they come, so that lanes find them there. The larger part of
-  // that, to open them as libraries, needs no context: it is done while the driver makes those.
+  // Loads kernels on all devices as they come, so that lanes find them there. To open one as a
+  // library needs no context, yet the driver does it only once it has made those.
   void run_loader() {
     std::unique_lock lock(mutex);
     for (;;) {
-      wake.wait(lock, [&] {
-        if (phase == Phase::kReady && !settled) return true;
-        return stop || (phase != Phase::kFailed && have_traits && !to_load.empty());
-      });
+      wake.wait(lock,
+                [&] { return stop || (phase == Phase::kReady && (!settled || !to_load.empty())); });
       if (stop) return;
-      if (phase != Phase::kReady) {
-        const KernelSlotPtr slot = next_to_open();
-        if (slot == nullptr) {
-          wake.wait_for(lock, std::chrono::milliseconds(1));
-          continue;
-        }
-        const compile::KernelPtr kernel = slot->kernel;
-        lock.unlock();
-        {
-          // What goes wrong here goes wrong again for whoever loads the kernel on a device.
-          const std::lock_guard load(load_mutex);
-          (void)open_library(*kernel);
-        }
-        lock.lock();
-        slot->opened = true;
-        continue;
-      }
       if (!settled && (!kernels_coming() || Trace::now() > settle_by)) {
         settled = true;
         span("gpu start", 2, "kernels", settle_by - kSettleSeconds, Trace::now());
@@ -500,8 +478,10 @@ struct GpuFilters::State {
         if (kernel != nullptr && !device->lost) on.push_back(device->device.get());
       }
       lock.unlock();
+      const double begun = Trace::now();
       // What goes wrong here goes wrong again for the lane that wants the kernel, which acts on it.
       for (const driver::Device* device : on) (void)loaded_kernel(*device, *slot, kernel);
+      if (kernel != nullptr) span("gpu start", 3, kernel->name, begun, Trace::now());
       lock.lock();
       slot->loaded = true;
       std::erase(to_load, slot);
@@ -1150,6 +1130,8 @@ struct GpuFilters::State {
     const bool hungry = work->client->hungry();
     DomainRequest& request = work->request;
     request.model = work->model->search;
+    deliver_early(*work);
+    if (work->found.passed_targets.empty()) return false;
     for (const PassedTarget& passed : work->found.passed_targets)
       request.passed.push_back(passed.target);
     {
@@ -1170,6 +1152,35 @@ struct GpuFilters::State {
     return true;
   }
 
+  // Delivers what is the client's whatever the domain stage finds out: threads that wait for that
+  // would come to it last.
+  void deliver_early(DomainWork& work) {
+    CascadeResult& found = work.found;
+    const layout::PackedTargets& targets = work.request.targets->packed().targets;
+    const int M = work.model->search->hmm.M;
+    const auto mine = [&](const PassedTarget& p) {
+      return DomainStage::takes(targets.length[p.target], M);
+    };
+    std::vector<FilteredBlock> early(found.blocks.size()), late(found.blocks.size());
+    for (std::size_t b = 0; b < found.blocks.size(); ++b) early[b].open = found.blocks[b].open;
+    for (const PassedTarget& p : found.passed_targets)
+      (mine(p) ? late : early)[p.block].passed.push_back(p.index);
+    std::vector<std::uint64_t> blocks;
+    std::vector<FilteredBlock> delivered;
+    for (std::size_t b = 0; b < early.size(); ++b) {
+      if (!work.claimed[b] || (early[b].open.empty() && early[b].passed.empty())) continue;
+      blocks.push_back(work.segment->block_ids[b]);
+      delivered.push_back(std::move(early[b]));
+    }
+    if (blocks.empty() || !work.client->deliver_early(work.model->id, blocks, std::move(delivered)))
+      return;
+    for (std::size_t b = 0; b < found.blocks.size(); ++b) {
+      found.blocks[b].open.clear();
+      found.blocks[b].passed = std::move(late[b].passed);
+    }
+    std::erase_if(found.passed_targets, [&](const PassedTarget& p) { return !mine(p); });
+  }
+
   void deliver(DomainWork& work) {
     std::vector<FilteredBlock>& results = work.found.blocks;
     auto& parsed = work.request.parsed;
@@ -1186,6 +1197,16 @@ struct GpuFilters::State {
     work.client->deliver(work.model->id, blocks, std::move(delivered));
     const std::lock_guard lock(mutex);
     stats.blocks_done += count;
+  }
+
+  // With mutex held: seconds until a device is through with the filters of what there is, about.
+  double filter_seconds_left(const DeviceState& d) const {
+    std::size_t pairs = 0;
+    for (const SegmentPtr& s : segments) {
+      if (s->device == d.position) pairs += s->pending.size();
+    }
+    return static_cast<double>(pairs) * (Trace::now() - d.first_chain) /
+           static_cast<double>(std::max<std::uint64_t>(d.chains, 1));
   }
 
   void run_domain_lane(DeviceState& d, int number) {
@@ -1214,13 +1235,15 @@ struct GpuFilters::State {
         }
       }
       const bool lost = d.lost;
+      const double filtering = filter_seconds_left(d);
       lock.unlock();
       if (!stage && !lost) {
         stage = DomainStage::create(d.device, d.origin, resize_on(d), d.domain_workspace);
         if (!*stage && stage->error().code != ErrorCode::kResources) lose_device(d, stage->error());
       }
       // Without one what comes is passed on.
-      if (stage && *stage && !lost) surviving(d, [&] { run_domains(d, number, ***stage, batch); });
+      if (stage && *stage && !lost)
+        surviving(d, [&] { run_domains(d, number, ***stage, batch, filtering); });
       for (DomainWorkPtr& work : batch) finish(std::move(work));
       release_after_loss(d);
       lock.lock();
@@ -1271,8 +1294,11 @@ struct GpuFilters::State {
     }
   }
 
+  // Threads should not have to wait for the device: it may be at it for as long as they have enough
+  // to do, be it what they have, be it what the filters (`filtering`: seconds of them) will find.
+  static constexpr double kLeastPatience = 0.03, kMostPatience = 2;
   void run_domains(DeviceState& d, int number, DomainStage& stage,
-                   const std::vector<DomainWorkPtr>& batch) {
+                   const std::vector<DomainWorkPtr>& batch, double filtering) {
     std::vector<DomainRequest*> requests;
     for (const DomainWorkPtr& work : batch) requests.push_back(&work->request);
     std::array<ReadyKernel, kLinks> ready;
@@ -1280,13 +1306,13 @@ struct GpuFilters::State {
     const auto of = [&](Link link) { return ready[static_cast<std::size_t>(link)]; };
     const DomainKernels chosen{of(Link::kParser), of(Link::kEnsemble), of(Link::kEnvelope)};
     if (!chosen.parser) return;
-    // While threads have enough to do, the device takes what it can.
-    const bool hungry = batch.front()->client->hungry();
-    const auto result =
-        stage.run(requests, chosen,
-                  {.trace_seed = limits.trace_seed,
-                   .rounds = hungry ? DomainLimits::kFewRounds : DomainLimits::kManyRounds},
-                  {.timeout = settings.launch_timeout, .progress = &d.progress});
+    const double patience = std::max(filtering / 4, batch.front()->client->seconds_left() / 2);
+    const auto result = stage.run(
+        requests, chosen,
+        {.trace_seed = limits.trace_seed,
+         .patience = settings.patient ? settings.launch_timeout
+                                      : std::clamp(patience, kLeastPatience, kMostPatience)},
+        {.timeout = settings.launch_timeout, .progress = &d.progress});
     if (!result) {
       for (DomainRequest* request : requests) request->parsed.clear();
       if (result.error().code != ErrorCode::kResources) lose_device(d, result.error());
@@ -1345,26 +1371,22 @@ struct GpuFilters::State {
     return next;
   }
 
-  // With load_mutex held.
-  Status open_library(const compile::Kernel& kernel) {
-    if (loaded.contains(kernel.name)) return {};
-    HMMJIT_ASSIGN(auto made,
-                  driver::LoadedKernel::load(driver, kernel.image.bytes, kernel.image.entry_name));
-    loaded[kernel.name].kernel = std::move(made);
-    return {};
-  }
-
   Result<ReadyKernel> loaded_kernel(const driver::Device& device, KernelSlot& slot,
                                     compile::KernelPtr kernel) {
     const std::lock_guard lock(load_mutex);
     for (int attempt = 0;; ++attempt) {
-      if (const Status opened = open_library(*kernel); !opened) {
-        if (opened.error().code != ErrorCode::kCompile || attempt > 0)
-          return std::unexpected(opened.error());
-        HMMJIT_ASSIGN(kernel, kernels->refused(slot.plan, kernel, opened.error().to_string()));
-        const std::lock_guard state(mutex);
-        slot.kernel = kernel;
-        continue;
+      if (!loaded.contains(kernel->name)) {
+        auto opened =
+            driver::LoadedKernel::load(driver, kernel->image.bytes, kernel->image.entry_name);
+        if (!opened) {
+          if (opened.error().code != ErrorCode::kCompile || attempt > 0)
+            return std::unexpected(opened.error());
+          HMMJIT_ASSIGN(kernel, kernels->refused(slot.plan, kernel, opened.error().to_string()));
+          const std::lock_guard state(mutex);
+          slot.kernel = kernel;
+          continue;
+        }
+        loaded[kernel->name].kernel = *std::move(opened);
       }
       LoadedVariant& variant = loaded[kernel->name];
       auto found = variant.blocks_per_sm.find(device.ordinal());
@@ -1456,6 +1478,7 @@ struct GpuFilters::State {
       }
     }
     const std::lock_guard lock(mutex);
+    if (d.chains++ == 0) d.first_chain = begun;
     d.busy.emplace_back(result.begin * 1e-3, result.end.back() * 1e-3);
     d.last_result = ended;
     float from = result.begin;

@@ -41,6 +41,13 @@ class Client {
   /// What the device found out about blocks it has claimed, one result each.
   virtual void deliver(std::uint64_t model, std::span<const std::uint64_t> blocks,
                        std::vector<FilteredBlock> results) = 0;
+  /// Some of what is going to be delivered of these blocks, which stay claimed: not told again.
+  /// False: all of it is wanted at once, by `deliver`.
+  virtual bool deliver_early(std::uint64_t model, std::span<const std::uint64_t> blocks,
+                             std::vector<FilteredBlock> results) {
+    (void)model, (void)blocks, (void)results;
+    return false;
+  }
   /// Claimed blocks the device could not do.
   virtual void give_back(std::uint64_t model, std::span<const std::uint64_t> blocks) = 0;
   /// Nothing more of this model will be claimed.
@@ -51,6 +58,8 @@ class Client {
   /// Whether the owner's threads have too little to do: what waits for the domain stage of a device
   /// is then better delivered as it is.
   virtual bool hungry() const { return false; }
+  /// Until the owner's threads have scored all targets they know of, about.
+  virtual double seconds_left() const { return 0; }
 
  protected:
   ~Client() = default;
@@ -63,7 +72,7 @@ struct Settings {
   std::uint64_t segment_residues = std::uint64_t{64} << 20;
   /// Per device: chains in flight, and launches of the domain stage, most of whose time is latency.
   /// Together no more than the driver has queues (8): streams that share one wait for each other.
-  int lanes = 5, domain_lanes = 3;
+  int lanes = 4, domain_lanes = 4;
   /// Others leave work to the devices already before the targets are there: for tests, which want
   /// to see all of it done by devices.
   bool patient = false;

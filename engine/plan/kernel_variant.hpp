@@ -8,7 +8,7 @@
 // Templates are CUDA C++ without toolkit headers. They get their constants from
 //   #include "plan_constants.h"
 // which the renderer replaces by
-//   namespace plan_constants { constexpr int kS = 4; ... }
+//   namespace plan_constants { enum : int { kS = 4 }; ... }
 // Every constant of the list must be used by the template or a file it includes, and every
 // plan_constants name used there must be in the list; otherwise rendering fails. Other includes
 // are resolved inside kernel_templates/ only ("common/launch_params.h" from its root, or relative

@@ -138,8 +138,10 @@ Status Expander::constants_block(const std::string& path, int line) {
     }
     const bool fits = value >= std::numeric_limits<std::int32_t>::min() &&
                       value <= std::numeric_limits<std::int32_t>::max();
-    fmt::format_to(std::back_inserter(text), "constexpr {} {} = {};\n", fits ? "int" : "long long",
-                   name, value);
+    // Not variables: NVRTC makes a global of the module of each, which the driver takes long to
+    // load.
+    fmt::format_to(std::back_inserter(text), "enum : {} {{ {} = {} }};\n",
+                   fits ? "int" : "long long", name, value);
   }
   text += "}  // namespace plan_constants\n";
   mark(path, line + 1);

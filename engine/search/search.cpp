@@ -21,6 +21,8 @@
 namespace hmmjit {
 namespace {
 
+// Seconds that a thread takes for one of their cells, until the first have been scored.
+constexpr double kFirstCellSeconds = 4e-9;
 // Scoring a target costs some ten times as much per cell as filtering it. A target larger than
 // this is a task of its own, begun before smaller work; the rest is batched, because equal work of
 // different targets shares vectors.
@@ -707,22 +709,29 @@ class Run : private gpu::Client {
     return output;
   }
 
+  // Of a target that passed the filters. Envelopes and traces take twice as long a cell as the
+  // Forward filter and the parser, all that most targets have.
+  static std::uint64_t cells_left(std::uint64_t L, std::uint64_t M, const ParsedTarget* parsed) {
+    return parsed == nullptr ? L * M : L * M / 16 + 2 * parsed->residues_left() * M;
+  }
+
   void keep_survivors(ModelJob& job, const BlockPtr& block, const FilterOutput& output) {
     locals_.local().times += output.times;
     const auto M = static_cast<std::uint64_t>(job.model->hmm.M);
     progress_.cells += output.counters.residues * M;
     progress_.filter_microseconds += microseconds(output.times.total());
-    std::uint64_t found = 0;
+    std::uint64_t found = 0, found_left = 0;
     const std::lock_guard lock(job.mutex);
     for (const Survivor& survivor : output.survivors) {
       const auto L = static_cast<std::uint64_t>(block->targets.length(survivor.index));
-      const std::uint64_t left =
-          survivor.parsed == nullptr ? L * M : L * M / 16 + survivor.parsed->residues_left() * M;
+      const std::uint64_t left = cells_left(L, M, survivor.parsed.get());
       job.waiting.push_back(
           {block, survivor.index, survivor.filter_nats, L * M, left, survivor.parsed});
       found += L * M;
+      found_left += left;
     }
     progress_.scoring_cells_found += found;
+    cells_left_ += found_left;
     job.counters += output.counters;
     job.cpu_seconds += output.times.total();
   }
@@ -797,28 +806,63 @@ class Run : private gpu::Client {
     return std::move(node.mapped());
   }
 
+  // A claim of which a part is done ahead: one more task that may find survivors.
+  std::pair<JobPtr, BlockPtr> hold_claim(std::uint64_t model, std::uint64_t block) {
+    const std::lock_guard lock(mutex_);
+    auto claim = device_claims_.at({model, block});
+    hold_job(*claim.first);
+    return claim;
+  }
+
   // A block a device has claimed and done.
   struct DeviceUnit {
     BlockPtr block;
     gpu::FilteredBlock filtered;
+    std::uint64_t cells;  // left of what passed
   };
 
   void deliver(std::uint64_t model, std::span<const std::uint64_t> blocks,
                std::vector<gpu::FilteredBlock> results) override {
+    submit_delivered(model, blocks, std::move(results), false);
+  }
+
+  bool deliver_early(std::uint64_t model, std::span<const std::uint64_t> blocks,
+                     std::vector<gpu::FilteredBlock> results) override {
+    // Whether a target was told can only be checked where all that were are told together.
+    if (options_.verify > 0) return false;
+    submit_delivered(model, blocks, std::move(results), true);
+    return true;
+  }
+
+  static std::uint64_t passed_cells(const ModelJob& job, const TargetBlock& targets,
+                                    const gpu::FilteredBlock& filtered) {
+    const auto M = static_cast<std::uint64_t>(job.model->hmm.M);
+    std::uint64_t cells = 0;
+    for (std::size_t i = 0; i < filtered.passed.size(); ++i) {
+      cells += cells_left(static_cast<std::uint64_t>(targets.length(filtered.passed[i])), M,
+                          filtered.parsed.empty() ? nullptr : filtered.parsed[i].get());
+    }
+    return cells;
+  }
+
+  void submit_delivered(std::uint64_t model, std::span<const std::uint64_t> blocks,
+                        std::vector<gpu::FilteredBlock> results, bool early) {
     // Enough for a task, few enough to balance.
     constexpr std::size_t kTargets = 256;
     guarded([&] {
       std::vector<DeviceUnit> units;
       std::size_t targets = 0;
       for (std::size_t i = 0; i < blocks.size(); ++i) {
-        auto [job, block] = end_claim(model, blocks[i]);
+        auto [job, block] = early ? hold_claim(model, blocks[i]) : end_claim(model, blocks[i]);
         targets += results[i].open.size() + results[i].passed.size();
-        units.push_back({std::move(block), std::move(results[i])});
+        const std::uint64_t cells = passed_cells(*job, block->targets, results[i]);
+        cells_left_ += cells;
+        units.push_back({std::move(block), std::move(results[i]), cells});
         if (targets < kTargets && i + 1 < blocks.size()) continue;
         ++queued_filters_;
         submit_task(TaskClass::kFilter, static_cast<double>(model),
-                    [this, job = std::move(job), units = std::exchange(units, {})] {
-                      filter_behind_device(job, units);
+                    [this, job = std::move(job), units = std::exchange(units, {}), early] {
+                      filter_behind_device(job, units, early);
                     });
         targets = 0;
       }
@@ -862,10 +906,22 @@ class Run : private gpu::Client {
 
   bool hungry() const override {
     // A few tasks ahead: what threads have not begun when the device is through is done too late.
-    return pool_.waiting() < static_cast<std::size_t>(pool_.threads() + 3) / 4;
+    // Much may be behind a task that has only just been submitted.
+    constexpr double kAheadSeconds = 0.025;
+    return pool_.waiting() < static_cast<std::size_t>(pool_.threads() + 3) / 4 &&
+           seconds_left() < kAheadSeconds;
   }
 
-  void filter_behind_device(const JobPtr& job, const std::vector<DeviceUnit>& units) {
+  double seconds_left() const override {
+    const std::uint64_t done = cells_done_;
+    const double seconds =
+        done > 0 ? 1e-6 * static_cast<double>(microseconds_done_) / static_cast<double>(done)
+                 : kFirstCellSeconds;
+    return seconds * static_cast<double>(cells_left_) / pool_.threads();
+  }
+
+  // `early`: the rest of these blocks comes later.
+  void filter_behind_device(const JobPtr& job, const std::vector<DeviceUnit>& units, bool early) {
     --queued_filters_;
     const double begun = now_seconds();
     for (const DeviceUnit& unit : units) {
@@ -875,9 +931,12 @@ class Run : private gpu::Client {
       FilterOutput& output = cleared_output();
       const Status status = job->filters->run_survivors(targets, unit.filtered, output);
       if (!status) return abort_run(status.error());
-      output.counters.targets += targets.size();
-      output.counters.residues += targets.residue_count();
+      if (!early) {
+        output.counters.targets += targets.size();
+        output.counters.residues += targets.residue_count();
+      }
       keep_survivors(*job, unit.block, output);
+      cells_left_ -= unit.cells;
     }
     trace("filters behind device", begun);
     for (std::size_t i = 0; i < units.size(); ++i) end_filter(job);
@@ -1022,7 +1081,9 @@ class Run : private gpu::Client {
     const std::size_t share = (targets.size() - at) / static_cast<std::size_t>(pool_.threads()) + 1;
     const std::size_t batch = std::clamp(share, kSmallestBatch, kLargestBatch);
     // A device leaves the last targets to all threads at once: none should have much of them.
-    const std::uint64_t most = device_ != nullptr ? kLargeTargetCells / 2 : 2 * kLargeTargetCells;
+    const std::uint64_t most = device_ == nullptr ? 2 * kLargeTargetCells
+                               : hungry()         ? kLargeTargetCells / 4
+                                                  : kLargeTargetCells / 2;
     while (at < targets.size()) {
       std::size_t end = at;
       std::uint64_t cells = 0;
@@ -1040,11 +1101,12 @@ class Run : private gpu::Client {
       const double begun = now_seconds(), used = thread_seconds();
       local.views.clear();
       local.parsed.clear();
-      std::uint64_t cells = 0;
+      std::uint64_t cells = 0, left = 0;
       for (const WaitingTarget& target : batch) {
         local.views.push_back(target.block->targets[target.index]);
         local.parsed.push_back(target.parsed.get());
         cells += target.cells;
+        left += target.cells_left;
         if (target.parsed == nullptr) local.forward_cells += target.cells;
       }
       local.forward_nats.assign(batch.size(), 0.0f);
@@ -1109,6 +1171,9 @@ class Run : private gpu::Client {
       local.scoring_seconds += seconds;
       progress_.scoring_cells += cells;
       progress_.scoring_microseconds += microseconds(seconds);
+      cells_left_ -= left;
+      cells_done_ += left;
+      microseconds_done_ += microseconds(seconds);
       const std::lock_guard lock(job->mutex);
       job->counters.forward += passed;
       job->cpu_seconds += seconds;
@@ -1237,6 +1302,8 @@ class Run : private gpu::Client {
   std::atomic<std::uint64_t> queued_filters_{0};
   std::atomic<std::uint64_t> in_flight_bytes_{0};
   std::atomic<std::uint64_t> verified_{0};
+  // Of targets that passed the filters: what is to be scored, and what has been by all threads.
+  std::atomic<std::uint64_t> cells_left_{0}, cells_done_{0}, microseconds_done_{0};
   std::atomic<bool> decoding_ahead_{false};
 
   std::mutex models_mutex_;  // model input, in order

@@ -11,10 +11,10 @@
 namespace hmmjit_device {
 namespace {
 
-constexpr u32 kL = plan_constants::kL;
+enum : u32 { kL = plan_constants::kL };
 static_assert(plan_constants::kS * kL == 32, "a warp holds S targets");
 // Odds of one residue are below 2^7 and their stretch starts below 1: no overflow in between.
-constexpr u32 kNormalise = 12;
+enum : u32 { kNormalise = 12 };
 
 /// Row s: weights at the end of a stretch entered in state s; times 2^exponent.
 struct Stretch {

@@ -108,7 +108,7 @@ struct ResidueStream {
   }
 };
 /// Sequences in flight on an SM from which 16-byte fetches pay (measured on an H200).
-constexpr int kManySequences = 448;
+enum : int { kManySequences = 448 };
 
 /// The work of an MSV launch: `items`, or the targets left undecided by an SSV launch.
 HMMJIT_DEVICE u32 msv_item_count(const ByteFilterParams& p) {

@@ -22,7 +22,7 @@ struct DomainArena {
   u32 envelope_need;  ///< workspace units that all envelopes together would take, about
   u32 region_units;
   u32 region_need;    ///< likewise of the regions of several domains
-  u32 reserved[2];
+  u32 regions_begun, envelopes_begun;  ///< complements of device_time(); 0: not yet
 };
 /// Of one model; likewise.
 struct DomainCounters {
@@ -134,7 +134,7 @@ struct DomainParams {
   u32 residue_codes;           ///< K
   u32 random;                  ///< state of the generator before the first trace of each region
   float backward_bound;        ///< in units of E(i); negative: none
-  u32 rounds;                  ///< envelopes or regions one after the other in the same workspace
+  u32 patience;                ///< device_time() for which each kernel behind the parser begins items
 };
 enum : u32 { kWorkspaceUnit = 256 };
 

@@ -51,7 +51,7 @@ HMMJIT_DEVICE float odds_transition(const FloatFilterParams& p, WordTransition w
 }
 
 /// Rows whose end score exceeds this are divided by it.
-constexpr float kScaleAbove = 1.0e4f;
+HMMJIT_DEVICE constexpr float scale_above() { return 1.0e4f; }
 
 }  // namespace hmmjit_device
 

@@ -22,12 +22,20 @@ inline void copy_ahead(void* shared, const void* global) {
 inline void copies_done() {}
 inline u32 lowest_bit(u32 v) { return static_cast<u32>(__builtin_ctz(v)); }
 inline u32 highest_bit(u32 v) { return 31u - static_cast<u32>(__builtin_clz(v)); }
+inline u32 device_time() { return 0; }
 
 #else
 
 /// Positions of bits of a word that is not zero.
 HMMJIT_DEVICE u32 lowest_bit(u32 v) { return static_cast<u32>(__ffs(static_cast<int>(v))) - 1u; }
 HMMJIT_DEVICE u32 highest_bit(u32 v) { return 31u - static_cast<u32>(__clz(static_cast<int>(v))); }
+
+/// In units of 1,024 ns, the same for all warps; from 2^32 on again from 0.
+HMMJIT_DEVICE u32 device_time() {
+  u64 ns;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+  return static_cast<u32>(ns >> 10);
+}
 
 /// 16 bytes from global to shared memory, there after this thread's copies_done().
 HMMJIT_DEVICE void copy_ahead(void* shared, const void* global) {
@@ -48,13 +56,13 @@ HMMJIT_DEVICE void copies_done() {
 
 #endif
 
-constexpr u32 kTargetsPerWarp = 8;
-constexpr float kRescaleAbove = 10000.0f;
-constexpr float kOwnScaleAbove = 1.0e16f;
+enum : u32 { kTargetsPerWarp = 8 };
+HMMJIT_DEVICE constexpr float rescale_above() { return 10000.0f; }
+HMMJIT_DEVICE constexpr float own_scale_above() { return 1.0e16f; }
 // A delete chain is looked at this often for the point where it stops changing anything.
-constexpr int kCheckEvery = 8;
+enum : int { kCheckEvery = 8 };
 // Longer models end after a pass without effect, shorter ones never do.
-constexpr u32 kSerialBelow = 100;
+enum : u32 { kSerialBelow = 100 };
 
 /// One row of special states; `begins` and `ends` are the parser's sums over rows.
 struct alignas(16) SpecialRow {
@@ -279,9 +287,9 @@ HMMJIT_DEVICE float forward_specials(const Stripes& s, Specials* sp, float* E, f
   sp->C = add(multiply(sp->C, sp->loop), multiply(*E, ec));
   sp->J = add(multiply(sp->J, sp->loop), multiply(*E, ej));
   sp->B = add(multiply(sp->J, sp->move), multiply(sp->N, sp->move));
-  if (!warp_ballot(*E > kRescaleAbove)) return 1.0f;
+  if (!warp_ballot(*E > rescale_above())) return 1.0f;
   // Dividing by one changes nothing.
-  const float scale = *E > kRescaleAbove ? *E : 1.0f;
+  const float scale = *E > rescale_above() ? *E : 1.0f;
   sp->N = divide(sp->N, scale);
   sp->C = divide(sp->C, scale);
   sp->J = divide(sp->J, scale);
@@ -415,8 +423,8 @@ HMMJIT_DEVICE float backward_scale(const Stripes& s, Specials* sp, float* E, boo
                                    float forward, bool* own) {
   float scale = 1.0f;
   if (active) {
-    if (sp->B > kOwnScaleAbove) *own = true;
-    scale = *own ? (sp->B > kRescaleAbove ? sp->B : 1.0f) : forward;
+    if (sp->B > own_scale_above()) *own = true;
+    scale = *own ? (sp->B > rescale_above() ? sp->B : 1.0f) : forward;
   }
   if (warp_ballot(scale > 1.0f)) {
     *E = divide(*E, scale);
@@ -588,13 +596,13 @@ HMMJIT_DEVICE u32 envelope_units(u32 L, u32 stripes) {
 }
 
 /// Sampled traces of a region, and how many domains they may have together.
-constexpr u32 kTraces = 200;
+enum : u32 { kTraces = 200 };
 HMMJIT_DEVICE u32 segment_capacity(u32 L) {
   const u32 segments = kTraces * (2 + L / 20);
   return segments < 8192 ? segments : 8192;
 }
 /// Words of a segment's coordinates and trace; and of what finding its cluster takes.
-constexpr u32 kSegmentWords = 5, kClusteringWords = 7;
+enum : u32 { kSegmentWords = 5, kClusteringWords = 7 };
 /// Words by which values of coordinates and traces are counted.
 HMMJIT_DEVICE u32 counting_words(u32 L, u32 stripes) {
   return (max_u32(max_u32(L, 4 * stripes), kTraces) + 32u) / 32u * 32u;
@@ -611,32 +619,35 @@ HMMJIT_DEVICE u32 region_units(u32 L, u32 stripes) {
   return (fixed + max_u32(cells, clustering) + kWorkspaceUnit - 1) / kWorkspaceUnit;
 }
 
-constexpr u32 kMostUnits = 0x7fff;  // counted of one item: their sum must not overflow
+enum : u32 { kMostUnits = 0x7fff };  // counted of one item: their sum must not overflow
 
-/// Adds an item to a list of a model's; false when the list is full.
-HMMJIT_DEVICE bool append(const RegionItem& item, u32* count, u32 capacity, RegionItem* list,
-                          u32* need, u32 units, u32* entry) {
-  *entry = atomic_add(count, 1);
-  if (*entry >= capacity) return false;
-  list[*entry] = item;
-  atomic_add(need, units < kMostUnits ? units : kMostUnits);
-  return true;
+/// Adds an item to a list for a later kernel: its entry, or kNoEntry when it has too many cells or the
+/// list is full. `units`: of workspace that it will take; `need`: their sum.
+HMMJIT_DEVICE u32 append(const DomainParams& p, const RegionItem& item, u32 most_cells, u32 units,
+                         u32* count, u32 capacity, RegionItem* list, u32* need) {
+  if (capacity == 0 || item.last - item.first >= most_cells / (4u * p.stripes)) return kNoEntry;
+  const u32 entry = atomic_add(count, 1);
+  if (entry >= capacity) return kNoEntry;
+  list[entry] = item;
+  atomic_add(need, units < kMostUnits ? units : static_cast<u32>(kMostUnits));
+  return entry;
 }
-/// Asks for an envelope to be scored: its entry, or kNoEntry.
-HMMJIT_DEVICE u32 ask_for_envelope(const DomainParams& p, u32 target, u32 first, u32 last,
-                                   bool clustered) {
-  if (p.envelope_capacity == 0 || last - first >= p.most_envelope_cells / (4u * p.stripes))
-    return kNoEntry;
-  RegionItem item;
-  item.target = target;
-  item.first = first;
-  item.last = last;
-  item.clustered = clustered ? 1 : 0;
-  u32 entry = 0;
-  if (!append(item, &p.counters->envelopes, p.envelope_capacity, p.envelopes,
-              &p.arena->envelope_need, envelope_units(last - first + 1, p.stripes), &entry))
-    return kNoEntry;
-  p.scored[entry].status = kLeftToHost;
+/// Asks for traces of a region of several domains.
+HMMJIT_DEVICE u32 ask_for_traces(const DomainParams& p, const RegionItem& item) {
+  const u32 entry = append(p, item, p.most_region_cells,
+                           region_units(item.last - item.first + 1, p.stripes),
+                           &p.counters->regions, p.region_capacity, p.regions,
+                           &p.arena->region_need);
+  if (entry != kNoEntry) p.sampled[entry].status = kLeftToHost;
+  return entry;
+}
+/// Asks for an envelope to be scored.
+HMMJIT_DEVICE u32 ask_for_envelope(const DomainParams& p, const RegionItem& item) {
+  const u32 entry = append(p, item, p.most_envelope_cells,
+                           envelope_units(item.last - item.first + 1, p.stripes),
+                           &p.counters->envelopes, p.envelope_capacity, p.envelopes,
+                           &p.arena->envelope_need);
+  if (entry != kNoEntry) p.scored[entry].status = kLeftToHost;
   return entry;
 }
 
@@ -645,8 +656,7 @@ struct Share {
   u32 count;  ///< items that are done, rather than left to the host
   u32 most;   ///< in work at a time
 };
-/// `need`: workspace units that all items of all models would take together. A family of very many
-/// hits keeps all others waiting: with more than p.rounds items one after the other the rest is left.
+/// `need`: workspace units that all items of all models would take together.
 HMMJIT_DEVICE Share share_of(const DomainParams& p, u32 wanted, u32 capacity, u32 need) {
   Share out;
   out.count = wanted < capacity ? wanted : capacity;
@@ -654,9 +664,26 @@ HMMJIT_DEVICE Share share_of(const DomainParams& p, u32 wanted, u32 capacity, u3
   const u64 all = static_cast<u64>(need) * 3 / 2 + 1;
   const u64 share = static_cast<u64>(out.count) * p.workspace_units / all;
   out.most = share < 1 ? 1 : share > out.count ? out.count : static_cast<u32>(share);
-  if (out.count > p.rounds * out.most) out.count = p.rounds * out.most;
   return out;
 }
+
+/// Items are begun for so long: a family of very many hits would keep all others waiting.
+class Patience {
+ public:
+  /// `first`: of the arena, where the first warp of the launch notes its time. By all lanes.
+  HMMJIT_DEVICE Patience(const DomainParams& p, u32* first) : limit_(p.patience) {
+    const u32 now = ~device_time();
+    u32 noted = 0;
+    if (threadIdx.x % 32u == 0) noted = atomic_max(first, now);
+    noted = shuffle(noted, 0);
+    begun_ = ~max_u32(noted, shuffle(now, 0));
+  }
+  /// Whether that is over; lanes need not agree.
+  HMMJIT_DEVICE bool over() const { return device_time() - begun_ >= limit_; }
+
+ private:
+  u32 begun_, limit_;
+};
 
 /// How many items each warp takes at a time, when at most `most` may be in work at once: a warp takes
 /// as long for one as for eight.

@@ -7,10 +7,10 @@
 
 namespace hmmjit_device {
 
-constexpr u32 kPackedTableRows = 30;  // codes 0..28 and one impossible row for all others
+enum : u32 { kPackedTableRows = 30 };  // codes 0..28 and one impossible row for all others
 
 struct PackedResidues {
-  static constexpr u32 kInWord = 6;
+  enum : u32 { kInWord = 6 };
   const u8* residues;
   u32 length;
   u32 packed;

@@ -16,15 +16,15 @@
 
 namespace hmmjit_device {
 
-constexpr int kS = plan_constants::kS;
-constexpr int kL = kS < 32 ? 32 / kS : 1;  // lanes of a sequence
-constexpr int kP = kS < 32 ? 1 : kS / 32;  // sequences of a lane
-constexpr int kH = plan_constants::kH;
-constexpr int kW = 128 / kS;
+enum : int { kS = plan_constants::kS };
+enum : int { kL = kS < 32 ? 32 / kS : 1 };  // lanes of a sequence
+enum : int { kP = kS < 32 ? 1 : kS / 32 };  // sequences of a lane
+enum : int { kH = plan_constants::kH };
+enum : int { kW = 128 / kS };
 static_assert(kW * kS == 128 && (kP == 1 || kH % kP == 0), "sequences divide the warp's cells");
 
-constexpr u32 kGroupTableRows = 30;  // codes 0..28 and one impossible row for all others
-constexpr u32 kGroupRowBytes = static_cast<u32>(kH) * kW;
+enum : u32 { kGroupTableRows = 30 };  // codes 0..28 and one impossible row for all others
+enum : u32 { kGroupRowBytes = static_cast<u32>(kH) * kW };
 
 /// Byte `index` of an emission row belongs to this node: cells of a word lie together.
 HMMJIT_DEVICE u32 group_node(u32 index) {

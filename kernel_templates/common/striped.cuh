@@ -13,10 +13,10 @@
 
 namespace hmmjit_device {
 
-constexpr int kQ = plan_constants::kQ;
-constexpr bool kRowsShared = plan_constants::kRows != 0;
-constexpr bool kStatic = plan_constants::kStatic != 0;
-constexpr int kUnrolled = kStatic ? 1 : kQ;
+enum : int { kQ = plan_constants::kQ };
+enum : bool { kRowsShared = plan_constants::kRows != 0 };
+enum : bool { kStatic = plan_constants::kStatic != 0 };
+enum : int { kUnrolled = kStatic ? 1 : kQ };
 
 /// kRows words of a DP row for each lane.
 struct StripedRow {

@@ -47,7 +47,7 @@ HMMJIT_DEVICE u32 exact_slot(const WordFilterParams& p, u32 index) {
   return p.only_flagged ? p.flagged[index] : index;
 }
 
-constexpr int kNegativeWord = -32768;
+enum : int { kNegativeWord = -32768 };
 HMMJIT_DEVICE int larger(int a, int b) { return a > b ? a : b; }
 HMMJIT_DEVICE int saturated_word(int v) { return v > 32767 ? 32767 : larger(v, kNegativeWord); }
 

@@ -17,19 +17,21 @@
 namespace hmmjit_device {
 namespace {
 
-constexpr int kStripes = plan_constants::kStripes;
-constexpr float kMargin = 2.0e-6f;
-constexpr float kSmallest = 1.0e-36f;
+enum : int { kStripes = plan_constants::kStripes };
+HMMJIT_DEVICE constexpr float relative_margin() { return 2.0e-6f; }
+HMMJIT_DEVICE constexpr float smallest_total() { return 1.0e-36f; }
 
-constexpr u32 kLeastMembers = kTraces / 4;    // a cluster must be in a quarter of the traces
-constexpr float kMinProbability = 0.25f;
-constexpr float kMinEndFraction = 0.02f;      // share of the traces that makes an end point credible
-constexpr float kMinOverlap = 0.8f;           // of the shorter one, on the target and on the model
-constexpr int kMaxDiagonalShift = 4;
+enum : u32 { kLeastMembers = kTraces / 4 };    // a cluster must be in a quarter of the traces
+HMMJIT_DEVICE constexpr float min_probability() { return 0.25f; }
+// Share of the traces that makes an end point credible.
+HMMJIT_DEVICE constexpr float min_end_fraction() { return 0.02f; }
+// Of the shorter one, on the target and on the model.
+HMMJIT_DEVICE constexpr float min_overlap() { return 0.8f; }
+enum : int { kMaxDiagonalShift = 4 };
 
 // In shared memory, where the cells of Forward's rows were: how often a sampled domain visits each
 // node, [stripe][lane]; later the segments whose links have been found, by a hash of theirs.
-constexpr u32 kSearched = 96 * kStripes >= 256 ? 256 : 128;
+enum : u32 { kSearched = 96 * kStripes >= 256 ? 256 : 128 };
 
 HMMJIT_DEVICE float magnitude(float v) { return v < 0.0f ? -v : v; }
 
@@ -65,7 +67,7 @@ HMMJIT_DEVICE float rounded(u32 state) { return multiply(static_cast<float>(stat
 HMMJIT_DEVICE u32 choose_of_two(float first, float second, u32 state) {
   const float total = add(first, second);
   const float distance = add(first, -multiply(rounded(state), total));
-  if (magnitude(distance) > multiply(kMargin, total)) return distance > 0.0f ? 0 : 1;
+  if (magnitude(distance) > multiply(relative_margin(), total)) return distance > 0.0f ? 0 : 1;
   const float weights[2] = {first, second};
   return choose_exactly(weights, state);
 }
@@ -75,7 +77,7 @@ HMMJIT_DEVICE u32 choose_of_four(const float (&w)[4], u32 state) {
   const float one = w[0], two = add(one, w[1]), three = add(two, w[2]), total = add(three, w[3]);
   const float at = multiply(rounded(state), total);
   const float d0 = add(one, -at), d1 = add(two, -at), d2 = add(three, -at);
-  const float margin = add(multiply(kMargin, total), kSmallest);
+  const float margin = add(multiply(relative_margin(), total), smallest_total());
   if (magnitude(d0) > margin && magnitude(d1) > margin && magnitude(d2) > margin)
     return d0 > 0.0f ? 0 : d1 > 0.0f ? 1 : d2 > 0.0f ? 2 : 3;
   return choose_exactly(w, state);
@@ -290,7 +292,7 @@ HMMJIT_DEVICE bool sample_trace(const Region& r, const DomainParams& p, const fl
           const u32 u = random->ahead();
           const float distance = add(divide(stay, add(stay, leave)), -rounded(u));
           stays = distance > 0.0f;
-          if (!(magnitude(distance) > kMargin)) {
+          if (!(magnitude(distance) > relative_margin())) {
             const float weights[2] = {stay, leave};
             stays = choose_exactly(weights, u) == 0;
           }
@@ -487,10 +489,10 @@ HMMJIT_DEVICE float ratio(int part, int whole) {
 HMMJIT_DEVICE bool linked(const Segment& a, const Segment& b) {
   if (!are_near(a.i - a.k, b.i - b.k) && !are_near(a.j - a.m, b.j - b.m)) return false;
   const int residues = smaller_of(a.j, b.j) - larger_of(a.i, b.i) + 1;
-  if (ratio(residues, smaller_of(a.j - a.i, b.j - b.i) + 1) < kMinOverlap) return false;
+  if (ratio(residues, smaller_of(a.j - a.i, b.j - b.i) + 1) < min_overlap()) return false;
   // The overlap on the model is counted one short, as in the reference.
   const int nodes = smaller_of(a.m, b.m) - larger_of(a.k, b.k);
-  return !(ratio(nodes, smaller_of(a.m - a.k, b.m - b.k) + 1) < kMinOverlap);
+  return !(ratio(nodes, smaller_of(a.m - a.k, b.m - b.k) + 1) < min_overlap());
 }
 
 /// What clustering works on, in a region's scratch.
@@ -674,8 +676,8 @@ HMMJIT_DEVICE bool cluster(const Region& r, const Clustering& c, u32* searched, 
       const u32 traces = traces_of(r, c, number, segments);
       const float probability =
           divide(static_cast<float>(traces), static_cast<float>(kTraces));
-      if (probability >= kMinProbability) {
-        const float least = multiply(static_cast<float>(traces), kMinEndFraction);
+      if (probability >= min_probability()) {
+        const float least = multiply(static_cast<float>(traces), min_end_fraction());
         u32 threshold = static_cast<u32>(least);
         if (static_cast<float>(threshold) < least) ++threshold;
         const auto point = [&](u32 which, u32 most, bool largest) {
@@ -718,11 +720,15 @@ HMMJIT_DEVICE bool answer(const Region& r, const DomainParams& p, const RegionIt
   u32* const words = p.words + at;
   for (u32 a = lane; a < r.L; a += 32) words[a] = float_bits(r.correction[a]);
   for (u32 a = lane; a < clusters; a += 32) {
-    const u32 first = item.first - 1 + c.clusters[4 * a], last = item.first - 1 + c.clusters[4 * a + 1];
+    RegionItem envelope;
+    envelope.target = item.target;
+    envelope.first = item.first - 1 + c.clusters[4 * a];
+    envelope.last = item.first - 1 + c.clusters[4 * a + 1];
+    envelope.clustered = 1;
     u32* const w = words + r.L + 3 * a;
-    w[0] = first;
-    w[1] = last;
-    w[2] = ask_for_envelope(p, item.target, first, last, true);
+    w[0] = envelope.first;
+    w[1] = envelope.last;
+    w[2] = ask_for_envelope(p, envelope);
   }
   if (lane == 0) {
     out->clusters = clusters;
@@ -750,10 +756,12 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
   const float* const odds = own + 3 * 32 * kStripes;
   const u32 lane = threadIdx.x % 32u;
   const u32 Q = p.stripes;
+  const Patience patience(p, &p.arena->regions_begun);
   Space space;
   for (;;) {
     u32 entry = 0;
-    if (lane == 0) entry = atomic_add(&p.counters->next_region, 1);
+    if (lane == 0)
+      entry = patience.over() ? static_cast<u32>(kNoEntry) : atomic_add(&p.counters->next_region, 1);
     entry = shuffle(entry, 0);
     if (entry >= share.count) break;
     const RegionItem item = p.regions[entry];

@@ -12,16 +12,17 @@
 namespace hmmjit_device {
 namespace {
 
-constexpr int kStripes = plan_constants::kStripes;
+enum : int { kStripes = plan_constants::kStripes };
 // Sums of match and insert posteriors, where the emission odds were.
-constexpr int kSums = 2 * 32 * kStripes;
-constexpr int kStripesFloats = (4 * kStripes + 2) * 32;
-constexpr int kEmissions = 8 * ((4 * kStripes + 31) / 32 * 32 + 4);
+enum : int { kSums = 2 * 32 * kStripes };
+enum : int { kStripesFloats = (4 * kStripes + 2) * 32 };
+enum : int { kEmissions = 8 * ((4 * kStripes + 31) / 32 * 32 + 4) };
 // A row of products waits in shared memory, [group][stripe][M, I][lane], groups apart by a number
 // of floats that spreads them over all banks.
-constexpr int kAhead = (8 * kStripes + 31) / 32 * 32 + 4;
-constexpr int kWarpFloats =
-    kStripesFloats + (kSums > kEmissions ? kSums : kEmissions) + 8 * kAhead;
+enum : int { kAhead = (8 * kStripes + 31) / 32 * 32 + 4 };
+enum : int {
+  kWarpFloats = kStripesFloats + (kSums > kEmissions ? kSums : kEmissions) + 8 * kAhead
+};
 
 /// What is left of a row of Backward once the posteriors are known.
 struct PosteriorRow {
@@ -325,10 +326,13 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
   float* const sum_insert = sum_match + 32 * kStripes;
   float* const ahead = own + kWarpFloats - (8u - group) * static_cast<u32>(kAhead);
   const u32 Q = p.stripes;
+  const Patience patience(p, &p.arena->envelopes_begun);
   Space space;
   for (;;) {
     u32 entry = 0;
-    if (lane == 0) entry = atomic_add(&p.counters->next_envelope, items);
+    if (lane == 0)
+      entry = patience.over() ? static_cast<u32>(kNoEntry)
+                              : atomic_add(&p.counters->next_envelope, items);
     entry = shuffle(entry, 0);
     if (entry >= count) break;
     entry += group;

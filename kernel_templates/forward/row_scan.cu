@@ -16,24 +16,26 @@
 namespace hmmjit_device {
 namespace {
 
-constexpr int kL = plan_constants::kL;
-constexpr int kH = plan_constants::kH;
-constexpr int kWarps = plan_constants::kWarps;          // per sequence
-constexpr bool kShared = plan_constants::kShared != 0;  // emissions
+enum : int { kL = plan_constants::kL };
+enum : int { kH = plan_constants::kH };
+enum : int { kWarps = plan_constants::kWarps };          // per sequence
+enum : bool { kShared = plan_constants::kShared != 0 };  // emissions
 static_assert(plan_constants::kS * kL == 32 && (kWarps == 1 || kL == 32), "shape");
 static_assert(kWarps == 1 || plan_constants::kThreads == 32 * kWarps, "a block per sequence");
 
-constexpr int kChunks = (kH + 3) / 4;
-constexpr int kSlots = kWarps * (kL < 8 ? 8 : kL);  // interleaved copies against bank conflicts
-constexpr int kRowBytes = kChunks * kSlots * 16;
-constexpr u32 kTableRows = 30;
-constexpr int kTableBytes = kShared ? static_cast<int>(kTableRows) * kRowBytes : 0;
-constexpr int kScanSteps = kL >= 32   ? 5
-                           : kL >= 16 ? 4
-                           : kL >= 8  ? 3
-                           : kL >= 4  ? 2
-                           : kL >= 2  ? 1
-                                      : 0;
+enum : int { kChunks = (kH + 3) / 4 };
+enum : int { kSlots = kWarps * (kL < 8 ? 8 : kL) };  // interleaved copies against bank conflicts
+enum : int { kRowBytes = kChunks * kSlots * 16 };
+enum : u32 { kTableRows = 30 };
+enum : int { kTableBytes = kShared ? static_cast<int>(kTableRows) * kRowBytes : 0 };
+enum : int {
+  kScanSteps = kL >= 32   ? 5
+               : kL >= 16 ? 4
+               : kL >= 8  ? 3
+               : kL >= 4  ? 2
+               : kL >= 2  ? 1
+                          : 0
+};
 
 /// What a warp publishes per row, as if nothing had entered its first node's delete state.
 struct WarpRow {
@@ -54,7 +56,7 @@ HMMJIT_DEVICE float emission(const FloatFilterParams& p, u32 row, int node) {
 
 enum Cost : int { kBmCost, kMmCost, kImCost, kDmCost, kMdCost, kDdCost, kIiCost, kCosts };
 // On their way into registers the odds lie where the emission table will be.
-constexpr int kOwners = kWarps * kL;
+enum : int { kOwners = kWarps * kL };
 static_assert(!kShared || kCosts * kH * kOwners * 4 <= kTableBytes, "odds fit the table");
 
 /// One transition odds of a node, 0-based.
@@ -305,7 +307,7 @@ extern "C" __global__ void __launch_bounds__(plan_constants::kThreads, plan_cons
         C = multiply_add(C, specials.loop, multiply(E, p.ec));
         J = multiply_add(J, specials.loop, multiply(E, p.ej));
         B = multiply(add(J, N), specials.move);
-        if (E > kScaleAbove) {
+        if (E > scale_above()) {
           const float scale = divide(1.0f, E);
           N = multiply(N, scale);
           C = multiply(C, scale);

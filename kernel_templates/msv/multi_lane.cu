@@ -20,23 +20,25 @@
 namespace hmmjit_device {
 namespace {
 
-constexpr int kL = plan_constants::kL;
-constexpr int kH = plan_constants::kH;
-constexpr bool kHalf = plan_constants::kForm == 0;
+enum : int { kL = plan_constants::kL };
+enum : int { kH = plan_constants::kH };
+enum : bool { kHalf = plan_constants::kForm == 0 };
 static_assert(plan_constants::kS * kL == 32, "a warp holds S sequences of L lanes");
-constexpr bool kQuadFetch =
-    plan_constants::kS * (plan_constants::kThreads / 32) * plan_constants::kBlocks >= kManySequences;
+enum : bool {
+  kQuadFetch =
+      plan_constants::kS * (plan_constants::kThreads / 32) * plan_constants::kBlocks >= kManySequences
+};
 
 // Rows unrolled together: a row of many words hides its own overhead, and compile time grows with
 // the unrolled body.
-constexpr int kRowsUnrolled = kH >= 40 ? 1 : kH >= 20 ? 2 : 4;
+enum : int { kRowsUnrolled = kH >= 40 ? 1 : kH >= 20 ? 2 : 4 };
 
-constexpr int kChunks = (kH + 3) / 4;
-constexpr int kSlots = kL < 8 ? 8 : kL;  // interleaved copies: every lane of a phase its own banks
-constexpr int kChunkBytes = 16 * kSlots;
-constexpr int kRowBytes = kChunks * kChunkBytes;
+enum : int { kChunks = (kH + 3) / 4 };
+enum : int { kSlots = kL < 8 ? 8 : kL };  // interleaved copies: every lane of a phase its own banks
+enum : int { kChunkBytes = 16 * kSlots };
+enum : int { kRowBytes = kChunks * kChunkBytes };
 // Codes 0..28 and one impossible row for all others, so that M = 3591 just fits an SM's memory.
-constexpr u32 kTableRows = 30;
+enum : u32 { kTableRows = 30 };
 
 HMMJIT_DEVICE u32 emission_code(const ByteFilterParams& p, u32 row, int node) {
   const int cost = node < static_cast<int>(p.model_length)

@@ -16,8 +16,8 @@
 namespace hmmjit_device {
 namespace {
 
-constexpr u32 kWords = plan_constants::kWords;
-constexpr bool kSpeculate = plan_constants::kSpeculate != 0;
+enum : u32 { kWords = plan_constants::kWords };
+enum : bool { kSpeculate = plan_constants::kSpeculate != 0 };
 
 HMMJIT_DEVICE u32 cost_word(const ByteFilterParams& p, u32 x, u32 w) {
   // The stride is a multiple of 16 and what lies between M and it is impossible.

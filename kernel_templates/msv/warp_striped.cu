@@ -13,9 +13,9 @@
 namespace hmmjit_device {
 namespace {
 
-constexpr bool kShared = plan_constants::kShared != 0;
-constexpr u32 kTableRows = 30;
-constexpr u32 kCells = 128;
+enum : bool { kShared = plan_constants::kShared != 0 };
+enum : u32 { kTableRows = 30 };
+enum : u32 { kCells = 128 };
 
 HMMJIT_DEVICE u32 cost_word(const ByteFilterParams& p, u32 row, int lane, int q, int words) {
   u32 word = 0;

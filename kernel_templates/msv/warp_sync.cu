@@ -15,9 +15,9 @@
 namespace hmmjit_device {
 namespace {
 
-constexpr u32 kWords = plan_constants::kWords;
-constexpr u32 kTableRows = kPackedTableRows;
-constexpr bool kShared = plan_constants::kShared != 0;
+enum : u32 { kWords = plan_constants::kWords };
+enum : u32 { kTableRows = kPackedTableRows };
+enum : bool { kShared = plan_constants::kShared != 0 };
 static_assert(kWords % 32 == 0, "whole steps of a warp");
 
 HMMJIT_DEVICE u32 cost_word(const ByteFilterParams& p, u32 x, u32 w) {

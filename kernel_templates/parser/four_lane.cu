@@ -9,11 +9,14 @@
 namespace hmmjit_device {
 namespace {
 
-constexpr int kStripes = plan_constants::kStripes;
+enum : int { kStripes = plan_constants::kStripes };
 
-constexpr float kTrigger = 0.25f;      // a region must be this likely inside a domain somewhere
-constexpr float kBorder = 0.10f;       // and is extended down to this
-constexpr float kMultidomain = 0.20f;  // expected further domain that asks for clustering
+// A region must be this likely inside a domain somewhere,
+HMMJIT_DEVICE constexpr float trigger() { return 0.25f; }
+// and is extended down to this.
+HMMJIT_DEVICE constexpr float border() { return 0.10f; }
+// Expected further domain that asks for clustering.
+HMMJIT_DEVICE constexpr float multidomain() { return 0.20f; }
 
 /// Some position ends one domain and begins another within i..j with enough probability.
 HMMJIT_DEVICE bool is_multidomain(const SpecialRow* rows, u32 i, u32 j) {
@@ -24,7 +27,7 @@ HMMJIT_DEVICE bool is_multidomain(const SpecialRow* rows, u32 i, u32 j) {
     const float both = begun < ended ? begun : ended;
     if (most < both) most = both;
   }
-  return most >= kMultidomain;
+  return most >= multidomain();
 }
 
 /// A row of Backward that the decoding is through with: k-th region and k-th scale, if any.
@@ -34,23 +37,6 @@ struct Note {
   u32 reserved[5];
 };
 static_assert(sizeof(Note) == sizeof(SpecialRow), "they share the workspace");
-
-/// Asks for traces of a region of several domains: its entry, or kNoEntry.
-HMMJIT_DEVICE u32 ask_for_traces(const DomainParams& p, u32 target, u32 first, u32 last) {
-  if (p.region_capacity == 0 || last - first >= p.most_region_cells / (4u * p.stripes))
-    return kNoEntry;
-  RegionItem item;
-  item.target = target;
-  item.first = first;
-  item.last = last;
-  item.clustered = 0;
-  u32 entry = 0;
-  if (!append(item, &p.counters->regions, p.region_capacity, p.regions, &p.arena->region_need,
-              region_units(last - first + 1, p.stripes), &entry))
-    return kNoEntry;
-  p.sampled[entry].status = kLeftToHost;
-  return entry;
-}
 
 /// Decodes, finds regions, writes the answer. By one lane a target.
 HMMJIT_DEVICE void decode(const DomainParams& p, u32 target, u32 L, float loop, bool own_scale,
@@ -91,9 +77,9 @@ HMMJIT_DEVICE void decode(const DomainParams& p, u32 target, u32 L, float loop, 
       // A note lies in a row that has been read: there are fewer of them than rows so far.
       if (g.scale > 1.0f) notes[scales++].scale = g.scale;
       if (!triggered) {
-        if (add(inside, -add(g.begins, -f.begins)) < kBorder || start == 0) start = i;
-        if (inside >= kTrigger) triggered = true;
-      } else if (add(inside, -add(g.ends, -f.ends)) < kBorder) {
+        if (add(inside, -add(g.begins, -f.begins)) < border() || start == 0) start = i;
+        if (inside >= trigger()) triggered = true;
+      } else if (add(inside, -add(g.ends, -f.ends)) < border()) {
         notes[regions].first = start;
         notes[regions].last = i | (is_multidomain(forward, start, i) ? kSeveralDomains : 0u);
         ++regions;
@@ -111,11 +97,15 @@ HMMJIT_DEVICE void decode(const DomainParams& p, u32 target, u32 L, float loop, 
   for (u32 k = 0; k < scales; ++k) p.words[at + k] = float_bits(notes[k].scale);
   u32* w = p.words + at + scales;
   for (u32 k = 0; k < regions; ++k, w += 3) {
-    const u32 first = notes[k].first, last = notes[k].last;
-    w[0] = first;
+    const u32 last = notes[k].last;
+    RegionItem item;
+    item.target = target;
+    item.first = notes[k].first;
+    item.last = last & ~static_cast<u32>(kSeveralDomains);
+    item.clustered = 0;
+    w[0] = item.first;
     w[1] = last;
-    w[2] = last & kSeveralDomains ? ask_for_traces(p, target, first, last & ~kSeveralDomains)
-                                  : ask_for_envelope(p, target, first, last, false);
+    w[2] = last & kSeveralDomains ? ask_for_traces(p, item) : ask_for_envelope(p, item);
   }
   out->begins = f.begins;
   out->decoded = decoded ? 1 : 0;

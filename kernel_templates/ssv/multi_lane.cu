@@ -30,40 +30,42 @@
 namespace hmmjit_device {
 namespace {
 
-constexpr int kL = plan_constants::kL;    // lanes per sequence
-constexpr int kHb = plan_constants::kHb;  // byte words per lane
-constexpr int kHh = plan_constants::kHh;  // 16-bit words per lane
-constexpr bool kHalf = plan_constants::kForm == 0;
-constexpr bool kTiled = plan_constants::kTiled != 0;
-constexpr int kS = plan_constants::kS;
+enum : int { kL = plan_constants::kL };    // lanes per sequence
+enum : int { kHb = plan_constants::kHb };  // byte words per lane
+enum : int { kHh = plan_constants::kHh };  // 16-bit words per lane
+enum : bool { kHalf = plan_constants::kForm == 0 };
+enum : bool { kTiled = plan_constants::kTiled != 0 };
+enum : int { kS = plan_constants::kS };
 static_assert(kS * kL == 32, "a warp holds S sequences of L lanes");
 static_assert(kHb + kHh > 0, "an empty model");
-constexpr bool kQuadFetch =
-    kS * (plan_constants::kThreads / 32) * plan_constants::kBlocks >= kManySequences;
+enum : bool {
+  kQuadFetch =
+      kS * (plan_constants::kThreads / 32) * plan_constants::kBlocks >= kManySequences
+};
 
 // Rows unrolled together: a row of many words hides its own overhead, and compile time grows with
 // the unrolled body.
-constexpr int kRowsUnrolled = kHb + kHh > 80 ? 1 : kHb + kHh > 40 ? 2 : 4;
+enum : int { kRowsUnrolled = kHb + kHh > 80 ? 1 : kHb + kHh > 40 ? 2 : 4 };
 
 // A segment's share of one emission row: full 16-byte chunks, then 0, 1 or 2 words alone. Three
 // left over take a chunk with one word unused: one load instead of two.
 template <int kWords>
 struct Segment {
-  static constexpr int kChunks = kWords / 4 + (kWords % 4 == 3 ? 1 : 0);
-  static constexpr int kPair = kWords % 4 == 2 ? 1 : 0;
-  static constexpr int kSingle = kWords % 4 == 1 ? 1 : 0;
-  static constexpr int kSlots16 = kL < 8 ? 8 : kL;  // lanes with data of their own, x 16 bytes
-  static constexpr int kSlots8 = kL < 16 ? 16 : kL;
-  static constexpr int kChunkBytes = 16 * kSlots16;
-  static constexpr int kPairOffset = kChunks * kChunkBytes;
-  static constexpr int kSingleOffset = kPairOffset + kPair * 8 * kSlots8;
-  static constexpr int kBytes = kSingleOffset + kSingle * 4 * 32;
+  enum : int { kChunks = kWords / 4 + (kWords % 4 == 3 ? 1 : 0) };
+  enum : int { kPair = kWords % 4 == 2 ? 1 : 0 };
+  enum : int { kSingle = kWords % 4 == 1 ? 1 : 0 };
+  enum : int { kSlots16 = kL < 8 ? 8 : kL };  // lanes with data of their own, x 16 bytes
+  enum : int { kSlots8 = kL < 16 ? 16 : kL };
+  enum : int { kChunkBytes = 16 * kSlots16 };
+  enum : int { kPairOffset = kChunks * kChunkBytes };
+  enum : int { kSingleOffset = kPairOffset + kPair * 8 * kSlots8 };
+  enum : int { kBytes = kSingleOffset + kSingle * 4 * 32 };
 };
 using ByteSegment = Segment<kHb>;
 using HalfSegment = Segment<kHh>;
-constexpr int kRowBytes = ByteSegment::kBytes + HalfSegment::kBytes;
+enum : int { kRowBytes = ByteSegment::kBytes + HalfSegment::kBytes };
 static_assert(kRowBytes % 128 == 0, "rows start at bank 0");
-constexpr int kTileNodes = kL * (4 * kHb + 2 * kHh);
+enum : int { kTileNodes = kL * (4 * kHb + 2 * kHh) };
 
 /// Which lane and word the 32-bit word at `index` of a segment's row belongs to; word = -1: unused.
 template <int kWords>
@@ -197,8 +199,10 @@ struct ChunksDown : ChunksDown<kCount - 1, kIndex..., kCount - 1> {};
 template <int... kIndex>
 struct ChunksDown<0, kIndex...> : Chunks<kIndex...> {};
 
-constexpr int kMostChunks =
-    ByteSegment::kChunks > HalfSegment::kChunks ? ByteSegment::kChunks : HalfSegment::kChunks;
+enum : int {
+  kMostChunks =
+      ByteSegment::kChunks > HalfSegment::kChunks ? ByteSegment::kChunks : HalfSegment::kChunks
+};
 
 }  // namespace
 }  // namespace hmmjit_device

@@ -19,8 +19,8 @@
 namespace hmmjit_device {
 namespace {
 
-constexpr bool kShared = plan_constants::kShared != 0;
-constexpr int kCells = 128;
+enum : bool { kShared = plan_constants::kShared != 0 };
+enum : int { kCells = 128 };
 
 /// Emissions of symbol `row` for register q of a lane, four signed bytes.
 HMMJIT_DEVICE u32 emission_word(const ByteFilterParams& p, u32 row, int lane, int q, int words) {

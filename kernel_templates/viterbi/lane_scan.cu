@@ -13,12 +13,12 @@
 namespace hmmjit_device {
 namespace {
 
-constexpr int kH = plan_constants::kH;
-constexpr int kWarps = plan_constants::kWarps;  // per sequence
+enum : int { kH = plan_constants::kH };
+enum : int { kWarps = plan_constants::kWarps };  // per sequence
 static_assert(plan_constants::kThreads % 32 == 0, "whole warps");
 static_assert(kWarps == 1 || plan_constants::kThreads == 32 * kWarps, "a block per sequence");
 
-constexpr int kNothing = -(1 << 29);  // below any sum of costs
+enum : int { kNothing = -(1 << 29) };  // below any sum of costs
 
 struct WarpRow {
   int leaving;  // delete flow to the next warp if nothing entered this one

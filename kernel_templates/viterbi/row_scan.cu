@@ -11,8 +11,8 @@
 namespace hmmjit_device {
 namespace {
 
-constexpr int kNodes = plan_constants::kNodes;
-constexpr bool kShared = plan_constants::kShared != 0;
+enum : int { kNodes = plan_constants::kNodes };
+enum : bool { kShared = plan_constants::kShared != 0 };
 static_assert(kNodes % 32 == 0, "whole chunks of a warp");
 HMMJIT_DEVICE int shuffle_int(int value, u32 lane) {
   return static_cast<int>(shuffle(static_cast<u32>(value), lane));

@@ -13,7 +13,7 @@
 namespace hmmjit_device {
 namespace {
 
-constexpr u32 kWords = plan_constants::kWords;
+enum : u32 { kWords = plan_constants::kWords };
 
 struct Node {
   int match, insert, deletion;

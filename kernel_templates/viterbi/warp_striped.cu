@@ -15,11 +15,11 @@
 namespace hmmjit_device {
 namespace {
 
-constexpr bool kShared = plan_constants::kShared != 0;
-constexpr u32 kCells = 64;
-constexpr u32 kSymbols = 30;  // codes 0..28 and one impossible row for all others
-constexpr u32 kTableRows = kSymbols + kWordTransitions;
-constexpr u32 kNone = 0x80008000u;  // two times -32768
+enum : bool { kShared = plan_constants::kShared != 0 };
+enum : u32 { kCells = 64 };
+enum : u32 { kSymbols = 30 };  // codes 0..28 and one impossible row for all others
+enum : u32 { kTableRows = kSymbols + kWordTransitions };
+enum : u32 { kNone = 0x80008000u };  // two times -32768
 
 /// Scores of table row `row` for word q of a lane.
 HMMJIT_DEVICE u32 score_word(const WordFilterParams& p, u32 row, int lane, int q, int words) {

@@ -16,10 +16,10 @@
 namespace hmmjit_device {
 namespace {
 
-constexpr u32 kNodes = plan_constants::kNodes;
-constexpr bool kShared = plan_constants::kShared != 0;
-constexpr u32 kRowWords = kNodes + 2;  // two before the first node: the delete state leads by one
-constexpr u32 kTableRows = kPackedTableRows + kWordTransitions;
+enum : u32 { kNodes = plan_constants::kNodes };
+enum : bool { kShared = plan_constants::kShared != 0 };
+enum : u32 { kRowWords = kNodes + 2 };  // two before the first node: the delete state leads by one
+enum : u32 { kTableRows = kPackedTableRows + kWordTransitions };
 static_assert(kNodes % 32 == 0, "whole steps of a warp");
 
 }  // namespace

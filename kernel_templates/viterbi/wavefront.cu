@@ -20,30 +20,30 @@
 namespace hmmjit_device {
 namespace {
 
-constexpr int kL = plan_constants::kL;
-constexpr int kH = plan_constants::kH;
-constexpr bool kTiled = plan_constants::kTiled != 0;
+enum : int { kL = plan_constants::kL };
+enum : int { kH = plan_constants::kH };
+enum : bool { kTiled = plan_constants::kTiled != 0 };
 static_assert(plan_constants::kS * kL == 32, "a warp holds S sequences of L lanes");
 static_assert(!kTiled || kL == 32, "tiles are one warp wide");
 
-constexpr int kTileNodes = 2 * kL * kH;
-constexpr bool kWide = plan_constants::kWide != 0;
+enum : int { kTileNodes = 2 * kL * kH };
+enum : bool { kWide = plan_constants::kWide != 0 };
 // A virtual lane's match scores are loaded 16 bytes at a time: four nodes, each in the half of its
 // word that takes it, so that joining a low and a high one is an addition, which the multiply-add
 // pipe does; or, where shared memory is short, eight nodes, joined by a byte permute.
-constexpr int kInChunk = kWide ? 4 : 8;
-constexpr int kChunks = (kH + kInChunk - 1) / kInChunk;
-constexpr int kSlots = kL < 8 ? 8 : kL;  // copies interleaved: every lane of a phase its own banks
-constexpr int kHalfBytes = kChunks * kSlots * 16;
-constexpr int kRowBytes = 2 * kHalfBytes;
-constexpr u32 kTableRows = 30;  // codes 0..28 and one impossible row for all others
-constexpr u32 kFloorWord = (static_cast<u32>(kWordFloor) & 0xffffu) * 0x10001u;
+enum : int { kInChunk = kWide ? 4 : 8 };
+enum : int { kChunks = (kH + kInChunk - 1) / kInChunk };
+enum : int { kSlots = kL < 8 ? 8 : kL };  // copies interleaved: every lane of a phase its own banks
+enum : int { kHalfBytes = kChunks * kSlots * 16 };
+enum : int { kRowBytes = 2 * kHalfBytes };
+enum : u32 { kTableRows = 30 };  // codes 0..28 and one impossible row for all others
+enum : u32 { kFloorWord = (static_cast<u32>(kWordFloor) & 0xffffu) * 0x10001u };
 
 HMMJIT_DEVICE int clamped(int cost) { return cost < kWordClamp ? kWordClamp : cost; }
 
 enum Cost : int { kEntryCost, kMmCost, kImCost, kDmCost, kMdCost, kDdCost, kIiCost, kCosts };
 // On their way into registers the costs lie where the emission table will be.
-constexpr int kCostWords = kCosts * kH * kL;
+enum : int { kCostWords = kCosts * kH * kL };
 static_assert(kCostWords * 4 <= static_cast<int>(kTableRows) * kRowBytes, "costs fit the table");
 
 /// A cost into node `node`, 0-based: of what leads out of node - 1, but for the insert loop.

@@ -147,7 +147,7 @@ class Provider : public testing::Test {
   ProviderSettings settings() {
     ProviderSettings s;
     s.threads = 4;
-    s.folders = {};
+    s.developer = {};
     s.on_event = [this](const ProviderEvent& event) {
       const std::lock_guard guard(mutex_);
       events_.push_back(event);
@@ -239,7 +239,7 @@ TEST_F(Provider, ProcessesShareOneCompile) {
 TEST_F(Provider, CompileErrorIsExplainedAndNotPublished) {
   const auto cache = open_cache();
   auto s = settings();
-  s.folders.dump = (root_ / "dump").string();
+  s.developer.dump = (root_ / "dump").string();
   KernelProvider provider(texts(), compiler_, *cache, s);
   for (int round = 0; round < 2; ++round) {
     const auto kernel = provider.get(plan_of(kBroken));
@@ -248,15 +248,15 @@ TEST_F(Provider, CompileErrorIsExplainedAndNotPublished) {
     EXPECT_THAT(kernel.error().message, HasSubstr("broken.cu:3: error: identifier"));
     EXPECT_THAT(kernel.error().message, HasSubstr("undefined_name"));
     EXPECT_THAT(kernel.error().message, HasSubstr("--gpu-architecture=sm_90"));
-    EXPECT_THAT(kernel.error().remedy, HasSubstr(s.folders.dump));
+    EXPECT_THAT(kernel.error().remedy, HasSubstr(s.developer.dump));
   }
   EXPECT_EQ(entries(), 0u);
   ASSERT_EQ(events_.size(), 1u) << "the failure is remembered, not repeated";
   EXPECT_EQ(events_[0].kind, ProviderEvent::Kind::kFailed);
   EXPECT_THAT(events_[0].log, HasSubstr("undefined_name"));
-  EXPECT_THAT(events_[0].options, HasSubstr("-lineinfo"));
+  EXPECT_THAT(events_[0].options, HasSubstr("--std=c++17"));
   int dumped = 0;
-  for (const auto& file : fs::directory_iterator(s.folders.dump)) {
+  for (const auto& file : fs::directory_iterator(s.developer.dump)) {
     dumped += file.path().extension() == ".cu" || file.path().extension() == ".log";
   }
   EXPECT_EQ(dumped, 2);
@@ -583,7 +583,7 @@ TEST_F(Provider, ImageRefusedByTheDriverIsRebuiltOnce) {
 TEST_F(Provider, DumpThenOverride) {
   const auto cache = open_cache();
   auto s = settings();
-  s.folders.dump = (root_ / "dump").string();
+  s.developer.dump = (root_ / "dump").string();
   std::string name;
   {
     KernelProvider provider(texts(), compiler_, *cache, s);
@@ -603,7 +603,7 @@ TEST_F(Provider, DumpThenOverride) {
     std::ofstream(root_ / "edited" / (name + ".cu")) << text;
   }
   auto edited = settings();
-  edited.folders.override_from = (root_ / "edited").string();
+  edited.developer.override_from = (root_ / "edited").string();
   std::string original, changed;
   {
     KernelProvider provider(texts(), compiler_, *cache, edited);
@@ -622,6 +622,19 @@ TEST_F(Provider, DumpThenOverride) {
   ASSERT_TRUE(kernel);
   EXPECT_EQ((*kernel)->image.bytes, original);
   EXPECT_THAT((*kernel)->origin_note, HasSubstr("HMMJIT_OVERRIDE_DIR"));
+}
+
+TEST_F(Provider, LineInformationIsForWhoAsksForIt) {
+  const auto cache = open_cache();
+  KernelProvider plain(texts(), compiler_, *cache, settings());
+  auto s = settings();
+  s.developer.line_info = true;
+  KernelProvider profiled(texts(), compiler_, *cache, s);
+  const auto without = plain.get(plan_of(kGood)), with = profiled.get(plan_of(kGood));
+  ASSERT_TRUE(without && with);
+  EXPECT_NE((*without)->name, (*with)->name) << "kernels of their own in the cache";
+  EXPECT_EQ((*without)->image.bytes.find(".debug_line"), std::string::npos);
+  EXPECT_NE((*with)->image.bytes.find(".debug_line"), std::string::npos);
 }
 
 TEST_F(Provider, ReadOnlyHomeDoesNotMatter) {

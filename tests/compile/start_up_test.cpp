@@ -108,7 +108,7 @@ TEST_F(StartUp, CompilesOfALibrary) {
     for (const bool cold : {true, false}) {
       const auto cache = open_cache();
       double slowest = 0, slowest_wall = 0;
-      ProviderSettings settings{.threads = kThreads, .folders = {}, .on_event = {}};
+      ProviderSettings settings{.threads = kThreads, .developer = {}, .on_event = {}};
       settings.on_event = [&](const ProviderEvent& event) {
         if (event.kind == ProviderEvent::Kind::kCompiled) {
           slowest = std::max(slowest, event.cpu_seconds);

@@ -10,8 +10,8 @@ __device__ int twice(long long x) { return static_cast<int>(2 * x); }
 #line 6 "/kernel_templates/ssv/example.cu"
 #line 1 "/kernel_templates/plan_constants.h"
 namespace plan_constants {
-constexpr int kH = 13;
-constexpr long long kBig = 5000000000;
+enum : int { kH = 13 };
+enum : long long { kBig = 5000000000 };
 }  // namespace plan_constants
 #line 7 "/kernel_templates/ssv/example.cu"
 

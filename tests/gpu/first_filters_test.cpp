@@ -78,7 +78,7 @@ class Gpu : public testing::Test {
   std::unique_ptr<compile::KernelProvider> open_provider(cache::KernelCache& cache) {
     return std::make_unique<compile::KernelProvider>(
         must(render::TemplateLibrary::from_environment()), compiler_, cache,
-        compile::ProviderSettings{.folders = {}, .on_event = {}});
+        compile::ProviderSettings{.developer = {}, .on_event = {}});
   }
 
   static inline std::shared_ptr<driver::Driver> driver_;

@@ -235,6 +235,20 @@ TEST_F(DomainStageTest, WhatFindsNoRoomIsLeftToTheCpu) {
   EXPECT_TRUE(some);
 }
 
+TEST_F(DomainStageTest, WhatIsNotBegunInTimeIsLeftToTheCpu) {
+  const SearchData data = make_search_data(7, 3, 60, 150);
+  const auto targets = upload(data.targets);
+  auto stage = this->stage(kWorkspace);
+  for (const Hmm& hmm : data.models) {
+    gpu::DomainRequest request{make_search_model(hmm), targets, all_of(*targets), {}};
+    gpu::DomainRequest* const pointer = &request;
+    const auto result = stage->run({&pointer, 1}, kernels_, {.patience = 0}, {});
+    ASSERT_TRUE(result) << result.error().to_string();
+    EXPECT_EQ(result->regions + result->envelopes, 0u);
+    EXPECT_EQ(compare(request, hmm.name), request.passed.size()) << "the parser takes its time";
+  }
+}
+
 TEST_F(DomainStageTest, AnswersOfAnEarlierLaunchAreNotTakenForThisOnes) {
   NEEDS_FAKE_DRIVER();
   const SearchData data = make_search_data(7, 2, 60, 150);

@@ -4,6 +4,7 @@
 
 #include "host_kernels.hpp"
 #include "search_fixture.hpp"
+#include "support/random_profiles.hpp"
 
 namespace hmmjit::tests {
 namespace {
@@ -303,6 +304,47 @@ TEST_F(GpuSearch, VerificationPassesAndFindsADeviceThatLies) {
     const SearchOutcome outcome = run(fake_settings(driver_), options);
     EXPECT_THAT(outcome.error, testing::HasSubstr("GPU and CPU disagree")) << kernel;
   }
+}
+
+TEST_F(GpuSearch, TargetsTooLargeForTheDomainStageAreTheCpusAhead) {
+  SearchData large = make_search_data(5, 2, 60, 60);
+  large.models.push_back(test_support::random_hmm(77, 60, test_support::ModelKind::kTypical));
+  for (std::uint64_t seed : {1, 2}) {
+    large.targets.push_back(test_support::random_target(
+        seed, 60'000, test_support::TargetKind::kHomologous, large.models.back()));
+    ASSERT_FALSE(gpu::DomainStage::takes(large.targets.back().size(), large.models.back().M));
+  }
+  const auto cpu = make_cpu_backend();
+  const SearchOutcome alone = run_search(large, *cpu, small_blocks(2));
+  for (const int verify : {0, 50}) {
+    SearchOptions options = small_blocks(2);
+    options.verify = verify;
+    gpu::GpuFilters gpu(fake_settings(driver_));
+    wait_until_started(gpu);
+    const auto backend = make_device_backend(gpu);
+    const SearchOutcome outcome = run_search(large, *backend, options);
+    EXPECT_EQ(outcome.error, "");
+    EXPECT_EQ(outcome.text, alone.text);
+    EXPECT_LT(gpu.statistics().parsed, gpu.statistics().passed);
+    EXPECT_GT(gpu.statistics().parsed, 0u);
+  }
+}
+
+// The driver waits for an idle device to take a buffer back, and keeps all lanes waiting with it.
+TEST_F(GpuSearch, BuffersThatWereTooSmallAreKept) {
+  SearchData growing = make_search_data(5, 2, 60, 60);
+  growing.models.push_back(test_support::random_hmm(78, 1600, test_support::ModelKind::kTypical));
+  const auto cpu = make_cpu_backend();
+  const SearchOutcome alone = run_search(growing, *cpu, small_blocks(2));
+  gpu::GpuFilters gpu(fake_settings(driver_));
+  wait_until_started(gpu);
+  const auto backend = make_device_backend(gpu);
+  const SearchData few = make_search_data(5, 2, 60, 60);
+  (void)run_search(few, *backend, small_blocks(2));
+  const int made = driver_.calls("host_allocate");
+  EXPECT_EQ(run_search(growing, *backend, small_blocks(2)).text, alone.text);
+  EXPECT_GT(driver_.calls("host_allocate"), made);
+  EXPECT_EQ(driver_.calls("host_free"), 0);
 }
 
 TEST_F(GpuSearch, LetsGoOfEverything) {

@@ -101,7 +101,7 @@ TEST(Engine, PlansAHostsProblemWithoutGpu) {
   EXPECT_THAT(large.json(), HasSubstr("\"kPerThread\":4"));
   const Plan small = engine.plan(problem(10), device);
   EXPECT_EQ(constant(small.chosen().constants, "kPerThread"), 1);
-  EXPECT_THAT(engine.render(small).text, HasSubstr("constexpr int kPerThread = 1;"));
+  EXPECT_THAT(engine.render(small).text, HasSubstr("enum : int { kPerThread = 1 };"));
 }
 
 TEST(Engine, SaysWhyNothingFits) {

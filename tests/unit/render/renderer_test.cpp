@@ -42,7 +42,7 @@ TEST(Renderer, ExpandsIncludesAndConstantsWithLineMarkers) {
             "#line 2 \"/kernel_templates/ssv/k.cu\"\n"
             "#line 1 \"/kernel_templates/plan_constants.h\"\n"
             "namespace plan_constants {\n"
-            "constexpr int kQ = 4;\n"
+            "enum : int { kQ = 4 };\n"
             "}  // namespace plan_constants\n"
             "#line 3 \"/kernel_templates/ssv/k.cu\"\n"
             "extern \"C\" __global__ void kernel(int* out) { *out = plan_constants::kQ + helper(); "
@@ -167,8 +167,8 @@ TEST(Renderer, LargeAndNegativeConstants) {
                     {"common/a.cuh", kHelper}},
                    {{"kQ", 4}, {"kBig", 5'000'000'000}, {"kLow", -20000}});
   ASSERT_TRUE(source) << source.error().to_string();
-  EXPECT_THAT(source->text, HasSubstr("constexpr long long kBig = 5000000000;"));
-  EXPECT_THAT(source->text, HasSubstr("constexpr int kLow = -20000;"));
+  EXPECT_THAT(source->text, HasSubstr("enum : long long { kBig = 5000000000 };"));
+  EXPECT_THAT(source->text, HasSubstr("enum : int { kLow = -20000 };"));
 }
 
 // Acceptance test L: no locale changes a rendered byte.

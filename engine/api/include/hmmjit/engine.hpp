@@ -14,13 +14,15 @@
 // Templates. One `extern "C" __global__` kernel per entry, which takes one struct by value:
 //
 //   #include "plan_constants.h"           // replaced by:  namespace plan_constants {
-//   using namespace plan_constants;       //                 constexpr int kTile = 32; ... }
+//   using namespace plan_constants;       //                 enum : int { kTile = 32 }; ... }
 //   struct Parameters { float* image; int width; };
 //   extern "C" __global__ void scale(Parameters p) { ... kTile ... }
 //
 // Quoted includes are resolved among the templates only ("mine/common.cuh", or hmmjit's own, such
 // as "common/intrinsics.cuh"); there are no other headers. Templates are ASCII. Every constant must
-// be used, and every plan_constants:: name must exist: otherwise rendering fails.
+// be used, and every plan_constants:: name must exist: otherwise rendering fails. Constants are
+// enumerators, since a constant that is a variable becomes one of the device's module; where a type
+// is deduced from one, say int(kTile).
 //
 // Errors: all functions throw Error. kUsage: contradictory arguments; kCompile: no candidate is
 // acceptable, or rendering, compiling or loading failed; kNoDevice: no usable GPU; kResources: out
