@@ -217,9 +217,9 @@ class Bench:
             # A second is short enough for chance to matter: the same run some times more.
             again = [self.hmmjit(f"GPU, warm, {tag}, again", device, models, targets,
                                  tag + ".again") for _ in range(REPEATS)]
-            walls = sorted([r["wall"] for r in (runs["warm"], runs["traced"], *again) if r])
-            shares = sorted(100 * r["gpu"]["busy_seconds"] / r["wall_seconds"]
-                            for r in (runs["warm"], runs["traced"], *again) if r)
+            warm_runs = [r for r in (runs["warm"], runs["traced"], *again) if r]
+            walls = sorted(r["wall"] for r in warm_runs)
+            shares = sorted(100 * r["gpu"]["busy_seconds"] / r["wall_seconds"] for r in warm_runs)
             self.claim(f"{len(walls)} warm runs: median {walls[len(walls) // 2]:.2f} s "
                        f"({walls[0]:.2f} to {walls[-1]:.2f}), GPU busy {shares[len(shares) // 2]:.0f} % "
                        f"of the search ({shares[0]:.0f} to {shares[-1]:.0f})")

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -454,6 +455,14 @@ PinnedBuffer& PinnedBuffer::operator=(PinnedBuffer&& other) noexcept {
 }
 PinnedBuffer::~PinnedBuffer() {
   if (data_ != nullptr) release(device_, [&](const DriverApi& a) { a.host_free(data_); });
+}
+
+Status GrowingPinnedBuffer::reserve(const DevicePtr& device, std::size_t bytes, std::size_t least) {
+  if (bytes <= this->bytes().size()) return {};
+  HMMJIT_ASSIGN(PinnedBuffer buffer,
+                PinnedBuffer::create(device, std::bit_ceil(std::max(bytes, least))));
+  buffers_.push_back(std::move(buffer));
+  return {};
 }
 
 Result<PinnedRegion> PinnedRegion::create(DevicePtr device, void* data, std::size_t bytes) {

@@ -183,6 +183,22 @@ class PinnedBuffer {
   std::size_t size_ = 0;
 };
 
+/// Page-locked memory for what differs in size from use to use. What became too small is kept: to
+/// give a buffer back the driver waits until the device is idle, a third of a second beside the
+/// domain stage, and keeps everyone else out meanwhile.
+class GrowingPinnedBuffer {
+ public:
+  /// At least `bytes`, rounded up to a power of two, and no less than `least`; contents are lost
+  /// when it grows. On failure it stays as it is.
+  Status reserve(const DevicePtr& device, std::size_t bytes, std::size_t least);
+  std::span<std::byte> bytes() const {
+    return buffers_.empty() ? std::span<std::byte>() : buffers_.back().bytes();
+  }
+
+ private:
+  std::vector<PinnedBuffer> buffers_;  // the last is the one in use
+};
+
 /// Page-locks memory that exists already (31 ms for 512 MiB); the memory must outlive it.
 class PinnedRegion {
  public:

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <type_traits>
 #include <utility>
 
 #include "layout/byte_tables.hpp"
@@ -124,9 +123,9 @@ Result<std::unique_ptr<Cascade>> Cascade::create(const driver::DevicePtr& device
     HMMJIT_ASSIGN(event, driver::Event::create(device, true));
   }
   // Now, while nobody has to wait for them: see for_models().
-  HMMJIT_TRY(out->grow(out->up_, 0, kFirstBuffer, true));
-  (void)out->grow(out->tables_, 0, kFirstBuffer, true);
-  HMMJIT_TRY(out->grow(out->down_, 0, kFirstBuffer, true));
+  HMMJIT_TRY(out->up_.reserve(device, kFirstBuffer, kFirstBuffer));
+  (void)out->grow(out->tables_, kFirstBuffer, true);
+  HMMJIT_TRY(out->down_.reserve(device, kFirstBuffer, kFirstBuffer));
   return out;
 }
 
@@ -137,25 +136,20 @@ std::size_t Cascade::bytes_for(std::size_t targets) {
   return with_slack(targets * kPerTarget + kLists * 256);
 }
 
-template <typename Buffer>
-Status Cascade::grow(Buffer& buffer, std::size_t present, std::size_t bytes, bool by_model) {
+Status Cascade::grow(driver::DeviceBuffer& buffer, std::size_t bytes, bool by_model) {
+  const std::size_t present = buffer.size();
   if (present >= bytes) return {};
   std::size_t wanted = by_model ? for_models(bytes) : with_slack(bytes);
-  constexpr bool kOnDevice = std::is_same_v<Buffer, driver::DeviceBuffer>;
-  if constexpr (kOnDevice) {
-    if (resize_(0, wanted)) {
-      if (present > 0) outgrown_.push_back(std::exchange(buffer, {}));
-    } else {  // where memory is that scarce
-      buffer = Buffer();
-      wanted = with_slack(bytes);
-      HMMJIT_TRY(resize_(present, wanted));
-    }
-  } else if (present > 0) {
-    outgrown_pinned_.push_back(std::exchange(buffer, {}));
+  if (resize_(0, wanted)) {
+    if (present > 0) outgrown_.push_back(std::exchange(buffer, {}));
+  } else {  // where memory is that scarce
+    buffer = driver::DeviceBuffer();
+    wanted = with_slack(bytes);
+    HMMJIT_TRY(resize_(present, wanted));
   }
-  auto made = Buffer::create(device_, wanted);
+  auto made = driver::DeviceBuffer::create(device_, wanted);
   if (!made) {
-    if constexpr (kOnDevice) HMMJIT_TRY(resize_(wanted, 0));
+    HMMJIT_TRY(resize_(wanted, 0));
     return std::unexpected(made.error());
   }
   buffer = *std::move(made);
@@ -217,8 +211,8 @@ Status Cascade::Run::queue() {
   const std::size_t up_word_costs = place(word_tables.transitions);
   const std::size_t up_floats = place(float_tables.emissions);
   const std::size_t up_float_costs = place(float_tables.transitions), up_odds = place(bias_odds);
-  HMMJIT_TRY(lane.grow(lane.up_, lane.up_.bytes().size(), up_bytes, true));
-  HMMJIT_TRY(lane.grow(lane.tables_, lane.tables_.size(), up_bytes, true));
+  HMMJIT_TRY(lane.up_.reserve(lane.device_, up_bytes, kFirstBuffer));
+  HMMJIT_TRY(lane.grow(lane.tables_, up_bytes, true));
   std::byte* const up = lane.up_.bytes().data();
   std::memset(up, 0, align256(sizeof(ChainCounters)));
   for (const Piece& piece : pieces) {
@@ -242,11 +236,10 @@ Status Cascade::Run::queue() {
     at_forward = list(sizeof(dev::Candidate));
     at_scores = list(sizeof(float));
   }
-  HMMJIT_TRY(lane.grow(lane.lists_, lane.lists_.size(), list_bytes));
+  HMMJIT_TRY(lane.grow(lane.lists_, list_bytes));
   if (tiled) {
-    HMMJIT_TRY(lane.grow(lane.boundary_, lane.boundary_.size(), job.targets.residue_bytes()));
-    HMMJIT_TRY(
-        lane.grow(lane.tile_best_, lane.tile_best_.size(), work->count * sizeof(std::uint32_t)));
+    HMMJIT_TRY(lane.grow(lane.boundary_, job.targets.residue_bytes()));
+    HMMJIT_TRY(lane.grow(lane.tile_best_, work->count * sizeof(std::uint32_t)));
   }
   HMMJIT_TRY(lane.begin_.record(lane.stream_));
 
@@ -412,7 +405,7 @@ Status Cascade::Run::collect() {
   };
   const auto download = [&]() -> Status {
     const auto [listed, passed, undecided, bytes] = layout();
-    HMMJIT_TRY(lane.grow(lane.down_, lane.down_.bytes().size(), bytes, true));
+    HMMJIT_TRY(lane.down_.reserve(lane.device_, bytes, kFirstBuffer));
     std::byte* const down = lane.down_.bytes().data();
     const driver::DeviceBuffer& lists = lane.lists_;
     HMMJIT_TRY(lane.tables_.download(lane.stream_, down, sizeof(ChainCounters)));

@@ -108,8 +108,7 @@ class Cascade {
  private:
   Cascade() = default;
   struct Run;
-  template <typename Buffer>
-  Status grow(Buffer& buffer, std::size_t present, std::size_t bytes, bool by_model = false);
+  Status grow(driver::DeviceBuffer& buffer, std::size_t bytes, bool by_model = false);
   Status wait(const CascadeJob& job) const;
 
   driver::DevicePtr device_;
@@ -118,12 +117,9 @@ class Cascade {
   driver::Stream stream_;
   driver::Event begin_;
   std::array<driver::Event, kTimedStages.size()> end_;
-  driver::PinnedBuffer up_, down_;
+  driver::GrowingPinnedBuffer up_, down_;
   driver::DeviceBuffer tables_, lists_, boundary_, tile_best_;
-  // What was too small. To give a buffer back the driver waits until the device is idle, a third of
-  // a second beside the domain stage, and keeps everyone else out meanwhile.
-  std::vector<driver::DeviceBuffer> outgrown_;
-  std::vector<driver::PinnedBuffer> outgrown_pinned_;
+  std::vector<driver::DeviceBuffer> outgrown_;  // kept, as those of GrowingPinnedBuffer are
 };
 
 }  // namespace hmmjit::gpu

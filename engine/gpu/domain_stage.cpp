@@ -271,15 +271,8 @@ Status DomainStage::Run::queue() {
 
 Status DomainStage::Run::collect(const StreamWait& wait) {
   // First the counters, which say how much of the rest there is.
-  const auto reserve = [&](std::size_t bytes) -> Status {
-    if (stage.down_.bytes().size() >= bytes) return {};
-    constexpr std::size_t kFirst = std::size_t{2} << 20;
-    if (!stage.down_.bytes().empty()) stage.outgrown_.push_back(std::exchange(stage.down_, {}));
-    HMMJIT_ASSIGN(stage.down_, driver::PinnedBuffer::create(
-                                   stage.device_, std::bit_ceil(std::max(bytes, kFirst))));
-    return {};
-  };
-  HMMJIT_TRY(reserve(kAtModels));
+  constexpr std::size_t kLeast = std::size_t{2} << 20;
+  HMMJIT_TRY(stage.down_.reserve(stage.device_, kAtModels, kLeast));
   HMMJIT_TRY(stage.buffer_.download(stage.stream_, stage.down_.bytes().data(), kAtModels));
   HMMJIT_TRY(wait_for(stage.stream_, *stage.device_, wait));
   dev::DomainArena arena{};
@@ -292,7 +285,7 @@ Status DomainStage::Run::collect(const StreamWait& wait) {
   at_scored = align256(slots * sizeof(dev::ParsedTarget));
   at_sampled = at_scored + align256(envelopes * sizeof(dev::ScoredEnvelope));
   at_words = at_sampled + align256(regions * sizeof(dev::SampledRegion));
-  HMMJIT_TRY(reserve(at_words + words * sizeof(std::uint32_t)));
+  HMMJIT_TRY(stage.down_.reserve(stage.device_, at_words + words * sizeof(std::uint32_t), kLeast));
   std::byte* const to = stage.down_.bytes().data();
   down = to;
   const auto bring = [&](std::size_t from, std::size_t offset, std::size_t bytes) {

@@ -83,8 +83,8 @@ class DomainStage {
   driver::Stream stream_;
   driver::Event begin_;
   std::array<driver::Event, kDomainStages.size()> end_;
-  driver::PinnedBuffer up_, down_;
-  std::vector<driver::PinnedBuffer> outgrown_;  // as Cascade's
+  driver::PinnedBuffer up_;
+  driver::GrowingPinnedBuffer down_;
   driver::DeviceBuffer buffer_;
   std::size_t workspace_ = 0;
 };

@@ -678,8 +678,15 @@ class Patience {
     noted = shuffle(noted, 0);
     begun_ = ~max_u32(noted, shuffle(now, 0));
   }
-  /// Whether that is over; lanes need not agree.
-  HMMJIT_DEVICE bool over() const { return device_time() - begun_ >= limit_; }
+  /// The first of `count` items nobody has taken, by `next`; kNoEntry when it is over. By all lanes.
+  HMMJIT_DEVICE u32 take(u32* next, u32 count) const {
+    u32 entry = 0;
+    if (threadIdx.x % 32u == 0) {
+      const bool over = device_time() - begun_ >= limit_;
+      entry = over ? static_cast<u32>(kNoEntry) : atomic_add(next, count);
+    }
+    return shuffle(entry, 0);
+  }
 
  private:
   u32 begun_, limit_;

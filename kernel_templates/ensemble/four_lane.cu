@@ -759,10 +759,7 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
   const Patience patience(p, &p.arena->regions_begun);
   Space space;
   for (;;) {
-    u32 entry = 0;
-    if (lane == 0)
-      entry = patience.over() ? static_cast<u32>(kNoEntry) : atomic_add(&p.counters->next_region, 1);
-    entry = shuffle(entry, 0);
+    const u32 entry = patience.take(&p.counters->next_region, 1);
     if (entry >= share.count) break;
     const RegionItem item = p.regions[entry];
     const u32 L = item.last - item.first + 1;

@@ -329,11 +329,7 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
   const Patience patience(p, &p.arena->envelopes_begun);
   Space space;
   for (;;) {
-    u32 entry = 0;
-    if (lane == 0)
-      entry = patience.over() ? static_cast<u32>(kNoEntry)
-                              : atomic_add(&p.counters->next_envelope, items);
-    entry = shuffle(entry, 0);
+    u32 entry = patience.take(&p.counters->next_envelope, items);
     if (entry >= count) break;
     entry += group;
     bool valid = group < items && entry < count;
