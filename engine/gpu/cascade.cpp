@@ -129,11 +129,20 @@ Result<std::unique_ptr<Cascade>> Cascade::create(const driver::DevicePtr& device
   return out;
 }
 
-std::size_t Cascade::bytes_for(std::size_t targets) {
+namespace {
+std::size_t most_list_bytes(std::size_t targets) {
   constexpr std::size_t kPerTarget = 2 * sizeof(dev::Survivor) + 2 * sizeof(dev::Candidate) +
                                      sizeof(dev::WordResult) + 5 * sizeof(std::uint32_t);
   constexpr std::size_t kLists = 10;
-  return with_slack(targets * kPerTarget + kLists * 256);
+  return targets * kPerTarget + kLists * 256;
+}
+}  // namespace
+
+std::size_t Cascade::bytes_for(std::size_t targets) { return with_slack(most_list_bytes(targets)); }
+
+void Cascade::reserve(DeviceTargets& targets, int model_length) {
+  (void)grow(lists_, most_list_bytes(targets.packed().targets.size()));
+  (void)targets.work(model_length, false);
 }
 
 Status Cascade::grow(driver::DeviceBuffer& buffer, std::size_t bytes, bool by_model) {

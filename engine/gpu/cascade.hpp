@@ -101,6 +101,9 @@ class Cascade {
                                                  const driver::Event& origin, Resize resize);
   /// Device memory a lane takes for lists over a segment of that many targets, at most.
   static std::size_t bytes_for(std::size_t targets);
+  /// Makes what the first chain over these targets with a model of that length would have to wait
+  /// for, as far as there is memory.
+  void reserve(DeviceTargets& targets, int model_length);
   /// kResources: no memory; kInternal and others: the device is not to be trusted any more. A
   /// device without an answer in time has been abandoned.
   Result<CascadeResult> run(const CascadeJob& job);

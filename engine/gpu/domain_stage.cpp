@@ -27,6 +27,13 @@ constexpr std::uint32_t kMostCells = 2'600'000;
 constexpr std::uint32_t kMostEnvelopeCells = 128'000;
 // And a region of several domains of these 9 MB.
 constexpr std::uint32_t kMostRegionCells = 512'000;
+// Seconds a cell of one item takes, on an H200 that is busy: what a launch of few seconds has no
+// time for, is known from the beginning.
+constexpr double kParserCellSeconds = 31e-9, kRegionCellSeconds = 60e-9,
+                 kEnvelopeCellSeconds = 200e-9;
+std::uint32_t most_cells(std::uint32_t most, double seconds, double cell_seconds) {
+  return static_cast<std::uint32_t>(std::min<double>(most, std::max(0.0, seconds) / cell_seconds));
+}
 // Warps of one model at a time in the ensemble kernel: a device has no room for more.
 constexpr std::size_t kMostEnsembles = 1024;
 
@@ -113,8 +120,9 @@ struct DomainStage::Run {
                      std::optional<ScoredEnvelope>& out) const;
 };
 
-bool DomainStage::takes(std::uint64_t target_length, int model_length) {
-  return target_length * static_cast<std::uint64_t>(model_length) <= kMostCells;
+bool DomainStage::takes(std::uint64_t target_length, int model_length, double patience) {
+  return target_length * static_cast<std::uint64_t>(model_length) <=
+         most_cells(kMostCells, patience / 2, kParserCellSeconds);
 }
 
 std::size_t DomainStage::bytes(std::size_t workspace) { return kAtWorkspace + workspace; }
@@ -202,10 +210,12 @@ bool DomainStage::Run::add(DomainRequest& request) {
   }
   d.word_capacity = static_cast<dev::u32>(kWords);
   d.workspace_units = static_cast<dev::u32>(stage.workspace_ / dev::kWorkspaceUnit);
-  d.most_cells = kMostCells;
-  d.most_envelope_cells = kMostEnvelopeCells;
-  d.most_region_cells = kMostRegionCells;
-  d.patience = static_cast<dev::u32>(std::clamp(limits.patience, 0.0, 1000.0) * (1e9 / 1024));
+  // The parser takes half the time of a launch, the kernels behind it a quarter each.
+  const double quarter = std::clamp(limits.patience, 0.0, 1000.0) / 4;
+  d.most_cells = most_cells(kMostCells, 2 * quarter, kParserCellSeconds);
+  d.most_envelope_cells = most_cells(kMostEnvelopeCells, quarter, kEnvelopeCellSeconds);
+  d.most_region_cells = most_cells(kMostRegionCells, quarter, kRegionCellSeconds);
+  d.patience = static_cast<dev::u32>(quarter * (1e9 / 1024));
   d.stride = tables.stride;
   d.model_length = static_cast<dev::u32>(model.odds.M);
   d.stripes = static_cast<dev::u32>(float_stripes(model.odds.M));

@@ -42,8 +42,8 @@ struct DomainKernels {
 
 struct DomainLimits {
   std::optional<std::uint32_t> trace_seed = 42;  ///< as FilterLimits'
-  /// Seconds for which the regions of several domains of a launch are begun, and then as long for
-  /// the envelopes: what is not begun by then is left to the CPU.
+  /// Seconds that a launch may take, about: what would take longer by itself, or is not begun in
+  /// time, is left to the CPU.
   double patience = 1;
 };
 
@@ -63,8 +63,9 @@ class DomainStage {
   /// Bytes of a workspace with which it is worth its while, and beyond which more gains nothing.
   static constexpr std::size_t kLeastWorkspace = std::size_t{32} << 20,
                                kMostWorkspace = std::size_t{192} << 20;
-  /// False for targets of so many cells that one of the CPU's threads is faster.
-  static bool takes(std::uint64_t target_length, int model_length);
+  /// False for targets of so many cells that one of the CPU's threads is faster, or that a launch
+  /// would take longer than `patience`.
+  static bool takes(std::uint64_t target_length, int model_length, double patience);
   /// Device memory of one stage.
   static std::size_t bytes(std::size_t workspace);
   /// `resize`, `origin`: as Cascade's.

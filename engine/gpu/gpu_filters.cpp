@@ -105,6 +105,7 @@ struct Lane {
   DeviceState* device = nullptr;
   int number = 0;
   std::unique_ptr<Cascade> cascade;
+  bool reserved = false;  // what its first chain needs
 };
 
 // Compiles at a time: NVRTC gains little from more, and each takes 20 MB.
@@ -730,16 +731,23 @@ struct GpuFilters::State {
   struct Task {
     SegmentPtr segment;
     ModelPtr model;           // null: load the segment
+    bool reserve = false;     // only prepare for the model
     std::uint64_t bytes = 0;  // that loading it will take
   };
 
-  // With mutex held: the next thing a lane of device `d` can do.
-  bool choose(DeviceState& d, Task& task, std::vector<std::uint64_t>& declined, bool& waiting) {
+  // With mutex held: the next thing a lane can do.
+  bool choose(const Lane& lane, Task& task, std::vector<std::uint64_t>& declined, bool& waiting) {
+    DeviceState& d = *lane.device;
     Task load;
     for (const SegmentPtr& segment : segments) {
       if (segment->device != d.position || segment->abandoned || segment->pending.empty()) continue;
       if (segment->resident != nullptr) {
         if (!settled) {
+          const auto first = models.find(*segment->pending.begin());
+          if (!lane.reserved && first != models.end()) {
+            task = {.segment = segment, .model = first->second, .reserve = true};
+            return true;
+          }
           waiting = true;
           continue;
         }
@@ -752,7 +760,7 @@ struct GpuFilters::State {
           if (refresh(*found->second, declined)) {
             // Lowest model first over all resident segments.
             if (task.model == nullptr || found->second->id < task.model->id)
-              task = {segment, found->second};
+              task = {.segment = segment, .model = found->second};
             break;
           }
           if (found->second->state == Model::State::kDeclined) {
@@ -833,7 +841,7 @@ struct GpuFilters::State {
       Task task;
       std::vector<std::uint64_t> declined;
       bool waiting = false;
-      const bool found = choose(d, task, declined, waiting);
+      const bool found = choose(lane, task, declined, waiting);
       if (!declined.empty()) {
         stats.models_declined += declined.size();
         const bool tell = settings.demanded && !std::exchange(warned_kernel, true);
@@ -877,10 +885,17 @@ struct GpuFilters::State {
         d.loading_bytes -= task.bytes;
         segment->loading = false;
       } else {
-        segment->pending.erase(task.model->id);
+        if (!task.reserve) segment->pending.erase(task.model->id);
         std::shared_ptr<DeviceTargets> targets = segment->resident;
         lock.unlock();
-        surviving(d, [&] { run_pair(lane, segment, targets, task.model); });
+        surviving(d, [&] {
+          if (task.reserve) {
+            lane.cascade->reserve(*targets, task.model->search->bytes.M);
+          } else {
+            run_pair(lane, segment, targets, task.model);
+          }
+        });
+        lane.reserved = true;
         targets.reset();
         task.model.reset();
         lock.lock();
@@ -1128,12 +1143,9 @@ struct GpuFilters::State {
   bool hand_over(DeviceState& d, DomainWorkPtr& work) {
     if (d.domain_lanes == 0 || work->found.passed_targets.empty()) return false;
     const bool hungry = work->client->hungry();
-    DomainRequest& request = work->request;
-    request.model = work->model->search;
-    deliver_early(*work);
+    work->request.model = work->model->search;
+    deliver_early(*work, kMostPatience);
     if (work->found.passed_targets.empty()) return false;
-    for (const PassedTarget& passed : work->found.passed_targets)
-      request.passed.push_back(passed.target);
     {
       const std::lock_guard lock(mutex);
       if (d.lost) return false;
@@ -1145,21 +1157,21 @@ struct GpuFilters::State {
       ++client_calls;
       ++holders;
       ++work->segment->running;
-      d.domain_targets += request.passed.size();
+      d.domain_targets += work->found.passed_targets.size();
       d.domain_work.push_back(std::move(work));
     }
     wake.notify_all();
     return true;
   }
 
-  // Delivers what is the client's whatever the domain stage finds out: threads that wait for that
-  // would come to it last.
-  void deliver_early(DomainWork& work) {
+  // Delivers what is the client's whatever a launch of so many seconds finds out: threads that wait
+  // for that would come to it last.
+  void deliver_early(DomainWork& work, double patience) {
     CascadeResult& found = work.found;
     const layout::PackedTargets& targets = work.request.targets->packed().targets;
     const int M = work.model->search->hmm.M;
     const auto mine = [&](const PassedTarget& p) {
-      return DomainStage::takes(targets.length[p.target], M);
+      return DomainStage::takes(targets.length[p.target], M, patience);
     };
     std::vector<FilteredBlock> early(found.blocks.size()), late(found.blocks.size());
     for (std::size_t b = 0; b < found.blocks.size(); ++b) early[b].open = found.blocks[b].open;
@@ -1227,7 +1239,7 @@ struct GpuFilters::State {
       for (auto at = d.domain_work.begin();
            at != d.domain_work.end() && batch.size() < DomainStage::kMostRequests;) {
         if ((*at)->model->slot(Link::kParser) == parser) {
-          d.domain_targets -= (*at)->request.passed.size();
+          d.domain_targets -= (*at)->found.passed_targets.size();
           batch.push_back(std::move(*at));
           at = d.domain_work.erase(at);
         } else {
@@ -1287,32 +1299,43 @@ struct GpuFilters::State {
       }
       DomainWorkPtr last = std::move(work.back());
       work.pop_back();
-      (*busiest)->domain_targets -= last->request.passed.size();
+      (*busiest)->domain_targets -= last->found.passed_targets.size();
       lock.unlock();
       finish(std::move(last));
       lock.lock();
     }
   }
 
-  // Threads should not have to wait for the device: it may be at it for as long as they have enough
-  // to do, be it what they have, be it what the filters (`filtering`: seconds of them) will find.
+  // Threads should not have to wait for the device, nor get more from it than they are through with
+  // when it is: a launch may take so many times as long as they have to do, which what it leaves
+  // them and what other launches find adds to, or a part of what the filters (`filtering`: seconds
+  // of them) still take. Twice to three times is best on an H200 with 16 cores, by 2 to 4 % of a
+  // search of one second; five times and once are worse.
+  static constexpr double kPatienceOfThreads = 2.5, kPatienceOfFilters = 0.25;
   static constexpr double kLeastPatience = 0.03, kMostPatience = 2;
   void run_domains(DeviceState& d, int number, DomainStage& stage,
                    const std::vector<DomainWorkPtr>& batch, double filtering) {
-    std::vector<DomainRequest*> requests;
-    for (const DomainWorkPtr& work : batch) requests.push_back(&work->request);
     std::array<ReadyKernel, kLinks> ready;
     if (!ready_kernels(*d.device, *batch.front()->model, ready)) return;
     const auto of = [&](Link link) { return ready[static_cast<std::size_t>(link)]; };
     const DomainKernels chosen{of(Link::kParser), of(Link::kEnsemble), of(Link::kEnvelope)};
     if (!chosen.parser) return;
-    const double patience = std::max(filtering / 4, batch.front()->client->seconds_left() / 2);
-    const auto result = stage.run(
-        requests, chosen,
-        {.trace_seed = limits.trace_seed,
-         .patience = settings.patient ? settings.launch_timeout
-                                      : std::clamp(patience, kLeastPatience, kMostPatience)},
-        {.timeout = settings.launch_timeout, .progress = &d.progress});
+    const double patience =
+        settings.patient
+            ? settings.launch_timeout
+            : std::clamp(std::max(kPatienceOfFilters * filtering,
+                                  kPatienceOfThreads * batch.front()->client->seconds_left()),
+                         kLeastPatience, kMostPatience);
+    std::vector<DomainRequest*> requests;
+    for (const DomainWorkPtr& work : batch) {
+      deliver_early(*work, patience);
+      for (const PassedTarget& passed : work->found.passed_targets)
+        work->request.passed.push_back(passed.target);
+      if (!work->request.passed.empty()) requests.push_back(&work->request);
+    }
+    const auto result =
+        stage.run(requests, chosen, {.trace_seed = limits.trace_seed, .patience = patience},
+                  {.timeout = settings.launch_timeout, .progress = &d.progress});
     if (!result) {
       for (DomainRequest* request : requests) request->parsed.clear();
       if (result.error().code != ErrorCode::kResources) lose_device(d, result.error());

@@ -203,13 +203,16 @@ void append_target_scores(std::string& out, const HitList& hits, const ReportOpt
 }
 
 void append_domain_annotation(std::string& out, const ModelInfo& model, const HitList& hits,
-                              const ReportOptions& options) {
-  out += options.alignments ? "Domain annotation for each sequence (and alignments):\n"
-                            : "Domain annotation for each sequence:\n";
+                              const ReportOptions& options, std::size_t first, std::size_t last) {
+  if (first == 0) {
+    out += options.alignments ? "Domain annotation for each sequence (and alignments):\n"
+                              : "Domain annotation for each sequence:\n";
+  }
   const bool model_accession =
       options.prefer_accession && model.accession && !model.accession->empty();
   const std::string& model_name = model_accession ? *model.accession : model.name;
-  for (const Hit& hit : hits.hits) {
+  for (std::size_t h = first; h < last; ++h) {
+    const Hit& hit = hits.hits[h];
     if (!hit.flags.reported) continue;
     const std::string& name = hit.shown_name(options.prefer_accession);
     ((out += ">> ") += name) += "  ";
@@ -250,7 +253,8 @@ void append_domain_annotation(std::string& out, const ModelInfo& model, const Hi
       out += '\n';
     }
   }
-  if (hits.reported == 0) out += "\n   [No targets detected that satisfy reporting thresholds]\n";
+  if (last == hits.hits.size() && hits.reported == 0)
+    out += "\n   [No targets detected that satisfy reporting thresholds]\n";
 }
 
 void append_statistics(std::string& out, const ModelInfo& model, const HitList& hits,
@@ -304,15 +308,24 @@ void append_statistics(std::string& out, const ModelInfo& model, const HitList& 
   out += '\n';
 }
 
-void append_model_report(std::string& out, const ModelResult& result, const ReportOptions& options,
-                         const FilterOptions& filters, const ReportTimes& times) {
+void append_report_head(std::string& out, const ModelResult& result, const ReportOptions& options) {
   append_query(out, result.model);
   append_target_scores(out, result.hits, options);
   out += "\n\n";
-  append_domain_annotation(out, result.model, result.hits, options);
+}
+
+void append_report_tail(std::string& out, const ModelResult& result, const FilterOptions& filters,
+                        const ReportTimes& times) {
   out += "\n\n";
   append_statistics(out, result.model, result.hits, filters, times);
   out += "//\n";
+}
+
+void append_model_report(std::string& out, const ModelResult& result, const ReportOptions& options,
+                         const FilterOptions& filters, const ReportTimes& times) {
+  append_report_head(out, result, options);
+  append_domain_annotation(out, result.model, result.hits, options, 0, result.hits.hits.size());
+  append_report_tail(out, result, filters, times);
 }
 
 }  // namespace hmmjit

@@ -24,10 +24,16 @@ struct ReportTimes {
 /// Query, Accession and Description lines.
 void append_query(std::string& out, const ModelInfo& model);
 void append_target_scores(std::string& out, const HitList& hits, const ReportOptions& options);
+/// Of the hits [first, last), with what stands before the first of all and behind the last.
 void append_domain_annotation(std::string& out, const ModelInfo& model, const HitList& hits,
-                              const ReportOptions& options);
+                              const ReportOptions& options, std::size_t first, std::size_t last);
 void append_statistics(std::string& out, const ModelInfo& model, const HitList& hits,
                        const FilterOptions& filters, const ReportTimes& times);
+
+/// What stands before and behind the domains of a model: from "Query:" on, and up to "//".
+void append_report_head(std::string& out, const ModelResult& result, const ReportOptions& options);
+void append_report_tail(std::string& out, const ModelResult& result, const FilterOptions& filters,
+                        const ReportTimes& times);
 
 /// The whole of one model, from "Query:" to "//".
 void append_model_report(std::string& out, const ModelResult& result, const ReportOptions& options,

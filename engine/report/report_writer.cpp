@@ -4,7 +4,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <utility>
+#include <vector>
 
 #include "report/a3m.hpp"
 #include "report/stockholm.hpp"
@@ -14,6 +16,8 @@ namespace {
 
 // hmmsearch's alignments are cut into blocks of this width unless --notextw is given.
 constexpr std::size_t kAlignmentColumns = 200;
+// The text of so many domains takes a millisecond.
+constexpr std::size_t kDomainsOfPiece = 256;
 
 Status write_standard_output(const std::string& text) {
   const char* data = text.data();
@@ -67,48 +71,110 @@ Status ReportWriter::write_main(const std::string& text) {
   return {};
 }
 
-// What each file gets of one model.
-struct ReportWriter::Texts final : PreparedResult {
-  std::string targets, domains, pfam, tsv, json, a3m, alignment, main;
+// What the files get of one model, in pieces for several threads; those of one file follow each
+// other. The result outlives the making of them, not the texts.
+class ReportWriter::Texts final : public PreparedResult {
+ public:
+  Texts(const ReportWriter& writer, const ModelResult& result) : writer_(writer), result_(result) {
+    const auto add = [&](const std::optional<OutputFile>& file, Make make) {
+      if (file) pieces_.push_back({&*file, std::move(make), {}});
+    };
+    const bool tables = !writer.scan_;
+    if (tables) {
+      add(writer.targets_,
+          [this](std::string& out) { append_target_table(out, result_.model, result_.hits); });
+      add(writer.domains_,
+          [this](std::string& out) { append_domain_table(out, result_.model, result_.hits); });
+    }
+    add(writer.pfam_, [this](std::string& out) { append_pfam_table(out, result_.hits); });
+    add(writer.tsv_, [this](std::string& out) { append_tsv(out, result_); });
+    add(writer.json_,
+        [this](std::string& out) { append_json(out, result_, writer_.options_.alignments); });
+    add(writer.a3m_, [this](std::string& out) { append_a3m(out, result_.model, result_.hits); });
+    add(writer.alignment_, [this](std::string& out) {
+      aligned_ = append_stockholm(out, result_.model, result_.hits,
+                                  writer_.options_.text_width == 0 ? 0 : kAlignmentColumns,
+                                  writer_.author_);
+    });
+
+    const OutputFile* const main = writer.main_ ? &*writer.main_ : nullptr;
+    const auto add_to_main = [&](Make make) { pieces_.push_back({main, std::move(make), {}}); };
+    const std::vector<Hit>& hits = result.hits.hits;
+    std::size_t last = next_piece(hits, 0);
+    divided_ = last < hits.size();
+    if (!divided_) {
+      add_to_main([this](std::string& out) {
+        append_model_report(out, result_, writer_.options_, writer_.filters_, times());
+      });
+      return;
+    }
+    add_to_main([this](std::string& out) { append_report_head(out, result_, writer_.options_); });
+    for (std::size_t first = 0; first < hits.size();
+         first = std::exchange(last, next_piece(hits, last))) {
+      add_to_main([this, first, last](std::string& out) {
+        append_domain_annotation(out, result_.model, result_.hits, writer_.options_, first, last);
+      });
+    }
+    add_to_main(
+        [this](std::string& out) { append_report_tail(out, result_, writer_.filters_, times()); });
+  }
+
+  // What has little text is made at once.
+  std::size_t parts() const override { return divided_ ? pieces_.size() : 1; }
+  void make(std::size_t part) override {
+    if (divided_) return make_piece(pieces_[part]);
+    for (Piece& piece : pieces_) make_piece(piece);
+  }
   std::size_t bytes() const override {
-    std::size_t sum = sizeof *this;
-    for (const std::string* text :
-         {&targets, &domains, &pfam, &tsv, &json, &a3m, &alignment, &main})
-      sum += text->capacity();
+    std::size_t sum = sizeof *this + pieces_.capacity() * sizeof(Piece);
+    for (const Piece& piece : pieces_) sum += piece.text.capacity();
     return sum;
   }
+
+  /// What `file` gets (null: standard output), one call of `write` for each piece.
+  template <typename Write>
+  Status write(const OutputFile* file, const Write& write) const {
+    for (const Piece& piece : pieces_) {
+      if (piece.file == file) HMMJIT_TRY(write(piece.text));
+    }
+    return {};
+  }
+  /// Rows of the alignment of all hits.
+  std::size_t aligned() const { return aligned_; }
+
+ private:
+  using Make = std::function<void(std::string&)>;
+  struct Piece {
+    const OutputFile* file;
+    Make make;
+    std::string text;
+  };
+  // The hit behind a piece that begins with hit `first`.
+  static std::size_t next_piece(const std::vector<Hit>& hits, std::size_t first) {
+    std::size_t domains = 0;
+    while (first < hits.size() && domains < kDomainsOfPiece)
+      domains += hits[first++].score.domains.size();
+    return first;
+  }
+  ReportTimes times() const { return {result_.cpu_seconds, 0, result_.seconds}; }
+  static void make_piece(Piece& piece) {
+    piece.make(piece.text);
+    piece.make = nullptr;
+  }
+
+  const ReportWriter& writer_;
+  const ModelResult& result_;
+  std::vector<Piece> pieces_;
+  bool divided_ = false;
+  std::size_t aligned_ = 0;
 };
 
-std::shared_ptr<const PreparedResult> ReportWriter::prepare(const ModelResult& result) const {
-  const auto made = std::make_shared<Texts>();
-  Texts& texts = *made;
-  if (targets_ && !scan_) append_target_table(texts.targets, result.model, result.hits);
-  if (domains_ && !scan_) append_domain_table(texts.domains, result.model, result.hits);
-  if (pfam_) append_pfam_table(texts.pfam, result.hits);
-  if (tsv_) append_tsv(texts.tsv, result);
-  if (json_) append_json(texts.json, result, options_.alignments);
-  if (a3m_) append_a3m(texts.a3m, result.model, result.hits);
-  std::size_t rows = 0;
-  if (alignment_) {
-    rows = append_stockholm(texts.alignment, result.model, result.hits,
-                            options_.text_width == 0 ? 0 : kAlignmentColumns, author_);
-  }
-  append_model_report(texts.main, result, options_, filters_,
-                      {result.cpu_seconds, 0, result.seconds});
-  if (alignment_) {
-    texts.main += rows == 0
-                      ? "# No hits satisfy inclusion thresholds; no alignment saved\n"
-                      : "# Alignment of " + std::to_string(rows) +
-                            " hits satisfying inclusion thresholds saved to: " + paths_.alignment +
-                            "\n";
-  }
-  return made;
+std::shared_ptr<PreparedResult> ReportWriter::prepare(const ModelResult& result) const {
+  return std::make_shared<Texts>(*this, result);
 }
 
 Status ReportWriter::receive(const ModelResult& result) {
-  const auto prepared = std::dynamic_pointer_cast<const Texts>(
-      result.prepared != nullptr ? result.prepared : prepare(result));
-  const Texts& texts = *prepared;
+  const auto& texts = dynamic_cast<const Texts&>(*result.prepared);
   totals_.add(result);
   if (scan_) scan_->add(result);
   if (!headers_written_) {
@@ -121,17 +187,22 @@ Status ReportWriter::receive(const ModelResult& result) {
     if (tsv_) tsv_->write(tsv);
     headers_written_ = true;
   }
-  const auto write = [](std::optional<OutputFile>& file, const std::string& text) {
-    if (file) file->write(text);
-  };
-  write(targets_, texts.targets);
-  write(domains_, texts.domains);
-  write(pfam_, texts.pfam);
-  write(tsv_, texts.tsv);
-  write(json_, texts.json);
-  write(a3m_, texts.a3m);
-  write(alignment_, texts.alignment);
-  return write_main(texts.main);
+  for (auto* file : {&targets_, &domains_, &pfam_, &tsv_, &json_, &a3m_, &alignment_}) {
+    if (!*file) continue;
+    const auto write = [&](const std::string& text) -> Status {
+      (*file)->write(text);
+      return {};
+    };
+    HMMJIT_TRY(texts.write(&**file, write));
+  }
+  HMMJIT_TRY(texts.write(main_ ? &*main_ : nullptr,
+                         [this](const std::string& text) { return write_main(text); }));
+  if (!alignment_) return {};
+  return write_main(
+      texts.aligned() == 0
+          ? "# No hits satisfy inclusion thresholds; no alignment saved\n"
+          : "# Alignment of " + std::to_string(texts.aligned()) +
+                " hits satisfying inclusion thresholds saved to: " + paths_.alignment + "\n");
 }
 
 Status ReportWriter::complete(const RunDescription& run) {

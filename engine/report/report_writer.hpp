@@ -31,13 +31,13 @@ class ReportWriter final : public ResultSink {
                                                       std::string author,
                                                       const std::string& header);
 
-  std::shared_ptr<const PreparedResult> prepare(const ModelResult& result) const override;
+  std::shared_ptr<PreparedResult> prepare(const ModelResult& result) const override;
   Status receive(const ModelResult& result) override;
   /// Closing lines, then every file under its final name.
   Status complete(const RunDescription& run);
 
  private:
-  struct Texts;
+  class Texts;
   ReportWriter() = default;
   Status write_main(const std::string& text);
 

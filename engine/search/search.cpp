@@ -939,6 +939,8 @@ class Run : private gpu::Client {
       cells_left_ -= unit.cells;
     }
     trace("filters behind device", begun);
+    // What comes early is what would take longest: the rest should find it done.
+    if (early && !stopped()) submit_waiting(job);
     for (std::size_t i = 0; i < units.size(); ++i) end_filter(job);
   }
 
@@ -1188,8 +1190,17 @@ class Run : private gpu::Client {
     if (--job->pending == 0 && !stopped()) finish(*job);
   }
 
-  void finish(ModelJob& job) {
+  // A model with all its hits, whose text is being made.
+  struct Finished {
     ModelResult result;
+    std::size_t bytes = 0;  // of the hits
+    std::atomic<std::size_t> parts_left{0};
+  };
+  using FinishedPtr = std::shared_ptr<Finished>;
+
+  void finish(ModelJob& job) {
+    const auto finished = std::make_shared<Finished>();
+    ModelResult& result = finished->result;
     result.index = job.index;
     const Hmm& hmm = job.model->hmm;
     result.model = {hmm.name, hmm.accession, hmm.description, hmm.M, hmm.consensus};
@@ -1197,13 +1208,8 @@ class Run : private gpu::Client {
     result.seconds = now_seconds() - job.begun;
     result.cpu_seconds = job.cpu_seconds;
     result.alignments = options_.keep_alignments;
-    std::size_t bytes = sizeof result;
-    for (const Hit& hit : result.hits.hits) bytes += hit_bytes(hit);
-    const double begun = now_seconds(), used = thread_seconds();
-    result.prepared = sink_.prepare(result);
-    if (result.prepared != nullptr) bytes += result.prepared->bytes();
-    locals_.local().report_seconds += thread_seconds() - used;
-    trace("report", begun);
+    finished->bytes = sizeof result;
+    for (const Hit& hit : result.hits.hits) finished->bytes += hit_bytes(hit);
     if (device_ != nullptr) {
       device_->remove_model(job.index);
       const std::lock_guard lock(mutex_);
@@ -1214,10 +1220,32 @@ class Run : private gpu::Client {
     job.model.reset();
     {
       const std::lock_guard lock(mutex_);
-      --active_;
       active_bytes_ -= job.bytes;
+    }
+    result.prepared = sink_.prepare(result);
+    const std::size_t parts = result.prepared == nullptr ? 0 : result.prepared->parts();
+    finished->parts_left = std::max<std::size_t>(parts, 1);
+    // The text of a family of thousands takes longer than the last tasks of the search.
+    for (std::size_t part = 1; part < parts; ++part)
+      submit_task(TaskClass::kControl, 0, [this, finished, part] { make_part(finished, part); });
+    make_part(finished, 0);
+  }
+
+  void make_part(const FinishedPtr& finished, std::size_t part) {
+    if (stopped()) return;
+    const double begun = now_seconds(), used = thread_seconds();
+    ModelResult& result = finished->result;
+    if (result.prepared != nullptr) result.prepared->make(part);
+    locals_.local().report_seconds += thread_seconds() - used;
+    trace("report", begun);
+    if (--finished->parts_left > 0) return;
+    std::size_t bytes = finished->bytes;
+    if (result.prepared != nullptr) bytes += result.prepared->bytes();
+    {
+      const std::lock_guard lock(mutex_);
+      --active_;
       undelivered_bytes_ += bytes;
-      done_.emplace(job.index, std::make_pair(std::move(result), bytes));
+      done_.emplace(result.index, std::make_pair(std::move(result), bytes));
     }
     after_model_change();
     next_pass();

@@ -36,8 +36,13 @@ struct ModelInfo {
 };
 
 /// Of a sink's own making; see ResultSink::prepare.
-struct PreparedResult {
+class PreparedResult {
+ public:
   virtual ~PreparedResult() = default;
+  /// Makes one of the parts; several may be made at a time.
+  virtual void make(std::size_t part) = 0;
+  virtual std::size_t parts() const { return 1; }
+  /// Of memory, once all parts are made.
   virtual std::size_t bytes() const = 0;
 };
 
@@ -50,18 +55,17 @@ struct ModelResult {
   double seconds = 0;      ///< from set-up to the last domain, other models running beside
   double cpu_seconds = 0;  ///< spent in its tasks, all threads together
   /// What the sink has made of all this ahead of its turn; may be null.
-  std::shared_ptr<const PreparedResult> prepared = {};
+  std::shared_ptr<PreparedResult> prepared = {};
 };
 
 /// Receives results in model order, one at a time, from any thread of the search.
 class ResultSink {
  public:
   virtual ~ResultSink() = default;
-  /// Called once a model is complete, for several at a time: what can be done for it alone, such as
-  /// its text. Null: nothing.
-  virtual std::shared_ptr<const PreparedResult> prepare(const ModelResult&) const {
-    return nullptr;
-  }
+  /// Called once a model is complete, for several at a time: what can be done for it ahead of its
+  /// turn, such as its text, in parts for several threads. The result stays where it is until all
+  /// are made. Null: nothing.
+  virtual std::shared_ptr<PreparedResult> prepare(const ModelResult&) const { return nullptr; }
   virtual Status receive(const ModelResult& result) = 0;
 };
 

@@ -312,7 +312,8 @@ TEST_F(GpuSearch, TargetsTooLargeForTheDomainStageAreTheCpusAhead) {
   for (std::uint64_t seed : {1, 2}) {
     large.targets.push_back(test_support::random_target(
         seed, 60'000, test_support::TargetKind::kHomologous, large.models.back()));
-    ASSERT_FALSE(gpu::DomainStage::takes(large.targets.back().size(), large.models.back().M));
+    ASSERT_FALSE(
+        gpu::DomainStage::takes(large.targets.back().size(), large.models.back().M, 1000.0));
   }
   const auto cpu = make_cpu_backend();
   const SearchOutcome alone = run_search(large, *cpu, small_blocks(2));

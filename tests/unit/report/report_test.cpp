@@ -3,10 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <thread>
 
+#include "report/a3m.hpp"
 #include "report/main_report.hpp"
+#include "report/report_writer.hpp"
 #include "report/stockholm.hpp"
 #include "report/tables.hpp"
+#include "tests/support/folder.hpp"
 
 namespace hmmjit {
 namespace {
@@ -110,7 +117,7 @@ TEST(MainReport, AlignmentBlocks) {
   domain.hmm_from = 2, domain.hmm_to = 5, domain.iali = 8, domain.jali = 56;
   std::string out;
   append_domain_annotation(out, {"model", std::nullopt, std::nullopt, 8}, make_result({hit}).hits,
-                           {.text_width = 40});  // floor of 40 columns
+                           {.text_width = 40}, 0, 1);  // floor of 40 columns
   EXPECT_THAT(out, HasSubstr("   model  2 ac...................................... 3 \n"));
   EXPECT_THAT(out, HasSubstr("  target  8 ACxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx 47\n"));
   EXPECT_THAT(out, HasSubstr(" PP\n\n   model  4 .......de 5 \n"));
@@ -128,6 +135,62 @@ TEST(MainReport, NothingFound) {
   EXPECT_THAT(out, HasSubstr("Accession:   PF1\nScores"));
   EXPECT_THAT(out, HasSubstr("Passed MSV filter:                         0  (0); expected 0.1 "
                              "(0.02)\n"));
+}
+
+// Files of a search for one model, whose text is made in parts by as many threads.
+std::map<std::string, std::string> written(ModelResult result, std::size_t& parts) {
+  const test_support::TemporaryFolder folder;
+  const auto path = [&](const char* name) { return (folder.path() / name).string(); };
+  const ReportPaths paths{path("main"), path("alignment"), path("targets"), path("domains"),
+                          path("pfam"), path("tsv"),       path("json"),    path("a3m")};
+  auto writer = ReportWriter::create(paths, {}, {}, "author", "# header\n");
+  EXPECT_TRUE(writer);
+  result.prepared = (*writer)->prepare(result);
+  parts = result.prepared->parts();
+  std::vector<std::jthread> threads;
+  for (std::size_t part = parts; part-- > 0;)
+    threads.emplace_back([&, part] { result.prepared->make(part); });
+  threads.clear();
+  EXPECT_TRUE((*writer)->receive(result));
+  EXPECT_TRUE((*writer)->complete({}));
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    std::ifstream in(entry.path());
+    files[entry.path().filename().string()] = {std::istreambuf_iterator<char>(in), {}};
+  }
+  return files;
+}
+
+TEST(ReportWriter, TextMadeInPartsIsTheTextMadeAtOnce) {
+  for (const int count : {0, 1, 255, 256, 257, 1000}) {
+    std::vector<Hit> hits;
+    for (int i = 0; i < count; ++i) {
+      hits.push_back(make_hit("target" + std::to_string(i), static_cast<std::uint64_t>(i),
+                              60.0f - 0.05f * static_cast<float>(i)));
+      if (count > 256 && i % 7 == 0)
+        hits.back().score.domains.push_back(hits.back().score.domains.front());
+    }
+    const ModelResult result = make_result(hits);
+    std::size_t parts = 0;
+    const auto files = written(result, parts);
+    EXPECT_EQ(parts > 1, count > 256) << count;
+    std::string main, targets, domains, pfam, a3m, alignment;
+    append_model_report(main, result, {}, {}, {result.cpu_seconds, 0, result.seconds});
+    append_target_table(targets, result.model, result.hits);
+    append_domain_table(domains, result.model, result.hits);
+    append_pfam_table(pfam, result.hits);
+    append_a3m(a3m, result.model, result.hits);
+    append_stockholm(alignment, result.model, result.hits, 200, "author");
+    EXPECT_TRUE(files.at("main").starts_with("# header\n" + main +
+                                             (count == 0 ? "# No hits" : "# Alignment of ")))
+        << count;
+    EXPECT_TRUE(files.at("main").ends_with("\n[ok]\n")) << count;
+    EXPECT_THAT(files.at("targets"), HasSubstr(targets)) << count;
+    EXPECT_THAT(files.at("domains"), HasSubstr(domains)) << count;
+    EXPECT_THAT(files.at("pfam"), HasSubstr(pfam)) << count;
+    EXPECT_EQ(files.at("a3m"), a3m) << count;
+    EXPECT_EQ(files.at("alignment"), alignment) << count;
+  }
 }
 
 TEST(MainReport, InclusionLine) {
