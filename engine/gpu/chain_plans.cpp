@@ -12,20 +12,21 @@ struct LinkSpec {
   const char* variant;  // forced; null: the planner's choice
   enum class Length { kAny, kCoarse, kRows, kFine } length;
   int priority;
+  bool decides;
 };
 
 constexpr std::array<LinkSpec, kLinks> kLinkSpecs{{
-    {plan::Stage::kSsv, nullptr, LinkSpec::Length::kCoarse, 6},
-    {plan::Stage::kMsv, nullptr, LinkSpec::Length::kCoarse, 1},
-    {plan::Stage::kBias, nullptr, LinkSpec::Length::kAny, 5},
-    {plan::Stage::kViterbi, "wavefront", LinkSpec::Length::kCoarse, 2},
-    {plan::Stage::kViterbi, "lane_scan", LinkSpec::Length::kCoarse, 4},
-    {plan::Stage::kForward, nullptr, LinkSpec::Length::kCoarse, 3},
-    {plan::Stage::kGate, nullptr, LinkSpec::Length::kAny, 5},
-    {plan::Stage::kParser, nullptr, LinkSpec::Length::kRows, 1},
-    {plan::Stage::kEnsemble, nullptr, LinkSpec::Length::kRows, 1},
-    {plan::Stage::kEnvelope, nullptr, LinkSpec::Length::kRows, 1},
-    {plan::Stage::kSsv, nullptr, LinkSpec::Length::kFine, 0},
+    {plan::Stage::kSsv, nullptr, LinkSpec::Length::kCoarse, 9, true},
+    {plan::Stage::kMsv, nullptr, LinkSpec::Length::kCoarse, 3, false},
+    {plan::Stage::kBias, nullptr, LinkSpec::Length::kAny, 8, true},
+    {plan::Stage::kViterbi, "wavefront", LinkSpec::Length::kCoarse, 2, false},
+    {plan::Stage::kViterbi, "lane_scan", LinkSpec::Length::kCoarse, 7, true},
+    {plan::Stage::kForward, nullptr, LinkSpec::Length::kCoarse, 4, false},
+    {plan::Stage::kGate, nullptr, LinkSpec::Length::kAny, 8, true},
+    {plan::Stage::kParser, nullptr, LinkSpec::Length::kRows, 1, false},
+    {plan::Stage::kEnsemble, nullptr, LinkSpec::Length::kRows, 1, false},
+    {plan::Stage::kEnvelope, nullptr, LinkSpec::Length::kRows, 1, false},
+    {plan::Stage::kSsv, nullptr, LinkSpec::Length::kFine, 0, false},
 }};
 
 const LinkSpec& spec_of(Link link) { return kLinkSpecs[static_cast<std::size_t>(link)]; }
@@ -48,7 +49,19 @@ int rows_length(int model_length) {
 }  // namespace
 
 plan::Stage link_stage(Link link) { return spec_of(link).stage; }
-int link_priority(Link link) { return spec_of(link).priority; }
+bool link_decides(Link link) { return spec_of(link).decides; }
+int link_priority(Link link, int model_length) {
+  const LinkSpec& spec = spec_of(link);
+  if (!spec.decides) return spec.priority;
+  // Half of Pfam's models have 64 to 256 positions.
+  const int length = link_length(link, model_length);
+  const bool any = spec.length == LinkSpec::Length::kAny;
+  const int likely = any || length == 256            ? 4
+                     : length == 128                 ? 3
+                     : length == 64 || length == 512 ? 2
+                                                     : 1;
+  return 10 * likely + spec.priority;
+}
 
 int coarse_length(int model_length) {
   if (model_length > 2048) return (model_length + 511) / 512 * 512;

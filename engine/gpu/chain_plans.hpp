@@ -29,8 +29,13 @@ enum class Link {
 inline constexpr std::size_t kLinks = 11;
 
 plan::Stage link_stage(Link link);
-/// How urgently a search asks for the kernel, 0 last.
-int link_priority(Link link);
+/// How urgently a search asks for the kernel of a model of that length, 0 last. The kernels that
+/// decide most targets of a class come before those of the next, usual lengths first.
+int link_priority(Link link, int model_length);
+/// Whether a chain waits for this kernel where it is on its way: a chain of SSV alone would leave a
+/// third of the filters' work to the CPU. Not the kernels behind Viterbi, and not MSV, which see
+/// few targets; those of the domain stage take more than a second to compile.
+bool link_decides(Link link);
 /// The model length that a link's kernel is made for, at least `model_length`; 1 where one kernel
 /// serves all. kFineSsv: steps of a third to a half, worth a second compile for the stage that does
 /// nearly all cells.

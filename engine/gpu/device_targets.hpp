@@ -55,7 +55,7 @@ class Uploader {
   std::uint64_t bytes() const { return bytes_; }
 
  private:
-  static constexpr std::size_t kPiece = std::size_t{4} << 20;
+  static constexpr std::size_t kPiece = std::size_t{1} << 20;
   driver::Stream stream_;
   driver::PinnedBuffer pieces_[2];
   driver::Event passed_[2];

@@ -16,34 +16,17 @@
 
 #include "core/threads.hpp"
 #include "driver/cuda_library.hpp"
+#include "gpu/chain_kernels.hpp"
 
 namespace hmmjit::gpu {
 namespace {
-
-// A kernel of one size class, or of all, on its way. Fields are written with the state's lock.
-struct KernelSlot {
-  std::once_flag planned;
-  plan::Plan plan;
-  compile::KernelProvider::Future future;  // invalid: not asked for yet
-  compile::KernelPtr kernel;               // once there
-  bool cached = false;                     // needs no compile
-  bool failed = false;
-  bool asked = false;   // of a finer kernel: it has been asked for
-  bool loaded = false;  // on all devices, or in vain
-  double seconds = 0;   // device time of the chains' SSV stages with this kernel
-};
-using KernelSlotPtr = std::shared_ptr<KernelSlot>;
-using KernelSlots = std::array<KernelSlotPtr, kLinks>;
 
 // A model on the way to or on the devices.
 struct Model {
   std::uint64_t id = 0;
   std::shared_ptr<const SearchModel> search;
-  KernelSlots slots;
-  bool planned = false;
+  const KernelSlots* slots = nullptr;  // null: not planned yet
   enum class State { kWaiting, kReady, kDeclined } state = State::kWaiting;
-  const KernelSlotPtr& slot(Link link) const { return slots[static_cast<std::size_t>(link)]; }
-  KernelSlot* ssv() const { return slot(Link::kSsv).get(); }
 };
 using ModelPtr = std::shared_ptr<Model>;
 
@@ -62,12 +45,6 @@ struct Segment {
   std::uint64_t last_use = 0;
 };
 using SegmentPtr = std::shared_ptr<Segment>;
-
-// A kernel loaded for all devices, and its launch shape on each.
-struct LoadedVariant {
-  std::shared_ptr<driver::LoadedKernel> kernel;
-  std::map<int, int> blocks_per_sm;  // by device ordinal
-};
 
 // A chain whose targets wait for the domain stage. The client and the segment are held meanwhile.
 struct DomainWork {
@@ -110,13 +87,13 @@ struct Lane {
 
 // Compiles at a time: NVRTC gains little from more, and each takes 20 MB.
 constexpr int kCompilers = 2;
-// A class takes some milliseconds to plan, render and look up; all of a library are wanted at once.
-constexpr int kPlanners = 4;
 
 }  // namespace
 
 struct GpuFilters::State {
-  explicit State(Settings s) : settings(std::move(s)) {}
+  explicit State(Settings s)
+      : settings(std::move(s)),
+        kernels({settings.finer_kernel_seconds, settings.trace, [this] { wake.notify_all(); }}) {}
 
   Settings settings;
   const double created = Trace::now();
@@ -146,22 +123,12 @@ struct GpuFilters::State {
   std::uint64_t use_clock = 0;
 
   std::shared_ptr<driver::Driver> driver;
-  std::unique_ptr<KernelSource> kernels;
   std::vector<std::unique_ptr<DeviceState>> devices;
-  // The planners': by link, planned length and size of the alphabet.
-  std::mutex slots_mutex;
-  std::map<std::tuple<std::size_t, int, int>, KernelSlotPtr> slots;
-  std::set<std::pair<int, int>> unplanned, in_planning;  // model length class, size of the alphabet
-  std::deque<KernelSlotPtr> wanted;                      // finer SSV kernels that pay by now
-  std::vector<KernelSlotPtr> to_load;  // on their way from the cache or the compiler
-  std::map<std::pair<int, int>, KernelSlots> classes;
-  std::map<std::string, LoadedVariant> loaded;  // by kernel name
-  std::mutex load_mutex;
   Statistics stats;
 
-  std::thread starter, packer, loader, relief;
-  std::vector<std::thread> planners;
+  std::thread starter, packer, relief;
   std::vector<std::thread> lanes;
+  ChainKernels kernels;
 
   // ---- start ----------------------------------------------------------------------------------
 
@@ -192,14 +159,7 @@ struct GpuFilters::State {
     if (!source) return fail_all(source.error());
     auto traits = opened->traits(settings.devices.empty() ? 0 : settings.devices.front());
     if (!traits) return fail_all(traits.error());
-    {
-      const std::lock_guard lock(mutex);
-      kernels = *std::move(source);
-      front_traits = *traits;
-      have_traits = true;
-      for (auto& [id, model] : models) plan_model(*model);
-    }
-    wake.notify_all();
+    kernels.open(*std::move(source), *traits);
     for (std::size_t i = 0; i < opening.size(); ++i) {
       const int ordinal = settings.devices[i];
       auto state = opening[i].get();
@@ -221,6 +181,9 @@ struct GpuFilters::State {
     span("gpu start", 0, "contexts", initialised, contexts);
     if (ready.empty()) return fail_all(first_error.value_or(Error{}));
     if (first_error) warn(first_error->to_string() + "; going on with the other devices");
+    std::vector<driver::DevicePtr> usable;
+    for (const auto& state : ready) usable.push_back(state->device);
+    kernels.load_on(opened, std::move(usable));
     {
       const std::lock_guard lock(mutex);
       stats.context_seconds = contexts - initialised;
@@ -228,7 +191,6 @@ struct GpuFilters::State {
       devices = std::move(ready);
       for (const auto& device : devices) stats.devices.push_back(device->device->traits().name);
       phase = Phase::kReady;
-      settle_by = Trace::now() + kSettleSeconds;
       for (const SegmentPtr& segment : segments) assign(*segment);
       for (const auto& device : devices) {
         // Each lane holds lists as long as a segment has targets: Cascade::bytes_for().
@@ -254,9 +216,6 @@ struct GpuFilters::State {
     wake.notify_all();
   }
 
-  plan::DeviceTraits front_traits;
-  bool have_traits = false;
-
   compile::ProviderSettings compile_settings() {
     compile::ProviderSettings out;
     // The other cores filter meanwhile, and each compile holds some hundred megabytes.
@@ -281,8 +240,6 @@ struct GpuFilters::State {
     HMMJIT_TRY(out->origin.record(stream));
     HMMJIT_TRY(stream.synchronize());
     out->origin_time = Trace::now();
-    HMMJIT_ASSIGN(Uploader uploader, Uploader::create(out->device));
-    out->uploader = std::make_unique<Uploader>(std::move(uploader));
     return out;
   }
 
@@ -373,193 +330,26 @@ struct GpuFilters::State {
     function(*c);
   }
 
+  // With mutex held.
+  std::string why() const { return stats.reason.empty() ? kernels.reason() : stats.reason; }
+
   // ---- models ---------------------------------------------------------------------------------
 
-  static std::pair<int, int> size_class(const Model& model) {
-    return {plan::class_length(model.search->bytes.M), model.search->bytes.Kp};
-  }
-
-  // With mutex held: gives a model the kernels of its size class, or asks the planner for them.
-  void plan_model(Model& model) {
-    if (model.planned || !have_traits) return;
-    const auto key = size_class(model);
-    if (const auto known = classes.find(key); known != classes.end()) {
-      model.slots = known->second;
-      model.planned = true;
-    } else if (!in_planning.contains(key)) {
-      unplanned.insert(key);
-    }
-  }
-
-  // Plans, looks into the cache and asks for kernels: some milliseconds a class, without the lock.
-  void run_planner() {
-    std::unique_lock lock(mutex);
-    for (;;) {
-      wake.wait(lock,
-                [&] { return stop || !wanted.empty() || (have_traits && !unplanned.empty()); });
-      if (stop) return;
-      if (unplanned.empty()) {
-        const KernelSlotPtr slot = wanted.front();
-        wanted.pop_front();
-        lock.unlock();
-        auto future = kernels->request(slot->plan, 0);
-        lock.lock();
-        slot->future = std::move(future);
-        to_load.push_back(slot);
-        wake.notify_all();
-        continue;
-      }
-      const auto key = *unplanned.begin();
-      unplanned.erase(unplanned.begin());
-      in_planning.insert(key);
-      lock.unlock();
-      KernelSlots made;
-      constexpr auto kFine = static_cast<std::size_t>(Link::kFineSsv);
-      made[kFine] = request(kFine, key);
-      for (std::size_t link = 0; link < kFine; ++link) {
-        // No coarse kernel where the better one needs no compile.
-        const bool fine = link == static_cast<std::size_t>(Link::kSsv) && made[kFine]->cached;
-        made[link] = fine ? made[kFine] : request(link, key);
-      }
-      lock.lock();
-      in_planning.erase(key);
-      for (const KernelSlotPtr& slot : made) {
-        if (slot->future.valid() && std::ranges::find(to_load, slot) == to_load.end() &&
-            !slot->loaded)
-          to_load.push_back(slot);
-      }
-      classes.emplace(key, made);
-      for (auto& [id, model] : models) {
-        if (size_class(*model) == key) plan_model(*model);
-      }
-      wake.notify_all();
-    }
-  }
-
-  // With mutex held: whether kernels that need no compile are still to be loaded. The driver loads
-  // one only when the device is idle, so that each would wait for the long kernels of the domain
-  // stage, and all lanes with it.
-  bool kernels_coming() const {
-    return !unplanned.empty() || !in_planning.empty() ||
-           std::ranges::any_of(to_load, [](const KernelSlotPtr& slot) {
-             return slot->cached || slot->kernel != nullptr;
-           });
-  }
-
-  // Whether the kernels that needed no compile when the devices became ready have been loaded, and
-  // until when lanes wait for that: an idle device takes one in a quarter of a millisecond, a busy
-  // one lets each wait until all that runs on it has ended.
-  bool settled = false;
-  double settle_by = 0;
-  static constexpr double kSettleSeconds = 0.1;
-
-  // Loads kernels on all devices as they come, so that lanes find them there. To open one as a
-  // library needs no context, yet the driver does it only once it has made those.
-  void run_loader() {
-    std::unique_lock lock(mutex);
-    for (;;) {
-      wake.wait(lock,
-                [&] { return stop || (phase == Phase::kReady && (!settled || !to_load.empty())); });
-      if (stop) return;
-      if (!settled && (!kernels_coming() || Trace::now() > settle_by)) {
-        settled = true;
-        span("gpu start", 2, "kernels", settle_by - kSettleSeconds, Trace::now());
-        wake.notify_all();
-      }
-      const auto there = std::ranges::find_if(
-          to_load, [&](const KernelSlotPtr& slot) { return refresh(*slot) || slot->failed; });
-      if (there == to_load.end()) {
-        wake.wait_for(lock, std::chrono::milliseconds(1));  // as lanes do
-        continue;
-      }
-      const KernelSlotPtr slot = *there;
-      const compile::KernelPtr kernel = slot->kernel;
-      std::vector<const driver::Device*> on;
-      for (const auto& device : devices) {
-        if (kernel != nullptr && !device->lost) on.push_back(device->device.get());
-      }
-      lock.unlock();
-      const double begun = Trace::now();
-      // What goes wrong here goes wrong again for the lane that wants the kernel, which acts on it.
-      for (const driver::Device* device : on) (void)loaded_kernel(*device, *slot, kernel);
-      if (kernel != nullptr) span("gpu start", 3, kernel->name, begun, Trace::now());
-      lock.lock();
-      slot->loaded = true;
-      std::erase(to_load, slot);
-    }
-  }
-
-  KernelSlotPtr request(std::size_t link, const std::pair<int, int>& key) {
-    const auto role = static_cast<Link>(link);
-    const int M = key.first, Kp = key.second;
-    const auto make = [&](int length) {
-      return link_plan(role, length, M, Kp, front_traits, kernels->tuning());
-    };
-    int length = link_length(role, M);
-    Result<plan::Plan> plan = fail(ErrorCode::kInternal, "not planned");
-    std::optional<compile::KernelProvider::Future> found;
-    if (role == Link::kFineSsv) {
-      // The model's own size class where some run before has made it.
-      plan = make(M);
-      if (plan) found = kernels->find(*plan);
-      if (found) length = M;
-    }
-    KernelSlotPtr slot;
-    {
-      const std::lock_guard lock(slots_mutex);
-      KernelSlotPtr& known = slots[{link, length, Kp}];
-      if (known == nullptr) known = std::make_shared<KernelSlot>();
-      slot = known;
-    }
-    std::call_once(slot->planned, [&] {
-      if (!found) {
-        plan = make(length);
-        if (plan) found = kernels->find(*plan);
-      }
-      if (!plan) {
-        slot->failed = true;
-        if (link_stage(role) != plan::Stage::kSsv) return;
-        const std::lock_guard lock(mutex);
-        if (stats.reason.empty()) stats.reason = plan.error().to_string();
-        return;
-      }
-      slot->plan = *std::move(plan);
-      slot->cached = found.has_value();
-      if (found) {
-        slot->future = *std::move(found);
-      } else if (role != Link::kFineSsv) {  // until the coarse one has cost a compile's time
-        slot->future = kernels->request(slot->plan, link_priority(role));
-      }
-    });
-    return slot;
-  }
-
-  // With mutex held: whether a kernel is there.
-  bool refresh(KernelSlot& slot) {
-    if (slot.kernel != nullptr) return true;
-    if (slot.failed || !slot.future.valid()) return false;
-    if (slot.future.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return false;
-    const auto& result = slot.future.get();
-    if (result) {
-      slot.kernel = *result;
-      return true;
-    }
-    if (stats.reason.empty()) stats.reason = result.error().to_string();
-    slot.failed = true;
-    return false;
-  }
-
-  // With mutex held: whether the model's first kernel is there. Declined models are returned once.
+  // With mutex held: whether a chain of the model can begin. Declined models are returned once.
   bool refresh(Model& model, std::vector<std::uint64_t>& declined) {
     if (model.state == Model::State::kReady) return true;
-    if (!model.planned) return false;
     if (model.state == Model::State::kWaiting) {
-      if (refresh(*model.ssv())) {
-        model.state = Model::State::kReady;
-        return true;
+      if (model.slots == nullptr) model.slots = kernels.of(*model.search);
+      if (model.slots == nullptr) return false;
+      switch (kernels.state(*model.slots)) {
+        case ChainKernels::State::kThere:
+          model.state = Model::State::kReady;
+          return true;
+        case ChainKernels::State::kComing:
+          return false;
+        case ChainKernels::State::kFailed:
+          model.state = Model::State::kDeclined;
       }
-      if (!model.ssv()->failed) return false;
-      model.state = Model::State::kDeclined;
     }
     declined.push_back(model.id);
     return false;
@@ -742,7 +532,7 @@ struct GpuFilters::State {
     for (const SegmentPtr& segment : segments) {
       if (segment->device != d.position || segment->abandoned || segment->pending.empty()) continue;
       if (segment->resident != nullptr) {
-        if (!settled) {
+        if (!kernels.settled()) {
           const auto first = models.find(*segment->pending.begin());
           if (!lane.reserved && first != models.end()) {
             task = {.segment = segment, .model = first->second, .reserve = true};
@@ -845,7 +635,7 @@ struct GpuFilters::State {
       if (!declined.empty()) {
         stats.models_declined += declined.size();
         const bool tell = settings.demanded && !std::exchange(warned_kernel, true);
-        const std::string reason = stats.reason;
+        const std::string reason = why();
         // Chosen again afterwards: the client may leave while the lock is open.
         task = {};
         lock.unlock();
@@ -967,13 +757,24 @@ struct GpuFilters::State {
     stats.peak_device_bytes = std::max(stats.peak_device_bytes, resident_bytes(d) + d.lane_bytes);
   }
 
+  // With upload_mutex held. Its pinned memory takes some milliseconds to make: while kernels are
+  // being loaded, not before.
+  static Result<std::unique_ptr<DeviceTargets>> upload(
+      DeviceState& d, const std::shared_ptr<PackedSegment>& packed) {
+    if (d.uploader == nullptr) {
+      HMMJIT_ASSIGN(Uploader uploader, Uploader::create(d.device));
+      d.uploader = std::make_unique<Uploader>(std::move(uploader));
+    }
+    return DeviceTargets::create(d.device, packed, *d.uploader);
+  }
+
   void load(DeviceState& d, const SegmentPtr& segment) {
     const double begun = Trace::now();
     std::shared_ptr<PackedSegment> packed = segment->packed;
     Result<std::unique_ptr<DeviceTargets>> made = fail(ErrorCode::kInternal, "not loaded");
     {
-      const std::lock_guard upload(d.upload_mutex);
-      made = DeviceTargets::create(d.device, packed, *d.uploader);
+      const std::lock_guard uploading(d.upload_mutex);
+      made = upload(d, packed);
     }
     span("gpu upload", d.position, "segment", begun, Trace::now());
     if (made) {
@@ -1143,17 +944,18 @@ struct GpuFilters::State {
   bool hand_over(DeviceState& d, DomainWorkPtr& work) {
     if (d.domain_lanes == 0 || work->found.passed_targets.empty()) return false;
     const bool hungry = work->client->hungry();
+    {
+      const std::lock_guard lock(mutex);
+      const bool many =
+          d.domain_work.size() >= kMostDomainWork || d.domain_targets >= kMostDomainTargets;
+      if ((many && hungry) || !kernels.soon(*work->model->slots, Link::kParser)) return false;
+    }
     work->request.model = work->model->search;
     deliver_early(*work, kMostPatience);
     if (work->found.passed_targets.empty()) return false;
     {
       const std::lock_guard lock(mutex);
       if (d.lost) return false;
-      const bool many =
-          d.domain_work.size() >= kMostDomainWork || d.domain_targets >= kMostDomainTargets;
-      if (many && hungry) return false;
-      KernelSlot& parser = *work->model->slot(Link::kParser);
-      if (!refresh(parser) && (parser.failed || !parser.cached)) return false;
       ++client_calls;
       ++holders;
       ++work->segment->running;
@@ -1221,6 +1023,10 @@ struct GpuFilters::State {
            static_cast<double>(std::max<std::uint64_t>(d.chains, 1));
   }
 
+  static const KernelSlotPtr& parser_of(const DomainWork& work) {
+    return (*work.model->slots)[static_cast<std::size_t>(Link::kParser)];
+  }
+
   void run_domain_lane(DeviceState& d, int number) {
     // Made when there is work: its buffers can wait, the first launches cannot, and the driver does
     // one thing at a time.
@@ -1229,16 +1035,16 @@ struct GpuFilters::State {
     for (;;) {
       wake.wait(lock, [&] { return stop || !d.domain_work.empty(); });
       if (d.domain_work.empty()) return;
-      if (!stop && !d.lost && kernels_coming()) {
+      if (!stop && !d.lost && kernels.coming()) {
         wake.wait_for(lock, std::chrono::milliseconds(1));
         continue;
       }
       // All that have the kernels of the first.
       std::vector<DomainWorkPtr> batch;
-      const KernelSlotPtr parser = d.domain_work.front()->model->slot(Link::kParser);
+      const KernelSlotPtr& parser = parser_of(*d.domain_work.front());
       for (auto at = d.domain_work.begin();
            at != d.domain_work.end() && batch.size() < DomainStage::kMostRequests;) {
-        if ((*at)->model->slot(Link::kParser) == parser) {
+        if (parser_of(**at) == parser) {
           d.domain_targets -= (*at)->found.passed_targets.size();
           batch.push_back(std::move(*at));
           at = d.domain_work.erase(at);
@@ -1309,15 +1115,16 @@ struct GpuFilters::State {
   // Threads should not have to wait for the device, nor get more from it than they are through with
   // when it is: a launch may take so many times as long as they have to do, which what it leaves
   // them and what other launches find adds to, or a part of what the filters (`filtering`: seconds
-  // of them) still take. Twice to three times is best on an H200 with 16 cores, by 2 to 4 % of a
-  // search of one second; five times and once are worse.
-  static constexpr double kPatienceOfThreads = 2.5, kPatienceOfFilters = 0.25;
+  // of them) still take. Two to three and a half times is best on an H200 with 16 cores, by 2 to 4
+  // % of a search of one second; five times and once are worse.
+  static constexpr double kPatienceOfThreads = 3, kPatienceOfFilters = 0.25;
   static constexpr double kLeastPatience = 0.03, kMostPatience = 2;
   void run_domains(DeviceState& d, int number, DomainStage& stage,
                    const std::vector<DomainWorkPtr>& batch, double filtering) {
-    std::array<ReadyKernel, kLinks> ready;
-    if (!ready_kernels(*d.device, *batch.front()->model, ready)) return;
-    const auto of = [&](Link link) { return ready[static_cast<std::size_t>(link)]; };
+    const Model& front = *batch.front()->model;
+    const auto ready = kernels.ready(*d.device, *front.slots, front.search->hmm.name);
+    if (!ready) return;
+    const auto of = [&](Link link) { return (*ready)[static_cast<std::size_t>(link)]; };
     const DomainKernels chosen{of(Link::kParser), of(Link::kEnsemble), of(Link::kEnvelope)};
     if (!chosen.parser) return;
     const double patience =
@@ -1366,117 +1173,11 @@ struct GpuFilters::State {
     stats.envelopes += result->envelopes;
   }
 
-  // The plan's next variant behind the one of `kernel`, which the driver's compiler served badly.
-  // Waits for its compile.
-  Result<compile::KernelPtr> next_variant(KernelSlot& slot, const compile::Kernel& kernel,
-                                          const std::string& reason) {
-    plan::Plan plan;
-    {
-      const std::lock_guard state(mutex);
-      // Another lane was here, or another link that has the same slot.
-      if (slot.kernel != nullptr && slot.kernel.get() != &kernel) return slot.kernel;
-      plan = slot.plan;
-    }
-    const std::string_view rejected = kernel.candidate.variant->name;
-    plan.rejected.push_back({std::string(rejected), reason});
-    std::erase_if(plan.fallbacks,
-                  [&](const plan::Candidate& c) { return c.variant->name == rejected; });
-    if (plan.fallbacks.empty()) {
-      return fail(ErrorCode::kCompile, fmt::format("the driver's code for it {}", reason),
-                  kernel.name, "search on the CPU, or install an NVRTC that knows this device");
-    }
-    plan.chosen = std::move(plan.fallbacks.front());
-    plan.fallbacks.erase(plan.fallbacks.begin());
-    HMMJIT_ASSIGN(compile::KernelPtr next, kernels->request(plan, 0).get());
-    const std::lock_guard state(mutex);
-    slot.plan = std::move(plan);
-    slot.kernel = next;
-    return next;
-  }
-
-  Result<ReadyKernel> loaded_kernel(const driver::Device& device, KernelSlot& slot,
-                                    compile::KernelPtr kernel) {
-    const std::lock_guard lock(load_mutex);
-    for (int attempt = 0;; ++attempt) {
-      if (!loaded.contains(kernel->name)) {
-        auto opened =
-            driver::LoadedKernel::load(driver, kernel->image.bytes, kernel->image.entry_name);
-        if (!opened) {
-          if (opened.error().code != ErrorCode::kCompile || attempt > 0)
-            return std::unexpected(opened.error());
-          HMMJIT_ASSIGN(kernel, kernels->refused(slot.plan, kernel, opened.error().to_string()));
-          const std::lock_guard state(mutex);
-          slot.kernel = kernel;
-          continue;
-        }
-        loaded[kernel->name].kernel = *std::move(opened);
-      }
-      LoadedVariant& variant = loaded[kernel->name];
-      auto found = variant.blocks_per_sm.find(device.ordinal());
-      if (found == variant.blocks_per_sm.end()) {
-        auto prepared = variant.kernel->prepare(device, kernel->candidate.launch.block_threads,
-                                                kernel->candidate.launch.dynamic_shared_bytes);
-        if (!prepared) {
-          // It fits no SM: as good as no kernel for this model.
-          if (prepared.error().code == ErrorCode::kResources)
-            prepared.error().code = ErrorCode::kCompile;
-          return std::unexpected(prepared.error());
-        }
-        // Only now that the driver has made code of it can PTX be held against its promises.
-        if (kernel->image.kind == compile::ImageKind::kPtx) {
-          const compile::KernelResources made{.registers = prepared->registers,
-                                              .local_bytes = prepared->local_bytes,
-                                              .static_shared_bytes = prepared->static_shared_bytes,
-                                              .max_threads = prepared->max_threads};
-          if (const auto reason = compile::gate(made, kernel->candidate, device.traits())) {
-            HMMJIT_ASSIGN(kernel, next_variant(slot, *kernel, *reason));
-            continue;
-          }
-        }
-        found = variant.blocks_per_sm.emplace(device.ordinal(), prepared->blocks_per_sm).first;
-      }
-      return ReadyKernel{kernel, variant.kernel, found->second};
-    }
-  }
-
-  // The kernels of a model that are there. One behind SSV that cannot be loaded is done without.
-  Status ready_kernels(const driver::Device& device, Model& model,
-                       std::array<ReadyKernel, kLinks>& out) {
-    std::array<compile::KernelPtr, kLinks> there;
-    {
-      const std::lock_guard lock(mutex);
-      for (std::size_t link = 0; link < kLinks; ++link) {
-        if (refresh(*model.slots[link])) there[link] = model.slots[link]->kernel;
-      }
-    }
-    for (std::size_t link = 0; link < kLinks; ++link) {
-      if (there[link] == nullptr) continue;
-      KernelSlot& slot = *model.slots[link];
-      auto ready = loaded_kernel(device, slot, there[link]);
-      if (ready) {
-        out[link] = *std::move(ready);
-        continue;
-      }
-      if (link == static_cast<std::size_t>(Link::kSsv) || ready.error().code != ErrorCode::kCompile)
-        return std::unexpected(ready.error());
-      const std::lock_guard lock(mutex);
-      if (stats.reason.empty()) stats.reason = ready.error().to_string();
-      if (&slot == model.ssv()) continue;  // the finer kernel may be the same
-      slot.kernel = nullptr;
-      slot.failed = true;
-    }
-    if (out[static_cast<std::size_t>(Link::kSsv)].kernel == nullptr) {
-      return fail(ErrorCode::kCompile, "there is no SSV kernel", model.search->hmm.name);
-    }
-    return {};
-  }
-
   Status filter(Lane& lane, DeviceTargets& targets, Model& model, const std::vector<bool>& claimed,
                 DomainWork& work) {
     const double begun = Trace::now();
     DeviceState& d = *lane.device;
-    std::array<ReadyKernel, kLinks> ready;
-    HMMJIT_TRY(ready_kernels(*d.device, model, ready));
+    HMMJIT_ASSIGN(const auto ready, kernels.ready(*d.device, *model.slots, model.search->hmm.name));
     HMMJIT_ASSIGN(CascadeResult result,
                   lane.cascade->run({.model = *model.search,
                                      .kernels = ready,
@@ -1500,6 +1201,7 @@ struct GpuFilters::State {
         from = result.end[i];
       }
     }
+    kernels.ssv_took(*model.slots, (result.end.front() - result.begin) * 1e-3);
     const std::lock_guard lock(mutex);
     if (d.chains++ == 0) d.first_chain = begun;
     d.busy.emplace_back(result.begin * 1e-3, result.end.back() * 1e-3);
@@ -1508,15 +1210,6 @@ struct GpuFilters::State {
     for (std::size_t i = 0; i < kTimedStages.size(); ++i) {
       stats.stage_seconds[i] += (result.end[i] - from) * 1e-3;
       from = result.end[i];
-    }
-    KernelSlot& coarse = *model.ssv();
-    const KernelSlotPtr& fine = model.slot(Link::kFineSsv);
-    coarse.seconds += (result.end.front() - result.begin) * 1e-3;
-    if (coarse.seconds >= settings.finer_kernel_seconds && !fine->asked && !fine->failed &&
-        !fine->future.valid() && fine->plan.class_length < coarse.plan.class_length) {
-      fine->asked = true;
-      wanted.push_back(fine);
-      wake.notify_all();
     }
     ++stats.chains;
     stats.launches += result.launches;
@@ -1545,9 +1238,6 @@ GpuFilters::GpuFilters(Settings settings) : state_(std::make_unique<State>(std::
       state_->fail_all({ErrorCode::kNoDevice, report.message, {}, report.remedy});
   }
   state_->packer = std::thread([s = state_.get()] { s->run_packer(); });
-  for (int i = 0; i < std::min(kPlanners, available_cores()); ++i)
-    state_->planners.emplace_back([s = state_.get()] { s->run_planner(); });
-  state_->loader = std::thread([s = state_.get()] { s->run_loader(); });
   state_->relief = std::thread([s = state_.get()] { s->run_relief(); });
   state_->starter = std::thread([s = state_.get()] { s->start(); });
 }
@@ -1558,13 +1248,11 @@ GpuFilters::~GpuFilters() {
   {
     const std::lock_guard lock(s.mutex);
     s.stop = true;
-    if (s.kernels != nullptr) s.kernels->cancel();
   }
+  s.kernels.stop();
   s.wake.notify_all();
   s.starter.join();
   s.packer.join();
-  for (std::thread& planner : s.planners) planner.join();
-  s.loader.join();
   s.relief.join();
   // The starter made the lanes, perhaps after `stop` was set.
   s.wake.notify_all();
@@ -1605,10 +1293,8 @@ void GpuFilters::add_model(std::uint64_t id, std::shared_ptr<const SearchModel> 
   auto entry = std::make_shared<Model>();
   entry->id = id;
   entry->search = std::move(model);
-  state_->plan_model(*entry);
-  const bool planned = entry->planned;
+  entry->slots = state_->kernels.of(*entry->search);
   state_->models.emplace(id, std::move(entry));
-  if (!planned) state_->wake.notify_all();
 }
 
 void GpuFilters::remove_model(std::uint64_t id) {
@@ -1677,12 +1363,10 @@ bool GpuFilters::serves(std::uint64_t model, std::uint64_t block) const {
   const Model& entry = *found->second;
   if (entry.state == Model::State::kReady) return true;
   if (entry.state != Model::State::kWaiting) return false;
-  if (!entry.planned) return state_->settings.patient;
-  const KernelSlot& slot = *entry.ssv();
-  if (slot.failed) return false;
-  return slot.kernel != nullptr ||
-         (slot.future.wait_for(std::chrono::seconds(0)) == std::future_status::ready &&
-          slot.future.get().has_value());
+  const KernelSlots* const slots =
+      entry.slots != nullptr ? entry.slots : state_->kernels.of(*entry.search);
+  if (slots == nullptr) return state_->settings.patient;
+  return state_->kernels.state(*slots) == ChainKernels::State::kThere;
 }
 
 std::string GpuFilters::name() const {
@@ -1696,18 +1380,14 @@ std::string GpuFilters::name() const {
 
 Statistics GpuFilters::statistics() const {
   State& s = *state_;
-  std::size_t distinct = 0;
-  {
-    const std::lock_guard lock(s.load_mutex);
-    distinct = s.loaded.size();
-  }
   const std::lock_guard lock(s.mutex);
   Statistics out = s.stats;
   out.state = s.phase == State::Phase::kReady      ? (out.launches > 0 ? "ready" : "unused")
               : s.phase == State::Phase::kStarting ? "starting"
                                                    : "failed";
-  if (s.kernels != nullptr) out.kernels = s.kernels->statistics();
-  out.distinct_kernels = distinct;
+  out.reason = s.why();
+  out.kernels = s.kernels.statistics();
+  out.distinct_kernels = s.kernels.loaded_kernels();
   for (const auto& device : s.devices) {
     auto busy = device->busy;
     std::ranges::sort(busy);

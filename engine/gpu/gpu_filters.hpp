@@ -10,8 +10,9 @@
 //
 // Results are hmmsearch's decisions: see cascade.hpp. What passes goes through domain_stage.hpp
 // before it is delivered, models in batches as they come; not while kernels are being loaded, which
-// the driver does only while the device is idle. Kernels behind SSV are used from the moment they
-// are there; until then, and for what the device leaves open, the owner's threads do it.
+// the driver does only while the device is idle. A model's chains begin when the kernels that
+// decide most targets are there (chain_kernels.hpp), others are used from the moment they are;
+// until then, and for what the device leaves open, the owner's threads do it.
 #pragma once
 
 #include <atomic>
@@ -139,7 +140,7 @@ class GpuFilters {
   /// The pair is to be done by whoever claims it first.
   void offer(std::uint64_t model, std::uint64_t block);
 
-  /// True when a lane will claim this pair if nobody else does: the kernel is there and the block
+  /// True when a lane will claim this pair if nobody else does: its kernels are there and the block
   /// is or was on a device. Others may then leave it alone. Turns false only together with
   /// decline(), stopped(), or a claim and give_back() of the pair.
   bool serves(std::uint64_t model, std::uint64_t block) const;

@@ -1,0 +1,133 @@
+// The kernels of a search's chains on their way from the planner, over cache or compiler, to its
+// devices.
+//
+// Models of one size class share their kernels. A class is planned when its first model comes, by
+// threads of their own, since planning, rendering and looking into the cache take milliseconds and
+// all classes of a library are wanted at once. Kernels are loaded as they come, ahead of the chains
+// that need them: an idle device takes one in a tenth of a millisecond, a busy one lets each wait
+// until all that runs on it has ended, and all lanes with it.
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/trace.hpp"
+#include "driver/driver.hpp"
+#include "gpu/cascade.hpp"
+#include "gpu/chain_plans.hpp"
+#include "gpu/kernel_source.hpp"
+#include "model/profile.hpp"
+
+namespace hmmjit::gpu {
+
+/// A kernel of one size class, or of all, on its way.
+struct KernelSlot;
+using KernelSlotPtr = std::shared_ptr<KernelSlot>;
+using KernelSlots = std::array<KernelSlotPtr, kLinks>;
+
+/// Thread-safe.
+class ChainKernels {
+ public:
+  struct Settings {
+    double finer_kernel_seconds = 0.5;  ///< see gpu::Settings
+    Trace* trace = nullptr;
+    /// A class has been planned, or the kernels of the first chains are loaded.
+    std::function<void()> changed = {};
+  };
+  explicit ChainKernels(Settings settings);
+  ~ChainKernels();
+  ChainKernels(const ChainKernels&) = delete;
+  ChainKernels& operator=(const ChainKernels&) = delete;
+
+  /// From now on classes are planned for devices like this one.
+  void open(std::unique_ptr<KernelSource> source, const plan::DeviceTraits& device);
+  /// From now on kernels are loaded on these devices.
+  void load_on(std::shared_ptr<driver::Driver> driver, std::vector<driver::DevicePtr> devices);
+  /// Gives up what is being planned or compiled; nothing is asked for any more.
+  void stop();
+
+  /// The kernels of a model's class; null while it has not been planned, which this asks for. Valid
+  /// as long as this object.
+  const KernelSlots* of(const SearchModel& model);
+
+  /// Of a class: kComing while a chain would have to do without a kernel that decides most targets
+  /// and is on its way; kFailed without SSV.
+  enum class State { kComing, kThere, kFailed };
+  State state(const KernelSlots& slots);
+  /// Whether the kernel is there, or comes without a compile.
+  bool soon(const KernelSlots& slots, Link link);
+  /// Whether the kernels that needed no compile when the devices became ready have been loaded, or
+  /// have had their time for it.
+  bool settled() const;
+  /// Whether kernels that need no compile are still to be loaded.
+  bool coming() const;
+
+  /// The kernels that are there, ready on that device. Those behind SSV that cannot be loaded are
+  /// done without; without SSV: kCompile.
+  Result<std::array<ReadyKernel, kLinks>> ready(const driver::Device& device,
+                                                const KernelSlots& slots,
+                                                const std::string& model_name);
+  /// Device seconds of a chain's SSV stage: from some number on a closer kernel pays.
+  void ssv_took(const KernelSlots& slots, double seconds);
+
+  /// Why a kernel failed, the first that did; empty: none.
+  std::string reason() const;
+  compile::ProviderStatistics statistics() const;
+  std::uint64_t loaded_kernels() const { return loaded_kernels_; }
+
+ private:
+  using SizeClass = std::pair<int, int>;  // class length, size of the alphabet
+  // A kernel loaded for all devices, and its launch shape on each.
+  struct Variant {
+    std::mutex mutex;  // of what follows
+    std::shared_ptr<driver::LoadedKernel> kernel;
+    std::map<int, int> blocks_per_sm;  // by device ordinal
+  };
+
+  void run_planner();
+  void run_loader(int row);
+  KernelSlotPtr request(std::size_t link, const SizeClass& key);
+  bool refresh(KernelSlot& slot);
+  bool any_coming() const;
+  void note_failure(const Error& error);
+  Result<compile::KernelPtr> next_variant(KernelSlot& slot, const compile::Kernel& kernel,
+                                          const std::string& reason);
+  Result<ReadyKernel> load(const driver::Device& device, KernelSlot& slot,
+                           compile::KernelPtr kernel);
+
+  const Settings settings_;
+  // Set once, before the threads that use them start.
+  std::unique_ptr<KernelSource> source_;
+  plan::DeviceTraits device_;
+  std::shared_ptr<driver::Driver> driver_;
+  std::vector<driver::DevicePtr> devices_;
+
+  mutable std::mutex mutex_;  // of what follows, and of the slots
+  std::condition_variable wake_;
+  bool stop_ = false, opened_ = false, loading_ = false, settled_ = false;
+  double settle_by_ = 0;
+  std::string reason_;
+  std::map<std::tuple<std::size_t, int, int>, KernelSlotPtr> slots_;  // by link, length, alphabet
+  std::set<SizeClass> unplanned_, in_planning_;
+  std::map<SizeClass, KernelSlots> classes_;
+  std::deque<KernelSlotPtr> wanted_;    // finer SSV kernels that pay by now
+  std::vector<KernelSlotPtr> to_load_;  // on their way from the cache or the compiler
+  std::map<std::string, std::shared_ptr<Variant>> variants_;  // by kernel name
+  std::atomic<std::uint64_t> loaded_kernels_{0};
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace hmmjit::gpu
