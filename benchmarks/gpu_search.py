@@ -84,6 +84,13 @@ def busy_share(trace):
     return busy / (reached - spans[0][0])
 
 
+def busy_of_searches(runs, without=None):
+    """Median and range of the device's share of the searches' time, without the start if asked."""
+    shares = sorted(100 * r["gpu"]["busy_seconds"] /
+                    (r["wall_seconds"] - (r["gpu"][without] if without else 0)) for r in runs)
+    return f"{shares[len(shares) // 2]:.0f} % ({shares[0]:.0f} to {shares[-1]:.0f})"
+
+
 class Bench:
     def __init__(self, arguments):
         self.arguments = arguments
@@ -215,14 +222,18 @@ class Bench:
                        f"{warm['residues'] / 1e6:.0f} M residues")
             self.claim_busy(tag + ".traced", runs["traced"])
             # A second is short enough for chance to matter: the same run some times more.
-            again = [self.hmmjit(f"GPU, warm, {tag}, again", device, models, targets,
-                                 tag + ".again") for _ in range(REPEATS)]
+            again = []
+            for _ in range(REPEATS):
+                again.append(self.hmmjit(f"GPU, warm, {tag}, again", device, models, targets,
+                                         tag + ".again"))
+                self.same(tag + ".cpu", tag + ".again", f"GPU, warm, again, and CPU, {tag}")
             warm_runs = [r for r in (runs["warm"], runs["traced"], *again) if r]
             walls = sorted(r["wall"] for r in warm_runs)
-            shares = sorted(100 * r["gpu"]["busy_seconds"] / r["wall_seconds"] for r in warm_runs)
             self.claim(f"{len(walls)} warm runs: median {walls[len(walls) // 2]:.2f} s "
-                       f"({walls[0]:.2f} to {walls[-1]:.2f}), GPU busy {shares[len(shares) // 2]:.0f} % "
-                       f"of the search ({shares[0]:.0f} to {shares[-1]:.0f})")
+                       f"({walls[0]:.2f} to {walls[-1]:.2f}), GPU busy "
+                       f"{busy_of_searches(warm_runs)} of the search, "
+                       f"{busy_of_searches(warm_runs, 'ready_after_seconds')} once the driver had "
+                       "started")
 
     def claim_busy(self, name, traced):
         share = busy_share(self.at(name + ".trace"))
