@@ -16,7 +16,6 @@ struct VersionedOption {
 // Order is part of the cache key: append only.
 constexpr std::array kOptions{
     VersionedOption{"--std=c++17", 12, 0},
-    // Profilers and sanitizers then show template lines; costs nothing at run time.
     // Register and spill counts in the log, so that spills are seen without a GPU.
     VersionedOption{"--ptxas-options=-v", 12, 0},
     // Unused lanes of a template are ordinary: only errors matter to users.

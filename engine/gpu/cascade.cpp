@@ -76,7 +76,7 @@ struct Cascade::Run {
     return reinterpret_cast<T*>(lane.lists_.address() + offset);
   }
 
-  const ReadyKernel& kernel(Link link) const { return job.kernels[static_cast<std::size_t>(link)]; }
+  const ReadyKernel& kernel(Link link) const { return of_link(job.kernels, link); }
   const ReadyKernel& ssv_kernel() const {
     return kernel(Link::kFineSsv) ? kernel(Link::kFineSsv) : kernel(Link::kSsv);
   }
@@ -109,6 +109,12 @@ constexpr std::size_t kFirstBuffer = std::size_t{256} << 10;
 constexpr std::size_t for_models(std::size_t bytes) {
   return std::bit_ceil(std::max(bytes, kFirstBuffer));
 }
+std::size_t most_list_bytes(std::size_t targets) {
+  constexpr std::size_t kPerTarget = 2 * sizeof(dev::Survivor) + 2 * sizeof(dev::Candidate) +
+                                     sizeof(dev::WordResult) + 5 * sizeof(std::uint32_t);
+  constexpr std::size_t kLists = 10;
+  return targets * kPerTarget + kLists * 256;
+}
 }  // namespace
 
 Result<std::unique_ptr<Cascade>> Cascade::create(const driver::DevicePtr& device,
@@ -128,15 +134,6 @@ Result<std::unique_ptr<Cascade>> Cascade::create(const driver::DevicePtr& device
   HMMJIT_TRY(out->down_.reserve(device, kFirstBuffer, kFirstBuffer));
   return out;
 }
-
-namespace {
-std::size_t most_list_bytes(std::size_t targets) {
-  constexpr std::size_t kPerTarget = 2 * sizeof(dev::Survivor) + 2 * sizeof(dev::Candidate) +
-                                     sizeof(dev::WordResult) + 5 * sizeof(std::uint32_t);
-  constexpr std::size_t kLists = 10;
-  return targets * kPerTarget + kLists * 256;
-}
-}  // namespace
 
 std::size_t Cascade::bytes_for(std::size_t targets) { return with_slack(most_list_bytes(targets)); }
 

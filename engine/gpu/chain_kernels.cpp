@@ -24,7 +24,6 @@ struct KernelSlot {
   bool failed = false;
   bool asked = false;    // of a finer kernel: it has been asked for
   bool loading = false;  // a thread is at it, or has been
-  bool loaded = false;   // on all devices, or in vain
   double seconds = 0;    // device time of the chains' SSV stages with this kernel
 };
 
@@ -35,10 +34,6 @@ constexpr int kPlanners = 4;
 constexpr int kLoaders = 2;
 // For how long the first chains wait for kernels to be loaded.
 constexpr double kSettleSeconds = 0.1;
-
-const KernelSlotPtr& slot_of(const KernelSlots& slots, Link link) {
-  return slots[static_cast<std::size_t>(link)];
-}
 
 }  // namespace
 
@@ -54,7 +49,6 @@ void ChainKernels::open(std::unique_ptr<KernelSource> source, const plan::Device
   if (stop_) return;
   source_ = std::move(source);
   device_ = device;
-  opened_ = true;
   for (int i = 0; i < std::min(kPlanners, available_cores()); ++i)
     threads_.emplace_back([this] { run_planner(); });
 }
@@ -65,7 +59,6 @@ void ChainKernels::load_on(std::shared_ptr<driver::Driver> driver,
   if (stop_) return;
   driver_ = std::move(driver);
   devices_ = std::move(devices);
-  loading_ = true;
   settle_by_ = Trace::now() + kSettleSeconds;
   for (int i = 0; i < kLoaders; ++i) threads_.emplace_back([this, i] { run_loader(3 + i); });
 }
@@ -129,7 +122,7 @@ void ChainKernels::run_planner() {
     lock.lock();
     in_planning_.erase(key);
     for (const KernelSlotPtr& slot : made) {
-      if (slot->future.valid() && !slot->loaded &&
+      if (slot->future.valid() && !slot->loading &&
           std::ranges::find(to_load_, slot) == to_load_.end())
         to_load_.push_back(slot);
     }
@@ -251,7 +244,6 @@ void ChainKernels::run_loader(int row) {
         settings_.trace->add("gpu start", row, kernel->name, begun, Trace::now());
     }
     lock.lock();
-    slot->loaded = true;
     std::erase(to_load_, slot);
   }
 }
@@ -260,7 +252,7 @@ void ChainKernels::run_loader(int row) {
 
 ChainKernels::State ChainKernels::state(const KernelSlots& slots) {
   const std::lock_guard lock(mutex_);
-  KernelSlot& ssv = *slot_of(slots, Link::kSsv);
+  KernelSlot& ssv = *of_link(slots, Link::kSsv);
   if (!refresh(ssv)) return ssv.failed ? State::kFailed : State::kComing;
   for (std::size_t link = 0; link < kLinks; ++link) {
     KernelSlot& slot = *slots[link];
@@ -272,7 +264,7 @@ ChainKernels::State ChainKernels::state(const KernelSlots& slots) {
 
 bool ChainKernels::soon(const KernelSlots& slots, Link link) {
   const std::lock_guard lock(mutex_);
-  KernelSlot& slot = *slot_of(slots, link);
+  KernelSlot& slot = *of_link(slots, link);
   return refresh(slot) || (!slot.failed && slot.cached);
 }
 
@@ -299,8 +291,8 @@ compile::ProviderStatistics ChainKernels::statistics() const {
 void ChainKernels::ssv_took(const KernelSlots& slots, double seconds) {
   {
     const std::lock_guard lock(mutex_);
-    KernelSlot& coarse = *slot_of(slots, Link::kSsv);
-    const KernelSlotPtr& fine = slot_of(slots, Link::kFineSsv);
+    KernelSlot& coarse = *of_link(slots, Link::kSsv);
+    const KernelSlotPtr& fine = of_link(slots, Link::kFineSsv);
     coarse.seconds += seconds;
     if (coarse.seconds < settings_.finer_kernel_seconds || fine->asked || fine->failed ||
         fine->future.valid() || fine->plan.class_length >= coarse.plan.class_length)
@@ -419,11 +411,11 @@ Result<std::array<ReadyKernel, kLinks>> ChainKernels::ready(const driver::Device
       return std::unexpected(loaded.error());
     const std::lock_guard lock(mutex_);
     note_failure(loaded.error());
-    if (&slot == slot_of(slots, Link::kSsv).get()) continue;  // the finer kernel may be the same
+    if (&slot == of_link(slots, Link::kSsv).get()) continue;  // the finer kernel may be the same
     slot.kernel = nullptr;
     slot.failed = true;
   }
-  if (out[static_cast<std::size_t>(Link::kSsv)].kernel == nullptr)
+  if (of_link(out, Link::kSsv).kernel == nullptr)
     return fail(ErrorCode::kCompile, "there is no SSV kernel", model_name);
   return out;
 }

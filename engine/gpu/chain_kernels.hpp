@@ -117,7 +117,7 @@ class ChainKernels {
 
   mutable std::mutex mutex_;  // of what follows, and of the slots
   std::condition_variable wake_;
-  bool stop_ = false, opened_ = false, loading_ = false, settled_ = false;
+  bool stop_ = false, settled_ = false;
   double settle_by_ = 0;
   std::string reason_;
   std::map<std::tuple<std::size_t, int, int>, KernelSlotPtr> slots_;  // by link, length, alphabet

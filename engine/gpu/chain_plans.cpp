@@ -29,7 +29,7 @@ constexpr std::array<LinkSpec, kLinks> kLinkSpecs{{
     {plan::Stage::kSsv, nullptr, LinkSpec::Length::kFine, 0, false},
 }};
 
-const LinkSpec& spec_of(Link link) { return kLinkSpecs[static_cast<std::size_t>(link)]; }
+const LinkSpec& spec_of(Link link) { return of_link(kLinkSpecs, link); }
 
 int fine_length(int model_length) {
   int power = 32;

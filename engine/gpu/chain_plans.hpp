@@ -4,6 +4,7 @@
 // first SSV kernel is soon replaced by a closer one. So a library of models needs few compiles.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <vector>
 
@@ -27,6 +28,11 @@ enum class Link {
   kFineSsv
 };
 inline constexpr std::size_t kLinks = 11;
+/// The one of a link, where there is something for each.
+template <typename T>
+const T& of_link(const std::array<T, kLinks>& all, Link link) {
+  return all[static_cast<std::size_t>(link)];
+}
 
 plan::Stage link_stage(Link link);
 /// How urgently a search asks for the kernel of a model of that length, 0 last. The kernels that

@@ -20,8 +20,9 @@ namespace dev = hmmjit_device;
 constexpr std::size_t kSlots = 32768, kRegions = 16384, kEnvelopes = 49152,
                       kWords = std::size_t{3} << 20;
 constexpr std::size_t kUpBytes = std::size_t{4} << 20;  // tables and lists
-// One target takes some 100 clocks a stripe and residue, whatever else goes on: 40 ms for this many
-// cells, as long as a launch takes anyway. The CPU's vectors are faster at a single larger target.
+// One target takes some 100 clocks a stripe and residue, however idle the device is, twice that on
+// a busy one: 40 to 80 ms for this many cells, as long as a launch takes anyway. The CPU's vectors
+// are faster at a single larger target.
 constexpr std::uint32_t kMostCells = 2'600'000;
 // An envelope of these takes 1.3 MB of the workspace: larger ones would keep many others waiting.
 constexpr std::uint32_t kMostEnvelopeCells = 128'000;
@@ -33,6 +34,10 @@ constexpr double kParserCellSeconds = 31e-9, kRegionCellSeconds = 60e-9,
                  kEnvelopeCellSeconds = 200e-9;
 std::uint32_t most_cells(std::uint32_t most, double seconds, double cell_seconds) {
   return static_cast<std::uint32_t>(std::min<double>(most, std::max(0.0, seconds) / cell_seconds));
+}
+// The parser takes half the time of a launch, the kernels behind it a quarter each.
+std::uint32_t most_target_cells(double patience) {
+  return most_cells(kMostCells, patience / 2, kParserCellSeconds);
 }
 // Warps of one model at a time in the ensemble kernel: a device has no room for more.
 constexpr std::size_t kMostEnsembles = 1024;
@@ -121,8 +126,7 @@ struct DomainStage::Run {
 };
 
 bool DomainStage::takes(std::uint64_t target_length, int model_length, double patience) {
-  return target_length * static_cast<std::uint64_t>(model_length) <=
-         most_cells(kMostCells, patience / 2, kParserCellSeconds);
+  return target_length * static_cast<std::uint64_t>(model_length) <= most_target_cells(patience);
 }
 
 std::size_t DomainStage::bytes(std::size_t workspace) { return kAtWorkspace + workspace; }
@@ -210,9 +214,8 @@ bool DomainStage::Run::add(DomainRequest& request) {
   }
   d.word_capacity = static_cast<dev::u32>(kWords);
   d.workspace_units = static_cast<dev::u32>(stage.workspace_ / dev::kWorkspaceUnit);
-  // The parser takes half the time of a launch, the kernels behind it a quarter each.
   const double quarter = std::clamp(limits.patience, 0.0, 1000.0) / 4;
-  d.most_cells = most_cells(kMostCells, 2 * quarter, kParserCellSeconds);
+  d.most_cells = most_target_cells(limits.patience);
   d.most_envelope_cells = most_cells(kMostEnvelopeCells, quarter, kEnvelopeCellSeconds);
   d.most_region_cells = most_cells(kMostRegionCells, quarter, kRegionCellSeconds);
   d.patience = static_cast<dev::u32>(quarter * (1e9 / 1024));

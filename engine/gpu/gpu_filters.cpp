@@ -1024,7 +1024,7 @@ struct GpuFilters::State {
   }
 
   static const KernelSlotPtr& parser_of(const DomainWork& work) {
-    return (*work.model->slots)[static_cast<std::size_t>(Link::kParser)];
+    return of_link(*work.model->slots, Link::kParser);
   }
 
   void run_domain_lane(DeviceState& d, int number) {
@@ -1124,8 +1124,8 @@ struct GpuFilters::State {
     const Model& front = *batch.front()->model;
     const auto ready = kernels.ready(*d.device, *front.slots, front.search->hmm.name);
     if (!ready) return;
-    const auto of = [&](Link link) { return (*ready)[static_cast<std::size_t>(link)]; };
-    const DomainKernels chosen{of(Link::kParser), of(Link::kEnsemble), of(Link::kEnvelope)};
+    const DomainKernels chosen{of_link(*ready, Link::kParser), of_link(*ready, Link::kEnsemble),
+                               of_link(*ready, Link::kEnvelope)};
     if (!chosen.parser) return;
     const double patience =
         settings.patient

@@ -1193,7 +1193,6 @@ class Run : private gpu::Client {
   // A model with all its hits, whose text is being made.
   struct Finished {
     ModelResult result;
-    std::size_t bytes = 0;  // of the hits
     std::atomic<std::size_t> parts_left{0};
   };
   using FinishedPtr = std::shared_ptr<Finished>;
@@ -1208,20 +1207,15 @@ class Run : private gpu::Client {
     result.seconds = now_seconds() - job.begun;
     result.cpu_seconds = job.cpu_seconds;
     result.alignments = options_.keep_alignments;
-    finished->bytes = sizeof result;
-    for (const Hit& hit : result.hits.hits) finished->bytes += hit_bytes(hit);
-    if (device_ != nullptr) {
-      device_->remove_model(job.index);
+    if (device_ != nullptr) device_->remove_model(job.index);
+    {
       const std::lock_guard lock(mutex_);
       device_jobs_.erase(job.index);
+      active_bytes_ -= job.bytes;
     }
     job.forward_tables.reset();
     job.filters.reset();
     job.model.reset();
-    {
-      const std::lock_guard lock(mutex_);
-      active_bytes_ -= job.bytes;
-    }
     result.prepared = sink_.prepare(result);
     const std::size_t parts = result.prepared == nullptr ? 0 : result.prepared->parts();
     finished->parts_left = std::max<std::size_t>(parts, 1);
@@ -1239,7 +1233,8 @@ class Run : private gpu::Client {
     locals_.local().report_seconds += thread_seconds() - used;
     trace("report", begun);
     if (--finished->parts_left > 0) return;
-    std::size_t bytes = finished->bytes;
+    std::size_t bytes = sizeof result;
+    for (const Hit& hit : result.hits.hits) bytes += hit_bytes(hit);
     if (result.prepared != nullptr) bytes += result.prepared->bytes();
     {
       const std::lock_guard lock(mutex_);

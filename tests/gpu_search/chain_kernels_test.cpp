@@ -65,6 +65,10 @@ class ChainKernelsTest : public testing::Test {
     EXPECT_NE(slots, nullptr);
     return *slots;
   }
+  const gpu::KernelSlots& opened() {
+    open();
+    return planned(model_of(100));
+  }
   // Ends the compiles of a stage; of Viterbi those of one variant.
   void finish(plan::Stage stage, bool well, std::string_view variant = {}) {
     const std::lock_guard lock(mutex_);
@@ -109,9 +113,7 @@ TEST_F(ChainKernelsTest, AChainWaitsForTheKernelsThatDecideMost) {
 }
 
 TEST_F(ChainKernelsTest, AKernelThatFailsIsNotWaitedFor) {
-  const SearchModel model = model_of(100);
-  open();
-  const gpu::KernelSlots& slots = planned(model);
+  const gpu::KernelSlots& slots = opened();
   finish(plan::Stage::kSsv, true);
   for (const plan::Stage stage : {plan::Stage::kBias, plan::Stage::kGate, plan::Stage::kViterbi}) {
     EXPECT_EQ(kernels_.state(slots), ChainKernels::State::kComing);
@@ -122,9 +124,7 @@ TEST_F(ChainKernelsTest, AKernelThatFailsIsNotWaitedFor) {
 }
 
 TEST_F(ChainKernelsTest, NothingGoesWithoutSsv) {
-  const SearchModel model = model_of(100);
-  open();
-  const gpu::KernelSlots& slots = planned(model);
+  const gpu::KernelSlots& slots = opened();
   finish(plan::Stage::kSsv, false);
   EXPECT_EQ(kernels_.state(slots), ChainKernels::State::kFailed);
 }

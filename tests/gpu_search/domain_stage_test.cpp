@@ -81,6 +81,13 @@ class DomainStageTest : public testing::Test {
     return *gpu::DeviceTargets::create(device_, packed, uploader);
   }
 
+  // One request in a launch of its own.
+  Result<gpu::DomainResult> run(gpu::DomainStage& stage, gpu::DomainRequest& request,
+                                const gpu::DomainLimits& limits = {}) {
+    gpu::DomainRequest* const pointer = &request;
+    return stage.run({&pointer, 1}, kernels_, limits, {});
+  }
+
   std::unique_ptr<gpu::DomainStage> stage(std::size_t workspace) {
     return *gpu::DomainStage::create(
         device_, origin_, [](std::size_t, std::size_t) -> Status { return {}; }, workspace);
@@ -223,8 +230,7 @@ TEST_F(DomainStageTest, WhatFindsNoRoomIsLeftToTheCpu) {
     auto stage = this->stage(kilobytes << 10);
     for (const Hmm& hmm : data.models) {
       gpu::DomainRequest request{make_search_model(hmm), targets, all_of(*targets), {}};
-      gpu::DomainRequest* const pointer = &request;
-      const auto result = stage->run({&pointer, 1}, kernels_, {}, {});
+      const auto result = run(*stage, request);
       ASSERT_TRUE(result);
       const std::size_t parsed = compare(request, hmm.name);
       EXPECT_EQ(parsed, result->targets);
@@ -241,8 +247,7 @@ TEST_F(DomainStageTest, WhatIsNotBegunInTimeIsLeftToTheCpu) {
   auto stage = this->stage(kWorkspace);
   for (const Hmm& hmm : data.models) {
     gpu::DomainRequest request{make_search_model(hmm), targets, all_of(*targets), {}};
-    gpu::DomainRequest* const pointer = &request;
-    const auto result = stage->run({&pointer, 1}, kernels_, {.patience = 0}, {});
+    const auto result = run(*stage, request, {.patience = 0});
     ASSERT_TRUE(result) << result.error().to_string();
     EXPECT_EQ(result->targets + result->regions + result->envelopes, 0u);
     EXPECT_EQ(compare(request, hmm.name), 0u);
@@ -255,13 +260,12 @@ TEST_F(DomainStageTest, WhatWouldTakeTooLongIsLeftToTheCpu) {
   auto stage = this->stage(kWorkspace);
   for (const Hmm& hmm : data.models) {
     gpu::DomainRequest request{make_search_model(hmm), targets, all_of(*targets), {}};
-    gpu::DomainRequest* const pointer = &request;
     const std::vector<std::uint32_t>& lengths = targets->packed().targets.length;
     std::vector<std::uint32_t> sorted = lengths;
     std::ranges::sort(sorted);
     double patience = 1e-6;
     while (!gpu::DomainStage::takes(sorted[sorted.size() / 2], hmm.M, patience)) patience *= 1.1;
-    const auto result = stage->run({&pointer, 1}, kernels_, {.patience = patience}, {});
+    const auto result = run(*stage, request, {.patience = patience});
     ASSERT_TRUE(result) << result.error().to_string();
     const std::size_t parsed = compare(request, hmm.name);
     EXPECT_GE(parsed, lengths.size() / 4);
@@ -279,11 +283,10 @@ TEST_F(DomainStageTest, AnswersOfAnEarlierLaunchAreNotTakenForThisOnes) {
   const auto targets = upload(data.targets);
   auto stage = this->stage(kWorkspace);
   gpu::DomainRequest request{make_search_model(data.models[1]), targets, all_of(*targets), {}};
-  gpu::DomainRequest* const pointer = &request;
-  ASSERT_TRUE(stage->run({&pointer, 1}, kernels_, {}, {}));
+  ASSERT_TRUE(run(*stage, request));
   EXPECT_TRUE(request.parsed.front() != nullptr);
   fake_.on_launch = [](const FakeLaunch&) { return 0; };  // no warp comes to anything
-  ASSERT_TRUE(stage->run({&pointer, 1}, kernels_, {}, {}));
+  ASSERT_TRUE(run(*stage, request));
   for (const auto& parsed : request.parsed) EXPECT_TRUE(parsed == nullptr);
 }
 
@@ -302,8 +305,7 @@ TEST_F(DomainStageTest, ImpossibleAnswersAreErrors) {
     return code;
   };
   gpu::DomainRequest request{make_search_model(data.models[1]), targets, all_of(*targets), {}};
-  gpu::DomainRequest* const pointer = &request;
-  const auto result = stage->run({&pointer, 1}, kernels_, {}, {});
+  const auto result = run(*stage, request);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().message, "a kernel returned impossible regions");
 }
