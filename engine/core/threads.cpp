@@ -14,6 +14,7 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/cgroup.hpp"
@@ -59,6 +60,25 @@ int startable_threads(int wanted) {
   for (int known = proven; known < started && !proven.compare_exchange_weak(known, started);) {
   }
   return started;
+}
+
+void reach_ahead_in_heap([[maybe_unused]] std::size_t bytes) {
+#ifdef __GLIBC__
+  // What was accessible once stays so when it is given back. Larger blocks would become mappings
+  // of their own.
+  constexpr std::size_t kBlock = std::size_t{120} << 10;
+  struct Block {
+    Block* before;
+  };
+  Block* last = nullptr;
+  for (std::size_t reached = 0; reached < bytes; reached += kBlock) {
+    auto* const block = static_cast<Block*>(std::malloc(kBlock));
+    if (block == nullptr) break;
+    block->before = last;
+    last = block;
+  }
+  while (last != nullptr) std::free(std::exchange(last, last->before));
+#endif
 }
 
 double thread_seconds() {

@@ -122,8 +122,6 @@ CudaLibrary open_cuda_library() {
   resolve(a.memory_info, "cuMemGetInfo_v2");
   resolve(a.memory_allocate, "cuMemAlloc_v2");
   resolve(a.memory_free, "cuMemFree_v2");
-  resolve(a.host_allocate, "cuMemHostAlloc");
-  resolve(a.host_free, "cuMemFreeHost");
   resolve(a.host_register, "cuMemHostRegister_v2");
   resolve(a.host_unregister, "cuMemHostUnregister");
   resolve(a.copy_to_device, "cuMemcpyHtoDAsync_v2");

@@ -1,10 +1,14 @@
 #include "driver/driver.hpp"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -431,13 +435,56 @@ Status DeviceBuffer::fill(const Stream& stream, unsigned char value, std::size_t
       device_->api().fill(address_ + offset, value, bytes, stream.handle()), "cuMemsetD8Async");
 }
 
+namespace {
+
+constexpr std::size_t kLargePage = std::size_t{2} << 20;
+
+std::size_t whole_pages(std::size_t bytes) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return (bytes + page - 1) / page * page;
+}
+
+// Null when there is no memory. `bytes`: whole pages. All of them are present afterwards, in large
+// pages where the system has any to give.
+void* map_pages(std::size_t bytes) {
+  const std::size_t slack = bytes >= kLargePage ? kLargePage : 0;
+  void* const mapped =
+      ::mmap(nullptr, bytes + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return nullptr;
+  auto* first = static_cast<std::byte*>(mapped);
+  if (slack > 0) {
+    const std::size_t before = -reinterpret_cast<std::uintptr_t>(first) % kLargePage;
+    if (before > 0) ::munmap(first, before);
+    first += before;
+    if (slack > before) ::munmap(first + bytes, slack - before);
+    ::madvise(first, bytes, MADV_HUGEPAGE);
+  }
+  const std::size_t page = whole_pages(1);
+  for (std::size_t at = 0; at < bytes; at += page)
+    *static_cast<volatile std::byte*>(first + at) = std::byte{};
+  return first;
+}
+
+}  // namespace
+
 Result<PinnedBuffer> PinnedBuffer::create(DevicePtr device, std::size_t bytes) {
   constexpr unsigned kPortable = 1;  // pinned for every context of the process
   PinnedBuffer buffer;
   if (bytes > 0) {
     HMMJIT_TRY(device->use());
-    HMMJIT_TRY(device->driver().check(device->api().host_allocate(&buffer.data_, bytes, kPortable),
-                                      "cuMemHostAlloc"));
+    const std::size_t mapped = whole_pages(bytes);
+    void* const data = map_pages(mapped);
+    if (data == nullptr) {
+      return fail(ErrorCode::kResources,
+                  fmt::format("out of host memory: {} bytes for copies to the device", bytes));
+    }
+    const Status status = device->driver().check(
+        device->api().host_register(data, mapped, kPortable), "cuMemHostRegister");
+    if (!status) {
+      ::munmap(data, mapped);
+      return std::unexpected(status.error());
+    }
+    buffer.data_ = data;
   }
   buffer.device_ = std::move(device);
   buffer.size_ = bytes;
@@ -454,7 +501,11 @@ PinnedBuffer& PinnedBuffer::operator=(PinnedBuffer&& other) noexcept {
   return *this;
 }
 PinnedBuffer::~PinnedBuffer() {
-  if (data_ != nullptr) release(device_, [&](const DriverApi& a) { a.host_free(data_); });
+  if (data_ == nullptr) return;
+  release(device_, [&](const DriverApi& a) {
+    a.host_unregister(data_);
+    ::munmap(data_, whole_pages(size_));
+  });
 }
 
 Status GrowingPinnedBuffer::reserve(const DevicePtr& device, std::size_t bytes, std::size_t least) {
@@ -463,27 +514,6 @@ Status GrowingPinnedBuffer::reserve(const DevicePtr& device, std::size_t bytes, 
                 PinnedBuffer::create(device, std::bit_ceil(std::max(bytes, least))));
   buffers_.push_back(std::move(buffer));
   return {};
-}
-
-Result<PinnedRegion> PinnedRegion::create(DevicePtr device, void* data, std::size_t bytes) {
-  constexpr unsigned kPortable = 1;
-  HMMJIT_TRY(device->use());
-  HMMJIT_TRY(device->driver().check(device->api().host_register(data, bytes, kPortable),
-                                    "cuMemHostRegister"));
-  PinnedRegion region;
-  region.device_ = std::move(device);
-  region.data_ = data;
-  return region;
-}
-PinnedRegion::PinnedRegion(PinnedRegion&& other) noexcept
-    : device_(std::move(other.device_)), data_(std::exchange(other.data_, nullptr)) {}
-PinnedRegion& PinnedRegion::operator=(PinnedRegion&& other) noexcept {
-  std::swap(device_, other.device_);
-  std::swap(data_, other.data_);
-  return *this;
-}
-PinnedRegion::~PinnedRegion() {
-  if (data_ != nullptr) release(device_, [&](const DriverApi& a) { a.host_unregister(data_); });
 }
 
 // ---- Kernels ------------------------------------------------------------------------------------

@@ -65,8 +65,6 @@ struct DriverApi {
   int (*memory_info)(std::size_t* free, std::size_t* total);
   int (*memory_allocate)(DevicePointer* pointer, std::size_t bytes);
   int (*memory_free)(DevicePointer pointer);
-  int (*host_allocate)(void** pointer, std::size_t bytes, unsigned flags);
-  int (*host_free)(void* pointer);
   int (*host_register)(void* pointer, std::size_t bytes, unsigned flags);
   int (*host_unregister)(void* pointer);
   int (*copy_to_device)(DevicePointer to, const void* from, std::size_t bytes, StreamHandle stream);

@@ -32,6 +32,8 @@ namespace {
 constexpr int kPlanners = 4;
 // The driver makes use of two threads, 5.6 instead of 7 to 9 ms for 77 kernels, and not of more.
 constexpr int kLoaders = 2;
+// What the driver allocates in a thread that loads all of them.
+constexpr std::size_t kLoaderHeap = std::size_t{4} << 20;
 // For how long the first chains wait for kernels to be loaded.
 constexpr double kSettleSeconds = 0.1;
 
@@ -84,6 +86,7 @@ const KernelSlots* ChainKernels::of(const SearchModel& model) {
 }
 
 void ChainKernels::run_planner() {
+  reach_ahead_in_heap(kLoaderHeap);
   std::unique_lock lock(mutex_);
   for (;;) {
     wake_.wait(lock, [&] { return stop_ || !wanted_.empty() || !unplanned_.empty(); });
@@ -210,6 +213,7 @@ bool ChainKernels::any_coming() const {
 // To open a kernel as a library needs no context, yet the driver does it only once it has made
 // those.
 void ChainKernels::run_loader(int row) {
+  reach_ahead_in_heap(kLoaderHeap);
   std::unique_lock lock(mutex_);
   for (;;) {
     wake_.wait(lock, [&] { return stop_ || !settled_ || !to_load_.empty(); });

@@ -87,6 +87,8 @@ struct Lane {
 
 // Compiles at a time: NVRTC gains little from more, and each takes 20 MB.
 constexpr int kCompilers = 2;
+// What the threads that start the driver and those of the lanes allocate at a time.
+constexpr std::size_t kDriverHeap = std::size_t{6} << 20, kLaneHeap = std::size_t{2} << 20;
 
 }  // namespace
 
@@ -134,6 +136,7 @@ struct GpuFilters::State {
 
   void start() {
     const double begun = Trace::now();
+    reach_ahead_in_heap(kDriverHeap);
     auto opened = settings.open_driver ? settings.open_driver() : driver::Driver::open();
     const double initialised = Trace::now();
     {
@@ -230,6 +233,7 @@ struct GpuFilters::State {
   }
 
   Result<std::unique_ptr<DeviceState>> open_device(driver::Driver& opened, int ordinal) {
+    reach_ahead_in_heap(kDriverHeap);
     auto out = std::make_unique<DeviceState>();
     HMMJIT_ASSIGN(out->device, opened.device(ordinal));
     HMMJIT_ASSIGN(const driver::Device::Memory memory, out->device->memory());
@@ -618,6 +622,7 @@ struct GpuFilters::State {
   }
 
   void run_lane(DeviceState& d, int number) {
+    reach_ahead_in_heap(kLaneHeap);
     Lane lane;
     lane.device = &d;
     lane.number = number;
@@ -1028,6 +1033,7 @@ struct GpuFilters::State {
   }
 
   void run_domain_lane(DeviceState& d, int number) {
+    reach_ahead_in_heap(kLaneHeap);
     // Made when there is work: its buffers can wait, the first launches cannot, and the driver does
     // one thing at a time.
     std::optional<Result<std::unique_ptr<DomainStage>>> stage;

@@ -33,8 +33,8 @@ constexpr const char* kMembers[] = {"init",
                                     "memory_info",
                                     "memory_allocate",
                                     "memory_free",
-                                    "host_allocate",
-                                    "host_free",
+                                    "host_register",
+                                    "host_unregister",
                                     "copy_to_device",
                                     "copy_to_host",
                                     "fill",
@@ -105,7 +105,7 @@ TEST(GpuFaultsOnDemand, AFailingStartEndsTheRunWithoutOutput) {
 
 TEST(GpuFaultsOnDemand, AKernelThatNeverEndsIsGivenUp) {
   // A real driver would wait in these for the kernel that does not end.
-  constexpr const char* kWaiting[] = {"memory_free",   "host_free",          "stream_destroy",
+  constexpr const char* kWaiting[] = {"memory_free",   "host_unregister",    "stream_destroy",
                                       "event_destroy", "stream_synchronize", "library_unload"};
   FakeDriver driver({*plan::find_device("H200")});
   driver.on_launch = run_on_host;

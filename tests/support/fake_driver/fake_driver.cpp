@@ -22,7 +22,6 @@ struct FakeDriver::State {
   std::map<std::string, int> alive;
   std::map<DevicePointer, std::pair<std::size_t, int>> memory;  // bytes, device
   std::map<int, std::size_t> used;
-  std::set<void*> host;
   struct Kernel {
     std::string name;
     std::map<int, int> dynamic_limit;
@@ -279,26 +278,6 @@ int fake_memory_free(DevicePointer pointer) {
   std::free(reinterpret_cast<void*>(pointer));
   return 0;
 }
-int fake_host_allocate(void** pointer, std::size_t bytes, unsigned) {
-  ENTER("host_allocate");
-  *pointer = std::malloc(bytes);
-  {
-    const std::lock_guard guard(g_state->mutex);
-    g_state->host.insert(*pointer);
-  }
-  count("host", 1);
-  return 0;
-}
-int fake_host_free(void* pointer) {
-  ENTER("host_free");
-  {
-    const std::lock_guard guard(g_state->mutex);
-    g_state->host.erase(pointer);
-  }
-  std::free(pointer);
-  count("host", -1);
-  return 0;
-}
 int fake_host_register(void*, std::size_t, unsigned) {
   ENTER("host_register");
   count("registered", 1);
@@ -398,7 +377,6 @@ FakeDriver::FakeDriver(std::vector<plan::DeviceTraits> devices) : state_(new Sta
 FakeDriver::~FakeDriver() {
   for (const auto& [pointer, block] : state_->memory) std::free(reinterpret_cast<void*>(pointer));
   // What a lost device kept from being given back.
-  for (void* pointer : state_->host) std::free(pointer);
   g_state = nullptr;
 }
 
@@ -457,8 +435,6 @@ DriverApi FakeDriver::api() const {
           .memory_info = fake_memory_info,
           .memory_allocate = fake_memory_allocate,
           .memory_free = fake_memory_free,
-          .host_allocate = fake_host_allocate,
-          .host_free = fake_host_free,
           .host_register = fake_host_register,
           .host_unregister = fake_host_unregister,
           .copy_to_device = fake_copy_to_device,

@@ -57,7 +57,7 @@ class FakeDriver {
 
   int calls(const std::string& member) const;
   int total_calls() const;
-  /// Things made and not yet released: "memory", "host", "registered", "stream", "event",
+  /// Things made and not yet released: "memory", "registered", "stream", "event",
   /// "library", "context".
   int alive(const std::string& kind) const;
 

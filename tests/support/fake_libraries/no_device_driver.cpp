@@ -25,8 +25,6 @@ int cuLaunchKernel() { return 100; }
 int cuMemGetInfo_v2() { return 100; }
 int cuMemAlloc_v2() { return 100; }
 int cuMemFree_v2() { return 100; }
-int cuMemHostAlloc() { return 100; }
-int cuMemFreeHost() { return 100; }
 int cuMemHostRegister_v2() { return 100; }
 int cuMemHostUnregister() { return 100; }
 int cuMemcpyHtoDAsync_v2() { return 100; }

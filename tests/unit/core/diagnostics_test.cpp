@@ -8,8 +8,6 @@
 #include <array>
 #include <string>
 
-#include "core/threads.hpp"
-
 namespace hmmjit {
 namespace {
 
@@ -66,13 +64,6 @@ TEST(Diagnostics, LostOnesAreNoError) {
     EXPECT_NO_THROW(diagnose("{}\n", "nobody reads"));
   }
   ::close(pipe[1]);
-}
-
-TEST(StartableThreads, AreThoseAskedForWhereNothingForbidsIt) {
-  EXPECT_EQ(startable_threads(0), 0);
-  EXPECT_EQ(startable_threads(-1), 0);
-  EXPECT_EQ(startable_threads(5), 5);
-  EXPECT_EQ(startable_threads(3), 3);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <numeric>
 
 #include "fake_driver/fake_driver.hpp"
@@ -80,9 +82,6 @@ Status exercise(FakeDriver& fake, const std::shared_ptr<Driver>& driver) {
   HMMJIT_ASSIGN(Event end, Event::create(device, true));
   HMMJIT_ASSIGN(DeviceBuffer buffer, DeviceBuffer::create(device, 4096));
   HMMJIT_ASSIGN(PinnedBuffer staging, PinnedBuffer::create(device, 4096));
-  std::vector<char> existing(4096);
-  HMMJIT_ASSIGN(PinnedRegion region,
-                PinnedRegion::create(device, existing.data(), existing.size()));
   HMMJIT_ASSIGN(const auto kernel, LoadedKernel::load(driver, "cubin", "ssv"));
   HMMJIT_ASSIGN(const auto resources, kernel->prepare(*device, 256, 100'000));
   (void)resources;
@@ -108,8 +107,35 @@ Status exercise(FakeDriver& fake, const std::shared_ptr<Driver>& driver) {
   return device->synchronize();
 }
 
+TEST(Driver, PinnedMemoryIsWhollyThereAndInLargePages) {
+  FakeDriver fake({table("H200")});
+  const auto driver = Driver::open(fake.api());
+  const auto device = driver->device(0);
+  ASSERT_TRUE(device);
+  constexpr std::size_t kLarge = std::size_t{2} << 20;
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{4097}, kLarge, 2 * kLarge + 1}) {
+    auto buffer = PinnedBuffer::create(*device, bytes);
+    ASSERT_TRUE(buffer) << bytes;
+    EXPECT_EQ(fake.alive("registered"), 1);
+    const std::span<std::byte> data = buffer->bytes();
+    ASSERT_EQ(data.size(), bytes);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(data.data()) % (bytes < kLarge ? 4096 : kLarge), 0u);
+    EXPECT_TRUE(std::ranges::all_of(data, [](std::byte b) { return b == std::byte{}; }));
+    std::ranges::fill(data, std::byte{7});
+    PinnedBuffer moved = *std::move(buffer);
+    EXPECT_EQ(moved.bytes().data(), data.data());
+    moved = {};
+    EXPECT_EQ(fake.alive("registered"), 0) << bytes;
+  }
+  const auto none = PinnedBuffer::create(*device, 0);
+  EXPECT_TRUE(none && none->bytes().empty());
+  const auto refused = PinnedBuffer::create(*device, std::size_t{1} << 60);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kResources);
+}
+
 void expect_nothing_alive(const FakeDriver& fake, const std::string& when) {
-  for (const char* kind : {"memory", "host", "registered", "stream", "event", "library"}) {
+  for (const char* kind : {"memory", "registered", "stream", "event", "library"}) {
     EXPECT_EQ(fake.alive(kind), 0) << kind << " leaked after " << when;
   }
 }
@@ -138,20 +164,33 @@ TEST(Driver, AnyFailingCallIsReportedAndLeaksNothing) {
     FakeDriver fake({table("H200")});
     const auto driver = Driver::open(fake.api());
     ASSERT_TRUE(exercise(fake, driver));
-    for (const char* member : {"device_get",           "device_name",
-                               "device_memory",        "context_retain",
-                               "context_set_current",  "memory_info",
-                               "stream_create",        "event_create",
-                               "memory_allocate",      "host_allocate",
-                               "host_register",        "library_load",
-                               "library_kernel",       "kernel_attribute",
-                               "kernel_set_attribute", "occupancy",
-                               "event_record",         "fill",
-                               "copy_to_device",       "launch",
-                               "copy_to_host",         "stream_wait_event",
-                               "event_synchronize",    "event_query",
-                               "stream_query",         "event_elapsed",
-                               "stream_synchronize",   "context_synchronize"}) {
+    for (const char* member : {"device_get",
+                               "device_name",
+                               "device_memory",
+                               "context_retain",
+                               "context_set_current",
+                               "memory_info",
+                               "stream_create",
+                               "event_create",
+                               "memory_allocate",
+                               "host_register",
+                               "library_load",
+                               "library_kernel",
+                               "kernel_attribute",
+                               "kernel_set_attribute",
+                               "occupancy",
+                               "event_record",
+                               "fill",
+                               "copy_to_device",
+                               "launch",
+                               "copy_to_host",
+                               "stream_wait_event",
+                               "event_synchronize",
+                               "event_query",
+                               "stream_query",
+                               "event_elapsed",
+                               "stream_synchronize",
+                               "context_synchronize"}) {
       ASSERT_GT(fake.calls(member), 0) << member << " is never called";
       members.emplace_back(member);
     }
