@@ -1,0 +1,241 @@
+#include <chrono>
+#include <optional>
+
+#include "gpu/gpu_filters_state.hpp"
+
+namespace hmmjit::gpu {
+namespace {
+
+// Chains and targets that wait even for threads that have nothing else to do.
+constexpr std::size_t kMostDomainWork = 64, kMostDomainTargets = 16384;
+// Threads should not have to wait for the device, nor get more from it than they are through with
+// when it is: a launch may take so many times as long as they have to do, which what it leaves
+// them and what other launches find adds to, or a part of what the filters (`filtering`: seconds
+// of them) still take. Two to three and a half times is best on an H200 with 16 cores, by 2 to 4
+// % of a search of one second; five times and once are worse.
+constexpr double kPatienceOfThreads = 3, kPatienceOfFilters = 0.25;
+constexpr double kLeastPatience = 0.03, kMostPatience = 2;
+
+const KernelSlotPtr& parser_of(const DomainWork& work) {
+  return of_link(*work.model->slots, Link::kParser);
+}
+
+}  // namespace
+
+bool GpuFilters::State::hand_over(DeviceState& d, DomainWorkPtr& work) {
+  if (d.domain_lanes == 0 || work->found.passed_targets.empty()) return false;
+  const bool hungry = work->client->hungry();
+  {
+    const std::lock_guard lock(mutex);
+    const bool many =
+        d.domain_work.size() >= kMostDomainWork || d.domain_targets >= kMostDomainTargets;
+    if ((many && hungry) || !kernels.soon(*work->model->slots, Link::kParser)) return false;
+  }
+  work->request.model = work->model->search;
+  deliver_early(*work, kMostPatience);
+  if (work->found.passed_targets.empty()) return false;
+  {
+    const std::lock_guard lock(mutex);
+    if (d.lost) return false;
+    ++client_calls;
+    ++holders;
+    ++work->segment->running;
+    d.domain_targets += work->found.passed_targets.size();
+    d.domain_work.push_back(std::move(work));
+  }
+  wake.notify_all();
+  return true;
+}
+
+void GpuFilters::State::deliver_early(DomainWork& work, double patience) {
+  CascadeResult& found = work.found;
+  const layout::PackedTargets& targets = work.request.targets->packed().targets;
+  const int M = work.model->search->hmm.M;
+  const auto mine = [&](const PassedTarget& p) {
+    return DomainStage::takes(targets.length[p.target], M, patience);
+  };
+  std::vector<FilteredBlock> early(found.blocks.size()), late(found.blocks.size());
+  for (std::size_t b = 0; b < found.blocks.size(); ++b) early[b].open = found.blocks[b].open;
+  for (const PassedTarget& p : found.passed_targets)
+    (mine(p) ? late : early)[p.block].passed.push_back(p.index);
+  std::vector<std::uint64_t> blocks;
+  std::vector<FilteredBlock> delivered;
+  for (std::size_t b = 0; b < early.size(); ++b) {
+    if (!work.claimed[b] || (early[b].open.empty() && early[b].passed.empty())) continue;
+    blocks.push_back(work.segment->block_ids[b]);
+    delivered.push_back(std::move(early[b]));
+  }
+  if (blocks.empty() || !work.client->deliver_early(work.model->id, blocks, std::move(delivered)))
+    return;
+  for (std::size_t b = 0; b < found.blocks.size(); ++b) {
+    found.blocks[b].open.clear();
+    found.blocks[b].passed = std::move(late[b].passed);
+  }
+  std::erase_if(found.passed_targets, [&](const PassedTarget& p) { return !mine(p); });
+}
+
+void GpuFilters::State::deliver(DomainWork& work) {
+  std::vector<FilteredBlock>& results = work.found.blocks;
+  auto& parsed = work.request.parsed;
+  for (std::size_t i = 0; i < parsed.size(); ++i)
+    results[work.found.passed_targets[i].block].parsed.push_back(std::move(parsed[i]));
+  std::vector<std::uint64_t> blocks;
+  std::vector<FilteredBlock> delivered;
+  for (std::size_t i = 0; i < work.claimed.size(); ++i) {
+    if (!work.claimed[i]) continue;
+    blocks.push_back(work.segment->block_ids[i]);
+    delivered.push_back(i < results.size() ? std::move(results[i]) : FilteredBlock{});
+  }
+  const std::size_t count = blocks.size();
+  work.client->deliver(work.model->id, blocks, std::move(delivered));
+  const std::lock_guard lock(mutex);
+  stats.blocks_done += count;
+}
+
+double GpuFilters::State::filter_seconds_left(const DeviceState& d) const {
+  std::size_t pairs = 0;
+  for (const SegmentPtr& s : segments) {
+    if (s->device == d.position) pairs += s->pending.size();
+  }
+  return static_cast<double>(pairs) * (Trace::now() - d.first_chain) /
+         static_cast<double>(std::max<std::uint64_t>(d.chains, 1));
+}
+
+void GpuFilters::State::run_domain_lane(DeviceState& d, int number) {
+  reach_ahead_in_heap(kLaneHeap);
+  // Made when there is work: its buffers can wait, the first launches cannot, and the driver does
+  // one thing at a time.
+  std::optional<Result<std::unique_ptr<DomainStage>>> stage;
+  std::unique_lock lock(mutex);
+  for (;;) {
+    wake.wait(lock, [&] { return stop || !d.domain_work.empty(); });
+    if (d.domain_work.empty()) return;
+    if (!stop && !d.lost && kernels.coming()) {
+      wake.wait_for(lock, std::chrono::milliseconds(1));
+      continue;
+    }
+    // All that have the kernels of the first.
+    std::vector<DomainWorkPtr> batch;
+    const KernelSlotPtr& parser = parser_of(*d.domain_work.front());
+    for (auto at = d.domain_work.begin();
+         at != d.domain_work.end() && batch.size() < DomainStage::kMostRequests;) {
+      if (parser_of(**at) == parser) {
+        d.domain_targets -= (*at)->found.passed_targets.size();
+        batch.push_back(std::move(*at));
+        at = d.domain_work.erase(at);
+      } else {
+        ++at;
+      }
+    }
+    const bool lost = d.lost;
+    const double filtering = filter_seconds_left(d);
+    lock.unlock();
+    if (!stage && !lost) {
+      stage = DomainStage::create(d.device, d.origin, resize_on(d), d.domain_workspace);
+      if (!*stage && stage->error().code != ErrorCode::kResources) lose_device(d, stage->error());
+    }
+    // Without one what comes is passed on.
+    if (stage && *stage && !lost)
+      surviving(d, [&] { run_domains(d, number, ***stage, batch, filtering); });
+    for (DomainWorkPtr& work : batch) finish(std::move(work));
+    release_after_loss(d);
+    lock.lock();
+  }
+}
+
+void GpuFilters::State::finish(DomainWorkPtr work) {
+  deliver(*work);
+  SegmentPtr segment = std::move(work->segment);
+  work.reset();
+  std::unique_lock lock(mutex);
+  --client_calls;
+  --segment->running;
+  forget_if_done(segment);
+  wake.notify_all();
+  let_go(lock, segment);
+}
+
+void GpuFilters::State::run_relief() {
+  std::unique_lock lock(mutex);
+  for (;;) {
+    const auto busiest = std::ranges::max_element(
+        devices, {}, [](const auto& device) { return device->domain_work.size(); });
+    const bool any = busiest != devices.end() && !(*busiest)->domain_work.empty();
+    if (stop) return;
+    if (!any) {
+      wake.wait(lock);
+      continue;
+    }
+    lock.unlock();
+    bool hungry = false;
+    call_client([&](Client& c) { hungry = c.hungry(); });
+    lock.lock();
+    auto& work = (*busiest)->domain_work;
+    if (!hungry || settings.patient || work.empty()) {
+      wake.wait_for(lock, std::chrono::milliseconds(2));
+      continue;
+    }
+    DomainWorkPtr last = std::move(work.back());
+    work.pop_back();
+    (*busiest)->domain_targets -= last->found.passed_targets.size();
+    lock.unlock();
+    finish(std::move(last));
+    lock.lock();
+  }
+}
+
+void GpuFilters::State::run_domains(DeviceState& d, int number, DomainStage& stage,
+                                    const std::vector<DomainWorkPtr>& batch, double filtering) {
+  const Model& front = *batch.front()->model;
+  const auto ready = kernels.ready(*d.device, *front.slots, front.search->hmm.name);
+  if (!ready) return;
+  const DomainKernels chosen{of_link(*ready, Link::kParser), of_link(*ready, Link::kEnsemble),
+                             of_link(*ready, Link::kEnvelope)};
+  if (!chosen.parser) return;
+  const double patience =
+      settings.patient
+          ? settings.launch_timeout
+          : std::clamp(std::max(kPatienceOfFilters * filtering,
+                                kPatienceOfThreads * batch.front()->client->seconds_left()),
+                       kLeastPatience, kMostPatience);
+  std::vector<DomainRequest*> requests;
+  for (const DomainWorkPtr& work : batch) {
+    deliver_early(*work, patience);
+    for (const PassedTarget& passed : work->found.passed_targets)
+      work->request.passed.push_back(passed.target);
+    if (!work->request.passed.empty()) requests.push_back(&work->request);
+  }
+  const auto result =
+      stage.run(requests, chosen, {.trace_seed = limits.trace_seed, .patience = patience},
+                {.timeout = settings.launch_timeout, .progress = &d.progress});
+  if (!result) {
+    for (DomainRequest* request : requests) request->parsed.clear();
+    if (result.error().code != ErrorCode::kResources) lose_device(d, result.error());
+    return;
+  }
+  if (result->launches == 0) return;
+  if (settings.trace != nullptr) {
+    const std::string group = fmt::format("gpu {}", d.device->ordinal());
+    float from = result->begin;
+    for (std::size_t i = 0; i < kDomainStages.size(); ++i) {
+      settings.trace->add(group, d.lanes + number,
+                          fmt::format("{} of {} models", kDomainStages[i], batch.size()),
+                          d.origin_time + from * 1e-3, d.origin_time + result->end[i] * 1e-3);
+      from = result->end[i];
+    }
+  }
+  const std::lock_guard lock(mutex);
+  d.busy.emplace_back(result->begin * 1e-3, result->end.back() * 1e-3);
+  d.last_result = Trace::now();
+  float from = result->begin;
+  for (std::size_t i = 0; i < kDomainStages.size(); ++i) {
+    stats.domain_seconds[i] += (result->end[i] - from) * 1e-3;
+    from = result->end[i];
+  }
+  stats.launches += result->launches;
+  stats.parsed += result->targets;
+  stats.sampled += result->regions;
+  stats.envelopes += result->envelopes;
+}
+
+}  // namespace hmmjit::gpu

@@ -1,0 +1,268 @@
+#include <chrono>
+
+#include "gpu/gpu_filters_state.hpp"
+
+namespace hmmjit::gpu {
+
+bool GpuFilters::State::refresh(Model& model, std::vector<std::uint64_t>& declined) {
+  if (model.state == Model::State::kReady) return true;
+  if (model.state == Model::State::kWaiting) {
+    if (model.slots == nullptr) model.slots = kernels.of(*model.search);
+    if (model.slots == nullptr) return false;
+    switch (kernels.state(*model.slots)) {
+      case ChainKernels::State::kThere:
+        model.state = Model::State::kReady;
+        return true;
+      case ChainKernels::State::kComing:
+        return false;
+      case ChainKernels::State::kFailed:
+        model.state = Model::State::kDeclined;
+    }
+  }
+  declined.push_back(model.id);
+  return false;
+}
+
+bool GpuFilters::State::choose(const Lane& lane, Task& task, std::vector<std::uint64_t>& declined,
+                               bool& waiting) {
+  DeviceState& d = *lane.device;
+  Task load;
+  for (const SegmentPtr& segment : segments) {
+    if (segment->device != d.position || segment->abandoned || segment->pending.empty()) continue;
+    if (segment->resident != nullptr) {
+      if (!kernels.settled()) {
+        const auto first = models.find(*segment->pending.begin());
+        if (!lane.reserved && first != models.end()) {
+          task = {.segment = segment, .model = first->second, .reserve = true};
+          return true;
+        }
+        waiting = true;
+        continue;
+      }
+      for (auto id = segment->pending.begin(); id != segment->pending.end();) {
+        const auto found = models.find(*id);
+        if (found == models.end()) {
+          id = segment->pending.erase(id);
+          continue;
+        }
+        if (refresh(*found->second, declined)) {
+          // Lowest model first over all resident segments.
+          if (task.model == nullptr || found->second->id < task.model->id)
+            task = {.segment = segment, .model = found->second};
+          break;
+        }
+        if (found->second->state == Model::State::kDeclined) {
+          id = segment->pending.erase(id);
+          continue;
+        }
+        waiting = true;
+        ++id;
+      }
+    } else if (segment->packed != nullptr && !segment->loading && load.segment == nullptr) {
+      load.segment = segment;
+    }
+  }
+  if (load.segment != nullptr) load.bytes = DeviceTargets::bytes_for(*load.segment->packed);
+  // One lane loads what there is room for while the others work.
+  if (task.model != nullptr) {
+    if (load.segment != nullptr && d.loading_bytes == 0 && has_room(d, load)) task = load;
+    return true;
+  }
+  if (load.segment == nullptr) return false;
+  if (make_room(d, load)) {
+    task = load;
+    return true;
+  }
+  waiting = true;
+  return false;
+}
+
+void GpuFilters::State::run_lane(DeviceState& d, int number) {
+  reach_ahead_in_heap(kLaneHeap);
+  Lane lane;
+  lane.device = &d;
+  lane.number = number;
+  if (const Status made = open_lane(lane); !made) {
+    lose_device(d, made.error());
+    return;
+  }
+  std::unique_lock lock(mutex);
+  for (;;) {
+    if (stop || d.lost || phase == Phase::kFailed) break;
+    Task task;
+    std::vector<std::uint64_t> declined;
+    bool waiting = false;
+    const bool found = choose(lane, task, declined, waiting);
+    if (!declined.empty()) {
+      stats.models_declined += declined.size();
+      const bool tell = settings.demanded && !std::exchange(warned_kernel, true);
+      const std::string reason = why();
+      // Chosen again afterwards: the client may leave while the lock is open.
+      task = {};
+      lock.unlock();
+      if (tell) warn("no kernel for some models, their filters run on the CPU: " + reason);
+      call_client([&](Client& c) {
+        for (const std::uint64_t id : declined) c.decline(id);
+      });
+      lock.lock();
+      continue;
+    }
+    if (!found) {
+      forget_finished();
+      if (!dropped.empty()) {
+        ++holders;
+        SegmentPtr none;
+        let_go(lock, none);
+        continue;
+      }
+      // A finished compile has no signal of its own.
+      if (waiting) {
+        wake.wait_for(lock, std::chrono::milliseconds(1));
+      } else {
+        wake.wait(lock);
+      }
+      continue;
+    }
+    SegmentPtr segment = std::move(task.segment);
+    segment->last_use = ++use_clock;
+    ++segment->running;
+    ++holders;
+    if (task.model == nullptr) {
+      segment->loading = true;
+      d.loading_bytes += task.bytes;
+      lock.unlock();
+      surviving(d, [&] { load(d, segment); });
+      lock.lock();
+      d.loading_bytes -= task.bytes;
+      segment->loading = false;
+    } else {
+      if (!task.reserve) segment->pending.erase(task.model->id);
+      std::shared_ptr<DeviceTargets> targets = segment->resident;
+      lock.unlock();
+      surviving(d, [&] {
+        if (task.reserve) {
+          lane.cascade->reserve(*targets, task.model->search->bytes.M);
+        } else {
+          run_pair(lane, segment, targets, task.model);
+        }
+      });
+      lane.reserved = true;
+      targets.reset();
+      task.model.reset();
+      lock.lock();
+    }
+    --segment->running;
+    forget_if_done(segment);
+    wake.notify_all();
+    let_go(lock, segment);
+  }
+  lock.unlock();
+  release_after_loss(d);
+}
+
+Status GpuFilters::State::open_lane(Lane& lane) {
+  DeviceState& d = *lane.device;
+  HMMJIT_ASSIGN(lane.cascade, Cascade::create(d.device, d.origin, resize_on(d)));
+  return {};
+}
+
+void GpuFilters::State::run_pair(Lane& lane, const SegmentPtr& segment,
+                                 const std::shared_ptr<DeviceTargets>& targets,
+                                 const ModelPtr& model) {
+  call_client([&](Client& c) {
+    const std::vector<bool> claimed = c.claim(model->id, segment->block_ids);
+    if (std::ranges::find(claimed, true) == claimed.end()) return;
+    Status done;
+    try {
+      auto work = std::make_unique<DomainWork>();
+      done = filter(lane, *targets, *model, claimed, *work);
+      if (done) {
+        work->model = model;
+        work->segment = segment;
+        work->client = &c;
+        work->claimed = claimed;
+        work->request.targets = targets;
+        if (!hand_over(*lane.device, work)) deliver(*work);
+        return;
+      }
+    } catch (const std::bad_alloc&) {
+      done = fail(ErrorCode::kResources, "out of host memory");
+    }
+    // Give the device up first, so that the owner does not leave the pair to it again.
+    if (done.error().code == ErrorCode::kResources) {
+      bool tell = false;
+      {
+        const std::lock_guard lock(mutex);
+        tell = !std::exchange(warned_memory, true);
+      }
+      if (tell) warn(done.error().to_string() + "; going on with the CPU for some targets");
+    } else if (done.error().code == ErrorCode::kCompile) {
+      {
+        const std::lock_guard lock(mutex);
+        model->state = Model::State::kDeclined;
+        ++stats.models_declined;
+        if (stats.reason.empty()) stats.reason = done.error().to_string();
+      }
+      c.decline(model->id);
+    } else {
+      lose_device(*lane.device, done.error());
+    }
+    give_back(c, segment, model->id, claimed);
+  });
+}
+
+Status GpuFilters::State::filter(Lane& lane, DeviceTargets& targets, Model& model,
+                                 const std::vector<bool>& claimed, DomainWork& work) {
+  const double begun = Trace::now();
+  DeviceState& d = *lane.device;
+  HMMJIT_ASSIGN(const auto ready, kernels.ready(*d.device, *model.slots, model.search->hmm.name));
+  HMMJIT_ASSIGN(CascadeResult result,
+                lane.cascade->run({.model = *model.search,
+                                   .kernels = ready,
+                                   .limits = limits,
+                                   .targets = targets,
+                                   .claimed = claimed,
+                                   .wait = {settings.launch_timeout, &d.progress}}));
+  const double ended = Trace::now();
+  if (result.launches == 0) {
+    work.found = std::move(result);
+    return {};
+  }
+  if (settings.trace != nullptr) {
+    const std::string& name = model.search->hmm.name;
+    settings.trace->add("gpu lanes", d.position * 100 + lane.number, name, begun, ended);
+    float from = result.begin;
+    for (std::size_t i = 0; i < kTimedStages.size(); ++i) {
+      settings.trace->add(fmt::format("gpu {}", d.device->ordinal()), lane.number,
+                          fmt::format("{} {}", kTimedStages[i], name), d.origin_time + from * 1e-3,
+                          d.origin_time + result.end[i] * 1e-3);
+      from = result.end[i];
+    }
+  }
+  kernels.ssv_took(*model.slots, (result.end.front() - result.begin) * 1e-3);
+  const std::lock_guard lock(mutex);
+  if (d.chains++ == 0) d.first_chain = begun;
+  d.busy.emplace_back(result.begin * 1e-3, result.end.back() * 1e-3);
+  d.last_result = ended;
+  float from = result.begin;
+  for (std::size_t i = 0; i < kTimedStages.size(); ++i) {
+    stats.stage_seconds[i] += (result.end[i] - from) * 1e-3;
+    from = result.end[i];
+  }
+  ++stats.chains;
+  stats.launches += result.launches;
+  stats.cells +=
+      targets.packed().targets.residue_count * static_cast<std::uint64_t>(model.search->bytes.M);
+  stats.targets += targets.packed().targets.size();
+  stats.survivors += result.survivors;
+  stats.undecided += result.undecided;
+  stats.viterbi += result.viterbi_targets;
+  stats.viterbi_flagged += result.viterbi_flagged;
+  stats.forward += result.forward_targets;
+  stats.open += result.open;
+  stats.passed += result.passed;
+  work.found = std::move(result);
+  return {};
+}
+
+}  // namespace hmmjit::gpu
