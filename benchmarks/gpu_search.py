@@ -222,12 +222,13 @@ class Bench:
                        f"{warm['residues'] / 1e6:.0f} M residues")
             self.claim_busy(tag + ".traced", runs["traced"])
             # A second is short enough for chance to matter: the same run some times more.
-            again = []
+            warm_runs = [runs["warm"], runs["traced"]]
             for _ in range(REPEATS):
-                again.append(self.hmmjit(f"GPU, warm, {tag}, again", device, models, targets,
-                                         tag + ".again"))
-                self.same(tag + ".cpu", tag + ".again", f"GPU, warm, again, and CPU, {tag}")
-            warm_runs = [r for r in (runs["warm"], runs["traced"], *again) if r]
+                again = self.hmmjit(f"GPU, warm, {tag}, again", device, models, targets,
+                                    tag + ".again")
+                if again:
+                    warm_runs.append(again)
+                    self.same(tag + ".cpu", tag + ".again", f"GPU, warm, again, and CPU, {tag}")
             walls = sorted(r["wall"] for r in warm_runs)
             self.claim(f"{len(walls)} warm runs: median {walls[len(walls) // 2]:.2f} s "
                        f"({walls[0]:.2f} to {walls[-1]:.2f}), GPU busy "

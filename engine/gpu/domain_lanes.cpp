@@ -214,24 +214,9 @@ void GpuFilters::State::run_domains(DeviceState& d, int number, DomainStage& sta
     return;
   }
   if (result->launches == 0) return;
-  if (settings.trace != nullptr) {
-    const std::string group = fmt::format("gpu {}", d.device->ordinal());
-    float from = result->begin;
-    for (std::size_t i = 0; i < kDomainStages.size(); ++i) {
-      settings.trace->add(group, d.lanes + number,
-                          fmt::format("{} of {} models", kDomainStages[i], batch.size()),
-                          d.origin_time + from * 1e-3, d.origin_time + result->end[i] * 1e-3);
-      from = result->end[i];
-    }
-  }
+  note_stages(d, d.lanes + number, kDomainStages, fmt::format("of {} models", batch.size()),
+              result->begin, result->end, stats.domain_seconds);
   const std::lock_guard lock(mutex);
-  d.busy.emplace_back(result->begin * 1e-3, result->end.back() * 1e-3);
-  d.last_result = Trace::now();
-  float from = result->begin;
-  for (std::size_t i = 0; i < kDomainStages.size(); ++i) {
-    stats.domain_seconds[i] += (result->end[i] - from) * 1e-3;
-    from = result->end[i];
-  }
   stats.launches += result->launches;
   stats.parsed += result->targets;
   stats.sampled += result->regions;

@@ -129,6 +129,29 @@ Result<std::unique_ptr<DeviceState>> GpuFilters::State::open_device(driver::Driv
   return out;
 }
 
+void GpuFilters::State::note_stages(DeviceState& d, int row, std::span<const char* const> stages,
+                                    const std::string& what, float begin,
+                                    std::span<const float> end, std::span<double> seconds) {
+  const double ended = Trace::now();
+  if (settings.trace != nullptr) {
+    const std::string group = fmt::format("gpu {}", d.device->ordinal());
+    float from = begin;
+    for (std::size_t i = 0; i < stages.size(); ++i) {
+      settings.trace->add(group, row, fmt::format("{} {}", stages[i], what),
+                          d.origin_time + from * 1e-3, d.origin_time + end[i] * 1e-3);
+      from = end[i];
+    }
+  }
+  const std::lock_guard lock(mutex);
+  d.busy.emplace_back(begin * 1e-3, end.back() * 1e-3);
+  d.last_result = ended;
+  float from = begin;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    seconds[i] += (end[i] - from) * 1e-3;
+    from = end[i];
+  }
+}
+
 void GpuFilters::State::fail_all(const Error& error) {
   Dropped victims;
   {

@@ -18,6 +18,7 @@
 #include <mutex>
 #include <new>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -169,6 +170,11 @@ struct GpuFilters::State {
     const Ended ended{*this};
     function(*c);
   }
+  // What one launch after the other took of a device, for the timeline (`row`, and the name of each
+  // stage before `what`), `seconds` and the device's share. Milliseconds since the device's origin.
+  void note_stages(DeviceState& d, int row, std::span<const char* const> stages,
+                   const std::string& what, float begin, std::span<const float> end,
+                   std::span<double> seconds);
   // What runs out of host memory outside a chain ends the device's part, not the process.
   template <typename Work>
   void surviving(DeviceState& d, Work work) {

@@ -223,32 +223,16 @@ Status GpuFilters::State::filter(Lane& lane, DeviceTargets& targets, Model& mode
                                    .targets = targets,
                                    .claimed = claimed,
                                    .wait = {settings.launch_timeout, &d.progress}}));
-  const double ended = Trace::now();
   if (result.launches == 0) {
     work.found = std::move(result);
     return {};
   }
-  if (settings.trace != nullptr) {
-    const std::string& name = model.search->hmm.name;
-    settings.trace->add("gpu lanes", d.position * 100 + lane.number, name, begun, ended);
-    float from = result.begin;
-    for (std::size_t i = 0; i < kTimedStages.size(); ++i) {
-      settings.trace->add(fmt::format("gpu {}", d.device->ordinal()), lane.number,
-                          fmt::format("{} {}", kTimedStages[i], name), d.origin_time + from * 1e-3,
-                          d.origin_time + result.end[i] * 1e-3);
-      from = result.end[i];
-    }
-  }
+  const std::string& name = model.search->hmm.name;
+  span("gpu lanes", d.position * 100 + lane.number, name, begun, Trace::now());
+  note_stages(d, lane.number, kTimedStages, name, result.begin, result.end, stats.stage_seconds);
   kernels.ssv_took(*model.slots, (result.end.front() - result.begin) * 1e-3);
   const std::lock_guard lock(mutex);
   if (d.chains++ == 0) d.first_chain = begun;
-  d.busy.emplace_back(result.begin * 1e-3, result.end.back() * 1e-3);
-  d.last_result = ended;
-  float from = result.begin;
-  for (std::size_t i = 0; i < kTimedStages.size(); ++i) {
-    stats.stage_seconds[i] += (result.end[i] - from) * 1e-3;
-    from = result.end[i];
-  }
   ++stats.chains;
   stats.launches += result.launches;
   stats.cells +=

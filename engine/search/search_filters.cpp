@@ -112,11 +112,6 @@ void Run::keep_survivors(ModelJob& job, const BlockPtr& block, const FilterOutpu
   job.cpu_seconds += output.times.total();
 }
 
-void Run::end_filter(const JobPtr& job) {
-  filters_done(job);
-  release(job);
-}
-
 bool Run::passes_forward(const ModelJob& job, float nats, float filter_nats) const {
   const Calibration& calibration = job.model->hmm.calibration;
   const float bits = nats_to_bits(nats - filter_nats);
@@ -124,13 +119,15 @@ bool Run::passes_forward(const ModelJob& job, float nats, float filter_nats) con
            options_.filters.F3);
 }
 
-void Run::filters_done(const JobPtr& job) {
+void Run::end_filter(const JobPtr& job) {
   const bool last = --job->filters_pending == 0;
-  if (stopped()) return;
-  // Survivors wait until they fill batches, but not where they hold blocks that should go,
-  // and not while threads have nothing else to do.
-  const bool idle = queued_filters_ < static_cast<std::uint64_t>(pool_.threads());
-  submit_waiting(job, last ? 1 : idle ? kSmallestBatch : 2 * kLargestBatch);
+  if (!stopped()) {
+    // Survivors wait until they fill batches, but not where they hold blocks that should go,
+    // and not while threads have nothing else to do.
+    const bool idle = queued_filters_ < static_cast<std::uint64_t>(pool_.threads());
+    submit_waiting(job, last ? 1 : idle ? kSmallestBatch : 2 * kLargestBatch);
+  }
+  release(job);
 }
 
 void Run::submit_waiting(const JobPtr& job, std::size_t enough) {

@@ -215,7 +215,6 @@ class Run : private gpu::Client {
   static void hold_job(ModelJob& job);
   // The end of a filter task, of the input, or of a hold.
   void end_filter(const JobPtr& job);
-  void filters_done(const JobPtr& job);
   // Scores the waiting survivors of a model if there are `enough`.
   void submit_waiting(const JobPtr& job, std::size_t enough = 1);
   void submit_scoring(const JobPtr& job, std::vector<WaitingTarget> targets);

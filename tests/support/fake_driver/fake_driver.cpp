@@ -375,8 +375,8 @@ FakeDriver::FakeDriver(std::vector<plan::DeviceTraits> devices) : state_(new Sta
 }
 
 FakeDriver::~FakeDriver() {
-  for (const auto& [pointer, block] : state_->memory) std::free(reinterpret_cast<void*>(pointer));
   // What a lost device kept from being given back.
+  for (const auto& [pointer, block] : state_->memory) std::free(reinterpret_cast<void*>(pointer));
   g_state = nullptr;
 }
 
