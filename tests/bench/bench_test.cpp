@@ -179,6 +179,30 @@ TEST_F(BenchTest, AKernelThatCannotBeHadIsReported) {
   EXPECT_FALSE(measured->exact());
 }
 
+// As in a search: code that the driver made of PTX has to keep the promises of the catalogue, and
+// an image that it refuses is made once more.
+TEST_F(BenchTest, WhatASearchWouldNotLaunchIsNotMeasured) {
+  kernels_ = *settings_with_ptx(driver_).open_kernels();
+  const auto bench =
+      Bench::create(api_, 0, *kernels_, data().targets, {.threads = 2, .repeats = 1});
+  ASSERT_TRUE(bench) << bench.error().to_string();
+  const auto m = model(0);
+  (*bench)->use_model(m);
+  const plan::Plan plan = plan_of(Stage::kMsv, *m);
+  driver_.local_bytes_of = {{std::string(plan.chosen.variant->entry_name), 4096}};
+  auto measured = (*bench)->measure(plan, plan.chosen);
+  ASSERT_TRUE(measured) << measured.error().to_string();
+  EXPECT_THAT(measured->refused, testing::HasSubstr("bytes a thread in local memory"));
+  EXPECT_FALSE(measured->exact());
+
+  driver_.local_bytes_of.clear();
+  driver_.fail_call("library_load", driver::code::kInvalidImage);
+  measured = (*bench)->measure(plan, plan.chosen);
+  ASSERT_TRUE(measured) << measured.error().to_string();
+  EXPECT_EQ(measured->refused, "");
+  EXPECT_TRUE(measured->exact()) << measured->first_wrong;
+}
+
 TEST_F(BenchTest, TargetsTheDeviceCannotHoldAreAnError) {
   driver_.memory_limit = 1 << 20;
   kernels_ = *fake_settings(driver_).open_kernels();

@@ -209,6 +209,34 @@ TEST(Engine, ACompileErrorNamesTheTemplatesLine) {
   EXPECT_THAT(text, HasSubstr("own/scale.cu:14"));
 }
 
+// For a device newer than the compiler there is PTX, of which the driver makes code: that keeps the
+// variant's promises, or the next configuration is taken.
+TEST(Engine, CodeOfTheDriverIsHeldAgainstItsPromises) {
+  COMPILER_OR_SKIP();
+  auto traits = to_traits(find_device("H200"));
+  traits.major = 19;
+  traits.minor = 0;
+  hmmjit::tests::FakeDriver fake({traits});
+  fake.registers = 40;
+  const Gpu gpu = open_gpu(hmmjit::driver::Driver::open(fake.api()), 0);
+  EngineSettings s = settings();
+  s.variants[0].configurations = [](const Problem&, const Device&) {
+    return std::vector{configuration(4, 32, 9), configuration(1)};
+  };
+  Engine engine(s);
+  const Plan plan = engine.plan(problem(1), gpu.device());
+  EXPECT_EQ(constant(plan.chosen().constants, "kPerThread"), 4);
+  const Kernel kernel = engine.load(plan, gpu);
+  EXPECT_EQ(constant(kernel.constants(), "kPerThread"), 1);
+  ASSERT_EQ(kernel.image().rejected().size(), 1u);
+  EXPECT_THAT(kernel.image().rejected()[0].reason, HasSubstr("at most 32 promised"));
+
+  fake.registers = 100;  // neither keeps them
+  std::string text;
+  EXPECT_EQ(code_of([&] { engine.load(plan, gpu); }, &text), ErrorCode::kCompile);
+  EXPECT_THAT(text, HasSubstr("at most 64 promised"));
+}
+
 TEST(Engine, LoadsAndLaunchesOnADevice) {
   COMPILER_OR_SKIP();
   auto traits = to_traits(find_device("H200"));
