@@ -45,11 +45,18 @@ u32 covered(const FakeLaunch& launch, u32 model_length, u32 tiles = 1) {
 /// `error` is added to every emission, thirds of a bit.
 int run_ssv(const FakeLaunch& launch, int error) {
   const auto& p = *static_cast<const ByteFilterParams*>(launch.parameters);
-  if (p.tile + 1 < p.tile_count) return 0;  // the last tile does them all
-  const u32 M = covered(launch, p.model_length, p.tile_count);
-  std::vector<int> row(M + 1);
-  for (u32 index = 0; index < p.item_count; ++index) {
+  const bool last = p.tile + 1 == p.tile_count;
+  std::vector<int> row(p.model_length + 1);
+  for (u32 index = 0; (index = p.counters->next++) < p.item_count;) {
     const WorkItem& item = p.items[index];
+    // The last tile does them all, if the others have been there.
+    u32 tiles = 1;
+    if (p.tile_count > 1) {
+      if (p.boundary == nullptr || p.tile_best == nullptr) return driver::code::kIllegalAddress;
+      tiles = p.tile_best[index] = p.tile == 0 ? 1 : p.tile_best[index] + 1;
+      if (!last) continue;
+    }
+    const u32 M = covered(launch, p.model_length, tiles);
     const u8* residues = p.database.residues + static_cast<std::size_t>(item.start) * kStartUnit;
     std::fill(row.begin(), row.end(), 0);
     int best = 0;  // cells above the floor, which is where a path starts
@@ -69,7 +76,7 @@ int run_msv(const FakeLaunch& launch, int error) {
   const auto& p = *static_cast<const ByteFilterParams*>(launch.parameters);
   const u32 M = covered(launch, p.model_length);
   std::vector<int> row(M + 1);
-  for (u32 index = 0; index < msv_item_count(p); ++index) {
+  for (u32 index = 0; (index = (*msv_work_counter(p))++) < msv_item_count(p);) {
     const WorkItem item = msv_item(p, index);
     const LengthClass& length = p.classes[p.database.length_class[item.target]];
     const u8* residues = p.database.residues + static_cast<std::size_t>(item.start) * kStartUnit;
@@ -92,7 +99,7 @@ int run_msv(const FakeLaunch& launch, int error) {
 
 int run_bias(const void* parameters, int error) {
   const auto& p = *static_cast<const BiasParams*>(parameters);
-  for (u32 slot = 0; slot < list_count(p.list); ++slot) {
+  for (u32 slot = 0; (slot = p.counters->next++) < list_count(p.list);) {
     const u32 target = list_target(p.list, slot);
     const Residues residues = residues_of(p.database, target);
     const double t00 = p.p1[p.database.length_class[target]], t01 = 1 - t00;
@@ -120,9 +127,10 @@ int run_viterbi(const FakeLaunch& launch, bool speculating, int error) {
   if (p.tile + 1 < p.tile_count) return 0;
   const auto saturated = [](int v) { return std::clamp(v, -32768, 32767); };
   const u32 M = covered(launch, p.model_length);
-  const u32 count = p.only_flagged ? p.counters->flagged : list_count(p.list);
-  for (u32 entry = 0; entry < count; ++entry) {
-    const u32 slot = p.only_flagged ? p.flagged[entry] : entry;
+  const u32 count = speculating ? list_count(p.list) : exact_count(p);
+  u32& next = speculating ? p.counters->next : *exact_counter(p);
+  for (u32 entry = 0; (entry = next++) < count;) {
+    const u32 slot = speculating ? entry : exact_slot(p, entry);
     const u32 target = list_target(p.list, slot);
     const Residues residues = residues_of(p.database, target);
     const int move = p.move[p.database.length_class[target]];
@@ -170,7 +178,7 @@ int run_viterbi(const FakeLaunch& launch, bool speculating, int error) {
 int run_forward(const FakeLaunch& launch, int error) {
   const auto& p = *static_cast<const FloatFilterParams*>(launch.parameters);
   const u32 M = covered(launch, p.model_length);
-  for (u32 slot = 0; slot < list_count(p.list); ++slot) {
+  for (u32 slot = 0; (slot = p.counters->next++) < list_count(p.list);) {
     const u32 target = list_target(p.list, slot);
     const Residues residues = residues_of(p.database, target);
     const double loop = p.lengths[p.database.length_class[target]].loop,
@@ -225,7 +233,7 @@ int run_gate(const void* parameters) {
 /// `error`: makes its answers wrong.
 int run_domain_kernel(const FakeLaunch& launch, int error) {
   constexpr unsigned kBlocks = 2;
-  constexpr std::size_t kSharedBytes = 256 << 10;
+  constexpr std::size_t kSharedBytes = 384 << 10;  // what 370 stripes take in the envelope kernel
   const FlushToZeroScope flush;
   DomainBatch batch = *static_cast<const DomainBatch*>(launch.parameters);
   u32 stripes = 0;
@@ -246,7 +254,43 @@ int run_domain_kernel(const FakeLaunch& launch, int error) {
   return driver::code::kNotFound;
 }
 
+/// Whether a kernel that reads these targets can run: those of a segment without residues cannot be
+/// read, and no list has more entries than there are targets.
+template <typename... Counts>
+bool sound(const DatabaseView& database, Counts... entries) {
+  return (database.targets == 0 || database.residues != nullptr) &&
+         ((entries <= database.targets) && ...);
+}
+bool sound(const FakeLaunch& launch) {
+  const auto of = [&]<typename Params>(const Params*) -> const Params& {
+    return *static_cast<const Params*>(launch.parameters);
+  };
+  if (launch.kernel.starts_with("ssv") || launch.kernel.starts_with("msv")) {
+    const auto& p = of(static_cast<const ByteFilterParams*>(nullptr));
+    return sound(p.database, p.counters->survivors, p.counters->undecided);
+  }
+  if (launch.kernel.starts_with("bias")) {
+    const auto& p = of(static_cast<const BiasParams*>(nullptr));
+    return sound(p.database, list_count(p.list));
+  }
+  if (launch.kernel.starts_with("viterbi")) {
+    const auto& p = of(static_cast<const WordFilterParams*>(nullptr));
+    return sound(p.database, list_count(p.list), p.counters->flagged);
+  }
+  if (launch.kernel.starts_with("forward")) {
+    const auto& p = of(static_cast<const FloatFilterParams*>(nullptr));
+    return sound(p.database, list_count(p.list));
+  }
+  if (launch.kernel.starts_with("gate")) {
+    const auto& p = of(static_cast<const GateParams*>(nullptr));
+    return sound(p.database, list_count(p.list), p.counters->viterbi, p.counters->forward,
+                 p.counters->passed, p.counters->open);
+  }
+  return true;
+}
+
 int run(const FakeLaunch& launch, int error) {
+  if (!sound(launch)) return driver::code::kIllegalAddress;
   if (launch.kernel.starts_with("ssv")) return run_ssv(launch, error);
   if (launch.kernel.starts_with("msv")) return run_msv(launch, error);
   if (launch.kernel.starts_with("bias")) return run_bias(launch.parameters, error);

@@ -39,6 +39,9 @@ thread_local int t_device = -1;
 /// Counts the call; the code to return instead of doing it, or 0.
 int enter(const char* member) {
   auto& s = *g_state;
+  if (s.owner->on_call) {
+    if (const int code = s.owner->on_call(member, t_device)) return code;
+  }
   const std::lock_guard guard(s.mutex);
   ++s.calls[member];
   if (++s.total >= s.lost_from && s.lost_from > 0) return s.lost_code;
@@ -172,6 +175,8 @@ int fake_library_load(LibraryHandle* library, const void* image, int*, void**, u
                       void**, unsigned) {
   ENTER("library_load");
   if (image == nullptr || *static_cast<const char*>(image) == '\0') return code::kInvalidImage;
+  if (g_state->owner->refuses && g_state->owner->refuses(static_cast<const char*>(image)))
+    return code::kInvalidImage;
   *library = next_handle<LibraryHandle>();
   count("library", 1);
   const std::lock_guard guard(g_state->mutex);
@@ -410,6 +415,15 @@ int FakeDriver::calls(const std::string& member) const {
 int FakeDriver::total_calls() const {
   const std::lock_guard guard(state_->mutex);
   return state_->total;
+}
+
+int FakeDriver::device_of(const void* address) const {
+  const auto wanted = reinterpret_cast<DevicePointer>(address);
+  const std::lock_guard guard(state_->mutex);
+  const auto after = state_->memory.upper_bound(wanted);
+  if (after == state_->memory.begin()) return -1;
+  const auto& [begin, block] = *std::prev(after);
+  return wanted - begin < block.first ? block.second : -1;
 }
 
 int FakeDriver::alive(const std::string& kind) const {
