@@ -82,13 +82,8 @@ struct Cascade::Run {
   }
 
   Status launch(const ReadyKernel& ready, const void* parameters) {
-    const plan::Candidate& candidate = ready.kernel->candidate;
-    const driver::LaunchGrid grid{
-        .blocks = static_cast<unsigned>(lane.device_->traits().sm_count * ready.blocks_per_sm),
-        .block_threads = static_cast<unsigned>(candidate.launch.block_threads),
-        .dynamic_shared_bytes = static_cast<unsigned>(candidate.launch.dynamic_shared_bytes)};
     ++result.launches;
-    return ready.loaded->launch(lane.stream_, grid, parameters);
+    return ready.launch(lane.stream_, *lane.device_, extent_of(model), parameters);
   }
 
   Status queue();
@@ -168,6 +163,9 @@ Result<CascadeResult> Cascade::run(const CascadeJob& job) {
   Run run{.lane = *this, .job = job};
   run.result.blocks.resize(job.claimed.size());
   if (run.n == 0) return std::move(run.result);
+  for (const ReadyKernel& kernel : job.kernels) {
+    if (kernel) HMMJIT_TRY(kernel.require(extent_of(job.model)));
+  }
   HMMJIT_TRY(run.queue());
   HMMJIT_TRY(run.collect());
   return std::move(run.result);
@@ -178,7 +176,7 @@ Status Cascade::Run::queue() {
   const WordProfile& words = model.words;
   const Calibration& calibration = model.hmm.calibration;
   const FilterLimits& limits = job.limits;
-  const plan::Candidate& ssv = ssv_kernel().kernel->candidate;
+  const plan::Candidate& ssv = ssv_kernel().candidate();
   tiled = ssv.constants.find("kTiled").value_or(0) != 0;
   msv = static_cast<bool>(kernel(Link::kMsv));
   bias = limits.bias;
@@ -429,7 +427,7 @@ Status Cascade::Run::collect() {
   HMMJIT_TRY(download());
   ChainCounters c{};
   std::memcpy(&c, lane.down_.bytes().data(), sizeof c);
-  const std::string& name = ssv_kernel().kernel->name;
+  const std::string& name = ssv_kernel().name();
   const std::size_t listed = gated ? c.gate.open : c.bytes.survivors;
   const std::size_t passed = gated ? c.gate.passed : 0;
   const std::size_t undecided = msv ? 0 : c.bytes.undecided;

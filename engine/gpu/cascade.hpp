@@ -17,11 +17,11 @@
 #include <optional>
 #include <vector>
 
-#include "compile/kernel_provider.hpp"
 #include "core/error.hpp"
 #include "driver/driver.hpp"
 #include "gpu/chain_plans.hpp"
 #include "gpu/device_targets.hpp"
+#include "gpu/ready_kernel.hpp"
 #include "gpu/stream_wait.hpp"
 #include "model/parsed_target.hpp"
 #include "model/profile.hpp"
@@ -54,21 +54,14 @@ struct FilterLimits {
   std::optional<std::uint32_t> trace_seed = 42;
 };
 
-/// A kernel ready to be launched on one device; none: that stage is not the device's.
-struct ReadyKernel {
-  compile::KernelPtr kernel;
-  std::shared_ptr<driver::LoadedKernel> loaded;
-  int blocks_per_sm = 0;
-  explicit operator bool() const { return loaded != nullptr; }
-};
-
 /// Stages whose device time is told apart; the gates count with the stage they follow.
 inline constexpr std::array<const char*, 5> kTimedStages{"SSV", "MSV", "bias", "Viterbi",
                                                          "Forward"};
 
 struct CascadeJob {
   const SearchModel& model;
-  const std::array<ReadyKernel, kLinks>& kernels;  ///< SSV at least
+  /// SSV at least; each covers the model. A stage without a kernel is done by the host.
+  const std::array<ReadyKernel, kLinks>& kernels;
   const FilterLimits& limits;
   DeviceTargets& targets;
   const std::vector<bool>& claimed;  ///< by block of the segment
@@ -104,8 +97,9 @@ class Cascade {
   /// Makes what the first chain over these targets with a model of that length would have to wait
   /// for, as far as there is memory.
   void reserve(DeviceTargets& targets, int model_length);
-  /// kResources: no memory; kInternal and others: the device is not to be trusted any more. A
-  /// device without an answer in time has been abandoned.
+  /// kResources: no memory; kCompile: a kernel does not cover the model, and nothing was launched;
+  /// kInternal and others: the device is not to be trusted any more. A device without an answer in
+  /// time has been abandoned.
   Result<CascadeResult> run(const CascadeJob& job);
 
  private:

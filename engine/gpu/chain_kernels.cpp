@@ -16,8 +16,9 @@ namespace hmmjit::gpu {
 struct KernelSlot {
   std::once_flag planned;
   // The planner's, before others see the slot.
-  plan::Plan plan;
-  bool cached = false;  // needs no compile
+  bool has_plan = false;  // or no kernel takes this length
+  plan::Plan plan;        // for the length and the alphabet under which the slot is found
+  bool cached = false;    // needs no compile
 
   compile::KernelProvider::Future future;  // invalid: not asked for yet
   compile::KernelPtr kernel;               // once there
@@ -110,7 +111,7 @@ void ChainKernels::run_planner() {
     lock.unlock();
     KernelSlots made;
     constexpr auto kFine = static_cast<std::size_t>(Link::kFineSsv);
-    made[kFine] = request(kFine, key);
+    made[kFine] = request(Link::kFineSsv, key);
     // The most urgent first: idle compilers take what comes.
     std::array<std::size_t, kFine> links{};
     std::iota(links.begin(), links.end(), std::size_t{0});
@@ -120,7 +121,7 @@ void ChainKernels::run_planner() {
     for (const std::size_t link : links) {
       // No coarse kernel where the better one needs no compile.
       const bool fine = link == static_cast<std::size_t>(Link::kSsv) && made[kFine]->cached;
-      made[link] = fine ? made[kFine] : request(link, key);
+      made[link] = fine ? made[kFine] : request(static_cast<Link>(link), key);
     }
     lock.lock();
     in_planning_.erase(key);
@@ -137,48 +138,49 @@ void ChainKernels::run_planner() {
   }
 }
 
-KernelSlotPtr ChainKernels::request(std::size_t link, const SizeClass& key) {
-  const auto role = static_cast<Link>(link);
+KernelSlotPtr ChainKernels::slot_for(Link link, int length, int alphabet_codes) {
+  const std::lock_guard lock(mutex_);
+  KernelSlotPtr& known = slots_[{link, length, alphabet_codes}];
+  if (known == nullptr) known = std::make_shared<KernelSlot>();
+  return known;
+}
+
+// A slot is planned for the very length and alphabet it is found under, so that whoever finds it
+// has a kernel that covers that length, whichever model came first.
+void ChainKernels::plan_slot(KernelSlot& slot, Link link, int length, int alphabet_codes) {
+  auto plan = link_plan(link, length, alphabet_codes, device_, source_->tuning());
+  if (!plan) {
+    if (link_stage(link) != plan::Stage::kSsv) return;
+    const std::lock_guard lock(mutex_);
+    note_failure(plan.error());
+    return;
+  }
+  slot.plan = *std::move(plan);
+  slot.has_plan = true;
+  if (auto found = source_->find(slot.plan)) {
+    slot.cached = true;
+    slot.future = *std::move(found);
+  } else if (link != Link::kFineSsv) {  // until the coarse one has cost a compile's time
+    slot.future = source_->request(slot.plan, link_priority(link, length));
+  }
+}
+
+KernelSlotPtr ChainKernels::request(Link link, const SizeClass& key) {
   const auto [M, Kp] = key;
-  const auto make = [&, M = M, Kp = Kp](int length) {
-    return link_plan(role, length, M, Kp, device_, source_->tuning());
-  };
-  int length = link_length(role, M);
-  Result<plan::Plan> plan = fail(ErrorCode::kInternal, "not planned");
-  std::optional<compile::KernelProvider::Future> found;
-  if (role == Link::kFineSsv) {
-    // The model's own size class where some run before has made it.
-    plan = make(M);
-    if (plan) found = source_->find(*plan);
-    if (found) length = M;
+  std::vector<int> lengths = link_lengths(link, M);
+  if (link == Link::kFineSsv) {
+    // The model's own size class where some run before has made its kernel.
+    const auto own = link_plan(link, M, Kp, device_, source_->tuning());
+    if (own && source_->find(*own)) lengths = {M};
   }
   KernelSlotPtr slot;
-  {
-    const std::lock_guard lock(mutex_);
-    KernelSlotPtr& known = slots_[{link, length, Kp}];
-    if (known == nullptr) known = std::make_shared<KernelSlot>();
-    slot = known;
+  for (const int length : lengths) {
+    slot = slot_for(link, length, Kp);
+    std::call_once(slot->planned, [&] { plan_slot(*slot, link, length, Kp); });
+    if (slot->has_plan) return slot;
   }
-  std::call_once(slot->planned, [&] {
-    if (!found) {
-      plan = make(length);
-      if (plan) found = source_->find(*plan);
-    }
-    if (!plan) {
-      slot->failed = true;
-      if (link_stage(role) != plan::Stage::kSsv) return;
-      const std::lock_guard lock(mutex_);
-      note_failure(plan.error());
-      return;
-    }
-    slot->plan = *std::move(plan);
-    slot->cached = found.has_value();
-    if (found) {
-      slot->future = *std::move(found);
-    } else if (role != Link::kFineSsv) {  // until the coarse one has cost a compile's time
-      slot->future = source_->request(slot->plan, link_priority(role, M));
-    }
-  });
+  const std::lock_guard lock(mutex_);
+  slot->failed = true;
   return slot;
 }
 
@@ -388,13 +390,14 @@ Result<ReadyKernel> ChainKernels::load(const driver::Device& device, KernelSlot&
       }
       found = variant->blocks_per_sm.emplace(device.ordinal(), prepared->blocks_per_sm).first;
     }
-    return ReadyKernel{kernel, variant->kernel, found->second};
+    const std::lock_guard lock(mutex_);
+    return ReadyKernel(slot.plan, kernel, variant->kernel, found->second);
   }
 }
 
 Result<std::array<ReadyKernel, kLinks>> ChainKernels::ready(const driver::Device& device,
                                                             const KernelSlots& slots,
-                                                            const std::string& model_name) {
+                                                            const SearchModel& model) {
   std::array<ReadyKernel, kLinks> out;
   std::array<compile::KernelPtr, kLinks> there;
   {
@@ -408,6 +411,12 @@ Result<std::array<ReadyKernel, kLinks>> ChainKernels::ready(const driver::Device
     KernelSlot& slot = *slots[link];
     auto loaded = load(device, slot, there[link]);
     if (loaded) {
+      // Never so by the way slots are found; if it were, results would still be right.
+      if (const Status covered = loaded->require(extent_of(model)); !covered) {
+        const std::lock_guard lock(mutex_);
+        note_failure(covered.error());
+        continue;
+      }
       out[link] = *std::move(loaded);
       continue;
     }
@@ -419,8 +428,8 @@ Result<std::array<ReadyKernel, kLinks>> ChainKernels::ready(const driver::Device
     slot.kernel = nullptr;
     slot.failed = true;
   }
-  if (of_link(out, Link::kSsv).kernel == nullptr)
-    return fail(ErrorCode::kCompile, "there is no SSV kernel", model_name);
+  if (!of_link(out, Link::kSsv))
+    return fail(ErrorCode::kCompile, "there is no SSV kernel", model.hmm.name);
   return out;
 }
 

@@ -75,11 +75,10 @@ class ChainKernels {
   /// Whether kernels that need no compile are still to be loaded.
   bool coming() const;
 
-  /// The kernels that are there, ready on that device. Those behind SSV that cannot be loaded are
-  /// done without; without SSV: kCompile.
+  /// The kernels that are there, ready on that device, for a model of this class. Those after SSV
+  /// that cannot be loaded are done without; without SSV: kCompile.
   Result<std::array<ReadyKernel, kLinks>> ready(const driver::Device& device,
-                                                const KernelSlots& slots,
-                                                const std::string& model_name);
+                                                const KernelSlots& slots, const SearchModel& model);
   /// Device seconds of a chain's SSV stage: from some number on a closer kernel pays.
   void ssv_took(const KernelSlots& slots, double seconds);
 
@@ -99,7 +98,9 @@ class ChainKernels {
 
   void run_planner();
   void run_loader(int row);
-  KernelSlotPtr request(std::size_t link, const SizeClass& key);
+  KernelSlotPtr request(Link link, const SizeClass& key);
+  KernelSlotPtr slot_for(Link link, int length, int alphabet_codes);
+  void plan_slot(KernelSlot& slot, Link link, int length, int alphabet_codes);
   bool refresh(KernelSlot& slot);
   bool any_coming() const;
   void note_failure(const Error& error);
@@ -120,7 +121,8 @@ class ChainKernels {
   bool stop_ = false, settled_ = false;
   double settle_by_ = 0;
   std::string reason_;
-  std::map<std::tuple<std::size_t, int, int>, KernelSlotPtr> slots_;  // by link, length, alphabet
+  // By link, and by the length and alphabet that its kernel is planned for, no others.
+  std::map<std::tuple<Link, int, int>, KernelSlotPtr> slots_;
   std::set<SizeClass> unplanned_, in_planning_;
   std::map<SizeClass, KernelSlots> classes_;
   std::deque<KernelSlotPtr> wanted_;    // finer SSV kernels that pay by now

@@ -54,7 +54,7 @@ int link_priority(Link link, int model_length) {
   const LinkSpec& spec = spec_of(link);
   if (!spec.decides) return spec.priority;
   // Half of Pfam's models have 64 to 256 positions.
-  const int length = link_length(link, model_length);
+  const int length = link_lengths(link, model_length).front();
   const bool any = spec.length == LinkSpec::Length::kAny;
   const int likely = any || length == 256            ? 4
                      : length == 128                 ? 3
@@ -71,29 +71,31 @@ int coarse_length(int model_length) {
   return power;
 }
 
-int link_length(Link link, int model_length) {
+std::vector<int> link_lengths(Link link, int model_length) {
+  int shared = 0;
   switch (spec_of(link).length) {
     case LinkSpec::Length::kAny:
-      return 1;
+      return {1};
     case LinkSpec::Length::kCoarse:
-      return coarse_length(model_length);
-    case LinkSpec::Length::kRows:
-      return rows_length(model_length);
-    case LinkSpec::Length::kFine:
+      shared = coarse_length(model_length);
       break;
+    case LinkSpec::Length::kRows:
+      shared = rows_length(model_length);
+      break;
+    case LinkSpec::Length::kFine:
+      shared = fine_length(model_length);
   }
-  return fine_length(model_length);
+  if (shared == model_length) return {model_length};
+  return {shared, model_length};
 }
 
-Result<plan::Plan> link_plan(Link link, int length, int model_length, int alphabet_codes,
+Result<plan::Plan> link_plan(Link link, int length, int alphabet_codes,
                              const plan::DeviceTraits& device, const plan::TuningTable* tuned) {
   const LinkSpec& spec = spec_of(link);
   plan::PlanOptions options;
   if (spec.variant != nullptr) options.variant = spec.variant;
   options.tuned = tuned;
-  auto plan = plan::make_plan(spec.stage, length, alphabet_codes, device, options);
-  if (plan || length <= model_length) return plan;
-  return plan::make_plan(spec.stage, model_length, alphabet_codes, device, options);
+  return plan::make_plan(spec.stage, length, alphabet_codes, device, options);
 }
 
 std::vector<plan::Plan> search_plans(int model_length, int alphabet_codes,
@@ -104,9 +106,13 @@ std::vector<plan::Plan> search_plans(int model_length, int alphabet_codes,
   for (std::size_t i = 0; i < kLinks; ++i) {
     const auto link = static_cast<Link>(i);
     if (link == Link::kSsv) continue;  // kFineSsv, made for the class, stands for both
-    const int length = link == Link::kFineSsv ? model_length : link_length(link, model_length);
-    if (auto plan = link_plan(link, length, model_length, alphabet_codes, device, tuned)) {
+    const std::vector<int> lengths =
+        link == Link::kFineSsv ? std::vector{model_length} : link_lengths(link, model_length);
+    for (const int length : lengths) {
+      auto plan = link_plan(link, length, alphabet_codes, device, tuned);
+      if (!plan) continue;
       out.push_back(*std::move(plan));
+      break;
     }
   }
   return out;

@@ -42,13 +42,13 @@ int link_priority(Link link, int model_length);
 /// third of the filters' work to the CPU. Not the kernels behind Viterbi, and not MSV, which see
 /// few targets; those of the domain stage take more than a second to compile.
 bool link_decides(Link link);
-/// The model length that a link's kernel is made for, at least `model_length`; 1 where one kernel
-/// serves all. kFineSsv: steps of a third to a half, worth a second compile for the stage that does
-/// nearly all cells.
-int link_length(Link link, int model_length);
-/// The plan of a link's kernel at `length`, from link_length() or the model's own. Where no kernel
-/// takes that length, the plan for the model's own size class.
-Result<plan::Plan> link_plan(Link link, int length, int model_length, int alphabet_codes,
+/// The model lengths to plan a link's kernel for, in this order until one has a plan: each at least
+/// `model_length`, the first shared by many models, the last the model's own; only 1 where one
+/// kernel serves all. kFineSsv: steps of a third to a half, worth a second compile for the stage
+/// that does nearly all cells.
+std::vector<int> link_lengths(Link link, int model_length);
+/// The plan of a link's kernel for exactly that length, one of link_lengths().
+Result<plan::Plan> link_plan(Link link, int length, int alphabet_codes,
                              const plan::DeviceTraits& device, const plan::TuningTable* tuned);
 
 /// The kernels a search of such a model uses once none has to be waited for: of SSV that of the

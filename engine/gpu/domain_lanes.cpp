@@ -1,3 +1,4 @@
+#include <array>
 #include <chrono>
 #include <optional>
 
@@ -16,8 +17,12 @@ constexpr std::size_t kMostDomainWork = 64, kMostDomainTargets = 16384;
 constexpr double kPatienceOfThreads = 3, kPatienceOfFilters = 0.25;
 constexpr double kLeastPatience = 0.03, kMostPatience = 2;
 
-const KernelSlotPtr& parser_of(const DomainWork& work) {
-  return of_link(*work.model->slots, Link::kParser);
+// Where a class has no kernel of a shared length it has one of its own, so that two models with the
+// same parser need not have the same kernels after it.
+bool same_kernels(const DomainWork& a, const DomainWork& b) {
+  return std::ranges::all_of(
+      std::array{Link::kParser, Link::kEnsemble, Link::kEnvelope},
+      [&](Link link) { return of_link(*a.model->slots, link) == of_link(*b.model->slots, link); });
 }
 
 }  // namespace
@@ -116,10 +121,9 @@ void GpuFilters::State::run_domain_lane(DeviceState& d, int number) {
     }
     // All that have the kernels of the first.
     std::vector<DomainWorkPtr> batch;
-    const KernelSlotPtr& parser = parser_of(*d.domain_work.front());
     for (auto at = d.domain_work.begin();
          at != d.domain_work.end() && batch.size() < DomainStage::kMostRequests;) {
-      if (parser_of(**at) == parser) {
+      if (batch.empty() || same_kernels(**at, *batch.front())) {
         d.domain_targets -= (*at)->found.passed_targets.size();
         batch.push_back(std::move(*at));
         at = d.domain_work.erase(at);
@@ -187,7 +191,7 @@ void GpuFilters::State::run_relief() {
 void GpuFilters::State::run_domains(DeviceState& d, int number, DomainStage& stage,
                                     const std::vector<DomainWorkPtr>& batch, double filtering) {
   const Model& front = *batch.front()->model;
-  const auto ready = kernels.ready(*d.device, *front.slots, front.search->hmm.name);
+  const auto ready = kernels.ready(*d.device, *front.slots, *front.search);
   if (!ready) return;
   const DomainKernels chosen{of_link(*ready, Link::kParser), of_link(*ready, Link::kEnsemble),
                              of_link(*ready, Link::kEnvelope)};

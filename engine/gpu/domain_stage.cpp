@@ -77,6 +77,7 @@ struct DomainStage::Run {
     dev::DomainParams params;
   };
   std::vector<Part> parts{};
+  ModelExtent extent{};  // of the longest model that takes part
   std::size_t up_bytes = kAtTables, slots = 0, regions = 0, envelopes = 0;
 
   template <typename T>
@@ -203,12 +204,13 @@ bool DomainStage::Run::add(DomainRequest& request) {
   d.words = at<dev::u32>(kAtWords);
   d.workspace = at<dev::u8>(kAtWorkspace);
   d.target_count = static_cast<dev::u32>(count);
-  const bool scores =
-      kernels.envelope && model.hmm.alphabet->K <= static_cast<int>(dev::kNull2Residues);
+  const ModelExtent own = extent_of(model);
+  const bool scores = kernels.envelope && kernels.envelope.covers(own) &&
+                      model.hmm.alphabet->K <= static_cast<int>(dev::kNull2Residues);
   // A target has one or two domains, as a rule, and seldom two regions of several.
   d.envelope_capacity =
       scores ? static_cast<dev::u32>(std::min(3 * count + 16, kEnvelopes - envelopes)) : 0;
-  if (scores && kernels.ensemble && limits.trace_seed) {
+  if (scores && kernels.ensemble && kernels.ensemble.covers(own) && limits.trace_seed) {
     d.region_capacity = static_cast<dev::u32>(std::min(count + 8, kRegions - regions));
     d.random = LinearCongruential(*limits.trace_seed).state();
   }
@@ -228,24 +230,22 @@ bool DomainStage::Run::add(DomainRequest& request) {
   slots += count;
   regions += d.region_capacity;
   envelopes += d.envelope_capacity;
+  extent = {std::max(extent.positions, own.positions), own.alphabet_codes};
   return true;
 }
 
 Status DomainStage::Run::launch(const ReadyKernel& ready, std::size_t most_warps) {
-  const plan::Candidate& candidate = ready.kernel->candidate;
-  const auto in_block = static_cast<std::size_t>(candidate.constants.at("kWarps"));
-  const driver::LaunchGrid grid{
-      .blocks = static_cast<unsigned>((most_warps + in_block - 1) / in_block),
-      .block_threads = static_cast<unsigned>(candidate.launch.block_threads),
-      .dynamic_shared_bytes = static_cast<unsigned>(candidate.launch.dynamic_shared_bytes),
-      .blocks_y = static_cast<unsigned>(parts.size())};
+  const auto in_block = static_cast<std::size_t>(ready.candidate().constants.at("kWarps"));
   const dev::DomainBatch batch{at<const dev::DomainParams>(kAtModels)};
   ++result.launches;
-  return ready.loaded->launch(stage.stream_, grid, &batch);
+  return ready.launch(stage.stream_, *stage.device_, extent, &batch,
+                      static_cast<unsigned>((most_warps + in_block - 1) / in_block),
+                      static_cast<unsigned>(parts.size()));
 }
 
 Status DomainStage::Run::queue() {
   for (DomainRequest* request : requests) {
+    if (!kernels.parser.covers(extent_of(*request->model))) continue;  // done by the host
     if (parts.size() == kMostRequests || !add(*request)) break;
   }
   if (parts.empty()) return {};
@@ -394,7 +394,7 @@ Status DomainStage::Run::read(const Part& part) const {
   const DomainRequest& request = *part.request;
   const auto impossible = [&] {
     return fail(ErrorCode::kInternal, "a kernel returned impossible regions",
-                kernels.parser.kernel->name);
+                kernels.parser.name());
   };
   for (std::size_t slot = 0; slot < part.slots; ++slot) {
     const auto t = down_at<dev::ParsedTarget>(0, part.first_slot + slot);

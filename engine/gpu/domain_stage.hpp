@@ -34,8 +34,8 @@ struct DomainRequest {
   std::vector<std::shared_ptr<const ParsedTarget>> parsed;
 };
 
-/// Kernels of one size class, for all models of a launch. Without one of those behind the parser
-/// its part is the CPU's.
+/// Kernels for all models of a launch. What one of them is missing for, or does not cover, is done
+/// by the host.
 struct DomainKernels {
   ReadyKernel parser, ensemble, envelope;
 };

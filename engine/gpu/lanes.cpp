@@ -215,7 +215,7 @@ Status GpuFilters::State::filter(Lane& lane, DeviceTargets& targets, Model& mode
                                  const std::vector<bool>& claimed, DomainWork& work) {
   const double begun = Trace::now();
   DeviceState& d = *lane.device;
-  HMMJIT_ASSIGN(const auto ready, kernels.ready(*d.device, *model.slots, model.search->hmm.name));
+  HMMJIT_ASSIGN(const auto ready, kernels.ready(*d.device, *model.slots, *model.search));
   HMMJIT_ASSIGN(CascadeResult result,
                 lane.cascade->run({.model = *model.search,
                                    .kernels = ready,

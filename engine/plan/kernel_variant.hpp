@@ -100,6 +100,7 @@ struct LaunchShape {
 struct Expected {
   int registers = 0;                  ///< per thread
   int covered_length = 0;             ///< model positions computed, >= shape.length
+  bool any_length = false;            ///< serves models of every length: nothing depends on it
   double cells_per_clock_per_sm = 0;  ///< sustained, over covered cells
   int local_bytes = 0;                ///< local memory a thread may use by design; more is a spill
   std::string_view binding_resource =

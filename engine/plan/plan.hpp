@@ -22,6 +22,9 @@ struct Candidate {
   double predicted_gcups = 0;  ///< real cells (model length x residues) a second / 1e9
 };
 
+/// The longest model that the candidate's kernel scores whole.
+int positions_served(const Candidate& candidate);
+
 struct Rejection {
   std::string variant;
   std::string reason;

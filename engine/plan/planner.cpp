@@ -140,6 +140,10 @@ std::string outranked(const Candidate& best, const Plan& plan, Policy policy) {
 
 }  // namespace
 
+int positions_served(const Candidate& candidate) {
+  return candidate.expected.any_length ? kMostPositions : candidate.expected.covered_length;
+}
+
 std::string_view rate_unit(Stage stage) {
   return stage == Stage::kHost ? "giga-items a second" : "GCUPS";
 }

@@ -1,12 +1,16 @@
 // Which kernels a search asks for, in what order, and what a chain waits for.
 #include "gpu/chain_kernels.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <future>
+#include <numeric>
 #include <thread>
 
+#include "fake_driver/fake_driver.hpp"
 #include "gpu/chain_plans.hpp"
 #include "model/profile.hpp"
 #include "plan/device_traits.hpp"
@@ -158,6 +162,119 @@ TEST_F(ChainKernelsTest, UsualLengthsAndDecidingKernelsAreMostUrgent) {
   EXPECT_GT(of("forward", 1024), of("msv", 256));
   EXPECT_GT(of("msv", 256), of("viterbi_wavefront", 256));
   EXPECT_GT(of("viterbi_wavefront", 256), of("parser", 256));
+}
+
+// Kernels that are there at once, with or without a compile.
+class KernelsAtOnce final : public gpu::InstantKernelSource {
+ public:
+  explicit KernelsAtOnce(bool cached) : cached_(cached) {}
+  std::optional<compile::KernelProvider::Future> find(const plan::Plan& plan) override {
+    if (!cached_) return std::nullopt;
+    return request(plan, 0);
+  }
+
+ private:
+  Result<compile::KernelPtr> make(const plan::Plan& plan) override {
+    auto kernel = std::make_shared<compile::Kernel>();
+    kernel->name = fmt::format("{}.{} for {}", plan::stage_name(plan.stage),
+                               plan.chosen.variant->name, plan.class_length);
+    kernel->candidate = plan.chosen;
+    kernel->image.entry_name = plan.chosen.variant->entry_name;
+    kernel->image.bytes = "image";
+    return kernel;
+  }
+  const bool cached_;
+};
+
+// Models around every length at which a class, or what a kernel can take, ends; in many orders,
+// since the first model of a class has its kernels made for all of it.
+TEST(ChainKernels, EveryKernelCoversItsModelWhicheverCameFirst) {
+  std::vector<int> lengths{1, 2, 7, 31, 33, 3585, 4096, 4100, 9000};
+  for (const int edge : {64, 128, 256, 512, 704, 896, 1024, 1088, 1152, 1216, 1280, 1344, 1408,
+                         1536, 2048, 2560, 3072, 3584})
+    lengths.insert(lengths.end(), {edge - 1, edge, edge + 1});
+  std::vector<SearchModel> models;
+  for (const int M : lengths)
+    models.push_back(*make_search_model(test_support::random_hmm(
+        static_cast<std::uint64_t>(M), M, test_support::ModelKind::kTypical)));
+  test_support::Random random(15);
+  for (const char* name : {"H200", "T4", "B200"}) {
+    const auto traits = plan::find_device(name);
+    ASSERT_TRUE(traits) << name;
+    FakeDriver fake({*traits});
+    const auto driver = driver::Driver::open(fake.api());
+    const driver::DevicePtr device = *driver->device(0);
+    for (int order = 0; order < 6; ++order) {
+      std::vector<std::size_t> at(models.size());
+      std::iota(at.begin(), at.end(), std::size_t{0});
+      if (order == 1) std::ranges::reverse(at);
+      for (std::size_t i = at.size() - 1; order > 1 && i > 0; --i)
+        std::swap(at[i], at[random.next() % (i + 1)]);
+      ChainKernels kernels({});
+      kernels.open(std::make_unique<KernelsAtOnce>(order % 2 == 0), *traits);
+      kernels.load_on(driver, {device});
+      for (const std::size_t m : at) {
+        const SearchModel& model = models[m];
+        const gpu::ModelExtent extent = gpu::extent_of(model);
+        const gpu::KernelSlots* slots = nullptr;
+        // One after the other: the order of planning is this one.
+        while ((slots = kernels.of(model)) == nullptr)
+          std::this_thread::sleep_for(std::chrono::microseconds(50));
+        const auto ready = kernels.ready(*device, *slots, model);
+        ASSERT_TRUE(ready) << ready.error().to_string();
+        for (std::size_t link = 0; link < gpu::kLinks; ++link) {
+          const gpu::ReadyKernel& kernel = (*ready)[link];
+          const bool planned = std::ranges::any_of(
+              gpu::link_lengths(static_cast<Link>(link), plan::class_length(extent.positions)),
+              [&](int length) {
+                return gpu::link_plan(static_cast<Link>(link), length, extent.alphabet_codes,
+                                      *traits, nullptr)
+                    .has_value();
+              });
+          // That of the finer SSV comes only where it needs no compile.
+          if (static_cast<Link>(link) != Link::kFineSsv || order % 2 == 0) {
+            EXPECT_EQ(static_cast<bool>(kernel), planned)
+                << name << " order " << order << " M " << extent.positions << " link " << link;
+          }
+          if (kernel) {
+            EXPECT_GE(kernel.extent().positions, extent.positions)
+                << name << " order " << order << ' ' << kernel.name();
+          }
+        }
+      }
+      EXPECT_EQ(kernels.reason(), "");
+    }
+  }
+}
+
+TEST(ReadyKernel, RefusesAModelThatItDoesNotCover) {
+  FakeDriver fake({*plan::find_device("H200")});
+  int launches = 0;
+  fake.on_launch = [&](const FakeLaunch&) { return ++launches, 0; };
+  const auto driver = driver::Driver::open(fake.api());
+  const driver::DevicePtr device = *driver->device(0);
+  const auto stream = *driver::Stream::create(device);
+  const plan::Plan plan = *plan::make_plan(plan::Stage::kViterbi, 1030, 29, device->traits());
+  KernelsAtOnce source(true);
+  const auto kernel = *source.request(plan, 0).get();
+  auto loaded = *driver::LoadedKernel::load(driver, kernel->image.bytes, kernel->image.entry_name);
+  ASSERT_TRUE(loaded->prepare(*device, kernel->candidate.launch.block_threads,
+                              kernel->candidate.launch.dynamic_shared_bytes));
+  const gpu::ReadyKernel ready(plan, kernel, std::move(loaded), 1);
+  const int most = ready.extent().positions;
+  EXPECT_GE(most, 1030);
+  EXPECT_LT(most, 1536);
+  const int parameters = 0;
+  EXPECT_TRUE(ready.launch(stream, *device, {most, 29}, &parameters));
+  EXPECT_EQ(launches, 1);
+  for (const gpu::ModelExtent& model :
+       {gpu::ModelExtent{most + 1, 29}, gpu::ModelExtent{100, 18}}) {
+    const Status refused = ready.launch(stream, *device, model, &parameters);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kCompile);
+    EXPECT_NE(refused.error().to_string().find(std::to_string(model.positions)), std::string::npos);
+  }
+  EXPECT_EQ(launches, 1);
 }
 
 }  // namespace

@@ -46,25 +46,21 @@ class DomainStageTest : public testing::Test {
 
   gpu::ReadyKernel kernel(plan::Stage stage) {
     if (kOnDevice) {
-      const auto made =
-          *source_->request(*plan::make_plan(stage, 240, 29, device_->traits()), 0).get();
+      const plan::Plan plan = *plan::make_plan(stage, 240, 29, device_->traits());
+      const auto made = *source_->request(plan, 0).get();
       auto loaded = *driver::LoadedKernel::load(driver_, made->image.bytes, made->image.entry_name);
       EXPECT_TRUE(loaded->prepare(*device_, made->candidate.launch.block_threads,
                                   made->candidate.launch.dynamic_shared_bytes));
-      return {made, std::move(loaded), 1};
+      return {plan, made, std::move(loaded), 1};
     }
-    const plan::KernelVariant& variant = plan::variants_of(stage).front();
-    const plan::ModelShape shape{.stage = stage, .length = 240, .alphabet_codes = 29};
+    const plan::Plan plan = *plan::make_plan(stage, 240, 29, device_->traits());
     auto made = std::make_shared<compile::Kernel>();
-    made->name = variant.entry_name;
-    made->candidate.variant = &variant;
-    made->candidate.constants = variant.constants(shape, device_->traits()).front();
-    made->candidate.launch =
-        variant.launch_shape(shape, made->candidate.constants, device_->traits());
-    auto loaded = *driver::LoadedKernel::load(driver_, "image", std::string(variant.entry_name));
+    made->name = plan.chosen.variant->entry_name;
+    made->candidate = plan.chosen;
+    auto loaded = *driver::LoadedKernel::load(driver_, "image", made->name);
     EXPECT_TRUE(loaded->prepare(*device_, made->candidate.launch.block_threads,
                                 made->candidate.launch.dynamic_shared_bytes));
-    return {std::move(made), std::move(loaded), 1};
+    return {plan, std::move(made), std::move(loaded), 1};
   }
 
   std::shared_ptr<gpu::DeviceTargets> upload(const std::vector<std::vector<Residue>>& targets) {

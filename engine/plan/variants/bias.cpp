@@ -34,6 +34,7 @@ LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTrai
 Expected expected(const ModelShape& shape, const Constants& c, const DeviceTraits&) {
   return {.registers = 64,
           .covered_length = shape.length,
+          .any_length = true,
           .cells_per_clock_per_sm = 128.0 / 28 * shape.length * (c.at("kL") == 8 ? 1.0 : 0.8),
           .binding_resource = "issue"};
 }

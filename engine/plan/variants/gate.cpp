@@ -26,6 +26,7 @@ LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTrai
 Expected expected(const ModelShape& shape, const Constants&, const DeviceTraits&) {
   return {.registers = 128,
           .covered_length = shape.length,
+          .any_length = true,
           .cells_per_clock_per_sm = static_cast<double>(shape.length),
           .binding_resource = "load latency"};
 }

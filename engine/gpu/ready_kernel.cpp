@@ -1,0 +1,43 @@
+#include "gpu/ready_kernel.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace hmmjit::gpu {
+
+ModelExtent extent_of(const SearchModel& model) { return {model.bytes.M, model.bytes.Kp}; }
+
+ReadyKernel::ReadyKernel(const plan::Plan& plan, compile::KernelPtr kernel,
+                         std::shared_ptr<driver::LoadedKernel> loaded, int blocks_per_sm)
+    : kernel_(std::move(kernel)),
+      loaded_(std::move(loaded)),
+      blocks_per_sm_(blocks_per_sm),
+      extent_{plan::positions_served(kernel_->candidate), plan.alphabet_codes} {}
+
+Status ReadyKernel::require(const ModelExtent& model) const {
+  if (covers(model)) return {};
+  return fail(
+      ErrorCode::kCompile,
+      fmt::format("the kernel serves models of up to {} positions over {} residue codes, "
+                  "and this model has {} over {}",
+                  extent_.positions, extent_.alphabet_codes, model.positions, model.alphabet_codes),
+      name(), "the model is searched on the CPU; please report this message");
+}
+
+Status ReadyKernel::launch(const driver::Stream& stream, const driver::Device& device,
+                           const ModelExtent& model, const void* parameters, unsigned blocks,
+                           unsigned blocks_y) const {
+  HMMJIT_TRY(require(model));
+  const plan::LaunchShape& shape = candidate().launch;
+  const driver::LaunchGrid grid{
+      .blocks = blocks != kAnyBlocks
+                    ? blocks
+                    : static_cast<unsigned>(device.traits().sm_count * blocks_per_sm_),
+      .block_threads = static_cast<unsigned>(shape.block_threads),
+      .dynamic_shared_bytes = static_cast<unsigned>(shape.dynamic_shared_bytes),
+      .blocks_y = blocks_y};
+  return loaded_->launch(stream, grid, parameters);
+}
+
+}  // namespace hmmjit::gpu

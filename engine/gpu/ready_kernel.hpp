@@ -1,0 +1,63 @@
+// A kernel that can be launched on one device, together with the models it serves.
+//
+// A kernel is compiled for a class of models: it computes a fixed number of positions, for one
+// alphabet. A model with more positions would be scored without its last ones, which is no error
+// that a device can see: scores come out too low and hits are lost without a word. So the extent
+// travels with the kernel, from the catalogue entry that fixed it, and the only way to launch a
+// kernel of a search is ReadyKernel::launch(), which compares it with the model's.
+#pragma once
+
+#include <limits>
+#include <memory>
+
+#include "compile/kernel_provider.hpp"
+#include "core/error.hpp"
+#include "driver/driver.hpp"
+#include "model/profile.hpp"
+
+namespace hmmjit::gpu {
+
+/// Positions of a model and codes of its alphabet: what one has, or up to what a kernel serves.
+struct ModelExtent {
+  int positions = 0;
+  int alphabet_codes = 0;
+};
+ModelExtent extent_of(const SearchModel& model);
+
+/// Immutable; empty where a stage has no kernel, so that the host does this stage.
+class ReadyKernel {
+ public:
+  static constexpr unsigned kAnyBlocks = std::numeric_limits<unsigned>::max();
+
+  ReadyKernel() = default;
+  /// `plan`: what `kernel` was made for; `kernel` may be of one of its fallbacks. `blocks_per_sm`:
+  /// resident blocks by the driver's count, at least 1.
+  ReadyKernel(const plan::Plan& plan, compile::KernelPtr kernel,
+              std::shared_ptr<driver::LoadedKernel> loaded, int blocks_per_sm);
+  explicit operator bool() const { return loaded_ != nullptr; }
+
+  /// The largest model it serves.
+  const ModelExtent& extent() const { return extent_; }
+  bool covers(const ModelExtent& model) const {
+    return model.positions <= extent_.positions && model.alphabet_codes == extent_.alphabet_codes;
+  }
+  /// kCompile with both extents unless it covers the model.
+  Status require(const ModelExtent& model) const;
+
+  const std::string& name() const { return kernel_->name; }
+  const plan::Candidate& candidate() const { return kernel_->candidate; }
+
+  /// Queues a launch for a model: all resident blocks of the device, or `blocks` of them, times
+  /// `blocks_y`. Fails as require() does, before anything is queued.
+  Status launch(const driver::Stream& stream, const driver::Device& device,
+                const ModelExtent& model, const void* parameters, unsigned blocks = kAnyBlocks,
+                unsigned blocks_y = 1) const;
+
+ private:
+  compile::KernelPtr kernel_;
+  std::shared_ptr<driver::LoadedKernel> loaded_;
+  int blocks_per_sm_ = 0;
+  ModelExtent extent_;
+};
+
+}  // namespace hmmjit::gpu
