@@ -69,8 +69,8 @@ void expect_covered(Chains& chains, int M) {
     if (!kernel || link == static_cast<std::size_t>(Link::kBias) ||
         link == static_cast<std::size_t>(Link::kGate))
       continue;
-    EXPECT_GE(kernel.kernel->candidate.expected.covered_length, M)
-        << kernel.kernel->name << " for a model of " << M << " positions";
+    EXPECT_GE(kernel.candidate().expected.covered_length, M)
+        << kernel.name() << " for a model of " << M << " positions";
   }
 }
 
@@ -169,7 +169,7 @@ TEST(MixedLengths, PairsAreTheCpusAtEveryEdge) {
 // Every stage's kernel in turn is late, and fails or comes in the end: what a chain does without it
 // is left to the CPU, what it does with it is right.
 TEST(MixedLengths, PairsAreTheCpusWhileACompileIsLateOrFails) {
-  const std::vector<int> lengths{60, 1100, 1358};
+  const std::vector<int> lengths{60, 1060, 1358};
   std::vector<SearchModel> models;
   std::vector<std::shared_ptr<TargetBlock>> blocks;
   for (const int M : lengths) {
@@ -200,11 +200,11 @@ TEST(MixedLengths, PairsAreTheCpusWhileACompileIsLateOrFails) {
                                                  : gpu::ChainKernels::State::kThere);
           const auto ready = chains.ready(models[i]);
           const bool there = std::ranges::any_of(*ready, [&](const gpu::ReadyKernel& kernel) {
-            return kernel && kernel.kernel->candidate.variant->stage == stage &&
-                   (variant.empty() || kernel.kernel->candidate.variant->name == variant);
+            return kernel && kernel.candidate().variant->stage == stage &&
+                   (variant.empty() || kernel.candidate().variant->name == variant);
           });
-          // No wavefront kernel takes more than some 1,200 positions.
-          const bool planned = variant != "wavefront" || lengths[i] <= 1100;
+          // No wavefront kernel takes more than 1,088 positions.
+          const bool planned = variant != "wavefront" || lengths[i] <= 1088;
           EXPECT_EQ(there, round == 1 && well && planned);
         }
         script.finish(well);
@@ -269,6 +269,10 @@ TEST(MixedLengths, SearchesAreTheCpusWhateverComesLateOrFails) {
       KernelScript script;
       // By turns late, failing or there: the same kernel always alike.
       script.fate = [round](const plan::Plan& plan) {
+        // In lockstep, as these run here, they would take most of the time.
+        if (plan.class_length > 300 && gpu::link_stage(Link::kParser) <= plan.stage &&
+            plan.stage <= gpu::link_stage(Link::kEnvelope))
+          return KernelScript::kFails;
         if (round == 0) return KernelScript::kCached;
         if (plan.stage == plan::Stage::kSsv && round == 1) return KernelScript::kCompiled;
         const auto turn = std::hash<std::string>()(fake_kernel(plan)->name) % 8;

@@ -231,7 +231,7 @@ const gpu::KernelSlots& Chains::planned(const SearchModel& model) {
 }
 
 Result<std::array<gpu::ReadyKernel, gpu::kLinks>> Chains::ready(const SearchModel& model) {
-  return kernels.ready(*device_, planned(model), model.hmm.name);
+  return kernels.ready(*device_, planned(model), model);
 }
 
 std::shared_ptr<gpu::DeviceTargets> Chains::upload(
