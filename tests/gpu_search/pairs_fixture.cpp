@@ -263,6 +263,67 @@ Result<gpu::CascadeResult> Chains::run(const SearchModel& model, gpu::DeviceTarg
                         .wait = {}});
 }
 
+DecisionCounts expect_cpu_decisions(
+    const SearchModel& model, const std::vector<std::shared_ptr<TargetBlock>>& blocks,
+    const std::vector<bool>& claimed, const std::vector<gpu::FilteredBlock>& results,
+    const gpu::FilterLimits& limits,
+    const std::function<void(std::uint32_t block, std::uint32_t index, const CpuPair&)>& each) {
+  const std::string& name = model.hmm.name;
+  DecisionCounts counts;
+  EXPECT_EQ(results.size(), blocks.size());
+  if (results.size() != blocks.size()) return counts;
+  std::uint64_t wanted[5] = {}, told[5] = {};
+  for (std::uint32_t b = 0; b < blocks.size(); ++b) {
+    const gpu::FilteredBlock& block = results[b];
+    told[CpuPair::kFailsBias] += block.failed_bias;
+    told[CpuPair::kFailsViterbi] += block.failed_viterbi;
+    told[CpuPair::kFailsForward] += block.failed_forward;
+    if (!claimed[b]) {
+      EXPECT_TRUE(block.open.empty() && block.passed.empty()) << name << ": a block nobody claimed";
+      continue;
+    }
+    const std::vector<CpuPair> cpu = cpu_pairs(model, *blocks[b], limits);
+    EXPECT_TRUE(std::ranges::is_sorted(block.open, std::less<>(), &gpu::MsvSurvivor::index));
+    EXPECT_TRUE(std::ranges::is_sorted(block.passed));
+    EXPECT_TRUE(block.parsed.empty() || block.parsed.size() == block.passed.size());
+    for (std::uint32_t i = 0; i < cpu.size(); ++i) {
+      const CpuPair& pair = cpu[i];
+      const auto where = [&] {
+        return fmt::format("{} (M {}) x {} (L {}) of block {}, {} on the CPU", name, model.hmm.M, i,
+                           blocks[b]->length(i), b, static_cast<int>(pair.stage));
+      };
+      const auto open = std::ranges::lower_bound(block.open, i, {}, &gpu::MsvSurvivor::index);
+      const bool is_open = open != block.open.end() && open->index == i;
+      const bool passed = std::ranges::binary_search(block.passed, i);
+      EXPECT_FALSE(is_open && passed) << where();
+      if (blocks[b]->length(i) == 0) {
+        EXPECT_FALSE(is_open || passed) << where();
+        continue;
+      }
+      counts.survivors += pair.stage >= CpuPair::kFailsBias;
+      if (is_open) {
+        ++counts.open;
+        if (!std::isnan(open->nats)) {
+          EXPECT_GE(pair.stage, CpuPair::kFailsBias) << where();
+          EXPECT_EQ(open->nats, pair.msv) << where();
+        }
+      } else if (passed) {
+        ++counts.passed;
+        // The CPU scores these again: within the guard of F3 they may be told as passed.
+        EXPECT_GE(pair.stage, CpuPair::kFailsForward) << where();
+      } else {
+        EXPECT_NE(pair.stage, CpuPair::kPassed) << where() << ": lost";
+        ++wanted[pair.stage];
+      }
+      if (each) each(b, i, pair);
+    }
+  }
+  for (const auto stage : {CpuPair::kFailsBias, CpuPair::kFailsViterbi, CpuPair::kFailsForward})
+    EXPECT_EQ(told[stage], wanted[stage]) << name << " (M " << model.hmm.M << "), stage " << stage;
+  counts.failed_forward = told[CpuPair::kFailsForward];
+  return counts;
+}
+
 std::size_t Chains::compare(const SearchModel& model,
                             const std::vector<std::shared_ptr<TargetBlock>>& blocks,
                             std::vector<bool> claimed, const gpu::FilterLimits& limits) {
@@ -279,90 +340,50 @@ std::size_t Chains::compare(const SearchModel& model,
     const auto& origin = packed.origins[packed.targets.original[t]];
     sorted[{origin.block, origin.index}] = t;
   }
-  EXPECT_EQ(result.blocks.size(), blocks.size());
-  std::uint64_t wanted[5] = {}, told[5] = {}, all_open = 0, all_passed = 0;
-  for (std::uint32_t b = 0; b < blocks.size(); ++b) {
-    const gpu::FilteredBlock& block = result.blocks[b];
-    told[CpuPair::kFailsBias] += block.failed_bias;
-    told[CpuPair::kFailsViterbi] += block.failed_viterbi;
-    told[CpuPair::kFailsForward] += block.failed_forward;
-    if (!claimed[b]) {
-      EXPECT_TRUE(block.open.empty() && block.passed.empty()) << name << ": a block nobody claimed";
-      continue;
+  // Scores of every stage that has seen a target.
+  const auto scores = [&](std::uint32_t b, std::uint32_t i, const CpuPair& pair) {
+    const std::uint32_t t = sorted.at({b, i});
+    const int L = blocks[b]->length(i);
+    const auto where = [&] {
+      return fmt::format("{} (M {}) x {} (L {}) of block {}", name, model.hmm.M, i, L, b);
+    };
+    if (const auto v = answers_.viterbi.find(t); v != answers_.viterbi.end()) {
+      const std::uint32_t status = v->second >> 16;
+      EXPECT_NE(status, dev::kStatusNoResult) << where();
+      const float nats = status == dev::kStatusOverflow
+                             ? std::numeric_limits<float>::infinity()
+                             : reference::viterbi_nats(
+                                   model.words, static_cast<std::int16_t>(v->second & 0xffffu), L);
+      EXPECT_EQ(nats, pair.viterbi) << where();
+      EXPECT_GE(pair.stage, CpuPair::kFailsViterbi) << where();
     }
-    const std::vector<CpuPair> cpu = cpu_pairs(model, *blocks[b], limits);
-    EXPECT_TRUE(std::ranges::is_sorted(block.open, std::less<>(), &gpu::MsvSurvivor::index));
-    EXPECT_TRUE(std::ranges::is_sorted(block.passed));
-    for (std::uint32_t i = 0; i < cpu.size(); ++i) {
-      const CpuPair& pair = cpu[i];
-      const auto where = [&] {
-        return fmt::format("{} (M {}) x {} (L {}) of block {}, {} on the CPU", name, model.hmm.M, i,
-                           blocks[b]->length(i), b, static_cast<int>(pair.stage));
-      };
-      const auto open = std::ranges::lower_bound(block.open, i, {}, &gpu::MsvSurvivor::index);
-      const bool is_open = open != block.open.end() && open->index == i;
-      const bool passed = std::ranges::binary_search(block.passed, i);
-      EXPECT_FALSE(is_open && passed) << where();
-      if (blocks[b]->length(i) == 0) {
-        EXPECT_FALSE(is_open || passed) << where();
-        continue;
-      }
-      if (is_open) {
-        ++all_open;
-        if (!std::isnan(open->nats)) {
-          EXPECT_GE(pair.stage, CpuPair::kFailsBias) << where();
-          EXPECT_EQ(open->nats, pair.msv) << where();
-        }
-      } else if (passed) {
-        ++all_passed;
-        // The CPU scores these again: within the guard of F3 they may be told as passed.
-        EXPECT_GE(pair.stage, CpuPair::kFailsForward) << where();
-      } else {
-        EXPECT_NE(pair.stage, CpuPair::kPassed) << where() << ": lost";
-        ++wanted[pair.stage];
-      }
-      // Scores of every stage that has seen it.
-      const std::uint32_t t = sorted.at({b, i});
-      const auto L = blocks[b]->length(i);
-      if (const auto v = answers_.viterbi.find(t); v != answers_.viterbi.end()) {
-        const std::uint32_t status = v->second >> 16;
-        EXPECT_NE(status, dev::kStatusNoResult) << where();
-        const float nats =
-            status == dev::kStatusOverflow
-                ? std::numeric_limits<float>::infinity()
-                : reference::viterbi_nats(model.words,
-                                          static_cast<std::int16_t>(v->second & 0xffffu), L);
-        EXPECT_EQ(nats, pair.viterbi) << where();
-        EXPECT_GE(pair.stage, CpuPair::kFailsViterbi) << where();
-      }
-      if (const auto s = answers_.bias.find(t); s != answers_.bias.end()) {
-        EXPECT_NEAR(s->second + null_score(L), pair.bias, layout::bias_guard(s->second, L))
-            << where();
-        EXPECT_GE(pair.stage, CpuPair::kFailsBias) << where();
-      }
-      if (const auto f = answers_.forward.find(t); f != answers_.forward.end()) {
-        EXPECT_TRUE(f->second == pair.forward ||
-                    std::abs(f->second - pair.forward) <=
-                        layout::kForwardGuard +
-                            layout::kForwardGuardPerResidue * static_cast<float>(L))
-            << where() << ": " << f->second << ", CPU " << pair.forward;
-        EXPECT_GE(pair.stage, CpuPair::kFailsForward) << where();
-      }
+    if (const auto s = answers_.bias.find(t); s != answers_.bias.end()) {
+      EXPECT_NEAR(s->second + null_score(L), pair.bias, layout::bias_guard(s->second, L))
+          << where();
+      EXPECT_GE(pair.stage, CpuPair::kFailsBias) << where();
     }
-  }
-  for (const auto stage : {CpuPair::kFailsBias, CpuPair::kFailsViterbi, CpuPair::kFailsForward})
-    EXPECT_EQ(told[stage], wanted[stage]) << name << " (M " << model.hmm.M << "), stage " << stage;
-  EXPECT_EQ(result.open, all_open) << name;
-  EXPECT_EQ(result.passed, all_passed) << name;
-  EXPECT_EQ(result.passed_targets.size(), all_passed) << name;
+    if (const auto f = answers_.forward.find(t); f != answers_.forward.end()) {
+      EXPECT_TRUE(f->second == pair.forward ||
+                  std::abs(f->second - pair.forward) <=
+                      layout::kForwardGuard +
+                          layout::kForwardGuardPerResidue * static_cast<float>(L))
+          << where() << ": " << f->second << ", CPU " << pair.forward;
+      EXPECT_GE(pair.stage, CpuPair::kFailsForward) << where();
+    }
+  };
+  const DecisionCounts counts =
+      expect_cpu_decisions(model, blocks, claimed, result.blocks, limits, scores);
+  EXPECT_EQ(result.open, counts.open) << name;
+  EXPECT_EQ(result.passed, counts.passed) << name;
+  EXPECT_EQ(result.passed_targets.size(), counts.passed) << name;
   if (result.forward_targets > 0) {
-    EXPECT_EQ(result.forward_targets, all_passed + told[CpuPair::kFailsForward]) << name;
+    EXPECT_EQ(result.forward_targets, counts.passed + counts.failed_forward) << name;
     EXPECT_EQ(result.forward_targets, answers_.forward.size()) << name;
   }
   EXPECT_EQ(result.viterbi_targets, answers_.viterbi.size()) << name;
-  opened += all_open;
+  opened += counts.open;
   survivors += result.survivors;
-  return all_passed;
+  return counts.passed;
 }
 
 }  // namespace hmmjit::tests

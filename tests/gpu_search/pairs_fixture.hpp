@@ -37,6 +37,18 @@ std::shared_ptr<TargetBlock> block_of(const std::vector<std::vector<Residue>>& t
 std::vector<CpuPair> cpu_pairs(const SearchModel& model, const TargetBlock& block,
                                const gpu::FilterLimits& limits = {});
 
+/// What a device says of the blocks of a model against the CPU: every target's decision, the score
+/// of what is left open, and the counts. Blocks that were not claimed have no say. `each` is called
+/// for every target that is not empty.
+struct DecisionCounts {
+  std::uint64_t survivors = 0, open = 0, passed = 0, failed_forward = 0;
+};
+DecisionCounts expect_cpu_decisions(
+    const SearchModel& model, const std::vector<std::shared_ptr<TargetBlock>>& blocks,
+    const std::vector<bool>& claimed, const std::vector<gpu::FilteredBlock>& results,
+    const gpu::FilterLimits& limits = {},
+    const std::function<void(std::uint32_t block, std::uint32_t index, const CpuPair&)>& each = {});
+
 /// How a test's kernels come: see ScriptedKernels. Must live as long as they are asked for.
 struct KernelScript {
   enum Fate { kCached, kCompiled, kLate, kFails };
