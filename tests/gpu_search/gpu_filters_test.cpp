@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
 #include <bit>
 #include <chrono>
 #include <condition_variable>
@@ -170,6 +172,7 @@ class GpuFiltersTest : public testing::Test {
 
   // A kernel reads the memory of its own device only.
   int run_there(const FakeLaunch& launch) {
+    ++launches_[static_cast<std::size_t>(launch.device)];
     if (!launch.kernel.ends_with("_four_lane")) {  // of which each has a batch of models
       const auto& database = *static_cast<const hmmjit_device::DatabaseView*>(launch.parameters);
       EXPECT_EQ(driver_.device_of(database.residues), launch.device) << launch.kernel;
@@ -229,6 +232,7 @@ class GpuFiltersTest : public testing::Test {
 
   FakeDriver driver_;
   KernelScript script_;
+  std::array<std::atomic<int>, 2> launches_{};  // by device
   std::mutex mutex_;
   std::vector<std::string> warnings_;
 };
@@ -240,6 +244,7 @@ TEST_F(GpuFiltersTest, DoesEveryPairOnceWheneverItIsOffered) {
         // The domain stage's kernels run in lockstep, which takes most of the time.
         const bool domains = started && early;
         script_.fate = domains ? nullptr : no_domain_stage;
+        launches_[0] = launches_[1] = 0;
         gpu::Settings s = settings(devices);
         s.segment_residues = 4'000;
         gpu::GpuFilters gpu(std::move(s));
@@ -248,7 +253,8 @@ TEST_F(GpuFiltersTest, DoesEveryPairOnceWheneverItIsOffered) {
         gpu.attach(owner, {});
         if (early) {
           // Offers of blocks that are in no segment yet.
-          const auto made = some_models(9);
+          // Of two classes, whose domain stages have kernels of their own.
+          const auto made = some_models(9, domains ? 280 : 60);
           for (std::size_t m = 0; m < made.size(); ++m) owner.add_model(m, made[m]);
           for (std::uint64_t b = 1; b <= 6; ++b) {
             for (std::size_t m = 0; m < made.size(); ++m) owner.offer(m, b);
@@ -271,6 +277,9 @@ TEST_F(GpuFiltersTest, DoesEveryPairOnceWheneverItIsOffered) {
         EXPECT_EQ(statistics.evictions, 0u);
         EXPECT_GE(statistics.segments, static_cast<std::uint64_t>(devices));
         EXPECT_GE(statistics.chains, 9 * statistics.segments);
+        // Half of the targets each.
+        EXPECT_GT(launches_[0], 0);
+        EXPECT_EQ(launches_[1] > 0, devices == 2);
         // Every stage counts what it has seen.
         const DecisionCounts counts = owner.expect_cpu();
         EXPECT_EQ(statistics.passed, counts.passed);
@@ -317,6 +326,28 @@ TEST_F(GpuFiltersTest, SaysNothingOfBlocksThatOthersHaveTaken) {
     EXPECT_EQ(gpu.statistics().blocks_done, 48 - taken);
     EXPECT_GT(owner.expect_cpu().passed, 5u);
   }
+}
+
+// Every image is refused, that which is made again too.
+TEST_F(GpuFiltersTest, ModelsWithoutAKernelAreDeclinedOnceAndNotTried) {
+  driver_.refuses = [](const std::string&) { return true; };
+  gpu::Settings s = settings();
+  s.lanes = 1;
+  gpu::GpuFilters gpu(std::move(s));
+  wait_until_started(gpu);
+  Owner owner(gpu);
+  gpu.attach(owner, {});
+  fill(owner, 5, 4);
+  gpu.end_blocks();
+  owner.offer_all();
+  EXPECT_TRUE(owner.wait());
+  gpu.detach();
+  EXPECT_EQ(owner.declined.size(), 5u);
+  EXPECT_EQ(gpu.statistics().models_declined, 5u);
+  EXPECT_EQ(owner.delivered(), 0u);
+  EXPECT_EQ(gpu.statistics().launches, 0u);
+  EXPECT_THAT(gpu.statistics().reason, testing::Not(testing::IsEmpty()));
+  EXPECT_EQ(owner.stops, 0);
 }
 
 TEST_F(GpuFiltersTest, HalvesOfASegmentThatDoesNotFitKeepItsModels) {
@@ -397,7 +428,7 @@ TEST_F(GpuFiltersTest, ASegmentBeingLoadedOnALostDeviceMovesWhenThatEnds) {
   script_.fate = no_domain_stage;
   std::mutex mutex;
   std::condition_variable changed;
-  bool failed = false, held = false;
+  bool failing = false, failed = false, held = false;
   int uploaded = 0;
   driver_.on_call = [&](const char* member, int device) {
     // Of uploads only: their pinned buffers come round.
@@ -414,6 +445,10 @@ TEST_F(GpuFiltersTest, ASegmentBeingLoadedOnALostDeviceMovesWhenThatEnds) {
   driver_.on_launch = [&](const FakeLaunch& launch) {
     if (launch.device == 0) return run_there(launch);
     std::unique_lock lock(mutex);
+    if (!failed && std::exchange(failing, true)) {  // the other lane goes on
+      lock.unlock();
+      return run_there(launch);
+    }
     changed.wait_for(lock, kPatience, [&] { return held; });
     failed = true;
     changed.notify_all();
@@ -501,6 +536,8 @@ TEST_F(GpuFiltersTest, AnEvictedSegmentIsPackedAgainBeforeItComesBack) {
   }
   changed.notify_all();
   EXPECT_TRUE(owner.wait());
+  // The one not used for longest had to go: this was its second upload, the fourth in all.
+  EXPECT_GT(gpu.statistics().upload_bytes, 4u * kResidues);
   for (std::uint64_t b = 1; b <= 3; ++b) owner.offer(2, b);
   EXPECT_TRUE(owner.wait());
   gpu.detach();

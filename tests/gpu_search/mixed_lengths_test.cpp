@@ -213,6 +213,43 @@ TEST(MixedLengths, PairsAreTheCpusWhileACompileIsLateOrFails) {
   }
 }
 
+// More on each list than comes with the first download, in blocks of which some are others' to do;
+// and without the kernels that shorten the lists.
+TEST(MixedLengths, LongListsAreComplete) {
+  const SearchModel model = model_of(12);
+  std::vector<std::shared_ptr<TargetBlock>> blocks;
+  for (std::uint64_t b = 0; b < 4; ++b) {
+    std::vector<std::vector<Residue>> targets;
+    for (std::uint64_t i = 0; i < 2'500; ++i)
+      targets.push_back(
+          i % 2 == 0 ? fragment_of(model.hmm, b * 10'000 + i, 1, 12, 0.9)
+                     : test_support::random_target(
+                           b * 10'000 + i, 20, test_support::TargetKind::kBackground, model.hmm));
+    blocks.push_back(block_of(targets, b * 2'500));
+  }
+  using Stages = std::set<plan::Stage>;
+  for (const Stages& missing :
+       {Stages{}, Stages{plan::Stage::kGate}, Stages{plan::Stage::kViterbi},
+        Stages{plan::Stage::kMsv}, Stages{plan::Stage::kMsv, plan::Stage::kGate}}) {
+    for (const bool partly : {false, true}) {
+      KernelScript script;
+      script.fate = [&](const plan::Plan& plan) {
+        return missing.contains(plan.stage) ? KernelScript::kFails : KernelScript::kCached;
+      };
+      Chains chains(scripted_kernels(script));
+      const gpu::FilterLimits limits{.F1 = 0.9999, .F2 = 0.999, .F3 = 0.99};
+      const std::vector<bool> claimed =
+          partly ? std::vector<bool>{false, true, true, false} : std::vector<bool>{};
+      const std::size_t passed = chains.compare(model, blocks, claimed, limits);
+      if (missing.contains(plan::Stage::kGate)) {
+        EXPECT_GT(chains.opened, partly ? 4'500u : 9'000u);
+      } else {
+        EXPECT_GT(passed, partly ? 2'100u : 4'200u);
+      }
+    }
+  }
+}
+
 // What could be searched wrongly is refused: the kernels of a shorter model.
 TEST(MixedLengths, KernelsThatCoverTooLittleAreRefused) {
   KernelScript script;

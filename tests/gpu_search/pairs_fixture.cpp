@@ -373,7 +373,11 @@ std::size_t Chains::compare(const SearchModel& model,
   };
   const DecisionCounts counts =
       expect_cpu_decisions(model, blocks, claimed, result.blocks, limits, scores);
-  EXPECT_EQ(result.open, counts.open) << name;
+  // Without the gate or the MSV kernel only the host knows which blocks are this device's to do.
+  EXPECT_GE(result.open, counts.open) << name;
+  if (std::ranges::find(claimed, false) == claimed.end()) {
+    EXPECT_EQ(result.open, counts.open) << name;
+  }
   EXPECT_EQ(result.passed, counts.passed) << name;
   EXPECT_EQ(result.passed_targets.size(), counts.passed) << name;
   if (result.forward_targets > 0) {

@@ -117,12 +117,12 @@ struct LaunchData {
   // Wider rows, with the best of scores at the positions past the model's last.
   void fill_past_the_model() {
     const std::uint32_t from = p.stride, to = from + 64;
-    const auto widen = [&](std::vector<std::int16_t>& rows, std::int16_t score) {
-      std::vector<std::int16_t> wide(rows.size() / from * to, score);
-      for (std::size_t row = 0; row < rows.size() / from; ++row)
-        std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(row * from), p.model_length,
+    const auto widen = [&](std::vector<std::int16_t>& table, std::int16_t score) {
+      std::vector<std::int16_t> wide(table.size() / from * to, score);
+      for (std::size_t row = 0; row < table.size() / from; ++row)
+        std::copy_n(table.begin() + static_cast<std::ptrdiff_t>(row * from), p.model_length,
                     wide.begin() + static_cast<std::ptrdiff_t>(row * to));
-      rows = std::move(wide);
+      table = std::move(wide);
     };
     widen(tables.emissions, hmmjit_device::kWordMostScore);
     widen(tables.transitions, 0);
