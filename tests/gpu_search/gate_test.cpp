@@ -114,5 +114,193 @@ TEST(Gate, ScoresAreTheReferences) {
   }
 }
 
+// Where each target goes behind each stage: into one list, or one count, and nowhere else. A score
+// is put below its threshold, above it, and within its guard to either side.
+class GateSlots : public testing::Test {
+ protected:
+  static constexpr u32 kTargets = 4, kLength = 100;
+  GateSlots() {
+    p.database.length = lengths.data();
+    p.database.length_class = length_class.data();
+    p.database.targets = kTargets;
+    p.block = blocks.data();
+    p.null_nats = &null_nats;
+    p.classes = &classes;
+    p.move = &move;
+    p.bias = bias.data();
+    p.words = words.data();
+    p.forward = forward.data();
+    p.to_viterbi = to_viterbi.data();
+    p.to_forward = to_forward.data();
+    p.passed = passed.data();
+    p.open = open.data();
+    p.counters = &counters;
+    p.byte_scale = 4.3f;
+    p.word_scale = 721.0f;
+    p.word_base = 12000;
+    p.base = 190;
+    p.forward_guard = 1e-3f;
+    p.forward_guard_per_residue = 1e-6f;
+    p.list = {survivors.data(), nullptr, 2, kTargets};
+    // Decided by the score alone: see set().
+    p.bias_gate = p.skip_gate = p.viterbi_gate = p.forward_gate = {0.0f, 0.0f};
+  }
+  // The bit score at which a stage decides, relative to what the target gets.
+  static Gate at(double bits) { return {static_cast<float>(bits), static_cast<float>(bits)}; }
+  static constexpr Gate kAlways{-1e30f, -1e30f}, kNever{1e30f, 1e30f};
+
+  u32 total() const {
+    return counters.viterbi + counters.forward + counters.passed + counters.open +
+           counters.failed_bias + counters.failed_viterbi + counters.failed_forward;
+  }
+  void run(u32 stage, u32 slot = 2) {
+    counters = {};
+    p.stage = stage;
+    gate_slot(p, slot);
+    EXPECT_LE(total(), 1u);
+  }
+
+  std::vector<u32> lengths = std::vector<u32>(kTargets, kLength),
+                   length_class = std::vector<u32>(kTargets, 0), blocks{0, 1, 0, 1};
+  // (target, result) of MSV, at list positions 0 to 3.
+  std::vector<u32> survivors{3, 200u | kResultMsv, 1, 200u | kResultMsv,
+                             0, 200u | kResultMsv, 2, 200u | kResultMsv};
+  std::vector<float> bias = std::vector<float>(kTargets, 0.5f),
+                     forward = std::vector<float>(kTargets, 0.0f);
+  std::vector<WordResult> words = std::vector<WordResult>(kTargets, 0);
+  std::vector<Candidate> to_viterbi = std::vector<Candidate>(kTargets),
+                         to_forward = std::vector<Candidate>(kTargets);
+  std::vector<u32> passed = std::vector<u32>(kTargets, 77);
+  std::vector<Survivor> open = std::vector<Survivor>(kTargets);
+  float null_nats = 1.5f;
+  LengthClass classes{3, 1, 0, 0, 1};
+  s16 move = -500;
+  GateCounters counters{};
+  GateParams p{};
+};
+
+TEST_F(GateSlots, BehindTheBiasFilter) {
+  constexpr double kLn2 = 0.69314718055994529;
+  const double guard = filter_guard(p, 0, 2.0f) / kLn2;
+  const double bits = (msv_score(p, 0, survivors[5]) - 2.0) / kLn2;
+  const Gate below = at(bits - 2 * guard), under = at(bits - guard / 2),
+             above = at(bits + guard / 2), over = at(bits + 2 * guard);
+  p.skip_gate = kNever;
+  for (const Gate gate : {under, above}) {  // within the guard: the CPU's
+    p.bias_gate = gate;
+    run(kBehindBias);
+    EXPECT_EQ(counters.open, 1u);
+    EXPECT_EQ(open[0].target, 0u);
+    EXPECT_EQ(open[0].result, survivors[5]);
+  }
+  p.bias_gate = over;
+  run(kBehindBias);
+  EXPECT_EQ(counters.failed_bias, 1u);
+  p.bias_gate = below;
+  run(kBehindBias);
+  EXPECT_EQ(counters.viterbi, 1u);
+  EXPECT_EQ(to_viterbi[0].target, 0u);
+  EXPECT_EQ(to_viterbi[0].msv, survivors[5]);
+  EXPECT_EQ(to_viterbi[0].filter, 2.0f);
+
+  // Past the bias filter, F2 may be decided by the MSV score already.
+  for (const Gate gate : {under, above}) {
+    p.skip_gate = gate;
+    run(kBehindBias);
+    EXPECT_EQ(counters.open, 1u) << "within the guard of F2: neither Viterbi nor Forward";
+    EXPECT_EQ(open[0].target, 0u);
+  }
+  p.skip_gate = over;
+  run(kBehindBias);
+  EXPECT_EQ(counters.viterbi, 1u);
+  p.skip_gate = below;
+  run(kBehindBias);
+  EXPECT_EQ(counters.forward, 1u);
+  EXPECT_EQ(to_forward[0].target, 0u);
+  EXPECT_EQ(to_forward[0].filter, 2.0f);
+  p.to_forward = nullptr;  // nothing to decide there
+  run(kBehindBias);
+  EXPECT_EQ(counters.passed, 1u);
+  EXPECT_EQ(passed[0], 0u);
+
+  // Without a Viterbi kernel what needs one is open; without the bias filter the null score counts.
+  p.skip_gate = over;
+  p.to_viterbi = nullptr;
+  run(kBehindBias);
+  EXPECT_EQ(counters.open, 1u);
+  p.to_viterbi = to_viterbi.data();
+  p.bias = nullptr;
+  p.bias_gate = kNever;
+  p.skip_gate = kNever;
+  run(kBehindBias);
+  EXPECT_EQ(counters.viterbi, 1u);
+  EXPECT_EQ(to_viterbi[0].filter, null_nats);
+}
+
+TEST_F(GateSlots, BlocksOfOthersAreNotTouched) {
+  static const u8 claimed[] = {1, 0};
+  p.claimed = claimed;
+  for (const Gate gate : {kAlways, kNever}) {
+    p.bias_gate = gate;
+    p.skip_gate = kNever;
+    run(kBehindBias, 0);  // target 3, of block 1
+    EXPECT_EQ(total(), 0u);
+    run(kBehindBias, 2);  // target 0, of block 0
+    EXPECT_EQ(total(), 1u);
+  }
+}
+
+TEST_F(GateSlots, BehindViterbiAndForward) {
+  constexpr double kLn2 = 0.69314718055994529;
+  std::vector<Candidate> candidates(kTargets);
+  candidates[2].target = 3;
+  candidates[2].msv = 210u | kResultMsv;
+  candidates[2].filter = 2.0f;
+  p.list = {reinterpret_cast<const u32*>(candidates.data()), nullptr, kCandidateStride, kTargets};
+  words[2] = 9000u | (kStatusScore << 16);
+  const double guard = filter_guard(p, 3, 2.0f) / kLn2;
+  const double bits = (word_score(p, 3, words[2]) - 2.0) / kLn2;
+  for (const double by : {-0.5, 0.5}) {
+    p.viterbi_gate = at(bits + by * guard);
+    run(kBehindViterbi);
+    EXPECT_EQ(counters.open, 1u);
+    EXPECT_EQ(open[0].target, 3u);
+    EXPECT_EQ(open[0].result, 210u | kResultMsv);
+  }
+  p.viterbi_gate = at(bits + 2 * guard);
+  run(kBehindViterbi);
+  EXPECT_EQ(counters.failed_viterbi, 1u);
+  p.viterbi_gate = at(bits - 2 * guard);
+  run(kBehindViterbi);
+  EXPECT_EQ(counters.forward, 1u);
+  EXPECT_EQ(to_forward[0].target, 3u);
+  EXPECT_EQ(to_forward[0].msv, 210u | kResultMsv);
+  // What no kernel has decided is open, whatever the word says.
+  words[2] = 9000u | (kStatusNoResult << 16);
+  run(kBehindViterbi);
+  EXPECT_EQ(counters.open, 1u);
+  words[2] = kStatusOverflow << 16;
+  run(kBehindViterbi);
+  EXPECT_EQ(counters.forward, 1u);
+
+  // The CPU scores what passes Forward again: what is within the guard passes.
+  forward[2] = 30.0f;
+  const double forward_bits = 28.0 / kLn2;
+  const double own = 1e-3 / kLn2 + 1e-6 * kLength / kLn2;
+  for (const double by : {-2.0, -0.5, 0.5}) {
+    p.forward_gate = at(forward_bits + by * (guard + own));
+    run(kBehindForward);
+    EXPECT_EQ(counters.passed, 1u) << by;
+    EXPECT_EQ(passed[0], 3u);
+  }
+  // Also where the filter's guard alone would not reach.
+  p.forward_gate = at(forward_bits + guard + own / 2);
+  run(kBehindForward);
+  EXPECT_EQ(counters.passed, 1u);
+  p.forward_gate = at(forward_bits + 2 * (guard + own));
+  run(kBehindForward);
+  EXPECT_EQ(counters.failed_forward, 1u);
+}
+
 }  // namespace
 }  // namespace hmmjit::tests

@@ -111,18 +111,64 @@ TEST_F(GpuSearch, ServesOneSearchAfterAnother) {
   gpu::GpuFilters gpu(fake_settings(driver_));
   wait_until_started(gpu);
   const auto backend = make_device_backend(gpu);
-  for (int round = 0; round < 3; ++round)
-    EXPECT_EQ(run_search(data(), *backend, small_blocks(3)).text, expected());
+  std::uint64_t before = 0, first = 0;
+  for (const bool streamed : {false, true, false}) {
+    SearchOptions options = small_blocks(3);
+    if (streamed) options.memory = 120'000;
+    const SearchOutcome outcome = run_search(data(), *backend, options);
+    EXPECT_EQ(outcome.text, expected());
+    EXPECT_EQ(outcome.statistics.streamed, streamed);
+    const gpu::Statistics statistics = gpu.statistics();
+    // As much as in the first: what is not streamed is all the device's.
+    if (first == 0) first = statistics.blocks_done;
+    if (!streamed) {
+      EXPECT_EQ(statistics.blocks_done - before, first);
+    } else {
+      EXPECT_GT(statistics.blocks_done, before);
+    }
+    EXPECT_EQ(statistics.blocks_given_back, 0u);
+    before = statistics.blocks_done;
+  }
+  EXPECT_EQ(first, all_pairs(small_blocks(3)));
+}
+
+// Threads and a device that is ready take from the same segments, neither waits for the other.
+TEST_F(GpuSearch, ThreadsAndADeviceShareTheWork) {
+  const SearchData many = make_search_data(23, 24, 90, 50);
+  const auto cpu = make_cpu_backend();
+  const SearchOutcome alone = run_search(many, *cpu, small_blocks(2));
+  std::uint64_t done = 0, all = 0;
+  for (int round = 0; round < 4; ++round) {
+    gpu::Settings settings = fake_settings(driver_, 1 + round % 2);
+    settings.patient = false;
+    settings.lanes = 1 + round % 3;
+    gpu::GpuFilters gpu(std::move(settings));
+    wait_until_started(gpu);
+    const auto backend = make_device_backend(gpu);
+    const SearchOutcome outcome = run_search(many, *backend, small_blocks(2));
+    EXPECT_EQ(outcome.error, "");
+    EXPECT_EQ(outcome.text, alone.text) << round;
+    EXPECT_EQ(gpu.statistics().state, gpu.statistics().launches > 0 ? "ready" : "unused");
+    EXPECT_EQ(gpu.statistics().blocks_given_back, 0u);
+    EXPECT_EQ(outcome.statistics.counters.residues, alone.statistics.counters.residues);
+    done += gpu.statistics().blocks_done;
+    all += alone.statistics.blocks * many.models.size();
+  }
+  EXPECT_GT(done, 0u);
+  EXPECT_LE(done, all);
 }
 
 TEST_F(GpuSearch, LittleDeviceMemoryMeansSmallerPieces) {
   gpu::Settings settings = fake_settings(driver_);
-  settings.vram = 30'000;
+  // Room for the tables of one lane, whose models need up to 60 kB, and for two segments.
+  settings.lanes = 1;
+  settings.vram = 100'000;
   const SearchOutcome outcome = run(std::move(settings), small_blocks(2));
   EXPECT_EQ(outcome.error, "");
   EXPECT_EQ(outcome.text, expected());
   EXPECT_GT(statistics_.evictions, 0u);
-  EXPECT_GT(statistics_.blocks_done, 0u);
+  EXPECT_EQ(statistics_.blocks_done, all_pairs(small_blocks(2)));
+  EXPECT_LE(statistics_.peak_device_bytes, 100'000u);
 }
 
 TEST_F(GpuSearch, MemoryTheDriverRefusesMeansTheCpu) {

@@ -114,6 +114,22 @@ struct LaunchData {
   }
   static constexpr int kBlocks = 2;
 
+  // Wider rows, with the best of scores at the positions past the model's last.
+  void fill_past_the_model() {
+    const std::uint32_t from = p.stride, to = from + 64;
+    const auto widen = [&](std::vector<std::int16_t>& table, std::int16_t score) {
+      std::vector<std::int16_t> wide(table.size() / from * to, score);
+      for (std::size_t row = 0; row < table.size() / from; ++row)
+        std::copy_n(table.begin() + static_cast<std::ptrdiff_t>(row * from), p.model_length,
+                    wide.begin() + static_cast<std::ptrdiff_t>(row * to));
+      table = std::move(wide);
+    };
+    widen(tables.emissions, hmmjit_device::kWordMostScore);
+    widen(tables.transitions, 0);
+    p.emissions = tables.emissions.data();
+    p.transitions = tables.transitions.data();
+    p.stride = to;
+  }
   void launch() {
     for (p.tile = 0; p.tile < p.tile_count; ++p.tile) {
       counters.next = 0;
@@ -241,6 +257,29 @@ TEST_P(ViterbiLockstep, EqualsReferenceOnModelsOfEveryKind) {
   EXPECT_GT(total.scores, total.flagged);
   if (!speculates()) {
     EXPECT_EQ(total.flagged, 0);
+  }
+}
+
+// Kernels that look at the model's length themselves read nothing past it.
+TEST_P(ViterbiLockstep, WhatLiesPastTheModelDoesNotMatter) {
+  const std::string& name = kernel().kernel;
+  if (name != "viterbi_row_scan" && name != "viterbi_lane_scan" && name != "viterbi_wavefront")
+    GTEST_SKIP() << "relies on impossible scores there";
+  std::uint64_t seed = 9000 + GetParam();
+  for (const int M : lengths()) {
+    for (const int length : {M, (M + 15) / 16 * 16 - 16, M / 2}) {
+      if (length < 1) continue;
+      const auto model = test_support::random_model(++seed, length);
+      const auto sequences = mixed_targets(seed, model->hmm, target_count(), 60);
+      const layout::PackedTargets targets = pack(sequences);
+      LaunchData data(kernel(), model->words, targets, everything(targets));
+      data.fill_past_the_model();
+      data.launch();
+      Tally tally;
+      for (std::uint32_t s = 0; s < data.list.size(); ++s)
+        check_result(model->words, data.results[s], sequences[targets.original[data.list[s]]],
+                     kernel().name + " M " + std::to_string(length), tally);
+    }
   }
 }
 

@@ -22,8 +22,9 @@ struct FakeDriver::State {
   std::map<std::string, int> alive;
   std::map<DevicePointer, std::pair<std::size_t, int>> memory;  // bytes, device
   std::map<int, std::size_t> used;
+  std::map<LibraryHandle, std::string> images;
   struct Kernel {
-    std::string name;
+    std::string name, image;
     std::map<int, int> dynamic_limit;
   };
   std::map<KernelHandle, std::unique_ptr<Kernel>> kernels;
@@ -38,6 +39,9 @@ thread_local int t_device = -1;
 /// Counts the call; the code to return instead of doing it, or 0.
 int enter(const char* member) {
   auto& s = *g_state;
+  if (s.owner->on_call) {
+    if (const int code = s.owner->on_call(member, t_device)) return code;
+  }
   const std::lock_guard guard(s.mutex);
   ++s.calls[member];
   if (++s.total >= s.lost_from && s.lost_from > 0) return s.lost_code;
@@ -171,8 +175,12 @@ int fake_library_load(LibraryHandle* library, const void* image, int*, void**, u
                       void**, unsigned) {
   ENTER("library_load");
   if (image == nullptr || *static_cast<const char*>(image) == '\0') return code::kInvalidImage;
+  if (g_state->owner->refuses && g_state->owner->refuses(static_cast<const char*>(image)))
+    return code::kInvalidImage;
   *library = next_handle<LibraryHandle>();
   count("library", 1);
+  const std::lock_guard guard(g_state->mutex);
+  g_state->images[*library] = static_cast<const char*>(image);
   return 0;
 }
 int fake_library_unload(LibraryHandle) {
@@ -180,7 +188,7 @@ int fake_library_unload(LibraryHandle) {
   count("library", -1);
   return 0;
 }
-int fake_library_kernel(KernelHandle* kernel, LibraryHandle, const char* name) {
+int fake_library_kernel(KernelHandle* kernel, LibraryHandle library, const char* name) {
   ENTER("library_kernel");
   const auto& known = g_state->owner->kernels;
   if (!known.empty() && !known.contains(name)) return code::kNotFound;
@@ -188,6 +196,7 @@ int fake_library_kernel(KernelHandle* kernel, LibraryHandle, const char* name) {
   const std::lock_guard guard(g_state->mutex);
   g_state->kernels[*kernel] = std::make_unique<FakeDriver::State::Kernel>();
   g_state->kernels[*kernel]->name = name;
+  g_state->kernels[*kernel]->image = g_state->images.at(library);
   return 0;
 }
 int fake_kernel_attribute(int* value, int which, KernelHandle kernel, int) {
@@ -233,11 +242,12 @@ int fake_launch(KernelHandle kernel, unsigned grid, unsigned grid_y, unsigned, u
   ENTER("launch");
   if (current_device_missing()) return code::kNotInitialized;
   constexpr unsigned kWithoutOptIn = 48 * 1024;
-  std::string name;
+  std::string name, image;
   {
     const std::lock_guard guard(g_state->mutex);
     const auto& k = *g_state->kernels.at(kernel);
     name = k.name;
+    image = k.image;
     const auto limit = k.dynamic_limit.find(t_device);
     const unsigned allowed =
         limit == k.dynamic_limit.end() ? kWithoutOptIn : static_cast<unsigned>(limit->second);
@@ -245,7 +255,8 @@ int fake_launch(KernelHandle kernel, unsigned grid, unsigned grid_y, unsigned, u
   }
   if (grid == 0 || block == 0 || block > 1024) return code::kInvalidValue;
   if (!g_state->owner->on_launch) return 0;
-  return g_state->owner->on_launch({name, t_device, grid, block, shared, parameters[0], grid_y});
+  return g_state->owner->on_launch(
+      {name, t_device, grid, block, shared, parameters[0], grid_y, image});
 }
 int fake_memory_info(std::size_t* free, std::size_t* total) {
   ENTER("memory_info");
@@ -404,6 +415,15 @@ int FakeDriver::calls(const std::string& member) const {
 int FakeDriver::total_calls() const {
   const std::lock_guard guard(state_->mutex);
   return state_->total;
+}
+
+int FakeDriver::device_of(const void* address) const {
+  const auto wanted = reinterpret_cast<DevicePointer>(address);
+  const std::lock_guard guard(state_->mutex);
+  const auto after = state_->memory.upper_bound(wanted);
+  if (after == state_->memory.begin()) return -1;
+  const auto& [begin, block] = *std::prev(after);
+  return wanted - begin < block.first ? block.second : -1;
 }
 
 int FakeDriver::alive(const std::string& kind) const {

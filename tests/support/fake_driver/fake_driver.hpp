@@ -25,6 +25,7 @@ struct FakeLaunch {
   unsigned blocks = 0, block_threads = 0, shared_bytes = 0;
   const void* parameters = nullptr;  ///< valid during the call
   unsigned blocks_y = 1;
+  std::string image = {};  ///< of the library the kernel came from, up to its first zero byte
 };
 
 class FakeDriver {
@@ -53,10 +54,18 @@ class FakeDriver {
   /// Names a library "contains"; empty: any.
   std::set<std::string> kernels;
   std::function<int(const FakeLaunch&)> on_launch;
+  /// Called before each call of the table with the member's name and the thread's device (-1:
+  /// none), from the calling thread, which it may hold up; a code other than 0 is returned instead
+  /// of doing the call.
+  std::function<int(const char* member, int device)> on_call;
+  /// Called with each image to be loaded: whether the driver refuses it.
+  std::function<bool(const std::string& image)> refuses;
   float elapsed_milliseconds = 1;  ///< between any two events
 
   int calls(const std::string& member) const;
   int total_calls() const;
+  /// The device on whose memory an address lies; -1: none.
+  int device_of(const void* address) const;
   /// Things made and not yet released: "memory", "registered", "stream", "event",
   /// "library", "context".
   int alive(const std::string& kind) const;

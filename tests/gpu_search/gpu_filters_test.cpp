@@ -1,0 +1,682 @@
+// What devices do, pair by pair, whatever becomes of their memory and of the devices themselves:
+// which pairs they claim, deliver and give back, and what they say of them. No result of a search
+// can show that: the threads of a search make it right whatever a device leaves out.
+#include "gpu/gpu_filters.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <chrono>
+#include <condition_variable>
+#include <set>
+#include <thread>
+
+#include "gpu/stream_wait.hpp"
+#include "host_kernels.hpp"
+#include "pairs_fixture.hpp"
+#include "search_fixture.hpp"
+#include "support/random_profiles.hpp"
+
+namespace hmmjit::tests {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Long enough for a busy machine, short beside the time limit of a test.
+constexpr auto kPatience = 30s;
+
+// Owns models and blocks as a search does, but leaves all pairs to the devices.
+class Owner final : public gpu::Client {
+ public:
+  using Pair = std::pair<std::uint64_t, std::uint64_t>;  // model, block
+  struct Delivery {
+    std::uint64_t model;
+    std::vector<std::uint64_t> blocks;
+    std::vector<gpu::FilteredBlock> results;
+  };
+  explicit Owner(gpu::GpuFilters& gpu) : gpu_(gpu) {}
+
+  void add_model(std::uint64_t id, std::shared_ptr<const SearchModel> model) {
+    models[id] = model;
+    gpu_.add_model(id, std::move(model));
+  }
+  void add_block(std::uint64_t id, std::shared_ptr<TargetBlock> block) {
+    blocks[id] = block;
+    gpu_.add_block({id, std::move(block)});
+  }
+  void offer(std::uint64_t model, std::uint64_t block) {
+    {
+      const std::lock_guard lock(mutex_);
+      offered_.insert({model, block});
+    }
+    gpu_.offer(model, block);
+  }
+  void offer_all() {
+    for (const auto& [model, m] : models)
+      for (const auto& [block, b] : blocks) offer(model, block);
+  }
+  // As if a thread of the owner had done it.
+  void take(std::uint64_t model, std::uint64_t block) {
+    const std::lock_guard lock(mutex_);
+    EXPECT_EQ(offered_.erase({model, block}), 1u);
+  }
+  // False when some pairs are neither done nor given back in time.
+  bool wait() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kPatience, [&] { return offered_.empty() && claimed_.empty(); });
+  }
+  bool wait_until(const std::function<bool()>& condition) {
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      std::this_thread::sleep_for(1ms);
+    }
+    return true;
+  }
+  // All that was delivered, against the CPU.
+  DecisionCounts expect_cpu(const gpu::FilterLimits& limits = {}) {
+    const std::lock_guard lock(mutex_);
+    DecisionCounts sum;
+    for (const Delivery& delivery : deliveries) {
+      std::vector<std::shared_ptr<TargetBlock>> of;
+      for (const std::uint64_t id : delivery.blocks) of.push_back(blocks.at(id));
+      const DecisionCounts counts =
+          expect_cpu_decisions(*models.at(delivery.model), of, std::vector<bool>(of.size(), true),
+                               delivery.results, limits);
+      sum.survivors += counts.survivors;
+      sum.open += counts.open;
+      sum.passed += counts.passed;
+      sum.failed_forward += counts.failed_forward;
+    }
+    return sum;
+  }
+  std::size_t delivered() {
+    const std::lock_guard lock(mutex_);
+    return done_.size();
+  }
+
+  std::map<std::uint64_t, std::shared_ptr<const SearchModel>> models;
+  std::map<std::uint64_t, std::shared_ptr<TargetBlock>> blocks;
+  std::vector<Delivery> deliveries;
+  std::vector<Pair> given_back;
+  std::set<std::uint64_t> declined;
+  int stops = 0;
+
+ private:
+  std::vector<bool> claim(std::uint64_t model, std::span<const std::uint64_t> ids) override {
+    const std::lock_guard lock(mutex_);
+    std::vector<bool> out;
+    for (const std::uint64_t id : ids) {
+      out.push_back(offered_.erase({model, id}) > 0);
+      if (!out.back()) continue;
+      EXPECT_TRUE(claimed_.insert({model, id}).second);
+    }
+    return out;
+  }
+  void deliver(std::uint64_t model, std::span<const std::uint64_t> ids,
+               std::vector<gpu::FilteredBlock> results) override {
+    {
+      const std::lock_guard lock(mutex_);
+      EXPECT_EQ(ids.size(), results.size());
+      for (const std::uint64_t id : ids) {
+        EXPECT_EQ(claimed_.erase({model, id}), 1u) << "delivered without a claim";
+        EXPECT_TRUE(done_.insert({model, id}).second) << "delivered twice";
+      }
+      deliveries.push_back({model, {ids.begin(), ids.end()}, std::move(results)});
+    }
+    changed_.notify_all();
+  }
+  void give_back(std::uint64_t model, std::span<const std::uint64_t> ids) override {
+    {
+      const std::lock_guard lock(mutex_);
+      for (const std::uint64_t id : ids) {
+        EXPECT_EQ(claimed_.erase({model, id}), 1u) << "given back without a claim";
+        given_back.push_back({model, id});
+      }
+    }
+    changed_.notify_all();
+  }
+  void decline(std::uint64_t model) override {
+    {
+      const std::lock_guard lock(mutex_);
+      declined.insert(model);
+      std::erase_if(offered_, [&](const Pair& pair) { return pair.first == model; });
+    }
+    changed_.notify_all();
+  }
+  void stopped(const Error&, bool) override {
+    {
+      const std::lock_guard lock(mutex_);
+      ++stops;
+      offered_.clear();
+    }
+    changed_.notify_all();
+  }
+
+  gpu::GpuFilters& gpu_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::set<Pair> offered_, claimed_, done_;
+};
+
+class GpuFiltersTest : public testing::Test {
+ protected:
+  GpuFiltersTest() : driver_({h200(), h200()}) {
+    driver_.on_launch = [this](const FakeLaunch& launch) { return run_there(launch); };
+  }
+  static plan::DeviceTraits h200() { return *plan::find_device("H200"); }
+
+  // A kernel reads the memory of its own device only.
+  int run_there(const FakeLaunch& launch) {
+    ++launches_[static_cast<std::size_t>(launch.device)];
+    if (!launch.kernel.ends_with("_four_lane")) {  // of which each has a batch of models
+      const auto& database = *static_cast<const hmmjit_device::DatabaseView*>(launch.parameters);
+      EXPECT_EQ(driver_.device_of(database.residues), launch.device) << launch.kernel;
+      EXPECT_EQ(driver_.device_of(database.start), launch.device) << launch.kernel;
+    }
+    return run_on_host(launch);
+  }
+
+  gpu::Settings settings(int devices = 1) {
+    gpu::Settings out = fake_settings(driver_, devices);
+    out.open_kernels = [this]() -> Result<std::unique_ptr<gpu::KernelSource>> {
+      return scripted_kernels(script_);
+    };
+    out.on_warning = [this](const std::string& text) {
+      const std::lock_guard lock(mutex_);
+      warnings_.push_back(text);
+    };
+    return out;
+  }
+  // The domain stage's kernels run in lockstep: most tests do without.
+  static KernelScript::Fate no_domain_stage(const plan::Plan& plan) {
+    return plan.stage >= plan::Stage::kParser ? KernelScript::kFails : KernelScript::kCached;
+  }
+
+  static std::vector<std::shared_ptr<const SearchModel>> some_models(int count, int longest = 60) {
+    std::vector<std::shared_ptr<const SearchModel>> out;
+    for (int i = 0; i < count; ++i) {
+      const int M = 5 + (longest - 5) * i / std::max(1, count - 1);
+      out.push_back(std::make_shared<const SearchModel>(*make_search_model(test_support::random_hmm(
+          static_cast<std::uint64_t>(i), M, test_support::ModelKind::kTypical))));
+    }
+    return out;
+  }
+  static std::shared_ptr<TargetBlock> block_for(
+      const std::vector<std::shared_ptr<const SearchModel>>& models, std::uint64_t seed) {
+    std::vector<std::vector<Residue>> targets;
+    test_support::Random random(seed);
+    for (std::size_t m = 0; m < models.size(); m += 1 + models.size() / 6) {
+      const Hmm& hmm = models[m]->hmm;
+      for (const double identity : {0.4, 0.6, 0.9})
+        targets.push_back(fragment_of(hmm, random.next(), 1, hmm.M, identity));
+    }
+    for (int i = 0; i < 6; ++i)
+      targets.push_back(test_support::random_target(random.next(), random.integer(0, 300),
+                                                    test_support::TargetKind::kBackground,
+                                                    models.front()->hmm));
+    targets.emplace_back();
+    return block_of(targets, seed * 1000);
+  }
+  void fill(Owner& owner, int models, int blocks) {
+    const auto made = some_models(models);
+    for (std::size_t m = 0; m < made.size(); ++m) owner.add_model(m, made[m]);
+    for (int b = 1; b <= blocks; ++b)
+      owner.add_block(static_cast<std::uint64_t>(b),
+                      block_for(made, static_cast<std::uint64_t>(b)));
+  }
+
+  FakeDriver driver_;
+  KernelScript script_;
+  std::array<std::atomic<int>, 2> launches_{};  // by device
+  std::mutex mutex_;
+  std::vector<std::string> warnings_;
+};
+
+TEST_F(GpuFiltersTest, DoesEveryPairOnceWheneverItIsOffered) {
+  for (const int devices : {1, 2}) {
+    for (const bool started : {false, true}) {
+      for (const bool early : {false, true}) {
+        // The domain stage's kernels run in lockstep, which takes most of the time.
+        const bool domains = started && early;
+        script_.fate = domains ? nullptr : no_domain_stage;
+        launches_[0] = launches_[1] = 0;
+        gpu::Settings s = settings(devices);
+        s.segment_residues = 4'000;
+        gpu::GpuFilters gpu(std::move(s));
+        if (started) wait_until_started(gpu);
+        Owner owner(gpu);
+        gpu.attach(owner, {});
+        if (early) {
+          // Offers of blocks that are in no segment yet.
+          // Of two classes, whose domain stages have kernels of their own.
+          const auto made = some_models(9, domains ? 280 : 60);
+          for (std::size_t m = 0; m < made.size(); ++m) owner.add_model(m, made[m]);
+          for (std::uint64_t b = 1; b <= 6; ++b) {
+            for (std::size_t m = 0; m < made.size(); ++m) owner.offer(m, b);
+            owner.add_block(b, block_for(made, b));
+          }
+          gpu.end_blocks();
+        } else {
+          fill(owner, 9, 6);
+          gpu.end_blocks();
+          owner.offer_all();
+        }
+        EXPECT_TRUE(owner.wait()) << devices << started << early;
+        gpu.detach();
+        const gpu::Statistics statistics = gpu.statistics();
+        EXPECT_EQ(owner.delivered(), 54u);
+        EXPECT_EQ(statistics.blocks_done, 54u);
+        EXPECT_TRUE(owner.given_back.empty());
+        EXPECT_EQ(statistics.blocks_given_back, 0u);
+        EXPECT_EQ(statistics.models_declined, 0u);
+        EXPECT_EQ(statistics.evictions, 0u);
+        EXPECT_GE(statistics.segments, static_cast<std::uint64_t>(devices));
+        EXPECT_GE(statistics.chains, 9 * statistics.segments);
+        // Half of the targets each.
+        EXPECT_GT(launches_[0], 0);
+        EXPECT_EQ(launches_[1] > 0, devices == 2);
+        // Every stage counts what it has seen.
+        const DecisionCounts counts = owner.expect_cpu();
+        EXPECT_EQ(statistics.passed, counts.passed);
+        EXPECT_EQ(statistics.open, counts.open);
+        EXPECT_EQ(statistics.survivors, counts.survivors);
+        EXPECT_EQ(statistics.forward, counts.passed + counts.failed_forward);
+        EXPECT_EQ(statistics.parsed, domains ? counts.passed : 0u);
+        EXPECT_GT(statistics.viterbi, 0u);
+        EXPECT_GT(counts.passed, 20u);
+        EXPECT_LT(counts.open, counts.survivors / 5);
+        if (HasFailure()) FAIL() << devices << started << early;
+      }
+    }
+  }
+  EXPECT_THAT(warnings_, testing::IsEmpty());
+}
+
+// Threads of the owner are faster at some of a segment's blocks.
+TEST_F(GpuFiltersTest, SaysNothingOfBlocksThatOthersHaveTaken) {
+  script_.fate = no_domain_stage;
+  for (const unsigned mask : {0x2au, 0x15u, 0x01u, 0x20u, 0x3fu}) {
+    gpu::GpuFilters gpu(settings());
+    wait_until_started(gpu);
+    Owner owner(gpu);
+    gpu.attach(owner, {});
+    fill(owner, 8, 6);
+    {
+      // Taken before a lane can claim them, since blocks without a segment are on no device.
+      for (std::uint64_t m = 0; m < 8; ++m) {
+        for (std::uint64_t b = 1; b <= 6; ++b) {
+          owner.offer(m, b);
+          if ((mask >> (b - 1) & 1u) != 0 && m % 3 != 0) owner.take(m, b);
+        }
+      }
+      gpu.end_blocks();
+    }
+    EXPECT_TRUE(owner.wait());
+    gpu.detach();
+    EXPECT_TRUE(owner.given_back.empty());
+    EXPECT_EQ(gpu.statistics().blocks_given_back, 0u);
+    EXPECT_EQ(gpu.statistics().state, "ready") << gpu.statistics().reason;
+    const std::uint64_t taken = 5u * static_cast<unsigned>(std::popcount(mask));
+    EXPECT_EQ(owner.delivered(), 48 - taken);
+    EXPECT_EQ(gpu.statistics().blocks_done, 48 - taken);
+    EXPECT_GT(owner.expect_cpu().passed, 5u);
+  }
+}
+
+// Every image is refused, that which is made again too.
+TEST_F(GpuFiltersTest, ModelsWithoutAKernelAreDeclinedOnceAndNotTried) {
+  driver_.refuses = [](const std::string&) { return true; };
+  gpu::Settings s = settings();
+  s.lanes = 1;
+  gpu::GpuFilters gpu(std::move(s));
+  wait_until_started(gpu);
+  Owner owner(gpu);
+  gpu.attach(owner, {});
+  fill(owner, 5, 4);
+  gpu.end_blocks();
+  owner.offer_all();
+  EXPECT_TRUE(owner.wait());
+  gpu.detach();
+  EXPECT_EQ(owner.declined.size(), 5u);
+  EXPECT_EQ(gpu.statistics().models_declined, 5u);
+  EXPECT_EQ(owner.delivered(), 0u);
+  EXPECT_EQ(gpu.statistics().launches, 0u);
+  EXPECT_THAT(gpu.statistics().reason, testing::Not(testing::IsEmpty()));
+  EXPECT_EQ(owner.stops, 0);
+}
+
+TEST_F(GpuFiltersTest, HalvesOfASegmentThatDoesNotFitKeepItsModels) {
+  script_.fate = no_domain_stage;
+  std::atomic<bool> refuse{false};
+  driver_.on_call = [&](const char* member, int) {
+    return std::string(member) == "memory_allocate" && refuse.exchange(false)
+               ? driver::code::kOutOfMemory
+               : 0;
+  };
+  gpu::Settings s = settings();
+  s.segment_residues = 1 << 30;
+  s.lanes = 1;
+  gpu::GpuFilters gpu(std::move(s));
+  wait_until_started(gpu);
+  Owner owner(gpu);
+  gpu.attach(owner, {});
+  fill(owner, 5, 4);
+  gpu.end_blocks();
+  owner.offer_all();
+  ASSERT_TRUE(owner.wait());
+  // The lane has what it needs: the next memory asked for is that of the second segment.
+  refuse = true;
+  const auto models = some_models(5);
+  for (std::uint64_t b = 5; b <= 8; ++b) owner.add_block(b, block_for(models, b));
+  gpu.end_blocks();
+  for (std::uint64_t m = 0; m < 5; ++m)
+    for (std::uint64_t b = 5; b <= 8; ++b) owner.offer(m, b);
+  EXPECT_TRUE(owner.wait());
+  gpu.detach();
+  EXPECT_FALSE(refuse);
+  EXPECT_EQ(gpu.statistics().blocks_done, 40u);
+  EXPECT_EQ(gpu.statistics().blocks_given_back, 0u);
+  EXPECT_EQ(owner.delivered(), 40u);
+  EXPECT_THAT(warnings_, testing::ElementsAre(testing::HasSubstr("smaller pieces")));
+  owner.expect_cpu();
+}
+
+TEST_F(GpuFiltersTest, PairsOfALostDeviceGoToTheOther) {
+  script_.fate = no_domain_stage;
+  std::atomic<int> failed{0};
+  driver_.on_launch = [&](const FakeLaunch& launch) {
+    if (launch.device == 1 && ++failed > 0) return driver::code::kLaunchFailed;
+    return run_there(launch);
+  };
+  gpu::Settings s = settings(2);
+  s.segment_residues = 3'000;
+  s.lanes = 2;
+  gpu::GpuFilters gpu(std::move(s));
+  wait_until_started(gpu);
+  Owner owner(gpu);
+  gpu.attach(owner, {});
+  fill(owner, 12, 12);
+  gpu.end_blocks();
+  const std::uint64_t segments = gpu.statistics().segments;
+  EXPECT_GE(segments, 4u);
+  owner.offer_all();
+  EXPECT_TRUE(owner.wait());
+  gpu.detach();
+  EXPECT_GT(failed, 0);
+  EXPECT_EQ(owner.stops, 0);
+  EXPECT_EQ(owner.delivered() + owner.given_back.size(), 144u);
+  EXPECT_EQ(gpu.statistics().blocks_done, owner.delivered());
+  EXPECT_EQ(gpu.statistics().blocks_given_back, owner.given_back.size());
+  // What ran when it failed goes back to the owner, a launch of each lane at most.
+  EXPECT_GE(owner.given_back.size(), 1u);
+  std::set<std::uint64_t> models;
+  for (const auto& [model, block] : owner.given_back) models.insert(model);
+  EXPECT_LE(models.size(), 2u);
+  EXPECT_GT(owner.delivered(), 120u);
+  EXPECT_THAT(warnings_, testing::ElementsAre(testing::HasSubstr("device 1 is given up")));
+  owner.expect_cpu();
+}
+
+// A segment that a lane of the lost device is still loading goes to the other when that has ended,
+// not before.
+TEST_F(GpuFiltersTest, ASegmentBeingLoadedOnALostDeviceMovesWhenThatEnds) {
+  script_.fate = no_domain_stage;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool failing = false, failed = false, held = false;
+  int uploaded = 0;
+  driver_.on_call = [&](const char* member, int device) {
+    // Of uploads only: their pinned buffers come round.
+    if (device != 1 || std::string(member) != "event_synchronize") return 0;
+    std::unique_lock lock(mutex);
+    if (++uploaded < 10 || failed) return 0;  // of the first segment
+    held = true;
+    changed.notify_all();
+    changed.wait_for(lock, kPatience, [&] { return failed; });
+    lock.unlock();
+    std::this_thread::sleep_for(100ms);
+    return 0;
+  };
+  driver_.on_launch = [&](const FakeLaunch& launch) {
+    if (launch.device == 0) return run_there(launch);
+    std::unique_lock lock(mutex);
+    if (!failed && std::exchange(failing, true)) {  // the other lane goes on
+      lock.unlock();
+      return run_there(launch);
+    }
+    changed.wait_for(lock, kPatience, [&] { return held; });
+    failed = true;
+    changed.notify_all();
+    return driver::code::kLaunchFailed;
+  };
+  gpu::Settings s = settings(2);
+  s.segment_residues = 3'000;
+  s.lanes = 2;
+  gpu::GpuFilters gpu(std::move(s));
+  wait_until_started(gpu);
+  Owner owner(gpu);
+  gpu.attach(owner, {});
+  fill(owner, 8, 12);
+  gpu.end_blocks();
+  owner.offer_all();
+  EXPECT_TRUE(owner.wait());
+  gpu.detach();
+  EXPECT_TRUE(held);
+  EXPECT_EQ(owner.delivered() + owner.given_back.size(), 96u);
+  EXPECT_GT(owner.delivered(), 70u);
+  EXPECT_EQ(owner.stops, 0);
+  EXPECT_EQ(gpu.statistics().state, "ready");
+  owner.expect_cpu();
+}
+
+// Two segments fit. The third makes the first go, whose residues the host has given up: it has to
+// be packed again before it comes back, even where the packer is late.
+TEST_F(GpuFiltersTest, AnEvictedSegmentIsPackedAgainBeforeItComesBack) {
+  script_.fate = no_domain_stage;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool hold = false, held = false;
+  driver_.on_call = [&](const char* member, int) {
+    if (std::string(member) != "event_synchronize") return 0;  // of uploads only
+    std::unique_lock lock(mutex);
+    if (!hold) return 0;
+    held = true;
+    changed.notify_all();
+    changed.wait_for(lock, kPatience, [&] { return !hold; });
+    return 0;
+  };
+  constexpr int kResidues = 600'000;
+  gpu::Settings s = settings();
+  s.vram = 2'200'000;
+  s.segment_residues = kResidues;
+  s.lanes = 2;
+  gpu::GpuFilters gpu(std::move(s));
+  wait_until_started(gpu);
+  Owner owner(gpu);
+  gpu.attach(owner, {});
+  const auto models = some_models(3, 12);
+  for (std::size_t m = 0; m < models.size(); ++m) owner.add_model(m, models[m]);
+  for (std::uint64_t b = 1; b <= 3; ++b) {
+    std::vector<std::vector<Residue>> targets;
+    for (std::uint64_t t = 0; t < 20; ++t)
+      targets.push_back(test_support::random_target(
+          b * 100 + t, kResidues / 20 + 1,
+          t == 3 ? test_support::TargetKind::kTandem : test_support::TargetKind::kBackground,
+          models.back()->hmm));
+    owner.add_block(b, block_of(targets, b * 100));
+  }
+  gpu.end_blocks();
+  ASSERT_EQ(gpu.statistics().segments, 3u);
+  owner.offer(0, 1);
+  ASSERT_TRUE(owner.wait());
+  owner.offer(0, 2);
+  ASSERT_TRUE(owner.wait());
+  EXPECT_EQ(gpu.statistics().evictions, 0u);
+  {
+    const std::lock_guard lock(mutex);
+    hold = true;
+  }
+  owner.offer(0, 3);
+  {
+    std::unique_lock lock(mutex);
+    EXPECT_TRUE(changed.wait_for(lock, kPatience, [&] { return held; }));
+  }
+  EXPECT_EQ(gpu.statistics().evictions, 1u);
+  // Segment 1 is out, and the packer waits for the upload of segment 3.
+  owner.offer(1, 1);
+  std::this_thread::sleep_for(100ms);
+  {
+    const std::lock_guard lock(mutex);
+    hold = false;
+  }
+  changed.notify_all();
+  EXPECT_TRUE(owner.wait());
+  // The one not used for longest had to go: this was its second upload, the fourth in all.
+  EXPECT_GT(gpu.statistics().upload_bytes, 4u * kResidues);
+  for (std::uint64_t b = 1; b <= 3; ++b) owner.offer(2, b);
+  EXPECT_TRUE(owner.wait());
+  gpu.detach();
+  EXPECT_EQ(owner.delivered(), 7u);
+  EXPECT_TRUE(owner.given_back.empty());
+  EXPECT_EQ(gpu.statistics().state, "ready") << gpu.statistics().reason;
+  EXPECT_GE(gpu.statistics().evictions, 2u);
+  EXPECT_LE(gpu.statistics().peak_device_bytes, 2'200'000u);
+  EXPECT_GT(gpu.statistics().peak_device_bytes, 2u * kResidues);
+  EXPECT_THAT(warnings_, testing::IsEmpty());
+  owner.expect_cpu();
+}
+
+// Nothing of an earlier search is left, though its blocks had the same numbers and were streamed.
+TEST_F(GpuFiltersTest, ASecondSearchBeginsAnew) {
+  script_.fate = no_domain_stage;
+  gpu::GpuFilters gpu(settings());
+  wait_until_started(gpu);
+  std::uint64_t before = 0;
+  for (const bool streamed : {false, true, false, true, false}) {
+    Owner owner(gpu);
+    gpu.attach(owner, {});
+    if (streamed) gpu.set_streaming();
+    const auto models = some_models(6);
+    for (std::size_t m = 0; m < models.size(); ++m) owner.add_model(m, models[m]);
+    for (std::uint64_t b = 1; b <= 4; ++b) {
+      for (std::size_t m = 0; m + 1 < models.size(); ++m) owner.offer(m, b);
+      owner.add_block(b, block_for(models, b));
+    }
+    gpu.end_blocks();
+    EXPECT_TRUE(owner.wait()) << streamed;
+    // Later: only what is streamed has gone.
+    if (!streamed) {
+      for (std::uint64_t b = 1; b <= 4; ++b) {
+        EXPECT_TRUE(gpu.serves(5, b));
+        owner.offer(5, b);
+      }
+      EXPECT_TRUE(owner.wait());
+    } else {
+      EXPECT_TRUE(owner.wait_until([&] { return !gpu.serves(5, 1); }));
+    }
+    gpu.detach();
+    const std::uint64_t pairs = streamed ? 20 : 24;
+    EXPECT_EQ(owner.delivered(), pairs);
+    EXPECT_EQ(gpu.statistics().blocks_done - before, pairs);
+    before = gpu.statistics().blocks_done;
+    EXPECT_TRUE(owner.given_back.empty());
+    owner.expect_cpu();
+    if (HasFailure()) FAIL() << "streamed " << streamed;
+  }
+}
+
+// Once for each kernel, not for each chain.
+TEST_F(GpuFiltersTest, ARefusedImageIsMadeAgainOnce) {
+  script_.fate = no_domain_stage;
+  script_.refused_is_another = true;
+  driver_.refuses = [](const std::string& image) { return !image.ends_with(" again"); };
+  gpu::Settings s = settings();
+  s.segment_residues = 1;
+  s.lanes = 2;
+  gpu::GpuFilters gpu(std::move(s));
+  wait_until_started(gpu);
+  Owner owner(gpu);
+  gpu.attach(owner, {});
+  const auto models = some_models(12, 60);
+  for (std::size_t m = 0; m < models.size(); ++m) owner.add_model(m, models[m]);
+  for (std::uint64_t b = 1; b <= 4; ++b) owner.add_block(b, block_for(models, b));
+  gpu.end_blocks();
+  owner.offer_all();
+  EXPECT_TRUE(owner.wait());
+  gpu.detach();
+  EXPECT_EQ(owner.delivered(), 48u);
+  EXPECT_TRUE(owner.given_back.empty());
+  const auto kernels = static_cast<int>(gpu.statistics().distinct_kernels);
+  EXPECT_GE(kernels, 6);
+  EXPECT_GE(script_.refused, kernels);
+  // A lane may have asked for one while it was being made again.
+  EXPECT_LE(script_.refused, 2 * kernels);
+  EXPECT_GT(gpu.statistics().chains, 2u * static_cast<unsigned>(kernels));
+  owner.expect_cpu();
+}
+
+TEST(ChainKernelsOfTwoAlphabets, AreNotShared) {
+  KernelScript script;
+  Chains chains(scripted_kernels(script));
+  for (const int M : {100, 1000}) {
+    for (const Alphabet* alphabet : {&amino_alphabet(), &dna_alphabet(), &amino_alphabet()}) {
+      const SearchModel model = *make_search_model(test_support::random_hmm(
+          static_cast<std::uint64_t>(M), M, test_support::ModelKind::kTypical, *alphabet));
+      const auto ready = chains.ready(model);
+      ASSERT_TRUE(ready) << ready.error().to_string();
+      for (std::size_t link = 0; link < gpu::kLinks; ++link) {
+        const gpu::ReadyKernel& kernel = (*ready)[link];
+        if (!kernel && M == 1000 && link > static_cast<std::size_t>(gpu::Link::kParser)) continue;
+        ASSERT_TRUE(kernel) << link;
+        EXPECT_EQ(kernel.extent().alphabet_codes, alphabet->Kp);
+      }
+      chains.compare(model, {block_of(targets_for(model.hmm, 8))});
+    }
+  }
+  // Asked for once for each alphabet, and for no other.
+  std::map<int, int> asked;
+  for (const plan::Plan& plan : script.asked) ++asked[plan.alphabet_codes];
+  EXPECT_EQ(asked.size(), 2u);
+  EXPECT_EQ(asked[amino_alphabet().Kp], asked[dna_alphabet().Kp]);
+}
+
+// A launch may have to wait for others: as long as some come to an end, it is not lost.
+TEST(StreamWait, ALaunchIsNotLostWhileOthersComeToAnEnd) {
+  FakeDriver fake({*plan::find_device("H200")});
+  const auto driver = driver::Driver::open(fake.api());
+  const driver::DevicePtr device = *driver->device(0);
+  const auto stream = *driver::Stream::create(device);
+  std::atomic<double> progress{Trace::now()};
+  constexpr double kTimeout = 0.5;
+  for (const bool others : {true, false}) {
+    const double begun = Trace::now();
+    std::atomic<bool> ended{false};
+    fake.on_call = [&](const char* member, int) {
+      const bool ready = others && Trace::now() > begun + 4 * kTimeout;
+      return std::string(member) == "stream_query" && !ready ? driver::code::kNotReady : 0;
+    };
+    std::thread other([&] {
+      while (others && !ended) {
+        progress = Trace::now();
+        std::this_thread::sleep_for(1ms);
+      }
+    });
+    const Status waited = gpu::wait_for(stream, *device, {kTimeout, &progress});
+    ended = true;
+    other.join();
+    EXPECT_EQ(waited.has_value(), others);
+    EXPECT_EQ(device->abandoned(), !others);
+    EXPECT_GE(Trace::now() - begun, others ? 4 * kTimeout : kTimeout);
+    if (others) {
+      EXPECT_GE(progress.load(), begun + 4 * kTimeout);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hmmjit::tests

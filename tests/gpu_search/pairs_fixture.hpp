@@ -1,0 +1,116 @@
+// Pairs of model and target through a device's filters, one chain at a time and without the threads
+// of GpuFilters, held against the CPU pair by pair: status, scores and counts of every stage.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "domain/domain.hpp"
+#include "fake_driver/fake_driver.hpp"
+#include "gpu/cascade.hpp"
+#include "gpu/chain_kernels.hpp"
+#include "search/filter_backend.hpp"
+
+namespace hmmjit::tests {
+
+/// What the CPU's filters make of one pair.
+struct CpuPair {
+  /// The first stage at which it fails; kPassed: none.
+  enum Stage { kFailsMsv, kFailsBias, kFailsViterbi, kFailsForward, kPassed } stage = kFailsMsv;
+  float msv = 0, bias = 0, viterbi = 0, forward = 0;  ///< nats; of all stages, reached or not
+};
+
+/// Targets that reach every stage of a model: fragments of all its parts, its last positions among
+/// them, more and less alike; background, odd and tandem ones.
+std::vector<std::vector<Residue>> targets_for(const Hmm& hmm, std::uint64_t seed);
+/// Part of the consensus: positions `from` to `to`, 1-based, that share of them unchanged.
+std::vector<Residue> fragment_of(const Hmm& hmm, std::uint64_t seed, int from, int to,
+                                 double identity);
+std::shared_ptr<TargetBlock> block_of(const std::vector<std::vector<Residue>>& targets,
+                                      std::uint64_t first_index = 0);
+std::vector<CpuPair> cpu_pairs(const SearchModel& model, const TargetBlock& block,
+                               const gpu::FilterLimits& limits = {});
+
+/// What a device says of the blocks of a model against the CPU: every target's decision, the score
+/// of what is left open, and the counts. Blocks that were not claimed have no say. `each` is called
+/// for every target that is not empty.
+struct DecisionCounts {
+  std::uint64_t survivors = 0, open = 0, passed = 0, failed_forward = 0;
+};
+DecisionCounts expect_cpu_decisions(
+    const SearchModel& model, const std::vector<std::shared_ptr<TargetBlock>>& blocks,
+    const std::vector<bool>& claimed, const std::vector<gpu::FilteredBlock>& results,
+    const gpu::FilterLimits& limits = {},
+    const std::function<void(std::uint32_t block, std::uint32_t index, const CpuPair&)>& each = {});
+
+/// How a test's kernels come: see ScriptedKernels. Must live as long as they are asked for.
+struct KernelScript {
+  enum Fate { kCached, kCompiled, kLate, kFails };
+  /// What becomes of a plan; empty: kCached.
+  std::function<Fate(const plan::Plan&)> fate = {};
+  bool refused_is_another = false;  ///< a refused kernel is made again under another name
+
+  std::mutex mutex;
+  std::vector<plan::Plan> asked;  ///< of request() and find(), in order
+  int refused = 0;
+  struct Late {
+    plan::Plan plan;
+    std::promise<Result<compile::KernelPtr>> promise;
+  };
+  std::vector<Late> late;
+  /// Ends the compiles that are late, well or not.
+  void finish(bool well = true);
+};
+std::unique_ptr<gpu::KernelSource> scripted_kernels(KernelScript& script);
+/// A kernel for run_on_host().
+compile::KernelPtr fake_kernel(const plan::Plan& plan, const std::string& suffix = {});
+
+/// One device, its chain kernels and one lane.
+class Chains {
+ public:
+  explicit Chains(std::unique_ptr<gpu::KernelSource> source);
+  /// The kernels of a model's class once they have been planned.
+  const gpu::KernelSlots& planned(const SearchModel& model);
+  Result<std::array<gpu::ReadyKernel, gpu::kLinks>> ready(const SearchModel& model);
+  std::shared_ptr<gpu::DeviceTargets> upload(
+      const std::vector<std::shared_ptr<TargetBlock>>& blocks);
+  /// All filters of the model over the blocks; with the kernels there are now.
+  Result<gpu::CascadeResult> run(const SearchModel& model, gpu::DeviceTargets& targets,
+                                 const std::vector<bool>& claimed,
+                                 const gpu::FilterLimits& limits = {});
+  Result<gpu::CascadeResult> run(const SearchModel& model, gpu::DeviceTargets& targets,
+                                 const std::array<gpu::ReadyKernel, gpu::kLinks>& given,
+                                 const std::vector<bool>& claimed,
+                                 const gpu::FilterLimits& limits = {});
+  /// run(), and everything it says compared with the CPU. Returns how many targets went through all
+  /// stages on the device.
+  std::size_t compare(const SearchModel& model,
+                      const std::vector<std::shared_ptr<TargetBlock>>& blocks,
+                      std::vector<bool> claimed = {}, const gpu::FilterLimits& limits = {});
+
+  FakeDriver fake;
+  gpu::ChainKernels kernels{{}};
+  std::uint64_t opened = 0, survivors = 0;  ///< of all chains compared
+
+ private:
+  // Answers of the kernels of one chain, by target in sorted order.
+  struct Answers {
+    std::map<std::uint32_t, std::uint32_t> viterbi;
+    std::map<std::uint32_t, float> bias, forward;
+  };
+  void note(const FakeLaunch& launch);
+
+  std::shared_ptr<driver::Driver> driver_;
+  driver::DevicePtr device_;
+  driver::Event origin_;
+  std::unique_ptr<gpu::Cascade> cascade_;
+  Answers answers_;
+};
+
+}  // namespace hmmjit::tests

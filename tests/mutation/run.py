@@ -1,0 +1,238 @@
+#!/usr/bin/env python3
+"""Puts errors into a copy of the tree, one at a time, and says which of them the tests see.
+
+All mutants of mutants.toml are compiled into one instrumented copy of the tree: an expression
+`old` becomes `(hmmjit_mutant(n) ? (new) : (old))`, a statement becomes an if/else. The
+environment variable HMMJIT_MUTANT chooses the one that is in force, so that one build serves all.
+
+  run.py --check                       each mutant still applies to this tree (a fast test)
+  run.py --work FOLDER [NAME ...]      build in FOLDER, run, print the table and the score
+
+A mutant is seen when a test fails that passes without it; a program that ends otherwise, or that
+exceeds its time limit, counts as seen and is marked so. Tests named in a mutant's `seen_by` go
+first, then all of the programs named for its folder in `[programs]`.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+
+HERE = pathlib.Path(__file__).resolve().parent
+TREE = HERE.parent.parent
+DECLARATION = """#ifndef HMMJIT_MUTANT_DECLARED
+#define HMMJIT_MUTANT_DECLARED
+extern "C" char* getenv(const char*) noexcept;
+extern "C" int atoi(const char*) noexcept;
+inline bool hmmjit_mutant(int n) {
+  static const int chosen = [] {
+    const char* text = ::getenv("HMMJIT_MUTANT");
+    return text != nullptr ? ::atoi(text) : 0;
+  }();
+  return chosen == n;
+}
+#endif
+#line 1
+"""
+
+
+def load(path):
+    table = tomllib.loads(path.read_text())
+    names = set()
+    for number, mutant in enumerate(table["mutant"], 1):
+        mutant["number"] = number
+        if mutant["name"] in names:
+            sys.exit(f"{path}: two mutants are called {mutant['name']}")
+        names.add(mutant["name"])
+    return table
+
+
+def place(mutant, text):
+    """Where the mutated text begins; an error text where that is not one place."""
+    whole = mutant.get("after", "") + mutant["old"]
+    found = [m.start() for m in re.finditer(re.escape(whole), text)]
+    if len(found) != 1:
+        return None, f"{mutant['name']}: {len(found)} places in {mutant['file']}, not 1"
+    return found[0] + len(mutant.get("after", "")), None
+
+
+def instrumented(mutants, text):
+    """The text of a file with all its mutants."""
+    edits = []
+    for mutant in mutants:
+        at, error = place(mutant, text)
+        if error:
+            sys.exit(error)
+        old, new, n = mutant["old"], mutant["new"], mutant["number"]
+        if mutant.get("statement", False):
+            both = f"if (hmmjit_mutant({n})) {{ {new} }} else {{ {old} }}"
+        else:
+            both = f"(hmmjit_mutant({n}) ? ({new}) : ({old}))"
+        edits.append((at, at + len(old), both, mutant["name"]))
+    edits.sort(reverse=True)
+    for later, earlier in zip(edits, edits[1:]):
+        if earlier[1] > later[0]:
+            sys.exit(f"{earlier[3]} and {later[3]} overlap")
+    for begin, end, both, _ in edits:
+        text = text[:begin] + both + text[end:]
+    return DECLARATION + text
+
+
+def check(mutants):
+    errors = []
+    for file in sorted({m["file"] for m in mutants}):
+        path = TREE / file
+        if not path.exists():
+            errors.append(f"{file}: no such file")
+            continue
+        text = path.read_text()
+        errors += [e for m in mutants if m["file"] == file for e in [place(m, text)[1]] if e]
+        if not errors:
+            instrumented([m for m in mutants if m["file"] == file], text)
+    for mutant in mutants:
+        if mutant["old"] == mutant["new"]:
+            errors.append(f"{mutant['name']}: nothing is changed")
+        if not mutant.get("seen_by") and not mutant.get("equivalent"):
+            errors.append(f"{mutant['name']}: neither `seen_by` nor `equivalent`")
+    for error in errors:
+        print(error)
+    print(f"{len(mutants)} mutants, {len(errors)} errors")
+    return 1 if errors else 0
+
+
+def copy_tree(copy, mutants):
+    """Writes only what differs, so that a second run builds little."""
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=TREE, check=True,
+                            capture_output=True, text=True).stdout.splitlines()
+    wanted = set()
+    for name in listed:
+        source = TREE / name
+        if not source.is_file():
+            continue
+        content = source.read_bytes()
+        of_file = [m for m in mutants if m["file"] == name]
+        if of_file:
+            content = instrumented(of_file, content.decode()).encode()
+        target = copy / name
+        wanted.add(target)
+        if target.exists() and target.read_bytes() == content:
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+        shutil.copymode(source, target)
+
+
+def build(copy, targets, jobs):
+    def run(*command):
+        with open(copy / "build.log", "ab") as log:
+            if subprocess.run(command, cwd=copy, stdout=log, stderr=log).returncode != 0:
+                sys.exit(f"{' '.join(command)} failed: see {copy / 'build.log'}")
+    run("cmake", "--preset", "release")
+    run("cmake", "--build", "--preset", "release", f"-j{jobs}", "--target", *targets)
+
+
+class Program:
+    def __init__(self, copy, name):
+        found = [p for p in (copy / "build" / "release" / "tests").rglob(name) if p.is_file()]
+        if len(found) != 1:
+            sys.exit(f"{name}: {len(found)} programs of this name")
+        self.path = found[0]
+
+    def run(self, number, tests, limit):
+        """None where all passes, else what was seen first."""
+        environment = {**os.environ, "HMMJIT_MUTANT": str(number)}
+        command = [self.path, "--gtest_fail_fast", f"--gtest_filter={tests}"]
+        try:
+            done = subprocess.run(command, env=environment, timeout=limit, cwd=self.path.parent,
+                                  capture_output=True, text=True, errors="replace")
+        except subprocess.TimeoutExpired as late:
+            text = (late.stdout or b"").decode(errors="replace")
+            return "TIME LIMIT in " + self.last(text)
+        if done.returncode == 0:
+            if re.search(r"Running 0 tests", done.stdout):
+                sys.exit(f"{self.path.name} has no test {tests}")
+            return None
+        if done.returncode == 1:
+            failed = re.findall(r"^\[  FAILED  \] (\S+)", done.stdout, re.M)
+            return failed[0].rstrip(",") if failed else "exit status 1"
+        return f"CRASH ({done.returncode}) in " + self.last(done.stdout)
+
+    @staticmethod
+    def last(text):
+        begun = re.findall(r"^\[ RUN      \] (\S+)", text, re.M)
+        return begun[-1] if begun else "?"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--list", type=pathlib.Path, default=HERE / "mutants.toml")
+    parser.add_argument("--work", type=pathlib.Path, help="folder of the copy; kept")
+    parser.add_argument("--limit", type=float, default=240, help="seconds of one program")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--quick", action="store_true", help="only the tests of `seen_by`")
+    parser.add_argument("names", nargs="*", help="mutants; none: all")
+    arguments = parser.parse_args()
+    table = load(arguments.list)
+    mutants, programs = table["mutant"], table["programs"]
+    if arguments.check:
+        return check(mutants)
+    if arguments.work is None:
+        parser.error("--work names the folder to build in")
+    chosen = [m for m in mutants if not arguments.names or m["name"] in arguments.names]
+    copy = arguments.work.resolve()
+    copy.mkdir(parents=True, exist_ok=True)
+    copy_tree(copy, mutants)
+
+    def of_folder(mutant):
+        """[(program, filter)], the longest matching folder's."""
+        folders = [f for f in programs if mutant["file"].startswith(f)]
+        return [p.split(":", 1) for p in programs[max(folders, key=len)]] if folders else []
+
+    targets = sorted({p for m in chosen
+                      for p in [s.split(":", 1)[0] for s in m.get("seen_by", [])] +
+                      [name for name, _ in of_folder(m)]})
+    build(copy, targets, arguments.jobs)
+    ready = {name: Program(copy, name) for name in targets}
+    baseline = {}
+
+    def clean(name, tests):
+        if (name, tests) not in baseline:
+            baseline[name, tests] = ready[name].run(0, tests, 4 * arguments.limit)
+        return baseline[name, tests] is None
+
+    seen = survived = equivalent = 0
+    for mutant in chosen:
+        begun, verdict = time.monotonic(), None
+        tries = [s.split(":", 1) for s in mutant.get("seen_by", [])]
+        if not arguments.quick:
+            tries += of_folder(mutant)
+        for name, tests in tries:
+            verdict = ready[name].run(mutant["number"], tests, arguments.limit)
+            if verdict and not clean(name, tests):
+                sys.exit(f"{name}:{tests} fails without any mutant: {baseline[name, tests]}")
+            if verdict:
+                break
+        if verdict:
+            seen += 1
+        elif mutant.get("equivalent"):
+            equivalent += 1
+        else:
+            survived += 1
+        text = verdict or ("equivalent" if mutant.get("equivalent") else "SURVIVED")
+        print(f"{mutant['number']:3} {mutant['name']:44} {text} "
+              f"({time.monotonic() - begun:.1f} s)", flush=True)
+    of = seen + survived
+    if of:
+        print(f"{seen} of {of} seen ({100 * seen / of:.0f} %), {survived} survived, "
+              f"{equivalent} equivalent")
+    return 1 if survived else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
