@@ -1,8 +1,12 @@
 #define HMMJIT_LOCKSTEP
 #include "host_kernels.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -31,11 +35,19 @@ Residues residues_of(const DatabaseView& database, u32 target) {
           database.length[target]};
 }
 
+/// The positions that a launch computes of a model: a kernel knows no others than those it was made
+/// for, however long the model of the launch is.
+u32 covered(const FakeLaunch& launch, u32 model_length, u32 tiles = 1) {
+  const std::size_t positions = image_positions(launch.image);
+  return static_cast<u32>(std::min<std::size_t>(model_length, positions * tiles));
+}
+
 /// `error` is added to every emission, thirds of a bit.
-int run_ssv(const void* parameters, int error) {
-  const auto& p = *static_cast<const ByteFilterParams*>(parameters);
+int run_ssv(const FakeLaunch& launch, int error) {
+  const auto& p = *static_cast<const ByteFilterParams*>(launch.parameters);
   if (p.tile + 1 < p.tile_count) return 0;  // the last tile does them all
-  std::vector<int> row(p.model_length + 1);
+  const u32 M = covered(launch, p.model_length, p.tile_count);
+  std::vector<int> row(M + 1);
   for (u32 index = 0; index < p.item_count; ++index) {
     const WorkItem& item = p.items[index];
     const u8* residues = p.database.residues + static_cast<std::size_t>(item.start) * kStartUnit;
@@ -43,7 +55,7 @@ int run_ssv(const void* parameters, int error) {
     int best = 0;  // cells above the floor, which is where a path starts
     for (u32 i = 0; i < item.rows; ++i) {
       const s8* emissions = p.emissions + static_cast<std::size_t>(residues[i]) * p.emission_stride;
-      for (u32 k = p.model_length; k >= 1; --k) {
+      for (u32 k = M; k >= 1; --k) {
         row[k] = std::clamp(row[k - 1] + emissions[k - 1] + error, 0, 127);
         best = std::max(best, row[k]);
       }
@@ -53,9 +65,10 @@ int run_ssv(const void* parameters, int error) {
   return 0;
 }
 
-int run_msv(const void* parameters, int error) {
-  const auto& p = *static_cast<const ByteFilterParams*>(parameters);
-  std::vector<int> row(p.model_length + 1);
+int run_msv(const FakeLaunch& launch, int error) {
+  const auto& p = *static_cast<const ByteFilterParams*>(launch.parameters);
+  const u32 M = covered(launch, p.model_length);
+  std::vector<int> row(M + 1);
   for (u32 index = 0; index < msv_item_count(p); ++index) {
     const WorkItem item = msv_item(p, index);
     const LengthClass& length = p.classes[p.database.length_class[item.target]];
@@ -66,7 +79,7 @@ int run_msv(const void* parameters, int error) {
     for (u32 i = 0; i < item.rows && best + p.bias < 255; ++i) {
       const u8* costs = p.costs + static_cast<std::size_t>(residues[i]) * p.emission_stride;
       const int begin = specials.begin;
-      for (u32 k = p.model_length; k >= 1; --k) {
+      for (u32 k = M; k >= 1; --k) {
         row[k] = std::max(std::max(row[k - 1], begin) + p.bias + error - costs[k - 1], 0);
         best = std::max(best, row[k]);
       }
@@ -102,11 +115,11 @@ int run_bias(const void* parameters, int error) {
 
 /// The best end score of the saturating recurrence, J and all; or what a kernel that takes B as
 /// constant makes of it.
-int run_viterbi(const void* parameters, bool speculating, int error) {
-  const auto& p = *static_cast<const WordFilterParams*>(parameters);
+int run_viterbi(const FakeLaunch& launch, bool speculating, int error) {
+  const auto& p = *static_cast<const WordFilterParams*>(launch.parameters);
   if (p.tile + 1 < p.tile_count) return 0;
   const auto saturated = [](int v) { return std::clamp(v, -32768, 32767); };
-  const u32 M = p.model_length;
+  const u32 M = covered(launch, p.model_length);
   const u32 count = p.only_flagged ? p.counters->flagged : list_count(p.list);
   for (u32 entry = 0; entry < count; ++entry) {
     const u32 slot = p.only_flagged ? p.flagged[entry] : entry;
@@ -154,9 +167,9 @@ int run_viterbi(const void* parameters, bool speculating, int error) {
   return 0;
 }
 
-int run_forward(const void* parameters, int error) {
-  const auto& p = *static_cast<const FloatFilterParams*>(parameters);
-  const u32 M = p.model_length;
+int run_forward(const FakeLaunch& launch, int error) {
+  const auto& p = *static_cast<const FloatFilterParams*>(launch.parameters);
+  const u32 M = covered(launch, p.model_length);
   for (u32 slot = 0; slot < list_count(p.list); ++slot) {
     const u32 target = list_target(p.list, slot);
     const Residues residues = residues_of(p.database, target);
@@ -207,14 +220,22 @@ int run_gate(const void* parameters) {
   return 0;
 }
 
-/// The kernel itself, in lockstep. `error`: makes its answers wrong.
+/// The kernel itself, in lockstep: of its instances the smallest that has room for the models. Rows
+/// longer than what the launched kernel was made for would be written outside its shared memory.
+/// `error`: makes its answers wrong.
 int run_domain_kernel(const FakeLaunch& launch, int error) {
   constexpr unsigned kBlocks = 2;
-  constexpr std::size_t kSharedBytes = 80 << 10;
+  constexpr std::size_t kSharedBytes = 256 << 10;
   const FlushToZeroScope flush;
   DomainBatch batch = *static_cast<const DomainBatch*>(launch.parameters);
-  for (const auto& instance : hmmjit_lockstep::kernel_instances()) {
-    if (instance.kernel != launch.kernel) continue;
+  u32 stripes = 0;
+  for (unsigned y = 0; y < launch.blocks_y; ++y)
+    stripes = std::max(stripes, batch.models[y].stripes);
+  if (stripes > (image_positions(launch.image) + 3) / 4) return driver::code::kIllegalAddress;
+  std::vector<hmmjit_lockstep::KernelInstance> instances = hmmjit_lockstep::kernel_instances();
+  std::ranges::sort(instances, {}, [](const auto& i) { return i.at("kStripes"); });
+  for (const auto& instance : instances) {
+    if (instance.kernel != launch.kernel || instance.at("kStripes") < stripes) continue;
     for (unsigned y = 0; y < launch.blocks_y; ++y, ++batch.models) {
       hmmjit_lockstep::launch(kBlocks, 32, kSharedBytes, [&] { instance.run(&batch); });
       const DomainParams& p = *batch.models;
@@ -226,21 +247,39 @@ int run_domain_kernel(const FakeLaunch& launch, int error) {
 }
 
 int run(const FakeLaunch& launch, int error) {
-  if (launch.kernel.starts_with("ssv")) return run_ssv(launch.parameters, error);
-  if (launch.kernel.starts_with("msv")) return run_msv(launch.parameters, error);
+  if (launch.kernel.starts_with("ssv")) return run_ssv(launch, error);
+  if (launch.kernel.starts_with("msv")) return run_msv(launch, error);
   if (launch.kernel.starts_with("bias")) return run_bias(launch.parameters, error);
   if (launch.kernel == "viterbi_wavefront") {
-    return run_viterbi(launch.parameters, true, -3000 * error);
+    return run_viterbi(launch, true, -3000 * error);
   }
   if (launch.kernel.starts_with("viterbi")) {
-    return run_viterbi(launch.parameters, false, -3000 * error);
+    return run_viterbi(launch, false, -3000 * error);
   }
-  if (launch.kernel.starts_with("forward")) return run_forward(launch.parameters, error);
+  if (launch.kernel.starts_with("forward")) return run_forward(launch, error);
   if (launch.kernel.starts_with("gate")) return run_gate(launch.parameters);
   if (launch.kernel.ends_with("_four_lane")) return run_domain_kernel(launch, error);
   return driver::code::kNotFound;
 }
 }  // namespace
+
+std::string image_for(const plan::Candidate& candidate) {
+  const plan::Constants& c = candidate.constants;
+  const bool any_length = candidate.variant->stage == plan::Stage::kBias ||
+                          candidate.variant->stage == plan::Stage::kGate;
+  if (any_length) return "image";
+  // The host launches a tiled kernel once for each tile of the model.
+  const bool tiled = c.find("kTiled").value_or(0) != 0;
+  return fmt::format("image of {} positions", tiled
+                                                  ? c.at("kL") * (4 * c.at("kHb") + 2 * c.at("kHh"))
+                                                  : candidate.expected.covered_length);
+}
+
+std::size_t image_positions(const std::string& image) {
+  unsigned positions = std::numeric_limits<unsigned>::max();
+  std::sscanf(image.c_str(), "image of %u positions", &positions);
+  return positions;
+}
 
 int run_on_host(const FakeLaunch& launch) { return run(launch, 0); }
 void spoil_count(const FakeLaunch& launch) {

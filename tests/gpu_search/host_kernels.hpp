@@ -2,9 +2,19 @@
 // (common/byte_filter.cuh) behind a plain recurrence.
 #pragma once
 
+#include <cstddef>
+#include <string>
+
 #include "fake_driver/fake_driver.hpp"
+#include "plan/plan.hpp"
 
 namespace hmmjit::tests {
+
+/// The image of a planned kernel: what the functions below need to know of its constants, which is
+/// how many positions of a model it computes (of a tiled kernel: one tile does).
+std::string image_for(const plan::Candidate& candidate);
+/// How many an image was made for; very many where it does not say.
+std::size_t image_positions(const std::string& image);
 
 /// For FakeDriver::on_launch: a driver result code.
 int run_on_host(const FakeLaunch& launch);

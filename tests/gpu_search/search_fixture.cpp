@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "host_kernels.hpp"
 #include "plan/device_traits.hpp"
 #include "support/random_profiles.hpp"
 
@@ -86,7 +87,7 @@ class InstantKernels final : public gpu::InstantKernelSource {
                                plan.chosen.variant->name, plan.class_length);
     kernel->candidate = plan.chosen;
     kernel->image.entry_name = plan.chosen.variant->entry_name;
-    kernel->image.bytes = "image";
+    kernel->image.bytes = image_for(plan.chosen);
     kernel->image.kind = kind_;
     return kernel;
   }

@@ -22,8 +22,9 @@ struct FakeDriver::State {
   std::map<std::string, int> alive;
   std::map<DevicePointer, std::pair<std::size_t, int>> memory;  // bytes, device
   std::map<int, std::size_t> used;
+  std::map<LibraryHandle, std::string> images;
   struct Kernel {
-    std::string name;
+    std::string name, image;
     std::map<int, int> dynamic_limit;
   };
   std::map<KernelHandle, std::unique_ptr<Kernel>> kernels;
@@ -173,6 +174,8 @@ int fake_library_load(LibraryHandle* library, const void* image, int*, void**, u
   if (image == nullptr || *static_cast<const char*>(image) == '\0') return code::kInvalidImage;
   *library = next_handle<LibraryHandle>();
   count("library", 1);
+  const std::lock_guard guard(g_state->mutex);
+  g_state->images[*library] = static_cast<const char*>(image);
   return 0;
 }
 int fake_library_unload(LibraryHandle) {
@@ -180,7 +183,7 @@ int fake_library_unload(LibraryHandle) {
   count("library", -1);
   return 0;
 }
-int fake_library_kernel(KernelHandle* kernel, LibraryHandle, const char* name) {
+int fake_library_kernel(KernelHandle* kernel, LibraryHandle library, const char* name) {
   ENTER("library_kernel");
   const auto& known = g_state->owner->kernels;
   if (!known.empty() && !known.contains(name)) return code::kNotFound;
@@ -188,6 +191,7 @@ int fake_library_kernel(KernelHandle* kernel, LibraryHandle, const char* name) {
   const std::lock_guard guard(g_state->mutex);
   g_state->kernels[*kernel] = std::make_unique<FakeDriver::State::Kernel>();
   g_state->kernels[*kernel]->name = name;
+  g_state->kernels[*kernel]->image = g_state->images.at(library);
   return 0;
 }
 int fake_kernel_attribute(int* value, int which, KernelHandle kernel, int) {
@@ -233,11 +237,12 @@ int fake_launch(KernelHandle kernel, unsigned grid, unsigned grid_y, unsigned, u
   ENTER("launch");
   if (current_device_missing()) return code::kNotInitialized;
   constexpr unsigned kWithoutOptIn = 48 * 1024;
-  std::string name;
+  std::string name, image;
   {
     const std::lock_guard guard(g_state->mutex);
     const auto& k = *g_state->kernels.at(kernel);
     name = k.name;
+    image = k.image;
     const auto limit = k.dynamic_limit.find(t_device);
     const unsigned allowed =
         limit == k.dynamic_limit.end() ? kWithoutOptIn : static_cast<unsigned>(limit->second);
@@ -245,7 +250,8 @@ int fake_launch(KernelHandle kernel, unsigned grid, unsigned grid_y, unsigned, u
   }
   if (grid == 0 || block == 0 || block > 1024) return code::kInvalidValue;
   if (!g_state->owner->on_launch) return 0;
-  return g_state->owner->on_launch({name, t_device, grid, block, shared, parameters[0], grid_y});
+  return g_state->owner->on_launch(
+      {name, t_device, grid, block, shared, parameters[0], grid_y, image});
 }
 int fake_memory_info(std::size_t* free, std::size_t* total) {
   ENTER("memory_info");

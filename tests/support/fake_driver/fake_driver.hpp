@@ -25,6 +25,7 @@ struct FakeLaunch {
   unsigned blocks = 0, block_threads = 0, shared_bytes = 0;
   const void* parameters = nullptr;  ///< valid during the call
   unsigned blocks_y = 1;
+  std::string image = {};  ///< of the library the kernel came from, up to its first zero byte
 };
 
 class FakeDriver {
