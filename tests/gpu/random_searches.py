@@ -2,7 +2,7 @@
 """Random searches on a GPU, each compared with the same search on the CPU, until a time is up.
 
 usage: random_searches.py PROGRAM --models FILE ... --targets FILE ... [options]
-       random_searches.py PROGRAM --library FILE --targets FILE ... --orders N [options]
+       random_searches.py PROGRAM --library FILE ... --targets FILE ... --orders N [options]
 
 A search is a random library (1 to 400 of the models, models cut and joined to lengths at the edges
 of size classes among them, in any order), random targets (drawn from the files, cut, joined to
@@ -19,6 +19,7 @@ empty and a warm cache, and every model's results are compared with those of one
 Needs nothing but Python 3.11. Exit status: 0 all equal; 1 a difference or a failed run; 77 no GPU.
 """
 import argparse
+import bz2
 import collections
 import gzip
 import hashlib
@@ -42,6 +43,9 @@ MOST_RESIDUES = 31_000_000
 # Lengths at which kernels of some stage change, from 32 to what the longest models have.
 EDGES = (32, 48, 64, 96, 128, 192, 256, 384, 512, 704, 768, 896, 1024, 1152, 1280, 1408, 1452, 1536,
          2048, 2560, 3072, 3584)
+THREADS = (1, 1, 1, 2, 2, 3, 4, 6, 8, 12, 16)
+LIBRARIES = {"uniform": 4, "edges": 3, "class_1536": 3, "one_class": 2, "long": 1, "short": 1, "repeats": 1,
+             "any_length": 2}
 CACHE_STATES = ("warm", "half", "half, strict", "empty")
 # What the targets that pass a filter cost, in seconds a cell and core, beside an ordinary search.
 CELL_SECONDS, VITERBI_SECONDS, FORWARD_SECONDS, DOMAIN_SECONDS = 1 / 26e9, 1 / 3e9, 1 / 0.6e9, 1 / 30e6
@@ -50,16 +54,27 @@ CELL_SECONDS, VITERBI_SECONDS, FORWARD_SECONDS, DOMAIN_SECONDS = 1 / 26e9, 1 / 3
 # ---- models and targets ----------------------------------------------------------------------------
 
 def read(path):
-    with (gzip.open if path.endswith(".gz") else open)(path, "rb") as source:
+    opener = gzip.open if path.endswith(".gz") else bz2.open if path.endswith(".bz2") else open
+    with opener(path, "rb") as source:
         return source.read()
+
+
+def read_all(paths):
+    """Contents in the order of the paths; decompressed side by side."""
+    if not paths:
+        return []
+    with multiprocessing.get_context("fork").Pool(min(len(paths), len(os.sched_getaffinity(0)))) as pool:
+        return pool.map(read, paths, chunksize=1)
 
 
 class Model:
     """One profile as the text of its file; parts of it are read when something asks for them."""
 
     def __init__(self, text):
+        if text.count(b"HMMER3/", 0, 200) > 1:  # a header line twice
+            text = text[text.index(b"\n") + 1:]
         self.text = text
-        head = text[:text.index(b"\nHMM ")].split(b"\n")
+        head = text[:text.index(b"\nHMM")].split(b"\n")
         self.version = head[0].split()[0]
         fields = {line[:5].strip(): line[5:].strip() for line in head[1:]}
         self.name, self.M = fields[b"NAME"].decode(), int(fields[b"LENG"])
@@ -123,16 +138,17 @@ def of_length(rng, models, M):
 class Pool:
     def __init__(self, model_files, target_files):
         groups = collections.defaultdict(list)
-        for path in model_files:
-            for text in read(path).split(b"//\n"):
+        contents = read_all(model_files + target_files)
+        for content in contents[:len(model_files)]:
+            for text in content.split(b"//\n"):
                 if text.strip():
                     model = Model(text.lstrip() + b"//\n")
                     if model.amino:
                         groups[model.version].append(model)
         self.groups = [groups[version] for version in sorted(groups)]
         self.targets = []  # (header without '>', residues)
-        for path in target_files:
-            for record in read(path).split(b"\n>"):
+        for content in contents[len(model_files):]:
+            for record in content.split(b"\n>"):
                 header, _, residues = record.lstrip(b">").partition(b"\n")
                 residues = residues.replace(b"\n", b"").replace(b" ", b"")
                 if header:
@@ -159,11 +175,12 @@ class Case:
 
     def __init__(self, seed, pool, settings):
         self.seed, rng = seed, random.Random(seed)
-        self.threads = rng.choice((1, 1, 2, 3, 4, 6, 8, 12, 16))
+        # Few threads more often: a device has the larger share of the work beside them.
+        self.threads = rng.choice(THREADS)
         self.choose_options(rng)
-        core_seconds = min(settings.core_seconds, log_uniform(rng, 0.15, 4) * self.threads)
-        self.cells = core_seconds / self.seconds_per_cell()
-        self.choose_models(rng, rng.choices(pool.groups, [len(g) for g in pool.groups])[0])
+        self.core_seconds = min(settings.core_seconds, log_uniform(rng, 0.4, 4) * self.threads)
+        self.cells = self.core_seconds / self.seconds_per_cell()
+        self.choose_models(rng, rng.choices(pool.groups, [len(g) for g in pool.groups])[0], settings)
         self.choose_targets(rng, pool)
         self.choose_cutoffs(rng)
         self.report_threads = rng.choice((1, 2, 4, 8, 16))
@@ -218,9 +235,9 @@ class Case:
         some(0.1, "--notextw")
         some(0.1, "--acc")
 
-    def choose_models(self, rng, group):
-        kind = self.library = weighted(rng, uniform=4, edges=3, class_1536=3, one_class=2, long=1, short=1,
-                                       repeats=1, any_length=2)
+    def choose_models(self, rng, group, settings):
+        weights = {k: w for k, w in LIBRARIES.items() if k in settings.libraries}
+        kind = self.library = weighted(rng, **weights)
         count = round(log_uniform(rng, 1, 400.5))
         made = min(count, round(log_uniform(rng, 1, 60)))  # of lengths of our own: they take time to make
         near = lambda low, high: [m for m in group if low <= m.M <= high] or group
@@ -321,8 +338,9 @@ class Case:
         return bytes(out).lower() if kind == 1 else bytes(out)
 
     def emitted(self, rng, pool, most):
-        """Targets that some of the models like, more or less."""
+        """Targets that some of the models like, more or less; they cost most in the domain stage."""
         out, most = [], min(most, 100_000)
+        cells = 0.3 * self.core_seconds / DOMAIN_SECONDS
         for model in rng.sample(self.models, min(len(self.models), rng.randint(0, 5))):
             copies = round(log_uniform(rng, 1, max(1.01, min(40, most / 5 / model.M))))
             rows = [rng.choices(RESIDUES, cum_weights=sums, k=copies) if sums[-1] > 0 else ["A"] * copies
@@ -335,6 +353,9 @@ class Case:
                     text = text[first:first + rng.randint(1, len(text))]
                 text = text * rng.choice((1, 1, 1, 1, 2, 3))
                 flank = rng.choice(pool.targets)[1][:rng.randrange(200)]
+                cells -= len(text) * model.M
+                if out and cells < 0:
+                    return out
                 out.append((f"emitted{c}_{model.name}".encode(), flank + text.encode() + flank[::-1]))
         return out
 
@@ -351,7 +372,7 @@ class Case:
 
     def choose_run(self, rng, settings):
         run = {"device": rng.choice(settings.device_texts), "threads": self.threads if rng.random() < 0.5 else
-               rng.choice((1, 1, 2, 3, 4, 6, 8, 12, 16)),
+               rng.choice(THREADS),
                "cache": rng.choices(CACHE_STATES, (9, 5, 3, 3))[0], "arguments": []}
         if rng.random() < 0.25:
             run["arguments"] += ["--vram", f"{round(log_uniform(rng, 8, 2000))}M"]
@@ -906,14 +927,15 @@ def parse(arguments):
     cores = len(os.sched_getaffinity(0))
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("program", help="hmmjit")
-    parser.add_argument("--models", nargs="+", default=[], help="files of models, .gz or not")
-    parser.add_argument("--targets", nargs="+", required=True, help="FASTA files, .gz or not")
+    parser.add_argument("--models", nargs="+", default=[], help="files of models; may be .gz or .bz2")
+    parser.add_argument("--targets", nargs="+", required=True, help="FASTA files; may be .gz or .bz2")
     parser.add_argument("--seconds", type=float, default=60, help="no search is begun after that")
     parser.add_argument("--searches", type=int, default=10**9, help="so many searches at most")
     parser.add_argument("--seed", type=int, default=None, help="of the first search; the next have the next")
     parser.add_argument("--only", type=int, help="make the search of this seed again")
     parser.add_argument("--workers", type=int, default=max(2, cores // 3), help="searches at a time")
     parser.add_argument("--core-seconds", type=float, default=12, help="a search's CPU work at most")
+    parser.add_argument("--libraries", default=",".join(LIBRARIES), help="kinds of library: %(default)s")
     parser.add_argument("--timeout", type=float, default=120, help="seconds a run may take")
     parser.add_argument("--device", choices=("gpu", "cpu"), default="gpu", help="cpu: a dry run without a GPU")
     parser.add_argument("--gpus", type=int, help="so many are used; all if absent")
@@ -926,8 +948,8 @@ def parse(arguments):
     parser.add_argument("--keep", help="folder for reduced models and targets")
     parser.add_argument("--log", help="one line of JSON for each search is added to it")
     parser.add_argument("--work", help="folder for scratch files; in memory if absent")
-    parser.add_argument("--warm-cache", help="folder of a kernel cache; filled for the models if absent")
-    parser.add_argument("--library", help="with --orders: the models, in one format version")
+    parser.add_argument("--warm-cache", help="folder of the warm kernel cache, which is filled first; to be used by further runs")
+    parser.add_argument("--library", nargs="+", default=[], help="with --orders: the models, in one format version")
     parser.add_argument("--orders", type=int, default=0, help="so many orders of --library instead")
     parser.add_argument("--states", default="empty,warm", help="with --orders: empty, warm, again (behind empty)")
     parser.add_argument("--targets-share", type=float, default=1.0, help="with --orders: so many of the targets")
@@ -938,6 +960,9 @@ def parse(arguments):
         parser.error("either --models, or --library and --orders")
     if bool(settings.library) != bool(settings.orders):
         parser.error("--library goes with --orders")
+    settings.libraries = settings.libraries.split(",")
+    if not settings.libraries or not set(settings.libraries) <= set(LIBRARIES):
+        parser.error(f"--libraries takes some of {', '.join(LIBRARIES)}")
     settings.search_options = settings.search_options.split()
     settings.states = [s.strip() for s in settings.states.split(",")]
     if settings.seed is None:
@@ -962,14 +987,14 @@ def main():
             return SKIPPED
         settings.device_texts = ["gpu:0"] if count == 1 else ["gpu:0", "gpu:1", "gpu:0,1"]
     begun = time.monotonic()
-    model_files = [settings.library] if settings.orders else settings.models
+    model_files = settings.library if settings.orders else settings.models
     pool = Pool(model_files, settings.targets)
     parent = settings.work or ("/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
     with tempfile.TemporaryDirectory(prefix="random_searches", dir=parent) as folder:
         settings.folder = folder
         settings.warm = settings.warm_cache or os.path.join(folder, "warm")
         os.makedirs(settings.warm, mode=0o700, exist_ok=True)
-        if settings.device == "gpu" and not settings.warm_cache:
+        if settings.device == "gpu":
             fill_cache(settings, pool)
         models, targets, residues = pool.counts()
         print(f"seed {settings.seed}; {models} models, {targets:,} targets, {residues:,} residues; "
