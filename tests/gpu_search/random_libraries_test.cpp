@@ -8,12 +8,14 @@
 
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <future>
 #include <map>
 #include <mutex>
 #include <random>
-#include <set>
+#include <sstream>
+#include <string>
 #include <thread>
 
 #include "gpu/chain_plans.hpp"
@@ -175,7 +177,8 @@ class ComparingBackend final : public FilterBackend {
 
 int random_length(Random& random) {
   const double kind = random.real();
-  if (kind < 0.45) return random.integer(1025, 1536);
+  if (kind < 0.2) return random.integer(1025, 1200);
+  if (kind < 0.5) return random.integer(1025, 1536);
   if (kind < 0.85) {
     const int edge = kEdges[static_cast<std::size_t>(random.next() % kEdges.size())];
     return edge + random.integer(-2, 2);
@@ -183,26 +186,46 @@ int random_length(Random& random) {
   return random.integer(1, 3600);
 }
 
+// A part of the model's consensus, from its end more often than not, faded: what is not that good
+// at SSV is what Viterbi decides.
+std::vector<Residue> fragment(Random& random, const Hmm& hmm) {
+  std::vector<Residue> out;
+  const auto draw = [&] { return static_cast<Residue>(random.integer(0, hmm.alphabet->K - 1)); };
+  for (int n = random.integer(0, 40); n > 0; --n) out.push_back(draw());
+  const int back = random.chance(0.6) ? std::min(hmm.M, 250) : hmm.M;
+  const int from = random.integer(hmm.M - back + 1, hmm.M);
+  const int to = std::min(hmm.M, from + random.integer(20, 150));
+  const double kept = 0.2 + 0.4 * random.real(), gaps = 0.1 * random.real();
+  for (int k = from; k <= to; ++k) {
+    if (random.chance(gaps)) continue;
+    if (random.chance(gaps)) out.push_back(draw());
+    const auto symbol = static_cast<unsigned char>(hmm.consensus[static_cast<std::size_t>(k - 1)]);
+    out.push_back(random.chance(kept) ? hmm.alphabet->digit[symbol] : draw());
+  }
+  for (int n = random.integer(0, 40); n > 0; --n) out.push_back(draw());
+  return out;
+}
+
 SearchData random_data(Random& random) {
   SearchData data;
   std::uint64_t positions = 0;
-  while (data.models.size() < 3 || (positions < 11'000 && data.models.size() < 12)) {
+  while (data.models.size() < 3 || (positions < 13'000 && data.models.size() < 14)) {
     constexpr std::array kKinds{ModelKind::kTypical, ModelKind::kTypical, ModelKind::kTypical,
                                 ModelKind::kFlat, ModelKind::kDeleteRich};
     data.models.push_back(test_support::random_hmm(random.next(), random_length(random),
                                                    kKinds[random.next() % kKinds.size()]));
     Hmm& hmm = data.models.back();
     hmm.name = fmt::format("model{}", data.models.size() - 1);
+    // The longer the model, the better its best diagonal by chance: more targets for Viterbi.
+    const double longer = std::max(0.0, std::log2(hmm.M / 256.0));
+    hmm.calibration.msv_mu -= static_cast<float>(longer);
     positions += static_cast<std::uint64_t>(hmm.M);
   }
-  if (random.chance(0.3)) std::ranges::sort(data.models, {}, &Hmm::M);
+  if (random.chance(0.4)) std::ranges::sort(data.models, {}, &Hmm::M);
   if (random.chance(0.2)) std::ranges::sort(data.models, std::ranges::greater(), &Hmm::M);
   for (const Hmm& hmm : data.models) {
-    const int copies = hmm.M > 1024 && hmm.M <= 1536 ? 4 : 2;
-    for (int i = 0; i < copies; ++i) {
-      data.targets.push_back(test_support::random_target(random.next(), random.integer(40, 250),
-                                                         TargetKind::kHomologous, hmm));
-    }
+    const int copies = hmm.M > 1024 && hmm.M <= 1536 ? 16 : 3;
+    for (int i = 0; i < copies; ++i) data.targets.push_back(fragment(random, hmm));
   }
   for (int i = 0; i < 25; ++i) {
     const auto kind = test_support::kAllTargetKinds[i % 6];
@@ -224,12 +247,11 @@ struct Case {
     options.task_cells = 400'000;
     options.domain.seed = static_cast<std::uint32_t>(random.integer(1, 1000));
     options.thresholds.target.e_value = options.thresholds.domain.e_value = 1e9;
-    if (random.chance(0.5)) {
-      const auto some = [&](double usual, double low) {
-        return random.chance(0.5) ? usual : low * std::pow(0.5 / low, random.real());
-      };
-      options.filters = {some(0.02, 1e-4), some(1e-3, 1e-6), some(1e-5, 1e-8), random.chance(0.7)};
-    }
+    const auto some = [&](double low, double high) {
+      return low * std::pow(high / low, random.real());
+    };
+    if (random.chance(0.8))
+      options.filters = {some(0.05, 0.9), some(1e-6, 0.02), some(1e-8, 1e-2), random.chance(0.4)};
     shares.cached = std::array{1.0, 0.5, 0.0}[random.next() % 3];
     shares.failing = random.chance(0.3) ? 0.3 : 0;
     shares.milliseconds = random.chance(0.5) ? 10 : 0;
@@ -264,6 +286,20 @@ struct Totals {
   std::uint64_t pairs = 0, on_device = 0, searches = 0, passed = 0;
 };
 
+std::string differing_lines(const std::string& wanted, const std::string& got) {
+  std::string out;
+  std::istringstream cpu(wanted), device(got);
+  for (int shown = 0; shown < 4;) {
+    std::string a, b;
+    const bool more = static_cast<bool>(std::getline(cpu, a));
+    if (!(static_cast<bool>(std::getline(device, b)) || more)) break;
+    if (a == b) continue;
+    ++shown;
+    out += fmt::format("CPU:    {}\ndevice: {}\n", a, b);
+  }
+  return out;
+}
+
 void run_case(std::uint64_t seed, Totals& totals) {
   const Case c(seed);
   SCOPED_TRACE(c.describe());
@@ -289,26 +325,29 @@ void run_case(std::uint64_t seed, Totals& totals) {
     ComparingBackend backend(gpu);
     const SearchOutcome got = run_search(c.data, backend, c.options);
     EXPECT_EQ(got.error, "");
-    EXPECT_EQ(got.text, wanted.text);
+    EXPECT_EQ(differing_lines(wanted.text, got.text), "");
     EXPECT_EQ(backend.differences(), "");
     totals.pairs += c.data.models.size() * c.data.targets.size();
     totals.on_device += backend.pairs();
     ++totals.searches;
   }
+  // A launch that a kernel does not cover fails, and the CPU would make the results right.
+  EXPECT_NE(gpu.statistics().state, "failed") << gpu.statistics().reason;
   totals.passed += gpu.statistics().passed;
 }
 
 void run_cases(std::uint64_t first, int count) {
   Totals totals;
-  for (int i = 0; i < count && !testing::Test::HasFailure(); ++i)
-    run_case(first + static_cast<std::uint64_t>(i), totals);
+  for (int i = 0; i < count; ++i) run_case(first + static_cast<std::uint64_t>(i), totals);
   fmt::print("{} searches, {} pairs, {} decided on devices, {} passed there\n", totals.searches,
              totals.pairs, totals.on_device, totals.passed);
   EXPECT_GT(totals.passed, 0u);
-  EXPECT_GT(totals.on_device, totals.pairs / 2);
+  EXPECT_GT(totals.on_device, totals.pairs / 5);
 }
 
-TEST(RandomLibraries, FixedSeeds) { run_cases(1, 12); }
+class RandomLibrariesFrom : public testing::TestWithParam<int> {};
+TEST_P(RandomLibrariesFrom, FixedSeeds) { run_cases(static_cast<std::uint64_t>(GetParam()), 3); }
+INSTANTIATE_TEST_SUITE_P(RandomLibraries, RandomLibrariesFrom, testing::Values(1, 4, 7, 10));
 
 TEST(RandomLibraries, AChangingSeed) {
   const char* wanted = std::getenv("HMMJIT_TEST_SEED");
