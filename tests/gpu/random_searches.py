@@ -71,6 +71,8 @@ class Model:
     """One profile as the text of its file; parts of it are read when something asks for them."""
 
     def __init__(self, text):
+        if not text.endswith(b"\n"):
+            text += b"\n"
         if text.count(b"HMMER3/", 0, 200) > 1:  # a header line twice
             text = text[text.index(b"\n") + 1:]
         self.text = text
