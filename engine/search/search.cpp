@@ -179,14 +179,23 @@ void Run::finish(ModelJob& job) {
   ModelResult& result = finished->result;
   result.index = job.index;
   const Hmm& hmm = job.model->hmm;
-  const bool wrong = job.spoiled;
+  bool wrong = false;
+  std::vector<Hit> hits;
+  std::set<gpu::UsedKernel> kernels;
+  {
+    const std::lock_guard lock(job.mutex);
+    wrong = job.spoiled;
+    job.finished = true;
+    hits.swap(job.hits);
+    kernels.swap(job.kernels);
+  }
   if (!wrong) {
     result.model = {hmm.name, hmm.accession, hmm.description, hmm.M, hmm.consensus};
-    result.hits = finish_hits(job.thresholds, std::move(job.hits), job.counters);
+    result.hits = finish_hits(job.thresholds, std::move(hits), job.counters);
     result.seconds = now_seconds() - job.begun;
     result.cpu_seconds = job.cpu_seconds;
     result.alignments = options_.keep_alignments;
-    if (!job.kernels.empty()) finished->retained = retain(job, result);
+    if (!kernels.empty()) finished->retained = retain(hmm, std::move(kernels), result);
   }
   if (device_ != nullptr && !job.again) device_->remove_model(job.index);
   const bool delivered = job.expected.has_value();

@@ -90,6 +90,7 @@ struct ModelJob {
 
   std::mutex mutex;                   // for what follows
   std::set<gpu::UsedKernel> kernels;  // of its chains
+  bool finished = false;              // too late to be spoiled: finish() has what it found
   std::vector<WaitingTarget> waiting;
   // Blocks to be filtered by whoever claims them first; used only beside a device.
   struct Unit {
@@ -309,7 +310,8 @@ class Run : private gpu::Client {
   void spoil(const JobPtr& job);
   // With mutex_ held.
   void keep_delivered(Retained&& retained);
-  Retained retain(ModelJob& job, const ModelResult& result) const;
+  static Retained retain(const Hmm& model, std::set<gpu::UsedKernel> kernels,
+                         const ModelResult& result);
   // A model that was searched again after its result had been delivered: both must be the same.
   void confirm(const ModelJob& job, const ModelResult& result);
   static std::uint64_t digest_of(const ModelResult& result);

@@ -262,6 +262,7 @@ void Run::spoil(const JobPtr& job) {
   std::vector<WaitingTarget> waiting;
   {
     const std::lock_guard lock(job->mutex);
+    if (job->finished) return;
     job->spoiled = true;
     units.swap(job->unclaimed);
     waiting.swap(job->waiting);
@@ -272,10 +273,10 @@ void Run::spoil(const JobPtr& job) {
   for (std::size_t i = 0; i < units.size(); ++i) end_filter(job);
 }
 
-Run::Retained Run::retain(ModelJob& job, const ModelResult& result) const {
-  auto model = std::make_shared<const Hmm>(job.model->hmm);
-  const std::size_t bytes = hmm_bytes(*model);
-  return {job.index, std::move(model), std::move(job.kernels), digest_of(result), bytes};
+Run::Retained Run::retain(const Hmm& model, std::set<UsedKernel> kernels,
+                          const ModelResult& result) {
+  return {result.index, std::make_shared<const Hmm>(model), std::move(kernels), digest_of(result),
+          hmm_bytes(model)};
 }
 
 void Run::keep_delivered(Retained&& retained) {
