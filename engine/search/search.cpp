@@ -261,7 +261,7 @@ void Run::deliver() {
       break;
     }
     const auto found = done_.find(delivered_);
-    if (found == done_.end()) break;
+    if (found == done_.end() || holds_back()) break;
     auto [result, bytes, retained] = std::move(found->second);
     done_.erase(found);
     keep_delivered(std::move(retained));

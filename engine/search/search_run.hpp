@@ -308,6 +308,8 @@ class Run : private gpu::Client {
   // With mutex_ held.
   bool distrusted(const std::set<gpu::UsedKernel>& kernels) const;
   void spoil(const JobPtr& job);
+  // With mutex_ held: whether results stay here, where they can still be made anew.
+  bool holds_back() const;
   // With mutex_ held.
   void keep_delivered(Retained&& retained);
   static Retained retain(const Hmm& model, std::set<gpu::UsedKernel> kernels,

@@ -148,7 +148,7 @@ void Run::next_pass() {
       const std::lock_guard lock(mutex_);
       models_ended_ = true;
     }
-    return release_pool_if_done();
+    return after_model_change();
   }
   if (spool_) input_ = spool_.get();
   if (auto status = input_->rewind(); !status) return abort_run(status.error());

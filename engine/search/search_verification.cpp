@@ -12,6 +12,8 @@ using gpu::UsedKernel;
 
 // Of core models whose results have been delivered, so that they can be searched once more.
 constexpr std::size_t kRetainedBytes = std::size_t{64} << 20;
+// Of results that are not delivered before the end, since a difference may yet be found.
+constexpr std::size_t kHeldBytes = std::size_t{32} << 20;
 
 bool is_domain_stage(plan::Stage stage) {
   return stage == plan::Stage::kParser || stage == plan::Stage::kEnsemble ||
@@ -277,6 +279,12 @@ Run::Retained Run::retain(const Hmm& model, std::set<UsedKernel> kernels,
                           const ModelResult& result) {
   return {result.index, std::make_shared<const Hmm>(model), std::move(kernels), digest_of(result),
           hmm_bytes(model)};
+}
+
+bool Run::holds_back() const {
+  if (device_ == nullptr || verification_.off()) return false;
+  if (models_ended_ && again_.empty() && active_ == 0 && preparing_ == 0) return false;
+  return undelivered_bytes_ <= std::min<std::uint64_t>(kHeldBytes, result_budget_ / 4);
 }
 
 void Run::keep_delivered(Retained&& retained) {

@@ -43,6 +43,15 @@ class Verification : public testing::Test {
     }
     return data;
   }
+  // Every third model has 250 to 256 positions, the others 129 to 160: the stages behind SSV take
+  // the same kernels for all.
+  static SearchData data_of_two_lengths() {
+    SearchData data = data_of(23, 24, 129, 160);
+    const SearchData longer = data_of(24, 24, 250, 256);
+    for (std::size_t m = 2; m < data.models.size(); m += 3) data.models[m] = longer.models[m];
+    for (std::size_t t = 0; t < data.targets.size(); t += 2) data.targets[t] = longer.targets[t];
+    return data;
+  }
   static const SearchData& data() {
     static const SearchData data = data_of(11, 24, 100, 128);
     return data;
@@ -52,6 +61,7 @@ class Verification : public testing::Test {
     SearchOptions out = small_blocks(threads);
     out.filters.F1 = 0.2;
     out.filters.F2 = 0.1;
+    out.filters.F3 = 0.03;
     return out;
   }
   static std::string expected_of(const SearchData& data) {
@@ -73,7 +83,8 @@ class Verification : public testing::Test {
   };
   // Every model a chain of its own: one segment.
   Found run(const SearchData& data, std::function<int(const FakeLaunch&)> on_launch,
-            std::optional<int> verify = {}, int threads = 2, bool domains = false) {
+            std::optional<int> verify = {}, int threads = 2,
+            const std::set<std::string>& missing = {"parser_four_lane"}) {
     std::atomic<int> chains{0};
     driver_.on_launch = [&](const FakeLaunch& launch) {
       if (launch.kernel.starts_with("ssv")) ++chains;
@@ -83,14 +94,14 @@ class Verification : public testing::Test {
     std::mutex mutex;
     SearchOptions options = Verification::options(threads);
     options.verify = verify;
+    options.memory = memory_;
     options.on_warning = [&](const std::string& text) {
       const std::lock_guard lock(mutex);
       if (!found.chains) found.chains = chains.load();
       found.warnings.push_back(text);
     };
     // The kernels of the domain stage are executed in lockstep, which takes its time.
-    gpu::Settings settings =
-        domains ? fake_settings(driver_) : settings_without_kernels(driver_, {"parser_four_lane"});
+    gpu::Settings settings = settings_without_kernels(driver_, missing);
     settings.segment_residues = std::uint64_t{1} << 30;
     settings.lanes = 1;
     gpu::GpuFilters gpu(std::move(settings));
@@ -100,8 +111,7 @@ class Verification : public testing::Test {
     found.gpu = gpu.statistics();
     return found;
   }
-  // It is found after at most so many chains, and no result is wrong: a model whose result had been
-  // written before is searched once more, and ends the search where that comes to another result.
+  // It is found after at most so many chains, and the result is right.
   void expect_found(const char* what, const Found& found, const std::string& wanted, int chains) {
     const SearchStatistics& s = found.outcome.statistics;
     fmt::print("{}: found after {} chains; {}\n", what, found.chains.value_or(-1),
@@ -112,10 +122,7 @@ class Verification : public testing::Test {
     ASSERT_TRUE(found.chains) << what;
     EXPECT_LE(*found.chains, chains) << what;
     EXPECT_THAT(found.warnings.front(), testing::HasSubstr("GPU and CPU differ")) << what;
-    if (!found.outcome.error.empty()) {
-      EXPECT_THAT(found.outcome.error, testing::HasSubstr("already been written is wrong"));
-      return;
-    }
+    EXPECT_EQ(found.outcome.error, "") << what;
     EXPECT_TRUE(found.outcome.text == wanted) << what;
     EXPECT_GT(s.differences, 0u) << what;
     EXPECT_GT(s.searched_again, 0u) << what;
@@ -124,6 +131,9 @@ class Verification : public testing::Test {
   static constexpr int kMany = 64;
 
   FakeDriver driver_;
+  // Of a search. So much leaves hardly any room for results, which are then delivered at once.
+  std::uint64_t memory_ = 0;
+  static constexpr std::uint64_t kLittleMemory = 4 << 20;
 };
 
 TEST_F(Verification, ChecksByDefaultAndFindsNothing) {
@@ -154,10 +164,15 @@ TEST_F(Verification, KernelsThatAreWrongAllOverAreFoundAtOnce) {
     };
   };
   for (const char* kernel : {"ssv_multi_lane", "msv_multi_lane", "bias_segments",
-                             "viterbi_lane_scan", "viterbi_wavefront", "forward_row_scan"})
+                             "viterbi_wavefront", "forward_row_scan"})
     expect_found(kernel, run(data(), lying(kernel), kMany), expected(), 10);
+  // It does what the other Viterbi kernel does not.
+  expect_found(
+      "viterbi_lane_scan",
+      run(data(), lying("viterbi_lane_scan"), kMany, 2, {"parser_four_lane", "viterbi_wavefront"}),
+      expected(), 10);
   const SearchData few = data_of(12, 6, 100, 128);
-  expect_found("envelope_four_lane", run(few, lying("envelope_four_lane"), {}, 2, true),
+  expect_found("envelope_four_lane", run(few, lying("envelope_four_lane"), {}, 2, {}),
                expected_of(few), 6);
 }
 
@@ -182,7 +197,7 @@ int run_covering(const FakeLaunch& launch, const std::string& kernel, dev::u32 c
 }
 
 TEST_F(Verification, AKernelThatCoversFewerPositionsThanTheModel) {
-  const SearchData longer = data_of(23, 24, 129, 256);
+  const SearchData longer = data_of_two_lengths();
   const std::string wanted = expected_of(longer);
   constexpr dev::u32 kCovered = 192;
   const auto is_long = [](const Hmm& hmm) { return hmm.M > static_cast<int>(kCovered); };
@@ -312,48 +327,62 @@ TEST_F(Verification, AGateOffByOne) {
 
 // Only the last models are concerned: results of others have been delivered by then.
 TEST_F(Verification, ResultsThatWereDeliveredAreConfirmed) {
-  SearchData sorted = data_of(23, 24, 129, 256);
+  SearchData sorted = data_of_two_lengths();
   std::ranges::stable_sort(sorted.models, {}, &Hmm::M);
   const std::string wanted = expected_of(sorted);
+  memory_ = kLittleMemory;
   for (const int threads : {1, 4}) {
     const Found found = run(
-        sorted, [](const FakeLaunch& launch) { return run_covering(launch, "forward", 240); }, {},
+        sorted, [](const FakeLaunch& launch) { return run_covering(launch, "forward", 192); }, {},
         threads);
     expect_found("delivered", found, wanted, 24);
-    EXPECT_GT(found.outcome.statistics.searched_again, 10u);
+    EXPECT_GT(found.outcome.statistics.searched_again, 2u);
   }
 }
 
+// A target of the first model is lost where no check looks, and much later the same kernel is
+// found to be wrong.
+int losing_one_target(const FakeLaunch& launch, std::atomic<int>& gates) {
+  const int code = run_on_host(launch);
+  if (!launch.kernel.starts_with("gate")) return code;
+  const auto& p = *static_cast<const dev::GateParams*>(launch.parameters);
+  if (p.stage != dev::kBehindForward) return code;
+  const int chain = gates++;
+  if (chain == 0 && p.counters->passed > 1) {
+    p.passed[0] = p.passed[--p.counters->passed];
+    ++p.counters->failed_forward;
+  }
+  if (chain == 12) ++p.counters->failed_forward;
+  return code;
+}
+
 TEST_F(Verification, ARemainingErrorInADeliveredResultEndsTheSearch) {
-  // A target of the first model is lost where no check looks, and much later the same kernel is
-  // found to be wrong.
   std::atomic<int> gates{0};
+  memory_ = kLittleMemory;
   const Found found = run(
-      data(),
-      [&](const FakeLaunch& launch) {
-        const int code = run_on_host(launch);
-        if (!launch.kernel.starts_with("gate")) return code;
-        const auto& p = *static_cast<const dev::GateParams*>(launch.parameters);
-        if (p.stage != dev::kBehindForward) return code;
-        const int chain = gates++;
-        if (chain == 0 && p.counters->passed > 1) {
-          p.passed[0] = p.passed[--p.counters->passed];
-          ++p.counters->failed_forward;
-        }
-        if (chain == 12) ++p.counters->failed_forward;
-        return code;
-      },
-      8, 1);
+      data(), [&](const FakeLaunch& launch) { return losing_one_target(launch, gates); }, 8, 1);
   EXPECT_GT(gates, 12);
   EXPECT_THAT(found.outcome.error, testing::HasSubstr("already been written is wrong"));
 }
 
+TEST_F(Verification, ResultsWaitWhereThereIsRoom) {
+  // The same, but the result of the first model has not been written yet.
+  std::atomic<int> gates{0};
+  const Found found = run(
+      data(), [&](const FakeLaunch& launch) { return losing_one_target(launch, gates); }, 8, 1);
+  expect_found("held back", found, expected(), 24);
+  EXPECT_EQ(found.outcome.error, "");
+}
+
 TEST_F(Verification, StreamedTargetsAreReadAgain) {
-  driver_.on_launch = [](const FakeLaunch& launch) { return run_covering(launch, "forward", 192); };
-  const SearchData longer = data_of(23, 24, 129, 256);
-  const std::string wanted = expected_of(longer);
+  driver_.on_launch = [](const FakeLaunch& launch) {
+    return launch.kernel.starts_with("forward") ? run_on_host_wrongly(launch) : run_on_host(launch);
+  };
+  const SearchData& longer = data();
+  const std::string& wanted = expected();
   SearchOptions options = Verification::options(2);
   options.memory = 120'000;
+  options.verify = kMany;
   gpu::GpuFilters gpu(settings_without_kernels(driver_, {"parser_four_lane"}));
   wait_until_started(gpu);
   const auto backend = make_device_backend(gpu);
