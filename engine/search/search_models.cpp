@@ -14,7 +14,8 @@ bool Run::may_start_model() const {
   if (stopped() || (models_ended_ && again_.empty())) return false;
   // Models wait for the end of the targets, which may be slow to come: the bound holds from the
   // first model on. What is being set up has no size yet.
-  const std::size_t expected = active_bytes_ + model_estimate_ * (preparing_ + 1);
+  const std::size_t expected =
+      active_bytes_ + delivered_model_bytes_ + model_estimate_ * (preparing_ + 1);
   if (active_ + preparing_ > 0 && expected > model_budget_) return false;
   if (streaming_) return filling_ && preparing_ < max_active_;
   // Results behind such a model wait for it.

@@ -295,7 +295,7 @@ void Run::keep_delivered(Retained&& retained) {
   }
   delivered_model_bytes_ += retained.bytes;
   delivered_models_.push_back(std::move(retained));
-  const auto most = std::min<std::uint64_t>(kRetainedBytes, model_budget_ / 8);
+  const auto most = std::min<std::uint64_t>(kRetainedBytes, model_budget_ / 2);
   while (delivered_model_bytes_ > most) {
     Retained& oldest = delivered_models_.front();
     beyond_recall_.insert(oldest.kernels.begin(), oldest.kernels.end());

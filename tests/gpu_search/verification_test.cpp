@@ -131,9 +131,10 @@ class Verification : public testing::Test {
   static constexpr int kMany = 64;
 
   FakeDriver driver_;
-  // Of a search. So much leaves hardly any room for results, which are then delivered at once.
+  // Of a search. With little room for results the first are delivered before the last chains; with
+  // hardly any room nothing is left of them.
   std::uint64_t memory_ = 0;
-  static constexpr std::uint64_t kLittleMemory = 4 << 20;
+  static constexpr std::uint64_t kLittleMemory = 40 << 20, kHardlyAny = 4 << 20;
 };
 
 TEST_F(Verification, ChecksByDefaultAndFindsNothing) {
@@ -363,6 +364,14 @@ TEST_F(Verification, ARemainingErrorInADeliveredResultEndsTheSearch) {
       data(), [&](const FakeLaunch& launch) { return losing_one_target(launch, gates); }, 8, 1);
   EXPECT_GT(gates, 12);
   EXPECT_THAT(found.outcome.error, testing::HasSubstr("already been written is wrong"));
+}
+
+TEST_F(Verification, WithoutRoomForModelsADifferenceAfterTheirResultsEndsTheSearch) {
+  std::atomic<int> gates{0};
+  memory_ = kHardlyAny;
+  const Found found = run(
+      data(), [&](const FakeLaunch& launch) { return losing_one_target(launch, gates); }, 8, 1);
+  EXPECT_THAT(found.outcome.error, testing::HasSubstr("after results that it may concern"));
 }
 
 TEST_F(Verification, ResultsWaitWhereThereIsRoom) {
