@@ -272,6 +272,9 @@ SearchResults run_search(const OpenDriver& open_driver, const Models& models,
   if (internal.cancelled()) interrupted();
 
   Warnings warnings(callbacks, host, stop);
+  internal.on_warning = [&warnings](const std::string& text) {
+    warnings.give(Error(ErrorCode::kInternal, text));
+  };
   std::string device_note = "not wanted";
   std::unique_ptr<gpu::GpuFilters> gpu;
   if (options.device == DeviceUse::kGpu) {
