@@ -185,6 +185,7 @@ hmmjit_search_options default_options() {
   o.null2 = d.null2;
   o.seed = d.seed;
   o.keep_alignments = d.keep_alignments;
+  o.verify = d.verify;
   o.target_count = -1;
   return o;
 }

@@ -44,7 +44,7 @@ void check_options(const SearchOptions& o) {
   require(!o.Z || *o.Z > 0, "Z", "a number above 0");
   require(!o.domZ || *o.domZ > 0, "domZ", "a number above 0");
   require(o.threads >= 0 && o.threads <= 1024, "threads", "0 to 1024");
-  require(o.verify >= 0, "verify", "0 or more");
+  require(o.verify >= -1, "verify", "0 or more, or -1 for the default");
   require(!o.gpus.empty() && std::set(o.gpus.begin(), o.gpus.end()).size() == o.gpus.size() &&
               *std::min_element(o.gpus.begin(), o.gpus.end()) >= 0,
           "gpus", "different ordinals of devices");
@@ -73,7 +73,7 @@ hmmjit::SearchOptions to_options(const SearchOptions& o) {
     out.domain.reseed = false;
   }
   out.keep_alignments = o.keep_alignments;
-  out.verify = o.verify;
+  if (o.verify >= 0) out.verify = o.verify;
   out.threads = o.threads > 0 ? o.threads : available_cores();
   out.memory = o.memory;
   return out;
@@ -272,6 +272,9 @@ SearchResults run_search(const OpenDriver& open_driver, const Models& models,
   if (internal.cancelled()) interrupted();
 
   Warnings warnings(callbacks, host, stop);
+  internal.on_warning = [&warnings](const std::string& text) {
+    warnings.give(Error(ErrorCode::kInternal, text));
+  };
   std::string device_note = "not wanted";
   std::unique_ptr<gpu::GpuFilters> gpu;
   if (options.device == DeviceUse::kGpu) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/threads.hpp"
 #include "layout/byte_tables.hpp"
 #include "layout/float_tables.hpp"
 #include "layout/word_tables.hpp"
@@ -88,12 +89,16 @@ struct Cascade::Run {
 
   Status queue();
   Status collect();
+  // With the counters of the chain: what the search wants to compare with the CPU.
+  Status sample(const ChainCounters& c);
 
   // Which stages this chain has.
   bool msv = false, gated = false, bias = false, viterbi = false, wavefront = false,
        forward = false, tiled = false;
   std::size_t at_survivors = 0, at_undecided = 0, at_sums = 0, at_viterbi = 0, at_words = 0,
-              at_flagged = 0, at_forward = 0, at_scores = 0, at_passed = 0, at_open = 0;
+              at_flagged = 0, at_forward = 0, at_scores = 0, at_passed = 0, at_open = 0,
+              at_results = 0;
+  std::vector<dev::LengthClass> classes{};
 };
 
 namespace {
@@ -106,8 +111,8 @@ constexpr std::size_t for_models(std::size_t bytes) {
 }
 std::size_t most_list_bytes(std::size_t targets) {
   constexpr std::size_t kPerTarget = 2 * sizeof(dev::Survivor) + 2 * sizeof(dev::Candidate) +
-                                     sizeof(dev::WordResult) + 5 * sizeof(std::uint32_t);
-  constexpr std::size_t kLists = 10;
+                                     sizeof(dev::WordResult) + 6 * sizeof(std::uint32_t);
+  constexpr std::size_t kLists = 11;
   return targets * kPerTarget + kLists * 256;
 }
 }  // namespace
@@ -192,8 +197,7 @@ Status Cascade::Run::queue() {
   // Everything the launches need of the model travels in one copy.
   const auto& lengths = packed.targets.class_lengths;
   const layout::ByteTables byte_tables = layout::make_byte_tables(bytes);
-  const std::vector<dev::LengthClass> classes =
-      layout::make_length_classes(bytes, calibration, limits.F1, lengths);
+  classes = layout::make_length_classes(bytes, calibration, limits.F1, lengths);
   std::vector<std::uint8_t> claimed;
   if (gated && std::ranges::find(job.claimed, false) != job.claimed.end())
     claimed.assign(job.claimed.begin(), job.claimed.end());
@@ -240,7 +244,10 @@ Status Cascade::Run::queue() {
     at_forward = list(sizeof(dev::Candidate));
     at_scores = list(sizeof(float));
   }
+  if (job.sample) at_results = list(sizeof(dev::FilterResult));
   HMMJIT_TRY(lane.grow(lane.lists_, list_bytes));
+  if (job.sample)
+    HMMJIT_TRY(lane.lists_.fill(lane.stream_, 0xff, n * sizeof(dev::FilterResult), at_results));
   if (tiled) {
     HMMJIT_TRY(lane.grow(lane.boundary_, job.targets.residue_bytes()));
     HMMJIT_TRY(lane.grow(lane.tile_best_, work->count * sizeof(std::uint32_t)));
@@ -256,6 +263,7 @@ Status Cascade::Run::queue() {
   p.emissions = table<const dev::s8>(up_emissions);
   p.costs = msv ? table<const dev::u8>(up_costs) : nullptr;
   p.counters = &counters()->bytes;
+  p.results = job.sample ? at<dev::FilterResult>(at_results) : nullptr;
   p.survivors = at<dev::Survivor>(at_survivors);
   p.undecided = at<dev::u32>(at_undecided);
   p.boundary = reinterpret_cast<dev::u8*>(lane.boundary_.address());
@@ -509,6 +517,52 @@ Status Cascade::Run::collect() {
   result.viterbi_targets = c.gate.viterbi;
   result.viterbi_flagged = c.viterbi.flagged;
   result.forward_targets = c.gate.forward;
+  return sample(c);
+}
+
+Status Cascade::Run::sample(const ChainCounters& c) {
+  const auto first = std::ranges::find(job.claimed, true);
+  if (first == job.claimed.end()) return {};
+  const bool whole = std::ranges::find(job.claimed, false) == job.claimed.end();
+  BlockSample& told = result.blocks[static_cast<std::size_t>(first - job.claimed.begin())].sample;
+  if (gated && whole) told.lost = lost_at_gates(c.gate, c.bytes.survivors);
+  if (!job.sample) return {};
+  const double begun = thread_seconds();
+  const auto download = [this](std::span<const ChainLists::Copy> copies,
+                               std::size_t bytes) -> Result<const std::byte*> {
+    HMMJIT_TRY(lane.down_.reserve(lane.device_, bytes, kFirstBuffer));
+    std::byte* const down = lane.down_.bytes().data();
+    for (const ChainLists::Copy& copy : copies)
+      HMMJIT_TRY(lane.lists_.download(lane.stream_, down + copy.to, copy.bytes, copy.from));
+    HMMJIT_TRY(lane.wait(job));
+    return down;
+  };
+  HMMJIT_TRY(sample_chain({.model = model,
+                           .limits = job.limits,
+                           .packed = packed,
+                           .claimed = job.claimed,
+                           .classes = classes,
+                           .msv = msv,
+                           .gated = gated,
+                           .bias = bias,
+                           .viterbi = viterbi,
+                           .wavefront = wavefront,
+                           .forward = forward,
+                           .at_results = at_results,
+                           .at_survivors = at_survivors,
+                           .at_sums = at_sums,
+                           .at_viterbi = at_viterbi,
+                           .at_words = at_words,
+                           .at_flagged = at_flagged,
+                           .at_forward = at_forward,
+                           .at_scores = at_scores,
+                           .survivors = c.bytes.survivors,
+                           .undecided = c.bytes.undecided,
+                           .flagged = wavefront ? c.viterbi.flagged : 0,
+                           .gate = c.gate,
+                           .download = download},
+                          job.sample, result.blocks));
+  told.seconds = thread_seconds() - begun;
   return {};
 }
 

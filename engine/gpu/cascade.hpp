@@ -20,6 +20,7 @@
 #include "core/error.hpp"
 #include "driver/driver.hpp"
 #include "gpu/chain_plans.hpp"
+#include "gpu/chain_sample.hpp"
 #include "gpu/device_targets.hpp"
 #include "gpu/ready_kernel.hpp"
 #include "gpu/stream_wait.hpp"
@@ -43,6 +44,7 @@ struct FilteredBlock {
   std::vector<std::shared_ptr<const ParsedTarget>> parsed;
   /// Targets that failed at a stage behind MSV, those of all blocks of the launch: told once.
   std::uint64_t failed_bias = 0, failed_viterbi = 0, failed_forward = 0;
+  BlockSample sample;  ///< what it was computed with, and scores to be checked
 };
 
 /// Limits of hmmsearch's filters on P-values, and whether the bias filter runs.
@@ -66,6 +68,7 @@ struct CascadeJob {
   DeviceTargets& targets;
   const std::vector<bool>& claimed;  ///< by block of the segment
   StreamWait wait;
+  SampleRequest sample = {};  ///< targets to bring back with their scores
 };
 
 struct PassedTarget {

@@ -189,13 +189,17 @@ void ChainKernels::note_failure(const Error& error) {
 
 // Whether a kernel is there.
 bool ChainKernels::refresh(KernelSlot& slot) {
-  if (slot.kernel != nullptr) return true;
+  if (slot.kernel != nullptr) {
+    if (!excluded_.contains(slot.kernel->name)) return true;
+    slot.kernel = nullptr;
+    slot.failed = true;
+  }
   if (slot.failed || !slot.future.valid()) return false;
   if (slot.future.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return false;
   const auto& result = slot.future.get();
   if (result) {
     slot.kernel = *result;
-    return true;
+    return refresh(slot);
   }
   note_failure(result.error());
   slot.failed = true;
@@ -279,6 +283,12 @@ bool ChainKernels::settled() const {
 bool ChainKernels::coming() const {
   const std::lock_guard lock(mutex_);
   return any_coming();
+}
+
+void ChainKernels::exclude(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  excluded_.insert(name);
+  note_failure({ErrorCode::kCompile, "it computed wrong scores", name, {}});
 }
 
 std::string ChainKernels::reason() const {

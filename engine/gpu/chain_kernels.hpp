@@ -81,6 +81,8 @@ class ChainKernels {
   /// that cannot be loaded are done without; without SSV: kCompile.
   Result<std::array<ReadyKernel, kLinks>> ready(const driver::Device& device,
                                                 const KernelSlots& slots, const SearchModel& model);
+  /// A kernel that computes wrong scores is none: as if it could not be made.
+  void exclude(const std::string& name);
   /// Device seconds of a chain's SSV stage: from some number on a closer kernel pays.
   void ssv_took(const KernelSlots& slots, double seconds);
 
@@ -121,6 +123,7 @@ class ChainKernels {
   std::map<SizeClass, KernelSlots> classes_;
   std::deque<KernelSlotPtr> wanted_;    // finer SSV kernels that pay by now
   std::vector<KernelSlotPtr> to_load_;  // on their way from the cache or the compiler
+  std::set<std::string> excluded_;      // names of kernels
   std::vector<std::thread> threads_;
 };
 

@@ -65,9 +65,11 @@ void GpuFilters::State::deliver_early(DomainWork& work, double patience) {
     (mine(p) ? late : early)[p.block].passed.push_back(p.index);
   std::vector<std::uint64_t> blocks;
   std::vector<FilteredBlock> delivered;
+  const auto used = std::make_shared<const std::vector<UsedKernel>>(work.kernels);
   for (std::size_t b = 0; b < early.size(); ++b) {
     if (!work.claimed[b] || (early[b].open.empty() && early[b].passed.empty())) continue;
     blocks.push_back(work.segment->block_ids[b]);
+    early[b].sample.kernels = used;
     delivered.push_back(std::move(early[b]));
   }
   if (blocks.empty() || !work.client->deliver_early(work.model->id, blocks, std::move(delivered)))
@@ -86,10 +88,12 @@ void GpuFilters::State::deliver(DomainWork& work) {
     results[work.found.passed_targets[i].block].parsed.push_back(std::move(parsed[i]));
   std::vector<std::uint64_t> blocks;
   std::vector<FilteredBlock> delivered;
+  const auto used = std::make_shared<const std::vector<UsedKernel>>(std::move(work.kernels));
   for (std::size_t i = 0; i < work.claimed.size(); ++i) {
     if (!work.claimed[i]) continue;
     blocks.push_back(work.segment->block_ids[i]);
     delivered.push_back(i < results.size() ? std::move(results[i]) : FilteredBlock{});
+    delivered.back().sample.kernels = used;
   }
   const std::size_t count = blocks.size();
   work.client->deliver(work.model->id, blocks, std::move(delivered));
@@ -204,6 +208,10 @@ void GpuFilters::State::run_domains(DeviceState& d, int number, DomainStage& sta
                        kLeastPatience, kMostPatience);
   std::vector<DomainRequest*> requests;
   for (const DomainWorkPtr& work : batch) {
+    for (const Link link : {Link::kParser, Link::kEnsemble, Link::kEnvelope}) {
+      if (const ReadyKernel& kernel = of_link(*ready, link))
+        work->kernels.push_back({link, kernel.name()});
+    }
     deliver_early(*work, patience);
     for (const PassedTarget& passed : work->found.passed_targets)
       work->request.passed.push_back(passed.target);

@@ -373,6 +373,11 @@ void GpuFilters::offer(std::uint64_t model, std::uint64_t block) {
   });
 }
 
+void GpuFilters::exclude(const std::vector<UsedKernel>& kernels) {
+  for (const UsedKernel& kernel : kernels) state_->kernels.exclude(kernel.name);
+  state_->wake.notify_all();
+}
+
 bool GpuFilters::serves(std::uint64_t model, std::uint64_t block) const {
   const std::lock_guard lock(state_->mutex);
   if (state_->phase != State::Phase::kReady || state_->forgotten.contains(block)) return false;

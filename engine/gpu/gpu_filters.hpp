@@ -49,6 +49,13 @@ class Client {
     (void)model, (void)blocks, (void)results;
     return false;
   }
+  /// Which targets of a chain that begins with these kernels are to be brought back with their
+  /// scores. `blocks`: claimed for it.
+  virtual SampleRequest sample(std::uint64_t model, const std::vector<UsedKernel>& kernels,
+                               std::size_t blocks) {
+    (void)model, (void)kernels, (void)blocks;
+    return {};
+  }
   /// Claimed blocks the device could not do.
   virtual void give_back(std::uint64_t model, std::span<const std::uint64_t> blocks) = 0;
   /// Nothing more of this model will be claimed.
@@ -139,6 +146,9 @@ class GpuFilters {
   void set_streaming();
   /// The pair is to be done by whoever claims it first.
   void offer(std::uint64_t model, std::uint64_t block);
+
+  /// No chain that begins from now on has these kernels: their stages are the owner's.
+  void exclude(const std::vector<UsedKernel>& kernels);
 
   /// True when a lane will claim this pair if nobody else does: its kernels are there and the block
   /// is or was on a device. Others may then leave it alone. Turns false only together with

@@ -64,6 +64,7 @@ struct DomainWork {
   std::vector<bool> claimed;
   CascadeResult found;
   DomainRequest request;
+  std::vector<UsedKernel> kernels = {};  // it was computed with
 };
 using DomainWorkPtr = std::unique_ptr<DomainWork>;
 
@@ -274,8 +275,8 @@ struct GpuFilters::State {
   Status open_lane(Lane& lane);
   void run_pair(Lane& lane, const SegmentPtr& segment,
                 const std::shared_ptr<DeviceTargets>& targets, const ModelPtr& model);
-  Status filter(Lane& lane, DeviceTargets& targets, Model& model, const std::vector<bool>& claimed,
-                DomainWork& work);
+  Status filter(Client& c, Lane& lane, DeviceTargets& targets, Model& model,
+                const std::vector<bool>& claimed, DomainWork& work);
 
   // ---- domain_lanes.cpp -----------------------------------------------------------------------
 

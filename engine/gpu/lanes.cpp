@@ -175,7 +175,7 @@ void GpuFilters::State::run_pair(Lane& lane, const SegmentPtr& segment,
     Status done;
     try {
       auto work = std::make_unique<DomainWork>();
-      done = filter(lane, *targets, *model, claimed, *work);
+      done = filter(c, lane, *targets, *model, claimed, *work);
       if (done) {
         work->model = model;
         work->segment = segment;
@@ -211,18 +211,29 @@ void GpuFilters::State::run_pair(Lane& lane, const SegmentPtr& segment,
   });
 }
 
-Status GpuFilters::State::filter(Lane& lane, DeviceTargets& targets, Model& model,
+Status GpuFilters::State::filter(Client& c, Lane& lane, DeviceTargets& targets, Model& model,
                                  const std::vector<bool>& claimed, DomainWork& work) {
   const double begun = Trace::now();
   DeviceState& d = *lane.device;
   HMMJIT_ASSIGN(const auto ready, kernels.ready(*d.device, *model.slots, *model.search));
+  const bool fine = static_cast<bool>(of_link(ready, Link::kFineSsv));
+  for (std::size_t i = 0; i < kLinks; ++i) {
+    const auto link = static_cast<Link>(i);
+    const bool domains =
+        link == Link::kParser || link == Link::kEnsemble || link == Link::kEnvelope;
+    if (!ready[i] || domains || (link == Link::kSsv && fine)) continue;
+    work.kernels.push_back({link == Link::kFineSsv ? Link::kSsv : link, ready[i].name()});
+  }
+  const auto blocks = static_cast<std::size_t>(std::ranges::count(claimed, true));
+  const SampleRequest sample = c.sample(model.id, work.kernels, blocks);
   HMMJIT_ASSIGN(CascadeResult result,
                 lane.cascade->run({.model = *model.search,
                                    .kernels = ready,
                                    .limits = limits,
                                    .targets = targets,
                                    .claimed = claimed,
-                                   .wait = {settings.launch_timeout, &d.progress}}));
+                                   .wait = {settings.launch_timeout, &d.progress},
+                                   .sample = sample}));
   if (result.launches == 0) {
     work.found = std::move(result);
     return {};

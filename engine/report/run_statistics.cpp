@@ -100,6 +100,10 @@ std::string run_statistics_json(const RunStatistics& run) {
   json["targets_spooled"] = s.spooled;
   json["batches_scored_alone"] = s.scored_alone;
   json["verified"] = s.verified;
+  json["verified_chains"] = s.verified_chains;
+  json["verify_seconds"] = s.verify_seconds;
+  json["differences"] = s.differences;
+  json["searched_again"] = s.searched_again;
   json["passed"] = {{"msv", s.counters.msv},
                     {"bias", s.counters.bias},
                     {"viterbi", s.counters.viterbi},

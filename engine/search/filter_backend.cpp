@@ -10,6 +10,7 @@
 
 #include "core/threads.hpp"
 #include "cpu/filters.hpp"
+#include "layout/float_tables.hpp"
 #include "reference/filters.hpp"
 
 namespace hmmjit {
@@ -205,9 +206,60 @@ class HostFilters final : public PreparedFilters {
     return {};
   }
 
-  bool agrees(const TargetBlock& block, const gpu::MsvSurvivor& survivor) const override {
-    return std::isnan(survivor.nats) ||
-           kernels_.msv(block[survivor.index].residues, scratch_.local()) == survivor.nats;
+  SampleComparison compare(const TargetBlock& block, const gpu::SampledTarget& t) const override {
+    using gpu::Fate;
+    using plan::Stage;
+    const std::span<const Residue> residues = block[t.index].residues;
+    typename Kernels::Scratch& scratch = scratch_.local();
+    SampleComparison out;
+    const auto differs = [&](Stage stage, float device, float cpu) {
+      out.different = {stage, device, cpu};
+      return out;
+    };
+    // What a device leaves open may go either way, but not what fails before it came there.
+    const bool open = t.fate == Fate::kOpen;
+
+    const reference::SsvResult ssv = kernels_.ssv(residues, scratch);
+    const bool by_ssv = ssv.status != reference::SsvStatus::kNoResult;
+    if (by_ssv == (t.undecided || t.recurrence)) return differs(Stage::kSsv, t.msv, ssv.nats);
+    if (t.undecided) return out;  // the CPU runs the MSV recurrence
+    const Stage byte_stage = t.recurrence ? Stage::kMsv : Stage::kSsv;
+    const float msv = by_ssv ? ssv.nats : kernels_.msv_recurrence(residues, scratch);
+    if (msv != t.msv) return differs(byte_stage, t.msv, msv);
+    const float null_nats = cached_null_score(static_cast<int>(residues.size()));
+    const bool fails_msv = msv_gate_.rejects(nats_to_bits(msv - null_nats));
+    if (fails_msv != (t.fate == Fate::kMsv)) return differs(byte_stage, t.msv, msv);
+    if (t.depth == Stage::kMsv || fails_msv) return out;
+
+    out.filter_nats = null_nats;
+    if (options_.bias) {
+      const std::span<const Residue> targets[] = {residues};
+      kernels_.bias(targets, {&out.filter_nats, 1});
+      // The guard of the gate kernel, which is wider than what any order of the sum can make.
+      constexpr float kGuard = 1e-3f;
+      const auto length = static_cast<int>(residues.size());
+      const float guard = kGuard + layout::bias_guard(out.filter_nats - null_nats, length);
+      if (!std::isnan(t.filter) && !(std::fabs(t.filter - out.filter_nats) <= guard))
+        return differs(Stage::kBias, t.filter, out.filter_nats);
+    }
+    const float bits = nats_to_bits(msv - out.filter_nats);
+    const bool fails_bias = options_.bias && msv_gate_.rejects(bits);
+    if (!open && fails_bias != (t.fate == Fate::kBias))
+      return differs(Stage::kGate, t.filter, out.filter_nats);
+    if (t.depth == Stage::kBias || t.fate == Fate::kBias) return out;
+
+    if (std::isnan(t.viterbi)) {
+      // Let past Viterbi by its MSV score, unless the gates left it open.
+      if (!open && skip_viterbi_gate_.rejects(bits)) return differs(Stage::kGate, t.msv, msv);
+      return out;
+    }
+    if (!open && !skip_viterbi_gate_.rejects(bits)) return differs(Stage::kGate, t.msv, msv);
+    const float viterbi = kernels_.viterbi(residues, scratch);
+    if (viterbi != t.viterbi) return differs(Stage::kViterbi, t.viterbi, viterbi);
+    const bool fails = viterbi_gate_.rejects(nats_to_bits(viterbi - out.filter_nats));
+    if (!open && fails != (t.fate == Fate::kViterbi))
+      return differs(Stage::kGate, t.viterbi, viterbi);
+    return out;
   }
 
   std::size_t bytes() const override {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,16 @@ struct FilterOutput {
   FilterTimes times;
 };
 
+/// Of a device's sampled target with the CPU.
+struct SampleComparison {
+  struct Different {
+    plan::Stage stage;  ///< whose kernel is at fault
+    float device, cpu;  ///< nats; equal: the decision differs
+  };
+  std::optional<Different> different = {};
+  float filter_nats = 0;  ///< as in Survivor, where the target's depth is behind MSV
+};
+
 /// One model made ready for a backend. Immutable; `run` may be called by several threads at once.
 class PreparedFilters {
  public:
@@ -58,9 +69,11 @@ class PreparedFilters {
   virtual Status run_survivors(const TargetBlock&, const gpu::FilteredBlock&, FilterOutput&) const {
     return fail(ErrorCode::kInternal, "this backend has no device");
   }
-  /// Whether a device's MSV score of one target is this CPU's; a NaN is no score. Called inside a
-  /// FlushToZeroScope.
-  virtual bool agrees(const TargetBlock&, const gpu::MsvSurvivor&) const { return true; }
+  /// Compares what a device says of one target, as far as its `depth` up to Viterbi, with this
+  /// CPU. Called inside a FlushToZeroScope.
+  virtual SampleComparison compare(const TargetBlock&, const gpu::SampledTarget&) const {
+    return {};
+  }
   /// Resident bytes of the tables.
   virtual std::size_t bytes() const = 0;
 };

@@ -41,13 +41,15 @@ struct SearchOptions {
   domain::DomainOptions domain;
   /// False drops the alignment text of every domain once its target is scored.
   bool keep_alignments = true;
-  int verify = 0;          ///< targets per model whose device result is checked on the CPU
+  /// Targets per model whose device result is computed again on the CPU; none: as many as cost a
+  /// hundredth of the search's core-seconds. Where they differ, see SearchStatistics.
+  std::optional<int> verify = {};
   Trace* trace = nullptr;  ///< timeline of the tasks; may be null
   /// Asked before every task, from any thread; true ends the search with kInterrupted. May be
   /// empty.
   std::function<bool()> cancelled = {};
-  /// Told of what does not stop the search, such as threads that could not be started; called
-  /// before the first task. May be empty.
+  /// Told of what does not stop the search, such as threads that could not be started, or a device
+  /// that computes wrong scores; from any thread. May be empty.
   std::function<void(const std::string&)> on_warning = {};
   /// Steps of nice(2) by which the threads that work, the caller's included, lower their priority
   /// for good. For a process of one's own beside a device: the threads that serve the device do

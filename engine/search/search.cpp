@@ -61,6 +61,7 @@ Run::Run(const SearchOptions& options, const ModelSource& models, TargetSource& 
       backend_(backend),
       sink_(sink),
       progress_(progress),
+      verification_(options.verify),
       pool_(std::max(1, options.threads), options.lower_priority) {
   const MemoryShares memory = divide_memory(options, pool_.threads());
   target_budget_ = memory.targets;
@@ -106,7 +107,7 @@ Result<SearchStatistics> Run::run() {
   }
   stopped_ = true;  // blocks released from here on must not start anything
   if (error_) return std::unexpected(*error_);
-  if (!models_ended_ || active_ != 0 || !done_.empty())
+  if (!models_ended_ || active_ != 0 || !done_.empty() || !again_.empty())
     return fail(ErrorCode::kInternal, "the search stopped before it was complete");
   collect_statistics();
   statistics_.wall_seconds = now_seconds() - begun;
@@ -154,7 +155,7 @@ void Run::release_pool_if_done() {
   if (device_ == nullptr) return;
   {
     const std::lock_guard lock(mutex_);
-    if (!stopped() && !(models_ended_ && active_ == 0 && preparing_ == 0)) return;
+    if (!stopped() && !(models_ended_ && active_ == 0 && preparing_ == 0 && again_.empty())) return;
   }
   pool_.release();
 }
@@ -178,20 +179,41 @@ void Run::finish(ModelJob& job) {
   ModelResult& result = finished->result;
   result.index = job.index;
   const Hmm& hmm = job.model->hmm;
-  result.model = {hmm.name, hmm.accession, hmm.description, hmm.M, hmm.consensus};
-  result.hits = finish_hits(job.thresholds, std::move(job.hits), job.counters);
-  result.seconds = now_seconds() - job.begun;
-  result.cpu_seconds = job.cpu_seconds;
-  result.alignments = options_.keep_alignments;
-  if (device_ != nullptr) device_->remove_model(job.index);
+  bool wrong = false;
+  std::vector<Hit> hits;
+  std::set<gpu::UsedKernel> kernels;
+  {
+    const std::lock_guard lock(job.mutex);
+    wrong = job.spoiled;
+    job.finished = true;
+    hits.swap(job.hits);
+    kernels.swap(job.kernels);
+  }
+  if (!wrong) {
+    result.model = {hmm.name, hmm.accession, hmm.description, hmm.M, hmm.consensus};
+    result.hits = finish_hits(job.thresholds, std::move(hits), job.counters);
+    result.seconds = now_seconds() - job.begun;
+    result.cpu_seconds = job.cpu_seconds;
+    result.alignments = options_.keep_alignments;
+    if (!kernels.empty()) finished->retained = retain(hmm, std::move(kernels), result);
+  }
+  if (device_ != nullptr && !job.again) device_->remove_model(job.index);
+  const bool delivered = job.expected.has_value();
+  if (delivered) confirm(job, result);
   {
     const std::lock_guard lock(mutex_);
-    device_jobs_.erase(job.index);
+    if (!job.again) device_jobs_.erase(job.index);
     active_bytes_ -= job.bytes;
+    if (wrong) again_.push_back({job.index, std::make_shared<const Hmm>(hmm), std::nullopt});
+    if (wrong || delivered) --active_;
   }
   job.forward_tables.reset();
   job.filters.reset();
   job.model.reset();
+  if (wrong || delivered) {
+    after_model_change();
+    return next_pass();
+  }
   result.prepared = sink_.prepare(result);
   const std::size_t parts = result.prepared == nullptr ? 0 : result.prepared->parts();
   finished->parts_left = std::max<std::size_t>(parts, 1);
@@ -209,14 +231,19 @@ void Run::make_part(const FinishedPtr& finished, std::size_t part) {
   locals_.local().report_seconds += thread_seconds() - used;
   trace("report", begun);
   if (--finished->parts_left > 0) return;
-  std::size_t bytes = sizeof result;
+  std::size_t bytes = sizeof result + finished->retained.bytes;
   for (const Hit& hit : result.hits.hits) bytes += hit_bytes(hit);
   if (result.prepared != nullptr) bytes += result.prepared->bytes();
   {
     const std::lock_guard lock(mutex_);
     --active_;
-    undelivered_bytes_ += bytes;
-    done_.emplace(result.index, std::make_pair(std::move(result), bytes));
+    Retained& retained = finished->retained;
+    if (distrusted(retained.kernels)) {
+      again_.push_back({result.index, std::move(retained.model), std::nullopt});
+    } else {
+      undelivered_bytes_ += bytes;
+      done_.emplace(result.index, Done{std::move(result), bytes, std::move(retained)});
+    }
   }
   after_model_change();
   next_pass();
@@ -234,9 +261,10 @@ void Run::deliver() {
       break;
     }
     const auto found = done_.find(delivered_);
-    if (found == done_.end()) break;
-    auto [result, bytes] = std::move(found->second);
+    if (found == done_.end() || holds_back()) break;
+    auto [result, bytes, retained] = std::move(found->second);
     done_.erase(found);
+    keep_delivered(std::move(retained));
     lock.unlock();
     const double begun = now_seconds(), used = thread_seconds();
     statistics_.counters += result.hits.counters;
@@ -268,7 +296,11 @@ void Run::collect_statistics() {
     statistics_.backend = device_->name() + "+" + statistics_.backend;
   statistics_.threads = pool_.threads();
   statistics_.models = delivered_;
-  statistics_.verified = verified_;
+  statistics_.verified = verification_.checks();
+  statistics_.verified_chains = verification_.chains();
+  statistics_.verify_seconds = verification_.seconds();
+  statistics_.differences = verification_.differences();
+  statistics_.searched_again = searched_again_;
   for (const ThreadState& local : locals_) {
     statistics_.filters += local.times;
     statistics_.scoring_seconds += local.scoring_seconds;

@@ -102,6 +102,12 @@ struct SearchStatistics {
   FilterCounters counters;          ///< summed over models
   std::uint64_t hits_reported = 0, domains_reported = 0;
   std::uint64_t verified = 0;  ///< pairs of model and target whose device result was checked
+  /// Chains of kernels that such targets were chosen from; what all checks took.
+  std::uint64_t verified_chains = 0;
+  double verify_seconds = 0;
+  /// Checks that found a difference. Every model whose chains had one of the kernels concerned has
+  /// been searched again on the CPU, so many in all: the results are right.
+  std::uint64_t differences = 0, searched_again = 0;
 };
 
 /// Next model of the input, nullopt after the last.

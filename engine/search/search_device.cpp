@@ -1,6 +1,3 @@
-#include <cmath>
-#include <random>
-
 #include "search/search_run.hpp"
 
 namespace hmmjit::search_run {
@@ -82,8 +79,6 @@ void Run::deliver(std::uint64_t model, std::span<const std::uint64_t> blocks,
 
 bool Run::deliver_early(std::uint64_t model, std::span<const std::uint64_t> blocks,
                         std::vector<gpu::FilteredBlock> results) {
-  // Whether a target was told can only be checked where all that were are told together.
-  if (options_.verify > 0) return false;
   submit_delivered(model, blocks, std::move(results), true);
   return true;
 }
@@ -181,7 +176,9 @@ void Run::filter_behind_device(const JobPtr& job, const std::vector<DeviceUnit>&
   for (const DeviceUnit& unit : units) {
     if (stopped()) break;
     const TargetBlock& targets = unit.block->targets;
-    if (options_.verify > 0 && !verified(*job, targets, unit.filtered)) return;
+    check_block(job, targets, unit.filtered.sample);
+    cells_left_ -= unit.cells;
+    if (job->spoiled) continue;
     FilterOutput& output = cleared_output();
     const Status status = job->filters->run_survivors(targets, unit.filtered, output);
     if (!status) return abort_run(status.error());
@@ -190,81 +187,11 @@ void Run::filter_behind_device(const JobPtr& job, const std::vector<DeviceUnit>&
       output.counters.residues += targets.residue_count();
     }
     keep_survivors(*job, unit.block, output);
-    cells_left_ -= unit.cells;
   }
   trace("filters behind device", begun);
   // What comes early is what would take longest: the rest should find it done.
   if (early && !stopped()) submit_waiting(job);
   for (std::size_t i = 0; i < units.size(); ++i) end_filter(job);
-}
-
-bool Run::verified(ModelJob& job, const TargetBlock& targets, const gpu::FilteredBlock& filtered) {
-  if (targets.size() == 0) return true;
-  std::minstd_rand random(static_cast<std::uint32_t>(job.index * 7919 + targets.first_index() + 1));
-  std::size_t checks = static_cast<std::size_t>(options_.verify);
-  if (job.blocks_offered > 1) checks = (checks + job.blocks_offered - 1) / job.blocks_offered;
-  const std::size_t told = filtered.open.size() + filtered.passed.size();
-  for (std::size_t n = 0; n < checks; ++n) {
-    // Every other check looks at a target the device told of: they are few.
-    std::size_t index = random() % targets.size();
-    if (n % 2 == 1 && told > 0) {
-      const std::size_t pick = random() % told;
-      index = pick < filtered.open.size() ? filtered.open[pick].index
-                                          : filtered.passed[pick - filtered.open.size()];
-    }
-    const auto open = std::ranges::lower_bound(filtered.open, index, {}, &gpu::MsvSurvivor::index);
-    const bool is_open = open != filtered.open.end() && open->index == index;
-    const bool passed = std::ranges::binary_search(filtered.passed, index);
-    const bool agrees = is_open ? job.filters->agrees(targets, *open)
-                                : passed == passes_filters(job, targets, index, passed);
-    if (agrees) {
-      ++verified_;
-      continue;
-    }
-    abort_run({ErrorCode::kInternal,
-               "GPU and CPU disagree on target " + std::string(targets[index].name),
-               "model " + job.model->hmm.name, "use --device cpu and report this"});
-    return false;
-  }
-  return true;
-}
-
-bool Run::verified_scores(ModelJob& job, ThreadState& local, const domain::PassesForward& passes,
-                          const domain::WantedTarget& wanted) {
-  auto checks = static_cast<std::size_t>(options_.verify);
-  domain::Workspace workspace;
-  for (std::size_t n = 0; n < local.parsed.size() && checks > 0; ++n) {
-    if (local.parsed[n] == nullptr) continue;
-    --checks;
-    float nats = 0;
-    std::optional<domain::TargetScore> score;
-    domain::score_targets_batch(
-        job.forward(), {&local.views[n], 1}, [&](std::size_t, float v) { return passes(n, v); },
-        alone_options_, workspace, {&nats, 1}, {&score, 1},
-        [&](std::size_t, const domain::TargetScore& s) { return wanted(n, s); });
-    const bool same_nats =
-        nats == local.forward_nats[n] || (std::isnan(nats) && std::isnan(local.forward_nats[n]));
-    if (same_nats && score == local.scores[n]) {
-      ++verified_;
-      continue;
-    }
-    abort_run({ErrorCode::kInternal,
-               "GPU and CPU disagree on the domains of target " + std::string(local.views[n].name),
-               "model " + job.model->hmm.name, "use --device cpu and report this"});
-    return false;
-  }
-  return true;
-}
-
-bool Run::passes_filters(ModelJob& job, const TargetBlock& targets, std::size_t index,
-                         bool without_forward) {
-  FilterOutput output;
-  if (!job.filters->run(targets, index, index + 1, output)) return false;
-  if (output.survivors.empty()) return false;
-  if (without_forward) return true;
-  const std::optional<float> nats =
-      domain::forward_filter(job.forward(), targets[index].residues, locals_.local().workspace);
-  return nats && passes_forward(job, *nats, output.survivors.front().filter_nats);
 }
 
 }  // namespace hmmjit::search_run

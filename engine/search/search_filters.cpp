@@ -25,11 +25,12 @@ std::uint64_t microseconds(double seconds) { return static_cast<std::uint64_t>(1
 void Run::submit_filters(const JobPtr& job, const BlockPtr& block) {
   progress_.cells_queued +=
       block->targets.residue_count() * static_cast<std::uint64_t>(job->model->hmm.M);
-  if (device_ == nullptr) return submit_ranges(job, block);
-  ++job->pending;
-  ++job->filters_pending;
+  if (device_ == nullptr || job->again) return submit_ranges(job, block);
   {
     const std::lock_guard lock(job->mutex);
+    if (job->spoiled) return;
+    ++job->pending;
+    ++job->filters_pending;
     job->unclaimed.push_back({block, block_id(*block)});
     ++job->blocks_offered;
   }
@@ -68,7 +69,7 @@ void Run::submit_ranges(const JobPtr& job, const BlockPtr& block) {
 
 void Run::filter(const JobPtr& job, const BlockPtr& block, std::size_t begin, std::size_t end) {
   if (--queued_filters_ < low_water_ && !stopped()) start_models();
-  if (!stopped()) {
+  if (!stopped() && !job->spoiled) {
     const double begun = now_seconds();
     FilterOutput& output = cleared_output();
     const Status status = job->filters->run(block->targets, begin, end, output);
@@ -179,6 +180,10 @@ void Run::submit_scoring(const JobPtr& job, std::vector<WaitingTarget> targets) 
 }
 
 void Run::score(const JobPtr& job, const std::vector<WaitingTarget>& batch) {
+  if (job->spoiled) {
+    for (const WaitingTarget& target : batch) cells_left_ -= target.cells_left;
+    return release(job);
+  }
   if (!stopped()) {
     ThreadState& local = locals_.local();
     const double begun = now_seconds(), used = thread_seconds();
@@ -229,7 +234,7 @@ void Run::score(const JobPtr& job, const std::vector<WaitingTarget>& batch) {
       }
       local.alone_times += workspace.times();
     }
-    if (options_.verify > 0 && !verified_scores(*job, local, passes, wanted)) return;
+    if (!verification_.off()) check_scores(job, local, passes, wanted);
     std::vector<Hit> hits;
     std::uint64_t passed = 0;
     for (std::size_t n = 0; n < batch.size(); ++n) {

@@ -11,12 +11,15 @@ constexpr std::uint64_t kModelBytesBesideDevice = std::uint64_t{64} << 20;
 }  // namespace
 
 bool Run::may_start_model() const {
-  if (stopped() || models_ended_) return false;
+  if (stopped() || (models_ended_ && again_.empty())) return false;
   // Models wait for the end of the targets, which may be slow to come: the bound holds from the
   // first model on. What is being set up has no size yet.
-  const std::size_t expected = active_bytes_ + model_estimate_ * (preparing_ + 1);
+  const std::size_t expected =
+      active_bytes_ + delivered_model_bytes_ + model_estimate_ * (preparing_ + 1);
   if (active_ + preparing_ > 0 && expected > model_budget_) return false;
   if (streaming_) return filling_ && preparing_ < max_active_;
+  // Results behind such a model wait for it.
+  if (!again_.empty()) return true;
   // A model counts as work before it is set up, so that one call does not start them all.
   if (undelivered_bytes_ >= result_budget_) return false;
   const std::size_t in_flight = preparing_ + active_;
@@ -32,13 +35,22 @@ bool Run::may_start_model() const {
 }
 
 void Run::start_models() {
+  std::vector<Again> again;
   std::size_t count = 0;
   {
     const std::lock_guard lock(mutex_);
     while (may_start_model()) {
       ++preparing_;
-      ++count;
+      if (again_.empty()) {
+        ++count;
+        continue;
+      }
+      again.push_back(std::move(again_.front()));
+      again_.pop_front();
     }
+  }
+  for (Again& model : again) {
+    submit_task(TaskClass::kControl, 0, [this, model = std::move(model)] { set_up_again(model); });
   }
   for (std::size_t i = 0; i < count; ++i)
     submit_task(TaskClass::kControl, 0, [this] { set_up_model(); });
@@ -91,28 +103,42 @@ void Run::set_up_model() {
     }
     return after_model_change();
   }
-  auto thresholds = thresholds_for(options_.thresholds, **hmm);
-  if (!thresholds) return fail_model(index, thresholds.error());
-
   // Imported models bring no score statistics; a simulation gives hmmsearch's.
   if ((*hmm)->needs_calibration) {
     (*hmm)->calibration = reference::calibrate(**hmm);
     (*hmm)->needs_calibration = false;
   }
+  auto job = make_job(index, *std::move(*hmm), begun);
+  if (!job) return fail_model(index, job.error());
+  (*job)->cpu_seconds = thread_seconds() - used;
+  ++progress_.models_started;
+  locals_.local().setup_seconds += (*job)->cpu_seconds;
+  trace("set-up", begun);
+  activate(*job);
+}
+
+Result<JobPtr> Run::make_job(std::size_t index, Hmm hmm, double begun) {
   auto job = std::make_shared<ModelJob>();
   job->index = index;
   job->begun = begun;
-  job->thresholds = *std::move(thresholds);
-  job->model = make_search_model(*std::move(*hmm));
-  auto filters = backend_.prepare(*job->model, options_.filters);
-  if (!filters) return fail_model(index, filters.error());
-  job->filters = *std::move(filters);
+  HMMJIT_ASSIGN(job->thresholds, thresholds_for(options_.thresholds, hmm));
+  job->model = make_search_model(std::move(hmm));
+  HMMJIT_ASSIGN(job->filters, backend_.prepare(*job->model, options_.filters));
   job->bytes = model_bytes(*job);
-  job->cpu_seconds = thread_seconds() - used;
-  ++progress_.models_started;
-  locals_.local().setup_seconds += job->cpu_seconds;
-  trace("set-up", begun);
-  activate(job);
+  return job;
+}
+
+void Run::set_up_again(const Again& again) {
+  if (stopped()) return;
+  const double begun = now_seconds(), used = thread_seconds();
+  auto job = make_job(again.index, *again.model, begun);
+  if (!job) return abort_run(job.error());
+  (*job)->again = true;
+  (*job)->expected = again.expected;
+  (*job)->cpu_seconds = thread_seconds() - used;
+  locals_.local().setup_seconds += (*job)->cpu_seconds;
+  ++searched_again_;
+  activate(*job);
 }
 
 std::size_t Run::model_bytes(const ModelJob& job) {
@@ -126,7 +152,8 @@ void Run::activate(const JobPtr& job) {
   std::vector<BlockPtr> blocks;
   bool complete = false;
   // First of all: the reading task may offer blocks of a job as soon as it can see it.
-  if (device_ != nullptr) device_->add_model(job->index, job->model);
+  const bool device = device_ != nullptr && !job->again;
+  if (device) device_->add_model(job->index, job->model);
   {
     const std::lock_guard lock(mutex_);
     --preparing_;
@@ -139,7 +166,7 @@ void Run::activate(const JobPtr& job) {
       open_jobs_.push_back(job);
       hold_job(*job);  // the reading task may end the input before the blocks are submitted
     }
-    if (device_ != nullptr) device_jobs_.emplace(job->index, job);
+    if (device) device_jobs_.emplace(job->index, job);
   }
   for (const BlockPtr& block : blocks) submit_filters(job, block);
   end_filter(job);  // or of the hold

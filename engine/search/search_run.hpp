@@ -5,6 +5,7 @@
 //   search_targets.cpp  targets read in blocks, kept or streamed
 //   search_filters.cpp  a model over a block, and what passes scored in batches
 //   search_device.cpp   the same beside a device, which claims blocks and delivers what passed
+//   search_verification.cpp  what a device computed is checked; what was wrong is searched again
 #pragma once
 
 #include <tbb/enumerable_thread_specific.h>
@@ -13,18 +14,22 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
+#include <set>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "core/threads.hpp"
 #include "search/search.hpp"
 #include "search/task_pool.hpp"
+#include "search/verification.hpp"
 
 namespace hmmjit::search_run {
 
@@ -76,8 +81,16 @@ struct ModelJob {
   ModelThresholds thresholds;
   std::size_t bytes = 0;
   std::atomic<std::int64_t> pending{1}, filters_pending{1};
+  // Of a model that is searched again: not beside a device. `expected`: its result has been
+  // delivered already, and has this digest.
+  bool again = false;
+  std::optional<std::uint64_t> expected;
+  // A kernel of its chains is wrong: what is left is not done, and the model is searched again.
+  std::atomic<bool> spoiled{false};
 
-  std::mutex mutex;  // for what follows
+  std::mutex mutex;                   // for what follows
+  std::set<gpu::UsedKernel> kernels;  // of its chains
+  bool finished = false;              // too late to be spoiled: finish() has what it found
   std::vector<WaitingTarget> waiting;
   // Blocks to be filtered by whoever claims them first; used only beside a device.
   struct Unit {
@@ -147,6 +160,21 @@ class Run : private gpu::Client {
     if (options_.trace != nullptr) options_.trace->add("cpu", name, begun, now_seconds());
   }
 
+  // What it takes to search a model again: of a finished one, with the kernels its result is made
+  // with, and the digest of that. Nothing without kernels.
+  struct Retained {
+    std::size_t index = 0;
+    std::shared_ptr<const Hmm> model;
+    std::set<gpu::UsedKernel> kernels;
+    std::uint64_t digest = 0;
+    std::size_t bytes = 0;
+  };
+  struct Again {
+    std::size_t index;
+    std::shared_ptr<const Hmm> model;
+    std::optional<std::uint64_t> expected;
+  };
+
   // ---- search.cpp ----------------------------------------------------------------------------
 
   void start();
@@ -163,6 +191,7 @@ class Run : private gpu::Client {
   struct Finished {
     ModelResult result;
     std::atomic<std::size_t> parts_left{0};
+    Retained retained;
   };
   using FinishedPtr = std::shared_ptr<Finished>;
   void finish(ModelJob& job);
@@ -181,6 +210,8 @@ class Run : private gpu::Client {
   // True when a further model exists; an error counts, the set-up will meet it again.
   bool more_models();
   void set_up_model();
+  void set_up_again(const Again& again);
+  Result<JobPtr> make_job(std::size_t index, Hmm hmm, double begun);
   static std::size_t model_bytes(const ModelJob& job);
   void activate(const JobPtr& job);
   // Something about the set of models changed: start more, or go on with the targets.
@@ -258,15 +289,34 @@ class Run : private gpu::Client {
   };
   // `early`: the rest of these blocks comes later.
   void filter_behind_device(const JobPtr& job, const std::vector<DeviceUnit>& units, bool early);
-  // Scores some targets again; ends the run where device and CPU differ.
-  bool verified(ModelJob& job, const TargetBlock& targets, const gpu::FilteredBlock& filtered);
-  // Scores again what a device has gone on with, as far as --verify asks; ends the run where the
-  // CPU alone comes to another result.
-  bool verified_scores(ModelJob& job, ThreadState& local, const domain::PassesForward& passes,
-                       const domain::WantedTarget& wanted);
-  // All filters on the CPU, but Forward only if asked for: a device may leave it to the CPU.
-  bool passes_filters(ModelJob& job, const TargetBlock& targets, std::size_t index,
-                      bool without_forward);
+
+  // ---- search_verification.cpp ---------------------------------------------------------------
+
+  gpu::SampleRequest sample(std::uint64_t model, const std::vector<gpu::UsedKernel>& kernels,
+                            std::size_t blocks) override;
+  // Notes what a block was computed with and checks what came with it.
+  void check_block(const JobPtr& job, const TargetBlock& targets, const gpu::BlockSample& sample);
+  std::optional<Difference> check_target(ModelJob& job, const TargetBlock& targets,
+                                         const gpu::SampledTarget& target);
+  // Scores again some of what a device has gone on with behind the filters.
+  void check_scores(const JobPtr& job, ThreadState& local, const domain::PassesForward& passes,
+                    const domain::WantedTarget& wanted);
+  // One line, and nothing that comes from such a kernel is used.
+  void act_on(const JobPtr& job, const Difference& difference);
+  // Kernels that computed wrong scores: models that have used them are searched again.
+  void distrust(const std::vector<gpu::UsedKernel>& kernels);
+  // With mutex_ held.
+  bool distrusted(const std::set<gpu::UsedKernel>& kernels) const;
+  void spoil(const JobPtr& job);
+  // With mutex_ held: whether results stay here, where they can still be made anew.
+  bool holds_back() const;
+  // With mutex_ held.
+  void keep_delivered(Retained&& retained);
+  static Retained retain(const Hmm& model, std::set<gpu::UsedKernel> kernels,
+                         const ModelResult& result);
+  // A model that was searched again after its result had been delivered: both must be the same.
+  void confirm(const ModelJob& job, const ModelResult& result);
+  static std::uint64_t digest_of(const ModelResult& result);
 
   const SearchOptions& options_;
   const ModelSource& models_;
@@ -286,7 +336,8 @@ class Run : private gpu::Client {
   std::atomic<bool> releasing_blocks_{false};  // streaming, and the batch of models is complete
   std::atomic<std::uint64_t> queued_filters_{0};
   std::atomic<std::uint64_t> in_flight_bytes_{0};
-  std::atomic<std::uint64_t> verified_{0};
+  Verification verification_;
+  std::atomic<std::uint64_t> searched_again_{0};
   // Of targets that passed the filters: what is to be scored, and what has been by all threads.
   std::atomic<std::uint64_t> cells_left_{0}, cells_done_{0}, microseconds_done_{0};
   std::atomic<bool> decoding_ahead_{false};
@@ -308,7 +359,19 @@ class Run : private gpu::Client {
   std::vector<JobPtr> open_jobs_;  // jobs that wait for more blocks
   bool reading_ = false, input_ended_ = false, streaming_ = false, filling_ = false;
   std::size_t active_bytes_ = 0, model_estimate_ = kFirstModelEstimate;  // of one model
-  std::map<std::size_t, std::pair<ModelResult, std::size_t>> done_;
+  struct Done {
+    ModelResult result;
+    std::size_t bytes;
+    Retained retained;
+  };
+  std::map<std::size_t, Done> done_;
+  // Kernels known to be wrong; models to be searched again; results that have been delivered and
+  // could still turn out to be concerned, as many as memory allows, and the kernels of the others.
+  std::set<gpu::UsedKernel> distrusted_;
+  std::deque<Again> again_;
+  std::deque<Retained> delivered_models_;
+  std::size_t delivered_model_bytes_ = 0;
+  std::set<gpu::UsedKernel> beyond_recall_;
   std::map<std::uint64_t, JobPtr> device_jobs_;  // in flight: nobody else may hold them
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::pair<JobPtr, BlockPtr>> device_claims_;
   std::size_t undelivered_bytes_ = 0, delivered_ = 0;

@@ -7,7 +7,7 @@ void Run::resume_reading() {
     const std::lock_guard lock(mutex_);
     if (reading_ || input_ended_ || filling_ || stopped()) return;
     if (streaming_ && in_flight_bytes_ >= target_budget_) return;
-    if (models_ended_ && active_ == 0 && preparing_ == 0) return;
+    if (models_ended_ && again_.empty() && active_ == 0 && preparing_ == 0) return;
     reading_ = true;
   }
   submit_task(TaskClass::kControl, 1, [this] { read_targets(); });
@@ -134,19 +134,21 @@ void Run::end_of_targets() {
 }
 
 void Run::next_pass() {
+  bool again = false;
   {
     const std::lock_guard lock(mutex_);
-    if (!streaming_ || !input_ended_ || active_ > 0 || preparing_ > 0 || models_ended_ ||
-        reading_ || stopped())
+    again = !again_.empty();
+    if (!streaming_ || !input_ended_ || active_ > 0 || preparing_ > 0 ||
+        (models_ended_ && !again) || reading_ || stopped())
       return;
     reading_ = true;  // keeps others out of here
   }
-  if (!more_models()) {
+  if (!again && !more_models()) {
     {
       const std::lock_guard lock(mutex_);
       models_ended_ = true;
     }
-    return release_pool_if_done();
+    return after_model_change();
   }
   if (spool_) input_ = spool_.get();
   if (auto status = input_->rewind(); !status) return abort_run(status.error());

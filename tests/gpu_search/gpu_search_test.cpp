@@ -336,22 +336,6 @@ TEST_F(GpuSearch, OtherLimitsGiveTheSameResults) {
   }
 }
 
-TEST_F(GpuSearch, VerificationPassesAndFindsADeviceThatLies) {
-  SearchOptions options = small_blocks(2);
-  options.verify = 200;
-  EXPECT_EQ(run(fake_settings(driver_), options).text, expected());
-  options.verify = 2000;
-
-  for (const char* kernel : {"ssv_multi_lane", "bias_segments", "viterbi_lane_scan",
-                             "viterbi_wavefront", "forward_row_scan", "envelope_four_lane"}) {
-    driver_.on_launch = [kernel](const FakeLaunch& launch) {
-      return launch.kernel == kernel ? run_on_host_wrongly(launch) : run_on_host(launch);
-    };
-    const SearchOutcome outcome = run(fake_settings(driver_), options);
-    EXPECT_THAT(outcome.error, testing::HasSubstr("GPU and CPU disagree")) << kernel;
-  }
-}
-
 TEST_F(GpuSearch, TargetsTooLargeForTheDomainStageAreTheCpusAhead) {
   SearchData large = make_search_data(5, 2, 60, 60);
   large.models.push_back(test_support::random_hmm(77, 60, test_support::ModelKind::kTypical));
@@ -365,7 +349,7 @@ TEST_F(GpuSearch, TargetsTooLargeForTheDomainStageAreTheCpusAhead) {
   const SearchOutcome alone = run_search(large, *cpu, small_blocks(2));
   for (const int verify : {0, 50}) {
     SearchOptions options = small_blocks(2);
-    options.verify = verify;
+    if (verify > 0) options.verify = verify;
     gpu::GpuFilters gpu(fake_settings(driver_));
     wait_until_started(gpu);
     const auto backend = make_device_backend(gpu);

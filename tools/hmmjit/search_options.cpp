@@ -274,7 +274,8 @@ constexpr std::array kTable = {
                .value_name = "n",
                .range = "n>=0",
                .group = kOwn,
-               .help = "check <n> targets per model filtered by a GPU on the CPU",
+               .help = "compute <n> targets per model a GPU filtered again on the CPU; "
+                       "default: as many as take 1% of the CPU time",
                .own = true},
     OptionSpec{.name = "--trace",
                .type = kFile,

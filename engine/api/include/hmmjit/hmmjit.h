@@ -243,7 +243,8 @@ typedef struct hmmjit_search_options {
   uint64_t vram;   /* of each GPU; 0: nine tenths of what is free */
   const int32_t *gpus;
   size_t gpu_count; /* 0: the first GPU */
-  int32_t verify;   /* targets per model whose GPU result is checked on the CPU */
+  int32_t verify;   /* targets per model whose GPU result is computed again on the CPU; -1: as many as
+                     * take one hundredth of the core-seconds */
   int32_t reserved;
   const hmmjit_cache *cache; /* NULL: the environment's */
   const char *first_target;  /* begin at the target of this name; NULL: the first */

@@ -71,8 +71,10 @@ struct SearchOptions {
   DeviceUse device = DeviceUse::kAuto;
   std::vector<int> gpus{0};  ///< ordinals
   std::uint64_t vram = 0;    ///< bytes of each GPU; 0: nine tenths of what is free
-  int verify = 0;            ///< targets per model whose GPU result is checked on the CPU; where
-                             ///< both differ, the search ends with kInternal
+  /// Targets per model whose GPU result is computed again on the CPU; -1: as many as take one
+  /// hundredth of the search's core-seconds. Where both differ, `warning` is told, and models that
+  /// were searched with the kernel in question are searched again on the CPU.
+  int verify = -1;
   /// Kernels of GPU searches; unset: the cache that the environment names.
   std::optional<Cache> cache;
 };
@@ -169,7 +171,7 @@ struct SearchResults {
 /// before were delivered); kNoDevice; kResources when memory runs out or a target's matrix
 /// exceeds it; kInterrupted after a cancellation, usually within milliseconds, in a large
 /// alignment within seconds; kUsage for options that make no sense; kInternal where a GPU's result
-/// failed a check (SearchOptions::verify). The calling thread works along and gets its
+/// failed a check (SearchOptions::verify) after a wrong result had been delivered. The calling thread works along and gets its
 /// floating-point mode back.
 HMMJIT_EXPORT SearchResults search(const Models& models, const Targets& targets,
                                    const SearchOptions& options = {},

@@ -720,7 +720,8 @@ def search(models, targets, *, progress=None, interval=0.25, warning=None, **opt
     Z, domZ, cutoffs ("gathering", "noise", "trusted"), max, F1, F2, F3, bias_filter, null2, seed,
     first_target and target_count (--restrictdb_stkey, --restrictdb_n); and: alignments (False saves
     memory), threads (0: all cores), memory (bytes; 0: half of what is free), device ("auto", "cpu",
-    "gpu", "gpu:0,1"), vram (bytes of each GPU), verify (targets per model whose GPU result is checked),
+    "gpu", "gpu:0,1"), vram (bytes of each GPU), verify (targets per model whose GPU result is checked;
+    default: as many as take one hundredth of the core-seconds),
     cache (a Cache). Of searches that run at once, each takes its own threads and memory: share them out.
 
     `progress` is called every `interval` seconds, from another thread, with a dict of counters;

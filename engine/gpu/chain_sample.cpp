@@ -1,0 +1,290 @@
+#include "gpu/chain_sample.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "gpu/cascade.hpp"
+#include "model/score_statistics.hpp"
+#include "reference/filters.hpp"
+
+namespace hmmjit::gpu {
+namespace {
+
+namespace dev = hmmjit_device;
+
+// Targets looked at for those nearest to a threshold.
+constexpr std::size_t kWindow = 2048;
+// What `results` is filled with before a chain: no status has this value.
+constexpr std::uint32_t kNoStatus = 3;
+
+std::uint32_t status_of(dev::FilterResult result) { return (result >> 16) & 3u; }
+
+// The lists, once they are on the host.
+class Sampler {
+ public:
+  Sampler(const ChainLists& lists, const SampleRequest& request, std::vector<FilteredBlock>& blocks)
+      : lists_(lists), request_(request), blocks_(blocks), random_(request.seed) {}
+
+  Status run() {
+    HMMJIT_TRY(fetch());
+    find_lost();
+    // What decides most comes first; each stage's own choices in turn.
+    if (lists_.forward) choose_late(plan::Stage::kForward, forward_, request_.forward);
+    if (lists_.viterbi) {
+      choose_late(plan::Stage::kViterbi, viterbi_, request_.viterbi);
+      if (request_.viterbi > 0 && !flagged_.empty())
+        choose(viterbi_[flagged_[below(flagged_.size())]].target, plan::Stage::kViterbi);
+    }
+    if (lists_.gated) choose_survivors();
+    choose_any();
+    return {};
+  }
+
+ private:
+  template <typename T>
+  void place(std::vector<T>& out, std::size_t offset, std::size_t count,
+             std::vector<ChainLists::Copy>& copies, std::size_t& bytes) {
+    out.resize(count);
+    if (count == 0) return;
+    copies.push_back({offset, count * sizeof(T), bytes});
+    bytes += align256(count * sizeof(T));
+  }
+
+  Status fetch() {
+    std::vector<ChainLists::Copy> copies;
+    std::size_t bytes = 0;
+    place(results_, lists_.at_results, size(), copies, bytes);
+    place(survivors_, lists_.at_survivors, lists_.survivors, copies, bytes);
+    place(sums_, lists_.at_sums, lists_.gated && lists_.bias ? lists_.survivors : 0, copies, bytes);
+    place(viterbi_, lists_.at_viterbi, lists_.viterbi ? lists_.gate.viterbi : 0, copies, bytes);
+    place(words_, lists_.at_words, viterbi_.size(), copies, bytes);
+    place(flagged_, lists_.at_flagged, lists_.flagged, copies, bytes);
+    place(forward_, lists_.at_forward, lists_.forward ? lists_.gate.forward : 0, copies, bytes);
+    place(scores_, lists_.at_scores, forward_.size(), copies, bytes);
+    HMMJIT_ASSIGN(const std::byte* from, lists_.download(copies, bytes));
+    std::size_t at = 0;
+    const auto take = [&](auto& out) {
+      const std::size_t length = out.size() * sizeof(out.front());
+      if (length > 0) std::memcpy(out.data(), from + at, length);
+      at += align256(length);
+    };
+    take(results_);
+    take(survivors_);
+    take(sums_);
+    take(viterbi_);
+    take(words_);
+    take(flagged_);
+    take(forward_);
+    take(scores_);
+    for (const dev::Survivor& s : survivors_) HMMJIT_TRY(known(s.target));
+    for (const dev::Candidate& c : viterbi_) HMMJIT_TRY(known(c.target));
+    for (const dev::Candidate& c : forward_) HMMJIT_TRY(known(c.target));
+    std::erase_if(flagged_, [&](std::uint32_t slot) { return slot >= viterbi_.size(); });
+    std::ranges::sort(flagged_);
+    return {};
+  }
+  Status known(std::uint32_t target) const {
+    if (target < size()) return {};
+    return fail(ErrorCode::kInternal, "a kernel returned an impossible target");
+  }
+
+  void note_lost(plan::Stage stage, std::uint64_t expected, std::uint64_t found) {
+    const auto first = std::ranges::find(lists_.claimed, true);
+    if (expected == found || first == lists_.claimed.end()) return;
+    auto& lost = blocks_[static_cast<std::size_t>(first - lists_.claimed.begin())].sample.lost;
+    if (!lost) lost = LostTargets{stage, expected, found};
+  }
+
+  void find_lost() {
+    std::uint64_t answered = 0, passed = 0, undecided = 0;
+    for (const std::uint32_t result : results_) {
+      const std::uint32_t status = status_of(result);
+      answered += status != kNoStatus;
+      undecided += status == dev::kStatusNoResult;
+      passed += status < dev::kStatusNoResult && (result & dev::kResultPassed) != 0;
+    }
+    note_lost(plan::Stage::kSsv, size(), answered);
+    note_lost(plan::Stage::kSsv, passed, survivors_.size());
+    note_lost(plan::Stage::kMsv, undecided, lists_.msv ? 0 : lists_.undecided);
+    if (!lists_.gated) return;
+    std::uint64_t claimed = 0;
+    for (const dev::Survivor& s : survivors_) claimed += lists_.claimed[origin(s.target).block];
+    if (const auto lost = lost_at_gates(lists_.gate, claimed))
+      note_lost(lost->stage, lost->expected, lost->found);
+  }
+
+  std::size_t size() const { return lists_.packed.targets.size(); }
+  const TargetOrigin& origin(std::uint32_t target) const {
+    return lists_.packed.origins[lists_.packed.targets.original[target]];
+  }
+  int length(std::uint32_t target) const {
+    return static_cast<int>(lists_.packed.targets.length[target]);
+  }
+  std::size_t below(std::size_t count) {
+    return std::uniform_int_distribution<std::size_t>(0, count - 1)(random_);
+  }
+  // The slot of a target in a list, or the list's size.
+  template <typename Entry>
+  static std::size_t slot_of(const std::vector<Entry>& list, std::uint32_t target) {
+    return static_cast<std::size_t>(std::ranges::find(list, target, &Entry::target) - list.begin());
+  }
+
+  // Whether the exact Viterbi kernel computed the score.
+  bool exact(std::size_t slot) const {
+    return !lists_.wavefront ||
+           std::ranges::binary_search(flagged_, static_cast<std::uint32_t>(slot));
+  }
+  float viterbi_nats(std::size_t slot) const {
+    const dev::WordResult word = words_[slot];
+    if ((word >> 16) == dev::kStatusNoResult) return SampledTarget::kNone;
+    if ((word >> 16) != dev::kStatusScore) return std::numeric_limits<float>::infinity();
+    return reference::viterbi_nats(lists_.model.words, static_cast<std::int16_t>(word & 0xffffu),
+                                   length(viterbi_[slot].target));
+  }
+
+  void choose(std::uint32_t target, plan::Stage depth) {
+    const TargetOrigin& at = origin(target);
+    if (!lists_.claimed[at.block]) return;
+    FilteredBlock& block = blocks_[at.block];
+    const auto twin = std::ranges::find(block.sample.targets, at.index, &SampledTarget::index);
+    if (twin != block.sample.targets.end()) return;
+
+    SampledTarget out{.index = at.index, .depth = depth};
+    const std::uint32_t result = results_[target];
+    out.recurrence = (result & dev::kResultMsv) != 0;
+    out.undecided = status_of(result) == dev::kStatusNoResult;
+    const auto value = static_cast<int>(result & 0xffffu);
+    if (status_of(result) == dev::kStatusOverflow) {
+      out.msv = std::numeric_limits<float>::infinity();
+    } else if (status_of(result) == dev::kStatusScore) {
+      out.msv = out.recurrence
+                    ? reference::msv_nats(lists_.model.bytes, value, length(target))
+                    : reference::ssv_decide(lists_.model.bytes, value, length(target)).nats;
+    }
+    const std::size_t survivor = slot_of(survivors_, target), viterbi = slot_of(viterbi_, target),
+                      forward = slot_of(forward_, target);
+    const bool open = std::ranges::binary_search(block.open, at.index, {}, &MsvSurvivor::index);
+    const bool passed = std::ranges::binary_search(block.passed, at.index);
+    out.at_forward = forward < forward_.size() || (passed && !lists_.forward);
+    out.fate = open                           ? Fate::kOpen
+               : passed                       ? Fate::kPassed
+               : forward < forward_.size()    ? Fate::kForward
+               : viterbi < viterbi_.size()    ? Fate::kViterbi
+               : survivor < survivors_.size() ? Fate::kBias
+                                              : Fate::kMsv;
+    if (lists_.gated && survivor < survivors_.size()) {
+      const auto c = lists_.packed.targets.length_class[target];
+      out.filter = lists_.packed.null_nats[c] + (lists_.bias ? sums_[survivor] : 0.0f);
+    }
+    if (viterbi < viterbi_.size()) {
+      out.viterbi = viterbi_nats(viterbi);
+      out.filter = viterbi_[viterbi].filter;
+    }
+    if (forward < forward_.size()) {
+      out.forward = scores_[forward];
+      out.filter = forward_[forward].filter;
+    }
+    out.link = depth == plan::Stage::kForward ? Link::kForward
+               : depth == plan::Stage::kViterbi
+                   ? exact(viterbi) ? Link::kExactViterbi : Link::kViterbi
+               : depth == plan::Stage::kBias ? Link::kBias
+               : out.recurrence              ? Link::kMsv
+                                             : Link::kSsv;
+    if (request_.always & link_bit(out.link) & ~always_given_) {
+      out.always = true;
+      always_given_ |= link_bit(out.link);
+    }
+    block.sample.targets.push_back(out);
+  }
+
+  // Of candidates: the one nearest to the threshold, the last one, the first beyond the largest
+  // power of two, and others.
+  void choose_late(plan::Stage depth, const std::vector<dev::Candidate>& list, std::size_t count) {
+    if (list.empty()) return;
+    const Calibration& c = lists_.model.hmm.calibration;
+    const bool at_forward = depth == plan::Stage::kForward;
+    const ScoreBand band = at_forward
+                               ? exponential_band(c.forward_tau, c.forward_lambda, lists_.limits.F3)
+                               : gumbel_band(c.viterbi_mu, c.viterbi_lambda, lists_.limits.F2);
+    const std::size_t begin = list.size() <= kWindow ? 0 : below(list.size() - kWindow);
+    const std::size_t end = std::min(list.size(), begin + kWindow);
+    std::size_t nearest = begin;
+    float least = std::numeric_limits<float>::infinity();
+    for (std::size_t slot = begin; slot < end; ++slot) {
+      const float nats = (at_forward ? scores_[slot] : viterbi_nats(slot)) - list[slot].filter;
+      const float distance = std::fabs(nats_to_bits(nats) - band.passes);
+      if (!(distance < least)) continue;
+      least = distance;
+      nearest = slot;
+    }
+    const std::size_t usual[] = {nearest, list.size() - 1, std::bit_floor(list.size() - 1)};
+    for (std::size_t i = 0; i < count; ++i)
+      choose(list[i < std::size(usual) ? usual[i] : below(list.size())].target, depth);
+  }
+
+  // Of those that passed MSV: what the bias filter made of them.
+  void choose_survivors() {
+    if (survivors_.empty()) return;
+    for (std::size_t i = 0; i < request_.bias; ++i) {
+      const std::size_t slot = i == 0 ? survivors_.size() - 1 : below(survivors_.size());
+      choose(survivors_[slot].target, plan::Stage::kBias);
+    }
+  }
+
+  // Of all: half next to MSV's threshold, just above and just below it, the others anywhere.
+  void choose_any() {
+    if (request_.msv == 0) return;
+    const std::size_t begin = size() <= kWindow ? 0 : below(size() - kWindow);
+    const std::size_t end = std::min(size(), begin + kWindow);
+    std::vector<std::pair<int, std::uint32_t>> near;  // distance, target
+    std::optional<std::uint32_t> recurrence;          // a target of the MSV kernel
+    for (std::size_t target = begin; target < end; ++target) {
+      const std::uint32_t result = results_[target];
+      if (status_of(result) != dev::kStatusScore) continue;
+      const dev::LengthClass& c = lists_.classes[lists_.packed.targets.length_class[target]];
+      const bool msv = (result & dev::kResultMsv) != 0;
+      if (msv) recurrence = static_cast<std::uint32_t>(target);
+      const int above =
+          static_cast<int>(result & 0xffffu) - static_cast<int>(msv ? c.msv_gate : c.ssv_gate);
+      near.emplace_back(above >= 0 ? 2 * above : -2 * above - 1,
+                        static_cast<std::uint32_t>(target));
+    }
+    const std::size_t half = std::min<std::size_t>(near.size(), request_.msv / 2);
+    std::ranges::partial_sort(near, near.begin() + static_cast<std::ptrdiff_t>(half));
+    if (recurrence) choose(*recurrence, plan::Stage::kMsv);
+    for (std::size_t i = 0; i < half; ++i) choose(near[i].second, plan::Stage::kMsv);
+    for (std::size_t i = half; i < request_.msv; ++i)
+      choose(static_cast<std::uint32_t>(below(size())), plan::Stage::kMsv);
+  }
+
+  const ChainLists& lists_;
+  const SampleRequest& request_;
+  std::vector<FilteredBlock>& blocks_;
+  std::mt19937_64 random_;
+  std::uint32_t always_given_ = 0;
+  std::vector<std::uint32_t> results_;
+  std::vector<dev::Survivor> survivors_;
+  std::vector<float> sums_, scores_;
+  std::vector<dev::Candidate> viterbi_, forward_;
+  std::vector<dev::WordResult> words_;
+  std::vector<std::uint32_t> flagged_;  // slots, ascending
+};
+
+}  // namespace
+
+Status sample_chain(const ChainLists& lists, const SampleRequest& request,
+                    std::vector<FilteredBlock>& blocks) {
+  return Sampler(lists, request, blocks).run();
+}
+
+std::optional<LostTargets> lost_at_gates(const dev::GateCounters& gate, std::uint64_t survivors) {
+  const std::uint64_t out = std::uint64_t{gate.open} + gate.passed + gate.failed_bias +
+                            gate.failed_viterbi + gate.failed_forward;
+  if (out == survivors) return std::nullopt;
+  return LostTargets{plan::Stage::kGate, survivors, out};
+}
+
+}  // namespace hmmjit::gpu

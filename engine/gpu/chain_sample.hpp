@@ -1,0 +1,110 @@
+// What a device computed for some targets of a chain, stage by stage, for a comparison with the
+// CPU: how a search notices that a kernel computes wrong scores.
+//
+// A chain usually brings back only the targets that pass. A chain that is sampled also brings back
+// its lists of candidates with their scores, from which a few targets are chosen: some from
+// anywhere, the ones nearest to a threshold, where an error of one unit decides, and the ones at
+// the ends of lists, where what was cut off would be missing. That all lists hold together is
+// checked here; the scores are the search's to check.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/gate_params.h"
+#include "gpu/chain_plans.hpp"
+#include "gpu/device_targets.hpp"
+#include "model/profile.hpp"
+#include "plan/kernel_variant.hpp"
+
+namespace hmmjit::gpu {
+
+struct FilterLimits;
+struct FilteredBlock;
+
+/// A kernel that a chain was computed with. The finer SSV kernel counts as kSsv.
+struct UsedKernel {
+  Link link;
+  std::string name;
+  plan::Stage stage() const { return link_stage(link); }
+  auto operator<=>(const UsedKernel&) const = default;
+};
+using UsedKernels = std::shared_ptr<const std::vector<UsedKernel>>;
+
+/// How many targets of a chain to bring back with their scores, by the last stage to be compared.
+struct SampleRequest {
+  std::uint32_t msv = 0, bias = 0, viterbi = 0, forward = 0;
+  /// One bit for each link: the first target chosen whose last score comes from it is to be checked
+  /// whatever that costs.
+  std::uint32_t always = 0;
+  std::uint64_t seed = 0;
+  explicit operator bool() const { return msv + bias + viterbi + forward > 0; }
+};
+constexpr std::uint32_t link_bit(Link link) { return 1u << static_cast<unsigned>(link); }
+
+/// What became of a target: the stage at which it failed, or that it is the CPU's (`kOpen`), or
+/// that it passed all stages the chain has.
+enum class Fate : std::uint8_t { kMsv, kBias, kViterbi, kForward, kOpen, kPassed };
+
+/// Scores in nats; NaN: not computed.
+struct SampledTarget {
+  static constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
+  std::uint32_t index = 0;  ///< in its block
+  Fate fate = Fate::kMsv;
+  plan::Stage depth = plan::Stage::kMsv;  ///< the last stage to be compared
+  Link link = Link::kSsv;                 ///< that computed the score of that stage
+  bool always = false;                    ///< see SampleRequest
+  bool recurrence = false;                ///< `msv` comes from the MSV kernel
+  bool undecided = false;                 ///< SSV gives no score
+  bool at_forward = false;                ///< has passed Viterbi, or was let past it
+  float msv = kNone, filter = kNone, viterbi = kNone, forward = kNone;
+};
+
+/// Entries of a list, or results, that are missing or too many: a kernel lost targets.
+struct LostTargets {
+  plan::Stage stage;
+  std::uint64_t expected = 0, found = 0;
+};
+
+/// Of one block. All blocks of a chain have its kernels; what was lost is told with one of them.
+struct BlockSample {
+  UsedKernels kernels;
+  std::vector<SampledTarget> targets;
+  std::optional<LostTargets> lost;
+  double seconds = 0;  ///< core-seconds that choosing them took
+};
+
+/// The lists of one chain, offsets in one device buffer.
+struct ChainLists {
+  const SearchModel& model;
+  const FilterLimits& limits;
+  const PackedSegment& packed;
+  const std::vector<bool>& claimed;  ///< by block
+  std::span<const hmmjit_device::LengthClass> classes;
+  bool msv, gated, bias, viterbi, wavefront, forward;  ///< the stages this chain has
+  std::size_t at_results, at_survivors, at_sums, at_viterbi, at_words, at_flagged, at_forward,
+      at_scores;
+  std::size_t survivors, undecided, flagged;  ///< entries
+  hmmjit_device::GateCounters gate;
+  /// Copies from the buffer to the host, in one piece each, and waits for all of them.
+  struct Copy {
+    std::size_t from, bytes, to;
+  };
+  std::function<Result<const std::byte*>(std::span<const Copy>, std::size_t bytes)> download;
+};
+
+/// Adds what was chosen to `blocks`, which hold the targets that are open and that passed.
+Status sample_chain(const ChainLists& lists, const SampleRequest& request,
+                    std::vector<FilteredBlock>& blocks);
+
+/// Whether every target that passed MSV, `survivors` of them, has come out of the gates again.
+std::optional<LostTargets> lost_at_gates(const hmmjit_device::GateCounters& gate,
+                                         std::uint64_t survivors);
+
+}  // namespace hmmjit::gpu

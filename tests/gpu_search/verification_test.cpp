@@ -1,0 +1,429 @@
+// Kernels that compute wrong scores are found, and the result is right all the same.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <bit>
+#include <mutex>
+#include <optional>
+
+#include "common/gate_params.h"
+#include "host_kernels.hpp"
+#include "search_fixture.hpp"
+#include "support/random_profiles.hpp"
+
+namespace hmmjit::tests {
+namespace {
+
+namespace dev = hmmjit_device;
+
+class Verification : public testing::Test {
+ protected:
+  Verification() : driver_({*plan::find_device("H200")}) { driver_.on_launch = run_on_host; }
+
+  // Models of one size class, so that one kernel of each stage serves them all.
+  static SearchData data_of(std::uint64_t seed, int models, int shortest, int longest) {
+    using namespace test_support;
+    SearchData data;
+    Random random(seed);
+    for (int m = 0; m < models; ++m) {
+      data.models.push_back(
+          random_hmm(random.next(), random.integer(shortest, longest), ModelKind::kTypical));
+      data.models.back().name = fmt::format("model{}", m);
+    }
+    for (int t = 0; t < 240; ++t) {
+      const Hmm& hmm = data.models[static_cast<std::size_t>(t) % data.models.size()];
+      data.targets.push_back(random_target(random.next(),
+                                           t % 40 == 17 ? 0 : random.integer(30, 400),
+                                           t % 4 == 0   ? TargetKind::kHomologous
+                                           : t % 8 == 3 ? TargetKind::kTandem
+                                                        : TargetKind::kBackground,
+                                           hmm));
+    }
+    return data;
+  }
+  // Every third model has 250 to 256 positions, the others 129 to 160: the stages behind SSV take
+  // the same kernels for all.
+  static SearchData data_of_two_lengths() {
+    SearchData data = data_of(23, 24, 129, 160);
+    const SearchData longer = data_of(24, 24, 250, 256);
+    for (std::size_t m = 2; m < data.models.size(); m += 3) data.models[m] = longer.models[m];
+    for (std::size_t t = 0; t < data.targets.size(); t += 2) data.targets[t] = longer.targets[t];
+    return data;
+  }
+  static const SearchData& data() {
+    static const SearchData data = data_of(11, 24, 100, 128);
+    return data;
+  }
+  // A tenth of the targets comes to Forward, so that lists have entries.
+  static SearchOptions options(int threads) {
+    SearchOptions out = small_blocks(threads);
+    out.filters.F1 = 0.2;
+    out.filters.F2 = 0.1;
+    out.filters.F3 = 0.03;
+    return out;
+  }
+  static std::string expected_of(const SearchData& data) {
+    const auto cpu = make_cpu_backend();
+    const SearchOutcome outcome = run_search(data, *cpu, options(2));
+    EXPECT_EQ(outcome.error, "");
+    return outcome.text;
+  }
+  static const std::string& expected() {
+    static const std::string text = expected_of(data());
+    return text;
+  }
+
+  struct Found {
+    SearchOutcome outcome;
+    std::vector<std::string> warnings;
+    std::optional<int> chains;  // begun when the first difference was told of
+    gpu::Statistics gpu;
+  };
+  // Every model a chain of its own: one segment.
+  Found run(const SearchData& data, std::function<int(const FakeLaunch&)> on_launch,
+            std::optional<int> verify = {}, int threads = 2,
+            const std::set<std::string>& missing = {"parser_four_lane"}) {
+    std::atomic<int> chains{0};
+    driver_.on_launch = [&](const FakeLaunch& launch) {
+      if (launch.kernel.starts_with("ssv")) ++chains;
+      return on_launch(launch);
+    };
+    Found found;
+    std::mutex mutex;
+    SearchOptions options = Verification::options(threads);
+    options.verify = verify;
+    options.memory = memory_;
+    options.on_warning = [&](const std::string& text) {
+      const std::lock_guard lock(mutex);
+      if (!found.chains) found.chains = chains.load();
+      found.warnings.push_back(text);
+    };
+    // The kernels of the domain stage are executed in lockstep, which takes its time.
+    gpu::Settings settings = settings_without_kernels(driver_, missing);
+    settings.segment_residues = std::uint64_t{1} << 30;
+    settings.lanes = 1;
+    gpu::GpuFilters gpu(std::move(settings));
+    wait_until_started(gpu);
+    const auto backend = make_device_backend(gpu);
+    found.outcome = run_search(data, *backend, options);
+    found.gpu = gpu.statistics();
+    return found;
+  }
+  // It is found after at most so many chains, and the result is right.
+  void expect_found(const char* what, const Found& found, const std::string& wanted, int chains) {
+    const SearchStatistics& s = found.outcome.statistics;
+    fmt::print("{}: found after {} chains; {}\n", what, found.chains.value_or(-1),
+               found.outcome.error.empty()
+                   ? fmt::format("{} targets checked, {} differences, {} models searched again",
+                                 s.verified, s.differences, s.searched_again)
+                   : found.outcome.error);
+    ASSERT_TRUE(found.chains) << what;
+    EXPECT_LE(*found.chains, chains) << what;
+    EXPECT_THAT(found.warnings.front(), testing::HasSubstr("GPU and CPU differ")) << what;
+    EXPECT_EQ(found.outcome.error, "") << what;
+    EXPECT_TRUE(found.outcome.text == wanted) << what;
+    EXPECT_GT(s.differences, 0u) << what;
+    EXPECT_GT(s.searched_again, 0u) << what;
+  }
+  // Enough to find what few targets show; the default depends on the processor time used.
+  static constexpr int kMany = 64;
+
+  FakeDriver driver_;
+  // Of a search. With little room for results the first are delivered before the last chains; with
+  // hardly any room nothing is left of them.
+  std::uint64_t memory_ = 0;
+  static constexpr std::uint64_t kLittleMemory = 40 << 20, kHardlyAny = 4 << 20;
+};
+
+TEST_F(Verification, ChecksByDefaultAndFindsNothing) {
+  const Found found = run(data(), run_on_host);
+  EXPECT_EQ(found.outcome.text, expected());
+  EXPECT_GT(found.outcome.statistics.verified, 0u);
+  EXPECT_GT(found.outcome.statistics.verified_chains, 0u);
+  EXPECT_EQ(found.outcome.statistics.differences, 0u);
+  EXPECT_EQ(found.outcome.statistics.searched_again, 0u);
+  EXPECT_THAT(found.warnings, testing::IsEmpty());
+}
+
+TEST_F(Verification, AsManyAsAskedForOrNone) {
+  const Found none = run(data(), run_on_host, 0);
+  EXPECT_EQ(none.outcome.statistics.verified, 0u);
+  EXPECT_EQ(none.outcome.statistics.verified_chains, 0u);
+  const Found many = run(data(), run_on_host, 400);
+  EXPECT_EQ(many.outcome.text, expected());
+  EXPECT_EQ(many.outcome.statistics.verified_chains, data().models.size());
+  EXPECT_GT(many.outcome.statistics.verified, 100 * data().models.size());
+  EXPECT_EQ(many.outcome.statistics.differences, 0u);
+}
+
+TEST_F(Verification, KernelsThatAreWrongAllOverAreFoundAtOnce) {
+  const auto lying = [](const std::string& kernel) {
+    return [kernel](const FakeLaunch& launch) {
+      return launch.kernel == kernel ? run_on_host_wrongly(launch) : run_on_host(launch);
+    };
+  };
+  for (const char* kernel : {"ssv_multi_lane", "msv_multi_lane", "bias_segments",
+                             "viterbi_wavefront", "forward_row_scan"})
+    expect_found(kernel, run(data(), lying(kernel), kMany), expected(), 10);
+  // It does what the other Viterbi kernel does not.
+  expect_found(
+      "viterbi_lane_scan",
+      run(data(), lying("viterbi_lane_scan"), kMany, 2, {"parser_four_lane", "viterbi_wavefront"}),
+      expected(), 10);
+  const SearchData few = data_of(12, 6, 100, 128);
+  expect_found("envelope_four_lane", run(few, lying("envelope_four_lane"), {}, 2, {}),
+               expected_of(few), 6);
+}
+
+// ---- defects put in on purpose: `edit` changes the parameters of a launch -----------------------
+
+template <typename Params, typename Edit>
+int run_edited(const FakeLaunch& launch, Edit edit) {
+  Params p = *static_cast<const Params*>(launch.parameters);
+  edit(p);
+  FakeLaunch edited = launch;
+  edited.parameters = &p;
+  return run_on_host(edited);
+}
+
+// A kernel made for fewer positions than some of its models have.
+int run_covering(const FakeLaunch& launch, const std::string& kernel, dev::u32 covered) {
+  const auto cut = [&](auto& p) { p.model_length = std::min(p.model_length, covered); };
+  if (!launch.kernel.starts_with(kernel)) return run_on_host(launch);
+  if (kernel == "ssv") return run_edited<dev::ByteFilterParams>(launch, cut);
+  if (kernel == "viterbi") return run_edited<dev::WordFilterParams>(launch, cut);
+  return run_edited<dev::FloatFilterParams>(launch, cut);
+}
+
+TEST_F(Verification, AKernelThatCoversFewerPositionsThanTheModel) {
+  const SearchData longer = data_of_two_lengths();
+  const std::string wanted = expected_of(longer);
+  constexpr dev::u32 kCovered = 192;
+  const auto is_long = [](const Hmm& hmm) { return hmm.M > static_cast<int>(kCovered); };
+  const auto first = std::ranges::find_if(longer.models, is_long) - longer.models.begin();
+  ASSERT_LT(first, 20);
+  ASSERT_GT(std::ranges::count_if(longer.models, is_long), 2);
+  for (const char* kernel : {"ssv", "viterbi", "forward"}) {
+    const Found found = run(
+        longer,
+        [kernel](const FakeLaunch& launch) { return run_covering(launch, kernel, kCovered); },
+        kMany);
+    fmt::print("model {} is the first with more positions than the kernel\n", first);
+    expect_found(kernel, found, wanted, 24);
+    EXPECT_THAT(found.warnings.front(), testing::HasSubstr(kernel));
+  }
+}
+
+TEST_F(Verification, OneWrongEmissionOfOneSymbol) {
+  // Leucine at the middle position cannot be emitted.
+  constexpr std::size_t kSymbol = 9;
+  const auto spoil = [](auto& p, auto* table, std::size_t stride, auto value) {
+    table[kSymbol * stride + p.model_length / 2] = value;
+  };
+  for (const char* kernel : {"ssv", "viterbi", "forward"}) {
+    const Found found = run(
+        data(),
+        [&](const FakeLaunch& launch) {
+          if (!launch.kernel.starts_with(kernel)) return run_on_host(launch);
+          if (launch.kernel.starts_with("ssv")) {
+            return run_edited<dev::ByteFilterParams>(launch, [&](auto& p) {
+              spoil(p, const_cast<dev::s8*>(p.emissions), p.emission_stride, dev::s8{-127});
+            });
+          }
+          if (launch.kernel.starts_with("viterbi")) {
+            return run_edited<dev::WordFilterParams>(launch, [&](auto& p) {
+              spoil(p, const_cast<dev::s16*>(p.emissions), p.stride, dev::s16{-32768});
+            });
+          }
+          return run_edited<dev::FloatFilterParams>(
+              launch, [&](auto& p) { spoil(p, const_cast<float*>(p.emissions), p.stride, 0.0f); });
+        },
+        kMany);
+    expect_found(kernel, found, expected(), 24);
+  }
+}
+
+TEST_F(Verification, AListCutAtAPowerOfTwo) {
+  static constexpr dev::u32 kMost = 8;
+  // The list of survivors.
+  Found found = run(
+      data(),
+      [](const FakeLaunch& launch) {
+        const int code = run_on_host(launch);
+        if (launch.kernel.starts_with("ssv") || launch.kernel.starts_with("msv")) {
+          dev::Counters& c =
+              *static_cast<const dev::ByteFilterParams*>(launch.parameters)->counters;
+          c.survivors = std::min(c.survivors, kMost);
+        }
+        return code;
+      },
+      kMany);
+  expect_found("survivors", found, expected(), 6);
+  // What a gate, and what a filter, looks at.
+  for (const char* kernel : {"gate", "viterbi", "forward"}) {
+    found = run(
+        data(),
+        [&](const FakeLaunch& launch) {
+          if (!launch.kernel.starts_with(kernel)) return run_on_host(launch);
+          dev::u32 count = 0;
+          const auto cut = [&](auto& p) {
+            if constexpr (requires { p.only_flagged; }) {
+              if (p.only_flagged) return;
+            }
+            count = std::min(*p.list.count, kMost);
+            p.list.count = &count;
+          };
+          if (launch.kernel.starts_with("gate")) return run_edited<dev::GateParams>(launch, cut);
+          if (launch.kernel.starts_with("viterbi"))
+            return run_edited<dev::WordFilterParams>(launch, cut);
+          return run_edited<dev::FloatFilterParams>(launch, cut);
+        },
+        kMany);
+    expect_found(kernel, found, expected(), 6);
+  }
+}
+
+TEST_F(Verification, AGateOffByOne) {
+  Found found = run(
+      data(),
+      [](const FakeLaunch& launch) {
+        if (!launch.kernel.starts_with("ssv")) return run_on_host(launch);
+        return run_edited<dev::ByteFilterParams>(launch, [](auto& p) {
+          dev::u32 classes = 0;
+          for (dev::u32 i = 0; i < p.database.targets; ++i)
+            classes = std::max(classes, p.database.length_class[i] + 1);
+          for (dev::u32 i = 0; i < classes; ++i)
+            ++const_cast<dev::LengthClass*>(p.classes)[i].ssv_gate;
+        });
+      },
+      kMany);
+  expect_found("MSV, one unit of a byte", found, expected(), 12);
+  found = run(
+      data(),
+      [](const FakeLaunch& launch) {
+        if (!launch.kernel.starts_with("gate")) return run_on_host(launch);
+        return run_edited<dev::GateParams>(launch, [](auto& p) {
+          p.viterbi_gate.rejects += 1;
+          p.viterbi_gate.passes += 1;
+        });
+      },
+      kMany);
+  expect_found("Viterbi, one bit", found, expected(), 24);
+  found = run(
+      data(),
+      [](const FakeLaunch& launch) {
+        if (!launch.kernel.starts_with("gate")) return run_on_host(launch);
+        return run_edited<dev::GateParams>(launch, [](auto& p) {
+          p.forward_gate.rejects += 1;
+          p.forward_gate.passes += 1;
+        });
+      },
+      kMany);
+  expect_found("Forward, one bit", found, expected(), 24);
+}
+
+// ---- what a difference leads to -----------------------------------------------------------------
+
+// Only the last models are concerned: results of others have been delivered by then.
+TEST_F(Verification, ResultsThatWereDeliveredAreConfirmed) {
+  SearchData sorted = data_of_two_lengths();
+  std::ranges::stable_sort(sorted.models, {}, &Hmm::M);
+  const std::string wanted = expected_of(sorted);
+  memory_ = kLittleMemory;
+  for (const int threads : {1, 4}) {
+    const Found found = run(
+        sorted, [](const FakeLaunch& launch) { return run_covering(launch, "forward", 192); }, {},
+        threads);
+    expect_found("delivered", found, wanted, 24);
+    EXPECT_GT(found.outcome.statistics.searched_again, 2u);
+  }
+}
+
+// A target of the first model is lost where no check looks, and much later the same kernel is
+// found to be wrong.
+int losing_one_target(const FakeLaunch& launch, std::atomic<int>& gates) {
+  const int code = run_on_host(launch);
+  if (!launch.kernel.starts_with("gate")) return code;
+  const auto& p = *static_cast<const dev::GateParams*>(launch.parameters);
+  if (p.stage != dev::kBehindForward) return code;
+  const int chain = gates++;
+  if (chain == 0 && p.counters->passed > 1) {
+    p.passed[0] = p.passed[--p.counters->passed];
+    ++p.counters->failed_forward;
+  }
+  if (chain == 12) ++p.counters->failed_forward;
+  return code;
+}
+
+TEST_F(Verification, ARemainingErrorInADeliveredResultEndsTheSearch) {
+  std::atomic<int> gates{0};
+  memory_ = kLittleMemory;
+  const Found found = run(
+      data(), [&](const FakeLaunch& launch) { return losing_one_target(launch, gates); }, 8, 1);
+  EXPECT_GT(gates, 12);
+  EXPECT_THAT(found.outcome.error, testing::HasSubstr("already been written is wrong"));
+}
+
+TEST_F(Verification, WithoutRoomForModelsADifferenceAfterTheirResultsEndsTheSearch) {
+  std::atomic<int> gates{0};
+  memory_ = kHardlyAny;
+  const Found found = run(
+      data(), [&](const FakeLaunch& launch) { return losing_one_target(launch, gates); }, 8, 1);
+  EXPECT_THAT(found.outcome.error, testing::HasSubstr("after results that it may concern"));
+}
+
+TEST_F(Verification, ResultsWaitWhereThereIsRoom) {
+  // The same, but the result of the first model has not been written yet.
+  std::atomic<int> gates{0};
+  const Found found = run(
+      data(), [&](const FakeLaunch& launch) { return losing_one_target(launch, gates); }, 8, 1);
+  expect_found("held back", found, expected(), 24);
+  EXPECT_EQ(found.outcome.error, "");
+}
+
+TEST_F(Verification, StreamedTargetsAreReadAgain) {
+  driver_.on_launch = [](const FakeLaunch& launch) {
+    return launch.kernel.starts_with("forward") ? run_on_host_wrongly(launch) : run_on_host(launch);
+  };
+  const SearchData& longer = data();
+  const std::string& wanted = expected();
+  SearchOptions options = Verification::options(2);
+  options.memory = 120'000;
+  options.verify = kMany;
+  gpu::GpuFilters gpu(settings_without_kernels(driver_, {"parser_four_lane"}));
+  wait_until_started(gpu);
+  const auto backend = make_device_backend(gpu);
+  const SearchOutcome outcome = run_search(longer, *backend, options);
+  fmt::print("streamed: {} passes over the targets, {} models searched again\n",
+             outcome.statistics.passes, outcome.statistics.searched_again);
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_EQ(outcome.text, wanted);
+  EXPECT_TRUE(outcome.statistics.streamed);
+  EXPECT_GT(outcome.statistics.differences, 0u);
+}
+
+TEST_F(Verification, AnExcludedKernelIsNotLaunchedAgain) {
+  std::atomic<int> wrong{0};
+  const auto lying = [&](const FakeLaunch& launch) {
+    if (!launch.kernel.starts_with("forward")) return run_on_host(launch);
+    ++wrong;
+    return run_on_host_wrongly(launch);
+  };
+  driver_.on_launch = lying;
+  gpu::GpuFilters gpu(settings_without_kernels(driver_, {"parser_four_lane"}));
+  wait_until_started(gpu);
+  const auto backend = make_device_backend(gpu);
+  for (int round = 0; round < 2; ++round)
+    EXPECT_EQ(run_search(data(), *backend, options(2)).text, expected());
+  const int launched = wrong;
+  EXPECT_GT(launched, 0);
+  const SearchOutcome last = run_search(data(), *backend, options(2));
+  EXPECT_EQ(last.text, expected());
+  EXPECT_EQ(last.statistics.differences, 0u);
+  EXPECT_EQ(wrong, launched);
+}
+
+}  // namespace
+}  // namespace hmmjit::tests
