@@ -1,7 +1,7 @@
 // The kernel cache behind a handle.
 #include "api/handles.hpp"
 #include "api/host_calls.hpp"
-#include "cache/bundle.hpp"
+#include "cache/maintenance.hpp"
 #include "cache/trimmer.hpp"
 
 namespace hmmjit::v0 {
@@ -109,12 +109,9 @@ std::uint64_t Cache::trim(std::uint64_t max_bytes) {
 std::uint64_t Cache::clear() {
   return guarded([&] {
     const cache::EntryStore& store = store_of(*impl_->cache, true);
-    std::uint64_t removed = 0;
-    for (const cache::StoredFile& file : store.scan().entries) {
-      removed += store.remove_path(file.path, file.identity) ? 1 : 0;
-    }
-    cache::remove_empty_folders(store);
-    return removed;
+    const auto report = cache::clear(store, impl_->cache->settings().max_bytes);
+    check(report.status(store));
+    return report.removed;
   });
 }
 
@@ -127,8 +124,8 @@ std::uint64_t Cache::export_bundle(const std::string& path) const {
 std::uint64_t Cache::import_bundle(const std::string& path) {
   return guarded([&] {
     const cache::EntryStore& store = store_of(*impl_->cache, true);
-    check(store.prepare());
-    return value(cache::import_bundle(store, path)).imported;
+    const std::uint64_t most = impl_->cache->settings().max_bytes;
+    return value(cache::import_and_trim(store, path, most)).imported;
   });
 }
 

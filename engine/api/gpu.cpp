@@ -1,5 +1,6 @@
 // GPUs, their memory, streams and events, and kernels on them.
 #include "api/handles.hpp"
+#include "gpu/kernel_loader.hpp"
 
 namespace hmmjit::v0 {
 
@@ -143,22 +144,13 @@ struct Kernel::Impl {
 Kernel Engine::load(const Plan& plan, const Gpu& gpu) {
   return guarded([&] {
     compile::KernelProvider& kernels = impl_->kernels();
-    compile::KernelPtr kernel = value(kernels.get(plan.impl()->plan));
-    const auto load = [&] {
-      return driver::LoadedKernel::load(gpu.impl()->driver, kernel->image.bytes,
-                                        kernel->image.entry_name);
-    };
-    auto loaded = load();
-    if (!loaded && loaded.error().code == hmmjit::ErrorCode::kCompile) {
-      kernel = value(kernels.refused(plan.impl()->plan, kernel, loaded.error().message));
-      loaded = load();
-    }
-    auto impl = std::make_shared<Kernel::Impl>(
-        Kernel::Impl{make_image(plan, kernel), gpu, value(std::move(loaded)), {}});
-    const Candidate& c = impl->image.candidate();
-    impl->resources = value(impl->loaded->prepare(*gpu.impl()->device, c.launch.block_threads(),
-                                                  c.launch.dynamic_shared_bytes));
-    return Kernel(std::move(impl));
+    hmmjit::gpu::ProviderKernels source(kernels);
+    hmmjit::gpu::KernelLoader loader(gpu.impl()->driver);
+    plan::Plan wanted = plan.impl()->plan;
+    hmmjit::gpu::AcceptedKernel accepted = value(
+        loader.load_accepted(wanted, value(kernels.get(wanted)), *gpu.impl()->device, source));
+    return Kernel(std::make_shared<Kernel::Impl>(Kernel::Impl{
+        make_image(plan, accepted.kernel), gpu, std::move(accepted.loaded), accepted.resources}));
   });
 }
 

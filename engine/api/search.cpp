@@ -13,10 +13,10 @@
 #include "api/host_calls.hpp"
 #include "api/inputs.hpp"
 #include "api/results.hpp"
+#include "core/memory.hpp"
 #include "core/threads.hpp"
 #include "report/run_statistics.hpp"
 #include "search/device_choice.hpp"
-#include "search/memory.hpp"
 #include "search/search.hpp"
 
 namespace hmmjit::v0 {

@@ -90,19 +90,16 @@ Result<Loaded> Bench::State::load(const plan::Plan& plan, Measurement* out) {
         std::max(milliseconds_since(start), 1e3 * loaded.kernel->obtain_seconds);
   }
   start = Clock::now();
-  HMMJIT_ASSIGN(loaded.loaded, driver::LoadedKernel::load(driver, loaded.kernel->image.bytes,
-                                                          loaded.kernel->image.entry_name));
+  plan::Plan accepted_plan = plan;
+  HMMJIT_ASSIGN(static_cast<gpu::AcceptedKernel&>(loaded),
+                gpu::KernelLoader(driver).load_accepted(accepted_plan, std::move(loaded.kernel),
+                                                        *device, *kernels));
   const plan::LaunchShape& launch = loaded.kernel->candidate.launch;
-  HMMJIT_ASSIGN(loaded.resources,
-                loaded.loaded->prepare(*device, launch.block_threads, launch.dynamic_shared_bytes));
   if (out != nullptr) {
     out->load_milliseconds = milliseconds_since(start);
     out->registers = loaded.resources.registers;
     out->local_bytes = loaded.resources.local_bytes;
     out->blocks_per_sm = loaded.resources.blocks_per_sm;
-  }
-  if (loaded.resources.blocks_per_sm == 0) {
-    return fail(ErrorCode::kCompile, "no block fits a multiprocessor", loaded.kernel->name);
   }
   loaded.grid = {static_cast<unsigned>(device->traits().sm_count * loaded.resources.blocks_per_sm),
                  static_cast<unsigned>(launch.block_threads),

@@ -119,10 +119,8 @@ Status run_byte_filter(const Surroundings& s, const Loaded& kernel,
   const layout::ByteTables tables = layout::make_byte_tables(profile);
   const auto classes = layout::make_length_classes(profile, s.model.hmm.calibration, s.settings.F1,
                                                    packed.class_lengths);
-  const auto overlap = static_cast<std::uint32_t>((M + 15) / 16 * 16);
-  const layout::WorkList work =
-      msv || tiled ? layout::whole_targets(packed)
-                   : layout::split_targets(packed, std::max(2048u, 3 * overlap), overlap);
+  const layout::WorkList work = msv || tiled ? layout::whole_targets(packed)
+                                             : layout::ssv_pieces(packed, layout::piece_overlap(M));
   HMMJIT_ASSIGN(const auto d_classes, to_device(s.stream, classes));
   HMMJIT_ASSIGN(const auto d_emissions, to_device(s.stream, tables.emissions));
   HMMJIT_ASSIGN(const auto d_costs, to_device(s.stream, tables.costs));

@@ -9,13 +9,11 @@
 
 #include "bench/bench.hpp"
 #include "common/late_params.h"
+#include "gpu/kernel_loader.hpp"
 
 namespace hmmjit::bench {
 
-struct Loaded {
-  compile::KernelPtr kernel;
-  std::shared_ptr<driver::LoadedKernel> loaded;
-  driver::LoadedResources resources;
+struct Loaded : gpu::AcceptedKernel {
   driver::LaunchGrid grid;
 };
 

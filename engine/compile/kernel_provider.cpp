@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "compile/pool_size.hpp"
+#include "core/memory.hpp"
 #include "core/threads.hpp"
 
 namespace hmmjit::compile {

@@ -1,5 +1,5 @@
 // Errors as values. Every failure a user can cause says what happened, where, and the remedy,
-// in one line; the program maps the code to its documented exit status (docs/user-guide.md).
+// in one line; the program maps the code to its documented exit status (docs/guide.md).
 #pragma once
 
 #include <expected>

@@ -1,235 +1,44 @@
-// Included once per instruction set by kernels_<isa>.cpp, which defines HMMJIT_DOMAIN_ISA (a
-// namespace) and has included <immintrin.h>. Nothing here may be a function with external linkage
-// that another translation unit also instantiates: it would be compiled for the wider set.
+// The float recurrences over one kind of vector. Included once per Highway target, between the
+// passes of foreach_target: everything here lives in the target's namespace.
+#if defined(HMMJIT_DOMAIN_KERNELS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef HMMJIT_DOMAIN_KERNELS_INL_HPP
+#undef HMMJIT_DOMAIN_KERNELS_INL_HPP
+#else
+#define HMMJIT_DOMAIN_KERNELS_INL_HPP
+#endif
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
+#include "domain/float_groups-inl.hpp"
 #include "domain/kernels.hpp"
+#include "hwy/highway.h"
 
-namespace hmmjit::domain::HMMJIT_DOMAIN_ISA {
+HWY_BEFORE_NAMESPACE();
+namespace hmmjit::domain::HWY_NAMESPACE {
 namespace {
 
 using Tables = ForwardTables::Tables;
-
-// One group of four lanes. The wider vectors below do the same in every group of four.
-struct V1 {
-  static constexpr int kGroups = 1;
-  __m128 v;
-  static V1 zero() { return {_mm_setzero_ps()}; }
-  static V1 load(const float* p) { return {_mm_load_ps(p)}; }
-  static V1 same(const float* p) { return {_mm_load_ps(p)}; }
-  static V1 same(const std::uint32_t* p) {
-    return {_mm_castsi128_ps(_mm_load_si128(reinterpret_cast<const __m128i*>(p)))};
-  }
-  static V1 all(float x) { return {_mm_set1_ps(x)}; }
-  static V1 gather(const float* const* p, std::size_t offset) {
-    return {_mm_load_ps(p[0] + offset)};
-  }
-  static V1 of_groups(const float* x) { return {_mm_set1_ps(x[0])}; }
-  void store(float* p) const { _mm_store_ps(p, v); }
-  void store_group(int, float* p) const { _mm_store_ps(p, v); }
-  // Lane r takes lane r-1, lane 0 takes zero; and the other way round.
-  V1 up() const { return {_mm_castsi128_ps(_mm_slli_si128(_mm_castps_si128(v), 4))}; }
-  V1 down() const { return {_mm_castsi128_ps(_mm_srli_si128(_mm_castps_si128(v), 4))}; }
-  V1 swap1() const { return {_mm_shuffle_ps(v, v, _MM_SHUFFLE(2, 3, 0, 1))}; }
-  V1 swap2() const { return {_mm_shuffle_ps(v, v, _MM_SHUFFLE(1, 0, 3, 2))}; }
-  friend V1 max(V1 a, V1 b) { return {_mm_max_ps(a.v, b.v)}; }
-  friend V1 operator+(V1 a, V1 b) { return {_mm_add_ps(a.v, b.v)}; }
-  friend V1 operator*(V1 a, V1 b) { return {_mm_mul_ps(a.v, b.v)}; }
-  friend V1 operator/(V1 a, V1 b) { return {_mm_div_ps(a.v, b.v)}; }
-  friend V1 operator&(V1 a, V1 b) { return {_mm_and_ps(a.v, b.v)}; }
-  friend V1 operator|(V1 a, V1 b) { return {_mm_or_ps(a.v, b.v)}; }
-  friend V1 operator^(V1 a, V1 b) { return {_mm_xor_ps(a.v, b.v)}; }
-  friend bool any_greater(V1 a, V1 b) { return _mm_movemask_ps(_mm_cmpgt_ps(a.v, b.v)) != 0; }
-  // a > b ? a : c
-  friend V1 select_greater(V1 a, V1 b, V1 c) {
-    const __m128 m = _mm_cmpgt_ps(a.v, b.v);
-    return {_mm_or_ps(_mm_and_ps(m, a.v), _mm_andnot_ps(m, c.v))};
-  }
-  // All ones where any bit of the word is set.
-  V1 nonzero_words() const {
-    const __m128i equal = _mm_cmpeq_epi32(_mm_castps_si128(v), _mm_setzero_si128());
-    return {_mm_castsi128_ps(_mm_xor_si128(equal, _mm_set1_epi32(-1)))};
-  }
-};
-
-#if HMMJIT_DOMAIN_GROUPS >= 2
-struct V2 {
-  static constexpr int kGroups = 2;
-  __m256 v;
-  static V2 zero() { return {_mm256_setzero_ps()}; }
-  static V2 load(const float* p) { return {_mm256_load_ps(p)}; }
-  static V2 same(const float* p) {
-    return {_mm256_broadcast_ps(reinterpret_cast<const __m128*>(p))};
-  }
-  static V2 same(const std::uint32_t* p) { return same(reinterpret_cast<const float*>(p)); }
-  static V2 all(float x) { return {_mm256_set1_ps(x)}; }
-  static V2 gather(const float* const* p, std::size_t offset) {
-    return {_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_load_ps(p[0] + offset)),
-                                 _mm_load_ps(p[1] + offset), 1)};
-  }
-  static V2 of_groups(const float* x) {
-    return {_mm256_set_m128(_mm_set1_ps(x[1]), _mm_set1_ps(x[0]))};
-  }
-  void store(float* p) const { _mm256_store_ps(p, v); }
-  void store_group(int g, float* p) const {
-    _mm_store_ps(p, g == 0 ? _mm256_castps256_ps128(v) : _mm256_extractf128_ps(v, 1));
-  }
-  V2 up() const { return {_mm256_castsi256_ps(_mm256_slli_si256(_mm256_castps_si256(v), 4))}; }
-  V2 down() const { return {_mm256_castsi256_ps(_mm256_srli_si256(_mm256_castps_si256(v), 4))}; }
-  V2 swap1() const { return {_mm256_permute_ps(v, _MM_SHUFFLE(2, 3, 0, 1))}; }
-  V2 swap2() const { return {_mm256_permute_ps(v, _MM_SHUFFLE(1, 0, 3, 2))}; }
-  friend V2 max(V2 a, V2 b) { return {_mm256_max_ps(a.v, b.v)}; }
-  friend V2 operator+(V2 a, V2 b) { return {_mm256_add_ps(a.v, b.v)}; }
-  friend V2 operator*(V2 a, V2 b) { return {_mm256_mul_ps(a.v, b.v)}; }
-  friend V2 operator/(V2 a, V2 b) { return {_mm256_div_ps(a.v, b.v)}; }
-  friend V2 operator&(V2 a, V2 b) { return {_mm256_and_ps(a.v, b.v)}; }
-  friend V2 operator|(V2 a, V2 b) { return {_mm256_or_ps(a.v, b.v)}; }
-  friend V2 operator^(V2 a, V2 b) { return {_mm256_xor_ps(a.v, b.v)}; }
-  friend bool any_greater(V2 a, V2 b) {
-    return _mm256_movemask_ps(_mm256_cmp_ps(a.v, b.v, _CMP_GT_OQ)) != 0;
-  }
-  friend V2 select_greater(V2 a, V2 b, V2 c) {
-    return {_mm256_blendv_ps(c.v, a.v, _mm256_cmp_ps(a.v, b.v, _CMP_GT_OQ))};
-  }
-  V2 nonzero_words() const {
-    const __m256i equal = _mm256_cmpeq_epi32(_mm256_castps_si256(v), _mm256_setzero_si256());
-    return {_mm256_castsi256_ps(_mm256_xor_si256(equal, _mm256_set1_epi32(-1)))};
-  }
-};
-#endif
-
-#if HMMJIT_DOMAIN_GROUPS >= 4
-struct V4 {
-  static constexpr int kGroups = 4;
-  __m512 v;
-  static V4 bits(__m512i x) { return {_mm512_castsi512_ps(x)}; }
-  static V4 zero() { return {_mm512_setzero_ps()}; }
-  static V4 load(const float* p) { return {_mm512_load_ps(p)}; }
-  static V4 same(const float* p) { return {_mm512_broadcast_f32x4(_mm_load_ps(p))}; }
-  static V4 same(const std::uint32_t* p) { return same(reinterpret_cast<const float*>(p)); }
-  static V4 all(float x) { return {_mm512_set1_ps(x)}; }
-  static V4 gather(const float* const* p, std::size_t offset) {
-    const __m256 low = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_load_ps(p[0] + offset)),
-                                            _mm_load_ps(p[1] + offset), 1);
-    const __m256 high = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_load_ps(p[2] + offset)),
-                                             _mm_load_ps(p[3] + offset), 1);
-    return {_mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1)};
-  }
-  static V4 of_groups(const float* x) {
-    return {_mm512_permute_ps(
-        _mm512_castsi512_ps(_mm512_cvtepu32_epi64(_mm256_permutevar8x32_epi32(
-            _mm256_castsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x))),
-            _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3)))),
-        _MM_SHUFFLE(0, 0, 0, 0))};
-  }
-  void store(float* p) const { _mm512_store_ps(p, v); }
-  void store_group(int g, float* p) const {
-    switch (g) {
-      case 0:
-        _mm_store_ps(p, _mm512_castps512_ps128(v));
-        break;
-      case 1:
-        _mm_store_ps(p, _mm512_extractf32x4_ps(v, 1));
-        break;
-      case 2:
-        _mm_store_ps(p, _mm512_extractf32x4_ps(v, 2));
-        break;
-      default:
-        _mm_store_ps(p, _mm512_extractf32x4_ps(v, 3));
-        break;
-    }
-  }
-  V4 up() const { return bits(_mm512_bslli_epi128(_mm512_castps_si512(v), 4)); }
-  V4 down() const { return bits(_mm512_bsrli_epi128(_mm512_castps_si512(v), 4)); }
-  V4 swap1() const { return {_mm512_permute_ps(v, _MM_SHUFFLE(2, 3, 0, 1))}; }
-  V4 swap2() const { return {_mm512_permute_ps(v, _MM_SHUFFLE(1, 0, 3, 2))}; }
-  friend V4 max(V4 a, V4 b) { return {_mm512_max_ps(a.v, b.v)}; }
-  friend V4 operator+(V4 a, V4 b) { return {_mm512_add_ps(a.v, b.v)}; }
-  friend V4 operator*(V4 a, V4 b) { return {_mm512_mul_ps(a.v, b.v)}; }
-  friend V4 operator/(V4 a, V4 b) { return {_mm512_div_ps(a.v, b.v)}; }
-  friend V4 operator&(V4 a, V4 b) { return {_mm512_and_ps(a.v, b.v)}; }
-  friend V4 operator|(V4 a, V4 b) { return {_mm512_or_ps(a.v, b.v)}; }
-  friend V4 operator^(V4 a, V4 b) { return {_mm512_xor_ps(a.v, b.v)}; }
-  friend bool any_greater(V4 a, V4 b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ) != 0; }
-  friend V4 select_greater(V4 a, V4 b, V4 c) {
-    return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ), c.v, a.v)};
-  }
-  V4 nonzero_words() const {
-    const __m512i x = _mm512_castps_si512(v);
-    return bits(_mm512_movm_epi32(_mm512_test_epi32_mask(x, x)));
-  }
-};
-#endif
-
-// Two vectors that go through the recurrences together. Forward and Backward are chains of
-// dependent additions and products over the stripes; a second chain fills the waiting time.
-template <class V>
-struct Pair {
-  static constexpr int kGroups = 2 * V::kGroups;
-  static constexpr int kHalf = V::kGroups * kLanes;
-  V a, b;
-  static Pair zero() { return {V::zero(), V::zero()}; }
-  static Pair load(const float* p) { return {V::load(p), V::load(p + kHalf)}; }
-  template <typename T>
-  static Pair same(const T* p) {
-    const V v = V::same(p);
-    return {v, v};
-  }
-  static Pair all(float x) { return {V::all(x), V::all(x)}; }
-  static Pair gather(const float* const* p, std::size_t offset) {
-    return {V::gather(p, offset), V::gather(p + V::kGroups, offset)};
-  }
-  static Pair of_groups(const float* x) { return {V::of_groups(x), V::of_groups(x + V::kGroups)}; }
-  void store(float* p) const {
-    a.store(p);
-    b.store(p + kHalf);
-  }
-  void store_group(int g, float* p) const {
-    if (g < V::kGroups) {
-      a.store_group(g, p);
-    } else {
-      b.store_group(g - V::kGroups, p);
-    }
-  }
-  Pair up() const { return {a.up(), b.up()}; }
-  Pair down() const { return {a.down(), b.down()}; }
-  Pair swap1() const { return {a.swap1(), b.swap1()}; }
-  Pair swap2() const { return {a.swap2(), b.swap2()}; }
-  friend Pair max(Pair x, Pair y) { return {max(x.a, y.a), max(x.b, y.b)}; }
-  friend Pair operator+(Pair x, Pair y) { return {x.a + y.a, x.b + y.b}; }
-  friend Pair operator*(Pair x, Pair y) { return {x.a * y.a, x.b * y.b}; }
-  friend Pair operator/(Pair x, Pair y) { return {x.a / y.a, x.b / y.b}; }
-  friend Pair operator&(Pair x, Pair y) { return {x.a & y.a, x.b & y.b}; }
-  friend Pair operator|(Pair x, Pair y) { return {x.a | y.a, x.b | y.b}; }
-  friend Pair operator^(Pair x, Pair y) { return {x.a ^ y.a, x.b ^ y.b}; }
-  friend bool any_greater(Pair x, Pair y) { return any_greater(x.a, y.a) | any_greater(x.b, y.b); }
-  friend Pair select_greater(Pair x, Pair y, Pair z) {
-    return {select_greater(x.a, y.a, z.a), select_greater(x.b, y.b, z.b)};
-  }
-  Pair nonzero_words() const { return {a.nonzero_words(), b.nonzero_words()}; }
-};
 
 template <class V>
 inline constexpr int kWidth = V::kGroups* kLanes;
 
 // (a0 + a1) + (a2 + a3) of every group, in all its lanes.
 template <class V>
-inline V group_sum(V a) {
+HWY_INLINE V group_sum(V a) {
   const V pairs = a + a.swap1();
   return pairs + pairs.swap2();
 }
 template <class V>
-inline V group_max(V a) {
+HWY_INLINE V group_max(V a) {
   const V pairs = max(a, a.swap1());
   return max(pairs, pairs.swap2());
 }
 // All ones in every group that has any bit set.
 template <class V>
-inline V group_any(V a) {
+HWY_INLINE V group_any(V a) {
   const V pairs = a | a.swap1();
   return (pairs | pairs.swap2()).nonzero_words();
 }
@@ -239,7 +48,7 @@ alignas(64) constexpr std::uint32_t kLaneMask[4][4] = {
 
 // Lane r of every group from the r-th argument; all arguments hold one value per group.
 template <class V>
-inline V pack(V a, V b, V c, V d) {
+HWY_INLINE V pack(V a, V b, V c, V d) {
   return ((a & V::same(kLaneMask[0])) | (b & V::same(kLaneMask[1]))) |
          ((c & V::same(kLaneMask[2])) | (d & V::same(kLaneMask[3])));
 }
@@ -257,8 +66,8 @@ constexpr int kCheckEvery = 8;
 // One row of Forward: reads `previous`, writes `current` (the same row for parsers).
 // Returns E before scaling.
 template <class V>
-inline V forward_row(const Tables& t, const float* const* emission, V B, V bound,
-                     const float* previous, float* current) {
+HWY_INLINE V forward_row(const Tables& t, const float* const* emission, V B, V bound,
+                         const float* previous, float* current) {
   constexpr int W = kWidth<V>;
   const int Q = t.Q;
   const float* last = previous + static_cast<std::size_t>(Q - 1) * 3 * W;
@@ -332,7 +141,7 @@ inline V forward_row(const Tables& t, const float* const* emission, V B, V bound
 }
 
 template <class V>
-inline void scale_row(float* row, int Q, V factor) {
+HWY_INLINE void scale_row(float* row, int Q, V factor) {
   constexpr int W = kWidth<V>;
   for (int j = 0; j < 3 * Q; ++j) {
     float* cell = row + static_cast<std::size_t>(j) * W;
@@ -343,7 +152,7 @@ inline void scale_row(float* row, int Q, V factor) {
 // Special states of a Forward row from its E; rescales `row` where E asks for it. On return E and
 // `scale` are as stored in the row.
 template <class V>
-inline void forward_specials(Specials<V>& s, V& E, V& scale, V ec, V ej, float* row, int Q) {
+HWY_INLINE void forward_specials(Specials<V>& s, V& E, V& scale, V ec, V ej, float* row, int Q) {
   s.N = s.N * s.loop;
   s.C = s.C * s.loop + E * ec;
   s.J = s.J * s.loop + E * ej;
@@ -364,27 +173,27 @@ inline void forward_specials(Specials<V>& s, V& E, V& scale, V ec, V ej, float* 
 
 // E, N, J, B, C, scale of group g into its row of special states.
 template <class V>
-inline void store_specials(V first, V second, int g, SpecialRow* row) {
+HWY_INLINE void store_specials(V first, V second, int g, SpecialRow* row) {
   first.store_group(g, &row->E);
   second.store_group(g, &row->C);
 }
 
 template <class V>
-inline void set_group(V& v, int g, float value) {
+HWY_INLINE void set_group(V& v, int g, float value) {
   alignas(64) float lanes[kWidth<V>];
   v.store(lanes);
   for (int r = 0; r < kLanes; ++r) lanes[g * kLanes + r] = value;
   v = V::load(lanes);
 }
 template <class V>
-inline float group_value(V v, int g) {
+HWY_INLINE float group_value(V v, int g) {
   alignas(64) float lanes[kWidth<V>];
   v.store(lanes);
   return lanes[g * kLanes];
 }
 
 template <class V>
-inline void clear_group(float* cells, int Q, int g) {
+HWY_INLINE void clear_group(float* cells, int Q, int g) {
   constexpr int W = kWidth<V>;
   for (int j = 0; j < 3 * Q; ++j) {
     std::memset(cells + static_cast<std::size_t>(j) * W + g * kLanes, 0, kLanes * sizeof(float));
@@ -441,7 +250,7 @@ struct ParserState {
 };
 
 template <class V>
-inline Specials<V> no_specials() {
+HWY_INLINE Specials<V> no_specials() {
   return {V::zero(), V::zero(), V::zero(), V::zero(), V::zero(), V::zero()};
 }
 
@@ -450,9 +259,9 @@ void forward_parser(const Tables& t, Job* jobs, int count, float ec, float ej, f
   constexpr int G = V::kGroups;
   ParserState<V> at(t, jobs, count, scratch);
   Specials<V> s = no_specials<V>();
-  float bounds[kMaxGroups] = {};
-  const auto start = [&](int g) {
-    at.next_job(g, [](Job& job) {
+  alignas(32) float bounds[kMaxGroups] = {};
+  const auto start = [&](int g) HWY_ATTR {
+    at.next_job(g, [](Job& job) HWY_ATTR {
       job.log_scale = 0.0f;
       job.last_c = 0.0f;
       if (job.forward) job.forward[0] = forward_row_zero(job.move);
@@ -504,8 +313,8 @@ void forward_full(const Tables& t, Job* jobs, int count, float ec, float ej, flo
   const std::size_t row = static_cast<std::size_t>(Q) * 3 * W;
   const float* const idle = t.match_row(kPaddingCode);
   const float* emission[G];
-  float bounds[kMaxGroups] = {};
-  float loops[kMaxGroups] = {}, moves[kMaxGroups] = {}, ones[kMaxGroups] = {};
+  alignas(32) float bounds[kMaxGroups] = {};
+  alignas(32) float loops[kMaxGroups] = {}, moves[kMaxGroups] = {}, ones[kMaxGroups] = {};
   int longest = 0;
   for (int g = 0; g < count; ++g) {
     loops[g] = jobs[g].loop;
@@ -552,8 +361,8 @@ void forward_full(const Tables& t, Job* jobs, int count, float ec, float ej, flo
 // is that of residue i+1. `s.C` and so on hold row i+1; `starts` says by group that this is its
 // last row, where C takes the value of the move to T. Returns E; B is in s.
 template <class V>
-inline V backward_row(const Tables& t, const float* const* emission, Specials<V>& s, V begins, V ec,
-                      V ej, float* cells) {
+HWY_INLINE V backward_row(const Tables& t, const float* const* emission, Specials<V>& s, V begins,
+                          V ec, V ej, float* cells) {
   constexpr int W = kWidth<V>;
   const int Q = t.Q;
   const BackwardStripe* stripe = t.backward.data();
@@ -617,19 +426,19 @@ inline V backward_row(const Tables& t, const float* const* emission, Specials<V>
 
 // Row 0 of one group: only B and N are left. `cells` hold its row 1.
 template <class V>
-inline SpecialRow backward_row_zero(const Tables& t, const Job& job, const float* cells, int g,
-                                    float N) {
+HWY_INLINE SpecialRow backward_row_zero(const Tables& t, const Job& job, const float* cells, int g,
+                                        float N) {
   constexpr int W = kWidth<V>;
   const float* emission = t.match_row(job.residues[0]);
-  __m128 sum = _mm_setzero_ps();
+  using One = Groups<1>;
+  One sum = One::zero();
   for (int q = 0; q < t.Q; ++q) {
-    const __m128 m = _mm_load_ps(cells + static_cast<std::size_t>(q) * 3 * W + g * kLanes);
-    const __m128 product =
-        _mm_mul_ps(_mm_mul_ps(m, _mm_load_ps(emission + static_cast<std::size_t>(q) * kLanes)),
-                   _mm_load_ps(t.backward[static_cast<std::size_t>(q)].bm));
-    sum = _mm_add_ps(sum, product);
+    const One m = One::load(cells + static_cast<std::size_t>(q) * 3 * W + g * kLanes);
+    const One product = m * One::load(emission + static_cast<std::size_t>(q) * kLanes) *
+                        One::load(t.backward[static_cast<std::size_t>(q)].bm);
+    sum = sum + product;
   }
-  const float B = group_value(group_sum(V1{sum}), 0);
+  const float B = group_value(group_sum(sum), 0);
   return {0.0f, B * job.move + N * job.loop, 0.0f, B, 0.0f, 1.0f, 0.0f, 0.0f};
 }
 
@@ -637,10 +446,10 @@ constexpr float kOwnScaleAbove = 1.0e16f;
 
 // Scale factors of a Backward row; applies them to specials and cells. Returns them by group.
 template <class V>
-inline V backward_scale(Specials<V>& s, V& E, Job* const* active, const int* position, float* cells,
-                        int Q) {
+HWY_INLINE V backward_scale(Specials<V>& s, V& E, Job* const* active, const int* position,
+                            float* cells, int Q) {
   constexpr int G = V::kGroups;
-  float factors[kMaxGroups];
+  alignas(32) float factors[kMaxGroups];
   for (float& factor : factors) factor = 1.0f;
   alignas(64) float begin[kWidth<V>];
   s.B.store(begin);
@@ -672,9 +481,9 @@ void backward_parser(const Tables& t, Job* jobs, int count, float ec, float ej, 
   constexpr int G = V::kGroups;
   ParserState<V> at(t, jobs, count, scratch);
   Specials<V> s = no_specials<V>();
-  float begins[kMaxGroups] = {};
-  const auto start = [&](int g) {
-    at.next_job(g, [](Job& job) { job.own_scale = false; });
+  alignas(32) float begins[kMaxGroups] = {};
+  const auto start = [&](int g) HWY_ATTR {
+    at.next_job(g, [](Job& job) HWY_ATTR { job.own_scale = false; });
     const Job* job = at.active[g];
     at.position[g] = job ? job->L : 0;
     begins[g] = job ? job->move : 0.0f;
@@ -715,8 +524,8 @@ void backward_product(const Tables& t, Job* jobs, int count, float ec, float ej,
   std::memset(scratch, 0, row * sizeof(float));
   const float* const idle = t.match_row(kPaddingCode);
   const float* emission[G];
-  float begins[kMaxGroups] = {};
-  float loops[kMaxGroups] = {}, moves[kMaxGroups] = {};
+  alignas(32) float begins[kMaxGroups] = {};
+  alignas(32) float loops[kMaxGroups] = {}, moves[kMaxGroups] = {};
   Job* active[G] = {};
   int position[G] = {};
   int longest = 0;
@@ -760,8 +569,8 @@ void backward_product(const Tables& t, Job* jobs, int count, float ec, float ej,
 
 // Factor of row i by group, zero past the end of a job.
 template <class V>
-inline V row_factor(const Job* jobs, int count, int i) {
-  float factors[kMaxGroups] = {};
+HWY_INLINE V row_factor(const Job* jobs, int count, int i) {
+  alignas(32) float factors[kMaxGroups] = {};
   for (int g = 0; g < count; ++g) factors[g] = i <= jobs[g].L ? jobs[g].factor[i] : 0.0f;
   return V::of_groups(factors);
 }
@@ -812,7 +621,7 @@ void optimal_accuracy(const Tables& t, Job* jobs, int count, const float* produc
   for (int j = 0; j < 3 * Q; ++j) none.store(accuracy + static_cast<std::size_t>(j) * W);
 
   const MaskStripe* stripe = t.mask.data();
-  float begins[kMaxGroups] = {};
+  alignas(32) float begins[kMaxGroups] = {};
   for (int i = 1; i <= longest; ++i) {
     const float* previous = accuracy + static_cast<std::size_t>(i - 1) * row;
     float* current = accuracy + static_cast<std::size_t>(i) * row;
@@ -917,4 +726,7 @@ constexpr Kernels make_kernels(const char* name) {
 }
 
 }  // namespace
-}  // namespace hmmjit::domain::HMMJIT_DOMAIN_ISA
+}  // namespace hmmjit::domain::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,22 +1,67 @@
+// The recurrences for every instruction set, one pass of foreach_target each, and the choice at run
+// time. No FMA: every product is rounded (the build says -ffp-contract=off).
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "domain/kernels.cpp"
+#include "hwy/foreach_target.h"
+// Must follow foreach_target.h.
+#include "domain/kernels-inl.hpp"
 #include "domain/kernels.hpp"
+#include "hwy/highway.h"
 
-#include "domain/kernels_isa.hpp"
+// Vectors of four, eight and sixteen floats; the sets in between add nothing that is used here.
+#undef HMMJIT_DOMAIN_TARGET
+#if HWY_TARGET == HWY_STATIC_TARGET || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+#define HMMJIT_DOMAIN_TARGET 1
+#else
+#define HMMJIT_DOMAIN_TARGET 0
+#endif
 
+#if HMMJIT_DOMAIN_TARGET
+HWY_BEFORE_NAMESPACE();
+namespace hmmjit::domain::HWY_NAMESPACE {
+
+// Narrowest first.
+std::span<const Kernels> KernelsOfTarget() {
+  static const char* const name = hwy::TargetName(HWY_TARGET);
+  static const Kernels kernels[] = {
+    make_kernels<Groups<1>>(name),
+#if HWY_MAX_BYTES <= 16
+    make_kernels<Pair<Groups<1>>>(name),
+#else
+    make_kernels<Groups<2>>(name),
+#if HWY_MAX_BYTES == 32
+    make_kernels<Pair<Groups<2>>>(name),
+#else
+    make_kernels<Groups<4>>(name),
+    make_kernels<Pair<Groups<4>>>(name),
+#endif
+#endif
+  };
+  return kernels;
+}
+
+}  // namespace hmmjit::domain::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
 namespace hmmjit::domain {
 
 std::vector<std::span<const Kernels>> kernel_sets() {
   std::vector<std::span<const Kernels>> sets;
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
-    sets.emplace_back(kKernelsAvx512);
-  }
-  if (__builtin_cpu_supports("avx2")) sets.emplace_back(kKernelsAvx2);
-  sets.emplace_back(kKernelsSse2);
+  [[maybe_unused]] const std::int64_t supported = hwy::SupportedTargets();
+#if (HWY_TARGETS & HWY_AVX3) && HWY_STATIC_TARGET != HWY_AVX3
+  if (supported & HWY_AVX3) sets.push_back(N_AVX3::KernelsOfTarget());
+#endif
+#if (HWY_TARGETS & HWY_AVX2) && HWY_STATIC_TARGET != HWY_AVX2
+  if (supported & HWY_AVX2) sets.push_back(N_AVX2::KernelsOfTarget());
+#endif
+  sets.push_back(HWY_STATIC_DISPATCH(KernelsOfTarget)());
   return sets;
 }
 
 namespace {
-const std::span<const Kernels> best_set() {
+std::span<const Kernels> best_set() {
   static const std::span<const Kernels> best = kernel_sets().front();
   return best;
 }
@@ -33,3 +78,4 @@ const Kernels& kernels(int groups) {
 int widest_groups() { return best_set().back().groups; }
 
 }  // namespace hmmjit::domain
+#endif

@@ -1,12 +1,9 @@
 #include "gpu/chain_kernels.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <functional>
 #include <numeric>
-#include <optional>
 
 #include "core/threads.hpp"
 
@@ -60,7 +57,7 @@ void ChainKernels::load_on(std::shared_ptr<driver::Driver> driver,
                            std::vector<driver::DevicePtr> devices) {
   const std::lock_guard lock(mutex_);
   if (stop_) return;
-  driver_ = std::move(driver);
+  loader_.emplace(std::move(driver));
   devices_ = std::move(devices);
   settle_by_ = Trace::now() + kSettleSeconds;
   for (int i = 0; i < kLoaders; ++i) threads_.emplace_back([this, i] { run_loader(3 + i); });
@@ -294,6 +291,11 @@ compile::ProviderStatistics ChainKernels::statistics() const {
   return source_ != nullptr ? source_->statistics() : compile::ProviderStatistics{};
 }
 
+std::uint64_t ChainKernels::loaded_kernels() const {
+  const std::lock_guard lock(mutex_);
+  return loader_ ? loader_->loaded() : 0;
+}
+
 void ChainKernels::ssv_took(const KernelSlots& slots, double seconds) {
   {
     const std::lock_guard lock(mutex_);
@@ -309,90 +311,23 @@ void ChainKernels::ssv_took(const KernelSlots& slots, double seconds) {
   wake_.notify_all();
 }
 
-// The plan's next variant behind the one of `kernel`, which the driver's compiler served badly.
-// Waits for its compile.
-Result<compile::KernelPtr> ChainKernels::next_variant(KernelSlot& slot,
-                                                      const compile::Kernel& kernel,
-                                                      const std::string& reason) {
-  plan::Plan plan;
-  {
-    const std::lock_guard lock(mutex_);
-    // Another lane was here, or another link that has the same slot.
-    if (slot.kernel != nullptr && slot.kernel.get() != &kernel) return slot.kernel;
-    plan = slot.plan;
-  }
-  const std::string_view rejected = kernel.candidate.variant->name;
-  plan.rejected.push_back({std::string(rejected), reason});
-  std::erase_if(plan.fallbacks,
-                [&](const plan::Candidate& c) { return c.variant->name == rejected; });
-  if (plan.fallbacks.empty()) {
-    return fail(ErrorCode::kCompile, fmt::format("the driver's code for it {}", reason),
-                kernel.name, "search on the CPU, or install an NVRTC that knows this device");
-  }
-  plan.chosen = std::move(plan.fallbacks.front());
-  plan.fallbacks.erase(plan.fallbacks.begin());
-  HMMJIT_ASSIGN(compile::KernelPtr next, source_->request(plan, 0).get());
-  const std::lock_guard lock(mutex_);
-  slot.plan = std::move(plan);
-  slot.kernel = next;
-  return next;
-}
-
 Result<ReadyKernel> ChainKernels::load(const driver::Device& device, KernelSlot& slot,
-                                       compile::KernelPtr kernel) {
-  for (bool again = false;;) {
-    std::shared_ptr<Variant> variant;
-    {
-      const std::lock_guard lock(mutex_);
-      std::shared_ptr<Variant>& known = variants_[kernel->name];
-      if (known == nullptr) known = std::make_shared<Variant>();
-      variant = known;
+                                       const compile::KernelPtr& kernel) {
+  std::optional<AcceptedKernel> accepted = loader_->find(kernel, device);
+  std::unique_lock lock(mutex_);
+  if (!accepted) {
+    plan::Plan plan = slot.plan;
+    lock.unlock();
+    HMMJIT_ASSIGN(accepted, loader_->load_accepted(plan, kernel, device, *source_));
+    lock.lock();
+    // Unless another lane was here, or another link that has the same slot.
+    if (slot.kernel == kernel && accepted->kernel != kernel) {
+      slot.plan = std::move(plan);
+      slot.kernel = accepted->kernel;
     }
-    const std::lock_guard own(variant->mutex);
-    if (variant->kernel == nullptr) {
-      auto opened =
-          driver::LoadedKernel::load(driver_, kernel->image.bytes, kernel->image.entry_name);
-      if (!opened) {
-        if (opened.error().code != ErrorCode::kCompile || std::exchange(again, true))
-          return std::unexpected(opened.error());
-        std::unique_lock lock(mutex_);
-        const plan::Plan plan = slot.plan;
-        lock.unlock();
-        HMMJIT_ASSIGN(kernel, source_->refused(plan, kernel, opened.error().to_string()));
-        lock.lock();
-        slot.kernel = kernel;
-        continue;
-      }
-      variant->kernel = *std::move(opened);
-      ++loaded_kernels_;
-    }
-    auto found = variant->blocks_per_sm.find(device.ordinal());
-    if (found == variant->blocks_per_sm.end()) {
-      const plan::Candidate& candidate = kernel->candidate;
-      auto prepared = variant->kernel->prepare(device, candidate.launch.block_threads,
-                                               candidate.launch.dynamic_shared_bytes);
-      if (!prepared) {
-        // It fits no SM: as good as no kernel for this model.
-        if (prepared.error().code == ErrorCode::kResources)
-          prepared.error().code = ErrorCode::kCompile;
-        return std::unexpected(prepared.error());
-      }
-      // Only now that the driver has made code of it can PTX be held against its promises.
-      if (kernel->image.kind == compile::ImageKind::kPtx) {
-        const compile::KernelResources made{.registers = prepared->registers,
-                                            .local_bytes = prepared->local_bytes,
-                                            .static_shared_bytes = prepared->static_shared_bytes,
-                                            .max_threads = prepared->max_threads};
-        if (const auto reason = compile::gate(made, candidate, device.traits())) {
-          HMMJIT_ASSIGN(kernel, next_variant(slot, *kernel, *reason));
-          continue;
-        }
-      }
-      found = variant->blocks_per_sm.emplace(device.ordinal(), prepared->blocks_per_sm).first;
-    }
-    const std::lock_guard lock(mutex_);
-    return ReadyKernel(slot.plan, kernel, variant->kernel, found->second);
   }
+  return ReadyKernel(slot.plan, accepted->kernel, accepted->loaded,
+                     accepted->resources.blocks_per_sm);
 }
 
 Result<std::array<ReadyKernel, kLinks>> ChainKernels::ready(const driver::Device& device,

@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -28,6 +29,7 @@
 #include "driver/driver.hpp"
 #include "gpu/cascade.hpp"
 #include "gpu/chain_plans.hpp"
+#include "gpu/kernel_loader.hpp"
 #include "gpu/kernel_source.hpp"
 #include "model/profile.hpp"
 
@@ -85,16 +87,10 @@ class ChainKernels {
   /// Why a kernel failed, the first that did; empty: none.
   std::string reason() const;
   compile::ProviderStatistics statistics() const;
-  std::uint64_t loaded_kernels() const { return loaded_kernels_; }
+  std::uint64_t loaded_kernels() const;
 
  private:
   using SizeClass = std::pair<int, int>;  // class length, size of the alphabet
-  // A kernel loaded for all devices, and its launch shape on each.
-  struct Variant {
-    std::mutex mutex;  // of what follows
-    std::shared_ptr<driver::LoadedKernel> kernel;
-    std::map<int, int> blocks_per_sm;  // by device ordinal
-  };
 
   void run_planner();
   void run_loader(int row);
@@ -104,16 +100,14 @@ class ChainKernels {
   bool refresh(KernelSlot& slot);
   bool any_coming() const;
   void note_failure(const Error& error);
-  Result<compile::KernelPtr> next_variant(KernelSlot& slot, const compile::Kernel& kernel,
-                                          const std::string& reason);
   Result<ReadyKernel> load(const driver::Device& device, KernelSlot& slot,
-                           compile::KernelPtr kernel);
+                           const compile::KernelPtr& kernel);
 
   const Settings settings_;
   // Set once, before the threads that use them start.
   std::unique_ptr<KernelSource> source_;
   plan::DeviceTraits device_;
-  std::shared_ptr<driver::Driver> driver_;
+  std::optional<KernelLoader> loader_;
   std::vector<driver::DevicePtr> devices_;
 
   mutable std::mutex mutex_;  // of what follows, and of the slots
@@ -127,8 +121,6 @@ class ChainKernels {
   std::map<SizeClass, KernelSlots> classes_;
   std::deque<KernelSlotPtr> wanted_;    // finer SSV kernels that pay by now
   std::vector<KernelSlotPtr> to_load_;  // on their way from the cache or the compiler
-  std::map<std::string, std::shared_ptr<Variant>> variants_;  // by kernel name
-  std::atomic<std::uint64_t> loaded_kernels_{0};
   std::vector<std::thread> threads_;
 };
 

@@ -1,7 +1,6 @@
 #include "gpu/device_targets.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -167,16 +166,11 @@ hmmjit_device::DatabaseView DeviceTargets::view() const {
 }
 
 Result<const DeviceTargets::Work*> DeviceTargets::work(int model_length, bool whole) {
-  // One list serves models of all lengths up to a power of two.
-  constexpr std::uint32_t kLeastOverlap = 256;
-  constexpr std::uint32_t kLeastPiece = 2048;
-  const std::uint32_t overlap =
-      whole ? 0 : std::max(kLeastOverlap, std::bit_ceil(static_cast<std::uint32_t>(model_length)));
+  const std::uint32_t overlap = whole ? 0 : layout::piece_overlap(model_length);
   const std::lock_guard lock(mutex_);
   if (const auto found = work_.find(overlap); found != work_.end()) return &found->second;
-  layout::WorkList list =
-      whole ? layout::whole_targets(segment_->targets)
-            : layout::split_targets(segment_->targets, std::max(kLeastPiece, 3 * overlap), overlap);
+  layout::WorkList list = whole ? layout::whole_targets(segment_->targets)
+                                : layout::ssv_pieces(segment_->targets, overlap);
   Work work;
   work.count = static_cast<std::uint32_t>(list.items.size());
   work.splits = std::move(list.splits);

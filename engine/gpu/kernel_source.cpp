@@ -10,36 +10,27 @@
 namespace hmmjit::gpu {
 namespace {
 
-class ProviderSource final : public KernelSource {
+// What a provider needs, and it.
+struct OwnProvider {
+  OwnProvider(std::shared_ptr<cache::KernelCache> kernels, render::TemplateLibrary templates,
+              Result<std::shared_ptr<const compile::NvrtcLibrary>> compiler,
+              compile::ProviderSettings settings)
+      : cache(std::move(kernels)),
+        tuning(compile::tuning_wanted()
+                   ? compile::load_tuning(cache->settings(), compile::catalogue_version(templates))
+                   : compile::LoadedTuning{}),
+        provider(std::move(templates), std::move(compiler), *cache, std::move(settings)) {}
+  std::shared_ptr<cache::KernelCache> cache;
+  const compile::LoadedTuning tuning;
+  compile::KernelProvider provider;
+};
+
+class OwnKernels final : private OwnProvider, public ProviderKernels {
  public:
-  ProviderSource(std::shared_ptr<cache::KernelCache> cache, render::TemplateLibrary templates,
-                 Result<std::shared_ptr<const compile::NvrtcLibrary>> compiler,
-                 compile::ProviderSettings settings)
-      : cache_(std::move(cache)),
-        tuning_(
-            compile::tuning_wanted()
-                ? compile::load_tuning(cache_->settings(), compile::catalogue_version(templates))
-                : compile::LoadedTuning{}),
-        provider_(std::move(templates), std::move(compiler), *cache_, std::move(settings)) {}
-
-  compile::KernelProvider::Future request(const plan::Plan& plan, int priority) override {
-    return provider_.request(plan, priority);
-  }
-  std::optional<compile::KernelProvider::Future> find(const plan::Plan& plan) override {
-    return provider_.find(plan);
-  }
-  Result<compile::KernelPtr> refused(const plan::Plan& plan, const compile::KernelPtr& kernel,
-                                     const std::string& reason) override {
-    return provider_.refused(plan, kernel, reason);
-  }
-  compile::ProviderStatistics statistics() const override { return provider_.statistics(); }
-  const plan::TuningTable* tuning() const override { return &tuning_.table; }
-  void cancel() override { provider_.cancel(); }
-
- private:
-  std::shared_ptr<cache::KernelCache> cache_;
-  const compile::LoadedTuning tuning_;
-  compile::KernelProvider provider_;
+  template <typename... Arguments>
+  explicit OwnKernels(Arguments&&... arguments)
+      : OwnProvider(std::forward<Arguments>(arguments)...), ProviderKernels(provider) {}
+  const plan::TuningTable* tuning() const override { return &OwnProvider::tuning.table; }
 };
 
 }  // namespace
@@ -67,8 +58,8 @@ Result<std::unique_ptr<KernelSource>> open_kernel_source(
   compile::NvrtcSearch search = compile::NvrtcSearch::from_environment();
   search.driver_major = driver_major;
   auto compiler = compile::NvrtcLibrary::locate(search);
-  return std::make_unique<ProviderSource>(std::move(cache), std::move(templates),
-                                          std::move(compiler), std::move(settings));
+  return std::make_unique<OwnKernels>(std::move(cache), std::move(templates), std::move(compiler),
+                                      std::move(settings));
 }
 
 }  // namespace hmmjit::gpu

@@ -31,6 +31,27 @@ class KernelSource {
   virtual void cancel() = 0;
 };
 
+/// The kernels of a provider, which must outlive this.
+class ProviderKernels : public KernelSource {
+ public:
+  explicit ProviderKernels(compile::KernelProvider& provider) : provider_(provider) {}
+  compile::KernelProvider::Future request(const plan::Plan& plan, int priority) override {
+    return provider_.request(plan, priority);
+  }
+  std::optional<compile::KernelProvider::Future> find(const plan::Plan& plan) override {
+    return provider_.find(plan);
+  }
+  Result<compile::KernelPtr> refused(const plan::Plan& plan, const compile::KernelPtr& kernel,
+                                     const std::string& reason) override {
+    return provider_.refused(plan, kernel, reason);
+  }
+  compile::ProviderStatistics statistics() const override { return provider_.statistics(); }
+  void cancel() override { provider_.cancel(); }
+
+ private:
+  compile::KernelProvider& provider_;
+};
+
 /// A source without cache or queue: what make() gives is there at once.
 class InstantKernelSource : public KernelSource {
  public:

@@ -1,6 +1,7 @@
 #include "layout/packed_targets.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
@@ -102,6 +103,16 @@ WorkList split_targets(const PackedTargets& targets, std::uint32_t piece_rows,
   std::stable_sort(out.items.begin(), out.items.end(),
                    [](const auto& a, const auto& b) { return a.rows > b.rows; });
   return out;
+}
+
+std::uint32_t piece_overlap(int model_length) {
+  constexpr std::uint32_t kLeastOverlap = 256;
+  return std::max(kLeastOverlap, std::bit_ceil(static_cast<std::uint32_t>(model_length)));
+}
+
+WorkList ssv_pieces(const PackedTargets& targets, std::uint32_t overlap) {
+  constexpr std::uint32_t kLeastPiece = 2048;
+  return split_targets(targets, std::max(kLeastPiece, 3 * overlap), overlap);
 }
 
 }  // namespace hmmjit::layout

@@ -15,8 +15,8 @@ namespace hmmjit::layout {
 /// immutable once built.
 struct PackedTargets {
   std::vector<std::uint8_t> residues;
-  /// Instead of `residues`: pieces of someone else's storage, to be put one behind the other, in any
-  /// order of lengths. Each is a multiple of 16 bytes, the last ends in padding.
+  /// Instead of `residues`: pieces of someone else's storage, to be put one behind the other, in
+  /// any order of lengths. Each is a multiple of 16 bytes, the last ends in padding.
   std::vector<std::span<const std::uint8_t>> stored;
   std::vector<std::uint32_t> start;          ///< units of 16 bytes
   std::vector<std::uint32_t> length;         ///< residues
@@ -52,5 +52,13 @@ WorkList whole_targets(const PackedTargets& targets);
 /// a launch.
 WorkList split_targets(const PackedTargets& targets, std::uint32_t piece_rows,
                        std::uint32_t overlap);
+
+/// Residues by which SSV's pieces overlap for a model of that length: a power of two, so that one
+/// list serves the models of many lengths.
+std::uint32_t piece_overlap(int model_length);
+
+/// The work list of SSV, in a search and where its kernels are measured: pieces that overlap by
+/// `overlap`, which is piece_overlap() of the model, and are at least three times as long.
+WorkList ssv_pieces(const PackedTargets& targets, std::uint32_t overlap);
 
 }  // namespace hmmjit::layout

@@ -1,9 +1,9 @@
 // A kernel variant as the planner sees it: one entry in the table of its stage.
 //
-// To add a variant: one template, kernel_templates/<stage>/<name>.cu, and one
-// designated-initialiser entry in engine/plan/variants/<stage>.cpp. Plans, goldens, compile tests,
-// score tests, tuning and the catalogue follow from the list. Order in a table is preference among
-// equals; the last entry of a stage must accept every model on every device.
+// A new variant is one template, kernel_templates/<stage>/<name>.cu, and one entry in
+// engine/plan/variants/<stage>.cpp; what has to follow them, and the tests that say so, are listed in
+// CONTRIBUTING.md, "A new kernel variant". Order in a table is preference among equals; the last
+// entry of a stage must accept every model on every device.
 //
 // Templates are CUDA C++ without toolkit headers. They get their constants from
 //   #include "plan_constants.h"

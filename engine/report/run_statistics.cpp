@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "search/memory.hpp"
+#include "core/memory.hpp"
 
 namespace hmmjit {
 namespace {

@@ -1,7 +1,7 @@
-// The filters in front of the domain stage, behind an interface: the CPU's vector filters now,
-// a GPU's kernels likewise. A backend says which targets of a block survive MSV, bias and Viterbi;
-// everything behind is shared code. A backend that knows a target will fail the Forward filter may
-// leave it out of the survivors; it must not count it in `forward` then, and still in `viterbi`.
+// The filters before the domain stage: the CPU's vector filters (engine/cpu), and the rest of a
+// filter's work where the kernels of a device (engine/gpu) have done the first part of it. They say
+// which targets of a block survive MSV, bias and Viterbi. A target that is known to fail the Forward
+// filter may be left out of the survivors; it then counts in `viterbi`, but not in `forward`.
 #pragma once
 
 #include <chrono>

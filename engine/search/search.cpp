@@ -1,6 +1,6 @@
 #include "search/search.hpp"
 
-#include "search/memory.hpp"
+#include "core/memory.hpp"
 #include "search/search_run.hpp"
 
 namespace hmmjit {

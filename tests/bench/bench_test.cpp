@@ -4,8 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "bench/self_check.hpp"
 #include "bench/tune.hpp"
+#include "gpu/device_targets.hpp"
 #include "gpu_search/host_kernels.hpp"
 #include "gpu_search/search_fixture.hpp"
 
@@ -76,6 +79,55 @@ TEST_F(BenchTest, EveryStageIsComparedWithTheCpu) {
   }
 }
 
+// What is measured is what runs: the pieces of long targets are those of a search.
+TEST_F(BenchTest, SsvIsTimedOnTheWorkOfASearch) {
+  const auto residues = [](std::size_t length) {
+    std::vector<Residue> out(length);
+    for (std::size_t i = 0; i < length; ++i) out[i] = static_cast<Residue>(i * 7 % 20);
+    return out;
+  };
+  const bench::Sequences sequences{residues(9000), residues(300), residues(2500)};
+  using Piece = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;  // start, rows, target
+  std::vector<Piece> timed;
+  driver_.on_launch = [&](const FakeLaunch& launch) {
+    const auto& p = *static_cast<const hmmjit_device::ByteFilterParams*>(launch.parameters);
+    timed.clear();
+    for (std::uint32_t i = 0; i < p.item_count; ++i)
+      timed.emplace_back(p.items[i].start, p.items[i].rows, p.items[i].target);
+    return run_on_host(launch);
+  };
+  kernels_ = *fake_settings(driver_).open_kernels();
+  const auto bench = Bench::create(api_, 0, *kernels_, sequences, {.threads = 1, .repeats = 1});
+  ASSERT_TRUE(bench) << bench.error().to_string();
+
+  // The distinct targets of a measurement, as a block of a search.
+  TargetBlock block;
+  for (const auto& s : bench::distinct_targets(sequences, 0)) {
+    block.begin_target("t", "", "");
+    block.append(s);
+    block.end_target();
+  }
+  const gpu::BlockRef blocks[] = {{1, std::make_shared<const TargetBlock>(std::move(block))}};
+  auto device = *api_->device(0);
+  auto uploader = *gpu::Uploader::create(device);
+  const auto searched = *gpu::DeviceTargets::create(
+      device, std::make_shared<const gpu::PackedSegment>(gpu::pack_segment(blocks)), uploader);
+
+  const auto m = model(0);
+  (*bench)->use_model(m);
+  const plan::Plan plan = plan_of(Stage::kSsv, *m);
+  const auto measured = (*bench)->measure(plan, plan.chosen);
+  ASSERT_TRUE(measured) << measured.error().to_string();
+  EXPECT_EQ(measured->wrong, 0u) << measured->first_wrong;
+  const gpu::DeviceTargets::Work& work = **searched->work(m->hmm.M, false);
+  const auto* items = reinterpret_cast<const hmmjit_device::WorkItem*>(work.items.address());
+  std::vector<Piece> wanted;
+  for (std::uint32_t i = 0; i < work.count; ++i)
+    wanted.emplace_back(items[i].start, items[i].rows, items[i].target);
+  EXPECT_GT(wanted.size(), 6u);
+  EXPECT_EQ(timed, wanted);
+}
+
 TEST_F(BenchTest, WrongAnswersAreCountedAndTheFirstIsTold) {
   driver_.on_launch = run_on_host_wrongly;
   const auto bench = open({});
@@ -125,6 +177,30 @@ TEST_F(BenchTest, AKernelThatCannotBeHadIsReported) {
   ASSERT_TRUE(measured);
   EXPECT_THAT(measured->refused, testing::HasSubstr("no compiler here"));
   EXPECT_FALSE(measured->exact());
+}
+
+// As in a search: code that the driver made of PTX has to keep the promises of the catalogue, and
+// an image that it refuses is made once more.
+TEST_F(BenchTest, WhatASearchWouldNotLaunchIsNotMeasured) {
+  kernels_ = *settings_with_ptx(driver_).open_kernels();
+  const auto bench =
+      Bench::create(api_, 0, *kernels_, data().targets, {.threads = 2, .repeats = 1});
+  ASSERT_TRUE(bench) << bench.error().to_string();
+  const auto m = model(0);
+  (*bench)->use_model(m);
+  const plan::Plan plan = plan_of(Stage::kMsv, *m);
+  driver_.local_bytes_of = {{std::string(plan.chosen.variant->entry_name), 4096}};
+  auto measured = (*bench)->measure(plan, plan.chosen);
+  ASSERT_TRUE(measured) << measured.error().to_string();
+  EXPECT_THAT(measured->refused, testing::HasSubstr("bytes a thread in local memory"));
+  EXPECT_FALSE(measured->exact());
+
+  driver_.local_bytes_of.clear();
+  driver_.fail_call("library_load", driver::code::kInvalidImage);
+  measured = (*bench)->measure(plan, plan.chosen);
+  ASSERT_TRUE(measured) << measured.error().to_string();
+  EXPECT_EQ(measured->refused, "");
+  EXPECT_TRUE(measured->exact()) << measured->first_wrong;
 }
 
 TEST_F(BenchTest, TargetsTheDeviceCannotHoldAreAnError) {

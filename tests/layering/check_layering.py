@@ -3,8 +3,9 @@
 
 usage: check_layering.py SOURCE_DIR
 
-Reads the #include lines of every C++ file under engine/, cache/ and tools/ and fails on an
-include of a folder that the including folder may not know, on CUDA headers outside the two
+Reads the table of folders in ARCHITECTURE.md, the #include lines of every C++ file under engine/, cache/ and
+tools/ and the libraries that their CMakeLists.txt link. Fails on an include of a folder that the including
+folder may not know, on a folder that the table lets another know without need, on CUDA headers outside the two
 files that may mention them, and on anything but the standard library in public headers. Examples are
 hosts: their programs (not their tests) may include public headers, their own and other libraries', and
 link hmmjit::hmmjit alone. Exits 1 with one line for each violation.
@@ -13,37 +14,40 @@ import os
 import re
 import sys
 
-ALLOWED = {
-    "core": set(),
-    "cache": {"core"},
-    "model": {"core"},
-    "io": {"model", "core"},
-    "reference": {"model", "core"},
-    "layout": {"reference", "model", "core"},
-    "cpu": {"reference", "model", "core"},
-    "domain": {"model", "core"},
-    "plan": {"model", "core"},
-    "render": {"plan", "model", "core"},
-    "compile": {"render", "plan", "cache", "model", "core"},
-    "driver": {"compile", "render", "plan", "core"},
-    "gpu": {"layout", "driver", "compile", "render", "plan", "cache", "reference", "model", "core"},
-    "bench": {"gpu", "layout", "driver", "compile", "render", "plan", "cache", "domain", "cpu",
-              "reference", "model", "core"},
-    "search": {"gpu", "layout", "driver", "compile", "render", "plan", "cache", "domain", "cpu", "reference",
-               "io", "model", "core"},
-    "report": {"search", "domain", "model", "core"},
-    # hmmjit/... are the public headers in the library, and the program's own in tools.
-    "tools": {"bench", "report", "search", "gpu", "layout", "driver", "compile", "render", "plan", "cache",
-              "domain", "cpu", "reference", "io", "model", "core"},
-    "api": {"report", "search", "gpu", "layout", "driver", "compile", "render", "plan", "cache", "domain",
-            "cpu", "reference", "io", "model", "core"},
-}
+ROW = re.compile(r"^\| `(?:engine/)?([a-z_]+)(?:/[a-z]+)?` \|.*\| ([^|]+) \|$", re.MULTILINE)
+NOT_CPP = {"kernel_templates", "examples"}  # rows of folders that have their own rules
 CUDA_HEADERS = {"cuda.h", "nvrtc.h", "cuda_runtime.h"}
 CUDA_OWNERS = ("engine/compile/nvrtc_", "engine/driver/cuda_")
 PUBLIC_HEADERS = "engine/api/include/"
 PUBLIC_FOLDER = PUBLIC_HEADERS + "hmmjit"
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
-LINKED = re.compile(r"target_link_libraries\((?:[^()]|\([^()]*\))*\)")
+LINKED = re.compile(r"(?:target_link_libraries|hmmjit_library)\((?:[^()]|\([^()]*\))*\)")
+
+
+def read(root, path):
+    with open(os.path.join(root, path), encoding="ascii") as file:
+        return file.read()
+
+
+def read_rule(text):
+    """From ARCHITECTURE.md: what each folder's row names, and what the folder may include."""
+    named, alone = {}, set()
+    for folder, column in ROW.findall(text):
+        if folder in NOT_CPP:
+            continue
+        names = column.removesuffix(" only")
+        if names != column:
+            alone.add(folder)
+        named[folder] = set() if names == "-" else set(names.split(", "))
+
+    def reached(folder, above=()):
+        if folder in above:
+            raise ValueError(f"the rule of ARCHITECTURE.md has a circle at '{folder}'")
+        if folder not in named:
+            raise ValueError(f"the rule of ARCHITECTURE.md names '{folder}', which has no row")
+        return named[folder].union(*(reached(other, (*above, folder)) for other in named[folder]))
+
+    return named, {folder: named[folder] if folder in alone else reached(folder) for folder in named}
 
 
 def folder_of(path):
@@ -71,7 +75,8 @@ def includes_of(root, path):
                 yield number, match.group(1), match.group(2)
 
 
-def check_folder(root, path, here):
+def check_folder(root, path, here, allowed, included):
+    """Yields violations, and adds the folders that this one includes to `included`."""
     public = set(os.listdir(os.path.join(root, PUBLIC_FOLDER)))
     for number, bracket, target in includes_of(root, path):
         first, _, rest = target.partition("/")
@@ -81,13 +86,22 @@ def check_folder(root, path, here):
                 bracket == '"' and first == "hmmjit"
                 or bracket == "<" and (re.fullmatch("[a-z_]+", target) or target in ("stddef.h", "stdint.h"))):
             yield f"{path}:{number}: public headers include only the standard library"
-        if bracket == '"' and first in ALLOWED and first != here and first not in ALLOWED[here]:
-            yield f"{path}:{number}: {here} must not include {first}"
+        if bracket == '"' and first in allowed and first != here:
+            included.add(first)
+            if first not in allowed[here]:
+                yield f"{path}:{number}: {here} must not include {first}"
         if first == "hmmjit" and (here not in ("api", "tools") or here == "api" and rest not in public):
             yield f"{path}:{number}: {here} must not include {target}"
 
 
-def check_example(root, path, top):
+def check_build(root, path, here, allowed):
+    for command in LINKED.findall(read(root, path)):
+        for library in re.findall(r"\bhmmjit_([a-z]+)\b", command):
+            if library in allowed and library != here and library not in allowed[here]:
+                yield f"{path}: {here} must not link hmmjit_{library}"
+
+
+def check_example(root, path, top, allowed):
     """What a program that only has the installed library could not include."""
     public = set(os.listdir(os.path.join(root, PUBLIC_FOLDER)))
     for number, bracket, target in includes_of(root, path):
@@ -95,7 +109,7 @@ def check_example(root, path, top):
         if first == "hmmjit":
             if rest not in public:
                 yield f"{path}:{number}: {target} is no public header"
-        elif first in ALLOWED and "/" in target or target in CUDA_HEADERS:
+        elif first in allowed and "/" in target or target in CUDA_HEADERS:
             yield f"{path}:{number}: examples include public headers only, not {target}"
         elif bracket == '"' and not any(os.path.exists(os.path.join(root, top, folder, target))
                                         for folder in (".", "source", "kernels")):
@@ -103,10 +117,9 @@ def check_example(root, path, top):
 
 
 def check_example_build(root, path):
-    with open(os.path.join(root, path), encoding="ascii") as file:
-        for command in LINKED.findall(file.read()):
-            for library in re.findall(r"\bhmmjit_\w+", command):
-                yield f"{path}: links {library}, which is not installed"
+    for command in LINKED.findall(read(root, path)):
+        for library in re.findall(r"\bhmmjit_\w+", command):
+            yield f"{path}: links {library}, which is not installed"
 
 
 def main():
@@ -114,17 +127,27 @@ def main():
         print(__doc__)
         return 2
     root = sys.argv[1]
-    violations, counts = [], {}
+    try:
+        named, allowed = read_rule(read(root, "ARCHITECTURE.md"))
+    except ValueError as error:
+        print(error)
+        return 1
+    violations, counts, included = [], {}, {}
     for top in ("engine", "cache", "tools"):
-        for path in files_of(root, top, (".cpp", ".hpp", ".h")):
+        for path in files_of(root, top, (".cpp", ".hpp", ".h", "CMakeLists.txt")):
             here = folder_of(path)
             if here is None:
                 continue
-            counts[top] = counts.get(top, 0) + 1
-            if here not in ALLOWED:
-                violations.append(f"{path}: folder '{here}' has no place in the dependency rule")
+            if here not in allowed:
+                violations.append(f"{path}: folder '{here}' has no row in ARCHITECTURE.md")
+            elif path.endswith("CMakeLists.txt"):
+                violations += check_build(root, path, here, allowed)
             else:
-                violations += check_folder(root, path, here)
+                counts[top] = counts.get(top, 0) + 1
+                violations += check_folder(root, path, here, allowed, included.setdefault(here, set()))
+    for here, names in named.items():
+        for other in sorted(names - included.get(here, set())):
+            violations.append(f"ARCHITECTURE.md: {here} is said to include {other}, and does not")
     for example in sorted(os.listdir(os.path.join(root, "examples"))):
         top = os.path.join("examples", example)
         tests = os.path.join(top, "tests") + os.sep
@@ -133,7 +156,7 @@ def main():
                 continue
             counts["examples"] = counts.get("examples", 0) + 1
             violations += check_example_build(root, path) if path.endswith("CMakeLists.txt") \
-                else check_example(root, path, top)
+                else check_example(root, path, top, allowed)
     for line in violations:
         print(line)
     print(", ".join(f"{top}: {count} files" for top, count in counts.items()), f"{len(violations)} violations",

@@ -154,6 +154,20 @@ class Documents(ScratchFolder):
                                     f"{path}: {link}")
         self.assertGreater(seen, 30)
 
+    def test_documents_that_sources_name_exist(self):
+        seen = 0
+        for path in sources(("engine", "cache", "tools", "kernel_templates", "benchmarks"),
+                            (".cpp", ".hpp", ".h", ".cu", ".cuh", ".py")):
+            # A reference may be broken over two lines of a comment.
+            text = re.sub(r"\n\s*(?://+|#)? *", " ", read(path).decode())
+            for name, heading in re.findall(r"\b((?:docs/[a-z-]+|[A-Z]{4,})\.md)(?:, \"([^\"]+)\")?", text):
+                seen += 1
+                document = os.path.join(scenario.SOURCE, name)
+                self.assertTrue(os.path.exists(document), f"{path}: {name}")
+                if heading:
+                    self.assertIn(heading.lower(), read(document).decode().lower(), f"{path}: {name}")
+        self.assertGreater(seen, 15)
+
     def test_links_into_documents_find_their_heading(self):
         for path in documents():
             for link, anchor in re.findall(r"\]\(([^)#\s]*)#([^)]+)\)", read(path).decode()):

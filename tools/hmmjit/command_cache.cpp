@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "cache/bundle.hpp"
+#include "cache/maintenance.hpp"
 #include "cache/trimmer.hpp"
 #include "core/diagnostics.hpp"
 #include "core/mapped_file.hpp"
@@ -449,25 +449,10 @@ Status trim_store(const Context& context) {
 
 Status clear_store(const Context& context) {
   HMMJIT_ASSIGN(const EntryStore store, context.user_store(true));
-  std::uint64_t removed = 0;
-  std::uint64_t left = 0;
-  if (store.exists()) {
-    // Only what this program wrote is removed: the folder may hold a user's own files.
-    for (const StoredFile& file : store.scan().entries) {
-      const bool gone = store.remove_path(file.path, file.identity);
-      removed += gone ? 1 : 0;
-      left += gone ? 0 : 1;
-    }
-    cache::trim(store, context.settings.max_bytes);
-    cache::remove_empty_folders(store);
-  }
-  context.print({{"entries_removed", removed}, {"entries_left", left}},
-                fmt::format("{} kernels removed\n", removed));
-  if (left != 0) {
-    return fail(ErrorCode::kOutput, fmt::format("{} kernels could not be removed", left),
-                store.root(), "they are in use or not yours; try again");
-  }
-  return {};
+  const cache::ClearReport report = cache::clear(store, context.settings.max_bytes);
+  context.print({{"entries_removed", report.removed}, {"entries_left", report.left}},
+                fmt::format("{} kernels removed\n", report.removed));
+  return report.status(store);
 }
 
 Status export_entries(const Context& context, const std::string& path, bool system,
@@ -498,8 +483,8 @@ Status export_entries(const Context& context, const std::string& path, bool syst
 
 Status import_entries(const Context& context, const std::string& path) {
   HMMJIT_ASSIGN(const EntryStore store, context.user_store(true));
-  HMMJIT_ASSIGN(const cache::ImportReport report, cache::import_bundle(store, path));
-  cache::trim(store, context.settings.max_bytes);
+  HMMJIT_ASSIGN(const cache::ImportReport report,
+                cache::import_and_trim(store, path, context.settings.max_bytes));
   constexpr const char* kTrust =
       "The checksum shows that the bundle is undamaged, not who made it: its kernels will run, so "
       "import only what comes from an author you trust.";

@@ -15,6 +15,7 @@
 
 #include "command_line.hpp"
 #include "core/diagnostics.hpp"
+#include "core/memory.hpp"
 #include "core/threads.hpp"
 #include "io/hmm_file.hpp"
 #include "option_table.hpp"
@@ -22,7 +23,6 @@
 #include "report/report_writer.hpp"
 #include "report/run_statistics.hpp"
 #include "search/device_choice.hpp"
-#include "search/memory.hpp"
 #include "search/reader_source.hpp"
 #include "search/search.hpp"
 #include "search_options.hpp"

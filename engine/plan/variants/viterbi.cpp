@@ -205,15 +205,16 @@ Expected expected(const ModelShape&, const Constants& c, const DeviceTraits&) {
 namespace lane_scan {
 
 constexpr int kMostNodes = 8;  // of one lane: twelve registers each
-constexpr int kMostWarps = 16;
+// More leave 128 registers a thread, with which the compiler spills from seven nodes on: no more
+// positions than these.
+constexpr int kMostWarps = 12;
 
 // The fewest warps a sequence: latency per row grows with them more slowly than with nodes.
 std::vector<Constants> constants(const ModelShape& shape, const DeviceTraits&) {
   std::vector<Constants> out;
   for (int warps = 1; warps <= kMostWarps; ++warps) {
     const int nodes = (shape.length + kWarp * warps - 1) / (kWarp * warps);
-    // More than twelve warps leave 128 registers a thread.
-    if (nodes > (warps > 12 ? kMostNodes - 1 : kMostNodes)) continue;
+    if (nodes > kMostNodes) continue;
     const int threads = warps > 1 ? kWarp * warps : 4 * kWarp;
     out.push_back({{"kH", nodes},
                    {"kWarps", warps},
@@ -228,7 +229,7 @@ Verdict accepts(const ModelShape& shape, const DeviceTraits& device) {
   if (!constants(shape, device).empty()) return Verdict::accept();
   return Verdict::reject(
       fmt::format("{} positions are more than {} in each of {} lanes; row_scan takes any model",
-                  shape.length, kMostNodes - 1, kMostWarps * kWarp));
+                  shape.length, kMostNodes, kMostWarps * kWarp));
 }
 
 LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits&) {

@@ -5,10 +5,13 @@
 #include <gtest/gtest.h>
 #include <xmmintrin.h>
 
+#include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <thread>
 
 #include "api/handles.hpp"
+#include "cache/bundle.hpp"
 #include "fake_driver/fake_driver.hpp"
 #include "hmmjit/report.hpp"
 #include "tests/support/folder.hpp"
@@ -206,6 +209,34 @@ TEST(Engine, ACompileErrorNamesTheTemplatesLine) {
   EXPECT_THAT(text, HasSubstr("own/scale.cu:14"));
 }
 
+// For a device newer than the compiler there is PTX, of which the driver makes code: that keeps the
+// variant's promises, or the next configuration is taken.
+TEST(Engine, CodeOfTheDriverIsHeldAgainstItsPromises) {
+  COMPILER_OR_SKIP();
+  auto traits = to_traits(find_device("H200"));
+  traits.major = 19;
+  traits.minor = 0;
+  hmmjit::tests::FakeDriver fake({traits});
+  fake.registers = 40;
+  const Gpu gpu = open_gpu(hmmjit::driver::Driver::open(fake.api()), 0);
+  EngineSettings s = settings();
+  s.variants[0].configurations = [](const Problem&, const Device&) {
+    return std::vector{configuration(4, 32, 9), configuration(1)};
+  };
+  Engine engine(s);
+  const Plan plan = engine.plan(problem(1), gpu.device());
+  EXPECT_EQ(constant(plan.chosen().constants, "kPerThread"), 4);
+  const Kernel kernel = engine.load(plan, gpu);
+  EXPECT_EQ(constant(kernel.constants(), "kPerThread"), 1);
+  ASSERT_EQ(kernel.image().rejected().size(), 1u);
+  EXPECT_THAT(kernel.image().rejected()[0].reason, HasSubstr("at most 32 promised"));
+
+  fake.registers = 100;  // neither keeps them
+  std::string text;
+  EXPECT_EQ(code_of([&] { engine.load(plan, gpu); }, &text), ErrorCode::kCompile);
+  EXPECT_THAT(text, HasSubstr("at most 64 promised"));
+}
+
 TEST(Engine, LoadsAndLaunchesOnADevice) {
   COMPILER_OR_SKIP();
   auto traits = to_traits(find_device("H200"));
@@ -318,6 +349,39 @@ TEST(Search, TellsTheHostWhatItGoesOnWithout) {
 
   callbacks.warning = [](const Error&) { throw std::runtime_error("of the host"); };
   EXPECT_THROW(search_on(open_driver, models, targets, options, callbacks), std::runtime_error);
+}
+
+// As `hmmjit cache import` and `hmmjit cache clear`: the cap holds at once, not from the next
+// publication on, and abandoned temporary files go.
+TEST(Cache, ImportKeepsTheCapAndClearSweeps) {
+  const hmmjit::test_support::TemporaryFolder folder;
+  namespace cache = hmmjit::cache;
+  const auto store = cache::EntryStore::open((folder.path() / "full").string(), {});
+  ASSERT_TRUE(store);
+  for (int i = 0; i < 40; ++i) {
+    cache::CacheKey key;
+    key.add("source", "kernel " + std::to_string(i));
+    cache::Entry entry;
+    entry.payload.assign(20000, static_cast<char>('a' + i % 26));
+    ASSERT_TRUE(store->publish(key, entry));
+  }
+  const std::string bundle = (folder.path() / "bundle").string();
+  ASSERT_TRUE(cache::export_bundle(*store, bundle, {}));
+  CacheSettings settings;
+  settings.directory = (folder.path() / "small").string();
+  settings.max_bytes = store->scan().allocated_total / 2;
+  Cache small(settings);
+  EXPECT_EQ(small.import_bundle(bundle), 40u);
+  EXPECT_LE(small.statistics().disk_bytes, settings.max_bytes);
+  EXPECT_GT(small.statistics().entries, 0u);
+
+  const std::filesystem::path abandoned = std::filesystem::path(settings.directory) / "tmp-1-0-old";
+  std::ofstream(abandoned) << "half an entry";
+  std::filesystem::last_write_time(
+      abandoned, std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
+  EXPECT_GT(small.clear(), 0u);
+  EXPECT_EQ(small.statistics().entries, 0u);
+  EXPECT_FALSE(std::filesystem::exists(abandoned));
 }
 
 TEST(Cache, MovesKernelsBetweenFolders) {

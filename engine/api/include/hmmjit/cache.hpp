@@ -70,13 +70,14 @@ class HMMJIT_EXPORT Cache {
   /// Removes the least recently used entries until the folder is below `max_bytes` (0: below the
   /// settings' cap); returns how many. Throws Error kOutput without a usable, writable folder.
   std::uint64_t trim(std::uint64_t max_bytes = 0);
-  /// Removes all entries of the user's folder; returns how many. Throws as trim does.
+  /// Removes all entries of the user's folder and temporary files older than an hour; returns how
+  /// many entries. Throws as trim does, and kOutput when an entry could not be removed.
   std::uint64_t clear();
   /// Writes every intact entry into one checked file; returns how many. Throws Error kOutput, or
   /// kInput when there is nothing to write.
   std::uint64_t export_bundle(const std::string& path) const;
-  /// Adds the entries of such a file; returns how many were new. All or nothing: throws Error
-  /// kInput on any damage. Kernels run: import what you trust only.
+  /// Adds the entries of such a file, then trims to the settings' cap; returns how many were new.
+  /// All or nothing: throws Error kInput on any damage. Kernels run: import what you trust only.
   std::uint64_t import_bundle(const std::string& path);
 
   struct Impl;

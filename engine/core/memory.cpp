@@ -1,4 +1,4 @@
-#include "search/memory.hpp"
+#include "core/memory.hpp"
 
 #include <sys/resource.h>
 
@@ -7,20 +7,18 @@
 #include <sstream>
 #include <string>
 
-#include "core/cgroup.hpp"
-
 namespace hmmjit {
 
-std::uint64_t available_memory() {
+std::uint64_t available_memory(const MemoryFiles& files) {
   std::uint64_t available = std::uint64_t{1} << 30;
-  std::ifstream info("/proc/meminfo");
+  std::ifstream info(files.machine);
   std::string key, unit;
   std::uint64_t kilobytes = 0;
   while (info >> key >> kilobytes) {
     if (key == "MemAvailable:") available = kilobytes * 1024;
     std::getline(info, unit);
   }
-  if (const auto left = cgroup_memory_left()) available = std::min(available, *left);
+  if (const auto left = cgroup_memory_left(files.groups)) available = std::min(available, *left);
   return available;
 }
 

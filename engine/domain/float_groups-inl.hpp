@@ -1,0 +1,194 @@
+// Vectors of floats in groups of four lanes, one group for each sequence. Nothing crosses the
+// border of a group, so that a sequence sees the same operations in the same order at every width:
+// that of the reference implementation, whose vectors have four lanes. Included once per Highway
+// target.
+#if defined(HMMJIT_DOMAIN_FLOAT_GROUPS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef HMMJIT_DOMAIN_FLOAT_GROUPS_INL_HPP
+#undef HMMJIT_DOMAIN_FLOAT_GROUPS_INL_HPP
+#else
+#define HMMJIT_DOMAIN_FLOAT_GROUPS_INL_HPP
+#endif
+
+#include <cstddef>
+#include <cstdint>
+
+#include "domain/kernels.hpp"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace hmmjit::domain::HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+#if HWY_TARGET == HWY_SCALAR
+// One group in the vector type of the compiler: for processors without any set of instructions that
+// Highway serves (x86-64 before SSSE3).
+template <int kCount>
+struct Groups {
+  static_assert(kCount == 1);
+  static constexpr int kGroups = 1;
+  using Floats = float __attribute__((vector_size(16)));
+  using Words = std::int32_t __attribute__((vector_size(16)));
+  Floats v;
+
+  static Groups zero() { return {Floats{}}; }
+  static Groups load(const float* p) { return {*reinterpret_cast<const Floats*>(p)}; }
+  static Groups same(const float* p) { return load(p); }
+  static Groups same(const std::uint32_t* p) { return {*reinterpret_cast<const Floats*>(p)}; }
+  static Groups all(float x) { return {Floats{x, x, x, x}}; }
+  static Groups gather(const float* const* p, std::size_t offset) { return load(p[0] + offset); }
+  static Groups of_groups(const float* x) { return all(x[0]); }
+  void store(float* p) const { *reinterpret_cast<Floats*>(p) = v; }
+  void store_group(int, float* p) const { store(p); }
+  Groups up() const { return {Floats{0, v[0], v[1], v[2]}}; }
+  Groups down() const { return {Floats{v[1], v[2], v[3], 0}}; }
+  Groups swap1() const { return {Floats{v[1], v[0], v[3], v[2]}}; }
+  Groups swap2() const { return {Floats{v[2], v[3], v[0], v[1]}}; }
+  friend Groups max(Groups a, Groups b) { return {a.v > b.v ? a.v : b.v}; }
+  friend Groups operator+(Groups a, Groups b) { return {a.v + b.v}; }
+  friend Groups operator*(Groups a, Groups b) { return {a.v * b.v}; }
+  friend Groups operator/(Groups a, Groups b) { return {a.v / b.v}; }
+  friend Groups operator&(Groups a, Groups b) { return {Floats(Words(a.v) & Words(b.v))}; }
+  friend Groups operator|(Groups a, Groups b) { return {Floats(Words(a.v) | Words(b.v))}; }
+  friend Groups operator^(Groups a, Groups b) { return {Floats(Words(a.v) ^ Words(b.v))}; }
+  friend bool any_greater(Groups a, Groups b) {
+    const Words m = a.v > b.v;
+    return (m[0] | m[1] | m[2] | m[3]) != 0;
+  }
+  friend Groups select_greater(Groups a, Groups b, Groups c) { return {a.v > b.v ? a.v : c.v}; }
+  Groups nonzero_words() const { return {Floats(Words(v) != 0)}; }
+};
+#else
+// One, two or four groups in one vector register.
+template <int kCount>
+struct Groups {
+  static constexpr int kGroups = kCount;
+  using D = hn::FixedTag<float, static_cast<std::size_t>(kCount* kLanes)>;
+  using Words = hn::RebindToUnsigned<D>;
+  using Group = hn::FixedTag<float, kLanes>;
+  hn::Vec<D> v;
+
+  static HWY_INLINE Groups zero() { return {hn::Zero(D())}; }
+  static HWY_INLINE Groups load(const float* p) { return {hn::Load(D(), p)}; }
+  // The same four values in every group.
+  static HWY_INLINE Groups same(const float* p) { return {hn::LoadDup128(D(), p)}; }
+  static HWY_INLINE Groups same(const std::uint32_t* p) {
+    return {hn::BitCast(D(), hn::LoadDup128(Words(), p))};
+  }
+  static HWY_INLINE Groups all(float x) { return {hn::Set(D(), x)}; }
+  // Group g from p[g] + offset.
+  static HWY_INLINE Groups gather(const float* const* p, std::size_t offset) {
+    if constexpr (kCount == 1) {
+      return {hn::Load(D(), p[0] + offset)};
+    } else {
+      using Half = Groups<kCount / 2>;
+      return {hn::Combine(D(), Half::gather(p + kCount / 2, offset).v, Half::gather(p, offset).v)};
+    }
+  }
+  // x[g] in all lanes of group g; x is aligned to 16 bytes where there are four groups.
+  static HWY_INLINE Groups of_groups(const float* x) {
+    if constexpr (kCount == 1) {
+      return all(x[0]);
+    } else if constexpr (kCount == 2) {
+      const hn::Half<D> half;
+      return {hn::Combine(D(), hn::Set(half, x[1]), hn::Set(half, x[0]))};
+    } else {
+      alignas(64) static constexpr std::int32_t kGroupOf[] = {0, 0, 0, 0, 1, 1, 1, 1,
+                                                              2, 2, 2, 2, 3, 3, 3, 3};
+      return {hn::TableLookupLanes(hn::LoadDup128(D(), x), hn::SetTableIndices(D(), kGroupOf))};
+    }
+  }
+  HWY_INLINE void store(float* p) const { hn::Store(v, D(), p); }
+  HWY_INLINE void store_group(int g, float* p) const {
+    if constexpr (kCount == 1) {
+      hn::Store(v, D(), p);
+    } else if (g < kCount / 2) {
+      Groups<kCount / 2>{hn::LowerHalf(v)}.store_group(g, p);
+    } else {
+      Groups<kCount / 2>{hn::UpperHalf(hn::Half<D>(), v)}.store_group(g - kCount / 2, p);
+    }
+  }
+  // Lane r of a group takes lane r-1, lane 0 takes zero; and the other way round.
+  HWY_INLINE Groups up() const { return {hn::ShiftLeftLanes<1>(D(), v)}; }
+  HWY_INLINE Groups down() const { return {hn::ShiftRightLanes<1>(D(), v)}; }
+  HWY_INLINE Groups swap1() const { return {hn::Shuffle2301(v)}; }
+  HWY_INLINE Groups swap2() const { return {hn::Shuffle1032(v)}; }
+  friend HWY_INLINE Groups max(Groups a, Groups b) { return {hn::Max(a.v, b.v)}; }
+  friend HWY_INLINE Groups operator+(Groups a, Groups b) { return {hn::Add(a.v, b.v)}; }
+  friend HWY_INLINE Groups operator*(Groups a, Groups b) { return {hn::Mul(a.v, b.v)}; }
+  friend HWY_INLINE Groups operator/(Groups a, Groups b) { return {hn::Div(a.v, b.v)}; }
+  friend HWY_INLINE Groups operator&(Groups a, Groups b) { return {hn::And(a.v, b.v)}; }
+  friend HWY_INLINE Groups operator|(Groups a, Groups b) { return {hn::Or(a.v, b.v)}; }
+  friend HWY_INLINE Groups operator^(Groups a, Groups b) { return {hn::Xor(a.v, b.v)}; }
+  friend HWY_INLINE bool any_greater(Groups a, Groups b) {
+    return !hn::AllFalse(D(), hn::Gt(a.v, b.v));
+  }
+  // a > b ? a : c
+  friend HWY_INLINE Groups select_greater(Groups a, Groups b, Groups c) {
+    return {hn::IfThenElse(hn::Gt(a.v, b.v), a.v, c.v)};
+  }
+  // All ones where any bit of the word is set.
+  HWY_INLINE Groups nonzero_words() const {
+    const auto words = hn::BitCast(Words(), v);
+    return {hn::BitCast(D(), hn::VecFromMask(Words(), hn::Ne(words, hn::Zero(Words()))))};
+  }
+};
+#endif
+
+// Two vectors that go through the recurrences together. Forward and Backward are chains of
+// dependent additions and products over the stripes; a second chain fills the waiting time.
+template <class V>
+struct Pair {
+  static constexpr int kGroups = 2 * V::kGroups;
+  static constexpr int kHalf = V::kGroups * kLanes;
+  V a, b;
+  static HWY_INLINE Pair zero() { return {V::zero(), V::zero()}; }
+  static HWY_INLINE Pair load(const float* p) { return {V::load(p), V::load(p + kHalf)}; }
+  template <typename T>
+  static HWY_INLINE Pair same(const T* p) {
+    const V v = V::same(p);
+    return {v, v};
+  }
+  static HWY_INLINE Pair all(float x) { return {V::all(x), V::all(x)}; }
+  static HWY_INLINE Pair gather(const float* const* p, std::size_t offset) {
+    return {V::gather(p, offset), V::gather(p + V::kGroups, offset)};
+  }
+  static HWY_INLINE Pair of_groups(const float* x) {
+    return {V::of_groups(x), V::of_groups(x + V::kGroups)};
+  }
+  HWY_INLINE void store(float* p) const {
+    a.store(p);
+    b.store(p + kHalf);
+  }
+  HWY_INLINE void store_group(int g, float* p) const {
+    if (g < V::kGroups) {
+      a.store_group(g, p);
+    } else {
+      b.store_group(g - V::kGroups, p);
+    }
+  }
+  HWY_INLINE Pair up() const { return {a.up(), b.up()}; }
+  HWY_INLINE Pair down() const { return {a.down(), b.down()}; }
+  HWY_INLINE Pair swap1() const { return {a.swap1(), b.swap1()}; }
+  HWY_INLINE Pair swap2() const { return {a.swap2(), b.swap2()}; }
+  friend HWY_INLINE Pair max(Pair x, Pair y) { return {max(x.a, y.a), max(x.b, y.b)}; }
+  friend HWY_INLINE Pair operator+(Pair x, Pair y) { return {x.a + y.a, x.b + y.b}; }
+  friend HWY_INLINE Pair operator*(Pair x, Pair y) { return {x.a * y.a, x.b * y.b}; }
+  friend HWY_INLINE Pair operator/(Pair x, Pair y) { return {x.a / y.a, x.b / y.b}; }
+  friend HWY_INLINE Pair operator&(Pair x, Pair y) { return {x.a & y.a, x.b & y.b}; }
+  friend HWY_INLINE Pair operator|(Pair x, Pair y) { return {x.a | y.a, x.b | y.b}; }
+  friend HWY_INLINE Pair operator^(Pair x, Pair y) { return {x.a ^ y.a, x.b ^ y.b}; }
+  friend HWY_INLINE bool any_greater(Pair x, Pair y) {
+    return any_greater(x.a, y.a) | any_greater(x.b, y.b);
+  }
+  friend HWY_INLINE Pair select_greater(Pair x, Pair y, Pair z) {
+    return {select_greater(x.a, y.a, z.a), select_greater(x.b, y.b, z.b)};
+  }
+  HWY_INLINE Pair nonzero_words() const { return {a.nonzero_words(), b.nonzero_words()}; }
+};
+
+}  // namespace
+}  // namespace hmmjit::domain::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

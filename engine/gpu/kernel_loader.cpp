@@ -1,0 +1,139 @@
+#include "gpu/kernel_loader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace hmmjit::gpu {
+namespace {
+
+/// Makes the next candidate the plan's choice. Those of the same variant come last: a compiler that
+/// serves one of them badly is likely to serve all of them so.
+Status pass_over(plan::Plan& plan, const compile::Kernel& kernel, const std::string& reason) {
+  const plan::KernelVariant* variant = kernel.candidate.variant;
+  plan.rejected.push_back({std::string(variant->name), reason});
+  std::erase_if(plan.fallbacks, [&](const plan::Candidate& c) {
+    return c.variant == variant && c.constants == kernel.candidate.constants;
+  });
+  std::ranges::stable_partition(plan.fallbacks,
+                                [&](const plan::Candidate& c) { return c.variant != variant; });
+  if (plan.fallbacks.empty()) {
+    return fail(ErrorCode::kCompile, fmt::format("the driver's code for it {}", reason),
+                kernel.name, "install an NVRTC that knows this device");
+  }
+  plan.chosen = std::move(plan.fallbacks.front());
+  plan.fallbacks.erase(plan.fallbacks.begin());
+  return {};
+}
+
+/// The same kernel, with what was passed over before it.
+compile::KernelPtr with_rejections(const compile::KernelPtr& kernel,
+                                   const std::vector<plan::Rejection>& rejected) {
+  if (rejected.empty()) return kernel;
+  auto copy = std::make_shared<compile::Kernel>(*kernel);
+  copy->rejected.insert(copy->rejected.begin(), rejected.begin(), rejected.end());
+  return copy;
+}
+
+}  // namespace
+
+KernelLoader::KernelLoader(std::shared_ptr<driver::Driver> driver) : driver_(std::move(driver)) {}
+
+std::optional<AcceptedKernel> KernelLoader::find(const compile::KernelPtr& kernel,
+                                                 const driver::Device& device) const {
+  std::shared_ptr<Image> image;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = images_.find(kernel->name);
+    if (known == images_.end()) return std::nullopt;
+    image = known->second;
+  }
+  const std::lock_guard lock(image->mutex);
+  const auto found = image->resources.find(device.ordinal());
+  if (found == image->resources.end()) return std::nullopt;
+  return AcceptedKernel{kernel, image->loaded, found->second};
+}
+
+std::shared_ptr<KernelLoader::Image> KernelLoader::image_of(const std::string& kernel_name) {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<Image>& image = images_[kernel_name];
+  if (image == nullptr) image = std::make_shared<Image>();
+  return image;
+}
+
+// With the lock of the image. `kernel` may become another one: then nothing has been loaded yet.
+Status KernelLoader::open(Image& image, compile::KernelPtr& kernel, const plan::Plan& plan,
+                          KernelSource& source) {
+  const auto load = [&] {
+    return driver::LoadedKernel::load(driver_, kernel->image.bytes, kernel->image.entry_name);
+  };
+  const std::string name = kernel->name;
+  // Whoever comes later with the refused image takes what was made instead of it.
+  if (image.remade != nullptr) kernel = image.remade;
+  if (kernel->name != name) return {};
+  auto loaded = load();
+  if (!loaded && loaded.error().code == ErrorCode::kCompile && image.remade == nullptr) {
+    HMMJIT_ASSIGN(kernel, source.refused(plan, kernel, loaded.error().to_string()));
+    image.remade = kernel;
+    if (kernel->name != name) return {};  // the new image broke its promises: a fallback
+    loaded = load();
+  }
+  if (!loaded) return std::unexpected(loaded.error());
+  image.loaded = *std::move(loaded);
+  ++loaded_;
+  return {};
+}
+
+Result<AcceptedKernel> KernelLoader::load_accepted(plan::Plan& plan, compile::KernelPtr kernel,
+                                                   const driver::Device& device,
+                                                   KernelSource& source) {
+  std::vector<plan::Rejection> rejected;
+  for (;;) {
+    const std::shared_ptr<Image> image = image_of(kernel->name);
+    std::string reason;
+    {
+      const std::lock_guard lock(image->mutex);
+      if (image->loaded == nullptr) {
+        HMMJIT_TRY(open(*image, kernel, plan, source));
+        if (image->loaded == nullptr) continue;
+      }
+      const auto known = image->resources.find(device.ordinal());
+      if (known != image->resources.end())
+        return AcceptedKernel{with_rejections(kernel, rejected), image->loaded, known->second};
+      const auto broken = image->broken_promises.find(device.ordinal());
+      if (broken == image->broken_promises.end()) {
+        const plan::LaunchShape& launch = kernel->candidate.launch;
+        auto prepared =
+            image->loaded->prepare(device, launch.block_threads, launch.dynamic_shared_bytes);
+        if (!prepared) {
+          // It fits no multiprocessor: as good as no kernel.
+          if (prepared.error().code == ErrorCode::kResources)
+            prepared.error().code = ErrorCode::kCompile;
+          return std::unexpected(prepared.error());
+        }
+        // Only now that the driver has made code of it can PTX be held against its promises.
+        std::optional<std::string> promise;
+        if (kernel->image.kind == compile::ImageKind::kPtx) {
+          promise = compile::gate({.registers = prepared->registers,
+                                   .local_bytes = prepared->local_bytes,
+                                   .static_shared_bytes = prepared->static_shared_bytes,
+                                   .max_threads = prepared->max_threads},
+                                  kernel->candidate, device.traits());
+        }
+        if (!promise) {
+          image->resources.emplace(device.ordinal(), *prepared);
+          return AcceptedKernel{with_rejections(kernel, rejected), image->loaded, *prepared};
+        }
+        reason = image->broken_promises.emplace(device.ordinal(), *promise).first->second;
+      } else {
+        reason = broken->second;
+      }
+    }
+    HMMJIT_TRY(pass_over(plan, *kernel, reason));
+    rejected.push_back(plan.rejected.back());
+    HMMJIT_ASSIGN(kernel, source.request(plan, 0).get());
+  }
+}
+
+}  // namespace hmmjit::gpu

@@ -1,0 +1,66 @@
+// From a compiled kernel to one that may be launched, the same way for a search, a host program and
+// `hmmjit bench`: the driver loads the image; an image that it refuses is made once more; code that
+// the driver itself has compiled (from PTX) is held against what the catalogue entry promises, as
+// the compiler's was, and passed over for the plan's next candidate where it breaks that.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "driver/driver.hpp"
+#include "gpu/kernel_source.hpp"
+
+namespace hmmjit::gpu {
+
+/// A kernel that keeps its promises on one device.
+struct AcceptedKernel {
+  compile::KernelPtr kernel;
+  std::shared_ptr<driver::LoadedKernel> loaded;
+  driver::LoadedResources resources;  ///< blocks_per_sm is at least 1
+};
+
+/// Loads each kernel once for all devices. Thread-safe.
+class KernelLoader {
+ public:
+  explicit KernelLoader(std::shared_ptr<driver::Driver> driver);
+
+  /// The kernel if load_accepted() has accepted it on that device.
+  std::optional<AcceptedKernel> find(const compile::KernelPtr& kernel,
+                                     const driver::Device& device) const;
+
+  /// Loads `kernel`, made for `plan`, on a device. `plan` becomes what the accepted kernel was made
+  /// for: candidates that were passed over are in its `rejected`. Waits for compiles. Fails with
+  /// kCompile when no candidate is left or fits a multiprocessor of the device.
+  Result<AcceptedKernel> load_accepted(plan::Plan& plan, compile::KernelPtr kernel,
+                                       const driver::Device& device, KernelSource& source);
+
+  /// Images that the driver has loaded so far.
+  std::uint64_t loaded() const { return loaded_; }
+
+ private:
+  // A kernel of one name and what the driver says of it.
+  struct Image {
+    mutable std::mutex mutex;  // of what follows
+    std::shared_ptr<driver::LoadedKernel> loaded;
+    compile::KernelPtr remade;                         // instead of one that the driver refused
+    std::map<int, driver::LoadedResources> resources;  // by device ordinal
+    std::map<int, std::string> broken_promises;
+  };
+  std::shared_ptr<Image> image_of(const std::string& kernel_name);
+  Status open(Image& image, compile::KernelPtr& kernel, const plan::Plan& plan,
+              KernelSource& source);
+
+  const std::shared_ptr<driver::Driver> driver_;
+  mutable std::mutex mutex_;  // of what follows
+  std::map<std::string, std::shared_ptr<Image>> images_;
+  std::atomic<std::uint64_t> loaded_{0};
+};
+
+}  // namespace hmmjit::gpu

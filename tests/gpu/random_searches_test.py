@@ -1,0 +1,103 @@
+"""The campaign's script without a device: nothing differs where both sides are the CPU, and a device
+that loses targets is found, and the search reduced to what shows it.
+
+usage: random_searches_test.py PROGRAM MODELS TARGETS
+"""
+import json
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "random_searches.py")
+
+# A device that counts one target too few past Viterbi for the models longer than the first model of
+# 1025 to 1536 positions, as if that one's kernel served all of them.
+WRONG_DEVICE = """#!{python}
+import json, re, subprocess, sys
+arguments = sys.argv[1:]
+done = subprocess.run([{program!r}, *arguments])
+if done.returncode or arguments[0] != "search":
+    sys.exit(done.returncode)
+report, statistics = (arguments[arguments.index(option) + 1] for option in ("-o", "--stats"))
+first, lost, out = None, 0, []
+for line in open(report):
+    query = re.match(r"Query: .*\\[M=(\\d+)\\]", line)
+    if query:
+        M = int(query[1])
+        wrong = first is not None and first < M <= 1536
+        if first is None and 1024 < M <= 1536:
+            first = M
+    passed = re.match(r"(Passed Vit filter: +)(\\d+)( .*)", line)
+    if passed and wrong and int(passed[2]) > 0:
+        lost += 1
+        line = f"{{passed[1]}}{{int(passed[2]) - 1}}{{passed[3]}}\\n"
+    out.append(line)
+open(report, "w").writelines(out)
+counters = json.load(open(statistics))
+counters["passed"]["viterbi"] -= lost
+json.dump(counters, open(statistics, "w"))
+"""
+
+
+class Campaign(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = holder.name
+        self.wrong = os.path.join(self.folder, "wrong_device")
+        with open(self.wrong, "w") as file:
+            file.write(WRONG_DEVICE.format(python=sys.executable, program=program))
+        os.chmod(self.wrong, os.stat(self.wrong).st_mode | stat.S_IXUSR)
+
+    def run_script(self, *arguments):
+        done = subprocess.run([sys.executable, "-B", SCRIPT, program, "--targets", targets, "--device", "cpu",
+                               "--work", self.folder, *arguments], capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
+
+    def test_equal_programs(self):
+        log = os.path.join(self.folder, "log")
+        status, text = self.run_script("--models", models, "--seed", "100", "--searches", "12", "--workers", "2",
+                                       "--core-seconds", "0.005", "--seconds", "600", "--log", log)
+        self.assertEqual(status, 0, text)
+        with open(log) as file:
+            records = [json.loads(line) for line in file]
+        self.assertEqual(sorted(r["seed"] for r in records), list(range(100, 112)))
+        self.assertGreater(sum(r["passed"]["msv"] for r in records), 0)
+        self.assertRegex(text, r"12 searches .* 0 runs differ, 0 searches failed")
+
+    def test_a_device_that_loses_targets(self):
+        arguments = ["--models", models, "--device-program", self.wrong, "--core-seconds", "0.01",
+                     "--seconds", "600", "--libraries", "class_1536"]
+        keep = os.path.join(self.folder, "kept")
+        status, text = self.run_script(*arguments, "--seed", "1", "--searches", "8", "--workers", "2",
+                                       "--reduce-most", "1", "--reduce-seconds", "300", "--keep", keep)
+        self.assertEqual(status, 1, text)
+        reduced = [line for line in text.splitlines() if line.startswith("REDUCED seed ")]
+        self.assertEqual(len(reduced), 1, text)
+        seed, found = reduced[0].removeprefix("REDUCED seed ").split(": ", 1)
+        found = json.loads(found)
+        self.assertEqual(found["model_count"], 2, text)
+        self.assertEqual(found["target_count"], 1, text)
+        (_, first), (_, second) = found["models"]
+        self.assertTrue(1024 < first < second <= 1536, text)
+        self.assertIn("Passed Vit filter", found["difference"])
+        self.assertEqual(sorted(os.listdir(keep)), [f"{seed}.models.hmm.gz", f"{seed}.targets.fasta.gz"])
+        # The seed alone makes the same search again.
+        status, text = self.run_script(*arguments, "--only", seed, "--reduce-most", "0")
+        self.assertEqual(status, 1, text)
+        self.assertIn(f"DIFFERS seed {seed} ", text)
+
+    def test_orders(self):
+        arguments = ["--library", models, "--orders", "2", "--states", "empty,warm,again", "--threads", "2"]
+        status, text = self.run_script(*arguments)
+        self.assertEqual(status, 0, text)
+        self.assertRegex(text, "6 runs of .* 0 differ")
+        self.assertRegex(text, "order 1, again cache: equal")
+
+
+if __name__ == "__main__":
+    program, models, targets = (os.path.abspath(path) for path in sys.argv[1:4])
+    unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -1,0 +1,322 @@
+// Random libraries on the fake driver, pair by pair against the CPU: lengths dense around every
+// edge of a size class, in any order, with kernels that come late or never. The short form, without
+// a device, of tests/gpu/random_searches.py.
+//
+// Seeds are printed with each failure; HMMJIT_TEST_SEED=N makes the changing test repeat that one.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <future>
+#include <map>
+#include <mutex>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "gpu/chain_plans.hpp"
+#include "host_kernels.hpp"
+#include "search_fixture.hpp"
+#include "support/random_profiles.hpp"
+
+namespace hmmjit::tests {
+namespace {
+
+using test_support::ModelKind;
+using test_support::Random;
+using test_support::TargetKind;
+
+// Where kernels of some stage change, by coarse and fine classes and the rows of the domain stage.
+constexpr std::array kEdges{32,  48,   64,   96,   128,  192,  256,  384,  512,  704,  768,
+                            896, 1024, 1152, 1280, 1408, 1452, 1536, 2048, 2560, 3072, 3584};
+
+// Kernels of the fake driver. Which of them need no compile, come late or cannot be had depends on
+// the seed and the kernel alone.
+class RandomKernels final : public gpu::KernelSource {
+ public:
+  struct Shares {
+    double cached = 1, failing = 0, milliseconds = 0;
+  };
+  RandomKernels(std::uint64_t seed, Shares shares) : seed_(seed), shares_(shares) {}
+
+  std::optional<compile::KernelProvider::Future> find(const plan::Plan& plan) override {
+    if (share(plan, 1) >= shares_.cached) return std::nullopt;
+    std::promise<Result<compile::KernelPtr>> promise;
+    promise.set_value(make(plan));
+    return promise.get_future().share();
+  }
+  compile::KernelProvider::Future request(const plan::Plan& plan, int) override {
+    return std::async(std::launch::async,
+                      [this, plan]() -> Result<compile::KernelPtr> {
+                        std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(
+                            2 * share(plan, 2) * shares_.milliseconds));
+                        // SSV may fail too: then the CPU has the models of that class.
+                        if (share(plan, 3) < shares_.failing)
+                          return fail(ErrorCode::kCompile, "no luck with this kernel");
+                        return make(plan);
+                      })
+        .share();
+  }
+  Result<compile::KernelPtr> refused(const plan::Plan&, const compile::KernelPtr&,
+                                     const std::string& reason) override {
+    return fail(ErrorCode::kCompile, "refused again: " + reason);
+  }
+  compile::ProviderStatistics statistics() const override { return {}; }
+  void cancel() override {}
+
+ private:
+  static compile::KernelPtr make(const plan::Plan& plan) {
+    auto kernel = std::make_shared<compile::Kernel>();
+    kernel->name = identity(plan);
+    kernel->candidate = plan.chosen;
+    kernel->image.entry_name = plan.chosen.variant->entry_name;
+    kernel->image.bytes = image_for(plan.chosen);
+    kernel->image.kind = compile::ImageKind::kCubin;
+    return kernel;
+  }
+  static std::string identity(const plan::Plan& plan) {
+    std::string out = fmt::format("{}.{} {}", plan::stage_name(plan.stage),
+                                  plan.chosen.variant->name, plan.class_length);
+    for (const auto& [name, value] : plan.chosen.constants.list())
+      out += fmt::format(" {}={}", name, value);
+    return out;
+  }
+  double share(const plan::Plan& plan, std::uint64_t purpose) const {
+    std::uint64_t value = seed_ * 1000003 + purpose;
+    for (const char c : identity(plan))
+      value = value * 1099511628211u + static_cast<unsigned char>(c);
+    return Random(value).real();
+  }
+  const std::uint64_t seed_;
+  const Shares shares_;
+};
+
+// A backend on devices whose every answer about a block is held against the CPU's own filters.
+class ComparingBackend final : public FilterBackend {
+ public:
+  explicit ComparingBackend(gpu::GpuFilters& gpu)
+      : device_(make_device_backend(gpu)), cpu_(make_cpu_backend()) {}
+  std::string_view name() const override { return device_->name(); }
+  gpu::GpuFilters* device() override { return device_->device(); }
+  std::uint64_t preferred_cells() const override { return device_->preferred_cells(); }
+  Result<std::unique_ptr<PreparedFilters>> prepare(const SearchModel& model,
+                                                   const FilterOptions& options) override {
+    HMMJIT_ASSIGN(auto device, device_->prepare(model, options));
+    HMMJIT_ASSIGN(auto cpu, cpu_->prepare(model, options));
+    return std::make_unique<Prepared>(*this, model, options, std::move(device), std::move(cpu));
+  }
+  /// Pairs that a device has decided, and what was wrong with its answers.
+  std::uint64_t pairs() const { return pairs_; }
+  const std::string& differences() const { return differences_; }
+
+ private:
+  class Prepared final : public PreparedFilters {
+   public:
+    Prepared(ComparingBackend& owner, const SearchModel& model, const FilterOptions& options,
+             std::unique_ptr<PreparedFilters> device, std::unique_ptr<PreparedFilters> cpu)
+        : owner_(owner),
+          model_(model),
+          options_(options),
+          device_(std::move(device)),
+          cpu_(std::move(cpu)) {}
+    Status run(const TargetBlock& block, std::size_t begin, std::size_t end,
+               FilterOutput& output) const override {
+      return device_->run(block, begin, end, output);
+    }
+    Status run_survivors(const TargetBlock& block, const gpu::FilteredBlock& filtered,
+                         FilterOutput& output) const override {
+      FilterOutput wanted;
+      HMMJIT_TRY(device_->run_survivors(block, filtered, output));
+      HMMJIT_TRY(cpu_->run(block, 0, block.size(), wanted));
+      owner_.compare(model_, block, wanted, output);
+      return {};
+    }
+    bool agrees(const TargetBlock& block, const gpu::MsvSurvivor& survivor) const override {
+      return device_->agrees(block, survivor);
+    }
+    std::size_t bytes() const override { return device_->bytes() + cpu_->bytes(); }
+
+   private:
+    ComparingBackend& owner_;
+    const SearchModel& model_;
+    const FilterOptions& options_;
+    std::unique_ptr<PreparedFilters> device_, cpu_;
+  };
+  friend class Prepared;
+
+  // A device may know that a target fails Forward, and tells some of a block ahead of the rest:
+  // what it leaves out is the business of the counters and hits of the whole search.
+  void compare(const SearchModel& model, const TargetBlock& block, const FilterOutput& wanted,
+               const FilterOutput& got) {
+    std::map<std::uint32_t, float> passes;
+    for (const Survivor& s : wanted.survivors) passes.emplace(s.index, s.filter_nats);
+    const std::lock_guard lock(mutex_);
+    pairs_ += block.size();
+    for (const Survivor& s : got.survivors) {
+      const auto found = passes.find(s.index);
+      if (found != passes.end() && found->second == s.filter_nats) continue;
+      differences_ += fmt::format("{} of {} positions, target {}: {}\n", model.hmm.name,
+                                  model.hmm.M, block.first_index() + s.index,
+                                  found == passes.end() ? "fails a filter on the CPU"
+                                                        : "has another filter score on the CPU");
+    }
+  }
+
+  std::unique_ptr<FilterBackend> device_, cpu_;
+  std::mutex mutex_;
+  std::uint64_t pairs_ = 0;
+  std::string differences_;
+};
+
+// ---- what a seed stands for
+// -----------------------------------------------------------------------
+
+int random_length(Random& random) {
+  const double kind = random.real();
+  if (kind < 0.45) return random.integer(1025, 1536);
+  if (kind < 0.85) {
+    const int edge = kEdges[static_cast<std::size_t>(random.next() % kEdges.size())];
+    return edge + random.integer(-2, 2);
+  }
+  return random.integer(1, 3600);
+}
+
+SearchData random_data(Random& random) {
+  SearchData data;
+  std::uint64_t positions = 0;
+  while (data.models.size() < 3 || (positions < 11'000 && data.models.size() < 12)) {
+    constexpr std::array kKinds{ModelKind::kTypical, ModelKind::kTypical, ModelKind::kTypical,
+                                ModelKind::kFlat, ModelKind::kDeleteRich};
+    data.models.push_back(test_support::random_hmm(random.next(), random_length(random),
+                                                   kKinds[random.next() % kKinds.size()]));
+    Hmm& hmm = data.models.back();
+    hmm.name = fmt::format("model{}", data.models.size() - 1);
+    positions += static_cast<std::uint64_t>(hmm.M);
+  }
+  if (random.chance(0.3)) std::ranges::sort(data.models, {}, &Hmm::M);
+  if (random.chance(0.2)) std::ranges::sort(data.models, std::ranges::greater(), &Hmm::M);
+  for (const Hmm& hmm : data.models) {
+    const int copies = hmm.M > 1024 && hmm.M <= 1536 ? 4 : 2;
+    for (int i = 0; i < copies; ++i) {
+      data.targets.push_back(test_support::random_target(random.next(), random.integer(40, 250),
+                                                         TargetKind::kHomologous, hmm));
+    }
+  }
+  for (int i = 0; i < 25; ++i) {
+    const auto kind = test_support::kAllTargetKinds[i % 6];
+    const int length = i == 7 ? 0 : random.integer(1, 120);
+    data.targets.push_back(
+        test_support::random_target(random.next(), length, kind, data.models.front()));
+  }
+  for (std::size_t i = data.targets.size(); i > 1; --i)
+    std::swap(data.targets[i - 1], data.targets[random.next() % i]);
+  return data;
+}
+
+struct Case {
+  explicit Case(std::uint64_t case_seed) : seed(case_seed) {
+    Random random(seed);
+    data = random_data(random);
+    options.threads = random.integer(1, 4);
+    options.block_residues = static_cast<std::size_t>(random.integer(500, 6'000));
+    options.task_cells = 400'000;
+    options.domain.seed = static_cast<std::uint32_t>(random.integer(1, 1000));
+    options.thresholds.target.e_value = options.thresholds.domain.e_value = 1e9;
+    if (random.chance(0.5)) {
+      const auto some = [&](double usual, double low) {
+        return random.chance(0.5) ? usual : low * std::pow(0.5 / low, random.real());
+      };
+      options.filters = {some(0.02, 1e-4), some(1e-3, 1e-6), some(1e-5, 1e-8), random.chance(0.7)};
+    }
+    shares.cached = std::array{1.0, 0.5, 0.0}[random.next() % 3];
+    shares.failing = random.chance(0.3) ? 0.3 : 0;
+    shares.milliseconds = random.chance(0.5) ? 10 : 0;
+    devices = random.integer(1, 2);
+    lanes = random.integer(1, 4);
+    segment = static_cast<std::uint64_t>(random.integer(1'000, 40'000));
+    finer_kernel_seconds = random.chance(0.5) ? 0 : 0.5;
+    vram = random.chance(0.2) ? 200'000 : 0;
+    patient = random.chance(0.8);
+    searches = random.chance(0.3) ? 2 : 1;
+  }
+  std::string describe() const {
+    std::string lengths;
+    for (const Hmm& hmm : data.models) lengths += fmt::format(" {}", hmm.M);
+    return fmt::format(
+        "seed {}: models of{} positions, {} targets, {} threads, {} devices, cached {}, failing {}",
+        seed, lengths, data.targets.size(), options.threads, devices, shares.cached,
+        shares.failing);
+  }
+
+  std::uint64_t seed;
+  SearchData data;
+  SearchOptions options;
+  RandomKernels::Shares shares;
+  int devices, lanes, searches;
+  std::uint64_t segment, vram;
+  double finer_kernel_seconds;
+  bool patient;
+};
+
+struct Totals {
+  std::uint64_t pairs = 0, on_device = 0, searches = 0, passed = 0;
+};
+
+void run_case(std::uint64_t seed, Totals& totals) {
+  const Case c(seed);
+  SCOPED_TRACE(c.describe());
+  const auto cpu = make_cpu_backend();
+  const SearchOutcome wanted = run_search(c.data, *cpu, c.options);
+  ASSERT_EQ(wanted.error, "");
+
+  const plan::DeviceTraits h200 = *plan::find_device("H200");
+  FakeDriver driver({h200, h200});
+  driver.on_launch = run_on_host;
+  gpu::Settings settings = fake_settings(driver, c.devices);
+  settings.segment_residues = c.segment;
+  settings.lanes = c.lanes;
+  settings.finer_kernel_seconds = c.finer_kernel_seconds;
+  settings.vram = c.vram;
+  settings.patient = c.patient;
+  settings.open_kernels = [&]() -> Result<std::unique_ptr<gpu::KernelSource>> {
+    return std::make_unique<RandomKernels>(c.seed, c.shares);
+  };
+  gpu::GpuFilters gpu(std::move(settings));
+  if (c.patient) wait_until_started(gpu);
+  for (int search = 0; search < c.searches; ++search) {
+    ComparingBackend backend(gpu);
+    const SearchOutcome got = run_search(c.data, backend, c.options);
+    EXPECT_EQ(got.error, "");
+    EXPECT_EQ(got.text, wanted.text);
+    EXPECT_EQ(backend.differences(), "");
+    totals.pairs += c.data.models.size() * c.data.targets.size();
+    totals.on_device += backend.pairs();
+    ++totals.searches;
+  }
+  totals.passed += gpu.statistics().passed;
+}
+
+void run_cases(std::uint64_t first, int count) {
+  Totals totals;
+  for (int i = 0; i < count && !testing::Test::HasFailure(); ++i)
+    run_case(first + static_cast<std::uint64_t>(i), totals);
+  fmt::print("{} searches, {} pairs, {} decided on devices, {} passed there\n", totals.searches,
+             totals.pairs, totals.on_device, totals.passed);
+  EXPECT_GT(totals.passed, 0u);
+  EXPECT_GT(totals.on_device, totals.pairs / 2);
+}
+
+TEST(RandomLibraries, FixedSeeds) { run_cases(1, 12); }
+
+TEST(RandomLibraries, AChangingSeed) {
+  const char* wanted = std::getenv("HMMJIT_TEST_SEED");
+  const std::uint64_t seed = wanted != nullptr ? std::strtoull(wanted, nullptr, 10)
+                                               : 1000 + std::random_device{}() % 1'000'000;
+  fmt::print("seeds {} to {} (HMMJIT_TEST_SEED repeats them)\n", seed, seed + 3);
+  run_cases(seed, 4);
+}
+
+}  // namespace
+}  // namespace hmmjit::tests
