@@ -196,7 +196,7 @@ def main():
 
     targets = sorted({p for m in chosen
                       for p in [s.split(":", 1)[0] for s in m.get("seen_by", [])] +
-                      [name for name, _ in of_folder(m)]})
+                      ([] if arguments.quick else [name for name, _ in of_folder(m)])})
     build(copy, targets, arguments.jobs)
     ready = {name: Program(copy, name) for name in targets}
     baseline = {}

@@ -64,6 +64,50 @@ TEST(Candidates, AreJudgedWithTheirOwnPosition) {
   EXPECT_TRUE(is_candidate(by_score, score, 1000000));
 }
 
+// Exactly at a threshold is within it, by E-value and by score.
+TEST(Thresholds, TheThresholdItselfPasses) {
+  const ModelThresholds thresholds;
+  domain::TargetScore score;
+  score.log_p = 0;
+  EXPECT_TRUE(is_candidate(thresholds, score, 9));  // Z 10 so far: an E-value of 10
+  EXPECT_FALSE(is_candidate(thresholds, score, 10));
+  EXPECT_EQ(finish({}, {make_hit("a", 0, 5, 0)}, 10).reported, 1u);
+  EXPECT_EQ(finish({}, {make_hit("a", 0, 5, 0)}, 11).reported, 0u);
+  Thresholds by_score;
+  by_score.target.score = 25;
+  EXPECT_EQ(finish(by_score, {make_hit("a", 0, 25, -9), make_hit("b", 1, 24.99f, -9)}, 2).reported,
+            1u);
+}
+
+// domZ counts targets that are reported, not those that might have been.
+TEST(Thresholds, DomainsAreJudgedAmongReportedTargets) {
+  const HitList list =
+      finish({}, {make_hit("a", 0, 60, std::log(1e-12)), make_hit("b", 1, 10, std::log(0.5))}, 100);
+  EXPECT_EQ(list.hits.size(), 2u);
+  EXPECT_EQ(list.reported, 1u);
+  EXPECT_EQ(list.domZ, 1);
+}
+
+TEST(Thresholds, EachCutoffIsTheModelsOwn) {
+  Hmm hmm;
+  hmm.name = "m";
+  hmm.ga = Cutoff{25, 20};
+  hmm.nc = Cutoff{15, 10};
+  hmm.tc = Cutoff{35, 30};
+  for (const auto& [cutoffs, sequence] :
+       {std::pair{ModelCutoffs::kGathering, 25.0}, std::pair{ModelCutoffs::kNoise, 15.0},
+        std::pair{ModelCutoffs::kTrusted, 35.0}}) {
+    Thresholds rules;
+    rules.cutoffs = cutoffs;
+    const auto thresholds = thresholds_for(rules, hmm);
+    ASSERT_TRUE(thresholds);
+    EXPECT_EQ(thresholds->rules.target.score, sequence);
+    EXPECT_EQ(thresholds->rules.include_target.score, sequence);
+    EXPECT_EQ(thresholds->rules.domain.score, sequence - 5);
+    EXPECT_EQ(thresholds->rules.include_domain.score, sequence - 5);
+  }
+}
+
 TEST(Thresholds, EValuesGrowWithTheInput) {
   const auto hits = [] {
     return std::vector{make_hit("a", 0, 60, std::log(1e-12)), make_hit("b", 1, 20, std::log(1e-4)),
