@@ -221,7 +221,8 @@ class Case:
             some(0.6, "--F1", number(log_uniform(rng, 1e-5, 0.5)))
             some(0.6, "--F2", number(log_uniform(rng, 1e-7, 0.1)))
             some(0.6, "--F3", number(log_uniform(rng, 1e-9, 1e-2)))
-        some(0.15, "--nobias")
+        if self.filters != "max":  # which excludes it
+            some(0.15, "--nobias")
         some(0.15, "--nonull2")
         some(0.2, "-Z", number(log_uniform(rng, 0.5, 1e9)))
         some(0.15, "--domZ", number(log_uniform(rng, 0.5, 1e6)))

@@ -135,8 +135,9 @@ class ComparingBackend final : public FilterBackend {
       owner_.compare(model_, block, wanted, output);
       return {};
     }
-    bool agrees(const TargetBlock& block, const gpu::MsvSurvivor& survivor) const override {
-      return device_->agrees(block, survivor);
+    SampleComparison compare(const TargetBlock& block,
+                             const gpu::SampledTarget& target) const override {
+      return device_->compare(block, target);
     }
     std::size_t bytes() const override { return device_->bytes() + cpu_->bytes(); }
 
