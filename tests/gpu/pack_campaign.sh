@@ -43,7 +43,7 @@ for file in "$data"/hmm/lib/*.hmm.gz "$data"/hmm/{cudampf,lengths,hmmer,pyhmmer}
     zcat -f "$file" | hmmconvert - >"$out/data/library/$name.hmm"
     if [[ $version == b ]]; then zcat -f "$file" >>"$out/data/models/library_b.hmm"; fi
   else
-    zcat -f "$file" >>"$out/data/models/others_$version.hmm"
+    zcat -f "$file" | sed '$a\' >>"$out/data/models/others_$version.hmm"  # one ends without a line feed
   fi
 done
 for file in "$data"/seq/*.fasta* "$data"/seq/*.faa*; do
