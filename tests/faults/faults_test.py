@@ -116,8 +116,9 @@ class Faults(ScratchFolder):
         """A file that cannot be looked at is no new file: it is replaced with its mode, or stays."""
         real, link = self.results + "/real", self.results + "/link"
         os.symlink("real", link)
-        arguments = ["search", "--quiet", "--device", "cpu", "--cpu", "1", "-o", "/dev/null",
-                     "--tblout", link, self.model, self.targets]
+        # Not /dev/null: what takes it for a regular file would replace it for the whole machine.
+        arguments = ["search", "--quiet", "--device", "cpu", "--cpu", "1", "--tblout", link,
+                     self.model, self.targets]
         for function in ("stat", "lstat", "fstat", "access", "open"):
             with open(real, "wb") as file:
                 file.write(OLD)
