@@ -10,6 +10,7 @@
 
 #include "core/threads.hpp"
 #include "cpu/filters.hpp"
+#include "model/residue_copies.hpp"
 #include "reference/filters.hpp"
 
 namespace hmmjit {
@@ -34,6 +35,8 @@ class VectorKernels {
  public:
   using Scratch = cpu::FilterScratch;
   explicit VectorKernels(const SearchModel& model) : model_(model) {}
+  // Whether `ssv` may be given bytes that are no codes.
+  bool ssv_takes_any_byte() const { return tables().ssv_takes_any_byte(); }
   reference::SsvResult ssv(std::span<const Residue> residues, Scratch& scratch) const {
     return tables().ssv(residues, scratch);
   }
@@ -66,6 +69,7 @@ class ReferenceKernels {
  public:
   struct Scratch {};
   explicit ReferenceKernels(const SearchModel& model) : model_(model) {}
+  static bool ssv_takes_any_byte() { return false; }
   reference::SsvResult ssv(std::span<const Residue> residues, Scratch&) const {
     return reference::ssv_filter(model_.bytes, residues);
   }
@@ -126,21 +130,27 @@ class HostFilters final : public PreparedFilters {
     const bool need_msv = options_.F1 < 1.0 || options_.F2 < 1.0;
     std::vector<Candidate> candidates;
     FilterCounters& counters = output.counters;
+    ResidueCopies copies;
+    const bool copy_all = need_msv && !kernels_.ssv_takes_any_byte();
 
     CoreClock clock;
     for (std::size_t i = begin; i < end; ++i) {
-      const std::span<const Residue> residues = block[i].residues;
+      std::span<const Residue> residues = block[i].residues;
       const int L = static_cast<int>(residues.size());
       ++counters.targets;
       counters.residues += residues.size();
       if (L == 0) continue;
-      Candidate candidate{static_cast<std::uint32_t>(i), cached_null_score(L), 0, 0};
+      Candidate candidate{static_cast<std::uint32_t>(i), cached_null_score(L), 0, 0, {}};
+      if (copy_all) {
+        HMMJIT_ASSIGN(residues, copies.of(block, i, alphabet()));
+      }
       if (need_msv) {
         const reference::SsvResult ssv = kernels_.ssv(residues, scratch);
         output.times.ssv_cells += residues.size() * M;
         candidate.msv_nats = ssv.nats;
         if (ssv.status == reference::SsvStatus::kNoResult) {
           clock.lap(output.times.ssv);
+          HMMJIT_ASSIGN(residues, copies.of(block, i, alphabet()));
           candidate.msv_nats = kernels_.msv_recurrence(residues, scratch);
           output.times.msv_cells += residues.size() * M;
           clock.lap(output.times.msv);
@@ -149,10 +159,11 @@ class HostFilters final : public PreparedFilters {
         if (msv_gate_.rejects(candidate.bits)) continue;
       }
       ++counters.msv;
+      HMMJIT_ASSIGN(candidate.residues, copies.of(block, i, alphabet()));
       candidates.push_back(candidate);
     }
     clock.lap(output.times.ssv);
-    behind_msv(block, candidates, clock, output);
+    behind_msv(candidates, clock, output);
     return {};
   }
 
@@ -166,13 +177,15 @@ class HostFilters final : public PreparedFilters {
     counters.msv +=
         passed + filtered.failed_forward + filtered.failed_viterbi + filtered.failed_bias;
 
+    ResidueCopies copies;
     std::vector<Candidate> candidates;
     candidates.reserve(filtered.open.size());
     CoreClock clock;
     for (const gpu::MsvSurvivor& survivor : filtered.open) {
-      const std::span<const Residue> residues = block[survivor.index].residues;
+      HMMJIT_ASSIGN(const std::span<const Residue> residues,
+                    copies.of(block, survivor.index, alphabet()));
       Candidate candidate{survivor.index, cached_null_score(static_cast<int>(residues.size())),
-                          survivor.nats, 0};
+                          survivor.nats, 0, residues};
       const bool open = std::isnan(survivor.nats);
       if (open) {
         candidate.msv_nats = kernels_.msv(residues, scratch);
@@ -184,16 +197,17 @@ class HostFilters final : public PreparedFilters {
       candidates.push_back(candidate);
     }
     clock.lap(output.times.msv);
-    behind_msv(block, candidates, clock, output);
+    behind_msv(candidates, clock, output);
 
     // The Forward filter needs the filter score to the bit.
     candidates.clear();
     for (const std::uint32_t index : filtered.passed) {
-      const auto length = static_cast<int>(block[index].residues.size());
-      candidates.push_back({index, cached_null_score(length), 0, 0});
+      HMMJIT_ASSIGN(const std::span<const Residue> residues, copies.of(block, index, alphabet()));
+      candidates.push_back(
+          {index, cached_null_score(static_cast<int>(residues.size())), 0, 0, residues});
     }
     if (options_.bias) {
-      const std::vector<float> scores = bias_scores(block, candidates, output);
+      const std::vector<float> scores = bias_scores(candidates, output);
       for (std::size_t i = 0; i < candidates.size(); ++i) candidates[i].filter_nats = scores[i];
     }
     for (std::size_t i = 0; i < candidates.size(); ++i) {
@@ -206,8 +220,10 @@ class HostFilters final : public PreparedFilters {
   }
 
   bool agrees(const TargetBlock& block, const gpu::MsvSurvivor& survivor) const override {
-    return std::isnan(survivor.nats) ||
-           kernels_.msv(block[survivor.index].residues, scratch_.local()) == survivor.nats;
+    if (std::isnan(survivor.nats)) return true;
+    ResidueCopies copies;
+    const auto residues = copies.of(block, survivor.index, alphabet());
+    return residues && kernels_.msv(*residues, scratch_.local()) == survivor.nats;
   }
 
   std::size_t bytes() const override {
@@ -220,14 +236,15 @@ class HostFilters final : public PreparedFilters {
   struct Candidate {
     std::uint32_t index;
     float filter_nats, msv_nats, bits;
+    std::span<const Residue> residues;  // that do not change
   };
 
-  std::vector<float> bias_scores(const TargetBlock& block, const std::vector<Candidate>& candidates,
+  std::vector<float> bias_scores(const std::vector<Candidate>& candidates,
                                  FilterOutput& output) const {
     std::vector<std::span<const Residue>> targets;
     targets.reserve(candidates.size());
     for (const Candidate& candidate : candidates) {
-      targets.push_back(block[candidate.index].residues);
+      targets.push_back(candidate.residues);
       output.times.bias_residues += targets.back().size();
     }
     std::vector<float> scores(targets.size());
@@ -236,14 +253,14 @@ class HostFilters final : public PreparedFilters {
   }
 
   // Bias and Viterbi for targets that passed MSV.
-  void behind_msv(const TargetBlock& block, std::vector<Candidate>& candidates, CoreClock& clock,
+  void behind_msv(std::vector<Candidate>& candidates, CoreClock& clock,
                   FilterOutput& output) const {
     typename Kernels::Scratch& scratch = scratch_.local();
     const auto M = static_cast<std::uint64_t>(model_.hmm.M);
     const bool need_msv = options_.F1 < 1.0 || options_.F2 < 1.0;
     FilterCounters& counters = output.counters;
     if (options_.bias) {
-      const std::vector<float> scores = bias_scores(block, candidates, output);
+      const std::vector<float> scores = bias_scores(candidates, output);
       std::size_t kept = 0;
       for (std::size_t i = 0; i < candidates.size(); ++i) {
         Candidate candidate = candidates[i];
@@ -262,9 +279,8 @@ class HostFilters final : public PreparedFilters {
     for (const Candidate& candidate : candidates) {
       // A target whose MSV score already satisfies F2 goes straight to Forward.
       if (need_msv && skip_viterbi_gate_.rejects(candidate.bits)) {
-        const std::span<const Residue> residues = block[candidate.index].residues;
-        const float nats = kernels_.viterbi(residues, scratch);
-        output.times.viterbi_cells += residues.size() * M;
+        const float nats = kernels_.viterbi(candidate.residues, scratch);
+        output.times.viterbi_cells += candidate.residues.size() * M;
         if (viterbi_gate_.rejects(nats_to_bits(nats - candidate.filter_nats))) continue;
       }
       ++counters.viterbi;
@@ -274,6 +290,7 @@ class HostFilters final : public PreparedFilters {
   }
 
   const Calibration& calibration() const { return model_.hmm.calibration; }
+  const Alphabet& alphabet() const { return *model_.hmm.alphabet; }
 
   const SearchModel& model_;
   FilterOptions options_;

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <random>
 
+#include "model/residue_copies.hpp"
 #include "search/search_run.hpp"
 
 namespace hmmjit::search_run {
@@ -262,8 +263,11 @@ bool Run::passes_filters(ModelJob& job, const TargetBlock& targets, std::size_t 
   if (!job.filters->run(targets, index, index + 1, output)) return false;
   if (output.survivors.empty()) return false;
   if (without_forward) return true;
+  ResidueCopies copies;
+  const auto residues = copies.of(targets, index, *job.model->hmm.alphabet);
+  if (!residues) return false;
   const std::optional<float> nats =
-      domain::forward_filter(job.forward(), targets[index].residues, locals_.local().workspace);
+      domain::forward_filter(job.forward(), *residues, locals_.local().workspace);
   return nats && passes_forward(job, *nats, output.survivors.front().filter_nats);
 }
 

@@ -272,7 +272,7 @@ Status run_search(const ParsedOptions& options, Session& session) {
       std::optional<std::uint64_t> count;
       if (options.is_set("--restrictdb_n"))
         count = static_cast<std::uint64_t>(options.integer("--restrictdb_n"));
-      targets = restrict_targets(std::move(targets),
+      targets = restrict_targets(std::move(targets), *first->alphabet,
                                  std::string(options.text("--restrictdb_stkey")), count);
     }
     return {};
