@@ -7,6 +7,7 @@
 #include "io/hmm_file.hpp"
 #include "io/sequence_parsing.hpp"
 #include "io/target_database.hpp"
+#include "model/residue_copies.hpp"
 #include "search/reader_source.hpp"
 
 namespace hmmjit::v0 {
@@ -221,11 +222,14 @@ Targets Targets::from_file(std::string path, const std::string& format) {
 namespace {
 
 /// The targets of a mapped database in storage of their own: the file may change or go.
-TargetBlock copy_of(const TargetBlock& from) {
+TargetBlock copy_of(const TargetBlock& from, const hmmjit::Alphabet& alphabet) {
   TargetBlock out;
   out.reserve(from.residue_count());
+  ResidueCopies copies;
   for (std::size_t i = 0; i < from.size(); ++i) {
-    const TargetView target = from[i];
+    TargetView target = from[i];
+    copies.clear();
+    target.residues = value(copies.of(from, i, alphabet));
     out.begin_target(target.name, target.accession, target.description);
     out.append(target.residues);
     out.end_target();
@@ -239,7 +243,9 @@ void read_targets(Next&& next, Targets::Impl& out) {
   for (;;) {
     auto block = std::make_shared<TargetBlock>();
     if (!value(next(*block))) return;
-    if (!block->packed_residues().empty()) block = std::make_shared<TargetBlock>(copy_of(*block));
+    if (!block->packed_residues().empty()) {
+      block = std::make_shared<TargetBlock>(copy_of(*block, *out.alphabet));
+    }
     block->shrink_to_fit();
     block->set_first_index(out.targets);
     out.targets += block->size();

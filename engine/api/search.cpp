@@ -293,8 +293,8 @@ SearchResults run_search(const OpenDriver& open_driver, const Models& models,
   std::unique_ptr<TargetSource> target_source =
       value(open_targets(targets.impl(), *first->alphabet));
   if (!options.first_target.empty() || options.target_count) {
-    target_source =
-        restrict_targets(std::move(target_source), options.first_target, options.target_count);
+    target_source = restrict_targets(std::move(target_source), *first->alphabet,
+                                     options.first_target, options.target_count);
   }
   const ModelSource all = [&]() -> Result<std::optional<Hmm>> {
     if (first) return std::exchange(first, std::nullopt);

@@ -8,36 +8,44 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <expected>
 #include <filesystem>
 #include <optional>
 #include <vector>
+
+#include "core/interruption.hpp"
 
 namespace hmmjit {
 namespace {
 
 constexpr std::size_t kBufferBytes = std::size_t{1} << 18;
-constexpr int kSlots = 64;
 
-// Names of live temporaries, readable from a signal handler: fixed storage, published by an
-// atomic pointer per slot, never freed while published.
-std::array<std::atomic<char*>, kSlots> g_temporaries{};
-std::atomic<unsigned> g_counter{0};
+// Names of live temporaries in fixed storage, which a signal handler can read.
+struct LiveTemporary {
+  enum : int { kFree, kFilling, kLive };
+  std::atomic<int> state{kFree};
+  char name[PATH_MAX];
+};
+std::array<LiveTemporary, 64> g_temporaries;
 
-int publish(const std::string& name) {
-  char* copy = ::strdup(name.c_str());
-  if (copy == nullptr) return -1;
-  for (int i = 0; i < kSlots; ++i) {
-    char* empty = nullptr;
-    if (g_temporaries[i].compare_exchange_strong(empty, copy)) return i;
+int register_temporary(const std::string& name) {
+  if (name.size() >= PATH_MAX) return -1;
+  for (std::size_t i = 0; i < g_temporaries.size(); ++i) {
+    int state = LiveTemporary::kFree;
+    if (!g_temporaries[i].state.compare_exchange_strong(state, LiveTemporary::kFilling)) continue;
+    std::memcpy(g_temporaries[i].name, name.c_str(), name.size() + 1);
+    g_temporaries[i].state = LiveTemporary::kLive;
+    return static_cast<int>(i);
   }
-  std::free(copy);
   return -1;
 }
 
-void withdraw(int slot) {
-  if (slot >= 0) std::free(g_temporaries[slot].exchange(nullptr));
+void forget_temporary(int slot) {
+  if (slot >= 0) g_temporaries[static_cast<std::size_t>(slot)].state = LiveTemporary::kFree;
 }
 
 std::unexpected<Error> output_error(const std::string& path, const char* action, int error) {
@@ -61,19 +69,95 @@ int named_descriptor(const std::string& path) {
   return -1;
 }
 
-// Where the bytes of `path` end up: a symbolic link keeps being one, also one whose target does
-// not exist yet. The folder is resolved as well, so that equal files have equal names.
-std::string resolved(const std::string& path) {
+bool same_inode(const struct stat& a, const struct stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+// A folder such as /tmp: everybody may write, and nobody may touch what is another user's.
+bool is_shared_folder(const struct stat& info) {
+  return (info.st_mode & S_ISVTX) != 0 && (info.st_mode & S_IWOTH) != 0;
+}
+
+std::filesystem::path folder_of(const std::filesystem::path& file) {
+  return file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
+}
+
+// The file that `path` leads to: a symbolic link stays one, also one whose target does not exist
+// yet. Fails with EACCES at a link that another user has put into a shared folder, as the kernel
+// does where fs.protected_symlinks is on (Documentation/admin-guide/sysctl/fs.rst of Linux).
+std::expected<std::filesystem::path, int> follow_links(const std::string& path) {
   std::filesystem::path file = path;
-  std::error_code error;
-  for (int links = 0; links < 40 && std::filesystem::is_symlink(file, error); ++links) {
-    const auto target = std::filesystem::read_symlink(file, error);
-    if (error) break;
+  for (int links = 0; links < 40; ++links) {
+    const int link = ::open(file.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (link < 0) break;
+    struct stat info {
+    }, folder{};
+    std::array<char, PATH_MAX> text;
+    ssize_t length = -1;
+    if (::fstat(link, &info) == 0 && S_ISLNK(info.st_mode))
+      length = ::readlinkat(link, "", text.data(), text.size());
+    ::close(link);
+    if (length <= 0) break;
+    if (::stat(folder_of(file).c_str(), &folder) == 0 && is_shared_folder(folder) &&
+        info.st_uid != ::geteuid() && info.st_uid != folder.st_uid)
+      return std::unexpected(EACCES);
+    const std::filesystem::path target(std::string(text.data(), static_cast<std::size_t>(length)));
     file = target.is_absolute() ? target : file.parent_path() / target;
   }
-  const auto folder =
-      std::filesystem::canonical(file.has_parent_path() ? file.parent_path() : ".", error);
+  return file;
+}
+
+// The same for all names of a file that may not exist yet, hard links apart.
+std::string canonical_name(const std::string& path) {
+  const std::filesystem::path file = follow_links(path).value_or(path);
+  std::error_code error;
+  const auto folder = std::filesystem::canonical(folder_of(file), error);
   return error ? file.string() : (folder / file.filename()).string();
+}
+
+// ---- Temporaries
+//
+// A temporary lies beside its output under a name that the next run finds, and its process holds a
+// lock on it. One without a lock was left by a process that was killed, on whatever machine, and
+// is removed. Where a file system has no locks nothing is removed.
+
+constexpr int kNumberedNames = 8, kOtherNames = 100;
+
+// Whether the lock is ours (or there are none), and nobody has removed or replaced the file.
+bool take_lock(int descriptor, const std::string& name, bool without_locks) {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  if (::fcntl(descriptor, F_OFD_SETLK, &lock) != 0 &&
+      (errno == EAGAIN || errno == EACCES || !without_locks))
+    return false;
+  struct stat open {
+  }, named{};
+  return ::fstat(descriptor, &open) == 0 && ::lstat(name.c_str(), &named) == 0 &&
+         same_inode(open, named);
+}
+
+// An open descriptor, or -1 and errno.
+int create_temporary(const std::string& name, int* slot) {
+  const InterruptionHold hold;  // until the name is registered
+  const int descriptor = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (descriptor < 0) return -1;
+  if (!take_lock(descriptor, name, true)) {  // who takes it for an abandoned one removes it
+    ::close(descriptor);
+    errno = EEXIST;
+    return -1;
+  }
+  *slot = register_temporary(name);
+  return descriptor;
+}
+
+void remove_if_abandoned(const std::string& name) {
+  const int descriptor = ::open(name.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0) return;
+  struct stat info {};
+  if (::fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == ::geteuid() &&
+      take_lock(descriptor, name, false))
+    ::unlink(name.c_str());
+  ::close(descriptor);
 }
 
 // An open file that no name leads to any more.
@@ -96,45 +180,86 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
     if (file.descriptor_ < 0) return output_error(path, "open for writing", errno);
     return file;
   }
+  const auto place = follow_links(path);
+  if (!place) return output_error(path, "follow the symbolic link of another user", place.error());
+  file.place_ = place->string();
+  // The kernel follows the links too, and may refuse to. Only what it says is missing is new.
+  const int found = ::open(path.c_str(), O_PATH | O_CLOEXEC);
+  if (found < 0 && errno != ENOENT) return output_error(path, "open", errno);
+  const bool exists = found >= 0;
   struct stat info {};
-  if (::lstat(path.c_str(), &info) == 0) {
-    if (S_ISLNK(info.st_mode)) file.path_ = resolved(path);
-  } else if (errno == ENAMETOOLONG) {
-    return output_error(path, "create", errno);
-  }
-  const bool exists = ::stat(path.c_str(), &info) == 0;
-  if (exists && S_ISDIR(info.st_mode)) return output_error(path, "write", EISDIR);
-  if (exists && !S_ISREG(info.st_mode)) {  // /dev/null, a pipe: there is no name to protect
-    file.descriptor_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-    if (file.descriptor_ < 0) return output_error(path, "open for writing", errno);
-    return file;
-  }
-  if (exists && ::access(path.c_str(), W_OK) != 0) return output_error(path, "overwrite", errno);
-  std::string stem = file.path_ + ".tmp-";
-  for (int attempt = 0; attempt < 100; ++attempt) {
-    std::string name =
-        stem + std::to_string(::getpid()) + "-" + std::to_string(g_counter.fetch_add(1));
-    file.descriptor_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file.descriptor_ >= 0) {
-      if (exists) ::fchmod(file.descriptor_, info.st_mode & 07777);
-      file.temporary_ = std::move(name);
-      file.slot_ = publish(file.temporary_);
+  if (exists) {
+    const bool known = ::fstat(found, &info) == 0;
+    const int error = errno;
+    ::close(found);
+    if (!known) return output_error(path, "open", error);
+    if (S_ISDIR(info.st_mode)) return output_error(path, "write", EISDIR);
+    if (!S_ISREG(info.st_mode)) {  // /dev/null, a pipe: there is no name to protect
+      file.place_.clear();
+      file.descriptor_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+      if (file.descriptor_ < 0) return output_error(path, "open for writing", errno);
       return file;
     }
-    if (errno == ENAMETOOLONG && stem.starts_with(file.path_)) {
-      // The name leaves no room for more: a short one beside it.
-      stem = file.path_.substr(0, file.path_.rfind('/') + 1) + "hmmjit.tmp-";
-    } else if (errno != EEXIST) {
-      break;
-    }
+    file.old_ = ::open(file.place_.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (file.old_ < 0) return output_error(path, "overwrite", errno);
+    struct stat old {};
+    if (::fstat(file.old_, &old) != 0 || !same_inode(info, old))
+      return output_error(path, "overwrite", ESTALE);
   }
-  const int error = errno;
+  int error = file.begin_temporary();
+  if (error == 0) {
+    if (exists) ::fchmod(file.descriptor_, info.st_mode & 0777);
+    if (!exists || file.may_replace(info)) {
+      if (exists) ::close(std::exchange(file.old_, -1));
+      return file;
+    }
+    file.discard_temporary();
+    error = EPERM;
+  }
   if (exists && (error == EACCES || error == EPERM || error == EROFS)) {
     file.descriptor_ = open_unnamed_temporary();
-    file.copied_ = true;
+    file.place_.clear();
     if (file.descriptor_ >= 0) return file;
+    return output_error(path, "create a temporary file for", errno);
   }
   return output_error(path, "create", error);
+}
+
+// A new, empty file beside `place_`; 0 or an errno.
+int OutputFile::begin_temporary() {
+  const auto begin = [this](const std::string& name) {
+    descriptor_ = create_temporary(name, &slot_);
+    if (descriptor_ < 0) return errno;
+    temporary_ = name;
+    return 0;
+  };
+  std::string stem = place_ + ".hmmjit.tmp-";
+  int error = begin(stem + "0");
+  if (error == ENAMETOOLONG) {  // the name leaves no room for more
+    stem = place_.substr(0, place_.rfind('/') + 1) + "hmmjit.tmp-";
+    error = begin(stem + "0");
+  }
+  if (error != 0 && error != EEXIST) return error;
+  for (int number = 0; number < kNumberedNames; ++number) {
+    const std::string name = stem + std::to_string(number);
+    if (name == temporary_) continue;
+    remove_if_abandoned(name);
+    if (error == EEXIST) error = begin(name);
+  }
+  for (int attempt = 0; error == EEXIST && attempt < kOtherNames; ++attempt) {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+    error = begin(stem + std::to_string(::getpid()) + "-" + std::to_string(now));
+  }
+  return error;
+}
+
+// In a shared folder only the owner of a file may replace it, however writable it is.
+bool OutputFile::may_replace(const struct stat& old) const {
+  struct stat folder {};
+  const std::string name = folder_of(place_);
+  const uid_t user = ::geteuid();
+  return user == 0 || user == old.st_uid || ::stat(name.c_str(), &folder) != 0 ||
+         (folder.st_mode & S_ISVTX) == 0 || user == folder.st_uid;
 }
 
 OutputFile::OutputFile(OutputFile&& other) noexcept { *this = std::move(other); }
@@ -143,10 +268,13 @@ OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
   if (this == &other) return *this;
   discard();
   path_ = std::move(other.path_);
+  place_ = std::move(other.place_);
   temporary_ = std::exchange(other.temporary_, {});
   descriptor_ = std::exchange(other.descriptor_, -1);
+  old_ = std::exchange(other.old_, -1);
   slot_ = std::exchange(other.slot_, -1);
-  copied_ = other.copied_;
+  step_ = other.step_;
+  durable_ = other.durable_;
   write_error_ = other.write_error_;
   buffer_ = std::exchange(other.buffer_, {});
   return *this;
@@ -155,12 +283,18 @@ OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
 OutputFile::~OutputFile() { discard(); }
 
 void OutputFile::discard() noexcept {
-  if (descriptor_ >= 0) ::close(descriptor_);
-  descriptor_ = -1;
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
-  temporary_.clear();
-  withdraw(slot_);
-  slot_ = -1;
+  discard_temporary();
+  if (old_ >= 0) ::close(std::exchange(old_, -1));
+}
+
+void OutputFile::discard_temporary() noexcept {
+  if (!temporary_.empty()) {
+    const InterruptionHold hold;
+    ::unlink(temporary_.c_str());
+    forget_temporary(std::exchange(slot_, -1));
+    temporary_.clear();
+  }
+  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
 }
 
 void OutputFile::write(std::string_view bytes) {
@@ -182,6 +316,10 @@ Status OutputFile::flush() {
     left -= static_cast<std::size_t>(written);
   }
   buffer_.clear();
+  return status();
+}
+
+Status OutputFile::status() const {
   if (write_error_ != 0) return output_error(path_, "write", write_error_);
   return {};
 }
@@ -202,48 +340,100 @@ Status OutputFile::write_at(std::uint64_t offset, std::string_view bytes) {
   return {};
 }
 
+// From the unnamed temporary over the old file.
 Status OutputFile::copy_into_place() {
-  const int target = ::open(path_.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
-  if (target < 0) return output_error(path_, "open for writing", errno);
   int error = 0;
   std::string bytes(kBufferBytes, '\0');
   off_t position = 0;
-  for (;;) {
+  if (::ftruncate(old_, 0) != 0) error = errno;
+  while (error == 0) {
     const ssize_t got = ::pread(descriptor_, bytes.data(), bytes.size(), position);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) error = errno;
     if (got <= 0) break;
     ssize_t done = 0;
     while (done < got && error == 0) {
-      const ssize_t written = ::pwrite(target, bytes.data() + done,
+      const ssize_t written = ::pwrite(old_, bytes.data() + done,
                                        static_cast<std::size_t>(got - done), position + done);
       if (written >= 0) done += written;
       if (written < 0 && errno != EINTR) error = errno;
     }
-    if (error != 0) break;
     position += got;
   }
-  if (::close(target) != 0 && error == 0) error = errno;
+  if (::close(std::exchange(old_, -1)) != 0 && error == 0) error = errno;
   if (error != 0) return output_error(path_, "write", error);
   return {};
 }
 
-Status OutputFile::commit() {
+// Every byte has left this process, and the file system has said that it took them. The
+// descriptor stays open for its lock; closing a second one is what network file systems wait for.
+Status OutputFile::finish() {
   HMMJIT_TRY(flush());
-  if (copied_) HMMJIT_TRY(copy_into_place());
-  if (::close(std::exchange(descriptor_, -1)) != 0) return output_error(path_, "close", errno);
-  if (!temporary_.empty()) {
-    if (::rename(temporary_.c_str(), path_.c_str()) != 0)
-      return output_error(path_, "rename to", errno);
-    temporary_.clear();
-    withdraw(std::exchange(slot_, -1));
+  if (durable_ && ::fdatasync(descriptor_) != 0 && errno != EINVAL && errno != ENOTSUP)
+    return output_error(path_, "synchronise", errno);
+  if (const int second = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0); second >= 0) {
+    if (::close(second) != 0 && errno != EINTR) return output_error(path_, "close", errno);
+  } else if (::fsync(descriptor_) != 0 && errno != EINVAL && errno != ENOTSUP) {
+    return output_error(path_, "synchronise", errno);
   }
   return {};
 }
 
+// Exchanged with a file that is there already, which can be undone; 0 or an errno.
+int OutputFile::rename_into_place() {
+  struct stat info {};
+  const bool exists = ::lstat(place_.c_str(), &info) == 0;
+  if (exists && S_ISDIR(info.st_mode)) return EISDIR;
+  if (exists &&
+      ::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, place_.c_str(), RENAME_EXCHANGE) == 0) {
+    step_ = Step::kExchanged;
+    return 0;
+  }
+  if (exists && errno != EINVAL && errno != ENOSYS && errno != ENOENT) return errno;
+  if (::rename(temporary_.c_str(), place_.c_str()) != 0) return errno;
+  step_ = exists ? Step::kReplaced : Step::kNew;
+  return 0;
+}
+
+void OutputFile::rename_back() {
+  if (step_ == Step::kExchanged)
+    ::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, place_.c_str(), RENAME_EXCHANGE);
+  if (step_ == Step::kNew) ::rename(place_.c_str(), temporary_.c_str());
+  if (step_ == Step::kReplaced) temporary_.clear();
+  step_ = Step::kWritten;
+}
+
+Status OutputFile::publish(std::span<OutputFile* const> files, Afterwards afterwards) {
+  for (OutputFile* file : files) HMMJIT_TRY(file->finish());
+  InterruptionHold hold;
+  for (OutputFile* file : files) {
+    if (file->old_ >= 0) HMMJIT_TRY(file->copy_into_place());
+  }
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (files[i]->temporary_.empty()) continue;
+    const int error = files[i]->rename_into_place();
+    if (error == 0) continue;
+    for (std::size_t done = i; done > 0; --done) files[done - 1]->rename_back();
+    return output_error(files[i]->path_, "rename to", error);
+  }
+  for (OutputFile* file : files) {
+    // Under the temporary name there is what was replaced, if anything.
+    if (file->step_ != Step::kExchanged) file->temporary_.clear();
+    forget_temporary(std::exchange(file->slot_, -1));
+    file->discard();
+  }
+  if (afterwards == Afterwards::kProcessEnds) hold.for_good();
+  return {};
+}
+
+Status OutputFile::commit() {
+  OutputFile* const file = this;
+  return publish({&file, 1});
+}
+
 void OutputFile::discard_all_temporaries() noexcept {
-  for (auto& entry : g_temporaries) {
-    if (const char* name = entry.load()) ::unlink(name);
+  for (LiveTemporary& temporary : g_temporaries) {
+    if (temporary.state == LiveTemporary::kLive) ::unlink(temporary.name);
   }
 }
 
@@ -255,16 +445,22 @@ struct Identity {
   bool exists = false;
   dev_t device = 0;
   ino_t inode = 0;
+  bool shared = false;
 };
 
 std::optional<Identity> identity_of(const std::string& path, bool input) {
   struct stat info {};
   if (input && path == "-") {
     if (::fstat(STDIN_FILENO, &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
-    return Identity{{}, true, info.st_dev, info.st_ino};
+    return Identity{{}, true, info.st_dev, info.st_ino, false};
   }
-  if (named_descriptor(path) >= 0) return std::nullopt;
-  Identity identity{.path = resolved(path)};
+  if (const int number = named_descriptor(path); number >= 0) {
+    // Several outputs may share an open file, one behind the other.
+    if (!input && ::fstat(number, &info) == 0 && S_ISREG(info.st_mode))
+      return Identity{{}, true, info.st_dev, info.st_ino, true};
+    return std::nullopt;
+  }
+  Identity identity{.path = canonical_name(path)};
   if (::stat(path.c_str(), &info) == 0) {
     if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) return std::nullopt;
     identity.exists = true;
@@ -275,7 +471,7 @@ std::optional<Identity> identity_of(const std::string& path, bool input) {
 }
 
 bool same_file(const std::optional<Identity>& a, const std::optional<Identity>& b) {
-  if (!a || !b) return false;
+  if (!a || !b || (a->shared && b->shared)) return false;
   if (a->exists && b->exists && a->device == b->device && a->inode == b->inode) return true;
   return !a->path.empty() && a->path == b->path;
 }

@@ -1,6 +1,8 @@
 // A file that appears under its final name only when it is complete.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <span>
@@ -12,44 +14,72 @@
 
 namespace hmmjit {
 
-/// Writes to a uniquely named temporary beside `path`; `commit` flushes, closes and renames it.
-/// Destroyed without commit, the temporary is removed and nothing appears under `path`.
-/// A path that names something other than a regular file (/dev/null, a pipe, "-" is NOT special)
-/// is written in place; /dev/stdout, /dev/stderr and /dev/fd/N are the open descriptors. A
-/// symbolic link stays one, the file it leads to is replaced, or made where it does not exist. A
-/// writable file in a folder that takes no new files is overwritten by `commit` from an unnamed
-/// temporary in $TMPDIR or /tmp: until then it is as it was, but a full disk or a kill during the
-/// copy leaves a part. One thread at a time. All temporaries of the process can be removed from a
-/// signal handler or before _exit with `discard_all_temporaries`.
+/// Writes to a temporary beside `path`, which takes that name when it is published. Destroyed
+/// before, the temporary is removed and nothing appears under `path`; one that a killed process has
+/// left is removed by the next that writes the same output. A path that names something other than
+/// a regular file (/dev/null, a pipe, "-" is NOT special) is written in place; /dev/stdout,
+/// /dev/stderr and /dev/fd/N are the open descriptors. A symbolic link stays one, the file it leads
+/// to is replaced and keeps its permissions, or made where it does not exist. A writable file that
+/// cannot be replaced (a folder that takes no new files, another user's file in /tmp) is
+/// overwritten when it is published, from an unnamed temporary in $TMPDIR or /tmp: until then it is
+/// as it was, but a full disk or a kill during the copy leaves a part. One thread at a time. All
+/// temporaries of the process can be removed from a signal handler or before _exit with
+/// `discard_all_temporaries`.
 class OutputFile {
  public:
+  /// Fails with kOutput.
   static Result<OutputFile> create(const std::string& path);
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&& other) noexcept;
   ~OutputFile();
 
-  /// Buffered write; a failure (disk full) is remembered and returned by the next status/commit.
+  /// Publication waits until the bytes are on the disk, so that a power failure leaves the whole
+  /// file or the old one under the name.
+  void make_durable() { durable_ = true; }
+  /// Buffered write; a failure (disk full) is remembered and returned by the next status, flush or
+  /// publication. What is written after it is dropped.
   void write(std::string_view bytes);
+  /// kOutput once a write has failed.
+  Status status() const;
   /// Replaces bytes written before, from `offset` of the file on. Fails with kOutput, also where
   /// the file cannot be positioned (a pipe).
   Status write_at(std::uint64_t offset, std::string_view bytes);
   Status flush();
+
+  enum class Afterwards { kProcessGoesOn, kProcessEnds };
+  /// Flushes all files, then renames all: none has its name before every byte of all has been
+  /// taken by its file system. Where a renaming fails those before it are undone, except on file
+  /// systems that cannot exchange two names. Signals are put off meanwhile (InterruptionHold), and
+  /// for good with kProcessEnds, where success is what the process ends with. Fails with kOutput.
+  static Status publish(std::span<OutputFile* const> files,
+                        Afterwards afterwards = Afterwards::kProcessGoesOn);
+  /// Publishes this file.
   Status commit();
   const std::string& path() const { return path_; }
 
-  /// Unlinks every temporary not yet committed; async-signal-safe.
+  /// Unlinks every temporary not yet published; async-signal-safe.
   static void discard_all_temporaries() noexcept;
 
  private:
+  enum class Step { kWritten, kNew, kExchanged, kReplaced };
   OutputFile() = default;
+  int begin_temporary();
+  bool may_replace(const struct stat& old) const;
+  void discard_temporary() noexcept;
   void discard() noexcept;
+  Status finish();
   Status copy_into_place();
+  int rename_into_place();
+  void rename_back();
 
-  std::string path_;
+  std::string path_;       // as given
+  std::string place_;      // what is replaced or made, links followed; empty when written in place
   std::string temporary_;  // empty when written in place, or without a name
-  bool copied_ = false;    // by commit, from a temporary without a name
   int descriptor_ = -1;
+  int old_ = -1;   // the file to be overwritten from a temporary without a name
   int slot_ = -1;  // index in the process-wide table of temporaries
+  Step step_ = Step::kWritten;
+  bool durable_ = false;
   int write_error_ = 0;
   std::string buffer_;
 };
@@ -61,7 +91,8 @@ struct NamedFile {
 
 /// Fails with kUsage when an output has an empty name, is the same file as another output, or is
 /// one of `inputs` ("-": standard input): one of the two would be lost. Files are the same by
-/// device and inode, or by resolved path. Devices and pipes may be named any number of times.
+/// device and inode, or by resolved path. Devices and pipes may be named any number of times, and
+/// so may open descriptors, which are written one behind the other.
 Status check_outputs(std::span<const NamedFile> outputs, std::span<const NamedFile> inputs);
 
 }  // namespace hmmjit

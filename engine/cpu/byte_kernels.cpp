@@ -123,7 +123,8 @@ int SsvSingleKernel(const std::int8_t* HWY_RESTRICT table, const Residue* HWY_RE
                     std::size_t length) {
   const D d;
   SsvRows<D, kVectors> rows(d);
-  const auto costs = [&](std::size_t i) HWY_ATTR { return table + residues[i] * rows.kStride; };
+  const auto costs = [&](std::size_t i)
+                         HWY_ATTR { return table + (residues[i] % kSsvCodes) * rows.kStride; };
   std::size_t i = 0;
   for (; i + 2 <= length; i += 2) {
     const auto in1 = rows.Next(d, rows.Last());
@@ -144,7 +145,8 @@ int SsvTileKernel(const std::int8_t* HWY_RESTRICT table, const Residue* HWY_REST
   const hn::Simd<std::int8_t, 4, 0> d4;
   const auto first_lane = hn::FirstN(d, 1);
   SsvRows<D, kVectors> rows(d);
-  const auto costs = [&](std::size_t i) HWY_ATTR { return table + residues[i] * rows.kStride; };
+  const auto costs = [&](std::size_t i)
+                         HWY_ATTR { return table + (residues[i] % kSsvCodes) * rows.kStride; };
   const auto enter = [&](auto rotated, std::int8_t incoming) HWY_ATTR {
     return hn::IfThenElse(first_lane, hn::Set(d, incoming), rotated);
   };

@@ -207,7 +207,7 @@ void FilterTables::Tables::plan_ssv(const ByteKernels& kernels) {
     whole.vectors = vectors;
   }
   if (ssv_single != nullptr) {
-    whole.offset = reserve(row_bytes(whole) * Kp);
+    whole.offset = reserve(row_bytes(whole) * kSsvCodes);
     tiles.push_back(whole);
     return;
   }
@@ -222,7 +222,7 @@ void FilterTables::Tables::plan_ssv(const ByteKernels& kernels) {
     tile.vectors = divide_up(tile.nodes, shape.lanes);
     tile.nodes = std::min(M - first, tile.vectors * shape.lanes);
     tile.kernel = shape.tile[tile.vectors - 1];
-    tile.offset = reserve(row_bytes(tile) * Kp);
+    tile.offset = reserve(row_bytes(tile) * kSsvCodes);
     first += tile.nodes;
     tiles.push_back(tile);
     if (first == M) break;
@@ -430,6 +430,8 @@ reference::SsvResult FilterTables::ssv(std::span<const Residue> residues,
   }
   return reference::ssv_decide(t.bytes, best + 256, L);
 }
+
+bool FilterTables::ssv_takes_any_byte() const { return !tables_->scalar; }
 
 float FilterTables::msv_recurrence(std::span<const Residue> residues,
                                    FilterScratch& scratch) const {

@@ -41,6 +41,8 @@ class FilterTables {
   FilterTables& operator=(FilterTables&&) noexcept;
 
   reference::SsvResult ssv(std::span<const Residue> residues, FilterScratch& scratch) const;
+  /// Whether `ssv` may meet bytes that are no residue codes: the score means nothing then.
+  bool ssv_takes_any_byte() const;
   float msv_recurrence(std::span<const Residue> residues, FilterScratch& scratch) const;
   /// SSV first, the recurrence where it has no result. Nats, +inf on overflow.
   float msv_filter(std::span<const Residue> residues, FilterScratch& scratch) const;

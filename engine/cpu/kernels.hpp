@@ -11,9 +11,12 @@
 
 namespace hmmjit::cpu {
 
+/// Rows of the SSV tables. More than an alphabet has: SSV reads targets where they are mapped, and
+/// a byte that another process has put there must not lead out of the table.
+inline constexpr std::size_t kSsvCodes = 32;
 /// Largest S(i,k) of the SSV recurrence over one tile, -128..127.
-/// `table` is [code][vectors][lanes] signed costs; with SsvShape::gains [code][2][vectors][lanes],
-/// costs then gains max(0, -cost).
+/// `table` is [kSsvCodes][vectors][lanes] signed costs; with SsvShape::gains
+/// [kSsvCodes][2][vectors][lanes], costs then gains max(0, -cost).
 using SsvSingle = int (*)(const std::int8_t* table, const Residue* residues, std::size_t length);
 /// The same for one tile of a model cut into several: in[i] is S(i+1, last node before the tile),
 /// out[i] receives that of this tile's last slot. `out` has room for length + 4 bytes.

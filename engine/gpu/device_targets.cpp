@@ -85,16 +85,25 @@ Result<Uploader> Uploader::create(const driver::DevicePtr& device) {
   return out;
 }
 
-Status Uploader::upload(const DeviceBuffer& to, const void* from, std::size_t bytes,
-                        std::size_t offset) {
+Status Uploader::upload_bytes(const DeviceBuffer& to, const void* from, std::size_t bytes,
+                              std::size_t offset, bool changeable) {
+  // Rows of the kernels' tables.
+  static_assert(hmmjit_device::kSymbolRows == 32);
+  constexpr std::byte kCodeBits{31};
   const auto* source = static_cast<const std::byte*>(from);
   for (std::size_t at = 0; at < bytes; at += kPiece) {
     const std::size_t size = std::min(kPiece, bytes - at);
     const int i = next_;
     next_ = 1 - next_;
     if (used_[i]) HMMJIT_TRY(passed_[i].synchronize());
-    std::memcpy(pieces_[i].bytes().data(), source + at, size);
-    HMMJIT_TRY(to.upload(stream_, pieces_[i].bytes().data(), size, offset + at));
+    std::byte* const piece = pieces_[i].bytes().data();
+    if (changeable) {
+      std::transform(source + at, source + at + size, piece,
+                     [](std::byte code) { return code & kCodeBits; });
+    } else {
+      std::memcpy(piece, source + at, size);
+    }
+    HMMJIT_TRY(to.upload(stream_, piece, size, offset + at));
     HMMJIT_TRY(passed_[i].record(stream_));
     used_[i] = true;
   }
@@ -132,7 +141,7 @@ Result<std::unique_ptr<DeviceTargets>> DeviceTargets::create(
     out->bytes_ += bytes;
     std::size_t at = 0;
     for (const auto& piece : t.stored) {
-      HMMJIT_TRY(uploader.upload(out->residues_, piece.data(), piece.size(), at));
+      HMMJIT_TRY(uploader.upload_residues(out->residues_, piece, at));
       at += piece.size();
     }
     const std::vector<std::uint8_t> padding(kBehind, kPaddingCode);

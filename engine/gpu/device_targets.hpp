@@ -50,11 +50,22 @@ class Uploader {
   /// Queues all of `from`, to `offset` of the buffer; returns when the last piece is in a pinned
   /// buffer. Call finish() before using the data on another stream.
   Status upload(const driver::DeviceBuffer& to, const void* from, std::size_t bytes,
-                std::size_t offset = 0);
+                std::size_t offset = 0) {
+    return upload_bytes(to, from, bytes, offset, false);
+  }
+  /// The same for residues of a mapped file, which another process may overwrite: whatever they
+  /// are, kernels get no code beyond the rows of their tables.
+  Status upload_residues(const driver::DeviceBuffer& to, std::span<const Residue> residues,
+                         std::size_t offset) {
+    return upload_bytes(to, residues.data(), residues.size(), offset, true);
+  }
   Status finish();
   std::uint64_t bytes() const { return bytes_; }
 
  private:
+  Status upload_bytes(const driver::DeviceBuffer& to, const void* from, std::size_t bytes,
+                      std::size_t offset, bool changeable);
+
   static constexpr std::size_t kPiece = std::size_t{1} << 20;
   driver::Stream stream_;
   driver::PinnedBuffer pieces_[2];

@@ -155,6 +155,7 @@ DatabaseWriter::~DatabaseWriter() = default;
 
 Result<DatabaseWriter> DatabaseWriter::create(const std::string& path, const Alphabet& alphabet) {
   HMMJIT_ASSIGN(OutputFile file, OutputFile::create(path));
+  file.make_durable();
   const std::filesystem::path parent = std::filesystem::path(path).parent_path();
   const std::string folder = parent.empty() ? std::string(".") : parent.string();
   HMMJIT_ASSIGN(Spool entries, Spool::create(folder));

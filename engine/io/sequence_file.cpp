@@ -323,14 +323,19 @@ Result<SequenceReader> SequenceReader::open(std::unique_ptr<ByteSource> source,
   auto state = std::make_unique<State>(std::move(source), options.alphabet);
   BufferedInput& input = state->input;
   std::size_t phylip_name_width = kPhylipNameWidth;
+  HMMJIT_ASSIGN(const std::string_view head, input.peek());
+  const auto empty = [&] {
+    return fail(ErrorCode::kInput, "the sequence file is empty", input.name(),
+                "check whether what made it has failed");
+  };
   if (options.format) {
     state->format = *options.format;
   } else {
-    HMMJIT_ASSIGN(std::string_view head, input.peek());
     if (is_target_database(head)) {
       return fail(ErrorCode::kInput, "a target database can be searched only as a plain file",
                   input.name(), "name the .hjdb file itself, decompressed");
     }
+    if (head.empty()) return empty();
     std::optional<Recognised> found = recognise(input.name(), head);
     if (!found) {
       return fail(ErrorCode::kInput, "the sequence file is empty or in no known format",
@@ -339,6 +344,12 @@ Result<SequenceReader> SequenceReader::open(std::unique_ptr<ByteSource> source,
     state->format = found->format;
     phylip_name_width = found->phylip_name_width;
   }
+  // hmmsearch accepts line feeds alone in these formats, and a file of 0 bytes that is named as an
+  // alignment.
+  const bool unaligned =
+      state->format == SequenceFormat::kFasta || state->format == SequenceFormat::kHmmpgmd ||
+      state->format == SequenceFormat::kEmbl || state->format == SequenceFormat::kGenbank;
+  if (unaligned && head.empty()) return empty();
   switch (state->format) {
     case SequenceFormat::kFasta:
     case SequenceFormat::kHmmpgmd:

@@ -51,6 +51,12 @@ std::pair<char*, std::size_t> pages(const void* begin, const void* end, bool tou
   return {reinterpret_cast<char*>(from), to > from ? to - from : 0};
 }
 
+// A value of the mapping that another process may change between two looks at it.
+template <typename T>
+T read_once(const T& value) {
+  return *static_cast<const volatile T*>(&value);
+}
+
 struct AlignedDelete {
   void operator()(char* p) const { ::operator delete[](p, std::align_val_t{64}); }
 };
@@ -73,9 +79,10 @@ struct TargetDatabase::State {
 
   bool mapped() const { return copy == nullptr; }
   Status read_header();
-  Status check_entries(std::uint64_t first, std::uint64_t count, std::uint64_t residues_at,
-                       std::uint64_t text_at) const;
-  Status check_residues(std::uint64_t first, std::uint64_t count) const;
+  std::vector<TargetEntry> copy_entries(std::uint64_t first, std::uint64_t count) const;
+  Status check_entries(std::span<const TargetEntry> copies, std::uint64_t first,
+                       std::uint64_t residues_at, std::uint64_t text_at) const;
+  Status check_residues(std::span<const TargetEntry> copies, std::uint64_t first) const;
   void expect(const void* begin, const void* end) const;
 };
 
@@ -144,35 +151,44 @@ Status TargetDatabase::State::read_header() {
   return {};
 }
 
+// What is checked has to be copied before: another process may overwrite the file at any moment.
+std::vector<TargetEntry> TargetDatabase::State::copy_entries(std::uint64_t first,
+                                                             std::uint64_t count) const {
+  const auto part = entries.subspan(first, count);
+  return {part.begin(), part.end()};
+}
+
 // Entries follow one another without gaps in both pools, so each says where the next must be.
-Status TargetDatabase::State::check_entries(std::uint64_t first, std::uint64_t count,
-                                            std::uint64_t residues_at,
+// `first`: index of the first of them.
+Status TargetDatabase::State::check_entries(std::span<const TargetEntry> copies,
+                                            std::uint64_t first, std::uint64_t residues_at,
                                             std::uint64_t text_at) const {
-  for (std::uint64_t i = first; i < first + count; ++i) {
-    const TargetEntry& e = entries[i];
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    const TargetEntry& e = copies[i];
     // Offsets are below 2^63 here and lengths below 2^32: no sum overflows.
     const std::uint64_t stored = stored_bytes(e.length);
     const std::uint64_t described = std::uint64_t{e.name} + e.accession + e.description;
     if (e.residues != residues_at || e.text != text_at || e.length > 0x7fffffffu ||
         stored > residue_bytes - residues_at || described > text.size() - text_at)
-      return damaged(name, fmt::format("target {} lies outside its section", i + 1));
+      return damaged(name, fmt::format("target {} lies outside its section", first + i + 1));
     residues_at += stored;
     text_at += described;
   }
   return {};
 }
 
-// Codes index tables everywhere behind this point.
-Status TargetDatabase::State::check_residues(std::uint64_t first, std::uint64_t count) const {
+// Finds damage. What uses codes as indices makes sure of them again (model/residue_copies.hpp).
+Status TargetDatabase::State::check_residues(std::span<const TargetEntry> copies,
+                                             std::uint64_t first) const {
   const auto codes = static_cast<Residue>(summary.alphabet->Kp);
-  for (std::uint64_t i = first; i < first + count; ++i) {
-    const TargetEntry& e = entries[i];
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    const TargetEntry& e = copies[i];
     const Residue* at = residues + e.residues;
     const Residue* end = at + stored_bytes(e.length);
     if (largest_code(at, e.length) >= codes)
-      return damaged(name, fmt::format("target {} has a byte that is no residue", i + 1));
+      return damaged(name, fmt::format("target {} has a byte that is no residue", first + i + 1));
     if (find_other(at + e.length, end, kPaddingCode) != end)
-      return damaged(name, fmt::format("target {} has residues in its padding", i + 1));
+      return damaged(name, fmt::format("target {} has residues in its padding", first + i + 1));
   }
   return {};
 }
@@ -219,8 +235,10 @@ std::string_view TargetDatabase::about() const { return state_->about; }
 
 std::optional<std::uint32_t> TargetDatabase::length_at_rank(std::uint64_t rank) const {
   const State& s = *state_;
-  if (rank >= s.order.size() || s.order[rank] >= s.entries.size()) return std::nullopt;
-  return s.entries[s.order[rank]].length;
+  if (rank >= s.order.size()) return std::nullopt;
+  const std::uint32_t index = read_once(s.order[rank]);
+  if (index >= s.entries.size()) return std::nullopt;
+  return s.entries[index].length;
 }
 
 Status TargetDatabase::verify() const {
@@ -243,31 +261,36 @@ Status TargetDatabase::verify() const {
   const Residue* padding = s.residues + kDatabaseAlignment;
   if (find_other(s.residues, padding, kPaddingCode) != padding)
     return damaged(s.name, "the padding in front of the residues is not padding");
-  HMMJIT_TRY(s.check_entries(0, s.entries.size(), kDatabaseAlignment, 0));
-  HMMJIT_TRY(s.check_residues(0, s.entries.size()));
   std::uint64_t residues = 0, residues_end = kDatabaseAlignment, text_end = 0;
   std::uint32_t longest = 0, shortest = s.entries.empty() ? 0 : ~std::uint32_t{0};
-  for (const TargetEntry& e : s.entries) {
-    residues += e.length;
-    longest = std::max(longest, e.length);
-    shortest = std::min(shortest, e.length);
-    residues_end = e.residues + stored_bytes(e.length);
-    text_end = e.text + e.name + e.accession + e.description;
+  constexpr std::uint64_t kEntriesAtOnce = 1 << 15;
+  for (std::uint64_t first = 0; first < s.entries.size(); first += kEntriesAtOnce) {
+    const auto copies = s.copy_entries(first, std::min(kEntriesAtOnce, s.entries.size() - first));
+    HMMJIT_TRY(s.check_entries(copies, first, residues_end, text_end));
+    HMMJIT_TRY(s.check_residues(copies, first));
+    for (const TargetEntry& e : copies) {
+      residues += e.length;
+      longest = std::max(longest, e.length);
+      shortest = std::min(shortest, e.length);
+      residues_end = e.residues + stored_bytes(e.length);
+      text_end = e.text + e.name + e.accession + e.description;
+    }
   }
   if (residues != s.summary.residues || longest != s.summary.longest ||
       shortest != s.summary.shortest || residues_end != s.residue_bytes ||
       text_end != s.text.size())
     return damaged(s.name, "counts of the header contradict the targets");
   // Strictly ascending pairs (length falling, index): each target exactly once.
+  std::uint32_t before = 0;
   for (std::size_t rank = 0; rank < s.order.size(); ++rank) {
-    const std::uint32_t index = s.order[rank];
+    const std::uint32_t index = read_once(s.order[rank]);
     bool fits = index < s.entries.size();
     if (fits && rank > 0) {
-      const std::uint32_t before = s.order[rank - 1];
       const std::uint32_t longer = s.entries[before].length, length = s.entries[index].length;
       fits = longer > length || (longer == length && before < index);
     }
     if (!fits) return damaged(s.name, fmt::format("the length order is wrong at rank {}", rank));
+    before = index;
   }
   return {};
 }
@@ -288,8 +311,8 @@ Status DatabaseReader::seek(std::uint64_t index) {
   text_ = 0;
   if (index > 0 && index < s.entries.size()) {
     // Where it says it starts, if that is a place; read_block checks the rest.
-    residues_ = s.entries[index].residues;
-    text_ = s.entries[index].text;
+    residues_ = read_once(s.entries[index].residues);
+    text_ = read_once(s.entries[index].text);
     if (residues_ < kDatabaseAlignment || residues_ % kDatabaseAlignment != 0 ||
         residues_ > s.residue_bytes || text_ > s.text.size())
       return damaged(s.name, fmt::format("target {} lies outside its section", index + 1));
@@ -303,25 +326,28 @@ Result<bool> DatabaseReader::read_block(TargetBlock& block, std::uint64_t max_re
   std::uint64_t count = 0, residues = 0;
   while (next_ + count < s.entries.size() && (count == 0 || residues < max_residues))
     residues += s.entries[next_ + count++].length;
-  HMMJIT_TRY(s.check_entries(next_, count, residues_, text_));
-  const TargetEntry& last = s.entries[next_ + count - 1];
+  auto entries = std::make_shared<const std::vector<TargetEntry>>(s.copy_entries(next_, count));
+  HMMJIT_TRY(s.check_entries(*entries, next_, residues_, text_));
+  residues = 0;
+  for (const TargetEntry& e : *entries) residues += e.length;
+  const TargetEntry& last = entries->back();
   const std::uint64_t residues_end = last.residues + stored_bytes(last.length);
   const std::uint64_t text_end = last.text + last.name + last.accession + last.description;
   s.expect(s.residues + residues_, s.residues + residues_end);
   if (s.residues[residues_ - 1] != kPaddingCode)
     return damaged(s.name, fmt::format("no padding in front of target {}", next_ + 1));
-  HMMJIT_TRY(s.check_residues(next_, count));
+  HMMJIT_TRY(s.check_residues(*entries, next_));
 
   TargetStorage storage;
   storage.residues = s.residues;
   storage.text = s.text.data();
-  storage.entries = s.entries.subspan(next_, count);
+  storage.entries = *entries;
   storage.residue_count = residues;
   storage.occupied = {s.residues + residues_, residues_end - residues_};
   const Residue* begin = storage.occupied.data();
   const Residue* end = begin + storage.occupied.size();
   storage.owner = std::shared_ptr<const void>(
-      begin, [database = database_, begin, end, text = s.text.data() + text_,
+      begin, [database = database_, entries, begin, end, text = s.text.data() + text_,
               text_bytes = text_end - text_](const void*) {
         // Unmaps the pages only: they are read from the file again if need be.
         if (!database->state_->mapped()) return;

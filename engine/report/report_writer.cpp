@@ -1,5 +1,6 @@
 #include "report/report_writer.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -32,6 +33,16 @@ Status write_standard_output(const std::string& text) {
     data += written;
     left -= static_cast<std::size_t>(written);
   }
+  return {};
+}
+
+Status complete_standard_output() {
+  HMMJIT_TRY(write_standard_output("[ok]\n"));
+  // Network file systems may say only here that there was no room.
+  const int second = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+  if (second >= 0 && ::close(second) != 0 && errno != EINTR)
+    return fail(ErrorCode::kOutput, std::string("cannot close: ") + std::strerror(errno),
+                "standard output", "check where it is redirected to");
   return {};
 }
 
@@ -68,7 +79,7 @@ Result<std::unique_ptr<ReportWriter>> ReportWriter::create(const ReportPaths& pa
 Status ReportWriter::write_main(const std::string& text) {
   if (!main_) return write_standard_output(text);
   main_->write(text);
-  return {};
+  return main_->status();
 }
 
 // What the files get of one model, in pieces for several threads; those of one file follow each
@@ -191,7 +202,7 @@ Status ReportWriter::receive(const ModelResult& result) {
     if (!*file) continue;
     const auto write = [&](const std::string& text) -> Status {
       (*file)->write(text);
-      return {};
+      return (*file)->status();
     };
     HMMJIT_TRY(texts.write(&**file, write));
   }
@@ -205,7 +216,7 @@ Status ReportWriter::receive(const ModelResult& result) {
                 " hits satisfying inclusion thresholds saved to: " + paths_.alignment + "\n");
 }
 
-Status ReportWriter::complete(const RunDescription& run) {
+Status ReportWriter::complete(const RunDescription& run, std::span<OutputFile* const> others) {
   if (scan_) {
     std::string targets, domains;
     scan_->append(targets_ ? &targets : nullptr, domains_ ? &domains : nullptr);
@@ -222,18 +233,16 @@ Status ReportWriter::complete(const RunDescription& run) {
   for (auto* table : {&targets_, &domains_, &pfam_}) {
     if (*table) (*table)->write(trailer);
   }
-  const auto files = {&targets_, &domains_, &pfam_, &tsv_, &json_, &a3m_, &alignment_, &main_};
-  // Every byte is on disk before the first file takes its name.
-  for (auto* file : files) {
+  if (main_) main_->write("[ok]\n");
+  std::vector<OutputFile*> files(others.begin(), others.end());
+  for (auto* file : {&targets_, &domains_, &pfam_, &tsv_, &json_, &a3m_, &alignment_, &main_}) {
     if (!*file) continue;
-    if (file == &main_) main_->write("[ok]\n");
-    HMMJIT_TRY((*file)->flush());
+    files.push_back(&**file);
   }
-  for (auto* file : files) {
-    if (*file) HMMJIT_TRY((*file)->commit());
-  }
-  if (!main_) return write_standard_output("[ok]\n");
-  return {};
+  // Standard output is the last that can fail before names are given.
+  for (OutputFile* file : files) HMMJIT_TRY(file->flush());
+  if (!main_) HMMJIT_TRY(complete_standard_output());
+  return OutputFile::publish(files, OutputFile::Afterwards::kProcessEnds);
 }
 
 }  // namespace hmmjit

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "core/output_file.hpp"
@@ -33,8 +34,10 @@ class ReportWriter final : public ResultSink {
 
   std::shared_ptr<PreparedResult> prepare(const ModelResult& result) const override;
   Status receive(const ModelResult& result) override;
-  /// Closing lines, then every file under its final name.
-  Status complete(const RunDescription& run);
+  /// Closing lines; then, when every byte is written, all files and `others`, complete but for
+  /// their names, are published together. The process is expected to end with success after that:
+  /// signals are put off for good.
+  Status complete(const RunDescription& run, std::span<OutputFile* const> others = {});
 
  private:
   class Texts;

@@ -11,6 +11,7 @@
 #include "core/threads.hpp"
 #include "cpu/filters.hpp"
 #include "layout/float_tables.hpp"
+#include "model/residue_copies.hpp"
 #include "reference/filters.hpp"
 
 namespace hmmjit {
@@ -35,6 +36,8 @@ class VectorKernels {
  public:
   using Scratch = cpu::FilterScratch;
   explicit VectorKernels(const SearchModel& model) : model_(model) {}
+  // Whether `ssv` may be given bytes that are no codes.
+  bool ssv_takes_any_byte() const { return tables().ssv_takes_any_byte(); }
   reference::SsvResult ssv(std::span<const Residue> residues, Scratch& scratch) const {
     return tables().ssv(residues, scratch);
   }
@@ -67,6 +70,7 @@ class ReferenceKernels {
  public:
   struct Scratch {};
   explicit ReferenceKernels(const SearchModel& model) : model_(model) {}
+  static bool ssv_takes_any_byte() { return false; }
   reference::SsvResult ssv(std::span<const Residue> residues, Scratch&) const {
     return reference::ssv_filter(model_.bytes, residues);
   }
@@ -127,21 +131,27 @@ class HostFilters final : public PreparedFilters {
     const bool need_msv = options_.F1 < 1.0 || options_.F2 < 1.0;
     std::vector<Candidate> candidates;
     FilterCounters& counters = output.counters;
+    ResidueCopies copies;
+    const bool copy_all = need_msv && !kernels_.ssv_takes_any_byte();
 
     CoreClock clock;
     for (std::size_t i = begin; i < end; ++i) {
-      const std::span<const Residue> residues = block[i].residues;
+      std::span<const Residue> residues = block[i].residues;
       const int L = static_cast<int>(residues.size());
       ++counters.targets;
       counters.residues += residues.size();
       if (L == 0) continue;
-      Candidate candidate{static_cast<std::uint32_t>(i), cached_null_score(L), 0, 0};
+      Candidate candidate{static_cast<std::uint32_t>(i), cached_null_score(L), 0, 0, {}};
+      if (copy_all) {
+        HMMJIT_ASSIGN(residues, copies.of(block, i, alphabet()));
+      }
       if (need_msv) {
         const reference::SsvResult ssv = kernels_.ssv(residues, scratch);
         output.times.ssv_cells += residues.size() * M;
         candidate.msv_nats = ssv.nats;
         if (ssv.status == reference::SsvStatus::kNoResult) {
           clock.lap(output.times.ssv);
+          HMMJIT_ASSIGN(residues, copies.of(block, i, alphabet()));
           candidate.msv_nats = kernels_.msv_recurrence(residues, scratch);
           output.times.msv_cells += residues.size() * M;
           clock.lap(output.times.msv);
@@ -150,10 +160,11 @@ class HostFilters final : public PreparedFilters {
         if (msv_gate_.rejects(candidate.bits)) continue;
       }
       ++counters.msv;
+      HMMJIT_ASSIGN(candidate.residues, copies.of(block, i, alphabet()));
       candidates.push_back(candidate);
     }
     clock.lap(output.times.ssv);
-    behind_msv(block, candidates, clock, output);
+    behind_msv(candidates, clock, output);
     return {};
   }
 
@@ -167,13 +178,15 @@ class HostFilters final : public PreparedFilters {
     counters.msv +=
         passed + filtered.failed_forward + filtered.failed_viterbi + filtered.failed_bias;
 
+    ResidueCopies copies;
     std::vector<Candidate> candidates;
     candidates.reserve(filtered.open.size());
     CoreClock clock;
     for (const gpu::MsvSurvivor& survivor : filtered.open) {
-      const std::span<const Residue> residues = block[survivor.index].residues;
+      HMMJIT_ASSIGN(const std::span<const Residue> residues,
+                    copies.of(block, survivor.index, alphabet()));
       Candidate candidate{survivor.index, cached_null_score(static_cast<int>(residues.size())),
-                          survivor.nats, 0};
+                          survivor.nats, 0, residues};
       const bool open = std::isnan(survivor.nats);
       if (open) {
         candidate.msv_nats = kernels_.msv(residues, scratch);
@@ -185,16 +198,17 @@ class HostFilters final : public PreparedFilters {
       candidates.push_back(candidate);
     }
     clock.lap(output.times.msv);
-    behind_msv(block, candidates, clock, output);
+    behind_msv(candidates, clock, output);
 
     // The Forward filter needs the filter score to the bit.
     candidates.clear();
     for (const std::uint32_t index : filtered.passed) {
-      const auto length = static_cast<int>(block[index].residues.size());
-      candidates.push_back({index, cached_null_score(length), 0, 0});
+      HMMJIT_ASSIGN(const std::span<const Residue> residues, copies.of(block, index, alphabet()));
+      candidates.push_back(
+          {index, cached_null_score(static_cast<int>(residues.size())), 0, 0, residues});
     }
     if (options_.bias) {
-      const std::vector<float> scores = bias_scores(block, candidates, output);
+      const std::vector<float> scores = bias_scores(candidates, output);
       for (std::size_t i = 0; i < candidates.size(); ++i) candidates[i].filter_nats = scores[i];
     }
     for (std::size_t i = 0; i < candidates.size(); ++i) {
@@ -209,9 +223,12 @@ class HostFilters final : public PreparedFilters {
   SampleComparison compare(const TargetBlock& block, const gpu::SampledTarget& t) const override {
     using gpu::Fate;
     using plan::Stage;
-    const std::span<const Residue> residues = block[t.index].residues;
-    typename Kernels::Scratch& scratch = scratch_.local();
     SampleComparison out;
+    ResidueCopies copies;
+    const auto copied = copies.of(block, t.index, alphabet());
+    if (!copied) return out;  // the search ends with this error elsewhere
+    const std::span<const Residue> residues = *copied;
+    typename Kernels::Scratch& scratch = scratch_.local();
     const auto differs = [&](Stage stage, float device, float cpu) {
       out.different = {stage, device, cpu};
       return out;
@@ -272,14 +289,15 @@ class HostFilters final : public PreparedFilters {
   struct Candidate {
     std::uint32_t index;
     float filter_nats, msv_nats, bits;
+    std::span<const Residue> residues;  // that do not change
   };
 
-  std::vector<float> bias_scores(const TargetBlock& block, const std::vector<Candidate>& candidates,
+  std::vector<float> bias_scores(const std::vector<Candidate>& candidates,
                                  FilterOutput& output) const {
     std::vector<std::span<const Residue>> targets;
     targets.reserve(candidates.size());
     for (const Candidate& candidate : candidates) {
-      targets.push_back(block[candidate.index].residues);
+      targets.push_back(candidate.residues);
       output.times.bias_residues += targets.back().size();
     }
     std::vector<float> scores(targets.size());
@@ -288,14 +306,14 @@ class HostFilters final : public PreparedFilters {
   }
 
   // Bias and Viterbi for targets that passed MSV.
-  void behind_msv(const TargetBlock& block, std::vector<Candidate>& candidates, CoreClock& clock,
+  void behind_msv(std::vector<Candidate>& candidates, CoreClock& clock,
                   FilterOutput& output) const {
     typename Kernels::Scratch& scratch = scratch_.local();
     const auto M = static_cast<std::uint64_t>(model_.hmm.M);
     const bool need_msv = options_.F1 < 1.0 || options_.F2 < 1.0;
     FilterCounters& counters = output.counters;
     if (options_.bias) {
-      const std::vector<float> scores = bias_scores(block, candidates, output);
+      const std::vector<float> scores = bias_scores(candidates, output);
       std::size_t kept = 0;
       for (std::size_t i = 0; i < candidates.size(); ++i) {
         Candidate candidate = candidates[i];
@@ -314,9 +332,8 @@ class HostFilters final : public PreparedFilters {
     for (const Candidate& candidate : candidates) {
       // A target whose MSV score already satisfies F2 goes straight to Forward.
       if (need_msv && skip_viterbi_gate_.rejects(candidate.bits)) {
-        const std::span<const Residue> residues = block[candidate.index].residues;
-        const float nats = kernels_.viterbi(residues, scratch);
-        output.times.viterbi_cells += residues.size() * M;
+        const float nats = kernels_.viterbi(candidate.residues, scratch);
+        output.times.viterbi_cells += candidate.residues.size() * M;
         if (viterbi_gate_.rejects(nats_to_bits(nats - candidate.filter_nats))) continue;
       }
       ++counters.viterbi;
@@ -326,6 +343,7 @@ class HostFilters final : public PreparedFilters {
   }
 
   const Calibration& calibration() const { return model_.hmm.calibration; }
+  const Alphabet& alphabet() const { return *model_.hmm.alphabet; }
 
   const SearchModel& model_;
   FilterOptions options_;

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "model/residue_copies.hpp"
 #include "model/score_statistics.hpp"
 #include "search/search_run.hpp"
 
@@ -190,8 +191,13 @@ void Run::score(const JobPtr& job, const std::vector<WaitingTarget>& batch) {
     local.views.clear();
     local.parsed.clear();
     std::uint64_t cells = 0, left = 0;
+    ResidueCopies copies;
     for (const WaitingTarget& target : batch) {
       local.views.push_back(target.block->targets[target.index]);
+      const auto residues =
+          copies.of(target.block->targets, target.index, *job->model->hmm.alphabet);
+      if (!residues) return abort_run(residues.error());
+      local.views.back().residues = *residues;
       local.parsed.push_back(target.parsed.get());
       cells += target.cells;
       left += target.cells_left;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "layout/float_tables.hpp"
+#include "model/residue_copies.hpp"
 #include "search/search_run.hpp"
 
 namespace hmmjit::search_run {
@@ -115,12 +116,14 @@ std::optional<Difference> Run::check_target(ModelJob& job, const TargetBlock& ta
   const SampleComparison compared = job.filters->compare(targets, target);
   if (const auto& d = compared.different) return found(d->stage, d->device, d->cpu);
   if (target.depth != plan::Stage::kForward || std::isnan(target.forward)) return std::nullopt;
-  const TargetView view = targets[target.index];
+  ResidueCopies copies;
+  const auto residues = copies.of(targets, target.index, *job.model->hmm.alphabet);
+  if (!residues) return std::nullopt;  // the search ends with this error elsewhere
   const std::optional<float> nats =
-      domain::forward_filter(job.forward(), view.residues, locals_.local().workspace);
+      domain::forward_filter(job.forward(), *residues, locals_.local().workspace);
   // A score that is not finite has no guard; such a target is the CPU's whatever a device says.
   if (!nats || !std::isfinite(target.forward)) return std::nullopt;
-  if (!(std::fabs(target.forward - *nats) <= layout::forward_guard(view.length())))
+  if (!(std::fabs(target.forward - *nats) <= layout::forward_guard(targets[target.index].length())))
     return found(plan::Stage::kForward, target.forward, *nats);
   if (target.fate == gpu::Fate::kForward && passes_forward(job, *nats, compared.filter_nats))
     return found(plan::Stage::kGate, target.forward, *nats);

@@ -8,14 +8,16 @@
 #include <cstring>
 #include <utility>
 
+#include "model/residue_copies.hpp"
+
 namespace hmmjit {
 namespace {
 
 class RestrictedTargets final : public TargetSource {
  public:
-  RestrictedTargets(std::unique_ptr<TargetSource> source, std::string first,
-                    std::optional<std::uint64_t> count)
-      : source_(std::move(source)), first_(std::move(first)), count_(count) {}
+  RestrictedTargets(std::unique_ptr<TargetSource> source, const Alphabet& alphabet,
+                    std::string first, std::optional<std::uint64_t> count)
+      : source_(std::move(source)), alphabet_(alphabet), first_(std::move(first)), count_(count) {}
 
   Result<bool> next(TargetBlock& block, std::size_t residues) override {
     while (!count_ || passed_ < *count_) {
@@ -28,12 +30,14 @@ class RestrictedTargets final : public TargetSource {
         return false;
       }
       block.set_first_index(passed_);
+      ResidueCopies copies;
       for (std::size_t i = 0; i < all.size() && (!count_ || passed_ < *count_); ++i) {
         const TargetView target = all[i];
         if (!found() && target.name != first_) continue;
         found_ = true;
+        HMMJIT_ASSIGN(const auto checked, copies.of(all, i, alphabet_));
         block.begin_target(target.name, target.accession, target.description);
-        block.append(target.residues);
+        block.append(checked);
         block.end_target();
         ++passed_;
       }
@@ -56,6 +60,7 @@ class RestrictedTargets final : public TargetSource {
   bool found() const { return first_.empty() || found_; }
 
   std::unique_ptr<TargetSource> source_;
+  const Alphabet& alphabet_;
   std::string first_;
   std::optional<std::uint64_t> count_;
   bool found_ = false;
@@ -80,9 +85,9 @@ struct TargetHeader {
 }  // namespace
 
 std::unique_ptr<TargetSource> restrict_targets(std::unique_ptr<TargetSource> source,
-                                               std::string first,
+                                               const Alphabet& alphabet, std::string first,
                                                std::optional<std::uint64_t> count) {
-  return std::make_unique<RestrictedTargets>(std::move(source), std::move(first), count);
+  return std::make_unique<RestrictedTargets>(std::move(source), alphabet, std::move(first), count);
 }
 
 Result<std::unique_ptr<BlockSpool>> BlockSpool::create() {

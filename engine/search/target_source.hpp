@@ -34,7 +34,7 @@ class TargetSource {
 /// Only the targets from the one named `first` on (empty: from the start), `count` of them at
 /// most: hmmsearch's --restrictdb options. Indices count the targets let through.
 std::unique_ptr<TargetSource> restrict_targets(std::unique_ptr<TargetSource> source,
-                                               std::string first,
+                                               const Alphabet& alphabet, std::string first,
                                                std::optional<std::uint64_t> count);
 
 /// Blocks written to an unnamed temporary file as they are first seen, to be read again where

@@ -69,7 +69,7 @@ REFUSED = [
     ("seq_bad/bad_in_middle.fasta", ":6: illegal character"),
     ("seq_bad/binary_garbage.fasta", "the sequence file is empty or in no known format"),
     ("seq_bad/digits_in_sequence.fasta", ":2: illegal character 1 in amino sequence"),
-    ("seq_bad/empty.fasta", "the sequence file is empty or in no known format"),
+    ("seq_bad/empty.fasta", "the sequence file is empty; check whether what made it has failed"),
     ("seq_bad/empty_name.fasta", ":1: no name after the > of a FASTA record"),
     ("seq_bad/good_then_bad.fasta", ":34: illegal character 1 in amino sequence"),
     ("seq_bad/gz_truncated.fasta.gz", "gzip data ends early: the file is truncated"),
@@ -188,6 +188,37 @@ class BrokenFiles(ScratchFolder):
                 ("cut.fa.gz", gzip.compress(read(self.targets) * 50)[:-20], "truncated")]:
             with self.subTest(file=name):
                 self.refused([self.model, self.write(name, data)], fragment)
+
+    def test_a_file_of_no_bytes_is_no_search_without_hits(self):
+        """A step before that has failed must not look like targets without a hit."""
+        cases = [(name, [], data) for name in ("e.fa", "e.gb", "e.fasta", "e.txt", "e.fa.gz")
+                 for data in (b"", gzip.compress(b""))]
+        cases += [("e", ["--tformat", tag], b"") for tag in ("fasta", "embl", "uniprot", "genbank",
+                                                            "ddbj", "hmmpgmd")]
+        for name, options, data in cases:
+            with self.subTest(file=name, options=options, bytes=len(data)):
+                self.refused(options + [self.model, self.write(name, data)], "is empty;")
+                if not data and options:
+                    self.refused(options + [self.model, "-"], "is empty;", data=b"")
+                built = scenario.run([scenario.program, "db", "build"] + options +
+                                     ["-o", self.path("never.hjdb"), self.write(name, data)])
+                self.assertEqual(built.returncode, INPUT_ERROR, built)
+                self.assertFalse(os.path.exists(self.path("never.hjdb")))
+
+    @unittest.skipIf(scenario.hmmsearch_missing(), "hmmsearch not installed")
+    def test_what_hmmsearch_takes_without_targets(self):
+        formats = ["fasta", "hmmpgmd", "embl", "uniprot", "genbank", "ddbj", "stockholm", "pfam",
+                   "a2m", "afa", "psiblast", "selex", "clustal", "clustallike", "phylip",
+                   "phylips"]
+        for data in (b"", b"\n\n", b"  \n"):
+            for options, name in [([], "e.fa"), ([], "e.gb"), ([], "e.txt")] + \
+                    [(["--tformat", tag], "e.txt") for tag in formats]:
+                with self.subTest(data=data, options=options, file=name):
+                    targets = self.write(name, data)
+                    want = hmmsearch(options + [self.model, targets])
+                    got = search(options + [self.model, targets])
+                    self.assertEqual(got.returncode, INPUT_ERROR if want.returncode else 0,
+                                     (want.stderr, got.stderr))
 
     def test_missing_files_and_folders(self):
         self.refused([self.path("none.hmm"), self.targets], "none.hmm")

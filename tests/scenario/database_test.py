@@ -196,6 +196,46 @@ class Database(ScratchFolder):
         self.assertIn(b"cut short", errors)
         self.assertEqual([name for name in os.listdir(self.folder) if "never" in name], [])
 
+    def test_file_overwritten_while_it_is_searched(self):
+        """Whatever stands there now: the search ends with a status, never with an invalid access."""
+        many = self.path("many.hmm")
+        with open(many, "wb") as file:
+            file.write(read(self.library) * 20)
+        good = read(self.database)
+        sections = {section["name"]: section for section in
+                    json.loads(db(["info", "--json", self.database]).stdout)["sections"]}
+        rng = random.Random(SEED)
+        noise = bytes(rng.choices(range(256), k=len(good)))
+        codes = bytes(rng.choices(range(29), k=len(good)))
+        statuses = []
+        everything = ["residues", "targets", "text", "order"]
+        for names, filler, options in (
+                (["residues"], b"\xff" * len(good), []), (["targets"], b"\xff" * len(good), []),
+                (everything, b"\xff" * len(good), []), (everything, noise, []),
+                (["residues"], noise, ["--max"]), (["targets"], noise, ["--restrictdb_n", "200"]),
+                (everything, noise, ["--mem", "100K"]), (["text"], noise, []),
+                (everything, codes, [])):
+            with open(self.database, "wb") as file:
+                file.write(good)
+            run = subprocess.Popen(
+                [scenario.program, "search", "--quiet", "--noali", "--device", "cpu", "--cpu", "1",
+                 "--tblout", self.path("never.tbl")] + options + [many, self.database],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            for line in run.stdout:
+                if line == b"//\n":
+                    break
+            with open(self.database, "rb+") as file:
+                for name in names:
+                    file.seek(sections[name]["offset"])
+                    file.write(filler[:sections[name]["bytes"]])
+            _, errors = run.communicate(timeout=300)
+            with self.subTest(sections=names, first=filler[0], options=options):
+                self.assertIn(run.returncode, (0, INPUT_ERROR), errors)
+                self.assertEqual(errors.count(b"\n"), 1 if run.returncode else 0, errors)
+                self.assertEqual([name for name in os.listdir(self.folder) if ".tmp-" in name], [])
+                statuses.append(run.returncode)
+        self.assertIn(INPUT_ERROR, statuses)
+
     def test_blastdb_folder(self):
         environment = dict(os.environ, BLASTDB=self.folder)
         done = subprocess.run([scenario.program, "search", "--quiet", "--noali", self.library,

@@ -7,7 +7,7 @@ import unittest
 import scenario
 from scenario import ScratchFolder, example_model, hmmsearch, read, result_lines, search
 
-USAGE_ERROR, INPUT_ERROR = 2, 3
+USAGE_ERROR, INPUT_ERROR, OUTPUT_ERROR = 2, 3, 7
 
 
 @unittest.skipUnless(os.path.isdir(scenario.EXAMPLES), "hmmer-examples not installed")
@@ -77,6 +77,57 @@ class Files(ScratchFolder):
         self.assertTrue(read(long_name).endswith(b"# [ok]\n"))
         self.assertTrue(os.path.islink(self.path("link")))
         self.assertTrue(read(self.path("real")).endswith(b"# [ok]\n"))
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can make a link for another user")
+    def test_a_link_of_another_user_in_a_shared_folder(self):
+        """As the kernel where fs.protected_symlinks is on, and also where it is off."""
+        shared = self.path("shared")
+        os.mkdir(shared)
+        os.chmod(self.folder, 0o755)
+        os.chmod(shared, 0o1777)
+        mine = self.path("mine")
+        for target in (mine, self.path("new")):
+            with open(mine, "w") as file:
+                file.write("old")
+            os.chmod(mine, 0o400)
+            link = os.path.join(shared, "out.tbl")
+            os.path.lexists(link) and os.unlink(link)
+            os.symlink(target, link)
+            os.lchown(link, 65534, 65534)
+            done = search(["--tblout", link, self.model, self.targets])
+            self.assertEqual(done.returncode, OUTPUT_ERROR, done.stderr)
+            self.assertIn(link.encode(), done.stderr)
+            self.assertEqual(done.stderr.count(b"\n"), 1)
+            self.assertEqual(read(mine), b"old")
+            self.assertFalse(os.path.exists(self.path("new")))
+            self.assertEqual(os.listdir(shared), ["out.tbl"])
+        os.lchown(link, 0, 0)  # of the user's own
+        self.assertEqual(search(["--tblout", link, self.model, self.targets]).returncode, 0)
+        self.assertTrue(read(self.path("new")).endswith(b"# [ok]\n"))
+
+    def test_permissions_are_kept_and_set_id_bits_are_not(self):
+        table, link = self.path("t.tbl"), self.path("link")
+        for mode, want in ((0o640, 0o640), (0o6755, 0o755), (0o600, 0o600)):
+            open(table, "w").close()
+            os.chmod(table, mode)
+            os.path.lexists(link) or os.symlink("t.tbl", link)
+            done = search(["--tblout", link, self.model, self.targets])
+            self.assertEqual((done.returncode, done.stderr), (0, b""))
+            self.assertEqual(os.stat(table).st_mode & 0o7777, want)
+            self.assertTrue(read(table).endswith(b"# [ok]\n"))
+
+    def test_an_open_descriptor_that_is_an_input(self):
+        before = read(self.targets)
+        for name in ("/dev/fd/{}", "/proc/self/fd/{}"):
+            with open(self.targets, "rb+") as file:
+                number = file.fileno()
+                done = subprocess.run(
+                    [scenario.program, "search", "--quiet", "--tblout", name.format(number),
+                     self.model, self.targets], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                    pass_fds=[number])
+            self.assertEqual(done.returncode, USAGE_ERROR, done.stderr)
+            self.assertIn(b"this is the sequence file", done.stderr)
+            self.assertEqual(read(self.targets), before)
 
     def test_outputs_and_progress_come_before_the_data(self):
         import pty

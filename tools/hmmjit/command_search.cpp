@@ -272,7 +272,7 @@ Status run_search(const ParsedOptions& options, Session& session) {
       std::optional<std::uint64_t> count;
       if (options.is_set("--restrictdb_n"))
         count = static_cast<std::uint64_t>(options.integer("--restrictdb_n"));
-      targets = restrict_targets(std::move(targets),
+      targets = restrict_targets(std::move(targets), *first->alphabet,
                                  std::string(options.text("--restrictdb_stkey")), count);
     }
     return {};
@@ -331,18 +331,19 @@ Status run_search(const ParsedOptions& options, Session& session) {
   run.folder = current_folder();
   run.date = date_text();
   run.scan = report_options.scan.has_value();
-  HMMJIT_TRY(writer->complete(run));
+  std::vector<OutputFile*> others;
   if (statistics_file) {
     std::optional<gpu::Statistics> gpu_statistics;
     if (gpu != nullptr) gpu_statistics = gpu->statistics();
     statistics_file->write(run_statistics_json(
         {"hmmjit search", HMMJIT_VERSION, *statistics, gpu_statistics, device_note}));
-    HMMJIT_TRY(statistics_file->commit());
+    others.push_back(&*statistics_file);
   }
   if (trace_file) {
     trace_file->write(trace->json());
-    HMMJIT_TRY(trace_file->commit());
+    others.push_back(&*trace_file);
   }
+  HMMJIT_TRY(writer->complete(run, others));
   if (options.is_set("--verbose")) describe_run(*statistics, gpu.get(), device_note);
   return {};
 }

@@ -12,6 +12,7 @@
 #include "command.hpp"
 #include "core/diagnostics.hpp"
 #include "core/error.hpp"
+#include "core/interruption.hpp"
 #include "core/output_file.hpp"
 #include "driver/driver.hpp"
 
@@ -22,7 +23,8 @@ using hmmjit::ErrorCode;
 using hmmjit::print_diagnostic;
 
 // Nothing half-written stays behind: temporaries go, finished files are whole.
-void on_interrupt(int) {
+void on_interrupt(int number) {
+  if (!hmmjit::interrupt(number)) return;
   hmmjit::OutputFile::discard_all_temporaries();
   ::_exit(static_cast<int>(ErrorCode::kInterrupted));
 }

@@ -132,7 +132,7 @@ const std::map<std::string, Outcome> kSequences = {
     {"seq_bad/bad_in_middle.fasta", {1, ":6: illegal character ?"}},
     {"seq_bad/binary_garbage.fasta", {0, "is empty or in no known format"}},
     {"seq_bad/digits_in_sequence.fasta", {0, ":2: illegal character 1"}},
-    {"seq_bad/empty.fasta", {0, "is empty or in no known format"}},
+    {"seq_bad/empty.fasta", {0, "is empty; check whether what made it has failed"}},
     {"seq_bad/empty_name.fasta", {0, ":1: no name after the >"}},
     {"seq_bad/good_then_bad.fasta", {8, ":34: illegal character 1"}},
     {"seq_bad/gz_truncated.fasta.gz",

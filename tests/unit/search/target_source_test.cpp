@@ -90,7 +90,7 @@ TEST(BlockSpool, SaysWhereItCannotWrite) {
 }
 
 TEST(RestrictedTargets, StartAndCount) {
-  const auto restricted = restrict_targets(std::make_unique<Numbered>(20), "t4", 5);
+  const auto restricted = restrict_targets(std::make_unique<Numbered>(20), amino_alphabet(), "t4", 5);
   for (int pass = 0; pass < 2; ++pass) {
     const Seen seen = read_all(*restricted);
     ASSERT_EQ(seen.text.size(), 5u);
@@ -99,7 +99,7 @@ TEST(RestrictedTargets, StartAndCount) {
     EXPECT_EQ(seen.firsts.front(), 0u);
     ASSERT_TRUE(restricted->rewind());
   }
-  const auto missing = restrict_targets(std::make_unique<Numbered>(20), "t99", {});
+  const auto missing = restrict_targets(std::make_unique<Numbered>(20), amino_alphabet(), "t99", {});
   TargetBlock block;
   const auto more = missing->next(block, 100);
   ASSERT_FALSE(more);

@@ -4,7 +4,9 @@
  *   Status    Functions that can fail return HMMJIT_OK or a status code, the exit statuses of the
  *             hmmjit program. Their last argument receives an error object, to be freed; it may be
  *             NULL. Outputs are written on success only. No exception, exit, signal or output leaves
- *             the library, and there is no global state.
+ *             the library, and there is no global state. One signal cannot be kept in: a target
+ *             database that is cut short in place while it is searched raises SIGBUS, as any mapped
+ *             file does. Replace databases (rename), as hmmjit db build does.
  *   Handles   hmmjit_xxx pointers are opaque; each is freed by hmmjit_xxx_free, which takes NULL.
  *             Handles refer to what they were made from by themselves: any order of freeing is good.
  *   Structs   Every struct begins with its size, set by the caller to sizeof: the library then

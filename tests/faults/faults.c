@@ -1,0 +1,130 @@
+// A library to be preloaded: the n-th call of one function of the C library fails.
+//
+// HMMJIT_FAULT=FUNCTION:N:ERRNO[:always] makes the N-th call (from 1) fail with errno ERRNO, with
+// ":always" every later one as well. With a negative ERRNO the call succeeds, and the process gets
+// the signal of that number just before. HMMJIT_FAULT_COUNT=FILE: the number of calls is written there
+// when the process ends, so that a test knows the range of N. Without either nothing changes.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char function[32];
+static long failing;
+static int error_number, always;
+static atomic_long calls;
+static const char* count_file;
+
+__attribute__((constructor)) static void begin(void) {
+  const char* fault = getenv("HMMJIT_FAULT");
+  char word[16] = "";
+  if (fault == NULL) return;
+  sscanf(fault, "%31[^:]:%ld:%d:%15s", function, &failing, &error_number, word);
+  always = strcmp(word, "always") == 0;
+  count_file = getenv("HMMJIT_FAULT_COUNT");
+  atomic_store(&calls, 0);
+}
+
+static void write_count(void) {
+  if (count_file == NULL) return;
+  char text[32];
+  const int length = snprintf(text, sizeof text, "%ld\n", atomic_load(&calls));
+  const int file = open(count_file, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+  ssize_t (*real)(int, const void*, size_t) =
+      (ssize_t(*)(int, const void*, size_t))dlsym(RTLD_NEXT, "write");
+  if (file < 0 || real(file, text, (size_t)length) != length) abort();
+}
+__attribute__((destructor)) static void end(void) { write_count(); }
+
+// Whether this call is to fail; errno is set then.
+static int fails(const char* name) {
+  if (function[0] == '\0' || strcmp(name, function) != 0) return 0;
+  const long call = atomic_fetch_add(&calls, 1) + 1;
+  if (call != failing && !(always && failing > 0 && call > failing)) return 0;
+  if (error_number < 0) {
+    kill(getpid(), -error_number);
+    return 0;
+  }
+  errno = error_number;
+  return 1;
+}
+
+#define REAL(name) \
+  static __typeof__(&name) real; \
+  if (real == NULL) real = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
+
+#define WRAP(result, failure, name, parameters, arguments) \
+  result name parameters { \
+    REAL(name); \
+    if (fails(#name)) return failure; \
+    return real arguments; \
+  }
+
+WRAP(ssize_t, -1, read, (int file, void* to, size_t size), (file, to, size))
+WRAP(ssize_t, -1, pread, (int file, void* to, size_t size, off_t at), (file, to, size, at))
+WRAP(ssize_t, -1, write, (int file, const void* from, size_t size), (file, from, size))
+WRAP(ssize_t, -1, pwrite, (int file, const void* from, size_t size, off_t at),
+     (file, from, size, at))
+WRAP(int, -1, rename, (const char* from, const char* to), (from, to))
+WRAP(int, -1, renameat2, (int a, const char* from, int b, const char* to, unsigned flags),
+     (a, from, b, to, flags))
+WRAP(int, -1, fsync, (int file), (file))
+WRAP(int, -1, fdatasync, (int file), (file))
+WRAP(int, -1, fchmod, (int file, mode_t mode), (file, mode))
+WRAP(int, -1, fstat, (int file, struct stat* info), (file, info))
+WRAP(int, -1, stat, (const char* path, struct stat* info), (path, info))
+WRAP(int, -1, lstat, (const char* path, struct stat* info), (path, info))
+WRAP(int, -1, access, (const char* path, int mode), (path, mode))
+WRAP(int, -1, unlink, (const char* path), (path))
+WRAP(int, -1, ftruncate, (int file, off_t size), (file, size))
+WRAP(void*, MAP_FAILED, mmap, (void* at, size_t size, int may, int flags, int file, off_t from),
+     (at, size, may, flags, file, from))
+
+// A descriptor is gone after close, failed or not.
+int close(int file) {
+  REAL(close);
+  const int failed = fails("close");
+  const int error = errno;
+  const int result = real(file);
+  if (failed) errno = error;
+  return failed ? -1 : result;
+}
+
+int open(const char* path, int flags, ...) {
+  REAL(open);
+  va_list rest;
+  va_start(rest, flags);
+  const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(rest, mode_t) : 0;
+  va_end(rest);
+  if (fails("open")) return -1;
+  return real(path, flags, mode);
+}
+
+int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
+                   void* argument) {
+  REAL(pthread_create);
+  if (fails("pthread_create")) return error_number;
+  return real(thread, attributes, run, argument);
+}
+
+// dlsym may allocate: real functions are those that the C library has under a second name.
+extern void* __libc_malloc(size_t);
+void* malloc(size_t size) { return fails("malloc") ? NULL : __libc_malloc(size); }
+
+// Programs that end at once run no destructors.
+void _exit(int status) {
+  write_count();
+  void (*real)(int) = (void (*)(int))dlsym(RTLD_NEXT, "_exit");
+  real(status);
+  abort();
+}

@@ -1,0 +1,181 @@
+"""Calls of the operating system that fail: either all outputs or none, the documented status, one line.
+
+usage: faults_test.py PROGRAM FAULTS_LIBRARY
+"""
+import errno
+import os
+import resource
+import signal
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scenario"))
+import scenario
+from scenario import ScratchFolder, example_model, read
+
+library = os.path.abspath(sys.argv.pop(2)) if len(sys.argv) > 2 else None
+OUTPUT_ERROR, INTERRUPTED = 7, 130
+OLD = b"what was there before\n"
+
+
+class Faults(ScratchFolder):
+    def setUp(self):
+        super().setUp()
+        self.model = example_model("fn3.hmm", self.folder)
+        self.targets = self.path("t.fasta")
+        scenario.write_fasta(self.targets, scenario.emitted_targets([self.model], 3, 20, 20))
+        self.results = self.path("results")
+        os.mkdir(self.results)
+        probe = self.program(["--version"], {})
+        if probe.returncode != 0 or probe.stderr:
+            self.skipTest("the program does not run with a preloaded library (a sanitizer?)")
+
+    def program(self, arguments, fault, **keywords):
+        environment = dict(os.environ, LD_PRELOAD=library, **fault)
+        return subprocess.run([scenario.program] + arguments, env=environment, timeout=300,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, **keywords)
+
+    def outputs(self):
+        return [word for option, name in (
+            ("-o", "o"), ("-A", "a"), ("--tblout", "t"), ("--domtblout", "d"),
+            ("--pfamtblout", "p"), ("--tsv", "tsv"), ("--json", "json"), ("--a3m", "a3m"),
+            ("--stats", "s"), ("--trace", "trace")) for word in (option, f"{self.results}/{name}")]
+
+    def names(self):
+        return sorted(self.outputs()[1::2])
+
+    def state(self):
+        """"none", "old" or "new" for all outputs together; "mixed" otherwise."""
+        there = {os.path.join(self.results, name) for name in os.listdir(self.results)}
+        if not there:
+            return "none"
+        if there != set(self.names()):
+            return f"mixed: {sorted(there)}"
+        old = {name for name in there if read(name) == OLD}
+        return "old" if old == there else "mixed: old " + str(sorted(old)) if old else "new"
+
+    def restore(self, before):
+        for name in os.listdir(self.results):
+            os.unlink(os.path.join(self.results, name))
+        for name in self.names() if before == "old" else []:
+            with open(name, "wb") as file:
+                file.write(OLD)
+
+    def count(self, arguments, function):
+        counted = self.path("count")
+        done = self.program(arguments, {"HMMJIT_FAULT": f"{function}:0:0",
+                                        "HMMJIT_FAULT_COUNT": counted})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return int(read(counted))
+
+    def search(self):
+        return ["search", "--quiet", "--device", "cpu", "--cpu", "1"] + self.outputs() + \
+            [self.model, self.targets]
+
+    def test_every_call_of_an_output(self):
+        for function, number in (("write", errno.EIO), ("write", errno.ENOSPC),
+                                 ("close", errno.EIO), ("close", errno.EDQUOT),
+                                 ("renameat2", errno.EACCES), ("renameat2", errno.EIO),
+                                 ("rename", errno.EIO), ("fchmod", errno.EPERM)):
+            noticed = 0
+            for before in ("none", "old"):
+                self.restore(before)
+                calls = self.count(self.search(), function)
+                for call in range(1, calls + 2):
+                    with self.subTest(function=function, errno=errno.errorcode[number], call=call,
+                                      before=before):
+                        self.restore(before)
+                        done = self.program(self.search(),
+                                            {"HMMJIT_FAULT": f"{function}:{call}:{number}"})
+                        self.assertIn(done.returncode, (0, OUTPUT_ERROR), done.stderr)
+                        self.assertEqual(self.state(), before if done.returncode else "new")
+                        self.assertEqual(done.stderr.count(b"\n"), 1 if done.returncode else 0)
+                        noticed += done.returncode != 0
+            print(f"{function} {errno.errorcode[number]}: up to {calls} calls, {noticed} failed")
+
+    def test_signals_while_names_are_given(self):
+        """What has begun is completed: all outputs, and success; or none, and death by the signal."""
+        for function, before in (("rename", "none"), ("renameat2", "old"), ("unlink", "old"),
+                                 ("close", "none"), ("open", "none")):
+            self.restore(before)
+            calls = self.count(self.search(), function)
+            self.assertGreater(calls, 9)
+            complete = 0
+            for call in range(1, calls + 1):
+                with self.subTest(function=function, call=call, before=before):
+                    self.restore(before)
+                    done = self.program(self.search(),
+                                        {"HMMJIT_FAULT": f"{function}:{call}:{-signal.SIGTERM}"})
+                    complete += done.returncode == 0
+                    self.assertIn(done.returncode, (0, INTERRUPTED))
+                    self.assertEqual(self.state(), before if done.returncode else "new")
+            self.assertGreater(complete, 5 if function != "open" else -1)
+
+    def test_what_a_link_leads_to(self):
+        """A file that cannot be looked at is no new file: it is replaced with its mode, or stays."""
+        real, link = self.results + "/real", self.results + "/link"
+        os.symlink("real", link)
+        # Not /dev/null: what takes it for a regular file would replace it for the whole machine.
+        arguments = ["search", "--quiet", "--device", "cpu", "--cpu", "1", "--tblout", link,
+                     self.model, self.targets]
+        for function in ("stat", "lstat", "fstat", "access", "open"):
+            with open(real, "wb") as file:
+                file.write(OLD)
+            for call in range(1, self.count(arguments, function) + 1):
+                with self.subTest(function=function, call=call):
+                    with open(real, "wb") as file:
+                        file.write(OLD)
+                    os.chmod(real, 0o640)
+                    done = self.program(arguments,
+                                        {"HMMJIT_FAULT": f"{function}:{call}:{errno.EACCES}"})
+                    self.assertEqual(os.stat(real).st_mode & 0o777, 0o640)
+                    self.assertEqual(read(real) == OLD, done.returncode != 0, done)
+                    self.assertTrue(os.path.islink(link))
+                    self.assertEqual(len(os.listdir(self.results)), 2)
+
+    def test_a_failing_call_is_noticed(self):
+        for fault in (f"write:1:{errno.ENOSPC}", f"renameat2:3:{errno.EIO}"):
+            self.restore("old")
+            done = self.program(self.search(), {"HMMJIT_FAULT": fault})
+            self.assertEqual(done.returncode, OUTPUT_ERROR, (fault, done.stderr))
+
+    def test_a_file_system_that_cannot_exchange_names(self):
+        for before in ("none", "old"):
+            self.restore(before)
+            done = self.program(self.search(),
+                                {"HMMJIT_FAULT": f"renameat2:1:{errno.EINVAL}:always"})
+            self.assertEqual((done.returncode, done.stderr), (0, b""))
+            self.assertEqual(self.state(), "new")
+
+    def test_standard_output_that_fails_at_its_end(self):
+        """Tables appear only when the report on standard output is complete as well."""
+        arguments = ["search", "--quiet", "--device", "cpu", "--tblout", self.results + "/t",
+                     "--stats", self.results + "/s", self.model, self.targets]
+        whole = self.program(arguments, {})
+        self.assertEqual(whole.returncode, 0, whole.stderr)
+        os.unlink(self.results + "/t")
+        os.unlink(self.results + "/s")
+        size = len(whole.stdout)
+        for short in (1, 4, 5):
+            with open(self.path("report"), "wb") as report:
+                limit = size - short
+                done = subprocess.run(
+                    [scenario.program] + arguments, stdout=report, stderr=subprocess.PIPE,
+                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+            self.assertEqual(done.returncode, OUTPUT_ERROR, done.stderr)
+            self.assertIn(b"standard output", done.stderr)
+            self.assertEqual(os.listdir(self.results), [])
+
+    def test_statistics_and_trace_that_fail(self):
+        for option in ("--stats", "--trace"):
+            done = self.program(
+                ["search", "--quiet", "--device", "cpu", "-o", self.results + "/o",
+                 "--domtblout", self.results + "/d", option, "/dev/full", self.model,
+                 self.targets], {})
+            self.assertEqual(done.returncode, OUTPUT_ERROR, done.stderr)
+            self.assertEqual(os.listdir(self.results), [])
+
+
+if __name__ == "__main__":
+    scenario.main()
