@@ -1,6 +1,7 @@
 // All output files of one search, written as results arrive.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,6 +34,20 @@ class ReportWriter final : public ResultSink {
 
   std::shared_ptr<PreparedResult> prepare(const ModelResult& result) const override;
   Status receive(const ModelResult& result) override;
+
+  /// Calls `use` with the hits of one model in their order, in lots: results that have the model's
+  /// sums and some of its hits.
+  using HitLots = std::function<Status(const std::function<Status(const ModelResult&)>& use)>;
+  /// The same as receive, for a model with at least one reported hit and too many to hold:
+  /// `totals` has the sums, `lots` is called twice or more often. `memory`: of what the writer
+  /// itself may hold; the rest waits in temporary files.
+  Status receive_in_lots(const ModelResult& totals, const HitLots& lots, std::uint64_t memory);
+  /// Of a writer with ReportOptions::scan_by_range: whether the column names stand in an earlier
+  /// piece, and the tables of further targets.
+  void begin_scan(bool begun) { scan_begun_ = begun; }
+  void receive_scan(const ScanTables& tables, bool only_with_hits);
+  /// Counts of models that another piece of the result has.
+  void count(const RunTotals& totals) { totals_.add(totals); }
   /// Closing lines, then every file under its final name.
   Status complete(const RunDescription& run);
 
@@ -40,6 +55,8 @@ class ReportWriter final : public ResultSink {
   class Texts;
   ReportWriter() = default;
   Status write_main(const std::string& text);
+  void write_headers(const ModelResult& first);
+  Status write_saved_alignment(std::size_t rows);
 
   ReportPaths paths_;
   ReportOptions options_;
@@ -48,7 +65,7 @@ class ReportWriter final : public ResultSink {
   std::optional<OutputFile> main_, alignment_, targets_, domains_, pfam_, tsv_, json_, a3m_;
   std::optional<ScanTables> scan_;
   RunTotals totals_;
-  bool headers_written_ = false;
+  bool headers_written_ = false, scan_begun_ = false;
 };
 
 }  // namespace hmmjit

@@ -41,6 +41,9 @@ struct SearchOptions {
   domain::DomainOptions domain;
   /// False drops the alignment text of every domain once its target is scored.
   bool keep_alignments = true;
+  /// Targets of the whole search, where the target source is a part of it: what the number of
+  /// targets stands for in E-values.
+  std::optional<std::uint64_t> whole_targets = {};
   int verify = 0;          ///< targets per model whose device result is checked on the CPU
   Trace* trace = nullptr;  ///< timeline of the tasks; may be null
   /// Asked before every task, from any thread; true ends the search with kInterrupted. May be

@@ -179,7 +179,7 @@ void Run::finish(ModelJob& job) {
   result.index = job.index;
   const Hmm& hmm = job.model->hmm;
   result.model = {hmm.name, hmm.accession, hmm.description, hmm.M, hmm.consensus};
-  result.hits = finish_hits(job.thresholds, std::move(job.hits), job.counters);
+  result.hits = finish_hits(job.thresholds, std::move(job.hits), job.counters, options_.whole_targets);
   result.seconds = now_seconds() - job.begun;
   result.cpu_seconds = job.cpu_seconds;
   result.alignments = options_.keep_alignments;
