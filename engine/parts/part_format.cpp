@@ -304,7 +304,9 @@ void encode_hit(const Hit& hit, bool alignments, std::string& out) {
                               domain.accuracy_sum, domain.bits})
       put_bytes(out, value);
     put_bytes(out, domain.log_p);
-    const bool text = alignments && hit.domain_flags[d].reported;
+    // A domain can be included without being reported, where the thresholds say so.
+    const bool text =
+        alignments && (hit.domain_flags[d].reported || hit.domain_flags[d].included);
     put_count(out, text);
     if (!text) continue;
     const domain::Alignment& a = domain.alignment;

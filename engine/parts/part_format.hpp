@@ -100,8 +100,8 @@ Digest model_digest(const Hmm& hmm);
 void encode_head(const ModelHead& head, bool describe, std::string& content, std::string& rest);
 bool decode_head(Decoder& decoder, bool describe, ModelHead& head);
 
-/// A reported target with all its domains. Of domains that cannot be reported any more, which the
-/// flags of the hit say, the alignment's text is left out.
+/// A reported target with all its domains. Of domains that can be neither reported nor included any
+/// more, which the flags of the hit say, the alignment's text is left out.
 void encode_hit(const Hit& hit, bool alignments, std::string& out);
 bool decode_hit(Decoder& decoder, Hit& hit);
 

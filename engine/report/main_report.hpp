@@ -16,8 +16,8 @@ struct ReportOptions {
   std::optional<Thresholds> scan = std::nullopt;
   /// Those tables come range by range of the targets, from who drives the writer.
   bool scan_by_range = false;
-  /// Of a result that is written in several pieces, one after the other: this one has what stands
-  /// before the first model, and what stands behind the last.
+  /// Of a result that is written in several pieces, one after the other: this one has the header of
+  /// the report, and what stands behind the last model.
   bool begins = true, ends = true;
 };
 

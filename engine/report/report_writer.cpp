@@ -61,7 +61,6 @@ Result<std::unique_ptr<ReportWriter>> ReportWriter::create(const ReportPaths& pa
   HMMJIT_TRY(open(paths.json, writer->json_));
   HMMJIT_TRY(open(paths.a3m, writer->a3m_));
   if (options.scan) writer->scan_.emplace(*options.scan);
-  writer->headers_written_ = !options.begins;
   if (options.begins) HMMJIT_TRY(writer->write_main(header));
   return writer;
 }
@@ -193,7 +192,7 @@ Status ReportWriter::receive(const ModelResult& result) {
 }
 
 void ReportWriter::write_headers(const ModelResult& first) {
-  if (std::exchange(headers_written_, true)) return;
+  if (first.index != 0) return;
   std::string targets, domains, tsv;
   append_target_table_header(targets, first.model, first.hits);
   append_domain_table_header(domains, first.model, first.hits);

@@ -55,6 +55,7 @@ class ReportWriter final : public ResultSink {
   class Texts;
   ReportWriter() = default;
   Status write_main(const std::string& text);
+  // What stands before the first model of all, whose widths it has.
   void write_headers(const ModelResult& first);
   Status write_saved_alignment(std::size_t rows);
 
@@ -65,7 +66,7 @@ class ReportWriter final : public ResultSink {
   std::optional<OutputFile> main_, alignment_, targets_, domains_, pfam_, tsv_, json_, a3m_;
   std::optional<ScanTables> scan_;
   RunTotals totals_;
-  bool headers_written_ = false, scan_begun_ = false;
+  bool scan_begun_ = false;
 };
 
 }  // namespace hmmjit

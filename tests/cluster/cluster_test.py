@@ -122,14 +122,14 @@ exec {scenario.program} "$@"
                               capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout), (3, "5\n"), (done.stderr, logs()))
         self.assertFalse(os.path.exists(self.path("results/report.txt")))
-        runs = open(self.path("log")).read().splitlines()
+        runs = read(self.path("log")).decode().splitlines()
         self.assertIn("task 2 run 1", runs, "task 2 was sent back and ran again")
         slurm.call(["scancel", merge], check=False)
         # The same command line submits what is missing, and the merge.
         merge = run()
         slurm.wait([str(int(merge) - 1), merge], 120)
         self.check_results()
-        runs = open(self.path("log")).read().splitlines()
+        runs = read(self.path("log")).decode().splitlines()
         self.assertEqual([runs.count(f"task {task} run 0") for task in range(1, 7)],
                          [1, 1, 1, 1, 2, 1])
 

@@ -128,7 +128,8 @@ class Slurm:
                            timeout=60)
         for _ in range(100):
             try:
-                self.pids.append(int(open(pid_file).read()))
+                with open(pid_file) as file:
+                    self.pids.append(int(file.read()))
                 return
             except (FileNotFoundError, ValueError):
                 time.sleep(0.1)

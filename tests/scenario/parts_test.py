@@ -59,7 +59,8 @@ class PartsFolder(ScratchFolder):
 
     def search_whole(self, options=(), outputs=EVERYTHING, name="whole"):
         folder = self.new_folder(name)
-        arguments = ["search", "--quiet", "--device", "cpu", "--cpu", "2"] + list(options)
+        # What says how a machine is used stands in the lines of options: merge leaves it out.
+        arguments = ["search"] + list(options)
         for output in outputs:
             arguments += [output, name_of(output)]
         self.call(arguments + [self.library, self.database], folder=folder)
@@ -67,7 +68,8 @@ class PartsFolder(ScratchFolder):
 
     def search_parts(self, number, options=(), name="parts", which=None, more=()):
         folder = self.new_folder(name)
-        self.call(["search", "--quiet", "--device", "cpu", "--cpu", "2", "--part",
+        threads = [] if "--cpu" in more else ["--cpu", "2"]
+        self.call(["search", "--quiet", "--device", "cpu"] + threads + ["--part",
                    which or f"1-{number}/{number}" if number > 1 else "1/1", "--part-file",
                    os.path.join(folder, "{}.hjpart")] + list(options) + list(more) +
                   [self.library, self.database])
@@ -106,8 +108,10 @@ class Parts(PartsFolder):
         models = [example_model(name, self.folder) for name in MODELS]
         # A model without hits stands between the others.
         none = self.path("none.hmm")
-        made = scenario.run(["hmmbuild", "--amino", "-n", "nothing", none, "-"],
-                            data=b">a\nWWWWCWWWWHWWWWCWWWMWWWCWWWW\n")
+        with open(self.path("nothing.fa"), "w") as file:
+            file.write(">a\nWWWWCWWWWHWWWWCWWWMWWWCWWWW\n")
+        made = scenario.run(["hmmbuild", "--amino", "-n", "nothing", "--informat", "afa", none,
+                             self.path("nothing.fa")])
         self.assertEqual(made.returncode, 0, made.stderr)
         models.insert(3, none)
         self.library = self.path("library.hmm")
@@ -159,7 +163,7 @@ class Parts(PartsFolder):
         """The models with a GA line each."""
         path = self.path("cutoffs.hmm")
         with open(path, "w") as file:
-            for line in open(self.library):
+            for line in read(self.library).decode().splitlines(keepends=True):
                 if line.startswith(("GA ", "TC ", "NC ")):
                     continue
                 if line.startswith("STATS LOCAL MSV"):
@@ -250,6 +254,71 @@ class Parts(PartsFolder):
         files = [os.path.join(parts, f"{i}.hjpart") for i in (3, 1, 2, 1)]
         shutil.copy(files[1], self.path("copy.hjpart"))
         self.check_same(whole, self.merge(files + [self.path("copy.hjpart")]))
+
+    def test_model_parts(self):
+        whole = self.search_whole()
+        whole_scan = self.search_whole(["--as", "hmmscan"], AS_HMMSCAN, "scan")
+        done = self.call(["search", "--part", "1/2", "--model-part", "1/2", "--part-file",
+                          self.path("p"), self.library, self.database], status=INPUT_ERROR)
+        self.assertIn(b"hmmjit part index", done.stderr)
+        self.call(["part", "index", "--quiet", self.library])
+        text = self.library
+        binary = self.path("binary.h3m")
+        with open(binary, "wb") as file:
+            file.write(scenario.run(["hmmconvert", "-b", self.library]).stdout)
+        self.call(["part", "index", "--quiet", binary])
+        for library, number, of in ((text, 3, 2), (binary, 1, 3), (text, 2, 20)):
+            self.library = library
+            folder = self.new_folder("grid")
+            scan = self.new_folder("scan_grid")
+            for j in range(1, of + 1):
+                for target, options in ((folder, []), (scan, ["--as", "hmmscan"])):
+                    self.call(["search", "--quiet", "--device", "cpu", "--part",
+                               f"1-{number}/{number}" if number > 1 else "1/1", "--model-part",
+                               f"{j}/{of}", "--part-file", os.path.join(target, f"{j}.{{}}.hjpart")]
+                              + options + [self.library, self.database])
+            with self.subTest(library=library, parts=number, of=of):
+                if library == text:
+                    self.check_same(whole, self.merge([folder]))
+                    self.check_same(whole_scan, self.merge([scan], AS_HMMSCAN), AS_HMMSCAN)
+                else:
+                    self.merge([folder])
+            # All models of one share of the targets, as one part.
+            self.call(["merge", "--part-file", self.path("joined.hjpart")] +
+                      [os.path.join(folder, f"{j}.1.hjpart") for j in range(1, of + 1)])
+            self.call(["part", "verify", self.path("joined.hjpart")])
+            os.remove(os.path.join(folder, f"2.{number}.hjpart"))
+            done = self.call(["part", "missing", "--array", folder], status=INPUT_ERROR)
+            self.assertEqual(done.stdout.decode(), f"{number + number}\n")
+            done = self.merge([folder], status=INPUT_ERROR)
+            self.assertIn(f"part {number} of {number} of model part 2/{of} is missing".encode(),
+                          done.stderr)
+        self.library = text
+        with open(text, "a") as file:
+            file.write("\n")
+        done = self.call(["search", "--part", "1/2", "--model-part", "1/2", "--part-file",
+                          self.path("p"), self.library, self.database], status=INPUT_ERROR)
+        self.assertIn(b"have changed since the index was made", done.stderr)
+        done = self.call(["part", "index", self.path("library.hmm.gz")], status=INPUT_ERROR)
+
+    def test_databases_are_joined(self):
+        pieces = []
+        for number in range(3):
+            source = self.path(f"piece{number}.embl")
+            third = len(self.records) // 3 + 1
+            scenario.write_embl(source, self.records[number * third:(number + 1) * third])
+            pieces.append(self.path(f"piece{number}.hjdb"))
+            self.call(["db", "build", "--quiet", "-o", pieces[-1], source])
+        sources = [piece[:-4] + "embl" for piece in pieces]
+        self.call(["db", "build", "--quiet", "-o", self.path("once.hjdb")] + sources)
+        self.call(["db", "join", "--quiet", "-o", self.path("joined.hjdb")] + pieces)
+        self.call(["db", "verify", "--quiet", self.path("joined.hjdb")])
+        identities = [json.loads(self.call(["db", "info", "--json", self.path(name)]).stdout)
+                      for name in ("once.hjdb", "joined.hjdb")]
+        self.assertEqual(*[info["identity"] for info in identities])
+        done = self.call(["db", "join", "-o", self.path("x.hjdb"), pieces[0], sources[1]],
+                         status=INPUT_ERROR)
+        self.assertIn(b"not a target database", done.stderr)
 
     # ---- what goes wrong ------------------------------------------------------------------------
 
@@ -405,6 +474,7 @@ class Parts(PartsFolder):
             run = subprocess.Popen(arguments, stderr=subprocess.PIPE)
             while not os.listdir(folder) and run.poll() is None:
                 time.sleep(0.01)
+            time.sleep(0.1)
             run.send_signal(number)
             run.communicate()
             self.assertEqual(run.returncode, status)

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -24,8 +25,8 @@ std::vector<Hit> make_hits(std::mt19937& random, std::size_t count) {
     Hit& hit = hits[i];
     hit.index = 1000 + i;
     hit.length = 1 + number(3000);
-    hit.name = "target" + std::to_string(number(1000));
-    if (number(2) != 0) hit.accession = "A" + std::to_string(number(1000));
+    hit.name = fmt::format("target{}", number(1000));
+    if (number(2) != 0) hit.accession = fmt::format("A{}", number(1000));
     if (number(2) != 0) hit.description = std::string(unsigned(number(200)), 'd');
     hit.score.bits = real();
     hit.score.pre_bits = real();
@@ -62,10 +63,10 @@ ModelHead make_head(std::uint64_t index, std::size_t hits) {
   ModelHead head;
   head.index = index;
   head.model = {index * 77, index + 1};
-  head.name = "model" + std::to_string(index);
+  head.name = fmt::format("model{}", index);
   head.M = 10 + static_cast<int>(index);
   if (index % 2 != 0) head.cutoff = Cutoff{25.5f, 24.0f};
-  head.accession = "PF" + std::to_string(index);
+  head.accession = fmt::format("PF{}", index);
   head.consensus = std::string(static_cast<std::size_t>(head.M), 'c');
   head.counters = {100, 20000, 9, 8, 7, 6};
   head.candidates = hits + 2;
@@ -153,7 +154,9 @@ TEST(PartFileTest, WhatWasWrittenIsRead) {
   Hit hit;
   // Twice the hits of each model, as a merge in lots does, and once more from the third model on.
   for (std::size_t model : {0u, 1u, 2u, 3u, 4u, 5u, 6u, 2u, 3u}) {
-    if (model == 2) ASSERT_TRUE(cursor.seek(model));
+    if (model == 2) {
+      ASSERT_TRUE(cursor.seek(model));
+    }
     ASSERT_TRUE(cursor.next_model(head).value());
     const ModelHead want = make_head(model, written.hits[model].size());
     EXPECT_EQ(head.index, model);

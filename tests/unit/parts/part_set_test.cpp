@@ -1,5 +1,6 @@
 #include "parts/part_set.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +26,7 @@ TEST(PartSetTest, EveryTargetBelongsToOnePart) {
     ASSERT_TRUE(writer);
     TargetBlock block;
     for (int i = 0; i < targets; ++i) {
-      block.begin_target("t" + std::to_string(i), {}, {});
+      block.begin_target(fmt::format("t{}", i), {}, {});
       block.append(std::vector<Residue>(random() % 300, Residue{3}));
       block.end_target();
     }
@@ -50,7 +51,7 @@ TEST(PartSetTest, EveryTargetBelongsToOnePart) {
             if (!source->next(found, 500).value()) break;
             EXPECT_EQ(found.first_index(), index);
             for (std::size_t t = 0; t < found.size(); ++t)
-              EXPECT_EQ(found[t].name, "t" + std::to_string(index++));
+              EXPECT_EQ(found[t].name, fmt::format("t{}", index++));
           }
           EXPECT_EQ(index, place.last_target);
           ASSERT_TRUE(source->rewind());
