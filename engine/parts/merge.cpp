@@ -153,8 +153,19 @@ Result<Memory> divide_memory(const PartSet& set, std::uint64_t bound) {
                 fmt::format("{} parts at once need {} MB", parts, (needed >> 20) + 1), {},
                 "raise --mem, or merge neighbouring parts into larger ones first "
                 "(hmmjit merge --part-file)");
-  const std::uint64_t rest = bound - needed + (std::uint64_t{1} << 20);
+  const std::uint64_t rest = bound - needed + kBlockBytes;
   return Memory{rest / 2, rest / 8};
+}
+
+Status read_hits(MergedModels& models, std::vector<Hit>& hits) {
+  hits.reserve(models.sum().reported);
+  HMMJIT_TRY(models.begin_hits());
+  Hit hit;
+  for (;;) {
+    HMMJIT_ASSIGN(const bool more, models.next_hit(hit));
+    if (!more) return {};
+    hits.push_back(std::move(hit));
+  }
 }
 
 // All of a model at once, or in lots where that would take too much memory.
@@ -162,13 +173,7 @@ Status write_model(MergedModels& models, ReportWriter& writer, const Memory& mem
   ModelResult result = models.result();
   Hit hit;
   if (models.bytes() <= memory.model || models.sum().reported == 0) {
-    result.hits.hits.reserve(models.sum().reported);
-    HMMJIT_TRY(models.begin_hits());
-    for (;;) {
-      HMMJIT_ASSIGN(const bool more, models.next_hit(hit));
-      if (!more) break;
-      result.hits.hits.push_back(std::move(hit));
-    }
+    HMMJIT_TRY(read_hits(models, result.hits.hits));
     result.prepared = writer.prepare(result);
     for (std::size_t part = 0; part < result.prepared->parts(); ++part) result.prepared->make(part);
     return writer.receive(result);
@@ -339,6 +344,25 @@ Status merge_reports(const PartSet& set, ReportWriter& writer, const MergeOption
     RunTotals others;
     HMMJIT_TRY(count_models(set, 0, first, others));
     writer.count(others);
+  }
+  return {};
+}
+
+Status merge_results(const PartSet& set, ResultSink& sink) {
+  HMMJIT_TRY(set.require_complete());
+  for (const ModelGroup& group : set.groups()) {
+    MergedModels models(group, set.settings());
+    for (;;) {
+      HMMJIT_ASSIGN(const bool more, models.next());
+      if (!more) break;
+      ModelResult result = models.result();
+      HMMJIT_TRY(read_hits(models, result.hits.hits));
+      result.prepared = sink.prepare(result);
+      for (std::size_t part = 0; result.prepared != nullptr && part < result.prepared->parts();
+           ++part)
+        result.prepared->make(part);
+      HMMJIT_TRY(sink.receive(result));
+    }
   }
   return {};
 }

@@ -25,6 +25,10 @@ struct MergeOptions {
 /// for a block of every part.
 Status merge_reports(const PartSet& set, ReportWriter& writer, const MergeOptions& options);
 
+/// Gives the result of every model to `sink`, in order, one model's hits in memory at a time. Fails
+/// with kInput unless the set is complete.
+Status merge_results(const PartSet& set, ResultSink& sink);
+
 /// Writes adjacent parts as one: the same content as of a search of that part. Fails with kInput
 /// unless they are adjacent. Returns the content digest.
 Result<Digest> merge_into_part(const PartSet& set, const std::string& path,

@@ -196,10 +196,10 @@ class Parts(PartsFolder):
         for options, outputs in ((["-E", "100"], EVERYTHING), (["--as", "hmmscan"], AS_HMMSCAN)):
             whole = self.search_whole(options, outputs)
             parts = self.search_parts(5, options)
-            self.check_same(whole, self.merge([parts], outputs, ["--mem", "26M"]), outputs)
+            self.check_same(whole, self.merge([parts], outputs, ["--mem", "26500000"]), outputs)
         whole = self.search_whole(["--notextw"])
         parts = self.search_parts(5, ["--notextw"])
-        self.check_same(whole, self.merge([parts], options=["--mem", "26M"]))
+        self.check_same(whole, self.merge([parts], options=["--mem", "26500000"]))
         done = self.merge([self.search_parts(64)], options=["--mem", "20M"], status=RESOURCES)
         self.assertIn(b"64 parts at once need", done.stderr)
 
