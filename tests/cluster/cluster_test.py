@@ -155,7 +155,7 @@ exec {scenario.program} "$@"
         self.assertEqual(os.stat(self.path("parts/1.hjpart")).st_mtime_ns, before)
         self.check_results()
 
-    @unittest.skipIf(snakemake() is None or "HMMJIT_SNAKEMAKE_SLURM" not in os.environ
+    @unittest.skipIf(snakemake() is None or os.environ.get("HMMJIT_SNAKEMAKE_SLURM") is None
                      or one_machine_slurm.missing(),
                      "needs Snakemake with its Slurm executor, Slurm, and HMMJIT_SNAKEMAKE_SLURM=1: "
                      "it takes minutes")
