@@ -193,7 +193,8 @@ class Parts(PartsFolder):
 
     def test_little_memory(self):
         """Hits of a model in lots, domains sorted on disk."""
-        for options, outputs in ((["-E", "100"], EVERYTHING), (["--as", "hmmscan"], AS_HMMSCAN)):
+        for options, outputs in ((["-E", "100", "--incE", "1e-15"], EVERYTHING),
+                                 (["--as", "hmmscan"], AS_HMMSCAN)):
             whole = self.search_whole(options, outputs)
             parts = self.search_parts(5, options)
             self.check_same(whole, self.merge([parts], outputs, ["--mem", "26500000"]), outputs)

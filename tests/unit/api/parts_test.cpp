@@ -67,7 +67,7 @@ TEST(Parts, MergedReportsAreThoseOfOneSearch) {
   // One model at a time.
   std::vector<std::string> names;
   hmmjit::SearchCallbacks callbacks;
-  callbacks.result = [&](const hmmjit::ModelResult& result) { names.push_back(result.name()); };
+  callbacks.result = [&](const hmmjit::ModelResult& result) { names.push_back(result.model_name()); };
   EXPECT_TRUE(hmmjit::merge_parts(files, callbacks).models.empty());
   EXPECT_EQ(names.size(), whole.models.size());
   callbacks.result = [](const hmmjit::ModelResult&) { throw std::runtime_error("enough"); };
