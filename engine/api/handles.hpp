@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/convert.hpp"
+#include "api/host_calls.hpp"
 #include "cache/kernel_cache.hpp"
 #include "compile/kernel_provider.hpp"
 #include "driver/driver.hpp"
@@ -16,6 +17,7 @@
 #include "hmmjit/engine.hpp"
 #include "hmmjit/search.hpp"
 #include "plan/plan.hpp"
+#include "search/search.hpp"
 
 namespace hmmjit::v0 {
 
@@ -89,5 +91,21 @@ Gpu open_gpu(std::shared_ptr<driver::Driver> driver, int ordinal);
 using OpenDriver = std::function<std::shared_ptr<driver::Driver>()>;
 SearchResults search_on(const OpenDriver& open_driver, const Models& models, const Targets& targets,
                         const SearchOptions& options, const SearchCallbacks& callbacks);
+
+/// What a search takes and gives where that is not the host's: see parts.cpp.
+class SearchHook {
+ public:
+  virtual ~SearchHook() = default;
+  /// Once options and models are known, before what follows.
+  virtual void begin(hmmjit::SearchOptions& options, const hmmjit::Alphabet& alphabet,
+                     ModelSource models) = 0;
+  virtual ModelSource models() = 0;
+  virtual std::unique_ptr<TargetSource> targets() = 0;
+  virtual ResultSink& sink() = 0;
+};
+/// Inside a guarded() of `host`.
+SearchResults search_with(SearchHook& hook, const Models& models, const Targets& targets,
+                          const SearchOptions& options, const SearchCallbacks& callbacks,
+                          HostCalls& host);
 
 }  // namespace hmmjit::v0

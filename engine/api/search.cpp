@@ -260,7 +260,8 @@ SearchStatistics to_statistics(const hmmjit::SearchStatistics& s,
 
 SearchResults run_search(const OpenDriver& open_driver, const Models& models,
                          const Targets& targets, const SearchOptions& options,
-                         const SearchCallbacks& callbacks, HostCalls& host) {
+                         const SearchCallbacks& callbacks, HostCalls& host,
+                         SearchHook* hook = nullptr) {
   check_options(options);
   hmmjit::SearchOptions internal = to_options(options);
   std::atomic<bool> stop{false};
@@ -290,16 +291,23 @@ SearchResults run_search(const OpenDriver& open_driver, const Models& models,
   ModelSource source = value(open_models(models.impl()));
   std::optional<Hmm> first = value(source());
   if (!first) throw Error(ErrorCode::kInput, "no model to search with", models.impl()->path);
-  std::unique_ptr<TargetSource> target_source =
-      value(open_targets(targets.impl(), *first->alphabet));
+  const hmmjit::Alphabet& alphabet = *first->alphabet;
+  ModelSource all = [&]() -> Result<std::optional<Hmm>> {
+    if (first) return std::exchange(first, std::nullopt);
+    return source();
+  };
+  std::unique_ptr<TargetSource> target_source;
+  if (hook != nullptr) {
+    hook->begin(internal, alphabet, std::move(all));
+    all = hook->models();
+    target_source = hook->targets();
+  } else {
+    target_source = value(open_targets(targets.impl(), alphabet));
+  }
   if (!options.first_target.empty() || options.target_count) {
     target_source = restrict_targets(std::move(target_source), *first->alphabet,
                                      options.first_target, options.target_count);
   }
-  const ModelSource all = [&]() -> Result<std::optional<Hmm>> {
-    if (first) return std::exchange(first, std::nullopt);
-    return source();
-  };
   std::unique_ptr<FilterBackend> backend =
       gpu != nullptr ? make_device_backend(*gpu) : make_cpu_backend();
 
@@ -307,7 +315,9 @@ SearchResults run_search(const OpenDriver& open_driver, const Models& models,
   SearchProgress progress;
   Collector sink(callbacks, host, out.models);
   Ticker ticker(callbacks, progress, host, stop);
-  const auto statistics = hmmjit::search(internal, all, *target_source, *backend, sink, &progress);
+  const auto statistics =
+      hmmjit::search(internal, all, *target_source, *backend,
+                     hook != nullptr ? hook->sink() : static_cast<ResultSink&>(sink), &progress);
   ticker.end();
   if (!host.failed() && statistics) ticker.report();
   std::optional<gpu::Statistics> gpu_statistics;
@@ -328,6 +338,12 @@ SearchResults search_on(const OpenDriver& open_driver, const Models& models, con
   HostCalls host;
   return guarded(
       host, [&] { return run_search(open_driver, models, targets, options, callbacks, host); });
+}
+
+SearchResults search_with(SearchHook& hook, const Models& models, const Targets& targets,
+                          const SearchOptions& options, const SearchCallbacks& callbacks,
+                          HostCalls& host) {
+  return run_search({}, models, targets, options, callbacks, host, &hook);
 }
 
 SearchResults search(const Models& models, const Targets& targets, const SearchOptions& options,

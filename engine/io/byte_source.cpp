@@ -525,6 +525,7 @@ Result<std::unique_ptr<ByteSource>> open_memory_source(std::string name,
 
 Result<bool> BufferedInput::refill() {
   if (ended_) return false;
+  chunk_offset_ += chunk_.size();
   HMMJIT_ASSIGN(chunk_, source_->next());
   position_ = 0;
   ended_ = chunk_.empty();
@@ -590,6 +591,7 @@ Result<bool> BufferedInput::read(void* destination, std::size_t count) {
 Status BufferedInput::rewind() {
   HMMJIT_TRY(source_->rewind());
   chunk_ = {};
+  chunk_offset_ = 0;
   position_ = 0;
   ended_ = false;
   line_number_ = 0;

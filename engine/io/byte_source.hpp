@@ -79,6 +79,8 @@ class BufferedInput {
   Result<bool> read(void* destination, std::size_t count);
   Status rewind();
 
+  /// Bytes read so far, of the decompressed input.
+  std::uint64_t offset() const { return chunk_offset_ + position_; }
   /// Number of the line returned last, from 1.
   std::uint64_t line_number() const { return line_number_; }
   const ByteSource& source() const { return *source_; }
@@ -91,6 +93,7 @@ class BufferedInput {
 
   std::unique_ptr<ByteSource> source_;
   std::span<const char> chunk_;
+  std::uint64_t chunk_offset_ = 0;
   std::size_t position_ = 0;
   bool ended_ = false;
   std::string carry_;

@@ -84,6 +84,7 @@ struct TargetDatabase::State {
                        std::uint64_t residues_at, std::uint64_t text_at) const;
   Status check_residues(std::span<const TargetEntry> copies, std::uint64_t first) const;
   void expect(const void* begin, const void* end) const;
+  void prefetch(std::uint64_t from, std::uint64_t to) const;
 };
 
 Status TargetDatabase::State::read_header() {
@@ -204,6 +205,13 @@ void TargetDatabase::State::expect(const void* begin, const void* end) const {
 #endif
 }
 
+// Has the system read them into its cache meanwhile.
+void TargetDatabase::State::prefetch(std::uint64_t from, std::uint64_t to) const {
+  if (!mapped() || from >= to) return;
+  const auto [begin, size] = pages(residues + from, residues + to, true);
+  if (size > 0) (void)::madvise(begin, size, MADV_WILLNEED);
+}
+
 TargetDatabase::TargetDatabase(std::unique_ptr<State> state) : state_(std::move(state)) {}
 TargetDatabase::~TargetDatabase() = default;
 
@@ -239,6 +247,20 @@ std::optional<std::uint32_t> TargetDatabase::length_at_rank(std::uint64_t rank) 
   const std::uint32_t index = read_once(s.order[rank]);
   if (index >= s.entries.size()) return std::nullopt;
   return s.entries[index].length;
+}
+
+std::pair<std::uint64_t, std::uint64_t> TargetDatabase::targets_of_fraction(
+    std::uint64_t from, std::uint64_t to, std::uint64_t of) const {
+  const State& s = *state_;
+  const auto first_at = [&](std::uint64_t share) {
+    // bytes * share / of, without the product: shares are below `of`, which is below 2^32.
+    const std::uint64_t whole = s.residue_bytes / of, rest = s.residue_bytes % of;
+    const std::uint64_t limit = whole * share + rest * share / of;
+    const auto found = std::ranges::partition_point(
+        s.entries, [&](const TargetEntry& e) { return e.residues < limit; });
+    return static_cast<std::uint64_t>(found - s.entries.begin());
+  };
+  return {first_at(from), first_at(to)};
 }
 
 Status TargetDatabase::verify() const {
@@ -307,6 +329,7 @@ Status DatabaseReader::seek(std::uint64_t index) {
     return fail(ErrorCode::kInput, fmt::format("there is no target {}", index + 1), s.name);
   next_ = index;
   bytes_read_ = 0;
+  prefetched_ = 0;
   residues_ = kDatabaseAlignment;
   text_ = 0;
   if (index > 0 && index < s.entries.size()) {
@@ -322,9 +345,10 @@ Status DatabaseReader::seek(std::uint64_t index) {
 
 Result<bool> DatabaseReader::read_block(TargetBlock& block, std::uint64_t max_residues) {
   const TargetDatabase::State& s = *database_->state_;
-  if (next_ >= s.entries.size()) return false;
+  const std::uint64_t end_of_targets = std::min<std::uint64_t>(end_, s.entries.size());
+  if (next_ >= end_of_targets) return false;
   std::uint64_t count = 0, residues = 0;
-  while (next_ + count < s.entries.size() && (count == 0 || residues < max_residues))
+  while (next_ + count < end_of_targets && (count == 0 || residues < max_residues))
     residues += s.entries[next_ + count++].length;
   auto entries = std::make_shared<const std::vector<TargetEntry>>(s.copy_entries(next_, count));
   HMMJIT_TRY(s.check_entries(*entries, next_, residues_, text_));
@@ -334,6 +358,16 @@ Result<bool> DatabaseReader::read_block(TargetBlock& block, std::uint64_t max_re
   const std::uint64_t residues_end = last.residues + stored_bytes(last.length);
   const std::uint64_t text_end = last.text + last.name + last.accession + last.description;
   s.expect(s.residues + residues_, s.residues + residues_end);
+  // What comes next is read while this is searched: a page at a time it would take a round trip
+  // each on a network file system.
+  constexpr std::uint64_t kAhead = std::uint64_t{16} << 20;
+  const std::uint64_t behind_range =
+      end_of_targets < s.entries.size()
+          ? std::min(s.entries[end_of_targets].residues, s.residue_bytes)
+          : s.residue_bytes;
+  const std::uint64_t ahead = std::min(residues_end + kAhead, behind_range);
+  if (ahead > prefetched_) s.prefetch(std::max(prefetched_, residues_end), ahead);
+  prefetched_ = std::max(prefetched_, ahead);
   if (s.residues[residues_ - 1] != kPaddingCode)
     return damaged(s.name, fmt::format("no padding in front of target {}", next_ + 1));
   HMMJIT_TRY(s.check_residues(*entries, next_));

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/error.hpp"
@@ -69,6 +70,12 @@ class TargetDatabase {
   /// Length of the target at a rank of length_order(); nullopt in a damaged file.
   std::optional<std::uint32_t> length_at_rank(std::uint64_t rank) const;
 
+  /// Targets [first, last) whose first residue lies in the fraction [from, to) / of of the residues
+  /// section (docs/part-format.md): the fractions of one `of` hold each target exactly once. Looks
+  /// at a few entries only.
+  std::pair<std::uint64_t, std::uint64_t> targets_of_fraction(std::uint64_t from, std::uint64_t to,
+                                                              std::uint64_t of) const;
+
   /// Reads everything: checksums of all sections, zero bytes between them, every entry, residue
   /// code and padding byte, counts, and the length order. Fails with kInput at the first damage.
   Status verify() const;
@@ -91,14 +98,18 @@ class DatabaseReader {
   Result<bool> read_block(TargetBlock& block, std::uint64_t max_residues);
   /// Goes on at target `index` (0: the first). kInput when there is none, unless it is the end.
   Status seek(std::uint64_t index);
+  /// Targets from `index` on are not delivered.
+  void set_end(std::uint64_t index) { end_ = index; }
   std::uint64_t targets_read() const { return next_; }
   /// Bytes of residues, entries and text of the targets delivered since the start.
   std::uint64_t bytes_read() const { return bytes_read_; }
 
  private:
   std::shared_ptr<const TargetDatabase> database_;
-  std::uint64_t next_ = 0;      // target
-  std::uint64_t residues_ = 0;  // where it must start
+  std::uint64_t next_ = 0;  // target
+  std::uint64_t end_ = ~std::uint64_t{0};
+  std::uint64_t residues_ = 0;    // where it must start
+  std::uint64_t prefetched_ = 0;  // residues up to here are being read by the system
   std::uint64_t text_ = 0;
   std::uint64_t bytes_read_ = 0;
 };

@@ -18,14 +18,14 @@ void append_row(std::string& out, const domain::Domain& domain, int M) {
 
 }  // namespace
 
-std::size_t append_a3m(std::string& out, const ModelInfo& model, const HitList& hits) {
+std::size_t append_a3m(std::string& out, const ModelInfo& model, const HitList& hits, bool begun) {
   std::size_t rows = 0;
   for (const Hit& hit : hits.hits) {
     if (!hit.flags.included) continue;
     for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
       if (!hit.domain_flags[d].included) continue;
       const domain::Domain& domain = hit.score.domains[d];
-      if (rows++ == 0) {
+      if (rows++ == 0 && !begun) {
         out += "#" + model.name;
         if (model.accession) out += " " + *model.accession;
         if (model.description) out += " " + *model.description;

@@ -9,7 +9,8 @@ namespace hmmjit {
 
 /// Appends the record; returns its number of domains, 0 when there is none and nothing was written.
 /// The model's consensus is the first row, so every row has M match columns. Needs the alignments
-/// of the domains.
-std::size_t append_a3m(std::string& out, const ModelInfo& model, const HitList& hits);
+/// of the domains. `begun`: the rows follow those of hits that stand before these.
+std::size_t append_a3m(std::string& out, const ModelInfo& model, const HitList& hits,
+                       bool begun = false);
 
 }  // namespace hmmjit

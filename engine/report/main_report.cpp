@@ -155,9 +155,17 @@ void append_query(std::string& out, const ModelInfo& model) {
   if (model.description) out += "Description: " + *model.description + "\n";
 }
 
-void append_target_scores(std::string& out, const HitList& hits, const ReportOptions& options) {
-  const std::size_t width =
-      std::max<std::size_t>(8, options.prefer_accession ? hits.longest_shown : hits.longest_name);
+namespace {
+
+std::size_t score_name_width(const HitList& hits, const ReportOptions& options) {
+  return std::max<std::size_t>(8,
+                               options.prefer_accession ? hits.longest_shown : hits.longest_name);
+}
+
+}  // namespace
+
+void append_score_titles(std::string& out, const HitList& hits, const ReportOptions& options) {
+  const std::size_t width = score_name_width(hits, options);
   out +=
       "Scores for complete sequences (score includes all domains):\n"
       "   --- full sequence ---   --- best 1 domain ---    -#dom-\n"
@@ -168,8 +176,11 @@ void append_target_scores(std::string& out, const HitList& hits, const ReportOpt
       "    ------- ------ -----    ------- ------ -----   ---- --  ";
   text::left(out, "--------", width);
   out += " -----------\n";
+}
 
-  bool above = true;
+void append_score_rows(std::string& out, const HitList& hits, const ReportOptions& options,
+                       bool& above) {
+  const std::size_t width = score_name_width(hits, options);
   for (const Hit& hit : hits.hits) {
     if (!hit.flags.reported) continue;
     if (above && !hit.flags.included) {
@@ -199,15 +210,28 @@ void append_target_scores(std::string& out, const HitList& hits, const ReportOpt
     out += cut(hit.description, options.text_width, width + 61);
     out += '\n';
   }
+}
+
+void append_target_scores(std::string& out, const HitList& hits, const ReportOptions& options) {
+  append_score_titles(out, hits, options);
+  bool above = true;
+  append_score_rows(out, hits, options, above);
   if (hits.reported == 0) out += "\n   [No hits detected that satisfy reporting thresholds]\n";
+}
+
+void append_annotation_title(std::string& out, const ReportOptions& options) {
+  out += options.alignments ? "Domain annotation for each sequence (and alignments):\n"
+                            : "Domain annotation for each sequence:\n";
 }
 
 void append_domain_annotation(std::string& out, const ModelInfo& model, const HitList& hits,
                               const ReportOptions& options, std::size_t first, std::size_t last) {
-  if (first == 0) {
-    out += options.alignments ? "Domain annotation for each sequence (and alignments):\n"
-                              : "Domain annotation for each sequence:\n";
-  }
+  if (first == 0) append_annotation_title(out, options);
+  append_annotation_rows(out, model, hits, options, first, last);
+}
+
+void append_annotation_rows(std::string& out, const ModelInfo& model, const HitList& hits,
+                            const ReportOptions& options, std::size_t first, std::size_t last) {
   const bool model_accession =
       options.prefer_accession && model.accession && !model.accession->empty();
   const std::string& model_name = model_accession ? *model.accession : model.name;

@@ -14,6 +14,11 @@ struct ReportOptions {
   int text_width = 120;           ///< 0: unlimited (--notextw)
   /// Tables of targets and domains as hmmscan writes them, with these rules (--as hmmscan).
   std::optional<Thresholds> scan = std::nullopt;
+  /// Those tables come range by range of the targets, from who drives the writer.
+  bool scan_by_range = false;
+  /// Of a result that is written in several pieces, one after the other: this one has the header of
+  /// the report, and what stands behind the last model.
+  bool begins = true, ends = true;
 };
 
 /// CPU and wall time lines of the statistics; the only volatile lines of the report.
@@ -24,9 +29,18 @@ struct ReportTimes {
 /// Query, Accession and Description lines.
 void append_query(std::string& out, const ModelInfo& model);
 void append_target_scores(std::string& out, const HitList& hits, const ReportOptions& options);
+/// Its lines of hits; `above`: no hit before these was below the inclusion threshold.
+void append_score_rows(std::string& out, const HitList& hits, const ReportOptions& options,
+                       bool& above);
+/// Its column names.
+void append_score_titles(std::string& out, const HitList& hits, const ReportOptions& options);
 /// Of the hits [first, last), with what stands before the first of all and behind the last.
 void append_domain_annotation(std::string& out, const ModelInfo& model, const HitList& hits,
                               const ReportOptions& options, std::size_t first, std::size_t last);
+/// Without what stands before the first of all.
+void append_annotation_rows(std::string& out, const ModelInfo& model, const HitList& hits,
+                            const ReportOptions& options, std::size_t first, std::size_t last);
+void append_annotation_title(std::string& out, const ReportOptions& options);
 void append_statistics(std::string& out, const ModelInfo& model, const HitList& hits,
                        const FilterOptions& filters, const ReportTimes& times);
 

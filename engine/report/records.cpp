@@ -1,5 +1,6 @@
 #include "report/records.hpp"
 
+#include <algorithm>
 #include <string_view>
 #include <type_traits>
 
@@ -55,6 +56,7 @@ void append_domain(std::string& out, const Domain& domain, int number, bool incl
   object.flag("included", included);
   object.number("c_evalue", conditional_e_value(domain, hits));
   object.number("i_evalue", independent_e_value(domain, hits));
+  object.number("ln_p", domain.log_p);
   object.number("score", domain.bits);
   object.number("bias", bias_bits(domain));
   object.number("hmm_from", domain.hmm_from);
@@ -154,30 +156,37 @@ void append_tsv(std::string& out, const ModelResult& result) {
 }
 
 void append_json(std::string& out, const ModelResult& result, bool alignments) {
+  append_json_model(out, result);
+  append_json_targets(out, result, alignments);
+}
+
+void append_json_model(std::string& out, const ModelResult& result) {
   const HitList& hits = result.hits;
-  {
-    Object object(out);
-    object.text("record", "model");
-    object.number("index", result.index);
-    object.text("name", result.model.name);
-    object.optional_text("accession", result.model.accession.value_or(""));
-    object.optional_text("description", result.model.description.value_or(""));
-    object.number("length", result.model.M);
-    object.number("Z", hits.Z);
-    object.number("domZ", hits.domZ);
-    object.number("targets", hits.counters.targets);
-    object.number("residues", hits.counters.residues);
-    Object passed(object.member("passed"));
-    passed.number("msv", hits.counters.msv);
-    passed.number("bias", hits.counters.bias);
-    passed.number("viterbi", hits.counters.viterbi);
-    passed.number("forward", hits.counters.forward);
-    passed.close();
-    object.number("reported", hits.reported);
-    object.number("included", hits.included);
-    object.close();
-    out += '\n';
-  }
+  Object object(out);
+  object.text("record", "model");
+  object.number("index", result.index);
+  object.text("name", result.model.name);
+  object.optional_text("accession", result.model.accession.value_or(""));
+  object.optional_text("description", result.model.description.value_or(""));
+  object.number("length", result.model.M);
+  object.number("Z", hits.Z);
+  object.number("domZ", hits.domZ);
+  object.number("targets", hits.counters.targets);
+  object.number("residues", hits.counters.residues);
+  Object passed(object.member("passed"));
+  passed.number("msv", hits.counters.msv);
+  passed.number("bias", hits.counters.bias);
+  passed.number("viterbi", hits.counters.viterbi);
+  passed.number("forward", hits.counters.forward);
+  passed.close();
+  object.number("reported", hits.reported);
+  object.number("included", hits.included);
+  object.close();
+  out += '\n';
+}
+
+void append_json_targets(std::string& out, const ModelResult& result, bool alignments) {
+  const HitList& hits = result.hits;
   for (const Hit& hit : hits.hits) {
     if (!hit.flags.reported) continue;
     Object object(out);
@@ -220,10 +229,24 @@ void RunTotals::add(const ModelResult& result) {
   residues = result.hits.counters.residues;
   targets_reported += result.hits.reported;
   targets_included += result.hits.included;
-  for (const Hit& hit : result.hits.hits) {
+  add_domains(result.hits);
+}
+
+void RunTotals::add_domains(const HitList& hits) {
+  for (const Hit& hit : hits.hits) {
     domains_reported += static_cast<std::uint64_t>(hit.reported_domains);
     domains_included += static_cast<std::uint64_t>(hit.included_domains);
   }
+}
+
+void RunTotals::add(const RunTotals& other) {
+  models += other.models;
+  targets = std::max(targets, other.targets);
+  residues = std::max(residues, other.residues);
+  targets_reported += other.targets_reported;
+  targets_included += other.targets_included;
+  domains_reported += other.domains_reported;
+  domains_included += other.domains_included;
 }
 
 void append_json_run(std::string& out, const RunDescription& run, const RunTotals& totals) {

@@ -17,13 +17,21 @@ void append_tsv(std::string& out, const ModelResult& result);
 /// A "model" line and a "target" line per reported target, its reported domains inside, with their
 /// alignments if `alignments`.
 void append_json(std::string& out, const ModelResult& result, bool alignments);
+/// Its two halves: the line of the model, and those of its hits.
+void append_json_model(std::string& out, const ModelResult& result);
+void append_json_targets(std::string& out, const ModelResult& result, bool alignments);
 
 /// Sums over all models of a run.
 struct RunTotals {
   std::uint64_t models = 0, targets = 0, residues = 0;
   std::uint64_t targets_reported = 0, targets_included = 0;
   std::uint64_t domains_reported = 0, domains_included = 0;
+  /// All of a model; of one whose hits come in several lots, the first of them, empty or not.
   void add(const ModelResult& result);
+  /// The domains of further hits of that model.
+  void add_domains(const HitList& hits);
+  /// All models of another run over the same targets.
+  void add(const RunTotals& other);
 };
 /// The "run" line that ends a complete file.
 void append_json_run(std::string& out, const RunDescription& run, const RunTotals& totals);

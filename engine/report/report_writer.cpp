@@ -72,7 +72,7 @@ Result<std::unique_ptr<ReportWriter>> ReportWriter::create(const ReportPaths& pa
   HMMJIT_TRY(open(paths.json, writer->json_));
   HMMJIT_TRY(open(paths.a3m, writer->a3m_));
   if (options.scan) writer->scan_.emplace(*options.scan);
-  HMMJIT_TRY(writer->write_main(header));
+  if (options.begins) HMMJIT_TRY(writer->write_main(header));
   return writer;
 }
 
@@ -187,17 +187,8 @@ std::shared_ptr<PreparedResult> ReportWriter::prepare(const ModelResult& result)
 Status ReportWriter::receive(const ModelResult& result) {
   const auto& texts = dynamic_cast<const Texts&>(*result.prepared);
   totals_.add(result);
-  if (scan_) scan_->add(result);
-  if (!headers_written_) {
-    std::string targets, domains, tsv;
-    append_target_table_header(targets, result.model, result.hits);
-    append_domain_table_header(domains, result.model, result.hits);
-    append_tsv_header(tsv);
-    if (targets_ && !scan_) targets_->write(targets);
-    if (domains_ && !scan_) domains_->write(domains);
-    if (tsv_) tsv_->write(tsv);
-    headers_written_ = true;
-  }
+  if (scan_ && !options_.scan_by_range) scan_->add(result);
+  write_headers(result);
   for (auto* file : {&targets_, &domains_, &pfam_, &tsv_, &json_, &a3m_, &alignment_}) {
     if (!*file) continue;
     const auto write = [&](const std::string& text) -> Status {
@@ -208,22 +199,39 @@ Status ReportWriter::receive(const ModelResult& result) {
   }
   HMMJIT_TRY(texts.write(main_ ? &*main_ : nullptr,
                          [this](const std::string& text) { return write_main(text); }));
+  return write_saved_alignment(texts.aligned());
+}
+
+void ReportWriter::write_headers(const ModelResult& first) {
+  if (first.index != 0) return;
+  std::string targets, domains, tsv;
+  append_target_table_header(targets, first.model, first.hits);
+  append_domain_table_header(domains, first.model, first.hits);
+  append_tsv_header(tsv);
+  if (targets_ && !scan_) targets_->write(targets);
+  if (domains_ && !scan_) domains_->write(domains);
+  if (tsv_) tsv_->write(tsv);
+}
+
+Status ReportWriter::write_saved_alignment(std::size_t rows) {
   if (!alignment_) return {};
   return write_main(
-      texts.aligned() == 0
-          ? "# No hits satisfy inclusion thresholds; no alignment saved\n"
-          : "# Alignment of " + std::to_string(texts.aligned()) +
-                " hits satisfying inclusion thresholds saved to: " + paths_.alignment + "\n");
+      rows == 0 ? "# No hits satisfy inclusion thresholds; no alignment saved\n"
+                : "# Alignment of " + std::to_string(rows) +
+                      " hits satisfying inclusion thresholds saved to: " + paths_.alignment + "\n");
+}
+
+void ReportWriter::receive_scan(const ScanTables& tables, bool only_with_hits) {
+  std::string targets, domains;
+  scan_begun_ |= tables.append(targets_ ? &targets : nullptr, domains_ ? &domains : nullptr,
+                               scan_begun_, only_with_hits);
+  if (targets_) targets_->write(targets);
+  if (domains_) domains_->write(domains);
 }
 
 Status ReportWriter::complete(const RunDescription& run, std::span<OutputFile* const> others) {
-  if (scan_) {
-    std::string targets, domains;
-    scan_->append(targets_ ? &targets : nullptr, domains_ ? &domains : nullptr);
-    if (targets_) targets_->write(targets);
-    if (domains_) domains_->write(domains);
-  }
-  if (json_) {
+  if (scan_ && !options_.scan_by_range) receive_scan(*scan_, false);
+  if (json_ && options_.ends) {
     std::string line;
     append_json_run(line, run, totals_);
     json_->write(line);
@@ -231,9 +239,9 @@ Status ReportWriter::complete(const RunDescription& run, std::span<OutputFile* c
   std::string trailer;
   append_table_trailer(trailer, run);
   for (auto* table : {&targets_, &domains_, &pfam_}) {
-    if (*table) (*table)->write(trailer);
+    if (*table && options_.ends) (*table)->write(trailer);
   }
-  if (main_) main_->write("[ok]\n");
+  if (main_ && options_.ends) main_->write("[ok]\n");
   std::vector<OutputFile*> files(others.begin(), others.end());
   for (auto* file : {&targets_, &domains_, &pfam_, &tsv_, &json_, &a3m_, &alignment_, &main_}) {
     if (!*file) continue;
@@ -241,7 +249,7 @@ Status ReportWriter::complete(const RunDescription& run, std::span<OutputFile* c
   }
   // Standard output is the last that can fail before names are given.
   for (OutputFile* file : files) HMMJIT_TRY(file->flush());
-  if (!main_) HMMJIT_TRY(complete_standard_output());
+  if (!main_ && options_.ends) HMMJIT_TRY(complete_standard_output());
   return OutputFile::publish(files, OutputFile::Afterwards::kProcessEnds);
 }
 

@@ -1,6 +1,7 @@
 // All output files of one search, written as results arrive.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -34,6 +35,20 @@ class ReportWriter final : public ResultSink {
 
   std::shared_ptr<PreparedResult> prepare(const ModelResult& result) const override;
   Status receive(const ModelResult& result) override;
+
+  /// Calls `use` with the hits of one model in their order, in lots: results that have the model's
+  /// sums and some of its hits.
+  using HitLots = std::function<Status(const std::function<Status(const ModelResult&)>& use)>;
+  /// The same as receive, for a model with at least one reported hit and too many to hold:
+  /// `totals` has the sums, `lots` is called twice or more often. `memory`: of what the writer
+  /// itself may hold; the rest waits in temporary files.
+  Status receive_in_lots(const ModelResult& totals, const HitLots& lots, std::uint64_t memory);
+  /// Of a writer with ReportOptions::scan_by_range: whether the column names stand in an earlier
+  /// piece, and the tables of further targets.
+  void begin_scan(bool begun) { scan_begun_ = begun; }
+  void receive_scan(const ScanTables& tables, bool only_with_hits);
+  /// Counts of models that another piece of the result has.
+  void count(const RunTotals& totals) { totals_.add(totals); }
   /// Closing lines; then, when every byte is written, all files and `others`, complete but for
   /// their names, are published together. The process is expected to end with success after that:
   /// signals are put off for good.
@@ -43,6 +58,9 @@ class ReportWriter final : public ResultSink {
   class Texts;
   ReportWriter() = default;
   Status write_main(const std::string& text);
+  // What stands before the first model of all, whose widths it has.
+  void write_headers(const ModelResult& first);
+  Status write_saved_alignment(std::size_t rows);
 
   ReportPaths paths_;
   ReportOptions options_;
@@ -51,7 +69,7 @@ class ReportWriter final : public ResultSink {
   std::optional<OutputFile> main_, alignment_, targets_, domains_, pfam_, tsv_, json_, a3m_;
   std::optional<ScanTables> scan_;
   RunTotals totals_;
-  bool headers_written_ = false;
+  bool scan_begun_ = false;
 };
 
 }  // namespace hmmjit

@@ -25,8 +25,9 @@ void ScanTables::add(const ModelResult& result) {
   }
 }
 
-void ScanTables::append(std::string* target_table, std::string* domain_table) const {
-  bool first = true;
+bool ScanTables::append(std::string* target_table, std::string* domain_table, bool begun,
+                        bool only_with_hits) const {
+  bool first = !begun;
   const auto write = [&](const Query& query) {
     const HitList list = finish_scan(rules_, query.hits, Z_);
     if (target_table != nullptr) {
@@ -40,7 +41,8 @@ void ScanTables::append(std::string* target_table, std::string* domain_table) co
     first = false;
   };
   for (const auto& [index, query] : queries_) write(query);
-  if (queries_.empty()) write({});
+  if (first && !only_with_hits) write({});
+  return !first;
 }
 
 }  // namespace hmmjit

@@ -18,7 +18,11 @@ class ScanTables {
   void add(const ModelResult& result);
   /// hmmscan's --tblout and --domtblout: targets of the search in input order as queries, models as
   /// targets. Either may be null.
-  void append(std::string* target_table, std::string* domain_table) const;
+  /// `begun`: the lines follow those of targets that stand before these, the column names have been
+  /// written; else they come first, also where there is no hit unless `only_with_hits`. Returns
+  /// whether the column names have been written now.
+  bool append(std::string* target_table, std::string* domain_table, bool begun = false,
+              bool only_with_hits = false) const;
 
  private:
   struct Query {

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <set>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "core/digest.hpp"
+#include "core/spool_file.hpp"
 #include "report/text.hpp"
 
 namespace hmmjit {
@@ -42,27 +46,31 @@ struct Layout {
   std::size_t width = 0;
 };
 
-Layout make_layout(const std::vector<Row>& rows, int M) {
+Layout empty_layout(int M) {
   Layout layout;
   layout.consensus.assign(static_cast<std::size_t>(M) + 1, 0);
   layout.inserts.assign(static_cast<std::size_t>(M) + 1, 0);
-  for (const Row& row : rows) {
-    auto k = static_cast<std::size_t>(row.domain->hmm_from) - 1;
-    std::size_t run = 0;
-    for (const char c : row.domain->alignment.model) {
-      if (c == '.') {
-        layout.inserts[k] = std::max(layout.inserts[k], ++run);
-      } else {
-        ++k;
-        run = 0;
-      }
+  return layout;
+}
+
+void make_room(Layout& layout, const Domain& domain) {
+  auto k = static_cast<std::size_t>(domain.hmm_from) - 1;
+  std::size_t run = 0;
+  for (const char c : domain.alignment.model) {
+    if (c == '.') {
+      layout.inserts[k] = std::max(layout.inserts[k], ++run);
+    } else {
+      ++k;
+      run = 0;
     }
   }
+}
+
+void place_columns(Layout& layout) {
   for (std::size_t k = 1; k < layout.consensus.size(); ++k) {
     layout.consensus[k] = layout.width;
     layout.width += 1 + layout.inserts[k];
   }
-  return layout;
 }
 
 // Splits an insert stretch: half of its letters stay on the left, the rest goes to the right.
@@ -103,34 +111,122 @@ void lay_out(Row& row, const Layout& layout) {
   }
 }
 
-std::string mean_posterior(const std::vector<Row>& rows, const Layout& layout) {
-  std::string line(layout.width, '.');
-  for (std::size_t k = 1; k < layout.consensus.size(); ++k) {
-    const std::size_t column = layout.consensus[k];
-    double sum = 0;
-    int count = 0;
-    for (const Row& row : rows) {
-      if (row.posterior[column] == '.') continue;
-      sum += static_cast<double>(decode(row.posterior[column]));
-      ++count;
+// Mean posterior of every node over the rows that have a residue there.
+class MeanPosterior {
+ public:
+  explicit MeanPosterior(int M)
+      : sums_(static_cast<std::size_t>(M) + 1), counts_(static_cast<std::size_t>(M) + 1) {}
+  void add(const Domain& domain) {
+    auto k = static_cast<std::size_t>(domain.hmm_from) - 1;
+    const domain::Alignment& alignment = domain.alignment;
+    for (std::size_t c = 0; c < alignment.model.size(); ++c) {
+      if (alignment.model[c] == '.') continue;
+      ++k;
+      if (alignment.pp[c] == '.') continue;
+      sums_[k] += static_cast<double>(decode(alignment.pp[c]));
+      ++counts_[k];
     }
-    if (count > 0) line[column] = encode(static_cast<float>(sum / count));
   }
+  std::string line(const Layout& layout) const {
+    std::string line(layout.width, '.');
+    for (std::size_t k = 1; k < layout.consensus.size(); ++k) {
+      if (counts_[k] > 0)
+        line[layout.consensus[k]] =
+            encode(static_cast<float>(sums_[k] / static_cast<double>(counts_[k])));
+    }
+    return line;
+  }
+
+ private:
+  std::vector<double> sums_;
+  std::vector<std::uint64_t> counts_;
+};
+
+std::string reference_line(const Layout& layout) {
+  std::string line(layout.width, '.');
+  for (std::size_t k = 1; k < layout.consensus.size(); ++k) line[layout.consensus[k]] = 'x';
   return line;
 }
 
-// Repeated row names get their row number in front. Returns the length of that prefix.
-std::size_t make_names_unique(std::vector<Row>& rows) {
+std::string row_name(const Hit& hit, const Domain& domain) {
+  return hit.name + "/" + std::to_string(domain.iali) + "-" + std::to_string(domain.jali);
+}
+
+// Row number `i` of `rows` before a name that is not the only one.
+std::string row_prefix(std::size_t i, std::size_t rows) {
+  const std::size_t width = std::to_string(rows).size();
+  const std::string number = std::to_string(i);
+  return std::string(width - number.size(), '0') + number + "|";
+}
+
+// Repeated row names get their row number in front: all of them, if there is one.
+bool make_names_unique(std::vector<Row>& rows) {
   std::set<std::string_view> seen;
   bool repeated = false;
   for (const Row& row : rows) repeated |= !seen.insert(row.name).second;
-  if (!repeated) return 0;
-  const std::size_t width = std::to_string(rows.size()).size();
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const std::string number = std::to_string(i);
-    rows[i].name = std::string(width - number.size(), '0') + number + "|" + rows[i].name;
-  }
-  return width + 1;
+  if (!repeated) return false;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    rows[i].name = row_prefix(i, rows.size()) + rows[i].name;
+  return true;
+}
+
+void append_head(std::string& out, const ModelInfo& model, bool renamed,
+                 const std::string& author) {
+  out += "# STOCKHOLM 1.0\n";
+  if (renamed)
+    out += "# WARNING: seq names have been made unique by adding a prefix of \"<seq#>|\"\n";
+  out += "#=GF ID " + model.name + "\n";
+  if (model.accession) out += "#=GF AC " + *model.accession + "\n";
+  if (model.description) out += "#=GF DE " + *model.description + "\n";
+  out += "#=GF AU " + author + "\n\n";
+}
+
+// Widths of what stands in front of the columns.
+struct Margins {
+  std::size_t longest = 0;  // row name
+  // Room for the longest of "name", "#=GC PP_cons" and "#=GR name PP".
+  std::size_t margin() const { return std::max<std::size_t>(7 + 6, longest + 2 + 7); }
+};
+
+void append_accession(std::string& out, const std::string& name, const Hit& hit,
+                      const Margins& margins) {
+  if (hit.accession.empty()) return;
+  out += "#=GS ";
+  text::left(out, name, margins.longest);
+  (out += " AC ") += hit.accession;
+  out += '\n';
+}
+
+void append_description(std::string& out, const std::string& name, const Hit& hit,
+                        const Margins& margins) {
+  out += "#=GS ";
+  text::left(out, name, margins.longest);
+  out += " DE [subseq from] ";
+  out += hit.description.empty() ? hit.name : hit.description;
+  out += '\n';
+}
+
+void append_row(std::string& out, const std::string& name, std::string_view sequence,
+                std::string_view posterior, const Margins& margins) {
+  text::left(out, name, margins.margin() - 1);
+  (out += ' ') += sequence;
+  out += "\n#=GR ";
+  text::left(out, name, margins.longest);
+  out += ' ';
+  text::left(out, "PP", margins.margin() - margins.longest - 7);
+  (out += ' ') += posterior;
+  out += '\n';
+}
+
+void append_column_lines(std::string& out, std::string_view posterior, std::string_view reference,
+                         const Margins& margins) {
+  out += "#=GC ";
+  text::left(out, "PP_cons", margins.margin() - 6);
+  (out += ' ') += posterior;
+  out += "\n#=GC ";
+  text::left(out, "RF", margins.margin() - 6);
+  (out += ' ') += reference;
+  out += '\n';
 }
 
 }  // namespace
@@ -143,56 +239,34 @@ std::size_t append_stockholm(std::string& out, const ModelInfo& model, const Hit
     for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
       if (!hit.domain_flags[d].included) continue;
       const Domain& domain = hit.score.domains[d];
-      rows.push_back(
-          {&hit,
-           &domain,
-           hit.name + "/" + std::to_string(domain.iali) + "-" + std::to_string(domain.jali),
-           {},
-           {}});
+      rows.push_back({&hit, &domain, row_name(hit, domain), {}, {}});
     }
   }
   if (rows.empty()) return 0;
 
-  const Layout layout = make_layout(rows, model.M);
+  Layout layout = empty_layout(model.M);
+  MeanPosterior mean(model.M);
+  for (const Row& row : rows) {
+    make_room(layout, *row.domain);
+    mean.add(*row.domain);
+  }
+  place_columns(layout);
   for (Row& row : rows) lay_out(row, layout);
-  const std::string posterior = mean_posterior(rows, layout);
-  std::string reference(layout.width, '.');
-  for (std::size_t k = 1; k < layout.consensus.size(); ++k) reference[layout.consensus[k]] = 'x';
+  const std::string posterior = mean.line(layout), reference = reference_line(layout);
 
-  const bool renamed = make_names_unique(rows) > 0;
-  std::size_t longest = 0;
+  const bool renamed = make_names_unique(rows);
+  Margins margins;
   bool any_accession = false;
   for (const Row& row : rows) {
-    longest = std::max(longest, row.name.size());
+    margins.longest = std::max(margins.longest, row.name.size());
     any_accession |= !row.hit->accession.empty();
   }
-  // Room for the longest of "name", "#=GC PP_cons" and "#=GR name PP".
-  const std::size_t margin = std::max<std::size_t>(7 + 6, longest + 2 + 7);
-
-  out += "# STOCKHOLM 1.0\n";
-  if (renamed)
-    out += "# WARNING: seq names have been made unique by adding a prefix of \"<seq#>|\"\n";
-  out += "#=GF ID " + model.name + "\n";
-  if (model.accession) out += "#=GF AC " + *model.accession + "\n";
-  if (model.description) out += "#=GF DE " + *model.description + "\n";
-  out += "#=GF AU " + author + "\n\n";
+  append_head(out, model, renamed, author);
   if (any_accession) {
-    for (const Row& row : rows) {
-      if (row.hit->accession.empty()) continue;
-      out += "#=GS ";
-      text::left(out, row.name, longest);
-      (out += " AC ") += row.hit->accession;
-      out += '\n';
-    }
+    for (const Row& row : rows) append_accession(out, row.name, *row.hit, margins);
     out += '\n';
   }
-  for (const Row& row : rows) {
-    out += "#=GS ";
-    text::left(out, row.name, longest);
-    out += " DE [subseq from] ";
-    out += row.hit->description.empty() ? row.hit->name : row.hit->description;
-    out += '\n';
-  }
+  for (const Row& row : rows) append_description(out, row.name, *row.hit, margins);
   out += '\n';
 
   const std::size_t block = columns == 0 ? layout.width : columns;
@@ -201,26 +275,170 @@ std::size_t append_stockholm(std::string& out, const ModelInfo& model, const Hit
       return std::string_view(line).substr(at, block);
     };
     if (at > 0) out += '\n';
-    for (const Row& row : rows) {
-      text::left(out, row.name, margin - 1);
-      (out += ' ') += part(row.sequence);
-      out += "\n#=GR ";
-      text::left(out, row.name, longest);
-      out += ' ';
-      text::left(out, "PP", margin - longest - 7);
-      (out += ' ') += part(row.posterior);
-      out += '\n';
-    }
-    out += "#=GC ";
-    text::left(out, "PP_cons", margin - 6);
-    (out += ' ') += part(posterior);
-    out += "\n#=GC ";
-    text::left(out, "RF", margin - 6);
-    (out += ' ') += part(reference);
-    out += '\n';
+    for (const Row& row : rows)
+      append_row(out, row.name, part(row.sequence), part(row.posterior), margins);
+    append_column_lines(out, part(posterior), part(reference), margins);
   }
   out += "//\n";
   return rows.size();
+}
+
+// ---- StreamedStockholm --------------------------------------------------------------------------
+
+namespace {
+
+// Blocks of columns whose rows are written in one pass, each to a file of its own.
+constexpr std::size_t kBlocksOfPass = 64;
+// Names are compared bucket by bucket of their digests.
+constexpr std::size_t kBuckets = 64;
+
+}  // namespace
+
+struct StreamedStockholm::State {
+  ModelInfo model;
+  std::size_t columns;
+  std::string author;
+  Layout layout;
+  MeanPosterior mean;
+  Margins margins;
+  std::size_t rows = 0;
+  bool any_accession = false, renamed = false;
+  std::vector<SpoolFile> names;
+
+  State(const ModelInfo& of, std::size_t width, std::string by)
+      : model(of), columns(width), author(std::move(by)), layout(empty_layout(of.M)), mean(of.M) {}
+
+  // Calls `use` with every included domain.
+  template <typename Use>
+  static Status for_each_row(const Hit& hit, const Use& use) {
+    if (!hit.flags.included) return {};
+    for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
+      if (hit.domain_flags[d].included) HMMJIT_TRY(use(hit.score.domains[d]));
+    }
+    return {};
+  }
+  Result<bool> any_name_twice() {
+    for (SpoolFile& bucket : names) {
+      std::vector<Digest> digests;
+      digests.reserve(bucket.size() / sizeof(Digest));
+      std::string bytes;
+      for (std::uint64_t at = 0; at < bucket.size(); at += bytes.size()) {
+        HMMJIT_TRY(bucket.read(at, (std::size_t{1} << 16) * sizeof(Digest), bytes));
+        const std::size_t before = digests.size();
+        digests.resize(before + bytes.size() / sizeof(Digest));
+        std::memcpy(digests.data() + before, bytes.data(), bytes.size());
+      }
+      std::ranges::sort(digests);
+      if (std::ranges::adjacent_find(digests) != digests.end()) return true;
+    }
+    return false;
+  }
+};
+
+StreamedStockholm::StreamedStockholm(std::unique_ptr<State> state) : state_(std::move(state)) {}
+StreamedStockholm::StreamedStockholm(StreamedStockholm&&) noexcept = default;
+StreamedStockholm& StreamedStockholm::operator=(StreamedStockholm&&) noexcept = default;
+StreamedStockholm::~StreamedStockholm() = default;
+
+Result<StreamedStockholm> StreamedStockholm::create(const ModelInfo& model, std::size_t columns,
+                                                    std::string author) {
+  auto state = std::make_unique<State>(model, columns, std::move(author));
+  for (std::size_t i = 0; i < kBuckets; ++i) {
+    HMMJIT_ASSIGN(SpoolFile file, SpoolFile::create(std::size_t{1} << 12));
+    state->names.push_back(std::move(file));
+  }
+  return StreamedStockholm(std::move(state));
+}
+
+Status StreamedStockholm::measure(const Hit& hit) {
+  State& s = *state_;
+  return State::for_each_row(hit, [&](const Domain& domain) -> Status {
+    ++s.rows;
+    s.any_accession |= !hit.accession.empty();
+    make_room(s.layout, domain);
+    s.mean.add(domain);
+    const std::string name = row_name(hit, domain);
+    s.margins.longest = std::max(s.margins.longest, name.size());
+    const Digest of_name = digest(name.data(), name.size());
+    return s.names[of_name.low % kBuckets].append(
+        {reinterpret_cast<const char*>(&of_name), sizeof of_name});
+  });
+}
+
+Result<std::size_t> StreamedStockholm::end_measuring() {
+  State& s = *state_;
+  place_columns(s.layout);
+  HMMJIT_ASSIGN(s.renamed, s.any_name_twice());
+  if (s.renamed) s.margins.longest += row_prefix(0, s.rows).size();
+  s.names.clear();
+  return s.rows;
+}
+
+Status StreamedStockholm::write(
+    const std::function<Status(const std::function<Status(const Hit&)>&)>& pass,
+    const std::function<void(std::string_view)>& out) {
+  State& s = *state_;
+  if (s.rows == 0) return {};
+  const std::string posterior = s.mean.line(s.layout), reference = reference_line(s.layout);
+  const std::size_t block = s.columns == 0 ? s.layout.width : s.columns;
+  const std::size_t blocks = (s.layout.width + block - 1) / block;
+  std::string text;
+  append_head(text, s.model, s.renamed, s.author);
+  out(text);
+  for (std::size_t first = 0; first < blocks; first += kBlocksOfPass) {
+    const std::size_t last = std::min(first + kBlocksOfPass, blocks);
+    // Accessions, descriptions, and the rows of each block.
+    std::vector<SpoolFile> files;
+    for (std::size_t i = 0; i < last - first + 2; ++i) {
+      HMMJIT_ASSIGN(SpoolFile file, SpoolFile::create());
+      files.push_back(std::move(file));
+    }
+    std::size_t number = 0;
+    const Status passed = pass([&](const Hit& hit) {
+      return State::for_each_row(hit, [&](const Domain& domain) -> Status {
+        Row row{&hit, &domain, row_name(hit, domain), {}, {}};
+        if (s.renamed) row.name = row_prefix(number, s.rows) + row.name;
+        ++number;
+        lay_out(row, s.layout);
+        std::string line;
+        if (first == 0) {
+          append_accession(line, row.name, hit, s.margins);
+          HMMJIT_TRY(files[0].append(line));
+          line.clear();
+          append_description(line, row.name, hit, s.margins);
+          HMMJIT_TRY(files[1].append(line));
+        }
+        for (std::size_t b = first; b < last; ++b) {
+          line.clear();
+          append_row(line, row.name, std::string_view(row.sequence).substr(b * block, block),
+                     std::string_view(row.posterior).substr(b * block, block), s.margins);
+          HMMJIT_TRY(files[b - first + 2].append(line));
+        }
+        return {};
+      });
+    });
+    HMMJIT_TRY(passed);
+    const auto copy = [&](std::string_view piece) -> Status {
+      out(piece);
+      return {};
+    };
+    if (first == 0) {
+      HMMJIT_TRY(files[0].for_each(copy));
+      if (s.any_accession) out("\n");
+      HMMJIT_TRY(files[1].for_each(copy));
+      out("\n");
+    }
+    for (std::size_t b = first; b < last; ++b) {
+      if (b > 0) out("\n");
+      HMMJIT_TRY(files[b - first + 2].for_each(copy));
+      text.clear();
+      append_column_lines(text, std::string_view(posterior).substr(b * block, block),
+                          std::string_view(reference).substr(b * block, block), s.margins);
+      out(text);
+    }
+  }
+  out("//\n");
+  return {};
 }
 
 }  // namespace hmmjit

@@ -162,20 +162,23 @@ void append_domain_table(std::string& out, const ModelInfo& model, const HitList
   }
 }
 
-void append_pfam_table(std::string& out, const HitList& hits) {
-  const std::size_t width = std::max<std::size_t>(20, hits.longest_name);
+namespace {
+
+std::size_t pfam_width(const HitList& hits) { return std::max<std::size_t>(20, hits.longest_name); }
+
+}  // namespace
+
+void append_pfam_target_titles(std::string& out, const HitList& hits) {
+  const std::size_t width = pfam_width(hits);
   out += "# Sequence scores\n# ---------------\n#\n# ";
   text::left(out, "name", width - 1);
   out += "   bits   E-value   n   exp  bias    description\n# ";
   text::right(out, dashes(19), width - 1);
   out += " ------ --------- --- ----- -----    ---------------------\n";
-  struct Row {
-    const Hit* hit;
-    const Domain* domain;
-    int number;
-    double key;
-  };
-  std::vector<Row> rows;
+}
+
+void append_pfam_targets(std::string& out, const HitList& hits) {
+  const std::size_t width = pfam_width(hits);
   for (const Hit& hit : hits.hits) {
     if (!hit.flags.reported) continue;
     text::left(out, hit.name, width);
@@ -190,15 +193,11 @@ void append_pfam_table(std::string& out, const HitList& hits) {
     text::bias(out, target_bias(hit));
     (out += "    ") += or_dash(hit.description);
     out += '\n';
-    int number = 0;
-    for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
-      if (!hit.domain_flags[d].reported) continue;
-      const Domain& domain = hit.score.domains[d];
-      rows.push_back({&hit, &domain, ++number,
-                      hits.sorted_by_score ? static_cast<double>(domain.bits) : -domain.log_p});
-    }
   }
+}
 
+void append_pfam_domain_titles(std::string& out, const HitList& hits) {
+  const std::size_t width = pfam_width(hits);
   out += "\n# Domain scores\n# -------------\n#\n# ";
   text::left(out, " name", width - 1);
   out +=
@@ -207,22 +206,34 @@ void append_pfam_table(std::string& out, const HitList& hits) {
   out +=
       " ------ --------- ----- ----- ------ ------ ------ ------ ------ ------      "
       "---------------------\n";
-  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
-    if (a.key != b.key) return a.key > b.key;
-    if (const int order = a.hit->name.compare(b.hit->name); order != 0) return order < 0;
-    const bool forward_a = a.domain->iali < a.domain->jali;
-    const bool forward_b = b.domain->iali < b.domain->jali;
-    if (forward_a != forward_b) return forward_a;
-    return a.domain->iali < b.domain->iali;
-  });
-  for (const Row& row : rows) {
-    const Domain& domain = *row.domain;
-    text::left(out, row.hit->name, width);
+}
+
+bool stands_before(const PfamDomain& a, const PfamDomain& b) {
+  if (a.key != b.key) return a.key > b.key;
+  if (const int order = a.name.compare(b.name); order != 0) return order < 0;
+  if (a.forward != b.forward) return a.forward;
+  return a.iali < b.iali;
+}
+
+void append_pfam_domains(std::vector<PfamDomain>& rows, const Hit& hit, const HitList& hits) {
+  if (!hit.flags.reported) return;
+  const std::size_t width = pfam_width(hits);
+  int number = 0;
+  for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
+    if (!hit.domain_flags[d].reported) continue;
+    const Domain& domain = hit.score.domains[d];
+    PfamDomain& row = rows.emplace_back();
+    row.key = hits.sorted_by_score ? static_cast<double>(domain.bits) : -domain.log_p;
+    row.iali = domain.iali;
+    row.forward = domain.iali < domain.jali;
+    row.name = hit.name;
+    std::string& out = row.line;
+    text::left(out, hit.name, width);
     out += "  ";
     text::score(out, domain.bits);
     out += ' ';
     text::e_value(out, independent_e_value(domain, hits));
-    append_count(out, row.number, 5);
+    append_count(out, ++number, 5);
     out += ' ';
     text::bias(out, bias_bits(domain));
     append_count(out, domain.ienv, 6);
@@ -231,9 +242,20 @@ void append_pfam_table(std::string& out, const HitList& hits) {
     append_count(out, domain.jali, 6);
     append_count(out, domain.hmm_from, 6);
     append_count(out, domain.hmm_to, 6);
-    (out += "     ") += or_dash(row.hit->description);
+    (out += "     ") += or_dash(hit.description);
     out += '\n';
   }
+}
+
+void append_pfam_table(std::string& out, const HitList& hits) {
+  append_pfam_target_titles(out, hits);
+  append_pfam_targets(out, hits);
+  append_pfam_domain_titles(out, hits);
+  std::vector<PfamDomain> rows;
+  for (const Hit& hit : hits.hits) append_pfam_domains(rows, hit, hits);
+  std::ranges::stable_sort(
+      rows, [](const PfamDomain& a, const PfamDomain& b) { return stands_before(a, b); });
+  for (const PfamDomain& row : rows) out += row.line;
 }
 
 void append_table_trailer(std::string& out, const RunDescription& run) {

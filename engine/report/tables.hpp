@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "search/search.hpp"
 
@@ -18,6 +19,21 @@ void append_domain_table(std::string& out, const ModelInfo& model, const HitList
 
 /// Both halves with their headers, as written for every model.
 void append_pfam_table(std::string& out, const HitList& hits);
+// The same in pieces:
+void append_pfam_target_titles(std::string& out, const HitList& hits);
+void append_pfam_targets(std::string& out, const HitList& hits);
+void append_pfam_domain_titles(std::string& out, const HitList& hits);
+/// A line of the second half, and what its place among all of the model follows from; equal ones
+/// keep the order of the hits.
+struct PfamDomain {
+  double key = 0;
+  int iali = 0;
+  bool forward = true;
+  std::string name, line;
+};
+bool stands_before(const PfamDomain& a, const PfamDomain& b);
+/// Of the reported domains of `hit`.
+void append_pfam_domains(std::vector<PfamDomain>& rows, const Hit& hit, const HitList& hits);
 
 /// What the comment lines at the end of a table say about the run.
 struct RunDescription {

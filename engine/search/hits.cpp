@@ -32,7 +32,19 @@ void drop_duplicate_domains(Hit& hit) {
   }
 }
 
-// True when `a` stands before `b` in the output; equal hits keep their order in the input.
+// Tasks deliver in any order.
+void sort_hits(std::vector<Hit>& hits) { std::sort(hits.begin(), hits.end(), stands_before); }
+
+void measure_names(HitList& list) {
+  for (const Hit& hit : list.hits) {
+    list.longest_name = std::max(list.longest_name, hit.name.size());
+    list.longest_accession = std::max(list.longest_accession, hit.accession.size());
+    list.longest_shown = std::max(list.longest_shown, hit.shown_name(true).size());
+  }
+}
+
+}  // namespace
+
 bool stands_before(const Hit& a, const Hit& b) {
   if (a.sort_key != b.sort_key) return a.sort_key > b.sort_key;
   if (const int order = a.name.compare(b.name); order != 0) return order < 0;
@@ -40,7 +52,17 @@ bool stands_before(const Hit& a, const Hit& b) {
   const domain::Domain& first_b = b.score.domains.front();
   const bool forward_a = first_a.iali < first_a.jali, forward_b = first_b.iali < first_b.jali;
   if (forward_a != forward_b) return forward_a;
-  return first_a.iali < first_b.iali;
+  if (first_a.iali != first_b.iali) return first_a.iali < first_b.iali;
+  return a.index < b.index;
+}
+
+void judge_target(const ModelThresholds& thresholds, double Z, Hit& hit) {
+  const Thresholds& rules = thresholds.rules;
+  hit.sort_key =
+      thresholds.include_by_e_value() ? -hit.score.log_p : static_cast<double>(hit.score.bits);
+  hit.flags.reported = passes(rules.target, hit.score.bits, hit.score.log_p, Z);
+  hit.flags.included =
+      hit.flags.reported && passes(rules.include_target, hit.score.bits, hit.score.log_p, Z);
 }
 
 void judge_domains(const Thresholds& rules, double domZ, Hit& hit) {
@@ -55,22 +77,6 @@ void judge_domains(const Thresholds& rules, double domZ, Hit& hit) {
   if (hit.score.overlaps > 0) drop_duplicate_domains(hit);
   count_domains(hit);
 }
-
-void sort_hits(std::vector<Hit>& hits) {
-  // Tasks deliver in any order: the input order is what equal hits fall back to.
-  std::sort(hits.begin(), hits.end(), [](const Hit& a, const Hit& b) { return a.index < b.index; });
-  std::stable_sort(hits.begin(), hits.end(), stands_before);
-}
-
-void measure_names(HitList& list) {
-  for (const Hit& hit : list.hits) {
-    list.longest_name = std::max(list.longest_name, hit.name.size());
-    list.longest_accession = std::max(list.longest_accession, hit.accession.size());
-    list.longest_shown = std::max(list.longest_shown, hit.shown_name(true).size());
-  }
-}
-
-}  // namespace
 
 FilterCounters& FilterCounters::operator+=(const FilterCounters& other) {
   targets += other.targets;
@@ -116,7 +122,7 @@ bool is_candidate(const ModelThresholds& thresholds, const domain::TargetScore& 
 }
 
 HitList finish_hits(const ModelThresholds& thresholds, std::vector<Hit> hits,
-                    const FilterCounters& counters) {
+                    const FilterCounters& counters, std::optional<std::uint64_t> whole_targets) {
   const Thresholds& rules = thresholds.rules;
   HitList list;
   list.hits = std::move(hits);
@@ -124,14 +130,11 @@ HitList finish_hits(const ModelThresholds& thresholds, std::vector<Hit> hits,
   list.Z_is_set = rules.Z.has_value();
   list.domZ_is_set = rules.domZ.has_value();
   list.sorted_by_score = !thresholds.include_by_e_value();
-  list.Z = rules.Z.value_or(static_cast<double>(counters.targets));
+  list.Z = rules.Z.value_or(static_cast<double>(whole_targets.value_or(counters.targets)));
   measure_names(list);
 
   for (Hit& hit : list.hits) {
-    hit.sort_key = list.sorted_by_score ? static_cast<double>(hit.score.bits) : -hit.score.log_p;
-    hit.flags.reported = passes(rules.target, hit.score.bits, hit.score.log_p, list.Z);
-    hit.flags.included =
-        hit.flags.reported && passes(rules.include_target, hit.score.bits, hit.score.log_p, list.Z);
+    judge_target(thresholds, list.Z, hit);
     list.reported += hit.flags.reported;
     list.included += hit.flags.included;
   }

@@ -70,9 +70,20 @@ struct HitList {
 };
 
 /// Applies the final thresholds, flags duplicate domains, and sorts. `hits`: the candidates in
-/// any order; `counters` over the whole input.
+/// any order; `counters` over the input. `whole_targets`: the targets of the whole search where the
+/// input is a part of it; the search space of domains is then only what the part contributes.
 HitList finish_hits(const ModelThresholds& thresholds, std::vector<Hit> hits,
-                    const FilterCounters& counters);
+                    const FilterCounters& counters,
+                    std::optional<std::uint64_t> whole_targets = std::nullopt);
+
+// The steps of finish_hits, for results that are put together from parts:
+
+/// Sets the sort key of a hit, and whether the target is reported and included at search space Z.
+void judge_target(const ModelThresholds& thresholds, double Z, Hit& hit);
+/// Flags and counts the domains of a judged target at search space `domZ`.
+void judge_domains(const Thresholds& rules, double domZ, Hit& hit);
+/// True when `a` stands before `b` in the output; of equal hits the one of the lower index does.
+bool stands_before(const Hit& a, const Hit& b);
 
 /// The list hmmscan makes of one target: `hits` are models in the place of targets (name,
 /// accession, description, length), each judged by finish_hits for its own model with `Z`, the

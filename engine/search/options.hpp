@@ -41,6 +41,9 @@ struct SearchOptions {
   domain::DomainOptions domain;
   /// False drops the alignment text of every domain once its target is scored.
   bool keep_alignments = true;
+  /// Targets of the whole search, where the target source is a part of it: what the number of
+  /// targets stands for in E-values.
+  std::optional<std::uint64_t> whole_targets = {};
   /// Targets per model whose device result is computed again on the CPU; none: as many as cost a
   /// hundredth of the search's core-seconds. Where they differ, see SearchStatistics.
   std::optional<int> verify = {};

@@ -191,7 +191,7 @@ void Run::finish(ModelJob& job) {
   }
   if (!wrong) {
     result.model = {hmm.name, hmm.accession, hmm.description, hmm.M, hmm.consensus};
-    result.hits = finish_hits(job.thresholds, std::move(hits), job.counters);
+    result.hits = finish_hits(job.thresholds, std::move(hits), job.counters, options_.whole_targets);
     result.seconds = now_seconds() - job.begun;
     result.cpu_seconds = job.cpu_seconds;
     result.alignments = options_.keep_alignments;

@@ -173,9 +173,9 @@ def main():
     outcome = suite.result
     if not outcome.wasSuccessful():
         sys.exit(1)
+    for _, reason in outcome.skipped:
+        print("SKIPPED:", reason)
     if outcome.skipped and len(outcome.skipped) == outcome.testsRun:
-        for _, reason in outcome.skipped:
-            print("SKIPPED:", reason)
         sys.exit(SKIPPED)
     sys.exit(0)
 

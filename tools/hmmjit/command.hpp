@@ -21,6 +21,8 @@ std::span<const Command> commands();
 
 int command_search(const std::vector<std::string>& arguments);
 int command_db(const std::vector<std::string>& arguments);
+int command_merge(const std::vector<std::string>& arguments);
+int command_part(const std::vector<std::string>& arguments);
 int command_report(const std::vector<std::string>& arguments);
 int command_plan(const std::vector<std::string>& arguments);
 int command_cache(const std::vector<std::string>& arguments);

@@ -152,6 +152,19 @@ int run_info(const DatabaseArguments& arguments) {
   return 0;
 }
 
+// A database of databases: nothing is parsed again.
+int run_join(DatabaseArguments arguments) {
+  for (const std::string& path : arguments.targets) {
+    const auto database = TargetDatabase::open(find_sequence_file(path));
+    if (!database) return report(database.error());
+    const AlphabetType type = (*database)->summary().alphabet->type;
+    arguments.alphabet = type == AlphabetType::kDna   ? "dna"
+                         : type == AlphabetType::kRna ? "rna"
+                                                      : "amino";
+  }
+  return run_build(arguments);
+}
+
 int run_verify(const DatabaseArguments& arguments) {
   const double begun = now_seconds();
   const auto database = TargetDatabase::open(arguments.database);
@@ -186,6 +199,11 @@ int command_db(const std::vector<std::string>& arguments) {
   build_command->add_option("--tformat", given.format,
                             "assert this sequence format: no autodetection");
   build_command->add_flag("--quiet", given.quiet, "no summary line");
+  CLI::App* join_command =
+      app.add_subcommand("join", "make one database of several, as if built from all their inputs");
+  join_command->add_option("databases", given.targets, "database files, in order")->required();
+  join_command->add_option("-o,--output", given.output, "file to write")->required();
+  join_command->add_flag("--quiet", given.quiet, "no summary line");
   CLI::App* info_command = app.add_subcommand("info", "describe a database from its header");
   info_command->add_option("database", given.database, "database file")->required();
   info_command->add_flag("--json", given.json, "machine-readable output");
@@ -195,6 +213,7 @@ int command_db(const std::vector<std::string>& arguments) {
   verify_command->add_flag("--quiet", given.quiet, "say nothing when it is whole");
   if (const auto status = parse_command_line(app, arguments)) return *status;
   if (*build_command) return run_build(given);
+  if (*join_command) return run_join(given);
   return *info_command ? run_info(given) : run_verify(given);
 }
 

@@ -19,9 +19,11 @@
 #include "core/threads.hpp"
 #include "io/hmm_file.hpp"
 #include "option_table.hpp"
+#include "part_search.hpp"
 #include "progress.hpp"
 #include "report/report_writer.hpp"
 #include "report/run_statistics.hpp"
+#include "run_text.hpp"
 #include "search/device_choice.hpp"
 #include "search/reader_source.hpp"
 #include "search/search.hpp"
@@ -32,14 +34,8 @@ namespace {
 
 constexpr const char* kUsage = "Usage: hmmjit search [options] <hmmfile> <seqdb>\n";
 constexpr int kDeviceThreads = 36;
-constexpr const char* kRule =
-    "# - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -\n";
-
 std::string banner() {
-  return fmt::format(
-      "# hmmjit search :: search profile(s) against a sequence database\n"
-      "# hmmjit {}; result lines as of HMMER 3.4 hmmsearch\n",
-      HMMJIT_VERSION);
+  return report_banner("search", "search profile(s) against a sequence database");
 }
 
 // Model bytes read so far, for the progress display.
@@ -96,24 +92,6 @@ Result<double> count_models(const std::string& path) {
     HMMJIT_ASSIGN(const std::optional<Hmm> hmm, reader.next());
     if (!hmm) return count;
   }
-}
-
-std::string date_text() {
-  // The form of ctime, spelled out here because strftime's names depend on the locale.
-  static constexpr const char* kDays[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
-  static constexpr const char* kMonths[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                            "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-  const std::time_t now = std::time(nullptr);
-  struct tm time {};
-  ::localtime_r(&now, &time);
-  return fmt::format("{} {} {:2} {:02}:{:02}:{:02} {}", kDays[time.tm_wday], kMonths[time.tm_mon],
-                     time.tm_mday, time.tm_hour, time.tm_min, time.tm_sec, time.tm_year + 1900);
-}
-
-std::string current_folder() {
-  std::error_code error;
-  const auto folder = std::filesystem::current_path(error);
-  return error ? std::string("?") : folder.string();
 }
 
 double rate(double amount, double seconds) { return seconds > 0 ? amount / seconds / 1e9 : 0.0; }
@@ -179,8 +157,11 @@ constexpr int kKeptBesideDevice = 8 << 20;
 // A core goes to a thread of the device three times as readily as to one that works.
 constexpr int kLowerPriority = 5;
 
-std::vector<NamedFile> outputs_of(const ParsedOptions& options) {
+std::vector<NamedFile> outputs_of(const ParsedOptions& options,
+                                  const std::optional<PartRequest>& part) {
   std::vector<NamedFile> files;
+  if (part && part->part.first == part->part.last)
+    files.push_back({"--part-file", part->path(part->part.first)});
   for (const OptionSpec& option : search_option_table()) {
     if (option.type == ValueType::kFile && options.is_set(option.name))
       files.push_back({std::string(option.name), std::string(options.text(option.name))});
@@ -203,6 +184,12 @@ struct Session {
   std::unique_ptr<gpu::GpuFilters> gpu;
 };
 
+std::optional<double> residues_of_part(const std::string& path, const PartRequest& part) {
+  std::optional<double> residues = residues_of_file(path);
+  if (residues) *residues *= part.fraction();
+  return residues;
+}
+
 Status run_search(const ParsedOptions& options, Session& session) {
   if (options.arguments().size() != 2)
     return fail(ErrorCode::kUsage, "incorrect number of command line arguments", {},
@@ -212,7 +199,8 @@ Status run_search(const ParsedOptions& options, Session& session) {
   if (model_path == "-" && target_path == "-")
     return fail(ErrorCode::kUsage, "either <hmmfile> or <seqdb> may be '-', but not both");
 
-  HMMJIT_TRY(check_outputs(outputs_of(options), inputs_of(model_path, target_path)));
+  HMMJIT_ASSIGN(const std::optional<PartRequest> part, make_part_request(options));
+  HMMJIT_TRY(check_outputs(outputs_of(options, part), inputs_of(model_path, target_path)));
   HMMJIT_ASSIGN(SearchOptions search_options, make_search_options(options));
   search_options.on_warning = warn;
   if (search_options.memory > 0) return_memory_early(kKeptUnderBound);
@@ -226,8 +214,10 @@ Status run_search(const ParsedOptions& options, Session& session) {
   if (device.use == DeviceChoice::Use::kCpu) {
     device_note = "demanded";
   } else if (device.use == DeviceChoice::Use::kGpu ||
-             device_pays(search_options, positions_of_file(model_path),
-                         residues_of_file(target_path), device_note)) {
+             device_pays(
+                 search_options, positions_of_file(model_path),
+                 part ? residues_of_part(target_path, *part) : residues_of_file(target_path),
+                 device_note)) {
     // A device takes threads of its own, which mostly wait: for its driver, for each stream of
     // work, for compiling. Where they are not to be had, the CPU's are needed more.
     const int wanted = kDeviceThreads + search_options.threads;
@@ -255,11 +245,57 @@ Status run_search(const ParsedOptions& options, Session& session) {
   }
   std::atomic<std::uint64_t> model_bytes{0};
   std::atomic<std::uint64_t> model_bytes_total{0};
+  const auto open_model_reader = [&] {
+    return open_models(model_path, model_bytes, model_bytes_total);
+  };
+  std::optional<OutputFile> statistics_file, trace_file;
+  const auto begin_run_files = [&]() -> Status {
+    if (trace) {
+      HMMJIT_ASSIGN(trace_file, OutputFile::create(std::string(options.text("--trace"))));
+    }
+    if (options.is_set("--stats")) {
+      HMMJIT_ASSIGN(statistics_file, OutputFile::create(std::string(options.text("--stats"))));
+    }
+    return {};
+  };
+  // Writes them; what is returned is complete but for its name.
+  const auto write_run_files = [&](const SearchStatistics& statistics) {
+    std::vector<OutputFile*> files;
+    if (statistics_file) {
+      std::optional<gpu::Statistics> gpu_statistics;
+      if (gpu != nullptr) gpu_statistics = gpu->statistics();
+      statistics_file->write(run_statistics_json(
+          {"hmmjit search", HMMJIT_VERSION, statistics, gpu_statistics, device_note}));
+      files.push_back(&*statistics_file);
+    }
+    if (trace_file) {
+      trace_file->write(trace->json());
+      files.push_back(&*trace_file);
+    }
+    return files;
+  };
+  const auto finish_run_files = [&](const SearchStatistics& statistics) -> Status {
+    for (OutputFile* file : write_run_files(statistics)) HMMJIT_TRY(file->commit());
+    if (options.is_set("--verbose")) describe_run(statistics, gpu.get(), device_note);
+    return {};
+  };
+  const std::unique_ptr<FilterBackend> backend =
+      gpu != nullptr ? make_device_backend(*gpu) : make_cpu_backend();
+  if (part) {
+    if (is_pipe(model_path))
+      return fail(ErrorCode::kUsage, "models from a pipe do not go with --part", model_path,
+                  "write them to a file");
+    HMMJIT_TRY(begin_run_files());
+    PartSearch work{
+        *part,    options,     search_options,    model_path,      target_path, open_model_reader,
+        *backend, model_bytes, model_bytes_total, finish_run_files};
+    return search_parts(work);
+  }
   std::optional<HmmReader> reader;
   std::optional<Hmm> first;
   std::unique_ptr<TargetSource> targets;
   const auto open_model_file = [&]() -> Status {
-    HMMJIT_ASSIGN(reader, open_models(model_path, model_bytes, model_bytes_total));
+    HMMJIT_ASSIGN(reader, open_model_reader());
     HMMJIT_ASSIGN(first, reader->next());
     if (!first)
       return fail(ErrorCode::kInput, "no model in the file", model_path, "give a profile HMM file");
@@ -290,17 +326,11 @@ Status run_search(const ParsedOptions& options, Session& session) {
       std::string(options.text("--tblout")),     std::string(options.text("--domtblout")),
       std::string(options.text("--pfamtblout")), std::string(options.text("--tsv")),
       std::string(options.text("--json")),       std::string(options.text("--a3m"))};
-  std::string header = banner() + kRule;
+  std::string header = banner() + kReportRule;
   header += "# query HMM file:                  " + model_path + "\n";
   header += "# target sequence database:        " + target_path + "\n";
-  header += describe_options(options) + kRule + "\n";
-  std::optional<OutputFile> statistics_file, trace_file;
-  if (trace) {
-    HMMJIT_ASSIGN(trace_file, OutputFile::create(std::string(options.text("--trace"))));
-  }
-  if (options.is_set("--stats")) {
-    HMMJIT_ASSIGN(statistics_file, OutputFile::create(std::string(options.text("--stats"))));
-  }
+  header += describe_options(options) + kReportRule + "\n";
+  HMMJIT_TRY(begin_run_files());
   HMMJIT_ASSIGN(
       const std::unique_ptr<ReportWriter> writer,
       ReportWriter::create(paths, report_options, search_options.filters,
@@ -315,8 +345,6 @@ Status run_search(const ParsedOptions& options, Session& session) {
     if (first) return std::exchange(first, std::nullopt);
     return reader->next();
   };
-  const std::unique_ptr<FilterBackend> backend =
-      gpu != nullptr ? make_device_backend(*gpu) : make_cpu_backend();
   auto statistics = search(search_options, models, *targets, *backend, *writer, &progress);
   display.reset();
   if (!statistics) return std::unexpected(statistics.error());
@@ -331,19 +359,7 @@ Status run_search(const ParsedOptions& options, Session& session) {
   run.folder = current_folder();
   run.date = date_text();
   run.scan = report_options.scan.has_value();
-  std::vector<OutputFile*> others;
-  if (statistics_file) {
-    std::optional<gpu::Statistics> gpu_statistics;
-    if (gpu != nullptr) gpu_statistics = gpu->statistics();
-    statistics_file->write(run_statistics_json(
-        {"hmmjit search", HMMJIT_VERSION, *statistics, gpu_statistics, device_note}));
-    others.push_back(&*statistics_file);
-  }
-  if (trace_file) {
-    trace_file->write(trace->json());
-    others.push_back(&*trace_file);
-  }
-  HMMJIT_TRY(writer->complete(run, others));
+  HMMJIT_TRY(writer->complete(run, write_run_files(*statistics)));
   if (options.is_set("--verbose")) describe_run(*statistics, gpu.get(), device_note);
   return {};
 }

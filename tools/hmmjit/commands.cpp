@@ -5,6 +5,8 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"search", "search profile(s) against sequences, as hmmsearch does", command_search},
+    {"merge", "put the parts of a search together: the outputs of the whole", command_merge},
+    {"part", "describe, check and count the parts of a search", command_part},
     {"db", "make, describe and check databases of targets that search maps into memory",
      command_db},
     {"report", "turn a result into one HTML page with domain architectures", command_report},

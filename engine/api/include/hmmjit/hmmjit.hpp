@@ -15,6 +15,7 @@
 #include "hmmjit/engine.hpp"    // IWYU pragma: export
 #include "hmmjit/error.hpp"     // IWYU pragma: export
 #include "hmmjit/models.hpp"    // IWYU pragma: export
+#include "hmmjit/parts.hpp"     // IWYU pragma: export
 #include "hmmjit/report.hpp"    // IWYU pragma: export
 #include "hmmjit/results.hpp"   // IWYU pragma: export
 #include "hmmjit/search.hpp"    // IWYU pragma: export

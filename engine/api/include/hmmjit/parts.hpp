@@ -1,0 +1,59 @@
+// A search divided over machines: parts of it in files, and the whole from all of them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hmmjit/error.hpp"
+#include "hmmjit/models.hpp"
+#include "hmmjit/results.hpp"
+#include "hmmjit/search.hpp"
+
+HMMJIT_BEGIN_NAMESPACE
+
+/// What a part file says of itself. Source of the format: docs/part-format.md.
+struct PartInfo {
+  /// Shares of the targets: `part` to `last_part` of `parts`, from 1; several where parts have been
+  /// merged into one.
+  std::uint32_t part = 1, last_part = 1, parts = 1;
+  std::uint64_t first_target = 0, last_target = 0;  ///< indices in the database, the last excluded
+  std::uint64_t first_model = 0, last_model = 0;    ///< the same of the models
+  std::uint64_t targets_reported = 0, domains = 0;
+  /// Digest of the content: equal for any threads, memory bound, device and order of merging.
+  std::string content;
+  std::string settings;  ///< lines "name: value" with all that must agree between parts
+};
+
+/// Searches part number `part` (from 1) of `parts` of a database made by build_database, and writes
+/// it to the file `output`, which appears when it is complete: what `hmmjit search --part` does.
+/// Any host may search any part; parts of one search need the same models and equal thresholds and
+/// filters. `callbacks.result` is not called. Thread-safe.
+///
+/// Throws Error as search does; kUsage for a part that is none, for a seed of 0, and for options
+/// that restrict the targets; kInput for what is no database; kOutput.
+HMMJIT_EXPORT PartInfo search_part(const Models& models, const std::string& database,
+                                   std::uint32_t part, std::uint32_t parts,
+                                   const std::string& output,
+                                   const SearchOptions& options = SearchOptions(),
+                                   const SearchCallbacks& callbacks = {});
+
+/// The results of the whole search, from the files of all its parts in any order: the same as
+/// search's, but for targets that are not reported. Reports of them have the same bytes. With
+/// `callbacks.result` one model is held at a time. Statistics hold the counts of models, targets
+/// and hits. Thread-safe.
+///
+/// Throws Error kInput where a part is missing, damaged or of another search.
+HMMJIT_EXPORT SearchResults merge_parts(const std::vector<std::string>& files,
+                                        const SearchCallbacks& callbacks = {});
+
+/// Writes parts of neighbouring targets as one part, with the content that a search of it has.
+/// Thread-safe. Throws Error as merge_parts does, and kInput where they are not neighbours.
+HMMJIT_EXPORT PartInfo join_parts(const std::vector<std::string>& files, const std::string& output);
+
+/// Describes a part. Thread-safe. Throws Error kInput for what is no whole part.
+HMMJIT_EXPORT PartInfo part_info(const std::string& file);
+/// Checks every byte of a part. Thread-safe. Throws Error kInput at the first damage.
+HMMJIT_EXPORT PartInfo verify_part(const std::string& file);
+
+HMMJIT_END_NAMESPACE

@@ -1,0 +1,176 @@
+// Parts of a search for host programs.
+#include "hmmjit/parts.hpp"
+
+#include <optional>
+#include <utility>
+
+#include "api/handles.hpp"
+#include "api/host_calls.hpp"
+#include "api/inputs.hpp"
+#include "api/results.hpp"
+#include "parts/merge.hpp"
+#include "parts/part_targets.hpp"
+#include "parts/part_writer.hpp"
+
+namespace hmmjit::v0 {
+namespace {
+
+PartInfo describe(const parts::PartFile& part) {
+  const parts::PartPlace& place = part.place();
+  PartInfo info;
+  info.part = place.part.first;
+  info.last_part = place.part.last;
+  info.parts = place.part.of;
+  info.first_target = place.first_target;
+  info.last_target = place.last_target;
+  info.first_model = place.first_model;
+  info.last_model = place.last_model;
+  info.targets_reported = part.hits();
+  info.domains = part.domains();
+  info.content = part.content().text();
+  info.settings = part.settings_text();
+  return info;
+}
+
+PartInfo describe(const std::string& file) { return describe(*value(parts::PartFile::open(file))); }
+
+class PartSearch final : public SearchHook {
+ public:
+  PartSearch(const Models& models, const std::string& database, parts::Share share,
+             std::string output)
+      : database_(value(TargetDatabase::open(database))), output_(std::move(output)) {
+    place_.part = share;
+    origin_.program = "libhmmjit " HMMJIT_VERSION;
+    origin_.model_file = models.impl()->path;
+    origin_.target_file = database;
+  }
+
+  void begin(hmmjit::SearchOptions& options, const hmmjit::Alphabet& alphabet,
+             ModelSource source) override {
+    const DatabaseSummary& summary = database_->summary();
+    if (summary.alphabet->type != alphabet.type)
+      throw Error(ErrorCode::kInput, "the database has another alphabet than the models",
+                  database_->name(), "search the models and targets of one alphabet");
+    parts::PartSettings settings;
+    settings.thresholds = options.thresholds;
+    settings.filters = options.filters;
+    settings.null2 = options.domain.null2;
+    settings.seed = options.domain.seed;
+    settings.alignments = options.keep_alignments;
+    settings.alphabet = alphabet.type;
+    settings.database_identity = summary.identity;
+    settings.targets = summary.targets;
+    settings.residues = summary.residues;
+    options.whole_targets = summary.targets;
+    parts::place_targets(*database_, place_);
+    noted_.emplace(std::move(source), options.thresholds, 0);
+    writer_.emplace(value(parts::PartWriter::create(output_, settings, place_)));
+    sink_.emplace(*writer_, *noted_);
+  }
+  ModelSource models() override {
+    return [this] { return noted_->next(); };
+  }
+  std::unique_ptr<TargetSource> targets() override { return parts::open_range(database_, place_); }
+  ResultSink& sink() override { return *sink_; }
+  void finish() { value(writer_->finish(origin_, sink_->last_model(), sink_->last_model())); }
+
+ private:
+  std::shared_ptr<const TargetDatabase> database_;
+  std::string output_;
+  parts::PartPlace place_;
+  parts::PartOrigin origin_;
+  std::optional<parts::NotedModels> noted_;
+  std::optional<parts::PartWriter> writer_;
+  std::optional<parts::PartSink> sink_;
+};
+
+class MergedResults final : public ResultSink {
+ public:
+  MergedResults(const SearchCallbacks& callbacks, HostCalls& host, SearchResults& out)
+      : callbacks_(callbacks), host_(host), out_(out) {}
+  Status receive(const hmmjit::ModelResult& given) override {
+    SearchStatistics& statistics = out_.statistics;
+    ++statistics.models;
+    statistics.targets = given.hits.counters.targets;
+    statistics.residues = given.hits.counters.residues;
+    statistics.hits_reported += given.hits.reported;
+    for (const hmmjit::Hit& hit : given.hits.hits)
+      statistics.domains_reported += static_cast<std::uint64_t>(hit.reported_domains);
+    ModelResult result = make_result(given);
+    if (!callbacks_.result) {
+      out_.models.push_back(std::move(result));
+      return {};
+    }
+    if (host_.run([&] { callbacks_.result(result); })) return {};
+    return fail(hmmjit::ErrorCode::kInterrupted, "a callback of the merge failed");
+  }
+
+ private:
+  const SearchCallbacks& callbacks_;
+  HostCalls& host_;
+  SearchResults& out_;
+};
+
+parts::PartSet open_set(const std::vector<std::string>& files) {
+  if (files.empty()) throw Error(ErrorCode::kUsage, "no part is given");
+  return value(parts::PartSet::open(files));
+}
+
+}  // namespace
+
+PartInfo search_part(const Models& models, const std::string& database, std::uint32_t part,
+                     std::uint32_t parts, const std::string& output, const SearchOptions& options,
+                     const SearchCallbacks& callbacks) {
+  HostCalls host;
+  return guarded(host, [&] {
+    if (part < 1 || part > parts)
+      throw Error(ErrorCode::kUsage, "there is no such part", {}, "parts are numbered from 1");
+    if (options.seed == 0)
+      throw Error(ErrorCode::kUsage, "random numbers would depend on the part", "seed",
+                  "give a seed other than 0");
+    if (!options.first_target.empty() || options.target_count)
+      throw Error(ErrorCode::kUsage, "a part is of the whole database",
+                  "first_target, target_count");
+    PartSearch hook(models, database, {part, part, parts}, output);
+    search_with(hook, models, Targets::from_file(database), options, callbacks, host);
+    hook.finish();
+    return describe(output);
+  });
+}
+
+SearchResults merge_parts(const std::vector<std::string>& files, const SearchCallbacks& callbacks) {
+  HostCalls host;
+  return guarded(host, [&] {
+    const parts::PartSet set = open_set(files);
+    SearchResults out;
+    MergedResults sink(callbacks, host, out);
+    const Status status = parts::merge_results(set, sink);
+    if (host.failed()) throw HostFailed{};
+    check(status);
+    return out;
+  });
+}
+
+PartInfo join_parts(const std::vector<std::string>& files, const std::string& output) {
+  return guarded([&] {
+    const parts::PartSet set = open_set(files);
+    parts::PartOrigin origin = set.first().origin();
+    origin.program = "libhmmjit " HMMJIT_VERSION;
+    value(parts::merge_into_part(set, output, origin, {}));
+    return describe(output);
+  });
+}
+
+PartInfo part_info(const std::string& file) {
+  return guarded([&] { return describe(file); });
+}
+
+PartInfo verify_part(const std::string& file) {
+  return guarded([&] {
+    const parts::PartPtr part = value(parts::PartFile::open(file));
+    check(part->verify());
+    return describe(*part);
+  });
+}
+
+}  // namespace hmmjit::v0

@@ -1,0 +1,384 @@
+#include "parts/part_format.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+#include "core/numbers.hpp"
+
+namespace hmmjit::parts {
+namespace {
+
+// Names of the settings, as messages show them.
+constexpr std::string_view kResult = "result version", kAlphabet = "alphabet",
+                           kTargets = "targets reported", kDomains = "domains reported",
+                           kTargetsIncluded = "targets included",
+                           kDomainsIncluded = "domains included", kCutoffs = "model cutoffs",
+                           kZ = "Z", kDomZ = "domZ", kF1 = "F1", kF2 = "F2", kF3 = "F3",
+                           kBias = "bias filter", kNull2 = "null2 correction", kSeed = "seed",
+                           kView = "view", kAlignments = "alignments", kDatabase = "database",
+                           kCount = "targets of the database",
+                           kResidues = "residues of the database";
+constexpr std::string_view kByTargets = "number of targets",
+                           kByReported = "number of reported targets";
+constexpr std::string_view kCutoffNames[] = {"none", "GA", "NC", "TC"};
+
+// The shortest text that reads back as the same value.
+std::string exact(double value) { return fmt::format("{}", value); }
+
+std::string rule_text(const Threshold& rule) {
+  return rule.score ? "score >= " + exact(*rule.score) : "E-value <= " + exact(rule.e_value);
+}
+
+std::optional<double> parse_exact(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+template <typename Number>
+bool parse_whole(std::string_view text, Number& value, int base = 10) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  return error == std::errc() && end == text.data() + text.size() && !text.empty();
+}
+
+bool parse_number(std::string_view text, double& value) {
+  const auto found = parse_exact(text);
+  if (found) value = *found;
+  return found.has_value();
+}
+
+bool parse_rule(std::string_view text, Threshold& rule) {
+  constexpr std::string_view kScore = "score >= ", kE = "E-value <= ";
+  if (text.starts_with(kScore))
+    return parse_number(text.substr(kScore.size()), rule.score.emplace());
+  return text.starts_with(kE) && parse_number(text.substr(kE.size()), rule.e_value);
+}
+
+bool parse_space(std::string_view text, std::string_view counted, std::optional<double>& value) {
+  return text == counted || parse_number(text, value.emplace());
+}
+
+bool parse_choice(std::string_view text, std::string_view yes, std::string_view no, bool& value) {
+  value = text == yes;
+  return value || text == no;
+}
+
+// The next line of `text` as name and value.
+std::pair<std::string_view, std::string_view> take_line(std::string_view& text) {
+  const std::size_t end = std::min(text.find('\n'), text.size());
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  const std::size_t colon = std::min(line.find(": "), line.size());
+  return {line.substr(0, colon), line.substr(std::min(colon + 2, line.size()))};
+}
+
+}  // namespace
+
+std::string PartSettings::text() const {
+  std::string out;
+  const auto line = [&out](std::string_view name, const std::string& value) {
+    ((out += name) += ": ") += value;
+    out += '\n';
+  };
+  line(kResult, std::to_string(result_version));
+  line(kDatabase, fmt::format("{:016x}", database_identity));
+  line(kCount, std::to_string(targets));
+  line(kResidues, std::to_string(residues));
+  line(kAlphabet, std::string(alphabet_of(alphabet).name));
+  line(kTargets, rule_text(thresholds.target));
+  line(kDomains, rule_text(thresholds.domain));
+  line(kTargetsIncluded, rule_text(thresholds.include_target));
+  line(kDomainsIncluded, rule_text(thresholds.include_domain));
+  line(kCutoffs, std::string(kCutoffNames[static_cast<int>(thresholds.cutoffs)]));
+  line(kZ, thresholds.Z ? exact(*thresholds.Z) : std::string(kByTargets));
+  line(kDomZ, thresholds.domZ ? exact(*thresholds.domZ) : std::string(kByReported));
+  line(kF1, exact(filters.F1));
+  line(kF2, exact(filters.F2));
+  line(kF3, exact(filters.F3));
+  line(kBias, filters.bias ? "on" : "off");
+  line(kNull2, null2 ? "on" : "off");
+  line(kSeed, std::to_string(seed));
+  line(kView, scan ? "hmmscan" : "hmmsearch");
+  line(kAlignments, alignments ? "kept" : "left out");
+  return out;
+}
+
+Result<PartSettings> PartSettings::parse(std::string_view text) {
+  PartSettings s;
+  std::map<std::string_view, std::string_view> lines;
+  while (!text.empty()) lines.insert(take_line(text));
+  const auto value = [&](std::string_view name) { return lines[name]; };
+  Thresholds& t = s.thresholds;
+  bool ok =
+      parse_whole(value(kResult), s.result_version) &&
+      parse_whole(value(kDatabase), s.database_identity, 16) &&
+      parse_whole(value(kCount), s.targets) && parse_whole(value(kResidues), s.residues) &&
+      parse_rule(value(kTargets), t.target) && parse_rule(value(kDomains), t.domain) &&
+      parse_rule(value(kTargetsIncluded), t.include_target) &&
+      parse_rule(value(kDomainsIncluded), t.include_domain) &&
+      parse_space(value(kZ), kByTargets, t.Z) && parse_space(value(kDomZ), kByReported, t.domZ) &&
+      parse_number(value(kF1), s.filters.F1) && parse_number(value(kF2), s.filters.F2) &&
+      parse_number(value(kF3), s.filters.F3) &&
+      parse_choice(value(kBias), "on", "off", s.filters.bias) &&
+      parse_choice(value(kNull2), "on", "off", s.null2) && parse_whole(value(kSeed), s.seed) &&
+      parse_choice(value(kView), "hmmscan", "hmmsearch", s.scan) &&
+      parse_choice(value(kAlignments), "kept", "left out", s.alignments);
+  const auto cutoffs = std::ranges::find(kCutoffNames, value(kCutoffs));
+  ok = ok && cutoffs != std::end(kCutoffNames);
+  if (ok) t.cutoffs = static_cast<ModelCutoffs>(cutoffs - std::begin(kCutoffNames));
+  bool known = false;
+  for (const AlphabetType type : {AlphabetType::kRna, AlphabetType::kDna, AlphabetType::kAmino}) {
+    if (value(kAlphabet) != alphabet_of(type).name) continue;
+    s.alphabet = type;
+    known = true;
+  }
+  if (!ok || !known) return fail(ErrorCode::kInput, "its settings cannot be read");
+  return s;
+}
+
+std::optional<SettingDifference> first_difference(std::string_view text, std::string_view other) {
+  while (!text.empty() || !other.empty()) {
+    const auto [name, value] = take_line(text);
+    const auto [other_name, other_value] = take_line(other);
+    if (name == other_name && value == other_value) continue;
+    return SettingDifference{std::string(name.empty() ? other_name : name), std::string(value),
+                             std::string(other_value)};
+  }
+  return std::nullopt;
+}
+
+std::string Share::text() const {
+  return first == last ? fmt::format("{}/{}", first, of) : fmt::format("{}-{}/{}", first, last, of);
+}
+
+Result<Share> parse_share(std::string_view text, const std::string& option) {
+  const std::size_t slash = std::min(text.find('/'), text.size());
+  const std::string_view range = text.substr(0, slash);
+  const std::size_t dash = std::min(range.find('-'), range.size());
+  Share share;
+  const bool ok = slash < text.size() && parse_whole(text.substr(slash + 1), share.of) &&
+                  parse_whole(range.substr(0, dash), share.first) &&
+                  (dash == range.size() ? (share.last = share.first, true)
+                                        : parse_whole(range.substr(dash + 1), share.last)) &&
+                  share.first >= 1 && share.first <= share.last && share.last <= share.of;
+  if (!ok)
+    return fail(ErrorCode::kUsage, "\"" + std::string(text) + "\" is no share", option,
+                "write " + option + " I/N with I from 1 to N, such as " + option + " 3/64");
+  return share;
+}
+
+void ModelHead::add(const ModelHead& other) {
+  counters += other.counters;
+  candidates += other.candidates;
+  reported += other.reported;
+  included += other.included;
+  domains += other.domains;
+  hit_bytes += other.hit_bytes;
+  longest_name = std::max(longest_name, other.longest_name);
+  longest_accession = std::max(longest_accession, other.longest_accession);
+  longest_shown = std::max(longest_shown, other.longest_shown);
+  cpu_seconds += other.cpu_seconds;
+  seconds = std::max(seconds, other.seconds);
+}
+
+ModelThresholds ModelHead::thresholds(const Thresholds& rules) const {
+  ModelThresholds found{rules, false};
+  if (!cutoff) return found;
+  found.cutoffs = true;
+  found.rules.target.score = found.rules.include_target.score = cutoff->sequence;
+  found.rules.domain.score = found.rules.include_domain.score = cutoff->domain;
+  return found;
+}
+
+Digest model_digest(const Hmm& hmm) {
+  std::string bytes;
+  const auto floats = [&](const auto& values) {
+    put_count(bytes, values.size());
+    bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  };
+  const auto text = [&](const std::optional<std::string>& value) {
+    put_count(bytes, value.has_value());
+    if (value) put_text(bytes, *value);
+  };
+  const auto cutoff = [&](const std::optional<Cutoff>& value) {
+    put_count(bytes, value.has_value());
+    if (value) put_bytes(bytes, *value);
+  };
+  put_text(bytes, hmm.name);
+  text(hmm.accession);
+  text(hmm.description);
+  put_count(bytes, static_cast<std::uint64_t>(hmm.M));
+  put_count(bytes, static_cast<std::uint64_t>(hmm.alphabet->type));
+  floats(hmm.match);
+  floats(hmm.insert);
+  floats(hmm.transition);
+  floats(hmm.compo);
+  for (const std::string* line : {&hmm.consensus, &hmm.rf, &hmm.mm, &hmm.cs})
+    put_text(bytes, *line);
+  cutoff(hmm.ga);
+  cutoff(hmm.tc);
+  cutoff(hmm.nc);
+  // Calibration of an imported model follows from the rest.
+  put_count(bytes, hmm.needs_calibration);
+  if (!hmm.needs_calibration) put_bytes(bytes, hmm.calibration);
+  return digest(bytes.data(), bytes.size());
+}
+
+void encode_head(const ModelHead& head, bool describe, std::string& content, std::string& rest) {
+  put_count(content, head.index);
+  put_bytes(content, head.model);
+  put_text(content, head.name);
+  put_count(content, static_cast<std::uint64_t>(head.M));
+  put_count(content, (head.cutoff ? 1u : 0u) | (describe && head.accession ? 2u : 0u) |
+                         (describe && head.description ? 4u : 0u));
+  if (head.cutoff) put_bytes(content, *head.cutoff);
+  if (describe) {
+    if (head.accession) put_text(content, *head.accession);
+    if (head.description) put_text(content, *head.description);
+    put_text(content, head.consensus);
+  }
+  const FilterCounters& c = head.counters;
+  for (const std::uint64_t count :
+       {c.targets, c.residues, c.msv, c.bias, c.viterbi, c.forward, head.candidates, head.reported,
+        head.included, head.domains, head.hit_bytes, head.longest_name, head.longest_accession,
+        head.longest_shown})
+    put_count(content, count);
+  put_count(rest, head.block);
+  put_count(rest, head.offset);
+  put_bytes(rest, static_cast<float>(head.cpu_seconds));
+  put_bytes(rest, static_cast<float>(head.seconds));
+}
+
+bool decode_head(Decoder& decoder, bool describe, ModelHead& head) {
+  head = {};
+  head.index = decoder.count();
+  head.model = decoder.bytes<Digest>();
+  head.name = decoder.text();
+  head.M = decoder.integer();
+  const auto flags = decoder.count_up_to<unsigned>(7);
+  if (flags & 1u) head.cutoff = decoder.bytes<Cutoff>();
+  if (describe) {
+    if (flags & 2u) head.accession = decoder.text();
+    if (flags & 4u) head.description = decoder.text();
+    head.consensus = decoder.text();
+  }
+  FilterCounters& c = head.counters;
+  for (std::uint64_t* count :
+       {&c.targets, &c.residues, &c.msv, &c.bias, &c.viterbi, &c.forward, &head.candidates,
+        &head.reported, &head.included, &head.domains, &head.hit_bytes, &head.longest_name,
+        &head.longest_accession, &head.longest_shown})
+    *count = decoder.count();
+  head.block = decoder.count();
+  head.offset = decoder.count();
+  head.cpu_seconds = static_cast<double>(decoder.bytes<float>());
+  head.seconds = static_cast<double>(decoder.bytes<float>());
+  return decoder.ok() && head.M > 0;
+}
+
+void encode_hit(const Hit& hit, bool alignments, std::string& out) {
+  const domain::TargetScore& score = hit.score;
+  put_count(out, hit.index);
+  put_count(out, static_cast<std::uint64_t>(hit.length));
+  put_text(out, hit.name);
+  put_text(out, hit.accession);
+  put_text(out, hit.description);
+  put_bytes(out, score.bits);
+  put_bytes(out, score.pre_bits);
+  put_bytes(out, score.correction_nats);
+  put_bytes(out, score.log_p);
+  put_bytes(out, score.expected_domains);
+  for (const int count : {score.regions, score.clustered, score.overlaps, score.envelopes})
+    put_count(out, static_cast<std::uint64_t>(count));
+  put_count(out, score.best_domain);
+  put_count(out, score.domains.size());
+  for (std::size_t d = 0; d < score.domains.size(); ++d) {
+    const domain::Domain& domain = score.domains[d];
+    for (const int place :
+         {domain.ienv, domain.jenv, domain.iali, domain.jali, domain.hmm_from, domain.hmm_to})
+      put_count(out, static_cast<std::uint64_t>(place));
+    for (const float value : {domain.envelope_nats, domain.correction_nats, domain.bias_nats,
+                              domain.accuracy_sum, domain.bits})
+      put_bytes(out, value);
+    put_bytes(out, domain.log_p);
+    // A domain can be included without being reported, where the thresholds say so.
+    const bool text =
+        alignments && (hit.domain_flags[d].reported || hit.domain_flags[d].included);
+    put_count(out, text);
+    if (!text) continue;
+    const domain::Alignment& a = domain.alignment;
+    for (const std::string* line : {&a.rf, &a.cs, &a.model, &a.match, &a.sequence, &a.pp})
+      put_text(out, *line);
+  }
+}
+
+bool decode_hit(Decoder& decoder, Hit& hit) {
+  hit = {};
+  domain::TargetScore& score = hit.score;
+  hit.index = decoder.count();
+  hit.length = decoder.integer();
+  hit.name = decoder.text();
+  hit.accession = decoder.text();
+  hit.description = decoder.text();
+  score.bits = decoder.bytes<float>();
+  score.pre_bits = decoder.bytes<float>();
+  score.correction_nats = decoder.bytes<float>();
+  score.log_p = decoder.bytes<double>();
+  score.expected_domains = decoder.bytes<float>();
+  for (int* count : {&score.regions, &score.clustered, &score.overlaps, &score.envelopes})
+    *count = decoder.integer();
+  score.best_domain = decoder.count();
+  // A domain has more bytes than this: no damaged count makes memory of its own size.
+  constexpr std::size_t kLeastDomain = 35;
+  const std::uint64_t domains = decoder.count();
+  if (!decoder.ok() || domains == 0 || domains > decoder.left() / kLeastDomain ||
+      score.best_domain >= domains)
+    return false;
+  score.domains.resize(domains);
+  for (domain::Domain& domain : score.domains) {
+    for (int* place :
+         {&domain.ienv, &domain.jenv, &domain.iali, &domain.jali, &domain.hmm_from, &domain.hmm_to})
+      *place = decoder.integer();
+    for (float* value : {&domain.envelope_nats, &domain.correction_nats, &domain.bias_nats,
+                         &domain.accuracy_sum, &domain.bits})
+      *value = decoder.bytes<float>();
+    domain.log_p = decoder.bytes<double>();
+    if (decoder.count_up_to<unsigned>(1) == 0) continue;
+    domain::Alignment& a = domain.alignment;
+    for (std::string* line : {&a.rf, &a.cs, &a.model, &a.match, &a.sequence, &a.pp})
+      *line = decoder.text();
+  }
+  return decoder.ok();
+}
+
+std::string encode_origin(const PartOrigin& origin) {
+  std::string out;
+  for (const std::string* text : {&origin.program, &origin.host, &origin.device, &origin.date,
+                                  &origin.model_file, &origin.target_file})
+    put_text(out, *text);
+  put_count(out, origin.options.size());
+  for (const auto& [name, value] : origin.options) {
+    put_text(out, name);
+    put_text(out, value);
+  }
+  return out;
+}
+
+bool decode_origin(std::string_view bytes, PartOrigin& origin) {
+  Decoder decoder(bytes);
+  for (std::string* text : {&origin.program, &origin.host, &origin.device, &origin.date,
+                            &origin.model_file, &origin.target_file})
+    *text = decoder.text();
+  std::uint64_t count = decoder.count();
+  for (; count > 0 && decoder.ok(); --count) {
+    auto& [name, value] = origin.options.emplace_back();
+    name = decoder.text();
+    value = decoder.text();
+  }
+  return decoder.ok() && decoder.left() == 0;
+}
+
+}  // namespace hmmjit::parts

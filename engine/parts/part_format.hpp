@@ -1,0 +1,157 @@
+// What a part file holds: the settings of its search, its place in the whole, models and hits with
+// raw scores. Format: docs/part-format.md.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/digest.hpp"
+#include "core/error.hpp"
+#include "parts/coding.hpp"
+#include "search/hits.hpp"
+#include "search/options.hpp"
+#include "search/search.hpp"
+
+namespace hmmjit::parts {
+
+/// Of the file's layout. A reader refuses every other version.
+inline constexpr std::uint32_t kPartVersion = 1;
+/// Raised whenever any byte of a result changes for the same input: parts of different versions
+/// are not merged.
+inline constexpr std::uint32_t kResultVersion = 1;
+
+/// Everything a result depends on but the models, which are compared one by one. Two parts belong
+/// to one search when their settings are equal.
+struct PartSettings {
+  std::uint32_t result_version = kResultVersion;
+  Thresholds thresholds;
+  FilterOptions filters;
+  bool null2 = true;
+  std::uint32_t seed = 42;
+  bool scan = false;       ///< --as hmmscan: Z is the number of models, tables are by target
+  bool alignments = true;  ///< the text of alignments is kept
+  AlphabetType alphabet = AlphabetType::kAmino;
+  std::uint64_t database_identity = 0, targets = 0, residues = 0;
+
+  /// Lines "name: value" with every value exact; the bytes stored.
+  std::string text() const;
+  static Result<PartSettings> parse(std::string_view text);
+};
+/// The first line in which two such texts differ: its name and both values.
+struct SettingDifference {
+  std::string name, value, other;
+};
+std::optional<SettingDifference> first_difference(std::string_view text, std::string_view other);
+
+/// A share of something that is divided into `of` equal pieces: pieces `first` to `last`, from 1.
+struct Share {
+  std::uint32_t first = 1, last = 1, of = 1;
+  bool operator==(const Share&) const = default;
+  std::string text() const;  ///< "3/64" or "3-7/64"
+};
+/// Reads "I/N" or "I-J/N".
+Result<Share> parse_share(std::string_view text, const std::string& option);
+
+/// Which targets and which models of the search a part holds.
+struct PartPlace {
+  Share part, model_part;
+  std::uint64_t first_target = 0, last_target = 0;  ///< from first up to, not including, last
+  std::uint64_t first_model = 0, last_model = 0;
+  std::uint64_t models = 0;  ///< of the whole search
+  /// The share that begins with the first target keeps what is said once of a model.
+  bool describes_models() const { return part.first == 1; }
+};
+
+/// One model in a part: sums, and what column widths are made of.
+struct ModelHead {
+  std::uint64_t index = 0;  ///< in the model file
+  Digest model;             ///< of all that a search uses of it
+  std::string name;
+  int M = 0;
+  std::optional<Cutoff> cutoff;  ///< the model's own cutoffs, where they are in force
+  /// Only where the place describes models.
+  std::optional<std::string> accession, description;
+  std::string consensus;
+
+  FilterCounters counters;
+  std::uint64_t candidates = 0, reported = 0, included = 0;  ///< targets
+  std::uint64_t domains = 0;                                 ///< of all reported targets
+  std::uint64_t hit_bytes = 0;                               ///< of all hits, not compressed
+  std::uint64_t longest_name = 0, longest_accession = 0, longest_shown = 0;
+
+  // Where the hits begin in this file, and how long the search took: not part of the content.
+  std::uint64_t block = 0, offset = 0;
+  double cpu_seconds = 0, seconds = 0;
+
+  /// Adds what another part of the same model counted.
+  void add(const ModelHead& other);
+  /// The thresholds in force for this model.
+  ModelThresholds thresholds(const Thresholds& rules) const;
+};
+
+/// Of all of a model that a search uses.
+Digest model_digest(const Hmm& hmm);
+
+/// `content` gets the bytes that are part of the content digest, `rest` the others.
+void encode_head(const ModelHead& head, bool describe, std::string& content, std::string& rest);
+bool decode_head(Decoder& decoder, bool describe, ModelHead& head);
+
+/// A reported target with all its domains. Of domains that can be neither reported nor included any
+/// more, which the flags of the hit say, the alignment's text is left out.
+void encode_hit(const Hit& hit, bool alignments, std::string& out);
+bool decode_hit(Decoder& decoder, Hit& hit);
+
+/// What a part says about its making; none of it is compared.
+struct PartOrigin {
+  std::string program, host, device, date;
+  std::string model_file, target_file;
+  /// Options as given, without those that say where results go and which part it is; the value is
+  /// empty for an option that takes none.
+  std::vector<std::pair<std::string, std::string>> options;
+};
+std::string encode_origin(const PartOrigin& origin);
+bool decode_origin(std::string_view bytes, PartOrigin& origin);
+
+// ---- the fixed beginning of the file ------------------------------------------------------------
+
+// As in PNG: a byte with its top bit set, line ends and a control character, so that a transfer
+// that treats the file as text is noticed.
+inline constexpr std::string_view kPartMagic = "\x89HJPT\r\n\x1a";
+
+struct Prelude {
+  char magic[8];
+  std::uint32_t version, bytes;  // of the prelude
+  std::uint64_t file_bytes;
+  Digest content, search;
+  std::uint64_t first_target, last_target, first_model, last_model, models;
+  std::uint32_t part_first, part_last, parts;
+  std::uint32_t model_part_first, model_part_last, model_parts;
+  std::uint64_t hits, domains;
+  std::uint64_t settings_bytes, settings_checksum;  // behind the prelude
+  std::uint64_t origin_offset, origin_bytes, origin_checksum;
+  std::uint64_t table_offset, table_checksum;
+  std::uint32_t hit_blocks, head_blocks;
+  char zeros[48];
+  std::uint64_t checksum;  // of all bytes before it
+};
+static_assert(sizeof(Digest) == 16 && sizeof(Prelude) == 256);
+
+/// An entry of the table of blocks; those of hits come first, each kind in the order of models.
+struct BlockEntry {
+  std::uint64_t offset;
+  std::uint32_t stored, raw;  // bytes, compressed and not
+  std::uint64_t checksum;     // of the stored bytes
+  std::uint64_t first;        // heads: index of the first model; hits: hits before this block
+};
+static_assert(sizeof(BlockEntry) == 32);
+
+/// Blocks end with the record that makes them this long.
+inline constexpr std::size_t kBlockBytes = std::size_t{64} << 10;
+/// A longer one is damage: no record comes near it.
+inline constexpr std::uint32_t kLargestBlock = std::uint32_t{1} << 30;
+
+}  // namespace hmmjit::parts

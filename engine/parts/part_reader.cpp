@@ -1,0 +1,273 @@
+#include "parts/part_reader.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+#include "core/checksum.hpp"
+
+namespace hmmjit::parts {
+
+namespace {
+
+constexpr std::string_view kDamaged = "the part is damaged: ";
+
+}  // namespace
+
+std::unexpected<Error> PartFile::damaged(const std::string& what) const {
+  return fail(ErrorCode::kInput, std::string(kDamaged) + what, path_, "search this part again");
+}
+
+bool PartFile::is_damage(const Error& error) { return error.message.starts_with(kDamaged); }
+
+PartFile::~PartFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+Result<PartPtr> PartFile::open(const std::string& path, bool keep_open) {
+  std::shared_ptr<PartFile> part(new PartFile);
+  part->path_ = path;
+  HMMJIT_TRY(part->read(keep_open));
+  return part;
+}
+
+Status PartFile::read_at(std::uint64_t offset, std::size_t size, std::string& bytes) const {
+  int descriptor = descriptor_;
+  if (descriptor < 0) {
+    descriptor = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+      return fail(ErrorCode::kInput, std::string("cannot open: ") + std::strerror(errno), path_,
+                  "check the name and the permissions");
+  }
+  bytes.resize(size);
+  std::size_t done = 0;
+  int error = 0;
+  while (done < size) {
+    const ssize_t got =
+        ::pread(descriptor, bytes.data() + done, size - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) error = errno;
+    if (got <= 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  if (descriptor != descriptor_) ::close(descriptor);
+  if (error != 0)
+    return fail(ErrorCode::kInput, std::string("cannot read: ") + std::strerror(error), path_,
+                "check the disk or the network");
+  if (done < size) return damaged("it was cut short while it was read");
+  return {};
+}
+
+Status PartFile::read(bool keep_open) {
+  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat info {};
+  if (descriptor_ < 0 || ::fstat(descriptor_, &info) != 0)
+    return fail(ErrorCode::kInput, std::string("cannot open: ") + std::strerror(errno), path_,
+                "check the name and the permissions");
+  const auto size = static_cast<std::uint64_t>(info.st_size);
+  if (!S_ISREG(info.st_mode))
+    return fail(ErrorCode::kInput, "not a part file", path_,
+                "give files that hmmjit search --part-file wrote");
+  std::string bytes;
+  HMMJIT_TRY(read_at(0, std::min<std::uint64_t>(size, sizeof prelude_), bytes));
+  // Of a file cut to nothing it cannot be said what it was.
+  if (!bytes.starts_with(kPartMagic.substr(0, std::min(bytes.size(), kPartMagic.size()))))
+    return fail(ErrorCode::kInput, "not a part file", path_,
+                "give files that hmmjit search --part-file wrote");
+  if (bytes.size() < sizeof prelude_)
+    return damaged(fmt::format("{} bytes, the beginning alone has {}", size, sizeof prelude_));
+  std::memcpy(&prelude_, bytes.data(), sizeof prelude_);
+  const Prelude& p = prelude_;
+  if (p.version != kPartVersion)
+    return fail(ErrorCode::kInput,
+                fmt::format("part file of format {}; this program reads format {}", p.version,
+                            kPartVersion),
+                path_, "search and merge with the same version of hmmjit");
+  if (checksum(&p, offsetof(Prelude, checksum)) != p.checksum)
+    return damaged("the beginning does not match its checksum");
+  if (p.file_bytes != size)
+    return damaged(fmt::format("the file has {} bytes, {} were written", size, p.file_bytes));
+
+  // What follows can only fail in a file that another program made, but for the checksums.
+  const std::uint64_t entries = std::uint64_t{p.hit_blocks} + p.head_blocks;
+  const std::uint64_t blocks_at = sizeof p + p.settings_bytes;
+  if (p.bytes != sizeof p || p.settings_bytes > size - sizeof p || p.origin_offset < blocks_at ||
+      p.origin_offset > size || p.origin_bytes > size - p.origin_offset ||
+      p.table_offset != p.origin_offset + p.origin_bytes ||
+      (size - p.table_offset) / sizeof(BlockEntry) != entries ||
+      (size - p.table_offset) % sizeof(BlockEntry) != 0)
+    return damaged("its sections contradict the format");
+  HMMJIT_TRY(read_at(sizeof p, p.settings_bytes, settings_text_));
+  if (checksum(settings_text_.data(), settings_text_.size()) != p.settings_checksum ||
+      digest(settings_text_.data(), settings_text_.size()) != p.search)
+    return damaged("the settings do not match their checksum");
+  HMMJIT_TRY(read_at(p.origin_offset, p.origin_bytes, bytes));
+  if (checksum(bytes.data(), bytes.size()) != p.origin_checksum || !decode_origin(bytes, origin_))
+    return damaged("what it says of its origin does not match its checksum");
+  HMMJIT_TRY(read_at(p.table_offset, entries * sizeof(BlockEntry), bytes));
+  if (checksum(bytes.data(), bytes.size()) != p.table_checksum)
+    return damaged("the table of blocks does not match its checksum");
+  table_.resize(entries);
+  if (entries > 0) std::memcpy(table_.data(), bytes.data(), bytes.size());
+  std::uint64_t at = blocks_at;
+  for (const BlockEntry& entry : table_) {
+    if (entry.offset != at || entry.stored > p.origin_offset - at || entry.raw > kLargestBlock)
+      return damaged("its blocks contradict the format");
+    at += entry.stored;
+  }
+  if (at != p.origin_offset) return damaged("its blocks contradict the format");
+
+  auto settings = PartSettings::parse(settings_text_);
+  if (!settings) return damaged(settings.error().message);
+  settings_ = *settings;
+  place_.part = {p.part_first, p.part_last, p.parts};
+  place_.model_part = {p.model_part_first, p.model_part_last, p.model_parts};
+  place_.first_target = p.first_target;
+  place_.last_target = p.last_target;
+  place_.first_model = p.first_model;
+  place_.last_model = p.last_model;
+  place_.models = p.models;
+  const auto sound = [](const Share& share) {
+    return share.first >= 1 && share.first <= share.last && share.last <= share.of;
+  };
+  if (!sound(place_.part) || !sound(place_.model_part) || p.first_target > p.last_target ||
+      p.last_target > settings_.targets || p.first_model > p.last_model || p.last_model > p.models)
+    return damaged("its place in the search contradicts the format");
+  if (!keep_open) ::close(std::exchange(descriptor_, -1));
+  return {};
+}
+
+Status PartFile::read_block(const BlockEntry& entry, std::string& packed, std::string& raw) const {
+  const auto complain = [&] {
+    return damaged(fmt::format("block {} at byte {} does not match its checksum",
+                               &entry - table_.data() + 1, entry.offset));
+  };
+  HMMJIT_TRY(read_at(entry.offset, entry.stored, packed));
+  if (checksum(packed.data(), packed.size()) != entry.checksum) return complain();
+  raw.resize(entry.raw);
+  const std::size_t size = ZSTD_decompress(raw.data(), raw.size(), packed.data(), packed.size());
+  if (ZSTD_isError(size) != 0 || size != raw.size()) return complain();
+  return {};
+}
+
+Status PartFile::verify() const {
+  const auto self = std::shared_ptr<const PartFile>(this, [](const PartFile*) {});
+  PartCursor cursor(self);
+  DigestStream content;
+  content.update(settings_text_.data(), settings_text_.size());
+  for (const std::uint64_t bound : {place_.first_target, place_.last_target, place_.first_model})
+    content.update(&bound, sizeof bound);
+  ModelHead head;
+  Hit hit;
+  std::uint64_t models = place_.first_model, hits = 0, domains = 0;
+  std::string bytes, rest;
+  for (;;) {
+    HMMJIT_ASSIGN(const bool more, cursor.next_model(head));
+    if (!more) break;
+    HMMJIT_TRY(cursor.begin_hits(head));
+    DigestStream of_hits;
+    for (std::uint64_t n = 0; n < head.reported; ++n) {
+      HMMJIT_ASSIGN(const bool found, cursor.next_hit(hit));
+      if (!found) return damaged("hits of model " + head.name + " are missing");
+      hit.domain_flags.assign(hit.score.domains.size(), {});
+      for (std::size_t d = 0; d < hit.score.domains.size(); ++d)
+        hit.domain_flags[d].reported = !hit.score.domains[d].alignment.model.empty();
+      bytes.clear();
+      encode_hit(hit, true, bytes);
+      of_hits.update(bytes.data(), bytes.size());
+      ++hits;
+      domains += hit.score.domains.size();
+    }
+    bytes.clear();
+    encode_head(head, place_.describes_models(), bytes, rest);
+    content.update(bytes.data(), bytes.size());
+    const Digest sum = of_hits.value();
+    content.update(&sum, sizeof sum);
+    ++models;
+  }
+  if (models != place_.last_model || hits != prelude_.hits || domains != prelude_.domains ||
+      content.value() != prelude_.content)
+    return damaged("the content does not match its digest");
+  return {};
+}
+
+// ---- PartCursor ---------------------------------------------------------------------------------
+
+Status PartCursor::load(Block& block, bool of_heads) {
+  HMMJIT_TRY(
+      part_->read_block(of_heads ? part_->head_block(block.number) : part_->hit_block(block.number),
+                        packed_, block.raw));
+  block.loaded = true;
+  return {};
+}
+
+// Steps over ends of blocks. False behind the last block.
+Result<bool> PartCursor::ready(Block& block, bool of_heads, std::size_t count) {
+  for (;;) {
+    if (block.number >= count) return false;
+    if (!block.loaded) HMMJIT_TRY(load(block, of_heads));
+    if (block.at < block.raw.size()) return true;
+    ++block.number;
+    block.at = 0;
+    block.loaded = false;
+  }
+}
+
+Result<bool> PartCursor::next_model(ModelHead& head) {
+  HMMJIT_ASSIGN(const bool more, ready(heads_, true, part_->head_blocks()));
+  if (!more) return false;
+  Decoder decoder(std::string_view(heads_.raw).substr(heads_.at));
+  if (!decode_head(decoder, part_->place().describes_models(), head))
+    return part_->damaged("a model contradicts the format");
+  heads_.at = heads_.raw.size() - decoder.left();
+  return true;
+}
+
+Status PartCursor::seek(std::uint64_t index) {
+  // The last block that begins at or before the model.
+  std::size_t number = 0;
+  while (number + 1 < part_->head_blocks() && part_->head_block(number + 1).first <= index)
+    ++number;
+  if (heads_.number != number) heads_.loaded = false;
+  heads_.number = number;
+  heads_.at = 0;
+  if (number >= part_->head_blocks()) return {};
+  std::uint64_t at = part_->head_block(number).first;
+  ModelHead skipped;
+  for (; at < index; ++at) {
+    HMMJIT_ASSIGN(const bool more, next_model(skipped));
+    if (!more) break;
+  }
+  return {};
+}
+
+Status PartCursor::begin_hits(const ModelHead& head) {
+  hits_left_ = head.reported;
+  if (hits_left_ == 0) return {};
+  if (hits_.number != head.block) hits_.loaded = false;
+  hits_.number = head.block;
+  hits_.at = head.offset;
+  if (head.block >= part_->hit_blocks())
+    return part_->damaged("hits of model " + head.name + " lie outside the file");
+  return {};
+}
+
+Result<bool> PartCursor::next_hit(Hit& hit) {
+  if (hits_left_ == 0) return false;
+  HMMJIT_ASSIGN(const bool more, ready(hits_, false, part_->hit_blocks()));
+  if (!more) return part_->damaged("hits are missing");
+  Decoder decoder(std::string_view(hits_.raw).substr(hits_.at));
+  if (!decode_hit(decoder, hit)) return part_->damaged("a hit contradicts the format");
+  hits_.at = hits_.raw.size() - decoder.left();
+  --hits_left_;
+  return true;
+}
+
+}  // namespace hmmjit::parts

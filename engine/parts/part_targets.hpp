@@ -1,0 +1,20 @@
+// The targets of a part: a range of a database.
+#pragma once
+
+#include <memory>
+
+#include "io/target_database.hpp"
+#include "parts/part_format.hpp"
+#include "search/target_source.hpp"
+
+namespace hmmjit::parts {
+
+/// Sets the range of targets that belongs to `place.part`.
+void place_targets(const TargetDatabase& database, PartPlace& place);
+
+/// The targets of that range, with their indices in the whole database. Only the range's bytes are
+/// read.
+std::unique_ptr<TargetSource> open_range(std::shared_ptr<const TargetDatabase> database,
+                                         const PartPlace& place);
+
+}  // namespace hmmjit::parts

@@ -1,0 +1,241 @@
+#include "parts/part_writer.hpp"
+
+#include <zstd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "core/checksum.hpp"
+#include "core/output_file.hpp"
+
+namespace hmmjit::parts {
+namespace {
+
+struct FreeContext {
+  void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
+};
+
+template <typename T>
+std::string_view bytes_of(const T& value) {
+  return {reinterpret_cast<const char*>(&value), sizeof value};
+}
+
+}  // namespace
+
+struct PartWriter::State {
+  State(OutputFile output, bool alignments_kept, const PartPlace& where)
+      : file(std::move(output)), alignments(alignments_kept), place(where) {}
+
+  void write(std::string_view bytes) {
+    file.write(bytes);
+    written += bytes.size();
+  }
+  Status write_block(const std::string& raw, std::uint64_t first,
+                     std::vector<BlockEntry>& entries) {
+    // Results of the same bytes make the same file; the content digest does not depend on it.
+    constexpr int kLevel = 3;
+    if (raw.size() > kLargestBlock)
+      return fail(ErrorCode::kInput, "a target with more than a gigabyte of alignments",
+                  file.path(), "leave out the target, or search with --noali");
+    if (context == nullptr) context.reset(ZSTD_createCCtx());
+    packed.resize(ZSTD_compressBound(raw.size()));
+    const std::size_t size = ZSTD_compressCCtx(context.get(), packed.data(), packed.size(),
+                                               raw.data(), raw.size(), kLevel);
+    if (ZSTD_isError(size) != 0)
+      return fail(ErrorCode::kInternal, std::string("cannot compress: ") + ZSTD_getErrorName(size));
+    packed.resize(size);
+    entries.push_back({written, static_cast<std::uint32_t>(size),
+                       static_cast<std::uint32_t>(raw.size()),
+                       checksum(packed.data(), packed.size()), first});
+    write(packed);
+    return {};
+  }
+  Status flush_hits() {
+    if (hit_bytes.empty()) return {};
+    HMMJIT_TRY(write_block(hit_bytes, first_hit, hit_blocks));
+    hit_bytes.clear();
+    first_hit = hits;
+    return {};
+  }
+
+  OutputFile file;
+  bool alignments;
+  PartPlace place;
+  Prelude prelude{};
+  std::string settings;
+  std::uint64_t written = 0;
+  DigestStream content;
+  std::unique_ptr<ZSTD_CCtx, FreeContext> context;
+  std::string packed;
+  std::vector<BlockEntry> hit_blocks, head_blocks;
+  std::string hit_bytes;  // of the block being filled
+  std::uint64_t hits = 0, domains = 0, first_hit = 0;
+  // Heads come behind all hits: records, and where each block of them ends.
+  std::string heads;
+  std::vector<std::size_t> head_ends;
+  std::vector<std::uint64_t> head_firsts;
+  std::uint64_t next_model = 0;
+};
+
+PartWriter::PartWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
+PartWriter::PartWriter(PartWriter&&) noexcept = default;
+PartWriter& PartWriter::operator=(PartWriter&&) noexcept = default;
+PartWriter::~PartWriter() = default;
+
+Result<PartWriter> PartWriter::create(const std::string& path, const PartSettings& settings,
+                                      const PartPlace& place) {
+  HMMJIT_ASSIGN(OutputFile file, OutputFile::create(path));
+  auto state = std::make_unique<State>(std::move(file), settings.alignments, place);
+  State& s = *state;
+  s.settings = settings.text();
+  s.next_model = place.first_model;
+  // The prelude comes last, when it is known; its place is kept.
+  s.write(std::string(sizeof(Prelude), '\0'));
+  s.write(s.settings);
+  s.content.update(s.settings.data(), s.settings.size());
+  for (const std::uint64_t bound : {place.first_target, place.last_target, place.first_model})
+    s.content.update(&bound, sizeof bound);
+  return PartWriter(std::move(state));
+}
+
+Status PartWriter::add_model(ModelHead head, const std::function<Result<const Hit*>()>& next_hit) {
+  State& s = *state_;
+  if (head.index != s.next_model++)
+    return fail(ErrorCode::kInternal, "models of a part are out of order");
+  head.block = s.hit_blocks.size();
+  head.offset = s.hit_bytes.size();
+  head.hit_bytes = head.domains = 0;
+  DigestStream hits_digest;
+  for (std::uint64_t count = 0;; ++count) {
+    HMMJIT_ASSIGN(const Hit* const hit, next_hit());
+    if (hit == nullptr) {
+      if (count != head.reported)
+        return fail(ErrorCode::kInternal, "hits of model " + head.name + " are missing");
+      break;
+    }
+    const std::size_t before = s.hit_bytes.size();
+    encode_hit(*hit, s.alignments, s.hit_bytes);
+    const std::size_t size = s.hit_bytes.size() - before;
+    hits_digest.update(s.hit_bytes.data() + before, size);
+    head.hit_bytes += size;
+    head.domains += hit->score.domains.size();
+    ++s.hits;
+    if (s.hit_bytes.size() >= kBlockBytes) HMMJIT_TRY(s.flush_hits());
+  }
+  s.domains += head.domains;
+  std::string content, rest;
+  encode_head(head, s.place.describes_models(), content, rest);
+  s.content.update(content.data(), content.size());
+  const Digest of_hits = hits_digest.value();
+  s.content.update(&of_hits, sizeof of_hits);
+  const std::size_t begin = s.head_ends.empty() ? 0 : s.head_ends.back();
+  if (s.head_firsts.size() == s.head_ends.size()) s.head_firsts.push_back(head.index);
+  s.heads += content;
+  s.heads += rest;
+  if (s.heads.size() - begin >= kBlockBytes) s.head_ends.push_back(s.heads.size());
+  return s.file.flush();
+}
+
+Result<Digest> PartWriter::finish(const PartOrigin& origin, std::uint64_t last_model,
+                                  std::uint64_t models) {
+  State& s = *state_;
+  HMMJIT_TRY(s.flush_hits());
+  if (s.head_firsts.size() > s.head_ends.size()) s.head_ends.push_back(s.heads.size());
+  std::size_t begin = 0;
+  for (std::size_t block = 0; block < s.head_ends.size(); ++block) {
+    HMMJIT_TRY(s.write_block(s.heads.substr(begin, s.head_ends[block] - begin),
+                             s.head_firsts[block], s.head_blocks));
+    begin = s.head_ends[block];
+  }
+  Prelude& p = s.prelude;
+  std::copy(kPartMagic.begin(), kPartMagic.end(), p.magic);
+  p.version = kPartVersion;
+  p.bytes = sizeof p;
+  p.content = s.content.value();
+  p.search = digest(s.settings.data(), s.settings.size());
+  p.first_target = s.place.first_target;
+  p.last_target = s.place.last_target;
+  p.first_model = s.place.first_model;
+  p.last_model = last_model;
+  p.models = models;
+  p.part_first = s.place.part.first;
+  p.part_last = s.place.part.last;
+  p.parts = s.place.part.of;
+  p.model_part_first = s.place.model_part.first;
+  p.model_part_last = s.place.model_part.last;
+  p.model_parts = s.place.model_part.of;
+  p.hits = s.hits;
+  p.domains = s.domains;
+  p.settings_bytes = s.settings.size();
+  p.settings_checksum = checksum(s.settings.data(), s.settings.size());
+  const std::string about = encode_origin(origin);
+  p.origin_offset = s.written;
+  p.origin_bytes = about.size();
+  p.origin_checksum = checksum(about.data(), about.size());
+  s.write(about);
+  p.table_offset = s.written;
+  p.hit_blocks = static_cast<std::uint32_t>(s.hit_blocks.size());
+  p.head_blocks = static_cast<std::uint32_t>(s.head_blocks.size());
+  std::string table;
+  for (const auto* entries : {&s.hit_blocks, &s.head_blocks}) {
+    for (const BlockEntry& entry : *entries) put_bytes(table, entry);
+  }
+  p.table_checksum = checksum(table.data(), table.size());
+  s.write(table);
+  p.file_bytes = s.written;
+  p.checksum = checksum(&p, offsetof(Prelude, checksum));
+  HMMJIT_TRY(s.file.write_at(0, bytes_of(p)));
+  HMMJIT_TRY(s.file.commit());
+  return p.content;
+}
+
+Result<std::optional<Hmm>> NotedModels::next() {
+  HMMJIT_ASSIGN(std::optional<Hmm> hmm, source_());
+  if (hmm) {
+    Note note{model_digest(*hmm), std::nullopt};
+    // A model without the cutoffs that are asked for ends the search by itself.
+    if (const auto thresholds = thresholds_for(rules_, *hmm); thresholds && thresholds->cutoffs)
+      note.cutoff = {static_cast<float>(*thresholds->rules.target.score),
+                     static_cast<float>(*thresholds->rules.domain.score)};
+    const std::lock_guard lock(mutex_);
+    notes_.push_back(note);
+  }
+  return hmm;
+}
+
+NotedModels::Note NotedModels::note(std::size_t n) const {
+  const std::lock_guard lock(mutex_);
+  return notes_.at(n);
+}
+
+Status PartSink::receive(const ModelResult& result) {
+  const HitList& list = result.hits;
+  const NotedModels::Note note = models_.note(result.index);
+  ModelHead head;
+  head.index = models_.first() + result.index;
+  head.model = note.digest;
+  head.cutoff = note.cutoff;
+  head.name = result.model.name;
+  head.M = result.model.M;
+  head.accession = result.model.accession;
+  head.description = result.model.description;
+  head.consensus = result.model.consensus;
+  head.counters = list.counters;
+  head.candidates = list.hits.size();
+  head.reported = list.reported;
+  head.included = list.included;
+  head.longest_name = list.longest_name;
+  head.longest_accession = list.longest_accession;
+  head.longest_shown = list.longest_shown;
+  head.cpu_seconds = result.cpu_seconds;
+  head.seconds = result.seconds;
+  ++received_;
+  auto at = list.hits.begin();
+  return writer_.add_model(std::move(head), [&]() -> Result<const Hit*> {
+    while (at != list.hits.end() && !at->flags.reported) ++at;
+    return at == list.hits.end() ? nullptr : &*at++;
+  });
+}
+
+}  // namespace hmmjit::parts

@@ -1,0 +1,77 @@
+// Writing part files (docs/part-format.md).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "parts/part_format.hpp"
+#include "search/search.hpp"
+
+namespace hmmjit::parts {
+
+/// Writes one part, model by model. The file appears under its name when finish() succeeds. One
+/// thread at a time.
+class PartWriter {
+ public:
+  /// Fails with kOutput.
+  static Result<PartWriter> create(const std::string& path, const PartSettings& settings,
+                                   const PartPlace& place);
+  PartWriter(PartWriter&&) noexcept;
+  PartWriter& operator=(PartWriter&&) noexcept;
+  ~PartWriter();
+
+  /// `head`: its sums are final, but hit_bytes and where the hits begin are not used. The hits of
+  /// the model follow, in their order, with flags that hold for the part.
+  Status add_model(ModelHead head, const std::function<Result<const Hit*>()>& next_hit);
+  /// `last_model`, `models`: of the place, where they were not known before. Returns the digest of
+  /// the content, which is the same for any threads, memory, device and way of merging.
+  Result<Digest> finish(const PartOrigin& origin, std::uint64_t last_model, std::uint64_t models);
+
+ private:
+  struct State;
+  explicit PartWriter(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+/// Models on their way into a search whose results become a part: what a part keeps of each is
+/// noted as it passes.
+class NotedModels {
+ public:
+  NotedModels(ModelSource source, const Thresholds& rules, std::uint64_t first)
+      : source_(std::move(source)), rules_(rules), first_(first) {}
+  /// As ModelSource.
+  Result<std::optional<Hmm>> next();
+  struct Note {
+    Digest digest;
+    std::optional<Cutoff> cutoff;
+  };
+  /// Of the model number `n` that passed, from 0. From any thread.
+  Note note(std::size_t n) const;
+  std::uint64_t first() const { return first_; }
+
+ private:
+  ModelSource source_;
+  Thresholds rules_;
+  std::uint64_t first_;  // index of the first model in the model file
+  mutable std::mutex mutex_;
+  std::vector<Note> notes_;
+};
+
+/// Stores the results of a search in a part.
+class PartSink final : public ResultSink {
+ public:
+  PartSink(PartWriter& writer, const NotedModels& models) : writer_(writer), models_(models) {}
+  Status receive(const ModelResult& result) override;
+  /// Index of the model behind the last that was received.
+  std::uint64_t last_model() const { return models_.first() + received_; }
+
+ private:
+  PartWriter& writer_;
+  const NotedModels& models_;
+  std::uint64_t received_ = 0;
+};
+
+}  // namespace hmmjit::parts

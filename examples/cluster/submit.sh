@@ -1,0 +1,23 @@
+#!/bin/bash
+# Submits an array of parts and the merge that waits for it; run again, it submits only what is
+# missing.
+#
+#   PARTS=64 MODELS=Pfam-A.h3m TARGETS=proteins.hjdb OPTIONS=--cut_ga ./submit.sh [sbatch options]
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+: "${PARTS:?}" "${MODELS:?}" "${TARGETS:?}"
+export PARTS MODELS TARGETS
+FOLDER=${FOLDER:-parts}
+tasks=1-$PARTS
+if compgen -G "$FOLDER/*.hjpart" >/dev/null; then
+  # With numbers, exit status 3 says that these are missing; without, that a part is damaged.
+  status=0
+  tasks=$("${HMMJIT:-hmmjit}" part missing --array "$FOLDER") || status=$?
+  [ "$status" -eq 0 ] || [ -n "$tasks" ] || exit "$status"
+fi
+if [ -z "$tasks" ]; then
+  sbatch --parsable "$@" "$here/merge.sbatch"
+else
+  array=$(sbatch --parsable --array="$tasks" "$@" "$here/search_part.sbatch")
+  sbatch --parsable --dependency="afterok:$array" "$@" "$here/merge.sbatch"
+fi

@@ -1,0 +1,175 @@
+"""The files of examples/cluster, as they are: real Slurm on this machine, Snakemake, GNU parallel.
+
+What is not installed is skipped, with the reason. Snakemake is looked for in the folder of programs
+$HMMJIT_SNAKEMAKE, then in PATH.
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scenario"))
+
+import one_machine_slurm  # noqa: E402
+import scenario  # noqa: E402
+from scenario import ScratchFolder, example_model, read  # noqa: E402
+
+EXAMPLES = os.path.join(scenario.SOURCE, "examples", "cluster")
+MODELS = ["fn3.hmm", "globins4.hmm", "RRM_1.hmm", "Pkinase.hmm"]
+SEED = 12
+RESULTS = {"report.txt": "-o", "targets.tbl": "--tblout", "domains.tbl": "--domtblout"}
+VOLATILE = (b"# hmmjit ", b"# CPU time:", b"# Mc/sec:", b"# Date:", b"# Current dir:",
+            b"# Program:", b"# number of worker threads:", b"# Option settings:", b"# output ",
+            b"# per-")
+
+
+def comparable(path):
+    return [line for line in read(path).split(b"\n") if not line.startswith(VOLATILE)]
+
+
+def snakemake():
+    folder = os.environ.get("HMMJIT_SNAKEMAKE")
+    return shutil.which("snakemake", path=folder) if folder else shutil.which("snakemake")
+
+
+@unittest.skipIf(scenario.hmmsearch_missing(), "hmmsearch, hmmemit or hmmer-examples not installed")
+class Cluster(ScratchFolder):
+    @classmethod
+    def setUpClass(cls):
+        cls.inputs = tempfile.mkdtemp(prefix="hmmjit-cluster-")
+        models = [example_model(name, cls.inputs) for name in MODELS]
+        cls.library = os.path.join(cls.inputs, "models.hmm")
+        with open(cls.library, "wb") as library:
+            for path in models:
+                library.write(scenario.run(["hmmconvert", path]).stdout)
+        records = scenario.emitted_targets(models, SEED, per_model=60, decoys=300)
+        scenario.write_fasta(os.path.join(cls.inputs, "targets.fasta"), records)
+        cls.targets = os.path.join(cls.inputs, "targets.hjdb")
+        done = scenario.run([scenario.program, "db", "build", "-o", cls.targets,
+                             os.path.join(cls.inputs, "targets.fasta")])
+        assert done.returncode == 0, done.stderr
+        cls.whole = os.path.join(cls.inputs, "whole")
+        os.mkdir(cls.whole)
+        arguments = [option for name, option in RESULTS.items()
+                     for option in (option, os.path.join(cls.whole, name))]
+        done = scenario.search(arguments + [cls.library, cls.targets])
+        assert done.returncode == 0, done.stderr
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.inputs, ignore_errors=True)
+
+    def settings(self, parts, **more):
+        return dict(os.environ, HMMJIT=scenario.program, PARTS=str(parts), MODELS=self.library,
+                    TARGETS=self.targets, MEMORY="200M", CPUS="1", **more)
+
+    def check_results(self):
+        for name in RESULTS:
+            self.assertEqual(comparable(self.path(f"results/{name}")),
+                             comparable(os.path.join(self.whole, name)), name)
+
+    def test_parallel(self):
+        done = subprocess.run([os.path.join(EXAMPLES, "parallel.sh")], cwd=self.folder,
+                              env=self.settings(5, JOBS="2"), capture_output=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.check_results()
+
+    @unittest.skipIf(one_machine_slurm.missing(), f"Slurm: {one_machine_slurm.missing()}")
+    def test_slurm_array(self):
+        slurm = one_machine_slurm.Slurm(self.path("slurm"))
+        self.addCleanup(slurm.stop)
+        # A stand-in for hmmjit that sends the first run of task 2 back into the queue, and kills
+        # that of task 5, while they search; everything else goes through.
+        stand_in = self.path("hmmjit")
+        with open(stand_in, "w") as file:
+            file.write(f"""#!/bin/bash
+task=${{SLURM_ARRAY_TASK_ID:-}} run=${{SLURM_RESTART_COUNT:-0}}
+echo "task $task run $run" >>{self.path("log")}
+if [ "$task" = 2 ] && [ "$run" = 0 ]; then
+  {scenario.program} "$@" & child=$!
+  kill -STOP $child
+  scontrol requeue "${{SLURM_ARRAY_JOB_ID}}_2"
+  wait
+  exit 143
+fi
+if [ "$task" = 5 ] && [ ! -e {self.path("killed")} ]; then
+  touch {self.path("killed")}
+  {scenario.program} "$@" & sleep 0.05; kill -KILL $!; wait $!; exit 137
+fi
+exec {scenario.program} "$@"
+""")
+        os.chmod(stand_in, 0o755)
+        environment = self.settings(6) | slurm.environment | {"HMMJIT": stand_in}
+        submit = [os.path.join(EXAMPLES, "submit.sh"), "--cpus-per-task=1", "--mem=400M"]
+
+        def run():
+            done = subprocess.run(submit, cwd=self.folder, env=environment, text=True,
+                                  capture_output=True, timeout=120)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stdout.split()[-1]
+
+        def logs():
+            names = [name for name in os.listdir(self.folder) if name.endswith(".log")]
+            return {name: read(self.path(name))[-400:] for name in names}
+
+        merge = run()
+        array = str(int(merge) - 1)
+        slurm.wait([array, merge], 120)
+        done = subprocess.run([scenario.program, "part", "missing", "--array", self.path("parts")],
+                              capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (3, "5\n"), (done.stderr, logs()))
+        self.assertFalse(os.path.exists(self.path("results/report.txt")))
+        runs = read(self.path("log")).decode().splitlines()
+        self.assertIn("task 2 run 1", runs, "task 2 was sent back and ran again")
+        slurm.call(["scancel", merge], check=False)
+        # The same command line submits what is missing, and the merge.
+        merge = run()
+        slurm.wait([str(int(merge) - 1), merge], 120)
+        self.check_results()
+        runs = read(self.path("log")).decode().splitlines()
+        self.assertEqual([runs.count(f"task {task} run 0") for task in range(1, 7)],
+                         [1, 1, 1, 1, 2, 1])
+
+    def run_snakemake(self, more):
+        command = [snakemake(), "--snakefile", os.path.join(EXAMPLES, "Snakefile"), "--config",
+                   f"models={self.library}", f"targets={self.targets}", "parts=2",
+                   f"hmmjit={scenario.program}", "mem_mb=400", "merge_mem_mb=400"]
+        environment = dict(os.environ, HOME=self.folder)
+        done = subprocess.run(command + more, cwd=self.folder, env=environment,
+                              capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr[-3000:])
+        return done.stderr
+
+    @unittest.skipIf(snakemake() is None, "Snakemake is not installed (HMMJIT_SNAKEMAKE)")
+    def test_snakemake(self):
+        self.run_snakemake(["--cores", "2"])
+        self.check_results()
+        before = os.stat(self.path("parts/1.hjpart")).st_mtime_ns
+        os.remove(self.path("parts/2.hjpart"))
+        os.remove(self.path("results/domains.tbl"))
+        text = self.run_snakemake(["--cores", "2"])
+        self.assertIn("search_part", text)
+        self.assertEqual(os.stat(self.path("parts/1.hjpart")).st_mtime_ns, before)
+        self.check_results()
+
+    @unittest.skipIf(snakemake() is None or os.environ.get("HMMJIT_SNAKEMAKE_SLURM") is None
+                     or one_machine_slurm.missing(),
+                     "needs Snakemake with its Slurm executor, Slurm, and HMMJIT_SNAKEMAKE_SLURM=1: "
+                     "it takes minutes")
+    def test_snakemake_on_slurm(self):
+        slurm = one_machine_slurm.Slurm(self.path("slurm"))
+        self.addCleanup(slurm.stop)
+        os.environ["SLURM_CONF"] = slurm.configuration
+        self.addCleanup(os.environ.pop, "SLURM_CONF")
+        self.run_snakemake(["--executor", "slurm", "--slurm-status-command", "squeue",
+                            "--slurm-no-account", "--jobs", "4", "--latency-wait", "5",
+                            "--slurm-init-seconds-before-status-checks", "1",
+                            "--seconds-between-status-checks", "2"])
+        self.check_results()
+
+
+if __name__ == "__main__":
+    scenario.main()

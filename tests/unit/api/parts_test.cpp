@@ -1,0 +1,127 @@
+// Parts of a search as a host program makes and merges them: public headers only.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "hmmjit/hmmjit.hpp"
+#include "tests/support/folder.hpp"
+#include "tests/support/generated_inputs.hpp"
+
+namespace {
+
+using hmmjit::ReportKind;
+
+struct Data {
+  hmmjit::test_support::TemporaryFolder folder;
+  hmmjit::tests::Inputs inputs = hmmjit::tests::make_inputs(5, 6, 400);
+  hmmjit::Models models = hmmjit::Models::from_memory(inputs.models);
+  std::string database = (folder.path() / "targets.hjdb").string();
+  hmmjit::SearchOptions options;
+
+  Data() {
+    hmmjit::build_database({hmmjit::Targets::from_memory(inputs.targets)}, database);
+    options.device = hmmjit::DeviceUse::kCpu;
+    options.threads = 2;
+  }
+  std::string file(const std::string& name) const { return (folder.path() / name).string(); }
+  std::vector<std::string> search_parts(std::uint32_t number) const {
+    std::vector<std::string> files;
+    for (std::uint32_t part = 1; part <= number; ++part) {
+      files.push_back(file("part" + std::string(1, static_cast<char>('a' + part))));
+      const hmmjit::PartInfo info =
+          hmmjit::search_part(models, database, part, number, files.back(), options);
+      EXPECT_EQ(info.part, part);
+    }
+    return files;
+  }
+};
+
+// Without the two lines of times.
+std::string text_of(ReportKind kind, const hmmjit::SearchResults& results) {
+  std::istringstream lines(hmmjit::report_text(kind, results));
+  std::string out, line;
+  while (std::getline(lines, line)) {
+    if (!line.starts_with("# CPU time") && !line.starts_with("# Mc/sec")) out += line + "\n";
+  }
+  return out;
+}
+
+TEST(Parts, MergedReportsAreThoseOfOneSearch) {
+  const Data data;
+  const hmmjit::SearchResults whole =
+      hmmjit::search(data.models, hmmjit::Targets::from_file(data.database), data.options);
+  std::vector<std::string> files = data.search_parts(3);
+  std::swap(files[0], files[2]);
+  const hmmjit::SearchResults merged = hmmjit::merge_parts(files);
+  ASSERT_EQ(merged.models.size(), whole.models.size());
+  EXPECT_GT(merged.statistics.hits_reported, 10u);
+  EXPECT_EQ(merged.statistics.hits_reported, whole.statistics.hits_reported);
+  EXPECT_EQ(merged.statistics.domains_reported, whole.statistics.domains_reported);
+  EXPECT_EQ(merged.statistics.targets, 400u);
+  for (const ReportKind kind :
+       {ReportKind::kMain, ReportKind::kTargetTable, ReportKind::kDomainTable,
+        ReportKind::kPfamTable, ReportKind::kAlignment, ReportKind::kTsv, ReportKind::kJson,
+        ReportKind::kA3m})
+    EXPECT_EQ(text_of(kind, merged), text_of(kind, whole)) << static_cast<int>(kind);
+  // One model at a time.
+  std::vector<std::string> names;
+  hmmjit::SearchCallbacks callbacks;
+  callbacks.result = [&](const hmmjit::ModelResult& result) { names.push_back(result.model_name()); };
+  EXPECT_TRUE(hmmjit::merge_parts(files, callbacks).models.empty());
+  EXPECT_EQ(names.size(), whole.models.size());
+  callbacks.result = [](const hmmjit::ModelResult&) { throw std::runtime_error("enough"); };
+  EXPECT_THROW(hmmjit::merge_parts(files, callbacks), std::runtime_error);
+}
+
+TEST(Parts, JoinedPartsHaveTheContentOfALargerOne) {
+  const Data data;
+  const std::vector<std::string> files = data.search_parts(2);
+  const hmmjit::PartInfo joined = hmmjit::join_parts(files, data.file("joined"));
+  const hmmjit::PartInfo once =
+      hmmjit::search_part(data.models, data.database, 1, 1, data.file("once"), data.options);
+  EXPECT_EQ(joined.content, once.content);
+  EXPECT_EQ(joined.last_part, 2u);
+  EXPECT_EQ(joined.settings, once.settings);
+  EXPECT_EQ(hmmjit::verify_part(data.file("joined")).content, joined.content);
+  EXPECT_EQ(hmmjit::part_info(data.file("joined")).targets_reported, once.targets_reported);
+}
+
+TEST(Parts, WhatIsWrongIsSaid) {
+  const Data data;
+  const auto code_of = [](const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const hmmjit::Error& error) {
+      return error.code();
+    }
+    return hmmjit::ErrorCode::kInternal;
+  };
+  const std::vector<std::string> files = data.search_parts(2);
+  EXPECT_EQ(code_of([&] { hmmjit::merge_parts({files[1]}); }), hmmjit::ErrorCode::kInput);
+  EXPECT_EQ(code_of([&] { hmmjit::merge_parts({}); }), hmmjit::ErrorCode::kUsage);
+  EXPECT_EQ(code_of([&] { hmmjit::part_info(data.database); }), hmmjit::ErrorCode::kInput);
+  const auto search = [&](std::uint32_t part, const hmmjit::SearchOptions& options) {
+    return code_of([&] {
+      hmmjit::search_part(data.models, data.database, part, 2, data.file("no"), options);
+    });
+  };
+  EXPECT_EQ(search(0, data.options), hmmjit::ErrorCode::kUsage);
+  EXPECT_EQ(search(3, data.options), hmmjit::ErrorCode::kUsage);
+  hmmjit::SearchOptions options = data.options;
+  options.seed = 0;
+  EXPECT_EQ(search(1, options), hmmjit::ErrorCode::kUsage);
+  options = data.options;
+  options.target_count = 3;
+  EXPECT_EQ(search(1, options), hmmjit::ErrorCode::kUsage);
+  options = data.options;
+  options.report.e_value = 1;
+  hmmjit::search_part(data.models, data.database, 2, 2, data.file("other"), options);
+  EXPECT_EQ(code_of([&] {
+              hmmjit::merge_parts({files[0], data.file("other")});
+            }),
+            hmmjit::ErrorCode::kInput);
+  EXPECT_FALSE(std::filesystem::exists(data.file("no")));
+}
+
+}  // namespace

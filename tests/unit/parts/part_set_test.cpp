@@ -1,0 +1,101 @@
+#include "parts/part_set.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "parts/model_index.hpp"
+#include "parts/part_targets.hpp"
+#include "tests/support/folder.hpp"
+
+namespace hmmjit::parts {
+namespace {
+
+struct Folder {
+  test_support::TemporaryFolder temporary;
+  std::string path(const std::string& name) const { return (temporary.path() / name).string(); }
+};
+
+TEST(PartSetTest, EveryTargetBelongsToOnePart) {
+  const Folder folder;
+  std::mt19937 random(3);
+  for (const int targets : {0, 1, 2, 50}) {
+    auto writer = DatabaseWriter::create(folder.path("db"), amino_alphabet());
+    ASSERT_TRUE(writer);
+    TargetBlock block;
+    for (int i = 0; i < targets; ++i) {
+      block.begin_target(fmt::format("t{}", i), {}, {});
+      block.append(std::vector<Residue>(random() % 300, Residue{3}));
+      block.end_target();
+    }
+    ASSERT_TRUE(writer->add(block));
+    ASSERT_TRUE(writer->finish(""));
+    const auto database = TargetDatabase::open(folder.path("db")).value();
+    for (const std::uint32_t parts : {1u, 2u, 3u, 7u, 64u, 1000u, 4294967295u}) {
+      std::uint64_t next = 0;
+      for (std::uint32_t i = 1; i <= std::min(parts, 1000u); ++i) {
+        PartPlace place;
+        place.part = {i, i == 1000u ? parts : i, parts};
+        place_targets(*database, place);
+        EXPECT_EQ(place.first_target, next);
+        next = place.last_target;
+        // The source delivers them, with their indices in the whole.
+        if (parts > 64) continue;
+        const auto source = open_range(database, place);
+        for (int pass = 0; pass < 2; ++pass) {
+          std::uint64_t index = place.first_target;
+          for (;;) {
+            TargetBlock found;
+            if (!source->next(found, 500).value()) break;
+            EXPECT_EQ(found.first_index(), index);
+            for (std::size_t t = 0; t < found.size(); ++t)
+              EXPECT_EQ(found[t].name, fmt::format("t{}", index++));
+          }
+          EXPECT_EQ(index, place.last_target);
+          ASSERT_TRUE(source->rewind());
+        }
+      }
+      EXPECT_EQ(next, static_cast<std::uint64_t>(targets));
+    }
+  }
+}
+
+TEST(PartSetTest, MissingPartsAreNamed) {
+  const MissingPart one{{5, 5, 9}, {1, 1, 1}};
+  EXPECT_EQ(describe_missing(std::vector{one}), "part 5 of 9");
+  EXPECT_EQ(missing_array(std::vector{one}), "5");
+  const std::vector<MissingPart> several = {
+      {{3, 3, 64}, {1, 1, 1}}, {{17, 17, 64}, {1, 1, 1}}, {{40, 42, 64}, {1, 1, 1}}};
+  EXPECT_EQ(describe_missing(several), "parts 3, 17, 40-42 of 64");
+  EXPECT_EQ(missing_array(several), "3,17,40-42");
+  // Two model parts of four parts: tasks 1 to 8.
+  const std::vector<MissingPart> models = {{{4, 4, 4}, {1, 1, 2}}, {{1, 4, 4}, {2, 2, 2}}};
+  EXPECT_EQ(missing_array(models), "4-8");
+  EXPECT_EQ(describe_missing(models),
+            "parts 4 of 4 of model part 1/2; parts 1-4 of 4 of model part 2/2");
+}
+
+TEST(PartSetTest, EveryModelBelongsToOnePart) {
+  ModelIndex index;
+  std::mt19937 random(5);
+  index.offsets.push_back(0);
+  index.positions.push_back(0);
+  for (int i = 0; i < 40; ++i) {
+    index.offsets.push_back(index.offsets.back() + 10);
+    index.positions.push_back(index.positions.back() + 1 + random() % 500);
+  }
+  for (const std::uint32_t parts : {1u, 2u, 3u, 40u, 1000u}) {
+    std::uint64_t next = 0;
+    for (std::uint32_t j = 1; j <= parts; ++j) {
+      const auto [first, last] = index.models_of({j, j, parts});
+      EXPECT_EQ(first, next);
+      next = last;
+    }
+    EXPECT_EQ(next, 40u);
+  }
+}
+
+}  // namespace
+}  // namespace hmmjit::parts

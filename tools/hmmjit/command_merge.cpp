@@ -1,0 +1,216 @@
+// `hmmjit merge`: the outputs of a search from its parts.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "command_line.hpp"
+#include "core/diagnostics.hpp"
+#include "core/numbers.hpp"
+#include "core/output_file.hpp"
+#include "option_table.hpp"
+#include "parts/merge.hpp"
+#include "report/report_writer.hpp"
+#include "run_text.hpp"
+#include "search_options.hpp"
+
+namespace hmmjit::tools {
+namespace {
+
+constexpr const char* kUsage = "Usage: hmmjit merge [options] <parts>...\n";
+constexpr std::string_view kGroup = "Options of merging";
+
+// Those of a search that say what is written and how.
+constexpr std::array kOfSearch = {"-h",           "-o",     "-A",      "--tblout",  "--domtblout",
+                                  "--pfamtblout", "--acc",  "--noali", "--notextw", "--textw",
+                                  "--tsv",        "--json", "--a3m"};
+
+std::span<const OptionSpec> merge_option_table() {
+  static const std::vector<OptionSpec> table = [] {
+    std::vector<OptionSpec> made;
+    for (const OptionSpec& option : search_option_table()) {
+      if (std::ranges::find(kOfSearch, option.name) != kOfSearch.end()) made.push_back(option);
+    }
+    made.push_back({.name = "--part-file",
+                    .type = ValueType::kFile,
+                    .value_name = "f",
+                    .group = kGroup,
+                    .help = "save adjacent parts as one part to file <f>, and nothing else",
+                    .own = true});
+    made.push_back({.name = "--slice",
+                    .type = ValueType::kString,
+                    .value_name = "J/K",
+                    .group = kGroup,
+                    .help = "write part J of K of every output; all K, one after the other, are it",
+                    .own = true});
+    made.push_back({.name = "--mem",
+                    .type = ValueType::kString,
+                    .value_name = "size",
+                    .group = kGroup,
+                    .help = "bound on resident memory, such as 400M or 2G",
+                    .own = true});
+    made.push_back({.name = "--help", .own = true});
+    return made;
+  }();
+  return table;
+}
+
+std::string banner() { return report_banner("merge", "put the parts of a search together"); }
+
+// The command line of the whole search with these outputs: what its files say of it.
+Result<ParsedOptions> whole_search(const ParsedOptions& options, const parts::PartOrigin& origin) {
+  std::vector<std::string> arguments;
+  const auto add = [&](std::string_view name, std::string_view value, bool takes_value) {
+    // In one argument: a value may begin with '-'.
+    std::string argument(name);
+    if (takes_value && name.starts_with("--")) argument += '=';
+    arguments.push_back(argument + std::string(value));
+  };
+  const auto given = [&](std::string_view name) {
+    return std::ranges::find(kOfSearch, name) != kOfSearch.end() && options.is_set(name);
+  };
+  for (const OptionSpec& option : search_option_table()) {
+    const bool takes_value = option.type != ValueType::kNone;
+    if (given(option.name)) {
+      add(option.name, takes_value ? options.text(option.name) : std::string_view(), takes_value);
+      continue;
+    }
+    // Of two that exclude each other, the one given now counts.
+    if ((option.name == "--textw" && options.is_set("--notextw")) ||
+        (option.name == "--notextw" && options.is_set("--textw")))
+      continue;
+    for (const auto& [name, value] : origin.options) {
+      if (name == option.name) add(name, value, takes_value);
+    }
+  }
+  arguments.insert(arguments.end(), {"--", origin.model_file, origin.target_file});
+  auto parsed = parse_options(search_option_table(), arguments);
+  if (!parsed)
+    return fail(ErrorCode::kInput,
+                "the options of the search cannot be read: " + parsed.error().message, {},
+                "merge with the version of hmmjit that searched");
+  return parsed;
+}
+
+std::vector<NamedFile> outputs_of(const ParsedOptions& options) {
+  std::vector<NamedFile> files;
+  for (const OptionSpec& option : merge_option_table()) {
+    if (option.type == ValueType::kFile && options.is_set(option.name))
+      files.push_back({std::string(option.name), std::string(options.text(option.name))});
+  }
+  return files;
+}
+
+Status write_reports(const ParsedOptions& options, const parts::PartSet& set,
+                     const parts::MergeOptions& merge) {
+  const parts::PartOrigin& origin = set.first().origin();
+  HMMJIT_ASSIGN(const ParsedOptions whole, whole_search(options, origin));
+  const parts::PartSettings& settings = set.settings();
+  if (!settings.alignments) {
+    for (const char* output : {"-A", "--a3m"}) {
+      if (options.is_set(output))
+        return fail(ErrorCode::kUsage,
+                    std::string(output) + " needs alignments, which the search left out (--noali)",
+                    {}, "leave it out, or search again without --noali");
+    }
+  }
+  ReportOptions report = make_report_options(whole);
+  report.alignments = report.alignments && settings.alignments;
+  if (settings.scan) {
+    if (options.is_set("--pfamtblout"))
+      return fail(ErrorCode::kUsage, "--pfamtblout does not go with a search --as hmmscan");
+    report.scan = settings.thresholds;
+    report.scan_by_range = true;
+  }
+  report.begins = merge.slice.first == 1;
+  report.ends = merge.slice.last == merge.slice.of;
+  const ReportPaths paths{
+      std::string(options.text("-o")),           std::string(options.text("-A")),
+      std::string(options.text("--tblout")),     std::string(options.text("--domtblout")),
+      std::string(options.text("--pfamtblout")), std::string(options.text("--tsv")),
+      std::string(options.text("--json")),       std::string(options.text("--a3m"))};
+  std::string header = banner() + kReportRule;
+  header += "# query HMM file:                  " + origin.model_file + "\n";
+  header += "# target sequence database:        " + origin.target_file + "\n";
+  header += describe_options(whole) + kReportRule + "\n";
+  HMMJIT_ASSIGN(
+      const std::unique_ptr<ReportWriter> writer,
+      ReportWriter::create(paths, report, settings.filters,
+                           fmt::format("hmmjit search (hmmjit {})", HMMJIT_VERSION), header));
+  HMMJIT_TRY(parts::merge_reports(set, *writer, merge));
+  RunDescription run;
+  run.program = "hmmjit merge";
+  run.version = HMMJIT_VERSION;
+  run.query_file = origin.model_file;
+  run.target_file = origin.target_file;
+  run.option_settings =
+      "hmmjit search " + whole.settings() + origin.model_file + " " + origin.target_file + " ";
+  run.folder = current_folder();
+  run.date = date_text();
+  run.scan = settings.scan;
+  return writer->complete(run);
+}
+
+Status run_merge(const ParsedOptions& options) {
+  if (options.arguments().empty())
+    return fail(ErrorCode::kUsage, "no part is given", {},
+                "give the files of hmmjit search --part-file, or their folder");
+  parts::MergeOptions merge;
+  if (options.is_set("--slice")) {
+    HMMJIT_ASSIGN(merge.slice, parts::parse_share(options.text("--slice"), "--slice"));
+    if (merge.slice.first != merge.slice.last)
+      return fail(ErrorCode::kUsage, "one slice at a time", "--slice", "write --slice J/K");
+  }
+  if (options.is_set("--mem")) {
+    const auto bytes = parse_bytes(options.text("--mem"));
+    if (!bytes || *bytes == 0)
+      return fail(ErrorCode::kUsage,
+                  "option --mem takes a size; got " + std::string(options.text("--mem")), {},
+                  "write for example --mem 400M or --mem 2G");
+    merge.memory = *bytes;
+  }
+  const std::vector<NamedFile> outputs = outputs_of(options);
+  if (options.is_set("--part-file") && (outputs.size() > 1 || options.is_set("--slice")))
+    return fail(ErrorCode::kUsage, "--part-file does not go with other outputs or --slice", {},
+                "merge the larger part once more for the outputs");
+  HMMJIT_ASSIGN(const std::vector<std::string> paths, parts::find_parts(options.arguments()));
+  std::vector<NamedFile> inputs;
+  for (const std::string& path : paths) inputs.push_back({"part", path});
+  HMMJIT_TRY(check_outputs(outputs, inputs));
+  HMMJIT_ASSIGN(const parts::PartSet set, parts::PartSet::open(paths));
+  if (!options.is_set("--part-file")) return write_reports(options, set, merge);
+  parts::PartOrigin origin = set.first().origin();
+  origin.program = fmt::format("hmmjit merge (hmmjit {})", HMMJIT_VERSION);
+  origin.date = date_text();
+  HMMJIT_ASSIGN(
+      [[maybe_unused]] const Digest content,
+      parts::merge_into_part(set, std::string(options.text("--part-file")), origin, merge));
+  return {};
+}
+
+}  // namespace
+
+int command_merge(const std::vector<std::string>& arguments) {
+  const auto report = [](const Error& error) {
+    diagnose("hmmjit merge: {}\n", error.to_string());
+    if (error.code == ErrorCode::kUsage) print_diagnostic(kUsage);
+    return static_cast<int>(error.code);
+  };
+  std::vector<OptionText> files(1);
+  files[0].names = {"parts"};
+  files[0].help = "part files, or folders of them (*.hjpart)";
+  files[0].takes_file = files[0].required = files[0].repeated = true;
+  if (describes(merge_option_table(), files)) return 0;
+  const auto options = parse_options(merge_option_table(), arguments);
+  if (!options) return report(options.error());
+  if (options->is_set("-h") || options->is_set("--help")) {
+    fmt::print("{}{}\n{}", banner(), kUsage, option_help(merge_option_table()));
+    return 0;
+  }
+  const Status status = run_merge(*options);
+  return status ? 0 : report(status.error());
+}
+
+}  // namespace hmmjit::tools

@@ -1,0 +1,263 @@
+#include "part_search.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <tuple>
+
+#include "core/diagnostics.hpp"
+#include "io/sequence_file.hpp"
+#include "io/target_database.hpp"
+#include "parts/model_index.hpp"
+#include "parts/part_reader.hpp"
+#include "parts/part_targets.hpp"
+#include "parts/part_writer.hpp"
+#include "progress.hpp"
+#include "run_text.hpp"
+#include "search_options.hpp"
+
+namespace hmmjit::tools {
+namespace {
+
+using parts::PartFile;
+using parts::PartPlace;
+using parts::PartPtr;
+using parts::PartSettings;
+
+// What says where results go or how a machine is used changes no byte of a result.
+constexpr std::array kNotRecorded = {
+    "-o",      "-A",     "--tblout",    "--domtblout",  "--pfamtblout", "--tsv",    "--json",
+    "--a3m",   "--cpu",  "--mem",       "--device",     "--vram",       "--verify", "--stats",
+    "--trace", "--part", "--part-file", "--model-part", "--quiet",      "--verbose"};
+
+Result<std::shared_ptr<const TargetDatabase>> open_database(const std::string& name) {
+  const std::string path = find_sequence_file(name);
+  std::array<char, 8> head{};
+  struct stat info {};
+  if (name != "-" && ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode))
+    std::ifstream(path, std::ios::binary).read(head.data(), head.size());
+  if (name == "-" ||
+      (::stat(path.c_str(), &info) == 0 && !is_target_database({head.data(), head.size()})))
+    return fail(ErrorCode::kUsage,
+                "--part needs a target database, which knows how many targets the whole has", name,
+                "make one with hmmjit db build");
+  return TargetDatabase::open(path);
+}
+
+parts::PartOrigin make_origin(const PartSearch& work) {
+  parts::PartOrigin origin;
+  origin.program = fmt::format("hmmjit search (hmmjit {})", HMMJIT_VERSION);
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) == 0) origin.host = host.data();
+  origin.device = work.backend.name();
+  origin.date = date_text();
+  origin.model_file = work.models;
+  origin.target_file = work.targets;
+  for (const OptionSpec& option : search_option_table()) {
+    if (!work.options.is_set(option.name)) continue;
+    if (std::ranges::find(kNotRecorded, option.name) != kNotRecorded.end()) continue;
+    origin.options.emplace_back(option.name, option.type == ValueType::kNone
+                                                 ? std::string_view()
+                                                 : work.options.text(option.name));
+  }
+  return origin;
+}
+
+PartSettings make_settings(const PartSearch& work, const DatabaseSummary& database) {
+  PartSettings settings;
+  settings.thresholds = work.search.thresholds;
+  settings.filters = work.search.filters;
+  settings.null2 = work.search.domain.null2;
+  settings.seed = work.search.domain.seed;
+  settings.scan = work.options.is_set("--as");
+  settings.alignments = work.search.keep_alignments;
+  settings.alphabet = database.alphabet->type;
+  settings.database_identity = database.identity;
+  settings.targets = database.targets;
+  settings.residues = database.residues;
+  return settings;
+}
+
+// The models of `part` are those of the file, one by one.
+Status check_models(const PartSearch& work, const PartPtr& part) {
+  const auto other = [&](const std::string& what) {
+    return fail(ErrorCode::kInput, "the file holds a part of a search with other models: " + what,
+                part->path(), "give another --part-file, or remove the file");
+  };
+  std::optional<HmmReader> reader;
+  if (part->place().first_model < part->place().last_model) {
+    HMMJIT_ASSIGN(reader, work.open_models());
+  }
+  parts::PartCursor cursor(part);
+  parts::ModelHead head;
+  for (;;) {
+    std::optional<Hmm> hmm;
+    if (reader) {
+      HMMJIT_ASSIGN(hmm, reader->next());
+    }
+    HMMJIT_ASSIGN(const bool more, cursor.next_model(head));
+    if (!hmm && !more) return {};
+    if (!hmm) return other("model " + head.name + " is not in " + work.models);
+    if (!more) return other("model " + hmm->name + " is not in it");
+    if (parts::model_digest(*hmm) != head.model)
+      return other("model " + head.name + " is another one in " + work.models);
+  }
+}
+
+// True when the file holds this very part. False when there is none or a damaged one.
+Result<bool> is_complete(const PartSearch& work, const PartSettings& settings,
+                         const PartPlace& place, const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return false;
+  auto part = PartFile::open(path);
+  Status whole;
+  if (part) whole = (*part)->verify();
+  if (!part) whole = std::unexpected(part.error());
+  if (!whole) {
+    if (!PartFile::is_damage(whole.error())) return std::unexpected(whole.error());
+    diagnose("hmmjit search: warning: {}; it is searched again\n", whole.error().to_string());
+    return false;
+  }
+  const PartFile& found = **part;
+  const auto other = [&](const std::string& what) {
+    return fail(ErrorCode::kInput, "the file holds a part of another search: " + what, path,
+                "give another --part-file, or remove the file");
+  };
+  if (const auto difference = parts::first_difference(found.settings_text(), settings.text()))
+    return other(fmt::format("{} is {}, but {} now", difference->name, difference->value,
+                             difference->other));
+  if (!(found.place().part == place.part) || !(found.place().model_part == place.model_part))
+    return other(fmt::format("part {} for model part {}", found.place().part.text(),
+                             found.place().model_part.text()));
+  HMMJIT_TRY(check_models(work, *part));
+  return true;
+}
+
+Status search_part(const PartSearch& work, const PartSettings& settings, PartPlace place,
+                   std::shared_ptr<const TargetDatabase> database, const std::string& path) {
+  std::optional<HmmReader> reader;
+  std::optional<Hmm> first;
+  // A share of few models may have none.
+  const bool no_models = place.model_part.of > 1 && place.first_model == place.last_model;
+  if (!no_models) {
+    HMMJIT_ASSIGN(reader, work.open_models());
+    HMMJIT_ASSIGN(first, reader->next());
+    if (!first)
+      return fail(ErrorCode::kInput, "no model in the file", work.models,
+                  "give a profile HMM file");
+  }
+  if (first && first->alphabet->type != settings.alphabet)
+    return fail(ErrorCode::kInput,
+                fmt::format("the target database holds {} sequences, not {}",
+                            alphabet_of(settings.alphabet).name, first->alphabet->name),
+                work.targets, "search the models and targets of one alphabet");
+  HMMJIT_ASSIGN(parts::PartWriter writer, parts::PartWriter::create(path, settings, place));
+  parts::NotedModels models(
+      [&]() -> Result<std::optional<Hmm>> {
+        if (first) return std::exchange(first, std::nullopt);
+        if (!reader) return std::nullopt;
+        return reader->next();
+      },
+      settings.thresholds, place.first_model);
+  parts::PartSink sink(writer, models);
+  const std::unique_ptr<TargetSource> targets = parts::open_range(std::move(database), place);
+  SearchProgress progress;
+  std::optional<ProgressDisplay> display;
+  if (!work.options.is_set("--quiet"))
+    display.emplace(progress, work.model_bytes, work.model_bytes_total);
+  const auto statistics = search(
+      work.search, [&models] { return models.next(); }, *targets, work.backend, sink, &progress);
+  display.reset();
+  if (!statistics) return std::unexpected(statistics.error());
+  if (place.model_part.of == 1) place.models = sink.last_model();
+  HMMJIT_ASSIGN([[maybe_unused]] const Digest content,
+                writer.finish(make_origin(work), sink.last_model(), place.models));
+  return work.on_searched(*statistics);
+}
+
+}  // namespace
+
+std::string PartRequest::path(std::uint32_t number) const {
+  std::string path = file;
+  for (std::size_t at = 0; (at = path.find("{}", at)) != path.npos;)
+    path.replace(at, 2, std::to_string(number));
+  return path;
+}
+
+Result<std::optional<PartRequest>> make_part_request(const ParsedOptions& options) {
+  if (!options.is_set("--part")) {
+    for (const char* other : {"--part-file", "--model-part"}) {
+      if (options.is_set(other))
+        return fail(ErrorCode::kUsage, std::string(other) + " is of use with --part only", {},
+                    "add --part I/N");
+    }
+    return std::nullopt;
+  }
+  PartRequest request;
+  HMMJIT_ASSIGN(request.part, parts::parse_share(options.text("--part"), "--part"));
+  if (options.is_set("--model-part")) {
+    HMMJIT_ASSIGN(request.model_part,
+                  parts::parse_share(options.text("--model-part"), "--model-part"));
+  }
+  if (!options.is_set("--part-file"))
+    return fail(ErrorCode::kUsage, "--part needs --part-file, the file that the part becomes");
+  request.file = options.text("--part-file");
+  if (request.part.first != request.part.last && request.file.find("{}") == request.file.npos)
+    return fail(ErrorCode::kUsage, "several parts need several files", "--part-file",
+                "write {} where the number of the part belongs");
+  for (const char* output :
+       {"-o", "-A", "--tblout", "--domtblout", "--pfamtblout", "--tsv", "--json", "--a3m"}) {
+    if (options.is_set(output))
+      return fail(ErrorCode::kUsage, std::string(output) + " does not go with --part", {},
+                  "give it to hmmjit merge");
+  }
+  for (const char* other : {"--restrictdb_stkey", "--restrictdb_n", "--tformat"}) {
+    if (options.is_set(other))
+      return fail(ErrorCode::kUsage, std::string(other) + " does not go with --part");
+  }
+  for (const char* output : {"--stats", "--trace"}) {
+    if (options.is_set(output) && request.part.first != request.part.last)
+      return fail(ErrorCode::kUsage, std::string(output) + " is of a single part");
+  }
+  if (options.integer("--seed") == 0)
+    return fail(ErrorCode::kUsage,
+                "--seed 0 does not go with --part: random numbers would depend on the part", {},
+                "give a seed, or leave it out");
+  return request;
+}
+
+Status search_parts(PartSearch& work) {
+  HMMJIT_ASSIGN(const std::shared_ptr<const TargetDatabase> database, open_database(work.targets));
+  const PartSettings settings = make_settings(work, database->summary());
+  work.search.whole_targets = settings.targets;
+  PartPlace models;
+  models.model_part = work.request.model_part;
+  if (models.model_part.of > 1) {
+    HMMJIT_ASSIGN(parts::ModelIndex index, parts::read_model_index(work.models));
+    std::tie(models.first_model, models.last_model) = index.models_of(models.model_part);
+    models.models = index.models();
+    work.open_models = [index = std::move(index), &work, models] {
+      return parts::open_models_of(work.models, index, models.first_model, models.last_model);
+    };
+  }
+  for (std::uint32_t number = work.request.part.first; number <= work.request.part.last; ++number) {
+    const std::string path = work.request.path(number);
+    PartPlace place = models;
+    place.part = {number, number, work.request.part.of};
+    parts::place_targets(*database, place);
+    HMMJIT_ASSIGN(const bool complete, is_complete(work, settings, place, path));
+    if (!complete) {
+      HMMJIT_TRY(search_part(work, settings, place, database, path));
+    } else if (!work.options.is_set("--quiet")) {
+      diagnose("hmmjit search: {} is complete\n", path);
+    }
+    if (number == work.request.part.last) break;  // 2^32 - 1 has no successor
+  }
+  return {};
+}
+
+}  // namespace hmmjit::tools

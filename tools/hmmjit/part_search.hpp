@@ -1,0 +1,45 @@
+// `hmmjit search --part`: a share of the targets, stored as a part file.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "io/hmm_file.hpp"
+#include "option_table.hpp"
+#include "parts/part_format.hpp"
+#include "search/search.hpp"
+
+namespace hmmjit::tools {
+
+struct PartRequest {
+  parts::Share part;        ///< several: one file for each
+  parts::Share model_part;  ///< 1/1: all models
+  std::string file;         ///< "{}" stands for the number of the part
+
+  std::string path(std::uint32_t number) const;
+  /// Of the whole search.
+  double fraction() const { return (1.0 + part.last - part.first) / part.of; }
+};
+
+/// Nothing where --part is not given. Fails with kUsage where other options do not go with it.
+Result<std::optional<PartRequest>> make_part_request(const ParsedOptions& options);
+
+struct PartSearch {
+  const PartRequest& request;
+  const ParsedOptions& options;
+  SearchOptions search;
+  std::string models, targets;  ///< as on the command line
+  std::function<Result<HmmReader>()> open_models;
+  FilterBackend& backend;
+  const std::atomic<std::uint64_t>&model_bytes, &model_bytes_total;  ///< for the progress display
+  std::function<Status(const SearchStatistics&)> on_searched;        ///< after every part
+};
+
+/// Searches the parts that are not there yet. Files of other searches are never overwritten,
+/// damaged ones are replaced.
+Status search_parts(PartSearch& work);
+
+}  // namespace hmmjit::tools
