@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/memory.hpp"
 #include "parts/part_writer.hpp"
 #include "report/scan_tables.hpp"
-#include "search/memory.hpp"
 
 namespace hmmjit::parts {
 namespace {
