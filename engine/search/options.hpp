@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "build/calibration.hpp"
 #include "core/trace.hpp"
 #include "domain/domain.hpp"
 
@@ -39,6 +40,7 @@ struct SearchOptions {
   Thresholds thresholds;
   FilterOptions filters;
   domain::DomainOptions domain;
+  build::CalibrationOptions calibration;  ///< of models that come without score statistics
   /// False drops the alignment text of every domain once its target is scored.
   bool keep_alignments = true;
   int verify = 0;          ///< targets per model whose device result is checked on the CPU

@@ -1,4 +1,4 @@
-#include "reference/calibrate.hpp"
+#include "build/calibration.hpp"
 #include "search/search_run.hpp"
 
 namespace hmmjit::search_run {
@@ -94,9 +94,11 @@ void Run::set_up_model() {
   auto thresholds = thresholds_for(options_.thresholds, **hmm);
   if (!thresholds) return fail_model(index, thresholds.error());
 
-  // Imported models bring no score statistics; a simulation gives hmmsearch's.
+  // Imported models and those just built have no score statistics; a simulation gives HMMER's.
   if ((*hmm)->needs_calibration) {
-    (*hmm)->calibration = reference::calibrate(**hmm);
+    auto calibration = build::calibrate(**hmm, options_.calibration);
+    if (!calibration) return fail_model(index, calibration.error());
+    (*hmm)->calibration = *calibration;
     (*hmm)->needs_calibration = false;
   }
   auto job = std::make_shared<ModelJob>();

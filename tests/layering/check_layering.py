@@ -22,6 +22,7 @@ ALLOWED = {
     "layout": {"reference", "model", "core"},
     "cpu": {"reference", "model", "core"},
     "domain": {"model", "core"},
+    "build": {"domain", "cpu", "reference", "model", "core"},
     "plan": {"model", "core"},
     "render": {"plan", "model", "core"},
     "compile": {"render", "plan", "cache", "model", "core"},
@@ -29,13 +30,13 @@ ALLOWED = {
     "gpu": {"layout", "driver", "compile", "render", "plan", "cache", "reference", "model", "core"},
     "bench": {"gpu", "layout", "driver", "compile", "render", "plan", "cache", "domain", "cpu",
               "reference", "model", "core"},
-    "search": {"gpu", "layout", "driver", "compile", "render", "plan", "cache", "domain", "cpu", "reference",
+    "search": {"build", "gpu", "layout", "driver", "compile", "render", "plan", "cache", "domain", "cpu", "reference",
                "io", "model", "core"},
-    "report": {"search", "domain", "model", "core"},
+    "report": {"search", "build", "domain", "model", "core"},
     # hmmjit/... are the public headers in the library, and the program's own in tools.
-    "tools": {"bench", "report", "search", "gpu", "layout", "driver", "compile", "render", "plan", "cache",
+    "tools": {"bench", "report", "search", "build", "gpu", "layout", "driver", "compile", "render", "plan", "cache",
               "domain", "cpu", "reference", "io", "model", "core"},
-    "api": {"report", "search", "gpu", "layout", "driver", "compile", "render", "plan", "cache", "domain",
+    "api": {"report", "search", "build", "gpu", "layout", "driver", "compile", "render", "plan", "cache", "domain",
             "cpu", "reference", "io", "model", "core"},
 }
 CUDA_HEADERS = {"cuda.h", "nvrtc.h", "cuda_runtime.h"}
