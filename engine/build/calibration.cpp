@@ -145,8 +145,7 @@ Result<Calibration> calibrate(const Hmm& hmm, const CalibrationOptions& options)
     return score == std::numeric_limits<float>::infinity() ? largest : score;
   };
 
-  const double lambda =
-      kLn2 + 1.44 / (static_cast<double>(hmm.M) * mean_relative_entropy(hmm));
+  const double lambda = kLn2 + 1.44 / (static_cast<double>(hmm.M) * mean_relative_entropy(hmm));
   const float largest_byte = static_cast<float>(255 - model->bytes.base) / model->bytes.scale;
   const auto msv = bits(simulation->msv, [&](std::size_t i) {
     return limited(filters.msv_filter(simulation->msv.views[i], scratch), largest_byte);
@@ -164,8 +163,7 @@ Result<Calibration> calibrate(const Hmm& hmm, const CalibrationOptions& options)
       return fail(ErrorCode::kInput, "no random sequence has a Forward score", "model " + hmm.name,
                   "leave out what the model was built from: it holds no residue");
   }
-  const auto forward =
-      bits(simulation->forward, [&](std::size_t i) { return forward_nats[i]; });
+  const auto forward = bits(simulation->forward, [&](std::size_t i) { return forward_nats[i]; });
   const double forward_lambda = gumbel_lambda(forward);
   const double forward_mu = gumbel_location(forward, forward_lambda);
   // The Gumbel's quantile at the tail mass, moved down to where an exponential of slope lambda

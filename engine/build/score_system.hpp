@@ -10,7 +10,8 @@ namespace hmmjit::build {
 
 /// Substitution matrix and gap costs of models built from one sequence.
 struct ScoreSystem {
-  double lambda = 0;  ///< scale of the scores: joint probabilities sum to one (Karlin & Altschul 1990)
+  double lambda =
+      0;  ///< scale of the scores: joint probabilities sum to one (Karlin & Altschul 1990)
   /// P(column residue | row code) for every code of the alphabet; rows of codes that are no
   /// residues ('-', '*', '~') are all zero.
   std::array<std::array<double, kMaxBases>, kMaxCodes> conditional{};

@@ -70,8 +70,7 @@ BuiltModel build_from_sequence(const ScoreSystem& system, std::string name,
   for (std::size_t k = 0; k < nodes; ++k) {
     for (std::size_t x = 0; x < K; ++x) {
       hmm.insert[k * K + x] = alphabet.background[x];
-      if (k > 0)
-        hmm.match[k * K + x] = static_cast<float>(system.conditional[residues[k - 1]][x]);
+      if (k > 0) hmm.match[k * K + x] = static_cast<float>(system.conditional[residues[k - 1]][x]);
     }
   }
   set_gap_costs(hmm, &system.gap_open, &system.gap_extend);

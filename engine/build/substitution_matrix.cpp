@@ -266,7 +266,8 @@ Result<SubstitutionMatrix> find_matrix(std::string_view name) {
     matrix.name = name;
     std::size_t at = 0;
     for (int i = 0; i < kResidues; ++i) {
-      for (int j = 0; j <= i; ++j) matrix.scores[i][j] = matrix.scores[j][i] = built_in.scores[at++];
+      for (int j = 0; j <= i; ++j)
+        matrix.scores[i][j] = matrix.scores[j][i] = built_in.scores[at++];
     }
     return matrix;
   }
@@ -314,7 +315,8 @@ Result<SubstitutionMatrix> parse_matrix(std::string_view text, const std::string
         alphabet.digit[static_cast<unsigned char>(parts.front().front())] == row)
       parts.erase(parts.begin());
     if (parts.size() != labels.size())
-      return bad_matrix(where, fmt::format("{} scores where {} are due", parts.size(), labels.size()));
+      return bad_matrix(where,
+                        fmt::format("{} scores where {} are due", parts.size(), labels.size()));
     for (std::size_t c = 0; c < parts.size(); ++c) {
       const auto score = parse_int(parts[c]);
       if (!score || *score < -10000 || *score > 10000)
@@ -325,8 +327,9 @@ Result<SubstitutionMatrix> parse_matrix(std::string_view text, const std::string
     ++rows;
   }
   if (labels.empty() || rows < labels.size())
-    return bad_matrix(file, fmt::format("{} rows where {} are due", rows,
-                                        labels.empty() ? kResidues : static_cast<int>(labels.size())));
+    return bad_matrix(file,
+                      fmt::format("{} rows where {} are due", rows,
+                                  labels.empty() ? kResidues : static_cast<int>(labels.size())));
   return matrix;
 }
 

@@ -150,7 +150,8 @@ void append_clock(std::string& out, double seconds) {
 }  // namespace
 
 void append_query(std::string& out, const ModelInfo& model) {
-  out += "Query:       " + model.name + "  [M=" + std::to_string(model.M) + "]\n";
+  out += "Query:       " + model.name + (model.built ? "  [L=" : "  [M=") +
+         std::to_string(model.M) + "]\n";
   if (model.accession) out += "Accession:   " + *model.accession + "\n";
   if (model.description) out += "Description: " + *model.description + "\n";
 }
@@ -208,9 +209,10 @@ void append_domain_annotation(std::string& out, const ModelInfo& model, const Hi
     out += options.alignments ? "Domain annotation for each sequence (and alignments):\n"
                               : "Domain annotation for each sequence:\n";
   }
-  const bool model_accession =
-      options.prefer_accession && model.accession && !model.accession->empty();
-  const std::string& model_name = model_accession ? *model.accession : model.name;
+  const QueryNames own =
+      model.built ? *model.built : QueryNames{model.name, model.accession, model.description};
+  const bool model_accession = options.prefer_accession && own.accession && !own.accession->empty();
+  const std::string& model_name = model_accession ? *own.accession : own.name;
   for (std::size_t h = first; h < last; ++h) {
     const Hit& hit = hits.hits[h];
     if (!hit.flags.reported) continue;

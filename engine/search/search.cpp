@@ -179,6 +179,13 @@ void Run::finish(ModelJob& job) {
   result.index = job.index;
   const Hmm& hmm = job.model->hmm;
   result.model = {hmm.name, hmm.accession, hmm.description, hmm.M, hmm.consensus};
+  result.calibration = hmm.calibration;
+  if (job.sequence) {
+    result.model.built = {hmm.name, hmm.accession, hmm.description};
+    result.model.name = job.sequence->name;
+    result.model.accession = job.sequence->accession;
+    result.model.description = job.sequence->description;
+  }
   result.hits = finish_hits(job.thresholds, std::move(job.hits), job.counters);
   result.seconds = now_seconds() - job.begun;
   result.cpu_seconds = job.cpu_seconds;

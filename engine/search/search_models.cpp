@@ -44,13 +44,13 @@ void Run::start_models() {
     submit_task(TaskClass::kControl, 0, [this] { set_up_model(); });
 }
 
-Result<std::optional<Hmm>> Run::next_model(std::size_t& index) {
+Result<std::optional<Query>> Run::next_model(std::size_t& index) {
   const std::lock_guard lock(models_mutex_);
   index = next_index_;
   if (peeked_) {
-    std::optional<Hmm> hmm = std::exchange(peeked_, std::nullopt);
+    std::optional<Query> query = std::exchange(peeked_, std::nullopt);
     ++next_index_;
-    return hmm;
+    return query;
   }
   if (models_at_end_) return std::nullopt;
   auto hmm = models_();
@@ -81,9 +81,9 @@ void Run::set_up_model() {
   const double begun = now_seconds(), used = thread_seconds();
   std::size_t index = 0;
   if (peek_error_) return fail_model(next_index_, *peek_error_);
-  auto hmm = next_model(index);
-  if (!hmm) return fail_model(index, hmm.error());
-  if (!*hmm) {
+  auto query = next_model(index);
+  if (!query) return fail_model(index, query.error());
+  if (!*query) {
     {
       const std::lock_guard lock(mutex_);
       models_ended_ = true;
@@ -91,21 +91,23 @@ void Run::set_up_model() {
     }
     return after_model_change();
   }
-  auto thresholds = thresholds_for(options_.thresholds, **hmm);
+  Hmm& hmm = (*query)->hmm;
+  auto thresholds = thresholds_for(options_.thresholds, hmm);
   if (!thresholds) return fail_model(index, thresholds.error());
 
   // Imported models and those just built have no score statistics; a simulation gives HMMER's.
-  if ((*hmm)->needs_calibration) {
-    auto calibration = build::calibrate(**hmm, options_.calibration);
+  if (hmm.needs_calibration) {
+    auto calibration = build::calibrate(hmm, options_.calibration);
     if (!calibration) return fail_model(index, calibration.error());
-    (*hmm)->calibration = *calibration;
-    (*hmm)->needs_calibration = false;
+    hmm.calibration = *calibration;
+    hmm.needs_calibration = false;
   }
   auto job = std::make_shared<ModelJob>();
   job->index = index;
   job->begun = begun;
   job->thresholds = *std::move(thresholds);
-  job->model = make_search_model(*std::move(*hmm));
+  job->sequence = std::move((*query)->sequence);
+  job->model = make_search_model(std::move(hmm));
   auto filters = backend_.prepare(*job->model, options_.filters);
   if (!filters) return fail_model(index, filters.error());
   job->filters = *std::move(filters);

@@ -70,6 +70,7 @@ struct ModelJob {
   std::size_t index = 0;
   double begun = 0;
   std::shared_ptr<const SearchModel> model;
+  std::optional<QueryNames> sequence;  // the model was built from
   std::unique_ptr<PreparedFilters> filters;
   std::once_flag forward_made;
   std::optional<domain::ForwardTables> forward_tables;  // made when first needed
@@ -177,7 +178,7 @@ class Run : private gpu::Client {
   bool may_start_model() const;
   void start_models();
   // The next model and its index, nullopt at the end.
-  Result<std::optional<Hmm>> next_model(std::size_t& index);
+  Result<std::optional<Query>> next_model(std::size_t& index);
   // True when a further model exists; an error counts, the set-up will meet it again.
   bool more_models();
   void set_up_model();
@@ -294,7 +295,7 @@ class Run : private gpu::Client {
   std::mutex models_mutex_;  // model input, in order
   std::size_t next_index_ = 0;
   bool models_at_end_ = false;
-  std::optional<Hmm> peeked_;
+  std::optional<Query> peeked_;
   std::optional<Error> peek_error_;
 
   std::mutex mutex_;  // everything below up to the pool

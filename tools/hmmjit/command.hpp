@@ -20,6 +20,7 @@ struct Command {
 std::span<const Command> commands();
 
 int command_search(const std::vector<std::string>& arguments);
+int command_phmmer(const std::vector<std::string>& arguments);
 int command_db(const std::vector<std::string>& arguments);
 int command_report(const std::vector<std::string>& arguments);
 int command_plan(const std::vector<std::string>& arguments);

@@ -96,6 +96,7 @@ bool describes(std::span<const OptionSpec> table, std::vector<OptionText> positi
   if (wanted == nullptr) return false;
   *wanted = {};
   for (const OptionSpec& option : table) {
+    if (option.absent) continue;
     OptionText text;
     text.names = {std::string(option.name)};
     text.value = option.value_name;

@@ -19,6 +19,7 @@
 #include "io/hmm_file.hpp"
 #include "option_table.hpp"
 #include "progress.hpp"
+#include "query_options.hpp"
 #include "report/report_writer.hpp"
 #include "report/run_statistics.hpp"
 #include "search/device_choice.hpp"
@@ -26,20 +27,23 @@
 #include "search/reader_source.hpp"
 #include "search/search.hpp"
 #include "search_options.hpp"
+#include "search_program.hpp"
 
 namespace hmmjit::tools {
 namespace {
 
-constexpr const char* kUsage = "Usage: hmmjit search [options] <hmmfile> <seqdb>\n";
 constexpr int kDeviceThreads = 36;
 constexpr const char* kRule =
     "# - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -\n";
 
-std::string banner() {
-  return fmt::format(
-      "# hmmjit search :: search profile(s) against a sequence database\n"
-      "# hmmjit {}; result lines as of HMMER 3.4 hmmsearch\n",
-      HMMJIT_VERSION);
+std::string usage(const SearchProgram& program) {
+  return fmt::format("Usage: hmmjit {} [options] <{}> <{}>\n", program.name,
+                     program.queries.names.front(), program.targets.names.front());
+}
+
+std::string banner(const SearchProgram& program) {
+  return fmt::format("# hmmjit {} :: {}\n# hmmjit {}; result lines as of HMMER 3.4 {}\n",
+                     program.name, program.title, HMMJIT_VERSION, program.reference);
 }
 
 // Model bytes read so far, for the progress display.
@@ -142,7 +146,7 @@ void describe_run(const SearchStatistics& s, const gpu::GpuFilters* gpu, const s
       s.filters.viterbi, s.scoring_seconds, s.report_seconds, peak_resident_memory() >> 20);
 }
 
-void warn(const std::string& text) { diagnose("hmmjit search: warning: {}\n", text); }
+void warn(const std::string& text) { diagnose("hmmjit: warning: {}\n", text); }
 
 std::unique_ptr<gpu::GpuFilters> start_gpu(const DeviceChoice& choice, Trace* trace) {
   gpu::Settings settings;
@@ -179,19 +183,21 @@ constexpr int kKeptBesideDevice = 8 << 20;
 // A core goes to a thread of the device three times as readily as to one that works.
 constexpr int kLowerPriority = 5;
 
-std::vector<NamedFile> outputs_of(const ParsedOptions& options) {
+std::vector<NamedFile> outputs_of(const SearchProgram& program, const ParsedOptions& options) {
   std::vector<NamedFile> files;
-  for (const OptionSpec& option : search_option_table()) {
+  for (const OptionSpec& option : program.options()) {
     if (option.type == ValueType::kFile && options.is_set(option.name))
       files.push_back({std::string(option.name), std::string(options.text(option.name))});
   }
   return files;
 }
 
-std::vector<NamedFile> inputs_of(const std::string& models, const std::string& targets) {
-  std::vector<NamedFile> files = {{"profile file", models},
+std::vector<NamedFile> inputs_of(const SearchProgram& program, const std::string& models,
+                                 const std::string& targets) {
+  const bool sequences = program.open_queries != nullptr;
+  std::vector<NamedFile> files = {{sequences ? "query file" : "profile file", models},
                                   {"sequence file", find_sequence_file(targets)}};
-  if (models == "-") return files;
+  if (models == "-" || sequences) return files;
   for (const char* suffix : {".h3m", ".h3i", ".h3f", ".h3p"})
     files.push_back({"pressed profile file", models + suffix});
   return files;
@@ -203,16 +209,21 @@ struct Session {
   std::unique_ptr<gpu::GpuFilters> gpu;
 };
 
-Status run_search(const ParsedOptions& options, Session& session) {
+Status run_search(const SearchProgram& program, const ParsedOptions& options, Session& session) {
+  const bool sequences = program.open_queries != nullptr;
   if (options.arguments().size() != 2)
     return fail(ErrorCode::kUsage, "incorrect number of command line arguments", {},
-                "give a profile file and a sequence file, options before them");
+                sequences ? "give a file of queries and one of targets, options before them"
+                          : "give a profile file and a sequence file, options before them");
   const std::string& model_path = options.arguments()[0];
   const std::string& target_path = options.arguments()[1];
   if (model_path == "-" && target_path == "-")
-    return fail(ErrorCode::kUsage, "either <hmmfile> or <seqdb> may be '-', but not both");
+    return fail(ErrorCode::kUsage,
+                fmt::format("either <{}> or <{}> may be '-', but not both",
+                            program.queries.names.front(), program.targets.names.front()));
 
-  HMMJIT_TRY(check_outputs(outputs_of(options), inputs_of(model_path, target_path)));
+  HMMJIT_TRY(
+      check_outputs(outputs_of(program, options), inputs_of(program, model_path, target_path)));
   HMMJIT_ASSIGN(SearchOptions search_options, make_search_options(options));
   search_options.on_warning = warn;
   if (search_options.memory > 0) return_memory_early(kKeptUnderBound);
@@ -226,7 +237,8 @@ Status run_search(const ParsedOptions& options, Session& session) {
   if (device.use == DeviceChoice::Use::kCpu) {
     device_note = "demanded";
   } else if (device.use == DeviceChoice::Use::kGpu ||
-             device_pays(search_options, positions_of_file(model_path),
+             device_pays(search_options,
+                         sequences ? residues_of_file(model_path) : positions_of_file(model_path),
                          residues_of_file(target_path), device_note)) {
     // A device takes threads of its own, which mostly wait: for its driver, for each stream of
     // work, for compiling. Where they are not to be had, the CPU's are needed more.
@@ -257,8 +269,14 @@ Status run_search(const ParsedOptions& options, Session& session) {
   std::atomic<std::uint64_t> model_bytes_total{0};
   std::optional<HmmReader> reader;
   std::optional<Hmm> first;
+  std::optional<SequenceQueries> queries;
   std::unique_ptr<TargetSource> targets;
   const auto open_model_file = [&]() -> Status {
+    if (sequences) {
+      HMMJIT_ASSIGN(queries, program.open_queries(options, model_path));
+      search_options.calibration = queries->calibration;
+      return {};
+    }
     HMMJIT_ASSIGN(reader, open_models(model_path, model_bytes, model_bytes_total));
     HMMJIT_ASSIGN(first, reader->next());
     if (!first)
@@ -266,7 +284,8 @@ Status run_search(const ParsedOptions& options, Session& session) {
     return {};
   };
   const auto open_targets = [&]() -> Status {
-    const SequenceFormatOptions sequence_options{.alphabet = *first->alphabet, .format = format};
+    const SequenceFormatOptions sequence_options{
+        .alphabet = sequences ? amino_alphabet() : *first->alphabet, .format = format};
     HMMJIT_ASSIGN(targets, open_target_file(target_path, sequence_options));
     if (options.is_set("--restrictdb_stkey") || options.is_set("--restrictdb_n")) {
       std::optional<std::uint64_t> count;
@@ -290,10 +309,13 @@ Status run_search(const ParsedOptions& options, Session& session) {
       std::string(options.text("--tblout")),     std::string(options.text("--domtblout")),
       std::string(options.text("--pfamtblout")), std::string(options.text("--tsv")),
       std::string(options.text("--json")),       std::string(options.text("--a3m"))};
-  std::string header = banner() + kRule;
-  header += "# query HMM file:                  " + model_path + "\n";
+  std::string header = banner(program) + kRule;
+  header += fmt::format("# {:33}{}\n", program.query_label, model_path);
   header += "# target sequence database:        " + target_path + "\n";
-  header += describe_options(options) + kRule + "\n";
+  header += describe_options(options);
+  if (sequences) header += describe_query_options(options);
+  header += std::string(kRule) + "\n";
+  const std::string program_name = fmt::format("hmmjit {}", program.name);
   std::optional<OutputFile> statistics_file, trace_file;
   if (trace) {
     HMMJIT_ASSIGN(trace_file, OutputFile::create(std::string(options.text("--trace"))));
@@ -304,30 +326,31 @@ Status run_search(const ParsedOptions& options, Session& session) {
   HMMJIT_ASSIGN(
       const std::unique_ptr<ReportWriter> writer,
       ReportWriter::create(paths, report_options, search_options.filters,
-                           fmt::format("hmmjit search (hmmjit {})", HMMJIT_VERSION), header));
+                           fmt::format("{} (hmmjit {})", program_name, HMMJIT_VERSION), header));
 
   SearchProgress progress;
   std::optional<ProgressDisplay> display;
   if (!options.is_set("--quiet")) display.emplace(progress, model_bytes, model_bytes_total);
   if (models_later) HMMJIT_TRY(open_model_file());
   if (targets_later) HMMJIT_TRY(open_targets());
-  const ModelSource models = [&]() -> Result<std::optional<Hmm>> {
+  const ModelSource profiles = [&]() -> Result<std::optional<Query>> {
     if (first) return std::exchange(first, std::nullopt);
     return reader->next();
   };
   const std::unique_ptr<FilterBackend> backend =
       gpu != nullptr ? make_device_backend(*gpu) : make_cpu_backend();
-  auto statistics = search(search_options, models, *targets, *backend, *writer, &progress);
+  auto statistics = search(search_options, queries ? queries->models : profiles, *targets, *backend,
+                           *writer, &progress);
   display.reset();
   if (!statistics) return std::unexpected(statistics.error());
 
   RunDescription run;
-  run.program = "hmmjit search";
+  run.program = program_name;
   run.version = HMMJIT_VERSION;
   run.query_file = model_path;
   run.target_file = target_path;
   run.option_settings =
-      "hmmjit search " + options.settings() + model_path + " " + target_path + " ";
+      program_name + " " + options.settings() + model_path + " " + target_path + " ";
   run.folder = current_folder();
   run.date = date_text();
   run.scan = report_options.scan.has_value();
@@ -336,7 +359,7 @@ Status run_search(const ParsedOptions& options, Session& session) {
     std::optional<gpu::Statistics> gpu_statistics;
     if (gpu != nullptr) gpu_statistics = gpu->statistics();
     statistics_file->write(run_statistics_json(
-        {"hmmjit search", HMMJIT_VERSION, *statistics, gpu_statistics, device_note}));
+        {program_name, HMMJIT_VERSION, *statistics, gpu_statistics, device_note}));
     HMMJIT_TRY(statistics_file->commit());
   }
   if (trace_file) {
@@ -349,27 +372,24 @@ Status run_search(const ParsedOptions& options, Session& session) {
 
 }  // namespace
 
-int command_search(const std::vector<std::string>& arguments) {
-  const auto report = [](const Error& error) {
-    diagnose("hmmjit search: {}\n", error.to_string());
-    if (error.code == ErrorCode::kUsage) print_diagnostic(kUsage);
+int run_search_program(const SearchProgram& program, const std::vector<std::string>& arguments) {
+  const std::span<const OptionSpec> table = program.options();
+  const auto report = [&](const Error& error) {
+    diagnose("hmmjit {}: {}\n", program.name, error.to_string());
+    if (error.code == ErrorCode::kUsage) print_diagnostic(usage(program));
     return static_cast<int>(error.code);
   };
-  std::vector<OptionText> files(2);
-  files[0].names = {"hmmfile"};
-  files[0].help = "profile HMMs; - for standard input";
-  files[1].names = {"seqdb"};
-  files[1].help = "sequences, or a database of them; - for standard input";
+  std::vector<OptionText> files = {program.queries, program.targets};
   for (OptionText& file : files) file.takes_file = file.required = true;
-  if (describes(search_option_table(), files)) return 0;
-  const auto options = parse_options(search_option_table(), arguments);
+  if (describes(table, files)) return 0;
+  const auto options = parse_options(table, arguments);
   if (!options) return report(options.error());
   if (options->is_set("-h") || options->is_set("--help")) {
-    fmt::print("{}{}\n{}", banner(), kUsage, option_help(search_option_table()));
+    fmt::print("{}{}\n{}", banner(program), usage(program), option_help(table));
     return 0;
   }
   Session session;
-  const Status status = run_search(*options, session);
+  const Status status = run_search(program, *options, session);
   const int code = status ? 0 : report(status.error());
   if (session.gpu != nullptr) {
     // Everything is written. Waiting for a driver that is still starting, and freeing what the
@@ -378,6 +398,23 @@ int command_search(const std::vector<std::string>& arguments) {
     std::_Exit(code);
   }
   return code;
+}
+
+int command_search(const std::vector<std::string>& arguments) {
+  static const SearchProgram program = [] {
+    SearchProgram p;
+    p.name = "search";
+    p.title = "search profile(s) against a sequence database";
+    p.reference = "hmmsearch";
+    p.queries.names = {"hmmfile"};
+    p.queries.help = "profile HMMs; - for standard input";
+    p.targets.names = {"seqdb"};
+    p.targets.help = "sequences, or a database of them; - for standard input";
+    p.query_label = "query HMM file:";
+    p.options = search_option_table;
+    return p;
+  }();
+  return run_search_program(program, arguments);
 }
 
 }  // namespace hmmjit::tools

@@ -31,9 +31,19 @@ std::optional<double> parse_c_real(std::string_view text) {
   return value;
 }
 
-// Ranges are written "x>0" or "n>=120".
+// Ranges are written "x>0", "n>=120" or "0<=x<0.5".
 bool in_range(double value, std::string_view range) {
   if (range.empty()) return true;
+  if (const std::size_t lower = range.find('<'); lower != range.npos) {
+    const std::size_t upper = range.rfind('<');
+    const auto compare = [&](std::size_t at, std::string_view low, std::string_view high) {
+      const double a = low.empty() ? value : *parse_real(low);
+      const double b = high.empty() ? value : *parse_real(high);
+      return range[at + 1] == '=' ? a <= b : a < b;
+    };
+    return compare(lower, range.substr(0, lower), {}) &&
+           compare(upper, {}, range.substr(range[upper + 1] == '=' ? upper + 2 : upper + 1));
+  }
   const bool or_equal = range.substr(1, 2) == ">=";
   const double limit = *parse_real(range.substr(or_equal ? 3 : 2));
   return or_equal ? value >= limit : value > limit;
@@ -72,6 +82,7 @@ std::vector<std::string_view> split(std::string_view list) {
 Result<std::size_t> find_long(std::span<const OptionSpec> table, std::string_view name) {
   std::vector<std::size_t> matches;
   for (std::size_t i = 0; i < table.size(); ++i) {
+    if (table[i].absent) continue;
     if (table[i].name == name) return i;
     if (table[i].name.starts_with(name)) matches.push_back(i);
   }
@@ -178,8 +189,9 @@ Result<ParsedOptions> parse_options(std::span<const OptionSpec> table,
     // One or more one-letter options; the first that takes a value takes the rest.
     for (std::size_t c = 1; c < argument.size(); ++c) {
       const std::string name = std::string("-") + argument[c];
-      const auto found = std::find_if(table.begin(), table.end(),
-                                      [&](const OptionSpec& spec) { return spec.name == name; });
+      const auto found = std::find_if(table.begin(), table.end(), [&](const OptionSpec& spec) {
+        return !spec.absent && spec.name == name;
+      });
       if (found == table.end()) return usage("no such option \"" + name + "\"");
       const auto option = static_cast<std::size_t>(found - table.begin());
       if (found->type == ValueType::kNone) {
@@ -212,6 +224,9 @@ Result<ParsedOptions> parse_options(std::span<const OptionSpec> table,
         return usage("option " + std::string(table[i].name) + " is incompatible with " +
                      std::string(other));
     }
+    if (!table[i].needs.empty() && !parsed.is_set(table[i].needs))
+      return usage("option " + std::string(table[i].name) + " means nothing without " +
+                   std::string(table[i].needs));
   }
   return parsed;
 }

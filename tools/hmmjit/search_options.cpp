@@ -20,7 +20,7 @@ constexpr std::string_view kInclusion = "Options controlling inclusion (signific
 constexpr std::string_view kCutoffs = "Options controlling model-specific thresholding";
 constexpr std::string_view kFilters = "Options controlling acceleration heuristics";
 constexpr std::string_view kExpert = "Other expert options";
-constexpr std::string_view kOwn = "Options that hmmsearch does not have";
+constexpr std::string_view kOwn = "Options that HMMER does not have";
 
 // What excludes what, as in hmmsearch.
 constexpr std::string_view kTargetRules = "-E,-T,--cut_ga,--cut_nc,--cut_tc";

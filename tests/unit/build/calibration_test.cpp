@@ -116,7 +116,8 @@ TEST(Calibrate, IsDeterministic) {
 }
 
 TEST(Calibrate, RefusesTooFewTargets) {
-  const auto calibration = build::calibrate(test_support::random_hmm(3, 12), {.viterbi_targets = 1});
+  const auto calibration =
+      build::calibrate(test_support::random_hmm(3, 12), {.viterbi_targets = 1});
   ASSERT_FALSE(calibration);
   EXPECT_EQ(calibration.error().code, ErrorCode::kUsage);
 }

@@ -132,7 +132,8 @@ TEST(SubstitutionMatrix, LabelsAndErrors) {
     const auto matrix = build::parse_matrix(small_matrix(kAll, true, 5, off), "m");
     EXPECT_FALSE(build::make_score_system(*matrix));
   }
-  EXPECT_FALSE(build::make_score_system(*build::parse_matrix(small_matrix(kAll, true, -1, -5), "m")));
+  EXPECT_FALSE(
+      build::make_score_system(*build::parse_matrix(small_matrix(kAll, true, -1, -5), "m")));
 }
 
 TEST(SequenceModel, OnlyStarsCannotBeCalibrated) {
