@@ -22,6 +22,7 @@
 #include "query_options.hpp"
 #include "report/report_writer.hpp"
 #include "report/run_statistics.hpp"
+#include "run_facts.hpp"
 #include "search/device_choice.hpp"
 #include "search/memory.hpp"
 #include "search/reader_source.hpp"
@@ -100,24 +101,6 @@ Result<double> count_models(const std::string& path) {
     HMMJIT_ASSIGN(const std::optional<Hmm> hmm, reader.next());
     if (!hmm) return count;
   }
-}
-
-std::string date_text() {
-  // The form of ctime, spelled out here because strftime's names depend on the locale.
-  static constexpr const char* kDays[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
-  static constexpr const char* kMonths[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                            "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-  const std::time_t now = std::time(nullptr);
-  struct tm time {};
-  ::localtime_r(&now, &time);
-  return fmt::format("{} {} {:2} {:02}:{:02}:{:02} {}", kDays[time.tm_wday], kMonths[time.tm_mon],
-                     time.tm_mday, time.tm_hour, time.tm_min, time.tm_sec, time.tm_year + 1900);
-}
-
-std::string current_folder() {
-  std::error_code error;
-  const auto folder = std::filesystem::current_path(error);
-  return error ? std::string("?") : folder.string();
 }
 
 double rate(double amount, double seconds) { return seconds > 0 ? amount / seconds / 1e9 : 0.0; }

@@ -127,6 +127,8 @@ Table make_phmmer_table() {
 
 }  // namespace
 
+std::span<const OptionSpec> calibration_options() { return kCalibrationOptions; }
+
 std::span<const OptionSpec> phmmer_option_table() {
   static const Table table = make_phmmer_table();
   return table;
@@ -168,15 +170,20 @@ build::CalibrationOptions make_calibration_options(const ParsedOptions& options,
           .seed = seed};
 }
 
-Result<std::optional<SequenceFormat>> query_format(const ParsedOptions& options) {
-  if (!options.is_set("--qformat")) return std::nullopt;
-  auto format = parse_sequence_format(options.text("--qformat"));
+Result<SequenceFormat> parse_format(std::string_view name, const char* option) {
+  auto format = parse_sequence_format(name);
   if (!format) {
     Error error = format.error();
-    if (error.where == "--tformat") error.where = "--qformat";
+    error.where = option;
     return std::unexpected(error);
   }
   return *format;
+}
+
+Result<std::optional<SequenceFormat>> query_format(const ParsedOptions& options) {
+  if (!options.is_set("--qformat")) return std::nullopt;
+  HMMJIT_ASSIGN(const SequenceFormat format, parse_format(options.text("--qformat"), "--qformat"));
+  return format;
 }
 
 std::string describe_query_options(const ParsedOptions& options) {

@@ -15,6 +15,11 @@ namespace hmmjit::tools {
 /// Options of `hmmjit phmmer`: phmmer's in its order, then ours.
 std::span<const OptionSpec> phmmer_option_table();
 
+/// --EmL to --Eft.
+std::span<const OptionSpec> calibration_options();
+/// A sequence format by its name; the error of an unknown one names `option`.
+Result<SequenceFormat> parse_format(std::string_view name, const char* option);
+
 /// --mx or --mxfile, --popen, --pextend. Fails with kUsage or kInput.
 Result<build::ScoreSystem> make_score_system(const ParsedOptions& options);
 /// --EmL to --Eft; `seed` as given.

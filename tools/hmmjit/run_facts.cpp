@@ -1,0 +1,28 @@
+#include "run_facts.hpp"
+
+#include <fmt/format.h>
+
+#include <ctime>
+#include <filesystem>
+
+namespace hmmjit::tools {
+
+std::string date_text() {
+  // The form of ctime, spelled out here because strftime's names depend on the locale.
+  static constexpr const char* kDays[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+  static constexpr const char* kMonths[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                            "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+  const std::time_t now = std::time(nullptr);
+  struct tm time {};
+  ::localtime_r(&now, &time);
+  return fmt::format("{} {} {:2} {:02}:{:02}:{:02} {}", kDays[time.tm_wday], kMonths[time.tm_mon],
+                     time.tm_mday, time.tm_hour, time.tm_min, time.tm_sec, time.tm_year + 1900);
+}
+
+std::string current_folder() {
+  std::error_code error;
+  const auto folder = std::filesystem::current_path(error);
+  return error ? std::string("?") : folder.string();
+}
+
+}  // namespace hmmjit::tools
