@@ -156,7 +156,8 @@ void append_query(std::string& out, const ModelInfo& model) {
   if (model.description) out += "Description: " + *model.description + "\n";
 }
 
-void append_target_scores(std::string& out, const HitList& hits, const ReportOptions& options) {
+void append_target_scores(std::string& out, const HitList& hits, const ReportOptions& options,
+                          std::string_view marks) {
   const std::size_t width =
       std::max<std::size_t>(8, options.prefer_accession ? hits.longest_shown : hits.longest_name);
   out +=
@@ -171,14 +172,16 @@ void append_target_scores(std::string& out, const HitList& hits, const ReportOpt
   out += " -----------\n";
 
   bool above = true;
-  for (const Hit& hit : hits.hits) {
+  for (std::size_t h = 0; h < hits.hits.size(); ++h) {
+    const Hit& hit = hits.hits[h];
     if (!hit.flags.reported) continue;
     if (above && !hit.flags.included) {
       out += "  ------ inclusion threshold ------\n";
       above = false;
     }
     const Domain& best = hit.best_domain();
-    out += "  ";
+    out += marks.empty() ? ' ' : marks[h];
+    out += ' ';
     text::e_value(out, target_e_value(hit, hits));
     out += ' ';
     text::score(out, hit.score.bits);

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "search/search.hpp"
 
@@ -23,7 +24,9 @@ struct ReportTimes {
 
 /// Query, Accession and Description lines.
 void append_query(std::string& out, const ModelInfo& model);
-void append_target_scores(std::string& out, const HitList& hits, const ReportOptions& options);
+/// `marks`: the first character of each hit's row; none: blanks.
+void append_target_scores(std::string& out, const HitList& hits, const ReportOptions& options,
+                          std::string_view marks = {});
 /// Of the hits [first, last), with what stands before the first of all and behind the last.
 void append_domain_annotation(std::string& out, const ModelInfo& model, const HitList& hits,
                               const ReportOptions& options, std::size_t first, std::size_t last);

@@ -226,6 +226,17 @@ void RunTotals::add(const ModelResult& result) {
   }
 }
 
+RunTotals& RunTotals::operator+=(const RunTotals& other) {
+  models += other.models;
+  targets = other.targets;
+  residues = other.residues;
+  targets_reported += other.targets_reported;
+  targets_included += other.targets_included;
+  domains_reported += other.domains_reported;
+  domains_included += other.domains_included;
+  return *this;
+}
+
 void append_json_run(std::string& out, const RunDescription& run, const RunTotals& totals) {
   Object object(out);
   object.text("record", "run");

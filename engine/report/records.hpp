@@ -24,6 +24,7 @@ struct RunTotals {
   std::uint64_t targets_reported = 0, targets_included = 0;
   std::uint64_t domains_reported = 0, domains_included = 0;
   void add(const ModelResult& result);
+  RunTotals& operator+=(const RunTotals& other);
 };
 /// The "run" line that ends a complete file.
 void append_json_run(std::string& out, const RunDescription& run, const RunTotals& totals);

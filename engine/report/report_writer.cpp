@@ -205,6 +205,27 @@ Status ReportWriter::receive(const ModelResult& result) {
                 " hits satisfying inclusion thresholds saved to: " + paths_.alignment + "\n");
 }
 
+Status ReportWriter::append(const QueryOutput& output) {
+  totals_ += output.totals;
+  if (!headers_written_) {
+    if (targets_) targets_->write(output.targets_header);
+    if (domains_) domains_->write(output.domains_header);
+    std::string tsv;
+    append_tsv_header(tsv);
+    if (tsv_) tsv_->write(tsv);
+    headers_written_ = true;
+  }
+  const std::pair<std::optional<OutputFile>*, const std::string*> files[] = {
+      {&targets_, &output.targets},    {&domains_, &output.domains},
+      {&pfam_, &output.pfam},          {&tsv_, &output.tsv},
+      {&json_, &output.json},          {&a3m_, &output.a3m},
+      {&alignment_, &output.alignment}};
+  for (const auto& [file, text] : files) {
+    if (*file) (*file)->write(*text);
+  }
+  return write_main(output.main);
+}
+
 Status ReportWriter::complete(const RunDescription& run) {
   if (scan_) {
     std::string targets, domains;

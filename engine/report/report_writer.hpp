@@ -20,6 +20,13 @@ struct ReportPaths {
   std::string tsv = {}, json = {}, a3m = {};
 };
 
+/// What the files get of one query, made elsewhere.
+struct QueryOutput {
+  std::string main, alignment, targets, domains, pfam, tsv, json, a3m;
+  std::string targets_header, domains_header;  ///< written for the first query
+  RunTotals totals;                            ///< of this query
+};
+
 /// Writes hmmsearch's outputs from the results of a search, in model order. Files appear under
 /// their names only in `complete`; standard output is written as models complete.
 class ReportWriter final : public ResultSink {
@@ -33,6 +40,8 @@ class ReportWriter final : public ResultSink {
 
   std::shared_ptr<PreparedResult> prepare(const ModelResult& result) const override;
   Status receive(const ModelResult& result) override;
+  /// For programs that make the text of a query themselves, in order.
+  Status append(const QueryOutput& output);
   /// Closing lines, then every file under its final name.
   Status complete(const RunDescription& run);
 

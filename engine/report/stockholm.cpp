@@ -13,12 +13,7 @@ namespace {
 
 using domain::Domain;
 
-struct Row {
-  const Hit* hit;
-  const Domain* domain;
-  std::string name;
-  std::string sequence, posterior;  // full width, once laid out
-};
+using Row = HitAlignment::Row;
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
@@ -47,6 +42,7 @@ Layout make_layout(const std::vector<Row>& rows, int M) {
   layout.consensus.assign(static_cast<std::size_t>(M) + 1, 0);
   layout.inserts.assign(static_cast<std::size_t>(M) + 1, 0);
   for (const Row& row : rows) {
+    if (row.domain == nullptr) continue;
     auto k = static_cast<std::size_t>(row.domain->hmm_from) - 1;
     std::size_t run = 0;
     for (const char c : row.domain->alignment.model) {
@@ -110,7 +106,7 @@ std::string mean_posterior(const std::vector<Row>& rows, const Layout& layout) {
     double sum = 0;
     int count = 0;
     for (const Row& row : rows) {
-      if (row.posterior[column] == '.') continue;
+      if (row.posterior.empty() || row.posterior[column] == '.') continue;
       sum += static_cast<double>(decode(row.posterior[column]));
       ++count;
     }
@@ -119,25 +115,25 @@ std::string mean_posterior(const std::vector<Row>& rows, const Layout& layout) {
   return line;
 }
 
-// Repeated row names get their row number in front. Returns the length of that prefix.
-std::size_t make_names_unique(std::vector<Row>& rows) {
+// Names of rows as written: repeated ones get all rows a number in front.
+std::vector<std::string> unique_names(const std::vector<Row>& rows, bool* renamed) {
+  std::vector<std::string> names;
   std::set<std::string_view> seen;
-  bool repeated = false;
-  for (const Row& row : rows) repeated |= !seen.insert(row.name).second;
-  if (!repeated) return 0;
+  *renamed = false;
+  for (const Row& row : rows) {
+    names.push_back(row.name);
+    *renamed |= !seen.insert(row.name).second;
+  }
+  if (!*renamed) return names;
   const std::size_t width = std::to_string(rows.size()).size();
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::string number = std::to_string(i);
-    rows[i].name = std::string(width - number.size(), '0') + number + "|" + rows[i].name;
+    names[i] = std::string(width - number.size(), '0') + number + "|" + names[i];
   }
-  return width + 1;
+  return names;
 }
 
-}  // namespace
-
-std::size_t append_stockholm(std::string& out, const ModelInfo& model, const HitList& hits,
-                             std::size_t columns, const std::string& author) {
-  std::vector<Row> rows;
+void add_included(std::vector<Row>& rows, const HitList& hits) {
   for (const Hit& hit : hits.hits) {
     if (!hit.flags.included) continue;
     for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
@@ -151,76 +147,144 @@ std::size_t append_stockholm(std::string& out, const ModelInfo& model, const Hit
            {}});
     }
   }
-  if (rows.empty()) return 0;
+}
 
-  const Layout layout = make_layout(rows, model.M);
-  for (Row& row : rows) lay_out(row, layout);
-  const std::string posterior = mean_posterior(rows, layout);
-  std::string reference(layout.width, '.');
-  for (std::size_t k = 1; k < layout.consensus.size(); ++k) reference[layout.consensus[k]] = 'x';
-
-  const bool renamed = make_names_unique(rows) > 0;
-  std::size_t longest = 0;
-  bool any_accession = false;
-  for (const Row& row : rows) {
-    longest = std::max(longest, row.name.size());
-    any_accession |= !row.hit->accession.empty();
+Layout lay_out_all(HitAlignment& alignment, int M) {
+  Layout layout = make_layout(alignment.rows, M);
+  for (Row& row : alignment.rows) {
+    if (row.domain != nullptr) lay_out(row, layout);
   }
-  // Room for the longest of "name", "#=GC PP_cons" and "#=GR name PP".
-  const std::size_t margin = std::max<std::size_t>(7 + 6, longest + 2 + 7);
+  alignment.reference.assign(layout.width, '.');
+  for (std::size_t k = 1; k < layout.consensus.size(); ++k)
+    alignment.reference[layout.consensus[k]] = 'x';
+  if (std::ranges::any_of(alignment.rows, [](const Row& row) { return row.domain != nullptr; }))
+    alignment.mean_posterior = mean_posterior(alignment.rows, layout);
+  return layout;
+}
+
+}  // namespace
+
+HitAlignment align_hits(const HitList& hits, int M) {
+  HitAlignment alignment;
+  add_included(alignment.rows, hits);
+  if (!alignment.rows.empty()) lay_out_all(alignment, M);
+  return alignment;
+}
+
+HitAlignment align_with_query(const HitList& hits, const std::string& query_name,
+                              std::string_view query) {
+  HitAlignment alignment;
+  alignment.rows.push_back({nullptr, nullptr, query_name, {}, {}});
+  add_included(alignment.rows, hits);
+  const Layout layout = lay_out_all(alignment, static_cast<int>(query.size()));
+  std::string& first = alignment.rows.front().sequence;
+  first.assign(layout.width, '-');
+  for (std::size_t k = 1; k < layout.consensus.size(); ++k)
+    first[layout.consensus[k]] = query[k - 1];
+  for (Row& row : alignment.rows) {
+    for (char& c : row.sequence) {
+      if (c == '.') c = '-';
+      if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+    }
+  }
+  return alignment;
+}
+
+void append_stockholm(std::string& out, const std::string& id, const ModelInfo& model,
+                      const HitAlignment& alignment, std::size_t columns,
+                      const std::string& author) {
+  const std::vector<Row>& rows = alignment.rows;
+  bool renamed = false;
+  const std::vector<std::string> names = unique_names(rows, &renamed);
+  const auto accession = [&](const Row& row) -> std::string_view {
+    if (row.hit != nullptr) return row.hit->accession;
+    return model.accession ? std::string_view(*model.accession) : std::string_view();
+  };
+  std::size_t longest = 0;
+  bool any_accession = false, any_description = false;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    longest = std::max(longest, names[i].size());
+    any_accession |= !accession(rows[i]).empty();
+    any_description |= rows[i].hit != nullptr || model.description.has_value();
+  }
+  // Room for the longest of "name", "#=GC PP_cons" (or "#=GC RF") and "#=GR name PP".
+  const bool posteriors = !alignment.mean_posterior.empty();
+  const std::size_t margin = posteriors ? std::max<std::size_t>(7 + 6, longest + 2 + 7)
+                                        : std::max<std::size_t>(2 + 6, longest + 1);
 
   out += "# STOCKHOLM 1.0\n";
   if (renamed)
     out += "# WARNING: seq names have been made unique by adding a prefix of \"<seq#>|\"\n";
-  out += "#=GF ID " + model.name + "\n";
+  out += "#=GF ID " + id + "\n";
   if (model.accession) out += "#=GF AC " + *model.accession + "\n";
   if (model.description) out += "#=GF DE " + *model.description + "\n";
   out += "#=GF AU " + author + "\n\n";
   if (any_accession) {
-    for (const Row& row : rows) {
-      if (row.hit->accession.empty()) continue;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (accession(rows[i]).empty()) continue;
       out += "#=GS ";
-      text::left(out, row.name, longest);
-      (out += " AC ") += row.hit->accession;
+      text::left(out, names[i], longest);
+      (out += " AC ") += accession(rows[i]);
       out += '\n';
     }
     out += '\n';
   }
-  for (const Row& row : rows) {
-    out += "#=GS ";
-    text::left(out, row.name, longest);
-    out += " DE [subseq from] ";
-    out += row.hit->description.empty() ? row.hit->name : row.hit->description;
+  if (any_description) {
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const Hit* const hit = rows[i].hit;
+      if (hit == nullptr && !model.description) continue;
+      out += "#=GS ";
+      text::left(out, names[i], longest);
+      if (hit == nullptr) {
+        out += " DE " + *model.description;
+      } else {
+        out += " DE [subseq from] ";
+        out += hit->description.empty() ? hit->name : hit->description;
+      }
+      out += '\n';
+    }
     out += '\n';
   }
-  out += '\n';
 
-  const std::size_t block = columns == 0 ? layout.width : columns;
-  for (std::size_t at = 0; at < layout.width; at += block) {
+  const std::size_t width = alignment.reference.size();
+  const std::size_t block = columns == 0 ? width : columns;
+  for (std::size_t at = 0; at < width; at += block) {
     const auto part = [&](const std::string& line) {
       return std::string_view(line).substr(at, block);
     };
     if (at > 0) out += '\n';
-    for (const Row& row : rows) {
-      text::left(out, row.name, margin - 1);
-      (out += ' ') += part(row.sequence);
-      out += "\n#=GR ";
-      text::left(out, row.name, longest);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      text::left(out, names[i], margin - 1);
+      (out += ' ') += part(rows[i].sequence);
+      out += '\n';
+      if (rows[i].hit == nullptr) continue;
+      out += "#=GR ";
+      text::left(out, names[i], longest);
       out += ' ';
       text::left(out, "PP", margin - longest - 7);
-      (out += ' ') += part(row.posterior);
+      (out += ' ') += part(rows[i].posterior);
+      out += '\n';
+    }
+    if (posteriors) {
+      out += "#=GC ";
+      text::left(out, "PP_cons", margin - 6);
+      (out += ' ') += part(alignment.mean_posterior);
       out += '\n';
     }
     out += "#=GC ";
-    text::left(out, "PP_cons", margin - 6);
-    (out += ' ') += part(posterior);
-    out += "\n#=GC ";
     text::left(out, "RF", margin - 6);
-    (out += ' ') += part(reference);
+    (out += ' ') += part(alignment.reference);
     out += '\n';
   }
   out += "//\n";
-  return rows.size();
+}
+
+std::size_t append_stockholm(std::string& out, const ModelInfo& model, const HitList& hits,
+                             std::size_t columns, const std::string& author) {
+  const HitAlignment alignment = align_hits(hits, model.M);
+  if (alignment.rows.empty()) return 0;
+  append_stockholm(out, model.name, model, alignment, columns, author);
+  return alignment.rows.size();
 }
 
 }  // namespace hmmjit

@@ -214,7 +214,8 @@ Status run_build(const ParsedOptions& options) {
   const std::string& input = options.arguments()[1];
   std::vector<NamedFile> outputs = {{"profile file", output}};
   if (options.is_set("-o")) outputs.push_back({"-o", std::string(options.text("-o"))});
-  HMMJIT_TRY(check_outputs(outputs, {{"alignment file", input}}));
+  const std::vector<NamedFile> inputs = {{"alignment file", input}};
+  HMMJIT_TRY(check_outputs(outputs, inputs));
 
   Builder builder;
   HMMJIT_ASSIGN(builder.alignment, make_alignment_options(options));

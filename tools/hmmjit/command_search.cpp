@@ -297,6 +297,7 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Se
   header += "# target sequence database:        " + target_path + "\n";
   header += describe_options(options);
   if (sequences) header += describe_query_options(options);
+  if (program.describe != nullptr) header += program.describe(options);
   header += std::string(kRule) + "\n";
   const std::string program_name = fmt::format("hmmjit {}", program.name);
   std::optional<OutputFile> statistics_file, trace_file;
@@ -306,10 +307,9 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Se
   if (options.is_set("--stats")) {
     HMMJIT_ASSIGN(statistics_file, OutputFile::create(std::string(options.text("--stats"))));
   }
-  HMMJIT_ASSIGN(
-      const std::unique_ptr<ReportWriter> writer,
-      ReportWriter::create(paths, report_options, search_options.filters,
-                           fmt::format("{} (hmmjit {})", program_name, HMMJIT_VERSION), header));
+  HMMJIT_ASSIGN(const std::unique_ptr<ReportWriter> writer,
+                ReportWriter::create(paths, report_options, search_options.filters,
+                                     author_of(program), header));
 
   SearchProgress progress;
   std::optional<ProgressDisplay> display;
@@ -322,8 +322,12 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Se
   };
   const std::unique_ptr<FilterBackend> backend =
       gpu != nullptr ? make_device_backend(*gpu) : make_cpu_backend();
-  auto statistics = search(search_options, queries ? queries->models : profiles, *targets, *backend,
-                           *writer, &progress);
+  ProgramRun own{options,  search_options, report_options, paths,   queries ? &*queries : nullptr,
+                 profiles, targets,        *backend,       *writer, progress};
+  auto statistics = program.search != nullptr
+                        ? program.search(own)
+                        : search(search_options, queries ? queries->models : profiles, *targets,
+                                 *backend, *writer, &progress);
   display.reset();
   if (!statistics) return std::unexpected(statistics.error());
 
@@ -354,6 +358,34 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Se
 }
 
 }  // namespace
+
+std::string author_of(const SearchProgram& program) {
+  return fmt::format("hmmjit {} (hmmjit {})", program.name, HMMJIT_VERSION);
+}
+
+void add(SearchStatistics& sum, const SearchStatistics& other) {
+  if (sum.backend.empty()) {
+    sum = other;
+    return;
+  }
+  sum.models += other.models;
+  sum.passes += other.passes;
+  sum.streamed |= other.streamed;
+  sum.spooled |= other.spooled;
+  sum.scored_alone += other.scored_alone;
+  sum.wall_seconds += other.wall_seconds;
+  sum.read_seconds += other.read_seconds;
+  sum.setup_seconds += other.setup_seconds;
+  sum.report_seconds += other.report_seconds;
+  sum.filters += other.filters;
+  sum.scoring_seconds += other.scoring_seconds;
+  sum.forward_cells += other.forward_cells;
+  sum.domain += other.domain;
+  sum.counters += other.counters;
+  sum.hits_reported += other.hits_reported;
+  sum.domains_reported += other.domains_reported;
+  sum.verified += other.verified;
+}
 
 int run_search_program(const SearchProgram& program, const std::vector<std::string>& arguments) {
   const std::span<const OptionSpec> table = program.options();

@@ -6,6 +6,7 @@ namespace {
 constexpr Command kCommands[] = {
     {"search", "search profile(s) against sequences, as hmmsearch does", command_search},
     {"phmmer", "search protein sequence(s) against sequences, as phmmer does", command_phmmer},
+    {"jackhmmer", "search protein sequence(s) in rounds, as jackhmmer does", command_jackhmmer},
     {"build", "make profile(s) from multiple alignments, as hmmbuild does", command_build},
     {"db", "make, describe and check databases of targets that search maps into memory",
      command_db},

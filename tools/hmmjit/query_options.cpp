@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "build_options.hpp"
 #include "io/byte_source.hpp"
 #include "report/text.hpp"
 #include "search_options.hpp"
@@ -125,7 +126,46 @@ Table make_phmmer_table() {
   return table;
 }
 
+constexpr OptionSpec kRounds{.name = "-N",
+                             .type = kInteger,
+                             .value_name = "n",
+                             .default_text = "5",
+                             .range = "n>0",
+                             .group = "Basic options",
+                             .help = "set maximum number of iterations to <n>"};
+constexpr std::array kCheckpoints = {
+    OptionSpec{.name = "--chkhmm",
+               .type = kString,
+               .value_name = "f",
+               .group = "Options directing output",
+               .help = "save HMM checkpoints to files <f>-<iteration>.hmm"},
+    OptionSpec{.name = "--chkali",
+               .type = kString,
+               .value_name = "f",
+               .group = "Options directing output",
+               .help = "save alignment checkpoints to files <f>-<iteration>.sto"},
+};
+
+Table make_jackhmmer_table() {
+  Table table = sequence_query_table();
+  insert_before(table, "-o", {&kRounds, 1});
+  insert_before(table, "--acc", kCheckpoints);
+  for (const auto& options :
+       {fragment_option(), weighting_options(), effective_number_options(), prior_options()})
+    insert_before(table, "--EmL", options);
+  position(table, "--incE")->default_text = "0.001";
+  position(table, "--incdomE")->default_text = "0.001";
+  leave_out(table, {"--pfamtblout", "--cut_ga", "--cut_nc", "--cut_tc", "--restrictdb_stkey",
+                    "--restrictdb_n", "--ssifile", "--wgiven"});
+  return table;
+}
+
 }  // namespace
+
+std::span<const OptionSpec> jackhmmer_option_table() {
+  static const Table table = make_jackhmmer_table();
+  return table;
+}
 
 std::span<const OptionSpec> calibration_options() { return kCalibrationOptions; }
 

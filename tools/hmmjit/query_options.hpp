@@ -15,6 +15,9 @@ namespace hmmjit::tools {
 /// Options of `hmmjit phmmer`: phmmer's in its order, then ours.
 std::span<const OptionSpec> phmmer_option_table();
 
+/// Options of `hmmjit jackhmmer`.
+std::span<const OptionSpec> jackhmmer_option_table();
+
 /// --EmL to --Eft.
 std::span<const OptionSpec> calibration_options();
 /// A sequence format by its name; the error of an unknown one names `option`.

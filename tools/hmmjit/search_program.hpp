@@ -2,21 +2,42 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "build/score_system.hpp"
 #include "command_line.hpp"
 #include "option_table.hpp"
+#include "report/report_writer.hpp"
 #include "search/search.hpp"
 
 namespace hmmjit::tools {
 
+class QuerySequences;
+
 /// Queries that are sequences.
 struct SequenceQueries {
-  ModelSource models;
+  ModelSource models;  ///< empty where the program searches by itself
   build::CalibrationOptions calibration;
+  std::shared_ptr<QuerySequences> sequences;
+  build::ScoreSystem system;
+};
+
+/// What a program that searches by itself is given: everything opened, nothing read.
+struct ProgramRun {
+  const ParsedOptions& options;
+  SearchOptions& search;
+  ReportOptions& report;
+  const ReportPaths& paths;
+  SequenceQueries* queries;  ///< null where queries are profiles
+  ModelSource profiles;      ///< where queries are profiles
+  std::unique_ptr<TargetSource>& targets;
+  FilterBackend& backend;
+  ReportWriter& writer;
+  SearchProgress& progress;
 };
 
 struct SearchProgram {
@@ -29,7 +50,17 @@ struct SearchProgram {
   /// Opens a file of query sequences; null where queries are profiles.
   Result<SequenceQueries> (*open_queries)(const ParsedOptions& options,
                                           const std::string& path) = nullptr;
+  /// Further header lines; null: none.
+  std::string (*describe)(const ParsedOptions& options) = nullptr;
+  /// Searches and hands all text to the writer; null: one search, written as hmmsearch does.
+  Result<SearchStatistics> (*search)(ProgramRun& run) = nullptr;
 };
+
+/// "hmmjit phmmer (hmmjit 0.1.0)": the author of alignments.
+std::string author_of(const SearchProgram& program);
+
+/// Adds what a further search took and found.
+void add(SearchStatistics& sum, const SearchStatistics& other);
 
 int run_search_program(const SearchProgram& program, const std::vector<std::string>& arguments);
 
