@@ -370,6 +370,8 @@ Result<BuiltModel> build_from_alignment(const MultipleAlignment& given,
   hmm.name = given.name;
   hmm.accession = given.accession;
   hmm.description = given.description;
+  if (hmm.description)  // a line of the file ends with its text
+    hmm.description->resize(hmm.description->find_last_not_of(" \t\r\n\v\f") + 1);
   hmm.alphabet = &alphabet;
   built.map.push_back(0);
   for (std::size_t c = 0; c < match.size(); ++c) {

@@ -190,7 +190,10 @@ struct AlignmentReader::State {
     const std::string_view tag = take_word(&text), value = trim(text);
     if (tag == "ID") kept.name = value.substr(0, value.find_first_of(kBlanks));
     if (tag == "AC") kept.accession = value.substr(0, value.find_first_of(kBlanks));
-    if (tag == "DE") kept.description = value;
+    if (tag == "DE") {  // blanks at its end are kept, as summaries show it
+      text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+      kept.description = text.substr(0, text.find_last_not_of("\r\n") + 1);
+    }
     std::optional<Cutoff>* cutoff = tag == "GA"   ? &kept.ga
                                     : tag == "TC" ? &kept.tc
                                     : tag == "NC" ? &kept.nc
@@ -356,6 +359,15 @@ struct AlignmentReader::State {
       if (format == SequenceFormat::kPsiBlast && aligned.find_first_of("._*~") != aligned.npos)
         return bad(fmt::format("row {} has a character that PSI-BLAST does not know", name));
       alignment.rows[in_block++] += aligned;
+    }
+    // PSI-BLAST tells consensus columns by upper case.
+    if (format == SequenceFormat::kPsiBlast && !alignment.rows.empty()) {
+      alignment.kept.rf.assign(alignment.rows.front().size(), 'x');
+      for (const std::string& row : alignment.rows) {
+        for (std::size_t c = 0; c < std::min(row.size(), alignment.kept.rf.size()); ++c) {
+          if (row[c] >= 'a' && row[c] <= 'z') alignment.kept.rf[c] = '.';
+        }
+      }
     }
     return !alignment.rows.empty();
   }

@@ -295,7 +295,7 @@ Status run_build(const ParsedOptions& options) {
                           job.alignment.name, job.alignment.rows(), job.alignment.columns,
                           built.hmm.M, static_cast<double>(built.effective_sequences.value_or(1)),
                           build::mean_relative_entropy(built.hmm),
-                          built.hmm.description.value_or("")));
+                          job.alignment.description.value_or("")));
     }
   }
   if (number == 0)
