@@ -285,15 +285,15 @@ SearchResults run_search(const OpenDriver& open_driver, const Models& models,
   }
 
   ModelSource source = value(open_models(models.impl()));
-  std::optional<Hmm> first = value(source());
+  std::optional<Query> first = value(source());
   if (!first) throw Error(ErrorCode::kInput, "no model to search with", models.impl()->path);
   std::unique_ptr<TargetSource> target_source =
-      value(open_targets(targets.impl(), *first->alphabet));
+      value(open_targets(targets.impl(), *first->hmm.alphabet));
   if (!options.first_target.empty() || options.target_count) {
     target_source =
         restrict_targets(std::move(target_source), options.first_target, options.target_count);
   }
-  const ModelSource all = [&]() -> Result<std::optional<Hmm>> {
+  const ModelSource all = [&]() -> Result<std::optional<Query>> {
     if (first) return std::exchange(first, std::nullopt);
     return source();
   };
