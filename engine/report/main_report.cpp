@@ -160,11 +160,13 @@ void append_target_scores(std::string& out, const HitList& hits, const ReportOpt
                           std::string_view marks) {
   const std::size_t width =
       std::max<std::size_t>(8, options.prefer_accession ? hits.longest_shown : hits.longest_name);
+  const std::string_view title = options.by_sequence ? "Model" : "Sequence";
+  out += options.by_sequence ? "Scores for complete sequence (score includes all domains):\n"
+                             : "Scores for complete sequences (score includes all domains):\n";
   out +=
-      "Scores for complete sequences (score includes all domains):\n"
       "   --- full sequence ---   --- best 1 domain ---    -#dom-\n"
       "    E-value  score  bias    E-value  score  bias    exp  N  ";
-  text::left(out, "Sequence", width);
+  text::left(out, title, width);
   out +=
       " Description\n"
       "    ------- ------ -----    ------- ------ -----   ---- --  ";
@@ -209,8 +211,9 @@ void append_target_scores(std::string& out, const HitList& hits, const ReportOpt
 void append_domain_annotation(std::string& out, const ModelInfo& model, const HitList& hits,
                               const ReportOptions& options, std::size_t first, std::size_t last) {
   if (first == 0) {
-    out += options.alignments ? "Domain annotation for each sequence (and alignments):\n"
-                              : "Domain annotation for each sequence:\n";
+    out += options.by_sequence ? "Domain annotation for each model"
+                               : "Domain annotation for each sequence";
+    out += options.alignments ? " (and alignments):\n" : ":\n";
   }
   const QueryNames own =
       model.built ? *model.built : QueryNames{model.name, model.accession, model.description};
@@ -238,7 +241,8 @@ void append_domain_annotation(std::string& out, const ModelInfo& model, const Hi
     for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
       if (!hit.domain_flags[d].reported) continue;
       append_domain_row(out, ++number, hit.domain_flags[d].included, hit.score.domains[d], hits,
-                        model.M, hit.length);
+                        options.by_sequence ? hit.length : model.M,
+                        options.by_sequence ? model.M : hit.length);
     }
     if (!options.alignments) {
       out += '\n';
@@ -254,7 +258,8 @@ void append_domain_annotation(std::string& out, const ModelInfo& model, const Hi
       out += " bits;  conditional E-value: ";
       text::general(out, conditional_e_value(domain, hits), 0, 2);
       out += '\n';
-      append_alignment(out, model_name, name, domain, options.text_width);
+      append_alignment(out, options.by_sequence ? name : model_name,
+                       options.by_sequence ? model_name : name, domain, options.text_width);
       out += '\n';
     }
   }
@@ -263,7 +268,7 @@ void append_domain_annotation(std::string& out, const ModelInfo& model, const Hi
 }
 
 void append_statistics(std::string& out, const ModelInfo& model, const HitList& hits,
-                       const FilterOptions& filters, const ReportTimes& times) {
+                       const FilterOptions& filters, const ReportTimes& times, bool by_sequence) {
   const FilterCounters& counters = hits.counters;
   const auto targets = static_cast<double>(counters.targets);
   const auto count = [&out](std::string_view label, std::uint64_t value) {
@@ -283,10 +288,11 @@ void append_statistics(std::string& out, const ModelInfo& model, const HitList& 
   out +=
       "Internal pipeline statistics summary:\n"
       "-------------------------------------\n";
-  count("Query model(s):", 1);
-  out += "  (" + std::to_string(model.M) + " nodes)\n";
-  count("Target sequences:", counters.targets);
-  out += "  (" + std::to_string(counters.residues) + " residues searched)\n";
+  count(by_sequence ? "Query sequence(s):" : "Query model(s):", 1);
+  out += "  (" + std::to_string(model.M) + (by_sequence ? " residues searched)\n" : " nodes)\n");
+  count(by_sequence ? "Target model(s):" : "Target sequences:", counters.targets);
+  out += "  (" + std::to_string(counters.residues) +
+         (by_sequence ? " nodes)\n" : " residues searched)\n");
   passed("Passed MSV filter:", counters.msv, filters.F1);
   passed("Passed bias filter:", counters.bias, filters.F1);
   passed("Passed Vit filter:", counters.viterbi, filters.F2);

@@ -12,6 +12,7 @@ namespace hmmjit {
 struct ReportOptions {
   bool prefer_accession = false;  ///< --acc
   bool alignments = true;         ///< --noali turns them off
+  bool by_sequence = false;       ///< queries are sequences, hits are models (hmmscan)
   int text_width = 120;           ///< 0: unlimited (--notextw)
   /// Tables of targets and domains as hmmscan writes them, with these rules (--as hmmscan).
   std::optional<Thresholds> scan = std::nullopt;
@@ -31,7 +32,8 @@ void append_target_scores(std::string& out, const HitList& hits, const ReportOpt
 void append_domain_annotation(std::string& out, const ModelInfo& model, const HitList& hits,
                               const ReportOptions& options, std::size_t first, std::size_t last);
 void append_statistics(std::string& out, const ModelInfo& model, const HitList& hits,
-                       const FilterOptions& filters, const ReportTimes& times);
+                       const FilterOptions& filters, const ReportTimes& times,
+                       bool by_sequence = false);
 
 /// What stands before and behind the domains of a model: from "Query:" on, and up to "//".
 void append_report_head(std::string& out, const ModelResult& result, const ReportOptions& options);

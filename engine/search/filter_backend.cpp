@@ -1,5 +1,7 @@
 #include "search/filter_backend.hpp"
 
+#include "search/target_counters.hpp"
+
 #include <tbb/enumerable_thread_specific.h>
 
 #include <array>
@@ -149,6 +151,7 @@ class HostFilters final : public PreparedFilters {
         if (msv_gate_.rejects(candidate.bits)) continue;
       }
       ++counters.msv;
+      if (options_.per_target != nullptr) options_.per_target->msv(block.first_index() + i);
       candidates.push_back(candidate);
     }
     clock.lap(output.times.ssv);
@@ -257,6 +260,10 @@ class HostFilters final : public PreparedFilters {
       candidates.resize(kept);
     }
     counters.bias += candidates.size();
+    if (options_.per_target != nullptr) {
+      for (const Candidate& candidate : candidates)
+        options_.per_target->bias(block.first_index() + candidate.index);
+    }
     clock.lap(output.times.bias);
 
     for (const Candidate& candidate : candidates) {
@@ -268,6 +275,8 @@ class HostFilters final : public PreparedFilters {
         if (viterbi_gate_.rejects(nats_to_bits(nats - candidate.filter_nats))) continue;
       }
       ++counters.viterbi;
+      if (options_.per_target != nullptr)
+        options_.per_target->viterbi(block.first_index() + candidate.index);
       output.survivors.push_back({candidate.index, candidate.filter_nats});
     }
     clock.lap(output.times.viterbi);

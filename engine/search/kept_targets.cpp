@@ -128,4 +128,24 @@ std::unique_ptr<TargetSource> keep_targets(std::unique_ptr<TargetSource> source,
   return std::make_unique<KeptTargets>(std::move(source), memory);
 }
 
+Result<std::unique_ptr<TargetChunk>> TargetChunk::read(TargetSource& source, std::size_t residues) {
+  TargetBlock block;
+  HMMJIT_ASSIGN(const bool more, source.next(block, residues));
+  auto chunk = std::make_unique<TargetChunk>();
+  if (more) chunk->block_ = view_of(pack(block));
+  return chunk;
+}
+
+Result<bool> TargetChunk::next(TargetBlock& block, std::size_t) {
+  if (delivered_ || block_.size() == 0) return false;
+  delivered_ = true;
+  block = block_;
+  return true;
+}
+
+Status TargetChunk::rewind() {
+  delivered_ = false;
+  return {};
+}
+
 }  // namespace hmmjit

@@ -12,6 +12,8 @@
 
 namespace hmmjit {
 
+class TargetCounters;
+
 enum class ModelCutoffs { kNone, kGathering, kNoise, kTrusted };
 
 /// One reporting or inclusion rule: by E-value, or by score where one was given.
@@ -32,11 +34,19 @@ struct Thresholds {
 struct FilterOptions {
   double F1 = 0.02, F2 = 1e-3, F3 = 1e-5;
   bool bias = true;
+  TargetCounters* per_target = nullptr;  ///< counts target by target as well; on the CPU only
   /// --max: every target reaches the domain stage.
   static FilterOptions max_sensitivity() { return {1.0, 1.0, 1.0, false}; }
 };
 
 struct SearchOptions {
+  /// For a report by target, with the number of models as Z: a hit is kept if it could be reported
+  /// had the search ended with its model. `Z`: the user's.
+  struct ByTarget {
+    std::optional<double> Z;
+    TargetCounters* counters = nullptr;
+  };
+  std::optional<ByTarget> by_target = {};
   Thresholds thresholds;
   FilterOptions filters;
   domain::DomainOptions domain;

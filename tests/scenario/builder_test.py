@@ -271,15 +271,16 @@ class Replay(ScratchFolder):
     CASES = ["ph_hbb*", "ph_20aa", "ph_degen", "ph_zero", "ph_opt_[TicF]*", "ph_mx*", "ph_calib",
              "ph_bad*", "ph_dupdb", "ph_tandem", "ph_*_query", "jk_hbb*", "jk_zero", "jk_drop",
              "jk_T", "jk_incT", "jk_20aa", "jk_bad*", "jk_dupdb", "jk_degen", "jk_tandem",
-             "jk_wgsc", "jk_wblosum", "jk_eentexp", "jk_nohits", "jk_acc_7less", "jk_m130*"]
+             "jk_wgsc", "jk_wblosum", "jk_eentexp", "jk_nohits", "jk_acc_7less", "jk_m130*",
+             "sc_[!bl]*", "sc_lee_ecolihits*", "sc_long"]
 
     def test_recorded_runs(self):
         shared = scenario.shared_folder()
         tool = os.path.join(shared or "", "tools", "replay_programs.py")
         if shared is None or not os.path.exists(tool):
             self.skipTest("recorded runs (shared/data/programs) are not here; set HMMJIT_SHARED")
-        replayed = run([sys.executable, tool, "--program", scenario.program, "--options",
-                        "--quiet --device cpu", "--work", self.folder, "--only"] + self.CASES)
+        replayed = run([sys.executable, tool, "--program", scenario.program,
+                        "--program-hmmscan", scenario.program + " scan", "--options=--quiet", "--work", self.folder, "--only"] + self.CASES)
         self.assertEqual(replayed.returncode, 0, replayed.stdout.decode()[-3000:])
         print(replayed.stdout.decode().strip().split("\n")[-1])
 

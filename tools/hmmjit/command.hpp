@@ -22,6 +22,7 @@ std::span<const Command> commands();
 int command_search(const std::vector<std::string>& arguments);
 int command_phmmer(const std::vector<std::string>& arguments);
 int command_jackhmmer(const std::vector<std::string>& arguments);
+int command_scan(const std::vector<std::string>& arguments);
 int command_build(const std::vector<std::string>& arguments);
 int command_db(const std::vector<std::string>& arguments);
 int command_report(const std::vector<std::string>& arguments);

@@ -217,7 +217,9 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Se
   // The driver takes a third of a second to start: it does so while files are opened and read.
   std::string device_note;
   std::unique_ptr<gpu::GpuFilters>& gpu = session.gpu;
-  if (device.use == DeviceChoice::Use::kCpu) {
+  if (program.by_sequence) {
+    device_note = "this report needs counts that devices do not give";
+  } else if (device.use == DeviceChoice::Use::kCpu) {
     device_note = "demanded";
   } else if (device.use == DeviceChoice::Use::kGpu ||
              device_pays(search_options,
@@ -240,6 +242,9 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Se
   std::optional<SequenceFormat> format;
   if (options.is_set("--tformat")) {
     HMMJIT_ASSIGN(format, parse_sequence_format(options.text("--tformat")));
+  }
+  if (program.by_sequence) {
+    HMMJIT_ASSIGN(format, query_format(options));
   }
 
   if (options.is_set("--as")) {
@@ -293,8 +298,10 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Se
       std::string(options.text("--pfamtblout")), std::string(options.text("--tsv")),
       std::string(options.text("--json")),       std::string(options.text("--a3m"))};
   std::string header = banner(program) + kRule;
-  header += fmt::format("# {:33}{}\n", program.query_label, model_path);
-  header += "# target sequence database:        " + target_path + "\n";
+  std::pair<std::string_view, std::string> labels[] = {{program.query_label, model_path},
+                                                       {program.target_label, target_path}};
+  if (program.by_sequence) std::swap(labels[0], labels[1]);
+  for (const auto& [label, path] : labels) header += fmt::format("# {:33}{}\n", label, path);
   header += describe_options(options);
   if (sequences) header += describe_query_options(options);
   if (program.describe != nullptr) header += program.describe(options);
@@ -340,7 +347,7 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Se
       program_name + " " + options.settings() + model_path + " " + target_path + " ";
   run.folder = current_folder();
   run.date = date_text();
-  run.scan = report_options.scan.has_value();
+  run.scan = report_options.scan.has_value() || program.by_sequence;
   HMMJIT_TRY(writer->complete(run));
   if (statistics_file) {
     std::optional<gpu::Statistics> gpu_statistics;

@@ -7,6 +7,7 @@ constexpr Command kCommands[] = {
     {"search", "search profile(s) against sequences, as hmmsearch does", command_search},
     {"phmmer", "search protein sequence(s) against sequences, as phmmer does", command_phmmer},
     {"jackhmmer", "search protein sequence(s) in rounds, as jackhmmer does", command_jackhmmer},
+    {"scan", "search sequence(s) against profiles, as hmmscan does", command_scan},
     {"build", "make profile(s) from multiple alignments, as hmmbuild does", command_build},
     {"db", "make, describe and check databases of targets that search maps into memory",
      command_db},

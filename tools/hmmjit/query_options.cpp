@@ -167,6 +167,20 @@ std::span<const OptionSpec> jackhmmer_option_table() {
   return table;
 }
 
+std::span<const OptionSpec> scan_option_table() {
+  static const Table table = [] {
+    Table made(search_option_table().begin(), search_option_table().end());
+    OptionSpec format = kQueryFormat;
+    format.name = "--qformat";
+    insert_before(made, "--cpu", {&format, 1});
+    leave_out(made, {"-A", "--as", "--tformat", "--restrictdb_stkey", "--restrictdb_n", "--ssifile",
+                     "--device", "--vram", "--verify", "--tsv", "--json", "--a3m"});
+    position(made, "--device")->default_text = "cpu";
+    return made;
+  }();
+  return table;
+}
+
 std::span<const OptionSpec> calibration_options() { return kCalibrationOptions; }
 
 std::span<const OptionSpec> phmmer_option_table() {

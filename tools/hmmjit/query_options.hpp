@@ -18,6 +18,9 @@ std::span<const OptionSpec> phmmer_option_table();
 /// Options of `hmmjit jackhmmer`.
 std::span<const OptionSpec> jackhmmer_option_table();
 
+/// Options of `hmmjit scan`.
+std::span<const OptionSpec> scan_option_table();
+
 /// --EmL to --Eft.
 std::span<const OptionSpec> calibration_options();
 /// A sequence format by its name; the error of an unknown one names `option`.

@@ -46,6 +46,8 @@ struct SearchProgram {
   std::string_view reference;  ///< whose result lines it gives: "hmmsearch"
   OptionText queries, targets;
   std::string_view query_label;  ///< of the query file in the header: "query HMM file:"
+  std::string_view target_label = "target sequence database:";
+  bool by_sequence = false;  ///< the second file is the query (hmmscan)
   std::span<const OptionSpec> (*options)();
   /// Opens a file of query sequences; null where queries are profiles.
   Result<SequenceQueries> (*open_queries)(const ParsedOptions& options,
