@@ -12,10 +12,10 @@ namespace hmmjit {
 struct ReportOptions {
   bool prefer_accession = false;  ///< --acc
   bool alignments = true;         ///< --noali turns them off
-  bool by_sequence = false;       ///< queries are sequences, hits are models (hmmscan)
   int text_width = 120;           ///< 0: unlimited (--notextw)
   /// Tables of targets and domains as hmmscan writes them, with these rules (--as hmmscan).
   std::optional<Thresholds> scan = std::nullopt;
+  bool by_sequence = false;  ///< queries are sequences, hits are models (hmmscan)
 };
 
 /// CPU and wall time lines of the statistics; the only volatile lines of the report.
