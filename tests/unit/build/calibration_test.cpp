@@ -1,6 +1,6 @@
 // The calibration of imported models against hmmconvert's, bit for bit: its binary output carries
 // both the imported model and the six parameters as floats.
-#include "reference/calibrate.hpp"
+#include "build/calibration.hpp"
 
 #include <gtest/gtest.h>
 
@@ -99,7 +99,7 @@ TEST(Calibrate, EqualsHmmconvertOnHmmer2Models) {
     for (Bytes in(*binary); !in.empty() && models < 20; ++models) {
       const Hmm hmm = read_binary(in);
       SCOPED_TRACE(hmm.name);
-      expect_same(reference::calibrate(hmm), hmm.calibration);
+      expect_same(build::calibrate(hmm).value(), hmm.calibration);
     }
   }
   EXPECT_GE(models, 5);
@@ -107,9 +107,19 @@ TEST(Calibrate, EqualsHmmconvertOnHmmer2Models) {
 
 TEST(Calibrate, IsDeterministic) {
   const Hmm hmm = test_support::random_hmm(3, 12);
-  expect_same(reference::calibrate(hmm), reference::calibrate(hmm));
-  EXPECT_NE(reference::calibrate(test_support::random_hmm(4, 12)).msv_mu,
-            reference::calibrate(hmm).msv_mu);
+  const Calibration first = build::calibrate(hmm).value();
+  const Calibration other = build::calibrate(test_support::random_hmm(4, 12)).value();
+  EXPECT_NE(other.msv_mu, first.msv_mu);
+  const Calibration seeded = build::calibrate(hmm, {.seed = 7}).value();
+  EXPECT_NE(seeded.msv_mu, first.msv_mu);
+  expect_same(build::calibrate(hmm).value(), first);
+}
+
+TEST(Calibrate, RefusesTooFewTargets) {
+  const auto calibration =
+      build::calibrate(test_support::random_hmm(3, 12), {.viterbi_targets = 1});
+  ASSERT_FALSE(calibration);
+  EXPECT_EQ(calibration.error().code, ErrorCode::kUsage);
 }
 
 }  // namespace
