@@ -1,6 +1,7 @@
 #include "core/diagnostics.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,6 +17,11 @@ void print_diagnostic(std::string_view text) noexcept {
     }
     text.remove_prefix(static_cast<std::size_t>(written));
   }
+}
+
+bool standard_output_unread() noexcept {
+  pollfd output{STDOUT_FILENO, POLLOUT, 0};
+  return ::poll(&output, 1, 0) > 0 && (output.revents & POLLERR) != 0;
 }
 
 void occupy_standard_streams() noexcept {

@@ -352,6 +352,10 @@ Status run_search(const ParsedOptions& options, Session& session) {
 
 int command_search(const std::vector<std::string>& arguments) {
   const auto report = [](const Error& error) {
+    // The program ends as others do whose output nobody reads (main.cpp).
+    if (error.code == ErrorCode::kOutput && error.where == kStandardOutput &&
+        standard_output_unread())
+      return static_cast<int>(error.code);
     diagnose("hmmjit search: {}\n", error.to_string());
     if (error.code == ErrorCode::kUsage) print_diagnostic(kUsage);
     return static_cast<int>(error.code);
