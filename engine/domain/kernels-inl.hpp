@@ -206,7 +206,10 @@ struct Pair {
   friend Pair operator&(Pair x, Pair y) { return {x.a & y.a, x.b & y.b}; }
   friend Pair operator|(Pair x, Pair y) { return {x.a | y.a, x.b | y.b}; }
   friend Pair operator^(Pair x, Pair y) { return {x.a ^ y.a, x.b ^ y.b}; }
-  friend bool any_greater(Pair x, Pair y) { return any_greater(x.a, y.a) | any_greater(x.b, y.b); }
+  // Without a branch between the two.
+  friend bool any_greater(Pair x, Pair y) {
+    return (int{any_greater(x.a, y.a)} | int{any_greater(x.b, y.b)}) != 0;
+  }
   friend Pair select_greater(Pair x, Pair y, Pair z) {
     return {select_greater(x.a, y.a, z.a), select_greater(x.b, y.b, z.b)};
   }

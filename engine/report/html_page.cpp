@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <queue>
+#include <utility>
+#include <vector>
 
 #include "report/exact_text.hpp"
 #include "report/text.hpp"
@@ -209,15 +213,22 @@ class Writer {
     std::stable_sort(boxes.begin(), boxes.end(), [](const Box& a, const Box& b) {
       return a.domain->env_from < b.domain->env_from;
     });
-    std::vector<int> ends;
+    // The first lane that is free: lanes in use by their ends, those that have become free by
+    // number.
+    using Lane = std::pair<int, std::size_t>;  // end, number
+    std::priority_queue<Lane, std::vector<Lane>, std::greater<>> used;
+    std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> free;
+    std::size_t count = 0;
     for (Box& box : boxes) {
-      const auto free =
-          std::ranges::find_if(ends, [&](int end) { return end < box.domain->env_from; });
-      box.lane = static_cast<std::size_t>(free - ends.begin());
-      if (free == ends.end()) ends.push_back(0);
-      ends[box.lane] = box.domain->env_to;
+      while (!used.empty() && used.top().first < box.domain->env_from) {
+        free.push(used.top().second);
+        used.pop();
+      }
+      box.lane = free.empty() ? count++ : free.top();
+      if (!free.empty()) free.pop();
+      used.emplace(box.domain->env_to, box.lane);
     }
-    lanes = std::max<std::size_t>(1, ends.size());
+    lanes = std::max<std::size_t>(1, count);
     return boxes;
   }
 
