@@ -97,7 +97,7 @@ TEST_F(BenchTest, SsvIsTimedOnTheWorkOfASearch) {
     return run_on_host(launch);
   };
   kernels_ = *fake_settings(driver_).open_kernels();
-  const auto bench = Bench::create(api_, 0, *kernels_, sequences, {.threads = 1, .repeats = 1});
+  const auto bench = Bench::create(api_, 0, *kernels_, sequences, {.repeats = 1, .threads = 1});
   ASSERT_TRUE(bench) << bench.error().to_string();
 
   // The distinct targets of a measurement, as a block of a search.
@@ -184,7 +184,7 @@ TEST_F(BenchTest, AKernelThatCannotBeHadIsReported) {
 TEST_F(BenchTest, WhatASearchWouldNotLaunchIsNotMeasured) {
   kernels_ = *settings_with_ptx(driver_).open_kernels();
   const auto bench =
-      Bench::create(api_, 0, *kernels_, data().targets, {.threads = 2, .repeats = 1});
+      Bench::create(api_, 0, *kernels_, data().targets, {.repeats = 1, .threads = 2});
   ASSERT_TRUE(bench) << bench.error().to_string();
   const auto m = model(0);
   (*bench)->use_model(m);
