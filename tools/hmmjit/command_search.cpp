@@ -32,15 +32,7 @@ namespace {
 
 constexpr const char* kUsage = "Usage: hmmjit search [options] <hmmfile> <seqdb>\n";
 constexpr int kDeviceThreads = 36;
-constexpr const char* kRule =
-    "# - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -\n";
-
-std::string banner() {
-  return fmt::format(
-      "# hmmjit search :: search profile(s) against a sequence database\n"
-      "# hmmjit {}; result lines as of HMMER 3.4 hmmsearch\n",
-      HMMJIT_VERSION);
-}
+constexpr const char* kProgram = "hmmjit search";
 
 // Model bytes read so far, for the progress display.
 class CountedModels final : public ByteSource {
@@ -290,10 +282,10 @@ Status run_search(const ParsedOptions& options, Session& session) {
       std::string(options.text("--tblout")),     std::string(options.text("--domtblout")),
       std::string(options.text("--pfamtblout")), std::string(options.text("--tsv")),
       std::string(options.text("--json")),       std::string(options.text("--a3m"))};
-  std::string header = banner() + kRule;
-  header += "# query HMM file:                  " + model_path + "\n";
-  header += "# target sequence database:        " + target_path + "\n";
-  header += describe_options(options) + kRule + "\n";
+  SearchHeader header(kProgram, HMMJIT_VERSION);
+  header.set(HeaderLine::kQueryFile, model_path);
+  header.set(HeaderLine::kTargetFile, target_path);
+  describe_options(options, header);
   std::optional<OutputFile> statistics_file, trace_file;
   if (trace) {
     HMMJIT_ASSIGN(trace_file, OutputFile::create(std::string(options.text("--trace"))));
@@ -301,10 +293,10 @@ Status run_search(const ParsedOptions& options, Session& session) {
   if (options.is_set("--stats")) {
     HMMJIT_ASSIGN(statistics_file, OutputFile::create(std::string(options.text("--stats"))));
   }
-  HMMJIT_ASSIGN(
-      const std::unique_ptr<ReportWriter> writer,
-      ReportWriter::create(paths, report_options, search_options.filters,
-                           fmt::format("hmmjit search (hmmjit {})", HMMJIT_VERSION), header));
+  HMMJIT_ASSIGN(const std::unique_ptr<ReportWriter> writer,
+                ReportWriter::create(paths, report_options, search_options.filters,
+                                     fmt::format("hmmjit search (hmmjit {})", HMMJIT_VERSION),
+                                     header.text()));
 
   SearchProgress progress;
   std::optional<ProgressDisplay> display;
@@ -365,7 +357,8 @@ int command_search(const std::vector<std::string>& arguments) {
   const auto options = parse_options(search_option_table(), arguments);
   if (!options) return report(options.error());
   if (options->is_set("-h") || options->is_set("--help")) {
-    fmt::print("{}{}\n{}", banner(), kUsage, option_help(search_option_table()));
+    fmt::print("{}{}\n{}", search_banner(kProgram, HMMJIT_VERSION), kUsage,
+               option_help(search_option_table()));
     return 0;
   }
   Session session;

@@ -8,7 +8,6 @@
 
 #include "core/numbers.hpp"
 #include "core/threads.hpp"
-#include "report/text.hpp"
 
 namespace hmmjit::tools {
 namespace {
@@ -410,80 +409,65 @@ ReportOptions make_report_options(const ParsedOptions& options) {
   return report;
 }
 
-std::string describe_options(const ParsedOptions& options) {
-  std::string out;
-  const auto line = [&out](std::string_view label, std::string_view value) {
-    out += "# ";
-    text::left(out, label, 33);
-    (out += value) += '\n';
+void describe_options(const ParsedOptions& options, SearchHeader& header) {
+  const auto given = [&](std::string_view name, HeaderLine line) {
+    if (options.is_set(name)) header.set(line, options.text(name));
   };
-  const auto number = [](double value) {
-    std::string text;
-    text::general(text, value, 0, 6);
-    return text;
+  const auto flag = [&](std::string_view name, HeaderLine line, std::string_view value) {
+    if (options.is_set(name)) header.set(line, value);
   };
-  const auto file = [&](std::string_view name, std::string_view label) {
-    if (options.is_set(name)) line(label, options.text(name));
+  using SetNumber = void (SearchHeader::*)(HeaderLine, double);
+  const auto threshold = [&](std::string_view name, HeaderLine line, SetNumber set) {
+    if (options.differs_from_default(name)) (header.*set)(line, options.real(name));
   };
-  const auto flag = [&](std::string_view name, std::string_view label, std::string_view value) {
-    if (options.is_set(name)) line(label, value);
+  const auto space = [&](std::string_view name, HeaderLine line) {
+    if (options.is_set(name)) header.set_space(line, options.real(name));
   };
-  const auto threshold = [&](std::string_view name, std::string_view label,
-                             std::string_view relation) {
-    if (options.differs_from_default(name))
-      line(label, std::string(relation) + number(options.real(name)));
-  };
-  file("-o", "output directed to file:");
-  file("-A", "MSA of all hits saved to file:");
-  file("--tblout", "per-seq hits tabular output:");
-  file("--domtblout", "per-dom hits tabular output:");
-  file("--pfamtblout", "pfam-style tabular hit output:");
-  file("--tsv", "tab separated domains:");
-  file("--json", "JSON lines:");
-  file("--a3m", "A3M of included domains:");
-  flag("--as", "tables by target, as:", "hmmscan");
-  flag("--acc", "prefer accessions over names:", "yes");
-  flag("--noali", "show alignments in output:", "no");
-  flag("--notextw", "max ASCII text line length:", "unlimited");
+  given("-o", HeaderLine::kMainFile);
+  given("-A", HeaderLine::kAlignmentFile);
+  given("--tblout", HeaderLine::kTargetTable);
+  given("--domtblout", HeaderLine::kDomainTable);
+  given("--pfamtblout", HeaderLine::kPfamTable);
+  given("--tsv", HeaderLine::kTsv);
+  given("--json", HeaderLine::kJson);
+  given("--a3m", HeaderLine::kA3m);
+  flag("--as", HeaderLine::kTablesAs, "hmmscan");
+  flag("--acc", HeaderLine::kAccessions, "yes");
+  flag("--noali", HeaderLine::kAlignments, "no");
+  flag("--notextw", HeaderLine::kTextWidth, "unlimited");
   if (options.differs_from_default("--textw"))
-    line("max ASCII text line length:", std::to_string(options.integer("--textw")));
-  threshold("-E", "sequence reporting threshold:", "E-value <= ");
-  threshold("-T", "sequence reporting threshold:", "score >= ");
-  threshold("--domE", "domain reporting threshold:", "E-value <= ");
-  threshold("--domT", "domain reporting threshold:", "score >= ");
-  threshold("--incE", "sequence inclusion threshold:", "E-value <= ");
-  threshold("--incT", "sequence inclusion threshold:", "score >= ");
-  threshold("--incdomE", "domain inclusion threshold:", "E-value <= ");
-  threshold("--incdomT", "domain inclusion threshold:", "score >= ");
-  flag("--cut_ga", "model-specific thresholding:", "GA cutoffs");
-  flag("--cut_nc", "model-specific thresholding:", "NC cutoffs");
-  flag("--cut_tc", "model-specific thresholding:", "TC cutoffs");
-  flag("--max", "Max sensitivity mode:", "on [all heuristic filters off]");
-  threshold("--F1", "MSV filter P threshold:", "<= ");
-  threshold("--F2", "Vit filter P threshold:", "<= ");
-  threshold("--F3", "Fwd filter P threshold:", "<= ");
-  flag("--nobias", "biased composition HMM filter:", "off");
-  file("--restrictdb_stkey", "Restrict db to start at seq key:");
-  file("--restrictdb_n", "Restrict db to # target seqs:");
-  file("--ssifile", "Override ssi file to:");
-  flag("--nonull2", "null2 bias corrections:", "off");
-  const auto space = [&](std::string_view name, std::string_view label) {
-    if (!options.is_set(name)) return;
-    std::string text;
-    text::fixed(text, options.real(name), 0, 0);
-    line(label, text);
-  };
-  space("-Z", "sequence search space set to:");
-  space("--domZ", "domain search space set to:");
+    header.set(HeaderLine::kTextWidth, std::to_string(options.integer("--textw")));
+  threshold("-E", HeaderLine::kReport, &SearchHeader::set_e_value);
+  threshold("-T", HeaderLine::kReport, &SearchHeader::set_score);
+  threshold("--domE", HeaderLine::kReportDomain, &SearchHeader::set_e_value);
+  threshold("--domT", HeaderLine::kReportDomain, &SearchHeader::set_score);
+  threshold("--incE", HeaderLine::kInclude, &SearchHeader::set_e_value);
+  threshold("--incT", HeaderLine::kInclude, &SearchHeader::set_score);
+  threshold("--incdomE", HeaderLine::kIncludeDomain, &SearchHeader::set_e_value);
+  threshold("--incdomT", HeaderLine::kIncludeDomain, &SearchHeader::set_score);
+  flag("--cut_ga", HeaderLine::kCutoffs, "GA cutoffs");
+  flag("--cut_nc", HeaderLine::kCutoffs, "NC cutoffs");
+  flag("--cut_tc", HeaderLine::kCutoffs, "TC cutoffs");
+  flag("--max", HeaderLine::kMaxSensitivity, "on [all heuristic filters off]");
+  threshold("--F1", HeaderLine::kF1, &SearchHeader::set_p_value);
+  threshold("--F2", HeaderLine::kF2, &SearchHeader::set_p_value);
+  threshold("--F3", HeaderLine::kF3, &SearchHeader::set_p_value);
+  flag("--nobias", HeaderLine::kBiasFilter, "off");
+  given("--restrictdb_stkey", HeaderLine::kFirstTarget);
+  given("--restrictdb_n", HeaderLine::kTargetCount);
+  given("--ssifile", HeaderLine::kIndexFile);
+  flag("--nonull2", HeaderLine::kNull2, "off");
+  space("-Z", HeaderLine::kZ);
+  space("--domZ", HeaderLine::kDomZ);
   if (options.differs_from_default("--seed")) {
-    if (options.integer("--seed") == 0)
-      line("random number seed:", "one-time arbitrary");
-    else
-      line("random number seed set to:", options.text("--seed"));
+    if (options.integer("--seed") == 0) {
+      header.set_seed(0);
+    } else {
+      given("--seed", HeaderLine::kSeed);  // as it was written
+    }
   }
-  file("--tformat", "targ <seqfile> format asserted:");
-  file("--cpu", "number of worker threads:");
-  return out;
+  given("--tformat", HeaderLine::kTargetFormat);
+  given("--cpu", HeaderLine::kThreads);
 }
 
 }  // namespace hmmjit::tools

@@ -7,6 +7,7 @@
 
 #include "option_table.hpp"
 #include "report/main_report.hpp"
+#include "report/search_header.hpp"
 #include "search/options.hpp"
 
 namespace hmmjit::tools {
@@ -28,7 +29,7 @@ Result<DeviceChoice> make_device_choice(const ParsedOptions& options);
 
 ReportOptions make_report_options(const ParsedOptions& options);
 
-/// hmmsearch's header lines about options that were set, each starting with '#'.
-std::string describe_options(const ParsedOptions& options);
+/// hmmsearch's header lines about options that were set.
+void describe_options(const ParsedOptions& options, SearchHeader& header);
 
 }  // namespace hmmjit::tools
