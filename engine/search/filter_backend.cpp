@@ -13,6 +13,7 @@
 #include "layout/float_tables.hpp"
 #include "model/residue_copies.hpp"
 #include "reference/filters.hpp"
+#include "search/target_counters.hpp"
 
 namespace hmmjit {
 namespace {
@@ -161,10 +162,11 @@ class HostFilters final : public PreparedFilters {
       }
       ++counters.msv;
       HMMJIT_ASSIGN(candidate.residues, copies.of(block, i, alphabet()));
+      if (options_.per_target != nullptr) options_.per_target->msv(block.first_index() + i);
       candidates.push_back(candidate);
     }
     clock.lap(output.times.ssv);
-    behind_msv(candidates, clock, output);
+    behind_msv(block, candidates, clock, output);
     return {};
   }
 
@@ -198,7 +200,7 @@ class HostFilters final : public PreparedFilters {
       candidates.push_back(candidate);
     }
     clock.lap(output.times.msv);
-    behind_msv(candidates, clock, output);
+    behind_msv(block, candidates, clock, output);
 
     // The Forward filter needs the filter score to the bit.
     candidates.clear();
@@ -306,7 +308,7 @@ class HostFilters final : public PreparedFilters {
   }
 
   // Bias and Viterbi for targets that passed MSV.
-  void behind_msv(std::vector<Candidate>& candidates, CoreClock& clock,
+  void behind_msv(const TargetBlock& block, std::vector<Candidate>& candidates, CoreClock& clock,
                   FilterOutput& output) const {
     typename Kernels::Scratch& scratch = scratch_.local();
     const auto M = static_cast<std::uint64_t>(model_.hmm.M);
@@ -327,6 +329,10 @@ class HostFilters final : public PreparedFilters {
       candidates.resize(kept);
     }
     counters.bias += candidates.size();
+    if (options_.per_target != nullptr) {
+      for (const Candidate& candidate : candidates)
+        options_.per_target->bias(block.first_index() + candidate.index);
+    }
     clock.lap(output.times.bias);
 
     for (const Candidate& candidate : candidates) {
@@ -337,6 +343,8 @@ class HostFilters final : public PreparedFilters {
         if (viterbi_gate_.rejects(nats_to_bits(nats - candidate.filter_nats))) continue;
       }
       ++counters.viterbi;
+      if (options_.per_target != nullptr)
+        options_.per_target->viterbi(block.first_index() + candidate.index);
       output.survivors.push_back({candidate.index, candidate.filter_nats});
     }
     clock.lap(output.times.viterbi);

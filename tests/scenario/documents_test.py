@@ -99,7 +99,7 @@ class Documents(ScratchFolder):
         self.assertEqual(self.offered("hmmjit", "search", "--tb"), ["--tblout"])
         self.assertIn("-E", self.offered("hmmjit", "search", "-"))
         self.assertEqual(self.offered("hmmjit", "search", "--tblout", "x", "--dom"),
-                         ["--domtblout", "--domE", "--domT", "--domZ"])
+                         ["--domtblout", "--domE", "--domT", "--domZ", "--domfasta"])
         self.assertEqual(self.offered("hmmjit", "search", "mod"), [])  # a file: bash's own business
         self.assertEqual(self.offered("hmmjit", "db", "b"), ["build"])
         self.assertEqual(set(self.offered("hmmjit", "db", "build", "--al")), {"--alphabet"})

@@ -7,6 +7,7 @@
 #include "core/diagnostics.hpp"
 #include "core/output_file.hpp"
 #include "hmmjit/command_line.hpp"
+#include "hmmjit/suggestion.hpp"
 
 namespace hmmjit::tools {
 namespace {
@@ -456,11 +457,14 @@ int command_man(const std::vector<std::string>& arguments) {
   const CommandText* page = nullptr;
   if (!name.empty()) {
     const auto found = std::ranges::find(*texts, "hmmjit " + name, &CommandText::name);
-    if (found == texts->end())
+    if (found == texts->end()) {
+      std::vector<std::string> names;
+      for (const Command& command : commands()) names.emplace_back(command.name);
       return failed("man", {ErrorCode::kUsage,
                             fmt::format("no command \"{}\"", name),
                             {},
-                            "hmmjit -h lists the commands"});
+                            did_you_mean(name, names, "hmmjit -h lists the commands")});
+    }
     page = &*found;
   }
   fmt::print("{}", manual_page(page, *texts));

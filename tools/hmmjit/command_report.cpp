@@ -1,9 +1,12 @@
 // `hmmjit report`: a result file of `hmmjit search` as one HTML page.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -12,6 +15,7 @@
 #include "core/numbers.hpp"
 #include "core/output_file.hpp"
 #include "hmmjit/command_line.hpp"
+#include "hmmjit/suggestion.hpp"
 #include "io/byte_source.hpp"
 #include "report/html_page.hpp"
 #include "report/page_results.hpp"
@@ -24,6 +28,9 @@ using Json = nlohmann::json;
 struct ReportArguments {
   std::string result, output, title;
   std::size_t top = 0;
+  bool included = false;
+  std::vector<std::string> models;
+  double e_value = std::numeric_limits<double>::infinity();
 };
 
 std::unexpected<Error> unreadable(const BufferedInput& input, std::string what) {
@@ -71,8 +78,8 @@ PageModel read_model(const Json& json) {
   model.accession = text_of(json, "accession");
   model.description = text_of(json, "description");
   model.length = json.at("length").get<int>();
-  model.reported = json.at("reported").get<std::uint64_t>();
-  model.included = json.at("included").get<std::uint64_t>();
+  model.reported = json.at("targets_reported").get<std::uint64_t>();
+  model.included = json.at("targets_included").get<std::uint64_t>();
   model.targets = json.at("targets").get<std::uint64_t>();
   const Json& passed = json.at("passed");
   model.msv = passed.at("msv").get<std::uint64_t>();
@@ -143,15 +150,12 @@ Result<Page> read_json(BufferedInput& input) {
 }
 
 // Undoes tsv_field of report/exact_text.hpp.
-std::string unescaped(std::string_view field) {
+std::string unquoted(std::string_view field) {
+  if (field.size() < 2 || field.front() != '"') return std::string(field);
   std::string out;
-  for (std::size_t i = 0; i < field.size(); ++i) {
-    if (field[i] != '\\' || i + 1 == field.size()) {
-      out += field[i];
-      continue;
-    }
-    const char c = field[++i];
-    out += c == 't' ? '\t' : c == 'n' ? '\n' : c == 'r' ? '\r' : c;
+  for (std::size_t i = 1; i + 1 < field.size(); ++i) {
+    out += field[i];
+    if (field[i] == '"') ++i;  // the second of two
   }
   return out;
 }
@@ -200,14 +204,14 @@ Result<Page> read_tsv(BufferedInput& input) {
     const auto [model, is_new] = models.emplace(integer("model_index"), page.models.size());
     if (is_new) {
       PageModel& added = page.models.emplace_back();
-      added.name = unescaped(field("model"));
-      added.accession = unescaped(field("model_accession"));
+      added.name = unquoted(field("model"));
+      added.accession = unquoted(field("model_accession"));
       added.length = static_cast<int>(integer("model_length"));
     }
     PageTarget& target = page.targets[static_cast<std::uint64_t>(integer("target_index"))];
-    target.name = unescaped(field("target"));
-    target.accession = unescaped(field("target_accession"));
-    target.description = unescaped(field("description"));
+    target.name = unquoted(field("target"));
+    target.accession = unquoted(field("target_accession"));
+    target.description = unquoted(field("description"));
     target.length = static_cast<int>(integer("target_length"));
     if (target.hits.empty() || target.hits.back().model != model->second) {
       PageHit& hit = target.hits.emplace_back();
@@ -250,8 +254,42 @@ Result<Page> read_result(const std::string& path) {
   return unreadable(input, "neither JSON lines nor a table of hmmjit search");
 }
 
+// Leaves the domains that are asked for, and the targets and hits that have any.
+Status choose(Page& page, const ReportArguments& arguments) {
+  if (!arguments.included && arguments.models.empty() && std::isinf(arguments.e_value)) return {};
+  std::vector<std::string> names;
+  for (const PageModel& model : page.models) names.push_back(model.name);
+  for (const std::string& name : arguments.models) {
+    if (std::ranges::find(names, name) == names.end())
+      return fail(ErrorCode::kUsage, fmt::format("no model \"{}\" in the result", name), "--model",
+                  did_you_mean(name, names, "the page without --model lists them"));
+  }
+  for (auto& [index, target] : page.targets) {
+    for (PageHit& hit : target.hits) {
+      const bool wanted =
+          arguments.models.empty() ||
+          std::ranges::find(arguments.models, names[hit.model]) != arguments.models.end();
+      std::erase_if(hit.domains, [&](const PageDomain& domain) {
+        return !wanted || (arguments.included && !(hit.included && domain.included)) ||
+               domain.i_evalue > arguments.e_value;
+      });
+    }
+    std::erase_if(target.hits, [](const PageHit& hit) { return hit.domains.empty(); });
+  }
+  std::erase_if(page.targets, [](const auto& entry) { return entry.second.hits.empty(); });
+  std::string shown;
+  if (arguments.included) shown += "included domains; ";
+  if (!std::isinf(arguments.e_value)) shown += fmt::format("i-Evalue <= {}; ", arguments.e_value);
+  if (!arguments.models.empty())
+    shown += fmt::format("models {}; ", fmt::join(arguments.models, ", "));
+  shown.resize(shown.size() - 2);
+  page.run.emplace_back("on this page", shown);
+  return {};
+}
+
 Status make_report(const ReportArguments& arguments) {
   HMMJIT_ASSIGN(Page page, read_result(arguments.result));
+  HMMJIT_TRY(choose(page, arguments));
   keep_best(page, arguments.top);
   if (!arguments.title.empty()) page.title = arguments.title;
   std::string output = arguments.output;
@@ -266,12 +304,7 @@ Status make_report(const ReportArguments& arguments) {
   HMMJIT_ASSIGN(OutputFile file, OutputFile::create(output));
   file.write(make_html_page(page));
   HMMJIT_TRY(file.commit());
-  constexpr std::size_t kMany = 5000;
-  if (page.targets.size() > kMany)
-    diagnose(
-        "hmmjit report: the page has {} targets and may be slow to open; --top N shows "
-        "the best\n",
-        page.targets.size());
+  if (arguments.output.empty()) diagnose("hmmjit report: wrote {}\n", output);
   return {};
 }
 
@@ -280,14 +313,20 @@ Status make_report(const ReportArguments& arguments) {
 int command_report(const std::vector<std::string>& arguments) {
   ReportArguments given;
   CLI::App app{
-      "Turns a result of 'hmmjit search' (--json or --tsv) into one HTML page with domain "
-      "architectures, sortable tables and the run's statistics.",
+      "Turns a result of 'hmmjit search' (--json or --tsv) into one HTML page with an overview, "
+      "domain "
+      "architectures, tables that can be sorted and filtered, and alignments.",
       "hmmjit report"};
   app.add_option("result", given.result, "file written by --json or --tsv; - for stdin")
       ->required();
   app.add_option("-o,--output", given.output, "page to write [RESULT.html]");
   app.add_option("--title", given.title, "title of the page");
   app.add_option("--top", given.top, "show only the N targets with the best E-values [all]")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--included", given.included, "show only included domains");
+  app.add_option("--model", given.models, "show only this model; may be repeated")
+      ->allow_extra_args(false);
+  app.add_option("-E", given.e_value, "show only domains of at most this i-Evalue [all]")
       ->check(CLI::PositiveNumber);
   if (const auto status = parse_command_line(app, arguments)) return *status;
   if (const Status status = make_report(given); !status) {

@@ -15,6 +15,7 @@
 #include "core/interruption.hpp"
 #include "core/output_file.hpp"
 #include "driver/driver.hpp"
+#include "suggestion.hpp"
 
 namespace {
 
@@ -58,7 +59,7 @@ std::string usage() {
   std::string text = "Usage: hmmjit <command> [options] [arguments]\n\nCommands:\n";
   for (const hmmjit::tools::Command& command : hmmjit::tools::commands())
     text += fmt::format("  {:12} {}\n", command.name, command.help);
-  text += "\n'hmmjit <command> -h' shows a command's options; 'hmmjit --version' the version.\n";
+  text += "\n'hmmjit help <command>' shows a command's options; 'hmmjit --version' the version.\n";
   return text;
 }
 
@@ -72,14 +73,25 @@ int run_command(const std::vector<std::string>& arguments) {
     fmt::print("{}", usage());
     return 0;
   }
-  if (name == "--version") {
+  if (name == "help" && arguments.size() > 1) return run_command({arguments[1], "--help"});
+  if (name == "help") {
+    fmt::print("{}", usage());
+    return 0;
+  }
+  // Of the program, and of each of its commands.
+  const bool version_of_command =
+      arguments.size() == 2 && (arguments[1] == "--version" || arguments[1] == "-V");
+  if (name == "--version" || name == "-V" || version_of_command) {
     fmt::print("hmmjit {}\n", HMMJIT_VERSION);
     return 0;
   }
   const auto commands = hmmjit::tools::commands();
   const auto command = std::ranges::find(commands, name, &hmmjit::tools::Command::name);
   if (command == commands.end()) {
-    diagnose("hmmjit: no command \"{}\"\n\n{}", name, usage());
+    std::vector<std::string> names;
+    for (const auto& known : commands) names.emplace_back(known.name);
+    diagnose("hmmjit: no command \"{}\"; {}\n", name,
+             hmmjit::tools::did_you_mean(name, names, "hmmjit -h shows all commands"));
     return static_cast<int>(ErrorCode::kUsage);
   }
   return command->run({arguments.begin() + 1, arguments.end()});
@@ -111,7 +123,12 @@ int run_program(const std::vector<std::string>& arguments) {
 int main(int argc, char** argv) {
   hmmjit::occupy_standard_streams();
   install_signal_handlers();
-  int code = run_program({argv + std::min(argc, 1), argv + argc});
+  std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  // A link named hmmsearch does for scripts that cannot be edited.
+  const std::string_view called = argc > 0 ? argv[0] : "";
+  if (called.substr(called.find_last_of('/') + 1) == "hmmsearch")
+    arguments.insert(arguments.begin(), "search");
+  int code = run_program(arguments);
   // What was printed may have got no further than a buffer.
   const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
   if (code == 0 && lost) {
