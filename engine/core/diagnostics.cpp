@@ -1,6 +1,7 @@
 #include "core/diagnostics.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,6 +43,11 @@ void show_status_line(std::string_view text) noexcept {
   std::ranges::copy(text, line.begin() + kErase.size());
   write_all({line.data(), kErase.size() + text.size()});
   status_line_shown = true;
+}
+
+bool standard_output_unread() noexcept {
+  pollfd output{STDOUT_FILENO, POLLOUT, 0};
+  return ::poll(&output, 1, 0) > 0 && (output.revents & POLLERR) != 0;
 }
 
 void occupy_standard_streams() noexcept {

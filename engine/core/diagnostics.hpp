@@ -23,6 +23,9 @@ void diagnose(fmt::format_string<Arguments...> format, Arguments&&... arguments)
   print_diagnostic(fmt::format(format, std::forward<Arguments>(arguments)...));
 }
 
+/// Whether standard output is a pipe that nobody reads any more.
+bool standard_output_unread() noexcept;
+
 /// Gives descriptors 0, 1 and 2 a place-holder where they are closed, which refuses reading (0) or
 /// writing (1) and swallows diagnostics (2). Otherwise the next file opened would get that number,
 /// and with it what was meant for the standard stream. To be called before any file is opened.

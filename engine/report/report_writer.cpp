@@ -28,7 +28,7 @@ Status write_standard_output(const std::string& text) {
     if (written < 0) {
       if (errno == EINTR) continue;
       return fail(ErrorCode::kOutput, std::string("cannot write: ") + std::strerror(errno),
-                  "standard output", "check where it is redirected to");
+                  kStandardOutput, "check where it is redirected to");
     }
     data += written;
     left -= static_cast<std::size_t>(written);
@@ -42,7 +42,7 @@ Status complete_standard_output() {
   const int second = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
   if (second >= 0 && ::close(second) != 0 && errno != EINTR)
     return fail(ErrorCode::kOutput, std::string("cannot close: ") + std::strerror(errno),
-                "standard output", "check where it is redirected to");
+                kStandardOutput, "check where it is redirected to");
   return {};
 }
 

@@ -16,6 +16,9 @@
 
 namespace hmmjit {
 
+/// Where an error of standard output is said to be.
+inline constexpr const char* kStandardOutput = "standard output";
+
 /// Where each kind of output goes; an empty path: not wanted (main report: standard output).
 struct ReportPaths {
   std::string main, alignment, targets, domains, pfam;

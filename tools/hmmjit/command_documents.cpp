@@ -300,8 +300,8 @@ a kernel could not be made
 7
 an output could not be written
 .TP
-130
-interrupted
+128 + n
+ended by signal n, as a shell shows it: 130 for Ctrl-C, 143 for SIGTERM
 )";
 
 constexpr std::string_view kSummary = "profile HMM protein search with the results of hmmsearch";
@@ -418,7 +418,7 @@ std::string command_reference(std::span<const CommandText> commands) {
   std::string out =
       "# Commands and options\n\nMade by `hmmjit man --markdown`; a test compares the two. Exit "
       "status of every command: 0 success,\n1 internal error, 2 usage, 3 input, 4 no usable GPU, 5 "
-      "resources, 6 kernel compilation, 7 output,\n130 interrupted.\n";
+      "resources, 6 kernel compilation, 7 output,\n128 + n ended by signal n (130 for Ctrl-C).\n";
   for (const CommandText& command : commands) append_reference(out, command, false);
   return out;
 }

@@ -630,6 +630,10 @@ void add(SearchStatistics& sum, const SearchStatistics& other) {
 int run_search_program(const SearchProgram& program, const std::vector<std::string>& arguments) {
   const std::span<const OptionSpec> table = program.options();
   const auto report = [&](const Error& error) {
+    // The program ends as others do whose output nobody reads (main.cpp).
+    if (error.code == ErrorCode::kOutput && error.where == kStandardOutput &&
+        standard_output_unread())
+      return static_cast<int>(error.code);
     diagnose("hmmjit {}: {}\n", program.name, error.to_string());
     if (error.code == ErrorCode::kUsage) print_diagnostic(usage(program));
     return static_cast<int>(error.code);
