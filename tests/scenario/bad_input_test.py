@@ -6,6 +6,8 @@ makes its own broken files and needs nothing but the hmmer-examples package.
 """
 import gzip
 import os
+import resource
+import subprocess
 import unittest
 
 import scenario
@@ -219,6 +221,20 @@ class BrokenFiles(ScratchFolder):
                     got = search(options + [self.model, targets])
                     self.assertEqual(got.returncode, INPUT_ERROR if want.returncode else 0,
                                      (want.stderr, got.stderr))
+
+    def test_memory_that_a_zstd_window_does_not_get_is_no_damage(self):
+        # A frame header that asks for a window of 2 GiB (RFC 8878, section 3.1.1.1.2), and a raw block.
+        body = b">a\n" + b"ACDEFGHIKLMNPQRSTVWY" * 5000 + b"\n"
+        frame = b"\x28\xb5\x2f\xfd" + b"\x00" + bytes([21 << 3]) + \
+            ((len(body) << 3) | 1).to_bytes(3, "little") + body
+        path = self.write("window.fa.zst", frame)
+        limit = 1500 << 20
+        done = subprocess.run(
+            [scenario.program, "search", "--quiet", "--cpu", "1", "--device", "cpu", self.model, path],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertIn(b"window.fa.zst: out of memory", done.stderr)
 
     def test_missing_files_and_folders(self):
         self.refused([self.path("none.hmm"), self.targets], "none.hmm")

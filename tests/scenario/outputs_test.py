@@ -444,6 +444,39 @@ class Outputs(ScratchFolder):
         unnamed = report([paths["json"]])
         self.assertEqual(unnamed.stderr, f"hmmjit report: wrote {paths['json']}.html\n".encode())
 
+    def test_report_of_numbers_that_do_not_fit(self):
+        result = self.run_search([])["json"]
+        lines = read(result).decode().splitlines()
+        target = next(n for n, line in enumerate(lines) if '"record":"target"' in line)
+        for value in ("1e300", "4294967296", "-1e300", "99999999999999999999", "1.5", "true"):
+            changed = list(lines)
+            changed[target], count = re.subn(r'"env_from":\d+', f'"env_from":{value}', lines[target])
+            self.assertGreater(count, 0)
+            path = self.path("changed.json")
+            with open(path, "w") as file:
+                file.write("\n".join(changed) + "\n")
+            done = report([path, "-o", self.path("page.html")])
+            with self.subTest(value=value):
+                self.assertEqual(done.returncode, INPUT_ERROR, done.stderr)
+                self.assertIn(f"changed.json:{target + 1}: ".encode(), done.stderr)
+                self.assertFalse(os.path.exists(self.path("page.html")))
+
+    def test_report_of_many_domains_that_overlap(self):
+        """Lanes of boxes take n log n steps: a minute and more if each looks at all before it."""
+        lines = [json.loads(line) for line in read(self.run_search([])["json"]).decode().splitlines()]
+        target = next(line for line in lines if line["record"] == "target" and line["domains"])
+        domain = {name: value for name, value in target["domains"][0].items() if name != "alignment"}
+        target["domains"] = [dict(domain, number=n + 1, env_from=1, env_to=1 + n % 9)
+                             for n in range(150000)]
+        path = self.path("many.json")
+        with open(path, "w") as file:
+            file.write("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+        before = os.times()
+        done = report([path, "-o", self.path("many.html")])
+        used = os.times().children_user - before.children_user
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertLess(used, 9)
+
     def test_report_refuses_what_is_no_result(self):
         paths = self.run_search([])
         whole = read(paths["json"])

@@ -10,6 +10,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <stdexcept>
+#include <utility>
 
 #include "core/diagnostics.hpp"
 #include "core/numbers.hpp"
@@ -49,20 +51,34 @@ double number_of(const Json& object, const char* name) {
   return value.is_null() ? std::numeric_limits<double>::infinity() : value.get<double>();
 }
 
+// Fails where the value is no integer or does not fit: what it would be cut to means nothing.
+template <typename Integer>
+Integer integer_of(const Json& object, const char* name) {
+  const Json& value = object.at(name);
+  if (value.is_number_unsigned()) {
+    if (const auto number = value.get<std::uint64_t>(); std::in_range<Integer>(number))
+      return static_cast<Integer>(number);
+  } else if (value.is_number_integer()) {
+    if (const auto number = value.get<std::int64_t>(); std::in_range<Integer>(number))
+      return static_cast<Integer>(number);
+  }
+  throw std::range_error(name);
+}
+
 PageDomain read_domain(const Json& json) {
   PageDomain domain;
-  domain.number = json.at("number").get<int>();
+  domain.number = integer_of<int>(json, "number");
   domain.included = json.at("included").get<bool>();
   domain.c_evalue = number_of(json, "c_evalue");
   domain.i_evalue = number_of(json, "i_evalue");
   domain.score = number_of(json, "score");
   domain.accuracy = number_of(json, "accuracy");
-  domain.hmm_from = json.at("hmm_from").get<int>();
-  domain.hmm_to = json.at("hmm_to").get<int>();
-  domain.ali_from = json.at("ali_from").get<int>();
-  domain.ali_to = json.at("ali_to").get<int>();
-  domain.env_from = json.at("env_from").get<int>();
-  domain.env_to = json.at("env_to").get<int>();
+  domain.hmm_from = integer_of<int>(json, "hmm_from");
+  domain.hmm_to = integer_of<int>(json, "hmm_to");
+  domain.ali_from = integer_of<int>(json, "ali_from");
+  domain.ali_to = integer_of<int>(json, "ali_to");
+  domain.env_from = integer_of<int>(json, "env_from");
+  domain.env_to = integer_of<int>(json, "env_to");
   if (const auto found = json.find("alignment"); found != json.end()) {
     domain.model = text_of(*found, "model");
     domain.match = text_of(*found, "match");
@@ -77,26 +93,26 @@ PageModel read_model(const Json& json) {
   model.name = json.at("name").get<std::string>();
   model.accession = text_of(json, "accession");
   model.description = text_of(json, "description");
-  model.length = json.at("length").get<int>();
-  model.reported = json.at("targets_reported").get<std::uint64_t>();
-  model.included = json.at("targets_included").get<std::uint64_t>();
-  model.targets = json.at("targets").get<std::uint64_t>();
+  model.length = integer_of<int>(json, "length");
+  model.reported = integer_of<std::uint64_t>(json, "targets_reported");
+  model.included = integer_of<std::uint64_t>(json, "targets_included");
+  model.targets = integer_of<std::uint64_t>(json, "targets");
   const Json& passed = json.at("passed");
-  model.msv = passed.at("msv").get<std::uint64_t>();
-  model.bias = passed.at("bias").get<std::uint64_t>();
-  model.viterbi = passed.at("viterbi").get<std::uint64_t>();
-  model.forward = passed.at("forward").get<std::uint64_t>();
+  model.msv = integer_of<std::uint64_t>(passed, "msv");
+  model.bias = integer_of<std::uint64_t>(passed, "bias");
+  model.viterbi = integer_of<std::uint64_t>(passed, "viterbi");
+  model.forward = integer_of<std::uint64_t>(passed, "forward");
   return model;
 }
 
 void add_hit(Page& page, const Json& json) {
-  PageTarget& target = page.targets[json.at("index").get<std::uint64_t>()];
+  PageTarget& target = page.targets[integer_of<std::uint64_t>(json, "index")];
   target.name = json.at("name").get<std::string>();
   target.accession = text_of(json, "accession");
   target.description = text_of(json, "description");
-  target.length = json.at("length").get<int>();
+  target.length = integer_of<int>(json, "length");
   PageHit& hit = target.hits.emplace_back();
-  hit.model = json.at("model_index").get<std::size_t>();
+  hit.model = integer_of<std::size_t>(json, "model_index");
   hit.included = json.at("included").get<bool>();
   hit.evalue = number_of(json, "evalue");
   hit.score = number_of(json, "score");
@@ -120,7 +136,7 @@ Result<Page> read_json(BufferedInput& input) {
         page.models.push_back(read_model(json));
       } else if (record == "target") {
         add_hit(page, json);
-        if (json.at("model_index").get<std::size_t>() >= page.models.size())
+        if (integer_of<std::size_t>(json, "model_index") >= page.models.size())
           return unreadable(input, "a target of a model that has not come yet");
       } else if (record == "run") {
         complete = true;
@@ -131,7 +147,7 @@ Result<Page> read_json(BufferedInput& input) {
                                         {"date", "date"}})
           page.run.emplace_back(name, text_of(json, key));
         page.run.emplace_back("version", fmt::format("hmmjit {}", text_of(json, "version")));
-        const auto count = [&](const char* key) { return json.at(key).get<std::uint64_t>(); };
+        const auto count = [&](const char* key) { return integer_of<std::uint64_t>(json, key); };
         page.run.emplace_back("searched",
                               fmt::format("{} models, {} targets, {} residues", count("models"),
                                           count("targets"), count("residues")));
@@ -143,6 +159,8 @@ Result<Page> read_json(BufferedInput& input) {
       }  // records of later versions are not ours to refuse
     } catch (const Json::exception&) {
       return unreadable(input, "not a record of a result file");
+    } catch (const std::range_error& error) {
+      return unreadable(input, fmt::format("\"{}\" is no number of its kind", error.what()));
     }
   }
   if (!complete) return unreadable(input, "the result is not complete: the run record is missing");
