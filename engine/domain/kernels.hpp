@@ -86,7 +86,5 @@ struct Kernels {
 std::vector<std::span<const Kernels>> kernel_sets();
 /// Kernels of one width for this CPU: the widest with at most `groups` groups.
 const Kernels& kernels(int groups);
-/// Groups of the widest vectors of this CPU (2, 4 or 8).
-int widest_groups();
 
 }  // namespace hmmjit::domain

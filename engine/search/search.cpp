@@ -70,7 +70,7 @@ Run::Run(const SearchOptions& options, const ModelSource& models, TargetSource& 
   const auto threads = static_cast<std::uint64_t>(pool_.threads());
   low_water_ = 2 * threads + 1;
   max_active_ = 2 * threads + 2;
-  task_cells_ = std::max(options.task_cells, backend.preferred_cells());
+  task_cells_ = options.task_cells;
   // With both limits at 1 nothing is turned away (--max): a device has nothing to do.
   if (options.filters.F1 < 1.0) device_ = backend.device();
   if (device_ != nullptr) {
