@@ -92,9 +92,11 @@ struct LaunchShape {
 /// the driver's occupancy. `registers` is a ceiling: an image that needs more, or spills, is
 /// rejected and the next candidate taken.
 struct Expected {
-  int registers = 0;                  ///< per thread
-  int covered_length = 0;             ///< model positions computed, >= shape.length
-  bool any_length = false;            ///< serves models of every length: nothing depends on it
+  int registers = 0;        ///< per thread
+  int covered_length = 0;   ///< model positions computed, >= shape.length
+  bool any_length = false;  ///< serves models of every length: nothing depends on it
+  /// Of a kernel that takes a model in tiles, one launch each: positions of a tile. 0: one launch.
+  int tile_length = 0;
   double cells_per_clock_per_sm = 0;  ///< sustained, over covered cells
   int local_bytes = 0;                ///< local memory a thread may use by design; more is a spill
   std::string_view binding_resource =

@@ -239,6 +239,7 @@ Expected expected(const ModelShape& shape, const Constants& c, const DeviceTrait
       .registers = Residency{static_cast<int>(c.at("kThreads")), static_cast<int>(c.at("kBlocks"))}
                        .registers(),
       .covered_length = tiles * s.nodes(),
+      .tile_length = c.at("kTiled") ? s.nodes() : 0,
       .cells_per_clock_per_sm = rate,
       .binding_resource = binding};
 }

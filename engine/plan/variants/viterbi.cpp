@@ -136,6 +136,7 @@ Expected expected(const ModelShape& shape, const Constants& c, const DeviceTrait
   const int tiles = s.tiled ? (shape.length + s.nodes() - 1) / s.nodes() : 1;
   return {.registers = register_bound(c.at("kThreads") * c.at("kBlocks")),
           .covered_length = tiles * s.nodes(),
+          .tile_length = s.tiled ? s.nodes() : 0,
           .cells_per_clock_per_sm = predicted_rate(s, device),
           .binding_resource = "integer pipe"};
 }
