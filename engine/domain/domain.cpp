@@ -112,9 +112,10 @@ void Workspace::release_memory() {
   for (auto* array : {&state_->scratch, &state_->matrix, &state_->accuracy, &state_->weights,
                       &state_->factors, &state_->correction})
     array->release();
-  for (auto* array : {&state_->forward, &state_->backward, &state_->full_forward,
-                      &state_->full_backward, &state_->accuracy_rows})
+  for (auto* array :
+       {&state_->forward, &state_->backward, &state_->full_forward, &state_->full_backward})
     array->release();
+  state_->accuracy_rows.release();
   state_->occupancy.release();
 }
 
