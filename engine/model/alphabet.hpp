@@ -38,6 +38,7 @@ struct Alphabet {
   int any() const { return Kp - 3; }
   int nonresidue() const { return Kp - 2; }
   int missing() const { return Kp - 1; }
+  bool is_residue(int code) const { return code < K; }
   bool is_degenerate(int code) const { return code > K && code < Kp - 2; }
 };
 

@@ -197,7 +197,7 @@ class HostFilters final : public PreparedFilters {
     const auto copied = copies.of(block, t.index, alphabet());
     if (!copied) return out;  // the search ends with this error elsewhere
     const std::span<const Residue> residues = *copied;
-    typename Kernels::Scratch& scratch = scratch_.local();
+    cpu::FilterScratch& scratch = scratch_.local();
     const auto differs = [&](Stage stage, float device, float cpu) {
       out.different = {stage, device, cpu};
       return out;
