@@ -59,6 +59,7 @@ struct KernelCache::Shared {
   std::vector<Error> warnings;
 
   std::atomic<bool> swept{false};
+  std::atomic<bool> waited_in_vain{false};  // for another process
   std::mutex flush_mutex;
   Counters flushed;  // what the persistent counters already hold of this process
 
@@ -239,8 +240,10 @@ KernelCache::Guard KernelCache::lock(const CacheKey& key) {
   if (const Status prepared = user_->prepare(); !prepared) {
     error = prepared.error();
   } else {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
         deadline - std::chrono::steady_clock::now());
+    // One holder that does not move has cost enough: waits for many kernels must not add up.
+    if (shared_->waited_in_vain) left = {};
     auto lock = FileLock::acquire(user_->lock_path(), EntryStore::lock_offset(key.digest()),
                                   std::max(left, std::chrono::milliseconds(0)), user_->file_mode());
     if (lock) {
@@ -248,6 +251,7 @@ KernelCache::Guard KernelCache::lock(const CacheKey& key) {
       return guard;
     }
     error = lock.error();
+    if (error.code == ErrorCode::kResources) shared_->waited_in_vain = true;
   }
   counters_.add(error.code == ErrorCode::kResources ? Counter::kLockTimeouts
                                                     : Counter::kLockUnavailable);

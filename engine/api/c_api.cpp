@@ -355,14 +355,6 @@ hmmjit::PlanOptions to_plan_options(const hmmjit_plan_options& o) {
   return out;
 }
 
-hmmjit::Stage to_stage(const char* name) {
-  constexpr const char* kNames[] = {"ssv", "msv", "bias", "viterbi", "forward"};
-  for (int i = 0; i < 5; ++i) {
-    if (text_of(name) == kNames[i]) return static_cast<hmmjit::Stage>(i);
-  }
-  misused("no stage \"" + text_of(name) + "\": ssv, msv, bias, viterbi, forward");
-}
-
 /// Domains of all hits, which lie one behind the other.
 std::span<const hmmjit::Domain> all_domains(const hmmjit::ModelResult& result) {
   const auto hits = result.hits();
@@ -998,8 +990,8 @@ int32_t hmmjit_engine_plan_stage(const hmmjit_engine* engine, const char* stage,
     const hmmjit_plan_options o = read(options);
     const int codes = o.alphabet_codes != 0 ? o.alphabet_codes : 29;
     give(out, required(engine, "engine")
-                  .value.plan_stage(to_stage(stage), model_length, to_cpp(device),
-                                    to_plan_options(o), codes));
+                  .value.plan_stage(hmmjit::find_stage(text_of(stage)), model_length,
+                                    to_cpp(device), to_plan_options(o), codes));
   });
 }
 int32_t hmmjit_engine_render(const hmmjit_engine* engine, const hmmjit_plan* plan,

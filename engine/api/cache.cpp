@@ -19,8 +19,8 @@ cache::Settings to_settings(CacheSettings given) {
   if (given.on_warning) {
     // As if the host had called it: with its floating-point mode.
     out.on_warning = [report = std::move(given.on_warning),
-                      mode = _mm_getcsr()](const hmmjit::Error& warning) {
-      const HostCalls::Mode scope(mode);
+                      mode = float_mode()](const hmmjit::Error& warning) {
+      const FloatModeScope scope(mode);
       report(Error(static_cast<ErrorCode>(warning.code), warning.message, warning.where,
                    warning.remedy));
     };

@@ -22,10 +22,6 @@ namespace hmmjit::v0 {
 [[noreturn]] inline void raise(const hmmjit::Error& error) {
   throw Error(static_cast<ErrorCode>(error.code), error.message, error.where, error.remedy);
 }
-inline hmmjit::Error internal_error(const Error& error) {
-  return {static_cast<hmmjit::ErrorCode>(error.code()), error.message(), error.where(),
-          error.remedy()};
-}
 
 inline void check(const Status& status) {
   if (!status) raise(status.error());

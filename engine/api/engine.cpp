@@ -313,6 +313,21 @@ Plan Engine::plan(const Problem& problem, const Device& device, const PlanOption
   });
 }
 
+static_assert(static_cast<int>(Stage::kEnvelope) == static_cast<int>(plan::Stage::kEnvelope) &&
+              static_cast<int>(Stage::kEnvelope) + 1 == plan::kStages);
+
+Stage find_stage(const std::string& name) {
+  return guarded([&] {
+    if (const auto found = plan::find_stage(name)) return static_cast<Stage>(*found);
+    std::string known;
+    for (int i = 0; i < plan::kStages; ++i) {
+      known += i == 0 ? "" : ", ";
+      known += plan::stage_name(static_cast<plan::Stage>(i));
+    }
+    throw Error(ErrorCode::kUsage, "no stage \"" + name + "\"", {}, "it is one of " + known);
+  });
+}
+
 Plan Engine::plan_stage(Stage stage, int model_length, const Device& device,
                         const PlanOptions& options, int alphabet_codes) const {
   return guarded([&] {

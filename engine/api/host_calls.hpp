@@ -1,12 +1,11 @@
 // Calls of functions that belong to the host: callbacks, visitors, catalogue entries.
 #pragma once
 
-#include <xmmintrin.h>
-
 #include <exception>
 #include <mutex>
 
 #include "api/convert.hpp"
+#include "core/float_mode.hpp"
 
 namespace hmmjit::v0 {
 
@@ -15,14 +14,14 @@ namespace hmmjit::v0 {
 /// and with what they throw leaving the library unchanged. Thread-safe.
 class HostCalls {
  public:
-  HostCalls() : mode_(_mm_getcsr()) {}
+  HostCalls() : mode_(float_mode()) {}
   HostCalls(const HostCalls&) = delete;
   HostCalls& operator=(const HostCalls&) = delete;
 
   /// False when `call` threw; the first exception is kept.
   template <typename Call>
   bool run(Call&& call) {
-    const Mode mode(mode_);
+    const FloatModeScope mode(mode_);
     try {
       call();
       return true;
@@ -42,20 +41,8 @@ class HostCalls {
     if (exception_) std::rethrow_exception(exception_);
   }
 
-  /// The MXCSR register set for a scope.
-  class Mode {
-   public:
-    explicit Mode(unsigned mode) : before_(_mm_getcsr()) { _mm_setcsr(mode); }
-    ~Mode() { _mm_setcsr(before_); }
-    Mode(const Mode&) = delete;
-    Mode& operator=(const Mode&) = delete;
-
-   private:
-    unsigned before_;
-  };
-
  private:
-  const unsigned mode_;
+  const FloatMode mode_;
   mutable std::mutex mutex_;
   std::exception_ptr exception_;
 };

@@ -190,7 +190,7 @@ Result<ModelSource> open_models(const std::shared_ptr<Models::Impl>& models) {
     HMMJIT_ASSIGN(HmmReader opened, HmmReader::open(models->path));
     return [reader = std::make_shared<HmmReader>(std::move(opened))] { return reader->next(); };
   }
-  return [models, next = std::size_t{0}]() mutable -> Result<std::optional<Hmm>> {
+  return [models, next = std::size_t{0}]() mutable -> Result<std::optional<Query>> {
     if (next == models->models.size()) return std::nullopt;
     const Hmm& hmm = models->models[next].impl()->hmm;
     if (hmm.alphabet != models->models[0].impl()->hmm.alphabet) {

@@ -111,6 +111,28 @@ class MergedResults final : public ResultSink {
   SearchResults& out_;
 };
 
+// The options of the search that give its results: no others are kept in parts.
+SearchOptions options_of(const parts::PartSettings& settings) {
+  const auto threshold = [](const hmmjit::Threshold& t) { return Threshold{t.e_value, t.score}; };
+  const hmmjit::Thresholds& rules = settings.thresholds;
+  SearchOptions out;
+  out.report = threshold(rules.target);
+  out.report_domain = threshold(rules.domain);
+  out.include = threshold(rules.include_target);
+  out.include_domain = threshold(rules.include_domain);
+  out.cutoffs = static_cast<ModelCutoffs>(rules.cutoffs);
+  out.Z = rules.Z;
+  out.domZ = rules.domZ;
+  out.F1 = settings.filters.F1;
+  out.F2 = settings.filters.F2;
+  out.F3 = settings.filters.F3;
+  out.bias_filter = settings.filters.bias;
+  out.null2 = settings.null2;
+  out.seed = settings.seed;
+  out.keep_alignments = settings.alignments;
+  return out;
+}
+
 parts::PartSet open_set(const std::vector<std::string>& files) {
   if (files.empty()) throw Error(ErrorCode::kUsage, "no part is given");
   return value(parts::PartSet::open(files));
@@ -143,6 +165,7 @@ SearchResults merge_parts(const std::vector<std::string>& files, const SearchCal
   return guarded(host, [&] {
     const parts::PartSet set = open_set(files);
     SearchResults out;
+    out.options = options_of(set.settings());
     MergedResults sink(callbacks, host, out);
     const Status status = parts::merge_results(set, sink);
     if (host.failed()) throw HostFailed{};

@@ -303,6 +303,10 @@ std::string main_report_header(const RunInfo& info, const SearchOptions& search,
   });
 }
 
+std::string report_text(ReportKind kind, const SearchResults& results) {
+  return report_text(kind, results, ReportOptions(results.options));
+}
+
 std::string report_text(ReportKind kind, const SearchResults& results, const ReportOptions& options,
                         const RunInfo& run) {
   return guarded([&] {

@@ -289,10 +289,10 @@ SearchResults run_search(const OpenDriver& open_driver, const Models& models,
   }
 
   ModelSource source = value(open_models(models.impl()));
-  std::optional<Hmm> first = value(source());
+  std::optional<Query> first = value(source());
   if (!first) throw Error(ErrorCode::kInput, "no model to search with", models.impl()->path);
-  const hmmjit::Alphabet& alphabet = *first->alphabet;
-  ModelSource all = [&]() -> Result<std::optional<Hmm>> {
+  const hmmjit::Alphabet& alphabet = *first->hmm.alphabet;
+  ModelSource all = [&]() -> Result<std::optional<Query>> {
     if (first) return std::exchange(first, std::nullopt);
     return source();
   };
@@ -305,7 +305,7 @@ SearchResults run_search(const OpenDriver& open_driver, const Models& models,
     target_source = value(open_targets(targets.impl(), alphabet));
   }
   if (!options.first_target.empty() || options.target_count) {
-    target_source = restrict_targets(std::move(target_source), *first->alphabet,
+    target_source = restrict_targets(std::move(target_source), *first->hmm.alphabet,
                                      options.first_target, options.target_count);
   }
   std::unique_ptr<FilterBackend> backend =
@@ -328,6 +328,7 @@ SearchResults run_search(const OpenDriver& open_driver, const Models& models,
   if (host.failed()) throw HostFailed{};
   if (!statistics) raise(statistics.error());
   out.statistics = to_statistics(*statistics, gpu_statistics, device_note);
+  out.options = options;
   return out;
 }
 

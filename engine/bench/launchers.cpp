@@ -83,14 +83,7 @@ Status time_tiles(const Surroundings& s, Measurement& out, const Loaded& kernel,
       s, out, [&] { return counters.fill(s.stream, 0, counters.size()); }, launch);
 }
 
-bool is_tiled(const plan::Candidate& candidate) {
-  return candidate.constants.find("kTiled").value_or(0) != 0;
-}
-
-int tiles_of(const plan::Candidate& candidate, int tile_nodes, int M) {
-  if (!is_tiled(candidate)) return 1;
-  return (M + tile_nodes - 1) / tile_nodes;
-}
+bool is_tiled(const plan::Candidate& candidate) { return candidate.expected.tile_length > 0; }
 
 std::int64_t constant(const Loaded& kernel, std::string_view name) {
   return kernel.kernel->candidate.constants.find(name).value_or(0);
@@ -109,13 +102,8 @@ Status run_byte_filter(const Surroundings& s, const Loaded& kernel,
   const ByteProfile& profile = s.model.bytes;
   const auto& packed = s.targets.packed();
   const int M = profile.M;
-  const int tiles =
-      tiles_of(out.candidate,
-               static_cast<int>(constant(kernel, "kL") *
-                                (4 * constant(kernel, "kHb") + 2 * constant(kernel, "kHh"))),
-               M);
   // A tiled kernel writes its boundary even when one tile holds the model.
-  const bool tiled = is_tiled(out.candidate);
+  const bool tiled = is_tiled(kernel.kernel->candidate);
   const layout::ByteTables tables = layout::make_byte_tables(profile);
   const auto classes = layout::make_length_classes(profile, s.model.hmm.calibration, s.settings.F1,
                                                    packed.class_lengths);
@@ -152,7 +140,7 @@ Status run_byte_filter(const Surroundings& s, const Loaded& kernel,
   p.item_count = static_cast<u32>(work.items.size());
   p.emission_stride = tables.stride;
   p.model_length = static_cast<u32>(M);
-  p.tile_count = static_cast<u32>(tiles);
+  p.tile_count = static_cast<u32>(plan::tiles_of(kernel.kernel->candidate, M));
   p.base = static_cast<u8>(profile.base);
   p.bias = profile.bias;
   p.tbm = profile.tbm;
@@ -206,9 +194,6 @@ Status run_viterbi(const Surroundings& s, const Loaded& kernel, const std::vecto
     return {};
   }
   const auto& packed = s.targets.packed();
-  const int tiles =
-      tiles_of(out.candidate, static_cast<int>(2 * constant(kernel, "kL") * constant(kernel, "kH")),
-               words.M);
   const layout::WordTables tables = layout::make_word_tables(words);
   const driver::DevicePtr& device = s.stream.device();
   const std::size_t n = s.targets.size();
@@ -219,10 +204,10 @@ Status run_viterbi(const Surroundings& s, const Loaded& kernel, const std::vecto
   HMMJIT_ASSIGN(const auto counters, DeviceBuffer::create(device, sizeof(LateCounters)));
   HMMJIT_ASSIGN(const auto results, DeviceBuffer::create(device, n * 4));
   HMMJIT_ASSIGN(const auto flagged, DeviceBuffer::create(device, n * 4));
-  HMMJIT_ASSIGN(
-      const auto boundary,
-      DeviceBuffer::create(
-          device, is_tiled(out.candidate) ? s.targets.residue_bytes() * sizeof(WordBoundary) : 0));
+  HMMJIT_ASSIGN(const auto boundary,
+                DeviceBuffer::create(device, is_tiled(kernel.kernel->candidate)
+                                                 ? s.targets.residue_bytes() * sizeof(WordBoundary)
+                                                 : 0));
   WordFilterParams p{};
   p.database = s.targets.view();
   p.list = everything(s.targets);
@@ -235,7 +220,7 @@ Status run_viterbi(const Surroundings& s, const Loaded& kernel, const std::vecto
   p.boundary = device_pointer<WordBoundary>(boundary);
   p.stride = tables.stride;
   p.model_length = static_cast<u32>(words.M);
-  p.tile_count = static_cast<u32>(tiles);
+  p.tile_count = static_cast<u32>(plan::tiles_of(kernel.kernel->candidate, words.M));
   p.base = static_cast<s16>(words.base);
   p.ec = words.ec;
   p.ej = words.ej;

@@ -275,7 +275,11 @@ Result<KernelPtr> KernelProvider::make(const plan::Plan& plan, bool may_compile)
       // unobtainable compile says nothing about the variant.
       const bool of_the_variant = code == ErrorCode::kCompile && compiler_.has_value() &&
                                   cache_.may_compile() && kernel.error().where != kNotCached;
-      if (!of_the_variant) return kernel;
+      // Who edits templates wants to see their errors, not the next kernel. That a kernel takes too
+      // much of a device is no such error.
+      const bool of_the_language =
+          templates_.edited() && kernel.error().message.find(": error: ") != std::string::npos;
+      if (!of_the_variant || of_the_language) return kernel;
       if (!first_failure) first_failure = kernel.error();
       rejected.push_back({std::string(candidate.variant->name), kernel.error().to_string()});
       return KernelPtr();

@@ -3,12 +3,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "cache/digest.hpp"
+#include "cache/entry_store.hpp"
 #include "compile/kernel_compiler.hpp"
-#include "core/output_file.hpp"
 
 namespace hmmjit::compile {
 namespace {
@@ -22,6 +20,17 @@ Status may_write(const cache::Settings& settings) {
   }
   return fail(ErrorCode::kUsage, "measurements have no place to be kept", "kernel cache",
               "set HMMJIT_CACHE_DIR to a writable folder and HMMJIT_CACHE_MODE to rw");
+}
+
+constexpr const char* kFileName = "tuning.jsonl";
+// A measurement takes some 200 bytes.
+constexpr std::size_t kMostBytes = std::size_t{16} << 20;
+
+// The folder of the kernel cache under the rules of the kernel cache.
+Result<cache::EntryStore> open_store(const cache::Settings& settings) {
+  cache::StoreOptions options;
+  options.allow_group = settings.allow_group;
+  return cache::EntryStore::open(settings.directory, options);
 }
 
 }  // namespace
@@ -40,7 +49,7 @@ std::string catalogue_version(const render::TemplateLibrary& templates) {
 
 std::string tuning_path(const cache::Settings& settings) {
   if (settings.directory.empty() || settings.mode == cache::Mode::kOff) return {};
-  return settings.directory + "/tuning.jsonl";
+  return settings.directory + "/" + kFileName;
 }
 
 bool tuning_wanted() {
@@ -55,23 +64,21 @@ bool tuning_wanted() {
 LoadedTuning load_tuning(const cache::Settings& settings, const std::string& catalogue) {
   LoadedTuning out;
   const std::string path = tuning_path(settings);
-  std::ifstream file(path, std::ios::binary);
-  if (path.empty() || !file) return out;
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  out.table = plan::TuningTable::parse(text, catalogue, &out.skipped);
+  if (path.empty()) return out;
+  // What another user may have put there must not choose kernels, hang, or fill the memory.
+  const auto store = open_store(settings);
+  if (!store) return out;
+  const auto text = store->read(path);
+  if (!text || text->size() > kMostBytes) return out;
+  out.table = plan::TuningTable::parse(*text, catalogue, &out.skipped);
   return out;
 }
 
 Status store_tuning(const cache::Settings& settings, const plan::TuningTable& table) {
   HMMJIT_TRY(may_write(settings));
-  std::error_code error;
-  if (!fs::exists(settings.directory, error)) {
-    fs::create_directories(settings.directory, error);
-    fs::permissions(settings.directory, fs::perms::owner_all, error);
-  }
-  HMMJIT_ASSIGN(OutputFile file, OutputFile::create(tuning_path(settings)));
-  file.write(table.text());
-  return file.commit();
+  HMMJIT_ASSIGN(const cache::EntryStore store, open_store(settings));
+  HMMJIT_TRY(store.prepare());
+  return store.replace_file(kFileName, table.text());
 }
 
 Result<bool> clear_tuning(const cache::Settings& settings) {

@@ -24,11 +24,14 @@ struct LoadedTuning {
   plan::TuningTable table;
   std::size_t skipped = 0;  ///< lines of other catalogues or none of ours
 };
-/// Never fails: without a readable file the table is empty.
+/// Never fails: without a readable file the table is empty, and so it is where the kernel cache
+/// would refuse the folder or a file of it (cache/entry_store.hpp), or the file has more than 16
+/// MiB.
 LoadedTuning load_tuning(const cache::Settings& settings, const std::string& catalogue);
 
 /// Publishes the whole table: the file is replaced at once or stays as it was. The last of several
-/// writers wins. Fails with kOutput; kUsage where tuning_path is empty or the mode writes nothing.
+/// writers wins. Fails with kOutput, also where the kernel cache refuses the folder; kUsage where
+/// tuning_path is empty or the mode writes nothing.
 Status store_tuning(const cache::Settings& settings, const plan::TuningTable& table);
 
 /// Removes the file; true when there was one.

@@ -1,13 +1,23 @@
 #include "core/diagnostics.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 
 namespace hmmjit {
 
-void print_diagnostic(std::string_view text) noexcept {
+namespace {
+
+// A signal handler may read and clear it.
+std::atomic<bool> status_line_shown{false};
+constexpr std::string_view kErase = "\r\x1b[K";  // to the first column, and what is right of it
+
+void write_all(std::string_view text) noexcept {
   while (!text.empty()) {
     const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
     if (written < 0) {
@@ -16,6 +26,28 @@ void print_diagnostic(std::string_view text) noexcept {
     }
     text.remove_prefix(static_cast<std::size_t>(written));
   }
+}
+
+}  // namespace
+
+void print_diagnostic(std::string_view text) noexcept {
+  if (status_line_shown.exchange(false)) write_all(kErase);
+  write_all(text);
+}
+
+void show_status_line(std::string_view text) noexcept {
+  if (text.empty()) return print_diagnostic({});
+  std::array<char, 512> line;  // in one piece
+  text = text.substr(0, line.size() - kErase.size());
+  std::ranges::copy(kErase, line.begin());
+  std::ranges::copy(text, line.begin() + kErase.size());
+  write_all({line.data(), kErase.size() + text.size()});
+  status_line_shown = true;
+}
+
+bool standard_output_unread() noexcept {
+  pollfd output{STDOUT_FILENO, POLLOUT, 0};
+  return ::poll(&output, 1, 0) > 0 && (output.revents & POLLERR) != 0;
 }
 
 void occupy_standard_streams() noexcept {

@@ -13,11 +13,18 @@ namespace hmmjit {
 /// ignored. Thread-safe.
 void print_diagnostic(std::string_view text) noexcept;
 
-/// The same with a format.
+/// A line on the terminal that the next call rewrites, and that `print_diagnostic` erases before it
+/// writes; empty: erases it. Only where standard error is a terminal. One thread.
+void show_status_line(std::string_view text) noexcept;
+
+/// print_diagnostic with a format.
 template <typename... Arguments>
 void diagnose(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
   print_diagnostic(fmt::format(format, std::forward<Arguments>(arguments)...));
 }
+
+/// Whether standard output is a pipe that nobody reads any more.
+bool standard_output_unread() noexcept;
 
 /// Gives descriptors 0, 1 and 2 a place-holder where they are closed, which refuses reading (0) or
 /// writing (1) and swallows diagnostics (2). Otherwise the next file opened would get that number,

@@ -31,6 +31,7 @@ struct LiveTemporary {
   char name[PATH_MAX];
 };
 std::array<LiveTemporary, 64> g_temporaries;
+std::atomic<bool> g_any_published{false};
 
 int register_temporary(const std::string& name) {
   if (name.size() >= PATH_MAX) return -1;
@@ -422,6 +423,7 @@ Status OutputFile::publish(std::span<OutputFile* const> files, Afterwards afterw
     forget_temporary(std::exchange(file->slot_, -1));
     file->discard();
   }
+  if (!files.empty()) g_any_published = true;
   if (afterwards == Afterwards::kProcessEnds) hold.for_good();
   return {};
 }
@@ -430,6 +432,8 @@ Status OutputFile::commit() {
   OutputFile* const file = this;
   return publish({&file, 1});
 }
+
+bool OutputFile::any_published() noexcept { return g_any_published; }
 
 void OutputFile::discard_all_temporaries() noexcept {
   for (LiveTemporary& temporary : g_temporaries) {

@@ -57,6 +57,8 @@ class OutputFile {
   Status commit();
   const std::string& path() const { return path_; }
 
+  /// Whether this process has published a file; async-signal-safe.
+  static bool any_published() noexcept;
   /// Unlinks every temporary not yet published; async-signal-safe.
   static void discard_all_temporaries() noexcept;
 

@@ -3,7 +3,6 @@
 #include <sched.h>
 #include <time.h>
 #include <unistd.h>
-#include <xmmintrin.h>
 
 #include <algorithm>
 #include <atomic>
@@ -96,11 +95,5 @@ int available_cores() {
   if (quota > 0) cores = std::min(cores, std::max(1, static_cast<int>(std::ceil(quota))));
   return cores;
 }
-
-FlushToZeroScope::FlushToZeroScope() : saved_(_mm_getcsr()) {
-  _mm_setcsr((saved_ | _MM_FLUSH_ZERO_ON) & ~0x0040u);
-}
-
-FlushToZeroScope::~FlushToZeroScope() { _mm_setcsr(saved_); }
 
 }  // namespace hmmjit

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 
+#include "core/float_mode.hpp"
+
 namespace hmmjit {
 
 /// Cores granted to the process: the smallest of the scheduler affinity mask and the cgroup CPU
@@ -32,15 +34,9 @@ double thread_seconds();
 /// Sets flush-to-zero for subnormal results and leaves denormals-are-zero off, as every worker
 /// thread of HMMER's SSE build does; results printed below 1e-307 depend on it. Restores
 /// the previous mode when destroyed. Construct one per thread that runs float stages.
-class FlushToZeroScope {
+class FlushToZeroScope : public FloatModeScope {
  public:
-  FlushToZeroScope();
-  ~FlushToZeroScope();
-  FlushToZeroScope(const FlushToZeroScope&) = delete;
-  FlushToZeroScope& operator=(const FlushToZeroScope&) = delete;
-
- private:
-  unsigned saved_;
+  FlushToZeroScope() : FloatModeScope(flushing_to_zero(float_mode())) {}
 };
 
 }  // namespace hmmjit

@@ -23,8 +23,8 @@ struct NamedTarget {
   std::string_view name;
   std::int64_t bit;
 };
-constexpr std::array<NamedTarget, 3> kTargets = {
-    {{"AVX3", HWY_AVX3}, {"AVX2", HWY_AVX2}, {"SSE4", HWY_SSE4}}};
+constexpr std::array<NamedTarget, 4> kTargets = {
+    {{"AVX3", HWY_AVX3}, {"AVX2", HWY_AVX2}, {"SSE4", HWY_SSE4}, {"NEON", HWY_NEON}}};
 constexpr std::string_view kScalar = "SCALAR";
 
 bool runs_here(const NamedTarget& target) {

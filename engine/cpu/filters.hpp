@@ -13,7 +13,7 @@
 namespace hmmjit::cpu {
 
 /// Instruction sets the library was built for and this CPU can run, best first; names as in
-/// --stats ("AVX3", "AVX2", "SSE4", "SCALAR").
+/// --stats ("AVX3", "AVX2", "SSE4", "NEON", "SCALAR").
 std::vector<std::string_view> available_targets();
 
 /// Scratch rows of one thread; grows to the longest model, then never allocates.

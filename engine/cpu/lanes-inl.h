@@ -13,7 +13,8 @@
 
 // The targets the filters are written for; every other one falls back to engine/reference.
 #undef HMMJIT_CPU_TARGET
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_SSE4
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_SSE4 || \
+    HWY_TARGET == HWY_NEON
 #define HMMJIT_CPU_TARGET 1
 #else
 #define HMMJIT_CPU_TARGET 0

@@ -23,11 +23,19 @@
 #define HMMJIT_SELECT_SSE4(target, of_target)
 #endif
 
+#if HWY_TARGETS & HWY_NEON
+#define HMMJIT_SELECT_NEON(target, of_target) \
+  if ((target) == HWY_NEON) return &N_NEON::of_target();
+#else
+#define HMMJIT_SELECT_NEON(target, of_target)
+#endif
+
 /// Body of a function: returns the address of what `of_target`, a function compiled for every
 /// instruction set, returns for this one; null where it was not built.
 #define HMMJIT_SELECT_KERNELS(target, of_target) \
   HMMJIT_SELECT_AVX3(target, of_target)          \
   HMMJIT_SELECT_AVX2(target, of_target)          \
   HMMJIT_SELECT_SSE4(target, of_target)          \
+  HMMJIT_SELECT_NEON(target, of_target)          \
   static_cast<void>(target);                     \
   return nullptr;

@@ -47,9 +47,8 @@ void Aligner::trace(const AccuracyMatrices& a) {
   for (;;) {
     switch (state) {
       case At::kC: {
-        // C and J keep their posteriors in the unused fields of the row.
         const float stay =
-            i > 0 ? if_possible(job.loop, special[i - 1].C + special[i].unused0) : kNone;
+            i > 0 ? if_possible(job.loop, special[i - 1].C + special[i].posterior_c) : kNone;
         if (stay > special[i].E) {
           --i;
         } else {
@@ -60,7 +59,7 @@ void Aligner::trace(const AccuracyMatrices& a) {
       case At::kJ: {
         // The unihit model never enters J from E, so J can only be left at the first residue.
         const float stay =
-            i > 0 ? if_possible(job.loop, special[i - 1].J + special[i].unused1) : kNone;
+            i > 0 ? if_possible(job.loop, special[i - 1].J + special[i].posterior_j) : kNone;
         if (stay > kNone) {
           --i;
         } else {

@@ -85,7 +85,8 @@ struct EnvelopeWork {
 struct Workspace::State {
   DomainTimes times;
   AlignedArray<float> scratch, matrix, accuracy, weights, factors, correction;
-  AlignedArray<SpecialRow> forward, backward, full_forward, full_backward, accuracy_rows;
+  AlignedArray<SpecialRow> forward, backward, full_forward, full_backward;
+  AlignedArray<AccuracyRow> accuracy_rows;
   AlignedArray<Occupancy> occupancy;
   std::vector<TargetWork> targets;
   std::vector<Job> jobs;
@@ -111,9 +112,10 @@ void Workspace::release_memory() {
   for (auto* array : {&state_->scratch, &state_->matrix, &state_->accuracy, &state_->weights,
                       &state_->factors, &state_->correction})
     array->release();
-  for (auto* array : {&state_->forward, &state_->backward, &state_->full_forward,
-                      &state_->full_backward, &state_->accuracy_rows})
+  for (auto* array :
+       {&state_->forward, &state_->backward, &state_->full_forward, &state_->full_backward})
     array->release();
+  state_->accuracy_rows.release();
   state_->occupancy.release();
 }
 
@@ -452,9 +454,9 @@ float Batch::set_posteriors(Job& job) {
     a[i].N = job.loop == 0.0f ? 0.0f : a[i - 1].N + n;
     a[i].J = std::max(job.loop == 0.0f ? 0.0f : a[i - 1].J + j, 0.0f);
     a[i].B = job.move == 0.0f ? 0.0f : std::max(a[i].N, a[i].J);
-    a[i].scale = n;
-    a[i].unused0 = c;
-    a[i].unused1 = j;
+    a[i].posterior_n = n;
+    a[i].posterior_j = j;
+    a[i].posterior_c = c;
     if (job.own_scale) scale *= f[i].scale / b[i].scale;
   }
   return scale;
@@ -465,9 +467,9 @@ void Batch::expected_odds(const Job& job, float* odds) const {
   // Expected emissions from N, C and J, summed over the rows.
   float n = 0, c = 0, j = 0;
   for (int i = 1; i <= job.L; ++i) {
-    n += job.accuracy[i].scale;
-    c += job.accuracy[i].unused0;
-    j += job.accuracy[i].unused1;
+    n += job.accuracy[i].posterior_n;
+    c += job.accuracy[i].posterior_c;
+    j += job.accuracy[i].posterior_j;
   }
   const float norm = static_cast<float>(1.0 / static_cast<double>(static_cast<float>(job.L)));
   n *= norm;
@@ -629,7 +631,7 @@ void Batch::run_group(std::span<const std::size_t> group, const Kernels& kernel,
     if (!envelope.scored || (score && !s_.targets[envelope.target].align_now)) continue;
     AccuracyRow* a = jobs[g].accuracy;
     for (int i = 1; i <= jobs[g].L; ++i) {
-      a[i].C = std::max(jobs[g].loop == 0.0f ? 0.0f : a[i - 1].C + a[i].unused0, a[i].E);
+      a[i].C = std::max(jobs[g].loop == 0.0f ? 0.0f : a[i - 1].C + a[i].posterior_c, a[i].E);
     }
     Domain& domain = envelope.domain;
     domain.ienv = envelope.i;

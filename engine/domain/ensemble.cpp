@@ -1,10 +1,9 @@
 #include "domain/ensemble.hpp"
 
-#include <emmintrin.h>
-
 #include <algorithm>
 #include <cmath>
 
+#include "domain/four_floats.hpp"
 #include "domain/null2.hpp"
 #include "model/numeric.hpp"
 
@@ -126,20 +125,15 @@ int Ensemble::choose_exit(const RegionMatrix& region, int i, double u, bool& in_
     slot = static_cast<std::int32_t>(exits_.size() / blocks);
     exits_.resize(exits_.size() + blocks);
     double* out = exits_.data() + static_cast<std::size_t>(slot) * blocks;
-    const __m128 factor = _mm_set1_ps(norm);
+    const FourFloats factor = FourFloats::all(norm);
     double total = 0;
     for (int q = 0; q < Q;) {
-      __m128d low = _mm_setzero_pd(), high = _mm_setzero_pd();
+      DoubleSums sums;
       for (const int end = std::min(q + kExitBlock, Q); q < end; ++q) {
         const float* cell = row + static_cast<std::size_t>(q) * stripe;
-        const __m128 m = _mm_mul_ps(_mm_load_ps(cell), factor);
-        const __m128 d = _mm_mul_ps(_mm_load_ps(cell + state), factor);
-        low = _mm_add_pd(low, _mm_add_pd(_mm_cvtps_pd(m), _mm_cvtps_pd(d)));
-        high = _mm_add_pd(
-            high, _mm_add_pd(_mm_cvtps_pd(_mm_movehl_ps(m, m)), _mm_cvtps_pd(_mm_movehl_ps(d, d))));
+        sums.add(FourFloats::load(cell) * factor, FourFloats::load(cell + state) * factor);
       }
-      low = _mm_add_pd(low, high);
-      total += _mm_cvtsd_f64(low) + _mm_cvtsd_f64(_mm_unpackhi_pd(low, low));
+      total += sums.total();
       *out++ = total;
     }
   }
@@ -177,9 +171,9 @@ void Ensemble::add_null2(const RegionMatrix& region, int visit_count, int emitte
                          int last, float* correction) {
   const ForwardTables::Tables& t = *region.tables;
   constexpr int kMaxBlocks = kMaxBases / kLanes;
-  __m128 lanes[kLanes][kMaxBlocks];
+  FourFloats lanes[kLanes][kMaxBlocks];
   for (auto& lane : lanes) {
-    for (__m128& sum : lane) sum = _mm_setzero_ps();
+    for (FourFloats& sum : lane) sum = FourFloats::all(0);
   }
   const float norm = static_cast<float>(1.0 / static_cast<double>(static_cast<float>(emitted)));
   const auto stride = static_cast<std::size_t>(t.node_stride);
@@ -189,14 +183,14 @@ void Ensemble::add_null2(const RegionMatrix& region, int visit_count, int emitte
     while (v > 0) {
       const int r = t.lane_of(visits_[v - 1].k);
       const int last_node = (r + 1) * t.Q;
-      __m128 sum[kBlocks];
-      for (int b = 0; b < kBlocks; ++b) sum[b] = _mm_setzero_ps();
+      FourFloats sum[kBlocks];
+      for (int b = 0; b < kBlocks; ++b) sum[b] = FourFloats::all(0);
       for (; v > 0 && visits_[v - 1].k <= last_node; --v) {
         const Visit& visit = visits_[v - 1];
-        const __m128 weight = _mm_set1_ps(visit.count * norm);
+        const FourFloats weight = FourFloats::all(visit.count * norm);
         const float* match = node_match + static_cast<std::size_t>(visit.k) * stride;
         for (int b = 0; b < kBlocks; ++b) {
-          sum[b] = _mm_add_ps(sum[b], _mm_mul_ps(weight, _mm_load_ps(match + b * kLanes)));
+          sum[b] = sum[b] + weight * FourFloats::load(match + b * kLanes);
         }
       }
       for (int b = 0; b < kBlocks; ++b) lanes[r][b] = sum[b];
@@ -209,8 +203,7 @@ void Ensemble::add_null2(const RegionMatrix& region, int visit_count, int emitte
     sum_lanes.operator()<1>();
   }
   for (int b = 0; b < t.node_stride / kLanes; ++b) {
-    _mm_store_ps(odds + b * kLanes, _mm_add_ps(_mm_add_ps(lanes[0][b], lanes[1][b]),
-                                               _mm_add_ps(lanes[2][b], lanes[3][b])));
+    ((lanes[0][b] + lanes[1][b]) + (lanes[2][b] + lanes[3][b])).store(odds + b * kLanes);
   }
   if (!all_canonical_) complete_null2(*t.alphabet, odds);
   const Residue* residues = region.job->residues;
@@ -303,23 +296,17 @@ void Ensemble::sample_trace(const RegionMatrix& region, LinearCongruential& gene
         for (;;) {
           const Deviate u(random);
           const float* cell = row + *offset_in_row;
-          _mm_prefetch(reinterpret_cast<const char*>(cell - ahead), _MM_HINT_T0);
+          __builtin_prefetch(cell - ahead);
           // Weights of B, M, I, D.
-          const __m128 from =
-              _mm_unpacklo_ps(_mm_unpacklo_ps(_mm_load_ss(&before->B), _mm_load_ss(cell + state_i)),
-                              _mm_unpacklo_ps(_mm_load_ss(cell), _mm_load_ss(cell + state_d)));
-          const __m128 w = _mm_mul_ps(from, _mm_load_ps(&node->bm));
-          const __m128 pairs =
-              _mm_add_ps(w, _mm_castsi128_ps(_mm_slli_si128(_mm_castps_si128(w), 4)));
-          const __m128 sums =
-              _mm_add_ps(pairs, _mm_castsi128_ps(_mm_slli_si128(_mm_castps_si128(pairs), 8)));
-          const __m128 total = _mm_shuffle_ps(sums, sums, _MM_SHUFFLE(3, 3, 3, 3));
-          const __m128 distance = _mm_sub_ps(sums, _mm_mul_ps(_mm_set1_ps(u.rounded()), total));
-          const __m128 size = _mm_andnot_ps(_mm_set1_ps(-0.0f), distance);
-          const __m128 margin =
-              _mm_add_ps(_mm_mul_ps(_mm_set1_ps(kMargin), total), _mm_set1_ps(kSmallest));
-          const int clear = _mm_movemask_ps(_mm_cmpgt_ps(size, margin)) & 7;
-          const int below = _mm_movemask_ps(distance) & 7;
+          const FourFloats w = FourFloats::of(before->B, *cell, cell[state_i], cell[state_d]) *
+                               FourFloats::load(&node->bm);
+          const FourFloats pairs = w + w.up<1>();
+          const FourFloats sums = pairs + pairs.up<2>();
+          const FourFloats total = sums.last();
+          const FourFloats distance = sums - FourFloats::all(u.rounded()) * total;
+          const FourFloats margin = FourFloats::all(kMargin) * total + FourFloats::all(kSmallest);
+          const int clear = greater(distance.magnitude(), margin) & 7;
+          const int below = distance.signs() & 7;
           if (clear * 8 + below == 7 * 8 + 1) [[likely]] {
             choice = 1;
           } else if (clear == 7) {
@@ -327,7 +314,7 @@ void Ensemble::sample_trace(const RegionMatrix& region, LinearCongruential& gene
             break;
           } else {
             alignas(16) float weights[4];
-            _mm_store_ps(weights, w);
+            w.store(weights);
             choice = choose_exactly(weights, 4, u.exact);
             if (choice != 1) break;
           }

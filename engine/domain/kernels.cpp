@@ -75,7 +75,5 @@ const Kernels& kernels(int groups) {
   return *chosen;
 }
 
-int widest_groups() { return best_set().back().groups; }
-
 }  // namespace hmmjit::domain
 #endif

@@ -15,11 +15,14 @@ inline constexpr int kMaxGroups = 8;
 
 /// Special states and scale factor of one row of Forward or Backward.
 struct alignas(32) SpecialRow {
-  float E, N, J, B, C, scale, unused0, unused1;
+  float E, N, J, B, C, scale, unused0, unused1;  // two groups of four lanes
 };
 
-/// Special states of one row of the optimal accuracy matrix.
-using AccuracyRow = SpecialRow;
+/// Special states of one row of the optimal accuracy matrix, and the posterior probabilities that
+/// N, J and C emit the row's residue.
+struct alignas(32) AccuracyRow {
+  float E, N, J, B, C, posterior_n, posterior_j, posterior_c;
+};
 
 /// One sequence, region or envelope in a Forward/Backward pass.
 struct Job {
@@ -86,7 +89,5 @@ struct Kernels {
 std::vector<std::span<const Kernels>> kernel_sets();
 /// Kernels of one width for this CPU: the widest with at most `groups` groups.
 const Kernels& kernels(int groups);
-/// Groups of the widest vectors of this CPU (2, 4 or 8).
-int widest_groups();
 
 }  // namespace hmmjit::domain

@@ -182,7 +182,7 @@ Status Cascade::Run::queue() {
   const Calibration& calibration = model.hmm.calibration;
   const FilterLimits& limits = job.limits;
   const plan::Candidate& ssv = ssv_kernel().candidate();
-  tiled = ssv.constants.find("kTiled").value_or(0) != 0;
+  tiled = ssv.expected.tile_length > 0;
   msv = static_cast<bool>(kernel(Link::kMsv));
   bias = limits.bias;
   gated = kernel(Link::kGate) && (!bias || kernel(Link::kBias));
@@ -275,12 +275,7 @@ Status Cascade::Run::queue() {
   p.bias = bytes.bias;
   p.tbm = bytes.tbm;
   p.tec = bytes.tec;
-  p.tile_count = 1;
-  if (tiled) {
-    const auto width = static_cast<dev::u32>(
-        ssv.constants.at("kL") * (4 * ssv.constants.at("kHb") + 2 * ssv.constants.at("kHh")));
-    p.tile_count = (p.model_length + width - 1) / width;
-  }
+  p.tile_count = static_cast<dev::u32>(plan::tiles_of(ssv, bytes.M));
   for (p.tile = 0; p.tile < p.tile_count; ++p.tile) {
     // The work counter alone starts again with each tile.
     if (p.tile > 0) HMMJIT_TRY(lane.tables_.fill(lane.stream_, 0, sizeof(dev::u32)));

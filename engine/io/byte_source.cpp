@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include <array>
 #include <cerrno>
@@ -234,6 +235,11 @@ class ZstdDecoder : public Decoder {
       ZSTD_inBuffer in{input_.data(), more ? input_.end : 0, more ? input_.begin : 0};
       std::size_t before = output.pos;
       std::size_t hint = ZSTD_decompressStream(stream_, &output, &in);
+      if (ZSTD_isError(hint) != 0 && ZSTD_getErrorCode(hint) == ZSTD_error_memory_allocation) {
+        return fail(ErrorCode::kResources,
+                    "out of memory: the window of the zstd data may take up to 2 GiB", name_,
+                    "compress it with a smaller window (without zstd --long), or unpack it first");
+      }
       if (ZSTD_isError(hint) != 0) {
         return fail(ErrorCode::kInput,
                     fmt::format("corrupt zstd data ({})", ZSTD_getErrorName(hint)), name_,

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "io/c_numbers.hpp"
+#include "io/foreign_file.hpp"
 #include "io/hmm_ascii.hpp"
 #include "io/hmm_parsing.hpp"
 
@@ -311,23 +312,21 @@ struct HmmReader::State {
   char version = 0;
   bool tag_read = false;  // the tag of the next model was consumed already
   const Alphabet* alphabet = nullptr;
+  std::optional<ForeignFile> foreign;  // what the beginning of the file is instead
 };
 
 std::unexpected<Error> HmmReader::State::unknown_tag(std::string_view tag) const {
   std::string shown;
   for (char c : tag.substr(0, 24)) shown += c >= ' ' && c <= '~' ? c : '?';
   std::string remedy = "give a profile file: HMMER3/a to HMMER3/f or HMMER2.0";
-  if (tag.starts_with("\xef\xbb\xbf")) {
-    remedy = "the file begins with a UTF-8 byte order mark: remove it";
-  } else if (tag.starts_with("# STOCKHOLM")) {
-    remedy = "build a profile from the alignment with hmmbuild first";
-  }
+  if (foreign) remedy = fmt::format("{}: {}", foreign->what, foreign->remedy);
   return fail(ErrorCode::kInput, fmt::format("format tag \"{}\" is not recognised", shown),
               tag.starts_with("#") ? input.name() : input.where(), remedy);
 }
 
 Status HmmReader::State::detect() {
   HMMJIT_ASSIGN(std::string_view head, input.peek());
+  if (!head.starts_with("HMMER")) foreign = recognise_foreign_file(head);
   if (head.size() >= 4 && (static_cast<unsigned char>(head[3]) & 0x80u) != 0) {
     // Binary files are in the byte order of their writer; only little-endian machines and
     // files are met in practice, and the refusal of others is by the unknown magic number.

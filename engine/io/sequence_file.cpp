@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/numbers.hpp"
+#include "io/foreign_file.hpp"
 #include "io/sequence_parsing.hpp"
 #include "io/target_database.hpp"
 
@@ -338,6 +339,9 @@ Result<SequenceReader> SequenceReader::open(std::unique_ptr<ByteSource> source,
     if (head.empty()) return empty();
     std::optional<Recognised> found = recognise(input.name(), head);
     if (!found) {
+      if (const auto foreign = recognise_foreign_file(head))
+        return fail(ErrorCode::kInput, "the file holds no sequences: " + std::string(foreign->what),
+                    input.name(), std::string(foreign->remedy));
       return fail(ErrorCode::kInput, "the sequence file is empty or in no known format",
                   input.name(), "check the file, or name its format with --tformat");
     }

@@ -45,7 +45,7 @@ struct Hmm {
 
   std::optional<Cutoff> ga, tc, nc;
   Calibration calibration;
-  /// HMMER2 import: the file carries no HMMER3 statistics; reference::calibrate fills them in.
+  /// HMMER2 import: the file carries no HMMER3 statistics; build::calibrate fills them in.
   bool needs_calibration = false;
 
   float match_p(int k, int x) const { return match[static_cast<std::size_t>(k) * alphabet->K + x]; }

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/threads.hpp"
+#include "model/occupancy.hpp"
 
 namespace hmmjit {
 namespace {
@@ -74,12 +75,19 @@ inline float polynomial_exp(float x) {
   return x > -kLimit && x <= kLimit ? result : (x <= -kLimit ? 0.0f : outside);
 }
 
-// Probability that node k is visited by a match state (Eddy 2008, local entry). The complement is
-// a double because the reference's constant is.
+// Probability of leaving N, C or J for a target of length L.
+float move_probability(int L, bool multihit) {
+  const float nj = multihit ? 1.0f : 0.0f;
+  return (2.0f + nj) / (static_cast<float>(L) + 2.0f + nj);
+}
+
+}  // namespace
+
 std::vector<float> match_occupancy(const Hmm& hmm) {
   std::vector<float> occupancy(static_cast<std::size_t>(hmm.M) + 1);
   occupancy[1] = hmm.t(0, kMI) + hmm.t(0, kMM);
   for (int k = 2; k <= hmm.M; ++k) {
+    // The complement is a double because the reference's constant is.
     const float before = occupancy[k - 1];
     const float stay = before * (hmm.t(k - 1, kMM) + hmm.t(k - 1, kMI));
     occupancy[k] =
@@ -88,14 +96,6 @@ std::vector<float> match_occupancy(const Hmm& hmm) {
   }
   return occupancy;
 }
-
-// Probability of leaving N, C or J for a target of length L.
-float move_probability(int L, bool multihit) {
-  const float nj = multihit ? 1.0f : 0.0f;
-  return (2.0f + nj) / (static_cast<float>(L) + 2.0f + nj);
-}
-
-}  // namespace
 
 Profile make_profile(const Hmm& hmm) {
   const FlushToZeroScope flush;  // as the reference builds its profiles

@@ -56,14 +56,6 @@ void TargetBlock::append(std::span<const Residue> codes) {
   residues_.insert(residues_.end(), codes.begin(), codes.end());
 }
 
-Residue* TargetBlock::reserve_residues(std::size_t count) {
-  reserved_at_ = residues_.size();
-  residues_.resize(reserved_at_ + count);
-  return residues_.data() + reserved_at_;
-}
-
-void TargetBlock::commit_residues(std::size_t count) { residues_.resize(reserved_at_ + count); }
-
 void TargetBlock::end_target() {
   Entry& e = targets_.back();
   e.length = static_cast<std::uint32_t>(residues_.size() - e.residues);

@@ -72,10 +72,6 @@ class TargetBlock {
   void begin_target(std::string_view name, std::string_view accession,
                     std::string_view description);
   void append(std::span<const Residue> codes);
-  /// Room for `count` more residues of the current target, to be filled in place;
-  /// `commit_residues` says how many were written.
-  Residue* reserve_residues(std::size_t count);
-  void commit_residues(std::size_t count);
   /// For formats that give annotation after the sequence.
   void set_text(std::string_view accession, std::string_view description);
   void end_target();
@@ -89,7 +85,6 @@ class TargetBlock {
 
   TargetStorage view_;  // in use when it has an owner; the vectors are empty then
   std::vector<Residue> residues_;
-  std::size_t reserved_at_ = 0;
   std::vector<char> text_;
   std::vector<Entry> targets_;
   std::uint64_t residue_count_ = 0;

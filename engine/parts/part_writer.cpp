@@ -190,18 +190,19 @@ Result<Digest> PartWriter::finish(const PartOrigin& origin, std::uint64_t last_m
   return p.content;
 }
 
-Result<std::optional<Hmm>> NotedModels::next() {
-  HMMJIT_ASSIGN(std::optional<Hmm> hmm, source_());
-  if (hmm) {
-    Note note{model_digest(*hmm), std::nullopt};
+Result<std::optional<Query>> NotedModels::next() {
+  HMMJIT_ASSIGN(std::optional<Query> query, source_());
+  if (query) {
+    const Hmm& hmm = query->hmm;
+    Note note{model_digest(hmm), std::nullopt};
     // A model without the cutoffs that are asked for ends the search by itself.
-    if (const auto thresholds = thresholds_for(rules_, *hmm); thresholds && thresholds->cutoffs)
+    if (const auto thresholds = thresholds_for(rules_, hmm); thresholds && thresholds->cutoffs)
       note.cutoff = {static_cast<float>(*thresholds->rules.target.score),
                      static_cast<float>(*thresholds->rules.domain.score)};
     const std::lock_guard lock(mutex_);
     notes_.push_back(note);
   }
-  return hmm;
+  return query;
 }
 
 NotedModels::Note NotedModels::note(std::size_t n) const {

@@ -43,7 +43,7 @@ class NotedModels {
   NotedModels(ModelSource source, const Thresholds& rules, std::uint64_t first)
       : source_(std::move(source)), rules_(rules), first_(first) {}
   /// As ModelSource.
-  Result<std::optional<Hmm>> next();
+  Result<std::optional<Query>> next();
   struct Note {
     Digest digest;
     std::optional<Cutoff> cutoff;

@@ -36,8 +36,6 @@ struct DeviceTraits {
   int max_warps_per_sm() const { return max_threads_per_sm / 32; }
   /// Packed 16-bit add-max (DPX) executed in hardware; elsewhere the compiler emulates it.
   bool has_dpx() const { return capability() >= 90; }
-  /// Packed half fused multiply-add with ReLU.
-  bool has_half2_relu() const { return capability() >= 80; }
   bool operator==(const DeviceTraits&) const = default;
 };
 

@@ -1,8 +1,8 @@
 // A kernel variant as the planner sees it: one entry in the table of its stage.
 //
 // A new variant is one template, kernel_templates/<stage>/<name>.cu, and one entry in
-// engine/plan/variants/<stage>.cpp; what has to follow them, and the tests that say so, are listed in
-// CONTRIBUTING.md, "A new kernel variant". Order in a table is preference among equals; the last
+// engine/plan/variants/<stage>.cpp; what has to follow them, and the tests that say so, are listed
+// in CONTRIBUTING.md, "A new kernel variant". Order in a table is preference among equals; the last
 // entry of a stage must accept every model on every device.
 //
 // Templates are CUDA C++ without toolkit headers. They get their constants from
@@ -80,16 +80,10 @@ class Constants {
   std::vector<std::pair<std::string, std::int64_t>> list_;
 };
 
-/// How many blocks a launch starts.
-enum class GridRule {
-  kPersistent,    ///< SMs x resident blocks; warps fetch batches of targets from a counter
-  kCoverTargets,  ///< ceil(targets / targets_per_block)
-};
-
+/// A launch starts as many blocks as are resident; their warps fetch batches of targets from a
+/// counter.
 struct LaunchShape {
   int block_threads = 0;
-  GridRule grid = GridRule::kPersistent;
-  int targets_per_block = 0;  ///< for kCoverTargets
   std::int64_t dynamic_shared_bytes = 0;
   bool operator==(const LaunchShape&) const = default;
 };
@@ -98,9 +92,11 @@ struct LaunchShape {
 /// the driver's occupancy. `registers` is a ceiling: an image that needs more, or spills, is
 /// rejected and the next candidate taken.
 struct Expected {
-  int registers = 0;                  ///< per thread
-  int covered_length = 0;             ///< model positions computed, >= shape.length
-  bool any_length = false;            ///< serves models of every length: nothing depends on it
+  int registers = 0;        ///< per thread
+  int covered_length = 0;   ///< model positions computed, >= shape.length
+  bool any_length = false;  ///< serves models of every length: nothing depends on it
+  /// Of a kernel that takes a model in tiles, one launch each: positions of a tile. 0: one launch.
+  int tile_length = 0;
   double cells_per_clock_per_sm = 0;  ///< sustained, over covered cells
   int local_bytes = 0;                ///< local memory a thread may use by design; more is a spill
   std::string_view binding_resource =

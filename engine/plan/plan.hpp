@@ -24,6 +24,8 @@ struct Candidate {
 
 /// The longest model that the candidate's kernel scores whole.
 int positions_served(const Candidate& candidate);
+/// Launches that score a model of that length, one for each tile; 1 where there are none.
+int tiles_of(const Candidate& candidate, int model_length);
 
 struct Rejection {
   std::string variant;

@@ -10,10 +10,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string_view grid_name(GridRule rule) {
-  return rule == GridRule::kPersistent ? "persistent" : "cover_targets";
-}
-
 std::string constants_text(const Constants& constants) {
   std::string out;
   for (const auto& [name, value] : constants.list()) {
@@ -29,11 +25,8 @@ Json candidate_json(const Candidate& c) {
   Json constants = Json::object();
   for (const auto& [name, value] : c.constants.list()) constants[name] = value;
   Json launch = {{"block_threads", c.launch.block_threads},
-                 {"grid", grid_name(c.launch.grid)},
+                 {"grid", "persistent"},
                  {"dynamic_shared_bytes", c.launch.dynamic_shared_bytes}};
-  if (c.launch.grid == GridRule::kCoverTargets) {
-    launch["targets_per_block"] = c.launch.targets_per_block;
-  }
   return Json{{"variant", c.variant->name},
               {"template", c.variant->template_file},
               {"entry", c.variant->entry_name},
@@ -65,7 +58,8 @@ std::string plan_text(const Plan& plan) {
       "{:<8} {} on {} ({}), {} policy\n"
       "{}"
       "  constants  {}\n"
-      "  launch     {} threads a block, {}, {} bytes of dynamic shared memory\n"
+      "  launch     {} threads a block, as many blocks as are resident, {} bytes of dynamic shared "
+      "memory\n"
       "  expected   at most {} registers (launch bound), {} blocks = {} warps per SM ({:.0f} % "
       "occupancy, limited "
       "by {})\n"
@@ -78,13 +72,10 @@ std::string plan_text(const Plan& plan) {
                 "  model      length {}, size class {}, {} positions computed ({:.1f} % padding)\n",
                 plan.model_length, plan.class_length, c.expected.covered_length,
                 100 * plan.padding()),
-      constants_text(c.constants), c.launch.block_threads,
-      c.launch.grid == GridRule::kPersistent
-          ? std::string("as many blocks as are resident")
-          : fmt::format("{} targets a block", c.launch.targets_per_block),
-      c.launch.dynamic_shared_bytes, c.expected.registers, c.occupancy.blocks_per_sm,
-      c.occupancy.warps_per_sm, 100 * c.occupancy.fraction, c.occupancy.limiter, c.predicted_gcups,
-      rate_unit(plan.stage), c.expected.binding_resource);
+      constants_text(c.constants), c.launch.block_threads, c.launch.dynamic_shared_bytes,
+      c.expected.registers, c.occupancy.blocks_per_sm, c.occupancy.warps_per_sm,
+      100 * c.occupancy.fraction, c.occupancy.limiter, c.predicted_gcups, rate_unit(plan.stage),
+      c.expected.binding_resource);
   if (!plan.tuned.empty()) {
     fmt::format_to(std::back_inserter(out), "  tuned      {}\n", plan.tuned);
   }

@@ -144,6 +144,11 @@ int positions_served(const Candidate& candidate) {
   return candidate.expected.any_length ? kMostPositions : candidate.expected.covered_length;
 }
 
+int tiles_of(const Candidate& candidate, int model_length) {
+  const int tile = candidate.expected.tile_length;
+  return tile == 0 ? 1 : (model_length + tile - 1) / tile;
+}
+
 std::string_view rate_unit(Stage stage) {
   return stage == Stage::kHost ? "giga-items a second" : "GCUPS";
 }

@@ -18,6 +18,7 @@ Result<TemplateLibrary> TemplateLibrary::from_folder(const std::string& folder) 
   namespace fs = std::filesystem;
   TemplateLibrary library;
   library.origin_ = folder;
+  library.edited_ = true;
   std::error_code error;
   fs::recursive_directory_iterator walk(folder, error);
   const auto unreadable = [&](const std::string& what) {

@@ -33,11 +33,14 @@ class TemplateLibrary {
   std::optional<std::string_view> find(std::string_view path) const;
   /// "embedded" or the folder's name.
   const std::string& origin() const { return origin_; }
+  /// Read from a folder: someone works on them.
+  bool edited() const { return edited_; }
   const std::map<std::string, std::string, std::less<>>& texts() const { return texts_; }
 
  private:
   std::map<std::string, std::string, std::less<>> texts_;
   std::string origin_;
+  bool edited_ = false;
 };
 
 }  // namespace hmmjit::render

@@ -26,10 +26,17 @@ std::size_t append_a3m(std::string& out, const ModelInfo& model, const HitList& 
       if (!hit.domain_flags[d].included) continue;
       const domain::Domain& domain = hit.score.domains[d];
       if (rows++ == 0 && !begun) {
-        out += "#" + model.name;
-        if (model.accession) out += " " + *model.accession;
-        if (model.description) out += " " + *model.description;
-        out += "\n>" + model.name + "_consensus\n";
+        // A query sequence is the first row; of a model, its consensus.
+        if (model.built) {
+          out += ">" + model.name;
+          if (model.description) out += " " + *model.description;
+          out += '\n';
+        } else {
+          out += "#" + model.name;
+          if (model.accession) out += " " + *model.accession;
+          if (model.description) out += " " + *model.description;
+          out += "\n>" + model.name + "_consensus\n";
+        }
         for (const char c : model.consensus) out += upper(c);
         out += '\n';
       }

@@ -93,24 +93,14 @@ void json_string(std::string& out, std::string_view value) {
 }
 
 void tsv_field(std::string& out, std::string_view value) {
-  for (const char c : value) {
-    switch (c) {
-      case '\\':
-        out += "\\\\";
-        break;
-      case '\t':
-        out += "\\t";
-        break;
-      case '\n':
-        out += "\\n";
-        break;
-      case '\r':
-        out += "\\r";
-        break;
-      default:
-        out += c;
-    }
-  }
+  const bool quoted = value.find('"') != value.npos;
+  if (quoted) out += '"';
+  escape(out, value, [&](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"') out += '"';
+    out += byte < 0x20 || byte == 0x7f ? ' ' : c;
+  });
+  if (quoted) out += '"';
 }
 
 void html_text(std::string& out, std::string_view value) {

@@ -1,373 +1,285 @@
 #include "report/html_page.hpp"
 
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include <algorithm>
-#include <cmath>
+#include <cstddef>
 #include <limits>
+#include <memory>
+#include <stdexcept>
 
 #include "report/exact_text.hpp"
-#include "report/text.hpp"
+#include "report/page_parts.hpp"
 
 namespace hmmjit {
 namespace {
 
-constexpr std::string_view kStyle = R"(
-:root{color-scheme:light dark}
-body{font:14px/1.45 system-ui,sans-serif;margin:1.5rem auto;max-width:70rem;padding:0 1rem}
-h1{font-size:1.4rem}h2{font-size:1.15rem;margin-top:2rem}
-table{border-collapse:collapse;font-variant-numeric:tabular-nums;width:100%}
-th,td{padding:.15rem .5rem;text-align:left;border-bottom:1px solid #8884;vertical-align:top}
-td.n,th.n{text-align:right}
-table.sortable th{cursor:pointer;position:sticky;top:0;background:Canvas;user-select:none}
-th[aria-sort=ascending]::after{content:" \25b2"}th[aria-sort=descending]::after{content:" \25bc"}
-tr.weak td{opacity:.55}
-table.run{width:auto}table.run th{font-weight:600;white-space:nowrap}
-table.run td{overflow-wrap:anywhere}
-.target{margin:.9rem 0}.target p{margin:0;overflow-wrap:anywhere}.target svg{width:100%;height:auto}
-.dim{opacity:.65}input{font:inherit;padding:.2rem .5rem;width:20rem;max-width:100%}
-pre{font-size:12px;overflow-x:auto}svg text{font:11px system-ui,sans-serif}
-)";
+// Alignments are unpacked so many domains at a time.
+constexpr std::size_t kPartSize = 256;
 
-// Sorts by the data-v value of cells where there is one, else by text; filters by substring.
-constexpr std::string_view kScript = R"(
-for(const table of document.querySelectorAll("table.sortable")){
-  const body=table.tBodies[0];
-  table.tHead.addEventListener("click",event=>{
-    const head=event.target.closest("th");if(!head)return;
-    const column=head.cellIndex,down=head.getAttribute("aria-sort")==="ascending";
-    for(const other of table.tHead.rows[0].cells)other.removeAttribute("aria-sort");
-    head.setAttribute("aria-sort",down?"descending":"ascending");
-    const key=row=>{const cell=row.cells[column];
-      return cell.dataset.v===undefined?cell.textContent:Number(cell.dataset.v)};
-    const order=(a,b)=>typeof a==="number"?a-b:a.localeCompare(b);
-    const rows=[...body.rows].map(row=>[key(row),row]);
-    rows.sort((a,b)=>down?order(b[0],a[0]):order(a[0],b[0]));
-    body.append(...rows.map(pair=>pair[1]));
-  });
+std::string gzip(std::string_view text) {
+  z_stream stream{};
+  constexpr int kGzipWindow = 15 + 16, kMemory = 8;
+  if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, kMemory,
+                   Z_DEFAULT_STRATEGY) != Z_OK)
+    throw std::bad_alloc();
+  const std::unique_ptr<z_stream, decltype(&deflateEnd)> end(&stream, deflateEnd);
+  std::string out;
+  std::string buffer(std::size_t{1} << 18, '\0');
+  int status = Z_OK;
+  do {
+    if (stream.avail_in == 0 && !text.empty()) {
+      constexpr std::size_t kMost = std::size_t{1} << 30;
+      const std::string_view piece = text.substr(0, kMost);
+      stream.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(piece.data()));
+      stream.avail_in = static_cast<uInt>(piece.size());
+      text.remove_prefix(piece.size());
+    }
+    stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
+    stream.avail_out = static_cast<uInt>(buffer.size());
+    status = deflate(&stream, text.empty() ? Z_FINISH : Z_NO_FLUSH);
+    out.append(buffer.data(), buffer.size() - stream.avail_out);
+  } while (status == Z_OK || status == Z_BUF_ERROR);
+  if (status != Z_STREAM_END) throw std::runtime_error("zlib could not compress a page's data");
+  return out;
 }
-const filter=document.getElementById("filter");
-if(filter)filter.addEventListener("input",()=>{
-  const wanted=filter.value.toLowerCase();
-  for(const row of document.querySelectorAll("#domains tbody tr"))
-    row.hidden=!row.textContent.toLowerCase().includes(wanted);
-  for(const target of document.querySelectorAll(".target"))
-    target.hidden=!target.textContent.toLowerCase().includes(wanted);
-});
-)";
 
-constexpr double kWidth = 1000, kLane = 22, kTop = 4;
+void append_base64(std::string& out, std::string_view bytes) {
+  constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  const auto byte = [&](std::size_t i) {
+    return i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0u;
+  };
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    const unsigned group = byte(i) << 16 | byte(i + 1) << 8 | byte(i + 2);
+    out += kDigits[group >> 18];
+    out += kDigits[group >> 12 & 63];
+    out += i + 1 < bytes.size() ? kDigits[group >> 6 & 63] : '=';
+    out += i + 2 < bytes.size() ? kDigits[group & 63] : '=';
+  }
+}
+
+std::string packed(std::string_view json) {
+  std::string out;
+  append_base64(out, gzip(json));
+  return out;
+}
+
+void append_value(std::string& out, const std::string& value) { text::json_string(out, value); }
+void append_value(std::string& out, bool value) { out += value ? '1' : '0'; }
+void append_value(std::string& out, int value) { out += std::to_string(value); }
+void append_value(std::string& out, std::uint64_t value) { out += std::to_string(value); }
+// Nine digits hold any float; an E-value needs no more.
+void append_value(std::string& out, double value) {
+  if (value - value != 0) {
+    out += "null";  // infinite
+  } else {
+    fmt::format_to(std::back_inserter(out), "{:.9g}", value);
+  }
+}
+
+// {"name": [a value of each item], ...}
+class Columns {
+ public:
+  Columns(std::string& out, std::string_view name) : out_(out) {
+    fmt::format_to(std::back_inserter(out_), "\"{}\":{{", name);
+  }
+
+  template <typename Items, typename Value>
+  void add(std::string_view name, const Items& items, Value value) {
+    if (!first_) out_ += ',';
+    first_ = false;
+    fmt::format_to(std::back_inserter(out_), "\"{}\":[", name);
+    bool first_item = true;
+    for (const auto& item : items) {
+      if (!first_item) out_ += ',';
+      first_item = false;
+      append_value(out_, value(item));
+    }
+    out_ += ']';
+  }
+  void end() { out_ += "},\n"; }
+
+ private:
+  std::string& out_;
+  bool first_ = true;
+};
 
 class Writer {
  public:
   explicit Writer(const Page& page) : page_(page) {
-    for (const auto& [index, target] : page.targets) order_.push_back(&target);
-    std::stable_sort(order_.begin(), order_.end(), [](const PageTarget* a, const PageTarget* b) {
-      return a->best_evalue() < b->best_evalue();
+    for (const auto& entry : page.targets) targets_.push_back(&entry);
+    std::stable_sort(targets_.begin(), targets_.end(), [](const Entry* a, const Entry* b) {
+      return a->second.best_evalue() < b->second.best_evalue();
     });
+    for (const Entry* entry : targets_) {
+      for (const PageHit& hit : entry->second.hits) {
+        hits_.push_back(&hit);
+        for (const PageDomain& domain : hit.domains) domains_.push_back(&domain);
+      }
+    }
   }
 
-  std::string write() {
-    out_ +=
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-        "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n"
-        "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>";
-    text(page_.title);
-    out_ += "</title>\n<style>";
-    (out_ += kStyle) += "</style>\n</head>\n<body>\n<h1>";
-    text(page_.title);
-    out_ += "</h1>\n";
-    run();
-    models();
-    architectures();
-    domains();
-    out_ += "<script>";
-    (out_ += kScript) += "</script>\n</body>\n</html>\n";
-    return std::move(out_);
+  std::string write() const {
+    std::string out;
+    std::string_view rest = page_html();
+    for (;;) {
+      const std::size_t from = rest.find("{{");
+      out += rest.substr(0, from);
+      if (from == rest.npos) return out;
+      const std::size_t to = rest.find("}}", from);
+      part(out, rest.substr(from + 2, to - from - 2));
+      rest.remove_prefix(to + 2);
+    }
   }
 
  private:
-  void text(std::string_view value) { text::html_text(out_, value); }
-  void plain(double value) { text::exact(out_, std::round(value * 100) / 100); }
+  using Entry = std::pair<const std::uint64_t, PageTarget>;
 
-  void head(std::initializer_list<std::pair<std::string_view, bool>> columns) {
-    out_ += "<thead><tr>";
-    for (const auto& [name, number] : columns) {
-      out_ += number ? "<th class=\"n\">" : "<th>";
-      (out_ += name) += "</th>";
-    }
-    out_ += "</tr></thead>\n<tbody>\n";
-  }
-  void cell(std::string_view value) {
-    out_ += "<td>";
-    text(value);
-    out_ += "</td>";
-  }
-  // What is shown is rounded; sorting uses the value.
-  template <typename Shown>
-  void number(double value, Shown shown) {
-    out_ += "<td class=\"n\" data-v=\"";
-    if (std::isfinite(value)) {
-      text::exact(out_, value);
+  void part(std::string& out, std::string_view name) const {
+    if (name == "title") {
+      text::html_text(out, page_.title);
+    } else if (name == "style") {
+      out += page_css();
+    } else if (name == "script") {
+      out += page_js();
+    } else if (name == "run") {
+      run(out);
+    } else if (name == "left_out") {
+      if (page_.left_out > 0)
+        fmt::format_to(std::back_inserter(out),
+                       "<p>The best {} of {} reported proteins are on this page.</p>\n",
+                       targets_.size(), targets_.size() + page_.left_out);
+    } else if (name == "data") {
+      out += packed(data());
+    } else if (name == "alignments") {
+      alignments(out);
     } else {
-      out_ += "Infinity";  // as scripts spell it
+      throw std::logic_error("the page has no part " + std::string(name));
     }
-    out_ += "\">";
-    shown();
-    out_ += "</td>";
-  }
-  void e_value(double value) {
-    number(value, [&] { text::general(out_, value, 0, 2); });
-  }
-  void bits(double value) {
-    number(value, [&] { text::fixed(out_, value, 0, 1); });
-  }
-  void integer(std::int64_t value) {
-    number(static_cast<double>(value), [&] { text::integer(out_, value, 0); });
   }
 
-  void run() {
-    if (page_.run.empty()) return;
-    out_ += "<table class=\"run\">\n";
+  void run(std::string& out) const {
     for (const auto& [key, value] : page_.run) {
-      out_ += "<tr><th>";
-      text(key);
-      out_ += "</th>";
-      cell(value);
-      out_ += "</tr>\n";
+      out += "<tr><th scope=\"row\">";
+      text::html_text(out, key);
+      out += "</th><td>";
+      text::html_text(out, value);
+      out += "</td></tr>\n";
     }
-    out_ += "</table>\n";
   }
 
-  void models() {
-    out_ += "<h2>Models</h2>\n<table class=\"sortable\" id=\"models\">\n";
-    const bool counted = std::ranges::any_of(
-        page_.models, [](const PageModel& model) { return model.targets.has_value(); });
-    if (counted) {
-      head({{"model", false},
-            {"accession", false},
-            {"description", false},
-            {"length", true},
-            {"reported", true},
-            {"included", true},
-            {"searched", true},
-            {"passed MSV", true},
-            {"bias", true},
-            {"Viterbi", true},
-            {"Forward", true}});
-    } else {
-      head({{"model", false},
-            {"accession", false},
-            {"description", false},
-            {"length", true},
-            {"reported", true},
-            {"included", true}});
-    }
-    for (std::size_t i = 0; i < page_.models.size(); ++i) {
-      const PageModel& model = page_.models[i];
-      out_ += "<tr><td><svg width=\"12\" height=\"12\"><rect width=\"12\" height=\"12\" fill=\"";
-      colour(i);
-      out_ += "\"/></svg> ";
-      text(model.name);
-      out_ += "</td>";
-      cell(model.accession);
-      cell(model.description);
-      integer(model.length);
-      integer(static_cast<std::int64_t>(model.reported));
-      integer(static_cast<std::int64_t>(model.included));
-      if (counted) {
-        for (const auto& count :
-             {model.targets, model.msv, model.bias, model.viterbi, model.forward})
-          integer(static_cast<std::int64_t>(count.value_or(0)));
+  std::string data() const {
+    std::string out = "{";
+    {
+      Columns models(out, "models");
+      const auto add = [&](std::string_view name, auto member) {
+        models.add(name, page_.models, [&](const PageModel& model) { return model.*member; });
+      };
+      add("name", &PageModel::name);
+      add("accession", &PageModel::accession);
+      add("description", &PageModel::description);
+      add("length", &PageModel::length);
+      add("reported", &PageModel::reported);
+      add("included", &PageModel::included);
+      if (std::ranges::any_of(page_.models,
+                              [](const PageModel& model) { return model.targets.has_value(); })) {
+        const auto count = [&](std::string_view name, auto member) {
+          models.add(name, page_.models,
+                     [&](const PageModel& model) { return (model.*member).value_or(0); });
+        };
+        count("targets", &PageModel::targets);
+        count("msv", &PageModel::msv);
+        count("bias", &PageModel::bias);
+        count("viterbi", &PageModel::viterbi);
+        count("forward", &PageModel::forward);
       }
-      out_ += "</tr>\n";
+      models.end();
     }
-    out_ += "</tbody>\n</table>\n";
+    {
+      Columns targets(out, "targets");
+      const auto add = [&](std::string_view name, auto member) {
+        targets.add(name, targets_, [&](const Entry* entry) { return entry->second.*member; });
+      };
+      add("name", &PageTarget::name);
+      add("accession", &PageTarget::accession);
+      add("description", &PageTarget::description);
+      add("length", &PageTarget::length);
+      targets.add("index", targets_, [](const Entry* entry) { return entry->first; });
+      targets.add("hits", targets_, [](const Entry* entry) {
+        return static_cast<std::uint64_t>(entry->second.hits.size());
+      });
+      targets.end();
+    }
+    {
+      Columns hits(out, "hits");
+      const auto add = [&](std::string_view name, auto member) {
+        hits.add(name, hits_, [&](const PageHit* hit) { return hit->*member; });
+      };
+      hits.add("model", hits_,
+               [](const PageHit* hit) { return static_cast<std::uint64_t>(hit->model); });
+      add("included", &PageHit::included);
+      add("evalue", &PageHit::evalue);
+      add("score", &PageHit::score);
+      add("bias", &PageHit::bias);
+      hits.add("domains", hits_,
+               [](const PageHit* hit) { return static_cast<std::uint64_t>(hit->domains.size()); });
+      hits.end();
+    }
+    {
+      Columns domains(out, "domains");
+      const auto add = [&](std::string_view name, auto member) {
+        domains.add(name, domains_, [&](const PageDomain* domain) { return domain->*member; });
+      };
+      add("number", &PageDomain::number);
+      add("included", &PageDomain::included);
+      add("c_evalue", &PageDomain::c_evalue);
+      add("i_evalue", &PageDomain::i_evalue);
+      add("score", &PageDomain::score);
+      add("accuracy", &PageDomain::accuracy);
+      add("hmm_from", &PageDomain::hmm_from);
+      add("hmm_to", &PageDomain::hmm_to);
+      add("ali_from", &PageDomain::ali_from);
+      add("ali_to", &PageDomain::ali_to);
+      add("env_from", &PageDomain::env_from);
+      add("env_to", &PageDomain::env_to);
+      domains.end();
+    }
+    out += fmt::format("\"part_size\":{}}}", kPartSize);
+    return out;
   }
 
-  // Neighbouring models get distant hues: multiples of the golden angle.
-  void colour(std::size_t model) {
-    const double hue = std::fmod(static_cast<double>(model) * 137.508, 360.0);
-    out_ += "hsl(";
-    text::integer(out_, static_cast<std::int64_t>(hue), 0);
-    out_ += ",55%,66%)";
-  }
-
-  struct Box {
-    const PageHit* hit;
-    const PageDomain* domain;
-    std::size_t lane;
-  };
-
-  // Boxes that overlap are drawn below one another.
-  static std::vector<Box> boxes_of(const PageTarget& target, std::size_t& lanes) {
-    std::vector<Box> boxes;
-    for (const PageHit& hit : target.hits) {
-      for (const PageDomain& domain : hit.domains) boxes.push_back({&hit, &domain, 0});
-    }
-    std::stable_sort(boxes.begin(), boxes.end(), [](const Box& a, const Box& b) {
-      return a.domain->env_from < b.domain->env_from;
-    });
-    std::vector<int> ends;
-    for (Box& box : boxes) {
-      const auto free =
-          std::ranges::find_if(ends, [&](int end) { return end < box.domain->env_from; });
-      box.lane = static_cast<std::size_t>(free - ends.begin());
-      if (free == ends.end()) ends.push_back(0);
-      ends[box.lane] = box.domain->env_to;
-    }
-    lanes = std::max<std::size_t>(1, ends.size());
-    return boxes;
-  }
-
-  void architectures() {
-    out_ +=
-        "<h2>Domain architectures</h2>\n<p><label>Filter: <input id=\"filter\" type=\"search\">"
-        "</label></p>\n";
-    if (page_.left_out > 0) {
-      out_ += fmt::format("<p>The best {} of {} reported targets are shown.</p>\n", order_.size(),
-                          order_.size() + page_.left_out);
-    }
-    int longest = 1;
-    for (const PageTarget* target : order_) longest = std::max(longest, target->length);
-    const double scale = (kWidth - 2) / longest;
-    for (const PageTarget* target : order_) architecture(*target, scale);
-    if (order_.empty()) out_ += "<p>No target is reported.</p>\n";
-  }
-
-  void architecture(const PageTarget& target, double scale) {
-    std::size_t lanes = 0;
-    const std::vector<Box> boxes = boxes_of(target, lanes);
-    out_ += "<div class=\"target\"><p><b>";
-    text(target.name);
-    out_ += "</b> ";
-    if (!target.accession.empty()) {
-      text(target.accession);
-      out_ += ' ';
-    }
-    out_ += fmt::format("<span class=\"dim\">{} aa</span> ", target.length);
-    text(target.description);
-    out_ += "</p>\n<svg viewBox=\"0 0 1000 ";
-    plain(kTop * 2 + kLane * static_cast<double>(lanes));
-    out_ += "\" role=\"img\">\n<rect x=\"0\" y=\"";
-    plain(kTop + kLane / 2 - 2);
-    out_ += "\" height=\"3\" fill=\"#888\" width=\"";
-    plain(target.length * scale);
-    out_ += "\"/>\n";
-    for (const Box& box : boxes) {
-      const PageModel& model = page_.models[box.hit->model];
-      const double x = (box.domain->env_from - 1) * scale;
-      const double width = std::max(2.0, (box.domain->env_to - box.domain->env_from + 1) * scale);
-      const double y = kTop + kLane * static_cast<double>(box.lane);
-      out_ += "<g><title>";
-      text(model.name);
-      const PageDomain& d = *box.domain;
-      out_ += fmt::format(" {}-{} (model {}-{} of {}), i-Evalue ", d.env_from, d.env_to, d.hmm_from,
-                          d.hmm_to, model.length);
-      text::general(out_, box.domain->i_evalue, 0, 2);
-      out_ += ", ";
-      text::fixed(out_, box.domain->score, 0, 1);
-      out_ += " bits</title><rect rx=\"5\" x=\"";
-      plain(x);
-      out_ += "\" y=\"";
-      plain(y);
-      out_ += "\" height=\"18\" width=\"";
-      plain(width);
-      out_ += "\" fill=\"";
-      colour(box.hit->model);
-      out_ += box.domain->included ? "\" stroke=\"#444\"/>"
-                                   : "\" stroke=\"#444\" stroke-dasharray=\"3 2\" opacity=\".5\"/>";
-      if (width > 7.0 * static_cast<double>(model.name.size())) {
-        out_ += "<text x=\"";
-        plain(x + width / 2);
-        out_ += "\" y=\"";
-        plain(y + 13);
-        out_ += "\" text-anchor=\"middle\" fill=\"#000\">";
-        text(model.name);
-        out_ += "</text>";
-      }
-      out_ += "</g>\n";
-    }
-    out_ += "</svg>\n";
-    alignments(target);
-    out_ += "</div>\n";
-  }
-
-  void alignments(const PageTarget& target) {
-    bool any = false;
-    for (const PageHit& hit : target.hits) {
-      for (const PageDomain& domain : hit.domains) any |= !domain.model.empty();
-    }
-    if (!any) return;
-    out_ += "<details><summary>alignments</summary>\n";
-    for (const PageHit& hit : target.hits) {
-      for (const PageDomain& domain : hit.domains) {
-        if (domain.model.empty()) continue;
-        out_ += "<p>";
-        text(page_.models[hit.model].name);
-        out_ += fmt::format(" domain {}</p>\n<pre>\n", domain.number);
-        constexpr std::size_t kColumns = 100;
-        for (std::size_t at = 0; at < domain.model.size(); at += kColumns) {
-          if (at > 0) out_ += '\n';
-          for (const std::string* line :
-               {&domain.model, &domain.match, &domain.target, &domain.pp}) {
-            if (at >= line->size()) continue;
-            text(std::string_view(*line).substr(at, kColumns));
-            out_ += '\n';
-          }
+  // A line for each part: a list with [model, match, target, pp] of each domain, or null.
+  void alignments(std::string& out) const {
+    if (std::ranges::none_of(domains_, [](const PageDomain* d) { return !d->model.empty(); }))
+      return;
+    for (std::size_t at = 0; at < domains_.size(); at += kPartSize) {
+      std::string json;
+      for (std::size_t i = at; i < std::min(domains_.size(), at + kPartSize); ++i) {
+        const PageDomain& domain = *domains_[i];
+        json += i == at ? '[' : ',';
+        if (domain.model.empty()) {
+          json += "null";
+          continue;
         }
-        out_ += "</pre>\n";
-      }
-    }
-    out_ += "</details>\n";
-  }
-
-  void domains() {
-    out_ += "<h2>Domains</h2>\n<table class=\"sortable\" id=\"domains\">\n";
-    head({{"target", false},
-          {"model", false},
-          {"E-value", true},
-          {"score", true},
-          {"bias", true},
-          {"#", true},
-          {"c-Evalue", true},
-          {"i-Evalue", true},
-          {"domain score", true},
-          {"model from", true},
-          {"to", true},
-          {"target from", true},
-          {"to", true},
-          {"envelope from", true},
-          {"to", true},
-          {"acc", true}});
-    for (const PageTarget* target : order_) {
-      for (const PageHit& hit : target->hits) {
-        for (const PageDomain& domain : hit.domains) {
-          out_ += domain.included ? "<tr>" : "<tr class=\"weak\">";
-          cell(target->name);
-          cell(page_.models[hit.model].name);
-          e_value(hit.evalue);
-          bits(hit.score);
-          bits(hit.bias);
-          integer(domain.number);
-          e_value(domain.c_evalue);
-          e_value(domain.i_evalue);
-          bits(domain.score);
-          for (const int coordinate : {domain.hmm_from, domain.hmm_to, domain.ali_from,
-                                       domain.ali_to, domain.env_from, domain.env_to})
-            integer(coordinate);
-          number(domain.accuracy, [&] { text::fixed(out_, domain.accuracy, 0, 2); });
-          out_ += "</tr>\n";
+        char before = '[';
+        for (const std::string* line : {&domain.model, &domain.match, &domain.target, &domain.pp}) {
+          json += before;
+          text::json_string(json, *line);
+          before = ',';
         }
+        json += ']';
       }
+      json += ']';
+      (out += packed(json)) += '\n';
     }
-    out_ += "</tbody>\n</table>\n";
   }
 
   const Page& page_;
-  std::vector<const PageTarget*> order_;
-  std::string out_;
+  std::vector<const Entry*> targets_;  // in order of their best E-value
+  std::vector<const PageHit*> hits_;
+  std::vector<const PageDomain*> domains_;
 };
 
 }  // namespace

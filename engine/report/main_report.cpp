@@ -150,7 +150,8 @@ void append_clock(std::string& out, double seconds) {
 }  // namespace
 
 void append_query(std::string& out, const ModelInfo& model) {
-  out += "Query:       " + model.name + "  [M=" + std::to_string(model.M) + "]\n";
+  out += "Query:       " + model.name + (model.built ? "  [L=" : "  [M=") +
+         std::to_string(model.M) + "]\n";
   if (model.accession) out += "Accession:   " + *model.accession + "\n";
   if (model.description) out += "Description: " + *model.description + "\n";
 }
@@ -166,11 +167,13 @@ std::size_t score_name_width(const HitList& hits, const ReportOptions& options) 
 
 void append_score_titles(std::string& out, const HitList& hits, const ReportOptions& options) {
   const std::size_t width = score_name_width(hits, options);
+  const std::string_view title = options.by_sequence ? "Model" : "Sequence";
+  out += options.by_sequence ? "Scores for complete sequence (score includes all domains):\n"
+                             : "Scores for complete sequences (score includes all domains):\n";
   out +=
-      "Scores for complete sequences (score includes all domains):\n"
       "   --- full sequence ---   --- best 1 domain ---    -#dom-\n"
       "    E-value  score  bias    E-value  score  bias    exp  N  ";
-  text::left(out, "Sequence", width);
+  text::left(out, title, width);
   out +=
       " Description\n"
       "    ------- ------ -----    ------- ------ -----   ---- --  ";
@@ -179,16 +182,18 @@ void append_score_titles(std::string& out, const HitList& hits, const ReportOpti
 }
 
 void append_score_rows(std::string& out, const HitList& hits, const ReportOptions& options,
-                       bool& above) {
+                       bool& above, std::string_view marks) {
   const std::size_t width = score_name_width(hits, options);
-  for (const Hit& hit : hits.hits) {
+  for (std::size_t h = 0; h < hits.hits.size(); ++h) {
+    const Hit& hit = hits.hits[h];
     if (!hit.flags.reported) continue;
     if (above && !hit.flags.included) {
       out += "  ------ inclusion threshold ------\n";
       above = false;
     }
     const Domain& best = hit.best_domain();
-    out += "  ";
+    out += marks.empty() ? ' ' : marks[h];
+    out += ' ';
     text::e_value(out, target_e_value(hit, hits));
     out += ' ';
     text::score(out, hit.score.bits);
@@ -212,16 +217,18 @@ void append_score_rows(std::string& out, const HitList& hits, const ReportOption
   }
 }
 
-void append_target_scores(std::string& out, const HitList& hits, const ReportOptions& options) {
+void append_target_scores(std::string& out, const HitList& hits, const ReportOptions& options,
+                          std::string_view marks) {
   append_score_titles(out, hits, options);
   bool above = true;
-  append_score_rows(out, hits, options, above);
+  append_score_rows(out, hits, options, above, marks);
   if (hits.reported == 0) out += "\n   [No hits detected that satisfy reporting thresholds]\n";
 }
 
 void append_annotation_title(std::string& out, const ReportOptions& options) {
-  out += options.alignments ? "Domain annotation for each sequence (and alignments):\n"
-                            : "Domain annotation for each sequence:\n";
+  out += options.by_sequence ? "Domain annotation for each model"
+                             : "Domain annotation for each sequence";
+  out += options.alignments ? " (and alignments):\n" : ":\n";
 }
 
 void append_domain_annotation(std::string& out, const ModelInfo& model, const HitList& hits,
@@ -232,9 +239,10 @@ void append_domain_annotation(std::string& out, const ModelInfo& model, const Hi
 
 void append_annotation_rows(std::string& out, const ModelInfo& model, const HitList& hits,
                             const ReportOptions& options, std::size_t first, std::size_t last) {
-  const bool model_accession =
-      options.prefer_accession && model.accession && !model.accession->empty();
-  const std::string& model_name = model_accession ? *model.accession : model.name;
+  const QueryNames own =
+      model.built ? *model.built : QueryNames{model.name, model.accession, model.description};
+  const bool model_accession = options.prefer_accession && own.accession && !own.accession->empty();
+  const std::string& model_name = model_accession ? *own.accession : own.name;
   for (std::size_t h = first; h < last; ++h) {
     const Hit& hit = hits.hits[h];
     if (!hit.flags.reported) continue;
@@ -257,7 +265,8 @@ void append_annotation_rows(std::string& out, const ModelInfo& model, const HitL
     for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
       if (!hit.domain_flags[d].reported) continue;
       append_domain_row(out, ++number, hit.domain_flags[d].included, hit.score.domains[d], hits,
-                        model.M, hit.length);
+                        options.by_sequence ? hit.length : model.M,
+                        options.by_sequence ? model.M : hit.length);
     }
     if (!options.alignments) {
       out += '\n';
@@ -273,7 +282,8 @@ void append_annotation_rows(std::string& out, const ModelInfo& model, const HitL
       out += " bits;  conditional E-value: ";
       text::general(out, conditional_e_value(domain, hits), 0, 2);
       out += '\n';
-      append_alignment(out, model_name, name, domain, options.text_width);
+      append_alignment(out, options.by_sequence ? name : model_name,
+                       options.by_sequence ? model_name : name, domain, options.text_width);
       out += '\n';
     }
   }
@@ -282,7 +292,7 @@ void append_annotation_rows(std::string& out, const ModelInfo& model, const HitL
 }
 
 void append_statistics(std::string& out, const ModelInfo& model, const HitList& hits,
-                       const FilterOptions& filters, const ReportTimes& times) {
+                       const FilterOptions& filters, const ReportTimes& times, bool by_sequence) {
   const FilterCounters& counters = hits.counters;
   const auto targets = static_cast<double>(counters.targets);
   const auto count = [&out](std::string_view label, std::uint64_t value) {
@@ -302,10 +312,11 @@ void append_statistics(std::string& out, const ModelInfo& model, const HitList& 
   out +=
       "Internal pipeline statistics summary:\n"
       "-------------------------------------\n";
-  count("Query model(s):", 1);
-  out += "  (" + std::to_string(model.M) + " nodes)\n";
-  count("Target sequences:", counters.targets);
-  out += "  (" + std::to_string(counters.residues) + " residues searched)\n";
+  count(by_sequence ? "Query sequence(s):" : "Query model(s):", 1);
+  out += "  (" + std::to_string(model.M) + (by_sequence ? " residues searched)\n" : " nodes)\n");
+  count(by_sequence ? "Target model(s):" : "Target sequences:", counters.targets);
+  out += "  (" + std::to_string(counters.residues) +
+         (by_sequence ? " nodes)\n" : " residues searched)\n");
   passed("Passed MSV filter:", counters.msv, filters.F1);
   passed("Passed bias filter:", counters.bias, filters.F1);
   passed("Passed Vit filter:", counters.viterbi, filters.F2);

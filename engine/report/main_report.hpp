@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "search/search.hpp"
 
@@ -19,6 +20,7 @@ struct ReportOptions {
   /// Of a result that is written in several pieces, one after the other: this one has the header of
   /// the report, and what stands behind the last model.
   bool begins = true, ends = true;
+  bool by_sequence = false;  ///< queries are sequences, hits are models (hmmscan)
 };
 
 /// CPU and wall time lines of the statistics; the only volatile lines of the report.
@@ -28,10 +30,12 @@ struct ReportTimes {
 
 /// Query, Accession and Description lines.
 void append_query(std::string& out, const ModelInfo& model);
-void append_target_scores(std::string& out, const HitList& hits, const ReportOptions& options);
+/// `marks`: the first character of each hit's row; none: blanks.
+void append_target_scores(std::string& out, const HitList& hits, const ReportOptions& options,
+                          std::string_view marks = {});
 /// Its lines of hits; `above`: no hit before these was below the inclusion threshold.
 void append_score_rows(std::string& out, const HitList& hits, const ReportOptions& options,
-                       bool& above);
+                       bool& above, std::string_view marks = {});
 /// Its column names.
 void append_score_titles(std::string& out, const HitList& hits, const ReportOptions& options);
 /// Of the hits [first, last), with what stands before the first of all and behind the last.
@@ -42,7 +46,8 @@ void append_annotation_rows(std::string& out, const ModelInfo& model, const HitL
                             const ReportOptions& options, std::size_t first, std::size_t last);
 void append_annotation_title(std::string& out, const ReportOptions& options);
 void append_statistics(std::string& out, const ModelInfo& model, const HitList& hits,
-                       const FilterOptions& filters, const ReportTimes& times);
+                       const FilterOptions& filters, const ReportTimes& times,
+                       bool by_sequence = false);
 
 /// What stands before and behind the domains of a model: from "Query:" on, and up to "//".
 void append_report_head(std::string& out, const ModelResult& result, const ReportOptions& options);

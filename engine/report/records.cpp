@@ -90,7 +90,7 @@ void append_tsv_header(std::string& out) {
       "score\t"
       "domain_bias\tdomain_included\thmm_from\thmm_to\tali_from\tali_to\tenv_from\tenv_"
       "to\taccuracy\t"
-      "description\n";
+      "ln_p\tdescription\n";
 }
 
 void append_tsv(std::string& out, const ModelResult& result) {
@@ -143,6 +143,7 @@ void append_tsv(std::string& out, const ModelResult& result) {
         coordinate(domain->jenv);
         real(mean_accuracy(*domain));
       }
+      real(hit.score.log_p);
       text::tsv_field(out, hit.description);
       out += '\n';
     };
@@ -179,8 +180,8 @@ void append_json_model(std::string& out, const ModelResult& result) {
   passed.number("viterbi", hits.counters.viterbi);
   passed.number("forward", hits.counters.forward);
   passed.close();
-  object.number("reported", hits.reported);
-  object.number("included", hits.included);
+  object.number("targets_reported", hits.reported);
+  object.number("targets_included", hits.included);
   object.close();
   out += '\n';
 }

@@ -134,7 +134,7 @@ Status ReportWriter::receive_in_lots(const ModelResult& totals, const HitLots& l
   write_headers(totals);
   const bool tables = !scan_;
   std::string text;
-  const auto write = [&text](std::optional<OutputFile>& file) -> Status {
+  const auto write = [&text](std::optional<TextOutput>& file) -> Status {
     file->write(text);
     text.clear();
     return {};

@@ -28,7 +28,7 @@ Status write_standard_output(const std::string& text) {
     if (written < 0) {
       if (errno == EINTR) continue;
       return fail(ErrorCode::kOutput, std::string("cannot write: ") + std::strerror(errno),
-                  "standard output", "check where it is redirected to");
+                  kStandardOutput, "check where it is redirected to");
     }
     data += written;
     left -= static_cast<std::size_t>(written);
@@ -42,7 +42,7 @@ Status complete_standard_output() {
   const int second = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
   if (second >= 0 && ::close(second) != 0 && errno != EINTR)
     return fail(ErrorCode::kOutput, std::string("cannot close: ") + std::strerror(errno),
-                "standard output", "check where it is redirected to");
+                kStandardOutput, "check where it is redirected to");
   return {};
 }
 
@@ -58,9 +58,9 @@ Result<std::unique_ptr<ReportWriter>> ReportWriter::create(const ReportPaths& pa
   writer->options_ = options;
   writer->filters_ = filters;
   writer->author_ = std::move(author);
-  const auto open = [](const std::string& path, std::optional<OutputFile>& file) -> Status {
+  const auto open = [](const std::string& path, std::optional<TextOutput>& file) -> Status {
     if (path.empty()) return {};
-    HMMJIT_ASSIGN(file, OutputFile::create(path));
+    HMMJIT_ASSIGN(file, TextOutput::create(path));
     return {};
   };
   HMMJIT_TRY(open(paths.main, writer->main_));
@@ -87,7 +87,7 @@ Status ReportWriter::write_main(const std::string& text) {
 class ReportWriter::Texts final : public PreparedResult {
  public:
   Texts(const ReportWriter& writer, const ModelResult& result) : writer_(writer), result_(result) {
-    const auto add = [&](const std::optional<OutputFile>& file, Make make) {
+    const auto add = [&](const std::optional<TextOutput>& file, Make make) {
       if (file) pieces_.push_back({&*file, std::move(make), {}});
     };
     const bool tables = !writer.scan_;
@@ -108,7 +108,7 @@ class ReportWriter::Texts final : public PreparedResult {
                                   writer_.author_);
     });
 
-    const OutputFile* const main = writer.main_ ? &*writer.main_ : nullptr;
+    const TextOutput* const main = writer.main_ ? &*writer.main_ : nullptr;
     const auto add_to_main = [&](Make make) { pieces_.push_back({main, std::move(make), {}}); };
     const std::vector<Hit>& hits = result.hits.hits;
     std::size_t last = next_piece(hits, 0);
@@ -144,7 +144,7 @@ class ReportWriter::Texts final : public PreparedResult {
 
   /// What `file` gets (null: standard output), one call of `write` for each piece.
   template <typename Write>
-  Status write(const OutputFile* file, const Write& write) const {
+  Status write(const TextOutput* file, const Write& write) const {
     for (const Piece& piece : pieces_) {
       if (piece.file == file) HMMJIT_TRY(write(piece.text));
     }
@@ -156,7 +156,7 @@ class ReportWriter::Texts final : public PreparedResult {
  private:
   using Make = std::function<void(std::string&)>;
   struct Piece {
-    const OutputFile* file;
+    const TextOutput* file;
     Make make;
     std::string text;
   };
@@ -229,7 +229,31 @@ void ReportWriter::receive_scan(const ScanTables& tables, bool only_with_hits) {
   if (domains_) domains_->write(domains);
 }
 
-Status ReportWriter::complete(const RunDescription& run, std::span<OutputFile* const> others) {
+Status ReportWriter::append(const QueryOutput& output) {
+  totals_.add(output.totals);
+  if (!append_begun_) {
+    if (targets_) targets_->write(output.targets_header);
+    if (domains_) domains_->write(output.domains_header);
+    std::string tsv;
+    append_tsv_header(tsv);
+    if (tsv_) tsv_->write(tsv);
+    append_begun_ = true;
+  }
+  const std::pair<std::optional<TextOutput>*, const std::string*> files[] = {
+      {&targets_, &output.targets},    {&domains_, &output.domains},
+      {&pfam_, &output.pfam},          {&tsv_, &output.tsv},
+      {&json_, &output.json},          {&a3m_, &output.a3m},
+      {&alignment_, &output.alignment}};
+  for (const auto& [file, text] : files) {
+    if (!*file) continue;
+    (*file)->write(*text);
+    HMMJIT_TRY((*file)->status());
+  }
+  return write_main(output.main);
+}
+
+Status ReportWriter::complete(const RunDescription& run, std::span<OutputFile* const> others,
+                              OutputFile::Afterwards afterwards) {
   if (scan_ && !options_.scan_by_range) receive_scan(*scan_, false);
   if (json_ && options_.ends) {
     std::string line;
@@ -243,14 +267,15 @@ Status ReportWriter::complete(const RunDescription& run, std::span<OutputFile* c
   }
   if (main_ && options_.ends) main_->write("[ok]\n");
   std::vector<OutputFile*> files(others.begin(), others.end());
+  for (OutputFile* file : others) HMMJIT_TRY(file->flush());
   for (auto* file : {&targets_, &domains_, &pfam_, &tsv_, &json_, &a3m_, &alignment_, &main_}) {
     if (!*file) continue;
-    files.push_back(&**file);
+    HMMJIT_TRY((*file)->flush());  // ends compressed data
+    files.push_back(&(*file)->file());
   }
   // Standard output is the last that can fail before names are given.
-  for (OutputFile* file : files) HMMJIT_TRY(file->flush());
   if (!main_ && options_.ends) HMMJIT_TRY(complete_standard_output());
-  return OutputFile::publish(files, OutputFile::Afterwards::kProcessEnds);
+  return OutputFile::publish(files, afterwards);
 }
 
 }  // namespace hmmjit

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "core/output_file.hpp"
+#include "io/text_output.hpp"
 #include "report/main_report.hpp"
 #include "report/records.hpp"
 #include "report/scan_tables.hpp"
@@ -16,10 +16,20 @@
 
 namespace hmmjit {
 
+/// Where an error of standard output is said to be.
+inline constexpr const char* kStandardOutput = "standard output";
+
 /// Where each kind of output goes; an empty path: not wanted (main report: standard output).
 struct ReportPaths {
   std::string main, alignment, targets, domains, pfam;
   std::string tsv = {}, json = {}, a3m = {};
+};
+
+/// What the files get of one query, made elsewhere.
+struct QueryOutput {
+  std::string main, alignment, targets, domains, pfam, tsv, json, a3m;
+  std::string targets_header, domains_header;  ///< written for the first query
+  RunTotals totals;                            ///< of this query
 };
 
 /// Writes hmmsearch's outputs from the results of a search, in model order. Files appear under
@@ -49,10 +59,14 @@ class ReportWriter final : public ResultSink {
   void receive_scan(const ScanTables& tables, bool only_with_hits);
   /// Counts of models that another piece of the result has.
   void count(const RunTotals& totals) { totals_.add(totals); }
+  /// For programs that make the text of a query themselves, in order; they call it instead of
+  /// receive.
+  Status append(const QueryOutput& output);
   /// Closing lines; then, when every byte is written, all files and `others`, complete but for
-  /// their names, are published together. The process is expected to end with success after that:
-  /// signals are put off for good.
-  Status complete(const RunDescription& run, std::span<OutputFile* const> others = {});
+  /// their names, are published together. With kProcessEnds the process is expected to end with
+  /// success after that: signals are put off for good.
+  Status complete(const RunDescription& run, std::span<OutputFile* const> others = {},
+                  OutputFile::Afterwards afterwards = OutputFile::Afterwards::kProcessEnds);
 
  private:
   class Texts;
@@ -66,10 +80,11 @@ class ReportWriter final : public ResultSink {
   ReportOptions options_;
   FilterOptions filters_;
   std::string author_;
-  std::optional<OutputFile> main_, alignment_, targets_, domains_, pfam_, tsv_, json_, a3m_;
+  std::optional<TextOutput> main_, alignment_, targets_, domains_, pfam_, tsv_, json_, a3m_;
   std::optional<ScanTables> scan_;
   RunTotals totals_;
   bool scan_begun_ = false;
+  bool append_begun_ = false;
 };
 
 }  // namespace hmmjit

@@ -17,12 +17,7 @@ namespace {
 
 using domain::Domain;
 
-struct Row {
-  const Hit* hit;
-  const Domain* domain;
-  std::string name;
-  std::string sequence, posterior;  // full width, once laid out
-};
+using Row = HitAlignment::Row;
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
@@ -159,23 +154,26 @@ std::string row_prefix(std::size_t i, std::size_t rows) {
   return std::string(width - number.size(), '0') + number + "|";
 }
 
-// Repeated row names get their row number in front: all of them, if there is one.
-bool make_names_unique(std::vector<Row>& rows) {
+// Names of rows as written: repeated ones get all rows a number in front.
+std::vector<std::string> unique_names(const std::vector<Row>& rows, bool* renamed) {
+  std::vector<std::string> names;
   std::set<std::string_view> seen;
-  bool repeated = false;
-  for (const Row& row : rows) repeated |= !seen.insert(row.name).second;
-  if (!repeated) return false;
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    rows[i].name = row_prefix(i, rows.size()) + rows[i].name;
-  return true;
+  *renamed = false;
+  for (const Row& row : rows) {
+    names.push_back(row.name);
+    *renamed |= !seen.insert(row.name).second;
+  }
+  if (!*renamed) return names;
+  for (std::size_t i = 0; i < rows.size(); ++i) names[i] = row_prefix(i, rows.size()) + names[i];
+  return names;
 }
 
-void append_head(std::string& out, const ModelInfo& model, bool renamed,
+void append_head(std::string& out, const std::string& id, const ModelInfo& model, bool renamed,
                  const std::string& author) {
   out += "# STOCKHOLM 1.0\n";
   if (renamed)
     out += "# WARNING: seq names have been made unique by adding a prefix of \"<seq#>|\"\n";
-  out += "#=GF ID " + model.name + "\n";
+  out += "#=GF ID " + id + "\n";
   if (model.accession) out += "#=GF AC " + *model.accession + "\n";
   if (model.description) out += "#=GF DE " + *model.description + "\n";
   out += "#=GF AU " + author + "\n\n";
@@ -184,16 +182,20 @@ void append_head(std::string& out, const ModelInfo& model, bool renamed,
 // Widths of what stands in front of the columns.
 struct Margins {
   std::size_t longest = 0;  // row name
-  // Room for the longest of "name", "#=GC PP_cons" and "#=GR name PP".
-  std::size_t margin() const { return std::max<std::size_t>(7 + 6, longest + 2 + 7); }
+  bool posteriors = true;   // the record has lines of posteriors
+  // Room for the longest of "name", "#=GC PP_cons" (or "#=GC RF") and "#=GR name PP".
+  std::size_t margin() const {
+    return posteriors ? std::max<std::size_t>(7 + 6, longest + 2 + 7)
+                      : std::max<std::size_t>(2 + 6, longest + 1);
+  }
 };
 
-void append_accession(std::string& out, const std::string& name, const Hit& hit,
+void append_accession(std::string& out, const std::string& name, std::string_view accession,
                       const Margins& margins) {
-  if (hit.accession.empty()) return;
+  if (accession.empty()) return;
   out += "#=GS ";
   text::left(out, name, margins.longest);
-  (out += " AC ") += hit.accession;
+  (out += " AC ") += accession;
   out += '\n';
 }
 
@@ -206,11 +208,18 @@ void append_description(std::string& out, const std::string& name, const Hit& hi
   out += '\n';
 }
 
-void append_row(std::string& out, const std::string& name, std::string_view sequence,
-                std::string_view posterior, const Margins& margins) {
+// The row of a query sequence has no posteriors.
+void append_query_row(std::string& out, const std::string& name, std::string_view sequence,
+                      const Margins& margins) {
   text::left(out, name, margins.margin() - 1);
   (out += ' ') += sequence;
-  out += "\n#=GR ";
+  out += '\n';
+}
+
+void append_row(std::string& out, const std::string& name, std::string_view sequence,
+                std::string_view posterior, const Margins& margins) {
+  append_query_row(out, name, sequence, margins);
+  out += "#=GR ";
   text::left(out, name, margins.longest);
   out += ' ';
   text::left(out, "PP", margins.margin() - margins.longest - 7);
@@ -220,20 +229,19 @@ void append_row(std::string& out, const std::string& name, std::string_view sequ
 
 void append_column_lines(std::string& out, std::string_view posterior, std::string_view reference,
                          const Margins& margins) {
+  if (margins.posteriors) {
+    out += "#=GC ";
+    text::left(out, "PP_cons", margins.margin() - 6);
+    (out += ' ') += posterior;
+    out += '\n';
+  }
   out += "#=GC ";
-  text::left(out, "PP_cons", margins.margin() - 6);
-  (out += ' ') += posterior;
-  out += "\n#=GC ";
   text::left(out, "RF", margins.margin() - 6);
   (out += ' ') += reference;
   out += '\n';
 }
 
-}  // namespace
-
-std::size_t append_stockholm(std::string& out, const ModelInfo& model, const HitList& hits,
-                             std::size_t columns, const std::string& author) {
-  std::vector<Row> rows;
+void add_included(std::vector<Row>& rows, const HitList& hits) {
   for (const Hit& hit : hits.hits) {
     if (!hit.flags.included) continue;
     for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
@@ -242,45 +250,119 @@ std::size_t append_stockholm(std::string& out, const ModelInfo& model, const Hit
       rows.push_back({&hit, &domain, row_name(hit, domain), {}, {}});
     }
   }
-  if (rows.empty()) return 0;
+}
 
-  Layout layout = empty_layout(model.M);
-  MeanPosterior mean(model.M);
-  for (const Row& row : rows) {
+// Makes the columns and lays out all rows of hits.
+Layout lay_out_all(HitAlignment& alignment, int M) {
+  Layout layout = empty_layout(M);
+  MeanPosterior mean(M);
+  bool any_domain = false;
+  for (const Row& row : alignment.rows) {
+    if (row.domain == nullptr) continue;
     make_room(layout, *row.domain);
     mean.add(*row.domain);
+    any_domain = true;
   }
   place_columns(layout);
-  for (Row& row : rows) lay_out(row, layout);
-  const std::string posterior = mean.line(layout), reference = reference_line(layout);
-
-  const bool renamed = make_names_unique(rows);
-  Margins margins;
-  bool any_accession = false;
-  for (const Row& row : rows) {
-    margins.longest = std::max(margins.longest, row.name.size());
-    any_accession |= !row.hit->accession.empty();
+  for (Row& row : alignment.rows) {
+    if (row.domain != nullptr) lay_out(row, layout);
   }
-  append_head(out, model, renamed, author);
+  alignment.reference = reference_line(layout);
+  if (any_domain) alignment.mean_posterior = mean.line(layout);
+  return layout;
+}
+
+}  // namespace
+
+HitAlignment align_hits(const HitList& hits, int M) {
+  HitAlignment alignment;
+  add_included(alignment.rows, hits);
+  if (!alignment.rows.empty()) lay_out_all(alignment, M);
+  return alignment;
+}
+
+HitAlignment align_with_query(const HitList& hits, const std::string& query_name,
+                              std::string_view query) {
+  HitAlignment alignment;
+  alignment.rows.push_back({nullptr, nullptr, query_name, {}, {}});
+  add_included(alignment.rows, hits);
+  const Layout layout = lay_out_all(alignment, static_cast<int>(query.size()));
+  std::string& first = alignment.rows.front().sequence;
+  first.assign(layout.width, '-');
+  for (std::size_t k = 1; k < layout.consensus.size(); ++k)
+    first[layout.consensus[k]] = query[k - 1];
+  for (Row& row : alignment.rows) {
+    for (char& c : row.sequence) {
+      if (c == '.') c = '-';
+      if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+    }
+  }
+  return alignment;
+}
+
+void append_stockholm(std::string& out, const std::string& id, const ModelInfo& model,
+                      const HitAlignment& alignment, std::size_t columns,
+                      const std::string& author) {
+  const std::vector<Row>& rows = alignment.rows;
+  bool renamed = false;
+  const std::vector<std::string> names = unique_names(rows, &renamed);
+  const auto accession = [&](const Row& row) -> std::string_view {
+    if (row.hit != nullptr) return row.hit->accession;
+    return model.accession ? std::string_view(*model.accession) : std::string_view();
+  };
+  Margins margins;
+  margins.posteriors = !alignment.mean_posterior.empty();
+  bool any_accession = false, any_description = false;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    margins.longest = std::max(margins.longest, names[i].size());
+    any_accession |= !accession(rows[i]).empty();
+    any_description |= rows[i].hit != nullptr || model.description.has_value();
+  }
+  append_head(out, id, model, renamed, author);
   if (any_accession) {
-    for (const Row& row : rows) append_accession(out, row.name, *row.hit, margins);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      append_accession(out, names[i], accession(rows[i]), margins);
     out += '\n';
   }
-  for (const Row& row : rows) append_description(out, row.name, *row.hit, margins);
-  out += '\n';
+  if (any_description) {
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (rows[i].hit != nullptr) {
+        append_description(out, names[i], *rows[i].hit, margins);
+      } else if (model.description) {
+        out += "#=GS ";
+        text::left(out, names[i], margins.longest);
+        out += " DE " + *model.description + "\n";
+      }
+    }
+    out += '\n';
+  }
 
-  const std::size_t block = columns == 0 ? layout.width : columns;
-  for (std::size_t at = 0; at < layout.width; at += block) {
+  const std::size_t width = alignment.reference.size();
+  const std::size_t block = columns == 0 ? width : columns;
+  for (std::size_t at = 0; at < width; at += block) {
     const auto part = [&](const std::string& line) {
       return std::string_view(line).substr(at, block);
     };
     if (at > 0) out += '\n';
-    for (const Row& row : rows)
-      append_row(out, row.name, part(row.sequence), part(row.posterior), margins);
-    append_column_lines(out, part(posterior), part(reference), margins);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (rows[i].hit == nullptr)
+        append_query_row(out, names[i], part(rows[i].sequence), margins);
+      else
+        append_row(out, names[i], part(rows[i].sequence), part(rows[i].posterior), margins);
+    }
+    append_column_lines(out,
+                        margins.posteriors ? part(alignment.mean_posterior) : std::string_view(),
+                        part(alignment.reference), margins);
   }
   out += "//\n";
-  return rows.size();
+}
+
+std::size_t append_stockholm(std::string& out, const ModelInfo& model, const HitList& hits,
+                             std::size_t columns, const std::string& author) {
+  const HitAlignment alignment = align_hits(hits, model.M);
+  if (alignment.rows.empty()) return 0;
+  append_stockholm(out, model.name, model, alignment, columns, author);
+  return alignment.rows.size();
 }
 
 // ---- StreamedStockholm --------------------------------------------------------------------------
@@ -383,7 +465,7 @@ Status StreamedStockholm::write(
   const std::size_t block = s.columns == 0 ? s.layout.width : s.columns;
   const std::size_t blocks = (s.layout.width + block - 1) / block;
   std::string text;
-  append_head(text, s.model, s.renamed, s.author);
+  append_head(text, s.model.name, s.model, s.renamed, s.author);
   out(text);
   for (std::size_t first = 0; first < blocks; first += kBlocksOfPass) {
     const std::size_t last = std::min(first + kBlocksOfPass, blocks);
@@ -402,7 +484,7 @@ Status StreamedStockholm::write(
         lay_out(row, s.layout);
         std::string line;
         if (first == 0) {
-          append_accession(line, row.name, hit, s.margins);
+          append_accession(line, row.name, hit.accession, s.margins);
           HMMJIT_TRY(files[0].append(line));
           line.clear();
           append_description(line, row.name, hit, s.margins);

@@ -6,14 +6,41 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "search/search.hpp"
 
 namespace hmmjit {
 
-/// Appends the record; returns its number of rows (included domains), 0 when there is none and
-/// nothing was written. `columns`: alignment columns per block, 0 for one block. Needs the
-/// alignments of the domains.
+/// Included domains of one model side by side: a column for every node, and columns for inserts
+/// between them. Refers to the hits it was made from.
+struct HitAlignment {
+  struct Row {
+    const Hit* hit;  ///< null: the query
+    const domain::Domain* domain;
+    std::string name;
+    std::string sequence, posterior;  ///< full width; the query has no posterior
+  };
+  std::vector<Row> rows;
+  std::string reference;       ///< 'x' for a node's column, '.' for an insert's
+  std::string mean_posterior;  ///< of the columns of nodes; empty without a domain
+};
+
+/// The included domains in order; inserts in lower case, '.' where a row has none.
+HitAlignment align_hits(const HitList& hits, int M);
+/// The same with the query sequence (upper case) as first row, all residues in upper case and all
+/// gaps '-': what jackhmmer builds the next model from.
+HitAlignment align_with_query(const HitList& hits, const std::string& query_name,
+                              std::string_view query);
+
+/// Appends a record. `columns`: alignment columns per block, 0 for one block. Row names that are
+/// not unique get a number in front. Accession and description of a query row are the model's.
+void append_stockholm(std::string& out, const std::string& id, const ModelInfo& model,
+                      const HitAlignment& alignment, std::size_t columns,
+                      const std::string& author);
+
+/// Both in one; returns the number of rows (included domains), 0 when there is none and nothing was
+/// written. Needs the alignments of the domains.
 std::size_t append_stockholm(std::string& out, const ModelInfo& model, const HitList& hits,
                              std::size_t columns, const std::string& author);
 

@@ -13,6 +13,7 @@
 #include "layout/float_tables.hpp"
 #include "model/residue_copies.hpp"
 #include "reference/filters.hpp"
+#include "search/target_counters.hpp"
 
 namespace hmmjit {
 namespace {
@@ -34,20 +35,19 @@ float cached_null_score(int L) {
 // models never are.
 class VectorKernels {
  public:
-  using Scratch = cpu::FilterScratch;
   explicit VectorKernels(const SearchModel& model) : model_(model) {}
   // Whether `ssv` may be given bytes that are no codes.
   bool ssv_takes_any_byte() const { return tables().ssv_takes_any_byte(); }
-  reference::SsvResult ssv(std::span<const Residue> residues, Scratch& scratch) const {
+  reference::SsvResult ssv(std::span<const Residue> residues, cpu::FilterScratch& scratch) const {
     return tables().ssv(residues, scratch);
   }
-  float msv_recurrence(std::span<const Residue> residues, Scratch& scratch) const {
+  float msv_recurrence(std::span<const Residue> residues, cpu::FilterScratch& scratch) const {
     return tables().msv_recurrence(residues, scratch);
   }
-  float msv(std::span<const Residue> residues, Scratch& scratch) const {
+  float msv(std::span<const Residue> residues, cpu::FilterScratch& scratch) const {
     return tables().msv_filter(residues, scratch);
   }
-  float viterbi(std::span<const Residue> residues, Scratch& scratch) const {
+  float viterbi(std::span<const Residue> residues, cpu::FilterScratch& scratch) const {
     return tables().viterbi_filter(residues, scratch);
   }
   void bias(std::span<const std::span<const Residue>> targets, std::span<float> scores) const {
@@ -65,35 +65,6 @@ class VectorKernels {
   mutable std::optional<cpu::FilterTables> tables_;
 };
 
-// The scalar oracle.
-class ReferenceKernels {
- public:
-  struct Scratch {};
-  explicit ReferenceKernels(const SearchModel& model) : model_(model) {}
-  static bool ssv_takes_any_byte() { return false; }
-  reference::SsvResult ssv(std::span<const Residue> residues, Scratch&) const {
-    return reference::ssv_filter(model_.bytes, residues);
-  }
-  float msv_recurrence(std::span<const Residue> residues, Scratch&) const {
-    return reference::msv_recurrence(model_.bytes, residues);
-  }
-  float msv(std::span<const Residue> residues, Scratch&) const {
-    return reference::msv_filter(model_.bytes, residues);
-  }
-  float viterbi(std::span<const Residue> residues, Scratch&) const {
-    return reference::viterbi_filter(model_.words, residues);
-  }
-  void bias(std::span<const std::span<const Residue>> targets, std::span<float> scores) const {
-    for (std::size_t i = 0; i < targets.size(); ++i) {
-      scores[i] = reference::bias_filter(model_.bias, targets[i]);
-    }
-  }
-  static std::string name() { return "cpu/reference"; }
-
- private:
-  const SearchModel& model_;
-};
-
 // Core-seconds from one lap to the next.
 class CoreClock {
  public:
@@ -107,14 +78,11 @@ class CoreClock {
   double begun_ = thread_seconds();
 };
 
-template <typename Kernels>
-using ThreadScratch = tbb::enumerable_thread_specific<typename Kernels::Scratch>;
+using ThreadScratch = tbb::enumerable_thread_specific<cpu::FilterScratch>;
 
-template <typename Kernels>
 class HostFilters final : public PreparedFilters {
  public:
-  HostFilters(const SearchModel& model, const FilterOptions& options,
-              ThreadScratch<Kernels>& scratch)
+  HostFilters(const SearchModel& model, const FilterOptions& options, ThreadScratch& scratch)
       : model_(model),
         options_(options),
         kernels_(model),
@@ -125,7 +93,7 @@ class HostFilters final : public PreparedFilters {
 
   Status run(const TargetBlock& block, std::size_t begin, std::size_t end,
              FilterOutput& output) const override {
-    typename Kernels::Scratch& scratch = scratch_.local();
+    cpu::FilterScratch& scratch = scratch_.local();
     const auto M = static_cast<std::uint64_t>(model_.hmm.M);
     // With both limits at 1 no score can be turned away, so none is computed (--max).
     const bool need_msv = options_.F1 < 1.0 || options_.F2 < 1.0;
@@ -161,16 +129,17 @@ class HostFilters final : public PreparedFilters {
       }
       ++counters.msv;
       HMMJIT_ASSIGN(candidate.residues, copies.of(block, i, alphabet()));
+      if (options_.per_target != nullptr) options_.per_target->msv(block.first_index() + i);
       candidates.push_back(candidate);
     }
     clock.lap(output.times.ssv);
-    behind_msv(candidates, clock, output);
+    behind_msv(block, candidates, clock, output);
     return {};
   }
 
   Status run_survivors(const TargetBlock& block, const gpu::FilteredBlock& filtered,
                        FilterOutput& output) const override {
-    typename Kernels::Scratch& scratch = scratch_.local();
+    cpu::FilterScratch& scratch = scratch_.local();
     FilterCounters& counters = output.counters;
     const std::uint64_t passed = filtered.passed.size();
     counters.viterbi += passed + filtered.failed_forward;
@@ -198,7 +167,7 @@ class HostFilters final : public PreparedFilters {
       candidates.push_back(candidate);
     }
     clock.lap(output.times.msv);
-    behind_msv(candidates, clock, output);
+    behind_msv(block, candidates, clock, output);
 
     // The Forward filter needs the filter score to the bit.
     candidates.clear();
@@ -228,7 +197,7 @@ class HostFilters final : public PreparedFilters {
     const auto copied = copies.of(block, t.index, alphabet());
     if (!copied) return out;  // the search ends with this error elsewhere
     const std::span<const Residue> residues = *copied;
-    typename Kernels::Scratch& scratch = scratch_.local();
+    cpu::FilterScratch& scratch = scratch_.local();
     const auto differs = [&](Stage stage, float device, float cpu) {
       out.different = {stage, device, cpu};
       return out;
@@ -306,9 +275,9 @@ class HostFilters final : public PreparedFilters {
   }
 
   // Bias and Viterbi for targets that passed MSV.
-  void behind_msv(std::vector<Candidate>& candidates, CoreClock& clock,
+  void behind_msv(const TargetBlock& block, std::vector<Candidate>& candidates, CoreClock& clock,
                   FilterOutput& output) const {
-    typename Kernels::Scratch& scratch = scratch_.local();
+    cpu::FilterScratch& scratch = scratch_.local();
     const auto M = static_cast<std::uint64_t>(model_.hmm.M);
     const bool need_msv = options_.F1 < 1.0 || options_.F2 < 1.0;
     FilterCounters& counters = output.counters;
@@ -327,6 +296,10 @@ class HostFilters final : public PreparedFilters {
       candidates.resize(kept);
     }
     counters.bias += candidates.size();
+    if (options_.per_target != nullptr) {
+      for (const Candidate& candidate : candidates)
+        options_.per_target->bias(block.first_index() + candidate.index);
+    }
     clock.lap(output.times.bias);
 
     for (const Candidate& candidate : candidates) {
@@ -337,6 +310,8 @@ class HostFilters final : public PreparedFilters {
         if (viterbi_gate_.rejects(nats_to_bits(nats - candidate.filter_nats))) continue;
       }
       ++counters.viterbi;
+      if (options_.per_target != nullptr)
+        options_.per_target->viterbi(block.first_index() + candidate.index);
       output.survivors.push_back({candidate.index, candidate.filter_nats});
     }
     clock.lap(output.times.viterbi);
@@ -347,12 +322,11 @@ class HostFilters final : public PreparedFilters {
 
   const SearchModel& model_;
   FilterOptions options_;
-  Kernels kernels_;
-  ThreadScratch<Kernels>& scratch_;
+  VectorKernels kernels_;
+  ThreadScratch& scratch_;
   PValueGate msv_gate_, skip_viterbi_gate_, viterbi_gate_;
 };
 
-template <typename Kernels>
 class HostBackend final : public FilterBackend {
  public:
   explicit HostBackend(gpu::GpuFilters* device = nullptr) : device_(device) {}
@@ -360,13 +334,13 @@ class HostBackend final : public FilterBackend {
   gpu::GpuFilters* device() override { return device_; }
   Result<std::unique_ptr<PreparedFilters>> prepare(const SearchModel& model,
                                                    const FilterOptions& options) override {
-    return std::make_unique<HostFilters<Kernels>>(model, options, scratch_);
+    return std::make_unique<HostFilters>(model, options, scratch_);
   }
 
  private:
-  std::string name_ = Kernels::name();
+  std::string name_ = VectorKernels::name();
   gpu::GpuFilters* device_;
-  ThreadScratch<Kernels> scratch_;
+  ThreadScratch scratch_;
 };
 
 }  // namespace
@@ -383,16 +357,10 @@ FilterTimes& FilterTimes::operator+=(const FilterTimes& other) {
   return *this;
 }
 
-std::unique_ptr<FilterBackend> make_cpu_backend() {
-  return std::make_unique<HostBackend<VectorKernels>>();
-}
+std::unique_ptr<FilterBackend> make_cpu_backend() { return std::make_unique<HostBackend>(); }
 
 std::unique_ptr<FilterBackend> make_device_backend(gpu::GpuFilters& device) {
-  return std::make_unique<HostBackend<VectorKernels>>(&device);
-}
-
-std::unique_ptr<FilterBackend> make_reference_backend() {
-  return std::make_unique<HostBackend<ReferenceKernels>>();
+  return std::make_unique<HostBackend>(&device);
 }
 
 }  // namespace hmmjit

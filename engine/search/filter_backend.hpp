@@ -1,7 +1,8 @@
 // The filters before the domain stage: the CPU's vector filters (engine/cpu), and the rest of a
 // filter's work where the kernels of a device (engine/gpu) have done the first part of it. They say
-// which targets of a block survive MSV, bias and Viterbi. A target that is known to fail the Forward
-// filter may be left out of the survivors; it then counts in `viterbi`, but not in `forward`.
+// which targets of a block survive MSV, bias and Viterbi. A target that is known to fail the
+// Forward filter may be left out of the survivors; it then counts in `viterbi`, but not in
+// `forward`.
 #pragma once
 
 #include <chrono>
@@ -88,16 +89,12 @@ class FilterBackend {
                                                            const FilterOptions& options) = 0;
   /// Devices that filter beside the threads; null: none. Claimed work comes to run_survivors.
   virtual gpu::GpuFilters* device() { return nullptr; }
-  /// Cells one call of `run` should cover at least; 0 leaves the choice to the caller.
-  virtual std::uint64_t preferred_cells() const { return 0; }
 };
 
 /// The filters of engine/cpu on the calling thread.
 std::unique_ptr<FilterBackend> make_cpu_backend();
 /// The same, with filters on the devices of `device` as far as they come to it.
 std::unique_ptr<FilterBackend> make_device_backend(gpu::GpuFilters& device);
-/// The same decisions from the scalar filters of engine/reference: the oracle of the tests.
-std::unique_ptr<FilterBackend> make_reference_backend();
 
 /// Seconds since an arbitrary point; monotonic.
 inline double now_seconds() {

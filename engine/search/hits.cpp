@@ -88,26 +88,38 @@ FilterCounters& FilterCounters::operator+=(const FilterCounters& other) {
   return *this;
 }
 
+std::string_view cutoff_name(ModelCutoffs cutoffs) {
+  switch (cutoffs) {
+    case ModelCutoffs::kGathering:
+      return "GA";
+    case ModelCutoffs::kNoise:
+      return "NC";
+    case ModelCutoffs::kTrusted:
+      return "TC";
+    case ModelCutoffs::kNone:
+      break;
+  }
+  return "";
+}
+
+const std::optional<Cutoff>& cutoff_of(const Hmm& hmm, ModelCutoffs cutoffs) {
+  if (cutoffs == ModelCutoffs::kGathering) return hmm.ga;
+  return cutoffs == ModelCutoffs::kNoise ? hmm.nc : hmm.tc;
+}
+
 Result<ModelThresholds> thresholds_for(const Thresholds& rules, const Hmm& hmm) {
   ModelThresholds thresholds{rules, false};
   if (rules.cutoffs == ModelCutoffs::kNone) return thresholds;
-  const std::optional<Cutoff>* cutoff = nullptr;
-  const char* name = "";
-  switch (rules.cutoffs) {
-    case ModelCutoffs::kGathering:
-      cutoff = &hmm.ga, name = "GA";
-      break;
-    case ModelCutoffs::kNoise:
-      cutoff = &hmm.nc, name = "NC";
-      break;
-    default:
-      cutoff = &hmm.tc, name = "TC";
-      break;
-  }
+  const std::optional<Cutoff>* cutoff = &cutoff_of(hmm, rules.cutoffs);
   if (!*cutoff) {
+    if (rules.missing == MissingCutoffs::kDefault) {
+      thresholds.rules.cutoffs = ModelCutoffs::kNone;
+      return thresholds;
+    }
     return fail(ErrorCode::kInput,
-                std::string(name) + " bit thresholds unavailable on model " + hmm.name, {},
-                "search without --cut_* or use models that carry these cutoffs");
+                std::string(cutoff_name(rules.cutoffs)) + " bit thresholds unavailable on model " +
+                    hmm.name,
+                {}, "search without --cut_* or use models that carry these cutoffs");
   }
   thresholds.cutoffs = true;
   thresholds.rules.target.score = thresholds.rules.include_target.score = (*cutoff)->sequence;

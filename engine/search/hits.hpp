@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/error.hpp"
@@ -49,7 +50,12 @@ struct ModelThresholds {
   bool include_by_e_value() const { return !rules.include_target.score; }
 };
 
-/// Fails with kInput when cutoffs are asked for and the model has none.
+/// The tag of such cutoffs in a model file, "GA", "NC" or "TC"; empty for none.
+std::string_view cutoff_name(ModelCutoffs cutoffs);
+/// Those of a model, where it has them; `cutoffs` is not kNone.
+const std::optional<Cutoff>& cutoff_of(const Hmm& hmm, ModelCutoffs cutoffs);
+/// Fails with kInput when cutoffs are asked for and the model has none, unless rules.missing says
+/// that the other thresholds then hold.
 Result<ModelThresholds> thresholds_for(const Thresholds& rules, const Hmm& hmm);
 
 /// True when a target must be kept: it might be reported in the end. `index` is the target's own

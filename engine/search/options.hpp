@@ -6,12 +6,17 @@
 #include <optional>
 #include <string>
 
+#include "build/calibration.hpp"
 #include "core/trace.hpp"
 #include "domain/domain.hpp"
 
 namespace hmmjit {
 
+class TargetCounters;
+
 enum class ModelCutoffs { kNone, kGathering, kNoise, kTrusted };
+/// A model without the cutoffs that are asked for: an error, or judged by the other thresholds.
+enum class MissingCutoffs { kError, kDefault };
 
 /// One reporting or inclusion rule: by E-value, or by score where one was given.
 struct Threshold {
@@ -24,21 +29,31 @@ struct Thresholds {
   Threshold target{10.0, {}}, domain{10.0, {}};
   Threshold include_target{0.01, {}}, include_domain{0.01, {}};
   ModelCutoffs cutoffs = ModelCutoffs::kNone;  ///< replaces all four
-  std::optional<double> Z, domZ;               ///< search space sizes set by the user
+  MissingCutoffs missing = MissingCutoffs::kError;
+  std::optional<double> Z, domZ;  ///< search space sizes set by the user
 };
 
 /// P-value thresholds of the acceleration filters; a target passes when not P > F.
 struct FilterOptions {
   double F1 = 0.02, F2 = 1e-3, F3 = 1e-5;
   bool bias = true;
+  TargetCounters* per_target = nullptr;  ///< counts target by target as well; on the CPU only
   /// --max: every target reaches the domain stage.
   static FilterOptions max_sensitivity() { return {1.0, 1.0, 1.0, false}; }
 };
 
 struct SearchOptions {
+  /// For a report by target, with the number of models as Z: a hit is kept if it could be reported
+  /// had the search ended with its model. `Z`: the user's.
+  struct ByTarget {
+    std::optional<double> Z;
+    TargetCounters* counters = nullptr;
+  };
+  std::optional<ByTarget> by_target = {};
   Thresholds thresholds;
   FilterOptions filters;
   domain::DomainOptions domain;
+  build::CalibrationOptions calibration;  ///< of models that come without score statistics
   /// False drops the alignment text of every domain once its target is scored.
   bool keep_alignments = true;
   /// Targets of the whole search, where the target source is a part of it: what the number of

@@ -70,7 +70,7 @@ Run::Run(const SearchOptions& options, const ModelSource& models, TargetSource& 
   const auto threads = static_cast<std::uint64_t>(pool_.threads());
   low_water_ = 2 * threads + 1;
   max_active_ = 2 * threads + 2;
-  task_cells_ = std::max(options.task_cells, backend.preferred_cells());
+  task_cells_ = options.task_cells;
   // With both limits at 1 nothing is turned away (--max): a device has nothing to do.
   if (options.filters.F1 < 1.0) device_ = backend.device();
   if (device_ != nullptr) {
@@ -191,11 +191,19 @@ void Run::finish(ModelJob& job) {
   }
   if (!wrong) {
     result.model = {hmm.name, hmm.accession, hmm.description, hmm.M, hmm.consensus};
-    result.hits = finish_hits(job.thresholds, std::move(hits), job.counters, options_.whole_targets);
+    result.calibration = hmm.calibration;
+    if (job.sequence) {
+      result.model.built = {hmm.name, hmm.accession, hmm.description};
+      result.model.name = job.sequence->name;
+      result.model.accession = job.sequence->accession;
+      result.model.description = job.sequence->description;
+    }
+    result.hits =
+        finish_hits(job.thresholds, std::move(hits), job.counters, options_.whole_targets);
     result.seconds = now_seconds() - job.begun;
     result.cpu_seconds = job.cpu_seconds;
     result.alignments = options_.keep_alignments;
-    if (!kernels.empty()) finished->retained = retain(hmm, std::move(kernels), result);
+    if (!kernels.empty()) finished->retained = retain(job, std::move(kernels), result);
   }
   if (device_ != nullptr && !job.again) device_->remove_model(job.index);
   const bool delivered = job.expected.has_value();
@@ -204,7 +212,7 @@ void Run::finish(ModelJob& job) {
     const std::lock_guard lock(mutex_);
     if (!job.again) device_jobs_.erase(job.index);
     active_bytes_ -= job.bytes;
-    if (wrong) again_.push_back({job.index, std::make_shared<const Hmm>(hmm), std::nullopt});
+    if (wrong) again_.push_back({job.index, query_of(job), std::nullopt});
     if (wrong || delivered) --active_;
   }
   job.forward_tables.reset();
@@ -239,7 +247,7 @@ void Run::make_part(const FinishedPtr& finished, std::size_t part) {
     --active_;
     Retained& retained = finished->retained;
     if (distrusted(retained.kernels)) {
-      again_.push_back({result.index, std::move(retained.model), std::nullopt});
+      again_.push_back({result.index, std::move(retained.query), std::nullopt});
     } else {
       undelivered_bytes_ += bytes;
       done_.emplace(result.index, Done{std::move(result), bytes, std::move(retained)});

@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "core/error.hpp"
 #include "model/hmm.hpp"
@@ -27,12 +28,30 @@
 
 namespace hmmjit {
 
+/// Name, accession and description of a model, or of the sequence a model was built from.
+struct QueryNames {
+  std::string name;
+  std::optional<std::string> accession = {}, description = {};
+};
+
+/// A model to be searched with.
+struct Query {
+  Query(Hmm model) : hmm(std::move(model)) {}  // NOLINT: a model is a query
+  Query(Hmm model, QueryNames names) : hmm(std::move(model)), sequence(std::move(names)) {}
+  Hmm hmm;
+  /// Of the sequence the model was built from, which reports then name instead of the model.
+  std::optional<QueryNames> sequence;
+};
+
 /// What the reports say about a model.
 struct ModelInfo {
   std::string name;
   std::optional<std::string> accession, description;
   int M = 0;
   std::string consensus = {};  ///< M characters
+  /// Where the above names the sequence that the model was built from: what alignments call the
+  /// model itself.
+  std::optional<QueryNames> built = {};
 };
 
 /// Of a sink's own making; see ResultSink::prepare.
@@ -50,6 +69,7 @@ class PreparedResult {
 struct ModelResult {
   std::size_t index = 0;  ///< in the model input, from 0
   ModelInfo model;
+  Calibration calibration;
   HitList hits;
   bool alignments = true;  ///< domains have the text of their alignments
   double seconds = 0;      ///< from set-up to the last domain, other models running beside
@@ -111,7 +131,7 @@ struct SearchStatistics {
 };
 
 /// Next model of the input, nullopt after the last.
-using ModelSource = std::function<Result<std::optional<Hmm>>()>;
+using ModelSource = std::function<Result<std::optional<Query>>()>;
 
 /// Searches every model against every target. Blocks until all results are with the sink.
 /// Fails with the first error in model order; results of the models before it have been

@@ -3,6 +3,7 @@
 #include "model/residue_copies.hpp"
 #include "model/score_statistics.hpp"
 #include "search/search_run.hpp"
+#include "search/target_counters.hpp"
 
 namespace hmmjit::search_run {
 namespace {
@@ -211,8 +212,10 @@ void Run::score(const JobPtr& job, const std::vector<WaitingTarget>& batch) {
     const auto passes = [&](std::size_t n, float nats) {
       return passes_forward(*job, nats, batch[n].filter_nats);
     };
+    ModelThresholds candidate = job->thresholds;
+    if (options_.by_target) candidate.rules.Z = options_.by_target->Z;
     const auto wanted = [&](std::size_t n, const domain::TargetScore& score) {
-      return is_candidate(job->thresholds, score, index_of(n));
+      return is_candidate(candidate, score, options_.by_target ? job->index : index_of(n));
     };
     const auto run = [&](const domain::DomainOptions& options, domain::Workspace& workspace) {
       domain::score_targets_batch(job->forward(), local.views, passes, options, workspace,
@@ -246,7 +249,9 @@ void Run::score(const JobPtr& job, const std::vector<WaitingTarget>& batch) {
     for (std::size_t n = 0; n < batch.size(); ++n) {
       // No Forward score: every path is impossible, as for a target of nothing but '*'.
       const float nats = local.forward_nats[n];
-      passed += !std::isnan(nats) && passes(n, nats);
+      const bool through = !std::isnan(nats) && passes(n, nats);
+      passed += through;
+      if (through && options_.by_target) options_.by_target->counters->forward(index_of(n));
       if (!local.scores[n] || !wanted(n, *local.scores[n])) continue;
       const TargetView& target = local.views[n];
       Hit& hit = hits.emplace_back();

@@ -1,4 +1,4 @@
-#include "reference/calibrate.hpp"
+#include "build/calibration.hpp"
 #include "search/search_run.hpp"
 
 namespace hmmjit::search_run {
@@ -56,13 +56,13 @@ void Run::start_models() {
     submit_task(TaskClass::kControl, 0, [this] { set_up_model(); });
 }
 
-Result<std::optional<Hmm>> Run::next_model(std::size_t& index) {
+Result<std::optional<Query>> Run::next_model(std::size_t& index) {
   const std::lock_guard lock(models_mutex_);
   index = next_index_;
   if (peeked_) {
-    std::optional<Hmm> hmm = std::exchange(peeked_, std::nullopt);
+    std::optional<Query> query = std::exchange(peeked_, std::nullopt);
     ++next_index_;
-    return hmm;
+    return query;
   }
   if (models_at_end_) return std::nullopt;
   auto hmm = models_();
@@ -93,9 +93,9 @@ void Run::set_up_model() {
   const double begun = now_seconds(), used = thread_seconds();
   std::size_t index = 0;
   if (peek_error_) return fail_model(next_index_, *peek_error_);
-  auto hmm = next_model(index);
-  if (!hmm) return fail_model(index, hmm.error());
-  if (!*hmm) {
+  auto query = next_model(index);
+  if (!query) return fail_model(index, query.error());
+  if (!*query) {
     {
       const std::lock_guard lock(mutex_);
       models_ended_ = true;
@@ -103,12 +103,15 @@ void Run::set_up_model() {
     }
     return after_model_change();
   }
-  // Imported models bring no score statistics; a simulation gives hmmsearch's.
-  if ((*hmm)->needs_calibration) {
-    (*hmm)->calibration = reference::calibrate(**hmm);
-    (*hmm)->needs_calibration = false;
+  Hmm& hmm = (*query)->hmm;
+  // Imported models and those just built have no score statistics; a simulation gives HMMER's.
+  if (hmm.needs_calibration) {
+    auto calibration = build::calibrate(hmm, options_.calibration);
+    if (!calibration) return fail_model(index, calibration.error());
+    hmm.calibration = *calibration;
+    hmm.needs_calibration = false;
   }
-  auto job = make_job(index, *std::move(*hmm), begun);
+  auto job = make_job(index, *std::move(*query), begun);
   if (!job) return fail_model(index, job.error());
   (*job)->cpu_seconds = thread_seconds() - used;
   ++progress_.models_started;
@@ -117,12 +120,13 @@ void Run::set_up_model() {
   activate(*job);
 }
 
-Result<JobPtr> Run::make_job(std::size_t index, Hmm hmm, double begun) {
+Result<JobPtr> Run::make_job(std::size_t index, Query query, double begun) {
   auto job = std::make_shared<ModelJob>();
   job->index = index;
   job->begun = begun;
-  HMMJIT_ASSIGN(job->thresholds, thresholds_for(options_.thresholds, hmm));
-  job->model = make_search_model(std::move(hmm));
+  HMMJIT_ASSIGN(job->thresholds, thresholds_for(options_.thresholds, query.hmm));
+  job->sequence = std::move(query.sequence);
+  job->model = make_search_model(std::move(query.hmm));
   HMMJIT_ASSIGN(job->filters, backend_.prepare(*job->model, options_.filters));
   job->bytes = model_bytes(*job);
   return job;
@@ -131,7 +135,7 @@ Result<JobPtr> Run::make_job(std::size_t index, Hmm hmm, double begun) {
 void Run::set_up_again(const Again& again) {
   if (stopped()) return;
   const double begun = now_seconds(), used = thread_seconds();
-  auto job = make_job(again.index, *again.model, begun);
+  auto job = make_job(again.index, *again.query, begun);
   if (!job) return abort_run(job.error());
   (*job)->again = true;
   (*job)->expected = again.expected;

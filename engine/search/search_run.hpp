@@ -75,6 +75,7 @@ struct ModelJob {
   std::size_t index = 0;
   double begun = 0;
   std::shared_ptr<const SearchModel> model;
+  std::optional<QueryNames> sequence;  // the model was built from
   std::unique_ptr<PreparedFilters> filters;
   std::once_flag forward_made;
   std::optional<domain::ForwardTables> forward_tables;  // made when first needed
@@ -164,14 +165,14 @@ class Run : private gpu::Client {
   // with, and the digest of that. Nothing without kernels.
   struct Retained {
     std::size_t index = 0;
-    std::shared_ptr<const Hmm> model;
+    std::shared_ptr<const Query> query;
     std::set<gpu::UsedKernel> kernels;
     std::uint64_t digest = 0;
     std::size_t bytes = 0;
   };
   struct Again {
     std::size_t index;
-    std::shared_ptr<const Hmm> model;
+    std::shared_ptr<const Query> query;
     std::optional<std::uint64_t> expected;
   };
 
@@ -206,12 +207,12 @@ class Run : private gpu::Client {
   bool may_start_model() const;
   void start_models();
   // The next model and its index, nullopt at the end.
-  Result<std::optional<Hmm>> next_model(std::size_t& index);
+  Result<std::optional<Query>> next_model(std::size_t& index);
   // True when a further model exists; an error counts, the set-up will meet it again.
   bool more_models();
   void set_up_model();
   void set_up_again(const Again& again);
-  Result<JobPtr> make_job(std::size_t index, Hmm hmm, double begun);
+  Result<JobPtr> make_job(std::size_t index, Query query, double begun);
   static std::size_t model_bytes(const ModelJob& job);
   void activate(const JobPtr& job);
   // Something about the set of models changed: start more, or go on with the targets.
@@ -312,7 +313,9 @@ class Run : private gpu::Client {
   bool holds_back() const;
   // With mutex_ held.
   void keep_delivered(Retained&& retained);
-  static Retained retain(const Hmm& model, std::set<gpu::UsedKernel> kernels,
+  // What the job searches with, while it still has its model.
+  static std::shared_ptr<const Query> query_of(const ModelJob& job);
+  static Retained retain(const ModelJob& job, std::set<gpu::UsedKernel> kernels,
                          const ModelResult& result);
   // A model that was searched again after its result had been delivered: both must be the same.
   void confirm(const ModelJob& job, const ModelResult& result);
@@ -345,7 +348,7 @@ class Run : private gpu::Client {
   std::mutex models_mutex_;  // model input, in order
   std::size_t next_index_ = 0;
   bool models_at_end_ = false;
-  std::optional<Hmm> peeked_;
+  std::optional<Query> peeked_;
   std::optional<Error> peek_error_;
 
   std::mutex mutex_;  // everything below up to the pool

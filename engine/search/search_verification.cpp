@@ -232,13 +232,13 @@ void Run::distrust(const std::vector<UsedKernel>& kernels) {
         continue;
       }
       undelivered_bytes_ -= done.bytes;
-      again_.push_back({at->first, std::move(done.retained.model), std::nullopt});
+      again_.push_back({at->first, std::move(done.retained.query), std::nullopt});
       at = done_.erase(at);
     }
     std::erase_if(delivered_models_, [&](Retained& retained) {
       if (!distrusted(retained.kernels)) return false;
       delivered_model_bytes_ -= retained.bytes;
-      again_.push_back({retained.index, std::move(retained.model), retained.digest});
+      again_.push_back({retained.index, std::move(retained.query), retained.digest});
       return true;
     });
     lost = std::ranges::any_of(
@@ -278,10 +278,16 @@ void Run::spoil(const JobPtr& job) {
   for (std::size_t i = 0; i < units.size(); ++i) end_filter(job);
 }
 
-Run::Retained Run::retain(const Hmm& model, std::set<UsedKernel> kernels,
+std::shared_ptr<const Query> Run::query_of(const ModelJob& job) {
+  Query query(job.model->hmm);
+  query.sequence = job.sequence;
+  return std::make_shared<const Query>(std::move(query));
+}
+
+Run::Retained Run::retain(const ModelJob& job, std::set<UsedKernel> kernels,
                           const ModelResult& result) {
-  return {result.index, std::make_shared<const Hmm>(model), std::move(kernels), digest_of(result),
-          hmm_bytes(model)};
+  return {result.index, query_of(job), std::move(kernels), digest_of(result),
+          hmm_bytes(job.model->hmm)};
 }
 
 bool Run::holds_back() const {
@@ -291,9 +297,9 @@ bool Run::holds_back() const {
 }
 
 void Run::keep_delivered(Retained&& retained) {
-  if (retained.model == nullptr) return;
+  if (retained.query == nullptr) return;
   if (distrusted(retained.kernels)) {  // between the end of its text and here
-    again_.push_back({retained.index, std::move(retained.model), retained.digest});
+    again_.push_back({retained.index, std::move(retained.query), retained.digest});
     return;
   }
   delivered_model_bytes_ += retained.bytes;

@@ -497,6 +497,15 @@ static void test_engine(void) {
     FAILS(HMMJIT_USAGE, hmmjit_engine_plan_stage(engine, "ssv", 200, &device, &how, &plan, &error));
   }
   FAILS(HMMJIT_USAGE, hmmjit_engine_plan_stage(engine, "none", 200, &device, NULL, &plan, &error));
+  {
+    const char* const stages[] = {"ssv",  "msv",    "bias",     "viterbi", "forward",
+                                  "gate", "parser", "ensemble", "envelope"};
+    for (size_t i = 0; i < sizeof stages / sizeof stages[0]; ++i) {
+      OK(hmmjit_engine_plan_stage(engine, stages[i], 200, &device, NULL, &plan, &error));
+      CHECK(strstr(hmmjit_plan_json(plan), stages[i]) != NULL);
+      hmmjit_plan_free(plan);
+    }
+  }
   OK(hmmjit_device_count(&count, &text, &error));
   CHECK(strlen(hmmjit_text_data(text)) > 0 || count > 0);
   hmmjit_text_free(text);

@@ -181,12 +181,7 @@ class Problem {
     p.tbm = profile.tbm;
     p.tec = profile.tec;
 
-    const plan::Constants& c = made.candidate.constants;
-    p.tile_count = 1;
-    if (c.find("kTiled").value_or(0) != 0) {
-      const auto nodes = static_cast<int>(c.at("kL") * (4 * c.at("kHb") + 2 * c.at("kHh")));
-      p.tile_count = static_cast<std::uint32_t>((profile.M + nodes - 1) / nodes);
-    }
+    p.tile_count = static_cast<std::uint32_t>(plan::tiles_of(made.candidate, profile.M));
     const driver::LaunchGrid grid{
         .blocks = static_cast<unsigned>(device->traits().sm_count * resident_blocks),
         .block_threads = static_cast<unsigned>(made.candidate.launch.block_threads),

@@ -396,6 +396,18 @@ TEST(ByteLockstep, EveryKernelOfTheCatalogueIsExecuted) {
       << "add constants for it to tests/lockstep/CMakeLists.txt";
 }
 
+// A search takes the width of a tile from the entry, the kernel from its constants.
+TEST(ByteLockstep, TilesAreAsWideAsTheEntrySays) {
+  int seen = 0;
+  for (const KernelInstance& k : hmmjit_lockstep::kernel_instances()) {
+    if (!k.constants.contains("kTiled")) continue;
+    ++seen;
+    EXPECT_EQ(hmmjit_lockstep::tile_length_by_entry(k), k.at("kTiled") ? covered_nodes(k) : 0)
+        << k.name;
+  }
+  EXPECT_GT(seen, 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, MsvLockstep, testing::ValuesIn(instances_of("msv_")), instance_name);
 
 }  // namespace

@@ -35,6 +35,12 @@ int covered_by_entry(const KernelInstance& instance) {
       .covered_length;
 }
 
+int tile_length_by_entry(const KernelInstance& instance) {
+  const plan::KernelVariant& entry = entry_of(instance);
+  return entry.expected(shape_of(entry), constants_of(instance), *plan::find_device("H200"))
+      .tile_length;
+}
+
 std::size_t shared_bytes_by_entry(const KernelInstance& instance) {
   const plan::KernelVariant& entry = entry_of(instance);
   return static_cast<std::size_t>(

@@ -16,6 +16,8 @@ namespace hmmjit_lockstep {
 /// an error in an entry cannot hide one in its kernel.
 int covered_by_entry(const KernelInstance& instance);
 std::size_t shared_bytes_by_entry(const KernelInstance& instance);
+/// Positions of a tile; 0: the kernel takes a model in one launch.
+int tile_length_by_entry(const KernelInstance& instance);
 
 /// Kernels of catalogue entries of these stages of which no instance is compiled into this program.
 std::vector<std::string> kernels_without_instance(

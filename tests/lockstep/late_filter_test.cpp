@@ -505,6 +505,18 @@ TEST(LateLockstep, EveryKernelOfTheCatalogueIsExecuted) {
       << "add constants for it to tests/lockstep/CMakeLists.txt";
 }
 
+// A search takes the width of a tile from the entry, the kernel from its constants.
+TEST(LateLockstep, TilesAreAsWideAsTheEntrySays) {
+  int seen = 0;
+  for (const KernelInstance& k : hmmjit_lockstep::kernel_instances()) {
+    if (!k.constants.contains("kTiled")) continue;
+    ++seen;
+    EXPECT_EQ(hmmjit_lockstep::tile_length_by_entry(k), k.at("kTiled") ? covered_nodes(k) : 0)
+        << k.name;
+  }
+  EXPECT_GT(seen, 0);
+}
+
 TEST(ViterbiPreconditions, AreToldApart) {
   WordProfile words = test_support::random_model(5, 30)->words;
   EXPECT_EQ(layout::viterbi_wavefront_gap(words), "");

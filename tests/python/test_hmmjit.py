@@ -1,5 +1,6 @@
 """The Python package, against the program and itself. Run by run_pytest.py, which sets the paths."""
 import ctypes
+import gc
 import io
 import json
 import os
@@ -341,6 +342,23 @@ def test_iterators_have_progress_and_statistics(results):
     with hmmjit.search_iter(*much(), device="cpu", buffer=1) as stream:
         next(stream)
     assert list(stream) == [] and stream.statistics is None
+
+
+def test_iterators_that_are_closed_early_are_freed():
+    def alive():
+        gc.collect()
+        return sum(type(thing).__name__ in ("_Search", "SearchIterator", "Result") for thing in gc.get_objects())
+
+    before = alive()
+    for _ in range(3):
+        stream = hmmjit.search_iter(*much(), device="cpu", buffer=2, progress=lambda _: None, interval=0.01)
+        next(stream)
+        stream.close()
+        del stream
+    limit = time.monotonic() + 20
+    while alive() > before and time.monotonic() < limit:  # threads of closed searches end by themselves
+        time.sleep(0.05)
+    assert alive() <= before
 
 
 def test_results_go_to_files(results, tmp_path):

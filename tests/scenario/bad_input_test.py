@@ -6,6 +6,8 @@ makes its own broken files and needs nothing but the hmmer-examples package.
 """
 import gzip
 import os
+import resource
+import subprocess
 import unittest
 
 import scenario
@@ -73,7 +75,7 @@ REFUSED = [
     ("seq_bad/empty_name.fasta", ":1: no name after the > of a FASTA record"),
     ("seq_bad/good_then_bad.fasta", ":34: illegal character 1 in amino sequence"),
     ("seq_bad/gz_truncated.fasta.gz", "gzip data ends early: the file is truncated"),
-    ("seq_bad/html_error_page.fasta", "the sequence file is empty or in no known format"),
+    ("seq_bad/html_error_page.fasta", "the file holds no sequences: it"),
     ("seq_bad/newlines_only.fasta", "the sequence file is empty or in no known format"),
     ("seq_bad/no_header.fasta", "the sequence file is empty or in no known format"),
     ("seq_bad/not_really_gz.fasta.gz", "the name ends in .gz but the data is not gzip"),
@@ -83,14 +85,14 @@ REFUSED = [
     ("seq_bad/semicolon_comments.fasta", "the sequence file is empty or in no known format"),
     ("seq_bad/utf8_in_sequence.fasta", ":2: non-ASCII character (byte 0xc3) in amino sequence"),
     ("seq_bad_real/JunkTest.fasta", ":5: no name after the > of a FASTA record"),
-    ("seq_bad_real/JunkTest_UTF8.fasta", "the sequence file is empty or in no known format"),
+    ("seq_bad_real/JunkTest_UTF8.fasta", "the file holds no sequences: it"),
     ("seq_bad_real/biopython_aster_blast.pro",
      "the sequence file is empty or in no known format"),
     ("seq_bad_real/biopython_aster_pearson.pro",
      "the sequence file is empty or in no known format"),
     ("seq_bad_real/test_base_with_errors.fa", ":28: no name after the > of a FASTA record"),
     ("seq_formats/20aa-alitest.afa", ":2: illegal character - in amino sequence"),
-    ("seq_odd/bom.fasta", "the sequence file is empty or in no known format"),
+    ("seq_odd/bom.fasta", "the file holds no sequences: it"),
     ("seq_odd/gaps_dash_dot.fasta", ":2: illegal character - in amino sequence"),
 ]
 
@@ -219,6 +221,20 @@ class BrokenFiles(ScratchFolder):
                     got = search(options + [self.model, targets])
                     self.assertEqual(got.returncode, INPUT_ERROR if want.returncode else 0,
                                      (want.stderr, got.stderr))
+
+    def test_memory_that_a_zstd_window_does_not_get_is_no_damage(self):
+        # A frame header that asks for a window of 2 GiB (RFC 8878, section 3.1.1.1.2), and a raw block.
+        body = b">a\n" + b"ACDEFGHIKLMNPQRSTVWY" * 5000 + b"\n"
+        frame = b"\x28\xb5\x2f\xfd" + b"\x00" + bytes([21 << 3]) + \
+            ((len(body) << 3) | 1).to_bytes(3, "little") + body
+        path = self.write("window.fa.zst", frame)
+        limit = 1500 << 20
+        done = subprocess.run(
+            [scenario.program, "search", "--quiet", "--cpu", "1", "--device", "cpu", self.model, path],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertIn(b"window.fa.zst: out of memory", done.stderr)
 
     def test_missing_files_and_folders(self):
         self.refused([self.path("none.hmm"), self.targets], "none.hmm")

@@ -11,7 +11,8 @@ from scenario import ScratchFolder, example_model, read, search
 
 RESOURCE_ERROR = 5
 OUTPUT_ERROR = 7
-INTERRUPTED = 130
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGXCPU,
+           signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM]
 
 
 @unittest.skipUnless(os.path.isdir(scenario.EXAMPLES), "hmmer-examples not installed")
@@ -53,16 +54,122 @@ class Interruption(ScratchFolder):
         process.stdin.close()
         process.stdout.read()
         process.stdout.close()
-        process.stderr.read()
+        errors = process.stderr.read()
         process.stderr.close()
         process.wait(timeout=60)
-        self.assertEqual(process.returncode, INTERRUPTED)
+        # Death by the signal, not a status: a shell ends its loop only then.
+        self.assertEqual(process.returncode, -number)
+        self.assertEqual(errors, b"hmmjit: interrupted; no output was written\n")
 
     def test_signals_leave_nothing(self):
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in SIGNALS:
             with self.subTest(signal=number):
                 self.end(self.start_endless(), number)
                 self.assertEqual(os.listdir(self.results), [])
+
+    def test_ctrl_c_ends_the_loop_of_a_shell(self):
+        """As after hmmsearch: bash goes on where a program exits with a status of its own."""
+        import pty
+        script = (f"for i in 1 2 3; do echo turn $i; '{scenario.program}' search -o /dev/null "
+                  f"'{self.model}' - <fifo; done; echo went on")
+        os.mkfifo(self.path("fifo"))
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.chdir(self.folder)
+            os.execvp("bash", ["bash", "-c", script])
+        source = os.open(self.path("fifo"), os.O_WRONLY)
+        seen = b""
+        while b"models done" not in seen:
+            seen += os.read(terminal, 1000)
+        os.write(terminal, b"\x03")
+        limit = time.time() + 60
+        while time.time() < limit:
+            try:
+                piece = os.read(terminal, 1000)
+            except OSError:
+                break
+            if not piece or b"turn 2" in seen:
+                break
+            seen += piece
+        os.close(source)
+        os.waitpid(pid, 0)
+        os.close(terminal)
+        self.assertIn(b"\r\nhmmjit: interrupted; no output was written\r\n", seen)
+        self.assertNotIn(b"turn 2", seen)
+        self.assertNotIn(b"went on", seen)
+
+    def test_ignored_signals_stay_ignored(self):
+        process = subprocess.Popen(
+            ["sh", "-c", "trap '' HUP USR1; exec \"$@\"", "sh", scenario.program, "search", "--quiet",
+             self.model, "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        process.stdin.write(read(self.targets))
+        process.stdin.flush()
+        time.sleep(0.5)
+        process.send_signal(signal.SIGHUP)
+        process.send_signal(signal.SIGUSR1)
+        out, _ = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0)
+        self.assertTrue(out.endswith(b"[ok]\n"))
+
+    def test_a_crash_leaves_no_temporaries(self):
+        for number in (signal.SIGSEGV, signal.SIGABRT):
+            process = self.start_endless()
+            process.send_signal(number)
+            process.communicate(timeout=60)
+            self.assertEqual(process.returncode, -number)
+            self.assertEqual(os.listdir(self.results), [])
+
+    def test_what_a_killed_run_leaves_is_swept_by_the_next(self):
+        killed = self.start_endless()
+        killed.kill()
+        killed.communicate(timeout=60)
+        self.assertEqual(len(os.listdir(self.results)), 6)
+        running = self.start_endless()  # its temporaries stay while others come and go
+        self.assertEqual(len(os.listdir(self.results)), 6)
+        self.assertEqual(search(self.outputs() + [self.model, self.targets]).returncode, 0)
+        self.assertEqual(len(os.listdir(self.results)), 12)
+        running.kill()
+        running.communicate(timeout=60)
+        self.assertEqual(search(self.outputs() + [self.model, self.targets]).returncode, 0)
+        self.assertEqual(len(os.listdir(self.results)), 6)
+
+    def test_threads_or_memory_that_run_out_while_threads_start(self):
+        """Exit 5 and one line, whoever met it first; never an abort, never a temporary."""
+        statuses = set()
+        for megabytes in (40, 44, 50, 60, 80, 100, 150, 200, 300, 500):
+            for threads in (4, 16):
+                limit = megabytes << 20
+                done = subprocess.run(
+                    [scenario.program, "search", "--quiet", "--device", "cpu", "--cpu", str(threads)]
+                    + self.outputs() + [self.model, self.targets], timeout=300,
+                    stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+                if b"error while loading shared libraries" in done.stderr:
+                    continue
+                statuses.add(done.returncode)
+                with self.subTest(megabytes=megabytes, threads=threads):
+                    self.assertIn(done.returncode, (0, RESOURCE_ERROR), done.stderr)
+                    if done.returncode != 0:
+                        self.assertEqual(os.listdir(self.results), [])
+                for name in os.listdir(self.results):
+                    os.unlink(os.path.join(self.results, name))
+        if 0 not in statuses:
+            self.skipTest("the program does not start in 500 MiB (a sanitizer's shadow memory?)")
+
+    def test_a_full_disk_ends_the_search(self):
+        """The first write that fails does, not the last."""
+        models = self.path("many.hmm")
+        with open(models, "wb") as file:
+            file.write(read(self.model) * 3000)
+        for option in ("-o", "--json"):
+            with self.subTest(option=option):
+                done = subprocess.run(
+                    [scenario.program, "search", "--device", "cpu", "--quiet", "--stats",
+                     "/dev/stderr", option, "/dev/full", models, self.targets],
+                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
+                self.assertEqual(done.returncode, OUTPUT_ERROR, done.stderr)
+                if option != "-o":
+                    self.assertLess(done.stdout.count(b"Query:"), 2500)
 
     def test_an_interrupted_run_keeps_older_results(self):
         old = os.path.join(self.results, "t")
@@ -142,8 +249,24 @@ class Interruption(ScratchFolder):
         process.stderr.close()
         process.wait(timeout=60)
         if process.returncode != 0:  # the pipe may close too late to be noticed
-            self.assertEqual(process.returncode, OUTPUT_ERROR)
+            self.assertEqual(process.returncode, -signal.SIGPIPE)
             self.assertEqual(os.listdir(self.results), [])
+
+    def test_a_reader_that_has_enough(self):
+        """As with other tools, there is nothing to be said about `| head`."""
+        models = self.path("many.hmm")
+        with open(models, "wb") as file:
+            file.write(read(self.model) * 500)
+        for command in (f"search --quiet --device cpu '{models}' '{self.targets}'", "man search",
+                        "search -h"):
+            done = subprocess.run(
+                ["bash", "-c", f"'{scenario.program}' {command} | head -c 10 >&2; "
+                               "exit ${PIPESTATUS[0]}"], stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE, timeout=120)
+            with self.subTest(command=command):
+                self.assertEqual(len(done.stderr), 10, done.stderr)
+                self.assertIn(done.returncode, (0, 128 + signal.SIGPIPE))
+        self.assertEqual(os.listdir(self.results), [])
 
     def test_tables_on_standard_output(self):
         with open(self.path("joined"), "wb") as joined:

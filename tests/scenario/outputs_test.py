@@ -1,8 +1,14 @@
 """Machine-readable outputs hold what hmmsearch's tables print; --as hmmscan gives hmmscan's tables."""
+import base64
+import csv
+import gzip
 import html.parser
+import importlib
+import importlib.util
 import json
 import os
 import random
+import re
 import shutil
 import unittest
 
@@ -60,6 +66,33 @@ class Page(html.parser.HTMLParser):
         self.texts.append(data)
         if "td" in self.open:
             self.rows[self.table][-1][-1] += data
+
+
+def page_data(text):
+    """The data of a page of results, and the alignments of its domains."""
+    packed = [re.search(f'id="{name}">([^<]*)<', text).group(1) for name in ("data", "alignments")]
+
+    def unpack(part):
+        return json.loads(gzip.decompress(base64.b64decode(part)))
+    return unpack(packed[0]), [item for part in packed[1].split() for item in unpack(part)]
+
+
+def page_targets(data):
+    """Targets with their hits and domains, put together from the columns."""
+    def rows(name):
+        columns = data[name]
+        return (dict(zip(columns, values)) for values in zip(*columns.values()))
+    hits, domains = rows("hits"), rows("domains")
+    for target in rows("targets"):
+        target["hits"] = [next(hits) for _ in range(target["hits"])]
+        for hit in target["hits"]:
+            hit["domains"] = [next(domains) for _ in range(hit["domains"])]
+        yield target
+
+
+def page_domains(data):
+    return [(target, hit, domain) for target in page_targets(data) for hit in target["hits"]
+            for domain in hit["domains"]]
 
 
 @unittest.skipIf(scenario.hmmsearch_missing(), "hmmsearch, hmmemit or hmmer-examples not installed")
@@ -133,7 +166,7 @@ class Outputs(ScratchFolder):
             self.assertEqual(summary["targets_reported"], len(targets))
             self.assertEqual(summary["models"], len(models))
             self.assertEqual(summary["targets"], len(self.records))
-            self.assertEqual(sum(model["reported"] for model in models), len(targets))
+            self.assertEqual(sum(model["targets_reported"] for model in models), len(targets))
             passed = models[0]["passed"]
             self.assertGreaterEqual(passed["msv"], passed["forward"])
 
@@ -161,6 +194,90 @@ class Outputs(ScratchFolder):
             empty = [row["target"] for row in found if not row["domain"]]
             self.assertEqual(len(empty), sum(not target["domains"] for target in targets))
             self.assertEqual(bool(empty), options == ["--domT", "60"] or bool(empty))
+
+    def nasty_run(self):
+        """A run whose targets carry what readers of tables and of JSON trip over; returns the paths and
+        the expected (name, description) of each row. Half of the targets come twice."""
+        marks = ['"quoted" start', '"only one', 'mid "quote" here', "5'-3' exonuclease", "back\\slash \\t",
+                 "# no comment", "a, b; c", "=1+1", "tab\there", 'end"', "NULL", "", "-", "1e5", '""']
+        records = [[f"t{number}_{name}", marks[number % len(marks)], residues]
+                   for number, (name, _, residues) in enumerate(self.records)]
+        targets = self.path("nasty.fasta")
+        scenario.write_fasta(targets, records)
+        paths = self.run_search([], targets)
+        lines = self.records_of(paths["json"])
+        rows = [(target["name"], (target["description"] or "").replace("\t", " "))
+                for target in lines if target["record"] == "target"
+                for _ in range(max(1, len(target["domains"])))]
+        self.assertTrue(set(rows) <= {(name, text.replace("\t", " ")) for name, text, _ in records})
+        self.assertGreater(len({text for _, text in rows}), 12)
+        return paths, rows, lines
+
+    def test_default_readers_take_the_table_right(self):
+        paths, want, _ = self.nasty_run()
+        with open(paths["tsv"], newline="") as file:
+            rows = list(csv.DictReader(file, delimiter="\t"))
+        self.assertEqual([(row["target"], row["description"]) for row in rows], want)
+        self.assertEqual({None in row or None in row.values() for row in rows}, {False})
+        # A line is a row, and fields without quotes stand as they are: cut and awk work.
+        self.assertEqual(read(paths["tsv"]).count(b"\n"), len(want) + 1)
+        if importlib.util.find_spec("numpy"):
+            numpy = importlib.import_module("numpy")
+            with open(paths["tsv"]) as file:
+                width = len(file.readline().split("\t"))
+            table = numpy.loadtxt(paths["tsv"], dtype=str, delimiter="\t", quotechar='"', comments=None, skiprows=1)
+            self.assertEqual(table.shape, (len(want), width))
+        tried = []
+        for name, call in (("pandas", lambda m: m.read_csv(paths["tsv"], sep="\t")),
+                           ("polars", lambda m: m.read_csv(paths["tsv"], separator="\t").to_dicts()),
+                           ("duckdb", lambda m: m.sql(f"select * from '{paths['tsv']}'").fetchall())):
+            if importlib.util.find_spec(name) is None:
+                continue
+            tried.append(name)
+            got = call(importlib.import_module(name))
+            self.assertEqual(len(got), len(want), name)
+            if name == "duckdb":
+                got = [(row[0], row[-1] or "") for row in got]
+            elif name == "polars":
+                got = [(row["target"], row["description"] or "") for row in got]
+            else:
+                self.assertEqual(str(got["evalue"].dtype), "float64")
+                self.assertEqual(str(got["target_length"].dtype), "int64")
+                got = [(row.target, row.description if isinstance(row.description, str) else "")
+                       for row in got.itertuples()]
+            for have, wanted in zip(got, want):
+                # pandas takes "NULL" for nothing, as it says.
+                self.assertIn(have, [wanted] + [(wanted[0], "")] * (wanted[1] == "NULL"), name)
+        print("readers tried beside csv:", ", ".join(tried) or "none is installed")
+
+    def test_a_key_of_json_has_one_type(self):
+        paths, rows, lines = self.nasty_run()
+        kinds = {}
+
+        def note(place, value):
+            if isinstance(value, dict):
+                for key, member in value.items():
+                    note(place + "." + key, member)
+            elif isinstance(value, list):
+                for member in value:
+                    note(place + "[]", member)
+            elif value is not None:
+                kind = type(value).__name__
+                kinds.setdefault(place, set()).add({"int": "number", "float": "number"}.get(kind, kind))
+        for line in lines:
+            for key, value in line.items():  # all records side by side, as a data frame holds them
+                note(key, value)
+        self.assertGreater(len(kinds), 40)
+        self.assertEqual({key: kind for key, kind in kinds.items() if len(kind) > 1}, {})
+        if importlib.util.find_spec("polars"):
+            polars = importlib.import_module("polars")
+            frame = polars.read_ndjson(paths["json"], infer_schema_length=None)
+            self.assertEqual(frame.height, len(lines))
+        if shutil.which("jq"):
+            done = scenario.run(["jq", "-r", 'select(.record == "target") | [.name, .evalue] | @tsv', paths["json"]])
+            self.assertEqual((done.returncode, done.stderr), (0, b""))
+            self.assertEqual(done.stdout.count(b"\n"),
+                             sum(line["record"] == "target" for line in lines))
 
     def test_alignments_fit_their_sequences(self):
         residues = [record[2].upper() for record in self.records]
@@ -278,29 +395,87 @@ class Outputs(ScratchFolder):
             self.assertEqual(page.open, [])
             self.assertEqual(page.references, [])
             self.assertNotIn("img", page.counts)
-            self.assertEqual(page.counts["script"], 1)
-            self.assertEqual(page.counts["svg"], len(targets) +
-                             len([row for row in page.rows["models"] if row]))
-            rows = [row for row in page.rows["domains"] if row]
-            self.assertEqual(len(rows), domains)
-            wanted = sorted([line["name"], line["model"], printf_g(line["evalue"], 0, 2),
-                             "%.1f" % domain["score"], str(domain["env_from"])]
+            self.assertEqual(page.counts["script"], 3)  # data, alignments, and what draws them
+            data, alignments = page_data(text)
+            got = [(target, hit, domain) for target, hit, domain in page_domains(data)]
+            self.assertEqual(len(got), domains)
+            wanted = sorted([line["name"], line["model"], "%.9g" % line["evalue"],
+                             domain["score"], domain["env_from"], line["description"] or ""]
                             for line in lines if line["record"] == "target"
                             for domain in line["domains"])
-            self.assertEqual(sorted([row[0], row[1], row[2], row[8], row[13]] for row in rows),
-                             wanted)
+            self.assertEqual(sorted([target["name"], data["models"]["name"][hit["model"]],
+                                     "%.9g" % hit["evalue"], domain["score"],
+                                     domain["env_from"], target["description"]]
+                                    for target, hit, domain in got), wanted)
+            best = [min(hit["evalue"] for hit in target["hits"]) for target in page_targets(data)]
+            self.assertEqual(best, sorted(best))
+            self.assertEqual(len(best), len(targets))
             everything = "".join(page.texts)
             self.assertIn("a <title> & more", everything)
-            self.assertIn("</script><img src=x onerror=alert(1)> & \"more\"", everything)
+            self.assertIn("</script><img src=x onerror=alert(1)> & \"more\"",
+                          data["targets"]["description"])
             if source == "json":
                 self.assertIn(f"{len(self.records)} targets", everything)
-                self.assertIn("alignments", everything)
+                self.assertEqual(len(alignments), domains)
+                first = next(line for line in lines if line["record"] == "target" and
+                             line["name"] == got[0][0]["name"] and
+                             line["model_index"] == got[0][1]["model"])
+                want = first["domains"][0]["alignment"]
+                self.assertEqual(alignments[0], [want[key] for key in
+                                                 ("model", "match", "target", "pp")])
+            else:
+                self.assertEqual(alignments, [])
         few = report([paths["json"], "-o", self.path("few.html"), "--top", "3"])
         self.assertEqual(few.returncode, 0)
-        page = Page()
-        page.feed(read(self.path("few.html")).decode())
-        self.assertIn(f"The best 3 of {len(targets)} reported targets are shown.",
-                      "".join(page.texts))
+        text = read(self.path("few.html")).decode()
+        self.assertIn(f"The best 3 of {len(targets)} reported proteins are on this page.", text)
+        self.assertEqual(len(page_data(text)[0]["targets"]["name"]), 3)
+        chosen = report([paths["json"], "-o", self.path("some.html"), "--included", "--model", "fn3", "-E", "1e-6"])
+        self.assertEqual(chosen.returncode, 0, chosen.stderr)
+        data, _ = page_data(read(self.path("some.html")).decode())
+        self.assertEqual(sorted((target["name"], domain["env_from"]) for target, _, domain in page_domains(data)),
+                         sorted((line["name"], domain["env_from"]) for line in lines
+                                if line["record"] == "target" and line["model"] == "fn3" and line["included"]
+                                for domain in line["domains"]
+                                if domain["included"] and domain["i_evalue"] <= 1e-6))
+        unknown = report([paths["json"], "-o", self.path("none.html"), "--model", "fn"])
+        self.assertEqual(unknown.returncode, USAGE_ERROR)
+        self.assertIn(b"did you mean fn3?", unknown.stderr)
+        unnamed = report([paths["json"]])
+        self.assertEqual(unnamed.stderr, f"hmmjit report: wrote {paths['json']}.html\n".encode())
+
+    def test_report_of_numbers_that_do_not_fit(self):
+        result = self.run_search([])["json"]
+        lines = read(result).decode().splitlines()
+        target = next(n for n, line in enumerate(lines) if '"record":"target"' in line)
+        for value in ("1e300", "4294967296", "-1e300", "99999999999999999999", "1.5", "true"):
+            changed = list(lines)
+            changed[target], count = re.subn(r'"env_from":\d+', f'"env_from":{value}', lines[target])
+            self.assertGreater(count, 0)
+            path = self.path("changed.json")
+            with open(path, "w") as file:
+                file.write("\n".join(changed) + "\n")
+            done = report([path, "-o", self.path("page.html")])
+            with self.subTest(value=value):
+                self.assertEqual(done.returncode, INPUT_ERROR, done.stderr)
+                self.assertIn(f"changed.json:{target + 1}: ".encode(), done.stderr)
+                self.assertFalse(os.path.exists(self.path("page.html")))
+
+    def test_report_of_many_domains_that_overlap(self):
+        """Lanes of boxes take n log n steps: a minute and more if each looks at all before it."""
+        lines = [json.loads(line) for line in read(self.run_search([])["json"]).decode().splitlines()]
+        target = next(line for line in lines if line["record"] == "target" and line["domains"])
+        domain = {name: value for name, value in target["domains"][0].items() if name != "alignment"}
+        target["domains"] = [dict(domain, number=n + 1, env_from=1, env_to=1 + n % 9)
+                             for n in range(150000)]
+        path = self.path("many.json")
+        with open(path, "w") as file:
+            file.write("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+        before = os.times()
+        done = report([path, "-o", self.path("many.html")])
+        used = os.times().children_user - before.children_user
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertLess(used, 9)
 
     def test_report_refuses_what_is_no_result(self):
         paths = self.run_search([])

@@ -1,5 +1,6 @@
 """hmmjit plan and doctor as a user meets them: exit statuses, what -o FILE keeps, what counts."""
 import json
+import os
 
 import scenario
 from scenario import ScratchFolder, read, run
@@ -19,6 +20,26 @@ class Plan(ScratchFolder):
     def misses(self):
         done = run([scenario.program, "cache", "stats", "--json", "--cache-dir", self.cache])
         return json.loads(done.stdout)["counters"]["misses"]
+
+    def test_measurements_that_others_could_write_are_not_read(self):
+        """The rules of the kernel cache, for tuning.jsonl as well: no hang, no memory, no choice."""
+        def tuned(*arguments):
+            return run([scenario.program, "plan", "--cache-dir", self.cache, "--length", "60", "--device",
+                        "T4", *arguments], timeout=60)
+
+        os.mkdir(self.cache, 0o700)
+        path = os.path.join(self.cache, "tuning.jsonl")
+        want = tuned("--no-tuned")
+        self.assertEqual(want.returncode, 0, want.stderr)
+        for mode in (0o700, 0o1777):
+            os.chmod(self.cache, mode)
+            os.mkfifo(path)
+            self.assertEqual(tuned().stdout, want.stdout)
+            os.unlink(path)
+            with open(path, "wb") as file:
+                file.truncate(3 << 30)
+            self.assertEqual(tuned().stdout, want.stdout)
+            os.unlink(path)
 
     def test_a_failure_leaves_the_old_file_alone(self):
         path = self.path("kept")

@@ -114,6 +114,7 @@ def write_stand_ins(folder):
                  "big.fasta", "big.fasta.gz"):
         write(name, proteins + globins)
     write("a.fasta.zst", proteins)
+    write("query.fasta", records(DATABASE, 1))
     write("b.sto", "# STOCKHOLM 1.0\n\n" + "".join(
         f"{name} {residues.replace('-', '')[:140]:140}\n".replace(" \n", "\n")
         for name, _, residues in scenario.fasta_records(globins)[:3] if len(residues) >= 140) + "//\n")

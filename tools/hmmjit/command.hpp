@@ -20,6 +20,10 @@ struct Command {
 std::span<const Command> commands();
 
 int command_search(const std::vector<std::string>& arguments);
+int command_phmmer(const std::vector<std::string>& arguments);
+int command_jackhmmer(const std::vector<std::string>& arguments);
+int command_scan(const std::vector<std::string>& arguments);
+int command_build(const std::vector<std::string>& arguments);
 int command_db(const std::vector<std::string>& arguments);
 int command_merge(const std::vector<std::string>& arguments);
 int command_part(const std::vector<std::string>& arguments);

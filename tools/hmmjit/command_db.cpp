@@ -1,16 +1,22 @@
 // `hmmjit db`: makes, describes and checks target databases (docs/database-format.md).
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/diagnostics.hpp"
+#include "core/numbers.hpp"
 #include "core/output_file.hpp"
 #include "hmmjit/command_line.hpp"
 #include "io/sequence_file.hpp"
 #include "io/target_database.hpp"
+#include "io/text_output.hpp"
+#include "model/residue_copies.hpp"
+#include "report/fasta.hpp"
 #include "search/database_builder.hpp"
 #include "search/filter_backend.hpp"
 #include "search/reader_source.hpp"
@@ -22,7 +28,8 @@ using Json = nlohmann::ordered_json;
 
 struct DatabaseArguments {
   std::vector<std::string> targets;
-  std::string database, output, format, alphabet = "amino";
+  std::vector<std::string> names;
+  std::string database, output, format, alphabet = "amino", name_file;
   bool json = false, quiet = false;
 };
 
@@ -165,6 +172,113 @@ int run_join(DatabaseArguments arguments) {
   return run_build(arguments);
 }
 
+// What is asked for of one target: "name" all of it, "name/from-to" a part.
+struct Wanted {
+  std::size_t from = 0, to = 0;  // 1-based and inclusive; 0: all
+  bool found = false;
+};
+
+// Names on the command line and, one a line, of a file.
+Result<std::map<std::string, std::vector<Wanted>, std::less<>>> wanted_names(
+    const DatabaseArguments& arguments) {
+  std::vector<std::string> names = arguments.names;
+  if (!arguments.name_file.empty()) {
+    HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(arguments.name_file));
+    BufferedInput input(std::move(source));
+    std::string_view line;
+    for (;;) {
+      HMMJIT_ASSIGN(const bool more, input.line(&line));
+      if (!more) break;
+      const std::string_view word = line.substr(0, line.find_first_of(" \t\r"));
+      if (!word.empty() && !word.starts_with('#')) names.emplace_back(word);
+    }
+  }
+  if (names.empty())
+    return fail(ErrorCode::kUsage, "no name of a sequence is given", {},
+                "give names, or a file of them with -f");
+  std::map<std::string, std::vector<Wanted>, std::less<>> wanted;
+  for (const std::string& name : names) {
+    const std::size_t slash = name.rfind('/');
+    const std::size_t dash = name.find('-', std::min(slash, name.size()));
+    if (slash != name.npos && dash != name.npos) {
+      const auto from = parse_int(std::string_view(name).substr(slash + 1, dash - slash - 1));
+      const auto to = parse_int(std::string_view(name).substr(dash + 1));
+      if (from && to && *from > 0 && *to >= *from) {
+        wanted[name.substr(0, slash)].push_back(
+            {static_cast<std::size_t>(*from), static_cast<std::size_t>(*to)});
+        continue;
+      }
+    }
+    wanted[name].push_back({});
+  }
+  return wanted;
+}
+
+Status fetch(const DatabaseArguments& arguments) {
+  HMMJIT_ASSIGN(auto wanted, wanted_names(arguments));
+  const Alphabet* alphabet = arguments.alphabet == "dna"   ? &dna_alphabet()
+                             : arguments.alphabet == "rna" ? &rna_alphabet()
+                                                           : &amino_alphabet();
+  if (const auto database = TargetDatabase::open(arguments.database))
+    alphabet = (*database)->summary().alphabet;
+  HMMJIT_ASSIGN(std::unique_ptr<TargetSource> source,
+                open_target_file(arguments.database, {.alphabet = *alphabet}));
+  const NamedFile outputs[] = {{"-o", arguments.output}},
+                  inputs[] = {{"sequence file", arguments.database}};
+  if (!arguments.output.empty()) HMMJIT_TRY(check_outputs(outputs, inputs));
+  std::optional<TextOutput> file;
+  if (!arguments.output.empty()) {
+    HMMJIT_ASSIGN(file, TextOutput::create(arguments.output));
+  }
+  constexpr std::size_t kBlockResidues = std::size_t{1} << 20;
+  for (;;) {
+    TargetBlock block;
+    HMMJIT_ASSIGN(const bool more, source->next(block, kBlockResidues));
+    if (!more) break;
+    std::string text;
+    ResidueCopies copies;
+    for (std::size_t i = 0; i < block.size(); ++i) {
+      const TargetView target = block[i];
+      const auto found = wanted.find(target.name);
+      if (found == wanted.end()) continue;
+      copies.clear();
+      HMMJIT_ASSIGN(const std::span<const Residue> residues, copies.of(block, i, *alphabet));
+      for (Wanted& part : found->second) {
+        const std::size_t from = part.from == 0 ? 1 : part.from;
+        const std::size_t to = part.to == 0 ? residues.size() : part.to;
+        if (to > residues.size())
+          return fail(ErrorCode::kInput,
+                      fmt::format("{} has {} residues; {}-{} is not in it", target.name,
+                                  residues.size(), from, to),
+                      arguments.database);
+        part.found = true;
+        ((text += '>') += target.name);
+        if (part.from > 0) fmt::format_to(std::back_inserter(text), "/{}-{}", from, to);
+        if (!target.description.empty()) (text += ' ') += target.description;
+        append_fasta(text += '\n', residues.subspan(from - 1, to - from + 1), *alphabet);
+      }
+    }
+    if (file) {
+      file->write(text);
+    } else if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) {
+      return fail(ErrorCode::kOutput, "cannot write", "standard output");
+    }
+  }
+  std::vector<std::string> missing;
+  for (const auto& [name, parts] : wanted) {
+    if (!parts.front().found) missing.push_back(name);
+  }
+  if (!missing.empty()) {
+    const std::size_t count = missing.size();
+    missing.resize(std::min<std::size_t>(count, 5));
+    return fail(ErrorCode::kInput,
+                fmt::format("{} of {} names not found: {}{}", count, wanted.size(),
+                            fmt::join(missing, ", "), count > missing.size() ? ", ..." : ""),
+                arguments.database, "names are the first words of the sequences' headers");
+  }
+  return file ? file->commit() : Status{};
+}
+
 int run_verify(const DatabaseArguments& arguments) {
   const double begun = now_seconds();
   const auto database = TargetDatabase::open(arguments.database);
@@ -183,8 +297,8 @@ int run_verify(const DatabaseArguments& arguments) {
 int command_db(const std::vector<std::string>& arguments) {
   DatabaseArguments given;
   CLI::App app{
-      "Makes, describes and checks target databases: digitised, memory-mapped, ready for "
-      "'hmmjit search' in milliseconds.",
+      "Makes, describes and checks target databases, digitised, memory-mapped, ready for "
+      "'hmmjit search' in milliseconds; prints sequences by name.",
       "hmmjit db"};
   app.require_subcommand(1);
   CLI::App* build_command = app.add_subcommand("build", "make a database of sequence files");
@@ -211,7 +325,22 @@ int command_db(const std::vector<std::string>& arguments) {
       app.add_subcommand("verify", "check every byte of a database; exit status 3 on damage");
   verify_command->add_option("database", given.database, "database file")->required();
   verify_command->add_flag("--quiet", given.quiet, "say nothing when it is whole");
+  CLI::App* fetch_command =
+      app.add_subcommand("fetch", "print sequences of a database or sequence file as FASTA");
+  fetch_command->add_option("database", given.database, "database, or sequence file")->required();
+  fetch_command->add_option("names", given.names,
+                            "names, or name/from-to for a part; printed in the order of the file");
+  fetch_command->add_option("-f,--file", given.name_file,
+                            "file with a name at the beginning of each line; - for stdin");
+  fetch_command->add_option("-o,--output", given.output, "file to write [standard output]");
+  fetch_command
+      ->add_option("--alphabet", given.alphabet, "of a sequence file: amino, dna or rna [amino]")
+      ->check(CLI::IsMember({"amino", "dna", "rna"}));
   if (const auto status = parse_command_line(app, arguments)) return *status;
+  if (*fetch_command) {
+    const Status status = fetch(given);
+    return status ? 0 : report(status.error());
+  }
   if (*build_command) return run_build(given);
   if (*join_command) return run_join(given);
   return *info_command ? run_info(given) : run_verify(given);

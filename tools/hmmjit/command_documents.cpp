@@ -7,6 +7,7 @@
 #include "core/diagnostics.hpp"
 #include "core/output_file.hpp"
 #include "hmmjit/command_line.hpp"
+#include "hmmjit/suggestion.hpp"
 
 namespace hmmjit::tools {
 namespace {
@@ -299,8 +300,8 @@ a kernel could not be made
 7
 an output could not be written
 .TP
-130
-interrupted
+128 + n
+ended by signal n, as a shell shows it: 130 for Ctrl-C, 143 for SIGTERM
 )";
 
 constexpr std::string_view kSummary = "profile HMM protein search with the results of hmmsearch";
@@ -417,7 +418,7 @@ std::string command_reference(std::span<const CommandText> commands) {
   std::string out =
       "# Commands and options\n\nMade by `hmmjit man --markdown`; a test compares the two. Exit "
       "status of every command: 0 success,\n1 internal error, 2 usage, 3 input, 4 no usable GPU, 5 "
-      "resources, 6 kernel compilation, 7 output,\n130 interrupted.\n";
+      "resources, 6 kernel compilation, 7 output,\n128 + n ended by signal n (130 for Ctrl-C).\n";
   for (const CommandText& command : commands) append_reference(out, command, false);
   return out;
 }
@@ -456,11 +457,14 @@ int command_man(const std::vector<std::string>& arguments) {
   const CommandText* page = nullptr;
   if (!name.empty()) {
     const auto found = std::ranges::find(*texts, "hmmjit " + name, &CommandText::name);
-    if (found == texts->end())
+    if (found == texts->end()) {
+      std::vector<std::string> names;
+      for (const Command& command : commands()) names.emplace_back(command.name);
       return failed("man", {ErrorCode::kUsage,
                             fmt::format("no command \"{}\"", name),
                             {},
-                            "hmmjit -h lists the commands"});
+                            did_you_mean(name, names, "hmmjit -h lists the commands")});
+    }
     page = &*found;
   }
   fmt::print("{}", manual_page(page, *texts));

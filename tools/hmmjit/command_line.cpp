@@ -1,9 +1,14 @@
 #include "hmmjit/command_line.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+
+#include "core/diagnostics.hpp"
+#include "core/error.hpp"
+#include "hmmjit/suggestion.hpp"
 
 namespace hmmjit::tools {
 namespace {
@@ -65,6 +70,86 @@ CommandText text_of(const CLI::App& app) {
   return text;
 }
 
+std::string listed(const std::vector<std::string>& names) {
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// The text between `before` and `after`, empty where there is none.
+std::string_view between(std::string_view text, std::string_view before, std::string_view after) {
+  const std::size_t from = text.find(before);
+  if (from == text.npos) return {};
+  text.remove_prefix(from + before.size());
+  return text.substr(0, text.find(after));
+}
+
+// What CLI11 finds wrong, in the words of all other messages.
+Error complaint(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App* command = &app;
+  std::string name = app.get_name();
+  while (!command->get_subcommands().empty()) {
+    command = command->get_subcommands().front();
+    name += " " + command->get_name();
+  }
+  Error out{ErrorCode::kUsage, error.what(), name, "see " + name + " --help"};
+  const std::string_view text = error.what();
+  std::vector<std::string> names, subcommands;
+  for (const CLI::Option* option : command->get_options()) {
+    for (const std::string& given : option->get_lnames()) names.push_back("--" + given);
+  }
+  for (const CLI::App* sub : command->get_subcommands({})) subcommands.push_back(sub->get_name());
+
+  if (const auto* extras = dynamic_cast<const CLI::ExtrasError*>(&error); extras != nullptr) {
+    const std::vector<std::string> rest = app.remaining(true);
+    const std::string first = rest.empty() ? std::string() : rest.front();
+    if (first.starts_with("-")) {
+      out.message = fmt::format("no such option \"{}\"", first);
+      out.remedy = did_you_mean(first.substr(0, first.find('=')), names, out.remedy);
+    } else if (!subcommands.empty()) {
+      out.message = fmt::format("no such command \"{}\"", first);
+      out.remedy = did_you_mean(first, subcommands, "one of: " + listed(subcommands));
+    } else {
+      out.message = fmt::format("one argument too many, \"{}\"", first);
+    }
+  } else if (text.starts_with("A subcommand is required")) {
+    const std::vector<std::string> rest = command->remaining();
+    const auto typed = std::ranges::find_if(
+        rest, [](const std::string& argument) { return !argument.starts_with('-'); });
+    out.remedy = "add one of: " + listed(subcommands);
+    if (typed == rest.end()) {
+      out.message = "a command is missing";
+    } else {
+      out.message = fmt::format("no command \"{}\"", *typed);
+      out.remedy = did_you_mean(*typed, subcommands, "one of: " + listed(subcommands));
+    }
+  } else if (text.ends_with(" is required")) {
+    const std::string missing(
+        text.substr(0, text.size() - std::string_view(" is required").size()));
+    const CLI::Option* option = command->get_option_no_throw(missing);
+    out.message = missing + " is missing";
+    if (option != nullptr) out.remedy = "give " + option->get_description();
+  } else if (!between(text, "Value ", " not in range").empty()) {
+    out.message = fmt::format("{} takes a number above 0; got {}", text.substr(0, text.find(':')),
+                              between(text, "Value ", " not in range"));
+  } else if (text.starts_with("Could not convert: ")) {
+    out.message = fmt::format("{} takes a number; got {}", between(text, "convert: ", " = "),
+                              between(text, " = ", "\n"));
+  } else if (!between(text, ": ", " not in {").empty()) {
+    std::vector<std::string> choices;
+    std::string_view rest = between(text, " not in {", "}");
+    while (!rest.empty()) {
+      const std::size_t comma = std::min(rest.find(','), rest.size());
+      choices.emplace_back(rest.substr(0, comma));
+      rest.remove_prefix(std::min(comma + 1, rest.size()));
+    }
+    const std::string given(between(text, ": ", " not in {"));
+    out.message = fmt::format("{} does not know \"{}\"", text.substr(0, text.find(':')), given);
+    out.remedy = did_you_mean(given, choices, "it takes " + listed(choices));
+  } else if (text.find(" required ") != text.npos && text.ends_with(" missing")) {
+    out.message = fmt::format("{} needs a value", text.substr(0, text.find(':')));
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string CommandText::usage() const {
@@ -87,7 +172,12 @@ std::optional<int> parse_command_line(CLI::App& app, const std::vector<std::stri
     // CLI11 takes arguments in reverse order.
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : static_cast<int>(ErrorCode::kUsage);
+    if (error.get_exit_code() == 0) {  // help
+      app.exit(error);
+      return 0;
+    }
+    diagnose("{}\n", complaint(app, error).to_string());
+    return static_cast<int>(ErrorCode::kUsage);
   }
   return std::nullopt;
 }
@@ -96,6 +186,7 @@ bool describes(std::span<const OptionSpec> table, std::vector<OptionText> positi
   if (wanted == nullptr) return false;
   *wanted = {};
   for (const OptionSpec& option : table) {
+    if (option.absent) continue;
     OptionText text;
     text.names = {std::string(option.name)};
     text.value = option.value_name;

@@ -45,7 +45,7 @@ struct PlanArguments {
   std::vector<std::string> devices;
   std::vector<std::string> stages;
   std::string variant, policy = "default", emit, output;
-  bool json = false, exact_length = false, summary = false, no_tuned = false;
+  bool json = false, exact_length = false, summary = false, no_tuned = false, explain = false;
   bool catalogue = false;
 };
 
@@ -90,8 +90,7 @@ Result<std::vector<Subject>> read_subjects(const PlanArguments& arguments) {
     out.push_back({fmt::format("length {}", length), length, amino_alphabet().Kp});
   }
   if (out.empty()) {
-    return fail(ErrorCode::kUsage, "nothing to plan for", "hmmjit plan",
-                "give --model FILE or --length M");
+    return fail(ErrorCode::kUsage, "nothing to plan for", {}, "give --model FILE or --length M");
   }
   return out;
 }
@@ -207,8 +206,13 @@ Result<std::string> emitted(const std::string& form, const plan::Plan& p,
     return compile::ptx_of_job(job, compiler);
   }
   HMMJIT_ASSIGN(const compile::KernelPtr kernel, provider.get(p));
+  std::vector<std::string> told;
   for (const plan::Rejection& r : kernel->rejected) {
-    diagnose("hmmjit plan: passed over {}: {}\n", r.variant, r.reason);
+    if (std::ranges::find(told, r.reason) != told.end()) continue;
+    told.push_back(r.reason);
+    const auto same = std::ranges::count(kernel->rejected, r.reason, &plan::Rejection::reason);
+    diagnose("hmmjit plan: passed over {}{}: {}\n", r.variant,
+             same > 1 ? fmt::format(" and {} more", same - 1) : "", r.reason);
   }
   if (form == "log") return kernel->image.log + "\n";
   if (kernel->image.kind != compile::ImageKind::kCubin) {
@@ -251,6 +255,10 @@ CacheText describe_cache(const Result<KernelProvider::CacheState>& state) {
   return out;
 }
 
+std::string counted(std::size_t number, std::string_view noun) {
+  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
+}
+
 /// Totals over all plans of a run.
 struct Summary {
   std::size_t plans = 0;
@@ -282,7 +290,7 @@ int run(const PlanArguments& arguments, const cache::Settings& cache_settings) {
     stages.push_back(*stage);
   }
   const bool all_stages = stages.empty();
-  if (all_stages && !options.variant.empty()) {
+  if (!options.variant.empty()) {
     if (const Status known = known_variant(options.variant); !known) return report(known.error());
   }
   for (int i = 0; all_stages && i < plan::kStages; ++i) stages.push_back(static_cast<Stage>(i));
@@ -304,6 +312,9 @@ int run(const PlanArguments& arguments, const cache::Settings& cache_settings) {
   std::set<std::string> emitted_kernels;
   std::map<std::string, CacheText> cache_states;
   int failures = 0;
+  const bool show_search = all_stages && options.variant.empty() && arguments.emit.empty() &&
+                           !arguments.summary && !arguments.exact_length &&
+                           options.policy == plan::Policy::kDefault;
   for (const plan::DeviceTraits& device : *devices) {
     for (const Subject& subject : *subjects) {
       for (const Stage stage : stages) {
@@ -354,7 +365,7 @@ int run(const PlanArguments& arguments, const cache::Settings& cache_settings) {
           with_name.update(item);
           with_name["cache"] = state->second.json;
           list.push_back(std::move(with_name));
-        } else {
+        } else if (arguments.explain || !show_search) {
           fmt::format_to(std::back_inserter(text), "{}: {}  cache      {}\n", subject.name,
                          plan::plan_text(*p), state->second.text);
         }
@@ -363,9 +374,6 @@ int run(const PlanArguments& arguments, const cache::Settings& cache_settings) {
   }
   // What the search itself asks for: coarser lengths behind SSV.
   Json searches = Json::array();
-  const bool show_search = all_stages && options.variant.empty() && arguments.emit.empty() &&
-                           !arguments.summary && !arguments.exact_length &&
-                           options.policy == plan::Policy::kDefault;
   for (const plan::DeviceTraits& device : *devices) {
     for (const Subject& subject : *subjects) {
       if (!show_search) break;
@@ -387,6 +395,11 @@ int run(const PlanArguments& arguments, const cache::Settings& cache_settings) {
           {{"model", subject.name}, {"device", device.name}, {"kernels", std::move(kernels)}});
     }
   }
+  if (show_search && !arguments.explain && summary.plans > 0)
+    text +=
+        "Stages after SSV see few targets: models of similar length share their kernels. --explain "
+        "or "
+        "--stage says more.\n";
   const double padding = summary.real > 0 ? summary.computed / summary.real - 1 : 0;
   if (arguments.json) {
     const Json all{{"plans", std::move(list)},
@@ -399,10 +412,10 @@ int run(const PlanArguments& arguments, const cache::Settings& cache_settings) {
                      {"kernels", summary.kernels.size()},
                      {"padding", padding}}}};
     text = all.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
-  } else if (arguments.emit.empty()) {
-    fmt::format_to(std::back_inserter(text),
-                   "{} models, {} devices, {} plans, {} kernels, {:.1f} % padded cells\n",
-                   subjects->size(), devices->size(), summary.plans, summary.kernels.size(),
+  } else if (arguments.emit.empty() && summary.plans > 0) {
+    fmt::format_to(std::back_inserter(text), "{}, {}, {}, {}, {:.1f} % padded cells\n",
+                   counted(subjects->size(), "model"), counted(devices->size(), "device"),
+                   counted(summary.plans, "plan"), counted(summary.kernels.size(), "kernel"),
                    100 * padding);
   }
   const bool emits = !arguments.emit.empty();
@@ -428,8 +441,9 @@ int command_plan(const std::vector<std::string>& arguments) {
   app.add_option("--length", given.lengths, "model length(s), where no file is at hand")
       ->check(CLI::PositiveNumber);
   app.add_option("--device", given.devices,
-                 "device name (H200, RTX 4090, ...), architecture (sm_90), live, live:N, or all");
-  app.add_option("--stage", given.stages, stage_names() + " [all]");
+                 "device name (H200, RTX 4090, ...), architecture (sm_90), live, live:N, or all")
+      ->delimiter(',');
+  app.add_option("--stage", given.stages, stage_names() + " [all]")->delimiter(',');
   app.add_option("--variant", given.variant, "use this kernel variant");
   app.add_option("--policy", given.policy, "default or cudampfpp [default]");
   app.add_flag("--exact-length", given.exact_length,
@@ -441,6 +455,9 @@ int command_plan(const std::vector<std::string>& arguments) {
   app.add_flag("--summary", given.summary, "totals only");
   app.add_flag("--catalogue", given.catalogue,
                "print what docs/kernels.md holds: every kernel of every stage");
+  app.add_flag(
+      "--explain", given.explain,
+      "also the plan of every stage for the model's own size class, with what was rejected");
   app.add_flag("--json", given.json, "machine-readable output");
   CacheOptions cache_options;
   cache_options.add_to(app);

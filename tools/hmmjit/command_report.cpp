@@ -1,17 +1,23 @@
 // `hmmjit report`: a result file of `hmmjit search` as one HTML page.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <stdexcept>
+#include <utility>
 
 #include "core/diagnostics.hpp"
 #include "core/numbers.hpp"
 #include "core/output_file.hpp"
 #include "hmmjit/command_line.hpp"
+#include "hmmjit/suggestion.hpp"
 #include "io/byte_source.hpp"
 #include "report/html_page.hpp"
 #include "report/page_results.hpp"
@@ -24,6 +30,9 @@ using Json = nlohmann::json;
 struct ReportArguments {
   std::string result, output, title;
   std::size_t top = 0;
+  bool included = false;
+  std::vector<std::string> models;
+  double e_value = std::numeric_limits<double>::infinity();
 };
 
 std::unexpected<Error> unreadable(const BufferedInput& input, std::string what) {
@@ -42,20 +51,34 @@ double number_of(const Json& object, const char* name) {
   return value.is_null() ? std::numeric_limits<double>::infinity() : value.get<double>();
 }
 
+// Fails where the value is no integer or does not fit: what it would be cut to means nothing.
+template <typename Integer>
+Integer integer_of(const Json& object, const char* name) {
+  const Json& value = object.at(name);
+  if (value.is_number_unsigned()) {
+    if (const auto number = value.get<std::uint64_t>(); std::in_range<Integer>(number))
+      return static_cast<Integer>(number);
+  } else if (value.is_number_integer()) {
+    if (const auto number = value.get<std::int64_t>(); std::in_range<Integer>(number))
+      return static_cast<Integer>(number);
+  }
+  throw std::range_error(name);
+}
+
 PageDomain read_domain(const Json& json) {
   PageDomain domain;
-  domain.number = json.at("number").get<int>();
+  domain.number = integer_of<int>(json, "number");
   domain.included = json.at("included").get<bool>();
   domain.c_evalue = number_of(json, "c_evalue");
   domain.i_evalue = number_of(json, "i_evalue");
   domain.score = number_of(json, "score");
   domain.accuracy = number_of(json, "accuracy");
-  domain.hmm_from = json.at("hmm_from").get<int>();
-  domain.hmm_to = json.at("hmm_to").get<int>();
-  domain.ali_from = json.at("ali_from").get<int>();
-  domain.ali_to = json.at("ali_to").get<int>();
-  domain.env_from = json.at("env_from").get<int>();
-  domain.env_to = json.at("env_to").get<int>();
+  domain.hmm_from = integer_of<int>(json, "hmm_from");
+  domain.hmm_to = integer_of<int>(json, "hmm_to");
+  domain.ali_from = integer_of<int>(json, "ali_from");
+  domain.ali_to = integer_of<int>(json, "ali_to");
+  domain.env_from = integer_of<int>(json, "env_from");
+  domain.env_to = integer_of<int>(json, "env_to");
   if (const auto found = json.find("alignment"); found != json.end()) {
     domain.model = text_of(*found, "model");
     domain.match = text_of(*found, "match");
@@ -70,26 +93,26 @@ PageModel read_model(const Json& json) {
   model.name = json.at("name").get<std::string>();
   model.accession = text_of(json, "accession");
   model.description = text_of(json, "description");
-  model.length = json.at("length").get<int>();
-  model.reported = json.at("reported").get<std::uint64_t>();
-  model.included = json.at("included").get<std::uint64_t>();
-  model.targets = json.at("targets").get<std::uint64_t>();
+  model.length = integer_of<int>(json, "length");
+  model.reported = integer_of<std::uint64_t>(json, "targets_reported");
+  model.included = integer_of<std::uint64_t>(json, "targets_included");
+  model.targets = integer_of<std::uint64_t>(json, "targets");
   const Json& passed = json.at("passed");
-  model.msv = passed.at("msv").get<std::uint64_t>();
-  model.bias = passed.at("bias").get<std::uint64_t>();
-  model.viterbi = passed.at("viterbi").get<std::uint64_t>();
-  model.forward = passed.at("forward").get<std::uint64_t>();
+  model.msv = integer_of<std::uint64_t>(passed, "msv");
+  model.bias = integer_of<std::uint64_t>(passed, "bias");
+  model.viterbi = integer_of<std::uint64_t>(passed, "viterbi");
+  model.forward = integer_of<std::uint64_t>(passed, "forward");
   return model;
 }
 
 void add_hit(Page& page, const Json& json) {
-  PageTarget& target = page.targets[json.at("index").get<std::uint64_t>()];
+  PageTarget& target = page.targets[integer_of<std::uint64_t>(json, "index")];
   target.name = json.at("name").get<std::string>();
   target.accession = text_of(json, "accession");
   target.description = text_of(json, "description");
-  target.length = json.at("length").get<int>();
+  target.length = integer_of<int>(json, "length");
   PageHit& hit = target.hits.emplace_back();
-  hit.model = json.at("model_index").get<std::size_t>();
+  hit.model = integer_of<std::size_t>(json, "model_index");
   hit.included = json.at("included").get<bool>();
   hit.evalue = number_of(json, "evalue");
   hit.score = number_of(json, "score");
@@ -113,7 +136,7 @@ Result<Page> read_json(BufferedInput& input) {
         page.models.push_back(read_model(json));
       } else if (record == "target") {
         add_hit(page, json);
-        if (json.at("model_index").get<std::size_t>() >= page.models.size())
+        if (integer_of<std::size_t>(json, "model_index") >= page.models.size())
           return unreadable(input, "a target of a model that has not come yet");
       } else if (record == "run") {
         complete = true;
@@ -124,7 +147,7 @@ Result<Page> read_json(BufferedInput& input) {
                                         {"date", "date"}})
           page.run.emplace_back(name, text_of(json, key));
         page.run.emplace_back("version", fmt::format("hmmjit {}", text_of(json, "version")));
-        const auto count = [&](const char* key) { return json.at(key).get<std::uint64_t>(); };
+        const auto count = [&](const char* key) { return integer_of<std::uint64_t>(json, key); };
         page.run.emplace_back("searched",
                               fmt::format("{} models, {} targets, {} residues", count("models"),
                                           count("targets"), count("residues")));
@@ -136,6 +159,8 @@ Result<Page> read_json(BufferedInput& input) {
       }  // records of later versions are not ours to refuse
     } catch (const Json::exception&) {
       return unreadable(input, "not a record of a result file");
+    } catch (const std::range_error& error) {
+      return unreadable(input, fmt::format("\"{}\" is no number of its kind", error.what()));
     }
   }
   if (!complete) return unreadable(input, "the result is not complete: the run record is missing");
@@ -143,15 +168,12 @@ Result<Page> read_json(BufferedInput& input) {
 }
 
 // Undoes tsv_field of report/exact_text.hpp.
-std::string unescaped(std::string_view field) {
+std::string unquoted(std::string_view field) {
+  if (field.size() < 2 || field.front() != '"') return std::string(field);
   std::string out;
-  for (std::size_t i = 0; i < field.size(); ++i) {
-    if (field[i] != '\\' || i + 1 == field.size()) {
-      out += field[i];
-      continue;
-    }
-    const char c = field[++i];
-    out += c == 't' ? '\t' : c == 'n' ? '\n' : c == 'r' ? '\r' : c;
+  for (std::size_t i = 1; i + 1 < field.size(); ++i) {
+    out += field[i];
+    if (field[i] == '"') ++i;  // the second of two
   }
   return out;
 }
@@ -200,14 +222,14 @@ Result<Page> read_tsv(BufferedInput& input) {
     const auto [model, is_new] = models.emplace(integer("model_index"), page.models.size());
     if (is_new) {
       PageModel& added = page.models.emplace_back();
-      added.name = unescaped(field("model"));
-      added.accession = unescaped(field("model_accession"));
+      added.name = unquoted(field("model"));
+      added.accession = unquoted(field("model_accession"));
       added.length = static_cast<int>(integer("model_length"));
     }
     PageTarget& target = page.targets[static_cast<std::uint64_t>(integer("target_index"))];
-    target.name = unescaped(field("target"));
-    target.accession = unescaped(field("target_accession"));
-    target.description = unescaped(field("description"));
+    target.name = unquoted(field("target"));
+    target.accession = unquoted(field("target_accession"));
+    target.description = unquoted(field("description"));
     target.length = static_cast<int>(integer("target_length"));
     if (target.hits.empty() || target.hits.back().model != model->second) {
       PageHit& hit = target.hits.emplace_back();
@@ -250,8 +272,42 @@ Result<Page> read_result(const std::string& path) {
   return unreadable(input, "neither JSON lines nor a table of hmmjit search");
 }
 
+// Leaves the domains that are asked for, and the targets and hits that have any.
+Status choose(Page& page, const ReportArguments& arguments) {
+  if (!arguments.included && arguments.models.empty() && std::isinf(arguments.e_value)) return {};
+  std::vector<std::string> names;
+  for (const PageModel& model : page.models) names.push_back(model.name);
+  for (const std::string& name : arguments.models) {
+    if (std::ranges::find(names, name) == names.end())
+      return fail(ErrorCode::kUsage, fmt::format("no model \"{}\" in the result", name), "--model",
+                  did_you_mean(name, names, "the page without --model lists them"));
+  }
+  for (auto& [index, target] : page.targets) {
+    for (PageHit& hit : target.hits) {
+      const bool wanted =
+          arguments.models.empty() ||
+          std::ranges::find(arguments.models, names[hit.model]) != arguments.models.end();
+      std::erase_if(hit.domains, [&](const PageDomain& domain) {
+        return !wanted || (arguments.included && !(hit.included && domain.included)) ||
+               domain.i_evalue > arguments.e_value;
+      });
+    }
+    std::erase_if(target.hits, [](const PageHit& hit) { return hit.domains.empty(); });
+  }
+  std::erase_if(page.targets, [](const auto& entry) { return entry.second.hits.empty(); });
+  std::string shown;
+  if (arguments.included) shown += "included domains; ";
+  if (!std::isinf(arguments.e_value)) shown += fmt::format("i-Evalue <= {}; ", arguments.e_value);
+  if (!arguments.models.empty())
+    shown += fmt::format("models {}; ", fmt::join(arguments.models, ", "));
+  shown.resize(shown.size() - 2);
+  page.run.emplace_back("on this page", shown);
+  return {};
+}
+
 Status make_report(const ReportArguments& arguments) {
   HMMJIT_ASSIGN(Page page, read_result(arguments.result));
+  HMMJIT_TRY(choose(page, arguments));
   keep_best(page, arguments.top);
   if (!arguments.title.empty()) page.title = arguments.title;
   std::string output = arguments.output;
@@ -266,12 +322,7 @@ Status make_report(const ReportArguments& arguments) {
   HMMJIT_ASSIGN(OutputFile file, OutputFile::create(output));
   file.write(make_html_page(page));
   HMMJIT_TRY(file.commit());
-  constexpr std::size_t kMany = 5000;
-  if (page.targets.size() > kMany)
-    diagnose(
-        "hmmjit report: the page has {} targets and may be slow to open; --top N shows "
-        "the best\n",
-        page.targets.size());
+  if (arguments.output.empty()) diagnose("hmmjit report: wrote {}\n", output);
   return {};
 }
 
@@ -280,14 +331,20 @@ Status make_report(const ReportArguments& arguments) {
 int command_report(const std::vector<std::string>& arguments) {
   ReportArguments given;
   CLI::App app{
-      "Turns a result of 'hmmjit search' (--json or --tsv) into one HTML page with domain "
-      "architectures, sortable tables and the run's statistics.",
+      "Turns a result of 'hmmjit search' (--json or --tsv) into one HTML page with an overview, "
+      "domain "
+      "architectures, tables that can be sorted and filtered, and alignments.",
       "hmmjit report"};
   app.add_option("result", given.result, "file written by --json or --tsv; - for stdin")
       ->required();
   app.add_option("-o,--output", given.output, "page to write [RESULT.html]");
   app.add_option("--title", given.title, "title of the page");
   app.add_option("--top", given.top, "show only the N targets with the best E-values [all]")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--included", given.included, "show only included domains");
+  app.add_option("--model", given.models, "show only this model; may be repeated")
+      ->allow_extra_args(false);
+  app.add_option("-E", given.e_value, "show only domains of at most this i-Evalue [all]")
       ->check(CLI::PositiveNumber);
   if (const auto status = parse_command_line(app, arguments)) return *status;
   if (const Status status = make_report(given); !status) {

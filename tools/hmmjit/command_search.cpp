@@ -1,5 +1,6 @@
 // hmmjit search: hmmsearch with the same options, files and bytes.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <malloc.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,21 +22,33 @@
 #include "option_table.hpp"
 #include "part_search.hpp"
 #include "progress.hpp"
+#include "query_options.hpp"
+#include "report/features.hpp"
 #include "report/report_writer.hpp"
 #include "report/run_statistics.hpp"
 #include "run_text.hpp"
 #include "search/device_choice.hpp"
+#include "search/hits.hpp"
+#include "search/model_cutoffs.hpp"
 #include "search/reader_source.hpp"
 #include "search/search.hpp"
 #include "search_options.hpp"
+#include "search_program.hpp"
 
 namespace hmmjit::tools {
 namespace {
 
-constexpr const char* kUsage = "Usage: hmmjit search [options] <hmmfile> <seqdb>\n";
 constexpr int kDeviceThreads = 36;
-std::string banner() {
-  return report_banner("search", "search profile(s) against a sequence database");
+
+void warn(const std::string& text) { diagnose("hmmjit: warning: {}\n", text); }
+
+std::string usage(const SearchProgram& program) {
+  return fmt::format("Usage: hmmjit {} [options] <{}> <{}>\n", program.name,
+                     program.queries.names.front(), program.targets.names.front());
+}
+
+std::string banner(const SearchProgram& program) {
+  return report_banner(program.name, program.title, program.reference);
 }
 
 // Model bytes read so far, for the progress display.
@@ -73,6 +86,11 @@ Result<HmmReader> open_models(const std::string& path, std::atomic<std::uint64_t
   return HmmReader::open(std::make_unique<CountedModels>(std::move(source), bytes_read));
 }
 
+bool is_regular_file(const std::string& path) {
+  struct stat info {};
+  return path != "-" && ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
 // Data that come when they come, and once only.
 bool is_pipe(const std::string& path) {
   struct stat info {};
@@ -81,12 +99,66 @@ bool is_pipe(const std::string& path) {
   return !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
 }
 
+// Models as they are read, without those that lack the cutoffs asked for where these are skipped.
+// One thread at a time.
+class ModelsToSearch {
+ public:
+  ModelsToSearch(HmmReader reader, const Thresholds& thresholds, bool skip)
+      : reader_(std::move(reader)), thresholds_(thresholds), skip_(skip) {}
+
+  Result<std::optional<Hmm>> next() {
+    for (;;) {
+      HMMJIT_ASSIGN(std::optional<Hmm> hmm, reader_.next());
+      if (!hmm) {
+        if (without_ > kNamed)
+          warn(fmt::format("{} more models without {} cutoffs", without_ - kNamed, tag()));
+        without_ = 0;
+        return hmm;
+      }
+      const bool asked = thresholds_.cutoffs != ModelCutoffs::kNone &&
+                         (skip_ || thresholds_.missing == MissingCutoffs::kDefault);
+      if (!asked || cutoff_of(*hmm, thresholds_.cutoffs)) return hmm;
+      if (++without_ <= kNamed)
+        warn(fmt::format("model {} has no {} cutoffs: {}", hmm->name, tag(),
+                         skip_ ? "not searched" : "searched with the default thresholds"));
+      if (!skip_) return hmm;
+    }
+  }
+
+ private:
+  std::string_view tag() const { return cutoff_name(thresholds_.cutoffs); }
+
+  static constexpr std::uint64_t kNamed = 10;
+  HmmReader reader_;
+  Thresholds thresholds_;
+  bool skip_;
+  std::uint64_t without_ = 0;
+};
+
+// A model without cutoffs is found before hours of work, not after them.
+Status check_cutoffs(const std::string& path, ModelCutoffs cutoffs) {
+  HMMJIT_ASSIGN(const MissingCutoffModels missing, models_without_cutoffs(path, cutoffs));
+  if (missing.without == 0) return {};
+  const std::string others =
+      missing.without > missing.names.size()
+          ? fmt::format(" and {} more", missing.without - missing.names.size())
+          : std::string();
+  return fail(
+      ErrorCode::kInput,
+      fmt::format("{} bit thresholds unavailable on {} of {} models: {}{}", cutoff_name(cutoffs),
+                  missing.without, missing.models, fmt::join(missing.names, ", "), others),
+      path, "add --cut-missing skip or --cut-missing default, or search without --cut_*");
+}
+
 // hmmscan's Z. The models are read once more for it.
-Result<double> count_models(const std::string& path) {
-  struct stat info {};
-  if (path == "-" || (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)))
+Result<double> count_models(const std::string& path, ModelCutoffs skipped_without) {
+  if (path == "-" || is_pipe(path))
     return fail(ErrorCode::kUsage, "the number of models in a pipe is not known before",
                 "--as hmmscan", "add -Z with that number");
+  if (skipped_without != ModelCutoffs::kNone) {
+    HMMJIT_ASSIGN(const MissingCutoffModels found, models_without_cutoffs(path, skipped_without));
+    return static_cast<double>(found.models - found.without);
+  }
   HMMJIT_ASSIGN(HmmReader reader, HmmReader::open(path));
   for (double count = 0;; ++count) {
     HMMJIT_ASSIGN(const std::optional<Hmm> hmm, reader.next());
@@ -119,8 +191,6 @@ void describe_run(const SearchStatistics& s, const gpu::GpuFilters* gpu, const s
       s.read_seconds, s.setup_seconds, s.filters.ssv, s.filters.msv, s.filters.bias,
       s.filters.viterbi, s.scoring_seconds, s.report_seconds, peak_resident_memory() >> 20);
 }
-
-void warn(const std::string& text) { diagnose("hmmjit search: warning: {}\n", text); }
 
 std::unique_ptr<gpu::GpuFilters> start_gpu(const DeviceChoice& choice, Trace* trace) {
   gpu::Settings settings;
@@ -157,25 +227,69 @@ constexpr int kKeptBesideDevice = 8 << 20;
 // A core goes to a thread of the device three times as readily as to one that works.
 constexpr int kLowerPriority = 5;
 
-std::vector<NamedFile> outputs_of(const ParsedOptions& options,
+std::vector<NamedFile> outputs_of(const SearchProgram& program, const ParsedOptions& options,
                                   const std::optional<PartRequest>& part) {
   std::vector<NamedFile> files;
   if (part && part->part.first == part->part.last)
     files.push_back({"--part-file", part->path(part->part.first)});
-  for (const OptionSpec& option : search_option_table()) {
+  for (const OptionSpec& option : program.options()) {
     if (option.type == ValueType::kFile && options.is_set(option.name))
       files.push_back({std::string(option.name), std::string(options.text(option.name))});
   }
   return files;
 }
 
-std::vector<NamedFile> inputs_of(const std::string& models, const std::string& targets) {
-  std::vector<NamedFile> files = {{"profile file", models},
+std::vector<NamedFile> inputs_of(const SearchProgram& program, const std::string& models,
+                                 const std::string& targets) {
+  const bool sequences = program.open_queries != nullptr;
+  std::vector<NamedFile> files = {{sequences ? "query file" : "profile file", models},
                                   {"sequence file", find_sequence_file(targets)}};
-  if (models == "-") return files;
+  if (models == "-" || sequences) return files;
   for (const char* suffix : {".h3m", ".h3i", ".h3f", ".h3p"})
     files.push_back({"pressed profile file", models + suffix});
   return files;
+}
+
+// Hands results to the report, and to what is written of features at the end.
+class ReportAndFeatures final : public ResultSink {
+ public:
+  ReportAndFeatures(ReportWriter& report, FeatureWriter* features)
+      : report_(report), features_(features) {}
+  std::shared_ptr<PreparedResult> prepare(const ModelResult& result) const override {
+    return report_.prepare(result);
+  }
+  Status receive(const ModelResult& result) override {
+    if (features_ != nullptr) features_->add(result);
+    return report_.receive(result);
+  }
+
+ private:
+  ReportWriter& report_;
+  FeatureWriter* features_;
+};
+
+// Null where nothing of the kind is asked for.
+Result<std::unique_ptr<FeatureWriter>> start_features(const ParsedOptions& options,
+                                                      const std::string& target_path) {
+  const FeaturePaths paths{std::string(options.text("--gff")), std::string(options.text("--bed")),
+                           std::string(options.text("--fasta")),
+                           std::string(options.text("--domfasta"))};
+  OverlapRule rule;
+  rule.resolve = options.is_set("--resolve-overlaps") || options.is_set("--clans");
+  if (!paths.any()) {
+    if (rule.resolve)
+      return fail(ErrorCode::kUsage,
+                  "overlaps are resolved in --gff, --bed, --fasta and --domfasta", {},
+                  "add one of them");
+    return nullptr;
+  }
+  if (paths.sequences_needed() && (target_path == "-" || is_pipe(target_path)))
+    return fail(ErrorCode::kUsage, "--fasta and --domfasta read the sequences a second time",
+                target_path, "give a file instead of a pipe");
+  if (options.is_set("--clans")) {
+    HMMJIT_ASSIGN(rule.clans, read_clans(std::string(options.text("--clans"))));
+  }
+  return FeatureWriter::create(paths, std::move(rule));
 }
 
 // What outlives the search: threads of the GPU may still be at work when all results are written.
@@ -190,17 +304,31 @@ std::optional<double> residues_of_part(const std::string& path, const PartReques
   return residues;
 }
 
-Status run_search(const ParsedOptions& options, Session& session) {
+// `afterwards`: of the process, when all outputs have their names.
+Status run_search(const SearchProgram& program, const ParsedOptions& options, Session& session,
+                  OutputFile::Afterwards afterwards = OutputFile::Afterwards::kProcessEnds) {
+  const bool sequences = program.open_queries != nullptr;
+  const std::string program_name = fmt::format("hmmjit {}", program.name);
+  if (options.is_set("--verbose")) {
+    std::string command = options.settings();
+    for (const std::string& argument : options.arguments()) command += argument + " ";
+    diagnose("hmmjit: version {}; {} {}\n", HMMJIT_VERSION, program_name, command);
+  }
   if (options.arguments().size() != 2)
     return fail(ErrorCode::kUsage, "incorrect number of command line arguments", {},
-                "give a profile file and a sequence file, options before them");
+                sequences ? "give a file of queries and one of targets, options before them"
+                          : "give a profile file and a sequence file, options before them");
   const std::string& model_path = options.arguments()[0];
   const std::string& target_path = options.arguments()[1];
   if (model_path == "-" && target_path == "-")
-    return fail(ErrorCode::kUsage, "either <hmmfile> or <seqdb> may be '-', but not both");
+    return fail(ErrorCode::kUsage,
+                fmt::format("either <{}> or <{}> may be '-', but not both",
+                            program.queries.names.front(), program.targets.names.front()));
 
   HMMJIT_ASSIGN(const std::optional<PartRequest> part, make_part_request(options));
-  HMMJIT_TRY(check_outputs(outputs_of(options, part), inputs_of(model_path, target_path)));
+  std::vector<NamedFile> inputs = inputs_of(program, model_path, target_path);
+  if (options.is_set("--clans")) inputs.push_back({"clans", std::string(options.text("--clans"))});
+  HMMJIT_TRY(check_outputs(outputs_of(program, options, part), inputs));
   HMMJIT_ASSIGN(SearchOptions search_options, make_search_options(options));
   search_options.on_warning = warn;
   if (search_options.memory > 0) return_memory_early(kKeptUnderBound);
@@ -211,11 +339,14 @@ Status run_search(const ParsedOptions& options, Session& session) {
   // The driver takes a third of a second to start: it does so while files are opened and read.
   std::string device_note;
   std::unique_ptr<gpu::GpuFilters>& gpu = session.gpu;
-  if (device.use == DeviceChoice::Use::kCpu) {
+  if (program.by_sequence) {
+    device_note = "this report needs counts that devices do not give";
+  } else if (device.use == DeviceChoice::Use::kCpu) {
     device_note = "demanded";
   } else if (device.use == DeviceChoice::Use::kGpu ||
              device_pays(
-                 search_options, positions_of_file(model_path),
+                 search_options,
+                 sequences ? residues_of_file(model_path) : positions_of_file(model_path),
                  part ? residues_of_part(target_path, *part) : residues_of_file(target_path),
                  device_note)) {
     // A device takes threads of its own, which mostly wait: for its driver, for each stream of
@@ -236,10 +367,16 @@ Status run_search(const ParsedOptions& options, Session& session) {
   if (options.is_set("--tformat")) {
     HMMJIT_ASSIGN(format, parse_sequence_format(options.text("--tformat")));
   }
+  if (program.by_sequence) {
+    HMMJIT_ASSIGN(format, query_format(options));
+  }
 
-  if (options.is_set("--as")) {
+  const bool skip = options.text("--cut-missing") == "skip";
+  if (options.text("--as") == "hmmscan") {
     if (!search_options.thresholds.Z) {
-      HMMJIT_ASSIGN(search_options.thresholds.Z, count_models(model_path));
+      HMMJIT_ASSIGN(
+          search_options.thresholds.Z,
+          count_models(model_path, skip ? search_options.thresholds.cutoffs : ModelCutoffs::kNone));
     }
     report_options.scan = search_options.thresholds;
   }
@@ -265,7 +402,7 @@ Status run_search(const ParsedOptions& options, Session& session) {
       std::optional<gpu::Statistics> gpu_statistics;
       if (gpu != nullptr) gpu_statistics = gpu->statistics();
       statistics_file->write(run_statistics_json(
-          {"hmmjit search", HMMJIT_VERSION, statistics, gpu_statistics, device_note}));
+          {program_name, HMMJIT_VERSION, statistics, gpu_statistics, device_note}));
       files.push_back(&*statistics_file);
     }
     if (trace_file) {
@@ -281,6 +418,10 @@ Status run_search(const ParsedOptions& options, Session& session) {
   };
   const std::unique_ptr<FilterBackend> backend =
       gpu != nullptr ? make_device_backend(*gpu) : make_cpu_backend();
+  if (search_options.thresholds.cutoffs != ModelCutoffs::kNone && !sequences &&
+      !program.by_sequence && options.text("--cut-missing") == "error" &&
+      is_regular_file(model_path))
+    HMMJIT_TRY(check_cutoffs(model_path, search_options.thresholds.cutoffs));
   if (part) {
     if (is_pipe(model_path))
       return fail(ErrorCode::kUsage, "models from a pipe do not go with --part", model_path,
@@ -291,26 +432,43 @@ Status run_search(const ParsedOptions& options, Session& session) {
         *backend, model_bytes, model_bytes_total, finish_run_files};
     return search_parts(work);
   }
-  std::optional<HmmReader> reader;
+  std::optional<ModelsToSearch> reader;
   std::optional<Hmm> first;
+  std::optional<SequenceQueries> queries;
   std::unique_ptr<TargetSource> targets;
+  const Alphabet* alphabet = nullptr;
   const auto open_model_file = [&]() -> Status {
-    HMMJIT_ASSIGN(reader, open_model_reader());
+    if (sequences) {
+      HMMJIT_ASSIGN(queries, program.open_queries(options, model_path));
+      search_options.calibration = queries->calibration;
+      return {};
+    }
+    HMMJIT_ASSIGN(HmmReader opened, open_model_reader());
+    reader.emplace(std::move(opened), search_options.thresholds, skip);
     HMMJIT_ASSIGN(first, reader->next());
+    if (!first && skip)
+      return fail(ErrorCode::kInput, "no model of the file has the cutoffs asked for", model_path,
+                  "search without --cut_*");
     if (!first)
       return fail(ErrorCode::kInput, "no model in the file", model_path, "give a profile HMM file");
     return {};
   };
-  const auto open_targets = [&]() -> Status {
-    const SequenceFormatOptions sequence_options{.alphabet = *first->alphabet, .format = format};
-    HMMJIT_ASSIGN(targets, open_target_file(target_path, sequence_options));
+  const auto opened_targets = [&]() -> Result<std::unique_ptr<TargetSource>> {
+    const SequenceFormatOptions sequence_options{.alphabet = *alphabet, .format = format};
+    HMMJIT_ASSIGN(std::unique_ptr<TargetSource> source,
+                  open_target_file(target_path, sequence_options));
     if (options.is_set("--restrictdb_stkey") || options.is_set("--restrictdb_n")) {
       std::optional<std::uint64_t> count;
       if (options.is_set("--restrictdb_n"))
         count = static_cast<std::uint64_t>(options.integer("--restrictdb_n"));
-      targets = restrict_targets(std::move(targets), *first->alphabet,
-                                 std::string(options.text("--restrictdb_stkey")), count);
+      source = restrict_targets(std::move(source), *alphabet,
+                                std::string(options.text("--restrictdb_stkey")), count);
     }
+    return source;
+  };
+  const auto open_targets = [&]() -> Status {
+    alphabet = sequences ? &amino_alphabet() : first->alphabet;
+    HMMJIT_ASSIGN(targets, opened_targets());
     return {};
   };
   // A pipe may be long in coming: outputs are begun and progress is shown meanwhile, and what is
@@ -326,67 +484,175 @@ Status run_search(const ParsedOptions& options, Session& session) {
       std::string(options.text("--tblout")),     std::string(options.text("--domtblout")),
       std::string(options.text("--pfamtblout")), std::string(options.text("--tsv")),
       std::string(options.text("--json")),       std::string(options.text("--a3m"))};
-  std::string header = banner() + kReportRule;
-  header += "# query HMM file:                  " + model_path + "\n";
-  header += "# target sequence database:        " + target_path + "\n";
-  header += describe_options(options) + kReportRule + "\n";
+  std::string header = banner(program) + kReportRule;
+  std::pair<std::string_view, std::string> labels[] = {{program.query_label, model_path},
+                                                       {program.target_label, target_path}};
+  if (program.by_sequence) std::swap(labels[0], labels[1]);
+  for (const auto& [label, path] : labels) header += fmt::format("# {:33}{}\n", label, path);
+  header += describe_options(options);
+  if (sequences) header += describe_query_options(options);
+  if (program.describe != nullptr) header += program.describe(options);
+  header += std::string(kReportRule) + "\n";
   HMMJIT_TRY(begin_run_files());
-  HMMJIT_ASSIGN(
-      const std::unique_ptr<ReportWriter> writer,
-      ReportWriter::create(paths, report_options, search_options.filters,
-                           fmt::format("hmmjit search (hmmjit {})", HMMJIT_VERSION), header));
+  HMMJIT_ASSIGN(const std::unique_ptr<ReportWriter> writer,
+                ReportWriter::create(paths, report_options, search_options.filters,
+                                     author_of(program), header));
+
+  HMMJIT_ASSIGN(const std::unique_ptr<FeatureWriter> features,
+                start_features(options, target_path));
 
   SearchProgress progress;
   std::optional<ProgressDisplay> display;
-  if (!options.is_set("--quiet")) display.emplace(progress, model_bytes, model_bytes_total);
+  if (!options.is_set("--quiet") && progress_fits(!paths.main.empty()))
+    display.emplace(progress, model_bytes, model_bytes_total);
   if (models_later) HMMJIT_TRY(open_model_file());
   if (targets_later) HMMJIT_TRY(open_targets());
-  const ModelSource models = [&]() -> Result<std::optional<Hmm>> {
+  const ModelSource profiles = [&]() -> Result<std::optional<Query>> {
     if (first) return std::exchange(first, std::nullopt);
     return reader->next();
   };
-  auto statistics = search(search_options, models, *targets, *backend, *writer, &progress);
+  std::vector<OutputFile> further_files;
+  ProgramRun own{
+      options,      search_options, report_options, paths,   queries ? &*queries : nullptr,
+      profiles,     targets,        *backend,       *writer, progress,
+      further_files};
+  ReportAndFeatures sink(*writer, features.get());
+  auto statistics = program.search != nullptr
+                        ? program.search(own)
+                        : search(search_options, queries ? queries->models : profiles, *targets,
+                                 *backend, sink, &progress);
   display.reset();
   if (!statistics) return std::unexpected(statistics.error());
 
+  if (features != nullptr) {
+    std::unique_ptr<TargetSource> again;
+    if (options.is_set("--fasta") || options.is_set("--domfasta")) {
+      HMMJIT_ASSIGN(again, opened_targets());
+    }
+    HMMJIT_TRY(features->write(again.get(), *alphabet));
+  }
+
   RunDescription run;
-  run.program = "hmmjit search";
+  run.program = program_name;
   run.version = HMMJIT_VERSION;
   run.query_file = model_path;
   run.target_file = target_path;
   run.option_settings =
-      "hmmjit search " + options.settings() + model_path + " " + target_path + " ";
+      program_name + " " + options.settings() + model_path + " " + target_path + " ";
   run.folder = current_folder();
   run.date = date_text();
-  run.scan = report_options.scan.has_value();
-  HMMJIT_TRY(writer->complete(run, write_run_files(*statistics)));
+  run.scan = report_options.scan.has_value() || program.by_sequence;
+  std::vector<OutputFile*> others = write_run_files(*statistics);
+  for (OutputFile& file : further_files) others.push_back(&file);
+  if (features != nullptr) {
+    for (OutputFile* file : features->files()) others.push_back(file);
+  }
+  HMMJIT_TRY(writer->complete(run, others, afterwards));
   if (options.is_set("--verbose")) describe_run(*statistics, gpu.get(), device_note);
+  return {};
+}
+
+// Several target files: a search of each, one after the other, with outputs of its own.
+Status run_searches(const SearchProgram& program, const ParsedOptions& options) {
+  constexpr std::string_view kPlaceholder = "{target}";
+  const std::string& models = options.arguments()[0];
+  if (models == "-" || is_pipe(models))
+    return fail(ErrorCode::kUsage, "the models of several target files are read several times",
+                models, "give a file instead of a pipe");
+  if (options.is_set("--part"))
+    return fail(ErrorCode::kUsage, "several target files do not go with --part", {},
+                "search the parts of one database at a time");
+  for (const NamedFile& output : outputs_of(program, options, std::nullopt)) {
+    if (output.path.find(kPlaceholder) == output.path.npos)
+      return fail(ErrorCode::kUsage, "several target files, and one output: " + output.path,
+                  output.option, "write {target} in its name, where that of the target file goes");
+  }
+  std::vector<ParsedOptions> searches;
+  std::vector<NamedFile> outputs, inputs;
+  for (std::size_t i = 1; i < options.arguments().size(); ++i) {
+    const std::string& target = options.arguments()[i];
+    // Without folder, what says that it is compressed, and the format's extension.
+    std::string name = std::filesystem::path(target).filename().string();
+    for (const std::string_view suffix : {".gz", ".zst"}) {
+      if (name.ends_with(suffix)) name.resize(name.size() - suffix.size());
+    }
+    if (const std::size_t dot = name.rfind('.'); dot != name.npos && dot > 0) name.resize(dot);
+    searches.push_back(options.with({models, target}, kPlaceholder, name));
+    for (const NamedFile& file : outputs_of(program, searches.back(), std::nullopt))
+      outputs.push_back(file);
+    for (const NamedFile& file : inputs_of(program, models, target)) inputs.push_back(file);
+  }
+  HMMJIT_TRY(check_outputs(outputs, inputs));
+  for (const ParsedOptions& one : searches) {
+    Session session;
+    // Only the last may put signals off for good.
+    HMMJIT_TRY(run_search(program, one, session,
+                          &one == &searches.back() ? OutputFile::Afterwards::kProcessEnds
+                                                   : OutputFile::Afterwards::kProcessGoesOn));
+  }
   return {};
 }
 
 }  // namespace
 
-int command_search(const std::vector<std::string>& arguments) {
-  const auto report = [](const Error& error) {
-    diagnose("hmmjit search: {}\n", error.to_string());
-    if (error.code == ErrorCode::kUsage) print_diagnostic(kUsage);
+std::string author_of(const SearchProgram& program) {
+  return fmt::format("hmmjit {} (hmmjit {})", program.name, HMMJIT_VERSION);
+}
+
+void add(SearchStatistics& sum, const SearchStatistics& other) {
+  if (sum.backend.empty()) {
+    sum = other;
+    return;
+  }
+  sum.models += other.models;
+  sum.passes += other.passes;
+  sum.streamed |= other.streamed;
+  sum.spooled |= other.spooled;
+  sum.scored_alone += other.scored_alone;
+  sum.wall_seconds += other.wall_seconds;
+  sum.read_seconds += other.read_seconds;
+  sum.setup_seconds += other.setup_seconds;
+  sum.report_seconds += other.report_seconds;
+  sum.filters += other.filters;
+  sum.scoring_seconds += other.scoring_seconds;
+  sum.forward_cells += other.forward_cells;
+  sum.domain += other.domain;
+  sum.counters += other.counters;
+  sum.hits_reported += other.hits_reported;
+  sum.domains_reported += other.domains_reported;
+  sum.verified += other.verified;
+  sum.verified_chains += other.verified_chains;
+  sum.verify_seconds += other.verify_seconds;
+  sum.differences += other.differences;
+  sum.searched_again += other.searched_again;
+}
+
+int run_search_program(const SearchProgram& program, const std::vector<std::string>& arguments) {
+  const std::span<const OptionSpec> table = program.options();
+  const auto report = [&](const Error& error) {
+    // The program ends as others do whose output nobody reads (main.cpp).
+    if (error.code == ErrorCode::kOutput && error.where == kStandardOutput &&
+        standard_output_unread())
+      return static_cast<int>(error.code);
+    diagnose("hmmjit {}: {}\n", program.name, error.to_string());
+    if (error.code == ErrorCode::kUsage) print_diagnostic(usage(program));
     return static_cast<int>(error.code);
   };
-  std::vector<OptionText> files(2);
-  files[0].names = {"hmmfile"};
-  files[0].help = "profile HMMs; - for standard input";
-  files[1].names = {"seqdb"};
-  files[1].help = "sequences, or a database of them; - for standard input";
+  std::vector<OptionText> files = {program.queries, program.targets};
   for (OptionText& file : files) file.takes_file = file.required = true;
-  if (describes(search_option_table(), files)) return 0;
-  const auto options = parse_options(search_option_table(), arguments);
+  if (describes(table, files)) return 0;
+  const auto options = parse_options(table, arguments);
   if (!options) return report(options.error());
   if (options->is_set("-h") || options->is_set("--help")) {
-    fmt::print("{}{}\n{}", banner(), kUsage, option_help(search_option_table()));
+    fmt::print("{}{}\n{}", banner(program), usage(program), option_help(table));
     return 0;
   }
+  if (program.targets.repeated && options->arguments().size() > 2) {
+    const Status status = run_searches(program, *options);
+    return status ? 0 : report(status.error());
+  }
   Session session;
-  const Status status = run_search(*options, session);
+  const Status status = run_search(program, *options, session);
   const int code = status ? 0 : report(status.error());
   if (session.gpu != nullptr) {
     // Everything is written. Waiting for a driver that is still starting, and freeing what the
@@ -395,6 +661,26 @@ int command_search(const std::vector<std::string>& arguments) {
     std::_Exit(code);
   }
   return code;
+}
+
+int command_search(const std::vector<std::string>& arguments) {
+  static const SearchProgram program = [] {
+    SearchProgram p;
+    p.name = "search";
+    p.title = "search profile(s) against a sequence database";
+    p.reference = "hmmsearch";
+    p.queries.names = {"hmmfile"};
+    p.queries.help = "profile HMMs; - for standard input";
+    p.targets.names = {"seqdb"};
+    p.targets.help =
+        "sequences, or a database of them; - for standard input; several, with {target} in the "
+        "names of outputs";
+    p.targets.repeated = true;
+    p.query_label = "query HMM file:";
+    p.options = search_option_table;
+    return p;
+  }();
+  return run_search_program(program, arguments);
 }
 
 }  // namespace hmmjit::tools

@@ -4,10 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <exception>
+#include <initializer_list>
 #include <new>
+#include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "command.hpp"
 #include "core/diagnostics.hpp"
@@ -15,6 +19,7 @@
 #include "core/interruption.hpp"
 #include "core/output_file.hpp"
 #include "driver/driver.hpp"
+#include "suggestion.hpp"
 
 namespace {
 
@@ -22,11 +27,78 @@ using hmmjit::diagnose;
 using hmmjit::ErrorCode;
 using hmmjit::print_diagnostic;
 
+constexpr std::string_view kOutOfMemory =
+    "hmmjit: out of memory; use fewer threads or a lower --mem\n";
+constexpr std::string_view kNoThread =
+    "hmmjit: a thread could not be started; use fewer threads (--cpu), or raise the limit on "
+    "processes (ulimit -u) or memory (ulimit -v)\n";
+
+// Programs whose names are those of commands.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kReplacedPrograms{{
+    {"hmmsearch", "search"},
+    {"hmmscan", "scan"},
+    {"hmmbuild", "build"},
+    {"phmmer", "phmmer"},
+    {"jackhmmer", "jackhmmer"},
+}};
+
+// Ends the process by the signal itself: a shell that started it stops its loop at Ctrl-C, and a
+// batch system tells a time limit from a failure. Async-signal-safe.
+[[noreturn]] void end_by_signal(int number) {
+  struct sigaction usual {};
+  usual.sa_handler = SIG_DFL;
+  ::sigaction(number, &usual, nullptr);
+  sigset_t only;
+  ::sigemptyset(&only);
+  ::sigaddset(&only, number);
+  ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+  ::raise(number);
+  ::_exit(128 + number);  // the first process of a container is not ended by its own signals
+}
+
 // Nothing half-written stays behind: temporaries go, finished files are whole.
 void on_interrupt(int number) {
   if (!hmmjit::interrupt(number)) return;
   hmmjit::OutputFile::discard_all_temporaries();
-  ::_exit(static_cast<int>(ErrorCode::kInterrupted));
+  if (::isatty(STDERR_FILENO) != 0) print_diagnostic("\n");  // behind ^C or a line of progress
+  print_diagnostic(hmmjit::OutputFile::any_published()
+                       ? "hmmjit: interrupted; what had been completed stays\n"
+                       : "hmmjit: interrupted; no output was written\n");
+  end_by_signal(number);
+}
+
+// A bug, or a library that gave up: temporaries go, and the system does what it does then.
+void on_crash(int number) {
+  hmmjit::OutputFile::discard_all_temporaries();
+  end_by_signal(number);
+}
+
+// An exception in a thread that nobody can catch it from, such as a worker of TBB that starts the
+// next one.
+[[noreturn]] void on_terminate() {
+  hmmjit::OutputFile::discard_all_temporaries();
+  std::string_view message = "hmmjit: internal error: an exception outside any command\n";
+  auto code = ErrorCode::kInternal;
+  if (const std::exception_ptr exception = std::current_exception()) {
+    try {
+      std::rethrow_exception(exception);
+    } catch (const std::bad_alloc&) {
+      message = kOutOfMemory;
+      code = ErrorCode::kResources;
+    } catch (const std::system_error&) {
+      message = kNoThread;
+      code = ErrorCode::kResources;
+    } catch (const std::exception& error) {
+      // TBB has no type of its own for it.
+      if (std::string_view(error.what()).find("pthread_create") != std::string_view::npos) {
+        message = kNoThread;
+        code = ErrorCode::kResources;
+      }
+    } catch (...) {
+    }
+  }
+  print_diagnostic(message);
+  ::_exit(static_cast<int>(code));
 }
 
 // A mapped file that was cut short, or a disk that fails, while it is searched.
@@ -39,14 +111,27 @@ void on_bus_error(int) {
   ::_exit(static_cast<int>(ErrorCode::kInput));
 }
 
+// What people, terminals and batch systems end a process with; the last ones before they kill.
+constexpr std::initializer_list<int> kInterruptions = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
+                                                       SIGXCPU, SIGUSR1, SIGUSR2, SIGALRM};
+
 void install_signal_handlers() {
   struct sigaction action {};
+  const auto handle = [&action](std::initializer_list<int> numbers) {
+    for (const int number : numbers) {
+      struct sigaction before {};
+      ::sigaction(number, nullptr, &before);
+      // What is ignored stays so (nohup), and what a sanitizer handles.
+      if (before.sa_handler == SIG_DFL) ::sigaction(number, &action, nullptr);
+    }
+  };
   action.sa_handler = on_interrupt;
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction before {};
-    ::sigaction(number, nullptr, &before);
-    if (before.sa_handler != SIG_IGN) ::sigaction(number, &action, nullptr);  // nohup stays
-  }
+  ::sigemptyset(&action.sa_mask);
+  for (const int number : kInterruptions) ::sigaddset(&action.sa_mask, number);
+  action.sa_flags = SA_RESTART;
+  handle(kInterruptions);
+  action.sa_handler = on_crash;
+  handle({SIGSEGV, SIGILL, SIGFPE, SIGABRT, SIGSYS});
   action.sa_handler = on_bus_error;
   ::sigaction(SIGBUS, &action, nullptr);
   // A closed pipe or a file-size limit is an output error like any other, reported by write.
@@ -58,7 +143,7 @@ std::string usage() {
   std::string text = "Usage: hmmjit <command> [options] [arguments]\n\nCommands:\n";
   for (const hmmjit::tools::Command& command : hmmjit::tools::commands())
     text += fmt::format("  {:12} {}\n", command.name, command.help);
-  text += "\n'hmmjit <command> -h' shows a command's options; 'hmmjit --version' the version.\n";
+  text += "\n'hmmjit help <command>' shows a command's options; 'hmmjit --version' the version.\n";
   return text;
 }
 
@@ -72,14 +157,25 @@ int run_command(const std::vector<std::string>& arguments) {
     fmt::print("{}", usage());
     return 0;
   }
-  if (name == "--version") {
+  if (name == "help" && arguments.size() > 1) return run_command({arguments[1], "--help"});
+  if (name == "help") {
+    fmt::print("{}", usage());
+    return 0;
+  }
+  // Of the program, and of each of its commands.
+  const bool version_of_command =
+      arguments.size() == 2 && (arguments[1] == "--version" || arguments[1] == "-V");
+  if (name == "--version" || name == "-V" || version_of_command) {
     fmt::print("hmmjit {}\n", HMMJIT_VERSION);
     return 0;
   }
   const auto commands = hmmjit::tools::commands();
   const auto command = std::ranges::find(commands, name, &hmmjit::tools::Command::name);
   if (command == commands.end()) {
-    diagnose("hmmjit: no command \"{}\"\n\n{}", name, usage());
+    std::vector<std::string> names;
+    for (const auto& known : commands) names.emplace_back(known.name);
+    diagnose("hmmjit: no command \"{}\"; {}\n", name,
+             hmmjit::tools::did_you_mean(name, names, "hmmjit -h shows all commands"));
     return static_cast<int>(ErrorCode::kUsage);
   }
   return command->run({arguments.begin() + 1, arguments.end()});
@@ -89,13 +185,12 @@ int run_program(const std::vector<std::string>& arguments) {
   try {
     return run_command(arguments);
   } catch (const std::bad_alloc&) {
-    print_diagnostic("hmmjit: out of memory; use fewer threads or a lower --mem\n");
+    print_diagnostic(kOutOfMemory);
     return static_cast<int>(ErrorCode::kResources);
   } catch (const std::system_error& error) {
     if (std::ferror(stdout) != 0) return 0;  // printing may fail at once: see below
     if (error.code() == std::errc::resource_unavailable_try_again) {
-      print_diagnostic(
-          "hmmjit: a thread could not be started; raise the limit on processes (ulimit -u)\n");
+      print_diagnostic(kNoThread);
       return static_cast<int>(ErrorCode::kResources);
     }
     diagnose("hmmjit: internal error: {}\n", error.what());
@@ -111,9 +206,23 @@ int run_program(const std::vector<std::string>& arguments) {
 int main(int argc, char** argv) {
   hmmjit::occupy_standard_streams();
   install_signal_handlers();
-  int code = run_program({argv + std::min(argc, 1), argv + argc});
+  std::set_terminate(on_terminate);
+  std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  // A link named hmmsearch does for scripts that cannot be edited; so do its companions' names.
+  const std::string_view called = argc > 0 ? argv[0] : "";
+  const auto replaced =
+      std::ranges::find(kReplacedPrograms, called.substr(called.find_last_of('/') + 1),
+                        &std::pair<std::string_view, std::string_view>::first);
+  if (replaced != kReplacedPrograms.end())
+    arguments.insert(arguments.begin(), std::string(replaced->second));
+  int code = run_program(arguments);
   // What was printed may have got no further than a buffer.
   const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
+  // `| head` has what it wanted: the end that programs have there by default, without a word.
+  if ((lost || code == static_cast<int>(ErrorCode::kOutput)) && hmmjit::standard_output_unread()) {
+    hmmjit::OutputFile::discard_all_temporaries();
+    end_by_signal(SIGPIPE);
+  }
   if (code == 0 && lost) {
     print_diagnostic("hmmjit: standard output: cannot write; check where it is redirected to\n");
     code = static_cast<int>(ErrorCode::kOutput);

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "core/numbers.hpp"
+#include "suggestion.hpp"
 
 namespace hmmjit::tools {
 namespace {
@@ -31,9 +32,19 @@ std::optional<double> parse_c_real(std::string_view text) {
   return value;
 }
 
-// Ranges are written "x>0" or "n>=120".
+// Ranges are written "x>0", "n>=120" or "0<=x<0.5".
 bool in_range(double value, std::string_view range) {
   if (range.empty()) return true;
+  if (const std::size_t lower = range.find('<'); lower != range.npos) {
+    const std::size_t upper = range.rfind('<');
+    const auto compare = [&](std::size_t at, std::string_view low, std::string_view high) {
+      const double a = low.empty() ? value : *parse_real(low);
+      const double b = high.empty() ? value : *parse_real(high);
+      return range[at + 1] == '=' ? a <= b : a < b;
+    };
+    return compare(lower, range.substr(0, lower), {}) &&
+           compare(upper, {}, range.substr(range[upper + 1] == '=' ? upper + 2 : upper + 1));
+  }
   const bool or_equal = range.substr(1, 2) == ">=";
   const double limit = *parse_real(range.substr(or_equal ? 3 : 2));
   return or_equal ? value >= limit : value > limit;
@@ -67,17 +78,46 @@ std::vector<std::string_view> split(std::string_view list) {
   return items;
 }
 
+// Options of other programs, and what they are called here.
+constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
+    {"--evalue", "-E"},  {"--e-value", "-E"},       {"-e", "-E"},          {"--threads", "--cpu"},
+    {"--cpus", "--cpu"}, {"--ncpu", "--cpu"},       {"-j", "--cpu"},       {"-p", "--cpu"},
+    {"--output", "-o"},  {"--out", "-o"},           {"-t", "-T"},          {"-z", "-Z"},
+    {"--score", "-T"},   {"--gpu", "--device gpu"}, {"--memory", "--mem"}, {"-a", "-A"},
+    {"-v", "--verbose"}, {"-q", "--quiet"},
+};
+
+std::unexpected<Error> no_such_option(std::span<const OptionSpec> table, std::string_view name) {
+  const std::string message = "no such option \"" + std::string(name) + "\"";
+  const auto known =
+      std::ranges::find(kElsewhere, name, [](const auto& pair) { return pair.first; });
+  const auto here = [&](std::string_view option) {
+    return std::ranges::any_of(table, [&](const OptionSpec& spec) {
+      return !spec.absent && spec.name == option.substr(0, option.find(' '));
+    });
+  };
+  if (known != std::end(kElsewhere) && here(known->second))
+    return fail(ErrorCode::kUsage, message, {}, "did you mean " + std::string(known->second) + "?");
+  std::vector<std::string> names;
+  for (const OptionSpec& option : table) {
+    if (option.name.starts_with("--") && !option.help.empty()) names.emplace_back(option.name);
+  }
+  return fail(ErrorCode::kUsage, message, {},
+              did_you_mean(name, names, "see --help or -h for the options"));
+}
+
 // The option an abbreviated or full long name means. hmmsearch's options come first: what was a
 // unique abbreviation there is one here.
 Result<std::size_t> find_long(std::span<const OptionSpec> table, std::string_view name) {
   std::vector<std::size_t> matches;
   for (std::size_t i = 0; i < table.size(); ++i) {
+    if (table[i].absent) continue;
     if (table[i].name == name) return i;
     if (table[i].name.starts_with(name)) matches.push_back(i);
   }
   if (matches.size() > 1 && !table[matches.front()].own)
     std::erase_if(matches, [&](std::size_t i) { return table[i].own; });
-  if (matches.empty()) return usage("no such option \"" + std::string(name) + "\"");
+  if (matches.empty()) return no_such_option(table, name);
   if (matches.size() > 1)
     return usage("abbreviated option \"" + std::string(name) + "\" is ambiguous");
   return matches.front();
@@ -112,6 +152,20 @@ bool ParsedOptions::differs_from_default(std::string_view name) const {
   const std::size_t i = find(name);
   return values_[i] &&
          (table_[i].type == ValueType::kNone || *values_[i] != table_[i].default_text);
+}
+
+ParsedOptions ParsedOptions::with(std::vector<std::string> arguments, std::string_view placeholder,
+                                  std::string_view replacement) const {
+  ParsedOptions out = *this;
+  out.arguments_ = std::move(arguments);
+  for (std::size_t i = 0; i < table_.size(); ++i) {
+    if (table_[i].type != ValueType::kFile || !out.values_[i]) continue;
+    std::string& value = *out.values_[i];
+    for (std::size_t at = value.find(placeholder); at != value.npos;
+         at = value.find(placeholder, at + replacement.size()))
+      value.replace(at, placeholder.size(), replacement);
+  }
+  return out;
 }
 
 std::string ParsedOptions::settings() const {
@@ -178,9 +232,10 @@ Result<ParsedOptions> parse_options(std::span<const OptionSpec> table,
     // One or more one-letter options; the first that takes a value takes the rest.
     for (std::size_t c = 1; c < argument.size(); ++c) {
       const std::string name = std::string("-") + argument[c];
-      const auto found = std::find_if(table.begin(), table.end(),
-                                      [&](const OptionSpec& spec) { return spec.name == name; });
-      if (found == table.end()) return usage("no such option \"" + name + "\"");
+      const auto found = std::find_if(table.begin(), table.end(), [&](const OptionSpec& spec) {
+        return !spec.absent && spec.name == name;
+      });
+      if (found == table.end()) return no_such_option(table, name);
       const auto option = static_cast<std::size_t>(found - table.begin());
       if (found->type == ValueType::kNone) {
         HMMJIT_TRY(set(option, {}));
@@ -212,6 +267,9 @@ Result<ParsedOptions> parse_options(std::span<const OptionSpec> table,
         return usage("option " + std::string(table[i].name) + " is incompatible with " +
                      std::string(other));
     }
+    if (!table[i].needs.empty() && !parsed.is_set(table[i].needs))
+      return usage("option " + std::string(table[i].name) + " means nothing without " +
+                   std::string(table[i].needs));
   }
   return parsed;
 }

@@ -20,12 +20,15 @@ struct OptionSpec {
   ValueType type = ValueType::kNone;
   std::string_view value_name = {};  ///< "x", "n", "f", "s": shown as <x>
   std::string_view default_text = {};
-  std::string_view range = {};        ///< "x>0", "n>=120"; empty: any value
+  std::string_view range = {};        ///< "x>0", "n>=120", "0<=x<0.5"; empty: any value
   std::string_view environment = {};  ///< variable read when the option is not given
   std::string_view excludes = {};     ///< comma separated names; itself is ignored
   std::string_view group = {};        ///< heading in the help; empty: not listed
   std::string_view help = {};
   bool own = false;  ///< ours: never makes an hmmsearch abbreviation ambiguous
+  std::string_view needs = {};  ///< name of an option without which this one is an error
+  /// Unknown to this program: only there so that code shared by several may ask for it.
+  bool absent = false;
 };
 
 /// A parsed command line. Look-ups by full name; names must stand in the table.
@@ -39,6 +42,10 @@ class ParsedOptions {
   /// Where the text came from differs from the default text: hmmsearch then mentions the option.
   bool differs_from_default(std::string_view name) const;
   const std::vector<std::string>& arguments() const { return arguments_; }
+  /// The same options with other arguments, and `replacement` wherever the name of a file has
+  /// `placeholder`.
+  ParsedOptions with(std::vector<std::string> arguments, std::string_view placeholder,
+                     std::string_view replacement) const;
   /// "-E 5 --max ": the options set, in table order, each followed by a blank.
   std::string settings() const;
 

@@ -73,7 +73,7 @@ PartSettings make_settings(const PartSearch& work, const DatabaseSummary& databa
   settings.filters = work.search.filters;
   settings.null2 = work.search.domain.null2;
   settings.seed = work.search.domain.seed;
-  settings.scan = work.options.is_set("--as");
+  settings.scan = work.options.text("--as") == "hmmscan";
   settings.alignments = work.search.keep_alignments;
   settings.alphabet = database.alphabet->type;
   settings.database_identity = database.identity;
@@ -215,7 +215,9 @@ Result<std::optional<PartRequest>> make_part_request(const ParsedOptions& option
       return fail(ErrorCode::kUsage, std::string(output) + " does not go with --part", {},
                   "give it to hmmjit merge");
   }
-  for (const char* other : {"--restrictdb_stkey", "--restrictdb_n", "--tformat"}) {
+  for (const char* other :
+       {"--restrictdb_stkey", "--restrictdb_n", "--tformat", "--fasta", "--domfasta", "--gff",
+        "--bed", "--resolve-overlaps", "--clans", "--cut-missing"}) {
     if (options.is_set(other))
       return fail(ErrorCode::kUsage, std::string(other) + " does not go with --part");
   }

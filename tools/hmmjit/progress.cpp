@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -75,6 +76,13 @@ std::string progress_line(const SearchProgress& progress, std::optional<double> 
   return text;
 }
 
+bool progress_fits(bool report_in_file) {
+  if (report_in_file || ::isatty(STDERR_FILENO) != 1) return true;
+  struct stat info {};
+  if (::fstat(STDOUT_FILENO, &info) != 0) return true;
+  return S_ISREG(info.st_mode) || (S_ISCHR(info.st_mode) && ::isatty(STDOUT_FILENO) != 1);
+}
+
 ProgressDisplay::ProgressDisplay(const SearchProgress& progress,
                                  const std::atomic<std::uint64_t>& model_bytes,
                                  const std::atomic<std::uint64_t>& model_bytes_total,
@@ -83,8 +91,8 @@ ProgressDisplay::ProgressDisplay(const SearchProgress& progress,
       model_bytes_(model_bytes),
       model_bytes_total_(model_bytes_total),
       terminal_(::isatty(STDERR_FILENO) == 1),
-      interval_(interval.value_or(terminal_ ? std::chrono::milliseconds(500)
-                                            : std::chrono::seconds(30))) {
+      interval_(
+          interval.value_or(terminal_ ? std::chrono::milliseconds(500) : std::chrono::minutes(1))) {
   try {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error&) {
@@ -103,7 +111,6 @@ ProgressDisplay::~ProgressDisplay() {
 
 void ProgressDisplay::run() {
   const auto begun = std::chrono::steady_clock::now();
-  std::size_t shown = 0;
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, interval_, [this] { return done_; })) {
     const double seconds =
@@ -113,15 +120,9 @@ void ProgressDisplay::run() {
       diagnose("{}\n", progress_line(progress_, share, seconds, 0));
       continue;
     }
-    const std::size_t columns = terminal_columns();
-    std::string text = progress_line(progress_, share, seconds, columns);
-    const std::size_t length = text.size();
-    // Over what is left of a longer line; the terminal may have become narrower since.
-    if (length < shown) text.append(std::min(shown, columns) - std::min(length, columns), ' ');
-    shown = length;
-    diagnose("\r{}", text);
+    show_status_line(progress_line(progress_, share, seconds, terminal_columns()));
   }
-  if (shown > 0) diagnose("\r{}\r", std::string(std::min(shown, terminal_columns()), ' '));
+  show_status_line({});
 }
 
 }  // namespace hmmjit::tools

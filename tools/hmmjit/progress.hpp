@@ -26,8 +26,13 @@ std::optional<double> share_done(const SearchProgress& progress, std::uint64_t m
 std::string progress_line(const SearchProgress& progress, std::optional<double> share,
                           double seconds, std::size_t width);
 
+/// False where a line rewritten in place would come among the report: both go to a terminal, or the
+/// report goes to a pipe, whose reader may well write to the same terminal. `report_in_file`: an
+/// output file takes it.
+bool progress_fits(bool report_in_file);
+
 /// Shows rate and estimated time left while it lives: on a terminal one line rewritten in place,
-/// elsewhere one line every half minute. Sleeps in between.
+/// elsewhere one line a minute. Sleeps in between.
 class ProgressDisplay {
  public:
   /// The model file's size and the part of it that was read estimate how many models are to come;

@@ -28,11 +28,12 @@ std::string current_folder() {
 const char* const kReportRule =
     "# - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -\n";
 
-std::string report_banner(const std::string& command, const std::string& summary) {
+std::string report_banner(std::string_view command, std::string_view summary,
+                          std::string_view reference) {
   return fmt::format(
       "# hmmjit {} :: {}\n"
-      "# hmmjit {}; result lines as of HMMER 3.4 hmmsearch\n",
-      command, summary, HMMJIT_VERSION);
+      "# hmmjit {}; result lines as of HMMER 3.4 {}\n",
+      command, summary, HMMJIT_VERSION, reference);
 }
 
 }  // namespace hmmjit::tools

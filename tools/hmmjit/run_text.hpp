@@ -2,14 +2,17 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace hmmjit::tools {
 
 /// Date and time in the form of ctime, without its line feed, whatever the locale.
 std::string date_text();
 std::string current_folder();
-/// The two lines that open a report, and the rule that stands above and below options.
-std::string report_banner(const std::string& command, const std::string& summary);
+/// The two lines that open a report, and the rule that stands above and below options. `reference`:
+/// HMMER's program whose result lines these are.
+std::string report_banner(std::string_view command, std::string_view summary,
+                          std::string_view reference = "hmmsearch");
 extern const char* const kReportRule;
 
 }  // namespace hmmjit::tools

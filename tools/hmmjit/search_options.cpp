@@ -20,7 +20,7 @@ constexpr std::string_view kInclusion = "Options controlling inclusion (signific
 constexpr std::string_view kCutoffs = "Options controlling model-specific thresholding";
 constexpr std::string_view kFilters = "Options controlling acceleration heuristics";
 constexpr std::string_view kExpert = "Other expert options";
-constexpr std::string_view kOwn = "Options that hmmsearch does not have";
+constexpr std::string_view kOwn = "Options that HMMER does not have";
 
 // What excludes what, as in hmmsearch.
 constexpr std::string_view kTargetRules = "-E,-T,--cut_ga,--cut_nc,--cut_tc";
@@ -256,6 +256,40 @@ constexpr std::array kTable = {
                .group = kOwn,
                .help = "save included domains aligned to each model, as A3M, to file <f>",
                .own = true},
+    OptionSpec{.name = "--fasta",
+               .type = kFile,
+               .value_name = "f",
+               .group = kOwn,
+               .help = "save the sequences of included targets, as FASTA, to file <f>",
+               .own = true},
+    OptionSpec{.name = "--domfasta",
+               .type = kFile,
+               .value_name = "f",
+               .group = kOwn,
+               .help = "save the envelopes of included domains, as FASTA, to file <f>",
+               .own = true},
+    OptionSpec{.name = "--gff",
+               .type = kFile,
+               .value_name = "f",
+               .group = kOwn,
+               .help = "save included domains as GFF3 to file <f>",
+               .own = true},
+    OptionSpec{.name = "--bed",
+               .type = kFile,
+               .value_name = "f",
+               .group = kOwn,
+               .help = "save included domains as BED to file <f>",
+               .own = true},
+    OptionSpec{.name = "--resolve-overlaps",
+               .group = kOwn,
+               .help = "in these four keep the best of domains of several models in one region",
+               .own = true},
+    OptionSpec{.name = "--clans",
+               .type = kString,
+               .value_name = "f",
+               .group = kOwn,
+               .help = "the same among models of one clan, read from <f> (Pfam-A.clans.tsv)",
+               .own = true},
     OptionSpec{.name = "--as",
                .type = kString,
                .value_name = "s",
@@ -295,19 +329,22 @@ constexpr std::array kTable = {
                .help = "compute <n> targets per model a GPU filtered again on the CPU; "
                        "default: as many as take 1% of the CPU time",
                .own = true},
+    OptionSpec{
+        .name = "--cut-missing",
+        .type = kString,
+        .value_name = "s",
+        .default_text = "error",
+        .group = kOwn,
+        .help = "models without the cutoffs of --cut_*: error, skip, or default (thresholds)",
+        .own = true},
     OptionSpec{.name = "--trace",
                .type = kFile,
                .value_name = "f",
                .group = kOwn,
                .help = "save a timeline as Chrome trace JSON to file <f>",
                .own = true},
-    OptionSpec{.name = "--quiet",
-               .excludes = "--verbose",
-               .group = kOwn,
-               .help = "no progress on stderr",
-               .own = true},
+    OptionSpec{.name = "--quiet", .group = kOwn, .help = "no progress on stderr", .own = true},
     OptionSpec{.name = "--verbose",
-               .excludes = "--quiet",
                .group = kOwn,
                .help = "say on stderr what was chosen and how long it took",
                .own = true},
@@ -333,6 +370,19 @@ Result<SearchOptions> make_search_options(const ParsedOptions& options) {
   if (options.is_set("--cut_ga")) thresholds.cutoffs = ModelCutoffs::kGathering;
   if (options.is_set("--cut_nc")) thresholds.cutoffs = ModelCutoffs::kNoise;
   if (options.is_set("--cut_tc")) thresholds.cutoffs = ModelCutoffs::kTrusted;
+  const std::string_view missing = options.text("--cut-missing");
+  if (missing != "error" && missing != "skip" && missing != "default")
+    return fail(ErrorCode::kUsage,
+                "option --cut-missing takes error, skip or default; got " + std::string(missing));
+  if (missing == "default") thresholds.missing = MissingCutoffs::kDefault;
+  if (options.is_set("--cut-missing") && thresholds.cutoffs == ModelCutoffs::kNone)
+    return fail(ErrorCode::kUsage,
+                "--cut-missing makes no sense without --cut_ga, --cut_nc or "
+                "--cut_tc",
+                {}, "add one of them");
+  if (missing == "default" && options.text("--as") == "hmmscan")
+    return fail(ErrorCode::kUsage, "--cut-missing default is incompatible with --as", {},
+                "write --cut-missing skip");
   thresholds.Z = options.given_real("-Z");
   thresholds.domZ = options.given_real("--domZ");
 
@@ -355,10 +405,11 @@ Result<SearchOptions> make_search_options(const ParsedOptions& options) {
   }
   search.keep_alignments =
       !options.is_set("--noali") || options.is_set("-A") || options.is_set("--a3m");
-  if (options.is_set("--as") && options.text("--as") != "hmmscan")
+  if (options.is_set("--as") && options.text("--as") != "hmmscan" &&
+      options.text("--as") != "hmmsearch")
     return fail(ErrorCode::kUsage,
                 "results as " + std::string(options.text("--as")) + " are not known", "--as",
-                "write --as hmmscan");
+                "write --as hmmscan, or hmmsearch, which is the default");
   search.threads = available_cores();
   if (options.is_set("--cpu"))
     search.threads = static_cast<int>(std::clamp<std::int64_t>(options.integer("--cpu"), 1, 1024));
@@ -460,7 +511,15 @@ std::string describe_options(const ParsedOptions& options) {
   file("--tsv", "tab separated domains:");
   file("--json", "JSON lines:");
   file("--a3m", "A3M of included domains:");
-  flag("--as", "tables by target, as:", "hmmscan");
+  file("--fasta", "FASTA of included targets:");
+  file("--domfasta", "FASTA of included domains:");
+  file("--gff", "GFF3 of included domains:");
+  file("--bed", "BED of included domains:");
+  flag("--resolve-overlaps", "overlapping domains:", "the best of several models");
+  file("--clans", "clans of competing models:");
+  if (options.text("--as") == "hmmscan") flag("--as", "tables by target, as:", "hmmscan");
+  if (options.differs_from_default("--cut-missing"))
+    line("models without cutoffs:", std::string(options.text("--cut-missing")));
   flag("--acc", "prefer accessions over names:", "yes");
   flag("--noali", "show alignments in output:", "no");
   flag("--notextw", "max ASCII text line length:", "unlimited");

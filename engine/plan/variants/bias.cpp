@@ -25,9 +25,7 @@ std::vector<Constants> constants(const ModelShape&, const DeviceTraits&) {
 
 LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits&) {
   constexpr std::int64_t kOddsBytes = 2 * 32 * sizeof(float);
-  return {.block_threads = static_cast<int>(c.at("kThreads")),
-          .grid = GridRule::kPersistent,
-          .dynamic_shared_bytes = kOddsBytes};
+  return {.block_threads = static_cast<int>(c.at("kThreads")), .dynamic_shared_bytes = kOddsBytes};
 }
 
 // A cell is a residue here; about 28 instructions each, whatever the length of the model.

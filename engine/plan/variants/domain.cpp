@@ -55,7 +55,6 @@ std::vector<Constants> constants(const ModelShape& shape, const DeviceTraits& de
 
 LaunchShape launch_shape(const ModelShape& shape, const Constants& c, const DeviceTraits&) {
   return {.block_threads = static_cast<int>(kWarp * c.at("kWarps")),
-          .grid = GridRule::kPersistent,
           .dynamic_shared_bytes = c.at("kWarps") * warp_bytes(shape.stage, c.at("kStripes"))};
 }
 

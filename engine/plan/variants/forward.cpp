@@ -103,7 +103,6 @@ Verdict accepts(const ModelShape& shape, const DeviceTraits& device) {
 
 LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits& device) {
   return {.block_threads = static_cast<int>(c.at("kThreads")),
-          .grid = GridRule::kPersistent,
           .dynamic_shared_bytes = shape_of(c, device).shared_bytes()};
 }
 

@@ -19,7 +19,7 @@ std::vector<Constants> constants(const ModelShape&, const DeviceTraits&) {
 }
 
 LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits&) {
-  return {.block_threads = static_cast<int>(c.at("kThreads")), .grid = GridRule::kPersistent};
+  return {.block_threads = static_cast<int>(c.at("kThreads"))};
 }
 
 // No cells: a decision per target, ruled by the latency of a few loads.

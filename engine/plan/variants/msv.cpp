@@ -82,7 +82,6 @@ Verdict accepts(const ModelShape& shape, const DeviceTraits& device) {
 
 LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits&) {
   return {.block_threads = static_cast<int>(c.at("kThreads")),
-          .grid = GridRule::kPersistent,
           .dynamic_shared_bytes =
               table_bytes(static_cast<int>(c.at("kL")), static_cast<int>(c.at("kH")))};
 }
@@ -122,7 +121,7 @@ std::vector<Constants> constants(const ModelShape& shape, const DeviceTraits&) {
   return {{{"kWords", words(shape)}, {"kSpeculate", kSpeculate ? 1 : 0}, {"kThreads", kThreads}}};
 }
 LaunchShape launch_shape(const ModelShape&, const Constants&, const DeviceTraits&) {
-  return {.block_threads = kThreads, .grid = GridRule::kPersistent};
+  return {.block_threads = kThreads};
 }
 Expected expected(const ModelShape&, const Constants& c, const DeviceTraits&) {
   const auto n = static_cast<int>(c.at("kWords"));
@@ -168,7 +167,6 @@ Verdict accepts(const ModelShape& shape, const DeviceTraits& device) {
 LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits&) {
   return {
       .block_threads = static_cast<int>(c.at("kThreads")),
-      .grid = GridRule::kPersistent,
       .dynamic_shared_bytes = shared_bytes(c.at("kWords"), c.at("kShared") != 0, c.at("kThreads"))};
 }
 Expected expected(const ModelShape&, const Constants& c, const DeviceTraits&) {

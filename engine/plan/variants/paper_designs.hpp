@@ -107,7 +107,6 @@ Verdict striped_accepts(const ModelShape& shape, const DeviceTraits& device) {
 template <const StripedDesign& kDesign, StripedForm kForm>
 LaunchShape striped_launch(const ModelShape& shape, const Constants& c, const DeviceTraits&) {
   return {.block_threads = static_cast<int>(c.at("kThreads")),
-          .grid = GridRule::kPersistent,
           .dynamic_shared_bytes = striped_shared<kDesign, kForm>(
               striped_words<kDesign>(shape), c.at("kShared") != 0, c.at("kThreads"))};
 }
@@ -197,9 +196,7 @@ std::vector<Constants> group_constants(const ModelShape& shape, const DeviceTrai
 
 template <int kS>
 LaunchShape group_launch(const ModelShape&, const Constants& c, const DeviceTraits&) {
-  return {.block_threads = kGroupThreads,
-          .grid = GridRule::kPersistent,
-          .dynamic_shared_bytes = group_table<kS>(c.at("kH"))};
+  return {.block_threads = kGroupThreads, .dynamic_shared_bytes = group_table<kS>(c.at("kH"))};
 }
 
 template <int kS>

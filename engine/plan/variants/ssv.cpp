@@ -218,7 +218,6 @@ Verdict accepts(const ModelShape& shape, const DeviceTraits& device) {
 
 LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits&) {
   return {.block_threads = static_cast<int>(c.at("kThreads")),
-          .grid = GridRule::kPersistent,
           .dynamic_shared_bytes = shape_of(c).shared()};
 }
 
@@ -240,6 +239,7 @@ Expected expected(const ModelShape& shape, const Constants& c, const DeviceTrait
       .registers = Residency{static_cast<int>(c.at("kThreads")), static_cast<int>(c.at("kBlocks"))}
                        .registers(),
       .covered_length = tiles * s.nodes(),
+      .tile_length = c.at("kTiled") ? s.nodes() : 0,
       .cells_per_clock_per_sm = rate,
       .binding_resource = binding};
 }

@@ -55,8 +55,8 @@ Shape shape_of(const Constants& c) {
 
 // What a thread needs without spills: seven costs and three cells a word; more where every lane
 // walks a target of its own or one target takes all lanes, and for the boundary column of a tile.
-// Where the last four words of the table are three, tiles and sm_100 need more still. From sm_100 on
-// the compiler keeps a little more in flight, and where packed maxima are emulated half a word's
+// Where the last four words of the table are three, tiles and sm_100 need more still. From sm_100
+// on the compiler keeps a little more in flight, and where packed maxima are emulated half a word's
 // intermediate results. Fitted to 380 compiled shapes, from above.
 int registers(const Shape& s, const DeviceTraits& device) {
   if (!device.has_dpx()) return 15 * s.words + 58;
@@ -128,7 +128,6 @@ Verdict accepts(const ModelShape& shape, const DeviceTraits& device) {
 
 LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits&) {
   return {.block_threads = static_cast<int>(c.at("kThreads")),
-          .grid = GridRule::kPersistent,
           .dynamic_shared_bytes = shape_of(c).shared()};
 }
 
@@ -137,6 +136,7 @@ Expected expected(const ModelShape& shape, const Constants& c, const DeviceTrait
   const int tiles = s.tiled ? (shape.length + s.nodes() - 1) / s.nodes() : 1;
   return {.registers = register_bound(c.at("kThreads") * c.at("kBlocks")),
           .covered_length = tiles * s.nodes(),
+          .tile_length = s.tiled ? s.nodes() : 0,
           .cells_per_clock_per_sm = predicted_rate(s, device),
           .binding_resource = "integer pipe"};
 }
@@ -186,7 +186,6 @@ std::vector<Constants> constants(const ModelShape& shape, const DeviceTraits& de
 
 LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits&) {
   return {.block_threads = static_cast<int>(c.at("kThreads")),
-          .grid = GridRule::kPersistent,
           .dynamic_shared_bytes = c.at("kShared") ? row_bytes(c.at("kNodes")) : 0};
 }
 
@@ -234,7 +233,6 @@ Verdict accepts(const ModelShape& shape, const DeviceTraits& device) {
 
 LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits&) {
   return {.block_threads = static_cast<int>(c.at("kThreads")),
-          .grid = GridRule::kPersistent,
           .dynamic_shared_bytes = c.at("kWarps") * 48 + 4};
 }
 
@@ -290,7 +288,7 @@ std::vector<Constants> constants(const ModelShape& shape, const DeviceTraits&) {
   return {{{"kWords", words(shape)}, {"kThreads", kThreads}}};
 }
 LaunchShape launch_shape(const ModelShape&, const Constants&, const DeviceTraits&) {
-  return {.block_threads = kThreads, .grid = GridRule::kPersistent};
+  return {.block_threads = kThreads};
 }
 Expected expected(const ModelShape&, const Constants& c, const DeviceTraits&) {
   const auto n = static_cast<int>(c.at("kWords"));
@@ -333,7 +331,6 @@ Verdict accepts(const ModelShape& shape, const DeviceTraits& device) {
 LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits&) {
   return {
       .block_threads = static_cast<int>(c.at("kThreads")),
-      .grid = GridRule::kPersistent,
       .dynamic_shared_bytes = shared_bytes(c.at("kNodes"), c.at("kShared") != 0, c.at("kThreads"))};
 }
 Expected expected(const ModelShape&, const Constants& c, const DeviceTraits&) {

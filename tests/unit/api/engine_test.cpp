@@ -152,6 +152,12 @@ TEST(Engine, PlansTheSearchStagesToo) {
   EXPECT_THAT(engine.render(plan).text, HasSubstr("__global__"));
   EXPECT_EQ(code_of([&] { engine.plan_stage(Stage::kSsv, 0, find_device("H200")); }),
             ErrorCode::kInput);
+  for (const char* name : {"bias", "gate", "parser", "ensemble", "envelope"}) {
+    EXPECT_EQ(engine.plan_stage(find_stage(name), 150, find_device("H200")).family(), name);
+  }
+  std::string text;
+  EXPECT_EQ(code_of([] { find_stage("forwards"); }, &text), ErrorCode::kUsage);
+  EXPECT_THAT(text, HasSubstr("ssv, msv, bias, viterbi, forward, gate"));
 }
 
 #define COMPILER_OR_SKIP() \

@@ -330,6 +330,20 @@ TEST_F(KernelCacheTest, LockTimeoutCompilesAnyway) {
   EXPECT_EQ(compiles_, 1);
   EXPECT_EQ(cache->counters().get(Counter::kLockTimeouts), 1u);
   EXPECT_EQ(cache->counters().get(Counter::kPublished), 1u);
+  // A holder that does not move is waited for once: many kernels must not add up.
+  const CacheKey second = make_key("second");
+  const auto also_held = FileLock::acquire(
+      root_ + "/lock", EntryStore::lock_offset(second.digest()), std::chrono::milliseconds(0), 0600);
+  ASSERT_TRUE(also_held);
+  Settings patient = settings();
+  patient.lock_wait = std::chrono::milliseconds(300);
+  const auto other = KernelCache::open(patient);
+  const auto begun = std::chrono::steady_clock::now();
+  EXPECT_FALSE(other->lock(key).exclusive());
+  const auto waited = std::chrono::steady_clock::now() - begun;
+  EXPECT_GE(waited, std::chrono::milliseconds(300));
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(other->lock(second).exclusive());
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, waited + std::chrono::seconds(10));
   // Another key is not held up.
   EXPECT_TRUE(cache->lock(make_key("unrelated")).exclusive());
 }

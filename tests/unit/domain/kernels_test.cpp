@@ -39,7 +39,8 @@ Case make_case(const SearchModel& model, std::uint64_t seed, int count, int max_
 }
 
 struct Passes {
-  std::vector<std::vector<SpecialRow>> forward, backward, accuracy;
+  std::vector<std::vector<SpecialRow>> forward, backward;
+  std::vector<std::vector<AccuracyRow>> accuracy;
   std::vector<std::vector<float>> cells, accuracy_cells, weights, factors;
   std::vector<Job> jobs;
 };

@@ -172,7 +172,19 @@ struct PlanOptions {
 };
 
 /// Stages of the profile search that have GPU kernels.
-enum class Stage { kSsv, kMsv, kBias, kViterbi, kForward };
+enum class Stage {
+  kSsv,
+  kMsv,
+  kBias,
+  kViterbi,
+  kForward,
+  kGate,      ///< which targets go on after each filter
+  kParser,    ///< Forward, Backward and regions of the targets that passed
+  kEnsemble,  ///< sampled traces of regions with several domains
+  kEnvelope,  ///< scores and alignments of single domains
+};
+/// By its name: "ssv", "msv", ..., "envelope". Throws Error kUsage, with all names, for another.
+HMMJIT_EXPORT Stage find_stage(const std::string& name);
 
 struct RenderedSource {
   std::string text;                ///< CUDA C++ without includes: what the compiler gets

@@ -559,7 +559,8 @@ HMMJIT_C_API int32_t hmmjit_engine_plan(const hmmjit_engine *engine, const hmmji
                                         const hmmjit_device *device,
                                         const hmmjit_plan_options *options, hmmjit_plan **out,
                                         hmmjit_error **error);
-/* A stage of the profile search: "ssv", "msv", "bias", "viterbi", "forward". */
+/* A stage of the profile search: "ssv", "msv", "bias", "viterbi", "forward", "gate", "parser",
+   "ensemble", "envelope". */
 HMMJIT_C_API int32_t hmmjit_engine_plan_stage(const hmmjit_engine *engine, const char *stage,
                                               int32_t model_length, const hmmjit_device *device,
                                               const hmmjit_plan_options *options,

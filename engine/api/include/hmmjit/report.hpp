@@ -35,7 +35,7 @@ struct ReportOptions {
   bool alignments = true;
   int text_width = 120;  ///< columns of the main report, at least 120; 0: unlimited (--notextw)
   /// Filter settings of the search, which the main report repeats: P-values, 1 for a filter that is
-  /// off.
+  /// off. ReportOptions(results.options) has those of a search.
   double F1 = 0.02, F2 = 1e-3, F3 = 1e-5;
   bool bias_filter = true;
   /// Thresholds of the search, for the tables by target.
@@ -98,9 +98,12 @@ class HMMJIT_EXPORT Report {
 HMMJIT_EXPORT std::string main_report_header(const RunInfo& run, const SearchOptions& search,
                                              const ReportOptions& options = ReportOptions());
 
-/// The whole of one output as text. Throws as Report does. Thread-safe.
+/// The whole of one output as text, with the settings of the search:
+/// ReportOptions(results.options). Throws as Report does. Thread-safe.
+HMMJIT_EXPORT std::string report_text(ReportKind kind, const SearchResults& results);
+/// The same with other settings. Those of the search are not taken from the results: begin with
+/// ReportOptions(results.options).
 HMMJIT_EXPORT std::string report_text(ReportKind kind, const SearchResults& results,
-                                      const ReportOptions& options = ReportOptions(),
-                                      const RunInfo& run = {});
+                                      const ReportOptions& options, const RunInfo& run = {});
 
 HMMJIT_END_NAMESPACE

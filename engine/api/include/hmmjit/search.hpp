@@ -162,6 +162,7 @@ struct SearchStatistics {
 struct SearchResults {
   std::vector<ModelResult> models;  ///< in input order; empty where a callback took them
   SearchStatistics statistics;
+  SearchOptions options;  ///< those of the search
 };
 
 /// Searches every model against every target; returns when all is done. Any number of searches

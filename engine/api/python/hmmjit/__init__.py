@@ -679,8 +679,11 @@ class _Search:
             self.results = _b.Handle("results", _b.search, self.models._handle.pointer,
                                      self.targets._handle.pointer, byref(self.options), byref(self.callbacks))
         except BaseException as error:  # noqa: B902
-            self.failure = self.failure or error
+            # The traceback would hold this frame, and with it the callbacks in a place where the garbage
+            # collector does not look (byref): nothing of this search would ever be freed.
+            self.failure = self.failure or error.with_traceback(None)
         finally:
+            self.callbacks = None
             self.done.set()
 
     def cancel(self):

@@ -1,0 +1,45 @@
+// Dirichlet mixture priors of protein models, and the mean posterior of counts under them.
+#pragma once
+
+#include <span>
+#include <vector>
+
+namespace hmmjit::build {
+
+/// A mixture of Dirichlet densities (Sjoelander et al. 1996), with what its densities need of the
+/// gamma function computed once.
+class DirichletMixture {
+ public:
+  struct Component {
+    double q = 1.0;
+    std::vector<double> alpha;
+  };
+  explicit DirichletMixture(std::vector<Component> components);
+
+  std::size_t size() const { return components_.front().alpha.size(); }
+  /// Replaces counts by the mean posterior probabilities, in the reference's order of operations.
+  void mean_posterior(std::span<float> counts) const;
+
+ private:
+  struct Density {
+    double log_q = 0, alpha_sum = 0, alpha_total = 0;  // total: compensated
+    double log_gamma_sum = 0;
+    std::vector<double> log_gamma, absent;  // of each alpha; its term for a count of zero
+  };
+  std::vector<Component> components_;
+  std::vector<Density> densities_;
+};
+
+/// The priors of one kind of model.
+struct Priors {
+  DirichletMixture match, insert, match_transition, insert_transition, delete_transition;
+};
+/// HMMER's for proteins.
+const Priors& amino_priors();
+/// All alphas one: Laplace's rule.
+const Priors& laplace_priors();
+
+/// Natural logarithm of the gamma function by the reference's approximation (Lanczos 1964).
+double log_gamma(double x);
+
+}  // namespace hmmjit::build

@@ -1,0 +1,33 @@
+// Relative weights of the rows of an alignment, and their clusters.
+#pragma once
+
+#include <vector>
+
+#include "model/multiple_alignment.hpp"
+
+namespace hmmjit::build {
+
+/// Position-based weights (Henikoff & Henikoff 1994) over consensus columns; `reference_columns`:
+/// those of the RF annotation, if there is one. They sum to the number of rows. Of more than 50 000
+/// rows the consensus columns are found in a sample.
+std::vector<double> position_based_weights(const MultipleAlignment& alignment,
+                                           bool reference_columns);
+/// Weights from a UPGMA tree (Gerstein, Sonnhammer & Chothia 1994). Time and memory grow with the
+/// third and second power of the rows.
+std::vector<double> tree_weights(const MultipleAlignment& alignment);
+/// Each cluster at `identity` counts as one row (Henikoff & Henikoff 1992).
+std::vector<double> cluster_weights(const MultipleAlignment& alignment, double identity);
+
+/// Number of the single-linkage cluster of each row, at fractional pairwise identity of at least
+/// `identity`; returns how many there are.
+std::size_t cluster_rows(const MultipleAlignment& alignment, double identity,
+                         std::vector<std::size_t>& cluster);
+
+/// True for an RF character that marks a column as a consensus column.
+inline bool is_reference_column(char c) { return c != '-' && c != '_' && c != '.'; }
+/// Residues, degenerate ones included.
+inline bool is_any_residue(const Alphabet& alphabet, int code) {
+  return alphabet.is_residue(code) || alphabet.is_degenerate(code);
+}
+
+}  // namespace hmmjit::build

@@ -1,0 +1,103 @@
+#include "build/score_system.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace hmmjit::build {
+namespace {
+
+constexpr int kResidues = 20;
+
+std::unexpected<Error> no_lambda(const SubstitutionMatrix& matrix) {
+  return fail(ErrorCode::kInput, "the scores have no scale at which they are log-odds", matrix.name,
+              "give a matrix with positive scores and a negative expected score");
+}
+
+// Sum of the joint probabilities at this lambda less one, and its derivative.
+struct Excess {
+  double f = 0, df = 0;
+};
+Excess excess(const SubstitutionMatrix& matrix, double lambda) {
+  const auto& background = amino_alphabet().background;
+  Excess sum;
+  for (int i = 0; i < kResidues; ++i) {
+    for (int j = 0; j < kResidues; ++j) {
+      const auto score = static_cast<double>(matrix.scores[i][j]);
+      const double joint = static_cast<double>(background[i]) * static_cast<double>(background[j]) *
+                           std::exp(lambda * score);
+      sum.f += joint;
+      sum.df += joint * score;
+    }
+  }
+  sum.f -= 1.0;
+  return sum;
+}
+
+Result<double> solve_lambda(const SubstitutionMatrix& matrix) {
+  int largest = matrix.scores[0][0];
+  for (const auto& row : matrix.scores)
+    largest = std::max(largest, *std::max_element(row.begin(), row.end()));
+  // Else the only root is the one at zero.
+  if (largest <= 0 || excess(matrix, 0.0).df >= 0) return no_lambda(matrix);
+  // From the side beyond the root, so that the root at zero is never found.
+  constexpr double kFarthest = 50.0;
+  double lambda = 1.0 / largest;
+  while (lambda < kFarthest && excess(matrix, lambda).f <= 0) lambda *= 2.0;
+  if (lambda >= kFarthest) return no_lambda(matrix);
+
+  constexpr int kSteps = 100;
+  constexpr double kTolerance = 1e-15;
+  Excess at = excess(matrix, lambda);
+  for (int step = 0; step < kSteps; ++step) {
+    const double before = lambda;
+    lambda = lambda - at.f / at.df;
+    at = excess(matrix, lambda);
+    if (at.f == 0 || std::abs(lambda - before) < kTolerance + kTolerance * lambda) {
+      if (!(lambda > 0)) break;
+      return lambda;
+    }
+  }
+  return no_lambda(matrix);
+}
+
+}  // namespace
+
+Result<ScoreSystem> make_score_system(const SubstitutionMatrix& matrix, double gap_open,
+                                      double gap_extend) {
+  ScoreSystem system;
+  system.gap_open = gap_open;
+  system.gap_extend = gap_extend;
+  HMMJIT_ASSIGN(system.lambda, solve_lambda(matrix));
+
+  const Alphabet& alphabet = amino_alphabet();
+  const auto& background = alphabet.background;
+  std::array<std::array<double, kMaxCodes>, kMaxCodes> joint{};
+  for (int i = 0; i < kResidues; ++i) {
+    for (int j = 0; j < kResidues; ++j)
+      joint[i][j] = static_cast<double>(background[i]) * static_cast<double>(background[j]) *
+                    std::exp(system.lambda * static_cast<double>(matrix.scores[i][j]));
+  }
+  // Degenerate codes: sums over the residues they may stand for, columns first, then rows.
+  const auto each_degenerate = [&](auto&& use) {
+    for (int d = kResidues + 1; d <= alphabet.any(); ++d) {
+      for (int x = 0; x < kResidues; ++x) {
+        if ((alphabet.degeneracy[d] >> x & 1) != 0) use(d, x);
+      }
+    }
+  };
+  for (int i = 0; i < kResidues; ++i)
+    each_degenerate([&](int d, int x) { joint[i][d] += joint[i][x]; });
+  for (int j = 0; j < kResidues; ++j)
+    each_degenerate([&](int d, int x) { joint[d][j] += joint[x][j]; });
+  for (int row = kResidues + 1; row <= alphabet.any(); ++row)
+    each_degenerate([&](int d, int x) { joint[row][d] += joint[row][x]; });
+
+  for (int row = 0; row < alphabet.Kp; ++row) {
+    const double marginal = joint[row][alphabet.any()];
+    if (marginal == 0) continue;
+    for (int x = 0; x < kResidues; ++x) system.conditional[row][x] = joint[row][x] / marginal;
+  }
+  return system;
+}
+
+}  // namespace hmmjit::build

@@ -1,0 +1,83 @@
+#include "build/sequence_model.hpp"
+
+#include <utility>
+
+#include "build/parameters.hpp"
+#include "core/threads.hpp"
+
+namespace hmmjit::build {
+namespace {
+
+char lower_case(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+// Upper case where the node emits its residue with a probability of at least one half. For a
+// degenerate residue the reference looks at the next node instead: code c at residue c - 20.
+std::string consensus_of(const Hmm& hmm, std::span<const Residue> residues) {
+  const Alphabet& alphabet = *hmm.alphabet;
+  std::string consensus(residues.size(), ' ');
+  for (int k = 1; k <= hmm.M; ++k) {
+    const int code = residues[static_cast<std::size_t>(k - 1)];
+    float p = 0;
+    if (code < alphabet.K)
+      p = hmm.match_p(k, code);
+    else if (k < hmm.M)
+      p = hmm.match_p(k + 1, code - alphabet.K);
+    const char symbol = alphabet.symbols[static_cast<std::size_t>(code)];
+    consensus[static_cast<std::size_t>(k - 1)] = p >= 0.5f ? symbol : lower_case(symbol);
+  }
+  return consensus;
+}
+
+}  // namespace
+
+void set_gap_costs(Hmm& hmm, const double* open, const double* extend) {
+  const auto at = [&hmm](int k, Transition a) -> float& {
+    return hmm.transition[static_cast<std::size_t>(k) * kTransitions + a];
+  };
+  for (int k = 0; k <= hmm.M; ++k) {
+    if (open != nullptr) {
+      at(k, kMM) = static_cast<float>(1.0 - 2.0 * *open);
+      at(k, kMI) = at(k, kMD) = static_cast<float>(*open);
+    }
+    if (extend != nullptr) {
+      at(k, kIM) = at(k, kDM) = static_cast<float>(1.0 - *extend);
+      at(k, kII) = at(k, kDD) = static_cast<float>(*extend);
+    }
+  }
+  if (open != nullptr) at(hmm.M, kMM) = static_cast<float>(1.0 - *open);
+  at(hmm.M, kMD) = 0.0f;
+  at(hmm.M, kDM) = 1.0f;
+  at(hmm.M, kDD) = 0.0f;
+}
+
+BuiltModel build_from_sequence(const ScoreSystem& system, std::string name,
+                               std::span<const Residue> residues) {
+  const FlushToZeroScope flush;  // as in the reference
+  const Alphabet& alphabet = amino_alphabet();
+  const auto K = static_cast<std::size_t>(alphabet.K);
+  BuiltModel built;
+  built.sequences = 1;
+  built.command_log = "[HMM created from a query sequence]";
+  Hmm& hmm = built.hmm;
+  hmm.name = std::move(name);
+  hmm.alphabet = &alphabet;
+  hmm.M = static_cast<int>(residues.size());
+  const std::size_t nodes = residues.size() + 1;
+  hmm.match.assign(nodes * K, 0.0f);
+  hmm.insert.resize(nodes * K);
+  hmm.transition.assign(nodes * kTransitions, 0.0f);
+  hmm.match[0] = 1.0f;
+  for (std::size_t k = 0; k < nodes; ++k) {
+    for (std::size_t x = 0; x < K; ++x) {
+      hmm.insert[k * K + x] = alphabet.background[x];
+      if (k > 0) hmm.match[k * K + x] = static_cast<float>(system.conditional[residues[k - 1]][x]);
+    }
+  }
+  set_gap_costs(hmm, &system.gap_open, &system.gap_extend);
+  set_composition(hmm);
+  hmm.consensus = consensus_of(hmm, residues);
+  hmm.needs_calibration = true;
+  return built;
+}
+
+}  // namespace hmmjit::build

@@ -1,0 +1,24 @@
+// A model from one sequence: every residue is a node, emissions are substitution probabilities.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "build/built_model.hpp"
+#include "build/score_system.hpp"
+
+namespace hmmjit::build {
+
+/// Model of `residues` (amino codes without gaps, at least one), named `name`, with composition and
+/// consensus; its `needs_calibration` is set. Bit-identical to HMMER 3.4's phmmer, except for the
+/// case of a last consensus letter that is degenerate, which depends on unrelated memory there
+/// and is lower case here. Cost: about 1 us per residue.
+BuiltModel build_from_sequence(const ScoreSystem& system, std::string name,
+                               std::span<const Residue> residues);
+
+/// Replaces transition probabilities of `hmm` by those of gap costs: `open` those out of match
+/// states, `extend` those out of insert and delete states (all nodes, the first and last included).
+/// Null: left as they are.
+void set_gap_costs(Hmm& hmm, const double* open, const double* extend);
+
+}  // namespace hmmjit::build

@@ -1,0 +1,47 @@
+// The floating-point mode of a thread: what is set in its control register.
+#pragma once
+
+#include <cstdint>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+namespace hmmjit {
+
+#if defined(__x86_64__)
+/// MXCSR.
+using FloatMode = unsigned;
+inline FloatMode float_mode() { return _mm_getcsr(); }
+inline void set_float_mode(FloatMode mode) { _mm_setcsr(mode); }
+/// Subnormal results are zero; subnormal operands keep their value.
+inline FloatMode flushing_to_zero(FloatMode mode) { return (mode | 0x8000u) & ~0x0040u; }
+#elif defined(__aarch64__)
+/// FPCR.
+using FloatMode = std::uint64_t;
+inline FloatMode float_mode() {
+  FloatMode mode = 0;
+  asm volatile("mrs %0, fpcr" : "=r"(mode));
+  return mode;
+}
+inline void set_float_mode(FloatMode mode) { asm volatile("msr fpcr, %0" : : "r"(mode)); }
+/// FZ: subnormal results are zero. It takes subnormal operands for zero as well, which x86 keeps
+/// apart; only a model with probabilities below exp(-87) has any, in its tables.
+inline FloatMode flushing_to_zero(FloatMode mode) { return mode | (FloatMode{1} << 24); }
+#else
+#error "hmmjit runs on x86-64 and on 64-bit ARM"
+#endif
+
+/// Sets a mode for a scope, and the one before at its end. Not to be moved to another thread.
+class FloatModeScope {
+ public:
+  explicit FloatModeScope(FloatMode mode) : before_(float_mode()) { set_float_mode(mode); }
+  ~FloatModeScope() { set_float_mode(before_); }
+  FloatModeScope(const FloatModeScope&) = delete;
+  FloatModeScope& operator=(const FloatModeScope&) = delete;
+
+ private:
+  FloatMode before_;
+};
+
+}  // namespace hmmjit

@@ -1,0 +1,43 @@
+// An output file that is compressed when its name says so.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/output_file.hpp"
+
+namespace hmmjit {
+
+/// An OutputFile whose bytes are compressed on the way when its name ends in ".gz" (gzip) or ".zst"
+/// (Zstandard). One thread at a time.
+class TextOutput {
+ public:
+  /// Fails with kOutput; throws std::bad_alloc where a compressor has no memory.
+  static Result<TextOutput> create(const std::string& path);
+  TextOutput(TextOutput&&) noexcept;
+  TextOutput& operator=(TextOutput&&) noexcept;
+  ~TextOutput();
+
+  /// As OutputFile::write.
+  void write(std::string_view text);
+  /// As OutputFile::status.
+  Status status() const { return file_.status(); }
+  /// Ends the compressed data: nothing may be written after it.
+  Status flush();
+  Status commit();
+  const std::string& path() const { return file_.path(); }
+  /// What is given its name; flush() comes first.
+  OutputFile& file() { return file_; }
+
+ private:
+  struct Compressor;
+  struct Gzip;
+  struct Zstandard;
+  explicit TextOutput(OutputFile file);
+
+  OutputFile file_;
+  std::unique_ptr<Compressor> compressor_;  // null: none
+};
+
+}  // namespace hmmjit

@@ -1,0 +1,85 @@
+// Included domains as features of their sequences: GFF3, BED, FASTA of hits and of domains; of
+// overlapping ones the best.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/output_file.hpp"
+#include "io/text_output.hpp"
+#include "model/alphabet.hpp"
+#include "search/search.hpp"
+#include "search/target_source.hpp"
+
+namespace hmmjit {
+
+/// Empty: not wanted.
+struct FeaturePaths {
+  std::string gff, bed;
+  std::string fasta;         ///< included targets
+  std::string domain_fasta;  ///< envelopes of included domains
+  bool any() const { return !gff.empty() || !bed.empty() || sequences_needed(); }
+  bool sequences_needed() const { return !fasta.empty() || !domain_fasta.empty(); }
+};
+
+/// Clan of a model by its name and by its accession without version.
+using Clans = std::map<std::string, std::string, std::less<>>;
+/// Pfam's table Pfam-A.clans.tsv: accession, clan accession, clan name, model name, description, by
+/// tabs; or two columns, model and clan. Models without a clan are left out. Fails with kInput.
+Result<Clans> read_clans(const std::string& path);
+
+/// Which of overlapping domains are left out.
+struct OverlapRule {
+  bool resolve = false;
+  /// With clans: models of one clan compete where their envelopes share a residue, others never.
+  /// Without: any two models do where half of the shorter envelope is shared. Domains of one model
+  /// never compete.
+  std::optional<Clans> clans;
+};
+
+/// An included domain.
+struct Feature {
+  std::uint32_t model = 0;  ///< in FeatureWriter's list
+  int number = 0;           ///< among the reported domains of its target and model
+  int env_from = 0, env_to = 0, ali_from = 0, ali_to = 0, hmm_from = 0, hmm_to = 0;
+  double log_p = 0, i_evalue = 0;
+  float bits = 0;
+};
+
+/// Keeps the included domains of a search until its end, then writes them by target.
+class FeatureWriter {
+ public:
+  /// Begins the files. Fails with kOutput.
+  static Result<std::unique_ptr<FeatureWriter>> create(const FeaturePaths& paths, OverlapRule rule);
+  /// The next model. One thread at a time.
+  void add(const ModelResult& result);
+  /// Writes all files. `targets`: the input of the search from its first target on, null where no
+  /// sequences are needed. Fails with kInput where it no longer holds the targets of the search.
+  Status write(TargetSource* targets, const Alphabet& alphabet);
+  /// Complete but for their names.
+  std::vector<OutputFile*> files();
+
+ private:
+  struct Model {
+    std::string name, accession, clan;
+  };
+  struct Target {
+    std::string name;
+    int length = 0;
+    std::vector<Feature> features;
+  };
+  bool compete(const Feature& a, const Feature& b) const;
+  void resolve(std::vector<Feature>& features) const;
+  Status write_sequences(TargetSource& targets, const Alphabet& alphabet);
+
+  OverlapRule rule_;
+  std::vector<Model> models_;
+  std::map<std::uint64_t, Target> targets_;  // by index
+  std::optional<TextOutput> gff_, bed_, fasta_, domain_fasta_;
+};
+
+}  // namespace hmmjit

@@ -1,0 +1,1170 @@
+// Draws the page of `hmmjit report` from the data it holds: only what is in view is in the document,
+// so that a hundred thousand domains open as quickly as ten. Text of files enters as text nodes only.
+"use strict";
+
+const byId = id => document.getElementById(id);
+
+function element(tag, properties = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name in node && name !== "role") node[name] = value;
+    else node.setAttribute(name, value);
+  }
+  node.append(...children);
+  return node;
+}
+
+// ---------------------------------------------------------------------------------------------
+// Numbers, as the tables of the search print them.
+
+// printf's %.2g
+function general(value) {
+  if (value === 0) return "0";
+  if (!Number.isFinite(value)) return "inf";
+  const [digits, power] = value.toExponential(1).split("e"), exponent = Number(power);
+  if (exponent >= -4 && exponent < 2) return String(Number(value.toPrecision(2)));
+  return digits.replace(/\.0$/, "") + (exponent < 0 ? "e-" : "e+") +
+      String(Math.abs(exponent)).padStart(2, "0");
+}
+
+// printf's %.1f and %.2f of a float: halves go to the even digit.
+function fixed(value, digits) {
+  const power = 10 ** digits, scaled = Math.fround(value) * power, below = Math.floor(scaled);
+  if (scaled - below !== 0.5) return Math.fround(value).toFixed(digits);
+  return ((below % 2 === 0 ? below : below + 1) / power).toFixed(digits);
+}
+
+const count = value => value.toLocaleString("en");
+const counted = (value, noun) => `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
+
+// ---------------------------------------------------------------------------------------------
+// The data: gzip-compressed JSON in base64. Alignments are apart, in parts that are unpacked when one of
+// their domains is looked at.
+
+async function unpack(text) {
+  const binary = atob(text), bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < binary.length; ++i) bytes[i] = binary.charCodeAt(i);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+let models, targets, hits, domains, partSize;
+let alignmentParts = [];
+const unpackedParts = new Map();
+
+const numbers = list => Float64Array.from(list, value => value === null ? Infinity : value);
+
+// From "so many each" to the owner of each and the first of each owner.
+function owners(counts, total) {
+  const owner = new Int32Array(total), first = new Int32Array(counts.length + 1);
+  let at = 0;
+  for (let i = 0; i < counts.length; ++i) {
+    first[i] = at;
+    for (let n = 0; n < counts[i]; ++n) owner[at++] = i;
+  }
+  first[counts.length] = at;
+  return [owner, first];
+}
+
+async function readData() {
+  const data = await unpack(byId("data").textContent);
+  ({models, targets, hits, domains} = data);
+  partSize = data.part_size;
+  models.count = models.name.length;
+  targets.count = targets.name.length;
+  hits.count = hits.model.length;
+  domains.count = domains.number.length;
+  for (const column of ["evalue", "score", "bias"]) hits[column] = numbers(hits[column]);
+  for (const column of ["c_evalue", "i_evalue", "score", "accuracy"])
+    domains[column] = numbers(domains[column]);
+  [hits.target, targets.firstHit] = owners(targets.hits, hits.count);
+  [domains.hit, hits.firstDomain] = owners(hits.domains, domains.count);
+  domains.model = Int32Array.from(domains.hit, hit => hits.model[hit]);
+  domains.target = Int32Array.from(domains.hit, hit => hits.target[hit]);
+  const lower = (list, i) =>
+      `${list.name[i]} ${list.accession[i]} ${list.description[i]}`.toLowerCase();
+  models.text = models.name.map((_, i) => lower(models, i));
+  targets.text = targets.name.map((_, i) => lower(targets, i));
+  // Neighbouring models get distant hues: multiples of the golden angle.
+  models.hue = models.name.map((_, i) => Math.floor((i * 137.508) % 360));
+  const packed = byId("alignments").textContent.trim();
+  if (packed) alignmentParts = packed.split("\n");
+}
+
+// {model, match, target, pp} of a domain, or null.
+async function alignmentOf(domain) {
+  const part = Math.floor(domain / partSize);
+  if (part >= alignmentParts.length) return null;
+  if (!unpackedParts.has(part)) unpackedParts.set(part, unpack(alignmentParts[part]));
+  const lines = (await unpackedParts.get(part))[domain % partSize];
+  return lines ? {model: lines[0], match: lines[1], target: lines[2], pp: lines[3]} : null;
+}
+
+// Pages of public databases on what a name or an accession stands for.
+const kModelLinks = [
+  [/^PF\d{5}/, "interpro/entry/pfam"], [/^(TIGR|NF)\d{5,6}/, "interpro/entry/ncbifam"],
+  [/^SM\d{5}/, "interpro/entry/smart"], [/^PTHR\d{5}/, "interpro/entry/panther"],
+  [/^PIRSF\d{6}/, "interpro/entry/pirsf"], [/^cd\d{5}/, "interpro/entry/cdd"],
+];
+const kUniProt = "[OPQ][0-9][A-Z0-9]{3}[0-9]|[A-NR-Z][0-9](?:[A-Z][A-Z0-9]{2}[0-9]){1,2}";
+const kUniProtName = new RegExp(`^(?:(?:sp|tr)\\|)?(${kUniProt})(?:[|.-].*)?$`);
+const kUniRefName = /^(UniRef(?:100|90|50)_\S+)$/;
+const kRefSeqName = /^(?:ref\|)?([ANYXW]P_\d+(?:\.\d+)?)\|?$/;
+
+function modelLink(model) {
+  for (const text of [models.accession[model], models.name[model]]) {
+    for (const [pattern, place] of kModelLinks) {
+      const found = pattern.exec(text);
+      if (found) return ["InterPro", `https://www.ebi.ac.uk/${place}/${found[0]}/`];
+    }
+  }
+  return null;
+}
+
+function targetLink(target) {
+  for (const text of [targets.accession[target], targets.name[target]]) {
+    let found = kUniProtName.exec(text);
+    if (found) return ["UniProt", `https://www.uniprot.org/uniprotkb/${found[1]}`];
+    found = kUniRefName.exec(text);
+    if (found) return ["UniRef", `https://www.uniprot.org/uniref/${encodeURIComponent(found[1])}`];
+    found = kRefSeqName.exec(text);
+    if (found) return ["NCBI", `https://www.ncbi.nlm.nih.gov/protein/${found[1]}`];
+  }
+  return null;
+}
+
+function databaseLink(name, link, text) {
+  return element("a", {href: link[1], target: "_blank", rel: "noopener noreferrer",
+                       title: `${name} in ${link[0]}`, "aria-label": `${name} in ${link[0]}`}, text);
+}
+// "name UniProt", the database being a link.
+const named = (name, link) => link ? [name, " ", databaseLink(name, link, link[0])] : [name];
+// The same in a table, where room is scarce: an arrow before the name.
+const arrowed = (name, link) => link ? [databaseLink(name, link, "\u2197"), ` ${name}`] : [name];
+
+// Where room is scarce: the entry name of a UniProt identifier.
+const shortName = target => targets.name[target].replace(/^(?:sp|tr)\|[^|]+\|/, "");
+
+function swatch(model) {
+  const node = element("span", {className: "swatch"});
+  node.style.setProperty("--hue", models.hue[model]);
+  return node;
+}
+
+// ---------------------------------------------------------------------------------------------
+// A list of any length whose rows exist while they are in view. Row i is `height` pixels high, or
+// from offsets[i] to offsets[i + 1]. Browsers cut elements off beyond some 17 million pixels: a longer
+// list is drawn shorter, and scrolling is scaled.
+
+const kTallest = 15e6, kMargin = 300;
+
+class VirtualList {
+  constructor(scroller, draw, fixedHead = null) {
+    Object.assign(this, {scroller, draw, fixedHead});
+    this.rows = new Map();
+    this.length = 0;
+    this.body = element("div", {className: "rows", role: "presentation"});
+    scroller.append(this.body);
+    scroller.addEventListener("scroll", () => this.update(), {passive: true});
+    new ResizeObserver(() => this.update()).observe(scroller);
+  }
+
+  show(length, heights) {
+    this.length = length;
+    this.heights = heights;
+    this.total = this.offset(length);
+    this.body.style.height = `${Math.min(this.total, kTallest)}px`;
+    this.rows.clear();
+    this.body.replaceChildren();
+    this.update();
+  }
+
+  offset(i) { return typeof this.heights === "number" ? i * this.heights : this.heights[i]; }
+
+  // The row at a position in pixels.
+  at(position) {
+    if (typeof this.heights === "number") return Math.floor(position / this.heights);
+    let low = 0, high = this.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.heights[middle + 1] <= position) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  view() { return this.scroller.clientHeight - (this.fixedHead ? this.fixedHead.offsetHeight : 0); }
+  // Pixels of the whole list per pixel of the scroll bar.
+  scale() {
+    if (this.total <= kTallest) return 1;
+    return (this.total - this.view()) / Math.max(1, kTallest - this.view());
+  }
+
+  update() {
+    if (this.scroller.offsetParent === null && !this.printing) return;
+    const top = this.scroller.scrollTop, position = top * this.scale();
+    const first = this.printing ? 0 : Math.max(0, this.at(position - kMargin));
+    const last = this.printing ? Math.min(this.length, kPrinted) :
+                                 Math.min(this.length, this.at(position + this.view() + kMargin) + 1);
+    for (const [i, row] of this.rows) {
+      if (i >= first && i < last) continue;
+      row.remove();
+      this.rows.delete(i);
+    }
+    let next = this.body.firstChild;
+    for (let i = first; i < last; ++i) {
+      let row = this.rows.get(i);
+      if (row) {
+        next = row.nextSibling;
+      } else {
+        row = this.draw(i);
+        this.rows.set(i, row);
+        this.body.insertBefore(row, next);
+      }
+      row.style.transform = `translateY(${this.offset(i) - position + top}px)`;
+    }
+  }
+
+  // Scrolls row i into view.
+  reveal(i) {
+    const scale = this.scale(), position = this.scroller.scrollTop * scale;
+    if (this.offset(i) < position) {
+      this.scroller.scrollTop = this.offset(i) / scale;
+    } else if (this.offset(i + 1) > position + this.view()) {
+      this.scroller.scrollTop = (this.offset(i + 1) - this.view()) / scale;
+    }
+    this.update();
+  }
+
+  redraw() {
+    this.rows.clear();
+    this.body.replaceChildren();
+    this.update();
+  }
+}
+
+// Rows that a printed page has at most; the count beside them says how many there are.
+const kPrinted = 2000;
+
+// ---------------------------------------------------------------------------------------------
+// A table: sorted by its column heads, walked with the arrow keys, opened with Enter.
+
+class Table {
+  constructor(panel, label, columns, open, describe) {
+    Object.assign(this, {panel, columns, open, describe});
+    this.order = new Int32Array(0);
+    this.shown = this.order;
+    this.active = -1;
+    const head = element("div", {className: "row head", role: "row", "aria-rowindex": 1});
+    columns.forEach((column, i) => {
+      const button = element("button", {type: "button", title: column.help ?? ""}, column.title);
+      button.addEventListener("click", () => this.sort(i));
+      head.append(element("div", {role: "columnheader", className: this.classes(column)}, button));
+    });
+    this.head = head;
+    this.scroller = element("div", {className: "scroller grid", tabIndex: 0, role: "grid",
+                                    "aria-label": label, "aria-colcount": columns.length}, head);
+    panel.append(this.scroller);
+    this.list = new VirtualList(this.scroller, i => this.drawRow(i), head);
+    this.scroller.addEventListener("keydown", event => this.key(event));
+    this.widths();
+    kNarrow.addEventListener("change", () => { this.widths(); this.list.redraw(); });
+  }
+
+  classes(column) { return column.number ? "n" : ""; }
+  visible() { return this.columns.filter(column => !(kNarrow.matches && column.wide)); }
+
+  widths() {
+    const visible = this.visible();
+    this.template = visible.map(column => column.grow ? `minmax(${column.width}px, ${column.grow}fr)` :
+                                                        `${column.width}px`).join(" ");
+    const least = visible.reduce((sum, column) => sum + column.width, 32);
+    this.head.style.gridTemplateColumns = this.template;
+    this.head.style.width = this.list.body.style.width = `max(100%, ${least}px)`;
+    this.columns.forEach((column, i) => { this.head.children[i].hidden = !visible.includes(column); });
+  }
+
+  drawRow(i) {
+    const item = this.shown[i];
+    const row = element("div", {className: "row", role: "row", id: `${this.panel.id}-row-${i}`,
+                                "aria-rowindex": i + 2});
+    row.style.gridTemplateColumns = this.template;
+    if (this.weak && this.weak(item)) row.classList.add("weak");
+    if (i === this.active) row.classList.add("active");
+    for (const column of this.visible()) {
+      const text = column.text(item);
+      const cell = element("div", {role: "gridcell", className: this.classes(column), title: text});
+      cell.append(...(column.cell ? column.cell(item, text) : [text]));
+      row.append(cell);
+    }
+    row.addEventListener("click", event => {
+      if (event.target.closest("a")) return;
+      this.activate(i);
+      this.open(item, i);
+    });
+    return row;
+  }
+
+  // `keep`: of each item, whether it is shown.
+  fill(total, keep) {
+    this.keep = keep;
+    if (this.order.length !== total) this.order = Int32Array.from({length: total}, (_, i) => i);
+    this.shown = this.order.filter(item => keep[item]);
+    this.scroller.setAttribute("aria-rowcount", this.shown.length + 1);
+    this.active = -1;
+    this.scroller.removeAttribute("aria-activedescendant");
+    this.list.show(this.shown.length, 27);
+  }
+
+  sort(index) {
+    const column = this.columns[index], headers = [...this.head.children];
+    const before = headers[index].getAttribute("aria-sort");
+    const down = before ? before === "ascending" : Boolean(column.descending);
+    headers.forEach(header => header.removeAttribute("aria-sort"));
+    headers[index].setAttribute("aria-sort", down ? "descending" : "ascending");
+    const length = this.order.length, keys = new Array(length), sign = down ? -1 : 1;
+    for (let i = 0; i < length; ++i) keys[i] = column.value(i);
+    this.order = Int32Array.from({length}, (_, i) => i);
+    this.order.sort((a, b) => keys[a] < keys[b] ? -sign : keys[a] > keys[b] ? sign : a - b);
+    this.scroller.scrollTop = 0;
+    this.fill(length, this.keep);
+  }
+
+  activate(i) {
+    this.list.rows.get(this.active)?.classList.remove("active");
+    this.active = i;
+    this.list.reveal(i);
+    const row = this.list.rows.get(i);
+    row.classList.add("active");
+    this.scroller.setAttribute("aria-activedescendant", row.id);
+  }
+
+  key(event) {
+    if (event.target !== this.scroller || event.ctrlKey || event.altKey || event.metaKey) return;
+    const page = Math.max(1, Math.floor(this.list.view() / 27) - 1), last = this.shown.length - 1;
+    const steps = {ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity};
+    if (last < 0) return;
+    if (event.key in steps) {
+      event.preventDefault();
+      this.activate(Math.min(last, Math.max(0, this.active < 0 ? (event.key === "End" ? last : 0) :
+                                                                  this.active + steps[event.key])));
+    } else if (event.key === "Enter" && this.active >= 0) {
+      event.preventDefault();  // else it also presses the button that gets the focus
+      this.open(this.shown[this.active], this.active);
+    }
+  }
+}
+
+const kNarrow = matchMedia("(max-width: 40rem)");
+
+// ---------------------------------------------------------------------------------------------
+// The filter: one set of domains, hits, proteins and models for all views.
+
+const filter = {words: [], model: -1, evalue: Infinity, included: false};
+const kept = {};
+
+function applyFilter() {
+  const {words, model, evalue, included} = filter;
+  kept.domains = new Uint8Array(domains.count);
+  kept.hits = new Uint8Array(hits.count);
+  kept.targets = new Uint8Array(targets.count);
+  kept.models = new Uint8Array(models.count);
+  const inModel = words.map(word => models.text.map(text => text.includes(word)));
+  const inTarget = words.map(word => targets.text.map(text => text.includes(word)));
+  // A hit without a reported domain is kept by what is known of it.
+  const bare = evalue === Infinity;
+  const counts = {domains: 0, hits: 0, targets: 0, models: 0};
+  for (let hit = 0; hit < hits.count; ++hit) {
+    const m = hits.model[hit], t = hits.target[hit];
+    if (model >= 0 && m !== model) continue;
+    if (!words.every((_, w) => inModel[w][m] || inTarget[w][t])) continue;
+    const from = hits.firstDomain[hit], to = hits.firstDomain[hit + 1];
+    let keep = from === to && bare && !(included && !hits.included[hit]);
+    for (let d = from; d < to; ++d) {
+      if (domains.i_evalue[d] > evalue || (included && !domains.included[d])) continue;
+      kept.domains[d] = 1;
+      ++counts.domains;
+      keep = true;
+    }
+    if (!keep) continue;
+    kept.hits[hit] = 1;
+    ++counts.hits;
+    if (!kept.targets[t]) ++counts.targets;
+    kept.targets[t] = 1;
+    if (!kept.models[m]) ++counts.models;
+    kept.models[m] = 1;
+  }
+  // Models without hits are shown where nothing but words chooses.
+  if (model < 0 && evalue === Infinity && !included) {
+    for (let m = 0; m < models.count; ++m) {
+      if (kept.models[m] || !words.every((_, w) => inModel[w][m])) continue;
+      kept.models[m] = 1;
+      ++counts.models;
+    }
+  }
+  const of = (n, total, noun) => n === total ? counted(total, noun) :
+                                               `${count(n)} of ${counted(total, noun)}`;
+  const all = counts.domains === domains.count && counts.targets === targets.count &&
+      counts.models === models.count;
+  byId("counts").textContent = (all ? "" : "Shown: ") +
+      [of(counts.domains, domains.count, "domain"), of(counts.targets, targets.count, "protein"),
+       of(counts.models, models.count, "model")].join(", ") +
+      (counts.targets + counts.models === 0 && !all ? ". Nothing matches the filter." : ".");
+  const chip = byId("model-chip");
+  chip.hidden = model < 0;
+  if (model >= 0) chip.firstElementChild.textContent = models.name[model] + " ";
+  stale = new Set(Object.keys(views));
+  drawView();
+}
+
+function chooseModel(model) {
+  filter.model = model;
+  applyFilter();
+}
+
+function readFilter() {
+  filter.words = byId("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
+  const text = byId("evalue").value.trim(), value = Number(text);
+  const usable = text === "" || !Number.isNaN(value);
+  byId("evalue").setAttribute("aria-invalid", String(!usable));
+  filter.evalue = text === "" || !usable ? Infinity : value;
+  filter.included = byId("included").checked;
+  applyFilter();
+}
+
+// ---------------------------------------------------------------------------------------------
+// Views; one is shown, and drawn when it is.
+
+const views = {overview: drawOverview, models: drawModels, proteins: drawProteins,
+               domains: drawDomains, stack: drawStack};
+let stale = new Set(), current = "overview";
+let modelTable, domainTable, proteinList, stackList;
+
+function drawView() {
+  if (!domains || !stale.has(current)) return;
+  stale.delete(current);
+  views[current]();
+}
+
+function showView(name, focus) {
+  current = name;
+  for (const view of Object.keys(views)) {
+    const tab = byId(`tab-${view}`), shown = view === name;
+    tab.setAttribute("aria-selected", String(shown));
+    tab.tabIndex = shown ? 0 : -1;
+    byId(view).hidden = !shown;
+    if (shown && focus) tab.focus();
+  }
+  history.replaceState(null, "", `#${name}`);
+  drawView();
+  for (const list of [modelTable?.list, domainTable?.list, proteinList, stackList]) list?.update();
+}
+
+// ----- models
+
+function makeModels() {
+  const text = column => i => models[column][i];
+  const integer = (title, column, help, more = {}) => ({
+    title, help, number: true, width: 78, descending: true, value: i => models[column][i],
+    text: i => String(models[column][i]), ...more});
+  const columns = [
+    {title: "model", width: 150, grow: 2, value: text("name"), text: text("name"),
+     cell: (i, name) => [swatch(i), name]},
+    {title: "accession", width: 160, value: text("accession"), text: text("accession"),
+     cell: (i, accession) => arrowed(accession, modelLink(i))},
+    {title: "description", width: 180, grow: 4, wide: true, value: text("description"), text: text("description")},
+    integer("length", "length", "match positions", {wide: true}),
+    integer("proteins reported", "reported", "proteins that meet the reporting threshold", {width: 90}),
+    integer("proteins included", "included", "proteins that meet the inclusion threshold", {width: 90}),
+  ];
+  if (models.targets) {
+    for (const [title, column] of [["searched", "targets"], ["passed MSV", "msv"], ["bias", "bias"],
+                                   ["Viterbi", "viterbi"], ["Forward", "forward"]])
+      columns.push(integer(title, column, "proteins that passed this filter", {wide: true}));
+  }
+  modelTable = new Table(byId("models"), "Models", columns, model => {
+    chooseModel(model);
+    showView("domains", true);
+  });
+}
+
+function drawModels() {
+  if (!modelTable) makeModels();
+  modelTable.fill(models.count, kept.models);
+}
+
+// ----- domains
+
+function domainTitle(d) {
+  const m = domains.model[d];
+  return `${models.name[m]} ${domains.env_from[d]}-${domains.env_to[d]} (model ${domains.hmm_from[d]}-` +
+      `${domains.hmm_to[d]} of ${models.length[m]}), i-Evalue ${general(domains.i_evalue[d])}, ` +
+      `${fixed(domains.score[d], 1)} bits${domains.included[d] ? "" : ", below the inclusion threshold"}`;
+}
+
+const kDomainColumns = [
+  {title: "protein", width: 130, grow: 3, value: d => targets.name[domains.target[d]],
+   cell: (d, name) => arrowed(name, targetLink(domains.target[d]))},
+  {title: "model", width: 86, grow: 1, value: d => models.name[domains.model[d]],
+   cell: (d, name) => [swatch(domains.model[d]), name]},
+  {title: "E-value", help: "of the whole protein", number: true, width: 84, wide: true,
+   value: d => hits.evalue[domains.hit[d]], show: general},
+  {title: "score", help: "of the whole protein, bits", number: true, width: 66, wide: true,
+   descending: true, value: d => hits.score[domains.hit[d]], show: value => fixed(value, 1)},
+  {title: "bias", help: "of the whole protein, bits", number: true, width: 58, wide: true,
+   value: d => hits.bias[domains.hit[d]], show: value => fixed(value, 1)},
+  {title: "domain", help: "number of the domain among those of this protein and model", number: true,
+   width: 70, wide: true, value: d => domains.number[d]},
+  {title: "c-Evalue", help: "conditional E-value of the domain", number: true, width: 84, wide: true,
+   value: d => domains.c_evalue[d], show: general},
+  {title: "i-Evalue", help: "independent E-value of the domain", number: true, width: 84,
+   value: d => domains.i_evalue[d], show: general},
+  {title: "domain score", help: "bits", number: true, width: 64, descending: true,
+   value: d => domains.score[d], show: value => fixed(value, 1)},
+  ...[["on the model", "hmm", "first and last position of the model"],
+      ["aligned", "ali", "first and last aligned residue"],
+      ["envelope", "env", "first and last residue of the envelope"]].map(([title, of, help]) => ({
+    title, help, number: true, width: 96, wide: true, value: d => domains[`${of}_from`][d],
+    show: (from, d) => `${from}\u2013${domains[`${of}_to`][d]}`})),
+  {title: "accuracy", help: "mean posterior probability of the aligned residues", number: true, width: 78,
+   wide: true, descending: true, value: d => domains.accuracy[d], show: value => fixed(value, 2)},
+];
+for (const column of kDomainColumns)
+  column.text = d => column.show ? column.show(column.value(d), d) : String(column.value(d));
+
+function drawDomains() {
+  if (!domainTable) {
+    domainTable = new Table(byId("domains"), "Domains", kDomainColumns,
+                            (domain, i) => openDetail(domain, domainTable.shown, i));
+    domainTable.weak = domain => !domains.included[domain];
+  }
+  domainTable.fill(domains.count, kept.domains);
+}
+
+// ----- proteins
+
+const kLane = 20;
+let shownProteins = [], longest = 1, laneOf, lanesOf;
+
+// Boxes that overlap are drawn below one another.
+function assignLanes() {
+  laneOf = new Uint16Array(domains.count);
+  lanesOf = new Uint16Array(targets.count);
+  const from = domains.env_from, to = domains.env_to;
+  for (let t = 0; t < targets.count; ++t) {
+    const list = [], ends = [];
+    for (let d = firstDomainOf(t); d < firstDomainOf(t + 1); ++d) list.push(d);
+    list.sort((a, b) => from[a] - from[b]);
+    for (const d of list) {
+      let lane = ends.findIndex(end => end < from[d]);
+      if (lane < 0) lane = ends.push(0) - 1;
+      ends[lane] = to[d];
+      laneOf[d] = lane;
+    }
+    lanesOf[t] = Math.max(1, ends.length);
+    longest = Math.max(longest, targets.length[t]);
+  }
+}
+const firstDomainOf = target => hits.firstDomain[targets.firstHit[target]];
+
+function bestOf(target, column, better) {
+  let best = null;
+  for (let hit = targets.firstHit[target]; hit < targets.firstHit[target + 1]; ++hit) {
+    if (best === null || better(hits[column][hit], best)) best = hits[column][hit];
+  }
+  return best;
+}
+
+const kProteinOrders = {
+  evalue: t => t,  // as the data come
+  score: t => -bestOf(t, "score", (a, b) => a > b),
+  domains: t => firstDomainOf(t) - firstDomainOf(t + 1),
+  length: t => -targets.length[t],
+  name: t => targets.name[t],
+  index: t => targets.index[t],
+};
+
+function tickStep(length, most) {
+  const rough = Math.max(1, length / most), power = 10 ** Math.floor(Math.log10(rough));
+  return [1, 2, 5, 10].map(factor => factor * power).find(step => step >= rough);
+}
+
+function drawProtein(i) {
+  const t = shownProteins[i], length = targets.length[t];
+  const common = byId("protein-scale").value === "common";
+  const end = common ? longest : length, percent = x => `${100 * x / end}%`;
+  const room = (proteinList.scroller.clientWidth - 32) / end;  // pixels of a residue
+  const row = element("div", {className: "protein", role: "listitem", "aria-posinset": i + 1,
+                              "aria-setsize": shownProteins.length});
+  const evalue = bestOf(t, "evalue", (a, b) => a < b), score = bestOf(t, "score", (a, b) => a > b);
+  row.append(
+      element("p", {}, element("b", {}, targets.name[t]), " ",
+              ...named(targets.accession[t], targetLink(t))),
+      element("p", {title: targets.description[t]},
+              `${count(length)} aa, E-value ${general(evalue)}, ${fixed(score, 1)} bits `,
+              element("span", {className: "dim"}, targets.description[t])));
+  const track = element("div", {className: "track"});
+  track.style.height = `${lanesOf[t] * kLane}px`;
+  const backbone = element("div", {className: "backbone"});
+  backbone.style.width = percent(length);
+  track.append(backbone);
+  for (let d = firstDomainOf(t); d < firstDomainOf(t + 1); ++d) {
+    const from = domains.env_from[d], to = domains.env_to[d], title = domainTitle(d);
+    const name = models.name[domains.model[d]];
+    const fits = room * (to - from + 1) > 7 * name.length + 4;
+    const box = element("button", {type: "button", className: "box", title, "aria-label": title},
+                        fits ? name : "");
+    if (!domains.included[d]) box.classList.add("low");
+    if (!kept.domains[d]) box.classList.add("other");
+    box.style.setProperty("--hue", models.hue[domains.model[d]]);
+    box.style.left = percent(from - 1);
+    box.style.width = percent(to - from + 1);
+    box.style.top = `${laneOf[d] * kLane}px`;
+    box.addEventListener("click", () => openDetail(d, shownDomainsOf(t), null));
+    track.append(box);
+  }
+  const axis = element("div", {className: "axis-labels", "aria-hidden": "true"});
+  const step = tickStep(end, Math.max(2, proteinList.scroller.clientWidth / 90));
+  for (let x = 0; x < end - step / 2; x += step) {
+    const label = element("span", {}, String(x === 0 ? 1 : x));
+    label.style.left = percent(x);
+    axis.append(label);
+  }
+  const last = element("span", {}, String(end));
+  last.style.left = "100%";
+  axis.append(last);
+  row.append(track, axis);
+  return row;
+}
+
+function shownDomainsOf(target) {
+  const list = [];
+  for (let d = firstDomainOf(target); d < firstDomainOf(target + 1); ++d) list.push(d);
+  return list.sort((a, b) => domains.env_from[a] - domains.env_from[b]);
+}
+
+function drawProteins() {
+  if (!proteinList) {
+    proteinList = new VirtualList(byId("protein-list"), drawProtein);
+    assignLanes();
+  }
+  const order = kProteinOrders[byId("protein-order").value];
+  const keys = new Array(targets.count);
+  shownProteins = [];
+  for (let t = 0; t < targets.count; ++t) {
+    if (!kept.targets[t]) continue;
+    keys[t] = order(t);
+    shownProteins.push(t);
+  }
+  shownProteins.sort((a, b) => keys[a] < keys[b] ? -1 : keys[a] > keys[b] ? 1 : a - b);
+  const heights = new Float64Array(shownProteins.length + 1);
+  for (let i = 0; i < shownProteins.length; ++i)
+    heights[i + 1] = heights[i] + 66 + kLane * lanesOf[shownProteins[i]];
+  const legend = byId("legend");
+  legend.replaceChildren(...mostFrequent(8).map(([model, n]) => {
+    const button = element("button", {type: "button", title: `show only ${models.name[model]}`},
+                           swatch(model), `${models.name[model]} ${count(n)}`);
+    button.addEventListener("click", () => chooseModel(model));
+    return button;
+  }));
+  proteinList.show(shownProteins.length, heights);
+}
+
+// Models with the most domains among those that are shown: [model, domains].
+function mostFrequent(most) {
+  const counts = new Map();
+  for (let d = 0; d < domains.count; ++d) {
+    if (kept.domains[d]) counts.set(domains.model[d], (counts.get(domains.model[d]) ?? 0) + 1);
+  }
+  return [...counts].sort((a, b) => b[1] - a[1] || a[0] - b[0]).slice(0, most);
+}
+
+// ----- overview
+
+const kSvg = "http://www.w3.org/2000/svg";
+function svg(tag, attributes, ...children) {
+  const node = document.createElementNS(kSvg, tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
+}
+
+function figure(title, note, picture) {
+  byId("figures").append(element("figure", {}, element("figcaption", {}, title,
+                                 element("small", {}, note)), picture));
+}
+
+const kBelow = "below the inclusion threshold";
+function keyOfColours() {
+  const note = element("span", {}, element("span", {className: "key"}), "included",
+                       element("span", {className: "key low"}), kBelow);
+  return note;
+}
+
+// bins: [{included, low, title}]; ticks: [[bin position, label]]; threshold: bin position or null.
+function histogram(label, bins, ticks, threshold) {
+  const width = Math.max(240, Math.min(620, byId("figures").clientWidth / figuresInRow() - 30));
+  const height = 170, left = 42, bottom = 22, top = 14;
+  const most = Math.max(1, ...bins.map(bin => bin.included + bin.low));
+  const step = (width - left - 6) / bins.length, scale = (height - bottom - top) / most;
+  const picture = svg("svg", {viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label});
+  const base = height - bottom;
+  for (const value of [0, most / 2, most].filter(Number.isInteger)) {
+    picture.append(svg("text", {x: left - 4, y: base - value * scale + 4, "text-anchor": "end"}, count(value)));
+    picture.append(svg("line", {x1: left, x2: width - 6, y1: base - value * scale, y2: base - value * scale,
+                                class: "axis", "stroke-opacity": value === 0 ? 1 : .2}));
+  }
+  bins.forEach((bin, i) => {
+    const x = left + i * step, wide = Math.max(1, step - 1);
+    const group = svg("g", {}, svg("title", {}, bin.title));
+    group.append(svg("rect", {x, width: wide, y: base - bin.included * scale, height: bin.included * scale, class: "bar"}));
+    group.append(svg("rect", {x, width: wide, y: base - (bin.included + bin.low) * scale,
+                              height: bin.low * scale, class: "bar low"}));
+    picture.append(group);
+  });
+  for (const [position, text] of ticks) {
+    const x = left + position * step;
+    const anchor = x < left + 15 ? "start" : x > width - 20 ? "end" : "middle";
+    picture.append(svg("text", {x, y: height - 6, "text-anchor": anchor}, text));
+    picture.append(svg("line", {x1: x, x2: x, y1: base, y2: base + 4, class: "axis"}));
+  }
+  if (threshold !== null) {
+    const x = left + threshold * step;
+    picture.append(svg("line", {x1: x, x2: x, y1: top - 8, y2: base, class: "threshold"}));
+  }
+  return picture;
+}
+
+const figuresInRow = () => Math.max(1, Math.floor(byId("figures").clientWidth / 440));
+
+// Values in bins of equal width, with what is included apart. `show` prints a bound.
+function binned(values, included, low, high, bins, show) {
+  const out = Array.from({length: bins}, () => ({included: 0, low: 0}));
+  const width = (high - low) / bins || 1;
+  for (let i = 0; i < values.length; ++i) {
+    const bin = Math.min(bins - 1, Math.max(0, Math.floor((values[i] - low) / width)));
+    if (included[i]) ++out[bin].included;
+    else ++out[bin].low;
+  }
+  out.forEach((bin, i) => {
+    bin.title = `${show(low + i * width)} to ${show(low + (i + 1) * width)}: ` +
+        `${count(bin.included)} included, ${count(bin.low)} ${kBelow}`;
+  });
+  return out;
+}
+
+// Ticks at round values between low and high, as places in bins.
+function ticksOf(low, high, bins, show, most = 6) {
+  const step = tickStep(high - low, most), ticks = [];
+  for (let value = Math.ceil(low / step) * step; value <= high; value += step)
+    ticks.push([(value - low) / (high - low) * bins, show(value)]);
+  return ticks;
+}
+
+// Where one threshold separates what is included from what is not; null with thresholds of many models.
+function boundary(values, included, up) {
+  let inside = up ? Infinity : -Infinity, outside = up ? -Infinity : Infinity;
+  for (let i = 0; i < values.length; ++i) {
+    if (included[i]) inside = up ? Math.min(inside, values[i]) : Math.max(inside, values[i]);
+    else outside = up ? Math.max(outside, values[i]) : Math.min(outside, values[i]);
+  }
+  if (!Number.isFinite(inside) || !Number.isFinite(outside)) return null;
+  return (up ? inside >= outside : inside <= outside) ? (inside + outside) / 2 : null;
+}
+
+function drawOverview() {
+  const figures = byId("figures");
+  figures.replaceChildren();
+  const shown = [];
+  for (let hit = 0; hit < hits.count; ++hit) if (kept.hits[hit]) shown.push(hit);
+  if (shown.length === 0) {
+    figures.append(element("p", {}, hits.count === 0 ? "The search reported no protein." :
+                                                       "Nothing matches the filter."));
+    return;
+  }
+  const included = shown.map(hit => hits.included[hit]);
+  const spread = (values) => values.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [Infinity, -Infinity]);
+
+  // Proteins of each model.
+  const perModel = new Map();
+  shown.forEach((hit, i) => {
+    const entry = perModel.get(hits.model[hit]) ?? {all: 0, included: 0};
+    ++entry.all;
+    entry.included += included[i] ? 1 : 0;
+    perModel.set(hits.model[hit], entry);
+  });
+  const rows = [...perModel].sort((a, b) => b[1].all - a[1].all || a[0] - b[0]);
+  const top = rows.slice(0, 12);
+  const width = Math.max(240, Math.min(620, figures.clientWidth / figuresInRow() - 30));
+  const bars = svg("svg", {viewBox: `0 0 ${width} ${top.length * 17 + 4}`, role: "img",
+                           "aria-label": "Proteins of the models with the most"});
+  const scale = (width - 190) / top[0][1].all;
+  top.forEach(([model, n], i) => {
+    const y = i * 17 + 2, name = models.name[model];
+    const group = svg("g", {class: "pick"}, svg("title", {}, `${name}: ${counted(n.all, "protein")}, ` +
+        `${count(n.included)} included; a click shows this model only`));
+    group.append(svg("text", {x: 118, y: y + 11, "text-anchor": "end"},
+                     name.length > 18 ? `${name.slice(0, 17)}…` : name));
+    group.append(svg("rect", {x: 122, y, width: n.included * scale, height: 13, class: "bar"}));
+    group.append(svg("rect", {x: 122 + n.included * scale, y, width: (n.all - n.included) * scale, height: 13, class: "bar low"}));
+    group.append(svg("text", {x: 126 + n.all * scale, y: y + 11}, count(n.all)));
+    group.addEventListener("click", () => chooseModel(model));
+    bars.append(group);
+  });
+  figure("Proteins of each model", rows.length > top.length ?
+      `the ${top.length} models with the most; ${count(rows.length)} models have hits` :
+      `${counted(rows.length, "model")} with hits`, bars);
+
+  // E-values: their logarithms, the smallest a number can be for those that are 0.
+  const kSmallest = -324;
+  const logs = shown.map(hit => hits.evalue[hit] > 0 ? Math.log10(hits.evalue[hit]) : kSmallest);
+  let [low, high] = spread(logs);
+  [low, high] = [Math.floor(low), Math.ceil(high + 1e-9)];
+  if (high === low) high = low + 1;
+  let bins = Math.min(40, Math.max(4, high - low));
+  const power = value => `1e${Math.round(value)}`;
+  let edge = boundary(logs, included, false);
+  const place = value => value === null ? null : (value - low) / (high - low) * bins;
+  figure("E-values of proteins", keyOfColours(),
+         histogram("Distribution of E-values", binned(logs, included, low, high, bins, power),
+                   ticksOf(low, high, bins, power, 5), place(edge)));
+
+  const scores = shown.map(hit => hits.score[hit]);
+  [low, high] = spread(scores);
+  [low, high] = [Math.min(0, Math.floor(low)), Math.ceil(high + 1e-9)];
+  bins = 40;
+  edge = boundary(scores, included, true);
+  const plain = value => count(Math.round(value));
+  figure("Scores of proteins, bits", keyOfColours(),
+         histogram("Distribution of scores", binned(scores, included, low, high, bins, plain),
+                   ticksOf(low, high, bins, plain), place(edge)));
+
+  const list = [];
+  for (let d = 0; d < domains.count; ++d) if (kept.domains[d]) list.push(d);
+  const ofDomains = list.map(d => domains.included[d]);
+  const share = list.map(d => 100 * (domains.hmm_to[d] - domains.hmm_from[d] + 1) / models.length[domains.model[d]]);
+  const percent = value => `${Math.round(value)} %`;
+  if (list.length > 0) {
+    figure("Share of the model that a domain covers", keyOfColours(),
+           histogram("Distribution of model coverage", binned(share, ofDomains, 0, 100, 20, percent),
+                     ticksOf(0, 100, 20, percent), null));
+    const [model, n] = mostFrequent(1)[0];
+    figure(`Coverage along ${models.name[model]}`,
+           `domains over each of its ${count(models.length[model])} positions` +
+               (filter.model < 0 && models.count > 1 ? "; choose another model in Models" : ""),
+           coverage(model, list, n));
+  }
+
+  const proteins = [];
+  for (let t = 0; t < targets.count; ++t) if (kept.targets[t]) proteins.push(t);
+  const isIncluded = proteins.map(t => {
+    for (let hit = targets.firstHit[t]; hit < targets.firstHit[t + 1]; ++hit)
+      if (kept.hits[hit] && hits.included[hit]) return 1;
+    return 0;
+  });
+  const lengths = proteins.map(t => Math.log10(Math.max(1, targets.length[t])));
+  [low, high] = spread(lengths);
+  [low, high] = [Math.floor(low * 4) / 4, Math.ceil(high * 4 + 1e-9) / 4];
+  const raised = value => count(Math.round(10 ** value));
+  const ticks = [];
+  for (let value = 1; value < 1e7; value *= 10) {
+    for (const factor of [1, 2, 5]) {
+      const at = Math.log10(value * factor);
+      if (at >= low && at <= high) ticks.push([(at - low) / (high - low) * 24, count(value * factor)]);
+    }
+  }
+  figure("Lengths of proteins, residues", "on a logarithmic axis",
+         histogram("Distribution of lengths", binned(lengths, isIncluded, low, high, 24, raised), ticks, null));
+}
+
+// How many domains cover each position of a model.
+function coverage(model, list, n) {
+  const length = models.length[model], change = new Int32Array(length + 2);
+  for (const d of list) {
+    if (domains.model[d] !== model) continue;
+    ++change[domains.hmm_from[d]];
+    --change[domains.hmm_to[d] + 1];
+  }
+  const width = Math.max(240, Math.min(620, byId("figures").clientWidth / figuresInRow() - 30));
+  const height = 170, left = 42, base = height - 22, top = 14;
+  const x = k => left + (k - 1) / Math.max(1, length) * (width - left - 6);
+  const y = depth => base - depth / n * (base - top);
+  let depth = 0, path = `M${x(1)} ${base}`;
+  for (let k = 1; k <= length; ++k) {
+    depth += change[k];
+    if (k === 1 || change[k] !== 0) path += `V${y(depth).toFixed(1)}`;
+    if (k === length || change[k + 1] !== 0) path += `H${x(k + 1).toFixed(1)}`;
+  }
+  const picture = svg("svg", {viewBox: `0 0 ${width} ${height}`, role: "img",
+                              "aria-label": `Domains over the positions of ${models.name[model]}`},
+                      svg("path", {d: `${path}V${base}Z`, class: "bar"}),
+                      svg("line", {x1: left, x2: width - 6, y1: base, y2: base, class: "axis"}),
+                      svg("text", {x: left - 4, y: y(n) + 4, "text-anchor": "end"}, count(n)),
+                      svg("text", {x: left - 4, y: base + 4, "text-anchor": "end"}, "0"));
+  const step = tickStep(length, 6);
+  for (let k = 0; k <= length; k += step)
+    picture.append(svg("text", {x: x(Math.max(1, k)), y: height - 6, "text-anchor": "middle"}, String(Math.max(1, k))));
+  return picture;
+}
+
+// ---------------------------------------------------------------------------------------------
+// One domain: its numbers and its alignment.
+
+let detailList = [], detailAt = 0;
+
+function openDetail(domain, list, at) {
+  detailList = list;
+  detailAt = at ?? list.indexOf(domain);
+  drawDetail();
+  const dialog = byId("detail");
+  if (!dialog.open) dialog.showModal();
+}
+
+function step(by) {
+  detailAt = Math.min(detailList.length - 1, Math.max(0, detailAt + by));
+  drawDetail();
+}
+
+const quality = pp => pp === "*" ? "q3" : pp >= "8" ? "q2" : pp >= "5" ? "q1" : pp >= "0" ? "q0" : "";
+
+// Characters with the colour of their posterior probability, neighbours of one colour together.
+function coloured(parent, text, pp) {
+  for (let i = 0; i < text.length;) {
+    const name = quality(pp[i]);
+    let end = i + 1;
+    while (end < text.length && quality(pp[end]) === name) ++end;
+    const piece = text.slice(i, end);
+    parent.append(name ? element("span", {className: name}, piece) : piece);
+    i = end;
+  }
+}
+
+function drawAlignment(place, d, lines) {
+  const model = models.name[domains.model[d]], target = shortName(domains.target[d]);
+  const names = Math.min(kNarrow.matches ? 8 : 20, Math.max(model.length, target.length)), digits = 6;
+  const label = text => (text.length > names ? `${text.slice(0, names - 1)}…` : text).padEnd(names);
+  const room = Math.floor((byId("detail").clientWidth - 60) / 7.3) - names - 2 * digits - 3;
+  const columns = Math.max(20, Math.min(120, Math.floor(room / 10) * 10));
+  const block = element("pre", {tabIndex: 0});
+  let k = domains.hmm_from[d], i = domains.ali_from[d];
+  const pad = " ".repeat(names + digits + 2);
+  for (let at = 0; at < lines.model.length; at += columns) {
+    const cut = text => text.slice(at, at + columns);
+    const nodes = cut(lines.model).replace(/[.]/g, "").length, residues = cut(lines.target).replace(/-/g, "").length;
+    const range = (from, n) => [String(n > 0 ? from : from - 1).padStart(digits), String(n > 0 ? from + n - 1 : "-").padStart(digits)];
+    const [k1, k2] = range(k, nodes), [i1, i2] = range(i, residues);
+    block.append(`${label(model)} ${k1} ${cut(lines.model)} ${k2.trim()}\n${pad}${cut(lines.match)}\n${label(target)} ${i1} `);
+    coloured(block, cut(lines.target), cut(lines.pp));
+    block.append(` ${i2.trim()}\n${pad}${cut(lines.pp)} PP\n\n`);
+    k += nodes;
+    i += residues;
+  }
+  const key = element("p", {className: "dim"}, "Posterior probability of a residue's place: ");
+  for (const [name, text] of [["q3", "95 % and more"], ["q2", "75 to 95 %"], ["q1", "45 to 75 %"], ["q0", "less"]])
+    key.append(element("span", {className: name}, ` ${text} `), " ");
+  place.append(block, key);
+}
+
+async function drawDetail() {
+  const d = detailList[detailAt], hit = domains.hit[d], m = domains.model[d], t = domains.target[d];
+  byId("detail-title").replaceChildren(swatch(m), `${models.name[m]} in ${targets.name[t]}`);
+  byId("previous").disabled = detailAt === 0;
+  byId("next").disabled = detailAt === detailList.length - 1;
+  const facts = element("dl", {className: "facts"});
+  const fact = (name, wide, ...value) =>
+      facts.append(element("div", {className: wide ? "wide" : ""}, element("dt", {}, name), element("dd", {}, ...value)));
+  fact("protein", true, ...named(`${targets.name[t]} ${targets.accession[t]}`.trim(), targetLink(t)), ` ${targets.description[t]}`);
+  fact("model", true, ...named(`${models.name[m]} ${models.accession[m]}`.trim(), modelLink(m)), ` ${models.description[m]}`);
+  fact("envelope", false, `${domains.env_from[d]} to ${domains.env_to[d]} of ${count(targets.length[t])}`);
+  fact("aligned", false, `${domains.ali_from[d]} to ${domains.ali_to[d]}`);
+  fact("on the model", false, `${domains.hmm_from[d]} to ${domains.hmm_to[d]} of ${count(models.length[m])}`);
+  fact("i-Evalue", false, general(domains.i_evalue[d]));
+  fact("c-Evalue", false, general(domains.c_evalue[d]));
+  fact("score of the domain", false, `${fixed(domains.score[d], 1)} bits`);
+  fact("accuracy", false, fixed(domains.accuracy[d], 2));
+  fact("E-value of the protein", false, general(hits.evalue[hit]));
+  fact("score of the protein", false, `${fixed(hits.score[hit], 1)} bits (bias ${fixed(hits.bias[hit], 1)})`);
+  fact("inclusion", false, domains.included[d] ? "included" : kBelow);
+  const body = byId("detail-body");
+  const all = element("button", {type: "button"}, `All domains of ${models.name[m]}, one below the other`);
+  all.addEventListener("click", () => {
+    byId("detail").close();
+    byId("stack-model").value = String(m);
+    stale.add("stack");
+    showView("stack", true);
+  });
+  const place = element("div", {});
+  body.replaceChildren(facts, place, all);
+  const lines = await alignmentOf(d);
+  if (detailList[detailAt] !== d) return;
+  if (lines) drawAlignment(place, d, lines);
+  else place.append(element("p", {className: "dim"}, "The result that this page was made of holds no alignments."));
+}
+
+// ---------------------------------------------------------------------------------------------
+// All domains of one model, aligned to its positions: match columns only, as in an A2M file without its
+// insertions. Without alignments, bars from the first to the last position.
+
+let stacked = [];
+
+function drawStack() {
+  const select = byId("stack-model");
+  if (select.options.length === 0) {
+    const counts = new Map(mostFrequentOfAll());
+    select.append(...[...counts.keys()].map(m => new Option(`${models.name[m]} (${count(counts.get(m))})`, String(m))));
+  }
+  if (filter.model >= 0 && [...select.options].some(option => option.value === String(filter.model)))
+    select.value = String(filter.model);
+  if (!stackList) {
+    const head = element("div", {className: "head", "aria-hidden": "true"});
+    byId("stack-list").append(head);
+    stackList = new VirtualList(byId("stack-list"), drawStacked, head);
+  }
+  const model = Number(select.value);
+  stacked = [];
+  for (let d = 0; d < domains.count; ++d) if (kept.domains[d] && domains.model[d] === model) stacked.push(d);
+  byId("stack-note").textContent = stacked.length === 0 ? "No domain of this model matches the filter." :
+      `${counted(stacked.length, "domain")}, best protein first; insertions are left out.`;
+  const ruler = element("div", {className: "stack"}, element("span", {}, stackLabel("position")));
+  let text = "";
+  const length = models.length[model] ?? 0;
+  for (let k = 10; k <= length; k += 10) text += String(k).padStart(10);
+  ruler.append(text);
+  stackList.fixedHead.replaceChildren(ruler);
+  stackList.body.style.width = `${7.3 * ((length || 0) + (kNarrow.matches ? 16 : 36))}px`;
+  stackList.body.style.minWidth = "100%";
+  stackList.scroller.scrollTop = 0;
+  stackList.show(stacked.length, 19);
+}
+
+function mostFrequentOfAll() {
+  const counts = new Map();
+  for (let d = 0; d < domains.count; ++d) counts.set(domains.model[d], (counts.get(domains.model[d]) ?? 0) + 1);
+  return [...counts].sort((a, b) => b[1] - a[1] || a[0] - b[0]);
+}
+
+function stackLabel(text) {
+  const room = kNarrow.matches ? 12 : 32;
+  return (text.length > room ? `${text.slice(0, room - 1)}…` : text).padEnd(room);
+}
+
+function drawStacked(i) {
+  const d = stacked[i], t = domains.target[d], title = domainTitle(d);
+  const row = element("div", {className: "stack", role: "listitem", "aria-posinset": i + 1,
+                              "aria-setsize": stacked.length, title});
+  const place = `/${domains.ali_from[d]}-${domains.ali_to[d]}`, name = shortName(t);
+  const room = (kNarrow.matches ? 12 : 32) - place.length;
+  const open = element("span", {role: "button"},
+      room >= 4 ? (name.length > room ? `${name.slice(0, room - 1)}…${place}` : name + place).padEnd(kNarrow.matches ? 12 : 32) :
+                  stackLabel(name));
+  row.append(open);
+  row.addEventListener("click", () => openDetail(d, stacked, i));
+  row.append(" ".repeat(domains.hmm_from[d] - 1));
+  const span = domains.hmm_to[d] - domains.hmm_from[d] + 1;
+  alignmentOf(d).then(lines => {
+    if (!lines) {
+      row.append(element("span", {className: "q2"}, " ".repeat(span)));
+      return;
+    }
+    let residues = "", pp = "";
+    for (let c = 0; c < lines.model.length; ++c) {
+      if (lines.model[c] === ".") continue;
+      residues += lines.target[c];
+      pp += lines.pp[c];
+    }
+    coloured(row, residues, pp);
+  });
+  return row;
+}
+
+// ---------------------------------------------------------------------------------------------
+
+// What the filter shows, in the order of the table of domains.
+function saveShown() {
+  const clean = text => String(text).replace(/[\t\r\n]/g, " ");
+  const columns = ["protein", "protein_accession", "protein_length", "model", "model_accession", "model_length",
+                   "evalue", "score", "bias", "domain", "c_evalue", "i_evalue", "domain_score", "included",
+                   "hmm_from", "hmm_to", "ali_from", "ali_to", "env_from", "env_to", "accuracy", "description"];
+  const lines = [columns.join("\t")];
+  const order = domainTable ? domainTable.order : Int32Array.from({length: domains.count}, (_, i) => i);
+  for (const d of order) {
+    if (!kept.domains[d]) continue;
+    const hit = domains.hit[d], t = domains.target[d], m = domains.model[d];
+    lines.push([targets.name[t], targets.accession[t], targets.length[t], models.name[m], models.accession[m],
+                models.length[m], hits.evalue[hit], hits.score[hit], hits.bias[hit], domains.number[d],
+                domains.c_evalue[d], domains.i_evalue[d], domains.score[d], domains.included[d],
+                domains.hmm_from[d], domains.hmm_to[d], domains.ali_from[d], domains.ali_to[d],
+                domains.env_from[d], domains.env_to[d], domains.accuracy[d], targets.description[t]].map(clean).join("\t"));
+  }
+  const address = URL.createObjectURL(new Blob([`${lines.join("\n")}\n`], {type: "text/tab-separated-values"}));
+  element("a", {href: address, download: "domains.tsv"}).click();
+  setTimeout(() => URL.revokeObjectURL(address), 10000);
+}
+
+function listen() {
+  let waiting = false;
+  const later = () => {
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => { waiting = false; readFilter(); });
+  };
+  for (const id of ["filter", "evalue", "included"]) byId(id).addEventListener("input", later);
+  byId("filters").addEventListener("submit", event => event.preventDefault());
+  byId("clear").addEventListener("click", () => {
+    byId("filter").value = byId("evalue").value = "";
+    byId("included").checked = false;
+    filter.model = -1;
+    readFilter();
+  });
+  byId("model-chip").lastElementChild.addEventListener("click", () => chooseModel(-1));
+  byId("save").addEventListener("click", saveShown);
+  byId("protein-order").addEventListener("change", () => {
+    byId("protein-list").scrollTop = 0;
+    drawProteins();
+  });
+  byId("protein-scale").addEventListener("change", () => proteinList.redraw());
+  byId("stack-model").addEventListener("change", drawStack);
+  byId("previous").addEventListener("click", () => step(-1));
+  byId("next").addEventListener("click", () => step(1));
+  byId("detail").addEventListener("keydown", event => {
+    if (event.key === "ArrowLeft") step(-1);
+    if (event.key === "ArrowRight") step(1);
+  });
+  const names = Object.keys(views);
+  byId("tabs").addEventListener("click", event => {
+    const tab = event.target.closest("[role=tab]");
+    if (tab) showView(tab.getAttribute("aria-controls"), true);
+  });
+  byId("tabs").addEventListener("keydown", event => {
+    const by = {ArrowRight: 1, ArrowLeft: -1}[event.key];
+    if (by) showView(names[(names.indexOf(current) + by + names.length) % names.length], true);
+  });
+  let resized = 0;
+  addEventListener("resize", () => {
+    clearTimeout(resized);
+    resized = setTimeout(() => {
+      if (current === "overview") drawOverview();
+      else stale.add("overview");
+      proteinList?.redraw();
+    }, 100);
+  });
+  const lists = () => [modelTable?.list, domainTable?.list, proteinList, stackList].filter(Boolean);
+  addEventListener("beforeprint", () => lists().forEach(list => { list.printing = true; list.update(); }));
+  addEventListener("afterprint", () => lists().forEach(list => { list.printing = false; list.update(); }));
+}
+
+(async () => {
+  try {
+    await readData();
+  } catch (error) {
+    byId("counts").textContent = typeof DecompressionStream === "undefined" ?
+        "This browser is too old for this page: it cannot decompress data (Chrome 80, Firefox 113 and Safari 16.4 can)." :
+        `The data of this page cannot be read: ${error.message}`;
+    return;
+  }
+  listen();
+  const asked = location.hash.slice(1);
+  showView(asked in views ? asked : "overview", false);
+  readFilter();
+  document.documentElement.dataset.ready = "true";
+})();

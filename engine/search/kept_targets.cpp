@@ -1,0 +1,151 @@
+#include "search/kept_targets.hpp"
+
+#include <cstring>
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace hmmjit {
+namespace {
+
+constexpr std::size_t kAlignment = 16;  // of a target's residues, as kernels read them
+
+// The arrays of one block.
+struct Packed {
+  struct Free {
+    void operator()(Residue* p) const { ::operator delete[](p, std::align_val_t(kAlignment)); }
+  };
+  std::unique_ptr<Residue, Free> residues;
+  std::vector<char> text;
+  std::vector<TargetEntry> entries;
+  std::uint64_t residue_count = 0, first_index = 0;
+  std::size_t bytes = 0;  // of residues
+};
+
+std::shared_ptr<const Packed> pack(const TargetBlock& block) {
+  auto packed = std::make_shared<Packed>();
+  packed->first_index = block.first_index();
+  packed->residue_count = block.residue_count();
+  std::size_t bytes = kAlignment, text = 0;
+  packed->entries.reserve(block.size());
+  for (std::size_t i = 0; i < block.size(); ++i) {
+    const TargetView target = block[i];
+    packed->entries.push_back({bytes, text, static_cast<std::uint32_t>(target.residues.size()),
+                               static_cast<std::uint32_t>(target.name.size()),
+                               static_cast<std::uint32_t>(target.accession.size()),
+                               static_cast<std::uint32_t>(target.description.size())});
+    bytes +=
+        target.residues.size() / kAlignment * kAlignment + kAlignment;  // one byte over at least
+    text += target.name.size() + target.accession.size() + target.description.size();
+  }
+  packed->bytes = bytes;
+  packed->residues.reset(
+      static_cast<Residue*>(::operator new[](bytes, std::align_val_t(kAlignment))));
+  std::memset(packed->residues.get(), kPaddingCode, bytes);
+  packed->text.reserve(text);
+  for (std::size_t i = 0; i < block.size(); ++i) {
+    const TargetView target = block[i];
+    std::ranges::copy(target.residues, packed->residues.get() + packed->entries[i].residues);
+    for (const std::string_view part : {target.name, target.accession, target.description})
+      packed->text.insert(packed->text.end(), part.begin(), part.end());
+  }
+  return packed;
+}
+
+TargetBlock view_of(const std::shared_ptr<const Packed>& packed) {
+  TargetStorage storage;
+  storage.residues = packed->residues.get();
+  storage.text = packed->text.data();
+  storage.entries = packed->entries;
+  storage.residue_count = packed->residue_count;
+  storage.occupied = {packed->residues.get() + kAlignment, packed->bytes - kAlignment};
+  storage.owner = packed;
+  return {std::move(storage), packed->first_index};
+}
+
+class KeptTargets final : public TargetSource {
+ public:
+  KeptTargets(std::unique_ptr<TargetSource> source, std::uint64_t memory)
+      : source_(std::move(source)), memory_(memory) {}
+
+  Result<bool> next(TargetBlock& block, std::size_t residues) override {
+    if (complete_) {
+      if (position_ == blocks_.size()) return false;
+      block = view_of(blocks_[position_++]);
+      return true;
+    }
+    HMMJIT_ASSIGN(const bool more, source_->next(block, residues));
+    if (!more) {
+      complete_ = keeping_;
+      position_ = blocks_.size();
+      return false;
+    }
+    if (keeping_ && !block.packed_residues().empty()) keeping_ = false;
+    if (!keeping_) return true;
+    const auto packed = pack(block);
+    kept_ += packed->bytes + packed->text.size() + packed->entries.size() * sizeof(TargetEntry);
+    if (kept_ > memory_) {
+      keeping_ = false;
+      blocks_ = {};
+      return true;
+    }
+    blocks_.push_back(packed);
+    block = view_of(packed);
+    return true;
+  }
+  Status rewind() override {
+    if (complete_) {
+      position_ = 0;
+      return {};
+    }
+    if (!source_->rewindable())
+      return fail(ErrorCode::kResources, "the targets do not fit in memory and come from a pipe",
+                  {}, "give a file, or raise --mem");
+    if (keeping_) {  // stopped before its end
+      blocks_ = {};
+      kept_ = 0;
+    }
+    return source_->rewind();
+  }
+  bool rewindable() const override { return complete_ || source_->rewindable(); }
+  bool decode_ahead() override { return !complete_ && source_->decode_ahead(); }
+  bool compressed() const override { return !complete_ && source_->compressed(); }
+  std::uint64_t bytes_read() const override { return source_->bytes_read(); }
+  std::uint64_t bytes_total() const override { return source_->bytes_total(); }
+
+ private:
+  std::unique_ptr<TargetSource> source_;
+  std::uint64_t memory_, kept_ = 0;
+  bool keeping_ = true, complete_ = false;
+  std::vector<std::shared_ptr<const Packed>> blocks_;
+  std::size_t position_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<TargetSource> keep_targets(std::unique_ptr<TargetSource> source,
+                                           std::uint64_t memory) {
+  return std::make_unique<KeptTargets>(std::move(source), memory);
+}
+
+Result<std::unique_ptr<TargetChunk>> TargetChunk::read(TargetSource& source, std::size_t residues) {
+  TargetBlock block;
+  HMMJIT_ASSIGN(const bool more, source.next(block, residues));
+  auto chunk = std::make_unique<TargetChunk>();
+  if (more) chunk->block_ = view_of(pack(block));
+  return chunk;
+}
+
+Result<bool> TargetChunk::next(TargetBlock& block, std::size_t) {
+  if (delivered_ || block_.size() == 0) return false;
+  delivered_ = true;
+  block = block_;
+  return true;
+}
+
+Status TargetChunk::rewind() {
+  delivered_ = false;
+  return {};
+}
+
+}  // namespace hmmjit

@@ -1,0 +1,289 @@
+"""hmmjit phmmer, jackhmmer and build against the installed programs of HMMER, byte for byte.
+
+Queries, targets and alignments are emitted freshly. The random seed is printed; HMMJIT_TEST_SEED
+repeats a run. Recorded runs of HMMER 3.4 are replayed where they are.
+"""
+import os
+import random
+import shutil
+import sys
+import unittest
+
+import scenario
+from scenario import ScratchFolder, example_model, first_difference, read, result_lines, run
+
+SEED = int(os.environ.get("HMMJIT_TEST_SEED", random.SystemRandom().randrange(1, 2**31)))
+MODELS = ["fn3.hmm", "globins4.hmm", "RRM_1.hmm"]
+MISSING = scenario.hmmsearch_missing() or any(
+    shutil.which(name) is None for name in ("phmmer", "jackhmmer", "hmmbuild"))
+
+PHMMER_CASES = [
+    [], ["--acc"], ["--noali"], ["--notextw"], ["--textw", "150"], ["-E", "1e-10"], ["-T", "30"],
+    ["--domE", "1e-6"], ["--incE", "1e-20"], ["--incdomT", "20"], ["--nobias"], ["--nonull2"],
+    ["--seed", "7"], ["-Z", "12.5", "--domZ", "3"], ["--cut_ga"], ["--F1", "0.5", "--F2", "0.2"],
+    ["--popen", "0.1", "--pextend", "0.7"], ["--mx", "PAM30"], ["--mx", "PAM70"],
+    ["--mx", "PAM120"], ["--mx", "PAM240"], ["--mx", "BLOSUM45"], ["--mx", "BLOSUM50"],
+    ["--mx", "BLOSUM80"], ["--mx=BLOSUM90"], ["--EmL", "80", "--EmN", "50"],
+    ["--EvL", "90", "--EvN", "60", "--EfL", "70", "--EfN", "90", "--Eft", "0.1"]]
+# Three rounds each. Identity of rows is counted differently by HMMER 3.3.2 and 3.4 where they have
+# degenerate residues: targets of --wgsc, --wblosum and --eclust have none.
+JACKHMMER_CASES = [
+    [], ["--acc"], ["--noali", "-E", "0.001"], ["--notextw"], ["--incE", "1e-10"],
+    ["--incT", "40", "--incdomT", "10"], ["--fragthresh", "0.9"], ["--wnone", "--enone"],
+    ["--eset", "3.5"], ["--ere", "0.8", "--esigma", "50"], ["--pnone"], ["--plaplace"],
+    ["--seed", "5"], ["--popen", "0.05", "--mx", "BLOSUM80"], ["--domE", "1e-5", "-T", "15"]]
+JACKHMMER_CLEAN_CASES = [["--wgsc"], ["--wblosum", "--wid", "0.4"], ["--eclust", "--eid", "0.5"]]
+BUILD_CASES = [
+    [], ["--hand"], ["--symfrac", "0.8"], ["--fragthresh", "0.95"], ["--wgsc"],
+    ["--wblosum", "--wid", "0.5"], ["--wnone"], ["--wgiven"], ["--enone"], ["--eset", "2"],
+    ["--eclust"], ["--ere", "1"], ["--esigma", "80"], ["--pnone"], ["--plaplace"],
+    ["--singlemx"], ["--popen", "0.01"], ["--pextend", "0.8"], ["--maxinsertlen", "5"],
+    ["--seed", "9"], ["--EmN", "50", "--EfL", "60"]]
+
+
+def model_lines(text):
+    """A model without what names the program and the time."""
+    return [line for line in text.decode().split("\n")
+            if not line.startswith(("HMMER3/f", "DATE", "COM"))]
+
+
+@unittest.skipIf(MISSING, "phmmer, jackhmmer, hmmbuild, hmmemit or hmmer-examples not installed")
+class AgainstHmmer(ScratchFolder):
+    @classmethod
+    def setUpClass(cls):
+        print(f"random seed {SEED} (HMMJIT_TEST_SEED repeats it)")
+
+    def setUp(self):
+        super().setUp()
+        self.models = [example_model(name, self.folder) for name in MODELS]
+        self.records = scenario.emitted_targets(self.models, SEED, per_model=12, decoys=40)
+        scenario.write_embl(self.path("targets.embl"), self.records)
+        clean = [[name, text, "".join(c for c in residues if c not in "XBU")]
+                 for name, text, residues in self.records]
+        scenario.write_fasta(self.path("clean.fasta"), clean)
+        rng = random.Random(SEED + 1)
+        queries = [clean[rng.randrange(len(clean))] for _ in range(3)]
+        odd = [["empty", "", ""], ["W", "one residue", "W"],
+               ["degenerate", "", "MKVXLBZJOUAWGHKLMNPQRSTVWYXXKLM" + queries[0][2][:60] + "K"],
+               ["stars", "", queries[1][2][:50] + "*" + queries[1][2][50:80]]]
+        scenario.write_embl(self.path("queries.embl"), queries + odd[1:])
+        scenario.write_fasta(self.path("odd.fasta"), odd)
+        scenario.write_fasta(self.path("one.fasta"), queries[:1])
+
+    def compare(self, command, options, outputs, query, targets):
+        def files(label):
+            arguments = []
+            for output in outputs:
+                flag = "-" + output if len(output) == 1 else "--" + output
+                arguments += [flag, self.path(f"{label}.{output}")]
+            return arguments
+
+        for name in os.listdir(self.folder):
+            if name.startswith(("want.", "got.")):
+                os.remove(self.path(name))
+        want = run([command, "--cpu", "0"] + files("want") + options + [query, targets])
+        got = run([scenario.program, command, "--quiet", "--device", "cpu"] + files("got") + options
+                  + [query, targets])
+        self.assertEqual(want.returncode, 0, (options, want.stderr))
+        self.assertEqual(got.returncode, 0, (options, got.stderr))
+        made = sorted(name[5:] for name in os.listdir(self.folder) if name.startswith("want."))
+        self.assertEqual(made, sorted(name[4:] for name in os.listdir(self.folder)
+                                      if name.startswith("got.")))
+        for name in made:
+            expected, actual = read(self.path("want." + name)), read(self.path("got." + name))
+            if name.endswith(".hmm"):
+                expected, actual = model_lines(expected), model_lines(actual)
+            elif name == "A" or name.endswith(".sto"):
+                expected, actual = (
+                    [line for line in text.decode().split("\n") if not line.startswith("#=GF AU")]
+                    for text in (expected, actual))
+            else:
+                expected, actual = result_lines(expected), result_lines(actual)
+            if expected != actual:
+                self.fail(f"{command} {options} {name}: {first_difference(expected, actual)}")
+
+    def test_phmmer(self):
+        outputs = ["o", "A", "tblout", "domtblout", "pfamtblout"]
+        for options in PHMMER_CASES:
+            with self.subTest(options=options):
+                self.compare("phmmer", options, outputs, self.path("queries.embl"),
+                             self.path("targets.embl"))
+        self.compare("phmmer", [], outputs, self.path("odd.fasta"), self.path("clean.fasta"))
+        matrix = self.path("matrix")
+        with open(matrix, "w") as file:
+            letters = "ACDEFGHIKLMNPQRSTVWY"
+            file.write("# two kinds of residues\n  " + "  ".join(letters) + "\n")
+            for a in letters:
+                file.write(a + " " + " ".join(
+                    str(6 if a == b else -1 if letters.index(a) % 3 == letters.index(b) % 3 else -4)
+                    for b in letters) + "\n")
+        self.compare("phmmer", ["--mxfile", matrix], outputs, self.path("queries.embl"),
+                     self.path("targets.embl"))
+
+    def test_jackhmmer(self):
+        outputs = ["o", "A", "tblout", "domtblout", "chkhmm", "chkali"]
+        for cases, targets in ((JACKHMMER_CASES, "targets.embl"),
+                               (JACKHMMER_CLEAN_CASES, "clean.fasta")):
+            for options in cases:
+                with self.subTest(options=options):
+                    self.compare("jackhmmer", ["-N", "3"] + options, outputs,
+                                 self.path("one.fasta"), self.path(targets))
+        # Several queries, until they converge.
+        self.compare("jackhmmer", [], outputs, self.path("queries.embl"), self.path("targets.embl"))
+        # As structure prediction calls it.
+        self.compare("jackhmmer",
+                     ["-N", "1", "--noali", "--F1", "0.0005", "--F2", "0.00005", "--F3",
+                      "0.0000005", "--incE", "0.0001", "-E", "0.0001"], ["o", "A", "tblout"],
+                     self.path("queries.embl"), self.path("targets.embl"))
+
+    def test_jackhmmer_small_memory_and_threads(self):
+        query, targets = self.path("queries.embl"), self.path("clean.fasta")
+        one = run([scenario.program, "jackhmmer", "--quiet", "--cpu", "1", query, targets])
+        for options in (["--cpu", "4"], ["--cpu", "2", "--mem", "64K"]):
+            other = run([scenario.program, "jackhmmer", "--quiet"] + options + [query, targets])
+            self.assertEqual(other.returncode, 0, other.stderr)
+            self.assertEqual(result_lines(one.stdout), result_lines(other.stdout))
+
+    def emitted_alignment(self, model, seed):
+        made = run(["hmmemit", "-a", "--seed", str(seed), "-N", "25", model])
+        self.assertEqual(made.returncode, 0, made.stderr)
+        return made.stdout.decode()
+
+    def compare_build(self, options, alignment, alphabet="--amino"):
+        flags = [alphabet] if alphabet else []
+        want = run(["hmmbuild", "--cpu", "0"] + flags + options + [self.path("want.hmm"), alignment])
+        got = run([scenario.program, "build"] + flags + options + [self.path("got.hmm"), alignment])
+        self.assertEqual(want.returncode, 0, (options, want.stderr))
+        self.assertEqual(got.returncode, 0, (options, got.stderr))
+        expected, actual = (model_lines(read(self.path(name + ".hmm"))) for name in ("want", "got"))
+        if expected != actual:
+            self.fail(f"hmmbuild {options} {alignment}: {first_difference(expected, actual)}")
+        rows = [[line.rstrip() for line in text.decode().split("\n") if line[:1].isdigit()]
+                for text in (want.stdout, got.stdout)]
+        self.assertEqual(rows[0], rows[1])
+
+    def test_build(self):
+        rng = random.Random(SEED + 2)
+        path = self.path("several.sto")
+        with open(path, "w") as file:
+            for number, model in enumerate(self.models):
+                text = self.emitted_alignment(model, rng.randrange(1, 2**31))
+                text = text.replace("# STOCKHOLM 1.0\n", f"# STOCKHOLM 1.0\n#=GF ID family{number}\n"
+                                    "#=GF AC PF00001.2\n#=GF DE Some family\n"
+                                    "#=GF GA 20.5 18.25;\n#=GF TC 21 19;\n", 1)
+                file.write(text)
+        for options in BUILD_CASES:
+            with self.subTest(options=options):
+                self.compare_build(options, path)
+        self.compare_build([], path, alphabet=None)
+
+    def test_build_formats(self):
+        alignment = self.path("named.sto")
+        with open(alignment, "w") as file:
+            file.write(self.emitted_alignment(self.models[1], SEED % 1000 + 1))
+        self.compare_build(["-n", "given"], alignment)
+        rows, reference = {}, ""
+        for line in read(alignment).decode().split("\n"):
+            if line.startswith("#=GC RF"):
+                reference += line.split()[2]
+            elif line and not line.startswith(("#", "//")):
+                name, text = line.split()
+                rows[name] = rows.get(name, "") + text.upper().replace(".", "-")
+        width = len(reference)
+        names = max(len(name) for name in rows) + 2
+        blocks = ["".join(f"{name:{names}}{text[at:at + 50]}\n" for name, text in rows.items())
+                  for at in range(0, width, 50)]
+        short = [f"row{number:<7}{text}" for number, text in enumerate(rows.values())]
+        counts = f" {len(rows)} {width}\n"
+        texts = {
+            "afa": "".join(f">{name} about it\n{text}\n" for name, text in rows.items()),
+            # Inserts in lower case, without the padding.
+            "a2m": "".join(
+                f">{name}\n" + "".join(c if r == "x" else c.lower().replace("-", "")
+                                       for c, r in zip(text, reference)) + "\n"
+                for name, text in rows.items()),
+            "clustal": "CLUSTAL W (1.83) multiple sequence alignment\n\n\n" + "\n".join(
+                block + " " * names + "  *\n" for block in blocks),
+            "psiblast": "\n".join(blocks),
+            "selex": "# comment\n" + "\n".join(
+                f"{'#=RF':{names}}{reference[50 * n:50 * n + 50]}\n" + block.replace("-", ".")
+                for n, block in enumerate(blocks)),
+            "pfam": "# STOCKHOLM 1.0\n" + "".join(
+                f"{name} {text}\n" for name, text in rows.items()) + "//\n",
+            "phylip": counts + "\n".join(row[:60] for row in short) + "\n" + "".join(
+                "\n" + "".join(row[at:at + 60] + "\n" for row in short)
+                for at in range(60, width + 10, 60)),
+            "phylips": counts + "".join(
+                row[:40] + "\n" + row[40:] + "\n" for row in short)}
+        for name, text in texts.items():
+            with self.subTest(format=name):
+                path = self.path("other." + name)
+                with open(path, "w") as file:
+                    file.write(text)
+                self.compare_build(["--informat", name], path)
+                if name in ("afa", "a2m", "clustal", "pfam"):
+                    self.compare_build([], path)
+                if name in ("a2m", "selex"):
+                    self.compare_build(["--informat", name, "--hand"], path)
+
+    def test_errors(self):
+        targets = self.path("clean.fasta")
+        with open(self.path("bad.fasta"), "w") as file:
+            file.write(">good\nMKVLAAGGHKLM\n>bad\nMK1L\n")
+        with open(self.path("bad.mat"), "w") as file:
+            file.write("A C D\n1 2 3\n")
+        with open(self.path("stars.fasta"), "w") as file:
+            file.write(">s\n***\n")
+        with open(self.path("dna.sto"), "w") as file:
+            file.write("# STOCKHOLM 1.0\na ACGTACGTACGTACGT\nb ACGTACGTACGTACGA\n//\n")
+        query = self.path("one.fasta")
+        for arguments, status, text in (
+                (["phmmer", "--mx", "NOSUCH", query, targets], 2, "no score matrix is named NOSUCH"),
+                (["phmmer", "--mxfile", self.path("bad.mat"), query, targets], 3, "bad.mat:1"),
+                (["phmmer", self.path("bad.fasta"), targets], 3, "illegal character 1"),
+                (["phmmer", self.path("stars.fasta"), targets], 3, "no random sequence"),
+                (["phmmer", "--popen", "0.5", query, targets], 2, "0<=x<0.5"),
+                (["phmmer", "--EmN", "1", query, targets], 2, "fewer than two"),
+                (["phmmer", "-", "-"], 2, "not both"),
+                (["phmmer", "--qformat", "nosuch", query, targets], 2, "--qformat"),
+                (["jackhmmer", "--fast", query, targets], 2, "no such option"),
+                (["jackhmmer", "--cut_ga", query, targets], 2, "no such option"),
+                (["jackhmmer", "--wid", "0.5", query, targets], 2, "--wblosum"),
+                (["jackhmmer", "--wgsc", "--wnone", query, targets], 2, "incompatible"),
+                (["jackhmmer", "-N", "0", query, targets], 2, "n>0"),
+                (["build", self.path("x.hmm"), self.path("dna.sto")], 3, "protein alignments only"),
+                (["build", "--hand", "--amino", self.path("x.hmm"), self.path("dna.sto")], 3,
+                 "reference annotation"),
+                (["build", self.path("x.hmm"), self.path("none.sto")], 3, "none.sto")):
+            with self.subTest(arguments=arguments):
+                refused = run([scenario.program] + arguments)
+                self.assertEqual(refused.returncode, status, refused.stderr)
+                self.assertIn(text, refused.stderr.decode())
+        self.assertFalse(os.path.exists(self.path("x.hmm")))
+        # What stood before a bad query has been searched and printed.
+        partly = run([scenario.program, "phmmer", self.path("bad.fasta"), targets])
+        self.assertIn(b"Query:       good", partly.stdout)
+        self.assertNotIn(b"[ok]", partly.stdout)
+
+
+class Replay(ScratchFolder):
+    """A choice of the recorded runs of HMMER 3.4."""
+    CASES = ["ph_hbb*", "ph_20aa", "ph_degen", "ph_zero", "ph_opt_[TicF]*", "ph_mx*", "ph_calib",
+             "ph_bad*", "ph_dupdb", "ph_tandem", "ph_*_query", "jk_hbb*", "jk_zero", "jk_drop",
+             "jk_T", "jk_incT", "jk_20aa", "jk_bad*", "jk_dupdb", "jk_degen", "jk_tandem",
+             "jk_wgsc", "jk_wblosum", "jk_eentexp", "jk_nohits", "jk_acc_7less", "jk_m130*",
+             "sc_[!bl]*", "sc_lee_ecolihits*", "sc_long"]
+
+    def test_recorded_runs(self):
+        shared = scenario.shared_folder()
+        tool = os.path.join(shared or "", "tools", "replay_programs.py")
+        if shared is None or not os.path.exists(tool):
+            self.skipTest("recorded runs (shared/data/programs) are not here; set HMMJIT_SHARED")
+        replayed = run([sys.executable, tool, "--program", scenario.program,
+                        "--program-hmmscan", scenario.program + " scan", "--options=--quiet", "--work", self.folder, "--only"] + self.CASES)
+        self.assertEqual(replayed.returncode, 0, replayed.stdout.decode()[-3000:])
+        print(replayed.stdout.decode().strip().split("\n")[-1])
+
+
+if __name__ == "__main__":
+    scenario.main()

@@ -1,0 +1,396 @@
+"""The program behaves as its users' other tools do: messages with a next step, progress that does not mix with
+output, compressed outputs, cutoffs that are looked at first, outputs for the next step of a pipeline."""
+import gzip
+import os
+import pty
+import re
+import select
+import shutil
+import subprocess
+import time
+import unittest
+
+import scenario
+from scenario import ScratchFolder, example_model, hmmsearch, read, result_lines, search
+
+USAGE_ERROR, INPUT_ERROR, COMPILE_ERROR = 2, 3, 6
+
+
+def hmmjit(*arguments, **keywords):
+    return scenario.run([scenario.program] + list(arguments), **keywords)
+
+
+def without_cutoffs(text):
+    return b"".join(line for line in text.splitlines(True) if line[:2] not in (b"GA", b"TC", b"NC"))
+
+
+@unittest.skipIf(scenario.hmmsearch_missing(), "hmmsearch, hmmemit or hmmer-examples not installed")
+class Habits(ScratchFolder):
+    def setUp(self):
+        super().setUp()
+        self.models = [example_model(name, self.folder) for name in ("fn3.hmm", "Pkinase.hmm", "globins4.hmm")]
+        self.fn3, self.kinase, self.globins = self.models
+        self.library = self.path("library.hmm")
+        with open(self.library, "wb") as file:  # globins4 has no cutoffs
+            for path in self.models:
+                file.write(read(path))
+        self.records = scenario.emitted_targets(self.models, 7, per_model=12, decoys=40)
+        self.targets = self.path("targets.fasta")
+        scenario.write_fasta(self.targets, self.records)
+
+    def says(self, done, status, *words):
+        self.assertEqual(done.returncode, status, done.stderr)
+        text = done.stderr.decode()
+        self.assertTrue(text.startswith("hmmjit"), text)
+        for word in words:
+            self.assertIn(word, text)
+
+    # ----- messages
+
+    def test_mistyped_names(self):
+        for arguments, words in [
+                (["search", "--tblot", "x", self.fn3, self.targets], "did you mean --tblout?"),
+                (["search", "--evalue", "1", self.fn3, self.targets], "did you mean -E?"),
+                (["search", "-e", "1", self.fn3, self.targets], "did you mean -E?"),
+                (["search", "--xyzzy", self.fn3, self.targets], "see --help"),
+                (["serch"], "did you mean search?"), (["frobnicate"], "hmmjit -h shows"),
+                (["man", "serach"], "did you mean search?"),
+                (["plan", "--modle", "x"], "did you mean --model?"),
+                (["plan", "--length", "0"], "--length takes a number above 0; got 0"),
+                (["plan", "--length", "abc"], "--length"), (["plan", "--length", "-5"], "--length"),
+                (["plan", "--length", "50", "--emit", "ptxx"], "did you mean ptx?"),
+                (["plan"], "nothing to plan for"), (["cache"], "a command is missing"),
+                (["cache", "lst"], "did you mean list?"), (["db"], "add one of: build"),
+                (["db", "inof"], "did you mean info?"), (["report"], "result is missing"),
+                (["plan", "--length", "50", "--device", "H200", "--variant", "nope"], "no variant \"nope\""),
+                (["plan", "--length", "50", "--device", "H200", "--stage", "ssv", "--variant", "nope"], "no variant")]:
+            with self.subTest(arguments=arguments):
+                done = hmmjit(*arguments)
+                self.says(done, USAGE_ERROR, words)
+                self.assertNotIn(b"000000", done.stderr)
+                lines = done.stderr.decode().rstrip("\n").split("\n")
+                self.assertLessEqual(len(lines), 2 if arguments[0] == "search" else 1, lines)
+                self.assertFalse(re.search(r"hmmjit (\w+): hmmjit \1", lines[0]), lines[0])
+
+    def test_help_and_version_as_elsewhere(self):
+        help_text = hmmjit("-h").stdout
+        self.assertEqual(hmmjit("help").stdout, help_text)
+        self.assertEqual(hmmjit("help", "search").stdout, hmmjit("search", "--help").stdout)
+        self.assertEqual(hmmjit("help", "plan").stdout, hmmjit("plan", "--help").stdout)
+        version = hmmjit("--version").stdout
+        for arguments in (["-V"], ["search", "--version"], ["plan", "-V"]):
+            done = hmmjit(*arguments)
+            self.assertEqual((done.returncode, done.stdout), (0, version))
+
+    def test_a_link_named_hmmsearch(self):
+        link = self.path("hmmsearch")
+        os.symlink(scenario.program, link)
+        done = scenario.run([link, "--noali", self.fn3, self.targets])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([line for line in result_lines(done.stdout) if line],
+                         [line for line in result_lines(hmmsearch(["--noali", self.fn3, self.targets]).stdout)
+                          if line])
+
+    def test_quiet_and_verbose_together(self):
+        done = hmmjit("search", "--quiet", "--verbose", "-o", "/dev/null", self.fn3, self.targets)
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stderr.decode(), r"^hmmjit: version \S+; hmmjit search .*fn3.hmm")
+
+    def test_files_of_another_kind_are_recognised(self):
+        kinds = [("fasta", b">x\nACD\n", "FASTA"), ("bz2", b"BZh91AY&SY\x00\x01", "bzcat"),
+                 ("xz", b"\xfd7zXZ\x00\x00\x04", "xzcat"), ("zip", b"PK\x03\x04abc", "unzip -p"),
+                 ("lfs", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "git lfs pull"),
+                 ("html", b"\n<!DOCTYPE HTML PUBLIC>\n<title>404</title>", "HTML page"),
+                 ("bom", b"\xef\xbb\xbf>x\nACD\n", "byte order mark"),
+                 ("tar", b"a" * 257 + b"ustar\x0000" + b"\0" * 300, "tar archive")]
+        for name, content, words in kinds:
+            path = self.path("other." + name)
+            with open(path, "wb") as file:
+                file.write(content)
+            with self.subTest(kind=name, place="profile"):
+                self.says(search([path, self.targets]), INPUT_ERROR, words)
+            if name != "fasta":
+                with self.subTest(kind=name, place="sequences"):
+                    self.says(search([self.fn3, path]), INPUT_ERROR, words)
+        self.says(search([self.targets, self.fn3]), INPUT_ERROR, "the profile file comes first")
+        self.says(search([self.fn3, self.fn3]), INPUT_ERROR, "the profile file comes first")
+
+    # ----- cutoffs
+
+    def test_missing_cutoffs_are_found_before_the_search(self):
+        table = self.path("t")
+        report = self.path("report")
+        with open(report, "wb") as file:
+            done = subprocess.run([scenario.program, "search", "--quiet", "--cut_ga", "--tblout", table,
+                                   self.library, self.targets], stdout=file, stderr=subprocess.PIPE)
+        self.says(done, INPUT_ERROR, "GA bit thresholds unavailable on 1 of 3 models: globins4",
+                  "--cut-missing skip")
+        self.assertEqual(read(report), b"")  # nothing was searched
+        # As hmmsearch finds them with the other models alone.
+        done = search(["--cut_ga", "--cut-missing", "skip", "--tblout", table, "-o", "/dev/null", self.library,
+                       self.targets])
+        self.says(done, 0, "warning: model globins4 has no GA cutoffs: not searched")
+        some = self.path("some.hmm")
+        with open(some, "wb") as file:
+            file.write(read(self.fn3) + read(self.kinase))
+        self.assertEqual(hmmsearch(["--cut_ga", "--tblout", self.path("h"), "-o", "/dev/null", some,
+                                    self.targets]).returncode, 0)
+        self.assertEqual(result_lines(read(table)), result_lines(read(self.path("h"))))
+        done = search(["--cut_ga", "--cut-missing", "default", "--tblout", table, "-o", "/dev/null", self.library,
+                       self.targets])
+        self.says(done, 0, "warning: model globins4 has no GA cutoffs: searched with the default")
+        hmmsearch(["--tblout", self.path("g"), "-o", "/dev/null", self.globins, self.targets])
+        self.assertGreater(len(result_lines(read(self.path("g")))), 5)
+        self.assertEqual(result_lines(read(table)),
+                         result_lines(read(self.path("h")))[:-1] + result_lines(read(self.path("g"))))
+        none = self.path("none.hmm")
+        with open(none, "wb") as file:
+            file.write(without_cutoffs(read(self.fn3)))
+        self.says(search(["--cut_tc", "--cut-missing", "skip", none, self.targets]), INPUT_ERROR, "no model")
+        self.says(search(["--cut-missing", "skip", self.fn3, self.targets]), USAGE_ERROR, "--cut_ga")
+        self.says(search(["--cut_ga", "--cut-missing", "maybe", self.fn3, self.targets]), USAGE_ERROR, "default")
+        # From a pipe, as they come.
+        done = search(["--cut_ga", "-", self.targets], data=read(self.library))
+        self.says(done, INPUT_ERROR, "unavailable on model globins4")
+        # hmmscan's Z counts the models that are searched.
+        for library, options in ((self.library, ["--cut-missing", "skip"]), (some, [])):
+            done = search(["--as", "hmmscan", "--cut_ga", "-o", "/dev/null", "--tblout", self.path("scan"), *options,
+                           library, self.targets])
+            self.assertEqual(done.returncode, 0)
+            if not options:
+                self.assertEqual(rows, result_lines(read(self.path("scan"))))
+            rows = result_lines(read(self.path("scan")))
+
+    # ----- progress
+
+    def terminal(self, arguments, stdout=None, seconds=2.0):
+        """What a search of a slow pipe writes to a terminal that is its standard error, and, where no other
+        `stdout` is given, its standard output."""
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen([scenario.program, "search", "--device", "cpu"] + arguments + [self.fn3, "-"],
+                                   stdin=subprocess.PIPE, stdout=theirs if stdout is None else stdout, stderr=theirs)
+        os.close(theirs)
+        process.stdin.write(read(self.targets) * 400)  # targets are taken in pieces of a MiB
+        process.stdin.flush()
+        text, until = b"", time.monotonic() + seconds
+        while time.monotonic() < until:
+            if select.select([ours], [], [], 0.1)[0]:
+                text += os.read(ours, 65536)
+        process.stdin.close()
+        while True:
+            try:
+                piece = os.read(ours, 65536)
+            except OSError:
+                break
+            if not piece:
+                break
+            text += piece
+        self.assertEqual(process.wait(timeout=120), 0)
+        os.close(ours)
+        return text
+
+    def test_progress_never_mixes_with_the_report(self):
+        progress = b"Gcells/s"
+        with open(self.path("out"), "wb") as file:
+            shown = self.terminal(["--noali"], stdout=file)
+        self.assertIn(progress, shown)
+        self.assertTrue(shown.endswith(b"\r\x1b[K"), shown[-80:])  # the line is gone at the end
+        self.assertIn(progress, self.terminal(["--noali", "-o", self.path("out")]))
+        self.assertNotIn(progress, self.terminal(["--noali"]))
+        reader = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        self.assertNotIn(progress, self.terminal(["--noali"], stdout=reader.stdin))
+        reader.stdin.close()
+        self.assertEqual(reader.wait(timeout=60), 0)
+
+    # ----- outputs
+
+    def test_outputs_are_compressed_when_their_names_say_so(self):
+        outputs = ("-o", "-A", "--tblout", "--domtblout", "--tsv", "--json", "--a3m", "--gff", "--bed", "--fasta")
+
+        def run(suffix):
+            paths = {name: self.path(name.strip("-") + suffix) for name in outputs}
+            done = search([word for pair in paths.items() for word in pair] + [self.library, self.targets])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return paths
+        plain = run(".txt")
+        for suffix, tool in ((".gz", "gzip"), (".zst", "zstd")):
+            if shutil.which(tool) is None:
+                continue
+            for name, path in run(suffix).items():
+                done = scenario.run([tool, "-dc", path])
+                self.assertEqual(done.returncode, 0, (name, done.stderr))
+                text, want = done.stdout, read(plain[name])
+                if name == "-o":
+                    text, want = (b"\n".join(line for line in t.split(b"\n") if not line.startswith(b"#"))
+                                  for t in (text, want))
+                if name == "--json":
+                    text, want = (t[:t.rindex(b'{"record":"run"')] for t in (text, want))
+                if name in ("--tblout", "--domtblout"):
+                    text, want = result_lines(text), result_lines(want)
+                self.assertEqual(text, want, name)
+                self.assertLess(os.path.getsize(path), os.path.getsize(plain[name]))
+        self.assertGreater(len(gzip.decompress(read(self.path("json.gz")))), 1000)
+
+    def test_several_target_files(self):
+        half = len(self.records) // 2
+        names = []
+        for name, records in (("one.faa", self.records[:half]), ("two.v1.fasta.gz", self.records[half:])):
+            scenario.write_fasta(self.path("plain"), records)
+            opener = gzip.open if name.endswith(".gz") else open
+            with opener(self.path(name), "wb") as file:
+                file.write(read(self.path("plain")))
+            names.append(self.path(name))
+        done = search(["--noali", "-o", self.path("{target}.out"), "--tblout", self.path("all-{target}.tbl"),
+                       self.library] + names)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for name, stem in zip(names, ("one", "two.v1")):
+            alone = search(["--noali", "--tblout", self.path("alone"), self.library, name])
+            self.assertEqual(result_lines(read(self.path(f"all-{stem}.tbl"))), result_lines(read(self.path("alone"))))
+            self.assertEqual(read(self.path(f"{stem}.out")).count(b"\n//\n"), alone.stdout.count(b"\n//\n"))
+        self.says(search(["-o", self.path("x"), self.library] + names), USAGE_ERROR, "write {target} in its name")
+        self.assertFalse(os.path.exists(self.path("x")))
+        same = self.path("folder")
+        os.mkdir(same)
+        shutil.copy(names[0], same)
+        self.says(search(["-o", self.path("{target}"), self.library, names[0], os.path.join(same, "one.faa")]),
+                  USAGE_ERROR, "one")
+        self.says(search(["-"] + names, data=read(self.library)), USAGE_ERROR, "instead of a pipe")
+
+    def features(self, options):
+        done = search(["-o", "/dev/null", "--tsv", self.path("tsv"), "--gff", self.path("gff"), "--bed",
+                       self.path("bed"), "--fasta", self.path("fasta"), "--domfasta", self.path("domains")] +
+                      options + [self.library, self.targets])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = read(self.path("tsv")).decode().rstrip("\n").split("\n")
+        head = lines[0].split("\t")
+        rows = [dict(zip(head, line.split("\t"))) for line in lines[1:]]
+        return [row for row in rows if row["included"] == "1" and row["domain_included"] == "1"]
+
+    def test_features_are_the_included_domains(self):
+        rows = self.features([])
+        self.assertGreater(len(rows), 30)
+        want = sorted((row["target"], int(row["env_from"]), int(row["env_to"]), row["model"],
+                       "%.3g" % float(row["i_evalue"]), "%.1f" % float(row["domain_score"])) for row in rows)
+        gff = read(self.path("gff")).decode().splitlines()
+        self.assertEqual(gff[0], "##gff-version 3")
+        regions = {line.split()[1]: int(line.split()[3]) for line in gff if line.startswith("##sequence-region")}
+        got = []
+        for line in gff:
+            if line.startswith("#"):
+                continue
+            name, source, kind, start, end, score, strand, phase, attributes = line.split("\t")
+            self.assertEqual((source, kind, strand, phase), ("hmmjit", "protein_hmm_match", ".", "."))
+            self.assertLessEqual(int(end), regions[name])
+            values = dict(item.split("=", 1) for item in attributes.split(";"))
+            got.append((name, int(start), int(end), values["Name"], score, values["bits"]))
+        self.assertEqual(sorted(got), want)
+        bed = [line.split("\t") for line in read(self.path("bed")).decode().splitlines()]
+        self.assertEqual(sorted((row[0], int(row[1]) + 1, int(row[2]), row[3], row[6], row[7]) for row in bed), want)
+        sequences = {name: (description, residues) for name, description, residues in self.records}
+        fasta = scenario.fasta_records(read(self.path("fasta")).decode())
+        self.assertEqual([record[0] for record in fasta],
+                         [name for name, _, _ in self.records if name in {row["target"] for row in rows}])
+        for name, description, residues in fasta:
+            self.assertEqual((description, residues), (sequences[name][0], sequences[name][1].upper()))
+        parts = scenario.fasta_records(read(self.path("domains")).decode())
+        self.assertEqual(len(parts), len(rows))
+        for name, description, residues in parts:
+            whole, _, place = name.rpartition("/")
+            start, end = map(int, place.split("-"))
+            self.assertEqual(residues, sequences[whole][1].upper()[start - 1:end])
+        self.says(search(["--fasta", self.path("x"), self.fn3, "-"], data=read(self.targets)), USAGE_ERROR,
+                  "give a file instead of a pipe")
+        self.says(search(["--resolve-overlaps", self.fn3, self.targets]), USAGE_ERROR, "--gff")
+
+    def test_the_best_of_overlapping_domains(self):
+        # A second model of the same family, built from part of the first's alignment, competes with it.
+        stockholm = os.path.join(scenario.EXAMPLES, "tutorial", "fn3.sto")
+        if not os.path.exists(stockholm) or shutil.which("hmmbuild") is None:
+            self.skipTest("hmmbuild or fn3.sto not installed")
+        other = self.path("other.hmm")
+        built = scenario.run(["hmmbuild", "-n", "fn3_again", "--wnone", other, stockholm])
+        self.assertEqual(built.returncode, 0, built.stderr)
+        with open(self.library, "ab") as file:
+            file.write(scenario.run(["hmmconvert", other]).stdout)
+        with open(self.library, "rb") as file:  # one format for all
+            converted = scenario.run(["hmmconvert", "-"], data=file.read())
+        with open(self.library, "wb") as file:
+            file.write(converted.stdout)
+
+        def shared(a, b):
+            return min(int(a["env_to"]), int(b["env_to"])) - max(int(a["env_from"]), int(b["env_from"])) + 1
+
+        def resolved(rows, compete):
+            kept = []
+            for row in sorted(rows, key=lambda row: (float(row["i_evalue"]), -float(row["domain_score"]))):
+                if not any(row["target"] == k["target"] and compete(row, k) for k in kept):
+                    kept.append(row)
+            return sorted((row["target"], int(row["env_from"]), row["model"]) for row in kept)
+
+        def written():
+            return sorted((line.split("\t")[0], int(line.split("\t")[1]) + 1, line.split("\t")[3])
+                          for line in read(self.path("bed")).decode().splitlines())
+
+        everything = self.features([])
+        rows = self.features(["--resolve-overlaps"])
+        half = resolved(rows, lambda a, b: a["model"] != b["model"] and 2 * shared(a, b) >= min(
+            int(x["env_to"]) - int(x["env_from"]) + 1 for x in (a, b)))
+        self.assertEqual(written(), half)
+        self.assertLess(len(half), len(everything))
+        clans = self.path("clans.tsv")
+        with open(clans, "w") as file:
+            file.write("PF00041\tCL0159\tE-set\tfn3\tFibronectin\nPF99999\tCL0159\tE-set\tfn3_again\tagain\n"
+                       "PF00069\t\t\tPkinase\tkinase\n")
+        rows = self.features(["--clans", clans])
+        clan = {"fn3": 1, "fn3_again": 1}
+        same = resolved(rows, lambda a, b: a["model"] != b["model"] and shared(a, b) > 0 and
+                        clan.get(a["model"], 0) == clan.get(b["model"], -1))
+        self.assertEqual(written(), same)
+        self.assertLess(len(same), len(everything))
+
+    def test_sequences_by_name(self):
+        database = self.path("t.hjdb")
+        self.assertEqual(hmmjit("db", "build", "--quiet", "-o", database, self.targets).returncode, 0)
+        chosen = [self.records[i] for i in (3, 17, 40)]
+        names = [record[0] for record in reversed(chosen)]
+        for source in (database, self.targets):
+            done = hmmjit("db", "fetch", source, *names)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(scenario.fasta_records(done.stdout.decode()),
+                             [[name, description, residues.upper()] for name, description, residues in chosen])
+        done = hmmjit("db", "fetch", database, "-f", "-", "-o", self.path("part.fa"),
+                      data=f"{names[0]}/2-11 and more\n".encode())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(scenario.fasta_records(read(self.path("part.fa")).decode())[0][::2],
+                         [f"{names[0]}/2-11", chosen[-1][2].upper()[1:11]])
+        self.says(hmmjit("db", "fetch", database, names[0], "nobody", "-o", self.path("no.fa")), INPUT_ERROR,
+                  "1 of 2 names not found: nobody")
+        self.assertFalse(os.path.exists(self.path("no.fa")))
+        self.says(hmmjit("db", "fetch", database, names[0] + "/1-99999"), INPUT_ERROR, "is not in it")
+
+    # ----- kernels
+
+    def test_an_edited_template_with_an_error_ends_at_once(self):
+        if hmmjit("plan", "--length", "50", "--device", "T4", "--stage", "ssv", "--emit", "ptx").returncode != 0:
+            self.skipTest("no NVRTC here")
+        folder = self.path("templates")
+        shutil.copytree(os.path.join(scenario.SOURCE, "kernel_templates"), folder)
+        plan = ["plan", "--length", "50", "--device", "T4", "--stage", "ssv", "--emit", "log", "--cache-dir",
+                self.path("cache")]
+        environment = dict(os.environ, HMMJIT_TEMPLATE_DIR=folder, HMMJIT_CACHE_DIR=self.path("cache"))
+        chosen = subprocess.run([scenario.program] + plan[:7] + ["--json"], stdout=subprocess.PIPE).stdout.decode()
+        variant = re.search(r'"template": ?"ssv/(\w+)\.cu"|"variant": ?"(\w+)"', chosen)
+        for name in os.listdir(os.path.join(folder, "ssv")):
+            with open(os.path.join(folder, "ssv", name), "a") as file:
+                file.write("garbage\n")
+        done = subprocess.run([scenario.program] + plan[:9], env=environment, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE)
+        self.assertIsNotNone(variant)
+        self.assertEqual(done.returncode, COMPILE_ERROR, done.stderr)
+        self.assertIn(b"error:", done.stderr)
+        self.assertNotIn(b"passed over", done.stderr)
+        self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
+
+
+if __name__ == "__main__":
+    scenario.main()

@@ -1,0 +1,382 @@
+"""The page of `hmmjit report` in a real Chromium: what it shows, filters, sorts, and how long that takes.
+
+Needs Debian's chromium, chromium-driver and python3-selenium (tools/install_packages.sh --browser); without
+them the test says that it was skipped. HMMJIT_SCREENSHOTS names a folder for pictures to look at.
+"""
+import base64
+import importlib.util
+import json
+import os
+import random
+import shutil
+import sys
+import time
+import unittest
+
+DEBIAN_PYTHON = "/usr/bin/python3"
+if importlib.util.find_spec("selenium") is None and os.path.exists(DEBIAN_PYTHON) and \
+        os.path.realpath(sys.executable) != os.path.realpath(DEBIAN_PYTHON) and \
+        "SELENIUM_TRIED" not in os.environ:
+    os.environ["SELENIUM_TRIED"] = "1"  # Debian's package is for Debian's interpreter
+    os.execv(DEBIAN_PYTHON, [DEBIAN_PYTHON, "-B"] + sys.argv)
+
+import scenario
+from scenario import ScratchFolder
+
+MISSING = [name for name, present in (
+    ("chromium", shutil.which("chromium")), ("chromedriver", shutil.which("chromedriver")),
+    ("selenium", importlib.util.find_spec("selenium"))) if not present]
+SEED = int(os.environ.get("HMMJIT_TEST_SEED", random.SystemRandom().randrange(1, 2**31)))
+SIZES = {"desktop": (1280, 900), "tablet": (768, 1024), "phone": (390, 844)}
+# On two idle cores a page of 100,000 domains is read in 1.1 s and sorted in 0.2 s. The bounds leave
+# room for a machine with other work; a page that draws every row takes minutes.
+LOAD_SECONDS, SORT_SECONDS = 30.0, 8.0
+LETTERS = "ACDEFGHIKLMNPQRSTVWY"
+
+
+def made_result(path, domains, alignments, seed):
+    """A result file as --json writes it, with so many domains and nothing in it twice; returns its
+    targets in the order of the page: best E-value first."""
+    rng = random.Random(seed)
+    models = [{"name": f"Model_{m}", "accession": f"PF{m + 1:05d}.{m % 30}" if m % 5 else None,
+               "description": rng.choice(["Kinase", "Globin", "Zinc finger"]) + f" family {m}",
+               "length": rng.randrange(40, 500)} for m in range(max(2, min(400, domains // 20)))]
+    found = [[] for _ in models]
+    targets, made = [], 0
+    while made < domains:
+        index = len(targets)
+        accession = "".join(rng.choice("OPQ") + str(rng.randrange(10)) +
+                            "".join(rng.choice("ACDEFGHIJKLMNPQRSTUVWXYZ0123456789") for _ in range(3)) +
+                            str(rng.randrange(10)))
+        length = rng.randrange(200, 3000)
+        target = {"name": f"tr|{accession}|{accession}_TEST{index}", "index": index, "length": length,
+                  "description": f"{rng.choice(['Putative', 'Probable', 'Uncharacterised'])} protein "
+                                 f"{rng.randrange(10**6)} OS=Testus {rng.choice(['ex', 'al', 'nov'])} "
+                                 f"OX={rng.randrange(10**6)} GN=gene{rng.randrange(10**5)} PE=4 SV=1"}
+        targets.append(target)
+        target["hits"] = []
+        for m in sorted(rng.sample(range(len(models)), rng.choice([1, 1, 1, 2]))):
+            log = -rng.random() * 120 + 1
+            hit = {"evalue": 10**log, "score": round(25 - 3 * log + rng.random(), 5),
+                   "bias": round(rng.random(), 5), "included": log < -2, "model": m, "domains": []}
+            for number in range(1, rng.choice([2, 2, 2, 3, 5])):
+                if made == domains:
+                    break
+                made += 1
+                hmm_from = rng.randrange(1, models[m]["length"] // 2)
+                hmm_to = rng.randrange(models[m]["length"] // 2, models[m]["length"] + 1)
+                start = rng.randrange(1, length - 120)
+                domain = {"number": number, "included": log < -3, "c_evalue": 10**(log - 1.5) * rng.random(),
+                          "i_evalue": 10**log * (1 + rng.random()), "score": round(20 - 3 * log, 5),
+                          "bias": 0.1, "hmm_from": hmm_from, "hmm_to": hmm_to, "ali_from": start,
+                          "ali_to": start + 99, "env_from": start, "env_to": start + 110, "accuracy": 0.9}
+                if alignments:
+                    columns = hmm_to - hmm_from + 1
+                    text = "".join(rng.choice(LETTERS) for _ in range(columns))
+                    domain["ali_to"] = start + columns - 1
+                    domain["alignment"] = {"model": text.lower(), "match": text, "target": text,
+                                           "pp": "".join(rng.choice("*98765") for _ in text)}
+                hit["domains"].append(domain)
+            if hit["domains"]:
+                target["hits"].append(hit)
+                found[m].append((target, hit))
+    with open(path, "w") as file:
+        def line(**members):
+            file.write(json.dumps(members) + "\n")
+        for m, model in enumerate(models):
+            line(record="model", index=m, Z=1e5, domZ=100, targets=len(targets), residues=10**6,
+                 passed={"msv": 9, "bias": 8, "viterbi": 7, "forward": 6}, targets_reported=len(found[m]),
+                 targets_included=sum(hit["included"] for _, hit in found[m]), **model)
+            for target, hit in found[m]:
+                members = {key: value for key, value in hit.items() if key != "model"}
+                line(record="target", model=model["name"], model_index=m, name=target["name"],
+                     accession=None, description=target["description"], index=target["index"],
+                     length=target["length"], **members)
+        line(record="run", program="hmmjit search", version="0", model_file="m", target_file="t",
+             options="hmmjit search m t", folder="/", date="today", models=len(models),
+             targets=len(targets), residues=10**6, targets_reported=len(targets), targets_included=1,
+             domains_reported=made, domains_included=1)
+    targets = [target for target in targets if target["hits"]]
+    return models, sorted(targets, key=lambda target: min(hit["evalue"] for hit in target["hits"]))
+
+
+@unittest.skipIf(MISSING, f"not installed: {', '.join(MISSING)} (tools/install_packages.sh --browser)")
+class PageInChromium(ScratchFolder):
+    @classmethod
+    def setUpClass(cls):
+        print(f"random seed {SEED} (HMMJIT_TEST_SEED repeats it)")
+
+    def browser(self, size="desktop", dark=False):
+        from selenium import webdriver
+        options = webdriver.ChromeOptions()
+        width, height = SIZES[size]
+        for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                         f"--window-size={width},{height}"):
+            options.add_argument(argument)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        options.add_experimental_option("prefs", {"download.default_directory": self.folder})
+        driver = webdriver.Chrome(options=options)
+        self.addCleanup(driver.quit)
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                               {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": size == "phone"})
+        if dark:
+            driver.execute_cdp_cmd("Emulation.setEmulatedMedia",
+                                   {"features": [{"name": "prefers-color-scheme", "value": "dark"}]})
+        return driver
+
+    def page(self, domains, alignments=True):
+        result, page = self.path(f"{domains}.json"), self.path(f"{domains}.html")
+        self.models, self.targets = made_result(result, domains, alignments, SEED)
+        done = scenario.run([scenario.program, "report", result, "-o", page, "--title", f"{domains} domains"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return page
+
+    def open(self, driver, page):
+        begun = time.monotonic()
+        driver.get("file://" + page)
+        while not driver.execute_script("return document.documentElement.dataset.ready"):
+            self.assertLess(time.monotonic(), begun + 60, "the page did not get ready: " + self.text(driver, "counts"))
+            time.sleep(0.01)
+        return time.monotonic() - begun
+
+    def text(self, driver, name):
+        return driver.execute_script(f"return document.getElementById('{name}').textContent")
+
+    def show(self, driver, view):
+        driver.execute_script(f"document.getElementById('tab-{view}').click()")
+
+    def set(self, driver, **inputs):
+        for name, value in inputs.items():
+            driver.execute_script("const input = document.getElementById(arguments[0]);"
+                                  "if (input.type === 'checkbox') input.checked = arguments[1];"
+                                  "else input.value = arguments[1]; input.dispatchEvent(new Event('input'))",
+                                  name, value)
+        # The filter works in the next frame.
+        driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+
+    def cells(self, driver, view="domains"):
+        """Text of the cells of the rows in the document, in the order of the table."""
+        rows = driver.execute_script(
+            "return [...document.querySelectorAll(`#${arguments[0]} .rows .row`)].map(row =>"
+            " [Number(row.getAttribute('aria-rowindex')), [...row.children].map(cell => cell.textContent)])", view)
+        return [cells for _, cells in sorted(rows)]
+
+    def no_messages(self, driver):
+        self.assertEqual(driver.get_log("browser"), [])
+
+    def flat(self):
+        return [(target, hit, domain) for target in self.targets for hit in target["hits"]
+                for domain in hit["domains"]]
+
+    def test_it_looks_right_at_three_widths_light_and_dark(self):
+        folder = os.environ.get("HMMJIT_SCREENSHOTS")
+        page = self.page(1000)
+        for size, dark in (("desktop", False), ("tablet", True), ("phone", False), ("phone", True)):
+            driver = self.browser(size, dark)
+            self.open(driver, page)
+            for view in ("overview", "models", "proteins", "domains", "stack"):
+                self.show(driver, view)
+                wide = driver.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
+                self.assertEqual(wide[0], SIZES[size][0], f"{view} is wider than the window at {size}")
+                picture = base64.b64decode(driver.get_screenshot_as_base64())
+                self.assertGreater(len(picture), 5000)
+                if folder:
+                    with open(os.path.join(folder, f"{size}{'-dark' if dark else ''}-{view}.png"), "wb") as file:
+                        file.write(picture)
+            # The names of domains are readable, and a box tells what it is without a mouse.
+            self.show(driver, "proteins")
+            boxes = driver.execute_script(
+                "return [...document.querySelectorAll('.box')].map(box => [box.getAttribute('aria-label'),"
+                " box.clientHeight, parseFloat(getComputedStyle(box).fontSize)])")
+            self.assertGreater(len(boxes), 3)
+            for label, height, font in boxes:
+                self.assertRegex(label, r"^Model_\d+ \d+-\d+ \(model \d+-\d+ of \d+\), i-Evalue \S+, \S+ bits")
+                self.assertGreaterEqual(height, 14)
+                self.assertGreaterEqual(font, 10)
+            background = driver.execute_script("return getComputedStyle(document.body).backgroundColor")
+            brightness = sum(int(part) for part in background[4:-1].split(",")[:3])
+            self.assertEqual(brightness < 200, dark, background)
+            self.no_messages(driver)
+
+    def test_numbers_are_those_of_the_tables_and_sorting_is_by_value(self):
+        driver = self.browser()
+        self.open(driver, self.page(1000))
+        self.show(driver, "domains")
+        target, hit, domain = self.flat()[0]
+        self.assertEqual(self.cells(driver)[0], [
+            "\u2197 " + target["name"], self.models[hit["model"]]["name"], "%.2g" % hit["evalue"],
+            "%.1f" % hit["score"], "%.1f" % hit["bias"], str(domain["number"]), "%.2g" % domain["c_evalue"],
+            "%.2g" % domain["i_evalue"], "%.1f" % domain["score"],
+            f"{domain['hmm_from']}\u2013{domain['hmm_to']}", f"{domain['ali_from']}\u2013{domain['ali_to']}",
+            f"{domain['env_from']}\u2013{domain['env_to']}", "0.90"])
+        for column, key in ((7, "i_evalue"), (10, "ali_from")):
+            for down in (False, True):
+                driver.execute_script(f"document.querySelectorAll('#domains .head button')[{column}].click()")
+                want = sorted((domain[key] for _, _, domain in self.flat()), reverse=down)
+                got = self.cells(driver)
+                shown = [("%.2g" % value if column == 7 else str(value)) for value in want[:len(got)]]
+                self.assertEqual([row[column].split("\u2013")[0] for row in got], shown)
+                state = driver.execute_script(f"return document.querySelectorAll('#domains .head > *')[{column}]"
+                                              ".getAttribute('aria-sort')")
+                self.assertEqual(state, "descending" if down else "ascending")
+        # Numbers as C prints them, halves to even; floats as floats.
+        for value, digits, text in ((23.25, 1, "23.2"), (23.75, 1, "23.8"), (0.45, 1, "0.4"), (0.35, 1, "0.3"),
+                                    (-0.05, 1, "-0.1"), (1e6, 1, "1000000.0")):
+            self.assertEqual(driver.execute_script("return fixed(arguments[0], arguments[1])", value, digits), text)
+        for value in (1e-5, 1.25e-5, 0.00012, 0.0001, 0.099, 0.0999, 9.96, 99.6, 3, 1e-300, 5e-324, 120):
+            self.assertEqual(driver.execute_script("return general(arguments[0])", value), "%.2g" % value)
+        self.no_messages(driver)
+
+    def test_filter_and_counts_agree(self):
+        driver = self.browser()
+        self.open(driver, self.page(1000))
+        everything = self.flat()
+
+        def check(chosen, models):
+            counts = self.text(driver, "counts")
+            targets = len({target["index"] for target, _, _ in chosen})
+            self.assertIn(f"{len(chosen)} of 1,000 domains, {targets} of {len(self.targets)} proteins", counts)
+            for view, number in (("domains", len(chosen)), ("models", models)):
+                self.show(driver, view)
+                rows = driver.execute_script(
+                    f"return document.querySelector('#{view} .scroller').getAttribute('aria-rowcount')")
+                self.assertEqual(int(rows), number + 1)
+            self.show(driver, "proteins")
+            self.assertEqual(driver.execute_script("return shownProteins.length"), targets)
+
+        def matches(words, target, model):
+            text = f"{target['name']} {target['description']}".lower()
+            name = f"{model['name']} {model['accession'] or ''} {model['description']}".lower()
+            return all(word in text or word in name for word in words)
+
+        for words in (["kinase"], ["gene1"], ["kinase", "probable"], ["model_1"]):
+            self.set(driver, filter=" ".join(words))
+            chosen = [entry for entry in everything
+                      if matches(words, entry[0], self.models[entry[1]["model"]])]
+            with_hits = {hit["model"] for _, hit, _ in chosen}
+            named = {m for m, model in enumerate(self.models)
+                     if matches(words, {"name": "", "description": ""}, model)}
+            check(chosen, len(with_hits | named))
+        self.set(driver, filter="", evalue="1e-20", included=True)
+        chosen = [entry for entry in everything if entry[2]["i_evalue"] <= 1e-20 and entry[2]["included"]]
+        self.assertGreater(len(chosen), 100)
+        check(chosen, len({hit["model"] for _, hit, _ in chosen}))
+        # Residues of alignments are no names.
+        self.set(driver, evalue="", included=False, filter="acdef")
+        self.assertIn("Shown: 0 of 1,000 domains", self.text(driver, "counts"))
+        self.assertIn("Nothing matches the filter", self.text(driver, "counts"))
+        driver.execute_script("document.getElementById('clear').click()")
+        self.assertEqual(self.text(driver, "counts"),
+                         f"1,000 domains, {len(self.targets)} proteins, {len(self.models)} models.")
+        # What is shown can be saved.
+        self.set(driver, filter="kinase", included=True)
+        driver.execute_script("document.getElementById('save').click()")
+        until = time.monotonic() + 20
+        saved = self.path("domains.tsv")
+        while not os.path.exists(saved) and time.monotonic() < until:
+            time.sleep(0.05)
+        with open(saved) as file:
+            rows = [line.rstrip("\n").split("\t") for line in file]
+        self.assertEqual(len(rows) - 1, int(self.text(driver, "counts").split()[1].replace(",", "")))
+        self.assertEqual({len(row) for row in rows}, {22})
+        self.no_messages(driver)
+
+    def test_keyboard_alignment_and_links(self):
+        from selenium.webdriver.common.by import By
+        from selenium.webdriver.common.keys import Keys
+        driver = self.browser()
+        self.open(driver, self.page(1000))
+        tab = driver.find_element(By.ID, "tab-overview")
+        tab.send_keys(Keys.ARROW_RIGHT)
+        driver.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+        driver.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+        self.assertEqual(driver.switch_to.active_element.get_attribute("id"), "tab-domains")
+        grid = driver.find_element(By.CSS_SELECTOR, "#domains .scroller")
+        grid.send_keys(Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.END)
+        active = grid.get_attribute("aria-activedescendant")
+        self.assertEqual(active, "domains-row-999")
+        self.assertTrue(driver.find_element(By.ID, active).is_displayed())
+        grid.send_keys(Keys.HOME, Keys.ARROW_DOWN, Keys.ENTER)
+        dialog = driver.find_element(By.ID, "detail")
+        self.assertTrue(dialog.is_displayed())
+        target, hit, domain = self.flat()[1]
+        self.assertIn(target["name"], self.text(driver, "detail-title"))
+        until = time.monotonic() + 10
+        while not driver.find_elements(By.CSS_SELECTOR, "#detail pre") and time.monotonic() < until:
+            time.sleep(0.02)
+        block = driver.find_element(By.CSS_SELECTOR, "#detail pre").get_attribute("textContent")
+        rows = [line.split() for line in block.split("\n") if "_TEST" in line]
+        self.assertEqual("".join(row[2] for row in rows), domain["alignment"]["target"])
+        self.assertEqual((int(rows[0][1]), int(rows[-1][3])), (domain["ali_from"], domain["ali_to"]))
+        links = [link.get_attribute("href") for link in dialog.find_elements(By.CSS_SELECTOR, "a")]
+        self.assertIn("https://www.uniprot.org/uniprotkb/" + target["name"].split("|")[1], links)
+        accession = self.models[hit["model"]]["accession"]
+        if accession:
+            self.assertIn(f"https://www.ebi.ac.uk/interpro/entry/pfam/{accession.split('.')[0]}/", links)
+        dialog.send_keys(Keys.ARROW_RIGHT)
+        self.assertIn(self.flat()[2][0]["name"], self.text(driver, "detail-title"))
+        dialog.send_keys(Keys.ESCAPE)
+        self.assertFalse(dialog.is_displayed())
+        # All domains of one model below one another, on the positions of the model.
+        self.show(driver, "stack")
+        chosen = int(driver.execute_script("return document.getElementById('stack-model').value"))
+        of_model = [(target, domain) for target, hit, domain in self.flat() if hit["model"] == chosen]
+        until = time.monotonic() + 10
+        want = " " * (of_model[0][1]["hmm_from"] - 1) + of_model[0][1]["alignment"]["target"]
+        while time.monotonic() < until:
+            row = driver.execute_script("return [...document.querySelector('#stack .rows').firstChild.childNodes]"
+                                        ".slice(1).map(node => node.textContent).join('')")
+            if row == want:
+                break
+            time.sleep(0.02)
+        self.assertEqual(row, want)
+        self.assertIn(f"{len(of_model)} domain", self.text(driver, "stack-note"))
+        self.no_messages(driver)
+
+    def test_print_has_all_rows(self):
+        driver = self.browser()
+        self.open(driver, self.page(200))
+        self.show(driver, "domains")
+        driver.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+        self.assertEqual(len(self.cells(driver)), 200)
+        driver.execute_script("window.dispatchEvent(new Event('afterprint'))")
+        self.assertLess(len(self.cells(driver)), 100)
+        pages = base64.b64decode(driver.execute_cdp_cmd("Page.printToPDF", {})["data"]).count(b"/Type /Page\n")
+        self.assertGreater(pages, 2)
+
+    def test_hundred_thousand_domains(self):
+        page = self.page(100000, alignments=False)
+        size = os.path.getsize(page)
+        print(f"page of 100,000 domains: {size / 1e5:.0f} bytes a domain")
+        self.assertLess(size, 150 * 100000)
+        driver = self.browser()
+        load = self.open(driver, page)
+        self.assertIn("100,000 domains", self.text(driver, "counts"))
+        self.show(driver, "domains")
+        sorts = driver.execute_script("""
+            const seconds = [];
+            for (const column of [0, 1, 7, 8, 7]) {
+              const begun = performance.now();
+              document.querySelectorAll("#domains .head button")[column].click();
+              document.body.offsetHeight;
+              seconds.push((performance.now() - begun) / 1000);
+            }
+            return seconds;""")
+        self.show(driver, "proteins")
+        nodes = driver.execute_script("return document.querySelectorAll('*').length")
+        print(f"read in {load:.2f} s, sorted in {', '.join('%.2f' % s for s in sorts)} s, {nodes} elements")
+        self.assertLess(load, LOAD_SECONDS)
+        self.assertLess(max(sorts), SORT_SECONDS)
+        self.assertLess(nodes, 6000)
+        # The last row is reached.
+        driver.execute_script("const list = document.querySelector('#domains .scroller');"
+                              "document.getElementById('tab-domains').click(); list.scrollTop = list.scrollHeight")
+        driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+        last = max((domain["i_evalue"], target["name"]) for target, _, domain in self.flat())
+        least = min((domain["i_evalue"], target["name"]) for target, _, domain in self.flat())
+        self.assertIn(self.cells(driver)[-1][0], ("\u2197 " + last[1], "\u2197 " + least[1]))
+        self.no_messages(driver)
+
+
+if __name__ == "__main__":
+    scenario.main()

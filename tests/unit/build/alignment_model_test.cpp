@@ -1,0 +1,152 @@
+// Models of alignments against HMMER 3.4's own, bit for bit.
+#include "build/alignment_model.hpp"
+
+#include <gtest/gtest.h>
+
+#include "build/calibration.hpp"
+#include "build/hmm_text.hpp"
+#include "build/priors.hpp"
+#include "dump.hpp"
+#include "io/alignment_file.hpp"
+#include "tests/support/command.hpp"
+#include "tests/support/shared_data.hpp"
+
+namespace hmmjit {
+namespace {
+
+using build::AlignmentOptions;
+
+std::string hex(double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%a", value);
+  return text;
+}
+
+void expect_golden(const std::filesystem::path& alignment_path,
+                   const std::filesystem::path& dump_path, const AlignmentOptions& options) {
+  SCOPED_TRACE(dump_path.filename());
+  auto reader = AlignmentReader::open(alignment_path.string(), {.alphabet = &amino_alphabet()});
+  ASSERT_TRUE(reader) << reader.error().to_string();
+  auto alignment = reader->next();
+  ASSERT_TRUE(alignment) << alignment.error().to_string();
+  if ((*alignment)->name.empty()) (*alignment)->name = alignment_path.stem().string();
+  std::vector<double> weights;
+  auto built = build::build_from_alignment(**alignment, options, &weights);
+  ASSERT_TRUE(built) << built.error().to_string();
+  built->hmm.calibration = build::calibrate(built->hmm).value();
+  build::apply_mask(built->hmm);
+  auto wanted = test_support::read_dumps(dump_path.string());
+  ASSERT_EQ(wanted.size(), 1u);
+  std::string got;
+  if (wanted.begin()->second.starts_with("W ")) {
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      got += "W " + std::to_string(i) + " " + hex(weights[i]) + "\n";
+  }
+  got += test_support::dump(*built);
+  EXPECT_EQ(test_support::difference(wanted.begin()->second, got), "");
+}
+
+TEST(AlignmentModel, EqualsGoldenDumps) {
+  HMMJIT_SHARED_OR_SKIP(shared);
+  const auto folder = shared / "spec/builder/golden";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no golden models in " << folder;
+  const auto golden = [&](const char* alignment, const char* dump, AlignmentOptions options = {}) {
+    expect_golden(folder / alignment, folder / (std::string(dump) + ".dump.gz"), options);
+  };
+  using Columns = AlignmentOptions::Columns;
+  using Weights = AlignmentOptions::Weights;
+  using Effective = AlignmentOptions::Effective;
+  using Prior = AlignmentOptions::Prior;
+  golden("two.sto", "two");
+  golden("one.sto", "one");
+  golden("odd.sto", "odd");
+  golden("frag.sto", "frag");
+  golden("ident300.sto", "ident300");
+  golden("anno.sto", "anno_fast");
+  golden("anno.sto", "anno_hand", {.columns = Columns::kReference});
+  golden("anno.sto", "anno_hand_wgiven",
+         {.columns = Columns::kReference, .weights = Weights::kGiven});
+  golden("frag.sto", "frag_eclust", {.effective = Effective::kClusters});
+  golden("frag.sto", "frag_eentexp", {.effective = Effective::kEntropyPower});
+  golden("frag.sto", "frag_plaplace", {.prior = Prior::kLaplace});
+  golden("frag.sto", "frag_pnone", {.prior = Prior::kNone});
+  golden("frag.sto", "frag_wgsc", {.weights = Weights::kTree});
+  golden("frag.sto", "frag_wblosum", {.weights = Weights::kClusters});
+  golden("frag.sto", "frag_symfrac0.9_maxins5", {.least_occupied = 0.9f, .most_insertions = 5});
+  // Alignments of HMMER's tutorial.
+  const auto edge = shared / "data/edge";
+  for (const auto& [path, name] : {std::pair(edge / "seq_formats/globins4.sto", "globins4"),
+                                   std::pair(edge / "hmm_wrong_kind/fn3.sto", "fn3")}) {
+    if (std::filesystem::exists(path))
+      expect_golden(path, folder / (std::string(name) + ".dump.gz"), {});
+  }
+}
+
+// More rows than are looked at for the consensus columns; made by the script beside the dumps.
+TEST(AlignmentModel, DeepAlignmentsEqualGoldenDumps) {
+  HMMJIT_SHARED_OR_SKIP(shared);
+  const auto folder = shared / "spec/builder/golden";
+  if (!std::filesystem::exists(folder / "gen_deep.py")) GTEST_SKIP() << "no gen_deep.py";
+  const auto work =
+      std::filesystem::temp_directory_path() /
+      ("hmmjit_deep_" + std::to_string(::testing::UnitTest::GetInstance()->random_seed()) + "_" +
+       std::to_string(::getpid()));
+  std::filesystem::create_directories(work);
+  ASSERT_TRUE(test_support::output_of("cd '" + work.string() + "' && python3 '" +
+                                      (folder / "gen_deep.py").string() + "'"));
+  expect_golden(work / "deep1200.sto", folder / "deep1200.dump.gz", {});
+  expect_golden(work / "deep50001.sto", folder / "deep50001.dump.gz", {});
+  std::filesystem::remove_all(work);
+}
+
+// Files that hmmbuild 3.4 wrote, but for their date.
+TEST(HmmText, EqualsFilesOfHmmbuild) {
+  HMMJIT_SHARED_OR_SKIP(shared);
+  const auto folder = shared / "spec/builder/golden";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no golden models in " << folder;
+  using Columns = AlignmentOptions::Columns;
+  using Weights = AlignmentOptions::Weights;
+  const std::tuple<const char*, const char*, AlignmentOptions> cases[] = {
+      {"two.sto", "two.hmm", {}},
+      {"odd.sto", "odd.hmm", {}},
+      {"frag.sto", "frag.hmm", {}},
+      {"anno.sto",
+       "anno_hand_wgiven.hmm",
+       {.columns = Columns::kReference, .weights = Weights::kGiven}}};
+  for (const auto& [alignment_name, model_name, options] : cases) {
+    auto reader =
+        AlignmentReader::open((folder / alignment_name).string(), {.alphabet = &amino_alphabet()});
+    ASSERT_TRUE(reader);
+    auto built = build::build_from_alignment(*reader->next().value(), options);
+    ASSERT_TRUE(built);
+    built->hmm.calibration = build::calibrate(built->hmm).value();
+    build::apply_mask(built->hmm);
+    std::string text;
+    build::append_hmm_text(text, *built, "3.4 | Aug 2023", "-");
+    const auto wanted =
+        test_support::output_of("cat '" + (folder / model_name).string() + "'").value();
+    EXPECT_EQ(test_support::difference(wanted, text), "") << model_name;
+  }
+}
+
+// Values of the reference.
+TEST(Priors, HelperValues) {
+  EXPECT_EQ(build::log_gamma(0.002184), 0x1.88059429e95cep+2);
+  EXPECT_EQ(build::log_gamma(0.5), 0x1.250d048cb808p-1);
+  EXPECT_EQ(build::log_gamma(1), -0x1.c214p-33);
+  EXPECT_EQ(build::log_gamma(10.25), 0x1.abc6d9940877bp+3);
+  EXPECT_EQ(build::log_gamma(1000.5), 0x1.714ac96c9d4f2p+12);
+  std::vector<float> counts(20, 0.0f);
+  counts[0] = 1.5f;
+  counts[9] = 0.25f;
+  build::amino_priors().match.mean_posterior(counts);
+  EXPECT_EQ(counts[0], 0x1.c2cebcp-2f);
+  EXPECT_EQ(counts[9], 0x1.f8c76ep-4f);
+  EXPECT_EQ(counts[19], 0x1.a33cf6p-7f);
+  std::vector<float> transitions = {2, 0, 1};
+  build::amino_priors().match_transition.mean_posterior(transitions);
+  EXPECT_EQ(transitions, (std::vector<float>{0x1.74fc7ap-1f, 0x1.db0c12p-8f, 0x1.0e9adcp-2f}));
+}
+
+}  // namespace
+}  // namespace hmmjit

@@ -1,0 +1,161 @@
+#include "build_options.hpp"
+
+#include <array>
+
+#include "report/text.hpp"
+
+namespace hmmjit::tools {
+namespace {
+
+using enum ValueType;
+using build::AlignmentOptions;
+
+constexpr std::string_view kConstruction = "Options controlling model construction";
+constexpr std::string_view kWeighting = "Options controlling relative weights";
+constexpr std::string_view kEffective = "Options controlling effective sequence number";
+constexpr std::string_view kPrior = "Options controlling prior strategy";
+constexpr std::string_view kWeightings = "--wpb,--wgsc,--wblosum,--wnone,--wgiven";
+constexpr std::string_view kNumbers = "--eent,--eentexp,--eclust,--enone,--eset";
+
+constexpr std::array kFragment = {OptionSpec{.name = "--fragthresh",
+                                             .type = kReal,
+                                             .value_name = "x",
+                                             .default_text = "0.5",
+                                             .range = "0<=x<=1",
+                                             .group = kConstruction,
+                                             .help = "if L <= x*alen, tag sequence as a fragment"}};
+
+constexpr OptionSpec weighting(std::string_view name, std::string_view help) {
+  return {.name = name, .excludes = kWeightings, .group = kWeighting, .help = help};
+}
+constexpr std::array kWeightingOptions = {
+    weighting("--wpb", "Henikoff position-based weights (default)"),
+    weighting("--wgsc", "Gerstein/Sonnhammer/Chothia tree weights"),
+    weighting("--wblosum", "Henikoff simple filter weights"),
+    weighting("--wnone", "don't do any relative weighting; set all to 1"),
+    weighting("--wgiven", "use weights as given in the alignment file"),
+    OptionSpec{.name = "--wid",
+               .type = kReal,
+               .value_name = "x",
+               .default_text = "0.62",
+               .range = "0<=x<=1",
+               .group = kWeighting,
+               .help = "for --wblosum: set identity cutoff",
+               .needs = "--wblosum"}};
+
+constexpr OptionSpec number(std::string_view name, std::string_view help) {
+  return {.name = name, .excludes = kNumbers, .group = kEffective, .help = help};
+}
+constexpr std::array kEffectiveOptions = {
+    number("--eent", "adjust eff seq # to achieve relative entropy target (default)"),
+    number("--eentexp", "adjust eff seq # to reach rel. ent. target using exp scaling"),
+    number("--eclust", "eff seq # is # of single linkage clusters"),
+    number("--enone", "no effective seq # weighting: just use nseq"),
+    OptionSpec{.name = "--eset",
+               .type = kReal,
+               .value_name = "x",
+               .range = "x>=0",
+               .excludes = kNumbers,
+               .group = kEffective,
+               .help = "set eff seq # for all models to <x>"},
+    OptionSpec{.name = "--ere",
+               .type = kReal,
+               .value_name = "x",
+               .default_text = "0.59",
+               .range = "x>0",
+               .group = kEffective,
+               .help = "for --eent[exp]: set minimum rel entropy/position to <x>"},
+    OptionSpec{.name = "--esigma",
+               .type = kReal,
+               .value_name = "x",
+               .default_text = "45.0",
+               .range = "x>0",
+               .group = kEffective,
+               .help = "for --eent[exp]: set sigma param to <x>"},
+    OptionSpec{.name = "--eid",
+               .type = kReal,
+               .value_name = "x",
+               .default_text = "0.62",
+               .range = "0<=x<=1",
+               .group = kEffective,
+               .help = "for --eclust: set fractional identity cutoff to <x>",
+               .needs = "--eclust"}};
+
+constexpr std::array kPriorOptions = {
+    OptionSpec{.name = "--pnone",
+               .excludes = "--plaplace",
+               .group = kPrior,
+               .help = "don't use any prior; parameters are frequencies"},
+    OptionSpec{.name = "--plaplace",
+               .excludes = "--pnone",
+               .group = kPrior,
+               .help = "use a Laplace +1 prior"}};
+
+}  // namespace
+
+std::span<const OptionSpec> fragment_option() { return kFragment; }
+std::span<const OptionSpec> weighting_options() { return kWeightingOptions; }
+std::span<const OptionSpec> effective_number_options() { return kEffectiveOptions; }
+std::span<const OptionSpec> prior_options() { return kPriorOptions; }
+
+Result<AlignmentOptions> make_alignment_options(const ParsedOptions& options) {
+  using Weights = AlignmentOptions::Weights;
+  using Effective = AlignmentOptions::Effective;
+  using Prior = AlignmentOptions::Prior;
+  AlignmentOptions made;
+  made.fragment = static_cast<float>(options.real("--fragthresh"));
+  if (options.is_set("--wgsc")) made.weights = Weights::kTree;
+  if (options.is_set("--wblosum")) made.weights = Weights::kClusters;
+  if (options.is_set("--wnone")) made.weights = Weights::kNone;
+  if (options.is_set("--wgiven")) made.weights = Weights::kGiven;
+  made.weight_identity = options.real("--wid");
+  if (options.is_set("--eentexp")) made.effective = Effective::kEntropyPower;
+  if (options.is_set("--eclust")) made.effective = Effective::kClusters;
+  if (options.is_set("--enone")) made.effective = Effective::kRows;
+  if (const auto value = options.given_real("--eset")) {
+    made.effective = Effective::kSet;
+    made.effective_set = *value;
+  }
+  made.relative_entropy = options.real("--ere");
+  made.total_entropy = options.real("--esigma");
+  made.effective_identity = options.real("--eid");
+  if (options.is_set("--pnone")) made.prior = Prior::kNone;
+  if (options.is_set("--plaplace")) made.prior = Prior::kLaplace;
+  return made;
+}
+
+std::string describe_alignment_options(const ParsedOptions& options) {
+  std::string out;
+  const auto line = [&out](std::string_view label, std::string_view value) {
+    out += "# ";
+    text::left(out, label, 33);
+    (out += value) += '\n';
+  };
+  const auto real = [&](std::string_view name, std::string_view label, int digits,
+                        std::string_view before, std::string_view after) {
+    if (!options.differs_from_default(name)) return;
+    std::string value(before);
+    text::fixed(value, options.real(name), 0, digits);
+    line(label, value += after);
+  };
+  const auto flag = [&](std::string_view name, std::string_view label, std::string_view value) {
+    if (options.is_set(name)) line(label, value);
+  };
+  real("--fragthresh", "define fragments if <= x*alen:", 3, "", "");
+  flag("--wgsc", "relative weighting scheme:", "G/S/C");
+  flag("--wblosum", "relative weighting scheme:", "BLOSUM filter");
+  flag("--wnone", "relative weighting scheme:", "none");
+  flag("--wgiven", "relative weighting scheme:", "use weights from MSA file");
+  real("--wid", "frac id cutoff for BLOSUM wgts:", 6, "", "");
+  flag("--eclust", "effective seq number scheme:", "single linkage clusters");
+  flag("--enone", "effective seq number scheme:", "none");
+  real("--eset", "effective seq number:", 6, "set to ", "");
+  real("--ere", "minimum rel entropy target:", 6, "", " bits");
+  real("--esigma", "entropy target sigma parameter:", 6, "", " bits");
+  real("--eid", "frac id cutoff for --eclust:", 6, "", "");
+  flag("--pnone", "prior scheme:", "none");
+  flag("--plaplace", "prior scheme:", "Laplace +1");
+  return out;
+}
+
+}  // namespace hmmjit::tools

@@ -1,0 +1,334 @@
+// hmmjit build: profiles from multiple alignments, as hmmbuild makes them.
+#include <fmt/format.h>
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "build/alignment_model.hpp"
+#include "build/calibration.hpp"
+#include "build/hmm_text.hpp"
+#include "build/parameters.hpp"
+#include "build/sequence_model.hpp"
+#include "build_options.hpp"
+#include "core/diagnostics.hpp"
+#include "core/output_file.hpp"
+#include "core/threads.hpp"
+#include "hmmjit/command.hpp"
+#include "hmmjit/command_line.hpp"
+#include "io/alignment_file.hpp"
+#include "query_options.hpp"
+#include "run_text.hpp"
+
+namespace hmmjit::tools {
+namespace {
+
+using enum ValueType;
+
+constexpr std::string_view kUsage = "Usage: hmmjit build [options] <hmmfile_out> <msafile>\n";
+constexpr std::string_view kBasic = "Basic options";
+constexpr std::string_view kConstruction = "Options controlling model construction";
+constexpr std::string_view kSingle = "Options for alignments of one sequence";
+constexpr std::string_view kExpert = "Other options";
+
+constexpr std::array kFirstOptions = {
+    OptionSpec{.name = "-h", .group = kBasic, .help = "show brief help on version and usage"},
+    OptionSpec{.name = "-n",
+               .type = kString,
+               .value_name = "s",
+               .group = kBasic,
+               .help = "name the HMM <s>"},
+    OptionSpec{.name = "-o",
+               .type = kFile,
+               .value_name = "f",
+               .group = kBasic,
+               .help = "direct summary output to file <f>, not stdout"},
+    OptionSpec{
+        .name = "--amino", .group = kBasic, .help = "input alignment is protein, not guessed"},
+    OptionSpec{.name = "--fast",
+               .excludes = "--hand",
+               .group = kConstruction,
+               .help = "assign columns with >= symfrac residues as consensus (default)"},
+    OptionSpec{.name = "--hand",
+               .excludes = "--fast,--symfrac",
+               .group = kConstruction,
+               .help = "manual construction (requires reference annotation)"},
+    OptionSpec{.name = "--symfrac",
+               .type = kReal,
+               .value_name = "x",
+               .default_text = "0.5",
+               .range = "0<=x<=1",
+               .excludes = "--hand",
+               .group = kConstruction,
+               .help = "sets sym fraction controlling --fast construction"},
+};
+constexpr std::array kLastOptions = {
+    OptionSpec{.name = "--singlemx",
+               .group = kSingle,
+               .help = "use substitution score matrix for single-sequence inputs"},
+    OptionSpec{.name = "--mx",
+               .type = kString,
+               .value_name = "s",
+               .default_text = "BLOSUM62",
+               .excludes = "--mxfile",
+               .group = kSingle,
+               .help = "substitution score matrix (PAM30 to PAM240, BLOSUM45 to BLOSUM90)",
+               .needs = "--singlemx"},
+    OptionSpec{.name = "--mxfile",
+               .type = kString,
+               .value_name = "f",
+               .excludes = "--mx",
+               .group = kSingle,
+               .help = "read substitution score matrix from file <f>",
+               .needs = "--singlemx"},
+    OptionSpec{.name = "--popen",
+               .type = kReal,
+               .value_name = "x",
+               .default_text = "0.02",
+               .range = "0<=x<0.5",
+               .group = kSingle,
+               .help = "force gap open probability"},
+    OptionSpec{.name = "--pextend",
+               .type = kReal,
+               .value_name = "x",
+               .default_text = "0.4",
+               .range = "0<=x<1",
+               .group = kSingle,
+               .help = "force gap extend probability"},
+};
+constexpr std::array kExpertOptions = {
+    OptionSpec{.name = "--cpu",
+               .type = kInteger,
+               .value_name = "n",
+               .range = "n>=0",
+               .environment = "HMMER_NCPU",
+               .group = kExpert,
+               .help = "busy threads at most (0 and 1: one); default: all cores granted"},
+    OptionSpec{.name = "--informat",
+               .type = kString,
+               .value_name = "s",
+               .group = kExpert,
+               .help = "assert input alignment file is in format <s>: no autodetection"},
+    OptionSpec{.name = "--seed",
+               .type = kInteger,
+               .value_name = "n",
+               .default_text = "42",
+               .range = "n>=0",
+               .group = kExpert,
+               .help = "set random number seed to <n> (0: one-time arbitrary seed)"},
+    OptionSpec{.name = "--maxinsertlen",
+               .type = kInteger,
+               .value_name = "n",
+               .range = "n>=5",
+               .group = kExpert,
+               .help = "pretend all inserts are of length <= <n>"},
+    OptionSpec{.name = "--help", .own = true},
+};
+
+std::span<const OptionSpec> build_option_table() {
+  static const std::vector<OptionSpec> table = [] {
+    std::vector<OptionSpec> made;
+    for (const std::span<const OptionSpec> part :
+         {std::span<const OptionSpec>(kFirstOptions), fragment_option(), weighting_options(),
+          effective_number_options(), prior_options(), std::span<const OptionSpec>(kLastOptions),
+          calibration_options(), std::span<const OptionSpec>(kExpertOptions)})
+      made.insert(made.end(), part.begin(), part.end());
+    return made;
+  }();
+  return table;
+}
+
+// Everything that does not change from alignment to alignment.
+struct Builder {
+  build::AlignmentOptions alignment;
+  build::CalibrationOptions calibration;
+  std::optional<build::ScoreSystem> single;  // --singlemx
+  std::optional<double> open, extend;        // forced gap costs
+
+  Result<build::BuiltModel> build(const MultipleAlignment& alignment_read) const {
+    if (single && alignment_read.rows() == 1) return build_single(alignment_read);
+    HMMJIT_ASSIGN(build::BuiltModel built, build_from_alignment(alignment_read, alignment));
+    HMMJIT_ASSIGN(built.hmm.calibration, build::calibrate(built.hmm, calibration));
+    build::apply_mask(built.hmm);
+    // As in hmmbuild, statistics and composition stay those of the model before.
+    if (open || extend)
+      build::set_gap_costs(built.hmm, open ? &*open : nullptr, extend ? &*extend : nullptr);
+    return built;
+  }
+  Result<build::BuiltModel> build_single(const MultipleAlignment& alignment_read) const {
+    const Alphabet& alphabet = *alignment_read.alphabet;
+    std::vector<Residue> residues;
+    for (const Residue code : alignment_read.row(0)) {
+      if (code != alphabet.gap() && code != alphabet.missing()) residues.push_back(code);
+    }
+    if (alphabet.type != AlphabetType::kAmino || residues.empty())
+      return fail(ErrorCode::kInput, "the row holds no protein sequence",
+                  "alignment " + alignment_read.name, "leave it out");
+    build::BuiltModel built =
+        build::build_from_sequence(*single, alignment_read.row_names[0], residues);
+    HMMJIT_ASSIGN(built.hmm.calibration, build::calibrate(built.hmm, calibration));
+    built.effective_sequences = 1.0f;
+    return built;
+  }
+};
+
+struct Job {
+  MultipleAlignment alignment;
+  Result<build::BuiltModel> built = {};
+};
+
+std::string file_stem(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string name = slash == path.npos ? path : path.substr(slash + 1);
+  return name.substr(0, name.rfind('.'));
+}
+
+std::string header(const std::string& output, const std::string& input,
+                   const ParsedOptions& options) {
+  std::string out = fmt::format(
+      "# hmmjit build :: profile HMM construction from multiple sequence alignments\n"
+      "# hmmjit {}; models as of HMMER 3.4 hmmbuild\n"
+      "# - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -\n"
+      "# {:33}{}\n# {:33}{}\n",
+      HMMJIT_VERSION, "input alignment file:", input, "output HMM file:", output);
+  out += describe_alignment_options(options);
+  out += "# - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -\n\n";
+  out += fmt::format("# {:4} {:20} {:>5} {:>5} {:>5} {:>8} {:>6} {}\n", "idx", "name", "nseq",
+                     "alen", "mlen", "eff_nseq", "re/pos", "description");
+  out += fmt::format("#{:-<4} {:-<20} {:-<5} {:-<5} {:-<5} {:-<8} {:-<6} {:-<11}\n", "-", "-", "-",
+                     "-", "-", "-", "-", "-");
+  return out;
+}
+
+Status run_build(const ParsedOptions& options) {
+  if (options.arguments().size() != 2)
+    return fail(ErrorCode::kUsage, "incorrect number of command line arguments", {},
+                "give the profile file to write and an alignment file, options before them");
+  const std::string& output = options.arguments()[0];
+  const std::string& input = options.arguments()[1];
+  std::vector<NamedFile> outputs = {{"profile file", output}};
+  if (options.is_set("-o")) outputs.push_back({"-o", std::string(options.text("-o"))});
+  const std::vector<NamedFile> inputs = {{"alignment file", input}};
+  HMMJIT_TRY(check_outputs(outputs, inputs));
+
+  Builder builder;
+  HMMJIT_ASSIGN(builder.alignment, make_alignment_options(options));
+  if (options.is_set("--hand"))
+    builder.alignment.columns = build::AlignmentOptions::Columns::kReference;
+  builder.alignment.least_occupied = static_cast<float>(options.real("--symfrac"));
+  if (options.is_set("--maxinsertlen"))
+    builder.alignment.most_insertions =
+        static_cast<int>(std::min<std::int64_t>(options.integer("--maxinsertlen"), 1'000'000'000));
+  auto seed = static_cast<std::uint32_t>(options.integer("--seed"));
+  if (seed == 0) seed = std::random_device{}() | 1u;
+  builder.calibration = make_calibration_options(options, seed);
+  if (options.is_set("--singlemx")) {
+    HMMJIT_ASSIGN(builder.single, make_score_system(options));
+  }
+  if (builder.single || options.is_set("--popen")) builder.open = options.real("--popen");
+  if (builder.single || options.is_set("--pextend")) builder.extend = options.real("--pextend");
+
+  AlignmentFileOptions file_options;
+  if (options.is_set("--amino")) file_options.alphabet = &amino_alphabet();
+  if (options.is_set("--informat")) {
+    HMMJIT_ASSIGN(file_options.format, parse_format(options.text("--informat"), "--informat"));
+  }
+  HMMJIT_ASSIGN(AlignmentReader reader, AlignmentReader::open(input, file_options));
+  HMMJIT_ASSIGN(OutputFile models, OutputFile::create(output));
+  std::optional<OutputFile> summary_file;
+  if (options.is_set("-o")) {
+    HMMJIT_ASSIGN(summary_file, OutputFile::create(std::string(options.text("-o"))));
+  }
+  const auto summary = [&](const std::string& text) {
+    if (summary_file)
+      summary_file->write(text);
+    else
+      fmt::print("{}", text);
+  };
+
+  int threads = available_cores();
+  if (options.is_set("--cpu"))
+    threads = static_cast<int>(std::clamp<std::int64_t>(options.integer("--cpu"), 1, 1024));
+  tbb::task_arena arena(threads);
+  const std::string date = date_text();
+  summary(header(output, input, options));
+  // Alignments in memory at a time: enough for all threads.
+  const auto batch = static_cast<std::size_t>(8 * threads);
+  std::size_t number = 0;
+  for (bool more = true; more;) {
+    std::vector<Job> jobs;
+    while (jobs.size() < batch) {
+      HMMJIT_ASSIGN(std::optional<MultipleAlignment> alignment, reader.next());
+      more = alignment.has_value();
+      if (!more) break;
+      const std::size_t index = number + jobs.size();
+      if (options.is_set("-n")) {
+        if (index > 0)
+          return fail(ErrorCode::kUsage, "the file holds several alignments", "-n",
+                      "leave it out, and name each alignment in its file (#=GF ID)");
+        alignment->name = options.text("-n");
+      } else if (alignment->name.empty()) {
+        if (index > 0 || input == "-")
+          return fail(ErrorCode::kInput, fmt::format("alignment {} has no name", index + 1),
+                      reader.name(), "name each alignment in its file (#=GF ID)");
+        alignment->name = file_stem(input);
+      }
+      jobs.push_back({*std::move(alignment)});
+    }
+    arena.execute([&] {
+      tbb::parallel_for(std::size_t{0}, jobs.size(),
+                        [&](std::size_t i) { jobs[i].built = builder.build(jobs[i].alignment); });
+    });
+    for (Job& job : jobs) {
+      if (!job.built) return std::unexpected(job.built.error());
+      const build::BuiltModel& built = *job.built;
+      std::string text;
+      append_hmm_text(text, built, fmt::format("hmmjit {}", HMMJIT_VERSION), date);
+      models.write(text);
+      summary(fmt::format("{:<5} {:20} {:5} {:5} {:5} {:8.2f} {:6.3f} {}\n", ++number,
+                          job.alignment.name, job.alignment.rows(), job.alignment.columns,
+                          built.hmm.M, static_cast<double>(built.effective_sequences.value_or(1)),
+                          build::mean_relative_entropy(built.hmm),
+                          job.alignment.description.value_or("")));
+    }
+  }
+  if (number == 0)
+    return fail(ErrorCode::kInput, "no alignment in the file", reader.name(),
+                "give a file with an alignment");
+  std::vector<OutputFile*> files = {&models};
+  if (summary_file) files.push_back(&*summary_file);
+  return OutputFile::publish(files);
+}
+
+}  // namespace
+
+int command_build(const std::vector<std::string>& arguments) {
+  const auto report = [](const Error& error) {
+    diagnose("hmmjit build: {}\n", error.to_string());
+    if (error.code == ErrorCode::kUsage) print_diagnostic(kUsage);
+    return static_cast<int>(error.code);
+  };
+  std::vector<OptionText> files(2);
+  files[0].names = {"hmmfile_out"};
+  files[0].help = "profile file to write";
+  files[1].names = {"msafile"};
+  files[1].help = "alignment(s); - for standard input";
+  for (OptionText& file : files) file.takes_file = file.required = true;
+  if (describes(build_option_table(), files)) return 0;
+  const auto options = parse_options(build_option_table(), arguments);
+  if (!options) return report(options.error());
+  if (options->is_set("-h") || options->is_set("--help")) {
+    fmt::print("{}\n{}", kUsage, option_help(build_option_table()));
+    return 0;
+  }
+  const Status status = run_build(*options);
+  return status ? 0 : report(status.error());
+}
+
+}  // namespace hmmjit::tools

@@ -1,0 +1,236 @@
+// hmmjit jackhmmer: query sequences searched in rounds, each with a model of what was found before.
+#include <fmt/format.h>
+
+#include <limits>
+#include <map>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "build/sequence_model.hpp"
+#include "build_options.hpp"
+#include "core/memory.hpp"
+#include "core/output_file.hpp"
+#include "hmmjit/command.hpp"
+#include "query_options.hpp"
+#include "query_sequences.hpp"
+#include "report/rounds.hpp"
+#include "run_text.hpp"
+#include "search/kept_targets.hpp"
+#include "search_program.hpp"
+
+namespace hmmjit::tools {
+namespace {
+
+// Queries whose rounds run side by side. Their text waits until all are done.
+constexpr std::size_t kQueriesAtATime = 64;
+
+const SearchProgram& program();
+
+Result<SequenceQueries> open_jackhmmer_queries(const ParsedOptions& options,
+                                               const std::string& path) {
+  SequenceQueries queries;
+  HMMJIT_ASSIGN(queries.system, make_score_system(options));
+  HMMJIT_ASSIGN(queries.sequences, QuerySequences::open(options, path));
+  auto seed = static_cast<std::uint32_t>(options.integer("--seed"));
+  if (seed == 0) seed = std::random_device{}() | 1u;
+  queries.calibration = make_calibration_options(options, seed);
+  return queries;
+}
+
+// One round: queries in, results back to them.
+class RoundSink final : public ResultSink {
+ public:
+  explicit RoundSink(std::vector<std::unique_ptr<QueryRounds>*> queries)
+      : queries_(std::move(queries)) {}
+
+  std::shared_ptr<PreparedResult> prepare(const ModelResult& result) const override {
+    return std::make_shared<Finish>(**queries_[result.index], result);
+  }
+  Status receive(const ModelResult& result) override {
+    std::unique_ptr<QueryRounds>& query = *queries_[result.index];
+    query = dynamic_cast<Finish&>(*result.prepared).take();
+    if (const auto& error = query->error()) return std::unexpected(*error);
+    return {};
+  }
+  ModelSource models() const {
+    return [this, next = std::size_t{0}]() mutable -> Result<std::optional<Query>> {
+      if (next == queries_.size()) return std::nullopt;
+      return (*queries_[next++])->query();
+    };
+  }
+
+ private:
+  // The query after this round. A result may be prepared and then be searched again, so that the
+  // query stays as it was until one is received.
+  class Finish final : public PreparedResult {
+   public:
+    Finish(const QueryRounds& before, const ModelResult& result)
+        : before_(before), result_(result) {}
+    void make(std::size_t) override {
+      after_ = std::make_unique<QueryRounds>(before_);
+      after_->finish_round(result_);
+    }
+    std::size_t bytes() const override {
+      return after_ ? sizeof(QueryRounds) + after_->output().main.size() : 0;
+    }
+    std::unique_ptr<QueryRounds> take() { return std::move(after_); }
+
+   private:
+    const QueryRounds& before_;
+    const ModelResult& result_;
+    std::unique_ptr<QueryRounds> after_;
+  };
+  std::vector<std::unique_ptr<QueryRounds>*> queries_;
+};
+
+// <prefix>-<round><ending>, one file per round; they appear together at the end.
+class CheckpointFiles {
+ public:
+  CheckpointFiles(std::string prefix, std::string ending)
+      : prefix_(std::move(prefix)), ending_(std::move(ending)) {}
+  Status write(std::size_t round, const std::string& text) {
+    auto found = files_.find(round);
+    if (found == files_.end()) {
+      HMMJIT_ASSIGN(OutputFile file,
+                    OutputFile::create(fmt::format("{}-{}{}", prefix_, round, ending_)));
+      found = files_.emplace(round, std::move(file)).first;
+    }
+    found->second.write(text);
+    return found->second.status();
+  }
+  /// Hands all files over, complete but for their names.
+  void move_to(std::vector<OutputFile>& files) {
+    for (auto& [round, file] : files_) files.push_back(std::move(file));
+    files_.clear();
+  }
+
+ private:
+  std::string prefix_, ending_;
+  std::map<std::size_t, OutputFile> files_;
+};
+
+void start_again(SearchProgress& progress) {
+  for (auto* counter :
+       {&progress.target_bytes_read, &progress.target_bytes_total, &progress.targets,
+        &progress.residues, &progress.models_started, &progress.models_done, &progress.cells,
+        &progress.cells_queued, &progress.scoring_cells_found, &progress.scoring_cells})
+    *counter = 0;
+  progress.targets_complete = false;
+}
+
+Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
+  const ParsedOptions& options = run.options;
+  RoundOptions rounds;
+  rounds.rounds = static_cast<int>(
+      std::min<std::int64_t>(options.integer("-N"), std::numeric_limits<int>::max()));
+  HMMJIT_ASSIGN(rounds.alignment, make_alignment_options(options));
+  rounds.alignment.columns = build::AlignmentOptions::Columns::kReference;
+  rounds.report = run.report;
+  rounds.filters = run.search.filters;
+  rounds.author = author_of(program());
+  rounds.program = fmt::format("hmmjit {}", HMMJIT_VERSION);
+  rounds.date = date_text();
+  rounds.alignment_path = run.paths.alignment;
+  rounds.targets = !run.paths.targets.empty();
+  rounds.domains = !run.paths.domains.empty();
+  rounds.tsv = !run.paths.tsv.empty();
+  rounds.json = !run.paths.json.empty();
+  rounds.a3m = !run.paths.a3m.empty();
+  rounds.model_checkpoints = options.is_set("--chkhmm");
+  rounds.alignment_checkpoints = options.is_set("--chkali");
+  run.search.keep_alignments = rounds.needs_alignments();
+
+  // What a search may hold of targets is a third of the bound; this is where they stay.
+  const std::uint64_t bound = run.search.memory > 0 ? run.search.memory : available_memory() / 2;
+  std::unique_ptr<TargetSource> targets = keep_targets(std::move(run.targets), bound / 3);
+  CheckpointFiles models(std::string(options.text("--chkhmm")), ".hmm");
+  CheckpointFiles alignments(std::string(options.text("--chkali")), ".sto");
+
+  SearchStatistics statistics;
+  bool searched = false;
+  std::optional<Error> query_error;
+  for (bool more = true; more;) {
+    std::vector<std::unique_ptr<QueryRounds>> queries;
+    while (queries.size() < kQueriesAtATime) {
+      auto sequence = run.queries->sequences->next();
+      if (!sequence) query_error = sequence.error();  // after the results of those before it
+      more = sequence && sequence->has_value();
+      if (!more) break;
+      const TargetView& query = **sequence;
+      queries.push_back(std::make_unique<QueryRounds>(
+          rounds, names_of(query), query.residues,
+          build::build_from_sequence(run.queries->system, std::string(query.name),
+                                     query.residues)));
+    }
+    for (;;) {
+      std::vector<std::unique_ptr<QueryRounds>*> active;
+      for (auto& query : queries) {
+        if (!query->done()) active.push_back(&query);
+      }
+      if (active.empty()) break;
+      if (std::exchange(searched, true)) {
+        HMMJIT_TRY(targets->rewind());
+        start_again(run.progress);
+      }
+      RoundSink sink(std::move(active));
+      HMMJIT_ASSIGN(const SearchStatistics round,
+                    search(run.search, sink.models(), *targets, run.backend, sink, &run.progress));
+      add(statistics, round);
+    }
+    for (const auto& query : queries) {
+      for (std::size_t i = 0; i < query->checkpoints().size(); ++i) {
+        const QueryRounds::Checkpoint& checkpoint = query->checkpoints()[i];
+        if (rounds.model_checkpoints) HMMJIT_TRY(models.write(i + 1, checkpoint.model));
+        if (rounds.alignment_checkpoints) HMMJIT_TRY(alignments.write(i + 1, checkpoint.alignment));
+      }
+      HMMJIT_TRY(run.writer.append(query->output()));
+    }
+  }
+  if (query_error) return std::unexpected(*query_error);
+  models.move_to(run.further_files);
+  alignments.move_to(run.further_files);
+  return statistics;
+}
+
+std::string describe_jackhmmer_options(const ParsedOptions& options) {
+  std::string out;
+  if (options.differs_from_default("-N"))
+    out += fmt::format("# {:33}{}\n", "maximum iterations set to:", options.integer("-N"));
+  if (options.is_set("--chkhmm"))
+    out += fmt::format("# {:33}{}-<i>.hmm\n",
+                       "HMM checkpoint files output:", options.text("--chkhmm"));
+  if (options.is_set("--chkali"))
+    out += fmt::format("# {:33}{}-<i>.sto\n",
+                       "MSA checkpoint files output:", options.text("--chkali"));
+  return out + describe_alignment_options(options);
+}
+
+const SearchProgram& program() {
+  static const SearchProgram jackhmmer = [] {
+    SearchProgram p;
+    p.name = "jackhmmer";
+    p.title = "iteratively search a protein sequence against a protein database";
+    p.reference = "jackhmmer";
+    p.queries.names = {"seqfile"};
+    p.queries.help = "query sequences; - for standard input";
+    p.targets.names = {"seqdb"};
+    p.targets.help = "sequences, or a database of them; - for standard input";
+    p.query_label = "query sequence file:";
+    p.options = jackhmmer_option_table;
+    p.open_queries = open_jackhmmer_queries;
+    p.describe = describe_jackhmmer_options;
+    p.search = search_in_rounds;
+    return p;
+  }();
+  return jackhmmer;
+}
+
+}  // namespace
+
+int command_jackhmmer(const std::vector<std::string>& arguments) {
+  return run_search_program(program(), arguments);
+}
+
+}  // namespace hmmjit::tools

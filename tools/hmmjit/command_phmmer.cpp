@@ -1,0 +1,61 @@
+// hmmjit phmmer: a model is built from each query sequence, and searched as any other.
+#include <memory>
+#include <utility>
+
+#include "build/sequence_model.hpp"
+#include "hmmjit/command.hpp"
+#include "io/byte_source.hpp"
+#include "query_options.hpp"
+#include "query_sequences.hpp"
+#include "search_program.hpp"
+
+namespace hmmjit::tools {
+namespace {
+
+Result<SequenceQueries> open_phmmer_queries(const ParsedOptions& options, const std::string& path) {
+  HMMJIT_ASSIGN(build::ScoreSystem system, make_score_system(options));
+  HMMJIT_ASSIGN(std::shared_ptr<QuerySequences> sequences, QuerySequences::open(options, path));
+  SequenceQueries queries;
+  // As in phmmer, an arbitrary seed (--seed 0) is the pipeline's alone.
+  const auto seed = static_cast<std::uint32_t>(options.integer("--seed"));
+  queries.calibration = make_calibration_options(options, seed == 0 ? 42 : seed);
+  const bool cutoffs =
+      options.is_set("--cut_ga") || options.is_set("--cut_nc") || options.is_set("--cut_tc");
+  queries.models = [sequences, cutoffs,
+                    system = std::move(system)]() -> Result<std::optional<Query>> {
+    HMMJIT_ASSIGN(const std::optional<TargetView> sequence, sequences->next());
+    if (!sequence) return std::nullopt;
+    Hmm hmm =
+        build::build_from_sequence(system, std::string(sequence->name), sequence->residues).hmm;
+    // The cutoffs of a model built from a sequence, which nobody has set.
+    if (cutoffs) hmm.ga = hmm.nc = hmm.tc = Cutoff{0, 0};
+    return Query(std::move(hmm), names_of(*sequence));
+  };
+  return queries;
+}
+
+const SearchProgram& program() {
+  static const SearchProgram phmmer = [] {
+    SearchProgram p;
+    p.name = "phmmer";
+    p.title = "search a protein sequence against a protein database";
+    p.reference = "phmmer";
+    p.queries.names = {"seqfile"};
+    p.queries.help = "query sequences; - for standard input";
+    p.targets.names = {"seqdb"};
+    p.targets.help = "sequences, or a database of them; - for standard input";
+    p.query_label = "query sequence file:";
+    p.options = phmmer_option_table;
+    p.open_queries = open_phmmer_queries;
+    return p;
+  }();
+  return phmmer;
+}
+
+}  // namespace
+
+int command_phmmer(const std::vector<std::string>& arguments) {
+  return run_search_program(program(), arguments);
+}
+
+}  // namespace hmmjit::tools

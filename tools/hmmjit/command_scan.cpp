@@ -1,0 +1,177 @@
+// hmmjit scan: sequences against a file of profiles, reported by sequence as hmmscan does.
+#include <fmt/format.h>
+
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "hmmjit/command.hpp"
+#include "io/hmm_file.hpp"
+#include "query_options.hpp"
+#include "query_sequences.hpp"
+#include "report/records.hpp"
+#include "report/scan_report.hpp"
+#include "report/tables.hpp"
+#include "search/kept_targets.hpp"
+#include "search/target_counters.hpp"
+#include "search_program.hpp"
+
+namespace hmmjit::tools {
+namespace {
+
+// Sequences searched side by side. The hits of all of them are held until every model is through.
+constexpr std::size_t kResiduesAtATime = std::size_t{4} << 20;
+
+// One pass of all models over some sequences: models in, hits by sequence out.
+class ScanSink final : public ResultSink {
+ public:
+  ScanSink(std::uint64_t first, std::size_t sequences, ModelCutoffs cutoffs)
+      : cutoffs_(cutoffs), first_(first), hits_(sequences) {}
+
+  // A model without the cutoffs asked for is an error once a sequence gets past its bias filter.
+  void lacks_cutoffs(std::size_t model) {
+    const std::lock_guard lock(mutex_);
+    lacking_.insert(model);
+  }
+
+  Status receive(const ModelResult& result) override {
+    ++models_;
+    nodes_ += static_cast<std::uint64_t>(result.model.M);
+    if (result.hits.counters.bias > 0 && lacks(result.index)) {
+      const char* name = cutoffs_ == ModelCutoffs::kGathering ? "GA"
+                         : cutoffs_ == ModelCutoffs::kNoise   ? "NC"
+                                                              : "TC";
+      return fail(ErrorCode::kInput,
+                  fmt::format("{} bit thresholds unavailable on model {}", name, result.model.name),
+                  {}, "scan without --cut_* or use models that carry these cutoffs");
+    }
+    for (const Hit& hit : result.hits.hits) {
+      Hit& model = hits_[hit.index - first_].emplace_back(hit);
+      model.name = result.model.name;
+      model.accession = result.model.accession.value_or("");
+      model.description = result.model.description.value_or("");
+      model.index = result.index;
+      model.length = result.model.M;
+    }
+    return {};
+  }
+  std::vector<Hit> take_hits(std::size_t sequence) { return std::move(hits_[sequence]); }
+  std::uint64_t models() const { return models_; }
+  std::uint64_t nodes() const { return nodes_; }
+
+ private:
+  bool lacks(std::size_t model) {
+    const std::lock_guard lock(mutex_);
+    return lacking_.contains(model);
+  }
+
+  ModelCutoffs cutoffs_;
+  std::uint64_t first_;
+  std::vector<std::vector<Hit>> hits_;
+  std::mutex mutex_;  // models are read while results arrive
+  std::set<std::size_t> lacking_;
+  std::uint64_t models_ = 0, nodes_ = 0;
+};
+
+Result<double> count_profiles(const std::string& path) {
+  HMMJIT_ASSIGN(HmmReader reader, HmmReader::open(path));
+  for (double count = 0;; ++count) {
+    HMMJIT_ASSIGN(const std::optional<Hmm> hmm, reader.next());
+    if (!hmm) return count;
+  }
+}
+
+Result<SearchStatistics> scan(ProgramRun& run) {
+  const std::string& model_path = run.options.arguments()[0];
+  if (model_path == "-")
+    return fail(ErrorCode::kUsage, "the profiles are read several times", "<hmmdb>",
+                "give a file, not standard input");
+  const Thresholds rules = run.search.thresholds;
+  HMMJIT_ASSIGN(const double count, count_profiles(model_path));
+  run.search.thresholds.Z = rules.Z.value_or(count);
+
+  SearchStatistics statistics;
+  for (;;) {
+    HMMJIT_ASSIGN(const std::unique_ptr<TargetChunk> chunk,
+                  TargetChunk::read(*run.targets, kResiduesAtATime));
+    if (chunk->size() == 0) break;
+    TargetCounters counters(chunk->first_index(), chunk->size());
+    run.search.by_target = SearchOptions::ByTarget{rules.Z, &counters};
+    run.search.filters.per_target = &counters;
+    ScanSink sink(chunk->first_index(), chunk->size(), rules.cutoffs);
+    HMMJIT_ASSIGN(HmmReader reader, HmmReader::open(model_path));
+    std::size_t index = 0;
+    const ModelSource models = [&]() -> Result<std::optional<Query>> {
+      HMMJIT_ASSIGN(std::optional<Hmm> hmm, reader.next());
+      if (!hmm) return std::nullopt;
+      std::optional<Cutoff>* const cutoff = rules.cutoffs == ModelCutoffs::kGathering ? &hmm->ga
+                                            : rules.cutoffs == ModelCutoffs::kNoise   ? &hmm->nc
+                                            : rules.cutoffs == ModelCutoffs::kTrusted ? &hmm->tc
+                                                                                      : nullptr;
+      if (cutoff != nullptr && !*cutoff) {
+        constexpr float kNever = std::numeric_limits<float>::infinity();
+        *cutoff = Cutoff{kNever, kNever};
+        sink.lacks_cutoffs(index);
+      }
+      ++index;
+      return *std::move(hmm);
+    };
+    HMMJIT_ASSIGN(const SearchStatistics pass,
+                  search(run.search, models, *chunk, run.backend, sink, &run.progress));
+    add(statistics, pass);
+
+    for (std::size_t i = 0; i < chunk->size(); ++i) {
+      const TargetView target = (*chunk)[i];
+      HitList hits = finish_scan(rules, sink.take_hits(i), *run.search.thresholds.Z);
+      hits.counters = counters.of(i);
+      ScannedSequence sequence;
+      sequence.names = names_of(target);
+      sequence.length = target.length();
+      sequence.models = sink.models();
+      sequence.nodes = sink.nodes();
+      ModelResult result;
+      result.index = i;
+      result.model = {.name = sequence.names.name,
+                      .accession = sequence.names.accession,
+                      .description = sequence.names.description,
+                      .M = sequence.length};
+      QueryOutput output;
+      append_scan_report(output.main, sequence, hits, run.report, run.search.filters, {});
+      append_target_table_header(output.targets_header, result.model, hits);
+      append_domain_table_header(output.domains_header, result.model, hits);
+      if (!run.paths.targets.empty()) append_target_table(output.targets, result.model, hits);
+      if (!run.paths.domains.empty()) append_domain_table(output.domains, result.model, hits);
+      if (!run.paths.pfam.empty()) append_pfam_table(output.pfam, hits);
+      HMMJIT_TRY(run.writer.append(output));
+    }
+  }
+  return statistics;
+}
+
+}  // namespace
+
+int command_scan(const std::vector<std::string>& arguments) {
+  static const SearchProgram program = [] {
+    SearchProgram p;
+    p.name = "scan";
+    p.title = "search sequence(s) against a profile database";
+    p.reference = "hmmscan";
+    p.queries.names = {"hmmdb"};
+    p.queries.help = "profile HMMs, pressed or not";
+    p.targets.names = {"seqfile"};
+    p.targets.help = "query sequences; - for standard input";
+    p.query_label = "target HMM database:";
+    p.target_label = "query sequence file:";
+    p.options = scan_option_table;
+    p.search = scan;
+    p.by_sequence = true;
+    return p;
+  }();
+  return run_search_program(program, arguments);
+}
+
+}  // namespace hmmjit::tools

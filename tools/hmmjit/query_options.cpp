@@ -1,0 +1,300 @@
+#include "query_options.hpp"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "build_options.hpp"
+#include "io/byte_source.hpp"
+#include "report/text.hpp"
+#include "search_options.hpp"
+
+namespace hmmjit::tools {
+namespace {
+
+using enum ValueType;
+
+constexpr std::string_view kScoring = "Options controlling scoring system";
+constexpr std::string_view kCalibration = "Options controlling E-value calibration";
+constexpr std::string_view kExpert = "Other expert options";
+
+constexpr std::array kScoringOptions = {
+    OptionSpec{.name = "--popen",
+               .type = kReal,
+               .value_name = "x",
+               .default_text = "0.02",
+               .range = "0<=x<0.5",
+               .group = kScoring,
+               .help = "gap open probability"},
+    OptionSpec{.name = "--pextend",
+               .type = kReal,
+               .value_name = "x",
+               .default_text = "0.4",
+               .range = "0<=x<1",
+               .group = kScoring,
+               .help = "gap extend probability"},
+    OptionSpec{.name = "--mx",
+               .type = kString,
+               .value_name = "s",
+               .default_text = "BLOSUM62",
+               .excludes = "--mxfile",
+               .group = kScoring,
+               .help = "substitution score matrix (PAM30 to PAM240, BLOSUM45 to BLOSUM90)"},
+    OptionSpec{.name = "--mxfile",
+               .type = kString,
+               .value_name = "f",
+               .excludes = "--mx",
+               .group = kScoring,
+               .help = "read substitution score matrix from file <f>"},
+};
+
+constexpr OptionSpec calibration_option(std::string_view name, std::string_view value,
+                                        std::string_view help) {
+  return {.name = name,
+          .type = kInteger,
+          .value_name = "n",
+          .default_text = value,
+          .range = "n>0",
+          .group = kCalibration,
+          .help = help};
+}
+constexpr std::array kCalibrationOptions = {
+    calibration_option("--EmL", "200", "length of sequences for MSV Gumbel mu fit"),
+    calibration_option("--EmN", "200", "number of sequences for MSV Gumbel mu fit"),
+    calibration_option("--EvL", "200", "length of sequences for Viterbi Gumbel mu fit"),
+    calibration_option("--EvN", "200", "number of sequences for Viterbi Gumbel mu fit"),
+    calibration_option("--EfL", "100", "length of sequences for Forward exp tail tau fit"),
+    calibration_option("--EfN", "200", "number of sequences for Forward exp tail tau fit"),
+    OptionSpec{.name = "--Eft",
+               .type = kReal,
+               .value_name = "x",
+               .default_text = "0.04",
+               .range = "0<x<1",
+               .group = kCalibration,
+               .help = "tail mass for Forward exponential tail tau fit"},
+};
+
+constexpr OptionSpec kQueryFormat{
+    .name = "--qformat",
+    .type = kString,
+    .value_name = "s",
+    .group = kExpert,
+    .help = "assert query <seqfile> is in format <s>: no autodetection"};
+
+using Table = std::vector<OptionSpec>;
+
+Table::iterator position(Table& table, std::string_view name) {
+  return std::ranges::find(table, name, &OptionSpec::name);
+}
+void insert_before(Table& table, std::string_view name, std::span<const OptionSpec> options) {
+  table.insert(position(table, name), options.begin(), options.end());
+}
+// Options that the program at hand does not know.
+void leave_out(Table& table, std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names)
+    *position(table, name) = {.name = name,
+                              .type = position(table, name)->type,
+                              .default_text = position(table, name)->default_text,
+                              .absent = true};
+}
+
+// What programs with sequences as queries have in common.
+Table sequence_query_table() {
+  Table table(search_option_table().begin(), search_option_table().end());
+  insert_before(table, "-E", kScoringOptions);
+  insert_before(table, "--nonull2", kCalibrationOptions);
+  insert_before(table, "--tformat", {&kQueryFormat, 1});
+  position(table, "--a3m")->help =
+      "save included domains aligned to each query, as A3M, to file <f>";
+  position(table, "--verify")->help =
+      "compute <n> targets per query a GPU filtered again on the CPU; "
+      "default: as many as take 1% of the CPU time";
+  position(table, "--json")->help =
+      "save queries, targets, domains and alignments as JSON lines to file <f>";
+  leave_out(table, {"--as", "--part", "--part-file", "--model-part", "--cut-missing"});
+  return table;
+}
+
+Table make_phmmer_table() {
+  Table table = sequence_query_table();
+  // Where phmmer has them: hidden, and last.
+  for (const char* name : {"--restrictdb_stkey", "--restrictdb_n", "--ssifile"}) {
+    const OptionSpec option = *position(table, name);
+    table.erase(position(table, name));
+    insert_before(table, "--mem", {&option, 1});
+  }
+  for (const char* name : {"--cut_ga", "--cut_nc", "--cut_tc"}) {
+    OptionSpec& option = *position(table, name);
+    option.group = {};
+    option.help = "accepted: report and include scores of at least zero";
+  }
+  return table;
+}
+
+constexpr OptionSpec kRounds{.name = "-N",
+                             .type = kInteger,
+                             .value_name = "n",
+                             .default_text = "5",
+                             .range = "n>0",
+                             .group = "Basic options",
+                             .help = "set maximum number of iterations to <n>"};
+constexpr std::array kCheckpoints = {
+    OptionSpec{.name = "--chkhmm",
+               .type = kString,
+               .value_name = "f",
+               .group = "Options directing output",
+               .help = "save HMM checkpoints to files <f>-<iteration>.hmm"},
+    OptionSpec{.name = "--chkali",
+               .type = kString,
+               .value_name = "f",
+               .group = "Options directing output",
+               .help = "save alignment checkpoints to files <f>-<iteration>.sto"},
+};
+
+Table make_jackhmmer_table() {
+  Table table = sequence_query_table();
+  insert_before(table, "-o", {&kRounds, 1});
+  insert_before(table, "--acc", kCheckpoints);
+  for (const auto& options :
+       {fragment_option(), weighting_options(), effective_number_options(), prior_options()})
+    insert_before(table, "--EmL", options);
+  position(table, "--incE")->default_text = "0.001";
+  position(table, "--incdomE")->default_text = "0.001";
+  leave_out(table, {"--fasta", "--domfasta", "--gff", "--bed", "--resolve-overlaps", "--clans",
+                    "--pfamtblout", "--cut_ga", "--cut_nc", "--cut_tc", "--restrictdb_stkey",
+                    "--restrictdb_n", "--ssifile", "--wgiven"});
+  return table;
+}
+
+}  // namespace
+
+std::span<const OptionSpec> jackhmmer_option_table() {
+  static const Table table = make_jackhmmer_table();
+  return table;
+}
+
+std::span<const OptionSpec> scan_option_table() {
+  static const Table table = [] {
+    Table made(search_option_table().begin(), search_option_table().end());
+    OptionSpec format = kQueryFormat;
+    format.name = "--qformat";
+    insert_before(made, "--cpu", {&format, 1});
+    leave_out(made, {"--fasta",
+                     "--domfasta",
+                     "--gff",
+                     "--bed",
+                     "--resolve-overlaps",
+                     "--clans",
+                     "--cut-missing",
+                     "-A",
+                     "--as",
+                     "--part",
+                     "--part-file",
+                     "--model-part",
+                     "--tformat",
+                     "--restrictdb_stkey",
+                     "--restrictdb_n",
+                     "--ssifile",
+                     "--device",
+                     "--vram",
+                     "--verify",
+                     "--tsv",
+                     "--json",
+                     "--a3m"});
+    position(made, "--device")->default_text = "cpu";
+    return made;
+  }();
+  return table;
+}
+
+std::span<const OptionSpec> calibration_options() { return kCalibrationOptions; }
+
+std::span<const OptionSpec> phmmer_option_table() {
+  static const Table table = make_phmmer_table();
+  return table;
+}
+
+Result<build::ScoreSystem> make_score_system(const ParsedOptions& options) {
+  build::SubstitutionMatrix matrix;
+  if (options.is_set("--mxfile")) {
+    const std::string path(options.text("--mxfile"));
+    HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(path));
+    std::string text;
+    for (;;) {
+      HMMJIT_ASSIGN(const std::span<const char> bytes, source->next());
+      if (bytes.empty()) break;
+      text.append(bytes.begin(), bytes.end());
+      if (text.size() > (std::size_t{1} << 20))
+        return fail(ErrorCode::kInput, "the file is too large for a score matrix", path,
+                    "check --mxfile");
+    }
+    HMMJIT_ASSIGN(matrix, build::parse_matrix(text, path));
+  } else {
+    HMMJIT_ASSIGN(matrix, build::find_matrix(options.text("--mx")));
+  }
+  return build::make_score_system(matrix, options.real("--popen"), options.real("--pextend"));
+}
+
+build::CalibrationOptions make_calibration_options(const ParsedOptions& options,
+                                                   std::uint32_t seed) {
+  const auto number = [&](std::string_view name) {
+    return static_cast<int>(std::min<std::int64_t>(options.integer(name), 1'000'000));
+  };
+  return {.msv_length = number("--EmL"),
+          .msv_targets = number("--EmN"),
+          .viterbi_length = number("--EvL"),
+          .viterbi_targets = number("--EvN"),
+          .forward_length = number("--EfL"),
+          .forward_targets = number("--EfN"),
+          .tail_mass = options.real("--Eft"),
+          .seed = seed};
+}
+
+Result<SequenceFormat> parse_format(std::string_view name, const char* option) {
+  auto format = parse_sequence_format(name);
+  if (!format) {
+    Error error = format.error();
+    error.where = option;
+    return std::unexpected(error);
+  }
+  return *format;
+}
+
+Result<std::optional<SequenceFormat>> query_format(const ParsedOptions& options) {
+  if (!options.is_set("--qformat")) return std::nullopt;
+  HMMJIT_ASSIGN(const SequenceFormat format, parse_format(options.text("--qformat"), "--qformat"));
+  return format;
+}
+
+std::string describe_query_options(const ParsedOptions& options) {
+  std::string out;
+  const auto line = [&out](std::string_view label, std::string_view value) {
+    out += "# ";
+    text::left(out, label, 33);
+    (out += value) += '\n';
+  };
+  const auto real = [&](std::string_view name, std::string_view label) {
+    if (!options.differs_from_default(name)) return;
+    std::string value;
+    text::fixed(value, options.real(name), 0, 6);
+    line(label, value);
+  };
+  const auto given = [&](std::string_view name, std::string_view label) {
+    if (options.differs_from_default(name)) line(label, options.text(name));
+  };
+  real("--popen", "gap open probability:");
+  real("--pextend", "gap extend probability:");
+  given("--mx", "subst score matrix (built-in):");
+  given("--mxfile", "subst score matrix (file):");
+  given("--EmL", "seq length, MSV Gumbel mu fit:");
+  given("--EmN", "seq number, MSV Gumbel mu fit:");
+  given("--EvL", "seq length, Vit Gumbel mu fit:");
+  given("--EvN", "seq number, Vit Gumbel mu fit:");
+  given("--EfL", "seq length, Fwd exp tau fit:");
+  given("--EfN", "seq number, Fwd exp tau fit:");
+  real("--Eft", "tail mass for Fwd exp tau fit:");
+  given("--qformat", "query <seqfile> format asserted:");
+  return out;
+}
+
+}  // namespace hmmjit::tools

@@ -1,0 +1,40 @@
+// Options of the programs whose queries are sequences, beyond those of a search with models.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "build/calibration.hpp"
+#include "build/score_system.hpp"
+#include "io/sequence_file.hpp"
+#include "option_table.hpp"
+
+namespace hmmjit::tools {
+
+/// Options of `hmmjit phmmer`: phmmer's in its order, then ours.
+std::span<const OptionSpec> phmmer_option_table();
+
+/// Options of `hmmjit jackhmmer`.
+std::span<const OptionSpec> jackhmmer_option_table();
+
+/// Options of `hmmjit scan`.
+std::span<const OptionSpec> scan_option_table();
+
+/// --EmL to --Eft.
+std::span<const OptionSpec> calibration_options();
+/// A sequence format by its name; the error of an unknown one names `option`.
+Result<SequenceFormat> parse_format(std::string_view name, const char* option);
+
+/// --mx or --mxfile, --popen, --pextend. Fails with kUsage or kInput.
+Result<build::ScoreSystem> make_score_system(const ParsedOptions& options);
+/// --EmL to --Eft; `seed` as given.
+build::CalibrationOptions make_calibration_options(const ParsedOptions& options,
+                                                   std::uint32_t seed);
+/// --qformat. Fails with kUsage for an unknown name.
+Result<std::optional<SequenceFormat>> query_format(const ParsedOptions& options);
+
+/// Header lines about the options above that were set, each starting with '#'.
+std::string describe_query_options(const ParsedOptions& options);
+
+}  // namespace hmmjit::tools

@@ -1,0 +1,37 @@
+#include "query_sequences.hpp"
+
+#include <limits>
+
+#include "io/byte_source.hpp"
+#include "query_options.hpp"
+
+namespace hmmjit::tools {
+
+Result<std::shared_ptr<QuerySequences>> QuerySequences::open(const ParsedOptions& options,
+                                                             const std::string& path) {
+  HMMJIT_ASSIGN(const std::optional<SequenceFormat> format, query_format(options));
+  HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(path));
+  HMMJIT_ASSIGN(
+      SequenceReader reader,
+      SequenceReader::open(std::move(source), {.alphabet = amino_alphabet(), .format = format}));
+  return std::shared_ptr<QuerySequences>(new QuerySequences(std::move(reader)));
+}
+
+Result<std::optional<TargetView>> QuerySequences::next() {
+  for (;;) {
+    block_ = TargetBlock();
+    HMMJIT_ASSIGN(const bool more,
+                  reader_.read_block(block_, std::numeric_limits<std::uint64_t>::max(), 1));
+    if (!more) return std::nullopt;
+    if (block_.length(0) > 0) return block_[0];
+  }
+}
+
+QueryNames names_of(const TargetView& sequence) {
+  QueryNames names{std::string(sequence.name)};
+  if (!sequence.accession.empty()) names.accession = sequence.accession;
+  if (!sequence.description.empty()) names.description = sequence.description;
+  return names;
+}
+
+}  // namespace hmmjit::tools

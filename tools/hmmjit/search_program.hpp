@@ -1,0 +1,72 @@
+// The programs that search targets share one implementation; each describes what is its own.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "build/score_system.hpp"
+#include "command_line.hpp"
+#include "core/output_file.hpp"
+#include "option_table.hpp"
+#include "report/report_writer.hpp"
+#include "search/search.hpp"
+
+namespace hmmjit::tools {
+
+class QuerySequences;
+
+/// Queries that are sequences.
+struct SequenceQueries {
+  ModelSource models;  ///< empty where the program searches by itself
+  build::CalibrationOptions calibration;
+  std::shared_ptr<QuerySequences> sequences;
+  build::ScoreSystem system;
+};
+
+/// What a program that searches by itself is given: everything opened, nothing read.
+struct ProgramRun {
+  const ParsedOptions& options;
+  SearchOptions& search;
+  ReportOptions& report;
+  const ReportPaths& paths;
+  SequenceQueries* queries;  ///< null where queries are profiles
+  ModelSource profiles;      ///< where queries are profiles
+  std::unique_ptr<TargetSource>& targets;
+  FilterBackend& backend;
+  ReportWriter& writer;
+  SearchProgress& progress;
+  /// The program's own files, complete but for their names, which they get with the reports.
+  std::vector<OutputFile>& further_files;
+};
+
+struct SearchProgram {
+  std::string_view name;       ///< "search": what follows "hmmjit"
+  std::string_view title;      ///< what it does, for the header
+  std::string_view reference;  ///< whose result lines it gives: "hmmsearch"
+  OptionText queries, targets;
+  std::string_view query_label;  ///< of the query file in the header: "query HMM file:"
+  std::string_view target_label = "target sequence database:";
+  bool by_sequence = false;  ///< the second file is the query (hmmscan)
+  std::span<const OptionSpec> (*options)();
+  /// Opens a file of query sequences; null where queries are profiles.
+  Result<SequenceQueries> (*open_queries)(const ParsedOptions& options,
+                                          const std::string& path) = nullptr;
+  /// Further header lines; null: none.
+  std::string (*describe)(const ParsedOptions& options) = nullptr;
+  /// Searches and hands all text to the writer; null: one search, written as hmmsearch does.
+  Result<SearchStatistics> (*search)(ProgramRun& run) = nullptr;
+};
+
+/// "hmmjit phmmer (hmmjit 0.1.0)": the author of alignments.
+std::string author_of(const SearchProgram& program);
+
+/// Adds what a further search took and found.
+void add(SearchStatistics& sum, const SearchStatistics& other);
+
+int run_search_program(const SearchProgram& program, const std::vector<std::string>& arguments);
+
+}  // namespace hmmjit::tools
