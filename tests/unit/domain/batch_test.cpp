@@ -155,7 +155,7 @@ TEST(Batch, TargetsInPartsAreTheSame) {
       }
     }
   }
-  EXPECT_GT(clustered, 20u);
+  EXPECT_GT(clustered, 5u);
   EXPECT_GT(domains, 100u);
   EXPECT_GT(over_bounds, 50u);
 }
