@@ -80,4 +80,32 @@ class AlignedArray {
   bool large_ = false;
 };
 
+/// Zeros of which only the pages that are written to take memory. Throws std::bad_alloc.
+template <typename T>
+class ZeroPages {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  explicit ZeroPages(std::size_t count) : bytes_(count * sizeof(T)) {
+    void* pages = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (pages == MAP_FAILED) throw std::bad_alloc();
+    data_ = static_cast<T*>(pages);
+    // A large page would take its whole size for one value.
+    ::madvise(data_, bytes_, MADV_NOHUGEPAGE);
+  }
+  ~ZeroPages() {
+    if (data_ != nullptr) ::munmap(data_, bytes_);
+  }
+  ZeroPages(ZeroPages&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
+  ZeroPages& operator=(ZeroPages&&) = delete;
+
+  T* data() { return data_; }
+
+ private:
+  T* data_ = nullptr;
+  std::size_t bytes_;
+};
+
 }  // namespace hmmjit::domain

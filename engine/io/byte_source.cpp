@@ -559,6 +559,12 @@ Result<bool> BufferedInput::line(std::string_view* text) {
     const char* begin = chunk_.data() + position_;
     std::size_t left = chunk_.size() - position_;
     const char* end = static_cast<const char*>(std::memchr(begin, '\n', left));
+    if (carry_.size() + (end == nullptr ? left : static_cast<std::size_t>(end - begin)) >
+        longest_line_) {
+      ++line_number_;
+      return fail(ErrorCode::kInput, fmt::format("a line of more than {} bytes", longest_line_),
+                  where(), "check what made the file: it is damaged, or of another kind");
+    }
     if (end == nullptr) {
       carry_.append(begin, left);
       carried = true;

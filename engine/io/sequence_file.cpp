@@ -42,6 +42,14 @@ std::unexpected<Error> too_long(const std::string& where, std::string_view name)
               "split the sequence");
 }
 
+std::unexpected<Error> does_not_fit(const std::string& where, std::string_view name,
+                                    std::uint64_t residues) {
+  return fail(
+      ErrorCode::kResources,
+      fmt::format("sequence {} has {} residues, more than there is memory for", name, residues),
+      where, "raise --mem, or leave out the sequence");
+}
+
 std::unexpected<Error> illegal_character(const std::string& where, std::string_view target, char c,
                                          const Alphabet& alphabet) {
   auto byte = static_cast<unsigned char>(c);
@@ -362,6 +370,7 @@ Result<SequenceReader> SequenceReader::open(std::unique_ptr<ByteSource> source,
       break;
     case SequenceFormat::kEmbl:
     case SequenceFormat::kGenbank:
+      input.limit_lines(kLongestHeader);
       state->parser = make_flat_parser(input, options.alphabet, state->format);
       break;
     default:
@@ -379,6 +388,10 @@ Result<bool> SequenceReader::read_block(TargetBlock& block, std::uint64_t max_re
   state_->targets_read += block.size() - before;
   if (!status) return std::unexpected(status.error());
   return block.size() > before;
+}
+
+void SequenceReader::limit_targets(std::uint64_t residues) {
+  state_->parser->limit_targets(residues);
 }
 
 Status SequenceReader::rewind() {

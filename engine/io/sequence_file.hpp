@@ -71,6 +71,11 @@ class SequenceReader {
   Result<bool> read_block(TargetBlock& block, std::uint64_t max_residues,
                           std::uint64_t max_targets = std::numeric_limits<std::uint64_t>::max());
 
+  /// From here on a target of more residues is an error with kResources that names it and its
+  /// length: what it has beyond is counted, not kept. Formats of alignments are read whole, without
+  /// this.
+  void limit_targets(std::uint64_t residues);
+
   /// Back to the first target; kInput where the input is a pipe.
   Status rewind();
   bool rewindable() const;

@@ -53,6 +53,7 @@ class ReaderTargets final : public TargetSource {
   bool rewindable() const override { return reader_.rewindable(); }
   bool decode_ahead() override { return source_->decode_ahead(); }
   bool compressed() const override { return source_->compression() != Compression::kNone; }
+  void limit_targets(std::uint64_t residues) override { reader_.limit_targets(residues); }
   std::uint64_t bytes_read() const override { return count_->bytes; }
   std::uint64_t bytes_total() const override { return total_; }
 

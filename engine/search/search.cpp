@@ -9,7 +9,7 @@ namespace {
 
 // What the parts of a search may hold, in bytes.
 struct MemoryShares {
-  std::uint64_t targets, models, results;
+  std::uint64_t bound, targets, models, results;
   std::size_t matrix_shared, matrix_alone;  // one matrix of each thread; of a thread on its own
 };
 
@@ -25,7 +25,8 @@ MemoryShares divide_memory(const SearchOptions& options, int threads) {
   const std::uint64_t fixed = kProgramBytes + count * kThreadBytes;
   // A bound below what every search needs cannot hold; it still makes everything else small.
   const std::uint64_t rest = std::max({bound - std::min(bound, fixed), bound / 4, kSmallestRest});
-  MemoryShares shares{.targets = rest / 20 * 7,
+  MemoryShares shares{.bound = bound,
+                      .targets = rest / 20 * 7,
                       .models = rest / 4,
                       .results = rest / 10,
                       .matrix_shared = 0,
@@ -78,6 +79,8 @@ Run::Run(const SearchOptions& options, const ModelSource& models, TargetSource& 
     device_host_bytes_ = target_budget_ / 4;
     target_budget_ -= device_host_bytes_;
   }
+  // The rest of a bound can be one target. The least is what every bound has room for.
+  targets.limit_targets(std::max<std::uint64_t>(memory.bound / 2, std::uint64_t{1} << 24));
   block_residues_ = std::clamp<std::uint64_t>(target_budget_ / 8, 4096, options.block_residues);
   alone_options_ = shared_options_ = options.domain;
   alone_options_.max_matrix_bytes = memory.matrix_alone;
