@@ -4,6 +4,24 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
+# A wheel (pyproject.toml): the package with the library and the program inside, without links, which wheels do
+# not have. What is compiled in or may be put beside them brings its licence along, as Debian's packages have it.
+if(SKBUILD)
+  set_target_properties(hmmjit_shared PROPERTIES VERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  install(TARGETS hmmjit RUNTIME DESTINATION hmmjit/bin COMPONENT wheel)
+  install(TARGETS hmmjit_shared LIBRARY DESTINATION hmmjit NAMELINK_SKIP COMPONENT wheel)
+  set(HMMJIT_LICENCE_FOLDER /usr/share/doc CACHE PATH "Folder with a folder and a file 'copyright' for each package")
+  foreach(package libcli11-dev nlohmann-json3-dev libspdlog-dev libxxhash-dev libfmt-dev libhwy-dev libtbb-dev
+                  libzstd-dev zlib1g-dev)
+    set(copyright ${HMMJIT_LICENCE_FOLDER}/${package}/copyright)
+    if(EXISTS ${copyright})
+      install(FILES ${copyright} DESTINATION hmmjit/licences RENAME ${package}.txt COMPONENT wheel)
+    else()
+      message(WARNING "${copyright} is not here: a wheel to be published must have it (HMMJIT_LICENCE_FOLDER)")
+    endif()
+  endforeach()
+endif()
+
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/hmmjit)
 install(TARGETS hmmjit RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
 install(TARGETS hmmjit_shared EXPORT hmmjit_shared

@@ -347,7 +347,7 @@ def test_iterators_have_progress_and_statistics(results):
 def test_iterators_that_are_closed_early_are_freed():
     def alive():
         gc.collect()
-        return sum(type(thing).__name__ in ("_Search", "SearchIterator", "Result") for thing in gc.get_objects())
+        return sum(type(thing).__name__ in ("Run", "SearchIterator", "Result") for thing in gc.get_objects())
 
     before = alive()
     for _ in range(3):

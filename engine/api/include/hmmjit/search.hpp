@@ -172,8 +172,8 @@ struct SearchResults {
 /// before were delivered); kNoDevice; kResources when memory runs out or a target's matrix
 /// exceeds it; kInterrupted after a cancellation, usually within milliseconds, in a large
 /// alignment within seconds; kUsage for options that make no sense; kInternal where a GPU's result
-/// failed a check (SearchOptions::verify) after a wrong result had been delivered. The calling thread works along and gets its
-/// floating-point mode back.
+/// failed a check (SearchOptions::verify) after a wrong result had been delivered. The calling
+/// thread works along and gets its floating-point mode back.
 HMMJIT_EXPORT SearchResults search(const Models& models, const Targets& targets,
                                    const SearchOptions& options = {},
                                    const SearchCallbacks& callbacks = {});
