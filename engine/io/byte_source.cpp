@@ -508,7 +508,9 @@ Result<std::unique_ptr<ByteSource>> open_byte_source(const std::string& path,
   if (fd < 0) {
     int error = errno;
     return fail(ErrorCode::kInput, "cannot be opened: " + errno_text(error), path,
-                error == ENOENT ? "check the name" : "check its permissions");
+                error == ENOENT   ? "check the name"
+                : error == EMFILE ? "raise the limit on open files (ulimit -n)"
+                                  : "check its permissions");
   }
   auto raw = std::make_unique<RawFile>(fd, true, path);
   struct stat status;

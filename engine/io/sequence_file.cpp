@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/numbers.hpp"
+#include "io/blast_database.hpp"
 #include "io/foreign_file.hpp"
 #include "io/sequence_parsing.hpp"
 #include "io/target_database.hpp"
@@ -94,6 +95,7 @@ constexpr FormatName kFormats[] = {
     {"clustallike", SequenceFormat::kClustalLike},
     {"phylip", SequenceFormat::kPhylip},
     {"phylips", SequenceFormat::kPhylipSequential},
+    {"ncbi", SequenceFormat::kNcbi},
 };
 
 std::string lower(std::string_view text) {
@@ -107,14 +109,17 @@ std::string lower(std::string_view text) {
 }  // namespace
 
 std::string find_sequence_file(const std::string& path) {
-  if (path == "-" || ::access(path.c_str(), F_OK) == 0) return path;
+  const auto there = [](const std::string& name) {
+    return ::access(name.c_str(), F_OK) == 0 || is_blast_database(name);
+  };
+  if (path == "-" || there(path)) return path;
   const char* variable = std::getenv("BLASTDB");
   if (variable == nullptr) return path;
   std::string_view directories = variable;
   while (!directories.empty()) {
     std::size_t end = std::min(directories.find(':'), directories.size());
     std::string candidate = fmt::format("{}/{}", directories.substr(0, end), path);
-    if (end > 0 && ::access(candidate.c_str(), F_OK) == 0) return candidate;
+    if (end > 0 && there(candidate)) return candidate;
     directories.remove_prefix(std::min(end + 1, directories.size()));
   }
   return path;
@@ -132,7 +137,7 @@ Result<SequenceFormat> parse_sequence_format(std::string_view name) {
   for (const FormatName& f : kFormats) {
     if (f.name == wanted) return f.format;
   }
-  for (std::string_view refused : {"ncbi", "daemon", "fmindex"}) {
+  for (std::string_view refused : {"daemon", "fmindex"}) {
     if (wanted == refused) {
       return fail(ErrorCode::kUsage, fmt::format("sequence format {} is not supported", wanted),
                   "--tformat", "convert the database to FASTA");
@@ -320,11 +325,21 @@ SequenceReader::SequenceReader(SequenceReader&&) noexcept = default;
 SequenceReader& SequenceReader::operator=(SequenceReader&&) noexcept = default;
 SequenceReader::~SequenceReader() = default;
 
+Result<std::unique_ptr<ByteSource>> open_sequence_source(const std::string& path,
+                                                         SequenceFormatOptions& options,
+                                                         ReadAhead read_ahead) {
+  if (!options.format && ::access(path.c_str(), F_OK) != 0 && is_blast_database(path))
+    options.format = SequenceFormat::kNcbi;
+  if (options.format == SequenceFormat::kNcbi) return open_blast_database(path);
+  return open_byte_source(path, read_ahead);
+}
+
 Result<SequenceReader> SequenceReader::open(const std::string& path,
                                             const SequenceFormatOptions& options) {
-  auto source = open_byte_source(find_sequence_file(path), ReadAhead::kOwnThread);
-  if (!source) return std::unexpected(source.error());
-  return open(std::move(*source), options);
+  SequenceFormatOptions known = options;
+  HMMJIT_ASSIGN(auto source,
+                open_sequence_source(find_sequence_file(path), known, ReadAhead::kOwnThread));
+  return open(std::move(source), known);
 }
 
 Result<SequenceReader> SequenceReader::open(std::unique_ptr<ByteSource> source,
@@ -372,6 +387,9 @@ Result<SequenceReader> SequenceReader::open(std::unique_ptr<ByteSource> source,
     case SequenceFormat::kGenbank:
       input.limit_lines(kLongestHeader);
       state->parser = make_flat_parser(input, options.alphabet, state->format);
+      break;
+    case SequenceFormat::kNcbi:
+      state->parser = make_blast_parser(input, options.alphabet);
       break;
     default:
       state->parser =

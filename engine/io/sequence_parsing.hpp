@@ -46,6 +46,9 @@ std::unique_ptr<Parser> make_flat_parser(BufferedInput& input, const Alphabet& a
 std::unique_ptr<Parser> make_alignment_parser(BufferedInput& input, const Alphabet& alphabet,
                                               SequenceFormat format, std::size_t phylip_name_width);
 
+/// The stream of io/blast_database.hpp.
+std::unique_ptr<Parser> make_blast_parser(BufferedInput& input, const Alphabet& alphabet);
+
 // Classes of input characters besides residue codes (all below 32).
 inline constexpr std::uint8_t kIgnored = 0x40;  ///< bit: skip the character
 inline constexpr std::uint8_t kSpecial = 0x80;  ///< bit: record start or illegal

@@ -118,13 +118,15 @@ Result<std::unique_ptr<TargetSource>> open_target_file(const std::string& name,
   auto count = std::make_shared<ByteCount>();
   struct stat info {};
   (void)::stat(path.c_str(), &info);
-  HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(path));
-  const bool plain = path != "-" && source->compression() == Compression::kNone;
+  SequenceFormatOptions known = options;
+  HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_sequence_source(path, known));
+  const bool plain = path != "-" && source->compression() == Compression::kNone &&
+                     known.format != SequenceFormat::kNcbi;
   const std::uint64_t total =
       plain && S_ISREG(info.st_mode) ? static_cast<std::uint64_t>(info.st_size) : 0;
   auto counting = std::make_unique<CountingSource>(std::move(source), count);
   ByteSource* bytes = counting.get();
-  HMMJIT_ASSIGN(SequenceReader reader, SequenceReader::open(std::move(counting), options));
+  HMMJIT_ASSIGN(SequenceReader reader, SequenceReader::open(std::move(counting), known));
   return std::make_unique<ReaderTargets>(std::move(reader), bytes, std::move(count), total);
 }
 

@@ -240,6 +240,29 @@ class Interruption(ScratchFolder):
             os.chmod(self.results, 0o700)
             self.assertEqual(done.returncode, OUTPUT_ERROR, done.stderr)
 
+    def test_remedies_of_places_that_take_no_output(self):
+        for place, words in (("missing/run1/out", "make the folder first"), ("file/out", "make the folder first")):
+            open(self.path("file"), "w").close()
+            done = scenario.search(["-o", self.path(place), self.model, self.targets])
+            self.assertEqual(done.returncode, OUTPUT_ERROR, done.stderr)
+            self.assertIn(words, done.stderr.decode())
+        # Every number of files from too few to enough.
+        outputs = [word for kind in ("--tblout", "--domtblout", "--tsv", "--json", "-o")
+                   for word in (kind, self.path("limited" + kind))]
+        statuses = set()
+        for number in range(4, 24):
+            done = subprocess.run(
+                [scenario.program, "search", "--quiet", "--cpu", "1", *outputs, self.model, self.targets],
+                capture_output=True, timeout=60,
+                preexec_fn=lambda number=number: resource.setrlimit(resource.RLIMIT_NOFILE, (number, number)))
+            statuses.add(done.returncode)
+            if done.returncode == OUTPUT_ERROR:
+                self.assertIn("ulimit -n", done.stderr.decode())
+            elif done.returncode != 0:
+                self.assertIn(b"\n", done.stderr)
+        self.assertIn(OUTPUT_ERROR, statuses)
+        self.assertIn(0, statuses)
+
     def test_closed_pipe(self):
         process = subprocess.Popen([scenario.program, "search", "--quiet", "--tblout",
                                     self.results + "/t", self.model, self.targets],

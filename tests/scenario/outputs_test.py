@@ -462,7 +462,7 @@ class Outputs(ScratchFolder):
                 self.assertFalse(os.path.exists(self.path("page.html")))
 
     def test_report_of_many_domains_that_overlap(self):
-        """Lanes of boxes take n log n steps: a minute and more if each looks at all before it."""
+        """Making their page takes n log n steps at most; page_test.py has what a browser does with it."""
         lines = [json.loads(line) for line in read(self.run_search([])["json"]).decode().splitlines()]
         target = next(line for line in lines if line["record"] == "target" and line["domains"])
         domain = {name: value for name, value in target["domains"][0].items() if name != "alignment"}

@@ -66,6 +66,24 @@ std::string summary(const CacheKey& key) {
   return text;
 }
 
+// What was compiled, as `hmmjit plan` names it: "ssv multi_lane_half, 256 positions". Empty for an
+// entry that says nothing of it.
+std::string kernel_of(const cache::Entry& entry) {
+  const auto plan = entry.attachments.find("plan");
+  if (plan == entry.attachments.end()) return {};
+  const Json json = Json::parse(plan->second, nullptr, false);
+  if (!json.is_object()) return {};
+  const auto text = [&](const char* key) {
+    const auto found = json.find(key);
+    return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  std::string out = text("stage") + " " + text("variant");
+  if (const auto length = json.find("covered_length");
+      length != json.end() && length->is_number_integer())
+    out += fmt::format(", {} positions", length->get<std::int64_t>());
+  return out;
+}
+
 Json components_json(const CacheKey& key) {
   Json list = Json::array();
   for (const auto& [name, value] : key.components()) {
@@ -254,7 +272,7 @@ Status list_entries(const Context& context, const std::vector<std::string>& wher
   Json document = Json::array();
   std::string text;
   for (const Located& located : entries) {
-    const auto decoded = load(located, cache::Attachments::kSkip);
+    const auto decoded = load(located, cache::Attachments::kLoad);
     if (filter && (!decoded || !filter(decoded->key))) continue;
     const std::string digest = located.file.name.hex();
     Json item = {{"digest", digest},
@@ -266,7 +284,9 @@ Status list_entries(const Context& context, const std::vector<std::string>& wher
       item["payload_bytes"] = decoded->entry.payload.size();
       item["components"] = components_json(decoded->key);
       item["attributes"] = decoded->entry.attributes;
-      what = summary(decoded->key);
+      const std::string kernel = kernel_of(decoded->entry);
+      if (!kernel.empty()) item["kernel"] = kernel;
+      what = kernel + (kernel.empty() ? "" : "  ") + summary(decoded->key);
     } else {
       item["problem"] = decoded.error().message;
       what = decoded.error().message;
@@ -560,7 +580,7 @@ Result<cache::Settings> CacheOptions::settings() const {
   return settings;
 }
 
-int command_cache(int argc, char** argv, const WarmFunction& warm) {
+int command_cache(int argc, char** argv, const WarmFunction& warm, const WarmNames& names) {
   Context context;
   CLI::App app("Look at, check, move and clean the cache of compiled kernels", "hmmjit cache");
   app.require_subcommand(1);
@@ -623,10 +643,13 @@ int command_cache(int argc, char** argv, const WarmFunction& warm) {
       ->required();
   CLI::App* make = command("warm", "compile kernels ahead of time; needs no GPU",
                            [&] { return warm_cache(context, request, warm); });
-  make->add_option("--target", request.targets, "architectures, e.g. sm_80,sm_90")->delimiter(',');
+  offer(make->add_option("--target", request.targets, "architectures, e.g. sm_80,sm_90")
+            ->delimiter(','),
+        names.targets);
   make->add_option("--model", request.models, "HMM files whose kernels are wanted");
   make->add_option("--length", request.lengths, "model lengths")->delimiter(',');
-  make->add_option("--stage", request.stages, "search stages, e.g. ssv")->delimiter(',');
+  offer(make->add_option("--stage", request.stages, "search stages, e.g. ssv")->delimiter(','),
+        names.stages);
 
   if (const auto exit = parse_command_line(app, {argv + std::min(argc, 1), argv + argc}))
     return *exit;
@@ -638,7 +661,7 @@ int command_cache(int argc, char** argv, const WarmFunction& warm) {
   } else {
     status = std::unexpected(settings.error());
   }
-  if (status && std::fflush(stdout) != 0) {
+  if (status && std::fflush(stdout) != 0 && !standard_output_unread()) {
     status = fail(ErrorCode::kOutput, "cannot write to standard output");
   }
   if (status) return 0;

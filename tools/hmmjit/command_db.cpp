@@ -261,6 +261,7 @@ Status fetch(const DatabaseArguments& arguments) {
     if (file) {
       file->write(text);
     } else if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) {
+      if (standard_output_unread()) return {};  // `| head`: the program ends as others do there
       return fail(ErrorCode::kOutput, "cannot write", "standard output");
     }
   }

@@ -18,6 +18,7 @@
 #include "core/diagnostics.hpp"
 #include "core/memory.hpp"
 #include "core/threads.hpp"
+#include "io/blast_database.hpp"
 #include "io/hmm_file.hpp"
 #include "option_table.hpp"
 #include "part_search.hpp"
@@ -244,6 +245,10 @@ std::vector<NamedFile> inputs_of(const SearchProgram& program, const std::string
   const bool sequences = program.open_queries != nullptr;
   std::vector<NamedFile> files = {{sequences ? "query file" : "profile file", models},
                                   {"sequence file", find_sequence_file(targets)}};
+  if (const std::string path = find_sequence_file(targets); is_blast_database(path)) {
+    for (const char* suffix : {".pin", ".phr", ".psq"})
+      files.push_back({"file of the BLAST database", path + suffix});
+  }
   if (models == "-" || sequences) return files;
   for (const char* suffix : {".h3m", ".h3i", ".h3f", ".h3p"})
     files.push_back({"pressed profile file", models + suffix});

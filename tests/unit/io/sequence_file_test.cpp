@@ -36,7 +36,7 @@ TEST(FormatNames, AreThoseOfTformat) {
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code, ErrorCode::kUsage);
   EXPECT_THAT(unknown.error().to_string(), HasSubstr("\"foo\" is not a sequence format; use one"));
-  for (const char* refused : {"ncbi", "daemon", "fmindex"}) {
+  for (const char* refused : {"daemon", "fmindex"}) {
     auto format = parse_sequence_format(refused);
     ASSERT_FALSE(format);
     EXPECT_EQ(format.error().code, ErrorCode::kUsage);
