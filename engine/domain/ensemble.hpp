@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "common/domain_rules.h"
-#include "domain/aligned.hpp"
+#include "core/aligned.hpp"
 #include "domain/clustering.hpp"
 #include "domain/kernels.hpp"
 #include "model/random.hpp"

@@ -125,6 +125,7 @@ struct GpuFilters::State {
   std::map<std::uint64_t, ModelPtr> models;
   std::vector<BlockRef> loose;  // blocks not in a segment yet
   std::uint64_t loose_residues = 0;
+  std::uint64_t next_segment_residues = settings.segment_residues;
   std::map<std::uint64_t, SegmentPtr> segment_of;                  // by block
   std::set<std::pair<std::uint64_t, std::uint64_t>> loose_offers;  // block, model
   std::vector<SegmentPtr> segments;
