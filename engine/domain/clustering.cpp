@@ -4,17 +4,15 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "common/domain_rules.h"
 #include "domain/kernels.hpp"
 
 namespace hmmjit::domain {
 namespace {
 
-using hmmjit_device::kDominatedOverlap;
-using hmmjit_device::kLinkOverlap;
-using hmmjit_device::kMaxDiagonalShift;
-using hmmjit_device::kMinEndFraction;
-using hmmjit_device::kMinProbability;
+constexpr float kMinOverlap = 0.8f;  // of the shorter one, on the target and on the model
+constexpr int kMaxDiagonalShift = 4;
+constexpr float kMinProbability = 0.25f;
+constexpr float kMinEndFraction = 0.02f;  // share of the traces that makes an end point credible
 
 // Two segments are linked when they overlap by four fifths of the shorter one on the target and on
 // the model, and lie on about the same diagonal. The vector form in kernels-inl.hpp is used
@@ -22,11 +20,11 @@ using hmmjit_device::kMinProbability;
 bool linked(const Segment& a, const Segment& b) {
   const int residues = std::min(a.j, b.j) - std::max(a.i, b.i) + 1;
   const int shorter = std::min(a.j - a.i, b.j - b.i) + 1;
-  if (static_cast<float>(residues) / static_cast<float>(shorter) < kLinkOverlap) return false;
+  if (static_cast<float>(residues) / static_cast<float>(shorter) < kMinOverlap) return false;
   // The overlap on the model is counted one short, as in the reference.
   const int nodes = std::min(a.m, b.m) - std::max(a.k, b.k);
   const int fewer = std::min(a.m - a.k, b.m - b.k) + 1;
-  if (static_cast<float>(nodes) / static_cast<float>(fewer) < kLinkOverlap) return false;
+  if (static_cast<float>(nodes) / static_cast<float>(fewer) < kMinOverlap) return false;
   return std::abs((a.i - a.k) - (b.i - b.k)) <= kMaxDiagonalShift ||
          std::abs((a.j - a.m) - (b.j - b.m)) <= kMaxDiagonalShift;
 }
@@ -194,8 +192,7 @@ const std::vector<Cluster>& Clustering::run(const std::vector<Segment>& segments
       const int overlap = std::min(a.j, b.j) - std::max(a.i, b.i) + 1;
       if (overlap == 0) break;  // the reference stops at an exactly adjacent cluster
       const int shorter = std::min(a.j - a.i, b.j - b.i) + 1;
-      if (static_cast<double>(static_cast<float>(overlap) / static_cast<float>(shorter)) >=
-          kDominatedOverlap) {
+      if (static_cast<double>(static_cast<float>(overlap) / static_cast<float>(shorter)) >= 0.8) {
         dominated_[a.probability > b.probability ? e : d] = 1;
       }
     }

@@ -11,7 +11,6 @@
 #include <span>
 #include <vector>
 
-#include "common/domain_rules.h"
 #include "core/aligned.hpp"
 #include "domain/clustering.hpp"
 #include "domain/kernels.hpp"
@@ -31,7 +30,7 @@ struct RegionMatrix {
 /// Buffers of one thread.
 class Ensemble {
  public:
-  static constexpr int kTraces = static_cast<int>(hmmjit_device::kTraces);
+  static constexpr int kTraces = 200;
 
   /// Samples kTraces traces with `random`. Segments come in target coordinates (region position
   /// plus `offset`). `correction`: log null2 odds of region positions 1..L at [0..L-1], or null

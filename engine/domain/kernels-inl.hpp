@@ -12,7 +12,6 @@
 #include <cstring>
 #include <limits>
 
-#include "common/domain_rules.h"
 #include "domain/float_groups-inl.hpp"
 #include "domain/kernels.hpp"
 #include "hwy/highway.h"
@@ -693,7 +692,6 @@ inline std::int32_t larger(std::int32_t a, std::int32_t b) { return a > b ? a : 
 // The rule of clustering.cpp in integers: for lengths below 2^22 the float quotient a/b is at
 // least 0.8f exactly when 5a >= 4b, because 4/5 itself rounds to 0.8f and the next smaller
 // quotient is further away than half a unit of it.
-static_assert(hmmjit_device::kLinkOverlap == 0.8f);
 void link_segments(const SegmentArrays& s, std::size_t count, std::int32_t i, std::int32_t j,
                    std::int32_t k, std::int32_t m, std::uint8_t* __restrict linked) {
   const std::int32_t* const __restrict si = s.i;
@@ -705,11 +703,10 @@ void link_segments(const SegmentArrays& s, std::size_t count, std::int32_t i, st
     const std::int32_t shorter = smaller(sj[p] - si[p], j - i) + 1;
     const std::int32_t nodes = smaller(sm[p], m) - larger(sk[p], k);
     const std::int32_t fewer = smaller(sm[p] - sk[p], m - k) + 1;
-    // |shift| <= kMost as one unsigned comparison.
-    constexpr int kMost = hmmjit_device::kMaxDiagonalShift;
-    const auto first = static_cast<std::uint32_t>((si[p] - sk[p]) - (i - k) + kMost);
-    const auto last = static_cast<std::uint32_t>((sj[p] - sm[p]) - (j - m) + kMost);
-    const int close = (first <= 2u * kMost) | (last <= 2u * kMost);
+    // |shift| <= 4 as one unsigned comparison.
+    const auto first = static_cast<std::uint32_t>((si[p] - sk[p]) - (i - k) + 4);
+    const auto last = static_cast<std::uint32_t>((sj[p] - sm[p]) - (j - m) + 4);
+    const int close = (first <= 8u) | (last <= 8u);
     linked[p] =
         static_cast<std::uint8_t>((5 * residues >= 4 * shorter) & (5 * nodes >= 4 * fewer) & close);
   }

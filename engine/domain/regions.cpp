@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/domain_rules.h"
-
 namespace hmmjit::domain {
 namespace {
 
-using hmmjit_device::kMultidomain;
-using hmmjit_device::kRegionBorder;
-using hmmjit_device::kRegionTrigger;
+constexpr float kTrigger = 0.25f;      // a region must be this likely inside a domain somewhere
+constexpr float kBorder = 0.10f;       // and is extended down to this
+constexpr float kMultidomain = 0.20f;  // expected further domain that asks for clustering
 
 // Some position ends one domain and begins another within i..j with enough probability.
 bool is_multidomain(const Occupancy* o, int i, int j) {
@@ -46,9 +44,9 @@ void find_regions(const Occupancy* o, int L, std::vector<Region>& regions) {
   bool triggered = false;
   for (int j = 1; j <= L; ++j) {
     if (!triggered) {
-      if (o[j].inside - (o[j].begins - o[j - 1].begins) < kRegionBorder || start == 0) start = j;
-      if (o[j].inside >= kRegionTrigger) triggered = true;
-    } else if (o[j].inside - (o[j].ends - o[j - 1].ends) < kRegionBorder) {
+      if (o[j].inside - (o[j].begins - o[j - 1].begins) < kBorder || start == 0) start = j;
+      if (o[j].inside >= kTrigger) triggered = true;
+    } else if (o[j].inside - (o[j].ends - o[j - 1].ends) < kBorder) {
       regions.push_back({start, j, is_multidomain(o, start, j)});
       start = 0;
       triggered = false;

@@ -9,7 +9,6 @@
 #ifndef HMMJIT_KERNEL_FOUR_LANE_CUH_
 #define HMMJIT_KERNEL_FOUR_LANE_CUH_
 
-#include "common/domain_rules.h"
 #include "common/domain_params.h"
 #include "common/float_filter.cuh"
 
@@ -596,7 +595,8 @@ HMMJIT_DEVICE u32 envelope_units(u32 L, u32 stripes) {
           kWorkspaceUnit - 1) / kWorkspaceUnit;
 }
 
-/// How many domains the sampled traces of a region may have together.
+/// Sampled traces of a region, and how many domains they may have together.
+enum : u32 { kTraces = 200 };
 HMMJIT_DEVICE u32 segment_capacity(u32 L) {
   const u32 segments = kTraces * (2 + L / 20);
   return segments < 8192 ? segments : 8192;

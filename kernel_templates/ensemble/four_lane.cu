@@ -22,6 +22,12 @@ HMMJIT_DEVICE constexpr float relative_margin() { return 2.0e-6f; }
 HMMJIT_DEVICE constexpr float smallest_total() { return 1.0e-36f; }
 
 enum : u32 { kLeastMembers = kTraces / 4 };    // a cluster must be in a quarter of the traces
+HMMJIT_DEVICE constexpr float min_probability() { return 0.25f; }
+// Share of the traces that makes an end point credible.
+HMMJIT_DEVICE constexpr float min_end_fraction() { return 0.02f; }
+// Of the shorter one, on the target and on the model.
+HMMJIT_DEVICE constexpr float min_overlap() { return 0.8f; }
+enum : int { kMaxDiagonalShift = 4 };
 
 // In shared memory, where the cells of Forward's rows were: how often a sampled domain visits each
 // node, [stripe][lane]; later the segments whose links have been found, by a hash of theirs.
@@ -483,10 +489,10 @@ HMMJIT_DEVICE float ratio(int part, int whole) {
 HMMJIT_DEVICE bool linked(const Segment& a, const Segment& b) {
   if (!are_near(a.i - a.k, b.i - b.k) && !are_near(a.j - a.m, b.j - b.m)) return false;
   const int residues = smaller_of(a.j, b.j) - larger_of(a.i, b.i) + 1;
-  if (ratio(residues, smaller_of(a.j - a.i, b.j - b.i) + 1) < kLinkOverlap) return false;
+  if (ratio(residues, smaller_of(a.j - a.i, b.j - b.i) + 1) < min_overlap()) return false;
   // The overlap on the model is counted one short, as in the reference.
   const int nodes = smaller_of(a.m, b.m) - larger_of(a.k, b.k);
-  return !(ratio(nodes, smaller_of(a.m - a.k, b.m - b.k) + 1) < kLinkOverlap);
+  return !(ratio(nodes, smaller_of(a.m - a.k, b.m - b.k) + 1) < min_overlap());
 }
 
 /// What clustering works on, in a region's scratch.
@@ -635,7 +641,7 @@ HMMJIT_DEVICE u32 settle(u32* clusters, u32 count) {
       const int overlap = smaller_of(xj, yj) - larger_of(xi, yi) + 1;
       if (overlap == 0) break;  // the reference stops at an exactly adjacent cluster
       const int shorter = smaller_of(xj - xi, yj - yi) + 1;
-      if (static_cast<double>(ratio(overlap, shorter)) >= kDominatedOverlap)
+      if (static_cast<double>(ratio(overlap, shorter)) >= 0.8)
         clusters[4 * (bits_float(x.z) > bits_float(y.z) ? b : a) + 3] = 1;
     }
   }
@@ -670,8 +676,8 @@ HMMJIT_DEVICE bool cluster(const Region& r, const Clustering& c, u32* searched, 
       const u32 traces = traces_of(r, c, number, segments);
       const float probability =
           divide(static_cast<float>(traces), static_cast<float>(kTraces));
-      if (probability >= kMinProbability) {
-        const float least = multiply(static_cast<float>(traces), kMinEndFraction);
+      if (probability >= min_probability()) {
+        const float least = multiply(static_cast<float>(traces), min_end_fraction());
         u32 threshold = static_cast<u32>(least);
         if (static_cast<float>(threshold) < least) ++threshold;
         const auto point = [&](u32 which, u32 most, bool largest) {

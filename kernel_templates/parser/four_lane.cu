@@ -11,6 +11,13 @@ namespace {
 
 enum : int { kStripes = plan_constants::kStripes };
 
+// A region must be this likely inside a domain somewhere,
+HMMJIT_DEVICE constexpr float trigger() { return 0.25f; }
+// and is extended down to this.
+HMMJIT_DEVICE constexpr float border() { return 0.10f; }
+// Expected further domain that asks for clustering.
+HMMJIT_DEVICE constexpr float multidomain() { return 0.20f; }
+
 /// Some position ends one domain and begins another within i..j with enough probability.
 HMMJIT_DEVICE bool is_multidomain(const SpecialRow* rows, u32 i, u32 j) {
   const float ends = rows[i - 1].ends, begins = rows[j].begins;
@@ -20,7 +27,7 @@ HMMJIT_DEVICE bool is_multidomain(const SpecialRow* rows, u32 i, u32 j) {
     const float both = begun < ended ? begun : ended;
     if (most < both) most = both;
   }
-  return most >= kMultidomain;
+  return most >= multidomain();
 }
 
 /// A row of Backward that the decoding is through with: k-th region and k-th scale, if any.
@@ -70,9 +77,9 @@ HMMJIT_DEVICE void decode(const DomainParams& p, u32 target, u32 L, float loop, 
       // A note lies in a row that has been read: there are fewer of them than rows so far.
       if (g.scale > 1.0f) notes[scales++].scale = g.scale;
       if (!triggered) {
-        if (add(inside, -add(g.begins, -f.begins)) < kRegionBorder || start == 0) start = i;
-        if (inside >= kRegionTrigger) triggered = true;
-      } else if (add(inside, -add(g.ends, -f.ends)) < kRegionBorder) {
+        if (add(inside, -add(g.begins, -f.begins)) < border() || start == 0) start = i;
+        if (inside >= trigger()) triggered = true;
+      } else if (add(inside, -add(g.ends, -f.ends)) < border()) {
         notes[regions].first = start;
         notes[regions].last = i | (is_multidomain(forward, start, i) ? kSeveralDomains : 0u);
         ++regions;

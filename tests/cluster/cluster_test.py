@@ -97,7 +97,11 @@ if [ "$task" = 2 ] && [ "$run" = 0 ]; then
 fi
 if [ "$task" = 5 ] && [ ! -e {self.path("killed")} ]; then
   touch {self.path("killed")}
-  {scenario.program} "$@" & sleep 0.05; kill -KILL $!; wait $!; exit 137
+  {scenario.program} "$@" & child=$!
+  kill -STOP $child  # or it might be done before it is killed
+  kill -KILL $child
+  wait $child
+  exit 137
 fi
 exec {scenario.program} "$@"
 """)

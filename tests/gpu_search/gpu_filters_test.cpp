@@ -618,8 +618,9 @@ TEST_F(GpuFiltersTest, SegmentsGrowToTheLargest) {
     const std::map<int, std::uint64_t> segments{{1, 1}, {2, 1}, {3, 2}, {6, 2}, {7, 3}, {11, 4}};
     for (int i = 1; i <= 12; ++i) {
       owner.add_block(++block, block_for(models, 1));
-      if (const auto expected = segments.find(i); expected != segments.end())
+      if (const auto expected = segments.find(i); expected != segments.end()) {
         EXPECT_EQ(gpu.statistics().segments, 5 * search + expected->second) << i;
+      }
     }
     gpu.end_blocks();
     EXPECT_EQ(gpu.statistics().segments, 5 * search + 5);

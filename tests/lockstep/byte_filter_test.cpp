@@ -53,6 +53,32 @@ int covered_nodes(const KernelInstance& k) {
   return hmmjit_lockstep::covered_by_entry(k);
 }
 
+/// Dynamic shared memory its launch needs.
+std::size_t shared_bytes(const KernelInstance& k) {
+  const auto at = [&](const char* name) { return static_cast<std::size_t>(k.at(name)); };
+  if (k.kernel == "ssv_multi_lane") {
+    const std::size_t L = at("kL");
+    const auto segment = [&](std::size_t words) {
+      return (words / 4 + (words % 4 == 3)) * 16 * std::max<std::size_t>(L, 8) +
+             (words % 4 == 2) * 8 * std::max<std::size_t>(L, 16) + (words % 4 == 1) * 128;
+    };
+    return 32 * (segment(at("kHb")) + segment(at("kHh")));
+  }
+  if (k.kernel == "msv_multi_lane") {
+    return 30 * ((at("kH") + 3) / 4) * 16 * std::max<std::size_t>(at("kL"), 8);
+  }
+  if (k.kernel.ends_with("warp_striped")) {
+    const std::size_t rows = k.kernel.starts_with("ssv") ? 32 : 30;
+    return 128 * at("kQ") * (rows * at("kShared") + at("kThreads") / 32 * at("kRows"));
+  }
+  if (k.kernel.ends_with("sequence_groups")) return 30 * at("kH") * (128 / at("kS"));
+  if (k.kernel == "msv_warp_sync") {
+    return 4 * (at("kShared") * 30 * at("kWords") + at("kThreads") / 32 * 2 * (at("kWords") + 1));
+  }
+  if (k.kernel == "msv_thread_speculative") return 0;
+  return hmmjit_lockstep::shared_bytes_by_entry(k);
+}
+
 bool tiled(const KernelInstance& k) {
   return k.constants.contains("kTiled") && k.at("kTiled") != 0;
 }
@@ -138,7 +164,7 @@ Outcome run_ssv(const KernelInstance& kernel, const ByteProfile& profile,
   data.p.tile_count = static_cast<std::uint32_t>((profile.M + tile - 1) / tile);
   for (data.p.tile = 0; data.p.tile < data.p.tile_count; ++data.p.tile) {
     data.counters.next = 0;
-    launch(kernel, hmmjit_lockstep::shared_bytes_by_entry(kernel), data.p);
+    launch(kernel, shared_bytes(kernel), data.p);
   }
   for (std::size_t i = 0; i < data.splits.size(); ++i) {
     EXPECT_EQ(data.splits[i].best, work.splits[i].best);
@@ -304,7 +330,7 @@ class MsvLockstep : public testing::TestWithParam<std::size_t> {
         data.undecided[data.counters.undecided++] = t;
       }
     }
-    launch(kernel(), hmmjit_lockstep::shared_bytes_by_entry(kernel()), data.p);
+    launch(kernel(), shared_bytes(kernel()), data.p);
     const auto listed = data.counters.undecided;
     Outcome out = data.outcome();
     EXPECT_EQ(data.counters.undecided, listed);

@@ -12,7 +12,8 @@
 namespace hmmjit_lockstep {
 
 /// Model positions that one launch covers and dynamic shared bytes that it needs, by the catalogue
-/// entry of the instance's kernel: what a search launches it with.
+/// entry of the instance's kernel. The tests of older kernels have formulas of their own, so that
+/// an error in an entry cannot hide one in its kernel.
 int covered_by_entry(const KernelInstance& instance);
 std::size_t shared_bytes_by_entry(const KernelInstance& instance);
 /// Positions of a tile; 0: the kernel takes a model in one launch.

@@ -49,6 +49,26 @@ int covered_nodes(const KernelInstance& k) {
   return hmmjit_lockstep::covered_by_entry(k);
 }
 
+std::size_t shared_bytes(const KernelInstance& k) {
+  const auto at = [&](const char* name) { return static_cast<std::size_t>(k.at(name)); };
+  if (k.kernel == "viterbi_wavefront") {
+    const std::size_t in_chunk = at("kWide") ? 4 : 8;
+    return 30 * 2 * ((at("kH") + in_chunk - 1) / in_chunk) * std::max<std::size_t>(at("kL"), 8) *
+           16;
+  }
+  if (k.kernel == "viterbi_lane_scan") return at("kWarps") * 48 + 4;
+  const std::size_t warps = at("kThreads") / 32;
+  if (k.kernel == "viterbi_warp_striped") {
+    return 128 * at("kQ") * (38 * at("kShared") + 3 * warps * at("kRows"));
+  }
+  if (k.kernel == "viterbi_warp_sync") {
+    return 2 * (38 * at("kNodes") * at("kShared") + warps * 6 * (at("kNodes") + 2));
+  }
+  if (k.kernel == "viterbi_thread_coalesced") return 0;
+  if (k.kernel == "viterbi_row_scan") return at("kShared") * warps * 3 * at("kNodes") * 2;
+  return hmmjit_lockstep::shared_bytes_by_entry(k);
+}
+
 /// Everything one launch reads and writes.
 struct LaunchData {
   LaunchData(const KernelInstance& k, const WordProfile& profile,
@@ -114,8 +134,7 @@ struct LaunchData {
     for (p.tile = 0; p.tile < p.tile_count; ++p.tile) {
       counters.next = 0;
       hmmjit_lockstep::launch(kBlocks, static_cast<unsigned>(kernel.at("kThreads")),
-                              hmmjit_lockstep::shared_bytes_by_entry(kernel),
-                              [&] { kernel.run(&p); });
+                              shared_bytes(kernel), [&] { kernel.run(&p); });
     }
   }
 
@@ -353,6 +372,13 @@ void check_pipeline(const std::string& exact) {
 // ---- Forward and bias: within the guard band
 // -----------------------------------------------------
 
+std::size_t float_shared_bytes(const KernelInstance& k) {
+  const auto at = [&](const char* name) { return static_cast<std::size_t>(k.at(name)); };
+  if (k.kernel == "bias_segments") return 256;
+  const std::size_t slots = at("kWarps") * std::max<std::size_t>(at("kL"), 8);
+  return at("kShared") * 30 * ((at("kH") + 3) / 4) * slots * 16 + at("kWarps") * 52 + 4;
+}
+
 hmmjit_device::DatabaseView view(const layout::PackedTargets& targets) {
   return {targets.residues.data(),
           targets.start.data(),
@@ -396,8 +422,7 @@ TEST_P(ForwardLockstep, StaysWithinTheGuardBand) {
       p.ec = specials.ec;
       p.ej = specials.ej;
       hmmjit_lockstep::launch(2, static_cast<unsigned>(kernel.at("kThreads")),
-                              hmmjit_lockstep::shared_bytes_by_entry(kernel),
-                              [&] { kernel.run(&p); });
+                              float_shared_bytes(kernel), [&] { kernel.run(&p); });
       for (std::size_t s = 0; s < list.size(); ++s) {
         const auto& residues = sequences[targets.original[list[s]]];
         const int L = static_cast<int>(residues.size());
@@ -447,8 +472,7 @@ TEST_P(BiasLockstep, StaysWithinTheGuardBand) {
       p.t10 = bias.t10;
       p.t11 = bias.t11;
       hmmjit_lockstep::launch(2, static_cast<unsigned>(kernel.at("kThreads")),
-                              hmmjit_lockstep::shared_bytes_by_entry(kernel),
-                              [&] { kernel.run(&p); });
+                              float_shared_bytes(kernel), [&] { kernel.run(&p); });
       for (std::size_t s = 0; s < list.size(); ++s) {
         const auto& residues = sequences[targets.original[s]];
         const int L = static_cast<int>(residues.size());
