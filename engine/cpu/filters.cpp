@@ -87,7 +87,7 @@ struct FilterTables::Tables {
   }
   template <typename T>
   T* at(std::size_t offset) const {
-    return reinterpret_cast<T*>(storage.data() + offset);
+    return reinterpret_cast<T*>(begin + offset);
   }
   std::size_t reserve(std::size_t size) {
     const std::size_t offset = storage_bytes;
@@ -118,6 +118,7 @@ struct FilterTables::Tables {
   std::size_t match_offset = 0, transitions_offset = 0, deletes_offset = 0, bound_offset = 0;
 
   AlignedArray<std::uint8_t> storage;
+  std::uint8_t* begin = nullptr;  // of it
   std::size_t storage_bytes = 0;
 };
 
@@ -162,7 +163,7 @@ FilterTables::Tables::Tables(const SearchModel& model, std::string_view target)
   if (std::all_of(background, background + Kp, [](float odds) { return odds == 1.0f; })) {
     bias_kernel = bias_kernels(chosen->bit)->bias;
   }
-  storage.ensure_exactly(storage_bytes);
+  begin = storage.ensure_exactly(storage_bytes);
   fill_ssv(model.bytes);
   fill_msv(model.bytes);
   fill_viterbi(model.words);

@@ -18,6 +18,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,6 +29,7 @@
 #include "gpu/cascade.hpp"
 #include "gpu/device_targets.hpp"
 #include "gpu/domain_stage.hpp"
+#include "gpu/handover_policy.hpp"
 #include "gpu/kernel_source.hpp"
 #include "model/profile.hpp"
 
@@ -63,11 +65,9 @@ class Client {
   /// Nothing more at all will be claimed. `reason` is for people; `demanded`: the user asked for
   /// a GPU and none could be started.
   virtual void stopped(const Error& reason, bool demanded) = 0;
-  /// Whether the owner's threads have too little to do: what waits for the domain stage of a device
-  /// is then better delivered as it is.
-  virtual bool hungry() const { return false; }
-  /// Until the owner's threads have scored all targets they know of, about.
-  virtual double seconds_left() const { return 0; }
+  /// What the owner's threads still have to do; see handover_policy.hpp. By default more than any
+  /// device.
+  virtual HostLoad load() const { return {.waiting = std::numeric_limits<std::size_t>::max()}; }
 
  protected:
   ~Client() = default;
