@@ -54,6 +54,12 @@ foreach(name hmmjit hmmjit-static)
   install(FILES ${PROJECT_BINARY_DIR}/package/${name}.pc DESTINATION ${pc_folder} COMPONENT development)
 endforeach()
 
+# Where the target `kernels` has been built.
+install(DIRECTORY ${kernel_folder}/ DESTINATION ${CMAKE_INSTALL_DATADIR}/hmmjit/kernels COMPONENT kernels OPTIONAL
+        FILE_PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ
+        DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE
+        PATTERN lock EXCLUDE PATTERN statistics EXCLUDE PATTERN CACHEDIR.TAG EXCLUDE)
+
 install(DIRECTORY engine/api/python/hmmjit DESTINATION lib/python3/dist-packages COMPONENT python
         PATTERN __pycache__ EXCLUDE)
 
@@ -78,6 +84,15 @@ endif()
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_COMPONENTS_ALL tools runtime development python documents)
+set(packages tools:hmmjit development:libhmmjit-dev python:python3-hmmjit documents:hmmjit-doc)
+if(EXISTS ${kernel_folder})
+  list(APPEND CPACK_COMPONENTS_ALL kernels)
+  list(APPEND packages kernels:hmmjit-kernels)
+endif()
+set(CPACK_DEBIAN_KERNELS_PACKAGE_NAME hmmjit-kernels)
+set(CPACK_DEBIAN_KERNELS_PACKAGE_ARCHITECTURE all)
+set(CPACK_DEBIAN_KERNELS_PACKAGE_SHLIBDEPS OFF)
+set(CPACK_COMPONENT_KERNELS_DESCRIPTION "Compiled GPU kernels, so that a first search compiles none.")
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
@@ -99,7 +114,7 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${library_package} (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS
-    "libfmt-dev, libtbb-dev, libzstd-dev, zlib1g-dev, libhwy-dev, pkg-config, hmmjit-doc")  # static linking
+    "libfmt-dev, libtbb-dev, libzstd-dev, zlib1g-dev, pkg-config, hmmjit-doc")  # static linking
 set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-hmmjit)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_ARCHITECTURE all)
@@ -129,8 +144,7 @@ file(WRITE ${package_files}/changelog
 find_program(HMMJIT_GZIP gzip)
 if(HMMJIT_GZIP)
   execute_process(COMMAND ${HMMJIT_GZIP} -9nkf ${package_files}/changelog COMMAND_ERROR_IS_FATAL ANY)
-  foreach(pair tools:hmmjit runtime:${library_package} development:libhmmjit-dev python:python3-hmmjit
-               documents:hmmjit-doc)
+  foreach(pair ${packages} runtime:${library_package})
     string(REGEX REPLACE ":.*" "" component ${pair})
     string(REGEX REPLACE ".*:" "" package ${pair})
     install(FILES ${package_files}/copyright ${package_files}/changelog.gz

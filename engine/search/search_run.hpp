@@ -276,8 +276,7 @@ class Run : private gpu::Client {
   void give_back(std::uint64_t model, std::span<const std::uint64_t> blocks) override;
   void decline(std::uint64_t model) override;
   void stopped(const Error& reason, bool demanded) override;
-  bool hungry() const override;
-  double seconds_left() const override;
+  gpu::HostLoad load() const override;
   static std::uint64_t passed_cells(const ModelJob& job, const TargetBlock& targets,
                                     const gpu::FilteredBlock& filtered);
   void submit_delivered(std::uint64_t model, std::span<const std::uint64_t> blocks,

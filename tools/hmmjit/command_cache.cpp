@@ -10,15 +10,19 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "cache/entry_lock.hpp"
 #include "cache/maintenance.hpp"
 #include "cache/trimmer.hpp"
 #include "core/diagnostics.hpp"
 #include "core/mapped_file.hpp"
 #include "core/output_file.hpp"
+#include "core/threads.hpp"
 #include "hmmjit/command_line.hpp"
 
 namespace hmmjit::tools {
 namespace {
+
+constexpr int kLowestPriority = 19;  // steps of nice(2)
 
 using cache::CacheKey;
 using cache::Counter;
@@ -522,7 +526,19 @@ Status warm_cache(const Context& context, const WarmRequest& request, const Warm
     return fail(ErrorCode::kCompile, "this build has no kernel compiler", "",
                 "import a bundle made elsewhere (hmmjit cache import)");
   }
-  HMMJIT_TRY(context.user_store(true));
+  HMMJIT_ASSIGN(const EntryStore store, context.user_store(true));
+  cache::FileLock only_one;
+  if (request.idle) {
+    // A file system without locks lets several of them run, which make the same kernels.
+    auto lock = cache::FileLock::acquire(store.lock_path(), cache::kIdleWarmLockOffset,
+                                         std::chrono::milliseconds(0), store.file_mode());
+    if (!lock && lock.error().code == ErrorCode::kResources) {
+      context.print({{"made", 0}, {"present", 0}}, "another process does it already\n");
+      return {};
+    }
+    if (lock) only_one = *std::move(lock);
+    lower_thread_priority(kLowestPriority);
+  }
   const auto layers = cache::KernelCache::open(context.settings);
   HMMJIT_ASSIGN(const WarmReport report, warm(*layers, request));
   Json failures = Json::array();
@@ -648,8 +664,12 @@ int command_cache(int argc, char** argv, const WarmFunction& warm, const WarmNam
         names.targets);
   make->add_option("--model", request.models, "HMM files whose kernels are wanted");
   make->add_option("--length", request.lengths, "model lengths")->delimiter(',');
+  make->add_option("--up-to", request.up_to, "every size class of models up to this length")
+      ->check(CLI::PositiveNumber);
   offer(make->add_option("--stage", request.stages, "search stages, e.g. ssv")->delimiter(','),
         names.stages);
+  make->add_flag("--idle", request.idle,
+                 "with the lowest priority, and not while another process does it");
 
   if (const auto exit = parse_command_line(app, {argv + std::min(argc, 1), argv + argc}))
     return *exit;

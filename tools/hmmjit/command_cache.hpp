@@ -22,6 +22,8 @@ struct WarmRequest {
   std::vector<std::string> models;   ///< HMM files whose models' kernels are wanted
   std::vector<int> lengths;          ///< model lengths, where no file is at hand
   std::vector<std::string> stages;   ///< e.g. "ssv"
+  int up_to = 0;                     ///< every size class of models up to this length; 0: none
+  bool idle = false;  ///< with the lowest priority, and not while another process does it
 };
 
 struct WarmReport {

@@ -540,6 +540,8 @@ Result<WarmReport> warm_kernels(cache::KernelCache& cache, const WarmRequest& re
   PlanArguments arguments;
   arguments.model_files = request.models;
   arguments.lengths = request.lengths;
+  for (int length = 1; length <= request.up_to; length = plan::class_length(length) + 1)
+    arguments.lengths.push_back(length);
   HMMJIT_ASSIGN(const auto subjects, read_subjects(arguments));
   std::vector<Stage> stages;
   for (const std::string& name : request.stages) {

@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "command_line.hpp"
+#include "compile_afterwards.hpp"
 #include "core/diagnostics.hpp"
 #include "core/memory.hpp"
 #include "core/threads.hpp"
@@ -663,6 +664,7 @@ int run_search_program(const SearchProgram& program, const std::vector<std::stri
     // Everything is written. Waiting for a driver that is still starting, and freeing what the
     // system frees anyway, would take longer than many a search.
     std::fflush(nullptr);
+    if (status) compile_afterwards(session.gpu->unfinished_kernels());
     std::_Exit(code);
   }
   return code;
