@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "domain/aligned.hpp"
+#include "core/aligned.hpp"
 #include "domain/kernels.hpp"
 #include "domain/regions.hpp"
 
