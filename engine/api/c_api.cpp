@@ -108,12 +108,24 @@ std::int32_t run(hmmjit_error** error, Work&& work) noexcept {
   }
 }
 
+/// A struct ends where no member is cut, and none will ever be as large as what a member that was
+/// not set may hold.
+void check_size(std::size_t size) {
+  constexpr std::size_t kLargestStruct = 4096;
+  if (size < sizeof(std::size_t)) misused("a struct whose size is not set");
+  if (size > kLargestStruct || size % sizeof(std::size_t) != 0)
+    misused("a struct of " + std::to_string(size) + " bytes: set its size to sizeof");
+}
+
 /// What the caller's struct says, members unknown to it as in `defaults`.
 template <typename T>
 T read(const T* given, T defaults = {}) {
   if (given == nullptr) return defaults;
-  if (given->size < sizeof(std::size_t)) misused("a struct whose size is not set");
+  check_size(given->size);
   std::memcpy(&defaults, given, std::min(given->size, sizeof(T)));
+  if constexpr (requires { defaults.reserved; }) {
+    if (defaults.reserved != 0) misused("a reserved member is not zero");
+  }
   // Of a later version: its further members must not be used.
   const auto* bytes = reinterpret_cast<const unsigned char*>(given);
   for (std::size_t i = sizeof(T); i < given->size; ++i) {
@@ -137,8 +149,7 @@ void write(T* out, T full, std::size_t size) {
 }
 template <typename T>
 void write(T* out, const T& full) {
-  if (required(out, "the struct to fill").size < sizeof(std::size_t))
-    misused("a struct whose size is not set");
+  check_size(required(out, "the struct to fill").size);
   write(out, full, out->size);
 }
 
@@ -367,8 +378,7 @@ template <typename T>
 void check_range(std::size_t first, std::size_t count, std::size_t all, T* out) {
   if (first > all || count > all - first)
     misused("a range beyond the " + std::to_string(all) + " there are");
-  if (count > 0 && required(out, "the array to fill").size < sizeof(std::size_t))
-    misused("a struct whose size is not set");
+  if (count > 0) check_size(required(out, "the array to fill").size);
 }
 
 const char* c_text(std::string_view text) { return text.data() != nullptr ? text.data() : ""; }
@@ -476,7 +486,8 @@ int32_t hmmjit_models_for_each(const hmmjit_models* models,
                                void* context, hmmjit_error** error) {
   return run(error, [&] {
     required(visit, "visit");
-    required(models, "models").value.for_each([&](const hmmjit::Model& model) {
+    const hmmjit::Models own_models = required(models, "models").value;  // `visit` may free them
+    own_models.for_each([&](const hmmjit::Model& model) {
       hmmjit_models one;
       one.value.add(model);
       return visit(context, &one) == 0;
@@ -683,9 +694,10 @@ int32_t hmmjit_search(const hmmjit_models* models, const hmmjit_targets* targets
     }
     if (c.interval_ms > 0) to.interval = std::chrono::milliseconds(c.interval_ms);
     if (c.cancellation != nullptr) to.cancellation = c.cancellation->value;
-    hmmjit::SearchResults found =
-        hmmjit::search(required(models, "models").value, required(targets, "targets").value,
-                       to_options(options), to);
+    // Callbacks may free the handles.
+    const hmmjit::Models own_models = required(models, "models").value;
+    const hmmjit::Targets own_targets = required(targets, "targets").value;
+    hmmjit::SearchResults found = hmmjit::search(own_models, own_targets, to_options(options), to);
     auto results = std::make_unique<hmmjit_results>();
     results->statistics = std::move(found.statistics);
     for (hmmjit::ModelResult& model : found.models) results->models.push_back({std::move(model)});

@@ -117,9 +117,27 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
   return real(thread, attributes, run, argument);
 }
 
-// dlsym may allocate: real functions are those that the C library has under a second name.
+// "malloc" is every function that gives memory. dlsym may allocate: real functions are those that the
+// C library has under a second name.
 extern void* __libc_malloc(size_t);
+extern void* __libc_calloc(size_t, size_t);
+extern void* __libc_realloc(void*, size_t);
+extern void* __libc_memalign(size_t, size_t);
 void* malloc(size_t size) { return fails("malloc") ? NULL : __libc_malloc(size); }
+void* calloc(size_t count, size_t size) {
+  return fails("malloc") ? NULL : __libc_calloc(count, size);
+}
+void* realloc(void* from, size_t size) {
+  return fails("malloc") ? NULL : __libc_realloc(from, size);
+}
+void* aligned_alloc(size_t alignment, size_t size) {
+  return fails("malloc") ? NULL : __libc_memalign(alignment, size);
+}
+int posix_memalign(void** to, size_t alignment, size_t size) {
+  if (fails("malloc")) return ENOMEM;
+  *to = __libc_memalign(alignment, size);
+  return *to == NULL ? ENOMEM : 0;
+}
 
 // Programs that end at once run no destructors.
 void _exit(int status) {

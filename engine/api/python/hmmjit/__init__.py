@@ -844,7 +844,7 @@ def search_to_files(models, targets, files, *, progress=None, interval=0.25, war
 
 
 def build_database(targets, path, alphabet="amino"):
-    """Writes a target database, which searches map instead of parsing: Targets(path) takes it.
+    """Writes a target database, which searches read without parsing: Targets(path) takes it.
 
     `targets`: Targets, or what its constructor takes, or a list of paths. Returns database_info(path).
     """
