@@ -84,11 +84,10 @@ class Columns {
   Columns(std::string& out, std::string_view name) : out_(out) {
     fmt::format_to(std::back_inserter(out_), "\"{}\":{{", name);
   }
+  ~Columns() { out_ += "},\n"; }
   Columns(const Columns&) = delete;
   Columns& operator=(const Columns&) = delete;
 
-  /// No destructor does this: it allocates.
-  void end() { out_ += "},\n"; }
   template <typename Items, typename Value>
   void add(std::string_view name, const Items& items, Value value) {
     if (!first_) out_ += ',';
@@ -197,7 +196,6 @@ class Writer {
         count("viterbi", &PageModel::viterbi);
         count("forward", &PageModel::forward);
       }
-      models.end();
     }
     {
       Columns targets(out, "targets");
@@ -212,7 +210,6 @@ class Writer {
       targets.add("hits", targets_, [](const Entry* entry) {
         return static_cast<std::uint64_t>(entry->second.hits.size());
       });
-      targets.end();
     }
     {
       Columns hits(out, "hits");
@@ -227,7 +224,6 @@ class Writer {
       add("bias", &PageHit::bias);
       hits.add("domains", hits_,
                [](const PageHit* hit) { return static_cast<std::uint64_t>(hit->domains.size()); });
-      hits.end();
     }
     {
       Columns domains(out, "domains");
@@ -246,7 +242,6 @@ class Writer {
       add("ali_to", &PageDomain::ali_to);
       add("env_from", &PageDomain::env_from);
       add("env_to", &PageDomain::env_to);
-      domains.end();
     }
     out += fmt::format("\"part_size\":{}}}", kPartSize);
     return out;

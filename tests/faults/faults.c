@@ -24,6 +24,7 @@ static long failing;
 static int error_number, always;
 static atomic_long calls;
 static const char* count_file;
+static atomic_int in_main;  // memory that fails before main ends any C++ program
 
 __attribute__((constructor)) static void begin(void) {
   const char* fault = getenv("HMMJIT_FAULT");
@@ -49,6 +50,7 @@ __attribute__((destructor)) static void end(void) { write_count(); }
 // Whether this call is to fail; errno is set then.
 static int fails(const char* name) {
   if (function[0] == '\0' || strcmp(name, function) != 0) return 0;
+  if (!atomic_load(&in_main) && strcmp(name, "malloc") == 0) return 0;
   const long call = atomic_fetch_add(&calls, 1) + 1;
   if (call != failing && !(always && failing > 0 && call > failing)) return 0;
   if (error_number < 0) {
@@ -115,6 +117,13 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
   REAL(pthread_create);
   if (fails("pthread_create")) return error_number;
   return real(thread, attributes, run, argument);
+}
+
+// The first thing that the program does.
+int sigaction(int number, const struct sigaction* now, struct sigaction* before) {
+  REAL(sigaction);
+  atomic_store(&in_main, 1);
+  return real(number, now, before);
 }
 
 // "malloc" is every function that gives memory. dlsym may allocate: real functions are those that the
