@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <memory>
 #include <stdexcept>
 
 #include "report/exact_text.hpp"
@@ -23,6 +24,7 @@ std::string gzip(std::string_view text) {
   if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, kMemory,
                    Z_DEFAULT_STRATEGY) != Z_OK)
     throw std::bad_alloc();
+  const std::unique_ptr<z_stream, decltype(&deflateEnd)> end(&stream, deflateEnd);
   std::string out;
   std::string buffer(std::size_t{1} << 18, '\0');
   int status = Z_OK;
@@ -39,7 +41,6 @@ std::string gzip(std::string_view text) {
     status = deflate(&stream, text.empty() ? Z_FINISH : Z_NO_FLUSH);
     out.append(buffer.data(), buffer.size() - stream.avail_out);
   } while (status == Z_OK || status == Z_BUF_ERROR);
-  deflateEnd(&stream);
   if (status != Z_STREAM_END) throw std::runtime_error("zlib could not compress a page's data");
   return out;
 }
@@ -84,9 +85,6 @@ class Columns {
   Columns(std::string& out, std::string_view name) : out_(out) {
     fmt::format_to(std::back_inserter(out_), "\"{}\":{{", name);
   }
-  ~Columns() { out_ += "},\n"; }
-  Columns(const Columns&) = delete;
-  Columns& operator=(const Columns&) = delete;
 
   template <typename Items, typename Value>
   void add(std::string_view name, const Items& items, Value value) {
@@ -101,6 +99,7 @@ class Columns {
     }
     out_ += ']';
   }
+  void end() { out_ += "},\n"; }
 
  private:
   std::string& out_;
@@ -196,6 +195,7 @@ class Writer {
         count("viterbi", &PageModel::viterbi);
         count("forward", &PageModel::forward);
       }
+      models.end();
     }
     {
       Columns targets(out, "targets");
@@ -210,6 +210,7 @@ class Writer {
       targets.add("hits", targets_, [](const Entry* entry) {
         return static_cast<std::uint64_t>(entry->second.hits.size());
       });
+      targets.end();
     }
     {
       Columns hits(out, "hits");
@@ -224,6 +225,7 @@ class Writer {
       add("bias", &PageHit::bias);
       hits.add("domains", hits_,
                [](const PageHit* hit) { return static_cast<std::uint64_t>(hit->domains.size()); });
+      hits.end();
     }
     {
       Columns domains(out, "domains");
@@ -242,6 +244,7 @@ class Writer {
       add("ali_to", &PageDomain::ali_to);
       add("env_from", &PageDomain::env_from);
       add("env_to", &PageDomain::env_to);
+      domains.end();
     }
     out += fmt::format("\"part_size\":{}}}", kPartSize);
     return out;

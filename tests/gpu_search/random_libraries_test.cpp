@@ -102,7 +102,6 @@ class ComparingBackend final : public FilterBackend {
       : device_(make_device_backend(gpu)), cpu_(make_cpu_backend()) {}
   std::string_view name() const override { return device_->name(); }
   gpu::GpuFilters* device() override { return device_->device(); }
-  std::uint64_t preferred_cells() const override { return device_->preferred_cells(); }
   Result<std::unique_ptr<PreparedFilters>> prepare(const SearchModel& model,
                                                    const FilterOptions& options) override {
     HMMJIT_ASSIGN(auto device, device_->prepare(model, options));

@@ -159,7 +159,7 @@ class Database(ScratchFolder):
                  b"DNA sequence"),
                 (["verify", self.fasta], INPUT_ERROR, b"not a target database"),
                 (["info", self.path("missing")], INPUT_ERROR, b"cannot open"),
-                ([], USAGE_ERROR, b"ubcommand")]:
+                ([], USAGE_ERROR, b"a command is missing")]:
             done = db(arguments, data=b"")
             with self.subTest(arguments=arguments):
                 self.assertEqual(done.returncode, status, done.stderr)

@@ -98,7 +98,7 @@ class AgainstHmmsearch(ScratchFolder):
         self.assertEqual(hmmsearch(["--cut_ga", model, self.path("targets.fasta")]).returncode, 1)
         refused = search(["--cut_ga", model, self.path("targets.fasta")])
         self.assertEqual(refused.returncode, 3)
-        self.assertIn(b"GA bit thresholds unavailable on model globins4", refused.stderr)
+        self.assertIn(b"GA bit thresholds unavailable on 1 of 1 models: globins4", refused.stderr)
 
     def test_max_sensitivity(self):
         few = self.path("few.fasta")

@@ -13,7 +13,7 @@ from scenario import ScratchFolder, example_model, read
 
 SEED = int(os.environ.get("HMMJIT_TEST_SEED", random.SystemRandom().randrange(1, 2**31)))
 MODELS = ["fn3.hmm", "globins4.hmm", "RRM_1.hmm", "Caudal_act.hmm", "20aa.hmm", "Pkinase.hmm"]
-USAGE_ERROR, INPUT_ERROR, RESOURCES, OUTPUT_ERROR, INTERRUPTED = 2, 3, 5, 7, 130
+USAGE_ERROR, INPUT_ERROR, RESOURCES, OUTPUT_ERROR = 2, 3, 5, 7
 EVERYTHING = ("-o", "-A", "--tblout", "--domtblout", "--pfamtblout", "--tsv", "--json", "--a3m")
 WITHOUT_ALIGNMENTS = tuple(o for o in EVERYTHING if o not in ("-A", "--a3m"))
 AS_HMMSCAN = tuple(o for o in EVERYTHING if o != "--pfamtblout")
@@ -471,7 +471,7 @@ class Parts(PartsFolder):
                           os.path.join(folder, "no", "1.hjpart"), self.library, self.database],
                          status=OUTPUT_ERROR)
         self.assertIn(b"1.hjpart", done.stderr)
-        for number, status in ((signal.SIGTERM, INTERRUPTED), (signal.SIGKILL, -signal.SIGKILL)):
+        for number, status in ((signal.SIGTERM, -signal.SIGTERM), (signal.SIGKILL, -signal.SIGKILL)):
             run = subprocess.Popen(arguments, stderr=subprocess.PIPE)
             while not os.listdir(folder) and run.poll() is None:
                 time.sleep(0.01)

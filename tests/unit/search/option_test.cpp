@@ -111,8 +111,7 @@ TEST(Options, Exclusions) {
       {"--cut_ga", "--domE", "4"},     {"--cut_ga", "--cut_tc"},
       {"--cut_nc", "--incdomT", "4"},  {"--max", "--F1", "0.1"},
       {"--max", "--F3", "0.1"},        {"--max", "--nobias"},
-      {"--textw", "200", "--notextw"}, {"-T", "3", "--cut_tc"},
-      {"--quiet", "--verbose"}};
+      {"--textw", "200", "--notextw"}, {"-T", "3", "--cut_tc"}};
   for (const auto& words : bad)
     EXPECT_NE(failure(words).find("incompatible"), std::string::npos) << words.front();
   EXPECT_TRUE(parse({"-E", "5", "--domT", "3", "--incE", "1", "--incdomT", "9"}));
