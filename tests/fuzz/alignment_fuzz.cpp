@@ -14,7 +14,7 @@ constexpr F kFormats[] = {F::kStockholm,   F::kA2m,    F::kAlignedFasta,
                           F::kPsiBlast,    F::kSelex,  F::kClustal,
                           F::kClustalLike, F::kPhylip, F::kPhylipSequential};
 
-void build(const MultipleAlignment& alignment, unsigned choice) {
+void build_one(const MultipleAlignment& alignment, unsigned choice) {
   using Options = build::AlignmentOptions;
   // Weights take the square of the rows, the effective number many passes over the columns.
   constexpr std::size_t kMostCells = 20000;
@@ -50,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto next = reader->next();
     if (!next) require(!next.error().message.empty());
     if (!next || !*next) return 0;
-    build(**next, data[1] / 2);
+    build_one(**next, data[1] / 2);
   }
 }
 

@@ -110,6 +110,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   return 0;
 }
 
-std::vector<std::string> fuzz_seeds() { return {std::string(kOptionBytes, '\0') + "HMMER3/f\n"}; }
+std::vector<std::string> fuzz_seeds() {
+  std::string seed(kOptionBytes, '\0');
+  return {seed.append("HMMER3/f\n")};
+}
 
 std::vector<std::string> fuzz_folders() { return {}; }

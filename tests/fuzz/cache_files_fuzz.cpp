@@ -67,7 +67,10 @@ std::vector<std::string> fuzz_seeds() {
   CacheKey key;
   key.add("source", "extern \"C\" __global__ void x() {}");
   key.add("options", "-arch=sm_90");
-  return {"e" + encode_entry(key, entry).value(), "b" + std::string("HMMJITKB\1\0\0\0", 12)};
+  std::vector<std::string> seeds = {"e", "b"};
+  seeds[0] += encode_entry(key, entry).value();
+  seeds[1].append("HMMJITKB\1\0\0\0", 12);
+  return seeds;
 }
 
 std::vector<std::string> fuzz_folders() { return {}; }
