@@ -248,10 +248,10 @@ class Case:
     def commands(self):
         """HMMER's and ours, without outputs, and the outputs both have."""
         options = sum(self.pieces["options"], [])
-        ours = [scenario.program, self.kind, "--quiet"]
+        ours = [scenario.program, self.kind]
         models, queries = self.path("models.hmm"), self.path("queries.fasta")
         if self.kind != "build":
-            ours += ["--cpu", self.threads]
+            ours += ["--quiet", "--cpu", self.threads]
         outputs = ["o", "tblout", "domtblout", "pfamtblout"]
         if self.kind == "build":
             alignment = self.path("alignment.sto")
