@@ -80,7 +80,8 @@ int32_t hmmjit_models_for_each(const hmmjit_models* models,
                                void* context, hmmjit_error** error) {
   return run(error, [&] {
     required(visit, "visit");
-    required(models, "models").value.for_each([&](const hmmjit::Model& model) {
+    const hmmjit::Models own_models = required(models, "models").value;  // `visit` may free them
+    own_models.for_each([&](const hmmjit::Model& model) {
       hmmjit_models one;
       one.value.add(model);
       return visit(context, &one) == 0;
@@ -142,18 +143,18 @@ int32_t hmmjit_targets_for_each(const hmmjit_targets* targets, int32_t alphabet,
                                 void* context, hmmjit_error** error) {
   return run(error, [&] {
     required(visit, "visit");
-    required(targets, "targets")
-        .value.for_each(
-            [&](std::uint64_t index, const hmmjit::Sequence& sequence) {
-              const std::string texts[] = {
-                  std::string(sequence.name), std::string(sequence.accession),
-                  std::string(sequence.description), std::string(sequence.residues)};
-              const hmmjit_target target{sizeof target,    texts[0].c_str(), texts[1].c_str(),
-                                         texts[2].c_str(), texts[3].c_str(), index,
-                                         texts[3].size()};
-              return visit(context, &target) == 0;
-            },
-            first, to_alphabet(alphabet));
+    const hmmjit::Targets own_targets = required(targets, "targets").value;  // as above
+    own_targets.for_each(
+        [&](std::uint64_t index, const hmmjit::Sequence& sequence) {
+          const std::string texts[] = {std::string(sequence.name), std::string(sequence.accession),
+                                       std::string(sequence.description),
+                                       std::string(sequence.residues)};
+          const hmmjit_target target{sizeof target,    texts[0].c_str(), texts[1].c_str(),
+                                     texts[2].c_str(), texts[3].c_str(), index,
+                                     texts[3].size()};
+          return visit(context, &target) == 0;
+        },
+        first, to_alphabet(alphabet));
   });
 }
 void hmmjit_targets_free(hmmjit_targets* targets) { delete targets; }

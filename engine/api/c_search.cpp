@@ -150,8 +150,7 @@ template <typename T>
 void check_range(std::size_t first, std::size_t count, std::size_t all, T* out) {
   if (first > all || count > all - first)
     misused("a range beyond the " + std::to_string(all) + " there are");
-  if (count > 0 && required(out, "the array to fill").size < sizeof(std::size_t))
-    misused("a struct whose size is not set");
+  if (count > 0) check_size(required(out, "the array to fill").size);
 }
 
 const char* c_text(std::string_view text) { return text.data() != nullptr ? text.data() : ""; }
@@ -181,9 +180,10 @@ int32_t hmmjit_search(const hmmjit_models* models, const hmmjit_targets* targets
   return run(error, [&] {
     required(out, "the handle to fill");
     const hmmjit_callbacks c = read(callbacks);
-    *out = to_results(hmmjit::search(required(models, "models").value,
-                                     required(targets, "targets").value, to_options(options),
-                                     to_callbacks(c)))
+    // Callbacks may free the handles.
+    const hmmjit::Models own_models = required(models, "models").value;
+    const hmmjit::Targets own_targets = required(targets, "targets").value;
+    *out = to_results(hmmjit::search(own_models, own_targets, to_options(options), to_callbacks(c)))
                .release();
   });
 }

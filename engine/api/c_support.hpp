@@ -86,12 +86,24 @@ std::int32_t run(hmmjit_error** error, Work&& work) noexcept {
   }
 }
 
+/// A struct ends where no member is cut, and none will ever be as large as what a member that was
+/// not set may hold.
+inline void check_size(std::size_t size) {
+  constexpr std::size_t kLargestStruct = 4096;
+  if (size < sizeof(std::size_t)) misused("a struct whose size is not set");
+  if (size > kLargestStruct || size % sizeof(std::size_t) != 0)
+    misused("a struct of " + std::to_string(size) + " bytes: set its size to sizeof");
+}
+
 /// What the caller's struct says, members unknown to it as in `defaults`.
 template <typename T>
 T read(const T* given, T defaults = {}) {
   if (given == nullptr) return defaults;
-  if (given->size < sizeof(std::size_t)) misused("a struct whose size is not set");
+  check_size(given->size);
   std::memcpy(&defaults, given, std::min(given->size, sizeof(T)));
+  if constexpr (requires { defaults.reserved; }) {
+    if (defaults.reserved != 0) misused("a reserved member is not zero");
+  }
   // Of a later version: its further members must not be used.
   const auto* bytes = reinterpret_cast<const unsigned char*>(given);
   for (std::size_t i = sizeof(T); i < given->size; ++i) {
@@ -115,8 +127,7 @@ void write(T* out, T full, std::size_t size) {
 }
 template <typename T>
 void write(T* out, const T& full) {
-  if (required(out, "the struct to fill").size < sizeof(std::size_t))
-    misused("a struct whose size is not set");
+  check_size(required(out, "the struct to fill").size);
   write(out, full, out->size);
 }
 

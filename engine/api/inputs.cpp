@@ -294,7 +294,7 @@ Targets Targets::load(const std::string& path, Alphabet alphabet, const std::str
     Targets out(alphabet);
     const SequenceFormatOptions options{.alphabet = *out.impl_->alphabet,
                                         .format = to_format(format)};
-    const auto source = value(open_target_file(path, options));
+    const auto source = value(open_target_file(path, options, DatabaseAccess::kRead));
     read_targets([&](TargetBlock& block) { return source->next(block, kBlockResidues); },
                  *out.impl_);
     return out;
@@ -443,7 +443,8 @@ std::optional<Alphabet> Targets::alphabet() const {
 Result<std::unique_ptr<TargetSource>> open_targets(const std::shared_ptr<Targets::Impl>& targets,
                                                    const hmmjit::Alphabet& alphabet) {
   if (!targets->path.empty())
-    return open_target_file(targets->path, {.alphabet = alphabet, .format = targets->format});
+    return open_target_file(targets->path, {.alphabet = alphabet, .format = targets->format},
+                            DatabaseAccess::kRead);
   if (targets->alphabet != &alphabet) {
     return fail(hmmjit::ErrorCode::kInput,
                 "models and targets have different alphabets: " + std::string(alphabet.name) +

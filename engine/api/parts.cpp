@@ -61,7 +61,8 @@ class PartSearch final : public SearchHook {
  public:
   PartSearch(const Models& models, const std::string& database, parts::Share share,
              std::string output)
-      : database_(value(TargetDatabase::open(database))), output_(std::move(output)) {
+      : database_(value(TargetDatabase::open(database, DatabaseAccess::kRead))),
+        output_(std::move(output)) {
     place_.part = share;
     origin_.program = "libhmmjit " HMMJIT_VERSION;
     origin_.model_file = models.impl()->path;
@@ -85,7 +86,7 @@ class PartSearch final : public SearchHook {
     settings.targets = summary.targets;
     settings.residues = summary.residues;
     options.whole_targets = summary.targets;
-    parts::place_targets(*database_, place_);
+    check(parts::place_targets(*database_, place_));
     noted_.emplace(std::move(source), options.thresholds, 0);
     writer_.emplace(value(parts::PartWriter::create(output_, settings, place_)));
     sink_.emplace(*writer_, *noted_);

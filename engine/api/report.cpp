@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "api/handles.hpp"
 #include "api/iteration.hpp"
 #include "api/results.hpp"
 #include "core/output_file.hpp"
@@ -75,7 +76,9 @@ ReportOptions::ReportOptions(const SearchOptions& search)
       report_domain(search.report_domain),
       include(search.include),
       include_domain(search.include_domain),
-      cutoffs(search.cutoffs) {}
+      cutoffs(search.cutoffs) {
+  guarded([&] { check_options(search); });
+}
 
 Report::Report(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Report::Report(ReportKind kind, const ReportOptions& options)

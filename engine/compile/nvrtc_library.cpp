@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/mapped_file.hpp"
 #include "core/numbers.hpp"
+#include "core/read_only_file.hpp"
 
 #if HMMJIT_HAVE_CUDA_HEADERS
 #include <nvrtc.h>
@@ -103,25 +103,25 @@ constexpr const char* kInstall =
 
 /// Hexadecimal GNU build id of an ELF file, empty when it has none.
 std::string build_id_of(const std::string& path) {
-  const auto file = MappedFile::open(path);
+  const auto file = ReadOnlyFile::open(path);
   if (!file) return {};
-  const auto bytes = file->bytes();
+  const auto read = [&](std::uint64_t at, auto& value) {
+    return file->read(at, {reinterpret_cast<char*>(&value), sizeof value}).has_value();
+  };
   Elf64_Ehdr header;
-  if (bytes.size() < sizeof header) return {};
-  std::memcpy(&header, bytes.data(), sizeof header);
+  if (!read(0, header)) return {};
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64) {
     return {};
   }
   for (int i = 0; i < header.e_phnum; ++i) {
     const std::size_t at = header.e_phoff + static_cast<std::size_t>(i) * header.e_phentsize;
     Elf64_Phdr segment;
-    if (at > bytes.size() || bytes.size() - at < sizeof segment) return {};
-    std::memcpy(&segment, bytes.data() + at, sizeof segment);
-    if (segment.p_type != PT_NOTE || segment.p_offset > bytes.size() ||
-        segment.p_filesz > bytes.size() - segment.p_offset) {
-      continue;
-    }
-    std::string_view notes(bytes.data() + segment.p_offset, segment.p_filesz);
+    if (!read(at, segment)) return {};
+    constexpr std::uint64_t kMostNotes = 1 << 20;  // bytes; a real library has some hundred
+    if (segment.p_type != PT_NOTE || segment.p_filesz > kMostNotes) continue;
+    std::string text(segment.p_filesz, '\0');
+    if (!file->read(segment.p_offset, text)) continue;
+    std::string_view notes(text);
     while (notes.size() >= sizeof(Elf64_Nhdr)) {
       Elf64_Nhdr note;
       std::memcpy(&note, notes.data(), sizeof note);

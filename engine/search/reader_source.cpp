@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "io/byte_source.hpp"
-#include "io/target_database.hpp"
 
 namespace hmmjit {
 namespace {
@@ -93,13 +92,14 @@ bool is_database_file(const std::string& path) {
 }
 
 Result<std::unique_ptr<TargetSource>> open_database(const std::string& path,
-                                                    const SequenceFormatOptions& options) {
+                                                    const SequenceFormatOptions& options,
+                                                    DatabaseAccess access) {
   if (options.format)
     return fail(
         ErrorCode::kUsage,
         "the file is a target database, not " + std::string(sequence_format_name(*options.format)),
         path, "leave out --tformat");
-  HMMJIT_ASSIGN(auto database, TargetDatabase::open(path));
+  HMMJIT_ASSIGN(auto database, TargetDatabase::open(path, access));
   const Alphabet& alphabet = *database->summary().alphabet;
   if (alphabet.type != options.alphabet.type)
     return fail(ErrorCode::kInput,
@@ -112,9 +112,10 @@ Result<std::unique_ptr<TargetSource>> open_database(const std::string& path,
 }  // namespace
 
 Result<std::unique_ptr<TargetSource>> open_target_file(const std::string& name,
-                                                       const SequenceFormatOptions& options) {
+                                                       const SequenceFormatOptions& options,
+                                                       DatabaseAccess access) {
   const std::string path = find_sequence_file(name);
-  if (is_database_file(path)) return open_database(path, options);
+  if (is_database_file(path)) return open_database(path, options, access);
   auto count = std::make_shared<ByteCount>();
   struct stat info {};
   (void)::stat(path.c_str(), &info);

@@ -14,8 +14,8 @@
 #include "cache/maintenance.hpp"
 #include "cache/trimmer.hpp"
 #include "core/diagnostics.hpp"
-#include "core/mapped_file.hpp"
 #include "core/output_file.hpp"
+#include "core/read_only_file.hpp"
 #include "core/threads.hpp"
 #include "hmmjit/command_line.hpp"
 
@@ -402,13 +402,13 @@ Status explain_entries(const Context& context, const std::string& first,
 
 Status verify(const Context& context, bool repair, const std::string& bundle) {
   if (!bundle.empty()) {
-    HMMJIT_ASSIGN(const MappedFile file, MappedFile::open(bundle));
+    HMMJIT_ASSIGN(const std::string bytes, read_whole_file(bundle));
     std::uint64_t count = 0;
-    const Status read = cache::read_bundle({file.bytes().data(), file.bytes().size()},
-                                           [&](cache::DecodedEntry&&, std::string_view) -> Status {
-                                             ++count;
-                                             return {};
-                                           });
+    const Status read =
+        cache::read_bundle(bytes, [&](cache::DecodedEntry&&, std::string_view) -> Status {
+          ++count;
+          return {};
+        });
     if (!read) return fail(read.error().code, read.error().message, bundle, "fetch it again");
     context.print({{"bundle", bundle}, {"entries", count}},
                   fmt::format("{}: {} intact kernels\n", bundle, count));

@@ -4,9 +4,8 @@
  *   Status    Functions that can fail return HMMJIT_OK or a status code, the exit statuses of the
  *             hmmjit program. Their last argument receives an error object, to be freed; it may be
  *             NULL. Outputs are written on success only. No exception, exit, signal or output leaves
- *             the library, and there is no global state. One signal cannot be kept in: a target
- *             database that is cut short in place while it is searched raises SIGBUS, as any mapped
- *             file does. Replace databases (rename), as hmmjit db build does.
+ *             the library, and there is no global state. Files that are cut short while they are read,
+ *             target databases included, are HMMJIT_INPUT.
  *   Handles   hmmjit_xxx pointers are opaque; each is freed by hmmjit_xxx_free, which takes NULL.
  *             Handles refer to what they were made from by themselves: any order of freeing is good.
  *   Structs   Every struct begins with its size, set by the caller to sizeof: the library then
@@ -15,7 +14,8 @@
  *             ever grow at the end. A caller newer than the library that runs may have members it
  *             does not know: as inputs they must be zero bytes (HMMJIT_USAGE otherwise, so that
  *             nothing asked for is silently left out), as outputs they are set to zero bytes.
- *             Reserved members must be zero.
+ *             Reserved members must be zero. A reserved member that is not, and a size that no
+ *             struct has (over 4096 bytes, no multiple of sizeof(size_t)), are HMMJIT_USAGE.
  *   Texts     UTF-8, NUL-terminated; those in structs belong to the handle they were asked of and
  *             live as long as it does. Input texts are copied. NULL and "" mean none.
  *   Threads   Functions that take const handles may be called from several threads at once;
@@ -143,7 +143,7 @@ typedef struct hmmjit_targets hmmjit_targets;
 
 /* As for models. `format`: NULL, or a name of hmmsearch's --tformat. Formats: FASTA, EMBL/UniProt,
  * GenBank and alignments, plain, gzip or zstd; and target databases (.hjdb), recognised by content,
- * for which no format is named: from_file maps them, load and from_memory copy their targets. */
+ * for which no format is named: from_file reads them as it searches, load and from_memory copy their targets. */
 HMMJIT_C_API int32_t hmmjit_targets_create(int32_t alphabet, hmmjit_targets **out,
                                            hmmjit_error **error);
 HMMJIT_C_API int32_t hmmjit_targets_from_file(const char *path, const char *format,
@@ -261,14 +261,14 @@ typedef struct hmmjit_search_options {
   double T, domT, incT, incdomT;
   int32_t cutoffs;
   int32_t max_sensitivity; /* no filters */
-  double Z, domZ;          /* 0: counted */
+  double Z, domZ;          /* finite; 0: counted */
   double F1, F2, F3;       /* P-values of the filters */
   int32_t bias_filter, null2;
   uint32_t seed; /* 0: an arbitrary one */
   int32_t keep_alignments;
   int32_t threads; /* 0: all cores granted */
   int32_t device;
-  uint64_t memory; /* 0: half of what is free */
+  uint64_t memory; /* bytes, 65,536 at least; 0: half of what is free */
   uint64_t vram;   /* of each GPU; 0: nine tenths of what is free */
   const int32_t *gpus;
   size_t gpu_count; /* 0: the first GPU */

@@ -47,7 +47,8 @@ struct ReportOptions {
   std::size_t page_targets = 0;  ///< shown on it, those of the best E-values; 0: all
 
   ReportOptions() = default;
-  /// With filters, thresholds and alignments of a search.
+  /// With filters, thresholds and alignments of a search. Throws Error kUsage for options that a
+  /// search refuses.
   HMMJIT_EXPORT explicit ReportOptions(const SearchOptions& options);
 };
 

@@ -51,6 +51,7 @@ struct SearchOptions {
   ModelCutoffs cutoffs = ModelCutoffs::kNone;             ///< --cut_ga, --cut_nc, --cut_tc
   /// Number of targets for E-values and for conditional E-values; unset: counted. Tables by target
   /// (ReportKind::kScanTargetTable) need a search whose Z is the number of models, as hmmscan's is.
+  /// Finite.
   std::optional<double> Z, domZ;
 
   double F1 = 0.02, F2 = 1e-3, F3 = 1e-5;  ///< P-values of MSV, Viterbi and Forward filters
@@ -66,7 +67,8 @@ struct SearchOptions {
   std::optional<std::uint64_t> target_count;  ///< --restrictdb_n: as many at most
 
   int threads = 0;  ///< busy threads at most, the caller's included; 0: all cores granted (1024)
-  std::uint64_t memory = 0;  ///< bound on bytes this search holds; 0: half of what is free now
+  std::uint64_t memory = 0;  ///< bound on bytes this search holds; 0: half of what is free now;
+                             ///< 65,536 at least (kUsage)
 
   DeviceUse device = DeviceUse::kAuto;
   std::vector<int> gpus{0};  ///< ordinals

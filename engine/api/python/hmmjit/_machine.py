@@ -58,7 +58,7 @@ class Cache:
 
 
 def build_database(targets: Any, path: PathLike, alphabet: str = "amino") -> Dict[str, Any]:
-    """Writes a target database, which searches map instead of parsing: Targets(path) takes it.
+    """Writes a target database, which searches read without parsing: Targets(path) takes it.
 
     `targets`: Targets, or what its constructor takes, or a list of paths. Returns database_info(path).
     """
