@@ -2,6 +2,8 @@
 // whoever may write there can make. What is accepted can be written, and read again. The first byte
 // chooses: 'e' an entry, 'b' a bundle.
 #include "cache/bundle.hpp"
+#include "cache/bytes.hpp"
+#include "cache/compression.hpp"
 #include "cache/digest.hpp"
 #include "cache/entry_format.hpp"
 #include "tests/fuzz/entry.hpp"
@@ -69,7 +71,23 @@ std::vector<std::string> fuzz_seeds() {
   key.add("options", "-arch=sm_90");
   std::vector<std::string> seeds = {"e", "b"};
   seeds[0] += encode_entry(key, entry).value();
-  seeds[1].append("HMMJITKB\1\0\0\0", 12);
+  const std::string stored = seeds[0].substr(1);
+  const std::string packed = compress(stored);
+  std::string bundle("HMMJITKB");
+  put(bundle, kBundleFormatVersion);
+  for (int i = 0; i < 2; ++i) {
+    put(bundle, std::uint8_t{'E'});
+    put(bundle, static_cast<std::uint64_t>(packed.size()));
+    put(bundle, static_cast<std::uint64_t>(stored.size()));
+    bundle += packed;
+  }
+  put(bundle, std::uint8_t{'Z'});
+  put(bundle, std::uint64_t{2});
+  seeds[1] += bundle;
+  seeds[1] += digest_of(bundle).bytes();
+  require(read_bundle(std::string_view(seeds[1]).substr(1), [](DecodedEntry&&, std::string_view) {
+            return hmmjit::Status{};
+          }).has_value());
   return seeds;
 }
 
