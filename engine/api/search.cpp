@@ -52,6 +52,15 @@ void check_options(const SearchOptions& o) {
 
 hmmjit::Threshold to_threshold(const Threshold& t) { return {t.e_value, t.score}; }
 
+static_assert(static_cast<int>(ModelCutoffs::kGathering) ==
+                  static_cast<int>(hmmjit::ModelCutoffs::kGathering) &&
+              static_cast<int>(ModelCutoffs::kNoise) ==
+                  static_cast<int>(hmmjit::ModelCutoffs::kNoise) &&
+              static_cast<int>(ModelCutoffs::kTrusted) ==
+                  static_cast<int>(hmmjit::ModelCutoffs::kTrusted));
+
+}  // namespace
+
 hmmjit::SearchOptions to_options(const SearchOptions& o) {
   hmmjit::SearchOptions out;
   out.thresholds.target = to_threshold(o.report);
@@ -78,12 +87,8 @@ hmmjit::SearchOptions to_options(const SearchOptions& o) {
   out.memory = o.memory;
   return out;
 }
-static_assert(static_cast<int>(ModelCutoffs::kGathering) ==
-                  static_cast<int>(hmmjit::ModelCutoffs::kGathering) &&
-              static_cast<int>(ModelCutoffs::kNoise) ==
-                  static_cast<int>(hmmjit::ModelCutoffs::kNoise) &&
-              static_cast<int>(ModelCutoffs::kTrusted) ==
-                  static_cast<int>(hmmjit::ModelCutoffs::kTrusted));
+
+namespace {
 
 class Collector final : public ResultSink {
  public:

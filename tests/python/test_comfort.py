@@ -191,6 +191,25 @@ def test_a_forked_child_can_search(results):
     pytest.fail("the child's search did not end")
 
 
+@pytest.mark.parametrize("options", [{}, {"E": 1e-3, "incE": 1e-9}, {"E": 1e-20, "domE": 1e-9}, {"T": 20, "incT": 30}, {"Z": 1000}, {"domZ": 5}])
+def test_results_are_merged(options):
+    every = list(hmmjit.Targets.load(TARGETS))
+    whole = hmmjit.search(MODELS, every, device="cpu", **options)
+    sets = [hmmjit.search(MODELS, every[a:b], device="cpu", **options) for a, b in ((0, 90), (90, 100), (100, 300))]
+    merged = sets[0].merge(*sets[1:])
+    for kind in ("tblout", "domtblout", "pfamtblout", "tsv", "json", "a3m", "stockholm"):
+        assert merged.report(kind) == whole.report(kind), kind
+    assert key(merged) == key(whole)
+    for name in ("targets", "residues", "hits_reported", "domains_reported"):
+        assert merged.statistics[name] == whole.statistics[name], name
+    assert merged[0].counts == whole[0].counts
+    with pytest.raises(hmmjit.InputError, match="different models"):
+        merged.merge(hmmjit.Results(reversed(sets[0]), sets[0].statistics, sets[0]._options))
+    by_cutoffs = hmmjit.search(MODELS, every, device="cpu", cutoffs="gathering")
+    with pytest.raises(hmmjit.UsageError, match="cutoffs"):
+        by_cutoffs.merge(by_cutoffs)
+
+
 def test_views_for_notebooks(results):
     for thing in (results, results[1], results.table(), results[1][0].best_domain, results[1][0].best_domain.alignment,
                   hmmjit.Models.load(MODELS), results[1].to_msa()):
