@@ -721,12 +721,12 @@ static void test_building(const char* target_path) {
   {
     const hmmjit_result* twice[2] = {copy, copy};
     hmmjit_result* merged = NULL;
-    hmmjit_result_info one = {.size = sizeof one}, two = {.size = sizeof two};
+    hmmjit_result_info single = {.size = sizeof single}, both = {.size = sizeof both};
     OK(hmmjit_result_merge(twice, 2, &search, &merged, &error));
-    OK(hmmjit_result_get_info(copy, &one, &error));
-    OK(hmmjit_result_get_info(merged, &two, &error));
-    CHECK(two.counts.targets == 2 * one.counts.targets && two.Z == 2 * one.Z);
-    CHECK(two.included == 2 * one.included && two.included > 0);
+    OK(hmmjit_result_get_info(copy, &single, &error));
+    OK(hmmjit_result_get_info(merged, &both, &error));
+    CHECK(both.counts.targets == 2 * single.counts.targets && both.Z == 2 * single.Z);
+    CHECK(both.included == 2 * single.included && both.included > 0);
     hmmjit_result_free(merged);
     FAILS(HMMJIT_USAGE, hmmjit_result_merge(NULL, 0, NULL, &merged, &error));
     search.cutoffs = HMMJIT_CUT_GA;
