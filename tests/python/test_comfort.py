@@ -143,6 +143,10 @@ def test_everything_can_be_pickled_and_copied(results):
     assert key(again) == key(results) and again.statistics == results.statistics
     for kind in ("tblout", "domtblout", "tsv", "json", "a3m", "stockholm", "html", "main"):
         assert again.report(kind, date="d") == results.report(kind, date="d"), kind
+    by_models = hmmjit.search(MODELS, TARGETS, device="cpu", Z=5, E=1e-3)
+    again = pickle.loads(pickle.dumps(by_models))
+    for kind in ("scan_tblout", "scan_domtblout"):
+        assert again.report(kind) == by_models.report(kind), kind
     hit = results[1][1]
     domain = hit.domains[-1]
     for thing in (results[1], hit, domain, domain.alignment):
