@@ -147,6 +147,7 @@ def test_everything_can_be_pickled_and_copied(results):
     again = pickle.loads(pickle.dumps(by_models))
     for kind in ("scan_tblout", "scan_domtblout"):
         assert again.report(kind) == by_models.report(kind), kind
+    assert again.report("main", header=True) == by_models.report("main", header=True)
     hit = results[1][1]
     domain = hit.domains[-1]
     for thing in (results[1], hit, domain, domain.alignment):
@@ -320,7 +321,7 @@ def test_asyncio(results):
         assert 1 <= len(rounds) <= 2
         with pytest.raises(hmmjit.InputError):
             await hmmjit.search_async("/nowhere", TARGETS)
-        long = hmmjit.Models([open(MODELS, "rb").read()] * 60), hmmjit.Targets.load(TARGETS)
+        long = hmmjit.Models([open(MODELS, "rb").read()] * 600), hmmjit.Targets.load(TARGETS)  # minutes
         task = asyncio.create_task(hmmjit.search_async(*long, device="cpu", threads=1, max=True))
         await asyncio.sleep(0.1)
         begun = time.monotonic()
