@@ -62,6 +62,13 @@ install(DIRECTORY ${kernel_folder}/ DESTINATION ${CMAKE_INSTALL_DATADIR}/hmmjit/
 
 install(DIRECTORY engine/api/python/hmmjit DESTINATION lib/python3/dist-packages COMPONENT python
         PATTERN __pycache__ EXCLUDE)
+# So that pip and importlib.metadata know the package.
+file(WRITE ${PROJECT_BINARY_DIR}/package/METADATA
+     "Metadata-Version: 2.1\nName: hmmjit\nVersion: ${PROJECT_VERSION}\nSummary: ${PROJECT_DESCRIPTION}\n"
+     "License: BSD-3-Clause\nRequires-Python: >=3.8\n")
+file(WRITE ${PROJECT_BINARY_DIR}/package/INSTALLER "cmake\n")
+install(FILES ${PROJECT_BINARY_DIR}/package/METADATA ${PROJECT_BINARY_DIR}/package/INSTALLER
+        DESTINATION lib/python3/dist-packages/hmmjit-${PROJECT_VERSION}.dist-info COMPONENT python)
 
 # The documents keep their places relative to each other, so that their links lead somewhere.
 install(FILES README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md CITATION.cff LICENSE

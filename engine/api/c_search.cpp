@@ -358,6 +358,16 @@ int32_t hmmjit_result_read(const void* bytes, size_t size, hmmjit_result** out,
     give(out, hmmjit::ModelResult::from_bytes({data, size}));
   });
 }
+int32_t hmmjit_result_merge(const hmmjit_result* const* results, size_t count,
+                            const hmmjit_search_options* options, hmmjit_result** out,
+                            hmmjit_error** error) {
+  return run(error, [&] {
+    std::vector<hmmjit::ModelResult> all;
+    for (size_t i = 0; i < count; ++i)
+      all.push_back(required((&required(results, "results"))[i], "results").value);
+    give(out, hmmjit::merge_results(all, to_options(options)));
+  });
+}
 void hmmjit_result_free(hmmjit_result* result) { delete result; }
 
 }  // extern "C"

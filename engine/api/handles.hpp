@@ -96,6 +96,9 @@ using OpenDriver = std::function<std::shared_ptr<driver::Driver>()>;
 SearchResults search_on(const OpenDriver& open_driver, const Models& models, const Targets& targets,
                         const SearchOptions& options, const SearchCallbacks& callbacks);
 
+/// The internals' options; throws nothing.
+hmmjit::SearchOptions to_options(const SearchOptions& options);
+
 /// What a search takes and gives where that is not the host's: see parts.cpp.
 class SearchHook {
  public:

@@ -58,6 +58,15 @@ namespace {
 
 hmmjit::Threshold to_threshold(const Threshold& t) { return {t.e_value, t.score}; }
 
+static_assert(static_cast<int>(ModelCutoffs::kGathering) ==
+                  static_cast<int>(hmmjit::ModelCutoffs::kGathering) &&
+              static_cast<int>(ModelCutoffs::kNoise) ==
+                  static_cast<int>(hmmjit::ModelCutoffs::kNoise) &&
+              static_cast<int>(ModelCutoffs::kTrusted) ==
+                  static_cast<int>(hmmjit::ModelCutoffs::kTrusted));
+
+}  // namespace
+
 hmmjit::SearchOptions to_options(const SearchOptions& o) {
   hmmjit::SearchOptions out;
   out.thresholds.target = to_threshold(o.report);
@@ -84,12 +93,8 @@ hmmjit::SearchOptions to_options(const SearchOptions& o) {
   out.memory = o.memory;
   return out;
 }
-static_assert(static_cast<int>(ModelCutoffs::kGathering) ==
-                  static_cast<int>(hmmjit::ModelCutoffs::kGathering) &&
-              static_cast<int>(ModelCutoffs::kNoise) ==
-                  static_cast<int>(hmmjit::ModelCutoffs::kNoise) &&
-              static_cast<int>(ModelCutoffs::kTrusted) ==
-                  static_cast<int>(hmmjit::ModelCutoffs::kTrusted));
+
+namespace {
 
 class Collector final : public ResultSink {
  public:

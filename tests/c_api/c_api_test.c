@@ -718,6 +718,20 @@ static void test_building(const char* target_path) {
   CHECK(hmmjit_text_size(binary) == hmmjit_text_size(text) &&
         memcmp(hmmjit_text_data(binary), hmmjit_text_data(text), hmmjit_text_size(text)) == 0);
   hmmjit_result_free(damaged);
+  {
+    const hmmjit_result* twice[2] = {copy, copy};
+    hmmjit_result* merged = NULL;
+    hmmjit_result_info single = {.size = sizeof single}, both = {.size = sizeof both};
+    OK(hmmjit_result_merge(twice, 2, &search, &merged, &error));
+    OK(hmmjit_result_get_info(copy, &single, &error));
+    OK(hmmjit_result_get_info(merged, &both, &error));
+    CHECK(both.counts.targets == 2 * single.counts.targets && both.Z == 2 * single.Z);
+    CHECK(both.included == 2 * single.included && both.included > 0);
+    hmmjit_result_free(merged);
+    FAILS(HMMJIT_USAGE, hmmjit_result_merge(NULL, 0, NULL, &merged, &error));
+    search.cutoffs = HMMJIT_CUT_GA;
+    FAILS(HMMJIT_USAGE, hmmjit_result_merge(twice, 2, &search, &merged, &error));
+  }
   FAILS(HMMJIT_INPUT, hmmjit_result_read("nonsense", 8, &damaged, &error));
   for (size_t size = 0; size < hmmjit_text_size(text); size += 7)
     FAILS(HMMJIT_INPUT, hmmjit_result_read(hmmjit_text_data(text), size, &damaged, &error));

@@ -143,6 +143,11 @@ def test_everything_can_be_pickled_and_copied(results):
     assert key(again) == key(results) and again.statistics == results.statistics
     for kind in ("tblout", "domtblout", "tsv", "json", "a3m", "stockholm", "html", "main"):
         assert again.report(kind, date="d") == results.report(kind, date="d"), kind
+    by_models = hmmjit.search(MODELS, TARGETS, device="cpu", Z=5, E=1e-3)
+    again = pickle.loads(pickle.dumps(by_models))
+    for kind in ("scan_tblout", "scan_domtblout"):
+        assert again.report(kind) == by_models.report(kind), kind
+    assert again.report("main", header=True) == by_models.report("main", header=True)
     hit = results[1][1]
     domain = hit.domains[-1]
     for thing in (results[1], hit, domain, domain.alignment):
@@ -189,6 +194,25 @@ def test_a_forked_child_can_search(results):
     os.kill(child, 9)
     os.waitpid(child, 0)
     pytest.fail("the child's search did not end")
+
+
+@pytest.mark.parametrize("options", [{}, {"E": 1e-3, "incE": 1e-9}, {"E": 1e-20, "domE": 1e-9}, {"T": 20, "incT": 30}, {"Z": 1000}, {"domZ": 5}])
+def test_results_are_merged(options):
+    every = list(hmmjit.Targets.load(TARGETS))
+    whole = hmmjit.search(MODELS, every, device="cpu", **options)
+    sets = [hmmjit.search(MODELS, every[a:b], device="cpu", **options) for a, b in ((0, 90), (90, 100), (100, 300))]
+    merged = sets[0].merge(*sets[1:])
+    for kind in ("tblout", "domtblout", "pfamtblout", "tsv", "json", "a3m", "stockholm"):
+        assert merged.report(kind) == whole.report(kind), kind
+    assert key(merged) == key(whole)
+    for name in ("targets", "residues", "hits_reported", "domains_reported"):
+        assert merged.statistics[name] == whole.statistics[name], name
+    assert merged[0].counts == whole[0].counts
+    with pytest.raises(hmmjit.InputError, match="different models"):
+        merged.merge(hmmjit.Results(reversed(sets[0]), sets[0].statistics, sets[0]._options))
+    by_cutoffs = hmmjit.search(MODELS, every, device="cpu", cutoffs="gathering")
+    with pytest.raises(hmmjit.UsageError, match="cutoffs"):
+        by_cutoffs.merge(by_cutoffs)
 
 
 def test_views_for_notebooks(results):
@@ -297,7 +321,7 @@ def test_asyncio(results):
         assert 1 <= len(rounds) <= 2
         with pytest.raises(hmmjit.InputError):
             await hmmjit.search_async("/nowhere", TARGETS)
-        long = hmmjit.Models([open(MODELS, "rb").read()] * 60), hmmjit.Targets.load(TARGETS)
+        long = hmmjit.Models([open(MODELS, "rb").read()] * 600), hmmjit.Targets.load(TARGETS)  # minutes
         task = asyncio.create_task(hmmjit.search_async(*long, device="cpu", threads=1, max=True))
         await asyncio.sleep(0.1)
         begun = time.monotonic()

@@ -76,6 +76,13 @@ def test_same_bytes_as_the_program(results, tmp_path):
         assert rows(contents(own)) == expected
 
 
+def test_version_is_known_where_the_package_is_installed():
+    import importlib.metadata
+    if not any(name.endswith(".dist-info") for name in os.listdir(os.path.dirname(os.path.dirname(hmmjit.__file__)))):
+        pytest.skip("the package of the source tree: not installed")
+    assert importlib.metadata.version("hmmjit") == hmmjit.__version__
+
+
 def test_hits_and_domains(results):
     assert [r.index for r in results] == [0, 1, 2, 3, 4]
     assert results.statistics["targets"] == 300

@@ -64,6 +64,8 @@ def test_parts_and_merges_have_the_programs_bytes(folder, tmp_path, options, arg
             assert results_of(results.report(kind)) == expected, kind
     report = results_of(merged.report("main"))
     assert report == results_of(whole.report("main"))
+    heads = [results.report("main", header=True).partition(b"Query:")[0] for results in (merged, whole)]
+    assert heads[0] == heads[1] and (len(heads[0].splitlines()) > 7 or not options)
     text = results_of(main.read_bytes())
     assert report == text[text.index(next(line for line in text if line.startswith(b"Query:"))):]
     assert merged.statistics["hits_reported"] == whole.statistics["hits_reported"] > 5

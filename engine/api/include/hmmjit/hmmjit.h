@@ -424,6 +424,11 @@ HMMJIT_C_API int32_t hmmjit_result_write(const hmmjit_result *result, hmmjit_tex
                                          hmmjit_error **error);
 HMMJIT_C_API int32_t hmmjit_result_read(const void *bytes, size_t size, hmmjit_result **out,
                                         hmmjit_error **error);
+/* Results of one model against several sets of targets as one: what a search of all sets, one behind
+ * the other, gives. `options`: those of the searches, without cutoffs of models; NULL: the defaults. */
+HMMJIT_C_API int32_t hmmjit_result_merge(const hmmjit_result *const *results, size_t count,
+                                         const hmmjit_search_options *options, hmmjit_result **out,
+                                         hmmjit_error **error);
 HMMJIT_C_API void hmmjit_result_free(hmmjit_result *result);
 
 /* ---- reports ----------------------------------------------------------------------------------- */

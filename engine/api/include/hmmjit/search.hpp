@@ -180,4 +180,11 @@ HMMJIT_EXPORT SearchResults search(const Models& models, const Targets& targets,
                                    const SearchOptions& options = {},
                                    const SearchCallbacks& callbacks = {});
 
+/// Results of one model against several sets of targets as one: what a search of all sets, one behind
+/// the other, gives. `options`: those of the searches. Thread-safe. Throws Error kUsage for no result
+/// and for results by cutoffs of models, which results do not hold (parts of a search do, see
+/// parts.hpp); kInput for results of different models.
+HMMJIT_EXPORT ModelResult merge_results(const std::vector<ModelResult>& results,
+                                        const SearchOptions& options = {});
+
 HMMJIT_END_NAMESPACE

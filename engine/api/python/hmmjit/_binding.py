@@ -440,6 +440,7 @@ report_add_iteration = _function("hmmjit_report_add_iteration", c_void_p, c_void
 result_get_info = _function("hmmjit_result_get_info", c_void_p, POINTER(ResultInfo))
 result_get_hits = _function("hmmjit_result_get_hits", c_void_p, c_size_t, c_size_t, POINTER(Hit))
 result_get_domains = _function("hmmjit_result_get_domains", c_void_p, c_size_t, c_size_t, POINTER(Domain))
+result_merge = _function("hmmjit_result_merge", POINTER(c_void_p), c_size_t, POINTER(SearchOptions), _OUT)
 result_write = _function("hmmjit_result_write", c_void_p, _OUT)
 result_read = _function("hmmjit_result_read", c_char_p, c_size_t, _OUT)
 result_copy = _function("hmmjit_result_copy", c_void_p, _OUT)

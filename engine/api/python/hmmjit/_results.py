@@ -550,6 +550,27 @@ class Results(List[Result]):
         """One row per reported target ("targets") or reported domain ("domains"), in hmmsearch's order."""
         return make_table(self, of)
 
+    def merge(self, *others: Results) -> Results:
+        """These and the results of the same models against other targets, with the same options, as one: what a
+        search of all targets, one set behind the other, gives. UsageError for results by cutoffs of models; of
+        searches on many machines, merge parts. Counters and seconds of the statistics are sums."""
+        if any(len(other) != len(self) for other in others):
+            raise _b.UsageError("results of different numbers of models cannot be merged")
+        merged = []
+        for same in zip(self, *others):
+            pointers = (ctypes.c_void_p * len(same))(*(result._handle.pointer.value for result in same))
+            merged.append(Result.__new__(Result))
+            merged[-1]._take(_b.Handle("result", _b.result_merge, pointers, len(same), byref(self._options)))
+        statistics = dict(self.statistics)
+        for name, value in statistics.items():
+            if isinstance(value, (int, float)) and not isinstance(value, bool) and name not in (
+                    "models", "threads", "passes", "peak_resident_bytes"):
+                statistics[name] = value + sum(other.statistics[name] for other in others)
+        statistics["hits_reported"] = sum(len(result.reported) for result in merged)
+        statistics["domains_reported"] = sum(d.reported for r in merged for h in r.reported for d in h.domains)
+        statistics["json"] = ""  # of one search
+        return Results(merged, statistics, self._options)
+
     def report(self, kind: str = "tblout", path: Optional[PathLike] = None, *, header: bool = False,
                **settings: Any) -> Optional[bytes]:
         """The output of a kind (see Report). Returned as bytes, or written to `path`, which appears when
