@@ -404,7 +404,7 @@ class PageInChromium(ScratchFolder):
         self.assertEqual(sorted(lane for lane, _ in drawn), list(range(40)))
         self.assertEqual(sorted(d for _, d in drawn), list(range(40)))  # the best ones
         more = driver.execute_script("return document.querySelector('.more').textContent")
-        self.assertIn("and 199,960 domains of higher E-value", more)
+        self.assertIn("199,960 domains of higher E-value not drawn", more)
         driver.execute_script("document.querySelector('.more button').click()")
         self.assertIn("200,000 domains", self.text(driver, "counts"))
         self.assertEqual(driver.execute_script("return document.querySelector('#domains').hidden"), False)

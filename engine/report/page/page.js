@@ -688,14 +688,14 @@ function drawProtein(i) {
   axis.append(last);
   row.append(track, axis);
   if (undrawnOf[t] > 0) {
-    const all = element("button", {type: "button"}, "show all in the table");
+    const all = element("button", {type: "button"}, "show all");
     all.addEventListener("click", () => {
       byId("filter").value = targets.name[t];
       readFilter();
       showView("domains", true);
     });
     row.append(element("p", {className: "more"},
-                       `and ${counted(undrawnOf[t], "domain")} of higher E-value, which overlap these `, all));
+                       all, ` ${counted(undrawnOf[t], "domain")} of higher E-value not drawn`));
   }
   return row;
 }
