@@ -365,6 +365,12 @@ Result<SequenceReader> SequenceReader::open(std::unique_ptr<ByteSource> source,
       if (const auto foreign = recognise_foreign_file(head))
         return fail(ErrorCode::kInput, "the file holds no sequences: " + std::string(foreign->what),
                     input.name(), std::string(foreign->remedy));
+      for (std::string_view suffix : {".pin", ".phr", ".psq", ".pal"}) {
+        const std::string& name = input.name();
+        if (name.ends_with(suffix) && is_blast_database(name.substr(0, name.size() - 4)))
+          return fail(ErrorCode::kInput, "one of the files of a BLAST database", name,
+                      "name the database without the ending of its files");
+      }
       return fail(ErrorCode::kInput, "the sequence file is empty or in no known format",
                   input.name(), "check the file, or name its format with --tformat");
     }

@@ -119,7 +119,7 @@ class BlastDatabases(ScratchFolder):
         wanted = rows(fasta)
         self.assertGreater(len(wanted), 500)
         self.assertEqual(rows(database), wanted)  # recognised: there is no file of this name
-        self.assertEqual(rows(database, "--mem", "30M", "--cpu", "1"), wanted)  # streamed, model by model
+        self.assertEqual(rows(database, "--mem", "1M", "--cpu", "1"), wanted)  # streamed, model by model
         one = sorted(rows(self.path(volume[:-len(".pin")]))[0] for volume in volumes[:1])
         self.assertEqual(len(one), 1)
         # A FASTA file of the same name comes first, as with hmmsearch, unless the format is named.
@@ -151,6 +151,8 @@ class BlastDatabases(ScratchFolder):
         says(INPUT_ERROR, "of nucleotides", ncbi + [nucleotides])
         says(INPUT_ERROR, "neither .pin nor .pal", ncbi + [self.path("nothing")])
         says(INPUT_ERROR, "no pipe delivers", ncbi + ["-"], data=b">x\nACD\n")
+        for suffix in (".pin", ".psq", ".phr"):
+            says(INPUT_ERROR, "without the ending of its files", [self.library, database + suffix])
         before = read(database + ".psq")
         says(USAGE_ERROR, "whole.psq", ["-o", database + ".psq"] + ncbi + [database])
         self.assertEqual(read(database + ".psq"), before)

@@ -64,6 +64,21 @@ class Documents(ScratchFolder):
             spelled = f" -l {option[2:]} " if option.startswith("--") else f" -s {option[1:]} "
             self.assertIn(spelled, fish)
 
+    @unittest.skipIf(scenario.hmmsearch_missing(), "hmmsearch not installed")
+    def test_options_that_hmmsearch_does_not_have_are_listed(self):
+        def options(text):
+            return set(re.findall(r"^  (-\S+)", text, re.MULTILINE))
+        ours = options(hmmjit("search", "-h"))
+        theirs = options(scenario.run(["hmmsearch", "-h"]).stdout.decode())
+        self.assertGreater(len(theirs), 30)
+        # --help is -h; what 3.3.2 does not show exists there.
+        new = ours - theirs - {"--help", "--restrictdb_stkey", "--restrictdb_n", "--ssifile"}
+        self.assertGreater(len(new), 15)
+        text = read(os.path.join(DOCUMENTS, "differences.md")).decode()
+        listed = re.search(r"\* (`--mem`.*?) are new\.", text, re.DOTALL).group(1)
+        self.assertEqual(set(re.findall(r"`(-\S+)`", listed)), new)
+        self.assertEqual(theirs - ours, {"--mpi", "--stall"} & theirs)
+
     def test_every_command_has_a_page(self):
         names = command_names()
         self.assertIn("db", names)

@@ -124,7 +124,14 @@ class Interruption(ScratchFolder):
         killed.kill()
         killed.communicate(timeout=60)
         self.assertEqual(len(os.listdir(self.results)), 6)
+        left = set(os.listdir(self.results))
         running = self.start_endless()  # its temporaries stay while others come and go
+        limit = time.time() + 60
+        while left & set(os.listdir(self.results)) or len(os.listdir(self.results)) < 6:
+            self.assertLess(time.time(), limit, "outputs were not begun")
+            running.stdin.write(read(self.targets) * 500)
+            running.stdin.flush()
+            time.sleep(0.01)
         self.assertEqual(len(os.listdir(self.results)), 6)
         self.assertEqual(search(self.outputs() + [self.model, self.targets]).returncode, 0)
         self.assertEqual(len(os.listdir(self.results)), 12)

@@ -106,6 +106,25 @@ class Plan(ScratchFolder):
         self.assertEqual(done.returncode, USAGE)
         self.assertIn(b"give sm_90", done.stderr)
 
+    def test_the_answer_is_short_and_lists_are_taken(self):
+        short = self.plan("--length", "150", "--device", "H200")
+        self.assertEqual(short.returncode, 0, short.stderr)
+        lines = short.stdout.decode().rstrip("\n").split("\n")
+        kernels = json.loads(self.plan("--length", "150", "--device", "H200", "--json").stdout)["searches"][0]["kernels"]
+        self.assertEqual(lines[0], "length 150: a search on H200 uses")
+        self.assertEqual([line.split()[:4] for line in lines[1:-2]],
+                         [[k["stage"], k["variant"], "for", str(k["class_length"])] for k in kernels])
+        self.assertRegex(lines[-1], r"^1 model, 1 device, \d+ plans, \d+ kernels, ")
+        explained = self.plan("--length", "150", "--device", "H200", "--explain").stdout
+        self.assertGreater(explained.count(b"\n"), 3 * len(lines))
+        self.assertIn(b"rejected ", explained)
+        self.assertNotIn(b"rejected ", short.stdout)
+        done = self.plan("--length", "150", "--device", "H200,T4", "--stage", "ssv,msv")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(b"1 model, 2 devices, 4 plans", done.stdout)
+        done = self.plan("--length", "150", "--device", "H200,nope", "--stage", "ssv")
+        self.assertEqual((done.returncode, done.stdout), (USAGE, b""))
+
     def warm(self, *arguments):
         done = run([scenario.program, "cache", "warm", "--cache-dir", self.cache, "--length", "48", *arguments],
                    timeout=120)

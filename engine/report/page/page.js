@@ -276,9 +276,10 @@ class Table {
 
   widths() {
     const visible = this.visible();
-    this.template = visible.map(column => column.grow ? `minmax(${column.width}px, ${column.grow}fr)` :
-                                                        `${column.width}px`).join(" ");
-    const least = visible.reduce((sum, column) => sum + column.width, 32);
+    const width = column => kNarrow.matches ? column.narrow ?? column.width : column.width;
+    this.template = visible.map(column => column.grow ? `minmax(${width(column)}px, ${column.grow}fr)` :
+                                                        `${width(column)}px`).join(" ");
+    const least = visible.reduce((sum, column) => sum + width(column), kNarrow.matches ? 16 : 32);
     this.head.style.gridTemplateColumns = this.template;
     this.head.style.width = this.list.body.style.width = `max(100%, ${least}px)`;
     this.columns.forEach((column, i) => { this.head.children[i].hidden = !visible.includes(column); });
@@ -468,14 +469,14 @@ function makeModels() {
     title, help, number: true, width: 78, descending: true, value: i => models[column][i],
     text: i => String(models[column][i]), ...more});
   const columns = [
-    {title: "model", width: 150, grow: 2, value: text("name"), text: text("name"),
+    {title: "model", width: 150, narrow: 108, grow: 2, value: text("name"), text: text("name"),
      cell: (i, name) => [swatch(i), name]},
-    {title: "accession", width: 160, value: text("accession"), text: text("accession"),
+    {title: "accession", width: 160, narrow: 114, value: text("accession"), text: text("accession"),
      cell: (i, accession) => arrowed(accession, modelLink(i))},
     {title: "description", width: 180, grow: 4, wide: true, value: text("description"), text: text("description")},
     integer("length", "length", "match positions", {wide: true}),
-    integer("proteins reported", "reported", "proteins that meet the reporting threshold", {width: 90}),
-    integer("proteins included", "included", "proteins that meet the inclusion threshold", {width: 90}),
+    integer("proteins reported", "reported", "proteins that meet the reporting threshold", {width: 90, narrow: 74}),
+    integer("proteins included", "included", "proteins that meet the inclusion threshold", {width: 90, narrow: 74}),
   ];
   if (models.targets) {
     for (const [title, column] of [["searched", "targets"], ["passed MSV", "msv"], ["bias", "bias"],
@@ -503,9 +504,9 @@ function domainTitle(d) {
 }
 
 const kDomainColumns = [
-  {title: "protein", width: 130, grow: 3, value: d => targets.name[domains.target[d]],
-   cell: (d, name) => arrowed(name, targetLink(domains.target[d]))},
-  {title: "model", width: 86, grow: 1, value: d => models.name[domains.model[d]],
+  {title: "protein", width: 130, narrow: 118, grow: 3, value: d => targets.name[domains.target[d]],
+   cell: (d, name) => arrowed(kNarrow.matches ? shortName(domains.target[d]) : name, targetLink(domains.target[d]))},
+  {title: "model", width: 112, narrow: 96, grow: 1, value: d => models.name[domains.model[d]],
    cell: (d, name) => [swatch(domains.model[d]), name]},
   {title: "E-value", help: "of the whole protein", number: true, width: 84, wide: true,
    value: d => hits.evalue[domains.hit[d]], show: general},
@@ -517,7 +518,7 @@ const kDomainColumns = [
    width: 70, wide: true, value: d => domains.number[d]},
   {title: "c-Evalue", help: "conditional E-value of the domain", number: true, width: 84, wide: true,
    value: d => domains.c_evalue[d], show: general},
-  {title: "i-Evalue", help: "independent E-value of the domain", number: true, width: 84,
+  {title: "i-Evalue", help: "independent E-value of the domain", number: true, width: 84, narrow: 78,
    value: d => domains.i_evalue[d], show: general},
   {title: "domain score", help: "bits", number: true, width: 64, descending: true,
    value: d => domains.score[d], show: value => fixed(value, 1)},
@@ -687,14 +688,14 @@ function drawProtein(i) {
   axis.append(last);
   row.append(track, axis);
   if (undrawnOf[t] > 0) {
-    const all = element("button", {type: "button"}, "show all in the table");
+    const all = element("button", {type: "button"}, "show all");
     all.addEventListener("click", () => {
       byId("filter").value = targets.name[t];
       readFilter();
       showView("domains", true);
     });
     row.append(element("p", {className: "more"},
-                       `and ${counted(undrawnOf[t], "domain")} of higher E-value, which overlap these `, all));
+                       all, ` ${counted(undrawnOf[t], "domain")} of higher E-value not drawn`));
   }
   return row;
 }
@@ -884,7 +885,7 @@ function drawOverview() {
   [low, high] = [Math.floor(low), Math.ceil(high + 1e-9)];
   if (high === low) high = low + 1;
   let bins = Math.min(40, Math.max(4, high - low));
-  const power = value => `1e${Math.round(value)}`;
+  const power = value => Math.round(value) === 0 ? "1" : `1e${Math.round(value)}`;
   let edge = boundary(logs, included, false);
   const place = value => value === null ? null : (value - low) / (high - low) * bins;
   figure("E-values of proteins", keyOfColours(),
