@@ -20,12 +20,6 @@ namespace {
 
 using AlignmentOptions = build::AlignmentOptions;
 
-void require(bool sensible, const char* option, const char* takes) {
-  if (!sensible)
-    throw Error(ErrorCode::kUsage, "an option makes no sense", option,
-                std::string("it takes ") + takes);
-}
-
 std::string read_file(const std::string& path) {
   constexpr std::size_t kLargestMatrix = std::size_t{1} << 20;
   const std::unique_ptr<ByteSource> source = value(open_byte_source(path));

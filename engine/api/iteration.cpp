@@ -82,12 +82,6 @@ class RoundHook final : public SearchHook, public ResultSink {
   std::vector<std::size_t> active_;
 };
 
-void require(bool sensible, const char* option, const char* takes) {
-  if (!sensible)
-    throw Error(ErrorCode::kUsage, "an option makes no sense", option,
-                std::string("it takes ") + takes);
-}
-
 }  // namespace
 
 IterativeSearch::IterativeSearch(const Targets& queries, const Targets& targets,
