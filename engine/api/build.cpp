@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "api/build.hpp"
+#include "api/handles.hpp"
 #include "api/inputs.hpp"
 #include "build/calibration.hpp"
 #include "build/sequence_model.hpp"

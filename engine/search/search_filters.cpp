@@ -273,10 +273,12 @@ void Run::score(const JobPtr& job, const std::vector<WaitingTarget>& batch) {
     cells_left_ -= left;
     cells_done_ += left;
     microseconds_done_ += microseconds(seconds);
-    const std::lock_guard lock(job->mutex);
-    job->counters.forward += passed;
-    job->cpu_seconds += seconds;
-    std::move(hits.begin(), hits.end(), std::back_inserter(job->hits));
+    {
+      const std::lock_guard lock(job->mutex);
+      job->counters.forward += passed;
+      job->cpu_seconds += seconds;
+    }
+    if (auto kept = keep_hits(*job, hits); !kept) return abort_run(kept.error());
   }
   release(job);
 }

@@ -127,6 +127,36 @@ class MemoryTest(unittest.TestCase):
         found = sum(any(abs(start - at) < 10 for start in starts) for at in want)
         self.assertGreater(found, 35, starts)
 
+    def test_many_hits(self):
+        targets = self.path("many.fasta")
+        scenario.write_fasta(targets, [[f"t{number}", "a near copy", self.copy()]
+                                       for number in range(60_000)])
+        outputs = {option: "hits" + option.strip("-") for option in
+                   ("-o", "-A", "--tblout", "--domtblout", "--pfamtblout", "--tsv", "--json", "--a3m",
+                    "--gff")}
+        kept = {}
+        for bounded in (True, False):
+            more = []
+            for option, name in outputs.items():
+                more += [option, self.path(name)]
+            more += [self.model, targets]
+            if bounded:
+                status, errors = self.search(60, more)
+            else:
+                status, errors, peak = measured(["search", "--quiet", "--device", "cpu", "--cpu", "2",
+                                                 "--mem", "4G"] + more)
+                self.assertGreater(peak, 100 * MIB)  # otherwise this says little
+            self.assertEqual(status, 0, errors)
+            for option, name in outputs.items():
+                lines = [line for line in read(self.path(name)).split(b"\n")
+                         if not line.startswith(b"#") and b'"record":"run"' not in line]
+                if bounded:
+                    kept[option] = lines
+                else:
+                    self.assertGreater(len(lines), 10_000, option)
+                    self.assertTrue(lines == kept[option],
+                                    f"{option} differs: " + scenario.first_difference(lines, kept[option]))
+
 
 if __name__ == "__main__":
     scenario.main()

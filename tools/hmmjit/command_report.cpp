@@ -77,7 +77,7 @@ Status make_report(const ReportArguments& arguments) {
                   inputs[] = {{"result to be shown", arguments.result}};
   HMMJIT_TRY(check_outputs(outputs, inputs));
   HMMJIT_ASSIGN(OutputFile file, OutputFile::create(output));
-  file.write(make_html_page(page));
+  write_html_page(page, [&file](std::string_view piece) { file.write(piece); });
   HMMJIT_TRY(file.commit());
   if (arguments.output.empty()) diagnose("hmmjit report: wrote {}\n", output);
   return {};

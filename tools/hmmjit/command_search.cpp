@@ -265,9 +265,10 @@ class ReportAndFeatures final : public ResultSink {
     return report_.prepare(result);
   }
   Status receive(const ModelResult& result) override {
-    if (features_ != nullptr) features_->add(result);
+    if (features_ != nullptr) HMMJIT_TRY(features_->add(result));
     return report_.receive(result);
   }
+  bool takes_stored_hits() const override { return true; }
 
  private:
   ReportWriter& report_;
