@@ -1,14 +1,9 @@
 // A result as bytes, to be handed to another process.
 #include "api/results.hpp"
-#include "parts/coding.hpp"
+#include "core/coding.hpp"
 
 namespace hmmjit::v0 {
 namespace {
-
-using parts::Decoder;
-using parts::put_bytes;
-using parts::put_count;
-using parts::put_text;
 
 constexpr std::string_view kBegin = "hmmjit result " HMMJIT_VERSION "\n";
 
