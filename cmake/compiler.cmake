@@ -24,6 +24,9 @@ if(HMMJIT_SANITIZE)
   target_compile_options(hmmjit_flags INTERFACE ${hmmjit_sanitizer_flags})
   target_link_options(hmmjit_flags INTERFACE ${hmmjit_sanitizer_flags})
 endif()
+if(HMMJIT_LIBFUZZER)  # tests/fuzz: edges of the engine are counted, not those of the fuzz targets alone
+  target_compile_options(hmmjit_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 
 # Without these two relaxations, which its manual asks for, ccache never serves what uses a
 # precompiled header.
