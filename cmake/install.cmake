@@ -71,7 +71,7 @@ install(FILES ${PROJECT_BINARY_DIR}/package/METADATA ${PROJECT_BINARY_DIR}/packa
         DESTINATION lib/python3/dist-packages/hmmjit-${PROJECT_VERSION}.dist-info COMPONENT python)
 
 # The documents keep their places relative to each other, so that their links lead somewhere.
-install(FILES README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md CITATION.cff LICENSE
+install(FILES README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md CITATION.cff LICENSE SECURITY.md
         DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents)
 install(FILES kernel_templates/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/kernel_templates COMPONENT documents)

@@ -106,9 +106,9 @@ TEST_F(BenchCommands, WhatASearchLeavesIsCompiledAfterIt) {
 
   EXPECT_FALSE(compile_afterwards({1, {}}, program.c_str()));
   EXPECT_FALSE(compile_afterwards(kernels, (folder_ / "none").c_str()));
-  ::setenv(kCompileAfterwardsVariable, "0", 1);
+  ::setenv("HMMJIT_COMPILE_AFTERWARDS", "0", 1);
   EXPECT_FALSE(compile_afterwards(kernels, program.c_str()));
-  ::unsetenv(kCompileAfterwardsVariable);
+  ::unsetenv("HMMJIT_COMPILE_AFTERWARDS");
   ::setenv("HMMJIT_CACHE_MODE", "ro", 1);
   EXPECT_FALSE(compile_afterwards(kernels, program.c_str()));
   ::unsetenv("HMMJIT_CACHE_MODE");

@@ -18,7 +18,7 @@ namespace hmmjit::tools {
 namespace {
 
 bool wanted() {
-  const char* const given = std::getenv(kCompileAfterwardsVariable);
+  const char* const given = std::getenv("HMMJIT_COMPILE_AFTERWARDS");
   const std::string_view value = given != nullptr ? given : "";
   return value != "0" && value != "no" && value != "off";
 }
