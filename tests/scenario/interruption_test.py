@@ -119,15 +119,26 @@ class Interruption(ScratchFolder):
             self.assertEqual(process.returncode, -number)
             self.assertEqual(os.listdir(self.results), [])
 
+    def files(self):
+        """Name and making of each output there is."""
+        out = set()
+        for entry in os.scandir(self.results):
+            try:
+                out.add((entry.name, entry.stat().st_ino, entry.stat().st_ctime_ns))
+            except FileNotFoundError:  # renamed or removed meanwhile
+                pass
+        return out
+
     def test_what_a_killed_run_leaves_is_swept_by_the_next(self):
         killed = self.start_endless()
         killed.kill()
         killed.communicate(timeout=60)
-        self.assertEqual(len(os.listdir(self.results)), 6)
-        left = set(os.listdir(self.results))
+        left = self.files()
+        self.assertEqual(len(left), 6)
         running = self.start_endless()  # its temporaries stay while others come and go
         limit = time.time() + 60
-        while left & set(os.listdir(self.results)) or len(os.listdir(self.results)) < 6:
+        # They may have the same names.
+        while left & self.files() or len(self.files()) < 6:
             self.assertLess(time.time(), limit, "outputs were not begun")
             running.stdin.write(read(self.targets) * 500)
             running.stdin.flush()

@@ -70,7 +70,10 @@ TEST(Fasta, NulInAHeaderIsAnError) {
 
 ReadResult read_limited(const std::string& text, std::uint64_t longest, std::size_t chunk) {
   auto source = open_memory_source("text", text, chunk);
-  auto reader = SequenceReader::open(std::move(*source), {amino_alphabet(), std::nullopt});
+  // Three bytes are too few to know a format by.
+  const auto format = text.starts_with('>') ? SequenceFormat::kFasta : SequenceFormat::kEmbl;
+  auto reader = SequenceReader::open(std::move(*source), {amino_alphabet(), format});
+  if (!reader) return {{}, reader.error().to_string(), reader.error().code};
   reader->limit_targets(longest);
   return read_targets(std::move(reader));
 }
@@ -82,7 +85,7 @@ TEST(Limits, ATargetThatDoesNotFitIsCountedAndNamed) {
   for (const std::string& text : {fasta, fasta + ">c\nAC\n", embl}) {
     for (const std::size_t chunk : {std::size_t{3}, std::size_t{1} << 20}) {
       const ReadResult got = read_limited(text, 10, chunk);
-      ASSERT_EQ(got.targets.size(), 1u);
+      ASSERT_EQ(got.targets.size(), 1u) << got.error;
       EXPECT_EQ(got.targets[0].residues, "ACDEFGHIKL");
       EXPECT_EQ(got.code, ErrorCode::kResources);
       EXPECT_THAT(got.error,
