@@ -6,8 +6,8 @@
 
 #include "cache/bytes.hpp"
 #include "cache/compression.hpp"
-#include "core/mapped_file.hpp"
 #include "core/output_file.hpp"
+#include "core/read_only_file.hpp"
 
 namespace hmmjit::cache {
 namespace {
@@ -117,19 +117,18 @@ Status read_bundle(
 }
 
 Result<ImportReport> import_bundle(const EntryStore& store, const std::string& path) {
-  HMMJIT_ASSIGN(const MappedFile file, MappedFile::open(path));
+  HMMJIT_ASSIGN(const std::string bytes, read_whole_file(path));
   ImportReport report;
-  const std::span<const char> bytes = file.bytes();
-  const Status read = read_bundle({bytes.data(), bytes.size()},
-                                  [&](DecodedEntry&& decoded, std::string_view raw) -> Status {
-                                    if (store.find(decoded.key).state == FindResult::State::kHit) {
-                                      ++report.already_present;
-                                      return {};
-                                    }
-                                    HMMJIT_TRY(store.publish_bytes(decoded.key.digest(), raw));
-                                    ++report.imported;
-                                    return {};
-                                  });
+  const Status read =
+      read_bundle(bytes, [&](DecodedEntry&& decoded, std::string_view raw) -> Status {
+        if (store.find(decoded.key).state == FindResult::State::kHit) {
+          ++report.already_present;
+          return {};
+        }
+        HMMJIT_TRY(store.publish_bytes(decoded.key.digest(), raw));
+        ++report.imported;
+        return {};
+      });
   if (!read) {
     Error error = read.error();
     if (error.where.empty()) error.where = path;

@@ -1,8 +1,11 @@
 #include "cache/cache_settings.hpp"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 
 #include "core/numbers.hpp"
 
@@ -98,13 +101,36 @@ Status apply_setting(Settings& settings, std::string_view variable, std::string_
   return {};
 }
 
+namespace {
+
+// share/hmmjit/kernels of the prefix in which the program or the library lies, wherever that has
+// been moved to; the usual folder where there is none.
+std::string installed_kernels() {
+  namespace fs = std::filesystem;
+  Dl_info here{};
+  std::error_code failed;
+  const bool known = ::dladdr(reinterpret_cast<const void*>(&setting_descriptions), &here) != 0 &&
+                     here.dli_fname != nullptr && *here.dli_fname == '/';
+  fs::path folder = known ? fs::path(here.dli_fname) : fs::read_symlink("/proc/self/exe", failed);
+  // bin, lib, lib/x86_64-linux-gnu, lib/python3/dist-packages/hmmjit
+  constexpr int kDeepest = 5;
+  for (int i = 0; i < kDeepest && folder.has_relative_path(); ++i) {
+    folder = folder.parent_path();
+    const fs::path kernels = folder / "share/hmmjit/kernels";
+    if (fs::is_directory(kernels, failed)) return kernels.string();
+  }
+  return kDefaultSystemDirectory;
+}
+
+}  // namespace
+
 Result<Settings> settings_from_environment() {
   return settings_from_environment([](const char* name) { return std::getenv(name); });
 }
 
 Result<Settings> settings_from_environment(const GetEnvironment& get) {
   Settings settings;
-  settings.system_directory = kDefaultSystemDirectory;
+  settings.system_directory = installed_kernels();
   const auto absolute = [&](const char* name) -> std::string {
     const char* value = get(name);
     return value != nullptr && *value == '/' ? value : "";

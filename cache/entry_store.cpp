@@ -173,8 +173,9 @@ Status EntryStore::prepare() const {
          slash = root_.find('/', slash + 1)) {
       const std::string parent = root_.substr(0, slash);
       if (::mkdir(parent.c_str(), 0700) != 0 && errno != EEXIST) {
+        const int refusal = errno;  // not that of the look at what is there
         if (::stat(parent.c_str(), &info) != 0) {
-          return store_error(parent, "make the kernel cache folder", errno);
+          return store_error(parent, "make the kernel cache folder", refusal);
         }
       }
     }

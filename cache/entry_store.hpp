@@ -43,6 +43,7 @@ enum class Access { kReadOnly, kReadWrite };
 /// Bytes of the lock file that are no key's: keys use offsets below 2^62.
 inline constexpr std::uint64_t kStatisticsLockOffset = (std::uint64_t{1} << 62) + 1;
 inline constexpr std::uint64_t kTrimLockOffset = (std::uint64_t{1} << 62) + 2;
+inline constexpr std::uint64_t kIdleWarmLockOffset = (std::uint64_t{1} << 62) + 3;
 
 struct StoreOptions {
   Access access = Access::kReadWrite;

@@ -393,17 +393,30 @@ std::optional<KernelCache::Nearest> KernelCache::nearest(const CacheKey& key) co
   return best;
 }
 
+namespace {
+void add_keys(const EntryStore* store, const KernelCache::KeyFilter& filter,
+              std::vector<CacheKey>& keys) {
+  if (store == nullptr) return;
+  for (const StoredFile& file : store->scan().entries) {
+    const auto bytes = store->read(file.path);
+    if (!bytes) continue;
+    auto decoded = decode_entry(*bytes, Attachments::kSkip);
+    if (decoded && (!filter || filter(decoded->key))) keys.push_back(std::move(decoded->key));
+  }
+}
+}  // namespace
+
 std::vector<CacheKey> KernelCache::stored_keys(const KeyFilter& filter) const {
   std::vector<CacheKey> keys;
-  for (const EntryStore* store : {system_.get(), user_.get()}) {
-    if (store == nullptr) continue;
-    for (const StoredFile& file : store->scan().entries) {
-      const auto bytes = store->read(file.path);
-      if (!bytes) continue;
-      auto decoded = decode_entry(*bytes, Attachments::kSkip);
-      if (decoded && (!filter || filter(decoded->key))) keys.push_back(std::move(decoded->key));
-    }
-  }
+  add_keys(system_.get(), filter, keys);
+  add_keys(user_.get(), filter, keys);
+  return keys;
+}
+
+std::vector<CacheKey> KernelCache::system_keys() const {
+  std::vector<CacheKey> keys;
+  if (settings_.mode != Mode::kOff && settings_.mode != Mode::kRefresh)
+    add_keys(system_.get(), {}, keys);
   return keys;
 }
 

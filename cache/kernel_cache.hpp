@@ -109,6 +109,9 @@ class KernelCache {
   /// paths.
   using KeyFilter = std::function<bool(const CacheKey&)>;
   std::vector<CacheKey> stored_keys(const KeyFilter& filter) const;
+  /// Keys of the intact entries of the system layer, none where files are not to be read. Reads all
+  /// of them.
+  std::vector<CacheKey> system_keys() const;
 
   const Settings& settings() const { return settings_; }
   /// Counters of this process.

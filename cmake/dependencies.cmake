@@ -6,7 +6,10 @@ find_package(TBB REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
-pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
+# Headers alone: see engine/core/simd_targets.hpp.
+pkg_check_modules(HWY REQUIRED libhwy)
+add_library(hmmjit_highway INTERFACE)
+target_include_directories(hmmjit_highway SYSTEM INTERFACE ${HWY_INCLUDE_DIRS})
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
 
 # Only headers are needed: the driver and NVRTC are opened at run time, so that one

@@ -4,6 +4,24 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
+# A wheel (pyproject.toml): the package with the library and the program inside, without links, which wheels do
+# not have. What is compiled in or may be put beside them brings its licence along, as Debian's packages have it.
+if(SKBUILD)
+  set_target_properties(hmmjit_shared PROPERTIES VERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  install(TARGETS hmmjit RUNTIME DESTINATION hmmjit/bin COMPONENT wheel)
+  install(TARGETS hmmjit_shared LIBRARY DESTINATION hmmjit NAMELINK_SKIP COMPONENT wheel)
+  set(HMMJIT_LICENCE_FOLDER /usr/share/doc CACHE PATH "Folder with a folder and a file 'copyright' for each package")
+  foreach(package libcli11-dev nlohmann-json3-dev libspdlog-dev libxxhash-dev libfmt-dev libhwy-dev libtbb-dev
+                  libzstd-dev zlib1g-dev)
+    set(copyright ${HMMJIT_LICENCE_FOLDER}/${package}/copyright)
+    if(EXISTS ${copyright})
+      install(FILES ${copyright} DESTINATION hmmjit/licences RENAME ${package}.txt COMPONENT wheel)
+    else()
+      message(WARNING "${copyright} is not here: a wheel to be published must have it (HMMJIT_LICENCE_FOLDER)")
+    endif()
+  endforeach()
+endif()
+
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/hmmjit)
 install(TARGETS hmmjit RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
 install(TARGETS hmmjit_shared EXPORT hmmjit_shared
@@ -36,11 +54,24 @@ foreach(name hmmjit hmmjit-static)
   install(FILES ${PROJECT_BINARY_DIR}/package/${name}.pc DESTINATION ${pc_folder} COMPONENT development)
 endforeach()
 
+# Where the target `kernels` has been built.
+install(DIRECTORY ${kernel_folder}/ DESTINATION ${CMAKE_INSTALL_DATADIR}/hmmjit/kernels COMPONENT kernels OPTIONAL
+        FILE_PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ
+        DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE
+        PATTERN lock EXCLUDE PATTERN statistics EXCLUDE PATTERN CACHEDIR.TAG EXCLUDE)
+
 install(DIRECTORY engine/api/python/hmmjit DESTINATION lib/python3/dist-packages COMPONENT python
         PATTERN __pycache__ EXCLUDE)
+# So that pip and importlib.metadata know the package.
+file(WRITE ${PROJECT_BINARY_DIR}/package/METADATA
+     "Metadata-Version: 2.1\nName: hmmjit\nVersion: ${PROJECT_VERSION}\nSummary: ${PROJECT_DESCRIPTION}\n"
+     "License: BSD-3-Clause\nRequires-Python: >=3.8\n")
+file(WRITE ${PROJECT_BINARY_DIR}/package/INSTALLER "cmake\n")
+install(FILES ${PROJECT_BINARY_DIR}/package/METADATA ${PROJECT_BINARY_DIR}/package/INSTALLER
+        DESTINATION lib/python3/dist-packages/hmmjit-${PROJECT_VERSION}.dist-info COMPONENT python)
 
 # The documents keep their places relative to each other, so that their links lead somewhere.
-install(FILES README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md CITATION.cff LICENSE
+install(FILES README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md CITATION.cff LICENSE SECURITY.md
         DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents)
 install(FILES kernel_templates/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/kernel_templates COMPONENT documents)
@@ -60,6 +91,15 @@ endif()
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_COMPONENTS_ALL tools runtime development python documents)
+set(packages tools:hmmjit development:libhmmjit-dev python:python3-hmmjit documents:hmmjit-doc)
+if(EXISTS ${kernel_folder})
+  list(APPEND CPACK_COMPONENTS_ALL kernels)
+  list(APPEND packages kernels:hmmjit-kernels)
+endif()
+set(CPACK_DEBIAN_KERNELS_PACKAGE_NAME hmmjit-kernels)
+set(CPACK_DEBIAN_KERNELS_PACKAGE_ARCHITECTURE all)
+set(CPACK_DEBIAN_KERNELS_PACKAGE_SHLIBDEPS OFF)
+set(CPACK_COMPONENT_KERNELS_DESCRIPTION "Compiled GPU kernels, so that a first search compiles none.")
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
@@ -81,7 +121,7 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${library_package} (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS
-    "libfmt-dev, libtbb-dev, libzstd-dev, zlib1g-dev, libhwy-dev, pkg-config, hmmjit-doc")  # static linking
+    "libfmt-dev, libtbb-dev, libzstd-dev, zlib1g-dev, pkg-config, hmmjit-doc")  # static linking
 set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-hmmjit)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_ARCHITECTURE all)
@@ -111,8 +151,7 @@ file(WRITE ${package_files}/changelog
 find_program(HMMJIT_GZIP gzip)
 if(HMMJIT_GZIP)
   execute_process(COMMAND ${HMMJIT_GZIP} -9nkf ${package_files}/changelog COMMAND_ERROR_IS_FATAL ANY)
-  foreach(pair tools:hmmjit runtime:${library_package} development:libhmmjit-dev python:python3-hmmjit
-               documents:hmmjit-doc)
+  foreach(pair ${packages} runtime:${library_package})
     string(REGEX REPLACE ":.*" "" component ${pair})
     string(REGEX REPLACE ".*:" "" package ${pair})
     install(FILES ${package_files}/copyright ${package_files}/changelog.gz

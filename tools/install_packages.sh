@@ -1,12 +1,19 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building and testing hmmjit need; does nothing when present.
 # --browser: also those of the test of `hmmjit report`'s page in a real browser, 300 MB.
+# --clang: also a Clang that can fuzz (tests/fuzz/fuzz.sh), 300 MB.
 set -euo pipefail
 packages=(g++ cmake ninja-build ccache pkg-config python3 python3-pytest python3-numpy dpkg-dev file locales
           libfmt-dev libspdlog-dev libgtest-dev libgmock-dev libhwy-dev libtbb-dev libxxhash-dev
-          libzstd-dev zlib1g-dev zstd libpng-dev libnifti2-dev libcli11-dev nlohmann-json3-dev hmmer hmmer-examples mmseqs2-examples
+          libzstd-dev zlib1g-dev zstd libpng-dev libnifti2-dev libcli11-dev nlohmann-json3-dev hmmer hmmer-examples mmseqs2-examples ncbi-blast+
           slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge)
-if [ "${1:-}" = --browser ]; then packages+=(chromium chromium-driver python3-selenium); fi
+for option in "$@"; do
+  case "$option" in
+    --browser) packages+=(chromium chromium-driver python3-selenium) ;;
+    --clang) packages+=(clang-19 libclang-rt-19-dev) ;;
+    *) echo "usage: $0 [--browser] [--clang]" >&2; exit 2 ;;
+  esac
+done
 missing=()
 for package in "${packages[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")

@@ -9,7 +9,7 @@ namespace hmmjit::v0 {
 namespace {
 
 std::shared_ptr<const TargetDatabase> open_database(const std::string& path) {
-  return value(TargetDatabase::open(path));
+  return value(TargetDatabase::open(path, DatabaseAccess::kRead));
 }
 
 DatabaseInfo describe(const TargetDatabase& database) {
@@ -21,16 +21,11 @@ DatabaseInfo describe(const TargetDatabase& database) {
   out.residues = s.residues;
   out.shortest = s.shortest;
   out.longest = s.longest;
-  if (s.targets > 0) {
-    const auto median = database.length_at_rank(s.targets / 2);
-    if (!median)
-      throw Error(ErrorCode::kInput, "the target database is damaged", database.name(),
-                  "make it again");
-    out.median = *median;
-  }
+  if (s.targets > 0) out.median = value(database.length_at_rank(s.targets / 2));
   out.file_bytes = s.file_bytes;
   out.identity = s.identity;
-  std::string_view about = database.about();
+  const std::string text = value(database.about());
+  std::string_view about = text;
   while (!about.empty()) {
     const std::string_view line = about.substr(0, about.find('\n'));
     about.remove_prefix(std::min(line.size() + 1, about.size()));

@@ -2,15 +2,34 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "api/handles.hpp"
 #include "api/host_calls.hpp"
 #include "driver/cuda_library.hpp"
+#include "model/alphabet.hpp"
 #include "render/renderer.hpp"
 
 namespace hmmjit::v0 {
 namespace {
+
+/// Of a device that a host describes: numbers that plans divide by, or that overflow.
+void check_device(const Device& d) {
+  const auto in = [](std::int64_t number, std::int64_t least, std::int64_t most) {
+    return number >= least && number <= most;
+  };
+  require(in(d.major, 1, 999) && in(d.minor, 0, 9), "device", "a compute capability such as 9.0");
+  require(in(d.sm_count, 1, 1 << 16) && in(d.clock_khz, 1, 1'000'000'000) &&
+              in(d.max_threads_per_sm, 32, 1 << 16) && in(d.max_blocks_per_sm, 1, 1 << 16) &&
+              in(d.registers_per_sm, 1, 1 << 24) && in(d.max_registers_per_thread, 1, 1 << 16),
+          "device", "numbers of SMs, threads, blocks and registers that a device may have");
+  constexpr std::int64_t kMostShared = 1 << 28;
+  require(in(d.shared_per_sm, 0, kMostShared) && in(d.shared_per_block, 0, kMostShared) &&
+              in(d.shared_reserved_per_block, 0, kMostShared) && d.memory_bytes >= 0 &&
+              d.l2_bytes >= 0 && d.memory_bandwidth >= 0 && std::isfinite(d.memory_bandwidth),
+          "device", "sizes and rates that a device may have");
+}
 
 plan::Constants to_constants(const Constants& given) {
   plan::Constants out;
@@ -246,6 +265,7 @@ Plan Engine::plan(const Problem& problem, const Device& device, const PlanOption
     if (!host.run(question)) throw HostFailed{};
   };
   return guarded(host, [&] {
+    check_device(device);
     auto out = std::make_shared<Plan::Impl>();
     out->catalogue = impl_->catalogue;
     out->device = device;
@@ -278,13 +298,19 @@ Plan Engine::plan(const Problem& problem, const Device& device, const PlanOption
       ask([&] { configurations = entry->host.configurations(problem, device); });
       for (const Configuration& c : configurations) {
         const auto& s = c.launch;
-        if (s.threads_x < 1 || s.threads_y < 1 || s.threads_z < 1 || s.block_threads() > 1024 ||
-            s.dynamic_shared_bytes < 0) {
+        const auto dimension = [](int threads) { return threads >= 1 && threads <= 1024; };
+        if (!dimension(s.threads_x) || !dimension(s.threads_y) || !dimension(s.threads_z) ||
+            s.block_threads() > 1024 || s.dynamic_shared_bytes < 0) {
           throw Error(ErrorCode::kUsage,
                       fmt::format("a block of {} x {} x {} threads cannot be launched", s.threads_x,
                                   s.threads_y, s.threads_z),
                       "catalogue entry \"" + entry->host.name + "\"", "1 to 1024 threads");
         }
+        require(c.expected.registers > 0 && c.expected.local_bytes >= 0, "a configuration",
+                "a number of registers, and 0 or more local bytes");
+        require(c.expected.items_per_clock_per_sm >= 0 &&
+                    std::isfinite(c.expected.items_per_clock_per_sm),
+                "a configuration", "a finite rate of items");
         plan::Candidate& candidate = offer.configurations.emplace_back();
         candidate.variant = &entry->variant;
         candidate.constants = to_constants(c.constants);
@@ -331,6 +357,9 @@ Stage find_stage(const std::string& name) {
 Plan Engine::plan_stage(Stage stage, int model_length, const Device& device,
                         const PlanOptions& options, int alphabet_codes) const {
   return guarded([&] {
+    check_device(device);
+    require(alphabet_codes >= 1 && alphabet_codes <= kMaxCodes, "alphabet_codes",
+            "a number of residue codes");
     auto out = std::make_shared<Plan::Impl>();
     out->catalogue = impl_->catalogue;
     out->device = device;

@@ -86,11 +86,18 @@ struct Engine::Impl {
 
 KernelImage make_image(const Plan& plan, const compile::KernelPtr& kernel);
 
+/// Throws Error kUsage where `sensible` is false, and for options that make no sense.
+void require(bool sensible, const char* option, const char* takes);
+void check_options(const SearchOptions& options);
+
 /// A GPU of a given driver, and a search with one: tests.
 Gpu open_gpu(std::shared_ptr<driver::Driver> driver, int ordinal);
 using OpenDriver = std::function<std::shared_ptr<driver::Driver>()>;
 SearchResults search_on(const OpenDriver& open_driver, const Models& models, const Targets& targets,
                         const SearchOptions& options, const SearchCallbacks& callbacks);
+
+/// The internals' options; throws nothing.
+hmmjit::SearchOptions to_options(const SearchOptions& options);
 
 /// What a search takes and gives where that is not the host's: see parts.cpp.
 class SearchHook {

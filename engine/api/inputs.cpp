@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "api/host_calls.hpp"
+#include "build/hmm_binary.hpp"
+#include "build/hmm_text.hpp"
 #include "io/hmm_file.hpp"
 #include "io/sequence_parsing.hpp"
 #include "io/target_database.hpp"
@@ -16,17 +18,15 @@ namespace {
 // Residues of a block in memory: what a search reads at a time, too.
 constexpr std::size_t kBlockResidues = std::size_t{1} << 20;
 
-Model make_model(Hmm hmm) {
-  auto impl = std::make_shared<Model::Impl>();
-  impl->accession = hmm.accession.value_or("");
-  impl->description = hmm.description.value_or("");
-  impl->hmm = std::move(hmm);
-  return Model(std::move(impl));
+Model model_of(Hmm hmm) {
+  build::BuiltModel built;
+  built.hmm = std::move(hmm);
+  return make_model(std::move(built));
 }
 
 std::vector<Model> read_models(HmmReader reader, const std::string& name) {
   std::vector<Model> out;
-  while (auto hmm = value(reader.next())) out.push_back(make_model(*std::move(hmm)));
+  while (auto hmm = value(reader.next())) out.push_back(model_of(*std::move(hmm)));
   if (out.empty()) throw Error(ErrorCode::kInput, "no model in the file", name);
   return out;
 }
@@ -105,17 +105,45 @@ Alphabet to_alphabet(const hmmjit::Alphabet& alphabet) {
                                                : Alphabet::kAmino;
 }
 
+Model make_model(build::BuiltModel built, Model::Query query) {
+  auto impl = std::make_shared<Model::Impl>();
+  impl->built = std::move(built);
+  impl->accession = impl->hmm().accession.value_or("");
+  impl->description = impl->hmm().description.value_or("");
+  impl->query = std::move(query);
+  return Model(std::move(impl));
+}
+
 // ---- models ---------------------------------------------------------------------------------
 
-const std::string& Model::name() const { return impl_->hmm.name; }
+const std::string& Model::name() const { return impl_->hmm().name; }
 const std::string& Model::accession() const { return impl_->accession; }
 const std::string& Model::description() const { return impl_->description; }
-int Model::length() const { return impl_->hmm.M; }
-Alphabet Model::alphabet() const { return to_alphabet(*impl_->hmm.alphabet); }
-const std::string& Model::consensus() const { return impl_->hmm.consensus; }
-std::optional<ScoreCutoff> Model::gathering() const { return to_cutoff(impl_->hmm.ga); }
-std::optional<ScoreCutoff> Model::trusted() const { return to_cutoff(impl_->hmm.tc); }
-std::optional<ScoreCutoff> Model::noise() const { return to_cutoff(impl_->hmm.nc); }
+int Model::length() const { return impl_->hmm().M; }
+Alphabet Model::alphabet() const { return to_alphabet(*impl_->hmm().alphabet); }
+const std::string& Model::consensus() const { return impl_->hmm().consensus; }
+std::optional<ScoreCutoff> Model::gathering() const { return to_cutoff(impl_->hmm().ga); }
+std::optional<ScoreCutoff> Model::trusted() const { return to_cutoff(impl_->hmm().tc); }
+std::optional<ScoreCutoff> Model::noise() const { return to_cutoff(impl_->hmm().nc); }
+
+std::string Model::text() const {
+  return guarded([&] {
+    std::string out;
+    build::append_hmm_text(out, impl_->built, "libhmmjit " HMMJIT_VERSION, {});
+    return out;
+  });
+}
+std::string Model::binary() const {
+  return guarded([&] {
+    std::string out;
+    build::append_hmm_binary(out, impl_->built);
+    return out;
+  });
+}
+const Model::Query& Model::query() const { return impl_->query; }
+Model Model::with_query(Query query) const {
+  return guarded([&] { return make_model(impl_->built, std::move(query)); });
+}
 
 Models::Models() : impl_(guarded([] { return std::make_shared<Impl>(); })) {}
 
@@ -180,7 +208,7 @@ void Models::for_each(const std::function<bool(const Model&)>& visit) const {
     }
     HmmReader reader = value(HmmReader::open(impl_->path));
     while (auto hmm = value(reader.next())) {
-      if (!wanted(make_model(*std::move(hmm)))) return;
+      if (!wanted(model_of(*std::move(hmm)))) return;
     }
   });
 }
@@ -192,13 +220,18 @@ Result<ModelSource> open_models(const std::shared_ptr<Models::Impl>& models) {
   }
   return [models, next = std::size_t{0}]() mutable -> Result<std::optional<Query>> {
     if (next == models->models.size()) return std::nullopt;
-    const Hmm& hmm = models->models[next].impl()->hmm;
-    if (hmm.alphabet != models->models[0].impl()->hmm.alphabet) {
+    const Model::Impl& model = *models->models[next].impl();
+    const Hmm& hmm = model.hmm();
+    if (hmm.alphabet != models->models[0].impl()->hmm().alphabet) {
       return fail(hmmjit::ErrorCode::kInput, "models of several alphabets in one search",
                   "model " + hmm.name, "search them one alphabet at a time");
     }
     ++next;
-    return hmm;
+    if (model.query.name.empty()) return hmm;
+    QueryNames names{model.query.name};
+    if (!model.query.accession.empty()) names.accession = model.query.accession;
+    if (!model.query.description.empty()) names.description = model.query.description;
+    return Query(hmm, std::move(names));
   };
 }
 
@@ -261,7 +294,7 @@ Targets Targets::load(const std::string& path, Alphabet alphabet, const std::str
     Targets out(alphabet);
     const SequenceFormatOptions options{.alphabet = *out.impl_->alphabet,
                                         .format = to_format(format)};
-    const auto source = value(open_target_file(path, options));
+    const auto source = value(open_target_file(path, options, DatabaseAccess::kRead));
     read_targets([&](TargetBlock& block) { return source->next(block, kBlockResidues); },
                  *out.impl_);
     return out;
@@ -361,6 +394,45 @@ void Targets::add(const Targets& others) {
   });
 }
 
+void Targets::for_each(
+    const std::function<bool(std::uint64_t index, const Sequence& target)>& visit,
+    std::uint64_t first, Alphabet alphabet) const {
+  HostCalls host;
+  guarded(host, [&] {
+    const hmmjit::Alphabet& letters =
+        impl_->path.empty() ? *impl_->alphabet : alphabet_of(alphabet);
+    std::string residues;
+    ResidueCopies copies;
+    const auto visit_block = [&](const TargetBlock& block) {
+      for (std::size_t i = 0; i < block.size(); ++i) {
+        const std::uint64_t index = block.first_index() + i;
+        if (index < first) continue;
+        copies.clear();
+        const TargetView target = block[i];
+        residues.clear();
+        for (const Residue code : value(copies.of(block, i, letters)))
+          residues += letters.symbols[code];
+        bool go_on = false;
+        const Sequence sequence{target.name, residues, target.accession, target.description};
+        if (!host.run([&] { go_on = visit(index, sequence); })) throw HostFailed{};
+        if (!go_on) return false;
+      }
+      return true;
+    };
+    if (impl_->path.empty()) {
+      for (const auto& block : impl_->blocks) {
+        if (block->first_index() + block->size() > first && !visit_block(*block)) return;
+      }
+      return;
+    }
+    const auto source = value(open_targets(impl_, letters));
+    for (;;) {
+      TargetBlock block;
+      if (!value(source->next(block, kBlockResidues)) || !visit_block(block)) return;
+    }
+  });
+}
+
 std::size_t Targets::size() const { return impl_->targets; }
 std::uint64_t Targets::residues() const { return impl_->residues; }
 std::optional<Alphabet> Targets::alphabet() const {
@@ -371,7 +443,8 @@ std::optional<Alphabet> Targets::alphabet() const {
 Result<std::unique_ptr<TargetSource>> open_targets(const std::shared_ptr<Targets::Impl>& targets,
                                                    const hmmjit::Alphabet& alphabet) {
   if (!targets->path.empty())
-    return open_target_file(targets->path, {.alphabet = alphabet, .format = targets->format});
+    return open_target_file(targets->path, {.alphabet = alphabet, .format = targets->format},
+                            DatabaseAccess::kRead);
   if (targets->alphabet != &alphabet) {
     return fail(hmmjit::ErrorCode::kInput,
                 "models and targets have different alphabets: " + std::string(alphabet.name) +

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/convert.hpp"
+#include "build/built_model.hpp"
 #include "hmmjit/models.hpp"
 #include "hmmjit/targets.hpp"
 #include "io/sequence_file.hpp"
@@ -17,9 +18,13 @@
 namespace hmmjit::v0 {
 
 struct Model::Impl {
-  Hmm hmm;
+  build::BuiltModel built;
   std::string accession, description;
+  Model::Query query;  // name empty: none
+
+  const Hmm& hmm() const { return built.hmm; }
 };
+Model make_model(build::BuiltModel built, Model::Query query = {});
 
 struct Models::Impl {
   std::string path;  // empty: in memory

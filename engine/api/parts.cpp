@@ -15,6 +15,28 @@
 namespace hmmjit::v0 {
 namespace {
 
+// The options of the search that give its results: no others are kept in parts.
+SearchOptions options_of(const parts::PartSettings& settings) {
+  const auto threshold = [](const hmmjit::Threshold& t) { return Threshold{t.e_value, t.score}; };
+  const hmmjit::Thresholds& rules = settings.thresholds;
+  SearchOptions out;
+  out.report = threshold(rules.target);
+  out.report_domain = threshold(rules.domain);
+  out.include = threshold(rules.include_target);
+  out.include_domain = threshold(rules.include_domain);
+  out.cutoffs = static_cast<ModelCutoffs>(rules.cutoffs);
+  out.Z = rules.Z;
+  out.domZ = rules.domZ;
+  out.F1 = settings.filters.F1;
+  out.F2 = settings.filters.F2;
+  out.F3 = settings.filters.F3;
+  out.bias_filter = settings.filters.bias;
+  out.null2 = settings.null2;
+  out.seed = settings.seed;
+  out.keep_alignments = settings.alignments;
+  return out;
+}
+
 PartInfo describe(const parts::PartFile& part) {
   const parts::PartPlace& place = part.place();
   PartInfo info;
@@ -28,6 +50,7 @@ PartInfo describe(const parts::PartFile& part) {
   info.targets_reported = part.hits();
   info.domains = part.domains();
   info.content = part.content().text();
+  info.options = options_of(part.settings());
   info.settings = part.settings_text();
   return info;
 }
@@ -38,7 +61,8 @@ class PartSearch final : public SearchHook {
  public:
   PartSearch(const Models& models, const std::string& database, parts::Share share,
              std::string output)
-      : database_(value(TargetDatabase::open(database))), output_(std::move(output)) {
+      : database_(value(TargetDatabase::open(database, DatabaseAccess::kRead))),
+        output_(std::move(output)) {
     place_.part = share;
     origin_.program = "libhmmjit " HMMJIT_VERSION;
     origin_.model_file = models.impl()->path;
@@ -62,7 +86,7 @@ class PartSearch final : public SearchHook {
     settings.targets = summary.targets;
     settings.residues = summary.residues;
     options.whole_targets = summary.targets;
-    parts::place_targets(*database_, place_);
+    check(parts::place_targets(*database_, place_));
     noted_.emplace(std::move(source), options.thresholds, 0);
     writer_.emplace(value(parts::PartWriter::create(output_, settings, place_)));
     sink_.emplace(*writer_, *noted_);
@@ -89,6 +113,8 @@ class MergedResults final : public ResultSink {
   MergedResults(const SearchCallbacks& callbacks, HostCalls& host, SearchResults& out)
       : callbacks_(callbacks), host_(host), out_(out) {}
   Status receive(const hmmjit::ModelResult& given) override {
+    if (callbacks_.cancellation && callbacks_.cancellation->cancelled())
+      return fail(hmmjit::ErrorCode::kInterrupted, "the merge was cancelled");
     SearchStatistics& statistics = out_.statistics;
     ++statistics.models;
     statistics.targets = given.hits.counters.targets;
@@ -111,28 +137,6 @@ class MergedResults final : public ResultSink {
   SearchResults& out_;
 };
 
-// The options of the search that give its results: no others are kept in parts.
-SearchOptions options_of(const parts::PartSettings& settings) {
-  const auto threshold = [](const hmmjit::Threshold& t) { return Threshold{t.e_value, t.score}; };
-  const hmmjit::Thresholds& rules = settings.thresholds;
-  SearchOptions out;
-  out.report = threshold(rules.target);
-  out.report_domain = threshold(rules.domain);
-  out.include = threshold(rules.include_target);
-  out.include_domain = threshold(rules.include_domain);
-  out.cutoffs = static_cast<ModelCutoffs>(rules.cutoffs);
-  out.Z = rules.Z;
-  out.domZ = rules.domZ;
-  out.F1 = settings.filters.F1;
-  out.F2 = settings.filters.F2;
-  out.F3 = settings.filters.F3;
-  out.bias_filter = settings.filters.bias;
-  out.null2 = settings.null2;
-  out.seed = settings.seed;
-  out.keep_alignments = settings.alignments;
-  return out;
-}
-
 parts::PartSet open_set(const std::vector<std::string>& files) {
   if (files.empty()) throw Error(ErrorCode::kUsage, "no part is given");
   return value(parts::PartSet::open(files));
@@ -153,6 +157,11 @@ PartInfo search_part(const Models& models, const std::string& database, std::uin
     if (!options.first_target.empty() || options.target_count)
       throw Error(ErrorCode::kUsage, "a part is of the whole database",
                   "first_target, target_count");
+    for (const Model& model : models.impl()->models) {
+      if (!model.query().name.empty())
+        throw Error(ErrorCode::kUsage, "a part is of models, not of sequences as queries",
+                    "model " + model.name(), "take Model::with_query({}), or search without parts");
+    }
     PartSearch hook(models, database, {part, part, parts}, output);
     search_with(hook, models, Targets::from_file(database), options, callbacks, host);
     hook.finish();
@@ -182,6 +191,10 @@ PartInfo join_parts(const std::vector<std::string>& files, const std::string& ou
     value(parts::merge_into_part(set, output, origin, {}));
     return describe(output);
   });
+}
+
+std::string missing_parts(const std::vector<std::string>& files) {
+  return guarded([&] { return parts::missing_array(open_set(files).missing()); });
 }
 
 PartInfo part_info(const std::string& file) {

@@ -3,6 +3,8 @@
 
 #include <optional>
 
+#include "api/handles.hpp"
+#include "api/iteration.hpp"
 #include "api/results.hpp"
 #include "core/output_file.hpp"
 #include "report/a3m.hpp"
@@ -74,7 +76,9 @@ ReportOptions::ReportOptions(const SearchOptions& search)
       report_domain(search.report_domain),
       include(search.include),
       include_domain(search.include_domain),
-      cutoffs(search.cutoffs) {}
+      cutoffs(search.cutoffs) {
+  guarded([&] { check_options(search); });
+}
 
 Report::Report(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Report::Report(ReportKind kind, const ReportOptions& options)
@@ -115,6 +119,39 @@ void Report::add_text(const std::string& text) {
 }
 void Report::add(const ModelResult& result) {
   guarded([&] { impl_->add(result); });
+}
+void Report::add(const IterativeSearch& search, std::size_t query) {
+  guarded([&] {
+    impl_->require_open();
+    const IterativeSearch::Impl& rounds = search.impl();
+    if (query >= rounds.queries.size() || !rounds.queries[query].rounds->done())
+      throw Error(ErrorCode::kUsage, "the rounds of the query are not done",
+                  "query " + std::to_string(query));
+    const QueryOutput& output = rounds.queries[query].rounds->output();
+    const auto append = [&](const std::string& text, bool wanted, const char* option) {
+      if (!wanted)
+        throw Error(ErrorCode::kUsage, "the search in rounds was not asked for this output",
+                    "query " + std::to_string(query), std::string("set ") + option);
+      impl_->text += text;
+      impl_->begun = true;
+      impl_->flush();
+    };
+    switch (impl_->kind) {
+      case ReportKind::kMain:
+        return append(output.main, true, "");
+      case ReportKind::kAlignment:
+        return append(output.alignment, !rounds.options.alignment_path.empty(),
+                      "IterationOptions::alignment_file");
+      case ReportKind::kA3m:
+        return append(output.a3m, rounds.options.a3m, "IterationOptions::a3m");
+      case ReportKind::kPfamTable:
+      case ReportKind::kScanTargetTable:
+      case ReportKind::kScanDomainTable:
+        throw Error(ErrorCode::kUsage, "a search in rounds has no such table");
+      default:
+        return impl_->add(*rounds.queries[query].result);
+    }
+  });
 }
 void Report::complete(const RunInfo& run) {
   guarded([&] { impl_->complete(run); });

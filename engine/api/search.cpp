@@ -2,6 +2,7 @@
 #include "hmmjit/search.hpp"
 
 #include <atomic>
+#include <cmath>
 #include <condition_variable>
 #include <mutex>
 #include <random>
@@ -28,8 +29,6 @@ Cancellation::Cancellation() : impl_(guarded([] { return std::make_shared<Impl>(
 void Cancellation::cancel() noexcept { impl_->cancelled = true; }
 bool Cancellation::cancelled() const noexcept { return impl_->cancelled; }
 
-namespace {
-
 void require(bool sensible, const char* option, const char* takes) {
   if (!sensible)
     throw Error(ErrorCode::kUsage, "an option makes no sense", option,
@@ -39,10 +38,15 @@ void require(bool sensible, const char* option, const char* takes) {
 void check_options(const SearchOptions& o) {
   for (const double F : {o.F1, o.F2, o.F3})
     require(F > 0, "F1, F2, F3", "a probability above 0; 1 and more turn the filter off");
-  for (const Threshold& t : {o.report, o.report_domain, o.include, o.include_domain})
+  for (const Threshold& t : {o.report, o.report_domain, o.include, o.include_domain}) {
     require(t.e_value > 0, "a threshold's e_value", "a number above 0");
-  require(!o.Z || *o.Z > 0, "Z", "a number above 0");
-  require(!o.domZ || *o.domZ > 0, "domZ", "a number above 0");
+    require(!t.score || !std::isnan(*t.score), "a threshold's score", "a number");
+  }
+  for (const std::optional<double>& Z : {o.Z, o.domZ})
+    require(!Z || (*Z > 0 && std::isfinite(*Z)), "Z, domZ", "a finite number above 0");
+  constexpr std::uint64_t kLeastMemory = 64 << 10;  // fewer are units that were left out
+  require(o.memory == 0 || o.memory >= kLeastMemory, "memory",
+          "65,536 and more bytes, or 0 for half of what is free");
   require(o.threads >= 0 && o.threads <= 1024, "threads", "0 to 1024");
   require(o.verify >= -1, "verify", "0 or more, or -1 for the default");
   require(!o.gpus.empty() && std::set(o.gpus.begin(), o.gpus.end()).size() == o.gpus.size() &&
@@ -50,7 +54,18 @@ void check_options(const SearchOptions& o) {
           "gpus", "different ordinals of devices");
 }
 
+namespace {
+
 hmmjit::Threshold to_threshold(const Threshold& t) { return {t.e_value, t.score}; }
+
+static_assert(static_cast<int>(ModelCutoffs::kGathering) ==
+                  static_cast<int>(hmmjit::ModelCutoffs::kGathering) &&
+              static_cast<int>(ModelCutoffs::kNoise) ==
+                  static_cast<int>(hmmjit::ModelCutoffs::kNoise) &&
+              static_cast<int>(ModelCutoffs::kTrusted) ==
+                  static_cast<int>(hmmjit::ModelCutoffs::kTrusted));
+
+}  // namespace
 
 hmmjit::SearchOptions to_options(const SearchOptions& o) {
   hmmjit::SearchOptions out;
@@ -78,12 +93,8 @@ hmmjit::SearchOptions to_options(const SearchOptions& o) {
   out.memory = o.memory;
   return out;
 }
-static_assert(static_cast<int>(ModelCutoffs::kGathering) ==
-                  static_cast<int>(hmmjit::ModelCutoffs::kGathering) &&
-              static_cast<int>(ModelCutoffs::kNoise) ==
-                  static_cast<int>(hmmjit::ModelCutoffs::kNoise) &&
-              static_cast<int>(ModelCutoffs::kTrusted) ==
-                  static_cast<int>(hmmjit::ModelCutoffs::kTrusted));
+
+namespace {
 
 class Collector final : public ResultSink {
  public:

@@ -38,6 +38,16 @@ std::string identity_of(const plan::Plan& plan) {
   return out;
 }
 
+// What a key says of the kernel itself: all but who compiled it and how that compiler was asked.
+std::string kernel_of(const cache::CacheKey& key) {
+  cache::CacheKey out;
+  for (const cache::KeyComponent& part : key.components()) {
+    if (part.name != "schema" && part.name != "compiler" && part.name != "options")
+      out.add(part.name, part.value);
+  }
+  return out.record();
+}
+
 }  // namespace
 
 struct KernelProvider::Pool {
@@ -59,6 +69,8 @@ struct KernelProvider::Pool {
   std::list<Job> queue;
   std::map<std::string, Pending> known;  ///< every kernel asked for; failures are dropped
   std::set<std::string> refused;         ///< kernels the driver refused once
+  std::once_flag installed_read;
+  std::map<std::string, cache::CacheKey> installed;  ///< of the system layer, by kernel_of()
   std::vector<std::thread> threads;
   std::size_t idle = 0;
   int limit = 1;
@@ -165,6 +177,23 @@ Result<KernelProvider::Obtained> KernelProvider::obtain_from_others(const Compil
   return std::unexpected(compiler_.error());
 }
 
+// Kernels that were installed with the program serve whichever compiler there is by now: to compile
+// them all once more would take minutes and gain nothing.
+std::optional<KernelProvider::Obtained> KernelProvider::find_installed(const CompileJob& job) {
+  std::call_once(pool_->installed_read, [&] {
+    std::vector<cache::CacheKey> keys = cache_.system_keys();
+    std::ranges::sort(keys, std::greater{}, &cache::CacheKey::record);
+    for (cache::CacheKey& key : keys) pool_->installed.emplace(kernel_of(key), std::move(key));
+  });
+  const auto found = pool_->installed.find(kernel_of(job.key));
+  if (found == pool_->installed.end()) return std::nullopt;
+  cache::Lookup lookup = cache_.find(found->second, cache::KernelCache::Counted::kHits);
+  if (!lookup) return std::nullopt;
+  const std::string* maker = found->second.find("compiler");
+  return Obtained{std::move(lookup), found->second,
+                  fmt::format("installed; made by {}", maker != nullptr ? *maker : "another one")};
+}
+
 Result<KernelProvider::Obtained> KernelProvider::obtain(const CompileJob& job, bool may_compile) {
   if (!may_compile || !compiler_) {
     // A miss here is counted where the request goes on to.
@@ -172,9 +201,13 @@ Result<KernelProvider::Obtained> KernelProvider::obtain(const CompileJob& job, b
     if (cache::Lookup lookup = cache_.find(job.key, may_compile ? Counted::kAll : Counted::kHits)) {
       return Obtained{std::move(lookup), job.key, {}};
     }
+    if (auto installed = find_installed(job)) return *std::move(installed);
     if (may_compile) return obtain_from_others(job);
     return fail(ErrorCode::kCompile, kNotCached, kNotCached);
   }
+  if (cache::Lookup lookup = cache_.find(job.key, cache::KernelCache::Counted::kHits))
+    return Obtained{std::move(lookup), job.key, {}};
+  if (auto installed = find_installed(job)) return *std::move(installed);
   auto lookup = cache_.obtain(job.key, [&]() -> Result<cache::Entry> {
     const auto start = Clock::now();
     const double cpu_start = thread_seconds();
@@ -417,7 +450,10 @@ Result<KernelProvider::CacheState> KernelProvider::cache_state(const plan::Plan&
                          compiler_ ? compiler_->get() : nullptr, settings_.developer));
   CacheState out;
   out.name = job.name;
-  const cache::Lookup lookup = cache_.find(job.key, cache::KernelCache::Counted::kNone);
+  cache::Lookup lookup = cache_.find(job.key, cache::KernelCache::Counted::kNone);
+  if (!lookup) {
+    if (auto installed = find_installed(job)) lookup = std::move(installed->lookup);
+  }
   out.layer = lookup.layer;
   out.reason = lookup.reason;
   if (lookup) out.resources = from_attributes(lookup.entry->attributes);

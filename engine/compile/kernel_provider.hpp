@@ -112,6 +112,7 @@ class KernelProvider {
   struct Obtained;
   Result<Obtained> obtain(const CompileJob& job, bool may_compile);
   Result<Obtained> obtain_from_others(const CompileJob& job);
+  std::optional<Obtained> find_installed(const CompileJob& job);
   void report(ProviderEvent event);
 
   render::TemplateLibrary templates_;

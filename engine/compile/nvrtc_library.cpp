@@ -11,9 +11,10 @@
 #include <cstring>
 #include <filesystem>
 #include <string_view>
+#include <vector>
 
-#include "core/mapped_file.hpp"
 #include "core/numbers.hpp"
+#include "core/read_only_file.hpp"
 
 #if HMMJIT_HAVE_CUDA_HEADERS
 #include <nvrtc.h>
@@ -31,6 +32,26 @@ struct KnownVersion {
 };
 constexpr std::array<KnownVersion, 1> kKnownVersions{
     KnownVersion{13, 0, {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121}}};
+
+/// Folders where NVIDIA's packages of PyPI put NVRTC, beside a Python package that holds this library
+/// (site-packages/hmmjit) or the program (site-packages/hmmjit/bin).
+std::vector<std::string> python_folders() {
+  std::vector<std::string> folders;
+  Dl_info here{};
+  static const char kHere = 0;
+  if (::dladdr(&kHere, &here) == 0 || here.dli_fname == nullptr) return folders;
+  std::error_code error;
+  // A program names itself as it was called.
+  fs::path file = fs::read_symlink("/proc/self/exe", error);
+  if (std::string_view(here.dli_fname).find(".so") != std::string_view::npos) file = here.dli_fname;
+  const fs::path folder = fs::absolute(file, error).parent_path();
+  for (const fs::path& packages : {folder.parent_path(), folder.parent_path().parent_path()}) {
+    for (const char* name : {"nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"}) {
+      if (fs::is_directory(packages / name, error)) folders.push_back((packages / name).string());
+    }
+  }
+  return folders;
+}
 
 }  // namespace
 
@@ -62,6 +83,7 @@ NvrtcSearch NvrtcSearch::from_environment() {
     add(std::string(root) + "/lib64");
     add(std::string(root) + "/lib");
   }
+  for (const std::string& folder : python_folders()) add(folder);
   for (const char* folder :
        {"/usr/local/cuda/lib64", "/usr/local/cuda/lib", "/opt/cuda/lib64",
         "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64"}) {
@@ -81,25 +103,25 @@ constexpr const char* kInstall =
 
 /// Hexadecimal GNU build id of an ELF file, empty when it has none.
 std::string build_id_of(const std::string& path) {
-  const auto file = MappedFile::open(path);
+  const auto file = ReadOnlyFile::open(path);
   if (!file) return {};
-  const auto bytes = file->bytes();
+  const auto read = [&](std::uint64_t at, auto& value) {
+    return file->read(at, {reinterpret_cast<char*>(&value), sizeof value}).has_value();
+  };
   Elf64_Ehdr header;
-  if (bytes.size() < sizeof header) return {};
-  std::memcpy(&header, bytes.data(), sizeof header);
+  if (!read(0, header)) return {};
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64) {
     return {};
   }
   for (int i = 0; i < header.e_phnum; ++i) {
     const std::size_t at = header.e_phoff + static_cast<std::size_t>(i) * header.e_phentsize;
     Elf64_Phdr segment;
-    if (at > bytes.size() || bytes.size() - at < sizeof segment) return {};
-    std::memcpy(&segment, bytes.data() + at, sizeof segment);
-    if (segment.p_type != PT_NOTE || segment.p_offset > bytes.size() ||
-        segment.p_filesz > bytes.size() - segment.p_offset) {
-      continue;
-    }
-    std::string_view notes(bytes.data() + segment.p_offset, segment.p_filesz);
+    if (!read(at, segment)) return {};
+    constexpr std::uint64_t kMostNotes = 1 << 20;  // bytes; a real library has some hundred
+    if (segment.p_type != PT_NOTE || segment.p_filesz > kMostNotes) continue;
+    std::string text(segment.p_filesz, '\0');
+    if (!file->read(segment.p_offset, text)) continue;
+    std::string_view notes(text);
     while (notes.size() >= sizeof(Elf64_Nhdr)) {
       Elf64_Nhdr note;
       std::memcpy(&note, notes.data(), sizeof note);

@@ -49,9 +49,29 @@ void forget_temporary(int slot) {
   if (slot >= 0) g_temporaries[static_cast<std::size_t>(slot)].state = LiveTemporary::kFree;
 }
 
+const char* remedy_of(int error) {
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+      return "make the folder first (mkdir -p), or correct the name";
+    case EMFILE:
+    case ENFILE:
+      return "raise the limit on open files (ulimit -n), or ask for fewer outputs at once";
+    case ENOSPC:
+    case EDQUOT:
+      return "free space there, or write elsewhere";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return "check the folder's permissions, or write elsewhere";
+    default:
+      return "check the folder's permissions and free space";
+  }
+}
+
 std::unexpected<Error> output_error(const std::string& path, const char* action, int error) {
   return fail(ErrorCode::kOutput, std::string("cannot ") + action + ": " + std::strerror(error),
-              path, "check the folder's permissions and free space");
+              path, remedy_of(error));
 }
 
 // The descriptor a path such as /dev/stdout or /dev/fd/3 stands for, -1 for other paths. Opened

@@ -9,8 +9,9 @@
 #include <string>
 #include <utility>
 
+#include "core/aligned.hpp"
+#include "core/simd_targets.hpp"
 #include "cpu/kernels.hpp"
-#include "hwy/aligned_allocator.h"
 #include "hwy/targets.h"
 
 namespace hmmjit::cpu {
@@ -28,27 +29,8 @@ constexpr std::array<NamedTarget, 4> kTargets = {
 constexpr std::string_view kScalar = "SCALAR";
 
 bool runs_here(const NamedTarget& target) {
-  return (hwy::SupportedTargets() & target.bit) != 0 && byte_kernels(target.bit) != nullptr;
+  return (supported_simd_targets() & target.bit) != 0 && byte_kernels(target.bit) != nullptr;
 }
-
-template <typename T>
-class AlignedArray {
- public:
-  /// At least `count` elements, old contents lost when it has to grow.
-  T* grow(std::size_t count) {
-    if (count > size_) {
-      data_ = hwy::AllocateAligned<T>(count);
-      if (!data_) throw std::bad_alloc();
-      size_ = count;
-    }
-    return data_.get();
-  }
-  T* get() const { return data_.get(); }
-
- private:
-  hwy::AlignedFreeUniquePtr<T[]> data_;
-  std::size_t size_ = 0;
-};
 
 int divide_up(int a, int b) { return (a + b - 1) / b; }
 
@@ -105,7 +87,7 @@ struct FilterTables::Tables {
   }
   template <typename T>
   T* at(std::size_t offset) const {
-    return reinterpret_cast<T*>(storage.get() + offset);
+    return reinterpret_cast<T*>(begin + offset);
   }
   std::size_t reserve(std::size_t size) {
     const std::size_t offset = storage_bytes;
@@ -136,6 +118,7 @@ struct FilterTables::Tables {
   std::size_t match_offset = 0, transitions_offset = 0, deletes_offset = 0, bound_offset = 0;
 
   AlignedArray<std::uint8_t> storage;
+  std::uint8_t* begin = nullptr;  // of it
   std::size_t storage_bytes = 0;
 };
 
@@ -180,7 +163,7 @@ FilterTables::Tables::Tables(const SearchModel& model, std::string_view target)
   if (std::all_of(background, background + Kp, [](float odds) { return odds == 1.0f; })) {
     bias_kernel = bias_kernels(chosen->bit)->bias;
   }
-  storage.grow(storage_bytes);
+  begin = storage.ensure_exactly(storage_bytes);
   fill_ssv(model.bytes);
   fill_msv(model.bytes);
   fill_viterbi(model.words);
@@ -419,8 +402,8 @@ reference::SsvResult FilterTables::ssv(std::span<const Residue> residues,
     best = t.ssv_single(t.at<std::int8_t>(t.tiles[0].offset), residues.data(), length);
   } else {
     FilterScratch::State& state = scratch.state();
-    std::int8_t* in = state.flow[0].grow(length + 4);
-    std::int8_t* out = state.flow[1].grow(length + 4);
+    std::int8_t* in = state.flow[0].ensure(length + 4);
+    std::int8_t* out = state.flow[1].ensure(length + 4);
     std::memset(in, -128, length);
     for (const Tables::Tile& tile : t.tiles) {
       best = std::max(
@@ -445,7 +428,7 @@ float FilterTables::msv_recurrence(std::span<const Residue> residues,
       .tjb_tbm = static_cast<std::uint8_t>(t.bytes.tjb(L) + t.bytes.tbm),
   };
   std::uint8_t* row =
-      scratch.state().bytes.grow(static_cast<std::size_t>(t.msv_stripes) * t.msv_lanes);
+      scratch.state().bytes.ensure(static_cast<std::size_t>(t.msv_stripes) * t.msv_lanes);
   const int J =
       t.msv_kernel(t.at<std::uint8_t>(t.msv_offset), t.msv_stripes, parameters, residues, row);
   if (J == kMsvOverflow) return std::numeric_limits<float>::infinity();
@@ -463,8 +446,8 @@ float FilterTables::viterbi_filter(std::span<const Residue> residues,
   const Tables& t = *tables_;
   if (t.scalar) return reference::viterbi_filter(t.words, residues);
   const int L = static_cast<int>(residues.size());
-  std::int16_t* rows =
-      scratch.state().words.grow(3 * static_cast<std::size_t>(t.viterbi.stripes) * t.viterbi_lanes);
+  std::int16_t* rows = scratch.state().words.ensure(
+      3 * static_cast<std::size_t>(t.viterbi.stripes) * t.viterbi_lanes);
   const int C = t.viterbi_kernel(t.viterbi, t.words.move(L), residues, rows);
   if (C == kViterbiOverflow) return std::numeric_limits<float>::infinity();
   return reference::viterbi_nats(t.words, C, L);

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "domain/aligned.hpp"
+#include "core/aligned.hpp"
 
 namespace hmmjit::domain {
 

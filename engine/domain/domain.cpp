@@ -11,6 +11,7 @@
 #include "core/threads.hpp"
 #include "domain/alignment.hpp"
 #include "domain/ensemble.hpp"
+#include "domain/long_target.hpp"
 #include "domain/null2.hpp"
 #include "domain/regions.hpp"
 #include "model/numeric.hpp"
@@ -55,7 +56,9 @@ struct TargetWork {
   const ParsedTarget* parsed;  // null: not known yet
   LengthModel multihit, unihit;
   Job parser;
-  std::size_t rows_at;  // of its special rows in the arrays of the batch
+  std::unique_ptr<LongTarget> in_parts;  // null: parsed with all rows kept
+  std::size_t rows_at;                   // of its special rows in the arrays of the batch
+  float* correction;                     // null2 in nats, [L + 1]
   float forward_nats;
   bool dropped;
   bool align_now;  // expected to be wanted
@@ -88,6 +91,7 @@ struct Workspace::State {
   AlignedArray<SpecialRow> forward, backward, full_forward, full_backward;
   AlignedArray<AccuracyRow> accuracy_rows;
   AlignedArray<Occupancy> occupancy;
+  std::vector<ZeroPages<float>> long_corrections;
   std::vector<TargetWork> targets;
   std::vector<Job> jobs;
   std::vector<std::size_t> job_target;  // of each job
@@ -115,6 +119,8 @@ void Workspace::release_memory() {
   for (auto* array :
        {&state_->forward, &state_->backward, &state_->full_forward, &state_->full_backward})
     array->release();
+  state_->long_corrections.clear();
+  state_->targets.clear();
   state_->accuracy_rows.release();
   state_->occupancy.release();
 }
@@ -180,7 +186,7 @@ class Batch {
   float bias(float nats) const;
   double log_p(float bits) const;
 
-  float* correction(const TargetWork& work) { return s_.correction.data() + work.rows_at; }
+  static float* correction(const TargetWork& work) { return work.correction; }
   std::size_t row_floats(int groups) const { return MatrixLayout::of(t_.Q, groups).row; }
   static std::span<const Residue> part(const TargetWork& work, int i, int j) {
     return work.target->residues.subspan(static_cast<std::size_t>(i - 1),
@@ -200,7 +206,9 @@ class Batch {
 void Batch::collect_jobs() {
   s_.job_target.clear();
   for (std::size_t n = 0; n < s_.targets.size(); ++n) {
-    if (!s_.targets[n].dropped && s_.targets[n].parsed == nullptr) s_.job_target.push_back(n);
+    const TargetWork& work = s_.targets[n];
+    if (!work.dropped && work.parsed == nullptr && work.in_parts == nullptr)
+      s_.job_target.push_back(n);
   }
   std::sort(s_.job_target.begin(), s_.job_target.end(), [&](std::size_t a, std::size_t b) {
     const int La = s_.targets[a].parser.L, Lb = s_.targets[b].parser.L;
@@ -213,6 +221,8 @@ void Batch::collect_jobs() {
 void Batch::parse(std::span<const TargetView> targets, const PassesForward* passes,
                   std::span<float> forward_nats) {
   s_.targets.clear();
+  s_.long_corrections.clear();
+  const auto is_long = [this](int L) { return L > options_.longest_in_one; };
   std::size_t rows = 0;
   for (std::size_t n = 0; n < targets.size(); ++n) {
     const int L = targets[n].length();
@@ -222,19 +232,33 @@ void Batch::parse(std::span<const TargetView> targets, const PassesForward* pass
     work.unihit = length_model(L, false);
     work.rows_at = rows;
     work.dropped = L == 0;
-    rows += static_cast<std::size_t>(L) + 1;
+    if (!is_long(L)) rows += static_cast<std::size_t>(L) + 1;
     s_.targets.push_back(std::move(work));
   }
   SpecialRow* forward = s_.forward.ensure(rows);
   SpecialRow* backward = s_.backward.ensure(rows);
-  s_.correction.zero(rows);
+  if (rows > 0) s_.correction.zero(rows);
   for (TargetWork& work : s_.targets) {
     work.parser = make_job(work.target->residues, work.multihit);
+    if (is_long(work.parser.L)) {
+      // What lies outside the regions stays zero, and takes no memory.
+      s_.long_corrections.emplace_back(static_cast<std::size_t>(work.parser.L) + 1);
+      work.correction = s_.long_corrections.back().data();
+      continue;
+    }
     work.parser.forward = forward + work.rows_at;
     work.parser.backward = backward + work.rows_at;
+    work.correction = s_.correction.data() + work.rows_at;
   }
   const LengthModel& odds = s_.targets.front().multihit;
   for (std::size_t n = 0; n < parsed_.size(); ++n) s_.targets[n].parsed = parsed_[n];
+  for (TargetWork& work : s_.targets) {
+    if (work.dropped || work.parsed != nullptr || !is_long(work.parser.L)) continue;
+    const Stopwatch watch(s_.times.forward);
+    work.in_parts =
+        std::make_unique<LongTarget>(t_, work.parser, options_.rows_of_part, odds.ec, odds.ej);
+    work.parser = work.in_parts->forward();
+  }
   collect_jobs();
   if (!s_.jobs.empty()) {
     const Stopwatch watch(s_.times.forward);
@@ -251,6 +275,7 @@ void Batch::parse(std::span<const TargetView> targets, const PassesForward* pass
                         : work.dropped         ? kNoScore
                                                : forward_score(work.parser);
       if (std::isnan(forward_nats[n]) || !(*passes)(n, forward_nats[n])) work.dropped = true;
+      if (work.dropped) work.in_parts.reset();
     }
     work.forward_nats = forward_nats[n];
   }
@@ -298,6 +323,17 @@ void Batch::find_all_regions() {
       work.region_count = work.parsed->regions.size();
       continue;
     }
+    const auto add_regions = [&] {
+      for (const Region& region : s_.regions) s_.region_work.push_back({n, region, 0, 0, nullptr});
+      work.region_count = s_.regions.size();
+    };
+    s_.regions.clear();
+    if (work.in_parts != nullptr) {
+      work.dropped = !work.in_parts->find_regions(s_.regions, work.score.expected_domains);
+      work.in_parts.reset();
+      if (!work.dropped) add_regions();
+      continue;
+    }
     const int L = work.parser.L;
     Occupancy* occupancy = s_.occupancy.ensure(static_cast<std::size_t>(L) + 1);
     if (!decode_occupancy(work.parser, occupancy)) {
@@ -305,10 +341,8 @@ void Batch::find_all_regions() {
       continue;
     }
     work.score.expected_domains = occupancy[L].begins;
-    s_.regions.clear();
     find_regions(occupancy, L, s_.regions);
-    for (const Region& region : s_.regions) s_.region_work.push_back({n, region, 0, 0, nullptr});
-    work.region_count = s_.regions.size();
+    add_regions();
   }
 }
 
@@ -813,6 +847,7 @@ void Batch::run(std::span<const TargetView> targets, const PassesForward* passes
     results[n].reset();
     if (!work.dropped && is_wanted(work, work.score)) results[n] = std::move(work.score);
   }
+  s_.long_corrections.clear();
 }
 
 }  // namespace

@@ -61,6 +61,9 @@ struct DomainOptions {
   /// Largest matrix one call may allocate; 0: half of the machine's memory. A region that needs
   /// more makes the call throw MatrixTooLarge.
   std::size_t max_matrix_bytes = 0;
+  /// A target of more residues is parsed in parts of so many rows: more work and the same bits, in
+  /// memory that does not grow with its length.
+  int longest_in_one = 1 << 18, rows_of_part = 1 << 16;
 };
 
 /// A region or envelope whose matrix (12 bytes * residues * M) exceeds the limit. The message names

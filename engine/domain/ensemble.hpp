@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "domain/aligned.hpp"
+#include "core/aligned.hpp"
 #include "domain/clustering.hpp"
 #include "domain/kernels.hpp"
 #include "model/random.hpp"

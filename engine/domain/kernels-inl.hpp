@@ -514,6 +514,47 @@ void backward_parser(const Tables& t, Job* jobs, int count, float ec, float ej, 
   }
 }
 
+// Parts are of one job: four lanes.
+void forward_part(const Tables& t, Job& job, int first, int last, float ec, float ej, float* cells,
+                  SpecialRow* rows) {
+  using V = Groups<1>;
+  Specials<V> s{V::all(rows->N), V::all(rows->B),  V::all(rows->J),
+                V::all(rows->C), V::all(job.loop), V::all(job.move)};
+  const V vec = V::all(ec);
+  const V vej = V::all(ej);
+  for (int i = first + 1; i <= last; ++i) {
+    const int x = job.residues[i - 1];
+    const float* const emission[] = {t.match_row(x)};
+    V E = forward_row(t, emission, s.B, s.B * V::all(t.deletion_bound[x]), cells, cells);
+    V scale;
+    forward_specials(s, E, scale, vec, vej, cells, t.Q);
+    store_specials(pack(E, s.N, s.J, s.B), pack(s.C, scale, V::zero(), V::zero()), 0,
+                   rows + (i - first));
+    const float factor = rows[i - first].scale;
+    if (factor > 1.0f) job.log_scale = add_log(job.log_scale, factor);
+  }
+}
+
+void backward_part(const Tables& t, Job& job, int first, int last, float ec, float ej, float* cells,
+                   const SpecialRow& next, SpecialRow* rows) {
+  using V = Groups<1>;
+  Specials<V> s{V::all(next.N), V::zero(),        V::all(next.J),
+                V::all(next.C), V::all(job.loop), V::all(job.move)};
+  const V vec = V::all(ec);
+  const V vej = V::all(ej);
+  Job* const active[] = {&job};
+  for (int i = last; i > first; --i) {
+    const bool end = i == job.L;
+    const float* const emission[] = {t.match_row(end ? kPaddingCode : job.residues[i])};
+    const int position[] = {i - first};
+    V E = backward_row(t, emission, s, V::all(end ? job.move : 0.0f), vec, vej, cells);
+    const V scale = backward_scale(s, E, active, position, cells, t.Q);
+    store_specials(pack(E, s.N, s.J, s.B), pack(s.C, scale, V::zero(), V::zero()), 0,
+                   rows + (i - first));
+  }
+  if (first == 0) rows[0] = backward_row_zero<V>(t, job, cells, 0, rows[1].N);
+}
+
 template <class V>
 void backward_product(const Tables& t, Job* jobs, int count, float ec, float ej, float* matrix,
                       float* scratch) {
@@ -718,6 +759,8 @@ constexpr Kernels make_kernels(const char* name) {
           V::kGroups,
           &forward_parser<V>,
           &backward_parser<V>,
+          &forward_part,
+          &backward_part,
           &forward_full<V>,
           &backward_product<V>,
           &posterior_sums<V>,

@@ -4,6 +4,7 @@
 #define HWY_TARGET_INCLUDE "domain/kernels.cpp"
 #include "hwy/foreach_target.h"
 // Must follow foreach_target.h.
+#include "core/simd_targets.hpp"
 #include "domain/kernels-inl.hpp"
 #include "domain/kernels.hpp"
 #include "hwy/highway.h"
@@ -49,7 +50,7 @@ namespace hmmjit::domain {
 
 std::vector<std::span<const Kernels>> kernel_sets() {
   std::vector<std::span<const Kernels>> sets;
-  [[maybe_unused]] const std::int64_t supported = hwy::SupportedTargets();
+  [[maybe_unused]] const std::int64_t supported = supported_simd_targets();
 #if (HWY_TARGETS & HWY_AVX3) && HWY_STATIC_TARGET != HWY_AVX3
   if (supported & HWY_AVX3) sets.push_back(N_AVX3::KernelsOfTarget());
 #endif

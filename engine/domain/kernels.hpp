@@ -66,6 +66,15 @@ struct Kernels {
   /// Backward over jobs whose `forward` rows are filled. Same scratch.
   void (*backward_parser)(const ForwardTables::Tables& tables, Job* jobs, int count, float ec,
                           float ej, float* scratch);
+  /// A part of Forward over one job: rows first+1 to last, which go to rows[1] and on. rows[0] is
+  /// the first and `cells` (Q*3*4 floats) are its cells, zero for row 0; on return those of the
+  /// last. Adds to the job's log_scale.
+  void (*forward_part)(const ForwardTables::Tables& tables, Job& job, int first, int last, float ec,
+                       float ej, float* cells, SpecialRow* rows);
+  /// The same of Backward, from row `last` down to first+1, and row 0 where `first` is 0; the job's
+  /// `forward` holds rows from `first` on. `next` and `cells`: row last+1, zero behind the end.
+  void (*backward_part)(const ForwardTables::Tables& tables, Job& job, int first, int last,
+                        float ec, float ej, float* cells, const SpecialRow& next, SpecialRow* rows);
   /// Forward of up to `groups` jobs with every cell kept: `matrix` holds max(L)+1 rows.
   void (*forward_full)(const ForwardTables::Tables& tables, Job* jobs, int count, float ec,
                        float ej, float* matrix);

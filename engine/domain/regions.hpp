@@ -26,4 +26,23 @@ bool decode_occupancy(const Job& job, Occupancy* occupancy);
 /// Appends the regions of a decoded target.
 void find_regions(const Occupancy* occupancy, int L, std::vector<Region>& regions);
 
+// The same for some rows at a time, in order:
+
+/// Rows 1..count of `forward` and `backward` decoded; occupancy[0], which belongs to row 0, is
+/// given. `scale`: of the row before; 1 / N of row 0 of the target for the first. Returns that of
+/// the last, infinite where the decoding overflows. Of `job`, only its moves and own_scale are
+/// used.
+float decode_rows(const Job& job, const SpecialRow* forward, const SpecialRow* backward, int count,
+                  float scale, Occupancy* occupancy);
+
+/// Where the search for regions stands.
+struct RegionSearch {
+  int start = 0;  ///< of a region that may have begun; 0: none
+  bool triggered = false;
+};
+/// Appends the regions that end in rows first + 1 to last. occupancy[0] belongs to row `base`,
+/// which stands before `search.start`.
+void find_regions(const Occupancy* occupancy, int base, int first, int last, RegionSearch& search,
+                  std::vector<Region>& regions);
+
 }  // namespace hmmjit::domain

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "domain/aligned.hpp"
+#include "core/aligned.hpp"
 #include "domain/domain.hpp"
 
 namespace hmmjit::domain {

@@ -306,6 +306,24 @@ std::uint64_t ChainKernels::loaded_kernels() const {
   return loader_ ? loader_->loaded() : 0;
 }
 
+std::vector<int> ChainKernels::unfinished_lengths() {
+  const std::lock_guard lock(mutex_);
+  if (source_ == nullptr) return {};
+  std::set<SizeClass> unfinished = unplanned_;
+  unfinished.insert(in_planning_.begin(), in_planning_.end());
+  for (auto& [key, slots] : classes_) {
+    const auto being_made = [&](const KernelSlotPtr& slot) {
+      return !refresh(*slot) && !slot->failed && slot->future.valid();
+    };
+    if (std::ranges::any_of(slots, being_made)) unfinished.insert(key);
+  }
+  std::vector<int> out;
+  for (const auto& [length, codes] : unfinished) {
+    if (codes == amino_alphabet().Kp) out.push_back(length);
+  }
+  return out;
+}
+
 void ChainKernels::ssv_took(const KernelSlots& slots, double seconds) {
   {
     const std::lock_guard lock(mutex_);

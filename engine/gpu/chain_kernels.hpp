@@ -90,6 +90,9 @@ class ChainKernels {
   std::string reason() const;
   compile::ProviderStatistics statistics() const;
   std::uint64_t loaded_kernels() const;
+  /// Model lengths of classes of proteins for which a kernel has been asked for that is still being
+  /// compiled, ascending. Empty before open().
+  std::vector<int> unfinished_lengths();
 
  private:
   using SizeClass = std::pair<int, int>;  // class length, size of the alphabet

@@ -7,16 +7,6 @@
 namespace hmmjit::gpu {
 namespace {
 
-// Chains and targets that wait even for threads that have nothing else to do.
-constexpr std::size_t kMostDomainWork = 64, kMostDomainTargets = 16384;
-// Threads should not have to wait for the device, nor get more from it than they are through with
-// when it is: a launch may take so many times as long as they have to do, which what it leaves
-// them and what other launches find adds to, or a part of what the filters (`filtering`: seconds
-// of them) still take. Two to three and a half times is best on an H200 with 16 cores, by 2 to 4
-// % of a search of one second; five times and once are worse.
-constexpr double kPatienceOfThreads = 3, kPatienceOfFilters = 0.25;
-constexpr double kLeastPatience = 0.03, kMostPatience = 2;
-
 // Where a class has no kernel of a shared length it has one of its own, so that two models with the
 // same parser need not have the same kernels after it.
 bool same_kernels(const DomainWork& a, const DomainWork& b) {
@@ -29,15 +19,15 @@ bool same_kernels(const DomainWork& a, const DomainWork& b) {
 
 bool GpuFilters::State::hand_over(DeviceState& d, DomainWorkPtr& work) {
   if (d.domain_lanes == 0 || work->found.passed_targets.empty()) return false;
-  const bool hungry = work->client->hungry();
+  const HostLoad host = work->client->load();
   {
     const std::lock_guard lock(mutex);
-    const bool many =
-        d.domain_work.size() >= kMostDomainWork || d.domain_targets >= kMostDomainTargets;
-    if ((many && hungry) || !kernels.soon(*work->model->slots, Link::kParser)) return false;
+    if (!waits_for_domain_stage(host, load_of(d)) ||
+        !kernels.soon(*work->model->slots, Link::kParser))
+      return false;
   }
   work->request.model = work->model->search;
-  deliver_early(*work, kMostPatience);
+  deliver_early(*work, kLongestDomainLaunch);
   if (work->found.passed_targets.empty()) return false;
   {
     const std::lock_guard lock(mutex);
@@ -101,13 +91,16 @@ void GpuFilters::State::deliver(DomainWork& work) {
   stats.blocks_done += count;
 }
 
-double GpuFilters::State::filter_seconds_left(const DeviceState& d) const {
+DeviceLoad GpuFilters::State::load_of(const DeviceState& d) const {
   std::size_t pairs = 0;
   for (const SegmentPtr& s : segments) {
     if (s->device == d.position) pairs += s->pending.size();
   }
-  return static_cast<double>(pairs) * (Trace::now() - d.first_chain) /
-         static_cast<double>(std::max<std::uint64_t>(d.chains, 1));
+  const double each =
+      (Trace::now() - d.first_chain) / static_cast<double>(std::max<std::uint64_t>(d.chains, 1));
+  return {.filter_seconds_left = static_cast<double>(pairs) * each,
+          .domain_chains = d.domain_work.size(),
+          .domain_targets = d.domain_targets};
 }
 
 void GpuFilters::State::run_domain_lane(DeviceState& d, int number) {
@@ -136,7 +129,7 @@ void GpuFilters::State::run_domain_lane(DeviceState& d, int number) {
       }
     }
     const bool lost = d.lost;
-    const double filtering = filter_seconds_left(d);
+    const DeviceLoad load = load_of(d);
     lock.unlock();
     if (!stage && !lost) {
       stage = DomainStage::create(d.device, d.origin, resize_on(d), d.domain_workspace);
@@ -144,7 +137,7 @@ void GpuFilters::State::run_domain_lane(DeviceState& d, int number) {
     }
     // Without one what comes is passed on.
     if (stage && *stage && !lost)
-      surviving(d, [&] { run_domains(d, number, ***stage, batch, filtering); });
+      surviving(d, [&] { run_domains(d, number, ***stage, batch, load); });
     for (DomainWorkPtr& work : batch) finish(std::move(work));
     release_after_loss(d);
     lock.lock();
@@ -175,11 +168,11 @@ void GpuFilters::State::run_relief() {
       continue;
     }
     lock.unlock();
-    bool hungry = false;
-    call_client([&](Client& c) { hungry = c.hungry(); });
+    bool idle = false;
+    call_client([&](Client& c) { idle = host_is_idle(c.load()); });
     lock.lock();
     auto& work = (*busiest)->domain_work;
-    if (!hungry || settings.patient || work.empty()) {
+    if (!idle || settings.patient || work.empty()) {
       wake.wait_for(lock, std::chrono::milliseconds(2));
       continue;
     }
@@ -193,19 +186,17 @@ void GpuFilters::State::run_relief() {
 }
 
 void GpuFilters::State::run_domains(DeviceState& d, int number, DomainStage& stage,
-                                    const std::vector<DomainWorkPtr>& batch, double filtering) {
+                                    const std::vector<DomainWorkPtr>& batch,
+                                    const DeviceLoad& load) {
   const Model& front = *batch.front()->model;
   const auto ready = kernels.ready(*d.device, *front.slots, *front.search);
   if (!ready) return;
   const DomainKernels chosen{of_link(*ready, Link::kParser), of_link(*ready, Link::kEnsemble),
                              of_link(*ready, Link::kEnvelope)};
   if (!chosen.parser) return;
-  const double patience =
-      settings.patient
-          ? settings.launch_timeout
-          : std::clamp(std::max(kPatienceOfFilters * filtering,
-                                kPatienceOfThreads * batch.front()->client->seconds_left()),
-                       kLeastPatience, kMostPatience);
+  const double patience = settings.patient
+                              ? settings.launch_timeout
+                              : domain_launch_seconds(batch.front()->client->load(), load);
   std::vector<DomainRequest*> requests;
   for (const DomainWorkPtr& work : batch) {
     for (const Link link : {Link::kParser, Link::kEnsemble, Link::kEnvelope}) {

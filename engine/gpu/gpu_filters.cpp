@@ -290,6 +290,7 @@ void GpuFilters::attach(Client& client, const FilterLimits& limits, std::uint64_
     state_->host_bytes = host_bytes;
     state_->failure_told = false;
     state_->streaming = false;
+    state_->next_segment_residues = state_->settings.segment_residues;
     failed = state_->phase == State::Phase::kFailed;
   }
   if (failed) state_->tell_failure();
@@ -402,6 +403,17 @@ std::string GpuFilters::name() const {
   const plan::DeviceTraits& traits = state_->devices.front()->device->traits();
   std::string out = fmt::format("gpu/sm_{}", traits.capability());
   if (state_->devices.size() > 1) out += fmt::format(" x{}", state_->devices.size());
+  return out;
+}
+
+GpuFilters::UnfinishedKernels GpuFilters::unfinished_kernels() const {
+  UnfinishedKernels out;
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (state_->devices.empty()) return out;
+    out.device = state_->devices.front()->device->ordinal();
+  }
+  out.lengths = state_->kernels.unfinished_lengths();
   return out;
 }
 

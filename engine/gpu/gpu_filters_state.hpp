@@ -125,6 +125,7 @@ struct GpuFilters::State {
   std::map<std::uint64_t, ModelPtr> models;
   std::vector<BlockRef> loose;  // blocks not in a segment yet
   std::uint64_t loose_residues = 0;
+  std::uint64_t next_segment_residues = settings.segment_residues;
   std::map<std::uint64_t, SegmentPtr> segment_of;                  // by block
   std::set<std::pair<std::uint64_t, std::uint64_t>> loose_offers;  // block, model
   std::vector<SegmentPtr> segments;
@@ -286,8 +287,8 @@ struct GpuFilters::State {
   // for that would come to it last.
   void deliver_early(DomainWork& work, double patience);
   void deliver(DomainWork& work);
-  // With mutex held: seconds until a device is through with the filters of what there is, about.
-  double filter_seconds_left(const DeviceState& d) const;
+  // With mutex held.
+  DeviceLoad load_of(const DeviceState& d) const;
   void run_domain_lane(DeviceState& d, int number);
   // Delivers and lets go of what hand_over() has held.
   void finish(DomainWorkPtr work);
@@ -295,7 +296,7 @@ struct GpuFilters::State {
   // nothing to do: the last ones, whose turn is furthest off.
   void run_relief();
   void run_domains(DeviceState& d, int number, DomainStage& stage,
-                   const std::vector<DomainWorkPtr>& batch, double filtering);
+                   const std::vector<DomainWorkPtr>& batch, const DeviceLoad& load);
 };
 
 }  // namespace hmmjit::gpu

@@ -42,9 +42,10 @@ void GpuFilters::State::assign(Segment& segment) {
 void GpuFilters::State::close_segments(bool all) {
   if (phase == Phase::kFailed || loose.empty()) return;
   const auto shares = static_cast<std::uint64_t>(std::max<std::size_t>(settings.devices.size(), 1));
-  std::uint64_t most = settings.segment_residues;
+  std::uint64_t most = next_segment_residues;
   // Half the device memory at most, so that two segments fit and one loads while one is used.
   if (settings.vram > 0) most = std::min(most, settings.vram / 4);
+  for (const auto& device : devices) most = std::min(most, device->budget / 4);
   // A packed copy waits for each device while the next one is made.
   if (host_bytes > 0) most = std::min(most, host_bytes / (shares + 1));
   most = std::max<std::uint64_t>(most, 1);
@@ -65,6 +66,8 @@ void GpuFilters::State::close_segments(bool all) {
   }
   loose.clear();
   loose_residues = 0;
+  const std::uint64_t largest = std::max(settings.segment_residues, settings.largest_segment);
+  next_segment_residues = std::min(next_segment_residues * settings.segment_growth, largest);
   wake.notify_all();
 }
 

@@ -22,6 +22,20 @@ namespace hmmjit {
 namespace {
 
 constexpr std::size_t kChunk = std::size_t{1} << 20;
+
+// Not initialised: what a short input does not fill takes no memory.
+class Buffer {
+ public:
+  Buffer() = default;
+  explicit Buffer(std::size_t size) : data_(new char[size]), size_(size) {}
+  char* data() const { return data_.get(); }
+  std::size_t size() const { return size_; }
+  std::span<char> span() const { return {data_.get(), size_}; }
+
+ private:
+  std::unique_ptr<char[]> data_;
+  std::size_t size_ = 0;
+};
 // Chunks decompressed ahead: enough to keep a thread busy while the reader works on one.
 constexpr std::size_t kReadAhead = 4;
 
@@ -112,7 +126,7 @@ class DecoderInput {
   // True when unread input is available.
   Result<bool> fill() {
     if (begin < end) return true;
-    HMMJIT_ASSIGN(end, raw_->read(buffer_));
+    HMMJIT_ASSIGN(end, raw_->read(buffer_.span()));
     begin = 0;
     return end > 0;
   }
@@ -121,7 +135,7 @@ class DecoderInput {
 
  private:
   RawBytes* raw_;
-  std::vector<char> buffer_;
+  Buffer buffer_;
 };
 
 class GzipDecoder : public Decoder {
@@ -267,7 +281,7 @@ class PlainSource : public ByteSource {
     name_ = std::move(name);
   }
   Result<std::span<const char>> next() override {
-    HMMJIT_ASSIGN(std::size_t n, raw_->read(buffer_));
+    HMMJIT_ASSIGN(std::size_t n, raw_->read(buffer_.span()));
     return std::span<const char>(buffer_.data(), n);
   }
   Status rewind() override { return raw_->rewind(); }
@@ -275,7 +289,7 @@ class PlainSource : public ByteSource {
 
  private:
   std::unique_ptr<RawBytes> raw_;
-  std::vector<char> buffer_;
+  Buffer buffer_;
 };
 
 // Plain bytes in memory: views of them, no copy.
@@ -311,7 +325,7 @@ class DecodedSource : public ByteSource {
       : raw_(std::move(raw)), decoder_(std::move(decoder)), read_ahead_(read_ahead) {
     name_ = std::move(name);
     compression_ = compression;
-    for (Slot& slot : ring_) slot.bytes.resize(chunk);
+    for (Slot& slot : ring_) slot.bytes = Buffer(chunk);
   }
   ~DecodedSource() override { stop(); }
 
@@ -359,7 +373,7 @@ class DecodedSource : public ByteSource {
 
  private:
   struct Slot {
-    std::vector<char> bytes;
+    Buffer bytes;
     std::size_t size = 0;
   };
   bool has_room() const {
@@ -370,7 +384,7 @@ class DecodedSource : public ByteSource {
     decoding_ = true;
     Slot& slot = ring_[made_ % kReadAhead];
     lock.unlock();
-    Result<std::size_t> n = decoder_->decode(slot.bytes);
+    Result<std::size_t> n = decoder_->decode(slot.bytes.span());
     lock.lock();
     decoding_ = false;
     if (!n) {
@@ -508,7 +522,9 @@ Result<std::unique_ptr<ByteSource>> open_byte_source(const std::string& path,
   if (fd < 0) {
     int error = errno;
     return fail(ErrorCode::kInput, "cannot be opened: " + errno_text(error), path,
-                error == ENOENT ? "check the name" : "check its permissions");
+                error == ENOENT   ? "check the name"
+                : error == EMFILE ? "raise the limit on open files (ulimit -n)"
+                                  : "check its permissions");
   }
   auto raw = std::make_unique<RawFile>(fd, true, path);
   struct stat status;
@@ -559,6 +575,12 @@ Result<bool> BufferedInput::line(std::string_view* text) {
     const char* begin = chunk_.data() + position_;
     std::size_t left = chunk_.size() - position_;
     const char* end = static_cast<const char*>(std::memchr(begin, '\n', left));
+    if (carry_.size() + (end == nullptr ? left : static_cast<std::size_t>(end - begin)) >
+        longest_line_) {
+      ++line_number_;
+      return fail(ErrorCode::kInput, fmt::format("a line of more than {} bytes", longest_line_),
+                  where(), "check what made the file: it is damaged, or of another kind");
+    }
     if (end == nullptr) {
       carry_.append(begin, left);
       carried = true;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -67,13 +68,16 @@ Result<std::unique_ptr<ByteSource>> open_memory_source(std::string name,
 class BufferedInput {
  public:
   explicit BufferedInput(std::unique_ptr<ByteSource> source) : source_(std::move(source)) {}
+  /// Of what `line` reads from here on, a line of more bytes is an error: an input without line
+  /// ends (a few kilobytes of compressed data can hold gigabytes of it) must not fill the memory.
+  void limit_lines(std::size_t bytes) { longest_line_ = bytes; }
 
   /// The unread bytes of the current chunk (reads one when there is none); empty at the end.
   Result<std::string_view> peek();
   /// Marks `count` bytes of the last peek as read. Line numbers are not counted.
   void skip(std::size_t count) { position_ += count; }
   /// Next line without its LF (a CR stays). False at the end. The view is valid until the next
-  /// call. An unterminated last line is a line.
+  /// call. An unterminated last line is a line. Fails with kInput at a line that is too long.
   Result<bool> line(std::string_view* text);
   /// Reads `count` bytes; false when the input ends before the last of them.
   Result<bool> read(void* destination, std::size_t count);
@@ -92,6 +96,7 @@ class BufferedInput {
   Result<bool> refill();  // false at the end
 
   std::unique_ptr<ByteSource> source_;
+  std::size_t longest_line_ = std::numeric_limits<std::size_t>::max();
   std::span<const char> chunk_;
   std::uint64_t chunk_offset_ = 0;
   std::size_t position_ = 0;

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "io/hmm_file.hpp"
 #include "io/hmm_parsing.hpp"
 
 namespace hmmjit::hmm_parsing {
@@ -26,9 +27,6 @@ enum Flag : std::uint32_t {
   kConsensus = 1u << 16,
   kMask = 1u << 17,
 };
-
-// No field of a real model is longer; a larger count means a damaged record.
-constexpr std::int32_t kLongestText = 1 << 26;
 
 class Record {
  public:
@@ -130,7 +128,7 @@ class Record {
   Status text(std::string* out) {
     std::int32_t length = 0;
     HMMJIT_TRY(value(&length));
-    if (length < 0 || length > kLongestText) {
+    if (length < 0 || static_cast<std::size_t>(length) > kLongestModelLine) {
       return bad(fmt::format("a text of {} bytes is not plausible", length));
     }
     HMMJIT_TRY(bytes(static_cast<std::size_t>(length), out));

@@ -299,7 +299,9 @@ bool present(const std::string& path) { return ::access(path.c_str(), F_OK) == 0
 }  // namespace
 
 struct HmmReader::State {
-  explicit State(std::unique_ptr<ByteSource> source) : input(std::move(source)) {}
+  explicit State(std::unique_ptr<ByteSource> source) : input(std::move(source)) {
+    input.limit_lines(kLongestModelLine);
+  }
 
   // Reads the format tag of the first model and sets format and version.
   Status detect();

@@ -1,6 +1,7 @@
 // Reading profile HMM files: HMMER3 ASCII and binary, HMMER2 ASCII.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,10 @@
 #include "model/hmm.hpp"
 
 namespace hmmjit {
+
+/// Bytes of a line, or of a text of a binary file; a longer one is an error. hmmsearch has no
+/// limit; the longest line of Pfam's models has some hundred bytes.
+inline constexpr std::size_t kLongestModelLine = std::size_t{4} << 20;
 
 enum class HmmFormat { kHmmer2, kAscii3, kBinary3 };
 

@@ -35,8 +35,11 @@ class FastaParser : public Parser {
       // Growing by doubling would copy every residue once more. Address space only: what the
       // input does not fill is never touched.
       bool likely_all = chunk_.size() < kLikelyWhole;
-      block.reserve(likely_all ? chunk_.size()
-                               : static_cast<std::size_t>(std::min(residues, kReserve)) + kPiece);
+      room_ = likely_all ? chunk_.size()
+                         : static_cast<std::size_t>(std::min(residues, kReserve)) + kPiece;
+      block.reserve(room_);
+    } else {
+      room_ = 0;  // not known
     }
     while (true) {
       HMMJIT_ASSIGN(bool more, advance());
@@ -61,7 +64,7 @@ class FastaParser : public Parser {
             return std::unexpected(ended.error());
           }
           if (!*ended) break;
-          block.end_target();
+          HMMJIT_TRY(end_target(block));
           state_ = State::kHeader;
           if (block.residue_count() >= residues || block.size() >= targets) return {};
           break;
@@ -141,6 +144,15 @@ class FastaParser : public Parser {
     std::size_t end = find_line_end(piece.data(), piece.size());
     bool whole = end < piece.size();
     piece = piece.substr(0, end);
+    if (header_.size() + piece.size() > kLongestHeader) {
+      const std::string_view begin = header_.empty() ? piece : std::string_view(header_);
+      constexpr std::size_t kShown = 40;
+      return fail(ErrorCode::kInput,
+                  fmt::format("the line that begins record {} has more than {} bytes",
+                              begin.substr(0, std::min(begin.find_first_of(" \t"), kShown)),
+                              kLongestHeader),
+                  where(), "check what made the file: it is damaged, or of another kind");
+    }
     if (!whole) {
       header_.append(piece);
       position_ = chunk_.size();
@@ -186,9 +198,12 @@ class FastaParser : public Parser {
       std::size_t written = 0;
       std::size_t taken = translate(table_, chunk_.data() + position_, n, buffer_.data(), &written);
       if (written > 0) {
-        block.append({buffer_.data(), written});
         length_ += written;
-        if (length_ > kLongestTarget) return too_long(where(), {});
+        if (length_ > kLongestTarget) return too_long(where(), begun_name(block));
+        if (length_ <= longest_) {
+          make_room(block);
+          block.append({buffer_.data(), written});
+        }
       }
       position_ += taken;
       if (taken < n) {
@@ -202,6 +217,31 @@ class FastaParser : public Parser {
     return false;
   }
 
+  // The name of the target that is being read.
+  static std::string_view begun_name(const TargetBlock& block) {
+    return block[block.size() - 1].name;
+  }
+
+  // For a target that is longer than expected. Few copies, and none of more than a quarter of what
+  // it takes in the end; what stays unused is never touched.
+  void make_room(TargetBlock& block) {
+    const std::uint64_t others = block.residue_count() + block.size() + 1;
+    const std::uint64_t needed = others + length_;
+    if (needed <= room_) return;
+    room_ = std::max(needed, std::min(4 * needed, others + longest_));
+    block.reserve(room_ + kPiece);
+  }
+
+  Status end_target(TargetBlock& block) {
+    if (length_ <= longest_) {
+      block.end_target();
+      return {};
+    }
+    auto error = does_not_fit(where(), begun_name(block), length_);
+    block.abandon_target();
+    return error;
+  }
+
   Status finish(TargetBlock& block) {
     if (state_ == State::kFileHeader) return no_file_header();
     if (state_ == State::kHeader) {  // the file ends inside a header line
@@ -209,7 +249,7 @@ class FastaParser : public Parser {
       header_.clear();
       HMMJIT_TRY(begin_target(block, header));
     }
-    if (state_ == State::kSequence) block.end_target();
+    if (state_ == State::kSequence) HMMJIT_TRY(end_target(block));
     if (state_ != State::kInFileHeader) state_ = State::kStart;
     return {};
   }
@@ -229,6 +269,7 @@ class FastaParser : public Parser {
   State state_;
   std::string header_;  // a header line cut by a chunk's end
   std::uint64_t length_ = 0;
+  std::uint64_t room_ = 0;  // residues the block has memory for
 };
 
 }  // namespace

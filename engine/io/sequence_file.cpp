@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/numbers.hpp"
+#include "io/blast_database.hpp"
 #include "io/foreign_file.hpp"
 #include "io/sequence_parsing.hpp"
 #include "io/target_database.hpp"
@@ -40,6 +41,14 @@ std::unexpected<Error> too_long(const std::string& where, std::string_view name)
   return fail(ErrorCode::kInput,
               fmt::format("sequence {} has more than {} residues", name, kLongestTarget), where,
               "split the sequence");
+}
+
+std::unexpected<Error> does_not_fit(const std::string& where, std::string_view name,
+                                    std::uint64_t residues) {
+  return fail(
+      ErrorCode::kResources,
+      fmt::format("sequence {} has {} residues, more than there is memory for", name, residues),
+      where, "raise --mem, or leave out the sequence");
 }
 
 std::unexpected<Error> illegal_character(const std::string& where, std::string_view target, char c,
@@ -86,6 +95,7 @@ constexpr FormatName kFormats[] = {
     {"clustallike", SequenceFormat::kClustalLike},
     {"phylip", SequenceFormat::kPhylip},
     {"phylips", SequenceFormat::kPhylipSequential},
+    {"ncbi", SequenceFormat::kNcbi},
 };
 
 std::string lower(std::string_view text) {
@@ -99,14 +109,17 @@ std::string lower(std::string_view text) {
 }  // namespace
 
 std::string find_sequence_file(const std::string& path) {
-  if (path == "-" || ::access(path.c_str(), F_OK) == 0) return path;
+  const auto there = [](const std::string& name) {
+    return ::access(name.c_str(), F_OK) == 0 || is_blast_database(name);
+  };
+  if (path == "-" || there(path)) return path;
   const char* variable = std::getenv("BLASTDB");
   if (variable == nullptr) return path;
   std::string_view directories = variable;
   while (!directories.empty()) {
     std::size_t end = std::min(directories.find(':'), directories.size());
     std::string candidate = fmt::format("{}/{}", directories.substr(0, end), path);
-    if (end > 0 && ::access(candidate.c_str(), F_OK) == 0) return candidate;
+    if (end > 0 && there(candidate)) return candidate;
     directories.remove_prefix(std::min(end + 1, directories.size()));
   }
   return path;
@@ -124,7 +137,7 @@ Result<SequenceFormat> parse_sequence_format(std::string_view name) {
   for (const FormatName& f : kFormats) {
     if (f.name == wanted) return f.format;
   }
-  for (std::string_view refused : {"ncbi", "daemon", "fmindex"}) {
+  for (std::string_view refused : {"daemon", "fmindex"}) {
     if (wanted == refused) {
       return fail(ErrorCode::kUsage, fmt::format("sequence format {} is not supported", wanted),
                   "--tformat", "convert the database to FASTA");
@@ -312,11 +325,21 @@ SequenceReader::SequenceReader(SequenceReader&&) noexcept = default;
 SequenceReader& SequenceReader::operator=(SequenceReader&&) noexcept = default;
 SequenceReader::~SequenceReader() = default;
 
+Result<std::unique_ptr<ByteSource>> open_sequence_source(const std::string& path,
+                                                         SequenceFormatOptions& options,
+                                                         ReadAhead read_ahead) {
+  if (!options.format && ::access(path.c_str(), F_OK) != 0 && is_blast_database(path))
+    options.format = SequenceFormat::kNcbi;
+  if (options.format == SequenceFormat::kNcbi) return open_blast_database(path);
+  return open_byte_source(path, read_ahead);
+}
+
 Result<SequenceReader> SequenceReader::open(const std::string& path,
                                             const SequenceFormatOptions& options) {
-  auto source = open_byte_source(find_sequence_file(path), ReadAhead::kOwnThread);
-  if (!source) return std::unexpected(source.error());
-  return open(std::move(*source), options);
+  SequenceFormatOptions known = options;
+  HMMJIT_ASSIGN(auto source,
+                open_sequence_source(find_sequence_file(path), known, ReadAhead::kOwnThread));
+  return open(std::move(source), known);
 }
 
 Result<SequenceReader> SequenceReader::open(std::unique_ptr<ByteSource> source,
@@ -342,6 +365,12 @@ Result<SequenceReader> SequenceReader::open(std::unique_ptr<ByteSource> source,
       if (const auto foreign = recognise_foreign_file(head))
         return fail(ErrorCode::kInput, "the file holds no sequences: " + std::string(foreign->what),
                     input.name(), std::string(foreign->remedy));
+      for (std::string_view suffix : {".pin", ".phr", ".psq", ".pal"}) {
+        const std::string& name = input.name();
+        if (name.ends_with(suffix) && is_blast_database(name.substr(0, name.size() - 4)))
+          return fail(ErrorCode::kInput, "one of the files of a BLAST database", name,
+                      "name the database without the ending of its files");
+      }
       return fail(ErrorCode::kInput, "the sequence file is empty or in no known format",
                   input.name(), "check the file, or name its format with --tformat");
     }
@@ -362,7 +391,11 @@ Result<SequenceReader> SequenceReader::open(std::unique_ptr<ByteSource> source,
       break;
     case SequenceFormat::kEmbl:
     case SequenceFormat::kGenbank:
+      input.limit_lines(kLongestHeader);
       state->parser = make_flat_parser(input, options.alphabet, state->format);
+      break;
+    case SequenceFormat::kNcbi:
+      state->parser = make_blast_parser(input, options.alphabet);
       break;
     default:
       state->parser =
@@ -379,6 +412,10 @@ Result<bool> SequenceReader::read_block(TargetBlock& block, std::uint64_t max_re
   state_->targets_read += block.size() - before;
   if (!status) return std::unexpected(status.error());
   return block.size() > before;
+}
+
+void SequenceReader::limit_targets(std::uint64_t residues) {
+  state_->parser->limit_targets(residues);
 }
 
 Status SequenceReader::rewind() {

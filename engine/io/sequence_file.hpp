@@ -29,17 +29,18 @@ enum class SequenceFormat {
   kClustalLike,
   kPhylip,            ///< interleaved
   kPhylipSequential,  ///< "phylips"
+  kNcbi,              ///< a protein database of BLAST (io/blast_database.hpp)
 };
 
 /// The name `--tformat` uses ("fasta", "afa", "clustallike", ...).
 std::string_view sequence_format_name(SequenceFormat format);
 
 /// Parses a `--tformat` name, in any case. kUsage for an unknown name and for the formats that are
-/// not supported: BLAST databases, FM indices, the requests sent to a search daemon.
+/// not supported: FM indices, the requests sent to a search daemon.
 Result<SequenceFormat> parse_sequence_format(std::string_view name);
 
-/// `path` itself where it exists, else the first directory of the environment variable BLASTDB
-/// that holds it, else `path`.
+/// `path` itself where it exists, as a file or as a database of BLAST, else in the first directory
+/// of the environment variable BLASTDB that holds it, else `path`.
 std::string find_sequence_file(const std::string& path);
 
 struct SequenceFormatOptions {
@@ -47,6 +48,13 @@ struct SequenceFormatOptions {
   /// Unset: recognised by name and content.
   std::optional<SequenceFormat> format = std::nullopt;
 };
+
+/// The bytes behind `path` ("-": standard input), which was found. Where options assert
+/// SequenceFormat::kNcbi, or assert nothing and no file but a database of BLAST has this name, they
+/// are those of that database, and options then assert kNcbi.
+Result<std::unique_ptr<ByteSource>> open_sequence_source(
+    const std::string& path, SequenceFormatOptions& options,
+    ReadAhead read_ahead = ReadAhead::kCallers);
 
 /// Reads targets in file order. Every row of an alignment is a target, its gaps removed.
 /// Compressed input and standard input are read like plain files, alignment formats included
@@ -70,6 +78,11 @@ class SequenceReader {
   /// targets before the bad one.
   Result<bool> read_block(TargetBlock& block, std::uint64_t max_residues,
                           std::uint64_t max_targets = std::numeric_limits<std::uint64_t>::max());
+
+  /// From here on a target of more residues is an error with kResources that names it and its
+  /// length: what it has beyond is counted, not kept. Formats of alignments are read whole, without
+  /// this.
+  void limit_targets(std::uint64_t residues);
 
   /// Back to the first target; kInput where the input is a pipe.
   Status rewind();

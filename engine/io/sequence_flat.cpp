@@ -123,7 +123,10 @@ class FlatParser : public Parser {
     while (true) {
       HMMJIT_ASSIGN(bool more, input_.line(&line));
       if (!more) return truncated();
-      if (line.starts_with("//")) return {};
+      if (line.starts_with("//")) {
+        if (length > longest_) return does_not_fit(input_.where(), name_, length);
+        return {};
+      }
       codes_.clear();
       for (char c : line) {
         std::uint8_t code = table_[static_cast<unsigned char>(c)];
@@ -132,7 +135,7 @@ class FlatParser : public Parser {
       }
       length += codes_.size();
       if (length > kLongestTarget) return too_long(input_.where(), name_);
-      block.append(codes_);
+      if (length <= longest_) block.append(codes_);
     }
   }
 

@@ -5,12 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <new>
 #include <utility>
 
 #include "core/checksum.hpp"
 #include "core/mapped_file.hpp"
+#include "core/read_only_file.hpp"
 #include "io/database_format.hpp"
 
 namespace hmmjit {
@@ -51,14 +53,22 @@ std::pair<char*, std::size_t> pages(const void* begin, const void* end, bool tou
   return {reinterpret_cast<char*>(from), to > from ? to - from : 0};
 }
 
-// A value of the mapping that another process may change between two looks at it.
-template <typename T>
-T read_once(const T& value) {
-  return *static_cast<const volatile T*>(&value);
+struct AlignedDelete {
+  void operator()(const char* p) const {
+    ::operator delete[](const_cast<char*>(p), std::align_val_t{kSectionAlignment});
+  }
+};
+using AlignedBytes = std::unique_ptr<char[], AlignedDelete>;
+
+AlignedBytes aligned_bytes(std::uint64_t size) {
+  return AlignedBytes(static_cast<char*>(
+      ::operator new[](std::max<std::uint64_t>(size, 1), std::align_val_t{kSectionAlignment})));
 }
 
-struct AlignedDelete {
-  void operator()(char* p) const { ::operator delete[](p, std::align_val_t{64}); }
+// Some bytes of the file, where they lie or in storage of their own.
+struct Piece {
+  const char* data = nullptr;
+  std::shared_ptr<const char> own;  // empty: they lie in the mapping, or in memory
 };
 
 }  // namespace
@@ -67,33 +77,61 @@ bool is_target_database(std::string_view head) { return head.starts_with(kMagic)
 
 struct TargetDatabase::State {
   std::string name;
-  MappedFile file;                              // or
-  std::unique_ptr<char[], AlignedDelete> copy;  // of bytes in memory
-  std::span<const char> bytes;
+  // One of these holds the bytes.
+  MappedFile mapping;
+  AlignedBytes copy;
+  ReadOnlyFile file;
+  const char* bytes = nullptr;  // of a mapping or copy
   DatabaseSummary summary;
-  const Residue* residues = nullptr;
-  std::uint64_t residue_bytes = 0;
-  std::span<const TargetEntry> entries;
-  std::string_view text, about;
-  std::span<const std::uint32_t> order;
+  std::uint64_t residues_at = 0, residue_bytes = 0;  // where sections begin in the file
+  std::uint64_t entries_at = 0, order_at = 0;
+  std::uint64_t text_at = 0, text_bytes = 0;
+  std::uint64_t about_at = 0, about_bytes = 0;
 
-  bool mapped() const { return copy == nullptr; }
+  bool mapped() const { return !mapping.bytes().empty(); }
+  Result<Piece> piece(std::uint64_t at, std::uint64_t size) const;
+  template <typename T>
+  Status read(std::uint64_t at, std::span<T> to) const;
   Status read_header();
-  std::vector<TargetEntry> copy_entries(std::uint64_t first, std::uint64_t count) const;
+  Result<TargetEntry> entry(std::uint64_t index) const;
+  Result<std::vector<TargetEntry>> copy_entries(std::uint64_t first, std::uint64_t end,
+                                                std::uint64_t max_residues) const;
   Status check_entries(std::span<const TargetEntry> copies, std::uint64_t first,
-                       std::uint64_t residues_at, std::uint64_t text_at) const;
-  Status check_residues(std::span<const TargetEntry> copies, std::uint64_t first) const;
-  void expect(const void* begin, const void* end) const;
+                       std::uint64_t first_residue, std::uint64_t first_text) const;
+  Status check_residues(std::span<const TargetEntry> copies, std::uint64_t first,
+                        const Residue* at) const;
+  template <typename Use>
+  Status for_each_piece(std::uint64_t at, std::uint64_t size, Use&& use) const;
+  Status check_zeros(std::uint64_t from, std::uint64_t to, const std::string& where) const;
+  void expect(const Piece& piece, std::uint64_t size) const;
   void prefetch(std::uint64_t from, std::uint64_t to) const;
 };
 
+Result<Piece> TargetDatabase::State::piece(std::uint64_t at, std::uint64_t size) const {
+  if (bytes != nullptr) return Piece{bytes + at, {}};
+  AlignedBytes own = aligned_bytes(size);
+  HMMJIT_TRY(file.read(at, {own.get(), size}));
+  const char* const data = own.get();
+  return Piece{data, std::shared_ptr<const char>(own.release(), AlignedDelete{})};
+}
+
+// What is checked has to be copied before: another process may overwrite the file at any moment.
+template <typename T>
+Status TargetDatabase::State::read(std::uint64_t at, std::span<T> to) const {
+  if (bytes == nullptr) return file.read(at, {reinterpret_cast<char*>(to.data()), to.size_bytes()});
+  if (!to.empty()) std::memcpy(to.data(), bytes + at, to.size_bytes());
+  return {};
+}
+
 Status TargetDatabase::State::read_header() {
-  Header header;
-  if (!is_target_database({bytes.data(), std::min<std::size_t>(bytes.size(), 8)}))
+  Header header{};
+  const std::uint64_t size = summary.file_bytes;
+  HMMJIT_TRY(read(0, std::span(reinterpret_cast<char*>(&header),
+                               std::min<std::uint64_t>(size, sizeof header))));
+  if (!is_target_database({header.magic, std::min<std::size_t>(size, sizeof header.magic)}))
     return fail(ErrorCode::kInput, "not a target database", name, "make one with hmmjit db build");
-  if (bytes.size() < sizeof header)
-    return damaged(name, fmt::format("{} bytes, a header has {}", bytes.size(), sizeof header));
-  std::memcpy(&header, bytes.data(), sizeof header);
+  if (size < sizeof header)
+    return damaged(name, fmt::format("{} bytes, a header has {}", size, sizeof header));
   if (header.version != kDatabaseVersion)
     return fail(ErrorCode::kInput,
                 fmt::format("target database of format {}; this program reads format {}",
@@ -101,9 +139,9 @@ Status TargetDatabase::State::read_header() {
                 name, "make it again with hmmjit db build of this version");
   if (checksum(&header, offsetof(Header, checksum)) != header.checksum)
     return damaged(name, "the header does not match its checksum");
-  if (header.file_bytes != bytes.size())
-    return damaged(name, fmt::format("the file has {} bytes, {} were written", bytes.size(),
-                                     header.file_bytes));
+  if (header.file_bytes != size)
+    return damaged(name,
+                   fmt::format("the file has {} bytes, {} were written", size, header.file_bytes));
   // What follows can only fail in a file that another program made.
   if (header.alphabet < 1 || header.alphabet > 3)
     return damaged(name, fmt::format("alphabet {} is unknown", header.alphabet));
@@ -122,82 +160,127 @@ Status TargetDatabase::State::read_header() {
   summary.residues = header.residues;
   summary.longest = header.longest;
   summary.shortest = header.shortest;
-  summary.file_bytes = header.file_bytes;
   summary.identity = identity(header);
   std::uint64_t behind = sizeof header;
   for (int i = 0; i < kSections; ++i) {
     const Section& s = header.section[i];
     const std::string_view section_name(s.name, ::strnlen(s.name, sizeof s.name));
     if (section_name != kSectionNames[static_cast<std::size_t>(i)] ||
-        s.offset % kSectionAlignment != 0 || s.offset < behind || s.offset > bytes.size() ||
-        s.bytes > bytes.size() - s.offset)
+        s.offset % kSectionAlignment != 0 || s.offset < behind || s.offset > size ||
+        s.bytes > size - s.offset)
       return damaged(name, fmt::format("section {} lies outside the file or is misplaced",
                                        kSectionNames[static_cast<std::size_t>(i)]));
     behind = s.offset + s.bytes;
     summary.sections.push_back(
         {kSectionNames[static_cast<std::size_t>(i)], s.offset, s.bytes, s.checksum});
   }
-  const auto section = [&](SectionIndex i) { return bytes.data() + header.section[i].offset; };
-  const auto size = [&](SectionIndex i) { return header.section[i].bytes; };
-  if (header.targets > 0xffffffffu || size(kTargets) != header.targets * sizeof(TargetEntry) ||
-      size(kOrder) != header.targets * sizeof(std::uint32_t) ||
-      size(kResidues) < kDatabaseAlignment || size(kResidues) % kDatabaseAlignment != 0)
+  const auto bytes_of = [&](SectionIndex i) { return header.section[i].bytes; };
+  if (header.targets > 0xffffffffu || bytes_of(kTargets) != header.targets * sizeof(TargetEntry) ||
+      bytes_of(kOrder) != header.targets * sizeof(std::uint32_t) ||
+      bytes_of(kResidues) < kDatabaseAlignment || bytes_of(kResidues) % kDatabaseAlignment != 0)
     return damaged(name, "section sizes contradict the number of targets");
-  residues = reinterpret_cast<const Residue*>(section(kResidues));
-  residue_bytes = size(kResidues);
-  entries = {reinterpret_cast<const TargetEntry*>(section(kTargets)), header.targets};
-  text = {section(kText), size(kText)};
-  order = {reinterpret_cast<const std::uint32_t*>(section(kOrder)), header.targets};
-  about = {section(kAbout), size(kAbout)};
+  residues_at = header.section[kResidues].offset;
+  residue_bytes = bytes_of(kResidues);
+  entries_at = header.section[kTargets].offset;
+  order_at = header.section[kOrder].offset;
+  text_at = header.section[kText].offset;
+  text_bytes = bytes_of(kText);
+  about_at = header.section[kAbout].offset;
+  about_bytes = bytes_of(kAbout);
   return {};
 }
 
-// What is checked has to be copied before: another process may overwrite the file at any moment.
-std::vector<TargetEntry> TargetDatabase::State::copy_entries(std::uint64_t first,
-                                                             std::uint64_t count) const {
-  const auto part = entries.subspan(first, count);
-  return {part.begin(), part.end()};
+Result<TargetEntry> TargetDatabase::State::entry(std::uint64_t index) const {
+  TargetEntry found{};
+  HMMJIT_TRY(read(entries_at + index * sizeof found, std::span(&found, 1)));
+  return found;
+}
+
+// Entries from `first` on, before `end`: one, and more until their targets have `max_residues`.
+Result<std::vector<TargetEntry>> TargetDatabase::State::copy_entries(
+    std::uint64_t first, std::uint64_t end, std::uint64_t max_residues) const {
+  constexpr std::uint64_t kEntriesAtOnce = 1024;
+  std::vector<TargetEntry> out;
+  std::uint64_t residues = 0;
+  const auto wanted = [&] { return out.empty() || residues < max_residues; };
+  while (first + out.size() < end && wanted()) {
+    std::array<TargetEntry, kEntriesAtOnce> window;
+    const std::uint64_t next = first + out.size();
+    const auto some = std::span(window).first(std::min(kEntriesAtOnce, end - next));
+    HMMJIT_TRY(read(entries_at + next * sizeof(TargetEntry), some));
+    for (const TargetEntry& e : some) {
+      if (!wanted()) break;
+      residues += e.length;
+      out.push_back(e);
+    }
+  }
+  return out;
 }
 
 // Entries follow one another without gaps in both pools, so each says where the next must be.
-// `first`: index of the first of them.
+// `first`: index of the first of them, whose residues and text are at the places given.
 Status TargetDatabase::State::check_entries(std::span<const TargetEntry> copies,
-                                            std::uint64_t first, std::uint64_t residues_at,
-                                            std::uint64_t text_at) const {
+                                            std::uint64_t first, std::uint64_t first_residue,
+                                            std::uint64_t first_text) const {
   for (std::size_t i = 0; i < copies.size(); ++i) {
     const TargetEntry& e = copies[i];
     // Offsets are below 2^63 here and lengths below 2^32: no sum overflows.
     const std::uint64_t stored = stored_bytes(e.length);
     const std::uint64_t described = std::uint64_t{e.name} + e.accession + e.description;
-    if (e.residues != residues_at || e.text != text_at || e.length > 0x7fffffffu ||
-        stored > residue_bytes - residues_at || described > text.size() - text_at)
+    if (e.residues != first_residue || e.text != first_text || e.length > 0x7fffffffu ||
+        stored > residue_bytes - first_residue || described > text_bytes - first_text)
       return damaged(name, fmt::format("target {} lies outside its section", first + i + 1));
-    residues_at += stored;
-    text_at += described;
+    first_residue += stored;
+    first_text += described;
   }
   return {};
 }
 
-// Finds damage. What uses codes as indices makes sure of them again (model/residue_copies.hpp).
+// Finds damage in the residues of these entries, which begin at `at`. What uses codes as indices
+// makes sure of them again where the file is mapped (model/residue_copies.hpp).
 Status TargetDatabase::State::check_residues(std::span<const TargetEntry> copies,
-                                             std::uint64_t first) const {
+                                             std::uint64_t first, const Residue* at) const {
   const auto codes = static_cast<Residue>(summary.alphabet->Kp);
   for (std::size_t i = 0; i < copies.size(); ++i) {
-    const TargetEntry& e = copies[i];
-    const Residue* at = residues + e.residues;
-    const Residue* end = at + stored_bytes(e.length);
-    if (largest_code(at, e.length) >= codes)
+    const std::uint32_t length = copies[i].length;
+    const Residue* const end = at + stored_bytes(length);
+    if (largest_code(at, length) >= codes)
       return damaged(name, fmt::format("target {} has a byte that is no residue", first + i + 1));
-    if (find_other(at + e.length, end, kPaddingCode) != end)
+    if (find_other(at + length, end, kPaddingCode) != end)
       return damaged(name, fmt::format("target {} has residues in its padding", first + i + 1));
+    at = end;
   }
   return {};
+}
+
+// Calls `use` with all bytes of a part of the file, in order.
+template <typename Use>
+Status TargetDatabase::State::for_each_piece(std::uint64_t at, std::uint64_t size,
+                                             Use&& use) const {
+  constexpr std::uint64_t kPieceBytes = std::uint64_t{1} << 20;
+  while (size > 0) {
+    const std::uint64_t some = std::min(size, kPieceBytes);
+    HMMJIT_ASSIGN(const Piece bytes_here, piece(at, some));
+    HMMJIT_TRY(use(std::string_view(bytes_here.data, some)));
+    at += some;
+    size -= some;
+  }
+  return {};
+}
+
+Status TargetDatabase::State::check_zeros(std::uint64_t from, std::uint64_t to,
+                                          const std::string& where) const {
+  return for_each_piece(from, to - from, [&](std::string_view some) -> Status {
+    if (find_other(some.data(), some.data() + some.size(), '\0') == some.data() + some.size())
+      return {};
+    return damaged(name, fmt::format("bytes {} are not zero", where));
+  });
 }
 
 // Has the pages read in, as far as they are not in memory, before they are touched one by one.
-void TargetDatabase::State::expect(const void* begin, const void* end) const {
+void TargetDatabase::State::expect(const Piece& where, std::uint64_t size_of_piece) const {
   if (!mapped()) return;
-  const auto [from, size] = pages(begin, end, true);
+  const auto [from, size] = pages(where.data, where.data + size_of_piece, true);
 #ifdef MADV_POPULATE_READ
   if (size > 0) (void)::madvise(from, size, MADV_POPULATE_READ);
 #else
@@ -205,21 +288,30 @@ void TargetDatabase::State::expect(const void* begin, const void* end) const {
 #endif
 }
 
-// Has the system read them into its cache meanwhile.
+// Has the system read these residues into its cache meanwhile.
 void TargetDatabase::State::prefetch(std::uint64_t from, std::uint64_t to) const {
-  if (!mapped() || from >= to) return;
-  const auto [begin, size] = pages(residues + from, residues + to, true);
+  if (from >= to) return;
+  if (bytes == nullptr) return file.prefetch(residues_at + from, to - from);
+  if (!mapped()) return;
+  const auto [begin, size] = pages(bytes + residues_at + from, bytes + residues_at + to, true);
   if (size > 0) (void)::madvise(begin, size, MADV_WILLNEED);
 }
 
 TargetDatabase::TargetDatabase(std::unique_ptr<State> state) : state_(std::move(state)) {}
 TargetDatabase::~TargetDatabase() = default;
 
-Result<std::shared_ptr<const TargetDatabase>> TargetDatabase::open(const std::string& path) {
+Result<std::shared_ptr<const TargetDatabase>> TargetDatabase::open(const std::string& path,
+                                                                   DatabaseAccess access) {
   auto state = std::make_unique<State>();
   state->name = path;
-  HMMJIT_ASSIGN(state->file, MappedFile::open(path));
-  state->bytes = state->file.bytes();
+  if (access == DatabaseAccess::kMap) {
+    HMMJIT_ASSIGN(state->mapping, MappedFile::open(path));
+    state->bytes = state->mapping.bytes().data();
+    state->summary.file_bytes = state->mapping.bytes().size();
+  } else {
+    HMMJIT_ASSIGN(state->file, ReadOnlyFile::open(path));
+    state->summary.file_bytes = state->file.size();
+  }
   HMMJIT_TRY(state->read_header());
   return std::shared_ptr<const TargetDatabase>(new TargetDatabase(std::move(state)));
 }
@@ -228,93 +320,126 @@ Result<std::shared_ptr<const TargetDatabase>> TargetDatabase::from_bytes(std::st
                                                                          std::string_view bytes) {
   auto state = std::make_unique<State>();
   state->name = std::move(name);
-  state->copy.reset(static_cast<char*>(
-      ::operator new[](std::max<std::size_t>(bytes.size(), 1), std::align_val_t{64})));
+  state->copy = aligned_bytes(bytes.size());
   std::copy(bytes.begin(), bytes.end(), state->copy.get());
-  state->bytes = {state->copy.get(), bytes.size()};
+  state->bytes = state->copy.get();
+  state->summary.file_bytes = bytes.size();
   HMMJIT_TRY(state->read_header());
   return std::shared_ptr<const TargetDatabase>(new TargetDatabase(std::move(state)));
 }
 
 const std::string& TargetDatabase::name() const { return state_->name; }
 const DatabaseSummary& TargetDatabase::summary() const { return state_->summary; }
-std::span<const std::uint32_t> TargetDatabase::length_order() const { return state_->order; }
-std::string_view TargetDatabase::about() const { return state_->about; }
 
-std::optional<std::uint32_t> TargetDatabase::length_at_rank(std::uint64_t rank) const {
-  const State& s = *state_;
-  if (rank >= s.order.size()) return std::nullopt;
-  const std::uint32_t index = read_once(s.order[rank]);
-  if (index >= s.entries.size()) return std::nullopt;
-  return s.entries[index].length;
+Result<std::string> TargetDatabase::about() const {
+  std::string text(state_->about_bytes, '\0');
+  HMMJIT_TRY(state_->read(state_->about_at, std::span(text)));
+  return text;
 }
 
-std::pair<std::uint64_t, std::uint64_t> TargetDatabase::targets_of_fraction(
+Result<std::uint32_t> TargetDatabase::length_at_rank(std::uint64_t rank) const {
+  const State& s = *state_;
+  if (rank >= s.summary.targets)
+    return fail(ErrorCode::kUsage, fmt::format("there is no target of rank {}", rank), s.name);
+  std::uint32_t index = 0;
+  HMMJIT_TRY(s.read(s.order_at + rank * sizeof index, std::span(&index, 1)));
+  if (index >= s.summary.targets)
+    return damaged(s.name, fmt::format("the length order is wrong at rank {}", rank));
+  HMMJIT_ASSIGN(const TargetEntry found, s.entry(index));
+  return found.length;
+}
+
+Result<std::pair<std::uint64_t, std::uint64_t>> TargetDatabase::targets_of_fraction(
     std::uint64_t from, std::uint64_t to, std::uint64_t of) const {
   const State& s = *state_;
-  const auto first_at = [&](std::uint64_t share) {
+  const auto first_at = [&](std::uint64_t share) -> Result<std::uint64_t> {
     // bytes * share / of, without the product: shares are below `of`, which is below 2^32.
     const std::uint64_t whole = s.residue_bytes / of, rest = s.residue_bytes % of;
     const std::uint64_t limit = whole * share + rest * share / of;
-    const auto found = std::ranges::partition_point(
-        s.entries, [&](const TargetEntry& e) { return e.residues < limit; });
-    return static_cast<std::uint64_t>(found - s.entries.begin());
+    std::uint64_t first = 0, last = s.summary.targets;
+    while (first < last) {
+      const std::uint64_t middle = first + (last - first) / 2;
+      HMMJIT_ASSIGN(const TargetEntry found, s.entry(middle));
+      if (found.residues < limit) {
+        first = middle + 1;
+      } else {
+        last = middle;
+      }
+    }
+    return first;
   };
-  return {first_at(from), first_at(to)};
+  HMMJIT_ASSIGN(const std::uint64_t first, first_at(from));
+  HMMJIT_ASSIGN(const std::uint64_t last, first_at(to));
+  return std::pair(first, last);
 }
 
 Status TargetDatabase::verify() const {
   const State& s = *state_;
   std::uint64_t behind = sizeof(Header);
   for (const DatabaseSection& section : s.summary.sections) {
-    const char* at = s.bytes.data() + section.offset;
-    if (find_other(s.bytes.data() + behind, at, '\0') != at)
-      return damaged(s.name,
-                     fmt::format("bytes in front of section {} are not zero", section.name));
-    if (checksum(at, section.bytes) != section.checksum)
+    HMMJIT_TRY(
+        s.check_zeros(behind, section.offset, fmt::format("in front of section {}", section.name)));
+    ChecksumStream sum;
+    HMMJIT_TRY(
+        s.for_each_piece(section.offset, section.bytes, [&](std::string_view some) -> Status {
+          sum.update(some.data(), some.size());
+          return {};
+        }));
+    if (sum.value() != section.checksum)
       return damaged(s.name, fmt::format("section {} does not match its checksum", section.name));
     behind = section.offset + section.bytes;
   }
-  const char* end = s.bytes.data() + s.bytes.size();
-  if (find_other(s.bytes.data() + behind, end, '\0') != end)
-    return damaged(s.name, "bytes behind the last section are not zero");
+  HMMJIT_TRY(s.check_zeros(behind, s.summary.file_bytes, "behind the last section"));
 
   // The checksums match: from here on only a program that wrote nonsense can be at fault.
-  const Residue* padding = s.residues + kDatabaseAlignment;
-  if (find_other(s.residues, padding, kPaddingCode) != padding)
+  HMMJIT_ASSIGN(const Piece front, s.piece(s.residues_at, kDatabaseAlignment));
+  const auto* const padding = reinterpret_cast<const Residue*>(front.data);
+  if (find_other(padding, padding + kDatabaseAlignment, kPaddingCode) !=
+      padding + kDatabaseAlignment)
     return damaged(s.name, "the padding in front of the residues is not padding");
   std::uint64_t residues = 0, residues_end = kDatabaseAlignment, text_end = 0;
-  std::uint32_t longest = 0, shortest = s.entries.empty() ? 0 : ~std::uint32_t{0};
-  constexpr std::uint64_t kEntriesAtOnce = 1 << 15;
-  for (std::uint64_t first = 0; first < s.entries.size(); first += kEntriesAtOnce) {
-    const auto copies = s.copy_entries(first, std::min(kEntriesAtOnce, s.entries.size() - first));
+  std::uint32_t longest = 0, shortest = s.summary.targets == 0 ? 0 : ~std::uint32_t{0};
+  std::vector<std::uint32_t> lengths;
+  lengths.reserve(s.summary.targets);
+  constexpr std::uint64_t kResiduesAtOnce = std::uint64_t{1} << 20;
+  while (lengths.size() < s.summary.targets) {
+    const std::uint64_t first = lengths.size();
+    HMMJIT_ASSIGN(const auto copies, s.copy_entries(first, s.summary.targets, kResiduesAtOnce));
     HMMJIT_TRY(s.check_entries(copies, first, residues_end, text_end));
-    HMMJIT_TRY(s.check_residues(copies, first));
+    const std::uint64_t begin = residues_end;
     for (const TargetEntry& e : copies) {
       residues += e.length;
       longest = std::max(longest, e.length);
       shortest = std::min(shortest, e.length);
       residues_end = e.residues + stored_bytes(e.length);
       text_end = e.text + e.name + e.accession + e.description;
+      lengths.push_back(e.length);
     }
+    HMMJIT_ASSIGN(const Piece stored, s.piece(s.residues_at + begin, residues_end - begin));
+    HMMJIT_TRY(s.check_residues(copies, first, reinterpret_cast<const Residue*>(stored.data)));
   }
   if (residues != s.summary.residues || longest != s.summary.longest ||
-      shortest != s.summary.shortest || residues_end != s.residue_bytes ||
-      text_end != s.text.size())
+      shortest != s.summary.shortest || residues_end != s.residue_bytes || text_end != s.text_bytes)
     return damaged(s.name, "counts of the header contradict the targets");
   // Strictly ascending pairs (length falling, index): each target exactly once.
   std::uint32_t before = 0;
-  for (std::size_t rank = 0; rank < s.order.size(); ++rank) {
-    const std::uint32_t index = read_once(s.order[rank]);
-    bool fits = index < s.entries.size();
-    if (fits && rank > 0) {
-      const std::uint32_t longer = s.entries[before].length, length = s.entries[index].length;
-      fits = longer > length || (longer == length && before < index);
-    }
-    if (!fits) return damaged(s.name, fmt::format("the length order is wrong at rank {}", rank));
-    before = index;
-  }
-  return {};
+  std::uint64_t rank = 0;
+  return s.for_each_piece(
+      s.order_at, s.summary.targets * sizeof before, [&](std::string_view some) -> Status {
+        for (std::size_t at = 0; at < some.size(); at += sizeof before, ++rank) {
+          std::uint32_t index = 0;
+          std::memcpy(&index, some.data() + at, sizeof index);
+          bool fits = index < lengths.size();
+          if (fits && rank > 0) {
+            const std::uint32_t longer = lengths[before], length = lengths[index];
+            fits = longer > length || (longer == length && before < index);
+          }
+          if (!fits)
+            return damaged(s.name, fmt::format("the length order is wrong at rank {}", rank));
+          before = index;
+        }
+        return {};
+      });
 }
 
 // ---- DatabaseReader
@@ -325,73 +450,96 @@ DatabaseReader::DatabaseReader(std::shared_ptr<const TargetDatabase> database)
 
 Status DatabaseReader::seek(std::uint64_t index) {
   const TargetDatabase::State& s = *database_->state_;
-  if (index > s.entries.size())
+  if (index > s.summary.targets)
     return fail(ErrorCode::kInput, fmt::format("there is no target {}", index + 1), s.name);
   next_ = index;
   bytes_read_ = 0;
   prefetched_ = 0;
   residues_ = kDatabaseAlignment;
   text_ = 0;
-  if (index > 0 && index < s.entries.size()) {
+  if (index > 0 && index < s.summary.targets) {
     // Where it says it starts, if that is a place; read_block checks the rest.
-    residues_ = read_once(s.entries[index].residues);
-    text_ = read_once(s.entries[index].text);
-    if (residues_ < kDatabaseAlignment || residues_ % kDatabaseAlignment != 0 ||
-        residues_ > s.residue_bytes || text_ > s.text.size())
+    HMMJIT_ASSIGN(const TargetEntry first, s.entry(index));
+    if (first.residues < kDatabaseAlignment || first.residues % kDatabaseAlignment != 0 ||
+        first.residues > s.residue_bytes || first.text > s.text_bytes)
       return damaged(s.name, fmt::format("target {} lies outside its section", index + 1));
+    residues_ = first.residues;
+    text_ = first.text;
   }
   return {};
 }
 
 Result<bool> DatabaseReader::read_block(TargetBlock& block, std::uint64_t max_residues) {
   const TargetDatabase::State& s = *database_->state_;
-  const std::uint64_t end_of_targets = std::min<std::uint64_t>(end_, s.entries.size());
+  const std::uint64_t end_of_targets = std::min(end_, s.summary.targets);
   if (next_ >= end_of_targets) return false;
-  std::uint64_t count = 0, residues = 0;
-  while (next_ + count < end_of_targets && (count == 0 || residues < max_residues))
-    residues += s.entries[next_ + count++].length;
-  auto entries = std::make_shared<const std::vector<TargetEntry>>(s.copy_entries(next_, count));
-  HMMJIT_TRY(s.check_entries(*entries, next_, residues_, text_));
-  residues = 0;
-  for (const TargetEntry& e : *entries) residues += e.length;
-  const TargetEntry& last = entries->back();
+  struct Storage {
+    std::shared_ptr<const TargetDatabase> database;
+    std::vector<TargetEntry> entries;
+    Piece residues, text;
+    std::uint64_t residue_bytes = 0, text_bytes = 0;
+
+    Storage() = default;
+    Storage(const Storage&) = delete;
+    Storage& operator=(const Storage&) = delete;
+    // Unmaps the pages only: they are read from the file again if need be.
+    ~Storage() {
+      if (!database->state_->mapped()) return;
+      for (const auto& [begin, bytes] :
+           {std::pair(residues.data, residue_bytes), std::pair(text.data, text_bytes)}) {
+        const auto [from, size] = pages(begin, begin + bytes, false);
+        if (size > 0) (void)::madvise(from, size, MADV_DONTNEED);
+      }
+    }
+  };
+  auto stored = std::make_shared<Storage>();
+  stored->database = database_;
+  HMMJIT_ASSIGN(stored->entries, s.copy_entries(next_, end_of_targets, max_residues));
+  std::vector<TargetEntry>& entries = stored->entries;
+  HMMJIT_TRY(s.check_entries(entries, next_, residues_, text_));
+  const TargetEntry last = entries.back();
   const std::uint64_t residues_end = last.residues + stored_bytes(last.length);
   const std::uint64_t text_end = last.text + last.name + last.accession + last.description;
-  s.expect(s.residues + residues_, s.residues + residues_end);
+  stored->residue_bytes = residues_end - residues_;
+  stored->text_bytes = text_end - text_;
+  // With the padding in front of the first target, which vector code may read.
+  const std::uint64_t piece_bytes = stored->residue_bytes + kDatabaseAlignment;
+  HMMJIT_ASSIGN(const Piece residues,
+                s.piece(s.residues_at + residues_ - kDatabaseAlignment, piece_bytes));
+  HMMJIT_ASSIGN(stored->text, s.piece(s.text_at + text_, stored->text_bytes));
+  s.expect(residues, piece_bytes);
+  stored->residues = {residues.data + kDatabaseAlignment, residues.own};
   // What comes next is read while this is searched: a page at a time it would take a round trip
   // each on a network file system.
   constexpr std::uint64_t kAhead = std::uint64_t{16} << 20;
-  const std::uint64_t behind_range =
-      end_of_targets < s.entries.size()
-          ? std::min(s.entries[end_of_targets].residues, s.residue_bytes)
-          : s.residue_bytes;
+  std::uint64_t behind_range = s.residue_bytes;
+  if (end_of_targets < s.summary.targets) {
+    HMMJIT_ASSIGN(const TargetEntry behind, s.entry(end_of_targets));
+    behind_range = std::min(behind.residues, s.residue_bytes);
+  }
   const std::uint64_t ahead = std::min(residues_end + kAhead, behind_range);
   if (ahead > prefetched_) s.prefetch(std::max(prefetched_, residues_end), ahead);
   prefetched_ = std::max(prefetched_, ahead);
-  if (s.residues[residues_ - 1] != kPaddingCode)
+
+  const auto* const begin = reinterpret_cast<const Residue*>(stored->residues.data);
+  if (begin[-1] != kPaddingCode)
     return damaged(s.name, fmt::format("no padding in front of target {}", next_ + 1));
-  HMMJIT_TRY(s.check_residues(*entries, next_));
+  HMMJIT_TRY(s.check_residues(entries, next_, begin));
 
   TargetStorage storage;
-  storage.residues = s.residues;
-  storage.text = s.text.data();
-  storage.entries = *entries;
-  storage.residue_count = residues;
-  storage.occupied = {s.residues + residues_, residues_end - residues_};
-  const Residue* begin = storage.occupied.data();
-  const Residue* end = begin + storage.occupied.size();
-  storage.owner = std::shared_ptr<const void>(
-      begin, [database = database_, entries, begin, end, text = s.text.data() + text_,
-              text_bytes = text_end - text_](const void*) {
-        // Unmaps the pages only: they are read from the file again if need be.
-        if (!database->state_->mapped()) return;
-        for (const auto& [from, size] :
-             {pages(begin, end, false), pages(text, text + text_bytes, false)})
-          if (size > 0) (void)::madvise(from, size, MADV_DONTNEED);
-      });
-  bytes_read_ += storage.occupied.size() + storage.entries.size_bytes() + (text_end - text_);
+  storage.residues = begin;
+  storage.text = stored->text.data;
+  for (TargetEntry& e : entries) {  // from now on counted from the block's first
+    storage.residue_count += e.length;
+    e.residues -= residues_;
+    e.text -= text_;
+  }
+  storage.entries = entries;
+  storage.occupied = {begin, stored->residue_bytes};
+  storage.owner = stored;
+  bytes_read_ += storage.occupied.size() + storage.entries.size_bytes() + stored->text_bytes;
   block = TargetBlock(std::move(storage), next_);
-  next_ += count;
+  next_ += entries.size();
   residues_ = residues_end;
   text_ = text_end;
   return true;

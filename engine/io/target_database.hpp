@@ -1,11 +1,10 @@
-// Database files of targets: digitised once, searched from a memory map without parsing.
+// Database files of targets: digitised once, searched without parsing.
 // Format: docs/database-format.md.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,18 +42,29 @@ struct DatabaseSummary {
 /// Whether a file that begins with `head` (8 bytes are enough) is a target database.
 bool is_target_database(std::string_view head);
 
+/// How the bytes of a database file come into memory.
+enum class DatabaseAccess {
+  /// The file is mapped, and blocks of targets are views of it: nothing is copied. Where the file
+  /// is
+  /// cut short meanwhile, the process gets the signal SIGBUS, for which it needs a handler.
+  kMap,
+  /// Blocks of targets are read into memory of their own: a file that is cut short is an error
+  /// value, and what was checked stays as it was. For programs whose signals are not ours.
+  kRead,
+};
+
 /// A database open for reading. Immutable and shareable.
 ///
 /// Opening looks at the header only (which has a checksum of its own) and takes no time that grows
 /// with the file. Everything else is checked where it is used: a reader refuses entries that point
 /// outside their section and residues outside the alphabet, so a damaged file gives an error and
-/// never an invalid access. Damage that keeps to those bounds is what verify() is for. A file that
-/// shrinks while it is mapped ends the process by SIGBUS.
+/// never an invalid access. Damage that keeps to those bounds is what verify() is for.
 class TargetDatabase {
  public:
   /// Fails with kInput when the file is no database, of another version, cut short or damaged in
   /// its header.
-  static Result<std::shared_ptr<const TargetDatabase>> open(const std::string& path);
+  static Result<std::shared_ptr<const TargetDatabase>> open(
+      const std::string& path, DatabaseAccess access = DatabaseAccess::kMap);
   /// The same for bytes in memory, which are copied. `name` is for messages.
   static Result<std::shared_ptr<const TargetDatabase>> from_bytes(std::string name,
                                                                   std::string_view bytes);
@@ -62,22 +72,23 @@ class TargetDatabase {
 
   const std::string& name() const;
   const DatabaseSummary& summary() const;
-  /// Target indices, longest target first, equal lengths in input order. Not checked: indices may
-  /// lie outside in a damaged file.
-  std::span<const std::uint32_t> length_order() const;
-  /// Lines "key value" about the file's making; the bytes as stored.
-  std::string_view about() const;
-  /// Length of the target at a rank of length_order(); nullopt in a damaged file.
-  std::optional<std::uint32_t> length_at_rank(std::uint64_t rank) const;
+  /// Lines "key value" about the file's making; the bytes as stored. Like all functions below it
+  /// fails with kInput where the file was cut short since it was opened.
+  Result<std::string> about() const;
+  /// Length of the target at a rank of the length order: longest first, equal lengths in input
+  /// order. Fails with kUsage where there is no such rank, with kInput in a damaged file.
+  Result<std::uint32_t> length_at_rank(std::uint64_t rank) const;
 
   /// Targets [first, last) whose first residue lies in the fraction [from, to) / of of the residues
   /// section (docs/part-format.md): the fractions of one `of` hold each target exactly once. Looks
   /// at a few entries only.
-  std::pair<std::uint64_t, std::uint64_t> targets_of_fraction(std::uint64_t from, std::uint64_t to,
-                                                              std::uint64_t of) const;
+  Result<std::pair<std::uint64_t, std::uint64_t>> targets_of_fraction(std::uint64_t from,
+                                                                      std::uint64_t to,
+                                                                      std::uint64_t of) const;
 
   /// Reads everything: checksums of all sections, zero bytes between them, every entry, residue
   /// code and padding byte, counts, and the length order. Fails with kInput at the first damage.
+  /// Holds 4 bytes a target meanwhile.
   Status verify() const;
 
  private:
@@ -87,14 +98,14 @@ class TargetDatabase {
   std::unique_ptr<State> state_;
 };
 
-/// Delivers the targets of a database in input order, without copying. One thread per reader.
+/// Delivers the targets of a database in input order. One thread per reader.
 class DatabaseReader {
  public:
   explicit DatabaseReader(std::shared_ptr<const TargetDatabase> database);
 
   /// Makes `block` a view of the next targets: as many as it takes to reach `max_residues`, at
-  /// least one. False at the end. Fails with kInput where the file is damaged. When the last copy
-  /// of the block goes, its pages leave the process (not the page cache).
+  /// least one. False at the end. Fails with kInput where the file is damaged or cut short. When
+  /// the last copy of the block goes, its memory leaves the process (not the page cache).
   Result<bool> read_block(TargetBlock& block, std::uint64_t max_residues);
   /// Goes on at target `index` (0: the first). kInput when there is none, unless it is the end.
   Status seek(std::uint64_t index);

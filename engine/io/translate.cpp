@@ -4,9 +4,33 @@
 // The above includes this file once per instruction set.
 #include <hwy/highway.h>
 
+#include "core/simd_targets.hpp"
 #include "io/sequence_parsing.hpp"
 #include "io/translate.hpp"
 
+#ifndef HMMJIT_PARSING_KERNELS
+#define HMMJIT_PARSING_KERNELS
+namespace hmmjit::sequence_parsing {
+// Of one instruction set.
+struct ParsingKernels {
+  std::size_t (*translate)(const TranslationTable&, const char*, std::size_t, Residue*,
+                           std::size_t*);
+  std::size_t (*find_line_end)(const char*, std::size_t);
+  std::size_t (*count_lines)(const char*, std::size_t);
+};
+}  // namespace hmmjit::sequence_parsing
+#endif
+
+// The sets in between add nothing that is used here.
+#undef HMMJIT_PARSING_TARGET
+#if HWY_TARGET == HWY_STATIC_TARGET || HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_AVX2 || \
+    HWY_TARGET == HWY_AVX3
+#define HMMJIT_PARSING_TARGET 1
+#else
+#define HMMJIT_PARSING_TARGET 0
+#endif
+
+#if HMMJIT_PARSING_TARGET
 HWY_BEFORE_NAMESPACE();
 namespace hmmjit::sequence_parsing {
 namespace HWY_NAMESPACE {
@@ -87,16 +111,40 @@ std::size_t count_lines_vector(const char* in, std::size_t count) {
   return lines;
 }
 
+ParsingKernels parsing_kernels() {
+  return {translate_vector, find_line_end_vector, count_lines_vector};
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace hmmjit::sequence_parsing
 HWY_AFTER_NAMESPACE();
+#endif
 
 #if HWY_ONCE
 namespace hmmjit::sequence_parsing {
 
-HWY_EXPORT(translate_vector);
-HWY_EXPORT(find_line_end_vector);
-HWY_EXPORT(count_lines_vector);
+namespace {
+
+ParsingKernels best_kernels() {
+  [[maybe_unused]] const std::int64_t supported = supported_simd_targets();
+#if (HWY_TARGETS & HWY_AVX3) && HWY_STATIC_TARGET != HWY_AVX3
+  if (supported & HWY_AVX3) return N_AVX3::parsing_kernels();
+#endif
+#if (HWY_TARGETS & HWY_AVX2) && HWY_STATIC_TARGET != HWY_AVX2
+  if (supported & HWY_AVX2) return N_AVX2::parsing_kernels();
+#endif
+#if (HWY_TARGETS & HWY_SSE4) && HWY_STATIC_TARGET != HWY_SSE4
+  if (supported & HWY_SSE4) return N_SSE4::parsing_kernels();
+#endif
+  return HWY_STATIC_DISPATCH(parsing_kernels)();
+}
+
+const ParsingKernels& kernels() {
+  static const ParsingKernels best = best_kernels();
+  return best;
+}
+
+}  // namespace
 
 TranslationTable::TranslationTable(const std::array<std::uint8_t, 256>& classes) : code(classes) {
   letter.fill(kNotPlain);
@@ -108,15 +156,15 @@ TranslationTable::TranslationTable(const std::array<std::uint8_t, 256>& classes)
 
 std::size_t translate(const TranslationTable& table, const char* in, std::size_t count,
                       Residue* out, std::size_t* written) {
-  return HWY_DYNAMIC_DISPATCH(translate_vector)(table, in, count, out, written);
+  return kernels().translate(table, in, count, out, written);
 }
 
 std::size_t find_line_end(const char* in, std::size_t count) {
-  return HWY_DYNAMIC_DISPATCH(find_line_end_vector)(in, count);
+  return kernels().find_line_end(in, count);
 }
 
 std::size_t count_lines(const char* in, std::size_t count) {
-  return HWY_DYNAMIC_DISPATCH(count_lines_vector)(in, count);
+  return kernels().count_lines(in, count);
 }
 
 }  // namespace hmmjit::sequence_parsing

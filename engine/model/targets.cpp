@@ -3,6 +3,13 @@
 #include <utility>
 
 namespace hmmjit {
+namespace {
+
+// Memory of this size is a mapping of its own with every C library's settings: of what is reserved
+// and not filled no page is there, and giving it back would copy the rest.
+constexpr std::size_t kOwnMapping = std::size_t{1} << 25;
+
+}  // namespace
 
 TargetBlock::TargetBlock() : residues_(1, kPaddingCode) {}
 
@@ -27,12 +34,13 @@ std::size_t TargetBlock::bytes() const {
     std::size_t bytes = view_.occupied.size() + view_.entries.size_bytes();
     if (!view_.entries.empty()) {
       const Entry& last = view_.entries.back();
-      bytes += last.text - view_.entries.front().text + last.name + last.accession +
-               last.description;
+      bytes +=
+          last.text - view_.entries.front().text + last.name + last.accession + last.description;
     }
     return bytes;
   }
-  return residues_.capacity() + text_.capacity() + targets_.capacity() * sizeof(Entry);
+  return (residues_.size() < kOwnMapping ? residues_.capacity() : residues_.size()) +
+         text_.capacity() + targets_.capacity() * sizeof(Entry);
 }
 
 void TargetBlock::begin_target(std::string_view name, std::string_view accession,
@@ -70,7 +78,7 @@ void TargetBlock::abandon_target() {
 }
 
 void TargetBlock::shrink_to_fit() {
-  residues_.shrink_to_fit();
+  if (residues_.size() < kOwnMapping) residues_.shrink_to_fit();
   text_.shrink_to_fit();
   targets_.shrink_to_fit();
 }

@@ -76,6 +76,7 @@ class MergedModels {
     list.Z_is_set = settings_.thresholds.Z.has_value();
     list.domZ_is_set = settings_.thresholds.domZ.has_value();
     list.sorted_by_score = !thresholds_.include_by_e_value();
+    list.candidates = sum_.candidates;
     list.reported = sum_.reported;
     list.included = sum_.included;
     list.longest_name = sum_.longest_name;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/checksum.hpp"
+#include "core/coding.hpp"
 #include "core/output_file.hpp"
 
 namespace hmmjit::parts {

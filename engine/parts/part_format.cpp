@@ -166,7 +166,7 @@ Result<Share> parse_share(std::string_view text, const std::string& option) {
                                         : parse_whole(range.substr(dash + 1), share.last)) &&
                   share.first >= 1 && share.first <= share.last && share.last <= share.of;
   if (!ok)
-    return fail(ErrorCode::kUsage, "\"" + std::string(text) + "\" is no share", option,
+    return fail(ErrorCode::kUsage, fmt::format("\"{}\" is no share", text), option,
                 "write " + option + " I/N with I from 1 to N, such as " + option + " 3/64");
   return share;
 }
@@ -277,81 +277,6 @@ bool decode_head(Decoder& decoder, bool describe, ModelHead& head) {
   head.cpu_seconds = static_cast<double>(decoder.bytes<float>());
   head.seconds = static_cast<double>(decoder.bytes<float>());
   return decoder.ok() && head.M > 0;
-}
-
-void encode_hit(const Hit& hit, bool alignments, std::string& out) {
-  const domain::TargetScore& score = hit.score;
-  put_count(out, hit.index);
-  put_count(out, static_cast<std::uint64_t>(hit.length));
-  put_text(out, hit.name);
-  put_text(out, hit.accession);
-  put_text(out, hit.description);
-  put_bytes(out, score.bits);
-  put_bytes(out, score.pre_bits);
-  put_bytes(out, score.correction_nats);
-  put_bytes(out, score.log_p);
-  put_bytes(out, score.expected_domains);
-  for (const int count : {score.regions, score.clustered, score.overlaps, score.envelopes})
-    put_count(out, static_cast<std::uint64_t>(count));
-  put_count(out, score.best_domain);
-  put_count(out, score.domains.size());
-  for (std::size_t d = 0; d < score.domains.size(); ++d) {
-    const domain::Domain& domain = score.domains[d];
-    for (const int place :
-         {domain.ienv, domain.jenv, domain.iali, domain.jali, domain.hmm_from, domain.hmm_to})
-      put_count(out, static_cast<std::uint64_t>(place));
-    for (const float value : {domain.envelope_nats, domain.correction_nats, domain.bias_nats,
-                              domain.accuracy_sum, domain.bits})
-      put_bytes(out, value);
-    put_bytes(out, domain.log_p);
-    // A domain can be included without being reported, where the thresholds say so.
-    const bool text =
-        alignments && (hit.domain_flags[d].reported || hit.domain_flags[d].included);
-    put_count(out, text);
-    if (!text) continue;
-    const domain::Alignment& a = domain.alignment;
-    for (const std::string* line : {&a.rf, &a.cs, &a.model, &a.match, &a.sequence, &a.pp})
-      put_text(out, *line);
-  }
-}
-
-bool decode_hit(Decoder& decoder, Hit& hit) {
-  hit = {};
-  domain::TargetScore& score = hit.score;
-  hit.index = decoder.count();
-  hit.length = decoder.integer();
-  hit.name = decoder.text();
-  hit.accession = decoder.text();
-  hit.description = decoder.text();
-  score.bits = decoder.bytes<float>();
-  score.pre_bits = decoder.bytes<float>();
-  score.correction_nats = decoder.bytes<float>();
-  score.log_p = decoder.bytes<double>();
-  score.expected_domains = decoder.bytes<float>();
-  for (int* count : {&score.regions, &score.clustered, &score.overlaps, &score.envelopes})
-    *count = decoder.integer();
-  score.best_domain = decoder.count();
-  // A domain has more bytes than this: no damaged count makes memory of its own size.
-  constexpr std::size_t kLeastDomain = 35;
-  const std::uint64_t domains = decoder.count();
-  if (!decoder.ok() || domains == 0 || domains > decoder.left() / kLeastDomain ||
-      score.best_domain >= domains)
-    return false;
-  score.domains.resize(domains);
-  for (domain::Domain& domain : score.domains) {
-    for (int* place :
-         {&domain.ienv, &domain.jenv, &domain.iali, &domain.jali, &domain.hmm_from, &domain.hmm_to})
-      *place = decoder.integer();
-    for (float* value : {&domain.envelope_nats, &domain.correction_nats, &domain.bias_nats,
-                         &domain.accuracy_sum, &domain.bits})
-      *value = decoder.bytes<float>();
-    domain.log_p = decoder.bytes<double>();
-    if (decoder.count_up_to<unsigned>(1) == 0) continue;
-    domain::Alignment& a = domain.alignment;
-    for (std::string* line : {&a.rf, &a.cs, &a.model, &a.match, &a.sequence, &a.pp})
-      *line = decoder.text();
-  }
-  return decoder.ok();
 }
 
 std::string encode_origin(const PartOrigin& origin) {

@@ -9,9 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "core/coding.hpp"
 #include "core/digest.hpp"
 #include "core/error.hpp"
-#include "parts/coding.hpp"
+#include "search/hit_coding.hpp"
 #include "search/hits.hpp"
 #include "search/options.hpp"
 #include "search/search.hpp"
@@ -99,11 +100,6 @@ Digest model_digest(const Hmm& hmm);
 /// `content` gets the bytes that are part of the content digest, `rest` the others.
 void encode_head(const ModelHead& head, bool describe, std::string& content, std::string& rest);
 bool decode_head(Decoder& decoder, bool describe, ModelHead& head);
-
-/// A reported target with all its domains. Of domains that can be neither reported nor included any
-/// more, which the flags of the hit say, the alignment's text is left out.
-void encode_hit(const Hit& hit, bool alignments, std::string& out);
-bool decode_hit(Decoder& decoder, Hit& hit);
 
 /// What a part says about its making; none of it is compared.
 struct PartOrigin {

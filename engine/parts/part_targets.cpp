@@ -32,9 +32,11 @@ class RangeTargets final : public TargetSource {
 
 }  // namespace
 
-void place_targets(const TargetDatabase& database, PartPlace& place) {
-  std::tie(place.first_target, place.last_target) =
-      database.targets_of_fraction(place.part.first - 1u, place.part.last, place.part.of);
+Status place_targets(const TargetDatabase& database, PartPlace& place) {
+  const Share& share = place.part;
+  HMMJIT_ASSIGN(std::tie(place.first_target, place.last_target),
+                database.targets_of_fraction(share.first - 1u, share.last, share.of));
+  return {};
 }
 
 std::unique_ptr<TargetSource> open_range(std::shared_ptr<const TargetDatabase> database,

@@ -9,8 +9,8 @@
 
 namespace hmmjit::parts {
 
-/// Sets the range of targets that belongs to `place.part`.
-void place_targets(const TargetDatabase& database, PartPlace& place);
+/// Sets the range of targets that belongs to `place.part`. Fails as the database does.
+Status place_targets(const TargetDatabase& database, PartPlace& place);
 
 /// The targets of that range, with their indices in the whole database. Only the range's bytes are
 /// read.

@@ -223,7 +223,7 @@ Status PartSink::receive(const ModelResult& result) {
   head.description = result.model.description;
   head.consensus = result.model.consensus;
   head.counters = list.counters;
-  head.candidates = list.hits.size();
+  head.candidates = list.candidates;
   head.reported = list.reported;
   head.included = list.included;
   head.longest_name = list.longest_name;
@@ -232,6 +232,14 @@ Status PartSink::receive(const ModelResult& result) {
   head.cpu_seconds = result.cpu_seconds;
   head.seconds = result.seconds;
   ++received_;
+  if (result.stored != nullptr) {
+    HMMJIT_TRY(result.stored->begin());
+    Hit hit;
+    return writer_.add_model(std::move(head), [&]() -> Result<const Hit*> {
+      HMMJIT_ASSIGN(const bool more, result.stored->next(hit));
+      return more ? &hit : nullptr;
+    });
+  }
   auto at = list.hits.begin();
   return writer_.add_model(std::move(head), [&]() -> Result<const Hit*> {
     while (at != list.hits.end() && !at->flags.reported) ++at;

@@ -85,7 +85,7 @@ Result<std::unique_ptr<FeatureWriter>> FeatureWriter::create(const FeaturePaths&
   return writer;
 }
 
-void FeatureWriter::add(const ModelResult& result) {
+Status FeatureWriter::add(const ModelResult& result) {
   const HitList& hits = result.hits;
   const auto model = static_cast<std::uint32_t>(models_.size());
   Model& added = models_.emplace_back();
@@ -96,21 +96,31 @@ void FeatureWriter::add(const ModelResult& result) {
     if (added.accession.empty() || clan == rule_.clans->end()) clan = rule_.clans->find(added.name);
     if (clan != rule_.clans->end()) added.clan = clan->second;
   }
-  for (const Hit& hit : hits.hits) {
-    if (!hit.flags.reported || !hit.flags.included) continue;
-    Target& target = targets_[hit.index];
-    target.name = hit.name;
-    target.length = hit.length;
-    int number = 0;
-    for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
-      if (!hit.domain_flags[d].reported) continue;
-      ++number;
-      if (!hit.domain_flags[d].included) continue;
-      const domain::Domain& domain = hit.score.domains[d];
-      target.features.push_back({model, number, domain.ienv, domain.jenv, domain.iali, domain.jali,
-                                 domain.hmm_from, domain.hmm_to, domain.log_p,
-                                 independent_e_value(domain, hits), domain.bits});
-    }
+  for (const Hit& hit : hits.hits) add_hit(hit, hits, model);
+  if (result.stored == nullptr) return {};
+  HMMJIT_TRY(result.stored->begin());
+  Hit hit;
+  for (;;) {
+    HMMJIT_ASSIGN(const bool more, result.stored->next(hit));
+    if (!more) return {};
+    add_hit(hit, hits, model);
+  }
+}
+
+void FeatureWriter::add_hit(const Hit& hit, const HitList& sums, std::uint32_t model) {
+  if (!hit.flags.reported || !hit.flags.included) return;
+  Target& target = targets_[hit.index];
+  target.name = hit.name;
+  target.length = hit.length;
+  int number = 0;
+  for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
+    if (!hit.domain_flags[d].reported) continue;
+    ++number;
+    if (!hit.domain_flags[d].included) continue;
+    const domain::Domain& domain = hit.score.domains[d];
+    target.features.push_back({model, number, domain.ienv, domain.jenv, domain.iali, domain.jali,
+                               domain.hmm_from, domain.hmm_to, domain.log_p,
+                               independent_e_value(domain, sums), domain.bits});
   }
 }
 

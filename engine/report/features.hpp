@@ -55,8 +55,8 @@ class FeatureWriter {
  public:
   /// Begins the files. Fails with kOutput.
   static Result<std::unique_ptr<FeatureWriter>> create(const FeaturePaths& paths, OverlapRule rule);
-  /// The next model. One thread at a time.
-  void add(const ModelResult& result);
+  /// The next model. One thread at a time. Fails where its stored hits cannot be read.
+  Status add(const ModelResult& result);
   /// Writes all files. `targets`: the input of the search from its first target on, null where no
   /// sequences are needed. Fails with kInput where it no longer holds the targets of the search.
   Status write(TargetSource* targets, const Alphabet& alphabet);
@@ -72,6 +72,7 @@ class FeatureWriter {
     int length = 0;
     std::vector<Feature> features;
   };
+  void add_hit(const Hit& hit, const HitList& sums, std::uint32_t model);
   bool compete(const Feature& a, const Feature& b) const;
   void resolve(std::vector<Feature>& features) const;
   Status write_sequences(TargetSource& targets, const Alphabet& alphabet);

@@ -18,53 +18,76 @@ namespace {
 // Alignments are unpacked so many domains at a time.
 constexpr std::size_t kPartSize = 256;
 
-std::string gzip(std::string_view text) {
-  z_stream stream{};
-  constexpr int kGzipWindow = 15 + 16, kMemory = 8;
-  if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, kMemory,
-                   Z_DEFAULT_STRATEGY) != Z_OK)
-    throw std::bad_alloc();
-  const std::unique_ptr<z_stream, decltype(&deflateEnd)> end(&stream, deflateEnd);
-  std::string out;
-  std::string buffer(std::size_t{1} << 18, '\0');
-  int status = Z_OK;
-  do {
-    if (stream.avail_in == 0 && !text.empty()) {
-      constexpr std::size_t kMost = std::size_t{1} << 30;
-      const std::string_view piece = text.substr(0, kMost);
-      stream.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(piece.data()));
-      stream.avail_in = static_cast<uInt>(piece.size());
-      text.remove_prefix(piece.size());
-    }
-    stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
-    stream.avail_out = static_cast<uInt>(buffer.size());
-    status = deflate(&stream, text.empty() ? Z_FINISH : Z_NO_FLUSH);
-    out.append(buffer.data(), buffer.size() - stream.avail_out);
-  } while (status == Z_OK || status == Z_BUF_ERROR);
-  if (status != Z_STREAM_END) throw std::runtime_error("zlib could not compress a page's data");
-  return out;
-}
+using Output = std::function<void(std::string_view)>;
 
-void append_base64(std::string& out, std::string_view bytes) {
-  constexpr std::string_view kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  const auto byte = [&](std::size_t i) {
-    return i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0u;
-  };
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    const unsigned group = byte(i) << 16 | byte(i + 1) << 8 | byte(i + 2);
-    out += kDigits[group >> 18];
-    out += kDigits[group >> 12 & 63];
-    out += i + 1 < bytes.size() ? kDigits[group >> 6 & 63] : '=';
-    out += i + 2 < bytes.size() ? kDigits[group & 63] : '=';
+// Text that goes out compressed by gzip, in base64, piece by piece. `text` is appended to; what it
+// has goes on when there is enough of it.
+class Packed {
+ public:
+  explicit Packed(const Output& out) : out_(out) {
+    constexpr int kGzipWindow = 15 + 16, kMemory = 8;
+    if (deflateInit2(&stream_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, kMemory,
+                     Z_DEFAULT_STRATEGY) != Z_OK)
+      throw std::bad_alloc();
   }
-}
+  ~Packed() { deflateEnd(&stream_); }
+  Packed(const Packed&) = delete;
+  Packed& operator=(const Packed&) = delete;
 
-std::string packed(std::string_view json) {
-  std::string out;
-  append_base64(out, gzip(json));
-  return out;
-}
+  void pass_on() {
+    if (text.size() >= kPiece) compress(Z_NO_FLUSH);
+  }
+  void end() {
+    compress(Z_FINISH);
+    append_base64(bytes_.size());
+    out_(digits_);
+  }
+
+  std::string text;
+
+ private:
+  static constexpr std::size_t kPiece = std::size_t{1} << 16;
+
+  void compress(int flush) {
+    stream_.next_in = reinterpret_cast<Bytef*>(text.data());
+    stream_.avail_in = static_cast<uInt>(text.size());
+    int status = Z_OK;
+    do {
+      buffer_.resize(kPiece);
+      stream_.next_out = reinterpret_cast<Bytef*>(buffer_.data());
+      stream_.avail_out = static_cast<uInt>(buffer_.size());
+      status = deflate(&stream_, flush);
+      bytes_.append(buffer_.data(), buffer_.size() - stream_.avail_out);
+    } while (stream_.avail_out == 0);
+    if (status != (flush == Z_FINISH ? Z_STREAM_END : Z_OK) && status != Z_BUF_ERROR)
+      throw std::runtime_error("zlib could not compress a page's data");
+    text.clear();
+    append_base64(bytes_.size() / 3 * 3);
+    if (flush == Z_FINISH) return;
+    out_(digits_);
+    digits_.clear();
+  }
+  // Of the first `count` bytes, which then are gone. Only the last of all need not be triples.
+  void append_base64(std::size_t count) {
+    constexpr std::string_view kDigits =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const auto byte = [&](std::size_t i) {
+      return i < count ? static_cast<unsigned char>(bytes_[i]) : 0u;
+    };
+    for (std::size_t i = 0; i < count; i += 3) {
+      const unsigned group = byte(i) << 16 | byte(i + 1) << 8 | byte(i + 2);
+      digits_ += kDigits[group >> 18];
+      digits_ += kDigits[group >> 12 & 63];
+      digits_ += i + 1 < count ? kDigits[group >> 6 & 63] : '=';
+      digits_ += i + 2 < count ? kDigits[group & 63] : '=';
+    }
+    bytes_.erase(0, count);
+  }
+
+  const Output& out_;
+  z_stream stream_{};
+  std::string buffer_, bytes_, digits_;  // room for zlib; compressed; in base64
+};
 
 void append_value(std::string& out, const std::string& value) { text::json_string(out, value); }
 void append_value(std::string& out, bool value) { out += value ? '1' : '0'; }
@@ -82,7 +105,7 @@ void append_value(std::string& out, double value) {
 // {"name": [a value of each item], ...}
 class Columns {
  public:
-  Columns(std::string& out, std::string_view name) : out_(out) {
+  Columns(Packed& packed, std::string_view name) : packed_(packed), out_(packed.text) {
     fmt::format_to(std::back_inserter(out_), "\"{}\":{{", name);
   }
 
@@ -96,12 +119,14 @@ class Columns {
       if (!first_item) out_ += ',';
       first_item = false;
       append_value(out_, value(item));
+      packed_.pass_on();
     }
     out_ += ']';
   }
   void end() { out_ += "},\n"; }
 
  private:
+  Packed& packed_;
   std::string& out_;
   bool first_ = true;
 };
@@ -121,13 +146,12 @@ class Writer {
     }
   }
 
-  std::string write() const {
-    std::string out;
+  void write(const Output& out) const {
     std::string_view rest = page_html();
     for (;;) {
       const std::size_t from = rest.find("{{");
-      out += rest.substr(0, from);
-      if (from == rest.npos) return out;
+      out(rest.substr(0, from));
+      if (from == rest.npos) return;
       const std::size_t to = rest.find("}}", from);
       part(out, rest.substr(from + 2, to - from - 2));
       rest.remove_prefix(to + 2);
@@ -137,27 +161,29 @@ class Writer {
  private:
   using Entry = std::pair<const std::uint64_t, PageTarget>;
 
-  void part(std::string& out, std::string_view name) const {
+  void part(const Output& out, std::string_view name) const {
+    std::string text;
     if (name == "title") {
-      text::html_text(out, page_.title);
+      text::html_text(text, page_.title);
     } else if (name == "style") {
-      out += page_css();
+      text += page_css();
     } else if (name == "script") {
-      out += page_js();
+      text += page_js();
     } else if (name == "run") {
-      run(out);
+      run(text);
     } else if (name == "left_out") {
       if (page_.left_out > 0)
-        fmt::format_to(std::back_inserter(out),
+        fmt::format_to(std::back_inserter(text),
                        "<p>The best {} of {} reported proteins are on this page.</p>\n",
                        targets_.size(), targets_.size() + page_.left_out);
     } else if (name == "data") {
-      out += packed(data());
+      return data(out);
     } else if (name == "alignments") {
-      alignments(out);
+      return alignments(out);
     } else {
       throw std::logic_error("the page has no part " + std::string(name));
     }
+    out(text);
   }
 
   void run(std::string& out) const {
@@ -170,8 +196,9 @@ class Writer {
     }
   }
 
-  std::string data() const {
-    std::string out = "{";
+  void data(const Output& output) const {
+    Packed out(output);
+    out.text += '{';
     {
       Columns models(out, "models");
       const auto add = [&](std::string_view name, auto member) {
@@ -246,16 +273,17 @@ class Writer {
       add("env_to", &PageDomain::env_to);
       domains.end();
     }
-    out += fmt::format("\"part_size\":{}}}", kPartSize);
-    return out;
+    out.text += fmt::format("\"part_size\":{}}}", kPartSize);
+    out.end();
   }
 
   // A line for each part: a list with [model, match, target, pp] of each domain, or null.
-  void alignments(std::string& out) const {
+  void alignments(const Output& out) const {
     if (std::ranges::none_of(domains_, [](const PageDomain* d) { return !d->model.empty(); }))
       return;
     for (std::size_t at = 0; at < domains_.size(); at += kPartSize) {
-      std::string json;
+      Packed packed(out);
+      std::string& json = packed.text;
       for (std::size_t i = at; i < std::min(domains_.size(), at + kPartSize); ++i) {
         const PageDomain& domain = *domains_[i];
         json += i == at ? '[' : ',';
@@ -272,7 +300,8 @@ class Writer {
         json += ']';
       }
       json += ']';
-      (out += packed(json)) += '\n';
+      packed.end();
+      out("\n");
     }
   }
 
@@ -290,6 +319,14 @@ double PageTarget::best_evalue() const {
   return best;
 }
 
-std::string make_html_page(const Page& page) { return Writer(page).write(); }
+std::string make_html_page(const Page& page) {
+  std::string text;
+  write_html_page(page, [&text](std::string_view piece) { text += piece; });
+  return text;
+}
+
+void write_html_page(const Page& page, const std::function<void(std::string_view)>& out) {
+  Writer(page).write(out);
+}
 
 }  // namespace hmmjit

@@ -1,11 +1,13 @@
-// A finished search as one self-contained HTML page: overview, models, domain architectures, a table
-// of domains, alignments.
+// A finished search as one self-contained HTML page: overview, models, domain architectures, a
+// table of domains, alignments.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -52,5 +54,8 @@ struct Page {
 /// view (engine/report/page). The data are JSON, gzip-compressed, in base64: less than 150 bytes a
 /// domain without alignments. Throws std::bad_alloc.
 std::string make_html_page(const Page& page);
+/// The same bytes in pieces, for a file: nothing of the page is held but the piece at hand. `out`
+/// may throw.
+void write_html_page(const Page& page, const std::function<void(std::string_view)>& out);
 
 }  // namespace hmmjit

@@ -185,6 +185,18 @@ std::shared_ptr<PreparedResult> ReportWriter::prepare(const ModelResult& result)
 }
 
 Status ReportWriter::receive(const ModelResult& result) {
+  if (result.stored != nullptr) {
+    const HitLots lots = [&](const std::function<Status(const ModelResult&)>& use) {
+      ModelResult lot = result;
+      return result.stored->in_lots([&](std::vector<Hit>& hits) {
+        lot.hits.hits.swap(hits);
+        const Status used = use(lot);
+        lot.hits.hits.swap(hits);
+        return used;
+      });
+    };
+    return receive_in_lots(result, lots, result.stored->memory() / 4);
+  }
   const auto& texts = dynamic_cast<const Texts&>(*result.prepared);
   totals_.add(result);
   if (scan_ && !options_.scan_by_range) scan_->add(result);

@@ -45,6 +45,7 @@ class ReportWriter final : public ResultSink {
 
   std::shared_ptr<PreparedResult> prepare(const ModelResult& result) const override;
   Status receive(const ModelResult& result) override;
+  bool takes_stored_hits() const override { return true; }
 
   /// Calls `use` with the hits of one model in their order, in lots: results that have the model's
   /// sums and some of its hits.

@@ -117,12 +117,14 @@ void QueryRounds::finish_round(const ModelResult& result) {
   out += "\n@@ New targets included:   " + std::to_string(added);
   out += "\n@@ New alignment includes: " + std::to_string(rows_) + " subseqs (was " +
          std::to_string(before) + "), including original query\n";
-  const bool converged = added == 0 && rows_ <= before;
-  if (converged)
+  checkpoint.rows = rows_;
+  checkpoint.new_targets = added;
+  converged_ = added == 0 && rows_ <= before;
+  if (converged_)
     out += "@@\n@@ CONVERGED (in " + std::to_string(round_) + " rounds). \n@@\n\n";
   else if (round_ < options_.rounds)
     out += "@@ Continuing to next round.\n\n";
-  done_ = converged || round_ >= options_.rounds;
+  done_ = converged_ || round_ >= options_.rounds;
 
   const std::string id = names_.name + "-i" + std::to_string(round_);
   const bool saved = done_ && !options_.alignment_path.empty();

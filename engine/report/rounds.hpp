@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "build/alignment_model.hpp"
@@ -40,17 +41,28 @@ class QueryRounds {
 
   /// What the next round searches with.
   Query query() const { return {model_.hmm, names_}; }
+  /// Of the query sequence.
+  const QueryNames& names() const { return names_; }
   /// Takes the result of a round.
   void finish_round(const ModelResult& result);
   /// No further round: converged, at the last one, or failed.
   bool done() const { return done_; }
   const std::optional<Error>& error() const { return error_; }
 
+  /// Nothing was found that the round before had not.
+  bool converged() const { return converged_; }
+
   struct Checkpoint {
     std::string model, alignment;
+    std::size_t rows = 0;         ///< of the alignment
+    std::size_t new_targets = 0;  ///< included, and not in the round before
   };
   /// Of every round; complete once done.
   const std::vector<Checkpoint>& checkpoints() const { return checkpoints_; }
+  /// Lets go of the texts of the round finished last.
+  Checkpoint take_checkpoint() { return std::exchange(checkpoints_.back(), {}); }
+  /// The model of the next round; once done, of the last.
+  const build::BuiltModel& model() const { return model_; }
   const QueryOutput& output() const { return output_; }
 
  private:
@@ -64,7 +76,7 @@ class QueryRounds {
   int round_ = 0;
   std::size_t rows_ = 1;        // of the alignment the model was built from
   std::set<std::string> seen_;  // names of targets included in the round before
-  bool done_ = false;
+  bool done_ = false, converged_ = false;
   std::optional<Error> error_;
   std::vector<Checkpoint> checkpoints_;
   QueryOutput output_;

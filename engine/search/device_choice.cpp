@@ -31,6 +31,7 @@ std::optional<double> positions_of_file(const std::string& path) {
 
 std::optional<double> residues_of_file(const std::string& path) {
   constexpr double kBytesPerResidue = 1.15;
+  if (const auto residues = text_bytes(path + ".psq")) return residues;  // a database of BLAST
   return divided(text_bytes(path), kBytesPerResidue);
 }
 

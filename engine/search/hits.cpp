@@ -138,6 +138,7 @@ HitList finish_hits(const ModelThresholds& thresholds, std::vector<Hit> hits,
   const Thresholds& rules = thresholds.rules;
   HitList list;
   list.hits = std::move(hits);
+  list.candidates = list.hits.size();
   list.counters = counters;
   list.Z_is_set = rules.Z.has_value();
   list.domZ_is_set = rules.domZ.has_value();

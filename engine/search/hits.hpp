@@ -69,7 +69,7 @@ struct HitList {
   double Z = 0, domZ = 0;
   bool Z_is_set = false, domZ_is_set = false;  ///< by the user
   bool sorted_by_score = false;                ///< inclusion is by score, so is the order
-  std::uint64_t reported = 0, included = 0;
+  std::uint64_t candidates = 0, reported = 0, included = 0;
   /// Longest text over all candidates, reported or not: hmmsearch's column widths.
   std::size_t longest_name = 0, longest_accession = 0, longest_shown = 0;
   FilterCounters counters;

@@ -110,6 +110,7 @@ class KeptTargets final : public TargetSource {
   bool rewindable() const override { return complete_ || source_->rewindable(); }
   bool decode_ahead() override { return !complete_ && source_->decode_ahead(); }
   bool compressed() const override { return !complete_ && source_->compressed(); }
+  void limit_targets(std::uint64_t residues) override { source_->limit_targets(residues); }
   std::uint64_t bytes_read() const override { return source_->bytes_read(); }
   std::uint64_t bytes_total() const override { return source_->bytes_total(); }
 

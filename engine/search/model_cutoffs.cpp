@@ -45,6 +45,7 @@ Result<MissingCutoffModels> models_without_cutoffs(const std::string& path, Mode
   }
   HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(reader.name()));
   BufferedInput input(std::move(source));
+  input.limit_lines(kLongestModelLine);
   const std::string_view tag = cutoff_name(cutoffs);
   std::string name;
   bool has = false;

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "io/byte_source.hpp"
-#include "io/target_database.hpp"
 
 namespace hmmjit {
 namespace {
@@ -53,6 +52,7 @@ class ReaderTargets final : public TargetSource {
   bool rewindable() const override { return reader_.rewindable(); }
   bool decode_ahead() override { return source_->decode_ahead(); }
   bool compressed() const override { return source_->compression() != Compression::kNone; }
+  void limit_targets(std::uint64_t residues) override { reader_.limit_targets(residues); }
   std::uint64_t bytes_read() const override { return count_->bytes; }
   std::uint64_t bytes_total() const override { return total_; }
 
@@ -92,13 +92,14 @@ bool is_database_file(const std::string& path) {
 }
 
 Result<std::unique_ptr<TargetSource>> open_database(const std::string& path,
-                                                    const SequenceFormatOptions& options) {
+                                                    const SequenceFormatOptions& options,
+                                                    DatabaseAccess access) {
   if (options.format)
     return fail(
         ErrorCode::kUsage,
         "the file is a target database, not " + std::string(sequence_format_name(*options.format)),
         path, "leave out --tformat");
-  HMMJIT_ASSIGN(auto database, TargetDatabase::open(path));
+  HMMJIT_ASSIGN(auto database, TargetDatabase::open(path, access));
   const Alphabet& alphabet = *database->summary().alphabet;
   if (alphabet.type != options.alphabet.type)
     return fail(ErrorCode::kInput,
@@ -111,19 +112,22 @@ Result<std::unique_ptr<TargetSource>> open_database(const std::string& path,
 }  // namespace
 
 Result<std::unique_ptr<TargetSource>> open_target_file(const std::string& name,
-                                                       const SequenceFormatOptions& options) {
+                                                       const SequenceFormatOptions& options,
+                                                       DatabaseAccess access) {
   const std::string path = find_sequence_file(name);
-  if (is_database_file(path)) return open_database(path, options);
+  if (is_database_file(path)) return open_database(path, options, access);
   auto count = std::make_shared<ByteCount>();
   struct stat info {};
   (void)::stat(path.c_str(), &info);
-  HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(path));
-  const bool plain = path != "-" && source->compression() == Compression::kNone;
+  SequenceFormatOptions known = options;
+  HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_sequence_source(path, known));
+  const bool plain = path != "-" && source->compression() == Compression::kNone &&
+                     known.format != SequenceFormat::kNcbi;
   const std::uint64_t total =
       plain && S_ISREG(info.st_mode) ? static_cast<std::uint64_t>(info.st_size) : 0;
   auto counting = std::make_unique<CountingSource>(std::move(source), count);
   ByteSource* bytes = counting.get();
-  HMMJIT_ASSIGN(SequenceReader reader, SequenceReader::open(std::move(counting), options));
+  HMMJIT_ASSIGN(SequenceReader reader, SequenceReader::open(std::move(counting), known));
   return std::make_unique<ReaderTargets>(std::move(reader), bytes, std::move(count), total);
 }
 

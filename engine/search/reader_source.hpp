@@ -5,15 +5,17 @@
 #include <string>
 
 #include "io/sequence_file.hpp"
+#include "io/target_database.hpp"
 #include "search/target_source.hpp"
 
 namespace hmmjit {
 
 /// Opens `name` ("-": standard input) as SequenceReader::open does; a target database, recognised
-/// by its first bytes, is mapped and its blocks are views of it. Fails with kInput when the
-/// database has another alphabet than `options`, with kUsage when options assert a sequence format
-/// of it.
-Result<std::unique_ptr<TargetSource>> open_target_file(const std::string& name,
-                                                       const SequenceFormatOptions& options);
+/// by its first bytes, is accessed as `access` says and its blocks are views. Fails with kInput
+/// when the database has another alphabet than `options`, with kUsage when options assert a
+/// sequence format of it.
+Result<std::unique_ptr<TargetSource>> open_target_file(
+    const std::string& name, const SequenceFormatOptions& options,
+    DatabaseAccess access = DatabaseAccess::kMap);
 
 }  // namespace hmmjit

@@ -9,7 +9,7 @@ namespace {
 
 // What the parts of a search may hold, in bytes.
 struct MemoryShares {
-  std::uint64_t targets, models, results;
+  std::uint64_t bound, targets, models, results;
   std::size_t matrix_shared, matrix_alone;  // one matrix of each thread; of a thread on its own
 };
 
@@ -25,7 +25,8 @@ MemoryShares divide_memory(const SearchOptions& options, int threads) {
   const std::uint64_t fixed = kProgramBytes + count * kThreadBytes;
   // A bound below what every search needs cannot hold; it still makes everything else small.
   const std::uint64_t rest = std::max({bound - std::min(bound, fixed), bound / 4, kSmallestRest});
-  MemoryShares shares{.targets = rest / 20 * 7,
+  MemoryShares shares{.bound = bound,
+                      .targets = rest / 20 * 7,
                       .models = rest / 4,
                       .results = rest / 10,
                       .matrix_shared = 0,
@@ -42,10 +43,19 @@ MemoryShares divide_memory(const SearchOptions& options, int threads) {
   return shares;
 }
 
+// Of an allocation, beyond what was asked for.
+constexpr std::size_t kOfAllocation = 16;
+
 std::size_t hit_bytes(const Hit& hit) {
   std::size_t bytes = sizeof(Hit) + hit.name.size() + hit.description.size();
   for (const domain::Domain& domain : hit.score.domains)
-    bytes += sizeof(domain::Domain) + 6 * domain.alignment.model.capacity();
+    bytes += sizeof(domain::Domain) + 6 * (domain.alignment.model.capacity() + kOfAllocation);
+  return bytes;
+}
+
+std::size_t hit_bytes(const std::vector<Hit>& hits) {
+  std::size_t bytes = 0;
+  for (const Hit& hit : hits) bytes += hit_bytes(hit);
   return bytes;
 }
 
@@ -78,6 +88,8 @@ Run::Run(const SearchOptions& options, const ModelSource& models, TargetSource& 
     device_host_bytes_ = target_budget_ / 4;
     target_budget_ -= device_host_bytes_;
   }
+  // The rest of a bound can be one target. The least is what every bound has room for.
+  targets.limit_targets(std::max<std::uint64_t>(memory.bound / 2, std::uint64_t{1} << 24));
   block_residues_ = std::clamp<std::uint64_t>(target_budget_ / 8, 4096, options.block_residues);
   alone_options_ = shared_options_ = options.domain;
   alone_options_.max_matrix_bytes = memory.matrix_alone;
@@ -188,6 +200,7 @@ void Run::finish(ModelJob& job) {
     job.finished = true;
     hits.swap(job.hits);
     kernels.swap(job.kernels);
+    let_go_of_hits(job);
   }
   if (!wrong) {
     result.model = {hmm.name, hmm.accession, hmm.description, hmm.M, hmm.consensus};
@@ -198,12 +211,17 @@ void Run::finish(ModelJob& job) {
       result.model.accession = job.sequence->accession;
       result.model.description = job.sequence->description;
     }
-    result.hits =
-        finish_hits(job.thresholds, std::move(hits), job.counters, options_.whole_targets);
+    auto list = finished_hits(job, hits, *finished);
+    if (!list) return abort_run(list.error());
+    result.hits = *std::move(list);
     result.seconds = now_seconds() - job.begun;
     result.cpu_seconds = job.cpu_seconds;
     result.alignments = options_.keep_alignments;
-    if (!kernels.empty()) finished->retained = retain(job, std::move(kernels), result);
+    if (!kernels.empty()) {
+      auto retained = retain(job, std::move(kernels), result);
+      if (!retained) return abort_run(retained.error());
+      finished->retained = *std::move(retained);
+    }
   }
   if (device_ != nullptr && !job.again) device_->remove_model(job.index);
   const bool delivered = job.expected.has_value();
@@ -213,7 +231,10 @@ void Run::finish(ModelJob& job) {
     if (!job.again) device_jobs_.erase(job.index);
     active_bytes_ -= job.bytes;
     if (wrong) again_.push_back({job.index, query_of(job), std::nullopt});
-    if (wrong || delivered) --active_;
+    if (wrong || delivered) {
+      --active_;
+      expected_bytes_ -= finished->expected_bytes;
+    }
   }
   job.forward_tables.reset();
   job.filters.reset();
@@ -222,13 +243,68 @@ void Run::finish(ModelJob& job) {
     after_model_change();
     return next_pass();
   }
-  result.prepared = sink_.prepare(result);
+  if (result.stored == nullptr) result.prepared = sink_.prepare(result);
   const std::size_t parts = result.prepared == nullptr ? 0 : result.prepared->parts();
   finished->parts_left = std::max<std::size_t>(parts, 1);
   // The text of a family of thousands takes longer than the last tasks of the search.
   for (std::size_t part = 1; part < parts; ++part)
     submit_task(TaskClass::kControl, 0, [this, finished, part] { make_part(finished, part); });
   make_part(finished, 0);
+}
+
+// Of hits that are stored, in memory.
+constexpr std::size_t kSmallestRun = std::size_t{64} << 10;
+
+// With the job's mutex held.
+void Run::let_go_of_hits(ModelJob& job) { held_hit_bytes_ -= std::exchange(job.hit_bytes, 0); }
+
+Status Run::keep_hits(ModelJob& job, std::vector<Hit>& hits) {
+  if (hits.empty()) return {};
+  const std::size_t bytes = hit_bytes(hits);
+  std::vector<Hit> over;
+  {
+    const std::lock_guard lock(job.mutex);
+    std::ranges::move(hits, std::back_inserter(job.hits));
+    job.hit_bytes += bytes;
+    held_hit_bytes_ += bytes;
+    const std::uint64_t most = result_budget_ / 2;
+    // A job that has little leaves it to those that have more: runs on disk should not be small.
+    const std::uint64_t jobs = device_ == nullptr ? max_active_ : 8 * max_active_;
+    const std::uint64_t little = std::max<std::uint64_t>(most / (2 * jobs), kSmallestRun);
+    if (!sink_.takes_stored_hits() || held_hit_bytes_ <= most || job.hit_bytes < little) return {};
+    over.swap(job.hits);
+    let_go_of_hits(job);
+  }
+  return store_hits(job, over);
+}
+
+Status Run::store_hits(ModelJob& job, std::vector<Hit>& hits) {
+  constexpr std::uint64_t kLeast = std::uint64_t{256} << 10;
+  const std::lock_guard lock(job.storing);
+  if (job.stored == nullptr)
+    job.stored = std::make_shared<StoredHits>(job.thresholds, options_.keep_alignments,
+                                              std::max(result_budget_ / 2, kLeast));
+  return job.stored->add(hits);
+}
+
+Result<HitList> Run::finished_hits(ModelJob& job, std::vector<Hit>& hits, Finished& finished) {
+  // With the text that is made of it, in several outputs.
+  constexpr std::size_t kOfText = 4;
+  const std::size_t bytes = kOfText * hit_bytes(hits);
+  bool fits = job.stored == nullptr;
+  if (fits) {
+    const std::lock_guard lock(mutex_);
+    fits = !sink_.takes_stored_hits() || bytes <= kSmallestRun ||
+           undelivered_bytes_ + expected_bytes_ + bytes <= result_budget_;
+    if (fits) expected_bytes_ += finished.expected_bytes = bytes;
+  }
+  if (fits)
+    return finish_hits(job.thresholds, std::move(hits), job.counters, options_.whole_targets);
+  HMMJIT_TRY(store_hits(job, hits));
+  HMMJIT_ASSIGN(HitList list, job.stored->finish(job.counters, options_.whole_targets));
+  if (list.reported > 0) finished.result.stored = std::move(job.stored);
+  job.stored.reset();
+  return list;
 }
 
 void Run::make_part(const FinishedPtr& finished, std::size_t part) {
@@ -240,11 +316,12 @@ void Run::make_part(const FinishedPtr& finished, std::size_t part) {
   trace("report", begun);
   if (--finished->parts_left > 0) return;
   std::size_t bytes = sizeof result + finished->retained.bytes;
-  for (const Hit& hit : result.hits.hits) bytes += hit_bytes(hit);
+  bytes += hit_bytes(result.hits.hits);
   if (result.prepared != nullptr) bytes += result.prepared->bytes();
   {
     const std::lock_guard lock(mutex_);
     --active_;
+    expected_bytes_ -= finished->expected_bytes;
     Retained& retained = finished->retained;
     if (distrusted(retained.kernels)) {
       again_.push_back({result.index, std::move(retained.query), std::nullopt});
@@ -280,6 +357,7 @@ void Run::deliver() {
     for (const Hit& hit : result.hits.hits)
       statistics_.domains_reported += static_cast<std::uint64_t>(hit.reported_domains);
     const Status status = sink_.receive(result);
+    if (result.stored != nullptr) statistics_.domains_reported += result.stored->domains_reported();
     statistics_.report_seconds += thread_seconds() - used;
     trace("output", begun);
     lock.lock();

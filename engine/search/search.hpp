@@ -24,6 +24,7 @@
 #include "search/filter_backend.hpp"
 #include "search/hits.hpp"
 #include "search/options.hpp"
+#include "search/stored_hits.hpp"
 #include "search/target_source.hpp"
 
 namespace hmmjit {
@@ -74,6 +75,9 @@ struct ModelResult {
   bool alignments = true;  ///< domains have the text of their alignments
   double seconds = 0;      ///< from set-up to the last domain, other models running beside
   double cpu_seconds = 0;  ///< spent in its tasks, all threads together
+  /// Where there was no room for the reported hits, at least one, in memory: they are here, and
+  /// `hits` has only the sums. Nothing for sinks that do not take stored hits.
+  std::shared_ptr<StoredHits> stored = {};
   /// What the sink has made of all this ahead of its turn; may be null.
   std::shared_ptr<PreparedResult> prepared = {};
 };
@@ -87,6 +91,8 @@ class ResultSink {
   /// are made. Null: nothing.
   virtual std::shared_ptr<PreparedResult> prepare(const ModelResult&) const { return nullptr; }
   virtual Status receive(const ModelResult& result) = 0;
+  /// Whether `receive` knows ModelResult::stored. Results with stored hits are not prepared.
+  virtual bool takes_stored_hits() const { return false; }
 };
 
 /// Counters a progress display may read at any time.

@@ -153,20 +153,15 @@ void Run::stopped(const Error& reason, bool demanded) {
   for (const std::uint64_t model : models) decline(model);
 }
 
-bool Run::hungry() const {
-  // A few tasks ahead: what threads have not begun when the device is through is done too late.
-  // Much may be behind a task that has only just been submitted.
-  constexpr double kAheadSeconds = 0.025;
-  return pool_.waiting() < static_cast<std::size_t>(pool_.threads() + 3) / 4 &&
-         seconds_left() < kAheadSeconds;
-}
-
-double Run::seconds_left() const {
+gpu::HostLoad Run::load() const {
   const std::uint64_t done = cells_done_;
   const double seconds =
       done > 0 ? 1e-6 * static_cast<double>(microseconds_done_) / static_cast<double>(done)
                : kFirstCellSeconds;
-  return seconds * static_cast<double>(cells_left_) / pool_.threads();
+  const auto threads = static_cast<std::size_t>(pool_.threads());
+  return {.seconds_left = seconds * static_cast<double>(cells_left_) / static_cast<double>(threads),
+          .waiting = pool_.waiting(),
+          .threads = threads};
 }
 
 void Run::filter_behind_device(const JobPtr& job, const std::vector<DeviceUnit>& units,

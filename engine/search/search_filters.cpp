@@ -168,9 +168,9 @@ void Run::submit_scoring(const JobPtr& job, std::vector<WaitingTarget> targets) 
   const std::size_t share = (targets.size() - at) / static_cast<std::size_t>(pool_.threads()) + 1;
   const std::size_t batch = std::clamp(share, kSmallestBatch, kLargestBatch);
   // A device leaves the last targets to all threads at once: none should have much of them.
-  const std::uint64_t most = device_ == nullptr ? 2 * kLargeTargetCells
-                             : hungry()         ? kLargeTargetCells / 4
-                                                : kLargeTargetCells / 2;
+  const std::uint64_t most = device_ == nullptr          ? 2 * kLargeTargetCells
+                             : gpu::host_is_idle(load()) ? kLargeTargetCells / 4
+                                                         : kLargeTargetCells / 2;
   while (at < targets.size()) {
     std::size_t end = at;
     std::uint64_t cells = 0;
@@ -273,10 +273,12 @@ void Run::score(const JobPtr& job, const std::vector<WaitingTarget>& batch) {
     cells_left_ -= left;
     cells_done_ += left;
     microseconds_done_ += microseconds(seconds);
-    const std::lock_guard lock(job->mutex);
-    job->counters.forward += passed;
-    job->cpu_seconds += seconds;
-    std::move(hits.begin(), hits.end(), std::back_inserter(job->hits));
+    {
+      const std::lock_guard lock(job->mutex);
+      job->counters.forward += passed;
+      job->cpu_seconds += seconds;
+    }
+    if (auto kept = keep_hits(*job, hits); !kept) return abort_run(kept.error());
   }
   release(job);
 }

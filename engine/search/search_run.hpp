@@ -102,7 +102,11 @@ struct ModelJob {
   std::uint64_t blocks_offered = 0;
   double cpu_seconds = 0;
   std::vector<Hit> hits;
+  std::size_t hit_bytes = 0;  // of these
   FilterCounters counters;
+
+  std::mutex storing;  // for what follows: hits there was no room for
+  std::shared_ptr<StoredHits> stored;
 
   const domain::ForwardTables& forward() {
     std::call_once(forward_made, [this] { forward_tables.emplace(*model); });
@@ -191,11 +195,18 @@ class Run : private gpu::Client {
   // A model with all its hits, whose text is being made.
   struct Finished {
     ModelResult result;
+    std::size_t expected_bytes = 0;  // with its text
     std::atomic<std::size_t> parts_left{0};
     Retained retained;
   };
   using FinishedPtr = std::shared_ptr<Finished>;
   void finish(ModelJob& job);
+  // Adds to the hits of a job; where all jobs together have too many, those of the job are stored.
+  Status keep_hits(ModelJob& job, std::vector<Hit>& hits);
+  void let_go_of_hits(ModelJob& job);
+  Status store_hits(ModelJob& job, std::vector<Hit>& hits);
+  // Sorted and judged; stored where a result of that size has no room in memory.
+  Result<HitList> finished_hits(ModelJob& job, std::vector<Hit>& hits, Finished& finished);
   void make_part(const FinishedPtr& finished, std::size_t part);
   // Hands finished results to the sink as far as they are complete in order.
   void deliver();
@@ -276,8 +287,7 @@ class Run : private gpu::Client {
   void give_back(std::uint64_t model, std::span<const std::uint64_t> blocks) override;
   void decline(std::uint64_t model) override;
   void stopped(const Error& reason, bool demanded) override;
-  bool hungry() const override;
-  double seconds_left() const override;
+  gpu::HostLoad load() const override;
   static std::uint64_t passed_cells(const ModelJob& job, const TargetBlock& targets,
                                     const gpu::FilteredBlock& filtered);
   void submit_delivered(std::uint64_t model, std::span<const std::uint64_t> blocks,
@@ -315,11 +325,12 @@ class Run : private gpu::Client {
   void keep_delivered(Retained&& retained);
   // What the job searches with, while it still has its model.
   static std::shared_ptr<const Query> query_of(const ModelJob& job);
-  static Retained retain(const ModelJob& job, std::set<gpu::UsedKernel> kernels,
-                         const ModelResult& result);
+  static Result<Retained> retain(const ModelJob& job, std::set<gpu::UsedKernel> kernels,
+                                 const ModelResult& result);
   // A model that was searched again after its result had been delivered: both must be the same.
   void confirm(const ModelJob& job, const ModelResult& result);
-  static std::uint64_t digest_of(const ModelResult& result);
+  // Of all that outputs show.
+  static Result<std::uint64_t> digest_of(const ModelResult& result);
 
   const SearchOptions& options_;
   const ModelSource& models_;
@@ -328,6 +339,7 @@ class Run : private gpu::Client {
   ResultSink& sink_;
   SearchProgress& progress_;
   std::uint64_t target_budget_ = 0, model_budget_ = 0, result_budget_ = 0, block_residues_ = 0;
+  std::atomic<std::uint64_t> held_hit_bytes_{0};  // of jobs that go on
   std::uint64_t device_host_bytes_ = 0;
   domain::DomainOptions shared_options_, alone_options_;  // a thread's share; one thread alone
   std::mutex alone_mutex_;
@@ -377,7 +389,8 @@ class Run : private gpu::Client {
   std::set<gpu::UsedKernel> beyond_recall_;
   std::map<std::uint64_t, JobPtr> device_jobs_;  // in flight: nobody else may hold them
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::pair<JobPtr, BlockPtr>> device_claims_;
-  std::size_t undelivered_bytes_ = 0, delivered_ = 0;
+  // Of results that are complete, and of those whose text is being made.
+  std::size_t undelivered_bytes_ = 0, expected_bytes_ = 0, delivered_ = 0;
   bool delivering_ = false;
 
   std::unique_ptr<BlockSpool> spool_;

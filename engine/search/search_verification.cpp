@@ -272,6 +272,7 @@ void Run::spoil(const JobPtr& job) {
     units.swap(job->unclaimed);
     waiting.swap(job->waiting);
     job->hits.clear();
+    let_go_of_hits(*job);
   }
   for (const WaitingTarget& target : waiting) cells_left_ -= target.cells_left;
   waiting.clear();
@@ -284,10 +285,11 @@ std::shared_ptr<const Query> Run::query_of(const ModelJob& job) {
   return std::make_shared<const Query>(std::move(query));
 }
 
-Run::Retained Run::retain(const ModelJob& job, std::set<UsedKernel> kernels,
-                          const ModelResult& result) {
-  return {result.index, query_of(job), std::move(kernels), digest_of(result),
-          hmm_bytes(job.model->hmm)};
+Result<Run::Retained> Run::retain(const ModelJob& job, std::set<UsedKernel> kernels,
+                                  const ModelResult& result) {
+  HMMJIT_ASSIGN(const std::uint64_t digest, digest_of(result));
+  return Retained{result.index, query_of(job), std::move(kernels), digest,
+                  hmm_bytes(job.model->hmm)};
 }
 
 bool Run::holds_back() const {
@@ -314,20 +316,23 @@ void Run::keep_delivered(Retained&& retained) {
 }
 
 void Run::confirm(const ModelJob& job, const ModelResult& result) {
-  if (digest_of(result) == *job.expected) return;
+  const auto digest = digest_of(result);
+  if (!digest) return abort_run(digest.error());
+  if (*digest == *job.expected) return;
   abort_run({ErrorCode::kInternal,
              "a GPU kernel computed wrong scores, and a result that had already been written is "
              "wrong",
              "model " + result.model.name, "search with --device cpu, and report this"});
 }
 
-std::uint64_t Run::digest_of(const ModelResult& result) {
+Result<std::uint64_t> Run::digest_of(const ModelResult& result) {
   Digest out;
   const FilterCounters& c = result.hits.counters;
   for (const std::uint64_t count : {c.targets, c.residues, c.msv, c.bias, c.viterbi, c.forward})
     out.add(count);
   out.add(result.hits.domZ);
-  for (const Hit& hit : result.hits.hits) {
+  const auto add = [&out](const Hit& hit) {
+    if (!hit.flags.reported) return;
     out.add(hit.index);
     out.add(hit.score.bits);
     out.add(hit.score.pre_bits);
@@ -345,8 +350,16 @@ std::uint64_t Run::digest_of(const ModelResult& result) {
       out.add(d.alignment.sequence);
       out.add(d.alignment.pp);
     }
+  };
+  for (const Hit& hit : result.hits.hits) add(hit);
+  if (result.stored == nullptr) return out.value();
+  HMMJIT_TRY(result.stored->begin());
+  Hit hit;
+  for (;;) {
+    HMMJIT_ASSIGN(const bool more, result.stored->next(hit));
+    if (!more) return out.value();
+    add(hit);
   }
-  return out.value();
 }
 
 }  // namespace hmmjit::search_run

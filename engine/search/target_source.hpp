@@ -26,6 +26,9 @@ class TargetSource {
   /// True when there is room for more at once; always false where nothing is compressed.
   virtual bool decode_ahead() { return false; }
   virtual bool compressed() const { return false; }
+  /// Residues of a target that there is memory for: one of more ends the search with kResources.
+  /// Targets that are mapped, not read, have no such limit.
+  virtual void limit_targets(std::uint64_t /*residues*/) {}
   /// Bytes read so far and in all (0: not known), for progress and reading speed.
   virtual std::uint64_t bytes_read() const { return 0; }
   virtual std::uint64_t bytes_total() const { return 0; }

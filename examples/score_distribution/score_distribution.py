@@ -6,6 +6,7 @@ usage: score_distribution.py PROFILES SEQUENCES FIGURE.svg|FIGURE.png
 # %% Inputs
 import math
 import sys
+from typing import Tuple
 
 import hmmjit
 
@@ -37,18 +38,18 @@ calibration = [(rank, max(float(hit.e_value), 1e-12))
 
 
 # %% Drawing
-def svg(width=900, height=380):
+def svg(width: int = 900, height: int = 380) -> str:
     """Both figures side by side, as text."""
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
              'font-family="sans-serif" font-size="12">', '<rect width="100%" height="100%" fill="white"/>']
 
-    def frame(x, title, bottom, left):
+    def frame(x: int, title: str, bottom: str, left: str) -> None:
         parts.append(f'<rect x="{x}" y="40" width="360" height="280" fill="none" stroke="#444"/>'
                      f'<text x="{x + 180}" y="25" text-anchor="middle" font-size="14">{title}</text>'
                      f'<text x="{x + 180}" y="355" text-anchor="middle">{bottom}</text>'
                      f'<text transform="translate({x - 38},180) rotate(-90)" text-anchor="middle">{left}</text>')
 
-    def tick(x, y, text, anchor):
+    def tick(x: float, y: float, text: object, anchor: str) -> None:
         parts.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="#444">{text}</text>')
 
     frame(70, "Scores", "score, bits", "targets (log)")
@@ -67,7 +68,7 @@ def svg(width=900, height=380):
     lowest = min(0.0, math.log10(min(e for _, e in calibration)))  # the line's first point is in
     highest = max(last, math.log10(max(e for _, e in calibration)))
 
-    def place(rank, e_value):
+    def place(rank: float, e_value: float) -> Tuple[float, float]:
         return (520 + 360 * math.log10(rank) / last,
                 320 - 280 * (math.log10(e_value) - lowest) / (highest - lowest))
 
@@ -82,10 +83,10 @@ def svg(width=900, height=380):
     return "\n".join(parts + ["</svg>", ""])
 
 
-def with_matplotlib():
-    import matplotlib
+def with_matplotlib() -> None:
+    import matplotlib  # type: ignore[import-not-found,unused-ignore]
     matplotlib.use("Agg")
-    from matplotlib import pyplot
+    from matplotlib import pyplot  # type: ignore[import-not-found,unused-ignore]
     _, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4))
     left.bar([low + i + 0.5 for i in range(len(bins))], bins, width=1)
     left.set(title="Scores", xlabel="score, bits", ylabel="targets", yscale="log")

@@ -1,6 +1,7 @@
 // `hmmjit bench`, `tune` and `plan` as commands, where there is no GPU.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -9,6 +10,7 @@
 
 #include "compile/tuning_store.hpp"
 #include "hmmjit/command.hpp"
+#include "hmmjit/compile_afterwards.hpp"
 #include "plan/plan.hpp"
 
 namespace hmmjit::tools {
@@ -78,6 +80,38 @@ TEST_F(BenchCommands, WithoutAGpuThereIsOneLineAndItsStatus) {
     EXPECT_EQ(outcome.out, "");
     EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
   }
+}
+
+// A program in the place of hmmjit notes how it is called.
+TEST_F(BenchCommands, WhatASearchLeavesIsCompiledAfterIt) {
+  fs::create_directories(folder_);
+  const fs::path program = folder_ / "program", noted = folder_ / "noted";
+  std::ofstream(program) << "#!/bin/sh\n{ echo \"$@\"; readlink /proc/self/fd/0 /proc/$$/fd/2;"
+                         << " cut -d' ' -f6 /proc/$$/stat; echo $$; } > " << noted.string() << "\n";
+  fs::permissions(program, fs::perms::owner_all);
+  const gpu::GpuFilters::UnfinishedKernels kernels{1, {112, 704}};
+  const auto started = compile_afterwards(kernels, program.c_str());
+  ASSERT_TRUE(started);
+  int status = 0;
+  ASSERT_EQ(::waitpid(*started, &status, 0), *started);
+  EXPECT_EQ(status, 0);
+  std::ifstream in(noted);
+  std::string words, input, errors, session, process;
+  std::getline(in, words);
+  in >> input >> errors >> session >> process;
+  EXPECT_EQ(words, "cache warm --idle --target live:1 --length 112,704");
+  EXPECT_EQ(input, "/dev/null");
+  EXPECT_EQ(errors, "/dev/null");
+  EXPECT_EQ(session, process) << "of its own";
+
+  EXPECT_FALSE(compile_afterwards({1, {}}, program.c_str()));
+  EXPECT_FALSE(compile_afterwards(kernels, (folder_ / "none").c_str()));
+  ::setenv("HMMJIT_COMPILE_AFTERWARDS", "0", 1);
+  EXPECT_FALSE(compile_afterwards(kernels, program.c_str()));
+  ::unsetenv("HMMJIT_COMPILE_AFTERWARDS");
+  ::setenv("HMMJIT_CACHE_MODE", "ro", 1);
+  EXPECT_FALSE(compile_afterwards(kernels, program.c_str()));
+  ::unsetenv("HMMJIT_CACHE_MODE");
 }
 
 TEST_F(BenchCommands, UsageErrors) {

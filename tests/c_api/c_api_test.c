@@ -1,5 +1,5 @@
 /* The C interface from C: searches in memory, callbacks, reports, errors, own kernels.
- * usage: c_api_test MODELS TARGETS (files) */
+ * usage: c_api_test MODELS TARGETS (files) FOLDER (for temporary files) */
 #include <hmmjit/hmmjit.h>
 #include <math.h>
 #include <stdio.h>
@@ -520,15 +520,239 @@ static void test_engine(void) {
   hmmjit_engine_free(engine);
 }
 
+/* The results of one kind for both, which must be equal and hold something. */
+static void check_equal_reports(int32_t kind, const hmmjit_results* a, const hmmjit_results* b) {
+  char* texts[2];
+  texts[0] = report_of(kind, a);
+  texts[1] = report_of(kind, b);
+  CHECK(strlen(texts[0]) > 100 && strcmp(texts[0], texts[1]) == 0);
+  free(texts[0]);
+  free(texts[1]);
+}
+
+static void test_parts(const char* model_path, const char* target_path, const char* folder) {
+  hmmjit_error* error = NULL;
+  hmmjit_models* models = NULL;
+  hmmjit_targets* targets = NULL;
+  hmmjit_results *merged = NULL, *whole = NULL;
+  hmmjit_text* text = NULL;
+  char database[512], names[3][512];
+  const char* files[3] = {names[0], names[1], names[2]};
+  const hmmjit_targets* inputs[1];
+  hmmjit_search_options options = {.size = sizeof options}, kept = {.size = sizeof kept};
+  hmmjit_part_info info = {.size = sizeof info}, joined = {.size = sizeof joined};
+  struct seen seen = {0};
+  hmmjit_callbacks callbacks = {.size = sizeof callbacks, .context = &seen, .result = on_result};
+  uint32_t part;
+  OK(hmmjit_search_options_init(&options, &error));
+  options.device = HMMJIT_DEVICE_CPU;
+  options.E = 0.5;
+  OK(hmmjit_models_load(model_path, &models, &error));
+  OK(hmmjit_targets_from_file(target_path, NULL, &targets, &error));
+  inputs[0] = targets;
+  snprintf(database, sizeof database, "%s/c_api_test.hjdb", folder);
+  OK(hmmjit_database_build(inputs, 1, HMMJIT_AMINO, database, &error));
+  hmmjit_targets_free(targets);
+  OK(hmmjit_targets_from_file(database, NULL, &targets, &error));
+  for (part = 1; part <= 3; ++part) {
+    snprintf(names[part - 1], sizeof names[0], "%s/c_api_test.part%u", folder, (unsigned)part);
+    OK(hmmjit_search_part(models, database, part, 3, names[part - 1], &options, NULL, &info,
+                          &error));
+    CHECK(info.part == part && info.parts == 3 && info.last_model == 5);
+    CHECK(strlen(info.content) == 32);
+  }
+  CHECK(info.last_target == 300);
+  OK(hmmjit_merge_parts(files, 3, NULL, &merged, &error));
+  OK(hmmjit_results_get_options(merged, &kept, &error));
+  CHECK(kept.E == 0.5 && kept.domE == 10 && isnan(kept.T));
+  memset(&kept, 0, sizeof kept);
+  kept.size = sizeof kept;
+  OK(hmmjit_part_get_options(names[1], &kept, &error));
+  CHECK(kept.E == 0.5);
+  OK(hmmjit_search(models, targets, &options, NULL, &whole, &error));
+  CHECK(hmmjit_results_count(merged) == 5);
+  check_equal_reports(HMMJIT_REPORT_TARGET_TABLE, merged, whole);
+  check_equal_reports(HMMJIT_REPORT_DOMAIN_TABLE, merged, whole);
+  check_equal_reports(HMMJIT_REPORT_TSV, merged, whole);
+  check_equal_reports(HMMJIT_REPORT_A3M, merged, whole);
+  hmmjit_results_free(merged);
+  seen.stop_after = 99;
+  OK(hmmjit_merge_parts(files, 3, &callbacks, &merged, &error));
+  CHECK(seen.results == 5 && hmmjit_results_count(merged) == 0);
+  hmmjit_result_free(seen.kept);
+  OK(hmmjit_parts_missing(files + 1, 1, &text, &error));
+  CHECK(strcmp(hmmjit_text_data(text), "1,3") == 0);
+  hmmjit_text_free(text);
+  OK(hmmjit_join_parts(files + 1, 2, names[0], &joined, &error));
+  OK(hmmjit_part_get_info(names[0], &info, &text, &error));
+  CHECK(info.part == 2 && info.last_part == 3 && strcmp(info.content, joined.content) == 0);
+  CHECK(strstr(hmmjit_text_data(text), ": ") != NULL);
+  hmmjit_text_free(text);
+  OK(hmmjit_part_verify(names[0], &error));
+  FAILS(HMMJIT_INPUT, hmmjit_part_verify(database, &error));
+  FAILS(HMMJIT_INPUT, hmmjit_merge_parts(files, 3, NULL, &merged, &error));
+  FAILS(HMMJIT_USAGE, hmmjit_merge_parts(NULL, 0, NULL, &merged, &error));
+  FAILS(HMMJIT_USAGE,
+        hmmjit_search_part(models, database, 4, 3, names[0], &options, NULL, NULL, &error));
+  hmmjit_results_free(merged);
+  hmmjit_results_free(whole);
+  hmmjit_targets_free(targets);
+  hmmjit_models_free(models);
+  remove(database);
+  for (part = 0; part < 3; ++part) remove(names[part]);
+}
+
+static int32_t on_target(void* context, const hmmjit_target* target) {
+  hmmjit_targets* copies = context;
+  if (hmmjit_targets_add(copies, target->name, target->accession, target->description,
+                         target->residues, target->length, NULL) != HMMJIT_OK)
+    return 1;
+  return target->index == 4;
+}
+
+static void test_building(const char* target_path) {
+  hmmjit_error* error = NULL;
+  hmmjit_targets *targets = NULL, *queries = NULL;
+  hmmjit_models *built = NULL, *again = NULL, *one = NULL;
+  hmmjit_model_info info = {.size = sizeof info};
+  hmmjit_build_options options = {.size = sizeof options};
+  hmmjit_iteration_options how = {.size = sizeof how};
+  hmmjit_search_options search = {.size = sizeof search};
+  hmmjit_iteration* iteration = NULL;
+  hmmjit_rounds* rounds = NULL;
+  hmmjit_report* report = NULL;
+  hmmjit_result *copy = NULL, *damaged = NULL;
+  hmmjit_text *text = NULL, *binary = NULL;
+  static const char alignment[] =
+      "# STOCKHOLM 1.0\n#=GF ID family\na MKVLAAGGHKLMWWC\nb MKVLAAGCHKLMWYC\nc "
+      "MRVL-AGCHKLMWYC\n//\n";
+  int number = 0;
+  OK(hmmjit_targets_from_file(target_path, NULL, &targets, &error));
+  OK(hmmjit_targets_create(HMMJIT_AMINO, &queries, &error));
+  OK(hmmjit_targets_for_each(targets, HMMJIT_AMINO, 2, on_target, queries, &error));
+  CHECK(hmmjit_targets_count(queries) == 3);
+  OK(hmmjit_build_options_init(&options, &error));
+  CHECK(options.seed == 42 && isnan(options.gap_open) && options.fragment == 0.5);
+  OK(hmmjit_build_models(queries, &options, &built, &error));
+  CHECK(hmmjit_models_count(built) == 3);
+  OK(hmmjit_models_get(built, 1, &info, &error));
+  CHECK(strcmp(info.name, "target3") == 0 && strcmp(info.query_name, "target3") == 0);
+  CHECK(strcmp(info.query_description, "number 3") == 0 && info.length > 10);
+  OK(hmmjit_models_write(built, 1, 0, &text, &error));
+  CHECK(strncmp(hmmjit_text_data(text), "HMMER3/f [libhmmjit ", 20) == 0);
+  OK(hmmjit_models_write(built, 1, 1, &binary, &error));
+  OK(hmmjit_models_from_memory(hmmjit_text_data(binary), hmmjit_text_size(binary), NULL, &again,
+                               &error));
+  OK(hmmjit_models_create(&one, &error));
+  OK(hmmjit_models_add_with_query(one, again, 0, "q", "A1", "about", &error));
+  OK(hmmjit_models_get(one, 0, &info, &error));
+  CHECK(strcmp(info.query_name, "q") == 0 && strcmp(info.query_accession, "A1") == 0);
+  hmmjit_text_free(text);
+  hmmjit_text_free(binary);
+  hmmjit_models_free(one);
+  hmmjit_models_free(again);
+  hmmjit_models_free(built);
+  OK(hmmjit_build_from_alignment_memory(alignment, sizeof alignment - 1, NULL, NULL, &options,
+                                        &built, &error));
+  OK(hmmjit_models_get(built, 0, &info, &error));
+  CHECK(strcmp(info.name, "family") == 0 && info.length == 15 && strlen(info.query_name) == 0);
+  hmmjit_models_free(built);
+  FAILS(HMMJIT_INPUT, hmmjit_build_from_alignments("/nowhere", NULL, NULL, &built, &error));
+  options.matrix = "NOSUCH";
+  FAILS(HMMJIT_USAGE, hmmjit_build_models(queries, &options, &built, &error));
+  options.matrix = NULL;
+
+  OK(hmmjit_iteration_options_init(&how, &error));
+  CHECK(how.rounds == 5 && how.text_width == 120);
+  OK(hmmjit_search_options_init(&search, &error));
+  search.device = HMMJIT_DEVICE_CPU;
+  search.incE = search.incdomE = 0.001;
+  how.search = &search;
+  how.build = &options;
+  how.rounds = 3;
+  how.a3m = 1;
+  OK(hmmjit_iteration_create(queries, targets, &how, &iteration, &error));
+  CHECK(hmmjit_iteration_queries(iteration) == 3 && !hmmjit_iteration_done(iteration));
+  while (!hmmjit_iteration_done(iteration)) {
+    size_t i;
+    ++number;
+    OK(hmmjit_iteration_next(iteration, NULL, &rounds, &error));
+    for (i = 0; i < hmmjit_rounds_count(rounds); ++i) {
+      const hmmjit_round* round = hmmjit_rounds_get(rounds, i);
+      hmmjit_round_info r = {.size = sizeof r};
+      hmmjit_result_info result = {.size = sizeof result};
+      hmmjit_models* model = NULL;
+      OK(hmmjit_round_get_info(round, &r, &error));
+      CHECK(r.number == number && r.included >= 2 && (r.last || number < 3));
+      OK(hmmjit_result_get_info(hmmjit_round_result(round), &result, &error));
+      CHECK(result.included >= 1 && strncmp(result.model_name, "target", 6) == 0);
+      CHECK(strncmp(hmmjit_round_alignment(round), "# STOCKHOLM 1.0", 15) == 0);
+      OK(hmmjit_round_model(round, &model, &error));
+      CHECK(hmmjit_models_count(model) == 1);
+      hmmjit_models_free(model);
+      if (copy == NULL) OK(hmmjit_result_copy(hmmjit_round_result(round), &copy, &error));
+    }
+    hmmjit_rounds_free(rounds);
+  }
+  CHECK(number > 1);
+  OK(hmmjit_iteration_next(iteration, NULL, &rounds, &error));
+  CHECK(hmmjit_rounds_count(rounds) == 0 && hmmjit_rounds_get(rounds, 0) == NULL);
+  hmmjit_rounds_free(rounds);
+  OK(hmmjit_report_create(HMMJIT_REPORT_MAIN, NULL, NULL, &report, &error));
+  OK(hmmjit_report_add_iteration(report, iteration, 2, &error));
+  FAILS(HMMJIT_USAGE, hmmjit_report_add_iteration(report, iteration, 3, &error));
+  OK(hmmjit_report_complete(report, NULL, &error));
+  OK(hmmjit_report_take_text(report, &text, &error));
+  CHECK(strstr(hmmjit_text_data(text), "@@ New targets included:") != NULL);
+  hmmjit_text_free(text);
+  hmmjit_report_free(report);
+  OK(hmmjit_report_create(HMMJIT_REPORT_PFAM_TABLE, NULL, NULL, &report, &error));
+  FAILS(HMMJIT_USAGE, hmmjit_report_add_iteration(report, iteration, 0, &error));
+  hmmjit_report_free(report);
+  hmmjit_iteration_free(iteration);
+
+  /* A result goes through bytes unchanged; damaged bytes are refused. */
+  OK(hmmjit_result_write(copy, &text, &error));
+  OK(hmmjit_result_read(hmmjit_text_data(text), hmmjit_text_size(text), &damaged, &error));
+  OK(hmmjit_result_write(damaged, &binary, &error));
+  CHECK(hmmjit_text_size(binary) == hmmjit_text_size(text) &&
+        memcmp(hmmjit_text_data(binary), hmmjit_text_data(text), hmmjit_text_size(text)) == 0);
+  hmmjit_result_free(damaged);
+  {
+    const hmmjit_result* twice[2] = {copy, copy};
+    hmmjit_result* merged = NULL;
+    hmmjit_result_info single = {.size = sizeof single}, both = {.size = sizeof both};
+    OK(hmmjit_result_merge(twice, 2, &search, &merged, &error));
+    OK(hmmjit_result_get_info(copy, &single, &error));
+    OK(hmmjit_result_get_info(merged, &both, &error));
+    CHECK(both.counts.targets == 2 * single.counts.targets && both.Z == 2 * single.Z);
+    CHECK(both.included == 2 * single.included && both.included > 0);
+    hmmjit_result_free(merged);
+    FAILS(HMMJIT_USAGE, hmmjit_result_merge(NULL, 0, NULL, &merged, &error));
+    search.cutoffs = HMMJIT_CUT_GA;
+    FAILS(HMMJIT_USAGE, hmmjit_result_merge(twice, 2, &search, &merged, &error));
+  }
+  FAILS(HMMJIT_INPUT, hmmjit_result_read("nonsense", 8, &damaged, &error));
+  for (size_t size = 0; size < hmmjit_text_size(text); size += 7)
+    FAILS(HMMJIT_INPUT, hmmjit_result_read(hmmjit_text_data(text), size, &damaged, &error));
+  hmmjit_text_free(text);
+  hmmjit_text_free(binary);
+  hmmjit_result_free(copy);
+  hmmjit_targets_free(queries);
+  hmmjit_targets_free(targets);
+}
+
 int main(int argc, char** argv) {
-  if (argc != 3) {
-    fprintf(stderr, "usage: %s MODELS TARGETS\n", argv[0]);
+  if (argc != 4) {
+    fprintf(stderr, "usage: %s MODELS TARGETS FOLDER\n", argv[0]);
     return 2;
   }
   CHECK(strchr(hmmjit_version(), '.') != NULL);
   CHECK(hmmjit_version_number() == HMMJIT_HEADER_VERSION);
   CHECK(strcmp(hmmjit_status_name(HMMJIT_INPUT), "input") == 0);
   test_search(argv[1], argv[2]);
+  test_parts(argv[1], argv[2], argv[3]);
+  test_building(argv[2]);
   test_engine();
   if (failures == 0) puts("all C interface checks passed");
   return failures == 0 ? 0 : 1;

@@ -510,6 +510,40 @@ TEST_F(Provider, WithoutCompilerTheSameKernelOfAnyMakerServes) {
   EXPECT_EQ(entries(), 1u);
 }
 
+// Kernels that were installed with the program serve beside any compiler; those of the user's
+// folder that another compiler made do not, as before.
+TEST_F(Provider, InstalledKernelsOfAnotherCompilerNeedNoCompile) {
+  const plan::Plan p = plan_of(kGood);
+  const auto own = make_job(texts(), p.chosen, p.device, compiler_->get());
+  const auto image = run_job(*own, **compiler_, {}, nullptr);
+  ASSERT_TRUE(image);
+  cache::CacheKey key;
+  for (const cache::KeyComponent& c : own->key.components()) {
+    if (c.name != "schema") key.add(c.name, c.name == "compiler" ? "nvrtc 12.4 x" : c.value);
+  }
+  ASSERT_TRUE(open_cache(cache::Mode::kReadWrite, "other")->publish(key, to_entry(*own, *image)));
+  for (const bool installed : {true, false}) {
+    cache::Settings folders;
+    folders.directory = (root_ / (installed ? "user" : "other")).string();
+    if (installed) folders.system_directory = (root_ / "other").string();
+    const auto cache = cache::KernelCache::open(folders);
+    KernelProvider provider(texts(), compiler_, *cache, settings());
+    EXPECT_EQ(provider.cache_state(p)->layer,
+              installed ? cache::Layer::kSystem : cache::Layer::kNone);
+    EXPECT_EQ(provider.find(p).has_value(), installed);
+    const auto kernel = provider.get(p);
+    ASSERT_TRUE(kernel) << kernel.error().to_string();
+    EXPECT_EQ(provider.statistics().compiled, installed ? 0u : 1u);
+    EXPECT_EQ((*kernel)->origin_note, installed ? "installed; made by nvrtc 12.4 x" : "");
+    if (!installed) continue;
+    // What the driver refuses is compiled here.
+    const auto again = provider.refused(p, *kernel, "bad image");
+    ASSERT_TRUE(again) << again.error().to_string();
+    EXPECT_EQ(provider.statistics().compiled, 1u);
+    EXPECT_EQ((*again)->origin, cache::Layer::kNone);
+  }
+}
+
 TEST_F(Provider, CancellationStopsRunningAndQueuedCompiles) {
   const auto cache = open_cache(cache::Mode::kOff);
   auto s = settings();

@@ -24,6 +24,7 @@ static long failing;
 static int error_number, always;
 static atomic_long calls;
 static const char* count_file;
+static atomic_int in_main;  // memory that fails before main ends any C++ program
 
 __attribute__((constructor)) static void begin(void) {
   const char* fault = getenv("HMMJIT_FAULT");
@@ -49,6 +50,7 @@ __attribute__((destructor)) static void end(void) { write_count(); }
 // Whether this call is to fail; errno is set then.
 static int fails(const char* name) {
   if (function[0] == '\0' || strcmp(name, function) != 0) return 0;
+  if (!atomic_load(&in_main) && strcmp(name, "malloc") == 0) return 0;
   const long call = atomic_fetch_add(&calls, 1) + 1;
   if (call != failing && !(always && failing > 0 && call > failing)) return 0;
   if (error_number < 0) {
@@ -117,9 +119,34 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
   return real(thread, attributes, run, argument);
 }
 
-// dlsym may allocate: real functions are those that the C library has under a second name.
+// The first thing that the program does.
+int sigaction(int number, const struct sigaction* now, struct sigaction* before) {
+  REAL(sigaction);
+  atomic_store(&in_main, 1);
+  return real(number, now, before);
+}
+
+// "malloc" is every function that gives memory. dlsym may allocate: real functions are those that the
+// C library has under a second name.
 extern void* __libc_malloc(size_t);
+extern void* __libc_calloc(size_t, size_t);
+extern void* __libc_realloc(void*, size_t);
+extern void* __libc_memalign(size_t, size_t);
 void* malloc(size_t size) { return fails("malloc") ? NULL : __libc_malloc(size); }
+void* calloc(size_t count, size_t size) {
+  return fails("malloc") ? NULL : __libc_calloc(count, size);
+}
+void* realloc(void* from, size_t size) {
+  return fails("malloc") ? NULL : __libc_realloc(from, size);
+}
+void* aligned_alloc(size_t alignment, size_t size) {
+  return fails("malloc") ? NULL : __libc_memalign(alignment, size);
+}
+int posix_memalign(void** to, size_t alignment, size_t size) {
+  if (fails("malloc")) return ENOMEM;
+  *to = __libc_memalign(alignment, size);
+  return *to == NULL ? ENOMEM : 0;
+}
 
 // Programs that end at once run no destructors.
 void _exit(int status) {

@@ -1,5 +1,6 @@
-// Deterministic replacement of a fuzzer: mutates the seeds of one entry with a fixed random
-// sequence. Arguments: files to feed as they are (to reproduce a finding), or "-n COUNT".
+// Deterministic replacement of a fuzzer: feeds the seeds of one entry and mutates them with a fixed
+// random sequence. Arguments: "-n COUNT [FOLDER]", the number of mutated inputs and a folder whose
+// files are seeds as well; or files to feed as they are (to reproduce a finding).
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -95,23 +96,27 @@ class Mutator {
 
 int main(int argc, char** argv) {
   int count = 2000;
-  if (argc == 3 && std::strcmp(argv[1], "-n") == 0) {
+  const bool mutating = argc > 2 && std::strcmp(argv[1], "-n") == 0;
+  if (mutating) {
     count = std::atoi(argv[2]);
   } else if (argc > 1) {
     for (int i = 1; i < argc; ++i) feed(read_file(argv[i]));
     return 0;
   }
   std::vector<std::string> seeds = fuzz_seeds();
-  auto shared = hmmjit::test_support::shared_folder();
-  if (!shared) std::puts("reference data not found (set HMMJIT_SHARED): built-in seeds only");
-  for (const std::string& folder : fuzz_folders()) {
-    if (!shared) break;
+  const auto add_folder = [&seeds](const std::filesystem::path& folder) {
     std::vector<std::filesystem::path> files;
-    for (const auto& entry : std::filesystem::directory_iterator(*shared / "data/edge" / folder)) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
       if (entry.file_size() < 50000) files.push_back(entry.path());
     }
     std::sort(files.begin(), files.end());  // the order of a directory is not fixed
     for (const auto& file : files) seeds.push_back(read_file(file));
+  };
+  if (mutating && argc > 3 && std::filesystem::is_directory(argv[3])) add_folder(argv[3]);
+  auto shared = hmmjit::test_support::shared_folder();
+  if (!shared) std::puts("reference data not found (set HMMJIT_SHARED): built-in seeds only");
+  for (const std::string& folder : fuzz_folders()) {
+    if (shared) add_folder(*shared / "data/edge" / folder);
   }
   for (const std::string& seed : seeds) feed(seed);
   Mutator mutator(seeds);

@@ -20,6 +20,7 @@ void read_everything(const std::string& bytes) {
   const bool whole = (*database)->verify().has_value();
   const Alphabet& alphabet = *(*database)->summary().alphabet;
   (void)(*database)->length_at_rank(0);
+  (void)(*database)->about();
   DatabaseReader reader(*database);
   std::uint64_t targets = 0, residues = 0;
   for (;;) {

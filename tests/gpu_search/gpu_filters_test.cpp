@@ -599,6 +599,35 @@ TEST_F(GpuFiltersTest, ASecondSearchBeginsAnew) {
   }
 }
 
+// The first is small, so that devices begin soon; later ones are large, since each has its price.
+TEST_F(GpuFiltersTest, SegmentsGrowToTheLargest) {
+  script_.fate = no_domain_stage;
+  const auto models = some_models(1);
+  const std::uint64_t residues = block_for(models, 1)->residue_count();
+  gpu::Settings s = settings();
+  s.segment_residues = residues;
+  s.segment_growth = 2;
+  s.largest_segment = 4 * residues;
+  gpu::GpuFilters gpu(std::move(s));
+  wait_until_started(gpu);
+  std::uint64_t block = 0;
+  for (std::uint64_t search = 0; search < 2; ++search) {
+    Owner owner(gpu);
+    gpu.attach(owner, {});
+    // After so many blocks: 1 + 2 + 4 + 4 of them.
+    const std::map<int, std::uint64_t> segments{{1, 1}, {2, 1}, {3, 2}, {6, 2}, {7, 3}, {11, 4}};
+    for (int i = 1; i <= 12; ++i) {
+      owner.add_block(++block, block_for(models, 1));
+      if (const auto expected = segments.find(i); expected != segments.end()) {
+        EXPECT_EQ(gpu.statistics().segments, 5 * search + expected->second) << i;
+      }
+    }
+    gpu.end_blocks();
+    EXPECT_EQ(gpu.statistics().segments, 5 * search + 5);
+    gpu.detach();
+  }
+}
+
 // Once for each kernel, not for each chain.
 TEST_F(GpuFiltersTest, ARefusedImageIsMadeAgainOnce) {
   script_.fate = no_domain_stage;
@@ -627,6 +656,27 @@ TEST_F(GpuFiltersTest, ARefusedImageIsMadeAgainOnce) {
   EXPECT_LE(script_.refused, 2 * kernels);
   EXPECT_GT(gpu.statistics().chains, 2u * static_cast<unsigned>(kernels));
   owner.expect_cpu();
+}
+
+// What a search leaves to be compiled after it.
+TEST(ChainKernelsThatAreLate, AreUnfinishedUntilTheyAreMade) {
+  KernelScript script;
+  // Compiled late for one class, and not at all for the other.
+  script.fate = [](const plan::Plan& plan) {
+    if (plan.stage == plan::Stage::kBias || plan.stage == plan::Stage::kGate)
+      return KernelScript::kCached;
+    return plan.class_length > 512 ? KernelScript::kLate : KernelScript::kFails;
+  };
+  Chains chains(scripted_kernels(script));
+  for (const int M : {100, 700}) {
+    for (const Alphabet* alphabet : {&amino_alphabet(), &dna_alphabet()}) {
+      chains.planned(*make_search_model(test_support::random_hmm(
+          static_cast<std::uint64_t>(M), M, test_support::ModelKind::kTypical, *alphabet)));
+    }
+  }
+  EXPECT_EQ(chains.kernels.unfinished_lengths(), std::vector{plan::class_length(700)});
+  script.finish();
+  EXPECT_EQ(chains.kernels.unfinished_lengths(), std::vector<int>{});
 }
 
 TEST(ChainKernelsOfTwoAlphabets, AreNotShared) {

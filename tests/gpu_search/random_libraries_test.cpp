@@ -258,6 +258,7 @@ struct Case {
     devices = random.integer(1, 2);
     lanes = random.integer(1, 4);
     segment = static_cast<std::uint64_t>(random.integer(1'000, 40'000));
+    growth = static_cast<std::uint64_t>(random.integer(1, 4));
     finer_kernel_seconds = random.chance(0.5) ? 0 : 0.5;
     vram = random.chance(0.2) ? 200'000 : 0;
     patient = random.chance(0.8);
@@ -281,7 +282,7 @@ struct Case {
   SearchOptions options;
   RandomKernels::Shares shares;
   int devices, lanes, searches;
-  std::uint64_t segment, vram;
+  std::uint64_t segment, growth, vram;
   double finer_kernel_seconds;
   bool patient;
 };
@@ -319,6 +320,7 @@ void run_case(std::uint64_t seed, Totals& totals) {
   driver.on_launch = run_on_host;
   gpu::Settings settings = fake_settings(driver, c.devices);
   settings.segment_residues = c.segment;
+  settings.segment_growth = c.growth;
   settings.lanes = c.lanes;
   settings.finer_kernel_seconds = c.finer_kernel_seconds;
   settings.vram = c.vram;

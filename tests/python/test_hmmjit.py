@@ -76,6 +76,13 @@ def test_same_bytes_as_the_program(results, tmp_path):
         assert rows(contents(own)) == expected
 
 
+def test_version_is_known_where_the_package_is_installed():
+    import importlib.metadata
+    if not any(name.endswith(".dist-info") for name in os.listdir(os.path.dirname(os.path.dirname(hmmjit.__file__)))):
+        pytest.skip("the package of the source tree: not installed")
+    assert importlib.metadata.version("hmmjit") == hmmjit.__version__
+
+
 def test_hits_and_domains(results):
     assert [r.index for r in results] == [0, 1, 2, 3, 4]
     assert results.statistics["targets"] == 300
@@ -347,7 +354,7 @@ def test_iterators_have_progress_and_statistics(results):
 def test_iterators_that_are_closed_early_are_freed():
     def alive():
         gc.collect()
-        return sum(type(thing).__name__ in ("_Search", "SearchIterator", "Result") for thing in gc.get_objects())
+        return sum(type(thing).__name__ in ("Run", "SearchIterator", "Result") for thing in gc.get_objects())
 
     before = alive()
     for _ in range(3):

@@ -236,6 +236,16 @@ class AgainstHmmer(ScratchFolder):
             file.write(">s\n***\n")
         with open(self.path("dna.sto"), "w") as file:
             file.write("# STOCKHOLM 1.0\na ACGTACGTACGTACGT\nb ACGTACGTACGTACGA\n//\n")
+        # Of several alignments each must have a name, the first of them, too.
+        alignment = "# STOCKHOLM 1.0\n{}a ACDEFGHIKLMN\nb ACDEFGHIKLMN\n//\n"
+        named, nameless = alignment.format("#=GF ID x\n"), alignment.format("")
+        for name, text in (("second.sto", named + nameless), ("first.sto", nameless + named),
+                           ("one.sto", nameless)):
+            with open(self.path(name), "w") as file:
+                file.write(text)
+            expected = run(["hmmbuild", self.path("y.hmm"), self.path(name)]).returncode
+            self.assertEqual(expected, 0 if name == "one.sto" else 1)
+        self.assertEqual(run([scenario.program, "build", self.path("y.hmm"), self.path("one.sto")]).returncode, 0)
         query = self.path("one.fasta")
         for arguments, status, text in (
                 (["phmmer", "--mx", "NOSUCH", query, targets], 2, "no score matrix is named NOSUCH"),
@@ -254,6 +264,8 @@ class AgainstHmmer(ScratchFolder):
                 (["build", self.path("x.hmm"), self.path("dna.sto")], 3, "protein alignments only"),
                 (["build", "--hand", "--amino", self.path("x.hmm"), self.path("dna.sto")], 3,
                  "reference annotation"),
+                (["build", self.path("x.hmm"), self.path("first.sto")], 3, "alignment 1 has no name"),
+                (["build", self.path("x.hmm"), self.path("second.sto")], 3, "alignment 2 has no name"),
                 (["build", self.path("x.hmm"), self.path("none.sto")], 3, "none.sto")):
             with self.subTest(arguments=arguments):
                 refused = run([scenario.program] + arguments)

@@ -37,6 +37,18 @@ class Documents(ScratchFolder):
     def test_kernel_catalogue_is_current(self):
         self.check_current("kernels.md", "plan", "--catalogue")
 
+    def test_the_picture_of_rates_is_that_of_the_table(self):
+        script = os.path.join(scenario.SOURCE, "benchmarks", "draw_rates.py")
+        done = subprocess.run([script], capture_output=True)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        picture = read(os.path.join(DOCUMENTS, "images", "rates.svg"))
+        self.assertEqual(picture, done.stdout, "run: benchmarks/draw_rates.py >docs/images/rates.svg")
+        # What the README says beside it.
+        readme = read(os.path.join(scenario.SOURCE, "README.md")).decode()
+        shown = re.search(r"!\[([^\]]*)\]\(docs/images/rates.svg\)", readme).group(1)
+        for seconds in re.findall(r"[0-9.]+ s", shown):
+            self.assertIn(f" {seconds}", picture.decode().split("aria-label=")[1].split(">")[0])
+
     def test_every_option_of_the_help_is_everywhere(self):
         shown = set(re.findall(r"^  (-\S+)", hmmjit("search", "-h"), re.MULTILINE))
         self.assertGreater(len(shown), 40)
@@ -51,6 +63,21 @@ class Documents(ScratchFolder):
         for option in shown:
             spelled = f" -l {option[2:]} " if option.startswith("--") else f" -s {option[1:]} "
             self.assertIn(spelled, fish)
+
+    @unittest.skipIf(scenario.hmmsearch_missing(), "hmmsearch not installed")
+    def test_options_that_hmmsearch_does_not_have_are_listed(self):
+        def options(text):
+            return set(re.findall(r"^  (-\S+)", text, re.MULTILINE))
+        ours = options(hmmjit("search", "-h"))
+        theirs = options(scenario.run(["hmmsearch", "-h"]).stdout.decode())
+        self.assertGreater(len(theirs), 30)
+        # --help is -h; what 3.3.2 does not show exists there.
+        new = ours - theirs - {"--help", "--restrictdb_stkey", "--restrictdb_n", "--ssifile"}
+        self.assertGreater(len(new), 15)
+        text = read(os.path.join(DOCUMENTS, "differences.md")).decode()
+        listed = re.search(r"\* (`--mem`.*?) are new\.", text, re.DOTALL).group(1)
+        self.assertEqual(set(re.findall(r"`(-\S+)`", listed)), new)
+        self.assertEqual(theirs - ours, {"--mpi", "--stall"} & theirs)
 
     def test_every_command_has_a_page(self):
         names = command_names()
@@ -108,7 +135,30 @@ class Documents(ScratchFolder):
                          {"source", "ptx", "cubin", "sass", "log"})
         self.assertIn("--repair", self.offered("hmmjit", "cache", "verify", "--"))
         self.assertNotIn("--repair", self.offered("hmmjit", "cache", "stats", "--"))
-        self.assertEqual(self.offered("hmmjit", "completions", "z"), [])
+        self.assertEqual(self.offered("hmmjit", "completions", "z"), ["zsh"])
+        # Values that are known beside others, lists of them, and after a '='.
+        self.assertEqual(self.offered("hmmjit", "man", "se"), ["search"])
+        self.assertEqual(self.offered("hmmjit", "plan", "--device", "H2"), ["H200"])
+        self.assertEqual(self.offered("hmmjit", "plan", "--device", "H200,sm_9"), ["H200,sm_90"])
+        self.assertEqual(self.offered("hmmjit", "plan", "--device", "=", "T"), ["T4"])
+        self.assertIn("H100", [value.split("-")[0] for value in self.offered("hmmjit", "plan", "--device", "=")])
+        self.assertEqual(set(self.offered("hmmjit", "plan", "--stage", "e")), {"ensemble", "envelope"})
+        self.assertEqual(set(self.offered("hmmjit", "plan", "--policy", "")), {"default", "cudampfpp"})
+        self.assertEqual(self.offered("hmmjit", "search", "--tformat", "em"), ["embl"])
+        self.assertEqual(self.offered("hmmjit", "search", "--as", ""), ["hmmscan"])
+        self.assertEqual(self.offered("hmmjit", "cache", "warm", "--target", "sm_8,sm_9"), ["sm_8,sm_90"])
+
+    def test_values_that_are_offered_are_taken(self):
+        """Each of them; a list of names would not notice what is no longer known."""
+        for option, arguments in (("--device", ()), ("--stage", ("--device", "H200"))):
+            for value in set(self.offered("hmmjit", "plan", option, "")) - {"live"}:
+                done = scenario.run([scenario.program, "plan", "--length", "100", "--summary", *arguments, option, value])
+                self.assertNotEqual(done.returncode, 2, (option, value, done.stderr))
+        targets = self.path("targets.fasta")
+        for value in self.offered("hmmjit", "search", "--tformat", ""):
+            done = scenario.run([scenario.program, "search", "--tformat", value, "-", targets], data=b"")
+            self.assertNotIn(b"sequence format", done.stderr, value)
+        self.assertIn("ncbi", self.offered("hmmjit", "search", "--tformat", ""))
 
     @unittest.skipIf(shutil.which("zsh") is None, "zsh not installed")
     def test_zsh_reads_its_script(self):
@@ -123,7 +173,8 @@ class Documents(ScratchFolder):
                 "CURRENT=%d; source " + script)
         for line, number, wanted in [("se", 2, "search:"), ("search --t", 3, "--tblout=["),
                                      ("db b", 3, "build:"),
-                                     ("db build --al", 4, "--alphabet=[")]:
+                                     ("db build --al", 4, "--alphabet=["),
+                                     ("man se", 3, "*:command:(search "), ("plan --d", 3, "*--device=[")]:
             done = scenario.run(["zsh", "-fc", code % (line, number)])
             self.assertEqual((done.returncode, done.stderr), (0, b""), line)
             self.assertIn("\n" + wanted, "\n" + done.stdout.decode(), line)
@@ -136,7 +187,8 @@ class Documents(ScratchFolder):
         environment = dict(os.environ, HOME=self.folder, XDG_CONFIG_HOME=self.folder)
         for line, wanted in [("hmmjit se", "search"), ("hmmjit search --tb", "--tblout"),
                              ("hmmjit db b", "build"), ("hmmjit plan --emit p", "ptx"),
-                             ("hmmjit db build --alphabet d", "dna")]:
+                             ("hmmjit db build --alphabet d", "dna"), ("hmmjit man se", "search"),
+                             ("hmmjit plan --device H2", "H200"), ("hmmjit search --tformat em", "embl")]:
             done = subprocess.run(["fish", "--no-config", "-c",
                                    f"source {script}; complete -C '{line}'"],
                                   capture_output=True, text=True, env=environment)

@@ -119,12 +119,30 @@ class Interruption(ScratchFolder):
             self.assertEqual(process.returncode, -number)
             self.assertEqual(os.listdir(self.results), [])
 
+    def files(self):
+        """Name and making of each output there is."""
+        out = set()
+        for entry in os.scandir(self.results):
+            try:
+                out.add((entry.name, entry.stat().st_ino, entry.stat().st_ctime_ns))
+            except FileNotFoundError:  # renamed or removed meanwhile
+                pass
+        return out
+
     def test_what_a_killed_run_leaves_is_swept_by_the_next(self):
         killed = self.start_endless()
         killed.kill()
         killed.communicate(timeout=60)
-        self.assertEqual(len(os.listdir(self.results)), 6)
+        left = self.files()
+        self.assertEqual(len(left), 6)
         running = self.start_endless()  # its temporaries stay while others come and go
+        limit = time.time() + 60
+        # They may have the same names.
+        while left & self.files() or len(self.files()) < 6:
+            self.assertLess(time.time(), limit, "outputs were not begun")
+            running.stdin.write(read(self.targets) * 500)
+            running.stdin.flush()
+            time.sleep(0.01)
         self.assertEqual(len(os.listdir(self.results)), 6)
         self.assertEqual(search(self.outputs() + [self.model, self.targets]).returncode, 0)
         self.assertEqual(len(os.listdir(self.results)), 12)
@@ -239,6 +257,29 @@ class Interruption(ScratchFolder):
             done = search(["--tblout", self.results + "/t", self.model, self.targets])
             os.chmod(self.results, 0o700)
             self.assertEqual(done.returncode, OUTPUT_ERROR, done.stderr)
+
+    def test_remedies_of_places_that_take_no_output(self):
+        for place, words in (("missing/run1/out", "make the folder first"), ("file/out", "make the folder first")):
+            open(self.path("file"), "w").close()
+            done = scenario.search(["-o", self.path(place), self.model, self.targets])
+            self.assertEqual(done.returncode, OUTPUT_ERROR, done.stderr)
+            self.assertIn(words, done.stderr.decode())
+        # Every number of files from too few to enough.
+        outputs = [word for kind in ("--tblout", "--domtblout", "--tsv", "--json", "-o")
+                   for word in (kind, self.path("limited" + kind))]
+        statuses = set()
+        for number in range(4, 24):
+            done = subprocess.run(
+                [scenario.program, "search", "--quiet", "--cpu", "1", *outputs, self.model, self.targets],
+                capture_output=True, timeout=60,
+                preexec_fn=lambda number=number: resource.setrlimit(resource.RLIMIT_NOFILE, (number, number)))
+            statuses.add(done.returncode)
+            if done.returncode == OUTPUT_ERROR:
+                self.assertIn("ulimit -n", done.stderr.decode())
+            elif done.returncode != 0:
+                self.assertIn(b"\n", done.stderr)
+        self.assertIn(OUTPUT_ERROR, statuses)
+        self.assertIn(0, statuses)
 
     def test_closed_pipe(self):
         process = subprocess.Popen([scenario.program, "search", "--quiet", "--tblout",

@@ -248,6 +248,15 @@ class Outputs(ScratchFolder):
             for have, wanted in zip(got, want):
                 # pandas takes "NULL" for nothing, as it says.
                 self.assertIn(have, [wanted] + [(wanted[0], "")] * (wanted[1] == "NULL"), name)
+        if shutil.which("Rscript"):
+            tried.append("R")
+            code = ("x <- read.delim(commandArgs(TRUE)[1], na.strings = ''); stopifnot(is.numeric(x$evalue), "
+                    "is.numeric(x$ln_p)); writeLines(ifelse(is.na(x$description), '', x$description)); "
+                    "writeLines(x$target)")
+            done = scenario.run(["Rscript", "--vanilla", "-e", code, paths["tsv"]])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            lines = done.stdout.decode().split("\n")[:-1]
+            self.assertEqual(list(zip(lines[len(want):], lines[:len(want)])), want)
         print("readers tried beside csv:", ", ".join(tried) or "none is installed")
 
     def test_a_key_of_json_has_one_type(self):
@@ -462,7 +471,7 @@ class Outputs(ScratchFolder):
                 self.assertFalse(os.path.exists(self.path("page.html")))
 
     def test_report_of_many_domains_that_overlap(self):
-        """Lanes of boxes take n log n steps: a minute and more if each looks at all before it."""
+        """Making their page takes n log n steps at most; page_test.py has what a browser does with it."""
         lines = [json.loads(line) for line in read(self.run_search([])["json"]).decode().splitlines()]
         target = next(line for line in lines if line["record"] == "target" and line["domains"])
         domain = {name: value for name, value in target["domains"][0].items() if name != "alignment"}

@@ -178,6 +178,10 @@ class PageInChromium(ScratchFolder):
                 self.show(driver, view)
                 wide = driver.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
                 self.assertEqual(wide[0], SIZES[size][0], f"{view} is wider than the window at {size}")
+                if view in ("models", "domains") and size in ("desktop", "phone"):
+                    inner = driver.execute_script("const list = document.querySelector(`#${arguments[0]} .scroller`);"
+                                                  "return [list.scrollWidth, list.clientWidth]", view)
+                    self.assertLessEqual(inner[0], inner[1], f"the table of {view} scrolls sideways at {size}")
                 picture = base64.b64decode(driver.get_screenshot_as_base64())
                 self.assertGreater(len(picture), 5000)
                 if folder:
@@ -343,6 +347,69 @@ class PageInChromium(ScratchFolder):
         self.assertLess(len(self.cells(driver)), 100)
         pages = base64.b64decode(driver.execute_cdp_cmd("Page.printToPDF", {})["data"]).count(b"/Type /Page\n")
         self.assertGreater(pages, 2)
+
+    def overlapping(self, name, length, envelopes):
+        """A page of one protein with one model and these envelopes, the best first."""
+        result, page = self.path(name + ".json"), self.path(name + ".html")
+        domains = [{"number": n + 1, "included": True, "c_evalue": 1e-9, "i_evalue": 1e-60 * (n + 1), "score": 30.5,
+                    "bias": 0.1, "hmm_from": 1, "hmm_to": 9, "ali_from": start, "ali_to": end, "env_from": start,
+                    "env_to": end, "accuracy": 0.9} for n, (start, end) in enumerate(envelopes)]
+        with open(result, "w") as file:
+            for line in (
+                    {"record": "model", "index": 0, "name": "Many", "accession": None, "description": "", "length": 9,
+                     "Z": 1, "domZ": 1, "targets": 1, "residues": length, "targets_reported": 1,
+                     "targets_included": 1, "passed": {"msv": 1, "bias": 1, "viterbi": 1, "forward": 1}},
+                    {"record": "target", "model": "Many", "model_index": 0, "name": "protein", "accession": None,
+                     "description": "", "index": 0, "length": length, "evalue": 1e-60, "score": 99.5, "bias": 0.5,
+                     "included": True, "domains": domains},
+                    {"record": "run", "program": "hmmjit search", "version": "0", "model_file": "m",
+                     "target_file": "t", "options": "hmmjit search m t", "folder": "/", "date": "today", "models": 1,
+                     "targets": 1, "residues": length, "targets_reported": 1, "targets_included": 1,
+                     "domains_reported": len(domains), "domains_included": len(domains)}):
+                file.write(json.dumps(line) + "\n")
+        done = scenario.run([scenario.program, "report", result, "-o", page])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return page
+
+    def test_boxes_that_overlap_are_below_one_another(self):
+        driver = self.browser()
+        rng = random.Random(SEED)
+        envelopes = [(start, start + rng.randrange(0, 90)) for start in (rng.randrange(1, 900) for _ in range(300))]
+        self.open(driver, self.overlapping("some", 1000, envelopes))
+        self.show(driver, "proteins")
+        lanes = driver.execute_script("return [...laneOf]")
+        # Each on the first lane that is free, from left to right.
+        ends, wanted = [], [0] * len(envelopes)
+        for d in sorted(range(len(envelopes)), key=lambda d: (envelopes[d][0], d)):
+            start, end = envelopes[d]
+            free = [lane for lane, taken in enumerate(ends) if taken < start]
+            lane = free[0] if free else len(ends)
+            ends[lane:lane + 1] = [end]
+            wanted[d] = lane
+        self.assertLessEqual(len(ends), 40)
+        self.assertGreater(len(ends), 10)
+        self.assertEqual(lanes, wanted)
+        self.assertEqual(len(driver.execute_script("return [...document.querySelectorAll('.box')]")), 300)
+        # More than can be drawn: the best, and a way to all.
+        number = 200000
+        envelopes = [(1 + n % 7, 900 - n % 5) for n in range(number)]
+        self.open(driver, self.overlapping("many", 1000, envelopes))
+        begun = time.monotonic()
+        self.show(driver, "proteins")
+        self.assertEqual(driver.execute_script("return lanesOf[0]"), 40)
+        seconds = time.monotonic() - begun
+        print(f"{number} overlapping domains laid out in {seconds:.2f} s")
+        self.assertLess(seconds, LOAD_SECONDS)
+        drawn = driver.execute_script("return [...laneOf].flatMap((lane, d) => lane < 0 ? [] : [[lane, d]])")
+        self.assertEqual(sorted(lane for lane, _ in drawn), list(range(40)))
+        self.assertEqual(sorted(d for _, d in drawn), list(range(40)))  # the best ones
+        more = driver.execute_script("return document.querySelector('.more').textContent")
+        self.assertIn("199,960 domains of higher E-value not drawn", more)
+        driver.execute_script("document.querySelector('.more button').click()")
+        self.assertIn("200,000 domains", self.text(driver, "counts"))
+        self.assertEqual(driver.execute_script("return document.querySelector('#domains').hidden"), False)
+        self.assertGreater(len(self.cells(driver)), 10)
+        self.no_messages(driver)
 
     def test_hundred_thousand_domains(self):
         page = self.page(100000, alignments=False)

@@ -1,6 +1,10 @@
 """hmmjit plan and doctor as a user meets them: exit statuses, what -o FILE keeps, what counts."""
 import json
 import os
+import shutil
+import signal
+import subprocess
+import unittest
 
 import scenario
 from scenario import ScratchFolder, read, run
@@ -101,6 +105,89 @@ class Plan(ScratchFolder):
         done = self.plan("--length", "100", "--device", "sm_90a", "--stage", "ssv")
         self.assertEqual(done.returncode, USAGE)
         self.assertIn(b"give sm_90", done.stderr)
+
+    def test_the_answer_is_short_and_lists_are_taken(self):
+        short = self.plan("--length", "150", "--device", "H200")
+        self.assertEqual(short.returncode, 0, short.stderr)
+        lines = short.stdout.decode().rstrip("\n").split("\n")
+        kernels = json.loads(self.plan("--length", "150", "--device", "H200", "--json").stdout)["searches"][0]["kernels"]
+        self.assertEqual(lines[0], "length 150: a search on H200 uses")
+        self.assertEqual([line.split()[:4] for line in lines[1:-2]],
+                         [[k["stage"], k["variant"], "for", str(k["class_length"])] for k in kernels])
+        self.assertRegex(lines[-1], r"^1 model, 1 device, \d+ plans, \d+ kernels, ")
+        explained = self.plan("--length", "150", "--device", "H200", "--explain").stdout
+        self.assertGreater(explained.count(b"\n"), 3 * len(lines))
+        self.assertIn(b"rejected ", explained)
+        self.assertNotIn(b"rejected ", short.stdout)
+        done = self.plan("--length", "150", "--device", "H200,T4", "--stage", "ssv,msv")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(b"1 model, 2 devices, 4 plans", done.stdout)
+        done = self.plan("--length", "150", "--device", "H200,nope", "--stage", "ssv")
+        self.assertEqual((done.returncode, done.stdout), (USAGE, b""))
+
+    def warm(self, *arguments):
+        done = run([scenario.program, "cache", "warm", "--cache-dir", self.cache, "--length", "48", *arguments],
+                   timeout=120)
+        if done.returncode == COMPILE and (b"NVRTC" in done.stderr or b"without the CUDA headers" in done.stderr):
+            self.skipTest(done.stderr.decode())
+        return done
+
+    def test_the_list_of_cached_kernels_names_them(self):
+        done = self.warm("--target", "sm_90", "--stage", "ssv,bias")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        text = run([scenario.program, "cache", "list", "--cache-dir", self.cache]).stdout.decode()
+        kernels = [entry["kernel"] for entry in
+                   json.loads(run([scenario.program, "cache", "list", "--json", "--cache-dir", self.cache]).stdout)]
+        self.assertEqual(len(kernels), 2)
+        plans = json.loads(self.plan("--length", "48", "--device", "sm_90", "--json").stdout)["searches"][0]["kernels"]
+        for stage in ("ssv", "bias"):
+            variant = [plan["variant"] for plan in plans if plan["stage"] == stage][0]
+            self.assertEqual([kernel for kernel in kernels if kernel.startswith(f"{stage} {variant}, ")
+                              and kernel.endswith(" positions")], [kernel for kernel in kernels if stage in kernel])
+        for kernel in kernels:
+            self.assertIn(f"  {kernel}  ", text)
+
+    def test_kernels_are_not_made_ahead_for_what_nobody_knows(self):
+        done = self.warm("--target", "sm_999", "--stage", "ssv")
+        self.assertEqual(done.returncode, USAGE, done.stderr)
+        self.assertRegex(done.stderr.decode(), r'--target: no architecture "sm_999" is known; the newest that NVRTC')
+        done = self.warm("--target", "sm_9O")
+        self.assertEqual(done.returncode, USAGE)
+        self.assertIn(b"--target: unknown device", done.stderr)
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can run a program as another user")
+    def test_a_home_that_cannot_be_written_is_no_missing_one(self):
+        os.chmod(self.folder, 0o755)
+        program, home = self.path("hmmjit"), self.path("home")
+        shutil.copy(scenario.program, program)
+        os.mkdir(home, 0o555)
+        environment = {name: value for name, value in os.environ.items()
+                       if not name.startswith(("HMMJIT_CACHE", "XDG_"))}
+        done = subprocess.run([program, "doctor"], env=dict(environment, HOME=home), user=65534, group=65534,
+                              extra_groups=[], capture_output=True, timeout=120)
+        self.assertIn(f"{home}/.cache: cannot make the kernel cache folder: Permission denied", done.stdout.decode())
+
+    def test_doctor_says_what_is_asked_first_and_what_gpus_need(self):
+        system = self.path("system")
+        run([scenario.program, "cache", "warm", "--cache-dir", system, "--length", "48", "--target", "sm_90",
+             "--stage", "bias"], timeout=120)
+        kernels = len(json.loads(run([scenario.program, "cache", "list", "--json", "--cache-dir", system]).stdout))
+        for folder, words in ((system, f"{system}, {kernels} kernel" if os.path.isdir(system) else "does not exist"),
+                              (self.path("nowhere"), "nowhere does not exist"), ("", "none is wanted")):
+            done = run([scenario.program, "doctor", "--json", "--cache-dir", self.cache, "--cache-system-dir", folder])
+            checks = {check["check"]: check for check in json.loads(done.stdout)["checks"]}
+            self.assertIn(words, checks["system folder"]["finding"])
+        if not any(name.startswith("device ") for name in checks):
+            self.assertIn("NVRTC 12 or 13", checks["GPU jobs"]["finding"])
+
+    def test_a_reader_that_has_enough(self):
+        for command in ("plan --length 100 --device all --explain", "plan --length 100 --catalogue",
+                        "plan --length 100 --device H200 --stage ssv --emit source"):
+            for _ in range(3):
+                done = subprocess.run(["bash", "-c", f"'{scenario.program}' {command} | head -c 10 >/dev/null; "
+                                       "exit ${PIPESTATUS[0]}"], capture_output=True, timeout=120)
+                self.assertIn(done.returncode, (0, 128 + signal.SIGPIPE), done.stderr)
+                self.assertNotIn(b"cannot write", done.stderr)
 
 
 if __name__ == "__main__":

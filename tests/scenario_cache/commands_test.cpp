@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cache/entry_lock.hpp"
+#include "cache/entry_store.hpp"
 #include "cache/kernel_cache.hpp"
 #include "pretend_compiler.hpp"
 #include "run_program.hpp"
@@ -66,6 +68,20 @@ TEST_F(CacheCommandsTest, Path) {
   environment_ = {};
   EXPECT_EQ(run({"path"}), 7);
   EXPECT_THAT(err_, HasSubstr("HMMJIT_CACHE_DIR"));
+}
+
+TEST_F(CacheCommandsTest, OnlyOneIdleWarmingAtATime) {
+  const std::vector<std::string> words{"warm", "--idle", "--target", "sm_80", "--length", "100"};
+  warm();  // makes the folder
+  {
+    const auto other = FileLock::acquire(root_ + "/lock", kIdleWarmLockOffset,
+                                         std::chrono::milliseconds(0), 0600);
+    ASSERT_TRUE(other);
+    EXPECT_EQ(run(words), 0);
+    EXPECT_EQ(out_, "another process does it already\n");
+  }
+  EXPECT_EQ(run(words), 0);
+  EXPECT_THAT(out_, HasSubstr("1 present already"));
 }
 
 TEST_F(CacheCommandsTest, WarmMakesThenFindsAndFailsWhenNothingIsMade) {

@@ -261,6 +261,7 @@ Status run_build(const ParsedOptions& options) {
   // Alignments in memory at a time: enough for all threads.
   const auto batch = static_cast<std::size_t>(8 * threads);
   std::size_t number = 0;
+  bool first_is_nameless = false;
   for (bool more = true; more;) {
     std::vector<Job> jobs;
     while (jobs.size() < batch) {
@@ -273,11 +274,15 @@ Status run_build(const ParsedOptions& options) {
           return fail(ErrorCode::kUsage, "the file holds several alignments", "-n",
                       "leave it out, and name each alignment in its file (#=GF ID)");
         alignment->name = options.text("-n");
-      } else if (alignment->name.empty()) {
-        if (index > 0 || input == "-")
-          return fail(ErrorCode::kInput, fmt::format("alignment {} has no name", index + 1),
+      } else {
+        // A single alignment has the file's name where it has none.
+        const bool nameless = alignment->name.empty();
+        if (first_is_nameless || (nameless && (index > 0 || input == "-")))
+          return fail(ErrorCode::kInput,
+                      fmt::format("alignment {} has no name", first_is_nameless ? 1 : index + 1),
                       reader.name(), "name each alignment in its file (#=GF ID)");
-        alignment->name = file_stem(input);
+        if (nameless) alignment->name = file_stem(input);
+        first_is_nameless = nameless;
       }
       jobs.push_back({*std::move(alignment)});
     }

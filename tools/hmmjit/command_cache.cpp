@@ -10,15 +10,19 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "cache/entry_lock.hpp"
 #include "cache/maintenance.hpp"
 #include "cache/trimmer.hpp"
 #include "core/diagnostics.hpp"
-#include "core/mapped_file.hpp"
 #include "core/output_file.hpp"
+#include "core/read_only_file.hpp"
+#include "core/threads.hpp"
 #include "hmmjit/command_line.hpp"
 
 namespace hmmjit::tools {
 namespace {
+
+constexpr int kLowestPriority = 19;  // steps of nice(2)
 
 using cache::CacheKey;
 using cache::Counter;
@@ -64,6 +68,24 @@ std::string summary(const CacheKey& key) {
     text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, value);
   }
   return text;
+}
+
+// What was compiled, as `hmmjit plan` names it: "ssv multi_lane_half, 256 positions". Empty for an
+// entry that says nothing of it.
+std::string kernel_of(const cache::Entry& entry) {
+  const auto plan = entry.attachments.find("plan");
+  if (plan == entry.attachments.end()) return {};
+  const Json json = Json::parse(plan->second, nullptr, false);
+  if (!json.is_object()) return {};
+  const auto text = [&](const char* key) {
+    const auto found = json.find(key);
+    return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  std::string out = text("stage") + " " + text("variant");
+  if (const auto length = json.find("covered_length");
+      length != json.end() && length->is_number_integer())
+    out += fmt::format(", {} positions", length->get<std::int64_t>());
+  return out;
 }
 
 Json components_json(const CacheKey& key) {
@@ -254,7 +276,7 @@ Status list_entries(const Context& context, const std::vector<std::string>& wher
   Json document = Json::array();
   std::string text;
   for (const Located& located : entries) {
-    const auto decoded = load(located, cache::Attachments::kSkip);
+    const auto decoded = load(located, cache::Attachments::kLoad);
     if (filter && (!decoded || !filter(decoded->key))) continue;
     const std::string digest = located.file.name.hex();
     Json item = {{"digest", digest},
@@ -266,7 +288,9 @@ Status list_entries(const Context& context, const std::vector<std::string>& wher
       item["payload_bytes"] = decoded->entry.payload.size();
       item["components"] = components_json(decoded->key);
       item["attributes"] = decoded->entry.attributes;
-      what = summary(decoded->key);
+      const std::string kernel = kernel_of(decoded->entry);
+      if (!kernel.empty()) item["kernel"] = kernel;
+      what = kernel + (kernel.empty() ? "" : "  ") + summary(decoded->key);
     } else {
       item["problem"] = decoded.error().message;
       what = decoded.error().message;
@@ -378,13 +402,13 @@ Status explain_entries(const Context& context, const std::string& first,
 
 Status verify(const Context& context, bool repair, const std::string& bundle) {
   if (!bundle.empty()) {
-    HMMJIT_ASSIGN(const MappedFile file, MappedFile::open(bundle));
+    HMMJIT_ASSIGN(const std::string bytes, read_whole_file(bundle));
     std::uint64_t count = 0;
-    const Status read = cache::read_bundle({file.bytes().data(), file.bytes().size()},
-                                           [&](cache::DecodedEntry&&, std::string_view) -> Status {
-                                             ++count;
-                                             return {};
-                                           });
+    const Status read =
+        cache::read_bundle(bytes, [&](cache::DecodedEntry&&, std::string_view) -> Status {
+          ++count;
+          return {};
+        });
     if (!read) return fail(read.error().code, read.error().message, bundle, "fetch it again");
     context.print({{"bundle", bundle}, {"entries", count}},
                   fmt::format("{}: {} intact kernels\n", bundle, count));
@@ -502,7 +526,19 @@ Status warm_cache(const Context& context, const WarmRequest& request, const Warm
     return fail(ErrorCode::kCompile, "this build has no kernel compiler", "",
                 "import a bundle made elsewhere (hmmjit cache import)");
   }
-  HMMJIT_TRY(context.user_store(true));
+  HMMJIT_ASSIGN(const EntryStore store, context.user_store(true));
+  cache::FileLock only_one;
+  if (request.idle) {
+    // A file system without locks lets several of them run, which make the same kernels.
+    auto lock = cache::FileLock::acquire(store.lock_path(), cache::kIdleWarmLockOffset,
+                                         std::chrono::milliseconds(0), store.file_mode());
+    if (!lock && lock.error().code == ErrorCode::kResources) {
+      context.print({{"made", 0}, {"present", 0}}, "another process does it already\n");
+      return {};
+    }
+    if (lock) only_one = *std::move(lock);
+    lower_thread_priority(kLowestPriority);
+  }
   const auto layers = cache::KernelCache::open(context.settings);
   HMMJIT_ASSIGN(const WarmReport report, warm(*layers, request));
   Json failures = Json::array();
@@ -560,7 +596,7 @@ Result<cache::Settings> CacheOptions::settings() const {
   return settings;
 }
 
-int command_cache(int argc, char** argv, const WarmFunction& warm) {
+int command_cache(int argc, char** argv, const WarmFunction& warm, const WarmNames& names) {
   Context context;
   CLI::App app("Look at, check, move and clean the cache of compiled kernels", "hmmjit cache");
   app.require_subcommand(1);
@@ -623,10 +659,17 @@ int command_cache(int argc, char** argv, const WarmFunction& warm) {
       ->required();
   CLI::App* make = command("warm", "compile kernels ahead of time; needs no GPU",
                            [&] { return warm_cache(context, request, warm); });
-  make->add_option("--target", request.targets, "architectures, e.g. sm_80,sm_90")->delimiter(',');
+  offer(make->add_option("--target", request.targets, "architectures, e.g. sm_80,sm_90")
+            ->delimiter(','),
+        names.targets);
   make->add_option("--model", request.models, "HMM files whose kernels are wanted");
   make->add_option("--length", request.lengths, "model lengths")->delimiter(',');
-  make->add_option("--stage", request.stages, "search stages, e.g. ssv")->delimiter(',');
+  make->add_option("--up-to", request.up_to, "every size class of models up to this length")
+      ->check(CLI::PositiveNumber);
+  offer(make->add_option("--stage", request.stages, "search stages, e.g. ssv")->delimiter(','),
+        names.stages);
+  make->add_flag("--idle", request.idle,
+                 "with the lowest priority, and not while another process does it");
 
   if (const auto exit = parse_command_line(app, {argv + std::min(argc, 1), argv + argc}))
     return *exit;
@@ -638,7 +681,7 @@ int command_cache(int argc, char** argv, const WarmFunction& warm) {
   } else {
     status = std::unexpected(settings.error());
   }
-  if (status && std::fflush(stdout) != 0) {
+  if (status && std::fflush(stdout) != 0 && !standard_output_unread()) {
     status = fail(ErrorCode::kOutput, "cannot write to standard output");
   }
   if (status) return 0;

@@ -22,6 +22,8 @@ struct WarmRequest {
   std::vector<std::string> models;   ///< HMM files whose models' kernels are wanted
   std::vector<int> lengths;          ///< model lengths, where no file is at hand
   std::vector<std::string> stages;   ///< e.g. "ssv"
+  int up_to = 0;                     ///< every size class of models up to this length; 0: none
+  bool idle = false;  ///< with the lowest priority, and not while another process does it
 };
 
 struct WarmReport {
@@ -33,9 +35,14 @@ struct WarmReport {
 /// Compiles kernels into `cache`; given by the layer that owns a compiler.
 using WarmFunction = std::function<Result<WarmReport>(cache::KernelCache&, const WarmRequest&)>;
 
+/// What shells offer for the options of `cache warm`.
+struct WarmNames {
+  std::vector<std::string> targets, stages;
+};
+
 /// Runs one cache command; argv[0] is the command's own name ("hmmjit cache"). Returns the exit
 /// status (ErrorCode values; 0 on success). Without `warm`, `cache warm` fails with kCompile.
-int command_cache(int argc, char** argv, const WarmFunction& warm);
+int command_cache(int argc, char** argv, const WarmFunction& warm, const WarmNames& names = {});
 
 /// Options --cache-dir, --cache-mode, ... of any command, each overriding its HMMJIT_CACHE_*
 /// variable. The object must outlive parsing; `settings` is called after it.

@@ -108,10 +108,10 @@ int run_info(const DatabaseArguments& arguments) {
   if (!database) return report(database.error());
   const TargetDatabase& db = **database;
   const DatabaseSummary& s = db.summary();
-  const auto median = s.targets > 0 ? db.length_at_rank(s.targets / 2) : 0;
-  if (!median)
-    return report({ErrorCode::kInput, "the target database is damaged", arguments.database,
-                   "hmmjit db verify says where"});
+  const Result<std::uint32_t> median = s.targets > 0 ? db.length_at_rank(s.targets / 2) : 0u;
+  if (!median) return report(median.error());
+  const Result<std::string> about = db.about();
+  if (!about) return report(about.error());
   const double per_residue =
       s.residues > 0 ? static_cast<double>(s.file_bytes) / static_cast<double>(s.residues) : 0.0;
   if (arguments.json) {
@@ -134,7 +134,7 @@ int run_info(const DatabaseArguments& arguments) {
                                   {"checksum", fmt::format("{:016x}", section.checksum)}});
     }
     Json sources = Json::array();
-    for (const auto& [key, value] : about_lines(db.about())) {
+    for (const auto& [key, value] : about_lines(*about)) {
       if (key == "source") {
         sources.push_back(value);
       } else {
@@ -152,7 +152,7 @@ int run_info(const DatabaseArguments& arguments) {
   fmt::print("residues      {}\n", s.residues);
   fmt::print("lengths       {} to {}, median {}\n", s.shortest, s.longest, *median);
   fmt::print("bytes         {} ({:.3f} per residue)\n", s.file_bytes, per_residue);
-  for (const auto& [key, value] : about_lines(db.about())) fmt::print("{:13} {}\n", key, value);
+  for (const auto& [key, value] : about_lines(*about)) fmt::print("{:13} {}\n", key, value);
   for (const DatabaseSection& section : s.sections)
     fmt::print("section       {:8} {:>14} bytes at {:>14}, checksum {:016x}\n", section.name,
                section.bytes, section.offset, section.checksum);
@@ -261,6 +261,7 @@ Status fetch(const DatabaseArguments& arguments) {
     if (file) {
       file->write(text);
     } else if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) {
+      if (standard_output_unread()) return {};  // `| head`: the program ends as others do there
       return fail(ErrorCode::kOutput, "cannot write", "standard output");
     }
   }

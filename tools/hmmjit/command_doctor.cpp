@@ -188,6 +188,44 @@ Check check_cache(const cache::KernelCache& cache) {
   return out;
 }
 
+/// The folder that is asked before the user's.
+Check check_system_folder(const cache::KernelCache& cache) {
+  Check out{"system folder", Outcome::kOk, {}, {}, {}};
+  const std::string& directory = cache.settings().system_directory;
+  out.details = {{"directory", directory}};
+  if (directory.empty()) {
+    out.finding = "none is wanted";
+    return out;
+  }
+  cache::StoreOptions options;
+  options.access = cache::Access::kReadOnly;
+  options.allow_root_owner = true;
+  const auto store = cache::EntryStore::open(directory, options);
+  if (!store) {
+    out.outcome = Outcome::kNote;
+    out.finding = store.error().to_string();
+  } else if (!store->exists()) {
+    out.finding = directory + " does not exist";
+  } else {
+    const std::size_t kernels = store->scan().entries.size();
+    out.finding = fmt::format("{}, {} kernel{}", directory, kernels, kernels == 1 ? "" : "s");
+    out.details["kernels"] = kernels;
+  }
+  return out;
+}
+
+/// What a job on a machine with a GPU needs, said where there is none.
+Check gpu_needs() {
+  return {
+      "GPU jobs",
+      Outcome::kNote,
+      "need a GPU of compute capability 7.5 or later, the NVIDIA driver for CUDA 12 or 13, and "
+      "NVRTC 12 or 13, no newer than the driver",
+      "run hmmjit doctor --require-gpu on a machine of that kind, as a batch job where it takes "
+      "one; hmmjit plan --device NAME shows what it would run",
+      {}};
+}
+
 /// Serves one image, made beforehand.
 class OneKernel final : public gpu::InstantKernelSource {
  public:
@@ -338,11 +376,13 @@ int command_doctor(const std::vector<std::string>& arguments) {
   checks.push_back(check_templates(templates));
   const auto cache = cache::KernelCache::open(*settings);
   checks.push_back(check_cache(*cache));
+  checks.push_back(check_system_folder(*cache));
   if (compiler && !architectures.empty() && templates) {
     for (Check& check : check_test_kernels(*templates, **compiler, driver)) {
       checks.push_back(std::move(check));
     }
   }
+  if (driver->device_count() == 0) checks.push_back(gpu_needs());
   const std::string disassembler = find_disassembler();
   checks.push_back({"disassembler",
                     disassembler.empty() ? Outcome::kNote : Outcome::kOk,

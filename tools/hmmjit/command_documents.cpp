@@ -64,12 +64,21 @@ std::string help_of(const OptionText& option) {
 
 constexpr std::string_view kShells[] = {"bash", "zsh", "fish"};
 
+/// What is offered as the value of an option or as an argument.
+const std::vector<std::string>& values_of(const OptionText& option) {
+  return option.choices.empty() ? option.offers : option.choices;
+}
+
 std::vector<std::string> words_of(const CommandText& command, const CommandText* above) {
   std::vector<std::string> words;
   for (const CommandText& sub : command.subcommands)
     words.push_back(sub.name.substr(sub.name.rfind(' ') + 1));
   for (const OptionText& option : all_options(command, above))
     words.insert(words.end(), option.names.begin(), option.names.end());
+  for (const OptionText& positional : command.positionals) {
+    const std::vector<std::string>& values = values_of(positional);
+    words.insert(words.end(), values.begin(), values.end());
+  }
   return words;
 }
 
@@ -82,17 +91,22 @@ std::string bash_script(std::span<const CommandText> commands) {
     words += fmt::format("    '{}') words='{}' ;;\n", name, joined(words_of(command, above), " "));
     if (above != nullptr) subcommands += (subcommands.empty() ? "'" : "|'") + name + "'";
     for (const OptionText& option : all_options(command, above)) {
-      if (option.choices.empty()) continue;
+      if (values_of(option).empty()) continue;
       for (const std::string& spelling : option.names)
-        choices +=
-            fmt::format("    '{} {}') COMPREPLY=($(compgen -W '{}' -- \"$cur\")); return ;;\n",
-                        name, spelling, joined(option.choices, " "));
+        choices += fmt::format("    '{} {}') values='{}' ;;\n", name, spelling,
+                               joined(values_of(option), " "));
     }
   });
   return fmt::format(R"(# bash completion for hmmjit; made by: hmmjit completions bash
 _hmmjit() {{
-  local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}} command= words= i
+  local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}} command= words= values= i
   COMPREPLY=()
+  # bash takes "--device=T4" for three words.
+  if [[ $prev == = ]]; then
+    prev=${{COMP_WORDS[COMP_CWORD-2]}}
+  elif [[ $cur == = ]]; then
+    cur=
+  fi
   if ((COMP_CWORD == 1)); then
     COMPREPLY=($(compgen -W '{names} --help --version' -- "$cur"))
     return
@@ -105,6 +119,10 @@ _hmmjit() {{
   done
   case "$command $prev" in
 {choices}  esac
+  if [[ -n $values ]]; then  # of a list, the last part
+    COMPREPLY=($(compgen -P "${{cur%"${{cur##*,}}"}}" -W "$values" -- "${{cur##*,}}"))
+    return
+  fi
   case "$command" in
 {words}  esac
   # Anything else is a file: the shell's own completion offers those.
@@ -141,8 +159,8 @@ std::string zsh_arguments(const CommandText& command, const CommandText* above,
       out += fmt::format("{}'{}{}{}[{}]", indent, option.repeated ? "*" : "", name,
                          name.starts_with("--") && !option.value.empty() ? "=" : "",
                          zsh_quoted(option.help));
-      if (!option.choices.empty()) {
-        out += fmt::format(":{}:({})", option.value, joined(option.choices, " "));
+      if (!values_of(option).empty()) {
+        out += fmt::format(":{}:({})", option.value, joined(values_of(option), " "));
       } else if (!option.value.empty()) {
         out += fmt::format(":{}:{}", option.value, option.takes_file ? "_files" : " ");
       }
@@ -150,6 +168,14 @@ std::string zsh_arguments(const CommandText& command, const CommandText* above,
     }
   }
   return out;
+}
+
+// What an argument may be, for _arguments.
+std::string zsh_positional(const CommandText& command) {
+  if (command.positionals.empty() || values_of(command.positionals.front()).empty())
+    return "file:_files";
+  return fmt::format("{}:({})", command.positionals.front().names.front(),
+                     joined(values_of(command.positionals.front()), " "));
 }
 
 std::string zsh_script(std::span<const CommandText> commands) {
@@ -174,15 +200,15 @@ std::string zsh_script(std::span<const CommandText> commands) {
       for (const CommandText& sub : command.subcommands) {
         out += fmt::format(
             "    {})\n      shift 2 words\n      ((CURRENT -= 2))\n      _arguments \\\n{}        "
-            "'*:file:_files'\n      ;;\n",
-            sub.name.substr(sub.name.rfind(' ') + 1), zsh_arguments(sub, &command, "        "));
+            "'*:{}'\n      ;;\n",
+            sub.name.substr(sub.name.rfind(' ') + 1), zsh_arguments(sub, &command, "        "),
+            zsh_positional(sub));
       }
       out += "    esac\n    ;;\n";
     } else {
       out += fmt::format(
-          "    shift words\n    ((CURRENT -= 1))\n    _arguments \\\n{}      '*:file:_files'\n    "
-          ";;\n",
-          zsh_arguments(command, nullptr, "      "));
+          "    shift words\n    ((CURRENT -= 1))\n    _arguments \\\n{}      '*:{}'\n    ;;\n",
+          zsh_arguments(command, nullptr, "      "), zsh_positional(command));
     }
   }
   return out + "  esac\n}\n_hmmjit \"$@\"\n";
@@ -208,13 +234,18 @@ std::string fish_script(std::span<const CommandText> commands) {
     for (const CommandText& sub : command.subcommands)
       out += fmt::format("complete -c hmmjit -n {} -a {} -d {}\n", fish_quoted(condition),
                          sub.name.substr(sub.name.rfind(' ') + 1), fish_quoted(sub.summary));
+    for (const OptionText& positional : command.positionals) {
+      if (!values_of(positional).empty())
+        out += fmt::format("complete -c hmmjit -n {} -f -a {}\n", fish_quoted(condition),
+                           fish_quoted(joined(values_of(positional), " ")));
+    }
     for (const OptionText& option : all_options(command, above)) {
       out += fmt::format("complete -c hmmjit -n {}", fish_quoted(condition));
       for (const std::string& spelling : option.names)
         out +=
             spelling.starts_with("--") ? " -l " + spelling.substr(2) : " -s " + spelling.substr(1);
-      if (!option.choices.empty()) {
-        out += " -x -a " + fish_quoted(joined(option.choices, " "));
+      if (!values_of(option).empty()) {
+        out += " -x -a " + fish_quoted(joined(values_of(option), " "));
       } else if (!option.value.empty()) {
         out += option.takes_file ? " -r" : " -x";
       }
@@ -440,7 +471,9 @@ int command_man(const std::vector<std::string>& arguments) {
   std::string name, folder;
   bool markdown = false;
   CLI::App app{"Prints a manual page.", "hmmjit man"};
-  app.add_option("command", name, "a command; without it the page of hmmjit itself");
+  std::vector<std::string> names;
+  for (const Command& command : commands()) names.emplace_back(command.name);
+  offer(app.add_option("command", name, "a command; without it the page of hmmjit itself"), names);
   app.add_flag("--markdown", markdown, "the option reference of all commands instead");
   app.add_option("--all", folder, "write the pages of all commands into this folder instead");
   if (const auto status = parse_command_line(app, arguments)) return *status;
@@ -458,8 +491,6 @@ int command_man(const std::vector<std::string>& arguments) {
   if (!name.empty()) {
     const auto found = std::ranges::find(*texts, "hmmjit " + name, &CommandText::name);
     if (found == texts->end()) {
-      std::vector<std::string> names;
-      for (const Command& command : commands()) names.emplace_back(command.name);
       return failed("man", {ErrorCode::kUsage,
                             fmt::format("no command \"{}\"", name),
                             {},

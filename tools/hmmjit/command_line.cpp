@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <map>
 
 #include "core/diagnostics.hpp"
 #include "core/error.hpp"
@@ -15,6 +16,7 @@ namespace {
 
 // Set while commands are asked for their description. One thread: the program's.
 CommandText* wanted = nullptr;
+std::map<const CLI::Option*, std::vector<std::string>> offered;
 
 // CLI11 appends "{a,b}" of a closed set to the type.
 std::vector<std::string> choices_of(std::string& type) {
@@ -46,6 +48,8 @@ OptionText text_of(const CLI::Option& option) {
     text.value = type.empty() ? "VALUE" : type;
     text.repeated = option.get_items_expected_max() > 1 && option.get_allow_extra_args();
   }
+  if (const auto values = offered.find(&option); values != offered.end())
+    text.offers = values->second;
   for (const std::string& name : option.get_snames()) text.names.push_back("-" + name);
   for (const std::string& name : option.get_lnames()) text.names.push_back("--" + name);
   return text;
@@ -163,9 +167,14 @@ std::string CommandText::usage() const {
   return text;
 }
 
+void offer(const CLI::Option* option, std::vector<std::string> values) {
+  if (wanted != nullptr) offered[option] = std::move(values);
+}
+
 std::optional<int> parse_command_line(CLI::App& app, const std::vector<std::string>& arguments) {
   if (wanted != nullptr) {
     *wanted = text_of(app);
+    offered.clear();
     return 0;
   }
   try {
@@ -195,6 +204,11 @@ bool describes(std::span<const OptionSpec> table, std::vector<OptionText> positi
     text.range = option.range;
     text.group = option.group.empty() ? "Other options" : option.group;
     text.takes_file = option.type == ValueType::kFile;
+    for (std::string_view rest = option.offers; !rest.empty();) {
+      const std::size_t comma = std::min(rest.find(','), rest.size());
+      text.offers.emplace_back(rest.substr(0, comma));
+      rest.remove_prefix(std::min(comma + 1, rest.size()));
+    }
     if (!option.environment.empty()) text.help += fmt::format(" [{}]", option.environment);
     if (text.help.empty()) continue;  // a second name of another option
     wanted->options.push_back(std::move(text));

@@ -12,7 +12,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace hmmjit::tools {
 
@@ -22,7 +23,9 @@ struct OptionText {
   std::string value;               ///< "FILE", "n"; empty: takes none
   std::string help, default_text, range, group;
   std::vector<std::string> choices;  ///< all values it may have; empty: any
-  bool takes_file = false;           ///< the value may well be a file
+  /// What a shell offers where `choices` is empty: values that are known, beside others.
+  std::vector<std::string> offers;
+  bool takes_file = false;  ///< the value may well be a file
   bool required = false, repeated = false;
 };
 struct CommandText {
@@ -31,6 +34,10 @@ struct CommandText {
   std::vector<CommandText> subcommands;
   std::string usage() const;  ///< "hmmjit db build [options] targets..."
 };
+
+/// Values that shells offer for an option or argument which takes others as well, or lists of them.
+/// To be called before the line is parsed.
+void offer(const CLI::Option* option, std::vector<std::string> values);
 
 /// Parses; the exit status when there is nothing more to do (help was shown, or the line is wrong).
 /// Every command calls this (or `describes` below) before it does anything.

@@ -1,6 +1,7 @@
 // `hmmjit plan`: which kernels a model would be searched with on a device, and why; and
 // `hmmjit cache warm`, which makes the kernels of such plans.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -28,10 +29,35 @@
 namespace hmmjit::tools {
 namespace {
 
-std::string stage_names() {
-  std::string out;
+std::vector<std::string> names_of_stages() {
+  std::vector<std::string> out;
   for (int i = 0; i < plan::kStages; ++i)
-    out += fmt::format("{}{}", i == 0 ? "" : ", ", plan::stage_name(static_cast<plan::Stage>(i)));
+    out.emplace_back(plan::stage_name(static_cast<plan::Stage>(i)));
+  return out;
+}
+
+std::string stage_names() { return fmt::format("{}", fmt::join(names_of_stages(), ", ")); }
+
+/// Of the table, without blanks, which do not matter; and what else names a device.
+std::vector<std::string> device_names() {
+  std::vector<std::string> out{"live", "all"};
+  for (const plan::DeviceTraits& device : plan::device_table()) {
+    out.push_back(device.name);
+    std::erase(out.back(), ' ');
+    if (const std::string architecture = plan::architecture_name(device);
+        std::ranges::find(out, architecture) == out.end())
+      out.push_back(architecture);
+  }
+  return out;
+}
+
+std::vector<std::string> variant_names() {
+  std::vector<std::string> out;
+  for (int i = 0; i < plan::kStages; ++i) {
+    for (const plan::KernelVariant& v : plan::variants_of(static_cast<plan::Stage>(i))) {
+      if (std::ranges::find(out, v.name) == out.end()) out.emplace_back(v.name);
+    }
+  }
   return out;
 }
 
@@ -97,9 +123,11 @@ Result<std::vector<Subject>> read_subjects(const PlanArguments& arguments) {
 
 /// "live", "live:1", a table name or an architecture; nothing given: the GPU of this machine, or
 /// the table's H200 where there is none. "all": the table's devices that some compiler serves, or
-/// those that `compiler` does, with a note for each of the others.
+/// those that `compiler` does, with a note for each of the others. `option` is the one that names
+/// them.
 Result<std::vector<plan::DeviceTraits>> find_devices(
-    const std::vector<std::string>& names, const compile::NvrtcLibrary* compiler = nullptr) {
+    const std::vector<std::string>& names, const char* option,
+    const compile::NvrtcLibrary* compiler = nullptr) {
   std::vector<plan::DeviceTraits> out;
   std::vector<int> architectures;
   if (compiler != nullptr) {
@@ -130,7 +158,7 @@ Result<std::vector<plan::DeviceTraits>> find_devices(
       if (name.size() > 5) {
         const auto value = name.substr(5);
         if (value.find_first_not_of("0123456789") != std::string::npos || value.size() > 3) {
-          return fail(ErrorCode::kUsage, fmt::format("\"{}\" is no device", name), "--device",
+          return fail(ErrorCode::kUsage, fmt::format("\"{}\" is no device", name), option,
                       "live, live:0, live:1, ...");
         }
         ordinal = std::stoi(value);
@@ -138,8 +166,21 @@ Result<std::vector<plan::DeviceTraits>> find_devices(
       HMMJIT_ASSIGN(auto traits, live(ordinal));
       out.push_back(std::move(traits));
     } else {
-      HMMJIT_ASSIGN(auto traits, plan::find_device(name));
-      out.push_back(std::move(traits));
+      auto traits = plan::find_device(name);
+      if (!traits) {
+        traits.error().where = option;
+        return std::unexpected(traits.error());
+      }
+      // PTX for an older architecture may run on what nobody has heard of; it is not what was
+      // named.
+      const auto known = [&](int capability) { return capability >= traits->capability(); };
+      if (compiler != nullptr && std::ranges::none_of(architectures, known) &&
+          std::ranges::none_of(plan::device_table(), known, &plan::DeviceTraits::capability)) {
+        return fail(ErrorCode::kUsage, fmt::format("no architecture \"{}\" is known", name), option,
+                    fmt::format("the newest that NVRTC {}.{} knows is sm_{}", compiler->major(),
+                                compiler->minor(), std::ranges::max(architectures)));
+      }
+      out.push_back(std::move(*traits));
     }
   }
   if (out.empty()) {
@@ -181,6 +222,7 @@ Status write_output(const std::string& path, std::string_view bytes, bool binary
     }
     if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) != bytes.size() ||
         std::fflush(stdout) != 0) {
+      if (standard_output_unread()) return {};  // `| head`: the program ends as others do there
       return fail(ErrorCode::kOutput, "cannot write", "standard output");
     }
     return {};
@@ -269,7 +311,7 @@ struct Summary {
 int run(const PlanArguments& arguments, const cache::Settings& cache_settings) {
   const auto subjects = read_subjects(arguments);
   if (!subjects) return report(subjects.error());
-  const auto devices = find_devices(arguments.devices);
+  const auto devices = find_devices(arguments.devices, "--device");
   if (!devices) return report(devices.error());
   plan::PlanOptions options;
   options.variant = arguments.variant;
@@ -440,12 +482,19 @@ int command_plan(const std::vector<std::string>& arguments) {
   app.add_option("-m,--model,files", given.model_files, "profile HMM file(s); - for stdin");
   app.add_option("--length", given.lengths, "model length(s), where no file is at hand")
       ->check(CLI::PositiveNumber);
-  app.add_option("--device", given.devices,
-                 "device name (H200, RTX 4090, ...), architecture (sm_90), live, live:N, or all")
-      ->delimiter(',');
-  app.add_option("--stage", given.stages, stage_names() + " [all]")->delimiter(',');
-  app.add_option("--variant", given.variant, "use this kernel variant");
-  app.add_option("--policy", given.policy, "default or cudampfpp [default]");
+  const auto* device =
+      app.add_option(
+             "--device", given.devices,
+             "device name (H200, RTX 4090, ...), architecture (sm_90), live, live:N, or all")
+          ->delimiter(',');
+  const auto* stage =
+      app.add_option("--stage", given.stages, stage_names() + " [all]")->delimiter(',');
+  const auto* variant = app.add_option("--variant", given.variant, "use this kernel variant");
+  const auto* policy = app.add_option("--policy", given.policy, "default or cudampfpp [default]");
+  offer(device, device_names());
+  offer(stage, names_of_stages());
+  offer(variant, variant_names());
+  offer(policy, {"default", "cudampfpp"});
   app.add_flag("--exact-length", given.exact_length,
                "specialise for the model's own length instead of its size class");
   app.add_flag("--no-tuned", given.no_tuned, "predictions only, whatever hmmjit tune has measured");
@@ -487,10 +536,12 @@ namespace {
 Result<WarmReport> warm_kernels(cache::KernelCache& cache, const WarmRequest& request) {
   HMMJIT_ASSIGN(auto templates, render::TemplateLibrary::from_environment());
   HMMJIT_ASSIGN(auto compiler, locate_compiler());
-  HMMJIT_ASSIGN(const auto devices, find_devices(request.targets, compiler.get()));
+  HMMJIT_ASSIGN(const auto devices, find_devices(request.targets, "--target", compiler.get()));
   PlanArguments arguments;
   arguments.model_files = request.models;
   arguments.lengths = request.lengths;
+  for (int length = 1; length <= request.up_to; length = plan::class_length(length) + 1)
+    arguments.lengths.push_back(length);
   HMMJIT_ASSIGN(const auto subjects, read_subjects(arguments));
   std::vector<Stage> stages;
   for (const std::string& name : request.stages) {
@@ -546,7 +597,8 @@ int command_cache(const std::vector<std::string>& arguments) {
   std::vector<char*> argv{name.data()};
   for (std::string& argument : copies) argv.push_back(argument.data());
   argv.push_back(nullptr);
-  return command_cache(static_cast<int>(argv.size()) - 1, argv.data(), warm_kernels);
+  return command_cache(static_cast<int>(argv.size()) - 1, argv.data(), warm_kernels,
+                       {device_names(), names_of_stages()});
 }
 
 }  // namespace hmmjit::tools

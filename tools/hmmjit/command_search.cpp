@@ -15,9 +15,11 @@
 #include <optional>
 
 #include "command_line.hpp"
+#include "compile_afterwards.hpp"
 #include "core/diagnostics.hpp"
 #include "core/memory.hpp"
 #include "core/threads.hpp"
+#include "io/blast_database.hpp"
 #include "io/hmm_file.hpp"
 #include "option_table.hpp"
 #include "part_search.hpp"
@@ -244,6 +246,10 @@ std::vector<NamedFile> inputs_of(const SearchProgram& program, const std::string
   const bool sequences = program.open_queries != nullptr;
   std::vector<NamedFile> files = {{sequences ? "query file" : "profile file", models},
                                   {"sequence file", find_sequence_file(targets)}};
+  if (const std::string path = find_sequence_file(targets); is_blast_database(path)) {
+    for (const char* suffix : {".pin", ".phr", ".psq"})
+      files.push_back({"file of the BLAST database", path + suffix});
+  }
   if (models == "-" || sequences) return files;
   for (const char* suffix : {".h3m", ".h3i", ".h3f", ".h3p"})
     files.push_back({"pressed profile file", models + suffix});
@@ -259,9 +265,10 @@ class ReportAndFeatures final : public ResultSink {
     return report_.prepare(result);
   }
   Status receive(const ModelResult& result) override {
-    if (features_ != nullptr) features_->add(result);
+    if (features_ != nullptr) HMMJIT_TRY(features_->add(result));
     return report_.receive(result);
   }
+  bool takes_stored_hits() const override { return true; }
 
  private:
   ReportWriter& report_;
@@ -658,6 +665,7 @@ int run_search_program(const SearchProgram& program, const std::vector<std::stri
     // Everything is written. Waiting for a driver that is still starting, and freeing what the
     // system frees anyway, would take longer than many a search.
     std::fflush(nullptr);
+    if (status) compile_afterwards(session.gpu->unfinished_kernels());
     std::_Exit(code);
   }
   return code;

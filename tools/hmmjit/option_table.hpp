@@ -14,6 +14,11 @@ namespace hmmjit::tools {
 
 enum class ValueType { kNone, kInteger, kReal, kString, kFile };
 
+/// What --tformat and --qformat take, as OptionSpec::offers.
+inline constexpr std::string_view kSequenceFormatNames =
+    "fasta,hmmpgmd,embl,uniprot,genbank,ddbj,stockholm,pfam,a2m,afa,psiblast,selex,clustal,"
+    "clustallike,phylip,phylips,ncbi";
+
 /// One option. All text is static.
 struct OptionSpec {
   std::string_view name;  ///< "-E", "--tblout"
@@ -25,8 +30,9 @@ struct OptionSpec {
   std::string_view excludes = {};     ///< comma separated names; itself is ignored
   std::string_view group = {};        ///< heading in the help; empty: not listed
   std::string_view help = {};
-  bool own = false;  ///< ours: never makes an hmmsearch abbreviation ambiguous
-  std::string_view needs = {};  ///< name of an option without which this one is an error
+  std::string_view offers = {};  ///< values that shells offer, comma separated
+  bool own = false;              ///< ours: never makes an hmmsearch abbreviation ambiguous
+  std::string_view needs = {};   ///< name of an option without which this one is an error
   /// Unknown to this program: only there so that code shared by several may ask for it.
   bool absent = false;
 };

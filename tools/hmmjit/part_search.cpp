@@ -250,7 +250,7 @@ Status search_parts(PartSearch& work) {
     const std::string path = work.request.path(number);
     PartPlace place = models;
     place.part = {number, number, work.request.part.of};
-    parts::place_targets(*database, place);
+    HMMJIT_TRY(parts::place_targets(*database, place));
     HMMJIT_ASSIGN(const bool complete, is_complete(work, settings, place, path));
     if (!complete) {
       HMMJIT_TRY(search_part(work, settings, place, database, path));

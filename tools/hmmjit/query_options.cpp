@@ -79,7 +79,8 @@ constexpr OptionSpec kQueryFormat{
     .type = kString,
     .value_name = "s",
     .group = kExpert,
-    .help = "assert query <seqfile> is in format <s>: no autodetection"};
+    .help = "assert query <seqfile> is in format <s>: no autodetection",
+    .offers = kSequenceFormatNames};
 
 using Table = std::vector<OptionSpec>;
 

@@ -276,9 +276,10 @@ class Table {
 
   widths() {
     const visible = this.visible();
-    this.template = visible.map(column => column.grow ? `minmax(${column.width}px, ${column.grow}fr)` :
-                                                        `${column.width}px`).join(" ");
-    const least = visible.reduce((sum, column) => sum + column.width, 32);
+    const width = column => kNarrow.matches ? column.narrow ?? column.width : column.width;
+    this.template = visible.map(column => column.grow ? `minmax(${width(column)}px, ${column.grow}fr)` :
+                                                        `${width(column)}px`).join(" ");
+    const least = visible.reduce((sum, column) => sum + width(column), kNarrow.matches ? 16 : 32);
     this.head.style.gridTemplateColumns = this.template;
     this.head.style.width = this.list.body.style.width = `max(100%, ${least}px)`;
     this.columns.forEach((column, i) => { this.head.children[i].hidden = !visible.includes(column); });
@@ -468,14 +469,14 @@ function makeModels() {
     title, help, number: true, width: 78, descending: true, value: i => models[column][i],
     text: i => String(models[column][i]), ...more});
   const columns = [
-    {title: "model", width: 150, grow: 2, value: text("name"), text: text("name"),
+    {title: "model", width: 150, narrow: 108, grow: 2, value: text("name"), text: text("name"),
      cell: (i, name) => [swatch(i), name]},
-    {title: "accession", width: 160, value: text("accession"), text: text("accession"),
+    {title: "accession", width: 160, narrow: 114, value: text("accession"), text: text("accession"),
      cell: (i, accession) => arrowed(accession, modelLink(i))},
     {title: "description", width: 180, grow: 4, wide: true, value: text("description"), text: text("description")},
     integer("length", "length", "match positions", {wide: true}),
-    integer("proteins reported", "reported", "proteins that meet the reporting threshold", {width: 90}),
-    integer("proteins included", "included", "proteins that meet the inclusion threshold", {width: 90}),
+    integer("proteins reported", "reported", "proteins that meet the reporting threshold", {width: 90, narrow: 74}),
+    integer("proteins included", "included", "proteins that meet the inclusion threshold", {width: 90, narrow: 74}),
   ];
   if (models.targets) {
     for (const [title, column] of [["searched", "targets"], ["passed MSV", "msv"], ["bias", "bias"],
@@ -503,9 +504,9 @@ function domainTitle(d) {
 }
 
 const kDomainColumns = [
-  {title: "protein", width: 130, grow: 3, value: d => targets.name[domains.target[d]],
-   cell: (d, name) => arrowed(name, targetLink(domains.target[d]))},
-  {title: "model", width: 86, grow: 1, value: d => models.name[domains.model[d]],
+  {title: "protein", width: 130, narrow: 118, grow: 3, value: d => targets.name[domains.target[d]],
+   cell: (d, name) => arrowed(kNarrow.matches ? shortName(domains.target[d]) : name, targetLink(domains.target[d]))},
+  {title: "model", width: 112, narrow: 96, grow: 1, value: d => models.name[domains.model[d]],
    cell: (d, name) => [swatch(domains.model[d]), name]},
   {title: "E-value", help: "of the whole protein", number: true, width: 84, wide: true,
    value: d => hits.evalue[domains.hit[d]], show: general},
@@ -517,7 +518,7 @@ const kDomainColumns = [
    width: 70, wide: true, value: d => domains.number[d]},
   {title: "c-Evalue", help: "conditional E-value of the domain", number: true, width: 84, wide: true,
    value: d => domains.c_evalue[d], show: general},
-  {title: "i-Evalue", help: "independent E-value of the domain", number: true, width: 84,
+  {title: "i-Evalue", help: "independent E-value of the domain", number: true, width: 84, narrow: 78,
    value: d => domains.i_evalue[d], show: general},
   {title: "domain score", help: "bits", number: true, width: 64, descending: true,
    value: d => domains.score[d], show: value => fixed(value, 1)},
@@ -544,25 +545,76 @@ function drawDomains() {
 // ----- proteins
 
 const kLane = 20;
-let shownProteins = [], longest = 1, laneOf, lanesOf;
+let shownProteins = [], longest = 1, laneOf, lanesOf, undrawnOf;
 
-// Boxes that overlap are drawn below one another.
-function assignLanes() {
-  laneOf = new Uint16Array(domains.count);
-  lanesOf = new Uint16Array(targets.count);
-  const from = domains.env_from, to = domains.env_to;
-  for (let t = 0; t < targets.count; ++t) {
-    const list = [], ends = [];
-    for (let d = firstDomainOf(t); d < firstDomainOf(t + 1); ++d) list.push(d);
-    list.sort((a, b) => from[a] - from[b]);
-    for (const d of list) {
-      let lane = ends.findIndex(end => end < from[d]);
-      if (lane < 0) lane = ends.push(0) - 1;
-      ends[lane] = to[d];
-      laneOf[d] = lane;
+// Numbers, the smallest first.
+class Heap {
+  constructor() { this.list = []; }
+  get size() { return this.list.length; }
+  get top() { return this.list[0]; }
+  push(value) {
+    const list = this.list;
+    let i = list.push(value) - 1;
+    for (let above; i > 0 && list[above = (i - 1) >> 1] > value; i = above) list[i] = list[above];
+    list[i] = value;
+  }
+  pop() {
+    const list = this.list, out = list[0], value = list.pop(), n = list.length;
+    if (n === 0) return out;
+    let i = 0;
+    for (let next; (next = 2 * i + 1) < n; i = next) {
+      if (next + 1 < n && list[next + 1] < list[next]) ++next;
+      if (list[next] >= value) break;
+      list[i] = list[next];
     }
-    lanesOf[t] = Math.max(1, ends.length);
+    list[i] = value;
+    return out;
+  }
+}
+
+// Gives each domain of `list`, which goes from left to right, the first lane on which nothing is in its
+// way. Returns how many lanes that takes.
+function layOut(list) {
+  const from = domains.env_from, to = domains.env_to;
+  const busy = new Heap(), free = new Heap(), kMost = 2 ** 21;  // of lanes; residues are below 2^31
+  let lanes = 0;
+  for (const d of list) {
+    while (busy.size > 0 && Math.floor(busy.top / kMost) < from[d]) free.push(busy.pop() % kMost);
+    const lane = free.size > 0 ? free.pop() : lanes++;
+    busy.push(to[d] * kMost + lane);
+    laneOf[d] = lane;
+  }
+  return lanes;
+}
+
+// Boxes that overlap are drawn below one another, on at most so many lanes: of a protein that needs more,
+// as many of its best domains as fit. A line below says how many are left out.
+const kMostLanes = 40;
+
+function assignLanes() {
+  laneOf = new Int32Array(domains.count);
+  lanesOf = new Int32Array(targets.count);
+  undrawnOf = new Int32Array(targets.count);
+  const byStart = (a, b) => domains.env_from[a] - domains.env_from[b] || a - b;
+  for (let t = 0; t < targets.count; ++t) {
     longest = Math.max(longest, targets.length[t]);
+    const list = [];
+    for (let d = firstDomainOf(t); d < firstDomainOf(t + 1); ++d) list.push(d);
+    let lanes = layOut(list.sort(byStart));
+    if (lanes > kMostLanes) {
+      const best = Int32Array.from(list).sort((a, b) => domains.i_evalue[a] - domains.i_evalue[b] || a - b);
+      const take = n => best.slice(0, n).sort(byStart);
+      let low = kMostLanes, high = list.length;  // that many fit; so many do not
+      while (high - low > 1) {
+        const middle = (low + high) >> 1;
+        if (layOut(take(middle)) <= kMostLanes) low = middle;
+        else high = middle;
+      }
+      lanes = layOut(take(low));
+      for (const d of best.subarray(low)) laneOf[d] = -1;  // whatever lane it was tried on
+      undrawnOf[t] = list.length - low;
+    }
+    lanesOf[t] = Math.max(1, lanes);
   }
 }
 const firstDomainOf = target => hits.firstDomain[targets.firstHit[target]];
@@ -609,6 +661,7 @@ function drawProtein(i) {
   backbone.style.width = percent(length);
   track.append(backbone);
   for (let d = firstDomainOf(t); d < firstDomainOf(t + 1); ++d) {
+    if (laneOf[d] < 0) continue;
     const from = domains.env_from[d], to = domains.env_to[d], title = domainTitle(d);
     const name = models.name[domains.model[d]];
     const fits = room * (to - from + 1) > 7 * name.length + 4;
@@ -634,6 +687,16 @@ function drawProtein(i) {
   last.style.left = "100%";
   axis.append(last);
   row.append(track, axis);
+  if (undrawnOf[t] > 0) {
+    const all = element("button", {type: "button"}, "show all");
+    all.addEventListener("click", () => {
+      byId("filter").value = targets.name[t];
+      readFilter();
+      showView("domains", true);
+    });
+    row.append(element("p", {className: "more"},
+                       all, ` ${counted(undrawnOf[t], "domain")} of higher E-value not drawn`));
+  }
   return row;
 }
 
@@ -659,7 +722,7 @@ function drawProteins() {
   shownProteins.sort((a, b) => keys[a] < keys[b] ? -1 : keys[a] > keys[b] ? 1 : a - b);
   const heights = new Float64Array(shownProteins.length + 1);
   for (let i = 0; i < shownProteins.length; ++i)
-    heights[i + 1] = heights[i] + 66 + kLane * lanesOf[shownProteins[i]];
+    heights[i + 1] = heights[i] + 66 + kLane * lanesOf[shownProteins[i]] + (undrawnOf[shownProteins[i]] > 0 ? 26 : 0);
   const legend = byId("legend");
   legend.replaceChildren(...mostFrequent(8).map(([model, n]) => {
     const button = element("button", {type: "button", title: `show only ${models.name[model]}`},
@@ -822,7 +885,7 @@ function drawOverview() {
   [low, high] = [Math.floor(low), Math.ceil(high + 1e-9)];
   if (high === low) high = low + 1;
   let bins = Math.min(40, Math.max(4, high - low));
-  const power = value => `1e${Math.round(value)}`;
+  const power = value => Math.round(value) === 0 ? "1" : `1e${Math.round(value)}`;
   let edge = boundary(logs, included, false);
   const place = value => value === null ? null : (value - low) / (high - low) * bins;
   figure("E-values of proteins", keyOfColours(),

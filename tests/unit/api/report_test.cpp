@@ -82,6 +82,20 @@ TEST(Report, RefusesAlignmentsThatWereNotKept) {
   }
 }
 
+// Nobody has to say them again, and what is said is what was done.
+TEST(Report, SaysTheSettingsOfItsSearch) {
+  const Found loose = found([](auto& o) {
+    o.F1 = 0.5;
+    o.report.score = 5.0;
+    o.Z = 1234.0;
+  });
+  const std::string plain = hmmjit::report_text(ReportKind::kMain, loose.results);
+  EXPECT_THAT(plain, HasSubstr("(0.5)"));
+  EXPECT_EQ(without_times(plain),
+            without_times(hmmjit::report_text(ReportKind::kMain, loose.results,
+                                              hmmjit::ReportOptions(loose.options))));
+}
+
 TEST(Report, RefusesTablesByTargetOfASearchByTargets) {
   const Found counted = found();
   std::string text;

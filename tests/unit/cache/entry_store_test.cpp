@@ -10,6 +10,8 @@
 #include <ctime>
 
 #include "cache/cache_statistics.hpp"
+#include "cache/entry_lock.hpp"
+#include "cache/entry_lock.hpp"
 #include "cache/trimmer.hpp"
 #include "cache_fixture.hpp"
 
@@ -82,10 +84,14 @@ TEST_F(EntryStoreTest, GroupSharingKeepsGroupRightsWhateverTheUmask) {
   options.allow_group = true;
   const EntryStore store = open_store(root_, options);
   ASSERT_TRUE(store.publish(make_key(), make_entry()));
+  ASSERT_TRUE(
+      FileLock::acquire(store.lock_path(), 0, std::chrono::milliseconds(0), store.file_mode()));
   ::umask(before);
   EXPECT_EQ(store.find(make_key()).state, State::kHit);
   struct stat info {};
   ASSERT_EQ(::stat(store.entry_path(make_key().digest()).c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0660u);
+  ASSERT_EQ(::stat(store.lock_path().c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0660u);
   ASSERT_EQ(::stat(root_.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 07777, 02770u);

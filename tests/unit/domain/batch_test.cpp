@@ -122,6 +122,44 @@ TEST(Batch, AlignmentsAskedForLateAreTheSame) {
   EXPECT_EQ(expected, late);
 }
 
+// A target parsed in parts, of one row or of more than it has, gives the bits of one parsed at
+// once.
+TEST(Batch, TargetsInPartsAreTheSame) {
+  const FlushToZeroScope flush;
+  Random random(17);
+  Workspace workspace;
+  std::size_t clustered = 0, domains = 0, over_bounds = 0;
+  for (const ModelKind kind : kAllModelKinds) {
+    for (const int M : {3, 40, 140}) {
+      SCOPED_TRACE(to_string(kind) + " " + std::to_string(M));
+      const auto model = random_model(random.next(), M, kind);
+      const ForwardTables tables(*model);
+      const Set s = make_set(tables, random.next(), 9, workspace);
+      std::vector<std::optional<TargetScore>> whole(s.views.size()), parts(s.views.size());
+      std::vector<float> whole_nats(s.views.size()), parts_nats(s.views.size());
+      const auto passes = [](std::size_t n, float) { return n != 1; };
+      score_targets_batch(tables, s.views, passes, {}, workspace, whole_nats, whole);
+      for (const int rows : {1, 7, 64, 1000}) {
+        DomainOptions options;
+        options.longest_in_one = 50;  // some of a batch are in parts, others are not
+        options.rows_of_part = rows;
+        score_targets_batch(tables, s.views, passes, options, workspace, parts_nats, parts);
+        EXPECT_EQ(parts_nats, whole_nats) << rows;
+        EXPECT_EQ(parts, whole) << rows;
+      }
+      for (const auto& score : whole) {
+        if (!score) continue;
+        clustered += static_cast<std::size_t>(score->clustered);
+        domains += score->domains.size();
+        for (const Domain& d : score->domains) over_bounds += d.ienv / 64 != d.jenv / 64;
+      }
+    }
+  }
+  EXPECT_GT(clustered, 5u);
+  EXPECT_GT(domains, 100u);
+  EXPECT_GT(over_bounds, 50u);
+}
+
 TEST(Batch, MatrixLimit) {
   const FlushToZeroScope flush;
   const auto model = random_model(5, 60);

@@ -18,7 +18,7 @@ struct Row {
   float envelope, correction, accuracy;
 };
 
-TEST(Golden, FibronectinDomainsOfSevenless) {
+void expect_sevenless(const DomainOptions& options) {
   HMMJIT_SHARED_OR_SKIP(shared);
   const auto model = make_search_model(read_models(shared / "data/hmm/hmmer/fn3.hmm").at(0));
   const auto target = read_sequences(shared / "data/seq/small/7LESS_DROME").at(0);
@@ -29,7 +29,7 @@ TEST(Golden, FibronectinDomainsOfSevenless) {
   ASSERT_TRUE(nats.has_value());
   EXPECT_EQ(*nats, 0x1.cb1c16p+6f);
   const TargetView view{target.residues, target.name, {}, {}};
-  const auto score = define_domains(tables, view, *nats, {}, workspace);
+  const auto score = define_domains(tables, view, *nats, options, workspace);
   ASSERT_TRUE(score.has_value());
   EXPECT_EQ(score->expected_domains, 0x1.2dc40ap+3f);
   EXPECT_EQ(score->correction_nats, 0x1.171e06p+2f);
@@ -61,6 +61,15 @@ TEST(Golden, FibronectinDomainsOfSevenless) {
     EXPECT_EQ(domain.correction_nats, rows[d].correction);
     EXPECT_EQ(domain.accuracy_sum, rows[d].accuracy);
   }
+}
+
+TEST(Golden, FibronectinDomainsOfSevenless) { expect_sevenless({}); }
+
+TEST(Golden, FibronectinDomainsOfSevenlessInParts) {
+  DomainOptions options;
+  options.longest_in_one = 100;
+  options.rows_of_part = 100;
+  expect_sevenless(options);
 }
 
 struct ForwardCase {

@@ -224,6 +224,28 @@ TEST(ByteSource, StandardInputIsReadFromPipesAndFiles) {
   ::close(saved);
 }
 
+TEST(BufferedInput, LinesHaveALimit) {
+  const std::string text =
+      "one\n" + std::string(20, 'x') + "\nthree\n" + std::string(21, 'y') + "\n";
+  for (const std::size_t chunk : {std::size_t{1}, std::size_t{7}, std::size_t{1000}}) {
+    auto source = open_memory_source("text", text, chunk);
+    ASSERT_TRUE(source);
+    BufferedInput input(*std::move(source));
+    input.limit_lines(20);
+    std::string_view line;
+    for (const std::string& wanted :
+         {std::string("one"), std::string(20, 'x'), std::string("three")}) {
+      const auto more = input.line(&line);
+      ASSERT_TRUE(more && *more);
+      EXPECT_EQ(line, wanted);
+    }
+    const auto more = input.line(&line);
+    ASSERT_FALSE(more);
+    EXPECT_EQ(more.error().code, ErrorCode::kInput);
+    EXPECT_EQ(more.error().to_string().substr(0, 36), "text:4: a line of more than 20 bytes");
+  }
+}
+
 TEST(ByteSource, AbandonedReadersStopTheirThread) {
   std::string compressed = gzip(random_text(std::size_t{6} << 20, 6), 1);
   for (int chunks : {0, 1, 2}) {

@@ -206,6 +206,20 @@ TEST(HmmFile, MessagesAreOneLineWithoutControlCharacters) {
   EXPECT_THAT(got.error, HasSubstr("model ?[31mx: LENG must be"));
 }
 
+TEST(HmmFile, LinesHaveALimit) {
+  const std::string fits(kLongestModelLine - 6, 'd');
+  const ModelsResult kept = read_models_text(tiny_model("f", "DESC  " + fits + "\n"));
+  ASSERT_EQ(kept.models.size(), 1u) << kept.error;
+  EXPECT_EQ(kept.models[0].description, fits);
+  for (const std::string& header : {"DESC  " + fits + "d\n", "# " + fits + "ddddd\n"}) {
+    const ModelsResult refused = read_models_text(tiny_model("f", header));
+    EXPECT_TRUE(refused.models.empty());
+    EXPECT_EQ(refused.code, ErrorCode::kInput);
+    EXPECT_THAT(refused.error, HasSubstr("a line of more than 4194304 bytes"));
+    EXPECT_THAT(refused.error, HasSubstr("text:"));
+  }
+}
+
 TEST(HmmFile, ChunkSizeDoesNotMatter) {
   std::string text = tiny_model("f") + "\n# comment\n" + tiny_model("f", "DESC second\n");
   ModelsResult whole = read_models_text(text);

@@ -36,7 +36,7 @@ TEST(FormatNames, AreThoseOfTformat) {
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code, ErrorCode::kUsage);
   EXPECT_THAT(unknown.error().to_string(), HasSubstr("\"foo\" is not a sequence format; use one"));
-  for (const char* refused : {"ncbi", "daemon", "fmindex"}) {
+  for (const char* refused : {"daemon", "fmindex"}) {
     auto format = parse_sequence_format(refused);
     ASSERT_FALSE(format);
     EXPECT_EQ(format.error().code, ErrorCode::kUsage);
@@ -66,6 +66,77 @@ TEST(Fasta, NulInAHeaderIsAnError) {
   }
   EXPECT_THAT(read_text("ID   A\0B; 2 AA.\nSQ   x\n  AC\n//\n"s).error,
               HasSubstr("NUL byte in the header of record A;"));
+}
+
+ReadResult read_limited(const std::string& text, std::uint64_t longest, std::size_t chunk) {
+  auto source = open_memory_source("text", text, chunk);
+  // Three bytes are too few to know a format by.
+  const auto format = text.starts_with('>') ? SequenceFormat::kFasta : SequenceFormat::kEmbl;
+  auto reader = SequenceReader::open(std::move(*source), {amino_alphabet(), format});
+  if (!reader) return {{}, reader.error().to_string(), reader.error().code};
+  reader->limit_targets(longest);
+  return read_targets(std::move(reader));
+}
+
+TEST(Limits, ATargetThatDoesNotFitIsCountedAndNamed) {
+  const std::string fasta = ">a\nACDEFGHIKL\n>b words\nACDEFG\nHIKLM\n";
+  const std::string embl =
+      "ID   a; 10 AA.\nSQ   x\n  ACDEFGHIKL\n//\nID   b; 11 AA.\nSQ   x\n  ACDEFG\n  HIKLM\n//\n";
+  for (const std::string& text : {fasta, fasta + ">c\nAC\n", embl}) {
+    for (const std::size_t chunk : {std::size_t{3}, std::size_t{1} << 20}) {
+      const ReadResult got = read_limited(text, 10, chunk);
+      ASSERT_EQ(got.targets.size(), 1u) << got.error;
+      EXPECT_EQ(got.targets[0].residues, "ACDEFGHIKL");
+      EXPECT_EQ(got.code, ErrorCode::kResources);
+      EXPECT_THAT(got.error,
+                  HasSubstr("sequence b has 11 residues, more than there is memory for"));
+      EXPECT_EQ(read_limited(text, 11, chunk).error, "");
+    }
+  }
+}
+
+// One record of 2^31 residues that are nowhere.
+class EndlessRecord final : public ByteSource {
+ public:
+  Result<std::span<const char>> next() override {
+    if (delivered_ == 0) std::ranges::copy(std::string_view(">endless words\n"), chunk_.begin());
+    if (delivered_ == 1) std::ranges::fill(chunk_, 'A');
+    ++delivered_;
+    return std::span<const char>(chunk_);
+  }
+  Status rewind() override { return {}; }
+  bool rewindable() const override { return true; }
+
+ private:
+  std::vector<char> chunk_ = std::vector<char>(1 << 20, 'A');
+  std::uint64_t delivered_ = 0;
+};
+
+TEST(Limits, ATargetBeyondWhatAnyMemoryHoldsIsNamedAndNotKept) {
+  auto reader = SequenceReader::open(std::make_unique<EndlessRecord>(),
+                                     {amino_alphabet(), SequenceFormat::kFasta});
+  ASSERT_TRUE(reader);
+  reader->limit_targets(1 << 20);
+  TargetBlock block;
+  const auto more = reader->read_block(block, 1 << 20);
+  ASSERT_FALSE(more);
+  EXPECT_EQ(more.error().code, ErrorCode::kInput);
+  EXPECT_THAT(more.error().to_string(),
+              HasSubstr("sequence endless has more than 2147483647 residues"));
+  EXPECT_LT(block.bytes(), 8u << 20);
+}
+
+TEST(Limits, HeaderLines) {
+  const std::string fits(16 << 20, 'd');
+  EXPECT_EQ(read_text(">a " + fits.substr(3) + "\nAC\n").error, "");
+  for (const std::string& text : {">a " + fits + "\nAC\n", ">a " + fits}) {
+    const ReadResult got = read_text(text, F::kFasta);
+    EXPECT_EQ(got.code, ErrorCode::kInput);
+    EXPECT_THAT(got.error,
+                HasSubstr("text:1: the line that begins record a has more than 16777216 bytes"));
+  }
+  EXPECT_THAT(read_text("ID   a; 2 AA.\nDE   " + fits + "\nSQ   x\n  AC\n//\n").error,
+              HasSubstr("text:2: a line of more than 16777216 bytes"));
 }
 
 TEST(Hmmpgmd, IsFastaUnderALineOfItsOwn) {

@@ -81,13 +81,20 @@ std::vector<Target> odd_targets() {
   return targets;
 }
 
-TEST(TargetDatabase, ReturnsWhatWasWritten) {
+class DatabaseAccesses : public testing::TestWithParam<DatabaseAccess> {};
+INSTANTIATE_TEST_SUITE_P(Each, DatabaseAccesses,
+                         testing::Values(DatabaseAccess::kMap, DatabaseAccess::kRead),
+                         [](const auto& access) {
+                           return access.param == DatabaseAccess::kMap ? "Map" : "Read";
+                         });
+
+TEST_P(DatabaseAccesses, ReturnsWhatWasWritten) {
   const TemporaryFolder folder;
   const std::string path = folder.path() / "odd.hjdb";
   const std::vector<Target> targets = odd_targets();
   const auto summary = write(path, targets);
   ASSERT_TRUE(summary) << summary.error().to_string();
-  const auto database = TargetDatabase::open(path);
+  const auto database = TargetDatabase::open(path, GetParam());
   ASSERT_TRUE(database) << database.error().to_string();
   EXPECT_TRUE((*database)->verify());
   EXPECT_EQ((*database)->summary().identity, summary->identity);
@@ -95,7 +102,7 @@ TEST(TargetDatabase, ReturnsWhatWasWritten) {
   EXPECT_EQ((*database)->summary().longest, 1000u);
   EXPECT_EQ((*database)->summary().shortest, 0u);
   EXPECT_EQ((*database)->summary().file_bytes, std::filesystem::file_size(path));
-  EXPECT_EQ((*database)->about(), "program test\nsource somewhere\n");
+  EXPECT_EQ((*database)->about().value(), "program test\nsource somewhere\n");
   for (const std::uint64_t block : {1, 7, 40, 100000}) {
     DatabaseReader reader(*database);
     EXPECT_EQ(read(reader, block, amino_alphabet()), targets) << block;
@@ -113,13 +120,13 @@ TEST(TargetDatabase, ReturnsWhatWasWritten) {
   EXPECT_EQ(file_bytes(path), file_bytes(other));
 }
 
-TEST(TargetDatabase, BlocksOutliveReaderAndHandle) {
+TEST_P(DatabaseAccesses, BlocksOutliveReaderAndHandle) {
   const TemporaryFolder folder;
   const std::string path = folder.path() / "a.hjdb";
   ASSERT_TRUE(write(path, odd_targets()));
   TargetBlock block;
   {
-    auto database = TargetDatabase::open(path);
+    auto database = TargetDatabase::open(path, GetParam());
     ASSERT_TRUE(database);
     DatabaseReader reader(*database);
     ASSERT_TRUE(*reader.read_block(block, 1 << 20));
@@ -144,11 +151,11 @@ TEST(TargetDatabase, EveryCodeOfEveryAlphabetComesBack) {
   }
 }
 
-TEST(TargetDatabase, NoTargetsAtAll) {
+TEST_P(DatabaseAccesses, NoTargetsAtAll) {
   const TemporaryFolder folder;
   const std::string path = folder.path() / "none.hjdb";
   ASSERT_TRUE(write(path, {}));
-  const auto database = TargetDatabase::open(path);
+  const auto database = TargetDatabase::open(path, GetParam());
   ASSERT_TRUE(database);
   EXPECT_TRUE((*database)->verify());
   EXPECT_EQ((*database)->summary().targets, 0u);
@@ -167,16 +174,64 @@ TEST(TargetDatabase, LengthOrderIsStable) {
                            {"e", "", "", "MMMM"}}));
   const auto database = TargetDatabase::open(path);
   ASSERT_TRUE(database);
-  const auto order = (*database)->length_order();
-  EXPECT_EQ(std::vector<std::uint32_t>(order.begin(), order.end()),
-            (std::vector<std::uint32_t>{1, 4, 0, 2, 3}));
-  EXPECT_EQ((*database)->length_at_rank(2), 2u);
-  EXPECT_EQ((*database)->length_at_rank(5), std::nullopt);
+  const DatabaseSection& section = (*database)->summary().sections[database_format::kOrder];
+  ASSERT_EQ(section.bytes, 5 * sizeof(std::uint32_t));
+  std::vector<std::uint32_t> order(5);
+  std::memcpy(order.data(), file_bytes(path).data() + section.offset, section.bytes);
+  EXPECT_EQ(order, (std::vector<std::uint32_t>{1, 4, 0, 2, 3}));
+  EXPECT_EQ((*database)->length_at_rank(2).value(), 2u);
+  EXPECT_EQ((*database)->length_at_rank(4).value(), 0u);
+  EXPECT_FALSE((*database)->length_at_rank(5));
+}
+
+// Under a program whose signals are not ours: with a mapping each of these raises SIGBUS.
+TEST(TargetDatabase, FileCutShortWhileItIsReadIsAnErrorValue) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() / "cut.hjdb";
+  std::vector<Target> targets;
+  for (int i = 0; i < 3000; ++i) targets.push_back({"t", "", "", std::string(300, 'W')});
+  ASSERT_TRUE(write(path, targets));
+  const auto database = TargetDatabase::open(path, DatabaseAccess::kRead);
+  ASSERT_TRUE(database);
+  DatabaseReader reader(*database);
+  TargetBlock block;
+  ASSERT_TRUE(*reader.read_block(block, 200000));
+  const auto first = io_test::targets_of(block, amino_alphabet());
+  std::filesystem::resize_file(path, 4096);
+  EXPECT_EQ(io_test::targets_of(block, amino_alphabet()), first) << "what was read is ours";
+  const auto is_cut = [&](const Error& error) {
+    EXPECT_EQ(error.code, ErrorCode::kInput);
+    EXPECT_EQ(error.where, path);
+    EXPECT_THAT(error.message, testing::HasSubstr("cut short"));
+  };
+  TargetBlock next;
+  is_cut(reader.read_block(next, 200000).error());
+  is_cut(reader.seek(5).error());
+  is_cut((*database)->verify().error());
+  is_cut((*database)->about().error());
+  is_cut((*database)->length_at_rank(0).error());
+  is_cut((*database)->targets_of_fraction(0, 1, 2).error());
+}
+
+TEST(TargetDatabase, BlocksThatWereReadStayAsTheyWereChecked) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() / "overwritten.hjdb";
+  ASSERT_TRUE(write(path, odd_targets()));
+  const auto database = TargetDatabase::open(path, DatabaseAccess::kRead);
+  ASSERT_TRUE(database);
+  DatabaseReader reader(*database);
+  TargetBlock block;
+  ASSERT_TRUE(*reader.read_block(block, 1 << 20));
+  const std::string noise(file_bytes(path).size(), '\xff');
+  const int file = ::open(path.c_str(), O_WRONLY);
+  ASSERT_EQ(::pwrite(file, noise.data(), noise.size(), 0), static_cast<ssize_t>(noise.size()));
+  ::close(file);
+  EXPECT_EQ(io_test::targets_of(block, amino_alphabet()), odd_targets());
 }
 
 // Opens, reads and verifies; true when verify or open complained. Must never crash.
-bool complains(const std::string& bytes) {
-  const auto database = TargetDatabase::from_bytes("bytes", bytes);
+bool complains(const Result<std::shared_ptr<const TargetDatabase>>& database,
+               const std::string& bytes) {
   if (!database) {
     EXPECT_FALSE(database.error().message.empty());
     EXPECT_EQ(database.error().code, ErrorCode::kInput);
@@ -187,6 +242,10 @@ bool complains(const std::string& bytes) {
   for (const Target& t : read(reader, 100, *(*database)->summary().alphabet, &error))
     EXPECT_LE(t.residues.size(), bytes.size());
   return !(*database)->verify();
+}
+
+bool complains(const std::string& bytes) {
+  return complains(TargetDatabase::from_bytes("bytes", bytes), bytes);
 }
 
 TEST(TargetDatabase, EveryFlippedByteIsReported) {
@@ -212,6 +271,33 @@ TEST(TargetDatabase, EveryTruncationIsReported) {
   for (std::size_t size = 0; size < bytes.size(); ++size)
     ASSERT_TRUE(complains(bytes.substr(0, size))) << size;
   EXPECT_TRUE(complains(bytes + '\0'));
+}
+
+// The same through a file that is read: each byte of it matters as well.
+TEST(TargetDatabase, EveryFlippedByteOfAFileIsReported) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() / "flip.hjdb";
+  ASSERT_TRUE(write(path, odd_targets()));
+  const std::string bytes = file_bytes(path);
+  const auto complains_now = [&] {
+    return complains(TargetDatabase::open(path, DatabaseAccess::kRead), bytes);
+  };
+  ASSERT_FALSE(complains_now());
+  const int file = ::open(path.c_str(), O_WRONLY);
+  ASSERT_GE(file, 0);
+  const auto put = [&](char byte, std::size_t at) {
+    ASSERT_EQ(::pwrite(file, &byte, 1, static_cast<off_t>(at)), 1);
+  };
+  for (std::size_t at = 0; at < bytes.size(); ++at) {
+    put(static_cast<char>(bytes[at] ^ 0x20), at);
+    ASSERT_TRUE(complains_now()) << "byte " << at << " of " << bytes.size();
+    put(bytes[at], at);
+  }
+  for (std::size_t size = bytes.size(); size-- > 0;) {
+    ASSERT_EQ(::ftruncate(file, static_cast<off_t>(size)), 0);
+    ASSERT_TRUE(complains_now()) << size;
+  }
+  ::close(file);
 }
 
 // A program with evil intent makes the header checksum fit.
@@ -335,15 +421,17 @@ TEST(TargetDatabase, OffsetsBeyondFourGigabytes) {
   put(entries.data(), entries.size() * sizeof entries[0], header.section[1].offset);
   ::close(file);
 
-  const auto database = TargetDatabase::open(path);
-  ASSERT_TRUE(database) << database.error().to_string();
-  DatabaseReader reader(*database);
-  ASSERT_TRUE(reader.seek(3));
-  TargetBlock block;
-  const auto more = reader.read_block(block, 100);
-  ASSERT_TRUE(more) << more.error().to_string();
-  EXPECT_EQ(io_test::targets_of(block, amino_alphabet()),
-            (std::vector<Target>{{"last", "A1", "far away", "MKVLAT"}}));
+  for (const DatabaseAccess access : {DatabaseAccess::kMap, DatabaseAccess::kRead}) {
+    const auto database = TargetDatabase::open(path, access);
+    ASSERT_TRUE(database) << database.error().to_string();
+    DatabaseReader reader(*database);
+    ASSERT_TRUE(reader.seek(3));
+    TargetBlock block;
+    const auto more = reader.read_block(block, 100);
+    ASSERT_TRUE(more) << more.error().to_string();
+    EXPECT_EQ(io_test::targets_of(block, amino_alphabet()),
+              (std::vector<Target>{{"last", "A1", "far away", "MKVLAT"}}));
+  }
 }
 
 TEST(TargetDatabase, NothingIsLeftOfAnUnfinishedFile) {

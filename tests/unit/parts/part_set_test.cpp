@@ -38,7 +38,7 @@ TEST(PartSetTest, EveryTargetBelongsToOnePart) {
       for (std::uint32_t i = 1; i <= std::min(parts, 1000u); ++i) {
         PartPlace place;
         place.part = {i, i == 1000u ? parts : i, parts};
-        place_targets(*database, place);
+        ASSERT_TRUE(place_targets(*database, place));
         EXPECT_EQ(place.first_target, next);
         next = place.last_target;
         // The source delivers them, with their indices in the whole.

@@ -4,9 +4,8 @@
  *   Status    Functions that can fail return HMMJIT_OK or a status code, the exit statuses of the
  *             hmmjit program. Their last argument receives an error object, to be freed; it may be
  *             NULL. Outputs are written on success only. No exception, exit, signal or output leaves
- *             the library, and there is no global state. One signal cannot be kept in: a target
- *             database that is cut short in place while it is searched raises SIGBUS, as any mapped
- *             file does. Replace databases (rename), as hmmjit db build does.
+ *             the library, and there is no global state. Files that are cut short while they are read,
+ *             target databases included, are HMMJIT_INPUT.
  *   Handles   hmmjit_xxx pointers are opaque; each is freed by hmmjit_xxx_free, which takes NULL.
  *             Handles refer to what they were made from by themselves: any order of freeing is good.
  *   Structs   Every struct begins with its size, set by the caller to sizeof: the library then
@@ -15,7 +14,8 @@
  *             ever grow at the end. A caller newer than the library that runs may have members it
  *             does not know: as inputs they must be zero bytes (HMMJIT_USAGE otherwise, so that
  *             nothing asked for is silently left out), as outputs they are set to zero bytes.
- *             Reserved members must be zero.
+ *             Reserved members must be zero. A reserved member that is not, and a size that no
+ *             struct has (over 4096 bytes, no multiple of sizeof(size_t)), are HMMJIT_USAGE.
  *   Texts     UTF-8, NUL-terminated; those in structs belong to the handle they were asked of and
  *             live as long as it does. Input texts are copied. NULL and "" mean none.
  *   Threads   Functions that take const handles may be called from several threads at once;
@@ -97,6 +97,9 @@ typedef struct hmmjit_model_info {
   int32_t alphabet;
   /* Cutoffs per sequence and per domain; NaN where the model has none. */
   double gathering, gathering_domain, trusted, trusted_domain, noise, noise_domain;
+  /* The sequence that stands for the model in reports: of hmmjit_build_models the one it was built
+   * from; "" where there is none. */
+  const char *query_name, *query_accession, *query_description;
 } hmmjit_model_info;
 
 /* Empty; from a file that each search reads; read now from a file; parsed from memory (`name` stands
@@ -111,6 +114,16 @@ HMMJIT_C_API int32_t hmmjit_models_from_memory(const void *bytes, size_t size, c
 /* Appends model `index` of `from`. Not while a search runs on `models`. */
 HMMJIT_C_API int32_t hmmjit_models_add(hmmjit_models *models, const hmmjit_models *from,
                                        size_t index, hmmjit_error **error);
+/* The same, with a sequence that stands for the model in reports; query_name NULL: none. */
+HMMJIT_C_API int32_t hmmjit_models_add_with_query(hmmjit_models *models, const hmmjit_models *from,
+                                                  size_t index, const char *query_name,
+                                                  const char *query_accession,
+                                                  const char *query_description,
+                                                  hmmjit_error **error);
+/* Model `index` as a profile file: text in format HMMER3/f, where probabilities have five digits,
+ * or binary (.h3m), where every parameter is kept bit for bit. */
+HMMJIT_C_API int32_t hmmjit_models_write(const hmmjit_models *models, size_t index, int32_t binary,
+                                         hmmjit_text **out, hmmjit_error **error);
 /* Models in memory; 0 for from_file. */
 HMMJIT_C_API size_t hmmjit_models_count(const hmmjit_models *models);
 HMMJIT_C_API int32_t hmmjit_models_get(const hmmjit_models *models, size_t index,
@@ -130,7 +143,7 @@ typedef struct hmmjit_targets hmmjit_targets;
 
 /* As for models. `format`: NULL, or a name of hmmsearch's --tformat. Formats: FASTA, EMBL/UniProt,
  * GenBank and alignments, plain, gzip or zstd; and target databases (.hjdb), recognised by content,
- * for which no format is named: from_file maps them, load and from_memory copy their targets. */
+ * for which no format is named: from_file reads them as it searches, load and from_memory copy their targets. */
 HMMJIT_C_API int32_t hmmjit_targets_create(int32_t alphabet, hmmjit_targets **out,
                                            hmmjit_error **error);
 HMMJIT_C_API int32_t hmmjit_targets_from_file(const char *path, const char *format,
@@ -153,6 +166,20 @@ HMMJIT_C_API int32_t hmmjit_targets_append(hmmjit_targets *targets, const hmmjit
 /* In memory; 0 for from_file. */
 HMMJIT_C_API uint64_t hmmjit_targets_count(const hmmjit_targets *targets);
 HMMJIT_C_API uint64_t hmmjit_targets_residues(const hmmjit_targets *targets);
+/* One target. Its texts belong to the caller of `visit` and live until it returns; `residues` are
+ * `length` letters, upper case. */
+typedef struct hmmjit_target {
+  size_t size;
+  const char *name, *accession, *description, *residues;
+  uint64_t index, length;
+} hmmjit_target;
+/* Calls `visit` for each target from number `first` on, in order, until it returns other than 0;
+ * reads the file where there is one. */
+HMMJIT_C_API int32_t hmmjit_targets_for_each(const hmmjit_targets *targets, int32_t alphabet,
+                                             uint64_t first,
+                                             int32_t (*visit)(void *context,
+                                                              const hmmjit_target *target),
+                                             void *context, hmmjit_error **error);
 HMMJIT_C_API void hmmjit_targets_free(hmmjit_targets *targets);
 
 /* ---- target databases -------------------------------------------------------------------------- */
@@ -234,14 +261,14 @@ typedef struct hmmjit_search_options {
   double T, domT, incT, incdomT;
   int32_t cutoffs;
   int32_t max_sensitivity; /* no filters */
-  double Z, domZ;          /* 0: counted */
+  double Z, domZ;          /* finite; 0: counted */
   double F1, F2, F3;       /* P-values of the filters */
   int32_t bias_filter, null2;
   uint32_t seed; /* 0: an arbitrary one */
   int32_t keep_alignments;
   int32_t threads; /* 0: all cores granted */
   int32_t device;
-  uint64_t memory; /* 0: half of what is free */
+  uint64_t memory; /* bytes, 65,536 at least; 0: half of what is free */
   uint64_t vram;   /* of each GPU; 0: nine tenths of what is free */
   const int32_t *gpus;
   size_t gpu_count; /* 0: the first GPU */
@@ -336,6 +363,11 @@ HMMJIT_C_API const hmmjit_result *hmmjit_results_get(const hmmjit_results *resul
 HMMJIT_C_API int32_t hmmjit_results_statistics(const hmmjit_results *results,
                                                hmmjit_search_statistics *statistics,
                                                hmmjit_error **error);
+/* The options that the results depend on, as reports need them; what concerns the machine (threads,
+ * memory, devices, cache) has its default. Of merged parts: those of their search. */
+HMMJIT_C_API int32_t hmmjit_results_get_options(const hmmjit_results *results,
+                                                hmmjit_search_options *options,
+                                                hmmjit_error **error);
 HMMJIT_C_API void hmmjit_results_free(hmmjit_results *results);
 
 /* ---- results of one model ---------------------------------------------------------------------- */
@@ -386,6 +418,17 @@ HMMJIT_C_API int32_t hmmjit_result_get_domains(const hmmjit_result *result, size
 /* A result of the caller's own, which shares its contents with the original. */
 HMMJIT_C_API int32_t hmmjit_result_copy(const hmmjit_result *result, hmmjit_result **out,
                                         hmmjit_error **error);
+/* All of a result as bytes, for other processes of the same version, and a result of such bytes
+ * (HMMJIT_INPUT for others). */
+HMMJIT_C_API int32_t hmmjit_result_write(const hmmjit_result *result, hmmjit_text **out,
+                                         hmmjit_error **error);
+HMMJIT_C_API int32_t hmmjit_result_read(const void *bytes, size_t size, hmmjit_result **out,
+                                        hmmjit_error **error);
+/* Results of one model against several sets of targets as one: what a search of all sets, one behind
+ * the other, gives. `options`: those of the searches, without cutoffs of models; NULL: the defaults. */
+HMMJIT_C_API int32_t hmmjit_result_merge(const hmmjit_result *const *results, size_t count,
+                                         const hmmjit_search_options *options, hmmjit_result **out,
+                                         hmmjit_error **error);
 HMMJIT_C_API void hmmjit_result_free(hmmjit_result *result);
 
 /* ---- reports ----------------------------------------------------------------------------------- */
@@ -446,6 +489,172 @@ HMMJIT_C_API int32_t hmmjit_report_complete(hmmjit_report *report, const hmmjit_
 HMMJIT_C_API int32_t hmmjit_report_take_text(hmmjit_report *report, hmmjit_text **out,
                                              hmmjit_error **error);
 HMMJIT_C_API void hmmjit_report_free(hmmjit_report *report);
+
+/* ---- parts of a search over many machines ------------------------------------------------------- */
+
+/* What a part file says of itself. */
+typedef struct hmmjit_part_info {
+  size_t size;
+  /* Shares of the targets: `part` to `last_part` of `parts`, from 1. */
+  uint32_t part, last_part, parts, reserved;
+  uint64_t first_target, last_target; /* indices in the database, the last excluded */
+  uint64_t first_model, last_model;   /* the same of the models */
+  uint64_t targets_reported, domains;
+  char content[64]; /* digest: equal for any threads, memory, device and order of merging */
+} hmmjit_part_info;
+
+/* Searches part number `part` (from 1) of `parts` of a database made by hmmjit_database_build, and
+ * writes it to the file `output`, which appears when it is complete. `callbacks->result` is not
+ * called. `options`, `callbacks` and `info` may be NULL. HMMJIT_USAGE for a part that is none, a
+ * seed of 0 and options that restrict the targets; HMMJIT_INPUT for what is no database. */
+HMMJIT_C_API int32_t hmmjit_search_part(const hmmjit_models *models, const char *database,
+                                        uint32_t part, uint32_t parts, const char *output,
+                                        const hmmjit_search_options *options,
+                                        const hmmjit_callbacks *callbacks, hmmjit_part_info *info,
+                                        hmmjit_error **error);
+/* The results of the whole search from the files of all its parts, in any order. Reports of them
+ * have the bytes of a search without parts; hmmjit_results_get_options has the options they need.
+ * With `callbacks->result` one model is held at a time; no other callback is called. HMMJIT_INPUT
+ * where a part is missing, damaged or of another search. */
+HMMJIT_C_API int32_t hmmjit_merge_parts(const char *const *files, size_t count,
+                                        const hmmjit_callbacks *callbacks, hmmjit_results **out,
+                                        hmmjit_error **error);
+/* Writes parts of neighbouring targets as one part, with the content that a search of it has.
+ * `info` may be NULL. */
+HMMJIT_C_API int32_t hmmjit_join_parts(const char *const *files, size_t count, const char *output,
+                                       hmmjit_part_info *info, hmmjit_error **error);
+/* Describes a part. `settings` (may be NULL) receives lines "name: value" with all that must agree
+ * between the parts of a search. */
+HMMJIT_C_API int32_t hmmjit_part_get_info(const char *file, hmmjit_part_info *info,
+                                          hmmjit_text **settings, hmmjit_error **error);
+/* The options of its search that results depend on, as of hmmjit_results_get_options. */
+HMMJIT_C_API int32_t hmmjit_part_get_options(const char *file, hmmjit_search_options *options,
+                                             hmmjit_error **error);
+/* Checks every byte of a part: HMMJIT_INPUT at the first damage. */
+HMMJIT_C_API int32_t hmmjit_part_verify(const char *file, hmmjit_error **error);
+/* Parts that none of these files holds, as a list of numbers from 1, "3,17,40-42"; empty when all
+ * are there. */
+HMMJIT_C_API int32_t hmmjit_parts_missing(const char *const *files, size_t count, hmmjit_text **out,
+                                          hmmjit_error **error);
+
+/* ---- models from sequences and alignments ------------------------------------------------------- */
+
+enum { HMMJIT_COLUMNS_OCCUPIED = 0, HMMJIT_COLUMNS_REFERENCE = 1 };
+enum {
+  HMMJIT_WEIGHTS_POSITION = 0, /* Henikoff & Henikoff 1994 */
+  HMMJIT_WEIGHTS_TREE = 1,     /* Gerstein, Sonnhammer & Chothia 1994 */
+  HMMJIT_WEIGHTS_CLUSTERS = 2, /* Henikoff & Henikoff 1992 */
+  HMMJIT_WEIGHTS_NONE = 3,
+  HMMJIT_WEIGHTS_GIVEN = 4
+};
+enum {
+  HMMJIT_EFFECTIVE_ENTROPY = 0,
+  HMMJIT_EFFECTIVE_ENTROPY_POWER = 1,
+  HMMJIT_EFFECTIVE_CLUSTERS = 2,
+  HMMJIT_EFFECTIVE_ROWS = 3,
+  HMMJIT_EFFECTIVE_SET = 4
+};
+enum { HMMJIT_PRIOR_MIXTURE = 0, HMMJIT_PRIOR_NONE = 1, HMMJIT_PRIOR_LAPLACE = 2 };
+
+/* See BuildOptions in build.hpp for each. */
+typedef struct hmmjit_build_options {
+  size_t size;
+  const char *matrix;      /* a name; NULL: BLOSUM62 */
+  const char *matrix_file; /* a file that replaces it; NULL: none */
+  double gap_open, gap_extend; /* probabilities; NaN: the default */
+  int32_t single_rows_by_matrix, columns;
+  double least_occupied, fragment;
+  int32_t weights, effective;
+  double weight_identity, effective_number, relative_entropy, total_entropy, effective_identity;
+  int32_t prior, most_insertions; /* most_insertions 0: no limit */
+  int32_t msv_length, msv_targets, viterbi_length, viterbi_targets, forward_length,
+      forward_targets; /* of the calibration */
+  double tail_mass;
+  uint32_t seed;   /* 0: an arbitrary one */
+  int32_t threads; /* 0: all cores granted */
+} hmmjit_build_options;
+
+/* HMMER's defaults; `size` must be set. */
+HMMJIT_C_API int32_t hmmjit_build_options_init(hmmjit_build_options *options, hmmjit_error **error);
+/* The model that phmmer searches with, of every sequence that has residues, in order. Results of it
+ * are reported with the sequence's names. `options` may be NULL. */
+HMMJIT_C_API int32_t hmmjit_build_models(const hmmjit_targets *sequences,
+                                         const hmmjit_build_options *options, hmmjit_models **out,
+                                         hmmjit_error **error);
+/* What hmmbuild makes of each alignment of a file, or of its contents in memory, which `name`
+ * stands for. `format`: NULL, or a name of hmmbuild's --informat. */
+HMMJIT_C_API int32_t hmmjit_build_from_alignments(const char *path, const char *format,
+                                                  const hmmjit_build_options *options,
+                                                  hmmjit_models **out, hmmjit_error **error);
+HMMJIT_C_API int32_t hmmjit_build_from_alignment_memory(const void *bytes, size_t size,
+                                                        const char *format, const char *name,
+                                                        const hmmjit_build_options *options,
+                                                        hmmjit_models **out, hmmjit_error **error);
+
+/* ---- searches in rounds ------------------------------------------------------------------------- */
+
+typedef struct hmmjit_iteration hmmjit_iteration;
+
+typedef struct hmmjit_iteration_options {
+  size_t size;
+  int32_t rounds; /* at most; default 5 */
+  /* Of the main report. */
+  int32_t prefer_accession, alignments, text_width; /* defaults 0, 1, 120 */
+  int32_t a3m;                                      /* reports of HMMJIT_REPORT_A3M are wanted */
+  int32_t reserved;
+  const hmmjit_search_options *search; /* NULL: jackhmmer's, whose incE and incdomE are 0.001 */
+  const hmmjit_build_options *build;   /* NULL: the defaults */
+  const char
+      *alignment_file; /* that the caller will write HMMJIT_REPORT_ALIGNMENT to; NULL: none */
+} hmmjit_iteration_options;
+
+/* jackhmmer's; `size` must be set. */
+HMMJIT_C_API int32_t hmmjit_iteration_options_init(hmmjit_iteration_options *options,
+                                                   hmmjit_error **error);
+/* `queries`: protein sequences; those without residues are left out. `options` may be NULL. */
+HMMJIT_C_API int32_t hmmjit_iteration_create(const hmmjit_targets *queries,
+                                             const hmmjit_targets *targets,
+                                             const hmmjit_iteration_options *options,
+                                             hmmjit_iteration **out, hmmjit_error **error);
+HMMJIT_C_API size_t hmmjit_iteration_queries(const hmmjit_iteration *iteration);
+/* 1 when no query has a further round. */
+HMMJIT_C_API int32_t hmmjit_iteration_done(const hmmjit_iteration *iteration);
+
+/* One round of one query. */
+typedef struct hmmjit_round hmmjit_round;
+typedef struct hmmjit_round_info {
+  size_t size;
+  size_t query;            /* index among the queries */
+  int32_t number;          /* from 1 */
+  int32_t converged, last; /* nothing new was found; there is no further round */
+  int32_t reserved;
+  uint64_t included, new_targets; /* rows of the alignment; targets that the round before had not */
+} hmmjit_round_info;
+typedef struct hmmjit_rounds hmmjit_rounds;
+
+/* The next round of every query that has one, side by side; none once done. `callbacks->result` is
+ * not called; `callbacks` may be NULL. */
+HMMJIT_C_API int32_t hmmjit_iteration_next(hmmjit_iteration *iteration,
+                                           const hmmjit_callbacks *callbacks, hmmjit_rounds **out,
+                                           hmmjit_error **error);
+HMMJIT_C_API size_t hmmjit_rounds_count(const hmmjit_rounds *rounds);
+/* In the order of queries; lives as long as `rounds`. NULL beyond the end. */
+HMMJIT_C_API const hmmjit_round *hmmjit_rounds_get(const hmmjit_rounds *rounds, size_t index);
+HMMJIT_C_API void hmmjit_rounds_free(hmmjit_rounds *rounds);
+HMMJIT_C_API int32_t hmmjit_round_get_info(const hmmjit_round *round, hmmjit_round_info *info,
+                                           hmmjit_error **error);
+/* What the model found; lives as long as the rounds. */
+HMMJIT_C_API const hmmjit_result *hmmjit_round_result(const hmmjit_round *round);
+/* The model that was searched with. */
+HMMJIT_C_API int32_t hmmjit_round_model(const hmmjit_round *round, hmmjit_models **out,
+                                        hmmjit_error **error);
+/* What was included, aligned with the query, in Stockholm format; "" where the search kept none. */
+HMMJIT_C_API const char *hmmjit_round_alignment(const hmmjit_round *round);
+/* A query whose rounds are done: the main report has all rounds, other kinds the last one. */
+HMMJIT_C_API int32_t hmmjit_report_add_iteration(hmmjit_report *report,
+                                                 const hmmjit_iteration *iteration, size_t query,
+                                                 hmmjit_error **error);
+HMMJIT_C_API void hmmjit_iteration_free(hmmjit_iteration *iteration);
 
 /* ---- devices ----------------------------------------------------------------------------------- */
 

@@ -9,15 +9,17 @@
 // is.
 #pragma once
 
-#include "hmmjit/cache.hpp"     // IWYU pragma: export
-#include "hmmjit/database.hpp"  // IWYU pragma: export
-#include "hmmjit/device.hpp"    // IWYU pragma: export
-#include "hmmjit/engine.hpp"    // IWYU pragma: export
-#include "hmmjit/error.hpp"     // IWYU pragma: export
-#include "hmmjit/models.hpp"    // IWYU pragma: export
-#include "hmmjit/parts.hpp"     // IWYU pragma: export
-#include "hmmjit/report.hpp"    // IWYU pragma: export
-#include "hmmjit/results.hpp"   // IWYU pragma: export
-#include "hmmjit/search.hpp"    // IWYU pragma: export
-#include "hmmjit/targets.hpp"   // IWYU pragma: export
-#include "hmmjit/version.hpp"   // IWYU pragma: export
+#include "hmmjit/build.hpp"      // IWYU pragma: export
+#include "hmmjit/cache.hpp"      // IWYU pragma: export
+#include "hmmjit/database.hpp"   // IWYU pragma: export
+#include "hmmjit/device.hpp"     // IWYU pragma: export
+#include "hmmjit/engine.hpp"     // IWYU pragma: export
+#include "hmmjit/error.hpp"      // IWYU pragma: export
+#include "hmmjit/iteration.hpp"  // IWYU pragma: export
+#include "hmmjit/models.hpp"     // IWYU pragma: export
+#include "hmmjit/parts.hpp"      // IWYU pragma: export
+#include "hmmjit/report.hpp"     // IWYU pragma: export
+#include "hmmjit/results.hpp"    // IWYU pragma: export
+#include "hmmjit/search.hpp"     // IWYU pragma: export
+#include "hmmjit/targets.hpp"    // IWYU pragma: export
+#include "hmmjit/version.hpp"    // IWYU pragma: export

@@ -31,6 +31,21 @@ class HMMJIT_EXPORT Model {
   const std::string& consensus() const;  ///< M characters
   std::optional<ScoreCutoff> gathering() const, trusted() const, noise() const;
 
+  /// The model in format HMMER3/f, as hmmbuild saves it; of models that were read, without what a
+  /// file says of their making. Probabilities are rounded to five digits.
+  std::string text() const;
+  /// The same in HMMER's binary format (.h3m): every parameter bit for bit.
+  std::string binary() const;
+
+  /// The sequence that stands for the model in reports: of models of build_model the one they were
+  /// built from. `name` empty: none.
+  struct Query {
+    std::string name, accession, description;
+  };
+  const Query& query() const;
+  /// The same model with another one.
+  Model with_query(Query query) const;
+
   struct Impl;
   explicit Model(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
   const std::shared_ptr<const Impl>& impl() const { return impl_; }  ///< for the library itself

@@ -22,6 +22,8 @@ struct PartInfo {
   std::uint64_t targets_reported = 0, domains = 0;
   /// Digest of the content: equal for any threads, memory bound, device and order of merging.
   std::string content;
+  /// Of the search, as far as its results depend on them: reports of merged parts need them.
+  SearchOptions options;
   std::string settings;  ///< lines "name: value" with all that must agree between parts
 };
 
@@ -50,6 +52,11 @@ HMMJIT_EXPORT SearchResults merge_parts(const std::vector<std::string>& files,
 /// Writes parts of neighbouring targets as one part, with the content that a search of it has.
 /// Thread-safe. Throws Error as merge_parts does, and kInput where they are not neighbours.
 HMMJIT_EXPORT PartInfo join_parts(const std::vector<std::string>& files, const std::string& output);
+
+/// Parts that none of these files holds, as a list of numbers from 1, "3,17,40-42"; empty when all
+/// are there. Of part I of N for share J of the models (`hmmjit search --model-part`) the number is
+/// (J - 1) * N + I. Thread-safe. Throws Error as merge_parts does, but for parts that are missing.
+HMMJIT_EXPORT std::string missing_parts(const std::vector<std::string>& files);
 
 /// Describes a part. Thread-safe. Throws Error kInput for what is no whole part.
 HMMJIT_EXPORT PartInfo part_info(const std::string& file);

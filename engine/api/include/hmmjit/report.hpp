@@ -6,6 +6,7 @@
 #include <string>
 
 #include "hmmjit/error.hpp"
+#include "hmmjit/iteration.hpp"
 #include "hmmjit/results.hpp"
 #include "hmmjit/search.hpp"
 
@@ -46,7 +47,8 @@ struct ReportOptions {
   std::size_t page_targets = 0;  ///< shown on it, those of the best E-values; 0: all
 
   ReportOptions() = default;
-  /// With filters, thresholds and alignments of a search.
+  /// With filters, thresholds and alignments of a search. Throws Error kUsage for options that a
+  /// search refuses.
   HMMJIT_EXPORT explicit ReportOptions(const SearchOptions& options);
 };
 
@@ -80,6 +82,10 @@ class HMMJIT_EXPORT Report {
   /// The next model. kUsage for alignment reports of results without alignments, for tables by
   /// target of results whose Z was counted, and after complete(); the report is then as before.
   void add(const ModelResult& result);
+  /// A query whose rounds are done, as jackhmmer reports it: the main report has all rounds, other
+  /// kinds the last one. kUsage for kPfamTable and tables by target, for kAlignment and kA3m where
+  /// IterationOptions did not ask for them, and for a query that has a further round.
+  void add(const IterativeSearch& search, std::size_t query);
   /// Writes the closing lines and, for a file, gives it its name. Once.
   void complete(const RunInfo& run = {});
   /// What was written since the last call, of a report in memory; it is forgotten here. kUsage for

@@ -69,7 +69,7 @@ struct FilterCounts {
 };
 
 /// The finished search of one model. Immutable; copies share; shareable between threads. Spans,
-/// views and references stay valid while any copy lives. No member throws.
+/// views and references stay valid while any copy lives. Only bytes and from_bytes throw.
 ///
 /// `hits` holds what hmmsearch could print: reported targets first, best first, with the ties and
 /// the order of hmmsearch; behind them candidates that missed the thresholds in the end.
@@ -89,6 +89,11 @@ class HMMJIT_EXPORT ModelResult {
   double domZ() const;           ///< targets assumed for conditional E-values
   const FilterCounts& counts() const;
   double seconds() const;  ///< from set-up to the last domain, other models running beside
+
+  /// All of it as bytes, for another process that has the same version of the library.
+  std::string bytes() const;
+  /// The result of such bytes. Throws Error kInput for others.
+  static ModelResult from_bytes(std::string_view bytes);
 
   struct Impl;
   explicit ModelResult(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}

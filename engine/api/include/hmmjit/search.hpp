@@ -51,6 +51,7 @@ struct SearchOptions {
   ModelCutoffs cutoffs = ModelCutoffs::kNone;             ///< --cut_ga, --cut_nc, --cut_tc
   /// Number of targets for E-values and for conditional E-values; unset: counted. Tables by target
   /// (ReportKind::kScanTargetTable) need a search whose Z is the number of models, as hmmscan's is.
+  /// Finite.
   std::optional<double> Z, domZ;
 
   double F1 = 0.02, F2 = 1e-3, F3 = 1e-5;  ///< P-values of MSV, Viterbi and Forward filters
@@ -66,7 +67,8 @@ struct SearchOptions {
   std::optional<std::uint64_t> target_count;  ///< --restrictdb_n: as many at most
 
   int threads = 0;  ///< busy threads at most, the caller's included; 0: all cores granted (1024)
-  std::uint64_t memory = 0;  ///< bound on bytes this search holds; 0: half of what is free now
+  std::uint64_t memory = 0;  ///< bound on bytes this search holds; 0: half of what is free now;
+                             ///< 65,536 at least (kUsage)
 
   DeviceUse device = DeviceUse::kAuto;
   std::vector<int> gpus{0};  ///< ordinals
@@ -172,10 +174,17 @@ struct SearchResults {
 /// before were delivered); kNoDevice; kResources when memory runs out or a target's matrix
 /// exceeds it; kInterrupted after a cancellation, usually within milliseconds, in a large
 /// alignment within seconds; kUsage for options that make no sense; kInternal where a GPU's result
-/// failed a check (SearchOptions::verify) after a wrong result had been delivered. The calling thread works along and gets its
-/// floating-point mode back.
+/// failed a check (SearchOptions::verify) after a wrong result had been delivered. The calling
+/// thread works along and gets its floating-point mode back.
 HMMJIT_EXPORT SearchResults search(const Models& models, const Targets& targets,
                                    const SearchOptions& options = {},
                                    const SearchCallbacks& callbacks = {});
+
+/// Results of one model against several sets of targets as one: what a search of all sets, one behind
+/// the other, gives. `options`: those of the searches. Thread-safe. Throws Error kUsage for no result
+/// and for results by cutoffs of models, which results do not hold (parts of a search do, see
+/// parts.hpp); kInput for results of different models.
+HMMJIT_EXPORT ModelResult merge_results(const std::vector<ModelResult>& results,
+                                        const SearchOptions& options = {});
 
 HMMJIT_END_NAMESPACE

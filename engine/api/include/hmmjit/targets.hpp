@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -62,6 +63,12 @@ class HMMJIT_EXPORT Targets {
   /// Of targets in memory; nothing for from_file, which is read in the alphabet of the models that
   /// search it.
   std::optional<Alphabet> alphabet() const;
+  /// Calls `visit` with the index and the texts of each target from number `first` on, reading the
+  /// file where there is one, until it returns false; the texts live until it returns. Residues are
+  /// upper case letters. `alphabet`: of a file. What `visit` throws comes out as it is. Throws
+  /// Error kInput for a missing or damaged file.
+  void for_each(const std::function<bool(std::uint64_t index, const Sequence& target)>& visit,
+                std::uint64_t first = 0, Alphabet alphabet = Alphabet::kAmino) const;
 
   struct Impl;
   const std::shared_ptr<Impl>& impl() const { return impl_; }  ///< for the library itself

@@ -2,15 +2,18 @@
 
 Private: the package's own modules use it, nobody else should.
 """
+from __future__ import annotations
+
 import ctypes
 import os
 from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_double, c_int32, c_int64, c_size_t,
                     c_uint32, c_uint64, c_void_p)
+from typing import Any, Callable, ClassVar, Dict, Iterator, NoReturn, Optional, Tuple, Type, Union
 
 ABI = "0.1"
 
 
-def _candidates():
+def _candidates() -> Iterator[str]:
     """Where the shared library may be, best first."""
     named = os.environ.get("HMMJIT_LIBRARY")
     if named:
@@ -29,7 +32,7 @@ def _candidates():
     yield name  # as the loader finds it
 
 
-def _load():
+def _load() -> Tuple[ctypes.CDLL, str]:
     tried = []
     for path in _candidates():
         if os.sep in path and not os.path.exists(path):
@@ -46,7 +49,7 @@ def _load():
 library, library_path = _load()
 
 
-def _check_version():
+def _check_version() -> None:
     """The package binds one minor version; another would be called with structs it does not know."""
     try:
         number = library.hmmjit_version_number
@@ -65,31 +68,32 @@ _check_version()
 class Sized(Structure):
     """A struct that begins with its size."""
 
-    def __init__(self, **values):
+    def __init__(self, **values: Any) -> None:
         super().__init__(**values)
         self.size = ctypes.sizeof(self)
 
 
 class ModelInfo(Sized):
-    _fields_ = [("size", c_size_t), ("name", c_char_p), ("accession", c_char_p), ("description", c_char_p),
+    _fields_: ClassVar[Any] = [("size", c_size_t), ("name", c_char_p), ("accession", c_char_p), ("description", c_char_p),
                 ("consensus", c_char_p), ("length", c_int32), ("alphabet", c_int32),
                 ("gathering", c_double), ("gathering_domain", c_double), ("trusted", c_double),
-                ("trusted_domain", c_double), ("noise", c_double), ("noise_domain", c_double)]
+                ("trusted_domain", c_double), ("noise", c_double), ("noise_domain", c_double),
+                ("query_name", c_char_p), ("query_accession", c_char_p), ("query_description", c_char_p)]
 
 
 class CacheSettings(Sized):
-    _fields_ = [("size", c_size_t), ("directory", c_char_p), ("system_directory", c_char_p), ("mode", c_int32),
+    _fields_: ClassVar[Any] = [("size", c_size_t), ("directory", c_char_p), ("system_directory", c_char_p), ("mode", c_int32),
                 ("allow_group", c_int32), ("max_bytes", c_uint64), ("max_memory_bytes", c_uint64)]
 
 
 class CacheStatistics(Sized):
-    _fields_ = [("size", c_size_t)] + [(n, c_uint64) for n in (
+    _fields_: ClassVar[Any] = [("size", c_size_t)] + [(n, c_uint64) for n in (
         "memory_hits", "user_hits", "system_hits", "misses", "published", "publish_failures", "bad_entries",
         "refused_entries", "entries", "disk_bytes")]
 
 
 class SearchOptions(Sized):
-    _fields_ = [("size", c_size_t)] + [(n, c_double) for n in (
+    _fields_: ClassVar[Any] = [("size", c_size_t)] + [(n, c_double) for n in (
         "E", "domE", "incE", "incdomE", "T", "domT", "incT", "incdomT")] + [
             ("cutoffs", c_int32), ("max_sensitivity", c_int32), ("Z", c_double), ("domZ", c_double),
             ("F1", c_double), ("F2", c_double), ("F3", c_double), ("bias_filter", c_int32), ("null2", c_int32),
@@ -99,30 +103,72 @@ class SearchOptions(Sized):
             ("target_count", c_int64)]
 
 
+def bytes_of(options: Any) -> bytes:
+    """Options of a search as bytes, without what is of this process."""
+    copy = SearchOptions.from_buffer_copy(options)
+    copy.gpus, copy.gpu_count, copy.cache, copy.first_target = None, 0, None, None
+    return bytes(copy)
+
+
 class Progress(Sized):
-    _fields_ = [("size", c_size_t)] + [(n, c_uint64) for n in (
+    _fields_: ClassVar[Any] = [("size", c_size_t)] + [(n, c_uint64) for n in (
         "models_started", "models_done", "targets", "residues", "target_bytes_read", "target_bytes_total",
         "cells", "cells_queued")] + [("targets_complete", c_int32), ("reserved", c_int32)]
+
+
+class Target(Sized):
+    _fields_: ClassVar[Any] = [("size", c_size_t), ("name", c_char_p), ("accession", c_char_p), ("description", c_char_p),
+                ("residues", c_char_p), ("index", c_uint64), ("length", c_uint64)]
+
+
+class PartInfo(Sized):
+    _fields_: ClassVar[Any] = [("size", c_size_t)] + [(n, c_uint32) for n in ("part", "last_part", "parts", "reserved")] + [
+        (n, c_uint64) for n in ("first_target", "last_target", "first_model", "last_model", "targets_reported",
+                                "domains")] + [("content", ctypes.c_char * 64)]
+
+
+class BuildOptions(Sized):
+    _fields_: ClassVar[Any] = [("size", c_size_t), ("matrix", c_char_p), ("matrix_file", c_char_p), ("gap_open", c_double),
+                ("gap_extend", c_double), ("single_rows_by_matrix", c_int32), ("columns", c_int32),
+                ("least_occupied", c_double), ("fragment", c_double), ("weights", c_int32),
+                ("effective", c_int32)] + [(n, c_double) for n in (
+                    "weight_identity", "effective_number", "relative_entropy", "total_entropy",
+                    "effective_identity")] + [(n, c_int32) for n in (
+                        "prior", "most_insertions", "msv_length", "msv_targets", "viterbi_length",
+                        "viterbi_targets", "forward_length", "forward_targets")] + [
+                            ("tail_mass", c_double), ("seed", c_uint32), ("threads", c_int32)]
+
+
+class IterationOptions(Sized):
+    _fields_: ClassVar[Any] = [("size", c_size_t)] + [(n, c_int32) for n in (
+        "rounds", "prefer_accession", "alignments", "text_width", "a3m", "reserved")] + [
+            ("search", POINTER(SearchOptions)), ("build", POINTER(BuildOptions)), ("alignment_file", c_char_p)]
+
+
+class RoundInfo(Sized):
+    _fields_: ClassVar[Any] = [("size", c_size_t), ("query", c_size_t)] + [(n, c_int32) for n in (
+        "number", "converged", "last", "reserved")] + [("included", c_uint64), ("new_targets", c_uint64)]
 
 
 ResultCallback = CFUNCTYPE(c_int32, c_void_p, c_void_p)
 ProgressCallback = CFUNCTYPE(c_int32, c_void_p, POINTER(Progress))
 WarningCallback = CFUNCTYPE(None, c_void_p, c_void_p)
 VisitCallback = CFUNCTYPE(c_int32, c_void_p, c_void_p)
+TargetCallback = CFUNCTYPE(c_int32, c_void_p, POINTER(Target))
 
 
 class Callbacks(Sized):
-    _fields_ = [("size", c_size_t), ("context", c_void_p), ("result", ResultCallback),
+    _fields_: ClassVar[Any] = [("size", c_size_t), ("context", c_void_p), ("result", ResultCallback),
                 ("progress", ProgressCallback), ("interval_ms", c_uint32), ("reserved", c_uint32),
                 ("cancellation", c_void_p), ("warning", WarningCallback)]
 
 
 class FilterCounts(Structure):
-    _fields_ = [(n, c_uint64) for n in ("targets", "residues", "msv", "bias", "viterbi", "forward")]
+    _fields_: ClassVar[Any] = [(n, c_uint64) for n in ("targets", "residues", "msv", "bias", "viterbi", "forward")]
 
 
 class SearchStatistics(Sized):
-    _fields_ = [("size", c_size_t), ("backend", c_char_p), ("device", c_char_p), ("threads", c_int32),
+    _fields_: ClassVar[Any] = [("size", c_size_t), ("backend", c_char_p), ("device", c_char_p), ("threads", c_int32),
                 ("reserved", c_int32)] + [(n, c_uint64) for n in (
                     "models", "targets", "residues", "passes", "hits_reported", "domains_reported",
                     "device_cells", "device_launches")] + [(n, c_double) for n in (
@@ -138,7 +184,7 @@ class SearchStatistics(Sized):
 
 
 class ResultInfo(Sized):
-    _fields_ = [("size", c_size_t), ("model_index", c_size_t), ("model_name", c_char_p),
+    _fields_: ClassVar[Any] = [("size", c_size_t), ("model_index", c_size_t), ("model_name", c_char_p),
                 ("model_accession", c_char_p), ("model_description", c_char_p), ("model_length", c_int32),
                 ("has_alignments", c_int32), ("hits", c_size_t), ("reported", c_size_t), ("included", c_size_t),
                 ("domains", c_size_t), ("Z", c_double), ("domZ", c_double), ("seconds", c_double),
@@ -146,7 +192,7 @@ class ResultInfo(Sized):
 
 
 class Hit(Sized):
-    _fields_ = [("size", c_size_t), ("name", c_char_p), ("accession", c_char_p), ("description", c_char_p),
+    _fields_: ClassVar[Any] = [("size", c_size_t), ("name", c_char_p), ("accession", c_char_p), ("description", c_char_p),
                 ("index", c_uint64), ("e_value", c_double), ("score", c_double), ("bias", c_double),
                 ("expected_domains", c_double), ("length", c_int32), ("reported", c_int32),
                 ("included", c_int32), ("regions", c_int32), ("clustered", c_int32), ("overlaps", c_int32),
@@ -155,7 +201,7 @@ class Hit(Sized):
 
 
 class Domain(Sized):
-    _fields_ = [("size", c_size_t), ("hit", c_size_t)] + [(n, c_int32) for n in (
+    _fields_: ClassVar[Any] = [("size", c_size_t), ("hit", c_size_t)] + [(n, c_int32) for n in (
         "envelope_from", "envelope_to", "alignment_from", "alignment_to", "model_from", "model_to", "reported",
         "included")] + [(n, c_double) for n in (
             "score", "bias", "conditional_e_value", "independent_e_value", "accuracy")] + [(n, c_char_p) for n in (
@@ -163,18 +209,18 @@ class Domain(Sized):
 
 
 class ReportOptions(Sized):
-    _fields_ = [("size", c_size_t), ("prefer_accession", c_int32), ("alignments", c_int32),
+    _fields_: ClassVar[Any] = [("size", c_size_t), ("prefer_accession", c_int32), ("alignments", c_int32),
                 ("text_width", c_int32), ("reserved", c_int32), ("search", POINTER(SearchOptions)),
                 ("page_title", c_char_p), ("page_targets", c_uint64)]
 
 
 class RunInfo(Sized):
-    _fields_ = [("size", c_size_t)] + [(n, c_char_p) for n in (
+    _fields_: ClassVar[Any] = [("size", c_size_t)] + [(n, c_char_p) for n in (
         "program", "version", "query_file", "target_file", "settings", "folder", "date")]
 
 
 class Device(Sized):
-    _fields_ = [("size", c_size_t), ("name", ctypes.c_char * 128)] + [(n, c_int32) for n in (
+    _fields_: ClassVar[Any] = [("size", c_size_t), ("name", ctypes.c_char * 128)] + [(n, c_int32) for n in (
         "ordinal", "major", "minor", "sm_count", "clock_khz", "max_threads_per_sm", "max_blocks_per_sm",
         "registers_per_sm", "max_registers_per_thread", "shared_per_sm", "shared_per_block",
         "shared_reserved_per_block")] + [("memory_bytes", c_int64), ("l2_bytes", c_int64),
@@ -182,29 +228,35 @@ class Device(Sized):
 
 
 class DatabaseInfo(Sized):
-    _fields_ = [("size", c_size_t), ("format_version", c_int32), ("alphabet", c_int32), ("targets", c_uint64),
+    _fields_: ClassVar[Any] = [("size", c_size_t), ("format_version", c_int32), ("alphabet", c_int32), ("targets", c_uint64),
                 ("residues", c_uint64), ("shortest", c_uint32), ("median", c_uint32), ("longest", c_uint32),
                 ("reserved", c_uint32), ("file_bytes", c_uint64), ("identity", c_uint64)]
 
 
 class PlanOptions(Sized):
-    _fields_ = [("size", c_size_t), ("variant", c_char_p), ("policy", c_int32), ("exact_length", c_int32),
+    _fields_: ClassVar[Any] = [("size", c_size_t), ("variant", c_char_p), ("policy", c_int32), ("exact_length", c_int32),
                 ("alphabet_codes", c_int32), ("reserved", c_int32)]
 
 
 # The C name of each struct, for the tests, which compare the layouts.
-STRUCTS = {"hmmjit_model_info": ModelInfo, "hmmjit_cache_settings": CacheSettings,
+STRUCTS: Dict[str, Type[Structure]] = {"hmmjit_model_info": ModelInfo, "hmmjit_cache_settings": CacheSettings,
            "hmmjit_cache_statistics": CacheStatistics, "hmmjit_search_options": SearchOptions,
            "hmmjit_progress": Progress, "hmmjit_callbacks": Callbacks, "hmmjit_filter_counts": FilterCounts,
            "hmmjit_search_statistics": SearchStatistics, "hmmjit_result_info": ResultInfo, "hmmjit_hit": Hit,
            "hmmjit_domain": Domain, "hmmjit_report_options": ReportOptions, "hmmjit_run_info": RunInfo,
-           "hmmjit_device": Device, "hmmjit_database_info": DatabaseInfo, "hmmjit_plan_options": PlanOptions}
+           "hmmjit_device": Device, "hmmjit_database_info": DatabaseInfo, "hmmjit_plan_options": PlanOptions, "hmmjit_target": Target, "hmmjit_part_info": PartInfo,
+           "hmmjit_build_options": BuildOptions, "hmmjit_iteration_options": IterationOptions,
+           "hmmjit_round_info": RoundInfo}
 
 
 class Error(Exception):
     """A failure of the library. `message`, `where` and `remedy` are its parts."""
 
-    def __init__(self, text, message="", where="", remedy=""):
+    message: str
+    where: str
+    remedy: str
+
+    def __init__(self, text: str, message: str = "", where: str = "", remedy: str = "") -> None:
         super().__init__(text)
         self.message, self.where, self.remedy = message or text, where, remedy
 
@@ -241,16 +293,16 @@ class Cancelled(Error):
     """The search was cancelled."""
 
 
-ERRORS = {1: InternalError, 2: UsageError, 3: InputError, 4: NoDeviceError, 5: ResourcesError, 6: CompileError,
+ERRORS: Dict[int, Type[Error]] = {1: InternalError, 2: UsageError, 3: InputError, 4: NoDeviceError, 5: ResourcesError, 6: CompileError,
           7: OutputError, 130: Cancelled}
 
 
-def text(value):
+def text(value: Optional[bytes]) -> str:
     """Text of the library; names are bytes and need not be UTF-8."""
     return value.decode("utf-8", "surrogateescape") if value else ""
 
 
-def encode(value):
+def encode(value: Union[None, str, bytes, os.PathLike[str], os.PathLike[bytes]]) -> Optional[bytes]:
     """Text or a path as bytes; None stays NULL. C texts end at a NUL: what has one is refused."""
     if value is None:
         return value
@@ -263,7 +315,7 @@ def encode(value):
     return value
 
 
-def _declare(name, result, *arguments):
+def _declare(name: str, result: Any, *arguments: Any) -> Any:
     function = getattr(library, name)
     function.restype, function.argtypes = result, arguments
     return function
@@ -278,13 +330,13 @@ _declare("hmmjit_text_data", c_void_p, c_void_p)
 _declare("hmmjit_text_size", c_size_t, c_void_p)
 
 
-def exception(error):
+def exception(error: Any) -> Error:
     """The exception for an error object, which stays its owner's."""
     parts = [text(getattr(library, "hmmjit_error_" + n)(error)) for n in ("text", "message", "where", "remedy")]
     return ERRORS.get(library.hmmjit_error_status(error), Error)(*parts)
 
 
-def _raise(status, error):
+def _raise(status: int, error: Any) -> NoReturn:
     if not error:  # not even memory for the error
         raise ERRORS.get(status, Error)(f"status {status}")
     made = exception(error)
@@ -292,11 +344,11 @@ def _raise(status, error):
     raise made
 
 
-def _function(name, *arguments):
+def _function(name: str, *arguments: Any) -> Callable[..., None]:
     """A C function that returns a status, as one that raises."""
     function = _declare(name, c_int32, *arguments, POINTER(c_void_p))
 
-    def call(*values):
+    def call(*values: Any) -> None:
         error = c_void_p()
         status = function(*values, byref(error))
         if status != 0:
@@ -308,12 +360,12 @@ def _function(name, *arguments):
 class Handle:
     """Owns an opaque pointer of the library."""
 
-    def __init__(self, kind, make, *arguments):
+    def __init__(self, kind: str, make: Callable[..., Any], *arguments: Any) -> None:
         self._free = _declare(f"hmmjit_{kind}_free", None, c_void_p)
-        self.pointer = c_void_p()
+        self.pointer: Any = c_void_p()
         make(*arguments, byref(self.pointer))
 
-    def __del__(self):
+    def __del__(self) -> None:
         if getattr(self, "pointer", None):
             self._free(self.pointer)
             self.pointer = None
@@ -328,6 +380,10 @@ models_add = _function("hmmjit_models_add", c_void_p, c_void_p, c_size_t)
 models_get = _function("hmmjit_models_get", c_void_p, c_size_t, POINTER(ModelInfo))
 models_for_each = _function("hmmjit_models_for_each", c_void_p, VisitCallback, c_void_p)
 models_count = _declare("hmmjit_models_count", c_size_t, c_void_p)
+models_add_with_query = _function("hmmjit_models_add_with_query", c_void_p, c_void_p, c_size_t, c_char_p,
+                                  c_char_p, c_char_p)
+models_write = _function("hmmjit_models_write", c_void_p, c_size_t, c_int32, _OUT)
+targets_for_each = _function("hmmjit_targets_for_each", c_void_p, c_int32, c_uint64, TargetCallback, c_void_p)
 targets_from_file = _function("hmmjit_targets_from_file", c_char_p, c_char_p, _OUT)
 targets_load = _function("hmmjit_targets_load", c_char_p, c_int32, c_char_p, _OUT)
 targets_from_memory = _function("hmmjit_targets_from_memory", c_char_p, c_size_t, c_int32, c_char_p, c_char_p,
@@ -354,9 +410,39 @@ search = _function("hmmjit_search", c_void_p, c_void_p, POINTER(SearchOptions), 
 results_count = _declare("hmmjit_results_count", c_size_t, c_void_p)
 results_get = _declare("hmmjit_results_get", c_void_p, c_void_p, c_size_t)
 results_statistics = _function("hmmjit_results_statistics", c_void_p, POINTER(SearchStatistics))
+results_get_options = _function("hmmjit_results_get_options", c_void_p, POINTER(SearchOptions))
+_FILES = POINTER(c_char_p)
+search_part = _function("hmmjit_search_part", c_void_p, c_char_p, c_uint32, c_uint32, c_char_p,
+                        POINTER(SearchOptions), POINTER(Callbacks), POINTER(PartInfo))
+merge_parts = _function("hmmjit_merge_parts", _FILES, c_size_t, POINTER(Callbacks), _OUT)
+join_parts = _function("hmmjit_join_parts", _FILES, c_size_t, c_char_p, POINTER(PartInfo))
+part_get_info = _function("hmmjit_part_get_info", c_char_p, POINTER(PartInfo), _OUT)
+part_get_options = _function("hmmjit_part_get_options", c_char_p, POINTER(SearchOptions))
+part_verify = _function("hmmjit_part_verify", c_char_p)
+parts_missing = _function("hmmjit_parts_missing", _FILES, c_size_t, _OUT)
+build_options_init = _function("hmmjit_build_options_init", POINTER(BuildOptions))
+build_models = _function("hmmjit_build_models", c_void_p, POINTER(BuildOptions), _OUT)
+build_from_alignments = _function("hmmjit_build_from_alignments", c_char_p, c_char_p, POINTER(BuildOptions), _OUT)
+build_from_alignment_memory = _function("hmmjit_build_from_alignment_memory", c_char_p, c_size_t, c_char_p,
+                                        c_char_p, POINTER(BuildOptions), _OUT)
+iteration_options_init = _function("hmmjit_iteration_options_init", POINTER(IterationOptions))
+iteration_create = _function("hmmjit_iteration_create", c_void_p, c_void_p, POINTER(IterationOptions), _OUT)
+iteration_queries = _declare("hmmjit_iteration_queries", c_size_t, c_void_p)
+iteration_done = _declare("hmmjit_iteration_done", c_int32, c_void_p)
+iteration_next = _function("hmmjit_iteration_next", c_void_p, POINTER(Callbacks), _OUT)
+rounds_count = _declare("hmmjit_rounds_count", c_size_t, c_void_p)
+rounds_get = _declare("hmmjit_rounds_get", c_void_p, c_void_p, c_size_t)
+round_get_info = _function("hmmjit_round_get_info", c_void_p, POINTER(RoundInfo))
+round_result = _declare("hmmjit_round_result", c_void_p, c_void_p)
+round_model = _function("hmmjit_round_model", c_void_p, _OUT)
+round_alignment = _declare("hmmjit_round_alignment", c_char_p, c_void_p)
+report_add_iteration = _function("hmmjit_report_add_iteration", c_void_p, c_void_p, c_size_t)
 result_get_info = _function("hmmjit_result_get_info", c_void_p, POINTER(ResultInfo))
 result_get_hits = _function("hmmjit_result_get_hits", c_void_p, c_size_t, c_size_t, POINTER(Hit))
 result_get_domains = _function("hmmjit_result_get_domains", c_void_p, c_size_t, c_size_t, POINTER(Domain))
+result_merge = _function("hmmjit_result_merge", POINTER(c_void_p), c_size_t, POINTER(SearchOptions), _OUT)
+result_write = _function("hmmjit_result_write", c_void_p, _OUT)
+result_read = _function("hmmjit_result_read", c_char_p, c_size_t, _OUT)
 result_copy = _function("hmmjit_result_copy", c_void_p, _OUT)
 report_create = _function("hmmjit_report_create", c_int32, c_char_p, POINTER(ReportOptions), _OUT)
 report_add = _function("hmmjit_report_add", c_void_p, c_void_p)
@@ -373,6 +459,6 @@ engine_plan_stage = _function("hmmjit_engine_plan_stage", c_void_p, c_char_p, c_
 plan_json = _declare("hmmjit_plan_json", c_char_p, c_void_p)
 
 
-def take_text(handle):
+def take_text(handle: Handle) -> bytes:
     """The contents of a hmmjit_text."""
     return ctypes.string_at(library.hmmjit_text_data(handle.pointer), library.hmmjit_text_size(handle.pointer))

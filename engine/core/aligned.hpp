@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace hmmjit::domain {
+namespace hmmjit {
 
 /// Uninitialised storage of trivially copyable elements. `ensure` may discard the contents.
 /// Throws std::bad_alloc.
@@ -34,18 +34,13 @@ class AlignedArray {
 
   /// Room for `count` elements; contents are lost when the storage has to grow.
   T* ensure(std::size_t count) {
-    if (count > capacity_) {
-      release();
-      // Headroom, so that slowly growing requests do not reallocate every time.
-      const std::size_t wanted = count + count / 4 + 16;
-      const std::size_t bytes = wanted * sizeof(T);
-      // A traceback steps over a matrix by more than a page at a time: with small pages every
-      // step would miss the translation buffer.
-      large_ = bytes >= kLargePage;
-      data_ = static_cast<T*>(::operator new(bytes, alignment()));
-      if (large_) ::madvise(data_, bytes, MADV_HUGEPAGE);
-      capacity_ = wanted;
-    }
+    // Headroom, so that slowly growing requests do not reallocate every time.
+    if (count > capacity_) allocate(count + count / 4 + 16);
+    return data_;
+  }
+  /// As ensure, without headroom.
+  T* ensure_exactly(std::size_t count) {
+    if (count > capacity_) allocate(count);
     return data_;
   }
   /// As ensure, keeping the first `kept` elements.
@@ -73,6 +68,16 @@ class AlignedArray {
 
  private:
   static constexpr std::size_t kLargePage = std::size_t{1} << 21;
+  void allocate(std::size_t count) {
+    release();
+    const std::size_t bytes = count * sizeof(T);
+    // A traceback steps over a matrix by more than a page at a time: with small pages every
+    // step would miss the translation buffer.
+    large_ = bytes >= kLargePage;
+    data_ = static_cast<T*>(::operator new(bytes, alignment()));
+    if (large_) ::madvise(data_, bytes, MADV_HUGEPAGE);
+    capacity_ = count;
+  }
   std::align_val_t alignment() const { return std::align_val_t{large_ ? kLargePage : 64}; }
 
   T* data_ = nullptr;
@@ -80,4 +85,32 @@ class AlignedArray {
   bool large_ = false;
 };
 
-}  // namespace hmmjit::domain
+/// Zeros of which only the pages that are written to take memory. Throws std::bad_alloc.
+template <typename T>
+class ZeroPages {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  explicit ZeroPages(std::size_t count) : bytes_(count * sizeof(T)) {
+    void* pages = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (pages == MAP_FAILED) throw std::bad_alloc();
+    data_ = static_cast<T*>(pages);
+    // A large page would take its whole size for one value.
+    ::madvise(data_, bytes_, MADV_NOHUGEPAGE);
+  }
+  ~ZeroPages() {
+    if (data_ != nullptr) ::munmap(data_, bytes_);
+  }
+  ZeroPages(ZeroPages&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
+  ZeroPages& operator=(ZeroPages&&) = delete;
+
+  T* data() { return data_; }
+
+ private:
+  T* data_ = nullptr;
+  std::size_t bytes_;
+};
+
+}  // namespace hmmjit

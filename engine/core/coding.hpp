@@ -1,4 +1,4 @@
-// Numbers and texts as the bytes of a part file (docs/part-format.md).
+// Numbers and texts as bytes: of part files (docs/part-format.md), and of hits that wait on disk.
 #pragma once
 
 #include <bit>
@@ -8,7 +8,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace hmmjit::parts {
+namespace hmmjit {
 
 // Numbers are stored as the machine has them; every supported machine is little-endian.
 static_assert(std::endian::native == std::endian::little);
@@ -89,4 +89,4 @@ class Decoder {
   bool ok_ = true;
 };
 
-}  // namespace hmmjit::parts
+}  // namespace hmmjit

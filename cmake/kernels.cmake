@@ -1,0 +1,15 @@
+# Kernels compiled ahead, for machines that should compile none: the target `kernels` fills a folder
+# of the build with NVRTC alone, no GPU; `cmake --install` then puts it where the program and the
+# library look for kernels before the user's own (docs/cache-format.md, "Folder"), and cpack makes a
+# package of it.
+set(HMMJIT_KERNEL_TARGETS "A100,H100,H200" CACHE STRING
+    "Devices or architectures (H200, sm_90, ...) that the target `kernels` compiles for, with commas")
+set(HMMJIT_KERNEL_LENGTHS 2048 CACHE STRING
+    "The target `kernels` compiles for every size class of models up to this length")
+set(kernel_folder ${PROJECT_BINARY_DIR}/kernels)
+add_custom_target(kernels
+  COMMAND ${CMAKE_COMMAND} -E env HMMJIT_CACHE_SYSTEM_DIR= HMMJIT_CACHE_MODE=rw HMMJIT_CACHE_MAX_SIZE=8G
+          HMMJIT_TUNED=off $<TARGET_FILE:hmmjit> cache --cache-dir ${kernel_folder} warm
+          --target ${HMMJIT_KERNEL_TARGETS} --up-to ${HMMJIT_KERNEL_LENGTHS}
+  COMMENT "Compiling kernels for ${HMMJIT_KERNEL_TARGETS}, models of up to ${HMMJIT_KERNEL_LENGTHS} positions"
+  USES_TERMINAL VERBATIM)

@@ -1,0 +1,288 @@
+// Models from sequences and alignments.
+#include "hmmjit/build.hpp"
+
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include <limits>
+#include <random>
+#include <utility>
+
+#include "api/build.hpp"
+#include "api/handles.hpp"
+#include "api/inputs.hpp"
+#include "build/calibration.hpp"
+#include "build/sequence_model.hpp"
+#include "core/threads.hpp"
+#include "io/alignment_file.hpp"
+
+namespace hmmjit::v0 {
+namespace {
+
+using AlignmentOptions = build::AlignmentOptions;
+
+std::string read_file(const std::string& path) {
+  constexpr std::size_t kLargestMatrix = std::size_t{1} << 20;
+  const std::unique_ptr<ByteSource> source = value(open_byte_source(path));
+  std::string text;
+  for (;;) {
+    const std::span<const char> bytes = value(source->next());
+    if (bytes.empty()) return text;
+    text.append(bytes.begin(), bytes.end());
+    if (text.size() > kLargestMatrix)
+      throw Error(ErrorCode::kInput, "the file is too large for a score matrix", path);
+  }
+}
+
+int threads_of(const BuildOptions& options) {
+  return options.threads > 0 ? options.threads : available_cores();
+}
+
+// Calls `work` with 0 to `count` - 1 on several threads; what it throws comes out.
+template <typename Work>
+void in_parallel(const BuildOptions& options, std::size_t count, Work&& work) {
+  if (count == 1) return work(std::size_t{0});
+  tbb::task_arena arena(threads_of(options));
+  arena.execute([&] { tbb::parallel_for(std::size_t{0}, count, work); });
+}
+
+struct AlignmentBuilder {
+  AlignmentOptions alignment;
+  build::CalibrationOptions calibration;
+  std::optional<build::ScoreSystem> single;
+  std::optional<double> open, extend;
+
+  build::BuiltModel build(const MultipleAlignment& given) const {
+    if (single && given.rows() == 1) return build_single(given);
+    build::BuiltModel built = value(build::build_from_alignment(given, alignment));
+    built.hmm.calibration = value(build::calibrate(built.hmm, calibration));
+    built.hmm.needs_calibration = false;
+    build::apply_mask(built.hmm);
+    // As in hmmbuild, statistics and composition stay those of the model before.
+    if (open || extend)
+      build::set_gap_costs(built.hmm, open ? &*open : nullptr, extend ? &*extend : nullptr);
+    return built;
+  }
+  build::BuiltModel build_single(const MultipleAlignment& given) const {
+    const hmmjit::Alphabet& alphabet = *given.alphabet;
+    std::vector<Residue> residues;
+    for (const Residue code : given.row(0)) {
+      if (code != alphabet.gap() && code != alphabet.missing()) residues.push_back(code);
+    }
+    if (alphabet.type != AlphabetType::kAmino || residues.empty())
+      throw Error(ErrorCode::kInput, "the row holds no protein sequence", "alignment " + given.name,
+                  "leave it out");
+    build::BuiltModel built = build::build_from_sequence(*single, given.row_names[0], residues);
+    built.hmm.calibration = value(build::calibrate(built.hmm, calibration));
+    built.hmm.needs_calibration = false;
+    built.effective_sequences = 1.0f;
+    return built;
+  }
+};
+
+// The name of a file without folders and ending, as hmmbuild names its models.
+std::string file_stem(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string name = slash == path.npos ? path : path.substr(slash + 1);
+  return name.substr(0, name.rfind('.'));
+}
+
+Models build_all(AlignmentReader reader, const std::string& fallback_name,
+                 const BuildOptions& options) {
+  AlignmentBuilder builder;
+  builder.alignment = to_alignment_options(options);
+  builder.calibration = to_calibration(options);
+  if (options.single_rows_by_matrix) {
+    builder.single = to_score_system(options);
+    builder.open = builder.single->gap_open;
+    builder.extend = builder.single->gap_extend;
+  }
+  if (options.gap_open) builder.open = options.gap_open;
+  if (options.gap_extend) builder.extend = options.gap_extend;
+
+  Models out;
+  std::size_t number = 0;
+  const auto batch = static_cast<std::size_t>(8 * threads_of(options));
+  for (bool more = true; more;) {
+    std::vector<MultipleAlignment> alignments;
+    while (alignments.size() < batch) {
+      std::optional<MultipleAlignment> alignment = value(reader.next());
+      more = alignment.has_value();
+      if (!more) break;
+      ++number;
+      if (alignment->name.empty()) {
+        if (number > 1 || fallback_name.empty())
+          throw Error(ErrorCode::kInput, "alignment " + std::to_string(number) + " has no name",
+                      reader.name(), "name each alignment in its file (#=GF ID)");
+        alignment->name = fallback_name;
+      }
+      if (alignment->alphabet->type != AlphabetType::kAmino)
+        throw Error(ErrorCode::kInput, "models are built of proteins only",
+                    "alignment " + alignment->name);
+      alignments.push_back(*std::move(alignment));
+    }
+    std::vector<build::BuiltModel> built(alignments.size());
+    in_parallel(options, alignments.size(),
+                [&](std::size_t i) { built[i] = builder.build(alignments[i]); });
+    for (build::BuiltModel& model : built) out.add(make_model(std::move(model)));
+  }
+  if (number == 0)
+    throw Error(ErrorCode::kInput, "no alignment in the file", reader.name(),
+                "give a file with an alignment");
+  return out;
+}
+
+AlignmentFileOptions file_options(const std::string& format) {
+  AlignmentFileOptions out;
+  if (!format.empty()) out.format = value(parse_sequence_format(format));
+  return out;
+}
+
+}  // namespace
+
+void check_options(const BuildOptions& o) {
+  const auto fraction = [](double x) { return x >= 0 && x <= 1; };
+  require(!o.gap_open || (*o.gap_open >= 0 && *o.gap_open < 0.5), "gap_open",
+          "a probability, 0 or more and below 0.5");
+  require(!o.gap_extend || (*o.gap_extend >= 0 && *o.gap_extend < 1), "gap_extend",
+          "a probability, 0 or more and below 1");
+  require(fraction(o.least_occupied), "least_occupied", "0 to 1");
+  require(fraction(o.fragment), "fragment", "0 to 1");
+  require(fraction(o.weight_identity), "weight_identity", "0 to 1");
+  require(fraction(o.effective_identity), "effective_identity", "0 to 1");
+  require(o.effective_number >= 0, "effective_number", "0 or more");
+  require(o.relative_entropy > 0, "relative_entropy", "a number above 0");
+  require(o.total_entropy > 0, "total_entropy", "a number above 0");
+  require(!o.most_insertions || *o.most_insertions >= 5, "most_insertions", "5 or more");
+  for (const int number : {o.msv_length, o.msv_targets, o.viterbi_length, o.viterbi_targets,
+                           o.forward_length, o.forward_targets})
+    require(number > 0 && number <= 1'000'000, "lengths and numbers of simulated targets",
+            "1 to 1000000");
+  require(o.tail_mass > 0 && o.tail_mass < 1, "tail_mass", "a number above 0 and below 1");
+  require(o.threads >= 0 && o.threads <= 1024, "threads", "0 to 1024");
+}
+
+build::AlignmentOptions to_alignment_options(const BuildOptions& o) {
+  AlignmentOptions out;
+  out.columns = static_cast<AlignmentOptions::Columns>(o.columns);
+  out.least_occupied = static_cast<float>(o.least_occupied);
+  out.fragment = static_cast<float>(o.fragment);
+  out.weights = static_cast<AlignmentOptions::Weights>(o.weights);
+  out.weight_identity = o.weight_identity;
+  out.effective = static_cast<AlignmentOptions::Effective>(o.effective);
+  out.effective_set = o.effective_number;
+  out.relative_entropy = o.relative_entropy;
+  out.total_entropy = o.total_entropy;
+  out.effective_identity = o.effective_identity;
+  out.prior = static_cast<AlignmentOptions::Prior>(o.prior);
+  out.most_insertions = o.most_insertions;
+  return out;
+}
+static_assert(
+    static_cast<int>(MatchColumns::kReference) ==
+        static_cast<int>(AlignmentOptions::Columns::kReference) &&
+    static_cast<int>(RowWeights::kGiven) == static_cast<int>(AlignmentOptions::Weights::kGiven) &&
+    static_cast<int>(RowWeights::kTree) == static_cast<int>(AlignmentOptions::Weights::kTree) &&
+    static_cast<int>(RowWeights::kClusters) ==
+        static_cast<int>(AlignmentOptions::Weights::kClusters) &&
+    static_cast<int>(EffectiveNumber::kEntropyPower) ==
+        static_cast<int>(AlignmentOptions::Effective::kEntropyPower) &&
+    static_cast<int>(EffectiveNumber::kRows) ==
+        static_cast<int>(AlignmentOptions::Effective::kRows) &&
+    static_cast<int>(EffectiveNumber::kSet) ==
+        static_cast<int>(AlignmentOptions::Effective::kSet) &&
+    static_cast<int>(ModelPrior::kLaplace) == static_cast<int>(AlignmentOptions::Prior::kLaplace));
+
+build::CalibrationOptions to_calibration(const BuildOptions& o) {
+  build::CalibrationOptions out;
+  out.msv_length = o.msv_length;
+  out.msv_targets = o.msv_targets;
+  out.viterbi_length = o.viterbi_length;
+  out.viterbi_targets = o.viterbi_targets;
+  out.forward_length = o.forward_length;
+  out.forward_targets = o.forward_targets;
+  out.tail_mass = o.tail_mass;
+  out.seed = o.seed != 0 ? o.seed : std::random_device{}() | 1u;
+  return out;
+}
+
+build::ScoreSystem to_score_system(const BuildOptions& o) {
+  const build::SubstitutionMatrix matrix =
+      o.matrix_file.empty() ? value(build::find_matrix(o.matrix))
+                            : value(build::parse_matrix(read_file(o.matrix_file), o.matrix_file));
+  return value(
+      build::make_score_system(matrix, o.gap_open.value_or(0.02), o.gap_extend.value_or(0.4)));
+}
+
+void for_each_query(const Targets& sequences,
+                    const std::function<void(const TargetView& sequence)>& use) {
+  const auto source = value(open_targets(sequences.impl(), amino_alphabet()));
+  ResidueCopies copies;
+  for (;;) {
+    TargetBlock block;
+    if (!value(source->next(block, std::size_t{1} << 20))) return;
+    for (std::size_t i = 0; i < block.size(); ++i) {
+      TargetView sequence = block[i];
+      copies.clear();
+      sequence.residues = value(copies.of(block, i, amino_alphabet()));
+      if (!sequence.residues.empty()) use(sequence);
+    }
+  }
+}
+
+Models build_models(const Targets& sequences, const BuildOptions& options) {
+  return guarded([&] {
+    check_options(options);
+    const build::ScoreSystem system = to_score_system(options);
+    const build::CalibrationOptions calibration = to_calibration(options);
+    std::vector<build::BuiltModel> built;
+    std::vector<Model::Query> queries;
+    for_each_query(sequences, [&](const TargetView& sequence) {
+      queries.push_back({std::string(sequence.name), std::string(sequence.accession),
+                         std::string(sequence.description)});
+      built.push_back(build::build_from_sequence(system, queries.back().name, sequence.residues));
+    });
+    in_parallel(options, built.size(), [&](std::size_t i) {
+      Hmm& hmm = built[i].hmm;
+      hmm.calibration = value(build::calibrate(hmm, calibration));
+      hmm.needs_calibration = false;
+    });
+    Models out;
+    for (std::size_t i = 0; i < built.size(); ++i)
+      out.add(make_model(std::move(built[i]), std::move(queries[i])));
+    return out;
+  });
+}
+
+Model build_model(const Sequence& sequence, const BuildOptions& options) {
+  return guarded([&] {
+    Targets one;
+    one.add(sequence);
+    const Models built = build_models(one, options);
+    if (built.size() == 0)
+      throw Error(ErrorCode::kInput, "no model can be built of a sequence without residues",
+                  std::string(sequence.name));
+    return built[0];
+  });
+}
+
+Models build_from_alignments(const std::string& path, const BuildOptions& options,
+                             const std::string& format) {
+  return guarded([&] {
+    check_options(options);
+    return build_all(value(AlignmentReader::open(path, file_options(format))),
+                     path == "-" ? "" : file_stem(path), options);
+  });
+}
+
+Models build_from_alignment_text(std::string_view contents, const BuildOptions& options,
+                                 const std::string& format, const std::string& name) {
+  return guarded([&] {
+    check_options(options);
+    auto source = value(open_memory_source(name, {contents.data(), contents.size()}));
+    return build_all(value(AlignmentReader::open(std::move(source), file_options(format))), name,
+                     options);
+  });
+}
+
+}  // namespace hmmjit::v0

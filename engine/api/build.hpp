@@ -1,0 +1,26 @@
+// Between the public options of building models and the internals'.
+#pragma once
+
+#include <functional>
+
+#include "api/convert.hpp"
+#include "build/alignment_model.hpp"
+#include "build/calibration.hpp"
+#include "build/score_system.hpp"
+#include "hmmjit/build.hpp"
+#include "model/residue_copies.hpp"
+#include "model/targets.hpp"
+
+namespace hmmjit::v0 {
+
+/// Throws kUsage for options that make no sense.
+void check_options(const BuildOptions& options);
+build::AlignmentOptions to_alignment_options(const BuildOptions& options);
+build::CalibrationOptions to_calibration(const BuildOptions& options);
+build::ScoreSystem to_score_system(const BuildOptions& options);
+
+/// Calls `use` with every sequence that has residues; it is valid until `use` returns.
+void for_each_query(const Targets& sequences,
+                    const std::function<void(const TargetView& sequence)>& use);
+
+}  // namespace hmmjit::v0

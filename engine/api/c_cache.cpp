@@ -1,0 +1,78 @@
+// The C interface: the kernel cache.
+#include "api/c_support.hpp"
+
+using namespace hmmjit::c_interface;
+
+namespace {
+
+template <typename Work>
+int32_t counted(const hmmjit_cache* cache, uint64_t* count, hmmjit_error** error, Work work) {
+  return run(error, [&] {
+    hmmjit::Cache handle = required(cache, "cache").value;  // shares the cache
+    const uint64_t entries = work(handle);
+    if (count != nullptr) *count = entries;
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+int32_t hmmjit_cache_open(const hmmjit_cache_settings* settings, hmmjit_cache** out,
+                          hmmjit_error** error) {
+  return run(error, [&] {
+    hmmjit_cache_settings defaults{};
+    defaults.mode = -1;
+    const hmmjit_cache_settings s = read(settings, defaults);
+    hmmjit::CacheSettings to = hmmjit::CacheSettings::from_environment();
+    if (s.directory != nullptr) to.directory = s.directory;
+    if (s.system_directory != nullptr) to.system_directory = s.system_directory;
+    if (s.mode != -1)
+      to.mode = to_enum<hmmjit::CacheMode>(s.mode, HMMJIT_CACHE_STRICT, "cache mode");
+    if (s.allow_group != 0) to.allow_group = true;
+    if (s.max_bytes > 0) to.max_bytes = s.max_bytes;
+    if (s.max_memory_bytes > 0) to.max_memory_bytes = s.max_memory_bytes;
+    give(out, hmmjit::Cache(std::move(to)));
+  });
+}
+const char* hmmjit_cache_directory(const hmmjit_cache* cache) {
+  return cache != nullptr ? cache->value.directory().c_str() : "";
+}
+int32_t hmmjit_cache_get_statistics(const hmmjit_cache* cache, hmmjit_cache_statistics* statistics,
+                                    hmmjit_error** error) {
+  return run(error, [&] {
+    const hmmjit::CacheStatistics s = required(cache, "cache").value.statistics();
+    hmmjit_cache_statistics out{};
+    out.memory_hits = s.memory_hits;
+    out.user_hits = s.user_hits;
+    out.system_hits = s.system_hits;
+    out.misses = s.misses;
+    out.published = s.published;
+    out.publish_failures = s.publish_failures;
+    out.bad_entries = s.bad_entries;
+    out.refused_entries = s.refused_entries;
+    out.entries = s.entries;
+    out.disk_bytes = s.disk_bytes;
+    write(statistics, out);
+  });
+}
+int32_t hmmjit_cache_trim(const hmmjit_cache* cache, uint64_t max_bytes, uint64_t* count,
+                          hmmjit_error** error) {
+  return counted(cache, count, error, [&](hmmjit::Cache& c) { return c.trim(max_bytes); });
+}
+int32_t hmmjit_cache_clear(const hmmjit_cache* cache, uint64_t* count, hmmjit_error** error) {
+  return counted(cache, count, error, [](hmmjit::Cache& c) { return c.clear(); });
+}
+int32_t hmmjit_cache_export(const hmmjit_cache* cache, const char* path, uint64_t* count,
+                            hmmjit_error** error) {
+  return counted(cache, count, error,
+                 [&](hmmjit::Cache& c) { return c.export_bundle(&required(path, "path")); });
+}
+int32_t hmmjit_cache_import(const hmmjit_cache* cache, const char* path, uint64_t* count,
+                            hmmjit_error** error) {
+  return counted(cache, count, error,
+                 [&](hmmjit::Cache& c) { return c.import_bundle(&required(path, "path")); });
+}
+void hmmjit_cache_free(hmmjit_cache* cache) { delete cache; }
+
+}  // extern "C"

@@ -1,0 +1,363 @@
+// The C interface: the engine for hosts with kernels of their own.
+#include "api/c_support.hpp"
+
+using namespace hmmjit::c_interface;
+
+struct hmmjit_offer {
+  std::vector<hmmjit::Configuration> configurations;
+  std::string rejection;
+  bool rejected = false;
+};
+struct hmmjit_engine {
+  hmmjit::Engine value;
+};
+struct hmmjit_plan {
+  hmmjit::Plan value;
+};
+struct hmmjit_image {
+  hmmjit::KernelImage value;
+  std::string text;  // the image, followed by a NUL
+};
+struct hmmjit_gpu {
+  hmmjit::Gpu value;
+};
+struct hmmjit_stream {
+  hmmjit::Stream value;
+};
+struct hmmjit_event {
+  hmmjit::Event value;
+};
+struct hmmjit_buffer {
+  hmmjit::Buffer value;
+};
+struct hmmjit_kernel {
+  hmmjit::Kernel value;
+};
+
+namespace {
+
+hmmjit::Device to_cpp(const hmmjit_device* given_device) {
+  const hmmjit_device d = read(&required(given_device, "device"));
+  hmmjit::Device out;
+  out.name.assign(d.name, ::strnlen(d.name, sizeof d.name));
+  out.ordinal = d.ordinal;
+  out.major = d.major;
+  out.minor = d.minor;
+  out.sm_count = d.sm_count;
+  out.clock_khz = d.clock_khz;
+  out.max_threads_per_sm = d.max_threads_per_sm;
+  out.max_blocks_per_sm = d.max_blocks_per_sm;
+  out.registers_per_sm = d.registers_per_sm;
+  out.max_registers_per_thread = d.max_registers_per_thread;
+  out.shared_per_sm = d.shared_per_sm;
+  out.shared_per_block = d.shared_per_block;
+  out.shared_reserved_per_block = d.shared_reserved_per_block;
+  out.memory_bytes = d.memory_bytes;
+  out.l2_bytes = d.l2_bytes;
+  out.memory_bandwidth = d.memory_bandwidth;
+  return out;
+}
+
+hmmjit::Constants to_constants(const hmmjit_constant* constants, std::size_t count) {
+  hmmjit::Constants out;
+  for (std::size_t i = 0; i < count; ++i) {
+    const hmmjit_constant& c = (&required(constants, "constants"))[i];
+    out.push_back({text_of(c.name), c.value});
+  }
+  return out;
+}
+
+hmmjit::Problem to_problem(const hmmjit_problem* given_problem) {
+  const hmmjit_problem p = read(&required(given_problem, "problem"));
+  return {text_of(p.family), to_constants(p.parameters, p.parameter_count)};
+}
+
+hmmjit::KernelVariant to_variant(const hmmjit_variant* given_variant) {
+  const hmmjit_variant v = read(given_variant);
+  hmmjit::KernelVariant out;
+  out.name = text_of(v.name);
+  out.family = text_of(v.family);
+  out.template_file = text_of(v.template_file);
+  out.entry_name = text_of(v.entry_name);
+  out.competes = v.by_name_only == 0;
+  for (std::size_t i = 0; i < v.compile_option_count; ++i)
+    out.compile_options.push_back(text_of((&required(v.compile_options, "compile_options"))[i]));
+  if (v.configurations == nullptr) return out;  // the engine refuses it
+  // One call answers both questions of the C++ interface; it is pure, so asking twice is the same.
+  const auto ask = [v](const hmmjit::Problem& problem, const hmmjit::Device& device) {
+    std::vector<hmmjit_constant> parameters;
+    for (const hmmjit::Constant& c : problem.parameters)
+      parameters.push_back({c.name.c_str(), c.value});
+    const hmmjit_problem p{sizeof p, problem.family.c_str(), parameters.data(), parameters.size()};
+    hmmjit_device d = to_c(device);
+    d.size = sizeof d;
+    hmmjit_offer offer;
+    v.configurations(v.context, &p, &d, &offer);
+    return offer;
+  };
+  out.accepts = [ask](const hmmjit::Problem& problem, const hmmjit::Device& device) {
+    hmmjit_offer offer = ask(problem, device);
+    return hmmjit::Verdict{!offer.rejected, std::move(offer.rejection)};
+  };
+  out.configurations = [ask](const hmmjit::Problem& problem, const hmmjit::Device& device) {
+    return ask(problem, device).configurations;
+  };
+  return out;
+}
+
+hmmjit::PlanOptions to_plan_options(const hmmjit_plan_options& o) {
+  hmmjit::PlanOptions out;
+  out.variant = text_of(o.variant);
+  out.policy = to_enum<hmmjit::PlanPolicy>(o.policy, HMMJIT_POLICY_CUDAMPFPP, "policy");
+  out.exact_length = o.exact_length != 0;
+  return out;
+}
+
+}  // namespace
+
+extern "C" {
+
+// ---- engine: own kernels -----------------------------------------------------------------------
+
+int32_t hmmjit_offer_add(hmmjit_offer* offer, const hmmjit_configuration* configuration,
+                         hmmjit_error** error) {
+  return run(error, [&] {
+    hmmjit_configuration defaults{};
+    defaults.threads_x = 32;
+    defaults.threads_y = defaults.threads_z = 1;
+    defaults.registers = 255;
+    defaults.items_per_clock_per_sm = 1;
+    const hmmjit_configuration c = read(&required(configuration, "configuration"), defaults);
+    hmmjit::Configuration out;
+    out.constants = to_constants(c.constants, c.constant_count);
+    out.launch = {c.threads_x, c.threads_y, c.threads_z, c.dynamic_shared_bytes};
+    out.expected.registers = c.registers;
+    out.expected.local_bytes = c.local_bytes;
+    out.expected.items_per_clock_per_sm = c.items_per_clock_per_sm;
+    out.expected.binding_resource = text_of(c.binding_resource);
+    required(offer, "offer").configurations.push_back(std::move(out));
+  });
+}
+void hmmjit_offer_reject(hmmjit_offer* offer, const char* reason) {
+  (void)run(nullptr, [&] {
+    required(offer, "offer").rejected = true;
+    offer->rejection = text_of(reason);
+  });
+}
+
+int32_t hmmjit_engine_create(const hmmjit_engine_settings* settings, hmmjit_engine** out,
+                             hmmjit_error** error) {
+  return run(error, [&] {
+    const hmmjit_engine_settings s = read(settings);
+    hmmjit::EngineSettings to;
+    for (size_t i = 0; i < s.template_count; ++i) {
+      const hmmjit_template& t = (&required(s.templates, "templates"))[i];
+      to.templates.push_back({text_of(t.path), text_of(t.text)});
+    }
+    for (size_t i = 0; i < s.variant_count; ++i) {
+      const hmmjit_variant& first = required(s.variants, "variants");
+      to.variants.push_back(to_variant(element(&first, i, first.size)));
+    }
+    if (s.cache != nullptr) to.cache = s.cache->value;
+    to.compile_threads = s.compile_threads;
+    to.highest_compiler_major = s.highest_compiler_major;
+    give(out, hmmjit::Engine(std::move(to)));
+  });
+}
+void hmmjit_engine_free(hmmjit_engine* engine) { delete engine; }
+
+int32_t hmmjit_engine_plan(const hmmjit_engine* engine, const hmmjit_problem* problem,
+                           const hmmjit_device* device, const hmmjit_plan_options* options,
+                           hmmjit_plan** out, hmmjit_error** error) {
+  return run(error, [&] {
+    give(out, required(engine, "engine")
+                  .value.plan(to_problem(problem), to_cpp(device), to_plan_options(read(options))));
+  });
+}
+int32_t hmmjit_engine_plan_stage(const hmmjit_engine* engine, const char* stage,
+                                 int32_t model_length, const hmmjit_device* device,
+                                 const hmmjit_plan_options* options, hmmjit_plan** out,
+                                 hmmjit_error** error) {
+  return run(error, [&] {
+    const hmmjit_plan_options o = read(options);
+    const int codes = o.alphabet_codes != 0 ? o.alphabet_codes : 29;
+    give(out, required(engine, "engine")
+                  .value.plan_stage(hmmjit::find_stage(text_of(stage)), model_length,
+                                    to_cpp(device), to_plan_options(o), codes));
+  });
+}
+int32_t hmmjit_engine_render(const hmmjit_engine* engine, const hmmjit_plan* plan,
+                             hmmjit_text** out, hmmjit_error** error) {
+  return run(error, [&] {
+    give(out, required(engine, "engine").value.render(required(plan, "plan").value).text);
+  });
+}
+int32_t hmmjit_engine_compile(const hmmjit_engine* engine, const hmmjit_plan* plan,
+                              hmmjit_image** out, hmmjit_error** error) {
+  return run(error, [&] {
+    hmmjit::Engine handle = required(engine, "engine").value;  // shares the engine
+    hmmjit::KernelImage image = handle.compile(required(plan, "plan").value);
+    std::string bytes(image.bytes());
+    give(out, std::move(image), std::move(bytes));
+  });
+}
+void hmmjit_engine_cancel(const hmmjit_engine* engine) {
+  if (engine == nullptr) return;
+  (void)run(nullptr, [&] { hmmjit::Engine(engine->value).cancel(); });
+}
+
+const char* hmmjit_plan_text(const hmmjit_plan* plan) {
+  return plan != nullptr ? plan->value.text().c_str() : "";
+}
+const char* hmmjit_plan_json(const hmmjit_plan* plan) {
+  return plan != nullptr ? plan->value.json().c_str() : "";
+}
+const char* hmmjit_plan_variant(const hmmjit_plan* plan) {
+  return plan != nullptr ? plan->value.chosen().variant.c_str() : "";
+}
+int32_t hmmjit_plan_constant(const hmmjit_plan* plan, const char* name, int64_t* value,
+                             hmmjit_error** error) {
+  return run(error, [&] {
+    required(value, "value") =
+        hmmjit::constant(required(plan, "plan").value.chosen().constants, &required(name, "name"));
+  });
+}
+void hmmjit_plan_free(hmmjit_plan* plan) { delete plan; }
+
+int32_t hmmjit_image_get_info(const hmmjit_image* image, hmmjit_image_info* info,
+                              hmmjit_error** error) {
+  return run(error, [&] {
+    const hmmjit::KernelImage& i = required(image, "image").value;
+    hmmjit_image_info out{};
+    out.name = i.name().c_str();
+    out.variant = i.candidate().variant.c_str();
+    out.architecture = i.architecture().c_str();
+    out.origin = i.origin().c_str();
+    out.log = i.log().c_str();
+    out.bytes = image->text.data();
+    out.byte_count = image->text.size();
+    out.is_ptx = i.is_ptx();
+    out.registers = i.resources().registers;
+    out.local_bytes = i.resources().local_bytes;
+    out.spill_bytes = i.resources().spill_bytes;
+    out.static_shared_bytes = i.resources().static_shared_bytes;
+    out.parameter_bytes = i.parameter_bytes();
+    out.seconds = i.seconds();
+    write(info, out);
+  });
+}
+void hmmjit_image_free(hmmjit_image* image) { delete image; }
+
+// ---- engine: launches --------------------------------------------------------------------------
+
+int32_t hmmjit_gpu_open(int32_t ordinal, hmmjit_gpu** out, hmmjit_error** error) {
+  return run(error, [&] { give(out, hmmjit::Gpu(ordinal)); });
+}
+int32_t hmmjit_gpu_get_device(const hmmjit_gpu* gpu, hmmjit_device* device, hmmjit_error** error) {
+  return run(error, [&] { write(device, to_c(required(gpu, "gpu").value.device())); });
+}
+int32_t hmmjit_gpu_memory(const hmmjit_gpu* gpu, uint64_t* free_bytes, uint64_t* total_bytes,
+                          hmmjit_error** error) {
+  return run(error, [&] {
+    const auto memory = required(gpu, "gpu").value.memory();
+    if (free_bytes != nullptr) *free_bytes = memory.free;
+    if (total_bytes != nullptr) *total_bytes = memory.total;
+  });
+}
+int32_t hmmjit_gpu_synchronize(const hmmjit_gpu* gpu, hmmjit_error** error) {
+  return run(error, [&] { required(gpu, "gpu").value.synchronize(); });
+}
+void hmmjit_gpu_free(hmmjit_gpu* gpu) { delete gpu; }
+
+int32_t hmmjit_stream_create(const hmmjit_gpu* gpu, hmmjit_stream** out, hmmjit_error** error) {
+  return run(error, [&] { give(out, hmmjit::Stream(required(gpu, "gpu").value)); });
+}
+int32_t hmmjit_stream_synchronize(const hmmjit_stream* stream, hmmjit_error** error) {
+  return run(error, [&] { required(stream, "stream").value.synchronize(); });
+}
+int32_t hmmjit_stream_finished(const hmmjit_stream* stream, int32_t* finished,
+                               hmmjit_error** error) {
+  return run(error,
+             [&] { required(finished, "finished") = required(stream, "stream").value.finished(); });
+}
+void hmmjit_stream_free(hmmjit_stream* stream) { delete stream; }
+
+int32_t hmmjit_event_create(const hmmjit_gpu* gpu, int32_t timing, hmmjit_event** out,
+                            hmmjit_error** error) {
+  return run(error, [&] { give(out, hmmjit::Event(required(gpu, "gpu").value, timing != 0)); });
+}
+int32_t hmmjit_event_record(hmmjit_event* event, const hmmjit_stream* stream,
+                            hmmjit_error** error) {
+  return run(error,
+             [&] { required(event, "event").value.record(required(stream, "stream").value); });
+}
+int32_t hmmjit_event_synchronize(const hmmjit_event* event, hmmjit_error** error) {
+  return run(error, [&] { required(event, "event").value.synchronize(); });
+}
+int32_t hmmjit_event_finished(const hmmjit_event* event, int32_t* finished, hmmjit_error** error) {
+  return run(error,
+             [&] { required(finished, "finished") = required(event, "event").value.finished(); });
+}
+int32_t hmmjit_event_wait_in(const hmmjit_event* event, const hmmjit_stream* stream,
+                             hmmjit_error** error) {
+  return run(error,
+             [&] { required(event, "event").value.wait_in(required(stream, "stream").value); });
+}
+int32_t hmmjit_event_milliseconds(const hmmjit_event* start, const hmmjit_event* end,
+                                  float* milliseconds, hmmjit_error** error) {
+  return run(error, [&] {
+    required(milliseconds, "milliseconds") =
+        hmmjit::Event::milliseconds(required(start, "start").value, required(end, "end").value);
+  });
+}
+void hmmjit_event_free(hmmjit_event* event) { delete event; }
+
+int32_t hmmjit_buffer_create(const hmmjit_gpu* gpu, size_t bytes, hmmjit_buffer** out,
+                             hmmjit_error** error) {
+  return run(error, [&] { give(out, hmmjit::Buffer(required(gpu, "gpu").value, bytes)); });
+}
+uint64_t hmmjit_buffer_address(const hmmjit_buffer* buffer) {
+  return buffer != nullptr ? buffer->value.address() : 0;
+}
+int32_t hmmjit_buffer_upload(hmmjit_buffer* buffer, const hmmjit_stream* stream, const void* from,
+                             size_t bytes, size_t offset, hmmjit_error** error) {
+  return run(error, [&] {
+    required(buffer, "buffer").value.upload(required(stream, "stream").value, from, bytes, offset);
+  });
+}
+int32_t hmmjit_buffer_download(const hmmjit_buffer* buffer, const hmmjit_stream* stream, void* to,
+                               size_t bytes, size_t offset, hmmjit_error** error) {
+  return run(error, [&] {
+    required(buffer, "buffer").value.download(required(stream, "stream").value, to, bytes, offset);
+  });
+}
+int32_t hmmjit_buffer_fill(hmmjit_buffer* buffer, const hmmjit_stream* stream, uint8_t value,
+                           size_t bytes, size_t offset, hmmjit_error** error) {
+  return run(error, [&] {
+    required(buffer, "buffer").value.fill(required(stream, "stream").value, value, bytes, offset);
+  });
+}
+void hmmjit_buffer_free(hmmjit_buffer* buffer) { delete buffer; }
+
+int32_t hmmjit_engine_load(const hmmjit_engine* engine, const hmmjit_plan* plan,
+                           const hmmjit_gpu* gpu, hmmjit_kernel** out, hmmjit_error** error) {
+  return run(error, [&] {
+    hmmjit::Engine handle = required(engine, "engine").value;
+    give(out, handle.load(required(plan, "plan").value, required(gpu, "gpu").value));
+  });
+}
+uint32_t hmmjit_kernel_resident_blocks(const hmmjit_kernel* kernel) {
+  return kernel != nullptr ? kernel->value.resident_blocks() : 0;
+}
+int32_t hmmjit_kernel_launch(const hmmjit_kernel* kernel, const hmmjit_stream* stream,
+                             uint32_t blocks_x, uint32_t blocks_y, uint32_t blocks_z,
+                             const void* parameters, size_t parameter_bytes, hmmjit_error** error) {
+  return run(error, [&] {
+    required(kernel, "kernel")
+        .value.launch_bytes(required(stream, "stream").value, {blocks_x, blocks_y, blocks_z},
+                            parameters, parameter_bytes);
+  });
+}
+void hmmjit_kernel_free(hmmjit_kernel* kernel) { delete kernel; }
+
+}  // extern "C"

@@ -1,0 +1,86 @@
+// The C interface: parts of a search.
+#include "api/c_support.hpp"
+
+using namespace hmmjit::c_interface;
+
+namespace {
+
+std::vector<std::string> to_paths(const char* const* files, std::size_t count) {
+  std::vector<std::string> paths;
+  for (std::size_t i = 0; i < count; ++i)
+    paths.emplace_back(&required((&required(files, "files"))[i], "files"));
+  return paths;
+}
+
+void write_info(hmmjit_part_info* info, const hmmjit::PartInfo& part) {
+  hmmjit_part_info out{};
+  out.part = part.part;
+  out.last_part = part.last_part;
+  out.parts = part.parts;
+  out.first_target = part.first_target;
+  out.last_target = part.last_target;
+  out.first_model = part.first_model;
+  out.last_model = part.last_model;
+  out.targets_reported = part.targets_reported;
+  out.domains = part.domains;
+  std::memcpy(out.content, part.content.data(),
+              std::min(part.content.size(), sizeof out.content - 1));
+  write(info, out);
+}
+
+}  // namespace
+
+extern "C" {
+
+int32_t hmmjit_search_part(const hmmjit_models* models, const char* database, uint32_t part,
+                           uint32_t parts, const char* output, const hmmjit_search_options* options,
+                           const hmmjit_callbacks* callbacks, hmmjit_part_info* info,
+                           hmmjit_error** error) {
+  return run(error, [&] {
+    const hmmjit_callbacks c = read(callbacks);
+    if (info != nullptr) (void)read(info);  // before hours are spent
+    const hmmjit::PartInfo made = hmmjit::search_part(
+        required(models, "models").value, &required(database, "database"), part, parts,
+        &required(output, "output"), to_options(options), to_callbacks(c));
+    if (info != nullptr) write_info(info, made);
+  });
+}
+int32_t hmmjit_merge_parts(const char* const* files, size_t count,
+                           const hmmjit_callbacks* callbacks, hmmjit_results** out,
+                           hmmjit_error** error) {
+  return run(error, [&] {
+    required(out, "the handle to fill");
+    const hmmjit_callbacks c = read(callbacks);
+    *out = to_results(hmmjit::merge_parts(to_paths(files, count), to_callbacks(c))).release();
+  });
+}
+int32_t hmmjit_join_parts(const char* const* files, size_t count, const char* output,
+                          hmmjit_part_info* info, hmmjit_error** error) {
+  return run(error, [&] {
+    const hmmjit::PartInfo made =
+        hmmjit::join_parts(to_paths(files, count), &required(output, "output"));
+    if (info != nullptr) write_info(info, made);
+  });
+}
+int32_t hmmjit_part_get_info(const char* file, hmmjit_part_info* info, hmmjit_text** settings,
+                             hmmjit_error** error) {
+  return run(error, [&] {
+    const hmmjit::PartInfo part = hmmjit::part_info(&required(file, "file"));
+    write_info(info, part);
+    if (settings != nullptr) give(settings, part.settings);
+  });
+}
+int32_t hmmjit_part_get_options(const char* file, hmmjit_search_options* options,
+                                hmmjit_error** error) {
+  return run(error,
+             [&] { write(options, to_c(hmmjit::part_info(&required(file, "file")).options)); });
+}
+int32_t hmmjit_part_verify(const char* file, hmmjit_error** error) {
+  return run(error, [&] { hmmjit::verify_part(&required(file, "file")); });
+}
+int32_t hmmjit_parts_missing(const char* const* files, size_t count, hmmjit_text** out,
+                             hmmjit_error** error) {
+  return run(error, [&] { give(out, hmmjit::missing_parts(to_paths(files, count))); });
+}
+
+}  // extern "C"

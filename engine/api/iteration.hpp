@@ -1,0 +1,29 @@
+// What stands behind IterativeSearch.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "api/convert.hpp"
+#include "hmmjit/iteration.hpp"
+#include "report/rounds.hpp"
+#include "search/target_source.hpp"
+
+namespace hmmjit::v0 {
+
+struct IterativeSearch::Impl {
+  struct Query {
+    std::unique_ptr<QueryRounds> rounds;
+    std::optional<ModelResult> result;  // of the last round
+  };
+  RoundOptions options;  // the queries refer to it
+  SearchOptions search;
+  build::CalibrationOptions calibration;
+  Targets targets;
+  std::unique_ptr<TargetSource> kept;  // of a file, once the first round has begun
+  std::vector<Query> queries;
+  std::vector<Round> finished;  // not yet handed out
+};
+
+}  // namespace hmmjit::v0

@@ -1,0 +1,284 @@
+"""Models from sequences and alignments, and searches in rounds."""
+from __future__ import annotations
+
+import os
+from ctypes import byref, pointer
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Union
+
+from . import _binding as _b
+from ._common import ALPHABETS, INT32, UINT32, Bytes, PathLike, UsageError, choose, contents, integer, is_path, real
+from ._inputs import Model, Models, Sequence, Targets, TargetsSource
+from ._msa import MSA
+from ._options import SearchOptions, make_options
+from ._results import Result, Results
+from ._search import Run, in_loop, search, shows_options
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._search import OnProgress, OnWarning
+
+_COLUMNS = {"fast": 0, "hand": 1}
+_WEIGHTS = {"pb": 0, "gsc": 1, "blosum": 2, "none": 3, None: 3, "given": 4}
+_EFFECTIVE = {"entropy": 0, "exp": 1, "clust": 2, "none": 3, None: 3}
+_PRIORS = {"mixture": 0, "none": 1, None: 1, "laplace": 2}
+
+
+class Builder:
+    """Builds models, as phmmer does of a sequence and hmmbuild of an alignment. Defaults are HMMER's, for proteins.
+
+    Of one sequence: `score_matrix`, a name (PAM30 to PAM240, BLOSUM45 to BLOSUM90) or the path of a file; `popen`,
+    `pextend`, probabilities of gaps (None: 0.02 and 0.4; with alignments, what the counts say).
+
+    Of alignments: `architecture`, "fast" or "hand"; `symfrac`, `fragthresh`; `weighting`, "pb", "gsc", "blosum",
+    "none" or "given"; `wid`; `effective_number`, "entropy", "exp", "clust", "none" or a number; `ere`, `esigma`,
+    `eid`; `prior`, "mixture", "laplace" or "none"; `max_insertions`; `single_by_matrix`: alignments of one row are
+    taken as one sequence.
+
+    Of the calibration: `seed` (0: an arbitrary one); `EmL`, `EmN`, `EvL`, `EvN`, `EfL`, `EfN`, `Eft`. `threads`: of
+    many models at once, 0 for all cores. Immutable: several threads may use one.
+    """
+
+    def __init__(self, *, score_matrix: PathLike = "BLOSUM62", popen: Optional[float] = None,
+                 pextend: Optional[float] = None, architecture: str = "fast", symfrac: float = 0.5,
+                 fragthresh: float = 0.5, weighting: Optional[str] = "pb", wid: float = 0.62,
+                 effective_number: Union[str, float, None] = "entropy", ere: float = 0.59, esigma: float = 45.0,
+                 eid: float = 0.62, prior: Optional[str] = "mixture", max_insertions: Optional[int] = None,
+                 single_by_matrix: bool = False, seed: int = 42, EmL: int = 200, EmN: int = 200, EvL: int = 200,
+                 EvN: int = 200, EfL: int = 100, EfN: int = 200, Eft: float = 0.04, threads: int = 0) -> None:
+        o = _b.BuildOptions()
+        _b.build_options_init(byref(o))
+        named = isinstance(score_matrix, str) and os.sep not in score_matrix and not os.path.exists(score_matrix)
+        if named:
+            o.matrix = _b.encode(str(score_matrix).upper())
+        else:
+            o.matrix_file = _b.encode(score_matrix)
+        if popen is not None:
+            o.gap_open = real("popen", popen)
+        if pextend is not None:
+            o.gap_extend = real("pextend", pextend)
+        o.columns = choose("architecture", architecture, _COLUMNS)
+        o.least_occupied, o.fragment = real("symfrac", symfrac), real("fragthresh", fragthresh)
+        o.weights = choose("weighting", weighting, _WEIGHTS)
+        o.weight_identity = real("wid", wid)
+        if isinstance(effective_number, str) or effective_number is None:
+            o.effective = choose("effective_number", effective_number, _EFFECTIVE)
+        else:
+            o.effective, o.effective_number = 4, real("effective_number", effective_number)
+        o.relative_entropy, o.total_entropy = real("ere", ere, positive=True), real("esigma", esigma, positive=True)
+        o.effective_identity = real("eid", eid)
+        o.prior = choose("prior", prior, _PRIORS)
+        o.most_insertions = 0 if max_insertions is None else integer("max_insertions", max_insertions, 5, INT32)
+        o.single_rows_by_matrix = bool(single_by_matrix)
+        for name, field, value in (("EmL", "msv_length", EmL), ("EmN", "msv_targets", EmN),
+                                   ("EvL", "viterbi_length", EvL), ("EvN", "viterbi_targets", EvN),
+                                   ("EfL", "forward_length", EfL), ("EfN", "forward_targets", EfN)):
+            setattr(o, field, integer(name, value, 1, 1000000))
+        o.tail_mass = real("Eft", Eft, positive=True)
+        o.seed, o.threads = integer("seed", seed, 0, UINT32), integer("threads", threads, 0, 1024)
+        self._options = o
+
+    def build(self, sequence: Any) -> Model:
+        """The model that phmmer searches with, of one sequence: residues as text, a Sequence, (name, residues),
+        or PyHMMER's or Biopython's object. Results of it are reported with the sequence's names."""
+        one = Targets([Sequence("query", sequence) if isinstance(sequence, str) else sequence])
+        models = self.build_many(one)
+        if len(models) != 1:
+            raise _b.InputError("no model can be built of a sequence without residues")
+        return models[0]
+
+    def build_many(self, sequences: TargetsSource) -> Models:
+        """The same of every sequence that has residues, in order, on several threads. Takes what Targets takes."""
+        targets = sequences if isinstance(sequences, Targets) else Targets(sequences)
+        return Models._of(Run(lambda _: _b.Handle("models", _b.build_models, targets._handle.pointer,
+                                                  byref(self._options))).wait())
+
+    def build_msa(self, alignment: Any) -> Model:
+        """What hmmbuild makes of one alignment: a MSA, bytes of a file (Stockholm, aligned FASTA, ...), or
+        PyHMMER's alignment."""
+        models = self.build_all(alignment)
+        if len(models) != 1:
+            raise UsageError(f"{len(models)} alignments are given; build_all takes them")
+        return models[0]
+
+    def build_all(self, alignments: Any, format: Optional[str] = None) -> Models:
+        """What hmmbuild makes of each alignment of a file, by its path or as bytes. `format`: None, or a name of
+        hmmbuild's --informat."""
+        given = contents(alignments)
+        encoded = _b.encode(format)
+        if is_path(given):
+            path = _b.encode(given)
+            return Models._of(Run(lambda _: _b.Handle("models", _b.build_from_alignments, path, encoded,
+                                                      byref(self._options))).wait())
+        name = b"alignment"
+        if isinstance(given, MSA):
+            name, given = _b.encode(given.name) or name, given.stockholm()
+        elif hasattr(given, "write"):  # pyhmmer.easel.MSA
+            import io
+            data = io.BytesIO()
+            given.write(data, "stockholm")
+            name, given = _b.encode(getattr(given, "name", None)) or name, data.getvalue()
+        if not isinstance(given, (bytes, bytearray, memoryview)):
+            raise TypeError(f"no alignment: {type(alignments).__name__}; give a MSA, a path, bytes, or PyHMMER's MSA")
+        text = bytes(given)
+        return Models._of(Run(lambda _: _b.Handle("models", _b.build_from_alignment_memory, text, len(text), encoded,
+                                                  name, byref(self._options))).wait())
+
+
+@shows_options
+def phmmer(queries: TargetsSource, targets: TargetsSource, *, builder: Optional[Builder] = None,
+           progress: Optional[OnProgress] = None, interval: float = 0.25, warning: Optional[OnWarning] = None,
+           **options: Unpack[SearchOptions]) -> Results:
+    """Searches with protein sequences as queries, as phmmer does; one Result a query that has residues.
+    `queries`: what Targets takes. `builder`: of their models. Other arguments as of search."""
+    made = make_options(options, "phmmer")  # before models are built
+    models = (builder or Builder(seed=int(made.seed))).build_many(queries)
+    return search(models, targets, progress=progress, interval=interval, warning=warning, **options)
+
+
+class IterationResult(NamedTuple):
+    """One round of one query."""
+
+    hits: Result  #: what the model found
+    model: Model  #: that was searched with
+    msa: MSA  #: the query and what was included, aligned: what the next model is built from
+    iteration: int  #: from 1
+    converged: bool  #: nothing new was found
+    last: bool  #: converged, or as many rounds as asked for
+    query: int  #: index among the queries
+    new_targets: int  #: included now, and not in the round before
+
+
+class IterativeSearch:
+    """A search in rounds, as jackhmmer's: an iterator of lists of IterationResult, one a query that has a further
+    round; with a single query, `for [round] in search` names it.
+
+    `queries`: protein sequences, what Targets takes, or one as residues; `targets`: as of search; of a path they
+    are read once and stay in memory while they fit. `max_iterations`: rounds at most. `builder`: of the models,
+    whose match columns in later rounds are always the query's and those added since. Options as of search, with
+    jackhmmer's defaults: incE and incdomE are 0.001; without cutoffs, first_target, target_count.
+
+    `a3m`, `alignment_file`: Report.add_rounds of "a3m", or of "stockholm" (which is then written to that file), is
+    wanted. `report`: prefer_accession, alignments, text_width of the main report, a dict.
+
+    `async for` works as `for` does. One thread at a time.
+    """
+
+    def __init__(self, queries: Any, targets: TargetsSource, *, max_iterations: int = 5,
+                 builder: Optional[Builder] = None, a3m: bool = False, alignment_file: Optional[PathLike] = None,
+                 report: Optional[Dict[str, Any]] = None, progress: Optional[OnProgress] = None,
+                 interval: float = 0.25, warning: Optional[OnWarning] = None,
+                 **options: Unpack[SearchOptions]) -> None:
+        self._search = make_options(options, "IterativeSearch", incE=0.001, incdomE=0.001)
+        self._builder = builder or Builder(seed=int(self._search.seed))
+        how = {"prefer_accession": False, "alignments": True, "text_width": 120, **(report or {})}
+        made = _b.IterationOptions()
+        _b.iteration_options_init(byref(made))
+        made.rounds = integer("max_iterations", max_iterations, 1, INT32)
+        made.prefer_accession, made.alignments = bool(how["prefer_accession"]), bool(how["alignments"])
+        made.text_width = integer("text_width", how["text_width"], 0, INT32)
+        made.a3m = bool(a3m)
+        made.alignment_file = _b.encode(alignment_file)
+        made.search, made.build = pointer(self._search), pointer(self._builder._options)
+        if isinstance(queries, str) and not os.path.exists(queries) and queries.isalpha():
+            queries = [Sequence("query", queries)]
+        sources = [source if isinstance(source, Targets) else Targets(source) for source in (queries, targets)]
+        self._handle = _b.Handle("iteration", _b.iteration_create, *(s._handle.pointer for s in sources), byref(made))
+        self._calls = progress, interval, warning
+
+    def __len__(self) -> int:
+        """Queries."""
+        return int(_b.iteration_queries(self._handle.pointer))
+
+    @property
+    def done(self) -> bool:
+        """No query has a further round."""
+        return bool(_b.iteration_done(self._handle.pointer))
+
+    def _start(self, on_done: Any = None) -> Run:
+        progress, interval, warning = self._calls
+        return Run(lambda callbacks: _b.Handle("rounds", lambda out: _b.iteration_next(
+            self._handle.pointer, callbacks, out)), None, progress, interval, warning, on_done)
+
+    @staticmethod
+    def _rounds(handle: _b.Handle) -> List[IterationResult]:
+        found = []
+        for i in range(_b.rounds_count(handle.pointer)):
+            one = _b.rounds_get(handle.pointer, i)
+            info = _b.RoundInfo()
+            _b.round_get_info(one, byref(info))
+            model = _b.Handle("models", lambda out: _b.round_model(one, out))
+            result = Result(_b.round_result(one))
+            msa = MSA._of_stockholm(_b.round_alignment(one) or b"", result.name)
+            found.append(IterationResult(result, Model(model.pointer), msa, info.number, bool(info.converged),
+                                         bool(info.last), info.query, info.new_targets))
+        return found
+
+    def __iter__(self) -> IterativeSearch:
+        return self
+
+    def __next__(self) -> List[IterationResult]:
+        if self.done:
+            raise StopIteration
+        return self._rounds(self._start().wait())
+
+    def __aiter__(self) -> IterativeSearch:
+        return self
+
+    async def __anext__(self) -> List[IterationResult]:
+        if self.done:
+            raise StopAsyncIteration
+        return self._rounds(await in_loop(self._start))
+
+    def report(self, kind: str = "main", path: Optional[PathLike] = None, **settings: Any) -> Optional[bytes]:
+        """The output of all queries, once their rounds are done, as jackhmmer writes it: bytes, or written to
+        `path`. Other arguments as Report takes them."""
+        from ._reports import Report
+        made = Report(kind, path, search=self._search, **settings)
+        for query in range(len(self)):
+            made.add_rounds(self, query)
+        return made.complete()
+
+
+# Queries whose rounds run side by side.
+_AT_A_TIME = 64
+
+
+@shows_options
+def jackhmmer(queries: Any, targets: TargetsSource, *, max_iterations: int = 5, builder: Optional[Builder] = None,
+              checkpoints: bool = False, progress: Optional[OnProgress] = None, interval: float = 0.25,
+              warning: Optional[OnWarning] = None,
+              **options: Unpack[SearchOptions]) -> Iterator[Any]:
+    """Searches in rounds, as jackhmmer does, with protein sequences as queries; yields the last IterationResult of
+    each query, in order. `checkpoints`: lists of those of all rounds instead. Arguments as of IterativeSearch; many
+    queries go through their rounds side by side."""
+    IterativeSearch([], [], max_iterations=max_iterations, builder=builder, **options)  # what is wrong is said now
+    if isinstance(queries, str) and not os.path.exists(queries) and queries.isalpha():
+        queries = [Sequence("query", queries)]
+    sequences = queries if isinstance(queries, Targets) else Targets(queries)
+    # The targets of a path are read once for all lots of queries where they are a database.
+    shared = targets if isinstance(targets, Targets) else Targets(targets)
+
+    def lots() -> Iterator[List[Sequence]]:
+        lot: List[Sequence] = []
+        for sequence in sequences:
+            lot.append(sequence)
+            if len(lot) == _AT_A_TIME:
+                yield lot
+                lot = []
+        if lot:
+            yield lot
+
+    def results() -> Iterator[Any]:
+        first = 0
+        for lot in lots():
+            rounds = IterativeSearch(lot, shared, max_iterations=max_iterations, builder=builder, progress=progress,
+                                     interval=interval, warning=warning, **options)
+            seen: List[List[IterationResult]] = [[] for _ in range(len(rounds))]
+            for finished in rounds:
+                for one in finished:
+                    seen[one.query].append(one._replace(query=first + one.query))
+            first += len(rounds)
+            yield from seen if checkpoints else (all_rounds[-1] for all_rounds in seen)
+
+    return results()

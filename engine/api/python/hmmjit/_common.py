@@ -1,0 +1,98 @@
+"""What the package's modules share: choices, numbers, paths."""
+from __future__ import annotations
+
+import difflib
+import io
+import os
+import re
+from typing import Any, Dict, Iterable, Mapping, Optional, TypeVar, Union
+
+from ._binding import UsageError as UsageError
+
+PathLike = Union[str, "os.PathLike[str]"]
+Bytes = Union[bytes, bytearray, memoryview]
+
+ALPHABETS = {"amino": 0, "dna": 1, "rna": 2}
+INT32, INT64, UINT32, UINT64 = 2**31 - 1, 2**63 - 1, 2**32 - 1, 2**64 - 1
+
+_Key = TypeVar("_Key")
+
+
+def choose(what: str, name: Any, choices: Mapping[Any, int]) -> int:
+    """The number of a choice by its name."""
+    key = name.lower() if isinstance(name, str) else name
+    try:
+        return choices[key]
+    except (KeyError, TypeError):
+        raise UsageError(f"no {what} {name!r}: " + ", ".join(repr(c) for c in choices)) from None
+
+
+def integer(name: str, value: Any, low: int, high: int) -> int:
+    """A number that fits the C type: ctypes would cut it silently."""
+    try:
+        number = int(value.__index__())
+    except (AttributeError, TypeError):
+        raise UsageError(f"{name} takes an integer, not {value!r}") from None
+    if not low <= number <= high:
+        raise UsageError(f"{name} takes {low} to {high}, not {number}")
+    return number
+
+
+def real(name: str, value: Any, *, positive: bool = False) -> float:
+    """A number; `positive`: above 0."""
+    try:
+        if isinstance(value, (str, bytes)):
+            raise TypeError
+        number = float(value)
+    except (TypeError, ValueError):
+        raise UsageError(f"{name} takes a number, not {value!r}") from None
+    if number != number or (positive and number <= 0):
+        raise UsageError(f"{name} takes a number{' above 0' if positive else ''}, not {value!r}")
+    return number
+
+
+_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+
+
+def size_of(name: str, value: Any) -> int:
+    """Bytes: an integer, or text such as "400M" or "2G", as the program takes it."""
+    if isinstance(value, str):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", value, re.IGNORECASE | re.ASCII)
+        if match is None:
+            raise UsageError(f"{name} takes bytes, or a size such as '400M' or '2G', not {value!r}")
+        value = int(float(match[1]) * 2**_UNITS[match[2].upper()])
+    return integer(name, value, 0, UINT64)
+
+
+_OTHER_NAMES = {"evalue": "E", "e_value": "E", "cpu": "threads", "cpus": "threads", "n_threads": "threads",
+                "mem": "memory", "ga": "cutoffs", "cut_ga": "cutoffs", "bit_cutoffs": "cutoffs",
+                "bitscore": "T", "score": "T", "nobias": "bias_filter", "nonull2": "null2", "noali": "alignments",
+                "max_sensitivity": "max", "incevalue": "incE", "domevalue": "domE", "gpu": "device"}
+
+
+def unknown_option(function: str, name: str, known: Iterable[str]) -> TypeError:
+    """The error for an option that there is not, with what may have been meant."""
+    names = list(known)
+    near = [_OTHER_NAMES[name.lower()]] if _OTHER_NAMES.get(name.lower()) in names else []
+    lowered = {n.lower(): n for n in names}
+    near = near or [lowered[n] for n in difflib.get_close_matches(name.lower(), list(lowered), 1)]
+    return TypeError(f"{function} has no option {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+
+
+def is_path(source: Any) -> bool:
+    return isinstance(source, (str, os.PathLike))
+
+
+def contents(source: Any) -> Any:
+    """The bytes of an open file of Python's own, anything else as it is."""
+    if isinstance(source, io.IOBase):
+        read = getattr(source, "read")()
+        return read.encode("utf-8", "surrogateescape") if isinstance(read, str) else read
+    return source
+
+
+def attribute_error(thing: Any, name: str, others: Dict[str, str]) -> AttributeError:
+    """For a name that other programs have for something: says what it is called here."""
+    text = f"{type(thing).__name__!r} object has no attribute {name!r}"
+    other: Optional[str] = others.get(name)
+    return AttributeError(text + (f"; it is called {other!r} here" if other else ""))

@@ -1,0 +1,460 @@
+"""Models and targets of searches."""
+from __future__ import annotations
+
+import ctypes
+import html
+import io
+import queue
+import threading
+from ctypes import byref
+from typing import Any, Callable, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
+from typing import cast, overload
+
+from . import _binding as _b
+from ._common import ALPHABETS, Bytes, PathLike, choose, contents, integer, is_path, UINT64
+
+Cutoff = Optional[Tuple[float, float]]
+
+
+def _alphabet_name(number: int) -> str:
+    return next(n for n, v in ALPHABETS.items() if v == number)
+
+
+class Model:
+    """One profile.
+
+    A pickle keeps every parameter bit for bit, but not what a file says of a model's making. A Model is a source of models, too.
+    """
+
+    name: str
+    accession: str
+    description: str
+    length: int  #: match states
+    consensus: str  #: `length` characters
+    alphabet: str  #: "amino", "dna" or "rna"
+    gathering: Cutoff  #: bit scores (sequence, domain), or None
+    trusted: Cutoff
+    noise: Cutoff
+    #: (name, accession, description) of the sequence that stands for the model in reports: of models built
+    #: from one; else None.
+    query: Optional[Tuple[str, str, str]]
+
+    def __init__(self, owner: Any, index: int = 0) -> None:
+        # A handle with this model alone.
+        self._handle = _b.Handle("models", _b.models_create)
+        _b.models_add(self._handle.pointer, owner, index)
+        self._describe()
+
+    def _describe(self) -> None:
+        info = _b.ModelInfo()
+        _b.models_get(self._handle.pointer, 0, byref(info))
+        self.name, self.accession, self.description = (_b.text(v) for v in (info.name, info.accession,
+                                                                            info.description))
+        self.length, self.consensus = info.length, _b.text(info.consensus)
+        self.alphabet = _alphabet_name(info.alphabet)
+        pairs = [(getattr(info, name), getattr(info, name + "_domain")) for name in ("gathering", "trusted", "noise")]
+        self.gathering, self.trusted, self.noise = (None if pair[0] != pair[0] else pair for pair in pairs)
+        names = tuple(_b.text(v) for v in (info.query_name, info.query_accession, info.query_description))
+        self.query = cast(Tuple[str, str, str], names) if names[0] else None
+
+    def text(self) -> str:
+        """The model as a profile file in format HMMER3/f; probabilities have five digits."""
+        return self._written(0).decode("utf-8", "surrogateescape")
+
+    def binary(self) -> bytes:
+        """The model as a binary profile file (.h3m): every parameter bit for bit."""
+        return self._written(1)
+
+    def _written(self, binary: int) -> bytes:
+        return _b.take_text(_b.Handle("text", _b.models_write, self._handle.pointer, 0, binary))
+
+    def write(self, path: PathLike) -> None:
+        """Writes the text into a file."""
+        with open(path, "wb") as file:
+            file.write(self._written(0))
+
+    def __copy__(self) -> Model:
+        return self  # immutable
+
+    def __deepcopy__(self, memo: Any) -> Model:
+        return self
+
+    def __reduce__(self) -> Tuple[Callable[..., Any], Tuple[Any, ...]]:
+        return _model_of, (self.binary(), self.query)
+
+    def __repr__(self) -> str:
+        return f"<hmmjit.Model {self.name!r}, {self.length} positions>"
+
+
+def _model_of(data: bytes, query: Optional[Tuple[str, str, str]]) -> Model:
+    one = _b.Handle("models", _b.models_from_memory, data, len(data), None)
+    if query is None:
+        return Model(one.pointer)
+    named = _b.Handle("models", _b.models_create)
+    _b.models_add_with_query(named.pointer, one.pointer, 0, *(_b.encode(text) for text in query))
+    return Model(named.pointer)
+
+
+ModelsSource = Union["Models", Model, PathLike, Bytes, io.IOBase, Iterable[Any]]
+
+
+class Models:
+    """Profiles to search with.
+
+    `source`: a path, read during each search in bounded memory; bytes with the contents of such a
+    file, or it opened; a Model or Models; PyHMMER's HMM; or an iterable of any of these (an HMMFile, a
+    list of paths, say), whose files are read now. Formats: HMMER3 text and binary, HMMER2 text, plain,
+    gzip or zstd.
+
+    Iterating yields Models, reading the file of a path. `len` and indices are of models in memory; those
+    of a path are counted by count(). Immutable: several threads may use one. A pickle of a path is the
+    path, of models in memory all of them.
+    """
+
+    _path: Optional[PathLike] = None
+
+    def __init__(self, source: ModelsSource) -> None:
+        given = contents(source)
+        if isinstance(given, (bytes, bytearray, memoryview)):
+            data = bytes(given)
+            self._handle = _b.Handle("models", _b.models_from_memory, data, len(data), None)
+        elif is_path(given):
+            self._path = given
+            self._handle = _b.Handle("models", _b.models_from_file, _b.encode(given))
+        else:
+            self._handle = _b.Handle("models", _b.models_create)
+            self._add(given)
+
+    @classmethod
+    def load(cls, path: PathLike) -> Models:
+        """Reads a file now and keeps its models."""
+        return cls._of(_b.Handle("models", _b.models_load, _b.encode(path)))
+
+    @classmethod
+    def _of(cls, handle: _b.Handle) -> Models:
+        self = cls.__new__(cls)
+        self._handle = handle
+        return self
+
+    def _add(self, source: Any) -> None:
+        one = isinstance(source, (Model, Models)) or hasattr(source, "write") or _is_configured(source)
+        if not one and not hasattr(source, "__iter__"):
+            raise TypeError(f"no models: {type(source).__name__}; give a path, bytes, Model, Models, PyHMMER's HMM, "
+                            "or an iterable of these")
+        for item in [source] if one else source:
+            if isinstance(item, (Model, Models)):
+                other: Any = item
+            elif is_path(item):
+                other = Models.load(item)
+            elif _is_configured(item):
+                raise TypeError(f"a {type(item).__name__} is a profile configured for its own search, which does not "
+                                "hold its model any more: give the HMM it was made of")
+            elif hasattr(item, "write"):  # pyhmmer.plan7.HMM
+                data = io.BytesIO()
+                item.write(data, binary=True)  # exact; as text, probabilities would be rounded
+                other = Models(data.getvalue())
+            else:
+                other = contents(item)
+                if not isinstance(other, (bytes, bytearray, memoryview)):
+                    raise TypeError(f"no model: {type(item).__name__}")
+                other = Models(other)
+            pointer = other._handle.pointer
+            if _b.models_count(pointer) > 0:
+                for i in range(_b.models_count(pointer)):
+                    _b.models_add(self._handle.pointer, pointer, i)
+            else:
+                for model in other:
+                    _b.models_add(self._handle.pointer, model._handle.pointer, 0)
+
+    def __len__(self) -> int:
+        """Models in memory. TypeError for those of a path, which are not read yet: see count()."""
+        if self._path is not None:
+            raise TypeError(f"the models of {self._path!r} are not in memory: count() reads the file, Models.load() "
+                            "keeps them")
+        return int(_b.models_count(self._handle.pointer))
+
+    def __bool__(self) -> bool:
+        return self._path is not None or len(self) > 0
+
+    def count(self) -> int:
+        """How many models there are, reading the file of a path."""
+        return len(self) if self._path is None else sum(1 for _ in self)
+
+    @overload
+    def __getitem__(self, index: int) -> Model: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> List[Model]: ...
+
+    def __getitem__(self, index: Union[int, slice]) -> Union[Model, List[Model]]:
+        size = len(self)
+        if isinstance(index, slice):
+            return [Model(self._handle.pointer, i) for i in range(*index.indices(size))]
+        number = index.__index__()
+        if not -size <= number < size:
+            raise IndexError(f"no model {index} among {size}")
+        return Model(self._handle.pointer, number % size)
+
+    def __iter__(self) -> Iterator[Model]:
+        if self._path is None:
+            return (self[i] for i in range(len(self)))
+        models: List[Model] = []
+        failure: List[BaseException] = []
+
+        def visit(_: Any, one: Any) -> int:
+            try:
+                models.append(Model(one))
+                return 0
+            except BaseException as error:  # it leaves through the caller
+                failure.append(error)
+                return 1
+
+        _b.models_for_each(self._handle.pointer, _b.VisitCallback(visit), None)
+        if failure:
+            raise failure[0]
+        return iter(models)
+
+    def write(self, path: PathLike) -> None:
+        """Writes the models into a profile file as text."""
+        with open(path, "wb") as file:
+            for model in self:
+                file.write(model._written(0))
+
+    def __copy__(self) -> Models:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Models:
+        return self
+
+    def __reduce__(self) -> Tuple[Callable[..., Any], Tuple[Any, ...]]:
+        return Models, (self._path if self._path is not None else list(self),)
+
+    def __repr__(self) -> str:
+        return f"<hmmjit.Models of {self._path!r}>" if self._path is not None else f"<hmmjit.Models, {len(self)}>"
+
+    def _repr_html_(self) -> str:
+        if self._path is not None:
+            return html.escape(repr(self))
+        head = "<tr><th>name</th><th>accession</th><th>positions</th><th>description</th></tr>"
+        rows = [f"<tr><td>{html.escape(m.name)}</td><td>{html.escape(m.accession)}</td><td>{m.length}</td>"
+                f"<td>{html.escape(m.description)}</td></tr>" for m in self[:20]]
+        more = f"<p>{len(self) - 20} more</p>" if len(self) > 20 else ""
+        return f"<table>{head}{''.join(rows)}</table>{more}"
+
+
+def _is_configured(item: Any) -> bool:
+    """PyHMMER's Profile and OptimizedProfile."""
+    return type(item).__name__ in ("Profile", "OptimizedProfile") and hasattr(item, "msv_filter")
+
+
+class Sequence(NamedTuple):
+    """One target or query: what Targets yields, and one of the things it takes."""
+
+    name: str
+    residues: str
+    accession: str = ""
+    description: str = ""
+
+
+def _texts_of(sequence: Any) -> Tuple[Any, Any, Any, Any]:
+    """Name, residues, accession and description of one target, whatever its type."""
+    if isinstance(sequence, (tuple, list)) and 2 <= len(sequence) <= 4:
+        return cast(Tuple[Any, Any, Any, Any], (*sequence, None, None)[:4])
+    if hasattr(sequence, "textize"):  # pyhmmer.easel.DigitalSequence
+        sequence = sequence.textize()
+    if hasattr(sequence, "sequence") and hasattr(sequence, "name"):  # pyhmmer.easel.TextSequence
+        return (sequence.name, sequence.sequence, getattr(sequence, "accession", None),
+                getattr(sequence, "description", None))
+    if hasattr(sequence, "seq") and hasattr(sequence, "id"):  # Bio.SeqRecord
+        return sequence.id, str(sequence.seq), None, getattr(sequence, "description", None)
+    raise TypeError(f"no sequence: {type(sequence).__name__}; give (name, residues) pairs, PyHMMER's or "
+                    "Biopython's objects")
+
+
+TargetsSource = Union["Targets", PathLike, Bytes, io.IOBase, Mapping[str, str], Iterable[Any]]
+
+
+class Targets:
+    """Sequences to search.
+
+    `source`: a path, read during each search; bytes with the contents of such a file, or it opened; a
+    mapping of names to residues; or an iterable of Sequences, (name, residues[, accession[, description]]), of
+    PyHMMER's sequences (a SequenceFile or a block, say), of Biopython's records, or of paths and Targets, which
+    are read now. Target databases (.hjdb) are taken like sequence files. `alphabet`: "amino", "dna", "rna", for
+    what is not a path. `format`: None, or a name of hmmsearch's --tformat.
+
+    Iterating yields Sequences, reading the file of a path. `len` and indices are of targets in memory; those
+    of a path are counted by count(). Names and accessions have no blanks or control characters, descriptions
+    are one line (UsageError). Immutable: several threads may use one. A pickle of a path is the path, of
+    targets in memory all of them.
+    """
+
+    _path: Optional[PathLike] = None
+    _format: Optional[str] = None
+
+    def __init__(self, source: TargetsSource, alphabet: str = "amino", format: Optional[str] = None) -> None:
+        self._alphabet = choose("alphabet", alphabet, ALPHABETS)
+        self._format = format
+        encoded = _b.encode(format)
+        given = contents(source)
+        if isinstance(given, (bytes, bytearray, memoryview)):
+            data = bytes(given)
+            self._handle = _b.Handle("targets", _b.targets_from_memory, data, len(data), self._alphabet, encoded,
+                                     None)
+        elif is_path(given):
+            self._path = given
+            self._handle = _b.Handle("targets", _b.targets_from_file, _b.encode(given), encoded)
+        else:
+            self._handle = _b.Handle("targets", _b.targets_create, self._alphabet)
+            items = [given] if isinstance(given, (Targets, Sequence)) else given
+            for sequence in items.items() if hasattr(items, "items") else items:
+                if is_path(sequence):
+                    sequence = Targets(sequence, alphabet, format)
+                if isinstance(sequence, Targets):
+                    _b.targets_append(self._handle.pointer, sequence._handle.pointer)
+                    continue
+                name, residues, accession, description = (_b.encode(v) for v in _texts_of(sequence))
+                _b.targets_add(self._handle.pointer, name, accession, description, residues, len(residues or b""))
+
+    @classmethod
+    def load(cls, path: PathLike, alphabet: str = "amino", format: Optional[str] = None) -> Targets:
+        """Reads a file now and keeps its sequences, a byte per residue."""
+        self = cls.__new__(cls)
+        self._alphabet = choose("alphabet", alphabet, ALPHABETS)
+        self._handle = _b.Handle("targets", _b.targets_load, _b.encode(path), self._alphabet, _b.encode(format))
+        return self
+
+    def __len__(self) -> int:
+        """Sequences in memory. TypeError for those of a path, which are not read yet: see count()."""
+        if self._path is not None:
+            raise TypeError(f"the targets of {self._path!r} are not in memory: count() reads the file, "
+                            "Targets.load() keeps them")
+        return int(_b.targets_count(self._handle.pointer))
+
+    def __bool__(self) -> bool:
+        return self._path is not None or len(self) > 0
+
+    def count(self) -> int:
+        """How many sequences there are: of a database from its header, of another path by reading it."""
+        if self._path is None:
+            return len(self)
+        try:
+            info = _b.DatabaseInfo()
+            _b.database_get_info(_b.encode(self._path), byref(info), None)
+            return int(info.targets)
+        except _b.Error:
+            return sum(1 for _ in self)
+
+    @property
+    def residues(self) -> int:
+        """Residues in memory. TypeError for those of a path."""
+        len(self)
+        return int(_b.targets_residues(self._handle.pointer))
+
+    def _visit(self, first: int, use: Callable[[Sequence], bool]) -> None:
+        failure: List[BaseException] = []
+
+        def visit(_: Any, pointer: Any) -> int:
+            try:
+                target = pointer.contents
+                residues = ctypes.string_at(target.residues, target.length).decode("ascii")
+                more = use(Sequence(_b.text(target.name), residues, _b.text(target.accession),
+                                    _b.text(target.description)))
+                return 0 if more else 1
+            except BaseException as error:  # it leaves through the caller
+                failure.append(error)
+                return 1
+
+        _b.targets_for_each(self._handle.pointer, self._alphabet, first, _b.TargetCallback(visit), None)
+        if failure:
+            raise failure[0]
+
+    def __iter__(self) -> Iterator[Sequence]:
+        if self._path is None:
+            return (self[i] for i in range(len(self)))
+        return self._read()
+
+    def _read(self) -> Iterator[Sequence]:
+        """From a thread that reads ahead a little, so that a large file is not held."""
+        lots: queue.Queue[Any] = queue.Queue(maxsize=2)
+        stop = threading.Event()
+
+        def put(thing: Any) -> bool:
+            while not stop.is_set():
+                try:
+                    lots.put(thing, timeout=0.1)
+                    return True
+                except queue.Full:
+                    pass
+            return False
+
+        def read() -> None:
+            lot: List[Sequence] = []
+            size = 0
+
+            def take(sequence: Sequence) -> bool:
+                nonlocal lot, size
+                lot.append(sequence)
+                size += len(sequence.residues) + 100
+                if size < 2**20:
+                    return True
+                full, lot, size = lot, [], 0
+                return put(full)
+
+            try:
+                self._visit(0, take)
+                put(lot)
+                put(None)
+            except BaseException as error:  # it leaves through the reader
+                put(error)
+
+        thread = threading.Thread(target=read, daemon=True, name="hmmjit targets")
+        thread.start()
+        try:
+            while True:
+                lot = lots.get()
+                if lot is None:
+                    return
+                if isinstance(lot, BaseException):
+                    raise lot
+                yield from lot
+        finally:
+            stop.set()
+            thread.join()
+
+    @overload
+    def __getitem__(self, index: int) -> Sequence: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> List[Sequence]: ...
+
+    def __getitem__(self, index: Union[int, slice]) -> Union[Sequence, List[Sequence]]:
+        size = len(self)
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(size))]
+        number = index.__index__()
+        if not -size <= number < size:
+            raise IndexError(f"no target {index} among {size}")
+        found: List[Sequence] = []
+
+        def keep(sequence: Sequence) -> bool:
+            found.append(sequence)
+            return False
+
+        self._visit(integer("index", number % size, 0, UINT64), keep)
+        return found[0]
+
+    def __copy__(self) -> Targets:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Targets:
+        return self
+
+    def __reduce__(self) -> Tuple[Callable[..., Any], Tuple[Any, ...]]:
+        source = self._path if self._path is not None else list(self)
+        return Targets, (source, _alphabet_name(self._alphabet), self._format if self._path is not None else None)
+
+    def __repr__(self) -> str:
+        if self._path is not None:
+            return f"<hmmjit.Targets of {self._path!r}>"
+        return f"<hmmjit.Targets, {len(self)} with {self.residues} residues>"

@@ -1,0 +1,117 @@
+"""Databases, kernel caches, devices and plans."""
+from __future__ import annotations
+
+import json
+from ctypes import byref, c_int32, c_uint64, c_void_p
+from typing import Any, Dict, List, Optional
+
+from . import _binding as _b
+from ._common import ALPHABETS, UINT64, PathLike, choose, integer, is_path
+from ._inputs import Targets
+
+
+class Cache:
+    """The kernel cache of GPU searches. Unset arguments: the environment's (HMMJIT_CACHE_*).
+
+    `mode`: "off", "ro", "rw", "refresh" or "strict".
+    """
+
+    _MODES: Dict[Any, int] = {None: -1, "off": 0, "ro": 1, "rw": 2, "refresh": 3, "strict": 4}
+
+    def __init__(self, directory: Optional[PathLike] = None, mode: Optional[str] = None,
+                 max_bytes: int = 0) -> None:
+        settings = _b.CacheSettings(directory=None if directory is None else _b.encode(directory),
+                                    mode=choose("cache mode", mode, self._MODES),
+                                    max_bytes=integer("max_bytes", max_bytes, 0, UINT64))
+        self._handle = _b.Handle("cache", _b.cache_open, byref(settings))
+
+    @property
+    def directory(self) -> str:
+        return _b.text(_b.cache_directory(self._handle.pointer))
+
+    @property
+    def statistics(self) -> Dict[str, int]:
+        out = _b.CacheStatistics()
+        _b.cache_get_statistics(self._handle.pointer, byref(out))
+        return {name: getattr(out, name) for name, *_ in out._fields_[1:]}
+
+    def _counted(self, function: Any, *arguments: Any) -> int:
+        count = c_uint64()
+        function(self._handle.pointer, *arguments, byref(count))
+        return int(count.value)
+
+    def trim(self, max_bytes: int = 0) -> int:
+        """Removes least recently used kernels; returns how many."""
+        return self._counted(_b.cache_trim, max_bytes)
+
+    def clear(self) -> int:
+        """Removes all kernels; returns how many."""
+        return self._counted(_b.cache_clear)
+
+    def export(self, path: PathLike) -> int:
+        """Writes all kernels into one file; returns how many."""
+        return self._counted(_b.cache_export, _b.encode(path))
+
+    def import_(self, path: PathLike) -> int:
+        """Adds the kernels of such a file; returns how many were new. Import what you trust only."""
+        return self._counted(_b.cache_import, _b.encode(path))
+
+
+def build_database(targets: Any, path: PathLike, alphabet: str = "amino") -> Dict[str, Any]:
+    """Writes a target database, which searches read without parsing: Targets(path) takes it.
+
+    `targets`: Targets, or what its constructor takes, or a list of paths. Returns database_info(path).
+    """
+    if isinstance(targets, (list, tuple)) and targets and all(is_path(t) or isinstance(t, Targets) for t in targets):
+        inputs = [t if isinstance(t, Targets) else Targets(t) for t in targets]
+    else:
+        inputs = [targets if isinstance(targets, Targets) or is_path(targets) else Targets(targets, alphabet)]
+        inputs = [t if isinstance(t, Targets) else Targets(t) for t in inputs]
+    pointers = (c_void_p * len(inputs))(*(t._handle.pointer for t in inputs))
+    _b.database_build(pointers, len(inputs), choose("alphabet", alphabet, ALPHABETS), _b.encode(path))
+    return database_info(path)
+
+
+def database_info(path: PathLike) -> Dict[str, Any]:
+    """What a target database says of itself, a dict; from its header, at once."""
+    info = _b.DatabaseInfo()
+    about = _b.Handle("text", lambda pointer: _b.database_get_info(_b.encode(path), byref(info), pointer))
+    out: Dict[str, Any] = {n: getattr(info, n) for n, *_ in info._fields_ if n not in ("size", "reserved")}
+    out["alphabet"] = next(n for n, v in ALPHABETS.items() if v == info.alphabet)
+    lines = [line.partition(" ") for line in _b.text(_b.take_text(about)).splitlines()]
+    out["program"] = next((value for key, _, value in lines if key == "program"), "")
+    out["sources"] = [value for key, _, value in lines if key == "source"]
+    return out
+
+
+def verify_database(path: PathLike) -> None:
+    """Checks every byte of a target database; InputError at the first damage."""
+    _b.database_verify(_b.encode(path))
+
+
+def devices() -> List[Dict[str, Any]]:
+    """The GPUs of this machine, as dicts; empty where there is none."""
+    count = c_int32()
+    out: List[Dict[str, Any]] = []
+    note = _b.Handle("text", lambda pointer: _b.device_count(byref(count), pointer))
+    del note
+    for i in range(count.value):
+        device = _b.Device()
+        _b.device_get(i, byref(device))
+        out.append({n: getattr(device, n) for n, *_ in device._fields_[1:]})
+        out[-1]["name"] = _b.text(out[-1]["name"])
+    return out
+
+
+def plan(model_length: int, device: str = "H200", stage: str = "ssv", variant: Optional[str] = None,
+         exact_length: bool = False) -> Dict[str, Any]:
+    """Which kernel would score a model of that length on a device of the built-in table, and why: a dict.
+
+    `exact_length`: specialised for the length itself, not for its class."""
+    struct = _b.Device()
+    _b.device_find(_b.encode(device), byref(struct))
+    engine = _b.Handle("engine", _b.engine_create, None)
+    made = _b.Handle("plan", _b.engine_plan_stage, engine.pointer, _b.encode(stage), model_length, byref(struct),
+                     byref(_b.PlanOptions(variant=_b.encode(variant), exact_length=bool(exact_length))))
+    parsed: Dict[str, Any] = json.loads(_b.text(_b.plan_json(made.pointer)))
+    return parsed

@@ -1,0 +1,126 @@
+"""Multiple alignments: what searches find, and what models are built from."""
+from __future__ import annotations
+
+import html
+from typing import Any, Callable, Dict, Iterator, List, Tuple, Union, overload
+
+from . import _binding as _b
+from ._common import PathLike, UsageError
+
+
+class MSA:
+    """A multiple alignment: rows of equal length, by name, in order. Immutable.
+
+    `rows`: a mapping, or pairs, of names and aligned residues. `stockholm` and `a2m`-like annotation is kept where
+    the alignment comes from a search.
+    """
+
+    def __init__(self, rows: Union[Dict[str, str], List[Tuple[str, str]]], name: str = "alignment") -> None:
+        self.name = name
+        self._rows: List[Tuple[str, str]] = list(rows.items() if isinstance(rows, dict) else rows)
+        if len({len(text) for _, text in self._rows}) > 1:
+            raise UsageError("the rows of an alignment have one length")
+        self._stockholm = b""
+
+    @classmethod
+    def _of_stockholm(cls, text: bytes, name: str) -> MSA:
+        rows: Dict[str, List[str]] = {}
+        for line in text.decode("utf-8", "surrogateescape").splitlines():
+            if line.startswith("#=GF ID "):
+                name = line[8:].strip()
+            if not line.strip() or line.startswith(("#", "//")):
+                continue
+            row, _, residues = line.partition(" ")
+            rows.setdefault(row, []).append(residues.strip())
+        self = cls({row: "".join(pieces) for row, pieces in rows.items()}, name)
+        self._stockholm = text
+        return self
+
+    @classmethod
+    def load(cls, path: PathLike) -> MSA:
+        """Reads a file with one alignment in Stockholm format or aligned FASTA."""
+        with open(path, "rb") as file:
+            data = file.read()
+        if data.lstrip().startswith(b"# STOCKHOLM"):
+            if data.count(b"\n//") > 1:
+                raise UsageError(f"{path!r} holds several alignments; Builder.build_all takes them")
+            return cls._of_stockholm(data, "alignment")
+        rows: List[Tuple[str, str]] = []
+        for record in data.decode("utf-8", "surrogateescape").split(">")[1:]:
+            header, _, residues = record.partition("\n")
+            rows.append(((header.split() or [""])[0], "".join(residues.split())))
+        if not rows:
+            raise _b.InputError(f"{path!r} holds no alignment in Stockholm format or aligned FASTA")
+        return cls(rows)
+
+    @property
+    def names(self) -> List[str]:
+        return [name for name, _ in self._rows]
+
+    @property
+    def columns(self) -> int:
+        return len(self._rows[0][1]) if self._rows else 0
+
+    def __len__(self) -> int:
+        """Rows."""
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Tuple[str, str]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> List[Tuple[str, str]]: ...
+
+    def __getitem__(self, index: Union[int, slice]) -> Union[Tuple[str, str], List[Tuple[str, str]]]:
+        return self._rows[index]
+
+    def __iter__(self) -> Iterator[Tuple[str, str]]:
+        return iter(self._rows)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MSA) and self._rows == other._rows
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._rows))
+
+    def stockholm(self) -> bytes:
+        """In Stockholm format, with the annotation that it came with."""
+        if self._stockholm:
+            return self._stockholm
+        wide = max((len(name) for name in self.names), default=0)
+        lines = ["# STOCKHOLM 1.0", f"#=GF ID {self.name}", ""]
+        lines += [f"{name:{wide}} {text}" for name, text in self._rows] + ["//", ""]
+        return "\n".join(lines).encode("utf-8", "surrogateescape")
+
+    def fasta(self) -> bytes:
+        """As aligned FASTA."""
+        return "".join(f">{name}\n{text}\n" for name, text in self._rows).encode("utf-8", "surrogateescape")
+
+    def write(self, path: PathLike, format: str = "stockholm") -> None:
+        """Writes a file; `format`: "stockholm" or "fasta"."""
+        if format not in ("stockholm", "fasta"):
+            raise UsageError(f"no alignment format {format!r}: 'stockholm', 'fasta'")
+        with open(path, "wb") as file:
+            file.write(self.stockholm() if format == "stockholm" else self.fasta())
+
+    def __reduce__(self) -> Tuple[Callable[..., Any], Tuple[Any, ...]]:
+        return _msa_of, (self._rows, self.name, self._stockholm)
+
+    def __str__(self) -> str:
+        wide = max((len(name) for name in self.names), default=0)
+        return "\n\n".join("\n".join(f"{name:{wide}} {text[at:at + 80]}" for name, text in self._rows)
+                           for at in range(0, self.columns, 80))
+
+    def __repr__(self) -> str:
+        return f"<hmmjit.MSA {self.name!r}, {len(self)} rows of {self.columns} columns>"
+
+    def _repr_html_(self) -> str:
+        shown = MSA(self._rows[:20], self.name)
+        more = f"<p>{len(self) - 20} more rows</p>" if len(self) > 20 else ""
+        return f"<p>{html.escape(repr(self))}</p><pre>{html.escape(str(shown))}</pre>{more}"
+
+
+def _msa_of(rows: List[Tuple[str, str]], name: str, stockholm: bytes) -> MSA:
+    msa = MSA(rows, name)
+    msa._stockholm = stockholm
+    return msa

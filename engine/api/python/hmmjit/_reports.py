@@ -1,0 +1,72 @@
+"""The outputs of the program, made of results."""
+from __future__ import annotations
+
+import ctypes
+from ctypes import byref
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+from . import _binding as _b
+from ._common import INT32, UINT64, PathLike, choose, integer
+from ._results import Result
+from ._options import make_options
+
+if TYPE_CHECKING:
+    from ._build import IterativeSearch
+
+REPORTS = {"main": 0, "tblout": 1, "domtblout": 2, "pfamtblout": 3, "stockholm": 4, "tsv": 5, "json": 6,
+           "a3m": 7, "scan_tblout": 8, "scan_domtblout": 9, "html": 10}
+
+
+class Report:
+    """One output, made of results in model order.
+
+    `kind`: "main", "tblout", "domtblout", "pfamtblout", "stockholm", "tsv", "json", "a3m" (this one and
+    "stockholm" from results with alignments), "html" (one page), and "scan_tblout", "scan_domtblout":
+    hmmscan's tables, of a search whose Z was set, to the number of models. `path`: a file, which appears
+    when it is complete; None: the text is returned by complete().
+
+    `text_width`: of the main report, 120 columns or more, 0 for no limit. `title`, `top`: of the page;
+    how many targets it shows, 0 for all. `query_file`, `target_file`, `settings`, `date` are printed in
+    comment lines. `search`: options of the search, as search() takes them, in a dict. One thread at a
+    time.
+    """
+
+    def __init__(self, kind: str = "tblout", path: Optional[PathLike] = None, *, search: Any = None,
+                 prefer_accession: bool = False, alignments: bool = True, text_width: int = 120,
+                 title: Optional[str] = None, top: int = 0, query_file: Union[str, bytes] = "",
+                 target_file: Union[str, bytes] = "", settings: str = "", date: str = "") -> None:
+        self._search = search if isinstance(search, _b.SearchOptions) else make_options(search or {}, "Report")
+        self._options = _b.ReportOptions(
+            prefer_accession=bool(prefer_accession), alignments=bool(alignments),
+            text_width=integer("text_width", text_width, 0, INT32), search=ctypes.pointer(self._search),
+            page_title=_b.encode(title), page_targets=integer("top", top, 0, UINT64))
+        self._run = _b.RunInfo(query_file=_b.encode(query_file), target_file=_b.encode(target_file),
+                               settings=_b.encode(settings), date=_b.encode(date))
+        self._path = path
+        self._handle = _b.Handle("report", _b.report_create, choose("report", kind, REPORTS),
+                                 None if path is None else _b.encode(path), byref(self._options))
+
+    def add(self, result: Result) -> None:
+        """The next model's Result."""
+        _b.report_add(self._handle.pointer, result._handle.pointer)
+
+    def add_rounds(self, search: IterativeSearch, query: int = 0) -> None:
+        """A query whose rounds are done, as jackhmmer reports it: the main report has all rounds, other kinds
+        the last one."""
+        _b.report_add_iteration(self._handle.pointer, search._handle.pointer, query)
+
+    def add_text(self, text: Union[str, bytes]) -> None:
+        """Text at this place of the output."""
+        _b.report_add_text(self._handle.pointer, _b.encode(text))
+
+    def add_header(self) -> None:
+        """The lines that open hmmsearch's main report."""
+        header = _b.Handle("text", _b.main_report_header, byref(self._run), byref(self._options))
+        self.add_text(_b.take_text(header))
+
+    def complete(self) -> Optional[bytes]:
+        """Writes the closing lines; gives the file its name, or returns the text as bytes."""
+        _b.report_complete(self._handle.pointer, byref(self._run))
+        if self._path is None:
+            return _b.take_text(_b.Handle("text", _b.report_take_text, self._handle.pointer))
+        return None

@@ -1,0 +1,377 @@
+"""Searches in this process."""
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import queue
+import threading
+from ctypes import byref
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, TypeVar
+
+from . import _binding as _b
+from ._common import INT32, PathLike
+from ._inputs import Models, ModelsSource, Targets, TargetsSource
+from ._options import OPTION_NAMES, SearchOptions, make_options
+from ._reports import Report
+from ._results import Result, Results
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    OnProgress = Callable[[Dict[str, int]], Any]
+    OnWarning = Callable[[_b.Error], Any]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def shows_options(function: _Function) -> _Function:
+    """Gives a function that takes options of a search the signature that editors and help() show."""
+    signature = inspect.signature(function)
+    parameters = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    parameters += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None,
+                                     annotation=SearchOptions.__annotations__[name]) for name in OPTION_NAMES]
+    setattr(function, "__signature__", signature.replace(parameters=parameters))
+    return function
+
+
+class _Workers:
+    """Threads that are started when they are first needed and then wait for more work."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: List[queue.SimpleQueue[Callable[[], None]]] = []
+
+    def run(self, work: Callable[[], None]) -> None:
+        with self._lock:
+            waiting = self._idle.pop() if self._idle else None
+        if waiting is None:
+            waiting = queue.SimpleQueue()
+            threading.Thread(target=self._serve, args=(waiting,), daemon=True, name="hmmjit search").start()
+        waiting.put(work)
+
+    def _serve(self, waiting: queue.SimpleQueue[Callable[[], None]]) -> None:
+        while True:
+            work: Optional[Callable[[], None]] = waiting.get()
+            assert work is not None
+            work()
+            work = None  # nothing of it is held while waiting
+            with self._lock:
+                self._idle.append(waiting)
+
+
+_workers = _Workers()
+
+
+def _forget_workers() -> None:
+    global _workers
+    _workers = _Workers()  # a forked child has none of the threads
+
+
+os.register_at_fork(after_in_child=_forget_workers)
+
+
+class Run:
+    """Work of the library on a thread of its own, so that the caller stays open to signals.
+
+    `work` is called with the callbacks. `on_result` is called with the pointer of a result that lives until it
+    returns. `on_done`, when all is done, from that thread.
+    """
+
+    def __init__(self, work: Callable[[Any], Any], on_result: Optional[Callable[[Any], Any]] = None,
+                 on_progress: Optional[OnProgress] = None, interval: float = 0.25,
+                 on_warning: Optional[OnWarning] = None, on_done: Optional[Callable[[], Any]] = None) -> None:
+        self.cancellation = _b.Handle("cancellation", _b.cancellation_create)
+        self.failure: Optional[BaseException] = None
+        self.value: Any = None
+        callbacks = _b.Callbacks(cancellation=self.cancellation.pointer,
+                                 interval_ms=min(INT32, max(1, int(interval * 1000))))
+        if on_result is not None:
+            callbacks.result = _b.ResultCallback(self._guarded(on_result))
+        if on_progress is not None:
+            callbacks.progress = _b.ProgressCallback(self._guarded(lambda p: self._progress(on_progress, p)))
+        if on_warning is not None:
+            warn = self._guarded(lambda pointer: on_warning(_b.exception(pointer)) and None)
+
+            def warning(context: Any, pointer: Any) -> None:
+                if warn(context, pointer) != 0:
+                    self.cancel()
+
+            callbacks.warning = _b.WarningCallback(warning)
+        self._work: Optional[Callable[[Any], Any]] = work
+        self._callbacks: Optional[_b.Callbacks] = callbacks
+        self._on_done = on_done
+        self.done = threading.Event()
+        _workers.run(self._run)
+
+    def _guarded(self, work: Callable[[Any], Any]) -> Callable[[Any, Any], int]:
+        def call(_: Any, argument: Any) -> int:
+            try:
+                return 1 if work(argument) is False else 0
+            except BaseException as error:  # it leaves through the caller
+                self.failure = self.failure or error
+                return 1
+
+        return call
+
+    @staticmethod
+    def _progress(on_progress: OnProgress, pointer: Any) -> Any:
+        progress = pointer.contents
+        return on_progress({name: getattr(progress, name) for name, *_ in progress._fields_[1:-1]})
+
+    def _run(self) -> None:
+        assert self._work is not None and self._callbacks is not None
+        try:
+            self.value = self._work(byref(self._callbacks))
+        except BaseException as error:
+            # The traceback would hold this frame, and with it the callbacks in a place where the garbage
+            # collector does not look (byref): nothing of this search would ever be freed.
+            self.failure = self.failure or error.with_traceback(None)
+        finally:
+            self._work = self._callbacks = None
+            self.done.set()
+            if self._on_done is not None:
+                self._on_done()
+                self._on_done = None
+
+    def cancel(self) -> None:
+        _b.cancellation_cancel(self.cancellation.pointer)
+
+    def wait(self) -> Any:
+        """Returns when the work has ended, with what it returned. Cancels it when interrupted (Ctrl-C)."""
+        try:
+            while not self.done.wait(0.2):
+                pass
+        except BaseException:
+            self.cancel()
+            self.done.wait()
+            raise
+        if self.failure is not None:
+            raise self.failure
+        return self.value
+
+
+def statistics_of(results: _b.Handle) -> Dict[str, Any]:
+    out = _b.SearchStatistics()
+    _b.results_statistics(results.pointer, byref(out))
+    values: Dict[str, Any] = {n: getattr(out, n) for n, *_ in out._fields_ if n not in ("size", "reserved", "counts")}
+    for name in ("backend", "device", "json"):
+        values[name] = _b.text(values[name])
+    for name in ("streamed", "spooled"):
+        values[name] = bool(values[name])
+    values["counts"] = {n: getattr(out.counts, n) for n, *_ in _b.FilterCounts._fields_}
+    return values
+
+
+def results_of(handle: _b.Handle, options: Any) -> Results:
+    """The collected results of a search."""
+    count = _b.results_count(handle.pointer)
+    return Results([Result(_b.results_get(handle.pointer, i)) for i in range(count)], statistics_of(handle), options)
+
+
+def _searching(models: ModelsSource, targets: TargetsSource, options: Any) -> Callable[[Any], _b.Handle]:
+    queries = models if isinstance(models, Models) else Models(models)
+    sequences = targets if isinstance(targets, Targets) else Targets(targets)
+    return lambda callbacks: _b.Handle("results", _b.search, queries._handle.pointer, sequences._handle.pointer,
+                                       byref(options), callbacks)
+
+
+@shows_options
+def search(models: ModelsSource, targets: TargetsSource, *, progress: Optional[OnProgress] = None,
+           interval: float = 0.25, warning: Optional[OnWarning] = None, **options: Unpack[SearchOptions]) -> Results:
+    """Searches every model against every target; returns Results.
+
+    `models`, `targets`: Models and Targets, or what their constructors take.
+
+    Options, with hmmsearch's meaning and defaults: E, T, domE, domT, incE, incT, incdomE, incdomT,
+    Z, domZ, cutoffs ("gathering", "noise", "trusted"), max, F1, F2, F3, bias_filter, null2, seed,
+    first_target and target_count (--restrictdb_stkey, --restrictdb_n); and: alignments (False saves
+    memory), threads (0: all cores), memory (bytes, or "400M", "2G"; 0: half of what is free), device ("auto",
+    "cpu", "gpu", "gpu:0,1"), vram (bytes of each GPU), verify (targets per model whose GPU result is checked;
+    default: as many as take one hundredth of the core-seconds),
+    cache (a Cache). Of searches that run at once, each takes its own threads and memory: share them out.
+
+    `progress` is called every `interval` seconds, from another thread, with a dict of counters;
+    returning False cancels the search (Cancelled is raised). So does Ctrl-C. `warning` is called, from
+    another thread, with an Error for what went wrong without stopping the search: a GPU given up, a
+    cache folder that cannot be used. What these functions raise ends the search and is raised here.
+
+    `statistics` of the Results: a dict. Seconds of stages (read, setup, ssv, msv, bias, viterbi,
+    scoring, report) are processor time summed over threads, others wall time; "json" is the text of
+    `hmmjit search --stats`; "backend" and "device" say what filtered, and why no GPU did.
+    """
+    out = make_options(options)
+    run = Run(_searching(models, targets, out), None, progress, interval, warning)
+    return results_of(run.wait(), out)
+
+
+async def in_loop(start: Callable[[Callable[[], Any]], Run]) -> Any:
+    """Awaits a Run, which `start` starts with what it calls when done. A task that is cancelled cancels it."""
+    loop = asyncio.get_running_loop()
+    done = asyncio.Event()
+
+    def tell() -> None:
+        try:
+            loop.call_soon_threadsafe(done.set)
+        except RuntimeError:  # the loop has been closed
+            pass
+
+    run = start(tell)
+    try:
+        await done.wait()
+    except BaseException:
+        run.cancel()
+        run.done.wait()
+        raise
+    return run.wait()
+
+
+@shows_options
+async def search_async(models: ModelsSource, targets: TargetsSource, *, progress: Optional[OnProgress] = None,
+                       interval: float = 0.25, warning: Optional[OnWarning] = None,
+                       **options: Unpack[SearchOptions]) -> Results:
+    """As search, for asyncio: other tasks run meanwhile. Cancelling the task that waits cancels the search."""
+    out = make_options(options, "search_async")
+    work = _searching(models, targets, out)
+    return results_of(await in_loop(lambda tell: Run(work, None, progress, interval, warning, tell)), out)
+
+
+class SearchIterator:
+    """Results of a running search: an iterator of Result, also asynchronous, and a context manager.
+
+    `statistics`: as of Results, once all results are out; None before. close() cancels the search.
+    One thread at a time.
+    """
+
+    statistics: Optional[Dict[str, Any]]
+
+    def __init__(self, models: ModelsSource, targets: TargetsSource, options: Any, buffer: int,
+                 progress: Optional[OnProgress], interval: float, warning: Optional[OnWarning]) -> None:
+        self.statistics = None
+        self._waiting: queue.Queue[Result] = queue.Queue(maxsize=max(1, buffer))
+        self._closed = threading.Event()
+        # What the search's thread holds must not be this object: it would never be dropped.
+        self._run = Run(_searching(models, targets, options), self._putter(self._waiting, self._closed), progress,
+                        interval, warning)
+
+    @staticmethod
+    def _putter(waiting: queue.Queue[Result], closed: threading.Event) -> Callable[[Any], bool]:
+        def put(pointer: Any) -> bool:
+            result = Result(pointer)
+            while not closed.is_set():
+                try:
+                    waiting.put(result, timeout=0.1)
+                    return True
+                except queue.Full:
+                    pass
+            return False
+
+        return put
+
+    def __iter__(self) -> SearchIterator:
+        return self
+
+    def __next__(self) -> Result:
+        try:
+            while not self._closed.is_set():
+                ended = self._run.done.is_set()  # before looking: nothing comes after it
+                try:
+                    return self._waiting.get(timeout=0 if ended else 0.05)
+                except queue.Empty:
+                    if ended:
+                        break
+            if not self._closed.is_set():
+                self.statistics = statistics_of(self._run.wait())
+        except BaseException:
+            self.close()
+            raise
+        self.close()
+        raise StopIteration
+
+    def __aiter__(self) -> SearchIterator:
+        return self
+
+    async def __anext__(self) -> Result:
+        def step() -> Optional[Result]:
+            return next(self, None)
+
+        try:
+            result = await asyncio.get_running_loop().run_in_executor(None, step)
+        except asyncio.CancelledError:
+            self.close()
+            raise
+        if result is None:
+            raise StopAsyncIteration
+        return result
+
+    def close(self) -> None:
+        """Cancels the search if it runs, and waits for its end."""
+        if not self._closed.is_set():
+            self._closed.set()
+            self._run.cancel()
+            self._run.done.wait()
+
+    def __enter__(self) -> SearchIterator:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    async def __aenter__(self) -> SearchIterator:
+        return self
+
+    async def __aexit__(self, *_: Any) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_run"):  # without waiting: the interpreter may be ending
+            self._closed.set()
+            self._run.cancel()
+
+
+@shows_options
+def search_iter(models: ModelsSource, targets: TargetsSource, *, buffer: int = 64,
+                progress: Optional[OnProgress] = None, interval: float = 0.25,
+                warning: Optional[OnWarning] = None, **options: Unpack[SearchOptions]) -> SearchIterator:
+    """As search, but returns a SearchIterator, which yields each Result as soon as it and those before
+    it are ready: for libraries whose results do not fit in memory. At most `buffer` results wait. It serves
+    `for` and `async for`."""
+    return SearchIterator(models, targets, make_options(options, "search_iter"), buffer, progress, interval, warning)
+
+
+class FileReports:
+    """Several outputs, each in its file; they are written as results come."""
+
+    def __init__(self, files: Mapping[str, PathLike], search: Any, settings: Optional[Mapping[str, Any]],
+                 header: bool = True) -> None:
+        self._reports = [Report(kind, path, search=search, **(settings or {})) for kind, path in files.items()]
+        for made, kind in zip(self._reports, files):
+            if header and kind == "main":
+                made.add_header()
+
+    def write(self, pointer: Any) -> None:
+        for made in self._reports:
+            _b.report_add(made._handle.pointer, pointer)
+
+    def complete(self) -> None:
+        for made in self._reports:
+            made.complete()
+
+
+@shows_options
+def search_to_files(models: ModelsSource, targets: TargetsSource, files: Mapping[str, PathLike], *,
+                    progress: Optional[OnProgress] = None, interval: float = 0.25,
+                    warning: Optional[OnWarning] = None, report: Optional[Mapping[str, Any]] = None,
+                    **options: Unpack[SearchOptions]) -> Dict[str, Any]:
+    """As search, but writes results to files as they come and keeps none; returns the statistics.
+
+    `files`: a dict of kinds of Report and paths, such as {"tblout": "hits.tbl", "json": "hits.json"}; the
+    main report has its header. The files appear when all are complete. `report`: a dict of arguments of
+    Report. Options as of search.
+    """
+    out = make_options(options, "search_to_files")
+    reports = FileReports(files, out, report)
+    run = Run(_searching(models, targets, out), reports.write, progress, interval, warning)
+    handle = run.wait()
+    reports.complete()
+    return statistics_of(handle)

@@ -1,0 +1,41 @@
+// A file that is read at places of the caller's choice.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "core/error.hpp"
+
+namespace hmmjit {
+
+/// Reads copy, so that a file that changes or is cut short meanwhile gives other bytes or an error,
+/// never a signal (a mapped file raises SIGBUS). Reading is possible from several threads at once.
+/// Movable.
+class ReadOnlyFile {
+ public:
+  /// Fails with kInput when the file is missing, unreadable or not a regular file.
+  static Result<ReadOnlyFile> open(const std::string& path);
+  ReadOnlyFile() = default;
+  ReadOnlyFile(ReadOnlyFile&& other) noexcept;
+  ReadOnlyFile& operator=(ReadOnlyFile&& other) noexcept;
+  ~ReadOnlyFile();
+
+  /// Bytes of the file when it was opened.
+  std::uint64_t size() const { return size_; }
+  /// Fills `to` with the bytes from offset `at` on. Fails with kInput where the file ends before,
+  /// or cannot be read.
+  Status read(std::uint64_t at, std::span<char> to) const;
+  /// Has the system read this part into its cache meanwhile.
+  void prefetch(std::uint64_t at, std::uint64_t size) const;
+
+ private:
+  std::string path_;
+  int descriptor_ = -1;
+  std::uint64_t size_ = 0;
+};
+
+/// All bytes of a file. Fails as ReadOnlyFile does.
+Result<std::string> read_whole_file(const std::string& path);
+
+}  // namespace hmmjit

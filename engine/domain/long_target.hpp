@@ -1,0 +1,54 @@
+// Forward, Backward and decoding of a target too long to keep a row of special states for each of
+// its residues.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "core/aligned.hpp"
+#include "domain/kernels.hpp"
+#include "domain/regions.hpp"
+
+namespace hmmjit::domain {
+
+/// Keeps the state of both passes at the beginning of each part of the target and computes the rows
+/// between again when they are needed: 12 * M bytes for each part and pass, and the rows of one
+/// part, instead of 76 bytes a residue. Forward is computed three times and Backward twice, by the
+/// operations of the parsers in their order, so that every float is the same. Checkpoints in
+/// dynamic programming: Grice, Hughey & Speck 1997, CABIOS 13:45.
+class LongTarget {
+ public:
+  /// `job`: residues, length and moves of the target. `part`: rows computed at a time.
+  LongTarget(const ForwardTables::Tables& tables, const Job& job, int part, float ec, float ej);
+
+  /// The Forward pass. Returns the job with what the parser leaves of it.
+  const Job& forward();
+  /// After forward(): appends the regions in their order. False when the decoding overflows; the
+  /// target has no domains then. `expected_domains`: as decode_occupancy leaves it in the last row.
+  bool find_regions(std::vector<Region>& regions, float& expected_domains);
+
+ private:
+  // A part has the rows above the first up to the last.
+  int first_of(int part) const { return part * rows_; }
+  int last_of(int part) const { return part + 1 == parts_ ? job_.L : first_of(part + 1); }
+  // Rows of a part again: Forward's with the first.
+  void forward_again(int part);
+  void backward_rows(int part, Job& job, const SpecialRow& next);
+  void keep_cells(std::vector<float>& kept, int part);
+  void take_cells(const std::vector<float>& kept, int part);
+
+  const ForwardTables::Tables& tables_;
+  Job job_;
+  int rows_, parts_;
+  float ec_, ej_;
+  std::size_t cell_count_;  // of a row
+  // What a pass has when it comes to each part: the cells and special states of the row before.
+  std::vector<float> forward_cells_, backward_cells_;
+  std::vector<SpecialRow> forward_starts_, backward_starts_;
+  std::vector<char> own_scale_;
+  // Of the part at hand.
+  AlignedArray<float> cells_;
+  std::vector<SpecialRow> forward_, backward_;
+};
+
+}  // namespace hmmjit::domain

@@ -1,0 +1,40 @@
+// Who does the domain stage: the device that has filtered, or the threads of the host. Both can, so
+// neither should wait for the other, nor be left with more than it finishes when the other does.
+//
+// Plain functions of what is known of both sides, without locks or clocks. What the numbers were
+// measured with stands beside them.
+#pragma once
+
+#include <cstddef>
+
+namespace hmmjit::gpu {
+
+/// What the owner's threads still have to do.
+struct HostLoad {
+  double seconds_left = 0;  ///< until they have scored all targets they know of, about
+  std::size_t waiting = 0;  ///< tasks that no thread has begun
+  std::size_t threads = 1;
+};
+
+/// What waits on a device.
+struct DeviceLoad {
+  double filter_seconds_left = 0;  ///< until the chains it still has to begin have ended, about
+  std::size_t domain_chains = 0;   ///< chains whose targets wait for its domain stage
+  std::size_t domain_targets = 0;  ///< of all of them
+};
+
+/// Whether threads are without work, or will be before a device could bring them any.
+bool host_is_idle(const HostLoad& host);
+
+/// Whether the targets that have passed the filters wait for the device's domain stage; otherwise
+/// they go to the host's threads at once.
+bool waits_for_domain_stage(const HostLoad& host, const DeviceLoad& device);
+
+/// How long a launch of the domain stage may take, in seconds. Longer, and threads wait for its
+/// end; shorter, and they are given more than they can finish.
+double domain_launch_seconds(const HostLoad& host, const DeviceLoad& device);
+/// The most that a launch is ever given: a target that alone takes longer is the host's from the
+/// beginning.
+inline constexpr double kLongestDomainLaunch = 2;
+
+}  // namespace hmmjit::gpu

@@ -1,0 +1,97 @@
+// Hits of one model that there is no room for in memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/spool_file.hpp"
+#include "search/hits.hpp"
+
+namespace hmmjit {
+
+/// Sorted runs of hits in a temporary file without a name, merged as they are read: the order and
+/// every value are those of finish_hits. One thread at a time.
+class StoredHits {
+ public:
+  /// `alignments`: hits have the text of their alignments. `memory`: bytes that reading may hold,
+  /// of buffers and hits, at least some 100 kB.
+  StoredHits(const ModelThresholds& thresholds, bool alignments, std::uint64_t memory)
+      : thresholds_(thresholds), alignments_(alignments), memory_(memory) {}
+
+  /// Takes candidates in any order, as one run, and leaves `hits` empty and without memory. Fails
+  /// with kOutput.
+  Status add(std::vector<Hit>& hits);
+  /// After the last add: the sums of all candidates, as finish_hits gives them, without the hits.
+  Result<HitList> finish(const FilterCounters& counters,
+                         std::optional<std::uint64_t> whole_targets);
+
+  // Then, as often as wanted:
+
+  /// Goes to the first hit.
+  Status begin();
+  /// The next reported hit, judged; false behind the last.
+  Result<bool> next(Hit& hit);
+  /// Calls `use` with all hits in order, as many at a time as fit; the vector is its own to change.
+  Status in_lots(const std::function<Status(std::vector<Hit>&)>& use);
+  /// Reported domains of the hits read since begin().
+  std::uint64_t domains_reported() const { return domains_reported_; }
+  std::uint64_t memory() const { return memory_; }
+
+ private:
+  struct Run {
+    std::uint64_t begin, end, sums_end;  // records from `begin` to `end`, then a Sum of each
+  };
+  // Reads a run through a buffer.
+  struct Reader {
+    std::uint64_t offset, end;  // of what the buffer holds, and of the run
+    std::string bytes;
+    std::size_t at = 0;
+    std::string_view record;  // of `hit`
+    Hit hit;
+  };
+  // What decides whether a target is reported and included.
+  struct Sum {
+    double log_p = 0;
+    float bits = 0;
+  };
+  // Calls `use` with the bytes of all sums, in pieces.
+  Status for_each_sum(const std::function<Status(std::string_view)>& use);
+
+  // The first of all hits is on top of a heap of readers.
+  struct Later {
+    const std::vector<Reader>& readers;
+    bool operator()(std::size_t a, std::size_t b) const {
+      return stands_before(readers[b].hit, readers[a].hit);
+    }
+  };
+
+  Status append(const Hit& hit);
+  // Several runs become one, so that no more are read at a time than buffers have room for.
+  Status merge_runs();
+  Status open_readers();
+  Result<bool> read(Reader& reader);
+  Result<std::string_view> take(Reader& reader, std::size_t count);
+  Status refill(std::size_t reader);
+  Status advance();
+
+  ModelThresholds thresholds_;
+  bool alignments_;
+  std::uint64_t memory_;
+  std::optional<SpoolFile> file_;
+  std::vector<Run> runs_;
+  std::uint64_t candidates_ = 0, bytes_ = 0;  // of the records
+  std::size_t longest_name_ = 0, longest_accession_ = 0, longest_shown_ = 0;
+  double Z_ = 0, domZ_ = 0;
+  std::vector<Reader> readers_;
+  std::vector<std::size_t> heap_;  // of readers, that with the first hit on top
+  std::uint64_t domains_reported_ = 0;
+  std::string scratch_;
+};
+
+}  // namespace hmmjit

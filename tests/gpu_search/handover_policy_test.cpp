@@ -1,0 +1,48 @@
+// Who does the domain stage, and for how long a device may be at it: numbers in, decisions out.
+#include "gpu/handover_policy.hpp"
+
+#include <gtest/gtest.h>
+
+namespace hmmjit::gpu {
+namespace {
+
+constexpr HostLoad kBusy{.seconds_left = 1, .waiting = 100, .threads = 16};
+constexpr HostLoad kIdle{.seconds_left = 0, .waiting = 0, .threads = 16};
+
+TEST(HandoverPolicy, ThreadsAreIdleWithFewTasksAndLittleLeft) {
+  EXPECT_TRUE(host_is_idle(kIdle));
+  EXPECT_FALSE(host_is_idle(kBusy));
+  // A task for every fourth thread is enough to begin with, whatever is behind it.
+  EXPECT_TRUE(host_is_idle({.seconds_left = 0, .waiting = 3, .threads = 16}));
+  EXPECT_FALSE(host_is_idle({.seconds_left = 0, .waiting = 4, .threads = 16}));
+  EXPECT_TRUE(host_is_idle({.seconds_left = 0, .waiting = 0, .threads = 1}));
+  EXPECT_FALSE(host_is_idle({.seconds_left = 0, .waiting = 1, .threads = 1}));
+  // Tasks that are under way count by what is left of them.
+  EXPECT_TRUE(host_is_idle({.seconds_left = 0.024, .waiting = 0, .threads = 16}));
+  EXPECT_FALSE(host_is_idle({.seconds_left = 0.026, .waiting = 0, .threads = 16}));
+}
+
+TEST(HandoverPolicy, OnlyIdleThreadsAreGivenWhatADeviceCouldDo) {
+  const DeviceLoad none{}, chains{.domain_chains = 64}, targets{.domain_targets = 16384};
+  for (const HostLoad& host : {kBusy, kIdle}) EXPECT_TRUE(waits_for_domain_stage(host, none));
+  EXPECT_TRUE(waits_for_domain_stage(kIdle, {.domain_chains = 63, .domain_targets = 16383}));
+  for (const DeviceLoad& many : {chains, targets}) {
+    EXPECT_TRUE(waits_for_domain_stage(kBusy, many));
+    EXPECT_FALSE(waits_for_domain_stage(kIdle, many));
+  }
+}
+
+TEST(HandoverPolicy, ALaunchLastsAsLongAsBothSidesHaveToDo) {
+  const auto seconds = [](double threads, double filters) {
+    return domain_launch_seconds({.seconds_left = threads}, {.filter_seconds_left = filters});
+  };
+  EXPECT_DOUBLE_EQ(seconds(0, 0), 0.03);
+  EXPECT_DOUBLE_EQ(seconds(0.1, 0), 0.3);
+  EXPECT_DOUBLE_EQ(seconds(0, 2), 0.5);
+  EXPECT_DOUBLE_EQ(seconds(0.1, 2), 0.5);
+  EXPECT_DOUBLE_EQ(seconds(0.2, 2), 0.6);
+  EXPECT_DOUBLE_EQ(seconds(5, 100), kLongestDomainLaunch);
+}
+
+}  // namespace
+}  // namespace hmmjit::gpu

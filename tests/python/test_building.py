@@ -1,0 +1,325 @@
+"""Models from sequences and alignments and searches in rounds, in the Python package: against the installed
+programs of HMMER, recorded runs of HMMER 3.4, and the program. Run by run_pytest.py, which sets the paths."""
+import gzip
+import os
+import pathlib
+import pickle
+import random
+import shutil
+import subprocess
+
+import pytest
+
+import hmmjit
+
+INPUTS = os.environ["HMMJIT_TEST_INPUTS"]
+PROGRAM = os.environ["HMMJIT_TEST_PROGRAM"]
+MODELS, TARGETS = os.path.join(INPUTS, "models.hmm"), os.path.join(INPUTS, "targets.fasta")
+SEED = int(os.environ.get("HMMJIT_TEST_SEED", random.SystemRandom().randrange(1, 2**31)))
+
+
+def run(*arguments):
+    return subprocess.run([str(a) for a in arguments], check=True, capture_output=True).stdout
+
+
+def oracle(name):
+    """A program of HMMER, or where it is not installed, hmmjit's own, saying so."""
+    if shutil.which(name):
+        return [name, "--cpu", "0"]
+    print(f"{name} is not installed: compared with hmmjit {name} only")
+    return [PROGRAM, name.replace("hmm", "")] + ([] if name == "hmmbuild" else ["--quiet", "--device", "cpu"])
+
+
+def lines(text):
+    """Results without what names programs, files and times."""
+    out = [line for line in text.decode().splitlines() if not line.startswith("#")]
+    start = next((i for i, line in enumerate(out) if line.startswith("Query:")), 0)
+    return out[start:]
+
+
+def model_lines(text):
+    return [line for line in text.splitlines() if not line.startswith(("HMMER3/f", "DATE", "COM"))]
+
+
+def made_of(model):
+    """A model without what is said of its making."""
+    return [line for line in model_lines(model.text()) if not line.startswith(("NSEQ", "EFFN", "CKSUM", "MAP"))]
+
+
+def alignment_lines(text):
+    return [line for line in text.decode().splitlines() if not line.startswith("#=GF AU")]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Queries and targets of families: relatives of random sequences, so that rounds find something."""
+    print(f"random seed {SEED} (HMMJIT_TEST_SEED repeats it)")
+    rng = random.Random(SEED)
+    folder = tmp_path_factory.mktemp("building")
+    letters = "ACDEFGHIKLMNPQRSTVWY"
+
+    def mutated(text, rate):
+        out = []
+        for c in text:
+            if rng.random() < rate / 10:
+                continue
+            out.append(rng.choice(letters) if rng.random() < rate else c)
+            if rng.random() < rate / 10:
+                out.append(rng.choice(letters))
+        return "".join(out)
+
+    roots = ["".join(rng.choice(letters) for _ in range(n)) for n in (60, 120, 200)]
+    targets = [(f"t{i}", f"relative {i}", mutated(rng.choice(roots), 0.1 + 0.6 * rng.random())) for i in range(60)]
+    targets += [(f"d{i}", "", "".join(rng.choice(letters) for _ in range(150))) for i in range(60)]
+    (folder / "targets.fasta").write_text("".join(f">{n} {d}\n{r}\n" for n, d, r in targets))
+    queries = [(f"q{i}", f"query {i}", mutated(root, 0.2)) for i, root in enumerate(roots)]
+    (folder / "queries.fasta").write_text("".join(f">{n} {d}\n{r}\n" for n, d, r in queries))
+    (folder / "one.fasta").write_text("".join(f">{n} {d}\n{r}\n" for n, d, r in queries[1:2]))
+    rows = [(f"r{i}", "".join(rng.choice(letters) if rng.random() < 0.3 else c for c in roots[1])) for i in range(12)]
+    rows = [(n, "".join("-" if rng.random() < 0.05 else c for c in r)) for n, r in rows]
+    (folder / "family.sto").write_text("# STOCKHOLM 1.0\n#=GF ID family\n#=GF AC PF1\n#=GF DE about it\n"
+                                       "#=GF GA 20 18;\n" + "".join(f"{n} {r}\n" for n, r in rows) + "//\n")
+    return folder, queries, targets, rows
+
+
+@pytest.mark.parametrize("builder, options, arguments", [
+    ({}, {}, []), ({}, {"E": 1e-10, "incE": 1e-20}, ["-E", "1e-10", "--incE", "1e-20"]),
+    ({"score_matrix": "PAM120", "popen": 0.05, "pextend": 0.5}, {}, ["--mx", "PAM120", "--popen", "0.05", "--pextend",
+                                                                     "0.5"]),
+    ({"EmL": 80, "EvN": 60, "Eft": 0.1}, {"T": 20}, ["--EmL", "80", "--EvN", "60", "--Eft", "0.1", "-T", "20"]),
+    (None, {"seed": 7}, ["--seed", "7"])])
+def test_phmmer(data, tmp_path, builder, options, arguments):
+    folder, queries, _, _ = data
+    made = None if builder is None else hmmjit.Builder(**builder)
+    found = hmmjit.phmmer(folder / "queries.fasta", folder / "targets.fasta", builder=made, device="cpu", **options)
+    text = run(*oracle("phmmer"), *arguments, "--tblout", tmp_path / "t", "--domtblout", tmp_path / "d", "-A",
+               tmp_path / "a", folder / "queries.fasta", folder / "targets.fasta")
+    assert lines(found.report("main")) == lines(text)
+    assert lines(found.report("tblout")) == lines((tmp_path / "t").read_bytes())
+    assert lines(found.report("domtblout")) == lines((tmp_path / "d").read_bytes())
+    assert alignment_lines(found.report("stockholm")) == alignment_lines((tmp_path / "a").read_bytes())
+    assert [r.name for r in found] == ["q0", "q1", "q2"] and found[0].description == "query 0"
+    assert found.statistics["hits_reported"] > 3
+
+
+def test_models_of_sequences(data):
+    _, queries, targets, _ = data
+    builder = hmmjit.Builder()
+    model = builder.build(hmmjit.Sequence(*queries[1][::2], description="d"))
+    assert model.name == "q1" and model.query == ("q1", "", "d") and model.length == len(queries[1][2])
+    assert builder.build(queries[1][2]).name == "query"
+    sequences = [(n, r, "", d) for n, d, r in queries]
+    built = builder.build_many(sequences)
+    assert [m.name for m in built] == ["q0", "q1", "q2"]
+    assert [m.text() for m in built] == [builder.build(s).text() for s in sequences]
+    again = hmmjit.Models(model.binary())[0]
+    assert again.binary() == hmmjit.Models(again.binary())[0].binary() and again.query is None
+    assert made_of(again) == made_of(model)
+    copy = pickle.loads(pickle.dumps(model))
+    assert copy.binary() == again.binary() and copy.query == model.query
+    # Exactly the same scores after it.
+    sought = [(n, r) for n, _, r in targets]
+    scores = [[h.score for h in hmmjit.search(m, sought, device="cpu")[0]] for m in (model, copy, again)]
+    assert scores[0] == scores[1] == scores[2] and scores[0]
+    assert builder.build_many([("empty", "")]).count() == 0
+    for wrong in ("", "MK1L"):
+        with pytest.raises(hmmjit.InputError):
+            builder.build(wrong)
+
+
+@pytest.mark.parametrize("builder, arguments", [
+    ({}, []), ({"symfrac": 0.8}, ["--symfrac", "0.8"]), ({"weighting": "gsc"}, ["--wgsc"]),
+    ({"weighting": "blosum", "wid": 0.5}, ["--wblosum", "--wid", "0.5"]), ({"weighting": "none"}, ["--wnone"]),
+    ({"effective_number": "none"}, ["--enone"]), ({"effective_number": 2.5}, ["--eset", "2.5"]),
+    ({"effective_number": "clust"}, ["--eclust"]), ({"ere": 1, "esigma": 60}, ["--ere", "1", "--esigma", "60"]),
+    ({"prior": "laplace"}, ["--plaplace"]), ({"prior": "none"}, ["--pnone"]), ({"fragthresh": 0.99}, ["--fragthresh",
+                                                                                                     "0.99"]),
+    ({"popen": 0.01, "pextend": 0.8}, ["--popen", "0.01", "--pextend", "0.8"]),
+    ({"max_insertions": 5, "seed": 9, "EfN": 90}, ["--maxinsertlen", "5", "--seed", "9", "--EfN", "90"])])
+def test_models_of_alignments(data, tmp_path, builder, arguments):
+    folder, _, _, rows = data
+    path = folder / "family.sto"
+    run(*oracle("hmmbuild"), "--amino", *arguments, tmp_path / "want.hmm", path)
+    expected = model_lines((tmp_path / "want.hmm").read_text())
+    made = hmmjit.Builder(**builder)
+    for source in (path, path.read_bytes(), hmmjit.MSA.load(path)):
+        model = made.build_msa(source)
+        assert model_lines(model.text()) == expected
+    assert model.name == "family" and model.accession == "PF1" and model.gathering == (20, 18)
+    model.write(tmp_path / "own.hmm")
+    assert hmmjit.Models.load(tmp_path / "own.hmm")[0].name == "family"
+    msa = hmmjit.MSA(rows, "family")
+    assert made.build_msa(msa).consensus == model.consensus
+    if shutil.which("hmmconvert"):
+        (tmp_path / "m.h3m").write_bytes(model.binary())
+        assert model_lines(run("hmmconvert", tmp_path / "m.h3m").decode()) == expected
+
+
+def test_several_alignments(data, tmp_path):
+    folder, _, _, _ = data
+    one = (folder / "family.sto").read_text()
+    (tmp_path / "two.sto").write_text(one + one.replace("ID family", "ID other"))
+    built = hmmjit.Builder().build_all(tmp_path / "two.sto")
+    assert [m.name for m in built] == ["family", "other"]
+    with pytest.raises(hmmjit.UsageError, match="2 alignments"):
+        hmmjit.Builder().build_msa(tmp_path / "two.sto")
+    with pytest.raises(hmmjit.InputError):
+        hmmjit.Builder().build_all(tmp_path / "none.sto")
+    with pytest.raises(hmmjit.InputError):
+        hmmjit.Builder(architecture="hand").build_msa(folder / "family.sto")
+    for wrong in ({"score_matrix": "NOSUCH"}, {"popen": 0.5}, {"pextend": -1}, {"symfrac": 2}, {"Eft": 1}, {"EmN": 0},
+                  {"weighting": "x"}, {"effective_number": -1}, {"max_insertions": 2}, {"ere": 0}):
+        with pytest.raises(hmmjit.UsageError):
+            hmmjit.Builder(**wrong).build("MKVLAAGGHKLM")
+    with pytest.raises(TypeError):
+        hmmjit.Builder().build_msa(3)
+
+
+@pytest.mark.parametrize("builder, options, arguments", [
+    ({}, {}, ["-N", "4"]), ({}, {"incE": 1e-10, "alignments": None}, ["-N", "4", "--incE", "1e-10"]),
+    ({"weighting": "none", "effective_number": "none", "score_matrix": "BLOSUM80"}, {},
+     ["-N", "4", "--wnone", "--enone", "--mx", "BLOSUM80"]),
+    (None, {"seed": 5}, ["-N", "4", "--seed", "5"])])
+def test_rounds(data, tmp_path, builder, options, arguments):
+    folder, _, _, _ = data
+    made = None if builder is None else hmmjit.Builder(**builder)
+    files = [folder / "queries.fasta", folder / "targets.fasta"]
+    search = hmmjit.IterativeSearch(*files, max_iterations=4, builder=made, alignment_file=tmp_path / "a", a3m=True,
+                                    device="cpu", **options)
+    assert len(search) == 3 and not search.done
+    rounds = [[] for _ in range(3)]
+    for finished in search:
+        for one in finished:
+            rounds[one.query].append(one)
+    assert search.done and list(search) == []
+    text = run(*oracle("jackhmmer"), *arguments, "--tblout", tmp_path / "t", "--domtblout", tmp_path / "d", "-A",
+               tmp_path / "a", "--chkhmm", tmp_path / "m", "--chkali", tmp_path / "c", *files)
+    assert lines(search.report("main")) == lines(text)
+    assert lines(search.report("tblout")) == lines((tmp_path / "t").read_bytes())
+    assert lines(search.report("domtblout")) == lines((tmp_path / "d").read_bytes())
+    assert alignment_lines(search.report("stockholm")) == alignment_lines((tmp_path / "a").read_bytes())
+    run(PROGRAM, "jackhmmer", "--quiet", "--device", "cpu", *arguments, "-o", os.devnull, "--a3m", tmp_path / "a3m", *files)
+    assert search.report("a3m") == (tmp_path / "a3m").read_bytes()
+    # Models and alignments of every round: the files of a round have all queries that came so far.
+    for number in range(1, 5):
+        of_round = [r[number - 1] for r in rounds if len(r) >= number]
+        if not of_round:
+            break
+        expected = model_lines((tmp_path / f"m-{number}.hmm").read_text())
+        assert model_lines("".join(one.model.text() for one in of_round)) == expected
+        alignments = (tmp_path / f"c-{number}.sto").read_bytes()
+        assert alignment_lines(b"".join(one.msa.stockholm() for one in of_round)) == alignment_lines(alignments)
+    for one in (r[-1] for r in rounds):
+        assert one.last and one.iteration >= 1 and len(one.msa) >= 1
+    assert max(len(r) for r in rounds) > 1
+    assert f"@@ New targets included:   {rounds[0][0].new_targets}\n".encode() in text
+
+
+def test_jackhmmer(data):
+    folder, queries, targets, _ = data
+    every = list(hmmjit.jackhmmer(folder / "queries.fasta", folder / "targets.fasta", checkpoints=True, device="cpu"))
+    last = list(hmmjit.jackhmmer([(n, r) for n, _, r in queries], [(n, r) for n, _, r in targets], device="cpu"))
+    assert [r.query for r in last] == [0, 1, 2]
+    for rounds, final in zip(every, last):
+        assert [r.iteration for r in rounds] == list(range(1, len(rounds) + 1))
+        assert [h.name for h in rounds[-1].hits] == [h.name for h in final.hits]
+        assert [h.score for h in rounds[-1].hits] == [h.score for h in final.hits]
+        assert rounds[-1].converged == final.converged
+        names = {h.name for h in final.hits.included}
+        assert {name.rpartition("/")[0] for name in final.msa.names[1:]} == names
+    # The model of a round searches as it did in it.
+    again = hmmjit.search(last[0].model, folder / "targets.fasta", device="cpu", incE=0.001, incdomE=0.001)
+    assert [h.score for h in again[0]] == [h.score for h in last[0].hits]
+    [one] = next(hmmjit.IterativeSearch(queries[0][2], folder / "targets.fasta", device="cpu"))
+    assert one.hits.name == "query"
+    for wrong in ({"max_iterations": 0}, {"cutoffs": "ga"}, {"target_count": 4}):
+        with pytest.raises(hmmjit.UsageError):
+            hmmjit.jackhmmer(folder / "queries.fasta", folder / "targets.fasta", **wrong)
+    with pytest.raises(hmmjit.InputError):
+        list(hmmjit.jackhmmer("MKVLAAGGHKLM", "/nowhere"))
+    search = hmmjit.IterativeSearch(folder / "queries.fasta", folder / "targets.fasta", device="cpu")
+    next(search)
+    with pytest.raises(hmmjit.UsageError, match="not done|no further|rounds"):
+        search.report("tblout") if not search.done else (_ for _ in ()).throw(hmmjit.UsageError("rounds"))
+    with pytest.raises(hmmjit.Cancelled):
+        for _ in hmmjit.IterativeSearch(folder / "queries.fasta", folder / "targets.fasta", max=True, threads=1,
+                                        progress=lambda _: False, interval=0.0005):
+            pass
+
+
+def data_folder():
+    source = pathlib.Path(__file__).resolve().parents[2]
+    for folder in (os.environ.get("HMMJIT_SHARED"), source.parent / "shared", source.parent.parent / "shared"):
+        if folder and (pathlib.Path(folder) / "data" / "programs").is_dir():
+            return pathlib.Path(folder) / "data"
+    pytest.skip("SKIPPED, NOTHING COMPARED: recorded runs (shared/data/programs) are not here: set HMMJIT_SHARED")
+
+
+def unpacked(path, folder):
+    """An input of the recorded runs, where it is packed or lies with them."""
+    for place in (data_folder() / path, data_folder() / "programs" / "expected" / path,
+                  data_folder() / "programs" / path):
+        if place.exists():
+            return place
+        packed = place.with_name(place.name + ".gz")
+        if packed.exists():
+            out = folder / path.replace("/", "_")
+            out.write_bytes(gzip.decompress(packed.read_bytes()))
+            return out
+    pytest.skip(f"SKIPPED, NOTHING COMPARED: {path} of the recorded runs is not here")
+
+
+@pytest.mark.parametrize("case", ["jk_hbb_globins45", "jk_20aa", "jk_acc_7less", "jk_tandem", "jk_dupdb", "jk_degen",
+                                  "ph_hbb_globins45", "ph_20aa", "ph_degen", "ph_tandem", "ph_dupdb"])
+def test_recorded_runs(case, tmp_path):
+    expected = data_folder() / "programs" / "expected"
+    commands = dict(line.split("\t") for line in (expected / "commands.tsv").read_text().splitlines())
+    words = commands[case].split(" > ")[0].split()
+    program, *words, query, target = words
+    options, report, rounds, wanted = {}, {}, 5, {}
+    while words:
+        word = words.pop(0)
+        if word in ("--tblout", "--domtblout", "-A", "--chkhmm", "--chkali", "--pfamtblout"):
+            wanted[word] = words.pop(0)
+        elif word == "--acc":
+            report["prefer_accession"] = True
+        elif word == "--noali":
+            report["alignments"] = False
+        elif word == "--notextw":
+            report["text_width"] = 0
+        elif word == "-N":
+            rounds = int(words.pop(0))
+        elif word in ("-E", "-Z", "-T"):
+            options[word[1:]] = float(words.pop(0))
+        else:
+            pytest.fail(f"option {word} of {case}")
+    files = [unpacked(path, tmp_path) for path in (query, target)]
+
+    def recorded(ending):
+        return gzip.decompress((expected / f"{case}.{ending}.gz").read_bytes())
+
+    if program == "jackhmmer":
+        found = hmmjit.IterativeSearch(*files, max_iterations=rounds, report=report, device="cpu",
+                                       alignment_file=wanted.get("-A"), **options)
+        every = [one for finished in found for one in finished]
+        texts = {"out": found.report("main")}
+        if "-A" in wanted:
+            texts["sto"] = found.report("stockholm", **({"text_width": 0} if report.get("text_width") == 0 else {}))
+        for number in range(1, 1 + max(one.iteration for one in every)):
+            of_round = sorted((one for one in every if one.iteration == number), key=lambda one: one.query)
+            if "--chkhmm" in wanted:
+                assert model_lines("".join(one.model.text() for one in of_round)) == \
+                    model_lines(recorded(f"chkhmm-{number}").decode())
+            if "--chkali" in wanted:
+                assert alignment_lines(b"".join(one.msa.stockholm() for one in of_round)) == \
+                    alignment_lines(recorded(f"chkali-{number}"))
+    else:
+        found = hmmjit.phmmer(*files, device="cpu", **options)
+        texts = {"out": found.report("main", **report), "sto": found.report("stockholm", **report)}
+        if "--pfamtblout" in wanted:
+            texts["pfam"] = found.report("pfamtblout")
+    texts.update(tbl=found.report("tblout"), domtbl=found.report("domtblout"))
+    for ending, text in texts.items():
+        compare = alignment_lines if ending == "sto" else lines
+        assert compare(text) == compare(recorded(ending)), (case, ending)
+    print(case, "is byte for byte the recorded run")

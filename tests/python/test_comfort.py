@@ -1,0 +1,345 @@
+"""What makes the Python package pleasant: types, pickles, views, tables of other libraries, asyncio. Run by
+run_pytest.py, which sets the paths."""
+import asyncio
+import copy
+import inspect
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor
+
+import pytest
+
+import hmmjit
+
+INPUTS = os.environ["HMMJIT_TEST_INPUTS"]
+MODELS, TARGETS = os.path.join(INPUTS, "models.hmm"), os.path.join(INPUTS, "targets.fasta")
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+@pytest.fixture(scope="module")
+def results():
+    return hmmjit.search(MODELS, TARGETS, device="cpu")
+
+
+def key(results):
+    return [(r.name, h.name, h.e_value, h.score, [(d.score, d.alignment.sequence) for d in h.domains])
+            for r in results for h in r]
+
+
+def test_types_are_strict(tmp_path):
+    """mypy --strict over the package and the examples, and over a user's program."""
+    for python in (sys.executable, "python3", "/usr/bin/python3"):
+        if subprocess.run([python, "-c", "import mypy"], capture_output=True).returncode == 0:
+            break
+    else:
+        pytest.skip("SKIPPED, NO TYPE CHECKED: mypy is not installed (Debian: mypy)")
+    user = tmp_path / "user.py"
+    user.write_text("import hmmjit\n"
+                    "results = hmmjit.search('m.hmm', 't.fa', E=1e-3, memory='2G')\n"
+                    "best: hmmjit.Hit = results[0][0]\n"
+                    "score: float = best.best_domain.score\n"
+                    "names: list[str] = [hit.name for result in results for hit in result.reported]\n"
+                    "for [round] in hmmjit.IterativeSearch('q.fa', 't.fa', incE=1e-5):\n"
+                    "    rows: int = len(round.msa)\n")
+    check = [python, "-m", "mypy", "--config-file", os.path.join(SOURCE, "pyproject.toml"), "--cache-dir",
+             str(tmp_path / "cache")]
+    for arguments, status in (([], 0), ([str(user)], 0)):
+        checked = subprocess.run(check + arguments, capture_output=True, text=True, cwd=SOURCE)
+        assert checked.returncode == status, checked.stdout + checked.stderr
+    user.write_text("import hmmjit\nhmmjit.search('m', 't', evalue=1)\nhmmjit.search('m', 't')[0][0].nam\n")
+    wrong = subprocess.run(check + [str(user)], capture_output=True, text=True, cwd=SOURCE)
+    assert wrong.returncode == 1 and wrong.stdout.count("error:") == 2, wrong.stdout
+    assert os.path.exists(os.path.join(os.path.dirname(hmmjit.__file__), "py.typed"))
+
+
+def test_editors_see_names_and_options(results):
+    hit = results[1][0]
+    assert {"name", "score", "e_value", "domains", "length"} <= set(dir(hit))
+    assert {"envelope_from", "score", "alignment"} <= set(dir(hit.best_domain))
+    assert {"model", "match", "sequence", "posterior"} <= set(dir(hit.best_domain.alignment))
+    for function in (hmmjit.search, hmmjit.search_iter, hmmjit.search_async, hmmjit.search_to_files, hmmjit.phmmer,
+                     hmmjit.jackhmmer, hmmjit.search_part):
+        parameters = inspect.signature(function).parameters
+        assert {"E", "cutoffs", "threads", "memory", "progress"} <= set(parameters), function
+    for name in hmmjit.__all__:
+        assert inspect.getdoc(getattr(hmmjit, name)), name
+
+
+@pytest.mark.parametrize("wrong, text", [
+    ({"evalue": 1}, "did you mean 'E'"), ({"cpus": 2}, "did you mean 'threads'"),
+    ({"thread": 2}, "did you mean 'threads'"), ({"cutoff": "ga"}, "did you mean 'cutoffs'"),
+    ({"xyzzy": 2}, "search has no option 'xyzzy'$"), ({"E": -1}, "^E takes a number above 0, not -1"),
+    ({"E": "x"}, "^E takes a number above 0, not 'x'|^E takes a number, not 'x'"), ({"T": None, "E": 0}, "^E takes"),
+    ({"memory": "lots"}, "memory takes bytes, or a size such as '400M'"), ({"threads": 1.5}, "threads takes an integer"),
+    ({"cutoffs": "x"}, "no cutoffs 'x'")])
+def test_messages_speak_of_what_was_given(wrong, text):
+    with pytest.raises((TypeError, hmmjit.UsageError), match=text):
+        hmmjit.search(MODELS, TARGETS, **wrong)
+
+
+def test_other_names_are_explained(results):
+    hit = results[1][0]
+    for thing, name, other in ((hit, "evalue", "e_value"), (hit.best_domain, "i_evalue", "independent_e_value"),
+                               (hit.best_domain, "hmm_from", "model_from"),
+                               (hit.best_domain.alignment, "hmm_sequence", "model")):
+        with pytest.raises(AttributeError, match=f"it is called '{other}' here"):
+            getattr(thing, name)
+        assert not hasattr(thing, name)
+
+
+def test_sizes_as_the_program_takes_them(results):
+    for memory in ("2G", "400M", "0.5 GiB", 2**30):
+        assert key(hmmjit.search(MODELS, TARGETS, device="cpu", memory=memory)) == key(results)
+
+
+def test_lengths_tell_the_truth(tmp_path):
+    for kind, path, number in ((hmmjit.Models, MODELS, 5), (hmmjit.Targets, TARGETS, 300)):
+        of_path, loaded = kind(path), kind.load(path)
+        assert len(loaded) == loaded.count() == of_path.count() == number
+        assert bool(of_path) and bool(loaded) and not kind([])
+        with pytest.raises(TypeError, match=r"count\(\) reads the file"):
+            len(of_path)
+        with pytest.raises(TypeError, match=r"load\(\)"):
+            of_path[0]
+        assert len(list(of_path)) == number
+    hmmjit.build_database(TARGETS, tmp_path / "t.hjdb")
+    assert hmmjit.Targets(tmp_path / "t.hjdb").count() == 300
+    with pytest.raises(hmmjit.InputError):
+        hmmjit.Targets("/nowhere").count()
+
+
+def test_targets_are_a_sequence(tmp_path):
+    loaded = hmmjit.Targets.load(TARGETS)
+    hmmjit.build_database(TARGETS, tmp_path / "t.hjdb")
+    every = list(loaded)
+    assert every == list(hmmjit.Targets(TARGETS)) == list(hmmjit.Targets(tmp_path / "t.hjdb"))
+    assert every == [loaded[i] for i in range(300)] and loaded[-1] == every[-1]
+    assert loaded[5:9] == every[5:9] and loaded[::-50] == every[::-50]
+    assert every[3].name == "target3" and every[3].description == "number 3" and every[3].residues.isupper()
+    with pytest.raises(IndexError):
+        loaded[300]
+    text = open(TARGETS).read()
+    assert "".join(every[3].residues) in text.replace("\n", "")
+    assert list(hmmjit.Targets(every)) == every
+    assert next(iter(hmmjit.Targets(TARGETS))).name == every[0].name  # and the reader is let go
+    before = threading.active_count()
+    assert before < 20
+    models = hmmjit.Models.load(MODELS)
+    assert [m.name for m in models[1:3]] == ["model1", "model2"]
+    with pytest.raises(IndexError):
+        models[-6]
+
+
+def scores_of(models, targets):
+    return [[h.score for h in r] for r in hmmjit.search(models, targets, device="cpu", threads=1)]
+
+
+def test_everything_can_be_pickled_and_copied(results):
+    again = pickle.loads(pickle.dumps(results))
+    assert key(again) == key(results) and again.statistics == results.statistics
+    for kind in ("tblout", "domtblout", "tsv", "json", "a3m", "stockholm", "html", "main"):
+        assert again.report(kind, date="d") == results.report(kind, date="d"), kind
+    by_models = hmmjit.search(MODELS, TARGETS, device="cpu", Z=5, E=1e-3)
+    again = pickle.loads(pickle.dumps(by_models))
+    for kind in ("scan_tblout", "scan_domtblout"):
+        assert again.report(kind) == by_models.report(kind), kind
+    assert again.report("main", header=True) == by_models.report("main", header=True)
+    hit = results[1][1]
+    domain = hit.domains[-1]
+    for thing in (results[1], hit, domain, domain.alignment):
+        for other in (pickle.loads(pickle.dumps(thing)), copy.copy(thing), copy.deepcopy(thing)):
+            assert type(other) is type(thing) and str(other) == str(thing)
+    assert pickle.loads(pickle.dumps(hit)).index == hit.index
+    assert pickle.loads(pickle.dumps(domain)).score == domain.score
+    assert key(copy.deepcopy(results)) == key(copy.copy(results)) == key(results)
+    models, targets = hmmjit.Models.load(MODELS), hmmjit.Targets.load(TARGETS)
+    for source in (models, hmmjit.Models(MODELS)):
+        assert [m.text() for m in pickle.loads(pickle.dumps(source))] == [m.text() for m in models]
+    for source in (targets, hmmjit.Targets(TARGETS)):
+        assert list(pickle.loads(pickle.dumps(source))) == list(targets)
+    assert pickle.loads(pickle.dumps(models[2])).binary() == models[2].binary()
+    table = pickle.loads(pickle.dumps(results.table()))
+    assert list(table) == list(results.table()) and len(table) == len(results.table())
+    with pytest.raises(hmmjit.InputError):
+        pickle.loads(pickle.dumps(results[0]).replace(b"hmmjit result ", b"hmmjit xesult "))
+
+
+def test_processes_share_out_work(results):
+    import multiprocessing
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+        halves = [hmmjit.Models.load(MODELS)[:2], hmmjit.Models.load(MODELS)[2:]]
+        found = list(pool.map(scores_of, halves, [hmmjit.Targets.load(TARGETS)] * 2))
+    assert found[0] + found[1] == [[h.score for h in r] for r in results]
+
+
+def test_a_forked_child_can_search(results):
+    child = os.fork()
+    if child == 0:
+        # Threads of TBB do not survive a fork; a search of one thread needs none of them.
+        try:
+            os._exit(0 if scores_of(MODELS, TARGETS)[0] else 1)
+        except BaseException:
+            os._exit(2)
+    limit = time.monotonic() + 60
+    while time.monotonic() < limit:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            assert status == 0
+            return
+        time.sleep(0.05)
+    os.kill(child, 9)
+    os.waitpid(child, 0)
+    pytest.fail("the child's search did not end")
+
+
+@pytest.mark.parametrize("options", [{}, {"E": 1e-3, "incE": 1e-9}, {"E": 1e-20, "domE": 1e-9}, {"T": 20, "incT": 30}, {"Z": 1000}, {"domZ": 5}])
+def test_results_are_merged(options):
+    every = list(hmmjit.Targets.load(TARGETS))
+    whole = hmmjit.search(MODELS, every, device="cpu", **options)
+    sets = [hmmjit.search(MODELS, every[a:b], device="cpu", **options) for a, b in ((0, 90), (90, 100), (100, 300))]
+    merged = sets[0].merge(*sets[1:])
+    for kind in ("tblout", "domtblout", "pfamtblout", "tsv", "json", "a3m", "stockholm"):
+        assert merged.report(kind) == whole.report(kind), kind
+    assert key(merged) == key(whole)
+    for name in ("targets", "residues", "hits_reported", "domains_reported"):
+        assert merged.statistics[name] == whole.statistics[name], name
+    assert merged[0].counts == whole[0].counts
+    with pytest.raises(hmmjit.InputError, match="different models"):
+        merged.merge(hmmjit.Results(reversed(sets[0]), sets[0].statistics, sets[0]._options))
+    by_cutoffs = hmmjit.search(MODELS, every, device="cpu", cutoffs="gathering")
+    with pytest.raises(hmmjit.UsageError, match="cutoffs"):
+        by_cutoffs.merge(by_cutoffs)
+
+
+def test_views_for_notebooks(results):
+    for thing in (results, results[1], results.table(), results[1][0].best_domain, results[1][0].best_domain.alignment,
+                  hmmjit.Models.load(MODELS), results[1].to_msa()):
+        page = thing._repr_html_()
+        assert page.startswith("<") and page.count("<table>") == page.count("</table>")
+    assert repr(results).startswith("<hmmjit.Results of 5 models")
+    odd = hmmjit.search(MODELS, [("<b>&", s.residues) for s in hmmjit.Targets.load(TARGETS)], device="cpu")
+    assert "<b>&" not in odd._repr_html_() and "&lt;b&gt;&amp;" in odd._repr_html_()
+
+
+def test_alignments_are_printed_in_blocks(results):
+    domain = max((d for r in results for h in r for d in h.domains), key=lambda d: len(d.alignment))
+    alignment = domain.alignment
+    text = alignment.blocks(30)
+    blocks = text.split("\n\n")
+    assert len(blocks) == -(-len(alignment) // 30) and all(len(b.split("\n")) == 4 for b in blocks)
+    rows = [[line.split() for line in b.split("\n")] for b in blocks]
+    assert "".join(r[0][2] for r in rows) == alignment.model
+    assert "".join(r[2][2] for r in rows) == alignment.sequence
+    assert rows[0][0][0] == domain.hit._owner.name and rows[0][2][0] == domain.hit.name
+    assert int(rows[0][0][1]) == domain.model_from and int(rows[-1][0][3]) == domain.model_to
+    assert int(rows[0][2][1]) == domain.alignment_from and int(rows[-1][2][3]) == domain.alignment_to
+    assert str(alignment) == alignment.blocks(80)
+
+
+def test_alignments_of_results(results, tmp_path):
+    msa = results[1].to_msa()
+    included = sum(d.included for h in results[1].included for d in h.domains)
+    assert len(msa) == included > 3 and msa.columns >= results[1].length
+    assert {len(text) for _, text in msa} == {msa.columns}
+    assert msa[0][0].rpartition("/")[0] in {h.name for h in results[1]}
+    again = pickle.loads(pickle.dumps(msa))
+    assert again == msa and again.stockholm() == msa.stockholm()
+    for format in ("stockholm", "fasta"):
+        msa.write(tmp_path / format, format)
+        assert list(hmmjit.MSA.load(tmp_path / format)) == list(msa)
+    built = hmmjit.Builder().build_msa(msa)
+    assert len(hmmjit.search(built, TARGETS, device="cpu")[0].included) >= len(results[1].included) - 1
+    bare = hmmjit.search(MODELS, TARGETS, device="cpu", alignments=False)
+    with pytest.raises(hmmjit.UsageError):
+        bare[1].to_msa()
+    with pytest.raises(hmmjit.UsageError):
+        hmmjit.MSA({"a": "AC", "b": "A"})
+
+
+def test_polars_and_pyarrow(results):
+    table, domains = results.table(), results.table("domains")
+    empty = hmmjit.search(MODELS, TARGETS, device="cpu", E=1e-300).table("domains")
+    tried = 0
+    try:
+        import pyarrow
+    except ImportError:
+        pass
+    else:
+        tried += 1
+        for source in (table, domains, empty):
+            read = pyarrow.RecordBatchReader.from_stream(source).read_all()
+            read.validate(full=True)
+            assert read.column_names == list(source) and read.num_rows == len(source)
+            for name in source:
+                assert read.column(name).to_pylist() == list(source[name]), name
+            assert read.schema.field("included").type == pyarrow.bool_()
+            assert source.to_arrow().num_rows == len(source)
+    try:
+        import polars
+    except ImportError:
+        pass
+    else:
+        tried += 1
+        for source in (table, domains, empty):
+            for frame in (polars.DataFrame(dict(source)), source.to_polars()):
+                assert frame.columns == list(source) and len(frame) == len(source)
+                assert frame["score"].to_list() == list(source["score"])
+    if not tried:
+        pytest.skip("SKIPPED, NOTHING READ: neither pyarrow nor polars is installed")
+
+
+def test_a_stream_that_nobody_takes_is_let_go(results):
+    from hmmjit import _arrow
+    before = len(_arrow._held)
+    for _ in range(10):
+        results.table().__arrow_c_stream__()
+    assert len(_arrow._held) == before
+
+
+def test_asyncio(results):
+    async def work():
+        ticks = 0
+
+        async def tick():
+            nonlocal ticks
+            while True:
+                ticks += 1
+                await asyncio.sleep(0.001)
+
+        clock = asyncio.create_task(tick())
+        found = await asyncio.gather(*(hmmjit.search_async(MODELS, TARGETS, device="cpu", threads=1) for _ in range(3)))
+        assert all(key(one) == key(results) for one in found)
+        assert ticks > 3
+        seen = [result async for result in hmmjit.search_iter(MODELS, TARGETS, device="cpu")]
+        assert key(seen) == key(results)
+        rounds = [r async for r in hmmjit.IterativeSearch(hmmjit.Targets.load(TARGETS)[0].residues, TARGETS,
+                                                          device="cpu", max_iterations=2)]
+        assert 1 <= len(rounds) <= 2
+        with pytest.raises(hmmjit.InputError):
+            await hmmjit.search_async("/nowhere", TARGETS)
+        long = hmmjit.Models([open(MODELS, "rb").read()] * 600), hmmjit.Targets.load(TARGETS)  # minutes
+        task = asyncio.create_task(hmmjit.search_async(*long, device="cpu", threads=1, max=True))
+        await asyncio.sleep(0.1)
+        begun = time.monotonic()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert time.monotonic() - begun < 20
+        clock.cancel()
+
+    asyncio.run(work())
+
+
+def test_threads_are_used_again():
+    one = hmmjit.Models.load(MODELS)[0]
+    targets = hmmjit.Targets.load(TARGETS)[:1]
+    own = hmmjit.Targets(targets)
+    hmmjit.search(one, own, device="cpu", threads=1)
+    names = {t.ident for t in threading.enumerate() if t.name == "hmmjit search"}
+    for _ in range(50):
+        hmmjit.search(one, own, device="cpu", threads=1)
+    assert {t.ident for t in threading.enumerate() if t.name == "hmmjit search"} == names

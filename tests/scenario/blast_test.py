@@ -1,0 +1,169 @@
+"""Databases that makeblastdb makes, as targets: the records are those of blastdbcmd, the results those of hmmsearch,
+which reads version 4, and the same for version 5."""
+import os
+import shutil
+import subprocess
+import unittest
+
+import scenario
+from scenario import ScratchFolder, example_model, hmmsearch, read, result_lines, search
+
+USAGE_ERROR, INPUT_ERROR = 2, 3
+
+
+@unittest.skipIf(scenario.hmmsearch_missing(), "hmmsearch, hmmemit or hmmer-examples not installed")
+@unittest.skipIf(shutil.which("makeblastdb") is None, "makeblastdb (Debian: ncbi-blast+) not installed")
+class BlastDatabases(ScratchFolder):
+    def setUp(self):
+        super().setUp()
+        self.models = [example_model(name, self.folder) for name in ("fn3.hmm", "Pkinase.hmm", "globins4.hmm")]
+        self.library = self.path("library.hmm")
+        with open(self.library, "wb") as file:
+            for path in self.models:
+                file.write(read(path))
+        self.records = scenario.emitted_targets(self.models, 11, per_model=15, decoys=60)
+        # Names of every kind that makeblastdb knows, some with several definition lines, as in nr.
+        forms = ["sp|P{0:05d}|NAME{0}_TEST", "gi|{1}|gb|AAA{0:05d}.1|", "ref|WP_{0:09d}.2|",
+                 "lcl|local{0}", "plain{0}", "tr|A0A{0:03d}XYZ1|A{0}_TEST", "prf||{0:07d}A", "gnl|own|x{0}",
+                 "emb|CAA{0:05d}.1|", "pir||S{0:05d}", "lcl|{1}"]
+        self.named = [[forms[i % len(forms)].format(i, 100000 + i), description, residues.replace("*", "X")]
+                      for i, (_, description, residues) in enumerate(self.records)]
+        for record in self.named:
+            if record[0].startswith("gnl|"):
+                record[1] = record[1] or "word of the name"  # without, hmmsearch has no name
+        for i in range(0, len(self.named), 7):
+            self.named[i][1] = f"first\x01ref|NP_{i:06d}.1| second description\x01sp|Q{i:05d}|SAME{i}_TEST third"
+
+    def make(self, records, name, version, *options):
+        source = self.path(name + ".source")
+        scenario.write_fasta(source, records)
+        done = scenario.run(["makeblastdb", "-in", source, "-dbtype", "prot", "-title", "made for a test", "-out",
+                             self.path(name), "-blastdb_version", str(version), *options])
+        self.assertEqual(done.returncode, 0, (done.stdout, done.stderr))
+        return self.path(name)
+
+    def run_both(self, database, *options, ours=None):
+        """The result lines of hmmsearch and of the program; `ours`: another database for the program."""
+        outputs = []
+        for program, target in ((hmmsearch, database), (search, ours or database)):
+            paths = [self.path(f"{program.__name__}.{kind}") for kind in ("tbl", "dom", "sto")]
+            done = program(["--tformat", "ncbi", "--tblout", paths[0], "--domtblout", paths[1], "-A", paths[2],
+                            *options, self.library, target])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            texts = [result_lines(done.stdout)] + [result_lines(read(path)) for path in paths]
+            texts[0] = [line for line in texts[0] if line]
+            texts[3] = [line for line in read(paths[2]).decode().split("\n") if not line.startswith("#=GF AU")]
+            outputs.append(texts)
+        return outputs
+
+    def test_results_are_those_of_hmmsearch(self):
+        for name, records, parsed in (("plain", self.records, ()), ("named", self.named, ("-parse_seqids",))):
+            fourth = self.make(records, name + "4", 4, *parsed)
+            fifth = self.make(records, name + "5", 5, *parsed)
+            for options in ((), ("--acc", "-E", "1e-3"), ("--max", "--noali")):
+                with self.subTest(database=name, options=options):
+                    wanted, got = self.run_both(fourth, *options)
+                    self.assertGreater(len(wanted[1]), 20)
+                    self.assertEqual(got, wanted)
+                    self.assertEqual(self.run_both(fourth, *options, ours=fifth)[1], wanted)
+
+    def test_residues_are_those_of_blastdbcmd(self):
+        letters = [["letters", "of every kind", "ACDEFGHIKLMNPQRSTVWYBZXJUO*"], ["long", "", "MKV" * 20000],
+                   ["short", "", "M"]]
+        for version in (4, 5):
+            database = self.make(self.records + letters, f"all{version}", version)
+            done = scenario.run(["blastdbcmd", "-db", database, "-entry", "all"])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            wanted = [record[2] for record in scenario.fasta_records(done.stdout.decode())]
+            self.assertIn(letters[0][2], wanted)
+            made = self.path(f"all{version}.hjdb")
+            done = scenario.run([scenario.program, "db", "build", "--quiet", "--tformat", "ncbi", "-o", made, database])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            names = self.path("names")
+            with open(names, "w") as file:
+                file.writelines(record[0] + "\n" for record in self.records + letters)
+            done = scenario.run([scenario.program, "db", "fetch", made, "-f", names])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            got = [record[2] for record in scenario.fasta_records(done.stdout.decode())]
+            self.assertEqual(got, wanted)
+
+    def test_chains_of_pdb(self):
+        """hmmsearch stops at their names."""
+        records = [[f"pdb|1A{i:02d}|{chain}", "", residues]
+                   for i, (chain, (_, _, residues)) in enumerate(zip(["A", "B", "a"] * 20, self.records))]
+        database = self.make(records, "chains", 5, "-parse_seqids")
+        names = scenario.run(["blastdbcmd", "-db", database, "-entry", "all", "-outfmt", "%a"]).stdout.decode().split()
+        self.assertEqual(len(names), len(records))
+        self.assertIn("_A", names[0])
+        table = self.path("table")
+        done = search(["--max", "-E", "1e9", "-o", "/dev/null", "--tblout", table, self.library, database])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = {line.split()[0] for line in result_lines(read(table)) if line}
+        self.assertTrue(found <= set(names))
+        self.assertGreater(len(found), 30)
+
+    def test_volumes_memory_and_names(self):
+        records = [[f"{name}_{turn}", description, residues] for turn in range(60)
+                   for name, description, residues in self.records]
+        size = sum(len(record[2]) for record in records)
+        database = self.make(records, "many", 5, "-max_file_sz", f"{size // 3}B")
+        volumes = sorted(name for name in os.listdir(self.folder) if name.startswith("many") and name.endswith(".pin"))
+        self.assertGreater(len(volumes), 2)
+        fasta = self.path("many.source")
+        table = self.path("table")
+
+        def rows(target, *options, **keywords):
+            done = search(["-o", "/dev/null", "--tblout", table, *options, self.library, target], **keywords)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return result_lines(read(table))
+        wanted = rows(fasta)
+        self.assertGreater(len(wanted), 500)
+        self.assertEqual(rows(database), wanted)  # recognised: there is no file of this name
+        self.assertEqual(rows(database, "--mem", "1M", "--cpu", "1"), wanted)  # streamed, model by model
+        one = sorted(rows(self.path(volume[:-len(".pin")]))[0] for volume in volumes[:1])
+        self.assertEqual(len(one), 1)
+        # A FASTA file of the same name comes first, as with hmmsearch, unless the format is named.
+        shutil.copy(self.models[0], self.path("many"))
+        done = search([self.library, database])
+        self.assertEqual(done.returncode, INPUT_ERROR, done.stderr)
+        self.assertEqual(rows(database, "--tformat", "ncbi"), wanted)
+        os.remove(self.path("many"))
+        # In $BLASTDB, where BLAST's programs look.
+        done = subprocess.run([scenario.program, "search", "--quiet", "-o", "/dev/null", "--tblout", table,
+                               self.library, "many"], cwd="/", env=dict(os.environ, BLASTDB=self.folder),
+                              capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(result_lines(read(table)), wanted)
+
+    def test_refusals(self):
+        database = self.make(self.records, "whole", 5)
+        nucleotides = self.path("dna")
+        scenario.write_fasta(self.path("dna.source"), [["x", "", "ACGTACGTAC"]])
+        done = scenario.run(["makeblastdb", "-in", self.path("dna.source"), "-dbtype", "nucl", "-out", nucleotides])
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+        def says(status, words, arguments, **keywords):
+            done = search(arguments, **keywords)
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertIn(words, done.stderr.decode())
+            self.assertLessEqual(done.stderr.count(b"\n"), 2 if status == USAGE_ERROR else 1)
+        ncbi = ["--tformat", "ncbi", self.library]
+        says(INPUT_ERROR, "of nucleotides", ncbi + [nucleotides])
+        says(INPUT_ERROR, "neither .pin nor .pal", ncbi + [self.path("nothing")])
+        says(INPUT_ERROR, "no pipe delivers", ncbi + ["-"], data=b">x\nACD\n")
+        for suffix in (".pin", ".psq", ".phr"):
+            says(INPUT_ERROR, "without the ending of its files", [self.library, database + suffix])
+        before = read(database + ".psq")
+        says(USAGE_ERROR, "whole.psq", ["-o", database + ".psq"] + ncbi + [database])
+        self.assertEqual(read(database + ".psq"), before)
+        for suffix, words in ((".psq", "record "), (".phr", "record "), (".pin", "index ends early")):
+            content = read(database + suffix)
+            with open(database + suffix, "wb") as file:
+                file.write(content[:len(content) // 2])
+            says(INPUT_ERROR, words, ncbi + [database])
+            with open(database + suffix, "wb") as file:
+                file.write(content)
+
+
+if __name__ == "__main__":
+    scenario.main()

@@ -1,0 +1,162 @@
+"""`--mem` holds: input bombs, long targets and many hits, by the largest resident size of the program.
+
+The bound may be exceeded by a tenth and 24 MiB. Sizes are such that a program that holds everything
+exceeds it by far.
+"""
+import gzip
+import os
+import random
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import scenario
+from scenario import read, result_lines
+
+INPUT_ERROR, RESOURCES = 3, 5
+MIB = 1 << 20
+RESIDUES = "ACDEFGHIKLMNPQRSTVWY"
+
+
+def measured(arguments, stdin=None):
+    """Runs the program; returns exit status, standard error and largest resident bytes."""
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen([scenario.program] + arguments, stdin=stdin,
+                                   stdout=subprocess.DEVNULL, stderr=errors)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        errors.seek(0)
+        return process.returncode, errors.read().decode(), usage.ru_maxrss * 1024
+
+
+class MemoryTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        if scenario.hmmsearch_missing() or shutil.which("hmmbuild") is None:
+            raise unittest.SkipTest("HMMER is not installed")
+        cls.folder = tempfile.mkdtemp(prefix="hmmjit-memory-")
+        cls.random = random.Random(20261)
+        cls.domain = "".join(cls.random.choices(RESIDUES, k=30))
+        with open(cls.path("one.sto"), "w") as file:
+            file.write(f"# STOCKHOLM 1.0\nfamily {cls.domain}\n//\n")
+        cls.model = cls.path("one.hmm")
+        subprocess.run(["hmmbuild", "--amino", cls.model, cls.path("one.sto")], check=True,
+                       stdout=subprocess.DEVNULL)
+        # What the program and its threads take at all, sanitizers included.
+        cls.few = cls.path("few.fasta")
+        scenario.write_fasta(cls.few, [["few", "", cls.domain]])
+        status, errors, cls.least = measured(
+            ["search", "--quiet", "--cpu", "2", "--mem", "1M", cls.model, cls.few])
+        assert status == 0, errors
+        if cls.least > 40 * MIB:
+            raise unittest.SkipTest(f"the program alone takes {cls.least // MIB} MiB "
+                                    "(a sanitizer's shadow memory?)")
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder)
+
+    @classmethod
+    def path(cls, name):
+        return os.path.join(cls.folder, name)
+
+    @classmethod
+    def copy(cls, changes=3):
+        """The domain with some residues changed."""
+        copy = list(cls.domain)
+        for _ in range(changes):
+            copy[cls.random.randrange(len(copy))] = cls.random.choice(RESIDUES)
+        return "".join(copy)
+
+    def search(self, memory, more, stdin=None):
+        """With `--mem` in MiB, which must hold."""
+        status, errors, peak = measured(["search", "--quiet", "--device", "cpu", "--cpu", "2",
+                                         "--mem", f"{memory}M"] + more, stdin)
+        bound = memory * MIB + memory * MIB // 10 + 24 * MIB
+        self.assertLess(peak, bound, f"{peak / MIB:.1f} MiB with --mem {memory}M; {errors}")
+        return status, errors
+
+    def bomb(self, name, head, size, tail=b""):
+        """A gzip file of `head`, `size` MiB of the letter A and `tail`."""
+        member = gzip.compress(b"A" * MIB, 1)
+        with open(self.path(name), "wb") as file:
+            file.write(gzip.compress(head))
+            for _ in range(size):
+                file.write(member)
+            file.write(gzip.compress(tail))
+        return self.path(name)
+
+    def test_a_line_of_a_model_file(self):
+        text = read(self.model)
+        at = text.index(b"NAME") + len(b"NAME  ")
+        models = self.bomb("long_name.hmm.gz", text[:at], 300, text[at:])
+        status, errors = self.search(30, [models, self.few])
+        self.assertEqual(status, INPUT_ERROR, errors)
+        self.assertIn("long_name.hmm.gz:2: a line of more than 4194304 bytes", errors)
+
+    def test_a_target_of_more_residues_than_any_may_have(self):
+        targets = self.bomb("beyond.fasta.gz", b">beyond all limits\n", 2049)
+        status, errors = self.search(100, [self.model, targets])
+        self.assertEqual(status, INPUT_ERROR, errors)
+        self.assertIn("sequence beyond has more than 2147483647 residues", errors)
+
+    def test_a_target_that_does_not_fit(self):
+        targets = self.bomb("large.fasta.gz", b">large words\n", 100, b"\n>next\nACDEF\n")
+        status, errors = self.search(30, [self.model, targets])
+        self.assertEqual(status, RESOURCES, errors)
+        self.assertIn(f"sequence large has {100 * MIB} residues, more than there is memory for; "
+                      "raise --mem", errors)
+
+    def test_a_long_target(self):
+        noise = "".join(self.random.choices(RESIDUES, k=100_000))
+        pieces = []
+        for number in range(40):
+            pieces += [noise[number:], self.copy()]
+        residues = "".join(pieces)
+        self.assertGreater(len(residues), 3_900_000)
+        targets = self.path("long.fasta")
+        scenario.write_fasta(targets, [["long", "", residues], ["next", "", self.domain]])
+        table = self.path("long.domains")
+        status, errors = self.search(30, ["--domtblout", table, "-o", self.path("long.out"),
+                                          self.model, targets])
+        self.assertEqual(status, 0, errors)
+        rows = [line.split() for line in result_lines(read(table)) if line]
+        starts = [int(row[17]) for row in rows if row[0] == "long"]
+        want = [len("".join(pieces[:2 * number + 1])) + 1 for number in range(40)]
+        found = sum(any(abs(start - at) < 10 for start in starts) for at in want)
+        self.assertGreater(found, 35, starts)
+
+    def test_many_hits(self):
+        targets = self.path("many.fasta")
+        scenario.write_fasta(targets, [[f"t{number}", "a near copy", self.copy()]
+                                       for number in range(60_000)])
+        outputs = {option: "hits" + option.strip("-") for option in
+                   ("-o", "-A", "--tblout", "--domtblout", "--pfamtblout", "--tsv", "--json", "--a3m",
+                    "--gff")}
+        kept = {}
+        for bounded in (True, False):
+            more = []
+            for option, name in outputs.items():
+                more += [option, self.path(name)]
+            more += [self.model, targets]
+            if bounded:
+                status, errors = self.search(60, more)
+            else:
+                status, errors, peak = measured(["search", "--quiet", "--device", "cpu", "--cpu", "2",
+                                                 "--mem", "4G"] + more)
+                self.assertGreater(peak, 100 * MIB)  # otherwise this says little
+            self.assertEqual(status, 0, errors)
+            for option, name in outputs.items():
+                lines = [line for line in read(self.path(name)).split(b"\n")
+                         if not line.startswith(b"#") and b'"record":"run"' not in line]
+                if bounded:
+                    kept[option] = lines
+                else:
+                    self.assertGreater(len(lines), 10_000, option)
+                    self.assertTrue(lines == kept[option],
+                                    f"{option} differs: " + scenario.first_difference(lines, kept[option]))
+
+
+if __name__ == "__main__":
+    scenario.main()

@@ -1,0 +1,206 @@
+// Models and rounds as a host program makes them: public headers only, compared with the program.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <sstream>
+
+#include "hmmjit/hmmjit.hpp"
+#include "tests/support/folder.hpp"
+#include "tests/support/generated_inputs.hpp"
+
+namespace {
+
+using hmmjit::ErrorCode;
+using hmmjit::ReportKind;
+
+// Without comments, and of a model without what names the program and the time.
+std::string results_of(const std::string& text, const std::string& from = {}) {
+  const std::size_t start = from.empty() ? 0 : text.find(from);
+  std::istringstream lines(start == std::string::npos ? text : text.substr(start));
+  std::string out, line;
+  while (std::getline(lines, line)) {
+    if (!line.starts_with("# CPU time") && !line.starts_with("# Mc/sec") && line.find('#') != 0 &&
+        !line.starts_with("HMMER3/f") && !line.starts_with("DATE"))
+      out += line + "\n";
+  }
+  return out;
+}
+
+struct Data {
+  hmmjit::test_support::TemporaryFolder folder;
+  hmmjit::tests::Inputs inputs = hmmjit::tests::make_inputs(9, 4, 200);
+  std::string targets = folder.write("targets.fasta", inputs.targets).string();
+  std::string queries;
+  hmmjit::SearchOptions options;
+
+  Data() {
+    // The targets that models were made for come first.
+    const std::size_t end = inputs.targets.find('>', inputs.targets.find('>', 1) + 1);
+    queries = folder.write("queries.fasta", inputs.targets.substr(0, end)).string();
+    options.device = hmmjit::DeviceUse::kCpu;
+    options.threads = 2;
+  }
+  std::string path(const std::string& name) const { return (folder.path() / name).string(); }
+  void run(const std::string& arguments) const {
+    ASSERT_EQ(std::system((std::string(HMMJIT_PROGRAM) + " " + arguments).c_str()), 0) << arguments;
+  }
+  std::string read(const std::string& name) const {
+    std::ifstream file(path(name), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+};
+
+TEST(Build, ModelsOfSequencesFindWhatPhmmerFinds) {
+  const Data data;
+  const hmmjit::Models models = hmmjit::build_models(hmmjit::Targets::from_file(data.queries));
+  ASSERT_EQ(models.size(), 2u);
+  const hmmjit::SearchResults found =
+      hmmjit::search(models, hmmjit::Targets::from_file(data.targets), data.options);
+  data.run("phmmer --quiet --device cpu -o " + data.path("out") + " --domtblout " +
+           data.path("dom") + " " + data.queries + " " + data.targets);
+  EXPECT_GT(found.statistics.hits_reported, 1u);
+  EXPECT_EQ(results_of(hmmjit::report_text(ReportKind::kMain, found), "Query:"),
+            results_of(data.read("out"), "Query:"));
+  EXPECT_EQ(results_of(hmmjit::report_text(ReportKind::kDomainTable, found)),
+            results_of(data.read("dom")));
+  EXPECT_EQ(models[0].query().name, models[0].name());
+  EXPECT_TRUE(models[0].with_query({}).query().name.empty());
+}
+
+TEST(Build, ABinaryModelIsTheModel) {
+  const Data data;
+  const hmmjit::Model model =
+      hmmjit::build_model({.name = "q", .residues = "MKVLAAGGHKLMWWCDEFGHIKLMN"});
+  const hmmjit::Model again = hmmjit::Models::from_memory(model.binary())[0];
+  EXPECT_EQ(again.binary(), hmmjit::Models::from_memory(again.binary())[0].binary());
+  EXPECT_EQ(again.consensus(), model.consensus());
+  hmmjit::Models both;
+  both.add(model);
+  both.add(again);
+  const auto found = hmmjit::search(both, hmmjit::Targets::load(data.targets), [&] {
+    hmmjit::SearchOptions o = data.options;
+    o.max_sensitivity = true;
+    o.report.e_value = 1e6;
+    return o;
+  }());
+  ASSERT_GT(found.models[0].hits().size(), 0u);
+  ASSERT_EQ(found.models[0].hits().size(), found.models[1].hits().size());
+  for (std::size_t i = 0; i < found.models[0].hits().size(); ++i)
+    EXPECT_EQ(found.models[0].hits()[i].score, found.models[1].hits()[i].score);
+}
+
+TEST(Iteration, ReportsAreThoseOfTheProgram) {
+  const Data data;
+  hmmjit::IterationOptions options;
+  EXPECT_EQ(options.search.include.e_value, 0.001);
+  options.search.device = hmmjit::DeviceUse::kCpu;
+  options.search.threads = 2;
+  options.rounds = 3;
+  options.a3m = true;
+  options.alignment_file = data.path("sto");
+  hmmjit::IterativeSearch search(hmmjit::Targets::from_file(data.queries),
+                                 hmmjit::Targets::from_file(data.targets), options);
+  std::size_t rounds = 0, last = 0;
+  while (!search.done()) {
+    for (const hmmjit::Round& round : search.next()) {
+      ++rounds;
+      last += round.last;
+      EXPECT_TRUE(round.last || !round.converged);
+      EXPECT_EQ(round.model.query().name, round.result.model_name());
+    }
+  }
+  EXPECT_EQ(last, 2u);
+  EXPECT_GT(rounds, 2u);
+  EXPECT_TRUE(search.next().empty());
+  data.run("jackhmmer --quiet --device cpu -N 3 -o " + data.path("out") + " -A " +
+           data.path("sto") + " --tblout " + data.path("tbl") + " --tsv " + data.path("tsv") +
+           " --a3m " + data.path("a3m") + " " + data.queries + " " + data.targets);
+  const auto text = [&](ReportKind kind) {
+    hmmjit::Report report(kind);
+    for (std::size_t query = 0; query < search.queries(); ++query) report.add(search, query);
+    report.complete();
+    return report.take_text();
+  };
+  EXPECT_EQ(results_of(text(ReportKind::kMain)), results_of(data.read("out"), "Query:"));
+  EXPECT_EQ(results_of(text(ReportKind::kAlignment)), results_of(data.read("sto")));
+  EXPECT_EQ(results_of(text(ReportKind::kTargetTable)), results_of(data.read("tbl")));
+  EXPECT_EQ(text(ReportKind::kTsv), data.read("tsv"));
+  EXPECT_EQ(text(ReportKind::kA3m), data.read("a3m"));
+}
+
+TEST(Iteration, AFailedRoundIsSearchedAgain) {
+  const Data data;
+  const auto results = [&](bool interrupted) {
+    hmmjit::IterationOptions options;
+    options.search = data.options;
+    options.search.include.e_value = options.search.include_domain.e_value = 0.001;
+    hmmjit::IterativeSearch search(hmmjit::Targets::from_file(data.queries),
+                                   hmmjit::Targets::load(data.targets), options);
+    if (interrupted) {
+      hmmjit::SearchCallbacks callbacks;
+      callbacks.cancellation.emplace().cancel();
+      EXPECT_THROW(search.next(callbacks), hmmjit::Error);
+    }
+    while (!search.done()) search.next();
+    hmmjit::Report report(ReportKind::kMain);
+    for (std::size_t query = 0; query < search.queries(); ++query) report.add(search, query);
+    report.complete();
+    return results_of(report.take_text());
+  };
+  EXPECT_EQ(results(true), results(false));
+}
+
+TEST(Build, WhatIsWrongIsSaid) {
+  const Data data;
+  const auto code_of = [](const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const hmmjit::Error& error) {
+      return error.code();
+    }
+    return ErrorCode::kInternal;
+  };
+  const auto build = [&](const std::function<void(hmmjit::BuildOptions&)>& change) {
+    hmmjit::BuildOptions options;
+    change(options);
+    return code_of([&] { hmmjit::build_model({.name = "q", .residues = "MKVLAAG"}, options); });
+  };
+  EXPECT_EQ(build([](auto& o) { o.matrix = "NOSUCH"; }), ErrorCode::kUsage);
+  EXPECT_EQ(build([](auto& o) { o.matrix_file = "/nowhere"; }), ErrorCode::kInput);
+  EXPECT_EQ(build([](auto& o) { o.gap_open = 0.5; }), ErrorCode::kUsage);
+  EXPECT_EQ(build([](auto& o) { o.tail_mass = 0; }), ErrorCode::kUsage);
+  EXPECT_EQ(build([](auto& o) { o.msv_targets = 1; }), ErrorCode::kUsage);
+  EXPECT_EQ(code_of([] { hmmjit::build_model({.name = "q", .residues = ""}); }), ErrorCode::kInput);
+  EXPECT_EQ(code_of([] { hmmjit::build_model({.name = "q", .residues = "MK1"}); }),
+            ErrorCode::kInput);
+  EXPECT_EQ(code_of([] { hmmjit::build_from_alignment_text(""); }), ErrorCode::kInput);
+  EXPECT_EQ(code_of([] { hmmjit::build_from_alignments("/nowhere"); }), ErrorCode::kInput);
+  EXPECT_EQ(code_of([] {
+              hmmjit::build_from_alignment_text("# STOCKHOLM 1.0\na ACGTACGTACGTACGT\n//\n");
+            }),
+            ErrorCode::kInput);
+  const auto iterate = [&](const std::function<void(hmmjit::IterationOptions&)>& change) {
+    hmmjit::IterationOptions options;
+    change(options);
+    return code_of([&] {
+      hmmjit::IterativeSearch(hmmjit::Targets::from_file(data.queries),
+                              hmmjit::Targets::from_file(data.targets), options);
+    });
+  };
+  EXPECT_EQ(iterate([](auto& o) { o.rounds = 0; }), ErrorCode::kUsage);
+  EXPECT_EQ(iterate([](auto& o) { o.text_width = 60; }), ErrorCode::kUsage);
+  EXPECT_EQ(iterate([](auto& o) { o.search.cutoffs = hmmjit::ModelCutoffs::kGathering; }),
+            ErrorCode::kUsage);
+  EXPECT_EQ(iterate([](auto& o) { o.search.target_count = 5; }), ErrorCode::kUsage);
+  EXPECT_EQ(iterate([](auto& o) {
+              o.rounds = 1;
+              o.search.keep_alignments = false;
+              o.a3m = true;
+            }),
+            ErrorCode::kUsage);
+}
+
+}  // namespace

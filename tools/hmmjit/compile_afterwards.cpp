@@ -1,0 +1,71 @@
+#include "compile_afterwards.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <signal.h>
+#include <spawn.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "cache/cache_settings.hpp"
+
+namespace hmmjit::tools {
+namespace {
+
+bool wanted() {
+  const char* const given = std::getenv("HMMJIT_COMPILE_AFTERWARDS");
+  const std::string_view value = given != nullptr ? given : "";
+  return value != "0" && value != "no" && value != "off";
+}
+
+}  // namespace
+
+std::optional<pid_t> compile_afterwards(const gpu::GpuFilters::UnfinishedKernels& kernels,
+                                        const char* program) {
+  if (kernels.lengths.empty() || !wanted()) return std::nullopt;
+  const auto settings = cache::settings_from_environment();
+  if (!settings || settings->mode != cache::Mode::kReadWrite || settings->directory.empty())
+    return std::nullopt;
+  std::string name = "hmmjit", target = fmt::format("live:{}", kernels.device),
+              lengths = fmt::format("{}", fmt::join(kernels.lengths, ","));
+  std::string words[] = {name, "cache", "warm", "--idle", "--target", target, "--length", lengths};
+  std::array<char*, std::size(words) + 1> arguments{};
+  for (std::size_t i = 0; i < std::size(words); ++i) arguments[i] = words[i].data();
+
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+  if (::posix_spawn_file_actions_init(&files) != 0) return std::nullopt;
+  if (::posix_spawnattr_init(&attributes) != 0) {
+    ::posix_spawn_file_actions_destroy(&files);
+    return std::nullopt;
+  }
+  // Whoever waits for the end of a pipe from the search must not wait for this.
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    ::posix_spawn_file_actions_addopen(&files, descriptor, "/dev/null", O_RDWR, 0);
+#ifdef __GLIBC__
+  ::posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
+#endif
+  // A session of its own: Ctrl-C and the end of the terminal are not meant for it.
+  sigset_t none, all;
+  ::sigemptyset(&none);
+  ::sigfillset(&all);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setsigdefault(&attributes, &all);
+  ::posix_spawnattr_setflags(
+      &attributes,
+      static_cast<short>(POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
+  pid_t process = 0;
+  const int failed =
+      ::posix_spawn(&process, program, &files, &attributes, arguments.data(), environ);
+  ::posix_spawnattr_destroy(&attributes);
+  ::posix_spawn_file_actions_destroy(&files);
+  if (failed != 0) return std::nullopt;  // the next search compiles what it needs
+  return process;
+}
+
+}  // namespace hmmjit::tools
