@@ -1,6 +1,7 @@
 #include "cache/compression.hpp"
 
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include <new>
 
@@ -25,6 +26,7 @@ Result<std::string> decompress(std::string_view packed, std::uint64_t raw_size) 
   if (raw_size / (std::uint64_t{128} << 10) > packed.size()) return bad();
   std::string raw(raw_size, '\0');
   const std::size_t size = ZSTD_decompress(raw.data(), raw.size(), packed.data(), packed.size());
+  if (ZSTD_getErrorCode(size) == ZSTD_error_memory_allocation) throw std::bad_alloc();
   if (ZSTD_isError(size) || size != raw_size) return bad();
   return raw;
 }

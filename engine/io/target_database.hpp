@@ -45,8 +45,7 @@ bool is_target_database(std::string_view head);
 /// How the bytes of a database file come into memory.
 enum class DatabaseAccess {
   /// The file is mapped, and blocks of targets are views of it: nothing is copied. Where the file
-  /// is
-  /// cut short meanwhile, the process gets the signal SIGBUS, for which it needs a handler.
+  /// is cut short meanwhile, the process gets the signal SIGBUS, for which it needs a handler.
   kMap,
   /// Blocks of targets are read into memory of their own: a file that is cut short is an error
   /// value, and what was checked stays as it was. For programs whose signals are not ours.

@@ -5,11 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <new>
 
 #include "core/checksum.hpp"
 
@@ -153,6 +155,7 @@ Status PartFile::read_block(const BlockEntry& entry, std::string& packed, std::s
   if (checksum(packed.data(), packed.size()) != entry.checksum) return complain();
   raw.resize(entry.raw);
   const std::size_t size = ZSTD_decompress(raw.data(), raw.size(), packed.data(), packed.size());
+  if (ZSTD_getErrorCode(size) == ZSTD_error_memory_allocation) throw std::bad_alloc();
   if (ZSTD_isError(size) != 0 || size != raw.size()) return complain();
   return {};
 }

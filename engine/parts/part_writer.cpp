@@ -1,9 +1,11 @@
 #include "parts/part_writer.hpp"
 
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <new>
 #include <utility>
 
 #include "core/checksum.hpp"
@@ -39,9 +41,11 @@ struct PartWriter::State {
       return fail(ErrorCode::kInput, "a target with more than a gigabyte of alignments",
                   file.path(), "leave out the target, or search with --noali");
     if (context == nullptr) context.reset(ZSTD_createCCtx());
+    if (context == nullptr) throw std::bad_alloc();
     packed.resize(ZSTD_compressBound(raw.size()));
     const std::size_t size = ZSTD_compressCCtx(context.get(), packed.data(), packed.size(),
                                                raw.data(), raw.size(), kLevel);
+    if (ZSTD_getErrorCode(size) == ZSTD_error_memory_allocation) throw std::bad_alloc();
     if (ZSTD_isError(size) != 0)
       return fail(ErrorCode::kInternal, std::string("cannot compress: ") + ZSTD_getErrorName(size));
     packed.resize(size);

@@ -26,7 +26,8 @@ static void check_status(int line, const char* call, int32_t status, int32_t wan
                          hmmjit_error** error) {
   if (status != wanted) {
     fprintf(stderr, "%s:%d: status %s, not %s: %s\n  %s\n", __FILE__, line,
-            hmmjit_status_name(status), hmmjit_status_name(wanted), hmmjit_error_text(*error), call);
+            hmmjit_status_name(status), hmmjit_status_name(wanted), hmmjit_error_text(*error),
+            call);
     ++failures;
   } else if (wanted != HMMJIT_OK && strlen(hmmjit_error_message(*error)) == 0) {
     fprintf(stderr, "%s:%d: no message\n", __FILE__, line);
@@ -43,15 +44,15 @@ static const size_t kWrongSizes[] = {
     0, 1, 7, 9, 12, 4104, (size_t)1 << 32, (size_t)1 << 47, (size_t)-8, (size_t)-1};
 
 /* `call` uses `given`, a struct of that type that is right but for its size. */
-#define REFUSES_SIZES(type, given, call)                                    \
-  do {                                                                      \
-    const size_t right = (given).size;                                      \
-    size_t n;                                                               \
-    for (n = 0; n < sizeof kWrongSizes / sizeof kWrongSizes[0]; ++n) {      \
-      (given).size = kWrongSizes[n];                                        \
-      GIVES(HMMJIT_USAGE, call);                                            \
-    }                                                                       \
-    (given).size = right;                                                   \
+#define REFUSES_SIZES(type, given, call)                               \
+  do {                                                                 \
+    const size_t right = (given).size;                                 \
+    size_t n;                                                          \
+    for (n = 0; n < sizeof kWrongSizes / sizeof kWrongSizes[0]; ++n) { \
+      (given).size = kWrongSizes[n];                                   \
+      GIVES(HMMJIT_USAGE, call);                                       \
+    }                                                                  \
+    (given).size = right;                                              \
   } while (0)
 #define REFUSES_RESERVED(given, call) \
   do {                                \
@@ -59,12 +60,12 @@ static const size_t kWrongSizes[] = {
     GIVES(HMMJIT_USAGE, call);        \
     (given).reserved = 0;             \
   } while (0)
-#define REFUSES_VALUE(member, value, call)            \
-  do {                                                \
-    const __typeof__(member) sensible = (member);     \
-    (member) = (value);                               \
-    GIVES(HMMJIT_USAGE, call);                        \
-    (member) = sensible;                              \
+#define REFUSES_VALUE(member, value, call)        \
+  do {                                            \
+    const __typeof__(member) sensible = (member); \
+    (member) = (value);                           \
+    GIVES(HMMJIT_USAGE, call);                    \
+    (member) = sensible;                          \
   } while (0)
 
 static hmmjit_models* models = NULL;
@@ -78,7 +79,8 @@ static void configure(void* context, const hmmjit_problem* problem, const hmmjit
   if (context != NULL && hmmjit_offer_add(offer, context, NULL) != HMMJIT_OK) return;
 }
 
-/* ---- structs ------------------------------------------------------------------------------------ */
+/* ---- structs ------------------------------------------------------------------------------------
+ */
 
 static void test_input_structs(void) {
   hmmjit_error* error = NULL;
@@ -118,9 +120,9 @@ static void test_input_structs(void) {
                                 &options.F1, &options.F2,   &options.F3};
     double* const sizes[] = {&options.Z, &options.domZ};
     size_t i;
-#define EACH(member, value)               \
-  REFUSES_VALUE(member, value, SEARCH);   \
-  REFUSES_VALUE(member, value, CREATE);   \
+#define EACH(member, value)             \
+  REFUSES_VALUE(member, value, SEARCH); \
+  REFUSES_VALUE(member, value, CREATE); \
   REFUSES_VALUE(member, value, HEADER)
     for (i = 0; i < sizeof positive / sizeof positive[0]; ++i) {
       EACH(*positive[i], 0);
@@ -173,7 +175,8 @@ static void test_engine_structs(void) {
   hmmjit_device device = {.size = sizeof device};
   hmmjit_plan_options how = {.size = sizeof how};
   const hmmjit_template template = {
-      "own/x.cu", "#include \"plan_constants.h\"\nextern \"C\" __global__ void x(int p) {\n"
+      "own/x.cu",
+      "#include \"plan_constants.h\"\nextern \"C\" __global__ void x(int p) {\n"
       "  (void)(p + plan_constants::kThreads);\n}\n"};
   const hmmjit_constant constant = {"kThreads", 64};
   hmmjit_problem problem = {sizeof problem, "misuse", NULL, 0};
@@ -345,7 +348,8 @@ static void test_output_structs(void) {
   hmmjit_cache_free(cache);
 }
 
-/* ---- callbacks ---------------------------------------------------------------------------------- */
+/* ---- callbacks ----------------------------------------------------------------------------------
+ */
 
 struct search {
   int calls, stop_at;
@@ -434,7 +438,8 @@ static void test_callbacks(const char* model_path, const char* target_path) {
   hmmjit_cancellation_free(cancellation);
 }
 
-/* ---- early close -------------------------------------------------------------------------------- */
+/* ---- early close --------------------------------------------------------------------------------
+ */
 
 static void test_early_close(void) {
   hmmjit_error* error = NULL;
@@ -455,7 +460,8 @@ static void test_early_close(void) {
   CHECK(access(path, F_OK) != 0);
 }
 
-/* ---- threads and processes ---------------------------------------------------------------------- */
+/* ---- threads and processes ----------------------------------------------------------------------
+ */
 
 static void* search_in_thread(void* line) {
   hmmjit_error* error = NULL;
@@ -502,7 +508,8 @@ static void test_fork(void) {
   CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/* ---- files that change -------------------------------------------------------------------------- */
+/* ---- files that change --------------------------------------------------------------------------
+ */
 
 struct file {
   const char* path;

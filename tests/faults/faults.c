@@ -2,8 +2,8 @@
 //
 // HMMJIT_FAULT=FUNCTION:N:ERRNO[:always] makes the N-th call (from 1) fail with errno ERRNO, with
 // ":always" every later one as well. With a negative ERRNO the call succeeds, and the process gets
-// the signal of that number just before. HMMJIT_FAULT_COUNT=FILE: the number of calls is written there
-// when the process ends, so that a test knows the range of N. Without either nothing changes.
+// the signal of that number just before. HMMJIT_FAULT_COUNT=FILE: the number of calls is written
+// there when the process ends, so that a test knows the range of N. Without either nothing changes.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -61,15 +61,15 @@ static int fails(const char* name) {
   return 1;
 }
 
-#define REAL(name) \
+#define REAL(name)               \
   static __typeof__(&name) real; \
   if (real == NULL) real = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
 
 #define WRAP(result, failure, name, parameters, arguments) \
-  result name parameters { \
-    REAL(name); \
-    if (fails(#name)) return failure; \
-    return real arguments; \
+  result name parameters {                                 \
+    REAL(name);                                            \
+    if (fails(#name)) return failure;                      \
+    return real arguments;                                 \
   }
 
 WRAP(ssize_t, -1, read, (int file, void* to, size_t size), (file, to, size))
@@ -126,8 +126,8 @@ int sigaction(int number, const struct sigaction* now, struct sigaction* before)
   return real(number, now, before);
 }
 
-// "malloc" is every function that gives memory. dlsym may allocate: real functions are those that the
-// C library has under a second name.
+// "malloc" is every function that gives memory. dlsym may allocate: real functions are those that
+// the C library has under a second name.
 extern void* __libc_malloc(size_t);
 extern void* __libc_calloc(size_t, size_t);
 extern void* __libc_realloc(void*, size_t);

@@ -223,6 +223,8 @@ int main(int argc, char** argv) {
     hmmjit::OutputFile::discard_all_temporaries();
     end_by_signal(SIGPIPE);
   }
+  // Whatever ended the command, also where an output was only just being opened.
+  if (code != 0) hmmjit::OutputFile::discard_all_temporaries();
   if (code == 0 && lost) {
     print_diagnostic("hmmjit: standard output: cannot write; check where it is redirected to\n");
     code = static_cast<int>(ErrorCode::kOutput);
