@@ -1,6 +1,5 @@
 #include "cache/cache_settings.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -8,6 +7,7 @@
 #include <system_error>
 
 #include "core/numbers.hpp"
+#include "core/own_file.hpp"
 
 namespace hmmjit::cache {
 namespace {
@@ -107,11 +107,8 @@ namespace {
 // been moved to; the usual folder where there is none.
 std::string installed_kernels() {
   namespace fs = std::filesystem;
-  Dl_info here{};
   std::error_code failed;
-  const bool known = ::dladdr(reinterpret_cast<const void*>(&setting_descriptions), &here) != 0 &&
-                     here.dli_fname != nullptr && *here.dli_fname == '/';
-  fs::path folder = known ? fs::path(here.dli_fname) : fs::read_symlink("/proc/self/exe", failed);
+  fs::path folder = own_file();
   // bin, lib, lib/x86_64-linux-gnu, lib/python3/dist-packages/hmmjit
   constexpr int kDeepest = 5;
   for (int i = 0; i < kDeepest && folder.has_relative_path(); ++i) {

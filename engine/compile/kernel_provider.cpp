@@ -185,6 +185,7 @@ std::optional<KernelProvider::Obtained> KernelProvider::find_installed(const Com
     std::ranges::sort(keys, std::greater{}, &cache::CacheKey::record);
     for (cache::CacheKey& key : keys) pool_->installed.emplace(kernel_of(key), std::move(key));
   });
+  if (pool_->installed.empty()) return std::nullopt;
   const auto found = pool_->installed.find(kernel_of(job.key));
   if (found == pool_->installed.end()) return std::nullopt;
   cache::Lookup lookup = cache_.find(found->second, cache::KernelCache::Counted::kHits);

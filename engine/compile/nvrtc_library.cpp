@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/numbers.hpp"
+#include "core/own_file.hpp"
 #include "core/read_only_file.hpp"
 
 #if HMMJIT_HAVE_CUDA_HEADERS
@@ -33,18 +34,12 @@ struct KnownVersion {
 constexpr std::array<KnownVersion, 1> kKnownVersions{
     KnownVersion{13, 0, {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121}}};
 
-/// Folders where NVIDIA's packages of PyPI put NVRTC, beside a Python package that holds this library
-/// (site-packages/hmmjit) or the program (site-packages/hmmjit/bin).
+/// Folders where NVIDIA's packages of PyPI put NVRTC, beside a Python package that holds this
+/// library (site-packages/hmmjit) or the program (site-packages/hmmjit/bin).
 std::vector<std::string> python_folders() {
   std::vector<std::string> folders;
-  Dl_info here{};
-  static const char kHere = 0;
-  if (::dladdr(&kHere, &here) == 0 || here.dli_fname == nullptr) return folders;
   std::error_code error;
-  // A program names itself as it was called.
-  fs::path file = fs::read_symlink("/proc/self/exe", error);
-  if (std::string_view(here.dli_fname).find(".so") != std::string_view::npos) file = here.dli_fname;
-  const fs::path folder = fs::absolute(file, error).parent_path();
+  const fs::path folder = own_file().parent_path();
   for (const fs::path& packages : {folder.parent_path(), folder.parent_path().parent_path()}) {
     for (const char* name : {"nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"}) {
       if (fs::is_directory(packages / name, error)) folders.push_back((packages / name).string());
