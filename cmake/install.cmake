@@ -11,8 +11,8 @@ if(SKBUILD)
   install(TARGETS hmmjit RUNTIME DESTINATION hmmjit/bin COMPONENT wheel)
   install(TARGETS hmmjit_shared LIBRARY DESTINATION hmmjit NAMELINK_SKIP COMPONENT wheel)
   set(HMMJIT_LICENCE_FOLDER /usr/share/doc CACHE PATH "Folder with a folder and a file 'copyright' for each package")
-  foreach(package libcli11-dev nlohmann-json3-dev libspdlog-dev libxxhash-dev libfmt-dev libhwy-dev libtbb-dev
-                  libzstd-dev zlib1g-dev)
+  foreach(package libcli11-dev nlohmann-json3-dev libspdlog-dev libxxhash-dev libfmt-dev libhwy-dev libzstd-dev
+                  zlib1g-dev)
     set(copyright ${HMMJIT_LICENCE_FOLDER}/${package}/copyright)
     if(EXISTS ${copyright})
       install(FILES ${copyright} DESTINATION hmmjit/licences RENAME ${package}.txt COMPONENT wheel)
@@ -121,7 +121,7 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${library_package} (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS
-    "libfmt-dev, libtbb-dev, libzstd-dev, zlib1g-dev, pkg-config, hmmjit-doc")  # static linking
+    "libfmt-dev, libzstd-dev, zlib1g-dev, pkg-config, hmmjit-doc")  # static linking
 set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-hmmjit)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_ARCHITECTURE all)

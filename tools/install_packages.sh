@@ -4,7 +4,7 @@
 # --clang: also a Clang that can fuzz (tests/fuzz/fuzz.sh), 300 MB.
 set -euo pipefail
 packages=(g++ cmake ninja-build ccache pkg-config python3 python3-pytest python3-numpy dpkg-dev file locales
-          libfmt-dev libspdlog-dev libgtest-dev libgmock-dev libhwy-dev libtbb-dev libxxhash-dev
+          libfmt-dev libspdlog-dev libgtest-dev libgmock-dev libhwy-dev libxxhash-dev
           libzstd-dev zlib1g-dev zstd libpng-dev libnifti2-dev libcli11-dev nlohmann-json3-dev hmmer hmmer-examples mmseqs2-examples ncbi-blast+
           slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge)
 for option in "$@"; do

@@ -1,9 +1,23 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds the release preset, and runs every test. Release is what users
-# run, so it is what is tested.
+# run, so it is what is tested. The ends of what failed tests printed come last.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools/install_packages.sh
 cmake --preset release
 cmake --build --preset release
-ctest --preset release -j "$(nproc)"
+results=$PWD/build/release/test_results.xml
+status=0
+ctest --preset release -j "$(nproc)" --output-junit "$results" || status=$?
+if [ "$status" != 0 ]; then
+  python3 - "$results" <<'PYTHON'
+import sys
+import xml.etree.ElementTree
+for case in xml.etree.ElementTree.parse(sys.argv[1]).getroot().iter("testcase"):
+    if case.find("failure") is not None:
+        lines = (case.findtext("system-out") or "").strip().split("\n")
+        print(f"\n---- {case.get('name')} failed after {float(case.get('time')):.1f} s; it printed at last:")
+        print("\n".join(line[:500] for line in lines[-30:]))
+PYTHON
+fi
+exit "$status"

@@ -1,9 +1,6 @@
 // Models from sequences and alignments.
 #include "hmmjit/build.hpp"
 
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
-
 #include <limits>
 #include <random>
 #include <utility>
@@ -15,6 +12,7 @@
 #include "build/sequence_model.hpp"
 #include "core/threads.hpp"
 #include "io/alignment_file.hpp"
+#include "search/task_pool.hpp"
 
 namespace hmmjit::v0 {
 namespace {
@@ -42,8 +40,7 @@ int threads_of(const BuildOptions& options) {
 template <typename Work>
 void in_parallel(const BuildOptions& options, std::size_t count, Work&& work) {
   if (count == 1) return work(std::size_t{0});
-  tbb::task_arena arena(threads_of(options));
-  arena.execute([&] { tbb::parallel_for(std::size_t{0}, count, work); });
+  for_each_index(threads_of(options), count, work);
 }
 
 struct AlignmentBuilder {

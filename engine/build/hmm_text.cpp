@@ -14,7 +14,7 @@ void append_probability(std::string& out, float p) {
     out += "        *";
   } else {
     const float cost = p == 1.0f ? 0.0f : -std::log(p);  // of a float, in single precision
-    fmt::format_to(std::back_inserter(out), " {:8.5f}", static_cast<double>(cost));
+    fmt::format_to(std::back_inserter(out), " {:>8.5f}", static_cast<double>(cost));
   }
 }
 
@@ -52,8 +52,10 @@ void append_hmm_text(std::string& out, const BuiltModel& built, const std::strin
   cutoff("GA", hmm.ga);
   cutoff("TC", hmm.tc);
   cutoff("NC", hmm.nc);
+  // As printf has it, infinities on the right as well: a model of which nothing can be emitted has
+  // them.
   const auto statistics = [&](const char* name, float location, float lambda) {
-    fmt::format_to(to, "STATS LOCAL {} {:8.4f} {:8.5f}\n", name, static_cast<double>(location),
+    fmt::format_to(to, "STATS LOCAL {} {:>8.4f} {:>8.5f}\n", name, static_cast<double>(location),
                    static_cast<double>(lambda));
   };
   statistics("MSV     ", hmm.calibration.msv_mu, hmm.calibration.msv_lambda);

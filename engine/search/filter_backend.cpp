@@ -1,13 +1,13 @@
 #include "search/filter_backend.hpp"
 
-#include <tbb/enumerable_thread_specific.h>
-
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <mutex>
 #include <optional>
 #include <string>
 
+#include "core/per_thread.hpp"
 #include "core/threads.hpp"
 #include "cpu/filters.hpp"
 #include "layout/float_tables.hpp"
@@ -78,7 +78,7 @@ class CoreClock {
   double begun_ = thread_seconds();
 };
 
-using ThreadScratch = tbb::enumerable_thread_specific<cpu::FilterScratch>;
+using ThreadScratch = PerThread<cpu::FilterScratch>;
 
 class HostFilters final : public PreparedFilters {
  public:

@@ -72,7 +72,7 @@ Run::Run(const SearchOptions& options, const ModelSource& models, TargetSource& 
       sink_(sink),
       progress_(progress),
       verification_(options.verify),
-      pool_(std::max(1, options.threads), options.lower_priority) {
+      pool_(std::max(1, options.threads), options.lower_priority, [this] { warn_of_threads(); }) {
   const MemoryShares memory = divide_memory(options, pool_.threads());
   target_budget_ = memory.targets;
   model_budget_ = memory.models;
@@ -96,12 +96,16 @@ Run::Run(const SearchOptions& options, const ModelSource& models, TargetSource& 
   shared_options_.max_matrix_bytes = memory.matrix_shared;
 }
 
+void Run::warn_of_threads() {
+  if (!options_.on_warning) return;
+  options_.on_warning("only " + std::to_string(pool_.threads()) + " of " +
+                      std::to_string(options_.threads) +
+                      " threads could be started; raise the limits on processes (ulimit -u) or "
+                      "memory (ulimit -v)");
+}
+
 Result<SearchStatistics> Run::run() {
   const double begun = now_seconds();
-  if (pool_.threads() < options_.threads && options_.on_warning)
-    options_.on_warning("only " + std::to_string(pool_.threads()) + " of " +
-                        std::to_string(options_.threads) +
-                        " threads could be started; raise the limit on processes (ulimit -u)");
   struct Detach {
     gpu::GpuFilters* device;
     ~Detach() {
@@ -387,7 +391,7 @@ void Run::collect_statistics() {
   statistics_.verify_seconds = verification_.seconds();
   statistics_.differences = verification_.differences();
   statistics_.searched_again = searched_again_;
-  for (const ThreadState& local : locals_) {
+  locals_.for_each([this](const ThreadState& local) {
     statistics_.filters += local.times;
     statistics_.scoring_seconds += local.scoring_seconds;
     statistics_.forward_cells += local.forward_cells;
@@ -396,7 +400,7 @@ void Run::collect_statistics() {
     statistics_.read_seconds += local.decode_seconds;
     statistics_.domain += local.workspace.times();
     statistics_.domain += local.alone_times;
-  }
+  });
 }
 
 }  // namespace search_run

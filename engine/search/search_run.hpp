@@ -8,7 +8,6 @@
 //   search_verification.cpp  what a device computed is checked; what was wrong is searched again
 #pragma once
 
-#include <tbb/enumerable_thread_specific.h>
 
 #include <algorithm>
 #include <atomic>
@@ -26,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/per_thread.hpp"
 #include "core/threads.hpp"
 #include "search/search.hpp"
 #include "search/task_pool.hpp"
@@ -183,6 +183,7 @@ class Run : private gpu::Client {
   // ---- search.cpp ----------------------------------------------------------------------------
 
   void start();
+  void warn_of_threads();
   // Allocates nothing: the error is ready.
   void abort_out_of_memory() noexcept;
   // An error that ends the whole search at once.
@@ -395,7 +396,7 @@ class Run : private gpu::Client {
 
   std::unique_ptr<BlockSpool> spool_;
   SearchStatistics statistics_;
-  tbb::enumerable_thread_specific<ThreadState> locals_;
+  PerThread<ThreadState> locals_;
   TaskPool pool_;  // last: its tasks use all of the above
 };
 

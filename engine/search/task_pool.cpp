@@ -1,107 +1,199 @@
 #include "search/task_pool.hpp"
 
-#include <cstddef>
-#include <stdexcept>
+#include <algorithm>
+#include <new>
+#include <system_error>
 #include <utility>
 
 #include "core/threads.hpp"
 
 namespace hmmjit {
 namespace {
-thread_local bool t_in_task = false;
-thread_local int t_lowered = 0;  // steps of priority
-thread_local unsigned t_tasks = 0;  // begun
+thread_local const TaskPool* t_pool = nullptr;  // whose task the thread is in
+thread_local int t_lowered = 0;                 // steps of priority
+thread_local unsigned t_tasks = 0;              // begun
 // What most threads of a search come to hold at a time, in blocks that are no mappings.
 constexpr std::size_t kThreadHeap = std::size_t{6} << 20;
 // A thread reaches ahead in its heap (1,500 pages, 0.3 ms) at this task of its own: searches that
 // end before that are better off without.
 constexpr unsigned kTaskOfHeap = 4;
-
-// Hands a task to TBB, which may start one more worker for it. Where the system gives no thread,
-// TBB throws after it has taken the task: what runs already will do it. An exception that left from
-// here would end the process or, in the thread that runs the pool, wait for ever for that task.
-template <typename Spawn>
-void without_new_threads_if_need_be(Spawn&& spawn) {
-  try {
-    spawn();
-  } catch (const std::runtime_error&) {
-  }
-}
 }  // namespace
 
-TaskPool::TaskPool(int threads, int lower_priority)
-    : threads_(1 + startable_threads(threads - 1)),
-      lower_priority_(lower_priority),
-      arena_(threads_) {
-  // The arena bounds this pool. A control bounds the whole process, other pools and a host's own
-  // use of TBB included, so there is none unless it has to raise the limit.
-  const auto wanted = static_cast<std::size_t>(threads_);
-  if (wanted > tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism))
-    control_.emplace(tbb::global_control::max_allowed_parallelism, wanted);
+TaskPool::TaskPool(int threads, int lower_priority, std::function<void()> on_refusal)
+    : lower_priority_(lower_priority),
+      on_refusal_(std::move(on_refusal)),
+      most_workers_(static_cast<std::size_t>(std::max(threads, 1) - 1)) {
+  workers_.reserve(most_workers_);
+}
+
+TaskPool::~TaskPool() {
+  {
+    const Lock lock(mutex_);
+    ending_ = true;
+  }
+  worker_wakes_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+int TaskPool::threads() const {
+  const Lock lock(mutex_);
+  return static_cast<int>(1 + most_workers_);
+}
+
+std::size_t TaskPool::waiting() const {
+  const Lock lock(mutex_);
+  return queue_.size();
+}
+
+void TaskPool::push(TaskClass task_class, double rank, std::function<void()> work) {
+  queue_.push_back({task_class, rank, order_++, std::move(work)});
+  std::ranges::push_heap(queue_, std::less<>());
 }
 
 void TaskPool::run(std::function<void()> first) {
-  arena_.execute([&] {
-    queue_.push(
-        {TaskClass::kControl, 0, order_.fetch_add(1, std::memory_order_release), std::move(first)});
-    without_new_threads_if_need_be([this] { group_.run([this] { run_next(); }); });
-    group_.wait();
-  });
-  // TBB orders all that tasks wrote before this point; saying so again costs nothing and can be
-  // checked by the thread sanitizer, which does not see into the TBB library.
-  (void)ended_.load(std::memory_order_acquire);
+  std::vector<Task> never_begun;  // of a run that failed
+  Lock lock(mutex_);
+  never_begun.swap(queue_);
+  failure_ = nullptr;
+  push(TaskClass::kControl, 0, std::move(first));
+  while (!complete()) {
+    if (task_waits()) {
+      run_next(lock);
+      continue;
+    }
+    runner_sleeps_ = true;
+    runner_wakes_.wait(lock, [this] { return runner_to_wake_; });
+    runner_sleeps_ = runner_to_wake_ = false;
+  }
+  held_ = false;
+  if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
 void TaskPool::submit(TaskClass task_class, double rank, std::function<void()> work) {
-  Task task{task_class, rank, order_.fetch_add(1, std::memory_order_release), std::move(work)};
-  if (!t_in_task) {
-    const std::lock_guard lock(hold_mutex_);
-    if (!hold_) return;
-    queue_.push(std::move(task));
-    without_new_threads_if_need_be(
-        [this] { arena_.enqueue(group_.defer([this] { run_next(); })); });
-    return;
-  }
-  queue_.push(std::move(task));
-  // One anonymous run per task: whoever gets it takes the most urgent task waiting then.
-  without_new_threads_if_need_be([this] { group_.run([this] { run_next(); }); });
+  Lock lock(mutex_);
+  if (t_pool != this && !held_) return;
+  push(task_class, rank, std::move(work));
+  ++busy_;  // nobody destroys the pool before this thread has left it
+  find_thread(lock);
+  no_longer_busy();
 }
 
 void TaskPool::hold() {
-  const std::lock_guard lock(hold_mutex_);
-  hold_ = group_.defer([] {});
+  const Lock lock(mutex_);
+  held_ = true;
 }
 
 void TaskPool::release() {
-  tbb::task_handle released;
-  const std::lock_guard lock(hold_mutex_);
-  released = std::move(hold_);
+  const Lock lock(mutex_);
+  ++busy_;
+  held_ = false;
+  no_longer_busy();
 }
 
-void TaskPool::run_next() {
-  struct End {  // after the task with all it holds is gone
-    std::atomic<std::uint64_t>& count;
-    ~End() { count.fetch_add(1, std::memory_order_release); }
-  } const end{ended_};
-  (void)order_.load(std::memory_order_acquire);  // likewise what went before the submission
-  // Before the task, so that what it holds may submit as it goes.
-  struct InTask {
-    bool before = std::exchange(t_in_task, true);
-    ~InTask() { t_in_task = before; }
-  } in_task;
-  if (t_lowered < lower_priority_) {
-    lower_thread_priority(lower_priority_ - std::exchange(t_lowered, lower_priority_));
+// The notification is given under the lock: the pool may be gone as soon as that is free.
+void TaskPool::no_longer_busy() {
+  --busy_;
+  if (runner_sleeps_ && !runner_to_wake_ && complete()) {
+    runner_to_wake_ = true;
+    runner_wakes_.notify_one();
   }
-  if (++t_tasks == kTaskOfHeap) reach_ahead_in_heap(kThreadHeap);
-  Task task{};
-  if (!queue_.try_pop(task)) return;
-  const FlushToZeroScope flush_to_zero;
+}
+
+void TaskPool::find_thread(Lock& lock) {
+  if (sleeping_ > to_wake_) {
+    ++to_wake_;
+    worker_wakes_.notify_one();
+  } else if (runner_sleeps_ && !runner_to_wake_) {
+    runner_to_wake_ = true;
+    runner_wakes_.notify_one();
+  } else if (started_ < most_workers_ && !starting_) {
+    start_worker(lock);
+  }
+}
+
+// One at a time, so that no task waits for the start of more than one: whoever takes a task and
+// leaves others waiting starts the next.
+void TaskPool::start_worker(Lock& lock) {
+  starting_ = true;
+  ++started_;
+  lock.unlock();
+  std::thread worker;
   try {
-    task.work();
-  } catch (...) {
-    release();  // nobody else would, once the group is cancelled
-    throw;
+    worker = std::thread([this] { work(); });
+  } catch (const std::system_error&) {
+  } catch (const std::bad_alloc&) {
   }
+  lock.lock();
+  if (worker.joinable()) {
+    workers_.push_back(std::move(worker));
+    return;
+  }
+  most_workers_ = --started_;
+  starting_ = false;
+  if (!on_refusal_) return;
+  lock.unlock();
+  try {
+    on_refusal_();
+  } catch (const std::bad_alloc&) {  // no memory to say so
+  }
+  lock.lock();
+}
+
+void TaskPool::run_next(Lock& lock) {
+  std::ranges::pop_heap(queue_, std::less<>());
+  Task task = std::move(queue_.back());
+  queue_.pop_back();
+  ++busy_;
+  if (task_waits()) find_thread(lock);
+  lock.unlock();
+  run_task(std::move(task), lock);
+}
+
+// Comes back locked, after the task with all it holds is gone: what goes may submit.
+void TaskPool::run_task(Task task, Lock& lock) {
+  const TaskPool* const before = std::exchange(t_pool, this);
+  if (t_lowered < lower_priority_)
+    lower_thread_priority(lower_priority_ - std::exchange(t_lowered, lower_priority_));
+  if (++t_tasks == kTaskOfHeap) reach_ahead_in_heap(kThreadHeap);
+  std::exception_ptr failure;
+  {
+    const FlushToZeroScope flush_to_zero;
+    try {
+      const std::function<void()> work = std::move(task.work);
+      work();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }
+  t_pool = before;
+  lock.lock();
+  if (failure != nullptr && failure_ == nullptr) failure_ = std::move(failure);
+  no_longer_busy();
+}
+
+void TaskPool::work() {
+  Lock lock(mutex_);
+  starting_ = false;
+  for (;;) {
+    if (ending_) return;
+    if (task_waits()) {
+      run_next(lock);
+      continue;
+    }
+    ++sleeping_;
+    worker_wakes_.wait(lock, [this] { return to_wake_ > 0 || ending_; });
+    --sleeping_;
+    if (to_wake_ > 0) --to_wake_;
+  }
+}
+
+void for_each_index(int threads, std::size_t count, const std::function<void(std::size_t)>& work) {
+  const auto most = static_cast<int>(std::min(count, static_cast<std::size_t>(std::max(threads, 1))));
+  TaskPool pool(most);
+  pool.run([&] {
+    for (std::size_t i = 0; i < count; ++i)
+      pool.submit(TaskClass::kFilter, static_cast<double>(i), [&work, i] { work(i); });
+  });
 }
 
 }  // namespace hmmjit

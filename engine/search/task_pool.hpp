@@ -1,16 +1,14 @@
 // Prioritised tasks on a bounded number of threads.
 #pragma once
 
-#include <tbb/concurrent_priority_queue.h>
-#include <tbb/global_control.h>
-#include <tbb/task_arena.h>
-#include <tbb/task_group.h>
-
-#include <atomic>
+#include <condition_variable>
+#include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <mutex>
-#include <optional>
+#include <thread>
+#include <vector>
 
 namespace hmmjit {
 
@@ -22,16 +20,29 @@ enum class TaskClass : std::uint8_t {
   kFilter,       ///< filter tasks, earliest model first
 };
 
-/// At most `threads` threads run tasks, the one in `run` among them; fewer where the system does
-/// not let so many be started, which `threads()` tells. Idle threads take the first task in
-/// priority order, whoever submitted it. Tasks may submit tasks and must not wait for one another.
-/// Every task runs with flush-to-zero set.
+/// At most `threads` threads run tasks, the one in `run` among them. The others are started when
+/// there is a task for them; where the system refuses one, the pool goes on with those it has,
+/// and `threads()` tells how many. An idle thread takes the first task in priority order, whoever
+/// submitted it. Tasks may submit tasks and must not wait for one another. Every task runs with
+/// flush-to-zero set.
+///
+/// Why there is no library for this: oneTBB, which did it before, starts a worker from another
+/// worker and ends the process where the system refuses (a limit on address space, on processes,
+/// a cgroup); it waits for ever where memory runs out meanwhile; its workers keep the priority they
+/// were given, in a program that only links to this library; and it writes warnings to the
+/// program's standard error. Every task goes through the one priority queue, so that work stealing
+/// was of no use.
 class TaskPool {
  public:
-  /// `lower_priority`: see SearchOptions.
-  explicit TaskPool(int threads, int lower_priority = 0);
+  /// `lower_priority`: see SearchOptions. `on_refusal` is called once, from any thread, where the
+  /// system does not let another thread be started; it may be empty.
+  explicit TaskPool(int threads, int lower_priority = 0, std::function<void()> on_refusal = {});
+  ~TaskPool();
+  TaskPool(const TaskPool&) = delete;
+  TaskPool& operator=(const TaskPool&) = delete;
   /// Runs `first` and everything submitted from it on; returns when no task is left. One call at
-  /// a time. A std::bad_alloc of any task is rethrown here after the others have ended.
+  /// a time. What a task throws first is thrown here, after the tasks that had begun have ended;
+  /// the others are never begun.
   void run(std::function<void()> first);
   /// Keeps `run` from returning until `release`, so that threads outside may submit meanwhile.
   /// From within tasks.
@@ -41,9 +52,10 @@ class TaskPool {
   /// Thread-safe; from within tasks, or from any thread while held: what comes from outside after
   /// that is dropped.
   void submit(TaskClass task_class, double rank, std::function<void()> work);
-  int threads() const { return threads_; }
-  /// Tasks that have not been begun, about. Thread-safe.
-  std::size_t waiting() const { return queue_.size(); }
+  /// Those the pool may still come to. Thread-safe.
+  int threads() const;
+  /// Tasks that have not been begun. Thread-safe.
+  std::size_t waiting() const;
 
  private:
   struct Task {
@@ -51,23 +63,47 @@ class TaskPool {
     double rank;
     std::uint64_t order;
     std::function<void()> work;
-    bool operator<(const Task& other) const {  // priority_queue: greatest first
+    bool operator<(const Task& other) const {  // heaps of the library: greatest first
       if (task_class != other.task_class) return task_class > other.task_class;
       if (rank != other.rank) return rank > other.rank;
       return order > other.order;
     }
   };
-  void run_next();
+  using Lock = std::unique_lock<std::mutex>;
 
-  int threads_, lower_priority_;
-  // Process-wide: set only where the library's own limit would be too low.
-  std::optional<tbb::global_control> control_;
-  tbb::task_arena arena_;
-  tbb::task_group group_;
-  std::mutex hold_mutex_;
-  tbb::task_handle hold_;  // a task that is never run: `wait` counts it as unfinished
-  tbb::concurrent_priority_queue<Task> queue_;
-  std::atomic<std::uint64_t> order_{0}, ended_{0};
+  void push(TaskClass task_class, double rank, std::function<void()> work);
+  bool task_waits() const { return !queue_.empty() && failure_ == nullptr; }
+  bool complete() const {
+    return busy_ == 0 && !task_waits() && (!held_ || failure_ != nullptr);
+  }
+  // Finds a thread for a task that waits: one that sleeps, or a new one. Unlocks meanwhile.
+  void find_thread(Lock& lock);
+  void start_worker(Lock& lock);
+  void run_next(Lock& lock);
+  void run_task(Task task, Lock& lock);
+  void no_longer_busy();
+  void work();
+
+  const int lower_priority_;
+  const std::function<void()> on_refusal_;
+
+  mutable std::mutex mutex_;  // for all that follows
+  std::size_t most_workers_, started_ = 0;
+  std::vector<std::thread> workers_;
+  std::vector<Task> queue_;  // a heap
+  std::uint64_t order_ = 0;
+  // Threads that run a task or start a thread.
+  int busy_ = 0;
+  bool held_ = false, starting_ = false, ending_ = false;
+  std::exception_ptr failure_;
+  // Workers that sleep, and how many of them are to wake; the thread in `run` likewise.
+  std::size_t sleeping_ = 0, to_wake_ = 0;
+  bool runner_sleeps_ = false, runner_to_wake_ = false;
+  std::condition_variable worker_wakes_, runner_wakes_;
 };
+
+/// Calls `work` with 0 to `count` - 1, on at most `threads` threads at once; what it throws first
+/// comes out.
+void for_each_index(int threads, std::size_t count, const std::function<void(std::size_t)>& work);
 
 }  // namespace hmmjit

@@ -50,12 +50,6 @@ FAULTS = (
 )
 
 
-def threads_for(function):
-    """Of a search. Where an allocation fails in a thread that TBB has just started, one search in some
-    thousand waits for ever: those are tried with HMMJIT_FAULTS=all."""
-    return 1 if function == "malloc" and WANTED != "all" else 2
-
-
 def without_times(content):
     """What of an output does not change from run to run."""
     return [line for line in result_lines(content) if not line.startswith(("# CPU", "# Mc/sec", "//"))]
@@ -176,7 +170,7 @@ class Campaign(ScratchFolder):
     def calls_of(self, work, function):
         folder, counted = self.fresh(work, "count", "none"), self.path("count")
         done = work.run(folder, {"HMMJIT_FAULT": f"{function}:0:0", "HMMJIT_FAULT_COUNT": counted},
-                        threads_for(function))
+                        2)
         self.assertEqual(done.returncode, 0, (work.name, done.stderr))
         if work.expected is None and not isinstance(work, CacheWork):
             work.expected = work.content(folder)
@@ -194,7 +188,7 @@ class Campaign(ScratchFolder):
         folder = self.fresh(work, label, before)
         what = f"{work.name}: {function} {errno.errorcode[number]}, call {call}, outputs {before}"
         try:
-            done = work.run(folder, {"HMMJIT_FAULT": f"{function}:{call}:{number}"}, threads_for(function))
+            done = work.run(folder, {"HMMJIT_FAULT": f"{function}:{call}:{number}"}, 2)
         except subprocess.TimeoutExpired:
             return 0, f"{what}: hangs"
         there = {name: OLD for name in work.expected} if before == "old" else {}

@@ -54,7 +54,7 @@ def main():
     if not os.path.exists(os.path.join(documents, "hmmjit", "docs", "guide.md")):
         sys.exit("no documents in hmmjit-doc")
     for name in ("hmmjit", library):
-        if "libtbb" not in fields[name] or "libc6" not in fields[name]:
+        if "libzstd" not in fields[name] or "libc6" not in fields[name]:
             sys.exit(f"{name} does not say which libraries it needs: {fields[name]}")
     for name in ("libhmmjit-dev", "python3-hmmjit"):
         if library not in fields[name]:

@@ -20,7 +20,7 @@ import zipfile
 
 NEEDED = "scikit_build_core"
 NOTICES = ("libcli11-dev", "nlohmann-json3-dev", "libspdlog-dev", "libxxhash-dev", "libfmt-dev", "libhwy-dev",
-           "libtbb-dev", "libzstd-dev", "zlib1g-dev")
+           "libzstd-dev", "zlib1g-dev")
 
 
 def run(*command, **keywords):
@@ -61,7 +61,7 @@ def check_wheel(path, version):
             sys.exit(f"the wheel has no {needed}: {names}")
     if not any(name.endswith("LICENSE") for name in names):
         sys.exit("the wheel has no licence of its own")
-    if os.path.isdir("/usr/share/doc/libtbb-dev"):
+    if os.path.isdir("/usr/share/doc/libzstd-dev"):
         for package in NOTICES:
             if len(licences.get(f"hmmjit/licences/{package}.txt", "")) < 500:
                 sys.exit(f"the wheel has no licence of {package}")

@@ -1,7 +1,5 @@
 // hmmjit build: profiles from multiple alignments, as hmmbuild makes them.
 #include <fmt/format.h>
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
 
 #include <algorithm>
 #include <array>
@@ -25,6 +23,7 @@
 #include "io/alignment_file.hpp"
 #include "query_options.hpp"
 #include "run_text.hpp"
+#include "search/task_pool.hpp"
 
 namespace hmmjit::tools {
 namespace {
@@ -255,7 +254,6 @@ Status run_build(const ParsedOptions& options) {
   int threads = available_cores();
   if (options.is_set("--cpu"))
     threads = static_cast<int>(std::clamp<std::int64_t>(options.integer("--cpu"), 1, 1024));
-  tbb::task_arena arena(threads);
   const std::string date = date_text();
   summary(header(output, input, options));
   // Alignments in memory at a time: enough for all threads.
@@ -286,17 +284,15 @@ Status run_build(const ParsedOptions& options) {
       }
       jobs.push_back({*std::move(alignment)});
     }
-    arena.execute([&] {
-      tbb::parallel_for(std::size_t{0}, jobs.size(),
-                        [&](std::size_t i) { jobs[i].built = builder.build(jobs[i].alignment); });
-    });
+    for_each_index(threads, jobs.size(),
+                   [&](std::size_t i) { jobs[i].built = builder.build(jobs[i].alignment); });
     for (Job& job : jobs) {
       if (!job.built) return std::unexpected(job.built.error());
       const build::BuiltModel& built = *job.built;
       std::string text;
       append_hmm_text(text, built, fmt::format("hmmjit {}", HMMJIT_VERSION), date);
       models.write(text);
-      summary(fmt::format("{:<5} {:20} {:5} {:5} {:5} {:8.2f} {:6.3f} {}\n", ++number,
+      summary(fmt::format("{:<5} {:20} {:5} {:5} {:5} {:>8.2f} {:>6.3f} {}\n", ++number,
                           job.alignment.name, job.alignment.rows(), job.alignment.columns,
                           built.hmm.M, static_cast<double>(built.effective_sequences.value_or(1)),
                           build::mean_relative_entropy(built.hmm),

@@ -60,10 +60,12 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kReplaced
 void on_interrupt(int number) {
   if (!hmmjit::interrupt(number)) return;
   hmmjit::OutputFile::discard_all_temporaries();
-  if (::isatty(STDERR_FILENO) != 0) print_diagnostic("\n");  // behind ^C or a line of progress
-  print_diagnostic(hmmjit::OutputFile::any_published()
-                       ? "hmmjit: interrupted; what had been completed stays\n"
-                       : "hmmjit: interrupted; no output was written\n");
+  std::string_view message = hmmjit::OutputFile::any_published()
+                                 ? "\nhmmjit: interrupted; what had been completed stays\n"
+                                 : "\nhmmjit: interrupted; no output was written\n";
+  // A terminal shows ^C, or a line of progress, which the message does not continue.
+  if (::isatty(STDERR_FILENO) == 0) message.remove_prefix(1);
+  print_diagnostic(message);
   end_by_signal(number);
 }
 
@@ -73,8 +75,7 @@ void on_crash(int number) {
   end_by_signal(number);
 }
 
-// An exception in a thread that nobody can catch it from, such as a worker of TBB that starts the
-// next one.
+// An exception in a thread that nobody can catch it from.
 [[noreturn]] void on_terminate() {
   hmmjit::OutputFile::discard_all_temporaries();
   std::string_view message = "hmmjit: internal error: an exception outside any command\n";
@@ -88,12 +89,6 @@ void on_crash(int number) {
     } catch (const std::system_error&) {
       message = kNoThread;
       code = ErrorCode::kResources;
-    } catch (const std::exception& error) {
-      // TBB has no type of its own for it.
-      if (std::string_view(error.what()).find("pthread_create") != std::string_view::npos) {
-        message = kNoThread;
-        code = ErrorCode::kResources;
-      }
     } catch (...) {
     }
   }

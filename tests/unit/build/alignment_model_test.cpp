@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "build/calibration.hpp"
 #include "build/hmm_text.hpp"
 #include "build/priors.hpp"
+#include "build/sequence_model.hpp"
 #include "dump.hpp"
 #include "io/alignment_file.hpp"
 #include "tests/support/command.hpp"
@@ -97,6 +100,19 @@ TEST(AlignmentModel, DeepAlignmentsEqualGoldenDumps) {
   expect_golden(work / "deep1200.sto", folder / "deep1200.dump.gz", {});
   expect_golden(work / "deep50001.sto", folder / "deep50001.dump.gz", {});
   std::filesystem::remove_all(work);
+}
+
+// As with printf, on the right: models that cannot emit what they are calibrated with have them.
+TEST(HmmText, InfiniteStatisticsAreWrittenAsHmmbuildDoes) {
+  const std::vector<Residue> residues = {0, 1, 2, 3};
+  const auto system = build::make_score_system(build::find_matrix("BLOSUM62").value(), 0.02, 0.4);
+  auto built = build::build_from_sequence(system.value(), "q", residues);
+  built.hmm.calibration = {};
+  built.hmm.calibration.msv_mu = -std::numeric_limits<float>::infinity();
+  built.hmm.calibration.msv_lambda = 242.4528f;
+  std::string text;
+  build::append_hmm_text(text, built, "hmmjit", "-");
+  EXPECT_NE(text.find("\nSTATS LOCAL MSV          -inf 242.45280\n"), std::string::npos) << text;
 }
 
 // Files that hmmbuild 3.4 wrote, but for their date.

@@ -1,12 +1,19 @@
 #include "search/task_pool.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
 #include <mutex>
 #include <new>
+#include <random>
 #include <set>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -68,6 +75,118 @@ TEST(TaskPool, KeepsToItsThreads) {
 TEST(TaskPool, OutOfMemoryComesBackToTheCaller) {
   TaskPool pool(2);
   EXPECT_THROW(pool.run([] { throw std::bad_alloc(); }), std::bad_alloc);
+}
+
+TEST(TaskPool, WhatWasNotBegunWhenATaskFailedNeverIs) {
+  TaskPool pool(3);
+  std::atomic<int> run{0};
+  EXPECT_THROW(pool.run([&] {
+    pool.hold();  // nobody releases: a failure ends the run all the same
+    pool.submit(TaskClass::kControl, 0, [] { throw std::runtime_error("first"); });
+    for (int i = 0; i < 1000; ++i)
+      pool.submit(TaskClass::kFilter, i, [&] {
+        ++run;
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+      });
+  }),
+               std::runtime_error);
+  EXPECT_LT(run, 1000);
+  run = 0;
+  pool.run([&] { pool.submit(TaskClass::kFilter, 0, [&] { ++run; }); });
+  EXPECT_EQ(run, 1);
+}
+
+TEST(TaskPool, ThreadsOutsideSubmitWhileItIsHeld) {
+  for (int round = 0; round < 50; ++round) {
+    std::atomic<int> done{0};
+    std::thread outside;
+    {
+      TaskPool pool(1 + round % 4);
+      pool.run([&] {
+        pool.hold();
+        outside = std::thread([&] {
+          for (int i = 0; i < 100; ++i)
+            pool.submit(TaskClass::kDomain, i, [&] {
+              pool.submit(TaskClass::kFilter, 0, [&] { ++done; });
+            });
+          pool.release();
+        });
+      });
+      EXPECT_EQ(done, 200 / 2);
+      outside.join();
+      pool.submit(TaskClass::kFilter, 0, [&] { ++done; });  // nobody would run it
+      pool.run([] {});
+    }
+    EXPECT_EQ(done, 100);
+  }
+}
+
+// Every task is run once, whatever submits it and when threads come and sleep.
+TEST(TaskPool, RandomTreesOfTasksAreRunOnce) {
+  std::minstd_rand rng(1);
+  for (int round = 0; round < 100; ++round) {
+    TaskPool pool(1 + static_cast<int>(rng() % 6));
+    std::vector<std::atomic<int>> times(300);
+    std::atomic<std::size_t> next{0};
+    const auto most_children = static_cast<unsigned>(1 + rng() % 4);
+    std::function<void(unsigned)> grow = [&](unsigned seed) {
+      std::minstd_rand mine(seed);
+      if (mine() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(mine() % 200));
+      for (auto i = mine() % most_children + 1; i > 0; --i) {
+        const std::size_t index = next++;
+        if (index >= times.size()) return;
+        pool.submit(static_cast<TaskClass>(mine() % 4), static_cast<double>(mine() % 10),
+                    [&, index, seed = static_cast<unsigned>(mine())] {
+          ++times[index];
+          grow(seed);
+        });
+      }
+    };
+    pool.run([&] { grow(static_cast<unsigned>(round)); });
+    for (std::size_t i = 0; i < std::min(next.load(), times.size()); ++i) ASSERT_EQ(times[i], 1);
+    EXPECT_EQ(pool.waiting(), 0u);
+  }
+}
+
+// Of a limit on address space, in a process of its own: as many threads as there is room for.
+[[noreturn]] void run_with_room_for_few_threads() {
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t bytes = pages * 4096 + (std::size_t{40} << 20);  // four stacks of 8 MiB
+  const rlimit limit{bytes, bytes};
+  setrlimit(RLIMIT_AS, &limit);
+  std::atomic<int> refusals{0}, done{0};
+  TaskPool pool(64, 0, [&] { ++refusals; });
+  pool.run([&] {
+    for (int i = 0; i < 500; ++i)
+      pool.submit(TaskClass::kFilter, i, [&] {
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+        ++done;
+      });
+  });
+  const bool right = done == 500 && refusals == 1 && pool.threads() > 1 && pool.threads() < 10;
+  std::_Exit(right ? 0 : 100 + pool.threads());
+}
+
+TEST(TaskPoolDeathTest, GoesOnWithTheThreadsItGets) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the address space of a sanitizer cannot be limited";
+#endif
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(run_with_room_for_few_threads(), testing::ExitedWithCode(0), "");
+}
+
+TEST(ForEachIndex, CallsWithEachOnceAndThrowsTheFirstFailure) {
+  for (const int threads : {0, 1, 5}) {
+    std::vector<std::atomic<int>> times(100);
+    for_each_index(threads, times.size(), [&](std::size_t i) { ++times[i]; });
+    for (const auto& count : times) EXPECT_EQ(count, 1);
+    for_each_index(threads, 0, [](std::size_t) { FAIL(); });
+    EXPECT_THROW(for_each_index(threads, 9, [](std::size_t i) {
+                   if (i == 4) throw std::out_of_range("4");
+                 }),
+                 std::out_of_range);
+  }
 }
 
 }  // namespace

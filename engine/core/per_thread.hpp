@@ -1,0 +1,38 @@
+// One object for each thread that asks.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+
+namespace hmmjit {
+
+/// Scratch memory and counters of threads: `local` makes the calling thread's object at its first
+/// call and finds it again after that. A lookup takes a lock, so that it belongs at the beginning
+/// of a task, not in its loops. An object outlives its thread; a later thread of the same id takes
+/// it over.
+template <typename T>
+class PerThread {
+ public:
+  /// Thread-safe.
+  T& local() {
+    const std::lock_guard lock(mutex_);
+    std::unique_ptr<T>& mine = objects_[std::this_thread::get_id()];
+    if (mine == nullptr) mine = std::make_unique<T>();
+    return *mine;
+  }
+  /// Calls `visit` with the object of every thread, in no particular order. The threads must have
+  /// finished with them.
+  template <typename Visit>
+  void for_each(Visit&& visit) {
+    const std::lock_guard lock(mutex_);
+    for (auto& [thread, object] : objects_) visit(*object);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<std::thread::id, std::unique_ptr<T>> objects_;
+};
+
+}  // namespace hmmjit
