@@ -7,7 +7,9 @@ target_compile_options(hmmjit_flags INTERFACE
   # never contract a*b+c to a fused multiply-add, never reassociate.
   -ffp-contract=off -fno-fast-math
   # Clang sees into GCC's headers: std::stable_sort there uses what C++17 calls deprecated.
-  $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>)
+  $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>
+  # See engine/core/mutex.hpp.
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
 if(HMMJIT_DEVELOPER_MODE)
   target_compile_options(hmmjit_flags INTERFACE -Werror)
 endif()

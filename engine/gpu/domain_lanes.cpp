@@ -53,16 +53,14 @@ void GpuFilters::State::deliver_early(DomainWork& work, double patience) {
   for (std::size_t b = 0; b < found.blocks.size(); ++b) early[b].open = found.blocks[b].open;
   for (const PassedTarget& p : found.passed_targets)
     (mine(p) ? late : early)[p.block].passed.push_back(p.index);
-  std::vector<std::uint64_t> blocks;
-  std::vector<FilteredBlock> delivered;
+  std::vector<EarlyDelivery> delivered;
   const auto used = std::make_shared<const std::vector<UsedKernel>>(work.kernels);
   for (std::size_t b = 0; b < early.size(); ++b) {
-    if (!work.claimed[b] || (early[b].open.empty() && early[b].passed.empty())) continue;
-    blocks.push_back(work.segment->block_ids[b]);
+    if (!work.claims[b] || (early[b].open.empty() && early[b].passed.empty())) continue;
     early[b].sample.kernels = used;
-    delivered.push_back(std::move(early[b]));
+    delivered.push_back({work.claims[b].targets(), std::move(early[b])});
   }
-  if (blocks.empty() || !work.client->deliver_early(work.model->id, blocks, std::move(delivered)))
+  if (delivered.empty() || !work.client->deliver_early(work.model->id, std::move(delivered)))
     return;
   for (std::size_t b = 0; b < found.blocks.size(); ++b) {
     found.blocks[b].open.clear();
@@ -76,17 +74,16 @@ void GpuFilters::State::deliver(DomainWork& work) {
   auto& parsed = work.request.parsed;
   for (std::size_t i = 0; i < parsed.size(); ++i)
     results[work.found.passed_targets[i].block].parsed.push_back(std::move(parsed[i]));
-  std::vector<std::uint64_t> blocks;
-  std::vector<FilteredBlock> delivered;
+  std::vector<Delivery> delivered;
   const auto used = std::make_shared<const std::vector<UsedKernel>>(std::move(work.kernels));
-  for (std::size_t i = 0; i < work.claimed.size(); ++i) {
-    if (!work.claimed[i]) continue;
-    blocks.push_back(work.segment->block_ids[i]);
-    delivered.push_back(i < results.size() ? std::move(results[i]) : FilteredBlock{});
-    delivered.back().sample.kernels = used;
+  for (std::size_t i = 0; i < work.claims.size(); ++i) {
+    if (!work.claims[i]) continue;
+    delivered.push_back({std::move(work.claims[i]),
+                         i < results.size() ? std::move(results[i]) : FilteredBlock{}});
+    delivered.back().found.sample.kernels = used;
   }
-  const std::size_t count = blocks.size();
-  work.client->deliver(work.model->id, blocks, std::move(delivered));
+  const std::size_t count = delivered.size();
+  work.client->deliver(work.model->id, std::move(delivered));
   const std::lock_guard lock(mutex);
   stats.blocks_done += count;
 }
@@ -94,7 +91,7 @@ void GpuFilters::State::deliver(DomainWork& work) {
 DeviceLoad GpuFilters::State::load_of(const DeviceState& d) const {
   std::size_t pairs = 0;
   for (const SegmentPtr& s : segments) {
-    if (s->device == d.position) pairs += s->pending.size();
+    if (s->device == d.position && board != nullptr) pairs += board->open_models(s->shard);
   }
   const double each =
       (Trace::now() - d.first_chain) / static_cast<double>(std::max<std::uint64_t>(d.chains, 1));
@@ -169,7 +166,7 @@ void GpuFilters::State::run_relief() {
     }
     lock.unlock();
     bool idle = false;
-    call_client([&](Client& c) { idle = host_is_idle(c.load()); });
+    call_client([&](Client& c, WorkBoard&) { idle = host_is_idle(c.load()); });
     lock.lock();
     auto& work = (*busiest)->domain_work;
     if (!idle || settings.patient || work.empty()) {

@@ -174,28 +174,26 @@ void GpuFilters::State::fail_all(const Error& error) {
 }
 
 void GpuFilters::State::tell_failure() {
-  call_client([this](Client& c) {
+  call_client([this](Client& c, WorkBoard& b) {
     {
       const std::lock_guard lock(mutex);
       if (failure_told) return;
       failure_told = true;
     }
     c.stopped(failure, settings.demanded && stats.ready_seconds == 0);
+    b.refuse_all();
   });
 }
 
 GpuFilters::State::Dropped GpuFilters::State::drop_segments() {
   Dropped out;
-  for (const SegmentPtr& s : segments) s->pending.clear();
   out.segments.swap(segments);
   out.segment_of.swap(segment_of);
   out.to_pack.swap(to_pack);
   out.loose.swap(loose);
-  loose_offers.clear();
   loose_residues = 0;
   for (const SegmentPtr& s : dropped) out.segments.push_back(s);
   dropped.clear();
-  forgotten.clear();
   return out;
 }
 
@@ -281,11 +279,13 @@ GpuFilters::~GpuFilters() {
   for (std::thread& lane : s.lanes) lane.join();
 }
 
-void GpuFilters::attach(Client& client, const FilterLimits& limits, std::uint64_t host_bytes) {
+void GpuFilters::attach(Client& client, WorkBoard& board, const FilterLimits& limits,
+                        std::uint64_t host_bytes) {
   bool failed = false;
   {
     const std::lock_guard lock(state_->mutex);
     state_->client = &client;
+    state_->board = &board;
     state_->limits = limits;
     state_->host_bytes = host_bytes;
     state_->failure_told = false;
@@ -302,7 +302,7 @@ void GpuFilters::detach() {
   State::Dropped victims;
   std::unique_lock lock(s.mutex);
   s.client = nullptr;
-  for (const SegmentPtr& segment : s.segments) segment->pending.clear();
+  s.board = nullptr;
   s.to_pack.clear();
   s.quiet.wait(lock, [&] { return s.client_calls == 0 && s.holders == 0; });
   models.swap(s.models);
@@ -352,26 +352,9 @@ void GpuFilters::set_streaming() {
   victims.swap(state_->dropped);
 }
 
-void GpuFilters::offer(std::uint64_t model, std::uint64_t block) {
-  {
-    const std::lock_guard lock(state_->mutex);
-    if (state_->phase == State::Phase::kFailed) return;
-    const auto found = state_->segment_of.find(block);
-    if (found == state_->segment_of.end()) {
-      if (!state_->forgotten.contains(block)) state_->loose_offers.emplace(block, model);
-      return;
-    }
-    if (!found->second->abandoned) {
-      if (!found->second->pending.insert(model).second) return;
-      if (state_->phase == State::Phase::kReady) state_->wake.notify_all();
-      return;
-    }
-  }
-  // A part of the targets that no device can hold.
-  const std::uint64_t blocks[] = {block};
-  state_->call_client([&](Client& c) {
-    if (c.claim(model, blocks).front()) c.give_back(model, blocks);
-  });
+void GpuFilters::look_at_board() {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->phase == State::Phase::kReady) state_->wake.notify_all();
 }
 
 void GpuFilters::exclude(const std::vector<UsedKernel>& kernels) {
@@ -381,7 +364,7 @@ void GpuFilters::exclude(const std::vector<UsedKernel>& kernels) {
 
 bool GpuFilters::serves(std::uint64_t model, std::uint64_t block) const {
   const std::lock_guard lock(state_->mutex);
-  if (state_->phase != State::Phase::kReady || state_->forgotten.contains(block)) return false;
+  if (state_->phase != State::Phase::kReady) return false;
   const auto found = state_->models.find(model);
   if (found == state_->models.end()) return false;
   const auto segment = state_->segment_of.find(block);

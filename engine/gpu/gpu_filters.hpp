@@ -1,12 +1,12 @@
 // The filters (SSV, MSV, bias, Viterbi, Forward) of many models against many targets on one or
 // several GPUs, and for what passes them the beginning of the domain stage.
 //
-// The owner (a search) says which models and target blocks exist and which pairs of them are to
-// be done. Blocks are packed into segments, segments become resident on a device, and lanes (one
-// thread and one stream each) pass models over them. Work is not handed over but offered: before a
+// The owner (a search) says which models and target blocks exist; which pairs of them are to be
+// done stands on its board (work/work_board.hpp). Blocks are packed into segments, segments become
+// resident on a device, and lanes (one thread and one stream each) pass models over them. Before a
 // launch a lane claims the blocks of a model that nobody has done yet, so that the owner's own
-// threads can work on the same list while the driver starts, a kernel compiles, or after a device
-// has failed. Whatever fails after a claim is given back; no answer is ever partial.
+// threads can take from the same board while the driver starts, a kernel compiles, or after a
+// device has failed. A claim that fails leaves its pair to the owner's threads.
 //
 // Results are hmmsearch's decisions: see cascade.hpp. What passes goes through domain_stage.hpp
 // before it is delivered, models in batches as they come; not while kernels are being loaded, which
@@ -32,23 +32,30 @@
 #include "gpu/handover_policy.hpp"
 #include "gpu/kernel_source.hpp"
 #include "model/profile.hpp"
+#include "work/work_board.hpp"
 
 namespace hmmjit::gpu {
+
+/// What a device found out about a pair it has claimed.
+struct Delivery {
+  Claim claim;
+  FilteredBlock found;
+};
+/// A part of what is going to be delivered of a block, whose pair stays claimed.
+struct EarlyDelivery {
+  TargetsPtr targets;
+  FilteredBlock found;
+};
 
 /// What the owner provides. Called from lane threads, without any lock of GpuFilters held.
 class Client {
  public:
-  /// Which of these blocks of the model are still to be done: true entries now belong to the
-  /// device and come back by `deliver` or `give_back`.
-  virtual std::vector<bool> claim(std::uint64_t model, std::span<const std::uint64_t> blocks) = 0;
-  /// What the device found out about blocks it has claimed, one result each.
-  virtual void deliver(std::uint64_t model, std::span<const std::uint64_t> blocks,
-                       std::vector<FilteredBlock> results) = 0;
-  /// Some of what is going to be delivered of these blocks, which stay claimed: not told again.
-  /// False: all of it is wanted at once, by `deliver`.
-  virtual bool deliver_early(std::uint64_t model, std::span<const std::uint64_t> blocks,
-                             std::vector<FilteredBlock> results) {
-    (void)model, (void)blocks, (void)results;
+  /// The pairs are done as far as the device goes.
+  virtual void deliver(ModelId model, std::vector<Delivery> pairs) = 0;
+  /// Some of what is going to be delivered, which is left out then. False: everything is wanted at
+  /// once, by `deliver`.
+  virtual bool deliver_early(ModelId model, std::vector<EarlyDelivery> pairs) {
+    (void)model, (void)pairs;
     return false;
   }
   /// Which targets of a chain that begins with these kernels are to be brought back with their
@@ -58,12 +65,8 @@ class Client {
     (void)model, (void)kernels, (void)blocks;
     return {};
   }
-  /// Claimed blocks the device could not do.
-  virtual void give_back(std::uint64_t model, std::span<const std::uint64_t> blocks) = 0;
-  /// Nothing more of this model will be claimed.
-  virtual void decline(std::uint64_t model) = 0;
-  /// Nothing more at all will be claimed. `reason` is for people; `demanded`: the user asked for
-  /// a GPU and none could be started.
+  /// Nothing more will be claimed; the board is told next. `reason` is for people; `demanded`:
+  /// the user asked for a GPU and none could be started.
   virtual void stopped(const Error& reason, bool demanded) = 0;
   /// What the owner's threads still have to do; see handover_policy.hpp. By default more than any
   /// device.
@@ -134,31 +137,33 @@ class GpuFilters {
   GpuFilters(const GpuFilters&) = delete;
   GpuFilters& operator=(const GpuFilters&) = delete;
 
-  /// One client at a time. Models and blocks are the client's. `host_bytes`: of copies of targets
-  /// in device layout that wait for their upload; 0: no bound beyond the size of a segment for each
-  /// device and one more.
-  void attach(Client& client, const FilterLimits& limits, std::uint64_t host_bytes = 0);
-  /// Returns when no call of the client is running or will come; forgets models and blocks.
+  /// One client at a time. Models, blocks and the board are the client's. `host_bytes`: of copies of
+  /// targets in device layout that wait for their upload; 0: no bound beyond the size of a segment
+  /// for each device and one more.
+  void attach(Client& client, WorkBoard& board, const FilterLimits& limits,
+              std::uint64_t host_bytes = 0);
+  /// Returns when no call of the client is running or will come and no claim is left; forgets
+  /// models and blocks.
   void detach();
 
   /// A model in flight; ids ascend in the order results are wanted.
   void add_model(std::uint64_t id, std::shared_ptr<const SearchModel> model);
   void remove_model(std::uint64_t id);
-  /// A block that now exists. Call offer() for every model it concerns.
+  /// A block that is on the board.
   void add_block(BlockRef block);
   /// No further block for now: what has been added becomes a segment, however small.
   void end_blocks();
   /// From now on segments whose work is done are dropped, host memory included.
   void set_streaming();
-  /// The pair is to be done by whoever claims it first.
-  void offer(std::uint64_t model, std::uint64_t block);
+  /// Pairs were opened on the board.
+  void look_at_board();
 
   /// No chain that begins from now on has these kernels: their stages are the owner's.
   void exclude(const std::vector<UsedKernel>& kernels);
 
-  /// True when a lane will claim this pair if nobody else does: its kernels are there and the block
-  /// is or was on a device. Others may then leave it alone. Turns false only together with
-  /// decline(), stopped(), or a claim and give_back() of the pair.
+  /// Whether a lane will claim this pair if it is open and nobody else takes it: its kernels are
+  /// there and the block is or was on a device. Others may then leave it alone: should it turn out
+  /// otherwise, the board leaves the pair to the host and says so.
   bool serves(std::uint64_t model, std::uint64_t block) const;
 
   /// "gpu/sm_90 H200", or empty before a device is ready.

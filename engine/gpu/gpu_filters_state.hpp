@@ -42,12 +42,11 @@ using ModelPtr = std::shared_ptr<Model>;
 
 struct Segment {
   std::vector<BlockRef> blocks;
-  std::vector<std::uint64_t> block_ids;
+  ShardId shard = 0;  // on the board, of these blocks
   std::uint64_t residues = 0;
   int device = -1;  // position in the list of devices; -1: not assigned yet
   std::shared_ptr<PackedSegment> packed;
   std::shared_ptr<DeviceTargets> resident;
-  std::set<std::uint64_t> pending;  // models with offered blocks
   int running = 0;                  // lanes at work on it or loading it
   bool loading = false;
   bool loaded = false;     // has been resident
@@ -61,7 +60,7 @@ struct DomainWork {
   ModelPtr model;
   SegmentPtr segment;
   Client* client = nullptr;
-  std::vector<bool> claimed;
+  std::vector<Claim> claims;  // one for each block of the segment
   CascadeResult found;
   DomainRequest request;
   std::vector<UsedKernel> kernels = {};  // it was computed with
@@ -111,6 +110,7 @@ struct GpuFilters::State {
   std::condition_variable wake;   // lanes: something to do
   std::condition_variable quiet;  // detach: client_calls fell to 0
   Client* client = nullptr;
+  WorkBoard* board = nullptr;  // the client's
   int client_calls = 0;
   int holders = 0;  // threads with a segment in hand: its blocks belong to the client
   FilterLimits limits;
@@ -127,12 +127,9 @@ struct GpuFilters::State {
   std::uint64_t loose_residues = 0;
   std::uint64_t next_segment_residues = settings.segment_residues;
   std::map<std::uint64_t, SegmentPtr> segment_of;                  // by block
-  std::set<std::pair<std::uint64_t, std::uint64_t>> loose_offers;  // block, model
   std::vector<SegmentPtr> segments;
   std::deque<SegmentPtr> to_pack;
   std::vector<SegmentPtr> dropped;  // done; see let_go
-  // The numbers of their blocks: an offer that comes late is the CPU's.
-  std::set<std::uint64_t> forgotten;
   std::uint64_t use_clock = 0;
 
   std::shared_ptr<driver::Driver> driver;
@@ -149,14 +146,17 @@ struct GpuFilters::State {
   void warn(const std::string& text) const {
     if (settings.on_warning) settings.on_warning(text);
   }
-  // Calls the client, if one is attached, without the lock; detach waits for it.
+  // Calls `function` with the client and its board, if one is attached, without the lock; detach
+  // waits for it.
   template <typename Function>
   void call_client(Function function) {
     Client* c = nullptr;
+    WorkBoard* b = nullptr;
     {
       const std::lock_guard lock(mutex);
       if (client == nullptr) return;
       c = client;
+      b = board;
       ++client_calls;
     }
     struct Ended {
@@ -170,7 +170,7 @@ struct GpuFilters::State {
       }
     };
     const Ended ended{*this};
-    function(*c);
+    function(*c, *b);
   }
   // What one launch after the other took of a device, for the timeline (`row`, and the name of each
   // stage before `what`), `seconds` and the device's share. Milliseconds since the device's origin.
@@ -199,8 +199,8 @@ struct GpuFilters::State {
   void tell_failure();
   // A launch failed, timed out, or the driver answers no more: this device is given up.
   void lose_device(DeviceState& d, const Error& error);
-  // What is still pending on a lost device goes to the others, and to the owner where its segment
-  // has been in use: a lane that is still at it comes by here again when it ends.
+  // What is still open on a lost device goes to the others, and to the owner where its segment has
+  // been in use: a lane that is still at it comes by here again when it ends.
   void release_after_loss(DeviceState& d);
   // What refers to blocks; to be destroyed without the lock.
   struct Dropped {
@@ -229,6 +229,10 @@ struct GpuFilters::State {
   // With mutex held. Loose blocks into segments of equal size, as many for each device: rounds of
   // full ones now, the rest when `all` is set.
   void close_segments(bool all);
+  // With mutex held.
+  bool has_open(const Segment& segment) const {
+    return board != nullptr && board->has_open(segment.shard);
+  }
   // With mutex held: the next segment to pack, null when enough are packed ahead of their upload.
   // A database is not copied, only indexed.
   SegmentPtr next_to_pack() const;
@@ -261,23 +265,26 @@ struct GpuFilters::State {
   void let_go(std::unique_lock<std::mutex>& lock, SegmentPtr& segment);
   // The owner does every pair of this segment itself.
   void release_abandoned(const SegmentPtr& segment);
-  // Claims what is left of the pair and hands it straight back.
-  void give_up_pair(const SegmentPtr& segment, std::uint64_t model);
-  void give_back(Client& c, const SegmentPtr& segment, std::uint64_t model,
-                 const std::vector<bool>& claimed);
+  // What a chain could not do is the owner's. Without a lock.
+  void give_back(std::vector<Claim> claims);
 
   // ---- lanes.cpp ------------------------------------------------------------------------------
 
-  // With mutex held: whether a chain of the model can begin. Declined models are returned once.
-  bool refresh(Model& model, std::vector<std::uint64_t>& declined);
+  // With mutex held: whether a chain of the model can begin. A model that turns out to have no
+  // kernel is added to `declined`, once.
+  bool refresh(Model& model, std::vector<ModelId>& declined);
   // With mutex held: the next thing a lane can do.
-  bool choose(const Lane& lane, Task& task, std::vector<std::uint64_t>& declined, bool& waiting);
+  bool choose(const Lane& lane, Task& task, std::vector<ModelId>& declined, bool& waiting);
+  // With mutex held: finds the first model with open pairs on the segment that can begin, unless
+  // that of `task` comes before it.
+  void choose_model(const SegmentPtr& segment, const Lane& lane, Task& task,
+                    std::vector<ModelId>& declined, bool& waiting);
   void run_lane(DeviceState& d, int number);
   Status open_lane(Lane& lane);
   void run_pair(Lane& lane, const SegmentPtr& segment,
                 const std::shared_ptr<DeviceTargets>& targets, const ModelPtr& model);
   Status filter(Client& c, Lane& lane, DeviceTargets& targets, Model& model,
-                const std::vector<bool>& claimed, DomainWork& work);
+                const std::vector<Claim>& claims, DomainWork& work);
 
   // ---- domain_lanes.cpp -----------------------------------------------------------------------
 

@@ -4,60 +4,56 @@
 
 namespace hmmjit::gpu {
 
-bool GpuFilters::State::refresh(Model& model, std::vector<std::uint64_t>& declined) {
-  if (model.state == Model::State::kReady) return true;
-  if (model.state == Model::State::kWaiting) {
-    if (model.slots == nullptr) model.slots = kernels.of(*model.search);
-    if (model.slots == nullptr) return false;
-    switch (kernels.state(*model.slots)) {
-      case ChainKernels::State::kThere:
-        model.state = Model::State::kReady;
-        return true;
-      case ChainKernels::State::kComing:
-        return false;
-      case ChainKernels::State::kFailed:
-        model.state = Model::State::kDeclined;
-    }
+bool GpuFilters::State::refresh(Model& model, std::vector<ModelId>& declined) {
+  if (model.state != Model::State::kWaiting) return model.state == Model::State::kReady;
+  if (model.slots == nullptr) model.slots = kernels.of(*model.search);
+  if (model.slots == nullptr) return false;
+  switch (kernels.state(*model.slots)) {
+    case ChainKernels::State::kThere:
+      model.state = Model::State::kReady;
+      return true;
+    case ChainKernels::State::kComing:
+      return false;
+    case ChainKernels::State::kFailed:
+      model.state = Model::State::kDeclined;
+      declined.push_back(model.id);
   }
-  declined.push_back(model.id);
   return false;
 }
 
-bool GpuFilters::State::choose(const Lane& lane, Task& task, std::vector<std::uint64_t>& declined,
+void GpuFilters::State::choose_model(const SegmentPtr& segment, const Lane& lane, Task& task,
+                                     std::vector<ModelId>& declined, bool& waiting) {
+  const bool settled = kernels.settled();
+  board->visit_open(segment->shard, [&](ModelId id) {
+    const auto found = models.find(id);
+    if (found == models.end()) return true;
+    const ModelPtr& model = found->second;
+    if (!settled) {
+      if (!lane.reserved) task = {.segment = segment, .model = model, .reserve = true};
+      waiting = true;
+      return false;
+    }
+    // Lowest model first over all resident segments.
+    if (task.model != nullptr && task.model->id <= id) return false;
+    if (refresh(*model, declined)) {
+      task = {.segment = segment, .model = model};
+      return false;
+    }
+    waiting = waiting || model->state == Model::State::kWaiting;
+    return true;
+  });
+}
+
+bool GpuFilters::State::choose(const Lane& lane, Task& task, std::vector<ModelId>& declined,
                                bool& waiting) {
+  if (board == nullptr) return false;
   DeviceState& d = *lane.device;
   Task load;
   for (const SegmentPtr& segment : segments) {
-    if (segment->device != d.position || segment->abandoned || segment->pending.empty()) continue;
+    if (segment->device != d.position || segment->abandoned || !has_open(*segment)) continue;
     if (segment->resident != nullptr) {
-      if (!kernels.settled()) {
-        const auto first = models.find(*segment->pending.begin());
-        if (!lane.reserved && first != models.end()) {
-          task = {.segment = segment, .model = first->second, .reserve = true};
-          return true;
-        }
-        waiting = true;
-        continue;
-      }
-      for (auto id = segment->pending.begin(); id != segment->pending.end();) {
-        const auto found = models.find(*id);
-        if (found == models.end()) {
-          id = segment->pending.erase(id);
-          continue;
-        }
-        if (refresh(*found->second, declined)) {
-          // Lowest model first over all resident segments.
-          if (task.model == nullptr || found->second->id < task.model->id)
-            task = {.segment = segment, .model = found->second};
-          break;
-        }
-        if (found->second->state == Model::State::kDeclined) {
-          id = segment->pending.erase(id);
-          continue;
-        }
-        waiting = true;
-        ++id;
-      }
+      choose_model(segment, lane, task, declined, waiting);
+      if (task.reserve) return true;
     } else if (segment->packed != nullptr && !segment->loading && load.segment == nullptr) {
       load.segment = segment;
     }
@@ -90,7 +86,7 @@ void GpuFilters::State::run_lane(DeviceState& d, int number) {
   for (;;) {
     if (stop || d.lost || phase == Phase::kFailed) break;
     Task task;
-    std::vector<std::uint64_t> declined;
+    std::vector<ModelId> declined;
     bool waiting = false;
     const bool found = choose(lane, task, declined, waiting);
     if (!declined.empty()) {
@@ -101,8 +97,8 @@ void GpuFilters::State::run_lane(DeviceState& d, int number) {
       task = {};
       lock.unlock();
       if (tell) warn("no kernel for some models, their filters run on the CPU: " + reason);
-      call_client([&](Client& c) {
-        for (const std::uint64_t id : declined) c.decline(id);
+      call_client([&](Client&, WorkBoard& b) {
+        for (const ModelId id : declined) b.refuse_model(id);
       });
       lock.lock();
       continue;
@@ -136,7 +132,6 @@ void GpuFilters::State::run_lane(DeviceState& d, int number) {
       d.loading_bytes -= task.bytes;
       segment->loading = false;
     } else {
-      if (!task.reserve) segment->pending.erase(task.model->id);
       std::shared_ptr<DeviceTargets> targets = segment->resident;
       lock.unlock();
       surviving(d, [&] {
@@ -169,18 +164,18 @@ Status GpuFilters::State::open_lane(Lane& lane) {
 void GpuFilters::State::run_pair(Lane& lane, const SegmentPtr& segment,
                                  const std::shared_ptr<DeviceTargets>& targets,
                                  const ModelPtr& model) {
-  call_client([&](Client& c) {
-    const std::vector<bool> claimed = c.claim(model->id, segment->block_ids);
-    if (std::ranges::find(claimed, true) == claimed.end()) return;
+  call_client([&](Client& c, WorkBoard& b) {
+    std::vector<Claim> claims = b.claim(model->id, segment->shard);
+    if (std::ranges::none_of(claims, [](const Claim& claim) { return bool(claim); })) return;
     Status done;
     try {
       auto work = std::make_unique<DomainWork>();
-      done = filter(c, lane, *targets, *model, claimed, *work);
+      done = filter(c, lane, *targets, *model, claims, *work);
       if (done) {
         work->model = model;
         work->segment = segment;
         work->client = &c;
-        work->claimed = claimed;
+        work->claims = std::move(claims);
         work->request.targets = targets;
         if (!hand_over(*lane.device, work)) deliver(*work);
         return;
@@ -188,7 +183,6 @@ void GpuFilters::State::run_pair(Lane& lane, const SegmentPtr& segment,
     } catch (const std::bad_alloc&) {
       done = fail(ErrorCode::kResources, "out of host memory");
     }
-    // Give the device up first, so that the owner does not leave the pair to it again.
     if (done.error().code == ErrorCode::kResources) {
       bool tell = false;
       {
@@ -203,16 +197,16 @@ void GpuFilters::State::run_pair(Lane& lane, const SegmentPtr& segment,
         ++stats.models_declined;
         if (stats.reason.empty()) stats.reason = done.error().to_string();
       }
-      c.decline(model->id);
+      b.refuse_model(model->id);
     } else {
       lose_device(*lane.device, done.error());
     }
-    give_back(c, segment, model->id, claimed);
+    give_back(std::move(claims));
   });
 }
 
 Status GpuFilters::State::filter(Client& c, Lane& lane, DeviceTargets& targets, Model& model,
-                                 const std::vector<bool>& claimed, DomainWork& work) {
+                                 const std::vector<Claim>& claims, DomainWork& work) {
   const double begun = Trace::now();
   DeviceState& d = *lane.device;
   HMMJIT_ASSIGN(const auto ready, kernels.ready(*d.device, *model.slots, *model.search));
@@ -224,6 +218,8 @@ Status GpuFilters::State::filter(Client& c, Lane& lane, DeviceTargets& targets, 
     if (!ready[i] || domains || (link == Link::kSsv && fine)) continue;
     work.kernels.push_back({link == Link::kFineSsv ? Link::kSsv : link, ready[i].name()});
   }
+  std::vector<bool> claimed;
+  for (const Claim& claim : claims) claimed.push_back(static_cast<bool>(claim));
   const auto blocks = static_cast<std::size_t>(std::ranges::count(claimed, true));
   const SampleRequest sample = c.sample(model.id, work.kernels, blocks);
   HMMJIT_ASSIGN(CascadeResult result,

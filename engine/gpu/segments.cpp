@@ -6,18 +6,15 @@ namespace hmmjit::gpu {
 
 void GpuFilters::State::close_segment(std::size_t first, std::size_t last) {
   auto segment = std::make_shared<Segment>();
+  std::vector<BlockId> ids;
   for (std::size_t i = first; i < last; ++i) {
     BlockRef& block = loose[i];
     segment->residues += block.targets->residue_count();
-    segment->block_ids.push_back(block.id);
-    for (auto offer = loose_offers.lower_bound({block.id, 0});
-         offer != loose_offers.end() && offer->first == block.id;
-         offer = loose_offers.erase(offer)) {
-      if (models.contains(offer->second)) segment->pending.insert(offer->second);
-    }
+    ids.push_back(block.id);
     segment_of[block.id] = segment;
     segment->blocks.push_back(std::move(block));
   }
+  segment->shard = board->make_shard(std::move(ids));
   ++stats.segments;
   segments.push_back(segment);
   to_pack.push_back(segment);
@@ -76,7 +73,7 @@ SegmentPtr GpuFilters::State::next_to_pack() const {
   std::size_t ahead = 0;
   for (const SegmentPtr& s : segments) {
     ahead += s->packed != nullptr && s->resident == nullptr && !s->abandoned &&
-             !s->pending.empty() && !s->packed->targets.residues.empty();
+             has_open(*s) && !s->packed->targets.residues.empty();
   }
   return ahead < settings.devices.size() ? to_pack.front() : nullptr;
 }
@@ -126,33 +123,15 @@ void GpuFilters::State::let_go(std::unique_lock<std::mutex>& lock, SegmentPtr& s
 }
 
 void GpuFilters::State::release_abandoned(const SegmentPtr& segment) {
-  std::set<std::uint64_t> pending;
-  {
-    const std::lock_guard lock(mutex);
-    pending.swap(segment->pending);
-  }
-  for (const std::uint64_t model : pending) give_up_pair(segment, model);
+  call_client([&](Client&, WorkBoard& b) { b.refuse_shard(segment->shard); });
 }
 
-void GpuFilters::State::give_up_pair(const SegmentPtr& segment, std::uint64_t model) {
-  call_client([&](Client& c) {
-    const std::vector<bool> claimed = c.claim(model, segment->block_ids);
-    give_back(c, segment, model, claimed);
-  });
-}
-
-void GpuFilters::State::give_back(Client& c, const SegmentPtr& segment, std::uint64_t model,
-                                  const std::vector<bool>& claimed) {
-  std::vector<std::uint64_t> blocks;
-  for (std::size_t i = 0; i < claimed.size(); ++i) {
-    if (claimed[i]) blocks.push_back(segment->block_ids[i]);
-  }
-  if (blocks.empty()) return;
+void GpuFilters::State::give_back(std::vector<Claim> claims) {
   {
     const std::lock_guard lock(mutex);
-    stats.blocks_given_back += blocks.size();
+    for (const Claim& claim : claims) stats.blocks_given_back += claim ? 1 : 0;
   }
-  c.give_back(model, blocks);
+  claims.clear();
 }
 
 std::uint64_t GpuFilters::State::resident_bytes(const DeviceState& d) const {
@@ -190,11 +169,9 @@ bool GpuFilters::State::make_room(DeviceState& d, const Task& load) {
 }
 
 void GpuFilters::State::forget_if_done(const SegmentPtr& segment) {
-  if (!streaming || !segment->pending.empty() || segment->running > 0) return;
-  for (const std::uint64_t id : segment->block_ids) {
-    segment_of.erase(id);
-    forgotten.insert(id);
-  }
+  if (!streaming || board == nullptr || segment->running > 0) return;
+  if (!board->close_if_done(segment->shard)) return;
+  for (const BlockRef& block : segment->blocks) segment_of.erase(block.id);
   dropped.push_back(segment);
   std::erase(segments, segment);
 }
@@ -287,17 +264,17 @@ void GpuFilters::State::split(const SegmentPtr& segment) {
     const auto to = second ? segment->blocks.end()
                            : segment->blocks.begin() + static_cast<std::ptrdiff_t>(half);
     part->blocks.assign(from, to);
+    std::vector<BlockId> ids;
     for (const BlockRef& block : part->blocks) {
-      part->block_ids.push_back(block.id);
+      ids.push_back(block.id);
       part->residues += block.targets->residue_count();
       segment_of[block.id] = part;
     }
-    part->pending = segment->pending;
+    if (board != nullptr) part->shard = board->make_shard(std::move(ids));
     part->device = segment->device;
     segments.push_back(part);
     to_pack.push_back(part);
   }
-  segment->pending.clear();
   std::erase(segments, segment);
 }
 

@@ -61,7 +61,7 @@ std::size_t hit_bytes(const std::vector<Hit>& hits) {
 
 }  // namespace
 
-Block::~Block() { run.block_released(bytes); }
+Block::~Block() { run.block_released(id, bytes); }
 
 Run::Run(const SearchOptions& options, const ModelSource& models, TargetSource& targets,
          FilterBackend& backend, ResultSink& sink, SearchProgress& progress)
@@ -130,8 +130,10 @@ Result<SearchStatistics> Run::run() {
   return statistics_;
 }
 
-void Run::block_released(std::size_t bytes) noexcept {
+void Run::block_released(BlockId block, std::size_t bytes) noexcept {
   in_flight_bytes_ -= bytes;
+  if (stopped()) return;  // perhaps together with the board
+  board_.remove_block(block);
   try {
     resume_reading();
   } catch (const std::bad_alloc&) {
@@ -145,7 +147,7 @@ void Run::start() {
     const FilterOptions& f = options_.filters;
     std::optional<std::uint32_t> trace_seed;
     if (options_.domain.reseed) trace_seed = options_.domain.seed;
-    device_->attach(*this,
+    device_->attach(*this, board_,
                     {.F1 = f.F1, .F2 = f.F2, .F3 = f.F3, .bias = f.bias, .trace_seed = trace_seed},
                     device_host_bytes_);
   }
@@ -227,7 +229,10 @@ void Run::finish(ModelJob& job) {
       finished->retained = *std::move(retained);
     }
   }
-  if (device_ != nullptr && !job.again) device_->remove_model(job.index);
+  if (device_ != nullptr && !job.again) {
+    device_->remove_model(job.index);
+    board_.remove_model(job.index);
+  }
   const bool delivered = job.expected.has_value();
   if (delivered) confirm(job, result);
   {

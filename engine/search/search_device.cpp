@@ -8,78 +8,61 @@ constexpr double kFirstCellSeconds = 4e-9;
 
 }  // namespace
 
-void Run::submit_unit(const JobPtr& job, std::uint64_t id) {
-  submit_task(TaskClass::kFilter, static_cast<double>(job->index), [this, job, id] {
-    if (stopped() || device_->serves(job->index, id)) return;
-    filter_claimed(job, take_unit(*job, id));
+void Run::submit_unit(const JobPtr& job, BlockId block) {
+  submit_task(TaskClass::kFilter, static_cast<double>(job->index), [this, job, block] {
+    if (!stopped()) take_unit(job, block);
   });
 }
 
-BlockPtr Run::take_unit(ModelJob& job, std::uint64_t id) {
-  const std::lock_guard lock(job.mutex);
-  const auto unit = std::ranges::find(job.unclaimed, id, &ModelJob::Unit::id);
-  if (unit == job.unclaimed.end()) return nullptr;
-  BlockPtr block = std::move(unit->block);
-  job.unclaimed.erase(unit);
-  return block;
-}
-
-void Run::filter_claimed(const JobPtr& job, const BlockPtr& block) {
-  if (block == nullptr) return;
-  if (device_stopped_) {
-    submit_ranges(job, block);
-  } else {
-    ++job->pending;
-    ++job->filters_pending;
+void Run::take_unit(const JobPtr& job, BlockId block) {
+  const bool open = board_.is_open(job->index, block);
+  if (open && device_->serves(job->index, block)) return;
+  const TargetsPtr targets = board_.take_for_host(job->index, block);
+  if (targets == nullptr) return;
+  if (open) {
+    // While a device may still come, in one piece, so that no more is taken than is worked on.
+    hold_job(*job);
     ++queued_filters_;
-    filter(job, block, 0, block->targets.size());
+    filter(job, targets, 0, targets->size());
+  } else {
+    submit_ranges(job, targets);
   }
   end_filter(job);
 }
 
-JobPtr Run::device_job(std::uint64_t model) {
+void Run::left_to_host(ModelId model, BlockId block) noexcept {
+  guarded([&] {
+    if (const JobPtr job = device_job(model)) submit_unit(job, block);
+  });
+}
+
+JobPtr Run::device_job(ModelId model) {
   const std::lock_guard lock(mutex_);
   const auto found = device_jobs_.find(model);
   return found == device_jobs_.end() ? nullptr : found->second;
 }
 
-std::vector<bool> Run::claim(std::uint64_t model, std::span<const std::uint64_t> blocks) {
-  std::vector<bool> claimed(blocks.size(), false);
-  const JobPtr job = stopped() ? nullptr : device_job(model);
-  if (job == nullptr) return claimed;
+void Run::deliver(ModelId model, std::vector<gpu::Delivery> pairs) {
   guarded([&] {
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
-      BlockPtr block = take_unit(*job, blocks[i]);
-      if (block == nullptr) continue;
-      const std::lock_guard lock(mutex_);
-      device_claims_.insert_or_assign({model, blocks[i]}, std::pair{job, std::move(block)});
-      claimed[i] = true;
-    }
+    std::vector<DeviceUnit> units;
+    units.reserve(pairs.size());
+    for (gpu::Delivery& pair : pairs)
+      units.push_back({pair.claim.finish(), std::move(pair.found)});
+    submit_delivered(device_job(model), std::move(units), false);
   });
-  return claimed;
 }
 
-std::pair<JobPtr, BlockPtr> Run::end_claim(std::uint64_t model, std::uint64_t block) {
-  const std::lock_guard lock(mutex_);
-  auto node = device_claims_.extract({model, block});
-  return std::move(node.mapped());
-}
-
-std::pair<JobPtr, BlockPtr> Run::hold_claim(std::uint64_t model, std::uint64_t block) {
-  const std::lock_guard lock(mutex_);
-  auto claim = device_claims_.at({model, block});
-  hold_job(*claim.first);
-  return claim;
-}
-
-void Run::deliver(std::uint64_t model, std::span<const std::uint64_t> blocks,
-                  std::vector<gpu::FilteredBlock> results) {
-  submit_delivered(model, blocks, std::move(results), false);
-}
-
-bool Run::deliver_early(std::uint64_t model, std::span<const std::uint64_t> blocks,
-                        std::vector<gpu::FilteredBlock> results) {
-  submit_delivered(model, blocks, std::move(results), true);
+bool Run::deliver_early(ModelId model, std::vector<gpu::EarlyDelivery> pairs) {
+  guarded([&] {
+    const JobPtr job = device_job(model);
+    std::vector<DeviceUnit> units;
+    units.reserve(pairs.size());
+    for (gpu::EarlyDelivery& pair : pairs) {
+      hold_job(*job);
+      units.push_back({std::move(pair.targets), std::move(pair.found)});
+    }
+    submit_delivered(job, std::move(units), true);
+  });
   return true;
 }
 
@@ -94,63 +77,29 @@ std::uint64_t Run::passed_cells(const ModelJob& job, const TargetBlock& targets,
   return cells;
 }
 
-void Run::submit_delivered(std::uint64_t model, std::span<const std::uint64_t> blocks,
-                           std::vector<gpu::FilteredBlock> results, bool early) {
+void Run::submit_delivered(const JobPtr& job, std::vector<DeviceUnit> delivered, bool early) {
   // Enough for a task, few enough to balance.
   constexpr std::size_t kTargets = 256;
-  guarded([&] {
-    std::vector<DeviceUnit> units;
-    std::size_t targets = 0;
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
-      auto [job, block] = early ? hold_claim(model, blocks[i]) : end_claim(model, blocks[i]);
-      targets += results[i].open.size() + results[i].passed.size();
-      const std::uint64_t cells = passed_cells(*job, block->targets, results[i]);
-      cells_left_ += cells;
-      units.push_back({std::move(block), std::move(results[i]), cells});
-      if (targets < kTargets && i + 1 < blocks.size()) continue;
-      ++queued_filters_;
-      submit_task(TaskClass::kFilter, static_cast<double>(model),
-                  [this, job = std::move(job), units = std::exchange(units, {}), early] {
-                    filter_behind_device(job, units, early);
-                  });
-      targets = 0;
-    }
-  });
-}
-
-void Run::give_back(std::uint64_t model, std::span<const std::uint64_t> blocks) {
-  for (const std::uint64_t id : blocks) {
-    guarded([&] {
-      auto [job, block] = end_claim(model, id);
-      submit_task(TaskClass::kFilter, static_cast<double>(model),
-                  [this, job = std::move(job), block = std::move(block)] {
-                    if (!stopped()) submit_ranges(job, block);
-                    end_filter(job);
-                  });
-    });
+  std::vector<DeviceUnit> units;
+  std::size_t targets = 0;
+  for (std::size_t i = 0; i < delivered.size(); ++i) {
+    DeviceUnit& unit = delivered[i];
+    targets += unit.filtered.open.size() + unit.filtered.passed.size();
+    unit.cells = passed_cells(*job, *unit.targets, unit.filtered);
+    cells_left_ += unit.cells;
+    units.push_back(std::move(unit));
+    if (targets < kTargets && i + 1 < delivered.size()) continue;
+    ++queued_filters_;
+    submit_task(TaskClass::kFilter, static_cast<double>(job->index),
+                [this, job, units = std::exchange(units, {}), early] {
+                  filter_behind_device(job, units, early);
+                });
+    targets = 0;
   }
-}
-
-void Run::decline(std::uint64_t model) {
-  const JobPtr job = device_job(model);
-  if (job == nullptr) return;
-  std::vector<std::uint64_t> ids;
-  {
-    const std::lock_guard lock(job->mutex);
-    for (const ModelJob::Unit& unit : job->unclaimed) ids.push_back(unit.id);
-  }
-  for (const std::uint64_t id : ids) submit_unit(job, id);
 }
 
 void Run::stopped(const Error& reason, bool demanded) {
-  if (demanded) return abort_run(reason);
-  device_stopped_ = true;
-  std::vector<std::uint64_t> models;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [model, job] : device_jobs_) models.push_back(model);
-  }
-  for (const std::uint64_t model : models) decline(model);
+  if (demanded) abort_run(reason);
 }
 
 gpu::HostLoad Run::load() const {
@@ -170,7 +119,7 @@ void Run::filter_behind_device(const JobPtr& job, const std::vector<DeviceUnit>&
   const double begun = now_seconds();
   for (const DeviceUnit& unit : units) {
     if (stopped()) break;
-    const TargetBlock& targets = unit.block->targets;
+    const TargetBlock& targets = *unit.targets;
     check_block(job, targets, unit.filtered.sample);
     cells_left_ -= unit.cells;
     if (job->spoiled) continue;
@@ -181,7 +130,7 @@ void Run::filter_behind_device(const JobPtr& job, const std::vector<DeviceUnit>&
       output.counters.targets += targets.size();
       output.counters.residues += targets.residue_count();
     }
-    keep_survivors(*job, unit.block, output);
+    keep_survivors(*job, unit.targets, output);
   }
   trace("filters behind device", begun);
   // What comes early is what would take longest: the rest should find it done.

@@ -27,23 +27,20 @@ std::uint64_t microseconds(double seconds) { return static_cast<std::uint64_t>(1
 void Run::submit_filters(const JobPtr& job, const BlockPtr& block) {
   progress_.cells_queued +=
       block->targets.residue_count() * static_cast<std::uint64_t>(job->model->hmm.M);
-  if (device_ == nullptr || job->again) return submit_ranges(job, block);
+  if (device_ == nullptr || job->again) return submit_ranges(job, targets_of(block));
   {
     const std::lock_guard lock(job->mutex);
     if (job->spoiled) return;
-    ++job->pending;
-    ++job->filters_pending;
-    job->unclaimed.push_back({block, block_id(*block)});
+    hold_job(*job);
+    board_.open(job->index, block->id, targets_of(block));
     ++job->blocks_offered;
   }
-  // First the offer: a segment without offers may be let go, and a thread that left the block to
-  // the device before the device heard of it would leave it to nobody.
-  device_->offer(job->index, block_id(*block));
-  submit_unit(job, block_id(*block));
+  device_->look_at_board();
+  submit_unit(job, block->id);
 }
 
-void Run::submit_ranges(const JobPtr& job, const BlockPtr& block) {
-  const TargetBlock& targets = block->targets;
+void Run::submit_ranges(const JobPtr& job, const TargetsPtr& block) {
+  const TargetBlock& targets = *block;
   const auto M = static_cast<std::uint64_t>(job->model->hmm.M);
   // Ranges of about equal work; the last is not left as a crumb.
   const std::uint64_t cells = targets.residue_count() * M;
@@ -69,14 +66,15 @@ void Run::submit_ranges(const JobPtr& job, const BlockPtr& block) {
   }
 }
 
-void Run::filter(const JobPtr& job, const BlockPtr& block, std::size_t begin, std::size_t end) {
+void Run::filter(const JobPtr& job, const TargetsPtr& targets, std::size_t begin,
+                 std::size_t end) {
   if (--queued_filters_ < low_water_ && !stopped()) start_models();
   if (!stopped() && !job->spoiled) {
     const double begun = now_seconds();
     FilterOutput& output = cleared_output();
-    const Status status = job->filters->run(block->targets, begin, end, output);
+    const Status status = job->filters->run(*targets, begin, end, output);
     if (!status) return abort_run(status.error());
-    keep_survivors(*job, block, output);
+    keep_survivors(*job, targets, output);
     trace("filters", begun);
   }
   end_filter(job);
@@ -94,7 +92,7 @@ std::uint64_t Run::cells_left(std::uint64_t L, std::uint64_t M, const ParsedTarg
   return parsed == nullptr ? L * M : L * M / 16 + 2 * parsed->residues_left() * M;
 }
 
-void Run::keep_survivors(ModelJob& job, const BlockPtr& block, const FilterOutput& output) {
+void Run::keep_survivors(ModelJob& job, const TargetsPtr& targets, const FilterOutput& output) {
   locals_.local().times += output.times;
   const auto M = static_cast<std::uint64_t>(job.model->hmm.M);
   progress_.cells += output.counters.residues * M;
@@ -102,10 +100,10 @@ void Run::keep_survivors(ModelJob& job, const BlockPtr& block, const FilterOutpu
   std::uint64_t found = 0, found_left = 0;
   const std::lock_guard lock(job.mutex);
   for (const Survivor& survivor : output.survivors) {
-    const auto L = static_cast<std::uint64_t>(block->targets.length(survivor.index));
+    const auto L = static_cast<std::uint64_t>(targets->length(survivor.index));
     const std::uint64_t left = cells_left(L, M, survivor.parsed.get());
     job.waiting.push_back(
-        {block, survivor.index, survivor.filter_nats, L * M, left, survivor.parsed});
+        {targets, survivor.index, survivor.filter_nats, L * M, left, survivor.parsed});
     found += L * M;
     found_left += left;
   }
@@ -194,9 +192,9 @@ void Run::score(const JobPtr& job, const std::vector<WaitingTarget>& batch) {
     std::uint64_t cells = 0, left = 0;
     ResidueCopies copies;
     for (const WaitingTarget& target : batch) {
-      local.views.push_back(target.block->targets[target.index]);
+      local.views.push_back((*target.targets)[target.index]);
       const auto residues =
-          copies.of(target.block->targets, target.index, *job->model->hmm.alphabet);
+          copies.of(*target.targets, target.index, *job->model->hmm.alphabet);
       if (!residues) return abort_run(residues.error());
       local.views.back().residues = *residues;
       local.parsed.push_back(target.parsed.get());
@@ -207,7 +205,7 @@ void Run::score(const JobPtr& job, const std::vector<WaitingTarget>& batch) {
     local.forward_nats.assign(batch.size(), 0.0f);
     local.scores.assign(batch.size(), std::nullopt);
     const auto index_of = [&](std::size_t n) {
-      return batch[n].block->targets.first_index() + batch[n].index;
+      return batch[n].targets->first_index() + batch[n].index;
     };
     const auto passes = [&](std::size_t n, float nats) {
       return passes_forward(*job, nats, batch[n].filter_nats);

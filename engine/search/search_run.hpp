@@ -30,6 +30,7 @@
 #include "search/search.hpp"
 #include "search/task_pool.hpp"
 #include "search/verification.hpp"
+#include "work/work_board.hpp"
 
 namespace hmmjit::search_run {
 
@@ -38,7 +39,8 @@ constexpr std::size_t kFirstModelEstimate = std::size_t{256} << 10;
 
 class Run;
 
-// A target block in flight. Whoever holds the last reference gives its bytes back to the run.
+// A target block in flight, handed on as TargetsPtr. Whoever holds the last reference gives its
+// bytes back to the run.
 struct Block {
   Block(Run& owner, TargetBlock&& content)
       : run(owner), targets(std::move(content)), bytes(targets.bytes()) {}
@@ -49,19 +51,21 @@ struct Block {
   Run& run;
   TargetBlock targets;
   std::size_t bytes;
-  const std::uint64_t id = next_id();
+  // A number no other block of this process has: a device may remember blocks that are gone.
+  const BlockId id = next_id();
 
  private:
-  static std::uint64_t next_id() {
-    static std::atomic<std::uint64_t> next{1};
+  static BlockId next_id() {
+    static std::atomic<BlockId> next{1};
     return next++;
   }
 };
 using BlockPtr = std::shared_ptr<Block>;
+inline TargetsPtr targets_of(const BlockPtr& block) { return {block, &block->targets}; }
 
 // A target that passed the filters, waiting to be scored.
 struct WaitingTarget {
-  BlockPtr block;
+  TargetsPtr targets;
   std::uint32_t index;
   float filter_nats;
   std::uint64_t cells;
@@ -93,13 +97,7 @@ struct ModelJob {
   std::set<gpu::UsedKernel> kernels;  // of its chains
   bool finished = false;              // too late to be spoiled: finish() has what it found
   std::vector<WaitingTarget> waiting;
-  // Blocks to be filtered by whoever claims them first; used only beside a device.
-  struct Unit {
-    BlockPtr block;
-    std::uint64_t id;
-  };
-  std::vector<Unit> unclaimed;
-  std::uint64_t blocks_offered = 0;
+  std::uint64_t blocks_offered = 0;  // to devices
   double cpu_seconds = 0;
   std::vector<Hit> hits;
   std::size_t hit_bytes = 0;  // of these
@@ -135,7 +133,7 @@ class Run : private gpu::Client {
   Run(const SearchOptions& options, const ModelSource& models, TargetSource& targets,
       FilterBackend& backend, ResultSink& sink, SearchProgress& progress);
   Result<SearchStatistics> run();
-  void block_released(std::size_t bytes) noexcept;
+  void block_released(BlockId block, std::size_t bytes) noexcept;
 
  private:
   // For what threads of the device call.
@@ -248,13 +246,13 @@ class Run : private gpu::Client {
   // ---- search_filters.cpp --------------------------------------------------------------------
 
   void submit_filters(const JobPtr& job, const BlockPtr& block);
-  void submit_ranges(const JobPtr& job, const BlockPtr& block);
-  void filter(const JobPtr& job, const BlockPtr& block, std::size_t begin, std::size_t end);
+  void submit_ranges(const JobPtr& job, const TargetsPtr& targets);
+  void filter(const JobPtr& job, const TargetsPtr& targets, std::size_t begin, std::size_t end);
   FilterOutput& cleared_output();
   // Of a target that passed the filters. Envelopes and traces take twice as long a cell as the
   // Forward filter and the parser, all that most targets have.
   static std::uint64_t cells_left(std::uint64_t L, std::uint64_t M, const ParsedTarget* parsed);
-  void keep_survivors(ModelJob& job, const BlockPtr& block, const FilterOutput& output);
+  void keep_survivors(ModelJob& job, const TargetsPtr& targets, const FilterOutput& output);
   // One more that may find survivors: the job is not finished before end_filter().
   static void hold_job(ModelJob& job);
   // The end of a filter task, of the input, or of a hold.
@@ -268,43 +266,31 @@ class Run : private gpu::Client {
 
   // ---- search_device.cpp ---------------------------------------------------------------------
 
-  // A number no other block of this process has: a device may remember blocks that are gone.
-  static std::uint64_t block_id(const Block& block) { return block.id; }
-  // A thread looks at one pair of model and block: unless the device has claimed it or will.
-  void submit_unit(const JobPtr& job, std::uint64_t id);
-  static BlockPtr take_unit(ModelJob& job, std::uint64_t id);
-  // The CPU's way for one claimed block. While the device may still come, in one piece, so that
-  // no more is taken than is worked on.
-  void filter_claimed(const JobPtr& job, const BlockPtr& block);
-  JobPtr device_job(std::uint64_t model);
-  std::pair<JobPtr, BlockPtr> end_claim(std::uint64_t model, std::uint64_t block);
-  // A claim of which a part is done ahead: one more task that may find survivors.
-  std::pair<JobPtr, BlockPtr> hold_claim(std::uint64_t model, std::uint64_t block);
-  std::vector<bool> claim(std::uint64_t model, std::span<const std::uint64_t> blocks) override;
-  void deliver(std::uint64_t model, std::span<const std::uint64_t> blocks,
-               std::vector<gpu::FilteredBlock> results) override;
-  bool deliver_early(std::uint64_t model, std::span<const std::uint64_t> blocks,
-                     std::vector<gpu::FilteredBlock> results) override;
-  void give_back(std::uint64_t model, std::span<const std::uint64_t> blocks) override;
-  void decline(std::uint64_t model) override;
+  // A thread looks at one pair on the board: unless a device has claimed it or will.
+  void submit_unit(const JobPtr& job, BlockId block);
+  void take_unit(const JobPtr& job, BlockId block);
+  // From the board: a device leaves the pair to the threads.
+  void left_to_host(ModelId model, BlockId block) noexcept;
+  JobPtr device_job(ModelId model);
+  void deliver(ModelId model, std::vector<gpu::Delivery> pairs) override;
+  bool deliver_early(ModelId model, std::vector<gpu::EarlyDelivery> pairs) override;
   void stopped(const Error& reason, bool demanded) override;
   gpu::HostLoad load() const override;
   static std::uint64_t passed_cells(const ModelJob& job, const TargetBlock& targets,
                                     const gpu::FilteredBlock& filtered);
-  void submit_delivered(std::uint64_t model, std::span<const std::uint64_t> blocks,
-                        std::vector<gpu::FilteredBlock> results, bool early);
-  // A block a device has claimed and done.
+  // What a device has found out about a block, of all it has done or of a part (`early`).
   struct DeviceUnit {
-    BlockPtr block;
+    TargetsPtr targets;
     gpu::FilteredBlock filtered;
-    std::uint64_t cells;  // left of what passed
+    std::uint64_t cells = 0;  // left of what passed
   };
+  void submit_delivered(const JobPtr& job, std::vector<DeviceUnit> delivered, bool early);
   // `early`: the rest of these blocks comes later.
   void filter_behind_device(const JobPtr& job, const std::vector<DeviceUnit>& units, bool early);
 
   // ---- search_verification.cpp ---------------------------------------------------------------
 
-  gpu::SampleRequest sample(std::uint64_t model, const std::vector<gpu::UsedKernel>& kernels,
+  gpu::SampleRequest sample(ModelId model, const std::vector<gpu::UsedKernel>& kernels,
                             std::size_t blocks) override;
   // Notes what a block was computed with and checks what came with it.
   void check_block(const JobPtr& job, const TargetBlock& targets, const gpu::BlockSample& sample);
@@ -346,7 +332,6 @@ class Run : private gpu::Client {
   std::mutex alone_mutex_;
   std::uint64_t low_water_ = 0, max_active_ = 0, task_cells_ = 0;
   gpu::GpuFilters* device_ = nullptr;  // null: none
-  std::atomic<bool> device_stopped_{false};
 
   std::atomic<bool> stopped_{false};
   std::atomic<bool> releasing_blocks_{false};  // streaming, and the batch of models is complete
@@ -388,8 +373,7 @@ class Run : private gpu::Client {
   std::deque<Retained> delivered_models_;
   std::size_t delivered_model_bytes_ = 0;
   std::set<gpu::UsedKernel> beyond_recall_;
-  std::map<std::uint64_t, JobPtr> device_jobs_;  // in flight: nobody else may hold them
-  std::map<std::pair<std::uint64_t, std::uint64_t>, std::pair<JobPtr, BlockPtr>> device_claims_;
+  std::map<ModelId, JobPtr> device_jobs_;  // in flight: nobody else may hold them
   // Of results that are complete, and of those whose text is being made.
   std::size_t undelivered_bytes_ = 0, expected_bytes_ = 0, delivered_ = 0;
   bool delivering_ = false;
@@ -397,6 +381,8 @@ class Run : private gpu::Client {
   std::unique_ptr<BlockSpool> spool_;
   SearchStatistics statistics_;
   PerThread<ThreadState> locals_;
+  // Which pairs of those models are still to be done, beside a device.
+  WorkBoard board_{[this](ModelId model, BlockId block) { left_to_host(model, block); }};
   TaskPool pool_;  // last: its tasks use all of the above
 };
 

@@ -76,9 +76,10 @@ bool Run::add_block(BlockPtr block) {
     }
     if (pause) reading_ = false;
   }
+  if (device_ != nullptr) board_.add_block(block->id);
   for (const JobPtr& job : jobs) submit_filters(job, block);
   if (device_ != nullptr) {
-    device_->add_block({block_id(*block), {block, &block->targets}});
+    device_->add_block({block->id, targets_of(block)});
     // A device must not wait for more while reading waits for it.
     if (pause) device_->end_blocks();
   }

@@ -59,7 +59,7 @@ std::size_t hmm_bytes(const Hmm& hmm) {
 
 }  // namespace
 
-gpu::SampleRequest Run::sample(std::uint64_t model, const std::vector<UsedKernel>& kernels,
+gpu::SampleRequest Run::sample(ModelId model, const std::vector<UsedKernel>& kernels,
                                std::size_t blocks) {
   const JobPtr job = device_job(model);
   if (job == nullptr) return {};
@@ -263,20 +263,20 @@ void Run::distrust(const std::vector<UsedKernel>& kernels) {
 }
 
 void Run::spoil(const JobPtr& job) {
-  std::vector<ModelJob::Unit> units;
+  std::size_t units = 0;
   std::vector<WaitingTarget> waiting;
   {
     const std::lock_guard lock(job->mutex);
     if (job->finished) return;
     job->spoiled = true;
-    units.swap(job->unclaimed);
+    units = board_.withdraw(job->index);
     waiting.swap(job->waiting);
     job->hits.clear();
     let_go_of_hits(*job);
   }
   for (const WaitingTarget& target : waiting) cells_left_ -= target.cells_left;
   waiting.clear();
-  for (std::size_t i = 0; i < units.size(); ++i) end_filter(job);
+  for (std::size_t i = 0; i < units; ++i) end_filter(job);
 }
 
 std::shared_ptr<const Query> Run::query_of(const ModelJob& job) {

@@ -23,25 +23,28 @@ TaskPool::TaskPool(int threads, int lower_priority, std::function<void()> on_ref
     : lower_priority_(lower_priority),
       on_refusal_(std::move(on_refusal)),
       most_workers_(static_cast<std::size_t>(std::max(threads, 1) - 1)) {
+  const MutexLock lock(mutex_);
   workers_.reserve(most_workers_);
 }
 
 TaskPool::~TaskPool() {
+  std::vector<std::thread> workers;
   {
-    const Lock lock(mutex_);
+    const MutexLock lock(mutex_);
     ending_ = true;
+    workers.swap(workers_);
   }
   worker_wakes_.notify_all();
-  for (std::thread& worker : workers_) worker.join();
+  for (std::thread& worker : workers) worker.join();
 }
 
 int TaskPool::threads() const {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return static_cast<int>(1 + most_workers_);
 }
 
 std::size_t TaskPool::waiting() const {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return queue_.size();
 }
 
@@ -52,17 +55,17 @@ void TaskPool::push(TaskClass task_class, double rank, std::function<void()> wor
 
 void TaskPool::run(std::function<void()> first) {
   std::vector<Task> never_begun;  // of a run that failed
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   never_begun.swap(queue_);
   failure_ = nullptr;
   push(TaskClass::kControl, 0, std::move(first));
   while (!complete()) {
     if (task_waits()) {
-      run_next(lock);
+      run_next();
       continue;
     }
     runner_sleeps_ = true;
-    runner_wakes_.wait(lock, [this] { return runner_to_wake_; });
+    while (!runner_to_wake_) lock.wait(runner_wakes_);
     runner_sleeps_ = runner_to_wake_ = false;
   }
   held_ = false;
@@ -70,21 +73,21 @@ void TaskPool::run(std::function<void()> first) {
 }
 
 void TaskPool::submit(TaskClass task_class, double rank, std::function<void()> work) {
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (t_pool != this && !held_) return;
   push(task_class, rank, std::move(work));
   ++busy_;  // nobody destroys the pool before this thread has left it
-  find_thread(lock);
+  find_thread();
   no_longer_busy();
 }
 
 void TaskPool::hold() {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   held_ = true;
 }
 
 void TaskPool::release() {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   ++busy_;
   held_ = false;
   no_longer_busy();
@@ -99,7 +102,7 @@ void TaskPool::no_longer_busy() {
   }
 }
 
-void TaskPool::find_thread(Lock& lock) {
+void TaskPool::find_thread() {
   if (sleeping_ > to_wake_) {
     ++to_wake_;
     worker_wakes_.notify_one();
@@ -107,23 +110,23 @@ void TaskPool::find_thread(Lock& lock) {
     runner_to_wake_ = true;
     runner_wakes_.notify_one();
   } else if (started_ < most_workers_ && !starting_) {
-    start_worker(lock);
+    start_worker();
   }
 }
 
 // One at a time, so that no task waits for the start of more than one: whoever takes a task and
 // leaves others waiting starts the next.
-void TaskPool::start_worker(Lock& lock) {
+void TaskPool::start_worker() {
   starting_ = true;
   ++started_;
-  lock.unlock();
+  mutex_.unlock();
   std::thread worker;
   try {
     worker = std::thread([this] { work(); });
   } catch (const std::system_error&) {
   } catch (const std::bad_alloc&) {
   }
-  lock.lock();
+  mutex_.lock();
   if (worker.joinable()) {
     workers_.push_back(std::move(worker));
     return;
@@ -131,26 +134,28 @@ void TaskPool::start_worker(Lock& lock) {
   most_workers_ = --started_;
   starting_ = false;
   if (!on_refusal_) return;
-  lock.unlock();
+  mutex_.unlock();
   try {
     on_refusal_();
   } catch (const std::bad_alloc&) {  // no memory to say so
   }
-  lock.lock();
+  mutex_.lock();
 }
 
-void TaskPool::run_next(Lock& lock) {
+void TaskPool::run_next() {
   std::ranges::pop_heap(queue_, std::less<>());
   Task task = std::move(queue_.back());
   queue_.pop_back();
   ++busy_;
-  if (task_waits()) find_thread(lock);
-  lock.unlock();
-  run_task(std::move(task), lock);
+  if (task_waits()) find_thread();
+  mutex_.unlock();
+  std::exception_ptr failure = run_task(std::move(task));
+  mutex_.lock();
+  if (failure != nullptr && failure_ == nullptr) failure_ = std::move(failure);
+  no_longer_busy();
 }
 
-// Comes back locked, after the task with all it holds is gone: what goes may submit.
-void TaskPool::run_task(Task task, Lock& lock) {
+std::exception_ptr TaskPool::run_task(Task task) {
   const TaskPool* const before = std::exchange(t_pool, this);
   if (t_lowered < lower_priority_)
     lower_thread_priority(lower_priority_ - std::exchange(t_lowered, lower_priority_));
@@ -159,6 +164,7 @@ void TaskPool::run_task(Task task, Lock& lock) {
   {
     const FlushToZeroScope flush_to_zero;
     try {
+      // Destroyed here: what it holds may submit as it goes.
       const std::function<void()> work = std::move(task.work);
       work();
     } catch (...) {
@@ -166,22 +172,20 @@ void TaskPool::run_task(Task task, Lock& lock) {
     }
   }
   t_pool = before;
-  lock.lock();
-  if (failure != nullptr && failure_ == nullptr) failure_ = std::move(failure);
-  no_longer_busy();
+  return failure;
 }
 
 void TaskPool::work() {
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   starting_ = false;
   for (;;) {
     if (ending_) return;
     if (task_waits()) {
-      run_next(lock);
+      run_next();
       continue;
     }
     ++sleeping_;
-    worker_wakes_.wait(lock, [this] { return to_wake_ > 0 || ending_; });
+    while (to_wake_ == 0 && !ending_) lock.wait(worker_wakes_);
     --sleeping_;
     if (to_wake_ > 0) --to_wake_;
   }

@@ -6,9 +6,10 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include "core/mutex.hpp"
 
 namespace hmmjit {
 
@@ -69,36 +70,44 @@ class TaskPool {
       return order > other.order;
     }
   };
-  using Lock = std::unique_lock<std::mutex>;
 
-  void push(TaskClass task_class, double rank, std::function<void()> work);
-  bool task_waits() const { return !queue_.empty() && failure_ == nullptr; }
-  bool complete() const {
+  void push(TaskClass task_class, double rank, std::function<void()> work)
+      HMMJIT_REQUIRES(mutex_);
+  bool task_waits() const HMMJIT_REQUIRES(mutex_) {
+    return !queue_.empty() && failure_ == nullptr;
+  }
+  bool complete() const HMMJIT_REQUIRES(mutex_) {
     return busy_ == 0 && !task_waits() && (!held_ || failure_ != nullptr);
   }
-  // Finds a thread for a task that waits: one that sleeps, or a new one. Unlocks meanwhile.
-  void find_thread(Lock& lock);
-  void start_worker(Lock& lock);
-  void run_next(Lock& lock);
-  void run_task(Task task, Lock& lock);
-  void no_longer_busy();
+  // Finds a thread for a task that waits: one that sleeps, or a new one.
+  void find_thread() HMMJIT_REQUIRES(mutex_);
+  // These two unlock meanwhile.
+  void start_worker() HMMJIT_REQUIRES(mutex_);
+  void run_next() HMMJIT_REQUIRES(mutex_);
+  // Returns what the task threw. The task is gone then with all it holds.
+  std::exception_ptr run_task(Task task) HMMJIT_EXCLUDES(mutex_);
+  void no_longer_busy() HMMJIT_REQUIRES(mutex_);
   void work();
 
   const int lower_priority_;
   const std::function<void()> on_refusal_;
 
-  mutable std::mutex mutex_;  // for all that follows
-  std::size_t most_workers_, started_ = 0;
-  std::vector<std::thread> workers_;
-  std::vector<Task> queue_;  // a heap
-  std::uint64_t order_ = 0;
+  mutable Mutex mutex_;
+  std::size_t most_workers_ HMMJIT_GUARDED_BY(mutex_);
+  std::size_t started_ HMMJIT_GUARDED_BY(mutex_) = 0;
+  std::vector<std::thread> workers_ HMMJIT_GUARDED_BY(mutex_);
+  std::vector<Task> queue_ HMMJIT_GUARDED_BY(mutex_);  // a heap
+  std::uint64_t order_ HMMJIT_GUARDED_BY(mutex_) = 0;
   // Threads that run a task or start a thread.
-  int busy_ = 0;
-  bool held_ = false, starting_ = false, ending_ = false;
-  std::exception_ptr failure_;
+  int busy_ HMMJIT_GUARDED_BY(mutex_) = 0;
+  bool held_ HMMJIT_GUARDED_BY(mutex_) = false;
+  bool starting_ HMMJIT_GUARDED_BY(mutex_) = false;
+  bool ending_ HMMJIT_GUARDED_BY(mutex_) = false;
+  std::exception_ptr failure_ HMMJIT_GUARDED_BY(mutex_);
   // Workers that sleep, and how many of them are to wake; the thread in `run` likewise.
-  std::size_t sleeping_ = 0, to_wake_ = 0;
-  bool runner_sleeps_ = false, runner_to_wake_ = false;
+  std::size_t sleeping_ HMMJIT_GUARDED_BY(mutex_) = 0, to_wake_ HMMJIT_GUARDED_BY(mutex_) = 0;
+  bool runner_sleeps_ HMMJIT_GUARDED_BY(mutex_) = false;
+  bool runner_to_wake_ HMMJIT_GUARDED_BY(mutex_) = false;
   std::condition_variable worker_wakes_, runner_wakes_;
 };
 

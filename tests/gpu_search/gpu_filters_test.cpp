@@ -1,5 +1,5 @@
 // What devices do, pair by pair, whatever becomes of their memory and of the devices themselves:
-// which pairs they claim, deliver and give back, and what they say of them. No result of a search
+// which pairs they claim, deliver and leave to others, and what they say of them. No result of a search
 // can show that: the threads of a search make it right whatever a device leaves out.
 #include "gpu/gpu_filters.hpp"
 
@@ -27,47 +27,56 @@ namespace {
 using namespace std::chrono_literals;
 
 // Long enough for a busy machine, short beside the time limit of a test.
-constexpr auto kPatience = 30s;
+constexpr auto kPatience = 100s;
 
-// Owns models and blocks as a search does, but leaves all pairs to the devices.
+// Owns models, blocks and the board as a search does, but leaves all pairs to the devices.
 class Owner final : public gpu::Client {
  public:
-  using Pair = std::pair<std::uint64_t, std::uint64_t>;  // model, block
-  struct Delivery {
-    std::uint64_t model;
-    std::vector<std::uint64_t> blocks;
+  using Pair = std::pair<ModelId, BlockId>;
+  struct Delivered {
+    ModelId model;
+    std::vector<BlockId> blocks;
     std::vector<gpu::FilteredBlock> results;
   };
   explicit Owner(gpu::GpuFilters& gpu) : gpu_(gpu) {}
 
-  void add_model(std::uint64_t id, std::shared_ptr<const SearchModel> model) {
+  void attach() { gpu_.attach(*this, board_, {}); }
+  void add_model(ModelId id, std::shared_ptr<const SearchModel> model) {
     models[id] = model;
     gpu_.add_model(id, std::move(model));
   }
-  void add_block(std::uint64_t id, std::shared_ptr<TargetBlock> block) {
-    blocks[id] = block;
-    gpu_.add_block({id, std::move(block)});
+  // From now on pairs of the block can be offered.
+  void announce_block(BlockId id, std::shared_ptr<TargetBlock> block) {
+    blocks[id] = std::move(block);
+    board_.add_block(id);
   }
-  void offer(std::uint64_t model, std::uint64_t block) {
+  void add_announced_block(BlockId id) { gpu_.add_block({id, blocks.at(id)}); }
+  void add_block(BlockId id, std::shared_ptr<TargetBlock> block) {
+    announce_block(id, std::move(block));
+    add_announced_block(id);
+  }
+  void offer(ModelId model, BlockId block) {
     {
       const std::lock_guard lock(mutex_);
       offered_.insert({model, block});
     }
-    gpu_.offer(model, block);
+    board_.open(model, block, blocks.at(block));
+    gpu_.look_at_board();
   }
   void offer_all() {
     for (const auto& [model, m] : models)
       for (const auto& [block, b] : blocks) offer(model, block);
   }
   // As if a thread of the owner had done it.
-  void take(std::uint64_t model, std::uint64_t block) {
+  void take(ModelId model, BlockId block) {
+    EXPECT_EQ(board_.take_for_host(model, block), blocks.at(block));
     const std::lock_guard lock(mutex_);
     EXPECT_EQ(offered_.erase({model, block}), 1u);
   }
-  // False when some pairs are neither done nor given back in time.
+  // False when some pairs are neither done nor left to the owner in time.
   bool wait() {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, kPatience, [&] { return offered_.empty() && claimed_.empty(); });
+    return changed_.wait_for(lock, kPatience, [&] { return offered_.empty(); });
   }
   bool wait_until(const std::function<bool()>& condition) {
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
@@ -81,9 +90,9 @@ class Owner final : public gpu::Client {
   DecisionCounts expect_cpu(const gpu::FilterLimits& limits = {}) {
     const std::lock_guard lock(mutex_);
     DecisionCounts sum;
-    for (const Delivery& delivery : deliveries) {
+    for (const Delivered& delivery : deliveries) {
       std::vector<std::shared_ptr<TargetBlock>> of;
-      for (const std::uint64_t id : delivery.blocks) of.push_back(blocks.at(id));
+      for (const BlockId id : delivery.blocks) of.push_back(blocks.at(id));
       const DecisionCounts counts =
           expect_cpu_decisions(*models.at(delivery.model), of, std::vector<bool>(of.size(), true),
                                delivery.results, limits);
@@ -98,69 +107,63 @@ class Owner final : public gpu::Client {
     const std::lock_guard lock(mutex_);
     return done_.size();
   }
+  // Offered now, the pair is the owner's at once, and nobody needs to be told.
+  void expect_left(ModelId model, BlockId block) {
+    board_.open(model, block, blocks.at(block));
+    EXPECT_FALSE(board_.is_open(model, block));
+    EXPECT_NE(board_.take_for_host(model, block), nullptr);
+  }
+  std::set<ModelId> models_left() const {
+    std::set<ModelId> out;
+    for (const auto& [model, block] : left) out.insert(model);
+    return out;
+  }
 
-  std::map<std::uint64_t, std::shared_ptr<const SearchModel>> models;
-  std::map<std::uint64_t, std::shared_ptr<TargetBlock>> blocks;
-  std::vector<Delivery> deliveries;
-  std::vector<Pair> given_back;
-  std::set<std::uint64_t> declined;
+  std::map<ModelId, std::shared_ptr<const SearchModel>> models;
+  std::map<BlockId, std::shared_ptr<TargetBlock>> blocks;
+  std::vector<Delivered> deliveries;
+  std::vector<Pair> left;  // to the owner's threads
   int stops = 0;
 
  private:
-  std::vector<bool> claim(std::uint64_t model, std::span<const std::uint64_t> ids) override {
-    const std::lock_guard lock(mutex_);
-    std::vector<bool> out;
-    for (const std::uint64_t id : ids) {
-      out.push_back(offered_.erase({model, id}) > 0);
-      if (!out.back()) continue;
-      EXPECT_TRUE(claimed_.insert({model, id}).second);
-    }
-    return out;
-  }
-  void deliver(std::uint64_t model, std::span<const std::uint64_t> ids,
-               std::vector<gpu::FilteredBlock> results) override {
+  void deliver(ModelId model, std::vector<gpu::Delivery> pairs) override {
     {
       const std::lock_guard lock(mutex_);
-      EXPECT_EQ(ids.size(), results.size());
-      for (const std::uint64_t id : ids) {
-        EXPECT_EQ(claimed_.erase({model, id}), 1u) << "delivered without a claim";
+      Delivered& delivery = deliveries.emplace_back();
+      delivery.model = model;
+      for (gpu::Delivery& pair : pairs) {
+        EXPECT_TRUE(pair.claim) << "delivered without a claim";
+        EXPECT_EQ(pair.claim.model(), model);
+        const BlockId id = pair.claim.block();
+        EXPECT_EQ(pair.claim.targets(), blocks.at(id));
+        EXPECT_EQ(offered_.erase({model, id}), 1u) << "delivered, but not offered";
         EXPECT_TRUE(done_.insert({model, id}).second) << "delivered twice";
-      }
-      deliveries.push_back({model, {ids.begin(), ids.end()}, std::move(results)});
-    }
-    changed_.notify_all();
-  }
-  void give_back(std::uint64_t model, std::span<const std::uint64_t> ids) override {
-    {
-      const std::lock_guard lock(mutex_);
-      for (const std::uint64_t id : ids) {
-        EXPECT_EQ(claimed_.erase({model, id}), 1u) << "given back without a claim";
-        given_back.push_back({model, id});
+        pair.claim.finish();
+        delivery.blocks.push_back(id);
+        delivery.results.push_back(std::move(pair.found));
       }
     }
     changed_.notify_all();
   }
-  void decline(std::uint64_t model) override {
+  void left_to_owner(ModelId model, BlockId block) {
     {
       const std::lock_guard lock(mutex_);
-      declined.insert(model);
-      std::erase_if(offered_, [&](const Pair& pair) { return pair.first == model; });
+      EXPECT_NE(board_.take_for_host(model, block), nullptr);
+      EXPECT_EQ(offered_.erase({model, block}), 1u) << "left, but not offered";
+      left.push_back({model, block});
     }
     changed_.notify_all();
   }
   void stopped(const Error&, bool) override {
-    {
-      const std::lock_guard lock(mutex_);
-      ++stops;
-      offered_.clear();
-    }
-    changed_.notify_all();
+    const std::lock_guard lock(mutex_);
+    ++stops;
   }
 
   gpu::GpuFilters& gpu_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::set<Pair> offered_, claimed_, done_;
+  std::set<Pair> offered_, done_;
+  WorkBoard board_{[this](ModelId model, BlockId block) { left_to_owner(model, block); }};
 };
 
 class GpuFiltersTest : public testing::Test {
@@ -251,15 +254,16 @@ TEST_F(GpuFiltersTest, DoesEveryPairOnceWheneverItIsOffered) {
         gpu::GpuFilters gpu(std::move(s));
         if (started) wait_until_started(gpu);
         Owner owner(gpu);
-        gpu.attach(owner, {});
+        owner.attach();
         if (early) {
           // Offers of blocks that are in no segment yet.
           // Of two classes, whose domain stages have kernels of their own.
           const auto made = some_models(9, domains ? 280 : 60);
           for (std::size_t m = 0; m < made.size(); ++m) owner.add_model(m, made[m]);
           for (std::uint64_t b = 1; b <= 6; ++b) {
+            owner.announce_block(b, block_for(made, b));
             for (std::size_t m = 0; m < made.size(); ++m) owner.offer(m, b);
-            owner.add_block(b, block_for(made, b));
+            owner.add_announced_block(b);
           }
           gpu.end_blocks();
         } else {
@@ -272,7 +276,7 @@ TEST_F(GpuFiltersTest, DoesEveryPairOnceWheneverItIsOffered) {
         const gpu::Statistics statistics = gpu.statistics();
         EXPECT_EQ(owner.delivered(), 54u);
         EXPECT_EQ(statistics.blocks_done, 54u);
-        EXPECT_TRUE(owner.given_back.empty());
+        EXPECT_THAT(owner.left, testing::IsEmpty());
         EXPECT_EQ(statistics.blocks_given_back, 0u);
         EXPECT_EQ(statistics.models_declined, 0u);
         EXPECT_EQ(statistics.evictions, 0u);
@@ -313,7 +317,7 @@ TEST_F(GpuFiltersTest, SaysNothingOfBlocksThatOthersHaveTaken) {
     gpu::GpuFilters gpu(settings());
     wait_until_started(gpu);
     Owner owner(gpu);
-    gpu.attach(owner, {});
+    owner.attach();
     fill(owner, 8, 6);
     {
       // Taken before a lane can claim them, since blocks without a segment are on no device.
@@ -327,7 +331,7 @@ TEST_F(GpuFiltersTest, SaysNothingOfBlocksThatOthersHaveTaken) {
     }
     EXPECT_TRUE(owner.wait());
     gpu.detach();
-    EXPECT_TRUE(owner.given_back.empty());
+    EXPECT_THAT(owner.left, testing::IsEmpty());
     EXPECT_EQ(gpu.statistics().blocks_given_back, 0u);
     EXPECT_EQ(gpu.statistics().state, "ready") << gpu.statistics().reason;
     const std::uint64_t taken = 5u * static_cast<unsigned>(std::popcount(mask));
@@ -345,13 +349,14 @@ TEST_F(GpuFiltersTest, ModelsWithoutAKernelAreDeclinedOnceAndNotTried) {
   gpu::GpuFilters gpu(std::move(s));
   wait_until_started(gpu);
   Owner owner(gpu);
-  gpu.attach(owner, {});
+  owner.attach();
   fill(owner, 5, 4);
   gpu.end_blocks();
   owner.offer_all();
   EXPECT_TRUE(owner.wait());
   gpu.detach();
-  EXPECT_EQ(owner.declined.size(), 5u);
+  EXPECT_EQ(owner.models_left().size(), 5u);
+  EXPECT_EQ(owner.left.size(), 20u);
   EXPECT_EQ(gpu.statistics().models_declined, 5u);
   EXPECT_EQ(owner.delivered(), 0u);
   EXPECT_EQ(gpu.statistics().launches, 0u);
@@ -373,7 +378,7 @@ TEST_F(GpuFiltersTest, HalvesOfASegmentThatDoesNotFitKeepItsModels) {
   gpu::GpuFilters gpu(std::move(s));
   wait_until_started(gpu);
   Owner owner(gpu);
-  gpu.attach(owner, {});
+  owner.attach();
   fill(owner, 5, 4);
   gpu.end_blocks();
   owner.offer_all();
@@ -408,7 +413,7 @@ TEST_F(GpuFiltersTest, PairsOfALostDeviceGoToTheOther) {
   gpu::GpuFilters gpu(std::move(s));
   wait_until_started(gpu);
   Owner owner(gpu);
-  gpu.attach(owner, {});
+  owner.attach();
   fill(owner, 12, 12);
   gpu.end_blocks();
   const std::uint64_t segments = gpu.statistics().segments;
@@ -418,14 +423,12 @@ TEST_F(GpuFiltersTest, PairsOfALostDeviceGoToTheOther) {
   gpu.detach();
   EXPECT_GT(failed, 0);
   EXPECT_EQ(owner.stops, 0);
-  EXPECT_EQ(owner.delivered() + owner.given_back.size(), 144u);
+  EXPECT_EQ(owner.delivered() + owner.left.size(), 144u);
   EXPECT_EQ(gpu.statistics().blocks_done, owner.delivered());
-  EXPECT_EQ(gpu.statistics().blocks_given_back, owner.given_back.size());
+  EXPECT_EQ(gpu.statistics().blocks_given_back, owner.left.size());
   // What ran when it failed goes back to the owner, a launch of each lane at most.
-  EXPECT_GE(owner.given_back.size(), 1u);
-  std::set<std::uint64_t> models;
-  for (const auto& [model, block] : owner.given_back) models.insert(model);
-  EXPECT_LE(models.size(), 2u);
+  EXPECT_GE(owner.left.size(), 1u);
+  EXPECT_LE(owner.models_left().size(), 2u);
   EXPECT_GT(owner.delivered(), 120u);
   EXPECT_THAT(warnings_, testing::ElementsAre(testing::HasSubstr("device 1 is given up")));
   owner.expect_cpu();
@@ -469,14 +472,14 @@ TEST_F(GpuFiltersTest, ASegmentBeingLoadedOnALostDeviceMovesWhenThatEnds) {
   gpu::GpuFilters gpu(std::move(s));
   wait_until_started(gpu);
   Owner owner(gpu);
-  gpu.attach(owner, {});
+  owner.attach();
   fill(owner, 8, 12);
   gpu.end_blocks();
   owner.offer_all();
   EXPECT_TRUE(owner.wait());
   gpu.detach();
   EXPECT_TRUE(held);
-  EXPECT_EQ(owner.delivered() + owner.given_back.size(), 96u);
+  EXPECT_EQ(owner.delivered() + owner.left.size(), 96u);
   EXPECT_GT(owner.delivered(), 70u);
   EXPECT_EQ(owner.stops, 0);
   EXPECT_EQ(gpu.statistics().state, "ready");
@@ -507,7 +510,7 @@ TEST_F(GpuFiltersTest, AnEvictedSegmentIsPackedAgainBeforeItComesBack) {
   gpu::GpuFilters gpu(std::move(s));
   wait_until_started(gpu);
   Owner owner(gpu);
-  gpu.attach(owner, {});
+  owner.attach();
   const auto models = some_models(3, 12);
   for (std::size_t m = 0; m < models.size(); ++m) owner.add_model(m, models[m]);
   for (std::uint64_t b = 1; b <= 3; ++b) {
@@ -551,7 +554,7 @@ TEST_F(GpuFiltersTest, AnEvictedSegmentIsPackedAgainBeforeItComesBack) {
   EXPECT_TRUE(owner.wait());
   gpu.detach();
   EXPECT_EQ(owner.delivered(), 7u);
-  EXPECT_TRUE(owner.given_back.empty());
+  EXPECT_THAT(owner.left, testing::IsEmpty());
   EXPECT_EQ(gpu.statistics().state, "ready") << gpu.statistics().reason;
   EXPECT_GE(gpu.statistics().evictions, 2u);
   EXPECT_LE(gpu.statistics().peak_device_bytes, 2'200'000u);
@@ -568,13 +571,14 @@ TEST_F(GpuFiltersTest, ASecondSearchBeginsAnew) {
   std::uint64_t before = 0;
   for (const bool streamed : {false, true, false, true, false}) {
     Owner owner(gpu);
-    gpu.attach(owner, {});
+    owner.attach();
     if (streamed) gpu.set_streaming();
     const auto models = some_models(6);
     for (std::size_t m = 0; m < models.size(); ++m) owner.add_model(m, models[m]);
     for (std::uint64_t b = 1; b <= 4; ++b) {
+      owner.announce_block(b, block_for(models, b));
       for (std::size_t m = 0; m + 1 < models.size(); ++m) owner.offer(m, b);
-      owner.add_block(b, block_for(models, b));
+      owner.add_announced_block(b);
     }
     gpu.end_blocks();
     EXPECT_TRUE(owner.wait()) << streamed;
@@ -586,14 +590,15 @@ TEST_F(GpuFiltersTest, ASecondSearchBeginsAnew) {
       }
       EXPECT_TRUE(owner.wait());
     } else {
-      EXPECT_TRUE(owner.wait_until([&] { return !gpu.serves(5, 1); }));
+      EXPECT_TRUE(owner.wait_until([&] { return owner.blocks.at(1).use_count() == 1; }));
+      owner.expect_left(5, 1);
     }
     gpu.detach();
     const std::uint64_t pairs = streamed ? 20 : 24;
     EXPECT_EQ(owner.delivered(), pairs);
     EXPECT_EQ(gpu.statistics().blocks_done - before, pairs);
     before = gpu.statistics().blocks_done;
-    EXPECT_TRUE(owner.given_back.empty());
+    EXPECT_THAT(owner.left, testing::IsEmpty());
     owner.expect_cpu();
     if (HasFailure()) FAIL() << "streamed " << streamed;
   }
@@ -613,7 +618,7 @@ TEST_F(GpuFiltersTest, SegmentsGrowToTheLargest) {
   std::uint64_t block = 0;
   for (std::uint64_t search = 0; search < 2; ++search) {
     Owner owner(gpu);
-    gpu.attach(owner, {});
+    owner.attach();
     // After so many blocks: 1 + 2 + 4 + 4 of them.
     const std::map<int, std::uint64_t> segments{{1, 1}, {2, 1}, {3, 2}, {6, 2}, {7, 3}, {11, 4}};
     for (int i = 1; i <= 12; ++i) {
@@ -639,7 +644,7 @@ TEST_F(GpuFiltersTest, ARefusedImageIsMadeAgainOnce) {
   gpu::GpuFilters gpu(std::move(s));
   wait_until_started(gpu);
   Owner owner(gpu);
-  gpu.attach(owner, {});
+  owner.attach();
   const auto models = some_models(12, 60);
   for (std::size_t m = 0; m < models.size(); ++m) owner.add_model(m, models[m]);
   for (std::uint64_t b = 1; b <= 4; ++b) owner.add_block(b, block_for(models, b));
@@ -648,7 +653,7 @@ TEST_F(GpuFiltersTest, ARefusedImageIsMadeAgainOnce) {
   EXPECT_TRUE(owner.wait());
   gpu.detach();
   EXPECT_EQ(owner.delivered(), 48u);
-  EXPECT_TRUE(owner.given_back.empty());
+  EXPECT_THAT(owner.left, testing::IsEmpty());
   const auto kernels = static_cast<int>(gpu.statistics().distinct_kernels);
   EXPECT_GE(kernels, 6);
   EXPECT_GE(script_.refused, kernels);

@@ -1,0 +1,328 @@
+// Every pair that is opened is done once: in all orders in which those who use a board can come,
+// and with threads.
+#include "work/work_board.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace hmmjit {
+namespace {
+
+using Pair = std::pair<ModelId, BlockId>;
+
+TargetsPtr some_targets() { return std::make_shared<const TargetBlock>(); }
+
+// A board, and what became of its pairs.
+struct Observed {
+  std::map<Pair, int> opened, done, told;
+  std::set<Pair> was_open;
+  WorkBoard board{[this](ModelId model, BlockId block) { ++told[{model, block}]; }};
+  std::map<BlockId, TargetsPtr> targets{{1, some_targets()}, {2, some_targets()}};
+  std::map<int, ShardId> shards;
+  std::map<int, std::vector<Claim>> claims;
+
+  void open(ModelId model, BlockId block) {
+    ++opened[{model, block}];
+    board.open(model, block, targets.at(block));
+    note_open();
+  }
+  void take(ModelId model, BlockId block) {
+    const TargetsPtr taken = board.take_for_host(model, block);
+    if (taken == nullptr) return;
+    EXPECT_EQ(taken, targets.at(block));
+    ++done[{model, block}];
+  }
+  void claim(int name, ModelId model, int shard) {
+    if (!shards.contains(shard)) return;
+    claims[name] = board.claim(model, shards.at(shard));
+    for (const Claim& claim : claims[name]) {
+      if (!claim) continue;
+      EXPECT_TRUE(was_open.contains({claim.model(), claim.block()}));
+      EXPECT_EQ(claim.targets(), targets.at(claim.block()));
+    }
+  }
+  void finish(int name) {
+    for (Claim& claim : claims[name]) {
+      if (!claim) continue;
+      ++done[{claim.model(), claim.block()}];
+      claim.finish();
+      EXPECT_FALSE(claim);
+    }
+    claims.erase(name);
+  }
+  void note_open() {
+    for (const auto& [pair, times] : opened) {
+      if (board.is_open(pair.first, pair.second)) was_open.insert(pair);
+    }
+  }
+  // The host does what was left to it, and is told of everything that it could not have known.
+  void expect_all_done_once() {
+    claims.clear();
+    board.refuse_all();
+    for (const auto& [pair, times] : opened) {
+      EXPECT_FALSE(board.is_open(pair.first, pair.second));
+      const bool before = done[pair] > 0;
+      take(pair.first, pair.second);
+      EXPECT_EQ(done[pair], 1) << "model " << pair.first << ", block " << pair.second;
+      EXPECT_LE(told[pair], 1);
+      if (!before) {
+        EXPECT_EQ(told[pair], was_open.contains(pair) ? 1 : 0);
+      }
+      EXPECT_EQ(board.take_for_host(pair.first, pair.second), nullptr);
+    }
+    for (const auto& [name, shard] : shards) EXPECT_FALSE(board.has_open(shard));
+    for (const auto& [block, of] : targets) EXPECT_EQ(of.use_count(), 1);
+  }
+};
+
+using Step = std::function<void(Observed&)>;
+using Script = std::vector<Step>;
+
+// Runs all interleavings of the scripts, each from the beginning on a board of its own.
+int run_all_orders(const std::vector<Script>& scripts) {
+  std::vector<std::size_t> order;
+  for (std::size_t s = 0; s < scripts.size(); ++s) order.insert(order.end(), scripts[s].size(), s);
+  int count = 0;
+  do {
+    Observed observed;
+    std::vector<std::size_t> at(scripts.size(), 0);
+    for (const std::size_t s : order) scripts[s][at[s]++](observed);
+    observed.expect_all_done_once();
+    ++count;
+    if (testing::Test::HasFailure()) {
+      std::string text;
+      for (const std::size_t s : order) text += std::to_string(s);
+      ADD_FAILURE() << "in the order " << text;
+      return count;
+    }
+  } while (std::next_permutation(order.begin(), order.end()));
+  return count;
+}
+
+const Script kFeed = {[](Observed& o) { o.board.add_block(1), o.open(1, 1); },
+                      [](Observed& o) { o.board.add_block(2), o.open(1, 2); },
+                      [](Observed& o) { o.open(2, 1); }};
+const Script kHost = {[](Observed& o) { o.take(1, 1); }, [](Observed& o) { o.take(1, 2); }};
+
+Script device(int name, bool finishes, ModelId model = 1) {
+  return {[=](Observed& o) { o.claim(name, model, 0); },
+          [=](Observed& o) { finishes ? o.finish(name) : (void)o.claims.erase(name); }};
+}
+
+TEST(WorkBoard, EveryPairIsDoneOnceInAllOrders) {
+  const Script pack = {[](Observed& o) { o.shards[0] = o.board.make_shard({1, 2}); }};
+  const std::vector<Script> failures = {
+      {[](Observed& o) { o.board.refuse_model(1); }},
+      {[](Observed& o) { o.board.refuse_all(); }},
+      {[](Observed& o) {
+        if (o.shards.contains(0)) o.board.refuse_shard(o.shards[0]);
+      }},
+      {[](Observed& o) {  // the shard does not fit on the device
+        if (!o.shards.contains(0)) return;
+        const ShardId whole = std::exchange(o.shards[0], o.board.make_shard({1}));
+        o.shards[1] = o.board.make_shard({2});
+        EXPECT_FALSE(o.board.has_open(whole));
+      }},
+      {[](Observed& o) {  // streaming: a shard that seems done is let go
+        if (o.shards.contains(0)) o.board.close_if_done(o.shards[0]);
+      }},
+  };
+  for (const Script& failure : failures) {
+    for (const bool finishes : {false, true})
+      EXPECT_EQ(run_all_orders({kFeed, pack, device(0, finishes), kHost, failure}), 15'120);
+  }
+}
+
+TEST(WorkBoard, TwoDevicesNeverHaveTheSamePair) {
+  const Script pack = {[](Observed& o) { o.shards[0] = o.board.make_shard({2, 1}); }};
+  for (const bool first : {false, true}) {
+    for (const bool second : {false, true})
+      EXPECT_EQ(run_all_orders({kFeed, pack, device(0, first), device(1, second), device(2, true, 2)}),
+                75'600);
+  }
+}
+
+TEST(WorkBoard, APairGivenUpIsNeverADevicesAgain) {
+  Observed o;
+  o.board.add_block(1);
+  o.open(7, 1);
+  const ShardId shard = o.board.make_shard({1});
+  EXPECT_EQ(o.board.open_models(shard), 1u);
+  { const auto claims = o.board.claim(7, shard); }
+  EXPECT_FALSE(o.board.has_open(shard));
+  EXPECT_EQ((o.told[{7, 1}]), 1);
+  EXPECT_FALSE(o.board.claim(7, shard).front());
+  o.take(7, 1);
+  EXPECT_EQ((o.done[{7, 1}]), 1);
+}
+
+TEST(WorkBoard, ModelsAreVisitedInOrderAndOnlyWhereSomethingIsOpen) {
+  Observed o;
+  o.board.add_block(1);
+  o.board.add_block(2);
+  for (const ModelId model : {9u, 3u, 5u, 4u}) o.open(model, 1);
+  o.open(4, 2);
+  const ShardId shard = o.board.make_shard({2, 1});
+  const auto visited = [&](std::size_t most) {
+    std::vector<ModelId> models;
+    o.board.visit_open(shard, [&](ModelId model) {
+      models.push_back(model);
+      return models.size() < most;
+    });
+    return models;
+  };
+  EXPECT_EQ(visited(10), (std::vector<ModelId>{3, 4, 5, 9}));
+  EXPECT_EQ(visited(2), (std::vector<ModelId>{3, 4}));
+  o.take(3, 1);
+  o.take(4, 1);
+  EXPECT_EQ(visited(10), (std::vector<ModelId>{4, 5, 9}));
+  EXPECT_EQ(o.board.open_models(shard), 3u);
+  // In the order of the shard's blocks.
+  const auto claims = o.board.claim(4, shard);
+  ASSERT_EQ(claims.size(), 2u);
+  EXPECT_TRUE(claims[0]);
+  EXPECT_FALSE(claims[1]);
+  EXPECT_EQ(claims[0].block(), 2u);
+  EXPECT_EQ(visited(10), (std::vector<ModelId>{5, 9}));
+  o.board.refuse_model(9);
+  EXPECT_EQ(visited(10), (std::vector<ModelId>{5}));
+  EXPECT_FALSE(o.board.close_if_done(shard));
+  EXPECT_EQ(o.board.withdraw(5), 1u);
+  EXPECT_EQ(o.board.withdraw(4), 0u);  // a device has what is left of it
+  EXPECT_TRUE(o.board.close_if_done(shard));
+  EXPECT_EQ((o.told), (std::map<Pair, int>{{{9, 1}, 1}}));
+}
+
+TEST(WorkBoard, ForgetsWhatIsRemovedAndKeepsTargetsOnlyForPairs) {
+  Observed o;
+  for (const BlockId block : {1u, 2u}) o.board.add_block(block);
+  const ShardId shard = o.board.make_shard({1, 2});
+  o.open(1, 1);
+  o.open(1, 2);
+  EXPECT_EQ(o.targets[1].use_count(), 2);
+  o.board.remove_block(1);  // too early
+  o.take(1, 1);
+  EXPECT_EQ(o.targets[1].use_count(), 1);
+  o.board.remove_block(1);
+  auto claims = o.board.claim(1, shard);
+  ASSERT_EQ(claims.size(), 2u);  // places stay
+  EXPECT_FALSE(claims[0]);
+  ASSERT_TRUE(claims[1]);
+  EXPECT_EQ(claims[1].finish(), o.targets[2]);
+  o.board.remove_block(2);
+  EXPECT_TRUE(o.board.claim(1, shard).empty());
+  // A block that the board does not know (any more) is the host's.
+  o.open(2, 1);
+  EXPECT_FALSE(o.board.is_open(2, 1));
+  o.take(2, 1);
+  o.board.refuse_model(3);
+  o.board.remove_model(3);
+  o.board.add_block(1);
+  o.board.remove_block(1);
+  o.board.add_block(1);
+  o.open(3, 1);
+  EXPECT_TRUE(o.board.is_open(3, 1));
+  o.take(3, 1);
+}
+
+TEST(Claim, CanBeMovedAndEndsOnce) {
+  Observed o;
+  for (const BlockId block : {1u, 2u}) o.board.add_block(block);
+  o.open(1, 1);
+  o.open(1, 2);
+  auto claims = o.board.claim(1, o.board.make_shard({1, 2}));
+  Claim first = std::move(claims[0]);
+  EXPECT_FALSE(claims[0]);
+  Claim second = std::move(claims[1]);
+  second = std::move(first);  // the claim on block 2 ends unfinished
+  EXPECT_EQ(o.told, (std::map<Pair, int>{{{1, 2}, 1}}));
+  EXPECT_EQ(second.block(), 1u);
+  EXPECT_EQ(second.finish(), o.targets[1]);
+  EXPECT_EQ(second.finish(), nullptr);
+  EXPECT_FALSE(second);
+  o.take(1, 2);
+}
+
+// Everybody at once; what counts is what the thread sanitizer says, and that nothing is lost.
+TEST(WorkBoard, ThreadsDoEveryPairOnce) {
+  constexpr ModelId kModels = 20;
+  constexpr BlockId kBlocks = 30;
+  for (unsigned round = 0; round < 20; ++round) {
+    std::vector<std::atomic<int>> done(kModels * kBlocks);
+    const auto count = [&](ModelId model, BlockId block) { ++done[model * kBlocks + block]; };
+    std::atomic<std::size_t> left_count{0};
+    WorkBoard* of = nullptr;
+    WorkBoard board([&](ModelId model, BlockId block) {
+      ++left_count;
+      if (of->take_for_host(model, block) != nullptr) count(model, block);
+    });
+    of = &board;
+    std::atomic<ShardId> newest{0};
+    std::atomic<bool> over{false};
+    std::vector<std::thread> threads;
+    threads.emplace_back([&] {  // blocks come, and go to devices five at a time
+      std::vector<BlockId> loose;
+      for (BlockId block = 0; block < kBlocks; ++block) {
+        board.add_block(block);
+        const TargetsPtr targets = some_targets();
+        for (ModelId model = 0; model < kModels; ++model) board.open(model, block, targets);
+        loose.push_back(block);
+        if (loose.size() == 5) newest = board.make_shard(std::exchange(loose, {}));
+      }
+      board.refuse_model(3);
+      if (round % 3 == 0) board.refuse_all();
+    });
+    for (unsigned device = 0; device < 2; ++device) {
+      threads.emplace_back([&, device] {
+        std::minstd_rand rng(round * 2 + device + 1);
+        while (!over) {
+          const ShardId shard = 1 + rng() % (newest + 1);
+          ModelId model = 0;
+          bool found = false;
+          board.visit_open(shard, [&](ModelId id) {
+            model = id;
+            found = true;
+            return rng() % 4 == 0;
+          });
+          if (!found) std::this_thread::yield();
+          for (Claim& claim : board.claim(model, shard)) {
+            if (!claim || rng() % 5 == 0) continue;  // given up where it stands
+            count(claim.model(), claim.block());
+            claim.finish();
+          }
+        }
+      });
+    }
+    threads.emplace_back([&] {
+      std::minstd_rand rng(round + 99);
+      while (!over) {
+        const ModelId model = rng() % kModels;
+        const BlockId block = rng() % kBlocks;
+        if (board.is_open(model, block) && board.take_for_host(model, block) != nullptr)
+          count(model, block);
+      }
+    });
+    threads[0].join();
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    over = true;
+    for (std::size_t i = 1; i < threads.size(); ++i) threads[i].join();
+    board.refuse_all();
+    for (ModelId model = 0; model < kModels; ++model) {
+      for (BlockId block = 0; block < kBlocks; ++block)
+        ASSERT_EQ(done[model * kBlocks + block], 1) << model << ", " << block;
+    }
+    EXPECT_GT(left_count, 0u);
+  }
+}
+
+}  // namespace
+}  // namespace hmmjit
