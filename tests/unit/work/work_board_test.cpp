@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <functional>
 #include <map>
 #include <random>
 #include <set>
@@ -163,6 +165,25 @@ TEST(WorkBoard, APairGivenUpIsNeverADevicesAgain) {
   EXPECT_FALSE(o.board.claim(7, shard).front());
   o.take(7, 1);
   EXPECT_EQ((o.done[{7, 1}]), 1);
+}
+
+TEST(WorkBoard, WhatIsOpenedAfterARefusalIsTheHosts) {
+  for (int what = 0; what < 4; ++what) {
+    Observed o;
+    o.board.add_block(1);
+    o.board.add_block(2);
+    const ShardId shard = o.board.make_shard({1});
+    const ShardId other = o.board.make_shard({2});
+    if (what == 0) o.board.refuse_model(5);
+    if (what == 1) o.board.refuse_shard(shard);
+    if (what == 2) o.board.refuse_all();
+    if (what == 3) EXPECT_TRUE(o.board.close_if_done(shard));
+    o.open(5, 1);
+    o.open(6, 2);
+    EXPECT_FALSE(o.board.has_open(shard));
+    EXPECT_EQ(o.board.has_open(other), what != 2);
+    o.expect_all_done_once();
+  }
 }
 
 TEST(WorkBoard, ModelsAreVisitedInOrderAndOnlyWhereSomethingIsOpen) {
