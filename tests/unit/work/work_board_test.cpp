@@ -177,7 +177,9 @@ TEST(WorkBoard, WhatIsOpenedAfterARefusalIsTheHosts) {
     if (what == 0) o.board.refuse_model(5);
     if (what == 1) o.board.refuse_shard(shard);
     if (what == 2) o.board.refuse_all();
-    if (what == 3) EXPECT_TRUE(o.board.close_if_done(shard));
+    if (what == 3) {
+      EXPECT_TRUE(o.board.close_if_done(shard));
+    }
     o.open(5, 1);
     o.open(6, 2);
     EXPECT_FALSE(o.board.has_open(shard));
