@@ -163,8 +163,7 @@ std::vector<Round> IterativeSearch::next(const SearchCallbacks& callbacks) {
       if (state.kept != nullptr) {
         check(state.kept->rewind());
       } else if (!state.targets.impl()->path.empty()) {
-        const std::uint64_t bound =
-            state.search.memory > 0 ? state.search.memory : available_memory() / 2;
+        const std::uint64_t bound = value(grant_memory(state.search.memory, 1)).bound;
         state.kept =
             keep_targets(value(open_targets(state.targets.impl(), amino_alphabet())), bound / 3);
       }

@@ -22,6 +22,38 @@ std::uint64_t available_memory(const MemoryFiles& files) {
   return available;
 }
 
+Result<MemoryGrant> grant_memory(std::uint64_t wanted, int threads, const MemoryFiles& files) {
+  // With this much left, searches of ordinary models were seen to end on one thread.
+  constexpr std::uint64_t kLeast = std::uint64_t{20} << 20;
+  MemoryGrant grant{wanted > 0 ? wanted : available_memory(files) / 2, threads,
+                    cgroup_memory_left(files.groups)};
+  if (!grant.group_left) return grant;
+  const std::uint64_t left = *grant.group_left;
+  if (left < kLeast) {
+    return fail(ErrorCode::kResources,
+                "the control group of this process has " + std::to_string(left >> 20) +
+                    " MiB of memory left, and a search needs " + std::to_string(kLeast >> 20),
+                {},
+                "raise the memory limit of the job, container or control group, or end what else "
+                "runs in it");
+  }
+  // A bound may be exceeded by a tenth and kProgramMemory.
+  const std::uint64_t beyond = left - std::min(left, kProgramMemory);
+  grant.bound = std::min(grant.bound, std::max(left / 2, beyond / 11 * 10));
+  grant.threads =
+      std::clamp(static_cast<int>(std::min<std::uint64_t>(beyond / kThreadMemory, 1 << 20)), 1,
+                 std::max(threads, 1));
+  return grant;
+}
+
+std::optional<std::uint64_t> matrix_that_fits(const CgroupFiles& files) {
+  // What other threads may come to hold meanwhile.
+  constexpr std::uint64_t kOfOthers = std::uint64_t{4} << 20;
+  const auto left = cgroup_memory_left(files);
+  if (!left) return std::nullopt;
+  return (*left - std::min(*left, kOfOthers)) / 2;
+}
+
 std::uint64_t peak_resident_memory() {
   // Not getrusage: its figure begins with that of the process that started this one.
   std::ifstream status("/proc/self/status");

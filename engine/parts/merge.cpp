@@ -144,7 +144,8 @@ struct Memory {
 };
 
 Result<Memory> divide_memory(const PartSet& set, std::uint64_t bound) {
-  if (bound == 0) bound = available_memory() / 2;
+  HMMJIT_ASSIGN(const MemoryGrant grant, grant_memory(bound, 1));
+  bound = grant.bound;
   std::uint64_t parts = 0;
   for (const ModelGroup& group : set.groups())
     parts = std::max<std::uint64_t>(parts, group.parts.size());

@@ -1,5 +1,7 @@
 #include "search/search.hpp"
 
+#include <algorithm>
+
 #include "core/memory.hpp"
 #include "search/search_run.hpp"
 
@@ -14,15 +16,13 @@ struct MemoryShares {
 };
 
 MemoryShares divide_memory(const SearchOptions& options, int threads) {
-  // Code, buffers of readers and writers; of a thread, rows and the matrices of its vectors.
-  constexpr std::uint64_t kProgramBytes = std::uint64_t{24} << 20;
-  constexpr std::uint64_t kThreadBytes = std::uint64_t{8} << 20;
-  constexpr std::uint64_t kThreadMatrixBytes = std::uint64_t{5} << 19;  // among them, one of two
-  constexpr std::uint64_t kSmallestRest = std::uint64_t{4} << 10;       // no share is nothing
+  constexpr std::uint64_t kThreadMatrixBytes = std::uint64_t{5}
+                                               << 19;              // of kThreadMemory, one of two
+  constexpr std::uint64_t kSmallestRest = std::uint64_t{4} << 10;  // no share is nothing
   const auto count = static_cast<std::uint64_t>(threads);
   const std::uint64_t available = available_memory();
-  const std::uint64_t bound = options.memory > 0 ? options.memory : available / 2;
-  const std::uint64_t fixed = kProgramBytes + count * kThreadBytes;
+  const std::uint64_t bound = options.memory;
+  const std::uint64_t fixed = kProgramMemory + count * kThreadMemory;
   // A bound below what every search needs cannot hold; it still makes everything else small.
   const std::uint64_t rest = std::max({bound - std::min(bound, fixed), bound / 4, kSmallestRest});
   MemoryShares shares{.bound = bound,
@@ -413,8 +413,20 @@ void Run::collect_statistics() {
 Result<SearchStatistics> search(const SearchOptions& options, const ModelSource& models,
                                 TargetSource& targets, FilterBackend& backend, ResultSink& sink,
                                 SearchProgress* progress) {
+  HMMJIT_ASSIGN(const MemoryGrant grant,
+                grant_memory(options.memory, std::max(1, options.threads)));
+  SearchOptions granted = options;
+  granted.memory = grant.bound;
+  granted.threads = grant.threads;
+  if (grant.threads < options.threads && options.on_warning) {
+    options.on_warning(
+        "only " + std::to_string(grant.threads) + " of " + std::to_string(options.threads) +
+        " threads are used: the control group of this process has " +
+        std::to_string(*grant.group_left >> 20) +
+        " MiB of memory left; raise the memory limit of the job, container or control group");
+  }
   SearchProgress unused;
-  search_run::Run run(options, models, targets, backend, sink,
+  search_run::Run run(granted, models, targets, backend, sink,
                       progress != nullptr ? *progress : unused);
   return run.run();
 }

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "core/memory.hpp"
 #include "model/residue_copies.hpp"
 #include "model/score_statistics.hpp"
 #include "search/search_run.hpp"
@@ -231,8 +232,12 @@ void Run::score(const JobPtr& job, const std::vector<WaitingTarget>& batch) {
       local.forward_nats.assign(batch.size(), 0.0f);
       local.scores.assign(batch.size(), std::nullopt);
       domain::Workspace workspace;
+      domain::DomainOptions options = alone_options_;
+      if (const auto fits = matrix_that_fits())
+        options.max_matrix_bytes =
+            std::max<std::uint64_t>(1, std::min(options.max_matrix_bytes, *fits));
       try {
-        run(alone_options_, workspace);
+        run(options, workspace);
       } catch (const domain::MatrixTooLarge& too_large) {
         return abort_run({ErrorCode::kResources,
                           too_large.what(),

@@ -10,10 +10,16 @@ environment variable HMMJIT_MUTANT chooses the one that is in force, so that one
 
 A mutant is seen when a test fails that passes without it; a program that ends otherwise, or that
 exceeds its time limit, counts as seen and is marked so. Tests named in a mutant's `seen_by` go
-first, then all of the programs named for its folder in `[programs]`.
+first, then all of the programs named for its folder in `[programs]`, and the first test that fails
+ends the run of a mutant. What was found is kept in FOLDER/results.json after each mutant, with the
+digests of the programs that were run: a run that was interrupted goes on where it was, and after a
+change only those mutants are run again whose programs came out different (--again: all).
 """
 
 import argparse
+import collections
+import hashlib
+import json
 import os
 import pathlib
 import re
@@ -133,7 +139,7 @@ def build(copy, targets, jobs):
             if subprocess.run(command, cwd=copy, stdout=log, stderr=log).returncode != 0:
                 sys.exit(f"{' '.join(command)} failed: see {copy / 'build.log'}")
     run("cmake", "--preset", "release")
-    run("cmake", "--build", "--preset", "release", f"-j{jobs}", "--target", *targets)
+    run("cmake", "--build", "--preset", "release", f"-j{jobs}", "--target", *targets, "--", "-k0")
 
 
 class Program:
@@ -142,6 +148,7 @@ class Program:
         if len(found) != 1:
             sys.exit(f"{name}: {len(found)} programs of this name")
         self.path = found[0]
+        self.digest = hashlib.sha256(self.path.read_bytes()).hexdigest()
 
     def run(self, number, tests, limit):
         """None where all passes, else what was seen first."""
@@ -168,6 +175,28 @@ class Program:
         return begun[-1] if begun else "?"
 
 
+class Kept:
+    """Results of runs, in a file that is complete after each of them."""
+
+    def __init__(self, path, again):
+        self.path = path
+        self.results = json.loads(path.read_text()) if path.exists() and not again else {}
+
+    def get(self, key, make):
+        key = json.dumps(key)
+        if key not in self.results:
+            self.results[key] = make()
+            fresh = self.path.with_suffix(".tmp")
+            fresh.write_text(json.dumps(self.results, indent=0))
+            fresh.rename(self.path)
+        return self.results[key]
+
+
+def folder(file):
+    parts = file.split("/")
+    return "/".join(parts[:2]) if parts[0] in ("engine", "tools") else parts[0]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--check", action="store_true")
@@ -175,6 +204,7 @@ def main():
     parser.add_argument("--work", type=pathlib.Path, help="folder of the copy; kept")
     parser.add_argument("--limit", type=float, default=240, help="seconds of one program")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--again", action="store_true", help="forget what earlier runs found")
     parser.add_argument("--quick", action="store_true", help="only the tests of `seen_by`")
     parser.add_argument("names", nargs="*", help="mutants; none: all")
     arguments = parser.parse_args()
@@ -199,39 +229,42 @@ def main():
                       ([] if arguments.quick else [name for name, _ in of_folder(m)])})
     build(copy, targets, arguments.jobs)
     ready = {name: Program(copy, name) for name in targets}
-    baseline = {}
+    kept = Kept(copy / "results.json", arguments.again)
 
-    def clean(name, tests):
-        if (name, tests) not in baseline:
-            baseline[name, tests] = ready[name].run(0, tests, 4 * arguments.limit)
-        return baseline[name, tests] is None
+    def run(number, name, tests):
+        return ready[name].run(number, tests, arguments.limit if number else 4 * arguments.limit)
 
-    seen = survived = equivalent = 0
-    for mutant in chosen:
-        begun, verdict = time.monotonic(), None
+    def found(mutant):
+        """What saw the mutant first; None where nothing did."""
         tries = [s.split(":", 1) for s in mutant.get("seen_by", [])]
         if not arguments.quick:
             tries += of_folder(mutant)
         for name, tests in tries:
-            verdict = ready[name].run(mutant["number"], tests, arguments.limit)
-            if verdict and not clean(name, tests):
-                sys.exit(f"{name}:{tests} fails without any mutant: {baseline[name, tests]}")
+            key = [mutant["number"], mutant["old"], mutant["new"], tests, ready[name].digest]
+            verdict = kept.get(key, lambda: run(mutant["number"], name, tests))
             if verdict:
-                break
-        if verdict:
-            seen += 1
-        elif mutant.get("equivalent"):
-            equivalent += 1
-        else:
-            survived += 1
-        text = verdict or ("equivalent" if mutant.get("equivalent") else "SURVIVED")
-        print(f"{mutant['number']:3} {mutant['name']:44} {text} "
+                fails = kept.get([0, tests, ready[name].digest], lambda: run(0, name, tests))
+                if fails:
+                    sys.exit(f"{name}:{tests} fails without any mutant: {fails}")
+                return verdict
+        return None
+
+    score = collections.defaultdict(collections.Counter)
+    for mutant in chosen:
+        begun, verdict = time.monotonic(), found(mutant)
+        kind = "seen" if verdict else "equivalent" if mutant.get("equivalent") else "survived"
+        for row in (folder(mutant["file"]), "all"):
+            score[row][kind] += 1
+        text = verdict or (kind if kind == "equivalent" else "SURVIVED")
+        print(f"{mutant['number']:3} {mutant['name']:52} {text} "
               f"({time.monotonic() - begun:.1f} s)", flush=True)
-    of = seen + survived
-    if of:
-        print(f"{seen} of {of} seen ({100 * seen / of:.0f} %), {survived} survived, "
-              f"{equivalent} equivalent")
-    return 1 if survived else 0
+    print("\n| folder | mutants | equivalent | seen | survived | seen of those not equivalent |")
+    print("|---|---|---|---|---|---|")
+    for row, counts in sorted(score.items(), key=lambda entry: (entry[0] == "all", entry[0])):
+        of = counts["seen"] + counts["survived"]
+        print(f"| {row} | {counts.total()} | {counts['equivalent']} | {counts['seen']} | "
+              f"{counts['survived']} | {100 * counts['seen'] / max(of, 1):.0f} % |")
+    return 1 if score["all"]["survived"] else 0
 
 
 if __name__ == "__main__":

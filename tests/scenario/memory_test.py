@@ -9,6 +9,7 @@ import random
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 
 import scenario
@@ -156,6 +157,120 @@ class MemoryTest(unittest.TestCase):
                     self.assertGreater(len(lines), 10_000, option)
                     self.assertTrue(lines == kept[option],
                                     f"{option} differs: " + scenario.first_difference(lines, kept[option]))
+
+
+class ControlGroup:
+    """A group within our own that a few MiB are all that its processes may have together."""
+
+    def __init__(self, limit):
+        self.folder = None
+        with open("/proc/self/cgroup") as file:
+            memberships = [line.rstrip("\n").split(":", 2) for line in file]
+        mount = "/sys/fs/cgroup"
+        for _, controllers, path in memberships:
+            if "memory" in controllers.split(","):
+                parent, files = f"{mount}/{controllers}{path}", {"memory.limit_in_bytes": limit,
+                                                                 "memory.swappiness": 0}
+            elif controllers == "":
+                parent, files = mount + path, {"memory.max": limit, "memory.swap.max": 0}
+            else:
+                continue
+            folder = os.path.join(parent, f"hmmjit-test-{os.getpid()}")
+            try:
+                os.mkdir(folder)
+            except OSError:
+                continue
+            self.folder = folder
+            try:
+                for name, value in files.items():
+                    with open(os.path.join(folder, name), "w") as file:
+                        file.write(str(value))
+                self.run([shutil.which("true")])
+                return
+            except OSError:  # the controller is not handed on to groups within
+                self.remove()
+        raise unittest.SkipTest("no control group with a memory limit can be made here")
+
+    def run(self, command):
+        def join():
+            with open(os.path.join(self.folder, "cgroup.procs"), "w") as file:
+                file.write(str(os.getpid()))
+        return subprocess.run(command, preexec_fn=join, capture_output=True, text=True, timeout=300)
+
+    def remove(self):
+        for _ in range(100):
+            try:
+                os.rmdir(self.folder)
+                return
+            except OSError:  # the last process has not left it yet
+                time.sleep(0.05)
+
+
+@unittest.skipIf(scenario.hmmsearch_missing() or shutil.which("hmmbuild") is None,
+                 "HMMER is not installed")
+class ControlGroupTest(unittest.TestCase):
+    """The kernel ends a process that goes beyond its group's limit; it must never come to that."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="hmmjit-group-")
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        generator = random.Random(20262)
+        cls.models, cls.targets = (os.path.join(cls.folder, name) for name in ("m.hmm", "t.fasta"))
+        targets = []
+        with open(cls.models, "w") as models:
+            for number, length in enumerate((80, 300, 700)):
+                sequence = "".join(generator.choices(RESIDUES, k=length))
+                alignment = os.path.join(cls.folder, "one.sto")
+                with open(alignment, "w") as file:
+                    file.write(f"# STOCKHOLM 1.0\nfamily{number} {sequence}\n//\n")
+                model = os.path.join(cls.folder, "one.hmm")
+                subprocess.run(["hmmbuild", "--amino", "-n", f"family{number}", model, alignment],
+                               check=True, stdout=subprocess.DEVNULL)
+                models.write(read(model).decode())
+                for copy in range(500):
+                    changed = [generator.choice(RESIDUES) if generator.random() < 0.3 else residue
+                               for residue in sequence]
+                    targets.append([f"t{number}_{copy}", "a copy", "".join(changed)])
+        scenario.write_fasta(cls.targets, targets)
+
+    def search(self, limit, options):
+        group = ControlGroup(limit * MIB)
+        try:
+            output = os.path.join(self.folder, "out.tbl")
+            if os.path.exists(output):
+                os.unlink(output)
+            done = group.run([scenario.program, "search", "--quiet", "--device", "cpu", *options,
+                              "--tblout", output, "-o", os.path.join(self.folder, "out"),
+                              "-A", os.path.join(self.folder, "out.sto"), self.models, self.targets])
+        finally:
+            group.remove()
+        self.assertIn(done.returncode, (0, RESOURCES), (limit, options, done.stderr))
+        return done, read(output) if os.path.exists(output) else None
+
+    def test_no_search_is_ended_by_the_kernel(self):
+        unlimited = os.path.join(self.folder, "unlimited.tbl")
+        subprocess.run([scenario.program, "search", "--quiet", "--device", "cpu", "--tblout", unlimited,
+                        self.models, self.targets], check=True, stdout=subprocess.DEVNULL)
+        for limit, options in ((64, ["--cpu", "2"]), (64, ["--cpu", "2", "--mem", "4G"]),
+                               (64, ["--cpu", "64"]), (32, ["--cpu", "64", "--mem", "4G"])):
+            with self.subTest(limit=limit, options=options):
+                done, table = self.search(limit, options)
+                if limit == 64:
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                if done.returncode == 0:
+                    self.assertEqual(result_lines(table), result_lines(read(unlimited)))
+                else:
+                    self.assertEqual(done.stderr.count("\n"), 1 + done.stderr.count("threads are used"))
+                    self.assertIsNone(table)
+
+    def test_a_group_that_is_too_small_for_anything(self):
+        done, table = self.search(16, ["--cpu", "2"])
+        self.assertEqual(done.returncode, RESOURCES)
+        self.assertIn("the control group of this process has", done.stderr)
+        self.assertIn("raise the memory limit of the job, container or control group", done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1)
+        self.assertIsNone(table)
 
 
 if __name__ == "__main__":

@@ -143,8 +143,8 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
   run.search.keep_alignments = rounds.needs_alignments();
 
   // What a search may hold of targets is a third of the bound; this is where they stay.
-  const std::uint64_t bound = run.search.memory > 0 ? run.search.memory : available_memory() / 2;
-  std::unique_ptr<TargetSource> targets = keep_targets(std::move(run.targets), bound / 3);
+  HMMJIT_ASSIGN(const MemoryGrant grant, grant_memory(run.search.memory, 1));
+  std::unique_ptr<TargetSource> targets = keep_targets(std::move(run.targets), grant.bound / 3);
   CheckpointFiles models(std::string(options.text("--chkhmm")), ".hmm");
   CheckpointFiles alignments(std::string(options.text("--chkali")), ".sto");
 

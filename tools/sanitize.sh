@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Builds with sanitizers and runs the tests that gain most from them: readers of files, part files, output files and
+# memory under the address and undefined-behaviour sanitizers; the task pool and whole small searches under the thread
+# sanitizer. Only the libraries these tests need are compiled.
+#   tools/sanitize.sh [address] [thread]     one of the two; both unless named
+#   CXX=clang++-19 tools/sanitize.sh         with another compiler, in folders of its own
+# Exit status: 0; 1 where a test failed or a sanitizer found something.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+(($#)) || set -- address thread
+compiler=${CXX:-c++}
+suffix=
+[ "$compiler" = c++ ] || suffix=-$(basename "$compiler")
+
+# build PRESET TARGET...: says where the programs are.
+build() {
+  local preset=$1 folder=build/$1$suffix
+  shift
+  cmake --preset "$preset" -B "$folder" -DCMAKE_CXX_COMPILER="$compiler" >/dev/null
+  cmake --build "$folder" --target "$@"
+}
+
+# run FOLDER PROGRAM FILTER: a GoogleTest program of a folder.
+failed=0
+run() {
+  local program
+  program=$(find "$1/tests" -type f -name "$2" -perm -u+x)
+  echo "---- $program $3"
+  local begun=$SECONDS
+  "$program" --gtest_brief=1 --gtest_filter="$3" || failed=1
+  echo "---- $((SECONDS - begun)) s"
+}
+
+for kind in "$@"; do
+  case "$kind" in
+    address)
+      export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
+      export UBSAN_OPTIONS=print_stacktrace=1
+      readers=(fuzz_hmm_file fuzz_fasta fuzz_sequence_formats fuzz_alignment fuzz_byte_source fuzz_target_database)
+      build asan test_core test_io "${readers[@]}"
+      run "build/asan$suffix" test_core '*'
+      run "build/asan$suffix" test_io '*'
+      echo "---- readers over their corpora"
+      ctest --test-dir "build/asan$suffix" -R "^fuzz_replay_($(IFS='|'; echo "${readers[*]#fuzz_}"))\$" \
+        --output-on-failure || failed=1
+      ;;
+    thread)
+      export TSAN_OPTIONS=halt_on_error=1
+      build tsan test_search
+      run "build/tsan$suffix" test_search '*'
+      ;;
+    *)
+      echo "usage: $0 [address] [thread]" >&2
+      exit 2
+      ;;
+  esac
+done
+exit "$failed"
