@@ -118,7 +118,7 @@ BUILD_OPTIONS = (
     lambda r: ["--EfL", str(r.randrange(50, 200))], lambda r: ["--wgiven"], lambda r: ["--wgsc"],
     lambda r: ["--wblosum"], lambda r: ["--eclust"], lambda r: ["--singlemx"],
     lambda r: ["--w_beta", text(r.uniform(0, 1))], lambda r: ["--w_length", str(r.randrange(-9, 99))],
-    lambda r: ["-n", "a-name"], lambda r: ["--EvN", str(r.randrange(20, 100))],
+    lambda r: ["--EvN", str(r.randrange(20, 100))],
     lambda r: ["--Eft", text(r.uniform(0.01, 0.3))])
 # Options of which hmmbuild takes one.
 EXCLUSIVE = ({"--enone", "--eset", "--ere", "--esigma", "--eclust"},
@@ -214,7 +214,7 @@ class Case:
                     options = [option for option in options
                                if option[0] not in ("--wgsc", "--wblosum", "--eclust")]
                 if self.kind == "build":
-                    self.pieces["options"] = options
+                    self.pieces["options"] = options + ([["-n", "given"]] if rng.random() < 0.1 else [])
                     return
                 made = scenario.run(["hmmbuild", "--cpu", "0", "--amino"] + sum(options, []) +
                                     [self.path("one.hmm"), alignment], timeout=LONGEST)
