@@ -314,8 +314,12 @@ def test_parquet(results, tmp_path):
     mask = os.umask(0)
     os.umask(mask)
     assert path.stat().st_mode & 0o777 == 0o666 & ~mask
-    with pytest.raises(Exception):
+    with pytest.raises(Exception, match="(?i)no such|compression"):
         results.table().to_parquet(path, compression="no such")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(IsADirectoryError):
+        results.table().to_parquet(tmp_path / "folder")
+    (tmp_path / "folder").rmdir()
     with pytest.raises(OSError):
         results.table().to_parquet(tmp_path / "missing" / "table.parquet")
     assert path.read_bytes() == kept and os.listdir(tmp_path) == ["table.parquet"]

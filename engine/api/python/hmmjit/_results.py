@@ -1,6 +1,7 @@
 """What searches find: results, hits, domains, alignments, tables of them."""
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import html
 import os
@@ -380,7 +381,8 @@ class Table(Dict[str, Any]):
             os.chmod(temporary, 0o666 & ~mask)
             os.replace(temporary, final)
         except BaseException:
-            os.unlink(temporary)
+            with contextlib.suppress(FileNotFoundError):  # pyarrow removes what it could not write
+                os.unlink(temporary)
             raise
 
     def __arrow_c_stream__(self, requested_schema: Optional[Capsule] = None) -> Capsule:
