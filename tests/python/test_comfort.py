@@ -314,7 +314,7 @@ def test_parquet(results, tmp_path):
     mask = os.umask(0)
     os.umask(mask)
     assert path.stat().st_mode & 0o777 == 0o666 & ~mask
-    with pytest.raises(Exception, match="(?i)no such|compression"):
+    with pytest.raises(Exception, match="compression"):
         results.table().to_parquet(path, compression="no such")
     (tmp_path / "folder").mkdir()
     with pytest.raises(IsADirectoryError):
