@@ -2,64 +2,17 @@
 
 #include <bit>
 
+#include "build/row_paths.hpp"
 #include "build/row_weights.hpp"
 
 namespace hmmjit::build {
 namespace {
 
-// A row as a path through the model. kMissing: residues are not known to be there or not.
-enum class Step : char { kBegin, kMatch, kDelete, kInsert, kMissing, kEnd };
-struct Element {
-  Step step;
-  int k = 0;
-  std::size_t column = 0;
-};
-
-void trace_row(const MultipleAlignment& alignment, std::size_t row, const std::vector<bool>& match,
-               std::vector<Element>& path) {
-  const Alphabet& alphabet = *alignment.alphabet;
-  const std::span<const Residue> codes = alignment.row(row);
-  path.assign(1, {Step::kBegin});
-  int k = 0;
-  for (std::size_t c = 0; c < codes.size(); ++c) {
-    if (match[c]) ++k;
-    const Residue code = codes[c];
-    if (code == alphabet.missing()) {
-      if (path.back().step != Step::kMissing) path.push_back({Step::kMissing, k, c});
-    } else if (code == alphabet.gap()) {
-      if (match[c]) path.push_back({Step::kDelete, k, c});
-    } else {
-      path.push_back({match[c] ? Step::kMatch : Step::kInsert, k, c});
-    }
-  }
-  path.push_back({Step::kEnd});
-}
-
-// The model has no transitions between insertions and deletions: the residue of an insertion next
-// to a deletion is aligned to the deleted node instead.
-void doctor(std::vector<Element>& path) {
-  std::size_t to = 0;
-  for (std::size_t from = 0; from < path.size(); ++from, ++to) {
-    const Element& a = path[from];
-    const Element* b = from + 1 < path.size() ? &path[from + 1] : nullptr;
-    if (b != nullptr && a.step == Step::kDelete && b->step == Step::kInsert) {
-      path[to] = {Step::kMatch, a.k, b->column};
-      ++from;
-    } else if (b != nullptr && a.step == Step::kInsert && b->step == Step::kDelete) {
-      path[to] = {Step::kMatch, b->k, a.column};
-      ++from;
-    } else {
-      path[to] = a;
-    }
-  }
-  path.resize(to);
-}
-
 class Counter {
  public:
   explicit Counter(Hmm& hmm) : hmm_(hmm), K_(static_cast<std::size_t>(hmm.alphabet->K)) {}
 
-  void add(const std::vector<Element>& path, std::span<const Residue> codes, float weight) {
+  void add(const std::vector<PathElement>& path, std::span<const Residue> codes, float weight) {
     // Where a fragment begins or ends says nothing about the model.
     std::size_t begin = 0, end = path.size() - 1;
     if (path[1].step == Step::kMissing) {
@@ -79,7 +32,7 @@ class Counter {
       }
     }
     for (std::size_t z = begin; z < end; ++z) {
-      const Element& at = path[z];
+      const PathElement& at = path[z];
       if (at.step == Step::kMissing) continue;
       const auto node = static_cast<std::size_t>(at.k);
       if (at.step == Step::kMatch) emit(&hmm_.match[node * K_], codes[at.column], weight);
@@ -104,7 +57,7 @@ class Counter {
   void count(int k, Transition a, float weight) {
     hmm_.transition[static_cast<std::size_t>(k) * kTransitions + a] += weight;
   }
-  void move(const Element& from, const Element& to, float weight) {
+  void move(const PathElement& from, const PathElement& to, float weight) {
     if (to.step == Step::kMissing) return;
     switch (from.step) {
       case Step::kBegin:
@@ -165,10 +118,9 @@ void mark_fragments(MultipleAlignment& alignment, float fragment) {
 void count_alignment(const MultipleAlignment& alignment, const std::vector<bool>& match,
                      std::span<const double> weights, Hmm& hmm) {
   Counter counter(hmm);
-  std::vector<Element> path;
+  std::vector<PathElement> path;
   for (std::size_t row = 0; row < alignment.rows(); ++row) {
-    trace_row(alignment, row, match, path);
-    doctor(path);
+    find_row_path(alignment, row, match, path);
     counter.add(path, alignment.row(row), static_cast<float>(weights[row]));
   }
 }

@@ -343,12 +343,10 @@ std::string in_match_columns(const std::string& line, const std::vector<bool>& m
 }  // namespace
 
 Result<BuiltModel> build_from_alignment(const MultipleAlignment& given,
-                                        const AlignmentOptions& options,
-                                        std::vector<double>* weights_found) {
+                                        const AlignmentOptions& options, AlignedRows* rows) {
   const FlushToZeroScope flush;  // as in the reference
   HMMJIT_TRY(check(given));
   const std::vector<double> weights = weights_of(given, options);
-  if (weights_found != nullptr) *weights_found = weights;
 
   MultipleAlignment alignment = given;
   mark_fragments(alignment, options.fragment);
@@ -383,6 +381,13 @@ Result<BuiltModel> build_from_alignment(const MultipleAlignment& given,
   hmm.insert.assign(nodes * static_cast<std::size_t>(alphabet.K), 0.0f);
   hmm.transition.assign(nodes * kTransitions, 0.0f);
   count_alignment(alignment, match, weights, hmm);
+  if (rows != nullptr) {
+    *rows = align_rows(alignment, match);
+    rows->weights = weights;
+    rows->weighted = !given.weights.empty() ||
+                     (given.rows() > 1 && options.weights != AlignmentOptions::Weights::kNone &&
+                      options.weights != AlignmentOptions::Weights::kGiven);
+  }
   if (options.most_insertions) {
     for (int k = 1; k < hmm.M; ++k) {
       const std::span<float> t = row_of(hmm.transition, k, kTransitions);

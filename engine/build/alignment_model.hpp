@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "build/aligned_rows.hpp"
 #include "build/built_model.hpp"
 #include "core/error.hpp"
 #include "model/multiple_alignment.hpp"
@@ -41,13 +42,13 @@ struct AlignmentOptions {
 };
 
 /// Builds the model, annotation and composition included; its `needs_calibration` is set. Amino
-/// alphabets only. Bit-identical to HMMER 3.4. `weights`, if given, receives the relative weights.
-/// Fails with kInput for an alignment without rows or match columns, with RF annotation missing
-/// where it is asked for, with missing data inside a row, or where an effective number cannot be
-/// found.
+/// alphabets only. Bit-identical to HMMER 3.4. `rows`, if given, receives the rows as they were
+/// used. Fails with kInput for an alignment without rows or match columns, with RF annotation
+/// missing where it is asked for, with missing data inside a row, or where an effective number
+/// cannot be found.
 Result<BuiltModel> build_from_alignment(const MultipleAlignment& alignment,
                                         const AlignmentOptions& options,
-                                        std::vector<double>* weights = nullptr);
+                                        AlignedRows* rows = nullptr);
 
 /// Replaces emissions of masked nodes (MM annotation) by the background: the last step, after
 /// calibration. As in the reference, not of the last node.

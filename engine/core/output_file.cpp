@@ -78,7 +78,7 @@ std::unexpected<Error> output_error(const std::string& path, const char* action,
 // by name, a redirected descriptor would be written from its start, and a temporary beside it
 // would lie in /dev.
 int named_descriptor(const std::string& path) {
-  if (path == "/dev/stdout") return STDOUT_FILENO;
+  if (path == "-" || path == "/dev/stdout") return STDOUT_FILENO;
   if (path == "/dev/stderr") return STDERR_FILENO;
   for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
     if (!path.starts_with(folder)) continue;

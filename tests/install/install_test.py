@@ -4,13 +4,14 @@
 usage: install_test.py install BUILD_DIR PREFIX
        install_test.py project PREFIX SOURCE_DIR WORK_DIR KIND PROGRAM... -- ARGUMENTS...
        install_test.py subproject HMMJIT_SOURCE_DIR SOURCE_DIR WORK_DIR
+       install_test.py refusals PREFIX WORK_DIR
        install_test.py pkg-config PREFIX SOURCE_DIR WORK_DIR PACKAGE ARGUMENTS...
 
 install: installs into another folder and moves that to PREFIX. subproject: configures a project that
 adds hmmjit's folder and links hmmjit::hmmjit, and asks what its programs would be linked with. project: configures and builds a
 CMake project against PREFIX and runs its programs with the arguments; their output must match
 $HMMJIT_TEST_EXPECTED, if given. pkg-config: compiles
-SOURCE_DIR/main.cpp by hand and runs it.
+SOURCE_DIR/main.cpp by hand and runs it. refusals: what cannot work is said in the first error.
 """
 import os
 import re
@@ -116,6 +117,34 @@ def project(prefix, source, work, kind, rest):
             sys.exit(f"{program} is not linked with the {kind} library:\n{linked}")
 
 
+REFUSED = """cmake_minimum_required(VERSION 3.25)
+project(host LANGUAGES CXX)
+find_package(hmmjit REQUIRED COMPONENTS bogus)
+"""
+
+
+def refusals(prefix, work):
+    """A component that does not exist and a dialect that is too old are named in the message."""
+    shutil.rmtree(work, ignore_errors=True)
+    os.makedirs(work)
+    with open(os.path.join(work, "CMakeLists.txt"), "w", encoding="utf-8") as file:
+        file.write(REFUSED)
+    done = subprocess.run(["cmake", "-S", work, "-B", os.path.join(work, "build"), "-G", "Ninja",
+                           "-DCMAKE_PREFIX_PATH=" + prefix], capture_output=True, text=True)
+    said = " ".join(done.stderr.split())
+    if done.returncode == 0 or "no component bogus here; there are: shared static" not in said:
+        sys.exit(f"find_package of a component that does not exist said:\n{done.stderr}")
+    folder = next(where for where, _, names in os.walk(prefix) if "hmmjit.hpp" in names)
+    headers = sorted(name for name in os.listdir(folder) if name.endswith(".hpp"))
+    for name in headers:
+        done = subprocess.run(["c++", "-std=c++17", "-fsyntax-only", "-x", "c++", "-I", os.path.dirname(folder), "-"],
+                              input=f"#include <hmmjit/{name}>\n", capture_output=True, text=True)
+        first = next((line for line in done.stderr.splitlines() if "error:" in line), "")
+        if "need C++20" not in first:
+            sys.exit(f"the first error of {name} as C++17 is: {first}")
+    print(f"{len(headers)} headers say that they need C++20")
+
+
 def pkg_config(prefix, source, work, package, arguments):
     os.makedirs(work, exist_ok=True)
     found = [folder for folder, _, names in os.walk(prefix) if "hmmjit.pc" in names]
@@ -134,6 +163,8 @@ def main():
         project(*sys.argv[2:6], sys.argv[6:])
     elif len(sys.argv) == 5 and sys.argv[1] == "subproject":
         subproject(*sys.argv[2:])
+    elif len(sys.argv) == 4 and sys.argv[1] == "refusals":
+        refusals(*sys.argv[2:])
     elif len(sys.argv) > 5 and sys.argv[1] == "pkg-config":
         pkg_config(*sys.argv[2:6], sys.argv[6:])
     else:

@@ -292,6 +292,39 @@ def test_polars_and_pyarrow(results):
         pytest.skip("SKIPPED, NOTHING READ: neither pyarrow nor polars is installed")
 
 
+def test_parquet(results, tmp_path):
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        pytest.skip("SKIPPED, NOTHING WRITTEN: pyarrow is not installed (pip install pyarrow)")
+    path = tmp_path / "table.parquet"
+    empty = hmmjit.search(MODELS, TARGETS, device="cpu", E=1e-300).table("domains")
+    assert len(empty) == 0 < len(results.table("domains"))
+    for table in (results.table(), results.table("domains"), empty):
+        table.to_parquet(path, compression="gzip")
+        read = pyarrow.parquet.read_table(path)
+        assert read.column_names == list(table)
+        for name in table:
+            assert read.column(name).to_pylist() == list(table[name]), name
+        assert read.schema.field("included").type == pyarrow.bool_()
+        assert pyarrow.types.is_floating(read.schema.field("score").type)
+        assert pyarrow.types.is_large_string(read.schema.field("name").type)
+    kept = path.read_bytes()
+    mask = os.umask(0)
+    os.umask(mask)
+    assert path.stat().st_mode & 0o777 == 0o666 & ~mask
+    with pytest.raises(Exception, match="compression"):
+        results.table().to_parquet(path, compression="no such")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(IsADirectoryError):
+        results.table().to_parquet(tmp_path / "folder")
+    (tmp_path / "folder").rmdir()
+    with pytest.raises(OSError):
+        results.table().to_parquet(tmp_path / "missing" / "table.parquet")
+    assert path.read_bytes() == kept and os.listdir(tmp_path) == ["table.parquet"]
+
+
 def test_a_stream_that_nobody_takes_is_let_go(results):
     from hmmjit import _arrow
     before = len(_arrow._held)

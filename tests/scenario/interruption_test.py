@@ -7,7 +7,7 @@ import time
 import unittest
 
 import scenario
-from scenario import ScratchFolder, example_model, read, search
+from scenario import ScratchFolder, example_model, read, result_lines, search
 
 RESOURCE_ERROR = 5
 OUTPUT_ERROR = 7
@@ -317,6 +317,13 @@ class Interruption(ScratchFolder):
         self.assertEqual(done.returncode, 0)
         self.assertTrue(read(self.path("joined")).endswith(b"# [ok]\n"))
         self.assertEqual([name for name in os.listdir("/dev") if "tmp-" in name], [])
+        # As elsewhere, "-" is standard output, not a file of that name.
+        done = subprocess.run([scenario.program, "search", "--quiet", "-o", self.path("report"), "--tblout", "-",
+                               self.model, self.targets], stdout=subprocess.PIPE, cwd=self.folder)
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(result_lines(done.stdout), result_lines(read(self.path("joined"))))
+        self.assertGreater(len(result_lines(done.stdout)), 0)
+        self.assertFalse(os.path.exists(self.path("-")))
 
 
 if __name__ == "__main__":

@@ -28,9 +28,11 @@ MISSING = [name for name, present in (
     ("selenium", importlib.util.find_spec("selenium"))) if not present]
 SEED = int(os.environ.get("HMMJIT_TEST_SEED", random.SystemRandom().randrange(1, 2**31)))
 SIZES = {"desktop": (1280, 900), "tablet": (768, 1024), "phone": (390, 844)}
-# On two idle cores a page of 100,000 domains is read in 1.1 s and sorted in 0.2 s. The bounds leave
-# room for a machine with other work; a page that draws every row takes minutes.
-LOAD_SECONDS, SORT_SECONDS = 30.0, 8.0
+# Promised of a page of 100,000 domains, on two cores: read in 2 s, sorted in 0.5 s. What the machine's other
+# work cannot change is asserted: processor time of the process that shows the page.
+LOAD_SECONDS, SORT_SECONDS = 2.0, 0.5
+# Of the clock, for what has no bound of its own; a page that draws every row takes minutes.
+LONGEST_SECONDS = 30.0
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"
 
 
@@ -38,7 +40,7 @@ def made_result(path, domains, alignments, seed):
     """A result file as --json writes it, with so many domains and nothing in it twice; returns its
     targets in the order of the page: best E-value first."""
     rng = random.Random(seed)
-    models = [{"name": f"Model_{m}", "accession": f"PF{m + 1:05d}.{m % 30}" if m % 5 else None,
+    models = [{"name": f"Model_{m + 100}", "accession": f"PF{m + 1:05d}.{m % 30}" if m % 5 else None,
                "description": rng.choice(["Kinase", "Globin", "Zinc finger"]) + f" family {m}",
                "length": rng.randrange(40, 500)} for m in range(max(2, min(400, domains // 20)))]
     found = [[] for _ in models]
@@ -139,6 +141,11 @@ class PageInChromium(ScratchFolder):
             time.sleep(0.01)
         return time.monotonic() - begun
 
+    def processor_seconds(self, driver):
+        """Of the process that shows the page."""
+        return next(metric["value"] for metric in driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+                    if metric["name"] == "ProcessTime")
+
     def text(self, driver, name):
         return driver.execute_script(f"return document.getElementById('{name}').textContent")
 
@@ -178,6 +185,11 @@ class PageInChromium(ScratchFolder):
                 self.show(driver, view)
                 wide = driver.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
                 self.assertEqual(wide[0], SIZES[size][0], f"{view} is wider than the window at {size}")
+                if view == "domains":
+                    cut = driver.execute_script(
+                        "return [...document.querySelectorAll('#domains .rows .row')].map(row => row.children[1])"
+                        ".filter(cell => cell.scrollWidth > cell.clientWidth).map(cell => cell.textContent)")
+                    self.assertEqual(cut, [], f"names of models are cut at {size}")
                 if view in ("models", "domains") and size in ("desktop", "phone"):
                     inner = driver.execute_script("const list = document.querySelector(`#${arguments[0]} .scroller`);"
                                                   "return [list.scrollWidth, list.clientWidth]", view)
@@ -253,7 +265,7 @@ class PageInChromium(ScratchFolder):
             name = f"{model['name']} {model['accession'] or ''} {model['description']}".lower()
             return all(word in text or word in name for word in words)
 
-        for words in (["kinase"], ["gene1"], ["kinase", "probable"], ["model_1"]):
+        for words in (["kinase"], ["gene1"], ["kinase", "probable"], ["model_12"]):
             self.set(driver, filter=" ".join(words))
             chosen = [entry for entry in everything
                       if matches(words, entry[0], self.models[entry[1]["model"]])]
@@ -399,7 +411,7 @@ class PageInChromium(ScratchFolder):
         self.assertEqual(driver.execute_script("return lanesOf[0]"), 40)
         seconds = time.monotonic() - begun
         print(f"{number} overlapping domains laid out in {seconds:.2f} s")
-        self.assertLess(seconds, LOAD_SECONDS)
+        self.assertLess(seconds, LONGEST_SECONDS)
         drawn = driver.execute_script("return [...laneOf].flatMap((lane, d) => lane < 0 ? [] : [[lane, d]])")
         self.assertEqual(sorted(lane for lane, _ in drawn), list(range(40)))
         self.assertEqual(sorted(d for _, d in drawn), list(range(40)))  # the best ones
@@ -417,23 +429,31 @@ class PageInChromium(ScratchFolder):
         print(f"page of 100,000 domains: {size / 1e5:.0f} bytes a domain")
         self.assertLess(size, 150 * 100000)
         driver = self.browser()
-        load = self.open(driver, page)
+        driver.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
+        clock = self.open(driver, page)
+        load = self.processor_seconds(driver)
         self.assertIn("100,000 domains", self.text(driver, "counts"))
         self.show(driver, "domains")
-        sorts = driver.execute_script("""
-            const seconds = [];
-            for (const column of [0, 1, 7, 8, 7]) {
-              const begun = performance.now();
-              document.querySelectorAll("#domains .head button")[column].click();
-              document.body.offsetHeight;
-              seconds.push((performance.now() - begun) / 1000);
-            }
-            return seconds;""")
+        sorts, sort_clocks = [], []
+        for column in (0, 1, 7, 8, 7):
+            begun = self.processor_seconds(driver)
+            sort_clocks.append(driver.execute_script("""
+                const begun = performance.now();
+                document.querySelectorAll("#domains .head button")[arguments[0]].click();
+                document.body.offsetHeight;
+                return (performance.now() - begun) / 1000;""", column))
+            sorts.append(self.processor_seconds(driver) - begun)
         self.show(driver, "proteins")
         nodes = driver.execute_script("return document.querySelectorAll('*').length")
-        print(f"read in {load:.2f} s, sorted in {', '.join('%.2f' % s for s in sorts)} s, {nodes} elements")
+
+        def listed(values):
+            return ", ".join(f"{value:.2f}" for value in values)
+        print(f"read in {load:.2f} s of processor time ({clock:.2f} s of the clock), sorted in {listed(sorts)} s "
+              f"({listed(sort_clocks)} s), {nodes} elements")
+        self.assertGreater(load, 0.05, "the browser does not say what time it took")
         self.assertLess(load, LOAD_SECONDS)
         self.assertLess(max(sorts), SORT_SECONDS)
+        self.assertLess(clock, LONGEST_SECONDS)
         self.assertLess(nodes, 6000)
         # The last row is reached.
         driver.execute_script("const list = document.querySelector('#domains .scroller');"

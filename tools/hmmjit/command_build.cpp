@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "build/aligned_rows.hpp"
 #include "build/alignment_model.hpp"
 #include "build/calibration.hpp"
 #include "build/hmm_text.hpp"
@@ -48,8 +49,23 @@ constexpr std::array kFirstOptions = {
                .value_name = "f",
                .group = kBasic,
                .help = "direct summary output to file <f>, not stdout"},
-    OptionSpec{
-        .name = "--amino", .group = kBasic, .help = "input alignment is protein, not guessed"},
+    OptionSpec{.name = "-O",
+               .type = kFile,
+               .value_name = "f",
+               .group = kBasic,
+               .help = "resave annotated, possibly modified alignments to file <f>"},
+    OptionSpec{.name = "--amino",
+               .excludes = "--dna,--rna",
+               .group = kBasic,
+               .help = "input alignment is protein, not guessed"},
+    OptionSpec{.name = "--dna",
+               .excludes = "--amino,--rna",
+               .group = kBasic,
+               .help = "refused: models are built from protein alignments only"},
+    OptionSpec{.name = "--rna",
+               .excludes = "--amino,--dna",
+               .group = kBasic,
+               .help = "refused: models are built from protein alignments only"},
     OptionSpec{.name = "--fast",
                .excludes = "--hand",
                .group = kConstruction,
@@ -121,6 +137,17 @@ constexpr std::array kExpertOptions = {
                .range = "n>=0",
                .group = kExpert,
                .help = "set random number seed to <n> (0: one-time arbitrary seed)"},
+    OptionSpec{.name = "--w_beta",
+               .type = kReal,
+               .value_name = "x",
+               .range = "0<=x<=1",
+               .group = kExpert,
+               .help = "window length of nucleotide models: no effect on proteins"},
+    OptionSpec{.name = "--w_length",
+               .type = kInteger,
+               .value_name = "n",
+               .group = kExpert,
+               .help = "window length of nucleotide models: no effect on proteins"},
     OptionSpec{.name = "--maxinsertlen",
                .type = kInteger,
                .value_name = "n",
@@ -150,9 +177,11 @@ struct Builder {
   std::optional<build::ScoreSystem> single;  // --singlemx
   std::optional<double> open, extend;        // forced gap costs
 
-  Result<build::BuiltModel> build(const MultipleAlignment& alignment_read) const {
+  // `rows` receives those of a model that is made from an alignment.
+  Result<build::BuiltModel> build(const MultipleAlignment& alignment_read,
+                                  build::AlignedRows* rows) const {
     if (single && alignment_read.rows() == 1) return build_single(alignment_read);
-    HMMJIT_ASSIGN(build::BuiltModel built, build_from_alignment(alignment_read, alignment));
+    HMMJIT_ASSIGN(build::BuiltModel built, build_from_alignment(alignment_read, alignment, rows));
     HMMJIT_ASSIGN(built.hmm.calibration, build::calibrate(built.hmm, calibration));
     build::apply_mask(built.hmm);
     // As in hmmbuild, statistics and composition stay those of the model before.
@@ -180,6 +209,7 @@ struct Builder {
 struct Job {
   MultipleAlignment alignment;
   Result<build::BuiltModel> built = {};
+  build::AlignedRows rows = {};
 };
 
 std::string file_stem(const std::string& path) {
@@ -196,6 +226,12 @@ std::string header(const std::string& output, const std::string& input,
       "# - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -\n"
       "# {:33}{}\n# {:33}{}\n",
       HMMJIT_VERSION, "input alignment file:", input, "output HMM file:", output);
+  if (options.is_set("-n"))
+    out += fmt::format("# {:33}{}\n", "name (the single) HMM:", options.text("-n"));
+  if (options.is_set("-o"))
+    out += fmt::format("# {:33}{}\n", "output directed to file:", options.text("-o"));
+  if (options.is_set("-O"))
+    out += fmt::format("# {:33}{}\n", "processed alignment resaved to:", options.text("-O"));
   out += describe_alignment_options(options);
   out += "# - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -\n\n";
   out += fmt::format("# {:4} {:20} {:>5} {:>5} {:>5} {:>8} {:>6} {}\n", "idx", "name", "nseq",
@@ -211,8 +247,15 @@ Status run_build(const ParsedOptions& options) {
                 "give the profile file to write and an alignment file, options before them");
   const std::string& output = options.arguments()[0];
   const std::string& input = options.arguments()[1];
+  if (output == "-")
+    return fail(ErrorCode::kUsage, "the profile file cannot be standard output", {},
+                "give it a name");
+  if (options.is_set("--dna") || options.is_set("--rna"))
+    return fail(ErrorCode::kUsage, "models are built from protein alignments only",
+                options.is_set("--dna") ? "--dna" : "--rna", "use hmmbuild for nucleotides");
   std::vector<NamedFile> outputs = {{"profile file", output}};
   if (options.is_set("-o")) outputs.push_back({"-o", std::string(options.text("-o"))});
+  if (options.is_set("-O")) outputs.push_back({"-O", std::string(options.text("-O"))});
   const std::vector<NamedFile> inputs = {{"alignment file", input}};
   HMMJIT_TRY(check_outputs(outputs, inputs));
 
@@ -240,7 +283,10 @@ Status run_build(const ParsedOptions& options) {
   }
   HMMJIT_ASSIGN(AlignmentReader reader, AlignmentReader::open(input, file_options));
   HMMJIT_ASSIGN(OutputFile models, OutputFile::create(output));
-  std::optional<OutputFile> summary_file;
+  std::optional<OutputFile> summary_file, rows_file;
+  if (options.is_set("-O")) {
+    HMMJIT_ASSIGN(rows_file, OutputFile::create(std::string(options.text("-O"))));
+  }
   if (options.is_set("-o")) {
     HMMJIT_ASSIGN(summary_file, OutputFile::create(std::string(options.text("-o"))));
   }
@@ -284,14 +330,20 @@ Status run_build(const ParsedOptions& options) {
       }
       jobs.push_back({*std::move(alignment)});
     }
-    for_each_index(threads, jobs.size(),
-                   [&](std::size_t i) { jobs[i].built = builder.build(jobs[i].alignment); });
+    for_each_index(threads, jobs.size(), [&](std::size_t i) {
+      jobs[i].built = builder.build(jobs[i].alignment, rows_file ? &jobs[i].rows : nullptr);
+    });
     for (Job& job : jobs) {
       if (!job.built) return std::unexpected(job.built.error());
       const build::BuiltModel& built = *job.built;
       std::string text;
       append_hmm_text(text, built, fmt::format("hmmjit {}", HMMJIT_VERSION), date);
       models.write(text);
+      if (rows_file && !job.rows.rows.empty()) {
+        text.clear();
+        append_aligned_rows(text, job.rows, job.alignment);
+        rows_file->write(text);
+      }
       summary(fmt::format("{:<5} {:20} {:5} {:5} {:5} {:>8.2f} {:>6.3f} {}\n", ++number,
                           job.alignment.name, job.alignment.rows(), job.alignment.columns,
                           built.hmm.M, static_cast<double>(built.effective_sequences.value_or(1)),
@@ -304,6 +356,7 @@ Status run_build(const ParsedOptions& options) {
                 "give a file with an alignment");
   std::vector<OutputFile*> files = {&models};
   if (summary_file) files.push_back(&*summary_file);
+  if (rows_file) files.push_back(&*rows_file);
   return OutputFile::publish(files);
 }
 

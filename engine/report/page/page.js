@@ -504,9 +504,9 @@ function domainTitle(d) {
 }
 
 const kDomainColumns = [
-  {title: "protein", width: 130, narrow: 118, grow: 3, value: d => targets.name[domains.target[d]],
+  {title: "protein", width: 130, narrow: 108, grow: 3, value: d => targets.name[domains.target[d]],
    cell: (d, name) => arrowed(kNarrow.matches ? shortName(domains.target[d]) : name, targetLink(domains.target[d]))},
-  {title: "model", width: 112, narrow: 96, grow: 1, value: d => models.name[domains.model[d]],
+  {title: "model", width: 112, narrow: 118, grow: 1, value: d => models.name[domains.model[d]],
    cell: (d, name) => [swatch(domains.model[d]), name]},
   {title: "E-value", help: "of the whole protein", number: true, width: 84, wide: true,
    value: d => hits.evalue[domains.hit[d]], show: general},
@@ -520,7 +520,7 @@ const kDomainColumns = [
    value: d => domains.c_evalue[d], show: general},
   {title: "i-Evalue", help: "independent E-value of the domain", number: true, width: 84, narrow: 78,
    value: d => domains.i_evalue[d], show: general},
-  {title: "domain score", help: "bits", number: true, width: 64, descending: true,
+  {title: "domain score", help: "bits", number: true, width: 64, narrow: 60, descending: true,
    value: d => domains.score[d], show: value => fixed(value, 1)},
   ...[["on the model", "hmm", "first and last position of the model"],
       ["aligned", "ali", "first and last aligned residue"],

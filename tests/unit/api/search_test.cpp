@@ -556,6 +556,23 @@ TEST(Search, StatisticsSayWhatWasDone) {
   EXPECT_THAT(s.json, HasSubstr("\"targets\": 200"));
 }
 
+// Options are named one at a time, without a warning about the others: this file is compiled with
+// -Wextra, of which -Wmissing-field-initializers is a part, and -Werror.
+TEST(Search, OptionsAreNamedOneAtATime) {
+  const hmmjit::SearchCallbacks callbacks{.interval = std::chrono::milliseconds(5)};
+  EXPECT_FALSE(callbacks.result);
+  EXPECT_EQ(hmmjit::KernelVariant{.name = "mine"}.summary, "");
+  EXPECT_EQ((hmmjit::Problem{.family = "mine"}.parameters.size()), 0u);
+  EXPECT_EQ((hmmjit::Configuration{.constants = {}}.expected.binding_resource), "");
+  EXPECT_EQ(hmmjit::TemplateText{.path = "mine.cu"}.text, "");
+  EXPECT_EQ(hmmjit::EngineSettings{.variants = {}}.templates.size(), 0u);
+  EXPECT_EQ(hmmjit::CacheSettings{.directory = "x"}.system_directory, "");
+  EXPECT_FALSE(hmmjit::SearchOptions{.Z = 3.0}.domZ);
+  EXPECT_FALSE(hmmjit::Threshold{.e_value = 3.0}.score);
+  EXPECT_FALSE(hmmjit::BuildOptions{.gap_open = 0.1}.gap_extend);
+  EXPECT_EQ(hmmjit::RunInfo{.query_file = "x"}.date, "");
+}
+
 TEST(Search, OptionsReachTheSearch) {
   const Inputs inputs = make_inputs(8, 2, 200);
   const auto models = hmmjit::Models::from_memory(inputs.models);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <limits>
 
 #include "build/calibration.hpp"
@@ -33,8 +35,8 @@ void expect_golden(const std::filesystem::path& alignment_path,
   auto alignment = reader->next();
   ASSERT_TRUE(alignment) << alignment.error().to_string();
   if ((*alignment)->name.empty()) (*alignment)->name = alignment_path.stem().string();
-  std::vector<double> weights;
-  auto built = build::build_from_alignment(**alignment, options, &weights);
+  build::AlignedRows rows;
+  auto built = build::build_from_alignment(**alignment, options, &rows);
   ASSERT_TRUE(built) << built.error().to_string();
   built->hmm.calibration = build::calibrate(built->hmm).value();
   build::apply_mask(built->hmm);
@@ -42,8 +44,8 @@ void expect_golden(const std::filesystem::path& alignment_path,
   ASSERT_EQ(wanted.size(), 1u);
   std::string got;
   if (wanted.begin()->second.starts_with("W ")) {
-    for (std::size_t i = 0; i < weights.size(); ++i)
-      got += "W " + std::to_string(i) + " " + hex(weights[i]) + "\n";
+    for (std::size_t i = 0; i < rows.weights.size(); ++i)
+      got += "W " + std::to_string(i) + " " + hex(rows.weights[i]) + "\n";
   }
   got += test_support::dump(*built);
   EXPECT_EQ(test_support::difference(wanted.begin()->second, got), "");
@@ -143,6 +145,64 @@ TEST(HmmText, EqualsFilesOfHmmbuild) {
         test_support::output_of("cat '" + (folder / model_name).string() + "'").value();
     EXPECT_EQ(test_support::difference(wanted, text), "") << model_name;
   }
+}
+
+// What hmmbuild -O of HMMER 3.3.2 wrote for this alignment: masked, doctored and fragment rows.
+TEST(AlignedRows, EqualTextOfHmmbuild) {
+  const std::string given =
+      "# STOCKHOLM 1.0\n#=GF ID fam\n#=GF AC PF1\n#=GF DE some words\n#=GF AU me\n"
+      "#=GS s2 AC ACC2\n"
+      "s1 ACDEFGH..IKL*MNPQRSTVWY\n"
+      "s2 ACDEFGHaaIKLaMNPQRSTVWY\n"
+      "s3 ------H..IKL.MNP-------\n"
+      "s4 ~~~~~~H.aI--.MNP~~~~~~~\n"
+      "s5 ACD-FGHaa-KL.M--QRSTVWY\n"
+      "s6 ACDEFGHa-IKL.MNPQRSTVWY\n"
+      "s7 ACDEFGH.aIKL.MNPQRSTVWY\n"
+      "#=GC MM ...m...................\n//\n";
+  const std::string head = "# STOCKHOLM 1.0\n#=GF ID fam\n#=GF AC PF1\n#=GF DE some words\n\n";
+  const auto text_of = [&](const AlignmentOptions& options) {
+    const auto path = std::filesystem::temp_directory_path() /
+                      ("hmmjit_rows_" + std::to_string(::getpid()) + ".sto");
+    std::ofstream(path) << given;
+    auto reader = AlignmentReader::open(path.string(), {.alphabet = &amino_alphabet()});
+    std::filesystem::remove(path);
+    const MultipleAlignment alignment = *reader->next().value();
+    build::AlignedRows rows;
+    EXPECT_TRUE(build::build_from_alignment(alignment, options, &rows));
+    std::string text;
+    build::append_aligned_rows(text, rows, alignment);
+    return text;
+  };
+  EXPECT_EQ(text_of({}), head +
+                             "#=GS s2 WT 1.04\n"
+                             "#=GS s1 WT 1.03\n"
+                             "#=GS s3 WT 0.87\n"
+                             "#=GS s4 WT 0.94\n"
+                             "#=GS s5 WT 1.05\n"
+                             "#=GS s6 WT 1.03\n"
+                             "#=GS s7 WT 1.04\n"
+                             "\n"
+                             "s2      ACDXFGHaAIKLaMNPQRSTVWY\n"
+                             "s1      ACDXFGH.-IKL*MNPQRSTVWY\n"
+                             "s3      ~~~~~~H.-IKL.MNP~~~~~~~\n"
+                             "s4      ~~~~~~H.AI--.MNP~~~~~~~\n"
+                             "s5      ACD-FGHaA-KL.M--QRSTVWY\n"
+                             "s6      ACDXFGH.AIKL.MNPQRSTVWY\n"
+                             "s7      ACDXFGH.AIKL.MNPQRSTVWY\n"
+                             "#=GC RF xxxxxxx.xxxx.xxxxxxxxxx\n"
+                             "//\n");
+  EXPECT_EQ(text_of({.least_occupied = 1.0f, .weights = AlignmentOptions::Weights::kNone}),
+            head +
+                "s2      ACDxFGHaaiklaMnpQRSTVWY\n"
+                "s1      ACDxFGHi..kl*MnpQRSTVWY\n"
+                "s3      ~~~~~~Hi...klMnp~~~~~~~\n"
+                "s4      ~~~~~~Ha....iMnp~~~~~~~\n"
+                "s5      ACD.FGHaa..klM..QRSTVWY\n"
+                "s6      ACDxFGHai..klMnpQRSTVWY\n"
+                "s7      ACDxFGHai..klMnpQRSTVWY\n"
+                "#=GC RF xxx.xxx......x..xxxxxxx\n"
+                "//\n");
 }
 
 // Values of the reference.

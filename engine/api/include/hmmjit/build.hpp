@@ -44,10 +44,10 @@ enum class ModelPrior {
 struct BuildOptions {
   // Of models from one sequence.
   std::string matrix = "BLOSUM62";  ///< --mx: PAM30 to PAM240, BLOSUM45 to BLOSUM90
-  std::string matrix_file;          ///< --mxfile: replaces `matrix`; empty: none
+  std::string matrix_file = {};     ///< --mxfile: replaces `matrix`; empty: none
   /// --popen and --pextend, probabilities. Unset: 0.02 and 0.4 for one sequence; with an alignment,
   /// what its counts say.
-  std::optional<double> gap_open, gap_extend;
+  std::optional<double> gap_open = {}, gap_extend = {};
   /// Alignments of one row are taken as one sequence (--singlemx).
   bool single_rows_by_matrix = false;
 
@@ -63,7 +63,7 @@ struct BuildOptions {
   double total_entropy = 45.0;       ///< --esigma: bits, above 0
   double effective_identity = 0.62;  ///< --eid: of kClusters, 0 to 1
   ModelPrior prior = ModelPrior::kMixture;
-  std::optional<int> most_insertions;  ///< --maxinsertlen: 5 or more
+  std::optional<int> most_insertions = {};  ///< --maxinsertlen: 5 or more
 
   // Of the calibration, which simulates targets: their lengths and numbers.
   int msv_length = 200, msv_targets = 200;          ///< --EmL, --EmN

@@ -22,9 +22,9 @@ enum class CacheMode {
 /// Format of the files: docs/cache-format.md.
 struct CacheSettings {
   /// Folder of the user's kernels; empty: the cache is memory only.
-  std::string directory;
+  std::string directory = {};
   /// Read-only folder asked first; used when it exists. Empty: none.
-  std::string system_directory;
+  std::string system_directory = {};
   CacheMode mode = CacheMode::kReadWrite;
   std::uint64_t max_bytes = std::uint64_t{1} << 30;           ///< on disk, of the user's folder
   std::uint64_t max_memory_bytes = std::uint64_t{256} << 20;  ///< kept by this process
@@ -33,7 +33,7 @@ struct CacheSettings {
   /// Called from any thread, once per kind of store failure; null: such failures are silent (the
   /// cache goes on in memory). Runs with the floating-point mode of the thread that opened the
   /// cache. Must not throw.
-  std::function<void(const Error&)> on_warning;
+  std::function<void(const Error&)> on_warning = {};
 
   /// Defaults, overridden by the environment variables HMMJIT_CACHE_*; the folder is
   /// HMMJIT_CACHE_DIR, else $XDG_CACHE_HOME/hmmjit, else $HOME/.cache/hmmjit. Throws Error kUsage

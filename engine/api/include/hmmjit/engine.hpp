@@ -50,7 +50,7 @@ HMMJIT_BEGIN_NAMESPACE
 
 /// A named integer: a constant of a kernel ("kTile"), or a parameter of a problem.
 struct Constant {
-  std::string name;
+  std::string name = {};
   std::int64_t value = 0;
 };
 /// In the order in which a template sees them; names are unique.
@@ -62,8 +62,8 @@ HMMJIT_EXPORT std::int64_t constant(const Constants& constants, std::string_view
 /// What is to be computed, as far as plans may depend on it: a family of kernels and named
 /// numbers. Data and everything that changes from launch to launch are launch parameters instead.
 struct Problem {
-  std::string family;    ///< matches KernelVariant::family
-  Constants parameters;  ///< e.g. {"width", 256}, {"classes", 4}
+  std::string family = {};    ///< matches KernelVariant::family
+  Constants parameters = {};  ///< e.g. {"width", 256}, {"classes", 4}
 };
 
 /// How a kernel is launched.
@@ -78,44 +78,44 @@ struct Expected {
   int registers = 255;                ///< per thread, a ceiling
   int local_bytes = 0;                ///< local memory a thread may use by design; more is a spill
   double items_per_clock_per_sm = 1;  ///< sustained useful work: ranks the candidates of a plan
-  std::string binding_resource;       ///< "memory bandwidth", "issue", ...: for the plan's text
+  std::string binding_resource = {};  ///< "memory bandwidth", "issue", ...: for the plan's text
 };
 
 /// One way to run a variant.
 struct Configuration {
-  Constants constants;
-  LaunchShape launch;
-  Expected expected;
+  Constants constants = {};
+  LaunchShape launch = {};
+  Expected expected = {};
 };
 
 /// Accepted, or the reason why not, which plans repeat.
 struct Verdict {
   bool accepted = true;
-  std::string reason;
+  std::string reason = {};
 };
 
 /// A catalogue entry. The functions must be pure: equal arguments, equal results; they may be
 /// called from several threads, with the floating-point mode of the caller of Engine::plan. What
 /// they throw comes out of Engine::plan as it is.
 struct KernelVariant {
-  std::string name;           ///< unique in its engine: "mrf_tile"
-  std::string family;         ///< of problems; must not be a stage of the profile search
-  std::string template_file;  ///< path of a template: "mrf/tile.cu"
-  std::string entry_name;     ///< its extern "C" kernel
+  std::string name = {};           ///< unique in its engine: "mrf_tile"
+  std::string family = {};         ///< of problems; must not be a stage of the profile search
+  std::string template_file = {};  ///< path of a template: "mrf/tile.cu"
+  std::string entry_name = {};     ///< its extern "C" kernel
   /// False: chosen only when forced by name or when nothing else is left.
   bool competes = true;
   /// Empty: accepts everything of its family.
-  std::function<Verdict(const Problem&, const Device&)> accepts;
+  std::function<Verdict(const Problem&, const Device&)> accepts = {};
   /// The candidate list for an accepted problem, the author's favourite first.
-  std::function<std::vector<Configuration>(const Problem&, const Device&)> configurations;
-  std::vector<std::string> compile_options;  ///< beyond the common ones: "--fmad=false"
-  std::string summary;                       ///< one sentence
-  std::vector<std::string> references;       ///< papers
+  std::function<std::vector<Configuration>(const Problem&, const Device&)> configurations = {};
+  std::vector<std::string> compile_options = {};  ///< beyond the common ones: "--fmad=false"
+  std::string summary = {};                       ///< one sentence
+  std::vector<std::string> references = {};       ///< papers
 };
 
 struct TemplateText {
-  std::string path;  ///< '/'-separated, relative: "mrf/tile.cu"
-  std::string text;
+  std::string path = {};  ///< '/'-separated, relative: "mrf/tile.cu"
+  std::string text = {};
 };
 
 /// One kernel that could be made: a variant with one configuration.
@@ -166,7 +166,7 @@ enum class PlanPolicy {
 };
 
 struct PlanOptions {
-  std::string variant;  ///< forced by name; empty: the policy chooses
+  std::string variant = {};  ///< forced by name; empty: the policy chooses
   PlanPolicy policy = PlanPolicy::kDefault;
   bool exact_length = false;  ///< search kernels: specialise for the length itself, not its class
 };
@@ -257,9 +257,9 @@ struct EngineStatistics {
 };
 
 struct EngineSettings {
-  std::vector<TemplateText> templates;  ///< the host's own, beside hmmjit's
-  std::vector<KernelVariant> variants;  ///< the host's own catalogue entries
-  Cache cache;                          ///< default: the environment's settings
+  std::vector<TemplateText> templates = {};  ///< the host's own, beside hmmjit's
+  std::vector<KernelVariant> variants = {};  ///< the host's own catalogue entries
+  Cache cache = {};                          ///< default: the environment's settings
   /// Compiles at a time; 0: the cores granted to the process, at most 8, fewer on little memory.
   /// Engines side by side each count for themselves.
   int compile_threads = 0;

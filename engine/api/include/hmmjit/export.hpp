@@ -4,6 +4,10 @@
 // linker sees hmmjit::v0::Engine, and a later, incompatible interface can stand beside this one.
 #pragma once
 
+#if __cplusplus < 202002L
+#error "hmmjit's C++ headers need C++20 (-std=c++20); hmmjit/hmmjit.h is the C interface"
+#endif
+
 #define HMMJIT_EXPORT __attribute__((visibility("default")))
 
 // Inside the library the namespace is not inline, because hmmjit:: holds internals of equal names.

@@ -43,7 +43,7 @@ struct ReportOptions {
   Threshold report{10.0, {}}, report_domain{10.0, {}};
   Threshold include{0.01, {}}, include_domain{0.01, {}};
   ModelCutoffs cutoffs = ModelCutoffs::kNone;
-  std::string page_title;        ///< of the HTML page; empty: the program
+  std::string page_title = {};   ///< of the HTML page; empty: the program
   std::size_t page_targets = 0;  ///< shown on it, those of the best E-values; 0: all
 
   ReportOptions() = default;
@@ -54,8 +54,8 @@ struct ReportOptions {
 
 /// What the comment lines of an output say about the run; empty fields are printed empty.
 struct RunInfo {
-  std::string program = "libhmmjit", version;  ///< version empty: the library's
-  std::string query_file, target_file, settings, folder, date;
+  std::string program = "libhmmjit", version = {};  ///< version empty: the library's
+  std::string query_file = {}, target_file = {}, settings = {}, folder = {}, date = {};
 };
 
 /// One output. Results are added in model order, those of a search or of several. Movable; a report

@@ -22,8 +22,8 @@ HMMJIT_BEGIN_NAMESPACE
 
 /// A limit by E-value, or by score where one is given.
 struct Threshold {
-  double e_value = 10.0;        ///< above 0; hits with at most this E-value satisfy it
-  std::optional<double> score;  ///< bits; replaces the E-value test
+  double e_value = 10.0;             ///< above 0; hits with at most this E-value satisfy it
+  std::optional<double> score = {};  ///< bits; replaces the E-value test
 };
 
 /// Cutoffs stored in the models, in place of the four thresholds; a model without them is an
@@ -52,7 +52,7 @@ struct SearchOptions {
   /// Number of targets for E-values and for conditional E-values; unset: counted. Tables by target
   /// (ReportKind::kScanTargetTable) need a search whose Z is the number of models, as hmmscan's is.
   /// Finite.
-  std::optional<double> Z, domZ;
+  std::optional<double> Z = {}, domZ = {};
 
   double F1 = 0.02, F2 = 1e-3, F3 = 1e-5;  ///< P-values of MSV, Viterbi and Forward filters
   bool bias_filter = true;
@@ -63,8 +63,8 @@ struct SearchOptions {
   /// JSON lines leave them out as --noali does, and alignment reports are refused.
   bool keep_alignments = true;
 
-  std::string first_target;                   ///< --restrictdb_stkey: begin at it; empty: the first
-  std::optional<std::uint64_t> target_count;  ///< --restrictdb_n: as many at most
+  std::string first_target = {};  ///< --restrictdb_stkey: begin at it; empty: the first
+  std::optional<std::uint64_t> target_count = {};  ///< --restrictdb_n: as many at most
 
   int threads = 0;  ///< busy threads at most, the caller's included; 0: all cores granted (1024)
   std::uint64_t memory = 0;  ///< bound on bytes this search holds; 0: half of what is free now;
@@ -78,7 +78,7 @@ struct SearchOptions {
   /// were searched with the kernel in question are searched again on the CPU.
   int verify = -1;
   /// Kernels of GPU searches; unset: the cache that the environment names.
-  std::optional<Cache> cache;
+  std::optional<Cache> cache = {};
 };
 
 /// A moment of a running search. Counters only grow.
@@ -112,16 +112,16 @@ class HMMJIT_EXPORT Cancellation {
 struct SearchCallbacks {
   /// Receives each result in model order, one at a time, from any thread. Empty: the results are
   /// collected. Results given to it are not collected.
-  std::function<void(const ModelResult&)> result;
+  std::function<void(const ModelResult&)> result = {};
   /// Called about every `interval` from a thread of its own; false cancels the search.
-  std::function<bool(const Progress&)> progress;
+  std::function<bool(const Progress&)> progress = {};
   std::chrono::milliseconds interval{250};
   /// Receives what did not go as it should and did not stop the search: a GPU that is given up, a
   /// cache folder that cannot be used. One at a time, from any thread. Empty: such things are
   /// silent, but for SearchStatistics::device. A cache of the host's (SearchOptions::cache) tells
   /// its own CacheSettings::on_warning instead.
-  std::function<void(const Error&)> warning;
-  std::optional<Cancellation> cancellation;
+  std::function<void(const Error&)> warning = {};
+  std::optional<Cancellation> cancellation = {};
 };
 
 /// What a search did and where the time went. Stage seconds are core-seconds: processor time summed
@@ -180,10 +180,10 @@ HMMJIT_EXPORT SearchResults search(const Models& models, const Targets& targets,
                                    const SearchOptions& options = {},
                                    const SearchCallbacks& callbacks = {});
 
-/// Results of one model against several sets of targets as one: what a search of all sets, one behind
-/// the other, gives. `options`: those of the searches. Thread-safe. Throws Error kUsage for no result
-/// and for results by cutoffs of models, which results do not hold (parts of a search do, see
-/// parts.hpp); kInput for results of different models.
+/// Results of one model against several sets of targets as one: what a search of all sets, one
+/// behind the other, gives. `options`: those of the searches. Thread-safe. Throws Error kUsage for
+/// no result and for results by cutoffs of models, which results do not hold (parts of a search do,
+/// see parts.hpp); kInput for results of different models.
 HMMJIT_EXPORT ModelResult merge_results(const std::vector<ModelResult>& results,
                                         const SearchOptions& options = {});
 

@@ -17,8 +17,8 @@ HMMJIT_BEGIN_NAMESPACE
 
 /// One target as text; views into the host's memory, copied where they are kept.
 struct Sequence {
-  std::string_view name;
-  std::string_view residues;  ///< letters of the alphabet, either case; white space is dropped
+  std::string_view name = {};
+  std::string_view residues = {};  ///< letters of the alphabet, either case; white space is dropped
   std::string_view accession = {}, description = {};
 };
 

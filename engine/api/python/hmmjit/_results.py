@@ -1,8 +1,11 @@
 """What searches find: results, hits, domains, alignments, tables of them."""
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import html
+import os
+import tempfile
 from ctypes import byref
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, Union, cast, overload
 
@@ -357,9 +360,30 @@ class Table(Dict[str, Any]):
         return polars.DataFrame({name: list(values) for name, values in self.items()})
 
     def to_arrow(self) -> Any:
-        """A pyarrow.Table."""
+        """A pyarrow.Table, with the types of the columns where there are no rows, too. Needs pyarrow 14 or later."""
         import pyarrow  # type: ignore[import-untyped,unused-ignore]
-        return pyarrow.table({name: list(values) for name, values in self.items()})
+        return pyarrow.RecordBatchReader.from_stream(self).read_all()
+
+    def to_parquet(self, path: Union[str, "os.PathLike[str]"], **options: Any) -> None:
+        """Writes a Parquet file with pyarrow (`pip install 'hmmjit[parquet]'`); ImportError where that is missing.
+
+        `options` are those of pyarrow.parquet.write_table, as compression="zstd". The file appears when it is
+        complete; an error leaves none, and an older one of that name as it was.
+        """
+        import pyarrow.parquet  # type: ignore[import-untyped,unused-ignore]
+        final = os.path.realpath(path)
+        handle, temporary = tempfile.mkstemp(prefix="." + os.path.basename(final) + ".", dir=os.path.dirname(final))
+        os.close(handle)
+        try:
+            pyarrow.parquet.write_table(self.to_arrow(), temporary, **options)
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(temporary, 0o666 & ~mask)
+            os.replace(temporary, final)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):  # pyarrow removes what it could not write
+                os.unlink(temporary)
+            raise
 
     def __arrow_c_stream__(self, requested_schema: Optional[Capsule] = None) -> Capsule:
         """The Arrow PyCapsule interface: one record batch."""

@@ -1,0 +1,25 @@
+// Rows of an alignment as paths through the model that is built from it.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "model/multiple_alignment.hpp"
+
+namespace hmmjit::build {
+
+/// kMissing: residues are not known to be there or not.
+enum class Step : char { kBegin, kMatch, kDelete, kInsert, kMissing, kEnd };
+struct PathElement {
+  Step step;
+  int k = 0;               ///< node; 0 before the first
+  std::size_t column = 0;  ///< of the residue
+};
+
+/// Replaces `path` by that of a row, from kBegin to kEnd; `match`: whether a column is a match
+/// column. The model has no transitions between insertions and deletions: the residue of an
+/// insertion next to a deletion is aligned to the deleted node instead.
+void find_row_path(const MultipleAlignment& alignment, std::size_t row,
+                   const std::vector<bool>& match, std::vector<PathElement>& path);
+
+}  // namespace hmmjit::build
