@@ -1,6 +1,8 @@
 // hmmsearch's main report of one model, byte for byte (HMMER User's Guide).
 #pragma once
 
+#include <cstddef>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,10 +11,15 @@
 
 namespace hmmjit {
 
+/// No limit on targets.
+inline constexpr std::size_t kAllTargets = std::numeric_limits<std::size_t>::max();
+
 struct ReportOptions {
   bool prefer_accession = false;  ///< --acc
   bool alignments = true;         ///< --noali turns them off
-  int text_width = 120;           ///< 0: unlimited (--notextw)
+  /// As many targets at most, the best, are aligned in -A and --a3m (--seq-limit).
+  std::size_t aligned_targets = kAllTargets;
+  int text_width = 120;  ///< 0: unlimited (--notextw)
   /// Tables of targets and domains as hmmscan writes them, with these rules (--as hmmscan).
   std::optional<Thresholds> scan = std::nullopt;
   /// Those tables come range by range of the targets, from who drives the writer.
