@@ -17,9 +17,7 @@ inline constexpr std::size_t kAllTargets = std::numeric_limits<std::size_t>::max
 struct ReportOptions {
   bool prefer_accession = false;  ///< --acc
   bool alignments = true;         ///< --noali turns them off
-  /// As many targets at most, the best, are aligned in -A and --a3m (--seq-limit).
-  std::size_t aligned_targets = kAllTargets;
-  int text_width = 120;  ///< 0: unlimited (--notextw)
+  int text_width = 120;           ///< 0: unlimited (--notextw)
   /// Tables of targets and domains as hmmscan writes them, with these rules (--as hmmscan).
   std::optional<Thresholds> scan = std::nullopt;
   /// Those tables come range by range of the targets, from who drives the writer.
@@ -28,6 +26,8 @@ struct ReportOptions {
   /// the report, and what stands behind the last model.
   bool begins = true, ends = true;
   bool by_sequence = false;  ///< queries are sequences, hits are models (hmmscan)
+  /// As many targets at most, the best, are aligned in -A and --a3m (--seq-limit).
+  std::size_t aligned_targets = kAllTargets;
 };
 
 /// CPU and wall time lines of the statistics; the only volatile lines of the report.
