@@ -160,7 +160,8 @@ Result<Calibration> calibrate(const Hmm& hmm, const CalibrationOptions& options)
   domain::forward_filter_batch(forward_tables, simulation->forward.views, forward_nats, workspace);
   for (const float nats : forward_nats) {
     if (std::isnan(nats))
-      return fail(ErrorCode::kInput, "a random sequence has no Forward score, so that there are no E-values",
+      return fail(ErrorCode::kInput,
+                  "a random sequence has no Forward score, so that there are no E-values",
                   "model " + hmm.name,
                   "leave out what holds no residues; without a prior (--pnone) every residue "
                   "must be in the alignment");

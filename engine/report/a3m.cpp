@@ -1,5 +1,7 @@
 #include "report/a3m.hpp"
 
+#include "report/stockholm.hpp"
+
 namespace hmmjit {
 namespace {
 
@@ -18,10 +20,15 @@ void append_row(std::string& out, const domain::Domain& domain, int M) {
 
 }  // namespace
 
-std::size_t append_a3m(std::string& out, const ModelInfo& model, const HitList& hits, bool begun) {
+std::size_t append_a3m(std::string& out, const ModelInfo& model, const HitList& hits, bool begun,
+                       std::size_t* targets_left) {
   std::size_t rows = 0;
   for (const Hit& hit : hits.hits) {
-    if (!hit.flags.included) continue;
+    if (!has_included_domain(hit)) continue;
+    if (targets_left != nullptr && (*targets_left)-- == 0) {
+      *targets_left = 0;
+      break;
+    }
     for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
       if (!hit.domain_flags[d].included) continue;
       const domain::Domain& domain = hit.score.domains[d];

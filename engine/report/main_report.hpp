@@ -1,6 +1,8 @@
 // hmmsearch's main report of one model, byte for byte (HMMER User's Guide).
 #pragma once
 
+#include <cstddef>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,6 +10,9 @@
 #include "search/search.hpp"
 
 namespace hmmjit {
+
+/// No limit on targets.
+inline constexpr std::size_t kAllTargets = std::numeric_limits<std::size_t>::max();
 
 struct ReportOptions {
   bool prefer_accession = false;  ///< --acc
@@ -21,6 +26,8 @@ struct ReportOptions {
   /// the report, and what stands behind the last model.
   bool begins = true, ends = true;
   bool by_sequence = false;  ///< queries are sequences, hits are models (hmmscan)
+  /// As many targets at most, the best, are aligned in -A and --a3m (--seq-limit).
+  std::size_t aligned_targets = kAllTargets;
 };
 
 /// CPU and wall time lines of the statistics; the only volatile lines of the report.

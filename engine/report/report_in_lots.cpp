@@ -149,9 +149,9 @@ Status ReportWriter::receive_in_lots(const ModelResult& totals, const HitLots& l
   }
   std::optional<StreamedStockholm> aligned;
   if (alignment_) {
-    HMMJIT_ASSIGN(aligned,
-                  StreamedStockholm::create(
-                      totals.model, options_.text_width == 0 ? 0 : kAlignmentColumns, author_));
+    HMMJIT_ASSIGN(aligned, StreamedStockholm::create(
+                               totals.model, options_.text_width == 0 ? 0 : kAlignmentColumns,
+                               author_, options_.aligned_targets));
   }
   append_query(text, totals.model);
   append_score_titles(text, totals.hits, options_);
@@ -159,7 +159,7 @@ Status ReportWriter::receive_in_lots(const ModelResult& totals, const HitLots& l
   text.clear();
 
   SortedDomains domains(memory);
-  std::size_t rows = 0;
+  std::size_t rows = 0, targets_left = options_.aligned_targets;
   bool above = true;
   const Status first_pass = lots([&](const ModelResult& lot) -> Status {
     totals_.add_domains(lot.hits);
@@ -189,7 +189,7 @@ Status ReportWriter::receive_in_lots(const ModelResult& totals, const HitLots& l
       HMMJIT_TRY(write(json_));
     }
     if (a3m_) {
-      rows += append_a3m(text, lot.model, lot.hits, rows > 0);
+      rows += append_a3m(text, lot.model, lot.hits, rows > 0, &targets_left);
       HMMJIT_TRY(write(a3m_));
     }
     if (aligned) {

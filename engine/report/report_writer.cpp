@@ -101,11 +101,14 @@ class ReportWriter::Texts final : public PreparedResult {
     add(writer.tsv_, [this](std::string& out) { append_tsv(out, result_); });
     add(writer.json_,
         [this](std::string& out) { append_json(out, result_, writer_.options_.alignments); });
-    add(writer.a3m_, [this](std::string& out) { append_a3m(out, result_.model, result_.hits); });
+    add(writer.a3m_, [this](std::string& out) {
+      std::size_t left = writer_.options_.aligned_targets;
+      append_a3m(out, result_.model, result_.hits, false, &left);
+    });
     add(writer.alignment_, [this](std::string& out) {
       aligned_ = append_stockholm(out, result_.model, result_.hits,
                                   writer_.options_.text_width == 0 ? 0 : kAlignmentColumns,
-                                  writer_.author_);
+                                  writer_.author_, writer_.options_.aligned_targets);
     });
 
     const TextOutput* const main = writer.main_ ? &*writer.main_ : nullptr;

@@ -84,7 +84,8 @@ void QueryRounds::make_tables(const ModelResult& result) {
   if (options_.a3m) {
     ModelInfo query = info;
     query.consensus = residues_;  // the first row is the query, whatever the model has become
-    append_a3m(output_.a3m, query, result.hits);
+    std::size_t left = options_.report.aligned_targets;
+    append_a3m(output_.a3m, query, result.hits, false, &left);
   }
 }
 
@@ -129,16 +130,19 @@ void QueryRounds::finish_round(const ModelResult& result) {
   const std::string id = names_.name + "-i" + std::to_string(round_);
   const bool saved = done_ && !options_.alignment_path.empty();
   HitAlignment alignment;
-  if (!done_ || saved || options_.alignment_checkpoints)
+  const bool limited = done_ && options_.report.aligned_targets != kAllTargets;
+  if (!done_ || (saved && !limited) || options_.alignment_checkpoints)
     alignment = align_with_query(hits, names_.name, residues_);
   if (options_.alignment_checkpoints)
     append_stockholm(checkpoint.alignment, id, info, alignment, 0, options_.author);
   if (done_) {
     make_tables(result);
     if (saved) {
+      if (limited)
+        alignment = align_with_query(hits, names_.name, residues_, options_.report.aligned_targets);
       append_stockholm(output_.alignment, id, info, alignment,
                        options_.report.text_width == 0 ? 0 : kAlignmentColumns, options_.author);
-      out += "# Alignment of " + std::to_string(rows_) +
+      out += "# Alignment of " + std::to_string(alignment.rows.size()) +
              " hits satisfying inclusion thresholds saved to: " + options_.alignment_path + "\n";
     }
     out += "//\n";

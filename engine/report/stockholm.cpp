@@ -241,9 +241,10 @@ void append_column_lines(std::string& out, std::string_view posterior, std::stri
   out += '\n';
 }
 
-void add_included(std::vector<Row>& rows, const HitList& hits) {
+void add_included(std::vector<Row>& rows, const HitList& hits, std::size_t targets) {
   for (const Hit& hit : hits.hits) {
-    if (!hit.flags.included) continue;
+    if (!has_included_domain(hit)) continue;
+    if (targets-- == 0) break;
     for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
       if (!hit.domain_flags[d].included) continue;
       const Domain& domain = hit.score.domains[d];
@@ -274,18 +275,18 @@ Layout lay_out_all(HitAlignment& alignment, int M) {
 
 }  // namespace
 
-HitAlignment align_hits(const HitList& hits, int M) {
+HitAlignment align_hits(const HitList& hits, int M, std::size_t targets) {
   HitAlignment alignment;
-  add_included(alignment.rows, hits);
+  add_included(alignment.rows, hits, targets);
   if (!alignment.rows.empty()) lay_out_all(alignment, M);
   return alignment;
 }
 
 HitAlignment align_with_query(const HitList& hits, const std::string& query_name,
-                              std::string_view query) {
+                              std::string_view query, std::size_t targets) {
   HitAlignment alignment;
   alignment.rows.push_back({nullptr, nullptr, query_name, {}, {}});
-  add_included(alignment.rows, hits);
+  add_included(alignment.rows, hits, targets);
   const Layout layout = lay_out_all(alignment, static_cast<int>(query.size()));
   std::string& first = alignment.rows.front().sequence;
   first.assign(layout.width, '-');
@@ -358,8 +359,8 @@ void append_stockholm(std::string& out, const std::string& id, const ModelInfo& 
 }
 
 std::size_t append_stockholm(std::string& out, const ModelInfo& model, const HitList& hits,
-                             std::size_t columns, const std::string& author) {
-  const HitAlignment alignment = align_hits(hits, model.M);
+                             std::size_t columns, const std::string& author, std::size_t targets) {
+  const HitAlignment alignment = align_hits(hits, model.M, targets);
   if (alignment.rows.empty()) return 0;
   append_stockholm(out, model.name, model, alignment, columns, author);
   return alignment.rows.size();
@@ -387,13 +388,22 @@ struct StreamedStockholm::State {
   bool any_accession = false, renamed = false;
   std::vector<SpoolFile> names;
 
-  State(const ModelInfo& of, std::size_t width, std::string by)
-      : model(of), columns(width), author(std::move(by)), layout(empty_layout(of.M)), mean(of.M) {}
+  std::size_t targets, targets_left;  // at most, and not seen in this pass
+
+  State(const ModelInfo& of, std::size_t width, std::string by, std::size_t most)
+      : model(of),
+        columns(width),
+        author(std::move(by)),
+        layout(empty_layout(of.M)),
+        mean(of.M),
+        targets(most),
+        targets_left(most) {}
 
   // Calls `use` with every included domain.
   template <typename Use>
-  static Status for_each_row(const Hit& hit, const Use& use) {
-    if (!hit.flags.included) return {};
+  Status for_each_row(const Hit& hit, const Use& use) {
+    if (targets_left == 0 || !has_included_domain(hit)) return {};
+    --targets_left;
     for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
       if (hit.domain_flags[d].included) HMMJIT_TRY(use(hit.score.domains[d]));
     }
@@ -423,8 +433,8 @@ StreamedStockholm& StreamedStockholm::operator=(StreamedStockholm&&) noexcept = 
 StreamedStockholm::~StreamedStockholm() = default;
 
 Result<StreamedStockholm> StreamedStockholm::create(const ModelInfo& model, std::size_t columns,
-                                                    std::string author) {
-  auto state = std::make_unique<State>(model, columns, std::move(author));
+                                                    std::string author, std::size_t targets) {
+  auto state = std::make_unique<State>(model, columns, std::move(author), targets);
   for (std::size_t i = 0; i < kBuckets; ++i) {
     HMMJIT_ASSIGN(SpoolFile file, SpoolFile::create(std::size_t{1} << 12));
     state->names.push_back(std::move(file));
@@ -434,7 +444,7 @@ Result<StreamedStockholm> StreamedStockholm::create(const ModelInfo& model, std:
 
 Status StreamedStockholm::measure(const Hit& hit) {
   State& s = *state_;
-  return State::for_each_row(hit, [&](const Domain& domain) -> Status {
+  return s.for_each_row(hit, [&](const Domain& domain) -> Status {
     ++s.rows;
     s.any_accession |= !hit.accession.empty();
     make_room(s.layout, domain);
@@ -476,8 +486,9 @@ Status StreamedStockholm::write(
       files.push_back(std::move(file));
     }
     std::size_t number = 0;
+    s.targets_left = s.targets;
     const Status passed = pass([&](const Hit& hit) {
-      return State::for_each_row(hit, [&](const Domain& domain) -> Status {
+      return s.for_each_row(hit, [&](const Domain& domain) -> Status {
         Row row{&hit, &domain, row_name(hit, domain), {}, {}};
         if (s.renamed) row.name = row_prefix(number, s.rows) + row.name;
         ++number;

@@ -8,9 +8,15 @@
 #include <string_view>
 #include <vector>
 
+#include "report/main_report.hpp"
 #include "search/search.hpp"
 
 namespace hmmjit {
+
+/// It has a row in alignments.
+inline bool has_included_domain(const Hit& hit) {
+  return hit.flags.included && hit.included_domains > 0;
+}
 
 /// Included domains of one model side by side: a column for every node, and columns for inserts
 /// between them. Refers to the hits it was made from.
@@ -27,11 +33,12 @@ struct HitAlignment {
 };
 
 /// The included domains in order; inserts in lower case, '.' where a row has none.
-HitAlignment align_hits(const HitList& hits, int M);
+/// `targets`: the first ones at most, here and below.
+HitAlignment align_hits(const HitList& hits, int M, std::size_t targets = kAllTargets);
 /// The same with the query sequence (upper case) as first row, all residues in upper case and all
 /// gaps '-': what jackhmmer builds the next model from.
 HitAlignment align_with_query(const HitList& hits, const std::string& query_name,
-                              std::string_view query);
+                              std::string_view query, std::size_t targets = kAllTargets);
 
 /// Appends a record. `columns`: alignment columns per block, 0 for one block. Row names that are
 /// not unique get a number in front. Accession and description of a query row are the model's.
@@ -42,7 +49,8 @@ void append_stockholm(std::string& out, const std::string& id, const ModelInfo& 
 /// Both in one; returns the number of rows (included domains), 0 when there is none and nothing was
 /// written. Needs the alignments of the domains.
 std::size_t append_stockholm(std::string& out, const ModelInfo& model, const HitList& hits,
-                             std::size_t columns, const std::string& author);
+                             std::size_t columns, const std::string& author,
+                             std::size_t targets = kAllTargets);
 
 /// The same bytes for a model whose rows are too many to hold: every hit is seen twice or more
 /// often. What waits meanwhile lies in temporary files.
@@ -50,7 +58,7 @@ class StreamedStockholm {
  public:
   /// Fails with kOutput.
   static Result<StreamedStockholm> create(const ModelInfo& model, std::size_t columns,
-                                          std::string author);
+                                          std::string author, std::size_t targets = kAllTargets);
   StreamedStockholm(StreamedStockholm&&) noexcept;
   StreamedStockholm& operator=(StreamedStockholm&&) noexcept;
   ~StreamedStockholm();

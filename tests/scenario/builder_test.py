@@ -231,6 +231,36 @@ class AgainstHmmer(ScratchFolder):
                 if name in ("a2m", "selex"):
                     self.compare_build(["--informat", name, "--hand"], path)
 
+    def test_build_of_fragments_and_insertions(self):
+        """Rows without a column in common, and one that is nothing but an insertion."""
+        letters = "ACDEFGHIKLMNPQRSTVWY"
+        fragments, inserted = self.path("fragments.sto"), self.path("inserted.sto")
+        with open(fragments, "w") as file:
+            file.write("# STOCKHOLM 1.0\n#=GF ID disjoint\n")
+            for i in range(4):
+                part = letters[i % 2 * 10:][:10]
+                file.write(f"row{i} {'-' * 10 * i}{part}{'-' * 10 * (3 - i)}\n")
+            file.write("//\n")
+        with open(inserted, "w") as file:
+            file.write("# STOCKHOLM 1.0\n#=GF ID inserted\na ACDE...F\nb GHIK..lM\nc NPQ-r..S\nx ----wyv-\n"
+                       "#=GC RF xxxx...x\n//\n")
+        self.compare_build([], fragments)
+        self.assertIn(b"\nLENG  40\n", read(self.path("got.hmm")))
+        self.compare_build(["--hand"], inserted)
+        self.assertRegex(read(self.path("got.sto")), rb"\nx +~~~~[a-z]{3}~\n")
+        # Where nothing is a fragment, no column is a match column.
+        for command in (["hmmbuild"], [scenario.program, "build"]):
+            done = run(command + ["--fragthresh", "0", self.path("no.hmm"), fragments])
+            self.assertNotEqual(done.returncode, 0)
+        self.assertIn(b"no column has residues in 50%", done.stderr)
+        done = run([scenario.program, "build", "-", fragments])
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn(b"cannot be standard output", done.stderr)
+        for option in ("--dna", "--rna"):
+            done = run([scenario.program, "build", option, self.path("no.hmm"), fragments])
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(b"protein alignments only", done.stderr)
+
     def test_errors(self):
         targets = self.path("clean.fasta")
         with open(self.path("bad.fasta"), "w") as file:

@@ -256,6 +256,79 @@ class Habits(ScratchFolder):
                   USAGE_ERROR, "one")
         self.says(search(["-"] + names, data=read(self.library)), USAGE_ERROR, "instead of a pipe")
 
+    def kinases(self, count):
+        """The best targets of one model."""
+        done = search(["-o", "/dev/null", "--tblout", self.path("kinases"), self.kinase, self.targets])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        names = [line.split()[0].decode() for line in read(self.path("kinases")).splitlines() if line[:1] != b"#"]
+        return [record for record in self.records if record[0] in names[:count]]
+
+    def test_several_databases_for_sequences(self):
+        half = len(self.records) // 2
+        names = []
+        for name, records in (("one.fasta", self.records[:half]), ("two.fasta", self.records[half:])):
+            scenario.write_fasta(self.path(name), records)
+            names.append(self.path(name))
+        queries = self.path("queries.fasta")
+        scenario.write_fasta(queries, self.kinases(2))
+        for command, options in (("phmmer", []), ("jackhmmer", ["-N", "2"])):
+            with self.subTest(command=command):
+                done = hmmjit(command, "--quiet", *options, "-o", self.path("{target}.out"), "--tblout",
+                              self.path("{target}.tbl"), "-A", self.path("{target}.sto"), queries, *names)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                for name in names:
+                    stem = name[:-len(".fasta")]
+                    alone = hmmjit(command, "--quiet", *options, "-o", self.path("alone"), "--tblout",
+                                   self.path("alone.tbl"), "-A", self.path("alone.sto"), queries, name)
+                    self.assertEqual(alone.returncode, 0, alone.stderr)
+                    self.assertGreater(len(result_lines(read(self.path("alone.tbl")))), 5)
+                    self.assertEqual(result_lines(read(stem + ".tbl")), result_lines(read(self.path("alone.tbl"))))
+                    self.assertEqual(read(stem + ".sto"), read(self.path("alone.sto")))
+        out = ["-o", self.path("{target}.x")]
+        self.says(hmmjit("phmmer", "-o", self.path("x"), queries, *names), USAGE_ERROR, "write {target} in its name")
+        self.says(hmmjit("jackhmmer", *out, "--chkali", "c", queries, *names), USAGE_ERROR, "do not go with --chkali")
+        self.says(hmmjit("jackhmmer", *out, "-", *names, data=read(queries)), USAGE_ERROR, "the queries of several")
+
+    def test_alignments_of_the_best_targets(self):
+        """--seq-limit n: -A is HMMER's of a search of the n best targets alone, --a3m begins as without it."""
+        query = self.path("query.fasta")
+        scenario.write_fasta(query, self.kinases(1))
+        fixed = ["-Z", "500", "--domZ", "40"]
+        for command, first, options in (("search", self.fn3, []), ("phmmer", query, []),
+                                        ("jackhmmer", query, ["-N", "1"])):
+            theirs = {"search": "hmmsearch"}.get(command, command)
+            if shutil.which(theirs) is None:
+                continue
+            everything = hmmjit(command, "--quiet", *options, *fixed, "--a3m", self.path("all.a3m"), "-A",
+                                self.path("all.sto"), "-o", self.path("all.out"), first, self.targets)
+            self.assertEqual(everything.returncode, 0, everything.stderr)
+            names = []
+            for line in read(self.path("all.a3m")).decode().splitlines():
+                if re.match(r">\S+/\d+-\d+", line):
+                    names.append(line[1:].split()[0].rpartition("/")[0])
+            names = list(dict.fromkeys(names))  # best first
+            self.assertGreater(len(names), 5)
+            for limit in (1, 5, 10**6):
+                with self.subTest(command=command, limit=limit):
+                    done = hmmjit(command, "--quiet", *options, *fixed, "--seq-limit", str(limit), "--a3m",
+                                  self.path("some.a3m"), "-A", self.path("some.sto"), "-o", self.path("some.out"),
+                                  first, self.targets)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    best = self.path("best.fasta")
+                    scenario.write_fasta(best, [record for record in self.records if record[0] in names[:limit]])
+                    want = scenario.run([theirs, "--cpu", "0", *options, *fixed, "-A", self.path("want.sto"), first,
+                                         best])
+                    self.assertEqual(want.returncode, 0, want.stderr)
+                    sto, wanted = ([line for line in read(self.path(name)).split(b"\n")
+                                    if not line.startswith(b"#=GF AU")] for name in ("some.sto", "want.sto"))
+                    self.assertEqual(sto, wanted)
+                    some, whole = read(self.path("some.a3m")), read(self.path("all.a3m"))
+                    self.assertTrue(whole.startswith(some))
+                    self.assertEqual(limit == 10**6, some == whole)
+                    # Nothing else changes but the comment that counts its rows.
+                    out, all_out = (result_lines(read(self.path(name))) for name in ("some.out", "all.out"))
+                    self.assertEqual(out, all_out)
+
     def features(self, options):
         done = search(["-o", "/dev/null", "--tsv", self.path("tsv"), "--gff", self.path("gff"), "--bed",
                        self.path("bed"), "--fasta", self.path("fasta"), "--domfasta", self.path("domains")] +

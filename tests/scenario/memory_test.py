@@ -140,7 +140,7 @@ class MemoryTest(unittest.TestCase):
             more = []
             for option, name in outputs.items():
                 more += [option, self.path(name)]
-            more += [self.model, targets]
+            more += ["--seq-limit", "50000", self.model, targets]
             if bounded:
                 status, errors = self.search(60, more)
             else:
@@ -155,6 +155,9 @@ class MemoryTest(unittest.TestCase):
                     kept[option] = lines
                 else:
                     self.assertGreater(len(lines), 10_000, option)
+                    if option == "--a3m":
+                        names = {line.split(b"/")[0] for line in lines if line.startswith(b">t")}
+                        self.assertEqual(len(names), 50_000)
                     self.assertTrue(lines == kept[option],
                                     f"{option} differs: " + scenario.first_difference(lines, kept[option]))
 

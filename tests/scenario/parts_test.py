@@ -189,7 +189,9 @@ class Parts(PartsFolder):
     def test_display_options(self):
         self.check([2], shown=["--acc", "--notextw"])
         self.check([2], shown=["--textw", "130"])
+        self.check([2], shown=["--seq-limit", "2"])
         self.check([2], ["--acc"])  # given to the search, and kept
+        self.check([2], ["--seq-limit", "3"])
 
     def test_little_memory(self):
         """Hits of a model in lots, domains sorted on disk."""

@@ -216,7 +216,10 @@ const SearchProgram& program() {
     p.queries.names = {"seqfile"};
     p.queries.help = "query sequences; - for standard input";
     p.targets.names = {"seqdb"};
-    p.targets.help = "sequences, or a database of them; - for standard input";
+    p.targets.help =
+        "sequences, or a database of them; - for standard input; several, with {target} in the "
+        "names of outputs";
+    p.targets.repeated = true;
     p.query_label = "query sequence file:";
     p.options = jackhmmer_option_table;
     p.open_queries = open_jackhmmer_queries;

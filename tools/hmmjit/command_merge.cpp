@@ -23,9 +23,9 @@ constexpr const char* kUsage = "Usage: hmmjit merge [options] <parts>...\n";
 constexpr std::string_view kGroup = "Options of merging";
 
 // Those of a search that say what is written and how.
-constexpr std::array kOfSearch = {"-h",           "-o",     "-A",      "--tblout",  "--domtblout",
-                                  "--pfamtblout", "--acc",  "--noali", "--notextw", "--textw",
-                                  "--tsv",        "--json", "--a3m"};
+constexpr std::array kOfSearch = {"-h",           "-o",     "-A",      "--tblout",   "--domtblout",
+                                  "--pfamtblout", "--acc",  "--noali", "--notextw",  "--textw",
+                                  "--tsv",        "--json", "--a3m",   "--seq-limit"};
 
 std::span<const OptionSpec> merge_option_table() {
   static const std::vector<OptionSpec> table = [] {

@@ -564,8 +564,15 @@ Status run_searches(const SearchProgram& program, const ParsedOptions& options) 
   constexpr std::string_view kPlaceholder = "{target}";
   const std::string& models = options.arguments()[0];
   if (models == "-" || is_pipe(models))
-    return fail(ErrorCode::kUsage, "the models of several target files are read several times",
+    return fail(ErrorCode::kUsage,
+                fmt::format("the {} of several target files are read several times",
+                            program.open_queries != nullptr ? "queries" : "models"),
                 models, "give a file instead of a pipe");
+  for (const char* option : {"--chkhmm", "--chkali"}) {
+    if (program.search != nullptr && options.is_set(option))
+      return fail(ErrorCode::kUsage, fmt::format("several target files do not go with {}", option),
+                  {}, "search one database at a time");
+  }
   if (options.is_set("--part"))
     return fail(ErrorCode::kUsage, "several target files do not go with --part", {},
                 "search the parts of one database at a time");

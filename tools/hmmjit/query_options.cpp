@@ -107,6 +107,8 @@ Table sequence_query_table() {
   insert_before(table, "--tformat", {&kQueryFormat, 1});
   position(table, "--a3m")->help =
       "save included domains aligned to each query, as A3M, to file <f>";
+  position(table, "--seq-limit")->help =
+      "at most the <n> best targets of each query in -A and --a3m";
   position(table, "--verify")->help =
       "compute <n> targets per query a GPU filtered again on the CPU; "
       "default: as many as take 1% of the CPU time";
@@ -201,7 +203,8 @@ std::span<const OptionSpec> scan_option_table() {
                      "--verify",
                      "--tsv",
                      "--json",
-                     "--a3m"});
+                     "--a3m",
+                     "--seq-limit"});
     position(made, "--device")->default_text = "cpu";
     return made;
   }();

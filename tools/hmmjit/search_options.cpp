@@ -258,6 +258,13 @@ constexpr std::array kTable = {
                .group = kOwn,
                .help = "save included domains aligned to each model, as A3M, to file <f>",
                .own = true},
+    OptionSpec{.name = "--seq-limit",
+               .type = kInteger,
+               .value_name = "n",
+               .range = "n>0",
+               .group = kOwn,
+               .help = "at most the <n> best targets of each model in -A and --a3m",
+               .own = true},
     OptionSpec{.name = "--fasta",
                .type = kFile,
                .value_name = "f",
@@ -481,6 +488,8 @@ ReportOptions make_report_options(const ParsedOptions& options) {
   report.alignments = !options.is_set("--noali");
   report.text_width =
       options.is_set("--notextw") ? 0 : static_cast<int>(options.integer("--textw"));
+  if (options.is_set("--seq-limit"))
+    report.aligned_targets = static_cast<std::size_t>(options.integer("--seq-limit"));
   return report;
 }
 
