@@ -11,7 +11,7 @@ if(SKBUILD)
   install(TARGETS hmmjit RUNTIME DESTINATION hmmjit/bin COMPONENT wheel)
   install(TARGETS hmmjit_shared LIBRARY DESTINATION hmmjit NAMELINK_SKIP COMPONENT wheel)
   set(HMMJIT_LICENCE_FOLDER /usr/share/doc CACHE PATH "Folder with a folder and a file 'copyright' for each package")
-  foreach(package libcli11-dev nlohmann-json3-dev libspdlog-dev libxxhash-dev libfmt-dev libhwy-dev libzstd-dev
+  foreach(package libcli11-dev nlohmann-json3-dev libxxhash-dev libfmt-dev libhwy-dev libzstd-dev
                   zlib1g-dev)
     set(copyright ${HMMJIT_LICENCE_FOLDER}/${package}/copyright)
     if(EXISTS ${copyright})
@@ -71,9 +71,10 @@ install(FILES ${PROJECT_BINARY_DIR}/package/METADATA ${PROJECT_BINARY_DIR}/packa
         DESTINATION lib/python3/dist-packages/hmmjit-${PROJECT_VERSION}.dist-info COMPONENT python)
 
 # The documents keep their places relative to each other, so that their links lead somewhere.
-install(FILES README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md CITATION.cff LICENSE SECURITY.md
+install(FILES README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md CITATION.cff LICENSE SECURITY.md UPGRADING.md
         DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents)
-install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents)
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents PATTERN docs/sphinx EXCLUDE)
+install(DIRECTORY packaging DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents)
 install(FILES kernel_templates/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/kernel_templates COMPONENT documents)
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents
         PATTERN __pycache__ EXCLUDE
