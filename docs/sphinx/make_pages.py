@@ -39,11 +39,12 @@ WARN_AS_ERROR = FAIL_ON_WARNINGS
 AUTOLINK_SUPPORT = NO
 """
 
-# The comments of the C header are those of C, which Doxygen takes for none of its own.
-C_LANGUAGE = r"""
+# The comments of the C header are those of C, which Doxygen takes for none of its own: headings of sections are to stay
+# comments, those at the beginning of a line describe what follows, others what is before them.
+C_LANGUAGE = """
 OPTIMIZE_OUTPUT_FOR_C = YES
 TYPEDEF_HIDES_STRUCT = YES
-INPUT_FILTER = "sed -e 's|^/\\* \\([^-]\\)|/** \\1|' -e 's|\\([;,0-9]\\)  *\/\\* |\\1 /**< |'"
+INPUT_FILTER = "sed -e 's|^/[*] -|//-|' -e 's|^/[*] |/** |' -e 's|^  /[*] |  /** |' -e 's|; */[*] |; /**< |' -e 's|  /[*] |  /**< |'"
 """
 
 
