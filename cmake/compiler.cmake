@@ -1,3 +1,12 @@
+# What Clang before 19 has with GCC's library, and GCC before 12, is said here rather than in a thousand errors.
+include(CheckCXXSourceCompiles)
+check_cxx_source_compiles("#include <expected>
+int main() { return std::expected<int, int>(0).value(); }" HMMJIT_HAVE_EXPECTED)
+if(NOT HMMJIT_HAVE_EXPECTED)
+  message(FATAL_ERROR "${CMAKE_CXX_COMPILER} (${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}) has no std::expected "
+                      "of C++23. Use GCC 12 or Clang 19, or a later one: -DCMAKE_CXX_COMPILER=g++-12")
+endif()
+
 # One interface target carries the flags every hmmjit library is compiled with.
 add_library(hmmjit_flags INTERFACE)
 target_include_directories(hmmjit_flags INTERFACE ${PROJECT_SOURCE_DIR}/engine ${PROJECT_SOURCE_DIR})

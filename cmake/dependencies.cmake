@@ -1,6 +1,17 @@
 find_package(Threads REQUIRED)
-find_package(fmt REQUIRED)
-find_package(spdlog REQUIRED)
+# The C library stays shared: the driver of a GPU and NVRTC are opened at run time and need that of the machine.
+if(HMMJIT_PORTABLE)
+  set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
+  add_link_options(-static-libstdc++ -static-libgcc)
+endif()
+if(HMMJIT_PORTABLE)  # Debian has no static library of fmt; its headers hold all of it.
+  find_path(HMMJIT_FMT_INCLUDE_DIR fmt/format-inl.h REQUIRED)
+  add_library(fmt::fmt INTERFACE IMPORTED GLOBAL)
+  target_compile_definitions(fmt::fmt INTERFACE FMT_HEADER_ONLY=1)
+  target_include_directories(fmt::fmt INTERFACE ${HMMJIT_FMT_INCLUDE_DIR})
+else()
+  find_package(fmt REQUIRED)
+endif()
 find_package(ZLIB REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(PkgConfig REQUIRED)
@@ -9,6 +20,15 @@ pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(HWY REQUIRED libhwy)
 add_library(hmmjit_highway INTERFACE)
 target_include_directories(hmmjit_highway SYSTEM INTERFACE ${HWY_INCLUDE_DIRS})
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+  # Vectors of SVE have no size at compile time, which the tables and the four-lane groups of floats need;
+  # NEON's 128 bits, which every such processor has, are what the reference's order of floats is made of.
+  target_compile_definitions(hmmjit_highway INTERFACE
+    "HWY_DISABLED_TARGETS=(HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128)")
+  # What Highway calls NEON has the instructions for AES. Nothing here uses any, so that the program runs on
+  # processors without them; but functions that the compiler makes itself must have the same target as Highway's.
+  target_compile_options(hmmjit_highway INTERFACE -march=armv8-a+crypto)
+endif()
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
 
 # Only headers are needed: the driver and NVRTC are opened at run time, so that one

@@ -11,7 +11,7 @@ if(SKBUILD)
   install(TARGETS hmmjit RUNTIME DESTINATION hmmjit/bin COMPONENT wheel)
   install(TARGETS hmmjit_shared LIBRARY DESTINATION hmmjit NAMELINK_SKIP COMPONENT wheel)
   set(HMMJIT_LICENCE_FOLDER /usr/share/doc CACHE PATH "Folder with a folder and a file 'copyright' for each package")
-  foreach(package libcli11-dev nlohmann-json3-dev libspdlog-dev libxxhash-dev libfmt-dev libhwy-dev libzstd-dev
+  foreach(package libcli11-dev nlohmann-json3-dev libxxhash-dev libfmt-dev libhwy-dev libzstd-dev
                   zlib1g-dev)
     set(copyright ${HMMJIT_LICENCE_FOLDER}/${package}/copyright)
     if(EXISTS ${copyright})
@@ -71,9 +71,10 @@ install(FILES ${PROJECT_BINARY_DIR}/package/METADATA ${PROJECT_BINARY_DIR}/packa
         DESTINATION lib/python3/dist-packages/hmmjit-${PROJECT_VERSION}.dist-info COMPONENT python)
 
 # The documents keep their places relative to each other, so that their links lead somewhere.
-install(FILES README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md CITATION.cff LICENSE SECURITY.md
+install(FILES README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md CITATION.cff LICENSE SECURITY.md UPGRADING.md
         DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents)
-install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents)
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents PATTERN docs/sphinx EXCLUDE)
+install(DIRECTORY packaging DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents)
 install(FILES kernel_templates/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/kernel_templates COMPONENT documents)
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents
         PATTERN __pycache__ EXCLUDE
@@ -99,7 +100,6 @@ endif()
 set(CPACK_DEBIAN_KERNELS_PACKAGE_NAME hmmjit-kernels)
 set(CPACK_DEBIAN_KERNELS_PACKAGE_ARCHITECTURE all)
 set(CPACK_DEBIAN_KERNELS_PACKAGE_SHLIBDEPS OFF)
-set(CPACK_COMPONENT_KERNELS_DESCRIPTION "Compiled GPU kernels, so that a first search compiles none.")
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
@@ -107,13 +107,18 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_ENABLE_COMPONENT_DEPENDS OFF)
 set(library_package libhmmjit${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME hmmjit)
-set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS "hmmjit-doc")
+# NVRTC is in non-free of Debian from version 13 on; NVIDIA's own packages for Debian carry their version in the name.
+set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS
+    "hmmjit-doc, hmmjit-kernels, libcuda1, libnvrtc12 | cuda-nvrtc-12-9 | cuda-nvrtc-13-0")
 set(CPACK_DEBIAN_DOCUMENTS_PACKAGE_NAME hmmjit-doc)
 set(CPACK_DEBIAN_DOCUMENTS_PACKAGE_SECTION doc)
 set(CPACK_DEBIAN_DOCUMENTS_PACKAGE_ARCHITECTURE all)
 set(CPACK_DEBIAN_DOCUMENTS_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME ${library_package})
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS "hmmjit-kernels, libcuda1, libnvrtc12 | cuda-nvrtc-12-9 | cuda-nvrtc-13-0")
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)  # what a package of a program linked with it depends on
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/package/triggers)
 file(WRITE ${PROJECT_BINARY_DIR}/package/triggers "activate-noawait ldconfig\n")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libhmmjit-dev)
@@ -128,11 +133,38 @@ set(CPACK_DEBIAN_PYTHON_PACKAGE_ARCHITECTURE all)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "python3, ${library_package}")
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS "python3-numpy, python3-pandas")
-set(CPACK_COMPONENT_TOOLS_DESCRIPTION "Search program hmmjit: hmmsearch's options and bytes, faster.")
-set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "Shared library for programs that search in-process.")
-set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "C and C++ headers, static library, CMake and pkg-config files.")
-set(CPACK_COMPONENT_PYTHON_DESCRIPTION "Python interface.")
-set(CPACK_COMPONENT_DOCUMENTS_DESCRIPTION "User guide, reference, file formats, example projects.")
+# The first paragraph of each is the same: what hmmjit is. Lines are as long as Debian's policy has them.
+set(about "hmmjit searches profile hidden Markov models of protein families, such as
+Pfam's, against protein sequences and prints what hmmsearch of HMMER prints,
+byte for byte. It reads the sequences once for all models, keeps every core
+busy, and filters on an NVIDIA GPU where there is one.")
+set(CPACK_COMPONENT_TOOLS_DESCRIPTION "${about}
+
+This package has the program hmmjit with the commands search, phmmer,
+jackhmmer, scan, build and others, its manual pages and the completions of
+shells.")
+set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "${about}
+
+This package has the shared library, for programs that search without
+starting another process.")
+set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "${about}
+
+This package has the headers of the interfaces for C and C++, the static
+library, and the files by which CMake and pkg-config find them.")
+set(CPACK_COMPONENT_PYTHON_DESCRIPTION "${about}
+
+This package has the interface for Python.")
+set(CPACK_COMPONENT_DOCUMENTS_DESCRIPTION "${about}
+
+This package has the user guide, the reference, the descriptions of file
+formats, and example projects.")
+set(CPACK_COMPONENT_KERNELS_DESCRIPTION "${about}
+
+This package has compiled GPU kernels for common lengths of models, so that
+a first search on a GPU compiles none.")
+set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/debian_files.cmake)
+set(CPACK_POST_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/debian_scripts.cmake)
+set(CPACK_HMMJIT_STRIP ${CMAKE_STRIP})
 
 # What Debian's policy asks of every package: its licence and its history.
 file(READ LICENSE licence)

@@ -1,8 +1,20 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds the release preset, and runs every test. Release is what users
 # run, so it is what is tested. The ends of what failed tests printed come last.
+# --arm64: builds for 64-bit ARM as well, and runs the tests of that build alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+if [ "${1:-}" = --arm64 ]; then
+  tools/install_packages.sh --arm64
+  cmake --preset arm64
+  cmake --build --preset arm64
+  cmake --preset release
+  cmake --build --preset release --target hmmjit
+  exec ctest --preset release -L '^arm64$' --output-on-failure --no-tests=error
+elif (($#)); then
+  echo "usage: $0 [--arm64]" >&2
+  exit 2
+fi
 tools/install_packages.sh
 cmake --preset release
 cmake --build --preset release

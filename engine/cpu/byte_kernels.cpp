@@ -255,7 +255,7 @@ constexpr std::size_t kWideVectors = 12;
 constexpr std::size_t kNarrowVectors = 8;
 #endif
 using Bytes16 = hn::Simd<std::int8_t, 16, 0>;
-#if HWY_TARGET != HWY_SSE4
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
 using Bytes32 = hn::Simd<std::int8_t, 32, 0>;
 #endif
 

@@ -216,7 +216,7 @@ const WordKernels& WordsOfTarget() {
   static const WordKernels kernels = {{
   // No 512-bit kernel: saturating words have one port there instead of two of 256 bits, and
   // half as many stripes hide less latency.
-#if HWY_TARGET != HWY_SSE4
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
       Shape<hn::Simd<std::int16_t, 16, 0>>(),
 #endif
       Shape<hn::Simd<std::int16_t, 8, 0>>(),

@@ -19,7 +19,7 @@ import venv
 import zipfile
 
 NEEDED = "scikit_build_core"
-NOTICES = ("libcli11-dev", "nlohmann-json3-dev", "libspdlog-dev", "libxxhash-dev", "libfmt-dev", "libhwy-dev",
+NOTICES = ("libcli11-dev", "nlohmann-json3-dev", "libxxhash-dev", "libfmt-dev", "libhwy-dev",
            "libzstd-dev", "zlib1g-dev")
 
 

@@ -266,11 +266,11 @@ class Documents(ScratchFolder):
     def test_labels_of_tests_are_those_of_contributing(self):
         labels = {"scenario"}
         for path in sources(("tests", "examples"), ("CMakeLists.txt",)):
-            for word in re.findall(r'LABELS "?([a-z;]+)"?', read(path).decode()):
+            for word in re.findall(r'LABELS "?([a-z0-9;]+)"?', read(path).decode()):
                 labels |= set(word.split(";"))
         text = read(os.path.join(scenario.SOURCE, "CONTRIBUTING.md")).decode()
         table = re.search(r"^\| label \| .*\n\|[-|]+\n((?:\|.*\n)+)", text, re.MULTILINE).group(1)
-        self.assertEqual(sorted(re.findall(r"^\| `([a-z]+)` \|", table, re.MULTILINE)), sorted(labels))
+        self.assertEqual(sorted(re.findall(r"^\| `([a-z0-9]+)` \|", table, re.MULTILINE)), sorted(labels))
 
     def test_promised_acceptance_tests_exist(self):
         defined = set()

@@ -82,6 +82,20 @@ class Habits(ScratchFolder):
             done = hmmjit(*arguments)
             self.assertEqual((done.returncode, done.stdout), (0, version))
 
+    def test_the_version_for_a_report_of_a_bug(self):
+        for arguments in (["--version", "--verbose"], ["-V", "--verbose"], ["--verbose", "--version"]):
+            done = hmmjit(*arguments)
+            self.assertEqual((done.returncode, done.stderr), (0, b""))
+            lines = done.stdout.decode().rstrip("\n").split("\n")
+            self.assertEqual(lines[0], hmmjit("--version").stdout.decode().strip())
+            said = dict(line.split(": ", 1) for line in lines[1:])
+            self.assertEqual(list(said), ["compiler", "build", "libraries", "C library", "system", "cores",
+                                          "vector instructions", "GPU", "run-time compiler"])
+            self.assertIn(int(said["cores"]), range(1, len(os.sched_getaffinity(0)) + 1))
+            self.assertIn(os.uname().machine, said["system"])
+            self.assertIn("SCALAR", said["vector instructions"])
+            self.assertRegex(said["libraries"], r"zstd 1\.\d+\.\d+")
+
     def test_a_link_named_hmmsearch(self):
         link = self.path("hmmsearch")
         os.symlink(scenario.program, link)

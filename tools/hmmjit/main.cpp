@@ -20,6 +20,7 @@
 #include "core/output_file.hpp"
 #include "driver/driver.hpp"
 #include "suggestion.hpp"
+#include "version_text.hpp"
 
 namespace {
 
@@ -138,7 +139,9 @@ std::string usage() {
   std::string text = "Usage: hmmjit <command> [options] [arguments]\n\nCommands:\n";
   for (const hmmjit::tools::Command& command : hmmjit::tools::commands())
     text += fmt::format("  {:12} {}\n", command.name, command.help);
-  text += "\n'hmmjit help <command>' shows a command's options; 'hmmjit --version' the version.\n";
+  text +=
+      "\n'hmmjit help <command>' shows a command's options; 'hmmjit --version' the "
+      "version,\n'hmmjit --version --verbose' what a bug report should say.\n";
   return text;
 }
 
@@ -158,10 +161,17 @@ int run_command(const std::vector<std::string>& arguments) {
     return 0;
   }
   // Of the program, and of each of its commands.
-  const bool version_of_command =
-      arguments.size() == 2 && (arguments[1] == "--version" || arguments[1] == "-V");
-  if (name == "--version" || name == "-V" || version_of_command) {
+  const auto is_version = [](const std::string& word) {
+    return word == "--version" || word == "-V";
+  };
+  const bool version_of_command = arguments.size() == 2 && is_version(arguments[1]);
+  if ((arguments.size() == 1 && is_version(name)) || (version_of_command && name != "--verbose")) {
     fmt::print("hmmjit {}\n", HMMJIT_VERSION);
+    return 0;
+  }
+  if (arguments.size() == 2 && ((is_version(name) && arguments[1] == "--verbose") ||
+                                (name == "--verbose" && is_version(arguments[1])))) {
+    fmt::print("{}", hmmjit::tools::version_text());
     return 0;
   }
   const auto commands = hmmjit::tools::commands();

@@ -1,4 +1,4 @@
-"""Profile-HMM search with hmmsearch's results, in this process.
+"""Profile-HMM search with hmmsearch's results, in this process. For example::
 
     import hmmjit
     for result in hmmjit.search("Pfam.hmm", "proteome.fasta", cutoffs="gathering"):

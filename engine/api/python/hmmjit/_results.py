@@ -68,7 +68,7 @@ class Alignment(_Record):
 
     @property
     def posterior(self) -> str:
-        """'0' to '9' and '*': posterior probability of each residue."""
+        """``0`` to ``9`` and ``*``: posterior probability of each residue."""
         return _b.text(self._struct.posterior)
 
     @property

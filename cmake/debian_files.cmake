@@ -1,0 +1,24 @@
+# Run by cpack on what it has installed, before a Debian package is made of it: what Debian's policy asks of the files
+# of a package and `cmake --install` leaves to the system.
+if(CPACK_GENERATOR STREQUAL "DEB")
+  file(GLOB pages ${CPACK_TEMPORARY_DIRECTORY}/*/usr/share/man/man1/*.1)
+  if(pages)
+    execute_process(COMMAND gzip -9n ${pages} COMMAND_ERROR_IS_FATAL ANY)
+  endif()
+  # The licence is in the file copyright of every package.
+  file(GLOB licences ${CPACK_TEMPORARY_DIRECTORY}/*/usr/share/doc/*/LICENSE)
+  if(licences)
+    file(REMOVE ${licences})
+  endif()
+  # Notes of the compiler, which say its version and nothing else.
+  file(GLOB programs ${CPACK_TEMPORARY_DIRECTORY}/*/usr/bin/* ${CPACK_TEMPORARY_DIRECTORY}/*/usr/lib/*/*.so.*.*.*)
+  file(GLOB archives ${CPACK_TEMPORARY_DIRECTORY}/*/usr/lib/*/*.a)
+  if(CPACK_HMMJIT_STRIP)
+    foreach(file IN LISTS programs archives)
+      if(NOT IS_SYMLINK ${file})
+        execute_process(COMMAND ${CPACK_HMMJIT_STRIP} --strip-unneeded --remove-section=.comment --remove-section=.note
+                                ${file} COMMAND_ERROR_IS_FATAL ANY)
+      endif()
+    endforeach()
+  endif()
+endif()

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""The recipes in packaging: versions, syntax, and those that can be run here.
+
+usage: recipes_test.py PROGRAM SOURCE_DIR
+
+Snakemake is looked for in $HMMJIT_SNAKEMAKE, then in PATH.
+"""
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "scenario"))
+import scenario  # noqa: E402
+from scenario import ScratchFolder, example_model, read, result_lines  # noqa: E402
+
+# Where a file repeats the version, and how.
+VERSIONS = {
+    "CITATION.cff": r"^version: (\S+)$",
+    "packaging/conda/meta.yaml": r'set version = "([^"]+)"',
+    "packaging/modulefiles/hmmjit.lua": r"Version: ([0-9.]+)",
+    "packaging/nf-core/hmmjit/search/environment.yml": r"hmmjit=([0-9.]+)",
+    "packaging/nf-core/hmmjit/search/main.nf": r'container "hmmjit:([0-9.]+)"',
+    "packaging/snakemake/hmmjit/search/environment.yaml": r"hmmjit =([0-9.]+)",
+}
+
+
+def path_of(name):
+    return os.path.join(scenario.SOURCE, name)
+
+
+def text_of(name):
+    return read(path_of(name)).decode("utf-8")
+
+
+def snakemake():
+    folder = os.environ.get("HMMJIT_SNAKEMAKE")
+    found = os.path.join(folder, "snakemake") if folder else shutil.which("snakemake")
+    return found if found and os.path.exists(found) else None
+
+
+def recipes():
+    for where, _, names in os.walk(path_of("packaging")):
+        for name in names:
+            yield os.path.relpath(os.path.join(where, name), scenario.SOURCE)
+
+
+class Recipes(ScratchFolder):
+    def test_one_version(self):
+        version = re.search(r"project\(hmmjit VERSION ([0-9.]+)", text_of("CMakeLists.txt")).group(1)
+        for name, pattern in VERSIONS.items():
+            found = re.findall(pattern, text_of(name), re.MULTILINE)
+            self.assertEqual(set(found), {version}, name)
+
+    def test_python(self):
+        seen = 0
+        for name in recipes():
+            if name.endswith(".py"):
+                ast.parse(text_of(name), name)
+                seen += 1
+        self.assertEqual(seen, 2)
+
+    def test_yaml(self):
+        try:
+            import yaml
+        except ImportError:
+            self.skipTest("PyYAML is not installed")
+        for name in recipes():
+            if not name.endswith((".yaml", ".yml")):
+                continue
+            text = text_of(name)
+            if name.startswith("packaging/conda/"):  # a template of Jinja before it is YAML
+                text = re.sub(r"\{%.*?%\}\n?", "", text)
+                text = re.sub(r"\{\{.*?\}\}", "x", text)
+            self.assertIsInstance(yaml.safe_load(text), dict, name)
+
+    @unittest.skipIf(shutil.which("shellcheck") is None, "ShellCheck is not installed")
+    def test_shell(self):
+        done = scenario.run(["shellcheck", path_of("packaging/conda/build.sh")])
+        self.assertEqual(done.returncode, 0, done.stdout.decode())
+
+    @unittest.skipIf(shutil.which("apt-cache") is None, "no list of Debian's packages")
+    def test_packages_of_containers_exist(self):
+        known = set(scenario.run(["apt-cache", "pkgnames"]).stdout.decode().split())
+        if len(known) < 10000:
+            self.skipTest("apt has no list of Debian's packages")
+        for name in ("Dockerfile", "Dockerfile.cuda", "hmmjit.def"):
+            text = text_of(f"packaging/containers/{name}").replace("\\\n", " ")
+            wanted = re.findall(r"apt-get install (.*?)(?:&&|\n)", text)
+            self.assertTrue(wanted, name)
+            packages = {word for words in wanted for word in words.split() if not word.startswith("-")}
+            self.assertEqual(packages - known, set(), name)
+
+    def inputs(self):
+        model = example_model("globins4.hmm", self.folder)
+        targets = self.path("targets.fasta")
+        scenario.write_fasta(targets, scenario.emitted_targets([model], 7, per_model=10, decoys=40))
+        return model, targets
+
+    @unittest.skipIf(scenario.hmmsearch_missing(), "hmmsearch, hmmemit or hmmer-examples not installed")
+    def test_the_command_of_the_nextflow_module(self):
+        model, targets = self.inputs()
+        script = re.search(r'script:.*?"""(.*?)"""', text_of("packaging/nf-core/hmmjit/search/main.nf"), re.S).group(1)
+        values = {"args": "-E 0.001", "task.cpus": "2", "memory": "--mem 400M", "prefix": "x", "alignment": "-A x.sto.gz",
+                  "target": "--tblout x.tbl.gz", "domain": "--domtblout x.domtbl.gz", "hmmfile": model, "seqdb": targets}
+        command = re.sub(r"\$\{([^}]*)\}", lambda match: values[match.group(1)], script.replace("\\\\", "\\"))
+        path = os.path.dirname(scenario.program) + os.pathsep + os.environ["PATH"]
+        done = subprocess.run(["bash", "-euo", "pipefail", "-c", command], cwd=self.folder, capture_output=True,
+                              env=dict(os.environ, PATH=path))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(sorted(name for name in os.listdir(self.folder) if name.startswith("x.")),
+                         ["x.domtbl.gz", "x.sto.gz", "x.tbl.gz", "x.txt.gz"])
+
+    @unittest.skipIf(snakemake() is None, "Snakemake is not installed (HMMJIT_SNAKEMAKE)")
+    @unittest.skipIf(scenario.hmmsearch_missing(), "hmmsearch, hmmemit or hmmer-examples not installed")
+    def test_the_wrapper_for_snakemake(self):
+        model, targets = self.inputs()
+        wrapper = self.path("wrapper")
+        shutil.copytree(path_of("packaging/snakemake/hmmjit/search"), wrapper)
+        where = os.path.join(wrapper, "test")
+        shutil.copy(model, os.path.join(where, "models.hmm"))
+        shutil.copy(targets, where)
+        path = os.path.dirname(scenario.program) + os.pathsep + os.environ["PATH"]
+        done = subprocess.run([snakemake(), "--cores", "2", "out/hits.tbl"], cwd=where, capture_output=True,
+                              env=dict(os.environ, PATH=path))
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        for option, name in (("--tblout", "hits.tbl"), ("--domtblout", "domains.tbl")):
+            scenario.hmmsearch(["-E", "0.001", "-o", os.devnull, option, self.path(name), model, targets])
+            want = result_lines(read(self.path(name)))
+            self.assertGreater(len(want), 5)
+            self.assertEqual(result_lines(read(os.path.join(where, "out", name))), want)
+
+
+if __name__ == "__main__":
+    sys.argv.pop(2)
+    scenario.main()
