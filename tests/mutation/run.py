@@ -192,6 +192,15 @@ class Kept:
         return self.results[key]
 
 
+def find_recorded_data():
+    """The copy lies elsewhere than the tree, beside or above which the tests look for it."""
+    for above in (TREE, *TREE.parents):
+        if "HMMJIT_SHARED" not in os.environ and (above / "shared" / "data").is_dir():
+            os.environ["HMMJIT_SHARED"] = str(above / "shared")
+    if "HMMJIT_SHARED" not in os.environ:
+        print("no recorded data (HMMJIT_SHARED): tests that need it are skipped and see nothing")
+
+
 def folder(file):
     parts = file.split("/")
     return "/".join(parts[:2]) if parts[0] in ("engine", "tools") else parts[0]
@@ -215,6 +224,7 @@ def main():
     if arguments.work is None:
         parser.error("--work names the folder to build in")
     chosen = [m for m in mutants if not arguments.names or m["name"] in arguments.names]
+    find_recorded_data()
     copy = arguments.work.resolve()
     copy.mkdir(parents=True, exist_ok=True)
     copy_tree(copy, mutants)

@@ -198,6 +198,24 @@ TEST_P(CpuFilters, EqualReferenceForHostileTransitions) {
   }
 }
 
+// A path may begin at the floor, where no bound on what it gains holds, and overflow from there.
+TEST_P(CpuFilters, DeletesThatGainFromTheFloor) {
+  constexpr int M = 150;
+  SearchModel model = *test_support::random_model(1, M);
+  WordProfile& words = model.words;
+  std::ranges::fill(words.md_out, std::int16_t{0});
+  std::ranges::fill(words.dd_out, std::int16_t{1000});
+  std::ranges::fill(words.dm_in, std::int16_t{0});
+  words.dm_in[0] = words.md_out[M - 1] = words.dd_out[M - 1] = -32768;
+  std::fill_n(words.match.begin(), M, std::int16_t{-32768});  // of the first residue
+  std::fill_n(words.match.begin() + M, M, std::int16_t{0});   // of the second
+  const std::vector<Residue> target{0, 1};
+  const float expected = reference::viterbi_filter(words, target);
+  EXPECT_EQ(expected, std::numeric_limits<float>::infinity());
+  const cpu::FilterTables tables(model, GetParam());
+  EXPECT_EQ(bits(tables.viterbi_filter(target, scratch_)), bits(expected));
+}
+
 TEST_P(CpuFilters, EqualReferenceForLongModels) {
   const std::uint64_t seed = base_seed() + 4;
   Random random(seed);
