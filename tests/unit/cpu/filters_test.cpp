@@ -198,6 +198,31 @@ TEST_P(CpuFilters, EqualReferenceForHostileTransitions) {
   }
 }
 
+// The best cell and the bias fill a byte: from 255 on it is an overflow, whatever the seed.
+TEST_P(CpuFilters, MsvOverflowsFrom255On) {
+  constexpr int kBias = 20, kRows = 4;
+  SearchModel model = *test_support::random_model(1, 8);
+  ByteProfile& bytes = model.bytes;
+  bytes.bias = kBias;
+  const std::vector<Residue> target(kRows, 0);
+  const int gain = 255 - kBias - (bytes.base - bytes.tjb(kRows) - bytes.tbm);
+  ASSERT_GT(gain, 1);
+  ASSERT_LE(gain, kRows * kBias);
+  for (const int missing : {0, 1}) {
+    std::ranges::fill(bytes.cost, std::uint8_t{255});
+    int left = gain - missing;
+    for (std::size_t k = 0; left > 0; ++k) {
+      const int step = std::min(left, kBias);
+      bytes.cost[k] = static_cast<std::uint8_t>(kBias - step);
+      left -= step;
+    }
+    const float expected = reference::msv_recurrence(bytes, target);
+    EXPECT_EQ(std::isinf(expected), missing == 0);
+    const cpu::FilterTables tables(model, GetParam());
+    EXPECT_EQ(bits(tables.msv_recurrence(target, scratch_)), bits(expected)) << missing;
+  }
+}
+
 // A path may begin at the floor, where no bound on what it gains holds, and overflow from there.
 TEST_P(CpuFilters, DeletesThatGainFromTheFloor) {
   constexpr int M = 150;
