@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds with sanitizers and runs the tests that gain most from them: readers of files, part files, output files and
+# Builds with sanitizers and runs the tests that gain most from them: readers of files, output files and
 # memory under the address and undefined-behaviour sanitizers; the task pool and whole small searches under the thread
 # sanitizer. Only the libraries these tests need are compiled.
 #   tools/sanitize.sh [address] [thread]     one of the two; both unless named
@@ -36,13 +36,14 @@ for kind in "$@"; do
     address)
       export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
       export UBSAN_OPTIONS=print_stacktrace=1
-      readers=(fuzz_hmm_file fuzz_fasta fuzz_sequence_formats fuzz_alignment fuzz_byte_source fuzz_target_database)
+      readers=(fuzz_hmm_file fuzz_fasta fuzz_sequence_formats fuzz_byte_source fuzz_blast_database fuzz_target_database)
       build asan test_core test_io "${readers[@]}"
       run "build/asan$suffix" test_core '*'
       run "build/asan$suffix" test_io '*'
-      echo "---- readers over their corpora"
-      ctest --test-dir "build/asan$suffix" -R "^fuzz_replay_($(IFS='|'; echo "${readers[*]#fuzz_}"))\$" \
-        --output-on-failure || failed=1
+      for reader in "${readers[@]}"; do
+        echo "---- $reader over its corpus"
+        "build/asan$suffix/tests/fuzz/$reader" -n 1000 "tests/fuzz/corpus/${reader#fuzz_}" || failed=1
+      done
       ;;
     thread)
       export TSAN_OPTIONS=halt_on_error=1

@@ -179,7 +179,7 @@ struct Pair {
   friend HWY_INLINE Pair operator|(Pair x, Pair y) { return {x.a | y.a, x.b | y.b}; }
   friend HWY_INLINE Pair operator^(Pair x, Pair y) { return {x.a ^ y.a, x.b ^ y.b}; }
   friend HWY_INLINE bool any_greater(Pair x, Pair y) {
-    return any_greater(x.a, y.a) | any_greater(x.b, y.b);
+    return (static_cast<int>(any_greater(x.a, y.a)) | static_cast<int>(any_greater(x.b, y.b))) != 0;
   }
   friend HWY_INLINE Pair select_greater(Pair x, Pair y, Pair z) {
     return {select_greater(x.a, y.a, z.a), select_greater(x.b, y.b, z.b)};

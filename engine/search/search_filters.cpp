@@ -63,7 +63,7 @@ void Run::submit_ranges(const JobPtr& job, const TargetsPtr& block) {
   queued_filters_ += ranges.size();
   for (const auto& [from, to] : ranges) {
     submit_task(TaskClass::kFilter, static_cast<double>(job->index),
-                [this, job, block, from = from, to = to] { filter(job, block, from, to); });
+                [this, job, block, first = from, end = to] { filter(job, block, first, end); });
   }
 }
 

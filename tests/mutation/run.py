@@ -6,7 +6,8 @@ All mutants of mutants.toml are compiled into one instrumented copy of the tree:
 environment variable HMMJIT_MUTANT chooses the one that is in force, so that one build serves all.
 
   run.py --check                       each mutant still applies to this tree (a fast test)
-  run.py --work FOLDER [NAME ...]      build in FOLDER, run, print the table and the score
+  run.py --work FOLDER [NAME ...]      build in FOLDER, run, print the table and the score; of some
+                                       mutants, or those of some folders (engine/io cache)
 
 A mutant is seen when a test fails that passes without it; a program that ends otherwise, or that
 exceeds its time limit, counts as seen and is marked so. Tests named in a mutant's `seen_by` go
@@ -192,6 +193,15 @@ class Kept:
         return self.results[key]
 
 
+def find_recorded_data():
+    """The copy lies elsewhere than the tree, beside or above which the tests look for it."""
+    for above in (TREE, *TREE.parents):
+        if "HMMJIT_SHARED" not in os.environ and (above / "shared" / "data").is_dir():
+            os.environ["HMMJIT_SHARED"] = str(above / "shared")
+    if "HMMJIT_SHARED" not in os.environ:
+        print("no recorded data (HMMJIT_SHARED): tests that need it are skipped and see nothing")
+
+
 def folder(file):
     parts = file.split("/")
     return "/".join(parts[:2]) if parts[0] in ("engine", "tools") else parts[0]
@@ -206,7 +216,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--again", action="store_true", help="forget what earlier runs found")
     parser.add_argument("--quick", action="store_true", help="only the tests of `seen_by`")
-    parser.add_argument("names", nargs="*", help="mutants; none: all")
+    parser.add_argument("names", nargs="*", help="mutants or folders; none: all")
     arguments = parser.parse_args()
     table = load(arguments.list)
     mutants, programs = table["mutant"], table["programs"]
@@ -214,7 +224,10 @@ def main():
         return check(mutants)
     if arguments.work is None:
         parser.error("--work names the folder to build in")
-    chosen = [m for m in mutants if not arguments.names or m["name"] in arguments.names]
+    names = arguments.names
+    chosen = [m for m in mutants
+              if not names or m["name"] in names or folder(m["file"]) in names]
+    find_recorded_data()
     copy = arguments.work.resolve()
     copy.mkdir(parents=True, exist_ok=True)
     copy_tree(copy, mutants)

@@ -10,6 +10,7 @@
 #include "build/calibration.hpp"
 #include "build/hmm_text.hpp"
 #include "build/priors.hpp"
+#include "build/row_weights.hpp"
 #include "build/sequence_model.hpp"
 #include "dump.hpp"
 #include "io/alignment_file.hpp"
@@ -49,6 +50,25 @@ void expect_golden(const std::filesystem::path& alignment_path,
   }
   got += test_support::dump(*built);
   EXPECT_EQ(test_support::difference(wanted.begin()->second, got), "");
+}
+
+// Weights that `hmmbuild --wpb -O` of HMMER 3.4 writes, with more digits. A row that spans less
+// than half of the columns is a fragment: its gaps outside of that do not count.
+TEST(RowWeights, AFragmentSpansLessThanHalf) {
+  MultipleAlignment alignment;
+  alignment.alphabet = &amino_alphabet();
+  alignment.columns = 8;
+  alignment.row_names = {"whole", "part"};
+  const auto weights = [&](const std::string& part) {
+    alignment.residues.clear();
+    for (const char symbol : "ACDEFGHI" + part)
+      alignment.residues.push_back(alignment.alphabet->digit[static_cast<unsigned char>(symbol)]);
+    return build::position_based_weights(alignment, false);
+  };
+  EXPECT_EQ(weights("ACDE----"), (std::vector<double>{1.0, 1.0}));
+  const std::vector<double> of_fragment = weights("ACD-----");
+  EXPECT_NEAR(of_fragment[0], 1.238, 0.001);
+  EXPECT_NEAR(of_fragment[1], 0.762, 0.001);
 }
 
 TEST(AlignmentModel, EqualsGoldenDumps) {

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <stdexcept>
 
@@ -113,6 +115,16 @@ TEST(Calibrate, IsDeterministic) {
   const Calibration seeded = build::calibrate(hmm, {.seed = 7}).value();
   EXPECT_NE(seeded.msv_mu, first.msv_mu);
   expect_same(build::calibrate(hmm).value(), first);
+}
+
+// Every position gains 20-fold whatever the residue: no random target has a score that fits.
+TEST(Calibrate, OverflowingScoresCountAsTheLargest) {
+  Hmm hmm = test_support::random_hmm(3, 80);
+  std::ranges::fill(hmm.match, 1.0f);
+  const Calibration calibration = build::calibrate(hmm).value();
+  EXPECT_TRUE(std::isfinite(calibration.msv_mu));
+  EXPECT_TRUE(std::isfinite(calibration.viterbi_mu));
+  EXPECT_GT(calibration.msv_mu, 5.0f);
 }
 
 TEST(Calibrate, RefusesTooFewTargets) {

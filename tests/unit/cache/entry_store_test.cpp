@@ -106,6 +106,11 @@ TEST_F(EntryStoreTest, ForeignFilesAreNotTrusted) {
   EXPECT_EQ(store.find(key).state, State::kBad) << "group-writable entry";
   ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
   EXPECT_EQ(store.find(key).state, State::kHit);
+  fs::rename(path, path + ".elsewhere");
+  fs::create_symlink(path + ".elsewhere", path);
+  EXPECT_NE(store.find(key).state, State::kHit) << "a link, although to a good entry";
+  fs::rename(path + ".elsewhere", path);
+  EXPECT_EQ(store.find(key).state, State::kHit);
   if (::geteuid() == 0) {
     ASSERT_EQ(::chown(path.c_str(), 12345, 0), 0);
     EXPECT_EQ(store.find(key).state, State::kBad) << "another user's entry";

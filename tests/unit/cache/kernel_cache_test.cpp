@@ -332,8 +332,9 @@ TEST_F(KernelCacheTest, LockTimeoutCompilesAnyway) {
   EXPECT_EQ(cache->counters().get(Counter::kPublished), 1u);
   // A holder that does not move is waited for once: many kernels must not add up.
   const CacheKey second = make_key("second");
-  const auto also_held = FileLock::acquire(
-      root_ + "/lock", EntryStore::lock_offset(second.digest()), std::chrono::milliseconds(0), 0600);
+  const auto also_held =
+      FileLock::acquire(root_ + "/lock", EntryStore::lock_offset(second.digest()),
+                        std::chrono::milliseconds(0), 0600);
   ASSERT_TRUE(also_held);
   Settings patient = settings();
   patient.lock_wait = std::chrono::milliseconds(300);
@@ -445,6 +446,18 @@ TEST_F(KernelCacheTest, MemoryLayerIsCapped) {
   }
   EXPECT_FALSE(cache->find(make_key("0")));
   EXPECT_TRUE(cache->find(make_key("9")));
+}
+
+TEST_F(KernelCacheTest, MemoryLayerGivesUpWhatWasUsedLongestAgo) {
+  Settings small = settings(Mode::kOff);
+  small.max_memory_bytes = 10'000;  // three entries
+  const auto cache = KernelCache::open(small);
+  for (int i = 0; i < 3; ++i)
+    ASSERT_TRUE(cache->publish(make_key(std::to_string(i)), make_entry(3000)));
+  ASSERT_TRUE(cache->find(make_key("0")));
+  ASSERT_TRUE(cache->publish(make_key("3"), make_entry(3000)));
+  EXPECT_TRUE(cache->find(make_key("0")));
+  EXPECT_FALSE(cache->find(make_key("1")));
 }
 
 TEST_F(KernelCacheTest, GuardMayOutliveTheCache) {

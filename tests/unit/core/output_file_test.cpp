@@ -112,6 +112,47 @@ TEST_F(OutputFileTest, ReportsFullDisk) {
   EXPECT_EQ(status.error().code, ErrorCode::kOutput);
 }
 
+TEST_F(OutputFileTest, TwoOfOneNameKeepTheirTemporariesApart) {
+  const fs::path path = folder_ / "hits.tbl";
+  auto first = OutputFile::create(path), second = OutputFile::create(path);
+  ASSERT_TRUE(first);
+  ASSERT_TRUE(second);
+  EXPECT_EQ(entries(), 2u);  // the first is in use, hence not removed as abandoned
+  first->write("first");
+  second->write("second");
+  ASSERT_TRUE(first->commit());
+  EXPECT_EQ(read(path), "first");
+  ASSERT_TRUE(second->commit());
+  EXPECT_EQ(read(path), "second");
+  EXPECT_EQ(entries(), 1u);
+}
+
+TEST_F(OutputFileTest, PermissionsOfTheOldFileStay) {
+  const fs::path path = folder_ / "hits.tbl";
+  std::ofstream(path) << "old";
+  constexpr fs::perms kOwnersAlone = fs::perms::owner_read | fs::perms::owner_write;
+  fs::permissions(path, kOwnersAlone);
+  auto file = OutputFile::create(path);
+  ASSERT_TRUE(file);
+  ASSERT_TRUE(file->commit());
+  EXPECT_EQ(fs::status(path).permissions(), kOwnersAlone);
+}
+
+TEST_F(OutputFileTest, LinkOfAnotherUserInASharedFolderIsNotFollowed) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make a link of another user";
+  const fs::path target = folder_ / "target", shared = folder_ / "shared", link = shared / "link";
+  std::ofstream(target) << "precious";
+  fs::create_directory(shared);
+  fs::create_symlink(target, link);
+  ASSERT_EQ(::lchown(link.c_str(), 65534, 65534), 0);
+  EXPECT_TRUE(OutputFile::create(link));  // nobody else may write into the folder
+  ASSERT_EQ(::chmod(shared.c_str(), 01777), 0);
+  const auto file = OutputFile::create(link);
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.error().code, ErrorCode::kOutput);
+  EXPECT_EQ(read(target), "precious");
+}
+
 TEST_F(OutputFileTest, DanglingLinkMakesItsTarget) {
   const fs::path link = folder_ / "link.tbl", next = folder_ / "next", real = folder_ / "real.tbl";
   fs::create_symlink("next", link);

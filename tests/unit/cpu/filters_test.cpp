@@ -198,6 +198,49 @@ TEST_P(CpuFilters, EqualReferenceForHostileTransitions) {
   }
 }
 
+// The best cell and the bias fill a byte: from 255 on it is an overflow, whatever the seed.
+TEST_P(CpuFilters, MsvOverflowsFrom255On) {
+  constexpr int kBias = 20, kRows = 4;
+  SearchModel model = *test_support::random_model(1, 8);
+  ByteProfile& bytes = model.bytes;
+  bytes.bias = kBias;
+  const std::vector<Residue> target(kRows, 0);
+  const int gain = 255 - kBias - (bytes.base - bytes.tjb(kRows) - bytes.tbm);
+  ASSERT_GT(gain, 1);
+  ASSERT_LE(gain, kRows * kBias);
+  for (const int missing : {0, 1}) {
+    std::ranges::fill(bytes.cost, std::uint8_t{255});
+    int left = gain - missing;
+    for (std::size_t k = 0; left > 0; ++k) {
+      const int step = std::min(left, kBias);
+      bytes.cost[k] = static_cast<std::uint8_t>(kBias - step);
+      left -= step;
+    }
+    const float expected = reference::msv_recurrence(bytes, target);
+    EXPECT_EQ(std::isinf(expected), missing == 0);
+    const cpu::FilterTables tables(model, GetParam());
+    EXPECT_EQ(bits(tables.msv_recurrence(target, scratch_)), bits(expected)) << missing;
+  }
+}
+
+// A path may begin at the floor, where no bound on what it gains holds, and overflow from there.
+TEST_P(CpuFilters, DeletesThatGainFromTheFloor) {
+  constexpr int M = 150;
+  SearchModel model = *test_support::random_model(1, M);
+  WordProfile& words = model.words;
+  std::ranges::fill(words.md_out, std::int16_t{0});
+  std::ranges::fill(words.dd_out, std::int16_t{1000});
+  std::ranges::fill(words.dm_in, std::int16_t{0});
+  words.dm_in[0] = words.md_out[M - 1] = words.dd_out[M - 1] = -32768;
+  std::fill_n(words.match.begin(), M, std::int16_t{-32768});  // of the first residue
+  std::fill_n(words.match.begin() + M, M, std::int16_t{0});   // of the second
+  const std::vector<Residue> target{0, 1};
+  const float expected = reference::viterbi_filter(words, target);
+  EXPECT_EQ(expected, std::numeric_limits<float>::infinity());
+  const cpu::FilterTables tables(model, GetParam());
+  EXPECT_EQ(bits(tables.viterbi_filter(target, scratch_)), bits(expected));
+}
+
 TEST_P(CpuFilters, EqualReferenceForLongModels) {
   const std::uint64_t seed = base_seed() + 4;
   Random random(seed);

@@ -192,6 +192,23 @@ TEST(HmmFile, AlphabetsMustAgree) {
   EXPECT_EQ(got.models.at(0).match.size(), 8u);
 }
 
+TEST(HmmFile, VersionsMustAgree) {
+  ModelsResult got = read_models_text(tiny_model("f") + tiny_model("e"));
+  EXPECT_EQ(got.models.size(), 1u);
+  EXPECT_THAT(got.error, HasSubstr("a HMMER3/e model follows models of another format version"));
+  if (!test_support::has_program("hmmconvert")) GTEST_SKIP() << "hmmconvert is not installed";
+  TemporaryFolder folder;
+  const auto binary = test_support::output_of(
+      "hmmconvert -b " + std::string(folder.write("tiny.hmm", tiny_model("f"))));
+  ASSERT_TRUE(binary);
+  EXPECT_EQ(read_models_text(*binary + *binary).models.size(), 2u);
+  std::string older = *binary;
+  --older[0];  // the magic number of 3/d
+  got = read_models_text(*binary + older);
+  EXPECT_EQ(got.models.size(), 1u);
+  EXPECT_THAT(got.error, HasSubstr("no model of the same format version"));
+}
+
 TEST(HmmFile, CutsAtEveryByteAreErrorsOrWholeModels) {
   std::string model = tiny_model("f", "ACC x\n");
   for (std::size_t cut = 0; cut < model.size(); ++cut) {

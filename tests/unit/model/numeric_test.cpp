@@ -78,6 +78,7 @@ TEST(TableLogSum, TableEntriesAndLimits) {
   EXPECT_EQ(table_log_sum(-kInfinity, -2.5f), -2.5f);
   EXPECT_EQ(table_log_sum(-kInfinity, -kInfinity), -kInfinity);
   EXPECT_EQ(table_log_sum(20.0f, 4.3f), 20.0f);  // 15.7 apart: nothing added
+  EXPECT_NEAR(table_log_sum(0.0f, -15.6f), std::exp(-15.6), 1e-9);
   EXPECT_GT(table_log_sum(15.0f, 0.0f), 14.9999f);
   // The index is truncated: differences within a step share an entry.
   const float step = static_cast<float>(std::log(1.0 + std::exp(-1.5)));

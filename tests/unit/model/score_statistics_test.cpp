@@ -46,5 +46,18 @@ TEST(ScoreStatistics, BitsAreRoundedOnce) {
   EXPECT_EQ(nats_to_bits(std::numeric_limits<float>::infinity()), kInfinity);
 }
 
+// Below a band P is above the limit, above it P is below the limit.
+TEST(ScoreStatistics, BandsLieAroundTheDecidingScore) {
+  for (const double limit : {0.02, 1e-3, 1e-5}) {
+    const ScoreBand gumbel = gumbel_band(-8.0, 0.7, limit);
+    EXPECT_GT(gumbel_survival(static_cast<double>(gumbel.rejects), -8.0, 0.7), limit);
+    EXPECT_LT(gumbel_survival(static_cast<double>(gumbel.passes), -8.0, 0.7), limit);
+    const ScoreBand exponential = exponential_band(-4.0, 0.7, limit);
+    EXPECT_GT(exponential_survival(static_cast<double>(exponential.rejects), -4.0, 0.7), limit);
+    EXPECT_LT(exponential_survival(static_cast<double>(exponential.passes), -4.0, 0.7), limit);
+    EXPECT_LT(exponential.passes - exponential.rejects, 0.1f);
+  }
+}
+
 }  // namespace
 }  // namespace hmmjit

@@ -83,6 +83,8 @@ TEST(Occupancy, AgreesWithTheVendorsCalculator) {
   EXPECT_EQ(occupancy(h200, 256, 65, 0).blocks_per_sm, 3);
   EXPECT_EQ(occupancy(h200, 256, 255, 0).blocks_per_sm, 1);
   EXPECT_EQ(occupancy(h200, 256, 64, 0).limiter, "registers");
+  // 2,560 registers a warp: 25 fit into 65,536, but only 6 into each of the four files of 16,384.
+  EXPECT_EQ(occupancy(h200, 32, 80, 0).blocks_per_sm, 24);
   EXPECT_EQ(occupancy(h200, 32, 16, 0).blocks_per_sm, 32);
   EXPECT_EQ(occupancy(h200, 32, 16, 0).limiter, "blocks");
   EXPECT_EQ(occupancy(h200, 256, 32, 100 * 1024).blocks_per_sm, 2);
