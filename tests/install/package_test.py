@@ -28,7 +28,7 @@ def check_policy(packages):
         return
     # As root, lintian wants to be told that this is meant.
     own = ["--allow-root"] if os.geteuid() == 0 else []
-    done = subprocess.run(["lintian", "--no-tag-display-limit", "--fail-on", "error,warning", *own, *packages],
+    done = subprocess.run(["lintian", "--tag-display-limit", "0", "--fail-on", "error,warning", *own, *packages],
                           capture_output=True, text=True)
     tags = [line for line in done.stdout.splitlines() if line[:2] in ("E:", "W:")]
     if tags or done.returncode not in (0, 2):

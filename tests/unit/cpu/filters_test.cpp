@@ -457,8 +457,8 @@ TEST_P(CpuFilters, BiasBatchEqualsReference) {
 // positive float (a minute per instruction set).
 TEST_P(CpuFilters, RoundedLogsEqualLibrary) {
   const cpu::BiasKernels* kernels = nullptr;
-  for (const std::int64_t bit :
-       {std::int64_t{HWY_AVX3}, std::int64_t{HWY_AVX2}, std::int64_t{HWY_SSE4}}) {
+  for (const std::int64_t bit : {std::int64_t{HWY_AVX3}, std::int64_t{HWY_AVX2},
+                                 std::int64_t{HWY_SSE4}, std::int64_t{HWY_NEON}}) {
     if (GetParam() == hwy::TargetName(bit)) kernels = cpu::bias_kernels(bit);
   }
   ASSERT_NE(kernels, nullptr);
