@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 # Copied as they are, at their places, so that their links to each other hold.
-FOLDERS = ("docs", "examples", "kernel_templates", "packaging")
+FOLDERS = ("docs", "examples", "kernel_templates", "tools/packaging")
 INTERFACE = os.path.join("engine", "api", "include", "hmmjit")
 PYTHON = os.path.join("engine", "api", "python")
 

@@ -22,7 +22,7 @@ def unpacked(path, work):
 
 
 def check_policy(packages):
-    """What lintian calls an error or a warning fails; hints of lower degree are listed in packaging/README.md."""
+    """What lintian calls an error or a warning fails; hints of lower degree are listed in tools/packaging/README.md."""
     if shutil.which("lintian") is None:
         print("NOT CHECKED WITH LINTIAN: it is not installed (tools/install_packages.sh --documents)")
         return

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The recipes in packaging: versions, syntax, and those that can be run here.
+"""The recipes in tools/packaging: versions, syntax, and those that can be run here.
 
 usage: recipes_test.py PROGRAM SOURCE_DIR
 
@@ -20,11 +20,11 @@ from scenario import ScratchFolder, example_model, read, result_lines  # noqa: E
 # Where a file repeats the version, and how.
 VERSIONS = {
     "CITATION.cff": r"^version: (\S+)$",
-    "packaging/conda/meta.yaml": r'set version = "([^"]+)"',
-    "packaging/modulefiles/hmmjit.lua": r"Version: ([0-9.]+)",
-    "packaging/nf-core/hmmjit/search/environment.yml": r"hmmjit=([0-9.]+)",
-    "packaging/nf-core/hmmjit/search/main.nf": r'container "hmmjit:([0-9.]+)"',
-    "packaging/snakemake/hmmjit/search/environment.yaml": r"hmmjit =([0-9.]+)",
+    "tools/packaging/conda/meta.yaml": r'set version = "([^"]+)"',
+    "tools/packaging/modulefiles/hmmjit.lua": r"Version: ([0-9.]+)",
+    "tools/packaging/nf-core/hmmjit/search/environment.yml": r"hmmjit=([0-9.]+)",
+    "tools/packaging/nf-core/hmmjit/search/main.nf": r'container "hmmjit:([0-9.]+)"',
+    "tools/packaging/snakemake/hmmjit/search/environment.yaml": r"hmmjit =([0-9.]+)",
 }
 
 
@@ -43,7 +43,7 @@ def snakemake():
 
 
 def recipes():
-    for where, _, names in os.walk(path_of("packaging")):
+    for where, _, names in os.walk(path_of("tools/packaging")):
         for name in names:
             yield os.path.relpath(os.path.join(where, name), scenario.SOURCE)
 
@@ -72,14 +72,14 @@ class Recipes(ScratchFolder):
             if not name.endswith((".yaml", ".yml")):
                 continue
             text = text_of(name)
-            if name.startswith("packaging/conda/"):  # a template of Jinja before it is YAML
+            if name.startswith("tools/packaging/conda/"):  # a template of Jinja before it is YAML
                 text = re.sub(r"\{%.*?%\}\n?", "", text)
                 text = re.sub(r"\{\{.*?\}\}", "x", text)
             self.assertIsInstance(yaml.safe_load(text), dict, name)
 
     @unittest.skipIf(shutil.which("shellcheck") is None, "ShellCheck is not installed")
     def test_shell(self):
-        done = scenario.run(["shellcheck", path_of("packaging/conda/build.sh")])
+        done = scenario.run(["shellcheck", path_of("tools/packaging/conda/build.sh")])
         self.assertEqual(done.returncode, 0, done.stdout.decode())
 
     @unittest.skipIf(shutil.which("apt-cache") is None, "no list of Debian's packages")
@@ -88,7 +88,7 @@ class Recipes(ScratchFolder):
         if len(known) < 10000:
             self.skipTest("apt has no list of Debian's packages")
         for name in ("Dockerfile", "Dockerfile.cuda", "hmmjit.def"):
-            text = text_of(f"packaging/containers/{name}").replace("\\\n", " ")
+            text = text_of(f"tools/packaging/containers/{name}").replace("\\\n", " ")
             wanted = re.findall(r"apt-get install (.*?)(?:&&|\n)", text)
             self.assertTrue(wanted, name)
             packages = {word for words in wanted for word in words.split() if not word.startswith("-")}
@@ -103,7 +103,7 @@ class Recipes(ScratchFolder):
     @unittest.skipIf(scenario.hmmsearch_missing(), "hmmsearch, hmmemit or hmmer-examples not installed")
     def test_the_command_of_the_nextflow_module(self):
         model, targets = self.inputs()
-        script = re.search(r'script:.*?"""(.*?)"""', text_of("packaging/nf-core/hmmjit/search/main.nf"), re.S).group(1)
+        script = re.search(r'script:.*?"""(.*?)"""', text_of("tools/packaging/nf-core/hmmjit/search/main.nf"), re.S).group(1)
         values = {"args": "-E 0.001", "task.cpus": "2", "memory": "--mem 400M", "prefix": "x", "alignment": "-A x.sto.gz",
                   "target": "--tblout x.tbl.gz", "domain": "--domtblout x.domtbl.gz", "hmmfile": model, "seqdb": targets}
         command = re.sub(r"\$\{([^}]*)\}", lambda match: values[match.group(1)], script.replace("\\\\", "\\"))
@@ -119,7 +119,7 @@ class Recipes(ScratchFolder):
     def test_the_wrapper_for_snakemake(self):
         model, targets = self.inputs()
         wrapper = self.path("wrapper")
-        shutil.copytree(path_of("packaging/snakemake/hmmjit/search"), wrapper)
+        shutil.copytree(path_of("tools/packaging/snakemake/hmmjit/search"), wrapper)
         where = os.path.join(wrapper, "test")
         shutil.copy(model, os.path.join(where, "models.hmm"))
         shutil.copy(targets, where)
