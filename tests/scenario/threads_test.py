@@ -43,7 +43,10 @@ class FewThreads(ScratchFolder):
                     self.assertEqual([line for line in lines if "time" not in line],
                                      [line for line in want if "time" not in line])
                     warnings = done.stderr.decode().splitlines()
-                    self.assertEqual(len(warnings), int(cpu > 1), warnings)
+                    # Threads are started when there is a task for them: of many, perhaps none is refused.
+                    self.assertLessEqual(len(warnings), int(cpu > 1), warnings)
+                    if count < cpu == 2:
+                        self.assertEqual(len(warnings), 1)
                     if warnings:
                         self.assertIn("threads could be started", warnings[0])
 
