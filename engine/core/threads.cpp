@@ -1,6 +1,9 @@
 #include "core/threads.hpp"
 
 #include <sched.h>
+#if __has_include(<execinfo.h>)
+#include <execinfo.h>
+#endif
 #include <time.h>
 #include <unistd.h>
 
@@ -77,6 +80,13 @@ void reach_ahead_in_heap([[maybe_unused]] std::size_t bytes) {
     last = block;
   }
   while (last != nullptr) std::free(std::exchange(last, last->before));
+#endif
+}
+
+void open_unwinder() {
+#ifdef __GLIBC__
+  void* frame = nullptr;
+  ::backtrace(&frame, 1);
 #endif
 }
 

@@ -28,6 +28,11 @@ void lower_thread_priority(int steps);
 /// Elsewhere without effect.
 void reach_ahead_in_heap(std::size_t bytes);
 
+/// Makes the C library ready for exceptions that pass through it, as from std::call_once: the GNU C
+/// library opens the unwinder only then, and ends the process where there is no memory for that.
+/// Elsewhere without effect.
+void open_unwinder();
+
 /// Processor time the calling thread has used so far, in seconds.
 double thread_seconds();
 

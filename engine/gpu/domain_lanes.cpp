@@ -78,8 +78,8 @@ void GpuFilters::State::deliver(DomainWork& work) {
   const auto used = std::make_shared<const std::vector<UsedKernel>>(std::move(work.kernels));
   for (std::size_t i = 0; i < work.claims.size(); ++i) {
     if (!work.claims[i]) continue;
-    delivered.push_back({std::move(work.claims[i]),
-                         i < results.size() ? std::move(results[i]) : FilteredBlock{}});
+    delivered.push_back(
+        {std::move(work.claims[i]), i < results.size() ? std::move(results[i]) : FilteredBlock{}});
     delivered.back().found.sample.kernels = used;
   }
   const std::size_t count = delivered.size();

@@ -137,9 +137,9 @@ class GpuFilters {
   GpuFilters(const GpuFilters&) = delete;
   GpuFilters& operator=(const GpuFilters&) = delete;
 
-  /// One client at a time. Models, blocks and the board are the client's. `host_bytes`: of copies of
-  /// targets in device layout that wait for their upload; 0: no bound beyond the size of a segment
-  /// for each device and one more.
+  /// One client at a time. Models, blocks and the board are the client's. `host_bytes`: of copies
+  /// of targets in device layout that wait for their upload; 0: no bound beyond the size of a
+  /// segment for each device and one more.
   void attach(Client& client, WorkBoard& board, const FilterLimits& limits,
               std::uint64_t host_bytes = 0);
   /// Returns when no call of the client is running or will come and no claim is left; forgets

@@ -47,7 +47,7 @@ struct Segment {
   int device = -1;  // position in the list of devices; -1: not assigned yet
   std::shared_ptr<PackedSegment> packed;
   std::shared_ptr<DeviceTargets> resident;
-  int running = 0;                  // lanes at work on it or loading it
+  int running = 0;  // lanes at work on it or loading it
   bool loading = false;
   bool loaded = false;     // has been resident
   bool abandoned = false;  // the device has no room even for this alone
@@ -126,7 +126,7 @@ struct GpuFilters::State {
   std::vector<BlockRef> loose;  // blocks not in a segment yet
   std::uint64_t loose_residues = 0;
   std::uint64_t next_segment_residues = settings.segment_residues;
-  std::map<std::uint64_t, SegmentPtr> segment_of;                  // by block
+  std::map<std::uint64_t, SegmentPtr> segment_of;  // by block
   std::vector<SegmentPtr> segments;
   std::deque<SegmentPtr> to_pack;
   std::vector<SegmentPtr> dropped;  // done; see let_go

@@ -72,8 +72,8 @@ SegmentPtr GpuFilters::State::next_to_pack() const {
   if (to_pack.empty()) return nullptr;
   std::size_t ahead = 0;
   for (const SegmentPtr& s : segments) {
-    ahead += s->packed != nullptr && s->resident == nullptr && !s->abandoned &&
-             has_open(*s) && !s->packed->targets.residues.empty();
+    ahead += s->packed != nullptr && s->resident == nullptr && !s->abandoned && has_open(*s) &&
+             !s->packed->targets.residues.empty();
   }
   return ahead < settings.devices.size() ? to_pack.front() : nullptr;
 }

@@ -46,8 +46,7 @@ void Run::deliver(ModelId model, std::vector<gpu::Delivery> pairs) {
   guarded([&] {
     std::vector<DeviceUnit> units;
     units.reserve(pairs.size());
-    for (gpu::Delivery& pair : pairs)
-      units.push_back({pair.claim.finish(), std::move(pair.found)});
+    for (gpu::Delivery& pair : pairs) units.push_back({pair.claim.finish(), std::move(pair.found)});
     submit_delivered(device_job(model), std::move(units), false);
   });
 }

@@ -67,8 +67,7 @@ void Run::submit_ranges(const JobPtr& job, const TargetsPtr& block) {
   }
 }
 
-void Run::filter(const JobPtr& job, const TargetsPtr& targets, std::size_t begin,
-                 std::size_t end) {
+void Run::filter(const JobPtr& job, const TargetsPtr& targets, std::size_t begin, std::size_t end) {
   if (--queued_filters_ < low_water_ && !stopped()) start_models();
   if (!stopped() && !job->spoiled) {
     const double begun = now_seconds();
@@ -194,8 +193,7 @@ void Run::score(const JobPtr& job, const std::vector<WaitingTarget>& batch) {
     ResidueCopies copies;
     for (const WaitingTarget& target : batch) {
       local.views.push_back((*target.targets)[target.index]);
-      const auto residues =
-          copies.of(*target.targets, target.index, *job->model->hmm.alphabet);
+      const auto residues = copies.of(*target.targets, target.index, *job->model->hmm.alphabet);
       if (!residues) return abort_run(residues.error());
       local.views.back().residues = *residues;
       local.parsed.push_back(target.parsed.get());

@@ -8,7 +8,6 @@
 //   search_verification.cpp  what a device computed is checked; what was wrong is searched again
 #pragma once
 
-
 #include <algorithm>
 #include <atomic>
 #include <cstddef>

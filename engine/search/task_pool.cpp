@@ -23,6 +23,7 @@ TaskPool::TaskPool(int threads, int lower_priority, std::function<void()> on_ref
     : lower_priority_(lower_priority),
       on_refusal_(std::move(on_refusal)),
       most_workers_(static_cast<std::size_t>(std::max(threads, 1) - 1)) {
+  open_unwinder();
   const MutexLock lock(mutex_);
   workers_.reserve(most_workers_);
 }
@@ -192,7 +193,8 @@ void TaskPool::work() {
 }
 
 void for_each_index(int threads, std::size_t count, const std::function<void(std::size_t)>& work) {
-  const auto most = static_cast<int>(std::min(count, static_cast<std::size_t>(std::max(threads, 1))));
+  const auto most =
+      static_cast<int>(std::min(count, static_cast<std::size_t>(std::max(threads, 1))));
   TaskPool pool(most);
   pool.run([&] {
     for (std::size_t i = 0; i < count; ++i)

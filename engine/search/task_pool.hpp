@@ -71,11 +71,8 @@ class TaskPool {
     }
   };
 
-  void push(TaskClass task_class, double rank, std::function<void()> work)
-      HMMJIT_REQUIRES(mutex_);
-  bool task_waits() const HMMJIT_REQUIRES(mutex_) {
-    return !queue_.empty() && failure_ == nullptr;
-  }
+  void push(TaskClass task_class, double rank, std::function<void()> work) HMMJIT_REQUIRES(mutex_);
+  bool task_waits() const HMMJIT_REQUIRES(mutex_) { return !queue_.empty() && failure_ == nullptr; }
   bool complete() const HMMJIT_REQUIRES(mutex_) {
     return busy_ == 0 && !task_waits() && (!held_ || failure_ != nullptr);
   }

@@ -38,7 +38,8 @@ using TargetsPtr = std::shared_ptr<const TargetBlock>;
 class WorkBoard;
 
 /// A pair that a device has claimed. Whoever holds it does the pair or loses it to the host: where
-/// it is destroyed without `finish`, the pair is the host's. Empty where there was nothing to claim.
+/// it is destroyed without `finish`, the pair is the host's. Empty where there was nothing to
+/// claim.
 class Claim {
  public:
   Claim() = default;

@@ -1,6 +1,6 @@
 // What devices do, pair by pair, whatever becomes of their memory and of the devices themselves:
-// which pairs they claim, deliver and leave to others, and what they say of them. No result of a search
-// can show that: the threads of a search make it right whatever a device leaves out.
+// which pairs they claim, deliver and leave to others, and what they say of them. No result of a
+// search can show that: the threads of a search make it right whatever a device leaves out.
 #include "gpu/gpu_filters.hpp"
 
 #include <fmt/format.h>

@@ -70,8 +70,11 @@ void on_interrupt(int number) {
   end_by_signal(number);
 }
 
-// A bug, or a library that gave up: temporaries go, and the system does what it does then.
-void on_crash(int number) {
+// A bug, or a library that gave up: temporaries go, and the system does what it does then. What
+// another process has sent can wait until no file is being created.
+void on_crash(int number, siginfo_t* information, void*) {
+  const bool sent = information->si_code == SI_USER && information->si_pid != ::getpid();
+  if (sent && !hmmjit::interrupt(number)) return;
   hmmjit::OutputFile::discard_all_temporaries();
   end_by_signal(number);
 }
@@ -126,8 +129,10 @@ void install_signal_handlers() {
   for (const int number : kInterruptions) ::sigaddset(&action.sa_mask, number);
   action.sa_flags = SA_RESTART;
   handle(kInterruptions);
-  action.sa_handler = on_crash;
+  action.sa_sigaction = on_crash;
+  action.sa_flags = SA_RESTART | SA_SIGINFO;
   handle({SIGSEGV, SIGILL, SIGFPE, SIGABRT, SIGSYS});
+  action.sa_flags = SA_RESTART;
   action.sa_handler = on_bus_error;
   ::sigaction(SIGBUS, &action, nullptr);
   // A closed pipe or a file-size limit is an output error like any other, reported by write.

@@ -106,9 +106,8 @@ TEST(TaskPool, ThreadsOutsideSubmitWhileItIsHeld) {
         pool.hold();
         outside = std::thread([&] {
           for (int i = 0; i < 100; ++i)
-            pool.submit(TaskClass::kDomain, i, [&] {
-              pool.submit(TaskClass::kFilter, 0, [&] { ++done; });
-            });
+            pool.submit(TaskClass::kDomain, i,
+                        [&] { pool.submit(TaskClass::kFilter, 0, [&] { ++done; }); });
           pool.release();
         });
       });
@@ -137,9 +136,9 @@ TEST(TaskPool, RandomTreesOfTasksAreRunOnce) {
         if (index >= times.size()) return;
         pool.submit(static_cast<TaskClass>(mine() % 4), static_cast<double>(mine() % 10),
                     [&, index, seed = static_cast<unsigned>(mine())] {
-          ++times[index];
-          grow(seed);
-        });
+                      ++times[index];
+                      grow(seed);
+                    });
       }
     };
     pool.run([&] { grow(static_cast<unsigned>(round)); });
@@ -182,9 +181,10 @@ TEST(ForEachIndex, CallsWithEachOnceAndThrowsTheFirstFailure) {
     for_each_index(threads, times.size(), [&](std::size_t i) { ++times[i]; });
     for (const auto& count : times) EXPECT_EQ(count, 1);
     for_each_index(threads, 0, [](std::size_t) { FAIL(); });
-    EXPECT_THROW(for_each_index(threads, 9, [](std::size_t i) {
-                   if (i == 4) throw std::out_of_range("4");
-                 }),
+    EXPECT_THROW(for_each_index(threads, 9,
+                                [](std::size_t i) {
+                                  if (i == 4) throw std::out_of_range("4");
+                                }),
                  std::out_of_range);
   }
 }

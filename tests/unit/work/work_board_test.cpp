@@ -148,8 +148,9 @@ TEST(WorkBoard, TwoDevicesNeverHaveTheSamePair) {
   const Script pack = {[](Observed& o) { o.shards[0] = o.board.make_shard({2, 1}); }};
   for (const bool first : {false, true}) {
     for (const bool second : {false, true})
-      EXPECT_EQ(run_all_orders({kFeed, pack, device(0, first), device(1, second), device(2, true, 2)}),
-                75'600);
+      EXPECT_EQ(
+          run_all_orders({kFeed, pack, device(0, first), device(1, second), device(2, true, 2)}),
+          75'600);
   }
 }
 
