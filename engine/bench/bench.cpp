@@ -108,16 +108,11 @@ Result<Loaded> Bench::State::load(const plan::Plan& plan, Measurement* out) {
 }
 
 Result<Loaded> Bench::State::exact_viterbi() {
-  const auto planned = [&](const char* variant) {
-    plan::PlanOptions options;
-    options.variant = variant;
-    return plan::make_plan(Stage::kViterbi, model->hmm.M, model->words.Kp, device->traits(),
-                           options);
-  };
-  auto plan = planned("lane_scan");
-  if (!plan) plan = planned("row_scan");
-  if (!plan) return std::unexpected(plan.error());
-  return load(*plan, nullptr);
+  plan::PlanOptions options;
+  options.exact = true;
+  HMMJIT_ASSIGN(const plan::Plan plan, plan::make_plan(Stage::kViterbi, model->hmm.M,
+                                                       model->words.Kp, device->traits(), options));
+  return load(plan, nullptr);
 }
 
 Bench::Bench(std::unique_ptr<State> state) : state_(std::move(state)) {}

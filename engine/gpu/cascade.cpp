@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "core/threads.hpp"
-#include "layout/byte_tables.hpp"
-#include "layout/float_tables.hpp"
-#include "layout/word_tables.hpp"
+#include "layout/stages.hpp"
 #include "model/score_statistics.hpp"
-#include "reference/filters.hpp"
 
 namespace hmmjit::gpu {
 namespace {
@@ -45,31 +43,16 @@ struct Cascade::Run {
   const dev::DatabaseView database = job.targets.view();
   CascadeResult result{};
 
-  // What goes up: pieces behind one another.
-  struct Piece {
-    std::size_t offset, bytes;
-    const void* data;
-  };
-  std::vector<Piece> pieces{};
-  std::size_t up_bytes = align256(sizeof(ChainCounters));
-  template <typename T>
-  std::size_t place(const std::vector<T>& values) {
-    const std::size_t offset = up_bytes;
-    pieces.push_back({offset, values.size() * sizeof(T), values.data()});
-    up_bytes += align256(values.size() * sizeof(T));
-    return offset;
-  }
-  template <typename T>
-  T* table(std::size_t offset) const {
-    return reinterpret_cast<T*>(lane.tables_.address() + offset);
-  }
-  ChainCounters* counters() const { return table<ChainCounters>(0); }
+  // What goes up: the counters, and behind them the tables of each stage.
+  layout::TableBlock up{sizeof(ChainCounters)};
+  std::uintptr_t base() const { return lane.tables_.address(); }
+  ChainCounters* counters() const { return reinterpret_cast<ChainCounters*>(base()); }
 
   // Lists and results, all as long as the segment has targets.
   std::size_t list_bytes = 0;
   std::size_t list(std::size_t entry) {
     const std::size_t offset = list_bytes;
-    list_bytes += align256(n * entry);
+    list_bytes += layout::aligned_size(n * entry);
     return offset;
   }
   template <typename T>
@@ -88,22 +71,47 @@ struct Cascade::Run {
   }
 
   Status queue();
+  // Which stages the chain has, and what of the model they read, on its way to the device.
+  Status begin();
+  void lay_out_lists();
+  Status provide_scratch();
+  // One launch for each tile of the model; only the work counter, `next` bytes behind the beginning
+  // of the counters, starts again with each.
+  template <typename Params>
+  Status launch_tiles(const ReadyKernel& ready, Params& p, std::size_t next);
+  Status queue_bytes();
+  Status queue_bias();
+  Status queue_viterbi();
+  Status queue_forward();
+  // The decisions about a list, after the stage that computed its scores.
+  Status queue_gate(const dev::TargetList& list, dev::u32 stage);
   Status collect();
   // With the counters of the chain: what the search wants to compare with the CPU.
   Status sample(const ChainCounters& c);
 
-  // Which stages this chain has.
-  bool msv = false, gated = false, bias = false, viterbi = false, wavefront = false,
-       forward = false, tiled = false;
+  // Which stages this chain has. Of Viterbi's two kernels `fast_viterbi` does the list, and the
+  // exact one what that leaves (`leaves`), or all.
+  bool msv = false, gated = false, bias = false, viterbi = false, fast_viterbi = false,
+       leaves = false, forward = false;
+  const DeviceTargets::Work* work = nullptr;
+  std::optional<layout::ByteStage> byte_stage{};
+  std::optional<layout::WordStage> word_stage{};
+  std::optional<layout::FloatStage> float_stage{};
+  std::optional<layout::BiasStage> bias_stage{};
+  layout::Placed<dev::SplitState> up_splits{};
+  layout::Placed<std::uint8_t> up_claimed{};
+  std::vector<std::uint8_t> claimed{};
+  dev::GateParams gate{};
   std::size_t at_survivors = 0, at_undecided = 0, at_sums = 0, at_viterbi = 0, at_words = 0,
               at_flagged = 0, at_forward = 0, at_scores = 0, at_passed = 0, at_open = 0,
               at_results = 0;
-  std::vector<dev::LengthClass> classes{};
 };
 
 namespace {
 // A quarter more than asked for, so that segments of about the same size need no new buffer.
-constexpr std::size_t with_slack(std::size_t bytes) { return align256(bytes + bytes / 4); }
+constexpr std::size_t with_slack(std::size_t bytes) {
+  return layout::aligned_size(bytes + bytes / 4);
+}
 // Of what differs from model to model twice as much, and not little to begin with.
 constexpr std::size_t kFirstBuffer = std::size_t{256} << 10;
 constexpr std::size_t for_models(std::size_t bytes) {
@@ -118,8 +126,10 @@ std::size_t most_list_bytes(std::size_t targets) {
 }  // namespace
 
 Result<std::unique_ptr<Cascade>> Cascade::create(const driver::DevicePtr& device,
-                                                 const driver::Event& origin, Resize resize) {
+                                                 const driver::Event& origin, Resize resize,
+                                                 std::size_t most_scratch) {
   std::unique_ptr<Cascade> out(new Cascade);
+  out->most_scratch_ = most_scratch;
   out->device_ = device;
   out->origin_ = &origin;
   out->resize_ = std::move(resize);
@@ -177,57 +187,62 @@ Result<CascadeResult> Cascade::run(const CascadeJob& job) {
 }
 
 Status Cascade::Run::queue() {
-  const ByteProfile& bytes = model.bytes;
-  const WordProfile& words = model.words;
-  const Calibration& calibration = model.hmm.calibration;
+  HMMJIT_TRY(begin());
+  lay_out_lists();
+  HMMJIT_TRY(lane.grow(lane.lists_, list_bytes));
+  if (job.sample)
+    HMMJIT_TRY(lane.lists_.fill(lane.stream_, 0xff, n * sizeof(dev::FilterResult), at_results));
+  HMMJIT_TRY(provide_scratch());
+  HMMJIT_TRY(lane.begin_.record(lane.stream_));
+  HMMJIT_TRY(queue_bytes());
+  if (gated) HMMJIT_TRY(queue_bias());
+  HMMJIT_TRY(lane.end_[2].record(lane.stream_));
+  if (viterbi) HMMJIT_TRY(queue_viterbi());
+  HMMJIT_TRY(lane.end_[3].record(lane.stream_));
+  if (forward) HMMJIT_TRY(queue_forward());
+  return lane.end_[4].record(lane.stream_);
+}
+
+Status Cascade::Run::begin() {
   const FilterLimits& limits = job.limits;
-  const plan::Candidate& ssv = ssv_kernel().candidate();
-  tiled = ssv.expected.tile_length > 0;
+  const ReadyKernel &fast = kernel(Link::kViterbi), &exact = kernel(Link::kExactViterbi);
   msv = static_cast<bool>(kernel(Link::kMsv));
   bias = limits.bias;
   gated = kernel(Link::kGate) && (!bias || kernel(Link::kBias));
-  // Costs above zero need saturation the device does not do; the kernel that speculates on J needs
-  // the exact one for the targets it flags.
-  viterbi = gated && limits.F2 < 1.0 && kernel(Link::kExactViterbi) &&
-            layout::viterbi_row_scan_gap(words).empty();
-  wavefront = viterbi && kernel(Link::kViterbi) && layout::viterbi_wavefront_gap(words).empty();
+  // Costs above zero need saturation the device does not do; a kernel that speculates needs the
+  // exact one for the targets it leaves.
+  const auto serves = [&](const ReadyKernel& ready) {
+    return ready &&
+           layout::WordStage::gap(model.words, ready.candidate().variant->speculates).empty();
+  };
+  leaves = fast && fast.candidate().variant->speculates;
+  fast_viterbi = gated && limits.F2 < 1.0 && serves(fast) && (!leaves || serves(exact));
+  viterbi = fast_viterbi || (gated && limits.F2 < 1.0 && serves(exact));
+  leaves = leaves && fast_viterbi;
   forward = gated && limits.F3 < 1.0 && kernel(Link::kForward);
-  HMMJIT_ASSIGN(const DeviceTargets::Work* work, job.targets.work(bytes.M, tiled));
+  const bool whole = ssv_kernel().candidate().expected.tile_length > 0;
+  HMMJIT_ASSIGN(work, job.targets.work(model.bytes.M, whole));
 
   // Everything the launches need of the model travels in one copy.
   const auto& lengths = packed.targets.class_lengths;
-  const layout::ByteTables byte_tables = layout::make_byte_tables(bytes);
-  classes = layout::make_length_classes(bytes, calibration, limits.F1, lengths);
-  std::vector<std::uint8_t> claimed;
-  if (gated && std::ranges::find(job.claimed, false) != job.claimed.end())
+  byte_stage.emplace(model.bytes, model.hmm.calibration, limits.F1, lengths).place(up, msv);
+  up_splits = up.add(work->splits);
+  if (gated && std::ranges::find(job.claimed, false) != job.claimed.end()) {
     claimed.assign(job.claimed.begin(), job.claimed.end());
-  layout::WordTables word_tables;
-  std::vector<std::int16_t> moves;
-  if (viterbi) {
-    word_tables = layout::make_word_tables(words);
-    moves = layout::make_word_moves(words, lengths);
+    up_claimed = up.add(claimed);
   }
-  layout::FloatTables float_tables;
-  if (forward) float_tables = layout::make_float_tables(model.odds);
-  std::vector<float> bias_odds;
-  if (gated && bias) bias_odds = layout::make_bias_odds(model.bias);
+  if (gated && bias) bias_stage.emplace(model.bias).place(up);
+  if (viterbi) word_stage.emplace(model.words, lengths).place(up);
+  if (forward) float_stage.emplace(model.odds).place(up);
+  HMMJIT_TRY(lane.up_.reserve(lane.device_, up.bytes(), kFirstBuffer));
+  HMMJIT_TRY(lane.grow(lane.tables_, up.bytes(), true));
+  std::byte* const pinned = lane.up_.bytes().data();
+  std::memset(pinned, 0, layout::aligned_size(sizeof(ChainCounters)));
+  up.copy_to(pinned);
+  return lane.tables_.upload(lane.stream_, pinned, up.bytes());
+}
 
-  const std::size_t up_classes = place(classes), up_emissions = place(byte_tables.emissions);
-  const std::size_t up_costs = msv ? place(byte_tables.costs) : 0;
-  const std::size_t up_splits = place(work->splits), up_claimed = place(claimed);
-  const std::size_t up_moves = place(moves), up_words = place(word_tables.emissions);
-  const std::size_t up_word_costs = place(word_tables.transitions);
-  const std::size_t up_floats = place(float_tables.emissions);
-  const std::size_t up_float_costs = place(float_tables.transitions), up_odds = place(bias_odds);
-  HMMJIT_TRY(lane.up_.reserve(lane.device_, up_bytes, kFirstBuffer));
-  HMMJIT_TRY(lane.grow(lane.tables_, up_bytes, true));
-  std::byte* const up = lane.up_.bytes().data();
-  std::memset(up, 0, align256(sizeof(ChainCounters)));
-  for (const Piece& piece : pieces) {
-    if (piece.bytes > 0) std::memcpy(up + piece.offset, piece.data, piece.bytes);
-  }
-  HMMJIT_TRY(lane.tables_.upload(lane.stream_, up, up_bytes));
-
+void Cascade::Run::lay_out_lists() {
   at_survivors = list(sizeof(dev::Survivor));
   at_undecided = list(sizeof(std::uint32_t));
   if (gated) {
@@ -245,155 +260,163 @@ Status Cascade::Run::queue() {
     at_scores = list(sizeof(float));
   }
   if (job.sample) at_results = list(sizeof(dev::FilterResult));
-  HMMJIT_TRY(lane.grow(lane.lists_, list_bytes));
-  if (job.sample)
-    HMMJIT_TRY(lane.lists_.fill(lane.stream_, 0xff, n * sizeof(dev::FilterResult), at_results));
-  if (tiled) {
-    HMMJIT_TRY(lane.grow(lane.boundary_, job.targets.residue_bytes()));
-    HMMJIT_TRY(lane.grow(lane.tile_best_, work->count * sizeof(std::uint32_t)));
-  }
-  HMMJIT_TRY(lane.begin_.record(lane.stream_));
+}
 
-  // ---- SSV, and the true recurrence for what it leaves undecided ----
-  dev::ByteFilterParams p{};
+// The stages of a chain follow one another, so that all can use the same memory.
+Status Cascade::Run::provide_scratch() {
+  const auto needs = [&](bool with_fast) {
+    std::size_t bytes = 0;
+    for (const ReadyKernel* ready :
+         {&ssv_kernel(), msv ? &kernel(Link::kMsv) : nullptr,
+          with_fast ? &kernel(Link::kViterbi) : nullptr,
+          viterbi && (leaves || !with_fast) ? &kernel(Link::kExactViterbi) : nullptr,
+          forward ? &kernel(Link::kForward) : nullptr}) {
+      if (ready != nullptr)
+        bytes = std::max(bytes, ready->scratch(*lane.device_, job.targets.residue_bytes()).bytes());
+    }
+    return bytes;
+  };
+  // A faster kernel does not pay for memory that targets could have.
+  const bool exact = static_cast<bool>(kernel(Link::kExactViterbi));
+  if (fast_viterbi && exact && needs(true) > std::max(lane.most_scratch_, needs(false)))
+    fast_viterbi = leaves = false;
+  HMMJIT_TRY(lane.grow(lane.scratch_, needs(fast_viterbi)));
+  if (ssv_kernel().candidate().expected.tile_length > 0)
+    HMMJIT_TRY(lane.grow(lane.tile_best_, work->count * sizeof(std::uint32_t)));
+  return {};
+}
+
+template <typename Params>
+Status Cascade::Run::launch_tiles(const ReadyKernel& ready, Params& p, std::size_t next) {
+  const ReadyKernel::Scratch scratch = ready.scratch(*lane.device_, job.targets.residue_bytes());
+  const std::uintptr_t address = lane.scratch_.address();
+  if constexpr (requires { p.rows; }) {
+    if (scratch.rows > 0) p.rows = reinterpret_cast<decltype(p.rows)>(address);
+  }
+  if constexpr (requires { p.boundary; }) {
+    p.boundary = scratch.boundary > 0
+                     ? reinterpret_cast<decltype(p.boundary)>(address + scratch.rows)
+                     : nullptr;
+  }
+  if constexpr (requires { p.tile; }) {
+    p.tile_count =
+        static_cast<dev::u32>(plan::tiles_of(ready.candidate(), static_cast<int>(p.model_length)));
+    for (p.tile = 0; p.tile < p.tile_count; ++p.tile) {
+      if (p.tile > 0) HMMJIT_TRY(lane.tables_.fill(lane.stream_, 0, sizeof(dev::u32), next));
+      HMMJIT_TRY(launch(ready, &p));
+    }
+    return {};
+  } else {
+    return launch(ready, &p);
+  }
+}
+
+// SSV, and the true recurrence for what it leaves undecided.
+Status Cascade::Run::queue_bytes() {
+  dev::ByteFilterParams p = byte_stage->parameters(base());
   p.database = database;
   p.items = reinterpret_cast<const dev::WorkItem*>(work->items.address());
-  p.splits = table<dev::SplitState>(up_splits);
-  p.classes = table<const dev::LengthClass>(up_classes);
-  p.emissions = table<const dev::s8>(up_emissions);
-  p.costs = msv ? table<const dev::u8>(up_costs) : nullptr;
+  p.item_count = work->count;
+  p.splits = up_splits.in(base());
   p.counters = &counters()->bytes;
   p.results = job.sample ? at<dev::FilterResult>(at_results) : nullptr;
   p.survivors = at<dev::Survivor>(at_survivors);
   p.undecided = at<dev::u32>(at_undecided);
-  p.boundary = reinterpret_cast<dev::u8*>(lane.boundary_.address());
   p.tile_best = reinterpret_cast<dev::u32*>(lane.tile_best_.address());
-  p.item_count = work->count;
-  p.emission_stride = byte_tables.stride;
-  p.model_length = static_cast<dev::u32>(bytes.M);
-  p.base = static_cast<dev::u8>(bytes.base);
-  p.bias = bytes.bias;
-  p.tbm = bytes.tbm;
-  p.tec = bytes.tec;
-  p.tile_count = static_cast<dev::u32>(plan::tiles_of(ssv, bytes.M));
-  for (p.tile = 0; p.tile < p.tile_count; ++p.tile) {
-    // The work counter alone starts again with each tile.
-    if (p.tile > 0) HMMJIT_TRY(lane.tables_.fill(lane.stream_, 0, sizeof(dev::u32)));
-    HMMJIT_TRY(launch(ssv_kernel(), &p));
-  }
+  constexpr std::size_t kNext = offsetof(ChainCounters, bytes) + offsetof(dev::Counters, next);
+  HMMJIT_TRY(launch_tiles(ssv_kernel(), p, kNext));
   HMMJIT_TRY(lane.end_[0].record(lane.stream_));
   if (msv) {
     p.items = nullptr;
     p.item_count = p.tile = 0;
-    p.tile_count = 1;
-    HMMJIT_TRY(launch(kernel(Link::kMsv), &p));
+    HMMJIT_TRY(launch_tiles(kernel(Link::kMsv), p, kNext));
   }
-  HMMJIT_TRY(lane.end_[1].record(lane.stream_));
+  return lane.end_[1].record(lane.stream_);
+}
 
-  // ---- bias filter ----
-  dev::GateParams g{};
-  if (gated) {
-    const dev::TargetList survivors{at<dev::u32>(at_survivors), &counters()->bytes.survivors,
-                                    sizeof(dev::Survivor) / sizeof(dev::u32), 0};
-    if (bias) {
-      dev::BiasParams b{};
-      b.database = database;
-      b.list = survivors;
-      b.odds = table<const float>(up_odds);
-      b.p1 = job.targets.bias_lengths();
-      b.counters = &counters()->bias;
-      b.results = at<float>(at_sums);
-      b.t10 = model.bias.t10;
-      b.t11 = model.bias.t11;
-      HMMJIT_TRY(launch(kernel(Link::kBias), &b));
-    }
-    g.database = database;
-    g.list = survivors;
-    g.block = job.targets.block();
-    g.claimed = claimed.empty() ? nullptr : table<const dev::u8>(up_claimed);
-    g.null_nats = job.targets.null_nats();
-    g.classes = p.classes;
-    g.move = viterbi ? table<const dev::s16>(up_moves) : nullptr;
-    g.bias = bias ? at<const float>(at_sums) : nullptr;
-    g.words = at<const dev::WordResult>(at_words);
-    g.forward = at<const float>(at_scores);
-    g.to_viterbi = viterbi ? at<dev::Candidate>(at_viterbi) : nullptr;
-    g.to_forward = forward ? at<dev::Candidate>(at_forward) : nullptr;
-    g.passed = at<dev::u32>(at_passed);
-    g.open = at<dev::Survivor>(at_open);
-    g.counters = &counters()->gate;
-    g.bias_gate = device_gate(gumbel_band(calibration.msv_mu, calibration.msv_lambda, limits.F1));
-    g.skip_gate = device_gate(gumbel_band(calibration.msv_mu, calibration.msv_lambda, limits.F2));
-    g.viterbi_gate =
-        device_gate(gumbel_band(calibration.viterbi_mu, calibration.viterbi_lambda, limits.F2));
-    g.forward_gate = device_gate(
-        exponential_band(calibration.forward_tau, calibration.forward_lambda, limits.F3));
-    g.byte_scale = bytes.scale;
-    g.word_scale = words.scale;
-    g.forward_guard = layout::kForwardGuard;
-    g.forward_guard_per_residue = layout::kForwardGuardPerResidue;
-    g.word_base = static_cast<dev::s16>(words.base);
-    g.base = p.base;
-    g.tec = p.tec;
-    g.tbm = p.tbm;
-    g.stage = dev::kBehindBias;
-    HMMJIT_TRY(launch(kernel(Link::kGate), &g));
+Status Cascade::Run::queue_bias() {
+  const Calibration& calibration = model.hmm.calibration;
+  const FilterLimits& limits = job.limits;
+  const dev::TargetList survivors{at<dev::u32>(at_survivors), &counters()->bytes.survivors,
+                                  sizeof(dev::Survivor) / sizeof(dev::u32), 0};
+  if (bias) {
+    dev::BiasParams b = bias_stage->parameters(base());
+    b.database = database;
+    b.list = survivors;
+    b.p1 = job.targets.bias_lengths();
+    b.counters = &counters()->bias;
+    b.results = at<float>(at_sums);
+    HMMJIT_TRY(launch(kernel(Link::kBias), &b));
   }
-  HMMJIT_TRY(lane.end_[2].record(lane.stream_));
+  dev::GateParams& g = gate;
+  g.database = database;
+  g.block = job.targets.block();
+  g.claimed = up_claimed.in(base());
+  g.null_nats = job.targets.null_nats();
+  g.classes = byte_stage->classes(base());
+  g.move = viterbi ? word_stage->moves(base()) : nullptr;
+  g.bias = bias ? at<const float>(at_sums) : nullptr;
+  g.words = at<const dev::WordResult>(at_words);
+  g.forward = at<const float>(at_scores);
+  g.to_viterbi = viterbi ? at<dev::Candidate>(at_viterbi) : nullptr;
+  g.to_forward = forward ? at<dev::Candidate>(at_forward) : nullptr;
+  g.passed = at<dev::u32>(at_passed);
+  g.open = at<dev::Survivor>(at_open);
+  g.counters = &counters()->gate;
+  g.bias_gate = device_gate(gumbel_band(calibration.msv_mu, calibration.msv_lambda, limits.F1));
+  g.skip_gate = device_gate(gumbel_band(calibration.msv_mu, calibration.msv_lambda, limits.F2));
+  g.viterbi_gate =
+      device_gate(gumbel_band(calibration.viterbi_mu, calibration.viterbi_lambda, limits.F2));
+  g.forward_gate =
+      device_gate(exponential_band(calibration.forward_tau, calibration.forward_lambda, limits.F3));
+  g.byte_scale = model.bytes.scale;
+  g.word_scale = model.words.scale;
+  g.forward_guard = layout::kForwardGuard;
+  g.forward_guard_per_residue = layout::kForwardGuardPerResidue;
+  g.word_base = static_cast<dev::s16>(model.words.base);
+  g.base = static_cast<dev::u8>(model.bytes.base);
+  g.tec = model.bytes.tec;
+  g.tbm = model.bytes.tbm;
+  return queue_gate(survivors, dev::kBehindBias);
+}
 
-  // ---- Viterbi ----
-  if (viterbi) {
-    const dev::TargetList candidates{at<dev::u32>(at_viterbi), &counters()->gate.viterbi,
-                                     dev::kCandidateStride, 0};
-    dev::WordFilterParams w{};
-    w.database = database;
-    w.list = candidates;
-    w.move = g.move;
-    w.emissions = table<const dev::s16>(up_words);
-    w.transitions = table<const dev::s16>(up_word_costs);
-    w.counters = &counters()->viterbi;
-    w.results = at<dev::WordResult>(at_words);
-    w.flagged = at<dev::u32>(at_flagged);
-    w.stride = word_tables.stride;
-    w.model_length = static_cast<dev::u32>(words.M);
-    w.tile_count = 1;
-    w.base = static_cast<dev::s16>(words.base);
-    w.ec = words.ec;
-    w.ej = words.ej;
-    if (wavefront) {
-      HMMJIT_TRY(launch(kernel(Link::kViterbi), &w));
-      w.only_flagged = 1;
-    }
-    HMMJIT_TRY(launch(kernel(Link::kExactViterbi), &w));
-    g.list = candidates;
-    g.stage = dev::kBehindViterbi;
-    HMMJIT_TRY(launch(kernel(Link::kGate), &g));
-  }
-  HMMJIT_TRY(lane.end_[3].record(lane.stream_));
+Status Cascade::Run::queue_gate(const dev::TargetList& list, dev::u32 stage) {
+  gate.list = list;
+  gate.stage = stage;
+  return launch(kernel(Link::kGate), &gate);
+}
 
-  // ---- Forward ----
-  if (forward) {
-    const dev::TargetList candidates{at<dev::u32>(at_forward), &counters()->gate.forward,
-                                     dev::kCandidateStride, 0};
-    dev::FloatFilterParams f{};
-    f.database = database;
-    f.list = candidates;
-    f.lengths = job.targets.float_lengths();
-    f.emissions = table<const float>(up_floats);
-    f.transitions = table<const float>(up_float_costs);
-    f.counters = &counters()->forward;
-    f.results = at<float>(at_scores);
-    f.stride = float_tables.stride;
-    f.model_length = static_cast<dev::u32>(model.odds.M);
-    const LengthModel specials = length_model(100, true);
-    f.ec = specials.ec;
-    f.ej = specials.ej;
-    HMMJIT_TRY(launch(kernel(Link::kForward), &f));
-    g.list = candidates;
-    g.stage = dev::kBehindForward;
-    HMMJIT_TRY(launch(kernel(Link::kGate), &g));
+Status Cascade::Run::queue_viterbi() {
+  const dev::TargetList candidates{at<dev::u32>(at_viterbi), &counters()->gate.viterbi,
+                                   dev::kCandidateStride, 0};
+  dev::WordFilterParams w = word_stage->parameters(base());
+  w.database = database;
+  w.list = candidates;
+  w.counters = &counters()->viterbi;
+  w.results = at<dev::WordResult>(at_words);
+  w.flagged = at<dev::u32>(at_flagged);
+  constexpr std::size_t kNext =
+      offsetof(ChainCounters, viterbi) + offsetof(dev::LateCounters, next);
+  if (fast_viterbi) HMMJIT_TRY(launch_tiles(kernel(Link::kViterbi), w, kNext));
+  if (!fast_viterbi || leaves) {
+    w.only_flagged = leaves ? 1 : 0;
+    HMMJIT_TRY(launch_tiles(kernel(Link::kExactViterbi), w, kNext));
   }
-  return lane.end_[4].record(lane.stream_);
+  return queue_gate(candidates, dev::kBehindViterbi);
+}
+
+Status Cascade::Run::queue_forward() {
+  const dev::TargetList candidates{at<dev::u32>(at_forward), &counters()->gate.forward,
+                                   dev::kCandidateStride, 0};
+  dev::FloatFilterParams f = float_stage->parameters(base());
+  f.database = database;
+  f.list = candidates;
+  f.lengths = job.targets.float_lengths();
+  f.counters = &counters()->forward;
+  f.results = at<float>(at_scores);
+  HMMJIT_TRY(launch_tiles(kernel(Link::kForward), f,
+                          offsetof(ChainCounters, forward) + offsetof(dev::LateCounters, next)));
+  return queue_gate(candidates, dev::kBehindForward);
 }
 
 Status Cascade::Run::collect() {
@@ -404,9 +427,10 @@ Status Cascade::Run::collect() {
   std::size_t first_passed = gated ? std::min(n, kPrefetchPassed) : 0;
   std::size_t first_undecided = msv ? 0 : std::min(n, kPrefetchUndecided);
   const auto layout = [&] {
-    const std::size_t listed = align256(sizeof(ChainCounters));
-    const std::size_t passed = listed + align256(first_listed * sizeof(dev::Survivor));
-    const std::size_t undecided = passed + align256(first_passed * sizeof(std::uint32_t));
+    const std::size_t listed = layout::aligned_size(sizeof(ChainCounters));
+    const std::size_t passed = listed + layout::aligned_size(first_listed * sizeof(dev::Survivor));
+    const std::size_t undecided =
+        passed + layout::aligned_size(first_passed * sizeof(std::uint32_t));
     return std::array{listed, passed, undecided,
                       undecided + first_undecided * sizeof(std::uint32_t)};
   };
@@ -466,14 +490,8 @@ Status Cascade::Run::collect() {
     const TargetOrigin* const origin = origin_of(survivor.target);
     if (origin == nullptr) return impossible();
     if (!job.claimed[origin->block]) continue;
-    const auto value = static_cast<int>(survivor.result & 0xffffu);
     const int length = static_cast<int>(packed.targets.length[survivor.target]);
-    float nats = std::numeric_limits<float>::infinity();
-    if (((survivor.result >> 16) & 3u) == dev::kStatusScore) {
-      nats = (survivor.result & dev::kResultMsv) != 0
-                 ? reference::msv_nats(model.bytes, value, length)
-                 : reference::ssv_decide(model.bytes, value, length).nats;
-    }
+    const float nats = layout::byte_answer(model.bytes, survivor.result, length).nats;
     result.blocks[origin->block].open.push_back({origin->index, nats});
   }
   for (std::size_t i = 0; i < undecided; ++i) {
@@ -536,12 +554,12 @@ Status Cascade::Run::sample(const ChainCounters& c) {
                            .limits = job.limits,
                            .packed = packed,
                            .claimed = job.claimed,
-                           .classes = classes,
+                           .classes = byte_stage->classes(),
                            .msv = msv,
                            .gated = gated,
                            .bias = bias,
                            .viterbi = viterbi,
-                           .wavefront = wavefront,
+                           .fast_viterbi = fast_viterbi,
                            .forward = forward,
                            .at_results = at_results,
                            .at_survivors = at_survivors,
@@ -553,7 +571,7 @@ Status Cascade::Run::sample(const ChainCounters& c) {
                            .at_scores = at_scores,
                            .survivors = c.bytes.survivors,
                            .undecided = c.bytes.undecided,
-                           .flagged = wavefront ? c.viterbi.flagged : 0,
+                           .flagged = leaves ? c.viterbi.flagged : 0,
                            .gate = c.gate,
                            .download = download},
                           job.sample, result.blocks));

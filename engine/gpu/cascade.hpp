@@ -92,9 +92,11 @@ class Cascade {
   /// Asked before a buffer of `from` bytes of device memory gives way to one of `to`; an error
   /// leaves it at 0.
   using Resize = std::function<Status(std::size_t from, std::size_t to)>;
-  /// `origin`: recorded before.
+  /// `origin`: recorded before. `most_scratch`: bytes of scratch (plan::Expected) beyond which a
+  /// fast Viterbi kernel gives way to an exact one that needs less.
   static Result<std::unique_ptr<Cascade>> create(const driver::DevicePtr& device,
-                                                 const driver::Event& origin, Resize resize);
+                                                 const driver::Event& origin, Resize resize,
+                                                 std::size_t most_scratch);
   /// Device memory a lane takes for lists over a segment of that many targets, at most.
   static std::size_t bytes_for(std::size_t targets);
   /// Makes what the first chain over these targets with a model of that length would have to wait
@@ -118,7 +120,8 @@ class Cascade {
   driver::Event begin_;
   std::array<driver::Event, kTimedStages.size()> end_;
   driver::GrowingPinnedBuffer up_, down_;
-  driver::DeviceBuffer tables_, lists_, boundary_, tile_best_;
+  driver::DeviceBuffer tables_, lists_, scratch_, tile_best_;
+  std::size_t most_scratch_ = 0;
   std::vector<driver::DeviceBuffer> outgrown_;  // kept, as those of GrowingPinnedBuffer are
 };
 

@@ -5,28 +5,26 @@
 namespace hmmjit::gpu {
 namespace {
 
-// Of the Viterbi kernels those that need no memory of a size that grows with the targets
-// (wavefront_tiled) or with the grid (row_scan): what they do not take is the CPU's.
 struct LinkSpec {
   plan::Stage stage;
-  const char* variant;  // forced; null: the planner's choice
-  enum class Length { kAny, kCoarse, kRows, kFine } length;
+  bool exact;  // only kernels that decide every target
+  enum class Length { kAny, kCoarse, kViterbi, kRows, kFine } length;
   int priority;
   bool decides;
 };
 
 constexpr std::array<LinkSpec, kLinks> kLinkSpecs{{
-    {plan::Stage::kSsv, nullptr, LinkSpec::Length::kCoarse, 9, true},
-    {plan::Stage::kMsv, nullptr, LinkSpec::Length::kCoarse, 3, false},
-    {plan::Stage::kBias, nullptr, LinkSpec::Length::kAny, 8, true},
-    {plan::Stage::kViterbi, "wavefront", LinkSpec::Length::kCoarse, 2, false},
-    {plan::Stage::kViterbi, "lane_scan", LinkSpec::Length::kCoarse, 7, true},
-    {plan::Stage::kForward, nullptr, LinkSpec::Length::kCoarse, 4, false},
-    {plan::Stage::kGate, nullptr, LinkSpec::Length::kAny, 8, true},
-    {plan::Stage::kParser, nullptr, LinkSpec::Length::kRows, 1, false},
-    {plan::Stage::kEnsemble, nullptr, LinkSpec::Length::kRows, 1, false},
-    {plan::Stage::kEnvelope, nullptr, LinkSpec::Length::kRows, 1, false},
-    {plan::Stage::kSsv, nullptr, LinkSpec::Length::kFine, 0, false},
+    {plan::Stage::kSsv, false, LinkSpec::Length::kCoarse, 9, true},
+    {plan::Stage::kMsv, false, LinkSpec::Length::kCoarse, 3, false},
+    {plan::Stage::kBias, false, LinkSpec::Length::kAny, 8, true},
+    {plan::Stage::kViterbi, false, LinkSpec::Length::kViterbi, 2, false},
+    {plan::Stage::kViterbi, true, LinkSpec::Length::kCoarse, 7, true},
+    {plan::Stage::kForward, false, LinkSpec::Length::kCoarse, 4, false},
+    {plan::Stage::kGate, false, LinkSpec::Length::kAny, 8, true},
+    {plan::Stage::kParser, false, LinkSpec::Length::kRows, 1, false},
+    {plan::Stage::kEnsemble, false, LinkSpec::Length::kRows, 1, false},
+    {plan::Stage::kEnvelope, false, LinkSpec::Length::kRows, 1, false},
+    {plan::Stage::kSsv, false, LinkSpec::Length::kFine, 0, false},
 }};
 
 const LinkSpec& spec_of(Link link) { return of_link(kLinkSpecs, link); }
@@ -36,6 +34,14 @@ int fine_length(int model_length) {
   while (2 * power <= model_length) power *= 2;
   if (model_length <= power) return power;
   return model_length <= power + power / 2 ? power + power / 2 : 2 * power;
+}
+
+// One class more than the other stages have: on sm_90 a warp's registers hold rows of up to 1280
+// positions, and what takes a model in tiles is slower.
+int viterbi_length(int model_length) {
+  constexpr int kMostInRegisters = 1280;
+  const bool between = model_length > 1024 && model_length <= kMostInRegisters;
+  return between ? kMostInRegisters : coarse_length(model_length);
 }
 
 // Rows in shared memory: few classes, as padding costs shared memory only, never time.
@@ -79,6 +85,9 @@ std::vector<int> link_lengths(Link link, int model_length) {
     case LinkSpec::Length::kCoarse:
       shared = coarse_length(model_length);
       break;
+    case LinkSpec::Length::kViterbi:
+      shared = viterbi_length(model_length);
+      break;
     case LinkSpec::Length::kRows:
       shared = rows_length(model_length);
       break;
@@ -93,7 +102,7 @@ Result<plan::Plan> link_plan(Link link, int length, int alphabet_codes,
                              const plan::DeviceTraits& device, const plan::TuningTable* tuned) {
   const LinkSpec& spec = spec_of(link);
   plan::PlanOptions options;
-  if (spec.variant != nullptr) options.variant = spec.variant;
+  options.exact = spec.exact;
   options.tuned = tuned;
   return plan::make_plan(spec.stage, length, alphabet_codes, device, options);
 }

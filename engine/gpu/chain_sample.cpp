@@ -7,6 +7,7 @@
 #include <random>
 
 #include "gpu/cascade.hpp"
+#include "layout/stages.hpp"
 #include "model/score_statistics.hpp"
 #include "reference/filters.hpp"
 
@@ -50,7 +51,7 @@ class Sampler {
     out.resize(count);
     if (count == 0) return;
     copies.push_back({offset, count * sizeof(T), bytes});
-    bytes += align256(count * sizeof(T));
+    bytes += layout::aligned_size(count * sizeof(T));
   }
 
   Status fetch() {
@@ -69,7 +70,7 @@ class Sampler {
     const auto take = [&](auto& out) {
       const std::size_t length = out.size() * sizeof(out.front());
       if (length > 0) std::memcpy(out.data(), from + at, length);
-      at += align256(length);
+      at += layout::aligned_size(length);
     };
     take(results_);
     take(survivors_);
@@ -134,15 +135,12 @@ class Sampler {
 
   // Whether the exact Viterbi kernel computed the score.
   bool exact(std::size_t slot) const {
-    return !lists_.wavefront ||
+    return !lists_.fast_viterbi ||
            std::ranges::binary_search(flagged_, static_cast<std::uint32_t>(slot));
   }
   float viterbi_nats(std::size_t slot) const {
-    const dev::WordResult word = words_[slot];
-    if ((word >> 16) == dev::kStatusNoResult) return SampledTarget::kNone;
-    if ((word >> 16) != dev::kStatusScore) return std::numeric_limits<float>::infinity();
-    return reference::viterbi_nats(lists_.model.words, static_cast<std::int16_t>(word & 0xffffu),
-                                   length(viterbi_[slot].target));
+    return layout::word_answer(lists_.model.words, words_[slot], length(viterbi_[slot].target))
+        .nats;
   }
 
   void choose(std::uint32_t target, plan::Stage depth) {
@@ -153,17 +151,11 @@ class Sampler {
     if (twin != block.sample.targets.end()) return;
 
     SampledTarget out{.index = at.index, .depth = depth};
-    const std::uint32_t result = results_[target];
-    out.recurrence = (result & dev::kResultMsv) != 0;
-    out.undecided = status_of(result) == dev::kStatusNoResult;
-    const auto value = static_cast<int>(result & 0xffffu);
-    if (status_of(result) == dev::kStatusOverflow) {
-      out.msv = std::numeric_limits<float>::infinity();
-    } else if (status_of(result) == dev::kStatusScore) {
-      out.msv = out.recurrence
-                    ? reference::msv_nats(lists_.model.bytes, value, length(target))
-                    : reference::ssv_decide(lists_.model.bytes, value, length(target)).nats;
-    }
+    const layout::ByteAnswer answer =
+        layout::byte_answer(lists_.model.bytes, results_[target], length(target));
+    out.recurrence = answer.recurrence;
+    out.undecided = answer.status == dev::kStatusNoResult;
+    out.msv = answer.nats;
     const std::size_t survivor = slot_of(survivors_, target), viterbi = slot_of(viterbi_, target),
                       forward = slot_of(forward_, target);
     const bool open = std::ranges::binary_search(block.open, at.index, {}, &MsvSurvivor::index);

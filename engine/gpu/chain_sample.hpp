@@ -87,7 +87,7 @@ struct ChainLists {
   const PackedSegment& packed;
   const std::vector<bool>& claimed;  ///< by block
   std::span<const hmmjit_device::LengthClass> classes;
-  bool msv, gated, bias, viterbi, wavefront, forward;  ///< the stages this chain has
+  bool msv, gated, bias, viterbi, fast_viterbi, forward;  ///< the stages this chain has
   std::size_t at_results, at_survivors, at_sums, at_viterbi, at_words, at_flagged, at_forward,
       at_scores;
   std::size_t survivors, undecided, flagged;  ///< entries

@@ -12,12 +12,10 @@
 #include "common/gate_params.h"
 #include "driver/driver.hpp"
 #include "layout/packed_targets.hpp"
+#include "layout/table_block.hpp"
 #include "model/targets.hpp"
 
 namespace hmmjit::gpu {
-
-/// Where the next thing in a device buffer may begin.
-constexpr std::size_t align256(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 /// A target block under the id its owner knows it by.
 struct BlockRef {

@@ -54,11 +54,11 @@ static_assert(kAtScored % 256 == 0 && kAtSampled % 256 == 0 && kAtEnvelopes % 25
               kAtRegions % 256 == 0 && kAtWords % 256 == 0 && kAtWorkspace % 256 == 0);
 
 // What goes up: the counters, the models, then tables and lists.
-constexpr std::size_t kAtCounters = align256(sizeof(dev::DomainArena));
+constexpr std::size_t kAtCounters = layout::aligned_size(sizeof(dev::DomainArena));
 constexpr std::size_t kAtModels =
-    kAtCounters + align256(DomainStage::kMostRequests * sizeof(dev::DomainCounters));
+    kAtCounters + layout::aligned_size(DomainStage::kMostRequests * sizeof(dev::DomainCounters));
 constexpr std::size_t kAtTables =
-    kAtModels + align256(DomainStage::kMostRequests * sizeof(dev::DomainParams));
+    kAtModels + layout::aligned_size(DomainStage::kMostRequests * sizeof(dev::DomainParams));
 
 }  // namespace
 
@@ -90,7 +90,7 @@ struct DomainStage::Run {
     const std::size_t bytes = count * sizeof(T), offset = up_bytes;
     if (bytes > kUpBytes - offset) return nullptr;
     std::memcpy(stage.up_.bytes().data() + offset, values, bytes);
-    up_bytes = std::min(kUpBytes, offset + align256(bytes));
+    up_bytes = std::min(kUpBytes, offset + layout::aligned_size(bytes));
     return at<const T>(offset);
   }
   template <typename T>
@@ -235,7 +235,9 @@ bool DomainStage::Run::add(DomainRequest& request) {
 }
 
 Status DomainStage::Run::launch(const ReadyKernel& ready, std::size_t most_warps) {
-  const auto in_block = static_cast<std::size_t>(ready.candidate().constants.at("kWarps"));
+  constexpr std::size_t kWarp = 32;
+  const std::size_t in_block =
+      static_cast<std::size_t>(ready.candidate().launch.block_threads) / kWarp;
   const dev::DomainBatch batch{at<const dev::DomainParams>(kAtModels)};
   ++result.launches;
   return ready.launch(stage.stream_, *stage.device_, extent, &batch,
@@ -295,9 +297,9 @@ Status DomainStage::Run::collect(const StreamWait& wait) {
               counters.size() * sizeof counters[0]);
 
   words = std::min<std::size_t>(arena.words, kWords);
-  at_scored = align256(slots * sizeof(dev::ParsedTarget));
-  at_sampled = at_scored + align256(envelopes * sizeof(dev::ScoredEnvelope));
-  at_words = at_sampled + align256(regions * sizeof(dev::SampledRegion));
+  at_scored = layout::aligned_size(slots * sizeof(dev::ParsedTarget));
+  at_sampled = at_scored + layout::aligned_size(envelopes * sizeof(dev::ScoredEnvelope));
+  at_words = at_sampled + layout::aligned_size(regions * sizeof(dev::SampledRegion));
   HMMJIT_TRY(stage.down_.reserve(stage.device_, at_words + words * sizeof(std::uint32_t), kLeast));
   std::byte* const to = stage.down_.bytes().data();
   down = to;

@@ -3,6 +3,12 @@
 #include "gpu/gpu_filters_state.hpp"
 
 namespace hmmjit::gpu {
+namespace {
+
+// Of the device memory to be used, what the scratch of one lane may take.
+constexpr std::uint64_t kScratchPart = 16;
+
+}  // namespace
 
 bool GpuFilters::State::refresh(Model& model, std::vector<ModelId>& declined) {
   if (model.state != Model::State::kWaiting) return model.state == Model::State::kReady;
@@ -157,7 +163,8 @@ void GpuFilters::State::run_lane(DeviceState& d, int number) {
 
 Status GpuFilters::State::open_lane(Lane& lane) {
   DeviceState& d = *lane.device;
-  HMMJIT_ASSIGN(lane.cascade, Cascade::create(d.device, d.origin, resize_on(d)));
+  HMMJIT_ASSIGN(lane.cascade, Cascade::create(d.device, d.origin, resize_on(d),
+                                              static_cast<std::size_t>(d.budget / kScratchPart)));
   return {};
 }
 

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "layout/table_block.hpp"
+
 namespace hmmjit::gpu {
 
 ModelExtent extent_of(const SearchModel& model) { return {model.bytes.M, model.bytes.Kp}; }
@@ -25,15 +27,23 @@ Status ReadyKernel::require(const ModelExtent& model) const {
       name(), "the model is searched on the CPU; please report this message");
 }
 
+ReadyKernel::Scratch ReadyKernel::scratch(const driver::Device& device,
+                                          std::size_t residue_bytes) const {
+  constexpr std::size_t kWarp = 32;
+  const plan::Expected& expected = candidate().expected;
+  const std::size_t warps =
+      resident_blocks(device) * static_cast<std::size_t>(candidate().launch.block_threads) / kWarp;
+  return {layout::aligned_size(warps * static_cast<std::size_t>(expected.scratch_per_warp)),
+          residue_bytes * static_cast<std::size_t>(expected.scratch_per_residue)};
+}
+
 Status ReadyKernel::launch(const driver::Stream& stream, const driver::Device& device,
                            const ModelExtent& model, const void* parameters, unsigned blocks,
                            unsigned blocks_y) const {
   HMMJIT_TRY(require(model));
   const plan::LaunchShape& shape = candidate().launch;
   const driver::LaunchGrid grid{
-      .blocks = blocks != kAnyBlocks
-                    ? blocks
-                    : static_cast<unsigned>(device.traits().sm_count * blocks_per_sm_),
+      .blocks = blocks != kAnyBlocks ? blocks : resident_blocks(device),
       .block_threads = static_cast<unsigned>(shape.block_threads),
       .dynamic_shared_bytes = static_cast<unsigned>(shape.dynamic_shared_bytes),
       .blocks_y = blocks_y};

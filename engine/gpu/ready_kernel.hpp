@@ -44,6 +44,15 @@ class ReadyKernel {
   /// kCompile with both extents unless it covers the model.
   Status require(const ModelExtent& model) const;
 
+  /// Device memory of a launch beside tables, lists and results: Expected::scratch_per_warp and
+  /// Expected::scratch_per_residue. The boundary lies behind the rows.
+  struct Scratch {
+    std::size_t rows = 0, boundary = 0;
+    std::size_t bytes() const { return rows + boundary; }
+  };
+  /// `residue_bytes`: of the database as it lies on the device.
+  Scratch scratch(const driver::Device& device, std::size_t residue_bytes) const;
+
   const std::string& name() const { return kernel_->name; }
   const plan::Candidate& candidate() const { return kernel_->candidate; }
 
@@ -54,6 +63,10 @@ class ReadyKernel {
                 unsigned blocks_y = 1) const;
 
  private:
+  unsigned resident_blocks(const driver::Device& device) const {
+    return static_cast<unsigned>(device.traits().sm_count * blocks_per_sm_);
+  }
+
   compile::KernelPtr kernel_;
   std::shared_ptr<driver::LoadedKernel> loaded_;
   int blocks_per_sm_ = 0;

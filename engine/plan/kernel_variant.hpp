@@ -97,6 +97,14 @@ struct Expected {
   bool any_length = false;  ///< serves models of every length: nothing depends on it
   /// Of a kernel that takes a model in tiles, one launch each: positions of a tile. 0: one launch.
   int tile_length = 0;
+  /// Device memory that whoever launches provides, uninitialised, beside tables, lists and results:
+  /// bytes for each warp of the grid (rows of cells), and bytes for each residue of the database
+  /// (what a tile of the model hands to the next one).
+  std::int64_t scratch_per_warp = 0;
+  int scratch_per_residue = 0;
+  /// CUDAMPF++'s S, and the register words of a row in one lane (its H, or Q where S is 1); 0: the
+  /// row lies elsewhere.
+  int sequences_per_warp = 1, row_words = 0;
   double cells_per_clock_per_sm = 0;  ///< sustained, over covered cells
   int local_bytes = 0;                ///< local memory a thread may use by design; more is a spill
   std::string_view binding_resource =
@@ -121,6 +129,10 @@ struct KernelVariant {
   /// False: never chosen by the default policy unless forced by name or nothing else is left
   /// (the designs of earlier papers, kept for comparison).
   bool competes = true;
+  /// Leaves the targets of which it is not sure to a kernel of the same stage that is exact.
+  bool speculates = false;
+  /// Made to do what those leave: competes where only exact kernels are asked for.
+  bool completes = false;
 
   Verdict (*accepts)(const ModelShape&, const DeviceTraits&) = nullptr;
   /// Candidate constant lists for this shape (different S, warps, ...), the author's favourite

@@ -65,6 +65,9 @@ std::optional<Policy> find_policy(std::string_view name);
 struct PlanOptions {
   Policy policy = Policy::kDefault;
   std::string variant;  ///< forced by name; empty: the policy chooses
+  /// Only kernels that decide every target: none that speculates, and those that complete such
+  /// kernels before the others.
+  bool exact = false;
   /// Specialise for M itself instead of its size class: no padded cells beyond the variant's own
   /// rounding, one kernel per model length (benchmarks, long runs of a single model).
   bool exact_length = false;
@@ -88,6 +91,7 @@ struct Offer {
   const KernelVariant* variant = nullptr;
   Verdict verdict;
   std::vector<Candidate> configurations;  ///< constants, launch and expected are set
+  bool competes = false;                  ///< whatever its entry says of the default policy
 };
 
 /// Completes a plan that says what for (stage, lengths or problem, device): of all configurations

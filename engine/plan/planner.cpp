@@ -55,22 +55,11 @@ std::vector<Candidate> candidates_of(Offer& offer, const Plan& plan, std::string
   return out;
 }
 
-/// S and H of a candidate in CUDAMPF++'s terms: sequences per warp, and the register words of DP
-/// state per lane that cover the model, H = ceil(M / W) rows of W cells. A split model has rows of
-/// both kinds.
-struct CudampfppTerms {
-  std::int64_t sequences = 1, words = 0;
-};
-CudampfppTerms cudampfpp_terms(const Candidate& candidate) {
-  const Constants& c = candidate.constants;
-  CudampfppTerms terms;
-  terms.sequences = c.find("kS").value_or(1);
-  for (const std::string_view rows : {"kH", "kHb", "kHh", "kQ"}) {
-    terms.words += c.find(rows).value_or(0);
-  }
-  // A variant that keeps no row in registers counts as covering the model one word at a time.
-  if (terms.words == 0) terms.words = candidate.expected.covered_length;
-  return terms;
+/// The register words of DP state per lane that cover the model: H = ceil(M / W) rows of W cells. A
+/// variant that keeps no row in registers counts as covering the model one word at a time.
+int words_of(const Candidate& candidate) {
+  const Expected& e = candidate.expected;
+  return e.row_words > 0 ? e.row_words : e.covered_length;
 }
 
 /// CUDAMPF++, equation 4: the largest S among those whose H stays within Hmax; equation 5: the
@@ -80,14 +69,16 @@ CudampfppTerms cudampfpp_terms(const Candidate& candidate) {
 /// the catalogue raises the bound only when the words demand it.
 struct CudampfppRank {
   bool fits = false;
-  CudampfppTerms terms;
+  int sequences = 1, words = 0;
 };
 
 CudampfppRank cudampfpp_rank(const Candidate& candidate, const DeviceTraits& device) {
   constexpr int kResidentWarps = 16;
   const int budget =
       std::min(device.max_registers_per_thread, device.registers_per_sm / (kResidentWarps * 32));
-  return {.fits = candidate.expected.registers <= budget, .terms = cudampfpp_terms(candidate)};
+  return {.fits = candidate.expected.registers <= budget,
+          .sequences = candidate.expected.sequences_per_warp,
+          .words = words_of(candidate)};
 }
 
 void order(std::vector<Candidate>& candidates, Policy policy, const DeviceTraits& device) {
@@ -99,9 +90,9 @@ void order(std::vector<Candidate>& candidates, Policy policy, const DeviceTraits
     const CudampfppRank x = cudampfpp_rank(a, device), y = cudampfpp_rank(b, device);
     if (x.fits != y.fits) return x.fits;
     // Where nothing fits the budget, fewest sequences means fewest registers.
-    const auto xs = x.terms.sequences, ys = y.terms.sequences;
-    if (xs != ys) return x.fits ? xs > ys : xs < ys;
-    return x.terms.words < y.terms.words;
+    if (x.sequences != y.sequences)
+      return x.fits ? x.sequences > y.sequences : x.sequences < y.sequences;
+    return x.words < y.words;
   });
 }
 
@@ -195,6 +186,10 @@ Result<Plan> make_plan(Stage stage, int model_length, int alphabet_codes,
   std::vector<Offer> offers;
   for (const KernelVariant& variant : variants_of(stage)) {
     offers.push_back(offer_of(variant, shape, device));
+    Offer& offer = offers.back();
+    offer.competes = options.exact && variant.completes;
+    if (options.exact && variant.speculates && offer.verdict.accepted)
+      offer.verdict = Verdict::reject("leaves targets to another kernel of this stage");
   }
   HMMJIT_TRY(
       choose(plan, std::move(offers), options.policy, options.variant, where, options.tuned));
@@ -230,7 +225,8 @@ Status choose(Plan& plan, std::vector<Offer> offers, Policy policy,
       plan.rejected.push_back({std::string(variant.name), why});
       continue;
     }
-    auto& group = variant.competes || !forced_variant.empty() ? competing : comparison;
+    const bool competes = variant.competes || offer.competes || !forced_variant.empty();
+    auto& group = competes ? competing : comparison;
     std::ranges::move(found, std::back_inserter(group));
   }
   const bool only_comparison = competing.empty();

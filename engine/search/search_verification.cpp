@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
+#include <bit>
 #include <cmath>
+#include <cstring>
 
+#include "core/checksum.hpp"
 #include "layout/float_tables.hpp"
 #include "model/residue_copies.hpp"
 #include "search/search_run.hpp"
@@ -13,8 +16,10 @@ using gpu::UsedKernel;
 
 // Of core models whose results have been delivered, so that they can be searched once more.
 constexpr std::size_t kRetainedBytes = std::size_t{64} << 20;
-// Of results that are not delivered before the end, since a difference may yet be found.
-constexpr std::size_t kHeldBytes = std::size_t{32} << 20;
+// Of results that are not delivered before the end, since a difference may yet be found. What is
+// delivered can still be confirmed or refuted, but not be made anew; what is held is written when
+// nothing else is left to do.
+constexpr std::size_t kHeldBytes = std::size_t{4} << 20;
 
 bool is_domain_stage(plan::Stage stage) {
   return stage == plan::Stage::kParser || stage == plan::Stage::kEnsemble ||
@@ -38,18 +43,17 @@ std::string nats_text(float nats) {
 class Digest {
  public:
   template <typename T>
-  void add(const T& value) {
-    add_bytes(&value, sizeof value);
+  requires(sizeof(T) <= sizeof(std::uint64_t)) void add(const T& value) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, &value, sizeof value);
+    mix(word);
   }
-  void add(const std::string& text) { add_bytes(text.data(), text.size()); }
+  void add(const std::string& text) { mix(checksum(text.data(), text.size())); }
   std::uint64_t value() const { return value_; }
 
  private:
-  // FNV-1a.
-  void add_bytes(const void* data, std::size_t bytes) {
-    const auto* at = static_cast<const unsigned char*>(data);
-    for (std::size_t i = 0; i < bytes; ++i) value_ = (value_ ^ at[i]) * 0x100000001b3u;
-  }
+  // FNV-1a in words, and a turn, since the low bits of a product know nothing of higher ones.
+  void mix(std::uint64_t word) { value_ = std::rotl((value_ ^ word) * 0x100000001b3u, 29); }
   std::uint64_t value_ = 0xcbf29ce484222325u;
 };
 

@@ -2,7 +2,7 @@
 //
 // By default checks may take one hundredth of the core-seconds the search has used so far. Beyond
 // that only the first target of each stage of each kernel is checked, so that every kernel of a
-// search is. Where the budget allows it, some targets of every chain are.
+// search is. Where the budget allows it, some targets of one chain in four are.
 #pragma once
 
 #include <array>
@@ -59,7 +59,8 @@ class Verification {
   const std::optional<int> per_model_;
   const double begun_ = process_seconds();
   std::atomic<std::uint64_t> checks_{0}, differences_{0}, chains_{0}, nanoseconds_{0};
-  mutable std::mutex mutex_;  // of what follows
+  std::atomic<std::uint64_t> offered_{0};  // chains
+  mutable std::mutex mutex_;               // of what follows
   std::set<gpu::UsedKernel> checked_;
   std::map<gpu::UsedKernel, int> asked_;  // chains sampled for the first check of a kernel
   struct Cost {

@@ -10,11 +10,12 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "compile/kernel_provider.hpp"
 #include "driver/driver.hpp"
-#include "layout/byte_tables.hpp"
 #include "layout/packed_targets.hpp"
+#include "layout/stages.hpp"
 #include "reference/filters.hpp"
 #include "support/random_profiles.hpp"
 
@@ -115,9 +116,11 @@ class Problem {
     }
     const std::vector<std::span<const Residue>> views(sequences_.begin(), sequences_.end());
     targets_ = layout::pack_targets(views);
-    tables_ = layout::make_byte_tables(model_->bytes);
-    classes_ = layout::make_length_classes(model_->bytes, model_->hmm.calibration, kF1,
-                                           targets_.class_lengths);
+    layout::TableBlock block;
+    stage_.emplace(model_->bytes, model_->hmm.calibration, kF1, targets_.class_lengths)
+        .place(block, true);
+    tables_.resize(block.bytes());
+    block.copy_to(tables_.data());
     work_ = layout::whole_targets(targets_);
     for (const auto& residues : sequences_) {
       ssv_.push_back(reference::ssv_filter(model_->bytes, residues));
@@ -139,9 +142,7 @@ class Problem {
     const auto length_class = upload(device, stream, targets_.length_class);
     const auto items = upload(device, stream, work_.items);
     const auto splits = upload(device, stream, work_.splits);
-    const auto classes = upload(device, stream, classes_);
-    const auto emissions = upload(device, stream, tables_.emissions);
-    const auto costs = upload(device, stream, tables_.costs);
+    const auto tables = upload(device, stream, tables_);
     std::vector<std::uint32_t> results(targets_.size(), 0xffffffffu);
     const auto results_buffer = upload(device, stream, results);
     const auto survivors =
@@ -154,7 +155,7 @@ class Problem {
         upload(device, stream, std::vector<hmmjit_device::Counters>{counters});
 
     const ByteProfile& profile = model_->bytes;
-    ByteFilterParams p{};
+    ByteFilterParams p = stage_->parameters(tables.address());
     p.database = {pointer<std::uint8_t>(residues),
                   pointer<std::uint32_t>(start),
                   pointer<std::uint32_t>(lengths),
@@ -164,9 +165,6 @@ class Problem {
                   0};
     p.items = pointer<hmmjit_device::WorkItem>(items);
     p.splits = pointer<hmmjit_device::SplitState>(splits);
-    p.classes = pointer<hmmjit_device::LengthClass>(classes);
-    p.emissions = pointer<std::int8_t>(emissions);
-    p.costs = pointer<std::uint8_t>(costs);
     p.counters = pointer<hmmjit_device::Counters>(counters_buffer);
     p.results = pointer<std::uint32_t>(results_buffer);
     p.survivors = pointer<hmmjit_device::Survivor>(survivors);
@@ -174,12 +172,6 @@ class Problem {
     p.boundary = pointer<std::uint8_t>(boundary);
     p.tile_best = pointer<std::uint32_t>(tile_best);
     p.item_count = static_cast<std::uint32_t>(work_.items.size());
-    p.emission_stride = tables_.stride;
-    p.model_length = static_cast<std::uint32_t>(profile.M);
-    p.base = static_cast<std::uint8_t>(profile.base);
-    p.bias = profile.bias;
-    p.tbm = profile.tbm;
-    p.tec = profile.tec;
 
     p.tile_count = static_cast<std::uint32_t>(plan::tiles_of(made.candidate, profile.M));
     const driver::LaunchGrid grid{
@@ -197,19 +189,14 @@ class Problem {
     for (std::size_t t = 0; t < targets(); ++t) {
       const std::size_t original_index = targets_.original[t];
       const int L = static_cast<int>(sequences_[original_index].size());
-      const std::uint32_t status = (results[t] >> 16) & 3u;
-      const int value = static_cast<int>(results[t] & 0xffffu);
+      const layout::ByteAnswer answer = layout::byte_answer(profile, results[t], L);
       bool equal = false;
       if (made.candidate.variant->stage == plan::Stage::kSsv) {
         const reference::SsvResult& want = ssv_[original_index];
-        equal = static_cast<reference::SsvStatus>(status) == want.status &&
-                (want.status != reference::SsvStatus::kScore ||
-                 reference::ssv_decide(profile, value, L) == want);
+        equal = static_cast<reference::SsvStatus>(answer.status) == want.status &&
+                (want.status != reference::SsvStatus::kScore || answer.nats == want.nats);
       } else {
-        const float want = msv_[original_index];
-        equal = std::isinf(want) ? status == hmmjit_device::kStatusOverflow
-                                 : status == hmmjit_device::kStatusScore &&
-                                       reference::msv_nats(profile, value, L) == want;
+        equal = answer.nats == msv_[original_index];
       }
       differences += !equal;
     }
@@ -220,8 +207,8 @@ class Problem {
   std::shared_ptr<const SearchModel> model_;
   std::vector<std::vector<Residue>> sequences_;
   layout::PackedTargets targets_;
-  layout::ByteTables tables_;
-  std::vector<hmmjit_device::LengthClass> classes_;
+  std::optional<layout::ByteStage> stage_;
+  std::vector<std::byte> tables_;
   layout::WorkList work_;
   std::vector<reference::SsvResult> ssv_;
   std::vector<float> msv_;

@@ -124,9 +124,27 @@ int run_bias(const void* parameters, int error) {
 /// constant makes of it.
 int run_viterbi(const FakeLaunch& launch, bool speculating, int error) {
   const auto& p = *static_cast<const WordFilterParams*>(launch.parameters);
-  if (p.tile + 1 < p.tile_count) return 0;
+  // The last tile does them all, if the others have been there with their counter at 0.
+  u32 tiles = 1;
+  if (p.tile_count > 1) {
+    if (p.boundary == nullptr) return driver::code::kIllegalAddress;
+    u32& launched = p.boundary->deletion;
+    tiles = launched = p.tile == 0 ? 1 : launched + (p.counters->next == 0);
+    p.counters->next = 1;
+    if (p.tile + 1 < p.tile_count) return 0;
+    p.counters->next = 0;
+  }
   const auto saturated = [](int v) { return std::clamp(v, -32768, 32767); };
-  const u32 M = covered(launch, p.model_length);
+  const u32 M = covered(launch, p.model_length, tiles);
+  // Rows of more positions than these are not in shared memory: all that the launch may use of
+  // them.
+  constexpr std::size_t kMostInShared = 2432;
+  const std::size_t positions = image_positions(launch.image);
+  if (launch.kernel == "viterbi_row_scan" && positions > kMostInShared) {
+    if (p.rows == nullptr) return driver::code::kIllegalAddress;
+    std::fill_n(p.rows, std::size_t{launch.blocks} * launch.block_threads / 32 * 3 * positions,
+                s16{4711});
+  }
   const u32 count = speculating ? list_count(p.list) : exact_count(p);
   u32& next = speculating ? p.counters->next : *exact_counter(p);
   for (u32 entry = 0; (entry = next++) < count;) {
@@ -308,15 +326,11 @@ int run(const FakeLaunch& launch, int error) {
 }  // namespace
 
 std::string image_for(const plan::Candidate& candidate) {
-  const plan::Constants& c = candidate.constants;
-  const bool any_length = candidate.variant->stage == plan::Stage::kBias ||
-                          candidate.variant->stage == plan::Stage::kGate;
-  if (any_length) return "image";
+  const plan::Expected& expected = candidate.expected;
+  if (expected.any_length) return "image";
   // The host launches a tiled kernel once for each tile of the model.
-  const bool tiled = c.find("kTiled").value_or(0) != 0;
-  return fmt::format("image of {} positions", tiled
-                                                  ? c.at("kL") * (4 * c.at("kHb") + 2 * c.at("kHh"))
-                                                  : candidate.expected.covered_length);
+  return fmt::format("image of {} positions",
+                     expected.tile_length > 0 ? expected.tile_length : expected.covered_length);
 }
 
 std::size_t image_positions(const std::string& image) {

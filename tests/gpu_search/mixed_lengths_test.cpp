@@ -203,8 +203,8 @@ TEST(MixedLengths, PairsAreTheCpusWhileACompileIsLateOrFails) {
             return kernel && kernel.candidate().variant->stage == stage &&
                    (variant.empty() || kernel.candidate().variant->name == variant);
           });
-          // No wavefront kernel takes more than 1,088 positions.
-          const bool planned = variant != "wavefront" || lengths[i] <= 1088;
+          // No wavefront kernel takes more than 1,280 positions at once.
+          const bool planned = variant != "wavefront" || lengths[i] <= 1280;
           EXPECT_EQ(there, round == 1 && well && planned);
         }
         script.finish(well);
@@ -246,6 +246,31 @@ TEST(MixedLengths, LongListsAreComplete) {
       } else {
         EXPECT_GT(passed, partly ? 2'100u : 4'200u);
       }
+    }
+  }
+}
+
+// A model in tiles takes one launch of the fast Viterbi kernel for each, with memory for what
+// passes between them; where that is too much, the exact kernel does all.
+TEST(MixedLengths, TheFastViterbiKernelTakesLongModelsInTilesWhereThereIsMemory) {
+  for (const int M : {1358, 2300, 3100}) {
+    const SearchModel model = model_of(M);
+    const auto block = block_of(targets_for(model.hmm, 4));
+    for (const std::size_t most_scratch : {std::size_t{1} << 30, std::size_t{0}}) {
+      KernelScript script;
+      Chains chains(scripted_kernels(script), most_scratch);
+      EXPECT_GT(chains.compare(model, {block}), 0u);
+      const auto fast = of_link(*chains.ready(model), Link::kViterbi),
+                 exact = of_link(*chains.ready(model), Link::kExactViterbi);
+      ASSERT_TRUE(fast && exact);
+      const int tiles = plan::tiles_of(fast.candidate(), M);
+      EXPECT_GT(tiles, 1);
+      // Beyond 3,072 positions the exact one keeps its rows in device memory, and more of it.
+      const bool in_memory = M > 3072;
+      EXPECT_EQ(chains.launches["viterbi_wavefront"], most_scratch > 0 || in_memory ? tiles : 0);
+      const std::string name = in_memory ? "viterbi_row_scan" : "viterbi_lane_scan";
+      EXPECT_EQ(exact.candidate().variant->entry_name, name);
+      EXPECT_EQ(chains.launches[name], 1);
     }
   }
 }

@@ -187,17 +187,19 @@ std::unique_ptr<gpu::KernelSource> scripted_kernels(KernelScript& script) {
 
 // ---- chains -------------------------------------------------------------------------------------
 
-Chains::Chains(std::unique_ptr<gpu::KernelSource> source) : fake({*plan::find_device("H200")}) {
+Chains::Chains(std::unique_ptr<gpu::KernelSource> source, std::size_t most_scratch)
+    : fake({*plan::find_device("H200")}) {
   fake.on_launch = [this](const FakeLaunch& launch) {
     const int code = run_on_host(launch);
+    ++launches[launch.kernel];
     if (code == 0) note(launch);
     return code;
   };
   driver_ = driver::Driver::open(fake.api());
   device_ = *driver_->device(0);
   origin_ = *driver::Event::create(device_, true);
-  cascade_ = *gpu::Cascade::create(device_, origin_,
-                                   [](std::size_t, std::size_t) -> Status { return {}; });
+  cascade_ = *gpu::Cascade::create(
+      device_, origin_, [](std::size_t, std::size_t) -> Status { return {}; }, most_scratch);
   kernels.open(std::move(source), device_->traits());
   kernels.load_on(driver_, {device_});
 }

@@ -74,7 +74,8 @@ compile::KernelPtr fake_kernel(const plan::Plan& plan, const std::string& suffix
 /// One device, its chain kernels and one lane.
 class Chains {
  public:
-  explicit Chains(std::unique_ptr<gpu::KernelSource> source);
+  explicit Chains(std::unique_ptr<gpu::KernelSource> source,
+                  std::size_t most_scratch = std::size_t{1} << 30);
   /// The kernels of a model's class once they have been planned.
   const gpu::KernelSlots& planned(const SearchModel& model);
   Result<std::array<gpu::ReadyKernel, gpu::kLinks>> ready(const SearchModel& model);
@@ -97,6 +98,7 @@ class Chains {
   FakeDriver fake;
   gpu::ChainKernels kernels{{}};
   std::uint64_t opened = 0, survivors = 0;  ///< of all chains compared
+  std::map<std::string, int> launches;      ///< of each kernel
 
  private:
   // Answers of the kernels of one chain, by target in sorted order.

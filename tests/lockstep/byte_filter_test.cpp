@@ -8,8 +8,8 @@
 #include <cmath>
 #include <map>
 
-#include "layout/byte_tables.hpp"
 #include "layout/packed_targets.hpp"
+#include "layout/stages.hpp"
 #include "lockstep/catalogue.hpp"
 #include "lockstep/lockstep.hpp"
 #include "lockstep/registry.hpp"
@@ -39,64 +39,28 @@ struct Outcome {
   std::vector<std::uint32_t> undecided;
 };
 
-/// Nodes one launch of this instance covers.
-int covered_nodes(const KernelInstance& k) {
-  if (k.kernel == "ssv_multi_lane") {
-    return static_cast<int>(k.at("kL") * (4 * k.at("kHb") + 2 * k.at("kHh")));
-  }
-  if (k.kernel == "msv_multi_lane") return static_cast<int>(k.at("kL") * 2 * k.at("kH"));
-  if (k.constants.contains("kQ")) return static_cast<int>(k.at("kQ") * 128);
-  if (k.kernel.ends_with("sequence_groups")) return static_cast<int>(128 / k.at("kS") * k.at("kH"));
-  if (k.kernel == "msv_warp_sync" || k.kernel == "msv_thread_speculative") {
-    return static_cast<int>(k.at("kWords") * 4);
-  }
-  return hmmjit_lockstep::covered_by_entry(k);
-}
+using hmmjit_lockstep::covered_by_entry;
 
-/// Dynamic shared memory its launch needs.
-std::size_t shared_bytes(const KernelInstance& k) {
-  const auto at = [&](const char* name) { return static_cast<std::size_t>(k.at(name)); };
-  if (k.kernel == "ssv_multi_lane") {
-    const std::size_t L = at("kL");
-    const auto segment = [&](std::size_t words) {
-      return (words / 4 + (words % 4 == 3)) * 16 * std::max<std::size_t>(L, 8) +
-             (words % 4 == 2) * 8 * std::max<std::size_t>(L, 16) + (words % 4 == 1) * 128;
-    };
-    return 32 * (segment(at("kHb")) + segment(at("kHh")));
-  }
-  if (k.kernel == "msv_multi_lane") {
-    return 30 * ((at("kH") + 3) / 4) * 16 * std::max<std::size_t>(at("kL"), 8);
-  }
-  if (k.kernel.ends_with("warp_striped")) {
-    const std::size_t rows = k.kernel.starts_with("ssv") ? 32 : 30;
-    return 128 * at("kQ") * (rows * at("kShared") + at("kThreads") / 32 * at("kRows"));
-  }
-  if (k.kernel.ends_with("sequence_groups")) return 30 * at("kH") * (128 / at("kS"));
-  if (k.kernel == "msv_warp_sync") {
-    return 4 * (at("kShared") * 30 * at("kWords") + at("kThreads") / 32 * 2 * (at("kWords") + 1));
-  }
-  if (k.kernel == "msv_thread_speculative") return 0;
-  return hmmjit_lockstep::shared_bytes_by_entry(k);
-}
-
-bool tiled(const KernelInstance& k) {
-  return k.constants.contains("kTiled") && k.at("kTiled") != 0;
-}
+bool tiled(const KernelInstance& k) { return hmmjit_lockstep::tile_length_by_entry(k) > 0; }
 
 /// Everything one launch reads and writes, in host memory.
 struct LaunchData {
-  LaunchData(const ByteProfile& profile, const layout::PackedTargets& packed,
-             const layout::WorkList& list, const std::vector<hmmjit_device::LengthClass>& lengths)
+  LaunchData(const ByteProfile& profile, const Calibration& calibration, double F1,
+             const layout::PackedTargets& packed, const layout::WorkList& list)
       : targets(packed),
         work(list),
-        tables(layout::make_byte_tables(profile)),
-        classes(lengths),
+        stage(profile, calibration, F1, packed.class_lengths),
         splits(list.splits),
         boundary(packed.residues.size(), 0xee),  // poison
         tile_best(list.items.size(), 77),
         results(packed.size(), 0xffffffffu),
         survivors(packed.size()),
         undecided(packed.size(), 0xffffffffu) {
+    layout::TableBlock block;
+    stage.place(block, true);
+    tables.resize(block.bytes());
+    block.copy_to(tables.data());
+    p = stage.parameters(reinterpret_cast<std::uintptr_t>(tables.data()));
     p.database = {targets.residues.data(),
                   targets.start.data(),
                   targets.length.data(),
@@ -106,9 +70,6 @@ struct LaunchData {
                   0};
     p.items = work.items.data();
     p.splits = splits.data();
-    p.classes = classes.data();
-    p.emissions = tables.emissions.data();
-    p.costs = tables.costs.data();
     p.counters = &counters;
     p.results = results.data();
     p.survivors = survivors.data();
@@ -116,13 +77,6 @@ struct LaunchData {
     p.boundary = boundary.data();
     p.tile_best = tile_best.data();
     p.item_count = static_cast<std::uint32_t>(work.items.size());
-    p.emission_stride = tables.stride;
-    p.model_length = static_cast<std::uint32_t>(profile.M);
-    p.tile_count = 1;
-    p.base = static_cast<std::uint8_t>(profile.base);
-    p.bias = profile.bias;
-    p.tbm = profile.tbm;
-    p.tec = profile.tec;
   }
 
   Outcome outcome() const {
@@ -139,8 +93,8 @@ struct LaunchData {
 
   const layout::PackedTargets& targets;
   const layout::WorkList& work;
-  layout::ByteTables tables;
-  std::vector<hmmjit_device::LengthClass> classes;
+  layout::ByteStage stage;
+  std::vector<std::byte> tables;
   std::vector<hmmjit_device::SplitState> splits;
   std::vector<std::uint8_t> boundary;
   std::vector<std::uint32_t> tile_best;
@@ -151,24 +105,21 @@ struct LaunchData {
   ByteFilterParams p{};
 };
 
-void launch(const KernelInstance& kernel, std::size_t shared, const ByteFilterParams& p) {
-  hmmjit_lockstep::launch(2, static_cast<unsigned>(kernel.at("kThreads")), shared,
-                          [&] { kernel.run(&p); });
+void launch(const KernelInstance& kernel, const ByteFilterParams& p) {
+  hmmjit_lockstep::launch(2, hmmjit_lockstep::threads_by_entry(kernel),
+                          hmmjit_lockstep::shared_bytes_by_entry(kernel), [&] { kernel.run(&p); });
 }
 
-Outcome run_ssv(const KernelInstance& kernel, const ByteProfile& profile,
-                const layout::PackedTargets& targets, const layout::WorkList& work,
-                const std::vector<hmmjit_device::LengthClass>& classes) {
-  LaunchData data(profile, targets, work, classes);
-  const int tile = covered_nodes(kernel);
-  data.p.tile_count = static_cast<std::uint32_t>((profile.M + tile - 1) / tile);
+Outcome run_ssv(const KernelInstance& kernel, LaunchData& data) {
+  data.p.tile_count =
+      hmmjit_lockstep::tiles_by_entry(kernel, static_cast<int>(data.p.model_length));
   for (data.p.tile = 0; data.p.tile < data.p.tile_count; ++data.p.tile) {
     data.counters.next = 0;
-    launch(kernel, shared_bytes(kernel), data.p);
+    launch(kernel, data.p);
   }
   for (std::size_t i = 0; i < data.splits.size(); ++i) {
-    EXPECT_EQ(data.splits[i].best, work.splits[i].best);
-    EXPECT_EQ(data.splits[i].missing, work.splits[i].missing);
+    EXPECT_EQ(data.splits[i].best, data.work.splits[i].best);
+    EXPECT_EQ(data.splits[i].missing, data.work.splits[i].missing);
   }
   return data.outcome();
 }
@@ -198,8 +149,8 @@ void check(const KernelInstance& kernel, const ByteProfile& profile, const Calib
                                     16 * ((static_cast<std::uint32_t>(profile.M) + 15) / 16 + 1),
                                     static_cast<std::uint32_t>(profile.M))
             : layout::whole_targets(targets);
-  const auto classes = layout::make_length_classes(profile, calibration, F1, targets.class_lengths);
-  const Outcome out = run_ssv(kernel, profile, targets, work, classes);
+  LaunchData data(profile, calibration, F1, targets, work);
+  const Outcome out = run_ssv(kernel, data);
   std::vector<std::uint32_t> undecided;
   std::size_t passed = 0;
   for (std::uint32_t t = 0; t < targets.size(); ++t) {
@@ -255,7 +206,7 @@ class SsvLockstep : public testing::TestWithParam<std::size_t> {
   const KernelInstance& kernel() const { return hmmjit_lockstep::kernel_instances()[GetParam()]; }
   // Model lengths that fit: full, one short of full, well short, tiny; several tiles if tiled.
   std::vector<int> lengths() const {
-    const int full = covered_nodes(kernel());
+    const int full = covered_by_entry(kernel());
     std::vector<int> out{full, std::max(1, full - 1), std::max(1, full / 2 + 1), 1};
     if (tiled(kernel())) out.insert(out.end(), {full + 1, 2 * full, 3 * full - 2});
     std::sort(out.begin(), out.end());
@@ -269,7 +220,7 @@ TEST_P(SsvLockstep, EqualsReferenceOnModelsOfEveryKind) {
   for (const int M : lengths()) {
     for (const auto kind : test_support::kAllModelKinds) {
       // Long rows are dear to emulate: every kind at the full length, one at each other.
-      if (++seed % 7 != 0 && M != covered_nodes(kernel())) continue;
+      if (++seed % 7 != 0 && M != covered_by_entry(kernel())) continue;
       const auto model = test_support::random_model(seed, M, kind);
       const auto targets = mixed_targets(seed, model->hmm, target_count(kernel()), 50);
       check(kernel(), model->bytes, model->hmm.calibration, 0.02, targets,
@@ -295,7 +246,7 @@ TEST_P(SsvLockstep, EqualsReferenceOutsideProbabilityModels) {
 
 TEST_P(SsvLockstep, SplitTargetsGiveTheSameAnswers) {
   if (tiled(kernel())) GTEST_SKIP() << "tiled launches take whole targets";
-  const int M = std::min(covered_nodes(kernel()), 40);
+  const int M = std::min(covered_by_entry(kernel()), 40);
   const auto model = test_support::random_model(77 + GetParam(), M);
   check(kernel(), model->bytes, model->hmm.calibration, 0.02,
         mixed_targets(GetParam(), model->hmm, 24, 700), "split", true);
@@ -313,7 +264,7 @@ INSTANTIATE_TEST_SUITE_P(All, SsvLockstep, testing::ValuesIn(instances_of("ssv_"
 class MsvLockstep : public testing::TestWithParam<std::size_t> {
  protected:
   const KernelInstance& kernel() const { return hmmjit_lockstep::kernel_instances()[GetParam()]; }
-  int most_nodes() const { return covered_nodes(kernel()); }
+  int most_nodes() const { return covered_by_entry(kernel()); }
 
   /// `undecided`: the launch takes its targets from the list an SSV launch would have left.
   void check(const ByteProfile& profile, const Calibration& calibration, double F1,
@@ -322,15 +273,14 @@ class MsvLockstep : public testing::TestWithParam<std::size_t> {
     std::vector<std::span<const Residue>> views(sequences.begin(), sequences.end());
     const layout::PackedTargets targets = layout::pack_targets(views);
     const layout::WorkList work = layout::whole_targets(targets);
-    LaunchData data(profile, targets, work,
-                    layout::make_length_classes(profile, calibration, F1, targets.class_lengths));
+    LaunchData data(profile, calibration, F1, targets, work);
     if (undecided) {
       data.p.items = nullptr;
       for (std::uint32_t t = 1; t < targets.size(); t += 3) {
         data.undecided[data.counters.undecided++] = t;
       }
     }
-    launch(kernel(), shared_bytes(kernel()), data.p);
+    launch(kernel(), data.p);
     const auto listed = data.counters.undecided;
     Outcome out = data.outcome();
     EXPECT_EQ(data.counters.undecided, listed);
@@ -394,18 +344,6 @@ TEST(ByteLockstep, EveryKernelOfTheCatalogueIsExecuted) {
   EXPECT_THAT(hmmjit_lockstep::kernels_without_instance({plan::Stage::kSsv, plan::Stage::kMsv}),
               testing::IsEmpty())
       << "add constants for it to tests/lockstep/CMakeLists.txt";
-}
-
-// A search takes the width of a tile from the entry, the kernel from its constants.
-TEST(ByteLockstep, TilesAreAsWideAsTheEntrySays) {
-  int seen = 0;
-  for (const KernelInstance& k : hmmjit_lockstep::kernel_instances()) {
-    if (!k.constants.contains("kTiled")) continue;
-    ++seen;
-    EXPECT_EQ(hmmjit_lockstep::tile_length_by_entry(k), k.at("kTiled") ? covered_nodes(k) : 0)
-        << k.name;
-  }
-  EXPECT_GT(seen, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, MsvLockstep, testing::ValuesIn(instances_of("msv_")), instance_name);

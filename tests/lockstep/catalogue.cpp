@@ -3,17 +3,41 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "plan/plan.hpp"
+
 namespace hmmjit_lockstep {
 namespace {
 
 namespace plan = hmmjit::plan;
 
-const plan::KernelVariant& entry_of(const KernelInstance& instance) {
-  for (int i = 0; i < plan::kStages; ++i) {
-    for (const plan::KernelVariant& v : plan::variants_of(static_cast<plan::Stage>(i))) {
-      if (v.entry_name == instance.kernel) return v;
+// Whether an entry offers what tells it from the other entries of the same kernel.
+bool has_form(const plan::KernelVariant& entry, const KernelInstance& instance) {
+  const plan::DeviceTraits& device = *plan::find_device("H200");
+  for (const int length : {1, 30, 100, 400, 1000, 3000}) {
+    const plan::ModelShape shape{.stage = entry.stage, .length = length, .alphabet_codes = 29};
+    if (!entry.accepts(shape, device).accepted) continue;
+    for (const plan::Constants& offered : entry.constants(shape, device)) {
+      const auto same = [&](const char* name) {
+        const auto value = offered.find(name);
+        return !value || (instance.constants.contains(name) && instance.at(name) == *value);
+      };
+      if (same("kS") && same("kRows") && same("kStatic") && same("kTiled") && same("kSpeculate"))
+        return true;
     }
   }
+  return false;
+}
+
+const plan::KernelVariant& entry_of(const KernelInstance& instance) {
+  const plan::KernelVariant* first = nullptr;
+  for (int i = 0; i < plan::kStages; ++i) {
+    for (const plan::KernelVariant& v : plan::variants_of(static_cast<plan::Stage>(i))) {
+      if (v.entry_name != instance.kernel) continue;
+      if (has_form(v, instance)) return v;
+      if (first == nullptr) first = &v;
+    }
+  }
+  if (first != nullptr) return *first;
   throw std::logic_error("no catalogue entry has the kernel " + instance.kernel);
 }
 
@@ -23,29 +47,59 @@ plan::Constants constants_of(const KernelInstance& instance) {
   return out;
 }
 
-plan::ModelShape shape_of(const plan::KernelVariant& entry) {
-  return {.stage = entry.stage, .length = 1, .alphabet_codes = 29};
+// Of the longest model it takes. Only the striped designs want to know: Q of them may be a
+// capacity, of which a launch uses what the model needs.
+plan::ModelShape shape_of(const KernelInstance& instance) {
+  const plan::KernelVariant& entry = entry_of(instance);
+  plan::ModelShape shape{.stage = entry.stage, .length = 1, .alphabet_codes = 29};
+  if (instance.constants.contains("kQ")) {
+    const int cells =
+        entry.expected(shape, constants_of(instance), *plan::find_device("H200")).covered_length;
+    shape.length = cells * static_cast<int>(instance.at("kQ"));
+  }
+  return shape;
+}
+
+plan::Expected expected_of(const KernelInstance& instance) {
+  const plan::KernelVariant& entry = entry_of(instance);
+  return entry.expected(shape_of(instance), constants_of(instance), *plan::find_device("H200"));
+}
+
+plan::LaunchShape launch_of(const KernelInstance& instance) {
+  const plan::KernelVariant& entry = entry_of(instance);
+  return entry.launch_shape(shape_of(instance), constants_of(instance), *plan::find_device("H200"));
 }
 
 }  // namespace
 
 int covered_by_entry(const KernelInstance& instance) {
-  const plan::KernelVariant& entry = entry_of(instance);
-  return entry.expected(shape_of(entry), constants_of(instance), *plan::find_device("H200"))
-      .covered_length;
+  return expected_of(instance).covered_length;
 }
 
-int tile_length_by_entry(const KernelInstance& instance) {
-  const plan::KernelVariant& entry = entry_of(instance);
-  return entry.expected(shape_of(entry), constants_of(instance), *plan::find_device("H200"))
-      .tile_length;
+unsigned threads_by_entry(const KernelInstance& instance) {
+  return static_cast<unsigned>(launch_of(instance).block_threads);
 }
 
 std::size_t shared_bytes_by_entry(const KernelInstance& instance) {
-  const plan::KernelVariant& entry = entry_of(instance);
-  return static_cast<std::size_t>(
-      entry.launch_shape(shape_of(entry), constants_of(instance), *plan::find_device("H200"))
-          .dynamic_shared_bytes);
+  return static_cast<std::size_t>(launch_of(instance).dynamic_shared_bytes);
+}
+
+ScratchNeeds scratch_by_entry(const KernelInstance& instance) {
+  const plan::Expected expected = expected_of(instance);
+  return {static_cast<std::size_t>(expected.scratch_per_warp),
+          static_cast<std::size_t>(expected.scratch_per_residue)};
+}
+
+bool speculates_by_entry(const KernelInstance& instance) { return entry_of(instance).speculates; }
+
+int tile_length_by_entry(const KernelInstance& instance) {
+  return expected_of(instance).tile_length;
+}
+
+std::uint32_t tiles_by_entry(const KernelInstance& instance, int model_length) {
+  plan::Candidate candidate;
+  candidate.expected = expected_of(instance);
+  return static_cast<std::uint32_t>(plan::tiles_of(candidate, model_length));
 }
 
 std::vector<std::string> kernels_without_instance(std::initializer_list<plan::Stage> stages) {

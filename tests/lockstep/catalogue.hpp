@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <vector>
@@ -11,11 +12,21 @@
 
 namespace hmmjit_lockstep {
 
-/// Model positions that one launch covers and dynamic shared bytes that it needs, by the catalogue
-/// entry of the instance's kernel. The tests of older kernels have formulas of their own, so that
-/// an error in an entry cannot hide one in its kernel.
+/// Model positions that one launch covers, threads of a block and dynamic shared bytes, by the
+/// catalogue entry of the instance's kernel: a search launches with nothing else. Rows of too few
+/// positions give wrong scores, and launch() fails where a kernel touches more than the shared
+/// memory it was given.
 int covered_by_entry(const KernelInstance& instance);
+unsigned threads_by_entry(const KernelInstance& instance);
 std::size_t shared_bytes_by_entry(const KernelInstance& instance);
+/// Bytes of scratch for each warp and each residue.
+struct ScratchNeeds {
+  std::size_t per_warp, per_residue;
+};
+ScratchNeeds scratch_by_entry(const KernelInstance& instance);
+bool speculates_by_entry(const KernelInstance& instance);
+/// Launches that score a model of that length.
+std::uint32_t tiles_by_entry(const KernelInstance& instance, int model_length);
 /// Positions of a tile; 0: the kernel takes a model in one launch.
 int tile_length_by_entry(const KernelInstance& instance);
 

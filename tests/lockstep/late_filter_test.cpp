@@ -10,9 +10,8 @@
 #include <random>
 
 #include "common/gate_params.h"
-#include "layout/float_tables.hpp"
 #include "layout/packed_targets.hpp"
-#include "layout/word_tables.hpp"
+#include "layout/stages.hpp"
 #include "lockstep/catalogue.hpp"
 #include "lockstep/lockstep.hpp"
 #include "lockstep/registry.hpp"
@@ -40,33 +39,31 @@ std::string instance_name(const testing::TestParamInfo<std::size_t>& info) {
   return instance(info.param).name;
 }
 
-int covered_nodes(const KernelInstance& k) {
-  if (k.kernel == "viterbi_wavefront") return static_cast<int>(2 * k.at("kL") * k.at("kH"));
-  if (k.kernel == "viterbi_lane_scan") return static_cast<int>(32 * k.at("kH") * k.at("kWarps"));
-  if (k.constants.contains("kQ")) return static_cast<int>(64 * k.at("kQ"));
-  if (k.kernel == "viterbi_thread_coalesced") return static_cast<int>(2 * k.at("kWords"));
-  if (k.constants.contains("kNodes")) return static_cast<int>(k.at("kNodes"));
-  return hmmjit_lockstep::covered_by_entry(k);
+using hmmjit_lockstep::covered_by_entry;
+using hmmjit_lockstep::shared_bytes_by_entry;
+using hmmjit_lockstep::threads_by_entry;
+
+hmmjit_device::DatabaseView view(const layout::PackedTargets& targets) {
+  return {targets.residues.data(),
+          targets.start.data(),
+          targets.length.data(),
+          targets.original.data(),
+          targets.length_class.data(),
+          static_cast<std::uint32_t>(targets.size()),
+          0};
 }
 
-std::size_t shared_bytes(const KernelInstance& k) {
-  const auto at = [&](const char* name) { return static_cast<std::size_t>(k.at(name)); };
-  if (k.kernel == "viterbi_wavefront") {
-    const std::size_t in_chunk = at("kWide") ? 4 : 8;
-    return 30 * 2 * ((at("kH") + in_chunk - 1) / in_chunk) * std::max<std::size_t>(at("kL"), 8) *
-           16;
-  }
-  if (k.kernel == "viterbi_lane_scan") return at("kWarps") * 48 + 4;
-  const std::size_t warps = at("kThreads") / 32;
-  if (k.kernel == "viterbi_warp_striped") {
-    return 128 * at("kQ") * (38 * at("kShared") + 3 * warps * at("kRows"));
-  }
-  if (k.kernel == "viterbi_warp_sync") {
-    return 2 * (38 * at("kNodes") * at("kShared") + warps * 6 * (at("kNodes") + 2));
-  }
-  if (k.kernel == "viterbi_thread_coalesced") return 0;
-  if (k.kernel == "viterbi_row_scan") return at("kShared") * warps * 3 * at("kNodes") * 2;
-  return hmmjit_lockstep::shared_bytes_by_entry(k);
+/// The tables of a stage in host memory.
+template <typename Stage>
+std::vector<std::byte> tables_of(Stage& stage) {
+  layout::TableBlock block;
+  stage.place(block);
+  std::vector<std::byte> out(block.bytes());
+  block.copy_to(out.data());
+  return out;
+}
+std::uintptr_t address(const std::vector<std::byte>& tables) {
+  return reinterpret_cast<std::uintptr_t>(tables.data());
 }
 
 /// Everything one launch reads and writes.
@@ -75,73 +72,58 @@ struct LaunchData {
              const layout::PackedTargets& packed, const std::vector<std::uint32_t>& listed)
       : kernel(k),
         targets(packed),
-        tables(layout::make_word_tables(profile)),
-        moves(layout::make_word_moves(profile, packed.class_lengths)),
+        stage(profile, packed.class_lengths),
+        tables(tables_of(stage)),
         list(listed),
         results(listed.size(), 0xffffffffu),
-        flagged(listed.size(), 0xffffffffu),
-        boundary(packed.residues.size(), {0x12345678u, 0x9abcdef0u}) {
-    p.database = {targets.residues.data(),
-                  targets.start.data(),
-                  targets.length.data(),
-                  targets.original.data(),
-                  targets.length_class.data(),
-                  static_cast<std::uint32_t>(targets.size()),
-                  0};
+        flagged(listed.size(), 0xffffffffu) {
+    p = stage.parameters(address(tables));
+    p.database = view(targets);
     p.list = {list.data(), nullptr, 1, static_cast<std::uint32_t>(list.size())};
-    p.move = moves.data();
-    p.emissions = tables.emissions.data();
-    p.transitions = tables.transitions.data();
     p.counters = &counters;
     p.results = results.data();
     p.flagged = flagged.data();
-    p.boundary = boundary.data();
-    p.stride = tables.stride;
-    p.model_length = static_cast<std::uint32_t>(profile.M);
-    p.tile_count = 1;
-    p.base = static_cast<std::int16_t>(profile.base);
-    p.ec = profile.ec;
-    p.ej = profile.ej;
-    if (k.constants.contains("kTiled") && k.at("kTiled")) {
-      const int tile = covered_nodes(k);
-      p.tile_count = static_cast<std::uint32_t>((profile.M + tile - 1) / tile);
-    }
-    if (k.kernel == "viterbi_row_scan") {
-      rows.assign(static_cast<std::size_t>(kBlocks * k.at("kThreads") / 32 * 3 * k.at("kNodes")),
-                  std::int16_t{4711});
-      p.rows = rows.data();
-    }
+    p.tile_count = hmmjit_lockstep::tiles_by_entry(k, profile.M);
+    // As much as the entry asks for: an access past it is the sanitizer's to find.
+    const auto [per_warp, per_residue] = hmmjit_lockstep::scratch_by_entry(k);
+    rows.assign(kBlocks * threads_by_entry(k) / 32 * per_warp / sizeof(std::int16_t),
+                std::int16_t{4711});
+    if (!rows.empty()) p.rows = rows.data();
+    boundary.assign(packed.residues.size() * per_residue / sizeof(boundary.front()),
+                    {0x12345678u, 0x9abcdef0u});
+    if (!boundary.empty()) p.boundary = boundary.data();
   }
   static constexpr int kBlocks = 2;
 
   // Wider rows, with the best of scores at the positions past the model's last.
   void fill_past_the_model() {
     const std::uint32_t from = p.stride, to = from + 64;
-    const auto widen = [&](std::vector<std::int16_t>& table, std::int16_t score) {
-      std::vector<std::int16_t> wide(table.size() / from * to, score);
-      for (std::size_t row = 0; row < table.size() / from; ++row)
-        std::copy_n(table.begin() + static_cast<std::ptrdiff_t>(row * from), p.model_length,
+    const auto widen = [&](std::vector<std::int16_t>& wide, const std::int16_t* table,
+                           std::size_t table_rows, std::int16_t score) {
+      wide.assign(table_rows * to, score);
+      for (std::size_t row = 0; row < table_rows; ++row)
+        std::copy_n(table + row * from, p.model_length,
                     wide.begin() + static_cast<std::ptrdiff_t>(row * to));
-      table = std::move(wide);
     };
-    widen(tables.emissions, hmmjit_device::kWordMostScore);
-    widen(tables.transitions, 0);
-    p.emissions = tables.emissions.data();
-    p.transitions = tables.transitions.data();
+    widen(wide_emissions, p.emissions, hmmjit_device::kSymbolRows, hmmjit_device::kWordMostScore);
+    widen(wide_transitions, p.transitions, hmmjit_device::kWordTransitions, 0);
+    p.emissions = wide_emissions.data();
+    p.transitions = wide_transitions.data();
     p.stride = to;
   }
   void launch() {
     for (p.tile = 0; p.tile < p.tile_count; ++p.tile) {
       counters.next = 0;
-      hmmjit_lockstep::launch(kBlocks, static_cast<unsigned>(kernel.at("kThreads")),
-                              shared_bytes(kernel), [&] { kernel.run(&p); });
+      hmmjit_lockstep::launch(kBlocks, threads_by_entry(kernel), shared_bytes_by_entry(kernel),
+                              [&] { kernel.run(&p); });
     }
   }
 
   const KernelInstance& kernel;
   const layout::PackedTargets& targets;
-  layout::WordTables tables;
-  std::vector<std::int16_t> moves;
+  layout::WordStage stage;
+  std::vector<std::byte> tables;
+  std::vector<std::int16_t> wide_emissions, wide_transitions;
   std::vector<std::uint32_t> list, results, flagged;
   std::vector<hmmjit_device::WordBoundary> boundary;
   std::vector<std::int16_t> rows;
@@ -222,10 +204,10 @@ Tally check(const KernelInstance& kernel, const WordProfile& profile,
 class ViterbiLockstep : public testing::TestWithParam<std::size_t> {
  protected:
   const KernelInstance& kernel() const { return instance(GetParam()); }
-  bool speculates() const { return kernel().kernel == "viterbi_wavefront"; }
-  bool tiled() const { return kernel().constants.contains("kTiled") && kernel().at("kTiled") != 0; }
+  bool speculates() const { return hmmjit_lockstep::speculates_by_entry(kernel()); }
+  bool tiled() const { return hmmjit_lockstep::tile_length_by_entry(kernel()) > 0; }
   std::vector<int> lengths() const {
-    const int full = covered_nodes(kernel());
+    const int full = covered_by_entry(kernel());
     std::vector<int> out{full, std::max(1, full - 1), std::max(1, full / 2 + 1), 1};
     if (tiled()) out.insert(out.end(), {full + 1, 2 * full, 3 * full - 2});
     std::sort(out.begin(), out.end());
@@ -242,7 +224,7 @@ TEST_P(ViterbiLockstep, EqualsReferenceOnModelsOfEveryKind) {
   Tally total;
   for (const int M : lengths()) {
     for (const auto kind : test_support::kAllModelKinds) {
-      if (++seed % 7 != 0 && M != covered_nodes(kernel())) continue;
+      if (++seed % 7 != 0 && M != covered_by_entry(kernel())) continue;
       const auto model = test_support::random_model(seed, M, kind);
       if (!layout::viterbi_row_scan_gap(model->words).empty()) continue;
       if (speculates() && !layout::viterbi_wavefront_gap(model->words).empty()) continue;
@@ -343,8 +325,10 @@ void check_pipeline(const std::string& exact) {
   const KernelInstance* wave = nullptr;
   const KernelInstance* scan = nullptr;
   for (const KernelInstance& k : hmmjit_lockstep::kernel_instances()) {
-    if (k.kernel == "viterbi_wavefront" && covered_nodes(k) == 64 && !k.at("kTiled")) wave = &k;
-    if (k.kernel == exact && covered_nodes(k) >= 64) scan = &k;
+    if (k.kernel.starts_with("viterbi_") && hmmjit_lockstep::speculates_by_entry(k) &&
+        covered_by_entry(k) == 64 && hmmjit_lockstep::tile_length_by_entry(k) == 0)
+      wave = &k;
+    if (k.kernel == exact && covered_by_entry(k) >= 64) scan = &k;
   }
   ASSERT_TRUE(wave != nullptr && scan != nullptr);
   const auto model = test_support::random_model(99, 61);
@@ -372,28 +356,11 @@ void check_pipeline(const std::string& exact) {
 // ---- Forward and bias: within the guard band
 // -----------------------------------------------------
 
-std::size_t float_shared_bytes(const KernelInstance& k) {
-  const auto at = [&](const char* name) { return static_cast<std::size_t>(k.at(name)); };
-  if (k.kernel == "bias_segments") return 256;
-  const std::size_t slots = at("kWarps") * std::max<std::size_t>(at("kL"), 8);
-  return at("kShared") * 30 * ((at("kH") + 3) / 4) * slots * 16 + at("kWarps") * 52 + 4;
-}
-
-hmmjit_device::DatabaseView view(const layout::PackedTargets& targets) {
-  return {targets.residues.data(),
-          targets.start.data(),
-          targets.length.data(),
-          targets.original.data(),
-          targets.length_class.data(),
-          static_cast<std::uint32_t>(targets.size()),
-          0};
-}
-
 class ForwardLockstep : public testing::TestWithParam<std::size_t> {};
 
 TEST_P(ForwardLockstep, StaysWithinTheGuardBand) {
   const KernelInstance& kernel = instance(GetParam());
-  const int full = static_cast<int>(kernel.at("kL") * kernel.at("kH") * kernel.at("kWarps"));
+  const int full = covered_by_entry(kernel);
   std::uint64_t seed = 300 + GetParam();
   double worst = 0;
   for (const int M : {full, std::max(1, full - 1), full / 2 + 1, 1}) {
@@ -404,25 +371,19 @@ TEST_P(ForwardLockstep, StaysWithinTheGuardBand) {
           mixed_targets(seed, model->hmm, kernel.at("kS") > 8 ? 41 : 13, M == full ? 60 : 150);
       const layout::PackedTargets targets = pack(sequences);
       const auto list = everything(targets);
-      const layout::FloatTables tables = layout::make_float_tables(model->odds);
+      layout::FloatStage stage(model->odds);
+      const auto tables = tables_of(stage);
       const auto lengths = layout::make_float_lengths(targets.class_lengths);
       std::vector<float> results(list.size(), 12345.0f);
       hmmjit_device::LateCounters counters{};
-      hmmjit_device::FloatFilterParams p{};
+      hmmjit_device::FloatFilterParams p = stage.parameters(address(tables));
       p.database = view(targets);
       p.list = {list.data(), nullptr, 1, static_cast<std::uint32_t>(list.size())};
       p.lengths = lengths.data();
-      p.emissions = tables.emissions.data();
-      p.transitions = tables.transitions.data();
       p.counters = &counters;
       p.results = results.data();
-      p.stride = tables.stride;
-      p.model_length = static_cast<std::uint32_t>(M);
-      const LengthModel specials = length_model(100, true);
-      p.ec = specials.ec;
-      p.ej = specials.ej;
-      hmmjit_lockstep::launch(2, static_cast<unsigned>(kernel.at("kThreads")),
-                              float_shared_bytes(kernel), [&] { kernel.run(&p); });
+      hmmjit_lockstep::launch(2, threads_by_entry(kernel), shared_bytes_by_entry(kernel),
+                              [&] { kernel.run(&p); });
       for (std::size_t s = 0; s < list.size(); ++s) {
         const auto& residues = sequences[targets.original[list[s]]];
         const int L = static_cast<int>(residues.size());
@@ -458,21 +419,19 @@ TEST_P(BiasLockstep, StaysWithinTheGuardBand) {
       const auto sequences = mixed_targets(seed, model, 70, seed % 2 ? 900 : 70);
       const layout::PackedTargets targets = pack(sequences);
       const auto list = everything(targets);
-      const auto odds = layout::make_bias_odds(bias);
+      layout::BiasStage stage(bias);
+      const auto tables = tables_of(stage);
       const auto lengths = layout::make_bias_lengths(targets.class_lengths);
       std::vector<float> results(list.size(), 12345.0f);
       hmmjit_device::LateCounters counters{};
-      hmmjit_device::BiasParams p{};
+      hmmjit_device::BiasParams p = stage.parameters(address(tables));
       p.database = view(targets);
       p.list = {nullptr, nullptr, 1, static_cast<std::uint32_t>(list.size())};
-      p.odds = odds.data();
       p.p1 = lengths.data();
       p.counters = &counters;
       p.results = results.data();
-      p.t10 = bias.t10;
-      p.t11 = bias.t11;
-      hmmjit_lockstep::launch(2, static_cast<unsigned>(kernel.at("kThreads")),
-                              float_shared_bytes(kernel), [&] { kernel.run(&p); });
+      hmmjit_lockstep::launch(2, threads_by_entry(kernel), shared_bytes_by_entry(kernel),
+                              [&] { kernel.run(&p); });
       for (std::size_t s = 0; s < list.size(); ++s) {
         const auto& residues = sequences[targets.original[s]];
         const int L = static_cast<int>(residues.size());
@@ -503,18 +462,6 @@ TEST(LateLockstep, EveryKernelOfTheCatalogueIsExecuted) {
                   {plan::Stage::kBias, plan::Stage::kViterbi, plan::Stage::kForward}),
               testing::IsEmpty())
       << "add constants for it to tests/lockstep/CMakeLists.txt";
-}
-
-// A search takes the width of a tile from the entry, the kernel from its constants.
-TEST(LateLockstep, TilesAreAsWideAsTheEntrySays) {
-  int seen = 0;
-  for (const KernelInstance& k : hmmjit_lockstep::kernel_instances()) {
-    if (!k.constants.contains("kTiled")) continue;
-    ++seen;
-    EXPECT_EQ(hmmjit_lockstep::tile_length_by_entry(k), k.at("kTiled") ? covered_nodes(k) : 0)
-        << k.name;
-  }
-  EXPECT_GT(seen, 0);
 }
 
 TEST(ViterbiPreconditions, AreToldApart) {
@@ -578,8 +525,7 @@ TEST(GateLockstep, JudgesEveryCandidateOnce) {
     p.counters = &counters;
     p.forward_gate = {static_cast<float>(kThreshold), 21.0f};
     p.stage = hmmjit_device::kBehindForward;
-    hmmjit_lockstep::launch(3, static_cast<unsigned>(kernel.at("kThreads")), 0,
-                            [&] { kernel.run(&p); });
+    hmmjit_lockstep::launch(3, threads_by_entry(kernel), 0, [&] { kernel.run(&p); });
     EXPECT_EQ(counters.failed_forward, failing) << count;
     ASSERT_EQ(counters.passed, expected.size()) << count;
     std::sort(passed.begin(), passed.begin() + counters.passed);

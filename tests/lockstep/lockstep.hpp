@@ -5,8 +5,8 @@
 //
 // Strict where a device is lenient: a collective reached by only some lanes of a warp, or two
 // different collectives met by lanes of one warp, is an error (std::logic_error out of launch),
-// and so is an access of dynamic shared memory outside what the launch asked for when built with
-// address sanitizer. Blocks run one after another; atomics are therefore plain.
+// and so is a write past the dynamic shared memory that the launch asked for. Blocks run one after
+// another; atomics are therefore plain.
 //
 // Include this header before the kernel source, in one translation unit per kernel instance, each
 // inside a namespace of its own (see kernel_instance.hpp).
@@ -14,6 +14,7 @@
 
 #include <ucontext.h>
 
+#include <algorithm>
 #include <csetjmp>
 #include <cstdint>
 #include <cstdlib>
@@ -44,10 +45,14 @@ enum class Wait { kNone, kShuffle, kBallot, kSyncWarp, kSyncBlock, kDone };
 class Block {
  public:
   Block(unsigned threads, std::size_t shared_bytes, unsigned block, unsigned blocks)
-      : threads_(threads), block_(block), blocks_(blocks), shared_(shared_bytes + 128) {
+      : threads_(threads),
+        block_(block),
+        blocks_(blocks),
+        bytes_(shared_bytes),
+        shared_(kAlignment + shared_bytes + kGuard, kGuardByte) {
     if (threads == 0 || threads % kWarp != 0) throw std::logic_error("lockstep: ragged warp");
     const auto address = reinterpret_cast<std::uintptr_t>(shared_.data());
-    dynamic_ = shared_.data() + (128 - address % 128) % 128;
+    dynamic_ = shared_.data() + (kAlignment - address % kAlignment) % kAlignment;
   }
 
   void run(const std::function<void()>& body) {
@@ -78,6 +83,7 @@ class Block {
       }
     }
     current() = nullptr;
+    check_guard();
   }
 
   static Block*& current() {
@@ -188,7 +194,17 @@ class Block {
     for (Fiber& f : fibers_) f.wait = Wait::kNone;
   }
 
+  void check_guard() const {
+    const unsigned char *const begin = dynamic_ + bytes_, *const end =
+                                                              shared_.data() + shared_.size();
+    if (std::any_of(begin, end, [](unsigned char byte) { return byte != kGuardByte; }))
+      throw std::logic_error("lockstep: a kernel wrote past its dynamic shared memory");
+  }
+
+  static constexpr std::size_t kAlignment = 128, kGuard = 4096;
+  static constexpr unsigned char kGuardByte = 0xa5;
   unsigned threads_, block_, blocks_, running_ = 0;
+  std::size_t bytes_;
   bool backwards_ =
       false;  // the order of lanes changes: what relies on one without a barrier shows
   std::vector<unsigned char> shared_;

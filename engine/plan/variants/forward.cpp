@@ -110,6 +110,8 @@ Expected expected(const ModelShape&, const Constants& c, const DeviceTraits& dev
   const Shape s = shape_of(c, device);
   return {.registers = register_bound(c.at("kThreads") * c.at("kBlocks")),
           .covered_length = s.covered(),
+          .sequences_per_warp = 32 / s.lanes,
+          .row_words = s.nodes,
           .cells_per_clock_per_sm = predicted_rate(s),
           .binding_resource = "issue"};
 }

@@ -92,6 +92,8 @@ Expected expected(const ModelShape&, const Constants& c, const DeviceTraits& dev
   if (!device.has_dpx()) rate *= c.at("kForm") == 1 ? 0.15 : 0.25;
   return {.registers = register_bound(c.at("kThreads") * c.at("kBlocks")),
           .covered_length = static_cast<int>(c.at("kL")) * 2 * words,
+          .sequences_per_warp = static_cast<int>(c.at("kS")),
+          .row_words = words,
           .cells_per_clock_per_sm = rate,
           .binding_resource = "shared memory bandwidth"};
 }

@@ -126,6 +126,7 @@ Expected striped_expected(const ModelShape& shape, const Constants& c, const Dev
   if (!table) registers = kDesign.gathered_registers;
   return {.registers = std::min(registers, kMostRegisters),
           .covered_length = q * kDesign.cells,
+          .row_words = static_cast<int>(c.at("kQ")),
           .cells_per_clock_per_sm =
               kFactor * (table ? kDesign.rate : kDesign.gathered_rate) * q / (q + 4.0),
           .local_bytes = kForm == StripedForm::kLocal
@@ -204,6 +205,8 @@ Expected group_expected(const ModelShape&, const Constants& c, const DeviceTrait
   const auto words = static_cast<int>(c.at("kH"));
   return {.registers = group_registers(kS, words),
           .covered_length = words * (128 / kS),
+          .sequences_per_warp = kS,
+          .row_words = words,
           .cells_per_clock_per_sm = 11.0 * words / (words + 4.0),
           .binding_resource = "integer pipe"};
 }

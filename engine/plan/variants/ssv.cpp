@@ -240,6 +240,9 @@ Expected expected(const ModelShape& shape, const Constants& c, const DeviceTrait
                        .registers(),
       .covered_length = tiles * s.nodes(),
       .tile_length = c.at("kTiled") ? s.nodes() : 0,
+      .scratch_per_residue = c.at("kTiled") ? 1 : 0,  // the last cell of a tile
+      .sequences_per_warp = kWarp / s.lanes,
+      .row_words = s.words(),
       .cells_per_clock_per_sm = rate,
       .binding_resource = binding};
 }

@@ -137,6 +137,10 @@ Expected expected(const ModelShape& shape, const Constants& c, const DeviceTrait
   return {.registers = register_bound(c.at("kThreads") * c.at("kBlocks")),
           .covered_length = tiles * s.nodes(),
           .tile_length = s.tiled ? s.nodes() : 0,
+          // Of the last node of a tile M, I and D: common/late_params.h, WordBoundary.
+          .scratch_per_residue = s.tiled ? 8 : 0,
+          .sequences_per_warp = kWarp / s.lanes,
+          .row_words = s.words,
           .cells_per_clock_per_sm = predicted_rate(s, device),
           .binding_resource = "integer pipe"};
 }
@@ -193,6 +197,7 @@ Expected expected(const ModelShape&, const Constants& c, const DeviceTraits&) {
   // About 110 instructions per chunk of 32 nodes, four a clock, ruled by latency.
   return {.registers = 64,
           .covered_length = static_cast<int>(c.at("kNodes")),
+          .scratch_per_warp = c.at("kShared") ? 0 : 3 * 2 * c.at("kNodes"),
           .cells_per_clock_per_sm = c.at("kShared") ? 0.42 : 0.18,
           .binding_resource = "shuffle and load latency"};
 }
@@ -214,6 +219,8 @@ std::vector<Constants> constants(const ModelShape& shape, const DeviceTraits&) {
   for (int warps = 1; warps <= kMostWarps; ++warps) {
     const int nodes = (shape.length + kWarp * warps - 1) / (kWarp * warps);
     if (nodes > kMostNodes) continue;
+    // An SM gives out registers to four warps at a time.
+    if (warps > 8 && warps % 4 != 0) continue;
     const int threads = warps > 1 ? kWarp * warps : 4 * kWarp;
     out.push_back({{"kH", nodes},
                    {"kWarps", warps},
@@ -239,6 +246,7 @@ LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTrai
 Expected expected(const ModelShape&, const Constants& c, const DeviceTraits&) {
   return {.registers = register_bound(c.at("kThreads") * c.at("kBlocks")),
           .covered_length = static_cast<int>(kWarp * c.at("kH") * c.at("kWarps")),
+          .row_words = static_cast<int>(c.at("kH")),
           .cells_per_clock_per_sm = 2.0,
           .binding_resource = "shuffle latency"};
 }
@@ -348,6 +356,7 @@ const std::array kVariants{
                   .template_file = "viterbi/wavefront.cu",
                   .entry_name = "viterbi_wavefront",
                   .cell = CellType::kWord,
+                  .speculates = true,
                   .accepts = wavefront::accepts,
                   .constants = wavefront::constants,
                   .launch_shape = wavefront::launch_shape,
@@ -360,6 +369,7 @@ const std::array kVariants{
                   .entry_name = "viterbi_row_scan",
                   .cell = CellType::kWord,
                   .competes = false,
+                  .completes = true,
                   .accepts = row_scan::accepts,
                   .constants = row_scan::constants,
                   .launch_shape = row_scan::launch_shape,
@@ -373,6 +383,7 @@ const std::array kVariants{
         .entry_name = "viterbi_lane_scan",
         .cell = CellType::kWord,
         .competes = false,
+        .completes = true,
         .accepts = lane_scan::accepts,
         .constants = lane_scan::constants,
         .launch_shape = lane_scan::launch_shape,
@@ -452,6 +463,7 @@ const std::array kVariants{
                   .template_file = "viterbi/wavefront.cu",
                   .entry_name = "viterbi_wavefront",
                   .cell = CellType::kWord,
+                  .speculates = true,
                   .accepts = wavefront::tiled_accepts,
                   .constants = wavefront::tiled_constants,
                   .launch_shape = wavefront::launch_shape,

@@ -203,6 +203,61 @@ TEST(Planner, CudampfppPolicy) {
   EXPECT_FALSE(find_policy("fastest"));
 }
 
+// What a search asks of its Viterbi kernels: a fast one, and an exact one for what that leaves.
+TEST(Planner, KernelsThatLeaveTargetsToOthersCanBeLeftOut) {
+  for (const DeviceTraits& device : served_devices()) {
+    for (const int length : {1, 60, 400, 1024, 1280, 2000, 3072, 3591, 12000}) {
+      const auto plan = [&](bool exact) {
+        PlanOptions options;
+        options.exact = exact;
+        return make_plan(Stage::kViterbi, length, 29, device, options);
+      };
+      const auto exact = plan(true), any = plan(false);
+      ASSERT_TRUE(exact && any) << device.name << ' ' << length;
+      const auto decides = [](const Candidate& c) { return !c.variant->speculates; };
+      EXPECT_TRUE(decides(exact->chosen) && std::ranges::all_of(exact->fallbacks, decides));
+      // The designs of earlier papers stand behind those made for searches.
+      EXPECT_TRUE(exact->chosen.variant->completes) << device.name << ' ' << length;
+      EXPECT_TRUE(any->chosen.variant->speculates) << device.name << ' ' << length;
+      const auto refused =
+          std::ranges::find(exact->rejected, "wavefront_tiled", &Rejection::variant);
+      ASSERT_NE(refused, exact->rejected.end());
+      EXPECT_THAT(refused->reason, HasSubstr("another kernel"));
+    }
+  }
+}
+
+// What whoever launches provides is what kernels use: a boundary where the model comes in tiles,
+// rows where they are not in shared memory.
+TEST(Catalogue, ScratchIsDeclared) {
+  const auto device = *find_device("H200");
+  int tiled = 0, rows = 0;
+  for (const Stage stage : {Stage::kSsv, Stage::kViterbi}) {
+    for (const KernelVariant& v : variants_of(stage)) {
+      for (const int length : {100, 5000, 40000}) {
+        const ModelShape shape{stage, class_length(length), 29};
+        if (!v.accepts(shape, device).accepted) continue;
+        for (const Constants& c : v.constants(shape, device)) {
+          const Expected e = v.expected(shape, c, device);
+          const int cell = stage == Stage::kSsv ? 1 : 8;
+          EXPECT_EQ(e.scratch_per_residue, e.tile_length > 0 ? cell : 0) << v.name;
+          tiled += e.tile_length > 0;
+          const auto nodes = c.find("kNodes");
+          const bool shared = c.find("kShared").value_or(1) != 0;
+          if (v.name == "row_scan") {
+            EXPECT_EQ(e.scratch_per_warp, shared ? 0 : 6 * *nodes) << length;
+            rows += !shared;
+          } else {
+            EXPECT_EQ(e.scratch_per_warp, 0) << v.name;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(tiled, 0);
+  EXPECT_GT(rows, 0);
+}
+
 TEST(PlanText, JsonNamesEverything) {
   const auto plan = make_plan(Stage::kSsv, 400, 29, *find_device("H200"));
   const auto json = nlohmann::json::parse(plan_json(*plan));

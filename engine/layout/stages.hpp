@@ -1,0 +1,120 @@
+// The filter stages as their kernels see them: which tables of a model a launch reads, where they
+// stand in its parameters, and what its results mean. One place for searches, benchmarks and tests.
+//
+// A stage is made of a model and the distinct lengths of the targets. place() adds its tables to a
+// block; parameters() is what a launch needs of the model once that block lies at some address, on
+// a device or on the host. Targets, lists, results and scratch are the caller's to fill in.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/late_params.h"
+#include "common/launch_params.h"
+#include "layout/byte_tables.hpp"
+#include "layout/float_tables.hpp"
+#include "layout/table_block.hpp"
+#include "layout/word_tables.hpp"
+#include "model/profile.hpp"
+
+namespace hmmjit::layout {
+
+// ---- SSV and MSV --------------------------------------------------------------------------------
+
+class ByteStage {
+ public:
+  /// `F1`: the P-value above which targets fail.
+  ByteStage(const ByteProfile& profile, const Calibration& calibration, double F1,
+            std::span<const std::uint32_t> class_lengths);
+  /// `msv`: with the costs of the MSV recurrence.
+  void place(TableBlock& block, bool msv);
+  hmmjit_device::ByteFilterParams parameters(std::uintptr_t base) const;
+
+  const std::vector<hmmjit_device::LengthClass>& classes() const { return classes_; }
+  hmmjit_device::LengthClass* classes(std::uintptr_t base) const { return at_classes_.in(base); }
+
+ private:
+  const ByteProfile& profile_;
+  ByteTables tables_;
+  std::vector<hmmjit_device::LengthClass> classes_;
+  Placed<hmmjit_device::LengthClass> at_classes_;
+  Placed<std::int8_t> at_emissions_;
+  Placed<std::uint8_t> at_costs_;
+};
+
+/// What a result of an SSV or MSV kernel says.
+struct ByteAnswer {
+  hmmjit_device::FilterStatus status = hmmjit_device::kStatusNoResult;
+  int value = 0;            ///< u of SSV, J of MSV
+  bool passed = false;      ///< the kernel's decision by F1
+  bool recurrence = false;  ///< of the MSV recurrence
+  /// +inf after an overflow, NaN without a result.
+  float nats = std::numeric_limits<float>::quiet_NaN();
+};
+ByteAnswer byte_answer(const ByteProfile& profile, hmmjit_device::FilterResult result, int length);
+
+// ---- Viterbi ------------------------------------------------------------------------------------
+
+class WordStage {
+ public:
+  WordStage(const WordProfile& profile, std::span<const std::uint32_t> class_lengths);
+  void place(TableBlock& block);
+  hmmjit_device::WordFilterParams parameters(std::uintptr_t base) const;
+
+  std::int16_t* moves(std::uintptr_t base) const { return at_moves_.in(base); }
+  /// Empty where a kernel's arithmetic is exact for this model, else why not. Without a kernel for
+  /// it the model's Viterbi filter is the CPU's.
+  static std::string gap(const WordProfile& profile, bool speculates) {
+    return speculates ? viterbi_wavefront_gap(profile) : viterbi_row_scan_gap(profile);
+  }
+
+ private:
+  const WordProfile& profile_;
+  WordTables tables_;
+  std::vector<std::int16_t> moves_;
+  Placed<std::int16_t> at_moves_, at_emissions_, at_transitions_;
+};
+
+/// What a result of a Viterbi kernel says.
+struct WordAnswer {
+  hmmjit_device::FilterStatus status = hmmjit_device::kStatusNoResult;
+  int end = 0;  ///< C of the recurrence
+  /// +inf after an overflow, NaN without a result.
+  float nats = std::numeric_limits<float>::quiet_NaN();
+};
+WordAnswer word_answer(const WordProfile& profile, hmmjit_device::WordResult result, int length);
+
+// ---- Forward ------------------------------------------------------------------------------------
+
+class FloatStage {
+ public:
+  explicit FloatStage(const OddsProfile& profile);
+  void place(TableBlock& block);
+  /// `lengths`, which depends on the targets alone, is the caller's too. Results are nats.
+  hmmjit_device::FloatFilterParams parameters(std::uintptr_t base) const;
+
+ private:
+  const OddsProfile& profile_;
+  FloatTables tables_;
+  Placed<float> at_emissions_, at_transitions_;
+};
+
+// ---- bias filter --------------------------------------------------------------------------------
+
+class BiasStage {
+ public:
+  explicit BiasStage(const BiasModel& model);
+  void place(TableBlock& block);
+  /// `p1`, which depends on the targets alone, is the caller's too. Results: see bias_nats().
+  hmmjit_device::BiasParams parameters(std::uintptr_t base) const;
+
+ private:
+  const BiasModel& model_;
+  std::vector<float> odds_;
+  Placed<float> at_odds_;
+};
+
+}  // namespace hmmjit::layout
