@@ -2,11 +2,15 @@
 # Builds with sanitizers and runs the tests that gain most from them: readers of files, output files and
 # memory under the address and undefined-behaviour sanitizers; the task pool and whole small searches under the thread
 # sanitizer. Only the libraries these tests need are compiled.
-#   tools/sanitize.sh [address] [thread]     one of the two; both unless named
+#   tools/sanitize.sh [--short] [address] [thread]     one of the two; both unless named
+#   --short: of the thread sanitizer's tests only those of the task pool and the work board, 80 CPU seconds
+#            from nothing; continuous integration runs `--short thread`
 #   CXX=clang++-19 tools/sanitize.sh         with another compiler, in folders of its own
 # Exit status: 0; 1 where a test failed or a sanitizer found something.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+short=0
+[ "${1:-}" != --short ] || { short=1; shift; }
 (($#)) || set -- address thread
 compiler=${CXX:-c++}
 suffix=
@@ -47,11 +51,15 @@ for kind in "$@"; do
       ;;
     thread)
       export TSAN_OPTIONS=halt_on_error=1
-      build tsan test_search
-      run "build/tsan$suffix" test_search '*'
+      programs=(test_work test_task_pool)
+      ((short)) || programs+=(test_search)
+      build tsan "${programs[@]}"
+      for program in "${programs[@]}"; do
+        run "build/tsan$suffix" "$program" '*'
+      done
       ;;
     *)
-      echo "usage: $0 [address] [thread]" >&2
+      echo "usage: $0 [--short] [address] [thread]" >&2
       exit 2
       ;;
   esac

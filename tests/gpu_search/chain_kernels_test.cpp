@@ -8,6 +8,7 @@
 #include <chrono>
 #include <future>
 #include <numeric>
+#include <set>
 #include <thread>
 
 #include "fake_driver/fake_driver.hpp"
@@ -131,6 +132,34 @@ TEST_F(ChainKernelsTest, NothingGoesWithoutSsv) {
   const gpu::KernelSlots& slots = opened();
   finish(plan::Stage::kSsv, false);
   EXPECT_EQ(kernels_.state(slots), ChainKernels::State::kFailed);
+}
+
+// What a class has cost is the sum over its chains, and the finer kernel is asked for once.
+TEST_F(ChainKernelsTest, AFinerKernelIsAskedForOnceItsChainsHaveTakenLongEnough) {
+  open();
+  const gpu::KernelSlots& slots = planned(model_of(90));
+  const auto asked = [this] {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::count_if(
+        asked_, [](const LateKernels::Asked& a) { return a.plan.stage == plan::Stage::kSsv; });
+  };
+  EXPECT_EQ(asked(), 1);
+  const double enough = ChainKernels::Settings{}.finer_kernel_seconds;
+  kernels_.ssv_took(slots, 0.6 * enough);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(asked(), 1);
+  kernels_.ssv_took(slots, 0.6 * enough);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (asked() == 1 && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  kernels_.ssv_took(slots, enough);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(asked(), 2);
+  std::set<int> lengths;
+  for (const LateKernels::Asked& a : asked_) {
+    if (a.plan.stage == plan::Stage::kSsv) lengths.insert(a.plan.class_length);
+  }
+  EXPECT_EQ(lengths, (std::set{96, 128}));
 }
 
 TEST_F(ChainKernelsTest, UsualLengthsAndDecidingKernelsAreMostUrgent) {

@@ -196,6 +196,47 @@ TEST_F(GpuSearch, TargetsPastTheHostMemoryAreStreamed) {
   EXPECT_GT(statistics_.blocks_done, 0u);
 }
 
+// Reading waits until blocks are done, so that a device must not wait for more of them: names fill
+// the memory long before there are residues for a segment.
+TEST_F(GpuSearch, AStreamedSegmentIsClosedWhileReadingWaits) {
+  SearchData tiny = make_search_data(5, 2, 1, 40);
+  for (std::uint64_t i = 0; i < 4'000; ++i)
+    tiny.targets.push_back(test_support::random_target(i, 6, test_support::TargetKind::kBackground,
+                                                       tiny.models.front()));
+  SearchOptions options = small_blocks(2);
+  options.block_residues = 600;
+  options.memory = 120'000;
+  const auto cpu = make_cpu_backend();
+  const SearchOutcome alone = run_search(tiny, *cpu, options);
+  gpu::Settings settings = fake_settings(driver_);
+  settings.segment_residues = std::uint64_t{1} << 30;
+  gpu::GpuFilters gpu(std::move(settings));
+  wait_until_started(gpu);
+  const auto backend = make_device_backend(gpu);
+  const SearchOutcome outcome = run_search(tiny, *backend, options);
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_EQ(outcome.text, alone.text);
+  EXPECT_TRUE(outcome.statistics.streamed);
+  EXPECT_GT(gpu.statistics().segments, 2u);
+}
+
+// What SSV leaves undecided may fail MSV, which the CPU finds where the device has no kernel for
+// it.
+TEST_F(GpuSearch, UndecidedTargetsThatFailMsvAreNotCounted) {
+  for (const FilterOptions& filters :
+       {FilterOptions{.F1 = 1e-9}, FilterOptions{.F1 = 1e-6, .bias = false}}) {
+    SearchOptions options = small_blocks(2);
+    options.filters = filters;
+    const auto cpu = make_cpu_backend();
+    const std::string wanted = run_search(data(), *cpu, options).text;
+    const SearchOutcome outcome =
+        run(settings_without_kernels(driver_, {"msv_multi_lane"}), options);
+    EXPECT_EQ(outcome.error, "");
+    EXPECT_EQ(outcome.text, wanted) << filters.F1;
+    EXPECT_GT(statistics_.undecided, 0u);
+  }
+}
+
 TEST_F(GpuSearch, WithoutKernelsTheCpuDoesIt) {
   const SearchOutcome outcome =
       run(settings_without_kernels(driver_, {"ssv_multi_lane"}), small_blocks(2));

@@ -230,7 +230,7 @@ def main():
     find_recorded_data()
     copy = arguments.work.resolve()
     copy.mkdir(parents=True, exist_ok=True)
-    copy_tree(copy, mutants)
+    copy_tree(copy, chosen)  # only these: the fewer files differ from the tree, the less is compiled
 
     def of_folder(mutant):
         """[(program, filter)], the longest matching folder's."""

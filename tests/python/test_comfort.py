@@ -376,3 +376,30 @@ def test_threads_are_used_again():
     for _ in range(50):
         hmmjit.search(one, own, device="cpu", threads=1)
     assert {t.ident for t in threading.enumerate() if t.name == "hmmjit search"} == names
+
+
+def test_few_threads_wait_for_more_searches():
+    def workers():
+        return sum(t.name == "hmmjit search" for t in threading.enumerate())
+    own = hmmjit.Targets(hmmjit.Targets.load(TARGETS)[:1])
+    models = hmmjit.Models.load(MODELS)
+    assert len(models) > 3
+    together = threading.Barrier(6)
+    seen = []
+
+    def search():  # the others' results wait for a place in the buffer, and their threads with them
+        for _ in hmmjit.search_iter(models, own, buffer=1, device="cpu", threads=1):
+            if len(seen) < 6:
+                together.wait(60)
+                seen.append(workers())
+                together.wait(60)
+    callers = [threading.Thread(target=search) for _ in range(6)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert max(seen) >= 6
+    deadline = time.monotonic() + 60
+    while workers() > 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert workers() <= 2

@@ -6,6 +6,7 @@
 
 #include "hmmjit/option_table.hpp"
 #include "hmmjit/search_options.hpp"
+#include "hmmjit/suggestion.hpp"
 
 namespace hmmjit::tools {
 namespace {
@@ -79,6 +80,14 @@ TEST(Options, WrongValues) {
     EXPECT_NE(failure({option, "nan"}).find("real"), std::string::npos) << option;
   EXPECT_NE(failure({"-E", "0x"}).find("real"), std::string::npos);
   EXPECT_NE(failure({"-E", "1e-400"}).find("range x>0"), std::string::npos);
+}
+
+TEST(Options, SwappedLettersAreOneError) {
+  const std::vector<std::string> names{"search", "scan", "cache", "plan"};
+  EXPECT_EQ(nearest_name("sacn", names), "scan");
+  EXPECT_EQ(nearest_name("scna", names), "scan");
+  EXPECT_EQ(nearest_name("saxn", names), "");
+  EXPECT_EQ(nearest_name("serach", names), "search");
 }
 
 // Gigabytes are meant, bytes would be taken.

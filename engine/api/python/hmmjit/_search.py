@@ -7,7 +7,7 @@ import os
 import queue
 import threading
 from ctypes import byref
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Tuple, TypeVar
 
 from . import _binding as _b
 from ._common import INT32, PathLike
@@ -35,29 +35,42 @@ def shows_options(function: _Function) -> _Function:
     return function
 
 
+_Work = Tuple[Callable[[], None], Callable[[], None]]
+
+
 class _Workers:
-    """Threads that are started when they are first needed and then wait for more work."""
+    """Threads that are started when they are needed; MOST_IDLE of them then wait for more work.
+
+    `run` calls `work`, then `finished`. Whoever learns from `finished` that the work has ended and brings more finds
+    the thread waiting, and none is started.
+    """
+
+    MOST_IDLE = 2
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._idle: List[queue.SimpleQueue[Callable[[], None]]] = []
+        self._idle: List[queue.SimpleQueue[_Work]] = []
 
-    def run(self, work: Callable[[], None]) -> None:
+    def run(self, work: Callable[[], None], finished: Callable[[], None]) -> None:
         with self._lock:
             waiting = self._idle.pop() if self._idle else None
         if waiting is None:
             waiting = queue.SimpleQueue()
             threading.Thread(target=self._serve, args=(waiting,), daemon=True, name="hmmjit search").start()
-        waiting.put(work)
+        waiting.put((work, finished))
 
-    def _serve(self, waiting: queue.SimpleQueue[Callable[[], None]]) -> None:
-        while True:
-            work: Optional[Callable[[], None]] = waiting.get()
+    def _serve(self, waiting: queue.SimpleQueue[_Work]) -> None:
+        stays = True
+        while stays:
+            work: Optional[_Work] = waiting.get()
             assert work is not None
-            work()
-            work = None  # nothing of it is held while waiting
+            work[0]()
             with self._lock:
-                self._idle.append(waiting)
+                stays = len(self._idle) < self.MOST_IDLE
+                if stays:
+                    self._idle.append(waiting)
+            work[1]()
+            work = None  # nothing of it is held while waiting
 
 
 _workers = _Workers()
@@ -102,7 +115,7 @@ class Run:
         self._callbacks: Optional[_b.Callbacks] = callbacks
         self._on_done = on_done
         self.done = threading.Event()
-        _workers.run(self._run)
+        _workers.run(self._run, self._finished)
 
     def _guarded(self, work: Callable[[Any], Any]) -> Callable[[Any, Any], int]:
         def call(_: Any, argument: Any) -> int:
@@ -129,10 +142,12 @@ class Run:
             self.failure = self.failure or error.with_traceback(None)
         finally:
             self._work = self._callbacks = None
-            self.done.set()
-            if self._on_done is not None:
-                self._on_done()
-                self._on_done = None
+
+    def _finished(self) -> None:
+        self.done.set()
+        if self._on_done is not None:
+            self._on_done()
+            self._on_done = None
 
     def cancel(self) -> None:
         _b.cancellation_cancel(self.cancellation.pointer)
