@@ -61,7 +61,8 @@ struct KernelCache::Shared {
   std::atomic<bool> swept{false};
   std::atomic<bool> waited_in_vain{false};  // for another process
   std::mutex flush_mutex;
-  Counters flushed;  // what the persistent counters already hold of this process
+  bool counted_in_vain = false;  // the persistent counters stayed locked
+  Counters flushed;              // what the persistent counters already hold of this process
 
   void forget(const Digest& digest) {
     const auto found = memory.find(digest);
@@ -304,6 +305,13 @@ std::uint64_t KernelCache::write_statistics(std::uint64_t added) {
   const std::lock_guard flushing(shared_->flush_mutex);
   const Counters now = counters_;
   std::uint64_t estimate = 0;
+  // As for kernels, waits for a lock that somebody keeps must not add up: after one in vain it is
+  // only tried.
+  if (shared_->counted_in_vain) {
+    const auto lock = FileLock::acquire(user_->lock_path(), kStatisticsLockOffset,
+                                        std::chrono::milliseconds(0), user_->file_mode());
+    if (!lock && lock.error().code == ErrorCode::kResources) return 0;
+  }
   const bool written = update_statistics(*user_, [&](StoredStatistics& stored) {
     for (unsigned i = 0; i < static_cast<unsigned>(Counter::kCount); ++i) {
       const auto counter = static_cast<Counter>(i);
@@ -312,6 +320,7 @@ std::uint64_t KernelCache::write_statistics(std::uint64_t added) {
     if (stored.estimated_bytes != 0) stored.estimated_bytes += added;
     estimate = stored.estimated_bytes;
   });
+  shared_->counted_in_vain = !written;
   if (!written) return 0;  // the counts wait for the next time
   shared_->flushed = now;
   return estimate;

@@ -17,6 +17,9 @@ void write_info(hmmjit_part_info* info, const hmmjit::PartInfo& part) {
   out.part = part.part;
   out.last_part = part.last_part;
   out.parts = part.parts;
+  out.model_part = part.model_part;
+  out.last_model_part = part.last_model_part;
+  out.model_parts = part.model_parts;
   out.first_target = part.first_target;
   out.last_target = part.last_target;
   out.first_model = part.first_model;
@@ -36,12 +39,21 @@ int32_t hmmjit_search_part(const hmmjit_models* models, const char* database, ui
                            uint32_t parts, const char* output, const hmmjit_search_options* options,
                            const hmmjit_callbacks* callbacks, hmmjit_part_info* info,
                            hmmjit_error** error) {
+  return hmmjit_search_model_part(models, database, part, parts, 1, 1, output, options, callbacks,
+                                  info, error);
+}
+int32_t hmmjit_search_model_part(const hmmjit_models* models, const char* database, uint32_t part,
+                                 uint32_t parts, uint32_t model_part, uint32_t model_parts,
+                                 const char* output, const hmmjit_search_options* options,
+                                 const hmmjit_callbacks* callbacks, hmmjit_part_info* info,
+                                 hmmjit_error** error) {
   return run(error, [&] {
     const hmmjit_callbacks c = read(callbacks);
     if (info != nullptr) (void)read(info);  // before hours are spent
-    const hmmjit::PartInfo made = hmmjit::search_part(
-        required(models, "models").value, &required(database, "database"), part, parts,
-        &required(output, "output"), to_options(options), to_callbacks(c));
+    const hmmjit::PartInfo made =
+        hmmjit::search_part(required(models, "models").value, &required(database, "database"),
+                            {part, parts, model_part, model_parts}, &required(output, "output"),
+                            to_options(options), to_callbacks(c));
     if (info != nullptr) write_info(info, made);
   });
 }

@@ -1,6 +1,9 @@
 // Target databases for host programs.
 #include "hmmjit/database.hpp"
 
+#include <filesystem>
+#include <system_error>
+
 #include "api/inputs.hpp"
 #include "io/target_database.hpp"
 #include "search/database_builder.hpp"
@@ -44,10 +47,12 @@ DatabaseInfo build_database(const std::vector<Targets>& inputs, const std::strin
     if (output.empty()) throw Error(ErrorCode::kUsage, "a database has no name");
     const hmmjit::Alphabet& codes = alphabet_of(alphabet);
     std::vector<DatabaseInput> sources;
+    std::error_code ignored;
     for (const Targets& input : inputs) {
       const auto& impl = input.impl();
       sources.push_back({impl->path.empty() ? std::string("memory") : impl->path,
-                         [&impl, &codes] { return open_targets(impl, codes); }});
+                         [&impl, &codes] { return open_targets(impl, codes); },
+                         std::filesystem::is_regular_file(impl->path, ignored)});
     }
     value(hmmjit::build_database(sources, codes, output, "hmmjit " HMMJIT_VERSION));
     return describe(*open_database(output));

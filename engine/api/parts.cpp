@@ -1,7 +1,9 @@
 // Parts of a search for host programs.
 #include "hmmjit/parts.hpp"
 
+#include <memory>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "api/handles.hpp"
@@ -9,6 +11,7 @@
 #include "api/inputs.hpp"
 #include "api/results.hpp"
 #include "parts/merge.hpp"
+#include "parts/model_index.hpp"
 #include "parts/part_targets.hpp"
 #include "parts/part_writer.hpp"
 
@@ -43,6 +46,9 @@ PartInfo describe(const parts::PartFile& part) {
   info.part = place.part.first;
   info.last_part = place.part.last;
   info.parts = place.part.of;
+  info.model_part = place.model_part.first;
+  info.last_model_part = place.model_part.last;
+  info.model_parts = place.model_part.of;
   info.first_target = place.first_target;
   info.last_target = place.last_target;
   info.first_model = place.first_model;
@@ -59,11 +65,13 @@ PartInfo describe(const std::string& file) { return describe(*value(parts::PartF
 
 class PartSearch final : public SearchHook {
  public:
-  PartSearch(const Models& models, const std::string& database, parts::Share share,
+  PartSearch(const Models& models, const std::string& database, const PartShare& share,
              std::string output)
       : database_(value(TargetDatabase::open(database, DatabaseAccess::kRead))),
         output_(std::move(output)) {
-    place_.part = share;
+    place_.part = {share.part, share.part, share.parts};
+    place_.model_part = {share.model_part, share.model_part, share.model_parts};
+    if (share.model_parts > 1) place_models(models);
     origin_.program = "libhmmjit " HMMJIT_VERSION;
     origin_.model_file = models.impl()->path;
     origin_.target_file = database;
@@ -87,7 +95,7 @@ class PartSearch final : public SearchHook {
     settings.residues = summary.residues;
     options.whole_targets = summary.targets;
     check(parts::place_targets(*database_, place_));
-    noted_.emplace(std::move(source), options.thresholds, 0);
+    noted_.emplace(share_of(std::move(source)), options.thresholds, place_.first_model);
     writer_.emplace(value(parts::PartWriter::create(output_, settings, place_)));
     sink_.emplace(*writer_, *noted_);
   }
@@ -96,12 +104,51 @@ class PartSearch final : public SearchHook {
   }
   std::unique_ptr<TargetSource> targets() override { return parts::open_range(database_, place_); }
   ResultSink& sink() override { return *sink_; }
-  void finish() { value(writer_->finish(origin_, sink_->last_model(), sink_->last_model())); }
+  void finish() {
+    const std::uint64_t last = sink_->last_model();
+    value(writer_->finish(origin_, last, place_.model_part.of > 1 ? place_.models : last));
+  }
 
  private:
+  // Finds the models of the share, and where they come from.
+  void place_models(const Models& models) {
+    parts::ModelIndex index;
+    const auto& all = models.impl();
+    if (all->path.empty()) {
+      std::uint64_t positions = 0;
+      for (const Model& model : all->models) {
+        index.positions.push_back(positions);
+        positions += static_cast<std::uint64_t>(model.length());
+      }
+      index.positions.push_back(positions);
+      place_.models = all->models.size();
+    } else {
+      index = value(parts::read_model_index(all->path));
+      place_.models = index.models();
+    }
+    std::tie(place_.first_model, place_.last_model) = index.models_of(place_.model_part);
+    if (!all->path.empty() && place_.first_model < place_.last_model)
+      reader_ =
+          value(parts::open_models_of(all->path, index, place_.first_model, place_.last_model));
+  }
+
+  // The models of the share, of all models: read from where they begin in a file.
+  ModelSource share_of(ModelSource all) {
+    if (place_.model_part.of == 1) return all;
+    return [this, all = std::move(all),
+            next = std::uint64_t{0}]() mutable -> Result<std::optional<hmmjit::Query>> {
+      if (reader_) return reader_->next();
+      if (place_.first_model == place_.last_model) return std::nullopt;
+      for (; next < place_.first_model; ++next) HMMJIT_TRY(all());
+      if (next++ >= place_.last_model) return std::nullopt;
+      return all();
+    };
+  }
+
   std::shared_ptr<const TargetDatabase> database_;
   std::string output_;
   parts::PartPlace place_;
+  std::optional<HmmReader> reader_;  // of a share of the models of a file
   parts::PartOrigin origin_;
   std::optional<parts::NotedModels> noted_;
   std::optional<parts::PartWriter> writer_;
@@ -144,12 +191,13 @@ parts::PartSet open_set(const std::vector<std::string>& files) {
 
 }  // namespace
 
-PartInfo search_part(const Models& models, const std::string& database, std::uint32_t part,
-                     std::uint32_t parts, const std::string& output, const SearchOptions& options,
+PartInfo search_part(const Models& models, const std::string& database, const PartShare& share,
+                     const std::string& output, const SearchOptions& options,
                      const SearchCallbacks& callbacks) {
   HostCalls host;
   return guarded(host, [&] {
-    if (part < 1 || part > parts)
+    if (share.part < 1 || share.part > share.parts || share.model_part < 1 ||
+        share.model_part > share.model_parts)
       throw Error(ErrorCode::kUsage, "there is no such part", {}, "parts are numbered from 1");
     if (options.seed == 0)
       throw Error(ErrorCode::kUsage, "random numbers would depend on the part", "seed",
@@ -162,7 +210,7 @@ PartInfo search_part(const Models& models, const std::string& database, std::uin
         throw Error(ErrorCode::kUsage, "a part is of models, not of sequences as queries",
                     "model " + model.name(), "take Model::with_query({}), or search without parts");
     }
-    PartSearch hook(models, database, {part, part, parts}, output);
+    PartSearch hook(models, database, share, output);
     search_with(hook, models, Targets::from_file(database), options, callbacks, host);
     hook.finish();
     return describe(output);

@@ -8,8 +8,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <numeric>
+#include <functional>
+#include <map>
+#include <ranges>
 #include <utility>
+#include <vector>
 
 #include "core/checksum.hpp"
 #include "core/output_file.hpp"
@@ -111,6 +114,35 @@ std::string_view bytes_of(const T& value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
 
+// Of the lengths that targets have: how many there are, then where the next of them stands in the
+// order of lengths, longest first.
+class LengthCounts {
+ public:
+  std::uint64_t& of(std::uint32_t length) {
+    return length < kUsual ? usual_[length] : longer_[length];
+  }
+  void become_places() {
+    std::uint64_t next = 0;
+    const auto place = [&next](std::uint64_t& count) { next += std::exchange(count, next); };
+    for (auto& [length, count] : longer_) place(count);
+    for (std::uint64_t& count : usual_ | std::views::reverse) place(count);
+  }
+
+ private:
+  static constexpr std::uint32_t kUsual = std::uint32_t{1} << 16;
+  std::vector<std::uint64_t> usual_ = std::vector<std::uint64_t>(kUsual);
+  std::map<std::uint32_t, std::uint64_t, std::greater<>> longer_;
+};
+
+template <typename Use>
+void for_each_length(std::string_view entries, const Use& use) {
+  for (std::size_t at = 0; at < entries.size(); at += sizeof(TargetEntry)) {
+    TargetEntry entry;
+    std::memcpy(&entry, entries.data() + at, sizeof entry);
+    use(entry.length);
+  }
+}
+
 }  // namespace
 
 struct DatabaseWriter::State {
@@ -208,15 +240,12 @@ Result<DatabaseSummary> DatabaseWriter::finish(std::string_view about) {
   State& s = *state_;
   s.end_section(kResidues);
 
-  std::vector<std::uint32_t> lengths;
-  lengths.reserve(s.header.targets);
+  // Twice through the entries: how many targets have each length, then the place of each target
+  // among those of its length. Sorting 10^9 targets would take minutes, and their lengths 4 GB.
+  LengthCounts places;
   s.begin_section(kTargets);
   HMMJIT_TRY(s.entries.for_each_chunk([&](std::string_view chunk) {
-    for (std::size_t at = 0; at < chunk.size(); at += sizeof(TargetEntry)) {
-      TargetEntry entry;
-      std::memcpy(&entry, chunk.data() + at, sizeof entry);
-      lengths.push_back(entry.length);
-    }
+    for_each_length(chunk, [&](std::uint32_t length) { ++places.of(length); });
     s.write(chunk);
   }));
   s.end_section(kTargets);
@@ -224,11 +253,12 @@ Result<DatabaseSummary> DatabaseWriter::finish(std::string_view about) {
   HMMJIT_TRY(s.text.for_each_chunk([&](std::string_view chunk) { s.write(chunk); }));
   s.end_section(kText);
 
-  std::vector<std::uint32_t> order(lengths.size());
-  std::iota(order.begin(), order.end(), 0u);
-  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return lengths[a] != lengths[b] ? lengths[a] > lengths[b] : a < b;
-  });
+  std::vector<std::uint32_t> order(s.header.targets);
+  places.become_places();
+  std::uint32_t index = 0;
+  HMMJIT_TRY(s.entries.for_each_chunk([&](std::string_view chunk) {
+    for_each_length(chunk, [&](std::uint32_t length) { order[places.of(length)++] = index++; });
+  }));
   s.begin_section(kOrder);
   s.write({reinterpret_cast<const char*>(order.data()), order.size() * sizeof order[0]});
   s.end_section(kOrder);

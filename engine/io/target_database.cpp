@@ -288,13 +288,20 @@ void TargetDatabase::State::expect(const Piece& where, std::uint64_t size_of_pie
 #endif
 }
 
-// Has the system read these residues into its cache meanwhile.
+// Has the system read these bytes of the file into its cache meanwhile. Linux takes such advice for
+// no more than the readahead of the file system at a time, and forgets the rest: 128 KiB on NFS,
+// FUSE and most disks (force_page_cache_readahead in its mm/readahead.c).
 void TargetDatabase::State::prefetch(std::uint64_t from, std::uint64_t to) const {
-  if (from >= to) return;
-  if (bytes == nullptr) return file.prefetch(residues_at + from, to - from);
-  if (!mapped()) return;
-  const auto [begin, size] = pages(bytes + residues_at + from, bytes + residues_at + to, true);
-  if (size > 0) (void)::madvise(begin, size, MADV_WILLNEED);
+  constexpr std::uint64_t kAtOnce = std::uint64_t{128} << 10;
+  for (; from < to; from += kAtOnce) {
+    const std::uint64_t some = std::min(kAtOnce, to - from);
+    if (bytes == nullptr) {
+      file.prefetch(from, some);
+    } else if (mapped()) {
+      const auto [begin, size] = pages(bytes + from, bytes + from + some, true);
+      if (size > 0) (void)::madvise(begin, size, MADV_WILLNEED);
+    }
+  }
 }
 
 TargetDatabase::TargetDatabase(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -356,14 +363,27 @@ Result<std::pair<std::uint64_t, std::uint64_t>> TargetDatabase::targets_of_fract
     // bytes * share / of, without the product: shares are below `of`, which is below 2^32.
     const std::uint64_t whole = s.residue_bytes / of, rest = s.residue_bytes % of;
     const std::uint64_t limit = whole * share + rest * share / of;
+    // Targets are of about equal length, so that a proportion leads near the place in few steps; a
+    // network file system answers each of them with a round trip. Every other step halves what is
+    // left, whatever the lengths are.
     std::uint64_t first = 0, last = s.summary.targets;
-    while (first < last) {
-      const std::uint64_t middle = first + (last - first) / 2;
+    std::uint64_t at_first = kDatabaseAlignment, at_last = s.residue_bytes;
+    for (bool halve = false; first < last; halve = !halve) {
+      std::uint64_t middle = first + (last - first) / 2;
+      if (!halve && at_first < limit && limit < at_last) {
+        const double proportion =
+            static_cast<double>(limit - at_first) / static_cast<double>(at_last - at_first);
+        const auto step =
+            static_cast<std::uint64_t>(proportion * static_cast<double>(last - first));
+        middle = first + std::min(step, last - first - 1);
+      }
       HMMJIT_ASSIGN(const TargetEntry found, s.entry(middle));
       if (found.residues < limit) {
         first = middle + 1;
+        at_first = found.residues;
       } else {
         last = middle;
+        at_last = found.residues;
       }
     }
     return first;
@@ -507,20 +527,21 @@ Result<bool> DatabaseReader::read_block(TargetBlock& block, std::uint64_t max_re
   HMMJIT_ASSIGN(const Piece residues,
                 s.piece(s.residues_at + residues_ - kDatabaseAlignment, piece_bytes));
   HMMJIT_ASSIGN(stored->text, s.piece(s.text_at + text_, stored->text_bytes));
-  s.expect(residues, piece_bytes);
-  stored->residues = {residues.data + kDatabaseAlignment, residues.own};
   // What comes next is read while this is searched: a page at a time it would take a round trip
-  // each on a network file system.
-  constexpr std::uint64_t kAhead = std::uint64_t{16} << 20;
+  // each on a network file system. The advice is given again for every block, because a system that
+  // has much to read already drops it, and costs little for pages that are in memory.
+  constexpr std::uint64_t kAhead = std::uint64_t{8} << 20, kEntriesAhead = std::uint64_t{1} << 16;
   std::uint64_t behind_range = s.residue_bytes;
   if (end_of_targets < s.summary.targets) {
     HMMJIT_ASSIGN(const TargetEntry behind, s.entry(end_of_targets));
     behind_range = std::min(behind.residues, s.residue_bytes);
   }
-  const std::uint64_t ahead = std::min(residues_end + kAhead, behind_range);
-  if (ahead > prefetched_) s.prefetch(std::max(prefetched_, residues_end), ahead);
-  prefetched_ = std::max(prefetched_, ahead);
-
+  prefetched_ = std::min(residues_end + kAhead, behind_range);
+  s.prefetch(s.residues_at + residues_, s.residues_at + prefetched_);
+  s.prefetch(s.entries_at + next_ * sizeof(TargetEntry),
+             s.entries_at + std::min(next_ + kEntriesAhead, end_of_targets) * sizeof(TargetEntry));
+  s.expect(residues, piece_bytes);
+  stored->residues = {residues.data + kDatabaseAlignment, residues.own};
   const auto* const begin = reinterpret_cast<const Residue*>(stored->residues.data);
   if (begin[-1] != kPaddingCode)
     return damaged(s.name, fmt::format("no padding in front of target {}", next_ + 1));

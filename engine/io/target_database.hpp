@@ -125,7 +125,7 @@ class DatabaseReader {
 };
 
 /// Writes a database; it appears under its name when finish() succeeds. One thread at a time.
-/// Holds 8 bytes a target while it finishes; entries and text wait in unnamed temporary files
+/// Holds 4 bytes a target while it finishes; entries and text wait in unnamed temporary files
 /// in the folder of the output.
 class DatabaseWriter {
  public:

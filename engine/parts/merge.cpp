@@ -155,8 +155,10 @@ Result<Memory> divide_memory(const PartSet& set, std::uint64_t bound) {
                 fmt::format("{} parts at once need {} MB", parts, (needed >> 20) + 1), {},
                 "raise --mem, or merge neighbouring parts into larger ones first "
                 "(hmmjit merge --part-file)");
+  // A model whose hits are held at once took 2.9 times MergedModels::bytes() with all eight outputs,
+  // whose text waits beside it.
   const std::uint64_t rest = bound - needed + kBlockBytes;
-  return Memory{rest / 2, rest / 8};
+  return Memory{rest / 3, rest / 8};
 }
 
 Status read_hits(MergedModels& models, std::vector<Hit>& hits) {

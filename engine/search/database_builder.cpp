@@ -2,94 +2,198 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
 #include <thread>
 #include <utility>
+#include <vector>
+
+#include "core/threads.hpp"
 
 namespace hmmjit {
 namespace {
 
-// Blocks on their way from the thread that parses to the one that writes.
-class BlockQueue {
+constexpr std::size_t kBlockResidues = std::size_t{1} << 21;
+
+// Inputs on their way from the threads that parse them to the one that writes. Each input is parsed
+// by one thread, several inputs at once; the writer takes their blocks in the order of the inputs.
+// Whoever has nothing else to do decompresses ahead of those that parse.
+class ParsedInputs {
  public:
-  /// False when nobody wants more.
-  bool push(TargetBlock block) {
+  explicit ParsedInputs(std::span<const DatabaseInput> inputs)
+      : inputs_(inputs), states_(inputs.size()) {}
+
+  /// What a thread that parses does until nothing is left or the inputs are closed.
+  void parse() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return blocks_.size() < kLongest || closed_; });
-    if (closed_) return false;
-    blocks_.push_back(std::move(block));
-    changed_.notify_all();
-    return true;
+    while (!closed_ && writing_ < states_.size()) {
+      if (next_ < states_.size() && (inputs_[next_].beside_others || next_ == writing_)) {
+        const std::size_t n = next_++;
+        lock.unlock();
+        Status status;
+        try {
+          status = parse(n);
+        } catch (const std::bad_alloc&) {
+          status = fail(ErrorCode::kResources, "out of memory");
+        }
+        lock.lock();
+        states_[n].status = std::move(status);
+        states_[n].ended = true;
+        states_[n].source.reset();
+        change();
+      } else {
+        decode_or_wait(lock);
+      }
+    }
   }
-  /// nullopt when it has been closed and emptied.
-  std::optional<TargetBlock> pop() {
+
+  /// The next block of all; nullopt after the last. Fails where an input does, after the blocks
+  /// before the failure.
+  Result<std::optional<TargetBlock>> pop() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !blocks_.empty() || closed_; });
-    if (blocks_.empty()) return std::nullopt;
-    TargetBlock block = std::move(blocks_.front());
-    blocks_.pop_front();
-    changed_.notify_all();
-    return block;
+    while (writing_ < states_.size()) {
+      State& state = states_[writing_];
+      if (!state.blocks.empty()) {
+        TargetBlock block = std::move(state.blocks.front());
+        state.blocks.pop_front();
+        waiting_ -= block.residue_count();
+        change();
+        return block;
+      }
+      if (state.ended) {
+        if (!state.status) return std::unexpected(state.status.error());
+        ++writing_;
+        change();
+      } else {
+        decode_or_wait(lock);
+      }
+    }
+    return std::nullopt;
   }
+
+  /// Ends the threads that parse.
   void close() {
     const std::lock_guard lock(mutex_);
     closed_ = true;
-    changed_.notify_all();
+    change();
   }
 
  private:
-  static constexpr std::size_t kLongest = 4;
+  struct State {
+    std::shared_ptr<TargetSource> source;  // while it is parsed
+    std::deque<TargetBlock> blocks;
+    bool ended = false;
+    Status status;
+  };
+
+  Status parse(std::size_t n) {
+    HMMJIT_ASSIGN(const std::shared_ptr<TargetSource> source, inputs_[n].open());
+    {
+      const std::lock_guard lock(mutex_);
+      states_[n].source = source;
+      change();
+    }
+    for (;;) {
+      TargetBlock block;
+      HMMJIT_ASSIGN(const bool more, source->next(block, kBlockResidues));
+      if (!more || !push(n, std::move(block))) return {};
+    }
+  }
+
+  // False when nobody wants more. The input that is being written always has room for a few
+  // blocks, and those after it share what memory there is, so that nobody waits for ever.
+  bool push(std::size_t n, TargetBlock block) {
+    constexpr std::size_t kLongest = 4;
+    constexpr std::uint64_t kMostWaiting = std::uint64_t{1} << 27;
+    std::unique_lock lock(mutex_);
+    State& state = states_[n];
+    changed_.wait(lock, [&] {
+      return closed_ || (n == writing_ ? state.blocks.size() < kLongest : waiting_ < kMostWaiting);
+    });
+    if (closed_) return false;
+    waiting_ += block.residue_count();
+    state.blocks.push_back(std::move(block));
+    change();
+    return true;
+  }
+
+  // Decompresses a piece of an input, or waits until something has changed.
+  void decode_or_wait(std::unique_lock<std::mutex>& lock) {
+    const std::uint64_t seen = changes_;
+    std::vector<std::shared_ptr<TargetSource>> sources;
+    for (std::size_t n = writing_; n < next_; ++n)
+      if (states_[n].source) sources.push_back(states_[n].source);
+    lock.unlock();
+    bool room = false;
+    for (const auto& source : sources) room = source->decode_ahead() || room;
+    sources.clear();
+    lock.lock();
+    if (!room) changed_.wait(lock, [&] { return closed_ || changes_ != seen; });
+  }
+
+  void change() {
+    ++changes_;
+    changed_.notify_all();
+  }
+
+  const std::span<const DatabaseInput> inputs_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<TargetBlock> blocks_;
+  std::vector<State> states_;
+  std::size_t next_ = 0;       // the first input that nobody parses yet
+  std::size_t writing_ = 0;    // the input whose blocks are being written
+  std::uint64_t waiting_ = 0;  // residues of all blocks that wait
+  std::uint64_t changes_ = 0;
   bool closed_ = false;
 };
 
-// Parses every input in turn into `queue`.
-Status read_all(std::span<const DatabaseInput> inputs, BlockQueue& queue) {
-  constexpr std::size_t kBlockResidues = std::size_t{1} << 21;
+Status write_in_turn(std::span<const DatabaseInput> inputs, DatabaseWriter& writer) {
   for (const DatabaseInput& input : inputs) {
     HMMJIT_ASSIGN(const std::unique_ptr<TargetSource> source, input.open());
     for (;;) {
       TargetBlock block;
       HMMJIT_ASSIGN(const bool more, source->next(block, kBlockResidues));
       if (!more) break;
-      if (!queue.push(std::move(block))) return {};
+      HMMJIT_TRY(writer.add(block));
     }
   }
   return {};
+}
+
+Status write_with_threads(std::span<const DatabaseInput> inputs, int parsers,
+                          DatabaseWriter& writer) {
+  ParsedInputs parsed(inputs);
+  // Whatever ends this function early, those that parse must not wait for room.
+  struct Close {
+    ParsedInputs& inputs;
+    ~Close() { inputs.close(); }
+  };
+  std::vector<std::jthread> threads;
+  const Close close{parsed};
+  for (int t = 0; t < parsers; ++t) threads.emplace_back([&parsed] { parsed.parse(); });
+  for (;;) {
+    HMMJIT_ASSIGN(const std::optional<TargetBlock> block, parsed.pop());
+    if (!block) return {};
+    HMMJIT_TRY(writer.add(*block));
+  }
 }
 
 }  // namespace
 
 Result<DatabaseSummary> build_database(std::span<const DatabaseInput> inputs,
                                        const Alphabet& alphabet, const std::string& output,
-                                       const std::string& program) {
+                                       const std::string& program, int threads) {
   HMMJIT_ASSIGN(DatabaseWriter writer, DatabaseWriter::create(output, alphabet));
-  BlockQueue queue;
-  Status read;
-  {
-    const std::jthread parser([&] {
-      try {
-        read = read_all(inputs, queue);
-      } catch (const std::bad_alloc&) {
-        read = fail(ErrorCode::kResources, "out of memory");
-      }
-      queue.close();
-    });
-    // Whatever ends this block early, the parser must not wait for room in the queue.
-    struct Close {
-      BlockQueue& queue;
-      ~Close() { queue.close(); }
-    } const close{queue};
-    while (auto block = queue.pop()) {
-      if (const Status added = writer.add(*block); !added) return std::unexpected(added.error());
-    }
-  }
-  HMMJIT_TRY(read);
+  // More than one thread for each input and one that decompresses for it have nothing to do.
+  const auto useful = static_cast<int>(std::min<std::size_t>(2 * inputs.size(), 1024));
+  const int cores = threads > 0 ? threads : available_cores();
+  const int parsers = startable_threads(std::min(cores - 1, useful));
+  HMMJIT_TRY(parsers > 0 ? write_with_threads(inputs, parsers, writer)
+                         : write_in_turn(inputs, writer));
   std::string about = "program " + program + "\n";
   for (const DatabaseInput& input : inputs) {
     std::string name = input.name;

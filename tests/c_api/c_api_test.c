@@ -559,6 +559,7 @@ static void test_parts(const char* model_path, const char* target_path, const ch
     OK(hmmjit_search_part(models, database, part, 3, names[part - 1], &options, NULL, &info,
                           &error));
     CHECK(info.part == part && info.parts == 3 && info.last_model == 5);
+    CHECK(info.model_part == 1 && info.last_model_part == 1 && info.model_parts == 1);
     CHECK(strlen(info.content) == 32);
   }
   CHECK(info.last_target == 300);
@@ -594,6 +595,22 @@ static void test_parts(const char* model_path, const char* target_path, const ch
   FAILS(HMMJIT_USAGE, hmmjit_merge_parts(NULL, 0, NULL, &merged, &error));
   FAILS(HMMJIT_USAGE,
         hmmjit_search_part(models, database, 4, 3, names[0], &options, NULL, NULL, &error));
+  FAILS(HMMJIT_USAGE, hmmjit_search_model_part(models, database, 1, 1, 4, 3, names[0], &options,
+                                               NULL, NULL, &error));
+  /* Shares of the models, merged: the same results. */
+  hmmjit_results_free(merged);
+  for (part = 1; part <= 3; ++part) {
+    OK(hmmjit_search_model_part(models, database, 1, 1, part, 3, names[part - 1], &options, NULL,
+                                &info, &error));
+    CHECK(info.model_part == part && info.model_parts == 3 && info.last_target == 300);
+  }
+  CHECK(info.first_model > 0 && info.last_model == 5);
+  OK(hmmjit_parts_missing(files + 1, 1, &text, &error));
+  CHECK(strcmp(hmmjit_text_data(text), "1,3") == 0);
+  hmmjit_text_free(text);
+  OK(hmmjit_merge_parts(files, 3, NULL, &merged, &error));
+  check_equal_reports(HMMJIT_REPORT_TARGET_TABLE, merged, whole);
+  check_equal_reports(HMMJIT_REPORT_DOMAIN_TABLE, merged, whole);
   hmmjit_results_free(merged);
   hmmjit_results_free(whole);
   hmmjit_targets_free(targets);

@@ -2,8 +2,12 @@
 //
 // HMMJIT_FAULT=FUNCTION:N:ERRNO[:always] makes the N-th call (from 1) fail with errno ERRNO, with
 // ":always" every later one as well. With a negative ERRNO the call succeeds, and the process gets
-// the signal of that number just before. HMMJIT_FAULT_COUNT=FILE: the number of calls is written
-// there when the process ends, so that a test knows the range of N. Without either nothing changes.
+// the signal of that number just before. In the place of ERRNO may stand what network file systems
+// do: "slow", the call goes on after HMMJIT_FAULT_MS milliseconds; "stale", stat and its like give
+// the attributes that a file has when it has just been made; "pretend", the call says that it
+// succeeded and does nothing. "lock" is fcntl where it sets a lock. HMMJIT_FAULT_COUNT=FILE: the
+// number of calls is written there when the process ends, so that a test knows the range of N.
+// Without either nothing changes.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -17,20 +21,30 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static char function[32];
 static long failing;
 static int error_number, always;
+static enum { FAIL, SLOW, STALE, PRETEND } kind;
+static long milliseconds = 200;
 static atomic_long calls;
 static const char* count_file;
 static atomic_int in_main;  // memory that fails before main ends any C++ program
 
 __attribute__((constructor)) static void begin(void) {
   const char* fault = getenv("HMMJIT_FAULT");
-  char word[16] = "";
+  const char* wait = getenv("HMMJIT_FAULT_MS");
+  char word[16] = "", what[16] = "";
   if (fault == NULL) return;
-  sscanf(fault, "%31[^:]:%ld:%d:%15s", function, &failing, &error_number, word);
+  sscanf(fault, "%31[^:]:%ld:%15[^:]:%15s", function, &failing, what, word);
+  error_number = atoi(what);
+  kind = strcmp(what, "slow") == 0      ? SLOW
+         : strcmp(what, "stale") == 0   ? STALE
+         : strcmp(what, "pretend") == 0 ? PRETEND
+                                        : FAIL;
+  if (wait != NULL) milliseconds = atol(wait);
   always = strcmp(word, "always") == 0;
   count_file = getenv("HMMJIT_FAULT_COUNT");
   atomic_store(&calls, 0);
@@ -53,6 +67,11 @@ static int fails(const char* name) {
   if (!atomic_load(&in_main) && strcmp(name, "malloc") == 0) return 0;
   const long call = atomic_fetch_add(&calls, 1) + 1;
   if (call != failing && !(always && failing > 0 && call > failing)) return 0;
+  if (kind == SLOW) {
+    const struct timespec pause = {milliseconds / 1000, milliseconds % 1000 * 1000000};
+    nanosleep(&pause, NULL);
+    return 0;
+  }
   if (error_number < 0) {
     kill(getpid(), -error_number);
     return 0;
@@ -83,14 +102,42 @@ WRAP(int, -1, renameat2, (int a, const char* from, int b, const char* to, unsign
 WRAP(int, -1, fsync, (int file), (file))
 WRAP(int, -1, fdatasync, (int file), (file))
 WRAP(int, -1, fchmod, (int file, mode_t mode), (file, mode))
-WRAP(int, -1, fstat, (int file, struct stat* info), (file, info))
-WRAP(int, -1, stat, (const char* path, struct stat* info), (path, info))
-WRAP(int, -1, lstat, (const char* path, struct stat* info), (path, info))
 WRAP(int, -1, access, (const char* path, int mode), (path, mode))
 WRAP(int, -1, unlink, (const char* path), (path))
 WRAP(int, -1, ftruncate, (int file, off_t size), (file, size))
 WRAP(void*, MAP_FAILED, mmap, (void* at, size_t size, int may, int flags, int file, off_t from),
      (at, size, may, flags, file, from))
+
+// As of a file that has just been made: empty, with times of long ago.
+static int stale(int result, struct stat* info) {
+  if (result == 0 && S_ISREG(info->st_mode)) {
+    info->st_size = info->st_blocks = 0;
+    memset(&info->st_mtim, 0, sizeof info->st_mtim);
+    memset(&info->st_ctim, 0, sizeof info->st_ctim);
+  }
+  return result;
+}
+#define WRAP_STAT(name, parameters, arguments)                                 \
+  int name parameters {                                                        \
+    REAL(name);                                                                \
+    if (fails(#name)) return kind == STALE ? stale(real arguments, info) : -1; \
+    return real arguments;                                                     \
+  }
+WRAP_STAT(fstat, (int file, struct stat* info), (file, info))
+WRAP_STAT(stat, (const char* path, struct stat* info), (path, info))
+WRAP_STAT(lstat, (const char* path, struct stat* info), (path, info))
+
+// Every command of fcntl that the program uses takes an int or a pointer, or nothing.
+int fcntl(int file, int command, ...) {
+  REAL(fcntl);
+  va_list rest;
+  va_start(rest, command);
+  void* argument = va_arg(rest, void*);
+  va_end(rest);
+  if ((command == F_OFD_SETLK || command == F_OFD_SETLKW) && fails("lock"))
+    return kind == PRETEND ? 0 : -1;
+  return real(file, command, argument);
+}
 
 // A descriptor is gone after close, failed or not.
 int close(int file) {

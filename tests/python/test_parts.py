@@ -77,6 +77,36 @@ def test_parts_and_merges_have_the_programs_bytes(folder, tmp_path, options, arg
     assert b"<html" in files["html"].read_bytes()
 
 
+def test_shares_of_the_models_have_the_programs_bytes(folder, tmp_path):
+    models = tmp_path / "models.hmm"
+    with open(MODELS, "rb") as file:
+        models.write_bytes(file.read())
+    database = folder / "t.hjdb"
+    with pytest.raises(hmmjit.InputError, match="part index"):
+        hmmjit.search_part(models, database, 1, 2, tmp_path / "no", model_parts=2, device="cpu")
+    run("part", "index", models)
+    own = []
+    for model_part in (1, 2, 3):
+        run("search", "--quiet", "--device", "cpu", "--part", "1-2/2", "--model-part", f"{model_part}/3", "--part-file",
+            tmp_path / f"program{{}}_{model_part}.hjpart", models, database)
+        for part, given in ((1, models), (2, hmmjit.Models.load(models))):
+            own.append(tmp_path / f"own{part}_{model_part}.hjpart")
+            info = hmmjit.search_part(given, database, part, 2, own[-1], model_part=model_part, model_parts=3,
+                                      device="cpu")
+            assert (info.part, info.parts, info.model_part, info.last_model_part, info.model_parts) == \
+                (part, 2, model_part, model_part, 3)
+            theirs = hmmjit.part_info(tmp_path / f"program{part}_{model_part}.hjpart")
+            assert (info.content, info.first_model, info.last_model) == \
+                (theirs.content, theirs.first_model, theirs.last_model)
+    whole = hmmjit.search(MODELS, database, device="cpu")
+    for kind in ("main", "tblout", "domtblout"):
+        assert results_of(hmmjit.merge_parts(own).report(kind)) == results_of(whole.report(kind))
+    for wrong in ({"model_part": 0, "model_parts": 2}, {"model_part": 3, "model_parts": 2}):
+        with pytest.raises(hmmjit.UsageError):
+            hmmjit.search_part(models, database, 1, 1, tmp_path / "no", device="cpu", **wrong)
+    assert not (tmp_path / "no").exists()
+
+
 def test_tables_by_target(folder, tmp_path):
     run("search", "--quiet", "--device", "cpu", "--as", "hmmscan", "--part", "1-2/2", "--part-file",
         tmp_path / "scan{}.hjpart", MODELS, folder / "t.hjdb")

@@ -119,6 +119,72 @@ class Database(ScratchFolder):
         self.assertEqual(db(["build", "-o", again, self.fasta]).returncode, 0)
         self.assertEqual(read(again), read(self.database))
 
+    def many_inputs(self):
+        """More inputs than threads: small, larger than what may wait, compressed, a database."""
+        inputs = []
+        long = "".join(random.Random(SEED).choices("ACDEFGHIKLMNPQRSTVWY", k=70000))
+        for n in range(24):
+            path = self.path(f"input{n}.fasta")
+            records = [[f"{n}_{name}", description, residues] for name, description, residues in self.records[n:n + 9]]
+            # Lengths beyond 65,535 have an order of their own.
+            records += [[f"{n}_long", "", long[n % 3:]]] * (n % 4) + [[f"{n}_most", "", long[:66000 + n % 2]]]
+            scenario.write_fasta(path, records)
+            if n in (3, 4, 11):
+                text = read(path) * (40 if n == 11 else 1)
+                path += ".gz"
+                with open(path, "wb") as file:
+                    file.write(gzip.compress(text, 1))
+            inputs.append(path)
+        inputs.insert(7, self.database)
+        with open(inputs[9], "ab") as file:
+            file.write(read(inputs[9]) * 30)
+        return inputs
+
+    def test_threads_change_no_byte(self):
+        inputs = self.many_inputs()
+        found = set()
+        for threads in ("1", "2", "3", "16"):
+            path = self.path("threads.hjdb")
+            done = db(["build", "--quiet", "--cpu", threads, "-o", path] + inputs)
+            self.assertEqual((done.returncode, done.stderr), (0, b""), threads)
+            self.assertEqual(db(["verify", "--quiet", path]).returncode, 0)
+            found.add(read(path))
+        self.assertEqual(len(found), 1)
+        # The targets stand in the order of the inputs.
+        plain = [gzip.decompress(read(path)) if path.endswith(".gz") else read(path) for path in inputs
+                 if path != self.database]
+        wanted = [line[1:].split()[0] for line in b"\n".join(plain).split(b"\n") if line.startswith(b">")]
+        place = sum(text.count(b">") for text in plain[:7])
+        wanted[place:place] = [record[0].encode() for record in self.records]
+        names = db(["fetch", path] + sorted({name.decode() for name in wanted})).stdout
+        self.assertEqual([line[1:].split()[0] for line in names.split(b"\n") if line.startswith(b">")], wanted)
+
+    def test_the_first_bad_input_is_named(self):
+        inputs = self.many_inputs()
+        bad, worse = inputs[13], inputs[20]
+        with open(bad, "ab") as file:
+            file.write(b">last\nACD1EFG\n")
+        os.remove(worse)
+        for threads in ("1", "2", "16"):
+            done = db(["build", "--cpu", threads, "-o", self.path("x"), *inputs])
+            self.assertEqual(done.returncode, INPUT_ERROR)
+            self.assertEqual(done.stderr.count(b"\n"), 1)
+            self.assertIn(os.path.basename(bad).encode() + b":", done.stderr)
+        self.assertFalse(os.path.exists(self.path("x")))
+
+    def test_pipes_are_read_one_after_the_other(self):
+        pipe = self.path("pipe")
+        os.mkfifo(pipe)
+        halves = [b">a\nACD\n", b">b\nEFG\n"]
+        writer = subprocess.Popen(["sh", "-c", f"printf '>a\\nACD\\n' >'{pipe}'; sleep 0.2; printf '>b\\nEFG\\n' >'{pipe}'"])
+        made = self.path("pipes.hjdb")
+        done = db(["build", "--quiet", "--cpu", "8", "-o", made, pipe, self.fasta, pipe], timeout=60)
+        writer.wait()
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        count = len(self.records)
+        self.assertEqual(json.loads(db(["info", "--json", made]).stdout)["targets"], count + 2)
+        self.assertEqual(b"".join(db(["fetch", made, "a", "b"]).stdout.split(b"\n")), b"".join(halves).replace(b"\n", b""))
+
     def test_damage_is_one_line_and_status_3(self):
         good = read(self.database)
         sections = {section["name"]: section for section in

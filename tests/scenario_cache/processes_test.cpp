@@ -6,7 +6,9 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <thread>
 
 #include "cache/kernel_cache.hpp"
@@ -200,6 +202,145 @@ int obtain_despite(const std::string& root, const std::string& log, Counter coun
   if (cache->counters().get(counter) != 1) return 12;
   if (warnings != 1) return 13;
   return cache->counters().get(Counter::kPublished) == 0 ? 0 : 14;
+}
+
+// What file systems shared by many nodes do. Whatever it is, every process has the right kernel
+// (the worker compares every byte) and ends, and the entry that is left is whole.
+class SharedFileSystemTest : public CacheProcessesTest {
+ protected:
+  // `fault` as tests/faults/faults.c describes it; empty: none.
+  void let_happen(const std::string& fault, int milliseconds = 0) {
+    environment_.erase("LD_PRELOAD");
+    if (fault.empty()) return;
+    environment_["LD_PRELOAD"] = FAULTS_LIBRARY;
+    environment_["HMMJIT_FAULT"] = fault;
+    environment_["HMMJIT_FAULT_MS"] = std::to_string(milliseconds);
+  }
+  // Several processes that want one kernel. How many made it.
+  std::size_t run_several(int processes, int milliseconds) {
+    fs::remove(log_);
+    std::vector<::pid_t> started;
+    for (int i = 0; i < processes; ++i) started.push_back(start({.milliseconds = milliseconds}));
+    for (const ::pid_t process : started) EXPECT_EQ(wait_for(process), 0) << errors();
+    return fs::exists(log_) ? compiles() : 0;
+  }
+  // A process without faults finds the entry, and nothing else was left.
+  void expect_whole() {
+    let_happen("");
+    EXPECT_EQ(run_several(1, 0), 0u);
+    EXPECT_EQ(open_store(root_).find(pretend_key("kernel 0")).state, State::kHit);
+    EXPECT_TRUE(open_store(root_).scan().temporaries.empty());
+  }
+};
+
+TEST_F(SharedFileSystemTest, RefusesLocks) {
+  for (const int error : {ENOLCK, ENOSYS, EOPNOTSUPP, EINVAL, ESTALE, EIO}) {
+    SCOPED_TRACE(std::strerror(error));
+    fs::remove_all(root_);
+    let_happen("lock:1:" + std::to_string(error) + ":always");
+    const std::size_t made = run_several(6, 50);
+    EXPECT_GE(made, 1u);
+    EXPECT_LE(made, 6u);
+    expect_whole();
+  }
+}
+
+// As NFS mounted with local_lock: every node has locks of its own.
+TEST_F(SharedFileSystemTest, GrantsTheSameLockToEveryNode) {
+  let_happen("lock:1:pretend:always");
+  const std::size_t made = run_several(8, 100);
+  EXPECT_GE(made, 2u) << "the locks were no locks";
+  EXPECT_LE(made, 8u);
+  expect_whole();
+}
+
+TEST_F(SharedFileSystemTest, KeepsALockForEver) {
+  environment_["HMMJIT_CACHE_LOCK_WAIT_MS"] = "100";
+  let_happen("lock:1:" + std::to_string(EAGAIN) + ":always");
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(run({.keys = 20}), 0) << errors();
+  // One wait in vain for all kernels, and the second that counting waits.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  EXPECT_EQ(compiles(), 20u);
+  expect_whole();
+}
+
+TEST_F(SharedFileSystemTest, RenamesSlowly) {
+  let_happen("rename:1:slow:always", 400);
+  // The lock is held until the entry has its name.
+  EXPECT_EQ(run_several(6, 20), 1u);
+  expect_whole();
+  // Without locks the renames of several processes meet.
+  fs::remove_all(root_);
+  fs::create_directories(root_ + "/lock");
+  fs::permissions(root_, fs::perms::owner_all);
+  let_happen("rename:1:slow:always", 400);
+  EXPECT_EQ(run_several(6, 20), 6u);
+  expect_whole();
+}
+
+// A node sees for some seconds what a file was, or that there was none.
+TEST_F(SharedFileSystemTest, ShowsAttributesOfBefore) {
+  for (const std::string function : {"fstat", "lstat", "stat"}) {
+    for (const std::string& when : {std::string("1:stale"), std::string("2:stale"),
+                                    std::string("3:stale"), std::string("1:stale:always")}) {
+      SCOPED_TRACE(function + ":" + when);
+      let_happen("");
+      run_several(1, 0);
+      let_happen(function + ":" + when);
+      EXPECT_LE(run_several(1, 0), 1u);
+      let_happen("");
+      EXPECT_LE(run_several(1, 0), 1u) << "an entry that looked damaged may be gone";
+      expect_whole();
+    }
+  }
+  // The test sees what a node sees: with a size of zero no entry is whole.
+  let_happen("fstat:1:stale:always");
+  EXPECT_EQ(run_several(1, 0), 1u);
+}
+
+TEST_F(SharedFileSystemTest, LosesHandlesAndNames) {
+  for (const std::string function : {"open", "fstat", "read", "rename", "fsync", "lstat", "stat"}) {
+    for (const int error : {ESTALE, ENOENT, EIO}) {
+      for (int call = 1; call <= 6; ++call) {
+        SCOPED_TRACE(function + " " + std::to_string(call) + " " + std::strerror(error));
+        if (call % 2 == 0) fs::remove_all(root_);
+        let_happen(function + ":" + std::to_string(call) + ":" + std::to_string(error));
+        EXPECT_EQ(run({}), 0) << errors();
+        let_happen("");
+        EXPECT_EQ(run({}), 0) << errors();
+        expect_whole();
+      }
+    }
+  }
+}
+
+// Two mounts of one folder, as nodes have them, and a link to it.
+TEST_F(SharedFileSystemTest, IsMountedTwice) {
+  const std::string other = base_ + "/mounted", link = base_ + "/link";
+  fs::create_directories(root_);
+  fs::permissions(root_, fs::perms::owner_all);
+  fs::create_directories(other);
+  fs::create_directory_symlink(root_, link);
+  const int result = in_child([&] {
+    if (::unshare(CLONE_NEWNS) != 0 ||
+        ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount(root_.c_str(), other.c_str(), nullptr, MS_BIND, nullptr) != 0) {
+      return 77;
+    }
+    std::vector<::pid_t> started;
+    for (int i = 0; i < 9; ++i) {
+      environment_["HMMJIT_CACHE_DIR"] = i % 3 == 0 ? root_ : i % 3 == 1 ? other : link;
+      started.push_back(start({.milliseconds = 100}));
+    }
+    int failed = 0;
+    for (const ::pid_t process : started) failed += wait_for(process) != 0 ? 1 : 0;
+    return failed;
+  });
+  if (result == 77) GTEST_SKIP() << "mounting a folder twice needs rights this run lacks";
+  EXPECT_EQ(result, 0) << errors();
+  EXPECT_EQ(compiles(), 1u);
+  expect_whole();
 }
 
 // Acceptance test E.

@@ -1,6 +1,7 @@
 // `hmmjit db`: makes, describes and checks target databases (docs/database-format.md).
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -30,12 +31,19 @@ struct DatabaseArguments {
   std::vector<std::string> targets;
   std::vector<std::string> names;
   std::string database, output, format, alphabet = "amino", name_file;
+  int threads = 0;
   bool json = false, quiet = false;
 };
 
 int report(const Error& error) {
   diagnose("hmmjit db: {}\n", error.to_string());
   return static_cast<int>(error.code);
+}
+
+// Two readers of one pipe would share its bytes.
+bool is_regular_file(const std::string& path) {
+  struct stat info {};
+  return path != "-" && ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
 }
 
 Result<DatabaseSummary> build(const DatabaseArguments& arguments, const std::string& output) {
@@ -51,9 +59,11 @@ Result<DatabaseSummary> build(const DatabaseArguments& arguments, const std::str
   std::vector<DatabaseInput> inputs;
   for (const std::string& path : arguments.targets) {
     inputs.push_back({path == "-" ? std::string("standard input") : path,
-                      [&options, &path] { return open_target_file(path, options); }});
+                      [&options, &path] { return open_target_file(path, options); },
+                      is_regular_file(find_sequence_file(path))});
   }
-  return build_database(inputs, alphabet, output, fmt::format("hmmjit {}", HMMJIT_VERSION));
+  return build_database(inputs, alphabet, output, fmt::format("hmmjit {}", HMMJIT_VERSION),
+                        arguments.threads);
 }
 
 // Beside the first input, its name without what says that it is compressed.
@@ -313,11 +323,17 @@ int command_db(const std::vector<std::string>& arguments) {
       ->check(CLI::IsMember({"amino", "dna", "rna"}));
   build_command->add_option("--tformat", given.format,
                             "assert this sequence format: no autodetection");
+  const auto add_threads = [&given](CLI::App* command) {
+    command->add_option("--cpu", given.threads, "threads, 1 or more [all cores]")
+        ->check(CLI::Range(1, 1 << 16));
+  };
+  add_threads(build_command);
   build_command->add_flag("--quiet", given.quiet, "no summary line");
   CLI::App* join_command =
       app.add_subcommand("join", "make one database of several, as if built from all their inputs");
   join_command->add_option("databases", given.targets, "database files, in order")->required();
   join_command->add_option("-o,--output", given.output, "file to write")->required();
+  add_threads(join_command);
   join_command->add_flag("--quiet", given.quiet, "no summary line");
   CLI::App* info_command = app.add_subcommand("info", "describe a database from its header");
   info_command->add_option("database", given.database, "database file")->required();

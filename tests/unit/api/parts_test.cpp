@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <sstream>
 
 #include "hmmjit/hmmjit.hpp"
@@ -30,7 +31,7 @@ struct Data {
     for (std::uint32_t part = 1; part <= number; ++part) {
       files.push_back(file("part" + std::string(1, static_cast<char>('a' + part))));
       const hmmjit::PartInfo info =
-          hmmjit::search_part(models, database, part, number, files.back(), options);
+          hmmjit::search_part(models, database, {part, number}, files.back(), options);
       EXPECT_EQ(info.part, part);
     }
     return files;
@@ -67,11 +68,45 @@ TEST(Parts, MergedReportsAreThoseOfOneSearch) {
   // One model at a time.
   std::vector<std::string> names;
   hmmjit::SearchCallbacks callbacks;
-  callbacks.result = [&](const hmmjit::ModelResult& result) { names.push_back(result.model_name()); };
+  callbacks.result = [&](const hmmjit::ModelResult& result) {
+    names.push_back(result.model_name());
+  };
   EXPECT_TRUE(hmmjit::merge_parts(files, callbacks).models.empty());
   EXPECT_EQ(names.size(), whole.models.size());
   callbacks.result = [](const hmmjit::ModelResult&) { throw std::runtime_error("enough"); };
   EXPECT_THROW(hmmjit::merge_parts(files, callbacks), std::runtime_error);
+}
+
+TEST(Parts, SharesOfTheModelsAreMergedToo) {
+  const Data data;
+  const hmmjit::SearchResults whole =
+      hmmjit::search(data.models, hmmjit::Targets::from_file(data.database), data.options);
+  // More shares than models: some hold none.
+  for (const std::uint32_t number : {2u, 3u, 9u}) {
+    std::vector<std::string> files;
+    for (std::uint32_t part = 1; part <= 2; ++part) {
+      std::uint64_t models = 0;
+      for (std::uint32_t model_part = 1; model_part <= number; ++model_part) {
+        files.push_back(data.file(std::to_string(part) + "_" + std::to_string(model_part)));
+        const hmmjit::PartInfo info = hmmjit::search_part(
+            data.models, data.database, {part, 2, model_part, number}, files.back(), data.options);
+        EXPECT_EQ(info.model_part, model_part);
+        EXPECT_EQ(info.last_model_part, model_part);
+        EXPECT_EQ(info.model_parts, number);
+        EXPECT_EQ(info.first_model, models);
+        models = info.last_model;
+      }
+      EXPECT_EQ(models, whole.models.size());
+    }
+    const hmmjit::SearchResults merged = hmmjit::merge_parts(files);
+    ASSERT_EQ(merged.models.size(), whole.models.size());
+    for (const ReportKind kind :
+         {ReportKind::kMain, ReportKind::kTargetTable, ReportKind::kDomainTable, ReportKind::kTsv})
+      EXPECT_EQ(text_of(kind, merged), text_of(kind, whole)) << number;
+    files.erase(files.begin() + 1);
+    EXPECT_EQ(hmmjit::missing_parts(files), "3");
+    EXPECT_THROW(hmmjit::merge_parts(files), hmmjit::Error);
+  }
 }
 
 TEST(Parts, JoinedPartsHaveTheContentOfALargerOne) {
@@ -79,7 +114,7 @@ TEST(Parts, JoinedPartsHaveTheContentOfALargerOne) {
   const std::vector<std::string> files = data.search_parts(2);
   const hmmjit::PartInfo joined = hmmjit::join_parts(files, data.file("joined"));
   const hmmjit::PartInfo once =
-      hmmjit::search_part(data.models, data.database, 1, 1, data.file("once"), data.options);
+      hmmjit::search_part(data.models, data.database, {}, data.file("once"), data.options);
   EXPECT_EQ(joined.content, once.content);
   EXPECT_EQ(joined.last_part, 2u);
   EXPECT_EQ(joined.settings, once.settings);
@@ -103,11 +138,22 @@ TEST(Parts, WhatIsWrongIsSaid) {
   EXPECT_EQ(code_of([&] { hmmjit::part_info(data.database); }), hmmjit::ErrorCode::kInput);
   const auto search = [&](std::uint32_t part, const hmmjit::SearchOptions& options) {
     return code_of([&] {
-      hmmjit::search_part(data.models, data.database, part, 2, data.file("no"), options);
+      hmmjit::search_part(data.models, data.database, {part, 2}, data.file("no"), options);
     });
   };
   EXPECT_EQ(search(0, data.options), hmmjit::ErrorCode::kUsage);
   EXPECT_EQ(search(3, data.options), hmmjit::ErrorCode::kUsage);
+  const auto share = [&](const hmmjit::Models& models, std::uint32_t model_part) {
+    return code_of([&] {
+      hmmjit::search_part(models, data.database, {1, 1, model_part, 2}, data.file("no"),
+                          data.options);
+    });
+  };
+  EXPECT_EQ(share(data.models, 0), hmmjit::ErrorCode::kUsage);
+  EXPECT_EQ(share(data.models, 3), hmmjit::ErrorCode::kUsage);
+  std::ofstream(data.file("models.hmm")) << data.inputs.models;  // without an index
+  EXPECT_EQ(share(hmmjit::Models::from_file(data.file("models.hmm")), 1),
+            hmmjit::ErrorCode::kInput);
   hmmjit::SearchOptions options = data.options;
   options.seed = 0;
   EXPECT_EQ(search(1, options), hmmjit::ErrorCode::kUsage);
@@ -116,7 +162,7 @@ TEST(Parts, WhatIsWrongIsSaid) {
   EXPECT_EQ(search(1, options), hmmjit::ErrorCode::kUsage);
   options = data.options;
   options.report.e_value = 1;
-  hmmjit::search_part(data.models, data.database, 2, 2, data.file("other"), options);
+  hmmjit::search_part(data.models, data.database, {2, 2}, data.file("other"), options);
   EXPECT_EQ(code_of([&] {
               hmmjit::merge_parts({files[0], data.file("other")});
             }),

@@ -213,6 +213,49 @@ TEST(TargetDatabase, FileCutShortWhileItIsReadIsAnErrorValue) {
   is_cut((*database)->targets_of_fraction(0, 1, 2).error());
 }
 
+// Against a look at every target: even lengths, a long target at either end, all lengths alike.
+TEST(TargetDatabase, FractionsAreThoseOfALookAtEveryTarget) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() / "fractions.hjdb";
+  const auto lengths_of = [](int kind, int n) {
+    if (kind == 0) return 100 + (n * 7919) % 400;
+    if (kind == 1) return n == 0 ? 300000 : 1 + n % 3;
+    if (kind == 2) return n == 499 ? 300000 : 1 + n % 3;
+    return kind == 3 ? n * n / 100 : 0;
+  };
+  for (int kind = 0; kind < 5; ++kind) {
+    std::vector<std::uint64_t> starts;
+    std::uint64_t bytes = 16;
+    auto writer = DatabaseWriter::create(path, amino_alphabet());
+    ASSERT_TRUE(writer);
+    TargetBlock block;
+    for (int n = 0; n < 500; ++n) {
+      const auto length = static_cast<std::size_t>(lengths_of(kind, n));
+      block.begin_target(std::to_string(n), {}, {});
+      block.append(std::vector<Residue>(length, Residue{3}));
+      block.end_target();
+      starts.push_back(bytes);
+      bytes += (length + 16) / 16 * 16;
+    }
+    ASSERT_TRUE(writer->add(block));
+    ASSERT_TRUE(writer->finish(""));
+    const auto database = TargetDatabase::open(path);
+    ASSERT_TRUE(database);
+    for (const std::uint64_t of : {1u, 2u, 3u, 7u, 64u, 499u, 500u, 1000u, 4000000000u}) {
+      for (std::uint64_t at = 0; at < of; at += std::max<std::uint64_t>(1, of / 50)) {
+        const auto place = [&](std::uint64_t share) {
+          const std::uint64_t limit = bytes * share / of;
+          return static_cast<std::uint64_t>(std::ranges::lower_bound(starts, limit) -
+                                            starts.begin());
+        };
+        EXPECT_EQ(*(*database)->targets_of_fraction(at, at + 1, of),
+                  std::pair(place(at), place(at + 1)))
+            << kind << ": " << at << " of " << of;
+      }
+    }
+  }
+}
+
 TEST(TargetDatabase, BlocksThatWereReadStayAsTheyWereChecked) {
   const TemporaryFolder folder;
   const std::string path = folder.path() / "overwritten.hjdb";

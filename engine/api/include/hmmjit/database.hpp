@@ -24,8 +24,8 @@ struct DatabaseInfo {
 };
 
 /// Writes the targets of all `inputs`, in order, into the file `output`, which appears when it is
-/// complete: what `hmmjit db build` does. Targets::from_file(output) searches it. Two threads are
-/// busy meanwhile. Thread-safe.
+/// complete: what `hmmjit db build` does. Targets::from_file(output) searches it. All cores may be
+/// busy meanwhile: several files are read at once. Thread-safe.
 ///
 /// Throws Error: kInput for missing, damaged or unsuitable input, kOutput, kUsage without inputs.
 HMMJIT_EXPORT DatabaseInfo build_database(const std::vector<Targets>& inputs,

@@ -501,6 +501,7 @@ typedef struct hmmjit_part_info {
   uint64_t first_model, last_model;   /* the same of the models */
   uint64_t targets_reported, domains;
   char content[64]; /* digest: equal for any threads, memory, device and order of merging */
+  uint32_t model_part, last_model_part, model_parts, reserved_too; /* shares of the models */
 } hmmjit_part_info;
 
 /* Searches part number `part` (from 1) of `parts` of a database made by hmmjit_database_build, and
@@ -512,6 +513,15 @@ HMMJIT_C_API int32_t hmmjit_search_part(const hmmjit_models *models, const char 
                                         const hmmjit_search_options *options,
                                         const hmmjit_callbacks *callbacks, hmmjit_part_info *info,
                                         hmmjit_error **error);
+/* As hmmjit_search_part with share `model_part` (from 1) of `model_parts` of the models, of about
+ * equal positions. `models` are all models of the search; those of a file that is not loaded need
+ * its index (`hmmjit part index`), without which it is HMMJIT_INPUT. */
+HMMJIT_C_API int32_t hmmjit_search_model_part(const hmmjit_models *models, const char *database,
+                                              uint32_t part, uint32_t parts, uint32_t model_part,
+                                              uint32_t model_parts, const char *output,
+                                              const hmmjit_search_options *options,
+                                              const hmmjit_callbacks *callbacks,
+                                              hmmjit_part_info *info, hmmjit_error **error);
 /* The results of the whole search from the files of all its parts, in any order. Reports of them
  * have the bytes of a search without parts; hmmjit_results_get_options has the options they need.
  * With `callbacks->result` one model is held at a time; no other callback is called. HMMJIT_INPUT

@@ -12,11 +12,20 @@
 
 HMMJIT_BEGIN_NAMESPACE
 
+/// Which share of a search a part is. Numbers are from 1.
+struct PartShare {
+  std::uint32_t part = 1, parts = 1;  ///< of the targets: about equal residues
+  /// Of the models: about equal positions. It pays only where few targets meet a very large number
+  /// of models, since every share of the models reads all residues of its share of the targets.
+  std::uint32_t model_part = 1, model_parts = 1;
+};
+
 /// What a part file says of itself. Source of the format: docs/part-format.md.
 struct PartInfo {
   /// Shares of the targets: `part` to `last_part` of `parts`, from 1; several where parts have been
   /// merged into one.
   std::uint32_t part = 1, last_part = 1, parts = 1;
+  std::uint32_t model_part = 1, last_model_part = 1, model_parts = 1;  ///< the same of the models
   std::uint64_t first_target = 0, last_target = 0;  ///< indices in the database, the last excluded
   std::uint64_t first_model = 0, last_model = 0;    ///< the same of the models
   std::uint64_t targets_reported = 0, domains = 0;
@@ -27,16 +36,18 @@ struct PartInfo {
   std::string settings;  ///< lines "name: value" with all that must agree between parts
 };
 
-/// Searches part number `part` (from 1) of `parts` of a database made by build_database, and writes
-/// it to the file `output`, which appears when it is complete: what `hmmjit search --part` does.
-/// Any host may search any part; parts of one search need the same models and equal thresholds and
-/// filters. `callbacks.result` is not called. Thread-safe.
+/// Searches a share of a database made by build_database with a share of the models, and writes it
+/// to the file `output`, which appears when it is complete: what `hmmjit search --part` and
+/// `--model-part` do. `models` are all models of the search, not only those of the share. Models of
+/// from_file are read from the place where the share begins, which the file's index tells
+/// (`hmmjit part index`). Any host may search any part; parts of one search need the same models
+/// and equal thresholds and filters. `callbacks.result` is not called. Thread-safe.
 ///
 /// Throws Error as search does; kUsage for a part that is none, for a seed of 0, and for options
-/// that restrict the targets; kInput for what is no database; kOutput.
+/// that restrict the targets; kInput for what is no database, and for a share of a model file
+/// without an index; kOutput.
 HMMJIT_EXPORT PartInfo search_part(const Models& models, const std::string& database,
-                                   std::uint32_t part, std::uint32_t parts,
-                                   const std::string& output,
+                                   const PartShare& share, const std::string& output,
                                    const SearchOptions& options = SearchOptions(),
                                    const SearchCallbacks& callbacks = {});
 
@@ -54,7 +65,7 @@ HMMJIT_EXPORT SearchResults merge_parts(const std::vector<std::string>& files,
 HMMJIT_EXPORT PartInfo join_parts(const std::vector<std::string>& files, const std::string& output);
 
 /// Parts that none of these files holds, as a list of numbers from 1, "3,17,40-42"; empty when all
-/// are there. Of part I of N for share J of the models (`hmmjit search --model-part`) the number is
+/// are there. Of part I of N for share J of the models the number is
 /// (J - 1) * N + I. Thread-safe. Throws Error as merge_parts does, but for parts that are missing.
 HMMJIT_EXPORT std::string missing_parts(const std::vector<std::string>& files);
 

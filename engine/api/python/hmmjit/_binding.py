@@ -124,7 +124,8 @@ class Target(Sized):
 class PartInfo(Sized):
     _fields_: ClassVar[Any] = [("size", c_size_t)] + [(n, c_uint32) for n in ("part", "last_part", "parts", "reserved")] + [
         (n, c_uint64) for n in ("first_target", "last_target", "first_model", "last_model", "targets_reported",
-                                "domains")] + [("content", ctypes.c_char * 64)]
+                                "domains")] + [("content", ctypes.c_char * 64)] + [
+        (n, c_uint32) for n in ("model_part", "last_model_part", "model_parts", "reserved_too")]
 
 
 class BuildOptions(Sized):
@@ -412,7 +413,7 @@ results_get = _declare("hmmjit_results_get", c_void_p, c_void_p, c_size_t)
 results_statistics = _function("hmmjit_results_statistics", c_void_p, POINTER(SearchStatistics))
 results_get_options = _function("hmmjit_results_get_options", c_void_p, POINTER(SearchOptions))
 _FILES = POINTER(c_char_p)
-search_part = _function("hmmjit_search_part", c_void_p, c_char_p, c_uint32, c_uint32, c_char_p,
+search_part = _function("hmmjit_search_model_part", c_void_p, c_char_p, c_uint32, c_uint32, c_uint32, c_uint32, c_char_p,
                         POINTER(SearchOptions), POINTER(Callbacks), POINTER(PartInfo))
 merge_parts = _function("hmmjit_merge_parts", _FILES, c_size_t, POINTER(Callbacks), _OUT)
 join_parts = _function("hmmjit_join_parts", _FILES, c_size_t, c_char_p, POINTER(PartInfo))

@@ -24,6 +24,9 @@ class PartInfo(NamedTuple):
     part: int  #: shares `part` to `last_part` of `parts`, from 1
     last_part: int
     parts: int
+    model_part: int  #: the same of the models
+    last_model_part: int
+    model_parts: int
     first_target: int
     last_target: int
     first_model: int
@@ -38,7 +41,7 @@ def _info_of(path: PathLike) -> PartInfo:
     info = _b.PartInfo()
     settings = _b.Handle("text", lambda out: _b.part_get_info(_b.encode(path), byref(info), out))
     lines = [line.partition(": ") for line in _b.text(_b.take_text(settings)).splitlines()]
-    numbers = {name: getattr(info, name) for name in PartInfo._fields[:9]}
+    numbers = {name: getattr(info, name) for name in PartInfo._fields[:12]}
     return PartInfo(**numbers, content=_b.text(info.content), settings={name: value for name, _, value in lines})
 
 
@@ -61,17 +64,20 @@ def _files(files: Union[PathLike, Iterable[PathLike]]) -> Tuple[Any, int]:
 
 @shows_options
 def search_part(models: ModelsSource, database: PathLike, part: int, parts: int, path: PathLike, *,
-                progress: Optional[OnProgress] = None, interval: float = 0.25,
+                model_part: int = 1, model_parts: int = 1, progress: Optional[OnProgress] = None, interval: float = 0.25,
                 warning: Optional[OnWarning] = None, **options: Unpack[SearchOptions]) -> PartInfo:
     """Searches part number `part` (from 1) of `parts` of a target database, and writes it to the file `path`,
-    which appears when it is complete: what `hmmjit search --part` does.
+    which appears when it is complete: what `hmmjit search --part` does. With `model_part` (from 1) of `model_parts`
+    only that share of the models is searched, as with `--model-part`; `models` are all of them, and a file of models
+    needs its index (`hmmjit part index`).
 
     Any host may search any part; parts of one search need the same models and equal thresholds and filters.
     Other arguments as of search, without first_target, target_count and a seed of 0.
     """
     out = make_options(options, "search_part")
     queries = models if isinstance(models, Models) else Models(models)
-    numbers = integer("part", part, 0, UINT32), integer("parts", parts, 0, UINT32)
+    numbers = [integer(name, number, 0, UINT32) for name, number in
+               (("part", part), ("parts", parts), ("model_part", model_part), ("model_parts", model_parts))]
     files = _b.encode(database), _b.encode(path)
     Run(lambda callbacks: _b.search_part(queries._handle.pointer, files[0], *numbers, files[1], byref(out), callbacks,
                                          None), None, progress, interval, warning).wait()
