@@ -377,6 +377,14 @@ Result<SequenceReader> SequenceReader::open(std::unique_ptr<ByteSource> source,
     state->format = found->format;
     phylip_name_width = found->phylip_name_width;
   }
+  // Downloads that failed often lie under the name of a FASTA file. Alignments are a matter of
+  // --tformat, which the error of the FASTA reader names.
+  if (state->format == SequenceFormat::kFasta && !head.starts_with('#')) {
+    const auto foreign = recognise_foreign_file(head);
+    if (foreign && head.find_first_not_of(" \t\r\n") != head.find('>'))
+      return fail(ErrorCode::kInput, "the file holds no sequences: " + std::string(foreign->what),
+                  input.name(), std::string(foreign->remedy));
+  }
   // hmmsearch accepts line feeds alone in these formats, and a file of 0 bytes that is named as an
   // alignment.
   const bool unaligned =

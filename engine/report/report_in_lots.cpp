@@ -226,7 +226,10 @@ Status ReportWriter::receive_in_lots(const ModelResult& totals, const HitLots& l
           return {};
         });
       },
-      [&](std::string_view piece) { alignment_->write(piece); });
+      [&](std::string_view piece) -> Status {
+        alignment_->write(piece);
+        return alignment_->status();
+      });
   HMMJIT_TRY(written);
   return write_saved_alignment(count);
 }

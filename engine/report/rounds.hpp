@@ -2,6 +2,8 @@
 // next (Johnson, Eddy & Portugaly 2010).
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "build/alignment_model.hpp"
+#include "core/spool_file.hpp"
 #include "report/main_report.hpp"
 #include "report/report_writer.hpp"
 #include "search/search.hpp"
@@ -32,6 +35,24 @@ struct RoundOptions {
   }
 };
 
+/// Texts of queries that wait in a temporary file until their turn. One thread at a time.
+class TextStore {
+ public:
+  /// Some bytes of it. `kind`: of the text, the caller's own.
+  struct Piece {
+    std::size_t kind = 0;
+    std::uint64_t begin = 0, end = 0;
+  };
+  /// Moves `text` there, and leaves it empty and without memory; `pieces` then ends with it. Fails
+  /// with kOutput.
+  Status take(std::size_t kind, std::string& text, std::vector<Piece>& pieces);
+  /// Calls `use` with the bytes of a piece, some at a time.
+  Status read(const Piece& piece, const std::function<Status(const std::string&)>& use);
+
+ private:
+  std::optional<SpoolFile> file_;
+};
+
 /// One query on its way through the rounds. Different queries may be in different threads.
 class QueryRounds {
  public:
@@ -45,6 +66,19 @@ class QueryRounds {
   const QueryNames& names() const { return names_; }
   /// Takes the result of a round.
   void finish_round(const ModelResult& result);
+  /// The same for a result whose hits are stored: what is made of them goes to `texts` as it is
+  /// made. In memory are then the names of the included targets, and, if another round follows,
+  /// the alignment that its model is built from, a byte a column and row. Fails with kOutput.
+  Status finish_round_in_lots(const ModelResult& result, TextStore& texts);
+  /// Bytes of the texts that wait in memory.
+  std::size_t text_bytes() const;
+  /// Moves these to `texts`.
+  Status store_texts(TextStore& texts);
+  /// Hands the texts over, in their order; once done. `output`: takes those of a query, piece by
+  /// piece; `checkpoint`: those of a round (counted from 0), model and alignment.
+  Status write(TextStore& texts, const std::function<Status(const QueryOutput&)>& output,
+               const std::function<Status(std::size_t round, const std::string& model,
+                                          const std::string& alignment)>& checkpoint);
   /// No further round: converged, at the last one, or failed.
   bool done() const { return done_; }
   const std::optional<Error>& error() const { return error_; }
@@ -54,8 +88,9 @@ class QueryRounds {
 
   struct Checkpoint {
     std::string model, alignment;
-    std::size_t rows = 0;         ///< of the alignment
-    std::size_t new_targets = 0;  ///< included, and not in the round before
+    std::size_t rows = 0;                       ///< of the alignment
+    std::size_t new_targets = 0;                ///< included, and not in the round before
+    std::vector<TextStore::Piece> stored = {};  ///< of the texts, what stands before the above
   };
   /// Of every round; complete once done.
   const std::vector<Checkpoint>& checkpoints() const { return checkpoints_; }
@@ -66,8 +101,21 @@ class QueryRounds {
   const QueryOutput& output() const { return output_; }
 
  private:
-  void make_tables(const ModelResult& result);
-  std::string mark_hits(const HitList& hits, std::size_t* added);
+  // The steps of a round.
+  void begin_round(const ModelResult& result);
+  void add_table_headers(const ModelResult& result);
+  // Of some hits of a result; `aligned`: rows and targets of --a3m so far.
+  struct AlignedSoFar {
+    std::size_t rows = 0, targets_left = 0;
+  };
+  void add_table_rows(const ModelResult& result, AlignedSoFar& aligned);
+  // '+': included, and not in the round before; '-': the other way round. `now`: included ones.
+  std::string mark_hits(const HitList& hits, std::set<std::string>& now, std::size_t* added) const;
+  void end_hits(const ModelResult& result, std::size_t added, std::size_t included);
+  void end_query(std::size_t saved_rows);
+  void build_next(const MultipleAlignment& alignment);
+  std::string alignment_id() const { return names_.name + "-i" + std::to_string(round_); }
+  MultipleAlignment empty_alignment(std::string reference) const;
 
   const RoundOptions& options_;
   QueryNames names_;
@@ -80,6 +128,7 @@ class QueryRounds {
   std::optional<Error> error_;
   std::vector<Checkpoint> checkpoints_;
   QueryOutput output_;
+  std::vector<TextStore::Piece> stored_;  // of its texts, what stands before those in memory
 };
 
 }  // namespace hmmjit

@@ -143,6 +143,23 @@ std::string reference_line(const Layout& layout) {
   return line;
 }
 
+// Beside a query sequence, rows have upper case and '-' everywhere.
+void forget_inserts(std::string& sequence) {
+  for (char& c : sequence) {
+    if (c == '.') c = '-';
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  }
+}
+
+// The query sequence, a residue in the column of every node.
+std::string query_line(std::string_view query, const Layout& layout) {
+  std::string line(layout.width, '-');
+  for (std::size_t k = 1; k < layout.consensus.size(); ++k)
+    line[layout.consensus[k]] = query[k - 1];
+  forget_inserts(line);
+  return line;
+}
+
 std::string row_name(const Hit& hit, const Domain& domain) {
   return hit.name + "/" + std::to_string(domain.iali) + "-" + std::to_string(domain.jali);
 }
@@ -199,13 +216,19 @@ void append_accession(std::string& out, const std::string& name, std::string_vie
   out += '\n';
 }
 
-void append_description(std::string& out, const std::string& name, const Hit& hit,
+void append_description(std::string& out, const std::string& name, std::string_view description,
                         const Margins& margins) {
   out += "#=GS ";
   text::left(out, name, margins.longest);
-  out += " DE [subseq from] ";
-  out += hit.description.empty() ? hit.name : hit.description;
+  (out += " DE ") += description;
   out += '\n';
+}
+
+void append_source(std::string& out, const std::string& name, const Hit& hit,
+                   const Margins& margins) {
+  append_description(out, name,
+                     "[subseq from] " + (hit.description.empty() ? hit.name : hit.description),
+                     margins);
 }
 
 // The row of a query sequence has no posteriors.
@@ -288,16 +311,10 @@ HitAlignment align_with_query(const HitList& hits, const std::string& query_name
   alignment.rows.push_back({nullptr, nullptr, query_name, {}, {}});
   add_included(alignment.rows, hits, targets);
   const Layout layout = lay_out_all(alignment, static_cast<int>(query.size()));
-  std::string& first = alignment.rows.front().sequence;
-  first.assign(layout.width, '-');
-  for (std::size_t k = 1; k < layout.consensus.size(); ++k)
-    first[layout.consensus[k]] = query[k - 1];
   for (Row& row : alignment.rows) {
-    for (char& c : row.sequence) {
-      if (c == '.') c = '-';
-      if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-    }
+    if (row.domain != nullptr) forget_inserts(row.sequence);
   }
+  alignment.rows.front().sequence = query_line(query, layout);
   return alignment;
 }
 
@@ -328,11 +345,9 @@ void append_stockholm(std::string& out, const std::string& id, const ModelInfo& 
   if (any_description) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
       if (rows[i].hit != nullptr) {
-        append_description(out, names[i], *rows[i].hit, margins);
+        append_source(out, names[i], *rows[i].hit, margins);
       } else if (model.description) {
-        out += "#=GS ";
-        text::left(out, names[i], margins.longest);
-        out += " DE " + *model.description + "\n";
+        append_description(out, names[i], *model.description, margins);
       }
     }
     out += '\n';
@@ -389,15 +404,32 @@ struct StreamedStockholm::State {
   std::vector<SpoolFile> names;
 
   std::size_t targets, targets_left;  // at most, and not seen in this pass
+  std::optional<AlignedQuery> query;
 
-  State(const ModelInfo& of, std::size_t width, std::string by, std::size_t most)
+  State(const ModelInfo& of, int nodes, std::size_t width, std::string by, std::size_t most,
+        std::optional<AlignedQuery> first)
       : model(of),
         columns(width),
         author(std::move(by)),
-        layout(empty_layout(of.M)),
-        mean(of.M),
+        layout(empty_layout(nodes)),
+        mean(nodes),
         targets(most),
-        targets_left(most) {}
+        targets_left(most),
+        query(std::move(first)) {}
+
+  // A row was seen for the first time.
+  Status measure_row(const std::string& name, bool accession) {
+    ++rows;
+    any_accession |= accession;
+    margins.longest = std::max(margins.longest, name.size());
+    const Digest of_name = digest(name.data(), name.size());
+    return names[of_name.low % names.size()].append(
+        {reinterpret_cast<const char*>(&of_name), sizeof of_name});
+  }
+  void lay_out_row(Row& row) const {
+    lay_out(row, layout);
+    if (query) forget_inserts(row.sequence);
+  }
 
   // Calls `use` with every included domain.
   template <typename Use>
@@ -433,27 +465,27 @@ StreamedStockholm& StreamedStockholm::operator=(StreamedStockholm&&) noexcept = 
 StreamedStockholm::~StreamedStockholm() = default;
 
 Result<StreamedStockholm> StreamedStockholm::create(const ModelInfo& model, std::size_t columns,
-                                                    std::string author, std::size_t targets) {
-  auto state = std::make_unique<State>(model, columns, std::move(author), targets);
+                                                    std::string author, std::size_t targets,
+                                                    std::optional<AlignedQuery> query) {
+  const int nodes = query ? static_cast<int>(query->residues.size()) : model.M;
+  auto state =
+      std::make_unique<State>(model, nodes, columns, std::move(author), targets, std::move(query));
   for (std::size_t i = 0; i < kBuckets; ++i) {
     HMMJIT_ASSIGN(SpoolFile file, SpoolFile::create(std::size_t{1} << 12));
     state->names.push_back(std::move(file));
   }
+  if (state->query)
+    HMMJIT_TRY(
+        state->measure_row(state->query->name, model.accession && !model.accession->empty()));
   return StreamedStockholm(std::move(state));
 }
 
 Status StreamedStockholm::measure(const Hit& hit) {
   State& s = *state_;
   return s.for_each_row(hit, [&](const Domain& domain) -> Status {
-    ++s.rows;
-    s.any_accession |= !hit.accession.empty();
     make_room(s.layout, domain);
     s.mean.add(domain);
-    const std::string name = row_name(hit, domain);
-    s.margins.longest = std::max(s.margins.longest, name.size());
-    const Digest of_name = digest(name.data(), name.size());
-    return s.names[of_name.low % kBuckets].append(
-        {reinterpret_cast<const char*>(&of_name), sizeof of_name});
+    return s.measure_row(row_name(hit, domain), !hit.accession.empty());
   });
 }
 
@@ -462,21 +494,39 @@ Result<std::size_t> StreamedStockholm::end_measuring() {
   place_columns(s.layout);
   HMMJIT_ASSIGN(s.renamed, s.any_name_twice());
   if (s.renamed) s.margins.longest += row_prefix(0, s.rows).size();
+  s.margins.posteriors = s.rows > (s.query ? 1 : 0);
   s.names.clear();
   return s.rows;
 }
 
-Status StreamedStockholm::write(
-    const std::function<Status(const std::function<Status(const Hit&)>&)>& pass,
-    const std::function<void(std::string_view)>& out) {
+std::string StreamedStockholm::reference() const { return reference_line(state_->layout); }
+
+Status StreamedStockholm::for_each_row(
+    const HitPass& pass,
+    const std::function<void(const std::string& name, const std::string& sequence)>& use) {
+  State& s = *state_;
+  if (s.query) use(s.query->name, query_line(s.query->residues, s.layout));
+  s.targets_left = s.targets;
+  return pass([&](const Hit& hit) {
+    return s.for_each_row(hit, [&](const Domain& domain) -> Status {
+      Row row{&hit, &domain, row_name(hit, domain), {}, {}};
+      s.lay_out_row(row);
+      use(row.name, row.sequence);
+      return {};
+    });
+  });
+}
+
+Status StreamedStockholm::write(const HitPass& pass,
+                                const std::function<Status(std::string_view)>& out) {
   State& s = *state_;
   if (s.rows == 0) return {};
-  const std::string posterior = s.mean.line(s.layout), reference = reference_line(s.layout);
+  const std::string posterior = s.mean.line(s.layout), reference = this->reference();
   const std::size_t block = s.columns == 0 ? s.layout.width : s.columns;
   const std::size_t blocks = (s.layout.width + block - 1) / block;
   std::string text;
-  append_head(text, s.model.name, s.model, s.renamed, s.author);
-  out(text);
+  append_head(text, s.query ? s.query->id : s.model.name, s.model, s.renamed, s.author);
+  HMMJIT_TRY(out(text));
   for (std::size_t first = 0; first < blocks; first += kBlocksOfPass) {
     const std::size_t last = std::min(first + kBlocksOfPass, blocks);
     // Accessions, descriptions, and the rows of each block.
@@ -486,19 +536,38 @@ Status StreamedStockholm::write(
       files.push_back(std::move(file));
     }
     std::size_t number = 0;
+    if (s.query) {
+      std::string name = s.query->name, line;
+      if (s.renamed) name = row_prefix(number, s.rows) + name;
+      ++number;
+      if (first == 0) {
+        append_accession(line, name, s.model.accession.value_or(""), s.margins);
+        HMMJIT_TRY(files[0].append(line));
+        line.clear();
+        if (s.model.description) append_description(line, name, *s.model.description, s.margins);
+        HMMJIT_TRY(files[1].append(line));
+      }
+      const std::string sequence = query_line(s.query->residues, s.layout);
+      for (std::size_t b = first; b < last; ++b) {
+        line.clear();
+        append_query_row(line, name, std::string_view(sequence).substr(b * block, block),
+                         s.margins);
+        HMMJIT_TRY(files[b - first + 2].append(line));
+      }
+    }
     s.targets_left = s.targets;
     const Status passed = pass([&](const Hit& hit) {
       return s.for_each_row(hit, [&](const Domain& domain) -> Status {
         Row row{&hit, &domain, row_name(hit, domain), {}, {}};
         if (s.renamed) row.name = row_prefix(number, s.rows) + row.name;
         ++number;
-        lay_out(row, s.layout);
+        s.lay_out_row(row);
         std::string line;
         if (first == 0) {
           append_accession(line, row.name, hit.accession, s.margins);
           HMMJIT_TRY(files[0].append(line));
           line.clear();
-          append_description(line, row.name, hit, s.margins);
+          append_source(line, row.name, hit, s.margins);
           HMMJIT_TRY(files[1].append(line));
         }
         for (std::size_t b = first; b < last; ++b) {
@@ -511,27 +580,22 @@ Status StreamedStockholm::write(
       });
     });
     HMMJIT_TRY(passed);
-    const auto copy = [&](std::string_view piece) -> Status {
-      out(piece);
-      return {};
-    };
     if (first == 0) {
-      HMMJIT_TRY(files[0].for_each(copy));
-      if (s.any_accession) out("\n");
-      HMMJIT_TRY(files[1].for_each(copy));
-      out("\n");
+      HMMJIT_TRY(files[0].for_each(out));
+      if (s.any_accession) HMMJIT_TRY(out("\n"));
+      HMMJIT_TRY(files[1].for_each(out));
+      if (s.margins.posteriors || s.model.description) HMMJIT_TRY(out("\n"));
     }
     for (std::size_t b = first; b < last; ++b) {
-      if (b > 0) out("\n");
-      HMMJIT_TRY(files[b - first + 2].for_each(copy));
+      if (b > 0) HMMJIT_TRY(out("\n"));
+      HMMJIT_TRY(files[b - first + 2].for_each(out));
       text.clear();
       append_column_lines(text, std::string_view(posterior).substr(b * block, block),
                           std::string_view(reference).substr(b * block, block), s.margins);
-      out(text);
+      HMMJIT_TRY(out(text));
     }
   }
-  out("//\n");
-  return {};
+  return out("//\n");
 }
 
 }  // namespace hmmjit

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,25 +53,40 @@ std::size_t append_stockholm(std::string& out, const ModelInfo& model, const Hit
                              std::size_t columns, const std::string& author,
                              std::size_t targets = kAllTargets);
 
+/// The query sequence as the first row of a record, as align_with_query has it.
+struct AlignedQuery {
+  std::string id;    ///< of the record
+  std::string name;  ///< of the row
+  std::string residues;
+};
+
 /// The same bytes for a model whose rows are too many to hold: every hit is seen twice or more
 /// often. What waits meanwhile lies in temporary files.
 class StreamedStockholm {
  public:
-  /// Fails with kOutput.
+  using HitPass = std::function<Status(const std::function<Status(const Hit&)>& use)>;
+
+  /// Without `query`, rows are those of align_hits. Fails with kOutput.
   static Result<StreamedStockholm> create(const ModelInfo& model, std::size_t columns,
-                                          std::string author, std::size_t targets = kAllTargets);
+                                          std::string author, std::size_t targets = kAllTargets,
+                                          std::optional<AlignedQuery> query = std::nullopt);
   StreamedStockholm(StreamedStockholm&&) noexcept;
   StreamedStockholm& operator=(StreamedStockholm&&) noexcept;
   ~StreamedStockholm();
 
   /// First pass over the hits, in order.
   Status measure(const Hit& hit);
-  /// Ends the first pass. The number of rows.
+  /// Ends the first pass. The number of rows, that of the query among them.
   Result<std::size_t> end_measuring();
   /// Writes the record. `pass` calls what it is given with every hit in order, each time it is
-  /// called itself.
-  Status write(const std::function<Status(const std::function<Status(const Hit&)>&)>& pass,
-               const std::function<void(std::string_view)>& out);
+  /// called itself. `out` takes the text, piece by piece.
+  Status write(const HitPass& pass, const std::function<Status(std::string_view)>& out);
+  /// 'x' for a node's column, '.' for an insert's.
+  std::string reference() const;
+  /// Calls `use` with the name, without a number, and the full width of every row.
+  Status for_each_row(
+      const HitPass& pass,
+      const std::function<void(const std::string& name, const std::string& sequence)>& use);
 
  private:
   struct State;

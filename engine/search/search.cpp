@@ -311,7 +311,9 @@ Result<HitList> Run::finished_hits(ModelJob& job, std::vector<Hit>& hits, Finish
     return finish_hits(job.thresholds, std::move(hits), job.counters, options_.whole_targets);
   HMMJIT_TRY(store_hits(job, hits));
   HMMJIT_ASSIGN(HitList list, job.stored->finish(job.counters, options_.whole_targets));
-  if (list.reported > 0) finished.result.stored = std::move(job.stored);
+  // Results by target are as wide as the names of all candidates.
+  if (list.reported > 0 || (options_.by_target && list.candidates > 0))
+    finished.result.stored = std::move(job.stored);
   job.stored.reset();
   return list;
 }

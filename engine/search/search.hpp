@@ -75,8 +75,9 @@ struct ModelResult {
   bool alignments = true;  ///< domains have the text of their alignments
   double seconds = 0;      ///< from set-up to the last domain, other models running beside
   double cpu_seconds = 0;  ///< spent in its tasks, all threads together
-  /// Where there was no room for the reported hits, at least one, in memory: they are here, and
-  /// `hits` has only the sums. Nothing for sinks that do not take stored hits.
+  /// Where there was no room for the reported hits, at least one (with SearchOptions::by_target:
+  /// for candidates), in memory: they are here, and `hits` has only the sums. Nothing for sinks
+  /// that do not take stored hits.
   std::shared_ptr<StoredHits> stored = {};
   /// What the sink has made of all this ahead of its turn; may be null.
   std::shared_ptr<PreparedResult> prepared = {};

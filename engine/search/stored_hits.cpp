@@ -189,8 +189,9 @@ Status StoredHits::advance() {
   return refill(reader);
 }
 
-Status StoredHits::begin() {
+Status StoredHits::begin(Which which) {
   domains_reported_ = 0;
+  all_ = which == Which::kCandidates;
   return open_readers();
 }
 
@@ -198,22 +199,22 @@ Result<bool> StoredHits::next(Hit& hit) {
   for (;;) {
     if (heap_.empty()) return false;
     const std::size_t first = heap_.front();
-    const bool reported = readers_[first].hit.flags.reported;
-    if (reported) hit = std::move(readers_[first].hit);
+    const bool wanted = all_ || readers_[first].hit.flags.reported;
+    if (wanted) hit = std::move(readers_[first].hit);
     HMMJIT_TRY(advance());
-    if (!reported) continue;
+    if (!wanted) continue;
     judge_domains(thresholds_.rules, domZ_, hit);
     domains_reported_ += static_cast<std::uint64_t>(hit.reported_domains);
     return true;
   }
 }
 
-Status StoredHits::in_lots(const std::function<Status(std::vector<Hit>&)>& use) {
+Status StoredHits::in_lots(const std::function<Status(std::vector<Hit>&)>& use, Which which) {
   const std::uint64_t of_hit =
       std::max<std::uint64_t>(1, bytes_ / std::max<std::uint64_t>(1, candidates_));
   const auto lot = static_cast<std::size_t>(
       std::clamp<std::uint64_t>(memory_ / 4 / of_hit, 1, std::uint64_t{1} << 16));
-  HMMJIT_TRY(begin());
+  HMMJIT_TRY(begin(which));
   std::vector<Hit> hits;
   Hit hit;
   for (bool more = true; more;) {

@@ -33,12 +33,14 @@ class StoredHits {
 
   // Then, as often as wanted:
 
-  /// Goes to the first hit.
-  Status begin();
-  /// The next reported hit, judged; false behind the last.
+  enum class Which { kReported, kCandidates };
+  /// Goes to the first hit. `which`: those that follow.
+  Status begin(Which which = Which::kReported);
+  /// The next hit, judged; false behind the last.
   Result<bool> next(Hit& hit);
   /// Calls `use` with all hits in order, as many at a time as fit; the vector is its own to change.
-  Status in_lots(const std::function<Status(std::vector<Hit>&)>& use);
+  Status in_lots(const std::function<Status(std::vector<Hit>&)>& use,
+                 Which which = Which::kReported);
   /// Reported domains of the hits read since begin().
   std::uint64_t domains_reported() const { return domains_reported_; }
   std::uint64_t memory() const { return memory_; }
@@ -91,6 +93,7 @@ class StoredHits {
   std::vector<Reader> readers_;
   std::vector<std::size_t> heap_;  // of readers, that with the first hit on top
   std::uint64_t domains_reported_ = 0;
+  bool all_ = false;  // candidates that are not reported, too
   std::string scratch_;
 };
 

@@ -126,6 +126,12 @@ class Habits(ScratchFolder):
             if name != "fasta":
                 with self.subTest(kind=name, place="sequences"):
                     self.says(search([self.fn3, path]), INPUT_ERROR, words)
+                # Whatever its name or --tformat promise.
+                named = self.path(f"other_{name}.fasta")
+                shutil.copy(path, named)
+                with self.subTest(kind=name, place="sequences by name"):
+                    self.says(search([self.fn3, named]), INPUT_ERROR, words)
+                    self.says(search(["--tformat", "fasta", self.fn3, path]), INPUT_ERROR, words)
         self.says(search([self.targets, self.fn3]), INPUT_ERROR, "the profile file comes first")
         self.says(search([self.fn3, self.fn3]), INPUT_ERROR, "the profile file comes first")
 

@@ -4,6 +4,7 @@ The bound may be exceeded by a tenth and 24 MiB. Sizes are such that a program t
 exceeds it by far.
 """
 import gzip
+import itertools
 import os
 import random
 import shutil
@@ -70,10 +71,11 @@ class MemoryTest(unittest.TestCase):
             copy[cls.random.randrange(len(copy))] = cls.random.choice(RESIDUES)
         return "".join(copy)
 
-    def search(self, memory, more, stdin=None):
+    def search(self, memory, more, stdin=None, command="search"):
         """With `--mem` in MiB, which must hold."""
-        status, errors, peak = measured(["search", "--quiet", "--device", "cpu", "--cpu", "2",
-                                         "--mem", f"{memory}M"] + more, stdin)
+        device = [] if command == "scan" else ["--device", "cpu"]
+        status, errors, peak = measured([command, "--quiet", *device, "--cpu", "2", "--mem", f"{memory}M"] + more,
+                                        stdin)
         bound = memory * MIB + memory * MIB // 10 + 24 * MIB
         self.assertLess(peak, bound, f"{peak / MIB:.1f} MiB with --mem {memory}M; {errors}")
         return status, errors
@@ -128,6 +130,47 @@ class MemoryTest(unittest.TestCase):
         found = sum(any(abs(start - at) < 10 for start in starts) for at in want)
         self.assertGreater(found, 35, starts)
 
+    def results(self, name, folder):
+        """Moves the lines of an output that depend on no run to `folder`; returns their number. Nothing large may
+        stay in memory here: a process that is started counts what its parent holds among its own."""
+        count = 0
+        with open(self.path(name), "rb") as file, open(os.path.join(folder, name), "wb") as kept:
+            for line in file:
+                if (line.startswith(b"#") and not line.startswith(b"#=")) or line.startswith(b"DATE ") or \
+                        b'"record":"run"' in line:
+                    continue
+                kept.write(line)
+                count += 1
+        os.unlink(self.path(name))
+        return count
+
+    def compare(self, command, inputs, outputs, more, lines=10_000, appear=()):
+        """The outputs of a run within a bound and of one without. `appear`: files whose names are not in options.
+        Returns the folder of the second ones."""
+        folders = [self.path(name) for name in ("bounded", "unbounded")]
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
+            os.mkdir(folder)
+            arguments = []
+            for option, name in outputs.items():
+                arguments += [option, self.path(name)]
+            arguments += more + inputs
+            if folder == folders[0]:
+                status, errors = self.search(60, arguments, command=command)
+            else:
+                status, errors, peak = measured([command, "--cpu", "2", "--mem", "4G", "--quiet"] + arguments)
+                self.assertGreater(peak, 100 * MIB)  # otherwise this says little
+            self.assertEqual(status, 0, errors)
+            for name in [*outputs.values(), *appear]:
+                self.assertGreater(self.results(name, folder), 20 if name.endswith(".hmm") else lines, name)
+        for name in [*outputs.values(), *appear]:
+            with open(os.path.join(folders[0], name), "rb") as bounded, \
+                    open(os.path.join(folders[1], name), "rb") as unbounded:
+                for number, lines_of_both in enumerate(itertools.zip_longest(bounded, unbounded), 1):
+                    if lines_of_both[0] != lines_of_both[1]:
+                        self.fail(f"{name}, line {number}: {lines_of_both}")
+        return folders[1]
+
     def test_many_hits(self):
         targets = self.path("many.fasta")
         scenario.write_fasta(targets, [[f"t{number}", "a near copy", self.copy()]
@@ -135,31 +178,45 @@ class MemoryTest(unittest.TestCase):
         outputs = {option: "hits" + option.strip("-") for option in
                    ("-o", "-A", "--tblout", "--domtblout", "--pfamtblout", "--tsv", "--json", "--a3m",
                     "--gff")}
-        kept = {}
-        for bounded in (True, False):
-            more = []
-            for option, name in outputs.items():
-                more += [option, self.path(name)]
-            more += ["--seq-limit", "50000", self.model, targets]
-            if bounded:
-                status, errors = self.search(60, more)
-            else:
-                status, errors, peak = measured(["search", "--quiet", "--device", "cpu", "--cpu", "2",
-                                                 "--mem", "4G"] + more)
-                self.assertGreater(peak, 100 * MIB)  # otherwise this says little
-            self.assertEqual(status, 0, errors)
-            for option, name in outputs.items():
-                lines = [line for line in read(self.path(name)).split(b"\n")
-                         if not line.startswith(b"#") and b'"record":"run"' not in line]
-                if bounded:
-                    kept[option] = lines
-                else:
-                    self.assertGreater(len(lines), 10_000, option)
-                    if option == "--a3m":
-                        names = {line.split(b"/")[0] for line in lines if line.startswith(b">t")}
-                        self.assertEqual(len(names), 50_000)
-                    self.assertTrue(lines == kept[option],
-                                    f"{option} differs: " + scenario.first_difference(lines, kept[option]))
+        folder = self.compare("search", [self.model, targets], outputs, ["--seq-limit", "50000"])
+        with open(os.path.join(folder, "hitsa3m"), "rb") as file:
+            names = sum(line.startswith(b">t") for line in file)  # a domain each
+        self.assertEqual(names, 50_000)
+
+    def test_many_hits_of_rounds(self):
+        query, targets = self.path("query.fasta"), self.path("copies.fasta")
+        other = "".join(self.random.choices(RESIDUES, k=50))
+        scenario.write_fasta(query, [["first", "a domain", self.domain + other], ["second", "", other]])
+        # Names that are not the only ones are numbered in alignments; some targets have two domains.
+        scenario.write_fasta(targets, [
+            [f"t{number if number % 40 else 7}", "a copy" if number % 3 else "",
+             self.copy(6) + other + (self.copy(2) + other if number % 11 == 0 else "")]
+            for number in range(20_000)])
+        outputs = {option: "rounds" + option.strip("-") for option in
+                   ("-o", "-A", "--tblout", "--domtblout", "--tsv", "--json", "--a3m")}
+        checkpoints = ["--chkhmm", self.path("m"), "--chkali", self.path("a")]
+        for more, appear in ((["-N", "1", "--seq-limit", "15000"], []),
+                             (["-N", "2"] + checkpoints, ["m-1.hmm", "m-2.hmm", "a-1.sto", "a-2.sto"])):
+            with self.subTest(options=more):
+                self.compare("jackhmmer", [query, targets], outputs, more, appear=appear)
+        # Rounds whose alignment is the query alone.
+        self.compare("jackhmmer", [query, targets], {"-o": "none"},
+                     ["-N", "2", "--incE", "1e-200", "--incdomE", "1e-200"])
+
+    def test_many_hits_of_scanned_sequences(self):
+        sequences, models = self.path("scanned.fasta"), self.path("several.hmm")
+        scenario.write_fasta(sequences, [[f"s{number}", "a copy", self.copy(number % 9)]
+                                         for number in range(30_000)])
+        text = read(self.model).decode()
+        with open(models, "w") as file:
+            # Wide names of models that are candidates only while few models have been seen.
+            for number, name in enumerate(("a", "b_with_a_name_of_many_letters", "c")):
+                file.write(text.replace("NAME  one", f"NAME  {name}").replace("NAME  family", f"NAME  {name}"))
+        outputs = {option: "scan" + option.strip("-") for option in
+                   ("-o", "--tblout", "--domtblout", "--pfamtblout")}
+        for more in (["-E", "1e-7", "--domE", "1e-6"], ["-T", "12", "--domT", "13"]):
+            with self.subTest(options=more):
+                self.compare("scan", [models, sequences], outputs, more)
 
 
 class ControlGroup:

@@ -42,18 +42,23 @@ Result<SequenceQueries> open_jackhmmer_queries(const ParsedOptions& options,
 // One round: queries in, results back to them.
 class RoundSink final : public ResultSink {
  public:
-  explicit RoundSink(std::vector<std::unique_ptr<QueryRounds>*> queries)
-      : queries_(std::move(queries)) {}
+  /// `text`: bytes of text that a query keeps in memory; what is more goes to `store`.
+  RoundSink(std::vector<std::unique_ptr<QueryRounds>*> queries, TextStore& store, std::size_t text)
+      : queries_(std::move(queries)), store_(store), text_(text) {}
 
   std::shared_ptr<PreparedResult> prepare(const ModelResult& result) const override {
     return std::make_shared<Finish>(**queries_[result.index], result);
   }
   Status receive(const ModelResult& result) override {
     std::unique_ptr<QueryRounds>& query = *queries_[result.index];
-    query = dynamic_cast<Finish&>(*result.prepared).take();
+    if (result.stored != nullptr)
+      HMMJIT_TRY(query->finish_round_in_lots(result, store_));
+    else
+      query = dynamic_cast<Finish&>(*result.prepared).take();
     if (const auto& error = query->error()) return std::unexpected(*error);
-    return {};
+    return query->text_bytes() > text_ ? query->store_texts(store_) : Status{};
   }
+  bool takes_stored_hits() const override { return true; }
   ModelSource models() const {
     return [this, next = std::size_t{0}]() mutable -> Result<std::optional<Query>> {
       if (next == queries_.size()) return std::nullopt;
@@ -73,7 +78,7 @@ class RoundSink final : public ResultSink {
       after_->finish_round(result_);
     }
     std::size_t bytes() const override {
-      return after_ ? sizeof(QueryRounds) + after_->output().main.size() : 0;
+      return after_ ? sizeof(QueryRounds) + after_->text_bytes() : 0;
     }
     std::unique_ptr<QueryRounds> take() { return std::move(after_); }
 
@@ -83,6 +88,8 @@ class RoundSink final : public ResultSink {
     std::unique_ptr<QueryRounds> after_;
   };
   std::vector<std::unique_ptr<QueryRounds>*> queries_;
+  TextStore& store_;
+  std::size_t text_;
 };
 
 // <prefix>-<round><ending>, one file per round; they appear together at the end.
@@ -151,7 +158,10 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
   SearchStatistics statistics;
   bool searched = false;
   std::optional<Error> query_error;
+  const auto text = static_cast<std::size_t>(
+      std::max<std::uint64_t>(grant.bound / 16 / kQueriesAtATime, std::uint64_t{16} << 10));
   for (bool more = true; more;) {
+    TextStore texts;
     std::vector<std::unique_ptr<QueryRounds>> queries;
     while (queries.size() < kQueriesAtATime) {
       auto sequence = run.queries->sequences->next();
@@ -174,18 +184,20 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
         HMMJIT_TRY(targets->rewind());
         start_again(run.progress);
       }
-      RoundSink sink(std::move(active));
+      RoundSink sink(std::move(active), texts, text);
       HMMJIT_ASSIGN(const SearchStatistics round,
                     search(run.search, sink.models(), *targets, run.backend, sink, &run.progress));
       add(statistics, round);
     }
     for (const auto& query : queries) {
-      for (std::size_t i = 0; i < query->checkpoints().size(); ++i) {
-        const QueryRounds::Checkpoint& checkpoint = query->checkpoints()[i];
-        if (rounds.model_checkpoints) HMMJIT_TRY(models.write(i + 1, checkpoint.model));
-        if (rounds.alignment_checkpoints) HMMJIT_TRY(alignments.write(i + 1, checkpoint.alignment));
-      }
-      HMMJIT_TRY(run.writer.append(query->output()));
+      const Status written = query->write(
+          texts, [&](const QueryOutput& output) { return run.writer.append(output); },
+          [&](std::size_t round, const std::string& model, const std::string& alignment) -> Status {
+            if (rounds.model_checkpoints) HMMJIT_TRY(models.write(round + 1, model));
+            if (rounds.alignment_checkpoints) HMMJIT_TRY(alignments.write(round + 1, alignment));
+            return {};
+          });
+      HMMJIT_TRY(written);
     }
   }
   if (query_error) return std::unexpected(*query_error);

@@ -22,6 +22,7 @@
 #include "hmmjit/command_cache.hpp"
 #include "hmmjit/command_line.hpp"
 #include "hmmjit/kernel_emit.hpp"
+#include "hmmjit/run_text.hpp"
 #include "io/hmm_file.hpp"
 #include "plan/catalogue_text.hpp"
 #include "plan/plan.hpp"
@@ -295,10 +296,6 @@ CacheText describe_cache(const Result<KernelProvider::CacheState>& state) {
     out.json["static_shared_bytes"] = r->static_shared_bytes;
   }
   return out;
-}
-
-std::string counted(std::size_t number, std::string_view noun) {
-  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
 }
 
 /// Totals over all plans of a run.

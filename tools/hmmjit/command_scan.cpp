@@ -1,6 +1,7 @@
 // hmmjit scan: sequences against a file of profiles, reported by sequence as hmmscan does.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/memory.hpp"
 #include "hmmjit/command.hpp"
 #include "io/hmm_file.hpp"
 #include "query_options.hpp"
@@ -16,6 +18,7 @@
 #include "report/records.hpp"
 #include "report/scan_report.hpp"
 #include "report/tables.hpp"
+#include "search/hits_by_target.hpp"
 #include "search/kept_targets.hpp"
 #include "search/target_counters.hpp"
 #include "search_program.hpp"
@@ -23,14 +26,13 @@
 namespace hmmjit::tools {
 namespace {
 
-// Sequences searched side by side. The hits of all of them are held until every model is through.
+// Sequences searched side by side. The hits of all of them wait until every model is through.
 constexpr std::size_t kResiduesAtATime = std::size_t{4} << 20;
 
 // One pass of all models over some sequences: models in, hits by sequence out.
 class ScanSink final : public ResultSink {
  public:
-  ScanSink(std::uint64_t first, std::size_t sequences, ModelCutoffs cutoffs)
-      : cutoffs_(cutoffs), first_(first), hits_(sequences) {}
+  ScanSink(HitsByTarget hits, ModelCutoffs cutoffs) : cutoffs_(cutoffs), hits_(std::move(hits)) {}
 
   // A model without the cutoffs asked for is an error once a sequence gets past its bias filter.
   void lacks_cutoffs(std::size_t model) {
@@ -49,17 +51,28 @@ class ScanSink final : public ResultSink {
                   fmt::format("{} bit thresholds unavailable on model {}", name, result.model.name),
                   {}, "scan without --cut_* or use models that carry these cutoffs");
     }
-    for (const Hit& hit : result.hits.hits) {
-      Hit& model = hits_[hit.index - first_].emplace_back(hit);
-      model.name = result.model.name;
-      model.accession = result.model.accession.value_or("");
-      model.description = result.model.description.value_or("");
-      model.index = result.index;
-      model.length = result.model.M;
+    const auto add = [&](Hit hit) {
+      const std::uint64_t sequence = hit.index;
+      hit.name = result.model.name;
+      hit.accession = result.model.accession.value_or("");
+      hit.description = result.model.description.value_or("");
+      hit.index = result.index;
+      hit.length = result.model.M;
+      return hits_.add(sequence, std::move(hit));
+    };
+    if (result.stored != nullptr) {
+      return result.stored->in_lots(
+          [&](std::vector<Hit>& hits) -> Status {
+            for (Hit& hit : hits) HMMJIT_TRY(add(std::move(hit)));
+            return {};
+          },
+          StoredHits::Which::kCandidates);
     }
+    for (const Hit& hit : result.hits.hits) HMMJIT_TRY(add(hit));
     return {};
   }
-  std::vector<Hit> take_hits(std::size_t sequence) { return std::move(hits_[sequence]); }
+  bool takes_stored_hits() const override { return true; }
+  Result<std::vector<Hit>> take_hits(std::uint64_t sequence) { return hits_.take(sequence); }
   std::uint64_t models() const { return models_; }
   std::uint64_t nodes() const { return nodes_; }
 
@@ -70,8 +83,7 @@ class ScanSink final : public ResultSink {
   }
 
   ModelCutoffs cutoffs_;
-  std::uint64_t first_;
-  std::vector<std::vector<Hit>> hits_;
+  HitsByTarget hits_;
   std::mutex mutex_;  // models are read while results arrive
   std::set<std::size_t> lacking_;
   std::uint64_t models_ = 0, nodes_ = 0;
@@ -94,6 +106,14 @@ Result<SearchStatistics> scan(ProgramRun& run) {
   HMMJIT_ASSIGN(const double count, count_profiles(model_path));
   run.search.thresholds.Z = rules.Z.value_or(count);
 
+  // A twentieth of the bound, beside what the search itself holds.
+  const int threads = std::max(1, run.search.threads);
+  HMMJIT_ASSIGN(const MemoryGrant grant, grant_memory(run.search.memory, threads));
+  const std::uint64_t program =
+      kProgramMemory + static_cast<std::uint64_t>(threads) * kThreadMemory;
+  constexpr std::uint64_t kLeastMemory = std::uint64_t{256} << 10;
+  const std::uint64_t hit_memory =
+      std::max((grant.bound - std::min(grant.bound, program)) / 20, kLeastMemory);
   SearchStatistics statistics;
   for (;;) {
     HMMJIT_ASSIGN(const std::unique_ptr<TargetChunk> chunk,
@@ -102,7 +122,9 @@ Result<SearchStatistics> scan(ProgramRun& run) {
     TargetCounters counters(chunk->first_index(), chunk->size());
     run.search.by_target = SearchOptions::ByTarget{rules.Z, &counters};
     run.search.filters.per_target = &counters;
-    ScanSink sink(chunk->first_index(), chunk->size(), rules.cutoffs);
+    ScanSink sink(
+        HitsByTarget(chunk->first_index(), chunk->size(), run.search.keep_alignments, hit_memory),
+        rules.cutoffs);
     HMMJIT_ASSIGN(HmmReader reader, HmmReader::open(model_path));
     std::size_t index = 0;
     const ModelSource models = [&]() -> Result<std::optional<Query>> {
@@ -126,7 +148,8 @@ Result<SearchStatistics> scan(ProgramRun& run) {
 
     for (std::size_t i = 0; i < chunk->size(); ++i) {
       const TargetView target = (*chunk)[i];
-      HitList hits = finish_scan(rules, sink.take_hits(i), *run.search.thresholds.Z);
+      HMMJIT_ASSIGN(std::vector<Hit> found, sink.take_hits(chunk->first_index() + i));
+      HitList hits = finish_scan(rules, std::move(found), *run.search.thresholds.Z);
       hits.counters = counters.of(i);
       ScannedSequence sequence;
       sequence.names = names_of(target);

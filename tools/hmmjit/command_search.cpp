@@ -182,9 +182,11 @@ void describe_run(const SearchStatistics& s, const gpu::GpuFilters* gpu, const s
         g.distinct_kernels, g.kernels.compiled, g.busy_seconds, g.active_seconds,
         rate(static_cast<double>(g.cells), g.busy_seconds));
   }
-  diagnose("hmmjit: {} models x {} targets ({} residues) in {:.2f} s; {} thread(s), {}; {}\n",
-           s.models, s.targets, s.residues, s.wall_seconds, s.threads, s.backend,
-           s.streamed ? fmt::format("targets streamed in {} pass(es){}", s.passes,
+  diagnose("hmmjit: {} x {} ({}) in {:.2f} s; {}, {}; {}\n", counted(s.models, "model"),
+           counted(s.targets, "target"), counted(s.residues, "residue"), s.wall_seconds,
+           counted(static_cast<std::uint64_t>(s.threads), "thread"), s.backend,
+           s.streamed ? fmt::format("targets streamed in {}{}",
+                                    counted(static_cast<std::uint64_t>(s.passes), "pass", "passes"),
                                     s.spooled ? ", spooled to a temporary file" : "")
                       : std::string("targets kept in memory"));
   diagnose(

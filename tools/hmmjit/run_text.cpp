@@ -36,4 +36,10 @@ std::string report_banner(std::string_view command, std::string_view summary,
       command, summary, HMMJIT_VERSION, reference);
 }
 
+std::string counted(std::uint64_t number, std::string_view noun, std::string_view several) {
+  if (number == 1) return fmt::format("1 {}", noun);
+  return several.empty() ? fmt::format("{} {}s", number, noun)
+                         : fmt::format("{} {}", number, several);
+}
+
 }  // namespace hmmjit::tools

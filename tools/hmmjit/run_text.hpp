@@ -1,6 +1,7 @@
 // What outputs say about the run that made them.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -14,5 +15,7 @@ std::string current_folder();
 std::string report_banner(std::string_view command, std::string_view summary,
                           std::string_view reference = "hmmsearch");
 extern const char* const kReportRule;
+/// "1 model", "2 models". `several`: of a noun whose plural is no added s.
+std::string counted(std::uint64_t number, std::string_view noun, std::string_view several = {});
 
 }  // namespace hmmjit::tools

@@ -1094,7 +1094,7 @@ function drawStack() {
   for (let k = 10; k <= length; k += 10) text += String(k).padStart(10);
   ruler.append(text);
   stackList.fixedHead.replaceChildren(ruler);
-  stackList.body.style.width = `${7.3 * ((length || 0) + (kNarrow.matches ? 16 : 36))}px`;
+  stackList.body.style.width = `${7.3 * ((length || 0) + (stackRoom() + 4))}px`;
   stackList.body.style.minWidth = "100%";
   stackList.scroller.scrollTop = 0;
   stackList.show(stacked.length, 19);
@@ -1106,8 +1106,11 @@ function mostFrequentOfAll() {
   return [...counts].sort((a, b) => b[1] - a[1] || a[0] - b[0]);
 }
 
+// Characters before the residues of a row; on a phone what "ABCD…/1234-1300" takes.
+const stackRoom = () => kNarrow.matches ? 15 : 32;
+
 function stackLabel(text) {
-  const room = kNarrow.matches ? 12 : 32;
+  const room = stackRoom();
   return (text.length > room ? `${text.slice(0, room - 1)}…` : text).padEnd(room);
 }
 
@@ -1116,9 +1119,9 @@ function drawStacked(i) {
   const row = element("div", {className: "stack", role: "listitem", "aria-posinset": i + 1,
                               "aria-setsize": stacked.length, title});
   const place = `/${domains.ali_from[d]}-${domains.ali_to[d]}`, name = shortName(t);
-  const room = (kNarrow.matches ? 12 : 32) - place.length;
+  const room = stackRoom() - place.length;
   const open = element("span", {role: "button"},
-      room >= 4 ? (name.length > room ? `${name.slice(0, room - 1)}…${place}` : name + place).padEnd(kNarrow.matches ? 12 : 32) :
+      room >= 4 ? (name.length > room ? `${name.slice(0, room - 1)}…${place}` : name + place).padEnd(stackRoom()) :
                   stackLabel(name));
   row.append(open);
   row.addEventListener("click", () => openDetail(d, stacked, i));

@@ -1,0 +1,172 @@
+#include "search/hits_by_target.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+#include "core/coding.hpp"
+#include "search/hit_coding.hpp"
+
+namespace hmmjit {
+namespace {
+
+// Runs that are read at a time, and the least and most that is read of each at once.
+constexpr std::size_t kMostRuns = 64;
+constexpr std::uint64_t kLeastBuffer = 4096, kLargestBuffer = std::uint64_t{1} << 18;
+constexpr std::size_t kWriteBuffer = std::size_t{1} << 14;
+
+std::uint64_t bytes_in_memory(const Hit& hit) {
+  constexpr std::uint64_t kOfAllocation = 16;
+  std::uint64_t bytes = sizeof(Hit) + kOfAllocation;
+  for (const std::string* text : {&hit.name, &hit.accession, &hit.description})
+    bytes += text->capacity() + kOfAllocation;
+  for (const domain::Domain& domain : hit.score.domains) {
+    bytes += sizeof(domain::Domain) + sizeof(Hit::Flags);
+    const domain::Alignment& a = domain.alignment;
+    for (const std::string* line : {&a.rf, &a.cs, &a.model, &a.match, &a.sequence, &a.pp})
+      if (!line->empty()) bytes += line->capacity() + kOfAllocation;
+  }
+  return bytes;
+}
+
+// What encode_hit leaves out.
+struct Judgement {
+  double sort_key;
+  std::int32_t reported_domains, included_domains;
+  Hit::Flags flags;
+};
+
+std::unexpected<Error> damaged() {
+  return fail(ErrorCode::kOutput, "a temporary file does not hold what was written to it", {},
+              "check the disk, or set TMPDIR to another folder");
+}
+
+void encode(Hit& hit, bool alignments, std::string& out) {
+  out.clear();
+  Judgement judgement{};
+  judgement.sort_key = hit.sort_key;
+  judgement.reported_domains = hit.reported_domains;
+  judgement.included_domains = hit.included_domains;
+  judgement.flags = hit.flags;
+  put_bytes(out, judgement);
+  for (const Hit::Flags flags : hit.domain_flags) put_bytes(out, flags);
+  // Domains may be judged again: all texts are kept.
+  hit.domain_flags.assign(hit.score.domains.size(), Hit::Flags{true, true});
+  encode_hit(hit, alignments, out);
+}
+
+bool decode(std::string_view bytes, std::size_t domains, Hit& hit) {
+  Judgement judgement{};
+  const std::size_t flags = domains * sizeof(Hit::Flags);
+  if (bytes.size() < sizeof judgement + flags) return false;
+  std::memcpy(&judgement, bytes.data(), sizeof judgement);
+  Decoder decoder(bytes.substr(sizeof judgement + flags));
+  if (!decode_hit(decoder, hit) || hit.score.domains.size() != domains) return false;
+  hit.sort_key = judgement.sort_key;
+  hit.reported_domains = judgement.reported_domains;
+  hit.included_domains = judgement.included_domains;
+  hit.flags = judgement.flags;
+  hit.domain_flags.resize(domains);
+  std::memcpy(static_cast<void*>(hit.domain_flags.data()), bytes.data() + sizeof judgement, flags);
+  return true;
+}
+
+}  // namespace
+
+Status HitsByTarget::add(std::uint64_t target, Hit hit) {
+  held_ += bytes_in_memory(hit);
+  hits_[target - first_].push_back(std::move(hit));
+  return held_ > memory_ / 2 ? write_run() : Status{};
+}
+
+Status HitsByTarget::write_run() {
+  if (!file_) {
+    HMMJIT_ASSIGN(file_, SpoolFile::create(kWriteBuffer));
+  }
+  const std::uint64_t begin = file_->size();
+  std::string record;
+  for (std::size_t target = 0; target < hits_.size(); ++target) {
+    for (Hit& hit : hits_[target]) {
+      const std::size_t domains = hit.score.domains.size();
+      encode(hit, alignments_, record);
+      constexpr std::size_t kMost = std::numeric_limits<std::uint32_t>::max();
+      if (record.size() > kMost)
+        return fail(ErrorCode::kResources, "model " + hit.name + " has too many domains to store",
+                    {}, "raise --mem, or scan with --noali");
+      const Header header{static_cast<std::uint32_t>(target),
+                          static_cast<std::uint32_t>(record.size()),
+                          static_cast<std::uint32_t>(domains)};
+      HMMJIT_TRY(file_->append({reinterpret_cast<const char*>(&header), sizeof header}));
+      HMMJIT_TRY(file_->append(record));
+    }
+    hits_[target] = {};
+  }
+  held_ = 0;
+  runs_.push_back({begin, file_->size()});
+  return runs_.size() < kMostRuns ? Status{} : merge_runs();
+}
+
+Result<std::string_view> HitsByTarget::bytes_of(Run& run, std::size_t count) {
+  if (run.bytes.size() - run.at < count) {
+    const std::uint64_t buffer =
+        std::clamp<std::uint64_t>(memory_ / 4 / runs_.size(), kLeastBuffer, kLargestBuffer);
+    run.offset += run.at;
+    run.at = 0;
+    const std::uint64_t size =
+        std::min<std::uint64_t>(std::max<std::uint64_t>(count, buffer), run.end - run.offset);
+    HMMJIT_TRY(file_->read(run.offset, size, run.bytes));
+    if (run.bytes.size() < count) return damaged();
+  }
+  return std::string_view(run.bytes).substr(run.at, count);
+}
+
+// Of the next hit of a run, nullopt behind the last.
+Result<std::optional<HitsByTarget::Header>> HitsByTarget::peek(Run& run) {
+  if (run.offset + run.at == run.end) return std::nullopt;
+  Header header{};
+  HMMJIT_ASSIGN(const std::string_view bytes, bytes_of(run, sizeof header));
+  std::memcpy(&header, bytes.data(), sizeof header);
+  return header;
+}
+
+Status HitsByTarget::merge_runs() {
+  HMMJIT_ASSIGN(SpoolFile merged, SpoolFile::create(kWriteBuffer));
+  for (std::size_t target = 0; target < hits_.size(); ++target) {
+    for (Run& run : runs_) {
+      for (;;) {
+        HMMJIT_ASSIGN(const std::optional<Header> header, peek(run));
+        if (!header || header->target != target) break;
+        const std::size_t size = sizeof(Header) + header->size;
+        HMMJIT_ASSIGN(const std::string_view record, bytes_of(run, size));
+        HMMJIT_TRY(merged.append(record));
+        run.at += size;
+      }
+    }
+  }
+  file_ = std::move(merged);
+  runs_ = {{0, file_->size()}};
+  return {};
+}
+
+Result<std::vector<Hit>> HitsByTarget::take(std::uint64_t target) {
+  const std::uint64_t number = target - first_;
+  std::vector<Hit> hits;
+  for (Run& run : runs_) {
+    for (;;) {
+      HMMJIT_ASSIGN(const std::optional<Header> header, peek(run));
+      if (!header || header->target != number) break;
+      const std::size_t size = sizeof(Header) + header->size;
+      HMMJIT_ASSIGN(const std::string_view record, bytes_of(run, size));
+      if (!decode(record.substr(sizeof(Header)), header->domains, hits.emplace_back()))
+        return damaged();
+      run.at += size;
+    }
+  }
+  std::ranges::move(hits_[number], std::back_inserter(hits));
+  hits_[number] = {};
+  return hits;
+}
+
+}  // namespace hmmjit

@@ -1,0 +1,55 @@
+// Hits of many models, one model after the other, to be read target by target.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/spool_file.hpp"
+#include "search/hits.hpp"
+
+namespace hmmjit {
+
+/// Keeps hits in memory as far as they fit; the rest waits in a temporary file without a name, in
+/// runs sorted by target. One thread at a time.
+class HitsByTarget {
+ public:
+  /// Targets are counted from `first`. `alignments`: hits have the text of their alignments.
+  /// `memory`: bytes that hits and buffers may take; the hits of a single target are not bounded.
+  HitsByTarget(std::uint64_t first, std::size_t targets, bool alignments, std::uint64_t memory)
+      : first_(first), alignments_(alignments), memory_(memory), hits_(targets) {}
+
+  /// `target`: index of the target that the hit, as judged, is of. Fails with kOutput.
+  Status add(std::uint64_t target, Hit hit);
+  /// The hits of a target in the order they were added. Once for every target, in order, after the
+  /// last add.
+  Result<std::vector<Hit>> take(std::uint64_t target);
+
+ private:
+  struct Run {
+    std::uint64_t offset, end;  // of what the buffer holds, and of the run
+    std::string bytes = {};
+    std::size_t at = 0;
+  };
+  struct Header {
+    std::uint32_t target, size, domains;  // `size`: of what follows it, in bytes
+  };
+  Status write_run();
+  // Several runs become one, so that there is room for a buffer of each.
+  Status merge_runs();
+  Result<std::optional<Header>> peek(Run& run);
+  Result<std::string_view> bytes_of(Run& run, std::size_t count);
+
+  std::uint64_t first_;
+  bool alignments_;
+  std::uint64_t memory_, held_ = 0;
+  std::vector<std::vector<Hit>> hits_;
+  std::optional<SpoolFile> file_;
+  std::vector<Run> runs_;
+};
+
+}  // namespace hmmjit
