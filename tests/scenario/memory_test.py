@@ -200,7 +200,7 @@ class MemoryTest(unittest.TestCase):
             with self.subTest(options=more):
                 self.compare("jackhmmer", [query, targets], outputs, more, appear=appear)
         # Rounds whose alignment is the query alone.
-        self.compare("jackhmmer", [query, targets], {"-o": "none"},
+        self.compare("jackhmmer", [query, targets], {"-o": "none", "--tsv": "none.tsv", "--json": "none.json"},
                      ["-N", "2", "--incE", "1e-200", "--incdomE", "1e-200"])
 
     def test_many_hits_of_scanned_sequences(self):
