@@ -980,7 +980,10 @@ function openDetail(domain, list, at) {
   detailAt = at ?? list.indexOf(domain);
   drawDetail();
   const dialog = byId("detail");
-  if (!dialog.open) dialog.showModal();
+  if (dialog.open) return;
+  dialog.showModal();
+  // The attribute autofocus would do the same, but browsers look for it when the page is read, too.
+  byId("close").focus();
 }
 
 function step(by) {
