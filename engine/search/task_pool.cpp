@@ -57,8 +57,6 @@ void TaskPool::push(TaskClass task_class, double rank, std::function<void()> wor
 void TaskPool::run(std::function<void()> first) {
   std::vector<Task> never_begun;  // of a run that failed
   MutexLock lock(mutex_);
-  never_begun.swap(queue_);
-  failure_ = nullptr;
   push(TaskClass::kControl, 0, std::move(first));
   while (!complete()) {
     if (task_waits()) {
@@ -70,7 +68,9 @@ void TaskPool::run(std::function<void()> first) {
     runner_sleeps_ = runner_to_wake_ = false;
   }
   held_ = false;
-  if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
+  if (failure_ == nullptr) return;
+  never_begun.swap(queue_);  // before workers could take them for those of the next run
+  std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
 void TaskPool::submit(TaskClass task_class, double rank, std::function<void()> work) {
