@@ -127,7 +127,7 @@ CudaLibrary open_cuda_library() {
   resolve(a.copy_to_device, "cuMemcpyHtoDAsync_v2");
   resolve(a.copy_to_host, "cuMemcpyDtoHAsync_v2");
   resolve(a.fill, "cuMemsetD8Async");
-  resolve(a.stream_create, "cuStreamCreate");
+  resolve(a.stream_create, "cuStreamCreateWithPriority");
   resolve(a.stream_destroy, "cuStreamDestroy_v2");
   resolve(a.stream_synchronize, "cuStreamSynchronize");
   resolve(a.stream_query, "cuStreamQuery");

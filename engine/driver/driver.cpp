@@ -288,12 +288,14 @@ void release(const DevicePtr& device, Call call) {
 
 // ---- Stream -------------------------------------------------------------------------------------
 
-Result<Stream> Stream::create(DevicePtr device) {
+Result<Stream> Stream::create(DevicePtr device, bool urgent) {
   constexpr unsigned kNonBlocking = 1;  // independent of the legacy default stream
   HMMJIT_TRY(device->use());
   Stream stream;
-  HMMJIT_TRY(device->driver().check(device->api().stream_create(&stream.handle_, kNonBlocking),
-                                    "cuStreamCreate"));
+  const int priority = urgent ? -1 : 0;
+  HMMJIT_TRY(
+      device->driver().check(device->api().stream_create(&stream.handle_, kNonBlocking, priority),
+                             "cuStreamCreateWithPriority"));
   stream.device_ = std::move(device);
   return stream;
 }

@@ -104,7 +104,8 @@ using DevicePtr = std::shared_ptr<Device>;
 /// Ordered queue of copies, fills and launches of one device.
 class Stream {
  public:
-  static Result<Stream> create(DevicePtr device);
+  /// `urgent`: where it and others have work for the same multiprocessors, its kernels begin first.
+  static Result<Stream> create(DevicePtr device, bool urgent = false);
   Stream() = default;
   Stream(Stream&& other) noexcept;
   Stream& operator=(Stream&& other) noexcept;

@@ -71,7 +71,7 @@ struct DriverApi {
   int (*copy_to_host)(void* to, DevicePointer from, std::size_t bytes, StreamHandle stream);
   int (*fill)(DevicePointer to, unsigned char value, std::size_t bytes, StreamHandle stream);
 
-  int (*stream_create)(StreamHandle* stream, unsigned flags);
+  int (*stream_create)(StreamHandle* stream, unsigned flags, int priority);
   int (*stream_destroy)(StreamHandle stream);
   int (*stream_synchronize)(StreamHandle stream);
   int (*stream_query)(StreamHandle stream);

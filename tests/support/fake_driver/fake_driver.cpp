@@ -325,7 +325,7 @@ int fake_fill(DevicePointer to, unsigned char value, std::size_t bytes, StreamHa
   std::memset(reinterpret_cast<void*>(to), value, bytes);
   return 0;
 }
-int fake_stream_create(StreamHandle* stream, unsigned) {
+int fake_stream_create(StreamHandle* stream, unsigned, int) {
   ENTER("stream_create");
   *stream = next_handle<StreamHandle>();
   count("stream", 1);

@@ -30,7 +30,7 @@ int cuMemHostUnregister() { return 100; }
 int cuMemcpyHtoDAsync_v2() { return 100; }
 int cuMemcpyDtoHAsync_v2() { return 100; }
 int cuMemsetD8Async() { return 100; }
-int cuStreamCreate() { return 100; }
+int cuStreamCreateWithPriority() { return 100; }
 int cuStreamDestroy_v2() { return 100; }
 int cuStreamSynchronize() { return 100; }
 int cuStreamQuery() { return 100; }
