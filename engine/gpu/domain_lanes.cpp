@@ -17,6 +17,34 @@ bool same_kernels(const DomainWork& a, const DomainWork& b) {
 
 }  // namespace
 
+GpuFilters::State::LargestLaunch GpuFilters::State::largest_launch(const DeviceState& d) {
+  std::vector<LargestLaunch> launches;
+  for (const DomainWorkPtr& work : d.domain_work) {
+    auto same = std::ranges::find_if(
+        launches, [&](const LargestLaunch& l) { return same_kernels(*l.first, *work); });
+    if (same == launches.end()) same = launches.insert(same, {.first = work.get()});
+    if (same->chains == DomainStage::kMostRequests) continue;
+    ++same->chains;
+    same->targets += work->found.passed_targets.size();
+  }
+  return std::ranges::max(launches, {}, &LargestLaunch::targets);
+}
+
+std::vector<DomainWorkPtr> GpuFilters::State::take_launch(DeviceState& d, const DomainWork& first) {
+  std::vector<DomainWorkPtr> batch;
+  for (auto at = d.domain_work.begin();
+       at != d.domain_work.end() && batch.size() < DomainStage::kMostRequests;) {
+    if (at->get() == &first || same_kernels(**at, first)) {
+      d.domain_targets -= (*at)->found.passed_targets.size();
+      batch.push_back(std::move(*at));
+      at = d.domain_work.erase(at);
+    } else {
+      ++at;
+    }
+  }
+  return batch;
+}
+
 bool GpuFilters::State::hand_over(DeviceState& d, DomainWorkPtr& work) {
   if (d.domain_lanes == 0 || work->found.passed_targets.empty()) return false;
   const HostLoad host = work->client->load();
@@ -36,6 +64,7 @@ bool GpuFilters::State::hand_over(DeviceState& d, DomainWorkPtr& work) {
     ++holders;
     ++work->segment->running;
     d.domain_targets += work->found.passed_targets.size();
+    work->queued = Trace::now();
     d.domain_work.push_back(std::move(work));
   }
   wake.notify_all();
@@ -113,20 +142,16 @@ void GpuFilters::State::run_domain_lane(DeviceState& d, int number) {
       wake.wait_for(lock, std::chrono::milliseconds(1));
       continue;
     }
-    // All that have the kernels of the first.
-    std::vector<DomainWorkPtr> batch;
-    for (auto at = d.domain_work.begin();
-         at != d.domain_work.end() && batch.size() < DomainStage::kMostRequests;) {
-      if (batch.empty() || same_kernels(**at, *batch.front())) {
-        d.domain_targets -= (*at)->found.passed_targets.size();
-        batch.push_back(std::move(*at));
-        at = d.domain_work.erase(at);
-      } else {
-        ++at;
-      }
-    }
-    const bool lost = d.lost;
     const DeviceLoad load = load_of(d);
+    const LargestLaunch largest = largest_launch(d);
+    if (!stop && !d.lost &&
+        waits_for_more_targets(load, largest.targets,
+                               Trace::now() - d.domain_work.front()->queued)) {
+      wake.wait_for(lock, std::chrono::milliseconds(1));
+      continue;
+    }
+    std::vector<DomainWorkPtr> batch = take_launch(d, *largest.first);
+    const bool lost = d.lost;
     lock.unlock();
     if (!stage && !lost) {
       stage = DomainStage::create(d.device, d.origin, resize_on(d), d.domain_workspace);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -24,10 +25,17 @@ constexpr std::size_t kUpBytes = std::size_t{4} << 20;  // tables and lists
 // a busy one: 40 to 80 ms for this many cells, as long as a launch takes anyway. The CPU's vectors
 // are faster at a single larger target.
 constexpr std::uint32_t kMostCells = 2'600'000;
-// An envelope of these takes 1.3 MB of the workspace: larger ones would keep many others waiting.
-constexpr std::uint32_t kMostEnvelopeCells = 128'000;
-// And a region of several domains of these 9 MB.
-constexpr std::uint32_t kMostRegionCells = 512'000;
+// Larger envelopes, and larger regions of several domains, take the CPU less time than a launch.
+// One item must not take more than a small part of the workspace: it would keep many others
+// waiting.
+constexpr std::uint32_t kMostEnvelopeCells = 512'000, kMostRegionCells = 1'024'000;
+constexpr std::size_t kEnvelopesAtOnce = 64, kRegionsAtOnce = 24;
+constexpr std::size_t kEnvelopeCellBytes = 10, kRegionCellBytes = 17;
+std::uint32_t with_room(std::uint32_t most_cells, std::size_t workspace, std::size_t at_once,
+                        std::size_t cell_bytes) {
+  return static_cast<std::uint32_t>(
+      std::min<std::size_t>(most_cells, workspace / (at_once * cell_bytes)));
+}
 // Seconds a cell of one item takes, on an H200 that is busy: what a launch of few seconds has no
 // time for, is known from the beginning.
 constexpr double kParserCellSeconds = 31e-9, kRegionCellSeconds = 60e-9,
@@ -41,6 +49,8 @@ std::uint32_t most_target_cells(double patience) {
 }
 // Warps of one model at a time in the ensemble kernel: a device has no room for more.
 constexpr std::size_t kMostEnsembles = 1024;
+// items_per_warp() of common/four_lane.cuh, at most.
+constexpr std::size_t kItemsPerWarp = 8;
 
 // Where things lie in the buffer.
 constexpr std::size_t kAtParsed = kUpBytes;
@@ -49,9 +59,12 @@ constexpr std::size_t kAtSampled = kAtScored + kEnvelopes * sizeof(dev::ScoredEn
 constexpr std::size_t kAtEnvelopes = kAtSampled + kRegions * sizeof(dev::SampledRegion);
 constexpr std::size_t kAtRegions = kAtEnvelopes + kEnvelopes * sizeof(dev::RegionItem);
 constexpr std::size_t kAtWords = kAtRegions + kRegions * sizeof(dev::RegionItem);
-constexpr std::size_t kAtWorkspace = kAtWords + kWords * sizeof(std::uint32_t);
+constexpr std::size_t kAtRegionOrder = kAtWords + kWords * sizeof(std::uint32_t);
+constexpr std::size_t kAtEnvelopeOrder = kAtRegionOrder + kRegions * sizeof(std::uint32_t);
+constexpr std::size_t kAtWorkspace = kAtEnvelopeOrder + kEnvelopes * sizeof(std::uint32_t);
 static_assert(kAtScored % 256 == 0 && kAtSampled % 256 == 0 && kAtEnvelopes % 256 == 0 &&
-              kAtRegions % 256 == 0 && kAtWords % 256 == 0 && kAtWorkspace % 256 == 0);
+              kAtRegions % 256 == 0 && kAtWords % 256 == 0 && kAtRegionOrder % 256 == 0 &&
+              kAtEnvelopeOrder % 256 == 0 && kAtWorkspace % 256 == 0);
 
 // What goes up: the counters, the models, then tables and lists.
 constexpr std::size_t kAtCounters = layout::aligned_size(sizeof(dev::DomainArena));
@@ -59,6 +72,68 @@ constexpr std::size_t kAtModels =
     kAtCounters + layout::aligned_size(DomainStage::kMostRequests * sizeof(dev::DomainCounters));
 constexpr std::size_t kAtTables =
     kAtModels + layout::aligned_size(DomainStage::kMostRequests * sizeof(dev::DomainParams));
+static_assert(kAtTables + kEnvelopes * sizeof(std::uint32_t) <= kUpBytes, "orders travel there");
+
+// Items of one model, longest first, by what each reserves of the workspace.
+using ReservedUnits = std::vector<std::uint64_t>;
+
+// How many items of each list may be in work at once so that all find workspace: an equal part of
+// each list. With the longest first, what an item leaves is enough for those that come after it.
+std::vector<dev::u32> most_at_once(std::vector<ReservedUnits> lists, std::uint64_t workspace) {
+  for (ReservedUnits& units : lists) {
+    // Kernels leave alone what is larger than the workspace.
+    std::ranges::replace_if(
+        units, [&](std::uint64_t u) { return u > workspace; }, 0u);
+    std::partial_sum(units.begin(), units.end(), units.begin());
+  }
+  std::vector<dev::u32> out(lists.size());
+  const auto fit = [&](double part) {
+    std::uint64_t taken = 0;
+    for (std::size_t i = 0; i < lists.size(); ++i) {
+      const std::size_t n = lists[i].size();
+      const auto count = std::max<std::size_t>(
+          static_cast<std::size_t>(part * static_cast<double>(n)), std::min<std::size_t>(n, 1));
+      out[i] = static_cast<dev::u32>(count);
+      if (count > 0) taken += lists[i][count - 1];
+    }
+    return taken <= workspace;
+  };
+  if (fit(1)) return out;
+  double fits = 0, too_much = 1;
+  for (int step = 0; step < 16; ++step) {
+    const double middle = (fits + too_much) / 2;
+    (fit(middle) ? fits : too_much) = middle;
+  }
+  fit(fits);
+  return out;
+}
+
+// A list that one kernel fills and a later one works through.
+struct ItemList {
+  dev::u32 dev::DomainCounters::*count;
+  dev::u32 dev::DomainParams::*capacity;
+  const dev::u32* dev::DomainParams::*order;
+  dev::u32 dev::DomainParams::*listed;
+  dev::u32 dev::DomainParams::*most;
+  std::size_t at_items, at_order;
+  dev::u32 (*units)(dev::u32 length, dev::u32 stripes);
+};
+constexpr ItemList kRegionList{.count = &dev::DomainCounters::regions,
+                               .capacity = &dev::DomainParams::region_capacity,
+                               .order = &dev::DomainParams::region_order,
+                               .listed = &dev::DomainParams::region_count,
+                               .most = &dev::DomainParams::most_regions,
+                               .at_items = kAtRegions,
+                               .at_order = kAtRegionOrder,
+                               .units = dev::region_units};
+constexpr ItemList kEnvelopeList{.count = &dev::DomainCounters::envelopes,
+                                 .capacity = &dev::DomainParams::envelope_capacity,
+                                 .order = &dev::DomainParams::envelope_order,
+                                 .listed = &dev::DomainParams::envelope_count,
+                                 .most = &dev::DomainParams::most_envelopes,
+                                 .at_items = kAtEnvelopes,
+                                 .at_order = kAtEnvelopeOrder,
+                                 .units = dev::envelope_units};
 
 }  // namespace
 
@@ -100,10 +175,18 @@ struct DomainStage::Run {
 
   bool add(DomainRequest& request);
   Status launch(const ReadyKernel& ready, std::size_t most_warps);
-  Status queue();
+  // The parser's launch, and one after the other those of what it has found. A stream may share its
+  // queue of the driver with others (CUDA C++ Programming Guide, "Concurrent Kernel Execution"):
+  // a launch is queued when it can begin, so that it holds up nobody.
+  Status queue_parser();
+  Status queue_list(const ItemList& list, const ReadyKernel& kernel, const StreamWait& wait);
   Status collect(const StreamWait& wait);
+  // The counters as they are now. `down` is used.
+  Status read_counters(const StreamWait& wait);
   Status read(const Part& part) const;
 
+  dev::DomainArena arena{};
+  std::vector<dev::DomainCounters> counters{};
   // What came down, and where in it things lie.
   const std::byte* down = nullptr;
   std::size_t at_scored = 0, at_sampled = 0, at_words = 0, words = 0;
@@ -140,7 +223,8 @@ Result<std::unique_ptr<DomainStage>> DomainStage::create(const driver::DevicePtr
   out->workspace_ = workspace;
   out->device_ = device;
   out->origin_ = &origin;
-  HMMJIT_ASSIGN(out->stream_, driver::Stream::create(device));
+  // Its few warps would otherwise begin when those of many filters have ended.
+  HMMJIT_ASSIGN(out->stream_, driver::Stream::create(device, true));
   HMMJIT_ASSIGN(out->begin_, driver::Event::create(device, true));
   for (driver::Event& event : out->end_) {
     HMMJIT_ASSIGN(event, driver::Event::create(device, true));
@@ -161,9 +245,12 @@ Result<DomainResult> DomainStage::run(std::span<DomainRequest* const> requests,
                                       const StreamWait& wait) {
   Run run{.stage = *this, .requests = requests, .kernels = kernels, .limits = limits};
   for (DomainRequest* request : requests) request->parsed.clear();
-  HMMJIT_TRY(run.queue());
+  HMMJIT_TRY(run.queue_parser());
   if (run.parts.empty()) return run.result;
-  HMMJIT_TRY(wait_for(stream_, *device_, wait));
+  HMMJIT_TRY(run.queue_list(kRegionList, kernels.ensemble, wait));
+  HMMJIT_TRY(end_[1].record(stream_));
+  HMMJIT_TRY(run.queue_list(kEnvelopeList, kernels.envelope, wait));
+  HMMJIT_TRY(end_[2].record(stream_));
   HMMJIT_TRY(run.collect(wait));
   return run.result;
 }
@@ -218,8 +305,12 @@ bool DomainStage::Run::add(DomainRequest& request) {
   d.workspace_units = static_cast<dev::u32>(stage.workspace_ / dev::kWorkspaceUnit);
   const double quarter = std::clamp(limits.patience, 0.0, 1000.0) / 4;
   d.most_cells = most_target_cells(limits.patience);
-  d.most_envelope_cells = most_cells(kMostEnvelopeCells, quarter, kEnvelopeCellSeconds);
-  d.most_region_cells = most_cells(kMostRegionCells, quarter, kRegionCellSeconds);
+  d.most_envelope_cells = most_cells(
+      with_room(kMostEnvelopeCells, stage.workspace_, kEnvelopesAtOnce, kEnvelopeCellBytes),
+      quarter, kEnvelopeCellSeconds);
+  d.most_region_cells =
+      most_cells(with_room(kMostRegionCells, stage.workspace_, kRegionsAtOnce, kRegionCellBytes),
+                 quarter, kRegionCellSeconds);
   d.patience = static_cast<dev::u32>(quarter * (1e9 / 1024));
   d.stride = tables.stride;
   d.model_length = static_cast<dev::u32>(model.odds.M);
@@ -245,56 +336,125 @@ Status DomainStage::Run::launch(const ReadyKernel& ready, std::size_t most_warps
                       static_cast<unsigned>(parts.size()));
 }
 
-Status DomainStage::Run::queue() {
+Status DomainStage::Run::queue_parser() {
   for (DomainRequest* request : requests) {
     if (!kernels.parser.covers(extent_of(*request->model))) continue;  // done by the host
     if (parts.size() == kMostRequests || !add(*request)) break;
   }
   if (parts.empty()) return {};
+  std::vector<ReservedUnits> reserved;
+  std::size_t warps = 1;
+  for (const Part& part : parts) {
+    const std::vector<std::uint32_t>& length = part.request->targets->packed().targets.length;
+    ReservedUnits& units = reserved.emplace_back();
+    for (const std::uint32_t at : part.order) {
+      const std::uint32_t L = length[part.request->passed[at]];
+      const bool mine = L <= part.params.most_cells / (4 * part.params.stripes);
+      units.push_back(mine ? dev::reserved_units(dev::parser_units(L)) : 0);
+    }
+    warps = std::max(warps, (part.slots + kItemsPerWarp - 1) / kItemsPerWarp);
+  }
+  const std::vector<dev::u32> most =
+      most_at_once(std::move(reserved), stage.workspace_ / dev::kWorkspaceUnit);
   std::byte* const up = stage.up_.bytes().data();
   std::memset(up, 0, kAtModels);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     dev::DomainParams& d = parts[i].params;
-    // An equal share of the workspace: 64 bytes a residue; twice the mean length, since long
-    // targets have more chances to pass.
-    const layout::PackedTargets& targets = parts[i].request->targets->packed().targets;
-    const std::uint64_t mean = targets.residue_count / std::max<std::size_t>(targets.size(), 1) + 1;
-    d.most_parsers = static_cast<dev::u32>(
-        std::clamp<std::uint64_t>(stage.workspace_ / parts.size() / (2 * 64 * mean), 1, 1u << 20));
+    d.most_parsers = most[i];
     std::memcpy(up + kAtModels + i * sizeof d, &d, sizeof d);
   }
   HMMJIT_TRY(stage.buffer_.upload(stage.stream_, up, up_bytes));
   // What no warp comes to must not look done because an earlier launch has done it.
   HMMJIT_TRY(stage.buffer_.fill(stage.stream_, 0, slots * sizeof(dev::ParsedTarget), kAtParsed));
-  // As many warps as can find work; those that find none end at once.
-  constexpr std::size_t kItemsPerWarp = 8;  // items_per_warp() of common/four_lane.cuh, at most
-  std::size_t parsers = 1, ensembles = 0, scorers = 0;
-  for (const Part& part : parts) {
-    parsers = std::max(parsers, (part.slots + kItemsPerWarp - 1) / kItemsPerWarp);
-    ensembles = std::max<std::size_t>(ensembles, part.params.region_capacity);
-    scorers =
-        std::max(scorers, (part.params.envelope_capacity + kItemsPerWarp - 1) / kItemsPerWarp);
-  }
   HMMJIT_TRY(stage.begin_.record(stage.stream_));
-  HMMJIT_TRY(launch(kernels.parser, parsers));
-  HMMJIT_TRY(stage.end_[0].record(stage.stream_));
-  if (ensembles > 0) HMMJIT_TRY(launch(kernels.ensemble, std::min(ensembles, kMostEnsembles)));
-  HMMJIT_TRY(stage.end_[1].record(stage.stream_));
-  if (scorers > 0) HMMJIT_TRY(launch(kernels.envelope, scorers));
-  return stage.end_[2].record(stage.stream_);
+  HMMJIT_TRY(launch(kernels.parser, warps));
+  return stage.end_[0].record(stage.stream_);
+}
+
+Status DomainStage::Run::read_counters(const StreamWait& wait) {
+  constexpr std::size_t kLeast = std::size_t{2} << 20;
+  HMMJIT_TRY(stage.down_.reserve(stage.device_, kAtModels, kLeast));
+  HMMJIT_TRY(stage.buffer_.download(stage.stream_, stage.down_.bytes().data(), kAtModels));
+  HMMJIT_TRY(wait_for(stage.stream_, *stage.device_, wait));
+  std::memcpy(&arena, stage.down_.bytes().data(), sizeof arena);
+  counters.resize(parts.size());
+  std::memcpy(counters.data(), stage.down_.bytes().data() + kAtCounters,
+              counters.size() * sizeof counters[0]);
+  return {};
+}
+
+// The kernel takes the longest items first: the last ones to be done take the least time then, and
+// the eight of a warp are of about equal length.
+Status DomainStage::Run::queue_list(const ItemList& list, const ReadyKernel& kernel,
+                                    const StreamWait& wait) {
+  HMMJIT_TRY(read_counters(wait));
+  struct Listed {
+    std::size_t first, count;  // entries of the list of all models
+  };
+  std::vector<Listed> listed;
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const Part& part = parts[i];
+    const std::size_t first = &list == &kRegionList ? part.first_region : part.first_envelope;
+    const std::size_t count = std::min(counters[i].*list.count, part.params.*list.capacity);
+    listed.push_back({first, count});
+    total += count;
+  }
+  if (total == 0) return {};
+  constexpr std::size_t kItem = sizeof(dev::RegionItem), kEntry = sizeof(dev::u32);
+  const std::size_t all = listed.back().first + listed.back().count;
+  HMMJIT_TRY(stage.down_.reserve(stage.device_, all * kItem, 0));
+  std::byte* const items = stage.down_.bytes().data();
+  for (const Listed& l : listed) {
+    HMMJIT_TRY(stage.buffer_.download(stage.stream_, items + l.first * kItem, l.count * kItem,
+                                      list.at_items + l.first * kItem));
+  }
+  HMMJIT_TRY(wait_for(stage.stream_, *stage.device_, wait));
+
+  std::vector<ReservedUnits> reserved;
+  std::byte* const up = stage.up_.bytes().data();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    dev::DomainParams& d = parts[i].params;
+    const auto [first, count] = listed[i];
+    std::vector<std::pair<dev::u32, dev::u32>> order;  // length, entry
+    for (std::size_t n = 0; n < count; ++n) {
+      dev::RegionItem item;
+      std::memcpy(&item, items + (first + n) * kItem, kItem);
+      order.emplace_back(item.last - item.first + 1, static_cast<dev::u32>(n));
+    }
+    std::ranges::sort(order, std::greater<>());
+    ReservedUnits& units = reserved.emplace_back();
+    for (std::size_t n = 0; n < count; ++n) {
+      std::memcpy(up + kAtTables + (first + n) * kEntry, &order[n].second, kEntry);
+      units.push_back(dev::reserved_units(list.units(order[n].first, d.stripes)));
+    }
+    d.*list.order = at<const dev::u32>(list.at_order) + first;
+    d.*list.listed = static_cast<dev::u32>(count);
+  }
+  const std::vector<dev::u32> most =
+      most_at_once(std::move(reserved), stage.workspace_ / dev::kWorkspaceUnit);
+  std::size_t warps = 1;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    dev::DomainParams& d = parts[i].params;
+    d.*list.most = most[i];
+    std::memcpy(up + kAtModels + i * sizeof d, &d, sizeof d);
+    warps = std::max<std::size_t>(warps, &list == &kRegionList
+                                             ? std::min<std::size_t>(most[i], kMostEnsembles)
+                                             : (most[i] + kItemsPerWarp - 1) / kItemsPerWarp);
+  }
+  HMMJIT_TRY(stage.buffer_.upload(stage.stream_, up + kAtModels,
+                                  parts.size() * sizeof(dev::DomainParams), kAtModels));
+  for (const Listed& l : listed) {
+    HMMJIT_TRY(stage.buffer_.upload(stage.stream_, up + kAtTables + l.first * kEntry,
+                                    l.count * kEntry, list.at_order + l.first * kEntry));
+  }
+  return launch(kernel, warps);
 }
 
 Status DomainStage::Run::collect(const StreamWait& wait) {
   // First the counters, which say how much of the rest there is.
   constexpr std::size_t kLeast = std::size_t{2} << 20;
-  HMMJIT_TRY(stage.down_.reserve(stage.device_, kAtModels, kLeast));
-  HMMJIT_TRY(stage.buffer_.download(stage.stream_, stage.down_.bytes().data(), kAtModels));
-  HMMJIT_TRY(wait_for(stage.stream_, *stage.device_, wait));
-  dev::DomainArena arena{};
-  std::memcpy(&arena, stage.down_.bytes().data(), sizeof arena);
-  std::vector<dev::DomainCounters> counters(parts.size());
-  std::memcpy(counters.data(), stage.down_.bytes().data() + kAtCounters,
-              counters.size() * sizeof counters[0]);
+  HMMJIT_TRY(read_counters(wait));
 
   words = std::min<std::size_t>(arena.words, kWords);
   at_scored = layout::aligned_size(slots * sizeof(dev::ParsedTarget));

@@ -84,7 +84,7 @@ void GpuFilters::State::start() {
       device->lanes = count;
       // Targets come before what the domain stage could use, which the CPU does as well.
       device->domain_workspace = std::clamp<std::uint64_t>(
-          device->budget / 8, DomainStage::kLeastWorkspace, DomainStage::kMostWorkspace);
+          device->budget / 24, DomainStage::kLeastWorkspace, DomainStage::kMostWorkspace);
       const std::uint64_t room = device->budget / 2 / DomainStage::bytes(device->domain_workspace);
       // A lone launch would be slower than the threads, which would wait for it.
       if (room >= 2) {

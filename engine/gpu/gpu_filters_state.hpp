@@ -64,6 +64,7 @@ struct DomainWork {
   CascadeResult found;
   DomainRequest request;
   std::vector<UsedKernel> kernels = {};  // it was computed with
+  double queued = 0;                     // Trace::now
 };
 using DomainWorkPtr = std::unique_ptr<DomainWork>;
 
@@ -294,7 +295,15 @@ struct GpuFilters::State {
   // for that would come to it last.
   void deliver_early(DomainWork& work, double patience);
   void deliver(DomainWork& work);
-  // With mutex held.
+  // With mutex held. Of the chains that wait, those that one launch could take and that have the
+  // most targets.
+  struct LargestLaunch {
+    const DomainWork* first = nullptr;
+    std::size_t chains = 0, targets = 0;
+  };
+  static LargestLaunch largest_launch(const DeviceState& d);
+  // All that have the kernels of this one.
+  static std::vector<DomainWorkPtr> take_launch(DeviceState& d, const DomainWork& first);
   DeviceLoad load_of(const DeviceState& d) const;
   void run_domain_lane(DeviceState& d, int number);
   // Delivers and lets go of what hand_over() has held.

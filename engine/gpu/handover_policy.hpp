@@ -30,6 +30,12 @@ bool host_is_idle(const HostLoad& host);
 /// they go to the host's threads at once.
 bool waits_for_domain_stage(const HostLoad& host, const DeviceLoad& device);
 
+/// Whether a launch of the domain stage waits until there are more targets for it: each of its
+/// kernels takes as long as its longest item, however few there are, and meanwhile its warps keep
+/// SSV, which needs a whole multiprocessor at a time, from those they are on. `ready`: targets that
+/// one launch could take. `waited`: seconds that those have waited which came first.
+bool waits_for_more_targets(const DeviceLoad& device, std::size_t ready, double waited);
+
 /// How long a launch of the domain stage may take, in seconds. Longer, and threads wait for its
 /// end; shorter, and they are given more than they can finish.
 double domain_launch_seconds(const HostLoad& host, const DeviceLoad& device);

@@ -12,7 +12,7 @@ namespace hmmjit::gpu {
 
 Status wait_for(const driver::Stream& stream, driver::Device& device, const StreamWait& wait) {
   const double begun = Trace::now();
-  for (int round = 0;; ++round) {
+  for (;;) {
     HMMJIT_ASSIGN(const bool finished, stream.finished());
     const double now = Trace::now();
     if (finished) {
@@ -26,7 +26,10 @@ Status wait_for(const driver::Stream& stream, driver::Device& device, const Stre
       return fail(ErrorCode::kInternal, fmt::format("no answer within {} s", wait.timeout),
                   "GPU kernel");
     }
-    std::this_thread::sleep_for(std::chrono::microseconds(round < 20 ? 20 : 100));
+    // A small part of the time it has taken already: many lanes wait, most of them for long.
+    constexpr double kPart = 1.0 / 32, kShortest = 20e-6, kLongest = 500e-6;
+    std::this_thread::sleep_for(
+        std::chrono::duration<double>(std::clamp((now - begun) * kPart, kShortest, kLongest)));
   }
 }
 

@@ -19,10 +19,9 @@ struct DomainArena {
   u32 words;         ///< of DomainParams::words, taken or wanted
   u32 parser_units;  ///< of the workspace, taken or wanted
   u32 envelope_units;
-  u32 envelope_need;  ///< workspace units that all envelopes together would take, about
   u32 region_units;
-  u32 region_need;    ///< likewise of the regions of several domains
   u32 regions_begun, envelopes_begun;  ///< complements of device_time(); 0: not yet
+  u32 reserved[2];
 };
 /// Of one model; likewise.
 struct DomainCounters {
@@ -121,10 +120,16 @@ struct DomainParams {
   ScoredEnvelope* scored;      ///< [envelope_capacity]
   RegionItem* regions;         ///< [region_capacity]
   SampledRegion* sampled;      ///< [region_capacity]
+  const u32* envelope_order;   ///< [envelope_count] entries, longest first
+  const u32* region_order;     ///< [region_count] likewise
   u32* words;
   u8* workspace;               ///< 256-byte units
   u32 target_count, envelope_capacity, region_capacity, word_capacity, workspace_units;
+  u32 envelope_count;          ///< entries of `envelopes`, set before the kernel that takes them
+  u32 region_count;            ///< of `regions`, likewise
   u32 most_parsers;            ///< targets in work at a time, so that each finds workspace
+  u32 most_envelopes;          ///< and envelopes
+  u32 most_regions;            ///< and regions of several domains
   u32 most_cells;              ///< a target of more (residues x nodes) is left to the host
   u32 most_envelope_cells;     ///< and an envelope of more
   u32 most_region_cells;       ///< and a region of several domains of more
@@ -137,6 +142,54 @@ struct DomainParams {
   u32 patience;                ///< device_time() for which each kernel behind the parser begins items
 };
 enum : u32 { kWorkspaceUnit = 256 };
+
+// What an item takes of the workspace, which both sides compute.
+
+#ifdef __CUDACC__
+#define HMMJIT_BOTH_SIDES __device__ constexpr
+#else
+#define HMMJIT_BOTH_SIDES constexpr
+#endif
+
+enum : u32 { kSpecialRowBytes = 32 };
+HMMJIT_BOTH_SIDES u32 larger_u32(u32 a, u32 b) { return a > b ? a : b; }
+HMMJIT_BOTH_SIDES u32 units_of(u32 bytes) { return (bytes + kWorkspaceUnit - 1) / kWorkspaceUnit; }
+
+/// A target of L residues: special rows of Forward and Backward.
+HMMJIT_BOTH_SIDES u32 parser_units(u32 L) { return units_of(2 * (L + 1) * kSpecialRowBytes); }
+
+/// An envelope of L residues: special rows of Forward and Backward, products of M and I cells,
+/// choices of the optimal accuracy path.
+HMMJIT_BOTH_SIDES u32 envelope_units(u32 L, u32 stripes) {
+  return units_of((L + 1) * (2 * kSpecialRowBytes + 40 * stripes));
+}
+
+/// Sampled traces of a region, and how many domains they may have together.
+enum : u32 { kTraces = 200 };
+HMMJIT_BOTH_SIDES u32 segment_capacity(u32 L) {
+  const u32 segments = kTraces * (2 + L / 20);
+  return segments < 8192 ? segments : 8192;
+}
+/// Words of a segment's coordinates and trace; and of what finding its cluster takes.
+enum : u32 { kSegmentWords = 5, kClusteringWords = 7 };
+/// Words by which values of coordinates and traces are counted.
+HMMJIT_BOTH_SIDES u32 counting_words(u32 L, u32 stripes) {
+  return (larger_u32(larger_u32(L, 4 * stripes), kTraces) + 32) / 32 * 32;
+}
+/// A region of L residues: special rows of Forward, correction, segments; then M, D and I cells,
+/// and when these are not needed any more, what clustering takes.
+HMMJIT_BOTH_SIDES u32 region_units(u32 L, u32 stripes) {
+  const u32 segments = segment_capacity(L);
+  const u32 fixed = (L + 1) * (kSpecialRowBytes + 4) + 16 + 4 * kSegmentWords * segments;
+  const u32 cells = (L + 1) * stripes * 64;
+  const u32 clustering =
+      4 * (kClusteringWords * segments + counting_words(L, stripes) + 4 * kMostClusters);
+  return units_of(fixed + larger_u32(cells, clustering));
+}
+
+/// What is reserved for an item: a quarter more, so that those of about the same size that follow
+/// need no further one.
+HMMJIT_BOTH_SIDES u32 reserved_units(u32 units) { return units + units / 4; }
 
 /// What a launch gets; models by blockIdx.y.
 struct DomainBatch {
@@ -151,7 +204,7 @@ static_assert(sizeof(RegionItem) == 16, "device layout");
 static_assert(sizeof(SampledRegion) == 16, "device layout");
 static_assert(sizeof(ClusterWords) == 12, "device layout");
 static_assert(sizeof(ScoredEnvelope) == 128, "device layout");
-static_assert(sizeof(DomainParams) == 232, "device layout");
+static_assert(sizeof(DomainParams) == 264, "device layout");
 
 }  // namespace hmmjit_device
 

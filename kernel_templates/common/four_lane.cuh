@@ -69,6 +69,7 @@ struct alignas(16) SpecialRow {
   float E, N, J, B;
   float C, scale, begins, ends;
 };
+static_assert(sizeof(SpecialRow) == kSpecialRowBytes, "device layout");
 
 /// The stripes of a warp: cells of this lane at [stripe * 32], odds of its place in the group of
 /// four at [stripe * 32 + 0..7], as WordTransition counts them, emission odds of a row at
@@ -571,13 +572,12 @@ struct Space {
 };
 /// Whether there can be so much at all.
 HMMJIT_DEVICE bool fits(const DomainParams& p, u32 units) {
-  return units + units / 4 <= p.workspace_units;
+  return reserved_units(units) <= p.workspace_units;
 }
 /// False when there is none left. Every lane of the warp calls it.
 HMMJIT_DEVICE bool reserve(const DomainParams& p, u32* taken, u32 place, u32 units, Space* space) {
   const bool enough = units <= space->units;
-  // A quarter more, so that targets of about the same size need no further one.
-  const u32 wanted = units + units / 4;
+  const u32 wanted = reserved_units(units);
   u32 first = 0;
   if (place == 0 && !enough) first = atomic_add(taken, wanted);
   first = shuffle(first, threadIdx.x % 32u & 28u);
@@ -588,83 +588,29 @@ HMMJIT_DEVICE bool reserve(const DomainParams& p, u32* taken, u32 place, u32 uni
   return true;
 }
 
-/// Workspace of an envelope of L residues: special rows of Forward and Backward, products of M and I
-/// cells, choices of the optimal accuracy path.
-HMMJIT_DEVICE u32 envelope_units(u32 L, u32 stripes) {
-  return ((L + 1) * (2u * static_cast<u32>(sizeof(SpecialRow)) + 40u * stripes) +
-          kWorkspaceUnit - 1) / kWorkspaceUnit;
-}
-
-/// Sampled traces of a region, and how many domains they may have together.
-enum : u32 { kTraces = 200 };
-HMMJIT_DEVICE u32 segment_capacity(u32 L) {
-  const u32 segments = kTraces * (2 + L / 20);
-  return segments < 8192 ? segments : 8192;
-}
-/// Words of a segment's coordinates and trace; and of what finding its cluster takes.
-enum : u32 { kSegmentWords = 5, kClusteringWords = 7 };
-/// Words by which values of coordinates and traces are counted.
-HMMJIT_DEVICE u32 counting_words(u32 L, u32 stripes) {
-  return (max_u32(max_u32(L, 4 * stripes), kTraces) + 32u) / 32u * 32u;
-}
-/// Workspace of a region of L residues: special rows of Forward, correction, segments; then M, D and
-/// I cells, and when these are not needed any more, what clustering takes.
-HMMJIT_DEVICE u32 region_units(u32 L, u32 stripes) {
-  const u32 segments = segment_capacity(L);
-  const u32 fixed = (L + 1) * (static_cast<u32>(sizeof(SpecialRow)) + 4u) + 16u +
-                    4u * kSegmentWords * segments;
-  const u32 cells = (L + 1) * stripes * 4u * static_cast<u32>(sizeof(Quad));
-  const u32 clustering =
-      4u * (kClusteringWords * segments + counting_words(L, stripes) + 4u * kMostClusters);
-  return (fixed + max_u32(cells, clustering) + kWorkspaceUnit - 1) / kWorkspaceUnit;
-}
-
-enum : u32 { kMostUnits = 0x7fff };  // counted of one item: their sum must not overflow
-
 /// Adds an item to a list for a later kernel: its entry, or kNoEntry when it has too many cells or the
-/// list is full. `units`: of workspace that it will take; `need`: their sum.
-HMMJIT_DEVICE u32 append(const DomainParams& p, const RegionItem& item, u32 most_cells, u32 units,
-                         u32* count, u32 capacity, RegionItem* list, u32* need) {
+/// list is full.
+HMMJIT_DEVICE u32 append(const DomainParams& p, const RegionItem& item, u32 most_cells, u32* count,
+                         u32 capacity, RegionItem* list) {
   if (capacity == 0 || item.last - item.first >= most_cells / (4u * p.stripes)) return kNoEntry;
   const u32 entry = atomic_add(count, 1);
   if (entry >= capacity) return kNoEntry;
   list[entry] = item;
-  atomic_add(need, units < kMostUnits ? units : static_cast<u32>(kMostUnits));
   return entry;
 }
 /// Asks for traces of a region of several domains.
 HMMJIT_DEVICE u32 ask_for_traces(const DomainParams& p, const RegionItem& item) {
-  const u32 entry = append(p, item, p.most_region_cells,
-                           region_units(item.last - item.first + 1, p.stripes),
-                           &p.counters->regions, p.region_capacity, p.regions,
-                           &p.arena->region_need);
+  const u32 entry = append(p, item, p.most_region_cells, &p.counters->regions, p.region_capacity,
+                           p.regions);
   if (entry != kNoEntry) p.sampled[entry].status = kLeftToHost;
   return entry;
 }
 /// Asks for an envelope to be scored.
 HMMJIT_DEVICE u32 ask_for_envelope(const DomainParams& p, const RegionItem& item) {
-  const u32 entry = append(p, item, p.most_envelope_cells,
-                           envelope_units(item.last - item.first + 1, p.stripes),
-                           &p.counters->envelopes, p.envelope_capacity, p.envelopes,
-                           &p.arena->envelope_need);
+  const u32 entry = append(p, item, p.most_envelope_cells, &p.counters->envelopes,
+                           p.envelope_capacity, p.envelopes);
   if (entry != kNoEntry) p.scored[entry].status = kLeftToHost;
   return entry;
-}
-
-/// What a model's items may take of the workspace that all models of a launch share, by their number.
-struct Share {
-  u32 count;  ///< items that are done, rather than left to the host
-  u32 most;   ///< in work at a time
-};
-/// `need`: workspace units that all items of all models would take together.
-HMMJIT_DEVICE Share share_of(const DomainParams& p, u32 wanted, u32 capacity, u32 need) {
-  Share out;
-  out.count = wanted < capacity ? wanted : capacity;
-  // Half as much again, since those that come first need not be the smallest.
-  const u64 all = static_cast<u64>(need) * 3 / 2 + 1;
-  const u64 share = static_cast<u64>(out.count) * p.workspace_units / all;
-  out.most = share < 1 ? 1 : share > out.count ? out.count : static_cast<u32>(share);
-  return out;
 }
 
 /// Items are begun for so long: a family of very many hits would keep all others waiting.

@@ -747,9 +747,8 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
   using namespace hmmjit_device;
   HMMJIT_DYNAMIC_SHARED(shared);
   const DomainParams p = batch.models[blockIdx.y];
-  const Share share = share_of(p, p.counters->regions, p.region_capacity, p.arena->region_need);
   const u32 warp = blockIdx.x * static_cast<u32>(plan_constants::kWarps) + threadIdx.x / 32u;
-  if (warp >= share.most) return;
+  if (warp >= p.region_count || warp >= p.most_regions) return;
   float* const own =
       reinterpret_cast<float*>(shared) + threadIdx.x / 32u * stripes_floats(kStripes);
   const Stripes s = make_stripes(p, own, kStripes);
@@ -759,8 +758,9 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
   const Patience patience(p, &p.arena->regions_begun);
   Space space;
   for (;;) {
-    const u32 entry = patience.take(&p.counters->next_region, 1);
-    if (entry >= share.count) break;
+    const u32 at = patience.take(&p.counters->next_region, 1);
+    if (at >= p.region_count) break;
+    const u32 entry = p.region_order[at];
     const RegionItem item = p.regions[entry];
     const u32 L = item.last - item.first + 1;
     const u8* const bytes = p.database.residues +

@@ -312,13 +312,10 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
   using namespace hmmjit_device;
   HMMJIT_DYNAMIC_SHARED(shared);
   const DomainParams p = batch.models[blockIdx.y];
-  const Share share =
-      share_of(p, p.counters->envelopes, p.envelope_capacity, p.arena->envelope_need);
-  const u32 count = share.count;
-  if (count == 0) return;
-  const u32 items = items_per_warp(share.most);
+  const u32 count = p.envelope_count;
+  const u32 items = items_per_warp(p.most_envelopes);
   const u32 warp = blockIdx.x * static_cast<u32>(plan_constants::kWarps) + threadIdx.x / 32u;
-  if (warp * items >= count || (warp + 1) * items > share.most) return;
+  if (warp * items >= count || (warp + 1) * items > p.most_envelopes) return;
   float* const own = reinterpret_cast<float*>(shared) + threadIdx.x / 32u * kWarpFloats;
   const Stripes s = make_stripes(p, own, kStripes);
   const u32 lane = threadIdx.x % 32u, group = lane / 4u;
@@ -329,10 +326,10 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
   const Patience patience(p, &p.arena->envelopes_begun);
   Space space;
   for (;;) {
-    u32 entry = patience.take(&p.counters->next_envelope, items);
-    if (entry >= count) break;
-    entry += group;
-    bool valid = group < items && entry < count;
+    const u32 first = patience.take(&p.counters->next_envelope, items);
+    if (first >= count) break;
+    bool valid = group < items && first + group < count;
+    const u32 entry = valid ? p.envelope_order[first + group] : 0u;
     RegionItem item;
     item.target = item.first = item.last = 0;
     item.clustered = 1;

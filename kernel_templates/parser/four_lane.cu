@@ -144,8 +144,7 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
     const u32 L = valid ? p.database.length[target] : 0u;
     if (valid && s.place == 0) p.parsed[slot].status = kLeftToHost;
     valid = valid && L > 0 && L <= p.most_cells / (4u * p.stripes);
-    const u32 bytes = 2 * (L + 1) * static_cast<u32>(sizeof(SpecialRow));
-    u32 units = valid ? (bytes + kWorkspaceUnit - 1) / kWorkspaceUnit : 0u;
+    u32 units = valid ? parser_units(L) : 0u;
     if (!fits(p, units)) valid = false;
     if (!valid) units = 0;
     const bool asked = warp_ballot(valid);

@@ -16,9 +16,9 @@ constexpr std::array<std::string_view, 2> kReferences{
     "Farrar 2007 (striping)", "Eddy 2011 (parsers, posterior decoding, regions, sampled traces)"};
 constexpr int kWarp = 32;
 constexpr std::int64_t kGroups = 8;  // targets of a warp
-// Warps have nothing to do with each other: as blocks of their own they are spread over all SMs
-// before any gets a second one.
-constexpr std::int64_t kMostWarps = 1;
+// Warps have nothing to do with each other, yet they share blocks: of as many SMs as there were
+// blocks of one warp they would keep SSV, whose blocks need a whole one.
+constexpr std::int64_t kMostWarps = 8;
 
 int stripes(int length) { return std::max(2, (length + 3) / 4); }
 
