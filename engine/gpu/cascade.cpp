@@ -67,8 +67,7 @@ struct Cascade::Run {
 
   Status launch(const ReadyKernel& ready, const void* parameters) {
     ++result.launches;
-    return ready.launch(lane.stream_, *lane.device_, extent_of(model), parameters,
-                        ready.resident_blocks(*lane.device_, job.multiprocessors));
+    return ready.launch(lane.stream_, *lane.device_, extent_of(model), parameters);
   }
 
   Status queue();

@@ -69,9 +69,6 @@ struct CascadeJob {
   const std::vector<bool>& claimed;  ///< by block of the segment
   StreamWait wait;
   SampleRequest sample = {};  ///< targets to bring back with their scores
-  /// Whose blocks its launches have. A launch ends when the last of its blocks has run, so it must
-  /// not have blocks for those that long-running warps of others keep.
-  int multiprocessors = std::numeric_limits<int>::max();
 };
 
 struct PassedTarget {

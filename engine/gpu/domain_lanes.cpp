@@ -15,17 +15,6 @@ bool same_kernels(const DomainWork& a, const DomainWork& b) {
       [&](Link link) { return of_link(*a.model->slots, link) == of_link(*b.model->slots, link); });
 }
 
-// Counted while it lives.
-struct RunningLaunch {
-  explicit RunningLaunch(std::atomic<int>& count) : count_(count) { ++count_; }
-  RunningLaunch(const RunningLaunch&) = delete;
-  RunningLaunch& operator=(const RunningLaunch&) = delete;
-  ~RunningLaunch() { --count_; }
-
- private:
-  std::atomic<int>& count_;
-};
-
 }  // namespace
 
 GpuFilters::State::LargestLaunch GpuFilters::State::largest_launch(const DeviceState& d) {
@@ -241,7 +230,6 @@ void GpuFilters::State::run_domains(DeviceState& d, int number, DomainStage& sta
       work->request.passed.push_back(passed.target);
     if (!work->request.passed.empty()) requests.push_back(&work->request);
   }
-  const RunningLaunch running(d.domain_launches);
   const auto result =
       stage.run(requests, chosen, {.trace_seed = limits.trace_seed, .patience = patience},
                 {.timeout = settings.launch_timeout, .progress = &d.progress});

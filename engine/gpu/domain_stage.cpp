@@ -47,6 +47,10 @@ std::uint32_t most_cells(std::uint32_t most, double seconds, double cell_seconds
 std::uint32_t most_target_cells(double patience) {
   return most_cells(kMostCells, patience / 2, kParserCellSeconds);
 }
+// Warps of one model at a time in the ensemble kernel: a device has no room for more.
+constexpr std::size_t kMostEnsembles = 1024;
+// items_per_warp() of common/four_lane.cuh, at most.
+constexpr std::size_t kItemsPerWarp = 8;
 
 // Where things lie in the buffer.
 constexpr std::size_t kAtParsed = kUpBytes;
@@ -70,20 +74,38 @@ constexpr std::size_t kAtTables =
     kAtModels + layout::aligned_size(DomainStage::kMostRequests * sizeof(dev::DomainParams));
 static_assert(kAtTables + kEnvelopes * sizeof(std::uint32_t) <= kUpBytes, "orders travel there");
 
-// How many items may be in work at once so that all find workspace; `reserved`: what each takes of
-// it, 0 for those that no kernel will do. Half as much again, since a warp that goes on with
-// another model may need more than it has.
-std::size_t most_at_once(std::vector<std::uint64_t> reserved, std::uint64_t workspace) {
-  std::ranges::sort(reserved, std::greater<>());
-  std::uint64_t taken = 0;
-  std::size_t count = 0;
-  for (const std::uint64_t units : reserved) {
-    if (units > workspace) continue;  // no kernel does it
-    taken += units + units / 2;
-    if (count > 0 && taken > workspace) break;
-    ++count;
+// Items of one model, longest first, by what each reserves of the workspace.
+using ReservedUnits = std::vector<std::uint64_t>;
+
+// How many items of each list may be in work at once so that all find workspace: an equal part of
+// each list. With the longest first, what an item leaves is enough for those that come after it.
+std::vector<dev::u32> most_at_once(std::vector<ReservedUnits> lists, std::uint64_t workspace) {
+  for (ReservedUnits& units : lists) {
+    // Kernels leave alone what is larger than the workspace.
+    std::ranges::replace_if(
+        units, [&](std::uint64_t u) { return u > workspace; }, 0u);
+    std::partial_sum(units.begin(), units.end(), units.begin());
   }
-  return count;
+  std::vector<dev::u32> out(lists.size());
+  const auto fit = [&](double part) {
+    std::uint64_t taken = 0;
+    for (std::size_t i = 0; i < lists.size(); ++i) {
+      const std::size_t n = lists[i].size();
+      const auto count = std::max<std::size_t>(
+          static_cast<std::size_t>(part * static_cast<double>(n)), std::min<std::size_t>(n, 1));
+      out[i] = static_cast<dev::u32>(count);
+      if (count > 0) taken += lists[i][count - 1];
+    }
+    return taken <= workspace;
+  };
+  if (fit(1)) return out;
+  double fits = 0, too_much = 1;
+  for (int step = 0; step < 16; ++step) {
+    const double middle = (fits + too_much) / 2;
+    (fit(middle) ? fits : too_much) = middle;
+  }
+  fit(fits);
+  return out;
 }
 
 // A list that one kernel fills and a later one works through.
@@ -92,26 +114,26 @@ struct ItemList {
   dev::u32 dev::DomainParams::*capacity;
   const dev::u32* dev::DomainParams::*order;
   dev::u32 dev::DomainParams::*listed;
+  dev::u32 dev::DomainParams::*most;
   std::size_t at_items, at_order;
   dev::u32 (*units)(dev::u32 length, dev::u32 stripes);
-  std::size_t at_once;  // that a warp takes
 };
 constexpr ItemList kRegionList{.count = &dev::DomainCounters::regions,
                                .capacity = &dev::DomainParams::region_capacity,
                                .order = &dev::DomainParams::region_order,
                                .listed = &dev::DomainParams::region_count,
+                               .most = &dev::DomainParams::most_regions,
                                .at_items = kAtRegions,
                                .at_order = kAtRegionOrder,
-                               .units = dev::region_units,
-                               .at_once = 1};
+                               .units = dev::region_units};
 constexpr ItemList kEnvelopeList{.count = &dev::DomainCounters::envelopes,
                                  .capacity = &dev::DomainParams::envelope_capacity,
                                  .order = &dev::DomainParams::envelope_order,
                                  .listed = &dev::DomainParams::envelope_count,
+                                 .most = &dev::DomainParams::most_envelopes,
                                  .at_items = kAtEnvelopes,
                                  .at_order = kAtEnvelopeOrder,
-                                 .units = dev::envelope_units,
-                                 .at_once = dev::kTargetsPerWarp};
+                                 .units = dev::envelope_units};
 
 }  // namespace
 
@@ -152,8 +174,7 @@ struct DomainStage::Run {
   }
 
   bool add(DomainRequest& request);
-  // `reserved`: see most_at_once(); `items`: that a warp takes at a time.
-  Status launch(const ReadyKernel& ready, std::vector<std::uint64_t> reserved, std::size_t items);
+  Status launch(const ReadyKernel& ready, std::size_t most_warps);
   // The parser's launch, and one after the other those of what it has found. A stream may share its
   // queue of the driver with others (CUDA C++ Programming Guide, "Concurrent Kernel Execution"):
   // a launch is queued when it can begin, so that it holds up nobody.
@@ -190,10 +211,6 @@ struct DomainStage::Run {
 
 bool DomainStage::takes(std::uint64_t target_length, int model_length, double patience) {
   return target_length * static_cast<std::uint64_t>(model_length) <= most_target_cells(patience);
-}
-
-int DomainStage::multiprocessors(const driver::Device& device) {
-  return std::max(device.traits().sm_count / 12, 1);
 }
 
 std::size_t DomainStage::bytes(std::size_t workspace) { return kAtWorkspace + workspace; }
@@ -308,24 +325,15 @@ bool DomainStage::Run::add(DomainRequest& request) {
   return true;
 }
 
-Status DomainStage::Run::launch(const ReadyKernel& ready, std::vector<std::uint64_t> reserved,
-                                std::size_t items) {
+Status DomainStage::Run::launch(const ReadyKernel& ready, std::size_t most_warps) {
   constexpr std::size_t kWarp = 32;
   const std::size_t in_block =
       static_cast<std::size_t>(ready.candidate().launch.block_threads) / kWarp;
-  const std::size_t at_once = std::max<std::size_t>(
-      most_at_once(std::move(reserved), stage.workspace_ / dev::kWorkspaceUnit), 1);
-  items = std::min(items, at_once);
-  const std::size_t blocks =
-      std::min<std::size_t>((at_once / items + in_block - 1) / in_block,
-                            ready.resident_blocks(*stage.device_, multiprocessors(*stage.device_)));
-  const dev::DomainBatch batch{.models = at<const dev::DomainParams>(kAtModels),
-                               .model_count = static_cast<dev::u32>(parts.size()),
-                               .warps = static_cast<dev::u32>(at_once / items),
-                               .items = static_cast<dev::u32>(items),
-                               .reserved = 0};
+  const dev::DomainBatch batch{at<const dev::DomainParams>(kAtModels)};
   ++result.launches;
-  return ready.launch(stage.stream_, *stage.device_, extent, &batch, static_cast<unsigned>(blocks));
+  return ready.launch(stage.stream_, *stage.device_, extent, &batch,
+                      static_cast<unsigned>((most_warps + in_block - 1) / in_block),
+                      static_cast<unsigned>(parts.size()));
 }
 
 Status DomainStage::Run::queue_parser() {
@@ -334,26 +342,32 @@ Status DomainStage::Run::queue_parser() {
     if (parts.size() == kMostRequests || !add(*request)) break;
   }
   if (parts.empty()) return {};
-  std::vector<std::uint64_t> reserved;
+  std::vector<ReservedUnits> reserved;
+  std::size_t warps = 1;
   for (const Part& part : parts) {
     const std::vector<std::uint32_t>& length = part.request->targets->packed().targets.length;
+    ReservedUnits& units = reserved.emplace_back();
     for (const std::uint32_t at : part.order) {
       const std::uint32_t L = length[part.request->passed[at]];
       const bool mine = L <= part.params.most_cells / (4 * part.params.stripes);
-      if (mine) reserved.push_back(dev::reserved_units(dev::parser_units(L)));
+      units.push_back(mine ? dev::reserved_units(dev::parser_units(L)) : 0);
     }
+    warps = std::max(warps, (part.slots + kItemsPerWarp - 1) / kItemsPerWarp);
   }
+  const std::vector<dev::u32> most =
+      most_at_once(std::move(reserved), stage.workspace_ / dev::kWorkspaceUnit);
   std::byte* const up = stage.up_.bytes().data();
   std::memset(up, 0, kAtModels);
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const dev::DomainParams& d = parts[i].params;
+    dev::DomainParams& d = parts[i].params;
+    d.most_parsers = most[i];
     std::memcpy(up + kAtModels + i * sizeof d, &d, sizeof d);
   }
   HMMJIT_TRY(stage.buffer_.upload(stage.stream_, up, up_bytes));
   // What no warp comes to must not look done because an earlier launch has done it.
   HMMJIT_TRY(stage.buffer_.fill(stage.stream_, 0, slots * sizeof(dev::ParsedTarget), kAtParsed));
   HMMJIT_TRY(stage.begin_.record(stage.stream_));
-  HMMJIT_TRY(launch(kernels.parser, std::move(reserved), dev::kTargetsPerWarp));
+  HMMJIT_TRY(launch(kernels.parser, warps));
   return stage.end_[0].record(stage.stream_);
 }
 
@@ -397,7 +411,7 @@ Status DomainStage::Run::queue_list(const ItemList& list, const ReadyKernel& ker
   }
   HMMJIT_TRY(wait_for(stage.stream_, *stage.device_, wait));
 
-  std::vector<std::uint64_t> reserved;
+  std::vector<ReservedUnits> reserved;
   std::byte* const up = stage.up_.bytes().data();
   for (std::size_t i = 0; i < parts.size(); ++i) {
     dev::DomainParams& d = parts[i].params;
@@ -409,13 +423,24 @@ Status DomainStage::Run::queue_list(const ItemList& list, const ReadyKernel& ker
       order.emplace_back(item.last - item.first + 1, static_cast<dev::u32>(n));
     }
     std::ranges::sort(order, std::greater<>());
+    ReservedUnits& units = reserved.emplace_back();
     for (std::size_t n = 0; n < count; ++n) {
       std::memcpy(up + kAtTables + (first + n) * kEntry, &order[n].second, kEntry);
-      reserved.push_back(dev::reserved_units(list.units(order[n].first, d.stripes)));
+      units.push_back(dev::reserved_units(list.units(order[n].first, d.stripes)));
     }
     d.*list.order = at<const dev::u32>(list.at_order) + first;
     d.*list.listed = static_cast<dev::u32>(count);
+  }
+  const std::vector<dev::u32> most =
+      most_at_once(std::move(reserved), stage.workspace_ / dev::kWorkspaceUnit);
+  std::size_t warps = 1;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    dev::DomainParams& d = parts[i].params;
+    d.*list.most = most[i];
     std::memcpy(up + kAtModels + i * sizeof d, &d, sizeof d);
+    warps = std::max<std::size_t>(warps, &list == &kRegionList
+                                             ? std::min<std::size_t>(most[i], kMostEnsembles)
+                                             : (most[i] + kItemsPerWarp - 1) / kItemsPerWarp);
   }
   HMMJIT_TRY(stage.buffer_.upload(stage.stream_, up + kAtModels,
                                   parts.size() * sizeof(dev::DomainParams), kAtModels));
@@ -423,7 +448,7 @@ Status DomainStage::Run::queue_list(const ItemList& list, const ReadyKernel& ker
     HMMJIT_TRY(stage.buffer_.upload(stage.stream_, up + kAtTables + l.first * kEntry,
                                     l.count * kEntry, list.at_order + l.first * kEntry));
   }
-  return launch(kernel, std::move(reserved), list.at_once);
+  return launch(kernel, warps);
 }
 
 Status DomainStage::Run::collect(const StreamWait& wait) {

@@ -66,9 +66,6 @@ class DomainStage {
   /// False for targets of so many cells that one of the CPU's threads is faster, or that a launch
   /// would take longer than `patience`.
   static bool takes(std::uint64_t target_length, int model_length, double patience);
-  /// Multiprocessors that one launch takes at most. Its warps run for long, and SSV cannot begin on
-  /// any multiprocessor that has one of them.
-  static int multiprocessors(const driver::Device& device);
   /// Device memory of one stage.
   static std::size_t bytes(std::size_t workspace);
   /// `resize`, `origin`: as Cascade's.

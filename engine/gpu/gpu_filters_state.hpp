@@ -78,10 +78,9 @@ struct DeviceState {
   int lanes = 0, domain_lanes = 0;
   std::uint64_t domain_workspace = 0;
   std::deque<DomainWorkPtr> domain_work;
-  std::size_t domain_targets = 0;       // of them
-  std::atomic<int> domain_launches{0};  // that run
-  double first_chain = 0;               // when it began
-  std::uint64_t chains = 0;             // that have ended
+  std::size_t domain_targets = 0;  // of them
+  double first_chain = 0;          // when it began
+  std::uint64_t chains = 0;        // that have ended
   bool lost = false;
   std::atomic<double> progress{0};  // see StreamWait
   std::vector<std::pair<double, double>> busy;
@@ -285,8 +284,6 @@ struct GpuFilters::State {
   Status open_lane(Lane& lane);
   void run_pair(Lane& lane, const SegmentPtr& segment,
                 const std::shared_ptr<DeviceTargets>& targets, const ModelPtr& model);
-  // Those that the launches of the domain stage leave to the filters.
-  static int filter_multiprocessors(const DeviceState& d);
   Status filter(Client& c, Lane& lane, DeviceTargets& targets, Model& model,
                 const std::vector<Claim>& claims, DomainWork& work);
 

@@ -212,12 +212,6 @@ void GpuFilters::State::run_pair(Lane& lane, const SegmentPtr& segment,
   });
 }
 
-int GpuFilters::State::filter_multiprocessors(const DeviceState& d) {
-  const int all = d.device->traits().sm_count;
-  return all -
-         std::min(d.domain_launches.load() * DomainStage::multiprocessors(*d.device), all / 2);
-}
-
 Status GpuFilters::State::filter(Client& c, Lane& lane, DeviceTargets& targets, Model& model,
                                  const std::vector<Claim>& claims, DomainWork& work) {
   const double begun = Trace::now();
@@ -242,8 +236,7 @@ Status GpuFilters::State::filter(Client& c, Lane& lane, DeviceTargets& targets, 
                                    .targets = targets,
                                    .claimed = claimed,
                                    .wait = {settings.launch_timeout, &d.progress},
-                                   .sample = sample,
-                                   .multiprocessors = filter_multiprocessors(d)}));
+                                   .sample = sample}));
   if (result.launches == 0) {
     work.found = std::move(result);
     return {};

@@ -7,7 +7,6 @@
 // kernel of a search is ReadyKernel::launch(), which compares it with the model's.
 #pragma once
 
-#include <algorithm>
 #include <limits>
 #include <memory>
 
@@ -57,20 +56,15 @@ class ReadyKernel {
   const std::string& name() const { return kernel_->name; }
   const plan::Candidate& candidate() const { return kernel_->candidate; }
 
-  /// Blocks that can be resident on so many of the device's multiprocessors.
-  unsigned resident_blocks(const driver::Device& device, int multiprocessors) const {
-    return static_cast<unsigned>(std::clamp(multiprocessors, 1, device.traits().sm_count) *
-                                 blocks_per_sm_);
-  }
-  /// Queues a launch for a model: all resident blocks of the device, or `blocks`. Fails as
-  /// require() does, before anything is queued.
+  /// Queues a launch for a model: all resident blocks of the device, or `blocks` of them, times
+  /// `blocks_y`. Fails as require() does, before anything is queued.
   Status launch(const driver::Stream& stream, const driver::Device& device,
-                const ModelExtent& model, const void* parameters,
-                unsigned blocks = kAnyBlocks) const;
+                const ModelExtent& model, const void* parameters, unsigned blocks = kAnyBlocks,
+                unsigned blocks_y = 1) const;
 
  private:
   unsigned resident_blocks(const driver::Device& device) const {
-    return resident_blocks(device, device.traits().sm_count);
+    return static_cast<unsigned>(device.traits().sm_count * blocks_per_sm_);
   }
 
   compile::KernelPtr kernel_;

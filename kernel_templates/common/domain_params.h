@@ -127,6 +127,9 @@ struct DomainParams {
   u32 target_count, envelope_capacity, region_capacity, word_capacity, workspace_units;
   u32 envelope_count;          ///< entries of `envelopes`, set before the kernel that takes them
   u32 region_count;            ///< of `regions`, likewise
+  u32 most_parsers;            ///< targets in work at a time, so that each finds workspace
+  u32 most_envelopes;          ///< and envelopes
+  u32 most_regions;            ///< and regions of several domains
   u32 most_cells;              ///< a target of more (residues x nodes) is left to the host
   u32 most_envelope_cells;     ///< and an envelope of more
   u32 most_region_cells;       ///< and a region of several domains of more
@@ -138,7 +141,7 @@ struct DomainParams {
   float backward_bound;        ///< in units of E(i); negative: none
   u32 patience;                ///< device_time() for which each kernel behind the parser begins items
 };
-enum : u32 { kWorkspaceUnit = 256, kTargetsPerWarp = 8 };
+enum : u32 { kWorkspaceUnit = 256 };
 
 // What an item takes of the workspace, which both sides compute.
 
@@ -188,13 +191,9 @@ HMMJIT_BOTH_SIDES u32 region_units(u32 L, u32 stripes) {
 /// need no further one.
 HMMJIT_BOTH_SIDES u32 reserved_units(u32 units) { return units + units / 4; }
 
-/// What a launch gets. Each warp works through the items of all models, beginning with one of them.
+/// What a launch gets; models by blockIdx.y.
 struct DomainBatch {
-  const DomainParams* models;  ///< [model_count]
-  u32 model_count;
-  u32 warps;  ///< no more of them work, so that each item finds workspace
-  u32 items;  ///< that a warp takes at a time, at most kTargetsPerWarp
-  u32 reserved;
+  const DomainParams* models;
 };
 
 static_assert(sizeof(DomainArena) == 32, "device layout");
@@ -205,7 +204,7 @@ static_assert(sizeof(RegionItem) == 16, "device layout");
 static_assert(sizeof(SampledRegion) == 16, "device layout");
 static_assert(sizeof(ClusterWords) == 12, "device layout");
 static_assert(sizeof(ScoredEnvelope) == 128, "device layout");
-static_assert(sizeof(DomainParams) == 256, "device layout");
+static_assert(sizeof(DomainParams) == 264, "device layout");
 
 }  // namespace hmmjit_device
 

@@ -56,6 +56,7 @@ HMMJIT_DEVICE void copies_done() {
 
 #endif
 
+enum : u32 { kTargetsPerWarp = 8 };
 HMMJIT_DEVICE constexpr float rescale_above() { return 10000.0f; }
 HMMJIT_DEVICE constexpr float own_scale_above() { return 1.0e16f; }
 // A delete chain is looked at this often for the point where it stops changing anything.
@@ -637,26 +638,10 @@ class Patience {
   u32 begun_, limit_;
 };
 
-/// Whether a list has items that nobody has taken yet. By all lanes.
-HMMJIT_DEVICE bool any_left(const u32* next, u32 count) {
-  u32 taken = 0;
-  if (threadIdx.x % 32u == 0) taken = *next;
-  return shuffle(taken, 0) < count;
-}
-
-/// The kernel of a batch: calls work(p, own, space) of every model, with the warp's part of shared
-/// memory. A warp that finds nothing more of one model goes on with the next.
-template <int kWarps, int kWarpFloats, typename Work>
-HMMJIT_DEVICE void for_models(const DomainBatch& batch, float* shared, const Work& work) {
-  const u32 in_block = threadIdx.x / 32u;
-  const u32 warp = blockIdx.x * static_cast<u32>(kWarps) + in_block;
-  if (warp >= batch.warps) return;
-  Space space;
-  for (u32 turn = 0; turn < batch.model_count; ++turn) {
-    const DomainParams p = batch.models[(warp + turn) % batch.model_count];
-    work(p, shared + in_block * static_cast<u32>(kWarpFloats), &space);
-    sync_warp();
-  }
+/// How many items each warp takes at a time, when at most `most` may be in work at once: a warp takes
+/// as long for one as for eight.
+HMMJIT_DEVICE u32 items_per_warp(u32 most) {
+  return most < 1 ? 1 : most > kTargetsPerWarp ? kTargetsPerWarp : most;
 }
 
 /// Room for an answer; false when there is none.

@@ -739,14 +739,24 @@ HMMJIT_DEVICE bool answer(const Region& r, const DomainParams& p, const RegionIt
   return true;
 }
 
-/// The regions of one model.
-HMMJIT_DEVICE void sample_regions(const DomainParams& p, float* own, Space* space) {
-  if (!any_left(&p.counters->next_region, p.region_count)) return;
+}  // namespace
+}  // namespace hmmjit_device
+
+extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
+    ensemble_four_lane(const hmmjit_device::DomainBatch batch) {
+  using namespace hmmjit_device;
+  HMMJIT_DYNAMIC_SHARED(shared);
+  const DomainParams p = batch.models[blockIdx.y];
+  const u32 warp = blockIdx.x * static_cast<u32>(plan_constants::kWarps) + threadIdx.x / 32u;
+  if (warp >= p.region_count || warp >= p.most_regions) return;
+  float* const own =
+      reinterpret_cast<float*>(shared) + threadIdx.x / 32u * stripes_floats(kStripes);
   const Stripes s = make_stripes(p, own, kStripes);
   const float* const odds = own + 3 * 32 * kStripes;
   const u32 lane = threadIdx.x % 32u;
   const u32 Q = p.stripes;
   const Patience patience(p, &p.arena->regions_begun);
+  Space space;
   for (;;) {
     const u32 at = patience.take(&p.counters->next_region, 1);
     if (at >= p.region_count) break;
@@ -763,13 +773,13 @@ HMMJIT_DEVICE void sample_regions(const DomainParams& p, float* own, Space* spac
     const u32 units = region_units(L, Q);
     if (!fits(p, units)) continue;
     // One group of lanes asks for the warp.
-    if (!shuffle(reserve(p, &p.arena->region_units, s.place, lane < 4 ? units : 0u, space) ? 1u : 0u,
+    if (!shuffle(reserve(p, &p.arena->region_units, s.place, lane < 4 ? units : 0u, &space) ? 1u : 0u,
                  0)) {
-      if (!warp_ballot(space->units > 0)) break;  // others have the workspace
+      if (!warp_ballot(space.units > 0)) break;  // others have the workspace
       continue;
     }
     u8* const from =
-        p.workspace + static_cast<u64>(shuffle(space->first, 0)) * kWorkspaceUnit;
+        p.workspace + static_cast<u64>(shuffle(space.first, 0)) * kWorkspaceUnit;
     SpecialRow* const special = reinterpret_cast<SpecialRow*>(from);
     Region r;
     r.special = special;
@@ -818,16 +828,4 @@ HMMJIT_DEVICE void sample_regions(const DomainParams& p, float* own, Space* spac
     answer(r, p, item, c, clusters, p.sampled + entry);
     sync_warp();
   }
-}
-
-}  // namespace
-}  // namespace hmmjit_device
-
-extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
-    ensemble_four_lane(const hmmjit_device::DomainBatch batch) {
-  using namespace hmmjit_device;
-  HMMJIT_DYNAMIC_SHARED(shared);
-  for_models<plan_constants::kWarps, stripes_floats(kStripes)>(
-      batch, reinterpret_cast<float*>(shared),
-      [&](const DomainParams& p, float* own, Space* space) { sample_regions(p, own, space); });
 }

@@ -304,10 +304,19 @@ HMMJIT_DEVICE u32 trace(const Envelope& e, u32 i, u32 k, u32 state, u8* path) {
   }
 }
 
-/// The envelopes of one model, `items` at a time.
-HMMJIT_DEVICE void score_envelopes(const DomainParams& p, u32 items, float* own, Space* space) {
+}  // namespace
+}  // namespace hmmjit_device
+
+extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
+    envelope_four_lane(const hmmjit_device::DomainBatch batch) {
+  using namespace hmmjit_device;
+  HMMJIT_DYNAMIC_SHARED(shared);
+  const DomainParams p = batch.models[blockIdx.y];
   const u32 count = p.envelope_count;
-  if (!any_left(&p.counters->next_envelope, count)) return;
+  const u32 items = items_per_warp(p.most_envelopes);
+  const u32 warp = blockIdx.x * static_cast<u32>(plan_constants::kWarps) + threadIdx.x / 32u;
+  if (warp * items >= count || (warp + 1) * items > p.most_envelopes) return;
+  float* const own = reinterpret_cast<float*>(shared) + threadIdx.x / 32u * kWarpFloats;
   const Stripes s = make_stripes(p, own, kStripes);
   const u32 lane = threadIdx.x % 32u, group = lane / 4u;
   float* const sum_match = own + kStripesFloats + lane;
@@ -315,6 +324,7 @@ HMMJIT_DEVICE void score_envelopes(const DomainParams& p, u32 items, float* own,
   float* const ahead = own + kWarpFloats - (8u - group) * static_cast<u32>(kAhead);
   const u32 Q = p.stripes;
   const Patience patience(p, &p.arena->envelopes_begun);
+  Space space;
   for (;;) {
     const u32 first = patience.take(&p.counters->next_envelope, items);
     if (first >= count) break;
@@ -328,7 +338,7 @@ HMMJIT_DEVICE void score_envelopes(const DomainParams& p, u32 items, float* own,
     valid = valid && fits(p, envelope_units(L, Q));
     const bool asked = warp_ballot(valid);
     valid = reserve(p, &p.arena->envelope_units, s.place, valid ? envelope_units(L, Q) : 0u,
-                    space) && valid;
+                    &space) && valid;
     const u32 length = valid ? L : 0u;
     Residues residues;
     residues.first = p.database.residues +
@@ -337,12 +347,12 @@ HMMJIT_DEVICE void score_envelopes(const DomainParams& p, u32 items, float* own,
     residues.length = length;
     const u32 rows = longest(residues);
     if (rows == 0) {
-      if (asked && !warp_ballot(space->units > 0)) break;  // others have the workspace
+      if (asked && !warp_ballot(space.units > 0)) break;  // others have the workspace
       continue;
     }
     Envelope e;
     e.forward =
-        reinterpret_cast<SpecialRow*>(p.workspace + static_cast<u64>(space->first) * kWorkspaceUnit);
+        reinterpret_cast<SpecialRow*>(p.workspace + static_cast<u64>(space.first) * kWorkspaceUnit);
     e.backward = e.forward + (length + 1);
     e.product = reinterpret_cast<float*>(e.backward + (length + 1));
     e.choices = reinterpret_cast<u8*>(e.product + (length + 1) * Q * 8u);
@@ -505,18 +515,4 @@ HMMJIT_DEVICE void score_envelopes(const DomainParams& p, u32 items, float* own,
     }
     sync_warp();
   }
-}
-
-}  // namespace
-}  // namespace hmmjit_device
-
-extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
-    envelope_four_lane(const hmmjit_device::DomainBatch batch) {
-  using namespace hmmjit_device;
-  HMMJIT_DYNAMIC_SHARED(shared);
-  for_models<plan_constants::kWarps, kWarpFloats>(
-      batch, reinterpret_cast<float*>(shared),
-      [&](const DomainParams& p, float* own, Space* space) {
-        score_envelopes(p, batch.items, own, space);
-      });
 }

@@ -116,12 +116,23 @@ HMMJIT_DEVICE void decode(const DomainParams& p, u32 target, u32 L, float loop, 
   atomic_add(&p.counters->parsed, 1);
 }
 
-/// The targets of one model, `items` at a time.
-HMMJIT_DEVICE void parse_targets(const DomainParams& p, u32 items, float* own, Space* space) {
+}  // namespace
+}  // namespace hmmjit_device
+
+extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
+    parser_four_lane(const hmmjit_device::DomainBatch batch) {
+  using namespace hmmjit_device;
+  HMMJIT_DYNAMIC_SHARED(shared);
+  const DomainParams p = batch.models[blockIdx.y];
   const u32 count = p.target_count;
-  if (!any_left(&p.counters->next_target, count)) return;
-  const Stripes s = make_stripes(p, own, kStripes);
+  const u32 items = items_per_warp(p.most_parsers);
+  const u32 warp = blockIdx.x * static_cast<u32>(plan_constants::kWarps) + threadIdx.x / 32u;
+  // Warps without work do not even read the model, those beyond the workspace must not begin.
+  if (warp * items >= count || (warp + 1) * items > p.most_parsers) return;
+  const Stripes s = make_stripes(
+      p, reinterpret_cast<float*>(shared) + threadIdx.x / 32u * stripes_floats(kStripes), kStripes);
   const u32 lane = threadIdx.x % 32u, group = lane / 4u;
+  Space space;
   for (;;) {
     u32 slot = 0;
     if (lane == 0) slot = atomic_add(&p.counters->next_target, items);
@@ -137,17 +148,17 @@ HMMJIT_DEVICE void parse_targets(const DomainParams& p, u32 items, float* own, S
     if (!fits(p, units)) valid = false;
     if (!valid) units = 0;
     const bool asked = warp_ballot(valid);
-    valid = reserve(p, &p.arena->parser_units, s.place, units, space) && valid;
+    valid = reserve(p, &p.arena->parser_units, s.place, units, &space) && valid;
     Residues residues;
     residues.length = valid ? L : 0u;
     const u32 rows = longest(residues);
     if (rows == 0) {
-      if (asked && !warp_ballot(space->units > 0)) break;  // others have the workspace
+      if (asked && !warp_ballot(space.units > 0)) break;  // others have the workspace
       continue;
     }
     const u32 length = residues.length;
     SpecialRow* const forward =
-        reinterpret_cast<SpecialRow*>(p.workspace + static_cast<u64>(space->first) * kWorkspaceUnit);
+        reinterpret_cast<SpecialRow*>(p.workspace + static_cast<u64>(space.first) * kWorkspaceUnit);
     SpecialRow* const backward = forward + (length + 1);
     residues.first = p.database.residues + static_cast<u64>(p.database.start[target]) * kStartUnit;
     const FloatLength lengths = p.multihit[p.database.length_class[target]];
@@ -163,18 +174,4 @@ HMMJIT_DEVICE void parse_targets(const DomainParams& p, u32 items, float* own, S
     }
     sync_warp();
   }
-}
-
-}  // namespace
-}  // namespace hmmjit_device
-
-extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
-    parser_four_lane(const hmmjit_device::DomainBatch batch) {
-  using namespace hmmjit_device;
-  HMMJIT_DYNAMIC_SHARED(shared);
-  for_models<plan_constants::kWarps, stripes_floats(kStripes)>(
-      batch, reinterpret_cast<float*>(shared),
-      [&](const DomainParams& p, float* own, Space* space) {
-        parse_targets(p, batch.items, own, space);
-      });
 }

@@ -255,16 +255,17 @@ int run_domain_kernel(const FakeLaunch& launch, int error) {
   const FlushToZeroScope flush;
   DomainBatch batch = *static_cast<const DomainBatch*>(launch.parameters);
   u32 stripes = 0;
-  for (u32 i = 0; i < batch.model_count; ++i) stripes = std::max(stripes, batch.models[i].stripes);
+  for (unsigned y = 0; y < launch.blocks_y; ++y)
+    stripes = std::max(stripes, batch.models[y].stripes);
   if (stripes > (image_positions(launch.image) + 3) / 4) return driver::code::kIllegalAddress;
   std::vector<hmmjit_lockstep::KernelInstance> instances = hmmjit_lockstep::kernel_instances();
   std::ranges::sort(instances, {}, [](const auto& i) { return i.at("kStripes"); });
   for (const auto& instance : instances) {
     if (instance.kernel != launch.kernel || instance.at("kStripes") < stripes) continue;
-    hmmjit_lockstep::launch(kBlocks, 32, kSharedBytes, [&] { instance.run(&batch); });
-    for (u32 m = 0; error != 0 && m < batch.model_count; ++m) {
-      const DomainParams& p = batch.models[m];
-      for (u32 i = 0; i < p.counters->envelopes; ++i) p.scored[i].accuracy += 1.0f;
+    for (unsigned y = 0; y < launch.blocks_y; ++y, ++batch.models) {
+      hmmjit_lockstep::launch(kBlocks, 32, kSharedBytes, [&] { instance.run(&batch); });
+      const DomainParams& p = *batch.models;
+      for (u32 i = 0; error != 0 && i < p.counters->envelopes; ++i) p.scored[i].accuracy += 1.0f;
     }
     return 0;
   }
