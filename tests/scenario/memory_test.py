@@ -5,6 +5,7 @@ exceeds it by far.
 """
 import gzip
 import itertools
+import json
 import os
 import random
 import shutil
@@ -129,6 +130,34 @@ class MemoryTest(unittest.TestCase):
         want = [len("".join(pieces[:2 * number + 1])) + 1 for number in range(40)]
         found = sum(any(abs(start - at) < 10 for start in starts) for at in want)
         self.assertGreater(found, 35, starts)
+
+    def test_a_page_of_many_targets(self):
+        """What `report` holds of a target: little more than what the page shows of it."""
+        few, many, page = self.path("few.json"), self.path("many.json"), self.path("many.html")
+        status, errors, _ = measured(["search", "--quiet", "-o", "/dev/null", "--json", few, self.model, self.few])
+        self.assertEqual(status, 0, errors)
+        count, peaks = 60_000, []
+        noise = "".join(self.random.choices(RESIDUES, k=count + 60))
+        for targets in (1, count):
+            with open(few) as file, open(many, "w") as out:
+                for line in file:
+                    record = json.loads(line)
+                    if record["record"] != "target":
+                        out.write(line)
+                        continue
+                    alignment = record["domains"][0]["alignment"]
+                    width = len(alignment["target"])
+                    for number in range(targets):
+                        record.update(name=f"target{number}", index=number, description=noise[number:number + 20])
+                        alignment.update(target=noise[number:number + width])
+                        out.write(json.dumps(record, separators=(",", ":")) + "\n")
+            status, errors, peak = measured(["report", many, "-o", page])
+            self.assertEqual(status, 0, errors)
+            peaks.append(peak)
+        self.assertGreater(os.path.getsize(page), 10 * count)  # the data are in the page, compressed
+        print(f"{count} targets: {(peaks[1] - peaks[0]) / count:.0f} bytes each, {os.path.getsize(many) / count:.0f} in "
+              f"JSON, {os.path.getsize(page) / count:.0f} on the page")
+        self.assertLess(peaks[1] - peaks[0], 1000 * count)
 
     def results(self, name, folder):
         """Moves the lines of an output that depend on no run to `folder`; returns their number. Nothing large may
