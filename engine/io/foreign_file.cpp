@@ -7,7 +7,7 @@ namespace hmmjit {
 
 std::optional<ForeignFile> recognise_foreign_file(std::string_view head) {
   using namespace std::string_view_literals;
-  if (head.starts_with("BZh") && head.substr(4, 3) == "1AY"sv)
+  if (head.starts_with("BZh") && head.size() > 6 && head.substr(4, 3) == "1AY"sv)
     return ForeignFile{"it is compressed with bzip2",
                        "decompress it on the way: bzcat FILE | ... -"};
   if (head.starts_with("\xfd"

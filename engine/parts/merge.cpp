@@ -27,8 +27,7 @@ class MergedModels {
 
  public:
   MergedModels(const ModelGroup& group, const PartSettings& settings)
-      : group_(group),
-        settings_(settings),
+      : settings_(settings),
         Z_(settings.thresholds.Z.value_or(static_cast<double>(settings.targets))) {
     for (const PartPtr& part : group.parts) cursors_.emplace_back(part);
     heads_.resize(cursors_.size());
@@ -128,7 +127,6 @@ class MergedModels {
     return {};
   }
 
-  const ModelGroup& group_;
   const PartSettings& settings_;
   double Z_, domZ_ = 0;
   std::vector<PartCursor> cursors_;
@@ -155,8 +153,8 @@ Result<Memory> divide_memory(const PartSet& set, std::uint64_t bound) {
                 fmt::format("{} parts at once need {} MB", parts, (needed >> 20) + 1), {},
                 "raise --mem, or merge neighbouring parts into larger ones first "
                 "(hmmjit merge --part-file)");
-  // A model whose hits are held at once took 2.9 times MergedModels::bytes() with all eight outputs,
-  // whose text waits beside it.
+  // A model whose hits are held at once took 2.9 times MergedModels::bytes() with all eight
+  // outputs, whose text waits beside it.
   const std::uint64_t rest = bound - needed + kBlockBytes;
   return Memory{rest / 3, rest / 8};
 }

@@ -590,6 +590,48 @@ TEST_F(Provider, UrgentKernelsComeFirst) {
   EXPECT_LE(urgent - order.begin(), 1);
 }
 
+TEST_F(Provider, EquallyUrgentKernelsComeInTheOrderOfRequests) {
+  const std::vector<plan::KernelVariant> variants{
+      variant("first", "good.cu"), variant("second", "good.cu"), variant("third", "good.cu"),
+      variant("fourth", "good.cu"), variant("fifth", "good.cu")};
+  const auto cache = open_cache(cache::Mode::kOff);
+  auto s = settings();
+  s.threads = 1;
+  KernelProvider provider(texts(), compiler_, *cache, s);
+  std::vector<KernelProvider::Future> futures;
+  // Of different lengths, so that no kernel is another one's, too.
+  for (const plan::KernelVariant& v : variants)
+    futures.push_back(provider.request(plan_of(v, 1 + static_cast<int>(futures.size())), 3));
+  for (auto& future : futures) ASSERT_TRUE(future.get());
+  const std::lock_guard guard(mutex_);
+  std::size_t next = 0;
+  for (const ProviderEvent& e : events_) {
+    if (e.kind != ProviderEvent::Kind::kCompiled) continue;
+    ASSERT_LT(next, variants.size());
+    EXPECT_NE(e.kernel.find("." + std::string(variants[next].name) + "."), std::string::npos)
+        << e.kernel << " is number " << next;
+    ++next;
+  }
+  EXPECT_EQ(next, variants.size());
+}
+
+// Variants of different stages may have the same name, and plans the same constants.
+TEST_F(Provider, StagesHaveKernelsOfTheirOwn) {
+  plan::KernelVariant same_name = variant("good", "other.cu");
+  same_name.stage = plan::Stage::kMsv;
+  const auto cache = open_cache();
+  KernelProvider provider(texts(), compiler_, *cache, settings());
+  const plan::Plan ssv = plan_of(kGood);
+  plan::Plan msv = plan_of(same_name);
+  msv.stage = plan::Stage::kMsv;
+  ASSERT_TRUE(std::ranges::equal(ssv.chosen.constants.list(), msv.chosen.constants.list()));
+  const auto one = provider.request(ssv), other = provider.request(msv);
+  ASSERT_TRUE(one.get() && other.get());
+  EXPECT_EQ(provider.statistics().shared, 0u);
+  EXPECT_EQ(provider.statistics().compiled, 2u);
+  EXPECT_NE((*one.get())->image.bytes, (*other.get())->image.bytes);
+}
+
 // Acceptance point 10: an image the driver will not load is thrown away and made again, once.
 TEST_F(Provider, ImageRefusedByTheDriverIsRebuiltOnce) {
   const auto cache = open_cache();

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 
+#include "layout/byte_tables.hpp"
 #include "layout/packed_targets.hpp"
 #include "layout/stages.hpp"
 #include "lockstep/catalogue.hpp"
@@ -250,6 +251,32 @@ TEST_P(SsvLockstep, SplitTargetsGiveTheSameAnswers) {
   const auto model = test_support::random_model(77 + GetParam(), M);
   check(kernel(), model->bytes, model->hmm.calibration, 0.02,
         mixed_targets(GetParam(), model->hmm, 24, 700), "split", true);
+}
+
+// Where the constants leave no room in a signed byte, which longer targets bring about, SSV has no
+// result and the MSV recurrence decides.
+TEST(ByteStage, SsvIsNotUsableAtLengthsThatLeaveNoRoom) {
+  const auto model = test_support::random_model(78, 24);
+  ByteProfile profile = model->bytes;
+  constexpr int kShort = 20, kLong = 300;
+  ASSERT_LT(profile.tjb(kShort), profile.tjb(kLong));
+  profile.tbm = static_cast<std::uint8_t>(126 - profile.tjb(kShort) - profile.tec - profile.bias);
+  ASSERT_TRUE(reference::ssv_usable(profile, kShort));
+  ASSERT_FALSE(reference::ssv_usable(profile, kLong));
+  const std::vector<std::uint32_t> lengths{kShort, kLong};
+  const auto classes = layout::make_length_classes(profile, model->hmm.calibration, 0.02, lengths);
+  EXPECT_EQ(classes.at(0).ssv_usable, 1);
+  EXPECT_EQ(classes.at(1).ssv_usable, 0);
+  std::vector<std::vector<Residue>> targets;
+  for (const int L : {kShort, kLong, kShort, kLong})
+    targets.push_back(test_support::random_target(79 + targets.size(), L,
+                                                  test_support::kAllTargetKinds[0], model->hmm));
+  for (const std::size_t instance : instances_of("ssv_")) {
+    const KernelInstance& kernel = hmmjit_lockstep::kernel_instances()[instance];
+    if (covered_by_entry(kernel) < 24 || covered_by_entry(kernel) > 100) continue;
+    check(kernel, profile, model->hmm.calibration, 0.02, targets, "no room", false);
+    if (testing::Test::HasFatalFailure()) return;
+  }
 }
 
 std::string instance_name(const testing::TestParamInfo<std::size_t>& instance) {

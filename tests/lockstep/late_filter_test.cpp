@@ -320,6 +320,64 @@ TEST_P(ViterbiLockstep, EqualsReferenceOutsideProbabilityModels) {
 INSTANTIATE_TEST_SUITE_P(All, ViterbiLockstep, testing::ValuesIn(instances_of("viterbi_")),
                          instance_name);
 
+// A model whose every position scores `match` for residue 0 and whose paths are matches alone; J
+// matters to a target of L residues from the best cell `limit` + 1 on, relative to the begin score.
+WordProfile plain_profile(int M, std::int16_t match, int L, int limit) {
+  WordProfile words = test_support::random_model(1, M)->words;
+  std::fill(words.match.begin(), words.match.end(), std::int16_t{-4000});
+  std::fill_n(words.match.begin(), M, match);
+  for (auto* row : {&words.entry, &words.mm_in}) std::fill(row->begin(), row->end(), 0);
+  for (auto* row :
+       {&words.im_in, &words.dm_in, &words.md_out, &words.mi_out, &words.ii_out, &words.dd_out})
+    std::fill(row->begin(), row->end(), std::int16_t{-20000});
+  words.ej = static_cast<std::int16_t>(-limit - words.move(L));
+  return words;
+}
+
+std::vector<KernelInstance> speculating_kernels() {
+  std::vector<KernelInstance> out;
+  for (const std::size_t i : instances_of("viterbi_")) {
+    if (hmmjit_lockstep::speculates_by_entry(instance(i))) out.push_back(instance(i));
+  }
+  EXPECT_GT(out.size(), 3u);
+  return out;
+}
+
+// Two equal domains. Where the first pays for the way through J by one, the second begins higher.
+TEST(ViterbiSpeculation, EndsWhereJMatters) {
+  constexpr int kMatches = 3, kScore = 100;
+  std::vector<Residue> target(2 * kMatches + 4, Residue{0});
+  for (std::size_t i = kMatches; i < kMatches + 4; ++i) target[i] = Residue{1};
+  const int L = static_cast<int>(target.size());
+  // Of the cells, the highest; it flags its target from limit + 1 on.
+  const int best = kMatches * kScore;
+  for (const int limit : {best - 2, best - 1, best, best + 1}) {
+    const WordProfile profile = plain_profile(kMatches, kScore, L, limit);
+    ASSERT_EQ(layout::viterbi_wavefront_gap(profile), "");
+    for (const KernelInstance& kernel : speculating_kernels()) {
+      const Tally tally =
+          check(kernel, profile, {target, target, target}, "limit " + std::to_string(limit), false);
+      EXPECT_EQ(tally.flagged, best > limit ? 3 : 0) << kernel.name << " limit " << limit;
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// Cells above the highest that the packed words have room for flag their target, whether J matters
+// or not: two matches later they would wrap around.
+TEST(ViterbiSpeculation, EndsWhereCellsHaveNoRoom) {
+  constexpr int kMatches = 5;
+  constexpr std::int16_t kScore = 3900;
+  std::vector<Residue> target(kMatches, Residue{0});
+  const WordProfile profile = plain_profile(kMatches, kScore, kMatches, 20'000);
+  ASSERT_EQ(layout::viterbi_wavefront_gap(profile), "");
+  for (const KernelInstance& kernel : speculating_kernels()) {
+    const Tally tally = check(kernel, profile, {target, target}, "no room", false);
+    EXPECT_EQ(tally.flagged, 2) << kernel.name;
+    if (HasFatalFailure()) return;
+  }
+}
+
 // The wavefront flags, the row-by-row kernel decides: together every score of the reference.
 void check_pipeline(const std::string& exact) {
   const KernelInstance* wave = nullptr;

@@ -5,6 +5,7 @@ exceeds it by far.
 """
 import gzip
 import itertools
+import json
 import os
 import random
 import shutil
@@ -130,6 +131,34 @@ class MemoryTest(unittest.TestCase):
         found = sum(any(abs(start - at) < 10 for start in starts) for at in want)
         self.assertGreater(found, 35, starts)
 
+    def test_a_page_of_many_targets(self):
+        """What `report` holds of a target: little more than what the page shows of it."""
+        few, many, page = self.path("few.json"), self.path("many.json"), self.path("many.html")
+        status, errors, _ = measured(["search", "--quiet", "-o", "/dev/null", "--json", few, self.model, self.few])
+        self.assertEqual(status, 0, errors)
+        count, peaks = 60_000, []
+        noise = "".join(self.random.choices(RESIDUES, k=count + 60))
+        for targets in (1, count):
+            with open(few) as file, open(many, "w") as out:
+                for line in file:
+                    record = json.loads(line)
+                    if record["record"] != "target":
+                        out.write(line)
+                        continue
+                    alignment = record["domains"][0]["alignment"]
+                    width = len(alignment["target"])
+                    for number in range(targets):
+                        record.update(name=f"target{number}", index=number, description=noise[number:number + 20])
+                        alignment.update(target=noise[number:number + width])
+                        out.write(json.dumps(record, separators=(",", ":")) + "\n")
+            status, errors, peak = measured(["report", many, "-o", page])
+            self.assertEqual(status, 0, errors)
+            peaks.append(peak)
+        self.assertGreater(os.path.getsize(page), 10 * count)  # the data are in the page, compressed
+        print(f"{count} targets: {(peaks[1] - peaks[0]) / count:.0f} bytes each, {os.path.getsize(many) / count:.0f} in "
+              f"JSON, {os.path.getsize(page) / count:.0f} on the page")
+        self.assertLess(peaks[1] - peaks[0], 1000 * count)
+
     def results(self, name, folder):
         """Moves the lines of an output that depend on no run to `folder`; returns their number. Nothing large may
         stay in memory here: a process that is started counts what its parent holds among its own."""
@@ -206,15 +235,20 @@ class MemoryTest(unittest.TestCase):
     def test_many_hits_of_scanned_sequences(self):
         sequences, models = self.path("scanned.fasta"), self.path("several.hmm")
         scenario.write_fasta(sequences, [[f"s{number}", "a copy", self.copy(number % 9)]
-                                         for number in range(30_000)])
-        text = read(self.model).decode()
+                                         for number in range(36_000)])
+        # A model that finds a little less, whose wide name counts where it is a candidate only because few models
+        # had been seen, and others are reported.
+        with open(self.path("less.sto"), "w") as file:
+            file.write(f"# STOCKHOLM 1.0\nfamily {self.domain[:27]}\n//\n")
+        less = self.path("less.hmm")
+        subprocess.run(["hmmbuild", "--amino", less, self.path("less.sto")], check=True, stdout=subprocess.DEVNULL)
         with open(models, "w") as file:
-            # Wide names of models that are candidates only while few models have been seen.
-            for number, name in enumerate(("a", "b_with_a_name_of_many_letters", "c")):
-                file.write(text.replace("NAME  one", f"NAME  {name}").replace("NAME  family", f"NAME  {name}"))
+            for name, model in (("a_with_a_name_of_many_letters", less), ("b", self.model), ("c", self.model)):
+                file.write("".join(f"NAME  {name}\n" if line.startswith("NAME") else line
+                                   for line in read(model).decode().splitlines(True)))
         outputs = {option: "scan" + option.strip("-") for option in
                    ("-o", "--tblout", "--domtblout", "--pfamtblout")}
-        for more in (["-E", "1e-7", "--domE", "1e-6"], ["-T", "12", "--domT", "13"]):
+        for more in (["-E", "1e-20", "--domE", "1e-19"], ["-T", "60", "--domT", "61"]):
             with self.subTest(options=more):
                 self.compare("scan", [models, sequences], outputs, more)
 

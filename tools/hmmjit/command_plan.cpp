@@ -419,11 +419,18 @@ int run(const PlanArguments& arguments, const cache::Settings& cache_settings) {
       Json kernels = Json::array();
       fmt::format_to(std::back_inserter(text), "{}: a search on {} uses\n", subject.name,
                      device.name);
+      std::map<plan::Stage, std::string_view> first_of_stage;
       for (const plan::Plan& p :
            gpu::search_plans(subject.length, subject.alphabet_codes, device, options.tuned)) {
         const CacheText state = describe_cache(provider.cache_state(p));
-        fmt::format_to(std::back_inserter(text), "  {:8} {} for {} positions, {}\n",
-                       plan::stage_name(p.stage), p.chosen.variant->name, p.class_length,
+        const std::string positions = p.class_length < subject.length
+                                          ? "any model"
+                                          : fmt::format("{} positions", p.class_length);
+        const auto [first, only] = first_of_stage.emplace(p.stage, p.chosen.variant->name);
+        const std::string targets =
+            only ? "" : fmt::format(", of targets that {} leaves undecided", first->second);
+        fmt::format_to(std::back_inserter(text), "  {:8} {} for {}{}, {}\n",
+                       plan::stage_name(p.stage), p.chosen.variant->name, positions, targets,
                        state.text);
         kernels.push_back({{"stage", plan::stage_name(p.stage)},
                            {"variant", p.chosen.variant->name},

@@ -175,6 +175,22 @@ TEST(Live, GeneratedModels) {
   EXPECT_GT(domains, 100u);
 }
 
+// A model of positions that are all alike, most of them `residue`.
+Hmm alike_hmm(int M, Residue residue) {
+  Hmm alike = test_support::random_hmm(5, M);
+  const auto K = static_cast<std::size_t>(alike.alphabet->K);
+  for (std::size_t i = 0; i < alike.match.size(); ++i)
+    alike.match[i] = i % K == residue ? 0.81f : 0.01f;
+  for (int k = 0; k <= M; ++k) {
+    float* const t = alike.transition.data() + static_cast<std::size_t>(k) * kTransitions;
+    t[kMM] = 0.99f, t[kMI] = 0.01f, t[kMD] = 0.0f;
+    if (k < M) t[kDM] = 0.5f, t[kDD] = 0.5f;
+  }
+  const Folder folder;
+  std::ofstream(folder / "m.hmm") << test_support::model_text(alike);
+  return test_support::read_models(folder / "m.hmm").at(0);
+}
+
 // Of ends that are equally good the alignment takes the last, as hmmsearch does: positions of a
 // model that are all alike, and targets that leave open which of them they are.
 TEST(Live, EquallyGoodAlignments) {
@@ -182,24 +198,32 @@ TEST(Live, EquallyGoodAlignments) {
   std::size_t domains = 0;
   for (const int M : {2, 5, 9, 16}) {
     SCOPED_TRACE(M);
-    Hmm alike = test_support::random_hmm(5, M);
-    const auto K = static_cast<std::size_t>(alike.alphabet->K);
-    for (std::size_t i = 0; i < alike.match.size(); ++i)
-      alike.match[i] = i % K == 0 ? 0.81f : 0.01f;
-    for (int k = 0; k <= M; ++k) {
-      float* const t = alike.transition.data() + static_cast<std::size_t>(k) * kTransitions;
-      t[kMM] = 0.99f, t[kMI] = 0.01f, t[kMD] = 0.0f;
-      if (k < M) t[kDM] = 0.5f, t[kDD] = 0.5f;
-    }
-    const Folder folder;
-    std::ofstream(folder / "m.hmm") << test_support::model_text(alike);
-    const Hmm hmm = test_support::read_models(folder / "m.hmm").at(0);
+    const Hmm hmm = alike_hmm(M, 0);
     std::vector<Sequence> targets;
     for (const char* text : {"A", "AA", "AAA", "ACA", "AAAA", "CAC"})
       targets.push_back({text, test_support::digitise(text)});
     compare(hmm, targets, {}, domains);
   }
   EXPECT_GE(domains, 8u);
+}
+
+// Domains are sampled in a region whose only degenerate residue is its last: the null2 odds of it
+// are those of the residues that it stands for.
+TEST(Live, RegionsThatEndWithADegenerateResidue) {
+  if (!test_support::has_program("hmmsearch")) GTEST_SKIP() << "hmmsearch is not installed";
+  std::size_t domains = 0;
+  for (const int M : {5, 9, 16}) {
+    SCOPED_TRACE(M);
+    std::vector<Sequence> targets;
+    for (std::size_t n = 4; n < 60; n += 5) {
+      // As many domains as one likes, up to the last residue, which scores nearly as well.
+      for (const char last : {'B', 'X'})
+        targets.push_back(
+            {fmt::format("{}{}", last, n), test_support::digitise(std::string(n, 'D') + last)});
+    }
+    compare(alike_hmm(M, amino_alphabet().digit['D']), targets, {}, domains);
+  }
+  EXPECT_GT(domains, 30u);
 }
 
 TEST(Live, RealModels) {

@@ -217,6 +217,27 @@ TEST(Driver, AnyFailingCallIsReportedAndLeaksNothing) {
   }
 }
 
+TEST(Driver, WhatIsNotReadyYetIsNoError) {
+  FakeDriver fake({table("H200")});
+  const auto driver = Driver::open(fake.api());
+  const auto device = *driver->device(0);
+  const auto stream = *Stream::create(device);
+  const auto event = *Event::create(device);
+  const auto check = [&](const char* member, const auto& finished) {
+    fake.fail_call(member, code::kNotReady);
+    const Result<bool> waiting = finished();
+    ASSERT_TRUE(waiting) << waiting.error().to_string();
+    EXPECT_FALSE(*waiting) << member;
+    fake.fail_call(member, code::kLaunchFailed);
+    EXPECT_FALSE(finished()) << member;
+    const Result<bool> done = finished();
+    ASSERT_TRUE(done);
+    EXPECT_TRUE(*done) << member;
+  };
+  check("event_query", [&] { return event.finished(); });
+  check("stream_query", [&] { return stream.finished(); });
+}
+
 TEST(Driver, OutOfMemoryIsAResourceError) {
   FakeDriver fake({table("T4")});
   fake.memory_limit = 10'000;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "io/foreign_file.hpp"
 #include "tests/support/command.hpp"
 #include "tests/support/shared_data.hpp"
 #include "tests/unit/io/io_support.hpp"
@@ -24,6 +25,38 @@ std::uint64_t number_before(const std::string& line, const std::string& after) {
   std::string digits = line.substr(begin, end - begin);
   std::erase(digits, ',');
   return digits.empty() ? 0 : std::stoull(digits);
+}
+
+// Beginnings of files of other kinds, cut short anywhere: recognised or not, and never read past.
+TEST(ForeignFile, EveryBeginningIsLookedAt) {
+  using namespace std::string_view_literals;
+  std::string tar(262, 'a');
+  tar.replace(257, 5, "ustar");
+  tar += '\0';
+  for (const auto& [whole, words] : std::vector<std::pair<std::string, std::string>>{
+           {"BZh91AY&SY", "bzip2"},
+           {std::string("\xfd"
+                        "7zXZ\0\0"sv),
+            "xz"},
+           {"\x04\x22\x4d\x18", "lz4"},
+           {"PK\x03\x04", "ZIP"},
+           {tar, "tar"},
+           {"version https://git-lfs.github.com/spec/v1\n", "LFS"},
+           {"\xef\xbb\xbf>x", "byte order mark"},
+           {" <!DOCTYPE html>", "HTML"},
+           {"HMMER3/f", "profile HMM"},
+           {">x", "FASTA"}}) {
+    SCOPED_TRACE(words);
+    for (std::size_t size = 0; size < whole.size(); ++size) {
+      const auto found = recognise_foreign_file(std::string_view(whole).substr(0, size));
+      if (found) {
+        EXPECT_THAT(found->what, HasSubstr(words)) << size;
+      }
+    }
+    const auto found = recognise_foreign_file(whole);
+    ASSERT_TRUE(found);
+    EXPECT_THAT(found->what, HasSubstr(words));
+  }
 }
 
 TEST(FormatNames, AreThoseOfTformat) {

@@ -8,6 +8,7 @@
 
 #include "parts/model_index.hpp"
 #include "parts/part_targets.hpp"
+#include "parts/part_writer.hpp"
 #include "tests/support/folder.hpp"
 
 namespace hmmjit::parts {
@@ -94,6 +95,93 @@ TEST(PartSetTest, EveryModelBelongsToOnePart) {
       next = last;
     }
     EXPECT_EQ(next, 40u);
+  }
+}
+
+// A part without hits: share `i` of `of` of ten targets each, and one of one or two models.
+std::string write_part(const std::string& path, std::uint32_t i, std::uint32_t of,
+                       std::uint64_t first_target, std::uint64_t counted = 10, Share models = {},
+                       std::uint64_t first_model = 0) {
+  PartPlace place;
+  place.part = {i, i, of};
+  place.first_target = first_target;
+  place.last_target = first_target + 10;
+  place.model_part = models;
+  place.first_model = first_model;
+  PartSettings settings;
+  settings.targets = 100;
+  auto writer = PartWriter::create(path, settings, place);
+  EXPECT_TRUE(writer);
+  ModelHead head;
+  head.index = first_model;
+  head.name = "model";
+  head.M = 5;
+  head.counters.targets = counted;
+  EXPECT_TRUE(writer->add_model(head, []() -> Result<const Hit*> { return nullptr; }));
+  EXPECT_TRUE(writer->finish({}, first_model + 1, models.of));
+  return path;
+}
+
+std::string missing_of(const std::vector<std::string>& paths) {
+  const auto set = PartSet::open(paths);
+  if (!set) return "error: " + set.error().message;
+  const Status complete = set->require_complete();
+  EXPECT_EQ(complete.has_value(), set->missing().empty());
+  return describe_missing(set->missing());
+}
+
+TEST(PartSetTest, PartsThatNoFileHoldsAreMissing) {
+  const Folder folder;
+  const std::string one = write_part(folder.path("1"), 1, 4, 0),
+                    two = write_part(folder.path("2"), 2, 4, 10),
+                    three = write_part(folder.path("3"), 3, 4, 20),
+                    four = write_part(folder.path("4"), 4, 4, 30);
+  EXPECT_EQ(missing_of({one, two, three, four}), "no part");
+  EXPECT_EQ(missing_of({four, two, one, three}), "no part");
+  EXPECT_EQ(missing_of({one, two, four}), "part 3 of 4");
+  EXPECT_EQ(missing_of({one, four}), "parts 2-3 of 4");
+  EXPECT_EQ(missing_of({two, four}), "parts 1, 3 of 4");
+  EXPECT_EQ(missing_of({one, two, three}), "part 4 of 4");
+  // Of two shares of the models.
+  const std::string first = write_part(folder.path("a"), 1, 2, 0, 10, {1, 1, 2}),
+                    second = write_part(folder.path("b"), 2, 2, 10, 10, {1, 1, 2}),
+                    third = write_part(folder.path("c"), 1, 2, 0, 10, {2, 2, 2}, 1),
+                    fourth = write_part(folder.path("d"), 2, 2, 10, 10, {2, 2, 2}, 1);
+  EXPECT_EQ(missing_of({first, second, third, fourth}), "no part");
+  EXPECT_EQ(missing_of({third, fourth}), "parts 1-2 of 2 of model part 1/2");
+  EXPECT_EQ(missing_of({first, second, fourth}), "part 1 of 2 of model part 2/2");
+}
+
+TEST(PartSetTest, APlaceHeldTwiceCountsOnceWhereBothAreEqual) {
+  const Folder folder;
+  const std::string one = write_part(folder.path("1"), 1, 2, 0),
+                    two = write_part(folder.path("2"), 2, 2, 10),
+                    again = write_part(folder.path("2 again"), 2, 2, 10),
+                    other = write_part(folder.path("2 other"), 2, 2, 10, 9);
+  EXPECT_EQ(missing_of({one, two, again}), "no part");
+  const auto set = PartSet::open(std::vector{one, two, again});
+  ASSERT_TRUE(set);
+  EXPECT_EQ(set->groups().front().parts.size(), 2u);
+  for (const auto& paths : {std::vector{one, two, other}, std::vector{other, one, two}}) {
+    const auto refused = PartSet::open(paths);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kInput);
+    EXPECT_NE(refused.error().message.find("two results for part 2/2"), std::string::npos)
+        << refused.error().message;
+  }
+}
+
+TEST(PartSetTest, PartsOfAnotherDatabaseAreRefused) {
+  const Folder folder;
+  const std::string one = write_part(folder.path("1"), 1, 3, 0);
+  for (const std::uint64_t first : {9u, 11u}) {
+    const std::string two = write_part(folder.path("2"), 2, 3, first);
+    const auto refused = PartSet::open(std::vector{one, two});
+    ASSERT_FALSE(refused) << first;
+    EXPECT_NE(refused.error().message.find("another database"), std::string::npos)
+        << refused.error().message;
+    // Nothing is known of what lies between parts that are not adjacent.
+    EXPECT_EQ(missing_of({one, write_part(folder.path("3"), 3, 3, first + 10)}), "part 2 of 3");
   }
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <thread>
 
 #include "report/a3m.hpp"
@@ -226,6 +227,98 @@ TEST(Stockholm, RepeatedNamesAreNumbered) {
   append_stockholm(out, result.model, result.hits, 0, "author");
   EXPECT_THAT(out, HasSubstr("\n0|one/5-11 "));
   EXPECT_THAT(out, HasSubstr("\n1|one/5-11 "));
+}
+
+// Numbers are as wide as the number of rows, which none of them reaches, as in hmmsearch's -A.
+TEST(Stockholm, NumbersOfTenRowsHaveTwoDigits) {
+  std::vector<Hit> hits;
+  for (std::uint64_t i = 0; i < 10; ++i)
+    hits.push_back(make_hit("one", i, 50.0f - static_cast<float>(i)));
+  const ModelResult result = make_result(hits);
+  std::string out;
+  EXPECT_EQ(append_stockholm(out, result.model, result.hits, 0, "author"), 10u);
+  EXPECT_THAT(out, HasSubstr("\n00|one/5-11 "));
+  EXPECT_THAT(out, HasSubstr("\n09|one/5-11 "));
+}
+
+// The code 0 stands for 0.01 in means, as Easel decodes it: hmmsearch prints 4 for 0 and 7.
+TEST(Stockholm, TheLeastPosteriorIsNotZero) {
+  Hit first = make_hit("one", 0, 50.0f), second = make_hit("two", 1, 49.0f);
+  first.score.domains[0].alignment.pp = "08*.765";
+  second.score.domains[0].alignment.pp = "78*.065";
+  const ModelResult result = make_result({first, second});
+  std::string out;
+  append_stockholm(out, result.model, result.hits, 0, "author");
+  EXPECT_THAT(out, HasSubstr("#=GC PP_cons     .48..465."));
+}
+
+// A record written in passes over the hits, and its rows, are those made at once: with a query
+// residues of inserts are in upper case, too.
+TEST(Stockholm, WhatIsWrittenInPassesIsTheSame) {
+  Hit first = make_hit("one", 0, 50.0f), second = make_hit("two", 1, 49.0f);
+  second.accession = "ACC";
+  second.score.domains[0].alignment = {"", "", "ac...dEfG", "", "ACtuv-YFG", "98765.543"};
+  const std::string residues = "MACDEFGH";
+  for (const std::size_t targets : {std::size_t{1}, kAllTargets}) {
+    for (const bool repeated : {false, true}) {
+      if (repeated) second.name = "one";
+      const ModelResult result = make_result({first, second});
+      for (const bool with_query : {false, true}) {
+        for (const std::size_t columns : {0u, 3u}) {
+          SCOPED_TRACE(testing::Message() << targets << ' ' << repeated << with_query << columns);
+          const HitAlignment alignment =
+              with_query ? align_with_query(result.hits, "query", residues, targets)
+                         : align_hits(result.hits, result.model.M, targets);
+          std::string at_once, in_passes;
+          append_stockholm(at_once, with_query ? "query-i1" : result.model.name, result.model,
+                           alignment, columns, "author");
+          std::optional<AlignedQuery> query;
+          if (with_query) query = AlignedQuery{"query-i1", "query", residues};
+          auto streamed =
+              StreamedStockholm::create(result.model, columns, "author", targets, query);
+          ASSERT_TRUE(streamed);
+          const StreamedStockholm::HitPass pass = [&](const auto& use) -> Status {
+            for (const Hit& hit : result.hits.hits) HMMJIT_TRY(use(hit));
+            return {};
+          };
+          ASSERT_TRUE(pass([&](const Hit& hit) { return streamed->measure(hit); }));
+          EXPECT_EQ(*streamed->end_measuring(), alignment.rows.size());
+          std::size_t row = 0;
+          ASSERT_TRUE(
+              streamed->for_each_row(pass, [&](const std::string& name, const std::string& text) {
+                ASSERT_LT(row, alignment.rows.size());
+                EXPECT_EQ(name, alignment.rows[row].name);
+                EXPECT_EQ(text, alignment.rows[row++].sequence);
+              }));
+          EXPECT_EQ(row, alignment.rows.size());
+          ASSERT_TRUE(streamed->write(pass, [&](std::string_view text) -> Status {
+            in_passes += text;
+            return {};
+          }));
+          EXPECT_EQ(in_passes, at_once);
+          // What the rows are, by hand: inserts are split, and in upper case beside a query.
+          std::string row_by_hand = targets == 1 ? "-ACt-YFG-" : "-AC..t-YFG-";
+          if (with_query) row_by_hand = targets == 1 ? "-ACT-YFG-" : "-AC--T-YFG-";
+          EXPECT_EQ(alignment.rows[with_query].sequence, row_by_hand);
+        }
+      }
+    }
+  }
+}
+
+// Domains are listed by their own score; of equal ones the name decides, not the order of targets.
+TEST(PfamTable, DomainsOfEqualScoreAreInOrderOfNames) {
+  Hit first = make_hit("zebra", 0, 60.0f), second = make_hit("apple", 1, 50.0f);
+  for (Hit* hit : {&first, &second}) {
+    hit->score.domains[0].bits = 30;
+    hit->score.domains[0].log_p = -30;
+  }
+  std::string out;
+  append_pfam_table(out, make_result({first, second}).hits);
+  const std::size_t domains = out.find("# Domain scores");
+  ASSERT_NE(domains, out.npos);
+  EXPECT_LT(out.find("\nzebra"), out.find("\napple"));
+  EXPECT_LT(out.find("\napple", domains), out.find("\nzebra", domains));
 }
 
 }  // namespace

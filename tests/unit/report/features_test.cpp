@@ -1,0 +1,71 @@
+// Features of targets on results made by hand: coordinates, and which of overlapping domains stay.
+#include "report/features.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "tests/support/folder.hpp"
+
+namespace hmmjit {
+namespace {
+
+// A model with one domain on the target "t", residues `from` to `to`.
+ModelResult make_result(const std::string& model, int from, int to, float bits) {
+  Hit hit;
+  hit.name = "t";
+  hit.length = 100;
+  hit.score.bits = bits;
+  hit.score.pre_bits = bits;
+  hit.score.log_p = -static_cast<double>(bits);
+  hit.score.regions = hit.score.envelopes = 1;
+  domain::Domain& domain = hit.score.domains.emplace_back();
+  domain.ienv = domain.iali = from, domain.jenv = domain.jali = to;
+  domain.hmm_from = 1, domain.hmm_to = 8;
+  domain.bits = bits;
+  domain.log_p = -static_cast<double>(bits);
+  ModelResult result;
+  result.model = {model, std::nullopt, std::nullopt, 8};
+  FilterCounters counters;
+  counters.targets = 1;
+  result.hits = finish_hits({Thresholds{}, false}, {hit}, counters);
+  return result;
+}
+
+// The BED file of a search.
+std::string bed_of(const std::vector<ModelResult>& results, OverlapRule rule) {
+  const test_support::TemporaryFolder folder;
+  FeaturePaths paths;
+  paths.bed = (folder.path() / "t.bed").string();
+  const auto writer = FeatureWriter::create(paths, std::move(rule));
+  EXPECT_TRUE(writer);
+  for (const ModelResult& result : results) EXPECT_TRUE((*writer)->add(result));
+  EXPECT_TRUE((*writer)->write(nullptr, amino_alphabet()));
+  for (OutputFile* file : (*writer)->files()) EXPECT_TRUE(file->commit());
+  std::ifstream in(paths.bed);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// BED counts from zero, and its ends are those of half-open ranges.
+TEST(Features, BedCountsFromZero) {
+  EXPECT_EQ(bed_of({make_result("model", 1, 20, 50.0f)}, {}),
+            "t\t0\t20\tmodel\t50\t.\t1.93e-22\t50.0\n");
+}
+
+// docs/outputs.md: two models compete where half of the shorter envelope is shared.
+TEST(Features, HalfOfTheShorterEnvelopeIsAnOverlap) {
+  const ModelResult good = make_result("good", 1, 40, 50.0f);
+  const auto rows = [&](int from, int to) {
+    const std::string bed = bed_of({make_result("poor", from, to, 30.0f), good}, {true, {}});
+    EXPECT_NE(bed.find("good"), bed.npos);
+    return std::count(bed.begin(), bed.end(), '\n');
+  };
+  EXPECT_EQ(rows(30, 50), 1);  // 11 of 21 residues
+  EXPECT_EQ(rows(31, 50), 1);  // 10 of 20
+  EXPECT_EQ(rows(31, 51), 2);  // 10 of 21
+  EXPECT_EQ(rows(41, 60), 2);  // none
+}
+
+}  // namespace
+}  // namespace hmmjit
