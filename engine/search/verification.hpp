@@ -19,13 +19,6 @@
 
 namespace hmmjit::search_run {
 
-/// Where a device and the CPU differ. Values in nats, or numbers of targets.
-struct Difference {
-  plan::Stage stage;        ///< whose kernels are at fault
-  std::string target = {};  ///< empty: of a list
-  std::string device, cpu;  ///< what each of them says
-};
-
 /// Thread-safe.
 class Verification {
  public:

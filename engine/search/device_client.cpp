@@ -1,0 +1,44 @@
+#include "search/device_client.hpp"
+
+#include <utility>
+
+namespace hmmjit::search_run {
+
+void DeviceClient::deliver(ModelId model, std::vector<gpu::Delivery> pairs) {
+  tasks_.guarded([&] {
+    std::vector<DeviceUnit> units;
+    units.reserve(pairs.size());
+    for (gpu::Delivery& pair : pairs) units.push_back({pair.claim.finish(), std::move(pair.found)});
+    filters_.submit_delivered(pairs_.find(model), std::move(units), false);
+  });
+}
+
+bool DeviceClient::deliver_early(ModelId model, std::vector<gpu::EarlyDelivery> pairs) {
+  tasks_.guarded([&] {
+    const JobPtr job = pairs_.find(model);
+    std::vector<DeviceUnit> units;
+    units.reserve(pairs.size());
+    for (gpu::EarlyDelivery& pair : pairs) {
+      job->hold();
+      units.push_back({std::move(pair.targets), std::move(pair.found)});
+    }
+    filters_.submit_delivered(job, std::move(units), true);
+  });
+  return true;
+}
+
+gpu::SampleRequest DeviceClient::sample(ModelId model, const std::vector<gpu::UsedKernel>& kernels,
+                                        std::size_t blocks) {
+  const JobPtr job = pairs_.find(model);
+  return job == nullptr ? gpu::SampleRequest{} : verifier_.sample(*job, kernels, blocks);
+}
+
+void DeviceClient::stopped(const Error& reason, bool demanded) {
+  if (demanded) tasks_.abort(reason);
+}
+
+gpu::HostLoad DeviceClient::load() const {
+  return load_.host_load(static_cast<std::size_t>(tasks_.threads()), tasks_.waiting());
+}
+
+}  // namespace hmmjit::search_run

@@ -1,0 +1,36 @@
+// What threads of a device call: results of chains, and questions about the search.
+#pragma once
+
+#include <vector>
+
+#include "search/filter_tasks.hpp"
+#include "search/pair_dispatcher.hpp"
+#include "search/scoring_load.hpp"
+#include "search/search_tasks.hpp"
+#include "search/verifier.hpp"
+
+namespace hmmjit::search_run {
+
+/// Thread-safe, without a lock of its own.
+class DeviceClient final : public gpu::Client {
+ public:
+  DeviceClient(SearchTasks& tasks, const PairDispatcher& pairs, FilterTasks& filters,
+               Verifier& verifier, const ScoringLoad& load)
+      : tasks_(tasks), pairs_(pairs), filters_(filters), verifier_(verifier), load_(load) {}
+
+  void deliver(ModelId model, std::vector<gpu::Delivery> pairs) override;
+  bool deliver_early(ModelId model, std::vector<gpu::EarlyDelivery> pairs) override;
+  gpu::SampleRequest sample(ModelId model, const std::vector<gpu::UsedKernel>& kernels,
+                            std::size_t blocks) override;
+  void stopped(const Error& reason, bool demanded) override;
+  gpu::HostLoad load() const override;
+
+ private:
+  SearchTasks& tasks_;
+  const PairDispatcher& pairs_;
+  FilterTasks& filters_;
+  Verifier& verifier_;
+  const ScoringLoad& load_;
+};
+
+}  // namespace hmmjit::search_run

@@ -1,0 +1,83 @@
+#include "search/kept_hits.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace hmmjit::search_run {
+namespace {
+
+// Of hits that are stored, in memory.
+constexpr std::size_t kSmallestRun = std::size_t{64} << 10;
+// Of an allocation, beyond what was asked for.
+constexpr std::size_t kOfAllocation = 16;
+
+}  // namespace
+
+std::size_t hit_bytes(const std::vector<Hit>& hits) {
+  std::size_t bytes = 0;
+  for (const Hit& hit : hits) {
+    bytes += sizeof(Hit) + hit.name.size() + hit.description.size();
+    for (const domain::Domain& domain : hit.score.domains)
+      bytes += sizeof(domain::Domain) + 6 * (domain.alignment.model.capacity() + kOfAllocation);
+  }
+  return bytes;
+}
+
+void KeptHits::forget(ModelJob& job) { bytes_ -= std::exchange(job.hit_bytes, 0); }
+
+Status KeptHits::add(ModelJob& job, std::vector<Hit>& hits) {
+  if (hits.empty()) return {};
+  const std::size_t bytes = hit_bytes(hits);
+  std::vector<Hit> over;
+  {
+    const MutexLock lock(job.mutex);
+    std::ranges::move(hits, std::back_inserter(job.hits));
+    job.hit_bytes += bytes;
+    bytes_ += bytes;
+    const std::uint64_t most = budget_ / 2;
+    // A job that has little leaves it to those that have more: runs on disk should not be small.
+    const std::uint64_t little = std::max<std::uint64_t>(most / (2 * jobs_), kSmallestRun);
+    if (!may_store_ || bytes_ <= most || job.hit_bytes < little) return {};
+    over.swap(job.hits);
+    forget(job);
+  }
+  const MutexLock lock(job.storing);
+  return store(job, over);
+}
+
+Status KeptHits::store(ModelJob& job, std::vector<Hit>& hits) {
+  constexpr std::uint64_t kLeast = std::uint64_t{256} << 10;
+  if (job.stored == nullptr)
+    job.stored = std::make_shared<StoredHits>(job.thresholds, options_.keep_alignments,
+                                              std::max(budget_ / 2, kLeast));
+  return job.stored->add(hits);
+}
+
+Result<KeptHits::Judged> KeptHits::judge(ModelJob& job, std::vector<Hit>& hits,
+                                         ResultQueue& queue) {
+  // With the text that is made of it, in several outputs.
+  constexpr std::size_t kOfText = 4;
+  const std::size_t bytes = kOfText * hit_bytes(hits);
+  FilterCounters counters;
+  {
+    const MutexLock lock(job.mutex);
+    counters = job.counters;
+  }
+  const MutexLock lock(job.storing);
+  if (job.stored == nullptr && queue.reserve(bytes, !may_store_ || bytes <= kSmallestRun)) {
+    return Judged{
+        .list = finish_hits(job.thresholds, std::move(hits), counters, options_.whole_targets),
+        .reserved = bytes};
+  }
+  HMMJIT_TRY(store(job, hits));
+  HMMJIT_ASSIGN(HitList list, job.stored->finish(counters, options_.whole_targets));
+  Judged out{.list = std::move(list)};
+  // Results by target are as wide as the names of all candidates.
+  if (out.list.reported > 0 || (options_.by_target && out.list.candidates > 0))
+    out.stored = std::move(job.stored);
+  job.stored.reset();
+  return out;
+}
+
+}  // namespace hmmjit::search_run

@@ -1,0 +1,37 @@
+#include "search/memory_shares.hpp"
+
+#include <algorithm>
+
+#include "core/memory.hpp"
+
+namespace hmmjit::search_run {
+
+MemoryShares divide_memory(const SearchOptions& options, int threads) {
+  constexpr std::uint64_t kThreadMatrixBytes = std::uint64_t{5}
+                                               << 19;              // of kThreadMemory, one of two
+  constexpr std::uint64_t kSmallestRest = std::uint64_t{4} << 10;  // no share is nothing
+  const auto count = static_cast<std::uint64_t>(threads);
+  const std::uint64_t available = available_memory();
+  const std::uint64_t bound = options.memory;
+  const std::uint64_t fixed = kProgramMemory + count * kThreadMemory;
+  // A bound below what every search needs cannot hold; it still makes everything else small.
+  const std::uint64_t rest = std::max({bound - std::min(bound, fixed), bound / 4, kSmallestRest});
+  MemoryShares shares{.bound = bound,
+                      .targets = rest / 20 * 7,
+                      .models = rest / 4,
+                      .results = rest / 10,
+                      .matrix_shared = 0,
+                      .matrix_alone = available / 10 * 3};
+  // A matrix for alignments has a second one beside it. One that no share has room for must not
+  // stop the search: it is made when no other thread has such a one, and given back.
+  shares.matrix_shared = std::min<std::uint64_t>(kThreadMatrixBytes + rest / 10 * 3 / (2 * count),
+                                                 available / 10 * 3 / (2 * count));
+  if (options.domain.max_matrix_bytes > 0) {
+    shares.matrix_alone = options.domain.max_matrix_bytes;
+    shares.matrix_shared = shares.matrix_alone / (2 * count);
+  }
+  shares.matrix_shared = std::max<std::size_t>(1, shares.matrix_shared);
+  return shares;
+}
+
+}  // namespace hmmjit::search_run

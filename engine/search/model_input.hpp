@@ -1,0 +1,30 @@
+// The models of a search, in the order of their input.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "core/mutex.hpp"
+#include "search/search.hpp"
+
+namespace hmmjit::search_run {
+
+/// Reads one model at a time, on whichever thread asks. Thread-safe.
+class ModelInput {
+ public:
+  explicit ModelInput(const ModelSource& source) : source_(source) {}
+  /// The next model and its index; nullopt at the end, and after an error.
+  Result<std::optional<Query>> next(std::size_t& index) HMMJIT_EXCLUDES(mutex_);
+  /// Whether a further model exists. An error counts as one: `next` returns it.
+  bool has_more() HMMJIT_EXCLUDES(mutex_);
+
+ private:
+  const ModelSource& source_;
+  Mutex mutex_;
+  std::size_t next_index_ HMMJIT_GUARDED_BY(mutex_) = 0;
+  bool ended_ HMMJIT_GUARDED_BY(mutex_) = false;
+  std::optional<Query> peeked_ HMMJIT_GUARDED_BY(mutex_);
+  std::optional<Error> peek_error_ HMMJIT_GUARDED_BY(mutex_);
+};
+
+}  // namespace hmmjit::search_run

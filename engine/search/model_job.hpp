@@ -1,0 +1,182 @@
+// What travels from step to step of a running search: target blocks, models, and what one thread
+// keeps between its tasks.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "core/digest.hpp"
+#include "core/mutex.hpp"
+#include "core/per_thread.hpp"
+#include "search/search.hpp"
+#include "work/work_board.hpp"
+
+namespace hmmjit::search_run {
+
+/// What is to hear of the end of a block.
+class BlockOwner {
+ public:
+  virtual void block_released(BlockId block, std::size_t bytes) noexcept = 0;
+
+ protected:
+  ~BlockOwner() = default;
+};
+
+/// A target block in flight, handed on as TargetsPtr. Whoever holds the last reference gives its
+/// bytes back to the owner.
+struct Block {
+  Block(BlockOwner& released_to, TargetBlock&& content)
+      : owner(released_to), targets(std::move(content)), bytes(targets.bytes()) {}
+  ~Block() { owner.block_released(id, bytes); }
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+
+  BlockOwner& owner;
+  TargetBlock targets;
+  std::size_t bytes;
+  /// A number no other block of this process has: a device may remember blocks that are gone.
+  const BlockId id = next_id();
+
+ private:
+  static BlockId next_id() {
+    static std::atomic<BlockId> next{1};
+    return next++;
+  }
+};
+using BlockPtr = std::shared_ptr<Block>;
+inline TargetsPtr targets_of(const BlockPtr& block) { return {block, &block->targets}; }
+
+/// A target that passed the filters, waiting to be scored.
+struct WaitingTarget {
+  TargetsPtr targets;
+  std::uint32_t index;
+  float filter_nats;
+  std::uint64_t cells;
+  std::uint64_t cells_left;                    // about, of what is not known yet
+  std::shared_ptr<const ParsedTarget> parsed;  // null: nothing is known yet
+};
+
+/// Cells that are left to be scored of a target of L residues that passed the filters. Envelopes
+/// and traces take twice as long a cell as the Forward filter and the parser, which are all that
+/// most targets have. `parsed`: what a device knows already; may be null.
+inline std::uint64_t cells_left(std::uint64_t L, std::uint64_t M, const ParsedTarget* parsed) {
+  return parsed == nullptr ? L * M : L * M / 16 + 2 * parsed->residues_left() * M;
+}
+
+/// Filter tasks: where fewer than this wait, a further model is set up.
+constexpr std::uint64_t low_water(int threads) {
+  return 2 * static_cast<std::uint64_t>(threads) + 1;
+}
+/// Models in flight at most, where no device wants more of them.
+constexpr std::uint64_t most_models(int threads) { return low_water(threads) + 1; }
+
+/// One model while it is searched. `pending` counts its unfinished tasks, `filters_pending` those
+/// that may still find survivors; each counts one more while further targets may come.
+struct ModelJob {
+  std::size_t index = 0;
+  double begun = 0;
+  std::shared_ptr<const SearchModel> model;
+  std::optional<QueryNames> sequence;  // the model was built from
+  std::unique_ptr<PreparedFilters> filters;
+  std::once_flag forward_made;
+  std::optional<domain::ForwardTables> forward_tables;  // made when first needed
+  ModelThresholds thresholds;
+  std::size_t bytes = 0;
+  std::atomic<std::int64_t> pending{1}, filters_pending{1};
+  // Of a model that is searched again, which devices have no part in. `expected`: its result has
+  // been delivered already, and has this digest.
+  bool again = false;
+  std::optional<Digest> expected;
+  // A kernel of its chains is wrong: what is left is not done, and the model is searched again.
+  std::atomic<bool> spoiled{false};
+
+  Mutex mutex;
+  std::set<gpu::UsedKernel> kernels HMMJIT_GUARDED_BY(mutex);  // of its chains
+  // Too late to be spoiled: its hits have been taken.
+  bool finished HMMJIT_GUARDED_BY(mutex) = false;
+  std::vector<WaitingTarget> waiting HMMJIT_GUARDED_BY(mutex);
+  std::uint64_t blocks_offered HMMJIT_GUARDED_BY(mutex) = 0;  // to devices
+  double cpu_seconds HMMJIT_GUARDED_BY(mutex) = 0;
+  std::vector<Hit> hits HMMJIT_GUARDED_BY(mutex);
+  std::size_t hit_bytes HMMJIT_GUARDED_BY(mutex) = 0;  // of these
+  FilterCounters counters HMMJIT_GUARDED_BY(mutex);
+
+  Mutex storing;
+  // Hits there was no room for.
+  std::shared_ptr<StoredHits> stored HMMJIT_GUARDED_BY(storing);
+
+  const domain::ForwardTables& forward() {
+    std::call_once(forward_made, [this] { forward_tables.emplace(*model); });
+    return *forward_tables;
+  }
+  /// One more task that may find survivors: the job is not finished before it has ended.
+  void hold() {
+    ++pending;
+    ++filters_pending;
+  }
+  /// Whether a target with these scores passes the Forward filter.
+  bool passes_forward(float nats, float filter_nats, double F3) const;
+};
+using JobPtr = std::shared_ptr<ModelJob>;
+
+/// A model that is to be searched once more, without devices. `expected`: of a result that has been
+/// delivered, its digest.
+struct Again {
+  std::size_t index;
+  std::shared_ptr<const Query> query;
+  std::optional<Digest> expected;
+};
+
+/// What it takes to search a model again: of a finished one, with the kernels its result was made
+/// with, and the digest of that. Without kernels there is nothing in it.
+struct Retained {
+  std::size_t index = 0;
+  std::shared_ptr<const Query> query;
+  std::set<gpu::UsedKernel> kernels;
+  Digest digest;
+  std::size_t bytes = 0;
+};
+
+/// What a job searches with, while it still has its model.
+std::shared_ptr<const Query> query_of(const ModelJob& job);
+
+/// What one thread keeps from task to task.
+struct ThreadState {
+  domain::Workspace workspace;
+  FilterOutput filtered;
+  FilterTimes times;
+  double scoring_seconds = 0, setup_seconds = 0, decode_seconds = 0;
+  std::uint64_t forward_cells = 0;
+  double report_seconds = 0;
+  domain::DomainTimes alone_times;  // of workspaces that are gone
+  std::vector<TargetView> views;
+  std::vector<float> forward_nats;
+  std::vector<const ParsedTarget*> parsed;
+  std::vector<std::optional<domain::TargetScore>> scores;
+};
+using ThreadStates = PerThread<ThreadState>;
+
+/// What a step of the search calls when others may go on because of it.
+class SearchControl {
+ public:
+  /// Room for further models may have come.
+  virtual void start_models() = 0;
+  /// Something about the set of models has changed: more may be started, or targets read.
+  virtual void models_changed() = 0;
+  /// The same, where a model has ended: the next pass over the targets may begin.
+  virtual void model_ended() = 0;
+  /// A model has all its hits: devices forget it.
+  virtual void leave_devices(const ModelJob& job) = 0;
+
+ protected:
+  ~SearchControl() = default;
+};
+
+}  // namespace hmmjit::search_run

@@ -1,0 +1,70 @@
+// From the end of a model to its complete result: hits judged, text made.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "search/kept_hits.hpp"
+#include "search/model_job.hpp"
+#include "search/result_queue.hpp"
+#include "search/search_tasks.hpp"
+#include "search/search_window.hpp"
+
+namespace hmmjit::search_run {
+
+/// Thread-safe, without a lock of its own.
+class ResultMaker {
+ public:
+  ResultMaker(const SearchOptions& options, SearchTasks& tasks, ThreadStates& threads,
+              SearchWindow& window, KeptHits& hits, ResultQueue& queue, const ResultSink& sink,
+              SearchControl& control)
+      : options_(options),
+        tasks_(tasks),
+        threads_(threads),
+        window_(window),
+        hits_(hits),
+        queue_(queue),
+        sink_(sink),
+        control_(control) {}
+
+  /// A task of the job has ended; the last one makes its result.
+  void end_task(const JobPtr& job) {
+    if (--job->pending == 0 && !tasks_.stopped()) finish(*job);
+  }
+
+ private:
+  // A model with all its hits, whose text is being made.
+  struct Finished {
+    ModelResult result;
+    std::size_t reserved = 0;  // bytes in the queue, its text included
+    std::atomic<std::size_t> parts_left{0};
+    Retained retained;
+  };
+  using FinishedPtr = std::shared_ptr<Finished>;
+
+  void finish(ModelJob& job);
+  // Fails with errors that end the search.
+  Status fill(ModelJob& job, std::vector<Hit>& hits, std::set<gpu::UsedKernel> kernels,
+              Finished& finished);
+  // A model that was searched again after its result had been delivered: both must be the same.
+  Status confirm(const ModelJob& job, const ModelResult& result) const;
+  void make_text(const FinishedPtr& finished);
+  void make_part(const FinishedPtr& finished, std::size_t part);
+
+  const SearchOptions& options_;
+  SearchTasks& tasks_;
+  ThreadStates& threads_;
+  SearchWindow& window_;
+  KeptHits& hits_;
+  ResultQueue& queue_;
+  const ResultSink& sink_;
+  SearchControl& control_;
+};
+
+/// A digest of everything in a result that outputs show.
+Result<Digest> digest_of(const ModelResult& result);
+
+}  // namespace hmmjit::search_run

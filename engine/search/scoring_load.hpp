@@ -1,0 +1,42 @@
+// How much there is to score of targets that passed the filters, and how fast that goes.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "gpu/handover_policy.hpp"
+
+namespace hmmjit::search_run {
+
+/// Thread-safe.
+class ScoringLoad {
+ public:
+  /// Targets were found, or dropped, of which about so many cells are left to be scored.
+  void found(std::uint64_t cells) { left_ += cells; }
+  void dropped(std::uint64_t cells) { left_ -= cells; }
+  /// They have been scored, in so many seconds of a thread.
+  void scored(std::uint64_t cells, double seconds) {
+    left_ -= cells;
+    done_ += cells;
+    microseconds_ += static_cast<std::uint64_t>(1e6 * seconds);
+  }
+  /// For a pool of so many threads and tasks that wait.
+  gpu::HostLoad host_load(std::size_t threads, std::size_t waiting) const {
+    const std::uint64_t done = done_;
+    const double seconds =
+        done > 0 ? 1e-6 * static_cast<double>(microseconds_.load()) / static_cast<double>(done)
+                 : kFirstCellSeconds;
+    return {.seconds_left = seconds * static_cast<double>(left_) / static_cast<double>(threads),
+            .waiting = waiting,
+            .threads = threads};
+  }
+
+ private:
+  // Seconds that a thread takes for a cell, until the first have been scored.
+  static constexpr double kFirstCellSeconds = 4e-9;
+
+  std::atomic<std::uint64_t> left_{0}, done_{0}, microseconds_{0};
+};
+
+}  // namespace hmmjit::search_run

@@ -1,0 +1,157 @@
+#include "search/verifier.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "layout/float_tables.hpp"
+#include "model/residue_copies.hpp"
+
+namespace hmmjit::search_run {
+namespace {
+
+std::string nats_text(float nats) {
+  return std::isnan(nats) ? "no score" : fmt::format("{} nats", nats);
+}
+
+std::string score_text(float forward, const std::optional<domain::TargetScore>& score) {
+  return score ? fmt::format("{} bits, {} domains", score->bits, score->domains.size())
+               : nats_text(forward) + ", no domain";
+}
+
+std::uint64_t cells_of(int length, const ModelJob& job) {
+  return static_cast<std::uint64_t>(length) * static_cast<std::uint64_t>(job.model->hmm.M);
+}
+
+}  // namespace
+
+bool is_domain_stage(plan::Stage stage) {
+  return stage == plan::Stage::kParser || stage == plan::Stage::kEnsemble ||
+         stage == plan::Stage::kEnvelope;
+}
+
+gpu::SampleRequest Verifier::sample(ModelJob& job, const std::vector<gpu::UsedKernel>& kernels,
+                                    std::size_t blocks) {
+  std::size_t offered = 0;
+  {
+    const MutexLock lock(job.mutex);
+    offered = job.blocks_offered;
+  }
+  return verification_.request(job.index, kernels, blocks, offered);
+}
+
+void Verifier::check_block(const JobPtr& job, const TargetBlock& targets,
+                           const gpu::BlockSample& sample) {
+  if (sample.kernels == nullptr || off()) return;
+  verification_.took(sample.seconds);
+  {
+    const MutexLock lock(job->mutex);
+    job->kernels.insert(sample.kernels->begin(), sample.kernels->end());
+  }
+  if (distrusted_.include_any({sample.kernels->begin(), sample.kernels->end()}))
+    return handler_.spoil(job);
+  if (sample.lost) {
+    verification_.made(gpu::Link::kGate, {}, 0, 0, true);
+    return handler_.act_on(job, {sample.lost->stage,
+                                 {},
+                                 fmt::format("{} targets", sample.lost->found),
+                                 fmt::format("{} targets", sample.lost->expected)});
+  }
+  for (const gpu::SampledTarget& target : sample.targets) {
+    if (job->spoiled || tasks_.stopped()) return;
+    const std::uint64_t cells = cells_of(targets.length(target.index), *job);
+    if (!target.always && !verification_.wanted(target.link, cells)) continue;
+    const double begun = thread_seconds();
+    const auto difference = check_target(*job, targets, target);
+    verification_.made(target.link, *sample.kernels, cells, thread_seconds() - begun,
+                       difference.has_value());
+    if (difference) return handler_.act_on(job, *difference);
+  }
+}
+
+std::optional<Difference> Verifier::check_target(ModelJob& job, const TargetBlock& targets,
+                                                 const gpu::SampledTarget& target) {
+  const auto found = [&](plan::Stage stage, float device, float cpu) {
+    const bool same = device == cpu;
+    return Difference{stage, std::string(targets[target.index].name),
+                      nats_text(device) + (same ? " and another decision" : ""), nats_text(cpu)};
+  };
+  const SampleComparison compared = job.filters->compare(targets, target);
+  if (const auto& d = compared.different) return found(d->stage, d->device, d->cpu);
+  if (target.depth != plan::Stage::kForward || std::isnan(target.forward)) return std::nullopt;
+  ResidueCopies copies;
+  const auto residues = copies.of(targets, target.index, *job.model->hmm.alphabet);
+  if (!residues) return std::nullopt;  // the search ends with this error elsewhere
+  const std::optional<float> nats =
+      domain::forward_filter(job.forward(), *residues, threads_.local().workspace);
+  // A score that is not finite has no guard: the CPU decides on such a target whatever a device
+  // says.
+  if (!nats || !std::isfinite(target.forward)) return std::nullopt;
+  if (!(std::fabs(target.forward - *nats) <= layout::forward_guard(targets[target.index].length())))
+    return found(plan::Stage::kForward, target.forward, *nats);
+  if (target.fate == gpu::Fate::kForward && job.passes_forward(*nats, compared.filter_nats, F3_))
+    return found(plan::Stage::kGate, target.forward, *nats);
+  return std::nullopt;
+}
+
+void Verifier::check_scores(const JobPtr& job, const ThreadState& local,
+                            const domain::PassesForward& passes,
+                            const domain::WantedTarget& wanted) {
+  if (off()) return;
+  std::vector<std::size_t> parsed;
+  for (std::size_t n = 0; n < local.parsed.size(); ++n) {
+    if (local.parsed[n] != nullptr) parsed.push_back(n);
+  }
+  if (parsed.empty()) return;
+  std::vector<gpu::UsedKernel> kernels;
+  {
+    const MutexLock lock(job->mutex);
+    for (const gpu::UsedKernel& kernel : job->kernels) {
+      if (is_domain_stage(kernel.stage())) kernels.push_back(kernel);
+    }
+  }
+  // The first ones as asked for; else one, the cheapest of a kernel that was never checked.
+  const bool always = verification_.unchecked(gpu::Link::kParser, kernels);
+  std::size_t count = 1;
+  if (const auto per_model = verification_.per_model()) {
+    count = std::min(parsed.size(), static_cast<std::size_t>(*per_model));
+  } else if (always) {
+    std::swap(parsed.front(), *std::ranges::min_element(parsed, {}, [&](std::size_t n) {
+                return local.views[n].length();
+              }));
+  } else {
+    std::swap(parsed.front(), parsed[verification_.checks() % parsed.size()]);
+  }
+  domain::Workspace workspace;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t n = parsed[i];
+    const std::uint64_t cells = cells_of(local.views[n].length(), *job);
+    if (!always && !verification_.wanted(gpu::Link::kParser, cells)) return;
+    const double begun = thread_seconds();
+    float nats = 0;
+    std::optional<domain::TargetScore> score;
+    domain::score_targets_batch(
+        job->forward(), {&local.views[n], 1}, [&](std::size_t, float v) { return passes(n, v); },
+        alone_, workspace, {&nats, 1}, {&score, 1},
+        [&](std::size_t, const domain::TargetScore& s) { return wanted(n, s); });
+    const float given = local.forward_nats[n];
+    const bool same =
+        (nats == given || (std::isnan(nats) && std::isnan(given))) && score == local.scores[n];
+    verification_.made(gpu::Link::kParser, kernels, cells, thread_seconds() - begun, !same);
+    if (same) continue;
+    return handler_.act_on(job, {plan::Stage::kParser, std::string(local.views[n].name),
+                                 score_text(given, local.scores[n]), score_text(nats, score)});
+  }
+}
+
+void Verifier::add_to(SearchStatistics& statistics) const {
+  statistics.verified = verification_.checks();
+  statistics.verified_chains = verification_.chains();
+  statistics.verify_seconds = verification_.seconds();
+  statistics.differences = verification_.differences();
+}
+
+}  // namespace hmmjit::search_run

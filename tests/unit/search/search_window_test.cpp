@@ -1,0 +1,172 @@
+// The record of models and blocks in flight, one call after the other: when a model is set up, when
+// targets are read, and how batches and passes follow each other.
+#include "search/search_window.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+
+namespace hmmjit::search_run {
+namespace {
+
+constexpr SearchWindow::Demand kIdle{
+    .stopped = false, .results_full = false, .waiting_filters = 0, .delivered_bytes = 0};
+
+struct Released final : BlockOwner {
+  void block_released(BlockId, std::size_t bytes) noexcept override {
+    ++blocks;
+    window->release_block_bytes(bytes);
+  }
+  SearchWindow* window = nullptr;
+  int blocks = 0;
+};
+
+struct SearchWindowTest : testing::Test {
+  static constexpr std::size_t kModelBytes = std::size_t{1} << 18;
+
+  explicit SearchWindowTest() { released.window = &window; }
+  BlockPtr block(int residues = 1000) {
+    TargetBlock targets;
+    targets.begin_target("t", "", "");
+    targets.append(std::vector<Residue>(static_cast<std::size_t>(residues), 3));
+    targets.end_target();
+    targets.shrink_to_fit();
+    return std::make_shared<Block>(released, std::move(targets));
+  }
+  static JobPtr job(std::size_t index, std::size_t bytes = kModelBytes) {
+    auto out = std::make_shared<ModelJob>();
+    out->index = index;
+    out->bytes = bytes;
+    return out;
+  }
+  static Again again(std::size_t index) { return {index, nullptr, std::nullopt}; }
+
+  Released released;  // before the window, whose blocks tell it of their end
+  SearchWindow window{
+      {.model_bytes = 4 * kModelBytes, .target_bytes = 5000, .threads = 4, .device = false}};
+};
+
+TEST_F(SearchWindowTest, ModelsAreTakenWhileThereIsRoom) {
+  EXPECT_EQ(window.start_models(kIdle).next, 4u);  // of the size that is expected of the first
+  EXPECT_EQ(window.start_models(kIdle).next, 0u);
+  const JobPtr first = job(0), second = job(1, 2 * kModelBytes);
+  window.add_model(first);
+  window.add_model(second);
+  EXPECT_EQ(window.start_models(kIdle).next, 0u);
+  window.end_models(true);
+  window.end_models(true);
+  EXPECT_EQ(window.start_models(kIdle).next, 0u);
+  EXPECT_FALSE(window.complete());
+  for (const JobPtr& ended : {first, second}) {
+    window.release_model_bytes(ended->bytes);
+    EXPECT_FALSE(window.complete());
+    window.end_model(std::nullopt);
+  }
+  EXPECT_TRUE(window.complete());
+}
+
+TEST_F(SearchWindowTest, ModelsWaitForResultsAndTasks) {
+  SearchWindow::Demand demand = kIdle;
+  demand.results_full = true;
+  EXPECT_EQ(window.start_models(demand).next, 0u);
+  demand = kIdle;
+  demand.waiting_filters = 8;
+  EXPECT_EQ(window.start_models(demand).next, 1u);  // which counts as work itself
+  demand.stopped = true;
+  demand.waiting_filters = 0;
+  EXPECT_EQ(window.start_models(demand).next, 0u);
+}
+
+TEST_F(SearchWindowTest, WhatIsSearchedAgainComesFirstAndKeepsTheSearchOpen) {
+  ASSERT_GT(window.start_models(kIdle).next, 0u);
+  window.add_model(job(0));
+  for (int i = 0; i < 3; ++i) window.end_models(true);
+  window.end_model(again(0));
+  EXPECT_FALSE(window.complete());
+  SearchWindow::Demand demand = kIdle;
+  demand.results_full = true;  // later results wait for this one
+  window.release_model_bytes(kModelBytes);
+  const SearchWindow::Start start = window.start_models(demand);
+  EXPECT_EQ(start.next, 0u);
+  ASSERT_EQ(start.again.size(), 1u);
+  EXPECT_EQ(start.again[0].index, 0u);
+  EXPECT_FALSE(window.complete());
+  window.add_model(job(0));
+  window.end_model(std::nullopt);
+  EXPECT_TRUE(window.complete());
+  window.search_again({again(3)});
+  EXPECT_FALSE(window.complete());
+}
+
+TEST_F(SearchWindowTest, AModelGetsEveryBlockOnce) {
+  ASSERT_GT(window.start_models(kIdle).next, 1u);
+  EXPECT_TRUE(window.resume_reading());
+  EXPECT_FALSE(window.resume_reading());  // under way
+  const JobPtr early = job(0), late = job(1);
+  EXPECT_TRUE(window.add_model(early).blocks.empty());
+  EXPECT_EQ(early->filters_pending, 2);
+  const BlockPtr first = block(), second = block();
+  EXPECT_EQ(window.add_block(first).jobs, std::vector{early});
+  EXPECT_EQ(early->filters_pending, 3);
+  const SearchWindow::Joined joined = window.add_model(late);
+  EXPECT_EQ(joined.blocks, std::vector{first});
+  EXPECT_FALSE(joined.complete);
+  EXPECT_EQ(late->filters_pending, 2);
+  EXPECT_EQ(window.add_block(second).jobs, (std::vector{early, late}));
+  EXPECT_EQ(window.end_targets(), (std::vector{early, late}));
+  EXPECT_FALSE(window.resume_reading());
+  const JobPtr last = job(2);
+  const SearchWindow::Joined after = window.add_model(last);
+  EXPECT_TRUE(after.complete);
+  EXPECT_EQ(after.blocks, (std::vector{first, second}));
+  EXPECT_EQ(last->filters_pending, 1);
+}
+
+TEST_F(SearchWindowTest, TargetsThatDoNotFitGoByBatchesOfModels) {
+  ASSERT_EQ(window.start_models(kIdle).next, 4u);
+  ASSERT_TRUE(window.resume_reading());
+  const JobPtr first = job(0, 2 * kModelBytes);
+  window.add_model(first);
+  SearchWindow::Added added = window.add_block(block(3000));
+  EXPECT_FALSE(added.fill || added.pause);
+  added = window.add_block(block(3000));
+  EXPECT_TRUE(added.fill && added.pause);
+  // Three models are still being set up: the batch is not full, and nothing is read.
+  EXPECT_FALSE(window.batch_filled(kIdle));
+  EXPECT_FALSE(window.resume_reading());
+  window.add_model(job(1));
+  window.add_model(job(2));
+  EXPECT_FALSE(window.batch_filled(kIdle));
+  window.add_model(job(3));
+  EXPECT_TRUE(window.batch_filled(kIdle));
+  EXPECT_FALSE(window.batch_filled(kIdle));
+  EXPECT_EQ(window.start_models(kIdle).next, 0u);
+  // The blocks still take their bytes.
+  EXPECT_FALSE(window.resume_reading());
+  {
+    const SearchWindow::Batch batch = window.release_blocks();
+    EXPECT_EQ(batch.blocks.size(), 2u);
+    EXPECT_EQ(batch.jobs.size(), 4u);
+  }
+  EXPECT_EQ(released.blocks, 2);
+  EXPECT_TRUE(window.resume_reading());
+  added = window.add_block(block(6000));
+  EXPECT_TRUE(added.pause);
+  EXPECT_FALSE(added.fill);
+  EXPECT_EQ(released.blocks, 3);  // nobody else holds it
+  EXPECT_TRUE(window.resume_reading());
+  EXPECT_EQ(window.end_targets().size(), 4u);
+  EXPECT_EQ(window.next_pass(false), SearchWindow::NextPass::kNo);  // models are in flight
+  for (int i = 0; i < 4; ++i) window.end_model(std::nullopt);
+  EXPECT_EQ(window.next_pass(true), SearchWindow::NextPass::kNo);
+  EXPECT_EQ(window.next_pass(false), SearchWindow::NextPass::kIfMoreModels);
+  EXPECT_EQ(window.next_pass(false), SearchWindow::NextPass::kNo);  // somebody is at it
+  window.begin_pass();
+  EXPECT_FALSE(window.resume_reading());  // before the next batch is full
+}
+
+}  // namespace
+}  // namespace hmmjit::search_run
