@@ -286,6 +286,62 @@ TEST_F(DomainStageTest, AnswersOfAnEarlierLaunchAreNotTakenForThisOnes) {
   for (const auto& parsed : request.parsed) EXPECT_TRUE(parsed == nullptr);
 }
 
+TEST_F(DomainStageTest, KernelsBeginWithTheLongestItemsAndAsManyAsFindRoom) {
+  NEEDS_FAKE_DRIVER();
+  namespace dev = hmmjit_device;
+  const SearchData data = make_search_data(7, 6, 60, 150);
+  const auto targets = upload(data.targets);
+  for (const std::size_t kilobytes : {512, 65536}) {
+    std::size_t items = 0, at_once = 0, longest_list = 0;
+    fake_.on_launch = [&](const FakeLaunch& launch) {
+      const auto& batch = *static_cast<const dev::DomainBatch*>(launch.parameters);
+      const bool regions = launch.kernel == "ensemble_four_lane";
+      std::uint64_t reserved = 0;
+      std::size_t most_of_launch = 0;
+      for (unsigned m = 0; launch.kernel != "parser_four_lane" && m < launch.blocks_y; ++m) {
+        const dev::DomainParams& p = batch.models[m];
+        const dev::u32 count = regions ? p.region_count : p.envelope_count;
+        const dev::u32 most = regions ? p.most_regions : p.most_envelopes;
+        EXPECT_EQ(count, regions ? p.counters->regions : p.counters->envelopes);
+        EXPECT_EQ(most >= 1, count >= 1);
+        EXPECT_LE(most, count);
+        std::vector<bool> listed(count);
+        dev::u32 before = 0xffffffffu;
+        for (dev::u32 n = 0; n < count; ++n) {
+          const dev::u32 entry = (regions ? p.region_order : p.envelope_order)[n];
+          if (entry >= count || listed[entry]) return 1;
+          listed[entry] = true;
+          const dev::RegionItem& item = (regions ? p.regions : p.envelopes)[entry];
+          const dev::u32 length = item.last - item.first + 1;
+          EXPECT_LE(length, before);
+          before = length;
+          if (n < most) {
+            reserved += dev::reserved_units(regions ? dev::region_units(length, p.stripes)
+                                                    : dev::envelope_units(length, p.stripes));
+          }
+        }
+        items += count;
+        most_of_launch += most;
+        longest_list = std::max<std::size_t>(longest_list, count);
+      }
+      // One of each model may always begin.
+      EXPECT_TRUE(reserved <= (kilobytes << 10) / dev::kWorkspaceUnit ||
+                  most_of_launch <= launch.blocks_y);
+      at_once += most_of_launch;
+      return run_on_host(launch);
+    };
+    auto stage = this->stage(kilobytes << 10);
+    std::vector<gpu::DomainRequest> requests;
+    for (const Hmm& hmm : data.models)
+      requests.push_back({make_search_model(hmm), targets, all_of(*targets), {}});
+    std::vector<gpu::DomainRequest*> pointers;
+    for (auto& request : requests) pointers.push_back(&request);
+    ASSERT_TRUE(stage->run(pointers, kernels_, {}, {}));
+    EXPECT_GT(longest_list, 3u);
+    EXPECT_EQ(at_once < items, kilobytes == 512);
+  }
+}
+
 TEST_F(DomainStageTest, ImpossibleAnswersAreErrors) {
   NEEDS_FAKE_DRIVER();
   const SearchData data = make_search_data(7, 2, 60, 150);
