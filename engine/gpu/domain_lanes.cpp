@@ -7,6 +7,9 @@
 namespace hmmjit::gpu {
 namespace {
 
+// Bytes of workspace for each byte of the first segment, and how many there are at least.
+constexpr std::size_t kWorkspacePerByte = 4, kUsualWorkspace = std::size_t{96} << 20;
+
 // Where a class has no kernel of a shared length it has one of its own, so that two models with the
 // same parser need not have the same kernels after it.
 bool same_kernels(const DomainWork& a, const DomainWork& b) {
@@ -154,7 +157,12 @@ void GpuFilters::State::run_domain_lane(DeviceState& d, int number) {
     const bool lost = d.lost;
     lock.unlock();
     if (!stage && !lost) {
-      stage = DomainStage::create(d.device, d.origin, resize_on(d), d.domain_workspace);
+      // Few targets have few hits: no more memory than is in proportion to them.
+      const std::size_t wanted =
+          kWorkspacePerByte * batch.front()->request.targets->residue_bytes();
+      stage = DomainStage::create(
+          d.device, d.origin, resize_on(d),
+          std::min<std::size_t>(std::max(wanted, kUsualWorkspace), d.domain_workspace));
       if (!*stage && stage->error().code != ErrorCode::kResources) lose_device(d, stage->error());
     }
     // Without one what comes is passed on.

@@ -62,7 +62,7 @@ class DomainStage {
   static constexpr std::size_t kMostRequests = 32, kMostTargets = 8192;
   /// Bytes of a workspace with which it is worth its while, and beyond which more gains nothing.
   static constexpr std::size_t kLeastWorkspace = std::size_t{32} << 20,
-                               kMostWorkspace = std::size_t{512} << 20;
+                               kMostWorkspace = std::size_t{256} << 20;
   /// False for targets of so many cells that one of the CPU's threads is faster, or that a launch
   /// would take longer than `patience`.
   static bool takes(std::uint64_t target_length, int model_length, double patience);
