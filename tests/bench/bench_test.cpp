@@ -267,6 +267,30 @@ TEST_F(BenchTest, TuningTakesTheFastestExactCandidate) {
   EXPECT_THAT(again->tuned, testing::HasSubstr("measured"));
 }
 
+// What is faster by less than two measurements of the same kernel differ does not win.
+TEST_F(BenchTest, TuningKeepsThePlannersChoiceWithinNoise) {
+  const auto m = model(0);
+  const plan::Plan plan = plan_of(Stage::kSsv, *m);
+  for (const auto& [milliseconds, kept] : {std::pair{0.995f, true}, std::pair{0.98f, false}}) {
+    driver_.on_launch = [&](const FakeLaunch& launch) {
+      const bool planned =
+          launch.shared_bytes == plan.chosen.launch.dynamic_shared_bytes &&
+          static_cast<int>(launch.block_threads) == plan.chosen.launch.block_threads;
+      driver_.elapsed_milliseconds = planned ? 1.0f : milliseconds;
+      return run_on_host(launch);
+    };
+    const auto bench = open({});
+    bench->use_model(m);
+    const auto tuned = bench::tune(*bench, *m, Stage::kSsv, "version", 0);
+    ASSERT_TRUE(tuned) << tuned.error().to_string();
+    ASSERT_TRUE(tuned->choice);
+    EXPECT_EQ(tuned->choice->constants == plan.chosen.constants &&
+                  tuned->choice->variant == plan.chosen.variant->name,
+              kept)
+        << milliseconds;
+  }
+}
+
 TEST_F(BenchTest, TuningKeepsThePlannersChoiceAmongEquals) {
   const auto bench = open({});
   const auto m = model(2);

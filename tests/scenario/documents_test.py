@@ -300,7 +300,7 @@ class Documents(ScratchFolder):
         self.assertGreater(seen, 30)
         # Those that CTest runs by a name of their own.
         everything = "".join(read(path).decode() for path in sources(("tests",), ("CMakeLists.txt",)))
-        for name in re.findall(r"`((?:install|c_api)_\w+)`", table):
+        for name in re.findall(r"`((?:install|c_api|clang)_\w+)`", table):
             self.assertRegex(everything, rf"\b{name}\b")
 
 

@@ -326,8 +326,13 @@ TEST(Search, EndsWhenCancelled) {
             hmmjit::ErrorCode::kInterrupted);
 
   hmmjit::SearchCallbacks throwing;
-  throwing.result = [](const hmmjit::ModelResult&) { throw std::runtime_error("of the host"); };
+  int calls = 0;
+  throwing.result = [&](const hmmjit::ModelResult&) {
+    ++calls;
+    throw std::runtime_error("of the host");
+  };
   EXPECT_THROW(hmmjit::search(models, targets, on_cpu(), throwing), std::runtime_error);
+  EXPECT_EQ(calls, 1) << "the search went on";
 }
 
 TEST(Search, NamesWhatIsWrong) {
