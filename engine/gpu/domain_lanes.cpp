@@ -37,7 +37,7 @@ std::vector<DomainWorkPtr> GpuFilters::State::take_launch(DeviceState& d, const 
   std::vector<DomainWorkPtr> batch;
   for (auto at = d.domain_work.begin();
        at != d.domain_work.end() && batch.size() < DomainStage::kMostRequests;) {
-    if (at->get() == &first || same_kernels(**at, first)) {
+    if (same_kernels(**at, first)) {
       d.domain_targets -= (*at)->found.passed_targets.size();
       batch.push_back(std::move(*at));
       at = d.domain_work.erase(at);

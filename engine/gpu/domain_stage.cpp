@@ -49,8 +49,8 @@ std::uint32_t most_target_cells(double patience) {
 }
 // Warps of one model at a time in the ensemble kernel: a device has no room for more.
 constexpr std::size_t kMostEnsembles = 1024;
-// items_per_warp() of common/four_lane.cuh, at most.
-constexpr std::size_t kItemsPerWarp = 8;
+// The least that is reserved for what comes down.
+constexpr std::size_t kLeastDown = std::size_t{2} << 20;
 
 // Where things lie in the buffer.
 constexpr std::size_t kAtParsed = kUpBytes;
@@ -112,28 +112,36 @@ std::vector<dev::u32> most_at_once(std::vector<ReservedUnits> lists, std::uint64
 struct ItemList {
   dev::u32 dev::DomainCounters::*count;
   dev::u32 dev::DomainParams::*capacity;
+  dev::RegionItem* dev::DomainParams::*items;
   const dev::u32* dev::DomainParams::*order;
   dev::u32 dev::DomainParams::*listed;
   dev::u32 dev::DomainParams::*most;
   std::size_t at_items, at_order;
   dev::u32 (*units)(dev::u32 length, dev::u32 stripes);
+  std::size_t items_per_warp, most_warps;  // of one model
 };
 constexpr ItemList kRegionList{.count = &dev::DomainCounters::regions,
                                .capacity = &dev::DomainParams::region_capacity,
+                               .items = &dev::DomainParams::regions,
                                .order = &dev::DomainParams::region_order,
                                .listed = &dev::DomainParams::region_count,
                                .most = &dev::DomainParams::most_regions,
                                .at_items = kAtRegions,
                                .at_order = kAtRegionOrder,
-                               .units = dev::region_units};
+                               .units = dev::region_units,
+                               .items_per_warp = 1,
+                               .most_warps = kMostEnsembles};
 constexpr ItemList kEnvelopeList{.count = &dev::DomainCounters::envelopes,
                                  .capacity = &dev::DomainParams::envelope_capacity,
+                                 .items = &dev::DomainParams::envelopes,
                                  .order = &dev::DomainParams::envelope_order,
                                  .listed = &dev::DomainParams::envelope_count,
                                  .most = &dev::DomainParams::most_envelopes,
                                  .at_items = kAtEnvelopes,
                                  .at_order = kAtEnvelopeOrder,
-                                 .units = dev::envelope_units};
+                                 .units = dev::envelope_units,
+                                 .items_per_warp = dev::kTargetsPerWarp,
+                                 .most_warps = kEnvelopes};
 
 }  // namespace
 
@@ -181,12 +189,13 @@ struct DomainStage::Run {
   Status queue_parser();
   Status queue_list(const ItemList& list, const ReadyKernel& kernel, const StreamWait& wait);
   Status collect(const StreamWait& wait);
-  // The counters as they are now. `down` is used.
+  // The counters after the last launch. `down` is used.
   Status read_counters(const StreamWait& wait);
   Status read(const Part& part) const;
 
   dev::DomainArena arena{};
   std::vector<dev::DomainCounters> counters{};
+  bool counters_read = false;
   // What came down, and where in it things lie.
   const std::byte* down = nullptr;
   std::size_t at_scored = 0, at_sampled = 0, at_words = 0, words = 0;
@@ -331,6 +340,7 @@ Status DomainStage::Run::launch(const ReadyKernel& ready, std::size_t most_warps
       static_cast<std::size_t>(ready.candidate().launch.block_threads) / kWarp;
   const dev::DomainBatch batch{at<const dev::DomainParams>(kAtModels)};
   ++result.launches;
+  counters_read = false;
   return ready.launch(stage.stream_, *stage.device_, extent, &batch,
                       static_cast<unsigned>((most_warps + in_block - 1) / in_block),
                       static_cast<unsigned>(parts.size()));
@@ -352,7 +362,7 @@ Status DomainStage::Run::queue_parser() {
       const bool mine = L <= part.params.most_cells / (4 * part.params.stripes);
       units.push_back(mine ? dev::reserved_units(dev::parser_units(L)) : 0);
     }
-    warps = std::max(warps, (part.slots + kItemsPerWarp - 1) / kItemsPerWarp);
+    warps = std::max(warps, (part.slots + dev::kTargetsPerWarp - 1) / dev::kTargetsPerWarp);
   }
   const std::vector<dev::u32> most =
       most_at_once(std::move(reserved), stage.workspace_ / dev::kWorkspaceUnit);
@@ -372,8 +382,8 @@ Status DomainStage::Run::queue_parser() {
 }
 
 Status DomainStage::Run::read_counters(const StreamWait& wait) {
-  constexpr std::size_t kLeast = std::size_t{2} << 20;
-  HMMJIT_TRY(stage.down_.reserve(stage.device_, kAtModels, kLeast));
+  if (std::exchange(counters_read, true)) return {};
+  HMMJIT_TRY(stage.down_.reserve(stage.device_, kAtModels, kLeastDown));
   HMMJIT_TRY(stage.buffer_.download(stage.stream_, stage.down_.bytes().data(), kAtModels));
   HMMJIT_TRY(wait_for(stage.stream_, *stage.device_, wait));
   std::memcpy(&arena, stage.down_.bytes().data(), sizeof arena);
@@ -394,16 +404,16 @@ Status DomainStage::Run::queue_list(const ItemList& list, const ReadyKernel& ker
   std::vector<Listed> listed;
   std::size_t total = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const Part& part = parts[i];
-    const std::size_t first = &list == &kRegionList ? part.first_region : part.first_envelope;
-    const std::size_t count = std::min(counters[i].*list.count, part.params.*list.capacity);
+    const dev::DomainParams& d = parts[i].params;
+    const auto first = static_cast<std::size_t>(d.*list.items - at<dev::RegionItem>(list.at_items));
+    const std::size_t count = std::min(counters[i].*list.count, d.*list.capacity);
     listed.push_back({first, count});
     total += count;
   }
   if (total == 0) return {};
   constexpr std::size_t kItem = sizeof(dev::RegionItem), kEntry = sizeof(dev::u32);
   const std::size_t all = listed.back().first + listed.back().count;
-  HMMJIT_TRY(stage.down_.reserve(stage.device_, all * kItem, 0));
+  HMMJIT_TRY(stage.down_.reserve(stage.device_, all * kItem, kLeastDown));
   std::byte* const items = stage.down_.bytes().data();
   for (const Listed& l : listed) {
     HMMJIT_TRY(stage.buffer_.download(stage.stream_, items + l.first * kItem, l.count * kItem,
@@ -438,9 +448,8 @@ Status DomainStage::Run::queue_list(const ItemList& list, const ReadyKernel& ker
     dev::DomainParams& d = parts[i].params;
     d.*list.most = most[i];
     std::memcpy(up + kAtModels + i * sizeof d, &d, sizeof d);
-    warps = std::max<std::size_t>(warps, &list == &kRegionList
-                                             ? std::min<std::size_t>(most[i], kMostEnsembles)
-                                             : (most[i] + kItemsPerWarp - 1) / kItemsPerWarp);
+    warps = std::max(warps, std::min((most[i] + list.items_per_warp - 1) / list.items_per_warp,
+                                     list.most_warps));
   }
   HMMJIT_TRY(stage.buffer_.upload(stage.stream_, up + kAtModels,
                                   parts.size() * sizeof(dev::DomainParams), kAtModels));
@@ -453,14 +462,14 @@ Status DomainStage::Run::queue_list(const ItemList& list, const ReadyKernel& ker
 
 Status DomainStage::Run::collect(const StreamWait& wait) {
   // First the counters, which say how much of the rest there is.
-  constexpr std::size_t kLeast = std::size_t{2} << 20;
   HMMJIT_TRY(read_counters(wait));
 
   words = std::min<std::size_t>(arena.words, kWords);
   at_scored = layout::aligned_size(slots * sizeof(dev::ParsedTarget));
   at_sampled = at_scored + layout::aligned_size(envelopes * sizeof(dev::ScoredEnvelope));
   at_words = at_sampled + layout::aligned_size(regions * sizeof(dev::SampledRegion));
-  HMMJIT_TRY(stage.down_.reserve(stage.device_, at_words + words * sizeof(std::uint32_t), kLeast));
+  HMMJIT_TRY(
+      stage.down_.reserve(stage.device_, at_words + words * sizeof(std::uint32_t), kLeastDown));
   std::byte* const to = stage.down_.bytes().data();
   down = to;
   const auto bring = [&](std::size_t from, std::size_t offset, std::size_t bytes) {

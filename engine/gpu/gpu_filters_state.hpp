@@ -295,8 +295,8 @@ struct GpuFilters::State {
   // for that would come to it last.
   void deliver_early(DomainWork& work, double patience);
   void deliver(DomainWork& work);
-  // With mutex held. Of the chains that wait, those that one launch could take and that have the
-  // most targets.
+  // The next three with mutex held. Of the chains that wait, those that one launch could take and
+  // that have the most targets.
   struct LargestLaunch {
     const DomainWork* first = nullptr;
     std::size_t chains = 0, targets = 0;

@@ -12,11 +12,6 @@
 namespace hmmjit {
 namespace {
 
-// Runs that are read at a time, and the least and most that is read of each at once.
-constexpr std::size_t kMostRuns = 64;
-constexpr std::uint64_t kLeastBuffer = 4096, kLargestBuffer = std::uint64_t{1} << 18;
-constexpr std::size_t kWriteBuffer = std::size_t{1} << 14;
-
 std::uint64_t bytes_in_memory(const Hit& hit) {
   constexpr std::uint64_t kOfAllocation = 16;
   std::uint64_t bytes = sizeof(Hit) + kOfAllocation;
@@ -37,11 +32,6 @@ struct Judgement {
   std::int32_t reported_domains, included_domains;
   Hit::Flags flags;
 };
-
-std::unexpected<Error> damaged() {
-  return fail(ErrorCode::kOutput, "a temporary file does not hold what was written to it", {},
-              "check the disk, or set TMPDIR to another folder");
-}
 
 void encode(Hit& hit, bool alignments, std::string& out) {
   out.clear();
@@ -83,7 +73,7 @@ Status HitsByTarget::add(std::uint64_t target, Hit hit) {
 
 Status HitsByTarget::write_run() {
   if (!file_) {
-    HMMJIT_ASSIGN(file_, SpoolFile::create(kWriteBuffer));
+    HMMJIT_ASSIGN(file_, SpoolFile::create(kSpoolWriteBuffer));
   }
   const std::uint64_t begin = file_->size();
   std::string record;
@@ -104,27 +94,17 @@ Status HitsByTarget::write_run() {
     hits_[target] = {};
   }
   held_ = 0;
-  runs_.push_back({begin, file_->size()});
-  return runs_.size() < kMostRuns ? Status{} : merge_runs();
+  runs_.emplace_back(begin, file_->size());
+  return runs_.size() < kMostSpoolRuns ? Status{} : merge_runs();
 }
 
-Result<std::string_view> HitsByTarget::bytes_of(Run& run, std::size_t count) {
-  if (run.bytes.size() - run.at < count) {
-    const std::uint64_t buffer =
-        std::clamp<std::uint64_t>(memory_ / 4 / runs_.size(), kLeastBuffer, kLargestBuffer);
-    run.offset += run.at;
-    run.at = 0;
-    const std::uint64_t size =
-        std::min<std::uint64_t>(std::max<std::uint64_t>(count, buffer), run.end - run.offset);
-    HMMJIT_TRY(file_->read(run.offset, size, run.bytes));
-    if (run.bytes.size() < count) return damaged();
-  }
-  return std::string_view(run.bytes).substr(run.at, count);
+Result<std::string_view> HitsByTarget::bytes_of(SpoolRun& run, std::size_t count) {
+  return run.peek(*file_, count, memory_, runs_.size());
 }
 
 // Of the next hit of a run, nullopt behind the last.
-Result<std::optional<HitsByTarget::Header>> HitsByTarget::peek(Run& run) {
-  if (run.offset + run.at == run.end) return std::nullopt;
+Result<std::optional<HitsByTarget::Header>> HitsByTarget::peek(SpoolRun& run) {
+  if (run.at_end()) return std::nullopt;
   Header header{};
   HMMJIT_ASSIGN(const std::string_view bytes, bytes_of(run, sizeof header));
   std::memcpy(&header, bytes.data(), sizeof header);
@@ -132,36 +112,36 @@ Result<std::optional<HitsByTarget::Header>> HitsByTarget::peek(Run& run) {
 }
 
 Status HitsByTarget::merge_runs() {
-  HMMJIT_ASSIGN(SpoolFile merged, SpoolFile::create(kWriteBuffer));
+  HMMJIT_ASSIGN(SpoolFile merged, SpoolFile::create(kSpoolWriteBuffer));
   for (std::size_t target = 0; target < hits_.size(); ++target) {
-    for (Run& run : runs_) {
+    for (SpoolRun& run : runs_) {
       for (;;) {
         HMMJIT_ASSIGN(const std::optional<Header> header, peek(run));
         if (!header || header->target != target) break;
         const std::size_t size = sizeof(Header) + header->size;
         HMMJIT_ASSIGN(const std::string_view record, bytes_of(run, size));
         HMMJIT_TRY(merged.append(record));
-        run.at += size;
+        run.skip(size);
       }
     }
   }
   file_ = std::move(merged);
-  runs_ = {{0, file_->size()}};
+  runs_.assign(1, SpoolRun(0, file_->size()));
   return {};
 }
 
 Result<std::vector<Hit>> HitsByTarget::take(std::uint64_t target) {
   const std::uint64_t number = target - first_;
   std::vector<Hit> hits;
-  for (Run& run : runs_) {
+  for (SpoolRun& run : runs_) {
     for (;;) {
       HMMJIT_ASSIGN(const std::optional<Header> header, peek(run));
       if (!header || header->target != number) break;
       const std::size_t size = sizeof(Header) + header->size;
       HMMJIT_ASSIGN(const std::string_view record, bytes_of(run, size));
       if (!decode(record.substr(sizeof(Header)), header->domains, hits.emplace_back()))
-        return damaged();
-      run.at += size;
+        return damaged_spool_file();
+      run.skip(size);
     }
   }
   std::ranges::move(hits_[number], std::back_inserter(hits));

@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "core/spool_file.hpp"
 #include "search/hits.hpp"
+#include "search/spool_run.hpp"
 
 namespace hmmjit {
 
@@ -30,26 +31,21 @@ class HitsByTarget {
   Result<std::vector<Hit>> take(std::uint64_t target);
 
  private:
-  struct Run {
-    std::uint64_t offset, end;  // of what the buffer holds, and of the run
-    std::string bytes = {};
-    std::size_t at = 0;
-  };
   struct Header {
     std::uint32_t target, size, domains;  // `size`: of what follows it, in bytes
   };
   Status write_run();
   // Several runs become one, so that there is room for a buffer of each.
   Status merge_runs();
-  Result<std::optional<Header>> peek(Run& run);
-  Result<std::string_view> bytes_of(Run& run, std::size_t count);
+  Result<std::optional<Header>> peek(SpoolRun& run);
+  Result<std::string_view> bytes_of(SpoolRun& run, std::size_t count);
 
   std::uint64_t first_;
   bool alignments_;
   std::uint64_t memory_, held_ = 0;
   std::vector<std::vector<Hit>> hits_;
   std::optional<SpoolFile> file_;
-  std::vector<Run> runs_;
+  std::vector<SpoolRun> runs_;
 };
 
 }  // namespace hmmjit

@@ -10,11 +10,6 @@
 namespace hmmjit {
 namespace {
 
-// Runs that are read at a time, and the least that is read of each at once.
-constexpr std::size_t kMostRuns = 64;
-constexpr std::size_t kWriteBuffer = std::size_t{1} << 14;
-constexpr std::uint64_t kLeastBuffer = 4096, kLargestBuffer = std::uint64_t{1} << 18;
-
 // Of a hit in memory, with what the allocator takes for its texts; `encoded`: its record.
 std::uint64_t bytes_in_memory(std::uint64_t encoded, std::size_t domains) {
   return 2 * encoded + sizeof(Hit) + domains * (sizeof(domain::Domain) + 128);
@@ -24,11 +19,6 @@ Status append_record(SpoolFile& file, std::string_view record) {
   const auto size = static_cast<std::uint32_t>(record.size());
   HMMJIT_TRY(file.append({reinterpret_cast<const char*>(&size), sizeof size}));
   return file.append(record);
-}
-
-std::unexpected<Error> damaged() {
-  return fail(ErrorCode::kOutput, "a temporary file does not hold what was written to it", {},
-              "check the disk, or set TMPDIR to another folder");
 }
 
 }  // namespace
@@ -46,7 +36,7 @@ Status StoredHits::append(const Hit& hit) {
 Status StoredHits::add(std::vector<Hit>& hits) {
   if (hits.empty()) return {};
   if (!file_) {
-    HMMJIT_ASSIGN(file_, SpoolFile::create(kWriteBuffer));
+    HMMJIT_ASSIGN(file_, SpoolFile::create(kSpoolWriteBuffer));
   }
   for (Hit& hit : hits) {
     judge_target(thresholds_, 1, hit);  // for its sort key, which depends on no search space
@@ -69,12 +59,12 @@ Status StoredHits::add(std::vector<Hit>& hits) {
   candidates_ += hits.size();
   hits = {};
   runs_.push_back({begin, end, file_->size()});
-  return runs_.size() < kMostRuns ? Status{} : merge_runs();
+  return runs_.size() < kMostSpoolRuns ? Status{} : merge_runs();
 }
 
 Status StoredHits::merge_runs() {
   HMMJIT_TRY(open_readers());
-  HMMJIT_ASSIGN(SpoolFile merged, SpoolFile::create(kWriteBuffer));
+  HMMJIT_ASSIGN(SpoolFile merged, SpoolFile::create(kSpoolWriteBuffer));
   while (!heap_.empty()) {
     HMMJIT_TRY(append_record(merged, readers_[heap_.front()].record));
     HMMJIT_TRY(advance());
@@ -93,7 +83,7 @@ Status StoredHits::for_each_sum(const std::function<Status(std::string_view)>& u
   for (const Run& run : runs_) {
     for (std::uint64_t at = run.end; at < run.sums_end; at += bytes.size()) {
       HMMJIT_TRY(file_->read(at, std::min(kPiece, run.sums_end - at), bytes));
-      if (bytes.empty() || bytes.size() % sizeof(Sum) != 0) return damaged();
+      if (bytes.empty() || bytes.size() % sizeof(Sum) != 0) return damaged_spool_file();
       HMMJIT_TRY(use(bytes));
     }
   }
@@ -128,31 +118,20 @@ Result<HitList> StoredHits::finish(const FilterCounters& counters,
   return list;
 }
 
-Result<std::string_view> StoredHits::take(Reader& reader, std::size_t count) {
-  if (reader.bytes.size() - reader.at < count) {
-    const std::uint64_t buffer =
-        std::clamp<std::uint64_t>(memory_ / 4 / runs_.size(), kLeastBuffer, kLargestBuffer);
-    reader.offset += reader.at;
-    reader.at = 0;
-    const std::uint64_t size =
-        std::min<std::uint64_t>(std::max<std::uint64_t>(count, buffer), reader.end - reader.offset);
-    HMMJIT_TRY(file_->read(reader.offset, size, reader.bytes));
-    if (reader.bytes.size() < count) return damaged();
-  }
-  const auto found = std::string_view(reader.bytes).substr(reader.at, count);
-  reader.at += count;
-  return found;
-}
-
 // The next hit of a run; false behind the last.
 Result<bool> StoredHits::read(Reader& reader) {
-  if (reader.offset + reader.at == reader.end) return false;
+  if (reader.run.at_end()) return false;
+  const auto take = [&](std::size_t count) {
+    auto found = reader.run.peek(*file_, count, memory_, runs_.size());
+    if (found) reader.run.skip(count);
+    return found;
+  };
   std::uint32_t size = 0;
-  HMMJIT_ASSIGN(const std::string_view head, take(reader, sizeof size));
+  HMMJIT_ASSIGN(const std::string_view head, take(sizeof size));
   std::memcpy(&size, head.data(), sizeof size);
-  HMMJIT_ASSIGN(reader.record, take(reader, size));
+  HMMJIT_ASSIGN(reader.record, take(size));
   Decoder decoder(reader.record);
-  if (!decode_hit(decoder, reader.hit)) return damaged();
+  if (!decode_hit(decoder, reader.hit)) return damaged_spool_file();
   judge_target(thresholds_, Z_, reader.hit);
   return true;
 }
@@ -162,8 +141,7 @@ Status StoredHits::open_readers() {
   readers_.clear();
   readers_.resize(runs_.size());
   for (std::size_t r = 0; r < runs_.size(); ++r) {
-    readers_[r].offset = runs_[r].begin;
-    readers_[r].end = runs_[r].end;
+    readers_[r].run = {runs_[r].begin, runs_[r].end};
     HMMJIT_TRY(refill(r));
   }
   return {};
@@ -173,7 +151,7 @@ Status StoredHits::open_readers() {
 Status StoredHits::refill(std::size_t reader) {
   HMMJIT_ASSIGN(const bool more, read(readers_[reader]));
   if (!more) {
-    readers_[reader].bytes = {};
+    readers_[reader].run.release();
     return {};
   }
   heap_.push_back(reader);

@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "core/spool_file.hpp"
 #include "search/hits.hpp"
+#include "search/spool_run.hpp"
 
 namespace hmmjit {
 
@@ -49,11 +50,8 @@ class StoredHits {
   struct Run {
     std::uint64_t begin, end, sums_end;  // records from `begin` to `end`, then a Sum of each
   };
-  // Reads a run through a buffer.
   struct Reader {
-    std::uint64_t offset, end;  // of what the buffer holds, and of the run
-    std::string bytes;
-    std::size_t at = 0;
+    SpoolRun run;
     std::string_view record;  // of `hit`
     Hit hit;
   };
@@ -78,7 +76,6 @@ class StoredHits {
   Status merge_runs();
   Status open_readers();
   Result<bool> read(Reader& reader);
-  Result<std::string_view> take(Reader& reader, std::size_t count);
   Status refill(std::size_t reader);
   Status advance();
 

@@ -142,6 +142,8 @@ struct DomainParams {
   u32 patience;                ///< device_time() for which each kernel behind the parser begins items
 };
 enum : u32 { kWorkspaceUnit = 256 };
+/// Items that a warp works on side by side, at most (the ensemble kernel: one).
+enum : u32 { kTargetsPerWarp = 8 };
 
 // What an item takes of the workspace, which both sides compute.
 

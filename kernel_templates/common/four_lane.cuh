@@ -56,7 +56,6 @@ HMMJIT_DEVICE void copies_done() {
 
 #endif
 
-enum : u32 { kTargetsPerWarp = 8 };
 HMMJIT_DEVICE constexpr float rescale_above() { return 10000.0f; }
 HMMJIT_DEVICE constexpr float own_scale_above() { return 1.0e16f; }
 // A delete chain is looked at this often for the point where it stops changing anything.

@@ -14,6 +14,7 @@
 #include "lockstep/catalogue.hpp"
 #include "lockstep/lockstep.hpp"
 #include "lockstep/registry.hpp"
+#include "lockstep/stage_tests.hpp"
 #include "model/score_statistics.hpp"
 #include "reference/filters.hpp"
 #include "support/random_profiles.hpp"
@@ -23,16 +24,6 @@ namespace {
 
 using hmmjit_device::ByteFilterParams;
 using hmmjit_lockstep::KernelInstance;
-
-/// Instances of the kernels of one stage, in order of registration.
-std::vector<std::size_t> instances_of(const std::string& stage) {
-  std::vector<std::size_t> out;
-  const auto& all = hmmjit_lockstep::kernel_instances();
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (all[i].kernel.starts_with(stage)) out.push_back(i);
-  }
-  return out;
-}
 
 struct Outcome {
   std::vector<hmmjit_device::FilterResult> results;
@@ -62,13 +53,7 @@ struct LaunchData {
     tables.resize(block.bytes());
     block.copy_to(tables.data());
     p = stage.parameters(reinterpret_cast<std::uintptr_t>(tables.data()));
-    p.database = {targets.residues.data(),
-                  targets.start.data(),
-                  targets.length.data(),
-                  targets.original.data(),
-                  targets.length_class.data(),
-                  static_cast<std::uint32_t>(targets.size()),
-                  0};
+    p.database = view(targets);
     p.items = work.items.data();
     p.splits = splits.data();
     p.counters = &counters;

@@ -15,6 +15,7 @@
 #include "lockstep/catalogue.hpp"
 #include "lockstep/lockstep.hpp"
 #include "lockstep/registry.hpp"
+#include "lockstep/stage_tests.hpp"
 #include "reference/filters.hpp"
 #include "support/random_profiles.hpp"
 
@@ -24,14 +25,6 @@ namespace {
 using hmmjit_device::WordFilterParams;
 using hmmjit_lockstep::KernelInstance;
 
-std::vector<std::size_t> instances_of(const std::string& stage) {
-  std::vector<std::size_t> out;
-  const auto& all = hmmjit_lockstep::kernel_instances();
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (all[i].kernel.starts_with(stage)) out.push_back(i);
-  }
-  return out;
-}
 const KernelInstance& instance(std::size_t index) {
   return hmmjit_lockstep::kernel_instances()[index];
 }
@@ -42,16 +35,6 @@ std::string instance_name(const testing::TestParamInfo<std::size_t>& info) {
 using hmmjit_lockstep::covered_by_entry;
 using hmmjit_lockstep::shared_bytes_by_entry;
 using hmmjit_lockstep::threads_by_entry;
-
-hmmjit_device::DatabaseView view(const layout::PackedTargets& targets) {
-  return {targets.residues.data(),
-          targets.start.data(),
-          targets.length.data(),
-          targets.original.data(),
-          targets.length_class.data(),
-          static_cast<std::uint32_t>(targets.size()),
-          0};
-}
 
 /// The tables of a stage in host memory.
 template <typename Stage>

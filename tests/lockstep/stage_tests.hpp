@@ -1,0 +1,36 @@
+// What the tests of the kernels of all stages share.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/launch_params.h"
+#include "layout/packed_targets.hpp"
+#include "lockstep/registry.hpp"
+
+namespace hmmjit {
+
+/// Instances of the kernels of one stage, in order of registration.
+inline std::vector<std::size_t> instances_of(const std::string& stage) {
+  std::vector<std::size_t> out;
+  const auto& all = hmmjit_lockstep::kernel_instances();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].kernel.starts_with(stage)) out.push_back(i);
+  }
+  return out;
+}
+
+/// Targets in host memory, as a kernel sees them.
+inline hmmjit_device::DatabaseView view(const layout::PackedTargets& targets) {
+  return {targets.residues.data(),
+          targets.start.data(),
+          targets.length.data(),
+          targets.original.data(),
+          targets.length_class.data(),
+          static_cast<std::uint32_t>(targets.size()),
+          0};
+}
+
+}  // namespace hmmjit
