@@ -4,7 +4,7 @@
 #include "cache/bundle.hpp"
 #include "cache/bytes.hpp"
 #include "cache/compression.hpp"
-#include "cache/digest.hpp"
+#include "core/digest.hpp"
 #include "cache/entry_format.hpp"
 #include "tests/fuzz/entry.hpp"
 
