@@ -122,7 +122,7 @@ Result<std::string_view> HitsByTarget::bytes_of(Run& run, std::size_t count) {
   return std::string_view(run.bytes).substr(run.at, count);
 }
 
-// Of the next hit of a run, nullopt behind the last.
+// Of the next hit of a run, nullopt after the last.
 Result<std::optional<HitsByTarget::Header>> HitsByTarget::peek(Run& run) {
   if (run.offset + run.at == run.end) return std::nullopt;
   Header header{};

@@ -144,7 +144,7 @@ Result<std::string_view> StoredHits::take(Reader& reader, std::size_t count) {
   return found;
 }
 
-// The next hit of a run; false behind the last.
+// The next hit of a run; false after the last.
 Result<bool> StoredHits::read(Reader& reader) {
   if (reader.offset + reader.at == reader.end) return false;
   std::uint32_t size = 0;
