@@ -63,7 +63,7 @@ Result<ExportReport> export_bundle(const EntryStore& store, const std::string& p
   put(trailer, kEndRecord);
   put(trailer, report.entries);
   write(trailer);
-  const std::string sum = checksum.digest().bytes();
+  const std::string sum = checksum.value().bytes();
   file.write(sum);
   report.bytes += sum.size();
   HMMJIT_TRY(file.commit());

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cache/digest.hpp"
+#include "core/digest.hpp"
 #include "core/error.hpp"
 
 namespace hmmjit::cache {

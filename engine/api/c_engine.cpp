@@ -36,28 +36,6 @@ struct hmmjit_kernel {
 
 namespace {
 
-hmmjit::Device to_cpp(const hmmjit_device* given_device) {
-  const hmmjit_device d = read(&required(given_device, "device"));
-  hmmjit::Device out;
-  out.name.assign(d.name, ::strnlen(d.name, sizeof d.name));
-  out.ordinal = d.ordinal;
-  out.major = d.major;
-  out.minor = d.minor;
-  out.sm_count = d.sm_count;
-  out.clock_khz = d.clock_khz;
-  out.max_threads_per_sm = d.max_threads_per_sm;
-  out.max_blocks_per_sm = d.max_blocks_per_sm;
-  out.registers_per_sm = d.registers_per_sm;
-  out.max_registers_per_thread = d.max_registers_per_thread;
-  out.shared_per_sm = d.shared_per_sm;
-  out.shared_per_block = d.shared_per_block;
-  out.shared_reserved_per_block = d.shared_reserved_per_block;
-  out.memory_bytes = d.memory_bytes;
-  out.l2_bytes = d.l2_bytes;
-  out.memory_bandwidth = d.memory_bandwidth;
-  return out;
-}
-
 hmmjit::Constants to_constants(const hmmjit_constant* constants, std::size_t count) {
   hmmjit::Constants out;
   for (std::size_t i = 0; i < count; ++i) {
@@ -171,7 +149,8 @@ int32_t hmmjit_engine_plan(const hmmjit_engine* engine, const hmmjit_problem* pr
                            hmmjit_plan** out, hmmjit_error** error) {
   return run(error, [&] {
     give(out, required(engine, "engine")
-                  .value.plan(to_problem(problem), to_cpp(device), to_plan_options(read(options))));
+                  .value.plan(to_problem(problem), to_cpp(read(&required(device, "device"))),
+                              to_plan_options(read(options))));
   });
 }
 int32_t hmmjit_engine_plan_stage(const hmmjit_engine* engine, const char* stage,
@@ -183,7 +162,8 @@ int32_t hmmjit_engine_plan_stage(const hmmjit_engine* engine, const char* stage,
     const int codes = o.alphabet_codes != 0 ? o.alphabet_codes : 29;
     give(out, required(engine, "engine")
                   .value.plan_stage(hmmjit::find_stage(text_of(stage)), model_length,
-                                    to_cpp(device), to_plan_options(o), codes));
+                                    to_cpp(read(&required(device, "device"))), to_plan_options(o),
+                                    codes));
   });
 }
 int32_t hmmjit_engine_render(const hmmjit_engine* engine, const hmmjit_plan* plan,

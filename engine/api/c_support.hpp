@@ -167,5 +167,6 @@ hmmjit::SearchCallbacks to_callbacks(const hmmjit_callbacks& c);
 /// A handle for results, which are moved into it.
 std::unique_ptr<hmmjit_results> to_results(hmmjit::SearchResults found);
 hmmjit_device to_c(const hmmjit::Device& d);
+hmmjit::Device to_cpp(const hmmjit_device& d);
 
 }  // namespace hmmjit::c_interface

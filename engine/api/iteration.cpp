@@ -11,12 +11,11 @@
 #include "api/results.hpp"
 #include "build/sequence_model.hpp"
 #include "core/memory.hpp"
+#include "report/report_header.hpp"
 #include "search/kept_targets.hpp"
 
 namespace hmmjit::v0 {
 namespace {
-
-constexpr int kNarrowest = 120;  // as of reports
 
 // Targets that outlive the search they are lent to.
 class Lent final : public TargetSource {
@@ -89,7 +88,7 @@ IterativeSearch::IterativeSearch(const Targets& queries, const Targets& targets,
     : impl_(guarded([&] { return std::make_unique<Impl>(); })) {
   guarded([&] {
     require(options.rounds > 0, "rounds", "1 or more");
-    require(options.text_width == 0 || options.text_width >= kNarrowest, "text_width",
+    require(options.text_width == 0 || options.text_width >= kNarrowestText, "text_width",
             "120 columns or more, or 0 for no limit");
     require(options.search.cutoffs == ModelCutoffs::kNone, "cutoffs",
             "none: models of sequences have no cutoffs");

@@ -55,7 +55,7 @@ PartInfo describe(const parts::PartFile& part) {
   info.last_model = place.last_model;
   info.targets_reported = part.hits();
   info.domains = part.domains();
-  info.content = part.content().text();
+  info.content = part.content().hex();
   info.options = options_of(part.settings());
   info.settings = part.settings_text();
   return info;

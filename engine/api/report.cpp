@@ -11,10 +11,10 @@
 #include "report/main_report.hpp"
 #include "report/page_results.hpp"
 #include "report/records.hpp"
+#include "report/report_header.hpp"
 #include "report/scan_tables.hpp"
 #include "report/stockholm.hpp"
 #include "report/tables.hpp"
-#include "report/text.hpp"
 
 namespace hmmjit::v0 {
 
@@ -41,11 +41,6 @@ struct Report::Impl {
 };
 
 namespace {
-
-// hmmsearch's alignments are cut into blocks of this width unless the text width is unlimited.
-constexpr std::size_t kAlignmentColumns = 200;
-// hmmsearch takes no narrower text (--textw).
-constexpr int kNarrowest = 120;
 
 bool is_scan(ReportKind kind) {
   return kind == ReportKind::kScanTargetTable || kind == ReportKind::kScanDomainTable;
@@ -85,7 +80,7 @@ Report::Report(ReportKind kind, const ReportOptions& options)
     : impl_(guarded([&] {
         return std::make_unique<Impl>(Impl{kind, options});
       })) {
-  if (options.text_width != 0 && options.text_width < kNarrowest) {
+  if (options.text_width != 0 && options.text_width < kNarrowestText) {
     throw Error(ErrorCode::kUsage, "an option makes no sense", "text_width",
                 "it takes 120 and more columns, or 0 for no limit");
   }
@@ -269,74 +264,45 @@ std::string main_report_header(const RunInfo& info, const SearchOptions& search,
                                const ReportOptions& options) {
   return guarded([&] {
     const RunDescription run = describe(info, false);
-    std::string out = "# " + run.program + " :: search profile(s) against a sequence database\n";
-    out += "# hmmjit " + run.version + "; result lines as of HMMER 3.4 hmmsearch\n";
-    const std::string rule =
-        "# - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -\n";
-    const auto line = [&out](std::string_view label, std::string_view setting) {
-      out += "# ";
-      text::left(out, label, 33);
-      (out += setting) += '\n';
-    };
-    const auto number = [](double value) {
-      std::string text;
-      text::general(text, value, 0, 6);
-      return text;
-    };
-    out += rule;
-    line("query HMM file:", run.query_file);
-    line("target sequence database:", run.target_file);
-    if (options.prefer_accession) line("prefer accessions over names:", "yes");
-    if (!options.alignments) line("show alignments in output:", "no");
-    if (options.text_width == 0) {
-      line("max ASCII text line length:", "unlimited");
-    } else if (options.text_width != kNarrowest) {
-      line("max ASCII text line length:", std::to_string(options.text_width));
-    }
-    const auto threshold = [&](std::string_view label, const Threshold& given, double usual) {
+    const SearchOptions usual;
+    ReportHeader settings;
+    if (options.prefer_accession) settings.prefer_accessions();
+    if (!options.alignments) settings.without_alignments();
+    if (options.text_width != kNarrowestText) settings.set_text_width(options.text_width);
+    const auto threshold = [&](HeaderLine line, const Threshold& given, const Threshold& normal) {
       if (given.score) {
-        line(label, "score >= " + number(*given.score));
-      } else if (given.e_value != usual) {
-        line(label, "E-value <= " + number(given.e_value));
+        settings.set_score(line, *given.score);
+      } else if (given.e_value != normal.e_value) {
+        settings.set_e_value(line, given.e_value);
       }
     };
-    const SearchOptions usual;
-    threshold("sequence reporting threshold:", search.report, usual.report.e_value);
-    threshold("domain reporting threshold:", search.report_domain, usual.report_domain.e_value);
-    threshold("sequence inclusion threshold:", search.include, usual.include.e_value);
-    threshold("domain inclusion threshold:", search.include_domain, usual.include_domain.e_value);
-    if (search.cutoffs != ModelCutoffs::kNone) {
-      line("model-specific thresholding:", search.cutoffs == ModelCutoffs::kGathering ? "GA cutoffs"
-                                           : search.cutoffs == ModelCutoffs::kNoise   ? "NC cutoffs"
-                                                                                    : "TC cutoffs");
-    }
+    threshold(HeaderLine::kReport, search.report, usual.report);
+    threshold(HeaderLine::kReportDomain, search.report_domain, usual.report_domain);
+    threshold(HeaderLine::kInclude, search.include, usual.include);
+    threshold(HeaderLine::kIncludeDomain, search.include_domain, usual.include_domain);
+    if (search.cutoffs != ModelCutoffs::kNone)
+      settings.set_cutoffs(cutoff_name(static_cast<hmmjit::ModelCutoffs>(search.cutoffs)));
     if (search.max_sensitivity) {
-      line("Max sensitivity mode:", "on [all heuristic filters off]");
+      settings.with_max_sensitivity();
     } else {
-      if (search.F1 != usual.F1) line("MSV filter P threshold:", "<= " + number(search.F1));
-      if (search.F2 != usual.F2) line("Vit filter P threshold:", "<= " + number(search.F2));
-      if (search.F3 != usual.F3) line("Fwd filter P threshold:", "<= " + number(search.F3));
-      if (!search.bias_filter) line("biased composition HMM filter:", "off");
+      if (search.F1 != usual.F1) settings.set_p_value(HeaderLine::kF1, search.F1);
+      if (search.F2 != usual.F2) settings.set_p_value(HeaderLine::kF2, search.F2);
+      if (search.F3 != usual.F3) settings.set_p_value(HeaderLine::kF3, search.F3);
+      if (!search.bias_filter) settings.without_bias_filter();
     }
-    if (!search.first_target.empty()) line("Restrict db to start at seq key:", search.first_target);
+    if (!search.first_target.empty()) settings.set(HeaderLine::kFirstTarget, search.first_target);
     if (search.target_count)
-      line("Restrict db to # target seqs:", std::to_string(*search.target_count));
-    if (!search.null2) line("null2 bias corrections:", "off");
-    const auto space = [&](std::string_view label, const std::optional<double>& size) {
-      if (!size) return;
-      std::string text;
-      text::fixed(text, *size, 0, 0);
-      line(label, text);
-    };
-    space("sequence search space set to:", search.Z);
-    space("domain search space set to:", search.domZ);
-    if (search.seed == 0) {
-      line("random number seed:", "one-time arbitrary");
-    } else if (search.seed != usual.seed) {
-      line("random number seed set to:", std::to_string(search.seed));
-    }
-    if (search.threads > 0) line("number of worker threads:", std::to_string(search.threads));
-    return out + rule + "\n";
+      settings.set(HeaderLine::kTargetCount, std::to_string(*search.target_count));
+    if (!search.null2) settings.without_null2();
+    if (search.Z) settings.set_size(HeaderLine::kZ, *search.Z);
+    if (search.domZ) settings.set_size(HeaderLine::kDomZ, *search.domZ);
+    if (search.seed != usual.seed) settings.set_seed(search.seed);
+    if (search.threads > 0) settings.set(HeaderLine::kThreads, std::to_string(search.threads));
+    return ReportHeader::banner(run.program, "search profile(s) against a sequence database",
+                                run.version) +
+           ReportHeader::kRule + ReportHeader::line("query HMM file:", run.query_file) +
+           ReportHeader::line("target sequence database:", run.target_file) + settings.text() +
+           ReportHeader::kRule + "\n";
   });
 }
 

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <condition_variable>
 #include <mutex>
-#include <random>
 #include <set>
 #include <thread>
 #include <utility>
@@ -82,11 +81,7 @@ hmmjit::SearchOptions to_options(const SearchOptions& o) {
     out.filters = {std::min(1.0, o.F1), std::min(1.0, o.F2), std::min(1.0, o.F3), o.bias_filter};
   }
   out.domain.null2 = o.null2;
-  out.domain.seed = o.seed;
-  if (o.seed == 0) {
-    out.domain.seed = std::random_device{}() | 1u;
-    out.domain.reseed = false;
-  }
+  set_seed(out.domain, o.seed);
   out.keep_alignments = o.keep_alignments;
   if (o.verify >= 0) out.verify = o.verify;
   out.threads = o.threads > 0 ? o.threads : available_cores();
@@ -195,16 +190,22 @@ class Warnings {
   std::mutex mutex_;
 };
 
+DeviceChoice to_choice(const SearchOptions& options) {
+  using Use = DeviceChoice::Use;
+  return {.use = options.device == DeviceUse::kGpu    ? Use::kGpu
+                 : options.device == DeviceUse::kAuto ? Use::kAuto
+                                                      : Use::kCpu,
+          .ordinals = options.gpus,
+          .vram = options.vram};
+}
+
 std::unique_ptr<gpu::GpuFilters> start_gpu(const OpenDriver& open_driver,
                                            const SearchOptions& options, Warnings& warnings) {
-  gpu::Settings settings;
+  gpu::Settings settings = device_settings(to_choice(options));
   settings.open_driver = open_driver;
   settings.on_warning = [&warnings](const std::string& text) {
     warnings.give(Error(ErrorCode::kNoDevice, text));
   };
-  settings.devices = options.gpus;
-  settings.demanded = options.device == DeviceUse::kGpu;
-  settings.vram = options.vram;
   std::shared_ptr<cache::KernelCache> given;
   if (options.cache) given = options.cache->impl()->cache;
   settings.open_kernels = [given, &warnings]() -> Result<std::unique_ptr<gpu::KernelSource>> {
@@ -287,17 +288,15 @@ SearchResults run_search(const OpenDriver& open_driver, const Models& models,
   internal.on_warning = [&warnings](const std::string& text) {
     warnings.give(Error(ErrorCode::kInternal, text));
   };
-  std::string device_note = "not wanted";
+  std::string device_note;
   std::unique_ptr<gpu::GpuFilters> gpu;
-  if (options.device == DeviceUse::kGpu) {
-    gpu = start_gpu(open_driver, options, warnings);
-  } else if (options.device == DeviceUse::kAuto) {
+  const auto positions = [&] { return positions_of(*models.impl()); };
+  const auto residues = [&]() -> std::optional<double> {
     const Targets::Impl& t = *targets.impl();
-    const auto residues =
-        t.path.empty() ? static_cast<double>(t.residues) : residues_of_file(t.path);
-    if (device_pays(internal, positions_of(*models.impl()), residues, device_note))
-      gpu = start_gpu(open_driver, options, warnings);
-  }
+    return t.path.empty() ? static_cast<double>(t.residues) : residues_of_file(t.path);
+  };
+  if (value(starts_devices(to_choice(options), internal, positions, residues, device_note)))
+    gpu = start_gpu(open_driver, options, warnings);
 
   ModelSource source = value(open_models(models.impl()));
   std::optional<Query> first = value(source());

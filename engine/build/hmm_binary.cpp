@@ -3,29 +3,14 @@
 #include <cstdint>
 #include <span>
 
+#include "model/hmm_binary_flags.hpp"
+
 namespace hmmjit::build {
 namespace {
 
 constexpr std::uint32_t kMagicF = 0xe8ededbau;
 
-// Bits of the flags word (HMMER user's guide; the reader is engine/io/hmm_binary.cpp).
-enum Flag : std::uint32_t {
-  kDescription = 1u << 1,
-  kRf = 1u << 2,
-  kCs = 1u << 3,
-  kProbabilities = 1u << 5,
-  kStatistics = 1u << 7,
-  kMap = 1u << 8,
-  kAccession = 1u << 9,
-  kGa = 1u << 10,
-  kTc = 1u << 11,
-  kNc = 1u << 12,
-  kAccessibility = 1u << 13,
-  kComposition = 1u << 14,
-  kChecksum = 1u << 15,
-  kConsensus = 1u << 16,
-  kMask = 1u << 17,
-};
+using namespace hmm_binary;
 
 template <typename T>
 void put(std::string& out, T value) {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "cache/digest.hpp"
+#include "core/digest.hpp"
 #include "cache/entry_store.hpp"
 #include "compile/kernel_compiler.hpp"
 
@@ -36,7 +36,7 @@ Result<cache::EntryStore> open_store(const cache::Settings& settings) {
 }  // namespace
 
 std::string catalogue_version(const render::TemplateLibrary& templates) {
-  cache::DigestStream digest;
+  DigestStream digest;
   digest.update(kLaunchAbi);
   for (const auto& [path, text] : templates.texts()) {
     for (const std::string_view part : {std::string_view(path), std::string_view(text)}) {
@@ -44,7 +44,7 @@ std::string catalogue_version(const render::TemplateLibrary& templates) {
       digest.update(part);
     }
   }
-  return digest.digest().hex().substr(0, 16);
+  return digest.value().hex().substr(0, 16);
 }
 
 std::string tuning_path(const cache::Settings& settings) {

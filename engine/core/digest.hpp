@@ -1,23 +1,32 @@
 // Digests that stand for content: 128-bit XXH3, long enough to take equal digests for equal bytes
-// where nobody tries to deceive.
+// where nobody tries to deceive. No proof of authorship.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace hmmjit {
 
 struct Digest {
   std::uint64_t low = 0, high = 0;
+
+  /// 32 lower-case hexadecimal digits, most significant first.
+  std::string hex() const;
+  static std::optional<Digest> from_hex(std::string_view hex);
+  /// 16 bytes, most significant first (XXH3's canonical form).
+  std::string bytes() const;
+  static Digest from_bytes(std::string_view sixteen);
+
   auto operator<=>(const Digest&) const = default;
-  /// 32 hexadecimal digits.
-  std::string text() const;
 };
 
-/// XXH3-128 (seed 0) of `size` bytes.
-Digest digest(const void* data, std::size_t size);
+/// XXH3-128 (seed 0).
+Digest digest_of(std::string_view bytes);
 
 /// The same value over bytes that arrive in pieces. One thread at a time.
 class DigestStream {
@@ -26,6 +35,7 @@ class DigestStream {
   DigestStream(DigestStream&&) noexcept;
   DigestStream& operator=(DigestStream&&) noexcept;
   ~DigestStream();
+  void update(std::string_view bytes) { update(bytes.data(), bytes.size()); }
   void update(const void* data, std::size_t size);
   Digest value() const;
 

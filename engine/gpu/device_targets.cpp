@@ -37,8 +37,8 @@ layout::PackedTargets index_blocks(std::span<const BlockRef> blocks,
   return layout::index_targets(std::move(stored), start, length);
 }
 
-// What kernels may read behind the last target is padding in a packed segment; a database has no
-// such bytes behind a block.
+// What kernels may read after the last target is padding in a packed segment; a database has no
+// such bytes after a block.
 constexpr std::size_t kBehind = hmmjit_device::kStartUnit;
 
 std::size_t stored_residues(const layout::PackedTargets& targets) {
@@ -176,7 +176,7 @@ hmmjit_device::DatabaseView DeviceTargets::view() const {
 
 Result<const DeviceTargets::Work*> DeviceTargets::work(int model_length, bool whole) {
   const std::uint32_t overlap = whole ? 0 : layout::piece_overlap(model_length);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (const auto found = work_.find(overlap); found != work_.end()) return &found->second;
   layout::WorkList list = whole ? layout::whole_targets(segment_->targets)
                                 : layout::ssv_pieces(segment_->targets, overlap);

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "common/gate_params.h"
+#include "core/mutex.hpp"
 #include "driver/driver.hpp"
 #include "layout/packed_targets.hpp"
 #include "layout/table_block.hpp"
@@ -123,8 +123,8 @@ class DeviceTargets {
   driver::DeviceBuffer residues_, start_, length_, original_, length_class_, block_, null_nats_,
       bias_lengths_, float_lengths_, unihit_lengths_;
   std::atomic<std::size_t> bytes_{0};
-  std::mutex mutex_;
-  std::map<std::uint32_t, Work> work_;  // by overlap; 0: whole
+  Mutex mutex_;
+  std::map<std::uint32_t, Work> work_ HMMJIT_GUARDED_BY(mutex_);  // by overlap; 0: whole
 };
 
 }  // namespace hmmjit::gpu

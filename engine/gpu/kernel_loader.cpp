@@ -44,19 +44,19 @@ std::optional<AcceptedKernel> KernelLoader::find(const compile::KernelPtr& kerne
                                                  const driver::Device& device) const {
   std::shared_ptr<Image> image;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto known = images_.find(kernel->name);
     if (known == images_.end()) return std::nullopt;
     image = known->second;
   }
-  const std::lock_guard lock(image->mutex);
+  const MutexLock lock(image->mutex);
   const auto found = image->resources.find(device.ordinal());
   if (found == image->resources.end()) return std::nullopt;
   return AcceptedKernel{kernel, image->loaded, found->second};
 }
 
 std::shared_ptr<KernelLoader::Image> KernelLoader::image_of(const std::string& kernel_name) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::shared_ptr<Image>& image = images_[kernel_name];
   if (image == nullptr) image = std::make_shared<Image>();
   return image;
@@ -93,7 +93,7 @@ Result<AcceptedKernel> KernelLoader::load_accepted(plan::Plan& plan, compile::Ke
     const std::shared_ptr<Image> image = image_of(kernel->name);
     std::string reason;
     {
-      const std::lock_guard lock(image->mutex);
+      const MutexLock lock(image->mutex);
       if (image->loaded == nullptr) {
         HMMJIT_TRY(open(*image, kernel, plan, source));
         if (image->loaded == nullptr) continue;

@@ -8,12 +8,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/mutex.hpp"
 #include "driver/driver.hpp"
 #include "gpu/kernel_source.hpp"
 
@@ -47,19 +47,21 @@ class KernelLoader {
  private:
   // A kernel of one name and what the driver says of it.
   struct Image {
-    mutable std::mutex mutex;  // of what follows
-    std::shared_ptr<driver::LoadedKernel> loaded;
-    compile::KernelPtr remade;                         // instead of one that the driver refused
-    std::map<int, driver::LoadedResources> resources;  // by device ordinal
-    std::map<int, std::string> broken_promises;
+    mutable Mutex mutex;
+    std::shared_ptr<driver::LoadedKernel> loaded HMMJIT_GUARDED_BY(mutex);
+    // Instead of one that the driver refused.
+    compile::KernelPtr remade HMMJIT_GUARDED_BY(mutex);
+    // By device ordinal.
+    std::map<int, driver::LoadedResources> resources HMMJIT_GUARDED_BY(mutex);
+    std::map<int, std::string> broken_promises HMMJIT_GUARDED_BY(mutex);
   };
   std::shared_ptr<Image> image_of(const std::string& kernel_name);
   Status open(Image& image, compile::KernelPtr& kernel, const plan::Plan& plan,
-              KernelSource& source);
+              KernelSource& source) HMMJIT_REQUIRES(image.mutex);
 
   const std::shared_ptr<driver::Driver> driver_;
-  mutable std::mutex mutex_;  // of what follows
-  std::map<std::string, std::shared_ptr<Image>> images_;
+  mutable Mutex mutex_;
+  std::map<std::string, std::shared_ptr<Image>> images_ HMMJIT_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> loaded_{0};
 };
 

@@ -7,26 +7,12 @@
 
 #include "io/hmm_file.hpp"
 #include "io/hmm_parsing.hpp"
+#include "model/hmm_binary_flags.hpp"
 
 namespace hmmjit::hmm_parsing {
 namespace {
 
-// Bits of the flags word that say which optional parts follow.
-enum Flag : std::uint32_t {
-  kDescription = 1u << 1,
-  kRf = 1u << 2,
-  kCs = 1u << 3,
-  kStatistics = 1u << 7,
-  kMap = 1u << 8,
-  kAccession = 1u << 9,
-  kGa = 1u << 10,
-  kTc = 1u << 11,
-  kNc = 1u << 12,
-  kAccessibility = 1u << 13,
-  kComposition = 1u << 14,
-  kConsensus = 1u << 16,
-  kMask = 1u << 17,
-};
+using namespace hmm_binary;
 
 class Record {
  public:

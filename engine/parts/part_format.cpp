@@ -225,7 +225,7 @@ Digest model_digest(const Hmm& hmm) {
   // Calibration of an imported model follows from the rest.
   put_count(bytes, hmm.needs_calibration);
   if (!hmm.needs_calibration) put_bytes(bytes, hmm.calibration);
-  return digest(bytes.data(), bytes.size());
+  return digest_of(bytes);
 }
 
 void encode_head(const ModelHead& head, bool describe, std::string& content, std::string& rest) {

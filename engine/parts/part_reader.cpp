@@ -108,7 +108,7 @@ Status PartFile::read(bool keep_open) {
     return damaged("its sections contradict the format");
   HMMJIT_TRY(read_at(sizeof p, p.settings_bytes, settings_text_));
   if (checksum(settings_text_.data(), settings_text_.size()) != p.settings_checksum ||
-      digest(settings_text_.data(), settings_text_.size()) != p.search)
+      digest_of(settings_text_) != p.search)
     return damaged("the settings do not match their checksum");
   HMMJIT_TRY(read_at(p.origin_offset, p.origin_bytes, bytes));
   if (checksum(bytes.data(), bytes.size()) != p.origin_checksum || !decode_origin(bytes, origin_))

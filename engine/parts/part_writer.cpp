@@ -157,7 +157,7 @@ Result<Digest> PartWriter::finish(const PartOrigin& origin, std::uint64_t last_m
   p.version = kPartVersion;
   p.bytes = sizeof p;
   p.content = s.content.value();
-  p.search = digest(s.settings.data(), s.settings.size());
+  p.search = digest_of(s.settings);
   p.first_target = s.place.first_target;
   p.last_target = s.place.last_target;
   p.first_model = s.place.first_model;

@@ -109,7 +109,12 @@ struct Expected {
   int local_bytes = 0;                ///< local memory a thread may use by design; more is a spill
   std::string_view binding_resource =
       {};  ///< "shared memory bandwidth", "integer pipe", "issue", ...
+  /// Of a variant whose tables or rows may lie in either memory: "shared" or "global". Empty where
+  /// there is no such choice.
+  std::string_view placement = {};
 };
+
+constexpr std::string_view placement_name(bool shared) { return shared ? "shared" : "global"; }
 
 /// Accepted, or the reason why not.
 struct Verdict {

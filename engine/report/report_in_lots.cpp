@@ -15,8 +15,6 @@
 namespace hmmjit {
 namespace {
 
-constexpr std::size_t kAlignmentColumns = 200;
-
 // The domains of --pfamtblout, sorted in memory as far as that goes: runs on disk, then merged.
 class SortedDomains {
  public:

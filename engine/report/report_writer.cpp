@@ -15,8 +15,6 @@
 namespace hmmjit {
 namespace {
 
-// hmmsearch's alignments are cut into blocks of this width unless --notextw is given.
-constexpr std::size_t kAlignmentColumns = 200;
 // The text of so many domains takes a millisecond.
 constexpr std::size_t kDomainsOfPiece = 256;
 

@@ -13,8 +13,6 @@
 namespace hmmjit {
 namespace {
 
-constexpr std::size_t kAlignmentColumns = 200;
-
 std::size_t included_domains(const HitList& hits) {
   std::size_t count = 0;
   for (const Hit& hit : hits.hits) {

@@ -422,7 +422,7 @@ struct StreamedStockholm::State {
     ++rows;
     any_accession |= accession;
     margins.longest = std::max(margins.longest, name.size());
-    const Digest of_name = digest(name.data(), name.size());
+    const Digest of_name = digest_of(name);
     return names[of_name.low % names.size()].append(
         {reinterpret_cast<const char*>(&of_name), sizeof of_name});
   }

@@ -41,6 +41,9 @@ HitAlignment align_hits(const HitList& hits, int M, std::size_t targets = kAllTa
 HitAlignment align_with_query(const HitList& hits, const std::string& query_name,
                               std::string_view query, std::size_t targets = kAllTargets);
 
+/// hmmsearch's alignments are cut into blocks of this width unless the text width is unlimited.
+inline constexpr std::size_t kAlignmentColumns = 200;
+
 /// Appends a record. `columns`: alignment columns per block, 0 for one block. Row names that are
 /// not unique get a number in front. Accession and description of a query row are the model's.
 void append_stockholm(std::string& out, const std::string& id, const ModelInfo& model,

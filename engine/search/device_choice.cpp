@@ -6,6 +6,8 @@
 #include <iterator>
 #include <string_view>
 
+#include "core/threads.hpp"
+
 namespace hmmjit {
 namespace {
 
@@ -23,6 +25,33 @@ std::optional<double> divided(std::optional<double> amount, double by) {
 }
 
 }  // namespace
+
+gpu::Settings device_settings(const DeviceChoice& choice) {
+  gpu::Settings out;
+  out.devices = choice.ordinals;
+  out.demanded = choice.use == DeviceChoice::Use::kGpu;
+  out.vram = choice.vram;
+  return out;
+}
+
+Result<bool> starts_devices(const DeviceChoice& choice, const SearchOptions& options,
+                            const SizeOf& positions, const SizeOf& residues, std::string& note) {
+  const bool demanded = choice.use == DeviceChoice::Use::kGpu;
+  if (choice.use == DeviceChoice::Use::kCpu) {
+    note = "demanded";
+    return false;
+  }
+  if (!demanded && !device_pays(options, positions(), residues(), note)) return false;
+  // A device takes threads of its own, which mostly wait: for its driver, for each stream of work,
+  // for compiling. Where they are not to be had, the CPU's are needed more.
+  constexpr int kDeviceThreads = 36;
+  const int wanted = kDeviceThreads + options.threads;
+  if (startable_threads(wanted) == wanted) return true;
+  note = "the threads it needs cannot be started";
+  if (!demanded) return false;
+  return fail(ErrorCode::kResources, "the threads a GPU needs cannot be started", {},
+              "raise the limit on processes (ulimit -u), or search on the CPU alone");
+}
 
 std::optional<double> positions_of_file(const std::string& path) {
   constexpr double kBytesPerNode = 380;  // of HMMER3 text
@@ -60,7 +89,7 @@ std::optional<std::string> visible_devices_up_to(int last, const char* present) 
       fmt::format_to(std::back_inserter(out), "{}{}", i == 0 ? "" : ",", i);
     return out;
   }
-  // Numbers or names of devices, of which the driver takes no notice behind the first it does not
+  // Numbers or names of devices, of which the driver takes no notice after the first it does not
   // know: the first ones stay what they are.
   std::string_view list = present;
   for (int i = 0; i <= last; ++i) {

@@ -52,7 +52,7 @@ struct SampleComparison {
     float device, cpu;  ///< nats; equal: the decision differs
   };
   std::optional<Different> different = {};
-  float filter_nats = 0;  ///< as in Survivor, where the target's depth is behind MSV
+  float filter_nats = 0;  ///< as in Survivor, where the target's depth is beyond MSV
 };
 
 /// One model made ready for a backend. Immutable; `run` may be called by several threads at once.
@@ -65,7 +65,7 @@ class PreparedFilters {
   virtual Status run(const TargetBlock& block, std::size_t begin, std::size_t end,
                      FilterOutput& output) const = 0;
   /// What is left of the filters where a device has done its part of a block. The counters cover
-  /// msv, bias and viterbi of the targets the device told of, not targets and residues.
+  /// msv, bias and viterbi of the targets that the device reports, not targets and residues.
   /// Only backends with a device() need it.
   virtual Status run_survivors(const TargetBlock&, const gpu::FilteredBlock&, FilterOutput&) const {
     return fail(ErrorCode::kInternal, "this backend has no device");
@@ -82,7 +82,7 @@ class PreparedFilters {
 class FilterBackend {
  public:
   virtual ~FilterBackend() = default;
-  /// "cpu/AVX2", ... as shown by --stats, behind the device's where one was used.
+  /// "cpu/AVX2", ... as shown by --stats, after the device's where one was used.
   virtual std::string_view name() const = 0;
   /// Thread-safe. `model` must outlive the result.
   virtual Result<std::unique_ptr<PreparedFilters>> prepare(const SearchModel& model,

@@ -115,7 +115,7 @@ void FilterTasks::filter_delivered(const JobPtr& job, const std::vector<DeviceUn
     }
     scorer_.add(*job, unit.targets, output);
   }
-  tasks_.trace("filters behind device", begun);
+  tasks_.trace("filters after device", begun);
   // What comes early is what would take longest: the rest should find it done.
   if (early && !tasks_.stopped()) scorer_.submit_waiting(job);
   for (std::size_t i = 0; i < units.size(); ++i) end_filter(job);

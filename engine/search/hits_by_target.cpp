@@ -102,7 +102,7 @@ Result<std::string_view> HitsByTarget::bytes_of(SpoolRun& run, std::size_t count
   return run.peek(*file_, count, memory_, runs_.size());
 }
 
-// Of the next hit of a run, nullopt behind the last.
+// Of the next hit of a run, nullopt after the last.
 Result<std::optional<HitsByTarget::Header>> HitsByTarget::peek(SpoolRun& run) {
   if (run.at_end()) return std::nullopt;
   Header header{};

@@ -42,6 +42,10 @@ struct FilterOptions {
   static FilterOptions max_sensitivity() { return {1.0, 1.0, 1.0, false}; }
 };
 
+/// The seed of sampled traces, as of hmmsearch's --seed. 0: an arbitrary one, of which a single
+/// generator runs through the whole search, so that results vary.
+void set_seed(domain::DomainOptions& domain, std::uint32_t seed);
+
 struct SearchOptions {
   /// For a report by target, with the number of models as Z: a hit is kept if it could be reported
   /// had the search ended with its model. `Z`: the user's.
@@ -66,8 +70,8 @@ struct SearchOptions {
   /// Asked before every task, from any thread; true ends the search with kInterrupted. May be
   /// empty.
   std::function<bool()> cancelled = {};
-  /// Told of what does not stop the search, such as threads that could not be started, or a device
-  /// that computes wrong scores; from any thread. May be empty.
+  /// Called with what does not stop the search, such as threads that could not be started, or a
+  /// device that computes wrong scores; from any thread. May be empty.
   std::function<void(const std::string&)> on_warning = {};
   /// Steps of nice(2) by which the threads that work, the caller's included, lower their priority
   /// for good. For a process of one's own beside a device: the threads that serve the device do

@@ -71,7 +71,7 @@ class ResultQueue {
 
   SearchTasks& tasks_;
   SearchWindow& window_;           // locked within this lock
-  DistrustedKernels& distrusted_;  // likewise
+  DistrustedKernels& distrusted_;  // locked within this lock, too
   ResultSink& sink_;
   SearchProgress& progress_;
   const std::uint64_t budget_;

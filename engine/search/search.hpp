@@ -1,7 +1,7 @@
 // The search pipeline: many models against one set of targets.
 //
 //   models  --set-up-->  filter tasks (model x target range)  --survivors-->  batches
-//   targets --parse-->   blocks, kept                     --scoring tasks (Forward and behind)-->
+//   targets --parse-->   blocks, kept                     --scoring tasks (Forward and after)-->
 //   hits hits of a finished model --thresholds, order-->  sink, in model order
 //
 // Targets are parsed once and stay packed in memory while they fit in the memory bound; models
@@ -123,7 +123,7 @@ struct SearchStatistics {
   double wall_seconds = 0, read_seconds = 0, setup_seconds = 0, report_seconds = 0;
   std::uint64_t bytes_read = 0;
   FilterTimes filters;
-  double scoring_seconds = 0;       ///< Forward and everything behind it
+  double scoring_seconds = 0;       ///< Forward and everything after it
   std::uint64_t forward_cells = 0;  ///< of the Forward filter
   domain::DomainTimes domain;       ///< parts of scoring, core-seconds
   FilterCounters counters;          ///< summed over models

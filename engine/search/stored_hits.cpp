@@ -118,7 +118,7 @@ Result<HitList> StoredHits::finish(const FilterCounters& counters,
   return list;
 }
 
-// The next hit of a run; false behind the last.
+// The next hit of a run; false after the last.
 Result<bool> StoredHits::read(Reader& reader) {
   if (reader.run.at_end()) return false;
   const auto take = [&](std::size_t count) {

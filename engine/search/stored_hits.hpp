@@ -37,7 +37,7 @@ class StoredHits {
   enum class Which { kReported, kCandidates };
   /// Goes to the first hit. `which`: those that follow.
   Status begin(Which which = Which::kReported);
-  /// The next hit, judged; false behind the last.
+  /// The next hit, judged; false after the last.
   Result<bool> next(Hit& hit);
   /// Calls `use` with all hits in order, as many at a time as fit; the vector is its own to change.
   Status in_lots(const std::function<Status(std::vector<Hit>&)>& use,

@@ -101,7 +101,7 @@ class TaskPool {
   bool starting_ HMMJIT_GUARDED_BY(mutex_) = false;
   bool ending_ HMMJIT_GUARDED_BY(mutex_) = false;
   std::exception_ptr failure_ HMMJIT_GUARDED_BY(mutex_);
-  // Workers that sleep, and how many of them are to wake; the thread in `run` likewise.
+  // Workers that sleep, and how many of them are to wake; the same of the thread in `run`.
   std::size_t sleeping_ HMMJIT_GUARDED_BY(mutex_) = 0, to_wake_ HMMJIT_GUARDED_BY(mutex_) = 0;
   bool runner_sleeps_ HMMJIT_GUARDED_BY(mutex_) = false;
   bool runner_to_wake_ HMMJIT_GUARDED_BY(mutex_) = false;

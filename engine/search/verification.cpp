@@ -59,7 +59,7 @@ gpu::SampleRequest Verification::request(std::uint64_t model,
   gpu::SampleRequest out;
   if (off()) return out;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const gpu::UsedKernel& kernel : kernels) {
       // Some kernels have nothing to do in most chains.
       if (kernel.link == gpu::Link::kGate || checked_.contains(kernel) ||
@@ -98,7 +98,7 @@ bool Verification::wanted(gpu::Link link, std::uint64_t cells) const {
   if (per_model_) return *per_model_ > 0;
   double seconds_a_cell = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const Cost& cost = costs_[static_cast<std::size_t>(link)];
     // The first guess counts like a tenth of a million cells.
     constexpr double kGuessed = 1e5;
@@ -112,7 +112,7 @@ void Verification::made(gpu::Link link, const std::vector<gpu::UsedKernel>& kern
   ++checks_;
   differences_ += difference;
   nanoseconds_ += static_cast<std::uint64_t>(1e9 * seconds);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Cost& cost = costs_[static_cast<std::size_t>(link)];
   cost.seconds += seconds;
   cost.cells += static_cast<double>(cells);
@@ -123,10 +123,11 @@ void Verification::made(gpu::Link link, const std::vector<gpu::UsedKernel>& kern
 }
 
 bool Verification::unchecked(gpu::Link link, const std::vector<gpu::UsedKernel>& kernels) const {
-  const std::lock_guard lock(mutex_);
-  return std::ranges::any_of(kernels, [&](const gpu::UsedKernel& kernel) {
-    return kernel.link == link && !checked_.contains(kernel);
-  });
+  const MutexLock lock(mutex_);
+  for (const gpu::UsedKernel& kernel : kernels) {
+    if (kernel.link == link && !checked_.contains(kernel)) return true;
+  }
+  return false;
 }
 
 }  // namespace hmmjit::search_run

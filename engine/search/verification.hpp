@@ -9,12 +9,12 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "core/mutex.hpp"
 #include "gpu/chain_sample.hpp"
 
 namespace hmmjit::search_run {
@@ -53,13 +53,15 @@ class Verification {
   const double begun_ = process_seconds();
   std::atomic<std::uint64_t> checks_{0}, differences_{0}, chains_{0}, nanoseconds_{0};
   std::atomic<std::uint64_t> offered_{0};  // chains
-  mutable std::mutex mutex_;               // of what follows
-  std::set<gpu::UsedKernel> checked_;
-  std::map<gpu::UsedKernel, int> asked_;  // chains sampled for the first check of a kernel
+  mutable Mutex mutex_;
+  std::set<gpu::UsedKernel> checked_ HMMJIT_GUARDED_BY(mutex_);
+  // Of each kernel:
+  std::map<gpu::UsedKernel, int> asked_
+      HMMJIT_GUARDED_BY(mutex_);  // chains sampled for the first check of a kernel
   struct Cost {
     double seconds, cells;
   };
-  std::array<Cost, gpu::kLinks> costs_{};
+  std::array<Cost, gpu::kLinks> costs_ HMMJIT_GUARDED_BY(mutex_){};
 
   static double process_seconds();
 };

@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "cache/bundle.hpp"
-#include "cache/digest.hpp"
+#include "core/digest.hpp"
 #include "driver/driver.hpp"
 #include "fake_driver/fake_driver.hpp"
 
@@ -414,7 +414,7 @@ TEST_F(Provider, ImagesOfThisCompilerBuildAreTheGoldenOnes) {
       const auto image = run_job(*job, **compiler_, {}, nullptr);
       ASSERT_TRUE(image) << image.error().to_string();
       text += fmt::format("{} {} {} {}\n", name, plan::stage_name(stage), image->bytes.size(),
-                          cache::digest_of(image->bytes).hex());
+                          digest_of(image->bytes).hex());
     }
   }
   if (std::getenv("HMMJIT_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "cache/digest.hpp"
+#include "core/digest.hpp"
 #include "compile/kernel_provider.hpp"
 
 int main(int argc, char** argv) {
@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
     return static_cast<int>(kernel.error().code);
   }
   std::printf("compiled=%d digest=%s note=%s\n", static_cast<int>(provider.statistics().compiled),
-              cache::digest_of((*kernel)->image.bytes).hex().c_str(),
+              digest_of((*kernel)->image.bytes).hex().c_str(),
               (*kernel)->origin_note.c_str());
   return 0;
 }

@@ -4,7 +4,7 @@
 #include "cache/bundle.hpp"
 #include "cache/bytes.hpp"
 #include "cache/compression.hpp"
-#include "cache/digest.hpp"
+#include "core/digest.hpp"
 #include "cache/entry_format.hpp"
 #include "tests/fuzz/entry.hpp"
 
@@ -55,7 +55,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     bytes.replace(kTotalSizeAt, 8, reinterpret_cast<const char*>(&total), 8);
   }
   bytes.resize(bytes.size() - kSeal);
-  bytes += digest_of(bytes).bytes();
+  bytes += hmmjit::digest_of(bytes).bytes();
   read(bytes);
   return 0;
 }
@@ -84,7 +84,7 @@ std::vector<std::string> fuzz_seeds() {
   put(bundle, std::uint8_t{'Z'});
   put(bundle, std::uint64_t{2});
   seeds[1] += bundle;
-  seeds[1] += digest_of(bundle).bytes();
+  seeds[1] += hmmjit::digest_of(bundle).bytes();
   require(read_bundle(std::string_view(seeds[1]).substr(1), [](DecodedEntry&&, std::string_view) {
             return hmmjit::Status{};
           }).has_value());

@@ -69,7 +69,7 @@ void seal(std::string& bytes) {
   p.file_bytes = size;
   if (inside(sizeof p, p.settings_bytes)) {
     p.settings_checksum = checksum(bytes.data() + sizeof p, p.settings_bytes);
-    p.search = digest(bytes.data() + sizeof p, p.settings_bytes);
+    p.search = digest_of(std::string_view(bytes).substr(sizeof p, p.settings_bytes));
   }
   if (inside(p.origin_offset, p.origin_bytes))
     p.origin_checksum = checksum(bytes.data() + p.origin_offset, p.origin_bytes);

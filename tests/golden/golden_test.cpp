@@ -6,7 +6,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "cache/digest.hpp"
+#include "core/digest.hpp"
 #include "plan/plan.hpp"
 #include "render/renderer.hpp"
 
@@ -74,7 +74,7 @@ TEST(Golden, RenderedKernels) {
           }
           const auto source = render::render(*library, planned->chosen);
           ASSERT_TRUE(source) << source.error().to_string();
-          text += fmt::format("{}: {}", what, cache::digest_of(source->text).hex());
+          text += fmt::format("{}: {}", what, digest_of(source->text).hex());
           for (const auto& [constant, value] : planned->chosen.constants.list()) {
             text += fmt::format(" {} {}", constant, value);
           }

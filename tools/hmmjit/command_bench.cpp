@@ -206,13 +206,13 @@ Result<std::vector<Choice>> choices_for(const BenchArguments& arguments, Stage s
       continue;
     }
     std::size_t taken = 0;
-    std::set<std::int64_t> placements;
+    std::set<std::string_view> placements;
     for (const plan::Candidate& c : bench::candidates_of(*planned)) {
       if (!variant.empty() && c.variant->name != variant) continue;
       // The papers compare where a table lies: one candidate for each place.
-      const auto shared = c.constants.find("kShared");
+      const std::string_view place = c.expected.placement;
       const bool other_place =
-          arguments.paper && shared && placements.insert(*shared).second && taken > 0;
+          arguments.paper && !place.empty() && placements.insert(place).second && taken > 0;
       if (taken++ < arguments.candidates || other_place) out.push_back({*planned, c});
     }
   }

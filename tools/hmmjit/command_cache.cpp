@@ -92,7 +92,7 @@ Json components_json(const CacheKey& key) {
   Json list = Json::array();
   for (const auto& [name, value] : key.components()) {
     Json item = {
-        {"name", name}, {"digest", cache::digest_of(value).hex()}, {"bytes", value.size()}};
+        {"name", name}, {"digest", digest_of(value).hex()}, {"bytes", value.size()}};
     if (is_short(value)) item["value"] = value;
     list.push_back(std::move(item));
   }
@@ -336,7 +336,7 @@ Status show_entry(const Context& context, const std::string& id, const std::stri
       key.digest().hex(), cache::layer_name(located.layer), located.file.path,
       utc(located.file.last_used), entry.payload.size());
   for (const auto& [name, value] : key.components()) {
-    text += fmt::format("  {:<20} {}  {}\n", name, cache::digest_of(value).hex(),
+    text += fmt::format("  {:<20} {}  {}\n", name, digest_of(value).hex(),
                         is_short(value) ? value : fmt::format("({} bytes)", value.size()));
   }
   text += "attributes\n";

@@ -12,6 +12,7 @@
 #include "core/output_file.hpp"
 #include "option_table.hpp"
 #include "parts/merge.hpp"
+#include "report/report_header.hpp"
 #include "report/report_writer.hpp"
 #include "run_text.hpp"
 #include "search_options.hpp"
@@ -57,7 +58,9 @@ std::span<const OptionSpec> merge_option_table() {
   return table;
 }
 
-std::string banner() { return report_banner("merge", "put the parts of a search together"); }
+std::string banner() {
+  return ReportHeader::banner("hmmjit merge", "put the parts of a search together", HMMJIT_VERSION);
+}
 
 // The command line of the whole search with these outputs: what its files say of it.
 Result<ParsedOptions> whole_search(const ParsedOptions& options, const parts::PartOrigin& origin) {
@@ -131,10 +134,10 @@ Status write_reports(const ParsedOptions& options, const parts::PartSet& set,
       std::string(options.text("--tblout")),     std::string(options.text("--domtblout")),
       std::string(options.text("--pfamtblout")), std::string(options.text("--tsv")),
       std::string(options.text("--json")),       std::string(options.text("--a3m"))};
-  std::string header = banner() + kReportRule;
-  header += "# query HMM file:                  " + origin.model_file + "\n";
-  header += "# target sequence database:        " + origin.target_file + "\n";
-  header += describe_options(whole) + kReportRule + "\n";
+  std::string header = banner() + ReportHeader::kRule;
+  header += ReportHeader::line("query HMM file:", origin.model_file);
+  header += ReportHeader::line("target sequence database:", origin.target_file);
+  header += describe_options(whole) + ReportHeader::kRule + "\n";
   HMMJIT_ASSIGN(
       const std::unique_ptr<ReportWriter> writer,
       ReportWriter::create(paths, report, settings.filters,

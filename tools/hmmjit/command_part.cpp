@@ -41,8 +41,8 @@ int run_info(const PartArguments& arguments) {
     Json json;
     json["file"] = arguments.part;
     json["format_version"] = parts::kPartVersion;
-    json["content"] = part.content().text();
-    json["search"] = part.search().text();
+    json["content"] = part.content().hex();
+    json["search"] = part.search().hex();
     json["part"] = place.part.text();
     json["model_part"] = place.model_part.text();
     json["first_target"] = place.first_target;
@@ -84,7 +84,7 @@ int run_info(const PartArguments& arguments) {
   line("models",
        fmt::format("{} to {} of {}", place.first_model + 1, place.last_model, place.models));
   line("reported targets", fmt::format("{}, with {} domains", part.hits(), part.domains()));
-  line("content", part.content().text());
+  line("content", part.content().hex());
   std::string_view text = part.settings_text();
   while (!text.empty()) {
     const std::string_view setting = text.substr(0, text.find('\n'));
@@ -113,7 +113,7 @@ int run_verify(const PartArguments& arguments) {
       status = report(whole.error());
     } else if (!arguments.quiet) {
       fmt::print("{}: whole; part {}, {} targets reported, content {}\n", path,
-                 (*part)->place().part.text(), (*part)->hits(), (*part)->content().text());
+                 (*part)->place().part.text(), (*part)->hits(), (*part)->content().hex());
     }
   }
   return status;

@@ -26,6 +26,7 @@
 #include "progress.hpp"
 #include "query_options.hpp"
 #include "report/features.hpp"
+#include "report/report_header.hpp"
 #include "report/report_writer.hpp"
 #include "report/run_statistics.hpp"
 #include "run_text.hpp"
@@ -40,8 +41,6 @@
 namespace hmmjit::tools {
 namespace {
 
-constexpr int kDeviceThreads = 36;
-
 void warn(const std::string& text) { diagnose("hmmjit: warning: {}\n", text); }
 
 std::string usage(const SearchProgram& program) {
@@ -50,7 +49,8 @@ std::string usage(const SearchProgram& program) {
 }
 
 std::string banner(const SearchProgram& program) {
-  return report_banner(program.name, program.title, program.reference);
+  return ReportHeader::banner(fmt::format("hmmjit {}", program.name), program.title, HMMJIT_VERSION,
+                              program.reference);
 }
 
 // Model bytes read so far, for the progress display.
@@ -197,10 +197,7 @@ void describe_run(const SearchStatistics& s, const gpu::GpuFilters* gpu, const s
 }
 
 std::unique_ptr<gpu::GpuFilters> start_gpu(const DeviceChoice& choice, Trace* trace) {
-  gpu::Settings settings;
-  settings.devices = choice.ordinals;
-  settings.demanded = choice.use == DeviceChoice::Use::kGpu;
-  settings.vram = choice.vram;
+  gpu::Settings settings = device_settings(choice);
   settings.trace = trace;
   settings.on_warning = warn;
   constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES";
@@ -350,26 +347,19 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Se
   std::unique_ptr<gpu::GpuFilters>& gpu = session.gpu;
   if (program.by_sequence) {
     device_note = "this report needs counts that devices do not give";
-  } else if (device.use == DeviceChoice::Use::kCpu) {
-    device_note = "demanded";
-  } else if (device.use == DeviceChoice::Use::kGpu ||
-             device_pays(
-                 search_options,
-                 sequences ? residues_of_file(model_path) : positions_of_file(model_path),
-                 part ? residues_of_part(target_path, *part) : residues_of_file(target_path),
-                 device_note)) {
-    // A device takes threads of its own, which mostly wait: for its driver, for each stream of
-    // work, for compiling. Where they are not to be had, the CPU's are needed more.
-    const int wanted = kDeviceThreads + search_options.threads;
-    if (startable_threads(wanted) == wanted) {
+  } else {
+    const auto positions = [&] {
+      return sequences ? residues_of_file(model_path) : positions_of_file(model_path);
+    };
+    const auto residues = [&] {
+      return part ? residues_of_part(target_path, *part) : residues_of_file(target_path);
+    };
+    HMMJIT_ASSIGN(const bool starts,
+                  starts_devices(device, search_options, positions, residues, device_note));
+    if (starts) {
       if (search_options.memory == 0) return_memory_early(kKeptBesideDevice);
       gpu = start_gpu(device, search_options.trace);
       search_options.lower_priority = kLowerPriority;
-    } else if (device.use == DeviceChoice::Use::kGpu) {
-      return fail(ErrorCode::kResources, "the threads a GPU needs cannot be started", {},
-                  "raise the limit on processes (ulimit -u), or use --device cpu");
-    } else {
-      device_note = "the threads it needs cannot be started";
     }
   }
   std::optional<SequenceFormat> format;
@@ -493,15 +483,15 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Se
       std::string(options.text("--tblout")),     std::string(options.text("--domtblout")),
       std::string(options.text("--pfamtblout")), std::string(options.text("--tsv")),
       std::string(options.text("--json")),       std::string(options.text("--a3m"))};
-  std::string header = banner(program) + kReportRule;
+  std::string header = banner(program) + ReportHeader::kRule;
   std::pair<std::string_view, std::string> labels[] = {{program.query_label, model_path},
                                                        {program.target_label, target_path}};
   if (program.by_sequence) std::swap(labels[0], labels[1]);
-  for (const auto& [label, path] : labels) header += fmt::format("# {:33}{}\n", label, path);
+  for (const auto& [label, path] : labels) header += ReportHeader::line(label, path);
   header += describe_options(options);
   if (sequences) header += describe_query_options(options);
   if (program.describe != nullptr) header += program.describe(options);
-  header += std::string(kReportRule) + "\n";
+  header += std::string(ReportHeader::kRule) + "\n";
   HMMJIT_TRY(begin_run_files());
   HMMJIT_ASSIGN(const std::unique_ptr<ReportWriter> writer,
                 ReportWriter::create(paths, report_options, search_options.filters,

@@ -17,11 +17,9 @@ using plan::Stage;
 
 /// "warp_sync" and where its table lies, for variants that have the choice.
 std::string variant_label(const Measurement& m) {
-  std::string out(m.candidate.variant->name);
-  if (const auto shared = m.candidate.constants.find("kShared")) {
-    out += *shared != 0 ? " (shared)" : " (global)";
-  }
-  return out;
+  const std::string_view place = m.candidate.expected.placement;
+  const std::string_view name = m.candidate.variant->name;
+  return place.empty() ? std::string(name) : fmt::format("{} ({})", name, place);
 }
 
 Json measurement_json(const Measurement& m) {

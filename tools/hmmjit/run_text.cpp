@@ -25,17 +25,6 @@ std::string current_folder() {
   return error ? std::string("?") : folder.string();
 }
 
-const char* const kReportRule =
-    "# - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -\n";
-
-std::string report_banner(std::string_view command, std::string_view summary,
-                          std::string_view reference) {
-  return fmt::format(
-      "# hmmjit {} :: {}\n"
-      "# hmmjit {}; result lines as of HMMER 3.4 {}\n",
-      command, summary, HMMJIT_VERSION, reference);
-}
-
 std::string counted(std::uint64_t number, std::string_view noun, std::string_view several) {
   if (number == 1) return fmt::format("1 {}", noun);
   return several.empty() ? fmt::format("{} {}s", number, noun)

@@ -10,11 +10,6 @@ namespace hmmjit::tools {
 /// Date and time in the form of ctime, without its line feed, whatever the locale.
 std::string date_text();
 std::string current_folder();
-/// The two lines that open a report, and the rule that stands above and below options. `reference`:
-/// HMMER's program whose result lines these are.
-std::string report_banner(std::string_view command, std::string_view summary,
-                          std::string_view reference = "hmmsearch");
-extern const char* const kReportRule;
 /// "1 model", "2 models". `several`: of a noun whose plural is no added s.
 std::string counted(std::uint64_t number, std::string_view noun, std::string_view several = {});
 

@@ -4,11 +4,11 @@
 #include <array>
 #include <charconv>
 #include <chrono>
-#include <random>
+#include <utility>
 
 #include "core/numbers.hpp"
 #include "core/threads.hpp"
-#include "report/text.hpp"
+#include "report/report_header.hpp"
 
 namespace hmmjit::tools {
 namespace {
@@ -407,13 +407,7 @@ Result<SearchOptions> make_search_options(const ParsedOptions& options) {
   }
 
   search.domain.null2 = !options.is_set("--nonull2");
-  const std::int64_t seed = options.integer("--seed");
-  if (seed == 0) {
-    search.domain.seed = std::random_device{}() | 1u;
-    search.domain.reseed = false;
-  } else {
-    search.domain.seed = static_cast<std::uint32_t>(seed);
-  }
+  set_seed(search.domain, static_cast<std::uint32_t>(options.integer("--seed")));
   search.keep_alignments =
       !options.is_set("--noali") || options.is_set("-A") || options.is_set("--a3m");
   if (options.is_set("--as") && options.text("--as") != "hmmscan" &&
@@ -494,87 +488,73 @@ ReportOptions make_report_options(const ParsedOptions& options) {
 }
 
 std::string describe_options(const ParsedOptions& options) {
-  std::string out;
-  const auto line = [&out](std::string_view label, std::string_view value) {
-    out += "# ";
-    text::left(out, label, 33);
-    (out += value) += '\n';
-  };
-  const auto number = [](double value) {
-    std::string text;
-    text::general(text, value, 0, 6);
-    return text;
-  };
-  const auto file = [&](std::string_view name, std::string_view label) {
-    if (options.is_set(name)) line(label, options.text(name));
-  };
-  const auto flag = [&](std::string_view name, std::string_view label, std::string_view value) {
-    if (options.is_set(name)) line(label, value);
-  };
-  const auto threshold = [&](std::string_view name, std::string_view label,
-                             std::string_view relation) {
-    if (options.differs_from_default(name))
-      line(label, std::string(relation) + number(options.real(name)));
-  };
-  file("-o", "output directed to file:");
-  file("-A", "MSA of all hits saved to file:");
-  file("--tblout", "per-seq hits tabular output:");
-  file("--domtblout", "per-dom hits tabular output:");
-  file("--pfamtblout", "pfam-style tabular hit output:");
-  file("--tsv", "tab separated domains:");
-  file("--json", "JSON lines:");
-  file("--a3m", "A3M of included domains:");
-  file("--fasta", "FASTA of included targets:");
-  file("--domfasta", "FASTA of included domains:");
-  file("--gff", "GFF3 of included domains:");
-  file("--bed", "BED of included domains:");
-  flag("--resolve-overlaps", "overlapping domains:", "the best of several models");
-  file("--clans", "clans of competing models:");
-  if (options.text("--as") == "hmmscan") flag("--as", "tables by target, as:", "hmmscan");
-  if (options.differs_from_default("--cut-missing"))
-    line("models without cutoffs:", std::string(options.text("--cut-missing")));
-  flag("--acc", "prefer accessions over names:", "yes");
-  flag("--noali", "show alignments in output:", "no");
-  flag("--notextw", "max ASCII text line length:", "unlimited");
-  if (options.differs_from_default("--textw"))
-    line("max ASCII text line length:", std::to_string(options.integer("--textw")));
-  threshold("-E", "sequence reporting threshold:", "E-value <= ");
-  threshold("-T", "sequence reporting threshold:", "score >= ");
-  threshold("--domE", "domain reporting threshold:", "E-value <= ");
-  threshold("--domT", "domain reporting threshold:", "score >= ");
-  threshold("--incE", "sequence inclusion threshold:", "E-value <= ");
-  threshold("--incT", "sequence inclusion threshold:", "score >= ");
-  threshold("--incdomE", "domain inclusion threshold:", "E-value <= ");
-  threshold("--incdomT", "domain inclusion threshold:", "score >= ");
-  flag("--cut_ga", "model-specific thresholding:", "GA cutoffs");
-  flag("--cut_nc", "model-specific thresholding:", "NC cutoffs");
-  flag("--cut_tc", "model-specific thresholding:", "TC cutoffs");
-  flag("--max", "Max sensitivity mode:", "on [all heuristic filters off]");
-  threshold("--F1", "MSV filter P threshold:", "<= ");
-  threshold("--F2", "Vit filter P threshold:", "<= ");
-  threshold("--F3", "Fwd filter P threshold:", "<= ");
-  flag("--nobias", "biased composition HMM filter:", "off");
-  file("--restrictdb_stkey", "Restrict db to start at seq key:");
-  file("--restrictdb_n", "Restrict db to # target seqs:");
-  file("--ssifile", "Override ssi file to:");
-  flag("--nonull2", "null2 bias corrections:", "off");
-  const auto space = [&](std::string_view name, std::string_view label) {
-    if (!options.is_set(name)) return;
-    std::string text;
-    text::fixed(text, options.real(name), 0, 0);
-    line(label, text);
-  };
-  space("-Z", "sequence search space set to:");
-  space("--domZ", "domain search space set to:");
-  if (options.differs_from_default("--seed")) {
-    if (options.integer("--seed") == 0)
-      line("random number seed:", "one-time arbitrary");
-    else
-      line("random number seed set to:", options.text("--seed"));
+  ReportHeader out;
+  constexpr std::pair<std::string_view, HeaderLine> kAsGiven[] = {
+      {"-o", HeaderLine::kMainReport},
+      {"-A", HeaderLine::kAlignmentFile},
+      {"--tblout", HeaderLine::kTargetTable},
+      {"--domtblout", HeaderLine::kDomainTable},
+      {"--pfamtblout", HeaderLine::kPfamTable},
+      {"--tsv", HeaderLine::kTsv},
+      {"--json", HeaderLine::kJson},
+      {"--a3m", HeaderLine::kA3m},
+      {"--fasta", HeaderLine::kFasta},
+      {"--domfasta", HeaderLine::kDomainFasta},
+      {"--gff", HeaderLine::kGff},
+      {"--bed", HeaderLine::kBed},
+      {"--clans", HeaderLine::kClans},
+      {"--restrictdb_stkey", HeaderLine::kFirstTarget},
+      {"--restrictdb_n", HeaderLine::kTargetCount},
+      {"--ssifile", HeaderLine::kIndexFile},
+      {"--tformat", HeaderLine::kTargetFormat},
+      {"--cpu", HeaderLine::kThreads}};
+  for (const auto& [name, line] : kAsGiven) {
+    if (options.is_set(name)) out.set(line, options.text(name));
   }
-  file("--tformat", "targ <seqfile> format asserted:");
-  file("--cpu", "number of worker threads:");
-  return out;
+  if (options.is_set("--resolve-overlaps"))
+    out.set(HeaderLine::kOverlaps, "the best of several models");
+  if (options.text("--as") == "hmmscan" && options.is_set("--as"))
+    out.set(HeaderLine::kByTarget, "hmmscan");
+  if (options.differs_from_default("--cut-missing"))
+    out.set(HeaderLine::kMissingCutoffs, options.text("--cut-missing"));
+  if (options.is_set("--acc")) out.prefer_accessions();
+  if (options.is_set("--noali")) out.without_alignments();
+  if (options.differs_from_default("--textw"))
+    out.set_text_width(static_cast<int>(options.integer("--textw")));
+  if (options.is_set("--notextw")) out.set_text_width(0);
+  struct ThresholdOption {
+    HeaderLine line;
+    std::string_view e_value, score;
+  };
+  constexpr ThresholdOption kThresholds[] = {
+      {HeaderLine::kReport, "-E", "-T"},
+      {HeaderLine::kReportDomain, "--domE", "--domT"},
+      {HeaderLine::kInclude, "--incE", "--incT"},
+      {HeaderLine::kIncludeDomain, "--incdomE", "--incdomT"}};
+  for (const ThresholdOption& threshold : kThresholds) {
+    if (options.differs_from_default(threshold.e_value))
+      out.set_e_value(threshold.line, options.real(threshold.e_value));
+    if (options.differs_from_default(threshold.score))
+      out.set_score(threshold.line, options.real(threshold.score));
+  }
+  constexpr std::pair<std::string_view, std::string_view> kCutoffs[] = {
+      {"--cut_ga", "GA"}, {"--cut_nc", "NC"}, {"--cut_tc", "TC"}};
+  for (const auto& [name, tag] : kCutoffs) {
+    if (options.is_set(name)) out.set_cutoffs(tag);
+  }
+  if (options.is_set("--max")) out.with_max_sensitivity();
+  constexpr std::pair<std::string_view, HeaderLine> kFilters[] = {
+      {"--F1", HeaderLine::kF1}, {"--F2", HeaderLine::kF2}, {"--F3", HeaderLine::kF3}};
+  for (const auto& [name, line] : kFilters) {
+    if (options.differs_from_default(name)) out.set_p_value(line, options.real(name));
+  }
+  if (options.is_set("--nobias")) out.without_bias_filter();
+  if (options.is_set("--nonull2")) out.without_null2();
+  if (options.is_set("-Z")) out.set_size(HeaderLine::kZ, options.real("-Z"));
+  if (options.is_set("--domZ")) out.set_size(HeaderLine::kDomZ, options.real("--domZ"));
+  if (options.differs_from_default("--seed"))
+    out.set_seed(static_cast<std::uint64_t>(options.integer("--seed")));
+  return out.text();
 }
 
 }  // namespace hmmjit::tools

@@ -7,6 +7,7 @@
 
 #include "option_table.hpp"
 #include "report/main_report.hpp"
+#include "search/device_choice.hpp"
 #include "search/options.hpp"
 
 namespace hmmjit::tools {
@@ -17,13 +18,7 @@ std::span<const OptionSpec> search_option_table();
 /// Fails with kUsage where a value makes no sense.
 Result<SearchOptions> make_search_options(const ParsedOptions& options);
 
-/// --device and --vram.
-struct DeviceChoice {
-  enum class Use { kAuto, kCpu, kGpu } use = Use::kAuto;
-  std::vector<int> ordinals{0};
-  std::uint64_t vram = 0;  ///< 0: no bound of the user's
-};
-/// Fails with kUsage where a value makes no sense.
+/// --device and --vram. Fails with kUsage where a value makes no sense.
 Result<DeviceChoice> make_device_choice(const ParsedOptions& options);
 
 ReportOptions make_report_options(const ParsedOptions& options);

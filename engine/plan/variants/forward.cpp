@@ -113,7 +113,8 @@ Expected expected(const ModelShape&, const Constants& c, const DeviceTraits& dev
           .sequences_per_warp = 32 / s.lanes,
           .row_words = s.nodes,
           .cells_per_clock_per_sm = predicted_rate(s),
-          .binding_resource = "issue"};
+          .binding_resource = "issue",
+          .placement = placement_name(s.shared)};
 }
 
 constexpr std::array<std::string_view, 1> kOptions{"--ftz=true"};

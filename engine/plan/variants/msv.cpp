@@ -177,7 +177,8 @@ Expected expected(const ModelShape&, const Constants& c, const DeviceTraits&) {
   return {.registers = 64,
           .covered_length = static_cast<int>(c.at("kWords")) * 4,
           .cells_per_clock_per_sm = row * n / (n + 100.0),
-          .binding_resource = "integer pipe"};
+          .binding_resource = "integer pipe",
+          .placement = placement_name(c.at("kShared") != 0)};
 }
 
 }  // namespace warp_sync

@@ -132,7 +132,8 @@ Expected striped_expected(const ModelShape& shape, const Constants& c, const Dev
           .local_bytes = kForm == StripedForm::kLocal
                              ? 4 * kDesign.dp_rows * static_cast<int>(c.at("kQ")) + 64
                              : 0,
-          .binding_resource = table ? "integer pipe" : "emission gather"};
+          .binding_resource = table ? "integer pipe" : "emission gather",
+          .placement = placement_name(table)};
 }
 
 /// The entry of one form; the stage fills in its names.

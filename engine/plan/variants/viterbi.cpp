@@ -199,7 +199,8 @@ Expected expected(const ModelShape&, const Constants& c, const DeviceTraits&) {
           .covered_length = static_cast<int>(c.at("kNodes")),
           .scratch_per_warp = c.at("kShared") ? 0 : 3 * 2 * c.at("kNodes"),
           .cells_per_clock_per_sm = c.at("kShared") ? 0.42 : 0.18,
-          .binding_resource = "shuffle and load latency"};
+          .binding_resource = "shuffle and load latency",
+          .placement = placement_name(c.at("kShared") != 0)};
 }
 
 }  // namespace row_scan
@@ -345,7 +346,8 @@ Expected expected(const ModelShape&, const Constants& c, const DeviceTraits&) {
   return {.registers = 64,
           .covered_length = static_cast<int>(c.at("kNodes")),
           .cells_per_clock_per_sm = c.at("kShared") ? 0.5 : 0.35,
-          .binding_resource = "shared memory latency"};
+          .binding_resource = "shared memory latency",
+          .placement = placement_name(c.at("kShared") != 0)};
 }
 
 }  // namespace warp_sync

@@ -116,7 +116,7 @@ TEST(Digest, HexAndBytesRoundTrip) {
   DigestStream stream;
   stream.update("hmm");
   stream.update("jit");
-  EXPECT_EQ(stream.digest(), digest);
+  EXPECT_EQ(stream.value(), digest);
 }
 
 }  // namespace
