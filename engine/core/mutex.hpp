@@ -2,6 +2,7 @@
 // held (-Wthread-safety). With other compilers the annotations are nothing.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 
@@ -42,6 +43,9 @@ class HMMJIT_THREAD_ANNOTATION(scoped_lockable) MutexLock {
   void unlock() HMMJIT_THREAD_ANNOTATION(release_capability()) { lock_.unlock(); }
   /// Waits, unlocked meanwhile, for a notification; it may come without a reason.
   void wait(std::condition_variable& condition) { condition.wait(lock_); }
+  void wait_for(std::condition_variable& condition, std::chrono::milliseconds at_most) {
+    condition.wait_for(lock_, at_most);
+  }
 
  private:
   std::unique_lock<std::mutex> lock_;

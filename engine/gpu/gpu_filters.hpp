@@ -18,7 +18,6 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -27,54 +26,14 @@
 #include "core/error.hpp"
 #include "core/trace.hpp"
 #include "gpu/cascade.hpp"
+#include "gpu/client.hpp"
 #include "gpu/device_targets.hpp"
 #include "gpu/domain_stage.hpp"
-#include "gpu/handover_policy.hpp"
 #include "gpu/kernel_source.hpp"
 #include "model/profile.hpp"
 #include "work/work_board.hpp"
 
 namespace hmmjit::gpu {
-
-/// What a device found out about a pair it has claimed.
-struct Delivery {
-  Claim claim;
-  FilteredBlock found;
-};
-/// A part of what is going to be delivered of a block, whose pair stays claimed.
-struct EarlyDelivery {
-  TargetsPtr targets;
-  FilteredBlock found;
-};
-
-/// What the owner provides. Called from lane threads, without any lock of GpuFilters held.
-class Client {
- public:
-  /// The pairs are done as far as the device goes.
-  virtual void deliver(ModelId model, std::vector<Delivery> pairs) = 0;
-  /// Some of what is going to be delivered, which is left out then. False: everything is wanted at
-  /// once, by `deliver`.
-  virtual bool deliver_early(ModelId model, std::vector<EarlyDelivery> pairs) {
-    (void)model, (void)pairs;
-    return false;
-  }
-  /// Which targets of a chain that begins with these kernels are to be brought back with their
-  /// scores. `blocks`: claimed for it.
-  virtual SampleRequest sample(std::uint64_t model, const std::vector<UsedKernel>& kernels,
-                               std::size_t blocks) {
-    (void)model, (void)kernels, (void)blocks;
-    return {};
-  }
-  /// Nothing more will be claimed; the board is told next. `reason` is for people; `demanded`:
-  /// the user asked for a GPU and none could be started.
-  virtual void stopped(const Error& reason, bool demanded) = 0;
-  /// What the owner's threads still have to do; see handover_policy.hpp. By default more than any
-  /// device.
-  virtual HostLoad load() const { return {.waiting = std::numeric_limits<std::size_t>::max()}; }
-
- protected:
-  ~Client() = default;
-};
 
 struct Settings {
   std::vector<int> devices{0};  ///< ordinals

@@ -1,0 +1,93 @@
+// A device that takes part in searches, and what its threads know of each other.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "core/mutex.hpp"
+#include "core/trace.hpp"
+#include "driver/driver.hpp"
+#include "gpu/device_memory.hpp"
+#include "gpu/device_targets.hpp"
+#include "gpu/domain_queue.hpp"
+
+namespace hmmjit::gpu {
+
+/// When a device was at work, in seconds since its origin. Thread-safe.
+class BusyTimes {
+ public:
+  void add(double begin, double end) {
+    const MutexLock lock(mutex_);
+    times_.emplace_back(begin, end);
+    last_result_ = Trace::now();
+  }
+  /// During which at least one launch was running.
+  double seconds() const {
+    const MutexLock lock(mutex_);
+    auto times = times_;
+    std::ranges::sort(times);
+    double seconds = 0, reached = -1;
+    for (const auto& [begin, end] : times) {
+      seconds += std::max(0.0, end - std::max(begin, reached));
+      reached = std::max(reached, end);
+    }
+    return seconds;
+  }
+  /// Trace::now of the last result; 0: none.
+  double last_result() const {
+    const MutexLock lock(mutex_);
+    return last_result_;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::vector<std::pair<double, double>> times_ HMMJIT_GUARDED_BY(mutex_);
+  double last_result_ HMMJIT_GUARDED_BY(mutex_) = 0;
+};
+
+/// How fast chains end, all lanes of a device together. Thread-safe.
+class ChainPace {
+ public:
+  /// A chain that began at `begun` (Trace::now) has ended.
+  void ended(double begun) {
+    const MutexLock lock(mutex_);
+    if (count_++ == 0) first_ = begun;
+  }
+  /// From one end to the next, on average.
+  double seconds_each() const {
+    const MutexLock lock(mutex_);
+    return (Trace::now() - first_) / static_cast<double>(std::max<std::uint64_t>(count_, 1));
+  }
+
+ private:
+  mutable Mutex mutex_;
+  double first_ HMMJIT_GUARDED_BY(mutex_) = 0;
+  std::uint64_t count_ HMMJIT_GUARDED_BY(mutex_) = 0;
+};
+
+struct ActiveDevice {
+  explicit ActiveDevice(std::uint64_t budget) : memory(budget) {}
+
+  int position = 0;  ///< among the devices
+  driver::DevicePtr device;
+  driver::Event origin;  ///< recorded at `origin_time` (Trace::now)
+  double origin_time = 0;
+  int lanes = 0, domain_lanes = 0;
+  std::uint64_t domain_workspace = 0;  ///< bytes for each domain lane
+
+  DeviceMemory memory;
+  DomainQueue domain_queue;
+  BusyTimes busy;
+  ChainPace pace;
+  std::atomic<bool> lost{false};    ///< given up
+  std::atomic<double> progress{0};  ///< see StreamWait
+  std::mutex upload_mutex;          ///< of what follows
+  std::unique_ptr<Uploader> uploader;
+};
+
+}  // namespace hmmjit::gpu

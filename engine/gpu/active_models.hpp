@@ -1,0 +1,70 @@
+// The models of a search that devices may be given.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "core/mutex.hpp"
+#include "gpu/chain_kernels.hpp"
+#include "work/work_board.hpp"
+
+namespace hmmjit::gpu {
+
+/// A model and how far its kernels are. Thread-safe.
+class ActiveModel {
+ public:
+  ActiveModel(ModelId id, std::shared_ptr<const SearchModel> search)
+      : id_(id), search_(std::move(search)) {}
+
+  ModelId id() const { return id_; }
+  const std::shared_ptr<const SearchModel>& search() const { return search_; }
+  /// Of the model's size class; null until that has been planned.
+  const KernelSlots* slots() const { return slots_; }
+
+  enum class State { kWaiting, kReady, kDeclined };
+  State state() const { return state_; }
+  /// Looks what has become of its kernels. kDeclined: there are none, or decline() has been called.
+  State refresh(ChainKernels& kernels);
+  /// It is left to the host; false where it was before.
+  bool decline() { return state_.exchange(State::kDeclined) != State::kDeclined; }
+
+ private:
+  const ModelId id_;
+  const std::shared_ptr<const SearchModel> search_;
+  std::atomic<const KernelSlots*> slots_{nullptr};
+  std::atomic<State> state_{State::kWaiting};
+};
+using ActiveModelPtr = std::shared_ptr<ActiveModel>;
+
+/// By id. Thread-safe.
+class ActiveModels {
+ public:
+  void add(ActiveModelPtr model) {
+    const MutexLock lock(mutex_);
+    models_.emplace(model->id(), std::move(model));
+  }
+  /// Null where there is none of this id.
+  ActiveModelPtr find(ModelId id) const {
+    const MutexLock lock(mutex_);
+    const auto found = models_.find(id);
+    return found == models_.end() ? nullptr : found->second;
+  }
+  void remove(ModelId id) {
+    ActiveModelPtr gone = find(id);  // destroyed without the lock
+    const MutexLock lock(mutex_);
+    models_.erase(id);
+  }
+  void clear() {
+    std::map<ModelId, ActiveModelPtr> gone;
+    const MutexLock lock(mutex_);
+    gone.swap(models_);
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::map<ModelId, ActiveModelPtr> models_ HMMJIT_GUARDED_BY(mutex_);
+};
+
+}  // namespace hmmjit::gpu

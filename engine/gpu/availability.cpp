@@ -1,0 +1,97 @@
+#include "gpu/availability.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace hmmjit::gpu {
+
+Availability::Phase Availability::phase() const {
+  const MutexLock lock(mutex_);
+  return phase_;
+}
+
+std::vector<ActiveDevice*> Availability::devices() const {
+  const MutexLock lock(mutex_);
+  std::vector<ActiveDevice*> out;
+  for (const auto& device : devices_) out.push_back(device.get());
+  return out;
+}
+
+void Availability::set_devices(std::vector<std::unique_ptr<ActiveDevice>> devices) {
+  const MutexLock lock(mutex_);
+  devices_ = std::move(devices);
+}
+
+void Availability::ready() {
+  {
+    const MutexLock lock(mutex_);
+    if (phase_ == Phase::kFailed) return;
+    phase_ = Phase::kReady;
+  }
+  segments_.use_devices(devices());
+  changed_.raise();
+}
+
+void Availability::fail_all(const Error& error) {
+  {
+    const MutexLock lock(mutex_);
+    if (phase_ == Phase::kFailed) return;
+    phase_ = Phase::kFailed;
+    failure_ = error;
+  }
+  counters_.update([&](Statistics& s) { s.reason = error.to_string(); });
+  changed_.raise();
+  tell_failure();
+}
+
+void Availability::greet() {
+  {
+    const MutexLock lock(mutex_);
+    told_ = false;
+    if (phase_ != Phase::kFailed) return;
+  }
+  tell_failure();
+}
+
+void Availability::tell_failure() {
+  const ClientUse use = clients_.use();
+  if (!use) return;
+  groups_.end();
+  segments_.clear();
+  Error failure;
+  {
+    const MutexLock lock(mutex_);
+    if (std::exchange(told_, true)) return;
+    failure = failure_;
+  }
+  use.client().stopped(failure, settings_.demanded && counters_.get().ready_seconds == 0);
+  use.board().refuse_all();
+}
+
+void Availability::lose(ActiveDevice& device, const Error& error) {
+  const bool first = !device.lost.exchange(true);
+  const bool all =
+      std::ranges::all_of(devices(), [](const ActiveDevice* d) { return d->lost.load(); });
+  if (first && settings_.on_warning)
+    settings_.on_warning(fmt::format("device {} is given up: {}; its work goes on {}",
+                                     device.device->ordinal(), error.to_string(),
+                                     all ? "on the CPU" : "on the CPU and other devices"));
+  if (all) {
+    fail_all(error);
+  } else {
+    leave_if_lost(device);
+  }
+  changed_.raise();
+}
+
+void Availability::leave_if_lost(const ActiveDevice& device) {
+  if (!device.lost || phase() == Phase::kFailed) return;
+  const ClientUse use = clients_.use();
+  if (!use) return;
+  for (const SegmentPtr& segment : segments_.leave(device))
+    use.board().refuse_shard(segment->shard());
+}
+
+}  // namespace hmmjit::gpu

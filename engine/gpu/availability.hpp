@@ -1,0 +1,65 @@
+// Whether there are devices to work on.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/mutex.hpp"
+#include "gpu/active_device.hpp"
+#include "gpu/change_signal.hpp"
+#include "gpu/client_calls.hpp"
+#include "gpu/counters.hpp"
+#include "gpu/segments.hpp"
+
+namespace hmmjit::gpu {
+
+/// From the start of the driver to the loss of the last device. Thread-safe; calls nobody while it
+/// is locked.
+class Availability {
+ public:
+  Availability(const Settings& settings, ClientCalls& clients, BlockGroups& groups,
+               Segments& segments, Counters& counters, ChangeSignal& changed)
+      : settings_(settings),
+        clients_(clients),
+        groups_(groups),
+        segments_(segments),
+        counters_(counters),
+        changed_(changed) {}
+
+  enum class Phase { kStarting, kReady, kFailed };
+  Phase phase() const;
+  /// These work, and no others will come.
+  void set_devices(std::vector<std::unique_ptr<ActiveDevice>> devices);
+  /// Their lanes have been started, too.
+  void ready();
+  /// Empty until set_devices().
+  std::vector<ActiveDevice*> devices() const;
+
+  /// No device will ever work (again): everything that is not claimed is the host's.
+  void fail_all(const Error& error);
+  /// A launch failed, timed out, or the driver answers no more: this device is given up.
+  void lose(ActiveDevice& device, const Error& error);
+  /// What is still open on a lost device goes to the others, and to the host where its segment has
+  /// been in use: a lane that is still at it comes by here again when it ends.
+  void leave_if_lost(const ActiveDevice& device);
+  /// A client has been attached, which knows nothing of failures yet.
+  void greet();
+
+ private:
+  // Without a client there is nobody to tell, nor anything to let go of.
+  void tell_failure();
+
+  const Settings& settings_;
+  ClientCalls& clients_;
+  BlockGroups& groups_;
+  Segments& segments_;
+  Counters& counters_;
+  ChangeSignal& changed_;
+  mutable Mutex mutex_;
+  Phase phase_ HMMJIT_GUARDED_BY(mutex_) = Phase::kStarting;
+  std::vector<std::unique_ptr<ActiveDevice>> devices_ HMMJIT_GUARDED_BY(mutex_);
+  Error failure_ HMMJIT_GUARDED_BY(mutex_);
+  bool told_ HMMJIT_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace hmmjit::gpu

@@ -1,0 +1,71 @@
+#include "gpu/block_groups.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace hmmjit::gpu {
+
+void BlockGroups::begin(std::uint64_t host_bytes) {
+  const MutexLock lock(mutex_);
+  open_ = true;
+  host_bytes_ = host_bytes;
+  next_residues_ = settings_.segment_residues;
+}
+
+std::uint64_t BlockGroups::devices() const {
+  return std::max<std::uint64_t>(settings_.devices.size(), 1);
+}
+
+std::uint64_t BlockGroups::segment_residues(std::uint64_t device_bytes) const {
+  std::uint64_t most = next_residues_;
+  // Half the device memory at most, so that two segments fit and one loads while one is used.
+  if (settings_.vram > 0) most = std::min(most, settings_.vram / 4);
+  most = std::min(most, device_bytes / 4);
+  // A packed copy waits for each device while the next one is made.
+  if (host_bytes_ > 0) most = std::min(most, host_bytes_ / (devices() + 1));
+  return std::max<std::uint64_t>(most, 1);
+}
+
+BlockGroups::Groups BlockGroups::add(BlockRef block, std::uint64_t device_bytes) {
+  const MutexLock lock(mutex_);
+  if (!open_) return {};
+  residues_ += block.targets->residue_count();
+  blocks_.push_back(std::move(block));
+  return take(residues_ / (segment_residues(device_bytes) * devices()));
+}
+
+BlockGroups::Groups BlockGroups::rest(std::uint64_t device_bytes) {
+  const MutexLock lock(mutex_);
+  if (blocks_.empty()) return {};
+  const std::uint64_t round = segment_residues(device_bytes) * devices();
+  return take(std::max<std::uint64_t>((residues_ + round - 1) / round, 1));
+}
+
+// The block that completes a round makes its segments a little larger, not twice as many.
+BlockGroups::Groups BlockGroups::take(std::uint64_t rounds) {
+  if (rounds == 0) return {};
+  const std::uint64_t pieces = rounds * devices();
+  const std::uint64_t total = std::exchange(residues_, 0);
+  std::uint64_t reached = 0, made = 0;
+  Groups out(1);
+  for (BlockRef& block : std::exchange(blocks_, {})) {
+    if (reached * pieces >= total * (made + 1)) {
+      out.emplace_back();
+      made = reached * pieces / std::max<std::uint64_t>(total, 1);
+    }
+    reached += block.targets->residue_count();
+    out.back().push_back(std::move(block));
+  }
+  next_residues_ = std::min(next_residues_ * settings_.segment_growth,
+                            std::max(settings_.segment_residues, settings_.largest_segment));
+  return out;
+}
+
+std::vector<BlockRef> BlockGroups::end() {
+  const MutexLock lock(mutex_);
+  open_ = false;
+  residues_ = 0;
+  return std::exchange(blocks_, {});
+}
+
+}  // namespace hmmjit::gpu

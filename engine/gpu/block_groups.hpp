@@ -1,0 +1,43 @@
+// Target blocks on their way into segments.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/mutex.hpp"
+#include "gpu/gpu_filters.hpp"
+
+namespace hmmjit::gpu {
+
+/// Gathers the blocks of a search until they make a segment for each device. Thread-safe.
+class BlockGroups {
+ public:
+  /// The blocks of each segment that is to be made now, perhaps none.
+  using Groups = std::vector<std::vector<BlockRef>>;
+
+  explicit BlockGroups(const Settings& settings) : settings_(settings) {}
+  /// For a new search: the first segments are the smallest again. `host_bytes`: as
+  /// GpuFilters::attach.
+  void begin(std::uint64_t host_bytes);
+  /// `device_bytes`: that may be used of the smallest device, as far as that is known.
+  Groups add(BlockRef block, std::uint64_t device_bytes);
+  /// What is left, as segments of equal size, however small.
+  Groups rest(std::uint64_t device_bytes);
+  /// Takes no more blocks until the next search begins. Returns those that it has.
+  std::vector<BlockRef> end();
+
+ private:
+  std::uint64_t segment_residues(std::uint64_t device_bytes) const HMMJIT_REQUIRES(mutex_);
+  Groups take(std::uint64_t rounds) HMMJIT_REQUIRES(mutex_);
+  std::uint64_t devices() const;
+
+  const Settings& settings_;
+  mutable Mutex mutex_;
+  bool open_ HMMJIT_GUARDED_BY(mutex_) = false;
+  std::uint64_t host_bytes_ HMMJIT_GUARDED_BY(mutex_) = 0;
+  std::uint64_t next_residues_ HMMJIT_GUARDED_BY(mutex_) = 0;
+  std::vector<BlockRef> blocks_ HMMJIT_GUARDED_BY(mutex_);
+  std::uint64_t residues_ HMMJIT_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace hmmjit::gpu

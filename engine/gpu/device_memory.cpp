@@ -1,0 +1,83 @@
+#include "gpu/device_memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace hmmjit::gpu {
+
+std::uint64_t DeviceMemory::budget() const {
+  const MutexLock lock(mutex_);
+  return budget_;
+}
+
+std::shared_ptr<DeviceTargets> DeviceMemory::keep(std::unique_ptr<DeviceTargets> targets) {
+  std::shared_ptr<DeviceTargets> kept(targets.release(), [this](DeviceTargets* gone) {
+    {
+      const MutexLock lock(mutex_);
+      std::erase(targets_, gone);
+    }
+    delete gone;
+  });
+  const MutexLock lock(mutex_);
+  targets_.push_back(kept.get());
+  note_peak();
+  return kept;
+}
+
+// Targets grow: work lists are made on first use.
+std::uint64_t DeviceMemory::resident() const {
+  std::uint64_t bytes = 0;
+  for (const DeviceTargets* targets : targets_) bytes += targets->bytes();
+  return bytes;
+}
+
+bool DeviceMemory::has_room(const Load& load) const {
+  return resident() + loading_ + std::max(buffers_, load.buffers) + load.bytes <= budget_;
+}
+
+bool DeviceMemory::begin_load(const Load& load) {
+  const MutexLock lock(mutex_);
+  if (!has_room(load) && (loading_ > 0 || !targets_.empty())) return false;
+  loading_ += load.bytes;
+  return true;
+}
+
+bool DeviceMemory::begin_load_beside_work(const Load& load) {
+  const MutexLock lock(mutex_);
+  if (loading_ > 0 || !has_room(load)) return false;
+  loading_ += load.bytes;
+  return true;
+}
+
+void DeviceMemory::end_load(const Load& load) {
+  const MutexLock lock(mutex_);
+  loading_ -= load.bytes;
+}
+
+Status DeviceMemory::resize_buffer(std::size_t from, std::size_t to) {
+  const MutexLock lock(mutex_);
+  buffers_ -= from;
+  if (to > from && resident() + loading_ + buffers_ + to > budget_) {
+    return fail(
+        ErrorCode::kResources,
+        fmt::format("buffers of {} bytes for a model exceed the device memory to be used", to));
+  }
+  buffers_ += to;
+  note_peak();
+  return {};
+}
+
+void DeviceMemory::reduce_to_what_is_held() {
+  const MutexLock lock(mutex_);
+  budget_ = std::min(budget_, (resident() + buffers_) * 9 / 10 + 1);
+}
+
+void DeviceMemory::note_peak() { peak_ = std::max(peak_, resident() + buffers_); }
+
+std::uint64_t DeviceMemory::peak() const {
+  const MutexLock lock(mutex_);
+  return peak_;
+}
+
+}  // namespace hmmjit::gpu

@@ -1,0 +1,55 @@
+// How much of a device's memory may be used, and by what it is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/mutex.hpp"
+#include "gpu/device_targets.hpp"
+
+namespace hmmjit::gpu {
+
+/// Bytes of targets that are resident, of targets that are being loaded, and of the buffers of
+/// lanes, which together stay within a budget. Thread-safe; calls nobody while it is locked.
+class DeviceMemory {
+ public:
+  explicit DeviceMemory(std::uint64_t budget) : budget_(budget) {}
+
+  std::uint64_t budget() const;
+  /// Counts the targets until nobody holds them any more.
+  std::shared_ptr<DeviceTargets> keep(std::unique_ptr<DeviceTargets> targets);
+
+  /// For targets that are to be loaded.
+  struct Load {
+    std::uint64_t bytes = 0;
+    std::uint64_t buffers = 0;  ///< that lanes will need to work on them, all together
+  };
+  /// Sets memory aside for targets until end_load(). False where there is not enough. What is
+  /// larger than the budget is let in when there is nothing else.
+  bool begin_load(const Load& load);
+  /// The same only where there is room and nothing else is being loaded: others can work meanwhile.
+  bool begin_load_beside_work(const Load& load);
+  void end_load(const Load& load);
+
+  /// Before a buffer of `from` bytes gives way to one of `to`; kResources: it counts nothing then.
+  Status resize_buffer(std::size_t from, std::size_t to);
+  /// The device has refused memory: the budget was larger than what there is.
+  void reduce_to_what_is_held();
+  std::uint64_t peak() const;
+
+ private:
+  std::uint64_t resident() const HMMJIT_REQUIRES(mutex_);
+  bool has_room(const Load& load) const HMMJIT_REQUIRES(mutex_);
+  void note_peak() HMMJIT_REQUIRES(mutex_);
+
+  mutable Mutex mutex_;
+  std::uint64_t budget_ HMMJIT_GUARDED_BY(mutex_);
+  std::vector<const DeviceTargets*> targets_ HMMJIT_GUARDED_BY(mutex_);
+  std::uint64_t loading_ HMMJIT_GUARDED_BY(mutex_) = 0, buffers_ HMMJIT_GUARDED_BY(mutex_) = 0;
+  std::uint64_t peak_ HMMJIT_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace hmmjit::gpu

@@ -1,0 +1,130 @@
+#include "gpu/device_start.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <future>
+#include <optional>
+#include <utility>
+
+#include "core/threads.hpp"
+
+namespace hmmjit::gpu {
+namespace {
+
+// Compiles at a time: NVRTC gains little from more, and each takes 20 MB.
+constexpr int kCompilers = 2;
+// What the threads that start the driver allocate.
+constexpr std::size_t kDriverHeap = std::size_t{6} << 20;
+// Device memory to be used for each lane, at least.
+constexpr int kLaneBudgetBits = 27;
+
+compile::ProviderSettings compile_settings(const Settings& settings) {
+  compile::ProviderSettings out;
+  // The other cores filter meanwhile, and each compile holds some hundred megabytes.
+  out.threads = std::clamp(available_cores() / 4, 1, kCompilers);
+  out.on_event = [trace = settings.trace](const compile::ProviderEvent& event) {
+    if (event.kind != compile::ProviderEvent::Kind::kCompiled || trace == nullptr) return;
+    const double now = Trace::now();
+    trace->add("compiler", event.kernel, now - event.seconds, now);
+  };
+  return out;
+}
+
+using Opened = Result<std::unique_ptr<ActiveDevice>>;
+
+Opened open_device(driver::Driver& driver, const Settings& settings, int ordinal) {
+  reach_ahead_in_heap(kDriverHeap);
+  HMMJIT_ASSIGN(driver::DevicePtr device, driver.device(ordinal));
+  HMMJIT_ASSIGN(const driver::Device::Memory memory, device->memory());
+  std::uint64_t budget = memory.free / 10 * 9;
+  if (settings.vram > 0) budget = std::min(budget, settings.vram);
+  auto out = std::make_unique<ActiveDevice>(budget);
+  out->device = std::move(device);
+  HMMJIT_ASSIGN(const driver::Stream stream, driver::Stream::create(out->device));
+  HMMJIT_ASSIGN(out->origin, driver::Event::create(out->device, true));
+  HMMJIT_TRY(out->origin.record(stream));
+  HMMJIT_TRY(stream.synchronize());
+  out->origin_time = Trace::now();
+  return out;
+}
+
+void share_out(ActiveDevice& device, const Settings& settings) {
+  const std::uint64_t budget = device.memory.budget();
+  // Each lane holds lists as long as a segment has targets: Cascade::bytes_for().
+  const int most = static_cast<int>(std::min<std::uint64_t>(budget >> kLaneBudgetBits, 64));
+  device.lanes = std::clamp(most, std::min(2, settings.lanes), settings.lanes);
+  // Targets come before what the domain stage could use, which the CPU does as well.
+  device.domain_workspace = std::clamp<std::uint64_t>(budget / 24, DomainStage::kLeastWorkspace,
+                                                      DomainStage::kMostWorkspace);
+  const std::uint64_t room = budget / 2 / DomainStage::bytes(device.domain_workspace);
+  // A lone launch would be slower than the threads, which would wait for it.
+  if (room >= 2) {
+    device.domain_lanes =
+        static_cast<int>(std::min(room, static_cast<std::uint64_t>(settings.domain_lanes)));
+  }
+}
+
+}  // namespace
+
+Result<std::vector<std::unique_ptr<ActiveDevice>>> start_devices(SearchParts& parts) {
+  const Settings& settings = parts.settings;
+  const double begun = Trace::now();
+  reach_ahead_in_heap(kDriverHeap);
+  const auto driver = settings.open_driver ? settings.open_driver() : driver::Driver::open();
+  const double initialised = Trace::now();
+  parts.counters.update([&](Statistics& s) { s.driver_seconds = initialised - begun; });
+  parts.span("gpu start", 0, "driver", begun, initialised);
+  HMMJIT_TRY(driver->require());
+
+  // Contexts take a sixth of a second each: all at once, while the kernel cache is opened and
+  // kernels are asked for, which needs only the device's traits.
+  std::vector<std::future<Opened>> opening;
+  for (const int ordinal : settings.devices) {
+    opening.push_back(std::async(std::launch::async, [&settings, &driver, ordinal] {
+      return open_device(*driver, settings, ordinal);
+    }));
+  }
+  HMMJIT_ASSIGN(auto source, settings.open_kernels
+                                 ? settings.open_kernels()
+                                 : open_kernel_source(driver->report().version / 1000,
+                                                      compile_settings(settings)));
+  HMMJIT_ASSIGN(const plan::DeviceTraits traits,
+                driver->traits(settings.devices.empty() ? 0 : settings.devices.front()));
+  parts.kernels.open(std::move(source), traits);
+
+  std::optional<Error> first_error;
+  std::vector<std::unique_ptr<ActiveDevice>> ready;
+  for (std::size_t i = 0; i < opening.size(); ++i) {
+    const int ordinal = settings.devices[i];
+    Opened device = opening[i].get();
+    if (!device) {
+      if (!first_error) first_error = device.error();
+      continue;
+    }
+    // One compile serves all: devices of another kind than the first would need their own.
+    if (!ready.empty() &&
+        (*device)->device->traits().capability() != ready.front()->device->traits().capability()) {
+      parts.warn(fmt::format("device {} is of another architecture than device {}: left out",
+                             ordinal, settings.devices.front()));
+      continue;
+    }
+    (*device)->position = static_cast<int>(ready.size());
+    share_out(**device, settings);
+    ready.push_back(*std::move(device));
+  }
+  const double contexts = Trace::now();
+  parts.span("gpu start", 0, "contexts", initialised, contexts);
+  if (ready.empty()) return std::unexpected(first_error.value_or(Error{}));
+  if (first_error) parts.warn(first_error->to_string() + "; going on with the other devices");
+  std::vector<driver::DevicePtr> usable;
+  for (const auto& device : ready) usable.push_back(device->device);
+  parts.kernels.load_on(driver, std::move(usable));
+  parts.counters.update([&](Statistics& s) {
+    s.context_seconds = contexts - initialised;
+    for (const auto& device : ready) s.devices.push_back(device->device->traits().name);
+  });
+  return ready;
+}
+
+}  // namespace hmmjit::gpu

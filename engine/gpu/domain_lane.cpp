@@ -1,0 +1,129 @@
+#include "gpu/domain_lane.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "core/threads.hpp"
+
+namespace hmmjit::gpu {
+namespace {
+
+// Bytes of workspace for each byte of the first segment, and how many there are at least.
+constexpr std::size_t kWorkspacePerByte = 4, kUsualWorkspace = std::size_t{96} << 20;
+
+}  // namespace
+
+DeviceLoad load_of(const SearchParts& parts, const ActiveDevice& device) {
+  return {.filter_seconds_left =
+              static_cast<double>(parts.segments.open_pairs(device)) * device.pace.seconds_each(),
+          .domain_chains = device.domain_queue.chains(),
+          .domain_targets = device.domain_queue.targets()};
+}
+
+void DomainLane::run() {
+  reach_ahead_in_heap(kLaneHeap);
+  for (;;) {
+    const std::uint64_t seen = parts_.handed_over.count();
+    const bool stop = parts_.stop;
+    if (device_.domain_queue.chains() == 0) {
+      if (stop) return;
+      parts_.handed_over.wait_beyond(seen);
+      continue;
+    }
+    const bool lost = device_.lost;
+    const DeviceLoad load = load_of(parts_, device_);
+    std::vector<DomainWorkPtr> batch;
+    if (stop || lost || !parts_.kernels.coming())
+      batch = device_.domain_queue.take_launch(load, stop || lost);
+    if (batch.empty()) {
+      parts_.handed_over.wait_beyond(seen, std::chrono::milliseconds(1));
+      continue;
+    }
+    if (!stage_ && !lost) open(batch.front()->request.targets->residue_bytes());
+    if (stage_ && *stage_ && !lost) parts_.surviving(device_, [&] { launch(batch, load); });
+    for (DomainWorkPtr& work : batch) parts_.deliver_and_let_go(std::move(work));
+    parts_.availability.leave_if_lost(device_);
+  }
+}
+
+// Few targets have few hits: no more memory than is in proportion to them.
+void DomainLane::open(std::size_t residue_bytes) {
+  stage_ = DomainStage::create(
+      device_.device, device_.origin, resize_in(device_.memory),
+      std::min<std::size_t>(std::max(kWorkspacePerByte * residue_bytes, kUsualWorkspace),
+                            device_.domain_workspace));
+  if (!*stage_ && stage_->error().code != ErrorCode::kResources)
+    parts_.availability.lose(device_, stage_->error());
+}
+
+void DomainLane::launch(const std::vector<DomainWorkPtr>& batch, const DeviceLoad& load) {
+  const Settings& settings = parts_.settings;
+  const DomainWork& front = *batch.front();
+  const auto ready =
+      parts_.kernels.ready(*device_.device, *front.model->slots(), *front.model->search());
+  if (!ready) return;
+  const DomainKernels chosen{of_link(*ready, Link::kParser), of_link(*ready, Link::kEnsemble),
+                             of_link(*ready, Link::kEnvelope)};
+  if (!chosen.parser) return;
+  const double patience = settings.patient ? settings.launch_timeout
+                                           : domain_launch_seconds(front.use.client().load(), load);
+  std::vector<DomainRequest*> requests;
+  for (const DomainWorkPtr& work : batch) {
+    for (const Link link : {Link::kParser, Link::kEnsemble, Link::kEnvelope}) {
+      if (const ReadyKernel& kernel = of_link(*ready, link))
+        work->kernels.push_back({link, kernel.name()});
+    }
+    deliver_early(*work, patience);
+    for (const PassedTarget& passed : work->found.passed_targets)
+      work->request.passed.push_back(passed.target);
+    if (!work->request.passed.empty()) requests.push_back(&work->request);
+  }
+  const auto result = (**stage_)->run(
+      requests, chosen, {.trace_seed = front.use.limits().trace_seed, .patience = patience},
+      {.timeout = settings.launch_timeout, .progress = &device_.progress});
+  if (!result) {
+    for (DomainRequest* request : requests) request->parsed.clear();
+    if (result.error().code != ErrorCode::kResources)
+      parts_.availability.lose(device_, result.error());
+    return;
+  }
+  if (result->launches == 0) return;
+  const std::vector<double> seconds =
+      parts_.note_stages(device_, device_.lanes + number_, kDomainStages,
+                         fmt::format("of {} models", batch.size()), result->begin, result->end);
+  parts_.counters.update([&](Statistics& s) {
+    for (std::size_t i = 0; i < seconds.size(); ++i) s.domain_seconds[i] += seconds[i];
+    s.launches += result->launches;
+    s.parsed += result->targets;
+    s.sampled += result->regions;
+    s.envelopes += result->envelopes;
+  });
+}
+
+void run_relief(SearchParts& parts) {
+  for (;;) {
+    const std::uint64_t seen = parts.handed_over.count();
+    if (parts.stop) return;
+    const std::vector<ActiveDevice*> devices = parts.availability.devices();
+    const auto busiest = std::ranges::max_element(
+        devices, {}, [](const ActiveDevice* device) { return device->domain_queue.chains(); });
+    if (busiest == devices.end() || (*busiest)->domain_queue.chains() == 0) {
+      parts.handed_over.wait_beyond(seen);
+      continue;
+    }
+    bool idle = false;
+    if (const ClientUse use = parts.clients.use()) idle = host_is_idle(use.client().load());
+    DomainWorkPtr last;
+    if (idle && !parts.settings.patient) last = (*busiest)->domain_queue.take_last();
+    if (last == nullptr) {
+      parts.handed_over.wait_beyond(seen, std::chrono::milliseconds(2));
+      continue;
+    }
+    parts.deliver_and_let_go(std::move(last));
+  }
+}
+
+}  // namespace hmmjit::gpu

@@ -1,0 +1,41 @@
+// One thread and one stream of a device that take what has passed the filters through the domain
+// stage, and deliver it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "gpu/domain_stage.hpp"
+#include "gpu/search_parts.hpp"
+
+namespace hmmjit::gpu {
+
+/// What waits on a device; see handover_policy.hpp.
+DeviceLoad load_of(const SearchParts& parts, const ActiveDevice& device);
+
+/// For the thread that runs it.
+class DomainLane {
+ public:
+  DomainLane(SearchParts& parts, ActiveDevice& device, int number)
+      : parts_(parts), device_(device), number_(number) {}
+  /// Until the engine stops. Of a lost device what comes is passed on as it is.
+  void run();
+
+ private:
+  void open(std::size_t residue_bytes);
+  void launch(const std::vector<DomainWorkPtr>& batch, const DeviceLoad& load);
+
+  SearchParts& parts_;
+  ActiveDevice& device_;
+  const int number_;
+  // Made when there is work: its buffers can wait, the first launches cannot, and the driver does
+  // one thing at a time.
+  std::optional<Result<std::unique_ptr<DomainStage>>> stage_;
+};
+
+/// Until the engine stops: delivers chains that wait for the domain stage as they are while
+/// the host's threads have nothing to do.
+void run_relief(SearchParts& parts);
+
+}  // namespace hmmjit::gpu

@@ -1,0 +1,253 @@
+#include "gpu/filter_lane.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "core/threads.hpp"
+#include "gpu/domain_lane.hpp"
+
+namespace hmmjit::gpu {
+namespace {
+
+// Of the device memory to be used, what the scratch of one lane may take.
+constexpr std::uint64_t kScratchPart = 16;
+
+}  // namespace
+
+void FilterLane::run() {
+  reach_ahead_in_heap(kLaneHeap);
+  auto cascade = Cascade::create(device_.device, device_.origin, resize_in(device_.memory),
+                                 static_cast<std::size_t>(device_.memory.budget() / kScratchPart));
+  if (!cascade) return parts_.availability.lose(device_, cascade.error());
+  cascade_ = *std::move(cascade);
+  for (;;) {
+    const std::uint64_t seen = parts_.changed.count();
+    if (parts_.stop || device_.lost || parts_.availability.phase() == Availability::Phase::kFailed)
+      break;
+    bool found = false, waiting = false;
+    if (const ClientUse use = parts_.clients.use()) found = step(use, waiting);
+    if (found) continue;
+    // A finished compile has no signal of its own.
+    if (waiting) {
+      parts_.changed.wait_beyond(seen, std::chrono::milliseconds(1));
+    } else {
+      parts_.changed.wait_beyond(seen);
+    }
+  }
+  parts_.availability.leave_if_lost(device_);
+}
+
+FilterLane::Choice FilterLane::choose(const WorkBoard& board,
+                                      const std::vector<SegmentPtr>& resident) {
+  Choice out;
+  const bool settled = parts_.kernels.settled();
+  for (const SegmentPtr& segment : resident) {
+    board.visit_open(segment->shard(), [&](ModelId id) {
+      const ActiveModelPtr model = parts_.models.find(id);
+      if (model == nullptr) return true;
+      if (!settled) {
+        if (!reserved_ && !out.reserve)
+          out.segment = segment, out.model = model, out.reserve = true;
+        out.waiting = true;
+        return false;
+      }
+      if (out.model != nullptr && out.model->id() <= id) return false;
+      switch (model->refresh(parts_.kernels)) {
+        case ActiveModel::State::kReady:
+          out.segment = segment;
+          out.model = model;
+          return false;
+        case ActiveModel::State::kWaiting:
+          out.waiting = true;
+          return true;
+        case ActiveModel::State::kDeclined:
+          if (model->decline()) out.declined.push_back(id);
+          return true;
+      }
+      return true;
+    });
+    if (out.reserve) break;
+  }
+  return out;
+}
+
+bool FilterLane::step(const ClientUse& use, bool& waiting) {
+  const Segments::Offer offer = parts_.segments.offer(device_);
+  const Choice choice = choose(use.board(), offer.resident);
+  waiting = choice.waiting;
+  if (!choice.declined.empty()) {
+    refuse(use, choice.declined);
+    return true;
+  }
+  // One lane loads what there is room for while the others work.
+  if (offer.to_load != nullptr && !choice.reserve) {
+    const bool beside_work = choice.model != nullptr;
+    if (const auto loading = parts_.segments.begin_load(device_, offer.to_load, beside_work)) {
+      parts_.surviving(device_, [&] { load(use, offer.to_load, *loading); });
+      parts_.segments.end(offer.to_load, &*loading);
+      return true;
+    }
+    waiting = true;
+  }
+  if (choice.model == nullptr) return false;
+  std::shared_ptr<DeviceTargets> targets = parts_.segments.begin_work(device_, choice.segment);
+  if (targets == nullptr) return true;  // it has been evicted meanwhile
+  parts_.surviving(device_, [&] {
+    if (choice.reserve) {
+      cascade_->reserve(*targets, choice.model->search()->bytes.M);
+    } else {
+      do_pairs(use, choice.segment, targets, choice.model);
+    }
+  });
+  reserved_ = true;
+  targets.reset();
+  parts_.segments.end(choice.segment);
+  return true;
+}
+
+void FilterLane::refuse(const ClientUse& use, const std::vector<ModelId>& models) {
+  parts_.counters.update([&](Statistics& s) { s.models_declined += models.size(); });
+  if (parts_.settings.demanded && !parts_.warned_kernel.exchange(true))
+    parts_.warn("no kernel for some models, their filters run on the CPU: " + parts_.reason());
+  for (const ModelId id : models) use.board().refuse_model(id);
+}
+
+void FilterLane::load(const ClientUse& use, const SegmentPtr& segment,
+                      const Segments::Loading& loading) {
+  const double begun = Trace::now();
+  auto made = [&]() -> Result<std::unique_ptr<DeviceTargets>> {
+    const std::lock_guard uploading(device_.upload_mutex);
+    if (device_.uploader == nullptr) {
+      HMMJIT_ASSIGN(Uploader uploader, Uploader::create(device_.device));
+      device_.uploader = std::make_unique<Uploader>(std::move(uploader));
+    }
+    return DeviceTargets::create(device_.device, loading.packed, *device_.uploader);
+  }();
+  parts_.span("gpu upload", device_.position, "segment", begun, Trace::now());
+  if (made) return parts_.segments.loaded(segment, *std::move(made));
+  if (made.error().code != ErrorCode::kResources)
+    return parts_.availability.lose(device_, made.error());
+  const bool abandoned = parts_.segments.did_not_fit(segment);
+  if (!parts_.warned_memory.exchange(true))
+    parts_.warn(made.error().to_string() + "; going on with " +
+                (abandoned ? "the CPU for a part of the targets" : "smaller pieces"));
+  if (abandoned) use.board().refuse_shard(segment->shard());
+}
+
+void FilterLane::do_pairs(const ClientUse& use, const SegmentPtr& segment,
+                          const std::shared_ptr<DeviceTargets>& targets,
+                          const ActiveModelPtr& model) {
+  std::vector<Claim> claims = use.board().claim(model->id(), segment->shard());
+  if (std::ranges::none_of(claims, [](const Claim& claim) { return bool(claim); })) return;
+  Status done;
+  try {
+    auto work = std::make_unique<DomainWork>();
+    work->use = use;
+    done = filter(*work, *targets, *model, claims);
+    if (done) {
+      work->model = model;
+      work->claims = std::move(claims);
+      work->request.targets = targets;
+      if (hand_over(segment, work)) return;
+      const std::size_t pairs = deliver(*work);
+      parts_.counters.update([&](Statistics& s) { s.blocks_done += pairs; });
+      return;
+    }
+  } catch (const std::bad_alloc&) {
+    done = fail(ErrorCode::kResources, "out of host memory");
+  }
+  failed(use, *model, done.error());
+  // What a chain could not do is the host's.
+  const auto given_back = std::ranges::count_if(claims, [](const Claim& c) { return bool(c); });
+  parts_.counters.update(
+      [&](Statistics& s) { s.blocks_given_back += static_cast<std::uint64_t>(given_back); });
+}
+
+void FilterLane::failed(const ClientUse& use, ActiveModel& model, const Error& error) {
+  if (error.code == ErrorCode::kResources) {
+    if (!parts_.warned_memory.exchange(true))
+      parts_.warn(error.to_string() + "; going on with the CPU for some targets");
+  } else if (error.code == ErrorCode::kCompile) {
+    const bool first = model.decline();
+    parts_.counters.update([&](Statistics& s) {
+      s.models_declined += first;
+      if (s.reason.empty()) s.reason = error.to_string();
+    });
+    use.board().refuse_model(model.id());
+  } else {
+    parts_.availability.lose(device_, error);
+  }
+}
+
+Status FilterLane::filter(DomainWork& work, DeviceTargets& targets, ActiveModel& model,
+                          const std::vector<Claim>& claims) {
+  const double begun = Trace::now();
+  const SearchModel& search = *model.search();
+  HMMJIT_ASSIGN(const auto ready, parts_.kernels.ready(*device_.device, *model.slots(), search));
+  const bool fine = static_cast<bool>(of_link(ready, Link::kFineSsv));
+  for (std::size_t i = 0; i < kLinks; ++i) {
+    const auto link = static_cast<Link>(i);
+    const bool domains =
+        link == Link::kParser || link == Link::kEnsemble || link == Link::kEnvelope;
+    if (!ready[i] || domains || (link == Link::kSsv && fine)) continue;
+    work.kernels.push_back({link == Link::kFineSsv ? Link::kSsv : link, ready[i].name()});
+  }
+  std::vector<bool> claimed;
+  for (const Claim& claim : claims) claimed.push_back(static_cast<bool>(claim));
+  const auto blocks = static_cast<std::size_t>(std::ranges::count(claimed, true));
+  const SampleRequest sample = work.use.client().sample(model.id(), work.kernels, blocks);
+  HMMJIT_ASSIGN(work.found,
+                cascade_->run({.model = search,
+                               .kernels = ready,
+                               .limits = work.use.limits(),
+                               .targets = targets,
+                               .claimed = claimed,
+                               .wait = {parts_.settings.launch_timeout, &device_.progress},
+                               .sample = sample}));
+  if (work.found.launches > 0) note(work.found, targets, model, begun);
+  return {};
+}
+
+void FilterLane::note(const CascadeResult& result, DeviceTargets& targets, const ActiveModel& model,
+                      double begun) {
+  const SearchModel& search = *model.search();
+  const std::string& name = search.hmm.name;
+  parts_.span("gpu lanes", device_.position * 100 + number_, name, begun, Trace::now());
+  const std::vector<double> seconds =
+      parts_.note_stages(device_, number_, kTimedStages, name, result.begin, result.end);
+  parts_.kernels.ssv_took(*model.slots(), (result.end.front() - result.begin) * 1e-3);
+  device_.pace.ended(begun);
+  const layout::PackedTargets& packed = targets.packed().targets;
+  parts_.counters.update([&](Statistics& s) {
+    for (std::size_t i = 0; i < seconds.size(); ++i) s.stage_seconds[i] += seconds[i];
+    ++s.chains;
+    s.launches += result.launches;
+    s.cells += packed.residue_count * static_cast<std::uint64_t>(search.bytes.M);
+    s.targets += packed.size();
+    s.survivors += result.survivors;
+    s.undecided += result.undecided;
+    s.viterbi += result.viterbi_targets;
+    s.viterbi_flagged += result.viterbi_flagged;
+    s.forward += result.forward_targets;
+    s.open += result.open;
+    s.passed += result.passed;
+  });
+}
+
+bool FilterLane::hand_over(const SegmentPtr& segment, DomainWorkPtr& work) {
+  if (device_.domain_lanes == 0 || work->found.passed_targets.empty()) return false;
+  if (!waits_for_domain_stage(work->use.client().load(), load_of(parts_, device_)) ||
+      !parts_.kernels.soon(*work->model->slots(), Link::kParser))
+    return false;
+  work->request.model = work->model->search();
+  deliver_early(*work, kLongestDomainLaunch);
+  if (work->found.passed_targets.empty() || device_.lost) return false;
+  if (parts_.segments.begin_work(device_, segment) == nullptr) return false;
+  work->segment = segment;
+  device_.domain_queue.put(std::move(work));
+  parts_.handed_over.raise();
+  return true;
+}
+
+}  // namespace hmmjit::gpu

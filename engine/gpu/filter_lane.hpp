@@ -1,0 +1,52 @@
+// One thread and one stream of a device that pass models over its segments.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "gpu/cascade.hpp"
+#include "gpu/search_parts.hpp"
+
+namespace hmmjit::gpu {
+
+/// For the thread that runs it.
+class FilterLane {
+ public:
+  FilterLane(SearchParts& parts, ActiveDevice& device, int number)
+      : parts_(parts), device_(device), number_(number) {}
+  /// Until the device is lost or the engine stops.
+  void run();
+
+ private:
+  // What there is to do.
+  struct Choice {
+    SegmentPtr segment;             // of the model; null: none can begin
+    ActiveModelPtr model;           // the lowest over all resident segments
+    bool reserve = false;           // only prepare for it: kernels are still being loaded
+    bool waiting = false;           // for kernels
+    std::vector<ModelId> declined;  // models without a kernel, left to the host from now on
+  };
+  Choice choose(const WorkBoard& board, const std::vector<SegmentPtr>& resident);
+  // Does the next thing; false: there is none. `waiting`: for what gives no signal.
+  bool step(const ClientUse& use, bool& waiting);
+  void refuse(const ClientUse& use, const std::vector<ModelId>& models);
+  void load(const ClientUse& use, const SegmentPtr& segment, const Segments::Loading& loading);
+  // A model's pairs with a segment.
+  void do_pairs(const ClientUse& use, const SegmentPtr& segment,
+                const std::shared_ptr<DeviceTargets>& targets, const ActiveModelPtr& model);
+  Status filter(DomainWork& work, DeviceTargets& targets, ActiveModel& model,
+                const std::vector<Claim>& claims);
+  void note(const CascadeResult& result, DeviceTargets& targets, const ActiveModel& model,
+            double begun);
+  // Leaves a chain's targets to the domain stage, which delivers them; false when it will not.
+  bool hand_over(const SegmentPtr& segment, DomainWorkPtr& work);
+  void failed(const ClientUse& use, ActiveModel& model, const Error& error);
+
+  SearchParts& parts_;
+  ActiveDevice& device_;
+  const int number_;
+  std::unique_ptr<Cascade> cascade_;
+  bool reserved_ = false;  // what its first chain needs
+};
+
+}  // namespace hmmjit::gpu

@@ -1,0 +1,44 @@
+#include "gpu/search_parts.hpp"
+
+#include <fmt/format.h>
+
+namespace hmmjit::gpu {
+
+std::vector<double> SearchParts::note_stages(ActiveDevice& device, int row,
+                                             std::span<const char* const> stages,
+                                             const std::string& what, float begin,
+                                             std::span<const float> end) const {
+  device.busy.add(begin * 1e-3, end.back() * 1e-3);
+  std::vector<double> seconds;
+  const std::string group =
+      settings.trace != nullptr ? fmt::format("gpu {}", device.device->ordinal()) : std::string();
+  float from = begin;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    if (settings.trace != nullptr)
+      settings.trace->add(group, row, fmt::format("{} {}", stages[i], what),
+                          device.origin_time + from * 1e-3, device.origin_time + end[i] * 1e-3);
+    seconds.push_back((end[i] - from) * 1e-3);
+    from = end[i];
+  }
+  return seconds;
+}
+
+void SearchParts::deliver_and_let_go(DomainWorkPtr work) {
+  const ClientUse use = work->use;
+  const std::size_t pairs = deliver(*work);
+  counters.update([&](Statistics& s) { s.blocks_done += pairs; });
+  SegmentPtr segment = std::move(work->segment);
+  work.reset();
+  segments.end(std::move(segment));
+}
+
+std::string SearchParts::reason() const {
+  const std::string reason = counters.get().reason;
+  return reason.empty() ? kernels.reason() : reason;
+}
+
+Cascade::Resize resize_in(DeviceMemory& memory) {
+  return [&memory](std::size_t from, std::size_t to) { return memory.resize_buffer(from, to); };
+}
+
+}  // namespace hmmjit::gpu

@@ -1,0 +1,76 @@
+// What the threads of GpuFilters work with, each part with a duty and a lock of its own.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <new>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "gpu/active_models.hpp"
+#include "gpu/availability.hpp"
+#include "gpu/block_groups.hpp"
+#include "gpu/chain_kernels.hpp"
+#include "gpu/change_signal.hpp"
+#include "gpu/client_calls.hpp"
+#include "gpu/counters.hpp"
+#include "gpu/delivery.hpp"
+#include "gpu/segments.hpp"
+
+namespace hmmjit::gpu {
+
+// What a lane's thread allocates at a time.
+inline constexpr std::size_t kLaneHeap = std::size_t{2} << 20;
+
+struct SearchParts {
+  explicit SearchParts(Settings s)
+      : settings(std::move(s)),
+        kernels({settings.finer_kernel_seconds, settings.trace, [this] { changed.raise(); }}) {}
+
+  const Settings settings;
+  ChangeSignal changed;      // for the filters: pairs, segments, kernels
+  ChangeSignal handed_over;  // for the domain stage: chains
+  ClientCalls clients;
+  Counters counters;
+  ActiveModels models;
+  BlockGroups groups{settings};
+  Segments segments{settings.devices.size(), counters, changed};
+  Availability availability{settings, clients, groups, segments, counters, changed};
+  ChainKernels kernels;
+  std::atomic<bool> stop{false};
+  std::atomic<bool> warned_memory{false}, warned_kernel{false};
+
+  void warn(const std::string& text) const {
+    if (settings.on_warning) settings.on_warning(text);
+  }
+  void span(const char* group, int row, std::string_view name, double begin, double end) const {
+    if (settings.trace != nullptr) settings.trace->add(group, row, name, begin, end);
+  }
+  // What one launch after the other took of a device, for the timeline (`row`, and the name of each
+  // stage before `what`). Milliseconds since the device's origin. Returns the seconds of each
+  // stage.
+  std::vector<double> note_stages(ActiveDevice& device, int row,
+                                  std::span<const char* const> stages, const std::string& what,
+                                  float begin, std::span<const float> end) const;
+  // What runs out of host memory outside a chain ends the device's part, not the process.
+  template <typename Work>
+  void surviving(ActiveDevice& device, Work&& work) {
+    try {
+      work();
+    } catch (const std::bad_alloc&) {
+      availability.lose(device, {ErrorCode::kResources, "out of host memory", {}, {}});
+    }
+  }
+  // The segment of `use` is let go of, then the client.
+  void deliver_and_let_go(DomainWorkPtr work);
+  // Without a kernel, or without a device: the first reason there was.
+  std::string reason() const;
+};
+
+// The buffers of a lane, counted with the device's memory.
+Cascade::Resize resize_in(DeviceMemory& memory);
+
+}  // namespace hmmjit::gpu
