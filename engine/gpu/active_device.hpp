@@ -73,7 +73,8 @@ class ChainPace {
 struct ActiveDevice {
   explicit ActiveDevice(std::uint64_t budget) : memory(budget) {}
 
-  int position = 0;  ///< among the devices
+  std::shared_ptr<driver::Driver> driver;  ///< what follows needs it
+  int position = 0;                        ///< among the devices
   driver::DevicePtr device;
   driver::Event origin;  ///< recorded at `origin_time` (Trace::now)
   double origin_time = 0;

@@ -49,7 +49,7 @@ BlockGroups::Groups BlockGroups::take(std::uint64_t rounds) {
   std::uint64_t reached = 0, made = 0;
   Groups out(1);
   for (BlockRef& block : std::exchange(blocks_, {})) {
-    if (reached * pieces >= total * (made + 1)) {
+    if (!out.back().empty() && reached * pieces >= total * (made + 1)) {
       out.emplace_back();
       made = reached * pieces / std::max<std::uint64_t>(total, 1);
     }

@@ -33,13 +33,15 @@ compile::ProviderSettings compile_settings(const Settings& settings) {
 
 using Opened = Result<std::unique_ptr<ActiveDevice>>;
 
-Opened open_device(driver::Driver& driver, const Settings& settings, int ordinal) {
+Opened open_device(const std::shared_ptr<driver::Driver>& driver, const Settings& settings,
+                   int ordinal) {
   reach_ahead_in_heap(kDriverHeap);
-  HMMJIT_ASSIGN(driver::DevicePtr device, driver.device(ordinal));
+  HMMJIT_ASSIGN(driver::DevicePtr device, driver->device(ordinal));
   HMMJIT_ASSIGN(const driver::Device::Memory memory, device->memory());
   std::uint64_t budget = memory.free / 10 * 9;
   if (settings.vram > 0) budget = std::min(budget, settings.vram);
   auto out = std::make_unique<ActiveDevice>(budget);
+  out->driver = driver;
   out->device = std::move(device);
   HMMJIT_ASSIGN(const driver::Stream stream, driver::Stream::create(out->device));
   HMMJIT_ASSIGN(out->origin, driver::Event::create(out->device, true));
@@ -82,7 +84,7 @@ Result<std::vector<std::unique_ptr<ActiveDevice>>> start_devices(SearchParts& pa
   std::vector<std::future<Opened>> opening;
   for (const int ordinal : settings.devices) {
     opening.push_back(std::async(std::launch::async, [&settings, &driver, ordinal] {
-      return open_device(*driver, settings, ordinal);
+      return open_device(driver, settings, ordinal);
     }));
   }
   HMMJIT_ASSIGN(auto source, settings.open_kernels

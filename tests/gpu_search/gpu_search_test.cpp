@@ -138,7 +138,8 @@ TEST_F(GpuSearch, ThreadsAndADeviceShareTheWork) {
   const auto cpu = make_cpu_backend();
   const SearchOutcome alone = run_search(many, *cpu, small_blocks(2));
   std::uint64_t done = 0, all = 0;
-  for (int round = 0; round < 4; ++round) {
+  // On a busy machine the threads are sometimes done before the device has begun.
+  for (int round = 0; round < 4 || (done == 0 && round < 100); ++round) {
     gpu::Settings settings = fake_settings(driver_, 1 + round % 2);
     settings.patient = false;
     settings.lanes = 1 + round % 3;

@@ -1,0 +1,223 @@
+// What the threads of a device share, one part at a time.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "gpu/active_models.hpp"
+#include "gpu/block_groups.hpp"
+#include "gpu/change_signal.hpp"
+#include "gpu/client_calls.hpp"
+#include "gpu/device_memory.hpp"
+#include "gpu/domain_queue.hpp"
+#include "gpu_search/pairs_fixture.hpp"
+
+namespace hmmjit::gpu {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr std::uint64_t kAnyMemory = ~std::uint64_t{0};
+
+BlockRef block(std::uint64_t id, std::size_t residues) {
+  return {id, tests::block_of({std::vector<Residue>(residues, Residue{1})}, id * 100)};
+}
+
+// Residues of each segment.
+std::vector<std::uint64_t> sizes(const BlockGroups::Groups& groups) {
+  std::vector<std::uint64_t> out;
+  for (const auto& group : groups) {
+    out.push_back(0);
+    for (const BlockRef& b : group) out.back() += b.targets->residue_count();
+  }
+  return out;
+}
+using Sizes = std::vector<std::uint64_t>;
+
+TEST(ChangeSignal, AChangeBetweenLookingAndWaitingIsNotMissed) {
+  ChangeSignal signal;
+  const std::uint64_t seen = signal.count();
+  signal.raise();
+  signal.wait_beyond(seen);         // would not return
+  signal.wait_beyond(seen, 10min);  // nor this one in time
+  EXPECT_NE(signal.count(), seen);
+  signal.wait_beyond(signal.count(), 1ms);  // nothing has changed: as long as it may
+}
+
+TEST(ChangeSignal, AllWhoWaitAreWoken) {
+  ChangeSignal signal;
+  std::atomic<int> woken{0};
+  const std::uint64_t seen = signal.count();
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      signal.wait_beyond(seen);
+      ++woken;
+    });
+  }
+  std::this_thread::sleep_for(5ms);
+  EXPECT_EQ(woken, 0);
+  signal.raise();
+  threads.clear();
+  EXPECT_EQ(woken, 3);
+}
+
+struct NoClient final : Client {
+  void deliver(ModelId, std::vector<Delivery>) override {}
+  void stopped(const Error&, bool) override {}
+};
+
+TEST(ClientCalls, DetachWaitsForAllUsesAndLetsNoneBegin) {
+  ClientCalls calls;
+  EXPECT_FALSE(calls.use());
+  NoClient client;
+  WorkBoard board([](ModelId, BlockId) {});
+  calls.attach(client, board, {.F1 = 0.5});
+  ClientUse use = calls.use();
+  ASSERT_TRUE(use);
+  EXPECT_EQ(&use.client(), &client);
+  EXPECT_EQ(&use.board(), &board);
+  EXPECT_EQ(use.limits().F1, 0.5);
+  ClientUse copy = use;
+  ClientUse moved = std::move(use);
+  std::atomic<bool> left{false};
+  std::jthread leaving([&] {
+    calls.detach();
+    left = true;
+  });
+  while (calls.use()) std::this_thread::sleep_for(1ms);
+  copy = {};
+  std::this_thread::sleep_for(5ms);
+  EXPECT_FALSE(left);
+  EXPECT_EQ(&moved.client(), &client);
+  moved = {};
+  leaving.join();
+  EXPECT_TRUE(left);
+  calls.attach(client, board, {});
+  EXPECT_TRUE(calls.use());
+}
+
+TEST(DeviceMemory, LoadsAndBuffersStayWithinTheBudget) {
+  DeviceMemory memory(1000);
+  ASSERT_TRUE(memory.resize_buffer(0, 300));
+  // The buffers that there are count, or those that will be needed where these are more.
+  EXPECT_FALSE(memory.begin_load_beside_work({.bytes = 701, .buffers = 0}));
+  EXPECT_FALSE(memory.begin_load_beside_work({.bytes = 600, .buffers = 401}));
+  const DeviceMemory::Load load{.bytes = 600, .buffers = 400};
+  ASSERT_TRUE(memory.begin_load_beside_work(load));
+  // One at a time beside work; several where there is room.
+  EXPECT_FALSE(memory.begin_load_beside_work({.bytes = 1, .buffers = 0}));
+  EXPECT_FALSE(memory.begin_load({.bytes = 101, .buffers = 0}));
+  const DeviceMemory::Load small{.bytes = 100, .buffers = 0};
+  ASSERT_TRUE(memory.begin_load(small));
+  EXPECT_FALSE(memory.resize_buffer(300, 301));  // the 300 are gone, too
+  ASSERT_TRUE(memory.resize_buffer(0, 300));
+  memory.end_load(small);
+  memory.end_load(load);
+  EXPECT_TRUE(memory.resize_buffer(300, 1000));
+  EXPECT_TRUE(memory.resize_buffer(1000, 10));
+  EXPECT_EQ(memory.peak(), 1000u);
+}
+
+TEST(DeviceMemory, WhatIsLargerThanTheBudgetIsTriedAlone) {
+  DeviceMemory memory(1000);
+  const DeviceMemory::Load large{.bytes = 5000, .buffers = 10};
+  EXPECT_FALSE(memory.begin_load_beside_work(large));
+  ASSERT_TRUE(memory.begin_load(large));
+  EXPECT_FALSE(memory.begin_load(large));
+  memory.end_load(large);
+  ASSERT_TRUE(memory.resize_buffer(0, 500));
+  memory.reduce_to_what_is_held();
+  EXPECT_EQ(memory.budget(), 451u);
+  memory.reduce_to_what_is_held();
+  EXPECT_EQ(memory.budget(), 451u);
+}
+
+TEST(BlockGroups, SegmentsGrowAndBeginSmallAgain) {
+  const Settings settings{
+      .devices = {0}, .segment_residues = 100, .segment_growth = 4, .largest_segment = 300};
+  BlockGroups groups(settings);
+  EXPECT_EQ(sizes(groups.add(block(1, 500), kAnyMemory)), Sizes{});  // no search has begun
+  groups.begin(0);
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(sizes(groups.add(block(1, 60), kAnyMemory)), Sizes{});
+    EXPECT_EQ(sizes(groups.add(block(2, 60), kAnyMemory)), Sizes{120});
+    EXPECT_EQ(sizes(groups.add(block(3, 250), kAnyMemory)), Sizes{});
+    EXPECT_EQ(sizes(groups.add(block(4, 60), kAnyMemory)), Sizes{310});
+    EXPECT_EQ(sizes(groups.add(block(5, 290), kAnyMemory)), Sizes{});
+    EXPECT_EQ(sizes(groups.rest(kAnyMemory)), Sizes{290});
+    EXPECT_EQ(sizes(groups.rest(kAnyMemory)), Sizes{});
+    groups.begin(0);
+  }
+  groups.add(block(6, 10), kAnyMemory);
+  EXPECT_EQ(groups.end().size(), 1u);
+  EXPECT_EQ(sizes(groups.add(block(7, 500), kAnyMemory)), Sizes{});
+}
+
+TEST(BlockGroups, EachDeviceHasAsMuch) {
+  const Settings settings{.devices = {0, 1}, .segment_residues = 100};
+  BlockGroups groups(settings);
+  groups.begin(0);
+  for (std::uint64_t id = 1; id < 10; ++id)
+    EXPECT_EQ(sizes(groups.add(block(id, 20), kAnyMemory)), Sizes{});
+  EXPECT_EQ(sizes(groups.add(block(10, 20), kAnyMemory)), (Sizes{100, 100}));
+  for (std::uint64_t id = 11; id < 14; ++id) groups.add(block(id, 20), kAnyMemory);
+  EXPECT_EQ(sizes(groups.rest(kAnyMemory)), (Sizes{40, 20}));
+  // Blocks without a residue are blocks, too.
+  groups.add(block(14, 0), kAnyMemory);
+  EXPECT_EQ(sizes(groups.rest(kAnyMemory)), Sizes{0});
+}
+
+TEST(BlockGroups, MemoryBoundsSegments) {
+  Settings settings{.devices = {0}, .segment_residues = 1000};
+  BlockGroups by_device(settings), by_host(settings);
+  by_device.begin(0);
+  EXPECT_EQ(sizes(by_device.add(block(1, 99), 400)), Sizes{});
+  EXPECT_EQ(sizes(by_device.add(block(2, 1), 400)), Sizes{100});
+  by_host.begin(200);
+  EXPECT_EQ(sizes(by_host.add(block(1, 99), kAnyMemory)), Sizes{});
+  EXPECT_EQ(sizes(by_host.add(block(2, 1), kAnyMemory)), Sizes{100});
+  settings.vram = 400;
+  BlockGroups by_user(settings);
+  by_user.begin(0);
+  EXPECT_EQ(sizes(by_user.add(block(1, 99), kAnyMemory)), Sizes{});
+  EXPECT_EQ(sizes(by_user.add(block(2, 1), kAnyMemory)), Sizes{100});
+}
+
+TEST(DomainQueue, CountsWhatWaits) {
+  DomainQueue queue;
+  EXPECT_EQ(queue.take_last(), nullptr);
+  EXPECT_TRUE(queue.take_launch({}, true).empty());
+  for (const std::size_t targets : {3, 5}) {
+    auto work = std::make_unique<DomainWork>();
+    work->found.passed_targets.resize(targets);
+    queue.put(std::move(work));
+  }
+  EXPECT_EQ(queue.chains(), 2u);
+  EXPECT_EQ(queue.targets(), 8u);
+  const DomainWorkPtr last = queue.take_last();
+  ASSERT_NE(last, nullptr);
+  EXPECT_EQ(last->found.passed_targets.size(), 5u);
+  EXPECT_EQ(queue.chains(), 1u);
+  EXPECT_EQ(queue.targets(), 3u);
+}
+
+TEST(ActiveModels, AreFoundUntilTheyAreRemovedAndDeclinedOnce) {
+  ActiveModels models;
+  const auto model = std::make_shared<ActiveModel>(7, nullptr);
+  models.add(model);
+  EXPECT_EQ(models.find(7), model);
+  EXPECT_EQ(models.find(8), nullptr);
+  EXPECT_TRUE(model->decline());
+  EXPECT_FALSE(model->decline());
+  EXPECT_EQ(model->state(), ActiveModel::State::kDeclined);
+  models.remove(7);
+  models.remove(7);
+  EXPECT_EQ(models.find(7), nullptr);
+  models.add(model);
+  models.clear();
+  EXPECT_EQ(models.find(7), nullptr);
+}
+
+}  // namespace
+}  // namespace hmmjit::gpu
