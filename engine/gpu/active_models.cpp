@@ -4,9 +4,11 @@ namespace hmmjit::gpu {
 
 ActiveModel::State ActiveModel::refresh(ChainKernels& kernels) {
   if (state_ != State::kWaiting) return state_;
-  if (slots_ == nullptr) slots_ = kernels.of(*search_);
-  if (slots_ == nullptr) return State::kWaiting;
-  switch (kernels.state(*slots_)) {
+  const KernelSlots* const known = slots_;
+  const KernelSlots* const slots = known != nullptr ? known : kernels.of(*search_);
+  if (slots == nullptr) return State::kWaiting;
+  slots_ = slots;
+  switch (kernels.state(*slots)) {
     case ChainKernels::State::kComing:
       return State::kWaiting;
     case ChainKernels::State::kFailed:

@@ -33,7 +33,8 @@ std::uint64_t DeviceMemory::resident() const {
 }
 
 bool DeviceMemory::has_room(const Load& load) const {
-  return resident() + loading_ + std::max(buffers_, load.buffers) + load.bytes <= budget_;
+  const std::uint64_t buffers = std::max(buffers_, load.buffers);
+  return resident() + loading_ + buffers + load.bytes <= budget_;
 }
 
 bool DeviceMemory::begin_load(const Load& load) {
