@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <new>
 #include <thread>
@@ -25,10 +26,15 @@ void run_packer(SearchParts& parts) {
     const std::uint64_t seen = parts.changed.count();
     if (parts.stop) return;
     ClientUse use = parts.clients.use();
-    const SegmentPtr segment = use ? parts.segments.take_to_pack() : nullptr;
+    bool wait = false;
+    const SegmentPtr segment = use ? parts.segments.take_to_pack(wait) : nullptr;
     if (segment == nullptr) {
       use = {};  // nobody who leaves waits for this
-      parts.changed.wait_beyond(seen);
+      if (wait) {
+        parts.changed.wait_beyond(seen, std::chrono::milliseconds(2));
+      } else {
+        parts.changed.wait_beyond(seen);
+      }
       continue;
     }
     const double begun = Trace::now();

@@ -140,21 +140,21 @@ bool Segments::drop_if_done(const SegmentPtr& segment) {
   return true;
 }
 
-// Those whose models were all left to the host are among them: no lane has had them.
+// Those that the host has done are among them: no lane has had them, and perhaps not the packer.
 void Segments::drop_finished(std::vector<SegmentPtr>& dropped) {
   if (!streaming_) return;
   const std::vector<SegmentPtr> all = table_.all;
   for (const SegmentPtr& segment : all) {
-    if ((segment->packed_ != nullptr || segment->abandoned_) && drop_if_done(segment))
-      dropped.push_back(segment);
+    if (drop_if_done(segment)) dropped.push_back(segment);
   }
 }
 
 // ---- packing ------------------------------------------------------------------------------------
 
-SegmentPtr Segments::take_to_pack() {
+SegmentPtr Segments::take_to_pack(bool& wait) {
   const MutexLock lock(mutex_);
-  if (table_.to_pack.empty() || board_ == nullptr) return nullptr;
+  wait = !table_.to_pack.empty() && board_ != nullptr;
+  if (!wait) return nullptr;
   std::size_t waiting = 0;
   for (const SegmentPtr& s : table_.all) {
     waiting += s->packed_ != nullptr && s->resident_ == nullptr && !s->abandoned_ &&

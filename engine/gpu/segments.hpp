@@ -84,8 +84,9 @@ class Segments {
   void set_streaming();
 
   /// The next to be packed, which is the caller's to pack; null where there is none, or where
-  /// enough wait for their upload. A segment of a database is not copied, only indexed.
-  SegmentPtr take_to_pack();
+  /// enough wait for their upload: `wait` is set then, since nobody says when the host has done
+  /// what these have. A segment of a database is not copied, only indexed.
+  SegmentPtr take_to_pack(bool& wait);
   /// Null: there was no memory for it, and no device will have it.
   void packed(const SegmentPtr& segment, std::shared_ptr<PackedSegment> packed);
 

@@ -318,7 +318,8 @@ TEST_F(GpuFiltersTest, DoesEveryPairOnceWheneverItIsOffered) {
         const DecisionCounts counts = owner.expect_cpu();
         EXPECT_EQ(statistics.passed, counts.passed);
         EXPECT_EQ(statistics.open, counts.open);
-        // A chain that begins while pairs of its segment are still being offered computes all of it.
+        // A chain that begins while pairs of its segment are still being offered computes all of
+        // it.
         EXPECT_GE(statistics.survivors, counts.survivors);
         if (statistics.chains == 9 * statistics.segments) {
           EXPECT_EQ(statistics.survivors, counts.survivors);

@@ -2,6 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <iostream>
+#include <random>
+
 #include "host_kernels.hpp"
 #include "search_fixture.hpp"
 #include "support/random_profiles.hpp"
@@ -219,6 +223,38 @@ TEST_F(GpuSearch, AStreamedSegmentIsClosedWhileReadingWaits) {
   EXPECT_EQ(outcome.text, alone.text);
   EXPECT_TRUE(outcome.statistics.streamed);
   EXPECT_GT(gpu.statistics().segments, 2u);
+}
+
+// Threads and devices that are short of memory take from each other, give back, wait and evict in
+// every order: whoever waits must be woken.
+TEST_F(GpuSearch, EverySearchEndsWhoeverWaitsForWhom) {
+  const char* const given = std::getenv("HMMJIT_TEST_ROUNDS");
+  const int rounds = given != nullptr ? std::atoi(given) : 15;
+  const std::uint64_t first = given != nullptr ? std::random_device{}() : 1;
+  const SearchData many = make_search_data(23, 24, 90, 50);
+  const auto cpu = make_cpu_backend();
+  const std::string alone = run_search(many, *cpu, small_blocks(2)).text;
+  for (std::uint64_t seed = first; seed < first + static_cast<std::uint64_t>(rounds); ++seed) {
+    SCOPED_TRACE(seed);
+    if (given != nullptr) std::cerr << "seed " << seed << std::endl;
+    test_support::Random random(seed);
+    gpu::Settings settings = fake_settings(driver_, random.integer(1, 2));
+    settings.patient = false;
+    settings.lanes = random.integer(1, 4);
+    settings.segment_residues = static_cast<std::uint64_t>(random.integer(1, 20'000));
+    if (random.integer(0, 1) == 1)
+      settings.vram = static_cast<std::uint64_t>(random.integer(60'000, 400'000));
+    SearchOptions options = small_blocks(random.integer(1, 4));
+    options.block_residues = static_cast<std::size_t>(random.integer(300, 6'000));
+    if (random.integer(0, 3) > 0)
+      options.memory = static_cast<std::uint64_t>(random.integer(40'000, 300'000));
+    gpu::GpuFilters gpu(std::move(settings));
+    if (random.integer(0, 1) == 1) wait_until_started(gpu);
+    const auto backend = make_device_backend(gpu);
+    const SearchOutcome outcome = run_search(many, *backend, options);
+    EXPECT_EQ(outcome.error, "");
+    EXPECT_EQ(outcome.text, alone);
+  }
 }
 
 // What SSV leaves undecided may fail MSV, which the CPU finds where the device has no kernel for

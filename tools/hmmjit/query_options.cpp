@@ -111,7 +111,7 @@ Table sequence_query_table() {
       "at most the <n> best targets of each query in -A and --a3m";
   position(table, "--verify")->help =
       "compute <n> targets per query a GPU filtered again on the CPU; "
-      "default: as many as take 1% of the CPU time";
+      "default: as many as take less than 1% of the CPU time";
   position(table, "--json")->help =
       "save queries, targets, domains and alignments as JSON lines to file <f>";
   leave_out(table, {"--as", "--part", "--part-file", "--model-part", "--cut-missing"});

@@ -337,7 +337,7 @@ constexpr std::array kTable = {
                .range = "n>=0",
                .group = kOwn,
                .help = "compute <n> targets per model a GPU filtered again on the CPU; "
-                       "default: as many as take 1% of the CPU time",
+                       "default: as many as take less than 1% of the CPU time",
                .own = true},
     OptionSpec{
         .name = "--cut-missing",
