@@ -229,7 +229,7 @@ TEST_F(GpuSearch, AStreamedSegmentIsClosedWhileReadingWaits) {
 // every order: whoever waits must be woken.
 TEST_F(GpuSearch, EverySearchEndsWhoeverWaitsForWhom) {
   const char* const given = std::getenv("HMMJIT_TEST_ROUNDS");
-  const int rounds = given != nullptr ? std::atoi(given) : 15;
+  const int rounds = given != nullptr ? std::atoi(given) : 40;
   const std::uint64_t first = given != nullptr ? std::random_device{}() : 1;
   const SearchData many = make_search_data(23, 24, 90, 50);
   const auto cpu = make_cpu_backend();

@@ -3,7 +3,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <thread>
+#include <utility>
 
 #include "gpu/active_models.hpp"
 #include "gpu/block_groups.hpp"
@@ -11,6 +13,7 @@
 #include "gpu/client_calls.hpp"
 #include "gpu/device_memory.hpp"
 #include "gpu/domain_queue.hpp"
+#include "gpu/segments.hpp"
 #include "gpu_search/pairs_fixture.hpp"
 
 namespace hmmjit::gpu {
@@ -182,6 +185,91 @@ TEST(BlockGroups, MemoryBoundsSegments) {
   by_user.begin(0);
   EXPECT_EQ(sizes(by_user.add(block(1, 99), kAnyMemory)), Sizes{});
   EXPECT_EQ(sizes(by_user.add(block(2, 1), kAnyMemory)), Sizes{100});
+}
+
+// A board with a pair for each of these blocks, and segments of a block each.
+class SegmentsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    segments_.attach(board_);
+    for (BlockId id = 1; id <= 2; ++id) {
+      BlockRef made = block(id, 50);
+      kept_[id] = made.targets;
+      board_.add_block(id);
+      board_.open(kModel, id, made.targets);
+      segments_.make({{std::move(made)}});
+    }
+    for (auto& [id, targets] : kept_) seen_[id] = std::exchange(targets, nullptr);
+  }
+  // The host takes the pair and does it.
+  void do_on_host(BlockId id) { ASSERT_NE(board_.take_for_host(kModel, id), nullptr); }
+  bool held(BlockId id) const { return !seen_.at(id).expired(); }
+
+  static constexpr ModelId kModel = 7;
+  WorkBoard board_{[](ModelId, BlockId) {}};
+  ChangeSignal changed_;
+  Counters counters_;
+  Segments segments_{1, counters_, changed_};
+  ActiveDevice device_{1 << 30};
+  std::map<BlockId, TargetsPtr> kept_;
+  std::map<BlockId, std::weak_ptr<const TargetBlock>> seen_;
+};
+
+TEST_F(SegmentsTest, WhatTheHostHasDoneBeforeItIsPackedIsLetGoOf) {
+  segments_.offer(device_);
+  do_on_host(1);
+  segments_.offer(device_);
+  EXPECT_TRUE(held(1));  // it may be needed for other models
+  segments_.set_streaming();
+  EXPECT_FALSE(held(1));
+  EXPECT_TRUE(held(2));
+  do_on_host(2);
+  segments_.offer(device_);
+  EXPECT_FALSE(held(2));
+  bool wait = true;
+  EXPECT_EQ(segments_.take_to_pack(wait), nullptr);
+  EXPECT_FALSE(wait);
+}
+
+TEST_F(SegmentsTest, ThePackerLooksAgainWhileCopiesWait) {
+  bool wait = false;
+  const SegmentPtr first = segments_.take_to_pack(wait);
+  ASSERT_NE(first, nullptr);
+  segments_.packed(first, std::make_shared<PackedSegment>(pack_segment(first->blocks())));
+  EXPECT_EQ(segments_.take_to_pack(wait), nullptr);
+  EXPECT_TRUE(wait);
+  const std::uint64_t seen = changed_.count();
+  do_on_host(1);
+  EXPECT_EQ(changed_.count(), seen);  // nobody says so
+  EXPECT_NE(segments_.take_to_pack(wait), nullptr);
+}
+
+TEST_F(SegmentsTest, WithoutMemoryForACopyItIsNoDevices) {
+  bool wait = false;
+  const SegmentPtr first = segments_.take_to_pack(wait);
+  segments_.use_devices({&device_});
+  segments_.packed(first, nullptr);
+  EXPECT_EQ(segments_.offer(device_).to_load, nullptr);
+  EXPECT_FALSE(segments_.has_been_resident(1));
+  EXPECT_EQ(segments_.open_pairs(device_), 2u);
+  const SegmentPtr second = segments_.take_to_pack(wait);
+  ASSERT_NE(second, nullptr);
+  segments_.packed(second, std::make_shared<PackedSegment>(pack_segment(second->blocks())));
+  EXPECT_EQ(segments_.offer(device_).to_load, second);
+  EXPECT_EQ(segments_.begin_work(device_, second), nullptr);
+}
+
+TEST_F(SegmentsTest, NothingIsTakenBetweenTwoSearches) {
+  do_on_host(1);
+  EXPECT_TRUE(held(1));
+  segments_.clear();
+  EXPECT_FALSE(held(1));
+  BlockRef late = block(3, 50);
+  const std::weak_ptr<const TargetBlock> seen = late.targets;
+  segments_.make({{std::move(late)}});
+  EXPECT_TRUE(seen.expired());
+  bool wait = true;
+  EXPECT_EQ(segments_.take_to_pack(wait), nullptr);
 }
 
 TEST(DomainQueue, CountsWhatWaits) {
