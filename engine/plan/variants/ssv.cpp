@@ -310,7 +310,7 @@ const std::array kVariants{
     paper::striped_entry<kStriped, paper::StripedForm::kRegisters>(
         {.name = "warp_striped",
          .stage = Stage::kSsv,
-         .template_file = "ssv/warp_striped.cu",
+         .template_file = "paper_designs/ssv/warp_striped.cu",
          .entry_name = "ssv_warp_striped",
          .cell = CellType::kByte,
          .references = kStripedReferences,
@@ -318,7 +318,7 @@ const std::array kVariants{
     paper::striped_entry<kStriped, paper::StripedForm::kLocal>(
         {.name = "warp_striped_local",
          .stage = Stage::kSsv,
-         .template_file = "ssv/warp_striped.cu",
+         .template_file = "paper_designs/ssv/warp_striped.cu",
          .entry_name = "ssv_warp_striped",
          .cell = CellType::kByte,
          .references = kStripedReferences,
@@ -326,7 +326,7 @@ const std::array kVariants{
     paper::striped_entry<kStriped, paper::StripedForm::kShared>(
         {.name = "warp_striped_shared",
          .stage = Stage::kSsv,
-         .template_file = "ssv/warp_striped.cu",
+         .template_file = "paper_designs/ssv/warp_striped.cu",
          .entry_name = "ssv_warp_striped",
          .cell = CellType::kByte,
          .references = kStripedReferences,
@@ -334,7 +334,7 @@ const std::array kVariants{
     paper::striped_entry<kStriped, paper::StripedForm::kSharedStatic>(
         {.name = "warp_striped_shared_static",
          .stage = Stage::kSsv,
-         .template_file = "ssv/warp_striped.cu",
+         .template_file = "paper_designs/ssv/warp_striped.cu",
          .entry_name = "ssv_warp_striped",
          .cell = CellType::kByte,
          .references = kStripedReferences,
@@ -342,7 +342,7 @@ const std::array kVariants{
     paper::group_entry<1>(
         {.name = "multi_lane_s1",
          .stage = Stage::kSsv,
-         .template_file = "ssv/sequence_groups.cu",
+         .template_file = "paper_designs/ssv/sequence_groups.cu",
          .entry_name = "ssv_sequence_groups",
          .cell = CellType::kByte,
          .references = kGroupReferences,
@@ -350,7 +350,7 @@ const std::array kVariants{
     paper::group_entry<2>(
         {.name = "multi_lane_s2",
          .stage = Stage::kSsv,
-         .template_file = "ssv/sequence_groups.cu",
+         .template_file = "paper_designs/ssv/sequence_groups.cu",
          .entry_name = "ssv_sequence_groups",
          .cell = CellType::kByte,
          .references = kGroupReferences,
@@ -358,7 +358,7 @@ const std::array kVariants{
     paper::group_entry<4>(
         {.name = "multi_lane_s4",
          .stage = Stage::kSsv,
-         .template_file = "ssv/sequence_groups.cu",
+         .template_file = "paper_designs/ssv/sequence_groups.cu",
          .entry_name = "ssv_sequence_groups",
          .cell = CellType::kByte,
          .references = kGroupReferences,
@@ -366,7 +366,7 @@ const std::array kVariants{
     paper::group_entry<8>(
         {.name = "multi_lane_s8",
          .stage = Stage::kSsv,
-         .template_file = "ssv/sequence_groups.cu",
+         .template_file = "paper_designs/ssv/sequence_groups.cu",
          .entry_name = "ssv_sequence_groups",
          .cell = CellType::kByte,
          .references = kGroupReferences,
@@ -374,7 +374,7 @@ const std::array kVariants{
     paper::group_entry<16>(
         {.name = "multi_lane_s16",
          .stage = Stage::kSsv,
-         .template_file = "ssv/sequence_groups.cu",
+         .template_file = "paper_designs/ssv/sequence_groups.cu",
          .entry_name = "ssv_sequence_groups",
          .cell = CellType::kByte,
          .references = kGroupReferences,
@@ -382,7 +382,7 @@ const std::array kVariants{
     paper::group_entry<32>(
         {.name = "multi_lane_s32",
          .stage = Stage::kSsv,
-         .template_file = "ssv/sequence_groups.cu",
+         .template_file = "paper_designs/ssv/sequence_groups.cu",
          .entry_name = "ssv_sequence_groups",
          .cell = CellType::kByte,
          .references = kGroupReferences,
@@ -390,7 +390,7 @@ const std::array kVariants{
     paper::group_entry<64>(
         {.name = "multi_lane_s64",
          .stage = Stage::kSsv,
-         .template_file = "ssv/sequence_groups.cu",
+         .template_file = "paper_designs/ssv/sequence_groups.cu",
          .entry_name = "ssv_sequence_groups",
          .cell = CellType::kByte,
          .references = kGroupReferences,
@@ -398,7 +398,7 @@ const std::array kVariants{
     paper::group_entry<128>(
         {.name = "multi_lane_s128",
          .stage = Stage::kSsv,
-         .template_file = "ssv/sequence_groups.cu",
+         .template_file = "paper_designs/ssv/sequence_groups.cu",
          .entry_name = "ssv_sequence_groups",
          .cell = CellType::kByte,
          .references = kGroupReferences,

@@ -1,7 +1,7 @@
 // SSV, S = 1 ... 128 sequences per warp in the form of CUDAMPF++ (Jiang, Ganesan & Yao 2017): see
 // common/sequence_groups.cuh. ssv/multi_lane.cu is what became of it.
 //
-// Cells hold the SSV score above its floor, 0..127, as in ssv/warp_striped.cu.
+// Cells hold the SSV score above its floor, 0..127, as in paper_designs/ssv/warp_striped.cu.
 #include "common/sequence_groups.cuh"
 
 extern "C" __global__ void __launch_bounds__(plan_constants::kThreads, 1)

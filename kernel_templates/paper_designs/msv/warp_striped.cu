@@ -1,6 +1,6 @@
 // MSV, a warp per sequence, striped (CUDAMPF, Jiang & Ganesan 2016; striping after Farrar 2007).
 //
-// As ssv/warp_striped.cu: a warp is one vector of 128 byte cells, cell c = 4*lane + byte holds node
+// As paper_designs/ssv/warp_striped.cu: a warp is one vector of 128 byte cells, cell c = 4*lane + byte holds node
 // c*Q + q in word q; see common/striped.cuh for where the row lies. Every row ends with a butterfly
 // over the warp for its best cell, from which J and B follow.
 //
