@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building and testing hmmjit need; does nothing when present.
 # --browser: also those of the test of `hmmjit report`'s page in a real browser, 300 MB.
-# --readers: also what other programs read tables and results with, for their tests, 600 MB: pandas, R, jq and mypy of
-#   Debian; polars, DuckDB and pyarrow of PyPI, which go to build/readers. Where PyPI cannot be reached, it says so, and
-#   the tests of these are skipped.
+# --readers: also what other programs read tables and results with, for their tests, 600 MB: pandas, R and jq of Debian;
+#   pandas, polars, DuckDB and pyarrow of PyPI, and mypy, which go into an environment of their own, build/readers.
+#   Where PyPI cannot be reached, it says so, and the tests that need them are skipped.
 # --clang: also a Clang that can fuzz (tests/fuzz/fuzz.sh), 300 MB.
 # --arm64: also what cross-builds for 64-bit ARM and runs the programs here (docs/building.md), 400 MB.
 # --documents: also what makes the documentation pages (docs/sphinx) and checks the Debian packages, 300 MB.
@@ -18,7 +18,7 @@ sudo=""
 for option in "$@"; do
   case "$option" in
     --browser) packages+=(chromium chromium-driver python3-selenium) ;;
-    --readers) packages+=(python3-pandas python3-venv mypy r-base-core jq); readers=yes ;;
+    --readers) packages+=(python3-pandas python3-venv r-base-core jq); readers=yes ;;
     --clang) packages+=(clang-19 libclang-rt-19-dev) ;;
     --arm64)
       dpkg --print-foreign-architectures | grep -qx arm64 || $sudo dpkg --add-architecture arm64
@@ -42,14 +42,15 @@ if ((${#missing[@]})); then
 fi
 
 if [ "$readers" = yes ]; then
-  # Debian's interpreter, so that Debian's packages (pandas, NumPy, pytest) are found beside those of PyPI.
   folder=$(cd "$(dirname "$0")/.." && pwd)/build/readers
-  "$folder/bin/python3" -c "" 2>/dev/null || /usr/bin/python3 -m venv --clear --system-site-packages "$folder"
-  for package in polars duckdb pyarrow; do
-    "$folder/bin/python3" -c "import $package" 2>/dev/null && continue
-    echo "installing from PyPI: $package"
-    timeout 180 "$folder/bin/python3" -m pip install --quiet --disable-pip-version-check --only-binary :all: \
-      --timeout 20 --retries 1 "$package" ||
-      echo "NOT INSTALLED: $package, which PyPI did not give; its tests will be skipped" >&2
-  done
+  works() { "$folder/bin/python3" -c "import pandas, polars, duckdb, pyarrow, pytest, mypy" 2>/dev/null; }
+  if ! works; then
+    echo "installing from PyPI: pandas polars duckdb pyarrow pytest mypy"
+    /usr/bin/python3 -m venv --clear "$folder"
+    timeout 300 "$folder/bin/python3" -m pip install --quiet --disable-pip-version-check --only-binary :all: \
+      --timeout 20 --retries 1 pandas polars duckdb pyarrow pytest mypy && works || {
+      rm -rf "$folder"
+      echo "NOT INSTALLED: polars, duckdb, pyarrow, mypy: PyPI did not give them; their tests will be skipped" >&2
+    }
+  fi
 fi
