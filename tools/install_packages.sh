@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building and testing hmmjit need; does nothing when present.
 # --browser: also those of the test of `hmmjit report`'s page in a real browser, 300 MB.
+# --readers: also what other programs read tables and results with, for their tests, 600 MB: pandas, R and jq of Debian;
+#   pandas, polars, DuckDB and pyarrow of PyPI, and mypy, which go into an environment of their own, build/readers.
+#   Where PyPI cannot be reached, it says so, and the tests that need them are skipped.
 # --clang: also a Clang that can fuzz (tests/fuzz/fuzz.sh), 300 MB.
 # --arm64: also what cross-builds for 64-bit ARM and runs the programs here (docs/building.md), 400 MB.
 # --documents: also what makes the documentation pages (docs/sphinx) and checks the Debian packages, 300 MB.
@@ -9,11 +12,13 @@ packages=(g++ cmake ninja-build ccache pkg-config python3 python3-pytest python3
           libfmt-dev libgtest-dev libgmock-dev libhwy-dev libxxhash-dev
           libzstd-dev zlib1g-dev zstd libpng-dev libnifti2-dev libcli11-dev nlohmann-json3-dev hmmer hmmer-examples mmseqs2-examples ncbi-blast+
           slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge)
+readers=no
 sudo=""
 [ "$(id -u)" = 0 ] || sudo=sudo
 for option in "$@"; do
   case "$option" in
     --browser) packages+=(chromium chromium-driver python3-selenium) ;;
+    --readers) packages+=(python3-pandas python3-venv r-base-core jq); readers=yes ;;
     --clang) packages+=(clang-19 libclang-rt-19-dev) ;;
     --arm64)
       dpkg --print-foreign-architectures | grep -qx arm64 || $sudo dpkg --add-architecture arm64
@@ -23,7 +28,7 @@ for option in "$@"; do
         packages+=("$package:arm64")
       done ;;
     --documents) packages+=(python3-sphinx python3-myst-parser python3-breathe doxygen lintian) ;;
-    *) echo "usage: $0 [--browser] [--clang] [--arm64] [--documents]" >&2; exit 2 ;;
+    *) echo "usage: $0 [--browser] [--readers] [--clang] [--arm64] [--documents]" >&2; exit 2 ;;
   esac
 done
 missing=()
@@ -34,4 +39,18 @@ if ((${#missing[@]})); then
   echo "installing: ${missing[*]}"
   $sudo apt-get update -qq
   DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+fi
+
+if [ "$readers" = yes ]; then
+  folder=$(cd "$(dirname "$0")/.." && pwd)/build/readers
+  works() { "$folder/bin/python3" -c "import pandas, polars, duckdb, pyarrow, pytest, mypy" 2>/dev/null; }
+  if ! works; then
+    echo "installing from PyPI: pandas polars duckdb pyarrow pytest mypy"
+    /usr/bin/python3 -m venv --clear "$folder"
+    timeout 300 "$folder/bin/python3" -m pip install --quiet --disable-pip-version-check --only-binary :all: \
+      --timeout 20 --retries 1 pandas polars duckdb pyarrow pytest mypy && works || {
+      rm -rf "$folder"
+      echo "NOT INSTALLED: polars, duckdb, pyarrow, mypy: PyPI did not give them; their tests will be skipped" >&2
+    }
+  fi
 fi

@@ -1,12 +1,10 @@
-"""What makes the Python package pleasant: types, pickles, views, tables of other libraries, asyncio. Run by
-run_pytest.py, which sets the paths."""
+"""What makes the Python package pleasant: names for editors, pickles, views, asyncio. Run by run_pytest.py, which sets
+the paths."""
 import asyncio
 import copy
 import inspect
 import os
 import pickle
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -17,7 +15,6 @@ import hmmjit
 
 INPUTS = os.environ["HMMJIT_TEST_INPUTS"]
 MODELS, TARGETS = os.path.join(INPUTS, "models.hmm"), os.path.join(INPUTS, "targets.fasta")
-SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 @pytest.fixture(scope="module")
@@ -28,32 +25,6 @@ def results():
 def key(results):
     return [(r.name, h.name, h.e_value, h.score, [(d.score, d.alignment.sequence) for d in h.domains])
             for r in results for h in r]
-
-
-def test_types_are_strict(tmp_path):
-    """mypy --strict over the package and the examples, and over a user's program."""
-    for python in (sys.executable, "python3", "/usr/bin/python3"):
-        if subprocess.run([python, "-c", "import mypy"], capture_output=True).returncode == 0:
-            break
-    else:
-        pytest.skip("SKIPPED, NO TYPE CHECKED: mypy is not installed (Debian: mypy)")
-    user = tmp_path / "user.py"
-    user.write_text("import hmmjit\n"
-                    "results = hmmjit.search('m.hmm', 't.fa', E=1e-3, memory='2G')\n"
-                    "best: hmmjit.Hit = results[0][0]\n"
-                    "score: float = best.best_domain.score\n"
-                    "names: list[str] = [hit.name for result in results for hit in result.reported]\n"
-                    "for [round] in hmmjit.IterativeSearch('q.fa', 't.fa', incE=1e-5):\n"
-                    "    rows: int = len(round.msa)\n")
-    check = [python, "-m", "mypy", "--config-file", os.path.join(SOURCE, "pyproject.toml"), "--cache-dir",
-             str(tmp_path / "cache")]
-    for arguments, status in (([], 0), ([str(user)], 0)):
-        checked = subprocess.run(check + arguments, capture_output=True, text=True, cwd=SOURCE)
-        assert checked.returncode == status, checked.stdout + checked.stderr
-    user.write_text("import hmmjit\nhmmjit.search('m', 't', evalue=1)\nhmmjit.search('m', 't')[0][0].nam\n")
-    wrong = subprocess.run(check + [str(user)], capture_output=True, text=True, cwd=SOURCE)
-    assert wrong.returncode == 1 and wrong.stdout.count("error:") == 2, wrong.stdout
-    assert os.path.exists(os.path.join(os.path.dirname(hmmjit.__file__), "py.typed"))
 
 
 def test_editors_see_names_and_options(results):
@@ -258,71 +229,6 @@ def test_alignments_of_results(results, tmp_path):
         bare[1].to_msa()
     with pytest.raises(hmmjit.UsageError):
         hmmjit.MSA({"a": "AC", "b": "A"})
-
-
-def test_polars_and_pyarrow(results):
-    table, domains = results.table(), results.table("domains")
-    empty = hmmjit.search(MODELS, TARGETS, device="cpu", E=1e-300).table("domains")
-    tried = 0
-    try:
-        import pyarrow
-    except ImportError:
-        pass
-    else:
-        tried += 1
-        for source in (table, domains, empty):
-            read = pyarrow.RecordBatchReader.from_stream(source).read_all()
-            read.validate(full=True)
-            assert read.column_names == list(source) and read.num_rows == len(source)
-            for name in source:
-                assert read.column(name).to_pylist() == list(source[name]), name
-            assert read.schema.field("included").type == pyarrow.bool_()
-            assert source.to_arrow().num_rows == len(source)
-    try:
-        import polars
-    except ImportError:
-        pass
-    else:
-        tried += 1
-        for source in (table, domains, empty):
-            for frame in (polars.DataFrame(dict(source)), source.to_polars()):
-                assert frame.columns == list(source) and len(frame) == len(source)
-                assert frame["score"].to_list() == list(source["score"])
-    if not tried:
-        pytest.skip("SKIPPED, NOTHING READ: neither pyarrow nor polars is installed")
-
-
-def test_parquet(results, tmp_path):
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        pytest.skip("SKIPPED, NOTHING WRITTEN: pyarrow is not installed (pip install pyarrow)")
-    path = tmp_path / "table.parquet"
-    empty = hmmjit.search(MODELS, TARGETS, device="cpu", E=1e-300).table("domains")
-    assert len(empty) == 0 < len(results.table("domains"))
-    for table in (results.table(), results.table("domains"), empty):
-        table.to_parquet(path, compression="gzip")
-        read = pyarrow.parquet.read_table(path)
-        assert read.column_names == list(table)
-        for name in table:
-            assert read.column(name).to_pylist() == list(table[name]), name
-        assert read.schema.field("included").type == pyarrow.bool_()
-        assert pyarrow.types.is_floating(read.schema.field("score").type)
-        assert pyarrow.types.is_large_string(read.schema.field("name").type)
-    kept = path.read_bytes()
-    mask = os.umask(0)
-    os.umask(mask)
-    assert path.stat().st_mode & 0o777 == 0o666 & ~mask
-    with pytest.raises(Exception, match="compression"):
-        results.table().to_parquet(path, compression="no such")
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(IsADirectoryError):
-        results.table().to_parquet(tmp_path / "folder")
-    (tmp_path / "folder").rmdir()
-    with pytest.raises(OSError):
-        results.table().to_parquet(tmp_path / "missing" / "table.parquet")
-    assert path.read_bytes() == kept and os.listdir(tmp_path) == ["table.parquet"]
 
 
 def test_a_stream_that_nobody_takes_is_let_go(results):

@@ -206,9 +206,6 @@ def test_tables(results):
     assert len(empty) == 0 and list(empty) == list(domains)
     numpy = pytest.importorskip("numpy")
     assert targets["score"].dtype == numpy.float64 and targets["included"].dtype == bool
-    pandas = pytest.importorskip("pandas")
-    assert list(pandas.DataFrame(targets).columns) == list(targets)
-    assert len(targets.to_pandas()) == len(targets)
 
 
 def test_options(results):

@@ -167,6 +167,10 @@ class AsHmmersTests(ScratchFolder):
         done = search(["-", "-"], data=read(one) + read(targets))
         self.assertEqual(done.returncode, USAGE_ERROR)
         self.assertIn("either <hmmfile> or <seqdb> may be '-', but not both", done.stderr.decode())
+        # A scan reads its models again for each lot of sequences: refused before anything is printed.
+        done = hmmjit("scan", "-", targets, data=read(one))
+        self.assertEqual((done.returncode, done.stdout), (USAGE_ERROR, b""))
+        self.assertIn("<hmmdb>: the profiles are read several times; give a file", done.stderr.decode())
         # Several models and one pass over a pipe: hmmsearch refuses that, docs/differences.md.
         both = self.write("both.hmm", "".join(read(path).decode() for path in models))
         self.assertNotEqual(hmmsearch([both, "-"], data=read(targets)).returncode, 0)

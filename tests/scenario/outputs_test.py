@@ -1,10 +1,7 @@
 """Machine-readable outputs hold what hmmsearch's tables print; --as hmmscan gives hmmscan's tables."""
 import base64
-import csv
 import gzip
 import html.parser
-import importlib
-import importlib.util
 import json
 import os
 import random
@@ -96,7 +93,9 @@ def page_domains(data):
 
 
 @unittest.skipIf(scenario.hmmsearch_missing(), "hmmsearch, hmmemit or hmmer-examples not installed")
-class Outputs(ScratchFolder):
+class ResultsFolder(ScratchFolder):
+    """Models and targets with names and descriptions that are hard to write down, and what a search says of them."""
+
     @classmethod
     def setUpClass(cls):
         print(f"random seed {SEED} (HMMJIT_TEST_SEED repeats it)")
@@ -131,6 +130,26 @@ class Outputs(ScratchFolder):
         self.assertEqual({line["record"] for line in lines[:-1]}, {"model", "target"})
         return lines
 
+    def nasty_run(self):
+        """A run whose targets carry what readers of tables and of JSON trip over; returns the paths and
+        the expected (name, description) of each row. Half of the targets come twice."""
+        marks = ['"quoted" start', '"only one', 'mid "quote" here', "5'-3' exonuclease", "back\\slash \\t",
+                 "# no comment", "a, b; c", "=1+1", "tab\there", 'end"', "NULL", "", "-", "1e5", '""']
+        records = [[f"t{number}_{name}", marks[number % len(marks)], residues]
+                   for number, (name, _, residues) in enumerate(self.records)]
+        targets = self.path("nasty.fasta")
+        scenario.write_fasta(targets, records)
+        paths = self.run_search([], targets)
+        lines = self.records_of(paths["json"])
+        rows = [(target["name"], (target["description"] or "").replace("\t", " "))
+                for target in lines if target["record"] == "target"
+                for _ in range(max(1, len(target["domains"])))]
+        self.assertTrue(set(rows) <= {(name, text.replace("\t", " ")) for name, text, _ in records})
+        self.assertGreater(len({text for _, text in rows}), 12)
+        return paths, rows, lines
+
+
+class Outputs(ResultsFolder):
     def test_json_and_tsv_print_as_the_domain_table(self):
         for options in ([], ["-E", "1e-5", "--domE", "1e-3"], ["-T", "10", "--domT", "5", "-Z", "9"],
                         ["--domT", "60"]):
@@ -195,70 +214,6 @@ class Outputs(ScratchFolder):
             self.assertEqual(len(empty), sum(not target["domains"] for target in targets))
             self.assertEqual(bool(empty), options == ["--domT", "60"] or bool(empty))
 
-    def nasty_run(self):
-        """A run whose targets carry what readers of tables and of JSON trip over; returns the paths and
-        the expected (name, description) of each row. Half of the targets come twice."""
-        marks = ['"quoted" start', '"only one', 'mid "quote" here', "5'-3' exonuclease", "back\\slash \\t",
-                 "# no comment", "a, b; c", "=1+1", "tab\there", 'end"', "NULL", "", "-", "1e5", '""']
-        records = [[f"t{number}_{name}", marks[number % len(marks)], residues]
-                   for number, (name, _, residues) in enumerate(self.records)]
-        targets = self.path("nasty.fasta")
-        scenario.write_fasta(targets, records)
-        paths = self.run_search([], targets)
-        lines = self.records_of(paths["json"])
-        rows = [(target["name"], (target["description"] or "").replace("\t", " "))
-                for target in lines if target["record"] == "target"
-                for _ in range(max(1, len(target["domains"])))]
-        self.assertTrue(set(rows) <= {(name, text.replace("\t", " ")) for name, text, _ in records})
-        self.assertGreater(len({text for _, text in rows}), 12)
-        return paths, rows, lines
-
-    def test_default_readers_take_the_table_right(self):
-        paths, want, _ = self.nasty_run()
-        with open(paths["tsv"], newline="") as file:
-            rows = list(csv.DictReader(file, delimiter="\t"))
-        self.assertEqual([(row["target"], row["description"]) for row in rows], want)
-        self.assertEqual({None in row or None in row.values() for row in rows}, {False})
-        # A line is a row, and fields without quotes stand as they are: cut and awk work.
-        self.assertEqual(read(paths["tsv"]).count(b"\n"), len(want) + 1)
-        if importlib.util.find_spec("numpy"):
-            numpy = importlib.import_module("numpy")
-            with open(paths["tsv"]) as file:
-                width = len(file.readline().split("\t"))
-            table = numpy.loadtxt(paths["tsv"], dtype=str, delimiter="\t", quotechar='"', comments=None, skiprows=1)
-            self.assertEqual(table.shape, (len(want), width))
-        tried = []
-        for name, call in (("pandas", lambda m: m.read_csv(paths["tsv"], sep="\t")),
-                           ("polars", lambda m: m.read_csv(paths["tsv"], separator="\t").to_dicts()),
-                           ("duckdb", lambda m: m.sql(f"select * from '{paths['tsv']}'").fetchall())):
-            if importlib.util.find_spec(name) is None:
-                continue
-            tried.append(name)
-            got = call(importlib.import_module(name))
-            self.assertEqual(len(got), len(want), name)
-            if name == "duckdb":
-                got = [(row[0], row[-1] or "") for row in got]
-            elif name == "polars":
-                got = [(row["target"], row["description"] or "") for row in got]
-            else:
-                self.assertEqual(str(got["evalue"].dtype), "float64")
-                self.assertEqual(str(got["target_length"].dtype), "int64")
-                got = [(row.target, row.description if isinstance(row.description, str) else "")
-                       for row in got.itertuples()]
-            for have, wanted in zip(got, want):
-                # pandas takes "NULL" for nothing, as it says.
-                self.assertIn(have, [wanted] + [(wanted[0], "")] * (wanted[1] == "NULL"), name)
-        if shutil.which("Rscript"):
-            tried.append("R")
-            code = ("x <- read.delim(commandArgs(TRUE)[1], na.strings = ''); stopifnot(is.numeric(x$evalue), "
-                    "is.numeric(x$ln_p)); writeLines(ifelse(is.na(x$description), '', x$description)); "
-                    "writeLines(x$target)")
-            done = scenario.run(["Rscript", "--vanilla", "-e", code, paths["tsv"]])
-            self.assertEqual(done.returncode, 0, done.stderr)
-            lines = done.stdout.decode().split("\n")[:-1]
-            self.assertEqual(list(zip(lines[len(want):], lines[:len(want)])), want)
-        print("readers tried beside csv:", ", ".join(tried) or "none is installed")
-
     def test_a_key_of_json_has_one_type(self):
         paths, rows, lines = self.nasty_run()
         kinds = {}
@@ -278,15 +233,6 @@ class Outputs(ScratchFolder):
                 note(key, value)
         self.assertGreater(len(kinds), 40)
         self.assertEqual({key: kind for key, kind in kinds.items() if len(kind) > 1}, {})
-        if importlib.util.find_spec("polars"):
-            polars = importlib.import_module("polars")
-            frame = polars.read_ndjson(paths["json"], infer_schema_length=None)
-            self.assertEqual(frame.height, len(lines))
-        if shutil.which("jq"):
-            done = scenario.run(["jq", "-r", 'select(.record == "target") | [.name, .evalue] | @tsv', paths["json"]])
-            self.assertEqual((done.returncode, done.stderr), (0, b""))
-            self.assertEqual(done.stdout.count(b"\n"),
-                             sum(line["record"] == "target" for line in lines))
 
     def test_alignments_fit_their_sequences(self):
         residues = [record[2].upper() for record in self.records]

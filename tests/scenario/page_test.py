@@ -190,10 +190,15 @@ class PageInChromium(ScratchFolder):
                         "return [...document.querySelectorAll('#domains .rows .row')].map(row => row.children[1])"
                         ".filter(cell => cell.scrollWidth > cell.clientWidth).map(cell => cell.textContent)")
                     self.assertEqual(cut, [], f"names of models are cut at {size}")
-                if view in ("models", "domains") and size in ("desktop", "phone"):
+                if view in ("models", "domains"):
                     inner = driver.execute_script("const list = document.querySelector(`#${arguments[0]} .scroller`);"
                                                   "return [list.scrollWidth, list.clientWidth]", view)
                     self.assertLessEqual(inner[0], inner[1], f"the table of {view} scrolls sideways at {size}")
+                    tall = driver.execute_script(
+                        "return [...document.querySelectorAll(`#${arguments[0]} .head button`)].filter(button =>"
+                        " button.offsetParent && button.scrollHeight > 46 || button.scrollWidth > button.clientWidth)"
+                        ".map(button => button.textContent)", view)
+                    self.assertEqual(tall, [], f"heads of columns of {view} have no room at {size}")
                 picture = base64.b64decode(driver.get_screenshot_as_base64())
                 self.assertGreater(len(picture), 5000)
                 if folder:
@@ -209,6 +214,14 @@ class PageInChromium(ScratchFolder):
                 self.assertRegex(label, r"^Model_\d+ \d+-\d+ \(model \d+-\d+ of \d+\), i-Evalue \S+, \S+ bits")
                 self.assertGreaterEqual(height, 14)
                 self.assertGreaterEqual(font, 10)
+            # A box without room for its name has it below.
+            bare = driver.execute_script(
+                "return [...document.querySelectorAll('.protein')].map(row => [[...row.querySelectorAll('.box')]"
+                ".filter(box => !box.textContent).map(box => box.getAttribute('aria-label').split(' ')[0]),"
+                " [...row.querySelectorAll('.names > span')].map(name => name.textContent.split(' ')[0])])")
+            self.assertGreater(sum(len(names) for names, _ in bare), 0)
+            for names, below in bare:
+                self.assertEqual(sorted(set(names)), sorted(below))
             background = driver.execute_script("return getComputedStyle(document.body).backgroundColor")
             brightness = sum(int(part) for part in background[4:-1].split(",")[:3])
             self.assertEqual(brightness < 200, dark, background)

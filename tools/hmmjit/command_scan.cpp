@@ -99,9 +99,6 @@ Result<double> count_profiles(const std::string& path) {
 
 Result<SearchStatistics> scan(ProgramRun& run) {
   const std::string& model_path = run.options.arguments()[0];
-  if (model_path == "-")
-    return fail(ErrorCode::kUsage, "the profiles are read several times", "<hmmdb>",
-                "give a file, not standard input");
   const Thresholds rules = run.search.thresholds;
   HMMJIT_ASSIGN(const double count, count_profiles(model_path));
   run.search.thresholds.Z = rules.Z.value_or(count);

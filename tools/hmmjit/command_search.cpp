@@ -330,6 +330,10 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Se
     return fail(ErrorCode::kUsage,
                 fmt::format("either <{}> or <{}> may be '-', but not both",
                             program.queries.names.front(), program.targets.names.front()));
+  if (program.by_sequence && (model_path == "-" || is_pipe(model_path)))
+    return fail(ErrorCode::kUsage, "the profiles are read several times",
+                fmt::format("<{}>", program.queries.names.front()),
+                "give a file, not standard input or a pipe");
 
   HMMJIT_ASSIGN(const std::optional<PartRequest> part, make_part_request(options));
   std::vector<NamedFile> inputs = inputs_of(program, model_path, target_path);

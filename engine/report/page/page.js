@@ -268,11 +268,15 @@ class Table {
     this.list = new VirtualList(this.scroller, i => this.drawRow(i), head);
     this.scroller.addEventListener("keydown", event => this.key(event));
     this.widths();
-    kNarrow.addEventListener("change", () => { this.widths(); this.list.redraw(); });
+    for (const query of [kNarrow, kMiddle])
+      query.addEventListener("change", () => { this.widths(); this.list.redraw(); });
   }
 
   classes(column) { return column.number ? "n" : ""; }
-  visible() { return this.columns.filter(column => !(kNarrow.matches && column.wide)); }
+  visible() {
+    return this.columns.filter(column => !(kMiddle.matches && column.wide) &&
+                                         !(kNarrow.matches && column.middle));
+  }
 
   widths() {
     const visible = this.visible();
@@ -356,7 +360,8 @@ class Table {
   }
 }
 
-const kNarrow = matchMedia("(max-width: 40rem)");
+// Columns marked `wide` are left out below the second width, those marked `middle` below the first.
+const kNarrow = matchMedia("(max-width: 40rem)"), kMiddle = matchMedia("(max-width: 70rem)");
 
 // ---------------------------------------------------------------------------------------------
 // The filter: one set of domains, hits, proteins and models for all views.
@@ -471,17 +476,17 @@ function makeModels() {
   const columns = [
     {title: "model", width: 150, narrow: 108, grow: 2, value: text("name"), text: text("name"),
      cell: (i, name) => [swatch(i), name]},
-    {title: "accession", width: 160, narrow: 114, value: text("accession"), text: text("accession"),
+    {title: "accession", width: 130, narrow: 106, value: text("accession"), text: text("accession"),
      cell: (i, accession) => arrowed(accession, modelLink(i))},
-    {title: "description", width: 180, grow: 4, wide: true, value: text("description"), text: text("description")},
-    integer("length", "length", "match positions", {wide: true}),
-    integer("proteins reported", "reported", "proteins that meet the reporting threshold", {width: 90, narrow: 74}),
-    integer("proteins included", "included", "proteins that meet the inclusion threshold", {width: 90, narrow: 74}),
+    {title: "description", width: 180, grow: 4, middle: true, value: text("description"), text: text("description")},
+    integer("length", "length", "match positions", {middle: true}),
+    integer("proteins reported", "reported", "proteins that meet the reporting threshold", {width: 90, narrow: 80}),
+    integer("proteins included", "included", "proteins that meet the inclusion threshold", {width: 90, narrow: 80}),
   ];
   if (models.targets) {
     for (const [title, column] of [["searched", "targets"], ["passed MSV", "msv"], ["bias", "bias"],
                                    ["Viterbi", "viterbi"], ["Forward", "forward"]])
-      columns.push(integer(title, column, "proteins that passed this filter", {wide: true}));
+      columns.push(integer(title, column, "proteins that passed this filter", {wide: true, width: 84}));
   }
   modelTable = new Table(byId("models"), "Models", columns, model => {
     chooseModel(model);
@@ -504,19 +509,19 @@ function domainTitle(d) {
 }
 
 const kDomainColumns = [
-  {title: "protein", width: 130, narrow: 108, grow: 3, value: d => targets.name[domains.target[d]],
-   cell: (d, name) => arrowed(kNarrow.matches ? shortName(domains.target[d]) : name, targetLink(domains.target[d]))},
-  {title: "model", width: 112, narrow: 118, grow: 1, value: d => models.name[domains.model[d]],
+  {title: "protein", width: 130, narrow: 122, grow: 3, value: d => targets.name[domains.target[d]],
+   cell: (d, name) => arrowed(kMiddle.matches ? shortName(domains.target[d]) : name, targetLink(domains.target[d]))},
+  {title: "model", width: 112, narrow: 104, grow: 1, value: d => models.name[domains.model[d]],
    cell: (d, name) => [swatch(domains.model[d]), name]},
-  {title: "E-value", help: "of the whole protein", number: true, width: 84, wide: true,
+  {title: "E-value", help: "of the whole protein", number: true, width: 84, middle: true,
    value: d => hits.evalue[domains.hit[d]], show: general},
   {title: "score", help: "of the whole protein, bits", number: true, width: 66, wide: true,
    descending: true, value: d => hits.score[domains.hit[d]], show: value => fixed(value, 1)},
   {title: "bias", help: "of the whole protein, bits", number: true, width: 58, wide: true,
    value: d => hits.bias[domains.hit[d]], show: value => fixed(value, 1)},
   {title: "domain", help: "number of the domain among those of this protein and model", number: true,
-   width: 70, wide: true, value: d => domains.number[d]},
-  {title: "c-Evalue", help: "conditional E-value of the domain", number: true, width: 84, wide: true,
+   width: 74, wide: true, value: d => domains.number[d]},
+  {title: "c-Evalue", help: "conditional E-value of the domain", number: true, width: 90, wide: true,
    value: d => domains.c_evalue[d], show: general},
   {title: "i-Evalue", help: "independent E-value of the domain", number: true, width: 84, narrow: 78,
    value: d => domains.i_evalue[d], show: general},
@@ -525,9 +530,9 @@ const kDomainColumns = [
   ...[["on the model", "hmm", "first and last position of the model"],
       ["aligned", "ali", "first and last aligned residue"],
       ["envelope", "env", "first and last residue of the envelope"]].map(([title, of, help]) => ({
-    title, help, number: true, width: 96, wide: true, value: d => domains[`${of}_from`][d],
+    title, help, number: true, width: 96, [of === "env" ? "middle" : "wide"]: true, value: d => domains[`${of}_from`][d],
     show: (from, d) => `${from}\u2013${domains[`${of}_to`][d]}`})),
-  {title: "accuracy", help: "mean posterior probability of the aligned residues", number: true, width: 78,
+  {title: "accuracy", help: "mean posterior probability of the aligned residues", number: true, width: 84,
    wide: true, descending: true, value: d => domains.accuracy[d], show: value => fixed(value, 2)},
 ];
 for (const column of kDomainColumns)
@@ -641,10 +646,25 @@ function tickStep(length, most) {
   return [1, 2, 5, 10].map(factor => factor * power).find(step => step >= rough);
 }
 
+// The last residue of a protein's axis.
+const axisEnd = target => byId("protein-scale").value === "common" ? longest : targets.length[target];
+
+// Models of the boxes too small for a name: [model, boxes].
+function modelsWithoutRoom(target) {
+  const room = (proteinList.scroller.clientWidth - 32) / axisEnd(target);  // pixels of a residue
+  const found = new Map();
+  for (let d = firstDomainOf(target); d < firstDomainOf(target + 1); ++d) {
+    const model = domains.model[d];
+    if (laneOf[d] >= 0 && kept.domains[d] && !nameFits(d, room)) found.set(model, (found.get(model) ?? 0) + 1);
+  }
+  return found;
+}
+const nameFits = (d, room) =>
+    room * (domains.env_to[d] - domains.env_from[d] + 1) > 7 * models.name[domains.model[d]].length + 4;
+
 function drawProtein(i) {
   const t = shownProteins[i], length = targets.length[t];
-  const common = byId("protein-scale").value === "common";
-  const end = common ? longest : length, percent = x => `${100 * x / end}%`;
+  const end = axisEnd(t), percent = x => `${100 * x / end}%`;
   const room = (proteinList.scroller.clientWidth - 32) / end;  // pixels of a residue
   const row = element("div", {className: "protein", role: "listitem", "aria-posinset": i + 1,
                               "aria-setsize": shownProteins.length});
@@ -663,10 +683,8 @@ function drawProtein(i) {
   for (let d = firstDomainOf(t); d < firstDomainOf(t + 1); ++d) {
     if (laneOf[d] < 0) continue;
     const from = domains.env_from[d], to = domains.env_to[d], title = domainTitle(d);
-    const name = models.name[domains.model[d]];
-    const fits = room * (to - from + 1) > 7 * name.length + 4;
     const box = element("button", {type: "button", className: "box", title, "aria-label": title},
-                        fits ? name : "");
+                        nameFits(d, room) ? models.name[domains.model[d]] : "");
     if (!domains.included[d]) box.classList.add("low");
     if (!kept.domains[d]) box.classList.add("other");
     box.style.setProperty("--hue", models.hue[domains.model[d]]);
@@ -687,6 +705,15 @@ function drawProtein(i) {
   last.style.left = "100%";
   axis.append(last);
   row.append(track, axis);
+  const names = modelsWithoutRoom(t);
+  if (names.size > 0) {
+    const line = element("p", {className: "names", "aria-hidden": "true"});  // each box says its name itself
+    for (const [model, boxes] of names) {
+      line.append(element("span", {}, swatch(model),
+                          models.name[model] + (boxes > 1 ? ` \u00d7${count(boxes)}` : "")));
+    }
+    row.append(line);
+  }
   if (undrawnOf[t] > 0) {
     const all = element("button", {type: "button"}, "show all");
     all.addEventListener("click", () => {
@@ -721,8 +748,11 @@ function drawProteins() {
   }
   shownProteins.sort((a, b) => keys[a] < keys[b] ? -1 : keys[a] > keys[b] ? 1 : a - b);
   const heights = new Float64Array(shownProteins.length + 1);
-  for (let i = 0; i < shownProteins.length; ++i)
-    heights[i + 1] = heights[i] + 66 + kLane * lanesOf[shownProteins[i]] + (undrawnOf[shownProteins[i]] > 0 ? 26 : 0);
+  for (let i = 0; i < shownProteins.length; ++i) {
+    const t = shownProteins[i];
+    heights[i + 1] = heights[i] + 66 + kLane * lanesOf[t] + (modelsWithoutRoom(t).size > 0 ? 20 : 0) +
+        (undrawnOf[t] > 0 ? 26 : 0);
+  }
   const legend = byId("legend");
   legend.replaceChildren(...mostFrequent(8).map(([model, n]) => {
     const button = element("button", {type: "button", title: `show only ${models.name[model]}`},
@@ -757,11 +787,12 @@ function figure(title, note, picture) {
                                  element("small", {}, note)), picture));
 }
 
-const kBelow = "below the inclusion threshold";
-function keyOfColours() {
-  const note = element("span", {}, element("span", {className: "key"}), "included",
-                       element("span", {className: "key low"}), kBelow);
-  return note;
+const kNotIncluded = "reported only";
+function keyOfColours(threshold = null) {
+  const keys = [["", "included"], ["low", kNotIncluded]];
+  if (threshold !== null) keys.push(["line", "inclusion threshold"]);
+  return element("span", {className: "keys"}, ...keys.map(
+      ([kind, text]) => element("span", {}, element("span", {className: `key ${kind}`}), `${text} `)));
 }
 
 // bins: [{included, low, title}]; ticks: [[bin position, label]]; threshold: bin position or null.
@@ -811,7 +842,7 @@ function binned(values, included, low, high, bins, show) {
   }
   out.forEach((bin, i) => {
     bin.title = `${show(low + i * width)} to ${show(low + (i + 1) * width)}: ` +
-        `${count(bin.included)} included, ${count(bin.low)} ${kBelow}`;
+        `${count(bin.included)} included, ${count(bin.low)} ${kNotIncluded}`;
   });
   return out;
 }
@@ -874,9 +905,10 @@ function drawOverview() {
     group.addEventListener("click", () => chooseModel(model));
     bars.append(group);
   });
-  figure("Proteins of each model", rows.length > top.length ?
+  const note = rows.length > top.length ?
       `the ${top.length} models with the most; ${count(rows.length)} models have hits` :
-      `${counted(rows.length, "model")} with hits`, bars);
+      `${counted(rows.length, "model")} with hits`;
+  figure("Proteins of each model", element("span", {}, `${note}. `, keyOfColours()), bars);
 
   // E-values: their logarithms, the smallest a number can be for those that are 0.
   const kSmallest = -324;
@@ -888,7 +920,7 @@ function drawOverview() {
   const power = value => Math.round(value) === 0 ? "1" : `1e${Math.round(value)}`;
   let edge = boundary(logs, included, false);
   const place = value => value === null ? null : (value - low) / (high - low) * bins;
-  figure("E-values of proteins", keyOfColours(),
+  figure("E-values of proteins", keyOfColours(edge),
          histogram("Distribution of E-values", binned(logs, included, low, high, bins, power),
                    ticksOf(low, high, bins, power, 5), place(edge)));
 
@@ -898,7 +930,7 @@ function drawOverview() {
   bins = 40;
   edge = boundary(scores, included, true);
   const plain = value => count(Math.round(value));
-  figure("Scores of proteins, bits", keyOfColours(),
+  figure("Scores of proteins, bits", keyOfColours(edge),
          histogram("Distribution of scores", binned(scores, included, low, high, bins, plain),
                    ticksOf(low, high, bins, plain), place(edge)));
 
@@ -993,6 +1025,13 @@ function step(by) {
 
 const quality = pp => pp === "*" ? "q3" : pp >= "8" ? "q2" : pp >= "5" ? "q1" : pp >= "0" ? "q0" : "";
 
+function keyOfQuality() {
+  const key = element("span", {className: "dim quality"}, "Posterior probability of a residue's place: ");
+  for (const [name, text] of [["q3", "95 % and more"], ["q2", "75 to 95 %"], ["q1", "45 to 75 %"], ["q0", "less"]])
+    key.append(element("span", {className: name}, text), " ");
+  return key;
+}
+
 // Characters with the colour of their posterior probability, neighbours of one colour together.
 function coloured(parent, text, pp) {
   for (let i = 0; i < text.length;) {
@@ -1025,10 +1064,7 @@ function drawAlignment(place, d, lines) {
     k += nodes;
     i += residues;
   }
-  const key = element("p", {className: "dim"}, "Posterior probability of a residue's place: ");
-  for (const [name, text] of [["q3", "95 % and more"], ["q2", "75 to 95 %"], ["q1", "45 to 75 %"], ["q0", "less"]])
-    key.append(element("span", {className: name}, ` ${text} `), " ");
-  place.append(block, key);
+  place.append(block, element("p", {}, keyOfQuality()));
 }
 
 async function drawDetail() {
@@ -1050,7 +1086,7 @@ async function drawDetail() {
   fact("accuracy", false, fixed(domains.accuracy[d], 2));
   fact("E-value of the protein", false, general(hits.evalue[hit]));
   fact("score of the protein", false, `${fixed(hits.score[hit], 1)} bits (bias ${fixed(hits.bias[hit], 1)})`);
-  fact("inclusion", false, domains.included[d] ? "included" : kBelow);
+  fact("inclusion", false, domains.included[d] ? "included" : "below the inclusion threshold");
   const body = byId("detail-body");
   const all = element("button", {type: "button"}, `All domains of ${models.name[m]}, one below the other`);
   all.addEventListener("click", () => {
@@ -1090,7 +1126,12 @@ function drawStack() {
   stacked = [];
   for (let d = 0; d < domains.count; ++d) if (kept.domains[d] && domains.model[d] === model) stacked.push(d);
   byId("stack-note").textContent = stacked.length === 0 ? "No domain of this model matches the filter." :
-      `${counted(stacked.length, "domain")}, best protein first; insertions are left out.`;
+      `${counted(stacked.length, "domain")}, best protein first; insertions are left out. `;
+  if (stacked.length > 0) {
+    alignmentOf(stacked[0]).then(lines => {
+      if (lines && byId("stack-note").childElementCount === 0) byId("stack-note").append(keyOfQuality());
+    });
+  }
   const ruler = element("div", {className: "stack"}, element("span", {}, stackLabel("position")));
   let text = "";
   const length = models.length[model] ?? 0;
@@ -1109,8 +1150,8 @@ function mostFrequentOfAll() {
   return [...counts].sort((a, b) => b[1] - a[1] || a[0] - b[0]);
 }
 
-// Characters before the residues of a row; on a phone what "ABCD…/1234-1300" takes.
-const stackRoom = () => kNarrow.matches ? 15 : 32;
+// Characters before the residues of a row; on a phone what "A0A024R1R8/1234-1300" takes.
+const stackRoom = () => kNarrow.matches ? 20 : 32;
 
 function stackLabel(text) {
   const room = stackRoom();
@@ -1121,7 +1162,8 @@ function drawStacked(i) {
   const d = stacked[i], t = domains.target[d], title = domainTitle(d);
   const row = element("div", {className: "stack", role: "listitem", "aria-posinset": i + 1,
                               "aria-setsize": stacked.length, title});
-  const place = `/${domains.ali_from[d]}-${domains.ali_to[d]}`, name = shortName(t);
+  const place = `/${domains.ali_from[d]}-${domains.ali_to[d]}`;
+  const name = kNarrow.matches ? kUniProtName.exec(targets.name[t])?.[1] ?? shortName(t) : shortName(t);
   const room = stackRoom() - place.length;
   const open = element("span", {role: "button"},
       room >= 4 ? (name.length > room ? `${name.slice(0, room - 1)}…${place}` : name + place).padEnd(stackRoom()) :
@@ -1132,7 +1174,7 @@ function drawStacked(i) {
   const span = domains.hmm_to[d] - domains.hmm_from[d] + 1;
   alignmentOf(d).then(lines => {
     if (!lines) {
-      row.append(element("span", {className: "q2"}, " ".repeat(span)));
+      row.append(element("span", {className: "span"}, " ".repeat(span)));
       return;
     }
     let residues = "", pp = "";
@@ -1191,7 +1233,7 @@ function listen() {
     byId("protein-list").scrollTop = 0;
     drawProteins();
   });
-  byId("protein-scale").addEventListener("change", () => proteinList.redraw());
+  byId("protein-scale").addEventListener("change", drawProteins);
   byId("stack-model").addEventListener("change", drawStack);
   byId("previous").addEventListener("click", () => step(-1));
   byId("next").addEventListener("click", () => step(1));
@@ -1212,9 +1254,8 @@ function listen() {
   addEventListener("resize", () => {
     clearTimeout(resized);
     resized = setTimeout(() => {
-      if (current === "overview") drawOverview();
-      else stale.add("overview");
-      proteinList?.redraw();
+      stale.add("overview").add("proteins");
+      drawView();
     }, 100);
   });
   const lists = () => [modelTable?.list, domainTable?.list, proteinList, stackList].filter(Boolean);

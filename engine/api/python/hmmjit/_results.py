@@ -335,7 +335,7 @@ class Table(Dict[str, Any]):
         except ImportError:
             pass
         super().__init__((name, values if numpy is None else
-                          numpy.array(values, dtype=object if name in _TEXT_COLUMNS else None))
+                          numpy.array(values, dtype=_NUMPY_TYPES[COLUMN_TYPES.get(name, b"g")]))
                          for name, values in columns.items())
 
     @property
@@ -357,7 +357,9 @@ class Table(Dict[str, Any]):
     def to_polars(self) -> Any:
         """A polars.DataFrame."""
         import polars
-        return polars.DataFrame({name: list(values) for name, values in self.items()})
+        types = {b"U": polars.Utf8, b"l": polars.Int64, b"b": polars.Boolean, b"g": polars.Float64}
+        return polars.DataFrame({name: list(values) for name, values in self.items()},
+                                schema={name: types[COLUMN_TYPES.get(name, b"g")] for name in self})
 
     def to_arrow(self) -> Any:
         """A pyarrow.Table, with the types of the columns where there are no rows, too. Needs pyarrow 14 or later."""
@@ -401,11 +403,11 @@ class Table(Dict[str, Any]):
         return f"<table><tr>{head}</tr>{body}</table>{more}"
 
 
-# Arrow's types of columns without rows, where they are not float64.
+# Arrow's types of columns that are not float64.
 COLUMN_TYPES = {**{name: b"U" for name in ("model", "model_accession", "name", "accession", "description")},
                 **{name: b"l" for name in ("length", "model_from", "model_to", "alignment_from", "alignment_to",
                                            "envelope_from", "envelope_to")}, "included": b"b"}
-_TEXT_COLUMNS = ("model", "model_accession", "name", "accession", "description")
+_NUMPY_TYPES = {b"U": "object", b"l": "int64", b"b": "bool", b"g": "float64"}
 _HIT_COLUMNS = ("name", "accession", "description", "length", "e_value", "score", "bias", "expected_domains",
                 "included")
 _DOMAIN_COLUMNS = ("independent_e_value", "conditional_e_value", "score", "bias", "model_from", "model_to",

@@ -1,0 +1,37 @@
+"""Types of the Python package, as editors and mypy see them. Run by run_pytest.py, which sets the paths."""
+import importlib.metadata
+import os
+import subprocess
+import sys
+
+import pytest
+
+import hmmjit
+
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def test_types_are_strict(tmp_path):
+    """mypy --strict over the package and the examples, and over a user's program."""
+    pytest.importorskip("mypy", reason="SKIPPED, NO TYPE CHECKED: mypy is not installed "
+                                       "(tools/install_packages.sh --readers)")
+    version = tuple(int(part) for part in importlib.metadata.version("mypy").split(".")[:2])
+    if version < (1, 7):
+        pytest.skip("SKIPPED, NO TYPE CHECKED: mypy before 1.7 does not know how options are typed")
+    user = tmp_path / "user.py"
+    user.write_text("import hmmjit\n"
+                    "results = hmmjit.search('m.hmm', 't.fa', E=1e-3, memory='2G')\n"
+                    "best: hmmjit.Hit = results[0][0]\n"
+                    "score: float = best.best_domain.score\n"
+                    "names: list[str] = [hit.name for result in results for hit in result.reported]\n"
+                    "for [round] in hmmjit.IterativeSearch('q.fa', 't.fa', incE=1e-5):\n"
+                    "    rows: int = len(round.msa)\n")
+    check = [sys.executable, "-m", "mypy", "--config-file", os.path.join(SOURCE, "pyproject.toml"), "--cache-dir",
+             str(tmp_path / "cache")]
+    for arguments, status in (([], 0), ([str(user)], 0)):
+        checked = subprocess.run(check + arguments, capture_output=True, text=True, cwd=SOURCE)
+        assert checked.returncode == status, checked.stdout + checked.stderr
+    user.write_text("import hmmjit\nhmmjit.search('m', 't', evalue=1)\nhmmjit.search('m', 't')[0][0].nam\n")
+    wrong = subprocess.run(check + [str(user)], capture_output=True, text=True, cwd=SOURCE)
+    assert wrong.returncode == 1 and wrong.stdout.count("error:") == 2, wrong.stdout
+    assert os.path.exists(os.path.join(os.path.dirname(hmmjit.__file__), "py.typed"))
