@@ -12,13 +12,15 @@ environment variable HMMJIT_MUTANT chooses the one that is in force, so that one
 A mutant is seen when a test fails that passes without it; a program that ends otherwise, or that
 exceeds its time limit, counts as seen and is marked so. Tests named in a mutant's `seen_by` go
 first, then all of the programs named for its folder in `[programs]`, and the first test that fails
-ends the run of a mutant. What was found is kept in FOLDER/results.json after each mutant, with the
-digests of the programs that were run: a run that was interrupted goes on where it was, and after a
-change only those mutants are run again whose programs came out different (--again: all).
+ends the run of a mutant. As many mutants are run at once as --jobs says; the lines are printed in
+the order of the list. What was found is kept in FOLDER/results.json after each test program, with
+the digests of the programs that were run: a run that was interrupted goes on where it was, and
+after a change only those mutants are run again whose programs came out different (--again: all).
 """
 
 import argparse
 import collections
+import concurrent.futures
 import hashlib
 import json
 import os
@@ -27,6 +29,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 import tomllib
 
@@ -177,20 +180,29 @@ class Program:
 
 
 class Kept:
-    """Results of runs, in a file that is complete after each of them."""
+    """Results of runs, in a file that is complete after each of them. Several threads may ask."""
 
     def __init__(self, path, again):
         self.path = path
         self.results = json.loads(path.read_text()) if path.exists() and not again else {}
+        self.lock = threading.Lock()  # of the results, of their file and of the table of locks
+        self.locks = collections.defaultdict(threading.Lock)  # of a key: nothing is made twice
 
     def get(self, key, make):
         key = json.dumps(key)
-        if key not in self.results:
-            self.results[key] = make()
-            fresh = self.path.with_suffix(".tmp")
-            fresh.write_text(json.dumps(self.results, indent=0))
-            fresh.rename(self.path)
-        return self.results[key]
+        with self.lock:
+            of_key = self.locks[key]
+        with of_key:
+            with self.lock:
+                if key in self.results:
+                    return self.results[key]
+            result = make()
+            with self.lock:
+                self.results[key] = result
+                fresh = self.path.with_suffix(".tmp")
+                fresh.write_text(json.dumps(self.results, indent=0))
+                fresh.rename(self.path)
+            return result
 
 
 def find_recorded_data():
@@ -213,7 +225,8 @@ def main():
     parser.add_argument("--list", type=pathlib.Path, default=HERE / "mutants.toml")
     parser.add_argument("--work", type=pathlib.Path, help="folder of the copy; kept")
     parser.add_argument("--limit", type=float, default=240, help="seconds of one program")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(),
+                        help="of the build, and mutants that are run at once; one for each core")
     parser.add_argument("--again", action="store_true", help="forget what earlier runs found")
     parser.add_argument("--quick", action="store_true", help="only the tests of `seen_by`")
     parser.add_argument("names", nargs="*", help="mutants or folders; none: all")
@@ -262,15 +275,27 @@ def main():
                 return verdict
         return None
 
+    def timed(mutant):
+        begun = time.monotonic()
+        return found(mutant), time.monotonic() - begun
+
     score = collections.defaultdict(collections.Counter)
-    for mutant in chosen:
-        begun, verdict = time.monotonic(), found(mutant)
-        kind = "seen" if verdict else "equivalent" if mutant.get("equivalent") else "survived"
-        for row in (folder(mutant["file"]), "all"):
-            score[row][kind] += 1
-        text = verdict or (kind if kind == "equivalent" else "SURVIVED")
-        print(f"{mutant['number']:3} {mutant['name']:52} {text} "
-              f"({time.monotonic() - begun:.1f} s)", flush=True)
+    begun = time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(max(arguments.jobs, 1)) as pool:
+        try:
+            for mutant, run_of in zip(chosen, [pool.submit(timed, m) for m in chosen]):
+                verdict, seconds = run_of.result()
+                equivalent = mutant.get("equivalent")
+                kind = "seen" if verdict else "equivalent" if equivalent else "survived"
+                for row in (folder(mutant["file"]), "all"):
+                    score[row][kind] += 1
+                text = verdict or (kind if kind == "equivalent" else "SURVIVED")
+                print(f"{mutant['number']:3} {mutant['name']:52} {text} ({seconds:.1f} s)",
+                      flush=True)
+        except BaseException:  # an error, or the user's interrupt: those that wait are not begun
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    print(f"\n{len(chosen)} mutants in {time.monotonic() - begun:.0f} s, {arguments.jobs} at once")
     print("\n| folder | mutants | equivalent | seen | survived | seen of those not equivalent |")
     print("|---|---|---|---|---|---|")
     for row, counts in sorted(score.items(), key=lambda entry: (entry[0] == "all", entry[0])):
