@@ -20,6 +20,9 @@ pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(HWY REQUIRED libhwy)
 add_library(hmmjit_highway INTERFACE)
 target_include_directories(hmmjit_highway SYSTEM INTERFACE ${HWY_INCLUDE_DIRS})
+if(HMMJIT_SANITIZE)  # Under a sanitizer the headers check their arguments; what a failed check calls is in the library.
+  target_link_libraries(hmmjit_highway INTERFACE ${HWY_LINK_LIBRARIES})
+endif()
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
   # Vectors of SVE have no size at compile time, which the tables and the four-lane groups of floats need;
   # NEON's 128 bits, which every such processor has, are what the reference's order of floats is made of.

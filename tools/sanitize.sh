@@ -2,7 +2,9 @@
 # Builds with sanitizers and runs the tests that gain most from them: readers of files, output files and
 # memory under the address and undefined-behaviour sanitizers; the task pool and whole small searches under the thread
 # sanitizer. Only the libraries these tests need are compiled.
-#   tools/sanitize.sh [--short] [address] [thread]     one of the two; both unless named
+#   tools/sanitize.sh [--short] [address] [undefined] [thread]     some of them; address and thread unless named,
+#            since `address` looks for undefined behaviour as well. `undefined` is what works where the address
+#            sanitizer does not
 #   --short: of the thread sanitizer's tests only those of the task pool and the work board, 80 CPU seconds
 #            from nothing; continuous integration runs `--short thread`
 #   CXX=clang++-19 tools/sanitize.sh         with another compiler, in folders of its own
@@ -38,16 +40,18 @@ run() {
 
 for kind in "$@"; do
   case "$kind" in
-    address)
+    address | undefined)
+      preset=asan
+      [ "$kind" = address ] || preset=ubsan
       export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
       export UBSAN_OPTIONS=print_stacktrace=1
       readers=(fuzz_hmm_file fuzz_fasta fuzz_sequence_formats fuzz_byte_source fuzz_blast_database fuzz_target_database)
-      build asan test_core test_io "${readers[@]}"
-      run "build/asan$suffix" test_core '*'
-      run "build/asan$suffix" test_io '*'
+      build "$preset" test_core test_io "${readers[@]}"
+      run "build/$preset$suffix" test_core '*'
+      run "build/$preset$suffix" test_io '*'
       for reader in "${readers[@]}"; do
         echo "---- $reader over its corpus"
-        "build/asan$suffix/tests/fuzz/$reader" -n 1000 "tests/fuzz/corpus/${reader#fuzz_}" || failed=1
+        "build/$preset$suffix/tests/fuzz/$reader" -n 1000 "tests/fuzz/corpus/${reader#fuzz_}" || failed=1
       done
       ;;
     thread)
@@ -70,7 +74,7 @@ for kind in "$@"; do
       start=()
       ;;
     *)
-      echo "usage: $0 [--short] [address] [thread]" >&2
+      echo "usage: $0 [--short] [address] [undefined] [thread]" >&2
       exit 2
       ;;
   esac

@@ -11,11 +11,13 @@
 #include "report/a3m.hpp"
 #include "report/report_writer.hpp"
 #include "report/stockholm.hpp"
+#include "search/spool_run.hpp"
 
 namespace hmmjit {
 namespace {
 
-// The domains of --pfamtblout, sorted in memory as far as that goes: runs on disk, then merged.
+// The domains of --pfamtblout, sorted in memory as far as that goes: sorted runs in a temporary
+// file, then merged.
 class SortedDomains {
  public:
   explicit SortedDomains(std::uint64_t memory) : memory_(memory) {}
@@ -37,8 +39,59 @@ class SortedDomains {
       return {};
     }
     HMMJIT_TRY(write_run());
+    return merge([&](const PfamDomain& row) -> Status {
+      out(row.line);
+      return {};
+    });
+  }
+
+ private:
+  struct Reader {
+    SpoolRun run;
+    PfamDomain row;
+  };
+  struct Header {
+    double key;
+    std::int32_t iali, forward;
+    std::uint32_t name, line;
+  };
+
+  void sort() {
+    std::ranges::stable_sort(
+        rows_, [](const PfamDomain& a, const PfamDomain& b) { return stands_before(a, b); });
+  }
+  static Status append(SpoolFile& file, const PfamDomain& row) {
+    const Header header{row.key, row.iali, row.forward, static_cast<std::uint32_t>(row.name.size()),
+                        static_cast<std::uint32_t>(row.line.size())};
+    HMMJIT_TRY(file.append({reinterpret_cast<const char*>(&header), sizeof header}));
+    HMMJIT_TRY(file.append(row.name));
+    return file.append(row.line);
+  }
+  Status write_run() {
+    if (rows_.empty()) return {};
+    sort();
+    if (!file_) {
+      HMMJIT_ASSIGN(file_, SpoolFile::create(kSpoolWriteBuffer));
+    }
+    const std::uint64_t begin = file_->size();
+    for (const PfamDomain& row : rows_) HMMJIT_TRY(append(*file_, row));
+    runs_.emplace_back(begin, file_->size());
+    rows_ = {};
+    bytes_ = 0;
+    return runs_.size() < kMostSpoolRuns ? Status{} : merge_runs();
+  }
+  // Several runs become one, so that no more are read at a time than buffers have room for.
+  Status merge_runs() {
+    HMMJIT_ASSIGN(SpoolFile merged, SpoolFile::create(kSpoolWriteBuffer));
+    HMMJIT_TRY(merge([&](const PfamDomain& row) { return append(merged, row); }));
+    file_ = std::move(merged);
+    runs_ = {{0, file_->size()}};
+    return {};
+  }
+  // Calls `use` with the rows of all runs in order.
+  Status merge(const std::function<Status(const PfamDomain&)>& use) {
     std::vector<Reader> readers;
-    for (SpoolFile& run : runs_) readers.push_back({&run, 0, {}, {}, 0});
+    for (const auto& [begin, end] : runs_) readers.push_back({SpoolRun(begin, end), {}});
     const auto later = [&](std::size_t a, std::size_t b) {
       if (stands_before(readers[b].row, readers[a].row)) return true;
       if (stands_before(readers[a].row, readers[b].row)) return false;
@@ -52,64 +105,25 @@ class SortedDomains {
     while (!next.empty()) {
       const std::size_t r = next.top();
       next.pop();
-      out(readers[r].row.line);
+      HMMJIT_TRY(use(readers[r].row));
       HMMJIT_ASSIGN(const bool more, read(readers[r]));
       if (more) next.push(r);
     }
     return {};
   }
-
- private:
-  struct Reader {
-    SpoolFile* run;
-    std::uint64_t offset;
-    PfamDomain row;
-    std::string bytes;
-    std::size_t at;
-  };
-  struct Header {
-    double key;
-    std::int32_t iali, forward;
-    std::uint32_t name, line;
-  };
-
-  void sort() {
-    std::ranges::stable_sort(
-        rows_, [](const PfamDomain& a, const PfamDomain& b) { return stands_before(a, b); });
-  }
-  Status write_run() {
-    if (rows_.empty()) return {};
-    sort();
-    HMMJIT_ASSIGN(SpoolFile run, SpoolFile::create());
-    for (const PfamDomain& row : rows_) {
-      const Header header{row.key, row.iali, row.forward,
-                          static_cast<std::uint32_t>(row.name.size()),
-                          static_cast<std::uint32_t>(row.line.size())};
-      HMMJIT_TRY(run.append({reinterpret_cast<const char*>(&header), sizeof header}));
-      HMMJIT_TRY(run.append(row.name));
-      HMMJIT_TRY(run.append(row.line));
-    }
-    runs_.push_back(std::move(run));
-    rows_ = {};
-    bytes_ = 0;
-    return {};
-  }
-  // `count` bytes of the run, from its buffer.
-  static Result<std::string_view> take(Reader& reader, std::size_t count) {
-    if (reader.bytes.size() - reader.at < count) {
-      reader.offset += reader.at;
-      reader.at = 0;
-      HMMJIT_TRY(
-          reader.run->read(reader.offset, std::max(count, std::size_t{1} << 14), reader.bytes));
-    }
-    const auto found = std::string_view(reader.bytes).substr(reader.at, count);
-    reader.at += found.size();
+  Result<std::string_view> take(Reader& reader, std::size_t count) {
+    auto found = reader.run.peek(*file_, count, memory_, runs_.size());
+    if (found) reader.run.skip(count);
     return found;
   }
-  static Result<bool> read(Reader& reader) {
+  // False at the end of the run.
+  Result<bool> read(Reader& reader) {
+    if (reader.run.at_end()) {
+      reader.run.release();
+      return false;
+    }
     Header header;
     HMMJIT_ASSIGN(const std::string_view head, take(reader, sizeof header));
-    if (head.size() < sizeof header) return false;
     std::memcpy(&header, head.data(), sizeof header);
     reader.row.key = header.key;
     reader.row.iali = header.iali;
@@ -121,7 +135,8 @@ class SortedDomains {
 
   std::uint64_t memory_, bytes_ = 0;
   std::vector<PfamDomain> rows_;
-  std::vector<SpoolFile> runs_;
+  std::optional<SpoolFile> file_;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> runs_;  // their begin and end in the file
 };
 
 }  // namespace

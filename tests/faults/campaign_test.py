@@ -43,6 +43,7 @@ FAULTS = (
     ("rename", errno.EIO, (OUTPUT_ERROR,)),
     ("renameat2", errno.EIO, (OUTPUT_ERROR,)),
     ("fsync", errno.EIO, (OUTPUT_ERROR,)),
+    ("fdatasync", errno.EIO, (OUTPUT_ERROR,)),
     ("close", errno.EIO, (OUTPUT_ERROR,)),
     ("mmap", errno.ENOMEM, (RESOURCES,)),
     ("pthread_create", errno.EAGAIN, (RESOURCES,)),
@@ -167,8 +168,8 @@ class Campaign(ScratchFolder):
                     file.write(OLD)
         return folder
 
-    def calls_of(self, work, function):
-        folder, counted = self.fresh(work, "count", "none"), self.path("count")
+    def calls_of(self, work, function, before):
+        folder, counted = self.fresh(work, "count", before), self.path("count")
         done = work.run(folder, {"HMMJIT_FAULT": f"{function}:0:0", "HMMJIT_FAULT_COUNT": counted},
                         2)
         self.assertEqual(done.returncode, 0, (work.name, done.stderr))
@@ -203,10 +204,11 @@ class Campaign(ScratchFolder):
             for work in self.works():
                 work_failed = 0
                 for function, number, statuses in FAULTS:
-                    calls = self.calls_of(work, function)
+                    replaces = function == "renameat2"  # exchanges an output with the one that is there
+                    calls = self.calls_of(work, function, "old" if replaces and work.expected else "none")
                     work.expected = work.expected or {}
                     tried = [pool.submit(self.try_one, work, function, number, statuses, call,
-                                         "old" if call % 2 else "none") for call in self.chosen(calls)]
+                                         "old" if replaces or call % 2 else "none") for call in self.chosen(calls)]
                     for one in tried:
                         status, wrong = one.result()
                         runs += 1

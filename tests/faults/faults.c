@@ -166,11 +166,20 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
   return real(thread, attributes, run, argument);
 }
 
-// The first thing that the program does.
-int sigaction(int number, const struct sigaction* now, struct sigaction* before) {
-  REAL(sigaction);
+// What the C library starts a program with.
+typedef int (*main_function)(int, char**, char**);
+typedef void (*nothing)(void);
+static main_function real_main;
+static int marked_main(int count, char** words, char** environment) {
   atomic_store(&in_main, 1);
-  return real(number, now, before);
+  return real_main(count, words, environment);
+}
+int __libc_start_main(main_function program, int count, char** words, nothing init, nothing fini,
+                      nothing rtld_fini, void* stack_end) {
+  int (*real)(main_function, int, char**, nothing, nothing, nothing, void*);
+  *(void**)&real = dlsym(RTLD_NEXT, "__libc_start_main");
+  real_main = program;
+  return real(marked_main, count, words, init, fini, rtld_fini, stack_end);
 }
 
 // "malloc" is every function that gives memory. dlsym may allocate: real functions are those that

@@ -183,7 +183,7 @@ TEST(MixedLengths, PairsAreTheCpusWhileACompileIsLateOrFails) {
         Variant{plan::Stage::kViterbi, "lane_scan"}, Variant{plan::Stage::kForward, ""}}) {
     for (const bool well : {true, false}) {
       KernelScript script;
-      script.fate = [&, stage = stage, variant = variant](const plan::Plan& plan) {
+      script.fate = [&, stage, variant](const plan::Plan& plan) {
         const bool late =
             plan.stage == stage && (variant.empty() || plan.chosen.variant->name == variant);
         return late ? KernelScript::kLate : KernelScript::kCached;

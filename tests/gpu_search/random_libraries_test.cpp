@@ -106,7 +106,7 @@ class ComparingBackend final : public FilterBackend {
                                                    const FilterOptions& options) override {
     HMMJIT_ASSIGN(auto device, device_->prepare(model, options));
     HMMJIT_ASSIGN(auto cpu, cpu_->prepare(model, options));
-    return std::make_unique<Prepared>(*this, model, options, std::move(device), std::move(cpu));
+    return std::make_unique<Prepared>(*this, model, std::move(device), std::move(cpu));
   }
   /// Pairs that a device has decided, and what was wrong with its answers.
   std::uint64_t pairs() const { return pairs_; }
@@ -115,13 +115,9 @@ class ComparingBackend final : public FilterBackend {
  private:
   class Prepared final : public PreparedFilters {
    public:
-    Prepared(ComparingBackend& owner, const SearchModel& model, const FilterOptions& options,
+    Prepared(ComparingBackend& owner, const SearchModel& model,
              std::unique_ptr<PreparedFilters> device, std::unique_ptr<PreparedFilters> cpu)
-        : owner_(owner),
-          model_(model),
-          options_(options),
-          device_(std::move(device)),
-          cpu_(std::move(cpu)) {}
+        : owner_(owner), model_(model), device_(std::move(device)), cpu_(std::move(cpu)) {}
     Status run(const TargetBlock& block, std::size_t begin, std::size_t end,
                FilterOutput& output) const override {
       return device_->run(block, begin, end, output);
@@ -143,7 +139,6 @@ class ComparingBackend final : public FilterBackend {
    private:
     ComparingBackend& owner_;
     const SearchModel& model_;
-    const FilterOptions& options_;
     std::unique_ptr<PreparedFilters> device_, cpu_;
   };
   friend class Prepared;

@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import random
+import resource
 import shutil
 import subprocess
 import tempfile
@@ -211,6 +212,21 @@ class MemoryTest(unittest.TestCase):
         with open(os.path.join(folder, "hitsa3m"), "rb") as file:
             names = sum(line.startswith(b">t") for line in file)  # a domain each
         self.assertEqual(names, 50_000)
+
+    def test_domains_that_are_sorted_on_disk(self):
+        """However little memory, few files are open and few buffers held."""
+        targets, tables = self.path("sorted.fasta"), []
+        scenario.write_fasta(targets, [[f"t{number}", "", self.copy()] for number in range(50_000)])
+        for memory in ("4G", "1M"):
+            table = self.path(f"domains_{memory}")
+            done = subprocess.run([scenario.program, "search", "--quiet", "--device", "cpu", "--cpu", "2", "--mem", memory,
+                                   "-o", "/dev/null", "--pfamtblout", table, self.model, targets],
+                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40)),
+                                  capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            tables.append(result_lines(read(table)))
+        self.assertGreater(len(tables[0]), 100_000)
+        self.assertEqual(scenario.first_difference(*tables) if tables[0] != tables[1] else "", "")
 
     def test_many_hits_of_rounds(self):
         query, targets = self.path("query.fasta"), self.path("copies.fasta")

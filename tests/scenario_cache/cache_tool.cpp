@@ -1,5 +1,6 @@
 // `hmmjit cache` with a pretended compiler behind `warm`.
 #include <cstdlib>
+#include <new>
 
 #include "hmmjit/command_cache.hpp"
 #include "pretend_compiler.hpp"
@@ -24,6 +25,10 @@ int main(int argc, char** argv) {
     }
     return report;
   };
-  return tools::command_cache(argc, argv,
-                              log == nullptr ? tools::WarmFunction() : tools::WarmFunction(warm));
+  try {
+    return tools::command_cache(argc, argv,
+                                log == nullptr ? tools::WarmFunction() : tools::WarmFunction(warm));
+  } catch (const std::bad_alloc&) {  // as the program itself does
+    return static_cast<int>(ErrorCode::kResources);
+  }
 }

@@ -537,15 +537,15 @@ std::string describe_options(const ParsedOptions& options) {
     if (options.differs_from_default(threshold.score))
       out.set_score(threshold.line, options.real(threshold.score));
   }
-  constexpr std::pair<std::string_view, std::string_view> kCutoffs[] = {
+  constexpr std::pair<std::string_view, std::string_view> kCutoffOptions[] = {
       {"--cut_ga", "GA"}, {"--cut_nc", "NC"}, {"--cut_tc", "TC"}};
-  for (const auto& [name, tag] : kCutoffs) {
+  for (const auto& [name, tag] : kCutoffOptions) {
     if (options.is_set(name)) out.set_cutoffs(tag);
   }
   if (options.is_set("--max")) out.with_max_sensitivity();
-  constexpr std::pair<std::string_view, HeaderLine> kFilters[] = {
+  constexpr std::pair<std::string_view, HeaderLine> kFilterOptions[] = {
       {"--F1", HeaderLine::kF1}, {"--F2", HeaderLine::kF2}, {"--F3", HeaderLine::kF3}};
-  for (const auto& [name, line] : kFilters) {
+  for (const auto& [name, line] : kFilterOptions) {
     if (options.differs_from_default(name)) out.set_p_value(line, options.real(name));
   }
   if (options.is_set("--nobias")) out.without_bias_filter();

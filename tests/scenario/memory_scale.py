@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""`--mem` at scale, by hand: a million hits of one model, one target of 50 million residues, and both in a control
+group of 64 MB. Minutes of two cores, 1 GB in $TMPDIR. tests/scenario/memory_test.py does the same with less.
+
+    tests/scenario/memory_scale.py PROGRAM [--hits N] [--residues N]
+
+Prints a row for each search: exit status, largest resident memory, the bound that may be reached (--mem, a tenth and
+24 MiB), processor seconds, hits, and whether all its outputs are those of the search without a bound. Exit status 1
+where a bound does not hold, an output differs, or the control group's search ends otherwise than with 0 or 5.
+"""
+import argparse
+import hashlib
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import memory_test
+
+MIB = 1 << 20
+RESIDUES = memory_test.RESIDUES
+OUTPUTS = ("-o", "--tblout", "--domtblout", "--pfamtblout", "--tsv", "--json", "-A")
+
+
+def near_copy(generator, domain):
+    copy = list(domain)
+    for _ in range(3):
+        copy[generator.randrange(len(copy))] = generator.choice(RESIDUES)
+    return "".join(copy)
+
+
+def make_inputs(folder, hits, residues):
+    generator = random.Random(20263)
+    domain = "".join(generator.choices(RESIDUES, k=30))
+    alignment, model = os.path.join(folder, "m.sto"), os.path.join(folder, "m.hmm")
+    with open(alignment, "w") as file:
+        file.write(f"# STOCKHOLM 1.0\nfamily {domain}\n//\n")
+    subprocess.run(["hmmbuild", "--amino", "-n", "family", model, alignment], check=True, stdout=subprocess.DEVNULL)
+    many, long = os.path.join(folder, "many.fasta"), os.path.join(folder, "long.fasta")
+    with open(many, "w") as file:
+        for number in range(hits):
+            file.write(f">t{number} a near copy\n{near_copy(generator, domain)}\n")
+    with open(long, "w") as file:
+        noise = "".join(generator.choices(RESIDUES, k=100_000))
+        file.write(">long\n")
+        written = 0
+        while written < residues:  # a copy of the domain in every 100,000 residues
+            piece = (noise[written // 100_000 % 1000:] + near_copy(generator, domain))[:residues - written]
+            file.write(piece + "\n")
+            written += len(piece)
+        file.write(f">next\n{domain}\n")
+    return model, {"hits": many, "long": long}
+
+
+def digests(folder):
+    """Of the lines of each output that depend on no run; the number of rows of the table of targets."""
+    found, rows = {}, 0
+    for option in OUTPUTS:
+        digest = hashlib.sha256()
+        path = os.path.join(folder, "out" + option)
+        if not os.path.exists(path):
+            return None, 0
+        with open(path, "rb") as file:
+            for line in file:
+                if (line.startswith(b"#") and not line.startswith(b"#=")) or line.startswith(b"DATE ") or \
+                        b'"record":"run"' in line:
+                    continue
+                digest.update(line)
+                rows += option == "--domtblout"
+        os.unlink(path)
+        found[option] = digest.hexdigest()
+    return found, rows
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("program")
+    parser.add_argument("--hits", type=int, default=1_000_000)
+    parser.add_argument("--residues", type=int, default=50_000_000)
+    parser.add_argument("--cpu", default="2")
+    arguments = parser.parse_args()
+    program = os.path.realpath(arguments.program)
+    folder = tempfile.mkdtemp(prefix="hmmjit-memory-")
+    failed = False
+    try:
+        model, targets = make_inputs(folder, arguments.hits, arguments.residues)
+
+        def search(name, memory, group=None):
+            command = [program, "search", "--quiet", "--device", "cpu", "--cpu", arguments.cpu, "--mem", memory]
+            for option in OUTPUTS:
+                command += [option, os.path.join(folder, "out" + option)]
+            command += [model, targets[name]]
+
+            def join():
+                if group is not None:
+                    with open(os.path.join(group.folder, "cgroup.procs"), "w") as file:
+                        file.write(str(os.getpid()))
+            with tempfile.TemporaryFile() as errors:
+                process = subprocess.Popen(command, preexec_fn=join, stdout=subprocess.DEVNULL, stderr=errors)
+                _, status, usage = os.wait4(process.pid, 0)
+                process.returncode = os.waitstatus_to_exitcode(status)
+                errors.seek(0)
+                text = errors.read().decode().strip()
+            outputs, rows = digests(folder)
+            return (process.returncode, usage.ru_maxrss / 1024, usage.ru_utime + usage.ru_stime, rows, outputs, text)
+
+        print("| targets | `--mem` | exit | resident, MiB | bound, MiB | CPU s | domains | outputs |\n"
+              "|---|---|---|---|---|---|---|---|", flush=True)
+        unbounded = {}
+        for name, memory in (("hits", 200), ("long", 400)):
+            for bounded in (False, True):
+                code, peak, seconds, rows, outputs, text = search(name, f"{memory}M" if bounded else "8G")
+                if bounded:
+                    same = outputs == unbounded[name]
+                    bound = memory * 1.1 + 24
+                    failed |= code != 0 or peak > bound or not same
+                    print(f"| {name} | {memory}M | {code} | {peak:.0f} | {bound:.0f} | {seconds:.0f} | {rows} | "
+                          f"{'the same' if same else 'DIFFERENT'} | {text}", flush=True)
+                else:
+                    unbounded[name] = outputs
+                    failed |= code != 0 or not rows
+                    print(f"| {name} | 8G | {code} | {peak:.0f} | | {seconds:.0f} | {rows} | | {text}", flush=True)
+        for name in ("hits", "long"):
+            group = memory_test.ControlGroup(64 * MIB)
+            try:
+                code, peak, seconds, rows, outputs, text = search(name, "200M", group)
+            finally:
+                group.remove()
+            kept = ("none" if outputs is None else
+                    "the same" if outputs == unbounded[name] else "DIFFERENT")
+            failed |= code not in (0, 5) or kept == "DIFFERENT" or (code == 5) != (kept == "none") or \
+                (code == 5 and text.count("\n") > 0)
+            print(f"| {name}, in a group of 64 MiB | 200M | {code} | {peak:.0f} | | {seconds:.0f} | {rows} | {kept} | "
+                  f"{text}", flush=True)
+    finally:
+        shutil.rmtree(folder)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
