@@ -1,5 +1,6 @@
 #include "cache/entry_store.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/random.h>
@@ -10,6 +11,7 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <memory>
 #include <optional>
 
 namespace hmmjit::cache {
@@ -376,11 +378,14 @@ StoreScan EntryStore::scan() const {
 }
 
 void EntryStore::scan_folder(const std::string& folder, int depth, StoreScan& result) const {
-  namespace fs = std::filesystem;
-  // One iterator per folder: a folder that vanishes ends its own walk only.
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string path = it->path().string();
+  // One stream per folder: a folder that vanishes ends its own walk only. Not std::filesystem's
+  // iterator, which ends the process in libstdc++ where memory runs out.
+  const auto close = [](DIR* stream) { ::closedir(stream); };
+  const std::unique_ptr<DIR, decltype(close)> stream(::opendir(folder.c_str()), close);
+  while (const dirent* const found = stream == nullptr ? nullptr : ::readdir(stream.get())) {
+    const std::string name = found->d_name;
+    if (name == "." || name == "..") continue;
+    const std::string path = folder + '/' + name;
     struct stat info {};
     if (::lstat(path.c_str(), &info) != 0) continue;
     result.allocated_total += allocated(info);
@@ -392,10 +397,10 @@ void EntryStore::scan_folder(const std::string& folder, int depth, StoreScan& re
     file.size = static_cast<std::uint64_t>(info.st_size);
     file.last_used = info.st_mtim.tv_sec * std::int64_t{1'000'000'000} + info.st_mtim.tv_nsec;
     file.identity = identity_of(info);
-    const std::string name = it->path().filename().string();
     if (name.starts_with(kTemporaryPrefix)) {
       result.temporaries.push_back(std::move(file));
-    } else if (const auto digest = name_of(fs::path(folder).filename().string(), name)) {
+    } else if (const auto digest =
+                   name_of(std::filesystem::path(folder).filename().string(), name)) {
       file.name = *digest;
       result.entries.push_back(std::move(file));
     }
