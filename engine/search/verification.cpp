@@ -9,7 +9,7 @@ namespace {
 
 // Of the core-seconds of a search: with what cannot be timed, as bringing targets back from the
 // device, all of it stays below one hundredth.
-constexpr double kShare = 0.006;
+constexpr double kShare = 0.004;
 // Targets of a chain, by the last stage to be compared: about as much work for each of the stages,
 // but for Forward, where one target costs as much as a hundred of SSV and nearly every error of a
 // model shows in each of them. While more than half of the budget is spent, a quarter of it.

@@ -993,7 +993,7 @@ def main():
     model_files = settings.library if settings.orders else settings.models
     pool = Pool(model_files, settings.targets)
     parent = settings.work or ("/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
-    with tempfile.TemporaryDirectory(prefix="random_searches", dir=parent) as folder:
+    with tempfile.TemporaryDirectory(prefix="random_searches", dir=parent, ignore_cleanup_errors=True) as folder:
         settings.folder = folder
         settings.warm = settings.warm_cache or os.path.join(folder, "warm")
         os.makedirs(settings.warm, mode=0o700, exist_ok=True)
