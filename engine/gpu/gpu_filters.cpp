@@ -167,9 +167,10 @@ bool GpuFilters::serves(std::uint64_t model, std::uint64_t block) const {
   if (entry == nullptr) return false;
   const bool patient = parts.settings.patient;
   if (!patient && !parts.segments.has_been_resident(block)) return false;
+  const bool unplanned = entry->slots() == nullptr;  // looked at first: it may be planned meanwhile
   const ActiveModel::State now = entry->refresh(parts.kernels);
   return now == ActiveModel::State::kReady ||
-         (patient && now == ActiveModel::State::kWaiting && entry->slots() == nullptr);
+         (patient && unplanned && now == ActiveModel::State::kWaiting);
 }
 
 std::string GpuFilters::name() const {

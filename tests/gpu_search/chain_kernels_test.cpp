@@ -7,12 +7,16 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <map>
 #include <numeric>
 #include <set>
+#include <string>
 #include <thread>
 
 #include "fake_driver/fake_driver.hpp"
 #include "gpu/chain_plans.hpp"
+#include "gpu/device_targets.hpp"
+#include "gpu_search/pairs_fixture.hpp"
 #include "model/profile.hpp"
 #include "plan/device_traits.hpp"
 #include "support/random_profiles.hpp"
@@ -274,6 +278,60 @@ TEST(ChainKernels, EveryKernelCoversItsModelWhicheverCameFirst) {
       EXPECT_EQ(kernels.reason(), "");
     }
   }
+}
+
+// Where a shared length has no kernel, the model's own may have one.
+TEST(ChainPlans, AModelWithAKernelOfItsOwnLengthHasOneToAskFor) {
+  constexpr int kCodes = 29;
+  std::map<std::string, int> only_own;  // by device
+  for (const char* name : {"H200", "T4", "B200", "RTX 4090"}) {
+    const auto traits = plan::find_device(name);
+    ASSERT_TRUE(traits) << name;
+    for (std::size_t link = 0; link < gpu::kLinks; ++link) {
+      const auto has_kernel = [&](int length) {
+        return gpu::link_plan(static_cast<Link>(link), length, kCodes, *traits, nullptr)
+            .has_value();
+      };
+      for (int M = 40; M <= 4000; M = M * 9 / 8) {
+        const int own = plan::class_length(M);
+        if (!has_kernel(own)) continue;
+        const std::vector<int> lengths = gpu::link_lengths(static_cast<Link>(link), own);
+        EXPECT_TRUE(std::ranges::any_of(lengths, has_kernel))
+            << name << " M " << M << " link " << link;
+        only_own[name] += !has_kernel(lengths.front());
+      }
+    }
+  }
+  int all = 0;
+  for (const auto& [name, count] : only_own) {
+    all += count;
+    RecordProperty(name, count);
+  }
+  EXPECT_GT(all, 0);
+}
+
+// Pieces of targets are cut for the length of the model: those of a shorter one overlap too little.
+TEST(DeviceTargets, EachModelLengthHasItsOwnPieces) {
+  FakeDriver fake({*plan::find_device("H200")});
+  const auto driver = driver::Driver::open(fake.api());
+  const driver::DevicePtr device = *driver->device(0);
+  const auto block = block_of({std::vector<Residue>(40'000, Residue{3}), {1, 2, 3}}, 1);
+  const std::vector<gpu::BlockRef> blocks{{1, block}};
+  auto uploader = gpu::Uploader::create(device);
+  ASSERT_TRUE(uploader);
+  const auto targets = gpu::DeviceTargets::create(
+      device, std::make_shared<gpu::PackedSegment>(gpu::pack_segment(blocks)), *uploader);
+  ASSERT_TRUE(targets);
+  const auto pieces = [&](int length, bool whole) { return *(*targets)->work(length, whole); };
+  const auto* const shorter = pieces(100, false);
+  const auto* const longer = pieces(2000, false);
+  const auto* const whole = pieces(100, true);
+  EXPECT_EQ(whole->count, 2u);
+  EXPECT_GT(longer->count, whole->count);
+  EXPECT_GT(shorter->count, longer->count);
+  EXPECT_EQ(pieces(100, false), shorter);
+  EXPECT_EQ(pieces(2000, false), longer);
+  EXPECT_EQ(pieces(2000, true), whole);
 }
 
 TEST(ReadyKernel, RefusesAModelThatItDoesNotCover) {
