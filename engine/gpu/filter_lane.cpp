@@ -149,9 +149,7 @@ void FilterLane::do_pairs(const ClientUse& use, const SegmentPtr& segment,
       work->model = model;
       work->claims = std::move(claims);
       work->request.targets = targets;
-      if (hand_over(segment, work)) return;
-      const std::size_t pairs = deliver(*work);
-      parts_.counters.update([&](Statistics& s) { s.blocks_done += pairs; });
+      if (!hand_over(segment, work)) parts_.deliver_and_count(*work);
       return;
     }
   } catch (const std::bad_alloc&) {

@@ -23,10 +23,14 @@ std::vector<double> SearchParts::note_stages(ActiveDevice& device, int row,
   return seconds;
 }
 
+void SearchParts::deliver_and_count(DomainWork& work) {
+  const std::size_t pairs = deliver(work);
+  counters.update([&](Statistics& s) { s.blocks_done += pairs; });
+}
+
 void SearchParts::deliver_and_let_go(DomainWorkPtr work) {
   const ClientUse use = work->use;
-  const std::size_t pairs = deliver(*work);
-  counters.update([&](Statistics& s) { s.blocks_done += pairs; });
+  deliver_and_count(*work);
   SegmentPtr segment = std::move(work->segment);
   work.reset();
   segments.end(std::move(segment));

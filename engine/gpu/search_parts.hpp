@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <new>
 #include <span>
 #include <string>
@@ -64,7 +63,8 @@ struct SearchParts {
       availability.lose(device, {ErrorCode::kResources, "out of host memory", {}, {}});
     }
   }
-  // The segment of `use` is let go of, then the client.
+  void deliver_and_count(DomainWork& work);
+  // Lets go of the segment afterwards, then of the client.
   void deliver_and_let_go(DomainWorkPtr work);
   // Without a kernel, or without a device: the first reason there was.
   std::string reason() const;
