@@ -3,7 +3,12 @@
 // coordinates and alignment lines, to be looked at or compared between versions; the comparison
 // with hmmsearch is done on the whole program (tests/scenario).
 //
+// With --device the targets that passed are also given to the first GPU, those of all models in one
+// launch (of at most 32), copied to be more, and the times of its kernels are printed beside the
+// cells they computed; what it found is compared with what the CPU found alone.
+//
 //   domain_bench MODELS TARGETS [--rows] [--max] [--nonull2] [--seed N] [--batch N] [--repeat N]
+//                [--device] [--copies N]
 #include <fmt/format.h>
 #include <time.h>
 
@@ -17,6 +22,9 @@
 #include "core/threads.hpp"
 #include "cpu/filters.hpp"
 #include "domain/domain.hpp"
+#include "driver/driver.hpp"
+#include "gpu/domain_stage.hpp"
+#include "gpu/kernel_source.hpp"
 #include "io/hmm_file.hpp"
 #include "io/sequence_file.hpp"
 #include "model/score_statistics.hpp"
@@ -27,10 +35,10 @@ using namespace hmmjit;
 
 struct Options {
   std::string models, targets;
-  bool rows = false, max = false;
+  bool rows = false, max = false, device = false;
   domain::DomainOptions domain;
   std::size_t batch = 64;
-  int repeat = 1;
+  int repeat = 1, copies = 1;
 };
 
 struct Hit {
@@ -56,6 +64,10 @@ Options parse(int argc, char** argv) {
       o.rows = true;
     } else if (arg == "--max") {
       o.max = true;
+    } else if (arg == "--device") {
+      o.device = true;
+    } else if (arg == "--copies") {
+      o.copies = value();
     } else if (arg == "--nonull2") {
       o.domain.null2 = false;
     } else if (arg == "--seed") {
@@ -109,6 +121,147 @@ void print_rows(const SearchModel& model, std::vector<Hit>& hits, std::size_t Z)
   }
 }
 
+template <typename T>
+T value_or_die(Result<T> result) {
+  if (!result) die(result.error().to_string());
+  return *std::move(result);
+}
+void or_die(const Status& status) {
+  if (!status) die(status.error().to_string());
+}
+
+// A model, the targets that passed its filters, and what the CPU found in them.
+struct Passed {
+  std::shared_ptr<const SearchModel> model;
+  std::vector<TargetView> targets;
+  std::vector<domain::TargetScore> scores;
+};
+
+class DeviceBench {
+ public:
+  explicit DeviceBench(const Options& options) : options_(options) {
+    driver_ = driver::Driver::open();
+    device_ = value_or_die(driver_->device(0));
+    source_ = value_or_die(gpu::open_kernel_source(driver_->report().version / 1000, {}));
+    origin_ = value_or_die(driver::Event::create(device_, true));
+    const auto stream = value_or_die(driver::Stream::create(device_));
+    or_die(origin_.record(stream));
+    or_die(stream.synchronize());
+    stage_ = value_or_die(gpu::DomainStage::create(
+        device_, origin_, [](std::size_t, std::size_t) -> Status { return {}; },
+        gpu::DomainStage::kMostWorkspace));
+  }
+
+  void run(const std::vector<Passed>& passed) {
+    int longest = 0;
+    for (const Passed& p : passed) longest = std::max(longest, p.model->hmm.M);
+    longest = plan::class_length(longest);
+    const int codes = amino_alphabet().Kp;
+    const gpu::DomainKernels kernels{kernel(plan::Stage::kParser, longest, codes),
+                                     kernel(plan::Stage::kEnsemble, longest, codes),
+                                     kernel(plan::Stage::kEnvelope, longest, codes)};
+    for (int repeat = 0; repeat < options_.repeat; ++repeat) {
+      std::vector<gpu::DomainRequest> requests;
+      for (const Passed& p : passed) requests.push_back(request(p));
+      std::vector<gpu::DomainRequest*> pointers;
+      for (auto& r : requests) pointers.push_back(&r);
+      const auto found = value_or_die(stage_->run(pointers, kernels, {.patience = 100}, {}));
+      std::array<double, 3> cells{};
+      std::array<std::size_t, 3> items{};
+      std::size_t different = 0, left = 0;
+      for (std::size_t m = 0; m < passed.size(); ++m)
+        different += compare(passed[m], requests[m], &cells, &items, &left);
+      float begin = found.begin;
+      fmt::print(stderr, "longest {}:", longest);
+      for (std::size_t s = 0; s < cells.size(); ++s) {
+        fmt::print(stderr, " {} {} {:.2f} ms, {:.2f} Gcells/s;", items[s], gpu::kDomainStages[s],
+                   found.end[s] - begin, cells[s] / (found.end[s] - begin) * 1e-6);
+        begin = found.end[s];
+      }
+      fmt::print(stderr, " {} left to the CPU, {} differ\n", left, different);
+    }
+  }
+
+ private:
+  gpu::ReadyKernel kernel(plan::Stage stage, int length, int codes) {
+    const auto plan = value_or_die(plan::make_plan(stage, length, codes, device_->traits()));
+    const auto made = value_or_die(source_->request(plan, 0).get());
+    auto loaded = value_or_die(
+        driver::LoadedKernel::load(driver_, made->image.bytes, made->image.entry_name));
+    const auto blocks = loaded->prepare(*device_, made->candidate.launch.block_threads,
+                                        made->candidate.launch.dynamic_shared_bytes);
+    if (!blocks) die(blocks.error().to_string());
+    return {plan, made, std::move(loaded), 1};
+  }
+
+  gpu::DomainRequest request(const Passed& passed) const {
+    TargetBlock block;
+    for (int copy = 0; copy < options_.copies; ++copy) {
+      for (const TargetView& target : passed.targets) {
+        block.begin_target(target.name, "", "");
+        block.append(target.residues);
+        block.end_target();
+      }
+    }
+    const std::vector<gpu::BlockRef> blocks{{1, std::make_shared<TargetBlock>(std::move(block))}};
+    auto packed = std::make_shared<gpu::PackedSegment>(gpu::pack_segment(blocks));
+    auto uploader = value_or_die(gpu::Uploader::create(device_));
+    gpu::DomainRequest out;
+    out.model = passed.model;
+    out.targets = value_or_die(gpu::DeviceTargets::create(device_, packed, uploader));
+    for (std::uint32_t i = 0; i < packed->targets.size(); ++i) out.passed.push_back(i);
+    return out;
+  }
+
+  // Targets of one model whose scores, domains and alignments are not the CPU's.
+  std::size_t compare(const Passed& passed, const gpu::DomainRequest& request,
+                      std::array<double, 3>* cells, std::array<std::size_t, 3>* items,
+                      std::size_t* left) {
+    const FlushToZeroScope flush;
+    const domain::ForwardTables tables(*request.model);
+    const gpu::PackedSegment& packed = request.targets->packed();
+    const double M = request.model->hmm.M;
+    std::size_t different = 0;
+    for (std::size_t n = 0; n < request.passed.size(); ++n) {
+      const ParsedTarget* const parsed = request.parsed.empty() ? nullptr : request.parsed[n].get();
+      const std::size_t at =
+          packed.origins[packed.targets.original[request.passed[n]]].index % passed.targets.size();
+      const TargetView target = passed.targets[at];
+      if (parsed == nullptr) {
+        ++*left;
+        continue;
+      }
+      const auto count = [&](std::size_t stage, double rows) {
+        (*cells)[stage] += rows * M;
+        ++(*items)[stage];
+      };
+      count(0, target.length());
+      for (const ParsedRegion& region : parsed->regions) {
+        if (region.envelope) count(2, region.last - region.first + 1);
+        if (!region.sampled) continue;
+        count(1, region.last - region.first + 1);
+        for (const auto& cluster : region.sampled->clusters)
+          if (cluster.envelope) count(2, cluster.last - cluster.first + 1);
+      }
+      float nats = 0;
+      std::optional<domain::TargetScore> score;
+      domain::score_targets_batch(
+          tables, {&target, 1}, [](std::size_t, float) { return true; }, options_.domain,
+          workspace_, {&nats, 1}, {&score, 1}, {}, {&parsed, 1});
+      different += !score || !(*score == passed.scores[at]);
+    }
+    return different;
+  }
+
+  Options options_;
+  std::shared_ptr<driver::Driver> driver_;
+  driver::DevicePtr device_;
+  std::unique_ptr<gpu::KernelSource> source_;
+  driver::Event origin_;
+  std::unique_ptr<gpu::DomainStage> stage_;
+  domain::Workspace workspace_;
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -130,6 +283,7 @@ int main(int argc, char** argv) {
   cpu::FilterScratch scratch;
   double filter_time = 0, domain_time = 0;
   std::size_t forwarded = 0, defined = 0, found = 0, domains = 0;
+  std::vector<Passed> passed;
   for (;;) {
     auto hmm = models->next();
     if (!hmm) die(hmm.error().to_string());
@@ -187,7 +341,7 @@ int main(int argc, char** argv) {
           return true;
         };
         const auto wanted = [&](std::size_t, const domain::TargetScore& score) {
-          return flushed_exp(score.log_p) * static_cast<double>(block.size()) <= 10.0;
+          return o.device || flushed_exp(score.log_p) * static_cast<double>(block.size()) <= 10.0;
         };
         domain::score_targets_batch(tables, std::span(views).subspan(at, n), passes, o.domain,
                                     workspace, std::span(scores).subspan(at, n),
@@ -202,6 +356,14 @@ int main(int argc, char** argv) {
         domains += results[n]->domains.size();
         hits.push_back({views[n], std::move(*results[n])});
       }
+      if (o.device && repeat == 0 && !hits.empty()) {
+        Passed& p = passed.emplace_back();
+        p.model = model;
+        for (const Hit& hit : hits) {
+          p.targets.push_back(hit.target);
+          p.scores.push_back(hit.score);
+        }
+      }
       if (o.rows && repeat == 0) print_rows(*model, hits, block.size());
     }
   }
@@ -213,5 +375,6 @@ int main(int argc, char** argv) {
              "envelope {:.3f} alignment {:.3f}\n",
              filter_time, forwarded, defined, domain_time, found, domains, t.forward, t.backward,
              t.decoding, t.ensemble, t.clustering, t.envelope, t.alignment);
+  if (o.device) DeviceBench(o).run(passed);
   return 0;
 }
