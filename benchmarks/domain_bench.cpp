@@ -8,7 +8,7 @@
 // cells they computed; what it found is compared with what the CPU found alone.
 //
 //   domain_bench MODELS TARGETS [--rows] [--max] [--nonull2] [--seed N] [--batch N] [--repeat N]
-//                [--device] [--copies N]
+//                [--device] [--copies N] [--workspace MIB]
 #include <fmt/format.h>
 #include <time.h>
 
@@ -39,6 +39,7 @@ struct Options {
   domain::DomainOptions domain;
   std::size_t batch = 64;
   int repeat = 1, copies = 1;
+  std::size_t workspace = gpu::DomainStage::kMostWorkspace;
 };
 
 struct Hit {
@@ -68,6 +69,8 @@ Options parse(int argc, char** argv) {
       o.device = true;
     } else if (arg == "--copies") {
       o.copies = value();
+    } else if (arg == "--workspace") {
+      o.workspace = static_cast<std::size_t>(value()) << 20;
     } else if (arg == "--nonull2") {
       o.domain.null2 = false;
     } else if (arg == "--seed") {
@@ -149,7 +152,7 @@ class DeviceBench {
     or_die(stream.synchronize());
     stage_ = value_or_die(gpu::DomainStage::create(
         device_, origin_, [](std::size_t, std::size_t) -> Status { return {}; },
-        gpu::DomainStage::kMostWorkspace));
+        options.workspace));
   }
 
   void run(const std::vector<Passed>& passed) {
@@ -245,9 +248,9 @@ class DeviceBench {
       }
       float nats = 0;
       std::optional<domain::TargetScore> score;
-      domain::score_targets_batch(
-          tables, {&target, 1}, [](std::size_t, float) { return true; }, options_.domain,
-          workspace_, {&nats, 1}, {&score, 1}, {}, {&parsed, 1});
+      domain::score_targets_batch(tables, {&target, 1}, [](std::size_t, float) { return true; },
+                                  options_.domain, workspace_, {&nats, 1}, {&score, 1}, {},
+                                  {&parsed, 1});
       different += !score || !(*score == passed.scores[at]);
     }
     return different;

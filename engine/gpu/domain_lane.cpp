@@ -9,13 +9,6 @@
 #include "core/threads.hpp"
 
 namespace hmmjit::gpu {
-namespace {
-
-// Bytes of workspace for each byte of the first segment, and how many there are at least.
-constexpr std::size_t kWorkspacePerByte = 4, kUsualWorkspace = std::size_t{96} << 20;
-
-}  // namespace
-
 DeviceLoad load_of(const SearchParts& parts, const ActiveDevice& device) {
   return {.filter_seconds_left =
               static_cast<double>(parts.segments.open_pairs(device)) * device.pace.seconds_each(),
@@ -42,19 +35,16 @@ void DomainLane::run() {
       parts_.handed_over.wait_beyond(seen, std::chrono::milliseconds(1));
       continue;
     }
-    if (!stage_ && !lost) open(batch.front()->request.targets->residue_bytes());
+    if (!stage_ && !lost) open();
     if (stage_ && *stage_ && !lost) parts_.surviving(device_, [&] { launch(batch, load); });
     for (DomainWorkPtr& work : batch) parts_.deliver_and_let_go(std::move(work));
     parts_.availability.leave_if_lost(device_);
   }
 }
 
-// Few targets have few hits: no more memory than is in proportion to them.
-void DomainLane::open(std::size_t residue_bytes) {
-  stage_ = DomainStage::create(
-      device_.device, device_.origin, resize_in(device_.memory),
-      std::min<std::size_t>(std::max(kWorkspacePerByte * residue_bytes, kUsualWorkspace),
-                            device_.domain_workspace));
+void DomainLane::open() {
+  stage_ = DomainStage::create(device_.device, device_.origin, resize_in(device_.memory),
+                               device_.domain_workspace);
   if (!*stage_ && stage_->error().code != ErrorCode::kResources)
     parts_.availability.lose(device_, stage_->error());
 }

@@ -23,7 +23,7 @@ class DomainLane {
   void run();
 
  private:
-  void open(std::size_t residue_bytes);
+  void open();
   void launch(const std::vector<DomainWorkPtr>& batch, const DeviceLoad& load);
 
   SearchParts& parts_;

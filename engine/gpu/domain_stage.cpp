@@ -61,10 +61,10 @@ constexpr std::size_t kAtRegions = kAtEnvelopes + kEnvelopes * sizeof(dev::Regio
 constexpr std::size_t kAtWords = kAtRegions + kRegions * sizeof(dev::RegionItem);
 constexpr std::size_t kAtRegionOrder = kAtWords + kWords * sizeof(std::uint32_t);
 constexpr std::size_t kAtEnvelopeOrder = kAtRegionOrder + kRegions * sizeof(std::uint32_t);
-constexpr std::size_t kAtWorkspace = kAtEnvelopeOrder + kEnvelopes * sizeof(std::uint32_t);
+constexpr std::size_t kBufferBytes = kAtEnvelopeOrder + kEnvelopes * sizeof(std::uint32_t);
 static_assert(kAtScored % 256 == 0 && kAtSampled % 256 == 0 && kAtEnvelopes % 256 == 0 &&
               kAtRegions % 256 == 0 && kAtWords % 256 == 0 && kAtRegionOrder % 256 == 0 &&
-              kAtEnvelopeOrder % 256 == 0 && kAtWorkspace % 256 == 0);
+              kAtEnvelopeOrder % 256 == 0);
 
 // What goes up: the counters, the models, then tables and lists.
 constexpr std::size_t kAtCounters = layout::aligned_size(sizeof(dev::DomainArena));
@@ -118,6 +118,7 @@ struct ItemList {
   dev::u32 dev::DomainParams::*most;
   std::size_t at_items, at_order;
   dev::u32 (*units)(dev::u32 length, dev::u32 stripes);
+  dev::u32 (*warp_floats)(dev::u32 stripes);
   std::size_t items_per_warp, most_warps;  // of one model
 };
 constexpr ItemList kRegionList{.count = &dev::DomainCounters::regions,
@@ -129,6 +130,7 @@ constexpr ItemList kRegionList{.count = &dev::DomainCounters::regions,
                                .at_items = kAtRegions,
                                .at_order = kAtRegionOrder,
                                .units = dev::region_units,
+                               .warp_floats = dev::ensemble_warp_floats,
                                .items_per_warp = 1,
                                .most_warps = kMostEnsembles};
 constexpr ItemList kEnvelopeList{.count = &dev::DomainCounters::envelopes,
@@ -140,6 +142,7 @@ constexpr ItemList kEnvelopeList{.count = &dev::DomainCounters::envelopes,
                                  .at_items = kAtEnvelopes,
                                  .at_order = kAtEnvelopeOrder,
                                  .units = dev::envelope_units,
+                                 .warp_floats = dev::envelope_warp_floats,
                                  .items_per_warp = dev::kTargetsPerWarp,
                                  .most_warps = kEnvelopes};
 
@@ -182,11 +185,19 @@ struct DomainStage::Run {
   }
 
   bool add(DomainRequest& request);
-  Status launch(const ReadyKernel& ready, std::size_t most_warps);
+  // Gives the parts their blocks of a launch, and puts all parameters where they go up from.
+  // `warps`: that each part has work for; `warp_floats`: of shared memory, by stripes. Returns the
+  // blocks.
+  dev::u32 place_models(const ReadyKernel& ready, const std::vector<std::size_t>& warps,
+                        dev::u32 (*warp_floats)(dev::u32 stripes));
+  Status launch(const ReadyKernel& ready, dev::u32 blocks);
   // The parser's launch, and one after the other those of what it has found. A stream may share its
   // queue of the driver with others (CUDA C++ Programming Guide, "Concurrent Kernel Execution"):
   // a launch is queued when it can begin, so that it holds up nobody.
   Status queue_parser();
+  // How many items of each part may be in work at once, once the workspace has grown to what all of
+  // them take. Nothing may be queued.
+  Result<std::vector<dev::u32>> share_workspace(std::vector<ReservedUnits> lists);
   Status queue_list(const ItemList& list, const ReadyKernel& kernel, const StreamWait& wait);
   Status collect(const StreamWait& wait);
   // The counters after the last launch. `down` is used.
@@ -222,14 +233,45 @@ bool DomainStage::takes(std::uint64_t target_length, int model_length, double pa
   return target_length * static_cast<std::uint64_t>(model_length) <= most_target_cells(patience);
 }
 
-std::size_t DomainStage::bytes(std::size_t workspace) { return kAtWorkspace + workspace; }
+std::size_t DomainStage::bytes(std::size_t workspace) { return kBufferBytes + workspace; }
+
+Status DomainStage::grow(std::size_t wanted) {
+  std::size_t kept = 0;
+  for (const driver::DeviceBuffer& buffer : workspaces_) kept += buffer.size();
+  // At least twice as much, so that few are outgrown; where there is little memory all at once, so
+  // that none is.
+  constexpr std::size_t kLittle = std::size_t{512} << 20, kFirst = std::size_t{8} << 20;
+  const std::size_t more = std::max({wanted + wanted / 4, 2 * workspace(), kFirst});
+  std::size_t size = most_workspace_ <= kLittle
+                         ? most_workspace_
+                         : std::min(more, most_workspace_ - std::min(kept, most_workspace_));
+  size = size / dev::kWorkspaceUnit * dev::kWorkspaceUnit;
+  while (size > workspace()) {
+    Status room = resize_(0, size);
+    if (room) {
+      auto buffer = driver::DeviceBuffer::create(device_, size);
+      if (buffer) {
+        workspaces_.push_back(*std::move(buffer));
+        return {};
+      }
+      HMMJIT_TRY(resize_(size, 0));
+      room = std::unexpected(buffer.error());
+    }
+    if (room.error().code != ErrorCode::kResources) return room;
+    size /= 2;
+    // What there is serves, if there is something.
+    if (size < kFirst && workspaces_.empty()) return room;
+  }
+  return {};
+}
 
 Result<std::unique_ptr<DomainStage>> DomainStage::create(const driver::DevicePtr& device,
                                                          const driver::Event& origin,
                                                          Cascade::Resize resize,
                                                          std::size_t workspace) {
   std::unique_ptr<DomainStage> out(new DomainStage);
-  out->workspace_ = workspace;
+  out->most_workspace_ = workspace;
+  out->resize_ = std::move(resize);
   out->device_ = device;
   out->origin_ = &origin;
   // Its few warps would otherwise begin when those of many filters have ended.
@@ -239,10 +281,10 @@ Result<std::unique_ptr<DomainStage>> DomainStage::create(const driver::DevicePtr
     HMMJIT_ASSIGN(event, driver::Event::create(device, true));
   }
   HMMJIT_ASSIGN(out->up_, driver::PinnedBuffer::create(device, kUpBytes));
-  HMMJIT_TRY(resize(0, bytes(workspace)));
-  auto buffer = driver::DeviceBuffer::create(device, bytes(workspace));
+  HMMJIT_TRY(out->resize_(0, kBufferBytes));
+  auto buffer = driver::DeviceBuffer::create(device, kBufferBytes);
   if (!buffer) {
-    HMMJIT_TRY(resize(bytes(workspace), 0));
+    HMMJIT_TRY(out->resize_(kBufferBytes, 0));
     return std::unexpected(buffer.error());
   }
   out->buffer_ = *std::move(buffer);
@@ -298,7 +340,6 @@ bool DomainStage::Run::add(DomainRequest& request) {
   d.sampled = at<dev::SampledRegion>(kAtSampled) + regions;
   d.regions = at<dev::RegionItem>(kAtRegions) + regions;
   d.words = at<dev::u32>(kAtWords);
-  d.workspace = at<dev::u8>(kAtWorkspace);
   d.target_count = static_cast<dev::u32>(count);
   const ModelExtent own = extent_of(model);
   const bool scores = kernels.envelope && kernels.envelope.covers(own) &&
@@ -311,15 +352,14 @@ bool DomainStage::Run::add(DomainRequest& request) {
     d.random = LinearCongruential(*limits.trace_seed).state();
   }
   d.word_capacity = static_cast<dev::u32>(kWords);
-  d.workspace_units = static_cast<dev::u32>(stage.workspace_ / dev::kWorkspaceUnit);
   const double quarter = std::clamp(limits.patience, 0.0, 1000.0) / 4;
   d.most_cells = most_target_cells(limits.patience);
   d.most_envelope_cells = most_cells(
-      with_room(kMostEnvelopeCells, stage.workspace_, kEnvelopesAtOnce, kEnvelopeCellBytes),
+      with_room(kMostEnvelopeCells, stage.most_workspace_, kEnvelopesAtOnce, kEnvelopeCellBytes),
       quarter, kEnvelopeCellSeconds);
-  d.most_region_cells =
-      most_cells(with_room(kMostRegionCells, stage.workspace_, kRegionsAtOnce, kRegionCellBytes),
-                 quarter, kRegionCellSeconds);
+  d.most_region_cells = most_cells(
+      with_room(kMostRegionCells, stage.most_workspace_, kRegionsAtOnce, kRegionCellBytes), quarter,
+      kRegionCellSeconds);
   d.patience = static_cast<dev::u32>(quarter * (1e9 / 1024));
   d.stride = tables.stride;
   d.model_length = static_cast<dev::u32>(model.odds.M);
@@ -334,16 +374,48 @@ bool DomainStage::Run::add(DomainRequest& request) {
   return true;
 }
 
-Status DomainStage::Run::launch(const ReadyKernel& ready, std::size_t most_warps) {
-  constexpr std::size_t kWarp = 32;
-  const std::size_t in_block =
-      static_cast<std::size_t>(ready.candidate().launch.block_threads) / kWarp;
-  const dev::DomainBatch batch{at<const dev::DomainParams>(kAtModels)};
+dev::u32 DomainStage::Run::place_models(const ReadyKernel& ready,
+                                        const std::vector<std::size_t>& warps,
+                                        dev::u32 (*warp_floats)(dev::u32 stripes)) {
+  constexpr int kWarp = 32;
+  const plan::LaunchShape& shape = ready.candidate().launch;
+  const auto floats = static_cast<dev::u32>(shape.dynamic_shared_bytes / sizeof(float));
+  const auto most = static_cast<dev::u32>(shape.block_threads / kWarp);
+  std::byte* const up = stage.up_.bytes().data() + kAtModels;
+  dev::u32 blocks = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    dev::DomainParams& d = parts[i].params;
+    d.first_block = blocks;
+    d.block_warps = dev::working_warps(floats, d.stripes, warp_floats(d.stripes), most);
+    // A model whose rows find no room has no work for this kernel.
+    if (d.block_warps > 0)
+      blocks += (static_cast<dev::u32>(warps[i]) + d.block_warps - 1) / d.block_warps;
+    std::memcpy(up + i * sizeof d, &d, sizeof d);
+  }
+  return blocks;
+}
+
+Status DomainStage::Run::launch(const ReadyKernel& ready, dev::u32 blocks) {
+  if (blocks == 0) return {};
+  const dev::DomainBatch batch{.models = at<const dev::DomainParams>(kAtModels),
+                               .count = static_cast<dev::u32>(parts.size()),
+                               .reserved = 0};
   ++result.launches;
   counters_read = false;
-  return ready.launch(stage.stream_, *stage.device_, extent, &batch,
-                      static_cast<unsigned>((most_warps + in_block - 1) / in_block),
-                      static_cast<unsigned>(parts.size()));
+  return ready.launch(stage.stream_, *stage.device_, extent, &batch, blocks);
+}
+
+Result<std::vector<dev::u32>> DomainStage::Run::share_workspace(std::vector<ReservedUnits> lists) {
+  std::uint64_t units = 0;
+  for (const ReservedUnits& list : lists) units = std::accumulate(list.begin(), list.end(), units);
+  if (units * dev::kWorkspaceUnit > stage.workspace() || stage.workspace() == 0)
+    HMMJIT_TRY(stage.grow(units * dev::kWorkspaceUnit));
+  const std::size_t room = stage.workspace() / dev::kWorkspaceUnit;
+  for (Part& part : parts) {
+    part.params.workspace = reinterpret_cast<dev::u8*>(stage.workspaces_.back().address());
+    part.params.workspace_units = static_cast<dev::u32>(room);
+  }
+  return most_at_once(std::move(lists), room);
 }
 
 Status DomainStage::Run::queue_parser() {
@@ -353,7 +425,7 @@ Status DomainStage::Run::queue_parser() {
   }
   if (parts.empty()) return {};
   std::vector<ReservedUnits> reserved;
-  std::size_t warps = 1;
+  std::vector<std::size_t> warps;
   for (const Part& part : parts) {
     const std::vector<std::uint32_t>& length = part.request->targets->packed().targets.length;
     ReservedUnits& units = reserved.emplace_back();
@@ -362,22 +434,18 @@ Status DomainStage::Run::queue_parser() {
       const bool mine = L <= part.params.most_cells / (4 * part.params.stripes);
       units.push_back(mine ? dev::reserved_units(dev::parser_units(L)) : 0);
     }
-    warps = std::max(warps, (part.slots + dev::kTargetsPerWarp - 1) / dev::kTargetsPerWarp);
+    warps.push_back((part.slots + dev::kTargetsPerWarp - 1) / dev::kTargetsPerWarp);
   }
-  const std::vector<dev::u32> most =
-      most_at_once(std::move(reserved), stage.workspace_ / dev::kWorkspaceUnit);
+  HMMJIT_ASSIGN(const std::vector<dev::u32> most, share_workspace(std::move(reserved)));
   std::byte* const up = stage.up_.bytes().data();
   std::memset(up, 0, kAtModels);
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    dev::DomainParams& d = parts[i].params;
-    d.most_parsers = most[i];
-    std::memcpy(up + kAtModels + i * sizeof d, &d, sizeof d);
-  }
+  for (std::size_t i = 0; i < parts.size(); ++i) parts[i].params.most_parsers = most[i];
+  const dev::u32 blocks = place_models(kernels.parser, warps, dev::parser_warp_floats);
   HMMJIT_TRY(stage.buffer_.upload(stage.stream_, up, up_bytes));
   // What no warp comes to must not look done because an earlier launch has done it.
   HMMJIT_TRY(stage.buffer_.fill(stage.stream_, 0, slots * sizeof(dev::ParsedTarget), kAtParsed));
   HMMJIT_TRY(stage.begin_.record(stage.stream_));
-  HMMJIT_TRY(launch(kernels.parser, warps));
+  HMMJIT_TRY(launch(kernels.parser, blocks));
   return stage.end_[0].record(stage.stream_);
 }
 
@@ -441,23 +509,21 @@ Status DomainStage::Run::queue_list(const ItemList& list, const ReadyKernel& ker
     d.*list.order = at<const dev::u32>(list.at_order) + first;
     d.*list.listed = static_cast<dev::u32>(count);
   }
-  const std::vector<dev::u32> most =
-      most_at_once(std::move(reserved), stage.workspace_ / dev::kWorkspaceUnit);
-  std::size_t warps = 1;
+  HMMJIT_ASSIGN(const std::vector<dev::u32> most, share_workspace(std::move(reserved)));
+  std::vector<std::size_t> warps;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    dev::DomainParams& d = parts[i].params;
-    d.*list.most = most[i];
-    std::memcpy(up + kAtModels + i * sizeof d, &d, sizeof d);
-    warps = std::max(warps, std::min((most[i] + list.items_per_warp - 1) / list.items_per_warp,
-                                     list.most_warps));
+    parts[i].params.*list.most = most[i];
+    warps.push_back(
+        std::min((most[i] + list.items_per_warp - 1) / list.items_per_warp, list.most_warps));
   }
+  const dev::u32 blocks = place_models(kernel, warps, list.warp_floats);
   HMMJIT_TRY(stage.buffer_.upload(stage.stream_, up + kAtModels,
                                   parts.size() * sizeof(dev::DomainParams), kAtModels));
   for (const Listed& l : listed) {
     HMMJIT_TRY(stage.buffer_.upload(stage.stream_, up + kAtTables + l.first * kEntry,
                                     l.count * kEntry, list.at_order + l.first * kEntry));
   }
-  return launch(kernel, warps);
+  return launch(kernel, blocks);
 }
 
 Status DomainStage::Run::collect(const StreamWait& wait) {

@@ -61,14 +61,18 @@ class DomainStage {
   /// them is left to the CPU.
   static constexpr std::size_t kMostRequests = 32, kMostTargets = 8192;
   /// Bytes of a workspace with which it is worth its while, and beyond which more gains nothing.
+  /// What a launch has no workspace for waits for what it has: with 256 MiB instead of 4 GiB
+  /// an H200 takes 2.0 s instead of 0.08 for 8,954 envelopes of 32 models of 258 to 522 positions
+  /// (benchmarks/domain_bench --device --workspace).
   static constexpr std::size_t kLeastWorkspace = std::size_t{32} << 20,
-                               kMostWorkspace = std::size_t{256} << 20;
+                               kMostWorkspace = std::size_t{4} << 30;
   /// False for targets of so many cells that one of the CPU's threads is faster, or that a launch
   /// would take longer than `patience`.
   static bool takes(std::uint64_t target_length, int model_length, double patience);
-  /// Device memory of one stage.
+  /// Device memory of one stage, at most.
   static std::size_t bytes(std::size_t workspace);
-  /// `resize`, `origin`: as Cascade's.
+  /// `resize`, `origin`: as Cascade's. `workspace`: the most that it may grow to; a launch takes
+  /// what its targets need.
   static Result<std::unique_ptr<DomainStage>> create(const driver::DevicePtr& device,
                                                      const driver::Event& origin,
                                                      Cascade::Resize resize, std::size_t workspace);
@@ -87,7 +91,15 @@ class DomainStage {
   driver::PinnedBuffer up_;
   driver::GrowingPinnedBuffer down_;
   driver::DeviceBuffer buffer_;
-  std::size_t workspace_ = 0;
+  // The last one is in use. Outgrown ones are kept: the driver gives memory back only when the
+  // device is idle, and all would wait for that.
+  std::vector<driver::DeviceBuffer> workspaces_;
+  std::size_t most_workspace_ = 0;
+  Cascade::Resize resize_;
+
+  std::size_t workspace() const { return workspaces_.empty() ? 0 : workspaces_.back().size(); }
+  // Towards so many bytes, as far as there is memory. Nothing may be queued.
+  Status grow(std::size_t wanted);
 };
 
 }  // namespace hmmjit::gpu

@@ -38,15 +38,14 @@ ReadyKernel::Scratch ReadyKernel::scratch(const driver::Device& device,
 }
 
 Status ReadyKernel::launch(const driver::Stream& stream, const driver::Device& device,
-                           const ModelExtent& model, const void* parameters, unsigned blocks,
-                           unsigned blocks_y) const {
+                           const ModelExtent& model, const void* parameters,
+                           unsigned blocks) const {
   HMMJIT_TRY(require(model));
   const plan::LaunchShape& shape = candidate().launch;
   const driver::LaunchGrid grid{
       .blocks = blocks != kAnyBlocks ? blocks : resident_blocks(device),
       .block_threads = static_cast<unsigned>(shape.block_threads),
-      .dynamic_shared_bytes = static_cast<unsigned>(shape.dynamic_shared_bytes),
-      .blocks_y = blocks_y};
+      .dynamic_shared_bytes = static_cast<unsigned>(shape.dynamic_shared_bytes)};
   return loaded_->launch(stream, grid, parameters);
 }
 

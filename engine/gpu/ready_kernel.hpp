@@ -56,11 +56,11 @@ class ReadyKernel {
   const std::string& name() const { return kernel_->name; }
   const plan::Candidate& candidate() const { return kernel_->candidate; }
 
-  /// Queues a launch for a model: all resident blocks of the device, or `blocks` of them, times
-  /// `blocks_y`. Fails as require() does, before anything is queued.
+  /// Queues a launch for a model: all resident blocks of the device, or `blocks` of them. Fails as
+  /// require() does, before anything is queued.
   Status launch(const driver::Stream& stream, const driver::Device& device,
-                const ModelExtent& model, const void* parameters, unsigned blocks = kAnyBlocks,
-                unsigned blocks_y = 1) const;
+                const ModelExtent& model, const void* parameters,
+                unsigned blocks = kAnyBlocks) const;
 
  private:
   unsigned resident_blocks(const driver::Device& device) const {

@@ -3,8 +3,8 @@
 //
 // These kernels keep the reference's float order (four striped lanes per target, no fused
 // operations, subnormals flushed), so that what they find is what the CPU's domain stage finds, to
-// the bit. A launch has the targets of several models that passed the Forward filter, a row of
-// blocks (blockIdx.y) each; the ensemble kernel takes the regions of several domains that the parser
+// the bit. A launch has the targets of several models that passed the Forward filter; a block works on
+// one of them, with as many warps as its shared memory has room for. The ensemble kernel takes the regions of several domains that the parser
 // has found, the envelope kernel what both have. Whatever exceeds a buffer stays at kLeftToHost and is
 // done by the CPU.
 #ifndef HMMJIT_KERNEL_DOMAIN_PARAMS_H_
@@ -140,6 +140,8 @@ struct DomainParams {
   u32 random;                  ///< state of the generator before the first trace of each region
   float backward_bound;        ///< in units of E(i); negative: none
   u32 patience;                ///< device_time() for which each kernel behind the parser begins items
+  u32 first_block;             ///< of the launch, see DomainBatch
+  u32 block_warps;             ///< warps of a block that find room; the others have nothing to do
 };
 enum : u32 { kWorkspaceUnit = 256 };
 /// Items that a warp works on side by side, at most (the ensemble kernel: one).
@@ -193,9 +195,43 @@ HMMJIT_BOTH_SIDES u32 region_units(u32 L, u32 stripes) {
 /// need no further one.
 HMMJIT_BOTH_SIDES u32 reserved_units(u32 units) { return units + units / 4; }
 
-/// What a launch gets; models by blockIdx.y.
+// Shared memory of a block, in floats: the odds of its model, then what each of its warps needs. All in
+// multiples of 32, so that a lane keeps to its bank.
+
+/// Odds of all nodes and of what lies behind each lane's last one; bounds.
+HMMJIT_BOTH_SIDES u32 block_floats(u32 stripes) { return (stripes + 2) * 32; }
+/// Emission odds of a target's row: targets lie apart by a number of floats that spreads their lanes
+/// over all banks.
+HMMJIT_BOTH_SIDES u32 emission_floats(u32 stripes) { return (4 * stripes + 31) / 32 * 32 + 4; }
+/// Products of a target's row of M and I cells, spread likewise.
+HMMJIT_BOTH_SIDES u32 product_floats(u32 stripes) { return (8 * stripes + 31) / 32 * 32 + 4; }
+/// Cells of M, D and I and emission odds of eight targets.
+HMMJIT_BOTH_SIDES u32 parser_warp_floats(u32 stripes) {
+  return 96 * stripes + kTargetsPerWarp * emission_floats(stripes);
+}
+/// The same of one target; later the nodes that a trace visits, or kSearchedSegments words.
+enum : u32 { kSearchedSegments = 256 };
+HMMJIT_BOTH_SIDES u32 ensemble_warp_floats(u32 stripes) {
+  return larger_u32((12 * stripes + emission_floats(stripes) + 31) / 32 * 32, kSearchedSegments);
+}
+/// As the parser's; sums of M and I posteriors, where the emission odds were; products that wait.
+HMMJIT_BOTH_SIDES u32 envelope_warp_floats(u32 stripes) {
+  return 96 * stripes + larger_u32(64 * stripes, kTargetsPerWarp * emission_floats(stripes)) +
+         kTargetsPerWarp * product_floats(stripes);
+}
+/// Warps of a block that find room in so many floats; 0: the model is too long.
+HMMJIT_BOTH_SIDES u32 working_warps(u32 floats, u32 stripes, u32 warp_floats, u32 most) {
+  const u32 odds = block_floats(stripes);
+  const u32 room = floats > odds ? (floats - odds) / warp_floats : 0;
+  return room < most ? room : most;
+}
+
+/// What a launch gets. Model i has the blocks from its first_block to that of model i+1; model 0 begins
+/// with block 0. At most 32.
 struct DomainBatch {
   const DomainParams* models;
+  u32 count;
+  u32 reserved;
 };
 
 static_assert(sizeof(DomainArena) == 32, "device layout");
@@ -206,7 +242,8 @@ static_assert(sizeof(RegionItem) == 16, "device layout");
 static_assert(sizeof(SampledRegion) == 16, "device layout");
 static_assert(sizeof(ClusterWords) == 12, "device layout");
 static_assert(sizeof(ScoredEnvelope) == 128, "device layout");
-static_assert(sizeof(DomainParams) == 264, "device layout");
+static_assert(sizeof(DomainParams) == 272, "device layout");
+static_assert(sizeof(DomainBatch) == 16, "device layout");
 
 }  // namespace hmmjit_device
 

@@ -1,7 +1,8 @@
 // Rows of Forward and Backward in the reference's own order of operations: every target has four
 // lanes of a warp, node k lies in lane (k-1) / Q, stripe (k-1) % Q (Farrar 2007; Eddy 2011). Every
 // product and every sum is rounded on its own, in the order hmmsearch's SSE code has them, so that
-// all values are equal to the bit. A warp holds eight targets, its stripes lie in shared memory.
+// all values are equal to the bit. A warp holds eight targets, or one in its first four lanes (see
+// HMMJIT_TARGETS_IN_WARP); its stripes lie in shared memory, the model's odds in that of its block.
 //
 // The delete chain of a lane enters the next lane only in further passes over the stripes. The
 // reference goes on with them until nothing changes any more; here they end as soon as what is
@@ -12,9 +13,28 @@
 #include "common/domain_params.h"
 #include "common/float_filter.cuh"
 
+#ifndef HMMJIT_TARGETS_IN_WARP
+#define HMMJIT_TARGETS_IN_WARP 8
+#endif
+
 namespace hmmjit_device {
+namespace {  // what is here depends on the kernel that includes it
+
+// Lanes of a warp that compute rows, and their mask: the others stay outside forward_pass() and
+// backward_pass().
+enum : int { kRowLanes = 4 * HMMJIT_TARGETS_IN_WARP };
+enum : u32 { kRowMask = ~0u >> (32 - kRowLanes) };
 
 #ifdef HMMJIT_LOCKSTEP
+
+inline float row_shuffle(float v, u32 lane) {
+  return bits_float(hmmjit_lockstep::shuffle(float_bits(v), lane, kRowMask));
+}
+inline float row_shuffle_xor(float v, u32 mask) {
+  return row_shuffle(v, hmmjit_lockstep::lane() ^ mask);
+}
+inline u32 row_ballot(bool predicate) { return hmmjit_lockstep::ballot(predicate, kRowMask); }
+inline void sync_rows() { hmmjit_lockstep::sync_warp(kRowMask); }
 
 inline void copy_ahead(void* shared, const void* global) {
   *static_cast<Quad*>(shared) = *static_cast<const Quad*>(global);
@@ -25,6 +45,15 @@ inline u32 highest_bit(u32 v) { return 31u - static_cast<u32>(__builtin_clz(v));
 inline u32 device_time() { return 0; }
 
 #else
+
+HMMJIT_DEVICE float row_shuffle(float v, u32 lane) {
+  return __shfl_sync(kRowMask, v, static_cast<int>(lane));
+}
+HMMJIT_DEVICE float row_shuffle_xor(float v, u32 mask) {
+  return __shfl_xor_sync(kRowMask, v, static_cast<int>(mask));
+}
+HMMJIT_DEVICE u32 row_ballot(bool predicate) { return __ballot_sync(kRowMask, predicate); }
+HMMJIT_DEVICE void sync_rows() { __syncwarp(kRowMask); }
 
 /// Positions of bits of a word that is not zero.
 HMMJIT_DEVICE u32 lowest_bit(u32 v) { return static_cast<u32>(__ffs(static_cast<int>(v))) - 1u; }
@@ -70,8 +99,8 @@ struct alignas(16) SpecialRow {
 };
 static_assert(sizeof(SpecialRow) == kSpecialRowBytes, "device layout");
 
-/// The stripes of a warp: cells of this lane at [stripe * 32], odds of its place in the group of
-/// four at [stripe * 32 + 0..7], as WordTransition counts them, emission odds of a row at
+/// The stripes of a warp: cells of this lane at [stripe * kRowLanes], odds of its place in the group
+/// of four at [stripe * 32 + 0..7], as WordTransition counts them, emission odds of a row at
 /// [stripe * 4]. One more stripe of odds than Q: what lies behind each lane's last node.
 struct Stripes {
   float* match;
@@ -92,63 +121,72 @@ HMMJIT_DEVICE float pick(const Quad& q, int i) {
 /// Lane r takes lane r-1's value, lane 0 zero; and the other way round.
 HMMJIT_DEVICE float from_below(float v, u32 place) {
   const u32 lane = threadIdx.x % 32u;
-  const float other = shuffle_float(v, place == 0 ? lane : lane - 1);
+  const float other = row_shuffle(v, place == 0 ? lane : lane - 1);
   return place == 0 ? 0.0f : other;
 }
 HMMJIT_DEVICE float from_above(float v, u32 place) {
   const u32 lane = threadIdx.x % 32u;
-  const float other = shuffle_float(v, place == 3 ? lane : lane + 1);
+  const float other = row_shuffle(v, place == 3 ? lane : lane + 1);
   return place == 3 ? 0.0f : other;
 }
 /// (a0 + a1) + (a2 + a3), in all four lanes.
 HMMJIT_DEVICE float group_sum(float v) {
-  const float pairs = add(v, shuffle_float_xor(v, 1));
-  return add(pairs, shuffle_float_xor(pairs, 2));
+  const float pairs = add(v, row_shuffle_xor(v, 1));
+  return add(pairs, row_shuffle_xor(pairs, 2));
 }
 HMMJIT_DEVICE bool group_any(bool v) {
-  const u32 votes = warp_ballot(v);
+  const u32 votes = row_ballot(v);
   return ((votes >> (threadIdx.x % 32u & 28u)) & 15u) != 0;
 }
 
-/// Floats of a group's row of emission odds: groups lie apart by a number of floats that spreads
-/// their lanes over all banks.
-HMMJIT_DEVICE constexpr int emission_floats(int stripes) { return (4 * stripes + 31) / 32 * 32 + 4; }
-/// Floats of shared memory of a warp: three arrays of cells, odds, bounds, emission odds.
-HMMJIT_DEVICE constexpr int stripes_floats(int stripes) {
-  return (4 * stripes + 2) * 32 + static_cast<int>(kTargetsPerWarp) * emission_floats(stripes);
+/// The model that a block works on, which of its blocks this is, and which of their warps. By all
+/// lanes.
+struct BlockShare {
+  const DomainParams* model;
+  u32 block;
+  HMMJIT_DEVICE u32 warp() const { return block * model->block_warps + threadIdx.x / 32u; }
+  /// Whether this warp has shared memory.
+  HMMJIT_DEVICE bool works() const { return threadIdx.x / 32u < model->block_warps; }
+};
+HMMJIT_DEVICE BlockShare block_share(const DomainBatch& batch) {
+  const u32 lane = threadIdx.x % 32u;
+  const bool begun = lane < batch.count && batch.models[lane].first_block <= blockIdx.x;
+  BlockShare out;
+  out.model = batch.models + highest_bit(warp_ballot(begun));
+  out.block = blockIdx.x - out.model->first_block;
+  return out;
 }
 
-/// Fills what a warp needs of the model.
-HMMJIT_DEVICE Stripes make_stripes(const DomainParams& p, float* shared, int stripes) {
-  float* const odds = shared + stripes * 3 * 32;
-  float* const bounds = odds + (stripes + 1) * 32;
-  const int Q = static_cast<int>(p.stripes);
-  const int lane = static_cast<int>(threadIdx.x % 32u);
-  for (int q = 0; q <= Q; ++q) {
+/// Fills what all warps of a block need of the model. By all of its lanes.
+HMMJIT_DEVICE void load_odds(const DomainParams& p, float* shared) {
+  const u32 Q = p.stripes;
+  for (u32 at = threadIdx.x; at < (Q + 1) * 32u; at += blockDim.x) {
     // Lane: place * 8 + which.
-    const int node = lane / 8 * Q + q;
-    odds[q * 32 + lane] =
-        node < static_cast<int>(p.model_length)
-            ? p.transitions[static_cast<u32>(lane % 8) * p.stride + static_cast<u32>(node)]
-            : 0.0f;
+    const u32 node = at % 32u / 8u * Q + at / 32u;
+    shared[at] = node < p.model_length ? p.transitions[at % 8u * p.stride + node] : 0.0f;
   }
-  bounds[lane] = p.bounds[lane];
-  sync_warp();
+  if (threadIdx.x < 32u) shared[(Q + 1) * 32u + threadIdx.x] = p.bounds[threadIdx.x];
+  sync_block();
+}
+
+/// `odds`: what load_odds() has filled; `own`: this warp's. For lanes that compute rows.
+HMMJIT_DEVICE Stripes make_stripes(const DomainParams& p, const float* odds, float* own) {
+  const u32 lane = threadIdx.x % 32u, Q = p.stripes;
   Stripes s;
-  s.match = shared + lane;
-  s.deletion = shared + stripes * 32 + lane;
-  s.insert = shared + 2 * stripes * 32 + lane;
-  s.place = static_cast<u32>(lane) % 4u;
+  s.match = own + lane;
+  s.deletion = s.match + Q * kRowLanes;
+  s.insert = s.deletion + Q * kRowLanes;
+  s.place = lane % 4u;
   s.odds = odds + s.place * 8;
-  s.bounds = bounds;
-  s.emission = bounds + 32 + lane / 4 * emission_floats(stripes) + s.place;
-  s.Q = Q;
+  s.bounds = odds + (Q + 1) * 32;
+  s.emission = own + 3 * Q * kRowLanes + lane / 4 * emission_floats(Q) + s.place;
+  s.Q = static_cast<int>(Q);
   s.serial = p.model_length < kSerialBelow;
   return s;
 }
 
 /// Has the emission odds of residue x brought to shared memory, there after copies_done() and
-/// sync_warp(). Whoever calls it has made sure that those before have been read.
+/// sync_rows(). Whoever calls it has made sure that those before have been read.
 HMMJIT_DEVICE void bring_emission(const DomainParams& p, const Stripes& s, u32 x) {
   const float* const from = p.emissions + x * p.stripes * 4u;
   float* const to = s.emission - s.place;
@@ -156,14 +194,14 @@ HMMJIT_DEVICE void bring_emission(const DomainParams& p, const Stripes& s, u32 x
 }
 
 HMMJIT_DEVICE void clear_cells(const Stripes& s) {
-  for (int q = 0; q < s.Q; ++q) s.match[q * 32] = s.deletion[q * 32] = s.insert[q * 32] = 0.0f;
+  for (int q = 0; q < s.Q; ++q) s.match[q * kRowLanes] = s.deletion[q * kRowLanes] = s.insert[q * kRowLanes] = 0.0f;
 }
 
 HMMJIT_DEVICE void scale_cells(const Stripes& s, float factor) {
   for (int q = 0; q < s.Q; ++q) {
-    s.match[q * 32] = multiply(s.match[q * 32], factor);
-    s.deletion[q * 32] = multiply(s.deletion[q * 32], factor);
-    s.insert[q * 32] = multiply(s.insert[q * 32], factor);
+    s.match[q * kRowLanes] = multiply(s.match[q * kRowLanes], factor);
+    s.deletion[q * kRowLanes] = multiply(s.deletion[q * kRowLanes], factor);
+    s.insert[q * kRowLanes] = multiply(s.insert[q * kRowLanes], factor);
   }
 }
 
@@ -171,8 +209,61 @@ struct Specials {
   float N, B, J, C, loop, move;
 };
 
-// The loops over stripes read what they need of several stripes before they write any: the compiler
-// cannot know that cells and odds do not overlap, and a lone warp has nothing else to do meanwhile.
+// The loops over stripes read what they need of several stripes ahead of those they work on: the
+// compiler cannot know that cells and odds do not overlap, and the few warps that find room have
+// nothing else to do while shared memory answers.
+
+/// Calls work(chunk, q) of all chunks of N stripes from 0 to Q, each read before the one before it is
+/// worked on, as long as it returns true; returns the stripe that follows.
+template <typename Chunk, int N, typename Work>
+HMMJIT_DEVICE int ascend(const Stripes& s, const Work& work) {
+  if (s.Q < N) return 0;
+  Chunk chunk;
+  chunk.read(s, 0);
+  int at = 0;
+  HMMJIT_UNROLL_BY(2)
+  for (; at + N <= s.Q; at += N) {
+    Chunk next;
+    next.read(s, at + 2 * N <= s.Q ? at + N : at);
+    if (!work(chunk, at)) return at + N;
+    chunk = next;
+  }
+  return at;
+}
+/// The same from Q downwards; returns the stripe before which all has been done.
+template <typename Chunk, int N, typename Work>
+HMMJIT_DEVICE int descend(const Stripes& s, const Work& work) {
+  if (s.Q < N) return s.Q;
+  Chunk chunk;
+  int at = s.Q;
+  chunk.read(s, at - N);
+  HMMJIT_UNROLL_BY(2)
+  for (; at >= N; at -= N) {
+    Chunk next;
+    next.read(s, at >= 2 * N ? at - 2 * N : at - N);
+    if (!work(chunk, at - N)) return at - N;
+    chunk = next;
+  }
+  return at;
+}
+
+/// What N stripes of a row's recurrences read.
+template <int N>
+struct RowChunk {
+  Quad in[N], out[N];
+  float e[N], m[N], d[N], i[N];
+  HMMJIT_DEVICE void read(const Stripes& s, int q) {
+    HMMJIT_UNROLL
+    for (int j = 0; j < N; ++j) {
+      in[j] = *reinterpret_cast<const Quad*>(s.odds + (q + j) * 32);
+      out[j] = *reinterpret_cast<const Quad*>(s.odds + (q + j) * 32 + 4);
+      e[j] = s.emission[(q + j) * 4];
+      m[j] = s.match[(q + j) * kRowLanes];
+      d[j] = s.deletion[(q + j) * kRowLanes];
+      i[j] = s.insert[(q + j) * kRowLanes];
+    }
+  }
+};
 
 /// What one stripe of the Forward recurrence hands to the next.
 struct ForwardFlow {
@@ -180,53 +271,64 @@ struct ForwardFlow {
 };
 
 template <int N>
-HMMJIT_DEVICE void forward_stripes(const Stripes& s, float B, int q, ForwardFlow* f) {
-  Quad in[N], out[N];
-  float e[N], m[N], d[N], i[N];
+HMMJIT_DEVICE void forward_stripes(const Stripes& s, const RowChunk<N>& c, float B, int q,
+                                   ForwardFlow* f) {
   HMMJIT_UNROLL
   for (int j = 0; j < N; ++j) {
-    in[j] = *reinterpret_cast<const Quad*>(s.odds + (q + j) * 32);
-    out[j] = *reinterpret_cast<const Quad*>(s.odds + (q + j) * 32 + 4);
-    e[j] = s.emission[(q + j) * 4];
-    m[j] = s.match[(q + j) * 32];
-    d[j] = s.deletion[(q + j) * 32];
-    i[j] = s.insert[(q + j) * 32];
-  }
-  HMMJIT_UNROLL
-  for (int j = 0; j < N; ++j) {
-    float v = multiply(B, pick(in[j], kWordEntry));
-    v = add(v, multiply(f->mp, pick(in[j], kWordMmIn)));
-    v = add(v, multiply(f->ip, pick(in[j], kWordImIn)));
-    v = add(v, multiply(f->dp, pick(in[j], kWordDmIn)));
-    v = multiply(v, e[j]);
+    float v = multiply(B, pick(c.in[j], kWordEntry));
+    v = add(v, multiply(f->mp, pick(c.in[j], kWordMmIn)));
+    v = add(v, multiply(f->ip, pick(c.in[j], kWordImIn)));
+    v = add(v, multiply(f->dp, pick(c.in[j], kWordDmIn)));
+    v = multiply(v, c.e[j]);
     f->sum = add(f->sum, v);
-    f->mp = m[j];
-    f->dp = d[j];
-    f->ip = i[j];
-    s.match[(q + j) * 32] = v;
-    s.deletion[(q + j) * 32] = f->d;
-    s.insert[(q + j) * 32] = add(multiply(f->mp, pick(out[j], kWordMiOut - 4)),
-                                 multiply(f->ip, pick(out[j], kWordIiOut - 4)));
-    f->d = multiply(v, pick(out[j], kWordMdOut - 4));
+    f->mp = c.m[j];
+    f->dp = c.d[j];
+    f->ip = c.i[j];
+    s.match[(q + j) * kRowLanes] = v;
+    s.deletion[(q + j) * kRowLanes] = f->d;
+    s.insert[(q + j) * kRowLanes] = add(multiply(f->mp, pick(c.out[j], kWordMiOut - 4)),
+                                        multiply(f->ip, pick(c.out[j], kWordIiOut - 4)));
+    f->d = multiply(v, pick(c.out[j], kWordMdOut - 4));
   }
 }
 
-/// The delete chain over N stripes, from what enters to what leaves.
 template <int N>
-HMMJIT_DEVICE float delete_stripes(const Stripes& s, int q, float c) {
+struct DeleteChunk {
   float d[N], dd[N];
+  HMMJIT_DEVICE void read(const Stripes& s, int q) {
+    HMMJIT_UNROLL
+    for (int j = 0; j < N; ++j) {
+      d[j] = s.deletion[(q + j) * kRowLanes];
+      dd[j] = s.odds[(q + j) * 32 + kWordDdOut];
+    }
+  }
+};
+
+/// The delete chain over N stripes, from what enters to what leaves; the cells are added to `sum`.
+template <int N>
+HMMJIT_DEVICE void delete_stripes(const Stripes& s, const DeleteChunk<N>& chunk, int q, float* c,
+                                  float* sum) {
   HMMJIT_UNROLL
   for (int j = 0; j < N; ++j) {
-    d[j] = s.deletion[(q + j) * 32];
-    dd[j] = s.odds[(q + j) * 32 + kWordDdOut];
+    const float value = add(*c, chunk.d[j]);
+    s.deletion[(q + j) * kRowLanes] = value;
+    *sum = add(value, *sum);
+    *c = multiply(value, chunk.dd[j]);
   }
+}
+
+/// What a further pass adds to what one before it has left.
+template <int N>
+HMMJIT_DEVICE void delete_stripes_again(const Stripes& s, const DeleteChunk<N>& chunk, int q, float* c,
+                                        float* sum, bool* changed) {
   HMMJIT_UNROLL
   for (int j = 0; j < N; ++j) {
-    const float value = add(c, d[j]);
-    s.deletion[(q + j) * 32] = value;
-    c = multiply(value, dd[j]);
+    const float value = add(*c, chunk.d[j]);
+    s.deletion[(q + j) * kRowLanes] = value;
+    *sum = add(value, *sum);
+    *changed = *changed || float_bits(value) != float_bits(chunk.d[j]);
+    *c = multiply(*c, chunk.dd[j]);
   }
-  return c;
 }
 
 /// One row of Forward in place. `B` of the row before; `bound`: delete flow that changes nothing.
@@ -234,49 +336,60 @@ HMMJIT_DEVICE float delete_stripes(const Stripes& s, int q, float c) {
 HMMJIT_DEVICE float forward_row(const DomainParams& p, const Stripes& s, float B, float bound,
                                 u32 next) {
   copies_done();
-  sync_warp();
+  sync_rows();
   const int Q = s.Q;
   ForwardFlow f;
-  f.mp = from_below(s.match[(Q - 1) * 32], s.place);
-  f.dp = from_below(s.deletion[(Q - 1) * 32], s.place);
-  f.ip = from_below(s.insert[(Q - 1) * 32], s.place);
+  f.mp = from_below(s.match[(Q - 1) * kRowLanes], s.place);
+  f.dp = from_below(s.deletion[(Q - 1) * kRowLanes], s.place);
+  f.ip = from_below(s.insert[(Q - 1) * kRowLanes], s.place);
   f.sum = f.d = 0.0f;
-  int at = 0;
-  for (; at + 4 <= Q; at += 4) forward_stripes<4>(s, B, at, &f);
-  for (; at < Q; ++at) forward_stripes<1>(s, B, at, &f);
-  sync_warp();
+  int at = ascend<RowChunk<4>, 4>(s, [&](const RowChunk<4>& chunk, int q) {
+    forward_stripes<4>(s, chunk, B, q, &f);
+    return true;
+  });
+  for (; at < Q; ++at) {
+    RowChunk<1> chunk;
+    chunk.read(s, at);
+    forward_stripes<1>(s, chunk, B, at, &f);
+  }
+  sync_rows();
   bring_emission(p, s, next);
   float c = from_below(f.d, s.place);
-  for (at = 0; at + 8 <= Q; at += 8) c = delete_stripes<8>(s, at, c);
-  for (; at < Q; ++at) c = delete_stripes<1>(s, at, c);
-  // E adds the D cells in order, after all passes; the last pass does so on the way.
+  // E adds the D cells in order, after all passes: each pass does so on the way, for it may be the
+  // last one.
   float sum = f.sum;
-  int summed = 0;
+  at = ascend<DeleteChunk<8>, 8>(s, [&](const DeleteChunk<8>& chunk, int q) {
+    delete_stripes<8>(s, chunk, q, &c, &sum);
+    return true;
+  });
+  for (; at < Q; ++at) {
+    DeleteChunk<1> chunk;
+    chunk.read(s, at);
+    delete_stripes<1>(s, chunk, at, &c, &sum);
+  }
+  int summed = Q;
   for (int pass = 1; pass < 4; ++pass) {
     c = from_below(c, s.place);
+    if (!row_ballot(c > bound)) break;
     sum = f.sum;
-    summed = 0;
-    if (!warp_ballot(c > bound)) break;
-    bool changed = false;
-    int q = 0;
-    while (q < Q) {
-      const int end = q + kCheckEvery < Q ? q + kCheckEvery : Q;
-      for (; q < end; ++q) {
-        const float old = s.deletion[q * 32], dd = s.odds[q * 32 + kWordDdOut];
-        const float value = add(c, old);
-        s.deletion[q * 32] = value;
-        sum = add(value, sum);
-        changed = changed || float_bits(value) != float_bits(old);
-        c = multiply(c, dd);
-      }
-      if (!warp_ballot(c > bound)) break;
+    bool changed = false, flows = true;
+    int q = ascend<DeleteChunk<kCheckEvery>, kCheckEvery>(
+        s, [&](const DeleteChunk<kCheckEvery>& chunk, int first) {
+          delete_stripes_again(s, chunk, first, &c, &sum, &changed);
+          flows = row_ballot(c > bound) != 0;
+          return flows;
+        });
+    for (; flows && q < Q; ++q) {
+      DeleteChunk<1> chunk;
+      chunk.read(s, q);
+      delete_stripes_again(s, chunk, q, &c, &sum, &changed);
     }
     summed = q;
     if (q < Q) break;
     if (!group_any(changed) && !s.serial) c = 0.0f;
   }
   HMMJIT_UNROLL_BY(8)
-  for (int q = summed; q < Q; ++q) sum = add(s.deletion[q * 32], sum);
+  for (int q = summed; q < Q; ++q) sum = add(s.deletion[q * kRowLanes], sum);
   return group_sum(sum);
 }
 
@@ -287,7 +400,7 @@ HMMJIT_DEVICE float forward_specials(const Stripes& s, Specials* sp, float* E, f
   sp->C = add(multiply(sp->C, sp->loop), multiply(*E, ec));
   sp->J = add(multiply(sp->J, sp->loop), multiply(*E, ej));
   sp->B = add(multiply(sp->J, sp->move), multiply(sp->N, sp->move));
-  if (!warp_ballot(*E > rescale_above())) return 1.0f;
+  if (!row_ballot(*E > rescale_above())) return 1.0f;
   // Dividing by one changes nothing.
   const float scale = *E > rescale_above() ? *E : 1.0f;
   sp->N = divide(sp->N, scale);
@@ -302,71 +415,73 @@ HMMJIT_DEVICE float forward_specials(const Stripes& s, Specials* sp, float* E, f
 /// What one stripe of the Backward recurrence hands to the one before it.
 struct BackwardFlow {
   float mp, sum, d;
-  Quad next;  ///< what leads into the node behind
+  Quad next;  ///< what leads into the node after it
 };
 
 /// Stripes q+N-1 down to q.
 template <int N>
-HMMJIT_DEVICE void backward_stripes(const Stripes& s, int q, BackwardFlow* f) {
-  Quad in[N], out[N];
-  float e[N], m[N], i[N];
-  HMMJIT_UNROLL
-  for (int j = 0; j < N; ++j) {
-    in[j] = *reinterpret_cast<const Quad*>(s.odds + (q + j) * 32);
-    out[j] = *reinterpret_cast<const Quad*>(s.odds + (q + j) * 32 + 4);
-    e[j] = s.emission[(q + j) * 4];
-    m[j] = s.match[(q + j) * 32];
-    i[j] = s.insert[(q + j) * 32];
-  }
+HMMJIT_DEVICE void backward_stripes(const Stripes& s, const RowChunk<N>& c, int q, BackwardFlow* f) {
   HMMJIT_UNROLL
   for (int j = N - 1; j >= 0; --j) {
-    s.insert[(q + j) * 32] = add(multiply(i[j], pick(out[j], kWordIiOut - 4)),
-                                 multiply(f->mp, pick(f->next, kWordImIn)));
+    s.insert[(q + j) * kRowLanes] = add(multiply(c.i[j], pick(c.out[j], kWordIiOut - 4)),
+                                        multiply(f->mp, pick(f->next, kWordImIn)));
     f->d = multiply(f->mp, pick(f->next, kWordDmIn));
-    s.deletion[(q + j) * 32] = f->d;
-    s.match[(q + j) * 32] = add(multiply(i[j], pick(out[j], kWordMiOut - 4)),
-                                multiply(f->mp, pick(f->next, kWordMmIn)));
-    f->mp = multiply(m[j], e[j]);
-    f->sum = add(f->sum, multiply(f->mp, pick(in[j], kWordEntry)));
-    f->next = in[j];
+    s.deletion[(q + j) * kRowLanes] = f->d;
+    s.match[(q + j) * kRowLanes] = add(multiply(c.i[j], pick(c.out[j], kWordMiOut - 4)),
+                                       multiply(f->mp, pick(f->next, kWordMmIn)));
+    f->mp = multiply(c.m[j], c.e[j]);
+    f->sum = add(f->sum, multiply(f->mp, pick(c.in[j], kWordEntry)));
+    f->next = c.in[j];
   }
 }
+
+/// What the passes after the recurrence read: cells of D and M, and odds of one kind.
+template <int N, int kWhich>
+struct EndChunk {
+  float d[N], m[N], odds[N];
+  HMMJIT_DEVICE void read(const Stripes& s, int q) {
+    HMMJIT_UNROLL
+    for (int j = 0; j < N; ++j) {
+      d[j] = s.deletion[(q + j) * kRowLanes];
+      m[j] = s.match[(q + j) * kRowLanes];
+      odds[j] = s.odds[(q + j) * 32 + kWhich];
+    }
+  }
+};
 
 /// Delete chain and end: `v` is what stands right of stripe q+N-1, in the end the cell of q.
 template <int N>
-HMMJIT_DEVICE void end_stripes(const Stripes& s, int q, float E, float* v, float* c) {
-  float d[N], m[N], dd[N];
-  HMMJIT_UNROLL
-  for (int j = 0; j < N; ++j) {
-    d[j] = s.deletion[(q + j) * 32];
-    m[j] = s.match[(q + j) * 32];
-    dd[j] = s.odds[(q + j) * 32 + kWordDdOut];
-  }
+HMMJIT_DEVICE void end_stripes(const Stripes& s, const EndChunk<N, kWordDdOut>& chunk, int q, float E,
+                               float* v, float* c) {
   HMMJIT_UNROLL
   for (int j = N - 1; j >= 0; --j) {
-    *c = multiply(*v, dd[j]);
-    *v = add(d[j], add(*c, E));
-    s.deletion[(q + j) * 32] = *v;
-    s.match[(q + j) * 32] = add(m[j], E);
+    *c = multiply(*v, chunk.odds[j]);
+    *v = add(chunk.d[j], add(*c, E));
+    s.deletion[(q + j) * kRowLanes] = *v;
+    s.match[(q + j) * kRowLanes] = add(chunk.m[j], E);
   }
 }
 
-/// Adds the way from each match to the deletion behind it, `c` in the end the deletion of q.
+/// What a further pass adds to the delete chain, from stripe q+N-1 down.
 template <int N>
-HMMJIT_DEVICE float leave_stripes(const Stripes& s, int q, float c) {
-  float d[N], m[N], md[N];
-  HMMJIT_UNROLL
-  for (int j = 0; j < N; ++j) {
-    d[j] = s.deletion[(q + j) * 32];
-    m[j] = s.match[(q + j) * 32];
-    md[j] = s.odds[(q + j) * 32 + kWordMdOut];
-  }
+HMMJIT_DEVICE void begin_stripes_again(const Stripes& s, const DeleteChunk<N>& chunk, int q,
+                                       float* c) {
   HMMJIT_UNROLL
   for (int j = N - 1; j >= 0; --j) {
-    s.match[(q + j) * 32] = add(m[j], multiply(c, md[j]));
-    c = d[j];
+    *c = multiply(*c, chunk.dd[j]);
+    s.deletion[(q + j) * kRowLanes] = add(chunk.d[j], *c);
   }
-  return c;
+}
+
+/// Adds the way from each match to the deletion after it, `c` in the end the deletion of q.
+template <int N>
+HMMJIT_DEVICE void leave_stripes(const Stripes& s, const EndChunk<N, kWordMdOut>& chunk, int q,
+                                 float* c) {
+  HMMJIT_UNROLL
+  for (int j = N - 1; j >= 0; --j) {
+    s.match[(q + j) * kRowLanes] = add(chunk.m[j], multiply(*c, chunk.odds[j]));
+    *c = chunk.d[j];
+  }
 }
 
 /// One row of Backward in place: cells of row i+1 become those of row i before scaling, by the
@@ -375,16 +490,22 @@ HMMJIT_DEVICE float leave_stripes(const Stripes& s, int q, float c) {
 HMMJIT_DEVICE float backward_row(const DomainParams& p, const Stripes& s, Specials* sp,
                                  float begins, float ec, float ej, u32 next) {
   copies_done();
-  sync_warp();
+  sync_rows();
   const int Q = s.Q;
   BackwardFlow f;
   f.mp = from_above(multiply(s.match[0], s.emission[0]), s.place);
   f.sum = f.d = 0.0f;
   f.next = *reinterpret_cast<const Quad*>(s.odds + Q * 32);
-  int at = Q;
-  for (; at >= 4; at -= 4) backward_stripes<4>(s, at - 4, &f);
-  for (; at > 0; --at) backward_stripes<1>(s, at - 1, &f);
-  sync_warp();
+  int at = descend<RowChunk<4>, 4>(s, [&](const RowChunk<4>& chunk, int q) {
+    backward_stripes<4>(s, chunk, q, &f);
+    return true;
+  });
+  for (; at > 0; --at) {
+    RowChunk<1> chunk;
+    chunk.read(s, at - 1);
+    backward_stripes<1>(s, chunk, at - 1, &f);
+  }
+  sync_rows();
   bring_emission(p, s, next);
   sp->B = group_sum(f.sum);
   sp->C = add(multiply(sp->C, sp->loop), begins);
@@ -394,26 +515,45 @@ HMMJIT_DEVICE float backward_row(const DomainParams& p, const Stripes& s, Specia
 
   float v = from_above(add(f.d, E), s.place);
   float c = 0.0f;
-  for (at = Q; at >= 8; at -= 8) end_stripes<8>(s, at - 8, E, &v, &c);
-  for (; at > 0; --at) end_stripes<1>(s, at - 1, E, &v, &c);
+  using Ends = EndChunk<8, kWordDdOut>;
+  at = descend<Ends, 8>(s, [&](const Ends& chunk, int q) {
+    end_stripes<8>(s, chunk, q, E, &v, &c);
+    return true;
+  });
+  for (; at > 0; --at) {
+    EndChunk<1, kWordDdOut> chunk;
+    chunk.read(s, at - 1);
+    end_stripes<1>(s, chunk, at - 1, E, &v, &c);
+  }
   const float bound = multiply(E, p.backward_bound);
   for (int pass = 0; pass < 3; ++pass) {
     c = from_above(c, s.place);
-    if (!warp_ballot(c > bound)) break;
-    int q = Q - 1;
-    while (q >= 0) {
-      const int end = q - kCheckEvery > -1 ? q - kCheckEvery : -1;
-      for (; q > end; --q) {
-        c = multiply(c, s.odds[q * 32 + kWordDdOut]);
-        s.deletion[q * 32] = add(s.deletion[q * 32], c);
-      }
-      if (!warp_ballot(c > bound)) break;
+    if (!row_ballot(c > bound)) break;
+    bool flows = true;
+    at = descend<DeleteChunk<kCheckEvery>, kCheckEvery>(
+        s, [&](const DeleteChunk<kCheckEvery>& chunk, int first) {
+          begin_stripes_again(s, chunk, first, &c);
+          flows = row_ballot(c > bound) != 0;
+          return flows;
+        });
+    for (; flows && at > 0; --at) {
+      DeleteChunk<1> chunk;
+      chunk.read(s, at - 1);
+      begin_stripes_again(s, chunk, at - 1, &c);
     }
-    if (q >= 0) break;
+    if (at > 0) break;
   }
   c = from_above(s.deletion[0], s.place);
-  for (at = Q; at >= 8; at -= 8) c = leave_stripes<8>(s, at - 8, c);
-  for (; at > 0; --at) c = leave_stripes<1>(s, at - 1, c);
+  using Leaves = EndChunk<8, kWordMdOut>;
+  at = descend<Leaves, 8>(s, [&](const Leaves& chunk, int q) {
+    leave_stripes<8>(s, chunk, q, &c);
+    return true;
+  });
+  for (; at > 0; --at) {
+    EndChunk<1, kWordMdOut> chunk;
+    chunk.read(s, at - 1);
+    leave_stripes<1>(s, chunk, at - 1, &c);
+  }
   return E;
 }
 
@@ -426,7 +566,7 @@ HMMJIT_DEVICE float backward_scale(const Stripes& s, Specials* sp, float* E, boo
     if (sp->B > own_scale_above()) *own = true;
     scale = *own ? (sp->B > rescale_above() ? sp->B : 1.0f) : forward;
   }
-  if (warp_ballot(scale > 1.0f)) {
+  if (row_ballot(scale > 1.0f)) {
     *E = divide(*E, scale);
     sp->N = divide(sp->N, scale);
     sp->J = divide(sp->J, scale);
@@ -440,10 +580,10 @@ HMMJIT_DEVICE float backward_scale(const Stripes& s, Specials* sp, float* E, boo
 /// B of row 0; the cells hold row 1, whose residue's emission odds have been brought.
 HMMJIT_DEVICE float backward_begin(const Stripes& s) {
   copies_done();
-  sync_warp();
+  sync_rows();
   float sum = 0.0f;
   for (int q = 0; q < s.Q; ++q) {
-    sum = add(sum, multiply(multiply(s.match[q * 32], s.emission[q * 4]), s.odds[q * 32 + kWordEntry]));
+    sum = add(sum, multiply(multiply(s.match[q * kRowLanes], s.emission[q * 4]), s.odds[q * 32 + kWordEntry]));
   }
   return group_sum(sum);
 }
@@ -515,7 +655,7 @@ HMMJIT_DEVICE float forward_pass(const DomainParams& p, const Stripes& s, const 
     if (i == length) last_c = sp.C;
   }
   copies_done();
-  sync_warp();  // the rows are there
+  sync_rows();  // the rows are there
   return last_c;
 }
 
@@ -549,7 +689,7 @@ HMMJIT_DEVICE bool backward_pass(const DomainParams& p, const Stripes& s, const 
     scale_here = scale_ahead;
     keep(i);
     if (active) store_specials(backward + i, s.place, E, sp, scale);
-    if (warp_ballot(i == 1)) {
+    if (row_ballot(i == 1)) {
       const float B = backward_begin(s);
       if (i == 1) {
         Specials zero;
@@ -561,7 +701,7 @@ HMMJIT_DEVICE bool backward_pass(const DomainParams& p, const Stripes& s, const 
     }
   }
   copies_done();
-  sync_warp();
+  sync_rows();
   return own_scale;
 }
 
@@ -649,6 +789,7 @@ HMMJIT_DEVICE bool take_words(const DomainParams& p, u32 words, u32* at) {
   return *at <= p.word_capacity && words <= p.word_capacity - *at;
 }
 
+}  // namespace
 }  // namespace hmmjit_device
 
 #endif  // HMMJIT_KERNEL_FOUR_LANE_CUH_

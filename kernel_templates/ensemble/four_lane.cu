@@ -11,13 +11,13 @@
 // A choice compares one deviate with running sums of normalised weights, in a fixed order and
 // precision. It is made with cheap sums whose error is bounded, and only where the deviate lies closer
 // to a boundary than that bound in the reference's own arithmetic; margins as on the CPU.
+#define HMMJIT_TARGETS_IN_WARP 1
 #include "common/four_lane.cuh"
 #include "plan_constants.h"
 
 namespace hmmjit_device {
 namespace {
 
-enum : int { kStripes = plan_constants::kStripes };
 HMMJIT_DEVICE constexpr float relative_margin() { return 2.0e-6f; }
 HMMJIT_DEVICE constexpr float smallest_total() { return 1.0e-36f; }
 
@@ -29,9 +29,8 @@ HMMJIT_DEVICE constexpr float min_end_fraction() { return 0.02f; }
 HMMJIT_DEVICE constexpr float min_overlap() { return 0.8f; }
 enum : int { kMaxDiagonalShift = 4 };
 
-// In shared memory, where the cells of Forward's rows were: how often a sampled domain visits each
-// node, [stripe][lane]; later the segments whose links have been found, by a hash of theirs.
-enum : u32 { kSearched = 96 * kStripes >= 256 ? 256 : 128 };
+// In shared memory, where the cells of Forward's rows were, lies how often a sampled domain visits
+// each node, [stripe][lane]; later the segments whose links have been found, by a hash of theirs.
 
 HMMJIT_DEVICE float magnitude(float v) { return v < 0.0f ? -v : v; }
 
@@ -535,7 +534,7 @@ HMMJIT_DEVICE u32 collect_component(const Region& r, const Clustering& c, u32* s
     hash = (hash ^ static_cast<u32>(s.j)) * 0x85ebca6bu;
     hash = (hash ^ static_cast<u32>(s.k)) * 0xc2b2ae35u;
     hash = (hash ^ static_cast<u32>(s.m)) * 0x9e3779b9u;
-    u32* const known = searched + (hash >> 16) % kSearched;
+    u32* const known = searched + (hash >> 16) % kSearchedSegments;
     const u32 other = *known;
     if (other != 0) {
       const Segment o = segment_at(r.segments, capacity, other - 1);
@@ -666,7 +665,7 @@ HMMJIT_DEVICE bool cluster(const Region& r, const Clustering& c, u32* searched, 
     c.component[v] = 0xffffffffu;
   }
   for (u32 a = lane; a < counting_words(r.L, r.Q); a += 32) c.counts[a] = 0;
-  for (u32 a = lane; a < kSearched; a += 32) searched[a] = 0;
+  for (u32 a = lane; a < kSearchedSegments; a += 32) searched[a] = 0;
   sync_warp();
   u32 left = segments, number = 0, count = 0;
   while (left > 0) {
@@ -746,15 +745,16 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
     ensemble_four_lane(const hmmjit_device::DomainBatch batch) {
   using namespace hmmjit_device;
   HMMJIT_DYNAMIC_SHARED(shared);
-  const DomainParams p = batch.models[blockIdx.y];
-  const u32 warp = blockIdx.x * static_cast<u32>(plan_constants::kWarps) + threadIdx.x / 32u;
-  if (warp >= p.region_count || warp >= p.most_regions) return;
-  float* const own =
-      reinterpret_cast<float*>(shared) + threadIdx.x / 32u * stripes_floats(kStripes);
-  const Stripes s = make_stripes(p, own, kStripes);
-  const float* const odds = own + 3 * 32 * kStripes;
-  const u32 lane = threadIdx.x % 32u;
+  const BlockShare share = block_share(batch);
+  const DomainParams p = *share.model;
+  float* const odds = reinterpret_cast<float*>(shared);
+  load_odds(p, odds);
+  const u32 warp = share.warp();
+  if (!share.works() || warp >= p.region_count || warp >= p.most_regions) return;
   const u32 Q = p.stripes;
+  float* const own = odds + block_floats(Q) + threadIdx.x / 32u * ensemble_warp_floats(Q);
+  const Stripes s = make_stripes(p, odds, own);
+  const u32 lane = threadIdx.x % 32u;
   const Patience patience(p, &p.arena->regions_begun);
   Space space;
   for (;;) {
@@ -773,7 +773,7 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
     const u32 units = region_units(L, Q);
     if (!fits(p, units)) continue;
     // One group of lanes asks for the warp.
-    if (!shuffle(reserve(p, &p.arena->region_units, s.place, lane < 4 ? units : 0u, &space) ? 1u : 0u,
+    if (!shuffle(reserve(p, &p.arena->region_units, lane % 4u, lane < 4 ? units : 0u, &space) ? 1u : 0u,
                  0)) {
       if (!warp_ballot(space.units > 0)) break;  // others have the workspace
       continue;
@@ -799,19 +799,22 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
 
     Residues residues;
     residues.first = bytes;
-    residues.length = lane < 4 ? L : 0u;
-    forward_pass(p, s, residues, L, lengths, multihit(), special, [&](u32 i, float) {
-      Quad* const out = cells + i * Q * 4u + s.place;
-      HMMJIT_UNROLL_BY(4)
-      for (int q = 0; q < s.Q; ++q) {
-        Quad cell;
-        cell.x = float_bits(s.match[q * 32]);
-        cell.y = float_bits(s.deletion[q * 32]);
-        cell.z = float_bits(s.insert[q * 32]);
-        cell.w = 0;
-        out[q * 4] = cell;
-      }
-    });
+    residues.length = L;
+    if (lane < kRowLanes) {
+      forward_pass(p, s, residues, L, lengths, multihit(), special, [&](u32 i, float) {
+        Quad* const out = cells + i * Q * 4u + s.place;
+        HMMJIT_UNROLL_BY(4)
+        for (int q = 0; q < s.Q; ++q) {
+          Quad cell;
+          cell.x = float_bits(s.match[q * kRowLanes]);
+          cell.y = float_bits(s.deletion[q * kRowLanes]);
+          cell.z = float_bits(s.insert[q * kRowLanes]);
+          cell.w = 0;
+          out[q * 4] = cell;
+        }
+      });
+    }
+    sync_warp();
     for (u32 a = lane; a < 4 * Q; a += 32) own[a] = 0.0f;
     for_positions(1, L, [&](u32 at) { r.correction[at - 1] = 0.0f; });
     sync_warp();

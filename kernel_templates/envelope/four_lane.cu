@@ -12,18 +12,6 @@
 namespace hmmjit_device {
 namespace {
 
-enum : int { kStripes = plan_constants::kStripes };
-// Sums of match and insert posteriors, where the emission odds were.
-enum : int { kSums = 2 * 32 * kStripes };
-enum : int { kStripesFloats = (4 * kStripes + 2) * 32 };
-enum : int { kEmissions = 8 * ((4 * kStripes + 31) / 32 * 32 + 4) };
-// A row of products waits in shared memory, [group][stripe][M, I][lane], groups apart by a number
-// of floats that spreads them over all banks.
-enum : int { kAhead = (8 * kStripes + 31) / 32 * 32 + 4 };
-enum : int {
-  kWarpFloats = kStripesFloats + (kSums > kEmissions ? kSums : kEmissions) + 8 * kAhead
-};
-
 /// What is left of a row of Backward once the posteriors are known.
 struct PosteriorRow {
   float factor;  ///< of the products
@@ -155,21 +143,22 @@ HMMJIT_DEVICE void accuracy_stripes(const Stripes& s, float* sum_match, float* s
     const float bm = pick(in[k], kWordEntry), mm = pick(in[k], kWordMmIn);
     const float im = pick(in[k], kWordImIn), dm = pick(in[k], kWordDmIn);
     const float mi = pick(out[k], kWordMiOut - 4), ii = pick(out[k], kWordIiOut - 4);
-    float v = allowed(bm, B);
-    v = larger(v, allowed(mm, f->mp));
-    v = larger(v, allowed(im, f->ip));
-    v = larger(v, allowed(dm, f->dp));
+    const float from_m = chosen(mm, f->mp), from_i = chosen(im, f->ip);
+    const float from_d = chosen(dm, f->dp);
     // The first of the largest.
     u32 choice = kFromMatch;
-    float best = chosen(mm, f->mp);
-    if (best < chosen(im, f->ip)) {
-      best = chosen(im, f->ip);
+    float best = from_m;
+    if (best < from_i) {
+      best = from_i;
       choice = kFromInsert;
     }
-    if (best < chosen(dm, f->dp)) {
-      best = chosen(dm, f->dp);
+    if (best < from_d) {
+      best = from_d;
       choice = kFromDelete;
     }
+    // What begins here is not negative, so that it does not matter that cells without a transition
+    // count as zero in the sum: the larger one is as large.
+    float v = larger(allowed(bm, B), best);
     if (best < chosen(bm, B)) choice = kFromBegin;
     const float match = multiply(pm[k], factor), insert = multiply(pi[k], factor);
     v = add(v, match);
@@ -195,29 +184,41 @@ struct End {
   u32 state;
 };
 
+/// The delete chain of optimal accuracy over N stripes.
+template <int N>
+HMMJIT_DEVICE void largest_stripes(const Stripes& s, const DeleteChunk<N>& chunk, int q, float* c,
+                                   bool* larger_one) {
+  HMMJIT_UNROLL
+  for (int j = 0; j < N; ++j) {
+    *larger_one = *c > chunk.d[j];
+    const float value = larger(*c, chunk.d[j]);
+    s.deletion[(q + j) * 32] = value;
+    *c = allowed(chunk.dd[j], value);
+  }
+}
+
 /// Completes a row of optimal accuracy: delete chain, choices of the deletions, best cell.
 HMMJIT_DEVICE End finish_accuracy(const Stripes& s, float d, u8* choices, bool active) {
   const int Q = s.Q;
   float c = below_or_none(d, s.place);
-  for (int q = 0; q < Q; ++q) {
-    const float old = s.deletion[q * 32], dd = s.odds[q * 32 + kWordDdOut];
-    const float value = larger(c, old);
-    s.deletion[q * 32] = value;
-    c = allowed(dd, value);
-  }
-  // Deletions add nothing, so this is a running maximum: passes end when one changes nothing.
-  for (int pass = 1; pass < 4; ++pass) {
-    c = below_or_none(c, s.place);
-    bool changed = false;
-    for (int q = 0; q < Q; ++q) {
-      const float old = s.deletion[q * 32], dd = s.odds[q * 32 + kWordDdOut];
-      if (!warp_ballot(c > old)) break;
-      changed = q == Q - 1;
-      const float value = larger(c, old);
-      s.deletion[q * 32] = value;
-      c = allowed(dd, value);
+  bool larger_one = false;  // at the last stripe that has been done, of this lane
+  for (int pass = 0; pass < 4; ++pass) {
+    if (pass > 0) c = below_or_none(c, s.place);
+    // Deletions add nothing, so this is a running maximum: where the last of some stripes has not
+    // changed, none after it will.
+    bool flows = true;
+    int q = ascend<DeleteChunk<kCheckEvery>, kCheckEvery>(
+        s, [&](const DeleteChunk<kCheckEvery>& chunk, int first) {
+          largest_stripes(s, chunk, first, &c, &larger_one);
+          flows = pass == 0 || warp_ballot(larger_one) != 0;
+          return flows;
+        });
+    for (; flows && q < Q; ++q) {
+      DeleteChunk<1> chunk;
+      chunk.read(s, q);
+      largest_stripes(s, chunk, q, &c, &larger_one);
     }
-    if (!changed) break;
+    if (pass > 0 && !(flows && warp_ballot(larger_one) != 0)) break;
   }
   // What leads into a deletion, from the node before it.
   const float last_md = s.odds[(Q - 1) * 32 + kWordMdOut], last_dd = s.odds[(Q - 1) * 32 + kWordDdOut];
@@ -311,18 +312,24 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
     envelope_four_lane(const hmmjit_device::DomainBatch batch) {
   using namespace hmmjit_device;
   HMMJIT_DYNAMIC_SHARED(shared);
-  const DomainParams p = batch.models[blockIdx.y];
+  const BlockShare share = block_share(batch);
+  const DomainParams p = *share.model;
   const u32 count = p.envelope_count;
   const u32 items = items_per_warp(p.most_envelopes);
-  const u32 warp = blockIdx.x * static_cast<u32>(plan_constants::kWarps) + threadIdx.x / 32u;
-  if (warp * items >= count || (warp + 1) * items > p.most_envelopes) return;
-  float* const own = reinterpret_cast<float*>(shared) + threadIdx.x / 32u * kWarpFloats;
-  const Stripes s = make_stripes(p, own, kStripes);
-  const u32 lane = threadIdx.x % 32u, group = lane / 4u;
-  float* const sum_match = own + kStripesFloats + lane;
-  float* const sum_insert = sum_match + 32 * kStripes;
-  float* const ahead = own + kWarpFloats - (8u - group) * static_cast<u32>(kAhead);
+  float* const odds = reinterpret_cast<float*>(shared);
+  load_odds(p, odds);
+  const u32 warp = share.warp();
+  if (!share.works() || warp * items >= count || (warp + 1) * items > p.most_envelopes) return;
   const u32 Q = p.stripes;
+  const u32 own_floats = envelope_warp_floats(Q);
+  float* const own = odds + block_floats(Q) + threadIdx.x / 32u * own_floats;
+  const Stripes s = make_stripes(p, odds, own);
+  const u32 lane = threadIdx.x % 32u, group = lane / 4u;
+  // Sums of match and insert posteriors, where the emission odds were.
+  float* const sum_match = own + 96 * Q + lane;
+  float* const sum_insert = sum_match + 32 * Q;
+  // A row of products that waits, [stripe][M, I][lane].
+  float* const ahead = own + own_floats - (8u - group) * product_floats(Q);
   const Patience patience(p, &p.arena->envelopes_begun);
   Space space;
   for (;;) {

@@ -1,15 +1,13 @@
 // Forward and Backward over whole targets, posterior decoding of where domains begin and end, and
 // the regions that follow (Eddy 2011): what the CPU's domain stage does first with a target that
 // has passed the filters, to the bit (common/four_lane.cuh). Eight targets a warp, four lanes each;
-// cells in shared memory, special states in the workspace. The warps of a block have nothing to do
-// with each other.
+// cells in shared memory, special states in the workspace. The warps of a block share the odds of
+// their model.
 #include "common/four_lane.cuh"
 #include "plan_constants.h"
 
 namespace hmmjit_device {
 namespace {
-
-enum : int { kStripes = plan_constants::kStripes };
 
 // A region must be this likely inside a domain somewhere,
 HMMJIT_DEVICE constexpr float trigger() { return 0.25f; }
@@ -123,14 +121,17 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
     parser_four_lane(const hmmjit_device::DomainBatch batch) {
   using namespace hmmjit_device;
   HMMJIT_DYNAMIC_SHARED(shared);
-  const DomainParams p = batch.models[blockIdx.y];
+  const BlockShare share = block_share(batch);
+  const DomainParams p = *share.model;
   const u32 count = p.target_count;
   const u32 items = items_per_warp(p.most_parsers);
-  const u32 warp = blockIdx.x * static_cast<u32>(plan_constants::kWarps) + threadIdx.x / 32u;
-  // Warps without work do not even read the model, those beyond the workspace must not begin.
-  if (warp * items >= count || (warp + 1) * items > p.most_parsers) return;
+  float* const odds = reinterpret_cast<float*>(shared);
+  load_odds(p, odds);
+  const u32 warp = share.warp();
+  // Warps beyond the workspace must not begin.
+  if (!share.works() || warp * items >= count || (warp + 1) * items > p.most_parsers) return;
   const Stripes s = make_stripes(
-      p, reinterpret_cast<float*>(shared) + threadIdx.x / 32u * stripes_floats(kStripes), kStripes);
+      p, odds, odds + block_floats(p.stripes) + threadIdx.x / 32u * parser_warp_floats(p.stripes));
   const u32 lane = threadIdx.x % 32u, group = lane / 4u;
   Space space;
   for (;;) {

@@ -84,9 +84,9 @@ class DomainStageTest : public testing::Test {
     return stage.run({&pointer, 1}, kernels_, limits, {});
   }
 
-  std::unique_ptr<gpu::DomainStage> stage(std::size_t workspace) {
-    return *gpu::DomainStage::create(
-        device_, origin_, [](std::size_t, std::size_t) -> Status { return {}; }, workspace);
+  std::unique_ptr<gpu::DomainStage> stage(std::size_t workspace, gpu::Cascade::Resize resize = {}) {
+    if (!resize) resize = [](std::size_t, std::size_t) -> Status { return {}; };
+    return *gpu::DomainStage::create(device_, origin_, std::move(resize), workspace);
   }
 
   // All targets of the segment against the CPU alone. Returns how many were parsed.
@@ -296,9 +296,30 @@ TEST_F(DomainStageTest, KernelsBeginWithTheLongestItemsAndAsManyAsFindRoom) {
     fake_.on_launch = [&](const FakeLaunch& launch) {
       const auto& batch = *static_cast<const dev::DomainBatch*>(launch.parameters);
       const bool regions = launch.kernel == "ensemble_four_lane";
+      // Each model has blocks for its items, one after the other, and no warp begins beyond what
+      // shared memory holds.
+      const auto floats = [&](dev::u32 stripes) {
+        return launch.kernel == "parser_four_lane" ? dev::parser_warp_floats(stripes)
+               : regions                           ? dev::ensemble_warp_floats(stripes)
+                                                   : dev::envelope_warp_floats(stripes);
+      };
+      for (unsigned m = 0; m < batch.count; ++m) {
+        const dev::DomainParams& p = batch.models[m];
+        const dev::u32 end = m + 1 < batch.count ? batch.models[m + 1].first_block : launch.blocks;
+        EXPECT_TRUE(m > 0 || p.first_block == 0);
+        EXPECT_LE(p.first_block, end);
+        const dev::u32 most = launch.kernel == "parser_four_lane" ? p.most_parsers
+                              : regions                           ? p.most_regions
+                                                                  : p.most_envelopes;
+        const dev::u32 each = regions ? 1u : dev::u32{dev::kTargetsPerWarp};
+        EXPECT_GE((end - p.first_block) * p.block_warps * each, most) << launch.kernel;
+        EXPECT_LE(p.block_warps, launch.block_threads / 32);
+        EXPECT_LE(4 * (dev::block_floats(p.stripes) + p.block_warps * floats(p.stripes)),
+                  launch.shared_bytes);
+      }
       std::uint64_t reserved = 0;
       std::size_t most_of_launch = 0;
-      for (unsigned m = 0; launch.kernel != "parser_four_lane" && m < launch.blocks_y; ++m) {
+      for (unsigned m = 0; launch.kernel != "parser_four_lane" && m < batch.count; ++m) {
         const dev::DomainParams& p = batch.models[m];
         const dev::u32 count = regions ? p.region_count : p.envelope_count;
         const dev::u32 most = regions ? p.most_regions : p.most_envelopes;
@@ -326,7 +347,7 @@ TEST_F(DomainStageTest, KernelsBeginWithTheLongestItemsAndAsManyAsFindRoom) {
       }
       // One of each model may always begin.
       EXPECT_TRUE(reserved <= (kilobytes << 10) / dev::kWorkspaceUnit ||
-                  most_of_launch <= launch.blocks_y);
+                  most_of_launch <= batch.count);
       at_once += most_of_launch;
       return run_on_host(launch);
     };
@@ -339,6 +360,53 @@ TEST_F(DomainStageTest, KernelsBeginWithTheLongestItemsAndAsManyAsFindRoom) {
     ASSERT_TRUE(stage->run(pointers, kernels_, {}, {}));
     EXPECT_GT(longest_list, 3u);
     EXPECT_EQ(at_once < items, kilobytes == 2048);
+  }
+}
+
+TEST_F(DomainStageTest, TheWorkspaceGrowsToWhatALaunchNeedsAndMemoryAllows) {
+  NEEDS_FAKE_DRIVER();
+  const SearchData data = make_search_data(7, 4, 50, 150);
+  const auto targets = upload(data.targets);
+  constexpr std::size_t kMost = gpu::DomainStage::kMostWorkspace;
+  for (const std::size_t memory : {kMost, std::size_t{48} << 20}) {
+    std::size_t taken = 0, most_at_once = 0;
+    int times = 0;
+    auto stage = this->stage(kMost, [&](std::size_t from, std::size_t to) -> Status {
+      if (taken - from + to > gpu::DomainStage::bytes(memory))
+        return fail(ErrorCode::kResources, "no more memory", "test");
+      taken = taken - from + to;
+      times += to > from;
+      return {};
+    });
+    const std::size_t lists = taken;
+    EXPECT_EQ(lists, gpu::DomainStage::bytes(0));
+    fake_.on_launch = [&](const FakeLaunch& launch) {
+      const auto& p = *static_cast<const hmmjit_device::DomainBatch*>(launch.parameters)->models;
+      EXPECT_LE(std::size_t{p.workspace_units} * hmmjit_device::kWorkspaceUnit, taken - lists);
+      EXPECT_EQ(fake_.device_of(p.workspace), 0);
+      most_at_once = std::max<std::size_t>(most_at_once, p.most_envelopes);
+      return run_on_host(launch);
+    };
+    // Few targets, then all: the second launch needs more, the third no more than that.
+    std::vector<std::uint32_t> few = all_of(*targets);
+    few.resize(2);
+    std::size_t before = 0;
+    for (const auto& passed : {few, all_of(*targets), all_of(*targets)}) {
+      std::vector<gpu::DomainRequest> requests;
+      std::vector<gpu::DomainRequest*> pointers;
+      for (const Hmm& hmm : data.models)
+        requests.push_back({make_search_model(hmm), targets, passed, {}});
+      for (auto& request : requests) pointers.push_back(&request);
+      before = taken;
+      const auto result = stage->run(pointers, kernels_, {}, {});
+      ASSERT_TRUE(result) << result.error().to_string();
+      // One of the models: what it costs is the CPU's part.
+      EXPECT_EQ(compare(requests[1], "grown"), passed.size());
+    }
+    EXPECT_EQ(taken, before);
+    EXPECT_LE(taken, gpu::DomainStage::bytes(memory));
+    EXPECT_GE(times, memory == kMost ? 3 : 2);  // lists, then workspaces
+    EXPECT_GT(most_at_once, 0u);
   }
 }
 

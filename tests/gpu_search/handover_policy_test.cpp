@@ -34,9 +34,9 @@ TEST(HandoverPolicy, OnlyIdleThreadsAreGivenWhatADeviceCouldDo) {
 
 TEST(HandoverPolicy, ALaunchWaitsForTargetsAsLongAsFiltersBringThem) {
   const DeviceLoad filters{.filter_seconds_left = 1};
-  EXPECT_TRUE(waits_for_more_targets(filters, 1999, 0.09));
-  EXPECT_FALSE(waits_for_more_targets(filters, 2000, 0));
-  EXPECT_FALSE(waits_for_more_targets(filters, 1, 0.1));
+  EXPECT_TRUE(waits_for_more_targets(filters, 5999, 0.19));
+  EXPECT_FALSE(waits_for_more_targets(filters, 6000, 0));
+  EXPECT_FALSE(waits_for_more_targets(filters, 1, 0.2));
   EXPECT_FALSE(waits_for_more_targets({.filter_seconds_left = 0.05}, 1, 0));
   EXPECT_TRUE(waits_for_more_targets({1, 31, 8191}, 1, 0));
   // Before the threads would be given what a device could do.

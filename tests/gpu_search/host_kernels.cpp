@@ -246,26 +246,25 @@ int run_gate(const void* parameters) {
   return 0;
 }
 
-/// The kernel itself, in lockstep: of its instances the smallest that has room for the models. Rows
-/// longer than what the launched kernel was made for would be written outside its shared memory.
-/// `error`: makes its answers wrong.
+/// The kernel itself, in lockstep, with the blocks and the shared memory of the launch, but only
+/// the first warps of each block: as many as the instance was compiled for. A model that the
+/// launched kernel was not made for has no blocks. `error`: makes its answers wrong.
 int run_domain_kernel(const FakeLaunch& launch, int error) {
-  constexpr unsigned kBlocks = 2;
-  constexpr std::size_t kSharedBytes = 384 << 10;  // what 370 stripes take in the envelope kernel
   const FlushToZeroScope flush;
-  DomainBatch batch = *static_cast<const DomainBatch*>(launch.parameters);
-  u32 stripes = 0;
-  for (unsigned y = 0; y < launch.blocks_y; ++y)
-    stripes = std::max(stripes, batch.models[y].stripes);
-  if (stripes > (image_positions(launch.image) + 3) / 4) return driver::code::kIllegalAddress;
-  std::vector<hmmjit_lockstep::KernelInstance> instances = hmmjit_lockstep::kernel_instances();
-  std::ranges::sort(instances, {}, [](const auto& i) { return i.at("kStripes"); });
-  for (const auto& instance : instances) {
-    if (instance.kernel != launch.kernel || instance.at("kStripes") < stripes) continue;
-    for (unsigned y = 0; y < launch.blocks_y; ++y, ++batch.models) {
-      hmmjit_lockstep::launch(kBlocks, 32, kSharedBytes, [&] { instance.run(&batch); });
-      const DomainParams& p = *batch.models;
-      for (u32 i = 0; error != 0 && i < p.counters->envelopes; ++i) p.scored[i].accuracy += 1.0f;
+  const DomainBatch& batch = *static_cast<const DomainBatch*>(launch.parameters);
+  for (u32 m = 0; m < batch.count; ++m) {
+    const u32 end = m + 1 < batch.count ? batch.models[m + 1].first_block : launch.blocks;
+    const bool there = batch.models[m].first_block < end;
+    if (there && batch.models[m].stripes > (image_positions(launch.image) + 3) / 4)
+      return driver::code::kIllegalAddress;
+  }
+  for (const auto& instance : hmmjit_lockstep::kernel_instances()) {
+    if (instance.kernel != launch.kernel) continue;
+    hmmjit_lockstep::launch(launch.blocks, static_cast<unsigned>(32 * instance.at("kWarps")),
+                            launch.shared_bytes, [&] { instance.run(&batch); });
+    for (u32 m = 0; error != 0 && m < batch.count; ++m) {
+      const DomainParams& p = batch.models[m];
+      for (u32 i = 0; i < p.counters->envelopes; ++i) p.scored[i].accuracy += 1.0f;
     }
     return 0;
   }

@@ -3,8 +3,8 @@
 // they would see on a device. The kernel source is compiled by the host compiler with
 // HMMJIT_LOCKSTEP defined; kernel_templates/common/intrinsics.cuh then takes its operations here.
 //
-// Strict where a device is lenient: a collective reached by only some lanes of a warp, or two
-// different collectives met by lanes of one warp, is an error (std::logic_error out of launch),
+// Strict where a device is lenient: a collective reached by only some of the lanes that its mask
+// names, or two different collectives met by them, is an error (std::logic_error out of launch),
 // and so is a write past the dynamic shared memory that the launch asked for. Blocks run one after
 // another; atomics are therefore plain.
 //
@@ -97,10 +97,12 @@ class Block {
   unsigned blocks() const { return blocks_; }
   unsigned char* dynamic() { return dynamic_; }
 
-  std::uint32_t collective(Wait kind, std::uint32_t value, std::uint32_t lane) {
+  /// `mask`: the lanes that take part.
+  std::uint32_t collective(Wait kind, std::uint32_t value, std::uint32_t lane, std::uint32_t mask) {
     Fiber& f = fibers_[running_];
     f.value = value;
     f.lane = lane;
+    f.mask = mask;
     f.wait = kind;
     yield();
     return f.result;
@@ -114,7 +116,7 @@ class Block {
     bool started = false;
     char* stack = nullptr;
     Wait wait = Wait::kNone;
-    std::uint32_t value = 0, lane = 0, result = 0;
+    std::uint32_t value = 0, lane = 0, mask = 0, result = 0;
   };
 
   // Kept for the next block: touching fresh pages costs more than most test kernels.
@@ -151,40 +153,61 @@ class Block {
   }
 #endif
 
+  // Some steps of a warp, so that the warps of a block go on beside each other.
   bool run_warp(unsigned warp) {
+    constexpr int kStepsAtOnce = 256;
+    Fiber* const lanes = &fibers_[warp * kWarp];
     bool moved = false;
-    for (;;) {
+    for (int step = 0; step < kStepsAtOnce; ++step) {
       backwards_ = !backwards_;
       for (unsigned n = 0; n < kWarp; ++n) {
         const unsigned l = backwards_ ? kWarp - 1 - n : n;
-        Fiber& f = fibers_[warp * kWarp + l];
-        if (f.wait != Wait::kNone) continue;
+        if (lanes[l].wait != Wait::kNone) continue;
         running_ = warp * kWarp + l;
-        enter(f);
+        enter(lanes[l]);
         moved = true;
       }
-      // Every lane now waits or is done.
-      Fiber* lanes = &fibers_[warp * kWarp];
-      Wait kind = Wait::kDone;
+      // Every lane now waits or is done. Lanes whose mask names each other go on together.
+      bool waiting = false, released = false;
       for (unsigned l = 0; l < kWarp; ++l) {
-        if (lanes[l].wait == Wait::kDone) continue;
-        if (kind == Wait::kDone) kind = lanes[l].wait;
-        if (lanes[l].wait != kind)
-          throw std::logic_error("lockstep: lanes in different collectives");
+        if (!waits_for_lanes(lanes[l])) continue;
+        waiting = true;
+        released |= release_lanes(lanes, l);
       }
-      if (kind == Wait::kDone || kind == Wait::kSyncBlock) return moved;
-      std::uint32_t votes = 0;
-      for (unsigned l = 0; l < kWarp; ++l) {
-        if (lanes[l].wait != kind) {
-          throw std::logic_error("lockstep: a lane has left before a warp-wide operation");
-        }
-        votes |= (lanes[l].value != 0 ? 1u : 0u) << l;
-      }
-      for (unsigned l = 0; l < kWarp; ++l) {
-        lanes[l].result = kind == Wait::kShuffle ? lanes[lanes[l].lane % kWarp].value : votes;
-      }
-      for (unsigned l = 0; l < kWarp; ++l) lanes[l].wait = Wait::kNone;
+      if (!waiting) return moved;
+      if (!released)
+        throw std::logic_error("lockstep: lanes wait for others that have left or wait elsewhere");
     }
+    return moved;
+  }
+
+  static bool waits_for_lanes(const Fiber& f) {
+    return f.wait != Wait::kNone && f.wait != Wait::kDone && f.wait != Wait::kSyncBlock;
+  }
+
+  // The collective that lane `l` of a warp waits in, where all of its lanes have come to it.
+  static bool release_lanes(Fiber* lanes, unsigned l) {
+    const Wait kind = lanes[l].wait;
+    const std::uint32_t mask = lanes[l].mask;
+    std::uint32_t votes = 0;
+    if ((mask >> l & 1u) == 0)
+      throw std::logic_error("lockstep: a lane in a collective whose mask does not name it");
+    for (unsigned other = 0; other < kWarp; ++other) {
+      if ((mask >> other & 1u) == 0) continue;
+      if (lanes[other].wait != kind || lanes[other].mask != mask) return false;
+      votes |= (lanes[other].value != 0 ? 1u : 0u) << other;
+    }
+    for (unsigned other = 0; other < kWarp; ++other) {
+      if ((mask >> other & 1u) == 0) continue;
+      const unsigned from = lanes[other].lane % kWarp;
+      if (kind == Wait::kShuffle && (mask >> from & 1u) == 0)
+        throw std::logic_error("lockstep: a shuffle from a lane that does not take part");
+      lanes[other].result = kind == Wait::kShuffle ? lanes[from].value : votes;
+    }
+    for (unsigned other = 0; other < kWarp; ++other) {
+      if (mask >> other & 1u) lanes[other].wait = Wait::kNone;
+    }
+    return true;
   }
 
   void release_block() {
@@ -216,14 +239,16 @@ class Block {
 };
 
 inline unsigned lane() { return Block::current()->thread() % kWarp; }
-inline std::uint32_t shuffle(std::uint32_t value, std::uint32_t from) {
-  return Block::current()->collective(Wait::kShuffle, value, from);
+inline std::uint32_t shuffle(std::uint32_t value, std::uint32_t from, std::uint32_t mask = ~0u) {
+  return Block::current()->collective(Wait::kShuffle, value, from, mask);
 }
-inline std::uint32_t ballot(bool predicate) {
-  return Block::current()->collective(Wait::kBallot, predicate ? 1 : 0, 0);
+inline std::uint32_t ballot(bool predicate, std::uint32_t mask = ~0u) {
+  return Block::current()->collective(Wait::kBallot, predicate ? 1 : 0, 0, mask);
 }
-inline void sync_warp() { Block::current()->collective(Wait::kSyncWarp, 0, 0); }
-inline void sync_block() { Block::current()->collective(Wait::kSyncBlock, 0, 0); }
+inline void sync_warp(std::uint32_t mask = ~0u) {
+  Block::current()->collective(Wait::kSyncWarp, 0, 0, mask);
+}
+inline void sync_block() { Block::current()->collective(Wait::kSyncBlock, 0, 0, ~0u); }
 inline unsigned char* dynamic_shared() { return Block::current()->dynamic(); }
 
 /// Runs `kernel` for every thread of `blocks` blocks.

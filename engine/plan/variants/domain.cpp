@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "common/domain_params.h"
 #include "plan/kernel_variant.hpp"
 
 namespace hmmjit::plan {
@@ -15,30 +16,29 @@ namespace four_lane {
 constexpr std::array<std::string_view, 2> kReferences{
     "Farrar 2007 (striping)", "Eddy 2011 (parsers, posterior decoding, regions, sampled traces)"};
 constexpr int kWarp = 32;
-constexpr std::int64_t kGroups = 8;  // targets of a warp
-// Warps have nothing to do with each other, yet they share blocks: of as many SMs as there were
-// blocks of one warp they would keep SSV, whose blocks need a whole one.
-constexpr std::int64_t kMostWarps = 8;
+constexpr std::int64_t kGroups = hmmjit_device::kTargetsPerWarp;
+// A block takes all shared memory of a multiprocessor, and its warps work as far as that reaches:
+// one kernel serves models of all lengths, and of a mixed launch each model has as many warps side
+// by side as its own rows allow. Of as many multiprocessors as there were blocks of one warp they
+// would keep SSV, whose blocks need a whole one. Rows of one target in a warp need so little that
+// registers decide.
+std::int64_t most_warps(Stage stage) { return stage == Stage::kEnsemble ? 12 : 8; }
 
-int stripes(int length) { return std::max(2, (length + 3) / 4); }
+std::uint32_t stripes(int length) {
+  return static_cast<std::uint32_t>(std::max(2, (length + 3) / 4));
+}
 
-/// Floats, rounded up so that the groups of a warp lie in different banks.
-std::int64_t spread(std::int64_t floats) { return (floats + kWarp - 1) / kWarp * kWarp + 4; }
-
-/// Bytes of shared memory of one warp: cells, odds, bounds, emission odds; the envelope kernel also
-/// sums posteriors, where the emission odds were, and has a row of products wait.
-std::int64_t warp_bytes(Stage stage, std::int64_t count) {
-  const std::int64_t stripes = (4 * count + 2) * kWarp, emissions = kGroups * spread(4 * count);
-  const std::int64_t floats =
-      stage == Stage::kEnvelope
-          ? stripes + std::max(2 * kWarp * count, emissions) + kGroups * spread(8 * count)
-          : stripes + emissions;
-  return floats * static_cast<std::int64_t>(sizeof(float));
+std::uint32_t warp_floats(Stage stage, std::uint32_t stripes) {
+  return stage == Stage::kParser     ? hmmjit_device::parser_warp_floats(stripes)
+         : stage == Stage::kEnsemble ? hmmjit_device::ensemble_warp_floats(stripes)
+                                     : hmmjit_device::envelope_warp_floats(stripes);
 }
 
 std::int64_t warps(const ModelShape& shape, const DeviceTraits& device) {
-  return std::min(kMostWarps,
-                  device.shared_per_block_limit / warp_bytes(shape.stage, stripes(shape.length)));
+  const std::uint32_t Q = stripes(shape.length);
+  return hmmjit_device::working_warps(
+      static_cast<std::uint32_t>(device.shared_per_block_limit) / sizeof(float), Q,
+      warp_floats(shape.stage, Q), static_cast<std::uint32_t>(most_warps(shape.stage)));
 }
 
 Verdict accepts(const ModelShape& shape, const DeviceTraits& device) {
@@ -49,25 +49,28 @@ Verdict accepts(const ModelShape& shape, const DeviceTraits& device) {
                   shape.length));
 }
 
-std::vector<Constants> constants(const ModelShape& shape, const DeviceTraits& device) {
-  return {{{"kStripes", stripes(shape.length)}, {"kWarps", warps(shape, device)}}};
+std::vector<Constants> constants(const ModelShape& shape, const DeviceTraits&) {
+  return {{{"kWarps", most_warps(shape.stage)}}};
 }
 
-LaunchShape launch_shape(const ModelShape& shape, const Constants& c, const DeviceTraits&) {
+LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits& device) {
   return {.block_threads = static_cast<int>(kWarp * c.at("kWarps")),
-          .dynamic_shared_bytes = c.at("kWarps") * warp_bytes(shape.stage, c.at("kStripes"))};
+          .dynamic_shared_bytes = device.shared_per_block_limit};
 }
 
 // Chains of dependent sums and products rule: about 60 clocks a stripe and row. The parser has two
 // passes over the rows, the envelope kernel three; the ensemble kernel, with one target a warp, has
 // one, and then takes about a microsecond for each step of a trace that could not be foreseen.
-Expected expected(const ModelShape& shape, const Constants& c, const DeviceTraits&) {
+Expected expected(const ModelShape& shape, const Constants&, const DeviceTraits& device) {
   const double clocks = shape.stage == Stage::kParser     ? 120
                         : shape.stage == Stage::kEnvelope ? 200
                                                           : 60 * kGroups;
-  return {.registers = 224,
-          .covered_length = static_cast<int>(4 * c.at("kStripes")),
-          .cells_per_clock_per_sm = kWarp * static_cast<double>(c.at("kWarps")) / clocks,
+  ModelShape longest = shape;
+  while (warps({.stage = shape.stage, .length = longest.length + 4}, device) > 0)
+    longest.length += 4;
+  return {.registers = shape.stage == Stage::kEnsemble ? 168 : 224,
+          .covered_length = longest.length,
+          .cells_per_clock_per_sm = kWarp * static_cast<double>(warps(shape, device)) / clocks,
           .binding_resource = "latency of dependent sums"};
 }
 
