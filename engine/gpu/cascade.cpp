@@ -106,19 +106,14 @@ struct Cascade::Run {
   const ReadyKernel& kernel(Link link) const { return of_link(job.kernels, link); }
   const ReadyKernel& ssv = kernel(kernel(Link::kFineSsv) ? Link::kFineSsv : Link::kSsv);
 
-  Status launch(const ReadyKernel& ready, const void* parameters) {
-    ++result.launches;
-    return ready.launch(lane.stream_, *lane.device_, extent_of(model), parameters);
-  }
-
   Status queue();
   // What the stages read of the model, on its way to the device.
   Status begin();
   Status provide_scratch();
-  // One launch for each tile of the model; only the work counter, `next` bytes behind the beginning
-  // of the counters, starts again with each.
+  // One launch, or one for each tile of the model; only the work counter, `next` bytes behind the
+  // beginning of the counters, starts again with each.
   template <typename Params>
-  Status launch_tiles(const ReadyKernel& ready, Params& p, std::size_t next);
+  Status launch(const ReadyKernel& ready, Params& p, std::size_t next = 0);
   Status queue_bytes();
   Status queue_bias();
   Status queue_viterbi();
@@ -286,7 +281,11 @@ Status Cascade::Run::provide_scratch() {
 }
 
 template <typename Params>
-Status Cascade::Run::launch_tiles(const ReadyKernel& ready, Params& p, std::size_t next) {
+Status Cascade::Run::launch(const ReadyKernel& ready, Params& p, std::size_t next) {
+  const auto start = [&] {
+    ++result.launches;
+    return ready.launch(lane.stream_, *lane.device_, extent_of(model), &p);
+  };
   const ReadyKernel::Scratch scratch = ready.scratch(*lane.device_, job.targets.residue_bytes());
   const std::uintptr_t address = lane.scratch_.address();
   if constexpr (requires { p.rows; }) {
@@ -302,11 +301,11 @@ Status Cascade::Run::launch_tiles(const ReadyKernel& ready, Params& p, std::size
         static_cast<dev::u32>(plan::tiles_of(ready.candidate(), static_cast<int>(p.model_length)));
     for (p.tile = 0; p.tile < p.tile_count; ++p.tile) {
       if (p.tile > 0) HMMJIT_TRY(lane.tables_.fill(lane.stream_, 0, sizeof(dev::u32), next));
-      HMMJIT_TRY(launch(ready, &p));
+      HMMJIT_TRY(start());
     }
     return {};
   } else {
-    return launch(ready, &p);
+    return start();
   }
 }
 
@@ -323,12 +322,12 @@ Status Cascade::Run::queue_bytes() {
   p.undecided = at<dev::u32>(lists.undecided);
   p.tile_best = reinterpret_cast<dev::u32*>(lane.tile_best_.address());
   constexpr std::size_t kNext = offsetof(ChainCounters, bytes) + offsetof(dev::Counters, next);
-  HMMJIT_TRY(launch_tiles(ssv, p, kNext));
+  HMMJIT_TRY(launch(ssv, p, kNext));
   HMMJIT_TRY(lane.end_[0].record(lane.stream_));
   if (stages.msv) {
     p.items = nullptr;
     p.item_count = p.tile = 0;
-    HMMJIT_TRY(launch_tiles(kernel(Link::kMsv), p, kNext));
+    HMMJIT_TRY(launch(kernel(Link::kMsv), p, kNext));
   }
   return lane.end_[1].record(lane.stream_);
 }
@@ -345,7 +344,7 @@ Status Cascade::Run::queue_bias() {
     b.p1 = job.targets.bias_lengths();
     b.counters = &counters()->bias;
     b.results = at<float>(lists.sums);
-    HMMJIT_TRY(launch(kernel(Link::kBias), &b));
+    HMMJIT_TRY(launch(kernel(Link::kBias), b));
   }
   dev::GateParams& g = gate;
   g.database = database;
@@ -382,7 +381,7 @@ Status Cascade::Run::queue_bias() {
 Status Cascade::Run::queue_gate(const dev::TargetList& list, dev::u32 stage) {
   gate.list = list;
   gate.stage = stage;
-  return launch(kernel(Link::kGate), &gate);
+  return launch(kernel(Link::kGate), gate);
 }
 
 Status Cascade::Run::queue_viterbi() {
@@ -396,10 +395,10 @@ Status Cascade::Run::queue_viterbi() {
   w.flagged = at<dev::u32>(lists.flagged);
   constexpr std::size_t kNext =
       offsetof(ChainCounters, viterbi) + offsetof(dev::LateCounters, next);
-  if (stages.fast_viterbi) HMMJIT_TRY(launch_tiles(kernel(Link::kViterbi), w, kNext));
+  if (stages.fast_viterbi) HMMJIT_TRY(launch(kernel(Link::kViterbi), w, kNext));
   if (!stages.fast_viterbi || stages.leaves) {
     w.only_flagged = stages.leaves ? 1 : 0;
-    HMMJIT_TRY(launch_tiles(kernel(Link::kExactViterbi), w, kNext));
+    HMMJIT_TRY(launch(kernel(Link::kExactViterbi), w, kNext));
   }
   return queue_gate(candidates, dev::kBehindViterbi);
 }
@@ -413,8 +412,8 @@ Status Cascade::Run::queue_forward() {
   f.lengths = job.targets.float_lengths();
   f.counters = &counters()->forward;
   f.results = at<float>(lists.scores);
-  HMMJIT_TRY(launch_tiles(kernel(Link::kForward), f,
-                          offsetof(ChainCounters, forward) + offsetof(dev::LateCounters, next)));
+  HMMJIT_TRY(launch(kernel(Link::kForward), f,
+                    offsetof(ChainCounters, forward) + offsetof(dev::LateCounters, next)));
   return queue_gate(candidates, dev::kBehindForward);
 }
 

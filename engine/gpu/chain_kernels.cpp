@@ -81,17 +81,8 @@ Result<std::array<ReadyKernel, kLinks>> ChainKernels::ready(const driver::Device
 }
 
 compile::ProviderStatistics ChainKernels::statistics() const {
-  const KernelSource* const opened = source();
-  return opened != nullptr ? opened->statistics() : compile::ProviderStatistics{};
-}
-
-std::vector<int> ChainKernels::unfinished_lengths() const {
-  return source() != nullptr ? planner_.unfinished_lengths() : std::vector<int>{};
-}
-
-KernelSource* ChainKernels::source() const {
   const MutexLock lock(mutex_);
-  return source_.get();
+  return source_ != nullptr ? source_->statistics() : compile::ProviderStatistics{};
 }
 
 }  // namespace hmmjit::gpu

@@ -71,13 +71,10 @@ class ChainKernels {
   std::string reason() const { return failures_.reason(); }
   compile::ProviderStatistics statistics() const;
   std::uint64_t loaded_kernels() const { return loader_.loaded_kernels(); }
-  /// Model lengths of classes of proteins for which a kernel has been asked for that is still being
-  /// compiled, ascending. Empty before open().
-  std::vector<int> unfinished_lengths() const;
+  /// See ChainPlanner.
+  std::vector<int> unfinished_lengths() const { return planner_.unfinished_lengths(); }
 
  private:
-  KernelSource* source() const;
-
   const double finer_kernel_seconds_;
   mutable Mutex mutex_;
   bool stop_ HMMJIT_GUARDED_BY(mutex_) = false;

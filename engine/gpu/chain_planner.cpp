@@ -67,6 +67,7 @@ std::vector<int> ChainPlanner::unfinished_lengths() const {
   std::set<SizeClass> unfinished;
   {
     const MutexLock lock(mutex_);
+    if (source_ == nullptr) return {};
     unfinished = unplanned_;
     unfinished.insert(in_planning_.begin(), in_planning_.end());
     for (const auto& [key, slots] : classes_) {

@@ -44,7 +44,7 @@ class ChainPlanner {
   /// Asks for a kernel that has a plan.
   void request(KernelSlotPtr slot);
   /// Model lengths of classes of proteins that have not been planned, or of which a kernel has been
-  /// asked for that is still being compiled, ascending.
+  /// asked for that is still being compiled, ascending. Empty before start().
   std::vector<int> unfinished_lengths() const;
 
  private:
