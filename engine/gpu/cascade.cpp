@@ -31,6 +31,56 @@ static_assert(sizeof(ChainCounters) <= 256);
 
 dev::Gate device_gate(const ScoreBand& band) { return {band.rejects, band.passes}; }
 
+ChainStages stages_of(const CascadeJob& job) {
+  const FilterLimits& limits = job.limits;
+  const auto kernel = [&](Link link) -> const ReadyKernel& { return of_link(job.kernels, link); };
+  // Costs above zero need saturation the device does not do; a kernel that speculates needs the
+  // exact one for the targets it leaves.
+  const auto serves = [&](const ReadyKernel& ready) {
+    return ready &&
+           layout::WordStage::gap(job.model.words, ready.candidate().variant->speculates).empty();
+  };
+  ChainStages out;
+  out.msv = static_cast<bool>(kernel(Link::kMsv));
+  out.bias = limits.bias;
+  out.gated = kernel(Link::kGate) && (!out.bias || kernel(Link::kBias));
+  const bool wanted = out.gated && limits.F2 < 1.0;
+  const ReadyKernel& fast = kernel(Link::kViterbi);
+  const bool exact = serves(kernel(Link::kExactViterbi));
+  const bool leaves = fast && fast.candidate().variant->speculates;
+  out.fast_viterbi = wanted && serves(fast) && (!leaves || exact);
+  out.viterbi = out.fast_viterbi || (wanted && exact);
+  out.leaves = leaves && out.fast_viterbi;
+  out.forward = out.gated && limits.F3 < 1.0 && kernel(Link::kForward);
+  return out;
+}
+
+ListOffsets lay_out(const ChainStages& stages, std::size_t targets, bool sample) {
+  ListOffsets out;
+  const auto list = [&](std::size_t& offset, std::size_t entry) {
+    offset = out.bytes;
+    out.bytes += layout::aligned_size(targets * entry);
+  };
+  list(out.survivors, sizeof(dev::Survivor));
+  list(out.undecided, sizeof(std::uint32_t));
+  if (stages.gated) {
+    list(out.sums, sizeof(float));
+    list(out.passed, sizeof(std::uint32_t));
+    list(out.open, sizeof(dev::Survivor));
+  }
+  if (stages.viterbi) {
+    list(out.viterbi, sizeof(dev::Candidate));
+    list(out.words, sizeof(dev::WordResult));
+    list(out.flagged, sizeof(std::uint32_t));
+  }
+  if (stages.forward) {
+    list(out.forward, sizeof(dev::Candidate));
+    list(out.scores, sizeof(float));
+  }
+  if (sample) list(out.results, sizeof(dev::FilterResult));
+  return out;
+}
+
 }  // namespace
 
 // One chain while it is queued.
@@ -48,37 +98,22 @@ struct Cascade::Run {
   std::uintptr_t base() const { return lane.tables_.address(); }
   ChainCounters* counters() const { return reinterpret_cast<ChainCounters*>(base()); }
 
-  // Lists and results, all as long as the segment has targets.
-  std::size_t list_bytes = 0;
-  std::size_t list(std::size_t entry) {
-    const std::size_t offset = list_bytes;
-    list_bytes += layout::aligned_size(n * entry);
-    return offset;
-  }
   template <typename T>
   T* at(std::size_t offset) const {
     return reinterpret_cast<T*>(lane.lists_.address() + offset);
   }
 
   const ReadyKernel& kernel(Link link) const { return of_link(job.kernels, link); }
-  const ReadyKernel& ssv_kernel() const {
-    return kernel(Link::kFineSsv) ? kernel(Link::kFineSsv) : kernel(Link::kSsv);
-  }
-
-  Status launch(const ReadyKernel& ready, const void* parameters) {
-    ++result.launches;
-    return ready.launch(lane.stream_, *lane.device_, extent_of(model), parameters);
-  }
+  const ReadyKernel& ssv = kernel(kernel(Link::kFineSsv) ? Link::kFineSsv : Link::kSsv);
 
   Status queue();
-  // Which stages the chain has, and what of the model they read, on its way to the device.
+  // What the stages read of the model, on its way to the device.
   Status begin();
-  void lay_out_lists();
   Status provide_scratch();
-  // One launch for each tile of the model; only the work counter, `next` bytes behind the beginning
-  // of the counters, starts again with each.
+  // One launch, or one for each tile of the model; only the work counter, `next` bytes behind the
+  // beginning of the counters, starts again with each.
   template <typename Params>
-  Status launch_tiles(const ReadyKernel& ready, Params& p, std::size_t next);
+  Status launch(const ReadyKernel& ready, Params& p, std::size_t next = 0);
   Status queue_bytes();
   Status queue_bias();
   Status queue_viterbi();
@@ -89,10 +124,8 @@ struct Cascade::Run {
   // With the counters of the chain: what the search wants to compare with the CPU.
   Status sample(const ChainCounters& c);
 
-  // Which stages this chain has. Of Viterbi's two kernels `fast_viterbi` does the list, and the
-  // exact one what that leaves (`leaves`), or all.
-  bool msv = false, gated = false, bias = false, viterbi = false, fast_viterbi = false,
-       leaves = false, forward = false;
+  ChainStages stages = stages_of(job);
+  const ListOffsets lists = lay_out(stages, n, static_cast<bool>(job.sample));
   const DeviceTargets::Work* work = nullptr;
   std::optional<layout::ByteStage> byte_stage{};
   std::optional<layout::WordStage> word_stage{};
@@ -102,9 +135,6 @@ struct Cascade::Run {
   layout::Placed<std::uint8_t> up_claimed{};
   std::vector<std::uint8_t> claimed{};
   dev::GateParams gate{};
-  std::size_t at_survivors = 0, at_undecided = 0, at_sums = 0, at_viterbi = 0, at_words = 0,
-              at_flagged = 0, at_forward = 0, at_scores = 0, at_passed = 0, at_open = 0,
-              at_results = 0;
 };
 
 namespace {
@@ -188,52 +218,36 @@ Result<CascadeResult> Cascade::run(const CascadeJob& job) {
 
 Status Cascade::Run::queue() {
   HMMJIT_TRY(begin());
-  lay_out_lists();
-  HMMJIT_TRY(lane.grow(lane.lists_, list_bytes));
+  HMMJIT_TRY(lane.grow(lane.lists_, lists.bytes));
   if (job.sample)
-    HMMJIT_TRY(lane.lists_.fill(lane.stream_, 0xff, n * sizeof(dev::FilterResult), at_results));
+    HMMJIT_TRY(lane.lists_.fill(lane.stream_, 0xff, n * sizeof(dev::FilterResult), lists.results));
   HMMJIT_TRY(provide_scratch());
   HMMJIT_TRY(lane.begin_.record(lane.stream_));
   HMMJIT_TRY(queue_bytes());
-  if (gated) HMMJIT_TRY(queue_bias());
+  if (stages.gated) HMMJIT_TRY(queue_bias());
   HMMJIT_TRY(lane.end_[2].record(lane.stream_));
-  if (viterbi) HMMJIT_TRY(queue_viterbi());
+  if (stages.viterbi) HMMJIT_TRY(queue_viterbi());
   HMMJIT_TRY(lane.end_[3].record(lane.stream_));
-  if (forward) HMMJIT_TRY(queue_forward());
+  if (stages.forward) HMMJIT_TRY(queue_forward());
   return lane.end_[4].record(lane.stream_);
 }
 
 Status Cascade::Run::begin() {
   const FilterLimits& limits = job.limits;
-  const ReadyKernel &fast = kernel(Link::kViterbi), &exact = kernel(Link::kExactViterbi);
-  msv = static_cast<bool>(kernel(Link::kMsv));
-  bias = limits.bias;
-  gated = kernel(Link::kGate) && (!bias || kernel(Link::kBias));
-  // Costs above zero need saturation the device does not do; a kernel that speculates needs the
-  // exact one for the targets it leaves.
-  const auto serves = [&](const ReadyKernel& ready) {
-    return ready &&
-           layout::WordStage::gap(model.words, ready.candidate().variant->speculates).empty();
-  };
-  leaves = fast && fast.candidate().variant->speculates;
-  fast_viterbi = gated && limits.F2 < 1.0 && serves(fast) && (!leaves || serves(exact));
-  viterbi = fast_viterbi || (gated && limits.F2 < 1.0 && serves(exact));
-  leaves = leaves && fast_viterbi;
-  forward = gated && limits.F3 < 1.0 && kernel(Link::kForward);
-  const bool whole = ssv_kernel().candidate().expected.tile_length > 0;
+  const bool whole = ssv.candidate().expected.tile_length > 0;
   HMMJIT_ASSIGN(work, job.targets.work(model.bytes.M, whole));
 
   // Everything the launches need of the model travels in one copy.
   const auto& lengths = packed.targets.class_lengths;
-  byte_stage.emplace(model.bytes, model.hmm.calibration, limits.F1, lengths).place(up, msv);
+  byte_stage.emplace(model.bytes, model.hmm.calibration, limits.F1, lengths).place(up, stages.msv);
   up_splits = up.add(work->splits);
-  if (gated && std::ranges::find(job.claimed, false) != job.claimed.end()) {
+  if (stages.gated && std::ranges::find(job.claimed, false) != job.claimed.end()) {
     claimed.assign(job.claimed.begin(), job.claimed.end());
     up_claimed = up.add(claimed);
   }
-  if (gated && bias) bias_stage.emplace(model.bias).place(up);
-  if (viterbi) word_stage.emplace(model.words, lengths).place(up);
-  if (forward) float_stage.emplace(model.odds).place(up);
+  if (stages.gated && stages.bias) bias_stage.emplace(model.bias).place(up);
+  if (stages.viterbi) word_stage.emplace(model.words, lengths).place(up);
+  if (stages.forward) float_stage.emplace(model.odds).place(up);
   HMMJIT_TRY(lane.up_.reserve(lane.device_, up.bytes(), kFirstBuffer));
   HMMJIT_TRY(lane.grow(lane.tables_, up.bytes(), true));
   std::byte* const pinned = lane.up_.bytes().data();
@@ -242,35 +256,15 @@ Status Cascade::Run::begin() {
   return lane.tables_.upload(lane.stream_, pinned, up.bytes());
 }
 
-void Cascade::Run::lay_out_lists() {
-  at_survivors = list(sizeof(dev::Survivor));
-  at_undecided = list(sizeof(std::uint32_t));
-  if (gated) {
-    at_sums = list(sizeof(float));
-    at_passed = list(sizeof(std::uint32_t));
-    at_open = list(sizeof(dev::Survivor));
-  }
-  if (viterbi) {
-    at_viterbi = list(sizeof(dev::Candidate));
-    at_words = list(sizeof(dev::WordResult));
-    at_flagged = list(sizeof(std::uint32_t));
-  }
-  if (forward) {
-    at_forward = list(sizeof(dev::Candidate));
-    at_scores = list(sizeof(float));
-  }
-  if (job.sample) at_results = list(sizeof(dev::FilterResult));
-}
-
 // The stages of a chain follow one another, so that all can use the same memory.
 Status Cascade::Run::provide_scratch() {
   const auto needs = [&](bool with_fast) {
     std::size_t bytes = 0;
     for (const ReadyKernel* ready :
-         {&ssv_kernel(), msv ? &kernel(Link::kMsv) : nullptr,
+         {&ssv, stages.msv ? &kernel(Link::kMsv) : nullptr,
           with_fast ? &kernel(Link::kViterbi) : nullptr,
-          viterbi && (leaves || !with_fast) ? &kernel(Link::kExactViterbi) : nullptr,
-          forward ? &kernel(Link::kForward) : nullptr}) {
+          stages.viterbi && (stages.leaves || !with_fast) ? &kernel(Link::kExactViterbi) : nullptr,
+          stages.forward ? &kernel(Link::kForward) : nullptr}) {
       if (ready != nullptr)
         bytes = std::max(bytes, ready->scratch(*lane.device_, job.targets.residue_bytes()).bytes());
     }
@@ -278,16 +272,20 @@ Status Cascade::Run::provide_scratch() {
   };
   // A faster kernel does not pay for memory that targets could have.
   const bool exact = static_cast<bool>(kernel(Link::kExactViterbi));
-  if (fast_viterbi && exact && needs(true) > std::max(lane.most_scratch_, needs(false)))
-    fast_viterbi = leaves = false;
-  HMMJIT_TRY(lane.grow(lane.scratch_, needs(fast_viterbi)));
-  if (ssv_kernel().candidate().expected.tile_length > 0)
+  if (stages.fast_viterbi && exact && needs(true) > std::max(lane.most_scratch_, needs(false)))
+    stages.fast_viterbi = stages.leaves = false;
+  HMMJIT_TRY(lane.grow(lane.scratch_, needs(stages.fast_viterbi)));
+  if (ssv.candidate().expected.tile_length > 0)
     HMMJIT_TRY(lane.grow(lane.tile_best_, work->count * sizeof(std::uint32_t)));
   return {};
 }
 
 template <typename Params>
-Status Cascade::Run::launch_tiles(const ReadyKernel& ready, Params& p, std::size_t next) {
+Status Cascade::Run::launch(const ReadyKernel& ready, Params& p, std::size_t next) {
+  const auto start = [&] {
+    ++result.launches;
+    return ready.launch(lane.stream_, *lane.device_, extent_of(model), &p);
+  };
   const ReadyKernel::Scratch scratch = ready.scratch(*lane.device_, job.targets.residue_bytes());
   const std::uintptr_t address = lane.scratch_.address();
   if constexpr (requires { p.rows; }) {
@@ -303,11 +301,11 @@ Status Cascade::Run::launch_tiles(const ReadyKernel& ready, Params& p, std::size
         static_cast<dev::u32>(plan::tiles_of(ready.candidate(), static_cast<int>(p.model_length)));
     for (p.tile = 0; p.tile < p.tile_count; ++p.tile) {
       if (p.tile > 0) HMMJIT_TRY(lane.tables_.fill(lane.stream_, 0, sizeof(dev::u32), next));
-      HMMJIT_TRY(launch(ready, &p));
+      HMMJIT_TRY(start());
     }
     return {};
   } else {
-    return launch(ready, &p);
+    return start();
   }
 }
 
@@ -319,17 +317,17 @@ Status Cascade::Run::queue_bytes() {
   p.item_count = work->count;
   p.splits = up_splits.in(base());
   p.counters = &counters()->bytes;
-  p.results = job.sample ? at<dev::FilterResult>(at_results) : nullptr;
-  p.survivors = at<dev::Survivor>(at_survivors);
-  p.undecided = at<dev::u32>(at_undecided);
+  p.results = job.sample ? at<dev::FilterResult>(lists.results) : nullptr;
+  p.survivors = at<dev::Survivor>(lists.survivors);
+  p.undecided = at<dev::u32>(lists.undecided);
   p.tile_best = reinterpret_cast<dev::u32*>(lane.tile_best_.address());
   constexpr std::size_t kNext = offsetof(ChainCounters, bytes) + offsetof(dev::Counters, next);
-  HMMJIT_TRY(launch_tiles(ssv_kernel(), p, kNext));
+  HMMJIT_TRY(launch(ssv, p, kNext));
   HMMJIT_TRY(lane.end_[0].record(lane.stream_));
-  if (msv) {
+  if (stages.msv) {
     p.items = nullptr;
     p.item_count = p.tile = 0;
-    HMMJIT_TRY(launch_tiles(kernel(Link::kMsv), p, kNext));
+    HMMJIT_TRY(launch(kernel(Link::kMsv), p, kNext));
   }
   return lane.end_[1].record(lane.stream_);
 }
@@ -337,16 +335,16 @@ Status Cascade::Run::queue_bytes() {
 Status Cascade::Run::queue_bias() {
   const Calibration& calibration = model.hmm.calibration;
   const FilterLimits& limits = job.limits;
-  const dev::TargetList survivors{at<dev::u32>(at_survivors), &counters()->bytes.survivors,
+  const dev::TargetList survivors{at<dev::u32>(lists.survivors), &counters()->bytes.survivors,
                                   sizeof(dev::Survivor) / sizeof(dev::u32), 0};
-  if (bias) {
+  if (stages.bias) {
     dev::BiasParams b = bias_stage->parameters(base());
     b.database = database;
     b.list = survivors;
     b.p1 = job.targets.bias_lengths();
     b.counters = &counters()->bias;
-    b.results = at<float>(at_sums);
-    HMMJIT_TRY(launch(kernel(Link::kBias), &b));
+    b.results = at<float>(lists.sums);
+    HMMJIT_TRY(launch(kernel(Link::kBias), b));
   }
   dev::GateParams& g = gate;
   g.database = database;
@@ -354,14 +352,14 @@ Status Cascade::Run::queue_bias() {
   g.claimed = up_claimed.in(base());
   g.null_nats = job.targets.null_nats();
   g.classes = byte_stage->classes(base());
-  g.move = viterbi ? word_stage->moves(base()) : nullptr;
-  g.bias = bias ? at<const float>(at_sums) : nullptr;
-  g.words = at<const dev::WordResult>(at_words);
-  g.forward = at<const float>(at_scores);
-  g.to_viterbi = viterbi ? at<dev::Candidate>(at_viterbi) : nullptr;
-  g.to_forward = forward ? at<dev::Candidate>(at_forward) : nullptr;
-  g.passed = at<dev::u32>(at_passed);
-  g.open = at<dev::Survivor>(at_open);
+  g.move = stages.viterbi ? word_stage->moves(base()) : nullptr;
+  g.bias = stages.bias ? at<const float>(lists.sums) : nullptr;
+  g.words = at<const dev::WordResult>(lists.words);
+  g.forward = at<const float>(lists.scores);
+  g.to_viterbi = stages.viterbi ? at<dev::Candidate>(lists.viterbi) : nullptr;
+  g.to_forward = stages.forward ? at<dev::Candidate>(lists.forward) : nullptr;
+  g.passed = at<dev::u32>(lists.passed);
+  g.open = at<dev::Survivor>(lists.open);
   g.counters = &counters()->gate;
   g.bias_gate = device_gate(gumbel_band(calibration.msv_mu, calibration.msv_lambda, limits.F1));
   g.skip_gate = device_gate(gumbel_band(calibration.msv_mu, calibration.msv_lambda, limits.F2));
@@ -383,49 +381,49 @@ Status Cascade::Run::queue_bias() {
 Status Cascade::Run::queue_gate(const dev::TargetList& list, dev::u32 stage) {
   gate.list = list;
   gate.stage = stage;
-  return launch(kernel(Link::kGate), &gate);
+  return launch(kernel(Link::kGate), gate);
 }
 
 Status Cascade::Run::queue_viterbi() {
-  const dev::TargetList candidates{at<dev::u32>(at_viterbi), &counters()->gate.viterbi,
+  const dev::TargetList candidates{at<dev::u32>(lists.viterbi), &counters()->gate.viterbi,
                                    dev::kCandidateStride, 0};
   dev::WordFilterParams w = word_stage->parameters(base());
   w.database = database;
   w.list = candidates;
   w.counters = &counters()->viterbi;
-  w.results = at<dev::WordResult>(at_words);
-  w.flagged = at<dev::u32>(at_flagged);
+  w.results = at<dev::WordResult>(lists.words);
+  w.flagged = at<dev::u32>(lists.flagged);
   constexpr std::size_t kNext =
       offsetof(ChainCounters, viterbi) + offsetof(dev::LateCounters, next);
-  if (fast_viterbi) HMMJIT_TRY(launch_tiles(kernel(Link::kViterbi), w, kNext));
-  if (!fast_viterbi || leaves) {
-    w.only_flagged = leaves ? 1 : 0;
-    HMMJIT_TRY(launch_tiles(kernel(Link::kExactViterbi), w, kNext));
+  if (stages.fast_viterbi) HMMJIT_TRY(launch(kernel(Link::kViterbi), w, kNext));
+  if (!stages.fast_viterbi || stages.leaves) {
+    w.only_flagged = stages.leaves ? 1 : 0;
+    HMMJIT_TRY(launch(kernel(Link::kExactViterbi), w, kNext));
   }
   return queue_gate(candidates, dev::kBehindViterbi);
 }
 
 Status Cascade::Run::queue_forward() {
-  const dev::TargetList candidates{at<dev::u32>(at_forward), &counters()->gate.forward,
+  const dev::TargetList candidates{at<dev::u32>(lists.forward), &counters()->gate.forward,
                                    dev::kCandidateStride, 0};
   dev::FloatFilterParams f = float_stage->parameters(base());
   f.database = database;
   f.list = candidates;
   f.lengths = job.targets.float_lengths();
   f.counters = &counters()->forward;
-  f.results = at<float>(at_scores);
-  HMMJIT_TRY(launch_tiles(kernel(Link::kForward), f,
-                          offsetof(ChainCounters, forward) + offsetof(dev::LateCounters, next)));
+  f.results = at<float>(lists.scores);
+  HMMJIT_TRY(launch(kernel(Link::kForward), f,
+                    offsetof(ChainCounters, forward) + offsetof(dev::LateCounters, next)));
   return queue_gate(candidates, dev::kBehindForward);
 }
 
 Status Cascade::Run::collect() {
   // Down: the counters, and as much of the lists as usual chains need.
-  const std::size_t at_listed = gated ? at_open : at_survivors;
+  const std::size_t at_listed = stages.gated ? lists.open : lists.survivors;
   std::size_t first_listed =
-      std::min(n, gated ? kPrefetchOpen : std::max(kPrefetchSurvivors, n / 24));
-  std::size_t first_passed = gated ? std::min(n, kPrefetchPassed) : 0;
-  std::size_t first_undecided = msv ? 0 : std::min(n, kPrefetchUndecided);
+      std::min(n, stages.gated ? kPrefetchOpen : std::max(kPrefetchSurvivors, n / 24));
+  std::size_t first_passed = stages.gated ? std::min(n, kPrefetchPassed) : 0;
+  std::size_t first_undecided = stages.msv ? 0 : std::min(n, kPrefetchUndecided);
   const auto layout = [&] {
     const std::size_t listed = layout::aligned_size(sizeof(ChainCounters));
     const std::size_t passed = listed + layout::aligned_size(first_listed * sizeof(dev::Survivor));
@@ -438,14 +436,14 @@ Status Cascade::Run::collect() {
     const auto [listed, passed, undecided, bytes] = layout();
     HMMJIT_TRY(lane.down_.reserve(lane.device_, bytes, kFirstBuffer));
     std::byte* const down = lane.down_.bytes().data();
-    const driver::DeviceBuffer& lists = lane.lists_;
+    const driver::DeviceBuffer& buffer = lane.lists_;
     HMMJIT_TRY(lane.tables_.download(lane.stream_, down, sizeof(ChainCounters)));
-    HMMJIT_TRY(lists.download(lane.stream_, down + listed, first_listed * sizeof(dev::Survivor),
-                              at_listed));
-    HMMJIT_TRY(lists.download(lane.stream_, down + passed, first_passed * sizeof(std::uint32_t),
-                              at_passed));
-    HMMJIT_TRY(lists.download(lane.stream_, down + undecided,
-                              first_undecided * sizeof(std::uint32_t), at_undecided));
+    HMMJIT_TRY(buffer.download(lane.stream_, down + listed, first_listed * sizeof(dev::Survivor),
+                               at_listed));
+    HMMJIT_TRY(buffer.download(lane.stream_, down + passed, first_passed * sizeof(std::uint32_t),
+                               lists.passed));
+    HMMJIT_TRY(buffer.download(lane.stream_, down + undecided,
+                               first_undecided * sizeof(std::uint32_t), lists.undecided));
     return lane.wait(job);
   };
   // A copy that has to wait for its kernels would hold up those of all other streams, which the
@@ -454,10 +452,10 @@ Status Cascade::Run::collect() {
   HMMJIT_TRY(download());
   ChainCounters c{};
   std::memcpy(&c, lane.down_.bytes().data(), sizeof c);
-  const std::string& name = ssv_kernel().name();
-  const std::size_t listed = gated ? c.gate.open : c.bytes.survivors;
-  const std::size_t passed = gated ? c.gate.passed : 0;
-  const std::size_t undecided = msv ? 0 : c.bytes.undecided;
+  const std::string& name = ssv.name();
+  const std::size_t listed = stages.gated ? c.gate.open : c.bytes.survivors;
+  const std::size_t passed = stages.gated ? c.gate.passed : 0;
+  const std::size_t undecided = stages.msv ? 0 : c.bytes.undecided;
   for (const std::size_t count :
        {std::size_t{c.bytes.survivors}, std::size_t{c.bytes.undecided}, listed, passed,
         std::size_t{c.gate.viterbi}, std::size_t{c.gate.forward}, std::size_t{c.viterbi.flagged}}) {
@@ -538,7 +536,7 @@ Status Cascade::Run::sample(const ChainCounters& c) {
   if (first == job.claimed.end()) return {};
   const bool whole = std::ranges::find(job.claimed, false) == job.claimed.end();
   BlockSample& told = result.blocks[static_cast<std::size_t>(first - job.claimed.begin())].sample;
-  if (gated && whole) told.lost = lost_at_gates(c.gate, c.bytes.survivors);
+  if (stages.gated && whole) told.lost = lost_at_gates(c.gate, c.bytes.survivors);
   if (!job.sample) return {};
   const double begun = thread_seconds();
   const auto download = [this](std::span<const ChainLists::Copy> copies,
@@ -555,23 +553,11 @@ Status Cascade::Run::sample(const ChainCounters& c) {
                            .packed = packed,
                            .claimed = job.claimed,
                            .classes = byte_stage->classes(),
-                           .msv = msv,
-                           .gated = gated,
-                           .bias = bias,
-                           .viterbi = viterbi,
-                           .fast_viterbi = fast_viterbi,
-                           .forward = forward,
-                           .at_results = at_results,
-                           .at_survivors = at_survivors,
-                           .at_sums = at_sums,
-                           .at_viterbi = at_viterbi,
-                           .at_words = at_words,
-                           .at_flagged = at_flagged,
-                           .at_forward = at_forward,
-                           .at_scores = at_scores,
+                           .stages = stages,
+                           .at = lists,
                            .survivors = c.bytes.survivors,
                            .undecided = c.bytes.undecided,
-                           .flagged = leaves ? c.viterbi.flagged : 0,
+                           .flagged = stages.leaves ? c.viterbi.flagged : 0,
                            .gate = c.gate,
                            .download = download},
                           job.sample, result.blocks));

@@ -23,26 +23,75 @@ constexpr std::uint32_t kNoStatus = 3;
 
 std::uint32_t status_of(dev::FilterResult result) { return (result >> 16) & 3u; }
 
-// The lists, once they are on the host.
-class Sampler {
+// The lists of a chain on the host.
+class FetchedLists {
  public:
-  Sampler(const ChainLists& lists, const SampleRequest& request, std::vector<FilteredBlock>& blocks)
-      : lists_(lists), request_(request), blocks_(blocks), random_(request.seed) {}
+  explicit FetchedLists(const ChainLists& lists) : lists_(lists) {}
 
-  Status run() {
-    HMMJIT_TRY(fetch());
-    find_lost();
-    // What decides most comes first; each stage's own choices in turn.
-    if (lists_.forward) choose_late(plan::Stage::kForward, forward_, request_.forward);
-    if (lists_.viterbi) {
-      choose_late(plan::Stage::kViterbi, viterbi_, request_.viterbi);
-      if (request_.viterbi > 0 && !flagged_.empty())
-        choose(viterbi_[flagged_[below(flagged_.size())]].target, plan::Stage::kViterbi);
-    }
-    if (lists_.gated) choose_survivors();
-    choose_any();
+  Status fetch() {
+    std::vector<ChainLists::Copy> copies;
+    std::size_t bytes = 0;
+    place(results, lists_.at.results, size(), copies, bytes);
+    place(survivors, lists_.at.survivors, lists_.survivors, copies, bytes);
+    place(sums, lists_.at.sums, lists_.stages.gated && lists_.stages.bias ? lists_.survivors : 0,
+          copies, bytes);
+    place(viterbi, lists_.at.viterbi, lists_.stages.viterbi ? lists_.gate.viterbi : 0, copies,
+          bytes);
+    place(words, lists_.at.words, viterbi.size(), copies, bytes);
+    place(flagged, lists_.at.flagged, lists_.flagged, copies, bytes);
+    place(forward, lists_.at.forward, lists_.stages.forward ? lists_.gate.forward : 0, copies,
+          bytes);
+    place(scores, lists_.at.scores, forward.size(), copies, bytes);
+    HMMJIT_ASSIGN(const std::byte* from, lists_.download(copies, bytes));
+    std::size_t at = 0;
+    const auto take = [&](auto& out) {
+      const std::size_t length = out.size() * sizeof(out.front());
+      if (length > 0) std::memcpy(out.data(), from + at, length);
+      at += layout::aligned_size(length);
+    };
+    take(results);
+    take(survivors);
+    take(sums);
+    take(viterbi);
+    take(words);
+    take(flagged);
+    take(forward);
+    take(scores);
+    for (const dev::Survivor& s : survivors) HMMJIT_TRY(known(s.target));
+    for (const dev::Candidate& c : viterbi) HMMJIT_TRY(known(c.target));
+    for (const dev::Candidate& c : forward) HMMJIT_TRY(known(c.target));
+    std::erase_if(flagged, [&](std::uint32_t slot) { return slot >= viterbi.size(); });
+    std::ranges::sort(flagged);
     return {};
   }
+  std::size_t size() const { return lists_.packed.targets.size(); }
+  const TargetOrigin& origin(std::uint32_t target) const {
+    return lists_.packed.origins[lists_.packed.targets.original[target]];
+  }
+  int length(std::uint32_t target) const {
+    return static_cast<int>(lists_.packed.targets.length[target]);
+  }
+  // The slot of a target in a list, or the list's size.
+  template <typename Entry>
+  static std::size_t slot_of(const std::vector<Entry>& list, std::uint32_t target) {
+    return static_cast<std::size_t>(std::ranges::find(list, target, &Entry::target) - list.begin());
+  }
+
+  // Whether the exact Viterbi kernel computed the score.
+  bool exact(std::size_t slot) const {
+    return !lists_.stages.fast_viterbi ||
+           std::ranges::binary_search(flagged, static_cast<std::uint32_t>(slot));
+  }
+  float viterbi_nats(std::size_t slot) const {
+    return layout::word_answer(lists_.model.words, words[slot], length(viterbi[slot].target)).nats;
+  }
+
+  std::vector<std::uint32_t> results;
+  std::vector<dev::Survivor> survivors;
+  std::vector<float> sums, scores;
+  std::vector<dev::Candidate> viterbi, forward;
+  std::vector<dev::WordResult> words;
+  std::vector<std::uint32_t> flagged;  // slots, ascending
 
  private:
   template <typename T>
@@ -54,44 +103,37 @@ class Sampler {
     bytes += layout::aligned_size(count * sizeof(T));
   }
 
-  Status fetch() {
-    std::vector<ChainLists::Copy> copies;
-    std::size_t bytes = 0;
-    place(results_, lists_.at_results, size(), copies, bytes);
-    place(survivors_, lists_.at_survivors, lists_.survivors, copies, bytes);
-    place(sums_, lists_.at_sums, lists_.gated && lists_.bias ? lists_.survivors : 0, copies, bytes);
-    place(viterbi_, lists_.at_viterbi, lists_.viterbi ? lists_.gate.viterbi : 0, copies, bytes);
-    place(words_, lists_.at_words, viterbi_.size(), copies, bytes);
-    place(flagged_, lists_.at_flagged, lists_.flagged, copies, bytes);
-    place(forward_, lists_.at_forward, lists_.forward ? lists_.gate.forward : 0, copies, bytes);
-    place(scores_, lists_.at_scores, forward_.size(), copies, bytes);
-    HMMJIT_ASSIGN(const std::byte* from, lists_.download(copies, bytes));
-    std::size_t at = 0;
-    const auto take = [&](auto& out) {
-      const std::size_t length = out.size() * sizeof(out.front());
-      if (length > 0) std::memcpy(out.data(), from + at, length);
-      at += layout::aligned_size(length);
-    };
-    take(results_);
-    take(survivors_);
-    take(sums_);
-    take(viterbi_);
-    take(words_);
-    take(flagged_);
-    take(forward_);
-    take(scores_);
-    for (const dev::Survivor& s : survivors_) HMMJIT_TRY(known(s.target));
-    for (const dev::Candidate& c : viterbi_) HMMJIT_TRY(known(c.target));
-    for (const dev::Candidate& c : forward_) HMMJIT_TRY(known(c.target));
-    std::erase_if(flagged_, [&](std::uint32_t slot) { return slot >= viterbi_.size(); });
-    std::ranges::sort(flagged_);
-    return {};
-  }
   Status known(std::uint32_t target) const {
     if (target < size()) return {};
     return fail(ErrorCode::kInternal, "a kernel returned an impossible target");
   }
 
+  const ChainLists& lists_;
+};
+
+// Chooses targets, and compares what the lists hold with each other.
+class Sampler {
+ public:
+  Sampler(const ChainLists& lists, const SampleRequest& request, std::vector<FilteredBlock>& blocks)
+      : lists_(lists), host_(lists), request_(request), blocks_(blocks), random_(request.seed) {}
+
+  Status run() {
+    HMMJIT_TRY(host_.fetch());
+    find_lost();
+    // What decides most comes first; each stage's own choices in turn.
+    if (lists_.stages.forward) choose_late(plan::Stage::kForward, host_.forward, request_.forward);
+    if (lists_.stages.viterbi) {
+      choose_late(plan::Stage::kViterbi, host_.viterbi, request_.viterbi);
+      if (request_.viterbi > 0 && !host_.flagged.empty())
+        choose(host_.viterbi[host_.flagged[below(host_.flagged.size())]].target,
+               plan::Stage::kViterbi);
+    }
+    if (lists_.stages.gated) choose_survivors();
+    choose_any();
+    return {};
+  }
+
+ private:
   void note_lost(plan::Stage stage, std::uint64_t expected, std::uint64_t found) {
     const auto first = std::ranges::find(lists_.claimed, true);
     if (expected == found || first == lists_.claimed.end()) return;
@@ -101,50 +143,29 @@ class Sampler {
 
   void find_lost() {
     std::uint64_t answered = 0, passed = 0, undecided = 0;
-    for (const std::uint32_t result : results_) {
+    for (const std::uint32_t result : host_.results) {
       const std::uint32_t status = status_of(result);
       answered += status != kNoStatus;
       undecided += status == dev::kStatusNoResult;
       passed += status < dev::kStatusNoResult && (result & dev::kResultPassed) != 0;
     }
-    note_lost(plan::Stage::kSsv, size(), answered);
-    note_lost(plan::Stage::kSsv, passed, survivors_.size());
-    note_lost(plan::Stage::kMsv, undecided, lists_.msv ? 0 : lists_.undecided);
-    if (!lists_.gated) return;
+    note_lost(plan::Stage::kSsv, host_.size(), answered);
+    note_lost(plan::Stage::kSsv, passed, host_.survivors.size());
+    note_lost(plan::Stage::kMsv, undecided, lists_.stages.msv ? 0 : lists_.undecided);
+    if (!lists_.stages.gated) return;
     std::uint64_t claimed = 0;
-    for (const dev::Survivor& s : survivors_) claimed += lists_.claimed[origin(s.target).block];
+    for (const dev::Survivor& s : host_.survivors)
+      claimed += lists_.claimed[host_.origin(s.target).block];
     if (const auto lost = lost_at_gates(lists_.gate, claimed))
       note_lost(lost->stage, lost->expected, lost->found);
   }
 
-  std::size_t size() const { return lists_.packed.targets.size(); }
-  const TargetOrigin& origin(std::uint32_t target) const {
-    return lists_.packed.origins[lists_.packed.targets.original[target]];
-  }
-  int length(std::uint32_t target) const {
-    return static_cast<int>(lists_.packed.targets.length[target]);
-  }
   std::size_t below(std::size_t count) {
     return std::uniform_int_distribution<std::size_t>(0, count - 1)(random_);
   }
-  // The slot of a target in a list, or the list's size.
-  template <typename Entry>
-  static std::size_t slot_of(const std::vector<Entry>& list, std::uint32_t target) {
-    return static_cast<std::size_t>(std::ranges::find(list, target, &Entry::target) - list.begin());
-  }
-
-  // Whether the exact Viterbi kernel computed the score.
-  bool exact(std::size_t slot) const {
-    return !lists_.fast_viterbi ||
-           std::ranges::binary_search(flagged_, static_cast<std::uint32_t>(slot));
-  }
-  float viterbi_nats(std::size_t slot) const {
-    return layout::word_answer(lists_.model.words, words_[slot], length(viterbi_[slot].target))
-        .nats;
-  }
 
   void choose(std::uint32_t target, plan::Stage depth) {
-    const TargetOrigin& at = origin(target);
+    const TargetOrigin& at = host_.origin(target);
     if (!lists_.claimed[at.block]) return;
     FilteredBlock& block = blocks_[at.block];
     const auto twin = std::ranges::find(block.sample.targets, at.index, &SampledTarget::index);
@@ -152,36 +173,37 @@ class Sampler {
 
     SampledTarget out{.index = at.index, .depth = depth};
     const layout::ByteAnswer answer =
-        layout::byte_answer(lists_.model.bytes, results_[target], length(target));
+        layout::byte_answer(lists_.model.bytes, host_.results[target], host_.length(target));
     out.recurrence = answer.recurrence;
     out.undecided = answer.status == dev::kStatusNoResult;
     out.msv = answer.nats;
-    const std::size_t survivor = slot_of(survivors_, target), viterbi = slot_of(viterbi_, target),
-                      forward = slot_of(forward_, target);
+    const std::size_t survivor = host_.slot_of(host_.survivors, target),
+                      viterbi = host_.slot_of(host_.viterbi, target),
+                      forward = host_.slot_of(host_.forward, target);
     const bool open = std::ranges::binary_search(block.open, at.index, {}, &MsvSurvivor::index);
     const bool passed = std::ranges::binary_search(block.passed, at.index);
-    out.at_forward = forward < forward_.size() || (passed && !lists_.forward);
-    out.fate = open                           ? Fate::kOpen
-               : passed                       ? Fate::kPassed
-               : forward < forward_.size()    ? Fate::kForward
-               : viterbi < viterbi_.size()    ? Fate::kViterbi
-               : survivor < survivors_.size() ? Fate::kBias
-                                              : Fate::kMsv;
-    if (lists_.gated && survivor < survivors_.size()) {
+    out.at_forward = forward < host_.forward.size() || (passed && !lists_.stages.forward);
+    out.fate = open                                ? Fate::kOpen
+               : passed                            ? Fate::kPassed
+               : forward < host_.forward.size()    ? Fate::kForward
+               : viterbi < host_.viterbi.size()    ? Fate::kViterbi
+               : survivor < host_.survivors.size() ? Fate::kBias
+                                                   : Fate::kMsv;
+    if (lists_.stages.gated && survivor < host_.survivors.size()) {
       const auto c = lists_.packed.targets.length_class[target];
-      out.filter = lists_.packed.null_nats[c] + (lists_.bias ? sums_[survivor] : 0.0f);
+      out.filter = lists_.packed.null_nats[c] + (lists_.stages.bias ? host_.sums[survivor] : 0.0f);
     }
-    if (viterbi < viterbi_.size()) {
-      out.viterbi = viterbi_nats(viterbi);
-      out.filter = viterbi_[viterbi].filter;
+    if (viterbi < host_.viterbi.size()) {
+      out.viterbi = host_.viterbi_nats(viterbi);
+      out.filter = host_.viterbi[viterbi].filter;
     }
-    if (forward < forward_.size()) {
-      out.forward = scores_[forward];
-      out.filter = forward_[forward].filter;
+    if (forward < host_.forward.size()) {
+      out.forward = host_.scores[forward];
+      out.filter = host_.forward[forward].filter;
     }
     out.link = depth == plan::Stage::kForward ? Link::kForward
                : depth == plan::Stage::kViterbi
-                   ? exact(viterbi) ? Link::kExactViterbi : Link::kViterbi
+                   ? host_.exact(viterbi) ? Link::kExactViterbi : Link::kViterbi
                : depth == plan::Stage::kBias ? Link::kBias
                : out.recurrence              ? Link::kMsv
                                              : Link::kSsv;
@@ -206,7 +228,8 @@ class Sampler {
     std::size_t nearest = begin;
     float least = std::numeric_limits<float>::infinity();
     for (std::size_t slot = begin; slot < end; ++slot) {
-      const float nats = (at_forward ? scores_[slot] : viterbi_nats(slot)) - list[slot].filter;
+      const float nats =
+          (at_forward ? host_.scores[slot] : host_.viterbi_nats(slot)) - list[slot].filter;
       const float distance = std::fabs(nats_to_bits(nats) - band.passes);
       if (!(distance < least)) continue;
       least = distance;
@@ -219,22 +242,22 @@ class Sampler {
 
   // Of those that passed MSV: what the bias filter made of them.
   void choose_survivors() {
-    if (survivors_.empty()) return;
+    if (host_.survivors.empty()) return;
     for (std::size_t i = 0; i < request_.bias; ++i) {
-      const std::size_t slot = i == 0 ? survivors_.size() - 1 : below(survivors_.size());
-      choose(survivors_[slot].target, plan::Stage::kBias);
+      const std::size_t slot = i == 0 ? host_.survivors.size() - 1 : below(host_.survivors.size());
+      choose(host_.survivors[slot].target, plan::Stage::kBias);
     }
   }
 
   // Of all: half next to MSV's threshold, just above and just below it, the others anywhere.
   void choose_any() {
     if (request_.msv == 0) return;
-    const std::size_t begin = size() <= kWindow ? 0 : below(size() - kWindow);
-    const std::size_t end = std::min(size(), begin + kWindow);
+    const std::size_t begin = host_.size() <= kWindow ? 0 : below(host_.size() - kWindow);
+    const std::size_t end = std::min(host_.size(), begin + kWindow);
     std::vector<std::pair<int, std::uint32_t>> near;  // distance, target
     std::optional<std::uint32_t> recurrence;          // a target of the MSV kernel
     for (std::size_t target = begin; target < end; ++target) {
-      const std::uint32_t result = results_[target];
+      const std::uint32_t result = host_.results[target];
       if (status_of(result) != dev::kStatusScore) continue;
       const dev::LengthClass& c = lists_.classes[lists_.packed.targets.length_class[target]];
       const bool msv = (result & dev::kResultMsv) != 0;
@@ -249,20 +272,15 @@ class Sampler {
     if (recurrence) choose(*recurrence, plan::Stage::kMsv);
     for (std::size_t i = 0; i < half; ++i) choose(near[i].second, plan::Stage::kMsv);
     for (std::size_t i = half; i < request_.msv; ++i)
-      choose(static_cast<std::uint32_t>(below(size())), plan::Stage::kMsv);
+      choose(static_cast<std::uint32_t>(below(host_.size())), plan::Stage::kMsv);
   }
 
   const ChainLists& lists_;
+  FetchedLists host_;
   const SampleRequest& request_;
   std::vector<FilteredBlock>& blocks_;
   std::mt19937_64 random_;
   std::uint32_t always_given_ = 0;
-  std::vector<std::uint32_t> results_;
-  std::vector<dev::Survivor> survivors_;
-  std::vector<float> sums_, scores_;
-  std::vector<dev::Candidate> viterbi_, forward_;
-  std::vector<dev::WordResult> words_;
-  std::vector<std::uint32_t> flagged_;  // slots, ascending
 };
 
 }  // namespace

@@ -80,16 +80,30 @@ struct BlockSample {
   double seconds = 0;  ///< core-seconds that choosing them took
 };
 
-/// The lists of one chain, offsets in one device buffer.
+/// The stages that a chain has after SSV. Of Viterbi's two kernels `fast_viterbi` takes the list of
+/// candidates, and the exact one what that leaves (`leaves`), or all of it.
+struct ChainStages {
+  bool msv = false, gated = false, bias = false, viterbi = false, fast_viterbi = false,
+       leaves = false, forward = false;
+};
+
+/// Where in one device buffer the lists of a chain begin, each with room for all targets of the
+/// segment; 0 for those that its stages do not have.
+struct ListOffsets {
+  std::size_t survivors = 0, undecided = 0, sums = 0, passed = 0, open = 0;
+  std::size_t viterbi = 0, words = 0, flagged = 0, forward = 0, scores = 0, results = 0;
+  std::size_t bytes = 0;  ///< of all of them
+};
+
+/// The lists of one chain.
 struct ChainLists {
   const SearchModel& model;
   const FilterLimits& limits;
   const PackedSegment& packed;
   const std::vector<bool>& claimed;  ///< by block
   std::span<const hmmjit_device::LengthClass> classes;
-  bool msv, gated, bias, viterbi, fast_viterbi, forward;  ///< the stages this chain has
-  std::size_t at_results, at_survivors, at_sums, at_viterbi, at_words, at_flagged, at_forward,
-      at_scores;
+  ChainStages stages;
+  ListOffsets at;
   std::size_t survivors, undecided, flagged;  ///< entries
   hmmjit_device::GateCounters gate;
   /// Copies from the buffer to the host, in one piece each, and waits for all of them.

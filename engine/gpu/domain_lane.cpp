@@ -11,7 +11,7 @@
 namespace hmmjit::gpu {
 DeviceLoad load_of(const SearchParts& parts, const ActiveDevice& device) {
   return {.filter_seconds_left =
-              static_cast<double>(parts.segments.open_pairs(device)) * device.pace.seconds_each(),
+              static_cast<double>(parts.resident.open_pairs(device)) * device.pace.seconds_each(),
           .domain_chains = device.domain_queue.chains(),
           .domain_targets = device.domain_queue.targets()};
 }

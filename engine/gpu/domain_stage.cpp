@@ -146,6 +146,28 @@ constexpr ItemList kEnvelopeList{.count = &dev::DomainCounters::envelopes,
                                  .items_per_warp = dev::kTargetsPerWarp,
                                  .most_warps = kEnvelopes};
 
+// What has come down, and where in it things lie: parsed targets at the beginning.
+struct Answers {
+  const std::byte* down = nullptr;
+  std::size_t at_scored = 0, at_sampled = 0, at_words = 0, words = 0;
+
+  bool has_words(std::uint64_t first, std::uint64_t count) const { return first + count <= words; }
+  std::uint32_t word(std::size_t index) const { return at<std::uint32_t>(at_words, index); }
+  template <typename T>
+  T at(std::size_t offset, std::size_t index) const {
+    T value{};
+    std::memcpy(&value, down + offset + index * sizeof value, sizeof value);
+    return value;
+  }
+  // A score whose scale factors are words.
+  float nats(std::uint32_t first, std::uint32_t scales, float last_c, float move) const {
+    float log_scale = 0.0f;
+    for (std::uint32_t k = 0; k < scales; ++k)
+      log_scale = add_log(log_scale, std::bit_cast<float>(word(first + k)));
+    return forward_nats(log_scale, last_c, move);
+  }
+};
+
 }  // namespace
 
 struct DomainStage::Run {
@@ -207,22 +229,7 @@ struct DomainStage::Run {
   dev::DomainArena arena{};
   std::vector<dev::DomainCounters> counters{};
   bool counters_read = false;
-  // What came down, and where in it things lie.
-  const std::byte* down = nullptr;
-  std::size_t at_scored = 0, at_sampled = 0, at_words = 0, words = 0;
-  bool has_words(std::uint64_t first, std::uint64_t count) const { return first + count <= words; }
-  std::uint32_t word(std::size_t at) const {
-    std::uint32_t value = 0;
-    std::memcpy(&value, down + at_words + at * sizeof value, sizeof value);
-    return value;
-  }
-  template <typename T>
-  T down_at(std::size_t offset, std::size_t index) const {
-    T value{};
-    std::memcpy(&value, down + offset + index * sizeof value, sizeof value);
-    return value;
-  }
-  float nats(std::uint32_t first, std::uint32_t scales, float last_c, float move) const;
+  Answers answers{};
   // False when an answer is none that a kernel can give.
   bool read_region(const Part& part, int L, std::uint32_t entry, ParsedRegion& out) const;
   bool read_envelope(const Part& part, int L, std::uint32_t entry,
@@ -530,14 +537,16 @@ Status DomainStage::Run::collect(const StreamWait& wait) {
   // First the counters, which say how much of the rest there is.
   HMMJIT_TRY(read_counters(wait));
 
-  words = std::min<std::size_t>(arena.words, kWords);
-  at_scored = layout::aligned_size(slots * sizeof(dev::ParsedTarget));
-  at_sampled = at_scored + layout::aligned_size(envelopes * sizeof(dev::ScoredEnvelope));
-  at_words = at_sampled + layout::aligned_size(regions * sizeof(dev::SampledRegion));
-  HMMJIT_TRY(
-      stage.down_.reserve(stage.device_, at_words + words * sizeof(std::uint32_t), kLeastDown));
+  answers.words = std::min<std::size_t>(arena.words, kWords);
+  answers.at_scored = layout::aligned_size(slots * sizeof(dev::ParsedTarget));
+  answers.at_sampled =
+      answers.at_scored + layout::aligned_size(envelopes * sizeof(dev::ScoredEnvelope));
+  answers.at_words =
+      answers.at_sampled + layout::aligned_size(regions * sizeof(dev::SampledRegion));
+  HMMJIT_TRY(stage.down_.reserve(
+      stage.device_, answers.at_words + answers.words * sizeof(std::uint32_t), kLeastDown));
   std::byte* const to = stage.down_.bytes().data();
-  down = to;
+  answers.down = to;
   const auto bring = [&](std::size_t from, std::size_t offset, std::size_t bytes) {
     return stage.buffer_.download(stage.stream_, to + offset, bytes, from);
   };
@@ -548,9 +557,9 @@ Status DomainStage::Run::collect(const StreamWait& wait) {
     const dev::u32 sampled = std::min(counters[i].regions, part.params.region_capacity);
     const std::size_t first_scored = part.first_envelope * sizeof(dev::ScoredEnvelope),
                       first_sampled = part.first_region * sizeof(dev::SampledRegion);
-    HMMJIT_TRY(bring(kAtScored + first_scored, at_scored + first_scored,
+    HMMJIT_TRY(bring(kAtScored + first_scored, answers.at_scored + first_scored,
                      scored * sizeof(dev::ScoredEnvelope)));
-    HMMJIT_TRY(bring(kAtSampled + first_sampled, at_sampled + first_sampled,
+    HMMJIT_TRY(bring(kAtSampled + first_sampled, answers.at_sampled + first_sampled,
                      sampled * sizeof(dev::SampledRegion)));
     part.params.envelope_capacity = scored;
     part.params.region_capacity = sampled;
@@ -558,7 +567,7 @@ Status DomainStage::Run::collect(const StreamWait& wait) {
     result.regions += counters[i].sampled;
     result.envelopes += counters[i].scored;
   }
-  HMMJIT_TRY(bring(kAtWords, at_words, words * sizeof(std::uint32_t)));
+  HMMJIT_TRY(bring(kAtWords, answers.at_words, answers.words * sizeof(std::uint32_t)));
   HMMJIT_TRY(wait_for(stage.stream_, *stage.device_, wait));
   HMMJIT_ASSIGN(result.begin, driver::Event::milliseconds(*stage.origin_, stage.begin_));
   for (std::size_t i = 0; i < result.end.size(); ++i) {
@@ -573,29 +582,23 @@ Status DomainStage::Run::collect(const StreamWait& wait) {
   return {};
 }
 
-float DomainStage::Run::nats(std::uint32_t first, std::uint32_t scales, float last_c,
-                             float move) const {
-  float log_scale = 0.0f;
-  for (std::uint32_t k = 0; k < scales; ++k)
-    log_scale = add_log(log_scale, std::bit_cast<float>(word(first + k)));
-  return forward_nats(log_scale, last_c, move);
-}
-
 bool DomainStage::Run::read_envelope(const Part& part, int L, std::uint32_t entry,
                                      std::optional<ScoredEnvelope>& out) const {
   if (entry == dev::kNoEntry) return true;
   if (entry >= part.params.envelope_capacity) return false;
-  const auto e = down_at<dev::ScoredEnvelope>(at_scored, part.first_envelope + entry);
+  const auto e = answers.at<dev::ScoredEnvelope>(answers.at_scored, part.first_envelope + entry);
   if (e.status != dev::kDone) return true;
-  if (!has_words(e.words, e.scales) || !has_words(e.path, (std::uint64_t{e.steps} + 3) / 4))
+  if (!answers.has_words(e.words, e.scales) ||
+      !answers.has_words(e.path, (std::uint64_t{e.steps} + 3) / 4))
     return false;
   ScoredEnvelope& envelope = out.emplace();
-  envelope.forward_nats = nats(e.words, e.scales, e.last_c, length_model(L, false).move);
+  envelope.forward_nats = answers.nats(e.words, e.scales, e.last_c, length_model(L, false).move);
   envelope.sound = e.sound != 0;
   envelope.accuracy = e.accuracy;
   std::ranges::copy(e.null2, envelope.null2.begin());
   envelope.path.resize(e.steps);
-  std::memcpy(envelope.path.data(), down + at_words + e.path * sizeof(std::uint32_t), e.steps);
+  std::memcpy(envelope.path.data(),
+              answers.down + answers.at_words + e.path * sizeof(std::uint32_t), e.steps);
   envelope.last_row = static_cast<int>(e.last_row);
   envelope.last_node = static_cast<int>(e.last_node);
   return true;
@@ -606,22 +609,23 @@ bool DomainStage::Run::read_region(const Part& part, int L, std::uint32_t entry,
   if (!out.several) return read_envelope(part, L, entry, out.envelope);
   if (entry == dev::kNoEntry) return true;
   if (entry >= part.params.region_capacity) return false;
-  const auto s = down_at<dev::SampledRegion>(at_sampled, part.first_region + entry);
+  const auto s = answers.at<dev::SampledRegion>(answers.at_sampled, part.first_region + entry);
   if (s.status != dev::kDone) return true;
   const auto length = static_cast<std::uint32_t>(out.last - out.first + 1);
-  if (!has_words(s.words, length + 3 * std::uint64_t{s.clusters})) return false;
+  if (!answers.has_words(s.words, length + 3 * std::uint64_t{s.clusters})) return false;
   SampledRegion& sampled = out.sampled.emplace();
   sampled.null2_sums.resize(length);
-  std::memcpy(sampled.null2_sums.data(), down + at_words + s.words * sizeof(std::uint32_t),
+  std::memcpy(sampled.null2_sums.data(),
+              answers.down + answers.at_words + s.words * sizeof(std::uint32_t),
               length * sizeof(float));
   sampled.clusters.resize(s.clusters);
   for (std::uint32_t c = 0; c < s.clusters; ++c) {
     const std::size_t at = s.words + length + 3 * std::size_t{c};
     SampledRegion::Cluster& cluster = sampled.clusters[c];
-    cluster.first = static_cast<int>(word(at));
-    cluster.last = static_cast<int>(word(at + 1));
+    cluster.first = static_cast<int>(answers.word(at));
+    cluster.last = static_cast<int>(answers.word(at + 1));
     if (cluster.first < out.first || cluster.last < cluster.first || cluster.last > out.last ||
-        !read_envelope(part, L, word(at + 2), cluster.envelope))
+        !read_envelope(part, L, answers.word(at + 2), cluster.envelope))
       return false;
   }
   return true;
@@ -634,26 +638,26 @@ Status DomainStage::Run::read(const Part& part) const {
                 kernels.parser.name());
   };
   for (std::size_t slot = 0; slot < part.slots; ++slot) {
-    const auto t = down_at<dev::ParsedTarget>(0, part.first_slot + slot);
+    const auto t = answers.at<dev::ParsedTarget>(0, part.first_slot + slot);
     if (t.status != dev::kDone) continue;
-    if (!has_words(t.words, std::uint64_t{t.scales} + 3 * std::uint64_t{t.regions}))
+    if (!answers.has_words(t.words, std::uint64_t{t.scales} + 3 * std::uint64_t{t.regions}))
       return impossible();
     const auto L = static_cast<int>(
         request.targets->packed().targets.length[request.passed[part.order[slot]]]);
     auto parsed = std::make_shared<ParsedTarget>();
-    parsed->forward_nats = nats(t.words, t.scales, t.last_c, length_model(L, true).move);
+    parsed->forward_nats = answers.nats(t.words, t.scales, t.last_c, length_model(L, true).move);
     parsed->decoded = t.decoded != 0;
     parsed->expected_domains = t.begins;
     parsed->regions.resize(t.regions);
     for (std::uint32_t k = 0; k < t.regions; ++k) {
       const std::size_t at = t.words + t.scales + 3 * std::size_t{k};
       ParsedRegion& region = parsed->regions[k];
-      const std::uint32_t last = word(at + 1) & ~dev::kSeveralDomains;
-      region.several = (word(at + 1) & dev::kSeveralDomains) != 0;
-      region.first = static_cast<int>(word(at));
+      const std::uint32_t last = answers.word(at + 1) & ~dev::kSeveralDomains;
+      region.several = (answers.word(at + 1) & dev::kSeveralDomains) != 0;
+      region.first = static_cast<int>(answers.word(at));
       region.last = static_cast<int>(last);
       if (region.first < 1 || region.last < region.first || region.last > L ||
-          !read_region(part, L, word(at + 2), region))
+          !read_region(part, L, answers.word(at + 2), region))
         return impossible();
     }
     part.request->parsed[part.order[slot]] = std::move(parsed);

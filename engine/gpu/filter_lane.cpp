@@ -73,7 +73,7 @@ FilterLane::Choice FilterLane::choose(const WorkBoard& board,
 }
 
 bool FilterLane::step(const ClientUse& use, bool& waiting) {
-  const Segments::Offer offer = parts_.segments.offer(device_);
+  const ResidentSegments::Offer offer = parts_.resident.offer(device_);
   const Choice choice = choose(use.board(), offer.resident);
   waiting = choice.waiting;
   if (!choice.declined.empty()) {
@@ -83,15 +83,15 @@ bool FilterLane::step(const ClientUse& use, bool& waiting) {
   // One lane loads what there is room for while the others work.
   if (offer.to_load != nullptr && !choice.reserve) {
     const bool beside_work = choice.model != nullptr;
-    if (const auto loading = parts_.segments.begin_load(device_, offer.to_load, beside_work)) {
+    if (const auto loading = parts_.resident.begin_load(device_, offer.to_load, beside_work)) {
       parts_.surviving(device_, [&] { load(use, offer.to_load, *loading); });
-      parts_.segments.end(offer.to_load, &*loading);
+      parts_.resident.end(offer.to_load, &*loading);
       return true;
     }
     waiting = true;
   }
   if (choice.model == nullptr) return false;
-  std::shared_ptr<DeviceTargets> targets = parts_.segments.begin_work(device_, choice.segment);
+  std::shared_ptr<DeviceTargets> targets = parts_.resident.begin_work(device_, choice.segment);
   if (targets == nullptr) return true;  // it has been evicted meanwhile
   parts_.surviving(device_, [&] {
     if (choice.reserve) {
@@ -102,7 +102,7 @@ bool FilterLane::step(const ClientUse& use, bool& waiting) {
   });
   reserved_ = true;
   targets.reset();
-  parts_.segments.end(choice.segment);
+  parts_.resident.end(choice.segment);
   return true;
 }
 
@@ -114,7 +114,7 @@ void FilterLane::refuse(const ClientUse& use, const std::vector<ModelId>& models
 }
 
 void FilterLane::load(const ClientUse& use, const SegmentPtr& segment,
-                      const Segments::Loading& loading) {
+                      const ResidentSegments::Loading& loading) {
   const double begun = Trace::now();
   auto made = [&]() -> Result<std::unique_ptr<DeviceTargets>> {
     const std::lock_guard uploading(device_.upload_mutex);
@@ -125,10 +125,10 @@ void FilterLane::load(const ClientUse& use, const SegmentPtr& segment,
     return DeviceTargets::create(device_.device, loading.packed, *device_.uploader);
   }();
   parts_.span("gpu upload", device_.position, "segment", begun, Trace::now());
-  if (made) return parts_.segments.loaded(segment, *std::move(made));
+  if (made) return parts_.resident.loaded(segment, *std::move(made));
   if (made.error().code != ErrorCode::kResources)
     return parts_.availability.lose(device_, made.error());
-  const bool abandoned = parts_.segments.did_not_fit(segment);
+  const bool abandoned = parts_.resident.did_not_fit(segment);
   if (!parts_.warned_memory.exchange(true))
     parts_.warn(made.error().to_string() + "; going on with " +
                 (abandoned ? "the CPU for a part of the targets" : "smaller pieces"));
@@ -241,7 +241,7 @@ bool FilterLane::hand_over(const SegmentPtr& segment, DomainWorkPtr& work) {
   work->request.model = work->model->search();
   deliver_early(*work, kLongestDomainLaunch);
   if (work->found.passed_targets.empty() || device_.lost) return false;
-  if (parts_.segments.begin_work(device_, segment) == nullptr) return false;
+  if (parts_.resident.begin_work(device_, segment) == nullptr) return false;
   work->segment = segment;
   device_.domain_queue.put(std::move(work));
   parts_.handed_over.raise();

@@ -30,7 +30,8 @@ class FilterLane {
   // Does the next thing; false: there is none. `waiting`: for what gives no signal.
   bool step(const ClientUse& use, bool& waiting);
   void refuse(const ClientUse& use, const std::vector<ModelId>& models);
-  void load(const ClientUse& use, const SegmentPtr& segment, const Segments::Loading& loading);
+  void load(const ClientUse& use, const SegmentPtr& segment,
+            const ResidentSegments::Loading& loading);
   // A model's pairs with a segment.
   void do_pairs(const ClientUse& use, const SegmentPtr& segment,
                 const std::shared_ptr<DeviceTargets>& targets, const ActiveModelPtr& model);

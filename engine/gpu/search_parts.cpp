@@ -33,7 +33,7 @@ void SearchParts::deliver_and_let_go(DomainWorkPtr work) {
   deliver_and_count(*work);
   SegmentPtr segment = std::move(work->segment);
   work.reset();
-  segments.end(std::move(segment));
+  resident.end(std::move(segment));
 }
 
 std::string SearchParts::reason() const {

@@ -17,6 +17,7 @@
 #include "gpu/client_calls.hpp"
 #include "gpu/counters.hpp"
 #include "gpu/delivery.hpp"
+#include "gpu/resident_segments.hpp"
 #include "gpu/segments.hpp"
 
 namespace hmmjit::gpu {
@@ -36,7 +37,9 @@ struct SearchParts {
   Counters counters;
   ActiveModels models;
   BlockGroups groups{settings};
-  Segments segments{settings.devices.size(), counters, changed};
+  SegmentBook segment_book{counters, changed};
+  Segments segments{settings.devices.size(), segment_book};
+  ResidentSegments resident{segment_book};
   Availability availability{settings, clients, groups, segments, counters, changed};
   ChainKernels kernels;
   std::atomic<bool> stop{false};

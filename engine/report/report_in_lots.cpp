@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <queue>
 #include <utility>
 #include <vector>
 
@@ -46,10 +45,6 @@ class SortedDomains {
   }
 
  private:
-  struct Reader {
-    SpoolRun run;
-    PfamDomain row;
-  };
   struct Header {
     double key;
     std::int32_t iali, forward;
@@ -75,7 +70,7 @@ class SortedDomains {
     }
     const std::uint64_t begin = file_->size();
     for (const PfamDomain& row : rows_) HMMJIT_TRY(append(*file_, row));
-    runs_.emplace_back(begin, file_->size());
+    runs_.push_back({begin, file_->size()});
     rows_ = {};
     bytes_ = 0;
     return runs_.size() < kMostSpoolRuns ? Status{} : merge_runs();
@@ -90,53 +85,32 @@ class SortedDomains {
   }
   // Calls `use` with the rows of all runs in order.
   Status merge(const std::function<Status(const PfamDomain&)>& use) {
-    std::vector<Reader> readers;
-    for (const auto& [begin, end] : runs_) readers.push_back({SpoolRun(begin, end), {}});
-    const auto later = [&](std::size_t a, std::size_t b) {
-      if (stands_before(readers[b].row, readers[a].row)) return true;
-      if (stands_before(readers[a].row, readers[b].row)) return false;
-      return a > b;  // of equal rows, those of the earlier hits
-    };
-    std::priority_queue<std::size_t, std::vector<std::size_t>, decltype(later)> next(later);
-    for (std::size_t r = 0; r < readers.size(); ++r) {
-      HMMJIT_ASSIGN(const bool more, read(readers[r]));
-      if (more) next.push(r);
-    }
-    while (!next.empty()) {
-      const std::size_t r = next.top();
-      next.pop();
-      HMMJIT_TRY(use(readers[r].row));
-      HMMJIT_ASSIGN(const bool more, read(readers[r]));
-      if (more) next.push(r);
+    MergedRuns<PfamDomain> rows(
+        *file_, runs_, memory_, read,
+        [](const PfamDomain& a, const PfamDomain& b) { return stands_before(a, b); });
+    HMMJIT_TRY(rows.open());
+    while (!rows.empty()) {
+      HMMJIT_TRY(use(rows.front()));
+      HMMJIT_TRY(rows.advance());
     }
     return {};
   }
-  Result<std::string_view> take(Reader& reader, std::size_t count) {
-    auto found = reader.run.peek(*file_, count, memory_, runs_.size());
-    if (found) reader.run.skip(count);
-    return found;
-  }
-  // False at the end of the run.
-  Result<bool> read(Reader& reader) {
-    if (reader.run.at_end()) {
-      reader.run.release();
-      return false;
-    }
+  static Status read(SpoolRun& run, PfamDomain& row) {
     Header header;
-    HMMJIT_ASSIGN(const std::string_view head, take(reader, sizeof header));
+    HMMJIT_ASSIGN(const std::string_view head, run.take(sizeof header));
     std::memcpy(&header, head.data(), sizeof header);
-    reader.row.key = header.key;
-    reader.row.iali = header.iali;
-    reader.row.forward = header.forward != 0;
-    HMMJIT_ASSIGN(reader.row.name, take(reader, header.name));
-    HMMJIT_ASSIGN(reader.row.line, take(reader, header.line));
-    return true;
+    row.key = header.key;
+    row.iali = header.iali;
+    row.forward = header.forward != 0;
+    HMMJIT_ASSIGN(row.name, run.take(header.name));
+    HMMJIT_ASSIGN(row.line, run.take(header.line));
+    return {};
   }
 
   std::uint64_t memory_, bytes_ = 0;
   std::vector<PfamDomain> rows_;
   std::optional<SpoolFile> file_;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> runs_;  // their begin and end in the file
+  std::vector<SpoolRange> runs_;
 };
 
 }  // namespace

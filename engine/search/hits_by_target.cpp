@@ -94,55 +94,49 @@ Status HitsByTarget::write_run() {
     hits_[target] = {};
   }
   held_ = 0;
-  runs_.emplace_back(begin, file_->size());
+  runs_.push_back({begin, file_->size()});
   return runs_.size() < kMostSpoolRuns ? Status{} : merge_runs();
 }
 
-Result<std::string_view> HitsByTarget::bytes_of(SpoolRun& run, std::size_t count) {
-  return run.peek(*file_, count, memory_, runs_.size());
+Status HitsByTarget::open_runs() {
+  const auto read = [](SpoolRun& run, Header& header) -> Status {
+    HMMJIT_ASSIGN(const std::string_view bytes, run.peek(sizeof header));
+    std::memcpy(&header, bytes.data(), sizeof header);
+    return {};
+  };
+  merged_.emplace(*file_, runs_, memory_, read,
+                  [](const Header& a, const Header& b) { return a.target < b.target; });
+  return merged_->open();
 }
 
-// Of the next hit of a run, nullopt after the last.
-Result<std::optional<HitsByTarget::Header>> HitsByTarget::peek(SpoolRun& run) {
-  if (run.at_end()) return std::nullopt;
-  Header header{};
-  HMMJIT_ASSIGN(const std::string_view bytes, bytes_of(run, sizeof header));
-  std::memcpy(&header, bytes.data(), sizeof header);
-  return header;
+// Until the next call.
+Result<std::string_view> HitsByTarget::front_record() {
+  return merged_->front_run().take(sizeof(Header) + merged_->front().size);
 }
 
 Status HitsByTarget::merge_runs() {
   HMMJIT_ASSIGN(SpoolFile merged, SpoolFile::create(kSpoolWriteBuffer));
-  for (std::size_t target = 0; target < hits_.size(); ++target) {
-    for (SpoolRun& run : runs_) {
-      for (;;) {
-        HMMJIT_ASSIGN(const std::optional<Header> header, peek(run));
-        if (!header || header->target != target) break;
-        const std::size_t size = sizeof(Header) + header->size;
-        HMMJIT_ASSIGN(const std::string_view record, bytes_of(run, size));
-        HMMJIT_TRY(merged.append(record));
-        run.skip(size);
-      }
-    }
+  HMMJIT_TRY(open_runs());
+  while (!merged_->empty()) {
+    HMMJIT_ASSIGN(const std::string_view record, front_record());
+    HMMJIT_TRY(merged.append(record));
+    HMMJIT_TRY(merged_->advance());
   }
+  merged_.reset();
   file_ = std::move(merged);
-  runs_.assign(1, SpoolRun(0, file_->size()));
+  runs_ = {{0, file_->size()}};
   return {};
 }
 
 Result<std::vector<Hit>> HitsByTarget::take(std::uint64_t target) {
   const std::uint64_t number = target - first_;
+  if (!merged_ && file_) HMMJIT_TRY(open_runs());
   std::vector<Hit> hits;
-  for (SpoolRun& run : runs_) {
-    for (;;) {
-      HMMJIT_ASSIGN(const std::optional<Header> header, peek(run));
-      if (!header || header->target != number) break;
-      const std::size_t size = sizeof(Header) + header->size;
-      HMMJIT_ASSIGN(const std::string_view record, bytes_of(run, size));
-      if (!decode(record.substr(sizeof(Header)), header->domains, hits.emplace_back()))
-        return damaged_spool_file();
-      run.skip(size);
-    }
+  while (merged_ && !merged_->empty() && merged_->front().target == number) {
+    HMMJIT_ASSIGN(const std::string_view record, front_record());
+    if (!decode(record.substr(sizeof(Header)), merged_->front().domains, hits.emplace_back()))
+      return damaged_spool_file();
+    HMMJIT_TRY(merged_->advance());
   }
   std::ranges::move(hits_[number], std::back_inserter(hits));
   hits_[number] = {};

@@ -37,15 +37,17 @@ class HitsByTarget {
   Status write_run();
   // Several runs become one, so that there is room for a buffer of each.
   Status merge_runs();
-  Result<std::optional<Header>> peek(SpoolRun& run);
-  Result<std::string_view> bytes_of(SpoolRun& run, std::size_t count);
+  // Begins to read all of them. Of each record its header is looked at; then follows the rest.
+  Status open_runs();
+  Result<std::string_view> front_record();
 
   std::uint64_t first_;
   bool alignments_;
   std::uint64_t memory_, held_ = 0;
   std::vector<std::vector<Hit>> hits_;
   std::optional<SpoolFile> file_;
-  std::vector<SpoolRun> runs_;
+  std::vector<SpoolRange> runs_;
+  std::optional<MergedRuns<Header>> merged_;  // while they are read
 };
 
 }  // namespace hmmjit

@@ -11,39 +11,26 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <vector>
 
 #include "core/mutex.hpp"
 #include "search/model_job.hpp"
+#include "search/models_in_flight.hpp"
 
 namespace hmmjit::search_run {
 
 /// Thread-safe.
 class SearchWindow {
  public:
-  struct Limits {
-    std::uint64_t model_bytes, target_bytes;
-    int threads;
-    bool device;  ///< devices take part: many more models are in flight
-  };
-  explicit SearchWindow(const Limits& limits) : limits_(limits) {}
+  using Limits = WindowLimits;
+  using Demand = SearchDemand;
+  using Start = ModelStart;
 
-  /// What the rest of the search says of its state.
-  struct Demand {
-    bool stopped;
-    bool results_full;              ///< too many results wait to be delivered
-    std::uint64_t waiting_filters;  ///< tasks
-    std::uint64_t delivered_bytes;  ///< of models that are kept although they are delivered
-  };
+  explicit SearchWindow(const Limits& limits) : limits_(limits), models_(limits) {}
 
   // ---- models ----------------------------------------------------------------------------------
 
-  struct Start {
-    std::vector<Again> again;
-    std::size_t next = 0;  ///< so many from the input
-  };
   /// Models whose set-up begins now.
   Start start_models(const Demand& demand) HMMJIT_EXCLUDES(mutex_);
   /// The input has no further model. `setting_up`: found out by a set-up, which ends with that.
@@ -54,7 +41,7 @@ class SearchWindow {
   };
   /// A model has been set up.
   Joined add_model(const JobPtr& job) HMMJIT_EXCLUDES(mutex_);
-  /// A model has ended but for its report: its tables go.
+  /// A model has ended but for its report: its tables are freed.
   void release_model_bytes(std::size_t bytes) HMMJIT_EXCLUDES(mutex_);
   /// A model has ended, perhaps only to be searched again.
   void end_model(std::optional<Again> again) HMMJIT_EXCLUDES(mutex_);
@@ -75,12 +62,12 @@ class SearchWindow {
   void release_block_bytes(std::size_t bytes) { block_bytes_ -= bytes; }
   /// True once when the batch is full: the targets may go by it.
   bool batch_filled(const Demand& demand) HMMJIT_EXCLUDES(mutex_);
-  struct Batch {
+  struct Released {
     std::vector<BlockPtr> blocks;
     std::vector<JobPtr> jobs;
   };
   /// The blocks that have been kept so far, which are let go, and the models of the batch.
-  Batch release_blocks() HMMJIT_EXCLUDES(mutex_);
+  Released release_blocks() HMMJIT_EXCLUDES(mutex_);
   /// The input has ended: the jobs that waited for more, whose hold is the caller's to end.
   std::vector<JobPtr> end_targets() HMMJIT_EXCLUDES(mutex_);
   enum class NextPass : std::uint8_t { kNo, kIfMoreModels, kYes };
@@ -90,26 +77,14 @@ class SearchWindow {
   void begin_pass() HMMJIT_EXCLUDES(mutex_);
 
  private:
-  bool may_start_model(const Demand& demand) const HMMJIT_REQUIRES(mutex_);
-  bool nothing_left() const HMMJIT_REQUIRES(mutex_) {
-    return models_ended_ && again_.empty() && active_ == 0 && preparing_ == 0;
-  }
-
-  // Bytes of a model of some 250 nodes: what a model is taken for before any has been seen.
-  static constexpr std::size_t kFirstModelEstimate = std::size_t{256} << 10;
-
   const Limits limits_;
   std::atomic<std::uint64_t> block_bytes_{0};
   mutable Mutex mutex_;
-  bool models_ended_ HMMJIT_GUARDED_BY(mutex_) = false;
-  std::size_t preparing_ HMMJIT_GUARDED_BY(mutex_) = 0, active_ HMMJIT_GUARDED_BY(mutex_) = 0;
-  std::size_t active_bytes_ HMMJIT_GUARDED_BY(mutex_) = 0;
-  std::size_t model_estimate_ HMMJIT_GUARDED_BY(mutex_) = kFirstModelEstimate;  // of one model
-  std::deque<Again> again_ HMMJIT_GUARDED_BY(mutex_);
+  ModelsInFlight models_ HMMJIT_GUARDED_BY(mutex_);
   std::vector<BlockPtr> blocks_ HMMJIT_GUARDED_BY(mutex_);   // for models to come; none in batches
   std::vector<JobPtr> open_jobs_ HMMJIT_GUARDED_BY(mutex_);  // that wait for more blocks
   bool reading_ HMMJIT_GUARDED_BY(mutex_) = false, input_ended_ HMMJIT_GUARDED_BY(mutex_) = false;
-  bool streaming_ HMMJIT_GUARDED_BY(mutex_) = false, filling_ HMMJIT_GUARDED_BY(mutex_) = false;
+  Batch batch_ HMMJIT_GUARDED_BY(mutex_) = Batch::kNone;
 };
 
 }  // namespace hmmjit::search_run

@@ -1,7 +1,5 @@
 #include "search/spool_run.hpp"
 
-#include <algorithm>
-
 namespace hmmjit {
 namespace {
 
@@ -15,16 +13,18 @@ std::unexpected<Error> damaged_spool_file() {
               "check the disk, or set TMPDIR to another folder");
 }
 
-Result<std::string_view> SpoolRun::peek(SpoolFile& file, std::size_t count, std::uint64_t memory,
-                                        std::size_t runs) {
+std::uint64_t spool_buffer(std::uint64_t memory, std::size_t runs) {
+  return std::clamp<std::uint64_t>(memory / 4 / std::max<std::size_t>(runs, 1), kLeastBuffer,
+                                   kLargestBuffer);
+}
+
+Result<std::string_view> SpoolRun::peek(std::size_t count) {
   if (bytes_.size() - at_ < count) {
-    const std::uint64_t buffer =
-        std::clamp<std::uint64_t>(memory / 4 / runs, kLeastBuffer, kLargestBuffer);
     offset_ += at_;
     at_ = 0;
     const std::uint64_t size =
-        std::min<std::uint64_t>(std::max<std::uint64_t>(count, buffer), end_ - offset_);
-    HMMJIT_TRY(file.read(offset_, size, bytes_));
+        std::min<std::uint64_t>(std::max<std::uint64_t>(count, buffer_), end_ - offset_);
+    HMMJIT_TRY(file_->read(offset_, size, bytes_));
     if (bytes_.size() < count) return damaged_spool_file();
   }
   return std::string_view(bytes_).substr(at_, count);

@@ -58,31 +58,33 @@ Status StoredHits::add(std::vector<Hit>& hits) {
   }
   candidates_ += hits.size();
   hits = {};
-  runs_.push_back({begin, end, file_->size()});
+  runs_.push_back({begin, end});
+  sums_ends_.push_back(file_->size());
   return runs_.size() < kMostSpoolRuns ? Status{} : merge_runs();
 }
 
 Status StoredHits::merge_runs() {
-  HMMJIT_TRY(open_readers());
+  HMMJIT_TRY(open_runs());
   HMMJIT_ASSIGN(SpoolFile merged, SpoolFile::create(kSpoolWriteBuffer));
-  while (!heap_.empty()) {
-    HMMJIT_TRY(append_record(merged, readers_[heap_.front()].record));
-    HMMJIT_TRY(advance());
+  while (!merged_->empty()) {
+    HMMJIT_TRY(append_record(merged, merged_->front().bytes));
+    HMMJIT_TRY(merged_->advance());
   }
+  merged_.reset();
   const std::uint64_t end = merged.size();
   HMMJIT_TRY(for_each_sum([&](std::string_view sums) { return merged.append(sums); }));
   file_ = std::move(merged);
-  runs_ = {{0, end, file_->size()}};
-  readers_.clear();
+  runs_ = {{0, end}};
+  sums_ends_ = {file_->size()};
   return {};
 }
 
 Status StoredHits::for_each_sum(const std::function<Status(std::string_view)>& use) {
   constexpr std::uint64_t kPiece = 1024 * sizeof(Sum);
   std::string bytes;
-  for (const Run& run : runs_) {
-    for (std::uint64_t at = run.end; at < run.sums_end; at += bytes.size()) {
-      HMMJIT_TRY(file_->read(at, std::min(kPiece, run.sums_end - at), bytes));
+  for (std::size_t run = 0; run < runs_.size(); ++run) {
+    for (std::uint64_t at = runs_[run].end; at < sums_ends_[run]; at += bytes.size()) {
+      HMMJIT_TRY(file_->read(at, std::min(kPiece, sums_ends_[run] - at), bytes));
       if (bytes.empty() || bytes.size() % sizeof(Sum) != 0) return damaged_spool_file();
       HMMJIT_TRY(use(bytes));
     }
@@ -118,73 +120,41 @@ Result<HitList> StoredHits::finish(const FilterCounters& counters,
   return list;
 }
 
-// The next hit of a run; false after the last.
-Result<bool> StoredHits::read(Reader& reader) {
-  if (reader.run.at_end()) return false;
-  const auto take = [&](std::size_t count) {
-    auto found = reader.run.peek(*file_, count, memory_, runs_.size());
-    if (found) reader.run.skip(count);
-    return found;
-  };
-  std::uint32_t size = 0;
-  HMMJIT_ASSIGN(const std::string_view head, take(sizeof size));
-  std::memcpy(&size, head.data(), sizeof size);
-  HMMJIT_ASSIGN(reader.record, take(size));
-  Decoder decoder(reader.record);
-  if (!decode_hit(decoder, reader.hit)) return damaged_spool_file();
-  judge_target(thresholds_, Z_, reader.hit);
-  return true;
-}
-
-Status StoredHits::open_readers() {
-  heap_.clear();
-  readers_.clear();
-  readers_.resize(runs_.size());
-  for (std::size_t r = 0; r < runs_.size(); ++r) {
-    readers_[r].run = {runs_[r].begin, runs_[r].end};
-    HMMJIT_TRY(refill(r));
-  }
-  return {};
-}
-
-// Reads the next hit of a reader that is not in the heap, and puts it where it belongs.
-Status StoredHits::refill(std::size_t reader) {
-  HMMJIT_ASSIGN(const bool more, read(readers_[reader]));
-  if (!more) {
-    readers_[reader].run.release();
+Status StoredHits::open_runs() {
+  if (runs_.empty()) return {};
+  const auto read = [this](SpoolRun& run, Record& record) -> Status {
+    std::uint32_t size = 0;
+    HMMJIT_ASSIGN(const std::string_view head, run.take(sizeof size));
+    std::memcpy(&size, head.data(), sizeof size);
+    HMMJIT_ASSIGN(record.bytes, run.take(size));
+    Decoder decoder(record.bytes);
+    if (!decode_hit(decoder, record.hit)) return damaged_spool_file();
+    judge_target(thresholds_, Z_, record.hit);
     return {};
-  }
-  heap_.push_back(reader);
-  std::ranges::push_heap(heap_, Later{readers_});
-  return {};
-}
-
-// The same for that with the first hit of all.
-Status StoredHits::advance() {
-  std::ranges::pop_heap(heap_, Later{readers_});
-  const std::size_t reader = heap_.back();
-  heap_.pop_back();
-  return refill(reader);
+  };
+  merged_.emplace(*file_, runs_, memory_, read,
+                  [](const Record& a, const Record& b) { return stands_before(a.hit, b.hit); });
+  return merged_->open();
 }
 
 Status StoredHits::begin(Which which) {
   domains_reported_ = 0;
   all_ = which == Which::kCandidates;
-  return open_readers();
+  return open_runs();
 }
 
 Result<bool> StoredHits::next(Hit& hit) {
-  for (;;) {
-    if (heap_.empty()) return false;
-    const std::size_t first = heap_.front();
-    const bool wanted = all_ || readers_[first].hit.flags.reported;
-    if (wanted) hit = std::move(readers_[first].hit);
-    HMMJIT_TRY(advance());
+  while (merged_ && !merged_->empty()) {
+    Hit& first = merged_->front().hit;
+    const bool wanted = all_ || first.flags.reported;
+    if (wanted) hit = std::move(first);
+    HMMJIT_TRY(merged_->advance());
     if (!wanted) continue;
     judge_domains(thresholds_.rules, domZ_, hit);
     domains_reported_ += static_cast<std::uint64_t>(hit.reported_domains);
     return true;
   }
+  return false;
 }
 
 Status StoredHits::in_lots(const std::function<Status(std::vector<Hit>&)>& use, Which which) {
@@ -204,8 +174,7 @@ Status StoredHits::in_lots(const std::function<Status(std::vector<Hit>&)>& use, 
     }
     if (!hits.empty()) HMMJIT_TRY(use(hits));
   }
-  readers_.clear();
-  heap_.clear();
+  merged_.reset();
   return {};
 }
 

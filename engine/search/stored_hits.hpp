@@ -47,12 +47,8 @@ class StoredHits {
   std::uint64_t memory() const { return memory_; }
 
  private:
-  struct Run {
-    std::uint64_t begin, end, sums_end;  // records from `begin` to `end`, then a Sum of each
-  };
-  struct Reader {
-    SpoolRun run;
-    std::string_view record;  // of `hit`
+  struct Record {
+    std::string_view bytes;  // of `hit`
     Hit hit;
   };
   // What decides whether a target is reported and included.
@@ -63,32 +59,22 @@ class StoredHits {
   // Calls `use` with the bytes of all sums, in pieces.
   Status for_each_sum(const std::function<Status(std::string_view)>& use);
 
-  // The first of all hits is on top of a heap of readers.
-  struct Later {
-    const std::vector<Reader>& readers;
-    bool operator()(std::size_t a, std::size_t b) const {
-      return stands_before(readers[b].hit, readers[a].hit);
-    }
-  };
-
   Status append(const Hit& hit);
   // Several runs become one, so that no more are read at a time than buffers have room for.
   Status merge_runs();
-  Status open_readers();
-  Result<bool> read(Reader& reader);
-  Status refill(std::size_t reader);
-  Status advance();
+  // Begins to read all of them.
+  Status open_runs();
 
   ModelThresholds thresholds_;
   bool alignments_;
   std::uint64_t memory_;
   std::optional<SpoolFile> file_;
-  std::vector<Run> runs_;
+  std::vector<SpoolRange> runs_;              // of records
+  std::vector<std::uint64_t> sums_ends_;      // of each; there is a Sum of each record behind it
   std::uint64_t candidates_ = 0, bytes_ = 0;  // of the records
   std::size_t longest_name_ = 0, longest_accession_ = 0, longest_shown_ = 0;
   double Z_ = 0, domZ_ = 0;
-  std::vector<Reader> readers_;
-  std::vector<std::size_t> heap_;  // of readers, that with the first hit on top
+  std::optional<MergedRuns<Record>> merged_;  // while they are read
   std::uint64_t domains_reported_ = 0;
   bool all_ = false;  // candidates that are not reported, too
   std::string scratch_;

@@ -78,7 +78,7 @@ bool TargetFeed::add_block(BlockPtr block) {
 }
 
 void TargetFeed::begin_batch() {
-  SearchWindow::Batch batch = window_.release_blocks();
+  SearchWindow::Released batch = window_.release_blocks();
   // A second pass over a pipe needs a copy of what went by.
   if (passes_ == 1 && !input_->rewindable() && !spool_ && models_.has_more()) {
     auto spool = BlockSpool::create();

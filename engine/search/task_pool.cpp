@@ -17,7 +17,41 @@ constexpr std::size_t kThreadHeap = std::size_t{6} << 20;
 // A thread reaches ahead in its heap (1,500 pages, 0.3 ms) at this task of its own: searches that
 // end before that are better off without.
 constexpr unsigned kTaskOfHeap = 4;
+
+// Returns what the task threw. The task is gone then with all it holds.
+std::exception_ptr run_task(const TaskPool* pool, int lower_priority, std::function<void()> task) {
+  const TaskPool* const before = std::exchange(t_pool, pool);
+  if (t_lowered < lower_priority)
+    lower_thread_priority(lower_priority - std::exchange(t_lowered, lower_priority));
+  if (++t_tasks == kTaskOfHeap) reach_ahead_in_heap(kThreadHeap);
+  std::exception_ptr failure;
+  {
+    const FlushToZeroScope flush_to_zero;
+    try {
+      // Destroyed here: what it holds may submit as it goes.
+      const std::function<void()> work = std::move(task);
+      work();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }
+  t_pool = before;
+  return failure;
+}
+
 }  // namespace
+
+void TaskQueue::push(TaskClass task_class, double rank, std::function<void()> work) {
+  tasks_.push_back({task_class, rank, order_++, std::move(work)});
+  std::ranges::push_heap(tasks_, std::less<>());
+}
+
+std::function<void()> TaskQueue::pop() {
+  std::ranges::pop_heap(tasks_, std::less<>());
+  std::function<void()> work = std::move(tasks_.back().work);
+  tasks_.pop_back();
+  return work;
+}
 
 TaskPool::TaskPool(int threads, int lower_priority, std::function<void()> on_refusal)
     : lower_priority_(lower_priority),
@@ -34,8 +68,8 @@ TaskPool::~TaskPool() {
     const MutexLock lock(mutex_);
     ending_ = true;
     workers.swap(workers_);
+    workers_asleep_.wake_all();
   }
-  worker_wakes_.notify_all();
   for (std::thread& worker : workers) worker.join();
 }
 
@@ -49,34 +83,27 @@ std::size_t TaskPool::waiting() const {
   return queue_.size();
 }
 
-void TaskPool::push(TaskClass task_class, double rank, std::function<void()> work) {
-  queue_.push_back({task_class, rank, order_++, std::move(work)});
-  std::ranges::push_heap(queue_, std::less<>());
-}
-
 void TaskPool::run(std::function<void()> first) {
-  std::vector<Task> never_begun;  // of a run that failed
+  TaskQueue never_begun;  // of a run that failed
   MutexLock lock(mutex_);
-  push(TaskClass::kControl, 0, std::move(first));
+  queue_.push(TaskClass::kControl, 0, std::move(first));
   while (!complete()) {
     if (task_waits()) {
       run_next();
-      continue;
+    } else {
+      runner_asleep_.sleep(lock);
     }
-    runner_sleeps_ = true;
-    while (!runner_to_wake_) lock.wait(runner_wakes_);
-    runner_sleeps_ = runner_to_wake_ = false;
   }
   held_ = false;
   if (failure_ == nullptr) return;
-  never_begun.swap(queue_);  // before workers could take them for those of the next run
+  std::swap(never_begun, queue_);  // before workers could take them for those of the next run
   std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
 void TaskPool::submit(TaskClass task_class, double rank, std::function<void()> work) {
   MutexLock lock(mutex_);
   if (t_pool != this && !held_) return;
-  push(task_class, rank, std::move(work));
+  queue_.push(task_class, rank, std::move(work));
   ++busy_;  // nobody destroys the pool before this thread has left it
   find_thread();
   no_longer_busy();
@@ -97,22 +124,12 @@ void TaskPool::release() {
 // The notification is given under the lock: the pool may be gone as soon as that is free.
 void TaskPool::no_longer_busy() {
   --busy_;
-  if (runner_sleeps_ && !runner_to_wake_ && complete()) {
-    runner_to_wake_ = true;
-    runner_wakes_.notify_one();
-  }
+  if (complete()) runner_asleep_.wake_one();
 }
 
 void TaskPool::find_thread() {
-  if (sleeping_ > to_wake_) {
-    ++to_wake_;
-    worker_wakes_.notify_one();
-  } else if (runner_sleeps_ && !runner_to_wake_) {
-    runner_to_wake_ = true;
-    runner_wakes_.notify_one();
-  } else if (started_ < most_workers_ && !starting_) {
-    start_worker();
-  }
+  if (workers_asleep_.wake_one() || runner_asleep_.wake_one()) return;
+  if (started_ < most_workers_ && !starting_) start_worker();
 }
 
 // One at a time, so that no task waits for the start of more than one: whoever takes a task and
@@ -144,36 +161,14 @@ void TaskPool::start_worker() {
 }
 
 void TaskPool::run_next() {
-  std::ranges::pop_heap(queue_, std::less<>());
-  Task task = std::move(queue_.back());
-  queue_.pop_back();
+  std::function<void()> task = queue_.pop();
   ++busy_;
   if (task_waits()) find_thread();
   mutex_.unlock();
-  std::exception_ptr failure = run_task(std::move(task));
+  std::exception_ptr failure = run_task(this, lower_priority_, std::move(task));
   mutex_.lock();
   if (failure != nullptr && failure_ == nullptr) failure_ = std::move(failure);
   no_longer_busy();
-}
-
-std::exception_ptr TaskPool::run_task(Task task) {
-  const TaskPool* const before = std::exchange(t_pool, this);
-  if (t_lowered < lower_priority_)
-    lower_thread_priority(lower_priority_ - std::exchange(t_lowered, lower_priority_));
-  if (++t_tasks == kTaskOfHeap) reach_ahead_in_heap(kThreadHeap);
-  std::exception_ptr failure;
-  {
-    const FlushToZeroScope flush_to_zero;
-    try {
-      // Destroyed here: what it holds may submit as it goes.
-      const std::function<void()> work = std::move(task.work);
-      work();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-  }
-  t_pool = before;
-  return failure;
 }
 
 void TaskPool::work() {
@@ -183,12 +178,9 @@ void TaskPool::work() {
     if (ending_) return;
     if (task_waits()) {
       run_next();
-      continue;
+    } else {
+      workers_asleep_.sleep(lock);
     }
-    ++sleeping_;
-    while (to_wake_ == 0 && !ending_) lock.wait(worker_wakes_);
-    --sleeping_;
-    if (to_wake_ > 0) --to_wake_;
   }
 }
 

@@ -21,6 +21,59 @@ enum class TaskClass : std::uint8_t {
   kFilter,       ///< filter tasks, earliest model first
 };
 
+/// Tasks that wait, most urgent first. Without a lock.
+class TaskQueue {
+ public:
+  void push(TaskClass task_class, double rank, std::function<void()> work);
+  /// The most urgent task. Not of an empty queue.
+  std::function<void()> pop();
+  bool empty() const { return tasks_.empty(); }
+  std::size_t size() const { return tasks_.size(); }
+
+ private:
+  struct Task {
+    TaskClass task_class;
+    double rank;
+    std::uint64_t order;
+    std::function<void()> work;
+    bool operator<(const Task& other) const {  // heaps of the library: greatest first
+      if (task_class != other.task_class) return task_class > other.task_class;
+      if (rank != other.rank) return rank > other.rank;
+      return order > other.order;
+    }
+  };
+  std::vector<Task> tasks_;  // a heap
+  std::uint64_t order_ = 0;
+};
+
+/// Threads that sleep until each is woken. All calls are made with the same mutex held.
+class SleepingThreads {
+ public:
+  /// Whether one was asleep that had not been woken yet; it is now.
+  bool wake_one() {
+    if (sleeping_ <= to_wake_) return false;
+    ++to_wake_;
+    wakes_.notify_one();
+    return true;
+  }
+  /// For good: nobody sleeps any more.
+  void wake_all() {
+    ended_ = true;
+    wakes_.notify_all();
+  }
+  void sleep(MutexLock& lock) {
+    ++sleeping_;
+    while (to_wake_ == 0 && !ended_) lock.wait(wakes_);
+    --sleeping_;
+    if (to_wake_ > 0) --to_wake_;
+  }
+
+ private:
+  std::size_t sleeping_ = 0, to_wake_ = 0;
+  bool ended_ = false;
+  std::condition_variable wakes_;
+};
+
 /// At most `threads` threads run tasks, the one in `run` among them. The others are started when
 /// there is a task for them; where the system refuses one, the pool goes on with those it has,
 /// and `threads()` tells how many. An idle thread takes the first task in priority order, whoever
@@ -59,19 +112,6 @@ class TaskPool {
   std::size_t waiting() const;
 
  private:
-  struct Task {
-    TaskClass task_class;
-    double rank;
-    std::uint64_t order;
-    std::function<void()> work;
-    bool operator<(const Task& other) const {  // heaps of the library: greatest first
-      if (task_class != other.task_class) return task_class > other.task_class;
-      if (rank != other.rank) return rank > other.rank;
-      return order > other.order;
-    }
-  };
-
-  void push(TaskClass task_class, double rank, std::function<void()> work) HMMJIT_REQUIRES(mutex_);
   bool task_waits() const HMMJIT_REQUIRES(mutex_) { return !queue_.empty() && failure_ == nullptr; }
   bool complete() const HMMJIT_REQUIRES(mutex_) {
     return busy_ == 0 && !task_waits() && (!held_ || failure_ != nullptr);
@@ -81,8 +121,6 @@ class TaskPool {
   // These two unlock meanwhile.
   void start_worker() HMMJIT_REQUIRES(mutex_);
   void run_next() HMMJIT_REQUIRES(mutex_);
-  // Returns what the task threw. The task is gone then with all it holds.
-  std::exception_ptr run_task(Task task) HMMJIT_EXCLUDES(mutex_);
   void no_longer_busy() HMMJIT_REQUIRES(mutex_);
   void work();
 
@@ -93,19 +131,15 @@ class TaskPool {
   std::size_t most_workers_ HMMJIT_GUARDED_BY(mutex_);
   std::size_t started_ HMMJIT_GUARDED_BY(mutex_) = 0;
   std::vector<std::thread> workers_ HMMJIT_GUARDED_BY(mutex_);
-  std::vector<Task> queue_ HMMJIT_GUARDED_BY(mutex_);  // a heap
-  std::uint64_t order_ HMMJIT_GUARDED_BY(mutex_) = 0;
+  TaskQueue queue_ HMMJIT_GUARDED_BY(mutex_);
   // Threads that run a task or start a thread.
   int busy_ HMMJIT_GUARDED_BY(mutex_) = 0;
   bool held_ HMMJIT_GUARDED_BY(mutex_) = false;
   bool starting_ HMMJIT_GUARDED_BY(mutex_) = false;
   bool ending_ HMMJIT_GUARDED_BY(mutex_) = false;
   std::exception_ptr failure_ HMMJIT_GUARDED_BY(mutex_);
-  // Workers that sleep, and how many of them are to wake; the same of the thread in `run`.
-  std::size_t sleeping_ HMMJIT_GUARDED_BY(mutex_) = 0, to_wake_ HMMJIT_GUARDED_BY(mutex_) = 0;
-  bool runner_sleeps_ HMMJIT_GUARDED_BY(mutex_) = false;
-  bool runner_to_wake_ HMMJIT_GUARDED_BY(mutex_) = false;
-  std::condition_variable worker_wakes_, runner_wakes_;
+  SleepingThreads workers_asleep_ HMMJIT_GUARDED_BY(mutex_);
+  SleepingThreads runner_asleep_ HMMJIT_GUARDED_BY(mutex_);  // the thread in `run`
 };
 
 /// Calls `work` with 0 to `count` - 1, on at most `threads` threads at once; what it throws first

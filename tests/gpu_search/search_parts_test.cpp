@@ -3,16 +3,23 @@
 
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <map>
+#include <memory>
+#include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 
 #include "gpu/active_models.hpp"
 #include "gpu/block_groups.hpp"
+#include "gpu/chain_loader.hpp"
 #include "gpu/change_signal.hpp"
 #include "gpu/client_calls.hpp"
 #include "gpu/device_memory.hpp"
 #include "gpu/domain_queue.hpp"
+#include "gpu/kernel_slot.hpp"
+#include "gpu/resident_segments.hpp"
 #include "gpu/segments.hpp"
 #include "gpu_search/pairs_fixture.hpp"
 
@@ -209,22 +216,24 @@ class SegmentsTest : public ::testing::Test {
   WorkBoard board_{[](ModelId, BlockId) {}};
   ChangeSignal changed_;
   Counters counters_;
-  Segments segments_{1, counters_, changed_};
+  SegmentBook book_{counters_, changed_};
+  Segments segments_{1, book_};
+  ResidentSegments resident_{book_};
   ActiveDevice device_{1 << 30};
   std::map<BlockId, TargetsPtr> kept_;
   std::map<BlockId, std::weak_ptr<const TargetBlock>> seen_;
 };
 
 TEST_F(SegmentsTest, WhatTheHostHasDoneBeforeItIsPackedIsLetGoOf) {
-  segments_.offer(device_);
+  resident_.offer(device_);
   do_on_host(1);
-  segments_.offer(device_);
+  resident_.offer(device_);
   EXPECT_TRUE(held(1));  // it may be needed for other models
   segments_.set_streaming();
   EXPECT_FALSE(held(1));
   EXPECT_TRUE(held(2));
   do_on_host(2);
-  segments_.offer(device_);
+  resident_.offer(device_);
   EXPECT_FALSE(held(2));
   bool wait = true;
   EXPECT_EQ(segments_.take_to_pack(wait), nullptr);
@@ -249,14 +258,14 @@ TEST_F(SegmentsTest, WithoutMemoryForACopyItIsNoDevices) {
   const SegmentPtr first = segments_.take_to_pack(wait);
   segments_.use_devices({&device_});
   segments_.packed(first, nullptr);
-  EXPECT_EQ(segments_.offer(device_).to_load, nullptr);
+  EXPECT_EQ(resident_.offer(device_).to_load, nullptr);
   EXPECT_FALSE(segments_.has_been_resident(1));
-  EXPECT_EQ(segments_.open_pairs(device_), 2u);
+  EXPECT_EQ(resident_.open_pairs(device_), 2u);
   const SegmentPtr second = segments_.take_to_pack(wait);
   ASSERT_NE(second, nullptr);
   segments_.packed(second, std::make_shared<PackedSegment>(pack_segment(second->blocks())));
-  EXPECT_EQ(segments_.offer(device_).to_load, second);
-  EXPECT_EQ(segments_.begin_work(device_, second), nullptr);
+  EXPECT_EQ(resident_.offer(device_).to_load, second);
+  EXPECT_EQ(resident_.begin_work(device_, second), nullptr);
 }
 
 TEST_F(SegmentsTest, NothingIsTakenBetweenTwoSearches) {
@@ -270,6 +279,86 @@ TEST_F(SegmentsTest, NothingIsTakenBetweenTwoSearches) {
   EXPECT_TRUE(seen.expired());
   bool wait = true;
   EXPECT_EQ(segments_.take_to_pack(wait), nullptr);
+}
+
+compile::KernelPtr kernel_named(const std::string& name) {
+  auto kernel = std::make_shared<compile::Kernel>();
+  kernel->name = name;
+  return kernel;
+}
+
+KernelSlot::Planned plan_for(int class_length, KernelSlot::Future future = {}) {
+  KernelSlot::Planned out{.plan = {}, .cached = false, .future = std::move(future)};
+  out.plan.class_length = class_length;
+  return out;
+}
+
+TEST(KernelSlot, IsPlannedOnceAndThenOnItsWayUntilItEnds) {
+  KernelFailures failures;
+  KernelSlot slot(failures);
+  std::promise<Result<compile::KernelPtr>> compile;
+  int planned = 0;
+  const auto make = [&] {
+    ++planned;
+    return plan_for(64, compile.get_future().share());
+  };
+  EXPECT_TRUE(slot.plan_once(make));
+  EXPECT_TRUE(slot.plan_once(make));
+  EXPECT_EQ(planned, 1);
+  EXPECT_TRUE(slot.requested());
+  EXPECT_FALSE(slot.soon());  // it needs a compile
+  EXPECT_FALSE(slot.ended());
+  const compile::KernelPtr made = kernel_named("made");
+  compile.set_value(made);
+  EXPECT_TRUE(slot.soon());
+  EXPECT_EQ(slot.kernel(), made);
+  // Of two lanes that replace it the first one does.
+  plan::Plan other;
+  other.class_length = 128;
+  const compile::KernelPtr first = kernel_named("first"), second = kernel_named("second");
+  EXPECT_EQ(slot.replace(made, first, other)->class_length, 128);
+  EXPECT_EQ(slot.replace(made, second, {})->class_length, 128);
+  EXPECT_EQ(slot.kernel(), first);
+  EXPECT_FALSE(slot.failed());
+  failures.exclude("first");
+  EXPECT_EQ(slot.kernel(), nullptr);
+  EXPECT_TRUE(slot.failed());
+  EXPECT_NE(failures.reason(), "");
+}
+
+TEST(KernelSlot, AFinerKernelIsAskedForOnce) {
+  KernelFailures failures;
+  KernelSlot slot(failures), none(failures), failed(failures);
+  EXPECT_FALSE(none.plan_once([] { return std::nullopt; }));
+  EXPECT_FALSE(none.claim_request(1000));
+  slot.plan_once([] { return plan_for(96); });
+  EXPECT_FALSE(slot.claim_request(96));  // no finer one
+  EXPECT_TRUE(slot.claim_request(128));
+  EXPECT_FALSE(slot.claim_request(128));
+  failed.plan_once([] { return plan_for(96); });
+  failed.fail();
+  EXPECT_FALSE(failed.claim_request(128));
+  slot.add_seconds(1);
+  EXPECT_EQ(slot.add_seconds(2), 3);
+}
+
+// A class counts from the moment it is expected, so that no chain begins before its kernels.
+TEST(ChainLoader, KernelsAreComingFromTheExpectationOfTheirClass) {
+  KernelFailures failures;
+  ChainLoader loader(nullptr, {});
+  EXPECT_FALSE(loader.coming());
+  loader.expect_class();
+  EXPECT_TRUE(loader.coming());
+  KernelSlots slots;
+  for (KernelSlotPtr& slot : slots) slot = std::make_shared<KernelSlot>(failures);
+  std::promise<Result<compile::KernelPtr>> compile;
+  slots[0]->plan_once([&] { return plan_for(64, compile.get_future().share()); });
+  loader.add_class(slots);
+  EXPECT_FALSE(loader.coming());  // it needs a compile
+  compile.set_value(kernel_named("made"));
+  EXPECT_TRUE(loader.coming());
+  EXPECT_FALSE(loader.settled());  // nothing has been started
+  EXPECT_EQ(loader.loaded_kernels(), 0u);
 }
 
 TEST(DomainQueue, CountsWhatWaits) {

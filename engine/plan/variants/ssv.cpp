@@ -10,26 +10,11 @@
 #include <vector>
 
 #include "plan/variants/candidates.hpp"
-#include "plan/variants/paper_designs.hpp"
+#include "plan/variants/paper_designs/entries.hpp"
 #include "plan/variants/ssv_measured.hpp"
 
 namespace hmmjit::plan {
 namespace {
-
-// ---- designs of earlier papers ------------------------------------------------------------------
-
-constexpr paper::StripedDesign kStriped{.cells = 128,
-                                        .table_rows = 32,
-                                        .dp_rows = 1,
-                                        .fixed_registers = 56,
-                                        .most_gathered = 40,
-                                        .gathered_registers = 255,
-                                        .rate = 13.5,
-                                        .gathered_rate = 4.3};
-constexpr std::array<std::string_view, 1> kStripedReferences{
-    "Jiang & Ganesan 2016, CUDAMPF, BMC Bioinformatics 17:106"};
-constexpr std::array<std::string_view, 1> kGroupReferences{
-    "Jiang, Ganesan & Yao 2017, CUDAMPF++, arXiv:1707.09683"};
 
 // ---- multi_lane: CUDAMPF++ 2017 -----------------------------------------------------------------
 
@@ -307,102 +292,9 @@ const std::array kVariants{
                   .expected = multi_lane::expected,
                   .references = multi_lane::kReferences,
                   .summary = "S sequences per warp, two 16-bit integer cells in a word (DPX)"},
-    paper::striped_entry<kStriped, paper::StripedForm::kRegisters>(
-        {.name = "warp_striped",
-         .stage = Stage::kSsv,
-         .template_file = "paper_designs/ssv/warp_striped.cu",
-         .entry_name = "ssv_warp_striped",
-         .cell = CellType::kByte,
-         .references = kStripedReferences,
-         .summary = "a warp per sequence, striped, unrolled by Q, DP row in registers"}),
-    paper::striped_entry<kStriped, paper::StripedForm::kLocal>(
-        {.name = "warp_striped_local",
-         .stage = Stage::kSsv,
-         .template_file = "paper_designs/ssv/warp_striped.cu",
-         .entry_name = "ssv_warp_striped",
-         .cell = CellType::kByte,
-         .references = kStripedReferences,
-         .summary = "a warp per sequence, striped, Q at run time, DP row in local memory"}),
-    paper::striped_entry<kStriped, paper::StripedForm::kShared>(
-        {.name = "warp_striped_shared",
-         .stage = Stage::kSsv,
-         .template_file = "paper_designs/ssv/warp_striped.cu",
-         .entry_name = "ssv_warp_striped",
-         .cell = CellType::kByte,
-         .references = kStripedReferences,
-         .summary = "a warp per sequence, striped, unrolled by Q, DP row in shared memory"}),
-    paper::striped_entry<kStriped, paper::StripedForm::kSharedStatic>(
-        {.name = "warp_striped_shared_static",
-         .stage = Stage::kSsv,
-         .template_file = "paper_designs/ssv/warp_striped.cu",
-         .entry_name = "ssv_warp_striped",
-         .cell = CellType::kByte,
-         .references = kStripedReferences,
-         .summary = "a warp per sequence, striped, Q at run time, DP row in shared memory"}),
-    paper::group_entry<1>(
-        {.name = "multi_lane_s1",
-         .stage = Stage::kSsv,
-         .template_file = "paper_designs/ssv/sequence_groups.cu",
-         .entry_name = "ssv_sequence_groups",
-         .cell = CellType::kByte,
-         .references = kGroupReferences,
-         .summary = "1 sequence per warp, 128 byte cells each, the paper's form"}),
-    paper::group_entry<2>(
-        {.name = "multi_lane_s2",
-         .stage = Stage::kSsv,
-         .template_file = "paper_designs/ssv/sequence_groups.cu",
-         .entry_name = "ssv_sequence_groups",
-         .cell = CellType::kByte,
-         .references = kGroupReferences,
-         .summary = "2 sequences per warp, 64 byte cells each, the paper's form"}),
-    paper::group_entry<4>(
-        {.name = "multi_lane_s4",
-         .stage = Stage::kSsv,
-         .template_file = "paper_designs/ssv/sequence_groups.cu",
-         .entry_name = "ssv_sequence_groups",
-         .cell = CellType::kByte,
-         .references = kGroupReferences,
-         .summary = "4 sequences per warp, 32 byte cells each, the paper's form"}),
-    paper::group_entry<8>(
-        {.name = "multi_lane_s8",
-         .stage = Stage::kSsv,
-         .template_file = "paper_designs/ssv/sequence_groups.cu",
-         .entry_name = "ssv_sequence_groups",
-         .cell = CellType::kByte,
-         .references = kGroupReferences,
-         .summary = "8 sequences per warp, 16 byte cells each, the paper's form"}),
-    paper::group_entry<16>(
-        {.name = "multi_lane_s16",
-         .stage = Stage::kSsv,
-         .template_file = "paper_designs/ssv/sequence_groups.cu",
-         .entry_name = "ssv_sequence_groups",
-         .cell = CellType::kByte,
-         .references = kGroupReferences,
-         .summary = "16 sequences per warp, 8 byte cells each, the paper's form"}),
-    paper::group_entry<32>(
-        {.name = "multi_lane_s32",
-         .stage = Stage::kSsv,
-         .template_file = "paper_designs/ssv/sequence_groups.cu",
-         .entry_name = "ssv_sequence_groups",
-         .cell = CellType::kByte,
-         .references = kGroupReferences,
-         .summary = "32 sequences per warp, 4 byte cells each, the paper's form"}),
-    paper::group_entry<64>(
-        {.name = "multi_lane_s64",
-         .stage = Stage::kSsv,
-         .template_file = "paper_designs/ssv/sequence_groups.cu",
-         .entry_name = "ssv_sequence_groups",
-         .cell = CellType::kByte,
-         .references = kGroupReferences,
-         .summary = "64 sequences per warp, 2 byte cells each, the paper's form"}),
-    paper::group_entry<128>(
-        {.name = "multi_lane_s128",
-         .stage = Stage::kSsv,
-         .template_file = "paper_designs/ssv/sequence_groups.cu",
-         .entry_name = "ssv_sequence_groups",
-         .cell = CellType::kByte,
-         .references = kGroupReferences,
-         .summary = "128 sequences per warp, 1 byte cell each, the paper's form"}),
+};
+// Behind those of earlier papers, since it accepts every model.
+const std::array kLast{
     KernelVariant{.name = "multi_lane_tiled",
                   .stage = Stage::kSsv,
                   .template_file = "ssv/multi_lane.cu",
@@ -418,6 +310,9 @@ const std::array kVariants{
 
 }  // namespace
 
-std::span<const KernelVariant> ssv_variants() { return kVariants; }
+std::span<const KernelVariant> ssv_variants() {
+  static const auto all = paper::joined({kVariants, paper::ssv_entries(), kLast});
+  return all;
+}
 
 }  // namespace hmmjit::plan

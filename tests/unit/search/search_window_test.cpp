@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-
 namespace hmmjit::search_run {
 namespace {
 
@@ -66,6 +65,30 @@ TEST_F(SearchWindowTest, ModelsAreTakenWhileThereIsRoom) {
     window.end_model(std::nullopt);
   }
   EXPECT_TRUE(window.complete());
+}
+
+TEST(ModelsInFlightTest, ABatchIsFilledAndThenLeftAlone) {
+  ModelsInFlight models(
+      {.model_bytes = std::uint64_t{1} << 30, .target_bytes = 1, .threads = 4, .device = false});
+  SearchDemand busy = kIdle;
+  busy.results_full = true;
+  busy.waiting_filters = 1000;
+  EXPECT_FALSE(models.may_start(busy, Batch::kNone));
+  EXPECT_TRUE(models.may_start(busy, Batch::kFilling));  // neither keeps a batch from being filled
+  EXPECT_FALSE(models.may_start(kIdle, Batch::kFull));
+  EXPECT_EQ(models.start(busy, Batch::kFilling).next, most_models(4));
+  EXPECT_TRUE(models.setting_up());
+  models.add(100);
+  models.end_input(true);
+  EXPECT_FALSE(models.more());
+  EXPECT_FALSE(models.may_start(kIdle, Batch::kFilling));
+  // A model that is to be searched again comes from no input.
+  models.end(Again{0, nullptr, std::nullopt});
+  EXPECT_TRUE(models.more());
+  const ModelStart again = models.start(kIdle, Batch::kFilling);
+  EXPECT_EQ(again.again.size(), 1u);
+  EXPECT_EQ(again.next, 0u);
+  EXPECT_TRUE(models.any());
 }
 
 TEST_F(SearchWindowTest, ModelsWaitForResultsAndTasks) {
@@ -147,7 +170,7 @@ TEST_F(SearchWindowTest, TargetsThatDoNotFitGoByBatchesOfModels) {
   // The blocks still take their bytes.
   EXPECT_FALSE(window.resume_reading());
   {
-    const SearchWindow::Batch batch = window.release_blocks();
+    const SearchWindow::Released batch = window.release_blocks();
     EXPECT_EQ(batch.blocks.size(), 2u);
     EXPECT_EQ(batch.jobs.size(), 4u);
   }

@@ -1,10 +1,11 @@
-// What the catalogue entries of several stages share of the designs of earlier papers.
+// What entries of the designs of earlier papers share, where several stages use the same design.
 #pragma once
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -136,15 +137,47 @@ Expected striped_expected(const ModelShape& shape, const Constants& c, const Dev
           .placement = placement_name(table)};
 }
 
-/// The entry of one form; the stage fills in its names.
+inline constexpr std::array<std::string_view, 1> kStripedReferences{
+    "Jiang & Ganesan 2016, CUDAMPF, BMC Bioinformatics 17:106"};
+
+struct Names {
+  std::string_view name, summary;
+};
+inline constexpr std::array<Names, 4> kStripedNames{{
+    // by StripedForm
+    {"warp_striped", "a warp per sequence, striped, unrolled by Q, DP row in registers"},
+    {"warp_striped_local", "a warp per sequence, striped, Q at run time, DP row in local memory"},
+    {"warp_striped_shared", "a warp per sequence, striped, unrolled by Q, DP row in shared memory"},
+    {"warp_striped_shared_static",
+     "a warp per sequence, striped, Q at run time, DP row in shared memory"},
+}};
+
 template <const StripedDesign& kDesign, StripedForm kForm>
-constexpr KernelVariant striped_entry(KernelVariant names) {
-  names.competes = false;
-  names.accepts = striped_accepts<kDesign, kForm>;
-  names.constants = striped_constants<kDesign, kForm>;
-  names.launch_shape = striped_launch<kDesign, kForm>;
-  names.expected = striped_expected<kDesign, kForm>;
-  return names;
+constexpr KernelVariant striped_entry(Stage stage, std::string_view file, std::string_view entry,
+                                      CellType cell) {
+  const Names& names = kStripedNames[static_cast<std::size_t>(kForm)];
+  return {.name = names.name,
+          .stage = stage,
+          .template_file = file,
+          .entry_name = entry,
+          .cell = cell,
+          .competes = false,
+          .accepts = striped_accepts<kDesign, kForm>,
+          .constants = striped_constants<kDesign, kForm>,
+          .launch_shape = striped_launch<kDesign, kForm>,
+          .expected = striped_expected<kDesign, kForm>,
+          .references = kStripedReferences,
+          .summary = names.summary};
+}
+
+/// The four forms of a stage.
+template <const StripedDesign& kDesign>
+constexpr std::array<KernelVariant, 4> striped_entries(Stage stage, std::string_view file,
+                                                       std::string_view entry, CellType cell) {
+  return {striped_entry<kDesign, StripedForm::kRegisters>(stage, file, entry, cell),
+          striped_entry<kDesign, StripedForm::kLocal>(stage, file, entry, cell),
+          striped_entry<kDesign, StripedForm::kShared>(stage, file, entry, cell),
+          striped_entry<kDesign, StripedForm::kSharedStatic>(stage, file, entry, cell)};
 }
 
 // ---- sequence groups: CUDAMPF++ 2017 ------------------------------------------------------------
@@ -212,14 +245,45 @@ Expected group_expected(const ModelShape&, const Constants& c, const DeviceTrait
           .binding_resource = "integer pipe"};
 }
 
+inline constexpr std::array<std::string_view, 1> kGroupReferences{
+    "Jiang, Ganesan & Yao 2017, CUDAMPF++, arXiv:1707.09683"};
+
+inline constexpr std::array<Names, 8> kGroupNames{{
+    // by the logarithm of S
+    {"multi_lane_s1", "1 sequence per warp, 128 byte cells each, the paper's form"},
+    {"multi_lane_s2", "2 sequences per warp, 64 byte cells each, the paper's form"},
+    {"multi_lane_s4", "4 sequences per warp, 32 byte cells each, the paper's form"},
+    {"multi_lane_s8", "8 sequences per warp, 16 byte cells each, the paper's form"},
+    {"multi_lane_s16", "16 sequences per warp, 8 byte cells each, the paper's form"},
+    {"multi_lane_s32", "32 sequences per warp, 4 byte cells each, the paper's form"},
+    {"multi_lane_s64", "64 sequences per warp, 2 byte cells each, the paper's form"},
+    {"multi_lane_s128", "128 sequences per warp, 1 byte cell each, the paper's form"},
+}};
+
 template <int kS>
-constexpr KernelVariant group_entry(KernelVariant names) {
-  names.competes = false;
-  names.accepts = group_accepts<kS>;
-  names.constants = group_constants<kS>;
-  names.launch_shape = group_launch<kS>;
-  names.expected = group_expected<kS>;
-  return names;
+constexpr KernelVariant group_entry(Stage stage, std::string_view file, std::string_view entry) {
+  const Names& names = kGroupNames[static_cast<std::size_t>(std::countr_zero(unsigned{kS}))];
+  return {.name = names.name,
+          .stage = stage,
+          .template_file = file,
+          .entry_name = entry,
+          .cell = CellType::kByte,
+          .competes = false,
+          .accepts = group_accepts<kS>,
+          .constants = group_constants<kS>,
+          .launch_shape = group_launch<kS>,
+          .expected = group_expected<kS>,
+          .references = kGroupReferences,
+          .summary = names.summary};
+}
+
+/// One entry for each number of sequences a warp.
+constexpr std::array<KernelVariant, 8> group_entries(Stage stage, std::string_view file,
+                                                     std::string_view entry) {
+  return {group_entry<1>(stage, file, entry),  group_entry<2>(stage, file, entry),
+          group_entry<4>(stage, file, entry),  group_entry<8>(stage, file, entry),
+          group_entry<16>(stage, file, entry), group_entry<32>(stage, file, entry),
+          group_entry<64>(stage, file, entry), group_entry<128>(stage, file, entry)};
 }
 
 }  // namespace hmmjit::plan::paper

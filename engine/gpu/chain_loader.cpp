@@ -1,0 +1,147 @@
+#include "gpu/chain_loader.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "core/threads.hpp"
+
+namespace hmmjit::gpu {
+namespace {
+
+// The driver makes use of two threads, 5.6 instead of 7 to 9 ms for 77 kernels, and not of more.
+constexpr int kLoaders = 2;
+// What the driver allocates in a thread that loads all of them.
+constexpr std::size_t kLoaderHeap = std::size_t{4} << 20;
+// For how long the first chains wait for kernels to be loaded.
+constexpr double kSettleSeconds = 0.1;
+
+}  // namespace
+
+ChainLoader::~ChainLoader() {
+  stop();
+  std::vector<std::thread> threads;
+  {
+    const MutexLock lock(mutex_);
+    threads.swap(threads_);
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+void ChainLoader::start(std::shared_ptr<driver::Driver> driver,
+                        std::vector<driver::DevicePtr> devices, KernelSource& source) {
+  const MutexLock lock(mutex_);
+  if (stop_) return;
+  loader_.emplace(std::move(driver));
+  devices_ = std::move(devices);
+  source_ = &source;
+  settle_by_ = Trace::now() + kSettleSeconds;
+  for (int i = 0; i < kLoaders; ++i) threads_.emplace_back([this, i] { run(3 + i); });
+}
+
+void ChainLoader::stop() {
+  {
+    const MutexLock lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+}
+
+void ChainLoader::expect_class() {
+  const MutexLock lock(mutex_);
+  ++expected_classes_;
+}
+
+void ChainLoader::add_class(const KernelSlots& slots) {
+  {
+    const MutexLock lock(mutex_);
+    --expected_classes_;
+    for (const KernelSlotPtr& slot : slots) {
+      if (slot->requested() && known_.insert(slot).second) to_load_.push_back(slot);
+    }
+  }
+  wake_.notify_all();
+}
+
+void ChainLoader::add(const KernelSlotPtr& slot) {
+  {
+    const MutexLock lock(mutex_);
+    if (known_.insert(slot).second) to_load_.push_back(slot);
+  }
+  wake_.notify_all();
+}
+
+bool ChainLoader::settled() const {
+  const MutexLock lock(mutex_);
+  return settled_;
+}
+
+bool ChainLoader::coming() const {
+  const MutexLock lock(mutex_);
+  return any_coming();
+}
+
+bool ChainLoader::any_coming() const {
+  const auto soon = [](const KernelSlotPtr& slot) { return slot->soon(); };
+  return expected_classes_ > 0 || std::ranges::any_of(to_load_, soon) ||
+         std::ranges::any_of(loading_, soon);
+}
+
+std::uint64_t ChainLoader::loaded_kernels() const {
+  const MutexLock lock(mutex_);
+  return loader_ ? loader_->loaded() : 0;
+}
+
+// To open a kernel as a library needs no context, yet the driver does it only once it has made
+// those.
+void ChainLoader::run(int row) {
+  reach_ahead_in_heap(kLoaderHeap);
+  MutexLock lock(mutex_);
+  for (;;) {
+    while (!stop_ && settled_ && to_load_.empty()) lock.wait(wake_);
+    if (stop_) return;
+    if (!settled_ && (!any_coming() || Trace::now() > settle_by_)) {
+      settled_ = true;
+      const double begun = settle_by_ - kSettleSeconds;
+      lock.unlock();
+      if (trace_ != nullptr) trace_->add("gpu start", 2, "kernels", begun, Trace::now());
+      if (on_settled_) on_settled_();
+      lock.lock();
+      continue;
+    }
+    const auto there =
+        std::ranges::find_if(to_load_, [](const KernelSlotPtr& slot) { return slot->ended(); });
+    if (there == to_load_.end()) {
+      lock.wait_for(wake_, std::chrono::milliseconds(1));  // a finished compile gives no signal
+      continue;
+    }
+    const KernelSlotPtr slot = *there;
+    to_load_.erase(there);
+    loading_.push_back(slot);
+    lock.unlock();
+    if (const compile::KernelPtr kernel = slot->kernel(); kernel != nullptr) {
+      const double begun = Trace::now();
+      // What goes wrong here goes wrong again for the lane that wants the kernel, which acts on it.
+      for (const driver::DevicePtr& device : devices_) {
+        if (!device->abandoned()) (void)load(*device, *slot, kernel);
+      }
+      if (trace_ != nullptr) trace_->add("gpu start", row, kernel->name, begun, Trace::now());
+    }
+    lock.lock();
+    std::erase(loading_, slot);
+  }
+}
+
+Result<ReadyKernel> ChainLoader::load(const driver::Device& device, KernelSlot& slot,
+                                      const compile::KernelPtr& kernel) {
+  std::optional<AcceptedKernel> accepted = loader_->find(kernel, device);
+  KernelSlot::PlanPtr plan = slot.plan();
+  if (!accepted) {
+    plan::Plan accepted_plan = *plan;
+    HMMJIT_ASSIGN(accepted, loader_->load_accepted(accepted_plan, kernel, device, *source_));
+    plan = slot.replace(kernel, accepted->kernel, std::move(accepted_plan));
+  }
+  return ReadyKernel(*plan, accepted->kernel, accepted->loaded, accepted->resources.blocks_per_sm);
+}
+
+}  // namespace hmmjit::gpu

@@ -1,0 +1,77 @@
+// Plans the kernels of a search, one size class of models after the other.
+//
+// Models of one size class share their kernels. A class is planned when its first model comes, by
+// threads of their own, since planning, rendering and looking into the cache take milliseconds and
+// all classes of a library are wanted at once.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "core/mutex.hpp"
+#include "gpu/chain_loader.hpp"
+#include "gpu/kernel_slot.hpp"
+#include "gpu/kernel_source.hpp"
+#include "model/profile.hpp"
+
+namespace hmmjit::gpu {
+
+/// Thread-safe.
+class ChainPlanner {
+ public:
+  /// `on_planned` is called after each class, from a thread of this object.
+  ChainPlanner(KernelFailures& failures, ChainLoader& loader, std::function<void()> on_planned)
+      : failures_(failures), loader_(loader), on_planned_(std::move(on_planned)) {}
+  ~ChainPlanner();
+  ChainPlanner(const ChainPlanner&) = delete;
+  ChainPlanner& operator=(const ChainPlanner&) = delete;
+
+  /// From now on classes are planned, for devices like this one. `source` outlives this object.
+  void start(KernelSource& source, const plan::DeviceTraits& device);
+  void stop();
+
+  /// The kernels of a model's class; null while it has not been planned, which this asks for. Valid
+  /// as long as this object.
+  const KernelSlots* of(const SearchModel& model);
+  /// Asks for a kernel that has a plan.
+  void request(KernelSlotPtr slot);
+  /// Model lengths of classes of proteins that have not been planned, or of which a kernel has been
+  /// asked for that is still being compiled, ascending. Empty before start().
+  std::vector<int> unfinished_lengths() const;
+
+ private:
+  using SizeClass = std::pair<int, int>;  // class length, size of the alphabet
+
+  void run();
+  KernelSlots plan_class(const SizeClass& key);
+  KernelSlotPtr plan_link(Link link, const SizeClass& key);
+  KernelSlotPtr slot_for(Link link, int length, int alphabet_codes);
+  std::optional<KernelSlot::Planned> plan(Link link, int length, int alphabet_codes);
+
+  KernelFailures& failures_;
+  ChainLoader& loader_;
+  const std::function<void()> on_planned_;
+  // Set once, before the threads that use them start.
+  KernelSource* source_ = nullptr;
+  plan::DeviceTraits device_;
+
+  mutable Mutex mutex_;
+  std::condition_variable wake_;
+  bool stop_ HMMJIT_GUARDED_BY(mutex_) = false;
+  // By link, and by the length and alphabet that its kernel is planned for, no others.
+  std::map<std::tuple<Link, int, int>, KernelSlotPtr> slots_ HMMJIT_GUARDED_BY(mutex_);
+  std::set<SizeClass> unplanned_ HMMJIT_GUARDED_BY(mutex_), in_planning_ HMMJIT_GUARDED_BY(mutex_);
+  std::map<SizeClass, KernelSlots> classes_ HMMJIT_GUARDED_BY(mutex_);
+  std::deque<KernelSlotPtr> wanted_ HMMJIT_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_ HMMJIT_GUARDED_BY(mutex_);
+};
+
+}  // namespace hmmjit::gpu

@@ -1,0 +1,135 @@
+#include "gpu/kernel_slot.hpp"
+
+#include <chrono>
+#include <utility>
+
+namespace hmmjit::gpu {
+
+void KernelFailures::note(const Error& error) {
+  const MutexLock lock(mutex_);
+  if (reason_.empty()) reason_ = error.to_string();
+}
+
+void KernelFailures::exclude(const std::string& name) {
+  {
+    const MutexLock lock(mutex_);
+    excluded_.insert(name);
+  }
+  any_excluded_ = true;
+  note({ErrorCode::kCompile, "it computed wrong scores", name, {}});
+}
+
+bool KernelFailures::excludes(const std::string& name) const {
+  if (!any_excluded_) return false;
+  const MutexLock lock(mutex_);
+  return excluded_.contains(name);
+}
+
+std::string KernelFailures::reason() const {
+  const MutexLock lock(mutex_);
+  return reason_;
+}
+
+bool KernelSlot::plan_once(const std::function<std::optional<Planned>()>& make) {
+  std::call_once(planned_, [&] {
+    std::optional<Planned> made = make();
+    if (!made) return;
+    const MutexLock lock(mutex_);
+    plan_ = std::make_shared<const plan::Plan>(std::move(made->plan));
+    cached_ = made->cached;
+    future_ = std::move(made->future);
+  });
+  return plan() != nullptr;
+}
+
+KernelSlot::PlanPtr KernelSlot::plan() const {
+  const MutexLock lock(mutex_);
+  return plan_;
+}
+
+bool KernelSlot::cached() const {
+  const MutexLock lock(mutex_);
+  return cached_;
+}
+
+bool KernelSlot::requested() const {
+  const MutexLock lock(mutex_);
+  return future_.valid();
+}
+
+void KernelSlot::set_future(Future future) {
+  const MutexLock lock(mutex_);
+  future_ = std::move(future);
+}
+
+bool KernelSlot::claim_request(int class_length) {
+  const MutexLock lock(mutex_);
+  if (claimed_ || failed_ || future_.valid() || plan_ == nullptr ||
+      plan_->class_length >= class_length)
+    return false;
+  return claimed_ = true;
+}
+
+// Looks whether a kernel that was on its way has come.
+void KernelSlot::refresh() {
+  if (kernel_ == nullptr && !failed_ && future_.valid() &&
+      future_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
+    const auto& result = future_.get();
+    if (result) {
+      kernel_ = *result;
+    } else {
+      failures_.note(result.error());
+      failed_ = true;
+    }
+  }
+  if (kernel_ != nullptr && failures_.excludes(kernel_->name)) {
+    kernel_ = nullptr;
+    failed_ = true;
+  }
+}
+
+compile::KernelPtr KernelSlot::kernel() {
+  const MutexLock lock(mutex_);
+  refresh();
+  return kernel_;
+}
+
+bool KernelSlot::failed() const {
+  const MutexLock lock(mutex_);
+  return failed_;
+}
+
+bool KernelSlot::ended() {
+  const MutexLock lock(mutex_);
+  refresh();
+  return kernel_ != nullptr || failed_;
+}
+
+bool KernelSlot::soon() {
+  const MutexLock lock(mutex_);
+  refresh();
+  return kernel_ != nullptr || (cached_ && !failed_);
+}
+
+void KernelSlot::fail() {
+  const MutexLock lock(mutex_);
+  kernel_ = nullptr;
+  failed_ = true;
+}
+
+KernelSlot::PlanPtr KernelSlot::replace(const compile::KernelPtr& kernel,
+                                        const compile::KernelPtr& accepted, plan::Plan plan) {
+  const MutexLock lock(mutex_);
+  if (kernel_ == kernel && accepted != kernel) {
+    plan_ = std::make_shared<const plan::Plan>(std::move(plan));
+    kernel_ = accepted;
+  }
+  return plan_;
+}
+
+double KernelSlot::add_seconds(double seconds) {
+  const MutexLock lock(mutex_);
+  return seconds_ += seconds;
+}
+
+}  // namespace hmmjit::gpu

@@ -1,0 +1,100 @@
+// One kernel of a search on its way from the planner, over cache or compiler, to the chains that
+// use it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "compile/kernel_provider.hpp"
+#include "core/error.hpp"
+#include "core/mutex.hpp"
+#include "gpu/chain_plans.hpp"
+#include "plan/plan.hpp"
+
+namespace hmmjit::gpu {
+
+/// Why kernels of a search are not used. Thread-safe.
+class KernelFailures {
+ public:
+  void note(const Error& error);
+  /// From now on a kernel of this name is not used, because it computed wrong scores.
+  void exclude(const std::string& name);
+  bool excludes(const std::string& name) const;
+  /// The first failure; empty: there was none.
+  std::string reason() const;
+
+ private:
+  std::atomic<bool> any_excluded_{false};  // usually not: then excludes() needs no lock
+  mutable Mutex mutex_;
+  std::string reason_ HMMJIT_GUARDED_BY(mutex_);
+  std::set<std::string> excluded_ HMMJIT_GUARDED_BY(mutex_);
+};
+
+/// The kernel of one link for one model length and alphabet. Thread-safe.
+class KernelSlot {
+ public:
+  using Future = compile::KernelProvider::Future;
+  using PlanPtr = std::shared_ptr<const plan::Plan>;
+
+  explicit KernelSlot(KernelFailures& failures) : failures_(failures) {}
+
+  struct Planned {
+    plan::Plan plan;
+    bool cached = false;  ///< it needs no compile
+    Future future = {};   ///< invalid: it has not been asked for
+  };
+  /// Calls `make` unless it has been called before, and returns whether there is a plan.
+  bool plan_once(const std::function<std::optional<Planned>()>& make);
+  /// What its kernel is made for; null: no kernel takes this length.
+  PlanPtr plan() const;
+  bool cached() const;
+
+  /// Whether the kernel has been asked for.
+  bool requested() const;
+  void set_future(Future future);
+  /// For a finer kernel than one for `class_length`: true once, if it is one and has not been asked
+  /// for; the caller then does so.
+  bool claim_request(int class_length);
+
+  /// Null while it is on its way, and once it has failed.
+  compile::KernelPtr kernel();
+  bool failed() const;
+  /// Whether it is there or has failed.
+  bool ended();
+  /// Whether it is there, or comes without a compile.
+  bool soon();
+  /// There is no kernel any more.
+  void fail();
+  /// `kernel` was passed over for `accepted`, made for `plan`; nothing changes where another thread
+  /// has replaced it. Returns what the kernel of this slot is made for.
+  PlanPtr replace(const compile::KernelPtr& kernel, const compile::KernelPtr& accepted,
+                  plan::Plan plan);
+
+  /// Device time that stages have taken with this kernel, these seconds included.
+  double add_seconds(double seconds);
+
+ private:
+  void refresh() HMMJIT_REQUIRES(mutex_);
+
+  KernelFailures& failures_;
+  std::once_flag planned_;
+  mutable Mutex mutex_;
+  PlanPtr plan_ HMMJIT_GUARDED_BY(mutex_);
+  bool cached_ HMMJIT_GUARDED_BY(mutex_) = false;
+  bool claimed_ HMMJIT_GUARDED_BY(mutex_) = false;
+  bool failed_ HMMJIT_GUARDED_BY(mutex_) = false;
+  Future future_ HMMJIT_GUARDED_BY(mutex_);
+  compile::KernelPtr kernel_ HMMJIT_GUARDED_BY(mutex_);
+  double seconds_ HMMJIT_GUARDED_BY(mutex_) = 0;
+};
+using KernelSlotPtr = std::shared_ptr<KernelSlot>;
+/// By link; those of a size class.
+using KernelSlots = std::array<KernelSlotPtr, kLinks>;
+
+}  // namespace hmmjit::gpu

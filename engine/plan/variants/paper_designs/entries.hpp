@@ -1,0 +1,25 @@
+// Entries of the designs of earlier papers, kept for comparison with what they report: chosen by
+// name only. Each stage has its own in its table, see plan/variants/<stage>.cpp.
+#pragma once
+
+#include <array>
+#include <span>
+#include <vector>
+
+#include "plan/kernel_variant.hpp"
+
+namespace hmmjit::plan::paper {
+
+std::span<const KernelVariant> ssv_entries();
+std::span<const KernelVariant> msv_entries();
+std::span<const KernelVariant> viterbi_entries();
+
+/// Tables one after the other.
+inline std::vector<KernelVariant> joined(
+    std::initializer_list<std::span<const KernelVariant>> tables) {
+  std::vector<KernelVariant> out;
+  for (const auto& table : tables) out.insert(out.end(), table.begin(), table.end());
+  return out;
+}
+
+}  // namespace hmmjit::plan::paper

@@ -1,0 +1,77 @@
+#include "search/models_in_flight.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace hmmjit::search_run {
+namespace {
+
+// Models beside a device: set up at a time, in flight at most, and their bytes.
+constexpr std::size_t kSettingUpBesideDevice = 4, kActiveBesideDevice = 1024;
+constexpr std::uint64_t kModelBytesBesideDevice = std::uint64_t{64} << 20;
+
+}  // namespace
+
+bool ModelsInFlight::may_start(const SearchDemand& demand, Batch batch) const {
+  if (demand.stopped || !more()) return false;
+  const std::uint64_t most_active = most_models(limits_.threads);
+  // Models wait for the end of the targets, which may be slow to come: the bound holds from the
+  // first model on. What is being set up has no size yet.
+  const std::size_t expected =
+      active_bytes_ + demand.delivered_bytes + model_estimate_ * (preparing_ + 1);
+  if (any() && expected > limits_.model_bytes) return false;
+  if (batch != Batch::kNone) return batch == Batch::kFilling && preparing_ < most_active;
+  // Results of later models wait for such a one.
+  if (any_again()) return true;
+  // A model counts as work before it is set up, so that one call does not start them all.
+  if (demand.results_full) return false;
+  const std::size_t in_flight = preparing_ + active_;
+  if (!limits_.device)
+    return in_flight < most_active &&
+           demand.waiting_filters + preparing_ < low_water(limits_.threads);
+  // A device ends its part of a model long before the last domain is scored, and many models at a
+  // time keep it busy. Models are parsed one at a time anyway.
+  return preparing_ < kSettingUpBesideDevice &&
+         (in_flight < most_active ||
+          (in_flight < kActiveBesideDevice &&
+           active_bytes_ + preparing_ * model_estimate_ <
+               std::min<std::uint64_t>(limits_.model_bytes, kModelBytesBesideDevice)));
+}
+
+ModelStart ModelsInFlight::start(const SearchDemand& demand, Batch batch) {
+  ModelStart out;
+  while (may_start(demand, batch)) {
+    ++preparing_;
+    if (again_.empty()) {
+      ++out.next;
+      continue;
+    }
+    out.again.push_back(std::move(again_.front()));
+    again_.pop_front();
+  }
+  return out;
+}
+
+void ModelsInFlight::end_input(bool setting_up) {
+  models_ended_ = true;
+  if (setting_up) --preparing_;
+}
+
+void ModelsInFlight::add(std::size_t bytes) {
+  --preparing_;
+  ++active_;
+  active_bytes_ += bytes;
+  model_estimate_ = std::max(model_estimate_, bytes);
+}
+
+void ModelsInFlight::end(std::optional<Again> again) {
+  --active_;
+  if (again) again_.push_back(*std::move(again));
+}
+
+void ModelsInFlight::search_again(std::vector<Again> models) {
+  std::ranges::move(models, std::back_inserter(again_));
+}
+
+}  // namespace hmmjit::search_run
