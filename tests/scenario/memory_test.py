@@ -4,6 +4,7 @@ The bound may be exceeded by a tenth and 24 MiB. Sizes are such that a program t
 exceeds it by far.
 """
 import gzip
+import hashlib
 import itertools
 import json
 import os
@@ -207,11 +208,44 @@ class MemoryTest(unittest.TestCase):
                                        for number in range(60_000)])
         outputs = {option: "hits" + option.strip("-") for option in
                    ("-o", "-A", "--tblout", "--domtblout", "--pfamtblout", "--tsv", "--json", "--a3m",
-                    "--gff")}
+                    "--gff", "--bed", "--fasta", "--domfasta")}
         folder = self.compare("search", [self.model, targets], outputs, ["--seq-limit", "50000"])
         with open(os.path.join(folder, "hitsa3m"), "rb") as file:
             names = sum(line.startswith(b">t") for line in file)  # a domain each
         self.assertEqual(names, 50_000)
+
+    def test_outputs_by_target(self):
+        """What is kept of hits until all models are through, to be written target by target. The least memory that
+        a search takes is far below what is kept of so many."""
+        targets = self.path("by_target.fasta")
+        scenario.write_fasta(targets, ([f"t{number}", "a near copy", self.copy()] for number in range(70_000)))
+        models = self.path("three.hmm")
+        with open(models, "w") as file:
+            for name in ("first", "second", "third"):
+                file.write("".join(f"NAME  {name}\n" if line.startswith("NAME") else line
+                                   for line in read(self.model).decode().splitlines(True)))
+        sets = [[models, ["--gff", "--bed", "--fasta", "--domfasta"], []],
+                [models, ["--tblout", "--domtblout"], ["--as", "hmmscan"]]]
+        for models, options, more in sets:
+            with self.subTest(options=options):
+                seen = []
+                for memory in (10, 4096):
+                    arguments = ["-o", "/dev/null", "--noali", *more]
+                    for option in options:
+                        arguments += [option, self.path("by_target" + option)]
+                    status, errors = self.search(memory, arguments + [models, targets])
+                    self.assertEqual(status, 0, errors)
+                    seen.append([])
+                    for option in options:
+                        with open(self.path("by_target" + option), "rb") as file:
+                            lines = (line for line in file if not line.startswith((b"# ", b"#\n")))
+                            digest, count = hashlib.sha256(), 0
+                            for line in lines:
+                                digest.update(line)
+                                count += 1
+                        self.assertGreater(count, 130_000, option)
+                        seen[-1].append((option, count, digest.hexdigest()))
+                self.assertEqual(*seen)
 
     def test_domains_that_are_sorted_on_disk(self):
         """However little memory, few files are open and few buffers held."""
