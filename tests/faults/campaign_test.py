@@ -45,10 +45,16 @@ FAULTS = (
     ("fsync", errno.EIO, (OUTPUT_ERROR,)),
     ("fdatasync", errno.EIO, (OUTPUT_ERROR,)),
     ("close", errno.EIO, (OUTPUT_ERROR,)),
+    ("open", errno.ENOMEM, (RESOURCES, OUTPUT_ERROR)),
+    ("fopen", errno.ENOMEM, (RESOURCES,)),
+    ("opendir", errno.ENOMEM, (RESOURCES,)),
     ("mmap", errno.ENOMEM, (RESOURCES,)),
     ("pthread_create", errno.EAGAIN, (RESOURCES,)),
     ("malloc", errno.ENOMEM, (RESOURCES,)),
 )
+
+# Of these there are few, and each is of another file.
+ALWAYS_ALL = ("open", "fopen", "opendir")
 
 
 def without_times(content):
@@ -178,8 +184,8 @@ class Campaign(ScratchFolder):
             self.assertEqual(len(work.expected), work.outputs)
         return int(read(counted))
 
-    def chosen(self, calls):
-        if WANTED == "all" or calls <= int(WANTED):
+    def chosen(self, function, calls):
+        if WANTED == "all" or function in ALWAYS_ALL or calls <= int(WANTED):
             return range(1, calls + 1)
         ends = {1, calls}
         return sorted(ends | set(self.random.sample(range(2, calls), int(WANTED) - len(ends))))
@@ -208,7 +214,7 @@ class Campaign(ScratchFolder):
                     calls = self.calls_of(work, function, "old" if replaces and work.expected else "none")
                     work.expected = work.expected or {}
                     tried = [pool.submit(self.try_one, work, function, number, statuses, call,
-                                         "old" if replaces or call % 2 else "none") for call in self.chosen(calls)]
+                                         "old" if replaces or call % 2 else "none") for call in self.chosen(function, calls)]
                     for one in tried:
                         status, wrong = one.result()
                         runs += 1
