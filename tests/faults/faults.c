@@ -104,8 +104,15 @@ WRAP(ssize_t, -1, pwrite, (int file, const void* from, size_t size, off_t at),
 WRAP(int, -1, rename, (const char* from, const char* to), (from, to))
 WRAP(int, -1, renameat2, (int a, const char* from, int b, const char* to, unsigned flags),
      (a, from, b, to, flags))
-WRAP(int, -1, fsync, (int file), (file))
-WRAP(int, -1, fdatasync, (int file), (file))
+// "sync" is either of these.
+#define WRAP_SYNC(name)                                                       \
+  int name(int file) {                                                        \
+    REAL(name);                                                               \
+    if (fails(#name) || fails("sync")) return kind == PRETEND ? 0 : -1;       \
+    return real(file);                                                        \
+  }
+WRAP_SYNC(fsync)
+WRAP_SYNC(fdatasync)
 WRAP(int, -1, fchmod, (int file, mode_t mode), (file, mode))
 WRAP(int, -1, access, (const char* path, int mode), (path, mode))
 WRAP(int, -1, unlink, (const char* path), (path))

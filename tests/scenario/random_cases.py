@@ -1,6 +1,7 @@
+#!/usr/bin/env python3
 """Random cases against the installed programs of HMMER, byte for byte, until a time is up.
 
-usage: random_cases.py PROGRAM [--seconds N] [--seed S] [--only S/NUMBER] [--kinds search,scan,...]
+usage: tests/scenario/random_cases.py PROGRAM [--seconds N] [--seed S] [--only S/NUMBER] [--kinds search,scan,...]
                        [--keep FOLDER]
 
 A case is a search (70 in 100), hmmscan, phmmer, jackhmmer or hmmbuild, with random models (hmmbuild of
@@ -9,7 +10,7 @@ degenerate, repeated, empty, long; as FASTA, EMBL, gzip or a database), options,
 bounds on memory. All of it follows from the seed and the number of the case, which are printed:
 --only S/NUMBER repeats one. Where HMMER ends with an error, hmmjit must as well, with one line; where HMMER
 crashes, hmmjit must answer. A case that differs is reduced to few models, targets and options, and kept in
---keep. An hour by hand: random_cases.py build/release/bin/hmmjit --seconds 3600 --keep kept
+--keep. An hour by hand: tests/scenario/random_cases.py build/release/bin/hmmjit --seconds 3600 --keep kept
 
 Exit status: 0 no case differs; 1 one does; 77 HMMER is not installed.
 """
