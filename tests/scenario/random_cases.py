@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Random cases against the installed programs of HMMER, byte for byte, until a time is up.
+"""Random cases against the installed programs of HMMER, byte for byte, until a time is up (or SIGTERM).
 
 usage: tests/scenario/random_cases.py PROGRAM [--seconds N] [--seed S] [--only S/NUMBER] [--kinds search,scan,...]
                        [--keep FOLDER]
@@ -21,6 +21,7 @@ import gzip
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -411,13 +412,15 @@ def main():
     print(f"random seed {seed} (HMMJIT_TEST_SEED or --seed repeats it)", flush=True)
     counts, failures, lock = collections.Counter(), [], threading.Lock()
     end = time.monotonic() + given.seconds
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
     next_number = iter(numbers if numbers is not None else range(10**9))
 
     with tempfile.TemporaryDirectory(prefix="hmmjit-random-") as scratch:
         material = Material(scratch)
 
         def work():
-            while time.monotonic() < end or numbers:
+            while (time.monotonic() < end and not stop.is_set()) or numbers:
                 with lock:
                     number = next(next_number, None)
                     if number is None or len(failures) >= 10:
