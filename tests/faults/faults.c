@@ -105,11 +105,11 @@ WRAP(int, -1, rename, (const char* from, const char* to), (from, to))
 WRAP(int, -1, renameat2, (int a, const char* from, int b, const char* to, unsigned flags),
      (a, from, b, to, flags))
 // "sync" is either of these.
-#define WRAP_SYNC(name)                                                       \
-  int name(int file) {                                                        \
-    REAL(name);                                                               \
-    if (fails(#name) || fails("sync")) return kind == PRETEND ? 0 : -1;       \
-    return real(file);                                                        \
+#define WRAP_SYNC(name)                                                 \
+  int name(int file) {                                                  \
+    REAL(name);                                                         \
+    if (fails(#name) || fails("sync")) return kind == PRETEND ? 0 : -1; \
+    return real(file);                                                  \
   }
 WRAP_SYNC(fsync)
 WRAP_SYNC(fdatasync)

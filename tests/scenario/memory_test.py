@@ -12,6 +12,7 @@ import random
 import resource
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -24,15 +25,21 @@ MIB = 1 << 20
 RESIDUES = "ACDEFGHIKLMNPQRSTVWY"
 
 
+# A process counts what its parent held when it was started among its own: a small one stands between.
+STARTER = """
+import os, subprocess, sys
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+_, status, usage = os.wait4(process.pid, 0)
+print(os.waitstatus_to_exitcode(status), usage.ru_maxrss)
+"""
+
+
 def measured(arguments, stdin=None):
     """Runs the program; returns exit status, standard error and largest resident bytes."""
-    with tempfile.TemporaryFile() as errors:
-        process = subprocess.Popen([scenario.program] + arguments, stdin=stdin,
-                                   stdout=subprocess.DEVNULL, stderr=errors)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        errors.seek(0)
-        return process.returncode, errors.read().decode(), usage.ru_maxrss * 1024
+    done = subprocess.run([sys.executable, "-S", "-c", STARTER, scenario.program] + arguments, stdin=stdin,
+                          capture_output=True, text=True)
+    status, kilobytes = done.stdout.split()
+    return int(status), done.stderr, int(kilobytes) * 1024
 
 
 class MemoryTest(unittest.TestCase):
@@ -162,8 +169,7 @@ class MemoryTest(unittest.TestCase):
         self.assertLess(peaks[1] - peaks[0], 1000 * count)
 
     def results(self, name, folder):
-        """Moves the lines of an output that depend on no run to `folder`; returns their number. Nothing large may
-        stay in memory here: a process that is started counts what its parent holds among its own."""
+        """Moves the lines of an output that depend on no run to `folder`; returns their number."""
         count = 0
         with open(self.path(name), "rb") as file, open(os.path.join(folder, name), "wb") as kept:
             for line in file:
