@@ -224,11 +224,11 @@ void Report::Impl::complete(const RunInfo& info) {
       text += "[ok]\n";
       break;
     case ReportKind::kScanTargetTable:
-      check(scan->write({.targets = append, .domains = {}}));
+      (void)value(scan->write({.targets = append, .domains = {}}));
       append_table_trailer(text, run);
       break;
     case ReportKind::kScanDomainTable:
-      check(scan->write({.targets = {}, .domains = append}));
+      (void)value(scan->write({.targets = {}, .domains = append}));
       append_table_trailer(text, run);
       break;
     case ReportKind::kTargetTable:
