@@ -1,6 +1,5 @@
 #include "cache/entry_store.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/random.h>
@@ -13,6 +12,8 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+
+#include "core/folder.hpp"
 
 namespace hmmjit::cache {
 namespace {
@@ -378,13 +379,9 @@ StoreScan EntryStore::scan() const {
 }
 
 void EntryStore::scan_folder(const std::string& folder, int depth, StoreScan& result) const {
-  // One stream per folder: a folder that vanishes ends its own walk only. Not std::filesystem's
-  // iterator, which ends the process in libstdc++ where memory runs out.
-  const auto close = [](DIR* stream) { ::closedir(stream); };
-  const std::unique_ptr<DIR, decltype(close)> stream(::opendir(folder.c_str()), close);
-  while (const dirent* const found = stream == nullptr ? nullptr : ::readdir(stream.get())) {
-    const std::string name = found->d_name;
-    if (name == "." || name == "..") continue;
+  const auto names = names_in_folder(folder);
+  if (!names) return;  // it vanished meanwhile: that ends its own walk only
+  for (const std::string& name : *names) {
     const std::string path = folder + '/' + name;
     struct stat info {};
     if (::lstat(path.c_str(), &info) != 0) continue;

@@ -200,7 +200,7 @@ void Report::Impl::add(const ModelResult& given) {
       break;
     case ReportKind::kScanTargetTable:
     case ReportKind::kScanDomainTable:
-      scan->add(result);
+      check(scan->add(result));
       break;
     case ReportKind::kHtmlPage:
       totals.add(result);
@@ -215,16 +215,20 @@ void Report::Impl::complete(const RunInfo& info) {
   require_open();
   completed = true;
   const RunDescription run = describe(info, scan.has_value());
+  const auto append = [this](std::string_view more) -> Status {
+    text += more;
+    return {};
+  };
   switch (kind) {
     case ReportKind::kMain:
       text += "[ok]\n";
       break;
     case ReportKind::kScanTargetTable:
-      scan->append(&text, nullptr);
+      (void)value(scan->write({.targets = append, .domains = {}}));
       append_table_trailer(text, run);
       break;
     case ReportKind::kScanDomainTable:
-      scan->append(nullptr, &text);
+      (void)value(scan->write({.targets = {}, .domains = append}));
       append_table_trailer(text, run);
       break;
     case ReportKind::kTargetTable:

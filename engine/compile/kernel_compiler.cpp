@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "compile/diagnostics.hpp"
 #include "core/output_file.hpp"
+#include "core/read_only_file.hpp"
 
 namespace hmmjit::compile {
 namespace {
@@ -25,12 +25,6 @@ std::string joined(const std::vector<std::string>& texts, char separator) {
     out += text;
   }
   return out;
-}
-
-std::optional<std::string> read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  return std::string{std::istreambuf_iterator<char>(file), {}};
 }
 
 Status write_file(const std::string& path, std::string_view text) {
@@ -117,9 +111,10 @@ Result<CompileJob> make_job(const render::TemplateLibrary& templates,
   if (!developer.override_from.empty()) {
     const std::string base = developer.override_from + "/" + job.name;
     const char* suffix = image_kind_name(job.target.kind);
-    if (auto image = read_file(fmt::format("{}.{}", base, suffix)); image && !image->empty()) {
+    if (auto image = read_whole_file(fmt::format("{}.{}", base, suffix));
+        image && !image->empty()) {
       job.override_image = std::move(*image);
-    } else if (auto text = read_file(base + ".cu")) {
+    } else if (auto text = read_whole_file(base + ".cu")) {
       job.source.text = std::move(*text);
       job.key = make_key(job, compiler);  // an edited source is keyed by its own content
     }

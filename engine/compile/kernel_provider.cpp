@@ -8,6 +8,7 @@
 #include <list>
 #include <map>
 #include <mutex>
+#include <new>
 #include <set>
 #include <thread>
 
@@ -377,6 +378,8 @@ KernelProvider::Future KernelProvider::request(const plan::Plan& plan, int prior
         Result<KernelPtr> result;
         try {
           result = make(mine.plan, true);
+        } catch (const std::bad_alloc&) {
+          result = fail(ErrorCode::kResources, "out of memory", mine.identity);
         } catch (const std::exception& error) {
           result = fail(ErrorCode::kInternal, error.what(), mine.identity);
         }

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/folder.hpp"
 #include "core/numbers.hpp"
 #include "core/own_file.hpp"
 #include "core/read_only_file.hpp"
@@ -147,18 +148,19 @@ struct Builtins {
 Builtins find_builtins(const std::string& nvrtc_path, int major) {
   Builtins out;
   const std::string prefix = fmt::format("libnvrtc-builtins.so.{}.", major);
-  std::error_code error;
-  fs::path folder = fs::path(nvrtc_path).parent_path();
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
+  const fs::path folder = fs::path(nvrtc_path).parent_path();
+  const auto names = names_in_folder(folder.string());
+  if (!names) return out;
+  for (const std::string& name : *names) {
     if (!name.starts_with(prefix)) continue;
     const std::string_view rest = std::string_view(name).substr(prefix.size());
     const auto minor = parse_int(rest.substr(0, rest.find('.')));
     if (!minor) continue;
     // "13.0" and a patch-level file "13.0.88" may lie side by side; the shorter name is enough.
-    if (*minor > out.minor || (*minor == out.minor && it->path().string() < out.path)) {
+    const std::string path = (folder / name).string();
+    if (*minor > out.minor || (*minor == out.minor && path < out.path)) {
       out.minor = static_cast<int>(*minor);
-      out.path = it->path().string();
+      out.path = path;
     }
   }
   return out;

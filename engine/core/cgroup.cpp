@@ -1,34 +1,35 @@
 #include "core/cgroup.hpp"
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 #include <string_view>
 #include <vector>
 
 #include "core/numbers.hpp"
+#include "core/read_only_file.hpp"
 
 namespace hmmjit {
 namespace {
 
-std::optional<double> first_number(std::ifstream& file) {
-  std::string word;
-  if (!(file >> word)) return std::nullopt;
-  return parse_real(word);  // "max" is none
+// Takes what stands before the next `end` from the front of a text.
+std::string_view take_up_to(char end, std::string_view& text) {
+  const std::size_t at = std::min(text.find(end), text.size());
+  const std::string_view found = text.substr(0, at);
+  text.remove_prefix(std::min(at + 1, text.size()));
+  return found;
 }
 
 std::optional<double> number_in(const std::string& path) {
-  std::ifstream file(path);
-  return first_number(file);
+  const std::string text = read_kernel_file(path);
+  std::string_view rest = text;
+  return parse_real(take_up_to('\n', rest));  // "max" is none
 }
 
 // The value of a line "key value".
 double value_of(const std::string& path, std::string_view key) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    if (std::string_view(line).starts_with(key) && line.size() > key.size() &&
-        line[key.size()] == ' ')
-      return parse_real(std::string_view(line).substr(key.size() + 1)).value_or(0);
+  const std::string text = read_kernel_file(path);
+  for (std::string_view rest = text; !rest.empty();) {
+    std::string_view line = take_up_to('\n', rest);
+    if (take_up_to(' ', line) == key) return parse_real(line).value_or(0);
   }
   return 0;
 }
@@ -48,20 +49,19 @@ std::vector<std::string> folders_above(const std::string& mount, std::string pat
 
 // Folders of version 2 (empty `controller`) or of a version 1 controller.
 std::vector<std::string> folders_of(const CgroupFiles& files, std::string_view controller) {
-  std::ifstream membership(files.membership);
-  for (std::string line; std::getline(membership, line);) {
-    // number:controllers:path
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(':', first + 1);
-    if (first == line.npos || second == line.npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const std::string path = line.substr(second + 1);
+  const std::string membership = read_kernel_file(files.membership);
+  for (std::string_view rest = membership; !rest.empty();) {
+    std::string_view line = take_up_to('\n', rest);
+    if (std::ranges::count(line, ':') < 2) continue;
+    take_up_to(':', line);  // the number
+    const std::string controllers(take_up_to(':', line));
+    const std::string path(line);
     if (controller.empty()) {
       if (controllers.empty()) return folders_above(files.mount, path);
       continue;
     }
-    std::istringstream names(controllers);
-    for (std::string name; std::getline(names, name, ',');) {
+    for (std::string_view names = controllers; !names.empty();) {
+      const std::string name(take_up_to(',', names));
       if (name != controller) continue;
       // "cpu,cpuacct" is mounted under that name, with links of the single names beside it.
       std::vector<std::string> folders = folders_above(files.mount + "/" + controllers, path);
@@ -85,9 +85,10 @@ double cgroup_cores(const CgroupFiles& files) {
     if (best == 0 || *quota / *period < best) best = *quota / *period;
   };
   for (const std::string& folder : folders_of(files, "")) {
-    std::ifstream limit(folder + "/cpu.max");
-    const auto quota = first_number(limit);
-    consider(quota, first_number(limit));
+    const std::string text = read_kernel_file(folder + "/cpu.max");
+    std::string_view limit = text;
+    const auto quota = parse_real(take_up_to(' ', limit));
+    consider(quota, parse_real(take_up_to('\n', limit)));
   }
   for (const std::string& folder : folders_of(files, "cpu"))
     consider(number_in(folder + "/cpu.cfs_quota_us"), number_in(folder + "/cpu.cfs_period_us"));

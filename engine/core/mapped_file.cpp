@@ -7,12 +7,14 @@
 
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace hmmjit {
 
 Result<MappedFile> MappedFile::open(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0 && errno == ENOMEM) throw std::bad_alloc();
   if (descriptor < 0)
     return fail(ErrorCode::kInput, std::string("cannot open: ") + std::strerror(errno), path,
                 "check the name and permissions");

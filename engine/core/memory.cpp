@@ -3,21 +3,37 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
+#include <charconv>
 #include <string>
+#include <string_view>
+
+#include "core/read_only_file.hpp"
 
 namespace hmmjit {
+namespace {
+
+// The number after `key`, which begins a line.
+std::optional<std::uint64_t> value_of(std::string_view text, std::string_view key) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (!line.starts_with(key)) continue;
+    line.remove_prefix(key.size());
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    std::uint64_t value = 0;
+    if (std::from_chars(line.data(), line.data() + line.size(), value).ec == std::errc())
+      return value;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
 
 std::uint64_t available_memory(const MemoryFiles& files) {
   std::uint64_t available = std::uint64_t{1} << 30;
-  std::ifstream info(files.machine);
-  std::string key, unit;
-  std::uint64_t kilobytes = 0;
-  while (info >> key >> kilobytes) {
-    if (key == "MemAvailable:") available = kilobytes * 1024;
-    std::getline(info, unit);
-  }
+  if (const auto kilobytes = value_of(read_kernel_file(files.machine), "MemAvailable:"))
+    available = *kilobytes * 1024;
   if (const auto left = cgroup_memory_left(files.groups)) available = std::min(available, *left);
   return available;
 }
@@ -56,13 +72,8 @@ std::optional<std::uint64_t> matrix_that_fits(const CgroupFiles& files) {
 
 std::uint64_t peak_resident_memory() {
   // Not getrusage: its figure begins with that of the process that started this one.
-  std::ifstream status("/proc/self/status");
-  std::string key;
-  std::uint64_t kilobytes = 0;
-  for (std::string line; std::getline(status, line);) {
-    if (std::istringstream words(line); words >> key >> kilobytes && key == "VmHWM:")
-      return kilobytes * 1024;
-  }
+  if (const auto kilobytes = value_of(read_kernel_file("/proc/self/status"), "VmHWM:"))
+    return *kilobytes * 1024;
   struct rusage usage {};
   ::getrusage(RUSAGE_SELF, &usage);
   return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;

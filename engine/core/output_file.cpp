@@ -14,6 +14,7 @@
 #include <cstring>
 #include <expected>
 #include <filesystem>
+#include <new>
 #include <optional>
 #include <vector>
 
@@ -133,6 +134,7 @@ std::string canonical_name(const std::string& path) {
   const std::filesystem::path file = follow_links(path).value_or(path);
   std::error_code error;
   const auto folder = std::filesystem::canonical(folder_of(file), error);
+  if (error == std::errc::not_enough_memory) throw std::bad_alloc();
   return error ? file.string() : (folder / file.filename()).string();
 }
 

@@ -4,8 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <new>
 #include <utility>
 
 namespace hmmjit {
@@ -15,6 +19,7 @@ Result<ReadOnlyFile> ReadOnlyFile::open(const std::string& path) {
   file.path_ = path;
   // What is no regular file (a pipe without a writer) must not make the opening wait.
   file.descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file.descriptor_ < 0 && errno == ENOMEM) throw std::bad_alloc();
   if (file.descriptor_ < 0)
     return fail(ErrorCode::kInput, std::string("cannot open: ") + std::strerror(errno), path,
                 "check the name and permissions");
@@ -63,6 +68,29 @@ Result<std::string> read_whole_file(const std::string& path) {
   std::string bytes(file.size(), '\0');
   HMMJIT_TRY(file.read(0, bytes));
   return bytes;
+}
+
+Result<std::string> read_beginning(const std::string& path, std::size_t count) {
+  HMMJIT_ASSIGN(const ReadOnlyFile file, ReadOnlyFile::open(path));
+  std::string bytes(std::min<std::uint64_t>(count, file.size()), '\0');
+  HMMJIT_TRY(file.read(0, bytes));
+  return bytes;
+}
+
+std::string read_kernel_file(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0 && errno == ENOMEM) throw std::bad_alloc();
+  std::string text;
+  if (descriptor < 0) return text;
+  const auto close = [&descriptor](void*) { ::close(descriptor); };
+  const std::unique_ptr<void, decltype(close)> closer(&text, close);
+  std::array<char, 4096> piece;
+  for (;;) {
+    const ssize_t got = ::read(descriptor, piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return text;
+    text.append(piece.data(), static_cast<std::size_t>(got));
+  }
 }
 
 }  // namespace hmmjit

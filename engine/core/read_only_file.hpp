@@ -14,7 +14,8 @@ namespace hmmjit {
 /// Movable.
 class ReadOnlyFile {
  public:
-  /// Fails with kInput when the file is missing, unreadable or not a regular file.
+  /// Fails with kInput when the file is missing, unreadable or not a regular file; throws
+  /// std::bad_alloc where the system has no memory to open it.
   static Result<ReadOnlyFile> open(const std::string& path);
   ReadOnlyFile() = default;
   ReadOnlyFile(ReadOnlyFile&& other) noexcept;
@@ -37,5 +38,12 @@ class ReadOnlyFile {
 
 /// All bytes of a file. Fails as ReadOnlyFile does.
 Result<std::string> read_whole_file(const std::string& path);
+
+/// The first `count` bytes of a file, or all of a shorter one. Fails as ReadOnlyFile does.
+Result<std::string> read_beginning(const std::string& path, std::size_t count);
+
+/// What the kernel says in a file of /proc or of a control group, which has no size; empty where it
+/// cannot be read. Not a std::ifstream: that takes a lack of memory for a file that is not there.
+std::string read_kernel_file(const std::string& path);
 
 }  // namespace hmmjit

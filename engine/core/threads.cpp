@@ -12,25 +12,26 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
+#include <new>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "core/cgroup.hpp"
+#include "core/read_only_file.hpp"
 
 namespace hmmjit {
 namespace {
 
 // Threads of this process now; 0 where that cannot be read.
 int thread_count() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("Threads:")) return std::atoi(line.c_str() + 8);
-  }
-  return 0;
+  constexpr std::string_view kLine = "\nThreads:";
+  const std::string status = read_kernel_file("/proc/self/status");
+  const std::size_t at = status.find(kLine);
+  return at == status.npos ? 0 : std::atoi(status.c_str() + at + kLine.size());
 }
 
 }  // namespace
@@ -51,6 +52,7 @@ int startable_threads(int wanted) {
     while (static_cast<int>(threads.size()) < wanted)
       threads.emplace_back([&enough] { enough.wait(false); });
   } catch (const std::system_error&) {  // no more are to be had
+  } catch (const std::bad_alloc&) {
   }
   enough = true;
   enough.notify_all();

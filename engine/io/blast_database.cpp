@@ -8,11 +8,11 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <optional>
 #include <vector>
 
 #include "core/mapped_file.hpp"
+#include "core/read_only_file.hpp"
 #include "io/sequence_parsing.hpp"
 
 namespace hmmjit {
@@ -515,11 +515,12 @@ Status find_volumes(const std::string& path, int depth, std::vector<std::string>
                 path, "name it without the ending of its files");
   }
   if (depth > 8) return fail(ErrorCode::kInput, "aliases name one another", alias, kAgain);
-  std::ifstream stream(alias);
-  std::string line;
+  HMMJIT_ASSIGN(const std::string text, read_whole_file(alias));
   std::vector<std::string> names;
-  while (std::getline(stream, line)) {
-    const std::vector<std::string> words = words_of(line);
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    const std::vector<std::string> words = words_of(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
     if (words.empty() || words[0].starts_with("#")) continue;
     if (words[0] == "DBLIST") {
       names.assign(words.begin() + 1, words.end());

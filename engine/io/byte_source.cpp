@@ -13,6 +13,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -176,6 +177,8 @@ class GzipDecoder : public Decoder {
       filled = out.size() - stream_.avail_out;
       if (status == Z_STREAM_END) {
         in_member_ = false;
+      } else if (status == Z_MEM_ERROR) {  // its window is made when the first piece is through
+        throw std::bad_alloc();
       } else if (status != Z_OK && status != Z_BUF_ERROR) {
         return fail(ErrorCode::kInput,
                     fmt::format("corrupt gzip data ({})",
@@ -521,6 +524,7 @@ Result<std::unique_ptr<ByteSource>> open_byte_source(const std::string& path,
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
     int error = errno;
+    if (error == ENOMEM) throw std::bad_alloc();
     return fail(ErrorCode::kInput, "cannot be opened: " + errno_text(error), path,
                 error == ENOENT   ? "check the name"
                 : error == EMFILE ? "raise the limit on open files (ulimit -n)"

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -74,6 +75,13 @@ struct Piece {
 }  // namespace
 
 bool is_target_database(std::string_view head) { return head.starts_with(kMagic); }
+
+Result<bool> is_target_database_file(const std::string& path) {
+  struct stat info {};
+  if (path == "-" || ::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return false;
+  HMMJIT_ASSIGN(const std::string head, read_beginning(path, kMagic.size()));
+  return is_target_database(head);
+}
 
 struct TargetDatabase::State {
   std::string name;

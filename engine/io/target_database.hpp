@@ -41,6 +41,9 @@ struct DatabaseSummary {
 
 /// Whether a file that begins with `head` (8 bytes are enough) is a target database.
 bool is_target_database(std::string_view head);
+/// The same of a file by its name; false for what is no regular file, which is not read: what was
+/// read of a pipe is gone. Fails with kInput where the file cannot be read.
+Result<bool> is_target_database_file(const std::string& path);
 
 /// How the bytes of a database file come into memory.
 enum class DatabaseAccess {

@@ -274,8 +274,8 @@ Result<std::vector<ModelInfo>> describe_models(const PartSet& set) {
 // hmmscan's tables of the targets of a range.
 Status write_scan(const PartSet& set, const std::vector<std::vector<PartPtr>>& range,
                   const std::vector<ModelInfo>& described, ReportWriter& writer,
-                  bool only_with_hits) {
-  ScanTables tables(set.settings().thresholds);
+                  bool only_with_hits, std::uint64_t memory) {
+  ScanTables tables(set.settings().thresholds, memory);
   for (std::size_t g = 0; g < range.size(); ++g) {
     ModelGroup group = set.groups()[g];
     group.parts = range[g];
@@ -290,14 +290,11 @@ Status write_scan(const PartSet& set, const std::vector<std::vector<PartPtr>>& r
       for (;;) {
         HMMJIT_ASSIGN(const bool found, models.next_hit(hit));
         if (!found) break;
-        for (domain::Domain& domain : hit.score.domains) domain.alignment = {};
-        result.hits.hits.push_back(std::move(hit));
+        HMMJIT_TRY(tables.add(result, hit));
       }
-      if (!result.hits.hits.empty()) tables.add(result);
     }
   }
-  writer.receive_scan(tables, only_with_hits);
-  return {};
+  return writer.receive_scan(tables, only_with_hits);
 }
 
 }  // namespace
@@ -340,7 +337,7 @@ Status merge_reports(const PartSet& set, ReportWriter& writer, const MergeOption
     writer.begin_scan(begun);
     HMMJIT_ASSIGN(const std::vector<ModelInfo> described, describe_models(set));
     for (std::size_t r = from; r < to; ++r)
-      HMMJIT_TRY(write_scan(set, ranges[r], described, writer, r + 1 < ranges.size()));
+      HMMJIT_TRY(write_scan(set, ranges[r], described, writer, r + 1 < ranges.size(), memory.lot));
   }
   if (options.slice.last == options.slice.of) {
     RunTotals others;

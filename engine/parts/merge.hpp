@@ -20,9 +20,8 @@ struct MergeOptions {
 /// Writes the results of all parts as the search of the whole writes them. The writer's options
 /// must have the search's rules for scan tables, scan_by_range, and the begin and end of the slice.
 /// Memory stays within the bound whatever a model's number of hits; hits of one model that do not
-/// fit are read twice. With tables by target, the hits of one part are held, without alignments.
-/// Fails with kInput unless the set is complete, and with kResources where the bound has no room
-/// for a block of every part.
+/// fit are read twice. Fails with kInput unless the set is complete, and with kResources where the
+/// bound has no room for a block of every part.
 Status merge_reports(const PartSet& set, ReportWriter& writer, const MergeOptions& options);
 
 /// Gives the result of every model to `sink`, in order, one model's hits in memory at a time. Fails

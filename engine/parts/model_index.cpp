@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "core/checksum.hpp"
@@ -38,6 +39,7 @@ class Descriptor {
 };
 
 std::unexpected<Error> unreadable(const std::string& path, int error) {
+  if (error == ENOMEM) throw std::bad_alloc();
   return fail(ErrorCode::kInput, std::string("cannot read: ") + std::strerror(error), path,
               "check the name and the permissions");
 }

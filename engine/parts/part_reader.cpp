@@ -44,6 +44,7 @@ Status PartFile::read_at(std::uint64_t offset, std::size_t size, std::string& by
   int descriptor = descriptor_;
   if (descriptor < 0) {
     descriptor = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0 && errno == ENOMEM) throw std::bad_alloc();
     if (descriptor < 0)
       return fail(ErrorCode::kInput, std::string("cannot open: ") + std::strerror(errno), path_,
                   "check the name and the permissions");
@@ -69,6 +70,7 @@ Status PartFile::read_at(std::uint64_t offset, std::size_t size, std::string& by
 
 Status PartFile::read(bool keep_open) {
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor_ < 0 && errno == ENOMEM) throw std::bad_alloc();
   struct stat info {};
   if (descriptor_ < 0 || ::fstat(descriptor_, &info) != 0)
     return fail(ErrorCode::kInput, std::string("cannot open: ") + std::strerror(errno), path_,

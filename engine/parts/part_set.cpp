@@ -9,6 +9,8 @@
 #include <numeric>
 #include <utility>
 
+#include "core/folder.hpp"
+
 namespace hmmjit::parts {
 namespace {
 
@@ -93,6 +95,7 @@ std::unexpected<Error> held_twice(const PartFile& a, const PartFile& b, const st
 }  // namespace
 
 Result<std::vector<std::string>> find_parts(std::span<const std::string> paths) {
+  constexpr std::string_view kSuffix = ".hjpart";
   std::vector<std::string> found;
   for (const std::string& path : paths) {
     std::error_code error;
@@ -101,14 +104,11 @@ Result<std::vector<std::string>> find_parts(std::span<const std::string> paths) 
       continue;
     }
     const std::size_t before = found.size();
-    for (std::filesystem::directory_iterator at(path, error), end; !error && at != end;
-         at.increment(error)) {
-      if (at->path().extension() == ".hjpart") found.push_back(at->path().string());
+    HMMJIT_ASSIGN(const std::vector<std::string> names, names_in_folder(path));
+    for (const std::string& name : names) {
+      if (name.size() > kSuffix.size() && name.ends_with(kSuffix))
+        found.push_back((std::filesystem::path(path) / name).string());
     }
-    if (error)
-      return fail(ErrorCode::kInput, "cannot read the folder: " + error.message(), path,
-                  "check the permissions");
-    std::sort(found.begin() + static_cast<std::ptrdiff_t>(before), found.end());
     if (found.size() == before)
       return fail(ErrorCode::kInput, "no file *.hjpart in this folder", path,
                   "give the folder of --part-file, or the files themselves");

@@ -1,9 +1,13 @@
 #include "render/template_library.hpp"
 
+#include <sys/stat.h>
+
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <functional>
+
+#include "core/folder.hpp"
+#include "core/read_only_file.hpp"
 
 namespace hmmjit::render {
 
@@ -19,26 +23,31 @@ Result<TemplateLibrary> TemplateLibrary::from_folder(const std::string& folder) 
   TemplateLibrary library;
   library.origin_ = folder;
   library.edited_ = true;
-  std::error_code error;
-  fs::recursive_directory_iterator walk(folder, error);
   const auto unreadable = [&](const std::string& what) {
     return fail(ErrorCode::kInput, what, folder,
                 "HMMJIT_TEMPLATE_DIR must name a folder of kernel templates");
   };
-  if (error) return unreadable("cannot read the template folder: " + error.message());
-  for (; walk != fs::recursive_directory_iterator(); walk.increment(error)) {
-    if (error) return unreadable("cannot read the template folder: " + error.message());
-    const fs::path& path = walk->path();
-    const std::string extension = path.extension().string();
-    if (!walk->is_regular_file(error) ||
-        (extension != ".cu" && extension != ".cuh" && extension != ".h")) {
-      continue;
+  const std::function<Status(const fs::path&)> walk = [&](const fs::path& within) -> Status {
+    const auto names = names_in_folder((fs::path(folder) / within).string());
+    if (!names) return unreadable("in the template folder: " + names.error().to_string());
+    for (const std::string& name : *names) {
+      const fs::path path = within / name, file = fs::path(folder) / path;
+      struct stat info {};
+      if (::lstat(file.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
+        HMMJIT_TRY(walk(path));
+        continue;
+      }
+      const std::string extension = path.extension().string();
+      if (::stat(file.c_str(), &info) != 0 || !S_ISREG(info.st_mode) ||
+          (extension != ".cu" && extension != ".cuh" && extension != ".h"))
+        continue;
+      auto text = read_whole_file(file.string());
+      if (!text) return unreadable(text.error().to_string());
+      library.texts_.emplace(path.generic_string(), *std::move(text));
     }
-    std::ifstream file(path, std::ios::binary);
-    std::string text{std::istreambuf_iterator<char>(file), {}};
-    if (!file) return unreadable("cannot read " + path.string());
-    library.texts_.emplace(path.lexically_relative(folder).generic_string(), std::move(text));
-  }
+    return {};
+  };
+  HMMJIT_TRY(walk({}));
   if (library.texts_.empty()) return unreadable("no .cu, .cuh or .h file in the template folder");
   return library;
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "core/coding.hpp"
 #include "io/byte_source.hpp"
 #include "model/residue_copies.hpp"
 #include "report/exact_text.hpp"
@@ -31,6 +32,11 @@ void append_encoded(std::string& out, std::string_view text, std::string_view re
       out += c;
     }
   }
+}
+
+std::unexpected<Error> changed_sequences(const std::string& name) {
+  return fail(ErrorCode::kInput, "the sequences are not those that were searched: " + name, {},
+              "do not change the file during a search");
 }
 
 std::string e_value_text(double value) {
@@ -70,9 +76,9 @@ Result<Clans> read_clans(const std::string& path) {
 }
 
 Result<std::unique_ptr<FeatureWriter>> FeatureWriter::create(const FeaturePaths& paths,
-                                                             OverlapRule rule) {
-  auto writer = std::make_unique<FeatureWriter>();
-  writer->rule_ = std::move(rule);
+                                                             OverlapRule rule,
+                                                             std::uint64_t memory) {
+  std::unique_ptr<FeatureWriter> writer(new FeatureWriter(std::move(rule), memory));
   const auto open = [](const std::string& path, std::optional<TextOutput>& file) -> Status {
     if (path.empty()) return {};
     HMMJIT_ASSIGN(file, TextOutput::create(path));
@@ -96,32 +102,49 @@ Status FeatureWriter::add(const ModelResult& result) {
     if (added.accession.empty() || clan == rule_.clans->end()) clan = rule_.clans->find(added.name);
     if (clan != rule_.clans->end()) added.clan = clan->second;
   }
-  for (const Hit& hit : hits.hits) add_hit(hit, hits, model);
+  for (const Hit& hit : hits.hits) HMMJIT_TRY(add_hit(hit, hits, model));
   if (result.stored == nullptr) return {};
   HMMJIT_TRY(result.stored->begin());
   Hit hit;
   for (;;) {
     HMMJIT_ASSIGN(const bool more, result.stored->next(hit));
     if (!more) return {};
-    add_hit(hit, hits, model);
+    HMMJIT_TRY(add_hit(hit, hits, model));
   }
 }
 
-void FeatureWriter::add_hit(const Hit& hit, const HitList& sums, std::uint32_t model) {
-  if (!hit.flags.reported || !hit.flags.included) return;
-  Target& target = targets_[hit.index];
-  target.name = hit.name;
-  target.length = hit.length;
+Status FeatureWriter::add_hit(const Hit& hit, const HitList& sums, std::uint32_t model) {
+  if (!hit.flags.reported || !hit.flags.included) return {};
+  std::string record;
+  put_text(record, hit.name);
+  put_count(record, static_cast<std::uint64_t>(hit.length));
   int number = 0;
   for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
     if (!hit.domain_flags[d].reported) continue;
     ++number;
     if (!hit.domain_flags[d].included) continue;
     const domain::Domain& domain = hit.score.domains[d];
-    target.features.push_back({model, number, domain.ienv, domain.jenv, domain.iali, domain.jali,
-                               domain.hmm_from, domain.hmm_to, domain.log_p,
-                               independent_e_value(domain, sums), domain.bits});
+    put_bytes(record, Feature{model, number, domain.ienv, domain.jenv, domain.iali, domain.jali,
+                              domain.hmm_from, domain.hmm_to, domain.log_p,
+                              independent_e_value(domain, sums), domain.bits});
   }
+  return records_.add(hit.index, record);
+}
+
+Result<bool> FeatureWriter::next(Target& target) {
+  std::vector<std::string> records;
+  HMMJIT_ASSIGN(const bool more, records_.next(target.index, records));
+  if (!more) return false;
+  target.features.clear();
+  for (const std::string& record : records) {
+    Decoder decoder(record);
+    target.name = decoder.text();
+    target.length = decoder.integer();
+    while (decoder.left() > 0 && decoder.ok()) target.features.push_back(decoder.bytes<Feature>());
+    if (!decoder.ok()) return damaged_spool_file();
+  }
+  resolve(target.features);
+  return true;
 }
 
 bool FeatureWriter::compete(const Feature& a, const Feature& b) const {
@@ -153,98 +176,105 @@ void FeatureWriter::resolve(std::vector<Feature>& features) const {
 }
 
 Status FeatureWriter::write(TargetSource* targets, const Alphabet& alphabet) {
-  for (auto& [index, target] : targets_) resolve(target.features);
+  constexpr std::size_t kBlockResidues = std::size_t{1} << 20;
+  const bool sequences = fasta_ || domain_fasta_;
   if (gff_) gff_->write("##gff-version 3\n");
   std::uint64_t number = 0;
-  for (const auto& [index, target] : targets_) {
-    if (target.features.empty()) continue;
-    std::string name;
-    append_encoded(name, target.name, ">");
-    if (gff_) gff_->write(fmt::format("##sequence-region {} 1 {}\n", name, target.length));
-    for (const Feature& f : target.features) {
-      const Model& model = models_[f.model];
-      const std::string e_value = e_value_text(f.i_evalue);
-      if (gff_) {
-        std::string line =
-            fmt::format("{}\thmmjit\tprotein_hmm_match\t{}\t{}\t{}\t.\t.\tID=match{};Name=", name,
-                        f.env_from, f.env_to, e_value, ++number);
-        constexpr std::string_view kReserved = ";=&,";
-        append_encoded(line, model.name, kReserved);
-        line += ";Target=";
-        append_encoded(line, model.name, kReserved);
-        fmt::format_to(std::back_inserter(line), " {} {}", f.hmm_from, f.hmm_to);
-        if (!model.accession.empty()) {
-          line += ";accession=";
-          append_encoded(line, model.accession, kReserved);
-        }
-        if (!model.clan.empty()) {
-          line += ";clan=";
-          append_encoded(line, model.clan, kReserved);
-        }
-        fmt::format_to(std::back_inserter(line), ";aligned_from={};aligned_to={};bits=", f.ali_from,
-                       f.ali_to);
-        text::fixed(line, static_cast<double>(f.bits), 0, 1);
-        gff_->write(line + "\n");
-      }
-      if (bed_) {
-        std::string line;
-        text::tsv_field(line, target.name);
-        fmt::format_to(std::back_inserter(line), "\t{}\t{}\t", f.env_from - 1, f.env_to);
-        text::tsv_field(line, model.name);
-        const int score = static_cast<int>(std::clamp(f.bits, 0.0f, 1000.0f));
-        fmt::format_to(std::back_inserter(line), "\t{}\t.\t{}\t", score, e_value);
-        text::fixed(line, static_cast<double>(f.bits), 0, 1);
-        bed_->write(line + "\n");
-      }
+  TargetBlock block;
+  Target target;
+  for (;;) {
+    HMMJIT_ASSIGN(const bool more, next(target));
+    if (!more) break;
+    HMMJIT_TRY(write_rows(target, number));
+    if (!sequences) continue;
+    while (target.index >= block.first_index() + block.size()) {
+      block = {};
+      HMMJIT_ASSIGN(const bool further, targets->next(block, kBlockResidues));
+      if (!further) return changed_sequences(target.name);
     }
+    HMMJIT_TRY(write_sequences(target, block, alphabet));
   }
-  if (fasta_ || domain_fasta_) HMMJIT_TRY(write_sequences(*targets, alphabet));
   for (auto* file : {&gff_, &bed_, &fasta_, &domain_fasta_}) {
     if (*file) HMMJIT_TRY((*file)->flush());
   }
   return {};
 }
 
-Status FeatureWriter::write_sequences(TargetSource& targets, const Alphabet& alphabet) {
-  constexpr std::size_t kBlockResidues = std::size_t{1} << 20;
-  auto wanted = targets_.begin();
-  while (wanted != targets_.end()) {
-    TargetBlock block;
-    HMMJIT_ASSIGN(const bool more, targets.next(block, kBlockResidues));
-    const auto changed = [&] {
-      return fail(ErrorCode::kInput,
-                  "the sequences are not those that were searched: " + wanted->second.name, {},
-                  "do not change the file during a search");
-    };
-    if (!more) return changed();
-    std::string text;
-    ResidueCopies copies;
-    for (; wanted != targets_.end() && wanted->first < block.first_index() + block.size();
-         ++wanted) {
-      const TargetView view = block[wanted->first - block.first_index()];
-      const Target& target = wanted->second;
-      if (view.name != target.name || view.length() != target.length) return changed();
-      copies.clear();
-      HMMJIT_ASSIGN(const std::span<const Residue> residues,
-                    copies.of(block, wanted->first - block.first_index(), alphabet));
-      if (fasta_) {
-        text.clear();
-        ((text += '>') += view.name);
-        if (!view.description.empty()) (text += ' ') += view.description;
-        append_fasta(text += '\n', residues, alphabet);
-        fasta_->write(text);
+Status FeatureWriter::write_rows(const Target& target, std::uint64_t& number) {
+  if (target.features.empty()) return {};
+  std::string name;
+  append_encoded(name, target.name, ">");
+  if (gff_) gff_->write(fmt::format("##sequence-region {} 1 {}\n", name, target.length));
+  for (const Feature& f : target.features) {
+    const Model& model = models_[f.model];
+    const std::string e_value = e_value_text(f.i_evalue);
+    if (gff_) {
+      std::string line =
+          fmt::format("{}\thmmjit\tprotein_hmm_match\t{}\t{}\t{}\t.\t.\tID=match{};Name=", name,
+                      f.env_from, f.env_to, e_value, ++number);
+      constexpr std::string_view kReserved = ";=&,";
+      append_encoded(line, model.name, kReserved);
+      line += ";Target=";
+      append_encoded(line, model.name, kReserved);
+      fmt::format_to(std::back_inserter(line), " {} {}", f.hmm_from, f.hmm_to);
+      if (!model.accession.empty()) {
+        line += ";accession=";
+        append_encoded(line, model.accession, kReserved);
       }
-      if (!domain_fasta_) continue;
-      for (const Feature& f : target.features) {
-        text = fmt::format(">{}/{}-{} {} {}", view.name, f.env_from, f.env_to,
-                           models_[f.model].name, e_value_text(f.i_evalue));
-        if (!view.description.empty()) (text += ' ') += view.description;
-        const auto from = static_cast<std::size_t>(f.env_from - 1);
-        append_fasta(text += '\n',
-                     residues.subspan(from, static_cast<std::size_t>(f.env_to) - from), alphabet);
-        domain_fasta_->write(text);
+      if (!model.clan.empty()) {
+        line += ";clan=";
+        append_encoded(line, model.clan, kReserved);
       }
+      fmt::format_to(std::back_inserter(line), ";aligned_from={};aligned_to={};bits=", f.ali_from,
+                     f.ali_to);
+      text::fixed(line, static_cast<double>(f.bits), 0, 1);
+      gff_->write(line + "\n");
+      HMMJIT_TRY(gff_->status());
     }
+    if (bed_) {
+      std::string line;
+      text::tsv_field(line, target.name);
+      fmt::format_to(std::back_inserter(line), "\t{}\t{}\t", f.env_from - 1, f.env_to);
+      text::tsv_field(line, model.name);
+      const int score = static_cast<int>(std::clamp(f.bits, 0.0f, 1000.0f));
+      fmt::format_to(std::back_inserter(line), "\t{}\t.\t{}\t", score, e_value);
+      text::fixed(line, static_cast<double>(f.bits), 0, 1);
+      bed_->write(line + "\n");
+      HMMJIT_TRY(bed_->status());
+    }
+  }
+  return {};
+}
+
+Status FeatureWriter::write_sequences(const Target& target, const TargetBlock& block,
+                                      const Alphabet& alphabet) {
+  const std::size_t place = target.index - block.first_index();
+  const TargetView view = block[place];
+  if (view.name != target.name || view.length() != target.length)
+    return changed_sequences(target.name);
+  ResidueCopies copies;
+  HMMJIT_ASSIGN(const std::span<const Residue> residues, copies.of(block, place, alphabet));
+  const auto write = [&](TextOutput& file, std::string_view head, int from, int to) -> Status {
+    std::string text = fmt::format(">{}", head);
+    if (!view.description.empty()) (text += ' ') += view.description;
+    text += '\n';
+    // Lines of a long target are not all in memory at once.
+    constexpr std::size_t kAtOnce = 4096 * kFastaColumns;
+    const auto first = static_cast<std::size_t>(from - 1), last = static_cast<std::size_t>(to);
+    for (std::size_t at = first; at < last; at += kAtOnce) {
+      append_fasta(text, residues.subspan(at, std::min(kAtOnce, last - at)), alphabet);
+      file.write(text);
+      HMMJIT_TRY(file.status());
+      text.clear();
+    }
+    return {};
+  };
+  if (fasta_) HMMJIT_TRY(write(*fasta_, view.name, 1, view.length()));
+  if (!domain_fasta_) return {};
+  for (const Feature& f : target.features) {
+    const std::string head = fmt::format("{}/{}-{} {} {}", view.name, f.env_from, f.env_to,
+                                         models_[f.model].name, e_value_text(f.i_evalue));
+    HMMJIT_TRY(write(*domain_fasta_, head, f.env_from, f.env_to));
   }
   return {};
 }

@@ -12,6 +12,7 @@
 #include "core/output_file.hpp"
 #include "io/text_output.hpp"
 #include "model/alphabet.hpp"
+#include "search/records_by_target.hpp"
 #include "search/search.hpp"
 #include "search/target_source.hpp"
 
@@ -53,12 +54,17 @@ struct Feature {
 /// Keeps the included domains of a search until its end, then writes them by target.
 class FeatureWriter {
  public:
-  /// Begins the files. Fails with kOutput.
-  static Result<std::unique_ptr<FeatureWriter>> create(const FeaturePaths& paths, OverlapRule rule);
-  /// The next model. One thread at a time. Fails where its stored hits cannot be read.
+  /// Begins the files. `memory`: bytes that domains and buffers may take; what is more waits in a
+  /// temporary file. The domains of a single target are not bounded. Fails with kOutput.
+  static Result<std::unique_ptr<FeatureWriter>> create(
+      const FeaturePaths& paths, OverlapRule rule,
+      std::uint64_t memory = RecordsByTarget::kUnbounded);
+  /// The next model. One thread at a time. Fails with kOutput, and where its stored hits cannot be
+  /// read.
   Status add(const ModelResult& result);
   /// Writes all files. `targets`: the input of the search from its first target on, null where no
-  /// sequences are needed. Fails with kInput where it no longer holds the targets of the search.
+  /// sequences are needed. Fails with kInput where it no longer holds the targets of the search,
+  /// and with kOutput at the first write that fails.
   Status write(TargetSource* targets, const Alphabet& alphabet);
   /// Complete but for their names.
   std::vector<OutputFile*> files();
@@ -68,18 +74,25 @@ class FeatureWriter {
     std::string name, accession, clan;
   };
   struct Target {
+    std::uint64_t index = 0;  // in the input
     std::string name;
     int length = 0;
     std::vector<Feature> features;
   };
-  void add_hit(const Hit& hit, const HitList& sums, std::uint32_t model);
+  FeatureWriter(OverlapRule rule, std::uint64_t memory)
+      : rule_(std::move(rule)), records_(memory) {}
+  Status add_hit(const Hit& hit, const HitList& sums, std::uint32_t model);
+  // The next target with an included domain, or that is itself included; false after the last.
+  Result<bool> next(Target& target);
   bool compete(const Feature& a, const Feature& b) const;
   void resolve(std::vector<Feature>& features) const;
-  Status write_sequences(TargetSource& targets, const Alphabet& alphabet);
+  // `number`: of the last feature that was written.
+  Status write_rows(const Target& target, std::uint64_t& number);
+  Status write_sequences(const Target& target, const TargetBlock& block, const Alphabet& alphabet);
 
   OverlapRule rule_;
   std::vector<Model> models_;
-  std::map<std::uint64_t, Target> targets_;  // by index
+  RecordsByTarget records_;  // of each included hit, with its included domains
   std::optional<TextOutput> gff_, bed_, fasta_, domain_fasta_;
 };
 

@@ -22,6 +22,8 @@ struct ReportOptions {
   std::optional<Thresholds> scan = std::nullopt;
   /// Those tables come range by range of the targets, from who drives the writer.
   bool scan_by_range = false;
+  /// Bytes that the hits of those tables may take in memory.
+  std::uint64_t scan_memory = std::numeric_limits<std::uint64_t>::max();
   /// Of a result that is written in several pieces, one after the other: this one has the header of
   /// the report, and what stands behind the last model.
   bool begins = true, ends = true;

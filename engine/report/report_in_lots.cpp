@@ -150,7 +150,7 @@ Status ReportWriter::receive_in_lots(const ModelResult& totals, const HitLots& l
   bool above = true;
   const Status first_pass = lots([&](const ModelResult& lot) -> Status {
     totals_.add_domains(lot.hits);
-    if (scan_ && !options_.scan_by_range) scan_->add(lot);
+    if (scan_ && !options_.scan_by_range) HMMJIT_TRY(scan_->add(lot));
     append_score_rows(text, lot.hits, options_, above);
     HMMJIT_TRY(write_main(text));
     text.clear();

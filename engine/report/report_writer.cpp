@@ -69,7 +69,7 @@ Result<std::unique_ptr<ReportWriter>> ReportWriter::create(const ReportPaths& pa
   HMMJIT_TRY(open(paths.tsv, writer->tsv_));
   HMMJIT_TRY(open(paths.json, writer->json_));
   HMMJIT_TRY(open(paths.a3m, writer->a3m_));
-  if (options.scan) writer->scan_.emplace(*options.scan);
+  if (options.scan) writer->scan_.emplace(*options.scan, options.scan_memory);
   if (options.begins) HMMJIT_TRY(writer->write_main(header));
   return writer;
 }
@@ -200,7 +200,7 @@ Status ReportWriter::receive(const ModelResult& result) {
   }
   const auto& texts = dynamic_cast<const Texts&>(*result.prepared);
   totals_.add(result);
-  if (scan_ && !options_.scan_by_range) scan_->add(result);
+  if (scan_ && !options_.scan_by_range) HMMJIT_TRY(scan_->add(result));
   write_headers(result);
   for (auto* file : {&targets_, &domains_, &pfam_, &tsv_, &json_, &a3m_, &alignment_}) {
     if (!*file) continue;
@@ -234,12 +234,18 @@ Status ReportWriter::write_saved_alignment(std::size_t rows) {
                       " hits satisfying inclusion thresholds saved to: " + paths_.alignment + "\n");
 }
 
-void ReportWriter::receive_scan(const ScanTables& tables, bool only_with_hits) {
-  std::string targets, domains;
-  scan_begun_ |= tables.append(targets_ ? &targets : nullptr, domains_ ? &domains : nullptr,
-                               scan_begun_, only_with_hits);
-  if (targets_) targets_->write(targets);
-  if (domains_) domains_->write(domains);
+Status ReportWriter::receive_scan(ScanTables& tables, bool only_with_hits) {
+  const auto to = [](std::optional<TextOutput>& file) -> std::function<Status(std::string_view)> {
+    if (!file) return {};
+    return [&file = *file](std::string_view text) {
+      file.write(text);
+      return file.status();
+    };
+  };
+  HMMJIT_ASSIGN(const bool begun,
+                tables.write({to(targets_), to(domains_)}, scan_begun_, only_with_hits));
+  scan_begun_ |= begun;
+  return {};
 }
 
 Status ReportWriter::append(const QueryOutput& output) {
@@ -267,7 +273,7 @@ Status ReportWriter::append(const QueryOutput& output) {
 
 Status ReportWriter::complete(const RunDescription& run, std::span<OutputFile* const> others,
                               OutputFile::Afterwards afterwards) {
-  if (scan_ && !options_.scan_by_range) receive_scan(*scan_, false);
+  if (scan_ && !options_.scan_by_range) HMMJIT_TRY(receive_scan(*scan_, false));
   if (json_ && options_.ends) {
     std::string line;
     append_json_run(line, run, totals_);

@@ -57,7 +57,7 @@ class ReportWriter final : public ResultSink {
   /// Of a writer with ReportOptions::scan_by_range: whether the column names stand in an earlier
   /// piece, and the tables of further targets.
   void begin_scan(bool begun) { scan_begun_ = begun; }
-  void receive_scan(const ScanTables& tables, bool only_with_hits);
+  Status receive_scan(ScanTables& tables, bool only_with_hits);
   /// Counts of models that another piece of the result has.
   void count(const RunTotals& totals) { totals_.add(totals); }
   /// For programs that make the text of a query themselves, in order; they call it instead of

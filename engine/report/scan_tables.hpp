@@ -1,11 +1,13 @@
 // Results by target instead of by model: what hmmscan's tables show (--as hmmscan).
 #pragma once
 
-#include <map>
+#include <cstdint>
+#include <functional>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "search/options.hpp"
+#include "search/records_by_target.hpp"
 #include "search/search.hpp"
 
 namespace hmmjit {
@@ -14,24 +16,30 @@ namespace hmmjit {
 /// every candidate (without alignments) until the end.
 class ScanTables {
  public:
-  explicit ScanTables(const Thresholds& rules) : rules_(rules) {}
-  void add(const ModelResult& result);
+  /// `memory`: bytes that hits and buffers may take; what is more waits in a temporary file. The
+  /// hits of a single target are not bounded.
+  explicit ScanTables(const Thresholds& rules, std::uint64_t memory = RecordsByTarget::kUnbounded)
+      : rules_(rules), records_(memory) {}
+  /// The hits that a result holds. Fails with kOutput.
+  Status add(const ModelResult& result);
+  /// A hit of the model of `result`.
+  Status add(const ModelResult& result, const Hit& hit);
+
+  /// Where the lines of each table go; empty: not wanted.
+  struct Out {
+    std::function<Status(std::string_view)> targets, domains;
+  };
   /// hmmscan's --tblout and --domtblout: targets of the search in input order as queries, models as
-  /// targets. Either may be null.
+  /// targets. Once, after the last add.
   /// `begun`: the lines follow those of targets that stand before these, the column names have been
   /// written; else they come first, also where there is no hit unless `only_with_hits`. Returns
   /// whether the column names have been written now.
-  bool append(std::string* target_table, std::string* domain_table, bool begun = false,
-              bool only_with_hits = false) const;
+  Result<bool> write(const Out& out, bool begun = false, bool only_with_hits = false);
 
  private:
-  struct Query {
-    ModelInfo as_model;     ///< name, accession and length of the sequence, in the place of a model
-    std::vector<Hit> hits;  ///< models, in the place of targets
-  };
   Thresholds rules_;
   double Z_ = 0;
-  std::map<std::uint64_t, Query> queries_;  // by index of the sequence
+  RecordsByTarget records_;
 };
 
 }  // namespace hmmjit

@@ -1,8 +1,14 @@
 #include "search/hit_coding.hpp"
 
+#include <cstdint>
+
 namespace hmmjit {
 
-void encode_hit(const Hit& hit, bool alignments, std::string& out) {
+namespace {
+
+// `has_text`: of the domain of a number, whether its alignment is kept.
+template <typename HasText>
+void encode(const Hit& hit, const HasText& has_text, std::string& out) {
   const domain::TargetScore& score = hit.score;
   put_count(out, hit.index);
   put_count(out, static_cast<std::uint64_t>(hit.length));
@@ -27,14 +33,30 @@ void encode_hit(const Hit& hit, bool alignments, std::string& out) {
                               domain.accuracy_sum, domain.bits})
       put_bytes(out, value);
     put_bytes(out, domain.log_p);
-    // A domain can be included without being reported, where the thresholds say so.
-    const bool text = alignments && (hit.domain_flags[d].reported || hit.domain_flags[d].included);
+    const bool text = has_text(d);
     put_count(out, text);
     if (!text) continue;
     const domain::Alignment& a = domain.alignment;
     for (const std::string* line : {&a.rf, &a.cs, &a.model, &a.match, &a.sequence, &a.pp})
       put_text(out, *line);
   }
+}
+
+// What encode_hit leaves out.
+struct Judgement {
+  double sort_key;
+  std::int32_t reported_domains, included_domains;
+  Hit::Flags flags;
+};
+
+}  // namespace
+
+void encode_hit(const Hit& hit, bool alignments, std::string& out) {
+  const auto has_text = [&](std::size_t d) {
+    // A domain can be included without being reported, where the thresholds say so.
+    return alignments && (hit.domain_flags[d].reported || hit.domain_flags[d].included);
+  };
+  encode(hit, has_text, out);
 }
 
 bool decode_hit(Decoder& decoder, Hit& hit) {
@@ -73,6 +95,30 @@ bool decode_hit(Decoder& decoder, Hit& hit) {
     for (std::string* line : {&a.rf, &a.cs, &a.model, &a.match, &a.sequence, &a.pp})
       *line = decoder.text();
   }
+  return decoder.ok();
+}
+
+void encode_judged_hit(const Hit& hit, bool alignments, std::string& out) {
+  Judgement judgement{};
+  judgement.sort_key = hit.sort_key;
+  judgement.reported_domains = hit.reported_domains;
+  judgement.included_domains = hit.included_domains;
+  judgement.flags = hit.flags;
+  put_bytes(out, judgement);
+  encode(
+      hit, [alignments](std::size_t) { return alignments; }, out);
+  for (const Hit::Flags of_domain : hit.domain_flags) put_bytes(out, of_domain);
+}
+
+bool decode_judged_hit(Decoder& decoder, Hit& hit) {
+  const auto judgement = decoder.bytes<Judgement>();
+  if (!decode_hit(decoder, hit)) return false;
+  hit.sort_key = judgement.sort_key;
+  hit.reported_domains = judgement.reported_domains;
+  hit.included_domains = judgement.included_domains;
+  hit.flags = judgement.flags;
+  hit.domain_flags.resize(hit.score.domains.size());
+  for (Hit::Flags& of_domain : hit.domain_flags) of_domain = decoder.bytes<Hit::Flags>();
   return decoder.ok();
 }
 

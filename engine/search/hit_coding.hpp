@@ -14,4 +14,9 @@ void encode_hit(const Hit& hit, bool alignments, std::string& out);
 /// Flags and sort key are not among the bytes. False where the bytes contradict the format.
 bool decode_hit(Decoder& decoder, Hit& hit);
 
+/// The same with what its judgement says: flags, those of all domains, counts, and the sort key.
+/// Domains may be judged again: with `alignments` the texts of all are kept.
+void encode_judged_hit(const Hit& hit, bool alignments, std::string& out);
+bool decode_judged_hit(Decoder& decoder, Hit& hit);
+
 }  // namespace hmmjit

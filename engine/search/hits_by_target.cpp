@@ -26,43 +26,6 @@ std::uint64_t bytes_in_memory(const Hit& hit) {
   return bytes;
 }
 
-// What encode_hit leaves out.
-struct Judgement {
-  double sort_key;
-  std::int32_t reported_domains, included_domains;
-  Hit::Flags flags;
-};
-
-void encode(Hit& hit, bool alignments, std::string& out) {
-  out.clear();
-  Judgement judgement{};
-  judgement.sort_key = hit.sort_key;
-  judgement.reported_domains = hit.reported_domains;
-  judgement.included_domains = hit.included_domains;
-  judgement.flags = hit.flags;
-  put_bytes(out, judgement);
-  for (const Hit::Flags flags : hit.domain_flags) put_bytes(out, flags);
-  // Domains may be judged again: all texts are kept.
-  hit.domain_flags.assign(hit.score.domains.size(), Hit::Flags{true, true});
-  encode_hit(hit, alignments, out);
-}
-
-bool decode(std::string_view bytes, std::size_t domains, Hit& hit) {
-  Judgement judgement{};
-  const std::size_t flags = domains * sizeof(Hit::Flags);
-  if (bytes.size() < sizeof judgement + flags) return false;
-  std::memcpy(&judgement, bytes.data(), sizeof judgement);
-  Decoder decoder(bytes.substr(sizeof judgement + flags));
-  if (!decode_hit(decoder, hit) || hit.score.domains.size() != domains) return false;
-  hit.sort_key = judgement.sort_key;
-  hit.reported_domains = judgement.reported_domains;
-  hit.included_domains = judgement.included_domains;
-  hit.flags = judgement.flags;
-  hit.domain_flags.resize(domains);
-  std::memcpy(static_cast<void*>(hit.domain_flags.data()), bytes.data() + sizeof judgement, flags);
-  return true;
-}
-
 }  // namespace
 
 Status HitsByTarget::add(std::uint64_t target, Hit hit) {
@@ -79,15 +42,14 @@ Status HitsByTarget::write_run() {
   std::string record;
   for (std::size_t target = 0; target < hits_.size(); ++target) {
     for (Hit& hit : hits_[target]) {
-      const std::size_t domains = hit.score.domains.size();
-      encode(hit, alignments_, record);
+      record.clear();
+      encode_judged_hit(hit, alignments_, record);
       constexpr std::size_t kMost = std::numeric_limits<std::uint32_t>::max();
       if (record.size() > kMost)
         return fail(ErrorCode::kResources, "model " + hit.name + " has too many domains to store",
                     {}, "raise --mem, or scan with --noali");
       const Header header{static_cast<std::uint32_t>(target),
-                          static_cast<std::uint32_t>(record.size()),
-                          static_cast<std::uint32_t>(domains)};
+                          static_cast<std::uint32_t>(record.size())};
       HMMJIT_TRY(file_->append({reinterpret_cast<const char*>(&header), sizeof header}));
       HMMJIT_TRY(file_->append(record));
     }
@@ -134,8 +96,8 @@ Result<std::vector<Hit>> HitsByTarget::take(std::uint64_t target) {
   std::vector<Hit> hits;
   while (merged_ && !merged_->empty() && merged_->front().target == number) {
     HMMJIT_ASSIGN(const std::string_view record, front_record());
-    if (!decode(record.substr(sizeof(Header)), merged_->front().domains, hits.emplace_back()))
-      return damaged_spool_file();
+    Decoder decoder(record.substr(sizeof(Header)));
+    if (!decode_judged_hit(decoder, hits.emplace_back())) return damaged_spool_file();
     HMMJIT_TRY(merged_->advance());
   }
   std::ranges::move(hits_[number], std::back_inserter(hits));

@@ -32,7 +32,7 @@ class HitsByTarget {
 
  private:
   struct Header {
-    std::uint32_t target, size, domains;  // `size`: of what follows it, in bytes
+    std::uint32_t target, size;  // `size`: of what follows it, in bytes
   };
   Status write_run();
   // Several runs become one, so that there is room for a buffer of each.

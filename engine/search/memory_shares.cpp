@@ -35,3 +35,16 @@ MemoryShares divide_memory(const SearchOptions& options, int threads) {
 }
 
 }  // namespace hmmjit::search_run
+
+namespace hmmjit {
+
+Result<std::uint64_t> memory_by_target(const SearchOptions& options) {
+  const int threads = std::max(1, options.threads);
+  HMMJIT_ASSIGN(const MemoryGrant grant, grant_memory(options.memory, threads));
+  const std::uint64_t program =
+      kProgramMemory + static_cast<std::uint64_t>(threads) * kThreadMemory;
+  constexpr std::uint64_t kLeast = std::uint64_t{256} << 10;
+  return std::max((grant.bound - std::min(grant.bound, program)) / 20, kLeast);
+}
+
+}  // namespace hmmjit

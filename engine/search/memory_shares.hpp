@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/error.hpp"
 #include "search/options.hpp"
 
 namespace hmmjit::search_run {
@@ -20,3 +21,11 @@ struct MemoryShares {
 MemoryShares divide_memory(const SearchOptions& options, int threads);
 
 }  // namespace hmmjit::search_run
+
+namespace hmmjit {
+
+/// Bytes that what is kept of hits for output by target may hold beside a search with these
+/// options: a twentieth of what its bound leaves. Fails with kResources as grant_memory.
+Result<std::uint64_t> memory_by_target(const SearchOptions& options);
+
+}  // namespace hmmjit

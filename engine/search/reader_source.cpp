@@ -2,7 +2,6 @@
 
 #include <sys/stat.h>
 
-#include <fstream>
 #include <utility>
 
 #include "io/byte_source.hpp"
@@ -80,17 +79,6 @@ class DatabaseTargets final : public TargetSource {
   DatabaseReader reader_;
 };
 
-// Pipes must not be looked at: what is read of them is gone.
-bool is_database_file(const std::string& path) {
-  struct stat info {};
-  if (path == "-" || ::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return false;
-  std::ifstream stream(path, std::ios::binary);
-  std::string head(8, '\0');
-  stream.read(head.data(), static_cast<std::streamsize>(head.size()));
-  head.resize(static_cast<std::size_t>(stream.gcount()));
-  return is_target_database(head);
-}
-
 Result<std::unique_ptr<TargetSource>> open_database(const std::string& path,
                                                     const SequenceFormatOptions& options,
                                                     DatabaseAccess access) {
@@ -115,7 +103,8 @@ Result<std::unique_ptr<TargetSource>> open_target_file(const std::string& name,
                                                        const SequenceFormatOptions& options,
                                                        DatabaseAccess access) {
   const std::string path = find_sequence_file(name);
-  if (is_database_file(path)) return open_database(path, options, access);
+  HMMJIT_ASSIGN(const bool is_database, is_target_database_file(path));
+  if (is_database) return open_database(path, options, access);
   auto count = std::make_shared<ByteCount>();
   struct stat info {};
   (void)::stat(path.c_str(), &info);

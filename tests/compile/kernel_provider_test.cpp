@@ -467,6 +467,17 @@ TEST_F(Provider, BundleServesAMachineThatMayNotCompile) {
   EXPECT_THAT(missing.error().message, HasSubstr("no run-time compiler found"));
 }
 
+// What a thread of the pool throws reaches whoever waits for the kernel.
+TEST_F(Provider, MemoryThatRunsOutWhileCompilingIsAnErrorOfResources) {
+  const auto cache = open_cache();
+  ProviderSettings failing = settings();
+  failing.on_event = [](const ProviderEvent&) { throw std::bad_alloc(); };
+  KernelProvider provider(texts(), compiler_, *cache, failing);
+  const auto kernel = provider.request(plan_of(kGood)).get();
+  ASSERT_FALSE(kernel);
+  EXPECT_EQ(kernel.error().code, ErrorCode::kResources) << kernel.error().to_string();
+}
+
 // Without a compiler the right kernel counts, not the stored key that looks most alike.
 TEST_F(Provider, WithoutCompilerTheSameKernelOfAnyMakerServes) {
   const plan::Plan p = plan_of(kGood);

@@ -1,4 +1,5 @@
-"""The n-th call of each function of the C library fails, in a search, a merge, the building of a database and of a cache.
+"""The n-th call of each function of the C library fails: in a search, a merge, the building of a database, the planning
+of a kernel, and in the cache.
 
 usage: campaign_test.py PROGRAM FAULTS_LIBRARY CACHE_TOOL [unittest arguments]
 
@@ -29,6 +30,7 @@ library = os.path.abspath(sys.argv.pop(2)) if len(sys.argv) > 3 else None
 cache_tool = os.path.abspath(sys.argv.pop(2)) if len(sys.argv) > 2 else None
 SEED = int(os.environ.get("HMMJIT_TEST_SEED", random.SystemRandom().randrange(1, 2**31)))
 WANTED = os.environ.get("HMMJIT_FAULTS", "5")
+TEMPLATES = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "kernel_templates"))
 INPUT_ERROR, RESOURCES, OUTPUT_ERROR = 3, 5, 7
 OLD = b"what was there before\n"
 LONGEST_RUN = 60  # seconds; an ordinary one takes a tenth of one
@@ -45,10 +47,16 @@ FAULTS = (
     ("fsync", errno.EIO, (OUTPUT_ERROR,)),
     ("fdatasync", errno.EIO, (OUTPUT_ERROR,)),
     ("close", errno.EIO, (OUTPUT_ERROR,)),
+    ("open", errno.ENOMEM, (RESOURCES, OUTPUT_ERROR)),
+    ("fopen", errno.ENOMEM, (RESOURCES,)),
+    ("opendir", errno.ENOMEM, (RESOURCES,)),
     ("mmap", errno.ENOMEM, (RESOURCES,)),
     ("pthread_create", errno.EAGAIN, (RESOURCES,)),
     ("malloc", errno.ENOMEM, (RESOURCES,)),
 )
+
+# Of these there are few, and each is of another file.
+ALWAYS_ALL = ("open", "fopen", "opendir")
 
 
 def without_times(content):
@@ -134,7 +142,8 @@ class Campaign(ScratchFolder):
         if probe.returncode != 0 or probe.stderr:
             self.skipTest("the program does not run with a preloaded library (a sanitizer?)")
         self.must(["db", "build", "--quiet", "-o", self.database, self.targets])
-        self.parts = [self.path(f"part{i}") for i in (1, 2)]
+        os.mkdir(self.path("parts"))
+        self.parts = [self.path(f"parts/{i}.hjpart") for i in (1, 2)]
         for i, part in enumerate(self.parts):
             self.must(["search", "--quiet", "--device", "cpu", "--part", f"{i + 1}/2", "--part-file",
                        part, self.models, self.database])
@@ -150,8 +159,11 @@ class Campaign(ScratchFolder):
             Work("search", search + [self.models, self.targets + ".gz"], 4, exact=False),
             Work("search of a database", search + ["-A", "{}/a", self.models, self.database], 5,
                  exact=False),
-            Work("merge", ["merge", "-o", "{}/o", "--tblout", "{}/t", "--tsv", "{}/tsv"] +
-                 self.parts, 3, exact=False),
+            Work("merge", ["merge", "-o", "{}/o", "--tblout", "{}/t", "--tsv", "{}/tsv", self.path("parts")], 3,
+                 exact=False),
+            Work("plan", ["plan", "--length", "60", "--device", "T4", "--stage", "ssv", "--emit", "source",
+                          "-o", "{}/source", "--cache-dir", self.path("none")], 1,
+                 environment={"HMMJIT_TEMPLATE_DIR": TEMPLATES}),
             Work("db build", ["db", "build", "--quiet", "-o", "{}/t.hjdb", self.targets + ".gz"], 1),
             CacheWork("cache", ["warm", "--target", "sm_90", "--length", "100", "--length", "200",
                                 "--cache-dir", "{}/kernels"], 0, program=cache_tool,
@@ -178,8 +190,8 @@ class Campaign(ScratchFolder):
             self.assertEqual(len(work.expected), work.outputs)
         return int(read(counted))
 
-    def chosen(self, calls):
-        if WANTED == "all" or calls <= int(WANTED):
+    def chosen(self, function, calls):
+        if WANTED == "all" or function in ALWAYS_ALL or calls <= int(WANTED):
             return range(1, calls + 1)
         ends = {1, calls}
         return sorted(ends | set(self.random.sample(range(2, calls), int(WANTED) - len(ends))))
@@ -208,7 +220,7 @@ class Campaign(ScratchFolder):
                     calls = self.calls_of(work, function, "old" if replaces and work.expected else "none")
                     work.expected = work.expected or {}
                     tried = [pool.submit(self.try_one, work, function, number, statuses, call,
-                                         "old" if replaces or call % 2 else "none") for call in self.chosen(calls)]
+                                         "old" if replaces or call % 2 else "none") for call in self.chosen(function, calls)]
                     for one in tried:
                         status, wrong = one.result()
                         runs += 1

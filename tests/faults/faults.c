@@ -5,10 +5,12 @@
 // the signal of that number just before. In the place of ERRNO may stand what network file systems
 // do: "slow", the call goes on after HMMJIT_FAULT_MS milliseconds; "stale", stat and its like give
 // the attributes that a file has when it has just been made; "pretend", the call says that it
-// succeeded and does nothing. "lock" is fcntl where it sets a lock. HMMJIT_FAULT_COUNT=FILE: the
+// succeeded and does nothing. "lock" is fcntl where it sets a lock. With HMMJIT_FAULT_SIZE=BYTES
+// only allocations of that size count. HMMJIT_FAULT_COUNT=FILE: the
 // number of calls is written there when the process ends, so that a test knows the range of N.
 // Without either nothing changes.
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -29,6 +31,7 @@ static long failing;
 static int error_number, always;
 static enum { FAIL, SLOW, STALE, PRETEND } kind;
 static long milliseconds = 200;
+static size_t size_that_counts;  // 0: every one
 static atomic_long calls;
 static const char* count_file;
 static atomic_int in_main;  // memory that fails before main ends any C++ program
@@ -45,6 +48,8 @@ __attribute__((constructor)) static void begin(void) {
          : strcmp(what, "pretend") == 0 ? PRETEND
                                         : FAIL;
   if (wait != NULL) milliseconds = atol(wait);
+  const char* size = getenv("HMMJIT_FAULT_SIZE");
+  if (size != NULL) size_that_counts = (size_t)atol(size);
   always = strcmp(word, "always") == 0;
   count_file = getenv("HMMJIT_FAULT_COUNT");
   atomic_store(&calls, 0);
@@ -99,8 +104,15 @@ WRAP(ssize_t, -1, pwrite, (int file, const void* from, size_t size, off_t at),
 WRAP(int, -1, rename, (const char* from, const char* to), (from, to))
 WRAP(int, -1, renameat2, (int a, const char* from, int b, const char* to, unsigned flags),
      (a, from, b, to, flags))
-WRAP(int, -1, fsync, (int file), (file))
-WRAP(int, -1, fdatasync, (int file), (file))
+// "sync" is either of these.
+#define WRAP_SYNC(name)                                                 \
+  int name(int file) {                                                  \
+    REAL(name);                                                         \
+    if (fails(#name) || fails("sync")) return kind == PRETEND ? 0 : -1; \
+    return real(file);                                                  \
+  }
+WRAP_SYNC(fsync)
+WRAP_SYNC(fdatasync)
 WRAP(int, -1, fchmod, (int file, mode_t mode), (file, mode))
 WRAP(int, -1, access, (const char* path, int mode), (path, mode))
 WRAP(int, -1, unlink, (const char* path), (path))
@@ -138,6 +150,11 @@ int fcntl(int file, int command, ...) {
     return kind == PRETEND ? 0 : -1;
   return real(file, command, argument);
 }
+
+// What the streams of the C++ library open files with.
+WRAP(FILE*, NULL, fopen, (const char* path, const char* mode), (path, mode))
+FILE* fopen64(const char* path, const char* mode) { return fopen(path, mode); }
+WRAP(DIR*, NULL, opendir, (const char* path), (path))
 
 // A descriptor is gone after close, failed or not.
 int close(int file) {
@@ -188,18 +205,21 @@ extern void* __libc_malloc(size_t);
 extern void* __libc_calloc(size_t, size_t);
 extern void* __libc_realloc(void*, size_t);
 extern void* __libc_memalign(size_t, size_t);
-void* malloc(size_t size) { return fails("malloc") ? NULL : __libc_malloc(size); }
+static int allocation_fails(size_t size) {
+  return (size_that_counts == 0 || size == size_that_counts) && fails("malloc");
+}
+void* malloc(size_t size) { return allocation_fails(size) ? NULL : __libc_malloc(size); }
 void* calloc(size_t count, size_t size) {
-  return fails("malloc") ? NULL : __libc_calloc(count, size);
+  return allocation_fails(count * size) ? NULL : __libc_calloc(count, size);
 }
 void* realloc(void* from, size_t size) {
-  return fails("malloc") ? NULL : __libc_realloc(from, size);
+  return allocation_fails(size) ? NULL : __libc_realloc(from, size);
 }
 void* aligned_alloc(size_t alignment, size_t size) {
-  return fails("malloc") ? NULL : __libc_memalign(alignment, size);
+  return allocation_fails(size) ? NULL : __libc_memalign(alignment, size);
 }
 int posix_memalign(void** to, size_t alignment, size_t size) {
-  if (fails("malloc")) return ENOMEM;
+  if (allocation_fails(size)) return ENOMEM;
   *to = __libc_memalign(alignment, size);
   return *to == NULL ? ENOMEM : 0;
 }

@@ -3,7 +3,9 @@
 usage: faults_test.py PROGRAM FAULTS_LIBRARY
 """
 import errno
+import gzip
 import os
+import random
 import resource
 import signal
 import subprocess
@@ -15,7 +17,7 @@ import scenario
 from scenario import ScratchFolder, example_model, read
 
 library = os.path.abspath(sys.argv.pop(2)) if len(sys.argv) > 2 else None
-OUTPUT_ERROR = 7
+RESOURCES, OUTPUT_ERROR = 5, 7
 OLD = b"what was there before\n"
 
 
@@ -93,6 +95,29 @@ class Faults(ScratchFolder):
                         self.assertEqual(done.stderr.count(b"\n"), 1 if done.returncode else 0)
                         noticed += done.returncode != 0
             print(f"{function} {errno.errorcode[number]}: up to {calls} calls, {noticed} failed")
+
+    def test_memory_that_a_decompressor_does_not_get_is_no_damage(self):
+        """zlib makes its window once the first piece of what it unpacks is full."""
+        targets = self.path("large.fasta.gz")
+        residues = random.Random(20264).choices(list(scenario.BACKGROUND), k=100_000)
+        with gzip.open(targets, "wt", 1) as file:
+            for number in range(40):
+                file.write(f">t{number}\n" + "".join(residues) + "\n")
+        search = ["search", "--quiet", "--device", "cpu", "--cpu", "1", "-o", self.results + "/o", self.model, targets]
+        window = {"HMMJIT_FAULT_SIZE": str(1 << 15)}
+        counted = self.path("count")
+        done = self.program(search, {"HMMJIT_FAULT": "malloc:0:0", "HMMJIT_FAULT_COUNT": counted, **window})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        calls = int(read(counted))
+        self.assertGreater(calls, 0)
+        for call in range(1, calls + 1):
+            with self.subTest(call=call):
+                self.restore("none")
+                done = self.program(search, {"HMMJIT_FAULT": f"malloc:{call}:{errno.ENOMEM}", **window})
+                self.assertEqual(done.returncode, RESOURCES, done.stderr)
+                self.assertIn(b"out of memory", done.stderr)
+                self.assertEqual(done.stderr.count(b"\n"), 1)
+                self.assertEqual(self.state(), "none")
 
     def test_signals_while_names_are_given(self):
         """What has begun is completed: all outputs, and success; or none, and death by the signal."""

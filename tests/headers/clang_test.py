@@ -4,7 +4,7 @@
 usage: clang_test.py SOURCE_TREE COMPILER FOLDER
 
 Configures the tree in FOLDER with COMPILER, a Clang, and checks the syntax of some sources as each library compiles
-its own: the first one of every library, and all of vector code. Exit status 77: COMPILER is not there, or cannot
+its own: the first one of every library, all of vector code, and every fuzz program as libFuzzer gets it. Exit status 77: COMPILER is not there, or cannot
 compile the tree (cmake/compiler.cmake).
 """
 import concurrent.futures
@@ -23,7 +23,7 @@ if shutil.which(compiler) is None:
     sys.exit(77)
 configured = subprocess.run(
     ["cmake", "-S", tree, "-B", folder, "-G", "Ninja", f"-DCMAKE_CXX_COMPILER={compiler}", "-DCMAKE_BUILD_TYPE=Release",
-     "-DHMMJIT_DEVELOPER_MODE=ON", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON"],
+     "-DHMMJIT_DEVELOPER_MODE=ON", "-DHMMJIT_LIBFUZZER=ON", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON"],
     capture_output=True, text=True)
 if configured.returncode != 0:
     print(configured.stdout[-2000:], configured.stderr[-2000:])
@@ -36,15 +36,18 @@ for command in json.loads((folder / "compile_commands.json").read_text()):
         continue
     name = str(source.relative_to(tree))
     library = re.search(r" -o \S*CMakeFiles/([^/]+)\.dir/", command["command"]).group(1)
-    if source.suffix != ".cpp" or name.split("/")[0] not in ("engine", "cache", "tools"):
+    fuzz_program = re.match(r"tests/fuzz/.*_fuzz\.cpp", name)
+    if source.suffix != ".cpp" or not (fuzz_program or name.split("/")[0] in ("engine", "cache", "tools")):
         continue
     vector_code = re.match(r"engine/(domain|cpu)/.*kernels.*\.cpp", name)
-    if library in libraries and not vector_code:
+    if library in libraries and not vector_code and not fuzz_program:
         continue
     libraries.add(library)
     chosen.append((library, name, command))
 assert len(libraries) > 15, libraries
 assert sum("kernels" in name for _, name, _ in chosen) > 2, [name for _, name, _ in chosen]
+fuzzed = {name for _, name, command in chosen if "-fsanitize=fuzzer " in command["command"]}
+assert len(fuzzed) == len(list(tree.glob("tests/fuzz/*_fuzz.cpp"))), fuzzed
 
 
 def check(library, name, command):

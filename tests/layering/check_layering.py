@@ -6,7 +6,8 @@ usage: check_layering.py SOURCE_DIR
 Reads the table of folders in ARCHITECTURE.md, the #include lines of every C++ file under engine/, cache/ and
 tools/ and the libraries that their CMakeLists.txt link. Fails on an include of a folder that the including
 folder may not know, on a folder that the table lets another know without need, on CUDA headers outside the two
-files that may mention them, and on anything but the standard library in public headers. Examples are
+files that may mention them, on anything but the standard library in public headers, and on streams and folder
+iterators of the C++ library, which do not say that memory ran out. Examples are
 hosts: their programs (not their tests) may include public headers, their own and other libraries', and
 link hmmjit::hmmjit alone. Exits 1 with one line for each violation.
 """
@@ -20,6 +21,8 @@ CUDA_HEADERS = {"cuda.h", "nvrtc.h", "cuda_runtime.h"}
 CUDA_OWNERS = ("engine/compile/nvrtc_", "engine/driver/cuda_")
 PUBLIC_HEADERS = "engine/api/include/"
 PUBLIC_FOLDER = PUBLIC_HEADERS + "hmmjit"
+# They take a lack of memory for a file that is missing or at its end.
+STREAMS = ("fstream", "sstream", "iostream", "istream", "ostream")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 LINKED = re.compile(r"(?:target_link_libraries|hmmjit_library)\((?:[^()]|\([^()]*\))*\)")
 
@@ -77,9 +80,14 @@ def includes_of(root, path):
 
 def check_folder(root, path, here, allowed, included):
     """Yields violations, and adds the folders that this one includes to `included`."""
+    for number, line in enumerate(read(root, path).split("\n"), 1):
+        if "directory_iterator" in line:
+            yield f"{path}:{number}: an iterator of std::filesystem; folders are read with core/folder.hpp"
     public = set(os.listdir(os.path.join(root, PUBLIC_FOLDER)))
     for number, bracket, target in includes_of(root, path):
         first, _, rest = target.partition("/")
+        if target in STREAMS:
+            yield f"{path}:{number}: <{target}>; files are read with core/read_only_file.hpp"
         if target in CUDA_HEADERS and not path.startswith(CUDA_OWNERS):
             yield f"{path}:{number}: CUDA header {target} outside its owner"
         if path.startswith(PUBLIC_HEADERS) and not (

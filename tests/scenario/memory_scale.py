@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""`--mem` at scale, by hand: a million hits of one model, one target of 50 million residues, and both in a control
-group of 64 MB. Minutes of two cores, 1 GB in $TMPDIR. tests/scenario/memory_test.py does the same with less.
+"""`--mem` at scale, by hand: a million hits of one model, also as tables by target (--as hmmscan), one target of 50
+million residues, and all of them in a control group of 64 MiB. Minutes of two cores, 2 GB in $TMPDIR.
+tests/scenario/memory_test.py does the same with less.
 
     tests/scenario/memory_scale.py PROGRAM [--hits N] [--residues N]
 
@@ -21,7 +22,9 @@ import memory_test
 
 MIB = 1 << 20
 RESIDUES = memory_test.RESIDUES
-OUTPUTS = ("-o", "--tblout", "--domtblout", "--pfamtblout", "--tsv", "--json", "-A")
+OUTPUTS = ("-o", "--tblout", "--domtblout", "--pfamtblout", "--tsv", "--json", "-A", "--a3m", "--gff", "--bed", "--fasta",
+           "--domfasta")
+SCAN_OUTPUTS = ("-o", "--tblout", "--domtblout")  # those of --as hmmscan
 
 
 def near_copy(generator, domain):
@@ -51,13 +54,13 @@ def make_inputs(folder, hits, residues):
             file.write(piece + "\n")
             written += len(piece)
         file.write(f">next\n{domain}\n")
-    return model, {"hits": many, "long": long}
+    return model, {"hits": many, "hits by target": many, "long": long}
 
 
-def digests(folder):
+def digests(folder, options):
     """Of the lines of each output that depend on no run; the number of rows of the table of targets."""
     found, rows = {}, 0
-    for option in OUTPUTS:
+    for option in options:
         digest = hashlib.sha256()
         path = os.path.join(folder, "out" + option)
         if not os.path.exists(path):
@@ -88,9 +91,13 @@ def main():
         model, targets = make_inputs(folder, arguments.hits, arguments.residues)
 
         def search(name, memory, group=None):
+            scan = name == "hits by target"
+            options = SCAN_OUTPUTS if scan else OUTPUTS
             command = [program, "search", "--quiet", "--device", "cpu", "--cpu", arguments.cpu, "--mem", memory]
-            for option in OUTPUTS:
+            for option in options:
                 command += [option, os.path.join(folder, "out" + option)]
+            if scan:
+                command += ["--as", "hmmscan"]
             command += [model, targets[name]]
 
             def join():
@@ -103,13 +110,13 @@ def main():
                 process.returncode = os.waitstatus_to_exitcode(status)
                 errors.seek(0)
                 text = errors.read().decode().strip()
-            outputs, rows = digests(folder)
+            outputs, rows = digests(folder, options)
             return (process.returncode, usage.ru_maxrss / 1024, usage.ru_utime + usage.ru_stime, rows, outputs, text)
 
         print("| targets | `--mem` | exit | resident, MiB | bound, MiB | CPU s | domains | outputs |\n"
               "|---|---|---|---|---|---|---|---|", flush=True)
         unbounded = {}
-        for name, memory in (("hits", 200), ("long", 400)):
+        for name, memory in (("hits", 200), ("hits by target", 200), ("long", 400)):
             for bounded in (False, True):
                 code, peak, seconds, rows, outputs, text = search(name, f"{memory}M" if bounded else "8G")
                 if bounded:
@@ -122,7 +129,7 @@ def main():
                     unbounded[name] = outputs
                     failed |= code != 0 or not rows
                     print(f"| {name} | 8G | {code} | {peak:.0f} | | {seconds:.0f} | {rows} | | {text}", flush=True)
-        for name in ("hits", "long"):
+        for name in ("hits", "hits by target", "long"):
             group = memory_test.ControlGroup(64 * MIB)
             try:
                 code, peak, seconds, rows, outputs, text = search(name, "200M", group)

@@ -4,6 +4,7 @@ The bound may be exceeded by a tenth and 24 MiB. Sizes are such that a program t
 exceeds it by far.
 """
 import gzip
+import hashlib
 import itertools
 import json
 import os
@@ -11,6 +12,7 @@ import random
 import resource
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -23,15 +25,21 @@ MIB = 1 << 20
 RESIDUES = "ACDEFGHIKLMNPQRSTVWY"
 
 
+# A process counts what its parent held when it was started among its own: a small one stands between.
+STARTER = """
+import os, subprocess, sys
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+_, status, usage = os.wait4(process.pid, 0)
+print(os.waitstatus_to_exitcode(status), usage.ru_maxrss)
+"""
+
+
 def measured(arguments, stdin=None):
     """Runs the program; returns exit status, standard error and largest resident bytes."""
-    with tempfile.TemporaryFile() as errors:
-        process = subprocess.Popen([scenario.program] + arguments, stdin=stdin,
-                                   stdout=subprocess.DEVNULL, stderr=errors)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        errors.seek(0)
-        return process.returncode, errors.read().decode(), usage.ru_maxrss * 1024
+    done = subprocess.run([sys.executable, "-S", "-c", STARTER, scenario.program] + arguments, stdin=stdin,
+                          capture_output=True, text=True)
+    status, kilobytes = done.stdout.split()
+    return int(status), done.stderr, int(kilobytes) * 1024
 
 
 class MemoryTest(unittest.TestCase):
@@ -161,8 +169,7 @@ class MemoryTest(unittest.TestCase):
         self.assertLess(peaks[1] - peaks[0], 1000 * count)
 
     def results(self, name, folder):
-        """Moves the lines of an output that depend on no run to `folder`; returns their number. Nothing large may
-        stay in memory here: a process that is started counts what its parent holds among its own."""
+        """Moves the lines of an output that depend on no run to `folder`; returns their number."""
         count = 0
         with open(self.path(name), "rb") as file, open(os.path.join(folder, name), "wb") as kept:
             for line in file:
@@ -207,11 +214,44 @@ class MemoryTest(unittest.TestCase):
                                        for number in range(60_000)])
         outputs = {option: "hits" + option.strip("-") for option in
                    ("-o", "-A", "--tblout", "--domtblout", "--pfamtblout", "--tsv", "--json", "--a3m",
-                    "--gff")}
+                    "--gff", "--bed", "--fasta", "--domfasta")}
         folder = self.compare("search", [self.model, targets], outputs, ["--seq-limit", "50000"])
         with open(os.path.join(folder, "hitsa3m"), "rb") as file:
             names = sum(line.startswith(b">t") for line in file)  # a domain each
         self.assertEqual(names, 50_000)
+
+    def test_outputs_by_target(self):
+        """What is kept of hits until all models are through, to be written target by target. The least memory that
+        a search takes is far below what is kept of so many."""
+        targets = self.path("by_target.fasta")
+        scenario.write_fasta(targets, ([f"t{number}", "a near copy", self.copy()] for number in range(70_000)))
+        models = self.path("three.hmm")
+        with open(models, "w") as file:
+            for name in ("first", "second", "third"):
+                file.write("".join(f"NAME  {name}\n" if line.startswith("NAME") else line
+                                   for line in read(self.model).decode().splitlines(True)))
+        sets = [[models, ["--gff", "--bed", "--fasta", "--domfasta"], []],
+                [models, ["--tblout", "--domtblout"], ["--as", "hmmscan"]]]
+        for models, options, more in sets:
+            with self.subTest(options=options):
+                seen = []
+                for memory in (10, 4096):
+                    arguments = ["-o", "/dev/null", "--noali", *more]
+                    for option in options:
+                        arguments += [option, self.path("by_target" + option)]
+                    status, errors = self.search(memory, arguments + [models, targets])
+                    self.assertEqual(status, 0, errors)
+                    seen.append([])
+                    for option in options:
+                        with open(self.path("by_target" + option), "rb") as file:
+                            lines = (line for line in file if not line.startswith((b"# ", b"#\n")))
+                            digest, count = hashlib.sha256(), 0
+                            for line in lines:
+                                digest.update(line)
+                                count += 1
+                        self.assertGreater(count, 130_000, option)
+                        seen[-1].append((option, count, digest.hexdigest()))
+                self.assertEqual(*seen)
 
     def test_domains_that_are_sorted_on_disk(self):
         """However little memory, few files are open and few buffers held."""

@@ -1,12 +1,31 @@
 // `hmmjit cache` with a pretended compiler behind `warm`.
 #include <cstdlib>
+#include <exception>
 #include <new>
 
 #include "hmmjit/command_cache.hpp"
 #include "pretend_compiler.hpp"
 
+namespace {
+
+// The destructor of nlohmann::json allocates; where that fails nobody can catch it. The program
+// itself has such a handler as well.
+[[noreturn]] void on_terminate() {
+  try {
+    if (const std::exception_ptr exception = std::current_exception())
+      std::rethrow_exception(exception);
+  } catch (const std::bad_alloc&) {
+    std::_Exit(static_cast<int>(hmmjit::ErrorCode::kResources));
+  } catch (...) {
+  }
+  std::abort();
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   using namespace hmmjit;
+  std::set_terminate(on_terminate);
   const char* log = std::getenv("PRETEND_LOG");
   const auto warm = [log](cache::KernelCache& kernels,
                           const tools::WarmRequest& request) -> Result<tools::WarmReport> {

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/memory.hpp"
 #include "hmmjit/command.hpp"
 #include "io/hmm_file.hpp"
 #include "query_options.hpp"
@@ -20,6 +19,7 @@
 #include "report/tables.hpp"
 #include "search/hits_by_target.hpp"
 #include "search/kept_targets.hpp"
+#include "search/memory_shares.hpp"
 #include "search/target_counters.hpp"
 #include "search_program.hpp"
 
@@ -103,14 +103,7 @@ Result<SearchStatistics> scan(ProgramRun& run) {
   HMMJIT_ASSIGN(const double count, count_profiles(model_path));
   run.search.thresholds.Z = rules.Z.value_or(count);
 
-  // A twentieth of the bound, beside what the search itself holds.
-  const int threads = std::max(1, run.search.threads);
-  HMMJIT_ASSIGN(const MemoryGrant grant, grant_memory(run.search.memory, threads));
-  const std::uint64_t program =
-      kProgramMemory + static_cast<std::uint64_t>(threads) * kThreadMemory;
-  constexpr std::uint64_t kLeastMemory = std::uint64_t{256} << 10;
-  const std::uint64_t hit_memory =
-      std::max((grant.bound - std::min(grant.bound, program)) / 20, kLeastMemory);
+  HMMJIT_ASSIGN(const std::uint64_t hit_memory, memory_by_target(run.search));
   SearchStatistics statistics;
   for (;;) {
     HMMJIT_ASSIGN(const std::unique_ptr<TargetChunk> chunk,

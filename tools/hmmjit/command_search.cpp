@@ -32,6 +32,7 @@
 #include "run_text.hpp"
 #include "search/device_choice.hpp"
 #include "search/hits.hpp"
+#include "search/memory_shares.hpp"
 #include "search/model_cutoffs.hpp"
 #include "search/reader_source.hpp"
 #include "search/search.hpp"
@@ -276,7 +277,8 @@ class ReportAndFeatures final : public ResultSink {
 
 // Null where nothing of the kind is asked for.
 Result<std::unique_ptr<FeatureWriter>> start_features(const ParsedOptions& options,
-                                                      const std::string& target_path) {
+                                                      const std::string& target_path,
+                                                      const SearchOptions& search) {
   const FeaturePaths paths{std::string(options.text("--gff")), std::string(options.text("--bed")),
                            std::string(options.text("--fasta")),
                            std::string(options.text("--domfasta"))};
@@ -295,7 +297,8 @@ Result<std::unique_ptr<FeatureWriter>> start_features(const ParsedOptions& optio
   if (options.is_set("--clans")) {
     HMMJIT_ASSIGN(rule.clans, read_clans(std::string(options.text("--clans"))));
   }
-  return FeatureWriter::create(paths, std::move(rule));
+  HMMJIT_ASSIGN(const std::uint64_t memory, memory_by_target(search));
+  return FeatureWriter::create(paths, std::move(rule), memory);
 }
 
 // What outlives the search: threads of the GPU may still be at work when all results are written.
@@ -382,6 +385,7 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Se
           count_models(model_path, skip ? search_options.thresholds.cutoffs : ModelCutoffs::kNone));
     }
     report_options.scan = search_options.thresholds;
+    HMMJIT_ASSIGN(report_options.scan_memory, memory_by_target(search_options));
   }
   std::atomic<std::uint64_t> model_bytes{0};
   std::atomic<std::uint64_t> model_bytes_total{0};
@@ -502,7 +506,7 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Se
                                      author_of(program), header));
 
   HMMJIT_ASSIGN(const std::unique_ptr<FeatureWriter> features,
-                start_features(options, target_path));
+                start_features(options, target_path, search_options));
 
   SearchProgress progress;
   std::optional<ProgressDisplay> display;

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <tuple>
 
 #include "core/diagnostics.hpp"
@@ -36,12 +35,9 @@ constexpr std::array kNotRecorded = {
 
 Result<std::shared_ptr<const TargetDatabase>> open_database(const std::string& name) {
   const std::string path = find_sequence_file(name);
-  std::array<char, 8> head{};
+  HMMJIT_ASSIGN(const bool is_database, is_target_database_file(path));
   struct stat info {};
-  if (name != "-" && ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode))
-    std::ifstream(path, std::ios::binary).read(head.data(), head.size());
-  if (name == "-" ||
-      (::stat(path.c_str(), &info) == 0 && !is_target_database({head.data(), head.size()})))
+  if (name == "-" || (::stat(path.c_str(), &info) == 0 && !is_database))
     return fail(ErrorCode::kUsage,
                 "--part needs a target database, which knows how many targets the whole has", name,
                 "make one with hmmjit db build");

@@ -193,10 +193,17 @@ TEST(ScanTables, ListsModelsByTarget) {
     return result;
   };
   ScanTables tables(rules);
-  tables.add(searched(0, "first", {make_hit("late", 7, 20), make_hit("early", 2, 30)}));
-  tables.add(searched(1, "second", {make_hit("late", 7, 25)}));
+  ASSERT_TRUE(
+      tables.add(searched(0, "first", {make_hit("late", 7, 20), make_hit("early", 2, 30)})));
+  ASSERT_TRUE(tables.add(searched(1, "second", {make_hit("late", 7, 25)})));
   std::string targets, domains;
-  tables.append(&targets, &domains);
+  const auto to = [](std::string& text) {
+    return [&text](std::string_view more) -> Status {
+      text += more;
+      return {};
+    };
+  };
+  ASSERT_TRUE(tables.write({to(targets), to(domains)}));
   std::vector<std::string> rows;
   std::size_t at = 0;
   while (at < domains.size()) {

@@ -1,0 +1,60 @@
+// Records of targets that come model by model, to be read target by target.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/spool_file.hpp"
+#include "search/spool_run.hpp"
+
+namespace hmmjit {
+
+/// Keeps records of any bytes in memory as far as they fit; the rest waits in a temporary file
+/// without a name, in runs sorted by target. One thread at a time.
+class RecordsByTarget {
+ public:
+  static constexpr std::uint64_t kUnbounded = std::numeric_limits<std::uint64_t>::max();
+
+  /// `memory`: bytes that records and buffers may take. The records of a single target are not
+  /// bounded while they are read.
+  explicit RecordsByTarget(std::uint64_t memory) : memory_(memory) {}
+
+  /// `target`: index of the target in the input. Fails with kOutput.
+  Status add(std::uint64_t target, std::string_view record);
+  /// After the last add, until it returns false: the next target with records, in order of their
+  /// indices, and its records in the order in which they were added. Fails with kOutput.
+  Result<bool> next(std::uint64_t& target, std::vector<std::string>& records);
+
+ private:
+  struct Place {
+    std::uint64_t target;
+    std::size_t offset, size;  // in bytes_
+  };
+  struct Header {
+    std::uint64_t target, size;  // `size`: of the record that follows, in bytes
+  };
+  void sort();
+  Status write_run();
+  // Several runs become one, so that there is room for a buffer of each.
+  Status merge_runs();
+  // Begins to read all of them. Of each record its header is looked at; then follows the rest.
+  Status open_runs();
+  Result<std::string_view> front_record();
+
+  std::uint64_t memory_;
+  std::string bytes_;  // of the records in memory
+  std::vector<Place> places_;
+  std::size_t next_place_ = 0;
+  bool reading_ = false;
+  std::optional<SpoolFile> file_;
+  std::vector<SpoolRange> runs_;
+  std::optional<MergedRuns<Header>> merged_;  // while they are read
+};
+
+}  // namespace hmmjit
