@@ -83,7 +83,10 @@ TEST_F(StartUp, KernelsOfALibrary) {
           identity += fmt::format("/{}", value);
         }
         kernels.insert(std::move(identity));
-        computed += planned->chosen.expected.covered_length;
+        // Those of the domain stage compute the model's own rows, and one serves models of all
+        // lengths.
+        computed +=
+            stage >= plan::Stage::kParser ? length : planned->chosen.expected.covered_length;
         real += length;
       }
       fmt::print("{} {}: {} kernels, {:.1f} % padded cells\n", name, plan::stage_name(stage),
