@@ -66,5 +66,6 @@ struct BackwardResult {
 /// `forward_scale`: the L+1 row factors of Forward for the same arguments.
 BackwardResult backward(const OddsProfile& profile, std::span<const Residue> residues,
                         const LengthModel& length, std::span<const float> forward_scale);
+float backward_score(const OddsProfile& profile, std::span<const Residue> residues);
 
 }  // namespace hmmjit::reference
