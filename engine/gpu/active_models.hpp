@@ -25,7 +25,7 @@ class ActiveModel {
 
   enum class State { kWaiting, kReady, kDeclined };
   State state() const { return state_; }
-  /// Looks what has become of its kernels. kDeclined: there are none, or decline() has been called.
+  /// Looks how far its kernels are. kDeclined: there are none, or decline() has been called.
   State refresh(ChainKernels& kernels);
   /// It is left to the host; false where it was before.
   bool decline() { return state_.exchange(State::kDeclined) != State::kDeclined; }

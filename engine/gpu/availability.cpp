@@ -43,19 +43,19 @@ void Availability::fail_all(const Error& error) {
   }
   counters_.update([&](Statistics& s) { s.reason = error.to_string(); });
   changed_.raise();
-  tell_failure();
+  report_failure();
 }
 
 void Availability::greet() {
   {
     const MutexLock lock(mutex_);
-    told_ = false;
+    reported_ = false;
     if (phase_ != Phase::kFailed) return;
   }
-  tell_failure();
+  report_failure();
 }
 
-void Availability::tell_failure() {
+void Availability::report_failure() {
   const ClientUse use = clients_.use();
   if (!use) return;
   groups_.end();
@@ -63,7 +63,7 @@ void Availability::tell_failure() {
   Error failure;
   {
     const MutexLock lock(mutex_);
-    if (std::exchange(told_, true)) return;
+    if (std::exchange(reported_, true)) return;
     failure = failure_;
   }
   use.client().stopped(failure, settings_.demanded && counters_.get().ready_seconds == 0);

@@ -35,19 +35,19 @@ class Availability {
   /// Empty until set_devices().
   std::vector<ActiveDevice*> devices() const;
 
-  /// No device will ever work (again): everything that is not claimed is the host's.
+  /// No device will ever work (again): the host does everything that is not claimed.
   void fail_all(const Error& error);
-  /// A launch failed, timed out, or the driver answers no more: this device is given up.
+  /// A launch failed or timed out, or the driver does not answer any more: this device is given up.
   void lose(ActiveDevice& device, const Error& error);
   /// What is still open on a lost device goes to the others, and to the host where its segment has
-  /// been in use: a lane that is still at it comes by here again when it ends.
+  /// been in use. A lane that still works on the segment calls this again when it has ended.
   void leave_if_lost(const ActiveDevice& device);
   /// A client has been attached, which knows nothing of failures yet.
   void greet();
 
  private:
-  // Without a client there is nobody to tell, nor anything to let go of.
-  void tell_failure();
+  // Without a client there is nobody to report to, and nothing to release.
+  void report_failure();
 
   const Settings& settings_;
   ClientCalls& clients_;
@@ -59,7 +59,7 @@ class Availability {
   Phase phase_ HMMJIT_GUARDED_BY(mutex_) = Phase::kStarting;
   std::vector<std::unique_ptr<ActiveDevice>> devices_ HMMJIT_GUARDED_BY(mutex_);
   Error failure_ HMMJIT_GUARDED_BY(mutex_);
-  bool told_ HMMJIT_GUARDED_BY(mutex_) = false;
+  bool reported_ HMMJIT_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace hmmjit::gpu

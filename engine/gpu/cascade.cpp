@@ -93,7 +93,7 @@ struct Cascade::Run {
   const dev::DatabaseView database = job.targets.view();
   CascadeResult result{};
 
-  // What goes up: the counters, and behind them the tables of each stage.
+  // What is uploaded: the counters, followed by the tables of each stage.
   layout::TableBlock up{sizeof(ChainCounters)};
   std::uintptr_t base() const { return lane.tables_.address(); }
   ChainCounters* counters() const { return reinterpret_cast<ChainCounters*>(base()); }
@@ -110,7 +110,7 @@ struct Cascade::Run {
   // What the stages read of the model, on its way to the device.
   Status begin();
   Status provide_scratch();
-  // One launch, or one for each tile of the model; only the work counter, `next` bytes behind the
+  // One launch, or one for each tile of the model; only the work counter, `next` bytes after the
   // beginning of the counters, starts again with each.
   template <typename Params>
   Status launch(const ReadyKernel& ready, Params& p, std::size_t next = 0);
@@ -535,8 +535,9 @@ Status Cascade::Run::sample(const ChainCounters& c) {
   const auto first = std::ranges::find(job.claimed, true);
   if (first == job.claimed.end()) return {};
   const bool whole = std::ranges::find(job.claimed, false) == job.claimed.end();
-  BlockSample& told = result.blocks[static_cast<std::size_t>(first - job.claimed.begin())].sample;
-  if (stages.gated && whole) told.lost = lost_at_gates(c.gate, c.bytes.survivors);
+  BlockSample& first_sample =
+      result.blocks[static_cast<std::size_t>(first - job.claimed.begin())].sample;
+  if (stages.gated && whole) first_sample.lost = lost_at_gates(c.gate, c.bytes.survivors);
   if (!job.sample) return {};
   const double begun = thread_seconds();
   const auto download = [this](std::span<const ChainLists::Copy> copies,
@@ -561,7 +562,7 @@ Status Cascade::Run::sample(const ChainCounters& c) {
                            .gate = c.gate,
                            .download = download},
                           job.sample, result.blocks));
-  told.seconds = thread_seconds() - begun;
+  first_sample.seconds = thread_seconds() - begun;
   return {};
 }
 

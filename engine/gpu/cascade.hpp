@@ -4,8 +4,8 @@
 //
 // Decisions are hmmsearch's. Byte and word scores are exact; bias and Forward scores are floats
 // summed in another order, so that a target within their guard of a threshold, or of a P-value
-// that needs the reference's own arithmetic, is left to the CPU ("open"). A stage whose kernel is
-// not there yet is the CPU's likewise.
+// that needs the reference's own arithmetic, is left to the CPU ("open"). The CPU also
+// does a stage whose kernel is not there yet.
 #pragma once
 
 #include <array>
@@ -38,11 +38,11 @@ struct MsvSurvivor {
 
 /// What a device found out about the targets of one block; the others fail MSV.
 struct FilteredBlock {
-  std::vector<MsvSurvivor> open;      ///< ascending index; everything behind MSV is the caller's
+  std::vector<MsvSurvivor> open;      ///< ascending index; the caller does everything after MSV
   std::vector<std::uint32_t> passed;  ///< ascending; pass Viterbi, and Forward but for rounding
   /// Of each that passed what else the device has found out, null where nothing; or empty.
   std::vector<std::shared_ptr<const ParsedTarget>> parsed;
-  /// Targets that failed at a stage behind MSV, those of all blocks of the launch: told once.
+  /// Targets that failed at a stage after MSV: of all blocks of the launch, counted in one of them.
   std::uint64_t failed_bias = 0, failed_viterbi = 0, failed_forward = 0;
   BlockSample sample;  ///< what it was computed with, and scores to be checked
 };
@@ -51,12 +51,12 @@ struct FilteredBlock {
 struct FilterLimits {
   double F1 = 0.02, F2 = 1e-3, F3 = 1e-5;
   bool bias = true;
-  /// With which the traces of each region are sampled; none: one generator for all of a search,
-  /// whose traces cannot be a device's.
+  /// Seed with which the traces of each region are sampled. None: one generator runs through the
+  /// whole search, which only the CPU can follow.
   std::optional<std::uint32_t> trace_seed = 42;
 };
 
-/// Stages whose device time is told apart; the gates count with the stage they follow.
+/// Stages whose device time is measured one by one; a gate counts with the stage it follows.
 inline constexpr std::array<const char*, 5> kTimedStages{"SSV", "MSV", "bias", "Viterbi",
                                                          "Forward"};
 

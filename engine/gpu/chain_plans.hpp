@@ -1,6 +1,6 @@
 // Which kernels the chain of filters of a model uses, and for which model lengths they are made.
 //
-// A search plans coarsely: the stages behind SSV see few targets and are ruled by latency, and a
+// A search plans coarsely: the stages after SSV see few targets and are ruled by latency, and a
 // first SSV kernel is soon replaced by a closer one. So a library of models needs few compiles.
 #pragma once
 
@@ -39,7 +39,7 @@ plan::Stage link_stage(Link link);
 /// decide most targets of a class come before those of the next, usual lengths first.
 int link_priority(Link link, int model_length);
 /// Whether a chain waits for this kernel where it is on its way: a chain of SSV alone would leave a
-/// third of the filters' work to the CPU. Not the kernels behind Viterbi, and not MSV, which see
+/// third of the filters' work to the CPU. Not the kernels after Viterbi, and not MSV, which see
 /// few targets; those of the domain stage take more than a second to compile.
 bool link_decides(Link link);
 /// The model lengths to plan a link's kernel for, in this order until one has a plan: each at least

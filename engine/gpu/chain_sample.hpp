@@ -72,7 +72,7 @@ struct LostTargets {
   std::uint64_t expected = 0, found = 0;
 };
 
-/// Of one block. All blocks of a chain have its kernels; what was lost is told with one of them.
+/// Of one block. All blocks of a chain have its kernels; what was lost stands in one of them.
 struct BlockSample {
   UsedKernels kernels;
   std::vector<SampledTarget> targets;

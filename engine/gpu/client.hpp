@@ -41,8 +41,8 @@ class Client {
     (void)model, (void)kernels, (void)blocks;
     return {};
   }
-  /// Nothing more will be claimed; the board is told next. `reason` is for people; `demanded`:
-  /// the user asked for a GPU and none could be started.
+  /// Nothing more will be claimed; all pairs are left to the host next. `reason` is for people;
+  /// `demanded`: the user asked for a GPU and none could be started.
   virtual void stopped(const Error& reason, bool demanded) = 0;
   /// What the owner's threads still have to do; see handover_policy.hpp. By default more than any
   /// device.

@@ -5,10 +5,10 @@
 
 namespace hmmjit::gpu {
 
-/// Delivers what is the host's whatever a launch of the domain stage that takes so many seconds
-/// finds out: threads that wait for that would come to it last.
+/// Delivers at once what is left to the host in any case: open targets, and those that are too large
+/// for a launch of the domain stage of so many seconds. Otherwise threads would come to these last.
 void deliver_early(DomainWork& work, double patience);
-/// Delivers all that is left of it; how many pairs.
+/// Delivers the rest of it. Returns the number of pairs.
 std::size_t deliver(DomainWork& work);
 
 }  // namespace hmmjit::gpu

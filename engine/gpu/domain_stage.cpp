@@ -43,7 +43,7 @@ constexpr double kParserCellSeconds = 31e-9, kRegionCellSeconds = 60e-9,
 std::uint32_t most_cells(std::uint32_t most, double seconds, double cell_seconds) {
   return static_cast<std::uint32_t>(std::min<double>(most, std::max(0.0, seconds) / cell_seconds));
 }
-// The parser takes half the time of a launch, the kernels behind it a quarter each.
+// The parser takes half the time of a launch, each of the two kernels after it a quarter.
 std::uint32_t most_target_cells(double patience) {
   return most_cells(kMostCells, patience / 2, kParserCellSeconds);
 }

@@ -1,4 +1,4 @@
-// What is behind the Forward filter, on a device: regions of the targets that passed, sampled
+// What follows the Forward filter, on a device: regions of the targets that passed, sampled
 // traces and clusters of those of several domains, and everything that needs the matrices of an
 // envelope. The kernels keep the reference's float order and its random numbers, so that what they
 // find is what the CPU finds (engine/domain), which goes on from there: alignments, scores.
@@ -22,7 +22,7 @@
 
 namespace hmmjit::gpu {
 
-/// Launches whose device time is told apart.
+/// Launches whose device time is measured one by one.
 inline constexpr std::array<const char*, 3> kDomainStages{"parser", "ensembles", "envelopes"};
 
 /// One model's targets of one segment.
@@ -57,8 +57,8 @@ struct DomainResult {
 /// Stream, events and buffers of one launch at a time, reused. One thread at a time.
 class DomainStage {
  public:
-  /// Requests that one launch takes at most, and targets that one request may have: what is behind
-  /// them is left to the CPU.
+  /// Requests that one launch takes at most, and targets of a request: further ones are left to the
+  /// CPU.
   static constexpr std::size_t kMostRequests = 32, kMostTargets = 8192;
   /// Bytes of a workspace with which it is worth its while, and beyond which more gains nothing.
   /// What a launch has no workspace for waits for what it has: with 256 MiB instead of 4 GiB

@@ -156,7 +156,7 @@ void FilterLane::do_pairs(const ClientUse& use, const SegmentPtr& segment,
     done = fail(ErrorCode::kResources, "out of host memory");
   }
   failed(use, *model, done.error());
-  // What a chain could not do is the host's.
+  // What a chain could not do is left to the host.
   const auto given_back = std::ranges::count_if(claims, [](const Claim& c) { return bool(c); });
   parts_.counters.update(
       [&](Statistics& s) { s.blocks_given_back += static_cast<std::uint64_t>(given_back); });

@@ -58,7 +58,7 @@ void run_packer(SearchParts& parts) {
 struct GpuFilters::State {
   explicit State(Settings settings) : parts(std::move(settings)) {}
   void start();
-  // The smallest device's, as far as that is known.
+  // Of the smallest device, as far as that is known.
   std::uint64_t device_bytes() const;
 
   const double created = Trace::now();
@@ -90,7 +90,7 @@ std::uint64_t GpuFilters::State::device_bytes() const {
 
 GpuFilters::GpuFilters(Settings settings) : state_(std::make_unique<State>(std::move(settings))) {
   SearchParts& parts = state_->parts;
-  // Where there is no driver at all, even the shortest search that demands one is told.
+  // Where there is no driver at all, even the shortest search that demands a device reports that.
   if (parts.settings.demanded && !parts.settings.open_driver) {
     const driver::DriverReport report = driver::open_cuda_library().report;
     if (report.state != driver::DriverState::kReady)

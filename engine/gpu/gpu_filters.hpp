@@ -76,7 +76,7 @@ struct Statistics {
   std::uint64_t launches = 0, chains = 0, cells = 0, targets = 0;
   /// Targets that passed MSV or that SSV left undecided; for how many Viterbi and Forward ran.
   std::uint64_t survivors = 0, undecided = 0, viterbi = 0, viterbi_flagged = 0, forward = 0;
-  /// Targets told: to be gone on with behind MSV, and behind Viterbi or Forward.
+  /// Targets delivered: those that the host goes on with after MSV, and after Viterbi or Forward.
   std::uint64_t open = 0, passed = 0;
   /// Of those that passed, targets with their regions, regions with sampled traces, and envelopes
   /// scored to the end.
@@ -118,7 +118,7 @@ class GpuFilters {
   /// Pairs were opened on the board.
   void look_at_board();
 
-  /// No chain that begins from now on has these kernels: their stages are the owner's.
+  /// No chain that begins from now on has these kernels: the owner does their stages.
   void exclude(const std::vector<UsedKernel>& kernels);
 
   /// Whether a lane will claim this pair if it is open and nobody else takes it: its kernels are

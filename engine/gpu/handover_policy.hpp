@@ -39,8 +39,8 @@ bool waits_for_more_targets(const DeviceLoad& device, std::size_t ready, double 
 /// How long a launch of the domain stage may take, in seconds. Longer, and threads wait for its
 /// end; shorter, and they are given more than they can finish.
 double domain_launch_seconds(const HostLoad& host, const DeviceLoad& device);
-/// The most that a launch is ever given: a target that alone takes longer is the host's from the
-/// beginning.
+/// The most that a launch is ever given: a target that alone takes longer is left to the host
+/// from the beginning.
 inline constexpr double kLongestDomainLaunch = 2;
 
 }  // namespace hmmjit::gpu

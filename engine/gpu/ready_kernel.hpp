@@ -45,7 +45,7 @@ class ReadyKernel {
   Status require(const ModelExtent& model) const;
 
   /// Device memory of a launch beside tables, lists and results: Expected::scratch_per_warp and
-  /// Expected::scratch_per_residue. The boundary lies behind the rows.
+  /// Expected::scratch_per_residue. The boundary lies after the rows.
   struct Scratch {
     std::size_t rows = 0, boundary = 0;
     std::size_t bytes() const { return rows + boundary; }

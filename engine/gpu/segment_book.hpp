@@ -19,7 +19,7 @@ namespace hmmjit::gpu {
 
 /// Blocks that a device takes together. A segment is to be packed, then packed, then loaded, and
 /// resident until it is evicted, which means that it is to be packed again. It is abandoned, and
-/// its pairs are the host's, where there is no memory for it.
+/// its pairs are left to the host, where there is no memory for it.
 class Segment {
  public:
   Segment(std::vector<BlockRef> blocks, WorkBoard& board);

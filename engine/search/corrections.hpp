@@ -40,7 +40,7 @@ class Corrections final : public DifferenceHandler {
 
   /// One line of warning; nothing that comes from such a kernel is used.
   void act_on(const JobPtr& job, const Difference& difference) override;
-  /// What is left of the job is not done: it is to be searched again.
+  /// The rest of the job is not done, since it will be searched again.
   void spoil(const JobPtr& job) override;
 
  private:

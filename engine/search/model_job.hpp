@@ -20,7 +20,7 @@
 
 namespace hmmjit::search_run {
 
-/// What is to hear of the end of a block.
+/// What is notified of the end of a block.
 class BlockOwner {
  public:
   virtual void block_released(BlockId block, std::size_t bytes) noexcept = 0;

@@ -43,7 +43,8 @@ class Scorer {
   void add(ModelJob& job, const TargetsPtr& targets, const FilterOutput& output);
   /// Begins to score the waiting targets of a model if there are `enough` of them.
   void submit_waiting(const JobPtr& job, std::size_t enough = 1);
-  /// From now on targets do not wait for others: they hold blocks that should go.
+  /// From now on targets do not wait for others, since they keep blocks in memory that are to be
+  /// freed.
   void stop_collecting() { collecting_ = false; }
   /// Targets that share work, and as many as are worth waiting for while threads are busy.
   static constexpr std::size_t kSmallestBatch = 8, kLargestBatch = 64;

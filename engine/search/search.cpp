@@ -94,7 +94,7 @@ class Run final : private SearchControl {
   ModelInput input_;
   ScoringLoad load_;
   DistrustedKernels distrusted_;
-  TargetFeed targets_;  // before all that hold blocks, which tell it of their end
+  TargetFeed targets_;  // before all that hold blocks: the end of a block is reported to it
   SearchWindow window_;
   ResultQueue queue_;
   KeptHits hits_;

@@ -32,8 +32,8 @@ class SearchTasks {
     if (held_) pool_->release();
   }
 
-  /// A task that runs out of memory ends the search, and none does any work once it has ended by
-  /// the caller's wish.
+  /// A task that runs out of memory ends the search. Once the caller has cancelled the search, no
+  /// task does any work.
   template <typename Work>
   void submit(TaskClass task_class, double rank, Work&& work) {
     pool_->submit(task_class, rank, [this, work = std::forward<Work>(work)] {

@@ -70,7 +70,7 @@ class StoredHits {
   std::uint64_t memory_;
   std::optional<SpoolFile> file_;
   std::vector<SpoolRange> runs_;              // of records
-  std::vector<std::uint64_t> sums_ends_;      // of each; there is a Sum of each record behind it
+  std::vector<std::uint64_t> sums_ends_;      // of each: a Sum of each of its records follows it
   std::uint64_t candidates_ = 0, bytes_ = 0;  // of the records
   std::size_t longest_name_ = 0, longest_accession_ = 0, longest_shown_ = 0;
   double Z_ = 0, domZ_ = 0;

@@ -57,7 +57,7 @@ class TargetFeed final : public BlockOwner {
   Status count(const TargetBlock& targets);
   void end_of_targets();
 
-  TargetSource* input_;  // the caller's, later perhaps the spool
+  TargetSource* input_;  // that of the caller, later perhaps the spool
   const std::size_t block_residues_;
   SearchTasks& tasks_;
   ThreadStates& threads_;

@@ -76,7 +76,7 @@ class SleepingThreads {
 
 /// At most `threads` threads run tasks, the one in `run` among them. The others are started when
 /// there is a task for them; where the system refuses one, the pool goes on with those it has,
-/// and `threads()` tells how many. An idle thread takes the first task in priority order, whoever
+/// and `threads()` is their number. An idle thread takes the first task in priority order, whoever
 /// submitted it. Tasks may submit tasks and must not wait for one another. Every task runs with
 /// flush-to-zero set.
 ///
@@ -106,7 +106,7 @@ class TaskPool {
   /// Thread-safe; from within tasks, or from any thread while held: what comes from outside after
   /// that is dropped.
   void submit(TaskClass task_class, double rank, std::function<void()> work);
-  /// Those the pool may still come to. Thread-safe.
+  /// How many the pool has, or may still start. Thread-safe.
   int threads() const;
   /// Tasks that have not been begun. Thread-safe.
   std::size_t waiting() const;

@@ -17,6 +17,7 @@
 #include "gpu/chain_plans.hpp"
 #include "gpu/device_targets.hpp"
 #include "gpu_search/pairs_fixture.hpp"
+#include "host_kernels.hpp"
 #include "model/profile.hpp"
 #include "plan/device_traits.hpp"
 #include "support/random_profiles.hpp"
@@ -84,14 +85,14 @@ class ChainKernelsTest : public testing::Test {
     int finished = 0;
     for (LateKernels::Asked& a : asked_) {
       if (a.plan.stage != stage) continue;
-      if (!variant.empty() && a.plan.chosen.variant->name != variant) continue;
+      if (!variant.empty() && tested(a.plan).variant->name != variant) continue;
       ++finished;
       if (!well) {
         a.promise.set_value(fail(ErrorCode::kCompile, "no luck"));
         continue;
       }
       auto kernel = std::make_shared<compile::Kernel>();
-      kernel->candidate = a.plan.chosen;
+      kernel->candidate = tested(a.plan);
       a.promise.set_value(compile::KernelPtr(kernel));
     }
     EXPECT_GT(finished, 0);
@@ -175,7 +176,8 @@ TEST_F(ChainKernelsTest, UsualLengthsAndDecidingKernelsAreMostUrgent) {
   std::map<std::pair<std::string, int>, int> priority;  // by kernel and planned length
   for (const LateKernels::Asked& a : asked_) {
     const auto [at, made] = priority.emplace(
-        std::pair(std::string(a.plan.chosen.variant->entry_name), a.plan.model_length), a.priority);
+        std::pair(std::string(tested(a.plan).variant->entry_name), a.plan.model_length),
+        a.priority);
     EXPECT_TRUE(made) << "asked for twice: " << at->first.first;
   }
   const auto of = [&](const char* start, int length) {
@@ -210,9 +212,9 @@ class KernelsAtOnce final : public gpu::InstantKernelSource {
   Result<compile::KernelPtr> make(const plan::Plan& plan) override {
     auto kernel = std::make_shared<compile::Kernel>();
     kernel->name = fmt::format("{}.{} for {}", plan::stage_name(plan.stage),
-                               plan.chosen.variant->name, plan.class_length);
-    kernel->candidate = plan.chosen;
-    kernel->image.entry_name = plan.chosen.variant->entry_name;
+                               tested(plan).variant->name, plan.class_length);
+    kernel->candidate = tested(plan);
+    kernel->image.entry_name = tested(plan).variant->entry_name;
     kernel->image.bytes = "image";
     return kernel;
   }

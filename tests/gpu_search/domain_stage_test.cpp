@@ -4,10 +4,12 @@
 // under compute-sanitizer.
 #include "gpu/domain_stage.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstdlib>
+#include <string_view>
 
 #include "common/domain_params.h"
 #include "core/threads.hpp"
@@ -15,6 +17,7 @@
 #include "domain/domain.hpp"
 #include "gpu/kernel_source.hpp"
 #include "host_kernels.hpp"
+#include "lockstep/catalogue.hpp"
 #include "plan/kernel_variant.hpp"
 #include "search_fixture.hpp"
 #include "support/random_profiles.hpp"
@@ -44,16 +47,18 @@ class DomainStageTest : public testing::Test {
     EXPECT_TRUE(origin_.record(stream) && stream.synchronize());
   }
 
-  gpu::ReadyKernel kernel(plan::Stage stage) {
+  // `variant`: that one, else the one these tests were written about.
+  gpu::ReadyKernel kernel(plan::Stage stage, std::string_view variant = "four_lane") {
+    plan::PlanOptions options;
+    options.variant = variant;
+    const plan::Plan plan = *plan::make_plan(stage, 240, 29, device_->traits(), options);
     if (kOnDevice) {
-      const plan::Plan plan = *plan::make_plan(stage, 240, 29, device_->traits());
       const auto made = *source_->request(plan, 0).get();
       auto loaded = *driver::LoadedKernel::load(driver_, made->image.bytes, made->image.entry_name);
       EXPECT_TRUE(loaded->prepare(*device_, made->candidate.launch.block_threads,
                                   made->candidate.launch.dynamic_shared_bytes));
       return {plan, made, std::move(loaded), 1};
     }
-    const plan::Plan plan = *plan::make_plan(stage, 240, 29, device_->traits());
     auto made = std::make_shared<compile::Kernel>();
     made->name = plan.chosen.variant->entry_name;
     made->candidate = plan.chosen;
@@ -284,6 +289,34 @@ TEST_F(DomainStageTest, AnswersOfAnEarlierLaunchAreNotTakenForThisOnes) {
   fake_.on_launch = [](const FakeLaunch&) { return 0; };  // no warp comes to anything
   ASSERT_TRUE(run(*stage, request));
   for (const auto& parsed : request.parsed) EXPECT_TRUE(parsed == nullptr);
+}
+
+TEST_F(DomainStageTest, EveryKernelOfTheCatalogueIsExecuted) {
+  NEEDS_FAKE_DRIVER();
+  EXPECT_THAT(hmmjit_lockstep::kernels_without_instance(
+                  {plan::Stage::kParser, plan::Stage::kEnsemble, plan::Stage::kEnvelope}),
+              testing::IsEmpty())
+      << "add constants for it to tests/gpu_search/CMakeLists.txt";
+  const SearchData data = make_search_data(7, 2, 40, 150);
+  const auto targets = upload(data.targets);
+  for (gpu::ReadyKernel gpu::DomainKernels::*const member :
+       {&gpu::DomainKernels::parser, &gpu::DomainKernels::ensemble,
+        &gpu::DomainKernels::envelope}) {
+    const gpu::ReadyKernel usual = kernels_.*member;
+    for (const plan::KernelVariant& v : plan::variants_of(usual.candidate().variant->stage)) {
+      kernels_.*member = kernel(v.stage, v.name);
+      int launches = 0;
+      fake_.on_launch = [&](const FakeLaunch& launch) {
+        launches += launch.kernel == v.entry_name;
+        return run_on_host(launch);
+      };
+      gpu::DomainRequest request{make_search_model(data.models[1]), targets, all_of(*targets), {}};
+      ASSERT_TRUE(run(*stage(kWorkspace), request));
+      EXPECT_GT(compare(request, std::string(v.name)), 0u);
+      EXPECT_GT(launches, 0) << v.entry_name;
+    }
+    kernels_.*member = usual;
+  }
 }
 
 TEST_F(DomainStageTest, KernelsBeginWithTheLongestItemsAndAsManyAsFindRoom) {

@@ -8,10 +8,13 @@
 #include <cstdio>
 #include <limits>
 #include <map>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/threads.hpp"
+#include "lockstep/catalogue.hpp"
 #include "lockstep/lockstep.hpp"
 #include "lockstep/registry.hpp"
 //
@@ -260,7 +263,7 @@ int run_domain_kernel(const FakeLaunch& launch, int error) {
   }
   for (const auto& instance : hmmjit_lockstep::kernel_instances()) {
     if (instance.kernel != launch.kernel) continue;
-    hmmjit_lockstep::launch(launch.blocks, static_cast<unsigned>(32 * instance.at("kWarps")),
+    hmmjit_lockstep::launch(launch.blocks, hmmjit_lockstep::threads_by_entry(instance),
                             launch.shared_bytes, [&] { instance.run(&batch); });
     for (u32 m = 0; error != 0 && m < batch.count; ++m) {
       const DomainParams& p = batch.models[m];
@@ -319,10 +322,32 @@ int run(const FakeLaunch& launch, int error) {
   }
   if (launch.kernel.starts_with("forward")) return run_forward(launch, error);
   if (launch.kernel.starts_with("gate")) return run_gate(launch.parameters);
-  if (launch.kernel.ends_with("_four_lane")) return run_domain_kernel(launch, error);
+  for (const char* stage : {"parser", "ensemble", "envelope"}) {
+    if (launch.kernel.starts_with(stage)) return run_domain_kernel(launch, error);
+  }
   return driver::code::kNotFound;
 }
 }  // namespace
+
+const plan::Candidate& tested(const plan::Plan& plan) {
+  static const std::map<plan::Stage, std::set<std::string_view>> kVariants{
+      {plan::Stage::kSsv,
+       {"multi_lane_byte", "multi_lane_half", "multi_lane_word", "multi_lane_tiled"}},
+      {plan::Stage::kMsv, {"multi_lane_half", "multi_lane_word"}},
+      {plan::Stage::kBias, {"segments"}},
+      {plan::Stage::kViterbi, {"wavefront", "wavefront_tiled", "lane_scan", "row_scan"}},
+      {plan::Stage::kForward, {"row_scan"}},
+      {plan::Stage::kGate, {"cascade"}},
+      {plan::Stage::kParser, {"four_lane"}},
+      {plan::Stage::kEnsemble, {"four_lane"}},
+      {plan::Stage::kEnvelope, {"four_lane"}}};
+  const std::set<std::string_view>& known = kVariants.at(plan.stage);
+  if (known.contains(plan.chosen.variant->name)) return plan.chosen;
+  for (const plan::Candidate& candidate : plan.fallbacks) {
+    if (known.contains(candidate.variant->name)) return candidate;
+  }
+  return plan.chosen;
+}
 
 std::string image_for(const plan::Candidate& candidate) {
   const plan::Expected& expected = candidate.expected;

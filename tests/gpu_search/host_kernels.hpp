@@ -10,6 +10,10 @@
 
 namespace hmmjit::tests {
 
+/// What these tests run of a plan: the candidate of a variant that they were written about, so that
+/// they say the same whichever variants have joined the catalogue; else what the planner chose.
+const plan::Candidate& tested(const plan::Plan& plan);
+
 /// The image of a planned kernel: what the functions below need to know of its constants, which is
 /// how many positions of a model it computes (of a tiled kernel: one tile does).
 std::string image_for(const plan::Candidate& candidate);

@@ -185,7 +185,7 @@ TEST(MixedLengths, PairsAreTheCpusWhileACompileIsLateOrFails) {
       KernelScript script;
       script.fate = [&, stage, variant](const plan::Plan& plan) {
         const bool late =
-            plan.stage == stage && (variant.empty() || plan.chosen.variant->name == variant);
+            plan.stage == stage && (variant.empty() || tested(plan).variant->name == variant);
         return late ? KernelScript::kLate : KernelScript::kCached;
       };
       Chains chains(scripted_kernels(script));

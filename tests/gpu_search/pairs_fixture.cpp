@@ -116,12 +116,12 @@ std::vector<CpuPair> cpu_pairs(const SearchModel& model, const TargetBlock& bloc
 compile::KernelPtr fake_kernel(const plan::Plan& plan, const std::string& suffix) {
   auto kernel = std::make_shared<compile::Kernel>();
   kernel->name =
-      fmt::format("{}.{}{}", plan::stage_name(plan.stage), plan.chosen.variant->name, suffix);
-  for (const auto& [name, value] : plan.chosen.constants.list())
+      fmt::format("{}.{}{}", plan::stage_name(plan.stage), tested(plan).variant->name, suffix);
+  for (const auto& [name, value] : tested(plan).constants.list())
     kernel->name += fmt::format(" {}={}", name, value);
-  kernel->candidate = plan.chosen;
-  kernel->image.entry_name = plan.chosen.variant->entry_name;
-  kernel->image.bytes = image_for(plan.chosen) + suffix;
+  kernel->candidate = tested(plan);
+  kernel->image.entry_name = tested(plan).variant->entry_name;
+  kernel->image.bytes = image_for(tested(plan)) + suffix;
   return kernel;
 }
 

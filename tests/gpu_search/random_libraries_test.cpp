@@ -72,16 +72,16 @@ class RandomKernels final : public gpu::KernelSource {
   static compile::KernelPtr make(const plan::Plan& plan) {
     auto kernel = std::make_shared<compile::Kernel>();
     kernel->name = identity(plan);
-    kernel->candidate = plan.chosen;
-    kernel->image.entry_name = plan.chosen.variant->entry_name;
-    kernel->image.bytes = image_for(plan.chosen);
+    kernel->candidate = tested(plan);
+    kernel->image.entry_name = tested(plan).variant->entry_name;
+    kernel->image.bytes = image_for(tested(plan));
     kernel->image.kind = compile::ImageKind::kCubin;
     return kernel;
   }
   static std::string identity(const plan::Plan& plan) {
     std::string out = fmt::format("{}.{} {}", plan::stage_name(plan.stage),
-                                  plan.chosen.variant->name, plan.class_length);
-    for (const auto& [name, value] : plan.chosen.constants.list())
+                                  tested(plan).variant->name, plan.class_length);
+    for (const auto& [name, value] : tested(plan).constants.list())
       out += fmt::format(" {}={}", name, value);
     return out;
   }

@@ -79,15 +79,15 @@ class InstantKernels final : public gpu::InstantKernelSource {
 
  private:
   Result<compile::KernelPtr> make(const plan::Plan& plan) override {
-    if (missing_.contains(std::string(plan.chosen.variant->entry_name))) {
+    if (missing_.contains(std::string(tested(plan).variant->entry_name))) {
       return fail(ErrorCode::kCompile, "no compiler here");
     }
     auto kernel = std::make_shared<compile::Kernel>();
     kernel->name = fmt::format("{}.{} for {}", plan::stage_name(plan.stage),
-                               plan.chosen.variant->name, plan.class_length);
-    kernel->candidate = plan.chosen;
-    kernel->image.entry_name = plan.chosen.variant->entry_name;
-    kernel->image.bytes = image_for(plan.chosen);
+                               tested(plan).variant->name, plan.class_length);
+    kernel->candidate = tested(plan);
+    kernel->image.entry_name = tested(plan).variant->entry_name;
+    kernel->image.bytes = image_for(tested(plan));
     kernel->image.kind = kind_;
     return kernel;
   }
@@ -122,8 +122,8 @@ class WarmedKernels final : public gpu::InstantKernelSource {
   }
   static std::string identity(const plan::Plan& plan) {
     std::string out(plan::stage_name(plan.stage));
-    out += plan.chosen.variant->name;
-    for (const auto& [name, value] : plan.chosen.constants.list())
+    out += tested(plan).variant->name;
+    for (const auto& [name, value] : tested(plan).constants.list())
       out += fmt::format(" {}={}", name, value);
     return out;
   }

@@ -6,11 +6,13 @@ usage: check_layering.py SOURCE_DIR
 Reads the table of folders in ARCHITECTURE.md, the #include lines of every C++ file under engine/, cache/ and
 tools/ and the libraries that their CMakeLists.txt link. Fails on an include of a folder that the including
 folder may not know, on a folder that the table lets another know without need, on CUDA headers outside the two
-files that may mention them, on anything but the standard library in public headers, and on streams and folder
-iterators of the C++ library, which do not say that memory ran out. Examples are
+files that may mention them, on anything but the standard library in public headers, on streams and folder
+iterators of the C++ library, which do not say that memory ran out, and on a file or a type that ARCHITECTURE.md
+names and that does not exist. Examples are
 hosts: their programs (not their tests) may include public headers, their own and other libraries', and
 link hmmjit::hmmjit alone. Exits 1 with one line for each violation.
 """
+import glob
 import os
 import re
 import sys
@@ -130,6 +132,18 @@ def check_example_build(root, path):
             yield f"{path}: links {library}, which is not installed"
 
 
+def check_walk(root, text):
+    """Files and types that ARCHITECTURE.md names, which have to exist."""
+    for path in sorted(set(re.findall(r"[a-z_]+/[a-z_]*(?:_\*)?\.(?:\*|[ch]pp)", text))):
+        if not any(glob.glob(os.path.join(root, top, path)) for top in ("", "engine")):
+            yield f"ARCHITECTURE.md: there is no {path}"
+    headers = "".join(read(root, path) for path in files_of(root, "engine", ".hpp"))
+    declared = set(re.findall(r"\b(?:class|struct|using) (\w+)", headers))
+    walk = text[text.index("## A search while it runs"):]
+    for name in sorted(set(re.findall(r"\b[A-Z][a-z]\w*", walk.split("```")[1])) - declared):
+        yield f"ARCHITECTURE.md: no header has a type {name}"
+
+
 def main():
     if len(sys.argv) != 2:
         print(__doc__)
@@ -156,6 +170,7 @@ def main():
     for here, names in named.items():
         for other in sorted(names - included.get(here, set())):
             violations.append(f"ARCHITECTURE.md: {here} is said to include {other}, and does not")
+    violations += check_walk(root, read(root, "ARCHITECTURE.md"))
     for example in sorted(os.listdir(os.path.join(root, "examples"))):
         top = os.path.join("examples", example)
         tests = os.path.join(top, "tests") + os.sep

@@ -37,13 +37,16 @@ bool tiled(const KernelInstance& k) { return hmmjit_lockstep::tile_length_by_ent
 
 /// Everything one launch reads and writes, in host memory.
 struct LaunchData {
-  LaunchData(const ByteProfile& profile, const Calibration& calibration, double F1,
-             const layout::PackedTargets& packed, const layout::WorkList& list)
+  LaunchData(const KernelInstance& kernel, const ByteProfile& profile,
+             const Calibration& calibration, double F1, const layout::PackedTargets& packed,
+             const layout::WorkList& list)
       : targets(packed),
         work(list),
         stage(profile, calibration, F1, packed.class_lengths),
         splits(list.splits),
-        boundary(packed.residues.size(), 0xee),  // poison
+        // As much as the entry asks for, poisoned.
+        boundary(packed.residues.size() * hmmjit_lockstep::scratch_by_entry(kernel).per_residue,
+                 0xee),
         tile_best(list.items.size(), 77),
         results(packed.size(), 0xffffffffu),
         survivors(packed.size()),
@@ -60,7 +63,7 @@ struct LaunchData {
     p.results = results.data();
     p.survivors = survivors.data();
     p.undecided = undecided.data();
-    p.boundary = boundary.data();
+    p.boundary = boundary.empty() ? nullptr : boundary.data();
     p.tile_best = tile_best.data();
     p.item_count = static_cast<std::uint32_t>(work.items.size());
   }
@@ -135,7 +138,7 @@ void check(const KernelInstance& kernel, const ByteProfile& profile, const Calib
                                     16 * ((static_cast<std::uint32_t>(profile.M) + 15) / 16 + 1),
                                     static_cast<std::uint32_t>(profile.M))
             : layout::whole_targets(targets);
-  LaunchData data(profile, calibration, F1, targets, work);
+  LaunchData data(kernel, profile, calibration, F1, targets, work);
   const Outcome out = run_ssv(kernel, data);
   std::vector<std::uint32_t> undecided;
   std::size_t passed = 0;
@@ -285,7 +288,7 @@ class MsvLockstep : public testing::TestWithParam<std::size_t> {
     std::vector<std::span<const Residue>> views(sequences.begin(), sequences.end());
     const layout::PackedTargets targets = layout::pack_targets(views);
     const layout::WorkList work = layout::whole_targets(targets);
-    LaunchData data(profile, calibration, F1, targets, work);
+    LaunchData data(kernel(), profile, calibration, F1, targets, work);
     if (undecided) {
       data.p.items = nullptr;
       for (std::uint32_t t = 1; t < targets.size(); t += 3) {

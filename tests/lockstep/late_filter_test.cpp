@@ -409,7 +409,7 @@ TEST_P(ForwardLockstep, StaysWithinTheGuardBand) {
       if (++seed % 4 != 0 && M != full) continue;
       const auto model = test_support::random_model(seed, M, kind);
       const auto sequences =
-          mixed_targets(seed, model->hmm, kernel.at("kS") > 8 ? 41 : 13, M == full ? 60 : 150);
+          mixed_targets(seed, model->hmm, GetParam() % 2 == 0 ? 41 : 13, M == full ? 60 : 150);
       const layout::PackedTargets targets = pack(sequences);
       const auto list = everything(targets);
       layout::FloatStage stage(model->odds);
@@ -423,7 +423,12 @@ TEST_P(ForwardLockstep, StaysWithinTheGuardBand) {
       p.lengths = lengths.data();
       p.counters = &counters;
       p.results = results.data();
-      hmmjit_lockstep::launch(2, threads_by_entry(kernel), shared_bytes_by_entry(kernel),
+      constexpr unsigned kBlocks = 2;
+      const std::size_t per_warp = hmmjit_lockstep::scratch_by_entry(kernel).per_warp;
+      std::vector<float> rows(kBlocks * threads_by_entry(kernel) / 32 * per_warp / sizeof(float),
+                              4711.0f);
+      p.rows = rows.empty() ? nullptr : rows.data();
+      hmmjit_lockstep::launch(kBlocks, threads_by_entry(kernel), shared_bytes_by_entry(kernel),
                               [&] { kernel.run(&p); });
       for (std::size_t s = 0; s < list.size(); ++s) {
         const auto& residues = sequences[targets.original[list[s]]];
@@ -444,7 +449,7 @@ TEST_P(ForwardLockstep, StaysWithinTheGuardBand) {
   EXPECT_LT(worst, 0.1) << "the guard band is meant to be wide";
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ForwardLockstep, testing::ValuesIn(instances_of("forward_row_scan")),
+INSTANTIATE_TEST_SUITE_P(All, ForwardLockstep, testing::ValuesIn(instances_of("forward_")),
                          instance_name);
 
 class BiasLockstep : public testing::TestWithParam<std::size_t> {};
@@ -497,11 +502,12 @@ TEST(ViterbiPipeline, FlaggedTargetsAreDecidedByThreads) {
   check_pipeline("viterbi_thread_coalesced");
 }
 
-// The gate decides on the host in tests/gpu_search.
+// Those of the domain stage are in tests/gpu_search.
 TEST(LateLockstep, EveryKernelOfTheCatalogueIsExecuted) {
-  EXPECT_THAT(hmmjit_lockstep::kernels_without_instance(
-                  {plan::Stage::kBias, plan::Stage::kViterbi, plan::Stage::kForward}),
-              testing::IsEmpty())
+  EXPECT_THAT(
+      hmmjit_lockstep::kernels_without_instance(
+          {plan::Stage::kBias, plan::Stage::kViterbi, plan::Stage::kForward, plan::Stage::kGate}),
+      testing::IsEmpty())
       << "add constants for it to tests/lockstep/CMakeLists.txt";
 }
 
@@ -522,10 +528,10 @@ TEST(ViterbiPreconditions, AreToldApart) {
 
 // The gate behind Forward: whatever the grid, every candidate of the list is judged once, told if
 // it may pass, and counted if it surely fails.
-TEST(GateLockstep, JudgesEveryCandidateOnce) {
-  const auto gates = instances_of("gate_cascade");
-  ASSERT_EQ(gates.size(), 1u);
-  const KernelInstance& kernel = instance(gates.front());
+class GateLockstep : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(GateLockstep, JudgesEveryCandidateOnce) {
+  const KernelInstance& kernel = instance(GetParam());
   const std::vector<std::uint32_t> length{100, 400}, length_class{0, 1};
   for (const std::uint32_t count : {0u, 1u, 63u, 64u, 65u, 1000u}) {
     std::vector<hmmjit_device::Candidate> candidates;
@@ -574,6 +580,9 @@ TEST(GateLockstep, JudgesEveryCandidateOnce) {
     EXPECT_EQ(passed[counters.passed], 0xffffffffu) << count;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(All, GateLockstep, testing::ValuesIn(instances_of("gate_")),
+                         instance_name);
 
 }  // namespace
 }  // namespace hmmjit
