@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -72,8 +73,7 @@ class InstantKernels final : public gpu::InstantKernelSource {
   }
   Result<compile::KernelPtr> refused(const plan::Plan& plan, const compile::KernelPtr&,
                                      const std::string& reason) override {
-    if (remade_) return fail(ErrorCode::kCompile, "refused again: " + reason);
-    remade_ = true;
+    if (remade_.exchange(true)) return fail(ErrorCode::kCompile, "refused again: " + reason);
     return make(plan);
   }
 
@@ -94,7 +94,7 @@ class InstantKernels final : public gpu::InstantKernelSource {
   std::set<std::string> missing_;
   bool cached_;
   compile::ImageKind kind_;
-  bool remade_ = false;
+  std::atomic<bool> remade_ = false;  // several threads load kernels
 };
 
 // A cache that may not compile: what was put into it, and what was asked for in vain.
