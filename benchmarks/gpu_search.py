@@ -41,13 +41,13 @@ def result_lines(paths):
     for path in paths:
         with open(path, "rb") as stream:
             for line in stream:
-                # Blank lines too: one stands behind each run's header.
+                # Blank lines too: one stands after each run's header.
                 if not line.startswith((b"#", b"[ok]", b"\n")):
                     yield line
 
 
 def digests(prefixes):
-    """Digests of the three result files, the parts of several runs behind one another."""
+    """Digests of the three result files, the parts of several runs one after the other."""
     out = []
     for name in ("out", "tbl", "dom"):
         digest = hashlib.sha256()

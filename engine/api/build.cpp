@@ -2,7 +2,6 @@
 #include "hmmjit/build.hpp"
 
 #include <limits>
-#include <random>
 #include <utility>
 
 #include "api/build.hpp"
@@ -10,6 +9,7 @@
 #include "api/inputs.hpp"
 #include "build/calibration.hpp"
 #include "build/sequence_model.hpp"
+#include "core/random_seed.hpp"
 #include "core/threads.hpp"
 #include "io/alignment_file.hpp"
 #include "search/task_pool.hpp"
@@ -199,7 +199,7 @@ build::CalibrationOptions to_calibration(const BuildOptions& o) {
   out.forward_length = o.forward_length;
   out.forward_targets = o.forward_targets;
   out.tail_mass = o.tail_mass;
-  out.seed = o.seed != 0 ? o.seed : std::random_device{}() | 1u;
+  out.seed = o.seed != 0 ? o.seed : random_seed();
   return out;
 }
 

@@ -138,7 +138,7 @@ hmmjit_filter_counts to_c(const hmmjit::FilterCounts& c) {
   return {c.targets, c.residues, c.msv, c.bias, c.viterbi, c.forward};
 }
 
-/// Domains of all hits, which lie one behind the other.
+/// Domains of all hits, which lie one after the other.
 std::span<const hmmjit::Domain> all_domains(const hmmjit::ModelResult& result) {
   const auto hits = result.hits();
   if (hits.empty()) return {};

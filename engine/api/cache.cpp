@@ -1,4 +1,4 @@
-// The kernel cache behind a handle.
+// The kernel cache of a handle.
 #include "api/handles.hpp"
 #include "api/host_calls.hpp"
 #include "cache/maintenance.hpp"

@@ -1,4 +1,4 @@
-// What stands behind the public handles, for the library and its tests.
+// What the public handles hold, for the library and its tests.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// What stands behind Models and Targets.
+// What Models and Targets hold.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What stands behind IterativeSearch.
+// What IterativeSearch holds.
 #pragma once
 
 #include <memory>

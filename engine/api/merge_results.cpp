@@ -27,7 +27,7 @@ ModelResult merge_results(const std::vector<ModelResult>& results, const SearchO
                     merged.model.name + ", " + result.model.name,
                     "merge the results of one model against several sets of targets");
       for (hmmjit::Hit hit : result.hits.hits) {
-        // Fewer are kept the further behind a target stands.
+        // Fewer are kept the further back a target stands.
         hit.index += counters.targets;
         // What was judged of a smaller search space.
         hit.flags = {};

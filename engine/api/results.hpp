@@ -1,4 +1,4 @@
-// What stands behind ModelResult: the internals' result and the views on it.
+// What ModelResult holds: the internals' result and the views on it.
 #pragma once
 
 #include <vector>

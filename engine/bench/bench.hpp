@@ -25,7 +25,7 @@ namespace hmmjit::bench {
 struct Settings {
   std::uint64_t residues = 0;  ///< copies of the targets until there are so many; 0: one copy
   std::size_t distinct = 0;    ///< at most so many distinct targets; 0: all
-  int repeats = 3;             ///< timed launches behind the first
+  int repeats = 3;             ///< timed launches after the first
   /// A kernel predicted to take longer over all targets is measured on one copy of a sample that
   /// takes about this long: the designs of earlier papers beside those of today.
   double seconds = 0.5;

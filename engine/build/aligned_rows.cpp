@@ -16,9 +16,9 @@ namespace {
 
 // Where nodes stand.
 struct Columns {
-  std::vector<std::size_t> inserted;  // [M+1] most residues inserted behind a node
+  std::vector<std::size_t> inserted;  // [M+1] most residues inserted after a node
   std::vector<bool> used;             // [M+1] a row has a residue at the node: it has a column
-  std::vector<std::size_t> after;     // [M+1] first column behind the node
+  std::vector<std::size_t> after;     // [M+1] first column after the node
   std::size_t width = 0;
 };
 
@@ -86,7 +86,7 @@ std::string lay_out(const std::vector<PathElement>& path, std::span<const Residu
   return row;
 }
 
-// Residues inserted behind a node: half of them stay beside it, the others move to the next node.
+// Residues inserted after a node: half of them stay beside it, the others move to the next node.
 void justify_insertions(std::string& row, const Columns& columns) {
   const std::size_t M = columns.after.size() - 1;
   for (std::size_t k = 0; k < M; ++k) {

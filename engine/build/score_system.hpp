@@ -1,4 +1,4 @@
-// Substitution probabilities behind a score matrix: what a single-sequence model emits.
+// Substitution probabilities that underlie a score matrix: what a single-sequence model emits.
 #pragma once
 
 #include <array>

@@ -438,7 +438,7 @@ Result<KernelPtr> KernelProvider::refused(const plan::Plan& plan, const KernelPt
     }
     pool_->known.erase(identity_of(plan));
   }
-  // Layers hide one another: once for memory and the file behind it, once for the other layer.
+  // Layers hide one another: once for memory and the file under it, once for the other layer.
   constexpr int kLayers = 3;
   for (int i = 0; i < kLayers; ++i) {
     const cache::Lookup lookup = cache_.find(kernel->key, cache::KernelCache::Counted::kNone);

@@ -30,7 +30,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 // Two rows are taken together. With 512-bit vectors, x86 cores run saturating additions and
 // maxima on one port, plain additions on two; so there the maximum is taken once for two cells of
 // a diagonal: S(i+1,k+1) exceeds S(i,k) by at most g = max(0, -cost), and
-// max(S(i,k), S(i+1,k+1)) = S(i,k) + g with a table of g. That addition may wrap only behind a
+// max(S(i,k), S(i+1,k+1)) = S(i,k) + g with a table of g. That addition may wrap only after a
 // cell that already means overflow (a step gains at most the bias), and then the exact maximum
 // does not matter.
 

@@ -138,7 +138,7 @@ DomainTimes& DomainTimes::operator+=(const DomainTimes& other) {
 
 namespace {
 
-// Everything behind the Forward filter for some targets of one model, phase by phase, so that
+// Everything after the Forward filter for some targets of one model, phase by phase, so that
 // equal work of different targets can share vectors.
 class Batch {
  public:

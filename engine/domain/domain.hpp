@@ -1,4 +1,4 @@
-// Forward and everything behind it: Backward, posterior decoding, regions, stochastic ensemble,
+// Forward and everything after it: Backward, posterior decoding, regions, stochastic ensemble,
 // clustering, envelopes, optimal accuracy alignment, null2, scores. Bit-equal to hmmsearch: each
 // sequence keeps the reference's four-lane float order; wider vectors hold several sequences,
 // envelopes or samples side by side. All calls must run inside a FlushToZeroScope.
@@ -131,7 +131,7 @@ void forward_filter_batch(const ForwardTables& model,
                           std::span<const std::span<const Residue>> targets,
                           std::span<float> scores, Workspace& workspace);
 
-/// Everything behind the Forward filter for one target. Nothing when no domain is found.
+/// Everything after the Forward filter for one target. Nothing when no domain is found.
 /// `forward_nats`: the score forward_filter gave.
 std::optional<TargetScore> define_domains(const ForwardTables& model, const TargetView& target,
                                           float forward_nats, const DomainOptions& options,
@@ -146,7 +146,7 @@ void define_domains_batch(const ForwardTables& model, std::span<const TargetView
                           Workspace& workspace, std::span<std::optional<TargetScore>> results,
                           const WantedTarget& wanted = {});
 
-/// Forward filter and everything behind it in one call: Forward runs once, and what it left of the
+/// Forward filter and everything after it in one call: Forward runs once, and what it left of the
 /// targets that pass is used. forward_nats[n] receives the Forward score, NaN where
 /// forward_filter would return nothing (such targets are not offered to `passes`). 32 bytes per
 /// residue of the batch are kept meanwhile; 32 to 128 targets a call fill the vectors.

@@ -72,7 +72,7 @@ struct Kernels {
   void (*forward_part)(const ForwardTables::Tables& tables, Job& job, int first, int last, float ec,
                        float ej, float* cells, SpecialRow* rows);
   /// The same of Backward, from row `last` down to first+1, and row 0 where `first` is 0; the job's
-  /// `forward` holds rows from `first` on. `next` and `cells`: row last+1, zero behind the end.
+  /// `forward` holds rows from `first` on. `next` and `cells`: row last+1, zero after the end.
   void (*backward_part)(const ForwardTables::Tables& tables, Job& job, int first, int last,
                         float ec, float ej, float* cells, const SpecialRow& next, SpecialRow* rows);
   /// Forward of up to `groups` jobs with every cell kept: `matrix` holds max(L)+1 rows.

@@ -4,6 +4,13 @@
 #include <utility>
 
 namespace hmmjit::gpu {
+namespace {
+
+// Fewer models than this do not keep a device busy with one segment until a much larger one has
+// been read, packed and uploaded: threads would take most of it meanwhile.
+constexpr std::size_t kModelsOfLargeSegments = 8;
+
+}  // namespace
 
 void BlockGroups::begin(std::uint64_t host_bytes) {
   const MutexLock lock(mutex_);
@@ -26,12 +33,18 @@ std::uint64_t BlockGroups::segment_residues(std::uint64_t device_bytes) const {
   return std::max<std::uint64_t>(most, 1);
 }
 
-BlockGroups::Groups BlockGroups::add(BlockRef block, std::uint64_t device_bytes) {
+BlockGroups::Groups BlockGroups::add(BlockRef block, std::uint64_t device_bytes,
+                                     std::size_t models) {
   const MutexLock lock(mutex_);
   if (!open_) return {};
   residues_ += block.targets->residue_count();
   blocks_.push_back(std::move(block));
-  return take(residues_ / (segment_residues(device_bytes) * devices()));
+  Groups out = take(residues_ / (segment_residues(device_bytes) * devices()));
+  if (!out.empty() && models >= kModelsOfLargeSegments) {
+    next_residues_ = std::min(next_residues_ * settings_.segment_growth,
+                              std::max(settings_.segment_residues, settings_.largest_segment));
+  }
+  return out;
 }
 
 BlockGroups::Groups BlockGroups::rest(std::uint64_t device_bytes) {
@@ -56,8 +69,6 @@ BlockGroups::Groups BlockGroups::take(std::uint64_t rounds) {
     reached += block.targets->residue_count();
     out.back().push_back(std::move(block));
   }
-  next_residues_ = std::min(next_residues_ * settings_.segment_growth,
-                            std::max(settings_.segment_residues, settings_.largest_segment));
   return out;
 }
 

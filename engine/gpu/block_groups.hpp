@@ -1,6 +1,7 @@
 // Target blocks on their way into segments.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -19,8 +20,9 @@ class BlockGroups {
   /// For a new search: the first segments are the smallest again. `host_bytes`: as
   /// GpuFilters::attach.
   void begin(std::uint64_t host_bytes);
-  /// `device_bytes`: that may be used of the smallest device, as far as that is known.
-  Groups add(BlockRef block, std::uint64_t device_bytes);
+  /// `device_bytes`: that may be used of the smallest device, as far as that is known. `models`:
+  /// that the search has begun; few leave the next segment as small as the last one.
+  Groups add(BlockRef block, std::uint64_t device_bytes, std::size_t models);
   /// What is left, as segments of equal size, however small.
   Groups rest(std::uint64_t device_bytes);
   /// Takes no more blocks until the next search begins. Returns those that it has.

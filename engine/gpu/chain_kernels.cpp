@@ -3,6 +3,14 @@
 #include <utility>
 
 namespace hmmjit::gpu {
+namespace {
+
+// With all its filters a device is a hundred times as fast as a core at what is left open without
+// one of them. The compiles of a class take half a second each, several at a time where there are
+// cores; where there are few, a chain does not wait for all of them.
+constexpr double kOthersSeconds = 1.5;
+
+}  // namespace
 
 ChainKernels::ChainKernels(const Settings& settings)
     : finer_kernel_seconds_(settings.finer_kernel_seconds),
@@ -38,10 +46,16 @@ void ChainKernels::stop() {
 ChainKernels::State ChainKernels::state(const KernelSlots& slots) {
   KernelSlot& ssv = *of_link(slots, Link::kSsv);
   if (ssv.kernel() == nullptr) return ssv.failed() ? State::kFailed : State::kComing;
-  for (std::size_t link = 0; link < kLinks; ++link) {
-    if (link_decides(static_cast<Link>(link)) && !slots[link]->ended()) return State::kComing;
-  }
-  return State::kThere;
+  const auto coming = [&](bool decides) {
+    for (std::size_t i = 0; i < kLinks; ++i) {
+      const auto link = static_cast<Link>(i);
+      if (!is_filter(link) || link_decides(link) != decides) continue;
+      if (is_coming(*slots[i])) return true;
+    }
+    return false;
+  };
+  if (coming(true)) return State::kComing;
+  return ssv.there_for() < kOthersSeconds && coming(false) ? State::kComing : State::kThere;
 }
 
 void ChainKernels::ssv_took(const KernelSlots& slots, double seconds) {

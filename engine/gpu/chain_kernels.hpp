@@ -49,11 +49,14 @@ class ChainKernels {
   const KernelSlots* of(const SearchModel& model) { return planner_.of(model); }
 
   /// Of a class: kComing while a chain would have to do without a kernel that decides most targets
-  /// and is on its way; kFailed without SSV.
+  /// and is on its way, and for 1.5 seconds longer while it would have to do without any other
+  /// filter's; kFailed without SSV.
   enum class State { kComing, kThere, kFailed };
   static State state(const KernelSlots& slots);
-  /// Whether the kernel is there, or comes without a compile.
-  static bool soon(const KernelSlots& slots, Link link) { return of_link(slots, link)->soon(); }
+  /// Whether the kernel is there or being made.
+  static bool expected(const KernelSlots& slots, Link link) {
+    return of_link(slots, link)->expected();
+  }
   /// See ChainLoader.
   bool settled() const { return loader_.settled(); }
   bool coming() const { return loader_.coming(); }

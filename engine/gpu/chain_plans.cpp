@@ -21,9 +21,11 @@ constexpr std::array<LinkSpec, kLinks> kLinkSpecs{{
     {plan::Stage::kViterbi, true, LinkSpec::Length::kCoarse, 7, true},
     {plan::Stage::kForward, false, LinkSpec::Length::kCoarse, 4, false},
     {plan::Stage::kGate, false, LinkSpec::Length::kAny, 8, true},
-    {plan::Stage::kParser, false, LinkSpec::Length::kRows, 1, false},
-    {plan::Stage::kEnsemble, false, LinkSpec::Length::kRows, 1, false},
-    {plan::Stage::kEnvelope, false, LinkSpec::Length::kRows, 1, false},
+    // A compile of these takes two seconds, ten times as long as others, and models of all lengths
+    // share it: they come right after the kernels that the most frequent class cannot do without.
+    {plan::Stage::kParser, false, LinkSpec::Length::kRows, 44, false},
+    {plan::Stage::kEnsemble, false, LinkSpec::Length::kRows, 45, false},
+    {plan::Stage::kEnvelope, false, LinkSpec::Length::kRows, 46, false},
     {plan::Stage::kSsv, false, LinkSpec::Length::kFine, 0, false},
 }};
 
@@ -44,17 +46,23 @@ int viterbi_length(int model_length) {
   return between ? kMostInRegisters : coarse_length(model_length);
 }
 
-// Rows in shared memory: few classes, as padding costs shared memory only, never time.
-int rows_length(int model_length) {
-  for (const int length : {256, 704, 896, 1408}) {
-    if (model_length <= length) return length;
+// Rows in shared memory, of which a launch gives each model what its own length needs: the longest
+// that a device has room for serves all models, so that they share launches and one compile.
+std::vector<int> rows_lengths(int model_length) {
+  std::vector<int> out;
+  for (const int length : {5632, 2816, 1408, 896, 704, 448, 256}) {
+    if (model_length < length) out.push_back(length);
   }
-  return model_length;
+  out.push_back(model_length);
+  return out;
 }
 
 }  // namespace
 
 plan::Stage link_stage(Link link) { return spec_of(link).stage; }
+bool is_filter(Link link) {
+  return link != Link::kParser && link != Link::kEnsemble && link != Link::kEnvelope;
+}
 bool link_decides(Link link) { return spec_of(link).decides; }
 int link_priority(Link link, int model_length) {
   const LinkSpec& spec = spec_of(link);
@@ -89,8 +97,7 @@ std::vector<int> link_lengths(Link link, int model_length) {
       shared = viterbi_length(model_length);
       break;
     case LinkSpec::Length::kRows:
-      shared = rows_length(model_length);
-      break;
+      return rows_lengths(model_length);
     case LinkSpec::Length::kFine:
       shared = fine_length(model_length);
   }

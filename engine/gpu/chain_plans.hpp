@@ -35,17 +35,19 @@ const T& of_link(const std::array<T, kLinks>& all, Link link) {
 }
 
 plan::Stage link_stage(Link link);
+/// Whether a chain of filters uses the kernel, rather than the domain stage after it.
+bool is_filter(Link link);
 /// How urgently a search asks for the kernel of a model of that length, 0 last. The kernels that
 /// decide most targets of a class come before those of the next, usual lengths first.
 int link_priority(Link link, int model_length);
-/// Whether a chain waits for this kernel where it is on its way: a chain of SSV alone would leave a
-/// third of the filters' work to the CPU. Not the kernels after Viterbi, and not MSV, which see
-/// few targets; those of the domain stage take more than a second to compile.
+/// Whether a chain waits for this kernel however long it is on its way: a chain of SSV alone would
+/// leave a third of the filters' work to the CPU. Not the kernels after Viterbi, and not MSV, which
+/// see few targets; nor those of the domain stage, whose targets can wait.
 bool link_decides(Link link);
 /// The model lengths to plan a link's kernel for, in this order until one has a plan: each at least
-/// `model_length`, the first shared by many models, the last the model's own; only 1 where one
-/// kernel serves all. kFineSsv: steps of a third to a half, worth a second compile for the stage
-/// that does nearly all cells.
+/// `model_length`, the last the model's own and those before it shared by many models; only 1 where
+/// one kernel serves all. kFineSsv: steps of a third to a half, worth a second compile for the
+/// stage that does nearly all cells.
 std::vector<int> link_lengths(Link link, int model_length);
 /// The plan of a link's kernel for exactly that length, one of link_lengths().
 Result<plan::Plan> link_plan(Link link, int length, int alphabet_codes,

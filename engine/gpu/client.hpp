@@ -28,12 +28,8 @@ class Client {
  public:
   /// The pairs are done as far as the device goes.
   virtual void deliver(ModelId model, std::vector<Delivery> pairs) = 0;
-  /// Some of what is going to be delivered, which is left out then. False: everything is wanted at
-  /// once, by `deliver`.
-  virtual bool deliver_early(ModelId model, std::vector<EarlyDelivery> pairs) {
-    (void)model, (void)pairs;
-    return false;
-  }
+  /// A part of what is found out about pairs, before deliver() of them, which leaves it out.
+  virtual void deliver_early(ModelId model, std::vector<EarlyDelivery> pairs) = 0;
   /// Which targets of a chain that begins with these kernels are to be brought back with their
   /// scores. `blocks`: claimed for it.
   virtual SampleRequest sample(std::uint64_t model, const std::vector<UsedKernel>& kernels,

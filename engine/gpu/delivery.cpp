@@ -6,49 +6,84 @@
 #include "gpu/active_models.hpp"
 
 namespace hmmjit::gpu {
+namespace {
 
-void deliver_early(DomainWork& work, double patience) {
-  CascadeResult& found = work.found;
-  const layout::PackedTargets& targets = work.request.targets->packed().targets;
-  const int M = work.model->search()->hmm.M;
-  const auto mine = [&](const PassedTarget& p) {
-    return DomainStage::takes(targets.length[p.target], M, patience);
-  };
-  std::vector<FilteredBlock> early(found.blocks.size()), late(found.blocks.size());
-  for (std::size_t b = 0; b < found.blocks.size(); ++b) early[b].open = found.blocks[b].open;
-  for (const PassedTarget& p : found.passed_targets)
-    (mine(p) ? late : early)[p.block].passed.push_back(p.index);
-  std::vector<EarlyDelivery> delivered;
-  const auto used = std::make_shared<const std::vector<UsedKernel>>(work.kernels);
-  for (std::size_t b = 0; b < early.size(); ++b) {
-    if (!work.claims[b] || (early[b].open.empty() && early[b].passed.empty())) continue;
-    early[b].sample.kernels = used;
-    delivered.push_back({work.claims[b].targets(), std::move(early[b])});
+using Blocks = std::vector<FilteredBlock>;
+
+// Of a part, by block of the segment.
+Blocks blocks_of(DomainWork& work) {
+  Blocks out(work.chain->claims.size());
+  const std::vector<std::shared_ptr<const ParsedTarget>>& parsed = work.request.parsed;
+  for (std::size_t i = 0; i < work.passed.size(); ++i) {
+    FilteredBlock& block = out[work.passed[i].block];
+    block.passed.push_back(work.passed[i].index);
+    if (!parsed.empty()) block.parsed.push_back(parsed[i]);
   }
-  if (delivered.empty() || !work.use.client().deliver_early(work.model->id(), std::move(delivered)))
-    return;
-  for (std::size_t b = 0; b < found.blocks.size(); ++b) {
-    found.blocks[b].open.clear();
-    found.blocks[b].passed = std::move(late[b].passed);
-  }
-  std::erase_if(found.passed_targets, [&](const PassedTarget& p) { return !mine(p); });
+  return out;
 }
 
-std::size_t deliver(DomainWork& work) {
-  std::vector<FilteredBlock>& results = work.found.blocks;
-  auto& parsed = work.request.parsed;
-  for (std::size_t i = 0; i < parsed.size(); ++i)
-    results[work.found.passed_targets[i].block].parsed.push_back(std::move(parsed[i]));
+std::shared_ptr<const std::vector<UsedKernel>> kernels_of(const DomainWork& work) {
+  std::vector<UsedKernel> all = work.chain->kernels;
+  all.insert(all.end(), work.kernels.begin(), work.kernels.end());
+  return std::make_shared<const std::vector<UsedKernel>>(std::move(all));
+}
+
+void deliver_early(const FilteredChain& chain, Blocks blocks,
+                   const std::shared_ptr<const std::vector<UsedKernel>>& used) {
+  std::vector<EarlyDelivery> delivered;
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    if (!chain.claims[b] || (blocks[b].open.empty() && blocks[b].passed.empty())) continue;
+    blocks[b].sample.kernels = used;
+    delivered.push_back({chain.claims[b].targets(), std::move(blocks[b])});
+  }
+  if (!delivered.empty()) chain.use.client().deliver_early(chain.model->id(), std::move(delivered));
+}
+
+}  // namespace
+
+void deliver_open(FilteredChain& chain) {
+  Blocks early(chain.blocks.size());
+  for (std::size_t b = 0; b < early.size(); ++b)
+    early[b].open = std::exchange(chain.blocks[b].open, {});
+  deliver_early(chain, std::move(early),
+                std::make_shared<const std::vector<UsedKernel>>(chain.kernels));
+}
+
+void deliver_large(DomainWork& work, double patience) {
+  const std::vector<std::uint32_t>& length = work.request.targets->packed().targets.length;
+  const int M = work.request.model->hmm.M;
+  std::vector<PassedTarget> large, rest;
+  for (const PassedTarget& p : work.passed)
+    (DomainStage::takes(length[p.target], M, patience) ? rest : large).push_back(p);
+  if (large.empty()) return;
+  Blocks early(work.chain->claims.size());
+  for (const PassedTarget& p : large) early[p.block].passed.push_back(p.index);
+  deliver_early(*work.chain, std::move(early), kernels_of(work));
+  work.passed = std::move(rest);
+}
+
+std::optional<std::size_t> deliver(DomainWork& work) {
+  FilteredChain& chain = *work.chain;
+  const auto used = kernels_of(work);
+  Blocks found = blocks_of(work);
+  if (chain.parts > 1) {
+    deliver_early(chain, std::move(found), used);
+    found.clear();
+  }
+  if (--chain.parts > 0) return std::nullopt;
   std::vector<Delivery> delivered;
-  const auto used = std::make_shared<const std::vector<UsedKernel>>(std::move(work.kernels));
-  for (std::size_t i = 0; i < work.claims.size(); ++i) {
-    if (!work.claims[i]) continue;
-    delivered.push_back(
-        {std::move(work.claims[i]), i < results.size() ? std::move(results[i]) : FilteredBlock{}});
-    delivered.back().found.sample.kernels = used;
+  for (std::size_t b = 0; b < chain.claims.size(); ++b) {
+    if (!chain.claims[b]) continue;
+    FilteredBlock block = b < chain.blocks.size() ? std::move(chain.blocks[b]) : FilteredBlock{};
+    if (b < found.size()) {
+      block.passed = std::move(found[b].passed);
+      block.parsed = std::move(found[b].parsed);
+    }
+    block.sample.kernels = used;
+    delivered.push_back({std::move(chain.claims[b]), std::move(block)});
   }
   const std::size_t count = delivered.size();
-  work.use.client().deliver(work.model->id(), std::move(delivered));
+  chain.use.client().deliver(chain.model->id(), std::move(delivered));
   return count;
 }
 

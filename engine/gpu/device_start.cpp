@@ -7,13 +7,13 @@
 #include <optional>
 #include <utility>
 
+#include "compile/pool_size.hpp"
+#include "core/memory.hpp"
 #include "core/threads.hpp"
 
 namespace hmmjit::gpu {
 namespace {
 
-// Compiles at a time: NVRTC gains little from more, and each takes 20 MB.
-constexpr int kCompilers = 2;
 // What the threads that start the driver allocate.
 constexpr std::size_t kDriverHeap = std::size_t{6} << 20;
 // Device memory to be used for each lane, at least.
@@ -21,8 +21,11 @@ constexpr int kLaneBudgetBits = 27;
 
 compile::ProviderSettings compile_settings(const Settings& settings) {
   compile::ProviderSettings out;
-  // The other cores filter meanwhile, and each compile holds some hundred megabytes.
-  out.threads = std::clamp(available_cores() / 4, 1, kCompilers);
+  // The other cores filter meanwhile. With an empty cache the kernels that a search of hundreds of
+  // models needs take 20 core-seconds to compile, and filter and score some hundred times as fast
+  // as a core does.
+  out.threads =
+      compile::compile_threads(0, std::max(1, available_cores() * 3 / 4), available_memory());
   out.on_event = [trace = settings.trace](const compile::ProviderEvent& event) {
     if (event.kind != compile::ProviderEvent::Kind::kCompiled || trace == nullptr) return;
     const double now = Trace::now();

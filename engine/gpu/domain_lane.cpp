@@ -37,7 +37,13 @@ void DomainLane::run() {
     }
     if (!stage_ && !lost) open();
     if (stage_ && *stage_ && !lost) parts_.surviving(device_, [&] { launch(batch, load); });
-    for (DomainWorkPtr& work : batch) parts_.deliver_and_let_go(std::move(work));
+    for (DomainWorkPtr& work : batch) {
+      if (work->request.left_out && !device_.lost) {
+        device_.domain_queue.put(std::move(work));
+      } else {
+        parts_.deliver_and_let_go(std::move(work));
+      }
+    }
     parts_.availability.leave_if_lost(device_);
   }
 }
@@ -52,30 +58,41 @@ void DomainLane::open() {
 void DomainLane::launch(const std::vector<DomainWorkPtr>& batch, const DeviceLoad& load) {
   const Settings& settings = parts_.settings;
   const DomainWork& front = *batch.front();
-  const auto ready =
-      parts_.kernels.ready(*device_.device, *front.model->slots(), *front.model->search());
+  const ClientUse& use = front.chain->use;
+  const ActiveModel& model = *front.chain->model;
+  for (const DomainWorkPtr& work : batch) {
+    work->request.left_out = false;
+    work->kernels.clear();
+  }
+  const auto ready = parts_.kernels.ready(*device_.device, *model.slots(), *model.search());
   if (!ready) return;
   const DomainKernels chosen{of_link(*ready, Link::kParser), of_link(*ready, Link::kEnsemble),
                              of_link(*ready, Link::kEnvelope)};
   if (!chosen.parser) return;
-  const double patience = settings.patient ? settings.launch_timeout
-                                           : domain_launch_seconds(front.use.client().load(), load);
+  std::uint64_t cells = 0;
+  for (const DomainWorkPtr& work : batch) cells += cells_of(*work);
+  const double patience = settings.patient
+                              ? settings.launch_timeout
+                              : domain_launch_seconds(use.client().load(), load, cells);
   std::vector<DomainRequest*> requests;
   for (const DomainWorkPtr& work : batch) {
     for (const Link link : {Link::kParser, Link::kEnsemble, Link::kEnvelope}) {
       if (const ReadyKernel& kernel = of_link(*ready, link))
         work->kernels.push_back({link, kernel.name()});
     }
-    deliver_early(*work, patience);
-    for (const PassedTarget& passed : work->found.passed_targets)
-      work->request.passed.push_back(passed.target);
+    deliver_large(*work, patience);
+    work->request.passed.clear();
+    for (const PassedTarget& passed : work->passed) work->request.passed.push_back(passed.target);
     if (!work->request.passed.empty()) requests.push_back(&work->request);
   }
   const auto result = (**stage_)->run(
-      requests, chosen, {.trace_seed = front.use.limits().trace_seed, .patience = patience},
+      requests, chosen, {.trace_seed = use.limits().trace_seed, .patience = patience},
       {.timeout = settings.launch_timeout, .progress = &device_.progress});
   if (!result) {
-    for (DomainRequest* request : requests) request->parsed.clear();
+    for (DomainRequest* request : requests) {
+      request->parsed.clear();
+      request->left_out = false;
+    }
     if (result.error().code != ErrorCode::kResources)
       parts_.availability.lose(device_, result.error());
     return;
@@ -104,15 +121,17 @@ void run_relief(SearchParts& parts) {
       parts.handed_over.wait_beyond(seen);
       continue;
     }
-    bool idle = false;
-    if (const ClientUse use = parts.clients.use()) idle = host_is_idle(use.client().load());
-    DomainWorkPtr last;
-    if (idle && !parts.settings.patient) last = (*busiest)->domain_queue.take_last();
-    if (last == nullptr) {
+    DomainWorkPtr longest;
+    if (const ClientUse use = parts.clients.use(); use && !parts.settings.patient) {
+      const HostLoad load = use.client().load();
+      if (host_is_idle(load))
+        longest = (*busiest)->domain_queue.take_longest(cells_for_idle_host(load));
+    }
+    if (longest == nullptr) {
       parts.handed_over.wait_beyond(seen, std::chrono::milliseconds(2));
       continue;
     }
-    parts.deliver_and_let_go(std::move(last));
+    parts.deliver_and_let_go(std::move(longest));
   }
 }
 

@@ -34,8 +34,8 @@ class DomainLane {
   std::optional<Result<std::unique_ptr<DomainStage>>> stage_;
 };
 
-/// Until the engine stops: delivers chains that wait for the domain stage as they are while
-/// the host's threads have nothing to do.
+/// Until the engine stops: delivers targets that wait for the domain stage as they are while the
+/// host's threads have nothing to do.
 void run_relief(SearchParts& parts);
 
 }  // namespace hmmjit::gpu

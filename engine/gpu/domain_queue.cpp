@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "core/trace.hpp"
 #include "gpu/active_models.hpp"
@@ -9,64 +10,129 @@
 namespace hmmjit::gpu {
 namespace {
 
+constexpr std::array kDomainLinks{Link::kParser, Link::kEnsemble, Link::kEnvelope};
+
 // Where a class has no kernel of a shared length it has one of its own, so that two models with the
 // same parser need not have the same kernels after it.
 bool same_kernels(const DomainWork& a, const DomainWork& b) {
-  return std::ranges::all_of(
-      std::array{Link::kParser, Link::kEnsemble, Link::kEnvelope}, [&](Link link) {
-        return of_link(*a.model->slots(), link) == of_link(*b.model->slots(), link);
-      });
+  return std::ranges::all_of(kDomainLinks, [&](Link link) {
+    return of_link(*a.chain->model->slots(), link) == of_link(*b.chain->model->slots(), link);
+  });
+}
+
+std::uint64_t cells_of(const DomainWork& work, const PassedTarget& passed) {
+  return std::uint64_t{work.request.targets->packed().targets.length[passed.target]} *
+         static_cast<std::uint64_t>(work.request.model->hmm.M);
+}
+
+bool kernels_are_coming(const DomainWork& work) {
+  return std::ranges::any_of(kDomainLinks, [&](Link link) {
+    return is_coming(*of_link(*work.chain->model->slots(), link));
+  });
 }
 
 }  // namespace
 
+std::uint64_t cells_of(const DomainWork& work) {
+  std::uint64_t sum = 0;
+  for (const PassedTarget& passed : work.passed) sum += cells_of(work, passed);
+  return sum;
+}
+
+DomainWorkPtr split_off(DomainWork& work, const std::vector<bool>& taken) {
+  auto part = std::make_unique<DomainWork>();
+  part->chain = work.chain;
+  ++part->chain->parts;
+  part->request.model = work.request.model;
+  part->request.targets = work.request.targets;
+  part->queued = work.queued;
+  std::vector<PassedTarget> stay;
+  for (std::size_t i = 0; i < work.passed.size(); ++i)
+    (taken[i] ? part->passed : stay).push_back(work.passed[i]);
+  work.passed = std::move(stay);
+  return part;
+}
+
 void DomainQueue::put(DomainWorkPtr work) {
   const MutexLock lock(mutex_);
   work->queued = Trace::now();
-  targets_ += work->found.passed_targets.size();
+  targets_ += work->passed.size();
   work_.push_back(std::move(work));
 }
 
-DomainQueue::Launch DomainQueue::largest_launch() const {
+DomainQueue::Launch DomainQueue::largest_launch(bool all) const {
   std::vector<Launch> launches;
   for (const DomainWorkPtr& work : work_) {
+    if (!all && kernels_are_coming(*work)) continue;
     auto same = std::ranges::find_if(
         launches, [&](const Launch& launch) { return same_kernels(*launch.first, *work); });
     if (same == launches.end()) same = launches.insert(same, {.first = work.get()});
     if (same->chains == DomainStage::kMostRequests) continue;
     ++same->chains;
-    same->targets += work->found.passed_targets.size();
+    same->targets += work->passed.size();
   }
-  return std::ranges::max(launches, {}, &Launch::targets);
+  return launches.empty() ? Launch{} : std::ranges::max(launches, {}, &Launch::targets);
 }
 
 std::vector<DomainWorkPtr> DomainQueue::take_launch(const DeviceLoad& device, bool all) {
   std::vector<DomainWorkPtr> batch;
   const MutexLock lock(mutex_);
-  if (work_.empty()) return batch;
-  const Launch largest = largest_launch();
+  const Launch largest = largest_launch(all);
+  if (largest.first == nullptr) return batch;
   const double waited = Trace::now() - work_.front()->queued;
   if (!all && waits_for_more_targets(device, largest.targets, waited)) return batch;
   const DomainWork& first = *largest.first;
-  for (auto at = work_.begin(); at != work_.end() && batch.size() < DomainStage::kMostRequests;) {
-    if (same_kernels(**at, first)) {
-      targets_ -= (*at)->found.passed_targets.size();
+  std::size_t room = DomainStage::kMostLaunchTargets;
+  for (auto at = work_.begin();
+       at != work_.end() && room > 0 && batch.size() < DomainStage::kMostRequests;) {
+    if (!same_kernels(**at, first)) {
+      ++at;
+      continue;
+    }
+    const std::size_t has = (*at)->passed.size();
+    const std::size_t takes = std::min({has, room, DomainStage::kMostTargets});
+    if (takes < has) {
+      std::vector<bool> taken(has);
+      std::fill_n(taken.begin(), takes, true);
+      batch.push_back(split_off(**at, taken));
+    } else {
       batch.push_back(std::move(*at));
       at = work_.erase(at);
-    } else {
-      ++at;
     }
+    room -= takes;
+    targets_ -= takes;
   }
   return batch;
 }
 
-DomainWorkPtr DomainQueue::take_last() {
+DomainWorkPtr DomainQueue::take_longest(std::uint64_t cells) {
   const MutexLock lock(mutex_);
   if (work_.empty()) return nullptr;
-  DomainWorkPtr last = std::move(work_.back());
-  work_.pop_back();
-  targets_ -= last->found.passed_targets.size();
-  return last;
+  DomainWork& last = *work_.back();
+  // Targets are sorted, the longest first.
+  const auto shorter = [&](std::size_t a, std::size_t b) {
+    return last.passed[a].target > last.passed[b].target;
+  };
+  std::vector<std::size_t> heap(last.passed.size());
+  std::iota(heap.begin(), heap.end(), std::size_t{0});
+  std::ranges::make_heap(heap, shorter);
+  std::vector<bool> taken(heap.size());
+  std::uint64_t sum = 0;
+  while (!heap.empty() && sum < cells) {
+    std::ranges::pop_heap(heap, shorter);
+    taken[heap.back()] = true;
+    sum += cells_of(last, last.passed[heap.back()]);
+    heap.pop_back();
+  }
+  DomainWorkPtr out;
+  if (!heap.empty()) {
+    out = split_off(last, taken);
+  } else {
+    out = std::move(work_.back());
+    work_.pop_back();
+  }
+  targets_ -= out->passed.size();
+  return out;
 }
 
 std::size_t DomainQueue::chains() const {

@@ -1,6 +1,7 @@
 // What waits for the domain stage of a device.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -17,30 +18,45 @@ namespace hmmjit::gpu {
 class ActiveModel;
 class Segment;
 
-/// A chain of filters that has ended, and what becomes of its pairs. The segment is in use until it
-/// has been delivered.
-struct DomainWork {
+/// A chain of filters that has ended, and what becomes of its pairs. The segment is in use until
+/// they have been delivered.
+struct FilteredChain {
   ClientUse use;  // let go of last
   std::shared_ptr<ActiveModel> model;
   std::shared_ptr<Segment> segment;
-  std::vector<Claim> claims;  ///< one for each block of the segment
-  CascadeResult found;
+  std::vector<Claim> claims;          ///< one for each block of the segment
+  std::vector<FilteredBlock> blocks;  ///< of the segment, but for the targets that passed
+  std::vector<UsedKernel> kernels;    ///< it was computed with
+  std::atomic<int> parts{1};          ///< DomainWork whose targets have not been delivered
+};
+
+/// Targets of one chain that passed its filters: all of them, or a part.
+struct DomainWork {
+  std::shared_ptr<FilteredChain> chain;
+  std::vector<PassedTarget> passed;  ///< in the order of the blocks
   DomainRequest request;
-  std::vector<UsedKernel> kernels;  ///< it was computed with
+  std::vector<UsedKernel> kernels;  ///< those of the domain stage
   double queued = 0;                ///< Trace::now
 };
 using DomainWorkPtr = std::unique_ptr<DomainWork>;
 
-/// Chains in the order in which they ended. Thread-safe.
+/// Model positions times residues, of all of its targets.
+std::uint64_t cells_of(const DomainWork& work);
+/// A part of its own of those targets for which `taken` is set; the others stay.
+DomainWorkPtr split_off(DomainWork& work, const std::vector<bool>& taken);
+
+/// Chains, and parts of them, in the order in which they ended. Thread-safe.
 class DomainQueue {
  public:
   void put(DomainWorkPtr work);
-  /// The chains that one launch takes, which have the same kernels: those of which there are most
-  /// targets. Empty where there is nothing, or where `all` is not set and they rather wait for
-  /// more.
+  /// What one launch takes, which has the same kernels: that of which there are most targets, and
+  /// DomainStage::kMostLaunchTargets of them at most. Empty where there is nothing, where kernels
+  /// are still being made, or where what there is rather waits for more; with `all` only where
+  /// there is nothing.
   std::vector<DomainWorkPtr> take_launch(const DeviceLoad& device, bool all);
-  /// The last one, whose turn is furthest off; null where there is none.
-  DomainWorkPtr take_last();
+  /// Of the last one, whose turn is furthest off, the longest targets: about so many cells. Null
+  /// where there is none.
+  DomainWorkPtr take_longest(std::uint64_t cells);
   std::size_t chains() const;
   std::size_t targets() const;
 
@@ -49,7 +65,8 @@ class DomainQueue {
     const DomainWork* first = nullptr;
     std::size_t chains = 0, targets = 0;
   };
-  Launch largest_launch() const HMMJIT_REQUIRES(mutex_);
+  // Of nothing where there is none. `all`: also of what waits for kernels.
+  Launch largest_launch(bool all) const HMMJIT_REQUIRES(mutex_);
 
   mutable Mutex mutex_;
   std::deque<DomainWorkPtr> work_ HMMJIT_GUARDED_BY(mutex_);

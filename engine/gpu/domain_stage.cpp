@@ -21,6 +21,8 @@ namespace dev = hmmjit_device;
 constexpr std::size_t kSlots = 32768, kRegions = 16384, kEnvelopes = 49152,
                       kWords = std::size_t{3} << 20;
 constexpr std::size_t kUpBytes = std::size_t{4} << 20;  // tables and lists
+static_assert(DomainStage::kMostLaunchTargets <= kSlots &&
+              3 * DomainStage::kMostLaunchTargets + 16 * DomainStage::kMostRequests <= kEnvelopes);
 // One target takes some 100 clocks a stripe and residue, however idle the device is, twice that on
 // a busy one: 40 to 80 ms for this many cells, as long as a launch takes anyway. The CPU's vectors
 // are faster at a single larger target.
@@ -302,7 +304,10 @@ Result<DomainResult> DomainStage::run(std::span<DomainRequest* const> requests,
                                       const DomainKernels& kernels, const DomainLimits& limits,
                                       const StreamWait& wait) {
   Run run{.stage = *this, .requests = requests, .kernels = kernels, .limits = limits};
-  for (DomainRequest* request : requests) request->parsed.clear();
+  for (DomainRequest* request : requests) {
+    request->parsed.clear();
+    request->left_out = false;
+  }
   HMMJIT_TRY(run.queue_parser());
   if (run.parts.empty()) return run.result;
   HMMJIT_TRY(run.queue_list(kRegionList, kernels.ensemble, wait));
@@ -428,7 +433,8 @@ Result<std::vector<dev::u32>> DomainStage::Run::share_workspace(std::vector<Rese
 Status DomainStage::Run::queue_parser() {
   for (DomainRequest* request : requests) {
     if (!kernels.parser.covers(extent_of(*request->model))) continue;  // done by the host
-    if (parts.size() == kMostRequests || !add(*request)) break;
+    // What an empty launch has no room for is the host's.
+    if (parts.size() == kMostRequests || !add(*request)) request->left_out = !parts.empty();
   }
   if (parts.empty()) return {};
   std::vector<ReservedUnits> reserved;

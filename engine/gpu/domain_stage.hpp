@@ -32,6 +32,7 @@ struct DomainRequest {
   std::vector<std::uint32_t> passed;  ///< indices in sorted order
   /// Of each of them what was found out; null: left to the CPU.
   std::vector<std::shared_ptr<const ParsedTarget>> parsed;
+  bool left_out = false;  ///< the launch had no room for it; another one may
 };
 
 /// Kernels for all models of a launch. What one of them is missing for, or does not cover, is done
@@ -57,9 +58,9 @@ struct DomainResult {
 /// Stream, events and buffers of one launch at a time, reused. One thread at a time.
 class DomainStage {
  public:
-  /// Requests that one launch takes at most, and targets of a request: further ones are left to the
-  /// CPU.
-  static constexpr std::size_t kMostRequests = 32, kMostTargets = 8192;
+  /// Requests that one launch takes at most, targets of a request, and targets of all requests:
+  /// further ones are left out.
+  static constexpr std::size_t kMostRequests = 32, kMostTargets = 8192, kMostLaunchTargets = 16000;
   /// Bytes of a workspace with which it is worth its while, and beyond which more gains nothing.
   /// What a launch has no workspace for waits for what it has: with 256 MiB instead of 4 GiB
   /// an H200 takes 2.0 s instead of 0.08 for 8,954 envelopes of 32 models of 258 to 522 positions

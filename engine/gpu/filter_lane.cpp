@@ -143,15 +143,21 @@ void FilterLane::do_pairs(const ClientUse& use, const SegmentPtr& segment,
   Status done;
   try {
     auto work = std::make_unique<DomainWork>();
-    work->use = use;
-    done = filter(*work, *targets, *model, claims);
-    if (done) {
-      work->model = model;
-      work->claims = std::move(claims);
+    work->chain = std::make_shared<FilteredChain>();
+    FilteredChain& chain = *work->chain;
+    chain.use = use;
+    chain.model = model;
+    auto found = filter(chain, *targets, claims);
+    if (found) {
+      chain.claims = std::move(claims);
+      chain.blocks = std::move(found->blocks);
+      work->passed = std::move(found->passed_targets);
+      work->request.model = model->search();
       work->request.targets = targets;
       if (!hand_over(segment, work)) parts_.deliver_and_count(*work);
       return;
     }
+    done = std::unexpected(std::move(found.error()));
   } catch (const std::bad_alloc&) {
     done = fail(ErrorCode::kResources, "out of host memory");
   }
@@ -178,33 +184,32 @@ void FilterLane::failed(const ClientUse& use, ActiveModel& model, const Error& e
   }
 }
 
-Status FilterLane::filter(DomainWork& work, DeviceTargets& targets, ActiveModel& model,
-                          const std::vector<Claim>& claims) {
+Result<CascadeResult> FilterLane::filter(FilteredChain& chain, DeviceTargets& targets,
+                                         const std::vector<Claim>& claims) {
   const double begun = Trace::now();
+  const ActiveModel& model = *chain.model;
   const SearchModel& search = *model.search();
   HMMJIT_ASSIGN(const auto ready, parts_.kernels.ready(*device_.device, *model.slots(), search));
   const bool fine = static_cast<bool>(of_link(ready, Link::kFineSsv));
   for (std::size_t i = 0; i < kLinks; ++i) {
     const auto link = static_cast<Link>(i);
-    const bool domains =
-        link == Link::kParser || link == Link::kEnsemble || link == Link::kEnvelope;
-    if (!ready[i] || domains || (link == Link::kSsv && fine)) continue;
-    work.kernels.push_back({link == Link::kFineSsv ? Link::kSsv : link, ready[i].name()});
+    if (!ready[i] || !is_filter(link) || (link == Link::kSsv && fine)) continue;
+    chain.kernels.push_back({link == Link::kFineSsv ? Link::kSsv : link, ready[i].name()});
   }
   std::vector<bool> claimed;
   for (const Claim& claim : claims) claimed.push_back(static_cast<bool>(claim));
   const auto blocks = static_cast<std::size_t>(std::ranges::count(claimed, true));
-  const SampleRequest sample = work.use.client().sample(model.id(), work.kernels, blocks);
-  HMMJIT_ASSIGN(work.found,
+  const SampleRequest sample = chain.use.client().sample(model.id(), chain.kernels, blocks);
+  HMMJIT_ASSIGN(CascadeResult found,
                 cascade_->run({.model = search,
                                .kernels = ready,
-                               .limits = work.use.limits(),
+                               .limits = chain.use.limits(),
                                .targets = targets,
                                .claimed = claimed,
                                .wait = {parts_.settings.launch_timeout, &device_.progress},
                                .sample = sample}));
-  if (work.found.launches > 0) note(work.found, targets, model, begun);
-  return {};
+  if (found.launches > 0) note(found, targets, model, begun);
+  return found;
 }
 
 void FilterLane::note(const CascadeResult& result, DeviceTargets& targets, const ActiveModel& model,
@@ -234,15 +239,15 @@ void FilterLane::note(const CascadeResult& result, DeviceTargets& targets, const
 }
 
 bool FilterLane::hand_over(const SegmentPtr& segment, DomainWorkPtr& work) {
-  if (device_.domain_lanes == 0 || work->found.passed_targets.empty()) return false;
-  if (!waits_for_domain_stage(work->use.client().load(), load_of(parts_, device_)) ||
-      !parts_.kernels.soon(*work->model->slots(), Link::kParser))
+  FilteredChain& chain = *work->chain;
+  if (device_.domain_lanes == 0 || work->passed.empty() ||
+      !parts_.kernels.expected(*chain.model->slots(), Link::kParser))
     return false;
-  work->request.model = work->model->search();
-  deliver_early(*work, kLongestDomainLaunch);
-  if (work->found.passed_targets.empty() || device_.lost) return false;
+  deliver_open(chain);
+  deliver_large(*work, kLongestDomainLaunch);
+  if (work->passed.empty() || device_.lost) return false;
   if (parts_.resident.begin_work(device_, segment) == nullptr) return false;
-  work->segment = segment;
+  chain.segment = segment;
   device_.domain_queue.put(std::move(work));
   parts_.handed_over.raise();
   return true;

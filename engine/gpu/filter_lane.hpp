@@ -35,11 +35,12 @@ class FilterLane {
   // A model's pairs with a segment.
   void do_pairs(const ClientUse& use, const SegmentPtr& segment,
                 const std::shared_ptr<DeviceTargets>& targets, const ActiveModelPtr& model);
-  Status filter(DomainWork& work, DeviceTargets& targets, ActiveModel& model,
-                const std::vector<Claim>& claims);
+  Result<CascadeResult> filter(FilteredChain& chain, DeviceTargets& targets,
+                               const std::vector<Claim>& claims);
   void note(const CascadeResult& result, DeviceTargets& targets, const ActiveModel& model,
             double begun);
-  // Leaves a chain's targets to the domain stage, which delivers them; false when it will not.
+  // Leaves the targets that passed to the domain stage, which delivers them; false when it will
+  // not.
   bool hand_over(const SegmentPtr& segment, DomainWorkPtr& work);
   void failed(const ClientUse& use, ActiveModel& model, const Error& error);
 

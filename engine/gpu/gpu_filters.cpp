@@ -142,7 +142,9 @@ void GpuFilters::add_model(std::uint64_t id, std::shared_ptr<const SearchModel> 
 void GpuFilters::remove_model(std::uint64_t id) { state_->parts.models.remove(id); }
 
 void GpuFilters::add_block(BlockRef block) {
-  state_->parts.segments.make(state_->parts.groups.add(std::move(block), state_->device_bytes()));
+  SearchParts& parts = state_->parts;
+  parts.segments.make(
+      parts.groups.add(std::move(block), state_->device_bytes(), parts.models.size()));
 }
 
 void GpuFilters::end_blocks() {

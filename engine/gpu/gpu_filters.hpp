@@ -40,10 +40,10 @@ struct Settings {
   bool demanded = false;        ///< false: without a GPU the owner goes on silently
   std::uint64_t vram = 0;  ///< bytes per device for targets and buffers; 0: nine tenths of free
   /// Residues of the first segment of each device, and by how much each next one is larger, up to
-  /// `largest_segment`. The first is small, so that devices begin soon. Later ones are large: a
-  /// chain waits for its longest targets at each of its stages, however few targets it has. On an
-  /// H200 the filters of 349 models against 540 M residues take 5.7 s in segments of 64 M residues
-  /// and 3.7 s in segments of 1 G.
+  /// `largest_segment`. The first is small, so that devices begin soon, and where there are few
+  /// models all are. Later ones are large: a chain waits for its longest targets at each of its
+  /// stages, however few targets it has. On an H200 the filters of 349 models against 540 M residues
+  /// take 5.7 s in segments of 64 M residues and 3.7 s in segments of 1 G.
   std::uint64_t segment_residues = std::uint64_t{64} << 20;
   std::uint64_t segment_growth = 4, largest_segment = std::uint64_t{1} << 30;
   /// Per device: chains in flight, and launches of the domain stage. Most of the time of both is

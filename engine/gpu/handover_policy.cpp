@@ -9,8 +9,11 @@ namespace {
 // too late. A task that has only just been submitted may still lead to much work.
 constexpr double kAheadSeconds = 0.025;
 
-// Chains and targets that wait even for threads that have nothing else to do.
-constexpr std::size_t kMostChains = 64, kMostTargets = 16384;
+// Of a thread, which takes some 20 ms for them.
+constexpr std::uint64_t kIdleThreadCells = 4'000'000;
+
+// With so many chains or targets a launch does not wait for more.
+constexpr std::size_t kManyChains = 32, kManyTargets = 8192;
 
 // A launch of so many targets keeps its kernels busy for longer than its longest target does, and
 // few launches leave the driver's queues to the filters. An H200 with 16 cores searches 22 M
@@ -19,10 +22,10 @@ constexpr std::size_t kMostChains = 64, kMostTargets = 16384;
 constexpr std::size_t kFullLaunch = 6000;
 constexpr double kMostWait = 0.2, kFiltersAlmostDone = 0.05;
 
-// A launch may take this many times as long as the threads still have to do, which what it leaves
-// to them and what other launches find adds to; or this part of what the filters still take. Two to
-// three and a half times is best on an H200 with 16 cores, by 2 to 4 % of a search of one second;
-// once and five times are worse.
+// A launch may take as long as the threads would for its targets; or this many times as long as
+// they still have to do, which what it leaves to them and what other launches find adds to; or this
+// part of what the filters still take. Two to three and a half times is best on an H200 with 16
+// cores, by 2 to 4 % of a search of one second; once and five times are worse.
 constexpr double kTimesOfThreads = 3, kPartOfFilters = 0.25;
 constexpr double kShortestLaunch = 0.03;
 
@@ -32,20 +35,18 @@ bool host_is_idle(const HostLoad& host) {
   return host.waiting < (host.threads + 3) / 4 && host.seconds_left < kAheadSeconds;
 }
 
-bool waits_for_domain_stage(const HostLoad& host, const DeviceLoad& device) {
-  const bool many = device.domain_chains >= kMostChains || device.domain_targets >= kMostTargets;
-  return !many || !host_is_idle(host);
-}
+std::uint64_t cells_for_idle_host(const HostLoad& host) { return host.threads * kIdleThreadCells; }
 
 bool waits_for_more_targets(const DeviceLoad& device, std::size_t ready, double waited) {
   return ready < kFullLaunch && waited < kMostWait &&
-         device.filter_seconds_left > kFiltersAlmostDone &&
-         device.domain_chains < kMostChains / 2 && device.domain_targets < kMostTargets / 2;
+         device.filter_seconds_left > kFiltersAlmostDone && device.domain_chains < kManyChains &&
+         device.domain_targets < kManyTargets;
 }
 
-double domain_launch_seconds(const HostLoad& host, const DeviceLoad& device) {
+double domain_launch_seconds(const HostLoad& host, const DeviceLoad& device, std::uint64_t cells) {
   return std::clamp(
-      std::max(kPartOfFilters * device.filter_seconds_left, kTimesOfThreads * host.seconds_left),
+      std::max({kPartOfFilters * device.filter_seconds_left, kTimesOfThreads * host.seconds_left,
+                static_cast<double>(cells) * host.cell_seconds}),
       kShortestLaunch, kLongestDomainLaunch);
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace hmmjit::gpu {
 
@@ -14,6 +15,7 @@ struct HostLoad {
   double seconds_left = 0;  ///< until they have scored all targets they know of, about
   std::size_t waiting = 0;  ///< tasks that no thread has begun
   std::size_t threads = 1;
+  double cell_seconds = 0;  ///< that all of them together take for a cell of a target, about
 };
 
 /// What waits on a device.
@@ -26,9 +28,10 @@ struct DeviceLoad {
 /// Whether threads are without work, or will be before a device could bring them any.
 bool host_is_idle(const HostLoad& host);
 
-/// Whether the targets that have passed the filters wait for the device's domain stage; otherwise
-/// they go to the host's threads at once.
-bool waits_for_domain_stage(const HostLoad& host, const DeviceLoad& device);
+/// Cells of the targets that such threads are given, of those that wait for a device's domain
+/// stage: enough to have something to do until they are looked at again, and no more than they
+/// finish before the device could have.
+std::uint64_t cells_for_idle_host(const HostLoad& host);
 
 /// Whether a launch of the domain stage waits until there are more targets for it: each of its
 /// kernels takes as long as its longest item, however few there are, and meanwhile its warps keep
@@ -36,9 +39,9 @@ bool waits_for_domain_stage(const HostLoad& host, const DeviceLoad& device);
 /// one launch could take. `waited`: seconds that those have waited which came first.
 bool waits_for_more_targets(const DeviceLoad& device, std::size_t ready, double waited);
 
-/// How long a launch of the domain stage may take, in seconds. Longer, and threads wait for its
-/// end; shorter, and they are given more than they can finish.
-double domain_launch_seconds(const HostLoad& host, const DeviceLoad& device);
+/// How long a launch of the domain stage for targets of so many cells may take, in seconds. Longer,
+/// and threads wait for its end; shorter, and they are given more than they can finish.
+double domain_launch_seconds(const HostLoad& host, const DeviceLoad& device, std::uint64_t cells);
 /// The most that a launch is ever given: a target that alone takes longer is left to the host
 /// from the beginning.
 inline constexpr double kLongestDomainLaunch = 2;

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <utility>
 
+#include "core/trace.hpp"
+
 namespace hmmjit::gpu {
 
 void KernelFailures::note(const Error& error) {
@@ -77,6 +79,7 @@ void KernelSlot::refresh() {
     const auto& result = future_.get();
     if (result) {
       kernel_ = *result;
+      there_since_ = Trace::now();
     } else {
       failures_.note(result.error());
       failed_ = true;
@@ -105,6 +108,12 @@ bool KernelSlot::ended() {
   return kernel_ != nullptr || failed_;
 }
 
+bool KernelSlot::expected() {
+  const MutexLock lock(mutex_);
+  refresh();
+  return !failed_ && (kernel_ != nullptr || future_.valid());
+}
+
 bool KernelSlot::soon() {
   const MutexLock lock(mutex_);
   refresh();
@@ -125,6 +134,12 @@ KernelSlot::PlanPtr KernelSlot::replace(const compile::KernelPtr& kernel,
     kernel_ = accepted;
   }
   return plan_;
+}
+
+double KernelSlot::there_for() {
+  const MutexLock lock(mutex_);
+  refresh();
+  return kernel_ != nullptr ? Trace::now() - there_since_ : 0;
 }
 
 double KernelSlot::add_seconds(double seconds) {

@@ -67,6 +67,8 @@ class KernelSlot {
   bool failed() const;
   /// Whether it is there or has failed.
   bool ended();
+  /// Whether it is there or on its way.
+  bool expected();
   /// Whether it is there, or comes without a compile.
   bool soon();
   /// There is no kernel any more.
@@ -75,6 +77,9 @@ class KernelSlot {
   /// has replaced it. Returns what the kernel of this slot is made for.
   PlanPtr replace(const compile::KernelPtr& kernel, const compile::KernelPtr& accepted,
                   plan::Plan plan);
+
+  /// Seconds since the kernel was first seen to be there; 0: it is not.
+  double there_for();
 
   /// Device time that stages have taken with this kernel, these seconds included.
   double add_seconds(double seconds);
@@ -91,9 +96,12 @@ class KernelSlot {
   bool failed_ HMMJIT_GUARDED_BY(mutex_) = false;
   Future future_ HMMJIT_GUARDED_BY(mutex_);
   compile::KernelPtr kernel_ HMMJIT_GUARDED_BY(mutex_);
+  double there_since_ HMMJIT_GUARDED_BY(mutex_) = 0;  // Trace::now
   double seconds_ HMMJIT_GUARDED_BY(mutex_) = 0;
 };
 using KernelSlotPtr = std::shared_ptr<KernelSlot>;
+/// Whether its kernel is on its way.
+inline bool is_coming(KernelSlot& slot) { return slot.expected() && !slot.ended(); }
 /// By link; those of a size class.
 using KernelSlots = std::array<KernelSlotPtr, kLinks>;
 

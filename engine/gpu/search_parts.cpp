@@ -23,17 +23,18 @@ std::vector<double> SearchParts::note_stages(ActiveDevice& device, int row,
   return seconds;
 }
 
-void SearchParts::deliver_and_count(DomainWork& work) {
-  const std::size_t pairs = deliver(work);
-  counters.update([&](Statistics& s) { s.blocks_done += pairs; });
+bool SearchParts::deliver_and_count(DomainWork& work) {
+  const auto pairs = deliver(work);
+  if (!pairs) return false;
+  counters.update([&](Statistics& s) { s.blocks_done += *pairs; });
+  return true;
 }
 
 void SearchParts::deliver_and_let_go(DomainWorkPtr work) {
-  const ClientUse use = work->use;
-  deliver_and_count(*work);
-  SegmentPtr segment = std::move(work->segment);
+  const std::shared_ptr<FilteredChain> chain = work->chain;
+  const bool last = deliver_and_count(*work);
   work.reset();
-  resident.end(std::move(segment));
+  if (last) resident.end(std::move(chain->segment));
 }
 
 std::string SearchParts::reason() const {

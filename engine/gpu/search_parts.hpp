@@ -66,8 +66,9 @@ struct SearchParts {
       availability.lose(device, {ErrorCode::kResources, "out of host memory", {}, {}});
     }
   }
-  void deliver_and_count(DomainWork& work);
-  // Lets go of the segment afterwards, then of the client.
+  // Whether its pairs have been delivered with it; see deliver().
+  bool deliver_and_count(DomainWork& work);
+  // With the last part of a chain lets go of the segment afterwards, then of the client.
   void deliver_and_let_go(DomainWorkPtr work);
   // Without a kernel, or without a device: the first reason there was.
   std::string reason() const;

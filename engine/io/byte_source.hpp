@@ -1,4 +1,4 @@
-// Streams of bytes: plain files, gzip, zstd and standard input behind one interface.
+// Streams of bytes: plain files, gzip, zstd and standard input through one interface.
 #pragma once
 
 #include <cstddef>

@@ -84,7 +84,7 @@ char binary_version(std::uint32_t magic) {
 // both decide the last bit of every score derived from the model.
 inline float probability(double negative_log) { return ::expf(static_cast<float>(-negative_log)); }
 
-// Reads `count` probabilities from `p`. Returns how many were there; *p is left behind them.
+// Reads `count` probabilities from `p`. Returns how many were there; *p is left after them.
 int read_probabilities(const char** position, const char* end, int count, float* out) {
   static constexpr double kScale[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};
   const char* p = *position;

@@ -42,7 +42,7 @@ class HmmReader {
 
   /// The next model; nullopt after the last. After an error the reader is spent.
   Result<std::optional<Hmm>> next();
-  /// Where the bytes behind the model returned last begin, in the decompressed file.
+  /// Where the bytes after the model returned last begin, in the decompressed file.
   std::uint64_t offset() const;
   Compression compression() const;
   /// Back to the first model; kInput for a pipe.

@@ -49,7 +49,7 @@ struct SequenceFormatOptions {
   std::optional<SequenceFormat> format = std::nullopt;
 };
 
-/// The bytes behind `path` ("-": standard input), which was found. Where options assert
+/// The bytes of `path` ("-": standard input), which was found. Where options assert
 /// SequenceFormat::kNcbi, or assert nothing and no file but a database of BLAST has this name, they
 /// are those of that database, and options then assert kNcbi.
 Result<std::unique_ptr<ByteSource>> open_sequence_source(

@@ -20,7 +20,7 @@ struct TranslationTable {
   static constexpr std::uint8_t kNotPlain = 0xff;
 };
 
-/// translate() writes whole vectors: room it needs behind the last residue.
+/// translate() writes whole vectors: room it needs after the last residue.
 inline constexpr std::size_t kTranslateSlack = 256;
 
 /// Translates up to `count` characters into residue codes at `out` (room for `count` +

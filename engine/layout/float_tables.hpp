@@ -11,7 +11,7 @@
 
 namespace hmmjit::layout {
 
-/// Natural node order, odds as in the profile; 0 for symbols without a row and behind M.
+/// Natural node order, odds as in the profile; 0 for symbols without a row and beyond M.
 struct FloatTables {
   std::uint32_t stride = 0;        ///< M rounded up to 16
   std::vector<float> emissions;    ///< [32][stride]

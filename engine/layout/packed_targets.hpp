@@ -15,7 +15,7 @@ namespace hmmjit::layout {
 /// immutable once built.
 struct PackedTargets {
   std::vector<std::uint8_t> residues;
-  /// Instead of `residues`: pieces of someone else's storage, to be put one behind the other, in
+  /// Instead of `residues`: pieces of someone else's storage, to be put one after the other, in
   /// any order of lengths. Each is a multiple of 16 bytes, the last ends in padding.
   std::vector<std::span<const std::uint8_t>> stored;
   std::vector<std::uint32_t> start;          ///< units of 16 bytes
@@ -48,7 +48,7 @@ WorkList whole_targets(const PackedTargets& targets);
 /// Targets longer than `piece_rows` (a multiple of 16, more than `overlap`) cut into pieces of at
 /// most that many residues which overlap by `overlap` rounded up to 16. Exact for SSV when overlap
 /// >= M - 1: no diagonal is longer than the model, so the first row whose values can depend on what
-/// lies before a piece's first row is behind the overlap. Keeps one long target from holding up
+/// lies before a piece's first row is after the overlap. Keeps one long target from holding up
 /// a launch.
 WorkList split_targets(const PackedTargets& targets, std::uint32_t piece_rows,
                        std::uint32_t overlap);

@@ -13,7 +13,7 @@
 namespace hmmjit::layout {
 
 /// Natural node order, words as in the profile; -32768 for symbols without a row in the profile
-/// and for nodes behind M.
+/// and for nodes beyond M.
 struct WordTables {
   std::uint32_t stride = 0;               ///< M rounded up to 16
   std::vector<std::int16_t> emissions;    ///< [32][stride]

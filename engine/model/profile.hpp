@@ -1,7 +1,7 @@
 // From a core model to the local multihit search profile and its quantised forms.
 //
 // Hmm -> Profile (log odds, floats) -> ByteProfile (SSV/MSV), WordProfile (Viterbi),
-//                                      OddsProfile (Forward and everything behind it).
+//                                      OddsProfile (Forward and everything after it).
 // All are in natural node order, emission rows by residue code; layouts for a given vector width
 // or GPU variant are made from these by the code that needs them. Arithmetic: Eddy 2011
 // (accelerated profile HMM searches); rounding as verified against hmmsearch, bit for bit.

@@ -39,7 +39,7 @@ class MergedModels {
     return {};
   }
 
-  /// The next model; false behind the last. Fails where parts hold different models.
+  /// The next model; false after the last. Fails where parts hold different models.
   Result<bool> next() {
     bool any = false;
     for (std::size_t p = 0; p < cursors_.size(); ++p) {
@@ -103,7 +103,7 @@ class MergedModels {
     }
     return {};
   }
-  /// The next hit, judged for the whole search; false behind the last.
+  /// The next hit, judged for the whole search; false after the last.
   Result<bool> next_hit(Hit& hit) {
     if (heap_.empty()) return false;
     std::ranges::pop_heap(heap_, Later{next_});

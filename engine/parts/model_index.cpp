@@ -119,7 +119,7 @@ std::string index_path(const std::string& models) { return models + ".hjidx"; }
 
 std::pair<std::uint64_t, std::uint64_t> ModelIndex::models_of(const Share& share) const {
   const auto first_at = [&](std::uint64_t part) {
-    // Of the positions laid end to end; the last bound is behind all models.
+    // Of the positions laid end to end; the last bound is after all models.
     const std::uint64_t all = positions.back();
     const std::uint64_t limit = all / share.of * part + all % share.of * part / share.of;
     const auto end = positions.end() - 1;

@@ -127,7 +127,7 @@ struct Prelude {
   std::uint32_t part_first, part_last, parts;
   std::uint32_t model_part_first, model_part_last, model_parts;
   std::uint64_t hits, domains;
-  std::uint64_t settings_bytes, settings_checksum;  // behind the prelude
+  std::uint64_t settings_bytes, settings_checksum;  // after the prelude
   std::uint64_t origin_offset, origin_bytes, origin_checksum;
   std::uint64_t table_offset, table_checksum;
   std::uint32_t hit_blocks, head_blocks;

@@ -213,7 +213,7 @@ Status PartCursor::load(Block& block, bool of_heads) {
   return {};
 }
 
-// Steps over ends of blocks. False behind the last block.
+// Steps over ends of blocks. False after the last block.
 Result<bool> PartCursor::ready(Block& block, bool of_heads, std::size_t count) {
   for (;;) {
     if (block.number >= count) return false;

@@ -66,13 +66,13 @@ class PartCursor {
  public:
   explicit PartCursor(PartPtr part) : part_(std::move(part)) {}
 
-  /// The next model; false behind the last.
+  /// The next model; false after the last.
   Result<bool> next_model(ModelHead& head);
   /// Goes on with model `index` of the model file, which the part holds or ends with.
   Status seek(std::uint64_t index);
   /// Begins with the first hit of a model.
   Status begin_hits(const ModelHead& head);
-  /// The next hit of that model; false behind the last.
+  /// The next hit of that model; false after the last.
   Result<bool> next_hit(Hit& hit);
   const PartFile& part() const { return *part_; }
 

@@ -75,7 +75,7 @@ struct PartWriter::State {
   std::vector<BlockEntry> hit_blocks, head_blocks;
   std::string hit_bytes;  // of the block being filled
   std::uint64_t hits = 0, domains = 0, first_hit = 0;
-  // Heads come behind all hits: records, and where each block of them ends.
+  // Heads come after all hits: records, and where each block of them ends.
   std::string heads;
   std::vector<std::size_t> head_ends;
   std::vector<std::uint64_t> head_firsts;

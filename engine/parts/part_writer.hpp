@@ -66,7 +66,7 @@ class PartSink final : public ResultSink {
   PartSink(PartWriter& writer, const NotedModels& models) : writer_(writer), models_(models) {}
   Status receive(const ModelResult& result) override;
   bool takes_stored_hits() const override { return true; }
-  /// Index of the model behind the last that was received.
+  /// Index of the model after the last that was received.
   std::uint64_t last_model() const { return models_.first() + received_; }
 
  private:

@@ -250,7 +250,7 @@ Status choose(Plan& plan, std::vector<Offer> offers, Policy policy,
   plan.chosen = std::move(competing.front());
   competing.erase(competing.begin());
   plan.fallbacks = std::move(competing);
-  // Comparison variants stand behind everything else: slow, but better than no kernel.
+  // Comparison variants come after everything else: slow, but better than no kernel.
   order(comparison, policy, plan.device);
   std::vector<std::string_view> told{plan.chosen.variant->name};
   const auto tell = [&](const Candidate& c, const std::string& reason) {

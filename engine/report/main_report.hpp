@@ -25,7 +25,7 @@ struct ReportOptions {
   /// Bytes that the hits of those tables may take in memory.
   std::uint64_t scan_memory = std::numeric_limits<std::uint64_t>::max();
   /// Of a result that is written in several pieces, one after the other: this one has the header of
-  /// the report, and what stands behind the last model.
+  /// the report, and what follows the last model.
   bool begins = true, ends = true;
   bool by_sequence = false;  ///< queries are sequences, hits are models (hmmscan)
   /// As many targets at most, the best, are aligned in -A and --a3m (--seq-limit).
@@ -47,7 +47,7 @@ void append_score_rows(std::string& out, const HitList& hits, const ReportOption
                        bool& above, std::string_view marks = {});
 /// Its column names.
 void append_score_titles(std::string& out, const HitList& hits, const ReportOptions& options);
-/// Of the hits [first, last), with what stands before the first of all and behind the last.
+/// Of the hits [first, last), with what stands before the first of all and after the last.
 void append_domain_annotation(std::string& out, const ModelInfo& model, const HitList& hits,
                               const ReportOptions& options, std::size_t first, std::size_t last);
 /// Without what stands before the first of all.
@@ -58,7 +58,7 @@ void append_statistics(std::string& out, const ModelInfo& model, const HitList& 
                        const FilterOptions& filters, const ReportTimes& times,
                        bool by_sequence = false);
 
-/// What stands before and behind the domains of a model: from "Query:" on, and up to "//".
+/// What stands before and after the domains of a model: from "Query:" on, and up to "//".
 void append_report_head(std::string& out, const ModelResult& result, const ReportOptions& options);
 void append_report_tail(std::string& out, const ModelResult& result, const FilterOptions& filters,
                         const ReportTimes& times);

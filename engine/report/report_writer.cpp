@@ -161,7 +161,7 @@ class ReportWriter::Texts final : public PreparedResult {
     Make make;
     std::string text;
   };
-  // The hit behind a piece that begins with hit `first`.
+  // The hit after a piece that begins with hit `first`.
   static std::size_t next_piece(const std::vector<Hit>& hits, std::size_t first) {
     std::size_t domains = 0;
     while (first < hits.size() && domains < kDomainsOfPiece)

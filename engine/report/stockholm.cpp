@@ -34,7 +34,7 @@ char encode(float p) {
   return static_cast<char>('0' + static_cast<int>(std::floor(rounded * 10.0)));
 }
 
-// Columns of the record: node k stands at consensus[k], its inserts behind it.
+// Columns of the record: node k stands at consensus[k], its inserts after it.
 struct Layout {
   std::vector<std::size_t> consensus;  // [M+1]
   std::vector<std::size_t> inserts;    // [M+1] columns after node k

@@ -13,7 +13,7 @@ void DeviceClient::deliver(ModelId model, std::vector<gpu::Delivery> pairs) {
   });
 }
 
-bool DeviceClient::deliver_early(ModelId model, std::vector<gpu::EarlyDelivery> pairs) {
+void DeviceClient::deliver_early(ModelId model, std::vector<gpu::EarlyDelivery> pairs) {
   tasks_.guarded([&] {
     const JobPtr job = pairs_.find(model);
     std::vector<DeviceUnit> units;
@@ -24,7 +24,6 @@ bool DeviceClient::deliver_early(ModelId model, std::vector<gpu::EarlyDelivery> 
     }
     filters_.submit_delivered(job, std::move(units), true);
   });
-  return true;
 }
 
 gpu::SampleRequest DeviceClient::sample(ModelId model, const std::vector<gpu::UsedKernel>& kernels,

@@ -19,7 +19,7 @@ class DeviceClient final : public gpu::Client {
       : tasks_(tasks), pairs_(pairs), filters_(filters), verifier_(verifier), load_(load) {}
 
   void deliver(ModelId model, std::vector<gpu::Delivery> pairs) override;
-  bool deliver_early(ModelId model, std::vector<gpu::EarlyDelivery> pairs) override;
+  void deliver_early(ModelId model, std::vector<gpu::EarlyDelivery> pairs) override;
   gpu::SampleRequest sample(ModelId model, const std::vector<gpu::UsedKernel>& kernels,
                             std::size_t blocks) override;
   void stopped(const Error& reason, bool demanded) override;

@@ -133,7 +133,7 @@ class HostFilters final : public PreparedFilters {
       candidates.push_back(candidate);
     }
     clock.lap(output.times.ssv);
-    behind_msv(block, candidates, clock, output);
+    after_msv(block, candidates, clock, output);
     return {};
   }
 
@@ -167,7 +167,7 @@ class HostFilters final : public PreparedFilters {
       candidates.push_back(candidate);
     }
     clock.lap(output.times.msv);
-    behind_msv(block, candidates, clock, output);
+    after_msv(block, candidates, clock, output);
 
     // The Forward filter needs the filter score to the bit.
     candidates.clear();
@@ -275,7 +275,7 @@ class HostFilters final : public PreparedFilters {
   }
 
   // Bias and Viterbi for targets that passed MSV.
-  void behind_msv(const TargetBlock& block, std::vector<Candidate>& candidates, CoreClock& clock,
+  void after_msv(const TargetBlock& block, std::vector<Candidate>& candidates, CoreClock& clock,
                   FilterOutput& output) const {
     cpu::FilterScratch& scratch = scratch_.local();
     const auto M = static_cast<std::uint64_t>(model_.hmm.M);

@@ -3,15 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/spool_file.hpp"
 #include "search/hits.hpp"
-#include "search/spool_run.hpp"
+#include "search/target_runs.hpp"
 
 namespace hmmjit {
 
@@ -22,7 +20,7 @@ class HitsByTarget {
   /// Targets are counted from `first`. `alignments`: hits have the text of their alignments.
   /// `memory`: bytes that hits and buffers may take; the hits of a single target are not bounded.
   HitsByTarget(std::uint64_t first, std::size_t targets, bool alignments, std::uint64_t memory)
-      : first_(first), alignments_(alignments), memory_(memory), hits_(targets) {}
+      : first_(first), alignments_(alignments), memory_(memory), hits_(targets), runs_(memory) {}
 
   /// `target`: index of the target that the hit, as judged, is of. Fails with kOutput.
   Status add(std::uint64_t target, Hit hit);
@@ -31,23 +29,14 @@ class HitsByTarget {
   Result<std::vector<Hit>> take(std::uint64_t target);
 
  private:
-  struct Header {
-    std::uint32_t target, size;  // `size`: of what follows it, in bytes
-  };
   Status write_run();
-  // Several runs become one, so that there is room for a buffer of each.
-  Status merge_runs();
-  // Begins to read all of them. Of each record its header is looked at; then follows the rest.
-  Status open_runs();
-  Result<std::string_view> front_record();
 
   std::uint64_t first_;
   bool alignments_;
   std::uint64_t memory_, held_ = 0;
   std::vector<std::vector<Hit>> hits_;
-  std::optional<SpoolFile> file_;
-  std::vector<SpoolRange> runs_;
-  std::optional<MergedRuns<Header>> merged_;  // while they are read
+  bool reading_ = false;
+  TargetRuns runs_;
 };
 
 }  // namespace hmmjit

@@ -1,7 +1,6 @@
 #include "search/records_by_target.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <tuple>
 #include <utility>
 
@@ -22,49 +21,13 @@ void RecordsByTarget::sort() {
 Status RecordsByTarget::write_run() {
   if (places_.empty()) return {};
   sort();
-  if (!file_) {
-    HMMJIT_ASSIGN(file_, SpoolFile::create(kSpoolWriteBuffer));
-  }
-  const std::uint64_t begin = file_->size();
-  for (const Place& place : places_) {
-    const Header header{place.target, place.size};
-    HMMJIT_TRY(file_->append({reinterpret_cast<const char*>(&header), sizeof header}));
-    HMMJIT_TRY(file_->append(std::string_view(bytes_).substr(place.offset, place.size)));
-  }
+  HMMJIT_TRY(runs_.begin());
+  for (const Place& place : places_)
+    HMMJIT_TRY(
+        runs_.append(place.target, std::string_view(bytes_).substr(place.offset, place.size)));
   bytes_ = {};
   places_ = {};
-  runs_.push_back({begin, file_->size()});
-  return runs_.size() < kMostSpoolRuns ? Status{} : merge_runs();
-}
-
-Status RecordsByTarget::open_runs() {
-  const auto read = [](SpoolRun& run, Header& header) -> Status {
-    HMMJIT_ASSIGN(const std::string_view bytes, run.peek(sizeof header));
-    std::memcpy(&header, bytes.data(), sizeof header);
-    return {};
-  };
-  merged_.emplace(*file_, runs_, memory_, read,
-                  [](const Header& a, const Header& b) { return a.target < b.target; });
-  return merged_->open();
-}
-
-// Until the next call.
-Result<std::string_view> RecordsByTarget::front_record() {
-  return merged_->front_run().take(sizeof(Header) + merged_->front().size);
-}
-
-Status RecordsByTarget::merge_runs() {
-  HMMJIT_ASSIGN(SpoolFile merged, SpoolFile::create(kSpoolWriteBuffer));
-  HMMJIT_TRY(open_runs());
-  while (!merged_->empty()) {
-    HMMJIT_ASSIGN(const std::string_view record, front_record());
-    HMMJIT_TRY(merged.append(record));
-    HMMJIT_TRY(merged_->advance());
-  }
-  merged_.reset();
-  file_ = std::move(merged);
-  runs_ = {{0, file_->size()}};
-  return {};
+  return runs_.end();
 }
 
 Result<bool> RecordsByTarget::next(std::uint64_t& target, std::vector<std::string>& records) {
@@ -74,7 +37,7 @@ Result<bool> RecordsByTarget::next(std::uint64_t& target, std::vector<std::strin
       sort();
     } else {
       HMMJIT_TRY(write_run());
-      HMMJIT_TRY(open_runs());
+      HMMJIT_TRY(runs_.open());
     }
   }
   if (runs_.empty()) {
@@ -86,12 +49,12 @@ Result<bool> RecordsByTarget::next(std::uint64_t& target, std::vector<std::strin
     }
     return true;
   }
-  if (merged_->empty()) return false;
-  target = merged_->front().target;
-  while (!merged_->empty() && merged_->front().target == target) {
-    HMMJIT_ASSIGN(const std::string_view record, front_record());
-    records.emplace_back(record.substr(sizeof(Header)));
-    HMMJIT_TRY(merged_->advance());
+  if (runs_.at_end()) return false;
+  target = runs_.target();
+  while (!runs_.at_end() && runs_.target() == target) {
+    HMMJIT_ASSIGN(const std::string_view record, runs_.record());
+    records.emplace_back(record);
+    HMMJIT_TRY(runs_.advance());
   }
   return true;
 }

@@ -4,14 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/spool_file.hpp"
-#include "search/spool_run.hpp"
+#include "search/target_runs.hpp"
 
 namespace hmmjit {
 
@@ -23,7 +21,7 @@ class RecordsByTarget {
 
   /// `memory`: bytes that records and buffers may take. The records of a single target are not
   /// bounded while they are read.
-  explicit RecordsByTarget(std::uint64_t memory) : memory_(memory) {}
+  explicit RecordsByTarget(std::uint64_t memory) : memory_(memory), runs_(memory) {}
 
   /// `target`: index of the target in the input. Fails with kOutput.
   Status add(std::uint64_t target, std::string_view record);
@@ -36,25 +34,15 @@ class RecordsByTarget {
     std::uint64_t target;
     std::size_t offset, size;  // in bytes_
   };
-  struct Header {
-    std::uint64_t target, size;  // `size`: of the record that follows, in bytes
-  };
   void sort();
   Status write_run();
-  // Several runs become one, so that there is room for a buffer of each.
-  Status merge_runs();
-  // Begins to read all of them. Of each record its header is looked at; then follows the rest.
-  Status open_runs();
-  Result<std::string_view> front_record();
 
   std::uint64_t memory_;
   std::string bytes_;  // of the records in memory
   std::vector<Place> places_;
   std::size_t next_place_ = 0;
   bool reading_ = false;
-  std::optional<SpoolFile> file_;
-  std::vector<SpoolRange> runs_;
-  std::optional<MergedRuns<Header>> merged_;  // while they are read
+  TargetRuns runs_;
 };
 
 }  // namespace hmmjit

@@ -27,9 +27,11 @@ class ScoringLoad {
     const double seconds =
         done > 0 ? 1e-6 * static_cast<double>(microseconds_.load()) / static_cast<double>(done)
                  : kFirstCellSeconds;
-    return {.seconds_left = seconds * static_cast<double>(left_) / static_cast<double>(threads),
+    const double cell_seconds = seconds / static_cast<double>(threads);
+    return {.seconds_left = cell_seconds * static_cast<double>(left_),
             .waiting = waiting,
-            .threads = threads};
+            .threads = threads,
+            .cell_seconds = cell_seconds};
   }
 
  private:

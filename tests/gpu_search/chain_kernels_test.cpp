@@ -115,17 +115,24 @@ TEST_F(ChainKernelsTest, AChainWaitsForTheKernelsThatDecideMost) {
   finish(plan::Stage::kGate, true);
   EXPECT_EQ(kernels_.state(slots), ChainKernels::State::kComing);
   finish(plan::Stage::kViterbi, true, "lane_scan");
+  // The other filters' kernels are waited for, but not for long.
+  EXPECT_EQ(kernels_.state(slots), ChainKernels::State::kComing);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1600));
   EXPECT_EQ(kernels_.state(slots), ChainKernels::State::kThere);
-  EXPECT_FALSE(kernels_.soon(slots, Link::kParser));
+  EXPECT_TRUE(kernels_.expected(slots, Link::kParser));
   finish(plan::Stage::kParser, true);
-  EXPECT_TRUE(kernels_.soon(slots, Link::kParser));
+  EXPECT_TRUE(kernels_.expected(slots, Link::kParser));
+  EXPECT_TRUE(kernels_.expected(slots, Link::kEnvelope));
   EXPECT_EQ(kernels_.reason(), "");
+  finish(plan::Stage::kEnvelope, false);
+  EXPECT_FALSE(kernels_.expected(slots, Link::kEnvelope));
 }
 
 TEST_F(ChainKernelsTest, AKernelThatFailsIsNotWaitedFor) {
   const gpu::KernelSlots& slots = opened();
   finish(plan::Stage::kSsv, true);
-  for (const plan::Stage stage : {plan::Stage::kBias, plan::Stage::kGate, plan::Stage::kViterbi}) {
+  for (const plan::Stage stage : {plan::Stage::kMsv, plan::Stage::kForward, plan::Stage::kBias,
+                                  plan::Stage::kGate, plan::Stage::kViterbi}) {
     EXPECT_EQ(kernels_.state(slots), ChainKernels::State::kComing);
     finish(stage, false);
   }
@@ -190,13 +197,16 @@ TEST_F(ChainKernelsTest, UsualLengthsAndDecidingKernelsAreMostUrgent) {
   EXPECT_GT(of("ssv", 256), of("bias", 1));
   EXPECT_EQ(of("bias", 1), of("gate", 1));
   EXPECT_GT(of("gate", 1), of("viterbi_lane_scan", 256));
-  EXPECT_GT(of("viterbi_lane_scan", 256), of("ssv", 128));
+  // One of each for models of all lengths, and ten times as long in the making.
+  EXPECT_GT(of("viterbi_lane_scan", 256), of("envelope", 896));
+  EXPECT_GT(of("envelope", 896), of("ensemble", 2816));
+  EXPECT_GT(of("ensemble", 2816), of("parser", 1408));
+  EXPECT_GT(of("parser", 1408), of("ssv", 128));
   EXPECT_GT(of("viterbi_lane_scan", 128), of("ssv", 64));
   EXPECT_GT(of("viterbi_lane_scan", 64), of("ssv", 1024));
   EXPECT_GT(of("viterbi_lane_scan", 1024), of("forward", 256));
   EXPECT_GT(of("forward", 1024), of("msv", 256));
   EXPECT_GT(of("msv", 256), of("viterbi_wavefront", 256));
-  EXPECT_GT(of("viterbi_wavefront", 256), of("parser", 256));
 }
 
 // Kernels that are there at once, with or without a compile.

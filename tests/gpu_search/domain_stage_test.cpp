@@ -278,6 +278,33 @@ TEST_F(DomainStageTest, WhatWouldTakeTooLongIsLeftToTheCpu) {
   }
 }
 
+// Tables of long models are more than goes up with one launch: another one takes what is left out.
+TEST_F(DomainStageTest, WhatALaunchHasNoRoomForIsLeftOut) {
+  NEEDS_FAKE_DRIVER();
+  const SearchModel model =
+      *make_search_model(test_support::random_hmm(5, 1400, test_support::ModelKind::kTypical));
+  const auto shared = std::make_shared<const SearchModel>(model);
+  const auto targets = upload({std::vector<Residue>(12, Residue{3})});
+  auto stage = this->stage(kWorkspace);
+  std::vector<gpu::DomainRequest> requests(gpu::DomainStage::kMostRequests);
+  std::vector<gpu::DomainRequest*> pointers;
+  for (gpu::DomainRequest& request : requests) {
+    request = {shared, targets, all_of(*targets), {}};
+    pointers.push_back(&request);
+  }
+  std::size_t launches = 0;
+  while (!pointers.empty()) {
+    ASSERT_TRUE(stage->run(pointers, kernels_, {}, {}));
+    ASSERT_FALSE(pointers.front()->left_out);
+    for (const gpu::DomainRequest* request : pointers)
+      EXPECT_EQ(request->left_out, request->parsed.empty());
+    std::erase_if(pointers, [](const gpu::DomainRequest* request) { return !request->left_out; });
+    ++launches;
+  }
+  EXPECT_EQ(launches, 2u);
+  for (const gpu::DomainRequest& request : requests) EXPECT_EQ(request.parsed.size(), 1u);
+}
+
 TEST_F(DomainStageTest, AnswersOfAnEarlierLaunchAreNotTakenForThisOnes) {
   NEEDS_FAKE_DRIVER();
   const SearchData data = make_search_data(7, 2, 60, 150);

@@ -62,6 +62,8 @@ class Owner final : public gpu::Client {
     }
     board_.open(model, block, blocks.at(block));
     gpu_.look_at_board();
+    // Where no device will have the model any more, the pair is the owner's from the start.
+    if (!board_.is_open(model, block)) left_to_owner(model, block);
   }
   void offer_all() {
     for (const auto& [model, m] : models)
@@ -123,7 +125,9 @@ class Owner final : public gpu::Client {
   std::map<BlockId, std::shared_ptr<TargetBlock>> blocks;
   std::vector<Delivered> deliveries;
   std::vector<Pair> left;  // to the owner's threads
-  int stops = 0;
+  int stops = 0, early_deliveries = 0;
+  /// What its threads have to do, as a device hears it.
+  gpu::HostLoad host{.waiting = std::numeric_limits<std::size_t>::max()};
 
  private:
   void deliver(ModelId model, std::vector<gpu::Delivery> pairs) override {
@@ -139,6 +143,7 @@ class Owner final : public gpu::Client {
         EXPECT_EQ(offered_.erase({model, id}), 1u) << "delivered, but not offered";
         EXPECT_TRUE(done_.insert({model, id}).second) << "delivered twice";
         pair.claim.finish();
+        add_early({model, id}, pair.found);
         delivery.blocks.push_back(id);
         delivery.results.push_back(std::move(pair.found));
       }
@@ -148,12 +153,50 @@ class Owner final : public gpu::Client {
   void left_to_owner(ModelId model, BlockId block) {
     {
       const std::lock_guard lock(mutex_);
-      EXPECT_NE(board_.take_for_host(model, block), nullptr);
+      // Begun by a device, or seen here before by the other way.
+      if (board_.take_for_host(model, block) == nullptr) return;
       EXPECT_EQ(offered_.erase({model, block}), 1u) << "left, but not offered";
       left.push_back({model, block});
     }
     changed_.notify_all();
   }
+  void deliver_early(ModelId model, std::vector<gpu::EarlyDelivery> pairs) override {
+    const std::lock_guard lock(mutex_);
+    for (gpu::EarlyDelivery& pair : pairs) {
+      const auto at =
+          std::ranges::find(blocks, pair.targets, [](const auto& b) { return b.second; });
+      ASSERT_NE(at, blocks.end());
+      EXPECT_TRUE(offered_.contains({model, at->first})) << "early, but not offered";
+      early_[{model, at->first}].push_back(std::move(pair.found));
+    }
+    ++early_deliveries;
+  }
+  // What came early as if it had come with the rest.
+  void add_early(const Pair& pair, gpu::FilteredBlock& found) {
+    const auto early = early_.find(pair);
+    if (early == early_.end()) return;
+    std::map<std::uint32_t, std::shared_ptr<const ParsedTarget>> passed;
+    const auto add = [&](const gpu::FilteredBlock& part) {
+      for (std::size_t i = 0; i < part.passed.size(); ++i) {
+        const bool first =
+            passed.emplace(part.passed[i], part.parsed.empty() ? nullptr : part.parsed[i]).second;
+        EXPECT_TRUE(first) << "a target delivered twice";
+      }
+    };
+    add(found);
+    for (gpu::FilteredBlock& part : early->second) {
+      add(part);
+      found.open.insert(found.open.end(), part.open.begin(), part.open.end());
+    }
+    found.passed.clear();
+    found.parsed.clear();
+    for (auto& [index, parsed] : passed) {
+      found.passed.push_back(index);
+      found.parsed.push_back(std::move(parsed));
+    }
+    early_.erase(early);
+  }
+  gpu::HostLoad load() const override { return host; }
   void stopped(const Error&, bool) override {
     const std::lock_guard lock(mutex_);
     ++stops;
@@ -163,6 +206,7 @@ class Owner final : public gpu::Client {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::set<Pair> offered_, done_;
+  std::map<Pair, std::vector<gpu::FilteredBlock>> early_;
   WorkBoard board_{[this](ModelId model, BlockId block) { left_to_owner(model, block); }};
 };
 
@@ -378,6 +422,61 @@ TEST_F(GpuFiltersTest, ModelsWithoutAKernelAreDeclinedOnceAndNotTried) {
   expect_all_declined();
 }
 
+// They are still being compiled when the filters have long ended, as with an empty cache.
+TEST_F(GpuFiltersTest, TargetsWaitForTheKernelsOfTheDomainStage) {
+  script_.fate = [](const plan::Plan& plan) {
+    return plan.stage >= plan::Stage::kParser ? KernelScript::kLate : KernelScript::kCached;
+  };
+  gpu::GpuFilters gpu(settings());
+  wait_until_started(gpu);
+  Owner owner(gpu);
+  owner.attach();
+  fill(owner, 4, 3);
+  gpu.end_blocks();
+  owner.offer_all();
+  ASSERT_TRUE(owner.wait_until([&] { return gpu.statistics().chains == 4; }));
+  std::this_thread::sleep_for(20ms);
+  EXPECT_LT(owner.delivered(), 12u);
+  EXPECT_EQ(gpu.statistics().parsed, 0u);
+  script_.finish();
+  EXPECT_TRUE(owner.wait());
+  gpu.detach();
+  EXPECT_EQ(owner.delivered(), 12u);
+  const DecisionCounts counts = owner.expect_cpu();
+  EXPECT_GT(counts.passed, 5u);
+  EXPECT_EQ(gpu.statistics().parsed, counts.passed);
+}
+
+// Not the whole chain at once, of which the device could do most.
+TEST_F(GpuFiltersTest, IdleThreadsAreGivenPartsOfAChain) {
+  script_.fate = [](const plan::Plan& plan) {
+    return plan.stage >= plan::Stage::kParser ? KernelScript::kLate : KernelScript::kCached;
+  };
+  gpu::Settings s = settings();
+  s.patient = false;
+  gpu::GpuFilters gpu(std::move(s));
+  wait_until_started(gpu);
+  Owner owner(gpu);
+  owner.host = {.threads = 1, .cell_seconds = 1e-9};
+  owner.attach();
+  const Hmm hmm = test_support::random_hmm(3, 250, test_support::ModelKind::kTypical);
+  owner.add_model(1, std::make_shared<const SearchModel>(*make_search_model(hmm)));
+  std::vector<std::vector<Residue>> targets;
+  for (std::uint64_t seed = 0; seed < 12; ++seed)
+    targets.push_back(test_support::random_target(seed, 6'000 + 50 * static_cast<int>(seed),
+                                                  test_support::TargetKind::kHomologous, hmm));
+  owner.add_block(1, block_of(targets, 0));
+  gpu.end_blocks();
+  owner.offer_all();
+  EXPECT_TRUE(owner.wait());
+  gpu.detach();
+  EXPECT_EQ(owner.delivered(), 1u);
+  EXPECT_EQ(gpu.statistics().parsed, 0u);
+  const DecisionCounts counts = owner.expect_cpu();
+  EXPECT_GE(counts.passed, 9u);
+  EXPECT_GE(owner.early_deliveries, 2);  // of three targets each
+}
+
 TEST_F(GpuFiltersTest, HalvesOfASegmentThatDoesNotFitKeepItsModels) {
   script_.fate = no_domain_stage;
   std::atomic<bool> refuse{false};
@@ -469,8 +568,12 @@ TEST_F(GpuFiltersTest, ASegmentBeingLoadedOnALostDeviceMovesWhenThatEnds) {
     return 0;
   };
   driver_.on_launch = [&](const FakeLaunch& launch) {
-    if (launch.device == 0) return run_there(launch);
     std::unique_lock lock(mutex);
+    if (launch.device == 0) {  // which leaves enough to do for more than one segment on the other
+      changed.wait_for(lock, kPatience, [&] { return held; });
+      lock.unlock();
+      return run_there(launch);
+    }
     if (!failed && std::exchange(failing, true)) {  // the other lane goes on
       lock.unlock();
       return run_there(launch);
@@ -623,7 +726,7 @@ TEST_F(GpuFiltersTest, ASecondSearchBeginsAnew) {
 // The first is small, so that devices begin soon; later ones are large, since each has its price.
 TEST_F(GpuFiltersTest, SegmentsGrowToTheLargest) {
   script_.fate = no_domain_stage;
-  const auto models = some_models(1);
+  const auto models = some_models(8);  // fewer would leave them small
   const std::uint64_t residues = block_for(models, 1)->residue_count();
   gpu::Settings s = settings();
   s.segment_residues = residues;
@@ -635,6 +738,7 @@ TEST_F(GpuFiltersTest, SegmentsGrowToTheLargest) {
   for (std::uint64_t search = 0; search < 2; ++search) {
     Owner owner(gpu);
     owner.attach();
+    for (std::size_t m = 0; m < models.size(); ++m) owner.add_model(m, models[m]);
     // After so many blocks: 1 + 2 + 4 + 4 of them.
     const std::map<int, std::uint64_t> segments{{1, 1}, {2, 1}, {3, 2}, {6, 2}, {7, 3}, {11, 4}};
     for (int i = 1; i <= 12; ++i) {
@@ -702,7 +806,8 @@ TEST(ChainKernelsThatAreLate, AreUnfinishedUntilTheyAreMade) {
   KernelScript script;
   // Compiled late for one class, and not at all for the other.
   script.fate = [](const plan::Plan& plan) {
-    if (plan.stage == plan::Stage::kBias || plan.stage == plan::Stage::kGate)
+    // One for all classes.
+    if (plan.stage == plan::Stage::kBias || plan.stage >= plan::Stage::kGate)
       return KernelScript::kCached;
     return plan.class_length > 512 ? KernelScript::kLate : KernelScript::kFails;
   };

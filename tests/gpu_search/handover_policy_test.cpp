@@ -22,14 +22,9 @@ TEST(HandoverPolicy, ThreadsAreIdleWithFewTasksAndLittleLeft) {
   EXPECT_FALSE(host_is_idle({.seconds_left = 0.026, .waiting = 0, .threads = 16}));
 }
 
-TEST(HandoverPolicy, OnlyIdleThreadsAreGivenWhatADeviceCouldDo) {
-  const DeviceLoad none{}, chains{.domain_chains = 64}, targets{.domain_targets = 16384};
-  for (const HostLoad& host : {kBusy, kIdle}) EXPECT_TRUE(waits_for_domain_stage(host, none));
-  EXPECT_TRUE(waits_for_domain_stage(kIdle, {.domain_chains = 63, .domain_targets = 16383}));
-  for (const DeviceLoad& many : {chains, targets}) {
-    EXPECT_TRUE(waits_for_domain_stage(kBusy, many));
-    EXPECT_FALSE(waits_for_domain_stage(kIdle, many));
-  }
+TEST(HandoverPolicy, IdleThreadsAreGivenWorkForSomeMillisecondsEach) {
+  EXPECT_EQ(cells_for_idle_host(kIdle), 64'000'000u);
+  EXPECT_EQ(cells_for_idle_host({.threads = 1}), 4'000'000u);
 }
 
 TEST(HandoverPolicy, ALaunchWaitsForTargetsAsLongAsFiltersBringThem) {
@@ -45,14 +40,17 @@ TEST(HandoverPolicy, ALaunchWaitsForTargetsAsLongAsFiltersBringThem) {
 }
 
 TEST(HandoverPolicy, ALaunchLastsAsLongAsBothSidesHaveToDo) {
-  const auto seconds = [](double threads, double filters) {
-    return domain_launch_seconds({.seconds_left = threads}, {.filter_seconds_left = filters});
+  const auto seconds = [](double threads, double filters, std::uint64_t cells = 0) {
+    return domain_launch_seconds({.seconds_left = threads, .cell_seconds = 1e-9},
+                                 {.filter_seconds_left = filters}, cells);
   };
   EXPECT_DOUBLE_EQ(seconds(0, 0), 0.03);
   EXPECT_DOUBLE_EQ(seconds(0.1, 0), 0.3);
   EXPECT_DOUBLE_EQ(seconds(0, 2), 0.5);
   EXPECT_DOUBLE_EQ(seconds(0.1, 2), 0.5);
   EXPECT_DOUBLE_EQ(seconds(0.2, 2), 0.6);
+  EXPECT_DOUBLE_EQ(seconds(0.2, 2, 500'000'000), 0.6);
+  EXPECT_DOUBLE_EQ(seconds(0.2, 2, 700'000'000), 0.7);
   EXPECT_DOUBLE_EQ(seconds(5, 100), kLongestDomainLaunch);
 }
 

@@ -196,8 +196,10 @@ TEST(MixedLengths, PairsAreTheCpusWhileACompileIsLateOrFails) {
         for (std::size_t i = 0; i < models.size(); ++i) {
           chains.compare(models[i], {blocks[i]});
           const auto state = chains.kernels.state(chains.planned(models[i]));
-          EXPECT_EQ(state, decides && round == 0 ? gpu::ChainKernels::State::kComing
-                                                 : gpu::ChainKernels::State::kThere);
+          if (decides || round > 0) {
+            EXPECT_EQ(state, round == 0 ? gpu::ChainKernels::State::kComing
+                                        : gpu::ChainKernels::State::kThere);
+          }
           const auto ready = chains.ready(models[i]);
           const bool there = std::ranges::any_of(*ready, [&](const gpu::ReadyKernel& kernel) {
             return kernel && kernel.candidate().variant->stage == stage &&

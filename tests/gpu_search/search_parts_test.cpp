@@ -17,7 +17,6 @@
 #include "gpu/change_signal.hpp"
 #include "gpu/client_calls.hpp"
 #include "gpu/device_memory.hpp"
-#include "gpu/domain_queue.hpp"
 #include "gpu/kernel_slot.hpp"
 #include "gpu/resident_segments.hpp"
 #include "gpu/segments.hpp"
@@ -28,6 +27,8 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr std::uint64_t kAnyMemory = ~std::uint64_t{0};
+// With so many models segments grow.
+constexpr std::size_t kManyModels = 8;
 
 BlockRef block(std::uint64_t id, std::size_t residues) {
   return {id, tests::block_of({std::vector<Residue>(residues, Residue{1})}, id * 100)};
@@ -74,6 +75,7 @@ TEST(ChangeSignal, AllWhoWaitAreWoken) {
 
 struct NoClient final : Client {
   void deliver(ModelId, std::vector<Delivery>) override {}
+  void deliver_early(ModelId, std::vector<EarlyDelivery>) override {}
   void stopped(const Error&, bool) override {}
 };
 
@@ -147,21 +149,35 @@ TEST(BlockGroups, SegmentsGrowAndBeginSmallAgain) {
   const Settings settings{
       .devices = {0}, .segment_residues = 100, .segment_growth = 4, .largest_segment = 300};
   BlockGroups groups(settings);
-  EXPECT_EQ(sizes(groups.add(block(1, 500), kAnyMemory)), Sizes{});  // no search has begun
+  EXPECT_EQ(sizes(groups.add(block(1, 500), kAnyMemory, kManyModels)),
+            Sizes{});  // no search has begun
   groups.begin(0);
   for (int round = 0; round < 2; ++round) {
-    EXPECT_EQ(sizes(groups.add(block(1, 60), kAnyMemory)), Sizes{});
-    EXPECT_EQ(sizes(groups.add(block(2, 60), kAnyMemory)), Sizes{120});
-    EXPECT_EQ(sizes(groups.add(block(3, 250), kAnyMemory)), Sizes{});
-    EXPECT_EQ(sizes(groups.add(block(4, 60), kAnyMemory)), Sizes{310});
-    EXPECT_EQ(sizes(groups.add(block(5, 290), kAnyMemory)), Sizes{});
+    EXPECT_EQ(sizes(groups.add(block(1, 60), kAnyMemory, kManyModels)), Sizes{});
+    EXPECT_EQ(sizes(groups.add(block(2, 60), kAnyMemory, kManyModels)), Sizes{120});
+    EXPECT_EQ(sizes(groups.add(block(3, 250), kAnyMemory, kManyModels)), Sizes{});
+    EXPECT_EQ(sizes(groups.add(block(4, 60), kAnyMemory, kManyModels)), Sizes{310});
+    EXPECT_EQ(sizes(groups.add(block(5, 290), kAnyMemory, kManyModels)), Sizes{});
     EXPECT_EQ(sizes(groups.rest(kAnyMemory)), Sizes{290});
     EXPECT_EQ(sizes(groups.rest(kAnyMemory)), Sizes{});
     groups.begin(0);
   }
-  groups.add(block(6, 10), kAnyMemory);
+  groups.add(block(6, 10), kAnyMemory, kManyModels);
   EXPECT_EQ(groups.end().size(), 1u);
-  EXPECT_EQ(sizes(groups.add(block(7, 500), kAnyMemory)), Sizes{});
+  EXPECT_EQ(sizes(groups.add(block(7, 500), kAnyMemory, kManyModels)), Sizes{});
+}
+
+// One model has done with a small segment at once.
+TEST(BlockGroups, SegmentsForFewModelsStaySmall) {
+  const Settings settings{
+      .devices = {0}, .segment_residues = 100, .segment_growth = 4, .largest_segment = 1000};
+  BlockGroups groups(settings);
+  groups.begin(0);
+  for (std::uint64_t id = 1; id < 5; ++id)
+    EXPECT_EQ(sizes(groups.add(block(id, 100), kAnyMemory, kManyModels - 1)), Sizes{100});
+  EXPECT_EQ(sizes(groups.add(block(5, 100), kAnyMemory, kManyModels)), Sizes{100});
+  EXPECT_EQ(sizes(groups.add(block(6, 100), kAnyMemory, kManyModels - 1)), Sizes{});
+  EXPECT_EQ(sizes(groups.add(block(7, 300), kAnyMemory, kManyModels - 1)), Sizes{400});
 }
 
 TEST(BlockGroups, EachDeviceHasAsMuch) {
@@ -169,12 +185,12 @@ TEST(BlockGroups, EachDeviceHasAsMuch) {
   BlockGroups groups(settings);
   groups.begin(0);
   for (std::uint64_t id = 1; id < 10; ++id)
-    EXPECT_EQ(sizes(groups.add(block(id, 20), kAnyMemory)), Sizes{});
-  EXPECT_EQ(sizes(groups.add(block(10, 20), kAnyMemory)), (Sizes{100, 100}));
-  for (std::uint64_t id = 11; id < 14; ++id) groups.add(block(id, 20), kAnyMemory);
+    EXPECT_EQ(sizes(groups.add(block(id, 20), kAnyMemory, kManyModels)), Sizes{});
+  EXPECT_EQ(sizes(groups.add(block(10, 20), kAnyMemory, kManyModels)), (Sizes{100, 100}));
+  for (std::uint64_t id = 11; id < 14; ++id) groups.add(block(id, 20), kAnyMemory, kManyModels);
   EXPECT_EQ(sizes(groups.rest(kAnyMemory)), (Sizes{40, 20}));
   // Blocks without a residue are blocks, too.
-  groups.add(block(14, 0), kAnyMemory);
+  groups.add(block(14, 0), kAnyMemory, kManyModels);
   EXPECT_EQ(sizes(groups.rest(kAnyMemory)), Sizes{0});
 }
 
@@ -182,16 +198,16 @@ TEST(BlockGroups, MemoryBoundsSegments) {
   Settings settings{.devices = {0}, .segment_residues = 1000};
   BlockGroups by_device(settings), by_host(settings);
   by_device.begin(0);
-  EXPECT_EQ(sizes(by_device.add(block(1, 99), 400)), Sizes{});
-  EXPECT_EQ(sizes(by_device.add(block(2, 1), 400)), Sizes{100});
+  EXPECT_EQ(sizes(by_device.add(block(1, 99), 400, kManyModels)), Sizes{});
+  EXPECT_EQ(sizes(by_device.add(block(2, 1), 400, kManyModels)), Sizes{100});
   by_host.begin(200);
-  EXPECT_EQ(sizes(by_host.add(block(1, 99), kAnyMemory)), Sizes{});
-  EXPECT_EQ(sizes(by_host.add(block(2, 1), kAnyMemory)), Sizes{100});
+  EXPECT_EQ(sizes(by_host.add(block(1, 99), kAnyMemory, kManyModels)), Sizes{});
+  EXPECT_EQ(sizes(by_host.add(block(2, 1), kAnyMemory, kManyModels)), Sizes{100});
   settings.vram = 400;
   BlockGroups by_user(settings);
   by_user.begin(0);
-  EXPECT_EQ(sizes(by_user.add(block(1, 99), kAnyMemory)), Sizes{});
-  EXPECT_EQ(sizes(by_user.add(block(2, 1), kAnyMemory)), Sizes{100});
+  EXPECT_EQ(sizes(by_user.add(block(1, 99), kAnyMemory, kManyModels)), Sizes{});
+  EXPECT_EQ(sizes(by_user.add(block(2, 1), kAnyMemory, kManyModels)), Sizes{100});
 }
 
 // A board with a pair for each of these blocks, and segments of a block each.
@@ -359,24 +375,6 @@ TEST(ChainLoader, KernelsAreComingFromTheExpectationOfTheirClass) {
   EXPECT_TRUE(loader.coming());
   EXPECT_FALSE(loader.settled());  // nothing has been started
   EXPECT_EQ(loader.loaded_kernels(), 0u);
-}
-
-TEST(DomainQueue, CountsWhatWaits) {
-  DomainQueue queue;
-  EXPECT_EQ(queue.take_last(), nullptr);
-  EXPECT_TRUE(queue.take_launch({}, true).empty());
-  for (const std::size_t targets : {3, 5}) {
-    auto work = std::make_unique<DomainWork>();
-    work->found.passed_targets.resize(targets);
-    queue.put(std::move(work));
-  }
-  EXPECT_EQ(queue.chains(), 2u);
-  EXPECT_EQ(queue.targets(), 8u);
-  const DomainWorkPtr last = queue.take_last();
-  ASSERT_NE(last, nullptr);
-  EXPECT_EQ(last->found.passed_targets.size(), 5u);
-  EXPECT_EQ(queue.chains(), 1u);
-  EXPECT_EQ(queue.targets(), 3u);
 }
 
 TEST(ActiveModels, AreFoundUntilTheyAreRemovedAndDeclinedOnce) {

@@ -12,7 +12,7 @@ namespace plan = hmmjit::plan;
 
 // Whether an entry offers what tells it from the other entries of the same kernel.
 bool has_form(const plan::KernelVariant& entry, const KernelInstance& instance) {
-  const plan::DeviceTraits& device = *plan::find_device("H200");
+  const plan::DeviceTraits device = *plan::find_device("H200");
   for (const int length : {1, 30, 100, 400, 1000, 3000}) {
     const plan::ModelShape shape{.stage = entry.stage, .length = length, .alphabet_codes = 29};
     if (!entry.accepts(shape, device).accepted) continue;

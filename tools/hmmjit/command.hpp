@@ -9,7 +9,7 @@
 
 namespace hmmjit::tools {
 
-/// Arguments behind the command's name. Returns the exit status (core/error.hpp).
+/// Arguments after the command's name. Returns the exit status (core/error.hpp).
 using CommandFunction = int (*)(const std::vector<std::string>& arguments);
 
 struct Command {

@@ -5,7 +5,6 @@
 #include <array>
 #include <memory>
 #include <optional>
-#include <random>
 #include <utility>
 #include <vector>
 
@@ -18,6 +17,7 @@
 #include "build_options.hpp"
 #include "core/diagnostics.hpp"
 #include "core/output_file.hpp"
+#include "core/random_seed.hpp"
 #include "core/threads.hpp"
 #include "hmmjit/command.hpp"
 #include "hmmjit/command_line.hpp"
@@ -268,7 +268,7 @@ Status run_build(const ParsedOptions& options) {
     builder.alignment.most_insertions =
         static_cast<int>(std::min<std::int64_t>(options.integer("--maxinsertlen"), 1'000'000'000));
   auto seed = static_cast<std::uint32_t>(options.integer("--seed"));
-  if (seed == 0) seed = std::random_device{}() | 1u;
+  if (seed == 0) seed = random_seed();
   builder.calibration = make_calibration_options(options, seed);
   if (options.is_set("--singlemx")) {
     HMMJIT_ASSIGN(builder.single, make_score_system(options));

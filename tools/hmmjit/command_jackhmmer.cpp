@@ -4,7 +4,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <random>
 #include <utility>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "build_options.hpp"
 #include "core/memory.hpp"
 #include "core/output_file.hpp"
+#include "core/random_seed.hpp"
 #include "hmmjit/command.hpp"
 #include "query_options.hpp"
 #include "query_sequences.hpp"
@@ -34,7 +34,7 @@ Result<SequenceQueries> open_jackhmmer_queries(const ParsedOptions& options,
   HMMJIT_ASSIGN(queries.system, make_score_system(options));
   HMMJIT_ASSIGN(queries.sequences, QuerySequences::open(options, path));
   auto seed = static_cast<std::uint32_t>(options.integer("--seed"));
-  if (seed == 0) seed = std::random_device{}() | 1u;
+  if (seed == 0) seed = random_seed();
   queries.calibration = make_calibration_options(options, seed);
   return queries;
 }

@@ -411,7 +411,7 @@ int run(const PlanArguments& arguments, const cache::Settings& cache_settings) {
       }
     }
   }
-  // What the search itself asks for: coarser lengths behind SSV.
+  // What the search itself asks for: coarser lengths after SSV.
   Json searches = Json::array();
   for (const plan::DeviceTraits& device : *devices) {
     for (const Subject& subject : *subjects) {

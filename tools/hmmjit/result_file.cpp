@@ -113,7 +113,7 @@ Result<Page> read_json(BufferedInput& input) {
     try {
       const Json json = Json::parse(line);
       const std::string record = json.at("record").get<std::string>();
-      if (complete) return unreadable(input, "a line behind the last");
+      if (complete) return unreadable(input, "a line after the last");
       if (record == "model") {
         page.models.push_back(read_model(json));
       } else if (record == "target") {

@@ -20,7 +20,7 @@ class RankedConstants {
       entries_.push_back({rate, std::move(constants)});
     }
   }
-  /// The first `most`, and behind them those `also` wants, asked for each list in order.
+  /// The first `most`, and after them those `also` wants, asked for each list in order.
   std::vector<Constants> best(
       std::size_t most = std::numeric_limits<std::size_t>::max(),
       const std::function<bool(const Constants&)>& also = [](const Constants&) { return false; }) {

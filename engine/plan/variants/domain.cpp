@@ -1,4 +1,4 @@
-// Catalogues of the parser, ensemble and envelope stages: what is behind the Forward filter. See
+// Catalogues of the parser, ensemble and envelope stages: what follows the Forward filter. See
 // plan/kernel_variant.hpp for how to add an entry.
 #include <fmt/format.h>
 

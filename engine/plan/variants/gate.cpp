@@ -1,4 +1,4 @@
-// Catalogue of the gate: the thresholds behind the bias filter, Viterbi and Forward. See
+// Catalogue of the gate: the thresholds after the bias filter, Viterbi and Forward. See
 // plan/kernel_variant.hpp for how to add an entry.
 #include <array>
 

@@ -365,7 +365,7 @@ class HMMJIT_EXPORT Event {
   ~Event();
   Event(Event&&) noexcept;
   Event& operator=(Event&&) noexcept;
-  /// The point behind everything queued on `stream` so far; an earlier one is forgotten.
+  /// The point after everything queued on `stream` so far; an earlier one is forgotten.
   void record(const Stream& stream);
   /// Waits until the point is passed; throws the first error of what was queued.
   void synchronize() const;

@@ -424,7 +424,7 @@ HMMJIT_C_API int32_t hmmjit_result_write(const hmmjit_result *result, hmmjit_tex
                                          hmmjit_error **error);
 HMMJIT_C_API int32_t hmmjit_result_read(const void *bytes, size_t size, hmmjit_result **out,
                                         hmmjit_error **error);
-/* Results of one model against several sets of targets as one: what a search of all sets, one behind
+/* Results of one model against several sets of targets as one: what a search of all sets, one after
  * the other, gives. `options`: those of the searches, without cutoffs of models; NULL: the defaults. */
 HMMJIT_C_API int32_t hmmjit_result_merge(const hmmjit_result *const *results, size_t count,
                                          const hmmjit_search_options *options, hmmjit_result **out,
@@ -862,7 +862,7 @@ HMMJIT_C_API uint64_t hmmjit_buffer_address(const hmmjit_buffer *buffer);
 /* Queued copies; ranges are checked (HMMJIT_USAGE). The memory at `from` may be reused or freed once
  * upload has returned, unless it is page-locked (by another library): then when the stream has
  * passed. The memory at `to` is written until the stream has passed: it must live, and not be looked
- * at, until hmmjit_stream_synchronize, hmmjit_stream_finished or an event recorded behind says so. */
+ * at, until hmmjit_stream_synchronize, hmmjit_stream_finished or an event recorded after says so. */
 HMMJIT_C_API int32_t hmmjit_buffer_upload(hmmjit_buffer *buffer, const hmmjit_stream *stream,
                                           const void *from, size_t bytes, size_t offset,
                                           hmmjit_error **error);

@@ -72,7 +72,7 @@ struct FilterCounts {
 /// views and references stay valid while any copy lives. Only bytes and from_bytes throw.
 ///
 /// `hits` holds what hmmsearch could print: reported targets first, best first, with the ties and
-/// the order of hmmsearch; behind them candidates that missed the thresholds in the end.
+/// the order of hmmsearch; after them candidates that missed the thresholds in the end.
 class HMMJIT_EXPORT ModelResult {
  public:
   std::size_t index() const;  ///< of the model in the input, from 0

@@ -138,7 +138,7 @@ struct SearchStatistics {
   double read_seconds = 0;   ///< parsing targets
   double setup_seconds = 0;  ///< making profiles of models
   double ssv_seconds = 0, msv_seconds = 0, bias_seconds = 0, viterbi_seconds = 0;  ///< CPU filters
-  double scoring_seconds = 0;  ///< Forward and everything behind it
+  double scoring_seconds = 0;  ///< Forward and everything after it
   double report_seconds = 0;   ///< in the host's `result` callback, or collecting results
   FilterCounts counts;         ///< summed over models
   std::uint64_t hits_reported = 0, domains_reported = 0;
@@ -181,7 +181,7 @@ HMMJIT_EXPORT SearchResults search(const Models& models, const Targets& targets,
                                    const SearchCallbacks& callbacks = {});
 
 /// Results of one model against several sets of targets as one: what a search of all sets, one
-/// behind the other, gives. `options`: those of the searches. Thread-safe. Throws Error kUsage for
+/// after the other, gives. `options`: those of the searches. Thread-safe. Throws Error kUsage for
 /// no result and for results by cutoffs of models, which results do not hold (parts of a search do,
 /// see parts.hpp); kInput for results of different models.
 HMMJIT_EXPORT ModelResult merge_results(const std::vector<ModelResult>& results,

@@ -578,7 +578,7 @@ class Results(List[Result]):
 
     def merge(self, *others: Results) -> Results:
         """These and the results of the same models against other targets, with the same options, as one: what a
-        search of all targets, one set behind the other, gives. UsageError for results by cutoffs of models; of
+        search of all targets, one set after the other, gives. UsageError for results by cutoffs of models; of
         searches on many machines, merge parts. Counters and seconds of the statistics are sums."""
         if any(len(other) != len(self) for other in others):
             raise _b.UsageError("results of different numbers of models cannot be merged")
