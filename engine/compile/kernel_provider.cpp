@@ -379,7 +379,7 @@ KernelProvider::Future KernelProvider::request(const plan::Plan& plan, int prior
         try {
           result = make(mine.plan, true);
         } catch (const std::bad_alloc&) {
-          result = fail(ErrorCode::kResources, "out of memory", mine.identity);
+          result = std::unexpected(Error{ErrorCode::kResources, "out of memory", {}, {}});
         } catch (const std::exception& error) {
           result = fail(ErrorCode::kInternal, error.what(), mine.identity);
         }

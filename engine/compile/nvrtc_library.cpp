@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/folder.hpp"
+#include "core/memory.hpp"
 #include "core/numbers.hpp"
 #include "core/own_file.hpp"
 #include "core/read_only_file.hpp"
@@ -47,6 +48,11 @@ std::vector<std::string> python_folders() {
     }
   }
   return folders;
+}
+
+std::unexpected<Error> fail_for_memory(const char* why) {
+  return fail(ErrorCode::kResources,
+              fmt::format("there is not enough memory for the run-time compiler ({})", why));
 }
 
 }  // namespace
@@ -208,6 +214,8 @@ Result<std::shared_ptr<const NvrtcLibrary>> NvrtcLibrary::locate(const NvrtcSear
           library->path_ = map->l_name;
         }
         // Kept open on purpose: load() will want it, and unloading a compiler is never safe.
+      } else if (const char* why = dlerror(); why != nullptr && is_want_of_memory(why)) {
+        return fail_for_memory(why);
       }
     }
     if (library->path_.empty()) continue;
@@ -253,6 +261,7 @@ Status NvrtcLibrary::load() const {
   void* handle = dlopen(path_.c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* why = dlerror();
+    if (why != nullptr && is_want_of_memory(why)) return fail_for_memory(why);
     return fail(ErrorCode::kCompile,
                 fmt::format("the run-time compiler cannot be loaded: {}", why ? why : "unknown"),
                 path_, kInstall);

@@ -3,9 +3,11 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "core/read_only_file.hpp"
 
@@ -36,6 +38,14 @@ std::uint64_t available_memory(const MemoryFiles& files) {
     available = *kilobytes * 1024;
   if (const auto left = cgroup_memory_left(files.groups)) available = std::min(available, *left);
   return available;
+}
+
+bool is_want_of_memory(std::string_view dlerror_words) {
+  // What the GNU loader says, sometimes with the words for an error number after it: ENOMEM's here.
+  return dlerror_words.find("allocate memory") != dlerror_words.npos ||
+         dlerror_words.find("out of memory") != dlerror_words.npos ||
+         dlerror_words.ends_with("failed to map segment from shared object") ||
+         dlerror_words.ends_with(std::system_category().message(ENOMEM));
 }
 
 Result<MemoryGrant> grant_memory(std::uint64_t wanted, int threads, const MemoryFiles& files) {

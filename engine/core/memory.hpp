@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/cgroup.hpp"
 #include "core/error.hpp"
@@ -25,6 +26,9 @@ std::uint64_t available_memory(const MemoryFiles& files = {});
 /// and what each of its threads holds: rows, and the matrices of its vectors. In bytes.
 inline constexpr std::uint64_t kProgramMemory = std::uint64_t{24} << 20;
 inline constexpr std::uint64_t kThreadMemory = std::uint64_t{8} << 20;
+
+/// Whether dlopen(3), which says so by words alone (dlerror(3)), failed for want of memory.
+bool is_want_of_memory(std::string_view dlerror_words);
 
 struct MemoryGrant {
   std::uint64_t bound;  ///< of the resident size, in bytes

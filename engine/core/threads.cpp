@@ -66,6 +66,17 @@ int startable_threads(int wanted) {
   return started;
 }
 
+std::thread thread_until_out_of_memory(std::function<void()> work,
+                                       std::function<void()> out_of_memory) {
+  return std::thread([work = std::move(work), out_of_memory = std::move(out_of_memory)] {
+    try {
+      work();
+    } catch (const std::bad_alloc&) {
+      if (out_of_memory) out_of_memory();
+    }
+  });
+}
+
 void reach_ahead_in_heap([[maybe_unused]] std::size_t bytes) {
 #ifdef __GLIBC__
   // What was accessible once stays so when it is given back. Larger blocks would become mappings

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <thread>
 
 #include "core/float_mode.hpp"
 
@@ -20,6 +22,11 @@ int startable_threads(int wanted);
 /// Lets threads of ordinary priority go before the calling one, by so many steps of nice(2), for
 /// good: the system need not allow it to be taken back.
 void lower_thread_priority(int steps);
+
+/// A thread that does `work`. Where that runs out of memory the thread ends, not the process, and
+/// `out_of_memory`, if any, is called before; it must not throw.
+std::thread thread_until_out_of_memory(std::function<void()> work,
+                                       std::function<void()> out_of_memory);
 
 /// Makes so much of the calling thread's heap accessible ahead of its use; takes no memory but some
 /// pages. The GNU C library grows the heap of a thread, but for the first, by a page whenever one

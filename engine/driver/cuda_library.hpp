@@ -12,6 +12,7 @@ namespace hmmjit::driver {
 enum class DriverState {
   kReady,     ///< at least one device
   kNoDriver,  ///< no libcuda.so.1 on this machine
+  kNoMemory,  ///< not enough memory to open libcuda.so.1
   kStub,      ///< the toolkit's stub library was found instead of a driver
   kNoDevice,  ///< a driver, no device it may use
   kTooOld,    ///< a driver without the functions hmmjit needs (before CUDA 12.0)
@@ -28,6 +29,9 @@ struct DriverReport {
   std::string message;
   std::string remedy;
 };
+
+/// Of a state other than kReady: kResources for kNoMemory, else kNoDevice.
+Error error_of(const DriverReport& report);
 
 /// Opens libcuda.so.1 ($HMMJIT_CUDA_LIBRARY names another file) and resolves the table. Does not
 /// initialise the driver. Never closes it.

@@ -152,7 +152,7 @@ void Driver::initialise() {
 
 Status Driver::require() const {
   if (ready()) return {};
-  return fail(ErrorCode::kNoDevice, report_.message, {}, report_.remedy);
+  return std::unexpected(error_of(report_));
 }
 
 Status Driver::check(int result, std::string_view call) const {

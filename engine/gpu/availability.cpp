@@ -46,6 +46,18 @@ void Availability::fail_all(const Error& error) {
   report_failure();
 }
 
+void Availability::out_of_memory() noexcept {
+  {
+    const MutexLock lock(mutex_);
+    if (phase_ != Phase::kFailed) failure_ = std::move(out_of_memory_);
+    phase_ = Phase::kFailed;
+    reported_ = true;
+    for (const auto& device : devices_) device->lost = true;
+  }
+  if (const ClientUse use = clients_.use()) use.client().out_of_memory();
+  changed_.raise();
+}
+
 void Availability::greet() {
   {
     const MutexLock lock(mutex_);

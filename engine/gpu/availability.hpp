@@ -37,6 +37,9 @@ class Availability {
 
   /// No device will ever work (again): the host does everything that is not claimed.
   void fail_all(const Error& error);
+  /// The same without an allocation, for the search that is running, which ends: memory of the host
+  /// has run out where its devices cannot go on.
+  void out_of_memory() noexcept;
   /// A launch failed or timed out, or the driver does not answer any more: this device is given up.
   void lose(ActiveDevice& device, const Error& error);
   /// What is still open on a lost device goes to the others, and to the host where its segment has
@@ -59,6 +62,8 @@ class Availability {
   Phase phase_ HMMJIT_GUARDED_BY(mutex_) = Phase::kStarting;
   std::vector<std::unique_ptr<ActiveDevice>> devices_ HMMJIT_GUARDED_BY(mutex_);
   Error failure_ HMMJIT_GUARDED_BY(mutex_);
+  Error out_of_memory_ HMMJIT_GUARDED_BY(mutex_){
+      ErrorCode::kResources, "out of host memory", {}, {}};
   bool reported_ HMMJIT_GUARDED_BY(mutex_) = false;
 };
 

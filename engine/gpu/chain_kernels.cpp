@@ -14,8 +14,8 @@ constexpr double kOthersSeconds = 1.5;
 
 ChainKernels::ChainKernels(const Settings& settings)
     : finer_kernel_seconds_(settings.finer_kernel_seconds),
-      loader_(settings.trace, settings.changed),
-      planner_(failures_, loader_, settings.changed) {}
+      loader_(settings.trace, settings.changed, settings.out_of_memory),
+      planner_(failures_, loader_, settings.changed, settings.out_of_memory) {}
 
 ChainKernels::~ChainKernels() { stop(); }
 

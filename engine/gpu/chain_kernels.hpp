@@ -32,6 +32,8 @@ class ChainKernels {
     Trace* trace = nullptr;
     /// A class has been planned, or the kernels of the first chains are loaded.
     std::function<void()> changed = {};
+    /// Memory of the host has run out for a thread of this object. Must not throw.
+    std::function<void()> out_of_memory = {};
   };
   explicit ChainKernels(const Settings& settings);
   ~ChainKernels();

@@ -36,7 +36,9 @@ void ChainLoader::start(std::shared_ptr<driver::Driver> driver,
   devices_ = std::move(devices);
   source_ = &source;
   settle_by_ = Trace::now() + kSettleSeconds;
-  for (int i = 0; i < kLoaders; ++i) threads_.emplace_back([this, i] { run(3 + i); });
+  threads_.reserve(kLoaders);
+  for (int i = 0; i < kLoaders; ++i)
+    threads_.push_back(thread_until_out_of_memory([this, i] { run(3 + i); }, out_of_memory_));
 }
 
 void ChainLoader::stop() {

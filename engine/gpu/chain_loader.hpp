@@ -28,9 +28,12 @@ namespace hmmjit::gpu {
 /// Thread-safe.
 class ChainLoader {
  public:
-  /// `on_settled` is called once, from a thread of this object, when settled() becomes true.
-  ChainLoader(Trace* trace, std::function<void()> on_settled)
-      : trace_(trace), on_settled_(std::move(on_settled)) {}
+  /// From threads of this object: `on_settled` is called once, when settled() becomes true,
+  /// `out_of_memory` when a thread ends for lack of it.
+  ChainLoader(Trace* trace, std::function<void()> on_settled, std::function<void()> out_of_memory)
+      : trace_(trace),
+        on_settled_(std::move(on_settled)),
+        out_of_memory_(std::move(out_of_memory)) {}
   ~ChainLoader();
   ChainLoader(const ChainLoader&) = delete;
   ChainLoader& operator=(const ChainLoader&) = delete;
@@ -62,7 +65,7 @@ class ChainLoader {
   bool any_coming() const HMMJIT_REQUIRES(mutex_);
 
   Trace* const trace_;
-  const std::function<void()> on_settled_;
+  const std::function<void()> on_settled_, out_of_memory_;
   // Set once, before the threads that use them start.
   std::optional<KernelLoader> loader_;
   std::vector<driver::DevicePtr> devices_;

@@ -31,8 +31,9 @@ void ChainPlanner::start(KernelSource& source, const plan::DeviceTraits& device)
   if (stop_) return;
   source_ = &source;
   device_ = device;
+  threads_.reserve(kPlanners);
   for (int i = 0; i < std::min(kPlanners, available_cores()); ++i)
-    threads_.emplace_back([this] { run(); });
+    threads_.push_back(thread_until_out_of_memory([this] { run(); }, out_of_memory_));
 }
 
 void ChainPlanner::stop() {

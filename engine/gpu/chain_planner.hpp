@@ -27,9 +27,14 @@ namespace hmmjit::gpu {
 /// Thread-safe.
 class ChainPlanner {
  public:
-  /// `on_planned` is called after each class, from a thread of this object.
-  ChainPlanner(KernelFailures& failures, ChainLoader& loader, std::function<void()> on_planned)
-      : failures_(failures), loader_(loader), on_planned_(std::move(on_planned)) {}
+  /// From threads of this object: `on_planned` is called after each class, `out_of_memory` when a
+  /// thread ends for lack of it.
+  ChainPlanner(KernelFailures& failures, ChainLoader& loader, std::function<void()> on_planned,
+               std::function<void()> out_of_memory)
+      : failures_(failures),
+        loader_(loader),
+        on_planned_(std::move(on_planned)),
+        out_of_memory_(std::move(out_of_memory)) {}
   ~ChainPlanner();
   ChainPlanner(const ChainPlanner&) = delete;
   ChainPlanner& operator=(const ChainPlanner&) = delete;
@@ -58,7 +63,7 @@ class ChainPlanner {
 
   KernelFailures& failures_;
   ChainLoader& loader_;
-  const std::function<void()> on_planned_;
+  const std::function<void()> on_planned_, out_of_memory_;
   // Set once, before the threads that use them start.
   KernelSource* source_ = nullptr;
   plan::DeviceTraits device_;

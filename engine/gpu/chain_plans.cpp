@@ -1,6 +1,6 @@
 #include "gpu/chain_plans.hpp"
 
-#include <array>
+#include <algorithm>
 
 namespace hmmjit::gpu {
 namespace {
@@ -60,9 +60,7 @@ std::vector<int> rows_lengths(int model_length) {
 }  // namespace
 
 plan::Stage link_stage(Link link) { return spec_of(link).stage; }
-bool is_filter(Link link) {
-  return link != Link::kParser && link != Link::kEnsemble && link != Link::kEnvelope;
-}
+bool is_filter(Link link) { return std::ranges::find(kDomainLinks, link) == kDomainLinks.end(); }
 bool link_decides(Link link) { return spec_of(link).decides; }
 int link_priority(Link link, int model_length) {
   const LinkSpec& spec = spec_of(link);

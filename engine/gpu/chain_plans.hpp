@@ -28,6 +28,8 @@ enum class Link {
   kFineSsv
 };
 inline constexpr std::size_t kLinks = 11;
+/// Those after the chain of filters.
+inline constexpr std::array kDomainLinks{Link::kParser, Link::kEnsemble, Link::kEnvelope};
 /// The one of a link, where there is something for each.
 template <typename T>
 const T& of_link(const std::array<T, kLinks>& all, Link link) {

@@ -40,6 +40,9 @@ class Client {
   /// Nothing more will be claimed; all pairs are left to the host next. `reason` is for people;
   /// `demanded`: the user asked for a GPU and none could be started.
   virtual void stopped(const Error& reason, bool demanded) = 0;
+  /// Memory of the host has run out where nobody else can go on: the search has to end. Pairs that
+  /// are left to the host afterwards are not to be done.
+  virtual void out_of_memory() noexcept = 0;
   /// What the owner's threads still have to do; see handover_policy.hpp. By default more than any
   /// device.
   virtual HostLoad load() const { return {.waiting = std::numeric_limits<std::size_t>::max()}; }

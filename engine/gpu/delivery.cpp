@@ -28,7 +28,7 @@ std::shared_ptr<const std::vector<UsedKernel>> kernels_of(const DomainWork& work
   return std::make_shared<const std::vector<UsedKernel>>(std::move(all));
 }
 
-void deliver_early(const FilteredChain& chain, Blocks blocks,
+void deliver_early(FilteredChain& chain, Blocks blocks,
                    const std::shared_ptr<const std::vector<UsedKernel>>& used) {
   std::vector<EarlyDelivery> delivered;
   for (std::size_t b = 0; b < blocks.size(); ++b) {
@@ -36,7 +36,9 @@ void deliver_early(const FilteredChain& chain, Blocks blocks,
     blocks[b].sample.kernels = used;
     delivered.push_back({chain.claims[b].targets(), std::move(blocks[b])});
   }
-  if (!delivered.empty()) chain.use.client().deliver_early(chain.model->id(), std::move(delivered));
+  if (delivered.empty()) return;
+  chain.begun = true;
+  chain.use.client().deliver_early(chain.model->id(), std::move(delivered));
 }
 
 }  // namespace
@@ -70,8 +72,10 @@ std::optional<std::size_t> deliver(DomainWork& work) {
     deliver_early(chain, std::move(found), used);
     found.clear();
   }
-  if (--chain.parts > 0) return std::nullopt;
+  // Claims that memory running out here let go of would be done once more by the host.
   std::vector<Delivery> delivered;
+  delivered.reserve(chain.claims.size());
+  if (--chain.parts > 0) return std::nullopt;
   for (std::size_t b = 0; b < chain.claims.size(); ++b) {
     if (!chain.claims[b]) continue;
     FilteredBlock block = b < chain.blocks.size() ? std::move(chain.blocks[b]) : FilteredBlock{};

@@ -18,34 +18,39 @@ DeviceLoad load_of(const SearchParts& parts, const ActiveDevice& device) {
 
 void DomainLane::run() {
   reach_ahead_in_heap(kLaneHeap);
-  for (;;) {
-    const std::uint64_t seen = parts_.handed_over.count();
-    const bool stop = parts_.stop;
-    if (device_.domain_queue.chains() == 0) {
-      if (stop) return;
-      parts_.handed_over.wait_beyond(seen);
-      continue;
-    }
-    const bool lost = device_.lost;
-    const DeviceLoad load = load_of(parts_, device_);
-    std::vector<DomainWorkPtr> batch;
-    if (stop || lost || !parts_.kernels.coming())
-      batch = device_.domain_queue.take_launch(load, stop || lost);
-    if (batch.empty()) {
-      parts_.handed_over.wait_beyond(seen, std::chrono::milliseconds(1));
-      continue;
-    }
-    if (!stage_ && !lost) open();
-    if (stage_ && *stage_ && !lost) parts_.surviving(device_, [&] { launch(batch, load); });
-    for (DomainWorkPtr& work : batch) {
-      if (work->request.left_out && !device_.lost) {
-        device_.domain_queue.put(std::move(work));
-      } else {
-        parts_.deliver_and_let_go(std::move(work));
-      }
-    }
-    parts_.availability.leave_if_lost(device_);
+  while (parts_.take_turn([this] { return turn(); })) {
   }
+}
+
+bool DomainLane::turn() {
+  const std::uint64_t seen = parts_.handed_over.count();
+  const bool stop = parts_.stop;
+  if (device_.domain_queue.chains() == 0) {
+    if (stop) return false;
+    parts_.handed_over.wait_beyond(seen);
+    return true;
+  }
+  const bool lost = device_.lost;
+  const DeviceLoad load = load_of(parts_, device_);
+  std::vector<DomainWorkPtr> batch;
+  if (stop || lost || !parts_.kernels.coming())
+    batch = device_.domain_queue.take_launch(load, stop || lost);
+  if (batch.empty()) {
+    parts_.handed_over.wait_beyond(seen, std::chrono::milliseconds(1));
+    return true;
+  }
+  if (!stage_ && !lost) open();
+  if (stage_ && *stage_ && !lost) parts_.surviving(device_, [&] { launch(batch, load); });
+  for (DomainWorkPtr& work : batch) {
+    if (std::exchange(work->request.left_out, false) && !device_.lost) {
+      device_.domain_queue.put(std::move(work));
+    } else {
+      parts_.deliver_and_count(*work);
+      work.reset();
+    }
+  }
+  parts_.availability.leave_if_lost(device_);
+  return true;
 }
 
 void DomainLane::open() {
@@ -60,10 +65,7 @@ void DomainLane::launch(const std::vector<DomainWorkPtr>& batch, const DeviceLoa
   const DomainWork& front = *batch.front();
   const ClientUse& use = front.chain->use;
   const ActiveModel& model = *front.chain->model;
-  for (const DomainWorkPtr& work : batch) {
-    work->request.left_out = false;
-    work->kernels.clear();
-  }
+  for (const DomainWorkPtr& work : batch) work->kernels.clear();
   const auto ready = parts_.kernels.ready(*device_.device, *model.slots(), *model.search());
   if (!ready) return;
   const DomainKernels chosen{of_link(*ready, Link::kParser), of_link(*ready, Link::kEnsemble),
@@ -76,7 +78,7 @@ void DomainLane::launch(const std::vector<DomainWorkPtr>& batch, const DeviceLoa
                               : domain_launch_seconds(use.client().load(), load, cells);
   std::vector<DomainRequest*> requests;
   for (const DomainWorkPtr& work : batch) {
-    for (const Link link : {Link::kParser, Link::kEnsemble, Link::kEnvelope}) {
+    for (const Link link : kDomainLinks) {
       if (const ReadyKernel& kernel = of_link(*ready, link))
         work->kernels.push_back({link, kernel.name()});
     }
@@ -110,29 +112,28 @@ void DomainLane::launch(const std::vector<DomainWorkPtr>& batch, const DeviceLoa
   });
 }
 
-void run_relief(SearchParts& parts) {
-  for (;;) {
-    const std::uint64_t seen = parts.handed_over.count();
-    if (parts.stop) return;
-    const std::vector<ActiveDevice*> devices = parts.availability.devices();
-    const auto busiest = std::ranges::max_element(
-        devices, {}, [](const ActiveDevice* device) { return device->domain_queue.chains(); });
-    if (busiest == devices.end() || (*busiest)->domain_queue.chains() == 0) {
-      parts.handed_over.wait_beyond(seen);
-      continue;
-    }
-    DomainWorkPtr longest;
-    if (const ClientUse use = parts.clients.use(); use && !parts.settings.patient) {
-      const HostLoad load = use.client().load();
-      if (host_is_idle(load))
-        longest = (*busiest)->domain_queue.take_longest(cells_for_idle_host(load));
-    }
-    if (longest == nullptr) {
-      parts.handed_over.wait_beyond(seen, std::chrono::milliseconds(2));
-      continue;
-    }
-    parts.deliver_and_let_go(std::move(longest));
+bool relieve(SearchParts& parts) {
+  const std::uint64_t seen = parts.handed_over.count();
+  if (parts.stop) return false;
+  const std::vector<ActiveDevice*> devices = parts.availability.devices();
+  const auto busiest = std::ranges::max_element(
+      devices, {}, [](const ActiveDevice* device) { return device->domain_queue.chains(); });
+  if (busiest == devices.end() || (*busiest)->domain_queue.chains() == 0) {
+    parts.handed_over.wait_beyond(seen);
+    return true;
   }
+  DomainWorkPtr longest;
+  if (const ClientUse use = parts.clients.use(); use && !parts.settings.patient) {
+    const HostLoad load = use.client().load();
+    if (host_is_idle(load))
+      longest = (*busiest)->domain_queue.take_longest(cells_for_idle_host(load));
+  }
+  if (longest == nullptr) {
+    parts.handed_over.wait_beyond(seen, std::chrono::milliseconds(2));
+  } else {
+    parts.deliver_and_count(*longest);
+  }
+  return true;
 }
 
 }  // namespace hmmjit::gpu

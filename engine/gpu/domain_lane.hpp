@@ -23,6 +23,8 @@ class DomainLane {
   void run();
 
  private:
+  // Does the next thing or waits for it; false: the engine stops.
+  bool turn();
   void open();
   void launch(const std::vector<DomainWorkPtr>& batch, const DeviceLoad& load);
 
@@ -34,8 +36,8 @@ class DomainLane {
   std::optional<Result<std::unique_ptr<DomainStage>>> stage_;
 };
 
-/// Until the engine stops: delivers targets that wait for the domain stage as they are while the
-/// host's threads have nothing to do.
-void run_relief(SearchParts& parts);
+/// A turn of the thread that, while the host's threads have nothing to do, delivers targets that
+/// wait for the domain stage as they are; false: the engine stops.
+bool relieve(SearchParts& parts);
 
 }  // namespace hmmjit::gpu

@@ -1,7 +1,6 @@
 #include "gpu/domain_queue.hpp"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 
 #include "core/trace.hpp"
@@ -9,8 +8,6 @@
 
 namespace hmmjit::gpu {
 namespace {
-
-constexpr std::array kDomainLinks{Link::kParser, Link::kEnsemble, Link::kEnvelope};
 
 // Where a class has no kernel of a shared length it has one of its own, so that two models with the
 // same parser need not have the same kernels after it.
@@ -32,6 +29,11 @@ bool kernels_are_coming(const DomainWork& work) {
 }
 
 }  // namespace
+
+FilteredChain::~FilteredChain() {
+  if (begun && std::ranges::any_of(claims, [](const Claim& claim) { return bool(claim); }))
+    use.client().out_of_memory();
+}
 
 std::uint64_t cells_of(const DomainWork& work) {
   std::uint64_t sum = 0;

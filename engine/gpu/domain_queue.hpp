@@ -16,18 +16,23 @@
 namespace hmmjit::gpu {
 
 class ActiveModel;
-class Segment;
 
-/// A chain of filters that has ended, and what becomes of its pairs. The segment is in use until
-/// they have been delivered.
+/// A chain of filters that has ended, and what becomes of its pairs.
 struct FilteredChain {
+  FilteredChain() = default;
+  FilteredChain(const FilteredChain&) = delete;
+  FilteredChain& operator=(const FilteredChain&) = delete;
+  /// Pairs that have not been delivered are the host's. Where a part of them has been, nobody can
+  /// do them any more: memory has run out, and the search ends.
+  ~FilteredChain();
+
   ClientUse use;  // let go of last
   std::shared_ptr<ActiveModel> model;
-  std::shared_ptr<Segment> segment;
   std::vector<Claim> claims;          ///< one for each block of the segment
   std::vector<FilteredBlock> blocks;  ///< of the segment, but for the targets that passed
   std::vector<UsedKernel> kernels;    ///< it was computed with
   std::atomic<int> parts{1};          ///< DomainWork whose targets have not been delivered
+  std::atomic<bool> begun{false};     ///< something of it has been delivered
 };
 
 /// Targets of one chain that passed its filters: all of them, or a part.

@@ -17,25 +17,38 @@ constexpr std::uint64_t kScratchPart = 16;
 
 void FilterLane::run() {
   reach_ahead_in_heap(kLaneHeap);
-  auto cascade = Cascade::create(device_.device, device_.origin, resize_in(device_.memory),
-                                 static_cast<std::size_t>(device_.memory.budget() / kScratchPart));
-  if (!cascade) return parts_.availability.lose(device_, cascade.error());
-  cascade_ = *std::move(cascade);
-  for (;;) {
-    const std::uint64_t seen = parts_.changed.count();
-    if (parts_.stop || device_.lost || parts_.availability.phase() == Availability::Phase::kFailed)
-      break;
-    bool found = false, waiting = false;
-    if (const ClientUse use = parts_.clients.use()) found = step(use, waiting);
-    if (found) continue;
-    // A finished compile has no signal of its own.
-    if (waiting) {
-      parts_.changed.wait_beyond(seen, std::chrono::milliseconds(1));
-    } else {
-      parts_.changed.wait_beyond(seen);
-    }
+  while (parts_.take_turn([this] { return turn(); })) {
   }
-  parts_.availability.leave_if_lost(device_);
+  parts_.take_turn([this] {
+    parts_.availability.leave_if_lost(device_);
+    return false;
+  });
+}
+
+bool FilterLane::turn() {
+  const std::uint64_t seen = parts_.changed.count();
+  if (parts_.stop || device_.lost || parts_.availability.phase() == Availability::Phase::kFailed)
+    return false;
+  if (cascade_ == nullptr) {
+    auto cascade =
+        Cascade::create(device_.device, device_.origin, resize_in(device_.memory),
+                        static_cast<std::size_t>(device_.memory.budget() / kScratchPart));
+    if (!cascade) {
+      parts_.availability.lose(device_, cascade.error());
+      return false;
+    }
+    cascade_ = *std::move(cascade);
+  }
+  bool found = false, waiting = false;
+  if (const ClientUse use = parts_.clients.use()) found = step(use, waiting);
+  if (found) return true;
+  // A finished compile has no signal of its own.
+  if (waiting) {
+    parts_.changed.wait_beyond(seen, std::chrono::milliseconds(1));
+  } else {
+    parts_.changed.wait_beyond(seen);
+  }
+  return true;
 }
 
 FilterLane::Choice FilterLane::choose(const WorkBoard& board,
@@ -85,13 +98,14 @@ bool FilterLane::step(const ClientUse& use, bool& waiting) {
     const bool beside_work = choice.model != nullptr;
     if (const auto loading = parts_.resident.begin_load(device_, offer.to_load, beside_work)) {
       parts_.surviving(device_, [&] { load(use, offer.to_load, *loading); });
-      parts_.resident.end(offer.to_load, &*loading);
+      parts_.resident.end_load(offer.to_load, *loading);
       return true;
     }
     waiting = true;
   }
   if (choice.model == nullptr) return false;
-  std::shared_ptr<DeviceTargets> targets = parts_.resident.begin_work(device_, choice.segment);
+  const std::shared_ptr<DeviceTargets> targets =
+      parts_.resident.begin_work(device_, choice.segment);
   if (targets == nullptr) return true;  // it has been evicted meanwhile
   parts_.surviving(device_, [&] {
     if (choice.reserve) {
@@ -101,8 +115,6 @@ bool FilterLane::step(const ClientUse& use, bool& waiting) {
     }
   });
   reserved_ = true;
-  targets.reset();
-  parts_.resident.end(choice.segment);
   return true;
 }
 
@@ -154,7 +166,7 @@ void FilterLane::do_pairs(const ClientUse& use, const SegmentPtr& segment,
       work->passed = std::move(found->passed_targets);
       work->request.model = model->search();
       work->request.targets = targets;
-      if (!hand_over(segment, work)) parts_.deliver_and_count(*work);
+      if (!hand_over(work)) parts_.deliver_and_count(*work);
       return;
     }
     done = std::unexpected(std::move(found.error()));
@@ -238,7 +250,7 @@ void FilterLane::note(const CascadeResult& result, DeviceTargets& targets, const
   });
 }
 
-bool FilterLane::hand_over(const SegmentPtr& segment, DomainWorkPtr& work) {
+bool FilterLane::hand_over(DomainWorkPtr& work) {
   FilteredChain& chain = *work->chain;
   if (device_.domain_lanes == 0 || work->passed.empty() ||
       !parts_.kernels.expected(*chain.model->slots(), Link::kParser))
@@ -246,8 +258,6 @@ bool FilterLane::hand_over(const SegmentPtr& segment, DomainWorkPtr& work) {
   deliver_open(chain);
   deliver_large(*work, kLongestDomainLaunch);
   if (work->passed.empty() || device_.lost) return false;
-  if (parts_.resident.begin_work(device_, segment) == nullptr) return false;
-  chain.segment = segment;
   device_.domain_queue.put(std::move(work));
   parts_.handed_over.raise();
   return true;

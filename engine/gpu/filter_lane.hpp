@@ -18,6 +18,8 @@ class FilterLane {
   void run();
 
  private:
+  // Does the next thing or waits for it; false: the device is lost or the engine stops.
+  bool turn();
   // What there is to do.
   struct Choice {
     SegmentPtr segment;             // of the model; null: none can begin
@@ -41,7 +43,7 @@ class FilterLane {
             double begun);
   // Leaves the targets that passed to the domain stage, which delivers them; false when it will
   // not.
-  bool hand_over(const SegmentPtr& segment, DomainWorkPtr& work);
+  bool hand_over(DomainWorkPtr& work);
   void failed(const ClientUse& use, ActiveModel& model, const Error& error);
 
   SearchParts& parts_;

@@ -20,43 +20,52 @@ namespace {
 
 using Phase = Availability::Phase;
 
-// Packs segments, one after the other.
-void run_packer(SearchParts& parts) {
-  for (;;) {
-    const std::uint64_t seen = parts.changed.count();
-    if (parts.stop) return;
-    ClientUse use = parts.clients.use();
-    bool wait = false;
-    const SegmentPtr segment = use ? parts.segments.take_to_pack(wait) : nullptr;
-    if (segment == nullptr) {
-      use = {};  // nobody who leaves waits for this
-      if (wait) {
-        parts.changed.wait_beyond(seen, std::chrono::milliseconds(2));
-      } else {
-        parts.changed.wait_beyond(seen);
-      }
-      continue;
+// Packs the next segment or waits for one; false: the engine stops.
+bool pack_next(SearchParts& parts) {
+  const std::uint64_t seen = parts.changed.count();
+  if (parts.stop) return false;
+  ClientUse use = parts.clients.use();
+  bool wait = false;
+  const SegmentPtr segment = use ? parts.segments.take_to_pack(wait) : nullptr;
+  if (segment == nullptr) {
+    use = {};  // nobody who leaves waits for this
+    if (wait) {
+      parts.changed.wait_beyond(seen, std::chrono::milliseconds(2));
+    } else {
+      parts.changed.wait_beyond(seen);
     }
-    const double begun = Trace::now();
-    std::shared_ptr<PackedSegment> packed;
-    try {
-      packed = std::make_shared<PackedSegment>(pack_segment(segment->blocks()));
-    } catch (const std::bad_alloc&) {
-      // Without a packed copy the host does these blocks.
-    }
-    const double done = Trace::now();
-    parts.span("gpu start", 1, "pack", begun, done);
-    parts.counters.update([&](Statistics& s) { s.pack_seconds += done - begun; });
-    const bool abandoned = packed == nullptr;
-    parts.segments.packed(segment, std::move(packed));
-    if (abandoned) use.board().refuse_shard(segment->shard());
+    return true;
   }
+  const double begun = Trace::now();
+  std::shared_ptr<PackedSegment> packed;
+  try {
+    packed = std::make_shared<PackedSegment>(pack_segment(segment->blocks()));
+  } catch (const std::bad_alloc&) {
+    // Without a packed copy the host does these blocks.
+  }
+  const double done = Trace::now();
+  parts.span("gpu start", 1, "pack", begun, done);
+  parts.counters.update([&](Statistics& s) { s.pack_seconds += done - begun; });
+  const bool abandoned = packed == nullptr;
+  parts.segments.packed(segment, std::move(packed));
+  if (abandoned) use.board().refuse_shard(segment->shard());
+  return true;
+}
+
+// In a thread of its own: turns until there are no more.
+std::thread thread_of_turns(SearchParts& parts, bool (*turn)(SearchParts&)) {
+  return std::thread([&parts, turn] {
+    while (parts.take_turn([&] { return turn(parts); })) {
+    }
+  });
 }
 
 }  // namespace
 
 struct GpuFilters::State {
   explicit State(Settings settings) : parts(std::move(settings)) {}
+  // Also where not all of its threads could be started.
+  ~State();
   void start();
   // Of the smallest device, as far as that is known.
   std::uint64_t device_bytes() const;
@@ -81,6 +90,17 @@ void GpuFilters::State::start() {
   parts.availability.ready();
 }
 
+GpuFilters::State::~State() {
+  parts.stop = true;
+  parts.kernels.stop();
+  parts.changed.raise();
+  parts.handed_over.raise();
+  for (std::thread* const thread : {&starter, &packer, &relief}) {
+    if (thread->joinable()) thread->join();
+  }
+  for (std::thread& lane : lanes) lane.join();
+}
+
 std::uint64_t GpuFilters::State::device_bytes() const {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
   for (const ActiveDevice* device : parts.availability.devices())
@@ -94,25 +114,19 @@ GpuFilters::GpuFilters(Settings settings) : state_(std::make_unique<State>(std::
   if (parts.settings.demanded && !parts.settings.open_driver) {
     const driver::DriverReport report = driver::open_cuda_library().report;
     if (report.state != driver::DriverState::kReady)
-      parts.availability.fail_all({ErrorCode::kNoDevice, report.message, {}, report.remedy});
+      parts.availability.fail_all(driver::error_of(report));
   }
-  state_->packer = std::thread([&parts] { run_packer(parts); });
-  state_->relief = std::thread([&parts] { run_relief(parts); });
-  state_->starter = std::thread([s = state_.get()] { s->start(); });
+  state_->packer = thread_of_turns(parts, pack_next);
+  state_->relief = thread_of_turns(parts, relieve);
+  state_->starter = std::thread([s = state_.get()] {
+    s->parts.take_turn([s] {
+      s->start();
+      return false;
+    });
+  });
 }
 
-GpuFilters::~GpuFilters() {
-  State& s = *state_;
-  detach();
-  s.parts.stop = true;
-  s.parts.kernels.stop();
-  s.parts.changed.raise();
-  s.parts.handed_over.raise();
-  s.starter.join();
-  s.packer.join();
-  s.relief.join();
-  for (std::thread& lane : s.lanes) lane.join();
-}
+GpuFilters::~GpuFilters() { detach(); }
 
 void GpuFilters::attach(Client& client, WorkBoard& board, const FilterLimits& limits,
                         std::uint64_t host_bytes) {

@@ -24,13 +24,38 @@ ResidentSegments::Offer ResidentSegments::offer(const ActiveDevice& device) {
   return out;
 }
 
+// What keeps the targets of a segment on their device.
+class ResidentSegments::Work {
+ public:
+  explicit Work(ResidentSegments& owner) : owner_(owner) {}
+  Work(const Work&) = delete;
+  Work& operator=(const Work&) = delete;
+  ~Work() {
+    if (segment_ == nullptr) return;
+    targets_.reset();  // from now on the segment may be evicted
+    owner_.end_use(segment_, nullptr);
+  }
+  DeviceTargets* begin(SegmentPtr segment, std::shared_ptr<DeviceTargets> targets) {
+    segment_ = std::move(segment);
+    targets_ = std::move(targets);
+    return targets_.get();
+  }
+
+ private:
+  ResidentSegments& owner_;
+  SegmentPtr segment_;
+  std::shared_ptr<DeviceTargets> targets_;
+};
+
 std::shared_ptr<DeviceTargets> ResidentSegments::begin_work(const ActiveDevice& device,
                                                             const SegmentPtr& segment) {
+  auto work = std::make_shared<Work>(*this);
   const MutexLock lock(book_.mutex);
   if (segment->device_ != &device || segment->resident_ == nullptr) return nullptr;
   ++segment->in_use_;
   segment->last_use_ = ++book_.uses;
-  return segment->resident_;
+  DeviceTargets* const targets = work->begin(segment, segment->resident_);
+  return {std::move(work), targets};
 }
 
 std::optional<ResidentSegments::Loading> ResidentSegments::begin_load(ActiveDevice& device,
@@ -87,7 +112,11 @@ bool ResidentSegments::did_not_fit(const SegmentPtr& segment) {
   return abandoned;
 }
 
-void ResidentSegments::end(SegmentPtr segment, const Loading* loading) {
+void ResidentSegments::end_load(const SegmentPtr& segment, const Loading& loading) {
+  end_use(segment, &loading);
+}
+
+void ResidentSegments::end_use(const SegmentPtr& segment, const Loading* loading) {
   {
     const MutexLock lock(book_.mutex);
     if (loading != nullptr) {

@@ -23,18 +23,14 @@ std::vector<double> SearchParts::note_stages(ActiveDevice& device, int row,
   return seconds;
 }
 
-bool SearchParts::deliver_and_count(DomainWork& work) {
-  const auto pairs = deliver(work);
-  if (!pairs) return false;
-  counters.update([&](Statistics& s) { s.blocks_done += *pairs; });
-  return true;
+void SearchParts::out_of_memory() noexcept {
+  availability.out_of_memory();
+  handed_over.raise();
 }
 
-void SearchParts::deliver_and_let_go(DomainWorkPtr work) {
-  const std::shared_ptr<FilteredChain> chain = work->chain;
-  const bool last = deliver_and_count(*work);
-  work.reset();
-  if (last) resident.end(std::move(chain->segment));
+void SearchParts::deliver_and_count(DomainWork& work) {
+  if (const auto pairs = deliver(work))
+    counters.update([&](Statistics& s) { s.blocks_done += *pairs; });
 }
 
 std::string SearchParts::reason() const {

@@ -28,7 +28,10 @@ inline constexpr std::size_t kLaneHeap = std::size_t{2} << 20;
 struct SearchParts {
   explicit SearchParts(Settings s)
       : settings(std::move(s)),
-        kernels({settings.finer_kernel_seconds, settings.trace, [this] { changed.raise(); }}) {}
+        kernels({.finer_kernel_seconds = settings.finer_kernel_seconds,
+                 .trace = settings.trace,
+                 .changed = [this] { changed.raise(); },
+                 .out_of_memory = [this] { out_of_memory(); }}) {}
 
   const Settings settings;
   ChangeSignal changed;      // for the filters: pairs, segments, kernels
@@ -66,10 +69,20 @@ struct SearchParts {
       availability.lose(device, {ErrorCode::kResources, "out of host memory", {}, {}});
     }
   }
-  // Whether its pairs have been delivered with it; see deliver().
-  bool deliver_and_count(DomainWork& work);
-  // With the last part of a chain lets go of the segment afterwards, then of the client.
-  void deliver_and_let_go(DomainWorkPtr work);
+  // For a turn of a thread: what runs out of host memory elsewhere ends the search, not the
+  // process. Whether the thread goes on.
+  template <typename Turn>
+  bool take_turn(Turn&& turn) noexcept {
+    try {
+      return turn();
+    } catch (const std::bad_alloc&) {
+      out_of_memory();
+      return true;
+    }
+  }
+  void out_of_memory() noexcept;
+  // See delivery.hpp; counts the pairs.
+  void deliver_and_count(DomainWork& work);
   // Without a kernel, or without a device: the first reason there was.
   std::string reason() const;
 };

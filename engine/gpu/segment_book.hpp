@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <map>
 #include <memory>
 #include <vector>
@@ -61,7 +61,7 @@ class SegmentTable {
 
   std::vector<SegmentPtr> all;
   std::map<BlockId, SegmentPtr> by_block;
-  std::deque<SegmentPtr> to_pack;
+  std::list<SegmentPtr> to_pack;  // a deque would allocate memory to be cleared
 
  private:
   void add(SegmentPtr segment);

@@ -36,6 +36,8 @@ void DeviceClient::stopped(const Error& reason, bool demanded) {
   if (demanded) tasks_.abort(reason);
 }
 
+void DeviceClient::out_of_memory() noexcept { tasks_.abort_out_of_memory(); }
+
 gpu::HostLoad DeviceClient::load() const {
   return load_.host_load(static_cast<std::size_t>(tasks_.threads()), tasks_.waiting());
 }

@@ -23,6 +23,7 @@ class DeviceClient final : public gpu::Client {
   gpu::SampleRequest sample(ModelId model, const std::vector<gpu::UsedKernel>& kernels,
                             std::size_t blocks) override;
   void stopped(const Error& reason, bool demanded) override;
+  void out_of_memory() noexcept override;
   gpu::HostLoad load() const override;
 
  private:

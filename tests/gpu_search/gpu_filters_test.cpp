@@ -197,6 +197,7 @@ class Owner final : public gpu::Client {
     early_.erase(early);
   }
   gpu::HostLoad load() const override { return host; }
+  void out_of_memory() noexcept override { ADD_FAILURE() << "there is memory enough"; }
   void stopped(const Error&, bool) override {
     const std::lock_guard lock(mutex_);
     ++stops;

@@ -77,6 +77,7 @@ struct NoClient final : Client {
   void deliver(ModelId, std::vector<Delivery>) override {}
   void deliver_early(ModelId, std::vector<EarlyDelivery>) override {}
   void stopped(const Error&, bool) override {}
+  void out_of_memory() noexcept override {}
 };
 
 TEST(ClientCalls, DetachWaitsForAllUsesAndLetsNoneBegin) {
@@ -361,7 +362,7 @@ TEST(KernelSlot, AFinerKernelIsAskedForOnce) {
 // A class counts from the moment it is expected, so that no chain begins before its kernels.
 TEST(ChainLoader, KernelsAreComingFromTheExpectationOfTheirClass) {
   KernelFailures failures;
-  ChainLoader loader(nullptr, {});
+  ChainLoader loader(nullptr, {}, {});
   EXPECT_FALSE(loader.coming());
   loader.expect_class();
   EXPECT_TRUE(loader.coming());

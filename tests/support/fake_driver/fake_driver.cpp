@@ -34,7 +34,13 @@ struct FakeDriver::State {
 namespace {
 
 FakeDriver::State* g_state = nullptr;
-thread_local int t_device = -1;
+thread_local int t_device = -1, t_inside = 0;
+struct Inside {
+  Inside() { ++t_inside; }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  ~Inside() { --t_inside; }
+};
 
 /// Counts the call; the code to return instead of doing it, or 0.
 int enter(const char* member) {
@@ -53,10 +59,9 @@ int enter(const char* member) {
   return code;
 }
 
-#define ENTER(member)                                \
-  do {                                               \
-    if (const int code = enter(member)) return code; \
-  } while (0)
+#define ENTER(member)   \
+  const Inside in_call; \
+  if (const int refused = enter(member)) return refused
 
 void count(const char* kind, int by) {
   const std::lock_guard guard(g_state->mutex);
@@ -405,6 +410,8 @@ void FakeDriver::fail_from(int nth, int code) {
   state_->lost_from = nth;
   state_->lost_code = code;
 }
+
+bool FakeDriver::inside() { return t_inside > 0; }
 
 int FakeDriver::calls(const std::string& member) const {
   const std::lock_guard guard(state_->mutex);

@@ -62,6 +62,9 @@ class FakeDriver {
   std::function<bool(const std::string& image)> refuses;
   float elapsed_milliseconds = 1;  ///< between any two events
 
+  /// Whether this thread is in a call of the table.
+  static bool inside();
+
   int calls(const std::string& member) const;
   int total_calls() const;
   /// The device on whose memory an address lies; -1: none.
