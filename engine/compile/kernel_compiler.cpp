@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "compile/diagnostics.hpp"
+#include "core/json_object.hpp"
 #include "core/output_file.hpp"
 #include "core/read_only_file.hpp"
 
@@ -61,17 +61,20 @@ cache::CacheKey make_key(const CompileJob& job, const NvrtcLibrary* compiler) {
 }
 
 std::string candidate_text(const plan::Candidate& c, const plan::DeviceTraits& device) {
-  nlohmann::ordered_json constants;
-  for (const auto& [name, value] : c.constants.list()) constants[name] = value;
-  const nlohmann::ordered_json json{{"stage", plan::stage_name(c.variant->stage)},
-                                    {"variant", c.variant->name},
-                                    {"architecture", plan::architecture_name(device)},
-                                    {"constants", constants},
-                                    {"block_threads", c.launch.block_threads},
-                                    {"dynamic_shared_bytes", c.launch.dynamic_shared_bytes},
-                                    {"covered_length", c.expected.covered_length},
-                                    {"registers", c.expected.registers}};
-  return json.dump();
+  std::string out;
+  JsonObject json(out);
+  json.text("stage", plan::stage_name(c.variant->stage));
+  json.text("variant", c.variant->name);
+  json.text("architecture", plan::architecture_name(device));
+  JsonObject constants = json.object("constants");
+  for (const auto& [name, value] : c.constants.list()) constants.number(name, value);
+  constants.close();
+  json.number("block_threads", c.launch.block_threads);
+  json.number("dynamic_shared_bytes", c.launch.dynamic_shared_bytes);
+  json.number("covered_length", c.expected.covered_length);
+  json.number("registers", c.expected.registers);
+  json.close();
+  return out;
 }
 
 }  // namespace

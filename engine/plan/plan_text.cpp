@@ -1,14 +1,12 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "core/json_object.hpp"
 #include "plan/plan.hpp"
 
 namespace hmmjit::plan {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string constants_text(const Constants& constants) {
   std::string out;
@@ -21,29 +19,33 @@ std::string constants_text(const Constants& constants) {
 /// To 1/scale; the quotient of two whole numbers prints as short as it reads.
 double rounded(double value, double scale) { return std::round(value * scale) / scale; }
 
-Json candidate_json(const Candidate& c) {
-  Json constants = Json::object();
-  for (const auto& [name, value] : c.constants.list()) constants[name] = value;
-  Json launch = {{"block_threads", c.launch.block_threads},
-                 {"grid", "persistent"},
-                 {"dynamic_shared_bytes", c.launch.dynamic_shared_bytes}};
-  return Json{{"variant", c.variant->name},
-              {"template", c.variant->template_file},
-              {"entry", c.variant->entry_name},
-              {"cell", cell_type_name(c.variant->cell)},
-              {"constants", std::move(constants)},
-              {"launch", std::move(launch)},
-              {"expected",
-               {{"registers", c.expected.registers},  // the name of old; says the same
-                {"registers_bound", c.expected.registers},
-                {"covered_length", c.expected.covered_length},
-                {"cells_per_clock_per_sm", rounded(c.expected.cells_per_clock_per_sm, 1e3)},
-                {"binding_resource", c.expected.binding_resource},
-                {"blocks_per_sm", c.occupancy.blocks_per_sm},
-                {"warps_per_sm", c.occupancy.warps_per_sm},
-                {"occupancy", rounded(c.occupancy.fraction, 1e4)},
-                {"occupancy_limiter", c.occupancy.limiter},
-                {"gcups", rounded(c.predicted_gcups, 1e1)}}}};
+void write_candidate(std::string& out, const Candidate& c) {
+  JsonObject json(out);
+  json.text("variant", c.variant->name);
+  json.text("template", c.variant->template_file);
+  json.text("entry", c.variant->entry_name);
+  json.text("cell", cell_type_name(c.variant->cell));
+  JsonObject constants = json.object("constants");
+  for (const auto& [name, value] : c.constants.list()) constants.number(name, value);
+  constants.close();
+  JsonObject launch = json.object("launch");
+  launch.number("block_threads", c.launch.block_threads);
+  launch.text("grid", "persistent");
+  launch.number("dynamic_shared_bytes", c.launch.dynamic_shared_bytes);
+  launch.close();
+  JsonObject expected = json.object("expected");
+  expected.number("registers", c.expected.registers);  // the name of old; says the same
+  expected.number("registers_bound", c.expected.registers);
+  expected.number("covered_length", c.expected.covered_length);
+  expected.number("cells_per_clock_per_sm", rounded(c.expected.cells_per_clock_per_sm, 1e3));
+  expected.text("binding_resource", c.expected.binding_resource);
+  expected.number("blocks_per_sm", c.occupancy.blocks_per_sm);
+  expected.number("warps_per_sm", c.occupancy.warps_per_sm);
+  expected.number("occupancy", rounded(c.occupancy.fraction, 1e4));
+  expected.text("occupancy_limiter", c.occupancy.limiter);
+  expected.number("gcups", rounded(c.predicted_gcups, 1e1));
+  expected.close();
+  json.close();
 }
 
 }  // namespace
@@ -86,25 +88,28 @@ std::string plan_text(const Plan& plan) {
 }
 
 std::string plan_json(const Plan& plan) {
-  Json fallbacks = Json::array(), rejected = Json::array();
-  for (const Candidate& c : plan.fallbacks) fallbacks.push_back(candidate_json(c));
-  for (const Rejection& r : plan.rejected) {
-    rejected.push_back({{"variant", r.variant}, {"reason", r.reason}});
-  }
-  Json json{{"stage", stage_name(plan.stage)},
-            {"model_length", plan.model_length},
-            {"class_length", plan.class_length},
-            {"alphabet_codes", plan.alphabet_codes},
-            {"device", plan.device.name},
-            {"architecture", architecture_name(plan.device)},
-            {"policy", plan.policy},
-            {"padding", rounded(plan.padding(), 1e4)},
-            {"chosen", candidate_json(plan.chosen)},
-            {"fallbacks", std::move(fallbacks)},
-            {"rejected", std::move(rejected)}};
-  if (plan.stage == Stage::kHost) json["problem"] = plan.problem;
-  if (!plan.tuned.empty()) json["tuned"] = plan.tuned;
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string out;
+  JsonObject json(out);
+  json.text("stage", stage_name(plan.stage));
+  json.number("model_length", plan.model_length);
+  json.number("class_length", plan.class_length);
+  json.number("alphabet_codes", plan.alphabet_codes);
+  json.text("device", plan.device.name);
+  json.text("architecture", architecture_name(plan.device));
+  json.text("policy", plan.policy);
+  json.number("padding", rounded(plan.padding(), 1e4));
+  write_candidate(json.member("chosen"), plan.chosen);
+  json.array("fallbacks", plan.fallbacks, write_candidate);
+  json.array("rejected", plan.rejected, [](std::string& to, const Rejection& r) {
+    JsonObject rejection(to);
+    rejection.text("variant", r.variant);
+    rejection.text("reason", r.reason);
+    rejection.close();
+  });
+  if (plan.stage == Stage::kHost) json.text("problem", plan.problem);
+  if (!plan.tuned.empty()) json.text("tuned", plan.tuned);
+  json.close();
+  return out;
 }
 
 }  // namespace hmmjit::plan

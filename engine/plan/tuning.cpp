@@ -2,61 +2,106 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
+#include <variant>
+
+#include "core/json_object.hpp"
 
 namespace hmmjit::plan {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
 constexpr int kFormat = 1;
 
-/// A choice from one line; nothing unless every field is there with its type and a sane value.
-std::optional<TunedChoice> parse_line(std::string_view line) {
-  const Json json = Json::parse(line, nullptr, false);
-  if (!json.is_object()) return std::nullopt;
-  const auto text = [&](const char* name) -> std::optional<std::string> {
-    const auto at = json.find(name);
-    if (at == json.end() || !at->is_string()) return std::nullopt;
-    return at->get<std::string>();
-  };
-  const auto integer = [&](const char* name, std::int64_t least) -> std::optional<std::int64_t> {
-    const auto at = json.find(name);
+// The fields of a line and, in it, of its object "constants", as they are read: see
+// core/json_object.hpp for why no document is built. Ends where there is anything else.
+class Line final : public Json::json_sax_t {
+ public:
+  std::optional<std::string> text(const char* name) const { return find<std::string>(name); }
+  std::optional<std::int64_t> integer(const char* name, std::int64_t least) const {
     constexpr std::int64_t kMost = std::int64_t{1} << 53;
-    if (at == json.end() || !at->is_number_integer()) return std::nullopt;
-    if (at->is_number_unsigned() && at->get<std::uint64_t>() > kMost) return std::nullopt;
-    const auto value = at->get<std::int64_t>();
-    if (value < least || value > kMost) return std::nullopt;
-    return value;
-  };
-  const auto rate = [&](const char* name) -> std::optional<double> {
-    const auto at = json.find(name);
-    if (at == json.end() || !at->is_number()) return std::nullopt;
-    const auto value = at->get<double>();
-    if (!std::isfinite(value) || value < 0) return std::nullopt;
-    return value;
-  };
+    const auto value = find<std::int64_t>(name);
+    return value && *value >= least && *value <= kMost ? value : std::nullopt;
+  }
+  std::optional<double> rate(const char* name) const {
+    const auto whole = find<std::int64_t>(name);
+    const auto value = whole ? static_cast<double>(*whole) : find<double>(name);
+    return value && std::isfinite(*value) && *value >= 0 ? value : std::nullopt;
+  }
+  const std::optional<Constants>& constants() const { return constants_; }
+
+  bool null() override { return false; }
+  bool boolean(bool) override { return false; }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override {
+    return std::in_range<std::int64_t>(value) && add(static_cast<std::int64_t>(value));
+  }
+  bool number_float(number_float_t value, const string_t&) override { return add(value); }
+  bool string(string_t& value) override { return add(std::move(value)); }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(std::size_t) override {
+    if (++depth_ == 1) return true;
+    if (depth_ > 2 || key_ != "constants" || constants_) return false;
+    constants_.emplace();
+    return true;
+  }
+  bool key(string_t& name) override {
+    key_ = std::move(name);
+    return true;
+  }
+  bool end_object() override { return --depth_ >= 0; }
+  bool start_array(std::size_t) override { return false; }
+  bool end_array() override { return false; }
+  bool parse_error(std::size_t, const std::string&, const Json::exception&) override {
+    return false;
+  }
+
+ private:
+  using Value = std::variant<std::int64_t, double, std::string>;
+  template <typename T>
+  std::optional<T> find(const char* name) const {
+    const auto at = fields_.find(name);
+    if (at == fields_.end() || !std::holds_alternative<T>(at->second)) return std::nullopt;
+    return std::get<T>(at->second);
+  }
+  bool add(Value value) {
+    if (depth_ == 1) return fields_.emplace(key_, std::move(value)).second;
+    const auto* const whole = std::get_if<std::int64_t>(&value);
+    if (depth_ != 2 || whole == nullptr || constants_->find(key_)) return false;
+    constants_->add(key_, *whole);
+    return true;
+  }
+
+  int depth_ = 0;
+  std::string key_;
+  std::map<std::string, Value> fields_;
+  std::optional<Constants> constants_;
+};
+
+/// A choice from one line; nothing unless every field is there with its type and a sane value.
+std::optional<TunedChoice> parse_line(std::string_view text) {
+  Line line;
+  if (!Json::sax_parse(text, &line)) return std::nullopt;
   constexpr std::int64_t kMostLength = 1 << 30;
-  const auto format = integer("format", 0), capability = integer("capability", 1),
-             sm_count = integer("sm_count", 1), length = integer("class_length", 1),
-             targets = integer("targets", 0), residues = integer("residues", 0);
-  const auto device = text("device"), catalogue = text("catalogue"), stage_text = text("stage"),
-             variant = text("variant");
-  const auto gcups = rate("gcups"), planned = rate("planned_gcups");
+  const auto format = line.integer("format", 0), capability = line.integer("capability", 1),
+             sm_count = line.integer("sm_count", 1), length = line.integer("class_length", 1),
+             targets = line.integer("targets", 0), residues = line.integer("residues", 0);
+  const auto device = line.text("device"), catalogue = line.text("catalogue"),
+             stage_text = line.text("stage"), variant = line.text("variant");
+  const auto gcups = line.rate("gcups"), planned = line.rate("planned_gcups");
   if (!format || *format != kFormat || !capability || *capability > 10000 || !sm_count ||
       *sm_count > 100000 || !length || *length > kMostLength || !targets || !residues || !device ||
-      !catalogue || !stage_text || !variant || !gcups || !planned) {
+      !catalogue || !stage_text || !variant || !gcups || !planned || !line.constants()) {
     return std::nullopt;
   }
   const auto stage = find_stage(*stage_text);
-  const auto constants = json.find("constants");
-  if (!stage || constants == json.end() || !constants->is_object()) return std::nullopt;
+  if (!stage) return std::nullopt;
   TunedChoice out;
-  for (const auto& [name, value] : constants->items()) {
-    if (!value.is_number_integer() || out.constants.find(name)) return std::nullopt;
-    out.constants.add(name, value.get<std::int64_t>());
-  }
+  out.constants = *line.constants();
   out.device = *device;
   out.capability = static_cast<int>(*capability);
   out.sm_count = static_cast<int>(*sm_count);
@@ -98,22 +143,23 @@ TuningTable TuningTable::parse(std::string_view text, std::string_view catalogue
 std::string TuningTable::text() const {
   std::string out;
   for (const auto& [key, c] : choices_) {
-    Json constants = Json::object();
-    for (const auto& [name, value] : c.constants.list()) constants[name] = value;
-    const Json json{{"format", kFormat},
-                    {"device", c.device},
-                    {"capability", c.capability},
-                    {"sm_count", c.sm_count},
-                    {"catalogue", c.catalogue},
-                    {"stage", stage_name(c.stage)},
-                    {"class_length", c.class_length},
-                    {"variant", c.variant},
-                    {"constants", std::move(constants)},
-                    {"gcups", to_tenth(c.gcups)},
-                    {"planned_gcups", to_tenth(c.planned_gcups)},
-                    {"targets", c.targets},
-                    {"residues", c.residues}};
-    out += json.dump(-1, ' ', false, Json::error_handler_t::replace);
+    JsonObject json(out);
+    json.number("format", kFormat);
+    json.text("device", c.device);
+    json.number("capability", c.capability);
+    json.number("sm_count", c.sm_count);
+    json.text("catalogue", c.catalogue);
+    json.text("stage", stage_name(c.stage));
+    json.number("class_length", c.class_length);
+    json.text("variant", c.variant);
+    JsonObject constants = json.object("constants");
+    for (const auto& [name, value] : c.constants.list()) constants.number(name, value);
+    constants.close();
+    json.number("gcups", to_tenth(c.gcups));
+    json.number("planned_gcups", to_tenth(c.planned_gcups));
+    json.number("targets", c.targets);
+    json.number("residues", c.residues);
+    json.close();
     out += '\n';
   }
   return out;

@@ -9,7 +9,7 @@
 #include "core/coding.hpp"
 #include "io/byte_source.hpp"
 #include "model/residue_copies.hpp"
-#include "report/exact_text.hpp"
+#include "core/exact_text.hpp"
 #include "report/fasta.hpp"
 #include "report/numbers.hpp"
 #include "report/text.hpp"

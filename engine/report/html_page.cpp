@@ -9,7 +9,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "report/exact_text.hpp"
+#include "core/exact_text.hpp"
 #include "report/page_parts.hpp"
 
 namespace hmmjit {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/numbers.hpp"
-#include "report/exact_text.hpp"
+#include "core/exact_text.hpp"
 #include "report/numbers.hpp"
 
 namespace hmmjit {

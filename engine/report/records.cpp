@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <string_view>
-#include <type_traits>
 
-#include "report/exact_text.hpp"
+#include "core/exact_text.hpp"
+#include "core/json_object.hpp"
 #include "report/numbers.hpp"
 
 namespace hmmjit {
@@ -12,46 +12,9 @@ namespace {
 
 using domain::Domain;
 
-// One JSON object, written member by member.
-class Object {
- public:
-  explicit Object(std::string& out) : out_(out) { out_ += '{'; }
-  void close() { out_ += '}'; }
-  /// Starts a member whose value the caller appends.
-  std::string& member(std::string_view name) {
-    if (!first_) out_ += ',';
-    first_ = false;
-    text::json_string(out_, name);
-    return out_ += ':';
-  }
-  void text(std::string_view name, std::string_view value) {
-    text::json_string(member(name), value);
-  }
-  void optional_text(std::string_view name, std::string_view value) {
-    if (value.empty()) {
-      member(name) += "null";
-    } else {
-      text(name, value);
-    }
-  }
-  template <typename Number>
-  void number(std::string_view name, Number value) {
-    if constexpr (std::is_integral_v<Number>) {
-      member(name) += std::to_string(value);
-    } else {
-      text::json_number(member(name), value);
-    }
-  }
-  void flag(std::string_view name, bool value) { member(name) += value ? "true" : "false"; }
-
- private:
-  std::string& out_;
-  bool first_ = true;
-};
-
 void append_domain(std::string& out, const Domain& domain, int number, bool included,
                    const HitList& hits, bool alignments) {
-  Object object(out);
+  JsonObject object(out);
   object.number("number", number);
   object.flag("included", included);
   object.number("c_evalue", conditional_e_value(domain, hits));
@@ -68,7 +31,7 @@ void append_domain(std::string& out, const Domain& domain, int number, bool incl
   object.number("accuracy", mean_accuracy(domain));
   if (alignments) {
     const domain::Alignment& a = domain.alignment;
-    Object strings(object.member("alignment"));
+    JsonObject strings = object.object("alignment");
     if (!a.rf.empty()) strings.text("rf", a.rf);
     if (!a.cs.empty()) strings.text("cs", a.cs);
     strings.text("model", a.model);
@@ -163,7 +126,7 @@ void append_json(std::string& out, const ModelResult& result, bool alignments) {
 
 void append_json_model(std::string& out, const ModelResult& result) {
   const HitList& hits = result.hits;
-  Object object(out);
+  JsonObject object(out);
   object.text("record", "model");
   object.number("index", result.index);
   object.text("name", result.model.name);
@@ -174,7 +137,7 @@ void append_json_model(std::string& out, const ModelResult& result) {
   object.number("domZ", hits.domZ);
   object.number("targets", hits.counters.targets);
   object.number("residues", hits.counters.residues);
-  Object passed(object.member("passed"));
+  JsonObject passed = object.object("passed");
   passed.number("msv", hits.counters.msv);
   passed.number("bias", hits.counters.bias);
   passed.number("viterbi", hits.counters.viterbi);
@@ -190,7 +153,7 @@ void append_json_targets(std::string& out, const ModelResult& result, bool align
   const HitList& hits = result.hits;
   for (const Hit& hit : hits.hits) {
     if (!hit.flags.reported) continue;
-    Object object(out);
+    JsonObject object(out);
     object.text("record", "target");
     object.text("model", result.model.name);
     object.number("model_index", result.index);
@@ -251,7 +214,7 @@ void RunTotals::add(const RunTotals& other) {
 }
 
 void append_json_run(std::string& out, const RunDescription& run, const RunTotals& totals) {
-  Object object(out);
+  JsonObject object(out);
   object.text("record", "run");
   object.text("program", run.program);
   object.text("version", run.version);

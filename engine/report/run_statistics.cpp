@@ -1,7 +1,6 @@
 #include "report/run_statistics.hpp"
 
-#include <nlohmann/json.hpp>
-
+#include "core/json_object.hpp"
 #include "core/memory.hpp"
 
 namespace hmmjit {
@@ -9,60 +8,61 @@ namespace {
 
 double rate(double amount, double seconds) { return seconds > 0 ? amount / seconds / 1e9 : 0.0; }
 
-nlohmann::ordered_json gpu_json(const std::optional<gpu::Statistics>& gpu,
-                                const std::string& note) {
-  nlohmann::ordered_json json;
+void write_gpu(JsonObject& json, const std::optional<gpu::Statistics>& gpu,
+               const std::string& note) {
   if (!gpu) {
-    json["state"] = "off";
-    json["reason"] = note;
-    return json;
+    json.text("state", "off");
+    json.text("reason", note);
+    return;
   }
   const gpu::Statistics& g = *gpu;
-  json["state"] = g.state;
-  if (!g.reason.empty()) json["reason"] = g.reason;
-  json["devices"] = g.devices;
-  json["ready_after_seconds"] = g.ready_seconds;
-  json["driver_seconds"] = g.driver_seconds;
-  json["context_seconds"] = g.context_seconds;
-  json["pack_seconds"] = g.pack_seconds;
-  json["segments"] = g.segments;
-  json["evictions"] = g.evictions;
-  json["upload_bytes"] = g.upload_bytes;
-  json["peak_device_bytes"] = g.peak_device_bytes;
-  json["launches"] = g.launches;
-  json["cells"] = g.cells;
-  json["busy_seconds"] = g.busy_seconds;
-  json["active_seconds"] = g.active_seconds;
-  json["busy_share"] = g.active_seconds > 0 ? g.busy_seconds / g.active_seconds : 0.0;
-  json["gcups"] = rate(static_cast<double>(g.cells), g.busy_seconds);
-  json["chains"] = g.chains;
-  json["targets"] = g.targets;
-  json["passed_msv"] = g.survivors;
-  json["undecided"] = g.undecided;
-  json["viterbi_targets"] = g.viterbi;
-  json["viterbi_flagged"] = g.viterbi_flagged;
-  json["forward_targets"] = g.forward;
-  json["left_open"] = g.open;
-  json["parsed_targets"] = g.parsed;
-  json["sampled_regions"] = g.sampled;
-  json["scored_envelopes"] = g.envelopes;
-  json["passed"] = g.passed;
-  auto& seconds = json["stage_seconds"];
+  json.text("state", g.state);
+  if (!g.reason.empty()) json.text("reason", g.reason);
+  json.array("devices", g.devices, text::json_string);
+  json.number("ready_after_seconds", g.ready_seconds);
+  json.number("driver_seconds", g.driver_seconds);
+  json.number("context_seconds", g.context_seconds);
+  json.number("pack_seconds", g.pack_seconds);
+  json.number("segments", g.segments);
+  json.number("evictions", g.evictions);
+  json.number("upload_bytes", g.upload_bytes);
+  json.number("peak_device_bytes", g.peak_device_bytes);
+  json.number("launches", g.launches);
+  json.number("cells", g.cells);
+  json.number("busy_seconds", g.busy_seconds);
+  json.number("active_seconds", g.active_seconds);
+  json.number("busy_share", g.active_seconds > 0 ? g.busy_seconds / g.active_seconds : 0.0);
+  json.number("gcups", rate(static_cast<double>(g.cells), g.busy_seconds));
+  json.number("chains", g.chains);
+  json.number("targets", g.targets);
+  json.number("passed_msv", g.survivors);
+  json.number("undecided", g.undecided);
+  json.number("viterbi_targets", g.viterbi);
+  json.number("viterbi_flagged", g.viterbi_flagged);
+  json.number("forward_targets", g.forward);
+  json.number("left_open", g.open);
+  json.number("parsed_targets", g.parsed);
+  json.number("sampled_regions", g.sampled);
+  json.number("scored_envelopes", g.envelopes);
+  json.number("passed", g.passed);
+  JsonObject seconds = json.object("stage_seconds");
   for (std::size_t i = 0; i < gpu::kTimedStages.size(); ++i)
-    seconds[gpu::kTimedStages[i]] = g.stage_seconds[i];
+    seconds.number(gpu::kTimedStages[i], g.stage_seconds[i]);
   for (std::size_t i = 0; i < gpu::kDomainStages.size(); ++i)
-    seconds[gpu::kDomainStages[i]] = g.domain_seconds[i];
-  json["blocks_done"] = g.blocks_done;
-  json["blocks_given_back"] = g.blocks_given_back;
-  json["models_declined"] = g.models_declined;
-  json["kernels"] = {{"distinct", g.distinct_kernels},
-                     {"compiled", g.kernels.compiled},
-                     {"from_memory", g.kernels.memory_hits},
-                     {"from_disk", g.kernels.disk_hits},
-                     {"rejected", g.kernels.rejected},
-                     {"failed", g.kernels.failed},
-                     {"compile_seconds", g.kernels.compile_seconds}};
-  return json;
+    seconds.number(gpu::kDomainStages[i], g.domain_seconds[i]);
+  seconds.close();
+  json.number("blocks_done", g.blocks_done);
+  json.number("blocks_given_back", g.blocks_given_back);
+  json.number("models_declined", g.models_declined);
+  JsonObject kernels = json.object("kernels");
+  kernels.number("distinct", g.distinct_kernels);
+  kernels.number("compiled", g.kernels.compiled);
+  kernels.number("from_memory", g.kernels.memory_hits);
+  kernels.number("from_disk", g.kernels.disk_hits);
+  kernels.number("rejected", g.kernels.rejected);
+  kernels.number("failed", g.kernels.failed);
+  kernels.number("compile_seconds", g.kernels.compile_seconds);
+  kernels.close();
 }
 
 }  // namespace
@@ -71,67 +71,82 @@ std::string run_statistics_json(const RunStatistics& run) {
   const SearchStatistics& s = run.search;
   const double total =
       s.read_seconds + s.setup_seconds + s.filters.total() + s.scoring_seconds + s.report_seconds;
-  const auto timed = [total](double seconds) {
-    nlohmann::ordered_json entry;
-    entry["seconds"] = seconds;
-    entry["share"] = total > 0 ? seconds / total : 0.0;
-    return entry;
+  const auto write_time = [total](JsonObject& entry, double seconds) {
+    entry.number("seconds", seconds);
+    entry.number("share", total > 0 ? seconds / total : 0.0);
   };
-  const auto stage = [&](double seconds, std::uint64_t cells) {
-    nlohmann::ordered_json entry = timed(seconds);
-    entry["cells"] = cells;
-    entry["gcups"] = rate(static_cast<double>(cells), seconds);
-    return entry;
+  std::string out;
+  JsonObject json(out, JsonObject::Layout::kIndented);
+  json.text("program", run.program);
+  json.text("version", run.version);
+  json.text("backend", s.backend);
+  json.number("threads", s.threads);
+  JsonObject gpu = json.object("gpu");
+  write_gpu(gpu, run.gpu, run.gpu_note);
+  gpu.close();
+  json.number("models", s.models);
+  json.number("targets", s.targets);
+  json.number("residues", s.residues);
+  json.number("wall_seconds", s.wall_seconds);
+  json.number("peak_resident_bytes", peak_resident_memory());
+  json.number("target_passes", s.passes);
+  json.number("target_blocks", s.blocks);
+  json.number("targets_streamed", s.streamed);
+  json.number("targets_spooled", s.spooled);
+  json.number("batches_scored_alone", s.scored_alone);
+  json.number("verified", s.verified);
+  json.number("verified_chains", s.verified_chains);
+  json.number("verify_seconds", s.verify_seconds);
+  json.number("differences", s.differences);
+  json.number("searched_again", s.searched_again);
+  JsonObject passed = json.object("passed");
+  passed.number("msv", s.counters.msv);
+  passed.number("bias", s.counters.bias);
+  passed.number("viterbi", s.counters.viterbi);
+  passed.number("forward", s.counters.forward);
+  passed.close();
+  json.number("targets_reported", s.hits_reported);
+  json.number("domains_reported", s.domains_reported);
+  JsonObject stages = json.object("stages");
+  const auto plain = [&](const char* name, double seconds) {
+    JsonObject entry = stages.object(name);
+    write_time(entry, seconds);
+    entry.close();
   };
-  nlohmann::ordered_json json;
-  json["program"] = run.program;
-  json["version"] = run.version;
-  json["backend"] = s.backend;
-  json["threads"] = s.threads;
-  json["gpu"] = gpu_json(run.gpu, run.gpu_note);
-  json["models"] = s.models;
-  json["targets"] = s.targets;
-  json["residues"] = s.residues;
-  json["wall_seconds"] = s.wall_seconds;
-  json["peak_resident_bytes"] = peak_resident_memory();
-  json["target_passes"] = s.passes;
-  json["target_blocks"] = s.blocks;
-  json["targets_streamed"] = s.streamed;
-  json["targets_spooled"] = s.spooled;
-  json["batches_scored_alone"] = s.scored_alone;
-  json["verified"] = s.verified;
-  json["verified_chains"] = s.verified_chains;
-  json["verify_seconds"] = s.verify_seconds;
-  json["differences"] = s.differences;
-  json["searched_again"] = s.searched_again;
-  json["passed"] = {{"msv", s.counters.msv},
-                    {"bias", s.counters.bias},
-                    {"viterbi", s.counters.viterbi},
-                    {"forward", s.counters.forward}};
-  json["targets_reported"] = s.hits_reported;
-  json["domains_reported"] = s.domains_reported;
-  auto& stages = json["stages"];
+  const auto stage = [&](const char* name, double seconds, std::uint64_t cells) {
+    JsonObject entry = stages.object(name);
+    write_time(entry, seconds);
+    entry.number("cells", cells);
+    entry.number("gcups", rate(static_cast<double>(cells), seconds));
+    entry.close();
+  };
   // What shares out the core-seconds comes first; `forward` and the others are parts of scoring.
-  stages["read"] = timed(s.read_seconds);
-  stages["read"]["bytes"] = s.bytes_read;
-  stages["read"]["megabytes_per_second"] =
-      1e3 * rate(static_cast<double>(s.bytes_read), s.read_seconds);
-  stages["model_setup"] = timed(s.setup_seconds);
-  stages["ssv"] = stage(s.filters.ssv, s.filters.ssv_cells);
-  stages["msv"] = stage(s.filters.msv, s.filters.msv_cells);
-  stages["bias"] = timed(s.filters.bias);
-  stages["bias"]["residues"] = s.filters.bias_residues;
-  stages["viterbi"] = stage(s.filters.viterbi, s.filters.viterbi_cells);
-  stages["scoring"] = timed(s.scoring_seconds);
-  stages["report"] = timed(s.report_seconds);
-  stages["forward"] = stage(s.domain.forward, s.forward_cells);
-  stages["backward"] = timed(s.domain.backward);
-  stages["decoding"] = timed(s.domain.decoding);
-  stages["ensemble"] = timed(s.domain.ensemble);
-  stages["clustering"] = timed(s.domain.clustering);
-  stages["envelope"] = timed(s.domain.envelope);
-  stages["alignment"] = timed(s.domain.alignment);
-  return json.dump(2) + "\n";
+  JsonObject read = stages.object("read");
+  write_time(read, s.read_seconds);
+  read.number("bytes", s.bytes_read);
+  read.number("megabytes_per_second",
+              1e3 * rate(static_cast<double>(s.bytes_read), s.read_seconds));
+  read.close();
+  plain("model_setup", s.setup_seconds);
+  stage("ssv", s.filters.ssv, s.filters.ssv_cells);
+  stage("msv", s.filters.msv, s.filters.msv_cells);
+  JsonObject bias = stages.object("bias");
+  write_time(bias, s.filters.bias);
+  bias.number("residues", s.filters.bias_residues);
+  bias.close();
+  stage("viterbi", s.filters.viterbi, s.filters.viterbi_cells);
+  plain("scoring", s.scoring_seconds);
+  plain("report", s.report_seconds);
+  stage("forward", s.domain.forward, s.forward_cells);
+  plain("backward", s.domain.backward);
+  plain("decoding", s.domain.decoding);
+  plain("ensemble", s.domain.ensemble);
+  plain("clustering", s.domain.clustering);
+  plain("envelope", s.domain.envelope);
+  plain("alignment", s.domain.alignment);
+  stages.close();
+  json.close();
+  return out += '\n';
 }
 
 }  // namespace hmmjit

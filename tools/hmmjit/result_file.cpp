@@ -149,7 +149,7 @@ Result<Page> read_json(BufferedInput& input) {
   return page;
 }
 
-// Undoes tsv_field of report/exact_text.hpp.
+// Undoes tsv_field of core/exact_text.hpp.
 std::string unquoted(std::string_view field) {
   if (field.size() < 2 || field.front() != '"') return std::string(field);
   std::string out;

@@ -98,6 +98,7 @@ TEST(Guard, OnlyErrorsLeaveTheLibrary) {
     });
   }
   starve("main_report_header", [&] { hmmjit::main_report_header({}, options); });
+  starve("search", [&] { hmmjit::search(models, targets, options); });
 }
 
 }  // namespace

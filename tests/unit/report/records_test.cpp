@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "report/a3m.hpp"
-#include "report/exact_text.hpp"
+#include "core/exact_text.hpp"
 #include "report/html_page.hpp"
 #include "report/scan_tables.hpp"
 

@@ -1,4 +1,4 @@
-#include "report/exact_text.hpp"
+#include "core/exact_text.hpp"
 
 #include <array>
 #include <charconv>
