@@ -334,8 +334,8 @@ TEST_F(Verification, ResultsThatWereDeliveredAreConfirmed) {
   memory_ = kLittleMemory;
   for (const int threads : {1, 4}) {
     const Found found = run(
-        sorted, [](const FakeLaunch& launch) { return run_covering(launch, "forward", 192); }, {},
-        threads);
+        sorted, [](const FakeLaunch& launch) { return run_covering(launch, "forward", 192); },
+        kMany, threads);
     expect_found("delivered", found, wanted, 24);
     EXPECT_GT(found.outcome.statistics.searched_again, 2u);
   }
