@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""Core-seconds, wall time and peak memory of hmmjit phmmer, jackhmmer, scan and build beside phmmer, jackhmmer, hmmscan
+and hmmbuild on this machine.
+
+usage: compare_programs.py [--program PATH] [--threads N] [--targets FASTA] [--models HMM] [--device cpu|gpu|auto]
+                           [--cases GLOB ...] [--repeats N] [--queries N] [--json FILE]
+
+The queries are proteins of the targets of about 100 to 1,500 residues, evenly spread. The cases:
+  phmmer           all queries against the targets
+  jackhmmer -N 1   the same, one round; -N 3: three rounds
+  structure        what structure prediction asks for: the longest query, -N 1 with its narrow filters
+  hmmscan          1,000 of the targets against the models, for hmmscan pressed files
+  hmmbuild small   an alignment for each model, of 30 sequences that hmmemit makes
+  hmmbuild deep    one alignment of 5,000 sequences of the model nearest to 250 positions
+--device gpu|auto: hmmjit searches a database that `hmmjit db build` has made; otherwise both read the FASTA file.
+Targets and models are the project's collection ($HMMJIT_SHARED, all proteomes together, 31 M residues, and the Pfam mix)
+where that is there, else Debian's mmseqs2-examples and hmmer-examples.
+Each line is the best of --repeats runs, the whole process with start-up and output counted; its last column says whether
+both found the same: the lines of the tables, or the models but for their DATE and COM lines.
+"""
+import argparse
+import fnmatch
+import json
+import os
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import compare_hmmsearch as beside  # noqa: E402
+from compare_hmmsearch import scenario  # noqa: E402
+
+STRUCTURE = ["-N", "1", "--F1", "0.0005", "--F2", "0.00005", "--F3", "0.0000005", "--incE", "0.0001", "-E", "0.0001"]
+
+
+def read_fasta(path):
+    """Name and residues of each sequence."""
+    name, parts = None, []
+    with open(path) as file:
+        for line in file:
+            if line.startswith(">"):
+                if name is not None:
+                    yield name, "".join(parts)
+                name, parts = line[1:].split()[0], []
+            else:
+                parts.append(line.strip())
+    if name is not None:
+        yield name, "".join(parts)
+
+
+def write_fasta(path, sequences):
+    with open(path, "w") as file:
+        for name, residues in sequences:
+            file.write(f">{name}\n{residues}\n")
+    return path
+
+
+def chosen_queries(sequences, count):
+    """Proteins next to evenly spread lengths, each once."""
+    out = {}
+    for i in range(count):
+        wanted = 100 + 1400 * i // max(1, count - 1)
+        name, residues = min((s for s in sequences if s[0] not in out and set(s[1]) <= set("ACDEFGHIKLMNPQRSTVWY")),
+                             key=lambda s: abs(len(s[1]) - wanted))
+        out[name] = residues
+    return list(out.items())
+
+
+def default_inputs(work):
+    shared = scenario.shared_folder()
+    if shared:
+        cases = beside.recorded_cases(shared + "/data", work)
+    else:
+        cases = beside.debian_cases(work)
+    return cases[-1][1], cases[-1][2]
+
+
+def lengths_of(models):
+    """Name and length of each model."""
+    out, name = [], None
+    with open(models) as file:
+        for line in file:
+            if line.startswith("NAME"):
+                name = line.split()[1]
+            elif line.startswith("LENG"):
+                out.append((name, int(line.split()[1])))
+    return out
+
+
+def alignments(models, work):
+    """Of every model 30 sequences, and of one of them 5,000: two files."""
+    small, deep = work + "/small.sto", work + "/deep.sto"
+    made = scenario.run(["hmmemit", "-a", "-N", "30", "--seed", "7", models]).stdout.decode()
+    first = "# STOCKHOLM 1.0\n"
+    with open(small, "w") as file:
+        for (name, _), text in zip(lengths_of(models), made.split(first)[1:]):
+            file.write(f"{first}#=GF ID {name}\n{text}")
+    name = min(lengths_of(models), key=lambda m: abs(m[1] - 250))[0]
+    one = work + "/one.hmm"
+    with open(one, "wb") as file:
+        file.write(scenario.run(["hmmfetch", models, name]).stdout)
+    with open(deep, "wb") as file:
+        file.write(scenario.run(["hmmemit", "-a", "-N", "5000", "--seed", "7", one]).stdout)
+    return small, deep
+
+
+def model_lines(path):
+    with open(path, errors="replace") as file:
+        return [hash(line) for line in file if not line.startswith(("DATE", "COM", "HMMER3"))]
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__, add_help=True)
+    parser.add_argument("--program", default=os.path.join(beside.SOURCE, "build/release/bin/hmmjit"))
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--targets")
+    parser.add_argument("--models")
+    parser.add_argument("--device", choices=("cpu", "gpu", "auto"), default="cpu")
+    parser.add_argument("--cases", nargs="*", default=["*"])
+    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--queries", type=int, default=10)
+    parser.add_argument("--json")
+    args = parser.parse_args()
+    workers = "0" if args.threads == 1 else str(args.threads)
+    results, same = [], True
+    with tempfile.TemporaryDirectory(prefix="hmmjit-benchmark-") as work:
+        models, targets = args.models, args.targets
+        if models is None or targets is None:
+            found = default_inputs(work)
+            models, targets = models or found[0], targets or found[1]
+        sequences = list(read_fasta(targets))
+        some = chosen_queries(sequences, args.queries)
+        queries = write_fasta(work + "/queries.fasta", some)
+        longest = write_fasta(work + "/longest.fasta", [max(some, key=lambda s: len(s[1]))])
+        proteins = write_fasta(work + "/proteins.fasta", sequences[::max(1, len(sequences) // 1000)][:1000])
+        residues = sum(len(s[1]) for s in sequences)
+        print(f"{len(some)} queries of {', '.join(str(len(s[1])) for s in some)} residues; {len(sequences)} targets, "
+              f"{residues} residues; {len(lengths_of(models))} models; {args.threads} threads; device {args.device}")
+        del sequences
+        searched = targets
+        if args.device != "cpu":
+            searched = work + "/targets.hmmdb"
+            scenario.run([args.program, "db", "build", searched, targets])
+        device = ["--quiet", "--device", args.device, "--cpu", str(args.threads)]
+        theirs_cpu = ["--cpu", workers]
+
+        def search(name, query, *options):
+            ours = name.replace("hmmscan", "scan")
+            return (model_free(name, theirs_cpu, options, query, targets, work + "/want"),
+                    model_free([args.program, ours], device, options, query, searched, work + "/got"), beside.rows)
+
+        def model_free(name, cpu, options, query, database, table):
+            words = name if isinstance(name, list) else [name]
+            return [*words, *cpu, "--noali", *options, "-o", "/dev/null", "--domtblout", table, query, database]
+
+        def scan():
+            scenario.run(["hmmpress", "-f", models])
+            def words(name, cpu, table):
+                return [*name, *cpu, "--noali", "-o", "/dev/null", "--domtblout", table, models, proteins]
+            return words(["hmmscan"], theirs_cpu, work + "/want"), \
+                words([args.program, "scan"], device[:1] + device[3:], work + "/got"), beside.rows
+
+        def build(which):
+            alignment = alignments(models, work)[which]
+            return ["hmmbuild", "--cpu", workers, "-o", "/dev/null", work + "/want", alignment], \
+                [args.program, "build", "--cpu", str(args.threads), "-o", "/dev/null", work + "/got",
+                 alignment], model_lines
+
+        cases = {"phmmer": lambda: search("phmmer", queries),
+                 "jackhmmer -N 1": lambda: search("jackhmmer", queries, "-N", "1"),
+                 "jackhmmer -N 3": lambda: search("jackhmmer", queries, "-N", "3"),
+                 "structure": lambda: search("jackhmmer", longest, *STRUCTURE),
+                 "hmmscan": scan,
+                 "hmmbuild small": lambda: build(0),
+                 "hmmbuild deep": lambda: build(1)}
+        print(f"{'case':15} {'HMMER':>24} {'hmmjit':>24} {'ratio':>13} {'same?':>6}")
+        print(f"{'':15} {'core-s':>8} {'wall s':>8} {'MB':>6} {'core-s':>8} {'wall s':>8} {'MB':>6} {'core':>6} {'wall':>6}")
+        for name, make in cases.items():
+            if not any(fnmatch.fnmatch(name, pattern) for pattern in args.cases):
+                continue
+            theirs, ours, lines = make()
+            want, got = beside.best(theirs, args.repeats), beside.best(ours, args.repeats)
+            equal = beside.compared(lines(work + "/want"), lines(work + "/got"))
+            same &= equal != "DIFFER"
+            print(f"{name:15} {want['cpu']:8.2f} {want['wall']:8.2f} {want['peak']:6.0f} {got['cpu']:8.2f} "
+                  f"{got['wall']:8.2f} {got['peak']:6.0f} {want['cpu'] / got['cpu']:6.2f} "
+                  f"{want['wall'] / got['wall']:6.2f} {equal}", flush=True)
+            results.append({"case": name, "HMMER": want, "hmmjit": got, "same": equal})
+    if args.json:
+        with open(args.json, "w") as file:
+            json.dump(results, file, indent=1)
+    return 0 if same else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
