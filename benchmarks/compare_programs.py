@@ -22,6 +22,7 @@ import argparse
 import fnmatch
 import json
 import os
+import shutil
 import sys
 import tempfile
 
@@ -32,37 +33,23 @@ from compare_hmmsearch import scenario  # noqa: E402
 STRUCTURE = ["-N", "1", "--F1", "0.0005", "--F2", "0.00005", "--F3", "0.0000005", "--incE", "0.0001", "-E", "0.0001"]
 
 
-def read_fasta(path):
-    """Name and residues of each sequence."""
-    name, parts = None, []
-    with open(path) as file:
-        for line in file:
-            if line.startswith(">"):
-                if name is not None:
-                    yield name, "".join(parts)
-                name, parts = line[1:].split()[0], []
-            else:
-                parts.append(line.strip())
-    if name is not None:
-        yield name, "".join(parts)
+def residues_of(record):
+    return record[2]
 
 
-def write_fasta(path, sequences):
-    with open(path, "w") as file:
-        for name, residues in sequences:
-            file.write(f">{name}\n{residues}\n")
+def write_fasta(path, records):
+    scenario.write_fasta(path, records)
     return path
 
 
-def chosen_queries(sequences, count):
+def chosen_queries(records, count):
     """Proteins next to evenly spread lengths, each once."""
-    out = {}
+    left, out = [r for r in records if set(residues_of(r)) <= set("ACDEFGHIKLMNPQRSTVWY")], []
     for i in range(count):
         wanted = 100 + 1400 * i // max(1, count - 1)
-        name, residues = min((s for s in sequences if s[0] not in out and set(s[1]) <= set("ACDEFGHIKLMNPQRSTVWY")),
-                             key=lambda s: abs(len(s[1]) - wanted))
-        out[name] = residues
-    return list(out.items())
+        out.append(min(left, key=lambda r: abs(len(residues_of(r)) - wanted)))
+        left = [r for r in left if r[0] != out[-1][0]]
+    return out
 
 
 def default_inputs(work):
@@ -86,21 +73,27 @@ def lengths_of(models):
     return out
 
 
-def alignments(models, work):
-    """Of every model 30 sequences, and of one of them 5,000: two files."""
-    small, deep = work + "/small.sto", work + "/deep.sto"
+def small_alignments(models, work):
+    """30 sequences of every model."""
+    path = work + "/small.sto"
     made = scenario.run(["hmmemit", "-a", "-N", "30", "--seed", "7", models]).stdout.decode()
     first = "# STOCKHOLM 1.0\n"
-    with open(small, "w") as file:
+    with open(path, "w") as file:
         for (name, _), text in zip(lengths_of(models), made.split(first)[1:]):
             file.write(f"{first}#=GF ID {name}\n{text}")
+    return path
+
+
+def deep_alignment(models, work):
+    """5,000 sequences of one of the models."""
+    path = work + "/deep.sto"
     name = min(lengths_of(models), key=lambda m: abs(m[1] - 250))[0]
     one = work + "/one.hmm"
     with open(one, "wb") as file:
         file.write(scenario.run(["hmmfetch", models, name]).stdout)
-    with open(deep, "wb") as file:
+    with open(path, "wb") as file:
         file.write(scenario.run(["hmmemit", "-a", "-N", "5000", "--seed", "7", one]).stdout)
-    return small, deep
+    return path
 
 
 def model_lines(path):
@@ -127,42 +120,41 @@ def main():
         if models is None or targets is None:
             found = default_inputs(work)
             models, targets = models or found[0], targets or found[1]
-        sequences = list(read_fasta(targets))
+        with open(targets) as file:
+            sequences = scenario.fasta_records(file.read())
         some = chosen_queries(sequences, args.queries)
         queries = write_fasta(work + "/queries.fasta", some)
-        longest = write_fasta(work + "/longest.fasta", [max(some, key=lambda s: len(s[1]))])
+        longest = write_fasta(work + "/longest.fasta", [max(some, key=lambda r: len(residues_of(r)))])
         proteins = write_fasta(work + "/proteins.fasta", sequences[::max(1, len(sequences) // 1000)][:1000])
-        residues = sum(len(s[1]) for s in sequences)
-        print(f"{len(some)} queries of {', '.join(str(len(s[1])) for s in some)} residues; {len(sequences)} targets, "
+        residues = sum(len(residues_of(r)) for r in sequences)
+        print(f"{len(some)} queries of {', '.join(str(len(residues_of(r))) for r in some)} residues; {len(sequences)} targets, "
               f"{residues} residues; {len(lengths_of(models))} models; {args.threads} threads; device {args.device}")
         del sequences
         searched = targets
         if args.device != "cpu":
             searched = work + "/targets.hmmdb"
             scenario.run([args.program, "db", "build", searched, targets])
-        device = ["--quiet", "--device", args.device, "--cpu", str(args.threads)]
-        theirs_cpu = ["--cpu", workers]
+        theirs_cpu, ours_cpu = ["--cpu", workers], ["--cpu", str(args.threads)]
+        device = ["--quiet", "--device", args.device, *ours_cpu]
+
+        def command(words, table, query, database):
+            return [*words, "--noali", "-o", "/dev/null", "--domtblout", table, query, database]
 
         def search(name, query, *options):
-            ours = name.replace("hmmscan", "scan")
-            return (model_free(name, theirs_cpu, options, query, targets, work + "/want"),
-                    model_free([args.program, ours], device, options, query, searched, work + "/got"), beside.rows)
-
-        def model_free(name, cpu, options, query, database, table):
-            words = name if isinstance(name, list) else [name]
-            return [*words, *cpu, "--noali", *options, "-o", "/dev/null", "--domtblout", table, query, database]
+            return (command([name, *theirs_cpu, *options], work + "/want", query, targets),
+                    command([args.program, name, *device, *options], work + "/got", query, searched), beside.rows)
 
         def scan():
-            scenario.run(["hmmpress", "-f", models])
-            def words(name, cpu, table):
-                return [*name, *cpu, "--noali", "-o", "/dev/null", "--domtblout", table, models, proteins]
-            return words(["hmmscan"], theirs_cpu, work + "/want"), \
-                words([args.program, "scan"], device[:1] + device[3:], work + "/got"), beside.rows
+            pressed = work + "/pressed.hmm"
+            shutil.copyfile(models, pressed)
+            scenario.run(["hmmpress", pressed])
+            return (command(["hmmscan", *theirs_cpu], work + "/want", pressed, proteins),
+                    command([args.program, "scan", "--quiet", *ours_cpu], work + "/got", pressed, proteins),
+                    beside.rows)
 
-        def build(which):
-            alignment = alignments(models, work)[which]
-            return ["hmmbuild", "--cpu", workers, "-o", "/dev/null", work + "/want", alignment], \
-                [args.program, "build", "--cpu", str(args.threads), "-o", "/dev/null", work + "/got",
+        def build(alignment):
+            return ["hmmbuild", *theirs_cpu, "-o", "/dev/null", work + "/want", alignment], \
+                [args.program, "build", *ours_cpu, "-o", "/dev/null", work + "/got",
                  alignment], model_lines
 
         cases = {"phmmer": lambda: search("phmmer", queries),
@@ -170,8 +162,8 @@ def main():
                  "jackhmmer -N 3": lambda: search("jackhmmer", queries, "-N", "3"),
                  "structure": lambda: search("jackhmmer", longest, *STRUCTURE),
                  "hmmscan": scan,
-                 "hmmbuild small": lambda: build(0),
-                 "hmmbuild deep": lambda: build(1)}
+                 "hmmbuild small": lambda: build(small_alignments(models, work)),
+                 "hmmbuild deep": lambda: build(deep_alignment(models, work))}
         print(f"{'case':15} {'HMMER':>24} {'hmmjit':>24} {'ratio':>13} {'same?':>6}")
         print(f"{'':15} {'core-s':>8} {'wall s':>8} {'MB':>6} {'core-s':>8} {'wall s':>8} {'MB':>6} {'core':>6} {'wall':>6}")
         for name, make in cases.items():

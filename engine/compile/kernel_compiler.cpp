@@ -12,6 +12,7 @@
 #include "core/json_object.hpp"
 #include "core/output_file.hpp"
 #include "core/read_only_file.hpp"
+#include "plan/constants_json.hpp"
 
 namespace hmmjit::compile {
 namespace {
@@ -66,9 +67,7 @@ std::string candidate_text(const plan::Candidate& c, const plan::DeviceTraits& d
   json.text("stage", plan::stage_name(c.variant->stage));
   json.text("variant", c.variant->name);
   json.text("architecture", plan::architecture_name(device));
-  JsonObject constants = json.object("constants");
-  for (const auto& [name, value] : c.constants.list()) constants.number(name, value);
-  constants.close();
+  plan::write_constants(json, c.constants);
   json.number("block_threads", c.launch.block_threads);
   json.number("dynamic_shared_bytes", c.launch.dynamic_shared_bytes);
   json.number("covered_length", c.expected.covered_length);

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/json_object.hpp"
+#include "plan/constants_json.hpp"
 #include "plan/plan.hpp"
 
 namespace hmmjit::plan {
@@ -25,9 +26,7 @@ void write_candidate(std::string& out, const Candidate& c) {
   json.text("template", c.variant->template_file);
   json.text("entry", c.variant->entry_name);
   json.text("cell", cell_type_name(c.variant->cell));
-  JsonObject constants = json.object("constants");
-  for (const auto& [name, value] : c.constants.list()) constants.number(name, value);
-  constants.close();
+  write_constants(json, c.constants);
   JsonObject launch = json.object("launch");
   launch.number("block_threads", c.launch.block_threads);
   launch.text("grid", "persistent");

@@ -8,7 +8,7 @@
 #include <utility>
 #include <variant>
 
-#include "core/json_object.hpp"
+#include "plan/constants_json.hpp"
 
 namespace hmmjit::plan {
 namespace {
@@ -152,9 +152,7 @@ std::string TuningTable::text() const {
     json.text("stage", stage_name(c.stage));
     json.number("class_length", c.class_length);
     json.text("variant", c.variant);
-    JsonObject constants = json.object("constants");
-    for (const auto& [name, value] : c.constants.list()) constants.number(name, value);
-    constants.close();
+    write_constants(json, c.constants);
     json.number("gcups", to_tenth(c.gcups));
     json.number("planned_gcups", to_tenth(c.planned_gcups));
     json.number("targets", c.targets);
