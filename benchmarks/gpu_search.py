@@ -151,7 +151,7 @@ class Bench:
                      f"{g['blocks_done']}+{g['blocks_given_back']} of "
                      f"{s['target_blocks'] * s['models']}")
             line += "\n    device seconds: " + ", ".join(
-                f"{stage} {seconds:.3f}" for stage, seconds in g["stage_seconds"].items())
+                f"{name} {stage['seconds']:.3f}" for name, stage in g["stages"].items())
         if "reason" in g:
             line += f"; {g['reason'][:200]}"
         line += "\n    core-seconds: " + ", ".join(

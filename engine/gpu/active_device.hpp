@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -12,9 +13,11 @@
 #include "core/mutex.hpp"
 #include "core/trace.hpp"
 #include "driver/driver.hpp"
+#include "gpu/cascade.hpp"
 #include "gpu/device_memory.hpp"
 #include "gpu/device_targets.hpp"
 #include "gpu/domain_queue.hpp"
+#include "gpu/domain_stage.hpp"
 
 namespace hmmjit::gpu {
 
@@ -84,6 +87,9 @@ struct ActiveDevice {
   DeviceMemory memory;
   DomainQueue domain_queue;
   BusyTimes busy;
+  BusyTimes filters_busy;  ///< with chains of filters
+  std::array<BusyTimes, kTimedStages.size()> filter_busy;
+  std::array<BusyTimes, kDomainStages.size()> domain_busy;
   ChainPace pace;
   std::atomic<bool> lost{false};    ///< given up
   std::atomic<double> progress{0};  ///< see StreamWait

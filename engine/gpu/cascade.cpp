@@ -121,6 +121,7 @@ struct Cascade::Run {
   // The decisions about a list, after the stage that computed its scores.
   Status queue_gate(const dev::TargetList& list, dev::u32 stage);
   Status collect();
+  void count_work(const dev::GateCounters& counters);
   // With the counters of the chain: what the search wants to compare with the CPU.
   Status sample(const ChainCounters& c);
 
@@ -528,7 +529,25 @@ Status Cascade::Run::collect() {
   result.viterbi_targets = c.gate.viterbi;
   result.viterbi_flagged = c.viterbi.flagged;
   result.forward_targets = c.gate.forward;
+  count_work(c.gate);
   return sample(c);
+}
+
+void Cascade::Run::count_work(const dev::GateCounters& counters) {
+  const auto count = [&](Timed stage, const ReadyKernel& ready, std::uint64_t residues) {
+    if (!ready) return;
+    result.work[static_cast<std::size_t>(stage)] = {
+        .cells = residues * static_cast<std::uint64_t>(model.bytes.M),
+        .expected_seconds = ready.expected_seconds(*lane.device_, residues)};
+  };
+  count(Timed::kSsv, ssv, packed.targets.residue_count);
+  if (stages.bias) count(Timed::kBias, kernel(Link::kBias), counters.residues[dev::kBehindBias]);
+  if (stages.viterbi) {
+    count(Timed::kViterbi, kernel(stages.fast_viterbi ? Link::kViterbi : Link::kExactViterbi),
+          counters.residues[dev::kBehindViterbi]);
+  }
+  if (stages.forward)
+    count(Timed::kForward, kernel(Link::kForward), counters.residues[dev::kBehindForward]);
 }
 
 Status Cascade::Run::sample(const ChainCounters& c) {

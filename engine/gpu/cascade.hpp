@@ -59,6 +59,7 @@ struct FilterLimits {
 /// Stages whose device time is measured one by one; a gate counts with the stage it follows.
 inline constexpr std::array<const char*, 5> kTimedStages{"SSV", "MSV", "bias", "Viterbi",
                                                          "Forward"};
+enum class Timed : std::size_t { kSsv, kMsv, kBias, kViterbi, kForward };
 
 struct CascadeJob {
   const SearchModel& model;
@@ -69,6 +70,12 @@ struct CascadeJob {
   const std::vector<bool>& claimed;  ///< by block of the segment
   StreamWait wait;
   SampleRequest sample = {};  ///< targets to bring back with their scores
+};
+
+/// What a stage has worked on, and for how long it would at the rate the planner counts on.
+struct StageWork {
+  std::uint64_t cells = 0;  ///< model positions x residues
+  double expected_seconds = 0;
 };
 
 struct PassedTarget {
@@ -84,6 +91,9 @@ struct CascadeResult {
   std::array<float, kTimedStages.size()> end{};
   std::uint64_t launches = 0, survivors = 0, undecided = 0, open = 0, passed = 0;
   std::uint64_t viterbi_targets = 0, viterbi_flagged = 0, forward_targets = 0;
+  /// MSV's is left at 0: nobody adds up the few targets that SSV leaves to it; what the exact Viterbi
+  /// kernel does again is not counted either.
+  std::array<StageWork, kTimedStages.size()> work{};
 };
 
 /// Stream, events and buffers of one lane, reused from model to model. One thread at a time.

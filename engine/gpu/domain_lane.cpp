@@ -25,9 +25,15 @@ void DomainLane::run() {
 bool DomainLane::turn() {
   const std::uint64_t seen = parts_.handed_over.count();
   const bool stop = parts_.stop;
+  const double begun = Trace::now();
+  const auto spent = [&](double LaneTimes::*kind) {
+    const double seconds = Trace::now() - begun;
+    parts_.counters.update([&](Statistics& s) { s.domain_lanes.*kind += seconds; });
+  };
   if (device_.domain_queue.chains() == 0) {
     if (stop) return false;
     parts_.handed_over.wait_beyond(seen);
+    spent(&LaneTimes::idle);
     return true;
   }
   const bool lost = device_.lost;
@@ -37,6 +43,7 @@ bool DomainLane::turn() {
     batch = device_.domain_queue.take_launch(load, stop || lost);
   if (batch.empty()) {
     parts_.handed_over.wait_beyond(seen, std::chrono::milliseconds(1));
+    spent(&LaneTimes::waiting);
     return true;
   }
   if (!stage_ && !lost) open();
@@ -49,6 +56,7 @@ bool DomainLane::turn() {
       work.reset();
     }
   }
+  spent(&LaneTimes::working);
   parts_.availability.leave_if_lost(device_);
   return true;
 }
@@ -102,9 +110,10 @@ void DomainLane::launch(const std::vector<DomainWorkPtr>& batch, const DeviceLoa
   if (result->launches == 0) return;
   const std::vector<double> seconds =
       parts_.note_stages(device_, device_.lanes + number_, kDomainStages,
-                         fmt::format("of {} models", batch.size()), result->begin, result->end);
+                         fmt::format("of {} models", batch.size()), result->begin, result->end,
+                         device_.domain_busy);
   parts_.counters.update([&](Statistics& s) {
-    for (std::size_t i = 0; i < seconds.size(); ++i) s.domain_seconds[i] += seconds[i];
+    for (std::size_t i = 0; i < seconds.size(); ++i) s.domain_stages[i].seconds += seconds[i];
     s.launches += result->launches;
     s.parsed += result->targets;
     s.sampled += result->regions;

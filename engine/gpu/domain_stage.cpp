@@ -24,13 +24,13 @@ constexpr std::size_t kUpBytes = std::size_t{4} << 20;  // tables and lists
 static_assert(DomainStage::kMostLaunchTargets <= kSlots &&
               3 * DomainStage::kMostLaunchTargets + 16 * DomainStage::kMostRequests <= kEnvelopes);
 // One target takes some 100 clocks a stripe and residue, however idle the device is, twice that on
-// a busy one: 40 to 80 ms for this many cells, as long as a launch takes anyway. The CPU's vectors
-// are faster at a single larger target.
-constexpr std::uint32_t kMostCells = 2'600'000;
-// Larger envelopes, and larger regions of several domains, take the CPU less time than a launch.
-// One item must not take more than a small part of the workspace: it would keep many others
+// a busy one: 0.1 to 0.2 s for the largest that it takes at all. How much of that there is time for
+// is a matter of the launch's patience (most_cells below), which is long where the threads of the
+// host have much to do, as with queries of a thousand residues.
+constexpr std::uint32_t kMostCells = 6'000'000;
+// One item must not take more than a small part of the workspace either: it would keep many others
 // waiting.
-constexpr std::uint32_t kMostEnvelopeCells = 512'000, kMostRegionCells = 1'024'000;
+constexpr std::uint32_t kMostEnvelopeCells = 4'000'000, kMostRegionCells = 4'000'000;
 constexpr std::size_t kEnvelopesAtOnce = 64, kRegionsAtOnce = 24;
 constexpr std::size_t kEnvelopeCellBytes = 10, kRegionCellBytes = 17;
 std::uint32_t with_room(std::uint32_t most_cells, std::size_t workspace, std::size_t at_once,

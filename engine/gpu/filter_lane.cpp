@@ -39,15 +39,24 @@ bool FilterLane::turn() {
     }
     cascade_ = *std::move(cascade);
   }
+  const double begun = Trace::now();
   bool found = false, waiting = false;
   if (const ClientUse use = parts_.clients.use()) found = step(use, waiting);
-  if (found) return true;
+  const double worked = Trace::now();
+  if (found) {
+    parts_.counters.update([&](Statistics& s) { s.filter_lanes.working += worked - begun; });
+    return true;
+  }
   // A finished compile has no signal of its own.
   if (waiting) {
     parts_.changed.wait_beyond(seen, std::chrono::milliseconds(1));
   } else {
     parts_.changed.wait_beyond(seen);
   }
+  const double waited = Trace::now() - begun;
+  parts_.counters.update([&](Statistics& s) {
+    (waiting ? s.filter_lanes.waiting : s.filter_lanes.idle) += waited;
+  });
   return true;
 }
 
@@ -230,12 +239,18 @@ void FilterLane::note(const CascadeResult& result, DeviceTargets& targets, const
   const std::string& name = search.hmm.name;
   parts_.span("gpu lanes", device_.position * 100 + number_, name, begun, Trace::now());
   const std::vector<double> seconds =
-      parts_.note_stages(device_, number_, kTimedStages, name, result.begin, result.end);
+      parts_.note_stages(device_, number_, kTimedStages, name, result.begin, result.end,
+                         device_.filter_busy);
+  device_.filters_busy.add(result.begin * 1e-3, result.end.back() * 1e-3);
   parts_.kernels.ssv_took(*model.slots(), (result.end.front() - result.begin) * 1e-3);
   device_.pace.ended(begun);
   const layout::PackedTargets& packed = targets.packed().targets;
   parts_.counters.update([&](Statistics& s) {
-    for (std::size_t i = 0; i < seconds.size(); ++i) s.stage_seconds[i] += seconds[i];
+    for (std::size_t i = 0; i < seconds.size(); ++i) {
+      s.stages[i].seconds += seconds[i];
+      s.stages[i].cells += result.work[i].cells;
+      s.stages[i].expected_seconds += result.work[i].expected_seconds;
+    }
     ++s.chains;
     s.launches += result.launches;
     s.cells += packed.residue_count * static_cast<std::uint64_t>(search.bytes.M);

@@ -223,6 +223,11 @@ Statistics GpuFilters::statistics() const {
   out.distinct_kernels = parts.kernels.loaded_kernels();
   for (const ActiveDevice* device : parts.availability.devices()) {
     out.busy_seconds += device->busy.seconds();
+    out.filters_busy_seconds += device->filters_busy.seconds();
+    for (std::size_t i = 0; i < out.stages.size(); ++i)
+      out.stages[i].busy_seconds += device->filter_busy[i].seconds();
+    for (std::size_t i = 0; i < out.domain_stages.size(); ++i)
+      out.domain_stages[i].busy_seconds += device->domain_busy[i].seconds();
     if (device->busy.last_result() > 0)
       out.active_seconds += device->busy.last_result() - device->origin_time;
     out.peak_device_bytes = std::max(out.peak_device_bytes, device->memory.peak());

@@ -63,6 +63,23 @@ struct Settings {
   std::function<Result<std::unique_ptr<KernelSource>>()> open_kernels = {};
 };
 
+/// A stage on all devices. Launches overlap, those of one stage and those of several.
+struct StageTimes {
+  double seconds = 0;       ///< from the end of the stage before to its own end, all chains together
+  double busy_seconds = 0;  ///< at least one of its launches running
+  std::uint64_t cells = 0;  ///< as StageWork, likewise the next; 0: not counted
+  double expected_seconds = 0;
+};
+
+/// What the lanes of all devices have spent their time on, in seconds.
+struct LaneTimes {
+  double working = 0;
+  /// Filters: for kernels or for targets that are being loaded; domain stage: for more targets of
+  /// one launch.
+  double waiting = 0;
+  double idle = 0;  ///< nothing to do
+};
+
 struct Statistics {
   std::string state;   ///< "ready", "starting", "unused", "failed"
   std::string reason;  ///< of a failure
@@ -81,9 +98,10 @@ struct Statistics {
   /// Of those that passed, targets with their regions, regions with sampled traces, and envelopes
   /// scored to the end.
   std::uint64_t parsed = 0, sampled = 0, envelopes = 0;
-  /// Device time of the stages of all chains, which overlap.
-  std::array<double, kTimedStages.size()> stage_seconds{};
-  std::array<double, kDomainStages.size()> domain_seconds{};
+  std::array<StageTimes, kTimedStages.size()> stages{};
+  std::array<StageTimes, kDomainStages.size()> domain_stages{};
+  double filters_busy_seconds = 0;  ///< at least one chain of filters running, all devices together
+  LaneTimes filter_lanes, domain_lanes;
   std::uint64_t blocks_done = 0, blocks_given_back = 0, models_declined = 0;
   compile::ProviderStatistics kernels;
   std::uint64_t distinct_kernels = 0;

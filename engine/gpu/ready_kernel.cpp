@@ -37,6 +37,14 @@ ReadyKernel::Scratch ReadyKernel::scratch(const driver::Device& device,
           residue_bytes * static_cast<std::size_t>(expected.scratch_per_residue)};
 }
 
+double ReadyKernel::expected_seconds(const driver::Device& device, std::uint64_t residues) const {
+  const plan::Expected& expected = candidate().expected;
+  const plan::DeviceTraits& traits = device.traits();
+  const double cells = static_cast<double>(residues) * expected.covered_length;
+  return cells / (expected.cells_per_clock_per_sm * traits.sm_count *
+                  (static_cast<double>(traits.clock_khz) * 1e3));
+}
+
 Status ReadyKernel::launch(const driver::Stream& stream, const driver::Device& device,
                            const ModelExtent& model, const void* parameters,
                            unsigned blocks) const {

@@ -53,6 +53,10 @@ class ReadyKernel {
   /// `residue_bytes`: of the database as it lies on the device.
   Scratch scratch(const driver::Device& device, std::size_t residue_bytes) const;
 
+  /// Seconds that all positions it computes take for so many residues at the rate that the planner
+  /// counts on (plan::Expected::cells_per_clock_per_sm, which `hmmjit bench` measures).
+  double expected_seconds(const driver::Device& device, std::uint64_t residues) const;
+
   const std::string& name() const { return kernel_->name; }
   const plan::Candidate& candidate() const { return kernel_->candidate; }
 

@@ -7,7 +7,8 @@ namespace hmmjit::gpu {
 std::vector<double> SearchParts::note_stages(ActiveDevice& device, int row,
                                              std::span<const char* const> stages,
                                              const std::string& what, float begin,
-                                             std::span<const float> end) const {
+                                             std::span<const float> end,
+                                             std::span<BusyTimes> busy) const {
   device.busy.add(begin * 1e-3, end.back() * 1e-3);
   std::vector<double> seconds;
   const std::string group =
@@ -18,6 +19,7 @@ std::vector<double> SearchParts::note_stages(ActiveDevice& device, int row,
       settings.trace->add(group, row, fmt::format("{} {}", stages[i], what),
                           device.origin_time + from * 1e-3, device.origin_time + end[i] * 1e-3);
     seconds.push_back((end[i] - from) * 1e-3);
+    if (end[i] > from) busy[i].add(from * 1e-3, end[i] * 1e-3);
     from = end[i];
   }
   return seconds;

@@ -55,11 +55,12 @@ struct SearchParts {
     if (settings.trace != nullptr) settings.trace->add(group, row, name, begin, end);
   }
   // What one launch after the other took of a device, for the timeline (`row`, and the name of each
-  // stage before `what`). Milliseconds since the device's origin. Returns the seconds of each
-  // stage.
+  // stage before `what`) and in `busy`, of each stage. Milliseconds since the device's origin.
+  // Returns the seconds of each stage.
   std::vector<double> note_stages(ActiveDevice& device, int row,
                                   std::span<const char* const> stages, const std::string& what,
-                                  float begin, std::span<const float> end) const;
+                                  float begin, std::span<const float> end,
+                                  std::span<BusyTimes> busy) const;
   // What runs out of host memory outside a chain ends the device's part, not the process.
   template <typename Work>
   void surviving(ActiveDevice& device, Work&& work) {

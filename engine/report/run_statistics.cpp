@@ -8,6 +8,44 @@ namespace {
 
 double rate(double amount, double seconds) { return seconds > 0 ? amount / seconds / 1e9 : 0.0; }
 
+void write_lanes(JsonObject& json, std::string_view name, const gpu::LaneTimes& lanes) {
+  JsonObject entry = json.object(name);
+  entry.number("working_seconds", lanes.working);
+  entry.number("waiting_seconds", lanes.waiting);
+  entry.number("idle_seconds", lanes.idle);
+  entry.close();
+}
+
+// What the stages took beside what their cells are worth, and what lanes waited for.
+void write_efficiency(JsonObject& json, const gpu::Statistics& g) {
+  JsonObject stages = json.object("stages");
+  double expected = 0;
+  const auto write = [&](const char* name, const gpu::StageTimes& stage) {
+    JsonObject entry = stages.object(name);
+    entry.number("seconds", stage.seconds);
+    entry.number("busy_seconds", stage.busy_seconds);
+    if (stage.cells > 0) {
+      entry.number("cells", stage.cells);
+      entry.number("expected_seconds", stage.expected_seconds);
+    }
+    entry.close();
+    expected += stage.expected_seconds;
+  };
+  for (std::size_t i = 0; i < gpu::kTimedStages.size(); ++i)
+    write(gpu::kTimedStages[i], g.stages[i]);
+  for (std::size_t i = 0; i < gpu::kDomainStages.size(); ++i)
+    write(gpu::kDomainStages[i], g.domain_stages[i]);
+  stages.close();
+  JsonObject filters = json.object("filters");
+  filters.number("busy_seconds", g.filters_busy_seconds);
+  filters.number("expected_seconds", expected);
+  filters.number("efficiency",
+                 g.filters_busy_seconds > 0 ? expected / g.filters_busy_seconds : 0.0);
+  filters.close();
+  write_lanes(json, "filter_lanes", g.filter_lanes);
+  write_lanes(json, "domain_lanes", g.domain_lanes);
+}
+
 void write_gpu(JsonObject& json, const std::optional<gpu::Statistics>& gpu,
                const std::string& note) {
   if (!gpu) {
@@ -45,12 +83,7 @@ void write_gpu(JsonObject& json, const std::optional<gpu::Statistics>& gpu,
   json.number("sampled_regions", g.sampled);
   json.number("scored_envelopes", g.envelopes);
   json.number("passed", g.passed);
-  JsonObject seconds = json.object("stage_seconds");
-  for (std::size_t i = 0; i < gpu::kTimedStages.size(); ++i)
-    seconds.number(gpu::kTimedStages[i], g.stage_seconds[i]);
-  for (std::size_t i = 0; i < gpu::kDomainStages.size(); ++i)
-    seconds.number(gpu::kDomainStages[i], g.domain_seconds[i]);
-  seconds.close();
+  write_efficiency(json, g);
   json.number("blocks_done", g.blocks_done);
   json.number("blocks_given_back", g.blocks_given_back);
   json.number("models_declined", g.models_declined);
@@ -94,6 +127,8 @@ std::string run_statistics_json(const RunStatistics& run) {
   json.number("targets_streamed", s.streamed);
   json.number("targets_spooled", s.spooled);
   json.number("batches_scored_alone", s.scored_alone);
+  json.number("threads_busy_share",
+              s.wall_seconds > 0 && s.threads > 0 ? total / (s.threads * s.wall_seconds) : 0.0);
   json.number("verified", s.verified);
   json.number("verified_chains", s.verified_chains);
   json.number("verify_seconds", s.verify_seconds);

@@ -134,10 +134,18 @@ HMMJIT_DEVICE void gate_forward(const GateParams& p, u32 slot) {
   }
 }
 
-HMMJIT_DEVICE void gate_slot(const GateParams& p, u32 slot) {
-  if (p.stage == kBehindBias) return gate_bias(p, slot);
-  if (p.stage == kBehindViterbi) return gate_viterbi(p, slot);
-  gate_forward(p, slot);
+/// Returns the residues of the target, which the stage has worked on whoever has claimed it.
+HMMJIT_DEVICE u32 gate_slot(const GateParams& p, u32 slot) {
+  if (p.stage == kBehindBias) {
+    gate_bias(p, slot);
+    return p.database.length[p.list.targets[slot * 2]];
+  }
+  if (p.stage == kBehindViterbi) {
+    gate_viterbi(p, slot);
+  } else {
+    gate_forward(p, slot);
+  }
+  return p.database.length[candidate(p, slot).target];
 }
 
 }  // namespace hmmjit_device

@@ -27,7 +27,8 @@ enum : u32 { kCandidateStride = sizeof(Candidate) / sizeof(u32) };
 struct GateCounters {
   u32 viterbi, forward, passed, open;  ///< entries of the lists
   u32 failed_bias, failed_viterbi, failed_forward;
-  u32 reserved;
+  u32 residues[3];  ///< of the targets that each stage has worked on, by GateStage
+  u32 reserved[2];
 };
 
 enum GateStage : u32 { kBehindBias = 0, kBehindViterbi = 1, kBehindForward = 2 };
@@ -59,7 +60,7 @@ struct GateParams {
 };
 
 static_assert(sizeof(Candidate) == 16, "device layout");
-static_assert(sizeof(GateCounters) == 32, "device layout");
+static_assert(sizeof(GateCounters) == 48, "device layout");
 static_assert(sizeof(GateParams) == 240, "device layout");
 
 }  // namespace hmmjit_device

@@ -156,7 +156,7 @@ class GateSlots : public testing::Test {
   void run(u32 stage, u32 slot = 2) {
     counters = {};
     p.stage = stage;
-    gate_slot(p, slot);
+    EXPECT_EQ(gate_slot(p, slot), kLength);
     EXPECT_LE(total(), 1u);
   }
 

@@ -74,6 +74,20 @@ TEST_F(GpuSearch, DoesAllOfTheFirstFilterAndGivesTheSameResults) {
   const auto cpu = make_cpu_backend();
   const SearchOutcome alone = run_search(data(), *cpu, small_blocks(2));
   EXPECT_LT(outcome.statistics.filters.viterbi_cells, alone.statistics.filters.viterbi_cells / 5);
+  // What the stages have worked on: all of it on the device, but for what it leaves open.
+  const auto& stages = statistics_.stages;
+  const auto of = [&](gpu::Timed stage) { return stages[static_cast<std::size_t>(stage)]; };
+  EXPECT_EQ(of(gpu::Timed::kSsv).cells, statistics_.cells);
+  const std::uint64_t viterbi = of(gpu::Timed::kViterbi).cells;
+  EXPECT_LE(viterbi, alone.statistics.filters.viterbi_cells);
+  EXPECT_GE(viterbi + outcome.statistics.filters.viterbi_cells,
+            alone.statistics.filters.viterbi_cells);
+  for (const gpu::Timed stage :
+       {gpu::Timed::kSsv, gpu::Timed::kBias, gpu::Timed::kViterbi, gpu::Timed::kForward})
+    EXPECT_GT(of(stage).expected_seconds, 0) << static_cast<int>(stage);
+  EXPECT_GE(of(gpu::Timed::kBias).cells, viterbi);
+  EXPECT_GT(statistics_.filter_lanes.working, 0);
+  EXPECT_GT(statistics_.domain_lanes.working, 0);
 }
 
 TEST_F(GpuSearch, ThreadsBlocksAndSegmentsDoNotMatter) {
@@ -419,7 +433,7 @@ TEST_F(GpuSearch, TargetsTooLargeForTheDomainStageAreTheCpusAhead) {
   large.models.push_back(test_support::random_hmm(77, 60, test_support::ModelKind::kTypical));
   for (std::uint64_t seed : {1, 2}) {
     large.targets.push_back(test_support::random_target(
-        seed, 60'000, test_support::TargetKind::kHomologous, large.models.back()));
+        seed, 110'000, test_support::TargetKind::kHomologous, large.models.back()));
     ASSERT_FALSE(
         gpu::DomainStage::takes(large.targets.back().size(), large.models.back().M, 1000.0));
   }

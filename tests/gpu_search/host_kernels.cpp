@@ -245,7 +245,8 @@ int run_forward(const FakeLaunch& launch, int error) {
 
 int run_gate(const void* parameters) {
   const auto& p = *static_cast<const GateParams*>(parameters);
-  for (u32 slot = 0; slot < list_count(p.list); ++slot) gate_slot(p, slot);
+  for (u32 slot = 0; slot < list_count(p.list); ++slot)
+    p.counters->residues[p.stage] += gate_slot(p, slot);
   return 0;
 }
 

@@ -574,6 +574,8 @@ TEST_P(GateLockstep, JudgesEveryCandidateOnce) {
     p.stage = hmmjit_device::kBehindForward;
     hmmjit_lockstep::launch(3, threads_by_entry(kernel), 0, [&] { kernel.run(&p); });
     EXPECT_EQ(counters.failed_forward, failing) << count;
+    EXPECT_EQ(counters.residues[hmmjit_device::kBehindForward],
+              std::accumulate(lengths.begin(), lengths.begin() + count, 0u));
     ASSERT_EQ(counters.passed, expected.size()) << count;
     std::sort(passed.begin(), passed.begin() + counters.passed);
     EXPECT_TRUE(std::equal(expected.begin(), expected.end(), passed.begin())) << count;
