@@ -316,8 +316,8 @@ template <class D, std::size_t kVectors, bool kGains>
 constexpr SsvGroup GroupKernel() {
   constexpr bool kMany = hn::MaxLanes(D()) == 64 && !kGains;
   constexpr std::size_t kSlots = !kMany ? (kVectors <= 3 ? 2 : 1)
-                                        : (kVectors <= 2   ? 4
-                                           : kVectors <= 4 ? 3
+                                        : (kVectors <= 3   ? 4
+                                           : kVectors <= 5 ? 3
                                            : kVectors <= 8 ? 2
                                                            : 1);
   if constexpr (kSlots == 1) {
