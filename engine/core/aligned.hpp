@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <new>
@@ -70,10 +71,12 @@ class AlignedArray {
   static constexpr std::size_t kLargePage = std::size_t{1} << 21;
   void allocate(std::size_t count) {
     release();
-    const std::size_t bytes = count * sizeof(T);
+    std::size_t bytes = count * sizeof(T);
     // A traceback steps over a matrix by more than a page at a time: with small pages every
     // step would miss the translation buffer.
-    large_ = bytes >= kLargePage;
+    // More than half of one is worth a whole one, which takes one fault instead of hundreds.
+    large_ = bytes > kLargePage / 2;
+    if (large_) bytes = std::max(bytes, kLargePage);
     data_ = static_cast<T*>(::operator new(bytes, alignment()));
     if (large_) ::madvise(data_, bytes, MADV_HUGEPAGE);
     capacity_ = count;

@@ -1,6 +1,7 @@
 #include "core/cgroup.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <string_view>
 #include <vector>
 
@@ -97,24 +98,27 @@ double cgroup_cores(const CgroupFiles& files) {
 
 std::optional<std::uint64_t> cgroup_memory_left(const CgroupFiles& files) {
   std::optional<double> best;
-  const auto consider = [&best](std::optional<double> limit, std::optional<double> used,
-                                double droppable) {
-    if (!limit || !used || *limit >= 0x1p62) return;
-    const double left = *limit - std::max(0.0, *used - droppable);
+  // What a group uses is looked up only where it has a limit: the kernel adds it up for the one who
+  // asks. Version 1 has no word for no limit, but the largest number of whole pages.
+  const auto consider = [&best](const std::string& folder,
+                                std::initializer_list<const char*> limits, const char* usage,
+                                std::string_view droppable) {
+    std::optional<double> limit;
+    for (const char* file : limits) {
+      const auto value = number_in(folder + file);
+      if (value && *value < 0x1p62 && (!limit || *value < *limit)) limit = value;
+    }
+    if (!limit) return;
+    const auto used = number_in(folder + usage);
+    if (!used) return;
+    const double left =
+        *limit - std::max(0.0, *used - value_of(folder + "/memory.stat", droppable));
     if (!best || left < *best) best = left;
   };
-  for (const std::string& folder : folders_of(files, "")) {
-    const auto used = number_in(folder + "/memory.current");
-    const double droppable = value_of(folder + "/memory.stat", "inactive_file");
-    consider(number_in(folder + "/memory.max"), used, droppable);
-    consider(number_in(folder + "/memory.high"), used, droppable);
-  }
-  for (const std::string& folder : folders_of(files, "memory")) {
-    // Where there is no limit the file holds the largest number of whole pages.
-    consider(number_in(folder + "/memory.limit_in_bytes"),
-             number_in(folder + "/memory.usage_in_bytes"),
-             value_of(folder + "/memory.stat", "total_inactive_file"));
-  }
+  for (const std::string& folder : folders_of(files, ""))
+    consider(folder, {"/memory.max", "/memory.high"}, "/memory.current", "inactive_file");
+  for (const std::string& folder : folders_of(files, "memory"))
+    consider(folder, {"/memory.limit_in_bytes"}, "/memory.usage_in_bytes", "total_inactive_file");
   if (!best) return std::nullopt;
   return static_cast<std::uint64_t>(std::max(0.0, *best));
 }

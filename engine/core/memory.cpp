@@ -30,14 +30,17 @@ std::optional<std::uint64_t> value_of(std::string_view text, std::string_view ke
   return std::nullopt;
 }
 
-}  // namespace
-
-std::uint64_t available_memory(const MemoryFiles& files) {
+std::uint64_t available_memory(const MemoryFiles& files, std::optional<std::uint64_t> group_left) {
   std::uint64_t available = std::uint64_t{1} << 30;
   if (const auto kilobytes = value_of(read_kernel_file(files.machine), "MemAvailable:"))
     available = *kilobytes * 1024;
-  if (const auto left = cgroup_memory_left(files.groups)) available = std::min(available, *left);
-  return available;
+  return group_left ? std::min(available, *group_left) : available;
+}
+
+}  // namespace
+
+std::uint64_t available_memory(const MemoryFiles& files) {
+  return available_memory(files, cgroup_memory_left(files.groups));
 }
 
 bool is_want_of_memory(std::string_view dlerror_words) {
@@ -51,8 +54,9 @@ bool is_want_of_memory(std::string_view dlerror_words) {
 Result<MemoryGrant> grant_memory(std::uint64_t wanted, int threads, const MemoryFiles& files) {
   // With this much left, searches of ordinary models were seen to end on one thread.
   constexpr std::uint64_t kLeast = std::uint64_t{20} << 20;
-  MemoryGrant grant{wanted > 0 ? wanted : available_memory(files) / 2, threads,
-                    cgroup_memory_left(files.groups)};
+  const auto group_left = cgroup_memory_left(files.groups);
+  const std::uint64_t available = available_memory(files, group_left);
+  MemoryGrant grant{wanted > 0 ? wanted : available / 2, threads, available, group_left};
   if (!grant.group_left) return grant;
   const std::uint64_t left = *grant.group_left;
   if (left < kLeast) {

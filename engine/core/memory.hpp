@@ -33,6 +33,7 @@ bool is_want_of_memory(std::string_view dlerror_words);
 struct MemoryGrant {
   std::uint64_t bound;  ///< of the resident size, in bytes
   int threads;
+  std::uint64_t available;  ///< available_memory() when this was made
   /// What the control groups left when this was made, in bytes; nullopt without a limit.
   std::optional<std::uint64_t> group_left;
 };

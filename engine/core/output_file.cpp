@@ -25,13 +25,14 @@ namespace {
 
 constexpr std::size_t kBufferBytes = std::size_t{1} << 18;
 
-// Names of live temporaries in fixed storage, which a signal handler can read.
+// Names of live temporaries in fixed storage, which a signal handler can read. All zeros before the
+// program begins: nothing writes to pages that no name needs.
 struct LiveTemporary {
-  enum : int { kFree, kFilling, kLive };
+  enum : int { kFree = 0, kFilling, kLive };
   std::atomic<int> state{kFree};
-  char name[PATH_MAX];
+  char name[PATH_MAX] = {};
 };
-std::array<LiveTemporary, 64> g_temporaries;
+constinit std::array<LiveTemporary, 64> g_temporaries{};
 std::atomic<bool> g_any_published{false};
 
 int register_temporary(const std::string& name) {

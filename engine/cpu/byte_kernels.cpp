@@ -7,7 +7,9 @@
 #define HWY_TARGET_INCLUDE "cpu/byte_kernels.cpp"
 #include "hwy/foreach_target.h"
 // Must follow foreach_target.h.
+#include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
 
 #include "cpu/kernels.hpp"
@@ -27,28 +29,33 @@ namespace hn = hwy::HWY_NAMESPACE;
 // needs no cell of its own, so rows are updated in place from the last stripe to the first, in
 // registers, and the only memory traffic is the cost vectors.
 //
-// Two rows are taken together. With 512-bit vectors, x86 cores run saturating additions and
-// maxima on one port, plain additions on two; so there the maximum is taken once for two cells of
-// a diagonal: S(i+1,k+1) exceeds S(i,k) by at most g = max(0, -cost), and
+// Two rows are taken together, after the first one where their number is odd: then nothing is left
+// to do behind the loop, for which compilers would keep the row in memory. A maximum is taken of
+// two cells of a diagonal before it is compared with the best so far: several of those are kept, or
+// one would be a chain of dependent maxima as long as the row, each of which may take two clocks.
+//
+// Intel's cores run saturating additions and maxima of 512 bits on one port, plain additions on
+// two. `kGains` is for them: S(i+1,k+1) exceeds S(i,k) by at most g = max(0, -cost), and
 // max(S(i,k), S(i+1,k+1)) = S(i,k) + g with a table of g. That addition may wrap only after a
 // cell that already means overflow (a step gains at most the bias), and then the exact maximum
-// does not matter.
+// does not matter. AMD's cores have as many ports for maxima as for additions, but load two vectors
+// a clock at most, and a third one for two cells is what they would wait for.
 
-template <class D, std::size_t kVectors>
+template <class D, std::size_t kVectors, bool kGains, std::size_t kMaxima>
 class SsvRows {
  public:
   using V = hn::Vec<D>;
   static constexpr std::size_t kLanes = hn::MaxLanes(D());
-  static constexpr std::size_t kRow = kVectors * kLanes;  // bytes of costs
   // A 128-bit block shifts the begin score into node 1 at no cost. Wider vectors rotate: their
   // last slot is padding (cost 127), so what comes around is the begin score as well.
   static constexpr bool kShifts = kLanes == 16;
-  static constexpr bool kGains = kLanes == 64;
-  static constexpr std::size_t kStride = kGains ? 2 * kRow : kRow;
+  static constexpr std::size_t kStride = ssv_row_bytes(kLanes, kVectors, kGains);
 
-  HWY_INLINE explicit SsvRows(D d) {
-    for (std::size_t j = 0; j < kVectors; ++j) s_[j] = hn::Set(d, kBegin);
-    best_[0] = best_[1] = hn::Set(d, kBegin);
+  HWY_INLINE SsvRows() { Begin(); }
+  /// Back to before the first row.
+  HWY_INLINE void Begin() {
+    for (std::size_t j = 0; j < kVectors; ++j) s_[j] = hn::Set(D(), kBegin);
+    for (std::size_t j = 0; j < kMaxima; ++j) best_[j] = hn::Set(D(), kBegin);
   }
   /// From the last stripe of a row to what the first stripe of the next one needs.
   static HWY_INLINE V Next(D d, V last) {
@@ -59,6 +66,9 @@ class SsvRows {
     }
   }
   HWY_INLINE V Last() const { return s_[kVectors - 1]; }
+  static HWY_INLINE const std::int8_t* Costs(const std::int8_t* table, Residue residue) {
+    return table + (residue % kSsvCodes) * kStride;
+  }
 
   /// The last stripe of the first row of a pair; `in` as given to Pair.
   HWY_INLINE V LastOfFirst(D d, const std::int8_t* first, V in) const {
@@ -72,13 +82,34 @@ class SsvRows {
   HWY_INLINE void Single(D d, const std::int8_t* costs, V in) {
     SingleCells(d, costs, in, std::make_index_sequence<kVectors>());
   }
+  /// Two rows, and one, of a model that is no tile.
+  HWY_INLINE void WholePair(D d, const std::int8_t* table, const Residue* residues) {
+    const std::int8_t* const first = Costs(table, residues[0]);
+    const V in = Next(d, Last());
+    const V last = LastOfFirst(d, first, in);
+    if constexpr (kShifts || !kGains) Cover(last);
+    Pair(d, first, Costs(table, residues[1]), in, Next(d, last));
+  }
+  HWY_INLINE void WholeSingle(D d, const std::int8_t* table, Residue residue) {
+    Single(d, Costs(table, residue), Next(d, Last()));
+  }
   /// For cells no later pair covers: what leaves the last stripe between the rows of a pair.
-  HWY_INLINE void Cover(V cells) { best_[0] = hn::Max(best_[0], cells); }
-  HWY_INLINE int Best(D d) const { return LargestLane(d, hn::Max(best_[0], best_[1])); }
+  HWY_INLINE void Cover(V cells) { Keep<kVectors>(cells); }
+  HWY_INLINE int Best(D d) const {
+    V best = best_[0];
+    for (std::size_t j = 1; j < kMaxima; ++j) best = hn::Max(best, best_[j]);
+    return LargestLane(d, best);
+  }
 
   static constexpr std::int8_t kBegin = -128;
 
  private:
+  static constexpr std::size_t kRow = kVectors * kLanes;  // bytes of costs
+
+  template <std::size_t j>
+  HWY_INLINE void Keep(V cells) {
+    best_[j % kMaxima] = hn::Max(best_[j % kMaxima], cells);
+  }
   template <std::size_t j>
   HWY_INLINE void PairCell(D d, const std::int8_t* first, const std::int8_t* second, V in1, V in2) {
     V upper;  // first row, stripe j - 1
@@ -91,12 +122,12 @@ class SsvRows {
     }
     s_[j] = hn::SaturatedSub(upper, hn::Load(d, second + j * kLanes));
     if constexpr (kGains) {
-      const V gains = hn::Load(d, second + kRow + j * kLanes);
-      best_[0] = hn::Max(best_[0], hn::Add(upper, gains));
-    } else {
+      Keep<j>(hn::Add(upper, hn::Load(d, second + kRow + j * kLanes)));
+    } else if constexpr (j == 0) {
       // The begin score or the last stripe, which Cover sees, enters the first stripe.
-      if constexpr (j != 0) best_[0] = hn::Max(best_[0], upper);
-      best_[1] = hn::Max(best_[1], s_[j]);
+      Keep<j>(s_[j]);
+    } else {
+      Keep<j>(hn::Max(upper, s_[j]));
     }
   }
   template <std::size_t... j>
@@ -107,7 +138,7 @@ class SsvRows {
   template <std::size_t j>
   HWY_INLINE void SingleCell(D d, const std::int8_t* costs, V in) {
     s_[j] = hn::SaturatedSub(j == 0 ? in : s_[j == 0 ? 0 : j - 1], hn::Load(d, costs + j * kLanes));
-    best_[j & 1] = hn::Max(best_[j & 1], s_[j]);
+    Keep<j>(s_[j]);
   }
   template <std::size_t... j>
   HWY_INLINE void SingleCells(D d, const std::int8_t* costs, V in, std::index_sequence<j...>) {
@@ -115,38 +146,133 @@ class SsvRows {
   }
 
   V s_[kVectors];
-  V best_[2];  // one alone would be a dependency chain as long as the row
+  V best_[kMaxima];
 };
 
-template <class D, std::size_t kVectors>
+// Maxima that are kept of a target that is alone: four where there are registers for them.
+template <class D, bool kGains>
+inline constexpr std::size_t kMaximaAlone = hn::MaxLanes(D()) == 64 && !kGains ? 4 : 2;
+
+template <class D, std::size_t kVectors, bool kGains>
 int SsvSingleKernel(const std::int8_t* HWY_RESTRICT table, const Residue* HWY_RESTRICT residues,
                     std::size_t length) {
   const D d;
-  SsvRows<D, kVectors> rows(d);
-  const auto costs = [&](std::size_t i)
-                         HWY_ATTR { return table + (residues[i] % kSsvCodes) * rows.kStride; };
-  std::size_t i = 0;
-  for (; i + 2 <= length; i += 2) {
-    const auto in1 = rows.Next(d, rows.Last());
-    const auto last = rows.LastOfFirst(d, costs(i), in1);
-    if constexpr (rows.kShifts || !rows.kGains) rows.Cover(last);
-    rows.Pair(d, costs(i), costs(i + 1), in1, rows.Next(d, last));
-  }
-  if (i < length) rows.Single(d, costs(i), rows.Next(d, rows.Last()));
+  SsvRows<D, kVectors, kGains, kMaximaAlone<D, kGains>> rows;
+  std::size_t i = length % 2;
+  if (i != 0) rows.WholeSingle(d, table, residues[0]);
+  for (; i < length; i += 2) rows.WholePair(d, table, residues + i);
   return rows.Best(d);
 }
 
+// Rows of few vectors are bound by what leads from the last stripe of one to the first stripe of
+// the next. Several targets side by side hide it; whichever ends makes room for the next one.
+template <class D, std::size_t kVectors, bool kGains, std::size_t kSlots>
+class SsvSlots {
+ public:
+  HWY_INLINE SsvSlots(const std::int8_t* table, std::span<const std::span<const Residue>> targets,
+                      int* best)
+      : table_(table), targets_(targets), best_(best) {
+    for (std::size_t n = 0; n < kSlots; ++n) left_[n] = kFree;
+  }
+
+  HWY_INLINE void Run() {
+    constexpr auto all = std::make_index_sequence<kSlots>();
+    Fill(all);
+    while (busy_ == kSlots) {
+      const std::size_t rows = Shortest();
+      for (std::size_t i = 0; i < rows; i += 2) Pairs(i, all);
+      Advance(rows, all);
+    }
+    Drain(all);
+  }
+
+ private:
+  template <std::size_t... n>
+  HWY_INLINE void Fill(std::index_sequence<n...>) {
+    (Take<n>(), ...);
+  }
+  template <std::size_t... n>
+  HWY_INLINE void Pairs(std::size_t i, std::index_sequence<n...>) {
+    (rows_[n].WholePair(D(), table_, residues_[n] + i), ...);
+  }
+  template <std::size_t... n>
+  HWY_INLINE void Advance(std::size_t rows, std::index_sequence<n...>) {
+    (AdvanceSlot<n>(rows), ...);
+  }
+  template <std::size_t... n>
+  HWY_INLINE void Drain(std::index_sequence<n...>) {
+    (DrainSlot<n>(), ...);
+  }
+  HWY_INLINE std::size_t Shortest() const {
+    std::size_t shortest = left_[0];
+    for (std::size_t n = 1; n < kSlots; ++n) shortest = std::min(shortest, left_[n]);
+    return shortest;
+  }
+  template <std::size_t n>
+  HWY_INLINE void Take() {
+    if (next_ == targets_.size()) return;
+    target_[n] = next_++;
+    residues_[n] = targets_[target_[n]].data();
+    left_[n] = targets_[target_[n]].size();
+    rows_[n].Begin();
+    if (left_[n] % 2 != 0) {
+      rows_[n].WholeSingle(D(), table_, *residues_[n]++);
+      --left_[n];
+    }
+    ++busy_;
+  }
+  template <std::size_t n>
+  HWY_INLINE void AdvanceSlot(std::size_t rows) {
+    residues_[n] += rows;
+    left_[n] -= rows;
+    if (left_[n] != 0) return;
+    Finish<n>();
+    Take<n>();
+  }
+  template <std::size_t n>
+  HWY_INLINE void Finish() {
+    best_[target_[n]] = rows_[n].Best(D());
+    left_[n] = kFree;
+    --busy_;
+  }
+  template <std::size_t n>
+  HWY_INLINE void DrainSlot() {
+    if (left_[n] == kFree) return;
+    for (; left_[n] != 0; left_[n] -= 2, residues_[n] += 2) {
+      rows_[n].WholePair(D(), table_, residues_[n]);
+    }
+    Finish<n>();
+  }
+
+  static constexpr std::size_t kFree = ~std::size_t{0};
+
+  const std::int8_t* table_;
+  std::span<const std::span<const Residue>> targets_;
+  int* best_;
+  std::size_t next_ = 0, busy_ = 0;
+  SsvRows<D, kVectors, kGains, 2> rows_[kSlots];
+  const Residue* residues_[kSlots] = {};
+  std::size_t left_[kSlots];  // rows, an even number
+  std::size_t target_[kSlots] = {};
+};
+
+template <class D, std::size_t kVectors, bool kGains, std::size_t kSlots>
+void SsvGroupKernel(const std::int8_t* table, std::span<const std::span<const Residue>> targets,
+                    int* best) {
+  SsvSlots<D, kVectors, kGains, kSlots> slots(table, targets, best);
+  slots.Run();
+}
+
 // A tile of a longer model: its own stripes, and one byte per row from and to its neighbours.
-template <class D, std::size_t kVectors>
+template <class D, std::size_t kVectors, bool kGains>
 int SsvTileKernel(const std::int8_t* HWY_RESTRICT table, const Residue* HWY_RESTRICT residues,
                   std::size_t length, const std::int8_t* HWY_RESTRICT in,
                   std::int8_t* HWY_RESTRICT out) {
   const D d;
   const hn::Simd<std::int8_t, 4, 0> d4;
   const auto first_lane = hn::FirstN(d, 1);
-  SsvRows<D, kVectors> rows(d);
-  const auto costs = [&](std::size_t i)
-                         HWY_ATTR { return table + (residues[i] % kSsvCodes) * rows.kStride; };
+  SsvRows<D, kVectors, kGains, kMaximaAlone<D, kGains>> rows;
+  const auto costs = [&](std::size_t i) HWY_ATTR { return rows.Costs(table, residues[i]); };
   const auto enter = [&](auto rotated, std::int8_t incoming) HWY_ATTR {
     return hn::IfThenElse(first_lane, hn::Set(d, incoming), rotated);
   };
@@ -156,8 +282,14 @@ int SsvTileKernel(const std::int8_t* HWY_RESTRICT table, const Residue* HWY_REST
                          HWY_ATTR { hn::StoreU(FourLanes(d, rotated), d4, out + i); };
   auto rotated = rows.Last();
   std::int8_t incoming = rows.kBegin;
-  std::size_t i = 0;
-  for (; i + 2 <= length; i += 2) {
+  std::size_t i = length % 2;
+  if (i != 0) {
+    rows.Single(d, costs(0), enter(rotated, incoming));
+    rotated = RotateLanes(d, rows.Last());
+    leave(rotated, 0);
+    incoming = in[0];
+  }
+  for (; i < length; i += 2) {
     const auto in1 = enter(rotated, incoming);
     const auto last = rows.LastOfFirst(d, costs(i), in1);
     rows.Cover(last);
@@ -168,20 +300,35 @@ int SsvTileKernel(const std::int8_t* HWY_RESTRICT table, const Residue* HWY_REST
     leave(rotated, i + 1);
     incoming = in[i + 1];
   }
-  if (i < length) {
-    rows.Single(d, costs(i), enter(rotated, incoming));
-    leave(RotateLanes(d, rows.Last()), i);
-  }
   return rows.Best(d);
 }
 
-template <class D, std::size_t... j>
+template <class D, bool kGains, std::size_t... j>
 constexpr auto SingleKernels(std::index_sequence<j...>) {
-  return std::array<SsvSingle, sizeof...(j)>{&SsvSingleKernel<D, j + 1>...};
+  return std::array<SsvSingle, sizeof...(j)>{&SsvSingleKernel<D, j + 1, kGains>...};
 }
-template <class D, std::size_t... j>
+template <class D, bool kGains, std::size_t... j>
 constexpr auto TileKernels(std::index_sequence<j...>) {
-  return std::array<SsvTile, sizeof...(j)>{&SsvTileKernel<D, j + 1>...};
+  return std::array<SsvTile, sizeof...(j)>{&SsvTileKernel<D, j + 1, kGains>...};
+}
+// So many targets side by side, by the vectors of a row, that registers hold the rows of all.
+template <class D, std::size_t kVectors, bool kGains>
+constexpr SsvGroup GroupKernel() {
+  constexpr bool kMany = hn::MaxLanes(D()) == 64 && !kGains;
+  constexpr std::size_t kSlots = !kMany ? (kVectors <= 3 ? 2 : 1)
+                                        : (kVectors <= 3   ? 4
+                                           : kVectors <= 5 ? 3
+                                           : kVectors <= 8 ? 2
+                                                           : 1);
+  if constexpr (kSlots == 1) {
+    return nullptr;
+  } else {
+    return &SsvGroupKernel<D, kVectors, kGains, kSlots>;
+  }
+}
+template <class D, bool kGains, std::size_t... j>
+constexpr auto GroupKernels(std::index_sequence<j...>) {
+  return std::array<SsvGroup, sizeof...(j)>{GroupKernel<D, j + 1, kGains>()...};
 }
 
 // ---- MSV
@@ -245,13 +392,15 @@ int Msv(const std::uint8_t* HWY_RESTRICT table, int stripes, const MsvParameters
 }
 
 #if HWY_TARGET == HWY_AVX3
-// 32 registers; the costs and gains of the 20 common residues stay near the L1 cache.
-constexpr std::size_t kWideVectors = 20;
+// 32 registers; the costs, and gains, of the 20 common residues stay near the L1 cache.
+constexpr std::size_t kGainVectors = 20;
+constexpr std::size_t kWideVectors = 24;
 constexpr std::size_t kNarrowVectors = 8;
 using Bytes64 = hn::Simd<std::int8_t, 64, 0>;
 #else
-// 16 registers: state, maxima, and what the rows in flight need.
-constexpr std::size_t kWideVectors = 12;
+// 16 registers, of NEON 32: state, maxima, and what the rows in flight need. More than ten are
+// kept in memory in turn, and two tiles of half as many are faster.
+constexpr std::size_t kWideVectors = HWY_TARGET == HWY_NEON ? 12 : 10;
 constexpr std::size_t kNarrowVectors = 8;
 #endif
 using Bytes16 = hn::Simd<std::int8_t, 16, 0>;
@@ -259,14 +408,16 @@ using Bytes16 = hn::Simd<std::int8_t, 16, 0>;
 using Bytes32 = hn::Simd<std::int8_t, 32, 0>;
 #endif
 
-template <class D, std::size_t kSingle, std::size_t kTile>
+template <class D, std::size_t kSingle, std::size_t kTile, bool kGains = false>
 SsvShape Shape() {
-  static constexpr auto kSingles = SingleKernels<D>(std::make_index_sequence<kSingle>());
-  static constexpr auto kTiles = TileKernels<D>(std::make_index_sequence<kTile>());
+  static constexpr auto kSingles = SingleKernels<D, kGains>(std::make_index_sequence<kSingle>());
+  static constexpr auto kGroups = GroupKernels<D, kGains>(std::make_index_sequence<kSingle>());
+  static constexpr auto kTiles = TileKernels<D, kGains>(std::make_index_sequence<kTile>());
   return {.lanes = static_cast<int>(hn::MaxLanes(D())),
           .max_vectors = static_cast<int>(kSingle),
-          .gains = SsvRows<D, 1>::kGains,
+          .gains = kGains,
           .single = kSingles.data(),
+          .group = kGroups.data(),
           .tile = kTile == 0 ? nullptr : kTiles.data()};
 }
 template <class D>
@@ -278,7 +429,8 @@ MsvShape MsvShapeOf() {
 const ByteKernels& BytesOfTarget() {
   static const ByteKernels kernels = {
 #if HWY_TARGET == HWY_AVX3
-    {Shape<Bytes64, kWideVectors, kWideVectors>(), Shape<Bytes32, kNarrowVectors, 0>(),
+    {Shape<Bytes64, kWideVectors, kWideVectors>(),
+     Shape<Bytes64, kGainVectors, kGainVectors, true>(), Shape<Bytes32, kNarrowVectors, 0>(),
      Shape<Bytes16, kNarrowVectors, 0>()},
     {MsvShapeOf<Bytes64>(), MsvShapeOf<Bytes32>(), MsvShapeOf<Bytes16>()}
 #elif HWY_TARGET == HWY_AVX2

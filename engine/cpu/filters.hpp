@@ -16,6 +16,15 @@ namespace hmmjit::cpu {
 /// --stats ("AVX3", "AVX2", "SSE4", "NEON", "SCALAR").
 std::vector<std::string_view> available_targets();
 
+/// What a processor does with vectors of 512 bits, which the filters choose their kernels by; the
+/// results are the same.
+enum class VectorPorts {
+  kOneForMaxima,  ///< one port for maxima and saturating additions, two for vectors half as wide
+                  ///< (Intel)
+  kAlikeForAll,   ///< as many ports as for narrower vectors, or no fewer bytes a clock (AMD)
+};
+VectorPorts vector_ports_here();
+
 /// Scratch rows of one thread; grows to the longest model, then never allocates.
 class FilterScratch {
  public:
@@ -35,12 +44,17 @@ class FilterScratch {
 class FilterTables {
  public:
   /// `target`: one of available_targets(), empty for the best one.
-  explicit FilterTables(const SearchModel& model, std::string_view target = {});
+  explicit FilterTables(const SearchModel& model, std::string_view target = {},
+                        VectorPorts ports = vector_ports_here());
   ~FilterTables();
   FilterTables(FilterTables&&) noexcept;
   FilterTables& operator=(FilterTables&&) noexcept;
 
   reference::SsvResult ssv(std::span<const Residue> residues, FilterScratch& scratch) const;
+  /// results[i] = ssv(targets[i]), several targets side by side where a model is short. `results`
+  /// has the size of `targets`.
+  void ssv_batch(std::span<const std::span<const Residue>> targets,
+                 std::span<reference::SsvResult> results, FilterScratch& scratch) const;
   /// Whether `ssv` may meet bytes that are no residue codes: the score means nothing then.
   bool ssv_takes_any_byte() const;
   float msv_recurrence(std::span<const Residue> residues, FilterScratch& scratch) const;

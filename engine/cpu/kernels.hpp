@@ -14,10 +14,20 @@ namespace hmmjit::cpu {
 /// Rows of the SSV tables. More than an alphabet has: SSV reads targets where they are mapped, and
 /// a byte that another process has put there must not lead out of the table.
 inline constexpr std::size_t kSsvCodes = 32;
-/// Largest S(i,k) of the SSV recurrence over one tile, -128..127.
-/// `table` is [kSsvCodes][vectors][lanes] signed costs; with SsvShape::gains
-/// [kSsvCodes][2][vectors][lanes], costs then gains max(0, -cost).
+/// Bytes from one row of an SSV table to the next: [vectors][lanes] signed costs, with
+/// SsvShape::gains [2][vectors][lanes], costs then gains max(0, -cost). The two rows that are read
+/// together are an odd number of cache lines apart: multiples of four lines fall on one bank of
+/// the L1 caches that have banks.
+constexpr std::size_t ssv_row_bytes(std::size_t lanes, std::size_t vectors, bool gains) {
+  constexpr std::size_t kLine = 64;
+  const std::size_t bytes = lanes * vectors * (gains ? 2 : 1);
+  return lanes == kLine && !gains ? bytes | kLine : bytes;
+}
+/// Largest S(i,k) of the SSV recurrence over one tile, -128..127, with a table of kSsvCodes rows.
 using SsvSingle = int (*)(const std::int8_t* table, const Residue* residues, std::size_t length);
+/// best[i] = the same for targets[i], several targets side by side.
+using SsvGroup = void (*)(const std::int8_t* table,
+                          std::span<const std::span<const Residue>> targets, int* best);
 /// The same for one tile of a model cut into several: in[i] is S(i+1, last node before the tile),
 /// out[i] receives that of this tile's last slot. `out` has room for length + 4 bytes.
 using SsvTile = int (*)(const std::int8_t* table, const Residue* residues, std::size_t length,
@@ -29,6 +39,7 @@ struct SsvShape {
   int max_vectors = 0;
   bool gains = false;                 ///< the tables need gains
   const SsvSingle* single = nullptr;  ///< [max_vectors], index = vectors - 1
+  const SsvGroup* group = nullptr;    ///< [max_vectors], null where a target alone is as fast
   const SsvTile* tile = nullptr;      ///< null when this width is not used for tiles
 };
 
@@ -93,9 +104,10 @@ void library_logs(float* values, std::size_t count);
 float bias_score(const BiasModel& model, const BiasTarget& target, float sum, float last,
                  float ends);
 
-inline constexpr int kMaxShapes = 3;
+inline constexpr int kMaxShapes = 4;
 
-/// Unused shapes have lanes = 0; used ones come widest first.
+/// Unused shapes have lanes = 0; used ones come widest first. Of the two of 64 bytes, one with and
+/// one without gains, a processor has one.
 struct ByteKernels {
   SsvShape ssv[kMaxShapes];
   MsvShape msv[kMaxShapes];

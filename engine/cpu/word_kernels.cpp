@@ -214,8 +214,9 @@ ViterbiShape Shape() {
 
 const WordKernels& WordsOfTarget() {
   static const WordKernels kernels = {{
-  // No 512-bit kernel: saturating words have one port there instead of two of 256 bits, and
-  // half as many stripes hide less latency.
+#if HWY_TARGET == HWY_AVX3
+      Shape<hn::Simd<std::int16_t, 32, 0>>(),
+#endif
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
       Shape<hn::Simd<std::int16_t, 16, 0>>(),
 #endif

@@ -35,7 +35,14 @@ class Stopwatch {
 // Wide vectors pay as long as the matrix of their group stays in a cache near the core; the
 // scattered reads of the tracebacks ask for a smaller one than the passes over envelopes.
 constexpr std::size_t kRegionGroupBytes = std::size_t{1} << 20;
-constexpr std::size_t kEnvelopeGroupBytes = std::size_t{2} << 20;
+constexpr std::size_t kEnvelopeGroupBytes = std::size_t{3} << 20;
+
+// Cells of a group of envelopes. Groups grow and shrink below their bound: room for the largest is
+// made at once, whose pages take memory when they are used.
+float* group_matrix(AlignedArray<float>& storage, std::size_t cells) {
+  constexpr std::size_t kLargest = kEnvelopeGroupBytes / sizeof(float);
+  return cells <= kLargest ? storage.ensure_exactly(kLargest) : storage.ensure(cells);
+}
 
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 constexpr float kNoScore = std::numeric_limits<float>::quiet_NaN();
@@ -617,7 +624,7 @@ void Batch::run_group(std::span<const std::size_t> group, const Kernels& kernel,
   float* factors = s_.factors.ensure(rows * group.size());
   float* weights = s_.weights.ensure(2 * cells * group.size());
   const std::size_t row = row_floats(kernel.groups);
-  float* matrix = s_.matrix.ensure(rows * row);
+  float* matrix = group_matrix(s_.matrix, rows * row);
   Job jobs[kMaxGroups];
   bool any_expectation = false, any_alignment = false;
   for (std::size_t g = 0; g < group.size(); ++g) {
@@ -658,7 +665,7 @@ void Batch::run_group(std::span<const std::size_t> group, const Kernels& kernel,
   }
   if (!any_alignment) return;
   const Stopwatch watch(s_.times.alignment);
-  float* accuracy = s_.accuracy.ensure(rows * row);
+  float* accuracy = group_matrix(s_.accuracy, rows * row);
   kernel.optimal_accuracy(t_, jobs, count, matrix, accuracy);
   for (std::size_t g = 0; g < group.size(); ++g) {
     EnvelopeWork& envelope = s_.envelopes[group[g]];

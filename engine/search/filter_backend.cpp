@@ -41,6 +41,10 @@ class VectorKernels {
   reference::SsvResult ssv(std::span<const Residue> residues, cpu::FilterScratch& scratch) const {
     return tables().ssv(residues, scratch);
   }
+  void ssv(std::span<const std::span<const Residue>> targets,
+           std::span<reference::SsvResult> results, cpu::FilterScratch& scratch) const {
+    tables().ssv_batch(targets, results, scratch);
+  }
   float msv_recurrence(std::span<const Residue> residues, cpu::FilterScratch& scratch) const {
     return tables().msv_recurrence(residues, scratch);
   }
@@ -103,34 +107,46 @@ class HostFilters final : public PreparedFilters {
     const bool copy_all = need_msv && !kernels_.ssv_takes_any_byte();
 
     CoreClock clock;
-    for (std::size_t i = begin; i < end; ++i) {
-      std::span<const Residue> residues = block[i].residues;
-      const int L = static_cast<int>(residues.size());
-      ++counters.targets;
-      counters.residues += residues.size();
-      if (L == 0) continue;
-      Candidate candidate{static_cast<std::uint32_t>(i), cached_null_score(L), 0, 0, {}};
-      if (copy_all) {
-        HMMJIT_ASSIGN(residues, copies.of(block, i, alphabet()));
-      }
-      if (need_msv) {
-        const reference::SsvResult ssv = kernels_.ssv(residues, scratch);
-        output.times.ssv_cells += residues.size() * M;
-        candidate.msv_nats = ssv.nats;
-        if (ssv.status == reference::SsvStatus::kNoResult) {
-          clock.lap(output.times.ssv);
-          HMMJIT_ASSIGN(residues, copies.of(block, i, alphabet()));
-          candidate.msv_nats = kernels_.msv_recurrence(residues, scratch);
-          output.times.msv_cells += residues.size() * M;
-          clock.lap(output.times.msv);
+    // Few enough that what SSV has read is still in a cache where it is needed again.
+    constexpr std::size_t kBatch = 512;
+    std::array<std::span<const Residue>, kBatch> targets;
+    std::array<reference::SsvResult, kBatch> ssv;
+    for (std::size_t first = begin; first < end; first += kBatch) {
+      const std::size_t count = std::min(kBatch, end - first);
+      for (std::size_t i = 0; i < count; ++i) {
+        targets[i] = block[first + i].residues;
+        if (copy_all && !targets[i].empty()) {
+          HMMJIT_ASSIGN(targets[i], copies.of(block, first + i, alphabet()));
         }
-        candidate.bits = nats_to_bits(candidate.msv_nats - candidate.filter_nats);
-        if (msv_gate_.rejects(candidate.bits)) continue;
       }
-      ++counters.msv;
-      HMMJIT_ASSIGN(candidate.residues, copies.of(block, i, alphabet()));
-      if (options_.per_target != nullptr) options_.per_target->msv(block.first_index() + i);
-      candidates.push_back(candidate);
+      if (need_msv)
+        kernels_.ssv(std::span(targets).first(count), std::span(ssv).first(count), scratch);
+      for (std::size_t i = 0; i < count; ++i) {
+        std::span<const Residue> residues = targets[i];
+        const int L = static_cast<int>(residues.size());
+        ++counters.targets;
+        counters.residues += residues.size();
+        if (L == 0) continue;
+        const std::size_t index = first + i;
+        Candidate candidate{static_cast<std::uint32_t>(index), cached_null_score(L), 0, 0, {}};
+        if (need_msv) {
+          output.times.ssv_cells += residues.size() * M;
+          candidate.msv_nats = ssv[i].nats;
+          if (ssv[i].status == reference::SsvStatus::kNoResult) {
+            clock.lap(output.times.ssv);
+            HMMJIT_ASSIGN(residues, copies.of(block, index, alphabet()));
+            candidate.msv_nats = kernels_.msv_recurrence(residues, scratch);
+            output.times.msv_cells += residues.size() * M;
+            clock.lap(output.times.msv);
+          }
+          candidate.bits = nats_to_bits(candidate.msv_nats - candidate.filter_nats);
+          if (msv_gate_.rejects(candidate.bits)) continue;
+        }
+        ++counters.msv;
+        HMMJIT_ASSIGN(candidate.residues, copies.of(block, index, alphabet()));
+        if (options_.per_target != nullptr) options_.per_target->msv(block.first_index() + index);
+        candidates.push_back(candidate);
+      }
     }
     clock.lap(output.times.ssv);
     after_msv(block, candidates, clock, output);
@@ -276,7 +292,7 @@ class HostFilters final : public PreparedFilters {
 
   // Bias and Viterbi for targets that passed MSV.
   void after_msv(const TargetBlock& block, std::vector<Candidate>& candidates, CoreClock& clock,
-                  FilterOutput& output) const {
+                 FilterOutput& output) const {
     cpu::FilterScratch& scratch = scratch_.local();
     const auto M = static_cast<std::uint64_t>(model_.hmm.M);
     const bool need_msv = options_.F1 < 1.0 || options_.F2 < 1.0;

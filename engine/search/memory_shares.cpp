@@ -6,12 +6,11 @@
 
 namespace hmmjit::search_run {
 
-MemoryShares divide_memory(const SearchOptions& options, int threads) {
+MemoryShares divide_memory(const SearchOptions& options, int threads, std::uint64_t available) {
   constexpr std::uint64_t kThreadMatrixBytes = std::uint64_t{5}
                                                << 19;              // of kThreadMemory, one of two
   constexpr std::uint64_t kSmallestRest = std::uint64_t{4} << 10;  // no share is nothing
   const auto count = static_cast<std::uint64_t>(threads);
-  const std::uint64_t available = available_memory();
   const std::uint64_t bound = options.memory;
   const std::uint64_t fixed = kProgramMemory + count * kThreadMemory;
   // A bound below what every search needs cannot hold; it still makes everything else small.

@@ -17,8 +17,8 @@ struct MemoryShares {
   std::size_t matrix_shared, matrix_alone;
 };
 
-/// Shares of `options.memory` for a search with so many threads.
-MemoryShares divide_memory(const SearchOptions& options, int threads);
+/// Shares of `options.memory` for a search with so many threads, where so much is available.
+MemoryShares divide_memory(const SearchOptions& options, int threads, std::uint64_t available);
 
 }  // namespace hmmjit::search_run
 

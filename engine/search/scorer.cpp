@@ -74,14 +74,23 @@ void Scorer::submit(const JobPtr& job, std::vector<WaitingTarget> targets) {
                        targets.begin() + static_cast<std::ptrdiff_t>(from),
                        targets.begin() + static_cast<std::ptrdiff_t>(to))] { score(job, batch); });
   };
-  std::size_t at = 0;
-  for (; at < targets.size() && targets[at].cells_left > kLargeTargetCells; ++at)
-    submit(at, at + 1, TaskClass::kLargeDomain, -static_cast<double>(targets[at].cells_left));
+  std::uint64_t total = 0;
+  for (const WaitingTarget& target : targets) total += target.cells_left;
   const auto threads = static_cast<std::size_t>(tasks_.threads());
+  // A few tasks for each thread balance them: what is large by that measure, and what a batch may
+  // hold, grows with the work there is, until the special states of its rows would take memory.
+  constexpr std::uint64_t kMostRows = std::uint64_t{1} << 16;
+  const std::uint64_t fair =
+      beside_device_ ? 0
+                     : std::min(total / (4 * threads),
+                                kMostRows * static_cast<std::uint64_t>(job->model->hmm.M));
+  std::size_t at = 0;
+  for (; at < targets.size() && targets[at].cells_left > std::max(kLargeTargetCells, fair); ++at)
+    submit(at, at + 1, TaskClass::kLargeDomain, -static_cast<double>(targets[at].cells_left));
   const std::size_t share = (targets.size() - at) / threads + 1;
   const std::size_t batch = std::clamp(share, kSmallestBatch, kLargestBatch);
   // A device leaves the last targets to all threads at once: none should have much of them.
-  const std::uint64_t most = !beside_device_ ? 2 * kLargeTargetCells
+  const std::uint64_t most = !beside_device_ ? std::max(2 * kLargeTargetCells, fair)
                              : gpu::host_is_idle(load_.host_load(threads, tasks_.waiting()))
                                  ? kLargeTargetCells / 4
                                  : kLargeTargetCells / 2;

@@ -43,11 +43,11 @@ constexpr std::uint64_t kRetainedBytes = std::uint64_t{64} << 20;
 
 // Everything that follows from what a search is asked to do, before it begins.
 struct Setting {
-  Setting(const SearchOptions& options, FilterBackend& backend)
+  Setting(const SearchOptions& options, std::uint64_t available, FilterBackend& backend)
       : threads(std::max(1, options.threads)),
         // With both limits at 1 nothing is turned away (--max): a device has nothing to do.
         device(options.filters.F1 < 1.0 ? backend.device() : nullptr),
-        memory(divide_memory(options, threads)),
+        memory(divide_memory(options, threads, available)),
         shared(options.domain),
         alone(options.domain) {
     if (device != nullptr) {
@@ -70,8 +70,8 @@ struct Setting {
 
 class Run final : private SearchControl {
  public:
-  Run(const SearchOptions& options, const ModelSource& models, TargetSource& targets,
-      FilterBackend& backend, ResultSink& sink, SearchProgress& progress);
+  Run(const SearchOptions& options, std::uint64_t available, const ModelSource& models,
+      TargetSource& targets, FilterBackend& backend, ResultSink& sink, SearchProgress& progress);
   ~Run() { tasks_.discard(); }
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
@@ -108,11 +108,11 @@ class Run final : private SearchControl {
   ModelFeed models_;
 };
 
-Run::Run(const SearchOptions& options, const ModelSource& models, TargetSource& targets,
-         FilterBackend& backend, ResultSink& sink, SearchProgress& progress)
+Run::Run(const SearchOptions& options, std::uint64_t available, const ModelSource& models,
+         TargetSource& targets, FilterBackend& backend, ResultSink& sink, SearchProgress& progress)
     : options_(options),
       backend_(backend),
-      setting_(options, backend),
+      setting_(options, available, backend),
       tasks_(options, device_ != nullptr),
       input_(models),
       distrusted_(std::min(kRetainedBytes, setting_.memory.models / 2)),
@@ -232,7 +232,7 @@ Result<SearchStatistics> search(const SearchOptions& options, const ModelSource&
         " MiB of memory left; raise the memory limit of the job, container or control group");
   }
   SearchProgress unused;
-  search_run::Run run(granted, models, targets, backend, sink,
+  search_run::Run run(granted, grant.available, models, targets, backend, sink,
                       progress != nullptr ? *progress : unused);
   return run.run();
 }

@@ -96,7 +96,7 @@ BACKGROUND = dict(zip("ACDEFGHIKLMNPQRSTVWY", (
 
 def fasta_records(text):
     records = []
-    for chunk in text.split(">")[1:]:
+    for chunk in ("\n" + text).split("\n>")[1:]:
         head, _, body = chunk.partition("\n")
         name, _, description = head.partition(" ")
         records.append([name, description.strip(), body.replace("\n", "")])

@@ -70,8 +70,17 @@ struct Counts {
   }
 };
 
-class CpuFilters : public ::testing::TestWithParam<std::string> {
+// The kernels of one instruction set, those for the vectors of another maker's processors included.
+struct Tested {
+  std::string target;
+  cpu::VectorPorts ports;
+};
+
+class CpuFilters : public ::testing::TestWithParam<Tested> {
  protected:
+  static cpu::FilterTables tables_of(const SearchModel& model) {
+    return cpu::FilterTables(model, GetParam().target, GetParam().ports);
+  }
   // True when all filters agree; `what` names the case.
   bool check(const cpu::FilterTables& tables, std::span<const Residue> target,
              const Outcome& expected, const std::string& what) {
@@ -101,7 +110,7 @@ TEST_P(CpuFilters, EqualReferenceForEveryModelLength) {
   for (int M = 1; M <= 300; ++M) {
     const auto kind = test_support::kAllModelKinds[random.integer(0, 6)];
     const auto model = test_support::random_model(seed + M, M, kind);
-    const cpu::FilterTables tables(*model, GetParam());
+    const cpu::FilterTables tables = tables_of(*model);
     for (const TargetKind target_kind : {TargetKind::kHomologous, TargetKind::kUniformCodes}) {
       const auto target =
           test_support::random_target(seed ^ M, random.integer(1, 120), target_kind, model->hmm);
@@ -119,7 +128,7 @@ TEST_P(CpuFilters, EqualReferenceForEveryKindOfModelAndTarget) {
     for (const ModelKind kind : test_support::kAllModelKinds) {
       const std::uint64_t model_seed = random.next();
       const auto model = test_support::random_model(model_seed, M, kind);
-      const cpu::FilterTables tables(*model, GetParam());
+      const cpu::FilterTables tables = tables_of(*model);
       for (const TargetKind target_kind : test_support::kAllTargetKinds) {
         const auto target = test_support::random_target(model_seed + 1, random.integer(1, 400),
                                                         target_kind, model->hmm);
@@ -148,7 +157,7 @@ TEST_P(CpuFilters, EqualReferenceForArbitraryQuantisedProfiles) {
     SearchModel model = *test_support::random_model(model_seed, M);
     model.bytes = test_support::random_byte_profile(model_seed, M, amino_alphabet());
     model.words = test_support::random_word_profile(model_seed, M, amino_alphabet());
-    const cpu::FilterTables tables(model, GetParam());
+    const cpu::FilterTables tables = tables_of(model);
     for (const TargetKind kind : {TargetKind::kBackground, TargetKind::kUniformCodes}) {
       const auto target =
           test_support::random_target(model_seed + 1, random.integer(1, 200), kind, model.hmm);
@@ -189,7 +198,7 @@ TEST_P(CpuFilters, EqualReferenceForHostileTransitions) {
     // What no profile has: transitions into the first node and out of the last.
     words.mm_in[0] = words.im_in[0] = words.dm_in[0] = -32768;
     words.md_out[M - 1] = words.mi_out[M - 1] = words.ii_out[M - 1] = words.dd_out[M - 1] = -32768;
-    const cpu::FilterTables tables(model, GetParam());
+    const cpu::FilterTables tables = tables_of(model);
     const auto target = test_support::random_target(model_seed + 1, random.integer(1, 150),
                                                     TargetKind::kBackground, model.hmm);
     const float expected = reference::viterbi_filter(words, target);
@@ -218,7 +227,7 @@ TEST_P(CpuFilters, MsvOverflowsFrom255On) {
     }
     const float expected = reference::msv_recurrence(bytes, target);
     EXPECT_EQ(std::isinf(expected), missing == 0);
-    const cpu::FilterTables tables(model, GetParam());
+    const cpu::FilterTables tables = tables_of(model);
     EXPECT_EQ(bits(tables.msv_recurrence(target, scratch_)), bits(expected)) << missing;
   }
 }
@@ -237,7 +246,7 @@ TEST_P(CpuFilters, DeletesThatGainFromTheFloor) {
   const std::vector<Residue> target{0, 1};
   const float expected = reference::viterbi_filter(words, target);
   EXPECT_EQ(expected, std::numeric_limits<float>::infinity());
-  const cpu::FilterTables tables(model, GetParam());
+  const cpu::FilterTables tables = tables_of(model);
   EXPECT_EQ(bits(tables.viterbi_filter(target, scratch_)), bits(expected));
 }
 
@@ -247,7 +256,7 @@ TEST_P(CpuFilters, EqualReferenceForLongModels) {
   for (const int M : {193, 385, 512, 768, 1023, 1024, 1025, 1537, 2048, 2049, 3000}) {
     const auto kind = test_support::kAllModelKinds[random.integer(0, 6)];
     const auto model = test_support::random_model(seed + M, M, kind);
-    const cpu::FilterTables tables(*model, GetParam());
+    const cpu::FilterTables tables = tables_of(*model);
     // Long enough for segments that run through several tiles.
     for (const TargetKind target_kind : {TargetKind::kHomologous, TargetKind::kTandem}) {
       const auto target = test_support::random_target(seed + 1, random.integer(M / 2, M + 500),
@@ -266,7 +275,7 @@ TEST_P(CpuFilters, EqualReferenceForSegmentsAcrossTiles) {
   int scores = 0, segments = 0;
   for (const int M : {400, 800, 1500, 2600}) {
     const auto model = test_support::random_model(seed + M, M, ModelKind::kTypical);
-    const cpu::FilterTables tables(*model, GetParam());
+    const cpu::FilterTables tables = tables_of(*model);
     const auto best_residue = [&](int j) {
       Residue best = 0;
       for (Residue x = 1; x < 20; ++x) {
@@ -294,7 +303,7 @@ TEST_P(CpuFilters, EqualReferenceForLongTargets) {
   const std::uint64_t seed = base_seed() + 5;
   for (const int M : {7, 40, 130}) {
     const auto model = test_support::random_model(seed, M, ModelKind::kTypical);
-    const cpu::FilterTables tables(*model, GetParam());
+    const cpu::FilterTables tables = tables_of(*model);
     for (const TargetKind kind : {TargetKind::kBackground, TargetKind::kHomologous}) {
       const auto target = test_support::random_target(seed + M, 50000, kind, model->hmm);
       ASSERT_TRUE(check(tables, target, reference_outcome(*model, target),
@@ -326,7 +335,7 @@ TEST_P(CpuFilters, EqualReferenceForAnySize) {
       model.bytes = test_support::random_byte_profile(case_seed, M, amino_alphabet());
       model.words = test_support::random_word_profile(case_seed, M, amino_alphabet());
     }
-    const cpu::FilterTables tables(model, GetParam());
+    const cpu::FilterTables tables = tables_of(model);
     const auto target_kind = test_support::kAllTargetKinds[random.integer(
         0, static_cast<int>(std::size(test_support::kAllTargetKinds)) - 1)];
     const auto target = test_support::random_target(case_seed + 1, L, target_kind, model.hmm);
@@ -365,7 +374,7 @@ TEST_P(CpuFilters, EqualReferenceAtTheLargestSizes) {
     return made;
   }();
   for (const Case& c : cases) {
-    const cpu::FilterTables tables(*c.model, GetParam());
+    const cpu::FilterTables tables = tables_of(*c.model);
     ASSERT_TRUE(check(tables, c.target, c.expected, describe(c.seed, kM, "typical", kL, c.kind)));
   }
 }
@@ -374,7 +383,7 @@ TEST_P(CpuFilters, EqualReferenceForNucleotideAlphabet) {
   const std::uint64_t seed = base_seed() + 6;
   for (const int M : {5, 77, 300}) {
     const auto model = test_support::random_model(seed, M, ModelKind::kTypical, dna_alphabet());
-    const cpu::FilterTables tables(*model, GetParam());
+    const cpu::FilterTables tables = tables_of(*model);
     for (const TargetKind kind : test_support::kAllTargetKinds) {
       const auto target = test_support::random_target(seed + M, 300, kind, model->hmm);
       ASSERT_TRUE(check(tables, target, reference_outcome(*model, target),
@@ -393,12 +402,61 @@ TEST_P(CpuFilters, EqualReferenceOnRealData) {
   if (sequences.size() > 60) sequences.resize(60);
   for (const Hmm& hmm : hmms) {
     const auto model = make_search_model(hmm);
-    const cpu::FilterTables tables(*model, GetParam());
+    const cpu::FilterTables tables = tables_of(*model);
     for (const auto& sequence : sequences) {
       ASSERT_TRUE(check(tables, sequence.residues, reference_outcome(*model, sequence.residues),
                         model->hmm.name + " " + sequence.name));
     }
   }
+}
+
+// Batches of every size and mixture of lengths, targets without residues among them, for models of
+// every number of vectors that has kernels for several targets, and of some that have not. What
+// surrounds a target in memory is residues of others.
+TEST_P(CpuFilters, SsvBatchEqualsReference) {
+  const std::uint64_t seed = base_seed() + 12;
+  Random random(seed);
+  int scores = 0;
+  for (int repeat = 0; repeat < 300; ++repeat) {
+    const std::uint64_t model_seed = random.next();
+    const int M = repeat < 280 ? 1 + 2 * repeat + random.integer(0, 1) : random.integer(560, 1700);
+    SearchModel model = *test_support::random_model(
+        model_seed, M, test_support::kAllModelKinds[random.integer(0, 6)]);
+    if (random.chance(0.2)) {
+      model.bytes = test_support::random_byte_profile(model_seed, M, amino_alphabet());
+    }
+    const cpu::FilterTables tables = tables_of(model);
+    std::vector<Residue> residues;
+    std::vector<std::size_t> ends;
+    const int count = random.integer(0, 20);
+    const int longest = random.chance(0.3) ? 3 : 150;
+    for (int i = 0; i < count; ++i) {
+      const auto kind = test_support::kAllTargetKinds[random.integer(
+          0, static_cast<int>(std::size(test_support::kAllTargetKinds)) - 1)];
+      const int L = random.integer(0, longest);
+      if (L > 0) {
+        const auto target = test_support::random_target(random.next(), L, kind, model.hmm);
+        residues.insert(residues.end(), target.begin(), target.end());
+      }
+      ends.push_back(residues.size());
+    }
+    std::vector<std::span<const Residue>> targets;
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      const std::size_t begin = i == 0 ? 0 : ends[i - 1];
+      targets.emplace_back(residues.data() + begin, ends[i] - begin);
+    }
+    std::vector<reference::SsvResult> results(targets.size(),
+                                              {reference::SsvStatus::kOverflow, -7.0f});
+    tables.ssv_batch(targets, results, scratch_);
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      const auto expected = reference::ssv_filter(model.bytes, targets[i]);
+      scores += expected.status == reference::SsvStatus::kScore;
+      ASSERT_EQ(results[i], expected)
+          << "seed " << seed << " repeat " << repeat << " M " << M << " target " << i << " of "
+          << targets.size() << " L " << targets[i].size();
+    }
+  }
+  EXPECT_GT(scores, 100);
 }
 
 // Batches of every size and mixture of lengths, with and without flush-to-zero.
@@ -426,7 +484,7 @@ TEST_P(CpuFilters, BiasBatchEqualsReference) {
       if (random.chance(0.3)) model.bias.t11 = value();
       if (random.chance(0.1)) model.bias.odds[0][random.integer(0, 19)] = value();
     }
-    const cpu::FilterTables tables(model, GetParam());
+    const cpu::FilterTables tables = tables_of(model);
     std::vector<std::vector<Residue>> targets(
         static_cast<std::size_t>(repeat < 70 ? repeat : random.integer(1, 200)));
     const int longest = random.chance(0.2) ? 3 : 250;
@@ -459,7 +517,7 @@ TEST_P(CpuFilters, RoundedLogsEqualLibrary) {
   const cpu::BiasKernels* kernels = nullptr;
   for (const std::int64_t bit : {std::int64_t{HWY_AVX3}, std::int64_t{HWY_AVX2},
                                  std::int64_t{HWY_SSE4}, std::int64_t{HWY_NEON}}) {
-    if (GetParam() == hwy::TargetName(bit)) kernels = cpu::bias_kernels(bit);
+    if (GetParam().target == hwy::TargetName(bit)) kernels = cpu::bias_kernels(bit);
   }
   ASSERT_NE(kernels, nullptr);
   std::vector<float> values, logs;
@@ -523,15 +581,20 @@ TEST(CpuFilterTables, RejectsUnknownTarget) {
   EXPECT_THROW(cpu::FilterTables(*model, "AVX9"), std::invalid_argument);
 }
 
-std::vector<std::string> targets() {
-  std::vector<std::string> names;
+std::vector<Tested> tested() {
+  std::vector<Tested> all;
   for (const std::string_view name : cpu::available_targets()) {
-    if (name != "SCALAR") names.emplace_back(name);
+    if (name == "SCALAR") continue;
+    all.push_back({std::string(name), cpu::VectorPorts::kAlikeForAll});
+    all.push_back({std::string(name), cpu::VectorPorts::kOneForMaxima});
   }
-  return names;
+  return all;
 }
-INSTANTIATE_TEST_SUITE_P(Targets, CpuFilters, ::testing::ValuesIn(targets()),
-                         [](const auto& tested) { return tested.param; });
+INSTANTIATE_TEST_SUITE_P(Targets, CpuFilters, ::testing::ValuesIn(tested()),
+                         [](const auto& tested) {
+                           const bool alike = tested.param.ports == cpu::VectorPorts::kAlikeForAll;
+                           return tested.param.target + (alike ? "" : "OnePort");
+                         });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CpuFilters);
 
 }  // namespace
