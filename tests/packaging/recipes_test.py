@@ -98,7 +98,12 @@ class Recipes(ScratchFolder):
 
     @unittest.skipIf(linter("shellcheck") is None, "ShellCheck is not installed (tools/install_packages.sh --packaging)")
     def test_shell(self):
-        self.findings([linter("shellcheck"), path_of("tools/packaging/conda/build.sh")])
+        files = [".ci/run"]
+        for top in ("examples", "tests", "tools"):
+            for where, _, names in os.walk(path_of(top)):
+                files += [os.path.join(where, name) for name in names if name.endswith((".sh", ".sbatch"))]
+        self.assertGreater(len(files), 12)
+        self.findings([linter("shellcheck")] + [path_of(name) for name in files])
 
     LMOD = "/usr/share/lmod/lmod/libexec/lmod"
 
