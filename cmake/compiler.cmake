@@ -40,11 +40,12 @@ if(HMMJIT_LIBFUZZER)  # tests/fuzz: edges of the engine are counted, not those o
 endif()
 
 # Without these two relaxations, which its manual asks for, ccache never serves what uses a
-# precompiled header.
+# precompiled header. It writes paths below the base folder relative to the build's, so that other builds of
+# this tree (the wheel's, for one) and other copies of it, whose build folders lie as deep, share objects.
 find_program(HMMJIT_CCACHE ccache)
 if(HMMJIT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER
-      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${HMMJIT_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
+      CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} ${HMMJIT_CCACHE})
 endif()
 
 # hmmjit_library(<name> SOURCES ... LINKS ...): a static library with the common flags.

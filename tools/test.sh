@@ -17,7 +17,9 @@ elif (($#)); then
 fi
 tools/install_packages.sh
 cmake --preset release
+begun=$SECONDS
 cmake --build --preset release
+echo "---- build: $((SECONDS - begun)) s"
 results=$PWD/build/release/test_results.xml
 status=0
 ctest --preset release -j "$(nproc)" --output-junit "$results" || status=$?

@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
 """Replays all recorded runs of HMMER with one program, many at a time; for a program that is run by an emulator.
 
-usage: replay_all.py [--jobs N] [--seconds S] [--results FILE] [--only PATTERN]... -- COMMAND...
+usage: replay_all.py [--jobs N] [--seconds S] [--short-first] [--results FILE] [--only PATTERN]... -- COMMAND...
 
 COMMAND is hmmjit with what runs it, for instance: qemu-aarch64-static build/arm64/bin/hmmjit
 
 --jobs     processors to be used (default: those of this machine)
 --seconds  no run goes on for longer than this after the start; what was not completed then is listed
+--short-first  the shortest runs are started first, for as many cases as fit into --seconds
 --results  a file in which every completed case is noted; cases that it has already are not run again
 --only     names of cases, as a shell pattern
 
 The recorded runs are those of hmmsearch (data/expected) and those of phmmer, jackhmmer and hmmscan (data/programs) in the
-folder $HMMJIT_SHARED, and are judged by the tools that lie beside them. Long runs are started first, with several threads
-of their own. Exit status 0: all cases ran and all files are identical; 1: a file differs; 3: cases are left; 77: there
-are no recorded runs.
+folder $HMMJIT_SHARED, and are judged by the tools that lie beside them. Long runs are started first, unless
+--short-first is given, with several threads of their own. Exit status 0: all cases ran and all files are identical; 1: a
+file differs; 3: cases are left; 77: there are no recorded runs.
 """
 import argparse
 import fnmatch
@@ -123,6 +124,7 @@ def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--short-first", action="store_true")
     parser.add_argument("--results")
     parser.add_argument("--only", action="append")
     parser.add_argument("command", nargs="+")
@@ -140,6 +142,8 @@ def main():
             results = [json.loads(line) for line in file]
     known = {result["case"] for result in results}
     cases = recorded_cases(shared, arguments.only or ["*"])
+    if arguments.short_first:
+        cases.reverse()
     waiting = [case for case in cases if case.label not in known]
     print(f"{len(cases)} recorded cases, {len(cases) - len(waiting)} known already, {arguments.jobs} processors", flush=True)
     running, left = [], []

@@ -1,7 +1,6 @@
 """The files of examples/cluster, as they are: real Slurm on this machine, Snakemake, GNU parallel.
 
-What is not installed is skipped, with the reason. Snakemake is looked for in the folder of programs
-$HMMJIT_SNAKEMAKE, then in PATH.
+What is not installed is skipped, with the reason.
 """
 import os
 import shutil
@@ -15,7 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import one_machine_slurm  # noqa: E402
 import scenario  # noqa: E402
-from scenario import ScratchFolder, example_model, read  # noqa: E402
+from scenario import ScratchFolder, example_model, read, snakemake  # noqa: E402
 
 EXAMPLES = os.path.join(scenario.SOURCE, "examples", "cluster")
 MODELS = ["fn3.hmm", "globins4.hmm", "RRM_1.hmm", "Pkinase.hmm"]
@@ -30,9 +29,12 @@ def comparable(path):
     return [line for line in read(path).split(b"\n") if not line.startswith(VOLATILE)]
 
 
-def snakemake():
-    folder = os.environ.get("HMMJIT_SNAKEMAKE")
-    return shutil.which("snakemake", path=folder) if folder else shutil.which("snakemake")
+def slurm_executor():
+    """Whether Snakemake is installed with it."""
+    if snakemake() is None:
+        return False
+    python = os.path.join(os.path.dirname(snakemake()), "python3")
+    return subprocess.run([python, "-c", "import snakemake_executor_plugin_slurm"], capture_output=True).returncode == 0
 
 
 @unittest.skipIf(scenario.hmmsearch_missing(), "hmmsearch, hmmemit or hmmer-examples not installed")
@@ -147,7 +149,7 @@ exec {scenario.program} "$@"
         self.assertEqual(done.returncode, 0, done.stderr[-3000:])
         return done.stderr
 
-    @unittest.skipIf(snakemake() is None, "Snakemake is not installed (HMMJIT_SNAKEMAKE)")
+    @unittest.skipIf(snakemake() is None, "Snakemake is not installed (tools/install_packages.sh --snakemake)")
     def test_snakemake(self):
         self.run_snakemake(["--cores", "2"])
         self.check_results()
@@ -159,13 +161,15 @@ exec {scenario.program} "$@"
         self.assertEqual(os.stat(self.path("parts/1.hjpart")).st_mtime_ns, before)
         self.check_results()
 
-    @unittest.skipIf(snakemake() is None or os.environ.get("HMMJIT_SNAKEMAKE_SLURM") is None
-                     or one_machine_slurm.missing(),
-                     "needs Snakemake with its Slurm executor, Slurm, and HMMJIT_SNAKEMAKE_SLURM=1: "
-                     "it takes minutes")
+    @unittest.skipIf(one_machine_slurm.missing(), f"Slurm: {one_machine_slurm.missing()}")
+    @unittest.skipUnless(slurm_executor(), "Snakemake has no Slurm executor here (tools/install_packages.sh --snakemake)")
     def test_snakemake_on_slurm(self):
         slurm = one_machine_slurm.Slurm(self.path("slurm"))
         self.addCleanup(slurm.stop)
+        # Snakemake starts itself by its name in the tasks.
+        before = os.environ["PATH"]
+        self.addCleanup(os.environ.update, PATH=before)
+        os.environ["PATH"] = os.path.dirname(snakemake()) + os.pathsep + before
         os.environ["SLURM_CONF"] = slurm.configuration
         self.addCleanup(os.environ.pop, "SLURM_CONF")
         self.run_snakemake(["--executor", "slurm", "--slurm-status-command", "squeue",

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the fuzz targets with Clang and libFuzzer, under the address and undefined-behaviour sanitizers, and
-# runs each for some time from the files of its corpus; prints runs and edges of each.
+# runs each for some time from the files of its corpus, one on each processor; prints runs and edges of each.
 #   tests/fuzz/fuzz.sh [--seconds N] [--build-only] [TARGET...]     N per target, 60 unless given
 # What is found stays in build/fuzz/findings; give a file there to a target to see it again. New inputs that reach new
 # edges stay in build/fuzz/corpus. Exit status: 0; 1 where something was found; 77 without a Clang that can.
@@ -38,14 +38,24 @@ done
 cmake --build --preset fuzz --target "${targets[@]/#/fuzz_}"
 ((build_only)) && exit 0
 mkdir -p build/fuzz/findings
+# One program on each processor.
+run_one() {
+  mkdir -p "build/fuzz/corpus/$1"
+  local corpora=("build/fuzz/corpus/$1")
+  [ -d "tests/fuzz/corpus/$1" ] && corpora+=("tests/fuzz/corpus/$1")
+  "build/fuzz/tests/fuzz/fuzz_$1" -max_total_time="$seconds" -timeout=30 -rss_limit_mb=4096 -max_len=20000 \
+    -artifact_prefix="build/fuzz/findings/$1-" "${corpora[@]}" >"build/fuzz/$1.log" 2>&1 || touch "build/fuzz/$1.found"
+}
+for target in "${targets[@]}"; do
+  rm -f "build/fuzz/$target.found"
+  while (($(jobs -pr | wc -l) >= $(nproc))); do wait -n; done
+  run_one "$target" &
+done
+wait
 failed=0
 for target in "${targets[@]}"; do
-  mkdir -p "build/fuzz/corpus/$target"
-  corpora=("build/fuzz/corpus/$target")
-  [ -d "tests/fuzz/corpus/$target" ] && corpora+=("tests/fuzz/corpus/$target")
   log=build/fuzz/$target.log
-  if ! "build/fuzz/tests/fuzz/fuzz_$target" -max_total_time="$seconds" -timeout=30 -rss_limit_mb=4096 -max_len=20000 \
-    -artifact_prefix="build/fuzz/findings/$target-" "${corpora[@]}" >"$log" 2>&1; then
+  if [ -e "build/fuzz/$target.found" ]; then
     echo "$target: FOUND, see $log and build/fuzz/findings"
     failed=1
   fi

@@ -43,6 +43,7 @@ for file in "$data"/hmm/lib/*.hmm.gz "$data"/hmm/{cudampf,lengths,hmmer,pyhmmer}
     zcat -f "$file" | hmmconvert - >"$out/data/library/$name.hmm"
     if [[ $version == b ]]; then zcat -f "$file" >>"$out/data/models/library_b.hmm"; fi
   else
+    # shellcheck disable=SC1003 # sed's command to append
     zcat -f "$file" | sed '$a\' >>"$out/data/models/others_$version.hmm"  # one ends without a line feed
   fi
 done

@@ -23,6 +23,7 @@ in_layer() {
   local what=$1 layer status=0
   layer=$(mktemp -d)
   shift
+  # shellcheck disable=SC2016 # the inner shell expands it
   LAYER=$layer ROOT=$(realpath "$root") MODELS=$models TARGETS=$targets WHAT=$what \
     unshare --mount bash -euc '
       mount -t tmpfs -o size=6g layer "$LAYER"

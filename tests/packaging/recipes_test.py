@@ -3,7 +3,7 @@
 
 usage: recipes_test.py PROGRAM SOURCE_DIR
 
-Snakemake is looked for in $HMMJIT_SNAKEMAKE, then in PATH; linters in the Python of $HMMJIT_TEST_PACKAGING
+Linters are looked for in the Python of $HMMJIT_TEST_PACKAGING
 (tools/install_packages.sh --packaging), then in PATH.
 """
 import ast
@@ -16,12 +16,13 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "scenario"))
 import scenario  # noqa: E402
-from scenario import ScratchFolder, example_model, read, result_lines  # noqa: E402
+from scenario import ScratchFolder, example_model, read, result_lines, snakemake  # noqa: E402
 
 # Where a file repeats the version, and how.
 VERSIONS = {
     "CITATION.cff": r"^version: (\S+)$",
     "tools/packaging/conda/meta.yaml": r'set version = "([^"]+)"',
+    "tools/packaging/conda/recipe.yaml": r'^  version: "([^"]+)"$',
     "tools/packaging/modulefiles/hmmjit.lua": r"Version: ([0-9.]+)",
     "tools/packaging/nf-core/hmmjit/search/environment.yml": r"hmmjit=([0-9.]+)",
     "tools/packaging/nf-core/hmmjit/search/main.nf": r'container "hmmjit:([0-9.]+)"',
@@ -35,12 +36,6 @@ def path_of(name):
 
 def text_of(name):
     return read(path_of(name)).decode("utf-8")
-
-
-def snakemake():
-    folder = os.environ.get("HMMJIT_SNAKEMAKE")
-    found = os.path.join(folder, "snakemake") if folder else shutil.which("snakemake")
-    return found if found and os.path.exists(found) else None
 
 
 def linter(name):
@@ -103,7 +98,12 @@ class Recipes(ScratchFolder):
 
     @unittest.skipIf(linter("shellcheck") is None, "ShellCheck is not installed (tools/install_packages.sh --packaging)")
     def test_shell(self):
-        self.findings([linter("shellcheck"), path_of("tools/packaging/conda/build.sh")])
+        files = [".ci/run"]
+        for top in ("examples", "tests", "tools"):
+            for where, _, names in os.walk(path_of(top)):
+                files += [os.path.join(where, name) for name in names if name.endswith((".sh", ".sbatch"))]
+        self.assertGreater(len(files), 12)
+        self.findings([linter("shellcheck")] + [path_of(name) for name in files])
 
     LMOD = "/usr/share/lmod/lmod/libexec/lmod"
 
@@ -151,7 +151,7 @@ class Recipes(ScratchFolder):
         self.assertEqual(sorted(name for name in os.listdir(self.folder) if name.startswith("x.")),
                          ["x.domtbl.gz", "x.sto.gz", "x.tbl.gz", "x.txt.gz"])
 
-    @unittest.skipIf(snakemake() is None, "Snakemake is not installed (HMMJIT_SNAKEMAKE)")
+    @unittest.skipIf(snakemake() is None, "Snakemake is not installed (tools/install_packages.sh --snakemake)")
     @unittest.skipIf(scenario.hmmsearch_missing(), "hmmsearch, hmmemit or hmmer-examples not installed")
     def test_the_wrapper_for_snakemake(self):
         model, targets = self.inputs()

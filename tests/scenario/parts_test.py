@@ -2,6 +2,7 @@
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -469,12 +470,17 @@ class Parts(PartsFolder):
         arguments = [scenario.program, "search", "--quiet", "--device", "cpu", "--cpu", "1",
                      "--max", "--part", "1/1", "--part-file", os.path.join(folder, "1.hjpart"),
                      self.library, self.database]
+        # A search that goes on for so long that it is met while it runs, however late this process comes to act.
+        many = self.path("many.hmm")
+        with open(many, "wb") as sink:
+            for copy in range(200):
+                sink.write(re.sub(rb"(?m)^(NAME +\S+)", rb"\1_%d" % copy, read(self.library)))
         done = self.call(["search", "--quiet", "--part", "1/1", "--part-file",
                           os.path.join(folder, "no", "1.hjpart"), self.library, self.database],
                          status=OUTPUT_ERROR)
         self.assertIn(b"1.hjpart", done.stderr)
         for number, status in ((signal.SIGTERM, -signal.SIGTERM), (signal.SIGKILL, -signal.SIGKILL)):
-            run = subprocess.Popen(arguments, stderr=subprocess.PIPE)
+            run = subprocess.Popen(arguments[:-2] + [many, self.database], stderr=subprocess.PIPE)
             while not os.listdir(folder) and run.poll() is None:
                 time.sleep(0.01)
             time.sleep(0.1)

@@ -159,6 +159,15 @@ def emitted_targets(models, seed, per_model, decoys):
     return records
 
 
+def snakemake():
+    """Snakemake's program: in the folder $HMMJIT_SNAKEMAKE, or in $HMMJIT_TEST_SNAKEMAKE, where
+    tools/install_packages.sh --snakemake puts it, or in PATH. None: it is not installed."""
+    named, own = os.environ.get("HMMJIT_SNAKEMAKE"), os.environ.get("HMMJIT_TEST_SNAKEMAKE")
+    if named:
+        return shutil.which("snakemake", path=named)
+    return (own and shutil.which("snakemake", path=os.path.join(own, "bin"))) or shutil.which("snakemake")
+
+
 def main():
     """Runs the calling module's tests on the program given as first argument."""
     global program
