@@ -375,7 +375,7 @@ Status Cascade::Run::queue_bias() {
   g.base = static_cast<dev::u8>(model.bytes.base);
   g.tec = model.bytes.tec;
   g.tbm = model.bytes.tbm;
-  return queue_gate(survivors, dev::kBehindBias);
+  return queue_gate(survivors, dev::kAfterBias);
 }
 
 Status Cascade::Run::queue_gate(const dev::TargetList& list, dev::u32 stage) {
@@ -400,7 +400,7 @@ Status Cascade::Run::queue_viterbi() {
     w.only_flagged = stages.leaves ? 1 : 0;
     HMMJIT_TRY(launch(kernel(Link::kExactViterbi), w, kNext));
   }
-  return queue_gate(candidates, dev::kBehindViterbi);
+  return queue_gate(candidates, dev::kAfterViterbi);
 }
 
 Status Cascade::Run::queue_forward() {
@@ -414,7 +414,7 @@ Status Cascade::Run::queue_forward() {
   f.results = at<float>(lists.scores);
   HMMJIT_TRY(launch(kernel(Link::kForward), f,
                     offsetof(ChainCounters, forward) + offsetof(dev::LateCounters, next)));
-  return queue_gate(candidates, dev::kBehindForward);
+  return queue_gate(candidates, dev::kAfterForward);
 }
 
 Status Cascade::Run::collect() {

@@ -59,7 +59,7 @@ HMMJIT_DEVICE void leave_open(const GateParams& p, u32 target, FilterResult msv)
   p.open[atomic_add(&p.counters->open, 1)] = s;
 }
 
-/// Behind Viterbi.
+/// After Viterbi.
 HMMJIT_DEVICE void on_to_forward(const GateParams& p, const Candidate& c) {
   if (p.to_forward) {
     p.to_forward[atomic_add(&p.counters->forward, 1)] = c;
@@ -135,8 +135,8 @@ HMMJIT_DEVICE void gate_forward(const GateParams& p, u32 slot) {
 }
 
 HMMJIT_DEVICE void gate_slot(const GateParams& p, u32 slot) {
-  if (p.stage == kBehindBias) return gate_bias(p, slot);
-  if (p.stage == kBehindViterbi) return gate_viterbi(p, slot);
+  if (p.stage == kAfterBias) return gate_bias(p, slot);
+  if (p.stage == kAfterViterbi) return gate_viterbi(p, slot);
   gate_forward(p, slot);
 }
 

@@ -68,11 +68,11 @@ struct Outcome {
 
 // With `count` allocations failing after the first `nth`.
 Outcome search_without_memory(const SearchData& data, long nth, long count, int devices,
-                              bool patient) {
+                              bool wait_for_device) {
   FakeDriver driver({*plan::find_device("H200"), *plan::find_device("H200")});
   driver.on_launch = run_on_host;
   gpu::Settings settings = fake_settings(driver, devices);
-  settings.patient = patient;
+  settings.wait_for_device = wait_for_device;
   settings.launch_timeout = 20;
   before_failure = nth;
   failing = count;

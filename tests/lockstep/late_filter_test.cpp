@@ -571,7 +571,7 @@ TEST_P(GateLockstep, JudgesEveryCandidateOnce) {
     p.passed = passed.data();
     p.counters = &counters;
     p.forward_gate = {static_cast<float>(kThreshold), 21.0f};
-    p.stage = hmmjit_device::kBehindForward;
+    p.stage = hmmjit_device::kAfterForward;
     hmmjit_lockstep::launch(3, threads_by_entry(kernel), 0, [&] { kernel.run(&p); });
     EXPECT_EQ(counters.failed_forward, failing) << count;
     ASSERT_EQ(counters.passed, expected.size()) << count;
