@@ -13,6 +13,7 @@
 #include "core/memory.hpp"
 #include "report/report_header.hpp"
 #include "search/kept_targets.hpp"
+#include "search/query_names.hpp"
 
 namespace hmmjit::v0 {
 namespace {
@@ -123,13 +124,10 @@ IterativeSearch::IterativeSearch(const Targets& queries, const Targets& targets,
             "true where alignments are wanted");
     const build::ScoreSystem system = to_score_system(options.build);
     for_each_query(queries, [&](const TargetView& sequence) {
-      QueryNames names{std::string(sequence.name)};
-      if (!sequence.accession.empty()) names.accession = sequence.accession;
-      if (!sequence.description.empty()) names.description = sequence.description;
       state.queries.push_back(
           {std::make_unique<QueryRounds>(
-               rounds, names, sequence.residues,
-               build::build_from_sequence(system, names.name, sequence.residues)),
+               rounds, names_of(sequence), sequence.residues,
+               build::build_from_sequence(system, std::string(sequence.name), sequence.residues)),
            {}});
     });
   });

@@ -68,7 +68,7 @@ struct KernelProvider::Pool {
   std::mutex mutex;
   std::condition_variable wake;
   std::list<Job> queue;
-  std::map<std::string, Pending> known;  ///< every kernel asked for; failures are dropped
+  std::map<std::string, Pending> known;  ///< every kernel requested; failures are dropped
   std::set<std::string> refused;         ///< kernels the driver refused once
   std::once_flag installed_read;
   std::map<std::string, cache::CacheKey> installed;  ///< of the system layer, by kernel_of()
@@ -411,7 +411,7 @@ std::optional<KernelProvider::Future> KernelProvider::find(const plan::Plan& pla
     }
   }
   auto kernel = make(plan, false);
-  // What is wrong beyond a miss shows again where the kernel is asked for.
+  // What is wrong beyond a miss shows again when the kernel is requested.
   if (!kernel) return std::nullopt;
   std::promise<Result<KernelPtr>> promise;
   Future future = promise.get_future().share();

@@ -54,7 +54,7 @@ struct ProviderSettings {
 
 struct ProviderStatistics {
   std::uint64_t requests = 0;  ///< calls of request and get
-  std::uint64_t shared = 0;    ///< of these, joined a kernel already asked for
+  std::uint64_t shared = 0;    ///< of these, joined an earlier request
   std::uint64_t compiled = 0, memory_hits = 0, disk_hits = 0;
   std::uint64_t rejected = 0, failed = 0, refused = 0;
   double compile_seconds = 0;  ///< summed over threads
@@ -96,7 +96,7 @@ class KernelProvider {
   };
   Result<CacheState> cache_state(const plan::Plan& plan);
 
-  /// Fails everything queued or running with kInterrupted; later requests fail likewise.
+  /// Fails everything queued or running with kInterrupted; later requests fail in the same way.
   void cancel();
 
   ProviderStatistics statistics() const;

@@ -158,12 +158,11 @@ class Batch {
         parsed_(parsed),
         s_(state) {}
 
-  /// `passes` null: all targets do, and their scores are given.
-  void run(std::span<const TargetView> targets, const PassesForward* passes,
+  void run(std::span<const TargetView> targets, const PassesForward& passes,
            std::span<float> forward_nats, std::span<std::optional<TargetScore>> results);
 
  private:
-  void parse(std::span<const TargetView> targets, const PassesForward* passes,
+  void parse(std::span<const TargetView> targets, const PassesForward& passes,
              std::span<float> forward_nats);
   void collect_jobs();
   void check_matrix(const TargetWork& work, std::size_t rows) const;
@@ -225,7 +224,7 @@ void Batch::collect_jobs() {
   for (const std::size_t n : s_.job_target) s_.jobs.push_back(s_.targets[n].parser);
 }
 
-void Batch::parse(std::span<const TargetView> targets, const PassesForward* passes,
+void Batch::parse(std::span<const TargetView> targets, const PassesForward& passes,
                   std::span<float> forward_nats) {
   s_.targets.clear();
   s_.long_corrections.clear();
@@ -277,13 +276,11 @@ void Batch::parse(std::span<const TargetView> targets, const PassesForward* pass
   for (std::size_t a = 0; a < s_.jobs.size(); ++a) s_.targets[s_.job_target[a]].parser = s_.jobs[a];
   for (std::size_t n = 0; n < s_.targets.size(); ++n) {
     TargetWork& work = s_.targets[n];
-    if (passes) {
-      forward_nats[n] = work.parsed != nullptr ? work.parsed->forward_nats
-                        : work.dropped         ? kNoScore
-                                               : forward_score(work.parser);
-      if (std::isnan(forward_nats[n]) || !(*passes)(n, forward_nats[n])) work.dropped = true;
-      if (work.dropped) work.in_parts.reset();
-    }
+    forward_nats[n] = work.parsed != nullptr ? work.parsed->forward_nats
+                      : work.dropped         ? kNoScore
+                                             : forward_score(work.parser);
+    if (std::isnan(forward_nats[n]) || !passes(n, forward_nats[n])) work.dropped = true;
+    if (work.dropped) work.in_parts.reset();
     work.forward_nats = forward_nats[n];
   }
   collect_jobs();
@@ -818,7 +815,7 @@ void Batch::finish(TargetWork& work) {
   }
 }
 
-void Batch::run(std::span<const TargetView> targets, const PassesForward* passes,
+void Batch::run(std::span<const TargetView> targets, const PassesForward& passes,
                 std::span<float> forward_nats, std::span<std::optional<TargetScore>> results) {
   if (targets.empty()) return;
   parse(targets, passes, forward_nats);
@@ -892,29 +889,13 @@ std::optional<float> forward_filter(const ForwardTables& model, std::span<const 
   return score;
 }
 
-void define_domains_batch(const ForwardTables& model, std::span<const TargetView> targets,
-                          std::span<const float> forward_nats, const DomainOptions& options,
-                          Workspace& workspace, std::span<std::optional<TargetScore>> results,
-                          const WantedTarget& wanted) {
-  std::vector<float> nats(forward_nats.begin(), forward_nats.end());
-  Batch(model, options, wanted, workspace.state()).run(targets, nullptr, nats, results);
-}
-
-std::optional<TargetScore> define_domains(const ForwardTables& model, const TargetView& target,
-                                          float forward_nats, const DomainOptions& options,
-                                          Workspace& workspace) {
-  std::optional<TargetScore> result;
-  define_domains_batch(model, {&target, 1}, {&forward_nats, 1}, options, workspace, {&result, 1});
-  return result;
-}
-
 void score_targets_batch(const ForwardTables& model, std::span<const TargetView> targets,
                          const PassesForward& passes, const DomainOptions& options,
                          Workspace& workspace, std::span<float> forward_nats,
                          std::span<std::optional<TargetScore>> results, const WantedTarget& wanted,
                          std::span<const ParsedTarget* const> parsed) {
   Batch(model, options, wanted, workspace.state(), parsed)
-      .run(targets, &passes, forward_nats, results);
+      .run(targets, passes, forward_nats, results);
 }
 
 }  // namespace hmmjit::domain

@@ -131,26 +131,15 @@ void forward_filter_batch(const ForwardTables& model,
                           std::span<const std::span<const Residue>> targets,
                           std::span<float> scores, Workspace& workspace);
 
-/// Everything after the Forward filter for one target. Nothing when no domain is found.
-/// `forward_nats`: the score forward_filter gave.
-std::optional<TargetScore> define_domains(const ForwardTables& model, const TargetView& target,
-                                          float forward_nats, const DomainOptions& options,
-                                          Workspace& workspace);
-/// The same for several targets of one model: equal work of different targets shares vectors.
-/// results[n] belongs to targets[n]; bits equal to single calls. Targets that are not `wanted` (if
-/// given) yield nothing and cost less, since nothing needs aligning. Memory grows with the largest
-/// region or envelope (12 bytes * residues * M, twice that for alignments), not with the number of
-/// targets; 16 to 64 targets a call are enough.
-void define_domains_batch(const ForwardTables& model, std::span<const TargetView> targets,
-                          std::span<const float> forward_nats, const DomainOptions& options,
-                          Workspace& workspace, std::span<std::optional<TargetScore>> results,
-                          const WantedTarget& wanted = {});
-
-/// Forward filter and everything after it in one call: Forward runs once, and what it left of the
-/// targets that pass is used. forward_nats[n] receives the Forward score, NaN where
-/// forward_filter would return nothing (such targets are not offered to `passes`). 32 bytes per
-/// residue of the batch are kept meanwhile; 32 to 128 targets a call fill the vectors.
-/// `parsed`: what is known of each target already, null for nothing; empty: nothing at all.
+/// Forward filter and everything after it, for several targets of one model: equal work of
+/// different targets shares vectors, with the bits of single calls. results[n] belongs to
+/// targets[n]: nothing where the target does not pass or has no domain. forward_nats[n] receives
+/// the Forward score, NaN where forward_filter would return nothing (such targets are not offered
+/// to `passes`). Targets that are not `wanted` (if given) yield nothing and cost less, since
+/// nothing needs aligning. Memory grows with the largest region or envelope (12 bytes * residues *
+/// M, twice that for alignments), and by 32 bytes per residue of the batch; 32 to 128 targets a
+/// call fill the vectors. `parsed`: what is known of each target already, null for nothing; empty:
+/// nothing at all.
 void score_targets_batch(const ForwardTables& model, std::span<const TargetView> targets,
                          const PassesForward& passes, const DomainOptions& options,
                          Workspace& workspace, std::span<float> forward_nats,

@@ -21,7 +21,7 @@
 
 namespace hmmjit::gpu {
 
-/// When a device was at work, in seconds since its origin. Thread-safe.
+/// The times at which a device was at work, in seconds since its origin. Thread-safe.
 class BusyTimes {
  public:
   void add(double begin, double end) {
@@ -29,7 +29,7 @@ class BusyTimes {
     times_.emplace_back(begin, end);
     last_result_ = Trace::now();
   }
-  /// During which at least one launch was running.
+  /// Seconds during which at least one launch was running.
   double seconds() const {
     const MutexLock lock(mutex_);
     auto times = times_;
@@ -41,7 +41,7 @@ class BusyTimes {
     }
     return seconds;
   }
-  /// Trace::now of the last result; 0: none.
+  /// Time of the last result (Trace::now); 0 before the first.
   double last_result() const {
     const MutexLock lock(mutex_);
     return last_result_;
@@ -61,7 +61,7 @@ class ChainPace {
     const MutexLock lock(mutex_);
     if (count_++ == 0) first_ = begun;
   }
-  /// From one end to the next, on average.
+  /// Average seconds from the end of one chain to the end of the next.
   double seconds_each() const {
     const MutexLock lock(mutex_);
     return (Trace::now() - first_) / static_cast<double>(std::max<std::uint64_t>(count_, 1));

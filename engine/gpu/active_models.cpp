@@ -9,11 +9,11 @@ ActiveModel::State ActiveModel::refresh(ChainKernels& kernels) {
   if (slots == nullptr) return State::kWaiting;
   slots_ = slots;
   switch (kernels.state(*slots)) {
-    case ChainKernels::State::kComing:
+    case ChainKernels::State::kPending:
       return State::kWaiting;
     case ChainKernels::State::kFailed:
       return State::kDeclined;
-    case ChainKernels::State::kThere:
+    case ChainKernels::State::kReady:
       break;
   }
   State before = State::kWaiting;

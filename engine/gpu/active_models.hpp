@@ -25,9 +25,9 @@ class ActiveModel {
 
   enum class State { kWaiting, kReady, kDeclined };
   State state() const { return state_; }
-  /// Looks how far its kernels are. kDeclined: there are none, or decline() has been called.
+  /// Checks how far its kernels are. kDeclined: there are none, or decline() has been called.
   State refresh(ChainKernels& kernels);
-  /// It is left to the host; false where it was before.
+  /// Leaves the model to the host; false where that has been done before.
   bool decline() { return state_.exchange(State::kDeclined) != State::kDeclined; }
 
  private:
@@ -45,7 +45,7 @@ class ActiveModels {
     const MutexLock lock(mutex_);
     models_.emplace(model->id(), std::move(model));
   }
-  /// Null where there is none of this id.
+  /// Null where no model has this id.
   ActiveModelPtr find(ModelId id) const {
     const MutexLock lock(mutex_);
     const auto found = models_.find(id);

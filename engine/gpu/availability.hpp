@@ -28,9 +28,9 @@ class Availability {
 
   enum class Phase { kStarting, kReady, kFailed };
   Phase phase() const;
-  /// These work, and no others will come.
+  /// The devices that work; no others will be added.
   void set_devices(std::vector<std::unique_ptr<ActiveDevice>> devices);
-  /// Their lanes have been started, too.
+  /// Their lanes have been started.
   void ready();
   /// Empty until set_devices().
   std::vector<ActiveDevice*> devices() const;

@@ -23,9 +23,9 @@ class BlockGroups {
   /// `device_bytes`: that may be used of the smallest device, as far as that is known. `models`:
   /// that the search has begun; few leave the next segment as small as the last one.
   Groups add(BlockRef block, std::uint64_t device_bytes, std::size_t models);
-  /// What is left, as segments of equal size, however small.
+  /// The remaining blocks, as segments of equal size, however small.
   Groups rest(std::uint64_t device_bytes);
-  /// Takes no more blocks until the next search begins. Returns those that it has.
+  /// Accepts no more blocks until the next search begins. Returns those that it holds.
   std::vector<BlockRef> end();
 
  private:

@@ -376,7 +376,7 @@ Status Cascade::Run::queue_bias() {
   g.base = static_cast<dev::u8>(model.bytes.base);
   g.tec = model.bytes.tec;
   g.tbm = model.bytes.tbm;
-  return queue_gate(survivors, dev::kBehindBias);
+  return queue_gate(survivors, dev::kAfterBias);
 }
 
 Status Cascade::Run::queue_gate(const dev::TargetList& list, dev::u32 stage) {
@@ -401,7 +401,7 @@ Status Cascade::Run::queue_viterbi() {
     w.only_flagged = stages.leaves ? 1 : 0;
     HMMJIT_TRY(launch(kernel(Link::kExactViterbi), w, kNext));
   }
-  return queue_gate(candidates, dev::kBehindViterbi);
+  return queue_gate(candidates, dev::kAfterViterbi);
 }
 
 Status Cascade::Run::queue_forward() {
@@ -415,7 +415,7 @@ Status Cascade::Run::queue_forward() {
   f.results = at<float>(lists.scores);
   HMMJIT_TRY(launch(kernel(Link::kForward), f,
                     offsetof(ChainCounters, forward) + offsetof(dev::LateCounters, next)));
-  return queue_gate(candidates, dev::kBehindForward);
+  return queue_gate(candidates, dev::kAfterForward);
 }
 
 Status Cascade::Run::collect() {
@@ -541,13 +541,13 @@ void Cascade::Run::count_work(const dev::GateCounters& counters) {
         .expected_seconds = ready.expected_seconds(*lane.device_, residues)};
   };
   count(Timed::kSsv, ssv, packed.targets.residue_count);
-  if (stages.bias) count(Timed::kBias, kernel(Link::kBias), counters.residues[dev::kBehindBias]);
+  if (stages.bias) count(Timed::kBias, kernel(Link::kBias), counters.residues[dev::kAfterBias]);
   if (stages.viterbi) {
     count(Timed::kViterbi, kernel(stages.fast_viterbi ? Link::kViterbi : Link::kExactViterbi),
-          counters.residues[dev::kBehindViterbi]);
+          counters.residues[dev::kAfterViterbi]);
   }
   if (stages.forward)
-    count(Timed::kForward, kernel(Link::kForward), counters.residues[dev::kBehindForward]);
+    count(Timed::kForward, kernel(Link::kForward), counters.residues[dev::kAfterForward]);
 }
 
 Status Cascade::Run::sample(const ChainCounters& c) {

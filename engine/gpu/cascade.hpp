@@ -40,9 +40,9 @@ struct MsvSurvivor {
 struct FilteredBlock {
   std::vector<MsvSurvivor> open;      ///< ascending index; the caller does everything after MSV
   std::vector<std::uint32_t> passed;  ///< ascending; pass Viterbi, and Forward but for rounding
-  /// Of each that passed what else the device has found out, null where nothing; or empty.
+  /// Further findings for each that passed, null where there are none; or empty.
   std::vector<std::shared_ptr<const ParsedTarget>> parsed;
-  /// Targets that failed at a stage after MSV: of all blocks of the launch, counted in one of them.
+  /// Targets that failed at a stage after MSV. One block of a launch has the counts of all.
   std::uint64_t failed_bias = 0, failed_viterbi = 0, failed_forward = 0;
   BlockSample sample;  ///< what it was computed with, and scores to be checked
 };
@@ -99,8 +99,8 @@ struct CascadeResult {
 /// Stream, events and buffers of one lane, reused from model to model. One thread at a time.
 class Cascade {
  public:
-  /// Asked before a buffer of `from` bytes of device memory gives way to one of `to`; an error
-  /// leaves it at 0.
+  /// Called before a buffer of `from` bytes of device memory is replaced by one of `to`; after an
+  /// error there is none.
   using Resize = std::function<Status(std::size_t from, std::size_t to)>;
   /// `origin`: recorded before. `most_scratch`: bytes of scratch (plan::Expected) beyond which a
   /// fast Viterbi kernel gives way to an exact one that needs less.

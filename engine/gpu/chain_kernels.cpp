@@ -44,18 +44,18 @@ void ChainKernels::stop() {
 }
 
 ChainKernels::State ChainKernels::state(const KernelSlots& slots) {
-  KernelSlot& ssv = *of_link(slots, Link::kSsv);
-  if (ssv.kernel() == nullptr) return ssv.failed() ? State::kFailed : State::kComing;
-  const auto coming = [&](bool decides) {
+  const KernelProgress ssv = of_link(slots, Link::kSsv)->progress();
+  if (ssv.kernel == nullptr) return ssv.failed ? State::kFailed : State::kPending;
+  const auto pending = [&](bool decides) {
     for (std::size_t i = 0; i < kLinks; ++i) {
       const auto link = static_cast<Link>(i);
       if (!is_filter(link) || link_decides(link) != decides) continue;
-      if (is_coming(*slots[i])) return true;
+      if (slots[i]->progress().pending()) return true;
     }
     return false;
   };
-  if (coming(true)) return State::kComing;
-  return ssv.there_for() < kOthersSeconds && coming(false) ? State::kComing : State::kThere;
+  if (pending(true)) return State::kPending;
+  return ssv.ready_seconds < kOthersSeconds && pending(false) ? State::kPending : State::kReady;
 }
 
 void ChainKernels::ssv_took(const KernelSlots& slots, double seconds) {
@@ -71,9 +71,9 @@ Result<std::array<ReadyKernel, kLinks>> ChainKernels::ready(const driver::Device
   std::array<ReadyKernel, kLinks> out;
   for (std::size_t link = 0; link < kLinks; ++link) {
     KernelSlot& slot = *slots[link];
-    const compile::KernelPtr there = slot.kernel();
-    if (there == nullptr) continue;
-    auto loaded = loader_.load(device, slot, there);
+    const compile::KernelPtr kernel = slot.progress().kernel;
+    if (kernel == nullptr) continue;
+    auto loaded = loader_.load(device, slot, kernel);
     if (loaded) {
       // Never so by the way slots are found; if it were, results would still be right.
       if (const Status covered = loaded->require(extent_of(model)); !covered) {

@@ -1,7 +1,7 @@
-// The kernels of a search's chains: what lanes ask about them.
+// The kernels of a search's chains, as the lanes see them.
 //
-// Behind it ChainPlanner plans the kernels of each size class, ChainLoader loads them on the
-// devices, and a KernelSlot knows how far one kernel is.
+// ChainPlanner plans the kernels of each size class, ChainLoader loads them on the devices, and a
+// KernelSlot knows how far one kernel is.
 #pragma once
 
 #include <array>
@@ -44,24 +44,23 @@ class ChainKernels {
   void open(std::unique_ptr<KernelSource> source, const plan::DeviceTraits& device);
   /// After open(): from now on kernels are loaded on these devices.
   void load_on(std::shared_ptr<driver::Driver> driver, std::vector<driver::DevicePtr> devices);
-  /// Gives up what is being planned or compiled; nothing is asked for any more.
+  /// Gives up kernels that are being planned or compiled; requests no more.
   void stop();
 
   /// See ChainPlanner::of.
   const KernelSlots* of(const SearchModel& model) { return planner_.of(model); }
 
-  /// Of a class: kComing while a chain would have to do without a kernel that decides most targets
-  /// and is on its way, and for 1.5 seconds longer while it would have to do without any other
-  /// filter's; kFailed without SSV.
-  enum class State { kComing, kThere, kFailed };
+  /// Of a class. kPending: chains wait for a kernel that is on its way and decides most targets,
+  /// and for 1.5 seconds after SSV's for those of the other filters. kFailed: there is no SSV.
+  enum class State { kPending, kReady, kFailed };
   static State state(const KernelSlots& slots);
   /// Whether the kernel is there or being made.
   static bool expected(const KernelSlots& slots, Link link) {
-    return of_link(slots, link)->expected();
+    return of_link(slots, link)->progress().expected();
   }
   /// See ChainLoader.
-  bool settled() const { return loader_.settled(); }
-  bool coming() const { return loader_.coming(); }
+  bool initial_load_done() const { return loader_.initial_load_done(); }
+  bool has_pending_loads() const { return loader_.has_pending_loads(); }
 
   /// The kernels that are there, ready on that device, for a model of this class. Those after SSV
   /// that cannot be loaded are done without; without SSV: kCompile. After load_on().

@@ -14,7 +14,7 @@ constexpr int kLoaders = 2;
 // What the driver allocates in a thread that loads all of them.
 constexpr std::size_t kLoaderHeap = std::size_t{4} << 20;
 // For how long the first chains wait for kernels to be loaded.
-constexpr double kSettleSeconds = 0.1;
+constexpr double kInitialLoadSeconds = 0.1;
 
 }  // namespace
 
@@ -35,7 +35,7 @@ void ChainLoader::start(std::shared_ptr<driver::Driver> driver,
   loader_.emplace(std::move(driver));
   devices_ = std::move(devices);
   source_ = &source;
-  settle_by_ = Trace::now() + kSettleSeconds;
+  initial_load_until_ = Trace::now() + kInitialLoadSeconds;
   threads_.reserve(kLoaders);
   for (int i = 0; i < kLoaders; ++i)
     threads_.push_back(thread_until_out_of_memory([this, i] { run(3 + i); }, out_of_memory_));
@@ -59,7 +59,7 @@ void ChainLoader::add_class(const KernelSlots& slots) {
     const MutexLock lock(mutex_);
     --expected_classes_;
     for (const KernelSlotPtr& slot : slots) {
-      if (slot->requested() && known_.insert(slot).second) to_load_.push_back(slot);
+      if (slot->progress().requested && known_.insert(slot).second) to_load_.push_back(slot);
     }
   }
   wake_.notify_all();
@@ -73,20 +73,22 @@ void ChainLoader::add(const KernelSlotPtr& slot) {
   wake_.notify_all();
 }
 
-bool ChainLoader::settled() const {
+bool ChainLoader::initial_load_done() const {
   const MutexLock lock(mutex_);
-  return settled_;
+  return initial_load_done_;
 }
 
-bool ChainLoader::coming() const {
+bool ChainLoader::has_pending_loads() const {
   const MutexLock lock(mutex_);
-  return any_coming();
+  return any_pending();
 }
 
-bool ChainLoader::any_coming() const {
-  const auto soon = [](const KernelSlotPtr& slot) { return slot->soon(); };
-  return expected_classes_ > 0 || std::ranges::any_of(to_load_, soon) ||
-         std::ranges::any_of(loading_, soon);
+bool ChainLoader::any_pending() const {
+  const auto needs_no_compile = [](const KernelSlotPtr& slot) {
+    return slot->progress().needs_no_compile();
+  };
+  return expected_classes_ > 0 || std::ranges::any_of(to_load_, needs_no_compile) ||
+         std::ranges::any_of(loading_, needs_no_compile);
 }
 
 std::uint64_t ChainLoader::loaded_kernels() const {
@@ -100,28 +102,28 @@ void ChainLoader::run(int row) {
   reach_ahead_in_heap(kLoaderHeap);
   MutexLock lock(mutex_);
   for (;;) {
-    while (!stop_ && settled_ && to_load_.empty()) lock.wait(wake_);
+    while (!stop_ && initial_load_done_ && to_load_.empty()) lock.wait(wake_);
     if (stop_) return;
-    if (!settled_ && (!any_coming() || Trace::now() > settle_by_)) {
-      settled_ = true;
-      const double begun = settle_by_ - kSettleSeconds;
+    if (!initial_load_done_ && (!any_pending() || Trace::now() > initial_load_until_)) {
+      initial_load_done_ = true;
+      const double begun = initial_load_until_ - kInitialLoadSeconds;
       lock.unlock();
       if (trace_ != nullptr) trace_->add("gpu start", 2, "kernels", begun, Trace::now());
-      if (on_settled_) on_settled_();
+      if (on_initial_load_) on_initial_load_();
       lock.lock();
       continue;
     }
-    const auto there =
-        std::ranges::find_if(to_load_, [](const KernelSlotPtr& slot) { return slot->ended(); });
-    if (there == to_load_.end()) {
+    const auto ended = std::ranges::find_if(
+        to_load_, [](const KernelSlotPtr& slot) { return slot->progress().ended(); });
+    if (ended == to_load_.end()) {
       lock.wait_for(wake_, std::chrono::milliseconds(1));  // a finished compile gives no signal
       continue;
     }
-    const KernelSlotPtr slot = *there;
-    to_load_.erase(there);
+    const KernelSlotPtr slot = *ended;
+    to_load_.erase(ended);
     loading_.push_back(slot);
     lock.unlock();
-    if (const compile::KernelPtr kernel = slot->kernel(); kernel != nullptr) {
+    if (const compile::KernelPtr kernel = slot->progress().kernel; kernel != nullptr) {
       const double begun = Trace::now();
       // What goes wrong here goes wrong again for the lane that wants the kernel, which acts on it.
       for (const driver::DevicePtr& device : devices_) {

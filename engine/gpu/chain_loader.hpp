@@ -1,8 +1,8 @@
 // Loads the kernels of a search on its devices.
 //
-// Kernels are loaded as they come, ahead of the chains that need them: an idle device takes one in
-// a tenth of a millisecond, a busy one lets each wait until all that runs on it has ended, and all
-// lanes with it.
+// Kernels are loaded as soon as they are made, before chains need them: an idle device takes one in
+// a tenth of a millisecond; on a busy one each waits, and all lanes with it, until everything that
+// runs there has ended.
 #pragma once
 
 #include <condition_variable>
@@ -28,11 +28,12 @@ namespace hmmjit::gpu {
 /// Thread-safe.
 class ChainLoader {
  public:
-  /// From threads of this object: `on_settled` is called once, when settled() becomes true,
-  /// `out_of_memory` when a thread ends for lack of it.
-  ChainLoader(Trace* trace, std::function<void()> on_settled, std::function<void()> out_of_memory)
+  /// Threads of this object call `on_initial_load` once, when initial_load_done() becomes true, and
+  /// `out_of_memory` when one of them ends for lack of it.
+  ChainLoader(Trace* trace, std::function<void()> on_initial_load,
+              std::function<void()> out_of_memory)
       : trace_(trace),
-        on_settled_(std::move(on_settled)),
+        on_initial_load_(std::move(on_initial_load)),
         out_of_memory_(std::move(out_of_memory)) {}
   ~ChainLoader();
   ChainLoader(const ChainLoader&) = delete;
@@ -46,14 +47,14 @@ class ChainLoader {
   /// A size class is being planned, and add_class() follows.
   void expect_class();
   void add_class(const KernelSlots& slots);
-  /// A kernel that has been asked for later.
+  /// A kernel that was requested after its class.
   void add(const KernelSlotPtr& slot);
 
   /// Whether the kernels that needed no compile when the devices became ready have been loaded, or
-  /// have had their time for it.
-  bool settled() const;
+  /// the time allowed for that is over.
+  bool initial_load_done() const;
   /// Whether kernels that need no compile are still to be planned or loaded.
-  bool coming() const;
+  bool has_pending_loads() const;
 
   /// The kernel of a slot, ready on a device. After start().
   Result<ReadyKernel> load(const driver::Device& device, KernelSlot& slot,
@@ -62,10 +63,10 @@ class ChainLoader {
 
  private:
   void run(int row);
-  bool any_coming() const HMMJIT_REQUIRES(mutex_);
+  bool any_pending() const HMMJIT_REQUIRES(mutex_);
 
   Trace* const trace_;
-  const std::function<void()> on_settled_, out_of_memory_;
+  const std::function<void()> on_initial_load_, out_of_memory_;
   // Set once, before the threads that use them start.
   std::optional<KernelLoader> loader_;
   std::vector<driver::DevicePtr> devices_;
@@ -73,8 +74,9 @@ class ChainLoader {
 
   mutable Mutex mutex_;
   std::condition_variable wake_;
-  bool stop_ HMMJIT_GUARDED_BY(mutex_) = false, settled_ HMMJIT_GUARDED_BY(mutex_) = false;
-  double settle_by_ HMMJIT_GUARDED_BY(mutex_) = 0;
+  bool stop_ HMMJIT_GUARDED_BY(mutex_) = false;
+  bool initial_load_done_ HMMJIT_GUARDED_BY(mutex_) = false;
+  double initial_load_until_ HMMJIT_GUARDED_BY(mutex_) = 0;
   int expected_classes_ HMMJIT_GUARDED_BY(mutex_) = 0;
   std::set<KernelSlotPtr> known_ HMMJIT_GUARDED_BY(mutex_);
   // On their way from the cache or the compiler, and on their way to the devices.

@@ -72,8 +72,7 @@ std::vector<int> ChainPlanner::unfinished_lengths() const {
     unfinished = unplanned_;
     unfinished.insert(in_planning_.begin(), in_planning_.end());
     for (const auto& [key, slots] : classes_) {
-      if (std::ranges::any_of(slots,
-                              [](const auto& slot) { return slot->requested() && !slot->ended(); }))
+      if (std::ranges::any_of(slots, [](const auto& slot) { return slot->progress().pending(); }))
         unfinished.insert(key);
     }
   }
@@ -128,7 +127,8 @@ KernelSlots ChainPlanner::plan_class(const SizeClass& key) {
   });
   for (const std::size_t link : links) {
     // No coarse kernel where the better one needs no compile.
-    const bool fine = link == static_cast<std::size_t>(Link::kSsv) && made[kFine]->cached();
+    const bool fine =
+        link == static_cast<std::size_t>(Link::kSsv) && made[kFine]->progress().cached;
     made[link] = fine ? made[kFine] : plan_link(static_cast<Link>(link), key);
   }
   return made;

@@ -27,8 +27,8 @@ namespace hmmjit::gpu {
 /// Thread-safe.
 class ChainPlanner {
  public:
-  /// From threads of this object: `on_planned` is called after each class, `out_of_memory` when a
-  /// thread ends for lack of it.
+  /// Threads of this object call `on_planned` after each class, and `out_of_memory` when one of
+  /// them ends for lack of it.
   ChainPlanner(KernelFailures& failures, ChainLoader& loader, std::function<void()> on_planned,
                std::function<void()> out_of_memory)
       : failures_(failures),
@@ -43,13 +43,13 @@ class ChainPlanner {
   void start(KernelSource& source, const plan::DeviceTraits& device);
   void stop();
 
-  /// The kernels of a model's class; null while it has not been planned, which this asks for. Valid
-  /// as long as this object.
+  /// The kernels of a model's class; null while it has not been planned, which the first call
+  /// requests. Valid as long as this object.
   const KernelSlots* of(const SearchModel& model);
-  /// Asks for a kernel that has a plan.
+  /// Requests a kernel that has a plan.
   void request(KernelSlotPtr slot);
-  /// Model lengths of classes of proteins that have not been planned, or of which a kernel has been
-  /// asked for that is still being compiled, ascending. Empty before start().
+  /// Ascending model lengths of classes of proteins that have not been planned yet, or of which a
+  /// kernel is still being compiled. Empty before start().
   std::vector<int> unfinished_lengths() const;
 
  private:

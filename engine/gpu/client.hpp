@@ -1,4 +1,4 @@
-// What the owner of a search provides to its devices, and what they deliver to it.
+// The interface between the owner of a search and its devices.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct EarlyDelivery {
 /// What the owner provides. Called from lane threads, without any lock of GpuFilters held.
 class Client {
  public:
-  /// The pairs are done as far as the device goes.
+  /// The device has done its part of the pairs.
   virtual void deliver(ModelId model, std::vector<Delivery> pairs) = 0;
   /// A part of what is found out about pairs, before deliver() of them, which leaves it out.
   virtual void deliver_early(ModelId model, std::vector<EarlyDelivery> pairs) = 0;

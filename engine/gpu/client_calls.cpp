@@ -40,7 +40,7 @@ void ClientCalls::add() {
   ++uses_;
 }
 
-// Told with the lock held: whoever waits may destroy this object as soon as it has the lock.
+// Notified with the lock held: the waiting thread may destroy this object once it has the lock.
 void ClientCalls::remove() {
   const MutexLock lock(mutex_);
   if (--uses_ == 0) unused_.notify_all();

@@ -1,4 +1,4 @@
-// The owner of the search that is running, while it is there.
+// Access to the owner of the running search, which must not go while it is in use.
 #pragma once
 
 #include <condition_variable>
@@ -11,9 +11,9 @@ namespace hmmjit::gpu {
 
 class ClientCalls;
 
-/// Keeps the client, its board and its blocks from going: ClientCalls::detach waits until there is
-/// no such object. Whoever holds blocks of the client holds one of these, and lets go of it last.
-/// Empty where no client is attached.
+/// Keeps the client, its board and its blocks alive: ClientCalls::detach waits until no such object
+/// is left. A holder of the client's blocks holds one of these and releases it last. Empty where no
+/// client is attached.
 class ClientUse {
  public:
   ClientUse() = default;
@@ -39,7 +39,7 @@ class ClientUse {
 class ClientCalls {
  public:
   void attach(Client& client, WorkBoard& board, const FilterLimits& limits);
-  /// No use begins any more; returns when the last one has ended.
+  /// Lets no further use begin; returns when the last one has ended.
   void detach();
   ClientUse use();
 

@@ -1,4 +1,4 @@
-// What the threads of GpuFilters count.
+// Counters of the threads of GpuFilters.
 #pragma once
 
 #include "core/mutex.hpp"
@@ -9,7 +9,7 @@ namespace hmmjit::gpu {
 /// Thread-safe.
 class Counters {
  public:
-  /// Calls `change` with the counters, which nobody else sees meanwhile.
+  /// Calls `change` with the counters, under their lock.
   template <typename Change>
   void update(Change&& change) {
     const MutexLock lock(mutex_);

@@ -51,12 +51,12 @@ void deliver_open(FilteredChain& chain) {
                 std::make_shared<const std::vector<UsedKernel>>(chain.kernels));
 }
 
-void deliver_large(DomainWork& work, double patience) {
+void deliver_large(DomainWork& work, double launch_seconds) {
   const std::vector<std::uint32_t>& length = work.request.targets->packed().targets.length;
   const int M = work.request.model->hmm.M;
   std::vector<PassedTarget> large, rest;
   for (const PassedTarget& p : work.passed)
-    (DomainStage::takes(length[p.target], M, patience) ? rest : large).push_back(p);
+    (DomainStage::takes(length[p.target], M, launch_seconds) ? rest : large).push_back(p);
   if (large.empty()) return;
   Blocks early(work.chain->claims.size());
   for (const PassedTarget& p : large) early[p.block].passed.push_back(p.index);

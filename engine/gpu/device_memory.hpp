@@ -1,4 +1,4 @@
-// How much of a device's memory may be used, and by what it is.
+// How much of a device's memory may be used, and what uses it.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class DeviceMemory {
   explicit DeviceMemory(std::uint64_t budget) : budget_(budget) {}
 
   std::uint64_t budget() const;
-  /// Counts the targets until nobody holds them any more.
+  /// Counts the targets for as long as anybody holds them.
   std::shared_ptr<DeviceTargets> keep(std::unique_ptr<DeviceTargets> targets);
 
   /// For targets that are to be loaded.
@@ -27,10 +27,10 @@ class DeviceMemory {
     std::uint64_t bytes = 0;
     std::uint64_t buffers = 0;  ///< that lanes will need to work on them, all together
   };
-  /// Sets memory aside for targets until end_load(). False where there is not enough. What is
-  /// larger than the budget is let in when there is nothing else.
+  /// Reserves memory for targets until end_load(). False where there is not enough. Targets larger
+  /// than the budget are admitted when nothing else uses memory.
   bool begin_load(const Load& load);
-  /// The same only where there is room and nothing else is being loaded: others can work meanwhile.
+  /// The same, but only where there is room and nothing else is being loaded.
   bool begin_load_beside_work(const Load& load);
   void end_load(const Load& load);
 

@@ -39,12 +39,12 @@ layout::PackedTargets index_blocks(std::span<const BlockRef> blocks,
 
 // What kernels may read after the last target is padding in a packed segment; a database has no
 // such bytes after a block.
-constexpr std::size_t kBehind = hmmjit_device::kStartUnit;
+constexpr std::size_t kBytesAfterTargets = hmmjit_device::kStartUnit;
 
 std::size_t stored_residues(const layout::PackedTargets& targets) {
   std::size_t bytes = targets.residues.size();
   for (const auto& piece : targets.stored) bytes += piece.size();
-  return bytes + (targets.stored.empty() ? 0 : kBehind);
+  return bytes + (targets.stored.empty() ? 0 : kBytesAfterTargets);
 }
 
 }  // namespace
@@ -144,7 +144,7 @@ Result<std::unique_ptr<DeviceTargets>> DeviceTargets::create(
       HMMJIT_TRY(uploader.upload_residues(out->residues_, piece, at));
       at += piece.size();
     }
-    const std::vector<std::uint8_t> padding(kBehind, kPaddingCode);
+    const std::vector<std::uint8_t> padding(kBytesAfterTargets, kPaddingCode);
     HMMJIT_TRY(uploader.upload(out->residues_, padding.data(), padding.size(), at));
   }
   HMMJIT_TRY(put(out->start_, t.start));

@@ -39,7 +39,7 @@ bool DomainLane::turn() {
   const bool lost = device_.lost;
   const DeviceLoad load = load_of(parts_, device_);
   std::vector<DomainWorkPtr> batch;
-  if (stop || lost || !parts_.kernels.coming())
+  if (stop || lost || !parts_.kernels.has_pending_loads())
     batch = device_.domain_queue.take_launch(load, stop || lost);
   if (batch.empty()) {
     parts_.handed_over.wait_beyond(seen, std::chrono::milliseconds(1));
@@ -81,22 +81,22 @@ void DomainLane::launch(const std::vector<DomainWorkPtr>& batch, const DeviceLoa
   if (!chosen.parser) return;
   std::uint64_t cells = 0;
   for (const DomainWorkPtr& work : batch) cells += cells_of(*work);
-  const double patience = settings.patient
-                              ? settings.launch_timeout
-                              : domain_launch_seconds(use.client().load(), load, cells);
+  const double launch_seconds = settings.wait_for_device
+                                    ? settings.launch_timeout
+                                    : domain_launch_seconds(use.client().load(), load, cells);
   std::vector<DomainRequest*> requests;
   for (const DomainWorkPtr& work : batch) {
     for (const Link link : kDomainLinks) {
       if (const ReadyKernel& kernel = of_link(*ready, link))
         work->kernels.push_back({link, kernel.name()});
     }
-    deliver_large(*work, patience);
+    deliver_large(*work, launch_seconds);
     work->request.passed.clear();
     for (const PassedTarget& passed : work->passed) work->request.passed.push_back(passed.target);
     if (!work->request.passed.empty()) requests.push_back(&work->request);
   }
   const auto result = (**stage_)->run(
-      requests, chosen, {.trace_seed = use.limits().trace_seed, .patience = patience},
+      requests, chosen, {.trace_seed = use.limits().trace_seed, .launch_seconds = launch_seconds},
       {.timeout = settings.launch_timeout, .progress = &device_.progress});
   if (!result) {
     for (DomainRequest* request : requests) {
@@ -132,7 +132,7 @@ bool relieve(SearchParts& parts) {
     return true;
   }
   DomainWorkPtr longest;
-  if (const ClientUse use = parts.clients.use(); use && !parts.settings.patient) {
+  if (const ClientUse use = parts.clients.use(); use && !parts.settings.wait_for_device) {
     const HostLoad load = use.client().load();
     if (host_is_idle(load))
       longest = (*busiest)->domain_queue.take_longest(cells_for_idle_host(load));

@@ -1,5 +1,5 @@
-// One thread and one stream of a device that take what has passed the filters through the domain
-// stage, and deliver it.
+// One thread and one stream of a device, which take the targets that passed the filters through the
+// domain stage and deliver them.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace hmmjit::gpu {
 
-/// What waits on a device; see handover_policy.hpp.
+/// The work that waits for a device; see handover_policy.hpp.
 DeviceLoad load_of(const SearchParts& parts, const ActiveDevice& device);
 
 /// For the thread that runs it.
@@ -19,7 +19,7 @@ class DomainLane {
  public:
   DomainLane(SearchParts& parts, ActiveDevice& device, int number)
       : parts_(parts), device_(device), number_(number) {}
-  /// Until the engine stops. Of a lost device what comes is passed on as it is.
+  /// Runs until the engine stops. Once the device is lost, targets are delivered without findings.
   void run();
 
  private:

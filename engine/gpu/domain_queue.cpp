@@ -22,9 +22,9 @@ std::uint64_t cells_of(const DomainWork& work, const PassedTarget& passed) {
          static_cast<std::uint64_t>(work.request.model->hmm.M);
 }
 
-bool kernels_are_coming(const DomainWork& work) {
+bool kernels_are_pending(const DomainWork& work) {
   return std::ranges::any_of(kDomainLinks, [&](Link link) {
-    return is_coming(*of_link(*work.chain->model->slots(), link));
+    return of_link(*work.chain->model->slots(), link)->progress().pending();
   });
 }
 
@@ -65,7 +65,7 @@ void DomainQueue::put(DomainWorkPtr work) {
 DomainQueue::Launch DomainQueue::largest_launch(bool all) const {
   std::vector<Launch> launches;
   for (const DomainWorkPtr& work : work_) {
-    if (!all && kernels_are_coming(*work)) continue;
+    if (!all && kernels_are_pending(*work)) continue;
     auto same = std::ranges::find_if(
         launches, [&](const Launch& launch) { return same_kernels(*launch.first, *work); });
     if (same == launches.end()) same = launches.insert(same, {.first = work.get()});

@@ -17,13 +17,13 @@ namespace hmmjit::gpu {
 
 class ActiveModel;
 
-/// A chain of filters that has ended, and what becomes of its pairs.
+/// A chain of filters that has ended, with its claims until all its pairs have been delivered.
 struct FilteredChain {
   FilteredChain() = default;
   FilteredChain(const FilteredChain&) = delete;
   FilteredChain& operator=(const FilteredChain&) = delete;
-  /// Pairs that have not been delivered are the host's. Where a part of them has been, nobody can
-  /// do them any more: memory has run out, and the search ends.
+  /// Pairs that have not been delivered go back to the host. Where a part of a pair has been
+  /// delivered, nobody can do it any more: memory has run out, and the search ends.
   ~FilteredChain();
 
   ClientUse use;  // let go of last
@@ -47,20 +47,20 @@ using DomainWorkPtr = std::unique_ptr<DomainWork>;
 
 /// Model positions times residues, of all of its targets.
 std::uint64_t cells_of(const DomainWork& work);
-/// A part of its own of those targets for which `taken` is set; the others stay.
+/// Moves the targets for which `taken` is set into a part of their own; the others stay.
 DomainWorkPtr split_off(DomainWork& work, const std::vector<bool>& taken);
 
 /// Chains, and parts of them, in the order in which they ended. Thread-safe.
 class DomainQueue {
  public:
   void put(DomainWorkPtr work);
-  /// What one launch takes, which has the same kernels: that of which there are most targets, and
-  /// DomainStage::kMostLaunchTargets of them at most. Empty where there is nothing, where kernels
-  /// are still being made, or where what there is rather waits for more; with `all` only where
-  /// there is nothing.
+  /// The work of one launch, all of it for the same kernels: those with the most targets that wait,
+  /// DomainStage::kMostLaunchTargets of them at most. Empty where nothing waits, where kernels are
+  /// still being made, or where it pays to wait for more targets; with `all` only where nothing
+  /// waits.
   std::vector<DomainWorkPtr> take_launch(const DeviceLoad& device, bool all);
-  /// Of the last one, whose turn is furthest off, the longest targets: about so many cells. Null
-  /// where there is none.
+  /// The longest targets of the last chain, which would wait longest: about so many cells. Null
+  /// where nothing waits.
   DomainWorkPtr take_longest(std::uint64_t cells);
   std::size_t chains() const;
   std::size_t targets() const;
@@ -70,7 +70,7 @@ class DomainQueue {
     const DomainWork* first = nullptr;
     std::size_t chains = 0, targets = 0;
   };
-  // Of nothing where there is none. `all`: also of what waits for kernels.
+  // Empty where nothing waits. `all`: includes work whose kernels are being made.
   Launch largest_launch(bool all) const HMMJIT_REQUIRES(mutex_);
 
   mutable Mutex mutex_;

@@ -46,8 +46,8 @@ std::uint32_t most_cells(std::uint32_t most, double seconds, double cell_seconds
   return static_cast<std::uint32_t>(std::min<double>(most, std::max(0.0, seconds) / cell_seconds));
 }
 // The parser takes half the time of a launch, each of the two kernels after it a quarter.
-std::uint32_t most_target_cells(double patience) {
-  return most_cells(kMostCells, patience / 2, kParserCellSeconds);
+std::uint32_t most_target_cells(double launch_seconds) {
+  return most_cells(kMostCells, launch_seconds / 2, kParserCellSeconds);
 }
 // Warps of one model at a time in the ensemble kernel: a device has no room for more.
 constexpr std::size_t kMostEnsembles = 1024;
@@ -238,8 +238,9 @@ struct DomainStage::Run {
                      std::optional<ScoredEnvelope>& out) const;
 };
 
-bool DomainStage::takes(std::uint64_t target_length, int model_length, double patience) {
-  return target_length * static_cast<std::uint64_t>(model_length) <= most_target_cells(patience);
+bool DomainStage::takes(std::uint64_t target_length, int model_length, double launch_seconds) {
+  return target_length * static_cast<std::uint64_t>(model_length) <=
+         most_target_cells(launch_seconds);
 }
 
 std::size_t DomainStage::bytes(std::size_t workspace) { return kBufferBytes + workspace; }
@@ -364,15 +365,15 @@ bool DomainStage::Run::add(DomainRequest& request) {
     d.random = LinearCongruential(*limits.trace_seed).state();
   }
   d.word_capacity = static_cast<dev::u32>(kWords);
-  const double quarter = std::clamp(limits.patience, 0.0, 1000.0) / 4;
-  d.most_cells = most_target_cells(limits.patience);
+  const double quarter = std::clamp(limits.launch_seconds, 0.0, 1000.0) / 4;
+  d.most_cells = most_target_cells(limits.launch_seconds);
   d.most_envelope_cells = most_cells(
       with_room(kMostEnvelopeCells, stage.most_workspace_, kEnvelopesAtOnce, kEnvelopeCellBytes),
       quarter, kEnvelopeCellSeconds);
   d.most_region_cells = most_cells(
       with_room(kMostRegionCells, stage.most_workspace_, kRegionsAtOnce, kRegionCellBytes), quarter,
       kRegionCellSeconds);
-  d.patience = static_cast<dev::u32>(quarter * (1e9 / 1024));
+  d.time_limit = static_cast<dev::u32>(quarter * (1e9 / 1024));
   d.stride = tables.stride;
   d.model_length = static_cast<dev::u32>(model.odds.M);
   d.stripes = static_cast<dev::u32>(float_stripes(model.odds.M));

@@ -30,22 +30,22 @@ struct DomainRequest {
   std::shared_ptr<const SearchModel> model;
   std::shared_ptr<DeviceTargets> targets;
   std::vector<std::uint32_t> passed;  ///< indices in sorted order
-  /// Of each of them what was found out; null: left to the CPU.
+  /// The findings for each of them; null: left to the CPU.
   std::vector<std::shared_ptr<const ParsedTarget>> parsed;
   bool left_out = false;  ///< the launch had no room for it; another one may
 };
 
-/// Kernels for all models of a launch. What one of them is missing for, or does not cover, is done
-/// by the host.
+/// Kernels for all models of a launch. The host does the work for which one is missing or which it
+/// does not cover.
 struct DomainKernels {
   ReadyKernel parser, ensemble, envelope;
 };
 
 struct DomainLimits {
   std::optional<std::uint32_t> trace_seed = 42;  ///< as FilterLimits'
-  /// Seconds that a launch may take, about: what would take longer by itself, or is not begun in
+  /// About how many seconds a launch may take: what would take longer by itself, or is not begun in
   /// time, is left to the CPU.
-  double patience = 1;
+  double launch_seconds = 1;
 };
 
 struct DomainResult {
@@ -61,15 +61,15 @@ class DomainStage {
   /// Requests that one launch takes at most, targets of a request, and targets of all requests:
   /// further ones are left out.
   static constexpr std::size_t kMostRequests = 32, kMostTargets = 8192, kMostLaunchTargets = 16000;
-  /// Bytes of a workspace with which it is worth its while, and beyond which more gains nothing.
-  /// What a launch has no workspace for waits for what it has: with 256 MiB instead of 4 GiB
+  /// Bytes of a workspace below which a stage does not pay, and beyond which more gains nothing.
+  /// Items of a launch wait for each other's workspace: with 256 MiB instead of 4 GiB
   /// an H200 takes 2.0 s instead of 0.08 for 8,954 envelopes of 32 models of 258 to 522 positions
   /// (benchmarks/domain_bench --device --workspace).
   static constexpr std::size_t kLeastWorkspace = std::size_t{32} << 20,
                                kMostWorkspace = std::size_t{4} << 30;
-  /// False for targets of so many cells that one of the CPU's threads is faster, or that a launch
-  /// would take longer than `patience`.
-  static bool takes(std::uint64_t target_length, int model_length, double patience);
+  /// False for targets of so many cells that a thread of the CPU is faster, or that the launch
+  /// would take longer than `launch_seconds`.
+  static bool takes(std::uint64_t target_length, int model_length, double launch_seconds);
   /// Device memory of one stage, at most.
   static std::size_t bytes(std::size_t workspace);
   /// `resize`, `origin`: as Cascade's. `workspace`: the most that it may grow to; a launch takes

@@ -63,12 +63,12 @@ bool FilterLane::turn() {
 FilterLane::Choice FilterLane::choose(const WorkBoard& board,
                                       const std::vector<SegmentPtr>& resident) {
   Choice out;
-  const bool settled = parts_.kernels.settled();
+  const bool loaded = parts_.kernels.initial_load_done();
   for (const SegmentPtr& segment : resident) {
     board.visit_open(segment->shard(), [&](ModelId id) {
       const ActiveModelPtr model = parts_.models.find(id);
       if (model == nullptr) return true;
-      if (!settled) {
+      if (!loaded) {
         if (!reserved_ && !out.reserve)
           out.segment = segment, out.model = model, out.reserve = true;
         out.waiting = true;

@@ -1,4 +1,4 @@
-// One thread and one stream of a device that pass models over its segments.
+// One thread and one stream of a device, which pass models over the segments resident there.
 #pragma once
 
 #include <memory>
@@ -14,13 +14,13 @@ class FilterLane {
  public:
   FilterLane(SearchParts& parts, ActiveDevice& device, int number)
       : parts_(parts), device_(device), number_(number) {}
-  /// Until the device is lost or the engine stops.
+  /// Runs until the device is lost or the engine stops.
   void run();
 
  private:
   // Does the next thing or waits for it; false: the device is lost or the engine stops.
   bool turn();
-  // What there is to do.
+  // The segment and model to do next.
   struct Choice {
     SegmentPtr segment;             // of the model; null: none can begin
     ActiveModelPtr model;           // the lowest over all resident segments

@@ -181,12 +181,12 @@ bool GpuFilters::serves(std::uint64_t model, std::uint64_t block) const {
   if (parts.availability.phase() != Phase::kReady) return false;
   const ActiveModelPtr entry = parts.models.find(model);
   if (entry == nullptr) return false;
-  const bool patient = parts.settings.patient;
-  if (!patient && !parts.segments.has_been_resident(block)) return false;
+  const bool wait = parts.settings.wait_for_device;
+  if (!wait && !parts.segments.has_been_resident(block)) return false;
   const bool unplanned = entry->slots() == nullptr;  // looked at first: it may be planned meanwhile
   const ActiveModel::State now = entry->refresh(parts.kernels);
   return now == ActiveModel::State::kReady ||
-         (patient && unplanned && now == ActiveModel::State::kWaiting);
+         (wait && unplanned && now == ActiveModel::State::kWaiting);
 }
 
 std::string GpuFilters::name() const {

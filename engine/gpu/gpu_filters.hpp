@@ -42,17 +42,17 @@ struct Settings {
   /// Residues of the first segment of each device, and by how much each next one is larger, up to
   /// `largest_segment`. The first is small, so that devices begin soon, and where there are few
   /// models all are. Later ones are large: a chain waits for its longest targets at each of its
-  /// stages, however few targets it has. On an H200 the filters of 349 models against 540 M residues
-  /// take 5.7 s in segments of 64 M residues and 3.7 s in segments of 1 G.
+  /// stages, however few targets it has. On an H200 the filters of 349 models against 540 M
+  /// residues take 5.7 s in segments of 64 M residues and 3.7 s in segments of 1 G.
   std::uint64_t segment_residues = std::uint64_t{64} << 20;
   std::uint64_t segment_growth = 4, largest_segment = std::uint64_t{1} << 30;
   /// Per device: chains in flight, and launches of the domain stage. Most of the time of both is
   /// latency, of the last targets of each kernel. On an H200 the filters of 349 models against 530
   /// M residues take 3.4 s with 4 chains in flight, 2.9 s with 8, and no less with 12.
   int lanes = 8, domain_lanes = 6;
-  /// Others leave work to the devices already before the targets are there: for tests, which want
-  /// to see all of it done by devices.
-  bool patient = false;
+  /// The host leaves pairs to the devices even before their targets are there. For tests, in which
+  /// the devices are to do all of the work.
+  bool wait_for_device = false;
   double launch_timeout = 60;  ///< seconds until a launch counts as lost
   /// Device seconds of SSV with a coarse kernel after which a compile for a closer length pays.
   double finer_kernel_seconds = 0.5;
@@ -129,7 +129,8 @@ class GpuFilters {
   void remove_model(std::uint64_t id);
   /// A block that is on the board.
   void add_block(BlockRef block);
-  /// No further block for now: what has been added becomes a segment, however small.
+  /// No further block is coming for now: those that have been added become a segment, however
+  /// small.
   void end_blocks();
   /// From now on segments whose work is done are dropped, host memory included.
   void set_streaming();
@@ -140,8 +141,8 @@ class GpuFilters {
   void exclude(const std::vector<UsedKernel>& kernels);
 
   /// Whether a lane will claim this pair if it is open and nobody else takes it: its kernels are
-  /// there and the block is or was on a device. Others may then leave it alone: should it turn out
-  /// otherwise, the board leaves the pair to the host and says so.
+  /// ready and the block is or was on a device. Others may then leave it alone: should no lane do
+  /// it after all, the board leaves the pair to the host and notifies the host.
   bool serves(std::uint64_t model, std::uint64_t block) const;
 
   /// "gpu/sm_90 H200", or empty before a device is ready.

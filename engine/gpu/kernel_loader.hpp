@@ -1,7 +1,7 @@
-// From a compiled kernel to one that may be launched, the same way for a search, a host program and
-// `hmmjit bench`: the driver loads the image; an image that it refuses is made once more; code that
-// the driver itself has compiled (from PTX) is held against what the catalogue entry promises, as
-// the compiler's was, and passed over for the plan's next candidate where it breaks that.
+// Makes a compiled kernel ready to be launched, in the same way for a search, a host program and
+// `hmmjit bench`. The driver loads the image; an image that it refuses is compiled once more. Code
+// that the driver itself has compiled (from PTX) must keep the promises of the catalogue entry, as
+// the compiler's code did; where it does not, the plan's next candidate is taken.
 #pragma once
 
 #include <atomic>
@@ -49,7 +49,7 @@ class KernelLoader {
   struct Image {
     mutable Mutex mutex;
     std::shared_ptr<driver::LoadedKernel> loaded HMMJIT_GUARDED_BY(mutex);
-    // Instead of one that the driver refused.
+    // Compiled again after the driver had refused the first image.
     compile::KernelPtr remade HMMJIT_GUARDED_BY(mutex);
     // By device ordinal.
     std::map<int, driver::LoadedResources> resources HMMJIT_GUARDED_BY(mutex);

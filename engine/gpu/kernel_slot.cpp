@@ -49,16 +49,6 @@ KernelSlot::PlanPtr KernelSlot::plan() const {
   return plan_;
 }
 
-bool KernelSlot::cached() const {
-  const MutexLock lock(mutex_);
-  return cached_;
-}
-
-bool KernelSlot::requested() const {
-  const MutexLock lock(mutex_);
-  return future_.valid();
-}
-
 void KernelSlot::set_future(Future future) {
   const MutexLock lock(mutex_);
   future_ = std::move(future);
@@ -72,14 +62,14 @@ bool KernelSlot::claim_request(int class_length) {
   return claimed_ = true;
 }
 
-// Looks whether a kernel that was on its way has come.
-void KernelSlot::refresh() {
+KernelProgress KernelSlot::progress() {
+  const MutexLock lock(mutex_);
   if (kernel_ == nullptr && !failed_ && future_.valid() &&
       future_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
     const auto& result = future_.get();
     if (result) {
       kernel_ = *result;
-      there_since_ = Trace::now();
+      ready_since_ = Trace::now();
     } else {
       failures_.note(result.error());
       failed_ = true;
@@ -89,35 +79,11 @@ void KernelSlot::refresh() {
     kernel_ = nullptr;
     failed_ = true;
   }
-}
-
-compile::KernelPtr KernelSlot::kernel() {
-  const MutexLock lock(mutex_);
-  refresh();
-  return kernel_;
-}
-
-bool KernelSlot::failed() const {
-  const MutexLock lock(mutex_);
-  return failed_;
-}
-
-bool KernelSlot::ended() {
-  const MutexLock lock(mutex_);
-  refresh();
-  return kernel_ != nullptr || failed_;
-}
-
-bool KernelSlot::expected() {
-  const MutexLock lock(mutex_);
-  refresh();
-  return !failed_ && (kernel_ != nullptr || future_.valid());
-}
-
-bool KernelSlot::soon() {
-  const MutexLock lock(mutex_);
-  refresh();
-  return kernel_ != nullptr || (cached_ && !failed_);
+  return {.kernel = kernel_,
+          .failed = failed_,
+          .requested = future_.valid(),
+          .cached = cached_,
+          .ready_seconds = kernel_ != nullptr ? Trace::now() - ready_since_ : 0};
 }
 
 void KernelSlot::fail() {
@@ -134,12 +100,6 @@ KernelSlot::PlanPtr KernelSlot::replace(const compile::KernelPtr& kernel,
     kernel_ = accepted;
   }
   return plan_;
-}
-
-double KernelSlot::there_for() {
-  const MutexLock lock(mutex_);
-  refresh();
-  return kernel_ != nullptr ? Trace::now() - there_since_ : 0;
 }
 
 double KernelSlot::add_seconds(double seconds) {

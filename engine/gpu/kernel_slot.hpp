@@ -1,5 +1,4 @@
-// One kernel of a search on its way from the planner, over cache or compiler, to the chains that
-// use it.
+// One kernel of a search, from the planner through cache or compiler to the chains that use it.
 #pragma once
 
 #include <array>
@@ -19,7 +18,7 @@
 
 namespace hmmjit::gpu {
 
-/// Why kernels of a search are not used. Thread-safe.
+/// The reasons why kernels of a search are not used. Thread-safe.
 class KernelFailures {
  public:
   void note(const Error& error);
@@ -36,6 +35,24 @@ class KernelFailures {
   std::set<std::string> excluded_ HMMJIT_GUARDED_BY(mutex_);
 };
 
+/// How far a kernel is, at one moment.
+struct KernelProgress {
+  compile::KernelPtr kernel;  ///< null while it is on its way, and once it has failed
+  bool failed = false;
+  bool requested = false;    ///< from the cache or the compiler
+  bool cached = false;       ///< it needs no compile
+  double ready_seconds = 0;  ///< since it was first seen to be there; 0: it is not
+
+  /// Whether it is there or has failed.
+  bool ended() const { return kernel != nullptr || failed; }
+  /// Whether it is there or on its way.
+  bool expected() const { return !failed && (kernel != nullptr || requested); }
+  /// Whether it is on its way.
+  bool pending() const { return !ended() && requested; }
+  /// Whether it is there, or comes without a compile.
+  bool needs_no_compile() const { return kernel != nullptr || (cached && !failed); }
+};
+
 /// The kernel of one link for one model length and alphabet. Thread-safe.
 class KernelSlot {
  public:
@@ -47,46 +64,31 @@ class KernelSlot {
   struct Planned {
     plan::Plan plan;
     bool cached = false;  ///< it needs no compile
-    Future future = {};   ///< invalid: it has not been asked for
+    Future future = {};   ///< invalid: it has not been requested
   };
   /// Calls `make` unless it has been called before, and returns whether there is a plan.
   bool plan_once(const std::function<std::optional<Planned>()>& make);
-  /// What its kernel is made for; null: no kernel takes this length.
+  /// The plan of its kernel; null: no kernel takes this length.
   PlanPtr plan() const;
-  bool cached() const;
 
-  /// Whether the kernel has been asked for.
-  bool requested() const;
+  /// The kernel has been requested.
   void set_future(Future future);
-  /// For a finer kernel than one for `class_length`: true once, if it is one and has not been asked
-  /// for; the caller then does so.
+  /// For a finer kernel than one for `class_length`: true once, if it is one and has not been
+  /// requested; the caller then does so.
   bool claim_request(int class_length);
 
-  /// Null while it is on its way, and once it has failed.
-  compile::KernelPtr kernel();
-  bool failed() const;
-  /// Whether it is there or has failed.
-  bool ended();
-  /// Whether it is there or on its way.
-  bool expected();
-  /// Whether it is there, or comes without a compile.
-  bool soon();
-  /// There is no kernel any more.
+  KernelProgress progress();
+  /// Gives the kernel up: there is none from now on.
   void fail();
   /// `kernel` was passed over for `accepted`, made for `plan`; nothing changes where another thread
   /// has replaced it. Returns what the kernel of this slot is made for.
   PlanPtr replace(const compile::KernelPtr& kernel, const compile::KernelPtr& accepted,
                   plan::Plan plan);
 
-  /// Seconds since the kernel was first seen to be there; 0: it is not.
-  double there_for();
-
   /// Device time that stages have taken with this kernel, these seconds included.
   double add_seconds(double seconds);
 
  private:
-  void refresh() HMMJIT_REQUIRES(mutex_);
-
   KernelFailures& failures_;
   std::once_flag planned_;
   mutable Mutex mutex_;
@@ -96,13 +98,11 @@ class KernelSlot {
   bool failed_ HMMJIT_GUARDED_BY(mutex_) = false;
   Future future_ HMMJIT_GUARDED_BY(mutex_);
   compile::KernelPtr kernel_ HMMJIT_GUARDED_BY(mutex_);
-  double there_since_ HMMJIT_GUARDED_BY(mutex_) = 0;  // Trace::now
+  double ready_since_ HMMJIT_GUARDED_BY(mutex_) = 0;  // Trace::now
   double seconds_ HMMJIT_GUARDED_BY(mutex_) = 0;
 };
 using KernelSlotPtr = std::shared_ptr<KernelSlot>;
-/// Whether its kernel is on its way.
-inline bool is_coming(KernelSlot& slot) { return slot.expected() && !slot.ended(); }
-/// By link; those of a size class.
+/// The kernels of a size class, by link.
 using KernelSlots = std::array<KernelSlotPtr, kLinks>;
 
 }  // namespace hmmjit::gpu

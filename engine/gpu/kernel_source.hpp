@@ -16,16 +16,17 @@ namespace hmmjit::gpu {
 class KernelSource {
  public:
   virtual ~KernelSource() = default;
-  /// Starts making the kernel, those of higher priority first; never blocks.
+  /// Starts making the kernel; kernels of higher priority are made first. Never blocks.
   virtual compile::KernelProvider::Future request(const plan::Plan& plan, int priority) = 0;
-  /// The plan's kernel, done with, where it needs no compile. Reads files, if need be.
+  /// The plan's kernel, ready, where it needs no compile; may read files.
   virtual std::optional<compile::KernelProvider::Future> find(const plan::Plan& plan) = 0;
   /// See compile::KernelProvider::refused.
   virtual Result<compile::KernelPtr> refused(const plan::Plan& plan,
                                              const compile::KernelPtr& kernel,
                                              const std::string& reason) = 0;
   virtual compile::ProviderStatistics statistics() const = 0;
-  /// What was measured best on devices of these kernels' user; null: nothing. Valid while this is.
+  /// The measured choices of the user (hmmjit tune); null where there are none. Valid as long as
+  /// this object.
   virtual const plan::TuningTable* tuning() const { return nullptr; }
   /// Gives up what is queued or being compiled.
   virtual void cancel() = 0;
@@ -52,7 +53,7 @@ class ProviderKernels : public KernelSource {
   compile::KernelProvider& provider_;
 };
 
-/// A source without cache or queue: what make() gives is there at once.
+/// A source without cache or queue: each kernel is made at once by make().
 class InstantKernelSource : public KernelSource {
  public:
   compile::KernelProvider::Future request(const plan::Plan& plan, int priority) override;

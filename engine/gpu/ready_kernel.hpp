@@ -2,7 +2,7 @@
 //
 // A kernel is compiled for a class of models: it computes a fixed number of positions, for one
 // alphabet. A model with more positions would be scored without its last ones, which is no error
-// that a device can see: scores come out too low and hits are lost without a word. So the extent
+// that a device can see: scores come out too low and hits are lost silently. So the extent
 // travels with the kernel, from the catalogue entry that fixed it, and the only way to launch a
 // kernel of a search is ReadyKernel::launch(), which compares it with the model's.
 #pragma once
@@ -17,7 +17,8 @@
 
 namespace hmmjit::gpu {
 
-/// Positions of a model and codes of its alphabet: what one has, or up to what a kernel serves.
+/// Positions of a model and codes of its alphabet: those of one model, or the most that a kernel
+/// serves.
 struct ModelExtent {
   int positions = 0;
   int alphabet_codes = 0;

@@ -14,7 +14,8 @@ ResidentSegments::Offer ResidentSegments::offer(const ActiveDevice& device) {
   book_.drop_finished(dropped);
   if (book_.board == nullptr) return out;
   for (const SegmentPtr& s : book_.table.all) {
-    if (s->device_ != &device || s->abandoned_ || !book_.board->has_open(s->shard())) continue;
+    if (s->device_ != &device || s->abandoned_ || book_.board->open_models(s->shard()) == 0)
+      continue;
     if (s->resident_ != nullptr) {
       out.resident.push_back(s);
     } else if (s->packed_ != nullptr && !s->loading_ && out.to_load == nullptr) {

@@ -1,4 +1,4 @@
-// Segments on the devices: what a device could do next, loads, work and eviction.
+// The segments on the devices: which of them a device could work on or load next, and eviction.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,13 @@
 
 namespace hmmjit::gpu {
 
-/// Thread-safe. Whoever calls it holds a ClientUse until it has let go of the segments it was
-/// given. Blocks are destroyed without the lock.
+/// Thread-safe. A caller holds a ClientUse for as long as it holds segments. Blocks are destroyed
+/// without the lock.
 class ResidentSegments {
  public:
   explicit ResidentSegments(SegmentBook& book) : book_(book) {}
 
-  /// What a device could do next, all of it with open pairs.
+  /// The segments that a device could take next; all of them have open pairs.
   struct Offer {
     std::vector<SegmentPtr> resident;
     SegmentPtr to_load;  ///< or null
@@ -28,13 +28,14 @@ class ResidentSegments {
     std::shared_ptr<PackedSegment> packed;
     DeviceMemory::Load load;
   };
-  /// Sets memory aside until end_load(). Where the device has nothing else to do, the segments that
-  /// no lane works on are evicted, least recently used first. nullopt: not now.
+  /// Reserves memory until end_load(). Where the device has nothing else to do, segments that no
+  /// lane works on are evicted, the least recently used first. nullopt: there is no room at
+  /// present.
   std::optional<Loading> begin_load(ActiveDevice& device, const SegmentPtr& segment,
                                     bool beside_work);
   void loaded(const SegmentPtr& segment, std::unique_ptr<DeviceTargets> targets);
-  /// The device had no room: smaller segments take its place, or no device will have it. Returns
-  /// whether the latter is so.
+  /// The device had no room: smaller segments take the place of this one, or it is abandoned.
+  /// Returns whether it has been abandoned.
   bool did_not_fit(const SegmentPtr& segment);
   void end_load(const SegmentPtr& segment, const Loading& loading);
 

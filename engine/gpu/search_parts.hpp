@@ -22,7 +22,7 @@
 
 namespace hmmjit::gpu {
 
-// What a lane's thread allocates at a time.
+// Bytes that a lane's thread allocates at a time.
 inline constexpr std::size_t kLaneHeap = std::size_t{2} << 20;
 
 struct SearchParts {

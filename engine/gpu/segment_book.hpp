@@ -17,9 +17,9 @@
 
 namespace hmmjit::gpu {
 
-/// Blocks that a device takes together. A segment is to be packed, then packed, then loaded, and
-/// resident until it is evicted, which means that it is to be packed again. It is abandoned, and
-/// its pairs are left to the host, where there is no memory for it.
+/// Blocks that a device takes together. A segment waits to be packed, is packed, loaded, and then
+/// resident until it is evicted; it must then be packed again. Where there is no memory for it, it
+/// is abandoned, and its pairs are left to the host.
 class Segment {
  public:
   Segment(std::vector<BlockRef> blocks, WorkBoard& board);
@@ -45,17 +45,17 @@ class Segment {
 };
 using SegmentPtr = std::shared_ptr<Segment>;
 
-/// The segments there are. Without a lock of its own.
+/// All segments of a search. It has no lock of its own: SegmentBook's guards it.
 class SegmentTable {
  public:
   void make(std::vector<BlockRef> blocks, WorkBoard& board);
   /// Two halves take the place of a segment, on the same device.
   void split(const SegmentPtr& segment, WorkBoard& board);
-  /// From now on segments are for these devices; those that were made before, too.
+  /// Assigns all segments, those made before and those to come, to these devices.
   void use_devices(std::vector<ActiveDevice*> devices);
-  /// To the device with the fewest residues that has not been lost; to none where there is none.
+  /// Assigns a segment to the device with the fewest residues; to none when all have been lost.
   void assign(Segment& segment);
-  /// Takes the least recently used segment that no lane is at off its device; false: there is none.
+  /// Evicts the least recently used segment that no lane works on; false when there is none.
   bool evict(const ActiveDevice& device);
   void remove(const SegmentPtr& segment);
 
@@ -68,13 +68,14 @@ class SegmentTable {
   std::vector<ActiveDevice*> devices_;
 };
 
-/// What Segments and ResidentSegments work on, with the lock of both.
+/// The data that Segments and ResidentSegments share, and the lock that guards it.
 struct SegmentBook {
   SegmentBook(Counters& c, ChangeSignal& s) : counters(c), changed(s) {}
 
-  /// Drops a segment whose work is done, if segments are dropped at all; whether it has.
+  /// Drops a segment whose work is done, where segments are dropped at all. Returns whether it did.
   bool drop_if_done(const SegmentPtr& segment) HMMJIT_REQUIRES(mutex);
-  /// Moves all of those to `dropped`, whose blocks are destroyed without the lock.
+  /// Moves all segments whose work is done to `dropped`; the caller destroys their blocks without
+  /// the lock.
   void drop_finished(std::vector<SegmentPtr>& dropped) HMMJIT_REQUIRES(mutex);
 
   Counters& counters;

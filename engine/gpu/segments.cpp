@@ -51,7 +51,7 @@ SegmentPtr Segments::take_to_pack(bool& wait) {
   std::size_t waiting = 0;
   for (const SegmentPtr& s : book_.table.all) {
     waiting += s->packed_ != nullptr && s->resident_ == nullptr && !s->abandoned_ &&
-               !s->packed_->targets.residues.empty() && book_.board->has_open(s->shard());
+               !s->packed_->targets.residues.empty() && book_.board->open_models(s->shard()) > 0;
   }
   if (waiting >= copies_) return nullptr;
   SegmentPtr next = std::move(book_.table.to_pack.front());

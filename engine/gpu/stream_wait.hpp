@@ -8,10 +8,10 @@
 namespace hmmjit::gpu {
 
 struct StreamWait {
-  /// Seconds without any launch of the device coming to an end until this one counts as lost.
+  /// After so many seconds in which no launch of the device ended, this one counts as lost.
   double timeout = 60;
-  /// When the last one ended (Trace::now); written here. Launches wait for one another, so that
-  /// one that waits long need not be stuck.
+  /// Time at which the last launch ended (Trace::now), updated by each wait. Launches wait for one
+  /// another, so that one that waits long need not be stuck.
   std::atomic<double>* progress = nullptr;
 };
 

@@ -169,16 +169,16 @@ Status TargetDatabase::State::read_header() {
   summary.longest = header.longest;
   summary.shortest = header.shortest;
   summary.identity = identity(header);
-  std::uint64_t behind = sizeof header;
+  std::uint64_t end_of_last = sizeof header;
   for (int i = 0; i < kSections; ++i) {
     const Section& s = header.section[i];
     const std::string_view section_name(s.name, ::strnlen(s.name, sizeof s.name));
     if (section_name != kSectionNames[static_cast<std::size_t>(i)] ||
-        s.offset % kSectionAlignment != 0 || s.offset < behind || s.offset > size ||
+        s.offset % kSectionAlignment != 0 || s.offset < end_of_last || s.offset > size ||
         s.bytes > size - s.offset)
       return damaged(name, fmt::format("section {} lies outside the file or is misplaced",
                                        kSectionNames[static_cast<std::size_t>(i)]));
-    behind = s.offset + s.bytes;
+    end_of_last = s.offset + s.bytes;
     summary.sections.push_back(
         {kSectionNames[static_cast<std::size_t>(i)], s.offset, s.bytes, s.checksum});
   }
@@ -403,10 +403,10 @@ Result<std::pair<std::uint64_t, std::uint64_t>> TargetDatabase::targets_of_fract
 
 Status TargetDatabase::verify() const {
   const State& s = *state_;
-  std::uint64_t behind = sizeof(Header);
+  std::uint64_t end_of_last = sizeof(Header);
   for (const DatabaseSection& section : s.summary.sections) {
     HMMJIT_TRY(
-        s.check_zeros(behind, section.offset, fmt::format("in front of section {}", section.name)));
+        s.check_zeros(end_of_last, section.offset, fmt::format("before section {}", section.name)));
     ChecksumStream sum;
     HMMJIT_TRY(
         s.for_each_piece(section.offset, section.bytes, [&](std::string_view some) -> Status {
@@ -415,9 +415,9 @@ Status TargetDatabase::verify() const {
         }));
     if (sum.value() != section.checksum)
       return damaged(s.name, fmt::format("section {} does not match its checksum", section.name));
-    behind = section.offset + section.bytes;
+    end_of_last = section.offset + section.bytes;
   }
-  HMMJIT_TRY(s.check_zeros(behind, s.summary.file_bytes, "behind the last section"));
+  HMMJIT_TRY(s.check_zeros(end_of_last, s.summary.file_bytes, "after the last section"));
 
   // The checksums match: from here on only a program that wrote nonsense can be at fault.
   HMMJIT_ASSIGN(const Piece front, s.piece(s.residues_at, kDatabaseAlignment));
@@ -539,12 +539,12 @@ Result<bool> DatabaseReader::read_block(TargetBlock& block, std::uint64_t max_re
   // each on a network file system. The advice is given again for every block, because a system that
   // has much to read already drops it, and costs little for pages that are in memory.
   constexpr std::uint64_t kAhead = std::uint64_t{8} << 20, kEntriesAhead = std::uint64_t{1} << 16;
-  std::uint64_t behind_range = s.residue_bytes;
+  std::uint64_t after_range = s.residue_bytes;
   if (end_of_targets < s.summary.targets) {
-    HMMJIT_ASSIGN(const TargetEntry behind, s.entry(end_of_targets));
-    behind_range = std::min(behind.residues, s.residue_bytes);
+    HMMJIT_ASSIGN(const TargetEntry next, s.entry(end_of_targets));
+    after_range = std::min(next.residues, s.residue_bytes);
   }
-  prefetched_ = std::min(residues_end + kAhead, behind_range);
+  prefetched_ = std::min(residues_end + kAhead, after_range);
   s.prefetch(s.residues_at + residues_, s.residues_at + prefetched_);
   s.prefetch(s.entries_at + next_ * sizeof(TargetEntry),
              s.entries_at + std::min(next_ + kEntriesAhead, end_of_targets) * sizeof(TargetEntry));

@@ -48,7 +48,7 @@ std::int16_t word_score(float scale, float score) {
                                                   : 0);
 }
 
-// vector_exp, inlined into loops over rows.
+// The reference's single-precision exponential, inlined into loops over rows. Not libm's.
 inline float polynomial_exp(float x) {
   // Cephes-type polynomial (Moshier): x = n ln 2 + y, exp(y) by a degree-6 polynomial.
   constexpr float kLimit = 88.3762626647949f;
@@ -345,8 +345,6 @@ BiasModel make_bias_model(const Hmm& hmm) {
   }
   return model;
 }
-
-float vector_exp(float x) { return polynomial_exp(x); }
 
 std::shared_ptr<const SearchModel> make_search_model(Hmm hmm) {
   auto model = std::make_shared<SearchModel>();

@@ -73,7 +73,7 @@ struct WordProfile {
 
 WordProfile make_word_profile(const Profile& profile);
 
-/// Odds ratios (floats, exponentiated by the reference's polynomial, see vector_exp).
+/// Odds ratios (floats, exponentiated by the reference's polynomial).
 struct OddsProfile {
   int M = 0;
   int Kp = 0;
@@ -122,9 +122,6 @@ struct BiasModel {
   float t10 = 0, t11 = 0;
 };
 BiasModel make_bias_model(const Hmm& hmm);
-
-/// The reference's single-precision polynomial exponential (Cephes' expf). Not libm.
-float vector_exp(float x);
 
 /// Everything a search needs of one model. Immutable after construction; share freely.
 struct SearchModel {

@@ -252,15 +252,16 @@ Status choose(Plan& plan, std::vector<Offer> offers, Policy policy,
   plan.fallbacks = std::move(competing);
   // Comparison variants come after everything else: slow, but better than no kernel.
   order(comparison, policy, plan.device);
-  std::vector<std::string_view> told{plan.chosen.variant->name};
-  const auto tell = [&](const Candidate& c, const std::string& reason) {
-    if (std::ranges::find(told, c.variant->name) != told.end()) return;
-    told.push_back(c.variant->name);
+  std::vector<std::string_view> listed{plan.chosen.variant->name};
+  const auto explain = [&](const Candidate& c, const std::string& reason) {
+    if (std::ranges::find(listed, c.variant->name) != listed.end()) return;
+    listed.push_back(c.variant->name);
     plan.rejected.push_back({std::string(c.variant->name), reason});
   };
-  for (const Candidate& c : plan.fallbacks) tell(c, outranked(c, plan, policy));
+  for (const Candidate& c : plan.fallbacks) explain(c, outranked(c, plan, policy));
   for (Candidate& c : comparison) {
-    tell(c, fmt::format("kept for comparison with its paper, chosen by name only; predicted {:.0f} "
+    explain(c,
+            fmt::format("kept for comparison with its paper, chosen by name only; predicted {:.0f} "
                         "{}",
                         c.predicted_gcups, rate_unit(plan.stage)));
     plan.fallbacks.push_back(std::move(c));

@@ -385,9 +385,4 @@ BackwardResult backward(const OddsProfile& profile, std::span<const Residue> res
   return result;
 }
 
-float backward_score(const OddsProfile& profile, std::span<const Residue> residues) {
-  const LengthModel length = length_model(static_cast<int>(residues.size()), true);
-  return backward(profile, residues, length, forward(profile, residues, length).scale).nats;
-}
-
 }  // namespace hmmjit::reference

@@ -55,8 +55,8 @@ ForwardResult forward(const OddsProfile& profile, std::span<const Residue> resid
 /// Its score for the multihit profile at the target's own length.
 float forward_score(const OddsProfile& profile, std::span<const Residue> residues);
 
-/// Backward likewise. `own_scale` is set when rows grew beyond what Forward's factors keep in
-/// range and Backward went on with factors of its own.
+/// Backward over a whole target. `own_scale` is set when rows grew beyond what Forward's factors
+/// keep in range and Backward went on with factors of its own.
 struct BackwardResult {
   float nats = 0;
   float total = 0;
@@ -66,6 +66,5 @@ struct BackwardResult {
 /// `forward_scale`: the L+1 row factors of Forward for the same arguments.
 BackwardResult backward(const OddsProfile& profile, std::span<const Residue> residues,
                         const LengthModel& length, std::span<const float> forward_scale);
-float backward_score(const OddsProfile& profile, std::span<const Residue> residues);
 
 }  // namespace hmmjit::reference

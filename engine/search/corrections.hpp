@@ -1,4 +1,4 @@
-// What follows where a device has computed wrong scores: its kernel is not used any more, and
+// Corrects a search after a device has computed wrong scores: the kernel is not used any more, and
 // every model that has used it is searched again on the CPU.
 #pragma once
 
@@ -18,8 +18,8 @@
 
 namespace hmmjit::search_run {
 
-/// Thread-safe, without a lock of its own. From within tasks of the job that is concerned, so that
-/// the search does not end meanwhile.
+/// Thread-safe, without a lock of its own. Called from within tasks of the job concerned, so that
+/// the search cannot end in the meantime.
 class Corrections final : public DifferenceHandler {
  public:
   Corrections(const SearchOptions& options, SearchTasks& tasks, gpu::GpuFilters* device,

@@ -1,4 +1,4 @@
-// What threads of a device call: results of chains, and questions about the search.
+// Receives the results of a device's chains, and answers its threads' questions about the search.
 #pragma once
 
 #include <vector>

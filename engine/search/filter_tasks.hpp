@@ -1,5 +1,5 @@
-// Tasks that filter: ranges of a block that no device has, and the rest of the filters' work where
-// a device has done the first part of it.
+// Filters on the threads of the host: ranges of blocks that no device has, and the rest of the
+// filters' work where a device has done the first part.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@
 
 namespace hmmjit::search_run {
 
-/// What a device has found out about a block: all of it, or the part that comes early.
+/// A device's findings for a block: all of them, or a part that is delivered early.
 struct DeviceUnit {
   TargetsPtr targets;
   gpu::FilteredBlock filtered;
@@ -42,10 +42,10 @@ class FilterTasks {
   void submit(const JobPtr& job, const TargetsPtr& targets);
   /// Filters a block at once, on the calling thread.
   void filter_now(const JobPtr& job, const TargetsPtr& targets);
-  /// Goes on with what a device has found. Each unit has held the job once. `early`: the rest of
+  /// Continues with a device's findings. Each unit has held the job once. `early`: the rest of
   /// these blocks comes later.
   void submit_delivered(const JobPtr& job, std::vector<DeviceUnit> delivered, bool early);
-  /// The end of a filter task, of the input, or of a hold.
+  /// Notes the end of a filter task, of the input, or of a hold.
   void end_filter(const JobPtr& job);
   /// Tasks that have not been begun.
   std::uint64_t waiting() const { return waiting_; }

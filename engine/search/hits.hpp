@@ -45,16 +45,16 @@ struct FilterCounters {
 /// The thresholds that hold for one model: the user's, or the model's own cutoffs.
 struct ModelThresholds {
   Thresholds rules;
-  bool cutoffs = false;  ///< model cutoffs in force: reported and included are one thing
+  bool cutoffs = false;  ///< model cutoffs in force: every reported hit is included
 
   bool include_by_e_value() const { return !rules.include_target.score; }
 };
 
 /// The tag of such cutoffs in a model file, "GA", "NC" or "TC"; empty for none.
 std::string_view cutoff_name(ModelCutoffs cutoffs);
-/// Those of a model, where it has them; `cutoffs` is not kNone.
+/// The cutoffs of a model, where it has them; `cutoffs` is not kNone.
 const std::optional<Cutoff>& cutoff_of(const Hmm& hmm, ModelCutoffs cutoffs);
-/// Fails with kInput when cutoffs are asked for and the model has none, unless rules.missing says
+/// Fails with kInput when the rules name cutoffs and the model has none, unless rules.missing says
 /// that the other thresholds then hold.
 Result<ModelThresholds> thresholds_for(const Thresholds& rules, const Hmm& hmm);
 

@@ -1,5 +1,5 @@
-// The hits of models that are being searched: in memory, or on disk where all together have too
-// many.
+// The hits of models that are being searched: in memory, or on disk where there are too many in
+// all.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ class KeptHits {
 
   /// Adds to the hits of a job. Fails with kOutput.
   Status add(ModelJob& job, std::vector<Hit>& hits);
-  /// What `job.hits` counted is gone from it.
+  /// Stops counting the hits of `job.hits`, which have been removed from it.
   void forget(ModelJob& job) HMMJIT_REQUIRES(job.mutex);
   struct Judged {
     HitList list;

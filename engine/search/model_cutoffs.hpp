@@ -1,4 +1,4 @@
-// Models of a file that lack the cutoffs a search asks for, found before it begins.
+// Finds the models of a file that lack the cutoffs a search needs, before it begins.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct MissingCutoffModels {
 };
 
 /// Looks through the headers of all models of a file, which takes a second for 20,000 models as
-/// text; what is wrong in the rest of a model is not seen. `path`: a regular file. Fails with
+/// text; errors in the rest of a model are not seen. `path`: a regular file. Fails with
 /// kInput.
 Result<MissingCutoffModels> models_without_cutoffs(const std::string& path, ModelCutoffs cutoffs);
 

@@ -1,5 +1,5 @@
-// The models of a search: read, calibrated where they have no score statistics, set up, and sent
-// over the targets.
+// Reads the models of a search, calibrates those without score statistics, sets them up, and sends
+// them over the targets.
 #pragma once
 
 #include <cstddef>
@@ -36,10 +36,10 @@ class ModelFeed {
         control_(control),
         progress_(progress) {}
 
-  /// Sets up as many models as memory and threads want.
+  /// Sets up as many models as memory allows and threads need.
   void start();
   SearchWindow::Demand demand() const;
-  /// Of models that were searched a second time.
+  /// For models that were searched a second time.
   std::uint64_t searched_again() const { return searched_again_; }
 
  private:

@@ -9,7 +9,7 @@
 
 namespace hmmjit::search_run {
 
-/// Reads one model at a time, on whichever thread asks. Thread-safe.
+/// Reads one model at a time, on the calling thread. Thread-safe.
 class ModelInput {
  public:
   explicit ModelInput(const ModelSource& source) : source_(source) {}

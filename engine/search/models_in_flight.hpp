@@ -19,7 +19,7 @@ struct WindowLimits {
   bool device;  ///< devices take part: many more models are in flight
 };
 
-/// What the rest of the search reports of its state.
+/// The state of the rest of the search, as far as it decides how many models are started.
 struct SearchDemand {
   bool stopped;
   bool results_full;              ///< too many results wait to be delivered
@@ -27,7 +27,7 @@ struct SearchDemand {
   std::uint64_t delivered_bytes;  ///< of models that are kept although they are delivered
 };
 
-/// Whether the models in flight are a batch, by which the targets go once.
+/// Whether the models in flight are a batch, over which the targets pass once.
 enum class Batch : std::uint8_t { kNone, kFilling, kFull };
 
 /// Models whose set-up begins.
@@ -41,7 +41,7 @@ class ModelsInFlight {
   explicit ModelsInFlight(const WindowLimits& limits) : limits_(limits) {}
 
   bool may_start(const SearchDemand& demand, Batch batch) const;
-  /// All that may be started; they count as being set up.
+  /// Takes all models that may be started; they count as being set up.
   ModelStart start(const SearchDemand& demand, Batch batch);
   /// The input has no further model. `setting_up`: found out by a set-up, which ends with that.
   void end_input(bool setting_up);
@@ -60,7 +60,7 @@ class ModelsInFlight {
   bool more() const { return !models_ended_ || any_again(); }
 
  private:
-  // Bytes of a model of some 250 nodes: what a model is taken for before any has been seen.
+  // Assumed bytes of a model before any has been seen: those of some 250 nodes.
   static constexpr std::size_t kFirstModelEstimate = std::size_t{256} << 10;
 
   const WindowLimits limits_;

@@ -67,11 +67,11 @@ struct SearchOptions {
   /// hundredth of the search's core-seconds. Where they differ, see SearchStatistics.
   std::optional<int> verify = {};
   Trace* trace = nullptr;  ///< timeline of the tasks; may be null
-  /// Asked before every task, from any thread; true ends the search with kInterrupted. May be
+  /// Called before every task, from any thread; true ends the search with kInterrupted. May be
   /// empty.
   std::function<bool()> cancelled = {};
-  /// Called with what does not stop the search, such as threads that could not be started, or a
-  /// device that computes wrong scores; from any thread. May be empty.
+  /// Called for problems that do not stop the search, such as threads that could not be started, or
+  /// a device that computes wrong scores; from any thread. May be empty.
   std::function<void(const std::string&)> on_warning = {};
   /// Steps of nice(2) by which the threads that work, the caller's included, lower their priority
   /// for good. For a process of one's own beside a device: the threads that serve the device do

@@ -1,5 +1,5 @@
-// Who does a pair of a model and a block: threads of the host at once, or, beside a device,
-// whoever comes first.
+// Decides who does a pair of a model and a block: threads of the host at once or, where there is a
+// device, whichever of the two is free first.
 #pragma once
 
 #include <cstddef>

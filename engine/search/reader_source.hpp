@@ -1,4 +1,4 @@
-// Targets from a sequence file or a target database, as the pipeline wants them.
+// Targets from a sequence file or a target database, as a TargetSource.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// From the end of a model to its complete result: hits judged, text made.
+// Makes the complete result of a model that has ended: judges its hits and makes the text.
 #pragma once
 
 #include <atomic>
@@ -30,7 +30,7 @@ class ResultMaker {
         sink_(sink),
         control_(control) {}
 
-  /// A task of the job has ended; the last one makes its result.
+  /// Notes that a task of the job has ended; the last one makes its result.
   void end_task(const JobPtr& job) {
     if (--job->pending == 0 && !tasks_.stopped()) finish(*job);
   }

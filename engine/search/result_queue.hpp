@@ -1,4 +1,4 @@
-// Results of finished models on their way to the sink, in the order of the models.
+// Delivers the results of finished models to the sink, in the order of the models.
 #pragma once
 
 #include <cstddef>
@@ -33,8 +33,8 @@ class ResultQueue {
 
   /// A model ended with this error: the results before it are delivered, then the search ends.
   void fail(std::size_t index, Error error) HMMJIT_EXCLUDES(mutex_);
-  /// Room for a result whose text is still to be made; false where there is none. Always true with
-  /// `needed`.
+  /// Reserves room for a result whose text is still to be made; false where there is none. Always
+  /// true with `needed`.
   bool reserve(std::size_t bytes, bool needed) HMMJIT_EXCLUDES(mutex_);
   void unreserve(std::size_t bytes) HMMJIT_EXCLUDES(mutex_);
   /// A complete result of `bytes`, for which `reserved` were set aside. Where one of the kernels it
@@ -44,12 +44,12 @@ class ResultQueue {
   /// Hands results to the sink as far as they are complete in order, on one thread at a time.
   /// Whether there was one.
   bool deliver() HMMJIT_EXCLUDES(mutex_);
-  /// Takes out the results that wrong kernels were used for: their models are to be searched again.
+  /// Removes the results that wrong kernels were used for: their models are to be searched again.
   std::vector<Again> take_back() HMMJIT_EXCLUDES(mutex_);
-  /// Too many bytes wait.
+  /// Whether too many bytes wait.
   bool full() const HMMJIT_EXCLUDES(mutex_);
   bool empty() const HMMJIT_EXCLUDES(mutex_);
-  /// Of what was delivered. Once no thread delivers any more.
+  /// The sums over all delivered results. Only once no thread delivers any more.
   void add_to(SearchStatistics& statistics) const HMMJIT_EXCLUDES(mutex_);
 
  private:
@@ -63,7 +63,7 @@ class ResultQueue {
     std::uint64_t hits = 0, domains = 0;
     double seconds = 0;
   };
-  // Takes out the result that is next in order, if it is there and may go.
+  // Removes and returns the result that is next in order, if it is complete and may be delivered.
   std::optional<Done> take_next() HMMJIT_REQUIRES(mutex_);
   bool holds_back() const HMMJIT_REQUIRES(mutex_);
   // Calls the sink, without the lock.
@@ -80,7 +80,7 @@ class ResultQueue {
   mutable Mutex mutex_;
   std::map<std::size_t, Done> done_ HMMJIT_GUARDED_BY(mutex_);
   std::optional<std::pair<std::size_t, Error>> failed_ HMMJIT_GUARDED_BY(mutex_);
-  // Of results that are complete, and of those whose text is being made.
+  // Bytes of results that are complete, and of those whose text is being made.
   std::size_t waiting_bytes_ HMMJIT_GUARDED_BY(mutex_) = 0;
   std::size_t reserved_bytes_ HMMJIT_GUARDED_BY(mutex_) = 0;
   std::size_t next_ HMMJIT_GUARDED_BY(mutex_) = 0;

@@ -1,5 +1,5 @@
-// Targets that passed the filters are scored on the threads of the host: Forward and the domain
-// stage, many targets at a time.
+// Scores targets that passed the filters on the threads of the host: Forward and the domain stage,
+// many targets at a time.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// How much there is to score of targets that passed the filters, and how fast that goes.
+// The scoring work that waits (targets that passed the filters), and how fast it is done.
 #pragma once
 
 #include <atomic>
@@ -12,16 +12,17 @@ namespace hmmjit::search_run {
 /// Thread-safe.
 class ScoringLoad {
  public:
-  /// Targets were found, or dropped, of which about so many cells are left to be scored.
+  /// Adds targets that passed the filters, or takes back dropped ones: about so many cells to
+  /// score.
   void found(std::uint64_t cells) { left_ += cells; }
   void dropped(std::uint64_t cells) { left_ -= cells; }
-  /// They have been scored, in so many seconds of a thread.
+  /// Targets have been scored, which took a thread so many seconds.
   void scored(std::uint64_t cells, double seconds) {
     left_ -= cells;
     done_ += cells;
     microseconds_ += static_cast<std::uint64_t>(1e6 * seconds);
   }
-  /// For a pool of so many threads and tasks that wait.
+  /// The load of a pool with so many threads and so many tasks that wait.
   gpu::HostLoad host_load(std::size_t threads, std::size_t waiting) const {
     const std::uint64_t done = done_;
     const double seconds =
@@ -35,7 +36,7 @@ class ScoringLoad {
   }
 
  private:
-  // Seconds that a thread takes for a cell, until the first have been scored.
+  // Assumed seconds of a thread for a cell, until the first have been scored.
   static constexpr double kFirstCellSeconds = 4e-9;
 
   std::atomic<std::uint64_t> left_{0}, done_{0}, microseconds_{0};

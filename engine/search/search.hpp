@@ -40,7 +40,7 @@ struct Query {
   Query(Hmm model) : hmm(std::move(model)) {}  // NOLINT: a model is a query
   Query(Hmm model, QueryNames names) : hmm(std::move(model)), sequence(std::move(names)) {}
   Hmm hmm;
-  /// Of the sequence the model was built from, which reports then name instead of the model.
+  /// Names of the sequence that the model was built from, which reports then name instead.
   std::optional<QueryNames> sequence;
 };
 
@@ -55,14 +55,14 @@ struct ModelInfo {
   std::optional<QueryNames> built = {};
 };
 
-/// Of a sink's own making; see ResultSink::prepare.
+/// Work that a sink has prepared; see ResultSink::prepare.
 class PreparedResult {
  public:
   virtual ~PreparedResult() = default;
   /// Makes one of the parts; several may be made at a time.
   virtual void make(std::size_t part) = 0;
   virtual std::size_t parts() const { return 1; }
-  /// Of memory, once all parts are made.
+  /// Bytes in memory, once all parts are made.
   virtual std::size_t bytes() const = 0;
 };
 
@@ -79,7 +79,7 @@ struct ModelResult {
   /// for candidates), in memory: they are here, and `hits` has only the sums. Nothing for sinks
   /// that do not take stored hits.
   std::shared_ptr<StoredHits> stored = {};
-  /// What the sink has made of all this ahead of its turn; may be null.
+  /// What the sink has prepared from this result before its turn; may be null.
   std::shared_ptr<PreparedResult> prepared = {};
 };
 

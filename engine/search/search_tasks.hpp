@@ -23,10 +23,10 @@ class SearchTasks {
   /// `held`: until `release`, threads outside may submit tasks as well.
   SearchTasks(const SearchOptions& options, bool held);
 
-  /// Runs `first` and every task that comes of it. Afterwards the search is stopped, so that
-  /// nothing that ends later starts a task.
+  /// Runs `first` and every task submitted from it on. Afterwards the search is stopped, so that
+  /// whatever ends later starts no task.
   void run(const std::function<void()>& first);
-  /// Lets go of tasks that were never begun, and of what they hold.
+  /// Destroys tasks that were never begun, with everything they hold.
   void discard() { pool_.reset(); }
   void release() {
     if (held_) pool_->release();
@@ -44,7 +44,7 @@ class SearchTasks {
       });
     });
   }
-  /// Calls `work`, for threads of devices: memory that runs out ends the search.
+  /// Calls `work` for a thread of a device; if it runs out of memory, the search ends.
   template <typename Work>
   void guarded(Work&& work) {
     try {
@@ -54,9 +54,9 @@ class SearchTasks {
     }
   }
 
-  /// True once the search has ended, for whatever reason: tasks then only let go of what they hold.
+  /// True once the search has ended, for whatever reason: tasks then only release what they hold.
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
-  /// Ends the search. The first error is the search's.
+  /// Ends the search. The first error is the one that the search returns.
   void abort(Error error) HMMJIT_EXCLUDES(mutex_);
   /// The same without an allocation.
   void abort_out_of_memory() noexcept HMMJIT_EXCLUDES(mutex_);

@@ -1,4 +1,4 @@
-// What passed each filter, target by target: for reports by sequence instead of by model.
+// Counts, for each target, the models it passed each filter for: for reports by sequence.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ class TargetCounters {
   void viterbi(std::uint64_t index) { ++counts_[index - first_].viterbi; }
   void forward(std::uint64_t index) { ++counts_[index - first_].forward; }
 
-  /// Of target number `n` of those counted; its `targets` and `residues` are zero.
+  /// The counts of target number `n` of those counted; `targets` and `residues` are zero.
   FilterCounters of(std::size_t n) const {
     const Counts& c = counts_[n];
     FilterCounters counters;

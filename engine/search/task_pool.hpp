@@ -15,17 +15,17 @@ namespace hmmjit {
 
 /// Order in which waiting tasks start: smaller class first, then smaller rank.
 enum class TaskClass : std::uint8_t {
-  kControl,      ///< reading, model set-up, emission: what others wait for
+  kControl,      ///< reading, model set-up, emission: other tasks wait for these
   kLargeDomain,  ///< large targets, largest first, so that none is begun last
   kDomain,       ///< batches of targets, earliest model first, so that results leave
   kFilter,       ///< filter tasks, earliest model first
 };
 
-/// Tasks that wait, most urgent first. Without a lock.
+/// Tasks that wait, the most urgent first. It has no lock.
 class TaskQueue {
  public:
   void push(TaskClass task_class, double rank, std::function<void()> work);
-  /// The most urgent task. Not of an empty queue.
+  /// Removes and returns the most urgent task. The queue must not be empty.
   std::function<void()> pop();
   bool empty() const { return tasks_.empty(); }
   std::size_t size() const { return tasks_.size(); }
@@ -49,14 +49,14 @@ class TaskQueue {
 /// Threads that sleep until each is woken. All calls are made with the same mutex held.
 class SleepingThreads {
  public:
-  /// Whether one was asleep that had not been woken yet; it is now.
+  /// Wakes one that is asleep; false where none is.
   bool wake_one() {
     if (sleeping_ <= to_wake_) return false;
     ++to_wake_;
     wakes_.notify_one();
     return true;
   }
-  /// For good: nobody sleeps any more.
+  /// Wakes all, for good: no thread sleeps from now on.
   void wake_all() {
     ended_ = true;
     wakes_.notify_all();
@@ -82,10 +82,10 @@ class SleepingThreads {
 ///
 /// Why there is no library for this: oneTBB, which did it before, starts a worker from another
 /// worker and ends the process where the system refuses (a limit on address space, on processes,
-/// a cgroup); it waits for ever where memory runs out meanwhile; its workers keep the priority they
-/// were given, in a program that only links to this library; and it writes warnings to the
-/// program's standard error. Every task goes through the one priority queue, so that work stealing
-/// was of no use.
+/// a cgroup); it waits for ever where memory runs out in the meantime; its workers keep the
+/// priority they were given, in a program that only links to this library; and it writes warnings
+/// to the program's standard error. Every task goes through the one priority queue, so that work
+/// stealing was of no use.
 class TaskPool {
  public:
   /// `lower_priority`: see SearchOptions. `on_refusal` is called once, from any thread, where the
@@ -106,7 +106,7 @@ class TaskPool {
   /// Thread-safe; from within tasks, or from any thread while held: what comes from outside after
   /// that is dropped.
   void submit(TaskClass task_class, double rank, std::function<void()> work);
-  /// How many the pool has, or may still start. Thread-safe.
+  /// Threads that the pool has, or may still start. Thread-safe.
   int threads() const;
   /// Tasks that have not been begun. Thread-safe.
   std::size_t waiting() const;
@@ -118,7 +118,7 @@ class TaskPool {
   }
   // Finds a thread for a task that waits: one that sleeps, or a new one.
   void find_thread() HMMJIT_REQUIRES(mutex_);
-  // These two unlock meanwhile.
+  // These two unlock while they work.
   void start_worker() HMMJIT_REQUIRES(mutex_);
   void run_next() HMMJIT_REQUIRES(mutex_);
   void no_longer_busy() HMMJIT_REQUIRES(mutex_);

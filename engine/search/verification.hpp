@@ -1,4 +1,4 @@
-// How much of what a device computes is computed again on the CPU, and what has come of it.
+// Decides how many of a device's results are computed again on the CPU, and counts the outcome.
 //
 // By default checks may take one hundredth of the core-seconds the search has used so far. Beyond
 // that only the first target of each stage of each kernel is checked, so that every kernel of a
@@ -26,15 +26,16 @@ class Verification {
   explicit Verification(std::optional<int> per_model) : per_model_(per_model) {}
   bool off() const { return per_model_ == 0; }
 
-  /// What a chain over so many of the `offered` blocks of a model is to bring back.
+  /// The targets that a chain over so many of the `offered` blocks of a model is to bring back.
   gpu::SampleRequest request(std::uint64_t model, const std::vector<gpu::UsedKernel>& kernels,
                              std::size_t blocks, std::size_t offered);
   /// Whether a check of so many cells is to be made.
   bool wanted(gpu::Link link, std::uint64_t cells) const;
-  /// A check of a score from this link that took so many core-seconds. `difference`: it found one.
+  /// Notes a check of a score from this link, which took so many core-seconds. `difference`:
+  /// whether it found one.
   void made(gpu::Link link, const std::vector<gpu::UsedKernel>& kernels, std::uint64_t cells,
             double seconds, bool difference);
-  /// Core-seconds that choosing targets took.
+  /// Notes the core-seconds that choosing targets took.
   void took(double seconds) { nanoseconds_ += static_cast<std::uint64_t>(1e9 * seconds); }
   /// Whether one of these kernels, that of the link, has never been checked.
   bool unchecked(gpu::Link link, const std::vector<gpu::UsedKernel>& kernels) const;

@@ -1,4 +1,4 @@
-// What a device has computed is computed again on the CPU, for some targets.
+// Computes some of a device's results again on the CPU, and compares.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct Difference {
   std::string device, cpu;  ///< what each of them says
 };
 
-/// What follows a difference.
+/// Called after a difference.
 class DifferenceHandler {
  public:
   virtual void act_on(const JobPtr& job, const Difference& difference) = 0;
@@ -34,7 +34,7 @@ class DifferenceHandler {
 /// Thread-safe, without a lock of its own.
 class Verifier {
  public:
-  /// `alone`: of a thread that computes a target by itself.
+  /// `alone`: memory of a thread that computes a target while no other does.
   Verifier(const SearchOptions& options, const SearchTasks& tasks, ThreadStates& threads,
            const DistrustedKernels& distrusted, const domain::DomainOptions& alone,
            DifferenceHandler& handler)
@@ -47,10 +47,10 @@ class Verifier {
         handler_(handler) {}
 
   bool off() const { return verification_.off(); }
-  /// What a chain over so many blocks that begins with these kernels is to bring back.
+  /// The targets that a chain over so many blocks with these kernels is to bring back.
   gpu::SampleRequest sample(ModelJob& job, const std::vector<gpu::UsedKernel>& kernels,
                             std::size_t blocks);
-  /// Notes what a block was computed with, and checks what came with it.
+  /// Notes the kernels a block was computed with, and checks the targets that came with it.
   void check_block(const JobPtr& job, const TargetBlock& targets, const gpu::BlockSample& sample);
   /// Scores again some of what a device has gone on with after the filters: `local` holds a batch
   /// with its scores.

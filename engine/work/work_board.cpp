@@ -15,12 +15,14 @@ Claim& Claim::operator=(Claim&& other) noexcept {
 }
 
 TargetsPtr Claim::finish() {
-  if (WorkBoard* const board = std::exchange(board_, nullptr)) board->finished(model_, block_);
+  if (WorkBoard* const board = std::exchange(board_, nullptr))
+    board->end_claim(model_, block_, true);
   return std::move(targets_);
 }
 
 void Claim::give_up() noexcept {
-  if (WorkBoard* const board = std::exchange(board_, nullptr)) board->given_up(model_, block_);
+  if (WorkBoard* const board = std::exchange(board_, nullptr))
+    board->end_claim(model_, block_, false);
   targets_.reset();
 }
 
@@ -34,10 +36,20 @@ void WorkBoard::count_open(const Block& block, ModelId model, bool more) {
   }
 }
 
-void WorkBoard::count_all_open(const Block& block, bool more) {
-  for (const auto& [model, state] : block.pairs) {
-    if (state == State::kOpen) count_open(block, model, more);
+// Its place in the list of the shard it leaves stays: what was packed for a device counts on it.
+void WorkBoard::assign(Block& block, std::optional<ShardId> shard) {
+  const auto count_all = [&](bool more) HMMJIT_REQUIRES(mutex_) {
+    for (const auto& [model, state] : block.pairs) {
+      if (state == State::kOpen) count_open(block, model, more);
+    }
+  };
+  count_all(false);
+  if (block.shard) {
+    const auto left = shards_.find(*block.shard);
+    if (--left->second.left == 0) shards_.erase(left);
   }
+  block.shard = shard;
+  count_all(true);
 }
 
 TargetsPtr WorkBoard::remove(ModelId model, BlockId id) {
@@ -51,17 +63,22 @@ TargetsPtr WorkBoard::remove(ModelId model, BlockId id) {
   return block.pairs.empty() ? std::exchange(block.targets, nullptr) : nullptr;
 }
 
-void WorkBoard::leave_to_host(BlockId id, Block& block, std::vector<Pair>& left) {
-  block.refused = true;
-  for (auto& [model, state] : block.pairs) {
-    if (state != State::kOpen) continue;
-    count_open(block, model, false);
-    state = State::kHost;
-    left.push_back({model, id});
-  }
+void WorkBoard::leave_to_host(ModelId model, BlockId id, std::vector<Pair>& left) {
+  Block& block = blocks_.at(id);
+  State& state = block.pairs.at(model);
+  if (state != State::kOpen) return;
+  count_open(block, model, false);
+  state = State::kHost;
+  left.push_back({model, id});
 }
 
-void WorkBoard::tell(const std::vector<Pair>& left) const {
+void WorkBoard::refuse_block(BlockId id, std::vector<Pair>& left) {
+  Block& block = blocks_.at(id);
+  block.refused = true;
+  for (const auto& [model, state] : block.pairs) leave_to_host(model, id, left);
+}
+
+void WorkBoard::report(const std::vector<Pair>& left) const {
   for (const Pair& pair : left) left_to_host_(pair.model, pair.block);
 }
 
@@ -109,15 +126,8 @@ void WorkBoard::remove_block(BlockId id) {
   const MutexLock lock(mutex_);
   const auto block = blocks_.find(id);
   if (block == blocks_.end() || !block->second.pairs.empty()) return;
-  leave_shard(block->second);
+  assign(block->second, std::nullopt);
   blocks_.erase(block);
-}
-
-// Its place in the list stays: what was packed for a device counts on it.
-void WorkBoard::leave_shard(Block& block) {
-  if (!block.shard) return;
-  const auto shard = shards_.find(*std::exchange(block.shard, std::nullopt));
-  if (--shard->second.left == 0) shards_.erase(shard);
 }
 
 TargetsPtr WorkBoard::take_for_host(ModelId model, BlockId id) {
@@ -143,13 +153,7 @@ ShardId WorkBoard::make_shard(std::vector<BlockId> blocks) {
   const MutexLock lock(mutex_);
   const ShardId shard = next_shard_++;
   shards_[shard].left = blocks.size();
-  for (const BlockId id : blocks) {
-    Block& block = blocks_[id];
-    count_all_open(block, false);
-    leave_shard(block);
-    block.shard = shard;
-    count_all_open(block, true);
-  }
+  for (const BlockId id : blocks) assign(blocks_[id], shard);
   shards_[shard].blocks = std::move(blocks);
   return shard;
 }
@@ -185,16 +189,9 @@ void WorkBoard::refuse_model(ModelId model) {
     const MutexLock lock(mutex_);
     Model& of = models_[model];
     of.refused = true;
-    for (const BlockId id : of.blocks) {
-      Block& block = blocks_.at(id);
-      State& state = block.pairs.at(model);
-      if (state != State::kOpen) continue;
-      count_open(block, model, false);
-      state = State::kHost;
-      left.push_back({model, id});
-    }
+    for (const BlockId id : of.blocks) leave_to_host(model, id, left);
   }
-  tell(left);
+  report(left);
 }
 
 void WorkBoard::refuse_shard(ShardId shard) {
@@ -205,11 +202,10 @@ void WorkBoard::refuse_shard(ShardId shard) {
     if (found == shards_.end()) return;
     for (const BlockId id : found->second.blocks) {
       const auto block = blocks_.find(id);
-      if (block != blocks_.end() && block->second.shard == shard)
-        leave_to_host(id, block->second, left);
+      if (block != blocks_.end() && block->second.shard == shard) refuse_block(id, left);
     }
   }
-  tell(left);
+  report(left);
 }
 
 void WorkBoard::refuse_all() {
@@ -217,9 +213,9 @@ void WorkBoard::refuse_all() {
   {
     const MutexLock lock(mutex_);
     refused_ = true;
-    for (auto& [id, block] : blocks_) leave_to_host(id, block, left);
+    for (const auto& [id, block] : blocks_) refuse_block(id, left);
   }
-  tell(left);
+  report(left);
 }
 
 bool WorkBoard::close_if_done(ShardId shard) {
@@ -234,15 +230,14 @@ bool WorkBoard::close_if_done(ShardId shard) {
   return true;
 }
 
-void WorkBoard::finished(ModelId model, BlockId block) {
+void WorkBoard::end_claim(ModelId model, BlockId id, bool done) {
   TargetsPtr gone;
-  const MutexLock lock(mutex_);
-  gone = remove(model, block);
-}
-
-void WorkBoard::given_up(ModelId model, BlockId id) {
   {
     const MutexLock lock(mutex_);
+    if (done) {
+      gone = remove(model, id);
+      return;
+    }
     blocks_.at(id).pairs.at(model) = State::kHost;
   }
   left_to_host_(model, id);

@@ -10,8 +10,8 @@
 //    v                      |
 //   the host's <------------'  (the claim ends unfinished)
 //
-// Whatever a device cannot do becomes the host's alone, and the board says so at once through the
-// function it was made with; a pair never goes back to devices.
+// A pair that a device cannot do is left to the host alone, and the board reports it at once
+// through the function it was made with; a pair never goes back to devices.
 #pragma once
 
 #include <cstddef>
@@ -37,9 +37,9 @@ using TargetsPtr = std::shared_ptr<const TargetBlock>;
 
 class WorkBoard;
 
-/// A pair that a device has claimed. Whoever holds it does the pair or loses it to the host: where
-/// it is destroyed without `finish`, the pair is the host's. Empty where there was nothing to
-/// claim.
+/// A pair that a device has claimed. Its holder does the pair or loses it to the host: where the
+/// claim is destroyed without `finish`, the pair is left to the host. Empty where there was nothing
+/// to claim.
 class Claim {
  public:
   Claim() = default;
@@ -77,7 +77,7 @@ class WorkBoard {
 
   // ---- what there is to do ---------------------------------------------------------------------
 
-  /// A block that devices may be given; pairs of other blocks are the host's.
+  /// A block that devices may be given; pairs of other blocks are left to the host.
   void add_block(BlockId block);
   /// The pair is to be done. The board keeps the targets while a pair of theirs is on it.
   void open(ModelId model, BlockId block, TargetsPtr targets);
@@ -89,9 +89,9 @@ class WorkBoard {
 
   // ---- the host --------------------------------------------------------------------------------
 
-  /// The targets of the pair, which is the caller's now; null where it is not to be had.
+  /// Takes the pair for the caller and returns its targets; null where somebody else has it.
   TargetsPtr take_for_host(ModelId model, BlockId block);
-  /// Whether the pair waits for whoever comes first. False: it is the host's alone, or taken.
+  /// Whether host and devices may take the pair. False: it is left to the host alone, or taken.
   bool is_open(ModelId model, BlockId block) const;
 
   // ---- devices ---------------------------------------------------------------------------------
@@ -102,8 +102,7 @@ class WorkBoard {
   /// Claims what is open of a model's pairs with the blocks of a shard: as many entries as the
   /// shard has blocks.
   std::vector<Claim> claim(ModelId model, ShardId shard);
-  /// Whether some pair of the shard is open, and for how many models.
-  bool has_open(ShardId shard) const { return open_models(shard) > 0; }
+  /// For how many models some pair of the shard is open.
   std::size_t open_models(ShardId shard) const;
   /// Calls `visit` with the models of which a pair of the shard is open, ascending, until it
   /// returns false. With the board locked: it must not call the board.
@@ -147,14 +146,15 @@ class WorkBoard {
     BlockId block;
   };
   void count_open(const Block& block, ModelId model, bool more) HMMJIT_REQUIRES(mutex_);
-  void count_all_open(const Block& block, bool more) HMMJIT_REQUIRES(mutex_);
+  // The block leaves its shard for this one, if any, and its open pairs with it.
+  void assign(Block& block, std::optional<ShardId> shard) HMMJIT_REQUIRES(mutex_);
   // The targets where it was the last pair of its block: destroyed without the lock.
   TargetsPtr remove(ModelId model, BlockId block) HMMJIT_REQUIRES(mutex_);
-  void leave_to_host(BlockId id, Block& block, std::vector<Pair>& left) HMMJIT_REQUIRES(mutex_);
-  void leave_shard(Block& block) HMMJIT_REQUIRES(mutex_);
-  void tell(const std::vector<Pair>& left) const HMMJIT_EXCLUDES(mutex_);
-  void finished(ModelId model, BlockId block) HMMJIT_EXCLUDES(mutex_);
-  void given_up(ModelId model, BlockId block) HMMJIT_EXCLUDES(mutex_);
+  // Adds the pair to `left` where it was open.
+  void leave_to_host(ModelId model, BlockId block, std::vector<Pair>& left) HMMJIT_REQUIRES(mutex_);
+  void refuse_block(BlockId block, std::vector<Pair>& left) HMMJIT_REQUIRES(mutex_);
+  void report(const std::vector<Pair>& left) const HMMJIT_EXCLUDES(mutex_);
+  void end_claim(ModelId model, BlockId block, bool done) HMMJIT_EXCLUDES(mutex_);
 
   const std::function<void(ModelId, BlockId)> left_to_host_;
   mutable Mutex mutex_;

@@ -102,7 +102,7 @@ extern "C" __global__ void __launch_bounds__(plan_constants::kThreads)
     }
     normalise(&s);
     for (u32 o = 1; o < kL; o *= 2) {
-      // Lanes with bit o clear take the stretch behind theirs.
+      // Lanes with bit o clear take the stretch that follows theirs.
       Stretch next;
       const u32 from = lane + o;
       next.a = shuffle_float(s.a, from);

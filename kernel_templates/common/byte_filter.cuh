@@ -69,7 +69,7 @@ HMMJIT_DEVICE void finish_ssv(const ByteFilterParams& p, const WorkItem& item, u
 /// Residues of one item, four at a time, fetched one fetch ahead. kQuad fetches 16 instead of 4:
 /// for kernels whose resident warps walk so many targets at once that a cache line does not survive
 /// until the next fetch; elsewhere the extra registers cost more than the fetches.
-/// Behind the end comes padding, as long as other items of the warp go on.
+/// After the end comes padding, as long as other items of the warp go on.
 template <bool kQuad>
 struct ResidueStream {
   const u8* residues;

@@ -1,12 +1,12 @@
-// What the host hands to the kernels behind the Forward filter (parser, ensemble, envelope), and what
-// they answer: plain structs, the same bytes on both sides.
+// What the host hands to the kernels that follow the Forward filter (parser, ensemble, envelope),
+// and what they answer: plain structs, the same bytes on both sides.
 //
 // These kernels keep the reference's float order (four striped lanes per target, no fused
 // operations, subnormals flushed), so that what they find is what the CPU's domain stage finds, to
-// the bit. A launch has the targets of several models that passed the Forward filter; a block works on
-// one of them, with as many warps as its shared memory has room for. The ensemble kernel takes the regions of several domains that the parser
-// has found, the envelope kernel what both have. Whatever exceeds a buffer stays at kLeftToHost and is
-// done by the CPU.
+// the bit. A launch has the targets of several models that passed the Forward filter; a block works
+// on one model, with as many warps as its shared memory has room for. The ensemble kernel takes the
+// regions of several domains that the parser has found; the envelope kernel takes the envelopes that
+// both have found. Whatever exceeds a buffer stays at kLeftToHost and is done by the CPU.
 #ifndef HMMJIT_KERNEL_DOMAIN_PARAMS_H_
 #define HMMJIT_KERNEL_DOMAIN_PARAMS_H_
 
@@ -20,16 +20,16 @@ struct DomainArena {
   u32 parser_units;  ///< of the workspace, taken or wanted
   u32 envelope_units;
   u32 region_units;
-  u32 regions_begun, envelopes_begun;  ///< complements of device_time(); 0: not yet
+  u32 regions_begun, envelopes_begun;  ///< complement of the first item's device_time(); 0: none
   u32 reserved[2];
 };
-/// Of one model; likewise.
+/// Counters of one model, zeroed by the host before the parser's launch.
 struct DomainCounters {
   u32 next_target;    ///< parser: first slot nobody has taken
-  u32 next_envelope;  ///< envelope kernel: likewise
+  u32 next_envelope;  ///< envelope kernel: first entry nobody has taken
   u32 envelopes;      ///< entries that have been made or wanted, see envelope_capacity
   u32 parsed, scored; ///< targets and envelopes done
-  u32 next_region;    ///< ensemble kernel: likewise
+  u32 next_region;    ///< ensemble kernel: first entry nobody has taken
   u32 regions;        ///< its entries
   u32 sampled;        ///< done of them
 };
@@ -85,8 +85,9 @@ enum : u32 { kMostClusters = 128 };
 enum : u32 { kNull2Residues = 20 };
 
 /// The envelope kernel's answer for one item. Its words: `scales` floats at `words`; at `path` as many
-/// bytes as the optimal accuracy path has steps, from its end to its begin: state in bits 0..1 (PathState), the code of the
-/// posterior in bits 2..5 (0 to 10: tenths), rounded as hmmsearch prints it.
+/// bytes as the optimal accuracy path has steps, from its end to its begin: state in bits 0..1
+/// (PathState), the code of the posterior in bits 2..5 (0 to 10: tenths), rounded as hmmsearch prints
+/// it.
 struct ScoredEnvelope {
   u32 status;
   float last_c;
@@ -121,12 +122,12 @@ struct DomainParams {
   RegionItem* regions;         ///< [region_capacity]
   SampledRegion* sampled;      ///< [region_capacity]
   const u32* envelope_order;   ///< [envelope_count] entries, longest first
-  const u32* region_order;     ///< [region_count] likewise
+  const u32* region_order;     ///< [region_count] entries, longest first
   u32* words;
   u8* workspace;               ///< 256-byte units
   u32 target_count, envelope_capacity, region_capacity, word_capacity, workspace_units;
   u32 envelope_count;          ///< entries of `envelopes`, set before the kernel that takes them
-  u32 region_count;            ///< of `regions`, likewise
+  u32 region_count;            ///< entries of `regions`, set before the kernel that takes them
   u32 most_parsers;            ///< targets in work at a time, so that each finds workspace
   u32 most_envelopes;          ///< and envelopes
   u32 most_regions;            ///< and regions of several domains
@@ -139,7 +140,7 @@ struct DomainParams {
   u32 residue_codes;           ///< K
   u32 random;                  ///< state of the generator before the first trace of each region
   float backward_bound;        ///< in units of E(i); negative: none
-  u32 patience;                ///< device_time() for which each kernel behind the parser begins items
+  u32 time_limit;              ///< in device_time(): a kernel after the parser begins no item later
   u32 first_block;             ///< of the launch, see DomainBatch
   u32 block_warps;             ///< warps of a block that find room; the others have nothing to do
 };
@@ -195,15 +196,15 @@ HMMJIT_BOTH_SIDES u32 region_units(u32 L, u32 stripes) {
 /// need no further one.
 HMMJIT_BOTH_SIDES u32 reserved_units(u32 units) { return units + units / 4; }
 
-// Shared memory of a block, in floats: the odds of its model, then what each of its warps needs. All in
-// multiples of 32, so that a lane keeps to its bank.
+// Shared memory of a block, in floats: the odds of its model, then what each of its warps needs. All
+// in multiples of 32, so that a lane keeps to its bank.
 
-/// Odds of all nodes and of what lies behind each lane's last one; bounds.
+/// Odds of all nodes and of what follows each lane's last one; bounds.
 HMMJIT_BOTH_SIDES u32 block_floats(u32 stripes) { return (stripes + 2) * 32; }
 /// Emission odds of a target's row: targets lie apart by a number of floats that spreads their lanes
 /// over all banks.
 HMMJIT_BOTH_SIDES u32 emission_floats(u32 stripes) { return (4 * stripes + 31) / 32 * 32 + 4; }
-/// Products of a target's row of M and I cells, spread likewise.
+/// Products of a target's row of M and I cells, spread over the banks in the same way.
 HMMJIT_BOTH_SIDES u32 product_floats(u32 stripes) { return (8 * stripes + 31) / 32 * 32 + 4; }
 /// Cells of M, D and I and emission odds of eight targets.
 HMMJIT_BOTH_SIDES u32 parser_warp_floats(u32 stripes) {
@@ -226,8 +227,8 @@ HMMJIT_BOTH_SIDES u32 working_warps(u32 floats, u32 stripes, u32 warp_floats, u3
   return room < most ? room : most;
 }
 
-/// What a launch gets. Model i has the blocks from its first_block to that of model i+1; model 0 begins
-/// with block 0. At most 32.
+/// What a launch gets. Model i has the blocks from its first_block to that of model i+1; model 0
+/// begins with block 0. At most 32.
 struct DomainBatch {
   const DomainParams* models;
   u32 count;

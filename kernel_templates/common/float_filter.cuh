@@ -44,7 +44,7 @@ HMMJIT_DEVICE u32 list_target(const TargetList& list, u32 slot) {
   return list.targets ? list.targets[slot * list.stride] : slot;
 }
 
-/// Odds of node `node` (0-based), 0 behind the model.
+/// Odds of node `node` (0-based), 0 beyond the model.
 HMMJIT_DEVICE float odds_transition(const FloatFilterParams& p, WordTransition which, int node) {
   if (node < 0 || node >= static_cast<int>(p.model_length)) return 0.0f;
   return p.transitions[static_cast<u32>(which) * p.stride + static_cast<u32>(node)];

@@ -101,7 +101,7 @@ static_assert(sizeof(SpecialRow) == kSpecialRowBytes, "device layout");
 
 /// The stripes of a warp: cells of this lane at [stripe * kRowLanes], odds of its place in the group
 /// of four at [stripe * 32 + 0..7], as WordTransition counts them, emission odds of a row at
-/// [stripe * 4]. One more stripe of odds than Q: what lies behind each lane's last node.
+/// [stripe * 4]. One more stripe of odds than Q: what follows each lane's last node.
 struct Stripes {
   float* match;
   float* deletion;
@@ -599,7 +599,7 @@ HMMJIT_DEVICE void store_specials(SpecialRow* row, u32 place, float E, const Spe
   if (place < 2) reinterpret_cast<Quad*>(row)[place] = quad;
 }
 
-/// Residues of a target, taken before they are needed. Behind its end comes padding.
+/// Residues of a target, read before they are needed. After its end comes padding.
 struct Residues {
   const u8* first;
   u32 length;
@@ -643,11 +643,11 @@ HMMJIT_DEVICE float forward_pass(const DomainParams& p, const Stripes& s, const 
   u32 x = residues.at(1), next = residues.at(2);
   bring_emission(p, s, x);
   for (u32 i = 1; i <= rows; ++i) {
-    const u32 behind = residues.at(i + 2);
+    const u32 after_next = residues.at(i + 2);
     float E = forward_row(p, s, sp.B, multiply(sp.B, s.bounds[x]), next);
     const float scale = forward_specials(s, &sp, &E, ends.c, ends.j);
     x = next;
-    next = behind;
+    next = after_next;
     if (i <= length) {
       keep(i, scale);
       store_specials(forward + i, s.place, E, sp, scale);
@@ -659,8 +659,8 @@ HMMJIT_DEVICE float forward_pass(const DomainParams& p, const Stripes& s, const 
   return last_c;
 }
 
-/// Backward likewise, behind forward_pass(). Before each row comes before(i), then, with its cells
-/// rescaled, keep(i); i is 0 for a target whose rows are done. Returns whether Backward had to be
+/// Backward, after forward_pass() for the same targets. Calls before(i) before each row and keep(i)
+/// once its cells have been rescaled; i is 0 for a target whose rows are done. Returns whether Backward had to be
 /// rescaled by factors of its own.
 template <typename Before, typename Keep>
 HMMJIT_DEVICE bool backward_pass(const DomainParams& p, const Stripes& s, const Residues& residues,
@@ -752,18 +752,21 @@ HMMJIT_DEVICE u32 ask_for_envelope(const DomainParams& p, const RegionItem& item
   return entry;
 }
 
-/// Items are begun for so long: a family of very many hits would keep all others waiting.
-class Patience {
+/// Hands out the items of a kernel until its time limit has passed: a family of very many hits would
+/// keep all others waiting.
+class TimedItems {
  public:
-  /// `first`: of the arena, where the first warp of the launch notes its time. By all lanes.
-  HMMJIT_DEVICE Patience(const DomainParams& p, u32* first) : limit_(p.patience) {
+  /// `first`: the word of the arena where the first warp of the launch notes its time. Called by all
+  /// lanes.
+  HMMJIT_DEVICE TimedItems(const DomainParams& p, u32* first) : limit_(p.time_limit) {
     const u32 now = ~device_time();
     u32 noted = 0;
     if (threadIdx.x % 32u == 0) noted = atomic_max(first, now);
     noted = shuffle(noted, 0);
     begun_ = ~max_u32(noted, shuffle(now, 0));
   }
-  /// The first of `count` items nobody has taken, by `next`; kNoEntry when it is over. By all lanes.
+  /// The first of `count` items nobody has taken, counted by `next`; kNoEntry when the time is over.
+  /// Called by all lanes.
   HMMJIT_DEVICE u32 take(u32* next, u32 count) const {
     u32 entry = 0;
     if (threadIdx.x % 32u == 0) {

@@ -59,7 +59,7 @@ HMMJIT_DEVICE void leave_open(const GateParams& p, u32 target, FilterResult msv)
   p.open[atomic_add(&p.counters->open, 1)] = s;
 }
 
-/// Behind Viterbi.
+/// After Viterbi.
 HMMJIT_DEVICE void on_to_forward(const GateParams& p, const Candidate& c) {
   if (p.to_forward) {
     p.to_forward[atomic_add(&p.counters->forward, 1)] = c;
@@ -136,11 +136,11 @@ HMMJIT_DEVICE void gate_forward(const GateParams& p, u32 slot) {
 
 /// Returns the residues of the target, which the stage has worked on whoever has claimed it.
 HMMJIT_DEVICE u32 gate_slot(const GateParams& p, u32 slot) {
-  if (p.stage == kBehindBias) {
+  if (p.stage == kAfterBias) {
     gate_bias(p, slot);
     return p.database.length[p.list.targets[slot * 2]];
   }
-  if (p.stage == kBehindViterbi) {
+  if (p.stage == kAfterViterbi) {
     gate_viterbi(p, slot);
   } else {
     gate_forward(p, slot);

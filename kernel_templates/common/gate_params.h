@@ -1,4 +1,4 @@
-// What the host hands to the gate kernel, which decides behind each of the stages bias filter,
+// What the host hands to the gate kernel, which decides after each of the stages bias filter,
 // Viterbi and Forward which targets go on, and compacts them: plain structs, the same bytes on both
 // sides.
 #ifndef HMMJIT_KERNEL_GATE_PARAMS_H_
@@ -14,7 +14,7 @@ struct Gate {
   float rejects, passes;
 };
 
-/// A target on its way through the stages behind MSV.
+/// A target on its way through the stages after MSV.
 struct Candidate {
   u32 target;        ///< in sorted order
   FilterResult msv;  ///< as in its Survivor
@@ -31,9 +31,9 @@ struct GateCounters {
   u32 reserved[2];
 };
 
-enum GateStage : u32 { kBehindBias = 0, kBehindViterbi = 1, kBehindForward = 2 };
+enum GateStage : u32 { kAfterBias = 0, kAfterViterbi = 1, kAfterForward = 2 };
 
-/// Whatever a band or a guard leaves undecided goes to `open`: the CPU begins with it behind MSV.
+/// Whatever a band or a guard leaves undecided goes to `open`: the CPU continues with it after MSV.
 /// The counters cover the other targets only.
 struct GateParams {
   DatabaseView database;
@@ -43,12 +43,12 @@ struct GateParams {
   const float* null_nats;    ///< [length classes] null score
   const LengthClass* classes;
   const s16* move;           ///< [length classes] as in WordFilterParams
-  const float* bias;         ///< behind the bias filter: [slots] its sums; null: filter is off
-  const WordResult* words;   ///< behind Viterbi: [slots]
-  const float* forward;      ///< behind Forward: [slots] nats
+  const float* bias;         ///< after the bias filter: [slots] its sums; null: filter is off
+  const WordResult* words;   ///< after Viterbi: [slots]
+  const float* forward;      ///< after Forward: [slots] nats
   Candidate* to_viterbi;     ///< null: no kernel, such targets are open
   Candidate* to_forward;     ///< null: no kernel or nothing to decide, such targets have passed
-  u32* passed;               ///< targets for the CPU's Forward and all behind it
+  u32* passed;               ///< targets for the CPU's Forward and all that follows
   Survivor* open;
   GateCounters* counters;
   Gate bias_gate, skip_gate, viterbi_gate, forward_gate;

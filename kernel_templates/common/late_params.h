@@ -1,4 +1,4 @@
-// What the host hands to the kernels behind SSV and MSV (bias filter, Viterbi, Forward): plain
+// What the host hands to the kernels that follow SSV and MSV (bias filter, Viterbi, Forward): plain
 // structs, the same bytes on both sides. They work on a list of targets, usually the survivors of
 // the stage before, and answer per list entry ("slot").
 #ifndef HMMJIT_KERNEL_LATE_PARAMS_H_
@@ -131,7 +131,8 @@ struct FloatFilterParams {
 struct BiasParams {
   DatabaseView database;
   TargetList list;
-  const float* odds;       ///< [2][32] emission odds of both states per code; 1 behind the alphabet
+  /// [2][32] emission odds of both states per code; 1 for codes beyond the alphabet
+  const float* odds;
   const float* p1;         ///< [length classes] L / (L + 1)
   LateCounters* counters;
   float* results;          ///< [slots] sum of the logarithms, nats: without the length part

@@ -47,7 +47,7 @@ struct SplitState {
 
 /// The device-resident database (one shard). Everything but `residues` is small.
 struct DatabaseView {
-  const u8* residues;         ///< 16-byte aligned; at least 16 bytes of 31 behind the last target
+  const u8* residues;         ///< 16-byte aligned; at least 16 bytes of 31 after the last target
   const u32* start;           ///< [targets] in units of 16 bytes
   const u32* length;          ///< [targets] residues
   const u32* original;        ///< [targets] index in the input
@@ -102,7 +102,8 @@ struct ByteFilterParams {
   SplitState* splits;
   const LengthClass* classes;    ///< of this model
   /// [32][emission_stride] emission of code x at node k at x*stride + k-1, in SSV's signed sense:
-  /// -cost limited to [-127, bias]; -127 in rows 29..31. Variants treat nodes behind M as -127 themselves.
+  /// -cost limited to [-127, bias]; -127 in rows 29..31. Variants treat nodes beyond M as -127
+  /// themselves.
   const s8* emissions;
   /// [32][emission_stride] biased costs 0..255 of the MSV recurrence; 255 where impossible.
   const u8* costs;

@@ -42,7 +42,7 @@ struct GroupResidues {
     rows[s] = count;
     four[s] = 0;
   }
-  /// Fetches residues i .. i+3 of every sequence, padding behind the end.
+  /// Fetches residues i .. i+3 of every sequence, padding after the end.
   HMMJIT_DEVICE void fetch(u32 i) {
     HMMJIT_UNROLL
     for (int s = 0; s < kP; ++s) {

@@ -20,7 +20,7 @@ HMMJIT_DEVICE u32 pack_words(int low, int high) {
 HMMJIT_DEVICE int low_word(u32 word) { return static_cast<s16>(word & 0xffffu); }
 HMMJIT_DEVICE int high_word(u32 word) { return static_cast<s16>(word >> 16); }
 
-/// One transition word of node `node` (0-based), -32768 behind the model.
+/// One transition word of node `node` (0-based), -32768 beyond the model.
 HMMJIT_DEVICE int word_transition(const WordFilterParams& p, WordTransition which, int node) {
   if (node < 0 || node >= static_cast<int>(p.model_length)) return -32768;
   return p.transitions[static_cast<u32>(which) * p.stride + static_cast<u32>(node)];

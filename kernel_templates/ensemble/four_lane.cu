@@ -6,7 +6,7 @@
 // each other, since each goes on with the random numbers where the one before it stopped. But within
 // one the generator can be run ahead and most steps are foreseeable: along the diagonal, down a run of
 // insertions or deletions, through the flanks. So the warp makes the next 32 choices at once, as if
-// each came out as foreseen, and goes on behind the first that does not.
+// each came out as foreseen, and goes on after the first that does not.
 //
 // A choice compares one deviate with running sums of normalised weights, in a fixed order and
 // precision. It is made with cheap sums whose error is bounded, and only where the deviate lies closer
@@ -755,10 +755,10 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
   float* const own = odds + block_floats(Q) + threadIdx.x / 32u * ensemble_warp_floats(Q);
   const Stripes s = make_stripes(p, odds, own);
   const u32 lane = threadIdx.x % 32u;
-  const Patience patience(p, &p.arena->regions_begun);
+  const TimedItems items(p, &p.arena->regions_begun);
   Space space;
   for (;;) {
-    const u32 at = patience.take(&p.counters->next_region, 1);
+    const u32 at = items.take(&p.counters->next_region, 1);
     if (at >= p.region_count) break;
     const u32 entry = p.region_order[at];
     const RegionItem item = p.regions[entry];

@@ -330,10 +330,10 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
   float* const sum_insert = sum_match + 32 * Q;
   // A row of products that waits, [stripe][M, I][lane].
   float* const ahead = own + own_floats - (8u - group) * product_floats(Q);
-  const Patience patience(p, &p.arena->envelopes_begun);
+  const TimedItems timed(p, &p.arena->envelopes_begun);
   Space space;
   for (;;) {
-    const u32 first = patience.take(&p.counters->next_envelope, items);
+    const u32 first = timed.take(&p.counters->next_envelope, items);
     if (first >= count) break;
     bool valid = group < items && first + group < count;
     const u32 entry = valid ? p.envelope_order[first + group] : 0u;

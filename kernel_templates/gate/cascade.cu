@@ -1,4 +1,4 @@
-// The gate behind the bias filter, Viterbi or Forward: a thread per target of the stage's list.
+// The gate after the bias filter, Viterbi or Forward: a thread per target of the stage's list.
 #include "common/gate.cuh"
 #include "plan_constants.h"
 

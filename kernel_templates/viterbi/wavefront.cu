@@ -152,7 +152,7 @@ extern "C" __global__ void __launch_bounds__(plan_constants::kThreads, plan_cons
     u32 before_m = kFloorWord, before_i = kFloorWord, before_d = kFloorWord;
     u32 best = kFloorWord, best_odd = kFloorWord;
     const u8* high_row = base + (kTableRows - 1) * kRowBytes + kHalfBytes;
-    u32 row = 0u - 2u * in_group;  // of the low half; the high half is one row behind
+    u32 row = 0u - 2u * in_group;  // of the low half; the high half is one row later
     u32 now = kPaddingResidue * 0x01010101u, ahead = now;
     if (length > 0) ahead = load_word(residues);
     WordBoundary entering, entering_ahead;

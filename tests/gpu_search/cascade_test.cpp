@@ -106,12 +106,12 @@ TEST_F(CascadeTest, ImpossibleCountsAreAFault) {
         },
         [&](const FakeLaunch& launch) {
           const auto* const p = static_cast<const dev::GateParams*>(launch.parameters);
-          if (launch.kernel.starts_with("gate") && p->stage == dev::kBehindForward)
+          if (launch.kernel.starts_with("gate") && p->stage == dev::kAfterForward)
             p->counters->viterbi = n + more;
         },
         [&](const FakeLaunch& launch) {
           const auto* const p = static_cast<const dev::GateParams*>(launch.parameters);
-          if (launch.kernel.starts_with("gate") && p->stage == dev::kBehindForward)
+          if (launch.kernel.starts_with("gate") && p->stage == dev::kAfterForward)
             p->counters->forward = n + more;
         }};
     for (std::size_t i = 0; i < counters.size(); ++i) {

@@ -108,17 +108,17 @@ TEST_F(ChainKernelsTest, AChainWaitsForTheKernelsThatDecideMost) {
   EXPECT_EQ(kernels_.of(model), nullptr);  // nobody plans yet
   open();
   const gpu::KernelSlots& slots = planned(model);
-  EXPECT_EQ(kernels_.state(slots), ChainKernels::State::kComing);
+  EXPECT_EQ(kernels_.state(slots), ChainKernels::State::kPending);
   finish(plan::Stage::kSsv, true);
   finish(plan::Stage::kBias, true);
-  EXPECT_EQ(kernels_.state(slots), ChainKernels::State::kComing);
+  EXPECT_EQ(kernels_.state(slots), ChainKernels::State::kPending);
   finish(plan::Stage::kGate, true);
-  EXPECT_EQ(kernels_.state(slots), ChainKernels::State::kComing);
+  EXPECT_EQ(kernels_.state(slots), ChainKernels::State::kPending);
   finish(plan::Stage::kViterbi, true, "lane_scan");
   // The other filters' kernels are waited for, but not for long.
-  EXPECT_EQ(kernels_.state(slots), ChainKernels::State::kComing);
+  EXPECT_EQ(kernels_.state(slots), ChainKernels::State::kPending);
   std::this_thread::sleep_for(std::chrono::milliseconds(1600));
-  EXPECT_EQ(kernels_.state(slots), ChainKernels::State::kThere);
+  EXPECT_EQ(kernels_.state(slots), ChainKernels::State::kReady);
   EXPECT_TRUE(kernels_.expected(slots, Link::kParser));
   finish(plan::Stage::kParser, true);
   EXPECT_TRUE(kernels_.expected(slots, Link::kParser));
@@ -133,10 +133,10 @@ TEST_F(ChainKernelsTest, AKernelThatFailsIsNotWaitedFor) {
   finish(plan::Stage::kSsv, true);
   for (const plan::Stage stage : {plan::Stage::kMsv, plan::Stage::kForward, plan::Stage::kBias,
                                   plan::Stage::kGate, plan::Stage::kViterbi}) {
-    EXPECT_EQ(kernels_.state(slots), ChainKernels::State::kComing);
+    EXPECT_EQ(kernels_.state(slots), ChainKernels::State::kPending);
     finish(stage, false);
   }
-  EXPECT_EQ(kernels_.state(slots), ChainKernels::State::kThere);
+  EXPECT_EQ(kernels_.state(slots), ChainKernels::State::kReady);
   EXPECT_NE(kernels_.reason(), "");
 }
 

@@ -248,7 +248,7 @@ TEST_F(DomainStageTest, WhatIsNotBegunInTimeIsLeftToTheCpu) {
   auto stage = this->stage(kWorkspace);
   for (const Hmm& hmm : data.models) {
     gpu::DomainRequest request{make_search_model(hmm), targets, all_of(*targets), {}};
-    const auto result = run(*stage, request, {.patience = 0});
+    const auto result = run(*stage, request, {.launch_seconds = 0});
     ASSERT_TRUE(result) << result.error().to_string();
     EXPECT_EQ(result->targets + result->regions + result->envelopes, 0u);
     EXPECT_EQ(compare(request, hmm.name), 0u);
@@ -264,16 +264,16 @@ TEST_F(DomainStageTest, WhatWouldTakeTooLongIsLeftToTheCpu) {
     const std::vector<std::uint32_t>& lengths = targets->packed().targets.length;
     std::vector<std::uint32_t> sorted = lengths;
     std::ranges::sort(sorted);
-    double patience = 1e-6;
-    while (!gpu::DomainStage::takes(sorted[sorted.size() / 2], hmm.M, patience)) patience *= 1.1;
-    const auto result = run(*stage, request, {.patience = patience});
+    double seconds = 1e-6;
+    while (!gpu::DomainStage::takes(sorted[sorted.size() / 2], hmm.M, seconds)) seconds *= 1.1;
+    const auto result = run(*stage, request, {.launch_seconds = seconds});
     ASSERT_TRUE(result) << result.error().to_string();
     const std::size_t parsed = compare(request, hmm.name);
     EXPECT_GE(parsed, lengths.size() / 4);
     EXPECT_LT(parsed, lengths.size());
     for (std::size_t n = 0; n < request.passed.size(); ++n) {
       EXPECT_TRUE(request.parsed[n] == nullptr ||
-                  gpu::DomainStage::takes(lengths[request.passed[n]], hmm.M, patience));
+                  gpu::DomainStage::takes(lengths[request.passed[n]], hmm.M, seconds));
     }
   }
 }

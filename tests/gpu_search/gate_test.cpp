@@ -179,7 +179,7 @@ class GateSlots : public testing::Test {
   GateParams p{};
 };
 
-TEST_F(GateSlots, BehindTheBiasFilter) {
+TEST_F(GateSlots, AfterTheBiasFilter) {
   constexpr double kLn2 = 0.69314718055994529;
   const double guard = filter_guard(p, 0, 2.0f) / kLn2;
   const double bits = (msv_score(p, 0, survivors[5]) - 2.0) / kLn2;
@@ -188,16 +188,16 @@ TEST_F(GateSlots, BehindTheBiasFilter) {
   p.skip_gate = kNever;
   for (const Gate gate : {under, above}) {  // within the guard: the CPU's
     p.bias_gate = gate;
-    run(kBehindBias);
+    run(kAfterBias);
     EXPECT_EQ(counters.open, 1u);
     EXPECT_EQ(open[0].target, 0u);
     EXPECT_EQ(open[0].result, survivors[5]);
   }
   p.bias_gate = over;
-  run(kBehindBias);
+  run(kAfterBias);
   EXPECT_EQ(counters.failed_bias, 1u);
   p.bias_gate = below;
-  run(kBehindBias);
+  run(kAfterBias);
   EXPECT_EQ(counters.viterbi, 1u);
   EXPECT_EQ(to_viterbi[0].target, 0u);
   EXPECT_EQ(to_viterbi[0].msv, survivors[5]);
@@ -206,33 +206,33 @@ TEST_F(GateSlots, BehindTheBiasFilter) {
   // Past the bias filter, F2 may be decided by the MSV score already.
   for (const Gate gate : {under, above}) {
     p.skip_gate = gate;
-    run(kBehindBias);
+    run(kAfterBias);
     EXPECT_EQ(counters.open, 1u) << "within the guard of F2: neither Viterbi nor Forward";
     EXPECT_EQ(open[0].target, 0u);
   }
   p.skip_gate = over;
-  run(kBehindBias);
+  run(kAfterBias);
   EXPECT_EQ(counters.viterbi, 1u);
   p.skip_gate = below;
-  run(kBehindBias);
+  run(kAfterBias);
   EXPECT_EQ(counters.forward, 1u);
   EXPECT_EQ(to_forward[0].target, 0u);
   EXPECT_EQ(to_forward[0].filter, 2.0f);
   p.to_forward = nullptr;  // nothing to decide there
-  run(kBehindBias);
+  run(kAfterBias);
   EXPECT_EQ(counters.passed, 1u);
   EXPECT_EQ(passed[0], 0u);
 
   // Without a Viterbi kernel what needs one is open; without the bias filter the null score counts.
   p.skip_gate = over;
   p.to_viterbi = nullptr;
-  run(kBehindBias);
+  run(kAfterBias);
   EXPECT_EQ(counters.open, 1u);
   p.to_viterbi = to_viterbi.data();
   p.bias = nullptr;
   p.bias_gate = kNever;
   p.skip_gate = kNever;
-  run(kBehindBias);
+  run(kAfterBias);
   EXPECT_EQ(counters.viterbi, 1u);
   EXPECT_EQ(to_viterbi[0].filter, null_nats);
 }
@@ -243,14 +243,14 @@ TEST_F(GateSlots, BlocksOfOthersAreNotTouched) {
   for (const Gate gate : {kAlways, kNever}) {
     p.bias_gate = gate;
     p.skip_gate = kNever;
-    run(kBehindBias, 0);  // target 3, of block 1
+    run(kAfterBias, 0);  // target 3, of block 1
     EXPECT_EQ(total(), 0u);
-    run(kBehindBias, 2);  // target 0, of block 0
+    run(kAfterBias, 2);  // target 0, of block 0
     EXPECT_EQ(total(), 1u);
   }
 }
 
-TEST_F(GateSlots, BehindViterbiAndForward) {
+TEST_F(GateSlots, AfterViterbiAndForward) {
   constexpr double kLn2 = 0.69314718055994529;
   std::vector<Candidate> candidates(kTargets);
   candidates[2].target = 3;
@@ -262,25 +262,25 @@ TEST_F(GateSlots, BehindViterbiAndForward) {
   const double bits = (word_score(p, 3, words[2]) - 2.0) / kLn2;
   for (const double by : {-0.5, 0.5}) {
     p.viterbi_gate = at(bits + by * guard);
-    run(kBehindViterbi);
+    run(kAfterViterbi);
     EXPECT_EQ(counters.open, 1u);
     EXPECT_EQ(open[0].target, 3u);
     EXPECT_EQ(open[0].result, 210u | kResultMsv);
   }
   p.viterbi_gate = at(bits + 2 * guard);
-  run(kBehindViterbi);
+  run(kAfterViterbi);
   EXPECT_EQ(counters.failed_viterbi, 1u);
   p.viterbi_gate = at(bits - 2 * guard);
-  run(kBehindViterbi);
+  run(kAfterViterbi);
   EXPECT_EQ(counters.forward, 1u);
   EXPECT_EQ(to_forward[0].target, 3u);
   EXPECT_EQ(to_forward[0].msv, 210u | kResultMsv);
   // What no kernel has decided is open, whatever the word says.
   words[2] = 9000u | (kStatusNoResult << 16);
-  run(kBehindViterbi);
+  run(kAfterViterbi);
   EXPECT_EQ(counters.open, 1u);
   words[2] = kStatusOverflow << 16;
-  run(kBehindViterbi);
+  run(kAfterViterbi);
   EXPECT_EQ(counters.forward, 1u);
 
   // The CPU scores what passes Forward again: what is within the guard passes.
@@ -289,16 +289,16 @@ TEST_F(GateSlots, BehindViterbiAndForward) {
   const double own = 1e-3 / kLn2 + 1e-6 * kLength / kLn2;
   for (const double by : {-2.0, -0.5, 0.5}) {
     p.forward_gate = at(forward_bits + by * (guard + own));
-    run(kBehindForward);
+    run(kAfterForward);
     EXPECT_EQ(counters.passed, 1u) << by;
     EXPECT_EQ(passed[0], 3u);
   }
   // Also where the filter's guard alone would not reach.
   p.forward_gate = at(forward_bits + guard + own / 2);
-  run(kBehindForward);
+  run(kAfterForward);
   EXPECT_EQ(counters.passed, 1u);
   p.forward_gate = at(forward_bits + 2 * (guard + own));
-  run(kBehindForward);
+  run(kAfterForward);
   EXPECT_EQ(counters.failed_forward, 1u);
 }
 

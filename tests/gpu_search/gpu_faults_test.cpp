@@ -72,7 +72,7 @@ TEST_P(GpuFaults, OutputIsCompleteOrThereIsAnError) {
         driver.fail_call(member, code, nth, always);
         gpu::Settings settings = fake_settings(driver, nth % 2 + 1);
         settings.launch_timeout = 5;
-        settings.patient = nth % 2 == 1;
+        settings.wait_for_device = nth % 2 == 1;
         gpu::GpuFilters gpu(std::move(settings));
         if (nth > 1) wait_until_started(gpu);
         const auto backend = make_device_backend(gpu);

@@ -454,7 +454,7 @@ TEST_F(GpuFiltersTest, IdleThreadsAreGivenPartsOfAChain) {
     return plan.stage >= plan::Stage::kParser ? KernelScript::kLate : KernelScript::kCached;
   };
   gpu::Settings s = settings();
-  s.patient = false;
+  s.wait_for_device = false;
   gpu::GpuFilters gpu(std::move(s));
   wait_until_started(gpu);
   Owner owner(gpu);

@@ -118,7 +118,7 @@ TEST_F(GpuSearch, SeveralDevicesShareTheTargets) {
 TEST_F(GpuSearch, StartsWhileTheSearchRuns) {
   for (int round = 0; round < 5; ++round) {
     gpu::Settings settings = fake_settings(driver_);
-    settings.patient = round % 2 == 0;
+    settings.wait_for_device = round % 2 == 0;
     gpu::GpuFilters gpu(std::move(settings));
     const auto backend = make_device_backend(gpu);
     EXPECT_EQ(run_search(data(), *backend, small_blocks(2)).text, expected());
@@ -159,7 +159,7 @@ TEST_F(GpuSearch, ThreadsAndADeviceShareTheWork) {
   // On a busy machine the threads are sometimes done before the device has begun.
   for (int round = 0; round < 4 || (done == 0 && round < 100); ++round) {
     gpu::Settings settings = fake_settings(driver_, 1 + round % 2);
-    settings.patient = false;
+    settings.wait_for_device = false;
     settings.lanes = 1 + round % 3;
     gpu::GpuFilters gpu(std::move(settings));
     wait_until_started(gpu);
@@ -253,7 +253,7 @@ TEST_F(GpuSearch, EverySearchEndsWhoeverWaitsForWhom) {
     if (given != nullptr) std::cerr << "seed " << seed << std::endl;
     test_support::Random random(seed);
     gpu::Settings settings = fake_settings(driver_, random.integer(1, 2));
-    settings.patient = false;
+    settings.wait_for_device = false;
     settings.lanes = random.integer(1, 4);
     settings.segment_residues = static_cast<std::uint64_t>(random.integer(1, 20'000));
     if (random.integer(0, 1) == 1)

@@ -36,6 +36,15 @@ void* allocate(std::size_t bytes, std::size_t alignment) {
   return memory;
 }
 
+// For callers that ask for null where there is no memory.
+void* allocate_or_null(std::size_t bytes) noexcept {
+  try {
+    return allocate(bytes, alignof(std::max_align_t));
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
 // Not inlined: the compiler would take it for memory of malloc's that new has given.
 [[gnu::noinline]] void release(void* memory) noexcept { std::free(memory); }
 
@@ -43,6 +52,12 @@ void* allocate(std::size_t bytes, std::size_t alignment) {
 
 void* operator new(std::size_t bytes) { return allocate(bytes, alignof(std::max_align_t)); }
 void* operator new[](std::size_t bytes) { return allocate(bytes, alignof(std::max_align_t)); }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return allocate_or_null(bytes);
+}
+void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
+  return allocate_or_null(bytes);
+}
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return allocate(bytes, static_cast<std::size_t>(alignment));
 }
@@ -53,6 +68,8 @@ void operator delete(void* memory) noexcept { release(memory); }
 void operator delete[](void* memory) noexcept { release(memory); }
 void operator delete(void* memory, std::size_t) noexcept { release(memory); }
 void operator delete[](void* memory, std::size_t) noexcept { release(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { release(memory); }
+void operator delete[](void* memory, const std::nothrow_t&) noexcept { release(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { release(memory); }
 void operator delete[](void* memory, std::align_val_t) noexcept { release(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { release(memory); }
@@ -68,11 +85,11 @@ struct Outcome {
 
 // With `count` allocations failing after the first `nth`.
 Outcome search_without_memory(const SearchData& data, long nth, long count, int devices,
-                              bool patient) {
+                              bool wait_for_device) {
   FakeDriver driver({*plan::find_device("H200"), *plan::find_device("H200")});
   driver.on_launch = run_on_host;
   gpu::Settings settings = fake_settings(driver, devices);
-  settings.patient = patient;
+  settings.wait_for_device = wait_for_device;
   settings.launch_timeout = 20;
   before_failure = nth;
   failing = count;

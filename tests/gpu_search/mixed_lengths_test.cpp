@@ -197,8 +197,8 @@ TEST(MixedLengths, PairsAreTheCpusWhileACompileIsLateOrFails) {
           chains.compare(models[i], {blocks[i]});
           const auto state = chains.kernels.state(chains.planned(models[i]));
           if (decides || round > 0) {
-            EXPECT_EQ(state, round == 0 ? gpu::ChainKernels::State::kComing
-                                        : gpu::ChainKernels::State::kThere);
+            EXPECT_EQ(state, round == 0 ? gpu::ChainKernels::State::kPending
+                                        : gpu::ChainKernels::State::kReady);
           }
           const auto ready = chains.ready(models[i]);
           const bool there = std::ranges::any_of(*ready, [&](const gpu::ReadyKernel& kernel) {

@@ -256,7 +256,7 @@ struct Case {
     growth = static_cast<std::uint64_t>(random.integer(1, 4));
     finer_kernel_seconds = random.chance(0.5) ? 0 : 0.5;
     vram = random.chance(0.2) ? 200'000 : 0;
-    patient = random.chance(0.8);
+    wait_for_device = random.chance(0.8);
     searches = random.chance(0.3) ? 2 : 1;
   }
   std::string describe() const {
@@ -269,7 +269,7 @@ struct Case {
   }
 
   bool kernels_from_the_beginning() const {
-    return patient && shares.cached == 1.0 && shares.failing == 0 && vram == 0;
+    return wait_for_device && shares.cached == 1.0 && shares.failing == 0 && vram == 0;
   }
 
   std::uint64_t seed;
@@ -279,7 +279,7 @@ struct Case {
   int devices, lanes, searches;
   std::uint64_t segment, growth, vram;
   double finer_kernel_seconds;
-  bool patient;
+  bool wait_for_device;
 };
 
 // Where kernels are there from the beginning, a device must have had its share; elsewhere the
@@ -319,12 +319,12 @@ void run_case(std::uint64_t seed, Totals& totals) {
   settings.lanes = c.lanes;
   settings.finer_kernel_seconds = c.finer_kernel_seconds;
   settings.vram = c.vram;
-  settings.patient = c.patient;
+  settings.wait_for_device = c.wait_for_device;
   settings.open_kernels = [&]() -> Result<std::unique_ptr<gpu::KernelSource>> {
     return std::make_unique<RandomKernels>(c.seed, c.shares);
   };
   gpu::GpuFilters gpu(std::move(settings));
-  if (c.patient) wait_until_started(gpu);
+  if (c.wait_for_device) wait_until_started(gpu);
   for (int search = 0; search < c.searches; ++search) {
     ComparingBackend backend(gpu);
     const SearchOutcome got = run_search(c.data, backend, c.options);

@@ -139,7 +139,7 @@ gpu::Settings settings_for(const FakeDriver& driver, int devices,
   for (int i = 0; i < devices; ++i) settings.devices.push_back(i);
   settings.segment_residues = 20'000;
   settings.segment_growth = 1;
-  settings.patient = true;
+  settings.wait_for_device = true;
   settings.open_driver = [api = driver.api()] { return driver::Driver::open(api); };
   settings.open_kernels = [missing, cached]() -> Result<std::unique_ptr<gpu::KernelSource>> {
     return std::make_unique<InstantKernels>(missing, cached);

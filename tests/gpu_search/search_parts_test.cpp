@@ -322,24 +322,24 @@ TEST(KernelSlot, IsPlannedOnceAndThenOnItsWayUntilItEnds) {
   EXPECT_TRUE(slot.plan_once(make));
   EXPECT_TRUE(slot.plan_once(make));
   EXPECT_EQ(planned, 1);
-  EXPECT_TRUE(slot.requested());
-  EXPECT_FALSE(slot.soon());  // it needs a compile
-  EXPECT_FALSE(slot.ended());
+  EXPECT_TRUE(slot.progress().requested);
+  EXPECT_FALSE(slot.progress().needs_no_compile());  // it needs a compile
+  EXPECT_FALSE(slot.progress().ended());
   const compile::KernelPtr made = kernel_named("made");
   compile.set_value(made);
-  EXPECT_TRUE(slot.soon());
-  EXPECT_EQ(slot.kernel(), made);
+  EXPECT_TRUE(slot.progress().needs_no_compile());
+  EXPECT_EQ(slot.progress().kernel, made);
   // Of two lanes that replace it the first one does.
   plan::Plan other;
   other.class_length = 128;
   const compile::KernelPtr first = kernel_named("first"), second = kernel_named("second");
   EXPECT_EQ(slot.replace(made, first, other)->class_length, 128);
   EXPECT_EQ(slot.replace(made, second, {})->class_length, 128);
-  EXPECT_EQ(slot.kernel(), first);
-  EXPECT_FALSE(slot.failed());
+  EXPECT_EQ(slot.progress().kernel, first);
+  EXPECT_FALSE(slot.progress().failed);
   failures.exclude("first");
-  EXPECT_EQ(slot.kernel(), nullptr);
-  EXPECT_TRUE(slot.failed());
+  EXPECT_EQ(slot.progress().kernel, nullptr);
+  EXPECT_TRUE(slot.progress().failed);
   EXPECT_NE(failures.reason(), "");
 }
 
@@ -360,21 +360,21 @@ TEST(KernelSlot, AFinerKernelIsAskedForOnce) {
 }
 
 // A class counts from the moment it is expected, so that no chain begins before its kernels.
-TEST(ChainLoader, KernelsAreComingFromTheExpectationOfTheirClass) {
+TEST(ChainLoader, KernelsArePendingFromTheExpectationOfTheirClass) {
   KernelFailures failures;
   ChainLoader loader(nullptr, {}, {});
-  EXPECT_FALSE(loader.coming());
+  EXPECT_FALSE(loader.has_pending_loads());
   loader.expect_class();
-  EXPECT_TRUE(loader.coming());
+  EXPECT_TRUE(loader.has_pending_loads());
   KernelSlots slots;
   for (KernelSlotPtr& slot : slots) slot = std::make_shared<KernelSlot>(failures);
   std::promise<Result<compile::KernelPtr>> compile;
   slots[0]->plan_once([&] { return plan_for(64, compile.get_future().share()); });
   loader.add_class(slots);
-  EXPECT_FALSE(loader.coming());  // it needs a compile
+  EXPECT_FALSE(loader.has_pending_loads());  // it needs a compile
   compile.set_value(kernel_named("made"));
-  EXPECT_TRUE(loader.coming());
-  EXPECT_FALSE(loader.settled());  // nothing has been started
+  EXPECT_TRUE(loader.has_pending_loads());
+  EXPECT_FALSE(loader.initial_load_done());  // nothing has been started
   EXPECT_EQ(loader.loaded_kernels(), 0u);
 }
 

@@ -347,7 +347,7 @@ int losing_one_target(const FakeLaunch& launch, std::atomic<int>& gates) {
   const int code = run_on_host(launch);
   if (!launch.kernel.starts_with("gate")) return code;
   const auto& p = *static_cast<const dev::GateParams*>(launch.parameters);
-  if (p.stage != dev::kBehindForward) return code;
+  if (p.stage != dev::kAfterForward) return code;
   const int chain = gates++;
   if (chain == 0 && p.counters->passed > 1) {
     p.passed[0] = p.passed[--p.counters->passed];

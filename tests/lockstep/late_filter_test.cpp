@@ -571,10 +571,10 @@ TEST_P(GateLockstep, JudgesEveryCandidateOnce) {
     p.passed = passed.data();
     p.counters = &counters;
     p.forward_gate = {static_cast<float>(kThreshold), 21.0f};
-    p.stage = hmmjit_device::kBehindForward;
+    p.stage = hmmjit_device::kAfterForward;
     hmmjit_lockstep::launch(3, threads_by_entry(kernel), 0, [&] { kernel.run(&p); });
     EXPECT_EQ(counters.failed_forward, failing) << count;
-    EXPECT_EQ(counters.residues[hmmjit_device::kBehindForward],
+    EXPECT_EQ(counters.residues[hmmjit_device::kAfterForward],
               std::accumulate(lengths.begin(), lengths.begin() + count, 0u));
     ASSERT_EQ(counters.passed, expected.size()) << count;
     std::sort(passed.begin(), passed.begin() + counters.passed);

@@ -164,7 +164,7 @@ Check check_cache(const cache::KernelCache& cache) {
   if (cache.user_store() != nullptr) {
     out.finding =
         fmt::format("{}, mode {}", cache.user_store()->root(), cache::mode_name(settings.mode));
-    // What a search does before it stores its first kernel, and is told of as a warning only.
+    // A search does the same before it stores its first kernel, and only warns.
     const bool stores =
         settings.mode == cache::Mode::kReadWrite || settings.mode == cache::Mode::kRefresh;
     if (const Status usable = stores ? cache.user_store()->prepare() : Status{}; !usable) {

@@ -18,6 +18,7 @@
 #include "report/rounds.hpp"
 #include "run_text.hpp"
 #include "search/kept_targets.hpp"
+#include "search/query_names.hpp"
 #include "search_program.hpp"
 
 namespace hmmjit::tools {
@@ -221,18 +222,8 @@ std::string describe_jackhmmer_options(const ParsedOptions& options) {
 
 const SearchProgram& program() {
   static const SearchProgram jackhmmer = [] {
-    SearchProgram p;
-    p.name = "jackhmmer";
-    p.title = "iteratively search a protein sequence against a protein database";
-    p.reference = "jackhmmer";
-    p.queries.names = {"seqfile"};
-    p.queries.help = "query sequences; - for standard input";
-    p.targets.names = {"seqdb"};
-    p.targets.help =
-        "sequences, or a database of them; - for standard input; several, with {target} in the "
-        "names of outputs";
-    p.targets.repeated = true;
-    p.query_label = "query sequence file:";
+    SearchProgram p = sequence_search_program(
+        "jackhmmer", "iteratively search a protein sequence against a protein database");
     p.options = jackhmmer_option_table;
     p.open_queries = open_jackhmmer_queries;
     p.describe = describe_jackhmmer_options;

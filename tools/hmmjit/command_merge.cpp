@@ -8,7 +8,6 @@
 
 #include "command_line.hpp"
 #include "core/diagnostics.hpp"
-#include "core/numbers.hpp"
 #include "core/output_file.hpp"
 #include "option_table.hpp"
 #include "parts/merge.hpp"
@@ -167,12 +166,7 @@ Status run_merge(const ParsedOptions& options) {
       return fail(ErrorCode::kUsage, "one slice at a time", "--slice", "write --slice J/K");
   }
   if (options.is_set("--mem")) {
-    const auto bytes = parse_bytes(options.text("--mem"));
-    if (!bytes || *bytes == 0)
-      return fail(ErrorCode::kUsage,
-                  "option --mem takes a size; got " + std::string(options.text("--mem")), {},
-                  "write for example --mem 400M or --mem 2G");
-    merge.memory = *bytes;
+    HMMJIT_ASSIGN(merge.memory, options.bytes("--mem"));
   }
   const std::vector<NamedFile> outputs = outputs_of(options);
   if (options.is_set("--part-file") && (outputs.size() > 1 || options.is_set("--slice")))

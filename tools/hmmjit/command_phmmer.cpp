@@ -7,6 +7,7 @@
 #include "io/byte_source.hpp"
 #include "query_options.hpp"
 #include "query_sequences.hpp"
+#include "search/query_names.hpp"
 #include "search_program.hpp"
 
 namespace hmmjit::tools {
@@ -36,18 +37,8 @@ Result<SequenceQueries> open_phmmer_queries(const ParsedOptions& options, const 
 
 const SearchProgram& program() {
   static const SearchProgram phmmer = [] {
-    SearchProgram p;
-    p.name = "phmmer";
-    p.title = "search a protein sequence against a protein database";
-    p.reference = "phmmer";
-    p.queries.names = {"seqfile"};
-    p.queries.help = "query sequences; - for standard input";
-    p.targets.names = {"seqdb"};
-    p.targets.help =
-        "sequences, or a database of them; - for standard input; several, with {target} in the "
-        "names of outputs";
-    p.targets.repeated = true;
-    p.query_label = "query sequence file:";
+    SearchProgram p =
+        sequence_search_program("phmmer", "search a protein sequence against a protein database");
     p.options = phmmer_option_table;
     p.open_queries = open_phmmer_queries;
     return p;

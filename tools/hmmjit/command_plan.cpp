@@ -249,10 +249,10 @@ Result<std::string> emitted(const std::string& form, const plan::Plan& p,
     return compile::ptx_of_job(job, compiler);
   }
   HMMJIT_ASSIGN(const compile::KernelPtr kernel, provider.get(p));
-  std::vector<std::string> told;
+  std::vector<std::string> listed;
   for (const plan::Rejection& r : kernel->rejected) {
-    if (std::ranges::find(told, r.reason) != told.end()) continue;
-    told.push_back(r.reason);
+    if (std::ranges::find(listed, r.reason) != listed.end()) continue;
+    listed.push_back(r.reason);
     const auto same = std::ranges::count(kernel->rejected, r.reason, &plan::Rejection::reason);
     diagnose("hmmjit plan: passed over {}{}: {}\n", r.variant,
              same > 1 ? fmt::format(" and {} more", same - 1) : "", r.reason);

@@ -20,6 +20,7 @@
 #include "search/hits_by_target.hpp"
 #include "search/kept_targets.hpp"
 #include "search/memory_shares.hpp"
+#include "search/query_names.hpp"
 #include "search/target_counters.hpp"
 #include "search_program.hpp"
 

@@ -57,7 +57,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kReplaced
   ::_exit(128 + number);  // the first process of a container is not ended by its own signals
 }
 
-// Nothing half-written stays behind: temporaries go, finished files are whole.
+// Nothing half-written is left: temporaries are removed, finished files are whole.
 void on_interrupt(int number) {
   if (!hmmjit::interrupt(number)) return;
   hmmjit::OutputFile::discard_all_temporaries();

@@ -148,6 +148,15 @@ std::optional<double> ParsedOptions::given_real(std::string_view name) const {
   return real(name);
 }
 
+Result<std::uint64_t> ParsedOptions::bytes(std::string_view name) const {
+  const auto bytes = parse_bytes(text(name));
+  if (bytes && *bytes > 0) return *bytes;
+  const std::string option(name);
+  return fail(ErrorCode::kUsage,
+              "option " + option + " takes a size; got " + std::string(text(name)), {},
+              "write for example " + option + " 400M or " + option + " 2G");
+}
+
 bool ParsedOptions::differs_from_default(std::string_view name) const {
   const std::size_t i = find(name);
   return values_[i] &&

@@ -45,6 +45,8 @@ class ParsedOptions {
   double real(std::string_view name) const;
   std::int64_t integer(std::string_view name) const;
   std::optional<double> given_real(std::string_view name) const;
+  /// The value as a size above 0, "400M"; fails with kUsage where it is none.
+  Result<std::uint64_t> bytes(std::string_view name) const;
   /// Where the text came from differs from the default text: hmmsearch then mentions the option.
   bool differs_from_default(std::string_view name) const;
   const std::vector<std::string>& arguments() const { return arguments_; }

@@ -27,11 +27,19 @@ Result<std::optional<TargetView>> QuerySequences::next() {
   }
 }
 
-QueryNames names_of(const TargetView& sequence) {
-  QueryNames names{std::string(sequence.name)};
-  if (!sequence.accession.empty()) names.accession = sequence.accession;
-  if (!sequence.description.empty()) names.description = sequence.description;
-  return names;
+SearchProgram sequence_search_program(std::string_view name, std::string_view title) {
+  SearchProgram program;
+  program.name = program.reference = name;
+  program.title = title;
+  program.queries.names = {"seqfile"};
+  program.queries.help = "query sequences; - for standard input";
+  program.targets.names = {"seqdb"};
+  program.targets.help =
+      "sequences, or a database of them; - for standard input; several, with {target} in the "
+      "names of outputs";
+  program.targets.repeated = true;
+  program.query_label = "query sequence file:";
+  return program;
 }
 
 }  // namespace hmmjit::tools

@@ -4,10 +4,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "io/sequence_file.hpp"
 #include "option_table.hpp"
 #include "search/search.hpp"
+#include "search_program.hpp"
 
 namespace hmmjit::tools {
 
@@ -26,7 +28,8 @@ class QuerySequences {
   TargetBlock block_;
 };
 
-/// Name, accession and description of a query sequence.
-QueryNames names_of(const TargetView& sequence);
+/// A program that searches the sequences of one file against those of others, with no
+/// options, queries or search of its own yet.
+SearchProgram sequence_search_program(std::string_view name, std::string_view title);
 
 }  // namespace hmmjit::tools

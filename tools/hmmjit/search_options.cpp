@@ -6,7 +6,6 @@
 #include <chrono>
 #include <utility>
 
-#include "core/numbers.hpp"
 #include "core/threads.hpp"
 #include "report/report_header.hpp"
 
@@ -420,20 +419,16 @@ Result<SearchOptions> make_search_options(const ParsedOptions& options) {
     search.threads = static_cast<int>(std::clamp<std::int64_t>(options.integer("--cpu"), 1, 1024));
   if (options.is_set("--verify")) search.verify = static_cast<int>(options.integer("--verify"));
   if (options.is_set("--mem")) {
-    const auto bytes = parse_bytes(options.text("--mem"));
-    if (!bytes || *bytes == 0)
-      return fail(ErrorCode::kUsage,
-                  "option --mem takes a size; got " + std::string(options.text("--mem")), {},
-                  "write for example --mem 400M or --mem 2G");
+    HMMJIT_ASSIGN(search.memory, options.bytes("--mem"));
     // Nobody means so little: a search at such a bound takes forever.
     constexpr std::uint64_t kLeast = std::uint64_t{64} << 10;
-    if (*bytes < kLeast) {
+    if (search.memory < kLeast) {
       const std::string size(options.text("--mem"));
-      return fail(ErrorCode::kUsage,
-                  "option --mem " + size + " is a bound of " + std::to_string(*bytes) + " bytes",
-                  {}, "write a unit: --mem 64M or --mem 64G");
+      return fail(
+          ErrorCode::kUsage,
+          "option --mem " + size + " is a bound of " + std::to_string(search.memory) + " bytes", {},
+          "write a unit: --mem 64M or --mem 64G");
     }
-    search.memory = *bytes;
   }
   return search;
 }
@@ -466,12 +461,7 @@ Result<DeviceChoice> make_device_choice(const ParsedOptions& options) {
                 "use auto, cpu, gpu or gpu:0,1,...");
   }
   if (options.is_set("--vram")) {
-    const auto bytes = parse_bytes(options.text("--vram"));
-    if (!bytes || *bytes == 0)
-      return fail(ErrorCode::kUsage,
-                  "option --vram takes a size; got " + std::string(options.text("--vram")), {},
-                  "write for example --vram 1G");
-    choice.vram = *bytes;
+    HMMJIT_ASSIGN(choice.vram, options.bytes("--vram"));
   }
   return choice;
 }

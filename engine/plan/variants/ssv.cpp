@@ -165,7 +165,7 @@ std::vector<Constants> candidates(const ModelShape& shape, const DeviceTraits& d
   for (int lanes = 1; lanes <= kWarp; lanes *= 2) {
     for (const double share : half_shares) add(cover(shape.length, lanes, share));
   }
-  // Behind the fastest the best of every other lane count: a policy may prefer its S.
+  // After the fastest, the best of every other lane count: a policy may prefer its S.
   std::set<std::int64_t> lane_counts;
   return ranked.best(kCandidates,
                      [&](const Constants& c) { return lane_counts.insert(c.at("kL")).second; });
@@ -293,7 +293,7 @@ const std::array kVariants{
                   .references = multi_lane::kReferences,
                   .summary = "S sequences per warp, two 16-bit integer cells in a word (DPX)"},
 };
-// Behind those of earlier papers, since it accepts every model.
+// Last, since it accepts every model.
 const std::array kLast{
     KernelVariant{.name = "multi_lane_tiled",
                   .stage = Stage::kSsv,

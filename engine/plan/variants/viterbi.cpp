@@ -295,7 +295,7 @@ const std::array kVariants{
         .references = row_scan::kReferences,
         .summary = "warps per sequence, cells in registers, one scan a row, exact for all"},
 };
-// Behind those of earlier papers, since it accepts every model.
+// Last, since it accepts every model.
 const std::array kLast{
     KernelVariant{.name = "wavefront_tiled",
                   .stage = Stage::kViterbi,

@@ -6,6 +6,7 @@
 
 #include "core/threads.hpp"
 #include "domain/domain.hpp"
+#include "domains_of.hpp"
 #include "tests/support/random_profiles.hpp"
 
 namespace hmmjit::domain {

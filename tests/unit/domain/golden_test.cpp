@@ -5,6 +5,7 @@
 
 #include "core/threads.hpp"
 #include "domain/domain.hpp"
+#include "domains_of.hpp"
 #include "tests/support/shared_data.hpp"
 
 namespace hmmjit::domain {

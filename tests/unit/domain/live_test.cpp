@@ -11,6 +11,7 @@
 
 #include "core/threads.hpp"
 #include "domain/domain.hpp"
+#include "domains_of.hpp"
 #include "model/score_statistics.hpp"
 #include "tests/support/command.hpp"
 #include "tests/support/random_profiles.hpp"

@@ -13,6 +13,17 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
+// The exponential of odds profiles: that of a model's only entry score.
+float vector_exp(float x) {
+  Profile profile;
+  profile.M = 1;
+  profile.alphabet = &amino_alphabet();
+  profile.match.resize(2 * static_cast<std::size_t>(amino_alphabet().Kp));
+  profile.entry = {0.0f, x};
+  for (std::vector<float>& scores : profile.transition) scores.resize(2);
+  return make_odds_profile(profile).entry[0];
+}
+
 TEST(VectorExp, PublishedValues) {
   EXPECT_EQ(vector_exp(0.0f), 1.0f);
   EXPECT_EQ(vector_exp(-0.1f), 0x1.cf46dap-1f);

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <span>
+#include <stdexcept>
 
 #include "core/threads.hpp"
 #include "reference/filters.hpp"
@@ -18,6 +20,13 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 std::shared_ptr<const SearchModel> load(const std::filesystem::path& shared, const char* name) {
   return make_search_model(read_models(shared / "data/hmm/hmmer" / name).at(0));
+}
+
+// For the multihit profile at the target's own length.
+float backward_score(const OddsProfile& profile, std::span<const Residue> residues) {
+  const LengthModel length = length_model(static_cast<int>(residues.size()), true);
+  const auto forward = reference::forward(profile, residues, length);
+  return reference::backward(profile, residues, length, forward.scale).nats;
 }
 
 Sequence find(const std::vector<Sequence>& sequences, std::string_view name) {
@@ -83,7 +92,7 @@ TEST(Golden, RandomTargetsOfLength400) {
     EXPECT_EQ(forward.nats, kScores[i].forward);
     EXPECT_EQ(forward.total, 0.0f);
     EXPECT_EQ(forward.scale, std::vector<float>(401, 1.0f));
-    EXPECT_NEAR(reference::backward_score(model->odds, residues), forward.nats, 1e-4);
+    EXPECT_NEAR(backward_score(model->odds, residues), forward.nats, 1e-4);
   }
 }
 
@@ -118,7 +127,7 @@ TEST(Golden, StrongHits) {
     const auto forward = reference::forward(model->odds, residues, length_model(c.L, true));
     EXPECT_EQ(forward.nats, c.forward);
     EXPECT_EQ(forward.total, c.total);
-    EXPECT_NEAR(reference::backward_score(model->odds, residues), forward.nats, 1e-3);
+    EXPECT_NEAR(backward_score(model->odds, residues), forward.nats, 1e-3);
   }
 }
 

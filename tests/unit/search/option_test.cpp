@@ -90,6 +90,19 @@ TEST(Options, SwappedLettersAreOneError) {
   EXPECT_EQ(nearest_name("serach", names), "search");
 }
 
+TEST(Options, Sizes) {
+  EXPECT_EQ(parse({"--vram", "1.5K"})->bytes("--vram").value(), 1536u);
+  for (const char* size : {"0", "0.4", "lots"}) {
+    const auto options = parse({"--vram", size});
+    ASSERT_TRUE(options) << size;
+    const auto bytes = options->bytes("--vram");
+    ASSERT_FALSE(bytes) << size;
+    EXPECT_EQ(bytes.error().code, ErrorCode::kUsage);
+    EXPECT_EQ(bytes.error().message, "option --vram takes a size; got " + std::string(size));
+    EXPECT_EQ(bytes.error().remedy, "write for example --vram 400M or --vram 2G");
+  }
+}
+
 // Gigabytes are meant, bytes would be taken.
 TEST(Options, MemoryWithoutAUnit) {
   for (const char* size : {"1", "64", "65535", "2K"}) {

@@ -142,7 +142,7 @@ struct Rejection {
 class HMMJIT_EXPORT Plan {
  public:
   const std::string& family() const;  ///< of the problem; a stage's name for the profile search
-  const Device& device() const;       ///< that it was made for
+  const Device& device() const;       ///< the one it was made for
   const Candidate& chosen() const;    ///< the first to be tried
   /// What is tried, in order, when the chosen one breaks its promises.
   const std::vector<Candidate>& fallbacks() const;
@@ -245,8 +245,8 @@ class Kernel;
 
 /// Of one engine since it was made.
 struct EngineStatistics {
-  std::uint64_t requests = 0;     ///< kernels asked for
-  std::uint64_t shared = 0;       ///< of these, joined one already asked for
+  std::uint64_t requests = 0;     ///< kernels requested
+  std::uint64_t shared = 0;       ///< of these, joined an earlier request
   std::uint64_t compiled = 0;     ///< made by the compiler
   std::uint64_t memory_hits = 0;  ///< taken from the cache: kept by this process,
   std::uint64_t disk_hits = 0;    ///< or read from its folders
@@ -305,7 +305,7 @@ class HMMJIT_EXPORT Engine {
   /// Gives up what is queued or being compiled, with kInterrupted; the engine compiles no more. For
   /// good, at once, and without looking for a compiler. Plans and images made before stay valid.
   void cancel();
-  EngineStatistics statistics() const;  ///< all 0 before the first kernel is asked for
+  EngineStatistics statistics() const;  ///< all 0 before the first kernel is requested
 
   struct Impl;
   const std::shared_ptr<Impl>& impl() const { return impl_; }  ///< for the library itself

@@ -39,7 +39,7 @@ struct PartInfo {
 /// Searches a share of a database made by build_database with a share of the models, and writes it
 /// to the file `output`, which appears when it is complete: what `hmmjit search --part` and
 /// `--model-part` do. `models` are all models of the search, not only those of the share. Models of
-/// from_file are read from the place where the share begins, which the file's index tells
+/// from_file are read from the place where the share begins, which is looked up in the file's index
 /// (`hmmjit part index`). Any host may search any part; parts of one search need the same models
 /// and equal thresholds and filters. `callbacks.result` is not called. Thread-safe.
 ///

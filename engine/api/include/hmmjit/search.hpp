@@ -74,8 +74,8 @@ struct SearchOptions {
   std::vector<int> gpus{0};  ///< ordinals
   std::uint64_t vram = 0;    ///< bytes of each GPU; 0: nine tenths of what is free
   /// Targets per model whose GPU result is computed again on the CPU; -1: as many as take one
-  /// hundredth of the search's core-seconds. Where both differ, `warning` is told, and models that
-  /// were searched with the kernel in question are searched again on the CPU.
+  /// hundredth of the search's core-seconds. Where both differ, `warning` is called, and models
+  /// that were searched with the kernel in question are searched again on the CPU.
   int verify = -1;
   /// Kernels of GPU searches; unset: the cache that the environment names.
   std::optional<Cache> cache = {};
@@ -116,9 +116,9 @@ struct SearchCallbacks {
   /// Called about every `interval` from a thread of its own; false cancels the search.
   std::function<bool(const Progress&)> progress = {};
   std::chrono::milliseconds interval{250};
-  /// Receives what did not go as it should and did not stop the search: a GPU that is given up, a
-  /// cache folder that cannot be used. One at a time, from any thread. Empty: such things are
-  /// silent, but for SearchStatistics::device. A cache of the host's (SearchOptions::cache) tells
+  /// Receives problems that did not stop the search: a GPU that is given up, a cache folder that
+  /// cannot be used. One at a time, from any thread. Empty: such things are
+  /// silent, but for SearchStatistics::device. A cache of the host (SearchOptions::cache) calls
   /// its own CacheSettings::on_warning instead.
   std::function<void(const Error&)> warning = {};
   std::optional<Cancellation> cancellation = {};

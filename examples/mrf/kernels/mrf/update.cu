@@ -26,7 +26,7 @@ constexpr int kBlocksX = (kWords + kTileX - 1) / kTileX;
 constexpr int kBlocksY = (kRows + kTileY - 1) / kTileY;
 
 // Neighbours are counted for all classes at once, in bit fields of one number; border voxels count
-// in the field behind the last class.
+// in the field after the last class.
 constexpr int kFieldBits = kNeighbours == 6 ? 3 : 5;
 template <bool kNarrow> struct FieldsOf { typedef u32 Type; };
 template <> struct FieldsOf<false> { typedef u64 Type; };
@@ -92,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(kTileX* kTileY) mrf_update(UpdatePa
     for (int step = 0; step < planes; ++step, word += kStep * kPlane) {
       const int z = z0 + kStep * step;
       if (kStep > 1 && (y >= kHeight || z >= kDepth)) break;
-      // Bytes of the colour: `first` and two behind.
+      // Bytes of the colour: `first` and the two that follow.
       const u32 first = kStep == 1 ? (p.colour + static_cast<u32>(y + z)) & 1u : p.colour & 1u;
       const u32 shift = 8 * first;
       Counts counts;
