@@ -168,7 +168,7 @@ class DeviceBench {
       for (const Passed& p : passed) requests.push_back(request(p));
       std::vector<gpu::DomainRequest*> pointers;
       for (auto& r : requests) pointers.push_back(&r);
-      const auto found = value_or_die(stage_->run(pointers, kernels, {.patience = 100}, {}));
+      const auto found = value_or_die(stage_->run(pointers, kernels, {.launch_seconds = 100}, {}));
       std::array<double, 3> cells{};
       std::array<std::size_t, 3> items{};
       std::size_t different = 0, left = 0;
