@@ -25,8 +25,8 @@ static_assert(DomainStage::kMostLaunchTargets <= kSlots &&
               3 * DomainStage::kMostLaunchTargets + 16 * DomainStage::kMostRequests <= kEnvelopes);
 // One target takes some 100 clocks a stripe and residue, however idle the device is, twice that on
 // a busy one: 0.1 to 0.2 s for the largest that it takes at all. How much of that there is time for
-// is a matter of the launch's patience (most_cells below), which is long where the threads of the
-// host have much to do, as with queries of a thousand residues.
+// depends on how many seconds the launch may take (most_cells below), which are many where the
+// threads of the host have much to do, as with queries of a thousand residues.
 constexpr std::uint32_t kMostCells = 6'000'000;
 // One item must not take more than a small part of the workspace either: it would keep many others
 // waiting.

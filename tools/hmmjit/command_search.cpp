@@ -678,6 +678,16 @@ int run_search_program(const SearchProgram& program, const std::vector<std::stri
   return code;
 }
 
+OptionText target_databases() {
+  OptionText text;
+  text.names = {"seqdb"};
+  text.help =
+      "sequences, or a database of them; - for standard input; several, with {target} in the "
+      "names of outputs";
+  text.repeated = true;
+  return text;
+}
+
 int command_search(const std::vector<std::string>& arguments) {
   static const SearchProgram program = [] {
     SearchProgram p;
@@ -686,11 +696,7 @@ int command_search(const std::vector<std::string>& arguments) {
     p.reference = "hmmsearch";
     p.queries.names = {"hmmfile"};
     p.queries.help = "profile HMMs; - for standard input";
-    p.targets.names = {"seqdb"};
-    p.targets.help =
-        "sequences, or a database of them; - for standard input; several, with {target} in the "
-        "names of outputs";
-    p.targets.repeated = true;
+    p.targets = target_databases();
     p.query_label = "query HMM file:";
     p.options = search_option_table;
     return p;

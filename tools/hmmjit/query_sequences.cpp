@@ -33,11 +33,7 @@ SearchProgram sequence_search_program(std::string_view name, std::string_view ti
   program.title = title;
   program.queries.names = {"seqfile"};
   program.queries.help = "query sequences; - for standard input";
-  program.targets.names = {"seqdb"};
-  program.targets.help =
-      "sequences, or a database of them; - for standard input; several, with {target} in the "
-      "names of outputs";
-  program.targets.repeated = true;
+  program.targets = target_databases();
   program.query_label = "query sequence file:";
   return program;
 }

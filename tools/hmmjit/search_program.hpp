@@ -43,6 +43,9 @@ struct ProgramRun {
   std::vector<OutputFile>& further_files;
 };
 
+/// SearchProgram::targets of a program that searches sequences, in one database or in several.
+OptionText target_databases();
+
 struct SearchProgram {
   std::string_view name;       ///< "search": what follows "hmmjit"
   std::string_view title;      ///< what it does, for the header
