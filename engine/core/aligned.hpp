@@ -5,12 +5,47 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <new>
 #include <type_traits>
 #include <utility>
 
 namespace hmmjit {
+
+/// Bytes of a large page of the processor.
+inline constexpr std::size_t kLargePage = std::size_t{1} << 21;
+
+/// The address sanitizer sees errors around blocks of the heap alone.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kAddressSanitizer = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+inline constexpr bool kAddressSanitizer = true;
+#else
+inline constexpr bool kAddressSanitizer = false;
+#endif
+#else
+inline constexpr bool kAddressSanitizer = false;
+#endif
+
+/// `bytes`, a multiple of the size of a small page, of zeros that begin at a large page and take large pages
+/// where the kernel has some, in a mapping of their own: in the heap such blocks would leave
+/// gaps that nothing else fits into. To be given back by munmap. Throws std::bad_alloc.
+inline void* map_large_pages(std::size_t bytes) {
+  const std::size_t mapped = bytes + kLargePage;
+  if (mapped < bytes) throw std::bad_alloc();
+  void* const pages =
+      ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) throw std::bad_alloc();
+  char* const first = static_cast<char*>(pages);
+  const std::size_t before = (kLargePage - reinterpret_cast<std::uintptr_t>(pages) % kLargePage) %
+                             kLargePage;
+  if (before > 0) ::munmap(first, before);
+  if (before < kLargePage) ::munmap(first + before + bytes, kLargePage - before);
+  ::madvise(first + before, bytes, MADV_HUGEPAGE);
+  return first + before;
+}
 
 /// Uninitialised storage of trivially copyable elements. `ensure` may discard the contents.
 /// Throws std::bad_alloc.
@@ -25,11 +60,11 @@ class AlignedArray {
   AlignedArray(AlignedArray&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)),
         capacity_(std::exchange(other.capacity_, 0)),
-        large_(std::exchange(other.large_, false)) {}
+        mapped_(std::exchange(other.mapped_, 0)) {}
   AlignedArray& operator=(AlignedArray&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(capacity_, other.capacity_);
-    std::swap(large_, other.large_);
+    std::swap(mapped_, other.mapped_);
     return *this;
   }
 
@@ -56,9 +91,14 @@ class AlignedArray {
   void zero(std::size_t count) { std::memset(ensure(count), 0, count * sizeof(T)); }
   /// Gives the memory back.
   void release() {
-    if (data_) ::operator delete(data_, alignment());
+    if (data_ != nullptr && mapped_ > 0) {
+      ::munmap(data_, mapped_);
+    } else if (data_ != nullptr) {
+      ::operator delete(data_, kAlignment);
+    }
     data_ = nullptr;
     capacity_ = 0;
+    mapped_ = 0;
   }
 
   T* data() { return data_; }
@@ -68,24 +108,28 @@ class AlignedArray {
   const T& operator[](std::size_t i) const { return data_[i]; }
 
  private:
-  static constexpr std::size_t kLargePage = std::size_t{1} << 21;
+  static constexpr std::align_val_t kAlignment{64};
+
   void allocate(std::size_t count) {
     release();
-    std::size_t bytes = count * sizeof(T);
+    const std::size_t bytes = count * sizeof(T);
     // A traceback steps over a matrix by more than a page at a time: with small pages every
-    // step would miss the translation buffer.
-    // More than half of one is worth a whole one, which takes one fault instead of hundreds.
-    large_ = bytes > kLargePage / 2;
-    if (large_) bytes = std::max(bytes, kLargePage);
-    data_ = static_cast<T*>(::operator new(bytes, alignment()));
-    if (large_) ::madvise(data_, bytes, MADV_HUGEPAGE);
+    // step would miss the translation buffer. More than half of a large page is worth a whole
+    // one, which takes one fault instead of hundreds.
+    if (bytes > kLargePage / 2 && !kAddressSanitizer) {
+      constexpr std::size_t small_page = 4096;
+      mapped_ = std::max(kLargePage, (bytes + small_page - 1) / small_page * small_page);
+      data_ = static_cast<T*>(map_large_pages(mapped_));
+    } else {
+      data_ = static_cast<T*>(::operator new(bytes, kAlignment));
+    }
     capacity_ = count;
   }
-  std::align_val_t alignment() const { return std::align_val_t{large_ ? kLargePage : 64}; }
 
   T* data_ = nullptr;
   std::size_t capacity_ = 0;
-  bool large_ = false;
+  /// Bytes of the array's own mapping; 0 where it lies in the heap.
+  std::size_t mapped_ = 0;
 };
 
 /// Zeros of which only the pages that are written to take memory. Throws std::bad_alloc.

@@ -7,8 +7,9 @@ namespace hmmjit::gpu {
 namespace {
 
 // Fewer models than this do not keep a device busy with one segment until a much larger one has
-// been read, packed and uploaded: threads would take most of it meanwhile.
-constexpr std::size_t kModelsOfLargeSegments = 8;
+// been read, packed and uploaded: threads would take most of it meanwhile. What a number of models
+// can wait for is in proportion to it: so many of them for each of the first segment's residues.
+constexpr std::size_t kModelsOfLargeSegments = 8, kModelsPerFirstSegment = 2;
 
 }  // namespace
 
@@ -41,8 +42,11 @@ BlockGroups::Groups BlockGroups::add(BlockRef block, std::uint64_t device_bytes,
   blocks_.push_back(std::move(block));
   Groups out = take(residues_ / (segment_residues(device_bytes) * devices()));
   if (!out.empty() && models >= kModelsOfLargeSegments) {
+    const std::uint64_t largest =
+        std::min(settings_.largest_segment,
+                 settings_.segment_residues * (models / kModelsPerFirstSegment));
     next_residues_ = std::min(next_residues_ * settings_.segment_growth,
-                              std::max(settings_.segment_residues, settings_.largest_segment));
+                              std::max(settings_.segment_residues, largest));
   }
   return out;
 }

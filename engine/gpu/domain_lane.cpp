@@ -13,7 +13,8 @@ DeviceLoad load_of(const SearchParts& parts, const ActiveDevice& device) {
   return {.filter_seconds_left =
               static_cast<double>(parts.resident.open_pairs(device)) * device.pace.seconds_each(),
           .domain_chains = device.domain_queue.chains(),
-          .domain_targets = device.domain_queue.targets()};
+          .domain_targets = device.domain_queue.targets(),
+          .domain_cells = device.domain_queue.cells()};
 }
 
 void DomainLane::run() {
@@ -79,11 +80,9 @@ void DomainLane::launch(const std::vector<DomainWorkPtr>& batch, const DeviceLoa
   const DomainKernels chosen{of_link(*ready, Link::kParser), of_link(*ready, Link::kEnsemble),
                              of_link(*ready, Link::kEnvelope)};
   if (!chosen.parser) return;
-  std::uint64_t cells = 0;
-  for (const DomainWorkPtr& work : batch) cells += cells_of(*work);
   const double launch_seconds = settings.wait_for_device
                                     ? settings.launch_timeout
-                                    : domain_launch_seconds(use.client().load(), load, cells);
+                                    : domain_launch_seconds(use.client().load(), load);
   std::vector<DomainRequest*> requests;
   for (const DomainWorkPtr& work : batch) {
     for (const Link link : kDomainLinks) {

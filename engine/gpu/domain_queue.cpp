@@ -59,6 +59,7 @@ void DomainQueue::put(DomainWorkPtr work) {
   const MutexLock lock(mutex_);
   work->queued = Trace::now();
   targets_ += work->passed.size();
+  cells_ += cells_of(*work);
   work_.push_back(std::move(work));
 }
 
@@ -103,6 +104,7 @@ std::vector<DomainWorkPtr> DomainQueue::take_launch(const DeviceLoad& device, bo
     }
     room -= takes;
     targets_ -= takes;
+    cells_ -= cells_of(*batch.back());
   }
   return batch;
 }
@@ -134,6 +136,7 @@ DomainWorkPtr DomainQueue::take_longest(std::uint64_t cells) {
     work_.pop_back();
   }
   targets_ -= out->passed.size();
+  cells_ -= cells_of(*out);
   return out;
 }
 
@@ -145,6 +148,11 @@ std::size_t DomainQueue::chains() const {
 std::size_t DomainQueue::targets() const {
   const MutexLock lock(mutex_);
   return targets_;
+}
+
+std::uint64_t DomainQueue::cells() const {
+  const MutexLock lock(mutex_);
+  return cells_;
 }
 
 }  // namespace hmmjit::gpu

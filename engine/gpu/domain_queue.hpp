@@ -64,6 +64,7 @@ class DomainQueue {
   DomainWorkPtr take_longest(std::uint64_t cells);
   std::size_t chains() const;
   std::size_t targets() const;
+  std::uint64_t cells() const;  ///< of all targets
 
  private:
   struct Launch {
@@ -76,6 +77,7 @@ class DomainQueue {
   mutable Mutex mutex_;
   std::deque<DomainWorkPtr> work_ HMMJIT_GUARDED_BY(mutex_);
   std::size_t targets_ HMMJIT_GUARDED_BY(mutex_) = 0;
+  std::uint64_t cells_ HMMJIT_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace hmmjit::gpu

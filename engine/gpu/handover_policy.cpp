@@ -22,10 +22,10 @@ constexpr std::size_t kManyChains = 32, kManyTargets = 8192;
 constexpr std::size_t kFullLaunch = 6000;
 constexpr double kMostWait = 0.2, kFiltersAlmostDone = 0.05;
 
-// A launch may take as long as the threads would for its targets; or this many times as long as
-// they still have to do, which what it leaves to them and what other launches find adds to; or this
-// part of what the filters still take. Two to three and a half times is best on an H200 with 16
-// cores, by 2 to 4 % of a search of one second; once and five times are worse.
+// A launch may take as long as the threads would for all targets that wait; or this many
+// times as long as they still have to do, which what it leaves to them and what other launches find
+// adds to; or this part of what the filters still take. Two to three and a half times is best on an
+// H200 with 16 cores, by 2 to 4 % of a search of one second; once and five times are worse.
 constexpr double kTimesOfThreads = 3, kPartOfFilters = 0.25;
 constexpr double kShortestLaunch = 0.03;
 
@@ -43,10 +43,11 @@ bool waits_for_more_targets(const DeviceLoad& device, std::size_t ready, double 
          device.domain_targets < kManyTargets;
 }
 
-double domain_launch_seconds(const HostLoad& host, const DeviceLoad& device, std::uint64_t cells) {
+double domain_launch_seconds(const HostLoad& host, const DeviceLoad& device) {
+  const double filters = std::max(device.filter_seconds_left, host.filter_seconds_left);
   return std::clamp(
-      std::max({kPartOfFilters * device.filter_seconds_left, kTimesOfThreads * host.seconds_left,
-                static_cast<double>(cells) * host.cell_seconds}),
+      std::max({kPartOfFilters * filters, kTimesOfThreads * host.seconds_left,
+                static_cast<double>(device.domain_cells) * host.cell_seconds}),
       kShortestLaunch, kLongestDomainLaunch);
 }
 

@@ -16,6 +16,9 @@ struct HostLoad {
   std::size_t waiting = 0;  ///< tasks that no thread has begun
   std::size_t threads = 1;
   double cell_seconds = 0;  ///< that all of them together take for a cell of a target, about
+  /// Until all pairs have been filtered by threads and devices, those of targets that are still to
+  /// be read among them, about.
+  double filter_seconds_left = 0;
 };
 
 /// What waits on a device.
@@ -23,6 +26,7 @@ struct DeviceLoad {
   double filter_seconds_left = 0;  ///< until the chains it still has to begin have ended, about
   std::size_t domain_chains = 0;   ///< chains whose targets wait for its domain stage
   std::size_t domain_targets = 0;  ///< of all of them
+  std::uint64_t domain_cells = 0;  ///< likewise: model positions times residues
 };
 
 /// Whether threads are without work, or will be before a device could bring them any.
@@ -39,9 +43,10 @@ std::uint64_t cells_for_idle_host(const HostLoad& host);
 /// one launch could take. `waited`: seconds that those have waited which came first.
 bool waits_for_more_targets(const DeviceLoad& device, std::size_t ready, double waited);
 
-/// How long a launch of the domain stage for targets of so many cells may take, in seconds. Longer,
-/// and threads wait for its end; shorter, and they are given more than they can finish.
-double domain_launch_seconds(const HostLoad& host, const DeviceLoad& device, std::uint64_t cells);
+/// How long a launch of the domain stage may take, in seconds, whose targets are among those that
+/// wait. Longer, and threads wait for its end; shorter, and they are given more than they can
+/// finish.
+double domain_launch_seconds(const HostLoad& host, const DeviceLoad& device);
 /// The most that a launch is ever given: a target that alone takes longer is left to the host
 /// from the beginning.
 inline constexpr double kLongestDomainLaunch = 2;

@@ -1,7 +1,9 @@
 #include "layout/packed_targets.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <iterator>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
@@ -12,14 +14,33 @@ using hmmjit_device::kOverlapGranule;
 using hmmjit_device::kStartUnit;
 using hmmjit_device::kWholeTarget;
 
+// Indices of the lengths, the longest first, equal ones in their order. Sorted by digits, the lowest
+// first, because there are millions of them (Knuth, The Art of Computer Programming, 5.2.5).
+std::vector<std::uint32_t> longest_first(std::span<const std::uint32_t> length) {
+  std::vector<std::uint32_t> order(length.size()), next(length.size());
+  std::iota(order.begin(), order.end(), 0u);
+  if (length.empty()) return order;
+  constexpr int kBits = 12;
+  constexpr std::uint32_t kDigits = 1u << kBits;
+  const int bits = std::bit_width(std::ranges::max(length));
+  for (int shift = 0; shift < bits; shift += kBits) {
+    const auto digit = [&](std::uint32_t index) {
+      return kDigits - 1 - (length[index] >> shift) % kDigits;
+    };
+    std::array<std::size_t, kDigits + 1> place{};
+    for (const std::uint32_t index : order) ++place[digit(index) + 1];
+    std::partial_sum(place.begin(), place.end(), place.begin());
+    for (const std::uint32_t index : order) next[place[digit(index)]++] = index;
+    order.swap(next);
+  }
+  return order;
+}
+
 // Fills in everything that follows from the lengths.
 PackedTargets sorted_by_length(std::span<const std::uint32_t> length) {
   PackedTargets out;
   const std::size_t n = length.size();
-  out.original.resize(n);
-  std::iota(out.original.begin(), out.original.end(), 0u);
-  std::stable_sort(out.original.begin(), out.original.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return length[a] > length[b]; });
+  out.original = longest_first(length);
   out.start.reserve(n);
   out.length.reserve(n);
   out.length_class.reserve(n);
@@ -82,26 +103,34 @@ WorkList split_targets(const PackedTargets& targets, std::uint32_t piece_rows,
     throw std::invalid_argument("piece_rows must be a multiple of 16 above the overlap");
   }
   WorkList out;
-  out.items.reserve(targets.size());
-  for (std::size_t i = 0; i < targets.size(); ++i) {
+  // Targets are sorted: those that are cut come first.
+  std::vector<hmmjit_device::WorkItem> pieces_of_long;
+  std::size_t i = 0;
+  for (; i < targets.size() && targets.length[i] > piece_rows; ++i) {
     const std::uint32_t length = targets.length[i];
     const auto target = static_cast<std::uint32_t>(i);
-    if (length <= piece_rows) {
-      out.items.push_back({targets.start[i], length, target, kWholeTarget});
-      continue;
-    }
     const auto slot = static_cast<std::uint32_t>(out.splits.size());
     std::uint32_t pieces = 0;
     for (std::uint32_t first = 0;; first += piece_rows - overlap) {
       const std::uint32_t rows = std::min(piece_rows, length - first);
-      out.items.push_back({targets.start[i] + first / kStartUnit, rows, target, slot});
+      pieces_of_long.push_back({targets.start[i] + first / kStartUnit, rows, target, slot});
       ++pieces;
       if (first + rows == length) break;
     }
     out.splits.push_back({0, pieces, pieces, 0});
   }
-  std::stable_sort(out.items.begin(), out.items.end(),
-                   [](const auto& a, const auto& b) { return a.rows > b.rows; });
+  const auto longer = [](const auto& a, const auto& b) { return a.rows > b.rows; };
+  std::ranges::stable_sort(pieces_of_long, longer);
+  out.items.reserve(pieces_of_long.size() + targets.size() - i);
+  auto piece = pieces_of_long.begin();
+  for (; i < targets.size(); ++i) {
+    const hmmjit_device::WorkItem whole{targets.start[i], targets.length[i],
+                                        static_cast<std::uint32_t>(i), kWholeTarget};
+    for (; piece != pieces_of_long.end() && !longer(whole, *piece); ++piece)
+      out.items.push_back(*piece);
+    out.items.push_back(whole);
+  }
+  out.items.insert(out.items.end(), piece, pieces_of_long.end());
   return out;
 }
 

@@ -1,8 +1,18 @@
 #include "search/device_client.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace hmmjit::search_run {
+
+double filter_seconds_left(const SearchProgress& progress, double seconds) {
+  const auto done = static_cast<double>(progress.cells.load()),
+             known = static_cast<double>(progress.cells_queued.load()),
+             read = static_cast<double>(progress.target_bytes_read.load()),
+             all = static_cast<double>(progress.target_bytes_total.load());
+  if (done <= 0 || read <= 0) return 0;
+  return std::max(0.0, known * std::max(all / read, 1.0) / done - 1) * seconds;
+}
 
 void DeviceClient::deliver(ModelId model, std::vector<gpu::Delivery> pairs) {
   tasks_.guarded([&] {
@@ -39,7 +49,10 @@ void DeviceClient::stopped(const Error& reason, bool demanded) {
 void DeviceClient::out_of_memory() noexcept { tasks_.abort_out_of_memory(); }
 
 gpu::HostLoad DeviceClient::load() const {
-  return load_.host_load(static_cast<std::size_t>(tasks_.threads()), tasks_.waiting());
+  gpu::HostLoad load =
+      load_.host_load(static_cast<std::size_t>(tasks_.threads()), tasks_.waiting());
+  load.filter_seconds_left = filter_seconds_left(progress_, now_seconds() - begun_);
+  return load;
 }
 
 }  // namespace hmmjit::search_run

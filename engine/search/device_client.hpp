@@ -11,12 +11,22 @@
 
 namespace hmmjit::search_run {
 
+/// Seconds until all pairs of the models begun so far have been filtered, at the pace of the search
+/// up to now, which has taken `seconds`. What is still to be read counts in proportion to the bytes
+/// of the input. 0 as long as nothing has been filtered.
+double filter_seconds_left(const SearchProgress& progress, double seconds);
+
 /// Thread-safe, without a lock of its own.
 class DeviceClient final : public gpu::Client {
  public:
   DeviceClient(SearchTasks& tasks, const PairDispatcher& pairs, FilterTasks& filters,
-               Verifier& verifier, const ScoringLoad& load)
-      : tasks_(tasks), pairs_(pairs), filters_(filters), verifier_(verifier), load_(load) {}
+               Verifier& verifier, const ScoringLoad& load, const SearchProgress& progress)
+      : tasks_(tasks),
+        pairs_(pairs),
+        filters_(filters),
+        verifier_(verifier),
+        load_(load),
+        progress_(progress) {}
 
   void deliver(ModelId model, std::vector<gpu::Delivery> pairs) override;
   void deliver_early(ModelId model, std::vector<gpu::EarlyDelivery> pairs) override;
@@ -32,6 +42,8 @@ class DeviceClient final : public gpu::Client {
   FilterTasks& filters_;
   Verifier& verifier_;
   const ScoringLoad& load_;
+  const SearchProgress& progress_;
+  const double begun_ = now_seconds();
 };
 
 }  // namespace hmmjit::search_run

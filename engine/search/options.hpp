@@ -79,7 +79,8 @@ struct SearchOptions {
   int lower_priority = 0;
   int threads = 1;           ///< busy threads at most, the caller's included
   std::uint64_t memory = 0;  ///< bound on resident bytes; 0: half of what the machine has free
-  std::size_t block_residues = std::size_t{1} << 20;  ///< residues per target block
+  /// Residues per target block; 0: a million, and up to four where the input has many.
+  std::size_t block_residues = 0;
   /// Cells (model nodes x residues) per filter task; small enough to balance, large enough that
   /// scheduling costs nothing.
   std::uint64_t task_cells = 50'000'000;

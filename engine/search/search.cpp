@@ -41,9 +41,18 @@ namespace {
 // Of core models whose results have been delivered, so that they can be searched once more.
 constexpr std::uint64_t kRetainedBytes = std::uint64_t{64} << 20;
 
+// Each pair of a model and a block is a task or two, and an entry of the board, which takes tens of
+// microseconds whoever does it: of an input of `bytes` (0: not known) there are some hundreds of
+// blocks, as long as a block with a long model is done in a tenth of a second.
+std::uint64_t block_residues_of(std::uint64_t bytes) {
+  constexpr std::uint64_t kLeast = std::uint64_t{1} << 20, kBlocks = 256;
+  return std::clamp(bytes / kBlocks, kLeast, 4 * kLeast);
+}
+
 // Everything that follows from what a search is asked to do, before it begins.
 struct Setting {
-  Setting(const SearchOptions& options, std::uint64_t available, FilterBackend& backend)
+  Setting(const SearchOptions& options, std::uint64_t available, std::uint64_t target_bytes,
+          FilterBackend& backend)
       : threads(std::max(1, options.threads)),
         // With both limits at 1 nothing is turned away (--max): a device has nothing to do.
         device(options.filters.F1 < 1.0 ? backend.device() : nullptr),
@@ -55,7 +64,9 @@ struct Setting {
       device_host_bytes = memory.targets / 4;
       memory.targets -= device_host_bytes;
     }
-    block_residues = std::clamp<std::uint64_t>(memory.targets / 8, 4096, options.block_residues);
+    block_residues = std::clamp<std::uint64_t>(
+        memory.targets / 8, 4096,
+        options.block_residues > 0 ? options.block_residues : block_residues_of(target_bytes));
     shared.max_matrix_bytes = memory.matrix_shared;
     alone.max_matrix_bytes = memory.matrix_alone;
   }
@@ -112,7 +123,7 @@ Run::Run(const SearchOptions& options, std::uint64_t available, const ModelSourc
          TargetSource& targets, FilterBackend& backend, ResultSink& sink, SearchProgress& progress)
     : options_(options),
       backend_(backend),
-      setting_(options, available, backend),
+      setting_(options, available, targets.bytes_total(), backend),
       tasks_(options, device_ != nullptr),
       input_(models),
       distrusted_(std::min(kRetainedBytes, setting_.memory.models / 2)),
@@ -132,7 +143,7 @@ Run::Run(const SearchOptions& options, std::uint64_t available, const ModelSourc
               verifier_, hits_, load_, results_, progress),
       filters_(options, tasks_, threads_, scorer_, verifier_, load_, results_, *this),
       pairs_(tasks_, device_, filters_, progress),
-      client_(tasks_, pairs_, filters_, verifier_, load_),
+      client_(tasks_, pairs_, filters_, verifier_, load_, progress),
       corrections_(options, tasks_, device_, distrusted_, window_, queue_, hits_, load_, pairs_,
                    filters_, *this),
       models_(options, backend, input_, tasks_, threads_, window_, distrusted_, queue_, pairs_,

@@ -15,17 +15,13 @@
 namespace hmmjit::tests {
 namespace {
 
-TEST(DomainQueue, CountsWhatWaits) {
+TEST(DomainQueue, HasNothingAtFirst) {
   gpu::DomainQueue queue;
   EXPECT_EQ(queue.take_longest(1), nullptr);
   EXPECT_TRUE(queue.take_launch({}, true).empty());
-  for (const std::size_t targets : {3, 5}) {
-    auto work = std::make_unique<gpu::DomainWork>();
-    work->passed.resize(targets);
-    queue.put(std::move(work));
-  }
-  EXPECT_EQ(queue.chains(), 2u);
-  EXPECT_EQ(queue.targets(), 8u);
+  EXPECT_EQ(queue.chains(), 0u);
+  EXPECT_EQ(queue.targets(), 0u);
+  EXPECT_EQ(queue.cells(), 0u);
 }
 
 TEST(DomainQueue, APartOfAChainHasItsTargetsAndTheRestKeepsTheOthers) {
@@ -71,6 +67,7 @@ TEST(DomainQueue, GivesEveryTargetOnce) {
     std::vector<std::shared_ptr<gpu::FilteredChain>> all;
     const int count = random.integer(1, 40);
     std::size_t sum = 0;
+    std::uint64_t cells_left = 0;
     for (int c = 0; c < count; ++c) {
       auto work = std::make_unique<gpu::DomainWork>();
       work->chain = all.emplace_back(std::make_shared<gpu::FilteredChain>());
@@ -85,9 +82,14 @@ TEST(DomainQueue, GivesEveryTargetOnce) {
       taken[work->chain.get()].resize(static_cast<std::size_t>(n));
       for (const gpu::PassedTarget& p : work->passed) target[work->chain.get()].push_back(p.target);
       sum += static_cast<std::size_t>(n);
+      for (const gpu::PassedTarget& p : work->passed)
+        cells_left += std::uint64_t{length[p.target]} *
+                      static_cast<std::uint64_t>(work->request.model->hmm.M);
       queue.put(std::move(work));
+      EXPECT_EQ(queue.chains(), static_cast<std::size_t>(c + 1));
     }
     EXPECT_EQ(queue.targets(), sum);
+    EXPECT_EQ(queue.cells(), cells_left);
     const auto count_part = [&](const gpu::DomainWork& part) {
       EXPECT_EQ(part.request.targets, targets);
       EXPECT_EQ(part.request.model, part.chain->model->search());
@@ -95,6 +97,7 @@ TEST(DomainQueue, GivesEveryTargetOnce) {
       for (const gpu::PassedTarget& p : part.passed) ++taken[part.chain.get()][p.index];
       EXPECT_TRUE(std::ranges::is_sorted(part.passed, {}, &gpu::PassedTarget::index));
       sum -= part.passed.size();
+      cells_left -= gpu::cells_of(part);
       --part.chain->parts;
     };
     while (queue.chains() > 0) {
@@ -134,7 +137,9 @@ TEST(DomainQueue, GivesEveryTargetOnce) {
         EXPECT_LE(size, gpu::DomainStage::kMostLaunchTargets);
       }
       EXPECT_EQ(queue.targets(), sum);
+      EXPECT_EQ(queue.cells(), cells_left);
     }
+    EXPECT_EQ(cells_left, 0u);
     for (const auto& [chain, times] : taken) {
       EXPECT_THAT(times, testing::Each(1));
       EXPECT_EQ(chain->parts, 0);

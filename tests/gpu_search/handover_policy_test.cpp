@@ -41,8 +41,14 @@ TEST(HandoverPolicy, ALaunchWaitsForTargetsAsLongAsFiltersBringThem) {
 
 TEST(HandoverPolicy, ALaunchLastsAsLongAsBothSidesHaveToDo) {
   const auto seconds = [](double threads, double filters, std::uint64_t cells = 0) {
-    return domain_launch_seconds({.seconds_left = threads, .cell_seconds = 1e-9},
-                                 {.filter_seconds_left = filters}, cells);
+    const double all = domain_launch_seconds(
+        {.seconds_left = threads, .cell_seconds = 1e-9, .filter_seconds_left = filters},
+        {.domain_cells = cells});
+    // What only one side knows of the filters counts as much.
+    EXPECT_DOUBLE_EQ(all, domain_launch_seconds({.seconds_left = threads, .cell_seconds = 1e-9},
+                                                {.filter_seconds_left = filters,
+                                                 .domain_cells = cells}));
+    return all;
   };
   EXPECT_DOUBLE_EQ(seconds(0, 0), 0.03);
   EXPECT_DOUBLE_EQ(seconds(0.1, 0), 0.3);

@@ -181,6 +181,22 @@ TEST(BlockGroups, SegmentsForFewModelsStaySmall) {
   EXPECT_EQ(sizes(groups.add(block(7, 300), kAnyMemory, kManyModels - 1)), Sizes{400});
 }
 
+// As large as so many models can wait for.
+TEST(BlockGroups, SegmentsGrowWithTheModels) {
+  const Settings settings{
+      .devices = {0}, .segment_residues = 100, .segment_growth = 4, .largest_segment = 10'000};
+  for (const std::size_t models : {8, 20, 400}) {
+    BlockGroups groups(settings);
+    groups.begin(0);
+    std::uint64_t expected = 100;
+    for (std::uint64_t id = 1; id < 6; ++id) {
+      EXPECT_EQ(sizes(groups.add(block(2 * id, expected - 1), kAnyMemory, models)), Sizes{});
+      EXPECT_EQ(sizes(groups.add(block(2 * id + 1, 1), kAnyMemory, models)), Sizes{expected});
+      expected = std::min(expected * 4, std::min<std::uint64_t>(50 * models, 10'000));
+    }
+  }
+}
+
 TEST(BlockGroups, EachDeviceHasAsMuch) {
   const Settings settings{.devices = {0, 1}, .segment_residues = 100};
   BlockGroups groups(settings);

@@ -6,8 +6,10 @@
 #include <new>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "search/device_client.hpp"
 #include "search/search.hpp"
 #include "tests/support/random_profiles.hpp"
 
@@ -52,6 +54,23 @@ class Tandems final : public TargetSource {
   int failing_block_;
   bool slow_pipe_;
   int at_ = 0;
+};
+
+// Nothing of what is said to be many bytes; `asked`: residues per block that were asked for.
+class Sized final : public TargetSource {
+ public:
+  explicit Sized(std::uint64_t bytes) : bytes_(bytes) {}
+  Result<bool> next(TargetBlock&, std::size_t residues) override {
+    asked = residues;
+    return false;
+  }
+  Status rewind() override { return {}; }
+  bool rewindable() const override { return true; }
+  std::uint64_t bytes_total() const override { return bytes_; }
+  std::size_t asked = 0;
+
+ private:
+  std::uint64_t bytes_;
 };
 
 // One line per domain, with all that the reports would print of it.
@@ -137,6 +156,49 @@ TEST(Pipeline, SameRowsForAnyThreadsAndMemory) {
       EXPECT_EQ(got.statistics->passes > 1, memory > 0);
     }
   }
+}
+
+// A large input has some hundreds of blocks, a small one blocks of a million residues.
+TEST(Pipeline, BlocksAreLargerWhereTheInputIs) {
+  const auto backend = make_cpu_backend();
+  const auto asked = [&](std::uint64_t bytes, std::size_t block_residues) {
+    SearchOptions options;
+    options.block_residues = block_residues;
+    Sized targets(bytes);
+    Rows rows;
+    bool given = false;
+    EXPECT_TRUE(search(
+        options,
+        [&]() -> Result<std::optional<Hmm>> {
+          if (std::exchange(given, true)) return std::nullopt;
+          return model_number(0);
+        },
+        targets, *backend, rows, nullptr));
+    return targets.asked;
+  };
+  constexpr std::size_t kMillion = std::size_t{1} << 20;
+  EXPECT_EQ(asked(0, 0), kMillion);
+  EXPECT_EQ(asked(256 * kMillion, 0), kMillion);
+  EXPECT_EQ(asked(512 * kMillion, 0), 2 * kMillion);
+  EXPECT_EQ(asked(100'000 * kMillion, 0), 4 * kMillion);
+  EXPECT_EQ(asked(100'000 * kMillion, 5'000), 5'000u);
+}
+
+TEST(Pipeline, TheTimeOfTheFiltersFollowsFromTheirPace) {
+  SearchProgress progress;
+  EXPECT_EQ(search_run::filter_seconds_left(progress, 1), 0);
+  progress.target_bytes_read = 100;
+  progress.target_bytes_total = 100;
+  progress.cells_queued = 1000;
+  EXPECT_EQ(search_run::filter_seconds_left(progress, 1), 0);  // nothing is known of the pace
+  progress.cells = 250;
+  EXPECT_DOUBLE_EQ(search_run::filter_seconds_left(progress, 2), 6);
+  progress.target_bytes_total = 300;
+  EXPECT_DOUBLE_EQ(search_run::filter_seconds_left(progress, 2), 22);
+  progress.target_bytes_total = 0;  // not known
+  EXPECT_DOUBLE_EQ(search_run::filter_seconds_left(progress, 2), 6);
+  progress.cells = 1000;
+  EXPECT_EQ(search_run::filter_seconds_left(progress, 2), 0);
 }
 
 // A pipe whose first bytes come late leaves time to set up every model there is.
