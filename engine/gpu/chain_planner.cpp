@@ -136,7 +136,7 @@ KernelSlots ChainPlanner::plan_class(const SizeClass& key) {
 
 KernelSlotPtr ChainPlanner::plan_link(Link link, const SizeClass& key) {
   const auto [M, Kp] = key;
-  std::vector<int> lengths = link_lengths(link, M);
+  std::vector<int> lengths = link_lengths(link, M, Kp, device_);
   if (link == Link::kFineSsv) {
     // The model's own size class where some run before has made its kernel.
     const auto own = link_plan(link, M, Kp, device_, source_->tuning());

@@ -46,15 +46,36 @@ int viterbi_length(int model_length) {
   return between ? kMostInRegisters : coarse_length(model_length);
 }
 
-// Rows in shared memory, of which a launch gives each model what its own length needs: the longest
-// that a device has room for serves all models, so that they share launches and one compile.
-std::vector<int> rows_lengths(int model_length) {
-  std::vector<int> out;
-  for (const int length : {5632, 2816, 1408, 896, 704, 448, 256}) {
-    if (model_length < length) out.push_back(length);
+// Lengths of which models of the link share a kernel, without those of kRows.
+int shared_length(Link link, int model_length) {
+  switch (spec_of(link).length) {
+    case LinkSpec::Length::kAny:
+      return 1;
+    case LinkSpec::Length::kCoarse:
+      return coarse_length(model_length);
+    case LinkSpec::Length::kViterbi:
+      return viterbi_length(model_length);
+    case LinkSpec::Length::kFine:
+      return fine_length(model_length);
+    case LinkSpec::Length::kRows:
+      break;
   }
-  out.push_back(model_length);
-  return out;
+  return model_length;
+}
+
+// Rows in shared memory, of which a launch gives each model what its own length needs: the longest
+// class that a device has room for serves all models whose rows leave room for as many targets in a
+// warp, so that they share launches and one compile.
+std::vector<int> rows_lengths(Link link, int model_length, int alphabet_codes,
+                              const plan::DeviceTraits& device) {
+  const auto own = link_plan(link, model_length, alphabet_codes, device, nullptr);
+  if (!own) return {model_length};
+  const int covered = own->chosen.expected.covered_length;
+  int longest = covered;
+  while (plan::class_length(longest) > covered) --longest;
+  longest = plan::class_length(longest);
+  if (longest <= model_length) return {model_length};
+  return {longest, model_length};
 }
 
 }  // namespace
@@ -66,7 +87,7 @@ int link_priority(Link link, int model_length) {
   const LinkSpec& spec = spec_of(link);
   if (!spec.decides) return spec.priority;
   // Half of Pfam's models have 64 to 256 positions.
-  const int length = link_lengths(link, model_length).front();
+  const int length = shared_length(link, model_length);
   const bool any = spec.length == LinkSpec::Length::kAny;
   const int likely = any || length == 256            ? 4
                      : length == 128                 ? 3
@@ -83,23 +104,13 @@ int coarse_length(int model_length) {
   return power;
 }
 
-std::vector<int> link_lengths(Link link, int model_length) {
-  int shared = 0;
-  switch (spec_of(link).length) {
-    case LinkSpec::Length::kAny:
-      return {1};
-    case LinkSpec::Length::kCoarse:
-      shared = coarse_length(model_length);
-      break;
-    case LinkSpec::Length::kViterbi:
-      shared = viterbi_length(model_length);
-      break;
-    case LinkSpec::Length::kRows:
-      return rows_lengths(model_length);
-    case LinkSpec::Length::kFine:
-      shared = fine_length(model_length);
-  }
-  if (shared == model_length) return {model_length};
+std::vector<int> link_lengths(Link link, int model_length, int alphabet_codes,
+                              const plan::DeviceTraits& device) {
+  const LinkSpec::Length kind = spec_of(link).length;
+  if (kind == LinkSpec::Length::kRows)
+    return rows_lengths(link, model_length, alphabet_codes, device);
+  const int shared = shared_length(link, model_length);
+  if (shared == model_length || kind == LinkSpec::Length::kAny) return {shared};
   return {shared, model_length};
 }
 
@@ -121,7 +132,8 @@ std::vector<plan::Plan> search_plans(int model_length, int alphabet_codes,
     const auto link = static_cast<Link>(i);
     if (link == Link::kSsv) continue;  // kFineSsv, made for the class, stands for both
     const std::vector<int> lengths =
-        link == Link::kFineSsv ? std::vector{model_length} : link_lengths(link, model_length);
+        link == Link::kFineSsv ? std::vector{model_length}
+                               : link_lengths(link, model_length, alphabet_codes, device);
     for (const int length : lengths) {
       auto plan = link_plan(link, length, alphabet_codes, device, tuned);
       if (!plan) continue;

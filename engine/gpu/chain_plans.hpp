@@ -49,8 +49,10 @@ bool link_decides(Link link);
 /// The model lengths to plan a link's kernel for, in this order until one has a plan: each at least
 /// `model_length`, the last the model's own and those before it shared by many models; only 1 where
 /// one kernel serves all. kFineSsv: steps of a third to a half, worth a second compile for the
-/// stage that does nearly all cells.
-std::vector<int> link_lengths(Link link, int model_length);
+/// stage that does nearly all cells. Kernels of the domain stage are shared by models whose rows
+/// leave room for equally many targets in a warp on this device.
+std::vector<int> link_lengths(Link link, int model_length, int alphabet_codes,
+                              const plan::DeviceTraits& device);
 /// The plan of a link's kernel for exactly that length, one of link_lengths().
 Result<plan::Plan> link_plan(Link link, int length, int alphabet_codes,
                              const plan::DeviceTraits& device, const plan::TuningTable* tuned);

@@ -120,8 +120,8 @@ struct ItemList {
   dev::u32 dev::DomainParams::*most;
   std::size_t at_items, at_order;
   dev::u32 (*units)(dev::u32 length, dev::u32 stripes);
-  dev::u32 (*warp_floats)(dev::u32 stripes);
-  std::size_t items_per_warp, most_warps;  // of one model
+  dev::u32 (*warp_floats)(dev::u32 stripes, dev::u32 targets);
+  std::size_t most_warps;  // of one model
 };
 constexpr ItemList kRegionList{.count = &dev::DomainCounters::regions,
                                .capacity = &dev::DomainParams::region_capacity,
@@ -133,7 +133,6 @@ constexpr ItemList kRegionList{.count = &dev::DomainCounters::regions,
                                .at_order = kAtRegionOrder,
                                .units = dev::region_units,
                                .warp_floats = dev::ensemble_warp_floats,
-                               .items_per_warp = 1,
                                .most_warps = kMostEnsembles};
 constexpr ItemList kEnvelopeList{.count = &dev::DomainCounters::envelopes,
                                  .capacity = &dev::DomainParams::envelope_capacity,
@@ -145,8 +144,12 @@ constexpr ItemList kEnvelopeList{.count = &dev::DomainCounters::envelopes,
                                  .at_order = kAtEnvelopeOrder,
                                  .units = dev::envelope_units,
                                  .warp_floats = dev::envelope_warp_floats,
-                                 .items_per_warp = dev::kTargetsPerWarp,
                                  .most_warps = kEnvelopes};
+
+// Items that a warp of the kernel works on side by side.
+dev::u32 targets_per_warp(const ReadyKernel& kernel) {
+  return static_cast<dev::u32>(kernel.candidate().constants.at("kTargets"));
+}
 
 // What has come down, and where in it things lie: parsed targets at the beginning.
 struct Answers {
@@ -213,7 +216,7 @@ struct DomainStage::Run {
   // `warps`: that each part has work for; `warp_floats`: of shared memory, by stripes. Returns the
   // blocks.
   dev::u32 place_models(const ReadyKernel& ready, const std::vector<std::size_t>& warps,
-                        dev::u32 (*warp_floats)(dev::u32 stripes));
+                        dev::u32 (*warp_floats)(dev::u32 stripes, dev::u32 targets));
   Status launch(const ReadyKernel& ready, dev::u32 blocks);
   // The parser's launch, and one after the other those of what it has found. A stream may share its
   // queue of the driver with others (CUDA C++ Programming Guide, "Concurrent Kernel Execution"):
@@ -389,7 +392,8 @@ bool DomainStage::Run::add(DomainRequest& request) {
 
 dev::u32 DomainStage::Run::place_models(const ReadyKernel& ready,
                                         const std::vector<std::size_t>& warps,
-                                        dev::u32 (*warp_floats)(dev::u32 stripes)) {
+                                        dev::u32 (*warp_floats)(dev::u32 stripes,
+                                                                dev::u32 targets)) {
   constexpr int kWarp = 32;
   const plan::LaunchShape& shape = ready.candidate().launch;
   const auto floats = static_cast<dev::u32>(shape.dynamic_shared_bytes / sizeof(float));
@@ -399,7 +403,8 @@ dev::u32 DomainStage::Run::place_models(const ReadyKernel& ready,
   for (std::size_t i = 0; i < parts.size(); ++i) {
     dev::DomainParams& d = parts[i].params;
     d.first_block = blocks;
-    d.block_warps = dev::working_warps(floats, d.stripes, warp_floats(d.stripes), most);
+    d.block_warps = dev::working_warps(floats, d.stripes,
+                                       warp_floats(d.stripes, targets_per_warp(ready)), most);
     // A model whose rows find no room has no work for this kernel.
     if (d.block_warps > 0)
       blocks += (static_cast<dev::u32>(warps[i]) + d.block_warps - 1) / d.block_warps;
@@ -440,6 +445,7 @@ Status DomainStage::Run::queue_parser() {
   if (parts.empty()) return {};
   std::vector<ReservedUnits> reserved;
   std::vector<std::size_t> warps;
+  const std::size_t targets = targets_per_warp(kernels.parser);
   for (const Part& part : parts) {
     const std::vector<std::uint32_t>& length = part.request->targets->packed().targets.length;
     ReservedUnits& units = reserved.emplace_back();
@@ -448,7 +454,7 @@ Status DomainStage::Run::queue_parser() {
       const bool mine = L <= part.params.most_cells / (4 * part.params.stripes);
       units.push_back(mine ? dev::reserved_units(dev::parser_units(L)) : 0);
     }
-    warps.push_back((part.slots + dev::kTargetsPerWarp - 1) / dev::kTargetsPerWarp);
+    warps.push_back((part.slots + targets - 1) / targets);
   }
   HMMJIT_ASSIGN(const std::vector<dev::u32> most, share_workspace(std::move(reserved)));
   std::byte* const up = stage.up_.bytes().data();
@@ -525,10 +531,11 @@ Status DomainStage::Run::queue_list(const ItemList& list, const ReadyKernel& ker
   }
   HMMJIT_ASSIGN(const std::vector<dev::u32> most, share_workspace(std::move(reserved)));
   std::vector<std::size_t> warps;
+  const std::size_t items_per_warp = targets_per_warp(kernel);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     parts[i].params.*list.most = most[i];
     warps.push_back(
-        std::min((most[i] + list.items_per_warp - 1) / list.items_per_warp, list.most_warps));
+        std::min((most[i] + items_per_warp - 1) / items_per_warp, list.most_warps));
   }
   const dev::u32 blocks = place_models(kernel, warps, list.warp_floats);
   HMMJIT_TRY(stage.buffer_.upload(stage.stream_, up + kAtModels,

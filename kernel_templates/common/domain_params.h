@@ -145,8 +145,9 @@ struct DomainParams {
   u32 block_warps;             ///< warps of a block that find room; the others have nothing to do
 };
 enum : u32 { kWorkspaceUnit = 256 };
-/// Items that a warp works on side by side, at most (the ensemble kernel: one).
-enum : u32 { kTargetsPerWarp = 8 };
+/// Items that a warp works on side by side, at most: a kernel's constant kTargets says how many. Those
+/// of long models are fewer, as many as shared memory has room for; the ensemble kernel takes one.
+enum : u32 { kMostTargetsPerWarp = 8 };
 
 // What an item takes of the workspace, which both sides compute.
 
@@ -206,19 +207,20 @@ HMMJIT_BOTH_SIDES u32 block_floats(u32 stripes) { return (stripes + 2) * 32; }
 HMMJIT_BOTH_SIDES u32 emission_floats(u32 stripes) { return (4 * stripes + 31) / 32 * 32 + 4; }
 /// Products of a target's row of M and I cells, spread over the banks in the same way.
 HMMJIT_BOTH_SIDES u32 product_floats(u32 stripes) { return (8 * stripes + 31) / 32 * 32 + 4; }
-/// Cells of M, D and I and emission odds of eight targets.
-HMMJIT_BOTH_SIDES u32 parser_warp_floats(u32 stripes) {
-  return 96 * stripes + kTargetsPerWarp * emission_floats(stripes);
+HMMJIT_BOTH_SIDES u32 whole_banks(u32 floats) { return (floats + 31) / 32 * 32; }
+/// Cells of M, D and I and emission odds of so many targets.
+HMMJIT_BOTH_SIDES u32 parser_warp_floats(u32 stripes, u32 targets) {
+  return whole_banks(targets * (12 * stripes + emission_floats(stripes)));
 }
-/// The same of one target; later the nodes that a trace visits, or kSearchedSegments words.
+/// The same; later the nodes that a trace visits, or kSearchedSegments words.
 enum : u32 { kSearchedSegments = 256 };
-HMMJIT_BOTH_SIDES u32 ensemble_warp_floats(u32 stripes) {
-  return larger_u32((12 * stripes + emission_floats(stripes) + 31) / 32 * 32, kSearchedSegments);
+HMMJIT_BOTH_SIDES u32 ensemble_warp_floats(u32 stripes, u32 targets) {
+  return larger_u32(parser_warp_floats(stripes, targets), kSearchedSegments);
 }
 /// As the parser's; sums of M and I posteriors, where the emission odds were; products that wait.
-HMMJIT_BOTH_SIDES u32 envelope_warp_floats(u32 stripes) {
-  return 96 * stripes + larger_u32(64 * stripes, kTargetsPerWarp * emission_floats(stripes)) +
-         kTargetsPerWarp * product_floats(stripes);
+HMMJIT_BOTH_SIDES u32 envelope_warp_floats(u32 stripes, u32 targets) {
+  return whole_banks(targets * (12 * stripes + larger_u32(8 * stripes, emission_floats(stripes)) +
+                                product_floats(stripes)));
 }
 /// Warps of a block that find room in so many floats; 0: the model is too long.
 HMMJIT_BOTH_SIDES u32 working_warps(u32 floats, u32 stripes, u32 warp_floats, u32 most) {

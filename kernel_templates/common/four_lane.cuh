@@ -1,8 +1,8 @@
 // Rows of Forward and Backward in the reference's own order of operations: every target has four
 // lanes of a warp, node k lies in lane (k-1) / Q, stripe (k-1) % Q (Farrar 2007; Eddy 2011). Every
 // product and every sum is rounded on its own, in the order hmmsearch's SSE code has them, so that
-// all values are equal to the bit. A warp holds eight targets, or one in its first four lanes (see
-// HMMJIT_TARGETS_IN_WARP); its stripes lie in shared memory, the model's odds in that of its block.
+// all values are equal to the bit. A warp holds kTargets targets in its first lanes; its stripes lie
+// in shared memory, the model's odds in that of its block.
 //
 // The delete chain of a lane enters the next lane only in further passes over the stripes. The
 // reference goes on with them until nothing changes any more; here they end as soon as what is
@@ -12,27 +12,21 @@
 
 #include "common/domain_params.h"
 #include "common/float_filter.cuh"
-
-#ifndef HMMJIT_TARGETS_IN_WARP
-#define HMMJIT_TARGETS_IN_WARP 8
-#endif
+#include "plan_constants.h"
 
 namespace hmmjit_device {
 namespace {  // what is here depends on the kernel that includes it
 
-// Lanes of a warp that compute rows, and their mask: the others stay outside forward_pass() and
-// backward_pass().
-enum : int { kRowLanes = 4 * HMMJIT_TARGETS_IN_WARP };
+// Lanes of a warp that compute rows, and their mask: the others stay outside forward_pass(),
+// backward_pass() and what names this mask.
+enum : u32 { kTargets = plan_constants::kTargets };
+static_assert(kTargets >= 1 && kTargets <= kMostTargetsPerWarp, "targets of a warp");
+enum : int { kRowLanes = 4 * kTargets };
 enum : u32 { kRowMask = ~0u >> (32 - kRowLanes) };
 
 #ifdef HMMJIT_LOCKSTEP
 
-inline float row_shuffle(float v, u32 lane) {
-  return bits_float(hmmjit_lockstep::shuffle(float_bits(v), lane, kRowMask));
-}
-inline float row_shuffle_xor(float v, u32 mask) {
-  return row_shuffle(v, hmmjit_lockstep::lane() ^ mask);
-}
+inline u32 row_shuffle(u32 v, u32 lane) { return hmmjit_lockstep::shuffle(v, lane, kRowMask); }
 inline u32 row_ballot(bool predicate) { return hmmjit_lockstep::ballot(predicate, kRowMask); }
 inline void sync_rows() { hmmjit_lockstep::sync_warp(kRowMask); }
 
@@ -46,11 +40,8 @@ inline u32 device_time() { return 0; }
 
 #else
 
-HMMJIT_DEVICE float row_shuffle(float v, u32 lane) {
+HMMJIT_DEVICE u32 row_shuffle(u32 v, u32 lane) {
   return __shfl_sync(kRowMask, v, static_cast<int>(lane));
-}
-HMMJIT_DEVICE float row_shuffle_xor(float v, u32 mask) {
-  return __shfl_xor_sync(kRowMask, v, static_cast<int>(mask));
 }
 HMMJIT_DEVICE u32 row_ballot(bool predicate) { return __ballot_sync(kRowMask, predicate); }
 HMMJIT_DEVICE void sync_rows() { __syncwarp(kRowMask); }
@@ -84,6 +75,14 @@ HMMJIT_DEVICE void copies_done() {
 }
 
 #endif
+
+HMMJIT_DEVICE float row_shuffle(float v, u32 lane) {
+  return bits_float(row_shuffle(float_bits(v), lane));
+}
+template <typename Value>
+HMMJIT_DEVICE Value row_shuffle_xor(Value v, u32 mask) {
+  return row_shuffle(v, threadIdx.x % 32u ^ mask);
+}
 
 HMMJIT_DEVICE constexpr float rescale_above() { return 10000.0f; }
 HMMJIT_DEVICE constexpr float own_scale_above() { return 1.0e16f; }
@@ -781,9 +780,9 @@ class TimedItems {
 };
 
 /// How many items each warp takes at a time, when at most `most` may be in work at once: a warp takes
-/// as long for one as for eight.
+/// as long for one as for kTargets.
 HMMJIT_DEVICE u32 items_per_warp(u32 most) {
-  return most < 1 ? 1 : most > kTargetsPerWarp ? kTargetsPerWarp : most;
+  return most < 1 ? 1 : most > kTargets ? kTargets : most;
 }
 
 /// Room for an answer; false when there is none.

@@ -11,12 +11,12 @@
 // A choice compares one deviate with running sums of normalised weights, in a fixed order and
 // precision. It is made with cheap sums whose error is bounded, and only where the deviate lies closer
 // to a boundary than that bound in the reference's own arithmetic; margins as on the CPU.
-#define HMMJIT_TARGETS_IN_WARP 1
 #include "common/four_lane.cuh"
-#include "plan_constants.h"
 
 namespace hmmjit_device {
 namespace {
+
+static_assert(kTargets == 1, "a warp a region");
 
 HMMJIT_DEVICE constexpr float relative_margin() { return 2.0e-6f; }
 HMMJIT_DEVICE constexpr float smallest_total() { return 1.0e-36f; }
@@ -752,7 +752,7 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
   const u32 warp = share.warp();
   if (!share.works() || warp >= p.region_count || warp >= p.most_regions) return;
   const u32 Q = p.stripes;
-  float* const own = odds + block_floats(Q) + threadIdx.x / 32u * ensemble_warp_floats(Q);
+  float* const own = odds + block_floats(Q) + threadIdx.x / 32u * ensemble_warp_floats(Q, kTargets);
   const Stripes s = make_stripes(p, odds, own);
   const u32 lane = threadIdx.x % 32u;
   const TimedItems items(p, &p.arena->regions_begun);

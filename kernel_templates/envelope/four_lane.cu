@@ -3,11 +3,11 @@
 // (Eddy 2011; Holmes 1998), to the bit as the CPU's domain stage does it (common/four_lane.cuh).
 // Envelopes are regions of one domain and clusters of sampled traces.
 //
-// Eight envelopes a warp, four lanes each; warps of a block have nothing to do with each other.
-// Rows of cells lie in shared memory. Of the matrices the workspace holds what later passes need: the products of Forward and Backward,
-// and for each cell which of its predecessors was best, so that the path needs no accuracies.
+// kTargets envelopes a warp, four lanes each: eight, and fewer where rows of a long model take more
+// room. Warps of a block have nothing to do with each other. Rows of cells lie in shared memory. Of the
+// matrices the workspace holds what later passes need: the products of Forward and Backward, and for
+// each cell which of its predecessors was best, so that the path needs no accuracies.
 #include "common/four_lane.cuh"
-#include "plan_constants.h"
 
 namespace hmmjit_device {
 namespace {
@@ -35,7 +35,7 @@ HMMJIT_DEVICE float allowed(float odds, float v) { return odds > 0.0f ? v : 0.0f
 HMMJIT_DEVICE float chosen(float odds, float v) { return odds > 0.0f ? v : none(); }
 HMMJIT_DEVICE float below_or_none(float v, u32 place) {
   const u32 lane = threadIdx.x % 32u;
-  const float other = shuffle_float(v, place == 0 ? lane : lane - 1);
+  const float other = row_shuffle(v, place == 0 ? lane : lane - 1);
   return place == 0 ? none() : other;
 }
 
@@ -130,13 +130,13 @@ HMMJIT_DEVICE void accuracy_stripes(const Stripes& s, float* sum_match, float* s
   for (int k = 0; k < N; ++k) {
     in[k] = *reinterpret_cast<const Quad*>(s.odds + (q + k) * 32);
     out[k] = *reinterpret_cast<const Quad*>(s.odds + (q + k) * 32 + 4);
-    m[k] = s.match[(q + k) * 32];
-    d[k] = s.deletion[(q + k) * 32];
-    i[k] = s.insert[(q + k) * 32];
+    m[k] = s.match[(q + k) * kRowLanes];
+    d[k] = s.deletion[(q + k) * kRowLanes];
+    i[k] = s.insert[(q + k) * kRowLanes];
     pm[k] = ahead[(q + k) * 8];
     pi[k] = ahead[(q + k) * 8 + 4];
-    sm[k] = sum_match[(q + k) * 32];
-    si[k] = sum_insert[(q + k) * 32];
+    sm[k] = sum_match[(q + k) * kRowLanes];
+    si[k] = sum_insert[(q + k) * kRowLanes];
   }
   HMMJIT_UNROLL
   for (int k = 0; k < N; ++k) {
@@ -166,12 +166,12 @@ HMMJIT_DEVICE void accuracy_stripes(const Stripes& s, float* sum_match, float* s
     f->dp = d[k];
     f->ip = i[k];
     if (!(chosen(mi, f->mp) >= chosen(ii, f->ip))) choice |= kInsertStays;
-    s.match[(q + k) * 32] = v;
-    s.deletion[(q + k) * 32] = f->d;
-    s.insert[(q + k) * 32] = add(larger(allowed(mi, f->mp), allowed(ii, f->ip)), insert);
+    s.match[(q + k) * kRowLanes] = v;
+    s.deletion[(q + k) * kRowLanes] = f->d;
+    s.insert[(q + k) * kRowLanes] = add(larger(allowed(mi, f->mp), allowed(ii, f->ip)), insert);
     f->d = allowed(pick(out[k], kWordMdOut - 4), v);
-    sum_match[(q + k) * 32] = add(sm[k], match);
-    sum_insert[(q + k) * 32] = add(si[k], insert);
+    sum_match[(q + k) * kRowLanes] = add(sm[k], match);
+    sum_insert[(q + k) * kRowLanes] = add(si[k], insert);
     if (active) choices[(q + k) * 8] = static_cast<u8>(choice);
   }
 }
@@ -192,7 +192,7 @@ HMMJIT_DEVICE void largest_stripes(const Stripes& s, const DeleteChunk<N>& chunk
   for (int j = 0; j < N; ++j) {
     *larger_one = *c > chunk.d[j];
     const float value = larger(*c, chunk.d[j]);
-    s.deletion[(q + j) * 32] = value;
+    s.deletion[(q + j) * kRowLanes] = value;
     *c = allowed(chunk.dd[j], value);
   }
 }
@@ -210,7 +210,7 @@ HMMJIT_DEVICE End finish_accuracy(const Stripes& s, float d, u8* choices, bool a
     int q = ascend<DeleteChunk<kCheckEvery>, kCheckEvery>(
         s, [&](const DeleteChunk<kCheckEvery>& chunk, int first) {
           largest_stripes(s, chunk, first, &c, &larger_one);
-          flows = pass == 0 || warp_ballot(larger_one) != 0;
+          flows = pass == 0 || row_ballot(larger_one) != 0;
           return flows;
         });
     for (; flows && q < Q; ++q) {
@@ -218,17 +218,17 @@ HMMJIT_DEVICE End finish_accuracy(const Stripes& s, float d, u8* choices, bool a
       chunk.read(s, q);
       largest_stripes(s, chunk, q, &c, &larger_one);
     }
-    if (pass > 0 && !(flows && warp_ballot(larger_one) != 0)) break;
+    if (pass > 0 && !(flows && row_ballot(larger_one) != 0)) break;
   }
   // What leads into a deletion, from the node before it.
   const float last_md = s.odds[(Q - 1) * 32 + kWordMdOut], last_dd = s.odds[(Q - 1) * 32 + kWordDdOut];
-  float from_match = below_or_none(chosen(last_md, s.match[(Q - 1) * 32]), s.place);
-  float from_delete = below_or_none(chosen(last_dd, s.deletion[(Q - 1) * 32]), s.place);
+  float from_match = below_or_none(chosen(last_md, s.match[(Q - 1) * kRowLanes]), s.place);
+  float from_delete = below_or_none(chosen(last_dd, s.deletion[(Q - 1) * kRowLanes]), s.place);
   float best_m = none(), best_d = none();
   u32 at_m = s.place, at_d = s.place;
   HMMJIT_UNROLL_BY(4)
   for (int q = 0; q < Q; ++q) {
-    const float match = s.match[q * 32], deletion = s.deletion[q * 32];
+    const float match = s.match[q * kRowLanes], deletion = s.deletion[q * kRowLanes];
     const float md = s.odds[q * 32 + kWordMdOut], dd = s.odds[q * 32 + kWordDdOut];
     const u32 code = static_cast<u32>(q) * 4u + s.place;
     if (match >= best_m) {
@@ -244,8 +244,8 @@ HMMJIT_DEVICE End finish_accuracy(const Stripes& s, float d, u8* choices, bool a
     from_delete = chosen(dd, deletion);
   }
   for (u32 o = 1; o < 4; o *= 2) {
-    const float other_m = shuffle_float_xor(best_m, o), other_d = shuffle_float_xor(best_d, o);
-    const u32 other_at_m = shuffle_xor(at_m, o), other_at_d = shuffle_xor(at_d, o);
+    const float other_m = row_shuffle_xor(best_m, o), other_d = row_shuffle_xor(best_d, o);
+    const u32 other_at_m = row_shuffle_xor(at_m, o), other_at_d = row_shuffle_xor(at_d, o);
     if (other_m > best_m || (other_m == best_m && other_at_m > at_m)) {
       best_m = other_m;
       at_m = other_at_m;
@@ -305,6 +305,191 @@ HMMJIT_DEVICE u32 trace(const Envelope& e, u32 i, u32 k, u32 state, u8* path) {
   }
 }
 
+/// One of the envelopes that a warp works on side by side.
+struct EnvelopeItem {
+  RegionItem item;
+  u32 entry;
+  bool valid;  ///< false: there is none for this group of lanes
+};
+
+/// Scores the envelopes of a warp. By lanes that compute rows; `own`: shared memory of the warp, `rows`:
+/// those of the longest.
+HMMJIT_DEVICE void score(const DomainParams& p, const Stripes& s, float* own, const Residues& residues,
+                         u32 rows, const EnvelopeItem& work, const Space& space) {
+  const RegionItem item = work.item;
+  const u32 entry = work.entry, length = residues.length, Q = p.stripes;
+  const bool valid = work.valid;
+  const u32 lane = threadIdx.x % 32u, group = lane / 4u;
+  // Sums of match and insert posteriors, where the emission odds were.
+  float* const sum_match = own + 3 * kRowLanes * Q + lane;
+  float* const sum_insert = sum_match + kRowLanes * Q;
+  // A row of products that waits, [stripe][M, I][lane].
+  float* const ahead = own + envelope_warp_floats(Q, kTargets) - (kTargets - group) * product_floats(Q);
+  Envelope e;
+  e.forward =
+      reinterpret_cast<SpecialRow*>(p.workspace + static_cast<u64>(space.first) * kWorkspaceUnit);
+  e.backward = e.forward + (length + 1);
+  e.product = reinterpret_cast<float*>(e.backward + (length + 1));
+  e.choices = reinterpret_cast<u8*>(e.product + (length + 1) * Q * 8u);
+  e.L = length;
+  e.Q = Q;
+  const FloatLength lengths = p.unihit[p.database.length_class[item.target]];
+
+  // ---- Forward; Backward, and the products ----
+  u32 scales = 0;
+  const float last_c = forward_pass(
+      p, s, residues, rows, lengths, unihit(), e.forward, [&](u32 i, float scale) {
+        float* const out = e.product_row(i) + s.place;
+        HMMJIT_UNROLL_BY(4)
+        for (int q = 0; q < s.Q; ++q) {
+          out[q * 8] = s.match[q * kRowLanes];
+          out[q * 8 + 4] = s.insert[q * kRowLanes];
+        }
+        if (scale > 1.0f) ++scales;
+      });
+  const bool own_scale = backward_pass(
+      p, s, residues, rows, lengths, unihit(), e.forward, e.backward,
+      [&](u32 i) {
+        sync_rows();  // `ahead` has been read
+        bring(e, ahead, s.place, i > 0, i);
+      },
+      [&](u32 i) {
+        copies_done();
+        sync_rows();
+        if (i == 0) return;
+        float* const out = e.product_row(i) + s.place;
+        HMMJIT_UNROLL_BY(4)
+        for (int q = 0; q < s.Q; ++q) {
+          out[q * 8] = multiply(ahead[q * 8 + s.place], s.match[q * kRowLanes]);
+          out[q * 8 + 4] = multiply(ahead[q * 8 + 4 + s.place], s.insert[q * kRowLanes]);
+        }
+      });
+
+  // ---- posteriors ----
+  float outside = 0.0f;
+  bool sound = false;
+  if (valid && s.place == 0) {
+    sound = set_posteriors(e, lengths.loop, lengths.move, own_scale, &outside);
+  }
+  outside = row_shuffle(outside, lane & 28u);
+  sync_rows();
+
+  // ---- optimal accuracy, sums of the posteriors ----
+  for (int q = 0; q < s.Q; ++q) {
+    s.match[q * kRowLanes] = s.deletion[q * kRowLanes] = s.insert[q * kRowLanes] = none();
+    sum_match[q * kRowLanes] = sum_insert[q * kRowLanes] = 0.0f;
+  }
+  float best_c = none();
+  u32 end_row = 0, end_node = 0, end_state = kPathMatch;
+  bring(e, ahead, s.place, length >= 1, 1);
+  PosteriorRow row, coming;
+  row.factor = row.c = row.B = coming.factor = coming.c = coming.B = 0.0f;
+  if (length >= 1) coming = e.posteriors()[1];
+  for (u32 i = 1; i <= rows; ++i) {
+    const bool active = i <= length;
+    const float B = active ? row.B : 0.0f;
+    row = coming;
+    if (!active) row.factor = row.c = 0.0f;
+    if (i < length) coming = e.posteriors()[i + 1];
+    u8* const choices = active ? e.choice_row(i) + s.place : nullptr;
+    AccuracyFlow f;
+    f.mp = below_or_none(s.match[(s.Q - 1) * kRowLanes], s.place);
+    f.dp = below_or_none(s.deletion[(s.Q - 1) * kRowLanes], s.place);
+    f.ip = below_or_none(s.insert[(s.Q - 1) * kRowLanes], s.place);
+    f.d = none();
+    copies_done();
+    sync_rows();
+    int at = 0;
+    for (; at + 4 <= s.Q; at += 4) {
+      accuracy_stripes<4>(s, sum_match, sum_insert, ahead + s.place, choices, active, B,
+                          row.factor, at, &f);
+    }
+    for (; at < s.Q; ++at) {
+      accuracy_stripes<1>(s, sum_match, sum_insert, ahead + s.place, choices, active, B,
+                          row.factor, at, &f);
+    }
+    sync_rows();
+    bring(e, ahead, s.place, i + 1 <= length, i + 1);
+    const End end = finish_accuracy(s, f.d, choices, active);
+    if (active) {
+      const float stay = add(best_c, row.c);
+      if (!(chosen(lengths.loop, stay) > end.value)) {
+        end_row = i;
+        end_node = end.node;
+        end_state = end.state;
+      }
+      const float c = lengths.loop == 0.0f ? 0.0f : stay;
+      best_c = c < end.value ? end.value : c;
+    }
+  }
+  copies_done();
+  sync_rows();
+
+  // ---- null2 odds ----
+  const float norm =
+      valid ? static_cast<float>(1.0 / static_cast<double>(static_cast<float>(length))) : 0.0f;
+  for (int q = 0; q < s.Q; ++q) {
+    sum_match[q * kRowLanes] = multiply(sum_match[q * kRowLanes], norm);
+    sum_insert[q * kRowLanes] = multiply(sum_insert[q * kRowLanes], norm);
+  }
+  // Envelopes of clusters have theirs from sampled traces.
+  const u32 codes = row_ballot(item.clustered == 0) ? p.residue_codes : 0u;
+  for (u32 code = 0; code < codes; ++code) {
+    const float* const emission = p.emissions + code * Q * 4u + s.place;
+    float sum = 0.0f;
+    HMMJIT_UNROLL_BY(4)
+    for (int q = 0; q < s.Q; ++q) {
+      sum = add(sum, multiply(sum_match[q * kRowLanes], emission[q * 4]));
+      sum = add(sum, sum_insert[q * kRowLanes]);
+    }
+    sum = add(group_sum(sum), outside);
+    if (valid && s.place == 0) p.scored[entry].null2[code] = sum;
+  }
+
+  // ---- the answer ----
+  if (valid && s.place == 0) {
+    ScoredEnvelope* const out = p.scored + entry;
+    u32 words = 0, path_words = 0, steps = 0;
+    bool room = take_words(p, scales, &words);
+    if (room) {
+      u32 k = 0;
+      for (u32 i = 1; i <= length && k < scales; ++i) {
+        const float scale = e.forward[i].scale;
+        if (scale > 1.0f) p.words[words + k++] = float_bits(scale);
+      }
+    }
+    if (room && sound && end_row > 0 && end_node <= p.model_length) {
+      // The path has at most a step for each residue and each node: it fits into the special
+      // rows of Forward, which nobody needs any more, or into row 0 of the products.
+      u8* const path = length + p.model_length <= (length + 1) * static_cast<u32>(sizeof(SpecialRow))
+                           ? reinterpret_cast<u8*>(e.forward)
+                           : reinterpret_cast<u8*>(e.product);
+      steps = trace(e, end_row, end_node, end_state, path);
+      if (steps == kForHost) {
+        room = false;
+      } else {
+        room = take_words(p, (steps + 3) / 4, &path_words);
+        u8* const to = reinterpret_cast<u8*>(p.words + path_words);
+        for (u32 k = 0; room && k < steps; ++k) to[k] = path[k];
+      }
+    }
+    if (room) {
+      out->last_c = last_c;
+      out->scales = scales;
+      out->steps = steps;
+      out->words = words;
+      out->sound = sound ? 1 : 0;
+      out->last_row = end_row;
+      out->last_node = end_node;
+      out->last_state = end_state;
+      out->accuracy = best_c;
+      out->path = path_words;
+      out->status = kDone;
+      atomic_add(&p.counters->scored, 1);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace hmmjit_device
 
@@ -321,15 +506,10 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
   const u32 warp = share.warp();
   if (!share.works() || warp * items >= count || (warp + 1) * items > p.most_envelopes) return;
   const u32 Q = p.stripes;
-  const u32 own_floats = envelope_warp_floats(Q);
-  float* const own = odds + block_floats(Q) + threadIdx.x / 32u * own_floats;
+  float* const own =
+      odds + block_floats(Q) + threadIdx.x / 32u * envelope_warp_floats(Q, kTargets);
   const Stripes s = make_stripes(p, odds, own);
   const u32 lane = threadIdx.x % 32u, group = lane / 4u;
-  // Sums of match and insert posteriors, where the emission odds were.
-  float* const sum_match = own + 96 * Q + lane;
-  float* const sum_insert = sum_match + 32 * Q;
-  // A row of products that waits, [stripe][M, I][lane].
-  float* const ahead = own + own_floats - (8u - group) * product_floats(Q);
   const TimedItems timed(p, &p.arena->envelopes_begun);
   Space space;
   for (;;) {
@@ -357,169 +537,7 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
       if (asked && !warp_ballot(space.units > 0)) break;  // others have the workspace
       continue;
     }
-    Envelope e;
-    e.forward =
-        reinterpret_cast<SpecialRow*>(p.workspace + static_cast<u64>(space.first) * kWorkspaceUnit);
-    e.backward = e.forward + (length + 1);
-    e.product = reinterpret_cast<float*>(e.backward + (length + 1));
-    e.choices = reinterpret_cast<u8*>(e.product + (length + 1) * Q * 8u);
-    e.L = length;
-    e.Q = Q;
-    const FloatLength lengths = p.unihit[p.database.length_class[item.target]];
-
-    // ---- Forward; Backward, and the products ----
-    u32 scales = 0;
-    const float last_c = forward_pass(
-        p, s, residues, rows, lengths, unihit(), e.forward, [&](u32 i, float scale) {
-          float* const out = e.product_row(i) + s.place;
-          HMMJIT_UNROLL_BY(4)
-          for (int q = 0; q < s.Q; ++q) {
-            out[q * 8] = s.match[q * 32];
-            out[q * 8 + 4] = s.insert[q * 32];
-          }
-          if (scale > 1.0f) ++scales;
-        });
-    const bool own_scale = backward_pass(
-        p, s, residues, rows, lengths, unihit(), e.forward, e.backward,
-        [&](u32 i) {
-          sync_warp();  // `ahead` has been read
-          bring(e, ahead, s.place, i > 0, i);
-        },
-        [&](u32 i) {
-          copies_done();
-          sync_warp();
-          if (i == 0) return;
-          float* const out = e.product_row(i) + s.place;
-          HMMJIT_UNROLL_BY(4)
-          for (int q = 0; q < s.Q; ++q) {
-            out[q * 8] = multiply(ahead[q * 8 + s.place], s.match[q * 32]);
-            out[q * 8 + 4] = multiply(ahead[q * 8 + 4 + s.place], s.insert[q * 32]);
-          }
-        });
-
-    // ---- posteriors ----
-    float outside = 0.0f;
-    bool sound = false;
-    if (valid && s.place == 0) {
-      sound = set_posteriors(e, lengths.loop, lengths.move, own_scale, &outside);
-    }
-    outside = shuffle_float(outside, lane & 28u);
-    sync_warp();
-
-    // ---- optimal accuracy, sums of the posteriors ----
-    for (int q = 0; q < s.Q; ++q) {
-      s.match[q * 32] = s.deletion[q * 32] = s.insert[q * 32] = none();
-      sum_match[q * 32] = sum_insert[q * 32] = 0.0f;
-    }
-    float best_c = none();
-    u32 end_row = 0, end_node = 0, end_state = kPathMatch;
-    bring(e, ahead, s.place, length >= 1, 1);
-    PosteriorRow row, coming;
-    row.factor = row.c = row.B = coming.factor = coming.c = coming.B = 0.0f;
-    if (length >= 1) coming = e.posteriors()[1];
-    for (u32 i = 1; i <= rows; ++i) {
-      const bool active = i <= length;
-      const float B = active ? row.B : 0.0f;
-      row = coming;
-      if (!active) row.factor = row.c = 0.0f;
-      if (i < length) coming = e.posteriors()[i + 1];
-      u8* const choices = active ? e.choice_row(i) + s.place : nullptr;
-      AccuracyFlow f;
-      f.mp = below_or_none(s.match[(s.Q - 1) * 32], s.place);
-      f.dp = below_or_none(s.deletion[(s.Q - 1) * 32], s.place);
-      f.ip = below_or_none(s.insert[(s.Q - 1) * 32], s.place);
-      f.d = none();
-      copies_done();
-      sync_warp();
-      int at = 0;
-      for (; at + 4 <= s.Q; at += 4) {
-        accuracy_stripes<4>(s, sum_match, sum_insert, ahead + s.place, choices, active, B,
-                            row.factor, at, &f);
-      }
-      for (; at < s.Q; ++at) {
-        accuracy_stripes<1>(s, sum_match, sum_insert, ahead + s.place, choices, active, B,
-                            row.factor, at, &f);
-      }
-      sync_warp();
-      bring(e, ahead, s.place, i + 1 <= length, i + 1);
-      const End end = finish_accuracy(s, f.d, choices, active);
-      if (active) {
-        const float stay = add(best_c, row.c);
-        if (!(chosen(lengths.loop, stay) > end.value)) {
-          end_row = i;
-          end_node = end.node;
-          end_state = end.state;
-        }
-        const float c = lengths.loop == 0.0f ? 0.0f : stay;
-        best_c = c < end.value ? end.value : c;
-      }
-    }
-    copies_done();
-    sync_warp();
-
-    // ---- null2 odds ----
-    const float norm =
-        valid ? static_cast<float>(1.0 / static_cast<double>(static_cast<float>(length))) : 0.0f;
-    for (int q = 0; q < s.Q; ++q) {
-      sum_match[q * 32] = multiply(sum_match[q * 32], norm);
-      sum_insert[q * 32] = multiply(sum_insert[q * 32], norm);
-    }
-    // Envelopes of clusters have theirs from sampled traces.
-    const u32 codes = warp_ballot(item.clustered == 0) ? p.residue_codes : 0u;
-    for (u32 code = 0; code < codes; ++code) {
-      const float* const emission = p.emissions + code * Q * 4u + s.place;
-      float sum = 0.0f;
-      HMMJIT_UNROLL_BY(4)
-      for (int q = 0; q < s.Q; ++q) {
-        sum = add(sum, multiply(sum_match[q * 32], emission[q * 4]));
-        sum = add(sum, sum_insert[q * 32]);
-      }
-      sum = add(group_sum(sum), outside);
-      if (valid && s.place == 0) p.scored[entry].null2[code] = sum;
-    }
-
-    // ---- the answer ----
-    if (valid && s.place == 0) {
-      ScoredEnvelope* const out = p.scored + entry;
-      u32 words = 0, path_words = 0, steps = 0;
-      bool room = take_words(p, scales, &words);
-      if (room) {
-        u32 k = 0;
-        for (u32 i = 1; i <= length && k < scales; ++i) {
-          const float scale = e.forward[i].scale;
-          if (scale > 1.0f) p.words[words + k++] = float_bits(scale);
-        }
-      }
-      if (room && sound && end_row > 0 && end_node <= p.model_length) {
-        // The path has at most a step for each residue and each node: it fits into the special
-        // rows of Forward, which nobody needs any more, or into row 0 of the products.
-        u8* const path = length + p.model_length <= (length + 1) * static_cast<u32>(sizeof(SpecialRow))
-                             ? reinterpret_cast<u8*>(e.forward)
-                             : reinterpret_cast<u8*>(e.product);
-        steps = trace(e, end_row, end_node, end_state, path);
-        if (steps == kForHost) {
-          room = false;
-        } else {
-          room = take_words(p, (steps + 3) / 4, &path_words);
-          u8* const to = reinterpret_cast<u8*>(p.words + path_words);
-          for (u32 k = 0; room && k < steps; ++k) to[k] = path[k];
-        }
-      }
-      if (room) {
-        out->last_c = last_c;
-        out->scales = scales;
-        out->steps = steps;
-        out->words = words;
-        out->sound = sound ? 1 : 0;
-        out->last_row = end_row;
-        out->last_node = end_node;
-        out->last_state = end_state;
-        out->accuracy = best_c;
-        out->path = path_words;
-        out->status = kDone;
-        atomic_add(&p.counters->scored, 1);
-      }
-    }
+    if (lane < kRowLanes) score(p, s, own, residues, rows, {item, entry, valid}, space);
     sync_warp();
   }
 }

@@ -1,10 +1,9 @@
 // Forward and Backward over whole targets, posterior decoding of where domains begin and end, and
 // the regions that follow (Eddy 2011): what the CPU's domain stage does first with a target that
-// has passed the filters, to the bit (common/four_lane.cuh). Eight targets a warp, four lanes each;
+// has passed the filters, to the bit (common/four_lane.cuh). kTargets of them a warp, four lanes each;
 // cells in shared memory, special states in the workspace. The warps of a block share the odds of
 // their model.
 #include "common/four_lane.cuh"
-#include "plan_constants.h"
 
 namespace hmmjit_device {
 namespace {
@@ -131,7 +130,7 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
   // Warps beyond the workspace must not begin.
   if (!share.works() || warp * items >= count || (warp + 1) * items > p.most_parsers) return;
   const Stripes s = make_stripes(
-      p, odds, odds + block_floats(p.stripes) + threadIdx.x / 32u * parser_warp_floats(p.stripes));
+      p, odds, odds + block_floats(p.stripes) + threadIdx.x / 32u * parser_warp_floats(p.stripes, kTargets));
   const u32 lane = threadIdx.x % 32u, group = lane / 4u;
   Space space;
   for (;;) {
@@ -164,14 +163,16 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
     residues.first = p.database.residues + static_cast<u64>(p.database.start[target]) * kStartUnit;
     const FloatLength lengths = p.multihit[p.database.length_class[target]];
 
-    const float last_c = forward_pass(p, s, residues, rows, lengths, multihit(), forward,
-                                      [](u32, float) {});
-    const bool own_scale = backward_pass(p, s, residues, rows, lengths, multihit(), forward, backward,
-                                         [](u32) {}, [](u32) {});
-    if (valid && s.place == 0) {
-      ParsedTarget* const out = p.parsed + slot;
-      out->last_c = last_c;
-      decode(p, target, length, lengths.loop, own_scale, forward, backward, out);
+    if (lane < kRowLanes) {
+      const float last_c = forward_pass(p, s, residues, rows, lengths, multihit(), forward,
+                                        [](u32, float) {});
+      const bool own_scale = backward_pass(p, s, residues, rows, lengths, multihit(), forward,
+                                           backward, [](u32) {}, [](u32) {});
+      if (valid && s.place == 0) {
+        ParsedTarget* const out = p.parsed + slot;
+        out->last_c = last_c;
+        decode(p, target, length, lengths.loop, own_scale, forward, backward, out);
+      }
     }
     sync_warp();
   }

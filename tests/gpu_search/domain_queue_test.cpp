@@ -46,7 +46,7 @@ TEST(DomainQueue, GivesEveryTargetOnce) {
   std::vector<gpu::ActiveModelPtr> models;
   std::vector<std::shared_ptr<TargetBlock>> blocks;
   test_support::Random random(11);
-  for (const int M : {60, 200, 1100}) {  // the last has no kernel for envelopes
+  for (const int M : {60, 200, 1100}) {  // the last has a kernel of its own for envelopes
     auto model = std::make_shared<const SearchModel>(*make_search_model(test_support::random_hmm(
         static_cast<std::uint64_t>(M), M, test_support::ModelKind::kTypical)));
     chains.planned(*model);

@@ -4,6 +4,7 @@
 // under compute-sanitizer.
 #include "gpu/domain_stage.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,11 +48,13 @@ class DomainStageTest : public testing::Test {
     EXPECT_TRUE(origin_.record(stream) && stream.synchronize());
   }
 
-  // `variant`: that one, else the one these tests were written about.
-  gpu::ReadyKernel kernel(plan::Stage stage, std::string_view variant = "four_lane") {
+  // `variant`: that one, else the one these tests were written about. `length`: of the model that it
+  // is made for.
+  gpu::ReadyKernel kernel(plan::Stage stage, std::string_view variant = "four_lane",
+                          int length = 240) {
     plan::PlanOptions options;
     options.variant = variant;
-    const plan::Plan plan = *plan::make_plan(stage, 240, 29, device_->traits(), options);
+    const plan::Plan plan = *plan::make_plan(stage, length, 29, device_->traits(), options);
     if (kOnDevice) {
       const auto made = *source_->request(plan, 0).get();
       auto loaded = *driver::LoadedKernel::load(driver_, made->image.bytes, made->image.entry_name);
@@ -62,7 +65,7 @@ class DomainStageTest : public testing::Test {
     auto made = std::make_shared<compile::Kernel>();
     made->name = plan.chosen.variant->entry_name;
     made->candidate = plan.chosen;
-    auto loaded = *driver::LoadedKernel::load(driver_, "image", made->name);
+    auto loaded = *driver::LoadedKernel::load(driver_, image_for(made->candidate), made->name);
     EXPECT_TRUE(loaded->prepare(*device_, made->candidate.launch.block_threads,
                                 made->candidate.launch.dynamic_shared_bytes));
     return {plan, std::move(made), std::move(loaded), 1};
@@ -346,6 +349,31 @@ TEST_F(DomainStageTest, EveryKernelOfTheCatalogueIsExecuted) {
   }
 }
 
+// Kernels of long models, whose warps have room for fewer targets; models need not be as long.
+TEST_F(DomainStageTest, EveryNumberOfTargetsInAWarpGivesTheSame) {
+  const SearchData data = make_search_data(8, 4, 60, 150);
+  const auto targets = upload(data.targets);
+  for (const std::int64_t each : {4, 2, 1}) {
+    for (const auto& [stage, member] : {std::pair(plan::Stage::kParser, &gpu::DomainKernels::parser),
+                                        {plan::Stage::kEnvelope, &gpu::DomainKernels::envelope}}) {
+      int length = 900;
+      do {
+        kernels_.*member = kernel(stage, "four_lane", length += 100);
+      } while ((kernels_.*member).candidate().constants.at("kTargets") > each);
+      ASSERT_EQ((kernels_.*member).candidate().constants.at("kTargets"), each) << length;
+    }
+    for (const Hmm& hmm : data.models) {
+      gpu::DomainRequest request{make_search_model(hmm), targets, all_of(*targets), {}};
+      const auto done = run(*stage(kWorkspace), request);
+      ASSERT_TRUE(done) << done.error().to_string();
+      EXPECT_GT(done->envelopes, 0u);
+      const std::size_t parsed = compare(request, fmt::format("{} targets a warp", each));
+      EXPECT_EQ(parsed, done->targets);
+      EXPECT_GT(parsed, 50u);
+    }
+  }
+}
+
 TEST_F(DomainStageTest, KernelsBeginWithTheLongestItemsAndAsManyAsFindRoom) {
   NEEDS_FAKE_DRIVER();
   namespace dev = hmmjit_device;
@@ -359,9 +387,9 @@ TEST_F(DomainStageTest, KernelsBeginWithTheLongestItemsAndAsManyAsFindRoom) {
       // Each model has blocks for its items, one after the other, and no warp begins beyond what
       // shared memory holds.
       const auto floats = [&](dev::u32 stripes) {
-        return launch.kernel == "parser_four_lane" ? dev::parser_warp_floats(stripes)
-               : regions                           ? dev::ensemble_warp_floats(stripes)
-                                                   : dev::envelope_warp_floats(stripes);
+        return launch.kernel == "parser_four_lane" ? dev::parser_warp_floats(stripes, 8)
+               : regions                           ? dev::ensemble_warp_floats(stripes, 1)
+                                                   : dev::envelope_warp_floats(stripes, 8);
       };
       for (unsigned m = 0; m < batch.count; ++m) {
         const dev::DomainParams& p = batch.models[m];
@@ -371,7 +399,7 @@ TEST_F(DomainStageTest, KernelsBeginWithTheLongestItemsAndAsManyAsFindRoom) {
         const dev::u32 most = launch.kernel == "parser_four_lane" ? p.most_parsers
                               : regions                           ? p.most_regions
                                                                   : p.most_envelopes;
-        const dev::u32 each = regions ? 1u : dev::u32{dev::kTargetsPerWarp};
+        const dev::u32 each = regions ? 1u : 8u;
         EXPECT_GE((end - p.first_block) * p.block_warps * each, most) << launch.kernel;
         EXPECT_LE(p.block_warps, launch.block_threads / 32);
         EXPECT_LE(4 * (dev::block_floats(p.stripes) + p.block_warps * floats(p.stripes)),

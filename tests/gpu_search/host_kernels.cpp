@@ -262,8 +262,11 @@ int run_domain_kernel(const FakeLaunch& launch, int error) {
     if (there && batch.models[m].stripes > (image_positions(launch.image) + 3) / 4)
       return driver::code::kIllegalAddress;
   }
+  const bool ensemble = launch.kernel.starts_with("ensemble");
   for (const auto& instance : hmmjit_lockstep::kernel_instances()) {
-    if (instance.kernel != launch.kernel) continue;
+    if (instance.kernel != launch.kernel ||
+        instance.at("kTargets") != (ensemble ? 1 : image_targets(launch.image)))
+      continue;
     hmmjit_lockstep::launch(launch.blocks, hmmjit_lockstep::threads_by_entry(instance),
                             launch.shared_bytes, [&] { instance.run(&batch); });
     for (u32 m = 0; error != 0 && m < batch.count; ++m) {
@@ -354,14 +357,21 @@ std::string image_for(const plan::Candidate& candidate) {
   const plan::Expected& expected = candidate.expected;
   if (expected.any_length) return "image";
   // The host launches a tiled kernel once for each tile of the model.
-  return fmt::format("image of {} positions",
-                     expected.tile_length > 0 ? expected.tile_length : expected.covered_length);
+  return fmt::format("image of {} positions, {} targets a warp",
+                     expected.tile_length > 0 ? expected.tile_length : expected.covered_length,
+                     candidate.constants.find("kTargets").value_or(0));
 }
 
 std::size_t image_positions(const std::string& image) {
   unsigned positions = std::numeric_limits<unsigned>::max();
   std::sscanf(image.c_str(), "image of %u positions", &positions);
   return positions;
+}
+
+std::int64_t image_targets(const std::string& image) {
+  unsigned positions = 0, targets = kMostTargetsPerWarp;
+  std::sscanf(image.c_str(), "image of %u positions, %u targets", &positions, &targets);
+  return targets;
 }
 
 int run_on_host(const FakeLaunch& launch) { return run(launch, 0); }

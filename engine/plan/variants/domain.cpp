@@ -16,7 +16,6 @@ namespace four_lane {
 constexpr std::array<std::string_view, 2> kReferences{
     "Farrar 2007 (striping)", "Eddy 2011 (parsers, posterior decoding, regions, sampled traces)"};
 constexpr int kWarp = 32;
-constexpr std::int64_t kGroups = hmmjit_device::kTargetsPerWarp;
 // A block takes all shared memory of a multiprocessor, and its warps work as far as that reaches:
 // one kernel serves models of all lengths, and of a mixed launch each model has as many warps side
 // by side as its own rows allow. Of as many multiprocessors as there were blocks of one warp they
@@ -28,29 +27,40 @@ std::uint32_t stripes(int length) {
   return static_cast<std::uint32_t>(std::max(2, (length + 3) / 4));
 }
 
-std::uint32_t warp_floats(Stage stage, std::uint32_t stripes) {
-  return stage == Stage::kParser     ? hmmjit_device::parser_warp_floats(stripes)
-         : stage == Stage::kEnsemble ? hmmjit_device::ensemble_warp_floats(stripes)
-                                     : hmmjit_device::envelope_warp_floats(stripes);
+std::uint32_t warp_floats(Stage stage, std::uint32_t stripes, std::uint32_t targets) {
+  return stage == Stage::kParser     ? hmmjit_device::parser_warp_floats(stripes, targets)
+         : stage == Stage::kEnsemble ? hmmjit_device::ensemble_warp_floats(stripes, targets)
+                                     : hmmjit_device::envelope_warp_floats(stripes, targets);
 }
 
-std::int64_t warps(const ModelShape& shape, const DeviceTraits& device) {
+// That a block has room for, each with so many targets.
+std::int64_t warps(const ModelShape& shape, const DeviceTraits& device, std::int64_t targets) {
   const std::uint32_t Q = stripes(shape.length);
   return hmmjit_device::working_warps(
       static_cast<std::uint32_t>(device.shared_per_block_limit) / sizeof(float), Q,
-      warp_floats(shape.stage, Q), static_cast<std::uint32_t>(most_warps(shape.stage)));
+      warp_floats(shape.stage, Q, static_cast<std::uint32_t>(targets)),
+      static_cast<std::uint32_t>(most_warps(shape.stage)));
+}
+
+// Targets of a warp: as many as their rows find room, for a row takes as long for one as for all,
+// and at least one. A warp samples the traces of one region.
+std::int64_t targets_of_warp(const ModelShape& shape, const DeviceTraits& device) {
+  if (shape.stage == Stage::kEnsemble) return 1;
+  std::int64_t targets = hmmjit_device::kMostTargetsPerWarp;
+  while (targets > 1 && warps(shape, device, targets) == 0) targets /= 2;
+  return targets;
 }
 
 Verdict accepts(const ModelShape& shape, const DeviceTraits& device) {
-  if (warps(shape, device) > 0) return Verdict::accept();
+  if (warps(shape, device, targets_of_warp(shape, device)) > 0) return Verdict::accept();
   return Verdict::reject(
       fmt::format("rows of {} positions are more than the shared memory of one block; the CPU's "
                   "domain stage takes such a model",
                   shape.length));
 }
 
-std::vector<Constants> constants(const ModelShape& shape, const DeviceTraits&) {
-  return {{{"kWarps", most_warps(shape.stage)}}};
+std::vector<Constants> constants(const ModelShape& shape, const DeviceTraits& device) {
+  return {{{"kWarps", most_warps(shape.stage)}, {"kTargets", targets_of_warp(shape, device)}}};
 }
 
 LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits& device) {
@@ -61,16 +71,18 @@ LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTrai
 // Chains of dependent sums and products rule: about 60 clocks a stripe and row. The parser has two
 // passes over the rows, the envelope kernel three; the ensemble kernel, with one target a warp, has
 // one, and then takes about a microsecond for each step of a trace that could not be foreseen.
-Expected expected(const ModelShape& shape, const Constants&, const DeviceTraits& device) {
+Expected expected(const ModelShape& shape, const Constants& c, const DeviceTraits& device) {
   const double clocks = shape.stage == Stage::kParser     ? 120
                         : shape.stage == Stage::kEnvelope ? 200
-                                                          : 60 * kGroups;
+                                                          : 60;
+  const std::int64_t targets = c.at("kTargets");
   ModelShape longest = shape;
-  while (warps({.stage = shape.stage, .length = longest.length + 4}, device) > 0)
+  while (warps({.stage = shape.stage, .length = longest.length + 4}, device, targets) > 0)
     longest.length += 4;
   return {.registers = shape.stage == Stage::kEnsemble ? 168 : 224,
           .covered_length = longest.length,
-          .cells_per_clock_per_sm = kWarp * static_cast<double>(warps(shape, device)) / clocks,
+          .cells_per_clock_per_sm =
+              4 * static_cast<double>(targets * warps(shape, device, targets)) / clocks,
           .binding_resource = "latency of dependent sums"};
 }
 
