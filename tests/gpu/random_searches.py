@@ -41,8 +41,8 @@ SKIPPED = 77
 RESIDUES = "ACDEFGHIKLMNPQRSTVWY"
 MOST_RESIDUES = 31_000_000
 # Lengths at which kernels of some stage change, from 32 to what the longest models have.
-EDGES = (32, 48, 64, 96, 128, 192, 256, 384, 512, 704, 768, 896, 1024, 1152, 1280, 1408, 1452, 1536,
-         2048, 2560, 3072, 3584)
+EDGES = (32, 48, 64, 96, 128, 192, 256, 384, 512, 704, 768, 896, 904, 1024, 1152, 1280, 1408, 1440, 1536,
+         1600, 2048, 2400, 2560, 2624, 3072, 3584, 3840, 4800)
 THREADS = (1, 1, 1, 2, 2, 3, 4, 6, 8, 12, 16)
 LIBRARIES = {"uniform": 4, "edges": 3, "class_1536": 3, "one_class": 2, "long": 1, "short": 1, "repeats": 1,
              "any_length": 2}

@@ -10,6 +10,11 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <set>
+#include <string>
 #include <string_view>
 
 #include "common/domain_params.h"
@@ -18,6 +23,8 @@
 #include "domain/domain.hpp"
 #include "gpu/kernel_source.hpp"
 #include "host_kernels.hpp"
+#include "io/hmm_file.hpp"
+#include "io/sequence_file.hpp"
 #include "lockstep/catalogue.hpp"
 #include "plan/kernel_variant.hpp"
 #include "search_fixture.hpp"
@@ -224,6 +231,58 @@ TEST_F(DomainStageTest, EverythingIsTheCpusToTheBit) {
   EXPECT_GT(10 * sampled, 9 * several);
   EXPECT_GT(clusters, 20u);
   EXPECT_GT(10 * scored_clusters, 9 * clusters);
+}
+
+// By hand: pairs of a model and a target of real data, a line each with both names, with time for all
+// that the kernels take however large it is. In a search the time it leaves decides what they do.
+TEST_F(DomainStageTest, RealPairs) {
+  const char* const pairs = std::getenv("HMMJIT_TEST_PAIRS");
+  const char* const models = std::getenv("HMMJIT_TEST_MODELS");
+  const char* const sequences = std::getenv("HMMJIT_TEST_TARGETS");
+  if (pairs == nullptr || models == nullptr || sequences == nullptr)
+    GTEST_SKIP() << "HMMJIT_TEST_PAIRS, HMMJIT_TEST_MODELS and HMMJIT_TEST_TARGETS name files";
+  std::map<std::string, std::set<std::string>> wanted;
+  std::ifstream lines(pairs);
+  for (std::string model, target; lines >> model >> target;) wanted[model].insert(target);
+  auto reader = SequenceReader::open(std::string(sequences), {.alphabet = amino_alphabet()});
+  ASSERT_TRUE(reader) << reader.error().to_string();
+  TargetBlock all;
+  while (*reader->read_block(all, std::uint64_t{1} << 40)) {
+  }
+  std::map<std::string, std::size_t> at;
+  for (std::size_t i = 0; i < all.size(); ++i) at.emplace(all[i].name, i);
+  auto hmms = HmmReader::open(models);
+  ASSERT_TRUE(hmms) << hmms.error().to_string();
+  std::uint64_t asked = 0, parsed = 0, regions = 0, envelopes = 0;
+  for (;;) {
+    auto hmm = hmms->next();
+    ASSERT_TRUE(hmm) << hmm.error().to_string();
+    if (!*hmm) break;
+    const auto of = wanted.find((*hmm)->name);
+    if (of == wanted.end()) continue;
+    std::vector<std::vector<Residue>> residues;
+    for (const std::string& name : of->second) {
+      const auto found = at.find(name);
+      ASSERT_NE(found, at.end()) << name;
+      const TargetView view = all[found->second];
+      residues.emplace_back(view.residues.begin(), view.residues.end());
+    }
+    kernels_.parser = kernel(plan::Stage::kParser, "four_lane", (*hmm)->M);
+    kernels_.envelope = kernel(plan::Stage::kEnvelope, "four_lane", (*hmm)->M);
+    const auto targets = upload(residues);
+    gpu::DomainRequest request{make_search_model(**hmm), targets, all_of(*targets), {}};
+    const auto done = run(*stage(std::size_t{1} << 30), request, {.launch_seconds = 1000});
+    ASSERT_TRUE(done) << done.error().to_string();
+    compare(request, (*hmm)->name);
+    asked += residues.size();
+    parsed += done->targets;
+    regions += done->regions;
+    envelopes += done->envelopes;
+    std::cout << fmt::format("{}: {} of {} targets, {} regions, {} envelopes\n", (*hmm)->name,
+                             parsed, asked, regions, envelopes)
+              << std::flush;
+  }
+  EXPECT_GT(parsed, 0u);
 }
 
 TEST_F(DomainStageTest, WhatFindsNoRoomIsLeftToTheCpu) {

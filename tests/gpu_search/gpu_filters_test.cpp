@@ -435,7 +435,8 @@ TEST_F(GpuFiltersTest, TargetsWaitForTheKernelsOfTheDomainStage) {
   fill(owner, 4, 3);
   gpu.end_blocks();
   owner.offer_all();
-  ASSERT_TRUE(owner.wait_until([&] { return gpu.statistics().chains == 4; }));
+  // More where a lane claims pairs of a model while others are being offered.
+  ASSERT_TRUE(owner.wait_until([&] { return gpu.statistics().chains >= 4; }));
   std::this_thread::sleep_for(20ms);
   EXPECT_LT(owner.delivered(), 12u);
   EXPECT_EQ(gpu.statistics().parsed, 0u);

@@ -1,11 +1,14 @@
 // What the threads of a device share, one part at a time.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <future>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <thread>
@@ -21,6 +24,8 @@
 #include "gpu/resident_segments.hpp"
 #include "gpu/segments.hpp"
 #include "gpu_search/pairs_fixture.hpp"
+#include "layout/packed_targets.hpp"
+#include "support/random_profiles.hpp"
 
 namespace hmmjit::gpu {
 namespace {
@@ -144,6 +149,41 @@ TEST(DeviceMemory, WhatIsLargerThanTheBudgetIsTriedAlone) {
   EXPECT_EQ(memory.budget(), 451u);
   memory.reduce_to_what_is_held();
   EXPECT_EQ(memory.budget(), 451u);
+}
+
+// The longest first, equal ones in their order; so are the pieces of those that are cut.
+TEST(PackedTargets, AreSortedByLengthAndSoAreTheirPieces) {
+  test_support::Random random(3);
+  for (const int longest : {1, 300, 5'000, 70'000, 30'000'000}) {
+    std::vector<std::uint32_t> length, start;
+    for (int i = 0; i < 400; ++i) {
+      length.push_back(static_cast<std::uint32_t>(
+          random.chance(0.2) ? random.integer(1, longest) : random.integer(1, std::min(longest, 40))));
+      start.push_back(static_cast<std::uint32_t>(7 * i));
+    }
+    const layout::PackedTargets packed = layout::index_targets({}, start, length);
+    std::vector<std::uint32_t> order(length.size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::ranges::stable_sort(order, std::greater<>(), [&](std::uint32_t i) { return length[i]; });
+    EXPECT_EQ(packed.original, order) << longest;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      EXPECT_EQ(packed.length[i], length[order[i]]);
+      EXPECT_EQ(packed.start[i], start[order[i]]);
+      EXPECT_EQ(packed.class_lengths[packed.length_class[i]], packed.length[i]);
+    }
+    if (longest > 100'000) continue;  // of so many pieces there is nothing more to learn
+    const layout::WorkList list = layout::split_targets(packed, 64, 16);
+    EXPECT_TRUE(std::ranges::is_sorted(list.items, std::greater<>(),
+                                       [](const auto& item) { return item.rows; }));
+    // Every row of every target, by pieces that overlap.
+    std::vector<std::uint32_t> rows(length.size());
+    for (const auto& item : list.items) rows[item.target] += item.rows;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const std::uint32_t L = packed.length[i];
+      const std::uint32_t pieces = L <= 64 ? 1 : (L - 64 + 47) / 48 + 1;
+      EXPECT_EQ(rows[i], L + 16 * (pieces - 1)) << L;
+    }
+  }
 }
 
 TEST(BlockGroups, SegmentsGrowAndBeginSmallAgain) {
