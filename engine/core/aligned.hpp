@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -29,22 +30,28 @@ inline constexpr bool kAddressSanitizer = false;
 inline constexpr bool kAddressSanitizer = false;
 #endif
 
-/// `bytes`, a multiple of the size of a small page, of zeros that begin at a large page and take large pages
-/// where the kernel has some, in a mapping of their own: in the heap such blocks would leave
-/// gaps that nothing else fits into. To be given back by munmap. Throws std::bad_alloc.
-inline void* map_large_pages(std::size_t bytes) {
+/// Rounded up to pages of the system.
+inline std::size_t whole_pages(std::size_t bytes) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return (bytes + page - 1) / page * page;
+}
+
+/// So many bytes, whole pages, of zeros, which begin at a large page and take large pages where the
+/// system has any to give, in a mapping of their own. To be given back by munmap. Null where there
+/// is no memory.
+inline void* map_large_pages(std::size_t bytes) noexcept {
   const std::size_t mapped = bytes + kLargePage;
-  if (mapped < bytes) throw std::bad_alloc();
+  if (mapped < bytes) return nullptr;
   void* const pages =
       ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (pages == MAP_FAILED) throw std::bad_alloc();
-  char* const first = static_cast<char*>(pages);
-  const std::size_t before = (kLargePage - reinterpret_cast<std::uintptr_t>(pages) % kLargePage) %
-                             kLargePage;
-  if (before > 0) ::munmap(first, before);
-  if (before < kLargePage) ::munmap(first + before + bytes, kLargePage - before);
-  ::madvise(first + before, bytes, MADV_HUGEPAGE);
-  return first + before;
+  if (pages == MAP_FAILED) return nullptr;
+  char* const begin = static_cast<char*>(pages);
+  const std::size_t before = -reinterpret_cast<std::uintptr_t>(pages) % kLargePage;
+  if (before > 0) ::munmap(begin, before);
+  char* const first = begin + before;
+  ::munmap(first + bytes, kLargePage - before);
+  ::madvise(first, bytes, MADV_HUGEPAGE);
+  return first;
 }
 
 /// Uninitialised storage of trivially copyable elements. `ensure` may discard the contents.
@@ -115,11 +122,13 @@ class AlignedArray {
     const std::size_t bytes = count * sizeof(T);
     // A traceback steps over a matrix by more than a page at a time: with small pages every
     // step would miss the translation buffer. More than half of a large page is worth a whole
-    // one, which takes one fault instead of hundreds.
+    // one, which takes one fault instead of hundreds. In the heap such blocks would leave gaps
+    // that nothing else fits into.
     if (bytes > kLargePage / 2 && !kAddressSanitizer) {
-      constexpr std::size_t small_page = 4096;
-      mapped_ = std::max(kLargePage, (bytes + small_page - 1) / small_page * small_page);
-      data_ = static_cast<T*>(map_large_pages(mapped_));
+      const std::size_t mapped = std::max(kLargePage, whole_pages(bytes));
+      data_ = static_cast<T*>(map_large_pages(mapped));
+      if (data_ == nullptr) throw std::bad_alloc();
+      mapped_ = mapped;
     } else {
       data_ = static_cast<T*>(::operator new(bytes, kAlignment));
     }

@@ -13,6 +13,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "core/aligned.hpp"
+
 namespace hmmjit::driver {
 namespace {
 
@@ -439,30 +441,11 @@ Status DeviceBuffer::fill(const Stream& stream, unsigned char value, std::size_t
 
 namespace {
 
-constexpr std::size_t kLargePage = std::size_t{2} << 20;
-
-std::size_t whole_pages(std::size_t bytes) {
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  return (bytes + page - 1) / page * page;
-}
-
-// Null when there is no memory. `bytes`: whole pages. All of them are present afterwards, in large
-// pages where the system has any to give.
-void* map_pages(std::size_t bytes) {
-  const std::size_t slack = bytes >= kLargePage ? kLargePage : 0;
-  void* const mapped =
-      ::mmap(nullptr, bytes + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapped == MAP_FAILED) return nullptr;
-  auto* first = static_cast<std::byte*>(mapped);
-  if (slack > 0) {
-    const std::size_t before = -reinterpret_cast<std::uintptr_t>(first) % kLargePage;
-    if (before > 0) ::munmap(first, before);
-    first += before;
-    if (slack > before) ::munmap(first + bytes, slack - before);
-    ::madvise(first, bytes, MADV_HUGEPAGE);
-  }
+// Null when there is no memory. `bytes`: whole pages. All of them are present afterwards.
+void* map_present_pages(std::size_t bytes) {
+  auto* const first = static_cast<std::byte*>(map_large_pages(bytes));
   const std::size_t page = whole_pages(1);
-  for (std::size_t at = 0; at < bytes; at += page)
+  for (std::size_t at = 0; first != nullptr && at < bytes; at += page)
     *static_cast<volatile std::byte*>(first + at) = std::byte{};
   return first;
 }
@@ -475,7 +458,7 @@ Result<PinnedBuffer> PinnedBuffer::create(DevicePtr device, std::size_t bytes) {
   if (bytes > 0) {
     HMMJIT_TRY(device->use());
     const std::size_t mapped = whole_pages(bytes);
-    void* const data = map_pages(mapped);
+    void* const data = map_present_pages(mapped);
     if (data == nullptr) {
       return fail(ErrorCode::kResources,
                   fmt::format("out of host memory: {} bytes for copies to the device", bytes));

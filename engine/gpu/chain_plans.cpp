@@ -66,16 +66,14 @@ int shared_length(Link link, int model_length) {
 // Rows in shared memory, of which a launch gives each model what its own length needs: the longest
 // class that a device has room for serves all models whose rows leave room for as many targets in a
 // warp, so that they share launches and one compile.
-std::vector<int> rows_lengths(Link link, int model_length, int alphabet_codes,
-                              const plan::DeviceTraits& device) {
+int shared_rows_length(Link link, int model_length, int alphabet_codes,
+                       const plan::DeviceTraits& device) {
   const auto own = link_plan(link, model_length, alphabet_codes, device, nullptr);
-  if (!own) return {model_length};
+  if (!own) return model_length;
   const int covered = own->chosen.expected.covered_length;
   int longest = covered;
   while (plan::class_length(longest) > covered) --longest;
-  longest = plan::class_length(longest);
-  if (longest <= model_length) return {model_length};
-  return {longest, model_length};
+  return std::max(plan::class_length(longest), model_length);
 }
 
 }  // namespace
@@ -107,9 +105,9 @@ int coarse_length(int model_length) {
 std::vector<int> link_lengths(Link link, int model_length, int alphabet_codes,
                               const plan::DeviceTraits& device) {
   const LinkSpec::Length kind = spec_of(link).length;
-  if (kind == LinkSpec::Length::kRows)
-    return rows_lengths(link, model_length, alphabet_codes, device);
-  const int shared = shared_length(link, model_length);
+  const int shared = kind == LinkSpec::Length::kRows
+                         ? shared_rows_length(link, model_length, alphabet_codes, device)
+                         : shared_length(link, model_length);
   if (shared == model_length || kind == LinkSpec::Length::kAny) return {shared};
   return {shared, model_length};
 }

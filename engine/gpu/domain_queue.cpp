@@ -136,7 +136,7 @@ DomainWorkPtr DomainQueue::take_longest(std::uint64_t cells) {
     work_.pop_back();
   }
   targets_ -= out->passed.size();
-  cells_ -= cells_of(*out);
+  cells_ -= sum;
   return out;
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <iterator>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
