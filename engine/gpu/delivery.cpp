@@ -43,6 +43,14 @@ void deliver_early(FilteredChain& chain, Blocks blocks,
 
 }  // namespace
 
+void take_found(DomainWork& work, CascadeResult found, std::vector<Claim> claims) {
+  FilteredChain& chain = *work.chain;
+  chain.claims = std::move(claims);
+  chain.blocks = std::move(found.blocks);
+  for (FilteredBlock& block : chain.blocks) block.passed = {};
+  work.passed = std::move(found.passed_targets);
+}
+
 void deliver_open(FilteredChain& chain) {
   Blocks early(chain.blocks.size());
   for (std::size_t b = 0; b < early.size(); ++b)
@@ -79,7 +87,7 @@ std::optional<std::size_t> deliver(DomainWork& work) {
   for (std::size_t b = 0; b < chain.claims.size(); ++b) {
     if (!chain.claims[b]) continue;
     FilteredBlock block = b < chain.blocks.size() ? std::move(chain.blocks[b]) : FilteredBlock{};
-    if (b < found.size()) {
+    if (b < found.size()) {  // else this part has been delivered early, too
       block.passed = std::move(found[b].passed);
       block.parsed = std::move(found[b].parsed);
     }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <vector>
 
 #include "gpu/domain_queue.hpp"
 
@@ -11,6 +12,9 @@ namespace hmmjit::gpu {
 // Targets that are left to the host in any case are delivered at once; otherwise its threads would
 // do them last.
 
+/// What a chain has found becomes its work: that has the targets that passed, and nobody else, since
+/// parts of it are delivered by several threads at a time. The chain has the rest.
+void take_found(DomainWork& work, CascadeResult found, std::vector<Claim> claims);
 /// Delivers the open targets of a chain, none of whose targets have been delivered.
 void deliver_open(FilteredChain& chain);
 /// Delivers the targets that are too large for a launch of the domain stage of `launch_seconds`.

@@ -170,9 +170,7 @@ void FilterLane::do_pairs(const ClientUse& use, const SegmentPtr& segment,
     chain.model = model;
     auto found = filter(chain, *targets, claims);
     if (found) {
-      chain.claims = std::move(claims);
-      chain.blocks = std::move(found->blocks);
-      work->passed = std::move(found->passed_targets);
+      take_found(*work, *std::move(found), std::move(claims));
       work->request.model = model->search();
       work->request.targets = targets;
       if (!hand_over(work)) parts_.deliver_and_count(*work);
