@@ -10,6 +10,7 @@
 #include <mutex>
 #include <new>
 #include <set>
+#include <system_error>
 #include <thread>
 
 #include "compile/pool_size.hpp"
@@ -362,7 +363,7 @@ KernelProvider::Future KernelProvider::request(const plan::Plan& plan, int prior
   pool.queue.push_back(std::move(job));
   pool.known[identity] = {future, std::prev(pool.queue.end()), true};
   if (pool.idle < pool.queue.size() && pool.threads.size() < static_cast<std::size_t>(pool.limit)) {
-    pool.threads.emplace_back([this] {
+    const auto work = [this] {
       Pool& p = *pool_;
       std::unique_lock lock(p.mutex);
       for (;;) {
@@ -390,7 +391,20 @@ KernelProvider::Future KernelProvider::request(const plan::Plan& plan, int prior
         mine.promise.set_value(std::move(result));
         lock.lock();
       }
-    });
+    };
+    try {
+      pool.threads.emplace_back(work);
+    } catch (const std::system_error& error) {
+      // Those that there are go on; a kernel that nobody would make has failed.
+      if (pool.threads.empty()) {
+        pool.queue.back().promise.set_value(
+            fail(ErrorCode::kResources,
+                 fmt::format("no thread can be started to compile: {}", error.what()), identity,
+                 "raise the limit on processes (ulimit -u)"));
+        pool.queue.pop_back();
+        pool.known.erase(identity);
+      }
+    }
   }
   pool.wake.notify_one();
   return future;

@@ -212,7 +212,11 @@ Result<CascadeResult> Cascade::run(const CascadeJob& job) {
   for (const ReadyKernel& kernel : job.kernels) {
     if (kernel) HMMJIT_TRY(kernel.require(extent_of(job.model)));
   }
-  HMMJIT_TRY(run.queue());
+  if (Status queued = run.queue(); !queued) {
+    // What has been queued reads the buffers that the next chain uploads from.
+    if (queued.error().code == ErrorCode::kResources) HMMJIT_TRY(wait(job));
+    return std::unexpected(std::move(queued.error()));
+  }
   HMMJIT_TRY(run.collect());
   return std::move(run.result);
 }

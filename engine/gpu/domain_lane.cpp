@@ -140,6 +140,9 @@ bool relieve(SearchParts& parts) {
     parts.handed_over.wait_beyond(seen, std::chrono::milliseconds(2));
   } else {
     parts.deliver_and_count(*longest);
+    longest.reset();
+    // Where the device was lost meanwhile, its lanes have left this segment to whoever uses it last.
+    parts.availability.leave_if_lost(**busiest);
   }
   return true;
 }

@@ -211,6 +211,8 @@ struct DomainStage::Run {
     return place(values.data(), values.size());
   }
 
+  // One launch after the other, and what they have found.
+  Status all(const StreamWait& wait);
   bool add(DomainRequest& request);
   // Gives the parts their blocks of a launch, and puts all parameters where they go up from.
   // `warps`: that each part has work for; `warp_floats`: of shared memory, by stripes. Returns the
@@ -312,14 +314,22 @@ Result<DomainResult> DomainStage::run(std::span<DomainRequest* const> requests,
     request->parsed.clear();
     request->left_out = false;
   }
-  HMMJIT_TRY(run.queue_parser());
-  if (run.parts.empty()) return run.result;
-  HMMJIT_TRY(run.queue_list(kRegionList, kernels.ensemble, wait));
-  HMMJIT_TRY(end_[1].record(stream_));
-  HMMJIT_TRY(run.queue_list(kEnvelopeList, kernels.envelope, wait));
-  HMMJIT_TRY(end_[2].record(stream_));
-  HMMJIT_TRY(run.collect(wait));
+  if (Status done = run.all(wait); !done) {
+    // What has been queued reads the buffers that the next launch uploads from.
+    if (done.error().code == ErrorCode::kResources) HMMJIT_TRY(wait_for(stream_, *device_, wait));
+    return std::unexpected(std::move(done.error()));
+  }
   return run.result;
+}
+
+Status DomainStage::Run::all(const StreamWait& wait) {
+  HMMJIT_TRY(queue_parser());
+  if (parts.empty()) return {};
+  HMMJIT_TRY(queue_list(kRegionList, kernels.ensemble, wait));
+  HMMJIT_TRY(stage.end_[1].record(stage.stream_));
+  HMMJIT_TRY(queue_list(kEnvelopeList, kernels.envelope, wait));
+  HMMJIT_TRY(stage.end_[2].record(stage.stream_));
+  return collect(wait);
 }
 
 // False when the launch has no room for this one.

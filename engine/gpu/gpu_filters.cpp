@@ -6,6 +6,7 @@
 #include <chrono>
 #include <limits>
 #include <new>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -120,7 +121,15 @@ GpuFilters::GpuFilters(Settings settings) : state_(std::make_unique<State>(std::
   state_->relief = thread_of_turns(parts, relieve);
   state_->starter = std::thread([s = state_.get()] {
     s->parts.take_turn([s] {
-      s->start();
+      try {
+        s->start();
+      } catch (const std::system_error& error) {
+        s->parts.availability.fail_all(
+            {ErrorCode::kResources,
+             fmt::format("the threads a GPU needs cannot be started: {}", error.what()),
+             {},
+             "raise the limit on processes (ulimit -u)"});
+      }
       return false;
     });
   });

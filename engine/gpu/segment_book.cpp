@@ -46,6 +46,7 @@ void SegmentTable::split(const SegmentPtr& segment, WorkBoard& board) {
     part->device_ = segment->device_;
     add(std::move(part));
   }
+  segment->abandoned_ = true;  // whoever was offered it before has no use for it
   std::erase(all, segment);
 }
 
@@ -81,7 +82,10 @@ bool SegmentTable::evict(const ActiveDevice& device) {
 }
 
 void SegmentTable::remove(const SegmentPtr& segment) {
-  for (const BlockRef& block : segment->blocks()) by_block.erase(block.id);
+  for (const BlockRef& block : segment->blocks()) {
+    const auto found = by_block.find(block.id);
+    if (found != by_block.end() && found->second == segment) by_block.erase(found);
+  }
   std::erase(to_pack, segment);
   std::erase(all, segment);
 }

@@ -42,10 +42,11 @@ Result<bool> starts_devices(const DeviceChoice& choice, const SearchOptions& opt
     return false;
   }
   if (!demanded && !device_pays(options, positions(), residues(), note)) return false;
-  // A device takes threads of its own, which mostly wait: for its driver, for each stream of work,
-  // for compiling. Where they are not to be had, the CPU's are needed more.
-  constexpr int kDeviceThreads = 36;
-  const int wanted = kDeviceThreads + options.threads;
+  // Devices take threads of their own, which mostly wait: for the driver, for compiling, and of each
+  // device for its streams of work. Where they are not to be had, the CPU's are needed more.
+  constexpr int kCommonThreads = 22, kThreadsOfADevice = 14;
+  const int devices = static_cast<int>(std::max<std::size_t>(choice.ordinals.size(), 1));
+  const int wanted = kCommonThreads + kThreadsOfADevice * devices + options.threads;
   if (startable_threads(wanted) == wanted) return true;
   note = "the threads it needs cannot be started";
   if (!demanded) return false;

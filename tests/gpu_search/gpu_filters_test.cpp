@@ -126,6 +126,8 @@ class Owner final : public gpu::Client {
   std::vector<Delivered> deliveries;
   std::vector<Pair> left;  // to the owner's threads
   int stops = 0, early_deliveries = 0;
+  /// Called with what comes early, without a lock.
+  std::function<void(const std::vector<gpu::EarlyDelivery>&)> on_early;
   /// What its threads have to do, as a device hears it.
   gpu::HostLoad host{.waiting = std::numeric_limits<std::size_t>::max()};
 
@@ -161,6 +163,7 @@ class Owner final : public gpu::Client {
     changed_.notify_all();
   }
   void deliver_early(ModelId model, std::vector<gpu::EarlyDelivery> pairs) override {
+    if (on_early) on_early(pairs);
     const std::lock_guard lock(mutex_);
     for (gpu::EarlyDelivery& pair : pairs) {
       const auto at =
@@ -624,6 +627,59 @@ TEST_F(GpuFiltersTest, ASegmentBeingLoadedOnALostDeviceMovesWhenThatEnds) {
   EXPECT_GT(owner.delivered(), 190u);
   EXPECT_EQ(owner.stops, 0);
   EXPECT_EQ(gpu.statistics().state, "ready");
+  owner.expect_cpu();
+}
+
+// The thread that gives idle threads their parts of a chain has one of a device that is lost
+// meanwhile, and all lanes of that device have gone when it lets go of the targets.
+TEST_F(GpuFiltersTest, ASegmentOfALostDeviceMovesWhenNobodyWorksOnIt) {
+  script_.fate = [](const plan::Plan& plan) {
+    return plan.stage >= plan::Stage::kParser ? KernelScript::kLate : KernelScript::kCached;
+  };
+  std::atomic<int> lost{-1}, worked{-1};
+  driver_.on_launch = [&](const FakeLaunch& launch) {
+    if (launch.device == lost) return driver::code::kLaunchFailed;
+    worked = launch.device;
+    return run_there(launch);
+  };
+  gpu::Settings s = settings(2);
+  s.wait_for_device = false;
+  gpu::GpuFilters gpu(std::move(s));
+  wait_until_started(gpu);
+  Owner owner(gpu);
+  std::atomic<bool> held{false}, let_go{false};
+  owner.on_early = [&](const std::vector<gpu::EarlyDelivery>& pairs) {
+    if (std::ranges::none_of(pairs, [](const auto& pair) { return !pair.found.passed.empty(); }) ||
+        held.exchange(true))
+      return;
+    EXPECT_TRUE(owner.wait_until([&] { return let_go.load(); }));
+  };
+  owner.host = {.threads = 1, .cell_seconds = 1e-9};
+  owner.attach();
+  const Hmm hmm = test_support::random_hmm(3, 250, test_support::ModelKind::kTypical);
+  for (ModelId model = 1; model <= 3; ++model)
+    owner.add_model(model, std::make_shared<const SearchModel>(*make_search_model(hmm)));
+  std::vector<std::vector<Residue>> targets;
+  for (std::uint64_t seed = 0; seed < 12; ++seed)
+    targets.push_back(test_support::random_target(seed, 6'000 + 50 * static_cast<int>(seed),
+                                                  test_support::TargetKind::kHomologous, hmm));
+  owner.add_block(1, block_of(targets, 0));
+  gpu.end_blocks();
+  owner.offer(1, 1);
+  ASSERT_TRUE(owner.wait_until([&] { return held.load(); }));
+  lost = worked.load();
+  owner.offer(2, 1);
+  ASSERT_TRUE(owner.wait_until([&] { return gpu.statistics().blocks_given_back == 1; }));
+  std::this_thread::sleep_for(200ms);  // every lane has left the device
+  owner.offer(3, 1);
+  let_go = true;
+  EXPECT_TRUE(owner.wait());
+  script_.finish();
+  gpu.detach();
+  EXPECT_EQ(owner.delivered(), 2u);
+  EXPECT_EQ(owner.models_left(), std::set<ModelId>{2});
+  EXPECT_NE(worked, lost);
+  EXPECT_EQ(owner.stops, 0);
   owner.expect_cpu();
 }
 

@@ -341,6 +341,34 @@ TEST_F(SegmentsTest, WithoutMemoryForACopyItIsNoDevices) {
   EXPECT_EQ(resident_.begin_work(device_, second), nullptr);
 }
 
+// A lane may have been offered the whole before another one found that it does not fit.
+TEST_F(SegmentsTest, OfASegmentThatDoesNotFitOnlyTheHalvesAreLoaded) {
+  std::vector<BlockRef> both{block(3, 50), block(4, 50)};
+  for (const BlockRef& made : both) {
+    board_.add_block(made.id);
+    board_.open(kModel, made.id, made.targets);
+  }
+  do_on_host(1);
+  do_on_host(2);
+  segments_.set_streaming();
+  segments_.use_devices({&device_});
+  segments_.make({std::move(both)});
+  bool wait = false;
+  const SegmentPtr whole = segments_.take_to_pack(wait);
+  ASSERT_NE(whole, nullptr);
+  segments_.packed(whole, std::make_shared<PackedSegment>(pack_segment(whole->blocks())));
+  ASSERT_EQ(resident_.offer(device_).to_load, whole);
+  const auto loading = resident_.begin_load(device_, whole, false);
+  ASSERT_TRUE(loading);
+  EXPECT_FALSE(resident_.did_not_fit(whole));
+  resident_.end_load(whole, *loading);
+  EXPECT_FALSE(resident_.begin_load(device_, whole, false));
+  const MutexLock lock(book_.mutex);
+  ASSERT_EQ(book_.table.all.size(), 2u);
+  EXPECT_EQ(book_.table.by_block.at(3), book_.table.all.front());
+  EXPECT_EQ(book_.table.by_block.at(4), book_.table.all.back());
+}
+
 TEST_F(SegmentsTest, NothingIsTakenBetweenTwoSearches) {
   do_on_host(1);
   EXPECT_TRUE(held(1));
