@@ -22,6 +22,12 @@ std::string score_text(float forward, const std::optional<domain::TargetScore>& 
                : nats_text(forward) + ", no domain";
 }
 
+// Traces of a generator that is never reset are others each time: what follows from them, which is
+// everything of a target with a region of several domains, cannot be computed again.
+bool can_be_repeated(const ParsedTarget& target, const domain::DomainOptions& options) {
+  return options.reseed || std::ranges::none_of(target.regions, &ParsedRegion::several);
+}
+
 std::uint64_t cells_of(int length, const ModelJob& job) {
   return static_cast<std::uint64_t>(length) * static_cast<std::uint64_t>(job.model->hmm.M);
 }
@@ -103,7 +109,8 @@ void Verifier::check_scores(const JobPtr& job, const ThreadState& local,
   if (off()) return;
   std::vector<std::size_t> parsed;
   for (std::size_t n = 0; n < local.parsed.size(); ++n) {
-    if (local.parsed[n] != nullptr) parsed.push_back(n);
+    if (local.parsed[n] != nullptr && can_be_repeated(*local.parsed[n], alone_))
+      parsed.push_back(n);
   }
   if (parsed.empty()) return;
   std::vector<gpu::UsedKernel> kernels;
