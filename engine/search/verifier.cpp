@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <set>
 #include <utility>
 
 #include "layout/float_tables.hpp"
 #include "model/residue_copies.hpp"
+#include "search/memory_shares.hpp"
 
 namespace hmmjit::search_run {
 namespace {
@@ -140,10 +142,19 @@ void Verifier::check_scores(const JobPtr& job, const ThreadState& local,
     const double begun = thread_seconds();
     float nats = 0;
     std::optional<domain::TargetScore> score;
-    domain::score_targets_batch(
-        job->forward(), {&local.views[n], 1}, [&](std::size_t, float v) { return passes(n, v); },
-        alone_, workspace, {&nats, 1}, {&score, 1},
-        [&](std::size_t, const domain::TargetScore& s) { return wanted(n, s); });
+    try {
+      domain::score_targets_batch(
+          job->forward(), {&local.views[n], 1}, [&](std::size_t, float v) { return passes(n, v); },
+          alone_, workspace, {&nats, 1}, {&score, 1},
+          [&](std::size_t, const domain::TargetScore& s) { return wanted(n, s); });
+    } catch (const std::exception& error) {
+      // What a device has found may need no matrix here. That there is no room for one says nothing
+      // about the result, and must not end a search that can do without this check.
+      if (!is_memory_error(error)) throw;
+      workspace.release_memory();
+      verification_.took(thread_seconds() - begun);
+      continue;
+    }
     const float given = local.forward_nats[n];
     const bool same =
         (nats == given || (std::isnan(nats) && std::isnan(given))) && score == local.scores[n];

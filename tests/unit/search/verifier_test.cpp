@@ -97,5 +97,13 @@ TEST_F(VerifierTest, LeavesOutSampledRegionsWhereTheGeneratorIsNotReset) {
   EXPECT_EQ(handler_.differences, 0);
 }
 
+// A device's results need no matrix on the host, but computing them again does.
+TEST_F(VerifierTest, WhatThereIsNoMemoryForIsNotChecked) {
+  domain::DomainOptions small;
+  small.max_matrix_bytes = 1;
+  EXPECT_EQ(check(small), 0u);
+  EXPECT_EQ(handler_.differences, 0);
+}
+
 }  // namespace
 }  // namespace hmmjit::search_run
