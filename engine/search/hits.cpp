@@ -56,6 +56,17 @@ bool stands_before(const Hit& a, const Hit& b) {
   return a.index < b.index;
 }
 
+std::unexpected<Error> found_twice(const Hit& hit, const std::string& model) {
+  return fail(ErrorCode::kInternal, "a target was reported twice: " + hit.name, "model " + model,
+              "search with --device cpu, and report this");
+}
+
+Status check_each_once(const std::vector<Hit>& hits, const std::string& model) {
+  const auto twice = std::ranges::adjacent_find(hits, {}, &Hit::index);
+  if (twice != hits.end()) return found_twice(*twice, model);
+  return {};
+}
+
 void judge_target(const ModelThresholds& thresholds, double Z, Hit& hit) {
   const Thresholds& rules = thresholds.rules;
   hit.sort_key =

@@ -91,6 +91,13 @@ void judge_domains(const Thresholds& rules, double domZ, Hit& hit);
 /// True when `a` stands before `b` in the output; of equal hits the one of the lower index does.
 bool stands_before(const Hit& a, const Hit& b);
 
+/// Fails with kInternal where a target of one index is there twice. `hits`: of one model, sorted. A
+/// target that was delivered twice has equal scores and stands beside itself, but for --seed 0,
+/// where its scores may differ. Targets of one name are different ones.
+Status check_each_once(const std::vector<Hit>& hits, const std::string& model);
+/// The error of that.
+std::unexpected<Error> found_twice(const Hit& hit, const std::string& model);
+
 /// The list hmmscan makes of one target: `hits` are models in the place of targets (name,
 /// accession, description, length), each judged by finish_hits for its own model with `Z`, the
 /// number of models. The search space of domains is the number of models reported for this target.

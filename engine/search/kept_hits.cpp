@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string>
 #include <utility>
 
 namespace hmmjit::search_run {
@@ -11,6 +12,11 @@ namespace {
 constexpr std::size_t kSmallestRun = std::size_t{64} << 10;
 // Of an allocation, beyond what was asked for.
 constexpr std::size_t kOfAllocation = 16;
+
+// As results show it.
+const std::string& model_name(const ModelJob& job) {
+  return job.sequence ? job.sequence->name : job.model->hmm.name;
+}
 
 }  // namespace
 
@@ -49,8 +55,8 @@ Status KeptHits::add(ModelJob& job, std::vector<Hit>& hits) {
 Status KeptHits::store(ModelJob& job, std::vector<Hit>& hits) {
   constexpr std::uint64_t kLeast = std::uint64_t{256} << 10;
   if (job.stored == nullptr)
-    job.stored = std::make_shared<StoredHits>(job.thresholds, options_.keep_alignments,
-                                              std::max(budget_ / 2, kLeast));
+    job.stored = std::make_shared<StoredHits>(
+        model_name(job), job.thresholds, options_.keep_alignments, std::max(budget_ / 2, kLeast));
   return job.stored->add(hits);
 }
 
@@ -66,9 +72,9 @@ Result<KeptHits::Judged> KeptHits::judge(ModelJob& job, std::vector<Hit>& hits,
   }
   const MutexLock lock(job.storing);
   if (job.stored == nullptr && queue.reserve(bytes, !may_store_ || bytes <= kSmallestRun)) {
-    return Judged{
-        .list = finish_hits(job.thresholds, std::move(hits), counters, options_.whole_targets),
-        .reserved = bytes};
+    HitList list = finish_hits(job.thresholds, std::move(hits), counters, options_.whole_targets);
+    HMMJIT_TRY(check_each_once(list.hits, model_name(job)));
+    return Judged{.list = std::move(list), .reserved = bytes};
   }
   HMMJIT_TRY(store(job, hits));
   HMMJIT_ASSIGN(HitList list, job.stored->finish(counters, options_.whole_targets));

@@ -33,6 +33,8 @@ class KeptHits {
   };
   /// All hits of a job that has ended, sorted and judged; stored where there is no room in the
   /// queue for a result of that size. `hits`: the last of them, which have been taken from the job.
+  /// Fails with kOutput, and with kInternal where a target is there twice, which stored hits tell
+  /// when they are read.
   Result<Judged> judge(ModelJob& job, std::vector<Hit>& hits, ResultQueue& queue);
 
  private:

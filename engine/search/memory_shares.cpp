@@ -1,6 +1,7 @@
 #include "search/memory_shares.hpp"
 
 #include <algorithm>
+#include <new>
 
 #include "core/memory.hpp"
 
@@ -31,6 +32,11 @@ MemoryShares divide_memory(const SearchOptions& options, int threads, std::uint6
   }
   shares.matrix_shared = std::max<std::size_t>(1, shares.matrix_shared);
   return shares;
+}
+
+bool is_memory_error(const std::exception& error) {
+  return dynamic_cast<const domain::MatrixTooLarge*>(&error) != nullptr ||
+         dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
 }
 
 }  // namespace hmmjit::search_run

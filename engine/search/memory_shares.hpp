@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 
 #include "core/error.hpp"
 #include "search/options.hpp"
@@ -19,6 +20,10 @@ struct MemoryShares {
 
 /// Shares of `options.memory` for a search with so many threads, where so much is available.
 MemoryShares divide_memory(const SearchOptions& options, int threads, std::uint64_t available);
+
+/// Whether the domain stage has thrown this for want of memory: a matrix beyond its bound, or an
+/// allocation that failed.
+bool is_memory_error(const std::exception& error);
 
 }  // namespace hmmjit::search_run
 

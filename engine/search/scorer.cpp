@@ -16,11 +16,6 @@ namespace {
 // different targets shares vectors.
 constexpr std::uint64_t kLargeTargetCells = 4'000'000;
 
-bool is_memory_error(const std::exception& error) {
-  return dynamic_cast<const domain::MatrixTooLarge*>(&error) != nullptr ||
-         dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
-}
-
 std::uint64_t microseconds(double seconds) { return static_cast<std::uint64_t>(1e6 * seconds); }
 
 std::uint64_t index_of(const WaitingTarget& target) {

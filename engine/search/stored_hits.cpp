@@ -139,6 +139,7 @@ Status StoredHits::open_runs() {
 
 Status StoredHits::begin(Which which) {
   domains_reported_ = 0;
+  last_target_.reset();
   all_ = which == Which::kCandidates;
   return open_runs();
 }
@@ -146,6 +147,8 @@ Status StoredHits::begin(Which which) {
 Result<bool> StoredHits::next(Hit& hit) {
   while (merged_ && !merged_->empty()) {
     Hit& first = merged_->front().hit;
+    if (last_target_ == first.index) return found_twice(first, model_);
+    last_target_ = first.index;
     const bool wanted = all_ || first.flags.reported;
     if (wanted) hit = std::move(first);
     HMMJIT_TRY(merged_->advance());

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/error.hpp"
@@ -20,10 +21,14 @@ namespace hmmjit {
 /// every value are those of finish_hits. One thread at a time.
 class StoredHits {
  public:
-  /// `alignments`: hits have the text of their alignments. `memory`: bytes that reading may hold,
-  /// of buffers and hits, at least some 100 kB.
-  StoredHits(const ModelThresholds& thresholds, bool alignments, std::uint64_t memory)
-      : thresholds_(thresholds), alignments_(alignments), memory_(memory) {}
+  /// `model`: its name, for errors. `alignments`: hits have the text of their alignments. `memory`:
+  /// bytes that reading may hold, of buffers and hits, at least some 100 kB.
+  StoredHits(std::string model, const ModelThresholds& thresholds, bool alignments,
+             std::uint64_t memory)
+      : model_(std::move(model)),
+        thresholds_(thresholds),
+        alignments_(alignments),
+        memory_(memory) {}
 
   /// Takes candidates in any order, as one run, and leaves `hits` empty and without memory. Fails
   /// with kOutput.
@@ -37,7 +42,8 @@ class StoredHits {
   enum class Which { kReported, kCandidates };
   /// Goes to the first hit. `which`: those that follow.
   Status begin(Which which = Which::kReported);
-  /// The next hit, judged; false after the last.
+  /// The next hit, judged; false after the last. Fails with kOutput, and with kInternal where a
+  /// target is there twice, whether it is one of those that follow or not.
   Result<bool> next(Hit& hit);
   /// Calls `use` with all hits in order, as many at a time as fit; the vector is its own to change.
   Status in_lots(const std::function<Status(std::vector<Hit>&)>& use,
@@ -65,6 +71,7 @@ class StoredHits {
   // Begins to read all of them.
   Status open_runs();
 
+  std::string model_;
   ModelThresholds thresholds_;
   bool alignments_;
   std::uint64_t memory_;
@@ -75,6 +82,7 @@ class StoredHits {
   std::size_t longest_name_ = 0, longest_accession_ = 0, longest_shown_ = 0;
   double Z_ = 0, domZ_ = 0;
   std::optional<MergedRuns<Record>> merged_;  // while they are read
+  std::optional<std::uint64_t> last_target_;  // that was read
   std::uint64_t domains_reported_ = 0;
   bool all_ = false;  // candidates that are not reported, too
   std::string scratch_;

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <set>
 #include <utility>
 
 #include "layout/float_tables.hpp"
 #include "model/residue_copies.hpp"
+#include "search/memory_shares.hpp"
 
 namespace hmmjit::search_run {
 namespace {
@@ -20,6 +22,12 @@ std::string nats_text(float nats) {
 std::string score_text(float forward, const std::optional<domain::TargetScore>& score) {
   return score ? fmt::format("{} bits, {} domains", score->bits, score->domains.size())
                : nats_text(forward) + ", no domain";
+}
+
+// Traces of a generator that is never reset are others each time: what follows from them, which is
+// everything of a target with a region of several domains, cannot be computed again.
+bool can_be_repeated(const ParsedTarget& target, const domain::DomainOptions& options) {
+  return options.reseed || std::ranges::none_of(target.regions, &ParsedRegion::several);
 }
 
 std::uint64_t cells_of(int length, const ModelJob& job) {
@@ -103,7 +111,8 @@ void Verifier::check_scores(const JobPtr& job, const ThreadState& local,
   if (off()) return;
   std::vector<std::size_t> parsed;
   for (std::size_t n = 0; n < local.parsed.size(); ++n) {
-    if (local.parsed[n] != nullptr) parsed.push_back(n);
+    if (local.parsed[n] != nullptr && can_be_repeated(*local.parsed[n], alone_))
+      parsed.push_back(n);
   }
   if (parsed.empty()) return;
   std::vector<gpu::UsedKernel> kernels;
@@ -133,10 +142,19 @@ void Verifier::check_scores(const JobPtr& job, const ThreadState& local,
     const double begun = thread_seconds();
     float nats = 0;
     std::optional<domain::TargetScore> score;
-    domain::score_targets_batch(
-        job->forward(), {&local.views[n], 1}, [&](std::size_t, float v) { return passes(n, v); },
-        alone_, workspace, {&nats, 1}, {&score, 1},
-        [&](std::size_t, const domain::TargetScore& s) { return wanted(n, s); });
+    try {
+      domain::score_targets_batch(
+          job->forward(), {&local.views[n], 1}, [&](std::size_t, float v) { return passes(n, v); },
+          alone_, workspace, {&nats, 1}, {&score, 1},
+          [&](std::size_t, const domain::TargetScore& s) { return wanted(n, s); });
+    } catch (const std::exception& error) {
+      // What a device has found may need no matrix here. That there is no room for one says nothing
+      // about the result, and must not end a search that can do without this check.
+      if (!is_memory_error(error)) throw;
+      workspace.release_memory();
+      verification_.took(thread_seconds() - begun);
+      continue;
+    }
     const float given = local.forward_nats[n];
     const bool same =
         (nats == given || (std::isnan(nats) && std::isnan(given))) && score == local.scores[n];

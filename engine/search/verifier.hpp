@@ -53,7 +53,7 @@ class Verifier {
   /// Notes the kernels a block was computed with, and checks the targets that came with it.
   void check_block(const JobPtr& job, const TargetBlock& targets, const gpu::BlockSample& sample);
   /// Scores again some of what a device has gone on with after the filters: `local` holds a batch
-  /// with its scores.
+  /// with its scores. With --seed 0 targets whose scores depend on sampled traces are left out.
   void check_scores(const JobPtr& job, const ThreadState& local,
                     const domain::PassesForward& passes, const domain::WantedTarget& wanted);
   void add_to(SearchStatistics& statistics) const;

@@ -578,7 +578,10 @@ def one_search(runner, case, settings):
             entry["command"] = " ".join(command)
     # hmmsearch works on one core: only what it can do in some seconds.
     if case.ask_oracle and record["cpu_seconds"] * case.report_threads < settings.oracle_seconds:
-        record["oracle"] = want.difference(runner.oracle(case.options, plain)).replace("device", "hmmsearch")
+        try:
+            record["oracle"] = want.difference(runner.oracle(case.options, plain)).replace("device", "hmmsearch")
+        except Failure as failure:  # of hmmsearch alone: what was found before stays
+            record["oracle_failure"] = str(failure)
     return record
 
 
@@ -711,14 +714,34 @@ def lengths_of(text):
     return "1 to 1024" if text <= 1024 else "1025 to 1536" if text <= 1536 else "above 1536"
 
 
-def report_record(record, tally, totals, settings, log):
+class Found:
+    """What was wrong: printed at once, and again behind the tables, where it is not lost among warnings."""
+
+    @staticmethod
+    def shortened(text, most):
+        """Both ends: an error stands behind a long command, or at the end of a stack."""
+        return text if len(text) <= most else f"{text[:most // 3]} ... {text[-(most - most // 3 - 5):]}"
+
+    def __init__(self):
+        self.lines = []
+
+    def add(self, line, more=""):
+        self.lines.append(self.shortened(line, 1000))
+        print(self.shortened(line, 2000) + more, flush=True)
+
+    def print_again(self):
+        if self.lines:
+            print(f"{len(self.lines)} failures and differences:", *self.lines, sep="\n", flush=True)
+
+
+def report_record(record, tally, totals, found, log):
     totals["searches"] += 1
     if log:
         log.write(json.dumps(record) + "\n")
         log.flush()
     if "failure" in record:
         totals["failed"] += 1
-        print(f"FAILED seed {record['seed']}: {record['failure'][:2000]}", flush=True)
+        found.add(f"FAILED seed {record['seed']}: {record['failure']}")
         return
     totals["pairs"] += record["pairs"]
     totals["cpu_seconds"] += record["cpu_seconds"]
@@ -727,7 +750,10 @@ def report_record(record, tally, totals, settings, log):
         totals["oracle_pairs"] += record["pairs"]
         if record["oracle"]:
             totals["oracle_differs"] += 1
-            print(f"DIFFERS FROM hmmsearch seed {record['seed']}: {record['oracle'][:1000]}", flush=True)
+            found.add(f"DIFFERS FROM hmmsearch seed {record['seed']}: {record['oracle']}")
+    if "oracle_failure" in record:
+        totals["oracle_failed"] += 1
+        found.add(f"hmmsearch FAILED seed {record['seed']}: {record['oracle_failure']}")
     for run in record["runs"]:
         differs = bool(run["difference"])
         totals["runs"] += 1
@@ -753,9 +779,10 @@ def report_record(record, tally, totals, settings, log):
                 add("option", argument)
         if differs:
             totals["differing"] += 1
-            print(f"DIFFERS seed {record['seed']} ({run['cache']} cache, {run['threads']} threads): "
-                  f"{run['difference'][:1500]}\n  command: {run.get('command', '')}\n"
-                  f"  again: {sys.argv[0]} ... --only {record['seed']}", flush=True)
+            found.add(f"DIFFERS seed {record['seed']} ({run['cache']} cache, {run['threads']} threads): "
+                      f"{run['difference']}",
+                      f"\n  command: {run.get('command', '')}\n"
+                      f"  again: {sys.argv[0]} ... --only {record['seed']}")
     if "reduced" in record:
         print(f"REDUCED seed {record['seed']}: {json.dumps(record['reduced'])}", flush=True)
 
@@ -768,7 +795,7 @@ def campaign(settings, pool):
     workers = [context.Process(target=work, args=(i, settings, pool, results, next_seed, reductions,
                                                   begun + settings.seconds))
                for i in range(settings.workers)]
-    tally, totals = Tally(), collections.Counter()
+    tally, totals, found = Tally(), collections.Counter(), Found()
     log = open(settings.log, "a") if settings.log else None
 
     def stop(*_):
@@ -788,7 +815,7 @@ def campaign(settings, pool):
             if record is None:
                 left -= 1
                 continue
-            report_record(record, tally, totals, settings, log)
+            report_record(record, tally, totals, found, log)
     except KeyboardInterrupt:
         print("interrupted", flush=True)
     for worker in workers:
@@ -799,7 +826,7 @@ def campaign(settings, pool):
     minutes = (time.monotonic() - begun) / 60
     if left and not any(w.is_alive() for w in workers):
         totals["failed"] += 1
-        print("FAILED: a worker ended early", flush=True)
+        found.add("FAILED: a worker ended early")
     print(tally.text())
     print(f"{totals['searches']} searches (seeds {settings.seed} to {next_seed.value - 1}) in {minutes:.1f} "
           f"minutes, {totals['searches'] / minutes:.0f} a minute; {totals['runs']} runs on the device, "
@@ -807,17 +834,15 @@ def campaign(settings, pool):
           f"{totals['run_pairs']:,} compared in all, {round(totals['device_pairs']):,} of them filtered on the "
           f"device, {totals['launches']:,} launches; {totals['differing']} runs differ, "
           f"{totals['failed']} searches failed, {totals['warnings']} runs warned")
-    if totals["oracle"]:
+    if totals["oracle"] or totals["oracle_failed"]:
         print(f"{totals['oracle']} searches ({totals['oracle_pairs']:,} pairs) compared with hmmsearch --cpu 0: "
-              f"{totals['oracle_differs']} differ")
-    wrong = totals["differing"] + totals["failed"] + totals["oracle_differs"]
+              f"{totals['oracle_differs']} differ; hmmsearch failed in {totals['oracle_failed']} others")
     if settings.device != "cpu" and totals["used"] == 0:
-        print("FAILED: no run used the device")
-        wrong += 1
+        found.add("FAILED: no run used the device")
     if totals["searches"] == 0:
-        print("FAILED: no search was made")
-        wrong += 1
-    return 1 if wrong else 0
+        found.add("FAILED: no search was made")
+    found.print_again()
+    return 1 if found.lines else 0
 
 
 # ---- one library in many orders --------------------------------------------------------------------

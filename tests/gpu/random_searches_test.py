@@ -41,16 +41,26 @@ counters["passed"]["viterbi"] -= lost
 json.dump(counters, open(statistics, "w"))
 """
 
+# An hmmsearch that ends with an error.
+BROKEN_ORACLE = """#!{python}
+import sys
+sys.exit("Fatal exception: no room for {{}}".format(sys.argv[-1]))
+"""
+
 
 class Campaign(unittest.TestCase):
     def setUp(self):
         holder = tempfile.TemporaryDirectory()
         self.addCleanup(holder.cleanup)
         self.folder = holder.name
-        self.wrong = os.path.join(self.folder, "wrong_device")
-        with open(self.wrong, "w") as file:
-            file.write(WRONG_DEVICE.format(python=sys.executable, program=program))
-        os.chmod(self.wrong, os.stat(self.wrong).st_mode | stat.S_IXUSR)
+        self.wrong = self.program("wrong_device", WRONG_DEVICE)
+
+    def program(self, name, text):
+        path = os.path.join(self.folder, name)
+        with open(path, "w") as file:
+            file.write(text.format(python=sys.executable, program=program))
+        os.chmod(path, os.stat(path).st_mode | stat.S_IXUSR)
+        return path
 
     def run_script(self, *arguments):
         done = subprocess.run([sys.executable, "-B", SCRIPT, program, "--targets", targets, "--device", "cpu",
@@ -89,6 +99,32 @@ class Campaign(unittest.TestCase):
         status, text = self.run_script(*arguments, "--only", seed, "--reduce-most", "0")
         self.assertEqual(status, 1, text)
         self.assertIn(f"DIFFERS seed {seed} ", text)
+
+    def test_an_oracle_that_fails_hides_nothing(self):
+        log = os.path.join(self.folder, "log")
+        status, text = self.run_script("--models", models, "--device-program", self.wrong, "--seed", "1",
+                                       "--searches", "8", "--workers", "2", "--core-seconds", "0.01", "--seconds",
+                                       "600", "--libraries", "class_1536", "--reduce-most", "0", "--log", log,
+                                       "--oracle", self.program("broken", BROKEN_ORACLE), "--oracle-share", "1",
+                                       "--oracle-seconds", "1000")
+        self.assertEqual(status, 1, text)
+        with open(log) as file:
+            records = {r["seed"]: r for r in map(json.loads, file)}
+        self.assertEqual(len(records), 8, text)
+        differing = [seed for seed, r in records.items() if r.get("differences")]
+        self.assertTrue(differing, text)
+        for record in records.values():
+            self.assertNotIn("failure", record)
+            self.assertNotIn("oracle", record)
+            self.assertIn("no room for", record["oracle_failure"])
+            self.assertTrue(record["runs"])
+        self.assertRegex(text, r" 0 searches failed, ")
+        # Everything once more behind the tables.
+        end = text[text.index("hmmsearch failed in 8 others"):]
+        for seed in records:
+            self.assertRegex(end, rf"(?m)^hmmsearch FAILED seed {seed}: exit 1: .*no room for")
+        for seed in differing:
+            self.assertRegex(end, rf"(?m)^DIFFERS seed {seed}\b.*Passed Vit filter")
 
     def test_orders(self):
         arguments = ["--library", models, "--orders", "2", "--states", "empty,warm,again", "--threads", "2"]

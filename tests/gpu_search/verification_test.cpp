@@ -95,6 +95,7 @@ class Verification : public testing::Test {
     SearchOptions options = Verification::options(threads);
     options.verify = verify;
     options.memory = memory_;
+    options.domain.reseed = reseed_;
     options.on_warning = [&](const std::string& text) {
       const std::lock_guard lock(mutex);
       if (!found.chains) found.chains = chains.load();
@@ -135,6 +136,8 @@ class Verification : public testing::Test {
   // hardly any room nothing is left of them.
   std::uint64_t memory_ = 0;
   static constexpr std::uint64_t kLittleMemory = 40 << 20, kHardlyAny = 4 << 20;
+  // Of a search: false as with --seed 0.
+  bool reseed_ = true;
 };
 
 TEST_F(Verification, ChecksByDefaultAndFindsNothing) {
@@ -156,6 +159,35 @@ TEST_F(Verification, AsManyAsAskedForOrNone) {
   EXPECT_EQ(many.outcome.statistics.verified_chains, data().models.size());
   EXPECT_GT(many.outcome.statistics.verified, 100 * data().models.size());
   EXPECT_EQ(many.outcome.statistics.differences, 0u);
+}
+
+// One generator runs through the whole search: the scores of a target depend on what the same
+// thread has sampled before, and a second computation samples other traces.
+TEST_F(Verification, ScoresThatDependOnWhatWasSampledBeforeAreNotCompared) {
+  using namespace test_support;
+  // Regions of several domains are what is sampled: models with cheap insertions have most of them.
+  SearchData several = data_of(17, 6, 100, 128);
+  Random random(18);
+  for (Hmm& hmm : several.models) {
+    std::string name = std::move(hmm.name);
+    hmm = random_hmm(random.next(), hmm.M, ModelKind::kInsertRich);
+    hmm.name = std::move(name);
+  }
+  for (std::size_t t = 0; t < several.targets.size(); t += 4) {
+    const Hmm& hmm = several.models[t / 4 % several.models.size()];
+    several.targets[t] =
+        random_target(random.next(), random.integer(200, 400), TargetKind::kHomologous, hmm);
+  }
+  reseed_ = false;
+  const Found found = run(several, run_on_host, 400, 2, {});
+  const SearchStatistics& s = found.outcome.statistics;
+  fmt::print("{} targets parsed, {} checked, {} differences, {} models searched again\n",
+             found.gpu.parsed, s.verified, s.differences, s.searched_again);
+  EXPECT_EQ(found.outcome.error, "");
+  EXPECT_GT(s.verified, 0u);
+  EXPECT_EQ(s.differences, 0u);
+  EXPECT_EQ(s.searched_again, 0u);
+  EXPECT_THAT(found.warnings, testing::IsEmpty());
 }
 
 TEST_F(Verification, KernelsThatAreWrongAllOverAreFoundAtOnce) {

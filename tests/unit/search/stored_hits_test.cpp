@@ -76,7 +76,7 @@ void expect_same(const ModelThresholds& thresholds, std::size_t count, std::size
   counters.targets = 4000;
   const HitList wanted = finish_hits(thresholds, hits, counters);
   std::ranges::shuffle(hits, random);
-  StoredHits stored(thresholds, true, memory);
+  StoredHits stored("model", thresholds, true, memory);
   for (std::size_t at = 0; at < count; at += of_run) {
     std::vector<Hit> run(hits.begin() + static_cast<std::ptrdiff_t>(at),
                          hits.begin() + static_cast<std::ptrdiff_t>(std::min(count, at + of_run)));
@@ -130,7 +130,7 @@ TEST(StoredHits, NothingReported) {
   ModelThresholds thresholds;
   thresholds.rules.target.e_value = 1e-300;
   std::mt19937_64 random(3);
-  StoredHits stored(thresholds, true, 1 << 20);
+  StoredHits stored("model", thresholds, true, 1 << 20);
   std::vector<Hit> hits = make_hits(random, 20);
   ASSERT_TRUE(stored.add(hits));
   const auto list = stored.finish({}, 1000);
@@ -142,6 +142,39 @@ TEST(StoredHits, NothingReported) {
   const auto more = stored.next(hit);
   ASSERT_TRUE(more);
   EXPECT_FALSE(*more);
+}
+
+// Whether they came together or in different runs, reported or not.
+TEST(StoredHits, ATargetThatWasFoundTwiceIsAnError) {
+  for (const double e_value : {1e30, 1e-300}) {
+    for (const bool in_one_run : {true, false}) {
+      for (const std::size_t runs : {std::size_t{2}, kMostSpoolRuns + 3}) {
+        ModelThresholds thresholds;
+        thresholds.rules.target.e_value = e_value;
+        StoredHits stored("RRM_1", thresholds, true, 1 << 20);
+        std::mt19937_64 random(5);
+        std::vector<Hit> hits = make_hits(random, 4 * runs);
+        const Hit twice = hits[1];
+        if (in_one_run) {
+          hits[2] = twice;
+        } else {
+          hits.back() = twice;
+        }
+        for (std::size_t at = 0; at < hits.size(); at += 4) {
+          const auto first = hits.begin() + static_cast<std::ptrdiff_t>(at);
+          std::vector<Hit> run(first, first + 4);
+          ASSERT_TRUE(stored.add(run));
+        }
+        ASSERT_TRUE(stored.finish({}, 1000));
+        const Status read = stored.in_lots([](std::vector<Hit>&) -> Status { return {}; });
+        ASSERT_FALSE(read);
+        EXPECT_EQ(read.error().code, ErrorCode::kInternal);
+        EXPECT_EQ(read.error().where, "model RRM_1");
+        EXPECT_NE(read.error().message.find("a target was reported twice: " + twice.name),
+                  std::string::npos);
+      }
+    }
+  }
 }
 
 }  // namespace

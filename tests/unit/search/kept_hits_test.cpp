@@ -1,0 +1,96 @@
+// A model's hits once it has ended, in memory or stored: no target is reported twice.
+#include "search/kept_hits.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hmmjit::search_run {
+namespace {
+
+Hit make_hit(std::string name, std::uint64_t index, float bits) {
+  Hit hit;
+  hit.name = std::move(name);
+  hit.index = index;
+  hit.score.bits = bits;
+  hit.score.log_p = -static_cast<double>(bits);
+  hit.score.domains.resize(1);
+  return hit;
+}
+
+class KeptHitsTest : public testing::Test {
+ protected:
+  struct Sink final : ResultSink {
+    Status receive(const ModelResult&) override { return {}; }
+  };
+
+  KeptHitsTest() {
+    auto model = std::make_shared<SearchModel>();
+    model->hmm.name = "RRM_1";
+    job_.model = std::move(model);
+    const MutexLock lock(job_.mutex);
+    job_.counters.targets = 100;
+  }
+  // Everything that an output reads of them. `stored`: there is no room for them in memory.
+  Result<std::vector<std::uint64_t>> read(std::vector<Hit> hits, bool stored) {
+    const std::uint64_t budget = stored ? 0 : 1 << 20;
+    ResultQueue queue(tasks_, window_, distrusted_, sink_, progress_, budget, false);
+    KeptHits kept(options_, true, budget, 1);
+    // Large enough to be worth a file.
+    if (stored) hits.front().description.assign(1 << 20, 'x');
+    HMMJIT_ASSIGN(const KeptHits::Judged judged, kept.judge(job_, hits, queue));
+    EXPECT_EQ(judged.stored != nullptr, stored);
+    std::vector<std::uint64_t> out;
+    const auto take = [&](std::vector<Hit>& lot) -> Status {
+      for (const Hit& hit : lot) out.push_back(hit.index);
+      return {};
+    };
+    if (stored) {
+      HMMJIT_TRY(judged.stored->in_lots(take));
+    } else {
+      for (const Hit& hit : judged.list.hits) out.push_back(hit.index);
+    }
+    return out;
+  }
+  void expect_error(const std::vector<Hit>& hits, const std::string& place) {
+    for (const bool stored : {false, true}) {
+      const auto got = read(hits, stored);
+      ASSERT_FALSE(got) << stored;
+      EXPECT_EQ(got.error().code, ErrorCode::kInternal);
+      EXPECT_EQ(got.error().where, place);
+      EXPECT_EQ(got.error().message, "a target was reported twice: b");
+    }
+  }
+
+  SearchOptions options_;
+  SearchTasks tasks_{options_, false};
+  SearchWindow window_{{.model_bytes = 1000, .target_bytes = 1000, .threads = 1, .device = true}};
+  DistrustedKernels distrusted_{1000};
+  Sink sink_;
+  SearchProgress progress_;
+  ModelJob job_;
+};
+
+TEST_F(KeptHitsTest, ATargetThatWasFoundTwiceIsAnError) {
+  const std::vector<Hit> hits{make_hit("a", 7, 40), make_hit("b", 3, 30), make_hit("c", 4, 20),
+                              make_hit("b", 3, 30)};
+  expect_error(hits, "model RRM_1");
+  job_.sequence = QueryNames{.name = "query"};
+  expect_error(hits, "model query");
+}
+
+TEST_F(KeptHitsTest, TargetsMayHaveOneNameAndEqualScores) {
+  for (const bool stored : {false, true}) {
+    const auto got =
+        read({make_hit("b", 5, 30), make_hit("b", 3, 30), make_hit("b", 4, 30)}, stored);
+    ASSERT_TRUE(got) << got.error().to_string();
+    EXPECT_EQ(*got, (std::vector<std::uint64_t>{3, 4, 5}));
+  }
+}
+
+}  // namespace
+}  // namespace hmmjit::search_run

@@ -1,0 +1,109 @@
+// Which scores of a device are computed again.
+#include "search/verifier.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/threads.hpp"
+#include "tests/support/random_profiles.hpp"
+
+namespace hmmjit::search_run {
+namespace {
+
+using namespace test_support;
+
+struct CountingHandler final : DifferenceHandler {
+  void act_on(const JobPtr&, const Difference&) override { ++differences; }
+  void spoil(const JobPtr&) override {}
+  int differences = 0;
+};
+
+// A batch of targets with the scores that a device's results have led to.
+class VerifierTest : public testing::Test {
+ protected:
+  VerifierTest() {
+    // Models with cheap insertions have most regions of several domains, and tandem targets none.
+    job_->model = random_model(5, 60, ModelKind::kInsertRich);
+    for (std::uint64_t n = 0; n < 24; ++n)
+      residues_.push_back(random_target(n + 1, 200,
+                                        n % 2 == 0 ? TargetKind::kTandem : TargetKind::kHomologous,
+                                        job_->model->hmm));
+    for (const auto& target : residues_) local_.views.push_back({target, "target", {}, {}});
+    local_.forward_nats.resize(residues_.size());
+    local_.scores.resize(residues_.size());
+    domain::Workspace workspace;
+    domain::score_targets_batch(job_->forward(), local_.views, passes_, {}, workspace,
+                                local_.forward_nats, local_.scores);
+    // As a device tells it: which regions ask for clustering.
+    parsed_.resize(residues_.size());
+    for (std::size_t n = 0; n < residues_.size(); ++n) {
+      const bool several = local_.scores[n] && local_.scores[n]->clustered > 0;
+      several_ += several;
+      parsed_[n].regions.resize(2);
+      parsed_[n].regions[1].several = several;
+      local_.parsed.push_back(&parsed_[n]);
+    }
+  }
+
+  // Checks all of them; how many were.
+  std::uint64_t check(const domain::DomainOptions& alone) {
+    SearchOptions options;
+    options.verify = 1000;
+    const SearchTasks tasks(options, false);
+    ThreadStates threads;
+    const DistrustedKernels distrusted(0);
+    Verifier verifier(options, tasks, threads, distrusted, alone, handler_);
+    verifier.check_scores(job_, local_, passes_, all_);
+    SearchStatistics statistics;
+    verifier.add_to(statistics);
+    EXPECT_EQ(statistics.differences, static_cast<std::uint64_t>(handler_.differences));
+    return statistics.verified;
+  }
+
+  const FlushToZeroScope flush_;
+  const domain::PassesForward passes_ = [](std::size_t, float) { return true; };
+  const domain::WantedTarget all_ = [](std::size_t, const domain::TargetScore&) { return true; };
+  JobPtr job_ = std::make_shared<ModelJob>();
+  std::vector<std::vector<Residue>> residues_;
+  std::vector<ParsedTarget> parsed_;
+  ThreadState local_;
+  std::uint64_t several_ = 0;  // targets with a region that was sampled
+  CountingHandler handler_;
+};
+
+TEST_F(VerifierTest, ChecksEveryTargetAskedFor) {
+  EXPECT_EQ(check({}), residues_.size());
+  EXPECT_EQ(handler_.differences, 0);
+  // The first one that differs is told of.
+  ASSERT_TRUE(local_.scores[0]);
+  local_.scores[0]->bits += 1;
+  EXPECT_EQ(check({}), 1u);
+  EXPECT_EQ(handler_.differences, 1);
+}
+
+// The samples of a generator that is never reset are not those of a second computation.
+TEST_F(VerifierTest, LeavesOutSampledRegionsWhereTheGeneratorIsNotReset) {
+  ASSERT_GT(several_, 2u);
+  ASSERT_LT(several_, residues_.size());
+  domain::DomainOptions running;
+  running.reseed = false;
+  running.seed = 7;
+  EXPECT_EQ(check(running), residues_.size() - several_);
+  EXPECT_EQ(handler_.differences, 0);
+}
+
+// A device's results need no matrix on the host, but computing them again does.
+TEST_F(VerifierTest, WhatThereIsNoMemoryForIsNotChecked) {
+  domain::DomainOptions small;
+  small.max_matrix_bytes = 1;
+  EXPECT_EQ(check(small), 0u);
+  EXPECT_EQ(handler_.differences, 0);
+}
+
+}  // namespace
+}  // namespace hmmjit::search_run
