@@ -45,4 +45,9 @@ bool device_pays(const SearchOptions& options, std::optional<double> positions,
 /// its value now, null where it is not set. Nothing where it should stay as it is.
 std::optional<std::string> visible_devices_up_to(int last, const char* present);
 
+/// How many queues the driver is to make for the streams of a device (CUDA_DEVICE_MAX_CONNECTIONS),
+/// for models of so many positions; nothing: as many as it makes by itself, eight. Streams that share
+/// a queue wait for each other's launches (CUDA C++ Programming Guide, "Concurrent Kernel Execution").
+std::optional<int> driver_queues(std::optional<double> positions);
+
 }  // namespace hmmjit

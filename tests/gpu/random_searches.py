@@ -142,7 +142,7 @@ class Pool:
         groups = collections.defaultdict(list)
         contents = read_all(model_files + target_files)
         for content in contents[:len(model_files)]:
-            for text in content.split(b"//\n"):
+            for text in (content.rstrip() + b"\n").split(b"//\n"):
                 if text.strip():
                     model = Model(text.lstrip() + b"//\n")
                     if model.amino:

@@ -197,7 +197,8 @@ void describe_run(const SearchStatistics& s, const gpu::GpuFilters* gpu, const s
       s.filters.viterbi, s.scoring_seconds, s.report_seconds, peak_resident_memory() >> 20);
 }
 
-std::unique_ptr<gpu::GpuFilters> start_gpu(const DeviceChoice& choice, Trace* trace) {
+std::unique_ptr<gpu::GpuFilters> start_gpu(const DeviceChoice& choice,
+                                           std::optional<double> positions, Trace* trace) {
   gpu::Settings settings = device_settings(choice);
   settings.trace = trace;
   settings.on_warning = warn;
@@ -205,6 +206,8 @@ std::unique_ptr<gpu::GpuFilters> start_gpu(const DeviceChoice& choice, Trace* tr
   if (const auto visible =
           visible_devices_up_to(*std::ranges::max_element(choice.ordinals), std::getenv(kVisible)))
     ::setenv(kVisible, visible->c_str(), 1);
+  if (const auto queues = driver_queues(positions))
+    ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", std::to_string(*queues).c_str(), 0);
   return std::make_unique<gpu::GpuFilters>(std::move(settings));
 }
 
@@ -365,7 +368,7 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Se
                   starts_devices(device, search_options, positions, residues, device_note));
     if (starts) {
       if (search_options.memory == 0) return_memory_early(kKeptBesideDevice);
-      gpu = start_gpu(device, search_options.trace);
+      gpu = start_gpu(device, positions(), search_options.trace);
       search_options.lower_priority = kLowerPriority;
     }
   }

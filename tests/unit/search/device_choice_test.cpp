@@ -68,5 +68,15 @@ TEST(VisibleDevices, OnlyThoseUpToTheLastOneUsed) {
   EXPECT_EQ(visible_devices_up_to(3, "0"), std::nullopt);
 }
 
+// A thousand models pay for the start of further queues.
+TEST(DeviceChoice, ManyModelsHaveAQueueOfTheDriverForEachStream) {
+  EXPECT_EQ(driver_queues(std::nullopt), std::nullopt);
+  EXPECT_EQ(driver_queues(199'999), std::nullopt);
+  EXPECT_EQ(driver_queues(200'000), 16);
+  const gpu::Settings settings = device_settings({});
+  EXPECT_GE(16, settings.lanes + settings.domain_lanes);
+  EXPECT_LT(8, settings.lanes + settings.domain_lanes);
+}
+
 }  // namespace
 }  // namespace hmmjit
