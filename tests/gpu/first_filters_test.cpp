@@ -111,8 +111,7 @@ class Problem {
     test_support::Random random(seed + 1);
     for (int i = 0; i < target_count; ++i) {
       const auto kind = test_support::kAllTargetKinds[static_cast<std::size_t>(i) % 6];
-      sequences_.push_back(test_support::random_target(random.next(), random.integer(1, longest),
-                                                       kind, model_->hmm));
+      sequences_.push_back(test_support::random_target(random, {1, longest}, kind, model_->hmm));
     }
     const std::vector<std::span<const Residue>> views(sequences_.begin(), sequences_.end());
     targets_ = layout::pack_targets(views);

@@ -210,8 +210,7 @@ TEST_F(DomainStageTest, EverythingIsTheCpusToTheBit) {
       std::vector<std::vector<Residue>> made;
       for (const auto target : test_support::kAllTargetKinds) {
         for (const auto of : {target, test_support::TargetKind::kTandem}) {
-          made.push_back(
-              test_support::random_target(random.next(), random.integer(1, 260), of, model->hmm));
+          made.push_back(test_support::random_target(random, {1, 260}, of, model->hmm));
         }
       }
       const auto targets = upload(made);

@@ -267,9 +267,8 @@ class GpuFiltersTest : public testing::Test {
         targets.push_back(fragment_of(hmm, random.next(), 1, hmm.M, identity));
     }
     for (int i = 0; i < 6; ++i)
-      targets.push_back(test_support::random_target(random.next(), random.integer(0, 300),
-                                                    test_support::TargetKind::kBackground,
-                                                    models.front()->hmm));
+      targets.push_back(test_support::random_target(
+          random, {0, 300}, test_support::TargetKind::kBackground, models.front()->hmm));
     targets.emplace_back();
     return block_of(targets, seed * 1000);
   }

@@ -47,8 +47,7 @@ std::vector<std::vector<Residue>> targets_for(const Hmm& hmm, std::uint64_t seed
   for (int w = 0; w < kWindows; ++w) {
     const int last = std::max(hmm.M * (w + 1) / kWindows, std::min(hmm.M, kWindow));
     for (const double identity : {0.3, 0.45, 0.6, 0.9}) {
-      std::vector<Residue> target =
-          random_target(random.next(), random.integer(0, 40), TargetKind::kBackground, hmm);
+      std::vector<Residue> target = random_target(random, {0, 40}, TargetKind::kBackground, hmm);
       const std::vector<Residue> fragment =
           fragment_of(hmm, random.next(), std::max(1, last - kWindow + 1), last, identity);
       target.insert(target.end(), fragment.begin(), fragment.end());
@@ -56,11 +55,10 @@ std::vector<std::vector<Residue>> targets_for(const Hmm& hmm, std::uint64_t seed
     }
   }
   for (int i = 0; i < 12; ++i)
-    out.push_back(
-        random_target(random.next(), random.integer(1, 260), TargetKind::kBackground, hmm));
+    out.push_back(random_target(random, {1, 260}, TargetKind::kBackground, hmm));
   for (const TargetKind kind :
        {TargetKind::kUniformCodes, TargetKind::kLowComplexity, TargetKind::kNonresidue})
-    out.push_back(random_target(random.next(), random.integer(20, 200), kind, hmm));
+    out.push_back(random_target(random, {20, 200}, kind, hmm));
   out.push_back(random_target(random.next(), 600, TargetKind::kTandem, hmm));
   out.emplace_back();
   if (hmm.M < 300) out.push_back(random_target(random.next(), 5000, TargetKind::kHomologous, hmm));

@@ -155,7 +155,7 @@ SearchData make_search_data(std::uint64_t seed, int models, int targets, int lon
   Random random(seed);
   for (int m = 0; m < models; ++m) {
     const ModelKind kind = m % 4 == 3 ? ModelKind::kFlat : ModelKind::kTypical;
-    data.models.push_back(random_hmm(random.next(), random.integer(1, longest_model), kind));
+    data.models.push_back(random_hmm(random, {1, longest_model}, kind));
     data.models.back().name = fmt::format("model{}", m);
   }
   for (int t = 0; t < targets; ++t) {

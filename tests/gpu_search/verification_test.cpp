@@ -28,8 +28,7 @@ class Verification : public testing::Test {
     SearchData data;
     Random random(seed);
     for (int m = 0; m < models; ++m) {
-      data.models.push_back(
-          random_hmm(random.next(), random.integer(shortest, longest), ModelKind::kTypical));
+      data.models.push_back(random_hmm(random, {shortest, longest}, ModelKind::kTypical));
       data.models.back().name = fmt::format("model{}", m);
     }
     for (int t = 0; t < 240; ++t) {
@@ -175,8 +174,7 @@ TEST_F(Verification, ScoresThatDependOnWhatWasSampledBeforeAreNotCompared) {
   }
   for (std::size_t t = 0; t < several.targets.size(); t += 4) {
     const Hmm& hmm = several.models[t / 4 % several.models.size()];
-    several.targets[t] =
-        random_target(random.next(), random.integer(200, 400), TargetKind::kHomologous, hmm);
+    several.targets[t] = random_target(random, {200, 400}, TargetKind::kHomologous, hmm);
   }
   reseed_ = false;
   const Found found = run(several, run_on_host, 400, 2, {});

@@ -178,8 +178,7 @@ std::vector<std::vector<Residue>> mixed_targets(std::uint64_t seed, const Hmm& h
   std::vector<std::vector<Residue>> out;
   for (int i = 0; i < count; ++i) {
     const auto kind = test_support::kAllTargetKinds[static_cast<std::size_t>(i) % 6];
-    out.push_back(
-        test_support::random_target(random.next(), random.integer(1, longest), kind, hmm));
+    out.push_back(test_support::random_target(random, {1, longest}, kind, hmm));
   }
   return out;
 }

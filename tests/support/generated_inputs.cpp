@@ -12,7 +12,7 @@ Inputs make_inputs(unsigned seed, int models, int targets) {
   Random random(seed);
   std::vector<Hmm> hmms;
   for (int m = 0; m < models; ++m) {
-    Hmm hmm = random_hmm(random.next(), random.integer(20, 120));
+    Hmm hmm = random_hmm(random, {20, 120});
     hmm.name = "model" + std::to_string(m);
     hmms.push_back(hmm);
     std::string text = model_text(hmm);
@@ -23,7 +23,7 @@ Inputs make_inputs(unsigned seed, int models, int targets) {
     const auto kind = t % 3 == 0 ? TargetKind::kHomologous : TargetKind::kBackground;
     const Hmm& hmm = hmms[random.next() % hmms.size()];
     out.targets += fasta_text({"target" + std::to_string(t) + " number " + std::to_string(t),
-                               random_target(random.next(), random.integer(50, 400), kind, hmm)});
+                               random_target(random, {50, 400}, kind, hmm)});
   }
   return out;
 }

@@ -230,6 +230,17 @@ WordProfile random_word_profile(std::uint64_t seed, int M, const Alphabet& alpha
   return words;
 }
 
+Hmm random_hmm(Random& random, Lengths lengths, ModelKind kind) {
+  const int M = random.integer(lengths.least, lengths.most);
+  return random_hmm(random.next(), M, kind);
+}
+
+std::vector<Residue> random_target(Random& random, Lengths lengths, TargetKind kind,
+                                   const Hmm& hmm) {
+  const int L = random.integer(lengths.least, lengths.most);
+  return random_target(random.next(), L, kind, hmm);
+}
+
 std::vector<Residue> random_target(std::uint64_t seed, int L, TargetKind kind, const Hmm& hmm) {
   Random random(seed * 15485863u + static_cast<std::uint64_t>(L) * 17u +
                 static_cast<std::uint64_t>(kind));

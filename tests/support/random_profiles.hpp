@@ -44,6 +44,12 @@ std::string to_string(ModelKind kind);
 /// A calibrated-looking model of M nodes; emissions and transitions sum to one up to rounding.
 Hmm random_hmm(std::uint64_t seed, int M, ModelKind kind = ModelKind::kTypical,
                const Alphabet& alphabet = amino_alphabet());
+/// Of a random length, by a random seed, drawn in this order: arguments that draw themselves are
+/// evaluated in an order that is the compiler's, and tests would differ with it.
+struct Lengths {
+  int least, most;
+};
+Hmm random_hmm(Random& random, Lengths lengths, ModelKind kind = ModelKind::kTypical);
 std::shared_ptr<const SearchModel> random_model(std::uint64_t seed, int M,
                                                 ModelKind kind = ModelKind::kTypical,
                                                 const Alphabet& alphabet = amino_alphabet());
@@ -69,6 +75,9 @@ std::string to_string(TargetKind kind);
 
 /// `hmm` gives the alphabet and, for the homologous kinds, the consensus.
 std::vector<Residue> random_target(std::uint64_t seed, int L, TargetKind kind, const Hmm& hmm);
+/// As random_hmm of Lengths.
+std::vector<Residue> random_target(Random& random, Lengths lengths, TargetKind kind,
+                                   const Hmm& hmm);
 
 /// A spread of model lengths in 1..max_M, with the values next to vector widths and small powers
 /// of two: 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, ...

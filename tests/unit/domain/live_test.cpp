@@ -161,8 +161,7 @@ TEST(Live, GeneratedModels) {
         static constexpr TargetKind kKinds[] = {TargetKind::kTandem, TargetKind::kHomologous,
                                                 TargetKind::kTandem, TargetKind::kUniformCodes,
                                                 TargetKind::kLowComplexity};
-        auto codes =
-            test_support::random_target(random.next(), random.integer(1, 400), kKinds[n % 5], hmm);
+        auto codes = test_support::random_target(random, {1, 400}, kKinds[n % 5], hmm);
         // Gaps are not part of a FASTA target.
         std::erase(codes, static_cast<Residue>(hmm.alphabet->gap()));
         if (!codes.empty()) targets.push_back({fmt::format("t{}", n), std::move(codes)});
