@@ -207,8 +207,9 @@ SearchData random_data(Random& random) {
   while (data.models.size() < 3 || (positions < 13'000 && data.models.size() < 14)) {
     constexpr std::array kKinds{ModelKind::kTypical, ModelKind::kTypical, ModelKind::kTypical,
                                 ModelKind::kFlat, ModelKind::kDeleteRich};
-    data.models.push_back(test_support::random_hmm(random.next(), random_length(random),
-                                                   kKinds[random.next() % kKinds.size()]));
+    const test_support::ModelKind kind = kKinds[random.next() % kKinds.size()];
+    const int length = random_length(random);
+    data.models.push_back(test_support::random_hmm(random.next(), length, kind));
     Hmm& hmm = data.models.back();
     hmm.name = fmt::format("model{}", data.models.size() - 1);
     // The longer the model, the better its best diagonal by chance: more targets for Viterbi.

@@ -33,8 +33,8 @@ class Verification : public testing::Test {
     }
     for (int t = 0; t < 240; ++t) {
       const Hmm& hmm = data.models[static_cast<std::size_t>(t) % data.models.size()];
-      data.targets.push_back(random_target(random.next(),
-                                           t % 40 == 17 ? 0 : random.integer(30, 400),
+      const int length = t % 40 == 17 ? 0 : random.integer(30, 400);
+      data.targets.push_back(random_target(random.next(), length,
                                            t % 4 == 0   ? TargetKind::kHomologous
                                            : t % 8 == 3 ? TargetKind::kTandem
                                                         : TargetKind::kBackground,

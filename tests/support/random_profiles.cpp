@@ -38,7 +38,8 @@ void fill_emissions(Random& random, std::span<float> p, std::span<const float> b
         v = std::pow(10.0, -30.0 * random.real());
         break;
       default:
-        v = f * random.real() + (x == favourite ? 0.8 * random.real() : 0.0);
+        v = f * random.real();
+        if (x == favourite) v += 0.8 * random.real();
     }
     p[x] = static_cast<float>(v);
   }
