@@ -272,6 +272,14 @@ class GpuFiltersTest : public testing::Test {
     targets.emplace_back();
     return block_of(targets, seed * 1000);
   }
+  // Of which an idle thread is given three at a time.
+  static std::shared_ptr<TargetBlock> long_homologues(const Hmm& hmm) {
+    std::vector<std::vector<Residue>> targets;
+    for (std::uint64_t seed = 0; seed < 12; ++seed)
+      targets.push_back(test_support::random_target(seed, 6'000 + 50 * static_cast<int>(seed),
+                                                    test_support::TargetKind::kHomologous, hmm));
+    return block_of(targets, 0);
+  }
   void fill(Owner& owner, int models, int blocks) {
     const auto made = some_models(models);
     for (std::size_t m = 0; m < made.size(); ++m) owner.add_model(m, made[m]);
@@ -465,11 +473,7 @@ TEST_F(GpuFiltersTest, IdleThreadsAreGivenPartsOfAChain) {
   owner.attach();
   const Hmm hmm = test_support::random_hmm(3, 250, test_support::ModelKind::kTypical);
   owner.add_model(1, std::make_shared<const SearchModel>(*make_search_model(hmm)));
-  std::vector<std::vector<Residue>> targets;
-  for (std::uint64_t seed = 0; seed < 12; ++seed)
-    targets.push_back(test_support::random_target(seed, 6'000 + 50 * static_cast<int>(seed),
-                                                  test_support::TargetKind::kHomologous, hmm));
-  owner.add_block(1, block_of(targets, 0));
+  owner.add_block(1, long_homologues(hmm));
   gpu.end_blocks();
   owner.offer_all();
   EXPECT_TRUE(owner.wait());
@@ -658,11 +662,7 @@ TEST_F(GpuFiltersTest, ASegmentOfALostDeviceMovesWhenNobodyWorksOnIt) {
   const Hmm hmm = test_support::random_hmm(3, 250, test_support::ModelKind::kTypical);
   for (ModelId model = 1; model <= 3; ++model)
     owner.add_model(model, std::make_shared<const SearchModel>(*make_search_model(hmm)));
-  std::vector<std::vector<Residue>> targets;
-  for (std::uint64_t seed = 0; seed < 12; ++seed)
-    targets.push_back(test_support::random_target(seed, 6'000 + 50 * static_cast<int>(seed),
-                                                  test_support::TargetKind::kHomologous, hmm));
-  owner.add_block(1, block_of(targets, 0));
+  owner.add_block(1, long_homologues(hmm));
   gpu.end_blocks();
   owner.offer(1, 1);
   ASSERT_TRUE(owner.wait_until([&] { return held.load(); }));
