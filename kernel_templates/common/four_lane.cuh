@@ -392,9 +392,10 @@ HMMJIT_DEVICE float forward_row(const DomainParams& p, const Stripes& s, float B
   return group_sum(sum);
 }
 
-/// Special states of a Forward row from its E, which is rescaled with them and the cells where it
-/// asks for it. Returns the scale.
-HMMJIT_DEVICE float forward_specials(const Stripes& s, Specials* sp, float* E, float ec, float ej) {
+/// Special states of a Forward row from its E, which is rescaled with them and the cells, by
+/// scale_all(factor), where it asks for it. Returns the scale.
+template <typename ScaleAll>
+HMMJIT_DEVICE float forward_specials(Specials* sp, float* E, float ec, float ej, const ScaleAll& scale_all) {
   sp->N = multiply(sp->N, sp->loop);
   sp->C = add(multiply(sp->C, sp->loop), multiply(*E, ec));
   sp->J = add(multiply(sp->J, sp->loop), multiply(*E, ej));
@@ -406,7 +407,7 @@ HMMJIT_DEVICE float forward_specials(const Stripes& s, Specials* sp, float* E, f
   sp->C = divide(sp->C, scale);
   sp->J = divide(sp->J, scale);
   sp->B = divide(sp->B, scale);
-  scale_cells(s, divide(1.0f, scale));
+  scale_all(divide(1.0f, scale));
   *E = divide(*E, scale);
   return scale;
 }
@@ -556,10 +557,11 @@ HMMJIT_DEVICE float backward_row(const DomainParams& p, const Stripes& s, Specia
   return E;
 }
 
-/// Scale of a Backward row, applied to cells and specials. `forward`: Forward's scale of the row;
-/// `own`: set once Backward has to go its own way.
-HMMJIT_DEVICE float backward_scale(const Stripes& s, Specials* sp, float* E, bool active,
-                                   float forward, bool* own) {
+/// Scale of a Backward row, applied to specials and, by scale_all(factor), to cells. `forward`: Forward's
+/// scale of the row; `own`: set once Backward has to go its own way.
+template <typename ScaleAll>
+HMMJIT_DEVICE float backward_scale(Specials* sp, float* E, bool active, float forward, bool* own,
+                                   const ScaleAll& scale_all) {
   float scale = 1.0f;
   if (active) {
     if (sp->B > own_scale_above()) *own = true;
@@ -571,7 +573,7 @@ HMMJIT_DEVICE float backward_scale(const Stripes& s, Specials* sp, float* E, boo
     sp->J = divide(sp->J, scale);
     sp->B = divide(sp->B, scale);
     sp->C = divide(sp->C, scale);
-    scale_cells(s, divide(1.0f, scale));
+    scale_all(divide(1.0f, scale));
   }
   return scale;
 }
@@ -644,7 +646,8 @@ HMMJIT_DEVICE float forward_pass(const DomainParams& p, const Stripes& s, const 
   for (u32 i = 1; i <= rows; ++i) {
     const u32 after_next = residues.at(i + 2);
     float E = forward_row(p, s, sp.B, multiply(sp.B, s.bounds[x]), next);
-    const float scale = forward_specials(s, &sp, &E, ends.c, ends.j);
+    const float scale = forward_specials(&sp, &E, ends.c, ends.j,
+                                         [&](float factor) { scale_cells(s, factor); });
     x = next;
     next = after_next;
     if (i <= length) {
@@ -683,7 +686,8 @@ HMMJIT_DEVICE bool backward_pass(const DomainParams& p, const Stripes& s, const 
     const float scale_ahead = i > 1 ? forward[i - 1].scale : 1.0f;
     before(i);
     float E = backward_row(p, s, &sp, active && t == 0 ? lengths.move : 0.0f, ends.c, ends.j, next);
-    const float scale = backward_scale(s, &sp, &E, active, scale_here, &own_scale);
+    const float scale = backward_scale(&sp, &E, active, scale_here, &own_scale,
+                                       [&](float factor) { scale_cells(s, factor); });
     next = ahead;
     scale_here = scale_ahead;
     keep(i);
@@ -712,13 +716,14 @@ struct Space {
 HMMJIT_DEVICE bool fits(const DomainParams& p, u32 units) {
   return reserved_units(units) <= p.workspace_units;
 }
-/// False when there is none left. Every lane of the warp calls it.
-HMMJIT_DEVICE bool reserve(const DomainParams& p, u32* taken, u32 place, u32 units, Space* space) {
+/// False when there is none left. Every lane of the warp calls it; `leader`: the lane that asks for
+/// those of an item.
+HMMJIT_DEVICE bool reserve(const DomainParams& p, u32* taken, u32 leader, u32 units, Space* space) {
   const bool enough = units <= space->units;
   const u32 wanted = reserved_units(units);
   u32 first = 0;
-  if (place == 0 && !enough) first = atomic_add(taken, wanted);
-  first = shuffle(first, threadIdx.x % 32u & 28u);
+  if (threadIdx.x % 32u == leader && !enough) first = atomic_add(taken, wanted);
+  first = shuffle(first, leader);
   if (enough) return true;
   if (first > p.workspace_units || wanted > p.workspace_units - first) return false;
   space->first = first;
