@@ -92,9 +92,9 @@ HMMJIT_DEVICE u32 choose_of_four(const float (&w)[4], u32 state) {
 struct ModelTables {
   const float* in;         ///< odds 0 to 3 of WordTransition
   const float* out;        ///< odds 4 to 7
-  const float* emissions;  ///< of this lane's residue code
-  int odds_node, odds_place;          ///< floats from a node to the next, from a place to the next
-  int emission_node, emission_place;
+  int odds_node, odds_place;     ///< floats from a node to the next, from a place to the next
+  const float* emissions;        ///< of this lane's residue code, [node][kNull2Residues]; or none
+  const float* model_emissions;  ///< of this lane's residue code, as in DomainParams
 };
 
 /// How a block's shared memory is divided: odds, tables of the model, warps.
@@ -111,7 +111,7 @@ HMMJIT_DEVICE SharedParts shared_parts(const DomainParams& p, u32 floats) {
   out.emissions = out.odds = 0;
   out.warps = block_floats(Q);
   out.each = least;
-  const u32 emissions = whole_banks(p.residue_codes * Q * 4u), odds = 32 * Q;
+  const u32 emissions = whole_banks(kNull2Residues * Q * 4u), odds = 32 * Q;
   if (emissions <= spare) {
     out.emissions = out.warps;
     out.warps += emissions;
@@ -131,7 +131,7 @@ HMMJIT_DEVICE void fill_tables(const DomainParams& p, const SharedParts& parts, 
   const u32 nodes = 4 * p.stripes, codes = p.residue_codes;
   for (u32 at = threadIdx.x; parts.emissions > 0 && at < codes * nodes; at += blockDim.x) {
     const u32 x = at / nodes, q = at % nodes / 4u, place = at % 4u;
-    shared[parts.emissions + (place * p.stripes + q) * codes + x] = p.emissions[at];
+    shared[parts.emissions + (place * p.stripes + q) * kNull2Residues + x] = p.emissions[at];
   }
   for (u32 at = threadIdx.x; parts.odds > 0 && at < 8 * nodes; at += blockDim.x) {
     const u32 q = at / 32u, place = at % 32u / 8u, which = at % 8u;
@@ -145,11 +145,10 @@ HMMJIT_DEVICE ModelTables tables_of(const DomainParams& p, const SharedParts& pa
   const u32 nodes = 4 * p.stripes, codes = p.residue_codes;
   const u32 lane = threadIdx.x % 32u, code = lane < codes ? lane : 0u;
   const int Q = static_cast<int>(p.stripes);
-  const bool emissions = parts.emissions > 0, odds = parts.odds > 0;
+  const bool odds = parts.odds > 0;
   ModelTables t;
-  t.emissions = emissions ? shared + parts.emissions + code : p.emissions + code * nodes;
-  t.emission_node = emissions ? static_cast<int>(codes) : 4;
-  t.emission_place = emissions ? 0 : 1 - 4 * Q;
+  t.emissions = parts.emissions > 0 ? shared + parts.emissions + code : nullptr;
+  t.model_emissions = p.emissions + code * nodes;
   t.in = shared + parts.odds;
   t.out = t.in + (odds ? 4 * nodes : 4u);
   t.odds_node = odds ? 4 : 32;
@@ -352,7 +351,9 @@ HMMJIT_DEVICE void for_positions(u32 first, u32 last, const Visit& visit) {
 HMMJIT_DEVICE void add_null2(const Region& r, const ModelTables& t, float* visits, u32 emitted,
                              u32 first, u32 last, u32 first_node, u32 last_node) {
   const u32 lane = threadIdx.x % 32u;
-  const float norm = static_cast<float>(1.0 / static_cast<double>(static_cast<float>(emitted)));
+  // The reference divides in double and then rounds: the same, for a double has more than twice the
+  // digits of a float.
+  const float norm = divide(1.0f, static_cast<float>(emitted));
   for (u32 k = first_node - 1 + lane; k < last_node; k += 32) visits[k] = multiply(visits[k], norm);
   sync_warp();
   float odds = 0.0f, low = 0.0f, even = 0.0f;
@@ -360,11 +361,16 @@ HMMJIT_DEVICE void add_null2(const Region& r, const ModelTables& t, float* visit
   for (u32 place = 0; place < 4; ++place) {
     const u32 begin = max_u32(place * r.Q, first_node - 1);
     const u32 end = last_node < (place + 1) * r.Q ? last_node : (place + 1) * r.Q;
-    const float* const emission = t.emissions + static_cast<int>(place) * t.emission_place;
     float sum = 0.0f;
-    HMMJIT_UNROLL_BY(8)
-    for (u32 k = begin; k < end; ++k)
-      sum = add(sum, multiply(visits[k], emission[static_cast<int>(k) * t.emission_node]));
+    if (t.emissions != nullptr) {
+      HMMJIT_UNROLL_BY(8)
+      for (u32 k = begin; k < end; ++k)
+        sum = add(sum, multiply(visits[k], t.emissions[k * kNull2Residues]));
+    } else {
+      HMMJIT_UNROLL_BY(8)
+      for (u32 k = begin; k < end; ++k)
+        sum = add(sum, multiply(visits[k], t.model_emissions[(k - place * r.Q) * 4u + place]));
+    }
     // (0 + 1) + (2 + 3)
     if (place % 2u == 0) even = sum;
     if (place == 1) low = add(even, sum);
