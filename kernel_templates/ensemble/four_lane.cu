@@ -363,9 +363,17 @@ HMMJIT_DEVICE void add_null2(const Region& r, const ModelTables& t, float* visit
     const u32 end = last_node < (place + 1) * r.Q ? last_node : (place + 1) * r.Q;
     float sum = 0.0f;
     if (t.emissions != nullptr) {
-      HMMJIT_UNROLL_BY(8)
-      for (u32 k = begin; k < end; ++k)
-        sum = add(sum, multiply(visits[k], t.emissions[k * kNull2Residues]));
+      const float* v = visits + begin;
+      const float* e = t.emissions + begin * kNull2Residues;
+      int left = static_cast<int>(end) - static_cast<int>(begin);
+      for (; left >= 8; left -= 8, v += 8, e += 8 * kNull2Residues) {
+        HMMJIT_UNROLL
+        for (int j = 0; j < 8; ++j) sum = add(sum, multiply(v[j], e[j * int{kNull2Residues}]));
+      }
+      HMMJIT_UNROLL
+      for (int j = 0; j < 7; ++j) {
+        if (j < left) sum = add(sum, multiply(v[j], e[j * int{kNull2Residues}]));
+      }
     } else {
       HMMJIT_UNROLL_BY(8)
       for (u32 k = begin; k < end; ++k)
