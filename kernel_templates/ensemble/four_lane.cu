@@ -167,6 +167,7 @@ enum RowArrays : u32 {
   kRowNorm,        ///< one over E; 0: nothing ends here; negative: the row's exits are there
   kRowArrays
 };
+static_assert(kRowArrays == 6, "region_units() has room for them");
 HMMJIT_DEVICE u32 row_floats(u32 L) { return (L + 4) / 4 * 4; }
 
 /// A region's matrix, and where its answers go.

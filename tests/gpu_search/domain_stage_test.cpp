@@ -432,8 +432,8 @@ TEST_F(DomainStageTest, EveryNumberOfTargetsInAWarpGivesTheSame) {
   }
 }
 
-// Sampled traces find tables of the model and of their rows in shared memory, or where they are when
-// the warps leave no room.
+// Sampled traces find tables of the model and of their rows in shared memory, or where they are
+// when the warps leave no room.
 TEST_F(DomainStageTest, TracesNeedNoRoomForTables) {
   NEEDS_FAKE_DRIVER();
   const SearchData data = make_search_data(7, 6, 60, 150);
