@@ -427,7 +427,8 @@ Status DomainStage::Run::launch(const ReadyKernel& ready, dev::u32 blocks) {
   if (blocks == 0) return {};
   const dev::DomainBatch batch{.models = at<const dev::DomainParams>(kAtModels),
                                .count = static_cast<dev::u32>(parts.size()),
-                               .reserved = 0};
+                               .shared_floats = static_cast<dev::u32>(
+                                   ready.candidate().launch.dynamic_shared_bytes / sizeof(float))};
   ++result.launches;
   counters_read = false;
   return ready.launch(stage.stream_, *stage.device_, extent, &batch, blocks);

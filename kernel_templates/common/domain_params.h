@@ -182,11 +182,13 @@ enum : u32 { kSegmentWords = 5, kClusteringWords = 7 };
 HMMJIT_BOTH_SIDES u32 counting_words(u32 L, u32 stripes) {
   return (larger_u32(larger_u32(L, 4 * stripes), kTraces) + 32) / 32 * 32;
 }
-/// A region of L residues: special rows of Forward, correction, segments; then M, D and I cells,
-/// and when these are not needed any more, what clustering takes.
+/// A region of L residues: special rows of Forward, running sums of rows where domains end, segments,
+/// six numbers of each row; then M, D and I cells, and when these are not needed any more, what
+/// clustering takes.
 HMMJIT_BOTH_SIDES u32 region_units(u32 L, u32 stripes) {
   const u32 segments = segment_capacity(L);
-  const u32 fixed = (L + 1) * (kSpecialRowBytes + 4) + 16 + 4 * kSegmentWords * segments;
+  const u32 fixed = (L + 1) * (kSpecialRowBytes + 32 * 8) + 6 * 4 * (L + 4) +
+                    4 * kSegmentWords * segments;
   const u32 cells = (L + 1) * stripes * 64;
   const u32 clustering =
       4 * (kClusteringWords * segments + counting_words(L, stripes) + 4 * kMostClusters);
@@ -234,7 +236,7 @@ HMMJIT_BOTH_SIDES u32 working_warps(u32 floats, u32 stripes, u32 warp_floats, u3
 struct DomainBatch {
   const DomainParams* models;
   u32 count;
-  u32 reserved;
+  u32 shared_floats;  ///< shared memory of a block
 };
 
 static_assert(sizeof(DomainArena) == 32, "device layout");

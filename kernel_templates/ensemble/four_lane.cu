@@ -29,8 +29,12 @@ HMMJIT_DEVICE constexpr float min_end_fraction() { return 0.02f; }
 HMMJIT_DEVICE constexpr float min_overlap() { return 0.8f; }
 enum : int { kMaxDiagonalShift = 4 };
 
+// Runs of insertions and deletions are short: so many of their choices are made at once.
+enum : u32 { kShortRun = 8 };
+
 // In shared memory, where the cells of Forward's rows were, lies how often a sampled domain visits
-// each node, [stripe][lane]; later the segments whose links have been found, by a hash of theirs.
+// each node; later the segments whose links have been found, by a hash of theirs. Behind it lies what
+// the traces need of rows (RowArrays), if there is room.
 
 HMMJIT_DEVICE float magnitude(float v) { return v < 0.0f ? -v : v; }
 
@@ -82,38 +86,153 @@ HMMJIT_DEVICE u32 choose_of_four(const float (&w)[4], u32 state) {
   return choose_exactly(w, state);
 }
 
+/// What the traces need of the model, by nodes: in shared memory as far as the warps leave room, so
+/// that lanes which work on neighbouring nodes, or on residue codes of one node, do not wait for each
+/// other; else where it is anyway.
+struct ModelTables {
+  const float* in;         ///< odds 0 to 3 of WordTransition
+  const float* out;        ///< odds 4 to 7
+  int odds_node, odds_place;     ///< floats from a node to the next, from a place to the next
+  const float* emissions;        ///< of this lane's residue code, [node][kNull2Residues]; or none
+  const float* model_emissions;  ///< of this lane's residue code, as in DomainParams
+};
+
+/// How a block's shared memory is divided: odds, tables of the model, warps.
+struct SharedParts {
+  u32 emissions, odds;  ///< where tables lie; 0: there is no room
+  u32 warps;            ///< where the first warp's part lies
+  u32 each;             ///< floats of a warp
+};
+HMMJIT_DEVICE SharedParts shared_parts(const DomainParams& p, u32 floats) {
+  const u32 Q = p.stripes, least = ensemble_warp_floats(Q, kTargets);
+  const u32 needed = block_floats(Q) + p.block_warps * least;
+  u32 spare = floats > needed ? floats - needed : 0u;
+  SharedParts out;
+  out.emissions = out.odds = 0;
+  out.warps = block_floats(Q);
+  out.each = least;
+  const u32 emissions = whole_banks(kNull2Residues * Q * 4u), odds = 32 * Q;
+  if (emissions <= spare) {
+    out.emissions = out.warps;
+    out.warps += emissions;
+    spare -= emissions;
+  }
+  if (odds <= spare) {
+    out.odds = out.warps;
+    out.warps += odds;
+    spare -= odds;
+  }
+  if (p.block_warps > 0) out.each += spare / p.block_warps / 32u * 32u;
+  return out;
+}
+
+/// Fills the tables, by all lanes of a block.
+HMMJIT_DEVICE void fill_tables(const DomainParams& p, const SharedParts& parts, float* shared) {
+  const u32 nodes = 4 * p.stripes, codes = p.residue_codes;
+  for (u32 at = threadIdx.x; parts.emissions > 0 && at < codes * nodes; at += blockDim.x) {
+    const u32 x = at / nodes, q = at % nodes / 4u, place = at % 4u;
+    shared[parts.emissions + (place * p.stripes + q) * kNull2Residues + x] = p.emissions[at];
+  }
+  for (u32 at = threadIdx.x; parts.odds > 0 && at < 8 * nodes; at += blockDim.x) {
+    const u32 q = at / 32u, place = at % 32u / 8u, which = at % 8u;
+    shared[parts.odds + (which / 4u * nodes + place * p.stripes + q) * 4u + which % 4u] = shared[at];
+  }
+  sync_block();
+}
+
+HMMJIT_DEVICE ModelTables tables_of(const DomainParams& p, const SharedParts& parts,
+                                    const float* shared) {
+  const u32 nodes = 4 * p.stripes, codes = p.residue_codes;
+  const u32 lane = threadIdx.x % 32u, code = lane < codes ? lane : 0u;
+  const int Q = static_cast<int>(p.stripes);
+  const bool odds = parts.odds > 0;
+  ModelTables t;
+  t.emissions = parts.emissions > 0 ? shared + parts.emissions + code : nullptr;
+  t.model_emissions = p.emissions + code * nodes;
+  t.in = shared + parts.odds;
+  t.out = t.in + (odds ? 4 * nodes : 4u);
+  t.odds_node = odds ? 4 : 32;
+  t.odds_place = odds ? 0 : 8 - 32 * Q;
+  return t;
+}
+
+/// What the traces need of rows: arrays of as many floats each as row_floats() says, then the
+/// residues.
+enum RowArrays : u32 {
+  kRowCorrection,  ///< of residue i at [i-1]
+  kRowStaysC,      ///< share of the way from C of row i-1, of all that lead to C of row i
+  kRowStaysJ,
+  kRowFromN,       ///< share of the way from N, of all that lead to B of row i
+  kRowB,
+  kRowNorm,        ///< one over E; 0: nothing ends here; negative: the row's exits are there
+  kRowArrays
+};
+static_assert(kRowArrays == 6, "region_units() has room for them");
+HMMJIT_DEVICE u32 row_floats(u32 L) { return (L + 4) / 4 * 4; }
+
 /// A region's matrix, and where its answers go.
 struct Region {
-  const SpecialRow* special;  ///< [0..L]
-  const Quad* cells;          ///< [row][stripe][lane]: M, D, I
-  float* correction;          ///< of residue i at [i-1]
+  SpecialRow* special;        ///< [0..L]
+  Quad* cells;                ///< [row][node]: M, D, I
+  double* exits;              ///< [row][lane]: running sums of choose_exit()
+  float* rows;                ///< RowArrays
   u32* segments;              ///< first and last residue, first and last node, trace, `capacity` each
   u32* scratch;               ///< where the cells are, once they are not needed
   const u8* residues;         ///< residue i at [i-1]
   u32 L, Q, M, capacity;
   float loop, move;
+
+  HMMJIT_DEVICE float* row_array(RowArrays which) const { return rows + which * row_floats(L); }
 };
 
-/// Cell of node k, 0-based; zero outside the matrix.
-HMMJIT_DEVICE Quad cell_of(const Region& r, u32 i, u32 k, u32 stripe, u32 place) {
+HMMJIT_DEVICE FloatLength lengths_of(const DomainParams& p, u32 entry) {
+  return p.multihit[p.database.length_class[p.regions[entry].target]];
+}
+
+/// The region of an entry of the list, with what lies in the workspace from a unit on.
+HMMJIT_DEVICE Region region_of(const DomainParams& p, u32 entry, u32 unit) {
+  const RegionItem item = p.regions[entry];
+  Region r;
+  r.L = item.last - item.first + 1;
+  r.Q = p.stripes;
+  r.M = p.model_length;
+  r.capacity = segment_capacity(r.L);
+  const FloatLength lengths = lengths_of(p, entry);
+  r.loop = lengths.loop;
+  r.move = lengths.move;
+  r.residues = p.database.residues +
+               static_cast<u64>(p.database.start[item.target]) * kStartUnit + (item.first - 1);
+  r.special =
+      reinterpret_cast<SpecialRow*>(p.workspace + static_cast<u64>(unit) * kWorkspaceUnit);
+  r.exits = reinterpret_cast<double*>(r.special + (r.L + 1));
+  r.segments = reinterpret_cast<u32*>(r.exits + (r.L + 1) * 32u);
+  r.rows = reinterpret_cast<float*>(r.segments + kSegmentWords * r.capacity);
+  r.cells = reinterpret_cast<Quad*>(r.rows + kRowArrays * row_floats(r.L));
+  r.scratch = reinterpret_cast<u32*>(r.cells);
+  return r;
+}
+
+/// Cell of node k, 1-based; zero outside the matrix.
+HMMJIT_DEVICE Quad cell_of(const Region& r, u32 i, u32 k) {
   Quad cell;
   cell.x = cell.y = cell.z = cell.w = 0;
-  if (i > 0 && k > 0) cell = r.cells[(i * r.Q + stripe) * 4u + place];
+  if (i > 0 && k > 0) cell = r.cells[i * r.Q * 4u + (k - 1)];
   return cell;
 }
 
-/// Stripe and lane of node k, 1-based; those of node 0 are no node's.
-struct Node {
-  u32 stripe, place;
-};
-HMMJIT_DEVICE Node node_of(const Region& r, u32 k) {
-  Node n;
-  n.place = k > 0 ? (k - 1) / r.Q : 0;
-  n.stripe = k > 0 ? (k - 1) - n.place * r.Q : 0;
-  return n;
+/// Odds of node k, 1-based.
+HMMJIT_DEVICE Quad odds_of(const Region& r, const ModelTables& t, const float* odds, u32 k) {
+  const int place = static_cast<int>(k > r.Q) + static_cast<int>(k > 2 * r.Q) +
+                    static_cast<int>(k > 3 * r.Q);
+  return *reinterpret_cast<const Quad*>(odds + (static_cast<int>(k) - 1) * t.odds_node +
+                                        place * t.odds_place);
 }
-HMMJIT_DEVICE Quad odds_of(const float* odds, const Node& n, u32 first) {
-  return *reinterpret_cast<const Quad*>(odds + n.stripe * 32u + n.place * 8u + first);
+
+/// Value `a` of stripe q in the order of the reference's vectors: four of M, four of D.
+HMMJIT_DEVICE double exit_value(const Region& r, u32 i, u32 q, u32 a, float norm) {
+  const Quad* const cell = r.cells + (i * 4u + a % 4u) * r.Q + q;
+  const u32 value = reinterpret_cast<const u32*>(cell)[a / 4u];
+  return static_cast<double>(multiply(bits_float(value), norm));
 }
 
 /// The reference's choice of where a domain that ends at row i leaves the model: all cells one by one
@@ -123,10 +242,9 @@ HMMJIT_DEVICE bool choose_exit_exactly(const Region& r, u32 i, float norm, doubl
   double sum = 0;
   for (int pass = 0; pass < 4; ++pass) {
     for (u32 q = 0; q < r.Q; ++q) {
-      const Quad* const cell = r.cells + (i * r.Q + q) * 4u;
+      HMMJIT_UNROLL_BY(1)
       for (u32 a = 0; a < 8; ++a) {
-        const u32 value = a < 4 ? cell[a].x : cell[a - 4].y;
-        sum += static_cast<double>(multiply(bits_float(value), norm));
+        sum += exit_value(r, i, q, a, norm);
         if (u < sum) {
           *match = a < 4;
           *node = a % 4u * r.Q + q + 1;
@@ -148,54 +266,75 @@ HMMJIT_DEVICE double shuffle_double(double value, u32 lane) {
 #endif
 }
 
+/// Sum of the values of all lanes up to this one, of which the first `count` matter.
+HMMJIT_DEVICE double running_sum(double value, u32 count) {
+  const u32 lane = threadIdx.x % 32u;
+  for (u32 o = 1; o < 32 && o < count; o *= 2) {
+    const double other = shuffle_double(value, lane >= o ? lane - o : lane);
+    if (lane >= o) value += other;
+  }
+  return value;
+}
+
 HMMJIT_DEVICE bool choose_exit(const Region& r, u32 i, u32 state, u32* node, bool* match) {
   const u32 lane = threadIdx.x % 32u;
   const double u = static_cast<double>(state) * 0x1p-32;
-  const float norm = static_cast<float>(1.0 / static_cast<double>(r.special[i].E));
-  // Each lane takes stripes that follow each other.
-  const u32 each = (r.Q + 31u) / 32u, first = lane * each;
-  const u32 end = first + each < r.Q ? first + each : r.Q;
-  double own = 0;
-  for (u32 q = first; q < end; ++q) {
-    const Quad* const cell = r.cells + (i * r.Q + q) * 4u;
-    HMMJIT_UNROLL
-    for (u32 a = 0; a < 4; ++a) {
-      const Quad c = cell[a];
-      own += static_cast<double>(multiply(bits_float(c.x), norm)) +
-             static_cast<double>(multiply(bits_float(c.y), norm));
-    }
-  }
-  double upto = own;
-  for (u32 o = 1; o < 32; o *= 2) {
-    const double other = shuffle_double(upto, lane >= o ? lane - o : lane);
-    if (lane >= o) upto += other;
-  }
-  const u32 reached = warp_ballot(u < upto);
-  u32 found = 0;  // node, match, whether there is one
-  if (reached != 0 && lane == lowest_bit(reached)) {
-    // Two orders of adding 8 * Q doubles of a total near one differ by less.
-    const double margin = (16.0 * static_cast<double>(r.Q) + 64.0) * 0x1p-52;
-    double sum = upto - own;
-    bool done = false;
-    for (u32 q = first; q < end && !done; ++q) {
-      const Quad* const cell = r.cells + (i * r.Q + q) * 4u;
-      for (u32 a = 0; a < 8 && !done; ++a) {
-        const double before = sum;
-        const u32 value = a < 4 ? cell[a].x : cell[a - 4].y;
-        sum += static_cast<double>(multiply(bits_float(value), norm));
-        if (u < sum) {
-          done = true;
-          if (u - before > margin && sum - u > margin)
-            found = (a % 4u * r.Q + q + 1) << 1 | (a < 4 ? 1u : 0u);
-        }
+  // Each lane takes stripes that follow each other. Domains end at few rows: their sums are kept.
+  const u32 each = (r.Q + 31u) / 32u;
+  double* const kept = r.exits + i * 32u + lane;
+  float* const norms = r.row_array(kRowNorm) + i;
+  const float signed_norm = *norms;
+  const float norm = magnitude(signed_norm);
+  double upto;
+  if (signed_norm < 0.0f) {
+    upto = *kept;
+  } else {
+    const u32 first = lane * each;
+    const u32 end = first + each < r.Q ? first + each : r.Q;
+    upto = 0;
+    for (u32 q = first; q < end; ++q) {
+      const Quad* const cell = r.cells + i * r.Q * 4u + q;
+      HMMJIT_UNROLL
+      for (u32 a = 0; a < 4; ++a) {
+        const Pair c = *reinterpret_cast<const Pair*>(cell + a * r.Q);
+        upto += static_cast<double>(multiply(bits_float(c.x), norm)) +
+                static_cast<double>(multiply(bits_float(c.y), norm));
       }
     }
+    upto = running_sum(upto, 32);
+    *kept = upto;
+    sync_warp();
+    if (lane == 0) *norms = -norm;
+    sync_warp();
   }
-  if (reached != 0) found = shuffle(found, lowest_bit(reached));
-  if (found == 0) return choose_exit_exactly(r, i, norm, u, node, match);
-  *node = found >> 1;
-  *match = (found & 1u) != 0;
-  return true;
+  const u32 reached = warp_ballot(u < upto);
+  if (reached != 0) {
+    // Two orders of adding 8 * Q doubles of a total near one differ by less.
+    const double margin = (16.0 * static_cast<double>(r.Q) + 64.0) * 0x1p-52;
+    const u32 part = lowest_bit(reached), first = part * each;
+    const u32 end = first + each < r.Q ? first + each : r.Q;
+    double before = shuffle_double(upto, part > 0 ? part - 1 : 0u);
+    if (part == 0) before = 0;
+    const u32 values = (end - first) * 8u;
+    for (u32 base = 0; base < values; base += 32) {
+      const u32 at = base + lane;
+      const double value =
+          at < values ? exit_value(r, i, first + at / 8u, at % 8u, norm) : 0.0;
+      const double sum = before + running_sum(value, values - base);
+      const u32 beyond = warp_ballot(at < values && u < sum);
+      if (beyond != 0) {
+        const u32 hit = lowest_bit(beyond);
+        const double below = shuffle_double(sum, hit > 0 ? hit - 1 : 0u);
+        const double under = hit > 0 ? below : before;
+        if (!(u - under > margin && shuffle_double(sum, hit) - u > margin)) break;
+        *node = (base + hit) % 4u * r.Q + first + (base + hit) / 8u + 1;
+        *match = (base + hit) % 8u < 4u;
+        return true;
+      }
+      before = shuffle_double(sum, 31);
+    }
+  }
+  return choose_exit_exactly(r, i, norm, u, node, match);
 }
 
 /// Calls visit(p) of every position first..last, 1-based; a position always by the same lane, so that
@@ -207,32 +346,54 @@ HMMJIT_DEVICE void for_positions(u32 first, u32 last, const Visit& visit) {
   }
 }
 
-/// Adds the null2 odds of a sampled domain at its positions first..last. `visits`: of each node,
-/// cleared. Lanes are summed apart, in ascending order of their nodes; nodes without a visit add
-/// nothing.
-HMMJIT_DEVICE void add_null2(const Region& r, const DomainParams& p, float* visits, u32 emitted,
-                             u32 first, u32 last) {
+/// Adds the null2 odds of a sampled domain at its positions first..last. `visits`: of each node, those
+/// from first_node to last_node not zero; cleared. Lanes of the reference are summed apart, in
+/// ascending order of their nodes; nodes without a visit would add nothing.
+HMMJIT_DEVICE void add_null2(const Region& r, const ModelTables& t, float* visits, u32 emitted,
+                             u32 first, u32 last, u32 first_node, u32 last_node) {
   const u32 lane = threadIdx.x % 32u;
-  const float norm = static_cast<float>(1.0 / static_cast<double>(static_cast<float>(emitted)));
-  const float* const emission = p.emissions + (lane < p.residue_codes ? lane : 0u) * r.Q * 4u;
-  float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-  HMMJIT_UNROLL_BY(4)
-  for (u32 q = 0; q < r.Q; ++q) {
-    const Quad n = *reinterpret_cast<const Quad*>(visits + q * 4u);
-    const Quad e = *reinterpret_cast<const Quad*>(emission + q * 4u);
-    HMMJIT_UNROLL
-    for (int a = 0; a < 4; ++a)
-      sum[a] = add(sum[a], multiply(multiply(pick(n, a), norm), pick(e, a)));
-  }
-  const float odds = add(add(sum[0], sum[1]), add(sum[2], sum[3]));
+  // The reference divides in double and then rounds: the same, for a double has more than twice the
+  // digits of a float.
+  const float norm = divide(1.0f, static_cast<float>(emitted));
+  for (u32 k = first_node - 1 + lane; k < last_node; k += 32) visits[k] = multiply(visits[k], norm);
   sync_warp();
-  for (u32 a = lane; a < 4 * r.Q; a += 32) visits[a] = 0.0f;
+  float odds = 0.0f, low = 0.0f, even = 0.0f;
+  HMMJIT_UNROLL_BY(1)
+  for (u32 place = 0; place < 4; ++place) {
+    const u32 begin = max_u32(place * r.Q, first_node - 1);
+    const u32 end = last_node < (place + 1) * r.Q ? last_node : (place + 1) * r.Q;
+    float sum = 0.0f;
+    if (t.emissions != nullptr) {
+      const float* v = visits + begin;
+      const float* e = t.emissions + begin * kNull2Residues;
+      int left = static_cast<int>(end) - static_cast<int>(begin);
+      for (; left >= 8; left -= 8, v += 8, e += 8 * kNull2Residues) {
+        HMMJIT_UNROLL
+        for (int j = 0; j < 8; ++j) sum = add(sum, multiply(v[j], e[j * int{kNull2Residues}]));
+      }
+      HMMJIT_UNROLL
+      for (int j = 0; j < 7; ++j) {
+        if (j < left) sum = add(sum, multiply(v[j], e[j * int{kNull2Residues}]));
+      }
+    } else {
+      HMMJIT_UNROLL_BY(8)
+      for (u32 k = begin; k < end; ++k)
+        sum = add(sum, multiply(visits[k], t.model_emissions[(k - place * r.Q) * 4u + place]));
+    }
+    // (0 + 1) + (2 + 3)
+    if (place % 2u == 0) even = sum;
+    if (place == 1) low = add(even, sum);
+    if (place == 3) odds = add(low, add(even, sum));
+  }
+  sync_warp();
+  for (u32 k = first_node - 1 + lane; k < last_node; k += 32) visits[k] = 0.0f;
   // Every lane takes part in every shuffle.
+  float* const correction = r.row_array(kRowCorrection);
   for (u32 base = first & ~31u; base <= last; base += 32) {
     const u32 at = base + lane;
     const bool within = at >= first && at <= last;
     const float value = shuffle_float(odds, within ? r.residues[at - 1] : 0u);
-    if (within) r.correction[at - 1] = add(r.correction[at - 1], value);
+    if (within) correction[at - 1] = add(correction[at - 1], value);
   }
   sync_warp();
 }
@@ -263,9 +424,28 @@ HMMJIT_DEVICE Random make_random(u32 seeded) {
   return out;
 }
 
+/// What the traces need of all rows.
+HMMJIT_DEVICE void fill_rows(const Region& r) {
+  const u32 floats = row_floats(r.L);
+  for (u32 i = threadIdx.x % 32u; i <= r.L; i += 32) {
+    const SpecialRow before = r.special[i > 0 ? i - 1 : 0u], here = r.special[i];
+    const float leave = multiply(multiply(here.E, 0.5f), here.scale);
+    const float c = multiply(before.C, r.loop), j = multiply(before.J, r.loop);
+    const float from_n = multiply(here.N, r.move), from_j = multiply(here.J, r.move);
+    float* const row = r.rows + i;
+    row[kRowCorrection * floats] = 0.0f;
+    row[kRowStaysC * floats] = divide(c, add(c, leave));
+    row[kRowStaysJ * floats] = divide(j, add(j, leave));
+    row[kRowFromN * floats] = divide(from_n, add(from_n, from_j));
+    row[kRowB * floats] = here.B;
+    row[kRowNorm * floats] =
+        here.E > 0.0f ? static_cast<float>(1.0 / static_cast<double>(here.E)) : 0.0f;
+  }
+}
+
 /// Samples one trace, from its end to its begin. False: left to the host.
-HMMJIT_DEVICE bool sample_trace(const Region& r, const DomainParams& p, const float* odds,
-                                float* visits, Random* random, u32 trace, u32* segment_count) {
+HMMJIT_DEVICE bool sample_trace(const Region& r, const ModelTables& tables, float* visits,
+                                Random* random, u32 trace, u32* segment_count) {
   enum class State { kC, kJ, kE, kM, kD, kI, kB, kN };
   const u32 lane = threadIdx.x % 32u;
   const u32 first_segment = *segment_count;
@@ -275,7 +455,8 @@ HMMJIT_DEVICE bool sample_trace(const Region& r, const DomainParams& p, const fl
   u32 uncorrected = r.L;  // positions above it have got their null2 of this trace
   u32 last_row = 0, last_node = 0, first_row = 0, first_node = 0;  // matches of the domain
   const auto one_more = [&](float value) {
-    return [&r, value](u32 at) { r.correction[at - 1] = add(r.correction[at - 1], value); };
+    float* const correction = r.row_array(kRowCorrection);
+    return [correction, value](u32 at) { correction[at - 1] = add(correction[at - 1], value); };
   };
   while (state != State::kN) {
     switch (state) {
@@ -283,22 +464,21 @@ HMMJIT_DEVICE bool sample_trace(const Region& r, const DomainParams& p, const fl
       case State::kJ: {
         const u32 row = i - lane;
         const bool there = lane < i;
-        bool stays = false, ends = false;
+        bool stays = false;
         if (there) {
-          const SpecialRow before = r.special[row - 1], here = r.special[row];
-          const float stay = multiply(state == State::kC ? before.C : before.J, r.loop);
-          const float leave = multiply(multiply(here.E, 0.5f), here.scale);
+          const float share = r.row_array(state == State::kC ? kRowStaysC : kRowStaysJ)[row];
           const u32 u = random->ahead();
-          const float distance = add(divide(stay, add(stay, leave)), -rounded(u));
+          const float distance = add(share, -rounded(u));
           stays = distance > 0.0f;
           if (!(magnitude(distance) > relative_margin())) {
-            const float weights[2] = {stay, leave};
+            const SpecialRow before = r.special[row - 1], here = r.special[row];
+            const float weights[2] = {
+                multiply(state == State::kC ? before.C : before.J, r.loop),
+                multiply(multiply(here.E, 0.5f), here.scale)};
             stays = choose_exactly(weights, u) == 0;
           }
-          ends = here.E > 0.0f;
         }
         const u32 stops = warp_ballot(!there || !stays);
-        const u32 ended = warp_ballot(ends);
         if (stops == 0) {
           random->skip(32);
           i -= 32;
@@ -309,7 +489,7 @@ HMMJIT_DEVICE bool sample_trace(const Region& r, const DomainParams& p, const fl
         const bool off = stop >= i;
         random->skip(off ? stop : stop + 1);
         i -= stop;
-        state = !off && (ended >> stop & 1u) ? State::kE : State::kN;
+        state = !off && r.row_array(kRowNorm)[i] != 0.0f ? State::kE : State::kN;
         break;
       }
       case State::kE: {
@@ -328,12 +508,10 @@ HMMJIT_DEVICE bool sample_trace(const Region& r, const DomainParams& p, const fl
         const u32 row = i - lane, node = k - lane;
         const bool there = lane < i && lane < k;
         u32 choice = 1;
-        const Node at = node_of(r, there ? node : 0u);
         if (there) {
-          const Node before = node_of(r, node - 1);
-          const Quad cell = cell_of(r, row - 1, node - 1, before.stripe, before.place);
-          const Quad in = odds_of(odds, at, 0);
-          const float w[4] = {multiply(r.special[row - 1].B, pick(in, kWordEntry)),
+          const Quad cell = cell_of(r, row - 1, node - 1);
+          const Quad in = odds_of(r, tables, tables.in, node);
+          const float w[4] = {multiply(r.row_array(kRowB)[row - 1], pick(in, kWordEntry)),
                               multiply(bits_float(cell.x), pick(in, kWordMmIn)),
                               multiply(bits_float(cell.z), pick(in, kWordImIn)),
                               multiply(bits_float(cell.y), pick(in, kWordDmIn))};
@@ -342,7 +520,7 @@ HMMJIT_DEVICE bool sample_trace(const Region& r, const DomainParams& p, const fl
         const u32 stops = warp_ballot(!there || choice != 1 || row == 1 || node == 1);
         const u32 count = stops == 0 ? 32 : lowest_bit(stops) + 1;
         if (lane < count) {
-          float* const visit = visits + at.stripe * 4u + at.place;
+          float* const visit = visits + (node - 1);
           *visit = add(*visit, 1.0f);
         }
         sync_warp();
@@ -368,19 +546,18 @@ HMMJIT_DEVICE bool sample_trace(const Region& r, const DomainParams& p, const fl
       }
       case State::kD: {
         const u32 node = k - lane;
-        const bool there = lane < k;
+        const bool there = lane < kShortRun && lane < k;
         bool stays = false;
         if (there) {
-          const Node before = node_of(r, node - 1);
-          const Quad cell = cell_of(r, i, node - 1, before.stripe, before.place);
-          const Quad out = odds_of(odds, before, 4);
+          const Quad cell = cell_of(r, i, node - 1);
+          const Quad out = odds_of(r, tables, tables.out, node > 1 ? node - 1 : 1u);
           stays = choose_of_two(
                       node > 1 ? multiply(bits_float(cell.x), pick(out, kWordMdOut - 4)) : 0.0f,
                       node > 1 ? multiply(bits_float(cell.y), pick(out, kWordDdOut - 4)) : 0.0f,
                       random->ahead()) != 0;
         }
-        const u32 stops = warp_ballot(!there || !stays || node == 1);
-        const u32 count = stops == 0 ? 32 : lowest_bit(stops) + 1;
+        const u32 stops = warp_ballot(there && (!stays || node == 1));
+        const u32 count = stops == 0 ? static_cast<u32>(kShortRun) : lowest_bit(stops) + 1;
         random->skip(count);
         k -= count;
         if (k == 0) {
@@ -392,20 +569,19 @@ HMMJIT_DEVICE bool sample_trace(const Region& r, const DomainParams& p, const fl
       }
       case State::kI: {
         const u32 row = i - lane;
-        const bool there = lane < i;
-        const Node at = node_of(r, k);
+        const bool there = lane < kShortRun && lane < i;
         bool stays = false;
         if (there) {
-          const Quad cell = cell_of(r, row - 1, k, at.stripe, at.place);
-          const Quad out = odds_of(odds, at, 4);
+          const Quad cell = cell_of(r, row - 1, k);
+          const Quad out = odds_of(r, tables, tables.out, k);
           stays = choose_of_two(multiply(bits_float(cell.x), pick(out, kWordMiOut - 4)),
                                 multiply(bits_float(cell.z), pick(out, kWordIiOut - 4)),
                                 random->ahead()) != 0;
         }
-        const u32 stops = warp_ballot(!there || !stays || row == 1);
-        const u32 count = stops == 0 ? 32 : lowest_bit(stops) + 1;
+        const u32 stops = warp_ballot(there && (!stays || row == 1));
+        const u32 count = stops == 0 ? static_cast<u32>(kShortRun) : lowest_bit(stops) + 1;
         if (lane == 0) {
-          float* const visit = visits + at.stripe * 4u + at.place;
+          float* const visit = visits + (k - 1);
           *visit = add(*visit, static_cast<float>(count));
         }
         sync_warp();
@@ -431,13 +607,18 @@ HMMJIT_DEVICE bool sample_trace(const Region& r, const DomainParams& p, const fl
         ++*segment_count;
         // The first residue of a domain counts as outside, as in the reference.
         for_positions(last_row + 1, uncorrected, one_more(1.0f));
-        add_null2(r, p, visits, emitted, first_row + 1, last_row);
+        add_null2(r, tables, visits, emitted, first_row + 1, last_row, first_node, last_node);
+        emitted = 0;
         uncorrected = first_row;
-        const SpecialRow here = r.special[i];
-        state = choose_of_two(multiply(here.N, r.move), multiply(here.J, r.move),
-                              random->next()) == 0
-                    ? State::kN
-                    : State::kJ;
+        const u32 u = random->next();
+        const float distance = add(r.row_array(kRowFromN)[i], -rounded(u));
+        bool starts = distance > 0.0f;
+        if (!(magnitude(distance) > relative_margin())) {
+          const SpecialRow here = r.special[i];
+          const float weights[2] = {multiply(here.N, r.move), multiply(here.J, r.move)};
+          starts = choose_exactly(weights, u) == 0;
+        }
+        state = starts ? State::kN : State::kJ;
         break;
       }
       case State::kN:
@@ -447,7 +628,9 @@ HMMJIT_DEVICE bool sample_trace(const Region& r, const DomainParams& p, const fl
   // The rest of the trace is certain and draws nothing. A domain that underflowed on the way has left
   // its visits.
   for_positions(1, uncorrected, one_more(1.0f));
-  for (u32 a = lane; a < 4 * r.Q; a += 32) visits[a] = 0.0f;
+  if (emitted > 0) {
+    for (u32 a = lane; a < 4 * r.Q; a += 32) visits[a] = 0.0f;
+  }
   sync_warp();
   // From left to right.
   const u32 count = *segment_count - first_segment;
@@ -717,7 +900,8 @@ HMMJIT_DEVICE bool answer(const Region& r, const DomainParams& p, const RegionIt
   at = shuffle(at, 0);
   if (!room) return false;
   u32* const words = p.words + at;
-  for (u32 a = lane; a < r.L; a += 32) words[a] = float_bits(r.correction[a]);
+  const float* const correction = r.row_array(kRowCorrection);
+  for (u32 a = lane; a < r.L; a += 32) words[a] = float_bits(correction[a]);
   for (u32 a = lane; a < clusters; a += 32) {
     RegionItem envelope;
     envelope.target = item.target;
@@ -746,13 +930,20 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
   using namespace hmmjit_device;
   HMMJIT_DYNAMIC_SHARED(shared);
   const BlockShare share = block_share(batch);
-  const DomainParams p = *share.model;
+  // What is needed once a region is read anew each time: it would keep registers from the rows.
+  const DomainParams& p = *share.model;
+  const DomainParams of_rows = p;
   float* const odds = reinterpret_cast<float*>(shared);
   load_odds(p, odds);
+  const u32 Q = p.stripes;
+  float* own;
+  {
+    const SharedParts parts = shared_parts(p, batch.shared_floats);
+    fill_tables(p, parts, odds);
+    own = odds + parts.warps + threadIdx.x / 32u * parts.each;
+  }
   const u32 warp = share.warp();
   if (!share.works() || warp >= p.region_count || warp >= p.most_regions) return;
-  const u32 Q = p.stripes;
-  float* const own = odds + block_floats(Q) + threadIdx.x / 32u * ensemble_warp_floats(Q, kTargets);
   const Stripes s = make_stripes(p, odds, own);
   const u32 lane = threadIdx.x % 32u;
   const TimedItems items(p, &p.arena->regions_begun);
@@ -761,11 +952,8 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
     const u32 at = items.take(&p.counters->next_region, 1);
     if (at >= p.region_count) break;
     const u32 entry = p.region_order[at];
-    const RegionItem item = p.regions[entry];
-    const u32 L = item.last - item.first + 1;
-    const u8* const bytes = p.database.residues +
-                            static_cast<u64>(p.database.start[item.target]) * kStartUnit +
-                            (item.first - 1);
+    const u32 L = region_of(p, entry, 0).L;
+    const u8* const bytes = region_of(p, entry, 0).residues;
     // Null2 odds of degenerate residues are the host's.
     bool degenerate = false;
     for (u32 a = lane; a < L; a += 32) degenerate = degenerate || bytes[a] >= p.residue_codes;
@@ -778,31 +966,15 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
       if (!warp_ballot(space.units > 0)) break;  // others have the workspace
       continue;
     }
-    u8* const from =
-        p.workspace + static_cast<u64>(shuffle(space.first, 0)) * kWorkspaceUnit;
-    SpecialRow* const special = reinterpret_cast<SpecialRow*>(from);
-    Region r;
-    r.special = special;
-    r.capacity = segment_capacity(L);
-    r.segments = reinterpret_cast<u32*>(special + (L + 1));
-    r.correction = reinterpret_cast<float*>(r.segments + kSegmentWords * r.capacity);
-    Quad* const cells = reinterpret_cast<Quad*>(r.correction + (L + 4) / 4 * 4);
-    r.cells = cells;
-    r.scratch = reinterpret_cast<u32*>(cells);
-    r.residues = bytes;
-    r.L = L;
-    r.Q = Q;
-    r.M = p.model_length;
-    const FloatLength lengths = p.multihit[p.database.length_class[item.target]];
-    r.loop = lengths.loop;
-    r.move = lengths.move;
-
-    Residues residues;
-    residues.first = bytes;
-    residues.length = L;
+    const u32 first_unit = shuffle(space.first, 0);
     if (lane < kRowLanes) {
-      forward_pass(p, s, residues, L, lengths, multihit(), special, [&](u32 i, float) {
-        Quad* const out = cells + i * Q * 4u + s.place;
+      const Region r = region_of(p, entry, first_unit);
+      Residues residues;
+      residues.first = bytes;
+      residues.length = L;
+      Quad* const cells = r.cells;
+      forward_pass(of_rows, s, residues, L, lengths_of(p, entry), multihit(), r.special, [&](u32 i, float) {
+        Quad* const out = cells + (i * 4u + s.place) * Q;
         HMMJIT_UNROLL_BY(4)
         for (int q = 0; q < s.Q; ++q) {
           Quad cell;
@@ -810,25 +982,37 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
           cell.y = float_bits(s.deletion[q * kRowLanes]);
           cell.z = float_bits(s.insert[q * kRowLanes]);
           cell.w = 0;
-          out[q * 4] = cell;
+          out[q] = cell;
         }
       });
     }
     sync_warp();
-    for (u32 a = lane; a < 4 * Q; a += 32) own[a] = 0.0f;
-    for_positions(1, L, [&](u32 at) { r.correction[at - 1] = 0.0f; });
+    // Made anew, so that the rows need not keep it.
+    Region r = region_of(p, entry, first_unit);
+    const SharedParts parts = shared_parts(p, batch.shared_floats);
+    const ModelTables tables = tables_of(p, parts, odds);
+    for (u32 a = lane; a < 4 * r.Q; a += 32) own[a] = 0.0f;
+    const u32 visited = larger_u32(4 * r.Q, kSearchedSegments);
+    const u32 arrays = kRowArrays * row_floats(r.L);
+    if (visited + arrays + row_floats(r.L) / 4u <= parts.each) {
+      r.rows = own + visited;
+      u8* const copy = reinterpret_cast<u8*>(r.rows + arrays);
+      for (u32 a = lane; a < r.L; a += 32) copy[a] = r.residues[a];
+      r.residues = copy;
+    }
+    fill_rows(r);
     sync_warp();
 
     Random random = make_random(p.random);
     u32 segments = 0, clusters = 0;
     bool sampled = true;
     for (u32 trace = 0; trace < kTraces && sampled; ++trace)
-      sampled = sample_trace(r, p, odds, own, &random, trace, &segments);
+      sampled = sample_trace(r, tables, own, &random, trace, &segments);
     sync_warp();
     if (!sampled) continue;
     const Clustering c = make_clustering(r);
     if (!cluster(r, c, reinterpret_cast<u32*>(own), segments, &clusters)) continue;
-    answer(r, p, item, c, clusters, p.sampled + entry);
+    answer(r, p, p.regions[entry], c, clusters, p.sampled + entry);
     sync_warp();
   }
 }

@@ -432,6 +432,35 @@ TEST_F(DomainStageTest, EveryNumberOfTargetsInAWarpGivesTheSame) {
   }
 }
 
+// Sampled traces find tables of the model and of their rows in shared memory, or where they are
+// when the warps leave no room.
+TEST_F(DomainStageTest, TracesNeedNoRoomForTables) {
+  NEEDS_FAKE_DRIVER();
+  const SearchData data = make_search_data(7, 6, 60, 150);
+  const auto targets = upload(data.targets);
+  fake_.on_launch = [&](const FakeLaunch& launch) {
+    auto batch = *static_cast<const hmmjit_device::DomainBatch*>(launch.parameters);
+    EXPECT_EQ(batch.shared_floats, launch.shared_bytes / sizeof(float));
+    batch.shared_floats = 0;
+    FakeLaunch less = launch;
+    less.parameters = &batch;
+    return run_on_host(less);
+  };
+  auto stage = this->stage(kWorkspace);
+  std::size_t sampled = 0;
+  for (const Hmm& hmm : data.models) {
+    gpu::DomainRequest request{make_search_model(hmm), targets, all_of(*targets), {}};
+    gpu::DomainRequest* const pointer = &request;
+    ASSERT_TRUE(stage->run({&pointer, 1}, kernels_, {}, {}));
+    EXPECT_EQ(compare(request, "no room"), request.passed.size());
+    for (const auto& parsed : request.parsed) {
+      if (parsed == nullptr) continue;
+      for (const ParsedRegion& region : parsed->regions) sampled += region.sampled.has_value();
+    }
+  }
+  EXPECT_GT(sampled, 5u);
+}
+
 TEST_F(DomainStageTest, KernelsBeginWithTheLongestItemsAndAsManyAsFindRoom) {
   NEEDS_FAKE_DRIVER();
   namespace dev = hmmjit_device;
