@@ -416,8 +416,10 @@ dev::u32 DomainStage::Run::place_models(const ReadyKernel& ready,
     d.block_warps = dev::working_warps(floats, d.stripes,
                                        warp_floats(d.stripes, targets_per_warp(ready)), most);
     // A model whose rows find no room has no work for this kernel.
-    if (d.block_warps > 0)
-      blocks += (static_cast<dev::u32>(warps[i]) + d.block_warps - 1) / d.block_warps;
+    d.blocks = d.block_warps == 0
+                   ? 0
+                   : (static_cast<dev::u32>(warps[i]) + d.block_warps - 1) / d.block_warps;
+    blocks += d.blocks;
     std::memcpy(up + i * sizeof d, &d, sizeof d);
   }
   return blocks;

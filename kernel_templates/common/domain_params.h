@@ -25,11 +25,11 @@ struct DomainArena {
 };
 /// Counters of one model, zeroed by the host before the parser's launch.
 struct DomainCounters {
-  u32 next_target;    ///< parser: first slot nobody has taken
-  u32 next_envelope;  ///< envelope kernel: first entry nobody has taken
+  u32 next_target;    ///< parser: slots that warps have taken after their first ones
+  u32 next_envelope;  ///< envelope kernel: entries, likewise
   u32 envelopes;      ///< entries that have been made or wanted, see envelope_capacity
   u32 parsed, scored; ///< targets and envelopes done
-  u32 next_region;    ///< ensemble kernel: first entry nobody has taken
+  u32 next_region;    ///< ensemble kernel: entries, likewise
   u32 regions;        ///< its entries
   u32 sampled;        ///< done of them
 };
@@ -143,6 +143,8 @@ struct DomainParams {
   u32 time_limit;              ///< in device_time(): a kernel after the parser begins no item later
   u32 first_block;             ///< of the launch, see DomainBatch
   u32 block_warps;             ///< warps of a block that find room; the others have nothing to do
+  u32 blocks;                  ///< of this model
+  u32 reserved;
 };
 enum : u32 { kWorkspaceUnit = 256 };
 /// Items that a warp works on side by side, at most: a kernel's constant kTargets says how many. Those
@@ -219,10 +221,10 @@ enum : u32 { kSearchedSegments = 256 };
 HMMJIT_BOTH_SIDES u32 ensemble_warp_floats(u32 stripes, u32 targets) {
   return larger_u32(parser_warp_floats(stripes, targets), kSearchedSegments);
 }
-/// As the parser's; sums of M and I posteriors, where the emission odds were; products that wait.
+/// As the parser's; and products that wait.
 HMMJIT_BOTH_SIDES u32 envelope_warp_floats(u32 stripes, u32 targets) {
-  return whole_banks(targets * (12 * stripes + larger_u32(8 * stripes, emission_floats(stripes)) +
-                                product_floats(stripes)));
+  return whole_banks(targets *
+                     (12 * stripes + emission_floats(stripes) + product_floats(stripes)));
 }
 /// Warps of a block that find room in so many floats; 0: the model is too long.
 HMMJIT_BOTH_SIDES u32 working_warps(u32 floats, u32 stripes, u32 warp_floats, u32 most) {
@@ -247,7 +249,7 @@ static_assert(sizeof(RegionItem) == 16, "device layout");
 static_assert(sizeof(SampledRegion) == 16, "device layout");
 static_assert(sizeof(ClusterWords) == 12, "device layout");
 static_assert(sizeof(ScoredEnvelope) == 128, "device layout");
-static_assert(sizeof(DomainParams) == 272, "device layout");
+static_assert(sizeof(DomainParams) == 280, "device layout");
 static_assert(sizeof(DomainBatch) == 16, "device layout");
 
 }  // namespace hmmjit_device

@@ -1,8 +1,9 @@
 // Rows of Forward and Backward in the reference's own order of operations: every target has four
-// lanes of a warp, node k lies in lane (k-1) / Q, stripe (k-1) % Q (Farrar 2007; Eddy 2011). Every
+// lanes of a warp, its places, node k lies in place (k-1) / Q, stripe (k-1) % Q (Farrar 2007; Eddy 2011). Every
 // product and every sum is rounded on its own, in the order hmmsearch's SSE code has them, so that
 // all values are equal to the bit. A warp holds kTargets targets in its first lanes; its stripes lie
-// in shared memory, the model's odds in that of its block.
+// in shared memory, the model's odds in that of its block. The lanes of a target lie kTargets apart: those
+// of one place, which read the same odds, are neighbours then, and shared memory serves them together.
 //
 // The delete chain of a lane enters the next lane only in further passes over the stripes. The
 // reference goes on with them until nothing changes any more; here they end as soon as what is
@@ -79,10 +80,20 @@ HMMJIT_DEVICE void copies_done() {
 HMMJIT_DEVICE float row_shuffle(float v, u32 lane) {
   return bits_float(row_shuffle(float_bits(v), lane));
 }
+/// The value of this target's lane whose place is this one's ^ mask.
 template <typename Value>
-HMMJIT_DEVICE Value row_shuffle_xor(Value v, u32 mask) {
-  return row_shuffle(v, threadIdx.x % 32u ^ mask);
+HMMJIT_DEVICE Value place_shuffle_xor(Value v, u32 mask) {
+  return row_shuffle(v, threadIdx.x % 32u ^ mask * kTargets);
 }
+
+/// Which of the warp's targets a lane works on; kTargets or more: none. And its place in it, 0 to 3.
+HMMJIT_DEVICE u32 lane_target() {
+  const u32 lane = threadIdx.x % 32u;
+  return lane < kRowLanes ? lane % kTargets : lane;
+}
+HMMJIT_DEVICE u32 lane_place() { return threadIdx.x % 32u / kTargets; }
+/// The lane of place 0 of this lane's target.
+HMMJIT_DEVICE u32 first_lane() { return threadIdx.x % kTargets; }
 
 HMMJIT_DEVICE constexpr float rescale_above() { return 10000.0f; }
 HMMJIT_DEVICE constexpr float own_scale_above() { return 1.0e16f; }
@@ -117,25 +128,25 @@ HMMJIT_DEVICE float pick(const Quad& q, int i) {
   return bits_float(i == 0 ? q.x : i == 1 ? q.y : i == 2 ? q.z : q.w);
 }
 
-/// Lane r takes lane r-1's value, lane 0 zero; and the other way round.
+/// Place r takes the value of place r-1, place 0 zero; and the other way round.
 HMMJIT_DEVICE float from_below(float v, u32 place) {
   const u32 lane = threadIdx.x % 32u;
-  const float other = row_shuffle(v, place == 0 ? lane : lane - 1);
+  const float other = row_shuffle(v, place == 0 ? lane : lane - kTargets);
   return place == 0 ? 0.0f : other;
 }
 HMMJIT_DEVICE float from_above(float v, u32 place) {
   const u32 lane = threadIdx.x % 32u;
-  const float other = row_shuffle(v, place == 3 ? lane : lane + 1);
+  const float other = row_shuffle(v, place == 3 ? lane : lane + kTargets);
   return place == 3 ? 0.0f : other;
 }
-/// (a0 + a1) + (a2 + a3), in all four lanes.
+/// (a0 + a1) + (a2 + a3), in all lanes of a target.
 HMMJIT_DEVICE float group_sum(float v) {
-  const float pairs = add(v, row_shuffle_xor(v, 1));
-  return add(pairs, row_shuffle_xor(pairs, 2));
+  const float pairs = add(v, place_shuffle_xor(v, 1));
+  return add(pairs, place_shuffle_xor(pairs, 2));
 }
 HMMJIT_DEVICE bool group_any(bool v) {
-  const u32 votes = row_ballot(v);
-  return ((votes >> (threadIdx.x % 32u & 28u)) & 15u) != 0;
+  constexpr u32 kLanes = 1u | 1u << kTargets | 1u << 2 * kTargets | 1u << 3 * kTargets;
+  return ((row_ballot(v) >> first_lane()) & kLanes) != 0;
 }
 
 /// The model that a block works on, which of its blocks this is, and which of their warps. By all
@@ -143,9 +154,15 @@ HMMJIT_DEVICE bool group_any(bool v) {
 struct BlockShare {
   const DomainParams* model;
   u32 block;
-  HMMJIT_DEVICE u32 warp() const { return block * model->block_warps + threadIdx.x / 32u; }
-  /// Whether this warp has shared memory.
-  HMMJIT_DEVICE bool works() const { return threadIdx.x / 32u < model->block_warps; }
+  /// Warps of each block that have shared memory; whether this is one; which of the model's it is; and
+  /// how many the model has.
+  HMMJIT_DEVICE u32 warps_of_block() const {
+    const u32 most = blockDim.x / 32u;
+    return model->block_warps < most ? model->block_warps : most;
+  }
+  HMMJIT_DEVICE bool works() const { return threadIdx.x / 32u < warps_of_block(); }
+  HMMJIT_DEVICE u32 warp() const { return block * warps_of_block() + threadIdx.x / 32u; }
+  HMMJIT_DEVICE u32 warps() const { return model->blocks * warps_of_block(); }
 };
 HMMJIT_DEVICE BlockShare block_share(const DomainBatch& batch) {
   const u32 lane = threadIdx.x % 32u;
@@ -175,10 +192,10 @@ HMMJIT_DEVICE Stripes make_stripes(const DomainParams& p, const float* odds, flo
   s.match = own + lane;
   s.deletion = s.match + Q * kRowLanes;
   s.insert = s.deletion + Q * kRowLanes;
-  s.place = lane % 4u;
+  s.place = lane_place();
   s.odds = odds + s.place * 8;
   s.bounds = odds + (Q + 1) * 32;
-  s.emission = own + 3 * Q * kRowLanes + lane / 4 * emission_floats(Q) + s.place;
+  s.emission = own + 3 * Q * kRowLanes + lane_target() * emission_floats(Q) + s.place;
   s.Q = static_cast<int>(Q);
   s.serial = p.model_length < kSerialBelow;
   return s;
@@ -589,7 +606,7 @@ HMMJIT_DEVICE float backward_begin(const Stripes& s) {
   return group_sum(sum);
 }
 
-/// By the group's first two lanes.
+/// By a target's first two lanes.
 HMMJIT_DEVICE void store_specials(SpecialRow* row, u32 place, float E, const Specials& sp,
                                   float scale) {
   Quad quad;
@@ -613,7 +630,7 @@ struct Residues {
 /// The longest of the warp's targets.
 HMMJIT_DEVICE u32 longest(const Residues& residues) {
   u32 rows = residues.length;
-  for (u32 o = 4; o < 32; o *= 2) rows = max_u32(rows, shuffle_xor(rows, o));
+  for (u32 o = 1; o < 32; o *= 2) rows = max_u32(rows, shuffle_xor(rows, o));
   return rows;
 }
 
@@ -756,39 +773,61 @@ HMMJIT_DEVICE u32 ask_for_envelope(const DomainParams& p, const RegionItem& item
   return entry;
 }
 
-/// Hands out the items of a kernel until its time limit has passed: a family of very many hits would
-/// keep all others waiting.
-class TimedItems {
+/// The share of a warp in a model's list of items, longest first. Those that the warps of a block begin with
+/// are neighbours in the list: where an item takes much longer than most, as one often does, the others of
+/// its block are the next longest, and few blocks keep their multiprocessors until these are done.
+class ItemShare {
+ public:
+  /// `targets`: items that a warp works on side by side, at most; `most`: that may be in work at once, so
+  /// that all find workspace. A warp takes as long for one item as for `targets`.
+  HMMJIT_DEVICE ItemShare(const BlockShare& share, u32 count, u32 most, u32 targets) {
+    items_ = most < 1 ? 1 : most > targets ? targets : most;
+    const u32 needed = (count + items_ - 1) / items_, allowed = most / items_;
+    beginning_ = share.warps();
+    if (beginning_ > needed) beginning_ = needed;
+    if (beginning_ > allowed) beginning_ = allowed;
+    warp_ = share.warp();
+  }
+  /// Warps beyond the workspace, or beyond the list, must not begin.
+  HMMJIT_DEVICE bool begins() const { return warp_ < beginning_; }
+  /// How many take() gives at a time.
+  HMMJIT_DEVICE u32 items() const { return items_; }
+  /// The first of the next items; `next` counts what has been taken by warps that had begun. Called by all
+  /// lanes.
+  HMMJIT_DEVICE u32 take(u32* next) {
+    if (!begun_) {
+      begun_ = true;
+      return warp_ * items_;
+    }
+    u32 taken = 0;
+    if (threadIdx.x % 32u == 0) taken = atomic_add(next, items_);
+    return beginning_ * items_ + shuffle(taken, 0);
+  }
+
+ private:
+  u32 items_, beginning_, warp_;
+  bool begun_ = false;
+};
+
+/// The time limit of a kernel, from which on no item begins: a family of very many hits would keep all
+/// others waiting.
+class TimeLimit {
  public:
   /// `first`: the word of the arena where the first warp of the launch notes its time. Called by all
   /// lanes.
-  HMMJIT_DEVICE TimedItems(const DomainParams& p, u32* first) : limit_(p.time_limit) {
+  HMMJIT_DEVICE TimeLimit(const DomainParams& p, u32* first) : limit_(p.time_limit) {
     const u32 now = ~device_time();
     u32 noted = 0;
     if (threadIdx.x % 32u == 0) noted = atomic_max(first, now);
     noted = shuffle(noted, 0);
     begun_ = ~max_u32(noted, shuffle(now, 0));
   }
-  /// The first of `count` items nobody has taken, counted by `next`; kNoEntry when the time is over.
   /// Called by all lanes.
-  HMMJIT_DEVICE u32 take(u32* next, u32 count) const {
-    u32 entry = 0;
-    if (threadIdx.x % 32u == 0) {
-      const bool over = device_time() - begun_ >= limit_;
-      entry = over ? static_cast<u32>(kNoEntry) : atomic_add(next, count);
-    }
-    return shuffle(entry, 0);
-  }
+  HMMJIT_DEVICE bool over() const { return shuffle(device_time() - begun_ >= limit_ ? 1u : 0u, 0) != 0; }
 
  private:
   u32 begun_, limit_;
 };
-
-/// How many items each warp takes at a time, when at most `most` may be in work at once: a warp takes
-/// as long for one as for kTargets.
-HMMJIT_DEVICE u32 items_per_warp(u32 most) {
-  return most < 1 ? 1 : most > kTargets ? kTargets : most;
-}
 
 /// Room for an answer; false when there is none.
 HMMJIT_DEVICE bool take_words(const DomainParams& p, u32 words, u32* at) {

@@ -942,14 +942,15 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
     fill_tables(p, parts, odds);
     own = odds + parts.warps + threadIdx.x / 32u * parts.each;
   }
-  const u32 warp = share.warp();
-  if (!share.works() || warp >= p.region_count || warp >= p.most_regions) return;
+  ItemShare mine(share, p.region_count, p.most_regions, 1);
+  if (!share.works() || !mine.begins()) return;
   const Stripes s = make_stripes(p, odds, own);
   const u32 lane = threadIdx.x % 32u;
-  const TimedItems items(p, &p.arena->regions_begun);
+  const TimeLimit time(p, &p.arena->regions_begun);
   Space space;
   for (;;) {
-    const u32 at = items.take(&p.counters->next_region, 1);
+    if (time.over()) break;
+    const u32 at = mine.take(&p.counters->next_region);
     if (at >= p.region_count) break;
     const u32 entry = p.region_order[at];
     const u32 L = region_of(p, entry, 0).L;
@@ -960,8 +961,8 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
     if (warp_ballot(degenerate)) continue;
     const u32 units = region_units(L, Q);
     if (!fits(p, units)) continue;
-    // One group of lanes asks for the warp.
-    if (!shuffle(reserve(p, &p.arena->region_units, lane & 28u, lane < 4 ? units : 0u, &space) ? 1u : 0u,
+    // One lane asks for the warp.
+    if (!shuffle(reserve(p, &p.arena->region_units, first_lane(), lane < 4 ? units : 0u, &space) ? 1u : 0u,
                  0)) {
       if (!warp_ballot(space.units > 0)) break;  // others have the workspace
       continue;

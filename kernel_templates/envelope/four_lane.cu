@@ -14,7 +14,7 @@ namespace {
 
 HMMJIT_DEVICE float below_or_none(float v, u32 place) {
   const u32 lane = threadIdx.x % 32u;
-  const float other = row_shuffle(v, place == 0 ? lane : lane - 1);
+  const float other = row_shuffle(v, place == 0 ? lane : lane - kTargets);
   return place == 0 ? none() : other;
 }
 
@@ -34,11 +34,10 @@ struct AccuracyFlow {
 };
 
 template <int N>
-HMMJIT_DEVICE void accuracy_stripes(const Stripes& s, float* sum_match, float* sum_insert,
-                                    const float* ahead, u8* choices, bool active, float B,
-                                    float factor, int q, AccuracyFlow* f) {
+HMMJIT_DEVICE void accuracy_stripes(const Stripes& s, const float* ahead, u8* choices, bool active,
+                                    float B, float factor, int q, AccuracyFlow* f) {
   Quad in[N], out[N];
-  float m[N], d[N], i[N], pm[N], pi[N], sm[N], si[N];
+  float m[N], d[N], i[N], pm[N], pi[N];
   HMMJIT_UNROLL
   for (int k = 0; k < N; ++k) {
     in[k] = *reinterpret_cast<const Quad*>(s.odds + (q + k) * 32);
@@ -48,8 +47,6 @@ HMMJIT_DEVICE void accuracy_stripes(const Stripes& s, float* sum_match, float* s
     i[k] = s.insert[(q + k) * kRowLanes];
     pm[k] = ahead[(q + k) * 8];
     pi[k] = ahead[(q + k) * 8 + 4];
-    sm[k] = sum_match[(q + k) * kRowLanes];
-    si[k] = sum_insert[(q + k) * kRowLanes];
   }
   HMMJIT_UNROLL
   for (int k = 0; k < N; ++k) {
@@ -83,8 +80,6 @@ HMMJIT_DEVICE void accuracy_stripes(const Stripes& s, float* sum_match, float* s
     s.deletion[(q + k) * kRowLanes] = f->d;
     s.insert[(q + k) * kRowLanes] = add(larger(allowed(mi, f->mp), allowed(ii, f->ip)), insert);
     f->d = allowed(pick(out[k], kWordMdOut - 4), v);
-    sum_match[(q + k) * kRowLanes] = add(sm[k], match);
-    sum_insert[(q + k) * kRowLanes] = add(si[k], insert);
     if (active) choices[(q + k) * 8] = static_cast<u8>(choice);
   }
 }
@@ -149,8 +144,8 @@ HMMJIT_DEVICE End finish_accuracy(const Stripes& s, float d, u8* choices, bool a
     from_delete = chosen(dd, deletion);
   }
   for (u32 o = 1; o < 4; o *= 2) {
-    const float other_m = row_shuffle_xor(best_m, o), other_d = row_shuffle_xor(best_d, o);
-    const u32 other_at_m = row_shuffle_xor(at_m, o), other_at_d = row_shuffle_xor(at_d, o);
+    const float other_m = place_shuffle_xor(best_m, o), other_d = place_shuffle_xor(best_d, o);
+    const u32 other_at_m = place_shuffle_xor(at_m, o), other_at_d = place_shuffle_xor(at_d, o);
     if (other_m > best_m || (other_m == best_m && other_at_m > at_m)) {
       best_m = other_m;
       at_m = other_at_m;
@@ -169,6 +164,27 @@ HMMJIT_DEVICE End finish_accuracy(const Stripes& s, float d, u8* choices, bool a
   return end;
 }
 
+/// Sums of the posteriors of M and I cells over the rows of an envelope, in the place of these cells.
+HMMJIT_DEVICE void sum_posteriors(const Stripes& s, const Envelope& e, float* ahead, u32 rows) {
+  clear_cells(s);
+  bring(e, ahead, s.place, e.L >= 1, 1);
+  float coming = e.L >= 1 ? e.posteriors()[1].factor : 0.0f;
+  for (u32 i = 1; i <= rows; ++i) {
+    const float factor = i <= e.L ? coming : 0.0f;
+    if (i < e.L) coming = e.posteriors()[i + 1].factor;
+    copies_done();
+    sync_rows();
+    HMMJIT_UNROLL_BY(4)
+    for (int q = 0; q < s.Q; ++q) {
+      const float match = ahead[q * 8 + s.place], insert = ahead[q * 8 + 4 + s.place];
+      s.match[q * kRowLanes] = add(s.match[q * kRowLanes], multiply(match, factor));
+      s.insert[q * kRowLanes] = add(s.insert[q * kRowLanes], multiply(insert, factor));
+    }
+    sync_rows();
+    bring(e, ahead, s.place, i + 1 <= e.L, i + 1);
+  }
+}
+
 /// One of the envelopes that a warp works on side by side.
 struct EnvelopeItem {
   RegionItem item;
@@ -183,12 +199,9 @@ HMMJIT_DEVICE void score(const DomainParams& p, const Stripes& s, float* own, co
   const RegionItem item = work.item;
   const u32 entry = work.entry, length = residues.length, Q = p.stripes;
   const bool valid = work.valid;
-  const u32 lane = threadIdx.x % 32u, group = lane / 4u;
-  // Sums of match and insert posteriors, where the emission odds were.
-  float* const sum_match = own + 3 * kRowLanes * Q + lane;
-  float* const sum_insert = sum_match + kRowLanes * Q;
-  // A row of products that waits, [stripe][M, I][lane].
-  float* const ahead = own + envelope_warp_floats(Q, kTargets) - (kTargets - group) * product_floats(Q);
+  // A row of products that waits, [stripe][M, I][place].
+  float* const ahead =
+      own + envelope_warp_floats(Q, kTargets) - (kTargets - lane_target()) * product_floats(Q);
   const Envelope e = make_envelope(p.workspace + static_cast<u64>(space.first) * kWorkspaceUnit, length, Q, 8u * Q);
   const FloatLength lengths = p.unihit[p.database.length_class[item.target]];
 
@@ -228,13 +241,12 @@ HMMJIT_DEVICE void score(const DomainParams& p, const Stripes& s, float* own, co
   if (valid && s.place == 0) {
     sound = set_posteriors(e, lengths.loop, lengths.move, own_scale, &outside);
   }
-  outside = row_shuffle(outside, lane & 28u);
+  outside = row_shuffle(outside, first_lane());
   sync_rows();
 
-  // ---- optimal accuracy, sums of the posteriors ----
+  // ---- optimal accuracy ----
   for (int q = 0; q < s.Q; ++q) {
     s.match[q * kRowLanes] = s.deletion[q * kRowLanes] = s.insert[q * kRowLanes] = none();
-    sum_match[q * kRowLanes] = sum_insert[q * kRowLanes] = 0.0f;
   }
   float best_c = none();
   u32 end_row = 0, end_node = 0, end_state = kPathMatch;
@@ -258,12 +270,10 @@ HMMJIT_DEVICE void score(const DomainParams& p, const Stripes& s, float* own, co
     sync_rows();
     int at = 0;
     for (; at + 4 <= s.Q; at += 4) {
-      accuracy_stripes<4>(s, sum_match, sum_insert, ahead + s.place, choices, active, B,
-                          row.factor, at, &f);
+      accuracy_stripes<4>(s, ahead + s.place, choices, active, B, row.factor, at, &f);
     }
     for (; at < s.Q; ++at) {
-      accuracy_stripes<1>(s, sum_match, sum_insert, ahead + s.place, choices, active, B,
-                          row.factor, at, &f);
+      accuracy_stripes<1>(s, ahead + s.place, choices, active, B, row.factor, at, &f);
     }
     sync_rows();
     bring(e, ahead, s.place, i + 1 <= length, i + 1);
@@ -282,25 +292,26 @@ HMMJIT_DEVICE void score(const DomainParams& p, const Stripes& s, float* own, co
   copies_done();
   sync_rows();
 
-  // ---- null2 odds ----
-  const float norm =
-      valid ? static_cast<float>(1.0 / static_cast<double>(static_cast<float>(length))) : 0.0f;
-  for (int q = 0; q < s.Q; ++q) {
-    sum_match[q * kRowLanes] = multiply(sum_match[q * kRowLanes], norm);
-    sum_insert[q * kRowLanes] = multiply(sum_insert[q * kRowLanes], norm);
-  }
-  // Envelopes of clusters have theirs from sampled traces.
-  const u32 codes = row_ballot(item.clustered == 0) ? p.residue_codes : 0u;
-  for (u32 code = 0; code < codes; ++code) {
-    const float* const emission = p.emissions + code * Q * 4u + s.place;
-    float sum = 0.0f;
-    HMMJIT_UNROLL_BY(4)
+  // ---- null2 odds; envelopes of clusters have theirs from sampled traces ----
+  if (row_ballot(item.clustered == 0)) {
+    sum_posteriors(s, e, ahead, rows);
+    const float norm =
+        valid ? static_cast<float>(1.0 / static_cast<double>(static_cast<float>(length))) : 0.0f;
     for (int q = 0; q < s.Q; ++q) {
-      sum = add(sum, multiply(sum_match[q * kRowLanes], emission[q * 4]));
-      sum = add(sum, sum_insert[q * kRowLanes]);
+      s.match[q * kRowLanes] = multiply(s.match[q * kRowLanes], norm);
+      s.insert[q * kRowLanes] = multiply(s.insert[q * kRowLanes], norm);
     }
-    sum = add(group_sum(sum), outside);
-    if (valid && s.place == 0) p.scored[entry].null2[code] = sum;
+    for (u32 code = 0; code < p.residue_codes; ++code) {
+      const float* const emission = p.emissions + code * Q * 4u + s.place;
+      float sum = 0.0f;
+      HMMJIT_UNROLL_BY(4)
+      for (int q = 0; q < s.Q; ++q) {
+        sum = add(sum, multiply(s.match[q * kRowLanes], emission[q * 4]));
+        sum = add(sum, s.insert[q * kRowLanes]);
+      }
+      sum = add(group_sum(sum), outside);
+      if (valid && s.place == 0) p.scored[entry].null2[code] = sum;
+    }
   }
 
   // ---- the answer ----
@@ -318,22 +329,22 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
   const BlockShare share = block_share(batch);
   const DomainParams p = *share.model;
   const u32 count = p.envelope_count;
-  const u32 items = items_per_warp(p.most_envelopes);
   float* const odds = reinterpret_cast<float*>(shared);
   load_odds(p, odds);
-  const u32 warp = share.warp();
-  if (!share.works() || warp * items >= count || (warp + 1) * items > p.most_envelopes) return;
+  ItemShare mine(share, count, p.most_envelopes, kTargets);
+  if (!share.works() || !mine.begins()) return;
   const u32 Q = p.stripes;
   float* const own =
       odds + block_floats(Q) + threadIdx.x / 32u * envelope_warp_floats(Q, kTargets);
   const Stripes s = make_stripes(p, odds, own);
-  const u32 lane = threadIdx.x % 32u, group = lane / 4u;
-  const TimedItems timed(p, &p.arena->envelopes_begun);
+  const u32 lane = threadIdx.x % 32u, group = lane_target();
+  const TimeLimit time(p, &p.arena->envelopes_begun);
   Space space;
   for (;;) {
-    const u32 first = timed.take(&p.counters->next_envelope, items);
+    if (time.over()) break;
+    const u32 first = mine.take(&p.counters->next_envelope);
     if (first >= count) break;
-    bool valid = group < items && first + group < count;
+    bool valid = group < mine.items() && first + group < count;
     const u32 entry = valid ? p.envelope_order[first + group] : 0u;
     RegionItem item;
     item.target = item.first = item.last = 0;
@@ -342,7 +353,7 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
     const u32 L = valid ? item.last - item.first + 1 : 0u;
     valid = valid && fits(p, envelope_units(L, Q));
     const bool asked = warp_ballot(valid);
-    valid = reserve(p, &p.arena->envelope_units, lane & 28u, valid ? envelope_units(L, Q) : 0u,
+    valid = reserve(p, &p.arena->envelope_units, first_lane(), valid ? envelope_units(L, Q) : 0u,
                     &space) && valid;
     const u32 length = valid ? L : 0u;
     Residues residues;

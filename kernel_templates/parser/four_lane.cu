@@ -12,23 +12,19 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
   const BlockShare share = block_share(batch);
   const DomainParams p = *share.model;
   const u32 count = p.target_count;
-  const u32 items = items_per_warp(p.most_parsers);
   float* const odds = reinterpret_cast<float*>(shared);
   load_odds(p, odds);
-  const u32 warp = share.warp();
-  // Warps beyond the workspace must not begin.
-  if (!share.works() || warp * items >= count || (warp + 1) * items > p.most_parsers) return;
+  ItemShare mine(share, count, p.most_parsers, kTargets);
+  if (!share.works() || !mine.begins()) return;
   const Stripes s = make_stripes(
       p, odds, odds + block_floats(p.stripes) + threadIdx.x / 32u * parser_warp_floats(p.stripes, kTargets));
-  const u32 lane = threadIdx.x % 32u, group = lane / 4u;
+  const u32 lane = threadIdx.x % 32u, group = lane_target();
   Space space;
   for (;;) {
-    u32 slot = 0;
-    if (lane == 0) slot = atomic_add(&p.counters->next_target, items);
-    slot = shuffle(slot, 0);
+    u32 slot = mine.take(&p.counters->next_target);
     if (slot >= count) break;
     slot += group;
-    bool valid = group < items && slot < count;
+    bool valid = group < mine.items() && slot < count;
     const u32 target = valid ? p.targets[slot] : 0u;
     const u32 L = valid ? p.database.length[target] : 0u;
     if (valid && s.place == 0) p.parsed[slot].status = kLeftToHost;
@@ -37,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
     if (!fits(p, units)) valid = false;
     if (!valid) units = 0;
     const bool asked = warp_ballot(valid);
-    valid = reserve(p, &p.arena->parser_units, lane & 28u, units, &space) && valid;
+    valid = reserve(p, &p.arena->parser_units, first_lane(), units, &space) && valid;
     Residues residues;
     residues.length = valid ? L : 0u;
     const u32 rows = longest(residues);
