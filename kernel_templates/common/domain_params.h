@@ -166,10 +166,12 @@ HMMJIT_BOTH_SIDES u32 units_of(u32 bytes) { return (bytes + kWorkspaceUnit - 1) 
 /// A target of L residues: special rows of Forward and Backward.
 HMMJIT_BOTH_SIDES u32 parser_units(u32 L) { return units_of(2 * (L + 1) * kSpecialRowBytes); }
 
+/// Cells of two kinds in a row of an envelope, stripes in fours.
+HMMJIT_BOTH_SIDES u32 envelope_row_cells(u32 stripes) { return (stripes + 3) / 4 * 32; }
 /// An envelope of L residues: special rows of Forward and Backward, products of M and I cells,
 /// choices of the optimal accuracy path.
 HMMJIT_BOTH_SIDES u32 envelope_units(u32 L, u32 stripes) {
-  return units_of((L + 1) * (2 * kSpecialRowBytes + 40 * stripes));
+  return units_of((L + 1) * (2 * kSpecialRowBytes + 5 * envelope_row_cells(stripes)));
 }
 
 /// Sampled traces of a region, and how many domains they may have together.

@@ -29,9 +29,10 @@ HMMJIT_DEVICE float larger(float a, float b) { return a > b ? a : b; }
 /// As the reference masks: what has no transition counts as zero in a cell, as nothing in a choice.
 HMMJIT_DEVICE float allowed(float odds, float v) { return odds > 0.0f ? v : 0.0f; }
 HMMJIT_DEVICE float chosen(float odds, float v) { return odds > 0.0f ? v : none(); }
-/// Matrices of an envelope in the workspace. Where a cell lies in its row depends on how a kernel divides
-/// rows among lanes: cell of node k, 0-based, at k % Q * stripe_step + k / Q * place_step, that of I or of
-/// D `kind_step` behind that of M.
+
+/// Matrices of an envelope in the workspace. A row has chunks of four stripes: [chunk][kind][place][4], kinds
+/// M and I of products, M and D of choices, so that a lane reads and writes four stripes at a time.
+enum : u32 { kChunkCells = 32, kKindCells = 16 };
 struct Envelope {
   SpecialRow* forward;
   SpecialRow* backward;  ///< later PosteriorRow
@@ -39,7 +40,7 @@ struct Envelope {
   u8* choices;           ///< [row][row_cells]: of match and insert, of delete
   u32 L;
   u32 Q;
-  u32 row_cells, stripe_step, place_step, kind_step;
+  u32 row_cells;
   HMMJIT_DEVICE PosteriorRow* posteriors() const {
     return reinterpret_cast<PosteriorRow*>(backward);
   }
@@ -47,18 +48,15 @@ struct Envelope {
   HMMJIT_DEVICE u8* choice_row(u32 i) const { return choices + i * row_cells; }
 };
 /// What an envelope of L residues takes of the workspace from `first` on, see envelope_units().
-HMMJIT_DEVICE Envelope make_envelope(u8* first, u32 L, u32 Q, u32 row_cells) {
+HMMJIT_DEVICE Envelope make_envelope(u8* first, u32 L, u32 Q) {
   Envelope e;
   e.forward = reinterpret_cast<SpecialRow*>(first);
   e.backward = e.forward + (L + 1);
   e.product = reinterpret_cast<float*>(e.backward + (L + 1));
-  e.choices = reinterpret_cast<u8*>(e.product + (L + 1) * row_cells);
+  e.choices = reinterpret_cast<u8*>(e.product + (L + 1) * envelope_row_cells(Q));
   e.L = L;
   e.Q = Q;
-  e.row_cells = row_cells;
-  e.stripe_step = 8;
-  e.place_step = 1;
-  e.kind_step = 4;
+  e.row_cells = envelope_row_cells(Q);
   return e;
 }
 
@@ -135,16 +133,16 @@ enum : u32 { kNoPath = 0, kForHost = 0xffffffffu };
 HMMJIT_DEVICE u32 trace(const Envelope& e, u32 i, u32 k, u32 state, u8* path) {
   u32 steps = 0;
   for (;;) {
-    const u32 stripe = (k - 1) % e.Q, lane = (k - 1) / e.Q;
-    const u32 cell = stripe * e.stripe_step + lane * e.place_step;
+    const u32 stripe = (k - 1) % e.Q, place = (k - 1) / e.Q;
+    const u32 cell = stripe / 4 * kChunkCells + place * 4 + stripe % 4;
     if (state == kPathDelete) {
       path[steps++] = static_cast<u8>(kPathDelete);
-      state = e.choice_row(i)[cell + e.kind_step] ? kPathDelete : kPathMatch;
+      state = e.choice_row(i)[cell + kKindCells] ? kPathDelete : kPathMatch;
       if (--k == 0) return kNoPath;
       continue;
     }
     const u32 choice = e.choice_row(i)[cell];
-    const float product = e.product_row(i)[cell + (state == kPathInsert ? e.kind_step : 0u)];
+    const float product = e.product_row(i)[cell + (state == kPathInsert ? static_cast<u32>(kKindCells) : 0u)];
     const u32 code = posterior_code(multiply(product, e.posteriors()[i].factor));
     path[steps++] = static_cast<u8>(state | code << 2);
     if (state == kPathInsert) {

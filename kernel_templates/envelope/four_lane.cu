@@ -22,10 +22,35 @@ HMMJIT_DEVICE float below_or_none(float v, u32 place) {
 HMMJIT_DEVICE void bring(const Envelope& e, float* ahead, u32 place, bool active, u32 row) {
   if (active) {
     const float* const from = e.product_row(row);
-    for (u32 chunk = place; chunk < 2u * e.Q; chunk += 4u) {
-      copy_ahead(ahead + chunk * 4u, from + chunk * 4u);
-    }
+    for (u32 cell = place * 4u; cell < e.row_cells; cell += 16u) copy_ahead(ahead + cell, from + cell);
   }
+}
+
+/// Cells of M or I of this lane in a chunk of which `count` stripes are the model's, zero beyond.
+HMMJIT_DEVICE Quad four_cells(const float* cells, int count) {
+  Quad v;
+  v.x = float_bits(cells[0]);
+  v.y = count > 1 ? float_bits(cells[kRowLanes]) : 0u;
+  v.z = count > 2 ? float_bits(cells[2 * kRowLanes]) : 0u;
+  v.w = count > 3 ? float_bits(cells[3 * kRowLanes]) : 0u;
+  return v;
+}
+HMMJIT_DEVICE Quad four_products(const float* a, const Quad& b) {
+  const Quad v = *reinterpret_cast<const Quad*>(a);
+  Quad out;
+  out.x = float_bits(multiply(bits_float(v.x), bits_float(b.x)));
+  out.y = float_bits(multiply(bits_float(v.y), bits_float(b.y)));
+  out.z = float_bits(multiply(bits_float(v.z), bits_float(b.z)));
+  out.w = float_bits(multiply(bits_float(v.w), bits_float(b.w)));
+  return out;
+}
+/// Calls work(q, stripes of the chunk) for all chunks of a row.
+template <typename Work>
+HMMJIT_DEVICE void for_chunks(int Q, const Work& work) {
+  int q = 0;
+  HMMJIT_UNROLL_BY(2)
+  for (; q + 4 <= Q; q += 4) work(q, 4);
+  if (q < Q) work(q, Q - q);
 }
 
 /// What one stripe of optimal accuracy hands to the next.
@@ -33,26 +58,46 @@ struct AccuracyFlow {
   float mp, dp, ip, d;
 };
 
+/// What N stripes of optimal accuracy read; of products those of one chunk.
 template <int N>
-HMMJIT_DEVICE void accuracy_stripes(const Stripes& s, const float* ahead, u8* choices, bool active,
-                                    float B, float factor, int q, AccuracyFlow* f) {
+struct AccuracyChunk {
   Quad in[N], out[N];
-  float m[N], d[N], i[N], pm[N], pi[N];
-  HMMJIT_UNROLL
-  for (int k = 0; k < N; ++k) {
-    in[k] = *reinterpret_cast<const Quad*>(s.odds + (q + k) * 32);
-    out[k] = *reinterpret_cast<const Quad*>(s.odds + (q + k) * 32 + 4);
-    m[k] = s.match[(q + k) * kRowLanes];
-    d[k] = s.deletion[(q + k) * kRowLanes];
-    i[k] = s.insert[(q + k) * kRowLanes];
-    pm[k] = ahead[(q + k) * 8];
-    pi[k] = ahead[(q + k) * 8 + 4];
+  float m[N], d[N], i[N], match[N], insert[N];
+  HMMJIT_DEVICE void read(const Stripes& s, const float* ahead, int q) {
+    const float* const products = ahead + q / 4 * kChunkCells + s.place * 4u + q % 4;
+    HMMJIT_UNROLL
+    for (int k = 0; k < N; ++k) {
+      in[k] = *reinterpret_cast<const Quad*>(s.odds + (q + k) * 32);
+      out[k] = *reinterpret_cast<const Quad*>(s.odds + (q + k) * 32 + 4);
+      m[k] = s.match[(q + k) * kRowLanes];
+      d[k] = s.deletion[(q + k) * kRowLanes];
+      i[k] = s.insert[(q + k) * kRowLanes];
+    }
+    if (N == 4) {
+      const Quad pm = *reinterpret_cast<const Quad*>(products);
+      const Quad pi = *reinterpret_cast<const Quad*>(products + kKindCells);
+      HMMJIT_UNROLL
+      for (int k = 0; k < N; ++k) {
+        match[k] = pick(pm, k);
+        insert[k] = pick(pi, k);
+      }
+    } else {
+      match[0] = products[0];
+      insert[0] = products[kKindCells];
+    }
   }
+};
+
+/// Returns the choices of the N match and insert cells, a byte each.
+template <int N>
+HMMJIT_DEVICE u32 accuracy_stripes(const Stripes& s, const AccuracyChunk<N>& c, float B, float factor,
+                                   int q, AccuracyFlow* f) {
+  u32 choices = 0;
   HMMJIT_UNROLL
   for (int k = 0; k < N; ++k) {
-    const float bm = pick(in[k], kWordEntry), mm = pick(in[k], kWordMmIn);
-    const float im = pick(in[k], kWordImIn), dm = pick(in[k], kWordDmIn);
-    const float mi = pick(out[k], kWordMiOut - 4), ii = pick(out[k], kWordIiOut - 4);
+    const float bm = pick(c.in[k], kWordEntry), mm = pick(c.in[k], kWordMmIn);
+    const float im = pick(c.in[k], kWordImIn), dm = pick(c.in[k], kWordDmIn);
+    const float mi = pick(c.out[k], kWordMiOut - 4), ii = pick(c.out[k], kWordIiOut - 4);
     const float from_m = chosen(mm, f->mp), from_i = chosen(im, f->ip);
     const float from_d = chosen(dm, f->dp);
     // The first of the largest.
@@ -70,18 +115,19 @@ HMMJIT_DEVICE void accuracy_stripes(const Stripes& s, const float* ahead, u8* ch
     // count as zero in the sum: the larger one is as large.
     float v = larger(allowed(bm, B), best);
     if (best < chosen(bm, B)) choice = kFromBegin;
-    const float match = multiply(pm[k], factor), insert = multiply(pi[k], factor);
-    v = add(v, match);
-    f->mp = m[k];
-    f->dp = d[k];
-    f->ip = i[k];
+    v = add(v, multiply(c.match[k], factor));
+    f->mp = c.m[k];
+    f->dp = c.d[k];
+    f->ip = c.i[k];
     if (!(chosen(mi, f->mp) >= chosen(ii, f->ip))) choice |= kInsertStays;
     s.match[(q + k) * kRowLanes] = v;
     s.deletion[(q + k) * kRowLanes] = f->d;
-    s.insert[(q + k) * kRowLanes] = add(larger(allowed(mi, f->mp), allowed(ii, f->ip)), insert);
-    f->d = allowed(pick(out[k], kWordMdOut - 4), v);
-    if (active) choices[(q + k) * 8] = static_cast<u8>(choice);
+    s.insert[(q + k) * kRowLanes] = add(larger(allowed(mi, f->mp), allowed(ii, f->ip)),
+                                        multiply(c.insert[k], factor));
+    f->d = allowed(pick(c.out[k], kWordMdOut - 4), v);
+    choices |= choice << 8 * k;
   }
+  return choices;
 }
 
 /// The delete chain of optimal accuracy over N stripes.
@@ -97,8 +143,9 @@ HMMJIT_DEVICE void largest_stripes(const Stripes& s, const DeleteChunk<N>& chunk
   }
 }
 
-/// Completes a row of optimal accuracy: delete chain, choices of the deletions, best cell.
-HMMJIT_DEVICE End finish_accuracy(const Stripes& s, float d, u8* choices, bool active) {
+/// Completes a row of optimal accuracy: delete chain, choices of the deletions (of this lane's chunks, or
+/// null), best cell.
+HMMJIT_DEVICE End finish_accuracy(const Stripes& s, float d, u32* choices) {
   const int Q = s.Q;
   float c = below_or_none(d, s.place);
   bool larger_one = false;  // at the last stripe that has been done, of this lane
@@ -126,23 +173,29 @@ HMMJIT_DEVICE End finish_accuracy(const Stripes& s, float d, u8* choices, bool a
   float from_delete = below_or_none(chosen(last_dd, s.deletion[(Q - 1) * kRowLanes]), s.place);
   float best_m = none(), best_d = none();
   u32 at_m = s.place, at_d = s.place;
-  HMMJIT_UNROLL_BY(4)
-  for (int q = 0; q < Q; ++q) {
-    const float match = s.match[q * kRowLanes], deletion = s.deletion[q * kRowLanes];
-    const float md = s.odds[q * 32 + kWordMdOut], dd = s.odds[q * 32 + kWordDdOut];
-    const u32 code = static_cast<u32>(q) * 4u + s.place;
-    if (match >= best_m) {
-      best_m = match;
-      at_m = code;
+  for_chunks(Q, [&](int first, int count) {
+    u32 word = 0;
+    HMMJIT_UNROLL
+    for (int k = 0; k < 4; ++k) {
+      if (k >= count) break;
+      const int q = first + k;
+      const float match = s.match[q * kRowLanes], deletion = s.deletion[q * kRowLanes];
+      const float md = s.odds[q * 32 + kWordMdOut], dd = s.odds[q * 32 + kWordDdOut];
+      const u32 code = static_cast<u32>(q) * 4u + s.place;
+      if (match >= best_m) {
+        best_m = match;
+        at_m = code;
+      }
+      if (deletion > best_d) {
+        best_d = deletion;
+        at_d = code;
+      }
+      word |= (from_match >= from_delete ? 0u : 1u) << 8 * k;
+      from_match = chosen(md, match);
+      from_delete = chosen(dd, deletion);
     }
-    if (deletion > best_d) {
-      best_d = deletion;
-      at_d = code;
-    }
-    if (active) choices[q * 8 + 4] = from_match >= from_delete ? 0 : 1;
-    from_match = chosen(md, match);
-    from_delete = chosen(dd, deletion);
-  }
+    if (choices != nullptr) choices[first / 4 * (kChunkCells / 4)] = word;
+  });
   for (u32 o = 1; o < 4; o *= 2) {
     const float other_m = place_shuffle_xor(best_m, o), other_d = place_shuffle_xor(best_d, o);
     const u32 other_at_m = place_shuffle_xor(at_m, o), other_at_d = place_shuffle_xor(at_d, o);
@@ -176,7 +229,8 @@ HMMJIT_DEVICE void sum_posteriors(const Stripes& s, const Envelope& e, float* ah
     sync_rows();
     HMMJIT_UNROLL_BY(4)
     for (int q = 0; q < s.Q; ++q) {
-      const float match = ahead[q * 8 + s.place], insert = ahead[q * 8 + 4 + s.place];
+      const float* const products = ahead + q / 4 * kChunkCells + s.place * 4u + q % 4;
+      const float match = products[0], insert = products[kKindCells];
       s.match[q * kRowLanes] = add(s.match[q * kRowLanes], multiply(match, factor));
       s.insert[q * kRowLanes] = add(s.insert[q * kRowLanes], multiply(insert, factor));
     }
@@ -199,22 +253,22 @@ HMMJIT_DEVICE void score(const DomainParams& p, const Stripes& s, float* own, co
   const RegionItem item = work.item;
   const u32 entry = work.entry, length = residues.length, Q = p.stripes;
   const bool valid = work.valid;
-  // A row of products that waits, [stripe][M, I][place].
+  // A row of products that waits.
   float* const ahead =
       own + envelope_warp_floats(Q, kTargets) - (kTargets - lane_target()) * product_floats(Q);
-  const Envelope e = make_envelope(p.workspace + static_cast<u64>(space.first) * kWorkspaceUnit, length, Q, 8u * Q);
+  const Envelope e = make_envelope(p.workspace + static_cast<u64>(space.first) * kWorkspaceUnit, length, Q);
   const FloatLength lengths = p.unihit[p.database.length_class[item.target]];
 
   // ---- Forward; Backward, and the products ----
   u32 scales = 0;
   const float last_c = forward_pass(
       p, s, residues, rows, lengths, unihit(), e.forward, [&](u32 i, float scale) {
-        float* const out = e.product_row(i) + s.place;
-        HMMJIT_UNROLL_BY(4)
-        for (int q = 0; q < s.Q; ++q) {
-          out[q * 8] = s.match[q * kRowLanes];
-          out[q * 8 + 4] = s.insert[q * kRowLanes];
-        }
+        float* const out = e.product_row(i) + s.place * 4u;
+        for_chunks(s.Q, [&](int q, int count) {
+          float* const to = out + q / 4 * kChunkCells;
+          *reinterpret_cast<Quad*>(to) = four_cells(s.match + q * kRowLanes, count);
+          *reinterpret_cast<Quad*>(to + kKindCells) = four_cells(s.insert + q * kRowLanes, count);
+        });
         if (scale > 1.0f) ++scales;
       });
   const bool own_scale = backward_pass(
@@ -227,12 +281,14 @@ HMMJIT_DEVICE void score(const DomainParams& p, const Stripes& s, float* own, co
         copies_done();
         sync_rows();
         if (i == 0) return;
-        float* const out = e.product_row(i) + s.place;
-        HMMJIT_UNROLL_BY(4)
-        for (int q = 0; q < s.Q; ++q) {
-          out[q * 8] = multiply(ahead[q * 8 + s.place], s.match[q * kRowLanes]);
-          out[q * 8 + 4] = multiply(ahead[q * 8 + 4 + s.place], s.insert[q * kRowLanes]);
-        }
+        float* const out = e.product_row(i) + s.place * 4u;
+        for_chunks(s.Q, [&](int q, int count) {
+          float* const to = out + q / 4 * kChunkCells;
+          const float* const from = ahead + s.place * 4u + q / 4 * kChunkCells;
+          *reinterpret_cast<Quad*>(to) = four_products(from, four_cells(s.match + q * kRowLanes, count));
+          *reinterpret_cast<Quad*>(to + kKindCells) =
+              four_products(from + kKindCells, four_cells(s.insert + q * kRowLanes, count));
+        });
       });
 
   // ---- posteriors ----
@@ -260,7 +316,9 @@ HMMJIT_DEVICE void score(const DomainParams& p, const Stripes& s, float* own, co
     row = coming;
     if (!active) row.factor = row.c = 0.0f;
     if (i < length) coming = e.posteriors()[i + 1];
-    u8* const choices = active ? e.choice_row(i) + s.place : nullptr;
+    // Of this lane's chunks.
+    u32* const choices =
+        active ? reinterpret_cast<u32*>(e.choice_row(i)) + s.place : nullptr;
     AccuracyFlow f;
     f.mp = below_or_none(s.match[(s.Q - 1) * kRowLanes], s.place);
     f.dp = below_or_none(s.deletion[(s.Q - 1) * kRowLanes], s.place);
@@ -269,15 +327,28 @@ HMMJIT_DEVICE void score(const DomainParams& p, const Stripes& s, float* own, co
     copies_done();
     sync_rows();
     int at = 0;
-    for (; at + 4 <= s.Q; at += 4) {
-      accuracy_stripes<4>(s, ahead + s.place, choices, active, B, row.factor, at, &f);
+    if (s.Q >= 4) {
+      AccuracyChunk<4> chunk;
+      chunk.read(s, ahead, 0);
+      HMMJIT_UNROLL_BY(2)
+      for (; at + 4 <= s.Q; at += 4) {
+        AccuracyChunk<4> next;
+        next.read(s, ahead, at + 8 <= s.Q ? at + 4 : at);
+        const u32 word = accuracy_stripes<4>(s, chunk, B, row.factor, at, &f);
+        if (active) choices[at / 4 * (kChunkCells / 4)] = word;
+        chunk = next;
+      }
     }
-    for (; at < s.Q; ++at) {
-      accuracy_stripes<1>(s, ahead + s.place, choices, active, B, row.factor, at, &f);
+    u32 word = 0;
+    for (int k = 0; at + k < s.Q; ++k) {
+      AccuracyChunk<1> chunk;
+      chunk.read(s, ahead, at + k);
+      word |= accuracy_stripes<1>(s, chunk, B, row.factor, at + k, &f) << 8 * k;
     }
+    if (active && at < s.Q) choices[at / 4 * (kChunkCells / 4)] = word;
     sync_rows();
     bring(e, ahead, s.place, i + 1 <= length, i + 1);
-    const End end = finish_accuracy(s, f.d, choices, active);
+    const End end = finish_accuracy(s, f.d, choices == nullptr ? nullptr : choices + kKindCells / 4);
     if (active) {
       const float stay = add(best_c, row.c);
       if (!(chosen(lengths.loop, stay) > end.value)) {

@@ -21,7 +21,9 @@ constexpr int kWarp = 32;
 // by side as its own rows allow. Of as many multiprocessors as there were blocks of one warp they
 // would keep SSV, whose blocks need a whole one. Rows of one target in a warp need so little that
 // registers decide.
-std::int64_t most_warps(Stage stage) { return stage == Stage::kEnsemble ? 16 : 12; }
+std::int64_t most_warps(Stage stage) {
+  return stage == Stage::kParser ? 12 : stage == Stage::kEnsemble ? 16 : 8;
+}
 
 std::uint32_t stripes(int length) {
   return static_cast<std::uint32_t>(std::max(2, (length + 3) / 4));
@@ -79,7 +81,9 @@ Expected expected(const ModelShape& shape, const Constants& c, const DeviceTrait
   ModelShape longest = shape;
   while (warps({.stage = shape.stage, .length = longest.length + 4}, device, targets) > 0)
     longest.length += 4;
-  return {.registers = shape.stage == Stage::kEnsemble ? 128 : 168,
+  return {.registers = shape.stage == Stage::kParser     ? 168
+                       : shape.stage == Stage::kEnsemble ? 128
+                                                         : 240,
           .covered_length = longest.length,
           .cells_per_clock_per_sm =
               4 * static_cast<double>(targets * warps(shape, device, targets)) / clocks,
