@@ -44,8 +44,10 @@ std::string promise(const KernelVariant& variant, const DeviceTraits& device) {
   std::string out;
   for (const auto& [name, value] : constants.list())
     out += fmt::format("{}{}={}", out.empty() ? "" : " ", name, value);
-  return fmt::format("`{}`; {} registers, {:.0f} cells per clock and SM, bound by {}", out,
-                     expected.registers, expected.cells_per_clock_per_sm,
+  const double rate = expected.cells_per_clock_per_sm;
+  return fmt::format("`{}`; {} registers, {} cells per clock and SM, bound by {}", out,
+                     expected.registers,
+                     rate < 10 ? fmt::format("{:.2g}", rate) : fmt::format("{:.0f}", rate),
                      expected.binding_resource);
 }
 

@@ -198,8 +198,8 @@ TEST_F(ChainKernelsTest, UsualLengthsAndDecidingKernelsAreMostUrgent) {
   EXPECT_EQ(of("bias", 1), of("gate", 1));
   EXPECT_GT(of("gate", 1), of("viterbi_lane_scan", 256));
   // One of each for models of all lengths, and ten times as long in the making.
-  EXPECT_GT(of("viterbi_lane_scan", 256), of("envelope", 896));
-  EXPECT_GT(of("envelope", 896), of("ensemble", 4800));
+  EXPECT_GT(of("viterbi_lane_scan", 256), of("envelope", 1024));
+  EXPECT_GT(of("envelope", 1024), of("ensemble", 4800));
   EXPECT_GT(of("ensemble", 4800), of("parser", 1440));
   EXPECT_GT(of("parser", 1440), of("ssv", 128));
   EXPECT_GT(of("viterbi_lane_scan", 128), of("ssv", 64));
