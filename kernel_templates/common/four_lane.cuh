@@ -86,14 +86,10 @@ HMMJIT_DEVICE Value place_shuffle_xor(Value v, u32 mask) {
   return row_shuffle(v, threadIdx.x % 32u ^ mask * kTargets);
 }
 
-/// Which of the warp's targets a lane works on; kTargets or more: none. And its place in it, 0 to 3.
-HMMJIT_DEVICE u32 lane_target() {
-  const u32 lane = threadIdx.x % 32u;
-  return lane < kRowLanes ? lane % kTargets : lane;
-}
+/// Which of the warp's targets a lane works on, and its place in it, 0 to 3; lanes that compute no rows have
+/// places beyond. The lane of place 0 has the target's number.
+HMMJIT_DEVICE u32 lane_target() { return threadIdx.x % kTargets; }
 HMMJIT_DEVICE u32 lane_place() { return threadIdx.x % 32u / kTargets; }
-/// The lane of place 0 of this lane's target.
-HMMJIT_DEVICE u32 first_lane() { return threadIdx.x % kTargets; }
 
 HMMJIT_DEVICE constexpr float rescale_above() { return 10000.0f; }
 HMMJIT_DEVICE constexpr float own_scale_above() { return 1.0e16f; }
@@ -146,7 +142,7 @@ HMMJIT_DEVICE float group_sum(float v) {
 }
 HMMJIT_DEVICE bool group_any(bool v) {
   constexpr u32 kLanes = 1u | 1u << kTargets | 1u << 2 * kTargets | 1u << 3 * kTargets;
-  return ((row_ballot(v) >> first_lane()) & kLanes) != 0;
+  return ((row_ballot(v) >> lane_target()) & kLanes) != 0;
 }
 
 /// The model that a block works on, which of its blocks this is, and which of their warps. By all

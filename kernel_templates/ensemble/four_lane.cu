@@ -962,7 +962,7 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
     const u32 units = region_units(L, Q);
     if (!fits(p, units)) continue;
     // One lane asks for the warp.
-    if (!shuffle(reserve(p, &p.arena->region_units, first_lane(), lane < 4 ? units : 0u, &space) ? 1u : 0u,
+    if (!shuffle(reserve(p, &p.arena->region_units, lane_target(), lane < 4 ? units : 0u, &space) ? 1u : 0u,
                  0)) {
       if (!warp_ballot(space.units > 0)) break;  // others have the workspace
       continue;

@@ -297,7 +297,7 @@ HMMJIT_DEVICE void score(const DomainParams& p, const Stripes& s, float* own, co
   if (valid && s.place == 0) {
     sound = set_posteriors(e, lengths.loop, lengths.move, own_scale, &outside);
   }
-  outside = row_shuffle(outside, first_lane());
+  outside = row_shuffle(outside, lane_target());
   sync_rows();
 
   // ---- optimal accuracy ----
@@ -424,7 +424,7 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
     const u32 L = valid ? item.last - item.first + 1 : 0u;
     valid = valid && fits(p, envelope_units(L, Q));
     const bool asked = warp_ballot(valid);
-    valid = reserve(p, &p.arena->envelope_units, first_lane(), valid ? envelope_units(L, Q) : 0u,
+    valid = reserve(p, &p.arena->envelope_units, lane_target(), valid ? envelope_units(L, Q) : 0u,
                     &space) && valid;
     const u32 length = valid ? L : 0u;
     Residues residues;

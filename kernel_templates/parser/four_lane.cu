@@ -33,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
     if (!fits(p, units)) valid = false;
     if (!valid) units = 0;
     const bool asked = warp_ballot(valid);
-    valid = reserve(p, &p.arena->parser_units, first_lane(), units, &space) && valid;
+    valid = reserve(p, &p.arena->parser_units, lane_target(), units, &space) && valid;
     Residues residues;
     residues.length = valid ? L : 0u;
     const u32 rows = longest(residues);
