@@ -1,5 +1,5 @@
-// What kernels that score envelopes have in common, however they divide rows among lanes: posteriors
-// from the special states, the path of optimal accuracy through the choices (Holmes 1998), the answer.
+// What one lane does with an envelope between and after the passes over its rows: posteriors from the
+// special states, the path of optimal accuracy through the choices (Holmes 1998), the answer.
 #ifndef HMMJIT_KERNEL_ENVELOPE_PARTS_CUH_
 #define HMMJIT_KERNEL_ENVELOPE_PARTS_CUH_
 
@@ -53,10 +53,10 @@ HMMJIT_DEVICE Envelope make_envelope(u8* first, u32 L, u32 Q) {
   e.forward = reinterpret_cast<SpecialRow*>(first);
   e.backward = e.forward + (L + 1);
   e.product = reinterpret_cast<float*>(e.backward + (L + 1));
-  e.choices = reinterpret_cast<u8*>(e.product + (L + 1) * envelope_row_cells(Q));
+  e.row_cells = envelope_row_cells(Q);
+  e.choices = reinterpret_cast<u8*>(e.product + (L + 1) * e.row_cells);
   e.L = L;
   e.Q = Q;
-  e.row_cells = envelope_row_cells(Q);
   return e;
 }
 

@@ -226,17 +226,17 @@ struct Specials {
 // nothing else to do while shared memory answers.
 
 /// Calls work(chunk, q) of all chunks of N stripes from 0 to Q, each read before the one before it is
-/// worked on, as long as it returns true; returns the stripe that follows.
-template <typename Chunk, int N, typename Work>
-HMMJIT_DEVICE int ascend(const Stripes& s, const Work& work) {
+/// worked on, as long as it returns true; returns the stripe that follows. `more`: what else Chunk reads.
+template <typename Chunk, int N, typename Work, typename... More>
+HMMJIT_DEVICE int ascend(const Stripes& s, const Work& work, const More&... more) {
   if (s.Q < N) return 0;
   Chunk chunk;
-  chunk.read(s, 0);
+  chunk.read(s, 0, more...);
   int at = 0;
   HMMJIT_UNROLL_BY(2)
   for (; at + N <= s.Q; at += N) {
     Chunk next;
-    next.read(s, at + 2 * N <= s.Q ? at + N : at);
+    next.read(s, at + 2 * N <= s.Q ? at + N : at, more...);
     if (!work(chunk, at)) return at + N;
     chunk = next;
   }
@@ -405,10 +405,9 @@ HMMJIT_DEVICE float forward_row(const DomainParams& p, const Stripes& s, float B
   return group_sum(sum);
 }
 
-/// Special states of a Forward row from its E, which is rescaled with them and the cells, by
-/// scale_all(factor), where it asks for it. Returns the scale.
-template <typename ScaleAll>
-HMMJIT_DEVICE float forward_specials(Specials* sp, float* E, float ec, float ej, const ScaleAll& scale_all) {
+/// Special states of a Forward row from its E, which is rescaled with them and the cells where it
+/// asks for it. Returns the scale.
+HMMJIT_DEVICE float forward_specials(const Stripes& s, Specials* sp, float* E, float ec, float ej) {
   sp->N = multiply(sp->N, sp->loop);
   sp->C = add(multiply(sp->C, sp->loop), multiply(*E, ec));
   sp->J = add(multiply(sp->J, sp->loop), multiply(*E, ej));
@@ -420,7 +419,7 @@ HMMJIT_DEVICE float forward_specials(Specials* sp, float* E, float ec, float ej,
   sp->C = divide(sp->C, scale);
   sp->J = divide(sp->J, scale);
   sp->B = divide(sp->B, scale);
-  scale_all(divide(1.0f, scale));
+  scale_cells(s, divide(1.0f, scale));
   *E = divide(*E, scale);
   return scale;
 }
@@ -570,11 +569,10 @@ HMMJIT_DEVICE float backward_row(const DomainParams& p, const Stripes& s, Specia
   return E;
 }
 
-/// Scale of a Backward row, applied to specials and, by scale_all(factor), to cells. `forward`: Forward's
-/// scale of the row; `own`: set once Backward has to go its own way.
-template <typename ScaleAll>
-HMMJIT_DEVICE float backward_scale(Specials* sp, float* E, bool active, float forward, bool* own,
-                                   const ScaleAll& scale_all) {
+/// Scale of a Backward row, applied to cells and specials. `forward`: Forward's scale of the row;
+/// `own`: set once Backward has to go its own way.
+HMMJIT_DEVICE float backward_scale(const Stripes& s, Specials* sp, float* E, bool active,
+                                   float forward, bool* own) {
   float scale = 1.0f;
   if (active) {
     if (sp->B > own_scale_above()) *own = true;
@@ -586,7 +584,7 @@ HMMJIT_DEVICE float backward_scale(Specials* sp, float* E, bool active, float fo
     sp->J = divide(sp->J, scale);
     sp->B = divide(sp->B, scale);
     sp->C = divide(sp->C, scale);
-    scale_all(divide(1.0f, scale));
+    scale_cells(s, divide(1.0f, scale));
   }
   return scale;
 }
@@ -659,8 +657,7 @@ HMMJIT_DEVICE float forward_pass(const DomainParams& p, const Stripes& s, const 
   for (u32 i = 1; i <= rows; ++i) {
     const u32 after_next = residues.at(i + 2);
     float E = forward_row(p, s, sp.B, multiply(sp.B, s.bounds[x]), next);
-    const float scale = forward_specials(&sp, &E, ends.c, ends.j,
-                                         [&](float factor) { scale_cells(s, factor); });
+    const float scale = forward_specials(s, &sp, &E, ends.c, ends.j);
     x = next;
     next = after_next;
     if (i <= length) {
@@ -699,8 +696,7 @@ HMMJIT_DEVICE bool backward_pass(const DomainParams& p, const Stripes& s, const 
     const float scale_ahead = i > 1 ? forward[i - 1].scale : 1.0f;
     before(i);
     float E = backward_row(p, s, &sp, active && t == 0 ? lengths.move : 0.0f, ends.c, ends.j, next);
-    const float scale = backward_scale(&sp, &E, active, scale_here, &own_scale,
-                                       [&](float factor) { scale_cells(s, factor); });
+    const float scale = backward_scale(s, &sp, &E, active, scale_here, &own_scale);
     next = ahead;
     scale_here = scale_ahead;
     keep(i);
@@ -729,14 +725,13 @@ struct Space {
 HMMJIT_DEVICE bool fits(const DomainParams& p, u32 units) {
   return reserved_units(units) <= p.workspace_units;
 }
-/// False when there is none left. Every lane of the warp calls it; `leader`: the lane that asks for
-/// those of an item.
-HMMJIT_DEVICE bool reserve(const DomainParams& p, u32* taken, u32 leader, u32 units, Space* space) {
+/// False when there is none left. Every lane of the warp calls it; that of place 0 asks for its target.
+HMMJIT_DEVICE bool reserve(const DomainParams& p, u32* taken, u32 units, Space* space) {
   const bool enough = units <= space->units;
   const u32 wanted = reserved_units(units);
   u32 first = 0;
-  if (threadIdx.x % 32u == leader && !enough) first = atomic_add(taken, wanted);
-  first = shuffle(first, leader);
+  if (lane_place() == 0 && !enough) first = atomic_add(taken, wanted);
+  first = shuffle(first, lane_target());
   if (enough) return true;
   if (first > p.workspace_units || wanted > p.workspace_units - first) return false;
   space->first = first;
@@ -774,10 +769,10 @@ HMMJIT_DEVICE u32 ask_for_envelope(const DomainParams& p, const RegionItem& item
 /// its block are the next longest, and few blocks keep their multiprocessors until these are done.
 class ItemShare {
  public:
-  /// `targets`: items that a warp works on side by side, at most; `most`: that may be in work at once, so
-  /// that all find workspace. A warp takes as long for one item as for `targets`.
-  HMMJIT_DEVICE ItemShare(const BlockShare& share, u32 count, u32 most, u32 targets) {
-    items_ = most < 1 ? 1 : most > targets ? targets : most;
+  /// `most`: items that may be in work at once, so that all find workspace. A warp takes as long for one
+  /// as for kTargets.
+  HMMJIT_DEVICE ItemShare(const BlockShare& share, u32 count, u32 most) {
+    items_ = most < 1 ? 1 : most > kTargets ? kTargets : most;
     const u32 needed = (count + items_ - 1) / items_, allowed = most / items_;
     beginning_ = share.warps();
     if (beginning_ > needed) beginning_ = needed;

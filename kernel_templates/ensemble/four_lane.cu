@@ -942,7 +942,7 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
     fill_tables(p, parts, odds);
     own = odds + parts.warps + threadIdx.x / 32u * parts.each;
   }
-  ItemShare mine(share, p.region_count, p.most_regions, 1);
+  ItemShare mine(share, p.region_count, p.most_regions);
   if (!share.works() || !mine.begins()) return;
   const Stripes s = make_stripes(p, odds, own);
   const u32 lane = threadIdx.x % 32u;
@@ -961,13 +961,11 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
     if (warp_ballot(degenerate)) continue;
     const u32 units = region_units(L, Q);
     if (!fits(p, units)) continue;
-    // One lane asks for the warp.
-    if (!shuffle(reserve(p, &p.arena->region_units, lane_target(), lane < 4 ? units : 0u, &space) ? 1u : 0u,
-                 0)) {
-      if (!warp_ballot(space.units > 0)) break;  // others have the workspace
+    if (!reserve(p, &p.arena->region_units, units, &space)) {
+      if (space.units == 0) break;  // others have the workspace
       continue;
     }
-    const u32 first_unit = shuffle(space.first, 0);
+    const u32 first_unit = space.first;
     if (lane < kRowLanes) {
       const Region r = region_of(p, entry, first_unit);
       Residues residues;

@@ -63,7 +63,7 @@ template <int N>
 struct AccuracyChunk {
   Quad in[N], out[N];
   float m[N], d[N], i[N], match[N], insert[N];
-  HMMJIT_DEVICE void read(const Stripes& s, const float* ahead, int q) {
+  HMMJIT_DEVICE void read(const Stripes& s, int q, const float* ahead) {
     const float* const products = ahead + q / 4 * kChunkCells + s.place * 4u + q % 4;
     HMMJIT_UNROLL
     for (int k = 0; k < N; ++k) {
@@ -326,23 +326,18 @@ HMMJIT_DEVICE void score(const DomainParams& p, const Stripes& s, float* own, co
     f.d = none();
     copies_done();
     sync_rows();
-    int at = 0;
-    if (s.Q >= 4) {
-      AccuracyChunk<4> chunk;
-      chunk.read(s, ahead, 0);
-      HMMJIT_UNROLL_BY(2)
-      for (; at + 4 <= s.Q; at += 4) {
-        AccuracyChunk<4> next;
-        next.read(s, ahead, at + 8 <= s.Q ? at + 4 : at);
-        const u32 word = accuracy_stripes<4>(s, chunk, B, row.factor, at, &f);
-        if (active) choices[at / 4 * (kChunkCells / 4)] = word;
-        chunk = next;
-      }
-    }
+    const int at = ascend<AccuracyChunk<4>, 4>(
+        s,
+        [&](const AccuracyChunk<4>& chunk, int q) {
+          const u32 word = accuracy_stripes<4>(s, chunk, B, row.factor, q, &f);
+          if (active) choices[q / 4 * (kChunkCells / 4)] = word;
+          return true;
+        },
+        ahead);
     u32 word = 0;
     for (int k = 0; at + k < s.Q; ++k) {
       AccuracyChunk<1> chunk;
-      chunk.read(s, ahead, at + k);
+      chunk.read(s, at + k, ahead);
       word |= accuracy_stripes<1>(s, chunk, B, row.factor, at + k, &f) << 8 * k;
     }
     if (active && at < s.Q) choices[at / 4 * (kChunkCells / 4)] = word;
@@ -402,7 +397,7 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
   const u32 count = p.envelope_count;
   float* const odds = reinterpret_cast<float*>(shared);
   load_odds(p, odds);
-  ItemShare mine(share, count, p.most_envelopes, kTargets);
+  ItemShare mine(share, count, p.most_envelopes);
   if (!share.works() || !mine.begins()) return;
   const u32 Q = p.stripes;
   float* const own =
@@ -424,8 +419,7 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
     const u32 L = valid ? item.last - item.first + 1 : 0u;
     valid = valid && fits(p, envelope_units(L, Q));
     const bool asked = warp_ballot(valid);
-    valid = reserve(p, &p.arena->envelope_units, lane_target(), valid ? envelope_units(L, Q) : 0u,
-                    &space) && valid;
+    valid = reserve(p, &p.arena->envelope_units, valid ? envelope_units(L, Q) : 0u, &space) && valid;
     const u32 length = valid ? L : 0u;
     Residues residues;
     residues.first = p.database.residues +

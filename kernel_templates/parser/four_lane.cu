@@ -14,7 +14,7 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
   const u32 count = p.target_count;
   float* const odds = reinterpret_cast<float*>(shared);
   load_odds(p, odds);
-  ItemShare mine(share, count, p.most_parsers, kTargets);
+  ItemShare mine(share, count, p.most_parsers);
   if (!share.works() || !mine.begins()) return;
   const Stripes s = make_stripes(
       p, odds, odds + block_floats(p.stripes) + threadIdx.x / 32u * parser_warp_floats(p.stripes, kTargets));
@@ -33,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
     if (!fits(p, units)) valid = false;
     if (!valid) units = 0;
     const bool asked = warp_ballot(valid);
-    valid = reserve(p, &p.arena->parser_units, lane_target(), units, &space) && valid;
+    valid = reserve(p, &p.arena->parser_units, units, &space) && valid;
     Residues residues;
     residues.length = valid ? L : 0u;
     const u32 rows = longest(residues);

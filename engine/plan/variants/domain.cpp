@@ -21,8 +21,25 @@ constexpr int kWarp = 32;
 // by side as its own rows allow. Of as many multiprocessors as there were blocks of one warp they
 // would keep SSV, whose blocks need a whole one. Rows of one target in a warp need so little that
 // registers decide.
-std::int64_t most_warps(Stage stage) {
-  return stage == Stage::kParser ? 12 : stage == Stage::kEnsemble ? 16 : 8;
+//
+// `clocks`: that a warp takes for a stripe in all passes over a row, as many warps side by side as find
+// room, measured on an H100 with models of 24 to 529 positions. Each operation waits for the one before it
+// or for shared memory, and there are too few warps to fill these gaps. The ensemble kernel, with one
+// target a warp, has one pass and then the traces.
+struct OfStage {
+  std::int64_t most_warps;
+  int registers;
+  double clocks;
+};
+constexpr OfStage of(Stage stage) {
+  switch (stage) {
+    case Stage::kParser:
+      return {.most_warps = 12, .registers = 168, .clocks = 450};
+    case Stage::kEnsemble:
+      return {.most_warps = 16, .registers = 128, .clocks = 1500};
+    default:
+      return {.most_warps = 8, .registers = 240, .clocks = 1150};
+  }
 }
 
 std::uint32_t stripes(int length) {
@@ -41,7 +58,7 @@ std::int64_t warps(const ModelShape& shape, const DeviceTraits& device, std::int
   return hmmjit_device::working_warps(
       static_cast<std::uint32_t>(device.shared_per_block_limit) / sizeof(float), Q,
       warp_floats(shape.stage, Q, static_cast<std::uint32_t>(targets)),
-      static_cast<std::uint32_t>(most_warps(shape.stage)));
+      static_cast<std::uint32_t>(of(shape.stage).most_warps));
 }
 
 // Targets of a warp: as many as their rows find room, for a row takes as long for one as for all,
@@ -62,7 +79,7 @@ Verdict accepts(const ModelShape& shape, const DeviceTraits& device) {
 }
 
 std::vector<Constants> constants(const ModelShape& shape, const DeviceTraits& device) {
-  return {{{"kWarps", most_warps(shape.stage)}, {"kTargets", targets_of_warp(shape, device)}}};
+  return {{{"kWarps", of(shape.stage).most_warps}, {"kTargets", targets_of_warp(shape, device)}}};
 }
 
 LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits& device) {
@@ -70,24 +87,16 @@ LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTrai
           .dynamic_shared_bytes = device.shared_per_block_limit};
 }
 
-// Clocks that a warp takes for a stripe in all passes over a row, as many warps side by side as find room:
-// measured on an H100 with models of 24 to 529 positions. Each operation waits for the one before it or for
-// shared memory, and there are too few warps to fill these gaps. The ensemble kernel, with one target a
-// warp, has one pass and then the traces.
 Expected expected(const ModelShape& shape, const Constants& c, const DeviceTraits& device) {
-  const double clocks = shape.stage == Stage::kParser     ? 450
-                        : shape.stage == Stage::kEnvelope ? 1150
-                                                          : 1500;
   const std::int64_t targets = c.at("kTargets");
   ModelShape longest = shape;
   while (warps({.stage = shape.stage, .length = longest.length + 4}, device, targets) > 0)
     longest.length += 4;
-  return {.registers = shape.stage == Stage::kParser     ? 168
-                       : shape.stage == Stage::kEnsemble ? 128
-                                                         : 240,
+  return {.registers = of(shape.stage).registers,
           .covered_length = longest.length,
           .cells_per_clock_per_sm =
-              4 * static_cast<double>(targets * warps(shape, device, targets)) / clocks,
+              4 * static_cast<double>(targets * warps(shape, device, targets)) /
+              of(shape.stage).clocks,
           .binding_resource = "latency of shared memory and dependent sums"};
 }
 
