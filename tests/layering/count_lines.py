@@ -3,15 +3,16 @@
 
 usage: count_lines.py SOURCE_DIR [SOURCE_DIR]
 
-Counted are C++, CUDA, C, Python, shell and CMake files of engine, cache, kernel_templates, tools and tests: `code` are
-lines that hold more than a comment, `all` includes comments and empty lines. Lines of Python's documentation
-strings count as code.
+Counts C++, CUDA, C, Python, shell and CMake files. `code` are lines that hold more than a comment, `all` includes
+comments and empty lines. Documentation strings of Python count as code. The product is engine, cache, kernel_templates
+and tools.
 """
 import os
 import sys
 
-FOLDERS = ("engine", "cache", "kernel_templates", "tools", "tests")
-# Of these each folder below has a row of its own.
+PRODUCT = ("engine", "cache", "kernel_templates", "tools")
+FOLDERS = (*PRODUCT, "benchmarks", "examples", "tests")
+# Each folder in these has a row of its own.
 DIVIDED = ("engine", "tools")
 COMMENTS = {".cpp": "//", ".hpp": "//", ".h": "//", ".c": "//", ".cu": "//", ".cuh": "//",
             ".py": "#", ".sh": "#", ".cmake": "#", ".txt": "#"}
@@ -65,7 +66,7 @@ def main():
         print("there is no code: is this a source folder?")
         return 1
     names = sorted(set().union(*trees))
-    sums = {"all but tests": [name for name in names if name != "tests"], "in all": names}
+    sums = {"product": [name for name in names if name.split(os.sep)[0] in PRODUCT], "in all": names}
     width = max(len(name) for name in [*names, *sums]) + 2
     print("".ljust(width) + "".join(f"{'code':>8}{'all':>8}  " for _ in trees) + ("    code     all" if len(trees) > 1 else ""))
     for name, parts in [*((name, [name]) for name in names), *sums.items()]:

@@ -1,308 +1,168 @@
 #!/usr/bin/env python3
-"""Puts errors into a copy of the tree, one at a time, and says which of them the tests see.
+"""Makes small errors in a copy of the tree, one at a time, and reports those that no test detects.
 
-All mutants of mutants.toml are compiled into one instrumented copy of the tree: an expression
-`old` becomes `(hmmjit_mutant(n) ? (new) : (old))`, a statement becomes an if/else. The
-environment variable HMMJIT_MUTANT chooses the one that is in force, so that one build serves all.
+  run.py --list PATH ...                      print the mutants of these files and folders
+  run.py --work FOLDER [--sample N] PATH ...  build in FOLDER (kept, so that the next run builds little) and run them
 
-  run.py --check                       each mutant still applies to this tree (a fast test)
-  run.py --work FOLDER [NAME ...]      build in FOLDER, run, print the table and the score; of some
-                                       mutants, or those of some folders (engine/io cache)
-
-A mutant is seen when a test fails that passes without it; a program that ends otherwise, or that
-exceeds its time limit, counts as seen and is marked so. Tests named in a mutant's `seen_by` go
-first, then all of the programs named for its folder in `[programs]`, and the first test that fails
-ends the run of a mutant. As many mutants are run at once as --jobs says; the lines are printed in
-the order of the list. What was found is kept in FOLDER/results.json after each test program, with
-the digests of the programs that were run: a run that was interrupted goes on where it was, and
-after a change only those mutants are run again whose programs came out different (--again: all).
+Mutants are generated from the source as it is, by the rules below. Each is built and given to the tests of its folder;
+it is detected if one of them fails, crashes or exceeds its time limit, all of which pass without it. A mutant that the
+compiler refuses does not count. Survivors are listed at the end, without those that survivors.toml excuses: line and
+mutated line, with the reason why no test can or need detect them. The exit status is 1 if others remain.
 """
-
 import argparse
-import collections
-import concurrent.futures
-import hashlib
-import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import subprocess
 import sys
-import threading
-import time
 import tomllib
 
 HERE = pathlib.Path(__file__).resolve().parent
 TREE = HERE.parent.parent
-DECLARATION = """#ifndef HMMJIT_MUTANT_DECLARED
-#define HMMJIT_MUTANT_DECLARED
-extern "C" char* getenv(const char*) noexcept;
-extern "C" int atoi(const char*) noexcept;
-inline bool hmmjit_mutant(int n) {
-  static const int chosen = [] {
-    const char* text = ::getenv("HMMJIT_MUTANT");
-    return text != nullptr ? ::atoi(text) : 0;
-  }();
-  return chosen == n;
+TESTS = {  # test programs, with their filters, of a folder; the longest name that fits counts
+    "engine/core": ["test_core:*"], "engine/model": ["test_model:*"], "engine/io": ["test_io:*"],
+    "engine/work": ["test_work:*", "test_gpu_search:GpuFiltersTest.*"], "engine/reference": ["test_reference:*"],
+    "engine/layout": ["lockstep_test:*", "late_lockstep_test:*", "test_gpu_search:MixedLengths*:PackedTargets*"],
+    "engine/cpu": ["test_cpu_filters:*"], "engine/domain": ["test_domain:*"], "engine/build": ["test_build:*"],
+    "engine/plan": ["test_plan:*", "test_golden:*"], "engine/render": ["test_render:*", "test_golden:*"],
+    "engine/compile": ["test_compile:*"], "engine/driver": ["test_driver:*"], "cache": ["cache_test:*"],
+    "engine/gpu": ["test_gpu_search:-*EveryCall*:*ADeviceLost*"], "engine/bench": ["test_bench:*"],
+    "engine/search": ["test_search:*", "test_gpu_search:GpuSearch.*"], "engine/report": ["test_report:*"],
+    "engine/parts": ["test_parts:*"], "engine/api": ["test_api:*"], "tools": ["test_search_options:*"],
+    "kernel_templates": ["lockstep_test:*", "late_lockstep_test:*", "test_gpu_search:Gate*:DomainStage*"],
 }
-#endif
-#line 1
-"""
+RULES = [  # (name, pattern, replacement): each match outside comments and strings is one mutant
+    ("comparison", r" (<=?) ", lambda m: " < " if m[1] == "<=" else " <= "),
+    ("comparison", r" (>=?) ", lambda m: " > " if m[1] == ">=" else " >= "),
+    ("comparison", r" ([!=]=) ", lambda m: " == " if m[1] == "!=" else " != "),
+    ("logic", r" (&&|\|\|) ", lambda m: " || " if m[1] == "&&" else " && "),
+    ("negated condition", r"\bif \((?!constexpr)([^;={}]+)\)(?= |$)", r"if (!(\1))"),
+    ("arithmetic", r"(?<=[\w)\]]) ([-+*/%]) (?=[\w(])", lambda m: {"+": " - ", "-": " + "}.get(m[1], " + ")),
+    ("minimum", r"\b(min|max)\(", lambda m: "max(" if m[1] == "min" else "min("),
+    ("truth value", r"\b(true|false)\b", lambda m: "false" if m[1] == "true" else "true"),
+    ("constant", r"(?<![\w.'\[])(\d+)(?![\w.'])", lambda m: str(int(m[1]) + 1)),
+    ("constant", r"(?<![\w.'])(\d+\.\d+)(?=[\sf,;)])", lambda m: str(2 * float(m[1]) or 1.0)),
+    ("statement", r"^(\s+)(?!return|delete|throw|co_)[\w.\->:\[\]*]+(?:\(.*\)| [-+*|&^]?= [^;]*);$", r"\1;"),
+    ("statement", r"^(\s+)(?:\+\+|--)[\w.\->:\[\]]+;$", r"\1;"),
+]
+HIDDEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'|^\s*(?:#|template|static_assert|using)[^\n]*',
+                    re.DOTALL | re.MULTILINE)
 
 
-def load(path):
-    table = tomllib.loads(path.read_text())
-    names = set()
-    for number, mutant in enumerate(table["mutant"], 1):
-        mutant["number"] = number
-        if mutant["name"] in names:
-            sys.exit(f"{path}: two mutants are called {mutant['name']}")
-        names.add(mutant["name"])
-    return table
+def mutants(path, text):
+    """(path, line number, rule, line, mutated line) of each mutant.
+
+    >>> for m in mutants("a.cpp", 'if (a < 10) {  // a < b\\n  x = std::min(a, b);\\n}\\n'): print(*m[1:], sep=" | ")
+    1 | comparison | if (a < 10) {  // a < b | if (a <= 10) {  // a < b
+    1 | negated condition | if (a < 10) {  // a < b | if (!(a < 10)) {  // a < b
+    1 | constant | if (a < 10) {  // a < b | if (a < 11) {  // a < b
+    2 | minimum |   x = std::min(a, b); |   x = std::max(a, b);
+    2 | statement |   x = std::min(a, b); |   ;
+    >>> list(mutants("a.cpp", '#include <a>\\n/* a < b\\n true */ say("a < 1");\\n'))
+    []
+    """
+    plain = HIDDEN.sub(lambda m: re.sub(r"[^\n]", "\x01", m.group()), text)
+    for number, (line, seen) in enumerate(zip(text.split("\n"), plain.split("\n")), 1):
+        for rule, pattern, new in RULES:
+            for match in re.finditer(pattern, seen):
+                if rule == "negated condition" and match[1].count("(") != match[1].count(")"):
+                    continue
+                begin, end = match.span()
+                real = re.match(pattern, line[begin:end]) if rule in ("negated condition", "statement") else match
+                if real:
+                    yield path, number, rule, line, line[:begin] + real.expand(new if isinstance(new, str) else new(match)) + line[end:]
 
 
-def place(mutant, text):
-    """Where the mutated text begins; an error text where that is not one place."""
-    whole = mutant.get("after", "") + mutant["old"]
-    found = [m.start() for m in re.finditer(re.escape(whole), text)]
-    if len(found) != 1:
-        return None, f"{mutant['name']}: {len(found)} places in {mutant['file']}, not 1"
-    return found[0] + len(mutant.get("after", "")), None
+def all_mutants(paths):
+    listed = subprocess.run(["git", "ls-files", "--", *paths], cwd=TREE, check=True, capture_output=True, text=True)
+    for name in listed.stdout.splitlines():
+        if name.endswith((".cpp", ".hpp", ".h", ".cu", ".cuh")) and any(name.startswith(f + "/") for f in TESTS):
+            yield from mutants(name, (TREE / name).read_text())
 
 
-def instrumented(mutants, text):
-    """The text of a file with all its mutants."""
-    edits = []
-    for mutant in mutants:
-        at, error = place(mutant, text)
-        if error:
-            sys.exit(error)
-        old, new, n = mutant["old"], mutant["new"], mutant["number"]
-        if mutant.get("statement", False):
-            both = f"if (hmmjit_mutant({n})) {{ {new} }} else {{ {old} }}"
-        else:
-            both = f"(hmmjit_mutant({n}) ? ({new}) : ({old}))"
-        edits.append((at, at + len(old), both, mutant["name"]))
-    edits.sort(reverse=True)
-    for later, earlier in zip(edits, edits[1:]):
-        if earlier[1] > later[0]:
-            sys.exit(f"{earlier[3]} and {later[3]} overlap")
-    for begin, end, both, _ in edits:
-        text = text[:begin] + both + text[end:]
-    return DECLARATION + text
+def copy_tree(copy):
+    """Copies what differs, so that a second run builds little. Warnings of unused names must not refuse mutants."""
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=TREE, check=True, capture_output=True, text=True)
+    for name in listed.stdout.splitlines():
+        source, target = TREE / name, copy / name
+        if source.is_file():
+            content = source.read_bytes().replace(b" -Werror)", b")")
+            if not target.exists() or target.read_bytes() != content:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(content)
+                shutil.copymode(source, target)
 
 
-def check(mutants):
-    errors = []
-    for file in sorted({m["file"] for m in mutants}):
-        path = TREE / file
-        if not path.exists():
-            errors.append(f"{file}: no such file")
-            continue
-        text = path.read_text()
-        errors += [e for m in mutants if m["file"] == file for e in [place(m, text)[1]] if e]
-        if not errors:
-            instrumented([m for m in mutants if m["file"] == file], text)
-    for mutant in mutants:
-        if mutant["old"] == mutant["new"]:
-            errors.append(f"{mutant['name']}: nothing is changed")
-        if not mutant.get("seen_by") and not mutant.get("equivalent"):
-            errors.append(f"{mutant['name']}: neither `seen_by` nor `equivalent`")
-    for error in errors:
-        print(error)
-    print(f"{len(mutants)} mutants, {len(errors)} errors")
-    return 1 if errors else 0
+def build(copy, programs):
+    with open(copy / "build.log", "ab") as log:
+        return subprocess.run(["cmake", "--build", "--preset", "release", "--target", *programs], cwd=copy, stdout=log, stderr=log).returncode == 0
 
 
-def copy_tree(copy, mutants):
-    """Writes only what differs, so that a second run builds little."""
-    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=TREE, check=True,
-                            capture_output=True, text=True).stdout.splitlines()
-    wanted = set()
-    for name in listed:
-        source = TREE / name
-        if not source.is_file():
-            continue
-        content = source.read_bytes()
-        of_file = [m for m in mutants if m["file"] == name]
-        if of_file:
-            content = instrumented(of_file, content.decode()).encode()
-        target = copy / name
-        wanted.add(target)
-        if target.exists() and target.read_bytes() == content:
-            continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content)
-        shutil.copymode(source, target)
-
-
-def build(copy, targets, jobs):
-    def run(*command):
-        with open(copy / "build.log", "ab") as log:
-            if subprocess.run(command, cwd=copy, stdout=log, stderr=log).returncode != 0:
-                sys.exit(f"{' '.join(command)} failed: see {copy / 'build.log'}")
-    run("cmake", "--preset", "release")
-    run("cmake", "--build", "--preset", "release", f"-j{jobs}", "--target", *targets, "--", "-k0")
-
-
-class Program:
-    def __init__(self, copy, name):
-        found = [p for p in (copy / "build" / "release" / "tests").rglob(name) if p.is_file()]
-        if len(found) != 1:
-            sys.exit(f"{name}: {len(found)} programs of this name")
-        self.path = found[0]
-        self.digest = hashlib.sha256(self.path.read_bytes()).hexdigest()
-
-    def run(self, number, tests, limit):
-        """None where all passes, else what was seen first."""
-        environment = {**os.environ, "HMMJIT_MUTANT": str(number)}
-        command = [self.path, "--gtest_fail_fast", f"--gtest_filter={tests}"]
+def detected(copy, tests, limit):
+    """The first test that fails; None where all pass."""
+    for program, tests_of in (test.split(":", 1) for test in tests):
+        path = next(p for p in (copy / "build/release/tests").rglob(program) if p.is_file())
         try:
-            done = subprocess.run(command, env=environment, timeout=limit, cwd=self.path.parent,
-                                  capture_output=True, text=True, errors="replace")
-        except subprocess.TimeoutExpired as late:
-            text = (late.stdout or b"").decode(errors="replace")
-            return "TIME LIMIT in " + self.last(text)
-        if done.returncode == 0:
-            if re.search(r"Running 0 tests", done.stdout):
-                sys.exit(f"{self.path.name} has no test {tests}")
-            return None
-        if done.returncode == 1:
-            failed = re.findall(r"^\[  FAILED  \] (\S+)", done.stdout, re.M)
-            return failed[0].rstrip(",") if failed else "exit status 1"
-        return f"CRASH ({done.returncode}) in " + self.last(done.stdout)
-
-    @staticmethod
-    def last(text):
-        begun = re.findall(r"^\[ RUN      \] (\S+)", text, re.M)
-        return begun[-1] if begun else "?"
-
-
-class Kept:
-    """Results of runs, in a file that is complete after each of them. Several threads may ask."""
-
-    def __init__(self, path, again):
-        self.path = path
-        self.results = json.loads(path.read_text()) if path.exists() and not again else {}
-        self.lock = threading.Lock()  # of the results, of their file and of the table of locks
-        self.locks = collections.defaultdict(threading.Lock)  # of a key: nothing is made twice
-
-    def get(self, key, make):
-        key = json.dumps(key)
-        with self.lock:
-            of_key = self.locks[key]
-        with of_key:
-            with self.lock:
-                if key in self.results:
-                    return self.results[key]
-            result = make()
-            with self.lock:
-                self.results[key] = result
-                fresh = self.path.with_suffix(".tmp")
-                fresh.write_text(json.dumps(self.results, indent=0))
-                fresh.rename(self.path)
-            return result
-
-
-def find_recorded_data():
-    """The copy lies elsewhere than the tree, beside or above which the tests look for it."""
-    for above in (TREE, *TREE.parents):
-        if "HMMJIT_SHARED" not in os.environ and (above / "shared" / "data").is_dir():
-            os.environ["HMMJIT_SHARED"] = str(above / "shared")
-    if "HMMJIT_SHARED" not in os.environ:
-        print("no recorded data (HMMJIT_SHARED): tests that need it are skipped and see nothing")
-
-
-def folder(file):
-    parts = file.split("/")
-    return "/".join(parts[:2]) if parts[0] in ("engine", "tools") else parts[0]
+            run = subprocess.run([path, "--gtest_fail_fast", f"--gtest_filter={tests_of}"], timeout=limit, cwd=path.parent,
+                                 capture_output=True, text=True, errors="replace")
+        except subprocess.TimeoutExpired:
+            return f"{program}: time limit"
+        if run.returncode:
+            failed = re.findall(r"^\[  FAILED  \] (\S+)|^\[ RUN      \] (\S+)", run.stdout, re.M)
+            return "".join(failed[-1]).rstrip(",") if failed else f"{program}: exit status {run.returncode}"
+    return None
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--check", action="store_true")
-    parser.add_argument("--list", type=pathlib.Path, default=HERE / "mutants.toml")
-    parser.add_argument("--work", type=pathlib.Path, help="folder of the copy; kept")
-    parser.add_argument("--limit", type=float, default=240, help="seconds of one program")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(),
-                        help="of the build, and mutants that are run at once; one for each core")
-    parser.add_argument("--again", action="store_true", help="forget what earlier runs found")
-    parser.add_argument("--quick", action="store_true", help="only the tests of `seen_by`")
-    parser.add_argument("names", nargs="*", help="mutants or folders; none: all")
-    arguments = parser.parse_args()
-    table = load(arguments.list)
-    mutants, programs = table["mutant"], table["programs"]
-    if arguments.check:
-        return check(mutants)
-    if arguments.work is None:
-        parser.error("--work names the folder to build in")
-    names = arguments.names
-    chosen = [m for m in mutants
-              if not names or m["name"] in names or folder(m["file"]) in names]
-    find_recorded_data()
-    copy = arguments.work.resolve()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--work", type=pathlib.Path)
+    parser.add_argument("--sample", type=int, default=0, help="so many of the mutants, drawn at random")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--limit", type=float, default=240, help="seconds for a test program")
+    parser.add_argument("paths", nargs="+")
+    options = parser.parse_args()
+    chosen = list(all_mutants(options.paths))
+    if options.sample and options.sample < len(chosen):
+        chosen = sorted(random.Random(options.seed).sample(chosen, options.sample))
+    if options.list or not options.work:
+        for path, number, rule, old, new in chosen:
+            print(f"{path}:{number}: {rule}: {old.strip()} -> {new.strip()}")
+        return 0
+    excused = tomllib.loads((HERE / "survivors.toml").read_text())["survivor"]
+    excused = {(one["file"], one["line"], one["mutant"]) for one in excused}
+    for above in (TREE, *TREE.parents):  # the copy lies elsewhere than the tree, beside which tests look for recorded data
+        if (above / "shared" / "data").is_dir():
+            os.environ.setdefault("HMMJIT_SHARED", str(above / "shared"))
+    copy = options.work.resolve()
     copy.mkdir(parents=True, exist_ok=True)
-    copy_tree(copy, chosen)  # only these: the fewer files differ from the tree, the less is compiled
-
-    def of_folder(mutant):
-        """[(program, filter)], the longest matching folder's."""
-        folders = [f for f in programs if mutant["file"].startswith(f)]
-        return [p.split(":", 1) for p in programs[max(folders, key=len)]] if folders else []
-
-    targets = sorted({p for m in chosen
-                      for p in [s.split(":", 1)[0] for s in m.get("seen_by", [])] +
-                      ([] if arguments.quick else [name for name, _ in of_folder(m)])})
-    build(copy, targets, arguments.jobs)
-    ready = {name: Program(copy, name) for name in targets}
-    kept = Kept(copy / "results.json", arguments.again)
-
-    def run(number, name, tests):
-        return ready[name].run(number, tests, arguments.limit if number else 4 * arguments.limit)
-
-    def found(mutant):
-        """What saw the mutant first; None where nothing did."""
-        tries = [s.split(":", 1) for s in mutant.get("seen_by", [])]
-        if not arguments.quick:
-            tries += of_folder(mutant)
-        for name, tests in tries:
-            key = [mutant["number"], mutant["old"], mutant["new"], tests, ready[name].digest]
-            verdict = kept.get(key, lambda: run(mutant["number"], name, tests))
-            if verdict:
-                fails = kept.get([0, tests, ready[name].digest], lambda: run(0, name, tests))
-                if fails:
-                    sys.exit(f"{name}:{tests} fails without any mutant: {fails}")
-                return verdict
-        return None
-
-    def timed(mutant):
-        begun = time.monotonic()
-        return found(mutant), time.monotonic() - begun
-
-    score = collections.defaultdict(collections.Counter)
-    begun = time.monotonic()
-    with concurrent.futures.ThreadPoolExecutor(max(arguments.jobs, 1)) as pool:
+    copy_tree(copy)
+    subprocess.run(["cmake", "--preset", "release"], cwd=copy, check=True, stdout=subprocess.DEVNULL)
+    counts, survivors, sound = {}, [], set()
+    for path, number, rule, old, new in chosen:
+        tests = TESTS[max((folder for folder in TESTS if path.startswith(folder + "/")), key=len)]
+        programs = [test.split(":")[0] for test in tests]
+        if tuple(tests) not in sound:
+            if not build(copy, programs) or (fails := detected(copy, tests, 4 * options.limit)):
+                sys.exit(f"without any mutant: {fails if build(copy, programs) else 'the build fails, see build.log'}")
+            sound.add(tuple(tests))
+        lines = (TREE / path).read_text().split("\n")
+        lines[number - 1] = new
         try:
-            for mutant, run_of in zip(chosen, [pool.submit(timed, m) for m in chosen]):
-                verdict, seconds = run_of.result()
-                equivalent = mutant.get("equivalent")
-                kind = "seen" if verdict else "equivalent" if equivalent else "survived"
-                for row in (folder(mutant["file"]), "all"):
-                    score[row][kind] += 1
-                text = verdict or (kind if kind == "equivalent" else "SURVIVED")
-                print(f"{mutant['number']:3} {mutant['name']:52} {text} ({seconds:.1f} s)",
-                      flush=True)
-        except BaseException:  # an error, or the user's interrupt: those that wait are not begun
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-    print(f"\n{len(chosen)} mutants in {time.monotonic() - begun:.0f} s, {arguments.jobs} at once")
-    print("\n| folder | mutants | equivalent | seen | survived | seen of those not equivalent |")
-    print("|---|---|---|---|---|---|")
-    for row, counts in sorted(score.items(), key=lambda entry: (entry[0] == "all", entry[0])):
-        of = counts["seen"] + counts["survived"]
-        print(f"| {row} | {counts.total()} | {counts['equivalent']} | {counts['seen']} | "
-              f"{counts['survived']} | {100 * counts['seen'] / max(of, 1):.0f} % |")
-    return 1 if score["all"]["survived"] else 0
+            (copy / path).write_text("\n".join(lines))
+            seen = detected(copy, tests, options.limit) if build(copy, programs) else "does not compile"
+        finally:
+            (copy / path).write_text((TREE / path).read_text())
+        verdict = seen or ("excused" if (path, old.strip(), new.strip()) in excused else "SURVIVED")
+        kind = verdict if verdict in ("does not compile", "excused", "SURVIVED") else "detected"
+        counts[kind] = counts.get(kind, 0) + 1
+        print(f"{path}:{number}: {rule}: {old.strip()} -> {new.strip()}: {verdict}", flush=True)
+        if kind == "SURVIVED":
+            survivors.append(f'[[survivor]]\nfile = {path!r}\nline = {old.strip()!r}\nmutant = {new.strip()!r}\nreason = \'\'\n')
+    print("\n" + "\n".join(survivors) + "\n" + ", ".join(f"{number} {kind}" for kind, number in sorted(counts.items())))
+    return 1 if survivors else 0
 
 
 if __name__ == "__main__":
