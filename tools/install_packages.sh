@@ -13,7 +13,7 @@
 set -euo pipefail
 packages=(g++ cmake ninja-build ccache pkg-config python3 python3-pytest python3-numpy dpkg-dev file locales
           libfmt-dev libgtest-dev libgmock-dev libhwy-dev libxxhash-dev
-          libzstd-dev zlib1g-dev zstd libpng-dev libnifti2-dev libcli11-dev nlohmann-json3-dev hmmer hmmer-examples mmseqs2-examples ncbi-blast+
+          libzstd-dev zlib1g-dev zstd libcli11-dev nlohmann-json3-dev hmmer hmmer-examples mmseqs2-examples ncbi-blast+
           slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge)
 readers=no packaging=no snakemake=no
 sudo=""
@@ -28,8 +28,7 @@ for option in "$@"; do
     --arm64)
       dpkg --print-foreign-architectures | grep -qx arm64 || $sudo dpkg --add-architecture arm64
       packages+=(g++-aarch64-linux-gnu qemu-user-static)
-      for package in libfmt-dev libgtest-dev libgmock-dev libhwy-dev libxxhash-dev libzstd-dev zlib1g-dev \
-                     libpng-dev; do
+      for package in libfmt-dev libgtest-dev libgmock-dev libhwy-dev libxxhash-dev libzstd-dev zlib1g-dev; do
         packages+=("$package:arm64")
       done ;;
     --documents) packages+=(python3-sphinx python3-myst-parser python3-breathe doxygen lintian) ;;
