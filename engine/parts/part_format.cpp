@@ -23,7 +23,7 @@ constexpr std::string_view kResult = "result version", kAlphabet = "alphabet",
                            kResidues = "residues of the database";
 constexpr std::string_view kByTargets = "number of targets",
                            kByReported = "number of reported targets";
-constexpr std::string_view kCutoffNames[] = {"none", "GA", "NC", "TC"};
+constexpr std::string_view kCutoffNames[] = {"none", "GA", "NC", "TC", "table"};
 
 // The shortest text that reads back as the same value.
 std::string exact(double value) { return fmt::format("{}", value); }
@@ -76,6 +76,15 @@ std::pair<std::string_view, std::string_view> take_line(std::string_view& text) 
   return {line.substr(0, colon), line.substr(std::min(colon + 2, line.size()))};
 }
 
+std::string table_digest(const CutoffTable& table) {
+  std::string bytes;
+  for (const auto& [model, cutoff] : table) {
+    put_text(bytes, model);
+    put_bytes(bytes, cutoff);
+  }
+  return digest_of(bytes).hex();
+}
+
 }  // namespace
 
 std::string PartSettings::text() const {
@@ -93,7 +102,10 @@ std::string PartSettings::text() const {
   line(kDomains, rule_text(thresholds.domain));
   line(kTargetsIncluded, rule_text(thresholds.include_target));
   line(kDomainsIncluded, rule_text(thresholds.include_domain));
-  line(kCutoffs, std::string(kCutoffNames[static_cast<int>(thresholds.cutoffs)]));
+  std::string cutoffs(kCutoffNames[static_cast<int>(thresholds.cutoffs)]);
+  if (thresholds.cutoffs == ModelCutoffs::kTable)
+    (cutoffs += ' ') += thresholds.table ? table_digest(*thresholds.table) : table;
+  line(kCutoffs, cutoffs);
   line(kZ, thresholds.Z ? exact(*thresholds.Z) : std::string(kByTargets));
   line(kDomZ, thresholds.domZ ? exact(*thresholds.domZ) : std::string(kByReported));
   line(kF1, exact(filters.F1));
@@ -127,7 +139,10 @@ Result<PartSettings> PartSettings::parse(std::string_view text) {
       parse_choice(value(kNull2), "on", "off", s.null2) && parse_whole(value(kSeed), s.seed) &&
       parse_choice(value(kView), "hmmscan", "hmmsearch", s.scan) &&
       parse_choice(value(kAlignments), "kept", "left out", s.alignments);
-  const auto cutoffs = std::ranges::find(kCutoffNames, value(kCutoffs));
+  const std::string_view name = value(kCutoffs);
+  const std::size_t blank = std::min(name.find(' '), name.size());
+  const auto cutoffs = std::ranges::find(kCutoffNames, name.substr(0, blank));
+  s.table = name.substr(std::min(blank + 1, name.size()));
   ok = ok && cutoffs != std::end(kCutoffNames);
   if (ok) t.cutoffs = static_cast<ModelCutoffs>(cutoffs - std::begin(kCutoffNames));
   bool known = false;

@@ -37,6 +37,7 @@ struct PartSettings {
   bool alignments = true;  ///< the text of alignments is kept
   AlphabetType alphabet = AlphabetType::kAmino;
   std::uint64_t database_identity = 0, targets = 0, residues = 0;
+  std::string table;  ///< digest of Thresholds::table, where that is not at hand
 
   /// Lines "name: value" with every value exact; the bytes stored.
   std::string text() const;

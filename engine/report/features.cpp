@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "core/coding.hpp"
-#include "io/byte_source.hpp"
+#include "io/columns.hpp"
 #include "model/residue_copies.hpp"
 #include "core/exact_text.hpp"
 #include "report/fasta.hpp"
@@ -49,30 +49,20 @@ std::string e_value_text(double value) {
 
 Result<Clans> read_clans(const std::string& path) {
   HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(path));
-  BufferedInput input(std::move(source));
+  ColumnReader rows(std::move(source));
   Clans clans;
-  std::string_view line;
   for (;;) {
-    HMMJIT_ASSIGN(const bool more, input.line(&line));
-    if (!more) break;
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (line.empty() || line.starts_with('#')) continue;
-    std::vector<std::string_view> fields;
-    for (std::string_view rest = line;;) {
-      const std::size_t tab = rest.find('\t');
-      fields.push_back(rest.substr(0, tab));
-      if (tab == rest.npos) break;
-      rest.remove_prefix(tab + 1);
-    }
+    HMMJIT_ASSIGN(const bool more, rows.next());
+    if (!more) return clans;
+    const std::vector<std::string_view>& fields = rows.columns();
     if (fields.size() != 2 && fields.size() < 4)
       return fail(ErrorCode::kInput,
-                  "a line of clans has two columns, or the five of Pfam-A.clans.tsv", input.where(),
+                  "a line of clans has two columns, or the five of Pfam-A.clans.tsv", rows.where(),
                   "give Pfam-A.clans.tsv, or a model and its clan by a tab");
     if (fields[1].empty() || fields[1] == "\\N") continue;
     clans.emplace(without_version(fields[0]), fields[1]);
     if (fields.size() >= 4 && !fields[3].empty()) clans.emplace(fields[3], fields[1]);
   }
-  return clans;
 }
 
 Result<std::unique_ptr<FeatureWriter>> FeatureWriter::create(const FeaturePaths& paths,

@@ -107,34 +107,54 @@ std::string_view cutoff_name(ModelCutoffs cutoffs) {
       return "NC";
     case ModelCutoffs::kTrusted:
       return "TC";
+    case ModelCutoffs::kTable:
+      return "table";
     case ModelCutoffs::kNone:
       break;
   }
   return "";
 }
 
-const std::optional<Cutoff>& cutoff_of(const Hmm& hmm, ModelCutoffs cutoffs) {
-  if (cutoffs == ModelCutoffs::kGathering) return hmm.ga;
-  return cutoffs == ModelCutoffs::kNoise ? hmm.nc : hmm.tc;
+std::optional<Cutoff> find_cutoff(const CutoffTable& table, std::string_view name,
+                                  std::string_view accession) {
+  for (const std::string_view key : {name, accession, accession.substr(0, accession.find('.'))}) {
+    if (const auto found = table.find(key); !key.empty() && found != table.end())
+      return found->second;
+  }
+  return std::nullopt;
+}
+
+std::optional<Cutoff> cutoff_of(const Hmm& hmm, const Thresholds& rules) {
+  if (rules.cutoffs == ModelCutoffs::kTable)
+    return find_cutoff(*rules.table, hmm.name, hmm.accession.value_or(""));
+  if (rules.cutoffs == ModelCutoffs::kGathering) return hmm.ga;
+  return rules.cutoffs == ModelCutoffs::kNoise ? hmm.nc : hmm.tc;
+}
+
+std::unexpected<Error> lacks_cutoffs(const Thresholds& rules, const std::string& model) {
+  if (rules.cutoffs == ModelCutoffs::kTable)
+    return fail(ErrorCode::kInput, "the table of cutoffs does not have model " + model, {},
+                "add the model to the table, or leave it out of the search");
+  return fail(ErrorCode::kInput,
+              std::string(cutoff_name(rules.cutoffs)) + " bit thresholds unavailable on model " +
+                  model,
+              {}, "search without --cut_* or use models that carry these cutoffs");
 }
 
 Result<ModelThresholds> thresholds_for(const Thresholds& rules, const Hmm& hmm) {
   ModelThresholds thresholds{rules, false};
   if (rules.cutoffs == ModelCutoffs::kNone) return thresholds;
-  const std::optional<Cutoff>* cutoff = &cutoff_of(hmm, rules.cutoffs);
-  if (!*cutoff) {
+  const std::optional<Cutoff> cutoff = cutoff_of(hmm, rules);
+  if (!cutoff) {
     if (rules.missing == MissingCutoffs::kDefault) {
       thresholds.rules.cutoffs = ModelCutoffs::kNone;
       return thresholds;
     }
-    return fail(ErrorCode::kInput,
-                std::string(cutoff_name(rules.cutoffs)) + " bit thresholds unavailable on model " +
-                    hmm.name,
-                {}, "search without --cut_* or use models that carry these cutoffs");
+    return lacks_cutoffs(rules, hmm.name);
   }
   thresholds.cutoffs = true;
-  thresholds.rules.target.score = thresholds.rules.include_target.score = (*cutoff)->sequence;
-  thresholds.rules.domain.score = thresholds.rules.include_domain.score = (*cutoff)->domain;
+  thresholds.rules.target.score = thresholds.rules.include_target.score = cutoff->sequence;
+  thresholds.rules.domain.score = thresholds.rules.include_domain.score = cutoff->domain;
   return thresholds;
 }
 

@@ -50,10 +50,15 @@ struct ModelThresholds {
   bool include_by_e_value() const { return !rules.include_target.score; }
 };
 
-/// The tag of such cutoffs in a model file, "GA", "NC" or "TC"; empty for none.
+/// The tag of such cutoffs in a model file, "GA", "NC" or "TC"; "table" for kTable, empty for kNone.
 std::string_view cutoff_name(ModelCutoffs cutoffs);
-/// The cutoffs of a model, where it has them; `cutoffs` is not kNone.
-const std::optional<Cutoff>& cutoff_of(const Hmm& hmm, ModelCutoffs cutoffs);
+/// The cutoffs of a table for a model: by its name, its accession, or that without a version.
+std::optional<Cutoff> find_cutoff(const CutoffTable& table, std::string_view name,
+                                  std::string_view accession);
+/// The cutoffs that `rules` name for a model, if it has them; `rules.cutoffs` is not kNone.
+std::optional<Cutoff> cutoff_of(const Hmm& hmm, const Thresholds& rules);
+/// The error of a model without them.
+std::unexpected<Error> lacks_cutoffs(const Thresholds& rules, const std::string& model);
 /// Fails with kInput when the rules name cutoffs and the model has none, unless rules.missing says
 /// that the other thresholds then hold.
 Result<ModelThresholds> thresholds_for(const Thresholds& rules, const Hmm& hmm);

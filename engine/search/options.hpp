@@ -3,19 +3,25 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "build/calibration.hpp"
 #include "core/trace.hpp"
 #include "domain/domain.hpp"
+#include "model/hmm.hpp"
 
 namespace hmmjit {
 
 class TargetCounters;
 
-enum class ModelCutoffs { kNone, kGathering, kNoise, kTrusted };
-/// A model without the cutoffs that are asked for: an error, or judged by the other thresholds.
+/// Cutoffs that replace the thresholds: those of each model, or those of Thresholds::table.
+enum class ModelCutoffs { kNone, kGathering, kNoise, kTrusted, kTable };
+/// Bit score cutoffs by the name or accession of a model (read_cutoff_table, a host's mapping).
+using CutoffTable = std::map<std::string, Cutoff, std::less<>>;
+/// A model without the cutoffs asked for is an error, or is judged by the other thresholds.
 enum class MissingCutoffs { kError, kDefault };
 
 /// One reporting or inclusion rule: by E-value, or by score where one was given.
@@ -30,6 +36,7 @@ struct Thresholds {
   Threshold include_target{0.01, {}}, include_domain{0.01, {}};
   ModelCutoffs cutoffs = ModelCutoffs::kNone;  ///< replaces all four
   MissingCutoffs missing = MissingCutoffs::kError;
+  std::shared_ptr<const CutoffTable> table;  ///< with kTable, never null
   std::optional<double> Z, domZ;  ///< search space sizes set by the user
 };
 

@@ -38,6 +38,11 @@ class Habits(ScratchFolder):
         self.targets = self.path("targets.fasta")
         scenario.write_fasta(self.targets, self.records)
 
+    def write(self, name, text):
+        with open(self.path(name), "w") as file:
+            file.write(text)
+        return self.path(name)
+
     def says(self, done, status, *words):
         self.assertEqual(done.returncode, status, done.stderr)
         text = done.stderr.decode()
@@ -136,6 +141,71 @@ class Habits(ScratchFolder):
         self.says(search([self.fn3, self.fn3]), INPUT_ERROR, "the profile file comes first")
 
     # ----- cutoffs
+
+    def test_a_table_of_cutoffs_is_as_gathering_cutoffs_in_the_models(self):
+        # KOfam's form; hmmsearch gets the same scores as GA lines.
+        rules = {"fn3": ("28.5", "full"), "Pkinase": ("150.25", "domain"), "globins4": ("90", "full")}
+        head = "knum\tthreshold\tscore_type\tprofile_type\tF-measure\tdefinition\n"
+        table = self.write("ko_list", head + "".join(f"{name}\t{score}\t{kind}\tall\t0.9\ta b\n"
+                                                     for name, (score, kind) in rules.items()))
+        written = b""
+        for path in self.models:
+            text = without_cutoffs(read(path)).decode()
+            score, kind = rules[re.search(r"^NAME +(\S+)", text, re.M)[1]]
+            line = f"GA    {score} -999;" if kind == "full" else f"GA    -999 {score};"
+            written += re.sub(r"^STATS LOCAL MSV", line + r"\n\g<0>", text, count=1, flags=re.M).encode()
+        models = self.write("written.hmm", written.decode())
+        tables = ["--tblout", "--domtblout", "--pfamtblout"]
+        outputs = lambda tag: sum(([name, self.path(tag + name)] for name in tables), [])
+        self.assertEqual(hmmsearch(["--cut_ga", "-o", self.path("h")] + outputs("h") + [models, self.targets]).returncode,
+                         0)
+        strip = lambda tag: result_lines(read(self.path(tag)))
+        self.assertGreater(len(strip("h--tblout")), 10)
+        for name, arguments in [("search", ["search"]), ("memory", ["search", "--mem", "300k"])]:
+            with self.subTest(run=name):
+                done = hmmjit(*arguments, "--quiet", "--cut-file", table, "-o", self.path("o"), *outputs("o"),
+                              self.library, self.targets)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                for output in tables + [""]:
+                    self.assertEqual(strip("o" + output), strip("h" + output), output)
+        # As hmmscan, by itself and from parts.
+        hmmjit("search", "--as", "hmmscan", "--cut_ga", "--domtblout", self.path("s1"), "-o", self.path("m1"), models,
+               self.targets)
+        hmmjit("search", "--as", "hmmscan", "--cut-file", table, "--domtblout", self.path("s2"), "-o", self.path("m2"),
+               self.library, self.targets)
+        hmmjit("scan", "--cut-file", table, "--domtblout", self.path("s3"), "-o", self.path("m3"), self.library,
+               self.targets)
+        self.assertGreater(len(strip("s1")), 10)
+        self.assertEqual(strip("s2"), strip("s1"))
+        self.assertEqual(strip("s3"), strip("s1"))
+        database = self.path("d.hjdb")
+        hmmjit("db", "build", "--quiet", "-o", database, self.targets)
+        hmmjit("search", "--part", "1-2/2", "--part-file", self.path("p{}.part"), "--cut-file", table, self.library,
+               database)
+        done = hmmjit("merge", "--domtblout", self.path("md"), "-o", self.path("mo"), self.path("p1.part"),
+                      self.path("p2.part"))
+        self.assertEqual((done.returncode, strip("md")), (0, strip("h--domtblout")), done.stderr)
+        other = self.write("other", head + "fn3 20\nPkinase 150.25 domain\nglobins4\t90\n")
+        hmmjit("search", "--part", "2/2", "--part-file", self.path("q2.part"), "--cut-file", other, self.library,
+               database)
+        self.says(hmmjit("merge", "--domtblout", self.path("md"), self.path("p1.part"), self.path("q2.part")),
+                  INPUT_ERROR, "model cutoffs")
+        # Models without a threshold, by accession, and what is unusable.
+        some = self.write("some", "# comment\nPF00041\t28.5\nPF00069\t150.25\tdomain\nglobins4\t-\t-\n")
+        self.says(hmmjit("search", "--cut-file", some, self.library, self.targets), INPUT_ERROR,
+                  "1 of 3 models", "globins4", "--cut-missing skip")
+        done = search(["--cut-file", some, "--cut-missing", "skip", "--tblout", self.path("o"), "-o", "/dev/null",
+                       self.library, self.targets])
+        self.says(done, 0, "globins4", "not searched")
+        self.assertEqual(strip("o"), [line for line in strip("h--tblout") if " globins4 " not in line])
+        for text, words in [("fn3\t1\nPkinase\tx1\n", ":2: the score"), ("fn3\t20\tfoo\n", ":1: "),
+                            ("fn3\n", ":1: "), ("fn3 1\nfn3 2\n", ":2: a second score"), ("", "no model"),
+                            ("fn3\tnan\nfn3\tinf\n", ":2: ")]:
+            with self.subTest(table=text):
+                self.says(hmmjit("search", "--cut-file", self.write("bad", text), self.library, self.targets),
+                          INPUT_ERROR, words)
+        self.says(hmmjit("search", "--cut-file", table, "--cut_ga", self.library, self.targets), USAGE_ERROR,
+                  "--cut_ga")
 
     def test_missing_cutoffs_are_found_before_the_search(self):
         table = self.path("t")

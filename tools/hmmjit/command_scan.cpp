@@ -33,7 +33,7 @@ constexpr std::size_t kResiduesAtATime = std::size_t{4} << 20;
 // One pass of all models over some sequences: models in, hits by sequence out.
 class ScanSink final : public ResultSink {
  public:
-  ScanSink(HitsByTarget hits, ModelCutoffs cutoffs) : cutoffs_(cutoffs), hits_(std::move(hits)) {}
+  ScanSink(HitsByTarget hits, const Thresholds& rules) : rules_(rules), hits_(std::move(hits)) {}
 
   // A model without the cutoffs asked for is an error once a sequence gets past its bias filter.
   void lacks_cutoffs(std::size_t model) {
@@ -44,14 +44,8 @@ class ScanSink final : public ResultSink {
   Status receive(const ModelResult& result) override {
     ++models_;
     nodes_ += static_cast<std::uint64_t>(result.model.M);
-    if (result.hits.counters.bias > 0 && lacks(result.index)) {
-      const char* name = cutoffs_ == ModelCutoffs::kGathering ? "GA"
-                         : cutoffs_ == ModelCutoffs::kNoise   ? "NC"
-                                                              : "TC";
-      return fail(ErrorCode::kInput,
-                  fmt::format("{} bit thresholds unavailable on model {}", name, result.model.name),
-                  {}, "scan without --cut_* or use models that carry these cutoffs");
-    }
+    if (result.hits.counters.bias > 0 && lacks(result.index))
+      return hmmjit::lacks_cutoffs(rules_, result.model.name);
     const auto add = [&](Hit hit) {
       const std::uint64_t sequence = hit.index;
       hit.name = result.model.name;
@@ -83,7 +77,7 @@ class ScanSink final : public ResultSink {
     return lacking_.contains(model);
   }
 
-  ModelCutoffs cutoffs_;
+  const Thresholds& rules_;
   HitsByTarget hits_;
   std::mutex mutex_;  // models are read while results arrive
   std::set<std::size_t> lacking_;
@@ -103,6 +97,8 @@ Result<SearchStatistics> scan(ProgramRun& run) {
   const Thresholds rules = run.search.thresholds;
   HMMJIT_ASSIGN(const double count, count_profiles(model_path));
   run.search.thresholds.Z = rules.Z.value_or(count);
+  const bool cutoffs = rules.cutoffs != ModelCutoffs::kNone;
+  if (cutoffs) run.search.thresholds.cutoffs = ModelCutoffs::kGathering;
 
   HMMJIT_ASSIGN(const std::uint64_t hit_memory, memory_by_target(run.search));
   SearchStatistics statistics;
@@ -115,19 +111,16 @@ Result<SearchStatistics> scan(ProgramRun& run) {
     run.search.filters.per_target = &counters;
     ScanSink sink(
         HitsByTarget(chunk->first_index(), chunk->size(), run.search.keep_alignments, hit_memory),
-        rules.cutoffs);
+        rules);
     HMMJIT_ASSIGN(HmmReader reader, HmmReader::open(model_path));
     std::size_t index = 0;
     const ModelSource models = [&]() -> Result<std::optional<Query>> {
       HMMJIT_ASSIGN(std::optional<Hmm> hmm, reader.next());
       if (!hmm) return std::nullopt;
-      std::optional<Cutoff>* const cutoff = rules.cutoffs == ModelCutoffs::kGathering ? &hmm->ga
-                                            : rules.cutoffs == ModelCutoffs::kNoise   ? &hmm->nc
-                                            : rules.cutoffs == ModelCutoffs::kTrusted ? &hmm->tc
-                                                                                      : nullptr;
-      if (cutoff != nullptr && !*cutoff) {
+      if (cutoffs) hmm->ga = cutoff_of(*hmm, rules);
+      if (cutoffs && !hmm->ga) {
         constexpr float kNever = std::numeric_limits<float>::infinity();
-        *cutoff = Cutoff{kNever, kNever};
+        hmm->ga = Cutoff{kNever, kNever};
         sink.lacks_cutoffs(index);
       }
       ++index;

@@ -120,7 +120,7 @@ class ModelsToSearch {
       }
       const bool asked = thresholds_.cutoffs != ModelCutoffs::kNone &&
                          (skip_ || thresholds_.missing == MissingCutoffs::kDefault);
-      if (!asked || cutoff_of(*hmm, thresholds_.cutoffs)) return hmm;
+      if (!asked || cutoff_of(*hmm, thresholds_)) return hmm;
       if (++without_ <= kNamed)
         warn(fmt::format("model {} has no {} cutoffs: {}", hmm->name, tag(),
                          skip_ ? "not searched" : "searched with the default thresholds"));
@@ -139,8 +139,8 @@ class ModelsToSearch {
 };
 
 // A model without cutoffs is found before hours of work, not after them.
-Status check_cutoffs(const std::string& path, ModelCutoffs cutoffs) {
-  HMMJIT_ASSIGN(const MissingCutoffModels missing, models_without_cutoffs(path, cutoffs));
+Status check_cutoffs(const std::string& path, const Thresholds& rules) {
+  HMMJIT_ASSIGN(const MissingCutoffModels missing, models_without_cutoffs(path, rules));
   if (missing.without == 0) return {};
   const std::string others =
       missing.without > missing.names.size()
@@ -148,18 +148,18 @@ Status check_cutoffs(const std::string& path, ModelCutoffs cutoffs) {
           : std::string();
   return fail(
       ErrorCode::kInput,
-      fmt::format("{} bit thresholds unavailable on {} of {} models: {}{}", cutoff_name(cutoffs),
+      fmt::format("{} bit thresholds unavailable on {} of {} models: {}{}", cutoff_name(rules.cutoffs),
                   missing.without, missing.models, fmt::join(missing.names, ", "), others),
       path, "add --cut-missing skip or --cut-missing default, or search without --cut_*");
 }
 
 // hmmscan's Z. The models are read once more for it.
-Result<double> count_models(const std::string& path, ModelCutoffs skipped_without) {
+Result<double> count_models(const std::string& path, const Thresholds& rules, bool skip) {
   if (path == "-" || is_pipe(path))
     return fail(ErrorCode::kUsage, "the number of models in a pipe is not known before",
                 "--as hmmscan", "add -Z with that number");
-  if (skipped_without != ModelCutoffs::kNone) {
-    HMMJIT_ASSIGN(const MissingCutoffModels found, models_without_cutoffs(path, skipped_without));
+  if (skip) {
+    HMMJIT_ASSIGN(const MissingCutoffModels found, models_without_cutoffs(path, rules));
     return static_cast<double>(found.models - found.without);
   }
   HMMJIT_ASSIGN(HmmReader reader, HmmReader::open(path));
@@ -344,6 +344,8 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Se
   HMMJIT_ASSIGN(const std::optional<PartRequest> part, make_part_request(options));
   std::vector<NamedFile> inputs = inputs_of(program, model_path, target_path);
   if (options.is_set("--clans")) inputs.push_back({"clans", std::string(options.text("--clans"))});
+  if (options.is_set("--cut-file"))
+    inputs.push_back({"cutoffs", std::string(options.text("--cut-file"))});
   HMMJIT_TRY(check_outputs(outputs_of(program, options, part), inputs));
   HMMJIT_ASSIGN(SearchOptions search_options, make_search_options(options));
   search_options.on_warning = warn;
@@ -383,9 +385,8 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Se
   const bool skip = options.text("--cut-missing") == "skip";
   if (options.text("--as") == "hmmscan") {
     if (!search_options.thresholds.Z) {
-      HMMJIT_ASSIGN(
-          search_options.thresholds.Z,
-          count_models(model_path, skip ? search_options.thresholds.cutoffs : ModelCutoffs::kNone));
+      HMMJIT_ASSIGN(search_options.thresholds.Z,
+                    count_models(model_path, search_options.thresholds, skip));
     }
     report_options.scan = search_options.thresholds;
     HMMJIT_ASSIGN(report_options.scan_memory, memory_by_target(search_options));
@@ -431,7 +432,7 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Se
   if (search_options.thresholds.cutoffs != ModelCutoffs::kNone && !sequences &&
       !program.by_sequence && options.text("--cut-missing") == "error" &&
       is_regular_file(model_path))
-    HMMJIT_TRY(check_cutoffs(model_path, search_options.thresholds.cutoffs));
+    HMMJIT_TRY(check_cutoffs(model_path, search_options.thresholds));
   if (part) {
     if (is_pipe(model_path))
       return fail(ErrorCode::kUsage, "models from a pipe do not go with --part", model_path,

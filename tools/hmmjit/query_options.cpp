@@ -114,7 +114,7 @@ Table sequence_query_table() {
       "default: as many as take less than 1% of the CPU time";
   position(table, "--json")->help =
       "save queries, targets, domains and alignments as JSON lines to file <f>";
-  leave_out(table, {"--as", "--part", "--part-file", "--model-part", "--cut-missing"});
+  leave_out(table, {"--as", "--part", "--part-file", "--model-part", "--cut-file", "--cut-missing"});
   return table;
 }
 

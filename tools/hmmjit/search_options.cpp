@@ -8,6 +8,7 @@
 
 #include "core/threads.hpp"
 #include "report/report_header.hpp"
+#include "search/model_cutoffs.hpp"
 
 namespace hmmjit::tools {
 namespace {
@@ -142,6 +143,13 @@ constexpr std::array kTable = {
                .excludes = kCutoffRules,
                .group = kCutoffs,
                .help = "use profile's TC trusted cutoffs to set all thresholding"},
+    OptionSpec{.name = "--cut-file",
+               .type = kString,
+               .value_name = "f",
+               .excludes = kCutoffRules,
+               .group = kCutoffs,
+               .help = "set all thresholding by the score of each model in table <f> (KOfam's ko_list)",
+               .own = true},
     OptionSpec{.name = "--max",
                .excludes = "--F1,--F2,--F3,--nobias",
                .group = kFilters,
@@ -344,7 +352,7 @@ constexpr std::array kTable = {
         .value_name = "s",
         .default_text = "error",
         .group = kOwn,
-        .help = "models without the cutoffs of --cut_*: error, skip, or default (thresholds)",
+        .help = "models without the cutoffs asked for: error, skip, or default (thresholds)",
         .offers = "error,skip,default",
         .own = true},
     OptionSpec{.name = "--trace",
@@ -380,6 +388,11 @@ Result<SearchOptions> make_search_options(const ParsedOptions& options) {
   if (options.is_set("--cut_ga")) thresholds.cutoffs = ModelCutoffs::kGathering;
   if (options.is_set("--cut_nc")) thresholds.cutoffs = ModelCutoffs::kNoise;
   if (options.is_set("--cut_tc")) thresholds.cutoffs = ModelCutoffs::kTrusted;
+  if (options.is_set("--cut-file")) {
+    thresholds.cutoffs = ModelCutoffs::kTable;
+    HMMJIT_ASSIGN(CutoffTable table, read_cutoff_table(std::string(options.text("--cut-file"))));
+    thresholds.table = std::make_shared<const CutoffTable>(std::move(table));
+  }
   const std::string_view missing = options.text("--cut-missing");
   if (missing != "error" && missing != "skip" && missing != "default")
     return fail(ErrorCode::kUsage,
@@ -387,8 +400,7 @@ Result<SearchOptions> make_search_options(const ParsedOptions& options) {
   if (missing == "default") thresholds.missing = MissingCutoffs::kDefault;
   if (options.is_set("--cut-missing") && thresholds.cutoffs == ModelCutoffs::kNone)
     return fail(ErrorCode::kUsage,
-                "--cut-missing makes no sense without --cut_ga, --cut_nc or "
-                "--cut_tc",
+                "--cut-missing makes no sense without --cut_ga, --cut_nc, --cut_tc or --cut-file",
                 {}, "add one of them");
   if (missing == "default" && options.text("--as") == "hmmscan")
     return fail(ErrorCode::kUsage, "--cut-missing default is incompatible with --as", {},
@@ -532,6 +544,8 @@ std::string describe_options(const ParsedOptions& options) {
   for (const auto& [name, tag] : kCutoffOptions) {
     if (options.is_set(name)) out.set_cutoffs(tag);
   }
+  if (options.is_set("--cut-file"))
+    out.set(HeaderLine::kCutoffs, "scores of " + std::string(options.text("--cut-file")));
   if (options.is_set("--max")) out.with_max_sensitivity();
   constexpr std::pair<std::string_view, HeaderLine> kFilterOptions[] = {
       {"--F1", HeaderLine::kF1}, {"--F2", HeaderLine::kF2}, {"--F3", HeaderLine::kF3}};
