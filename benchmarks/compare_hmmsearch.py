@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Core-seconds, wall time and peak memory of hmmjit search beside hmmsearch on this machine, and
-beside PyHMMER where it is installed.
+"""Core-seconds, wall time and peak memory of hmmjit search, hmmsearch and, where it is installed, PyHMMER on this machine.
 
 usage: compare_hmmsearch.py [--program PATH] [--threads N ...] [--data recorded|debian|emitted]
-                            [--cases GLOB ...] [--repeats N] [--pyhmmer PYTHON] [--json FILE]
-                            [--check]
+                            [--device cpu|gpu|auto] [--cases GLOB ...] [--repeats N]
+                            [--pyhmmer PYTHON] [--json FILE] [--check]
 
-Behind each line stands what `--stats` says of that run of hmmjit: billions of cells per second and
-core of the filters, reading speed, and the share of the core-seconds that each stage took.
+Below each line, from `--stats` of that run of hmmjit: billions of cells per second and core of the filters, reading
+speed, and the share of the core-seconds that each stage took.
 
 Data, the first that is there unless --data says which:
   recorded  the project's collection of public models and proteomes, which is not in this
@@ -21,8 +20,8 @@ Data, the first that is there unless --data says which:
   emitted   hmmer-examples alone; the targets are made by hmmemit.
 
 Each line is the best of --repeats runs, the whole process with start-up and output counted;
---check also compares the hits. hmmjit runs without GPU. hmmsearch runs with as many workers as
-hmmjit has threads ("--cpu 0" for one thread: its serial run). --pyhmmer names an interpreter that
+--check also compares the hits. hmmjit runs without a GPU unless --device says otherwise. hmmsearch
+runs with as many workers as hmmjit has threads ("--cpu 0" for one thread: its serial run). --pyhmmer names an interpreter that
 has PyHMMER, which reads all targets first and then runs as many threads; its lines count its
 start-up and the writing of the same table.
 """
@@ -160,6 +159,7 @@ def main():
     parser.add_argument("--threads", type=int, nargs="+",
                         default=sorted({1, len(os.sched_getaffinity(0))}))
     parser.add_argument("--data", choices=("recorded", "debian", "emitted"))
+    parser.add_argument("--device", default="cpu", help="of hmmjit")
     parser.add_argument("--pyhmmer", help="Python interpreter that has PyHMMER")
     parser.add_argument("--cases", nargs="*", default=["*"])
     parser.add_argument("--repeats", type=int, default=1)
@@ -186,7 +186,7 @@ def main():
                 tables = [work + "/want", work + "/got"]
                 theirs = best(["hmmsearch", "--noali", "--cpu", workers, "-o", "/dev/null",
                                "--domtblout", tables[0], model, targets], args.repeats)
-                ours = best([args.program, "search", "--quiet", "--noali", "--device", "cpu",
+                ours = best([args.program, "search", "--quiet", "--noali", "--device", args.device,
                              "--cpu", str(threads), "--stats", work + "/stats.json",
                              "-o", "/dev/null", "--domtblout", tables[1], model, targets],
                             args.repeats)

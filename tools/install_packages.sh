@@ -7,7 +7,7 @@
 # --packaging: also what builds wheels and checks the recipes of tools/packaging, 200 MB: of PyPI, in build/packaging, in
 #   the same way as the readers; and Lmod.
 # --snakemake: also Snakemake with its Slurm executor, 300 MB: of PyPI, in build/snakemake, in the same way.
-# --clang: also a Clang that can fuzz (tests/fuzz/fuzz.sh), 300 MB.
+# --clang: also a Clang that can fuzz (tests/fuzz/fuzz.sh), clang-format and clang-tidy (.ci/check_changes), 400 MB.
 # --arm64: also what cross-builds for 64-bit ARM and runs the programs here (docs/building.md), 400 MB.
 # --documents: also what makes the documentation pages (docs/sphinx) and checks the Debian packages, 300 MB.
 set -euo pipefail
@@ -24,7 +24,7 @@ for option in "$@"; do
     --readers) packages+=(python3-pandas python3-venv r-base-core jq); readers=yes ;;
     --packaging) packages+=(python3-venv lmod); packaging=yes ;;
     --snakemake) packages+=(python3-venv); snakemake=yes ;;
-    --clang) packages+=(clang-19 libclang-rt-19-dev) ;;
+    --clang) packages+=(clang-19 libclang-rt-19-dev clang-format clang-tidy-19) ;;
     --arm64)
       dpkg --print-foreign-architectures | grep -qx arm64 || $sudo dpkg --add-architecture arm64
       packages+=(g++-aarch64-linux-gnu qemu-user-static)

@@ -170,7 +170,7 @@ class DeviceBuffer {
 
 /// Page-locked host memory for staging: pages of the process, present before the driver locks them.
 /// On an H200 host that takes 0.3 to 0.8 ms of the driver's time for 4 MB, and cuMemHostAlloc 2 ms,
-/// during which nobody else loads a kernel or makes memory (benchmarks/driver_start.cpp).
+/// during which nobody else loads a kernel or makes memory.
 class PinnedBuffer {
  public:
   static Result<PinnedBuffer> create(DevicePtr device, std::size_t bytes);

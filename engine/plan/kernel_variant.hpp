@@ -2,7 +2,7 @@
 //
 // A new variant is one template, kernel_templates/<stage>/<name>.cu, and one entry in
 // engine/plan/variants/<stage>.cpp; what has to follow them, and the tests that say so, are listed
-// in CONTRIBUTING.md, "A new kernel variant". Order in a table is preference among equals; the last
+// in docs/new-kernel.md. Order in a table is preference among equals; the last
 // entry of a stage must accept every model on every device.
 //
 // Templates are CUDA C++ without toolkit headers. They get their constants from

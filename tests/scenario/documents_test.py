@@ -235,14 +235,14 @@ class Documents(ScratchFolder):
         self.assertGreater(len(used), 15)
         self.assertEqual(sorted(used), sorted(variables_listed("docs/guide.md")))
 
-    def test_environment_variables_of_tests_are_those_of_contributing(self):
+    def test_environment_variables_of_tests_are_listed(self):
         used = variables_of("tests", "benchmarks", "examples")
         given_by_ctest = set()
         for path in sources(("tests", "examples"), ("CMakeLists.txt",)):
             given_by_ctest |= set(re.findall(r"[\";](HMMJIT_\w+)=", read(path).decode()))
         used = {name for name in used if name.startswith("HMMJIT_")} - given_by_ctest \
             - set(variables_listed("docs/guide.md"))
-        self.assertEqual(sorted(used), sorted(variables_listed("CONTRIBUTING.md")))
+        self.assertEqual(sorted(used), sorted(variables_listed("docs/testing.md")))
 
     def test_exit_statuses_are_the_same_everywhere(self):
         header = read(os.path.join(scenario.SOURCE, "engine/core/error.hpp")).decode()
@@ -263,12 +263,12 @@ class Documents(ScratchFolder):
             outside = re.sub(r"\([^)]*\)", "", listed.group(1))
             self.assertEqual(set(re.findall(r"\b(\d+) ", outside)), codes, name)
 
-    def test_labels_of_tests_are_those_of_contributing(self):
+    def test_labels_of_tests_are_listed(self):
         labels = {"scenario"}
         for path in sources(("tests", "examples"), ("CMakeLists.txt",)):
             for word in re.findall(r'LABELS "?([a-z0-9;]+)"?', read(path).decode()):
                 labels |= set(word.split(";"))
-        text = read(os.path.join(scenario.SOURCE, "CONTRIBUTING.md")).decode()
+        text = read(os.path.join(DOCUMENTS, "testing.md")).decode()
         table = re.search(r"^\| label \| .*\n\|[-|]+\n((?:\|.*\n)+)", text, re.MULTILINE).group(1)
         self.assertEqual(sorted(re.findall(r"^\| `([a-z0-9]+)` \|", table, re.MULTILINE)), sorted(labels))
 

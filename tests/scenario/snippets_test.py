@@ -5,13 +5,13 @@ usage: snippets_test.py PROGRAM SOURCE_DIR LIBRARY_DIR PREFIX DOCUMENT
 LIBRARY_DIR holds libhmmjit.so as built. PREFIX is an installation, which the blocks of documents
 that need one find as $prefix; "-": there is none.
 
-The word behind a fence says what a block is:
+The word after a fence says what a block is:
   sh      commands, run by bash; any failure fails the test
-  text    output: its lines must occur in that of the block before, in this order
+  text    the output of the block before; a line `...` stands for any lines, `...` in a line for any text
   python  a script; cpp, c: a program, or the body of its main function. Linked with the library, run
   data    a drawing, a layout or a grammar: nothing to run
-A block that cannot be run is behind a line `<!-- not run: REASON -->`. Blocks of no kind, and
-reasons of less than three words, are failures.
+Blocks that cannot be run are listed in not_run.txt, with reasons: DOCUMENT | beginning of the block | REASON. An entry
+that names no block is a failure, and so is a block of no kind.
 
 The files that documents speak of (globins4.hmm, Pfam.hmm, proteome.fasta, ...) are small ones made
 of Debian's hmmer-examples and mmseqs2-examples. A document of the source tree's root or of
@@ -33,41 +33,42 @@ import scenario
 TUTORIAL = "/usr/share/doc/hmmer/examples/tutorial/"
 DATABASE = "/usr/share/doc/mmseqs2/example-data/DB.fasta.gz"
 KINDS = ("sh", "text", "python", "cpp", "c", "data")
-NOT_RUN = re.compile(r"^<!-- not run: (.*) -->$")
+
+
+def not_run(document):
+    """(beginning of a block, reason) of each entry for a document."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "not_run.txt"), encoding="ascii") as file:
+        entries = [[word.strip() for word in line.split(" | ")] for line in file if line.strip() and line[0] != "#"]
+    return [(beginning, reason) for name, beginning, reason in entries if name == document]
 
 
 class Block:
-    def __init__(self, line, kind, reason):
-        self.line, self.kind, self.reason = line, kind, reason
+    def __init__(self, line, kind):
+        self.line, self.kind = line, kind
         self.body = ""
-        self.expected = []
+        self.reason = self.expected = None
 
 
 def blocks(text):
     """The blocks of a document, expected output with the block before it, and complaints."""
-    found, complaints, open_block, before = [], [], None, ""
+    found, complaints, open_block = [], [], None
     for number, line in enumerate(text.splitlines(keepends=True), 1):
         fence = re.match(r"^ *```(\S*)\s*$", line)  # indented: in a list
         if open_block is None and fence:
-            marker = NOT_RUN.match(before)
-            open_block = Block(number, fence.group(1), marker and marker.group(1))
+            open_block = Block(number, fence.group(1))
             if open_block.kind not in KINDS:
                 complaints.append(f"{number}: a block of kind '{open_block.kind}'; known: {', '.join(KINDS)}")
-            if marker and len(marker.group(1).split()) < 3:
-                complaints.append(f"{number}: no reason why the block is not run")
         elif open_block is not None and fence:
             open_block.body = textwrap.dedent(open_block.body)
             if open_block.kind != "text":
                 found.append(open_block)
             elif found and found[-1].kind not in ("text", "data"):
-                found[-1].expected += open_block.body.splitlines()
+                found[-1].expected = open_block.body.splitlines()
             else:
                 complaints.append(f"{open_block.line}: output of nothing")
             open_block = None
         elif open_block is not None:
             open_block.body += line
-        if open_block is None and line.strip():
-            before = line.strip()
     if open_block is not None:
         complaints.append(f"{open_block.line}: the block does not end")
     return found, complaints
@@ -158,14 +159,20 @@ def command_of(block, source, library, folder):
             "-L" + library, "-lhmmjit", "-Wl,-rpath," + library]
 
 
-def missing_lines(expected, output):
-    at, missed = 0, []
+def difference(expected, output):
+    """The first expected line that the output does not have, in its place; None where all fits."""
+    at, skipping = 0, False
     for wanted in expected:
-        try:
-            at = output.index(wanted, at) + 1
-        except ValueError:
-            missed.append(wanted)
-    return missed
+        if wanted.strip() == "...":
+            skipping = True
+            continue
+        pattern = re.compile(".*".join(map(re.escape, wanted.split("..."))))
+        while skipping and at < len(output) and not pattern.fullmatch(output[at]):
+            at += 1
+        if at == len(output) or not pattern.fullmatch(output[at]):
+            return wanted
+        at, skipping = at + 1, False
+    return None if skipping or at == len(output) else "(the end of the output)"
 
 
 def main():
@@ -176,6 +183,12 @@ def main():
     name = os.path.relpath(document, source)
     with open(document, encoding="utf-8") as file:
         found, complaints = blocks(file.read())
+    for beginning, reason in not_run(name):
+        listed = [block for block in found if beginning == "*" or block.body.startswith(beginning)]
+        for block in listed:
+            block.reason = reason
+        if not listed:
+            complaints.append(f"not_run.txt: no block begins with '{beginning}'")
     for complaint in complaints:
         print(f"{name}:{complaint}")
     to_run = [block for block in found if block.kind != "data" and not block.reason]
@@ -214,12 +227,12 @@ def main():
                                   timeout=300, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True)
             output = done.stdout.splitlines()
-            missed = missing_lines(block.expected, output)
+            missed = None if block.expected is None else difference(block.expected, output)
             print(f"{name}:{block.line}: {block.kind}, {time.time() - begun:.1f} s")
             if done.returncode != 0 or missed:
                 failures += 1
-                print(f"{name}:{block.line}: exit status {done.returncode}; missing {missed}")
-                print(block.body, "\n".join(output[-20:]), sep="---\n")
+                print(f"{name}:{block.line}: exit status {done.returncode}; not found in its place: {missed}")
+                print(block.body, "\n".join(output[:30]), sep="---\n")
     print(f"{len(to_run)} blocks run, {failures} failures")
     return 1 if failures else 0
 
