@@ -283,21 +283,6 @@ class Documents(ScratchFolder):
             suite, seen = first or suite, seen + 1
             self.assertIn((suite, case), defined)
         self.assertGreater(seen, 40)
-        # Those of Python, with the files they stand in.
-        seen = 0
-        for line in re.findall(r"^\|.*", table, re.MULTILINE):
-            files, seen_test = [], False
-            for name in re.findall(r"`([\w/]+_test\.py|python/test_\w+\.py|test_\w+)`", line):
-                if name.endswith(".py"):
-                    files = (files if not seen_test else []) + [name]
-                    seen_test = False
-                    continue
-                seen_test, seen = True, seen + 1
-                self.assertTrue(files, f"{name} stands without a file")
-                for path in files:
-                    text = read(os.path.join(scenario.SOURCE, "tests", path)).decode()
-                    self.assertIn(f"def {name}(", text, path)
-        self.assertGreater(seen, 30)
         # Those that CTest runs by a name of their own.
         everything = "".join(read(path).decode() for path in sources(("tests",), ("CMakeLists.txt",)))
         for name in re.findall(r"`((?:install|c_api|clang)_\w+)`", table):
@@ -306,7 +291,7 @@ class Documents(ScratchFolder):
 
 def documents():
     """Every document of the tree."""
-    folders = ["", "docs", "kernel_templates"] + \
+    folders = ["", "docs", "docs/decisions", "kernel_templates"] + \
         [os.path.join("examples", name) for name in sorted(os.listdir(os.path.join(scenario.SOURCE, "examples")))]
     return [os.path.join(scenario.SOURCE, folder, name) for folder in folders
             if os.path.isdir(os.path.join(scenario.SOURCE, folder))

@@ -1,0 +1,56 @@
+# shellcheck shell=bash
+# Functions of test cases (../cases_test.py).
+shopt -s extglob
+
+# need COMMAND...: skips the case unless all of these commands exist.
+need() {
+  local name
+  for name; do
+    command -v "$name" >/dev/null || { echo "$name is not installed"; return 1; }
+  done
+}
+
+# model NAME...: copies models of Debian's hmmer-examples.
+model() {
+  local name
+  for name; do
+    zcat -f "$EXAMPLES"/@(tutorial|testsuite)/"$name"?(.gz) >"$name" || return
+  done
+}
+
+# emitted SEED PER_MODEL DECOYS MODEL...: FASTA records with domains that hmmemit draws, and random ones.
+emitted() {
+  python3 - "$@" <<'PYTHON'
+import os
+import sys
+sys.path.insert(0, os.environ["SCENARIO"])
+import scenario
+seed, per_model, decoys = map(int, sys.argv[1:4])
+scenario.write_fasta("/dev/stdout", scenario.emitted_targets(sys.argv[4:], seed, per_model, decoys))
+PYTHON
+}
+
+# fasta [NAME SEQUENCE]...: records.
+fasta() {
+  while (($#)); do
+    printf '>%s\n%s\n' "$1" "$2"
+    shift 2
+  done
+}
+
+# results FILE...: the lines that are results; comments name programs, files and times.
+results() { cat "$@" | grep -v '^#' | sed '/./,$!d'; }
+
+# same WANTED GOT: fails and shows the difference unless the results are the same and there are some.
+same() {
+  [ -n "$(results "$1")" ] || { echo "$1 has no results"; return 1; }
+  diff <(results "$1") <(results "$2") >.difference && return
+  head -5 .difference
+  return 1
+}
+
+# both ARGUMENT...: hmmsearch and hmmjit search print the same results, which are left in the files `want` and `got`.
+both() { hmmsearch --cpu 0 "$@" >want && hmmjit search --quiet "$@" >got && same want got; }
+
+# as_other COMMAND...: as a user without rights.
+as_other() { setpriv --reuid=65534 --clear-groups "$@"; }
