@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <limits>
 
 namespace hmmjit::domain {
 namespace {
-
-constexpr float kNone = -std::numeric_limits<float>::infinity();
 
 char posterior_code(float p) {
   const double rounded = static_cast<double>(p) + 0.05;
@@ -18,129 +15,84 @@ char posterior_code(float p) {
 
 }  // namespace
 
-void Aligner::trace(const AccuracyMatrices& a) {
-  const ForwardTables::Tables& t = *a.tables;
-  const Job& job = *a.job;
-  const AccuracyRow* special = job.accuracy;
-  const int Q = t.Q;
-  const auto value = [&](int i, int k, CellState state) {
-    return k > 0 ? a.accuracy[static_cast<std::size_t>(i) * a.layout.row +
-                              static_cast<std::size_t>(t.stripe_of(k)) * a.layout.stripe +
-                              static_cast<std::size_t>(state) * a.layout.state +
-                              static_cast<std::size_t>(t.lane_of(k))]
-                 : 0.0f;
-  };
-  const auto posterior = [&](int i, int k, CellState state) {
-    return a.product[static_cast<std::size_t>(i) * a.layout.row +
-                     static_cast<std::size_t>(t.stripe_of(k)) * a.layout.stripe +
-                     static_cast<std::size_t>(state) * a.layout.state +
-                     static_cast<std::size_t>(t.lane_of(k))] *
-           job.factor[i];
-  };
-  const auto if_possible = [](float odds, float v) { return odds > 0 ? v : kNone; };
+bool chose(const AccuracyChoices& a, Choice choice, int i, int k) {
+  const std::size_t row = static_cast<std::size_t>(a.job.start + i) * a.kernel.choice_row(a.tables.Q);
+  const int bit = a.kernel.first_bit[static_cast<std::size_t>(a.job.group)] + a.tables.lane_of(k);
+  const int byte = (a.tables.stripe_of(k) * kChoices + choice) * a.kernel.mask_bytes + bit / 8;
+  return (a.space.choices[row + static_cast<std::size_t>(byte)] >> (bit % 8) & 1) != 0;
+}
 
+float posterior(const AccuracyChoices& a, bool insert, int i, int k) {
+  const HotCells& hot = a.space.hot;
+  const auto row = static_cast<std::size_t>(a.job.start + i);
+  const int cell = 2 * a.tables.stripe_of(k) + insert;
+  const auto end = hot.cells.data() + hot.row_begin[row + 1];
+  const auto found = std::find(hot.cells.data() + hot.row_begin[row], end, cell);
+  if (found == end) return 0;
+  const std::ptrdiff_t vector = (found - hot.cells.data()) * a.lanes.groups + a.job.group;
+  return hot.values.data()[vector * kLanes + a.tables.lane_of(k)];
+}
+
+namespace {
+
+// B at row i follows N rather than J. The unihit model does not enter J from E: J is worth 0, and N
+// what the posteriors of its residues add up to.
+bool begins_from_N(const AccuracyChoices& a, int i) {
+  if (i == 0) return true;
+  const SpecialRows forward = a.lanes.forward_of(a.job), backward = a.lanes.backward_of(a.job);
+  auto scale = static_cast<float>(1.0 / static_cast<double>(backward[0].N));
+  for (int r = 1; r <= i; ++r) {
+    if (forward[r - 1].N * backward[r].N * a.job.loop * scale > 0) return true;
+    if (a.job.own_scale) scale *= forward[r].scale / backward[r].scale;
+  }
+  return false;
+}
+
+}  // namespace
+
+void Aligner::trace(const AccuracyChoices& a) {
   path_.clear();
-  enum class At { kC, kJ, kE, kM, kD, kI, kB };
-  At state = At::kC;
-  int i = job.L;
-  int k = 0;
-  for (;;) {
+  State state = State::kM;
+  int i = a.job.decoded.exit_row, k = a.job.decoded.exit_node;
+  while (i > 0 && k > 0) {
     switch (state) {
-      case At::kC: {
-        const float stay =
-            i > 0 ? if_possible(job.loop, special[i - 1].C + special[i].posterior_c) : kNone;
-        if (stay > special[i].E) {
-          --i;
-        } else {
-          state = At::kE;
+      case State::kM:
+        path_.push_back({State::kM, i, k, posterior_code(posterior(a, false, i, k))});
+        if (chose(a, kFromBegin, i, k)) {
+          if (begins_from_N(a, i - 1)) return;
+          // J can only be left at the first residue: the path begins anew there, with the domain
+          // that comes first on the target.
+          path_.clear();
+          i = 1;
+          k = a.job.decoded.first_node;
+          break;
         }
-        break;
-      }
-      case At::kJ: {
-        // The unihit model never enters J from E, so J can only be left at the first residue.
-        const float stay =
-            i > 0 ? if_possible(job.loop, special[i - 1].J + special[i].posterior_j) : kNone;
-        if (stay > kNone) {
-          --i;
-        } else {
-          state = At::kE;
+        if (chose(a, kFromDeletion, i, k)) {
+          state = State::kD;
+        } else if (chose(a, kFromInsert, i, k)) {
+          state = State::kI;
         }
-        break;
-      }
-      case At::kE: {
-        path_.clear();
-        float best = kNone;
-        bool match = true;
-        k = 0;
-        for (int q = 0; q < Q; ++q) {
-          const float* cell = a.accuracy + static_cast<std::size_t>(i) * a.layout.row +
-                              static_cast<std::size_t>(q) * a.layout.stripe;
-          for (int r = 0; r < kLanes; ++r) {
-            if (cell[r] >= best) {
-              best = cell[r];
-              match = true;
-              k = r * Q + q + 1;
-            }
-          }
-          cell += a.layout.state;
-          for (int r = 0; r < kLanes; ++r) {
-            if (cell[r] > best) {
-              best = cell[r];
-              match = false;
-              k = r * Q + q + 1;
-            }
-          }
-        }
-        // A padding cell can win only where every cell is zero.
-        if (k > t.M || i == 0) return path_.clear();
-        state = match ? At::kM : At::kD;
-        break;
-      }
-      case At::kM: {
-        path_.push_back({State::kM, i, k, posterior_code(posterior(i, k, kCellM))});
-        const NodeTransitions& n = t.nodes[static_cast<std::size_t>(k)];
-        const float from[4] = {if_possible(n.mm_in, value(i - 1, k - 1, kCellM)),
-                               if_possible(n.im_in, value(i - 1, k - 1, kCellI)),
-                               if_possible(n.dm_in, value(i - 1, k - 1, kCellD)),
-                               if_possible(n.bm, special[i - 1].B)};
-        static constexpr At kNext[4] = {At::kM, At::kI, At::kD, At::kB};
-        state = kNext[std::max_element(from, from + 4) - from];
         --i;
         --k;
-        if ((i == 0 || k == 0) && state != At::kB) return path_.clear();
         break;
-      }
-      case At::kD: {
+      case State::kD:
         path_.push_back({State::kD, i, k, '.'});
-        const NodeTransitions& n = t.nodes[static_cast<std::size_t>(k)];
-        state = if_possible(n.md_in, value(i, k - 1, kCellM)) >=
-                        if_possible(n.dd_in, value(i, k - 1, kCellD))
-                    ? At::kM
-                    : At::kD;
-        if (--k == 0) return path_.clear();
+        --k;
+        if (k > 0 && !chose(a, kStayDeletion, i, k)) state = State::kM;
         break;
-      }
-      case At::kI: {
-        path_.push_back({State::kI, i, k, posterior_code(posterior(i, k, kCellI))});
-        const NodeTransitions& n = t.nodes[static_cast<std::size_t>(k)];
-        state =
-            if_possible(n.mi, value(i - 1, k, kCellM)) >= if_possible(n.ii, value(i - 1, k, kCellI))
-                ? At::kM
-                : At::kI;
-        if (--i == 0) return path_.clear();
-        break;
-      }
-      case At::kB:
-        if (special[i].N > special[i].J || i == 0) return;  // N leads to S without alternatives
-        state = At::kJ;
+      case State::kI:
+        path_.push_back({State::kI, i, k, posterior_code(posterior(a, true, i, k))});
+        if (!chose(a, kStayInsert, i, k)) state = State::kM;
+        --i;
         break;
     }
   }
+  path_.clear();  // off the matrix: there is no path
 }
 
-bool Aligner::align(const AccuracyMatrices& matrices, const Hmm& hmm, Domain& domain) {
-  trace(matrices);
-  return show(*matrices.tables, matrices.job->residues, hmm, domain);
+bool Aligner::align(const AccuracyChoices& choices, const Hmm& hmm, Domain& domain) {
+  trace(choices);
+  return show(choices.tables, choices.job.residues, hmm, domain);
 }
 
 bool Aligner::align(const ForwardTables::Tables& tables, const Residue* residues,

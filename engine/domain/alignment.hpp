@@ -8,22 +8,27 @@
 
 namespace hmmjit::domain {
 
-/// One envelope after optimal_accuracy: rows 0..L of both matrices, one group of them.
-struct AccuracyMatrices {
-  const ForwardTables::Tables* tables;
-  const Job* job;        ///< factor and accuracy rows filled
-  const float* product;  ///< Forward * Backward
-  const float* accuracy;
-  MatrixLayout layout;
+/// An envelope after Kernels::decode.
+struct AccuracyChoices {
+  const ForwardTables::Tables& tables;
+  const Kernels& kernel;
+  const Lanes& lanes;
+  const EnvelopeSpace& space;
+  const Job& job;
 };
+
+/// Of the cell of row i and node k.
+bool chose(const AccuracyChoices& choices, Choice choice, int i, int k);
+/// Its posterior; 0 where it shows as 0 tenths.
+float posterior(const AccuracyChoices& choices, bool insert, int i, int k);
 
 /// Buffers of one thread.
 class Aligner {
  public:
-  /// Fills coordinates, accuracy and alignment of `domain` (ienv set). False when the trace holds
-  /// no match, which only unusable probabilities can cause.
-  bool align(const AccuracyMatrices& matrices, const Hmm& hmm, Domain& domain);
-  /// The same for an envelope of these residues whose path somebody else has found.
+  /// Fills coordinates and alignment of `domain` (ienv set). False when the trace holds no match,
+  /// which only unusable probabilities can cause.
+  bool align(const AccuracyChoices& choices, const Hmm& hmm, Domain& domain);
+  /// The same for an envelope of these residues whose path is known.
   bool align(const ForwardTables::Tables& tables, const Residue* residues,
              const ScoredEnvelope& found, const Hmm& hmm, Domain& domain);
 
@@ -34,7 +39,7 @@ class Aligner {
     int i, k;
     char posterior;  // as shown
   };
-  void trace(const AccuracyMatrices& matrices);
+  void trace(const AccuracyChoices& choices);
   bool show(const ForwardTables::Tables& tables, const Residue* residues, const Hmm& hmm,
             Domain& domain);
 

@@ -69,7 +69,7 @@ void Ensemble::prepare(const RegionMatrix& region) {
 
   stay_c_.resize(rows);
   stay_j_.resize(rows);
-  const SpecialRow* special = job.forward;
+  const SpecialRows& special = region.special;
   for (int i = 1; i <= job.L; ++i) {
     const float c = special[i - 1].C * job.loop;
     const float j = special[i - 1].J * job.loop;
@@ -95,7 +95,7 @@ int Ensemble::choose_exit_exactly(const RegionMatrix& region, int i, double u,
                                   bool& in_match) const {
   const float* row = region.cells + static_cast<std::size_t>(i) * region.layout.row;
   const int Q = region.tables->Q;
-  const float norm = static_cast<float>(1.0 / static_cast<double>(region.job->forward[i].E));
+  const float norm = static_cast<float>(1.0 / static_cast<double>(region.special[i].E));
   double sum = 0;
   for (;;) {
     for (int q = 0; q < Q; ++q) {
@@ -118,7 +118,7 @@ int Ensemble::choose_exit(const RegionMatrix& region, int i, double u, bool& in_
   const float* row = region.cells + static_cast<std::size_t>(i) * region.layout.row;
   const std::size_t stripe = region.layout.stripe, state = region.layout.state;
   const int Q = region.tables->Q;
-  const float norm = static_cast<float>(1.0 / static_cast<double>(region.job->forward[i].E));
+  const float norm = static_cast<float>(1.0 / static_cast<double>(region.special[i].E));
   const auto blocks = static_cast<std::size_t>(exit_blocks_);
   std::int32_t& slot = exit_slot_[static_cast<std::size_t>(i)];
   if (slot < 0) {
@@ -214,7 +214,7 @@ void Ensemble::sample_trace(const RegionMatrix& region, LinearCongruential& gene
                             int offset, float* correction) {
   LinearCongruential random = generator;
   const Job& job = *region.job;
-  const SpecialRow* special = job.forward;
+  const SpecialRows& special = region.special;
   const NodeTransitions* nodes = region.tables->nodes.data();
   const std::int32_t* offset_of = offset_of_.data();
   const std::size_t state_d = region.layout.state;
@@ -289,7 +289,6 @@ void Ensemble::sample_trace(const RegionMatrix& region, LinearCongruential& gene
         // Most choices stay on the diagonal: pointers move along it.
         const float* row = region.cells + static_cast<std::size_t>(i - 1) * region.layout.row;
         const std::size_t ahead = kPrefetchSteps * (region.layout.row + region.layout.stripe);
-        const SpecialRow* before = special + (i - 1);
         const NodeTransitions* node = nodes + k;
         const std::int32_t* offset_in_row = offset_of + (k - 1);
         Visit* visited = visits + visit_count;
@@ -298,7 +297,7 @@ void Ensemble::sample_trace(const RegionMatrix& region, LinearCongruential& gene
           const float* cell = row + *offset_in_row;
           __builtin_prefetch(cell - ahead);
           // Weights of B, M, I, D.
-          const FourFloats w = FourFloats::of(before->B, *cell, cell[state_i], cell[state_d]) *
+          const FourFloats w = FourFloats::of(special[i - 1].B, *cell, cell[state_i], cell[state_d]) *
                                FourFloats::load(&node->bm);
           const FourFloats pairs = w + w.up<1>();
           const FourFloats sums = pairs + pairs.up<2>();
@@ -322,7 +321,6 @@ void Ensemble::sample_trace(const RegionMatrix& region, LinearCongruential& gene
           if (--i == 0 || k == 0) [[unlikely]]
             break;
           row -= region.layout.row;
-          --before;
           --node;
           --offset_in_row;
           *visited++ = {k, 1.0f};

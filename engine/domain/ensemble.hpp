@@ -22,6 +22,7 @@ namespace hmmjit::domain {
 struct RegionMatrix {
   const ForwardTables::Tables* tables;
   const Job* job;
+  SpecialRows special;
   const float* cells;  ///< first cell of the group in row 0
   MatrixLayout layout;
   float ec, ej;

@@ -39,7 +39,6 @@ struct Groups {
   static Groups gather(const float* const* p, std::size_t offset) { return load(p[0] + offset); }
   static Groups of_groups(const float* x) { return all(x[0]); }
   void store(float* p) const { *reinterpret_cast<Floats*>(p) = v; }
-  void store_group(int, float* p) const { store(p); }
   Groups up() const { return {Floats{0, v[0], v[1], v[2]}}; }
   Groups down() const { return {Floats{v[1], v[2], v[3], 0}}; }
   Groups swap1() const { return {Floats{v[1], v[0], v[3], v[2]}}; }
@@ -55,7 +54,17 @@ struct Groups {
     const Words m = a.v > b.v;
     return (m[0] | m[1] | m[2] | m[3]) != 0;
   }
-  friend Groups select_greater(Groups a, Groups b, Groups c) { return {a.v > b.v ? a.v : c.v}; }
+  friend Groups greater(Groups a, Groups b) { return {Floats(a.v > b.v)}; }
+  template <int kLane>
+  Groups lane() const {
+    return all(v[kLane]);
+  }
+  static constexpr int kMaskBytes = 1;
+  static constexpr int mask_bit(int) { return 0; }
+  friend void store_greater(Groups a, Groups b, std::uint8_t* p) {
+    const Words m = a.v > b.v;
+    *p = static_cast<std::uint8_t>((m[0] & 1) | (m[1] & 2) | (m[2] & 4) | (m[3] & 8));
+  }
   Groups nonzero_words() const { return {Floats(Words(v) != 0)}; }
 };
 #else
@@ -99,15 +108,6 @@ struct Groups {
     }
   }
   HWY_INLINE void store(float* p) const { hn::Store(v, D(), p); }
-  HWY_INLINE void store_group(int g, float* p) const {
-    if constexpr (kCount == 1) {
-      hn::Store(v, D(), p);
-    } else if (g < kCount / 2) {
-      Groups<kCount / 2>{hn::LowerHalf(v)}.store_group(g, p);
-    } else {
-      Groups<kCount / 2>{hn::UpperHalf(hn::Half<D>(), v)}.store_group(g - kCount / 2, p);
-    }
-  }
   // Lane r of a group takes lane r-1, lane 0 takes zero; and the other way round.
   HWY_INLINE Groups up() const { return {hn::ShiftLeftLanes<1>(D(), v)}; }
   HWY_INLINE Groups down() const { return {hn::ShiftRightLanes<1>(D(), v)}; }
@@ -123,9 +123,20 @@ struct Groups {
   friend HWY_INLINE bool any_greater(Groups a, Groups b) {
     return !hn::AllFalse(D(), hn::Gt(a.v, b.v));
   }
-  // a > b ? a : c
-  friend HWY_INLINE Groups select_greater(Groups a, Groups b, Groups c) {
-    return {hn::IfThenElse(hn::Gt(a.v, b.v), a.v, c.v)};
+  // All ones where a > b.
+  friend HWY_INLINE Groups greater(Groups a, Groups b) {
+    return {hn::VecFromMask(D(), hn::Gt(a.v, b.v))};
+  }
+  // One lane of a group in all of its lanes.
+  template <int kLane>
+  HWY_INLINE Groups lane() const {
+    return {hn::Broadcast<kLane>(v)};
+  }
+  // a > b, one bit a lane; those of group g begin with bit mask_bit(g).
+  static constexpr int kMaskBytes = kCount == 4 ? 2 : 1;
+  static constexpr int mask_bit(int g) { return g * kLanes; }
+  friend HWY_INLINE void store_greater(Groups a, Groups b, std::uint8_t* p) {
+    hn::StoreMaskBits(D(), hn::Gt(a.v, b.v), p);
   }
   // All ones where any bit of the word is set.
   HWY_INLINE Groups nonzero_words() const {
@@ -160,13 +171,6 @@ struct Pair {
     a.store(p);
     b.store(p + kHalf);
   }
-  HWY_INLINE void store_group(int g, float* p) const {
-    if (g < V::kGroups) {
-      a.store_group(g, p);
-    } else {
-      b.store_group(g - V::kGroups, p);
-    }
-  }
   HWY_INLINE Pair up() const { return {a.up(), b.up()}; }
   HWY_INLINE Pair down() const { return {a.down(), b.down()}; }
   HWY_INLINE Pair swap1() const { return {a.swap1(), b.swap1()}; }
@@ -181,8 +185,18 @@ struct Pair {
   friend HWY_INLINE bool any_greater(Pair x, Pair y) {
     return (static_cast<int>(any_greater(x.a, y.a)) | static_cast<int>(any_greater(x.b, y.b))) != 0;
   }
-  friend HWY_INLINE Pair select_greater(Pair x, Pair y, Pair z) {
-    return {select_greater(x.a, y.a, z.a), select_greater(x.b, y.b, z.b)};
+  friend HWY_INLINE Pair greater(Pair x, Pair y) { return {greater(x.a, y.a), greater(x.b, y.b)}; }
+  template <int kLane>
+  HWY_INLINE Pair lane() const {
+    return {a.template lane<kLane>(), b.template lane<kLane>()};
+  }
+  static constexpr int kMaskBytes = 2 * V::kMaskBytes;
+  static constexpr int mask_bit(int g) {
+    return g < V::kGroups ? V::mask_bit(g) : 8 * V::kMaskBytes + V::mask_bit(g - V::kGroups);
+  }
+  friend HWY_INLINE void store_greater(Pair x, Pair y, std::uint8_t* p) {
+    store_greater(x.a, y.a, p);
+    store_greater(x.b, y.b, p + V::kMaskBytes);
   }
   HWY_INLINE Pair nonzero_words() const { return {a.nonzero_words(), b.nonzero_words()}; }
 };

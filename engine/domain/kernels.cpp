@@ -5,7 +5,9 @@
 #include "hwy/foreach_target.h"
 // Must follow foreach_target.h.
 #include "core/simd_targets.hpp"
-#include "domain/kernels-inl.hpp"
+#include "domain/clustering-inl.hpp"
+#include "domain/envelope-inl.hpp"
+#include "domain/forward_backward-inl.hpp"
 #include "domain/kernels.hpp"
 #include "hwy/highway.h"
 
@@ -20,6 +22,16 @@
 #if HMMJIT_DOMAIN_TARGET
 HWY_BEFORE_NAMESPACE();
 namespace hmmjit::domain::HWY_NAMESPACE {
+
+namespace {
+template <class V>
+constexpr Kernels make_kernels(const char* name) {
+  Kernels k{name,         V::kGroups, V::kMaskBytes,          {},         &forward<V>,
+            &backward<V>, &envelope_backward<V>, &decode<V>, &link_segments};
+  for (int g = 0; g < V::kGroups; ++g) k.first_bit[static_cast<std::size_t>(g)] = V::mask_bit(g);
+  return k;
+}
+}  // namespace
 
 // Narrowest first.
 std::span<const Kernels> KernelsOfTarget() {
@@ -74,6 +86,21 @@ const Kernels& kernels(int groups) {
     if (k.groups <= groups) chosen = &k;
   }
   return *chosen;
+}
+
+const Kernels& deal(std::span<Job> jobs, Lanes& lanes, int widest) {
+  const Kernels* best = nullptr;
+  double least = 0;
+  for (const Kernels& k : best_set()) {
+    if (k.groups > widest && best != nullptr) break;
+    // Measured: a row of G groups takes about as long as 5 + 3 G.
+    const double cost = Lanes::rows_for(jobs, k.groups) * (5.0 + 3.0 * k.groups);
+    if (best != nullptr && cost >= least) continue;
+    best = &k;
+    least = cost;
+  }
+  lanes.deal(jobs, best->groups);
+  return *best;
 }
 
 }  // namespace hmmjit::domain

@@ -2,43 +2,16 @@
 // its own four lanes; a vector of 4*G floats holds G sequences of one model side by side.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "domain/lanes.hpp"
 #include "domain/tables.hpp"
 
 namespace hmmjit::domain {
-
-inline constexpr int kMaxGroups = 8;
-
-/// Special states and scale factor of one row of Forward or Backward.
-struct alignas(32) SpecialRow {
-  float E, N, J, B, C, scale, unused0, unused1;  // two groups of four lanes
-};
-
-/// Special states of one row of the optimal accuracy matrix, and the posterior probabilities that
-/// N, J and C emit the row's residue.
-struct alignas(32) AccuracyRow {
-  float E, N, J, B, C, posterior_n, posterior_j, posterior_c;
-};
-
-/// One sequence, region or envelope in a Forward/Backward pass.
-struct Job {
-  const Residue* residues = nullptr;
-  int L = 0;
-  float loop = 0, move = 0;         ///< N, C, J odds
-  SpecialRow* forward = nullptr;    ///< [L + 1], written by Forward (may be null for parsers)
-  SpecialRow* backward = nullptr;   ///< [L + 1], written by Backward
-  AccuracyRow* accuracy = nullptr;  ///< [L + 1], written by optimal accuracy
-  float* factor = nullptr;          ///< [L + 1] posterior factors t(i), read by optimal accuracy
-  float* weight_match = nullptr;    ///< [Q * 4] posterior match sums over rows, or null
-  float* weight_insert = nullptr;   ///< [Q * 4]
-  float log_scale = 0;              ///< sum of the logs of the scale factors
-  float last_c = 0;                 ///< C(L), scaled
-  bool own_scale = false;           ///< Backward left Forward's scale factors
-};
 
 /// Cells in a matrix of G groups: row i, stripe q, state s, group g, lane r are at
 /// i*row + q*stripe + s*state + g*4 + r.
@@ -51,6 +24,27 @@ struct MatrixLayout {
 };
 enum CellState { kCellM = 0, kCellD = 1, kCellI = 2 };
 
+/// What optimal accuracy chose, one bit a lane: into a match from insertion rather than match, from
+/// deletion rather than these, from B rather than these; insertion from insertion, deletion from
+/// deletion rather than match.
+enum Choice { kFromInsert, kFromDeletion, kFromBegin, kStayInsert, kStayDeletion, kChoices };
+
+/// Posteriors that show as more than 0 tenths, a vector each, by row.
+struct HotCells {
+  std::size_t count = 0;
+  AlignedArray<std::int32_t> cells;    ///< [count]; 2 * stripe, + 1 for insertions
+  AlignedArray<float> values;          ///< [count][groups * kLanes]
+  std::vector<std::size_t> row_begin;  ///< of row r: [row_begin[r], row_begin[r + 1])
+};
+
+/// Buffers of decode().
+struct EnvelopeSpace {
+  int block_rows = 0;
+  AlignedArray<float> cells;           ///< some rows, see envelope-inl.hpp
+  AlignedArray<std::uint8_t> choices;  ///< [rows][Q][kChoices][mask_bytes]
+  HotCells hot;
+};
+
 /// Sampled domain segments as arrays, see clustering.cpp.
 struct SegmentArrays {
   const std::int32_t *i, *j, *k, *m;
@@ -59,44 +53,36 @@ struct SegmentArrays {
 struct Kernels {
   const char* name;
   int groups;
-  /// Forward over any number of jobs with rows kept only as far as needed. A group that
-  /// finishes takes the next job. `scratch`: Q*3*4*groups floats.
-  void (*forward_parser)(const ForwardTables::Tables& tables, Job* jobs, int count, float ec,
-                         float ej, float* scratch);
-  /// Backward over jobs whose `forward` rows are filled. Same scratch.
-  void (*backward_parser)(const ForwardTables::Tables& tables, Job* jobs, int count, float ec,
-                          float ej, float* scratch);
-  /// A part of Forward over one job: rows first+1 to last, which go to rows[1] and on. rows[0] is
-  /// the first and `cells` (Q*3*4 floats) are its cells, zero for row 0; on return those of the
-  /// last. Adds to the job's log_scale.
-  void (*forward_part)(const ForwardTables::Tables& tables, Job& job, int first, int last, float ec,
-                       float ej, float* cells, SpecialRow* rows);
-  /// The same of Backward, from row `last` down to first+1, and row 0 where `first` is 0; the job's
-  /// `forward` holds rows from `first` on. `next` and `cells`: row last+1, zero after the end.
-  void (*backward_part)(const ForwardTables::Tables& tables, Job& job, int first, int last,
-                        float ec, float ej, float* cells, const SpecialRow& next, SpecialRow* rows);
-  /// Forward of up to `groups` jobs with every cell kept: `matrix` holds max(L)+1 rows.
-  void (*forward_full)(const ForwardTables::Tables& tables, Job* jobs, int count, float ec,
-                       float ej, float* matrix);
-  /// Backward of the same jobs; replaces M and I of the matrix by Forward * Backward.
-  /// `scratch` as for the parsers.
-  void (*backward_product)(const ForwardTables::Tables& tables, Job* jobs, int count, float ec,
-                           float ej, float* matrix, float* scratch);
-  /// Sums of the posterior M and I over rows 1..L into weight_match, weight_insert.
-  void (*posterior_sums)(const ForwardTables::Tables& tables, Job* jobs, int count,
-                         const float* matrix);
-  /// Optimal accuracy of the unihit model from the products left by backward_product.
-  void (*optimal_accuracy)(const ForwardTables::Tables& tables, Job* jobs, int count,
-                           const float* product, float* accuracy);
+  int mask_bytes;                         ///< of one choice of a stripe
+  std::array<int, kMaxGroups> first_bit;  ///< of each group in these
+  /// Rows first to last of Forward; the special states of row first-1 are given. Cells of row r go
+  /// to cells + r * row_stride: row_stride 0 keeps one row, which holds row first-1 at the start.
+  void (*forward)(const ForwardTables::Tables& tables, Lanes& lanes, int first, int last, float ec,
+                  float ej, float* cells, std::size_t row_stride);
+  /// Rows last to first of Backward; those of Forward are given, and the special states of row
+  /// last+1 and `cells` of this row, unless it is the end.
+  void (*backward)(const ForwardTables::Tables& tables, Lanes& lanes, int last, int first,
+                   float ec, float ej, float* cells);
+  /// All of Backward of the unihit model after forward(). Prepares decode().
+  void (*envelope_backward)(const ForwardTables::Tables& tables, Lanes& lanes, float ec,
+                            EnvelopeSpace& space);
+  /// Null2 by expectation (`sums`) and the choices of optimal accuracy (`align`) of the same jobs.
+  void (*decode)(const ForwardTables::Tables& tables, Lanes& lanes, float ec, bool sums, bool align,
+                 EnvelopeSpace& space);
   /// linked[p] = 1 where segment p of 0..count-1 is linked to the segment (i, j, k, m), else 0.
   /// Lengths below 2^22.
   void (*link_segments)(const SegmentArrays& segments, std::size_t count, std::int32_t i,
                         std::int32_t j, std::int32_t k, std::int32_t m, std::uint8_t* linked);
+
+  std::size_t choice_row(int Q) const { return static_cast<std::size_t>(Q * kChoices * mask_bytes); }
 };
 
 /// Every instruction set this CPU can run, best first; in each the widths, narrowest first.
 std::vector<std::span<const Kernels>> kernel_sets();
 /// Kernels of one width for this CPU: the widest with at most `groups` groups.
 const Kernels& kernels(int groups);
+/// The kernels expected to be the fastest for these jobs, longest first, of at most `widest`
+/// groups; deals the jobs to their lanes.
+const Kernels& deal(std::span<Job> jobs, Lanes& lanes, int widest = kMaxGroups);
 
 }  // namespace hmmjit::domain

@@ -21,34 +21,36 @@ class LongTarget {
   /// `job`: residues, length and moves of the target. `part`: rows computed at a time.
   LongTarget(const ForwardTables::Tables& tables, const Job& job, int part, float ec, float ej);
 
-  /// The Forward pass. Returns the job with what the parser leaves of it.
-  const Job& forward();
+  /// The Forward pass. Returns its score in nats, see forward_nats().
+  float forward();
   /// After forward(): appends the regions in their order. False when the decoding overflows; the
   /// target has no domains then. `expected_domains`: as decode_occupancy leaves it in the last row.
   bool find_regions(std::vector<Region>& regions, float& expected_domains);
 
  private:
+  // A pass at the row where it comes to a part.
+  struct Checkpoint {
+    std::vector<float> cells;
+    SpecialRow special{};
+    bool own_scale = false;
+  };
+
   // A part has the rows above the first up to the last.
   int first_of(int part) const { return part * rows_; }
   int last_of(int part) const { return part + 1 == parts_ ? job_.L : first_of(part + 1); }
-  // Rows of a part again: Forward's with the first.
-  void forward_again(int part);
-  void backward_rows(int part, Job& job, const SpecialRow& next);
-  void keep_cells(std::vector<float>& kept, int part);
-  void take_cells(const std::vector<float>& kept, int part);
+  void forward_rows(int part);
+  void backward_rows(int part);
+  void keep(Checkpoint& checkpoint, const float* special_row);
+  void restore(const Checkpoint& checkpoint, float* special_row);
 
   const ForwardTables::Tables& tables_;
   Job job_;
   int rows_, parts_;
   float ec_, ej_;
-  std::size_t cell_count_;  // of a row
-  // What a pass has when it comes to each part: the cells and special states of the row before.
-  std::vector<float> forward_cells_, backward_cells_;
-  std::vector<SpecialRow> forward_starts_, backward_starts_;
-  std::vector<char> own_scale_;
+  std::vector<Checkpoint> forward_, backward_;  // of each part
   // Of the part at hand.
   AlignedArray<float> cells_;
-  std::vector<SpecialRow> forward_, backward_;
+  Lanes lanes_;
 };
 
 }  // namespace hmmjit::domain

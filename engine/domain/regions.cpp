@@ -22,25 +22,27 @@ bool is_multidomain(const Occupancy* o, int last) {
 
 }  // namespace
 
-float decode_rows(const Job& job, const SpecialRow* f, const SpecialRow* b, int count, float scale,
-                  Occupancy* o) {
+float decode_rows(const Job& job, const SpecialRows& forward, const SpecialRows& backward,
+                  int count, float scale, Occupancy* o) {
   const float loop = job.loop;
   for (int i = 1; i <= count; ++i) {
-    o[i].begins = o[i - 1].begins + f[i - 1].B * b[i - 1].B * f[i - 1].scale * scale;
-    if (job.own_scale) scale *= f[i - 1].scale / b[i - 1].scale;
-    o[i].ends = o[i - 1].ends + f[i].E * b[i].E * f[i].scale * scale;
-    float outside = f[i - 1].N * b[i].N * loop * scale;
-    outside += f[i - 1].J * b[i].J * loop * scale;
-    outside += f[i - 1].C * b[i].C * loop * scale;
+    const SpecialRow f0 = forward[i - 1], f1 = forward[i], b0 = backward[i - 1], b1 = backward[i];
+    o[i].begins = o[i - 1].begins + f0.B * b0.B * f0.scale * scale;
+    if (job.own_scale) scale *= f0.scale / b0.scale;
+    o[i].ends = o[i - 1].ends + f1.E * b1.E * f1.scale * scale;
+    float outside = f0.N * b1.N * loop * scale;
+    outside += f0.J * b1.J * loop * scale;
+    outside += f0.C * b1.C * loop * scale;
     o[i].inside = static_cast<float>(1.0 - static_cast<double>(outside));
   }
   return scale;
 }
 
-bool decode_occupancy(const Job& job, Occupancy* o) {
-  const auto scale = static_cast<float>(1.0 / static_cast<double>(job.backward[0].N));
+bool decode_occupancy(const Job& job, const Lanes& lanes, Occupancy* o) {
+  const SpecialRows backward = lanes.backward_of(job);
+  const auto scale = static_cast<float>(1.0 / static_cast<double>(backward[0].N));
   o[0] = {0, 0, 0};
-  return !std::isinf(decode_rows(job, job.forward, job.backward, job.L, scale, o));
+  return !std::isinf(decode_rows(job, lanes.forward_of(job), backward, job.L, scale, o));
 }
 
 void find_regions(const Occupancy* occupancy, int base, int first, int last, RegionSearch& search,

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "domain/kernels.hpp"
+#include "domain/lanes.hpp"
 
 namespace hmmjit::domain {
 
@@ -19,9 +19,9 @@ struct Occupancy {
   float begins, ends, inside;
 };
 
-/// Fills occupancy[0..L] from job.forward and job.backward of the multihit parser passes. False
-/// when the decoding overflows; the target has no domains then.
-bool decode_occupancy(const Job& job, Occupancy* occupancy);
+/// Fills occupancy[0..L] from Forward and Backward of the multihit model. False when the decoding
+/// overflows; the target has no domains then.
+bool decode_occupancy(const Job& job, const Lanes& lanes, Occupancy* occupancy);
 
 /// Appends the regions of a decoded target.
 void find_regions(const Occupancy* occupancy, int L, std::vector<Region>& regions);
@@ -32,8 +32,8 @@ void find_regions(const Occupancy* occupancy, int L, std::vector<Region>& region
 /// given. `scale`: of the row before; 1 / N of row 0 of the target for the first. Returns that of
 /// the last, infinite where the decoding overflows. Of `job`, only its moves and own_scale are
 /// used.
-float decode_rows(const Job& job, const SpecialRow* forward, const SpecialRow* backward, int count,
-                  float scale, Occupancy* occupancy);
+float decode_rows(const Job& job, const SpecialRows& forward, const SpecialRows& backward,
+                  int count, float scale, Occupancy* occupancy);
 
 /// Where the search for regions stands.
 struct RegionSearch {

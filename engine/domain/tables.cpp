@@ -60,7 +60,11 @@ ForwardTables::ForwardTables(const SearchModel& model) : model_(&model) {
       m.ii[r] = exists(f.ii[r]);
       m.md[r] = exists(f.md[r]);
       m.dd[r] = exists(f.dd[r]);
+      m.node[r] = k <= M ? ~0u : 0u;
       if (k <= M) {
+        const bool in = k == 1 || (m.mm_in[r] & m.im_in[r] & m.dm_in[r]) != 0;
+        const bool out = k == M || (m.mi[r] & m.ii[r] & m.md[r] & m.dd[r]) != 0;
+        t->plain = t->plain && m.bm[r] != 0 && in && out;
         for (int x = 0; x < odds.Kp; ++x) {
           t->match[(static_cast<std::size_t>(x) * stripes + static_cast<std::size_t>(q)) * kLanes +
                    static_cast<std::size_t>(r)] =

@@ -6,10 +6,10 @@
 
 #include "core/aligned.hpp"
 #include "domain/domain.hpp"
+#include "domain/lanes.hpp"
 
 namespace hmmjit::domain {
 
-inline constexpr int kLanes = 4;
 /// Rows of the emission table; codes without a meaning (padding) have all-zero rows.
 inline constexpr int kCodeRows = 32;
 
@@ -29,6 +29,7 @@ struct BackwardStripe {
 struct MaskStripe {
   std::uint32_t bm[kLanes], mm_in[kLanes], im_in[kLanes], dm_in[kLanes];
   std::uint32_t mi[kLanes], ii[kLanes], md[kLanes], dd[kLanes];
+  std::uint32_t node[kLanes];  ///< all ones where there is a node
 };
 /// Scalar transitions of node k for tracebacks.
 struct NodeTransitions {
@@ -43,6 +44,8 @@ struct ForwardTables::Tables {
   int K = 0;
   int Kp = 0;
   const Alphabet* alphabet = nullptr;
+  /// Every entry and every transition between nodes exists: nearly all models.
+  bool plain = true;
   AlignedArray<ForwardStripe> forward;    ///< [Q]
   AlignedArray<BackwardStripe> backward;  ///< [Q]
   AlignedArray<MaskStripe> mask;          ///< [Q]

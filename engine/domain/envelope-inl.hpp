@@ -1,0 +1,510 @@
+// Envelopes without matrices, for the unihit model. Forward leaves special states; Backward these
+// and its M and I cells of every block_rows-th row (checkpoints: Grice, Hughey & Speck 1997, CABIOS
+// 13:45). Then the rows once more, ascending: Backward's a block at a time from its checkpoint,
+// Forward's along with them, and in the same loop over the stripes posteriors, their sums, and
+// optimal accuracy, of which the choices are kept. Included once per Highway target.
+#if defined(HMMJIT_DOMAIN_ENVELOPE_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef HMMJIT_DOMAIN_ENVELOPE_INL_HPP
+#undef HMMJIT_DOMAIN_ENVELOPE_INL_HPP
+#else
+#define HMMJIT_DOMAIN_ENVELOPE_INL_HPP
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "domain/forward_backward-inl.hpp"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace hmmjit::domain::HWY_NAMESPACE {
+namespace {
+
+constexpr float kNever = -std::numeric_limits<float>::infinity();
+// Backward's rows that a cache near the core holds.
+constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
+
+// Rows of cells; `pair`: floats of one of M and I.
+template <class V>
+struct EnvelopeCells {
+  EnvelopeCells(const Tables& t, const Lanes& lanes, EnvelopeSpace& space) {
+    const std::size_t vectors = static_cast<std::size_t>(t.Q) * kWidth<V>;
+    pair = 2 * vectors;
+    const auto rows = static_cast<std::size_t>(lanes.rows);
+    const std::size_t in_block =
+        std::clamp<std::size_t>(kBlockBytes / (pair * sizeof(float)), 4, std::max(rows, std::size_t{4}));
+    space.block_rows = block_rows = static_cast<int>(in_block);
+    float* at = space.cells.ensure(4 * vectors + 5 * pair + (in_block + rows / in_block) * pair);
+    const auto take = [&](std::size_t floats) { return std::exchange(at, at + floats); };
+    forward = take(3 * vectors);
+    deletions = take(vectors);
+    for (float*& row : accuracy) row = take(pair);
+    for (float*& row : turns) row = take(pair);
+    sums = take(pair);
+    block = take(in_block * pair);
+    checkpoints = at;
+  }
+  float* in_block(int r, int first) const {
+    return block + static_cast<std::size_t>(r - first) * pair;
+  }
+  /// Row r, which begins a block other than the first.
+  float* checkpoint(int r) const {
+    return checkpoints + static_cast<std::size_t>(r / block_rows - 1) * pair;
+  }
+
+  std::size_t pair;
+  int block_rows;
+  float *forward, *deletions, *accuracy[2], *turns[2], *sums, *block, *checkpoints;
+};
+
+// One row of Backward of the unihit model, where E does not depend on B: the chain of deletions and
+// the addition of E run in the loop of the matches. From M and I of row i+1 to those of row i times
+// `inverse`. Returns B before scaling (`kSum`).
+template <class V, bool kSum>
+HWY_INLINE V backward_row_of_one(const Tables& t, const Emissions<V>& emission, V E, V inverse,
+                                 const float* next, float* row, float* deletions) {
+  constexpr int W = kWidth<V>;
+  const int Q = t.Q;
+  const BackwardStripe* const stripe = t.backward.data();
+  V mp = (V::load(next) * emission[0]).down();
+  V sum = V::zero();
+  V v = (V::load(next + 2 * W) * emission[1] * V::same(stripe->dm) + E).down();
+  V c = V::zero();
+  for (int q = Q - 1; q >= 0; --q) {
+    const BackwardStripe& b = stripe[q];
+    const float* const in = next + static_cast<std::size_t>(q) * 2 * W;
+    float* const out = row + static_cast<std::size_t>(q) * 2 * W;
+    const V ip = V::load(in + W);
+    const V m = V::load(in) * emission[q];
+    ((ip * V::same(b.ii) + mp * V::same(b.im)) * inverse).store(out + W);
+    ((ip * V::same(b.mi) + mp * V::same(b.mm)) + E).store(out);
+    c = v * V::same(b.dd);
+    v = mp * V::same(b.dm) + (c + E);
+    v.store(deletions + static_cast<std::size_t>(q) * W);
+    mp = m;
+    if constexpr (kSum) sum = sum + mp * V::same(b.bm);
+  }
+  finish_backward_deletions(t, c, E * V::all(t.backward_bound), deletions, std::size_t{W});
+  const float* const md = t.md.data();
+  c = V::load(deletions).down();
+  for (int q = Q - 1; q >= 0; --q) {
+    float* const cell = row + static_cast<std::size_t>(q) * 2 * W;
+    ((V::load(cell) + c * V::same(md + static_cast<std::size_t>(q) * kLanes)) * inverse).store(cell);
+    c = V::load(deletions + static_cast<std::size_t>(q) * W);
+  }
+  return kSum ? group_sum(sum) : sum;
+}
+
+// Rows last to first of Backward of the unihit model, row r to row_of(r). `kAgain`: special states
+// and scale factors are known from a pass before.
+template <class V, bool kAgain, typename RowOf>
+HWY_INLINE void backward_of_one(const Tables& t, Lanes& lanes, int last, int first, float ec,
+                                float* deletions, const RowOf& row_of) {
+  const int Q = t.Q;
+  const V one = V::all(1.0f);
+  LaneCursor at(lanes, last + 1);
+  auto moves = Moves<V>::of(at);
+  V own = own_scales<V>(at);
+  V N = V::zero();  // of row r+1
+  for (int r = last; r >= first; --r) {
+    const auto n = static_cast<std::size_t>(r);
+    float* const row = row_of(r);
+    Specials<V> s{V::zero(), V::zero(), V::zero(), V::zero(), V::zero(), one};
+    if (r + 1 == lanes.rows) {
+      std::memset(row, 0, static_cast<std::size_t>(Q) * 2 * kWidth<V> * sizeof(float));
+      s.store(lanes.backward_row(r));
+      continue;
+    }
+    const float* const next = row_of(r + 1);
+    V begins = V::zero();
+    if (lanes.borders[n + 1] != 0) {
+      begins = begin_backward<kAgain>(lanes.borders[n + 1], at, moves);
+      at_borders(lanes.borders[n + 1], [&](int g) HWY_ATTR { set_group(N, g, 0.0f); });
+      own = own_scales<V>(at);
+    }
+    s.C = Specials<V>::load(lanes.backward_row(r + 1)).C * moves.loop + begins;
+    s.E = s.C * V::all(ec);
+    const Emissions<V> emission(t, lanes, r + 1);
+    if constexpr (kAgain) {
+      const V scale = Specials<V>::load(lanes.backward_row(r)).scale;
+      backward_row_of_one<V, false>(t, emission, s.E, one / scale, next, row, deletions);
+    } else {
+      const V forward_scale = Specials<V>::load(lanes.forward_row(r)).scale;
+      const V inverse = one / forward_scale;
+      s.B = backward_row_of_one<V, true>(t, emission, s.E, choose(own, one, inverse), next, row,
+                                         deletions);
+      if (any_greater(s.B, V::all(kOwnScaleAbove))) [[unlikely]] {
+        note_own_scale(at, s.B);
+        own = own_scales<V>(at);
+        backward_row_of_one<V, false>(t, emission, s.E, choose(own, one, inverse), next, row,
+                                      deletions);
+      }
+      s.scale = backward_scale(own, s.B, forward_scale);
+      if (any_greater(own & s.scale, V::all(1.0f))) [[unlikely]]
+        scale_row(row, 2 * Q, choose(own, one / s.scale, one));
+      s.N = s.J = s.B * moves.move + N * moves.loop;  // J takes the same values
+      if (any_greater(s.scale, one)) s.divide();
+      s.store(lanes.backward_row(r));
+    }
+    at_borders(lanes.borders[n], [&](int g) HWY_ATTR {
+      const Job* const job = at[g];
+      if constexpr (!kAgain) {
+        const float N1 = group_value(N, g);
+        SpecialRows::put(job && job->L > 0 ? backward_row_zero<V>(t, *job, next, 2, N1) : kNoRow,
+                         V::kGroups, lanes.backward_row(r) + g * kLanes);
+      }
+      fill_group<V>(row, 2 * Q, g, 0.0f);
+    });
+    N = s.N;
+  }
+}
+
+template <class V>
+void envelope_backward(const Tables& t, Lanes& lanes, float ec, EnvelopeSpace& space) {
+  const EnvelopeCells<V> cells(t, lanes, space);
+  backward_of_one<V, false>(t, lanes, lanes.rows - 1, 0, ec, cells.deletions,
+                            [&](int r) HWY_ATTR {
+                              if (r < cells.block_rows) return cells.in_block(r, 0);
+                              if (r % cells.block_rows == 0) return cells.checkpoint(r);
+                              return cells.turns[r & 1];
+                            });
+}
+
+// Null2 odds of the K residues by expectation: `sums` of the posteriors of one group over the rows.
+template <class V>
+void null2_by_expectation(const Tables& t, const float* sums, int L, float n, float c,
+                          float* odds) {
+  using One = Groups<1>;
+  const float norm = static_cast<float>(1.0 / static_cast<double>(static_cast<float>(L)));
+  const One factor = One::all(norm);
+  One sum[kMaxBases];
+  for (One& of_residue : sum) of_residue = One::zero();
+  for (int q = 0; q < t.Q; ++q) {
+    const float* const cell = sums + static_cast<std::size_t>(q) * 2 * kWidth<V>;
+    const One match = One::load(cell) * factor;
+    const One insert = One::load(cell + kWidth<V>) * factor;
+    for (int x = 0; x < t.K; ++x) {
+      const One emission = One::load(t.match_row(x) + static_cast<std::size_t>(q) * kLanes);
+      sum[x] = (sum[x] + match * emission) + insert;
+    }
+  }
+  // The unihit model emits nothing from J.
+  const float outside = n * norm + c * norm;
+  for (int x = 0; x < t.K; ++x) odds[x] = group_value(group_sum(sum[x]), 0) + outside;
+}
+
+// Where the path of group g leaves a row of optimal accuracy: the last match of the largest value.
+// A deletion is worth no more than a match of its row. 0: a cell without node.
+template <class V>
+int exit_node(const Tables& t, const float* row, int g, float value) {
+  for (int q = t.Q - 1; q >= 0; --q) {
+    const float* const cell = row + static_cast<std::size_t>(q) * 2 * kWidth<V> + g * kLanes;
+    for (int r = kLanes - 1; r >= 0; --r) {
+      if (cell[r] != value) continue;
+      const int k = r * t.Q + q + 1;
+      return k <= t.M ? k : 0;
+    }
+  }
+  return 0;
+}
+
+// Posteriors below 0.05 show as 0.
+constexpr float kHotAbove = 0.04f;
+
+// What a way into a cell of optimal accuracy is worth, and what it counts for where the ways are
+// compared: 0 and never where the transition does not exist (Tables::plain: all of them exist).
+template <class V>
+struct Way {
+  V value, rank;
+};
+template <bool kPlain, class V>
+HWY_INLINE Way<V> way(const std::uint32_t* exists, V value) {
+  if constexpr (kPlain) return {value, value};
+  const V mask = V::same(exists);
+  return {mask & value, choose(mask, value, V::all(kNever))};
+}
+// The larger of both; sets the bits of `choice` where it is the second one.
+template <class V>
+HWY_INLINE Way<V> better(Way<V> a, Way<V> b, std::uint8_t* choice) {
+  store_greater(b.rank, a.rank, choice);
+  return {max(a.value, b.value), max(a.rank, b.rank)};
+}
+
+// Third pass over the rows. Values of special states: one a group in all its lanes.
+template <class V, bool kPlain, bool kSums, bool kAlign>
+class Decoder {
+ public:
+  Decoder(const Tables& t, Lanes& lanes, float ec, EnvelopeSpace& space)
+      : t_(t), lanes_(lanes), ec_(ec), space_(space), cells_(t, lanes, space), at_(lanes, -1) {}
+
+  void run() {
+    const int rows = lanes_.rows;
+    if constexpr (kAlign) {
+      space_.choices.ensure(static_cast<std::size_t>(rows) * choice_row());
+      space_.hot.count = 0;
+      space_.hot.row_begin.assign(1, 0);
+    }
+    std::memset(cells_.forward, 0, 3 * cells_.pair / 2 * sizeof(float));
+    std::fill_n(cells_.accuracy[0], cells_.pair, kNever);
+    std::fill_n(cells_.accuracy[1], cells_.pair, kNever);
+    std::memset(cells_.sums, 0, cells_.pair * sizeof(float));
+    for (int first = 0; first < rows; first += cells_.block_rows) {
+      const int last = std::min(first + cells_.block_rows, rows) - 1;
+      if (first > 0) {
+        backward_of_one<V, true>(t_, lanes_, last, first, ec_, cells_.deletions,
+                                 [&](int r) HWY_ATTR {
+                                   return r > last ? cells_.checkpoint(r)
+                                                   : cells_.in_block(r, first);
+                                 });
+      }
+      for (int r = first; r <= last; ++r) step(r, cells_.in_block(r, first));
+    }
+  }
+
+ private:
+  static constexpr int W = kWidth<V>;
+  using Bits = std::uint32_t;  // as store_greater leaves them
+  static constexpr Bits bits_of(int g) { return Bits{0xf} << V::mask_bit(g); }
+
+  std::size_t choice_row() const {
+    return static_cast<std::size_t>(t_.Q * kChoices * V::kMaskBytes);
+  }
+
+  void step(int r, const float* backward) {
+    const unsigned borders = lanes_.borders[static_cast<std::size_t>(r)];
+    at_borders(borders, [&](int g) HWY_ATTR { finish(g, r - 1); });
+    if (r > 0) row(r, backward);
+    if (kAlign) space_.hot.row_begin.push_back(space_.hot.count);
+    at_borders(borders, [&](int g) HWY_ATTR { begin(g, r); });
+  }
+
+  // The job of group g has had its last row.
+  void finish(int g, int last) {
+    Job* const job = at_[g];
+    if (job == nullptr) return;
+    DecodedEnvelope& out = job->decoded;
+    out.sound = !std::isinf(group_value(scale_, g));
+    if constexpr (kAlign) {
+      out.accuracy = group_value(C_, g);
+      if (candidates_ & bits_of(g)) note_exit(g, last, previous());
+      candidates_ &= ~bits_of(g);
+    }
+    if constexpr (kSums) {
+      null2_by_expectation<V>(t_, cells_.sums + g * kLanes, job->L, group_value(sum_n_, g),
+                              group_value(sum_c_, g), out.null2.data());
+    }
+  }
+
+  // The next job of group g has its row 0 here.
+  void begin(int g, int r) {
+    Job* const job = at_.next(g);
+    fill_group<V>(cells_.forward, 3 * t_.Q, g, 0.0f);
+    if constexpr (kSums) fill_group<V>(cells_.sums, 2 * t_.Q, g, 0.0f);
+    if constexpr (kAlign) {
+      fill_group<V>(previous(), 2 * t_.Q, g, kNever);
+      candidates_ &= ~bits_of(g);
+    }
+    for (V* const v : {&N_, &sum_n_, &sum_c_}) set_group(*v, g, 0.0f);
+    for (V* const v : {&C_, &enters_, &last_deletion_}) set_group(*v, g, kNever);
+    const float N = job ? lanes_.backward_of(*job)[0].N : 1.0f;
+    set_group(scale_, g, static_cast<float>(1.0 / static_cast<double>(N)));
+    set_group(loop_, g, job ? job->loop : 0.0f);
+    own_ = own_scales<V>(at_);
+    any_own_ = any_greater(own_ & V::all(1.0f), V::zero());
+    if (job == nullptr) return;
+    job->decoded = {};
+    if (r + 1 < lanes_.rows) first_rows_ |= bits_of(g);
+  }
+
+  void note_exit(int g, int r, const float* row) {
+    if (at_[g] == nullptr) return;
+    DecodedEnvelope& out = at_[g]->decoded;
+    out.exit_row = r - at_[g]->start;
+    out.exit_node = exit_node<V>(t_, row, g, group_value(E_, g));
+  }
+
+  void row(int r, const float* backward);
+  template <typename Kept>
+  HWY_INLINE V accuracy_row(V factor, const Kept& kept);
+  void special_states(int r, V best, V posterior_n, V posterior_c);
+
+  float* previous() const { return cells_.accuracy[turn_]; }
+  float* current() const { return cells_.accuracy[1 - turn_]; }
+
+  const Tables& t_;
+  Lanes& lanes_;
+  float ec_;
+  EnvelopeSpace& space_;
+  EnvelopeCells<V> cells_;
+  LaneCursor at_;
+  int turn_ = 0;
+  V loop_{}, own_{}, scale_{};  // scale_: of posteriors
+  V N_{}, C_{}, E_{};           // optimal accuracy
+  V sum_n_{}, sum_c_{};         // posteriors
+  // Deletions of optimal accuracy of the row before: before the first stripe, of the last stripe.
+  V enters_{}, last_deletion_{};
+  bool any_own_ = false;
+  Bits candidates_ = 0;  // groups whose path may end in the row before
+  Bits first_rows_ = 0;  // groups whose next row is row 1
+};
+
+// Forward of the row, posteriors, and what becomes of them.
+template <class V, bool kPlain, bool kSums, bool kAlign>
+void Decoder<V, kPlain, kSums, kAlign>::row(int r, const float* const backward) {
+  const int Q = t_.Q;
+  const V zero = V::zero(), one = V::all(1.0f), never = V::all(kNever);
+  const auto before = Specials<V>::load(lanes_.forward_row(r - 1));
+  const auto after = Specials<V>::load(lanes_.backward_row(r));
+  const V forward_scale = Specials<V>::load(lanes_.forward_row(r)).scale;
+  const V inverse = one / forward_scale;
+  const V factor = scale_ * forward_scale;
+  float* const sums = cells_.sums;
+
+  // Optimal accuracy from the row before, whose deletions are made on the way.
+  const V edge = never & V::same(kLaneMask[0]);  // enters lane 0
+  const float* const from = previous();
+  float* const to = current();
+  const float* const last = from + static_cast<std::size_t>(Q - 1) * 2 * W;
+  V mp = zero, ip = zero, dp = zero;
+  if constexpr (kAlign) {
+    mp = V::load(last).up() | edge;
+    ip = V::load(last + W).up() | edge;
+    dp = last_deletion_.up() | edge;
+  }
+  V deletion = enters_;
+  V best = never;                           // match of the row
+  V leaves = never, leaves_before = never;  // deletion behind the stripe if none enters its lane
+  V through = V::same(kEveryLane), through_before = through;
+  const V begin = N_;  // J is never larger: the unihit model does not enter it from E
+  const MaskStripe* const mask = t_.mask.data();
+  std::uint8_t* choice = nullptr;
+  std::uint8_t* choice_before = nullptr;
+  std::int32_t* hot_cell = nullptr;
+  float* hot_value = nullptr;
+  HotCells& hot = space_.hot;
+  if constexpr (kAlign) {
+    choice = space_.choices.data() + static_cast<std::size_t>(r) * choice_row();
+    choice_before = choice - choice_row();
+    const std::size_t room = hot.count + 2 * static_cast<std::size_t>(Q);
+    hot_cell = hot.cells.grow(room, hot.count) + hot.count;
+    hot_value = hot.values.grow(room * W, hot.count * W) + hot.count * W;
+  }
+  const auto keep_if_hot = [&](int cell, V posterior) HWY_ATTR {
+    if (any_greater(posterior, V::all(kHotAbove))) [[unlikely]] {
+      *hot_cell++ = cell;
+      posterior.store(hot_value);
+      hot_value += W;
+    }
+  };
+
+  const auto visit = [&](int q, V& match, V& insert) HWY_ATTR {
+    const std::size_t at = static_cast<std::size_t>(q) * 2 * W;
+    match = match * inverse;
+    insert = insert * inverse;
+    const V posterior_m = match * V::load(backward + at) * factor;
+    const V posterior_i = insert * V::load(backward + at + W) * factor;
+    if constexpr (kSums) {
+      (V::load(sums + at) + posterior_m).store(sums + at);
+      (V::load(sums + at + W) + posterior_i).store(sums + at + W);
+    }
+    if constexpr (kAlign) {
+      keep_if_hot(2 * q, posterior_m);
+      keep_if_hot(2 * q + 1, posterior_i);
+      const MaskStripe& m = mask[q];
+      constexpr std::size_t kBytes = V::kMaskBytes;
+      Way<V> best_way = way<kPlain>(m.mm_in, mp);
+      best_way = better(best_way, way<kPlain>(m.im_in, ip), choice + kFromInsert * kBytes);
+      best_way = better(best_way, way<kPlain>(m.dm_in, dp), choice + kFromDeletion * kBytes);
+      best_way = better(best_way, way<kPlain>(m.bm, begin), choice + kFromBegin * kBytes);
+      const V value = (best_way.value + posterior_m) & V::same(m.node);
+      best = max(best, value);
+      mp = V::load(from + at);
+      ip = V::load(from + at + W);
+      dp = deletion;
+      const V stay = better(way<kPlain>(m.mi, mp), way<kPlain>(m.ii, ip),
+                            choice + kStayInsert * kBytes)
+                         .value;
+      deletion = better(way<kPlain>(m.md, mp), way<kPlain>(m.dd, deletion),
+                        choice_before + kStayDeletion * kBytes)
+                     .value;
+      // No deletions in row 0, the only one whose matches are less than 0.
+      if constexpr (!kPlain) deletion = choose(greater(zero, mp), never, deletion);
+      value.store(to + at);
+      (stay + posterior_i).store(to + at + W);
+      leaves_before = leaves;
+      if constexpr (kPlain) {
+        leaves = best;
+      } else {
+        through_before = through;
+        through = through & V::same(m.dd);
+        leaves = max(V::same(m.md) & value, V::same(m.dd) & leaves);
+      }
+      choice += kChoices * kBytes;
+      choice_before += kChoices * kBytes;
+    }
+  };
+  forward_row<V, false>(t_, Emissions<V>(t_, lanes_, r), before.B,
+                        before.B * deletion_bounds<V>(t_, lanes_, r), cells_.forward,
+                        cells_.forward, visit);
+  if (any_greater(forward_scale, one)) {
+    for (int q = 0; q < Q; ++q) scale_row(cells_.forward + (3 * q + 1) * W, 1, inverse);
+  }
+  if constexpr (kAlign) {
+    hot.count = static_cast<std::size_t>(hot_cell - hot.cells.data());
+    enters_ = leaves.up() | edge;
+    for (int lane = 2; lane < kLanes; ++lane) {
+      enters_ = max(leaves, through & enters_).up() | edge;
+    }
+    last_deletion_ = max(leaves_before, through_before & enters_);
+  }
+  special_states(r, best, before.N * after.N * loop_ * scale_,
+                 before.C * after.C * loop_ * scale_);
+  if (any_own_) scale_ = scale_ * choose(own_, forward_scale / after.scale, one);
+}
+
+// Special states of a row of optimal accuracy, and the rows where paths end: the last one whose E
+// is not less than C that comes from the row before.
+template <class V, bool kPlain, bool kSums, bool kAlign>
+void Decoder<V, kPlain, kSums, kAlign>::special_states(int r, V best, V posterior_n,
+                                                       V posterior_c) {
+  if constexpr (kSums) {
+    sum_n_ = sum_n_ + posterior_n;
+    sum_c_ = sum_c_ + posterior_c;
+  }
+  if constexpr (!kAlign) return;
+  N_ = N_ + posterior_n;
+  const V E = group_max(best);
+  const V stay = C_ + posterior_c;
+  C_ = max(stay, E);
+  Bits stays = 0;
+  store_greater(stay, E, reinterpret_cast<std::uint8_t*>(&stays));
+  const Bits ended = candidates_ & stays;
+  for (int g = 0; ended != 0 && g < V::kGroups; ++g) {
+    if (ended & bits_of(g)) note_exit(g, r - 1, previous());
+  }
+  candidates_ = ~stays;
+  E_ = E;
+  for (int g = 0; first_rows_ != 0 && g < V::kGroups; ++g) {
+    if (first_rows_ & bits_of(g))
+      at_[g]->decoded.first_node = exit_node<V>(t_, current(), g, group_value(E, g));
+  }
+  first_rows_ = 0;
+  turn_ = 1 - turn_;
+}
+
+template <class V>
+void decode(const Tables& t, Lanes& lanes, float ec, bool sums, bool align, EnvelopeSpace& space) {
+  if (align && !t.plain) return Decoder<V, false, true, true>(t, lanes, ec, space).run();
+  if (align && sums) return Decoder<V, true, true, true>(t, lanes, ec, space).run();
+  if (align) return Decoder<V, true, false, true>(t, lanes, ec, space).run();
+  Decoder<V, true, true, false>(t, lanes, ec, space).run();
+}
+
+}  // namespace
+}  // namespace hmmjit::domain::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

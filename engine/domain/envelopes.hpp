@@ -1,0 +1,44 @@
+// Envelopes, scored in sets that fill the vectors.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "domain/alignment.hpp"
+#include "domain/kernels.hpp"
+
+namespace hmmjit::domain {
+
+/// Buffers of one thread.
+class EnvelopeScorer {
+ public:
+  /// Envelopes to score, whose jobs it takes over, and what else they need. `max_bytes`: of the
+  /// choices of a set, unless it is of one envelope.
+  void start(const ForwardTables& model, std::vector<Job>&& jobs, bool sums, bool align,
+             std::size_t max_bytes);
+  /// Scores the next set and returns its jobs; empty: there are no more.
+  std::span<const Job> next();
+  /// Of the set at hand.
+  float forward_nats(const Job& job) const { return forward_score(lanes_, job); }
+  AccuracyChoices choices(const Job& job) const {
+    return {*tables_, *kernel_, lanes_, space_, job};
+  }
+  /// Memory that the choices of an envelope take at least.
+  static std::size_t choice_bytes(const ForwardTables& model, int L);
+
+ private:
+  std::size_t set_size() const;
+  bool is_sound(const Job& job) const;
+
+  const ForwardTables::Tables* tables_ = nullptr;
+  const Kernels* kernel_ = nullptr;
+  std::vector<Job> jobs_;
+  std::size_t at_ = 0;
+  bool sums_ = false, align_ = false;
+  std::size_t max_bytes_ = 0;
+  Lanes lanes_;
+  EnvelopeSpace space_;
+};
+
+}  // namespace hmmjit::domain

@@ -1,0 +1,488 @@
+// Forward and Backward over one kind of vector. Included once per Highway target, between the
+// passes of foreach_target: everything here lives in the target's namespace.
+#if defined(HMMJIT_DOMAIN_FORWARD_BACKWARD_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef HMMJIT_DOMAIN_FORWARD_BACKWARD_INL_HPP
+#undef HMMJIT_DOMAIN_FORWARD_BACKWARD_INL_HPP
+#else
+#define HMMJIT_DOMAIN_FORWARD_BACKWARD_INL_HPP
+#endif
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "domain/float_groups-inl.hpp"
+#include "domain/kernels.hpp"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace hmmjit::domain::HWY_NAMESPACE {
+namespace {
+
+using Tables = ForwardTables::Tables;
+
+template <class V>
+inline constexpr int kWidth = V::kGroups* kLanes;
+
+// (a0 + a1) + (a2 + a3) of every group, in all its lanes.
+template <class V>
+HWY_INLINE V group_sum(V a) {
+  const V pairs = a + a.swap1();
+  return pairs + pairs.swap2();
+}
+template <class V>
+HWY_INLINE V group_max(V a) {
+  const V pairs = max(a, a.swap1());
+  return max(pairs, pairs.swap2());
+}
+// All ones in every group that has any bit set.
+template <class V>
+HWY_INLINE V group_any(V a) {
+  const V pairs = a | a.swap1();
+  return (pairs | pairs.swap2()).nonzero_words();
+}
+// a where the mask is set, else b.
+template <class V>
+HWY_INLINE V choose(V mask, V a, V b) {
+  return b ^ ((a ^ b) & mask);
+}
+
+alignas(64) constexpr std::uint32_t kLaneMask[4][4] = {
+    {~0u, 0, 0, 0}, {0, ~0u, 0, 0}, {0, 0, ~0u, 0}, {0, 0, 0, ~0u}};
+alignas(16) constexpr std::uint32_t kEveryLane[4] = {~0u, ~0u, ~0u, ~0u};
+
+// Lane r of every group from the r-th argument; all arguments hold one value per group.
+template <class V>
+HWY_INLINE V pack(V a, V b, V c, V d) {
+  return ((a & V::same(kLaneMask[0])) | (b & V::same(kLaneMask[1]))) |
+         ((c & V::same(kLaneMask[2])) | (d & V::same(kLaneMask[3])));
+}
+
+template <class V>
+HWY_INLINE void set_group(V& v, int g, float value) {
+  alignas(64) float lanes[kWidth<V>];
+  v.store(lanes);
+  for (int r = 0; r < kLanes; ++r) lanes[g * kLanes + r] = value;
+  v = V::load(lanes);
+}
+template <class V>
+HWY_INLINE float group_value(V v, int g) {
+  alignas(64) float lanes[kWidth<V>];
+  v.store(lanes);
+  return lanes[g * kLanes];
+}
+template <class V>
+HWY_INLINE void fill_group(float* cells, int vectors, int g, float value) {
+  for (int j = 0; j < vectors; ++j) {
+    std::fill_n(cells + static_cast<std::size_t>(j) * kWidth<V> + g * kLanes, kLanes, value);
+  }
+}
+
+// Calls visit(g) for each group that a job begins or ends in.
+template <typename Visit>
+HWY_INLINE void at_borders(unsigned borders, const Visit& visit) {
+  for (; borders != 0; borders &= borders - 1) visit(std::countr_zero(borders));
+}
+
+// Special states and scale factor of a row, one value per group in all its lanes.
+template <class V>
+struct Specials {
+  V E, N, J, B, C, scale;
+
+  static HWY_INLINE Specials load(const float* row) {
+    const V first = V::load(row), second = V::load(row + kWidth<V>);
+    return {first.template lane<0>(),  first.template lane<1>(),  first.template lane<2>(),
+            first.template lane<3>(), second.template lane<0>(), second.template lane<1>()};
+  }
+  HWY_INLINE void store(float* row) const {
+    pack(E, N, J, B).store(row);
+    pack(C, scale, V::zero(), V::zero()).store(row + kWidth<V>);
+  }
+  HWY_INLINE void divide() {
+    E = E / scale;
+    N = N / scale;
+    J = J / scale;
+    B = B / scale;
+    C = C / scale;
+  }
+};
+constexpr SpecialRow kNoRow{0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 1.0f};
+
+// Moves of the jobs at hand, zero where there is none.
+template <class V>
+struct Moves {
+  V loop, move;
+
+  HWY_INLINE void set(int g, const Job* job) {
+    set_group(loop, g, job ? job->loop : 0.0f);
+    set_group(move, g, job ? job->move : 0.0f);
+  }
+  static HWY_INLINE Moves of(const LaneCursor& at) {
+    Moves moves{V::zero(), V::zero()};
+    for (int g = 0; g < V::kGroups; ++g) moves.set(g, at[g]);
+    return moves;
+  }
+};
+
+// Match odds of the residues in a row of the lanes.
+template <class V>
+struct Emissions {
+  const float* odds[V::kGroups];
+
+  HWY_INLINE Emissions(const Tables& t, const Lanes& lanes, int row) {
+    const Residue* const codes = lanes.codes.data() + static_cast<std::size_t>(row) * V::kGroups;
+    for (int g = 0; g < V::kGroups; ++g) odds[g] = t.match_row(codes[g]);
+  }
+  HWY_INLINE V operator[](int q) const {
+    return V::gather(odds, static_cast<std::size_t>(q) * kLanes);
+  }
+};
+// Below these, times B, nothing changes a deletion of the row.
+template <class V>
+HWY_INLINE V deletion_bounds(const Tables& t, const Lanes& lanes, int row) {
+  alignas(32) float bounds[kMaxGroups];
+  const Residue* const codes = lanes.codes.data() + static_cast<std::size_t>(row) * V::kGroups;
+  for (int g = 0; g < V::kGroups; ++g) bounds[g] = t.deletion_bound[codes[g]];
+  return V::of_groups(bounds);
+}
+
+constexpr float kRescaleAbove = 10000.0f;
+constexpr float kOwnScaleAbove = 1.0e16f;
+// A deletion chain is looked at this often for the point where it stops changing anything.
+constexpr int kCheckEvery = 8;
+
+// The passes of deletions over a Forward row after the first, which has left `c` at the last
+// stripe. Returns the sum of `matches` and all deletions by lane, if asked for.
+template <class V, bool kSum>
+HWY_INLINE V finish_deletions(const Tables& t, V c, V bound, V matches, float* deletions) {
+  constexpr int W = kWidth<V>;
+  const int Q = t.Q;
+  const float* const dd = t.dd.data();
+  // E adds the D cells in order, after all passes. The pass that turns out to be the last one
+  // (nearly always the first) does so on the way.
+  V sum = matches;
+  int summed = 0;
+  for (int pass = 1; pass < kLanes; ++pass) {
+    c = c.up();
+    sum = matches;
+    summed = 0;
+    if (!any_greater(c, bound)) break;
+    V changed = V::zero();
+    int q = 0;
+    while (q < Q) {
+      const int end = q + kCheckEvery < Q ? q + kCheckEvery : Q;
+      for (; q < end; ++q) {
+        float* const cell = deletions + static_cast<std::size_t>(q) * 3 * W;
+        const V old = V::load(cell);
+        const V value = c + old;
+        value.store(cell);
+        if constexpr (kSum) sum = value + sum;
+        changed = changed | (value ^ old);
+        c = c * V::same(dd + static_cast<std::size_t>(q) * kLanes);
+      }
+      if (!any_greater(c, bound)) break;
+    }
+    summed = q;
+    if (q < Q) break;
+    // Longer models stop after a pass without effect; that changes what a later pass would add.
+    if (t.M >= 100) c = c & group_any(changed);
+  }
+  for (int q = summed; kSum && q < Q; ++q) {
+    sum = V::load(deletions + static_cast<std::size_t>(q) * 3 * W) + sum;
+  }
+  return sum;
+}
+
+// One row of Forward: reads `previous`, writes `current`, which may be the same row. visit(q, M, I)
+// may change the cells of stripe q before they are stored. Returns E before scaling (`kSum`).
+template <class V, bool kSum, typename Visit>
+HWY_INLINE V forward_row(const Tables& t, const Emissions<V>& emission, V B, V bound,
+                         const float* previous, float* current, const Visit& visit) {
+  constexpr int W = kWidth<V>;
+  const int Q = t.Q;
+  const ForwardStripe* const stripe = t.forward.data();
+  const auto match_of = [&](int q, V m0, V i0, V d0) HWY_ATTR {
+    const ForwardStripe& f = stripe[q];
+    V m = B * V::same(f.bm);
+    m = m + m0 * V::same(f.mm_in);
+    m = m + i0 * V::same(f.im_in);
+    m = m + d0 * V::same(f.dm_in);
+    return m * emission[q];
+  };
+  // The match of the last stripe leads into the first deletion of the next lane: computed ahead, so
+  // that the chain of deletions runs in the loop of the matches. There are at least two stripes.
+  const float* const last = previous + static_cast<std::size_t>(Q - 1) * 3 * W;
+  const float* const before = last - 3 * W;
+  V c = (match_of(Q - 1, V::load(before), V::load(before + 2 * W), V::load(before + W)) *
+         V::same(stripe[Q - 1].md))
+            .up();
+  V mp = V::load(last).up();
+  V dp = V::load(last + W).up();
+  V ip = V::load(last + 2 * W).up();
+  V sum = V::zero();
+  V d = V::zero();
+  for (int q = 0; q < Q; ++q) {
+    const ForwardStripe& f = stripe[q];
+    const float* const in = previous + static_cast<std::size_t>(q) * 3 * W;
+    float* const out = current + static_cast<std::size_t>(q) * 3 * W;
+    V m = match_of(q, mp, ip, dp);
+    if constexpr (kSum) sum = sum + m;
+    mp = V::load(in);
+    dp = V::load(in + W);
+    ip = V::load(in + 2 * W);
+    const V deletion = c + d;
+    deletion.store(out + W);
+    V i = mp * V::same(f.mi) + ip * V::same(f.ii);
+    d = m * V::same(f.md);
+    c = deletion * V::same(f.dd);
+    visit(q, m, i);
+    m.store(out);
+    i.store(out + 2 * W);
+  }
+  sum = finish_deletions<V, kSum>(t, c, bound, sum, current + W);
+  return kSum ? group_sum(sum) : sum;
+}
+
+template <class V>
+HWY_INLINE void scale_row(float* row, int vectors, V factor) {
+  for (int j = 0; j < vectors; ++j) {
+    float* const cell = row + static_cast<std::size_t>(j) * kWidth<V>;
+    (V::load(cell) * factor).store(cell);
+  }
+}
+
+// Special states of a Forward row from its E; rescales `row` where E asks for it.
+template <class V>
+HWY_INLINE void forward_specials(Specials<V>& s, const Moves<V>& moves, V E, V ec, V ej, float* row,
+                                 int Q) {
+  s.E = E;
+  s.N = s.N * moves.loop;
+  s.C = s.C * moves.loop + E * ec;
+  s.J = s.J * moves.loop + E * ej;
+  s.B = s.J * moves.move + s.N * moves.move;
+  const V one = V::all(1.0f), limit = V::all(kRescaleAbove);
+  s.scale = one;
+  if (any_greater(E, limit)) [[unlikely]] {
+    // Groups that are not rescaled divide and multiply by one, which changes nothing.
+    s.scale = choose(greater(E, limit), E, one);
+    s.divide();
+    scale_row(row, 3 * Q, one / s.scale);
+  }
+}
+
+template <class V>
+void forward(const Tables& t, Lanes& lanes, int first, int last, float ec, float ej, float* cells,
+             std::size_t row_stride) {
+  const int Q = t.Q;
+  LaneCursor at(lanes, first - 1);
+  auto moves = Moves<V>::of(at);
+  auto s = first > 0 ? Specials<V>::load(lanes.forward_row(first - 1)) : Specials<V>{};
+  const V vec = V::all(ec), vej = V::all(ej);
+  const auto keep = [](int, V&, V&) HWY_ATTR {};
+  for (int r = first; r <= last; ++r) {
+    float* const row = cells + static_cast<std::size_t>(r) * row_stride;
+    float* const specials = lanes.forward_row(r);
+    if (r == 0) {
+      std::memset(row, 0, static_cast<std::size_t>(Q) * 3 * kWidth<V> * sizeof(float));
+      s.E = s.N = s.J = s.B = s.C = V::zero();
+      s.scale = V::all(1.0f);
+    } else {
+      const V E = forward_row<V, true>(t, Emissions<V>(t, lanes, r), s.B,
+                                       s.B * deletion_bounds<V>(t, lanes, r), row - row_stride, row,
+                                       keep);
+      forward_specials(s, moves, E, vec, vej, row, Q);
+    }
+    s.store(specials);
+    at_borders(lanes.borders[static_cast<std::size_t>(r)], [&](int g) HWY_ATTR {
+      const Job* const job = at.next(g);
+      moves.set(g, job);
+      fill_group<V>(row, 3 * Q, g, 0.0f);
+      SpecialRows::put(job ? SpecialRow{0.0f, 1.0f, 0.0f, job->move, 0.0f, 1.0f} : kNoRow,
+                       V::kGroups, specials + g * kLanes);
+      s = Specials<V>::load(specials);
+    });
+  }
+}
+
+// The passes of deletions over a Backward row after the first, which has left `c` at stripe 0.
+template <class V>
+HWY_INLINE void finish_backward_deletions(const Tables& t, V c, V bound, float* deletions,
+                                          std::size_t stride) {
+  const float* const dd = t.dd.data();
+  for (int pass = 1; pass < kLanes; ++pass) {
+    c = c.down();
+    if (!any_greater(c, bound)) return;
+    int q = t.Q - 1;
+    while (q >= 0) {
+      const int end = std::max(q - kCheckEvery, -1);
+      for (; q > end; --q) {
+        float* const cell = deletions + static_cast<std::size_t>(q) * stride;
+        c = c * V::same(dd + static_cast<std::size_t>(q) * kLanes);
+        (V::load(cell) + c).store(cell);
+      }
+      if (!any_greater(c, bound)) break;
+    }
+    if (q >= 0) return;
+  }
+}
+
+// One row of Backward in place: `cells` hold row i+1 and then row i before scaling; `emission` is
+// that of residue i+1. `s` holds row i+1; `begins` is the move to T for groups whose last row this
+// is, and zero for all others. Special states become those of row i before scaling.
+template <class V>
+HWY_INLINE void backward_row(const Tables& t, const Emissions<V>& emission, const Moves<V>& moves,
+                             V begins, V ec, V ej, Specials<V>& s, float* cells) {
+  constexpr int W = kWidth<V>;
+  const int Q = t.Q;
+  const BackwardStripe* const stripe = t.backward.data();
+  V mp = (V::load(cells) * emission[0]).down();
+  V sum = V::zero();
+  V d = V::zero();
+  for (int q = Q - 1; q >= 0; --q) {
+    const BackwardStripe& b = stripe[q];
+    float* const cell = cells + static_cast<std::size_t>(q) * 3 * W;
+    const V ip = V::load(cell + 2 * W);
+    const V next = V::load(cell) * emission[q];
+    (ip * V::same(b.ii) + mp * V::same(b.im)).store(cell + 2 * W);
+    d = mp * V::same(b.dm);
+    d.store(cell + W);
+    (ip * V::same(b.mi) + mp * V::same(b.mm)).store(cell);
+    mp = next;
+    sum = sum + mp * V::same(b.bm);
+  }
+  s.B = group_sum(sum);
+  s.C = s.C * moves.loop + begins;
+  s.J = s.B * moves.move + s.J * moves.loop;
+  s.N = s.B * moves.move + s.N * moves.loop;
+  const V E = s.E = s.C * ec + s.J * ej;
+
+  const float* const dd = t.dd.data();
+  V v = (d + E).down();
+  V c = V::zero();
+  for (int q = Q - 1; q >= 0; --q) {
+    float* const cell = cells + static_cast<std::size_t>(q) * 3 * W;
+    c = v * V::same(dd + static_cast<std::size_t>(q) * kLanes);
+    v = V::load(cell + W) + (c + E);
+    v.store(cell + W);
+    (V::load(cell) + E).store(cell);
+  }
+  finish_backward_deletions(t, c, E * V::all(t.backward_bound), cells + W,
+                            std::size_t{3} * W);
+  const float* const md = t.md.data();
+  c = V::load(cells + W).down();
+  for (int q = Q - 1; q >= 0; --q) {
+    float* const cell = cells + static_cast<std::size_t>(q) * 3 * W;
+    (V::load(cell) + c * V::same(md + static_cast<std::size_t>(q) * kLanes)).store(cell);
+    c = V::load(cell + W);
+  }
+}
+
+// Row 0 of one group, where only B and N are left. `cells` hold its row 1, whose N is given:
+// `vectors` a stripe, matches first.
+template <class V>
+HWY_INLINE SpecialRow backward_row_zero(const Tables& t, const Job& job, const float* cells,
+                                        int vectors, float N) {
+  using One = Groups<1>;
+  const float* const emission = t.match_row(job.residues[0]);
+  One sum = One::zero();
+  for (int q = 0; q < t.Q; ++q) {
+    const One m = One::load(cells + static_cast<std::size_t>(q * vectors) * kWidth<V> +
+                            job.group * kLanes);
+    sum = sum + m * One::load(emission + static_cast<std::size_t>(q) * kLanes) *
+                    One::load(t.backward[static_cast<std::size_t>(q)].bm);
+  }
+  const float B = group_value(group_sum(sum), 0);
+  return {0.0f, B * job.move + N * job.loop, 0.0f, B, 0.0f, 1.0f};
+}
+
+// Scale factors of a Backward row are Forward's, until B grows too large: from there on they are
+// its own. `own`: all ones in groups for which this holds.
+template <class V>
+HWY_INLINE V backward_scale(V own, V B, V forward_scale) {
+  const V limit = V::all(kRescaleAbove);
+  return choose(own, choose(greater(B, limit), B, V::all(1.0f)), forward_scale);
+}
+template <class V>
+HWY_INLINE void note_own_scale(const LaneCursor& at, V B) {
+  for (int g = 0; g < V::kGroups; ++g) {
+    if (at[g] && group_value(B, g) > kOwnScaleAbove) at[g]->own_scale = true;
+  }
+}
+template <class V>
+HWY_INLINE V own_scales(const LaneCursor& at) {
+  V own = V::zero();
+  for (int g = 0; g < V::kGroups; ++g) set_group(own, g, at[g] && at[g]->own_scale ? 1.0f : 0.0f);
+  return greater(own, V::zero());
+}
+
+// Moves on to the jobs that end in the row before a border. Returns their moves to T, zero for all
+// other groups. `kAgain`: their scale factors are known.
+template <bool kAgain, class V>
+HWY_INLINE V begin_backward(unsigned borders, LaneCursor& at, Moves<V>& moves) {
+  V begins = V::zero();
+  at_borders(borders, [&](int g) HWY_ATTR {
+    Job* const job = at.previous(g);
+    moves.set(g, job);
+    if (job == nullptr) return;
+    if constexpr (!kAgain) job->own_scale = false;
+    set_group(begins, g, job->move);
+  });
+  return begins;
+}
+
+template <class V>
+void backward(const Tables& t, Lanes& lanes, int last, int first, float ec, float ej,
+              float* cells) {
+  constexpr int W = kWidth<V>;
+  const int Q = t.Q;
+  const V vec = V::all(ec), vej = V::all(ej);
+  LaneCursor at(lanes, last + 1);
+  auto moves = Moves<V>::of(at);
+  V own = own_scales<V>(at);
+  Specials<V> s{};
+  if (last + 1 < lanes.rows) s = Specials<V>::load(lanes.backward_row(last + 1));
+  for (int r = last; r >= first; --r) {
+    const auto row = static_cast<std::size_t>(r);
+    float* const specials = lanes.backward_row(r);
+    V begins = V::zero();
+    if (lanes.borders[row + 1] != 0) {
+      begins = begin_backward<false>(lanes.borders[row + 1], at, moves);
+      own = own_scales<V>(at);
+    }
+    SpecialRow zeros[kMaxGroups];
+    at_borders(lanes.borders[row], [&](int g) HWY_ATTR {
+      const Job* const job = at[g];
+      zeros[g] = job && job->L > 0
+                     ? backward_row_zero<V>(t, *job, cells, 3, group_value(s.N, g))
+                     : kNoRow;
+    });
+    if (r + 1 == lanes.rows) {
+      std::memset(cells, 0, static_cast<std::size_t>(Q) * 3 * W * sizeof(float));
+      s.E = s.N = s.J = s.B = s.C = V::zero();
+      s.scale = V::all(1.0f);
+    } else {
+      backward_row(t, Emissions<V>(t, lanes, r + 1), moves, begins, vec, vej, s, cells);
+      if (any_greater(s.B, V::all(kOwnScaleAbove))) [[unlikely]] {
+        note_own_scale(at, s.B);
+        own = own_scales<V>(at);
+      }
+      s.scale = backward_scale(own, s.B, Specials<V>::load(lanes.forward_row(r)).scale);
+      if (any_greater(s.scale, V::all(1.0f))) {
+        s.divide();
+        scale_row(cells, 3 * Q, V::all(1.0f) / s.scale);
+      }
+    }
+    s.store(specials);
+    at_borders(lanes.borders[row], [&](int g) HWY_ATTR {
+      SpecialRows::put(zeros[g], V::kGroups, specials + g * kLanes);
+      fill_group<V>(cells, 3 * Q, g, 0.0f);
+      for (V* const state : {&s.E, &s.N, &s.J, &s.B, &s.C}) set_group(*state, g, 0.0f);
+    });
+  }
+}
+
+}  // namespace
+}  // namespace hmmjit::domain::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
