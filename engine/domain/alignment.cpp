@@ -16,7 +16,8 @@ char posterior_code(float p) {
 }  // namespace
 
 bool chose(const AccuracyChoices& a, Choice choice, int i, int k) {
-  const std::size_t row = static_cast<std::size_t>(a.job.start + i) * a.kernel.choice_row(a.tables.Q);
+  const std::size_t row =
+      static_cast<std::size_t>(a.job.start + i) * a.kernel.choice_row(a.tables.Q);
   const int bit = a.kernel.first_bit[static_cast<std::size_t>(a.job.group)] + a.tables.lane_of(k);
   const int byte = (a.tables.stripe_of(k) * kChoices + choice) * a.kernel.mask_bytes + bit / 8;
   return (a.space.choices[row + static_cast<std::size_t>(byte)] >> (bit % 8) & 1) != 0;

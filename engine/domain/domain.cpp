@@ -51,9 +51,8 @@ Job make_job(std::span<const Residue> residues, const LengthModel& length, std::
 }
 
 void longest_first(std::vector<Job>& jobs) {
-  std::sort(jobs.begin(), jobs.end(), [](const Job& a, const Job& b) {
-    return a.L != b.L ? a.L > b.L : a.owner < b.owner;
-  });
+  std::sort(jobs.begin(), jobs.end(),
+            [](const Job& a, const Job& b) { return a.L != b.L ? a.L > b.L : a.owner < b.owner; });
 }
 
 struct TargetWork {
@@ -206,8 +205,7 @@ class Batch {
   Workspace::State& s_;
 };
 
-void Batch::take(std::span<const TargetView> targets,
-                 std::span<const ParsedTarget* const> parsed) {
+void Batch::take(std::span<const TargetView> targets, std::span<const ParsedTarget* const> parsed) {
   s_.targets.clear();
   s_.targets.resize(targets.size());
   s_.long_corrections.clear();
@@ -349,8 +347,7 @@ void Batch::sample(std::span<Job> jobs) {
           cells + static_cast<std::size_t>(job.start) * layout.row + job.group * kLanes;
       segments = &s_.ensemble.sample(
           {&t_, &job, s_.all.forward_of(job), first, layout, odds.ec, odds.ej}, s_.random,
-          r.region.i - 1,
-          options_.null2 ? s_.targets[r.target].correction + r.region.i : nullptr);
+          r.region.i - 1, options_.null2 ? s_.targets[r.target].correction + r.region.i : nullptr);
     }
     const Stopwatch watch(s_.times.clustering);
     const std::vector<Cluster>& clusters = s_.clustering.run(*segments, Ensemble::kTraces);
@@ -471,8 +468,8 @@ void Batch::take_found(EnvelopeWork& envelope) {
 Job Batch::envelope_job(std::size_t e) const {
   const EnvelopeWork& envelope = s_.envelopes[e];
   const TargetWork& work = s_.targets[envelope.target];
-  const Job job = make_job(work.part(envelope.i, envelope.j),
-                           length_model(work.target->length(), false), e);
+  const Job job =
+      make_job(work.part(envelope.i, envelope.j), length_model(work.target->length(), false), e);
   check_matrix(work, job.L, EnvelopeScorer::choice_bytes(model_, job.L));
   return job;
 }

@@ -297,8 +297,9 @@ void Ensemble::sample_trace(const RegionMatrix& region, LinearCongruential& gene
           const float* cell = row + *offset_in_row;
           __builtin_prefetch(cell - ahead);
           // Weights of B, M, I, D.
-          const FourFloats w = FourFloats::of(special[i - 1].B, *cell, cell[state_i], cell[state_d]) *
-                               FourFloats::load(&node->bm);
+          const FourFloats w =
+              FourFloats::of(special[i - 1].B, *cell, cell[state_i], cell[state_d]) *
+              FourFloats::load(&node->bm);
           const FourFloats pairs = w + w.up<1>();
           const FourFloats sums = pairs + pairs.up<2>();
           const FourFloats total = sums.last();

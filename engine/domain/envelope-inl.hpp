@@ -34,8 +34,8 @@ struct EnvelopeCells {
     const std::size_t vectors = static_cast<std::size_t>(t.Q) * kWidth<V>;
     pair = 2 * vectors;
     const auto rows = static_cast<std::size_t>(lanes.rows);
-    const std::size_t in_block =
-        std::clamp<std::size_t>(kBlockBytes / (pair * sizeof(float)), 4, std::max(rows, std::size_t{4}));
+    const std::size_t in_block = std::clamp<std::size_t>(kBlockBytes / (pair * sizeof(float)), 4,
+                                                         std::max(rows, std::size_t{4}));
     space.block_rows = block_rows = static_cast<int>(in_block);
     float* at = space.cells.ensure(4 * vectors + 5 * pair + (in_block + rows / in_block) * pair);
     const auto take = [&](std::size_t floats) { return std::exchange(at, at + floats); };
@@ -92,7 +92,8 @@ HWY_INLINE V backward_row_of_one(const Tables& t, const Emissions<V>& emission, 
   c = V::load(deletions).down();
   for (int q = Q - 1; q >= 0; --q) {
     float* const cell = row + static_cast<std::size_t>(q) * 2 * W;
-    ((V::load(cell) + c * V::same(md + static_cast<std::size_t>(q) * kLanes)) * inverse).store(cell);
+    ((V::load(cell) + c * V::same(md + static_cast<std::size_t>(q) * kLanes)) * inverse)
+        .store(cell);
     c = V::load(deletions + static_cast<std::size_t>(q) * W);
   }
   return kSum ? group_sum(sum) : sum;
@@ -165,12 +166,11 @@ HWY_INLINE void backward_of_one(const Tables& t, Lanes& lanes, int last, int fir
 template <class V>
 void envelope_backward(const Tables& t, Lanes& lanes, float ec, EnvelopeSpace& space) {
   const EnvelopeCells<V> cells(t, lanes, space);
-  backward_of_one<V, false>(t, lanes, lanes.rows - 1, 0, ec, cells.deletions,
-                            [&](int r) HWY_ATTR {
-                              if (r < cells.block_rows) return cells.in_block(r, 0);
-                              if (r % cells.block_rows == 0) return cells.checkpoint(r);
-                              return cells.turns[r & 1];
-                            });
+  backward_of_one<V, false>(t, lanes, lanes.rows - 1, 0, ec, cells.deletions, [&](int r) HWY_ATTR {
+    if (r < cells.block_rows) return cells.in_block(r, 0);
+    if (r % cells.block_rows == 0) return cells.checkpoint(r);
+    return cells.turns[r & 1];
+  });
 }
 
 // Null2 odds of the K residues by expectation: `sums` of the posteriors of one group over the rows.
@@ -254,11 +254,10 @@ class Decoder {
     for (int first = 0; first < rows; first += cells_.block_rows) {
       const int last = std::min(first + cells_.block_rows, rows) - 1;
       if (first > 0) {
-        backward_of_one<V, true>(t_, lanes_, last, first, ec_, cells_.deletions,
-                                 [&](int r) HWY_ATTR {
-                                   return r > last ? cells_.checkpoint(r)
-                                                   : cells_.in_block(r, first);
-                                 });
+        backward_of_one<V, true>(
+            t_, lanes_, last, first, ec_, cells_.deletions, [&](int r) HWY_ATTR {
+              return r > last ? cells_.checkpoint(r) : cells_.in_block(r, first);
+            });
       }
       for (int r = first; r <= last; ++r) step(r, cells_.in_block(r, first));
     }
@@ -424,9 +423,8 @@ void Decoder<V, kPlain, kSums, kAlign>::row(int r, const float* const backward) 
       mp = V::load(from + at);
       ip = V::load(from + at + W);
       dp = deletion;
-      const V stay = better(way<kPlain>(m.mi, mp), way<kPlain>(m.ii, ip),
-                            choice + kStayInsert * kBytes)
-                         .value;
+      const V stay =
+          better(way<kPlain>(m.mi, mp), way<kPlain>(m.ii, ip), choice + kStayInsert * kBytes).value;
       deletion = better(way<kPlain>(m.md, mp), way<kPlain>(m.dd, deletion),
                         choice_before + kStayDeletion * kBytes)
                      .value;
@@ -460,8 +458,7 @@ void Decoder<V, kPlain, kSums, kAlign>::row(int r, const float* const backward) 
     }
     last_deletion_ = max(leaves_before, through_before & enters_);
   }
-  special_states(r, best, before.N * after.N * loop_ * scale_,
-                 before.C * after.C * loop_ * scale_);
+  special_states(r, best, before.N * after.N * loop_ * scale_, before.C * after.C * loop_ * scale_);
   if (any_own_) scale_ = scale_ * choose(own_, forward_scale / after.scale, one);
 }
 

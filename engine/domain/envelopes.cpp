@@ -28,9 +28,8 @@ void EnvelopeScorer::start(const ForwardTables& model, std::vector<Job>&& jobs, 
   sums_ = sums;
   align_ = align;
   max_bytes_ = max_bytes;
-  std::sort(jobs_.begin(), jobs_.end(), [](const Job& a, const Job& b) {
-    return a.L != b.L ? a.L > b.L : a.owner < b.owner;
-  });
+  std::sort(jobs_.begin(), jobs_.end(),
+            [](const Job& a, const Job& b) { return a.L != b.L ? a.L > b.L : a.owner < b.owner; });
 }
 
 std::size_t EnvelopeScorer::set_size() const {

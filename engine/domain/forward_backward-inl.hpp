@@ -91,7 +91,7 @@ struct Specials {
 
   static HWY_INLINE Specials load(const float* row) {
     const V first = V::load(row), second = V::load(row + kWidth<V>);
-    return {first.template lane<0>(),  first.template lane<1>(),  first.template lane<2>(),
+    return {first.template lane<0>(), first.template lane<1>(),  first.template lane<2>(),
             first.template lane<3>(), second.template lane<0>(), second.template lane<1>()};
   }
   HWY_INLINE void store(float* row) const {
@@ -287,9 +287,9 @@ void forward(const Tables& t, Lanes& lanes, int first, int last, float ec, float
       s.E = s.N = s.J = s.B = s.C = V::zero();
       s.scale = V::all(1.0f);
     } else {
-      const V E = forward_row<V, true>(t, Emissions<V>(t, lanes, r), s.B,
-                                       s.B * deletion_bounds<V>(t, lanes, r), row - row_stride, row,
-                                       keep);
+      const V E =
+          forward_row<V, true>(t, Emissions<V>(t, lanes, r), s.B,
+                               s.B * deletion_bounds<V>(t, lanes, r), row - row_stride, row, keep);
       forward_specials(s, moves, E, vec, vej, row, Q);
     }
     s.store(specials);
@@ -366,8 +366,7 @@ HWY_INLINE void backward_row(const Tables& t, const Emissions<V>& emission, cons
     v.store(cell + W);
     (V::load(cell) + E).store(cell);
   }
-  finish_backward_deletions(t, c, E * V::all(t.backward_bound), cells + W,
-                            std::size_t{3} * W);
+  finish_backward_deletions(t, c, E * V::all(t.backward_bound), cells + W, std::size_t{3} * W);
   const float* const md = t.md.data();
   c = V::load(cells + W).down();
   for (int q = Q - 1; q >= 0; --q) {
@@ -386,8 +385,8 @@ HWY_INLINE SpecialRow backward_row_zero(const Tables& t, const Job& job, const f
   const float* const emission = t.match_row(job.residues[0]);
   One sum = One::zero();
   for (int q = 0; q < t.Q; ++q) {
-    const One m = One::load(cells + static_cast<std::size_t>(q * vectors) * kWidth<V> +
-                            job.group * kLanes);
+    const One m =
+        One::load(cells + static_cast<std::size_t>(q * vectors) * kWidth<V> + job.group * kLanes);
     sum = sum + m * One::load(emission + static_cast<std::size_t>(q) * kLanes) *
                     One::load(t.backward[static_cast<std::size_t>(q)].bm);
   }
@@ -452,9 +451,8 @@ void backward(const Tables& t, Lanes& lanes, int last, int first, float ec, floa
     SpecialRow zeros[kMaxGroups];
     at_borders(lanes.borders[row], [&](int g) HWY_ATTR {
       const Job* const job = at[g];
-      zeros[g] = job && job->L > 0
-                     ? backward_row_zero<V>(t, *job, cells, 3, group_value(s.N, g))
-                     : kNoRow;
+      zeros[g] =
+          job && job->L > 0 ? backward_row_zero<V>(t, *job, cells, 3, group_value(s.N, g)) : kNoRow;
     });
     if (r + 1 == lanes.rows) {
       std::memset(cells, 0, static_cast<std::size_t>(Q) * 3 * W * sizeof(float));

@@ -26,8 +26,9 @@ namespace hmmjit::domain::HWY_NAMESPACE {
 namespace {
 template <class V>
 constexpr Kernels make_kernels(const char* name) {
-  Kernels k{name,         V::kGroups, V::kMaskBytes,          {},         &forward<V>,
-            &backward<V>, &envelope_backward<V>, &decode<V>, &link_segments};
+  Kernels k{name,          V::kGroups,   V::kMaskBytes,         {},
+            &forward<V>,   &backward<V>, &envelope_backward<V>, &decode<V>,
+            &link_segments};
   for (int g = 0; g < V::kGroups; ++g) k.first_bit[static_cast<std::size_t>(g)] = V::mask_bit(g);
   return k;
 }

@@ -61,8 +61,8 @@ struct Kernels {
                   float ej, float* cells, std::size_t row_stride);
   /// Rows last to first of Backward; those of Forward are given, and the special states of row
   /// last+1 and `cells` of this row, unless it is the end.
-  void (*backward)(const ForwardTables::Tables& tables, Lanes& lanes, int last, int first,
-                   float ec, float ej, float* cells);
+  void (*backward)(const ForwardTables::Tables& tables, Lanes& lanes, int last, int first, float ec,
+                   float ej, float* cells);
   /// All of Backward of the unihit model after forward(). Prepares decode().
   void (*envelope_backward)(const ForwardTables::Tables& tables, Lanes& lanes, float ec,
                             EnvelopeSpace& space);
@@ -74,7 +74,9 @@ struct Kernels {
   void (*link_segments)(const SegmentArrays& segments, std::size_t count, std::int32_t i,
                         std::int32_t j, std::int32_t k, std::int32_t m, std::uint8_t* linked);
 
-  std::size_t choice_row(int Q) const { return static_cast<std::size_t>(Q * kChoices * mask_bytes); }
+  std::size_t choice_row(int Q) const {
+    return static_cast<std::size_t>(Q * kChoices * mask_bytes);
+  }
 };
 
 /// Every instruction set this CPU can run, best first; in each the widths, narrowest first.

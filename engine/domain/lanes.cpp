@@ -30,8 +30,7 @@ void Lanes::clear(int group_count, int row_count) {
   groups = group_count;
   rows = row_count;
   for (auto& of_group : jobs) of_group.clear();
-  codes.assign(static_cast<std::size_t>(rows + 1) * static_cast<std::size_t>(groups),
-               kPaddingCode);
+  codes.assign(static_cast<std::size_t>(rows + 1) * static_cast<std::size_t>(groups), kPaddingCode);
   borders.assign(static_cast<std::size_t>(rows) + 1, 0);
   // Where there is no job Backward reads scale factors, too.
   std::fill_n(forward.ensure(row_offset(rows)), row_offset(rows), 1.0f);
@@ -90,7 +89,8 @@ LaneCursor::LaneCursor(const Lanes& lanes, int row) : lanes_(lanes) {
     int after = 0;
     const int count = static_cast<int>(jobs.size());
     while (after < count && jobs[static_cast<std::size_t>(after)]->start <= row) ++after;
-    const bool past_all = after == count && (count == 0 || row > jobs.back()->start + jobs.back()->L);
+    const bool past_all =
+        after == count && (count == 0 || row > jobs.back()->start + jobs.back()->L);
     at_[g] = past_all && row >= 0 ? count : after - 1;
   }
 }

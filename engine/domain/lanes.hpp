@@ -44,10 +44,10 @@ class SpecialRows {
 
 /// An envelope after Kernels::decode.
 struct DecodedEnvelope {
-  bool sound = false;                   ///< false: the posteriors overflowed
-  float accuracy = 0;                   ///< expected accuracy of the path
-  int exit_row = 0, exit_node = 0;      ///< last match of the path; no node: there is no path
-  int first_node = 0;                   ///< the same if the path ended in row 1
+  bool sound = false;                    ///< false: the posteriors overflowed
+  float accuracy = 0;                    ///< expected accuracy of the path
+  int exit_row = 0, exit_node = 0;       ///< last match of the path; no node: there is no path
+  int first_node = 0;                    ///< the same if the path ended in row 1
   std::array<float, kMaxCodes> null2{};  ///< odds of the K residues by expectation
 };
 
@@ -82,8 +82,8 @@ struct Lanes {
 
   int groups = 0, rows = 0;
   std::array<std::vector<Job*>, kMaxGroups> jobs;  ///< of each group, in the order of their rows
-  std::vector<Residue> codes;         ///< [rows + 1][groups]; kPaddingCode in row 0 of a job
-  std::vector<std::uint8_t> borders;  ///< [rows + 1]; bit g: row 0 or L+1 of a job of group g
+  std::vector<Residue> codes;             ///< [rows + 1][groups]; kPaddingCode in row 0 of a job
+  std::vector<std::uint8_t> borders;      ///< [rows + 1]; bit g: row 0 or L+1 of a job of group g
   AlignedArray<float> forward, backward;  ///< [rows][2][groups * kLanes], see SpecialRow
 
  private:

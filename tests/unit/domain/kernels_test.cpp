@@ -162,7 +162,8 @@ TEST_P(EverySet, GivesTheSameBits) {
           SCOPED_TRACE(testing::Message() << kernel.name << " x" << kernel.groups << ", M " << M
                                           << (multihit ? ", multihit" : ", envelopes"));
           const auto actual = run(kernel, tables, c, multihit);
-          for (std::size_t n = 0; n < actual.size(); ++n) EXPECT_TRUE(expected[n] == actual[n]) << n;
+          for (std::size_t n = 0; n < actual.size(); ++n)
+            EXPECT_TRUE(expected[n] == actual[n]) << n;
         }
       }
     }
@@ -195,7 +196,8 @@ TEST_P(EverySet, ScoresLikeTheReference) {
 // null2 (Eddy 2011), by node and in the order of its sums.
 class PlainEnvelope {
  public:
-  PlainEnvelope(const ForwardTables::Tables& tables, Lanes& lanes, Job& job, const LengthModel& odds)
+  PlainEnvelope(const ForwardTables::Tables& tables, Lanes& lanes, Job& job,
+                const LengthModel& odds)
       : t(tables), lanes_(lanes), job_(job), odds_(odds) {
     for (auto* cells : {&PM, &PI, &M, &I, &D})
       cells->assign(static_cast<std::size_t>(job.L + 1),
@@ -250,23 +252,25 @@ class PlainEnvelope {
   static float rank(float odds, float value) { return odds > 0 ? value : kNever; }
 
   void fill() {
-    for (auto* cells : {&M, &I, &D}) std::fill(cells->front().begin(), cells->front().end(), kNever);
+    for (auto* cells : {&M, &I, &D})
+      std::fill(cells->front().begin(), cells->front().end(), kNever);
     E = J = C = {kNever};
     N = B = {0.0f};
     for (int i = 1; i <= job_.L; ++i) {
       const auto n = static_cast<std::size_t>(i);
       float best = kNever;
       for (int k = 1; k <= 4 * t.Q; ++k) {
-        const NodeTransitions x = k <= t.M ? t.nodes[static_cast<std::size_t>(k)] : NodeTransitions{};
+        const NodeTransitions x =
+            k <= t.M ? t.nodes[static_cast<std::size_t>(k)] : NodeTransitions{};
         const float m = k > 1 ? cell(M, i - 1, k - 1) : kNever;
         const float in = k > 1 ? cell(I, i - 1, k - 1) : kNever;
         const float d = k > 1 ? cell(D, i - 1, k - 1) : kNever;
         cell(M, i, k) = std::max({if_exists(x.bm, B[n - 1]), if_exists(x.mm_in, m),
                                   if_exists(x.im_in, in), if_exists(x.dm_in, d)}) +
                         cell(PM, i, k);
-        cell(I, i, k) = std::max(if_exists(x.mi, cell(M, i - 1, k)),
-                                 if_exists(x.ii, cell(I, i - 1, k))) +
-                        cell(PI, i, k);
+        cell(I, i, k) =
+            std::max(if_exists(x.mi, cell(M, i - 1, k)), if_exists(x.ii, cell(I, i - 1, k))) +
+            cell(PI, i, k);
         cell(D, i, k) = k == 1 ? kNever
                                : std::max(if_exists(x.md_in, cell(M, i, k - 1)),
                                           if_exists(x.dd_in, cell(D, i, k - 1)));
@@ -357,7 +361,8 @@ class PlainEnvelope {
         if (k_ > t.M) return;
       } else if (state_ == 'D') {
         step(1, 0);
-        state_ = rank(x.md_in, cell(M, i_, k_ - 1)) >= rank(x.dd_in, cell(D, i_, k_ - 1)) ? 'M' : 'D';
+        state_ =
+            rank(x.md_in, cell(M, i_, k_ - 1)) >= rank(x.dd_in, cell(D, i_, k_ - 1)) ? 'M' : 'D';
         --k_;
       } else {
         step(2, cell(PI, i_, k_));
@@ -426,8 +431,8 @@ int expect_plain(const SearchModel& model, const Case& all,
 std::shared_ptr<SearchModel> with_gaps(const SearchModel& model, Random& random) {
   auto sparse = std::make_shared<SearchModel>(model);
   OddsProfile& o = sparse->odds;
-  for (auto* odds : {&o.entry, &o.mm_in, &o.im_in, &o.dm_in, &o.mi_out, &o.ii_out, &o.md_out,
-                     &o.dd_out})
+  for (auto* odds :
+       {&o.entry, &o.mm_in, &o.im_in, &o.dm_in, &o.mi_out, &o.ii_out, &o.md_out, &o.dd_out})
     for (float& value : *odds)
       if (random.chance(0.1)) value = 0;
   return sparse;
