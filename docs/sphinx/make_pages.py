@@ -57,6 +57,8 @@ def page(text, where, source):
     """A document of the tree as Sphinx reads it."""
     # Layouts and grammars are of no language that can be highlighted.
     text = re.sub(r"^( *```)data$", r"\1text", text, flags=re.MULTILINE)
+    # Badges are images of the repository's host.
+    text = re.sub(r"^\[!\[.*\n", "", text, flags=re.MULTILINE)
 
     def link(match):
         """A folder has no page; its README has. What is no document has none either."""
