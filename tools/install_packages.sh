@@ -7,6 +7,8 @@
 # --packaging: also what builds wheels and checks the recipes of tools/packaging, 200 MB: of PyPI, in build/packaging, in
 #   the same way as the readers.
 # --snakemake: also Snakemake with its Slurm executor, 300 MB: of PyPI, in build/snakemake, in the same way.
+# --consumers: also programs that read HMMER's output, 300 MB: BioPerl of Debian; Biopython, PyHMMER, MacSyFinder,
+#   Integron_Finder and CheckM of PyPI, in build/consumers, in the same way.
 # --clang: also a Clang that can fuzz (tests/fuzz/fuzz.sh), clang-format and clang-tidy (.ci/check_changes), 400 MB.
 # --arm64: also what cross-builds for 64-bit ARM and runs the programs here (docs/building.md), 400 MB.
 # --documents: also what makes the documentation pages (docs/sphinx) and checks the Debian packages, 300 MB.
@@ -15,7 +17,7 @@ packages=(g++ cmake ninja-build ccache pkg-config python3 python3-pytest python3
           libfmt-dev libgtest-dev libgmock-dev libhwy-dev libxxhash-dev
           libzstd-dev zlib1g-dev zstd libcli11-dev nlohmann-json3-dev hmmer hmmer-examples mmseqs2-examples ncbi-blast+
           slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge)
-readers=no packaging=no snakemake=no
+readers=no packaging=no snakemake=no consumers=no
 sudo=""
 [ "$(id -u)" = 0 ] || sudo=sudo
 for option in "$@"; do
@@ -24,6 +26,7 @@ for option in "$@"; do
     --readers) packages+=(python3-pandas python3-venv r-base-core jq); readers=yes ;;
     --packaging) packages+=(python3-venv); packaging=yes ;;
     --snakemake) packages+=(python3-venv); snakemake=yes ;;
+    --consumers) packages+=(python3-venv libbio-searchio-hmmer-perl); consumers=yes ;;
     --clang) packages+=(clang-19 libclang-rt-19-dev clang-format clang-tidy-19) ;;
     --arm64)
       dpkg --print-foreign-architectures | grep -qx arm64 || $sudo dpkg --add-architecture arm64
@@ -32,7 +35,7 @@ for option in "$@"; do
         packages+=("$package:arm64")
       done ;;
     --documents) packages+=(python3-sphinx python3-myst-parser python3-breathe doxygen lintian) ;;
-    *) echo "usage: $0 [--browser] [--readers] [--packaging] [--snakemake] [--clang] [--arm64] [--documents]" >&2; exit 2 ;;
+    *) echo "usage: $0 [--browser] [--readers] [--packaging] [--snakemake] [--consumers] [--clang] [--arm64] [--documents]" >&2; exit 2 ;;
   esac
 done
 missing=()
@@ -45,10 +48,11 @@ if ((${#missing[@]})); then
   DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
+root=$(cd "$(dirname "$0")/.." && pwd)
 # pypi_environment <folder in build> <modules that it must have, for import> <packages ...>
 pypi_environment() {
   local folder modules=$2
-  folder=$(cd "$(dirname "$0")/.." && pwd)/build/$1
+  folder=$root/build/$1
   shift 2
   ! "$folder/bin/python3" -c "import $modules" 2>/dev/null || return 0
   echo "installing from PyPI: $*"
@@ -66,6 +70,14 @@ if [ "$snakemake" = yes ]; then
   # One of its dependencies, all of it Python, has no wheel.
   pypi_environment snakemake "snakemake, snakemake_executor_plugin_slurm" \
     --no-binary connection_pool "snakemake>=9" snakemake-executor-plugin-slurm
+fi
+if [ "$consumers" = yes ]; then
+  pypi_environment consumers "Bio, pyhmmer, macsylib, integron_finder" biopython pyhmmer macsyfinder integron_finder
+  # CheckM's parser needs none of its dependencies, which take ten times the space.
+  if [ -x "$root/build/consumers/bin/python3" ] && ! "$root/build/consumers/bin/python3" -c "import checkm.hmmer" 2>/dev/null; then
+    "$root/build/consumers/bin/python3" -m pip install --quiet --disable-pip-version-check --no-deps checkm-genome ||
+      echo "NOT INSTALLED: checkm-genome: its test will be skipped" >&2
+  fi
 fi
 if [ "$packaging" = yes ]; then
   pypi_environment packaging "scikit_build_core, auditwheel, rattler_build" \

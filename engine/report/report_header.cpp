@@ -62,7 +62,19 @@ std::string ReportHeader::banner(std::string_view program, std::string_view summ
   for (const std::string_view part :
        {std::string_view("# "), program, std::string_view(" :: "), summary,
         std::string_view("\n# hmmjit "), version,
-        std::string_view("; result lines as of HMMER 3.4 "), reference, std::string_view("\n")})
+        std::string_view("; results as in HMMER 3.4 "), reference, std::string_view("\n")})
+    out += part;
+  return out;
+}
+
+std::string ReportHeader::hmmer_banner(std::string_view program, std::string_view summary,
+                                       std::string_view version) {
+  std::string out;
+  for (const std::string_view part :
+       {std::string_view("# "), program, std::string_view(" :: "), summary,
+        std::string_view("\n# HMMER "), kHmmerVersion,
+        std::string_view("; http://hmmer.org/\n# Computed by hmmjit "), version,
+        std::string_view("\n")})
     out += part;
   return out;
 }

@@ -11,6 +11,9 @@
 
 namespace hmmjit {
 
+/// The HMMER release that reports name when they take the place of HMMER's own.
+inline constexpr std::string_view kHmmerVersion = "3.4 (Aug 2023)";
+
 /// hmmsearch takes no narrower text (--textw).
 inline constexpr int kNarrowestText = 120;
 
@@ -61,6 +64,9 @@ class ReportHeader {
   /// The two lines that open a report. `reference`: HMMER's program whose result lines these are.
   static std::string banner(std::string_view program, std::string_view summary,
                             std::string_view version, std::string_view reference = "hmmsearch");
+  /// HMMER's own opening lines of `program`, and one that names the hmmjit `version` behind them.
+  static std::string hmmer_banner(std::string_view program, std::string_view summary,
+                                  std::string_view version);
   /// Stands above and below the settings.
   static const char* const kRule;
   /// "# label                 setting"

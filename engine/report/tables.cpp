@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "report/numbers.hpp"
+#include "report/report_header.hpp"
 #include "report/text.hpp"
 
 namespace hmmjit {
@@ -259,8 +260,10 @@ void append_pfam_table(std::string& out, const HitList& hits) {
 }
 
 void append_table_trailer(std::string& out, const RunDescription& run) {
-  out += "#\n# Program:         " + run.program;
-  out += "\n# Version:         " + run.version;
+  const bool as_hmmer = !run.hmmer_program.empty();
+  out += "#\n# Program:         " + (as_hmmer ? run.hmmer_program : run.program);
+  out += "\n# Version:         " + (as_hmmer ? std::string(kHmmerVersion) : run.version);
+  if (as_hmmer) out += "\n# Computed by:     hmmjit " + run.version;
   out += run.scan ? "\n# Pipeline mode:   SCAN" : "\n# Pipeline mode:   SEARCH";
   out += "\n# Query file:      " + (run.scan ? run.target_file : run.query_file);
   out += "\n# Target file:     " + (run.scan ? run.query_file : run.target_file);

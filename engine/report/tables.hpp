@@ -42,6 +42,8 @@ struct RunDescription {
   std::string option_settings;  ///< program, options and files, each followed by a blank
   std::string folder, date;
   bool scan = false;  ///< hmmscan's view: targets are the queries
+  /// "hmmsearch": the program that table trailers name, which then add that hmmjit computed them.
+  std::string hmmer_program = {};
 };
 void append_table_trailer(std::string& out, const RunDescription& run);
 

@@ -101,6 +101,106 @@ class Habits(ScratchFolder):
             self.assertIn("SCALAR", said["vector instructions"])
             self.assertRegex(said["libraries"], r"zstd 1\.\d+\.\d+")
 
+    def test_options_after_the_files(self):
+        before = hmmjit("search", "--quiet", "--cut-missing", "skip", "--cut_ga", "--noali", self.library, self.targets)
+        for arguments in (["--quiet", self.library, "--cut_ga", self.targets, "--cut-missing", "skip", "--noali"],
+                          [self.library, self.targets, "--noali", "--cut-ga", "--cut-missing=skip", "--quiet"]):
+            done = hmmjit("search", *arguments)
+            self.assertEqual((done.returncode, result_lines(done.stdout)), (0, result_lines(before.stdout)))
+        missing = hmmjit("search", self.fn3, self.targets, "--tblot", "x")
+        self.says(missing, USAGE_ERROR, "did you mean --tblout?")
+        self.assertEqual(missing.stdout, b"")
+        os.rename(self.targets, self.path("-t.fasta"))
+        done = subprocess.run([scenario.program, "search", "--noali", "--quiet", self.fn3, "--", "-t.fasta"],
+                              capture_output=True, cwd=self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_one_bad_file_of_many_is_found_first(self):
+        other = self.path("other.fasta")
+        shutil.copy(self.targets, other)
+        output = os.path.join(self.path("{target}.out"))
+        for arguments, words in [
+                (["-o", output, self.fn3, other, self.path("nosuch")], "nosuch"),
+                (["-o", output, self.fn3, other, self.fn3], "profile file comes first"),
+                (["-o", self.path("no/{target}"), self.fn3, other, self.targets], "no/"),
+                (["-o", output, self.fn3, other, other], "same file")]:
+            with self.subTest(arguments=arguments):
+                done = search(arguments)
+                self.assertIn(done.returncode, (2, 3, 7))
+                self.assertIn(words, done.stderr.decode())
+                self.assertFalse(os.path.exists(self.path("other.out")))
+
+    def test_the_report_of_many_targets_is_thrown_away(self):
+        other = self.path("other.fasta")
+        shutil.copy(self.targets, other)
+        done = search(["-o", "/dev/null", "--tblout", self.path("{target}.tbl"), self.fn3, self.targets, other])
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.assertEqual(result_lines(read(self.path("targets.tbl"))), result_lines(read(self.path("other.tbl"))))
+
+    def test_alphafold_finds_its_option(self):
+        for program in ("jackhmmer", "hmmsearch", "phmmer"):
+            link = self.path(program)
+            os.symlink(scenario.program, link)
+            done = scenario.run([link, "-h", "--seq_limit", "1"])
+            self.assertEqual((done.returncode, done.stderr), (0, b""))
+            self.assertIn(b"--seq-limit", done.stdout)
+        self.says(search(["--seq_limit", "5", self.fn3, self.targets]), USAGE_ERROR, "means nothing without -A or --a3m")
+
+    def test_folders_of_environment_variables(self):
+        """PFAMDB for the profiles of hmmscan, BLASTDB for sequences, where the program of HMMER looks there as well."""
+        models, sequences = self.path("models"), self.path("sequences")
+        os.mkdir(models)
+        os.mkdir(sequences)
+        shutil.copy(self.fn3, os.path.join(models, "one.hmm"))
+        shutil.copy(self.targets, os.path.join(sequences, "some.fasta"))
+        self.assertEqual(scenario.run(["hmmpress", os.path.join(models, "one.hmm")]).returncode, 0)
+        os.rename(self.targets, self.path("query.fasta"))
+        environment = dict(os.environ, PFAMDB=f"/nonexistent:{models}", BLASTDB=f"/nonexistent:{sequences}")
+        hmm, fasta = self.fn3, self.path("query.fasta")
+        # HMMER 3.3.2 itself finds no sequences there, whatever BLASTDB says, though it means to.
+        for program, arguments, found in [
+                ("scan", ["one.hmm", fasta], True), ("search", ["one.hmm", fasta], False),
+                ("scan", [os.path.join(models, "one.hmm"), "some.fasta"], True), ("search", [hmm, "some.fasta"], True),
+                ("phmmer", [fasta, "some.fasta"], True), ("phmmer", ["some.fasta", fasta], False),
+                ("jackhmmer", ["-N", "1", fasta, "some.fasta"], True), ("jackhmmer", ["some.fasta", fasta], False)]:
+            with self.subTest(program=program, arguments=arguments):
+                command = [program, "-o", "/dev/null", *arguments]
+                done = subprocess.run([scenario.program] + command, capture_output=True, env=environment, cwd=self.folder)
+                self.assertEqual(done.returncode == 0, found, done.stderr)
+                if "one.hmm" in arguments:
+                    theirs = subprocess.run(["hmm" + program] + command[1:], capture_output=True, env=environment,
+                                            cwd=self.folder)
+                    self.assertEqual(theirs.returncode == 0, found, theirs.stderr)
+
+    def test_stale_pressed_files_and_nucleotides_are_warned_of(self):
+        model = shutil.copy(self.fn3, self.path("copy.hmm"))
+        self.assertEqual(scenario.run(["hmmpress", model]).returncode, 0)
+        for command in ("search", "scan"):
+            self.assertNotIn(b"newer", hmmjit(command, "-o", "/dev/null", model, self.targets).stderr)
+        later = time.time() + 100
+        os.utime(model, (later, later))
+        for command in ("search", "scan"):
+            done = hmmjit(command, "-o", "/dev/null", model, self.targets)
+            self.assertEqual(done.returncode, 0)
+            self.assertIn(f"{model} is newer than {model}.h3m, which is read in its place", done.stderr.decode())
+        dna = self.path("genome.fa")
+        scenario.write_fasta(dna, [["chromosome", "", "ACGTTGCAATGC" * 200]])
+        for command, arguments in (("search", [self.globins, dna]), ("phmmer", [self.targets, dna])):
+            done = hmmjit(command, "-o", "/dev/null", *arguments)
+            self.assertEqual(done.returncode, 0)
+            self.assertEqual(done.stderr.decode().count("genome.fa looks like DNA"), 1)
+        self.assertNotIn(b"looks like", search(["-o", "/dev/null", self.globins, self.targets]).stderr)
+
+    def test_a_remedy_names_an_option_of_the_command(self):
+        gaps = self.path("gaps.fa")
+        with open(gaps, "w") as file:
+            file.write(">q\nACD--EFGH\n")
+        for arguments, option in ((["phmmer", gaps, self.targets], "--qformat"), (["jackhmmer", gaps, self.targets], "--qformat"),
+                                  (["scan", self.fn3, gaps], "--qformat"), (["search", self.fn3, gaps], "--tformat"),
+                                  (["phmmer", self.targets, gaps], "--tformat")):
+            with self.subTest(arguments=arguments):
+                self.says(hmmjit(*arguments), INPUT_ERROR, "gaps.fa:2", option)
+
     def test_a_link_named_hmmsearch(self):
         link = self.path("hmmsearch")
         os.symlink(scenario.program, link)

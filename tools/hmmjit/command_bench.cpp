@@ -162,11 +162,6 @@ void add_common_options(CLI::App& app, BenchArguments& given) {
   app.add_flag("--json", given.json, "machine-readable output");
 }
 
-int report(const char* command, const Error& error) {
-  diagnose("hmmjit {}: {}\n", command, error.to_string());
-  return static_cast<int>(error.code);
-}
-
 /// What is measured of one model and stage.
 struct Choice {
   plan::Plan plan;
@@ -233,7 +228,7 @@ Result<std::optional<Choice>> generic_choice(Stage stage, const SearchModel& mod
 
 int run_bench(const BenchArguments& arguments, const cache::Settings& cache_settings) {
   auto setup = set_up(arguments, cache_settings, "bench");
-  if (!setup) return report("bench", setup.error());
+  if (!setup) return report_failure("bench", setup.error());
   bench::Bench& bench = *setup->bench;
   MeasurementTables tables(bench);
   if (!arguments.json) fmt::print("{}", tables.heading());
@@ -245,12 +240,12 @@ int run_bench(const BenchArguments& arguments, const cache::Settings& cache_sett
     for (const Stage stage : setup->stages) {
       std::vector<std::string> refusals;
       auto found = choices_for(arguments, stage, model, bench.device(), refusals);
-      if (!found) return report("bench", found.error());
+      if (!found) return report_failure("bench", found.error());
       for (const std::string& refusal : refusals) tables.add_refusal(refusal);
       for (const Choice& c : *found) bench.prepare(c.plan, c.candidate);
       if (arguments.paper && !found->empty()) {
         auto wide = generic_choice(stage, model, *setup->models.back(), bench.device());
-        if (!wide) return report("bench", wide.error());
+        if (!wide) return report_failure("bench", wide.error());
         if (*wide) {
           bench.prepare((*wide)->plan, (*wide)->candidate);
           generic.emplace(std::pair{i, stage}, std::move(**wide));
@@ -265,7 +260,7 @@ int run_bench(const BenchArguments& arguments, const cache::Settings& cache_sett
       const auto& wanted = choices.at({i, stage});
       for (const Choice& c : wanted) {
         const auto measured = bench.measure(c.plan, c.candidate);
-        if (!measured) return report("bench", measured.error());
+        if (!measured) return report_failure("bench", measured.error());
         tables.add(*measured);
         if (!arguments.json) {
           fmt::print("{}", MeasurementTables::row(*measured));
@@ -275,7 +270,7 @@ int run_bench(const BenchArguments& arguments, const cache::Settings& cache_sett
       if (!arguments.paper || wanted.empty()) continue;
       if (const auto wide = generic.find({i, stage}); wide != generic.end()) {
         const auto measured = bench.measure(wide->second.plan, wide->second.candidate);
-        if (!measured) return report("bench", measured.error());
+        if (!measured) return report_failure("bench", measured.error());
         tables.add_generic(*measured);
       }
       constexpr double kSecondsOfOneCore = 0.2;
@@ -295,11 +290,11 @@ int run_bench(const BenchArguments& arguments, const cache::Settings& cache_sett
 
 int run_tune(const BenchArguments& arguments, const cache::Settings& cache_settings) {
   const auto templates = render::TemplateLibrary::from_environment();
-  if (!templates) return report("tune", templates.error());
+  if (!templates) return report_failure("tune", templates.error());
   const std::string catalogue = compile::catalogue_version(*templates);
   if (arguments.clear) {
     const auto cleared = compile::clear_tuning(cache_settings);
-    if (!cleared) return report("tune", cleared.error());
+    if (!cleared) return report_failure("tune", cleared.error());
     fmt::print("{}: {}\n", compile::tuning_path(cache_settings),
                *cleared ? "removed" : "nothing to remove");
     return 0;
@@ -313,7 +308,7 @@ int run_tune(const BenchArguments& arguments, const cache::Settings& cache_setti
     return 0;
   }
   auto setup = set_up(arguments, cache_settings, "tune");
-  if (!setup) return report("tune", setup.error());
+  if (!setup) return report_failure("tune", setup.error());
   bench::Bench& bench = *setup->bench;
   MeasurementTables tables(bench);
   if (!arguments.json) fmt::print("{}", tables.heading());
@@ -325,7 +320,7 @@ int run_tune(const BenchArguments& arguments, const cache::Settings& cache_setti
       if (!done.emplace(stage, plan::class_length(model->hmm.M)).second) continue;
       const auto tuned = bench::tune(bench, *model, stage, catalogue, arguments.candidates);
       if (!tuned) {
-        if (tuned.error().code != ErrorCode::kCompile) return report("tune", tuned.error());
+        if (tuned.error().code != ErrorCode::kCompile) return report_failure("tune", tuned.error());
         tables.add_refusal(tuned.error().to_string());
         continue;
       }
@@ -352,11 +347,11 @@ int run_tune(const BenchArguments& arguments, const cache::Settings& cache_setti
     return static_cast<int>(ErrorCode::kInternal);
   }
   if (chosen == 0) {
-    return report("tune", Error{ErrorCode::kCompile, "no kernel could be measured", "", ""});
+    return report_failure("tune", Error{ErrorCode::kCompile, "no kernel could be measured", "", ""});
   }
   if (arguments.dry_run) return 0;
   if (const Status stored = compile::store_tuning(cache_settings, kept.table); !stored) {
-    return report("tune", stored.error());
+    return report_failure("tune", stored.error());
   }
   diagnose("hmmjit tune: {} choices kept in {}\n", chosen, compile::tuning_path(cache_settings));
   return 0;
@@ -367,7 +362,7 @@ int parse_and_run(CLI::App& app, CacheOptions& cache_options,
                   const std::function<int(const cache::Settings&)>& run) {
   if (const auto status = parse_command_line(app, arguments)) return *status;
   auto settings = cache_options.settings();
-  if (!settings) return report(command, settings.error());
+  if (!settings) return report_failure(command, settings.error());
   settings->on_warning = [command](const Error& warning) {
     diagnose("hmmjit {}: warning: {}\n", command, warning.to_string());
   };

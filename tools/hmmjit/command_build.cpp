@@ -23,6 +23,7 @@
 #include "hmmjit/command_line.hpp"
 #include "io/alignment_file.hpp"
 #include "query_options.hpp"
+#include "report/report_header.hpp"
 #include "run_text.hpp"
 #include "search/task_pool.hpp"
 
@@ -31,7 +32,7 @@ namespace {
 
 using enum ValueType;
 
-constexpr std::string_view kUsage = "Usage: hmmjit build [options] <hmmfile_out> <msafile>\n";
+constexpr std::string_view kUsage = "Usage: {} [options] <hmmfile_out> <msafile>\n";
 constexpr std::string_view kBasic = "Basic options";
 constexpr std::string_view kConstruction = "Options controlling model construction";
 constexpr std::string_view kSingle = "Options for alignments of one sequence";
@@ -154,6 +155,10 @@ constexpr std::array kExpertOptions = {
                .range = "n>=5",
                .group = kExpert,
                .help = "pretend all inserts are of length <= <n>"},
+    OptionSpec{.name = "--hmmer-banner",
+               .group = kExpert,
+               .help = "name HMMER's program in outputs, as when called by its name",
+               .own = true},
     OptionSpec{.name = "--help", .own = true},
 };
 
@@ -218,14 +223,16 @@ std::string file_stem(const std::string& path) {
   return name.substr(0, name.rfind('.'));
 }
 
+Author author_of(const ParsedOptions& options) {
+  return {"build", "hmmbuild", "profile HMM construction from multiple sequence alignments",
+          options.is_set("--hmmer-banner")};
+}
+
 std::string header(const std::string& output, const std::string& input,
                    const ParsedOptions& options) {
-  std::string out = fmt::format(
-      "# hmmjit build :: profile HMM construction from multiple sequence alignments\n"
-      "# hmmjit {}; models as of HMMER 3.4 hmmbuild\n"
-      "# - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -\n"
-      "# {:33}{}\n# {:33}{}\n",
-      HMMJIT_VERSION, "input alignment file:", input, "output HMM file:", output);
+  std::string out = author_of(options).banner() + ReportHeader::kRule;
+  out += fmt::format(
+      "# {:33}{}\n# {:33}{}\n", "input alignment file:", input, "output HMM file:", output);
   if (options.is_set("-n"))
     out += fmt::format("# {:33}{}\n", "name (the single) HMM:", options.text("-n"));
   if (options.is_set("-o"))
@@ -233,7 +240,7 @@ std::string header(const std::string& output, const std::string& input,
   if (options.is_set("-O"))
     out += fmt::format("# {:33}{}\n", "processed alignment resaved to:", options.text("-O"));
   out += describe_alignment_options(options);
-  out += "# - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -\n\n";
+  out += std::string(ReportHeader::kRule) + "\n";
   out += fmt::format("# {:4} {:20} {:>5} {:>5} {:>5} {:>8} {:>6} {}\n", "idx", "name", "nseq",
                      "alen", "mlen", "eff_nseq", "re/pos", "description");
   out += fmt::format("#{:-<4} {:-<20} {:-<5} {:-<5} {:-<5} {:-<8} {:-<6} {:-<11}\n", "-", "-", "-",
@@ -244,7 +251,7 @@ std::string header(const std::string& output, const std::string& input,
 Status run_build(const ParsedOptions& options) {
   if (options.arguments().size() != 2)
     return fail(ErrorCode::kUsage, "incorrect number of command line arguments", {},
-                "give the profile file to write and an alignment file, options before them");
+                "give the profile file to write and an alignment file");
   const std::string& output = options.arguments()[0];
   const std::string& input = options.arguments()[1];
   if (output == "-")
@@ -337,7 +344,7 @@ Status run_build(const ParsedOptions& options) {
       if (!job.built) return std::unexpected(job.built.error());
       const build::BuiltModel& built = *job.built;
       std::string text;
-      append_hmm_text(text, built, fmt::format("hmmjit {}", HMMJIT_VERSION), date);
+      append_hmm_text(text, built, author_of(options).model_tag(), date);
       models.write(text);
       if (rows_file && !job.rows.rows.empty()) {
         text.clear();
@@ -364,9 +371,9 @@ Status run_build(const ParsedOptions& options) {
 
 int command_build(const std::vector<std::string>& arguments) {
   const auto report = [](const Error& error) {
-    diagnose("hmmjit build: {}\n", error.to_string());
-    if (error.code == ErrorCode::kUsage) print_diagnostic(kUsage);
-    return static_cast<int>(error.code);
+    const int code = report_failure("build", error);
+    if (error.code == ErrorCode::kUsage) print_diagnostic(fmt::format(kUsage, "hmmjit build"));
+    return code;
   };
   std::vector<OptionText> files(2);
   files[0].names = {"hmmfile_out"};
@@ -378,7 +385,9 @@ int command_build(const std::vector<std::string>& arguments) {
   const auto options = parse_options(build_option_table(), arguments);
   if (!options) return report(options.error());
   if (options->is_set("-h") || options->is_set("--help")) {
-    fmt::print("{}\n{}", kUsage, option_help(build_option_table()));
+    const Author author = author_of(*options);
+    fmt::print("{}{}\n{}", author.banner(), fmt::format(kUsage, author.program()),
+               option_help(build_option_table()));
     return 0;
   }
   const Status status = run_build(*options);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -587,7 +588,11 @@ Result<cache::Settings> CacheOptions::settings() const {
   const auto& descriptions = cache::setting_descriptions();
   for (std::size_t i = 0; i < given_.size(); ++i) {
     if (!given_[i]()) continue;
-    Status applied = cache::apply_setting(settings, descriptions[i].variable, values_[i]);
+    // On a command line a folder may be relative, as every other path.
+    const bool folder = std::string_view(descriptions[i].variable).ends_with("_DIR") && !values_[i].empty();
+    Status applied = cache::apply_setting(
+        settings, descriptions[i].variable,
+        folder ? std::filesystem::absolute(values_[i]).lexically_normal().string() : values_[i]);
     if (!applied) {
       applied.error().where = descriptions[i].flag;
       return std::unexpected(applied.error());
@@ -686,8 +691,7 @@ int command_cache(int argc, char** argv, const WarmFunction& warm, const WarmNam
   }
   if (status) return 0;
   std::fflush(stdout);
-  diagnose("hmmjit cache: {}\n", status.error().to_string());
-  return static_cast<int>(status.error().code);
+  return report_failure("cache", status.error());
 }
 
 }  // namespace hmmjit::tools

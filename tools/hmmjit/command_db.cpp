@@ -35,10 +35,7 @@ struct DatabaseArguments {
   bool json = false, quiet = false;
 };
 
-int report(const Error& error) {
-  diagnose("hmmjit db: {}\n", error.to_string());
-  return static_cast<int>(error.code);
-}
+int report(const Error& error) { return report_failure("db", error); }
 
 // Two readers of one pipe would share its bytes.
 bool is_regular_file(const std::string& path) {

@@ -344,10 +344,7 @@ int command_doctor(const std::vector<std::string>& arguments) {
   cache_options.add_to(app);
   if (const auto status = parse_command_line(app, arguments)) return *status;
   const auto settings = cache_options.settings();
-  if (!settings) {
-    diagnose("hmmjit doctor: {}\n", settings.error().to_string());
-    return static_cast<int>(settings.error().code);
-  }
+  if (!settings) return report_failure("doctor", settings.error());
 
   std::vector<Check> checks;
   checks.push_back({"cpu",

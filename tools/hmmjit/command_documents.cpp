@@ -379,11 +379,6 @@ Status write_pages(const std::string& folder, std::span<const CommandText> comma
   return {};
 }
 
-int failed(std::string_view command, const Error& error) {
-  diagnose("hmmjit {}: {}\n", command, error.to_string());
-  return static_cast<int>(error.code);
-}
-
 }  // namespace
 
 Result<std::vector<CommandText>> describe_commands() {
@@ -462,7 +457,7 @@ int command_completions(const std::vector<std::string>& arguments) {
       ->check(CLI::IsMember(std::vector<std::string>(std::begin(kShells), std::end(kShells))));
   if (const auto status = parse_command_line(app, arguments)) return *status;
   const auto texts = describe_commands();
-  if (!texts) return failed("completions", texts.error());
+  if (!texts) return report_failure("completions", texts.error());
   fmt::print("{}", completion_script(shell, *texts));
   return 0;
 }
@@ -478,20 +473,20 @@ int command_man(const std::vector<std::string>& arguments) {
   app.add_option("--all", folder, "write the pages of all commands into this folder instead");
   if (const auto status = parse_command_line(app, arguments)) return *status;
   const auto texts = describe_commands();
-  if (!texts) return failed("man", texts.error());
+  if (!texts) return report_failure("man", texts.error());
   if (markdown) {
     fmt::print("{}", command_reference(*texts));
     return 0;
   }
   if (!folder.empty()) {
     const Status written = write_pages(folder, *texts);
-    return written ? 0 : failed("man", written.error());
+    return written ? 0 : report_failure("man", written.error());
   }
   const CommandText* page = nullptr;
   if (!name.empty()) {
     const auto found = std::ranges::find(*texts, "hmmjit " + name, &CommandText::name);
     if (found == texts->end()) {
-      return failed("man", {ErrorCode::kUsage,
+      return report_failure("man", {ErrorCode::kUsage,
                             fmt::format("no command \"{}\"", name),
                             {},
                             did_you_mean(name, names, "hmmjit -h lists the commands")});

@@ -137,8 +137,9 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
   rounds.alignment.columns = build::AlignmentOptions::Columns::kReference;
   rounds.report = run.report;
   rounds.filters = run.search.filters;
-  rounds.author = author_of(program());
-  rounds.program = fmt::format("hmmjit {}", HMMJIT_VERSION);
+  const Author author = author_of(program(), options);
+  rounds.author = author.signature();
+  rounds.program = author.model_tag();
   rounds.date = date_text();
   rounds.alignment_path = run.paths.alignment;
   rounds.targets = !run.paths.targets.empty();

@@ -167,6 +167,13 @@ std::string CommandText::usage() const {
   return text;
 }
 
+int report_failure(std::string_view command, const Error& error) {
+  const bool to_standard_output = error.where == "-" || error.where == "standard output";
+  if (error.code != ErrorCode::kOutput || !to_standard_output || !standard_output_unread())
+    diagnose("hmmjit {}: {}\n", command, error.to_string());
+  return static_cast<int>(error.code);
+}
+
 void offer(const CLI::Option* option, std::vector<std::string> values) {
   if (wanted != nullptr) offered[option] = std::move(values);
 }

@@ -35,6 +35,10 @@ struct CommandText {
   std::string usage() const;  ///< "hmmjit db build [options] targets..."
 };
 
+/// Says why `command` ("search") failed; returns the exit status. Says nothing where nobody reads
+/// standard output: the program then ends as others do there (main.cpp).
+int report_failure(std::string_view command, const Error& error);
+
 /// Values that shells offer for an option or argument which takes others as well, or lists of them.
 /// To be called before the line is parsed.
 void offer(const CLI::Option* option, std::vector<std::string> values);

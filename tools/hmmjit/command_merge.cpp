@@ -25,7 +25,8 @@ constexpr std::string_view kGroup = "Options of merging";
 // Those of a search that say what is written and how.
 constexpr std::array kOfSearch = {"-h",           "-o",     "-A",      "--tblout",   "--domtblout",
                                   "--pfamtblout", "--acc",  "--noali", "--notextw",  "--textw",
-                                  "--tsv",        "--json", "--a3m",   "--seq-limit"};
+                                  "--tsv",        "--json", "--a3m",   "--seq-limit",
+                                  "--hmmer-banner"};
 
 std::span<const OptionSpec> merge_option_table() {
   static const std::vector<OptionSpec> table = [] {
@@ -57,8 +58,10 @@ std::span<const OptionSpec> merge_option_table() {
   return table;
 }
 
-std::string banner() {
-  return ReportHeader::banner("hmmjit merge", "put the parts of a search together", HMMJIT_VERSION);
+Author author_of(const ParsedOptions& options) {
+  if (options.is_set("--hmmer-banner"))
+    return {"search", "hmmsearch", "search profile(s) against a sequence database", true};
+  return {"merge", "hmmsearch", "put the parts of a search together", false};
 }
 
 // The command line of the whole search with these outputs: what its files say of it.
@@ -133,22 +136,25 @@ Status write_reports(const ParsedOptions& options, const parts::PartSet& set,
       std::string(options.text("--tblout")),     std::string(options.text("--domtblout")),
       std::string(options.text("--pfamtblout")), std::string(options.text("--tsv")),
       std::string(options.text("--json")),       std::string(options.text("--a3m"))};
-  std::string header = banner() + ReportHeader::kRule;
+  const Author author = author_of(options);
+  std::string header = author.banner() + ReportHeader::kRule;
   header += ReportHeader::line("query HMM file:", origin.model_file);
   header += ReportHeader::line("target sequence database:", origin.target_file);
   header += describe_options(whole) + ReportHeader::kRule + "\n";
   HMMJIT_ASSIGN(
       const std::unique_ptr<ReportWriter> writer,
       ReportWriter::create(paths, report, settings.filters,
-                           fmt::format("hmmjit search (hmmjit {})", HMMJIT_VERSION), header));
+                           fmt::format("hmmjit search (hmmjit {})", HMMJIT_VERSION),
+                           header));
   HMMJIT_TRY(parts::merge_reports(set, *writer, merge));
   RunDescription run;
   run.program = "hmmjit merge";
   run.version = HMMJIT_VERSION;
   run.query_file = origin.model_file;
   run.target_file = origin.target_file;
+  if (author.as_hmmer) run.hmmer_program = author.hmmer;
   run.option_settings =
-      "hmmjit search " + whole.settings() + origin.model_file + " " + origin.target_file + " ";
+      (author.as_hmmer ? "hmmsearch " : "hmmjit search ") + whole.settings() + origin.model_file + " " + origin.target_file + " ";
   run.folder = current_folder();
   run.date = date_text();
   run.scan = settings.scan;
@@ -191,9 +197,9 @@ Status run_merge(const ParsedOptions& options) {
 
 int command_merge(const std::vector<std::string>& arguments) {
   const auto report = [](const Error& error) {
-    diagnose("hmmjit merge: {}\n", error.to_string());
+    const int code = report_failure("merge", error);
     if (error.code == ErrorCode::kUsage) print_diagnostic(kUsage);
-    return static_cast<int>(error.code);
+    return code;
   };
   std::vector<OptionText> files(1);
   files[0].names = {"parts"};
@@ -203,7 +209,7 @@ int command_merge(const std::vector<std::string>& arguments) {
   const auto options = parse_options(merge_option_table(), arguments);
   if (!options) return report(options.error());
   if (options->is_set("-h") || options->is_set("--help")) {
-    fmt::print("{}{}\n{}", banner(), kUsage, option_help(merge_option_table()));
+    fmt::print("{}{}\n{}", author_of(*options).banner(), kUsage, option_help(merge_option_table()));
     return 0;
   }
   const Status status = run_merge(*options);

@@ -20,10 +20,7 @@ struct PartArguments {
   bool json = false, quiet = false, array = false;
 };
 
-int report(const Error& error) {
-  diagnose("hmmjit part: {}\n", error.to_string());
-  return static_cast<int>(error.code);
-}
+int report(const Error& error) { return report_failure("part", error); }
 
 int run_info(const PartArguments& arguments) {
   const auto opened = parts::PartFile::open(arguments.part);

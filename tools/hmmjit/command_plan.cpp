@@ -98,10 +98,7 @@ Status known_variant(const std::string& name) {
               "variants: " + names);
 }
 
-int report(const Error& error) {
-  diagnose("hmmjit plan: {}\n", error.to_string());
-  return static_cast<int>(error.code);
-}
+int report(const Error& error) { return report_failure("plan", error); }
 
 Result<std::vector<Subject>> read_subjects(const PlanArguments& arguments) {
   std::vector<Subject> out;

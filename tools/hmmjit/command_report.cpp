@@ -104,11 +104,8 @@ int command_report(const std::vector<std::string>& arguments) {
   app.add_option("-E", given.e_value, "show only domains of at most this i-Evalue [all]")
       ->check(CLI::PositiveNumber);
   if (const auto status = parse_command_line(app, arguments)) return *status;
-  if (const Status status = make_report(given); !status) {
-    diagnose("hmmjit report: {}\n", status.error().to_string());
-    return static_cast<int>(status.error().code);
-  }
-  return 0;
+  const Status status = make_report(given);
+  return status ? 0 : report_failure("report", status.error());
 }
 
 }  // namespace hmmjit::tools

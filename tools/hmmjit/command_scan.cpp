@@ -22,6 +22,7 @@
 #include "search/memory_shares.hpp"
 #include "search/query_names.hpp"
 #include "search/target_counters.hpp"
+#include "search_inputs.hpp"
 #include "search_program.hpp"
 
 namespace hmmjit::tools {
@@ -84,18 +85,10 @@ class ScanSink final : public ResultSink {
   std::uint64_t models_ = 0, nodes_ = 0;
 };
 
-Result<double> count_profiles(const std::string& path) {
-  HMMJIT_ASSIGN(HmmReader reader, HmmReader::open(path));
-  for (double count = 0;; ++count) {
-    HMMJIT_ASSIGN(const std::optional<Hmm> hmm, reader.next());
-    if (!hmm) return count;
-  }
-}
-
 Result<SearchStatistics> scan(ProgramRun& run) {
-  const std::string& model_path = run.options.arguments()[0];
+  const std::string model_path = find_profile_database(run.options.arguments()[0]);
   const Thresholds rules = run.search.thresholds;
-  HMMJIT_ASSIGN(const double count, count_profiles(model_path));
+  HMMJIT_ASSIGN(const double count, count_models(model_path, rules, false));
   run.search.thresholds.Z = rules.Z.value_or(count);
   const bool cutoffs = rules.cutoffs != ModelCutoffs::kNone;
   if (cutoffs) run.search.thresholds.cutoffs = ModelCutoffs::kGathering;

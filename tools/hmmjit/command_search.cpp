@@ -1,26 +1,20 @@
 // hmmjit search: hmmsearch with the same options, files and bytes.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <malloc.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <optional>
+#include <ranges>
 
 #include "command_line.hpp"
 #include "compile_afterwards.hpp"
 #include "core/diagnostics.hpp"
 #include "core/memory.hpp"
 #include "core/threads.hpp"
-#include "io/blast_database.hpp"
-#include "io/hmm_file.hpp"
 #include "option_table.hpp"
 #include "part_search.hpp"
 #include "progress.hpp"
@@ -33,140 +27,17 @@
 #include "search/device_choice.hpp"
 #include "search/hits.hpp"
 #include "search/memory_shares.hpp"
-#include "search/model_cutoffs.hpp"
-#include "search/reader_source.hpp"
 #include "search/search.hpp"
+#include "search_inputs.hpp"
 #include "search_options.hpp"
 #include "search_program.hpp"
 
 namespace hmmjit::tools {
 namespace {
 
-void warn(const std::string& text) { diagnose("hmmjit: warning: {}\n", text); }
-
-std::string usage(const SearchProgram& program) {
-  return fmt::format("Usage: hmmjit {} [options] <{}> <{}>\n", program.name,
-                     program.queries.names.front(), program.targets.names.front());
-}
-
-std::string banner(const SearchProgram& program) {
-  return ReportHeader::banner(fmt::format("hmmjit {}", program.name), program.title, HMMJIT_VERSION,
-                              program.reference);
-}
-
-// Model bytes read so far, for the progress display.
-class CountedModels final : public ByteSource {
- public:
-  CountedModels(std::unique_ptr<ByteSource> source, std::atomic<std::uint64_t>& bytes)
-      : source_(std::move(source)), bytes_(bytes) {
-    name_ = source_->name();
-    compression_ = source_->compression();
-  }
-  Result<std::span<const char>> next() override {
-    auto chunk = source_->next();
-    if (chunk) bytes_ += chunk->size();
-    return chunk;
-  }
-  Status rewind() override { return source_->rewind(); }
-  bool rewindable() const override { return source_->rewindable(); }
-
- private:
-  std::unique_ptr<ByteSource> source_;
-  std::atomic<std::uint64_t>& bytes_;
-};
-
-Result<HmmReader> open_models(const std::string& path, std::atomic<std::uint64_t>& bytes_read,
-                              std::atomic<std::uint64_t>& bytes_total) {
-  HMMJIT_ASSIGN(HmmReader reader, HmmReader::open(path));
-  if (path == "-") return reader;
-  // The name is now resolved (a pressed database may stand in for the file). What is no regular
-  // file, such as a shell's <(...), has been read from already and is not opened again.
-  struct stat info {};
-  if (::stat(reader.name().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return reader;
-  HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(reader.name()));
-  if (source->compression() != Compression::kNone) return reader;
-  bytes_total = static_cast<std::uint64_t>(info.st_size);
-  return HmmReader::open(std::make_unique<CountedModels>(std::move(source), bytes_read));
-}
-
-bool is_regular_file(const std::string& path) {
-  struct stat info {};
-  return path != "-" && ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
-}
-
-// Data that come when they come, and once only.
-bool is_pipe(const std::string& path) {
-  struct stat info {};
-  if (path == "-" ? ::fstat(STDIN_FILENO, &info) != 0 : ::stat(path.c_str(), &info) != 0)
-    return false;
-  return !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
-}
-
-// Models as they are read, without those that lack the cutoffs asked for where these are skipped.
-// One thread at a time.
-class ModelsToSearch {
- public:
-  ModelsToSearch(HmmReader reader, const Thresholds& thresholds, bool skip)
-      : reader_(std::move(reader)), thresholds_(thresholds), skip_(skip) {}
-
-  Result<std::optional<Hmm>> next() {
-    for (;;) {
-      HMMJIT_ASSIGN(std::optional<Hmm> hmm, reader_.next());
-      if (!hmm) {
-        if (without_ > kNamed)
-          warn(fmt::format("{} more models without {} cutoffs", without_ - kNamed, tag()));
-        without_ = 0;
-        return hmm;
-      }
-      const bool asked = thresholds_.cutoffs != ModelCutoffs::kNone &&
-                         (skip_ || thresholds_.missing == MissingCutoffs::kDefault);
-      if (!asked || cutoff_of(*hmm, thresholds_)) return hmm;
-      if (++without_ <= kNamed)
-        warn(fmt::format("model {} has no {} cutoffs: {}", hmm->name, tag(),
-                         skip_ ? "not searched" : "searched with the default thresholds"));
-      if (!skip_) return hmm;
-    }
-  }
-
- private:
-  std::string_view tag() const { return cutoff_name(thresholds_.cutoffs); }
-
-  static constexpr std::uint64_t kNamed = 10;
-  HmmReader reader_;
-  Thresholds thresholds_;
-  bool skip_;
-  std::uint64_t without_ = 0;
-};
-
-// A model without cutoffs is found before hours of work, not after them.
-Status check_cutoffs(const std::string& path, const Thresholds& rules) {
-  HMMJIT_ASSIGN(const MissingCutoffModels missing, models_without_cutoffs(path, rules));
-  if (missing.without == 0) return {};
-  const std::string others =
-      missing.without > missing.names.size()
-          ? fmt::format(" and {} more", missing.without - missing.names.size())
-          : std::string();
-  return fail(
-      ErrorCode::kInput,
-      fmt::format("{} bit thresholds unavailable on {} of {} models: {}{}", cutoff_name(rules.cutoffs),
-                  missing.without, missing.models, fmt::join(missing.names, ", "), others),
-      path, "add --cut-missing skip or --cut-missing default, or search without --cut_*");
-}
-
-// hmmscan's Z. The models are read once more for it.
-Result<double> count_models(const std::string& path, const Thresholds& rules, bool skip) {
-  if (path == "-" || is_pipe(path))
-    return fail(ErrorCode::kUsage, "the number of models in a pipe is not known before",
-                "--as hmmscan", "add -Z with that number");
-  if (skip) {
-    HMMJIT_ASSIGN(const MissingCutoffModels found, models_without_cutoffs(path, rules));
-    return static_cast<double>(found.models - found.without);
-  }
-  HMMJIT_ASSIGN(HmmReader reader, HmmReader::open(path));
-  for (double count = 0;; ++count) {
-    HMMJIT_ASSIGN(const std::optional<Hmm> hmm, reader.next());
-    if (!hmm) return count;
-  }
+std::string usage(const SearchProgram& program, std::string_view name) {
+  return fmt::format("Usage: {} [options] <{}> <{}>\n", name, program.queries.names.front(),
+                     program.targets.names.front());
 }
 
 double rate(double amount, double seconds) { return seconds > 0 ? amount / seconds / 1e9 : 0.0; }
@@ -244,21 +115,6 @@ std::vector<NamedFile> outputs_of(const SearchProgram& program, const ParsedOpti
   return files;
 }
 
-std::vector<NamedFile> inputs_of(const SearchProgram& program, const std::string& models,
-                                 const std::string& targets) {
-  const bool sequences = program.open_queries != nullptr;
-  std::vector<NamedFile> files = {{sequences ? "query file" : "profile file", models},
-                                  {"sequence file", find_sequence_file(targets)}};
-  if (const std::string path = find_sequence_file(targets); is_blast_database(path)) {
-    for (const char* suffix : {".pin", ".phr", ".psq"})
-      files.push_back({"file of the BLAST database", path + suffix});
-  }
-  if (models == "-" || sequences) return files;
-  for (const char* suffix : {".h3m", ".h3i", ".h3f", ".h3p"})
-    files.push_back({"pressed profile file", models + suffix});
-  return files;
-}
-
 // Hands results to the report, and to what is written of features at the end.
 class ReportAndFeatures final : public ResultSink {
  public:
@@ -304,268 +160,356 @@ Result<std::unique_ptr<FeatureWriter>> start_features(const ParsedOptions& optio
   return FeatureWriter::create(paths, std::move(rule), memory);
 }
 
+// What the command line asks for.
+struct SearchRequest {
+  SearchOptions search;
+  ReportOptions report;
+  DeviceChoice device;
+  std::optional<PartRequest> part;
+  std::optional<SequenceFormat> format;
+};
+
+// Fails with kUsage where files do not fit the program or outputs would be lost.
+Status check_files(const SearchProgram& program, const ParsedOptions& options,
+                   const std::optional<PartRequest>& part) {
+  const std::string& models = options.arguments()[0];
+  const std::string& targets = options.arguments()[1];
+  if (models == "-" && targets == "-")
+    return fail(ErrorCode::kUsage,
+                fmt::format("either <{}> or <{}> may be '-', but not both",
+                            program.queries.names.front(), program.targets.names.front()));
+  if (program.by_sequence && (models == "-" || is_pipe(models)))
+    return fail(ErrorCode::kUsage, "the profiles are read several times",
+                fmt::format("<{}>", program.queries.names.front()),
+                "give a file, not standard input or a pipe");
+  return check_outputs(outputs_of(program, options, part), inputs_of(program, options, targets));
+}
+
+Result<SearchRequest> make_request(const SearchProgram& program, const ParsedOptions& options) {
+  if (options.arguments().size() != 2)
+    return fail(ErrorCode::kUsage, "incorrect number of command line arguments", {},
+                program.open_queries != nullptr ? "give a file of queries and one of targets"
+                                                : "give a profile file and a sequence file");
+  SearchRequest request;
+  HMMJIT_ASSIGN(request.part, make_part_request(options));
+  HMMJIT_TRY(check_files(program, options, request.part));
+  HMMJIT_ASSIGN(request.search, make_search_options(options));
+  request.search.on_warning = warn;
+  request.report = make_report_options(options);
+  HMMJIT_ASSIGN(request.device, make_device_choice(options));
+  HMMJIT_ASSIGN(request.format, asserted_format(program, options));
+  return request;
+}
+
 // What outlives the search: threads of the GPU may still be at work when all results are written.
 struct Session {
   std::optional<Trace> trace;
   std::unique_ptr<gpu::GpuFilters> gpu;
 };
 
-std::optional<double> residues_of_part(const std::string& path, const PartRequest& part) {
-  std::optional<double> residues = residues_of_file(path);
-  if (residues) *residues *= part.fraction();
-  return residues;
+// Starts the devices that the search uses: the driver takes a third of a second, in which files are
+// opened and read. Returns why there are none.
+Result<std::string> start_devices(const SearchProgram& program, const ParsedOptions& options,
+                                  SearchRequest& request, Session& session) {
+  if (program.by_sequence) return "this report needs counts that devices do not give";
+  const std::string& models = options.arguments()[0];
+  const auto positions = [&] {
+    return program.open_queries != nullptr ? residues_of_file(models) : positions_of_file(models);
+  };
+  const auto residues = [&] {
+    std::optional<double> all = residues_of_file(options.arguments()[1]);
+    if (all && request.part) *all *= request.part->fraction();
+    return all;
+  };
+  std::string note;
+  HMMJIT_ASSIGN(const bool starts,
+                starts_devices(request.device, request.search, positions, residues, note));
+  if (starts) {
+    if (request.search.memory == 0) return_memory_early(kKeptBesideDevice);
+    session.gpu = start_gpu(request.device, positions(), request.search.trace);
+    request.search.lower_priority = kLowerPriority;
+  }
+  return note;
 }
 
-// `afterwards`: of the process, when all outputs have their names.
-Status run_search(const SearchProgram& program, const ParsedOptions& options, Session& session,
-                  OutputFile::Afterwards afterwards = OutputFile::Afterwards::kProcessEnds) {
-  const bool sequences = program.open_queries != nullptr;
-  const std::string program_name = fmt::format("hmmjit {}", program.name);
-  if (options.is_set("--verbose")) {
-    std::string command = options.settings();
-    for (const std::string& argument : options.arguments()) command += argument + " ";
-    diagnose("hmmjit: version {}; {} {}\n", HMMJIT_VERSION, program_name, command);
-  }
-  if (options.arguments().size() != 2)
-    return fail(ErrorCode::kUsage, "incorrect number of command line arguments", {},
-                sequences ? "give a file of queries and one of targets, options before them"
-                          : "give a profile file and a sequence file, options before them");
-  const std::string& model_path = options.arguments()[0];
-  const std::string& target_path = options.arguments()[1];
-  if (model_path == "-" && target_path == "-")
-    return fail(ErrorCode::kUsage,
-                fmt::format("either <{}> or <{}> may be '-', but not both",
-                            program.queries.names.front(), program.targets.names.front()));
-  if (program.by_sequence && (model_path == "-" || is_pipe(model_path)))
-    return fail(ErrorCode::kUsage, "the profiles are read several times",
-                fmt::format("<{}>", program.queries.names.front()),
-                "give a file, not standard input or a pipe");
-
-  HMMJIT_ASSIGN(const std::optional<PartRequest> part, make_part_request(options));
-  std::vector<NamedFile> inputs = inputs_of(program, model_path, target_path);
-  if (options.is_set("--clans")) inputs.push_back({"clans", std::string(options.text("--clans"))});
-  if (options.is_set("--cut-file"))
-    inputs.push_back({"cutoffs", std::string(options.text("--cut-file"))});
-  HMMJIT_TRY(check_outputs(outputs_of(program, options, part), inputs));
-  HMMJIT_ASSIGN(SearchOptions search_options, make_search_options(options));
-  search_options.on_warning = warn;
-  if (search_options.memory > 0) return_memory_early(kKeptUnderBound);
-  ReportOptions report_options = make_report_options(options);
-  HMMJIT_ASSIGN(const DeviceChoice device, make_device_choice(options));
-  std::optional<Trace>& trace = session.trace;
-  if (options.is_set("--trace")) search_options.trace = &trace.emplace();
-  // The driver takes a third of a second to start: it does so while files are opened and read.
-  std::string device_note;
-  std::unique_ptr<gpu::GpuFilters>& gpu = session.gpu;
-  if (program.by_sequence) {
-    device_note = "this report needs counts that devices do not give";
-  } else {
-    const auto positions = [&] {
-      return sequences ? residues_of_file(model_path) : positions_of_file(model_path);
-    };
-    const auto residues = [&] {
-      return part ? residues_of_part(target_path, *part) : residues_of_file(target_path);
-    };
-    HMMJIT_ASSIGN(const bool starts,
-                  starts_devices(device, search_options, positions, residues, device_note));
-    if (starts) {
-      if (search_options.memory == 0) return_memory_early(kKeptBesideDevice);
-      gpu = start_gpu(device, positions(), search_options.trace);
-      search_options.lower_priority = kLowerPriority;
+// --stats and --trace.
+class RunFiles {
+ public:
+  RunFiles(const SearchProgram& program, const ParsedOptions& options, Session& session,
+           std::string device_note)
+      : program_(program),
+        options_(options),
+        session_(session),
+        device_note_(std::move(device_note)) {}
+  Status begin() {
+    if (session_.trace) {
+      HMMJIT_ASSIGN(trace_, OutputFile::create(std::string(options_.text("--trace"))));
     }
-  }
-  std::optional<SequenceFormat> format;
-  if (options.is_set("--tformat")) {
-    HMMJIT_ASSIGN(format, parse_sequence_format(options.text("--tformat")));
-  }
-  if (program.by_sequence) {
-    HMMJIT_ASSIGN(format, query_format(options));
-  }
-
-  const bool skip = options.text("--cut-missing") == "skip";
-  if (options.text("--as") == "hmmscan") {
-    if (!search_options.thresholds.Z) {
-      HMMJIT_ASSIGN(search_options.thresholds.Z,
-                    count_models(model_path, search_options.thresholds, skip));
-    }
-    report_options.scan = search_options.thresholds;
-    HMMJIT_ASSIGN(report_options.scan_memory, memory_by_target(search_options));
-  }
-  std::atomic<std::uint64_t> model_bytes{0};
-  std::atomic<std::uint64_t> model_bytes_total{0};
-  const auto open_model_reader = [&] {
-    return open_models(model_path, model_bytes, model_bytes_total);
-  };
-  std::optional<OutputFile> statistics_file, trace_file;
-  const auto begin_run_files = [&]() -> Status {
-    if (trace) {
-      HMMJIT_ASSIGN(trace_file, OutputFile::create(std::string(options.text("--trace"))));
-    }
-    if (options.is_set("--stats")) {
-      HMMJIT_ASSIGN(statistics_file, OutputFile::create(std::string(options.text("--stats"))));
+    if (options_.is_set("--stats")) {
+      HMMJIT_ASSIGN(statistics_, OutputFile::create(std::string(options_.text("--stats"))));
     }
     return {};
-  };
-  // Writes them; what is returned is complete but for its name.
-  const auto write_run_files = [&](const SearchStatistics& statistics) {
+  }
+  /// Writes them; what is returned is complete but for its name.
+  std::vector<OutputFile*> write(const SearchStatistics& statistics) {
     std::vector<OutputFile*> files;
-    if (statistics_file) {
-      std::optional<gpu::Statistics> gpu_statistics;
-      if (gpu != nullptr) gpu_statistics = gpu->statistics();
-      statistics_file->write(run_statistics_json(
-          {program_name, HMMJIT_VERSION, statistics, gpu_statistics, device_note}));
-      files.push_back(&*statistics_file);
+    if (statistics_) {
+      std::optional<gpu::Statistics> gpu;
+      if (session_.gpu != nullptr) gpu = session_.gpu->statistics();
+      statistics_->write(run_statistics_json({fmt::format("hmmjit {}", program_.name),
+                                              HMMJIT_VERSION, statistics, gpu, device_note_}));
+      files.push_back(&*statistics_);
     }
-    if (trace_file) {
-      trace_file->write(trace->json());
-      files.push_back(&*trace_file);
+    if (trace_) {
+      trace_->write(session_.trace->json());
+      files.push_back(&*trace_);
     }
     return files;
-  };
-  const auto finish_run_files = [&](const SearchStatistics& statistics) -> Status {
-    for (OutputFile* file : write_run_files(statistics)) HMMJIT_TRY(file->commit());
-    if (options.is_set("--verbose")) describe_run(statistics, gpu.get(), device_note);
-    return {};
-  };
-  const std::unique_ptr<FilterBackend> backend =
-      gpu != nullptr ? make_device_backend(*gpu) : make_cpu_backend();
-  if (search_options.thresholds.cutoffs != ModelCutoffs::kNone && !sequences &&
-      !program.by_sequence && options.text("--cut-missing") == "error" &&
-      is_regular_file(model_path))
-    HMMJIT_TRY(check_cutoffs(model_path, search_options.thresholds));
-  if (part) {
-    if (is_pipe(model_path))
-      return fail(ErrorCode::kUsage, "models from a pipe do not go with --part", model_path,
-                  "write them to a file");
-    HMMJIT_TRY(begin_run_files());
-    PartSearch work{
-        *part,    options,     search_options,    model_path,      target_path, open_model_reader,
-        *backend, model_bytes, model_bytes_total, finish_run_files};
-    return search_parts(work);
   }
-  std::optional<ModelsToSearch> reader;
-  std::optional<Hmm> first;
-  std::optional<SequenceQueries> queries;
-  std::unique_ptr<TargetSource> targets;
-  const Alphabet* alphabet = nullptr;
-  const auto open_model_file = [&]() -> Status {
-    if (sequences) {
-      HMMJIT_ASSIGN(queries, program.open_queries(options, model_path));
-      search_options.calibration = queries->calibration;
+  void describe(const SearchStatistics& statistics) const {
+    if (options_.is_set("--verbose")) describe_run(statistics, session_.gpu.get(), device_note_);
+  }
+
+ private:
+  const SearchProgram& program_;
+  const ParsedOptions& options_;
+  Session& session_;
+  std::string device_note_;
+  std::optional<OutputFile> statistics_, trace_;
+};
+
+// Models or query sequences, and targets, opened.
+class SearchInputs {
+ public:
+  SearchInputs(const SearchProgram& program, const ParsedOptions& options,
+               const SearchRequest& request, ModelFile& models)
+      : program_(program), options_(options), request_(request), model_file_(models) {}
+  Status open_models() {
+    const std::string& path = options_.arguments()[0];
+    if (program_.open_queries != nullptr) {
+      HMMJIT_ASSIGN(queries_, program_.open_queries(options_, path));
       return {};
     }
-    HMMJIT_ASSIGN(HmmReader opened, open_model_reader());
-    reader.emplace(std::move(opened), search_options.thresholds, skip);
-    HMMJIT_ASSIGN(first, reader->next());
-    if (!first && skip)
-      return fail(ErrorCode::kInput, "no model of the file has the cutoffs asked for", model_path,
+    const bool skip = options_.text("--cut-missing") == "skip";
+    HMMJIT_ASSIGN(HmmReader opened, model_file_.open());
+    reader_.emplace(std::move(opened), request_.search.thresholds, skip);
+    HMMJIT_ASSIGN(first_, reader_->next());
+    if (!first_ && skip)
+      return fail(ErrorCode::kInput, "no model of the file has the cutoffs asked for", path,
                   "search without --cut_*");
-    if (!first)
-      return fail(ErrorCode::kInput, "no model in the file", model_path, "give a profile HMM file");
+    if (!first_)
+      return fail(ErrorCode::kInput, "no model in the file", path, "give a profile HMM file");
+    alphabet_ = first_->alphabet;
     return {};
-  };
-  const auto opened_targets = [&]() -> Result<std::unique_ptr<TargetSource>> {
-    const SequenceFormatOptions sequence_options{.alphabet = *alphabet, .format = format};
-    HMMJIT_ASSIGN(std::unique_ptr<TargetSource> source,
-                  open_target_file(target_path, sequence_options));
-    if (options.is_set("--restrictdb_stkey") || options.is_set("--restrictdb_n")) {
-      std::optional<std::uint64_t> count;
-      if (options.is_set("--restrictdb_n"))
-        count = static_cast<std::uint64_t>(options.integer("--restrictdb_n"));
-      source = restrict_targets(std::move(source), *alphabet,
-                                std::string(options.text("--restrictdb_stkey")), count);
-    }
-    return source;
-  };
-  const auto open_targets = [&]() -> Status {
-    alphabet = sequences ? &amino_alphabet() : first->alphabet;
-    HMMJIT_ASSIGN(targets, opened_targets());
+  }
+  Status open_targets() {
+    HMMJIT_ASSIGN(targets, reopened_targets());
+    warn_of_nucleotides(options_.arguments()[1], sequence_options());
     return {};
-  };
+  }
+  Result<std::unique_ptr<TargetSource>> reopened_targets() const {
+    return tools::open_targets(options_, options_.arguments()[1], sequence_options());
+  }
+  ModelSource profiles() {
+    return [this]() -> Result<std::optional<Query>> {
+      if (first_) return std::exchange(first_, std::nullopt);
+      return reader_->next();
+    };
+  }
+  SequenceQueries* queries() { return queries_ ? &*queries_ : nullptr; }
+  const Alphabet& alphabet() const { return *alphabet_; }
+
+  std::unique_ptr<TargetSource> targets;
+
+ private:
+  SequenceFormatOptions sequence_options() const {
+    return {.alphabet = *alphabet_, .format = request_.format};
+  }
+
+  const SearchProgram& program_;
+  const ParsedOptions& options_;
+  const SearchRequest& request_;
+  ModelFile& model_file_;
+  const Alphabet* alphabet_ = &amino_alphabet();
+  std::optional<ModelsToSearch> reader_;
+  std::optional<Hmm> first_;
+  std::optional<SequenceQueries> queries_;
+};
+
+ReportPaths report_paths(const ParsedOptions& options) {
+  const auto path = [&](std::string_view name) { return std::string(options.text(name)); };
+  return {path("-o"),           path("-A"),    path("--tblout"), path("--domtblout"),
+          path("--pfamtblout"), path("--tsv"), path("--json"),   path("--a3m")};
+}
+
+// The lines above the first result.
+std::string report_header(const SearchProgram& program, const ParsedOptions& options) {
+  std::string header = author_of(program, options).banner() + ReportHeader::kRule;
+  std::pair<std::string_view, std::string> labels[] = {
+      {program.query_label, options.arguments()[0]}, {program.target_label, options.arguments()[1]}};
+  if (program.by_sequence) std::swap(labels[0], labels[1]);
+  for (const auto& [label, path] : labels) header += ReportHeader::line(label, path);
+  header += describe_options(options);
+  if (program.open_queries != nullptr) header += describe_query_options(options);
+  if (program.describe != nullptr) header += program.describe(options);
+  return header + ReportHeader::kRule + "\n";
+}
+
+// What outputs say about the run.
+RunDescription describe_run_to_readers(const SearchProgram& program, const ParsedOptions& options) {
+  const std::string& models = options.arguments()[0];
+  const std::string& targets = options.arguments()[1];
+  const Author author = author_of(program, options);
+  RunDescription run;
+  run.program = fmt::format("hmmjit {}", program.name);
+  run.version = HMMJIT_VERSION;
+  if (author.as_hmmer) run.hmmer_program = author.hmmer;
+  run.query_file = models;
+  run.target_file = targets;
+  run.option_settings =
+      author.program() + " " + options.settings() + models + " " + targets + " ";
+  run.folder = current_folder();
+  run.date = date_text();
+  run.scan = options.text("--as") == "hmmscan" || program.by_sequence;
+  return run;
+}
+
+// What tables by target need: hmmscan's Z and the memory that hits of all models may take.
+Status set_scan_view(const ParsedOptions& options, SearchRequest& request) {
+  Thresholds& thresholds = request.search.thresholds;
+  if (!thresholds.Z) {
+    HMMJIT_ASSIGN(thresholds.Z, count_models(options.arguments()[0], thresholds,
+                                             options.text("--cut-missing") == "skip"));
+  }
+  request.report.scan = thresholds;
+  HMMJIT_ASSIGN(request.report.scan_memory, memory_by_target(request.search));
+  return {};
+}
+
+// Searches and writes all outputs. `afterwards`: of the process, when these have their names.
+Status write_results(const SearchProgram& program, const ParsedOptions& options,
+                     SearchRequest& request, ModelFile& models, FilterBackend& backend,
+                     RunFiles& run_files, OutputFile::Afterwards afterwards) {
+  const std::string& model_path = options.arguments()[0];
+  const std::string& target_path = options.arguments()[1];
+  SearchInputs inputs(program, options, request, models);
   // A pipe may be long in coming: outputs are begun and progress is shown meanwhile, and what is
   // wrong with a name or a place is said at once. Files are looked at first, so that one that
   // cannot be read leaves no header.
   const bool models_later = is_pipe(model_path);
   const bool targets_later = models_later || is_pipe(target_path);
-  if (!models_later) HMMJIT_TRY(open_model_file());
-  if (!targets_later) HMMJIT_TRY(open_targets());
+  if (!models_later) HMMJIT_TRY(inputs.open_models());
+  if (!targets_later) HMMJIT_TRY(inputs.open_targets());
 
-  const ReportPaths paths{
-      std::string(options.text("-o")),           std::string(options.text("-A")),
-      std::string(options.text("--tblout")),     std::string(options.text("--domtblout")),
-      std::string(options.text("--pfamtblout")), std::string(options.text("--tsv")),
-      std::string(options.text("--json")),       std::string(options.text("--a3m"))};
-  std::string header = banner(program) + ReportHeader::kRule;
-  std::pair<std::string_view, std::string> labels[] = {{program.query_label, model_path},
-                                                       {program.target_label, target_path}};
-  if (program.by_sequence) std::swap(labels[0], labels[1]);
-  for (const auto& [label, path] : labels) header += ReportHeader::line(label, path);
-  header += describe_options(options);
-  if (sequences) header += describe_query_options(options);
-  if (program.describe != nullptr) header += program.describe(options);
-  header += std::string(ReportHeader::kRule) + "\n";
-  HMMJIT_TRY(begin_run_files());
+  HMMJIT_TRY(run_files.begin());
+  const ReportPaths paths = report_paths(options);
   HMMJIT_ASSIGN(const std::unique_ptr<ReportWriter> writer,
-                ReportWriter::create(paths, report_options, search_options.filters,
-                                     author_of(program), header));
-
+                ReportWriter::create(paths, request.report, request.search.filters,
+                                     author_of(program, options).signature(),
+                                     report_header(program, options)));
   HMMJIT_ASSIGN(const std::unique_ptr<FeatureWriter> features,
-                start_features(options, target_path, search_options));
-
+                start_features(options, target_path, request.search));
   SearchProgress progress;
   std::optional<ProgressDisplay> display;
   if (!options.is_set("--quiet") && progress_fits(!paths.main.empty()))
-    display.emplace(progress, model_bytes, model_bytes_total);
-  if (models_later) HMMJIT_TRY(open_model_file());
-  if (targets_later) HMMJIT_TRY(open_targets());
-  const ModelSource profiles = [&]() -> Result<std::optional<Query>> {
-    if (first) return std::exchange(first, std::nullopt);
-    return reader->next();
-  };
+    display.emplace(progress, models.bytes_read(), models.bytes_total());
+  if (models_later) HMMJIT_TRY(inputs.open_models());
+  if (targets_later) HMMJIT_TRY(inputs.open_targets());
+
+  SequenceQueries* const queries = inputs.queries();
+  if (queries != nullptr) request.search.calibration = queries->calibration;
   std::vector<OutputFile> further_files;
-  ProgramRun own{
-      options,      search_options, report_options, paths,   queries ? &*queries : nullptr,
-      profiles,     targets,        *backend,       *writer, progress,
-      further_files};
+  ProgramRun own{options,        request.search,    request.report, paths,   queries,
+                 inputs.profiles(), inputs.targets, backend,        *writer, progress,
+                 further_files};
   ReportAndFeatures sink(*writer, features.get());
-  auto statistics = program.search != nullptr
-                        ? program.search(own)
-                        : search(search_options, queries ? queries->models : profiles, *targets,
-                                 *backend, sink, &progress);
+  const auto statistics =
+      program.search != nullptr
+          ? program.search(own)
+          : search(request.search, queries != nullptr ? queries->models : inputs.profiles(),
+                   *inputs.targets, backend, sink, &progress);
   display.reset();
   if (!statistics) return std::unexpected(statistics.error());
 
   if (features != nullptr) {
     std::unique_ptr<TargetSource> again;
     if (options.is_set("--fasta") || options.is_set("--domfasta")) {
-      HMMJIT_ASSIGN(again, opened_targets());
+      HMMJIT_ASSIGN(again, inputs.reopened_targets());
     }
-    HMMJIT_TRY(features->write(again.get(), *alphabet));
+    HMMJIT_TRY(features->write(again.get(), inputs.alphabet()));
   }
-
-  RunDescription run;
-  run.program = program_name;
-  run.version = HMMJIT_VERSION;
-  run.query_file = model_path;
-  run.target_file = target_path;
-  run.option_settings =
-      program_name + " " + options.settings() + model_path + " " + target_path + " ";
-  run.folder = current_folder();
-  run.date = date_text();
-  run.scan = report_options.scan.has_value() || program.by_sequence;
-  std::vector<OutputFile*> others = write_run_files(*statistics);
+  std::vector<OutputFile*> others = run_files.write(*statistics);
   for (OutputFile& file : further_files) others.push_back(&file);
   if (features != nullptr) {
     for (OutputFile* file : features->files()) others.push_back(file);
   }
-  HMMJIT_TRY(writer->complete(run, others, afterwards));
-  if (options.is_set("--verbose")) describe_run(*statistics, gpu.get(), device_note);
+  HMMJIT_TRY(writer->complete(describe_run_to_readers(program, options), others, afterwards));
+  run_files.describe(*statistics);
   return {};
 }
 
-// Several target files: a search of each, one after the other, with outputs of its own.
-Status run_searches(const SearchProgram& program, const ParsedOptions& options) {
-  constexpr std::string_view kPlaceholder = "{target}";
+Status run_search(const SearchProgram& program, const ParsedOptions& options, Session& session,
+                  OutputFile::Afterwards afterwards = OutputFile::Afterwards::kProcessEnds) {
+  if (options.is_set("--verbose")) {
+    std::string command = options.settings();
+    for (const std::string& argument : options.arguments()) command += argument + " ";
+    diagnose("hmmjit: version {}; hmmjit {} {}\n", HMMJIT_VERSION, program.name, command);
+  }
+  HMMJIT_ASSIGN(SearchRequest request, make_request(program, options));
+  SearchOptions& search_options = request.search;
+  if (search_options.memory > 0) return_memory_early(kKeptUnderBound);
+  if (options.is_set("--trace")) search_options.trace = &session.trace.emplace();
+  HMMJIT_ASSIGN(std::string device_note, start_devices(program, options, request, session));
+  if (options.text("--as") == "hmmscan") HMMJIT_TRY(set_scan_view(options, request));
+  const std::unique_ptr<FilterBackend> backend =
+      session.gpu != nullptr ? make_device_backend(*session.gpu) : make_cpu_backend();
+  const std::string& model_path = options.arguments()[0];
+  if (search_options.thresholds.cutoffs != ModelCutoffs::kNone && program.open_queries == nullptr &&
+      !program.by_sequence && options.text("--cut-missing") == "error" &&
+      is_regular_file(model_path))
+    HMMJIT_TRY(check_cutoffs(model_path, search_options.thresholds));
+  ModelFile models(program.by_sequence ? find_profile_database(model_path) : model_path);
+  RunFiles run_files(program, options, session, std::move(device_note));
+  if (!request.part)
+    return write_results(program, options, request, models, *backend, run_files, afterwards);
+  if (is_pipe(model_path))
+    return fail(ErrorCode::kUsage, "models from a pipe do not go with --part", model_path,
+                "write them to a file");
+  HMMJIT_TRY(run_files.begin());
+  PartSearch work{*request.part,
+                  options,
+                  search_options,
+                  model_path,
+                  options.arguments()[1],
+                  [&models] { return models.open(); },
+                  *backend,
+                  models.bytes_read(),
+                  models.bytes_total(),
+                  [&run_files](const SearchStatistics& statistics) -> Status {
+                    for (OutputFile* file : run_files.write(statistics)) HMMJIT_TRY(file->commit());
+                    run_files.describe(statistics);
+                    return {};
+                  }};
+  return search_parts(work);
+}
+
+// A device or pipe that is written: every search may write to it in turn.
+bool takes_all_outputs(const std::string& path) { return path != "-" && is_pipe(path); }
+
+// What {target} stands for: the name of a file without folder, without what says that it is
+// compressed, and without its extension.
+std::string target_name(const std::string& path) {
+  std::string name = std::filesystem::path(path).filename().string();
+  for (const std::string_view suffix : {".gz", ".zst"}) {
+    if (name.ends_with(suffix)) name.resize(name.size() - suffix.size());
+  }
+  if (const std::size_t dot = name.rfind('.'); dot != name.npos && dot > 0) name.resize(dot);
+  return name;
+}
+
+constexpr std::string_view kTargetPlaceholder = "{target}";
+
+Status check_for_several_targets(const SearchProgram& program, const ParsedOptions& options) {
   const std::string& models = options.arguments()[0];
   if (models == "-" || is_pipe(models))
     return fail(ErrorCode::kUsage,
@@ -573,7 +517,7 @@ Status run_searches(const SearchProgram& program, const ParsedOptions& options) 
                             program.open_queries != nullptr ? "queries" : "models"),
                 models, "give a file instead of a pipe");
   for (const char* option : {"--chkhmm", "--chkali"}) {
-    if (program.search != nullptr && options.is_set(option))
+    if (options.knows(option) && options.is_set(option))
       return fail(ErrorCode::kUsage, fmt::format("several target files do not go with {}", option),
                   {}, "search one database at a time");
   }
@@ -581,26 +525,46 @@ Status run_searches(const SearchProgram& program, const ParsedOptions& options) 
     return fail(ErrorCode::kUsage, "several target files do not go with --part", {},
                 "search the parts of one database at a time");
   for (const NamedFile& output : outputs_of(program, options, std::nullopt)) {
-    if (output.path.find(kPlaceholder) == output.path.npos)
+    if (output.path.find(kTargetPlaceholder) == output.path.npos && !takes_all_outputs(output.path))
       return fail(ErrorCode::kUsage, "several target files, and one output: " + output.path,
                   output.option, "write {target} in its name, where that of the target file goes");
   }
-  std::vector<ParsedOptions> searches;
+  return {};
+}
+
+// Opens every input and begins every output of several searches, so that what is wrong with one of
+// a thousand files is said before the first search.
+Status check_all_files(const SearchProgram& program, std::span<const ParsedOptions> searches) {
   std::vector<NamedFile> outputs, inputs;
-  for (std::size_t i = 1; i < options.arguments().size(); ++i) {
-    const std::string& target = options.arguments()[i];
-    // Without folder, what says that it is compressed, and the format's extension.
-    std::string name = std::filesystem::path(target).filename().string();
-    for (const std::string_view suffix : {".gz", ".zst"}) {
-      if (name.ends_with(suffix)) name.resize(name.size() - suffix.size());
-    }
-    if (const std::size_t dot = name.rfind('.'); dot != name.npos && dot > 0) name.resize(dot);
-    searches.push_back(options.with({models, target}, kPlaceholder, name));
-    for (const NamedFile& file : outputs_of(program, searches.back(), std::nullopt))
-      outputs.push_back(file);
-    for (const NamedFile& file : inputs_of(program, models, target)) inputs.push_back(file);
+  for (const ParsedOptions& one : searches) {
+    std::ranges::copy(outputs_of(program, one, std::nullopt), std::back_inserter(outputs));
+    std::ranges::copy(inputs_of(program, one, one.arguments()[1]), std::back_inserter(inputs));
   }
   HMMJIT_TRY(check_outputs(outputs, inputs));
+  HMMJIT_ASSIGN(const SearchRequest request, make_request(program, searches.front()));
+  ModelFile models(searches.front().arguments()[0]);
+  SearchInputs opened(program, searches.front(), request, models);
+  HMMJIT_TRY(opened.open_models());
+  for (const ParsedOptions& one : searches) {
+    const std::string& targets = one.arguments()[1];
+    if (targets != "-" && !is_pipe(targets))
+      HMMJIT_TRY(open_targets(one, targets,
+                              {.alphabet = opened.alphabet(), .format = request.format}));
+  }
+  for (const NamedFile& output : outputs) {
+    if (!takes_all_outputs(output.path)) HMMJIT_TRY(OutputFile::create(output.path));
+  }
+  return {};
+}
+
+// Several target files: a search of each, one after the other, with outputs of its own.
+Status run_searches(const SearchProgram& program, const ParsedOptions& options) {
+  HMMJIT_TRY(check_for_several_targets(program, options));
+  const std::string& models = options.arguments()[0];
+  std::vector<ParsedOptions> searches;
+  for (const std::string& target : options.arguments() | std::views::drop(1))
+    searches.push_back(options.with({models, target}, kTargetPlaceholder, target_name(target)));
+  HMMJIT_TRY(check_all_files(program, searches));
   for (const ParsedOptions& one : searches) {
     Session session;
     // Only the last may put signals off for good.
@@ -613,8 +577,8 @@ Status run_searches(const SearchProgram& program, const ParsedOptions& options) 
 
 }  // namespace
 
-std::string author_of(const SearchProgram& program) {
-  return fmt::format("hmmjit {} (hmmjit {})", program.name, HMMJIT_VERSION);
+Author author_of(const SearchProgram& program, const ParsedOptions& options) {
+  return {program.name, program.reference, program.title, options.is_set("--hmmer-banner")};
 }
 
 void add(SearchStatistics& sum, const SearchStatistics& other) {
@@ -648,13 +612,10 @@ void add(SearchStatistics& sum, const SearchStatistics& other) {
 int run_search_program(const SearchProgram& program, const std::vector<std::string>& arguments) {
   const std::span<const OptionSpec> table = program.options();
   const auto report = [&](const Error& error) {
-    // The program ends as others do whose output nobody reads (main.cpp).
-    if (error.code == ErrorCode::kOutput && error.where == kStandardOutput &&
-        standard_output_unread())
-      return static_cast<int>(error.code);
-    diagnose("hmmjit {}: {}\n", program.name, error.to_string());
-    if (error.code == ErrorCode::kUsage) print_diagnostic(usage(program));
-    return static_cast<int>(error.code);
+    // The sequences of hmmscan are its queries.
+    const int code = report_failure(program.name, program.by_sequence ? of_queries(error) : error);
+    if (error.code == ErrorCode::kUsage) print_diagnostic(usage(program, fmt::format("hmmjit {}", program.name)));
+    return code;
   };
   std::vector<OptionText> files = {program.queries, program.targets};
   for (OptionText& file : files) file.takes_file = file.required = true;
@@ -662,7 +623,8 @@ int run_search_program(const SearchProgram& program, const std::vector<std::stri
   const auto options = parse_options(table, arguments);
   if (!options) return report(options.error());
   if (options->is_set("-h") || options->is_set("--help")) {
-    fmt::print("{}{}\n{}", banner(program), usage(program), option_help(table));
+    const Author author = author_of(program, *options);
+    fmt::print("{}{}\n{}", author.banner(), usage(program, author.program()), option_help(table));
     return 0;
   }
   if (program.targets.repeated && options->arguments().size() > 2) {

@@ -35,13 +35,30 @@ constexpr std::string_view kNoThread =
     "processes (ulimit -u) or memory (ulimit -v)\n";
 
 // Programs whose names are those of commands.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kReplacedPrograms{{
+using Replaced = std::pair<std::string_view, std::string_view>;
+constexpr std::array<Replaced, 5> kReplacedPrograms{{
     {"hmmsearch", "search"},
     {"hmmscan", "scan"},
     {"hmmbuild", "build"},
     {"phmmer", "phmmer"},
     {"jackhmmer", "jackhmmer"},
 }};
+
+// Programs of HMMER that hmmjit does not replace.
+constexpr std::string_view kOtherPrograms[] = {
+    "alimask", "hmmalign", "hmmc2",    "hmmconvert", "hmmemit", "hmmerfm-exactmatch", "hmmfetch",
+    "hmmlogo", "hmmpgmd",  "hmmpress", "hmmpgmd_shard", "hmmsim", "hmmstat", "makehmmerdb", "nhmmer",
+    "nhmmscan"};
+
+bool is_other_program(std::string_view name) {
+  return std::ranges::find(kOtherPrograms, name) != std::end(kOtherPrograms) ||
+         name.starts_with("esl-");
+}
+
+int refuse_program(std::string_view name) {
+  diagnose("hmmjit: there is no {0} in hmmjit; use HMMER's {0}\n", name);
+  return static_cast<int>(ErrorCode::kUsage);
+}
 
 // Ends the process by the signal itself: a shell that started it stops its loop at Ctrl-C, and a
 // batch system tells a time limit from a failure. Async-signal-safe.
@@ -169,7 +186,10 @@ int run_command(const std::vector<std::string>& arguments) {
   const auto is_version = [](const std::string& word) {
     return word == "--version" || word == "-V";
   };
-  const bool version_of_command = arguments.size() == 2 && is_version(arguments[1]);
+  // A link with the name of a program of HMMER has put --hmmer-banner between.
+  const bool version_of_command = is_version(arguments.back()) &&
+                                  (arguments.size() == 2 ||
+                                   (arguments.size() == 3 && arguments[1] == "--hmmer-banner"));
   if ((arguments.size() == 1 && is_version(name)) || (version_of_command && name != "--verbose")) {
     fmt::print("hmmjit {}\n", HMMJIT_VERSION);
     return 0;
@@ -182,6 +202,12 @@ int run_command(const std::vector<std::string>& arguments) {
   const auto commands = hmmjit::tools::commands();
   const auto command = std::ranges::find(commands, name, &hmmjit::tools::Command::name);
   if (command == commands.end()) {
+    if (is_other_program(name)) return refuse_program(name);
+    const auto replaced = std::ranges::find(kReplacedPrograms, name, &Replaced::first);
+    if (replaced != kReplacedPrograms.end()) {
+      diagnose("hmmjit: no command \"{}\"; did you mean {}?\n", name, replaced->second);
+      return static_cast<int>(ErrorCode::kUsage);
+    }
     std::vector<std::string> names;
     for (const auto& known : commands) names.emplace_back(known.name);
     diagnose("hmmjit: no command \"{}\"; {}\n", name,
@@ -218,13 +244,14 @@ int main(int argc, char** argv) {
   install_signal_handlers();
   std::set_terminate(on_terminate);
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
-  // A link named hmmsearch does for scripts that cannot be edited; so do its companions' names.
-  const std::string_view called = argc > 0 ? argv[0] : "";
-  const auto replaced =
-      std::ranges::find(kReplacedPrograms, called.substr(called.find_last_of('/') + 1),
-                        &std::pair<std::string_view, std::string_view>::first);
+  // Scripts that cannot be edited call links with the names of HMMER's programs, and other
+  // programs read the names and versions in their outputs.
+  std::string_view called = argc > 0 ? argv[0] : "";
+  called.remove_prefix(called.find_last_of('/') + 1);
+  if (is_other_program(called)) return refuse_program(called);
+  const auto replaced = std::ranges::find(kReplacedPrograms, called, &Replaced::first);
   if (replaced != kReplacedPrograms.end())
-    arguments.insert(arguments.begin(), std::string(replaced->second));
+    arguments.insert(arguments.begin(), {std::string(replaced->second), "--hmmer-banner"});
   int code = run_program(arguments);
   // What was printed may have got no further than a buffer.
   const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;

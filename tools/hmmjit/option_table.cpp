@@ -106,6 +106,12 @@ std::unexpected<Error> no_such_option(std::span<const OptionSpec> table, std::st
               did_you_mean(name, names, "see --help or -h for the options"));
 }
 
+std::string with_hyphens(std::string_view name) {
+  std::string out(name);
+  std::ranges::replace(out, '_', '-');
+  return out;
+}
+
 // The option an abbreviated or full long name means. hmmsearch's options come first: what was a
 // unique abbreviation there is one here.
 Result<std::size_t> find_long(std::span<const OptionSpec> table, std::string_view name) {
@@ -113,7 +119,9 @@ Result<std::size_t> find_long(std::span<const OptionSpec> table, std::string_vie
   for (std::size_t i = 0; i < table.size(); ++i) {
     if (table[i].absent) continue;
     if (table[i].name == name) return i;
-    if (table[i].name.starts_with(name)) matches.push_back(i);
+    const std::string spelling = with_hyphens(table[i].name), given = with_hyphens(name);
+    if (spelling == given) return i;
+    if (spelling.starts_with(given)) matches.push_back(i);
   }
   if (matches.size() > 1 && !table[matches.front()].own)
     std::erase_if(matches, [&](std::size_t i) { return table[i].own; });
@@ -130,6 +138,11 @@ std::size_t ParsedOptions::find(std::string_view name) const {
     if (table_[i].name == name) return i;
   }
   std::abort();  // a name that is not in the table: a programming error
+}
+
+bool ParsedOptions::knows(std::string_view name) const {
+  return std::ranges::any_of(
+      table_, [&](const OptionSpec& spec) { return spec.name == name && !spec.absent; });
 }
 
 bool ParsedOptions::is_set(std::string_view name) const { return values_[find(name)].has_value(); }
@@ -180,7 +193,7 @@ ParsedOptions ParsedOptions::with(std::vector<std::string> arguments, std::strin
 std::string ParsedOptions::settings() const {
   std::string out;
   for (std::size_t i = 0; i < table_.size(); ++i) {
-    if (!values_[i]) continue;
+    if (!values_[i] || table_[i].name == "--hmmer-banner") continue;
     (out += table_[i].name) += ' ';
     if (table_[i].type != ValueType::kNone) (out += *values_[i]) += ' ';
   }
@@ -216,11 +229,18 @@ Result<ParsedOptions> parse_options(std::span<const OptionSpec> table,
     return value;
   };
 
+  bool options_ended = false;
   while (at < arguments.size()) {
     const std::string& argument = arguments[at];
-    if (argument.size() < 2 || argument.front() != '-') break;
     ++at;
-    if (argument == "--") break;
+    if (options_ended || argument.size() < 2 || argument.front() != '-') {
+      parsed.arguments_.push_back(argument);
+      continue;
+    }
+    if (argument == "--") {
+      options_ended = true;
+      continue;
+    }
     if (argument.starts_with("--")) {
       const std::size_t equals = argument.find('=');
       HMMJIT_ASSIGN(const std::size_t option,
@@ -259,7 +279,6 @@ Result<ParsedOptions> parse_options(std::span<const OptionSpec> table,
       break;
     }
   }
-  parsed.arguments_.assign(arguments.begin() + static_cast<std::ptrdiff_t>(at), arguments.end());
 
   for (std::size_t i = 0; i < table.size(); ++i) {
     if (parsed.values_[i] || table[i].environment.empty()) continue;
@@ -276,9 +295,14 @@ Result<ParsedOptions> parse_options(std::span<const OptionSpec> table,
         return usage("option " + std::string(table[i].name) + " is incompatible with " +
                      std::string(other));
     }
-    if (!table[i].needs.empty() && !parsed.is_set(table[i].needs))
-      return usage("option " + std::string(table[i].name) + " means nothing without " +
-                   std::string(table[i].needs));
+    const std::vector<std::string_view> needed = split(table[i].needs);
+    if (!needed.empty() && !parsed.is_set("-h") &&
+        std::ranges::none_of(needed, [&](std::string_view name) { return parsed.is_set(name); })) {
+      std::string names;
+      for (const std::string_view name : needed)
+        (names += names.empty() ? "" : " or ") += name;
+      return usage("option " + std::string(table[i].name) + " means nothing without " + names);
+    }
   }
   return parsed;
 }

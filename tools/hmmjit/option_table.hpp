@@ -32,7 +32,8 @@ struct OptionSpec {
   std::string_view help = {};
   std::string_view offers = {};  ///< values that shells offer, comma separated
   bool own = false;              ///< ours: never makes an hmmsearch abbreviation ambiguous
-  std::string_view needs = {};   ///< name of an option without which this one is an error
+  /// Comma separated names; without any of them this one is an error, unless -h asks for help.
+  std::string_view needs = {};
   /// Unknown to this program: only there so that code shared by several may ask for it.
   bool absent = false;
 };
@@ -41,6 +42,8 @@ struct OptionSpec {
 class ParsedOptions {
  public:
   bool is_set(std::string_view name) const;
+  /// Whether this program has the option at all.
+  bool knows(std::string_view name) const;
   std::string_view text(std::string_view name) const;  ///< given or default text
   double real(std::string_view name) const;
   std::int64_t integer(std::string_view name) const;
@@ -54,7 +57,8 @@ class ParsedOptions {
   /// `placeholder`.
   ParsedOptions with(std::vector<std::string> arguments, std::string_view placeholder,
                      std::string_view replacement) const;
-  /// "-E 5 --max ": the options set, in table order, each followed by a blank.
+  /// "-E 5 --max ": the options set, in table order, each followed by a blank; without
+  /// --hmmer-banner, which HMMER does not have.
   std::string settings() const;
 
  private:
@@ -67,9 +71,10 @@ class ParsedOptions {
   std::vector<std::string> arguments_;
 };
 
-/// Parses options up to the first argument that is none ("-" is an argument, "--" ends the
-/// options). `-E5`, `-E 5`, `--domE=3`, `--domE 3`; long names may be abbreviated while unique.
-/// Fails with kUsage. Option names in the table must be unique.
+/// Parses options, which may stand before, between and after the arguments ("-" is an argument,
+/// "--" ends the options). `-E5`, `-E 5`, `--domE=3`, `--domE 3`; long names may be abbreviated
+/// while unique, and '_' and '-' within them are the same (AlphaFold 3 writes --seq_limit). Fails
+/// with kUsage. Option names in the table must be unique.
 Result<ParsedOptions> parse_options(std::span<const OptionSpec> table,
                                     std::span<const std::string> arguments);
 

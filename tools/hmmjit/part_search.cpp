@@ -31,7 +31,8 @@ using parts::PartSettings;
 constexpr std::array kNotRecorded = {
     "-o",      "-A",     "--tblout",    "--domtblout",  "--pfamtblout", "--tsv",    "--json",
     "--a3m",   "--cpu",  "--mem",       "--device",     "--vram",       "--verify", "--stats",
-    "--trace", "--part", "--part-file", "--model-part", "--quiet",      "--verbose"};
+    "--trace", "--part", "--part-file", "--model-part", "--quiet",      "--verbose",
+    "--hmmer-banner"};
 
 Result<std::shared_ptr<const TargetDatabase>> open_database(const std::string& name) {
   const std::string path = find_sequence_file(name);

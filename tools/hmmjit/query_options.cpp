@@ -264,6 +264,13 @@ Result<SequenceFormat> parse_format(std::string_view name, const char* option) {
   return *format;
 }
 
+Error of_queries(Error error) {
+  constexpr std::string_view kTargets = "--tformat", kQueries = "--qformat";
+  if (const std::size_t at = error.remedy.find(kTargets); at != error.remedy.npos)
+    error.remedy.replace(at, kTargets.size(), kQueries);
+  return error;
+}
+
 Result<std::optional<SequenceFormat>> query_format(const ParsedOptions& options) {
   if (!options.is_set("--qformat")) return std::nullopt;
   HMMJIT_ASSIGN(const SequenceFormat format, parse_format(options.text("--qformat"), "--qformat"));

@@ -31,6 +31,8 @@ Result<build::ScoreSystem> make_score_system(const ParsedOptions& options);
 /// --EmL to --Eft; `seed` as given.
 build::CalibrationOptions make_calibration_options(const ParsedOptions& options,
                                                    std::uint32_t seed);
+/// `error` of a reader of queries, whose format is --qformat's.
+Error of_queries(Error error);
 /// --qformat. Fails with kUsage for an unknown name.
 Result<std::optional<SequenceFormat>> query_format(const ParsedOptions& options);
 

@@ -11,18 +11,18 @@ Result<std::shared_ptr<QuerySequences>> QuerySequences::open(const ParsedOptions
                                                              const std::string& path) {
   HMMJIT_ASSIGN(const std::optional<SequenceFormat> format, query_format(options));
   HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(path));
-  HMMJIT_ASSIGN(
-      SequenceReader reader,
-      SequenceReader::open(std::move(source), {.alphabet = amino_alphabet(), .format = format}));
-  return std::shared_ptr<QuerySequences>(new QuerySequences(std::move(reader)));
+  auto reader =
+      SequenceReader::open(std::move(source), {.alphabet = amino_alphabet(), .format = format});
+  if (!reader) return std::unexpected(of_queries(reader.error()));
+  return std::shared_ptr<QuerySequences>(new QuerySequences(*std::move(reader)));
 }
 
 Result<std::optional<TargetView>> QuerySequences::next() {
   for (;;) {
     block_ = TargetBlock();
-    HMMJIT_ASSIGN(const bool more,
-                  reader_.read_block(block_, std::numeric_limits<std::uint64_t>::max(), 1));
-    if (!more) return std::nullopt;
+    const auto more = reader_.read_block(block_, std::numeric_limits<std::uint64_t>::max(), 1);
+    if (!more) return std::unexpected(of_queries(more.error()));
+    if (!*more) return std::nullopt;
     if (block_.length(0) > 0) return block_[0];
   }
 }

@@ -252,7 +252,8 @@ Result<Page> read_result(std::unique_ptr<ByteSource> source) {
   HMMJIT_ASSIGN(const std::string_view head, input.peek());
   if (head.starts_with('{')) return read_json(input);
   if (head.starts_with("target\t")) return read_tsv(input);
-  return unreadable(input, "neither JSON lines nor a table of hmmjit search");
+  return fail(ErrorCode::kInput, "neither JSON lines nor a table of hmmjit search", input.name(),
+              "give a file written by hmmjit search --json or --tsv");
 }
 
 }  // namespace hmmjit::tools

@@ -5,7 +5,27 @@
 #include <ctime>
 #include <filesystem>
 
+#include "report/report_header.hpp"
+
 namespace hmmjit::tools {
+
+std::string Author::program() const {
+  return as_hmmer ? std::string(hmmer) : fmt::format("hmmjit {}", command);
+}
+
+std::string Author::banner() const {
+  return as_hmmer ? ReportHeader::hmmer_banner(hmmer, title, HMMJIT_VERSION)
+                  : ReportHeader::banner(program(), title, HMMJIT_VERSION, hmmer);
+}
+
+std::string Author::signature() const {
+  return fmt::format("hmmjit {0} (hmmjit {1})", command, HMMJIT_VERSION);
+}
+
+std::string Author::model_tag() const {
+  return as_hmmer ? fmt::format("3.4 | Aug 2023; hmmjit {}", HMMJIT_VERSION)
+                  : fmt::format("hmmjit {}", HMMJIT_VERSION);
+}
 
 std::string date_text() {
   // The form of ctime, spelled out here because strftime's names depend on the locale.

@@ -7,6 +7,21 @@
 
 namespace hmmjit::tools {
 
+/// The program that outputs name as their author: hmmjit's own, or with --hmmer-banner the HMMER
+/// program whose place it takes.
+struct Author {
+  std::string_view command;  ///< "search"
+  std::string_view hmmer;    ///< "hmmsearch"
+  std::string_view title;    ///< what the program does
+  bool as_hmmer = false;
+
+  std::string program() const;    ///< "hmmjit search", "hmmsearch"
+  std::string banner() const;     ///< the `#` lines that open help and reports
+  /// "hmmjit search (hmmjit 0.1.0)": the author of alignments (#=GF AU), under any name.
+  std::string signature() const;
+  std::string model_tag() const;  ///< in the first line of a model: "hmmjit 0.1.0"
+};
+
 /// Date and time in the form of ctime, without its line feed, whatever the locale.
 std::string date_text();
 std::string current_folder();

@@ -13,6 +13,7 @@
 #include "core/output_file.hpp"
 #include "option_table.hpp"
 #include "report/report_writer.hpp"
+#include "run_text.hpp"
 #include "search/search.hpp"
 
 namespace hmmjit::tools {
@@ -64,8 +65,8 @@ struct SearchProgram {
   Result<SearchStatistics> (*search)(ProgramRun& run) = nullptr;
 };
 
-/// "hmmjit phmmer (hmmjit 0.1.0)": the author of alignments.
-std::string author_of(const SearchProgram& program);
+/// What outputs name as the program that wrote them.
+Author author_of(const SearchProgram& program, const ParsedOptions& options);
 
 /// Adds what a further search took and found.
 void add(SearchStatistics& sum, const SearchStatistics& other);

@@ -53,8 +53,12 @@ TEST(Options, AbbreviationsAreHmmsearchsOwn) {
   EXPECT_NE(failure({"-q"}).find("no such option"), std::string::npos);
 }
 
-TEST(Options, ScanningStopsAtTheFirstArgument) {
-  EXPECT_EQ(parse({"a", "--max"})->arguments(), (std::vector<std::string>{"a", "--max"}));
+TEST(Options, StandAnywhereBeforeTwoHyphens) {
+  const auto mixed = parse({"a", "--max", "b", "-E", "5"});
+  EXPECT_EQ(mixed->arguments(), (std::vector<std::string>{"a", "b"}));
+  EXPECT_TRUE(mixed->is_set("--max"));
+  EXPECT_EQ(mixed->real("-E"), 5);
+  EXPECT_EQ(parse({"a", "--", "--max"})->arguments(), (std::vector<std::string>{"a", "--max"}));
   EXPECT_EQ(parse({"--", "-a", "b"})->arguments(), (std::vector<std::string>{"-a", "b"}));
   EXPECT_EQ(parse({"-", "b"})->arguments(), (std::vector<std::string>{"-", "b"}));
 }
@@ -80,6 +84,17 @@ TEST(Options, WrongValues) {
     EXPECT_NE(failure({option, "nan"}).find("real"), std::string::npos) << option;
   EXPECT_NE(failure({"-E", "0x"}).find("real"), std::string::npos);
   EXPECT_NE(failure({"-E", "1e-400"}).find("range x>0"), std::string::npos);
+}
+
+TEST(Options, HyphensAndUnderscoresAreTheSame) {
+  EXPECT_TRUE(parse({"--cut-ga"})->is_set("--cut_ga"));
+  EXPECT_EQ(parse({"--seq_limit", "3", "-A", "x"})->integer("--seq-limit"), 3);
+  EXPECT_EQ(parse({"--seq_l=3", "--a3m", "x"})->integer("--seq-limit"), 3);
+}
+
+TEST(Options, SomeNeedOthers) {
+  EXPECT_NE(failure({"--seq-limit", "3"}).find("nothing without -A or --a3m"), std::string::npos);
+  EXPECT_TRUE(parse({"-h", "--seq_limit", "1"}));  // how AlphaFold 3 asks for the option
 }
 
 TEST(Options, SwappedLettersAreOneError) {

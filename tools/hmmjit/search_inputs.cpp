@@ -1,0 +1,212 @@
+#include "search_inputs.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "core/diagnostics.hpp"
+#include "io/blast_database.hpp"
+#include "io/byte_source.hpp"
+#include "io/target_database.hpp"
+#include "query_options.hpp"
+#include "search/reader_source.hpp"
+
+namespace hmmjit::tools {
+namespace {
+
+class CountedModels final : public ByteSource {
+ public:
+  CountedModels(std::unique_ptr<ByteSource> source, std::atomic<std::uint64_t>& bytes)
+      : source_(std::move(source)), bytes_(bytes) {
+    name_ = source_->name();
+    compression_ = source_->compression();
+  }
+  Result<std::span<const char>> next() override {
+    auto chunk = source_->next();
+    if (chunk) bytes_ += chunk->size();
+    return chunk;
+  }
+  Status rewind() override { return source_->rewind(); }
+  bool rewindable() const override { return source_->rewindable(); }
+
+ private:
+  std::unique_ptr<ByteSource> source_;
+  std::atomic<std::uint64_t>& bytes_;
+};
+
+// "a, b, c and 12 more"
+std::string listed(const std::vector<std::string>& names, std::size_t count) {
+  return fmt::format("{}{}", fmt::join(names, ", "),
+                     count > names.size() ? fmt::format(" and {} more", count - names.size()) : "");
+}
+
+}  // namespace
+
+void warn(const std::string& text) { diagnose("hmmjit: warning: {}\n", text); }
+
+bool is_regular_file(const std::string& path) {
+  struct stat info {};
+  return path != "-" && ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+bool is_pipe(const std::string& path) {
+  struct stat info {};
+  if (path == "-" ? ::fstat(STDIN_FILENO, &info) != 0 : ::stat(path.c_str(), &info) != 0)
+    return false;
+  return !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
+std::string find_profile_database(const std::string& path) {
+  const auto there = [](const std::string& name) {
+    return ::access(name.c_str(), F_OK) == 0 || ::access((name + ".h3m").c_str(), F_OK) == 0;
+  };
+  const char* const folders = std::getenv("PFAMDB");
+  if (folders == nullptr || path == "-" || there(path)) return path;
+  for (std::string_view rest = folders; !rest.empty();) {
+    const std::size_t end = std::min(rest.find(':'), rest.size());
+    const std::string candidate = fmt::format("{}/{}", rest.substr(0, end), path);
+    if (end > 0 && there(candidate)) return candidate;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return path;
+}
+
+std::vector<NamedFile> inputs_of(const SearchProgram& program, const ParsedOptions& options,
+                                 const std::string& targets) {
+  const bool sequences = program.open_queries != nullptr;
+  const std::string& models = options.arguments()[0];
+  const std::string target_path = find_sequence_file(targets);
+  std::vector<NamedFile> files = {{sequences ? "query file" : "profile file", models},
+                                  {"sequence file", target_path}};
+  if (is_blast_database(target_path)) {
+    for (const char* suffix : {".pin", ".phr", ".psq"})
+      files.push_back({"file of the BLAST database", target_path + suffix});
+  }
+  if (models != "-" && !sequences) {
+    for (const char* suffix : {".h3m", ".h3i", ".h3f", ".h3p"})
+      files.push_back({"pressed profile file", models + suffix});
+  }
+  for (const char* option : {"--clans", "--cut-file", "--mxfile"}) {
+    if (options.knows(option) && options.is_set(option))
+      files.push_back({option, std::string(options.text(option))});
+  }
+  return files;
+}
+
+Result<HmmReader> ModelFile::open() {
+  HMMJIT_ASSIGN(HmmReader reader, HmmReader::open(path_));
+  if (path_ == "-") return reader;
+  // The name is now resolved (a pressed database may stand in for the file). What is no regular
+  // file, such as a shell's <(...), has been read from already and is not opened again.
+  struct stat read {}, named {};
+  if (::stat(reader.name().c_str(), &read) != 0 || !S_ISREG(read.st_mode)) return reader;
+  if (!std::exchange(checked_, true) && reader.name() != path_ &&
+      ::stat(path_.c_str(), &named) == 0 && named.st_mtime > read.st_mtime)
+    warn(fmt::format("{0} is newer than {1}, which is read in its place; run hmmpress -f {0}, or "
+                     "remove {0}.h3?",
+                     path_, reader.name()));
+  HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(reader.name()));
+  if (source->compression() != Compression::kNone) return reader;
+  bytes_total_ = static_cast<std::uint64_t>(read.st_size);
+  return HmmReader::open(std::make_unique<CountedModels>(std::move(source), bytes_read_));
+}
+
+Result<std::optional<Hmm>> ModelsToSearch::next() {
+  constexpr std::size_t kNamed = 5;
+  for (;;) {
+    HMMJIT_ASSIGN(std::optional<Hmm> hmm, reader_.next());
+    if (!hmm) {
+      if (const std::size_t count = std::exchange(count_without_, 0); count > 0)
+        warn(fmt::format("{} no {} cutoffs: {}{}",
+                         count == 1 ? fmt::format("model {} has", without_[0])
+                                    : fmt::format("{} models have", count),
+                         cutoff_name(thresholds_.cutoffs),
+                         skip_ ? "not searched" : "searched with the default thresholds",
+                         count == 1 ? "" : fmt::format(" ({})", listed(without_, count))));
+      return hmm;
+    }
+    const bool asked = thresholds_.cutoffs != ModelCutoffs::kNone &&
+                       (skip_ || thresholds_.missing == MissingCutoffs::kDefault);
+    if (!asked || cutoff_of(*hmm, thresholds_)) return hmm;
+    if (++count_without_ <= kNamed) without_.push_back(hmm->name);
+    if (!skip_) return hmm;
+  }
+}
+
+Status check_cutoffs(const std::string& path, const Thresholds& rules) {
+  HMMJIT_ASSIGN(const MissingCutoffModels missing, models_without_cutoffs(path, rules));
+  if (missing.without == 0) return {};
+  return fail(
+      ErrorCode::kInput,
+      fmt::format("{} bit thresholds unavailable on {} of {} models: {}", cutoff_name(rules.cutoffs),
+                  missing.without, missing.models, listed(missing.names, missing.without)),
+      path, "add --cut-missing skip or --cut-missing default, or search without --cut_*");
+}
+
+Result<double> count_models(const std::string& path, const Thresholds& rules, bool skip) {
+  if (path == "-" || is_pipe(path))
+    return fail(ErrorCode::kUsage, "the number of models in a pipe is not known before",
+                "--as hmmscan", "add -Z with that number");
+  if (skip) {
+    HMMJIT_ASSIGN(const MissingCutoffModels found, models_without_cutoffs(path, rules));
+    return static_cast<double>(found.models - found.without);
+  }
+  HMMJIT_ASSIGN(HmmReader reader, HmmReader::open(path));
+  for (double count = 0;; ++count) {
+    HMMJIT_ASSIGN(const std::optional<Hmm> hmm, reader.next());
+    if (!hmm) return count;
+  }
+}
+
+Result<std::optional<SequenceFormat>> asserted_format(const SearchProgram& program,
+                                                      const ParsedOptions& options) {
+  if (program.by_sequence) return query_format(options);
+  if (!options.is_set("--tformat")) return std::nullopt;
+  HMMJIT_ASSIGN(const SequenceFormat format, parse_sequence_format(options.text("--tformat")));
+  return format;
+}
+
+Result<std::unique_ptr<TargetSource>> open_targets(const ParsedOptions& options,
+                                                   const std::string& file,
+                                                   const SequenceFormatOptions& format) {
+  HMMJIT_ASSIGN(std::unique_ptr<TargetSource> source, open_target_file(file, format));
+  if (options.is_set("--restrictdb_stkey") || options.is_set("--restrictdb_n")) {
+    std::optional<std::uint64_t> count;
+    if (options.is_set("--restrictdb_n"))
+      count = static_cast<std::uint64_t>(options.integer("--restrictdb_n"));
+    source = restrict_targets(std::move(source), format.alphabet,
+                              std::string(options.text("--restrictdb_stkey")), count);
+  }
+  return source;
+}
+
+void warn_of_nucleotides(const std::string& file, const SequenceFormatOptions& format) {
+  const std::string path = find_sequence_file(file);
+  const auto database = is_target_database_file(path);
+  if (format.alphabet.type != AlphabetType::kAmino || !is_regular_file(path) || !database ||
+      *database)
+    return;
+  // A second reader sees the first targets only; what is wrong with the file, the search says.
+  auto reader = SequenceReader::open(path, format);
+  if (!reader || reader->format() > SequenceFormat::kGenbank) return;
+  constexpr std::uint64_t kResidues = 20'000, kTargets = 100, kEnough = 60;
+  TargetBlock block;
+  if (!reader->read_block(block, kResidues, kTargets)) return;
+  std::uint64_t residues = 0, nucleotides = 0;
+  const std::string_view symbols = "ACGTNU";
+  for (std::size_t i = 0; i < block.size(); ++i) {
+    for (const Residue code : block[i].residues) {
+      ++residues;
+      if (symbols.find(format.alphabet.symbols[code]) != symbols.npos) ++nucleotides;
+    }
+  }
+  if (residues >= kEnough && nucleotides * 100 >= residues * 98)
+    warn(fmt::format("{} looks like DNA, and proteins are searched for; translate it first", file));
+}
+
+}  // namespace hmmjit::tools

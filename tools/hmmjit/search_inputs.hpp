@@ -1,0 +1,86 @@
+// The input files of a search: models or queries, and targets.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/output_file.hpp"
+#include "io/hmm_file.hpp"
+#include "io/sequence_file.hpp"
+#include "option_table.hpp"
+#include "search/model_cutoffs.hpp"
+#include "search/options.hpp"
+#include "search/search.hpp"
+#include "search_program.hpp"
+
+namespace hmmjit::tools {
+
+bool is_regular_file(const std::string& path);
+/// Whether the bytes of an input ("-": standard input) come when they come, and once only.
+bool is_pipe(const std::string& path);
+
+/// hmmscan looks for its database in the folders of the variable PFAMDB, too. `path` itself where
+/// it or its pressed form exists, or where no folder has it.
+std::string find_profile_database(const std::string& path);
+
+/// Every file that the search of `targets` reads.
+std::vector<NamedFile> inputs_of(const SearchProgram& program, const ParsedOptions& options,
+                                 const std::string& targets);
+
+/// Models of a file, with the bytes read so far for the progress display. Warns where pressed files
+/// are read that are older than the file itself.
+class ModelFile {
+ public:
+  explicit ModelFile(std::string path) : path_(std::move(path)) {}
+  Result<HmmReader> open();
+  const std::atomic<std::uint64_t>& bytes_read() const { return bytes_read_; }
+  const std::atomic<std::uint64_t>& bytes_total() const { return bytes_total_; }
+
+ private:
+  std::string path_;
+  std::atomic<std::uint64_t> bytes_read_{0}, bytes_total_{0};
+  bool checked_ = false;
+};
+
+/// Models as they are read, without those that lack the cutoffs asked for where these are skipped.
+/// One thread at a time.
+class ModelsToSearch {
+ public:
+  ModelsToSearch(HmmReader reader, const Thresholds& thresholds, bool skip)
+      : reader_(std::move(reader)), thresholds_(thresholds), skip_(skip) {}
+  /// After the last model, warns of those without cutoffs.
+  Result<std::optional<Hmm>> next();
+
+ private:
+  HmmReader reader_;
+  Thresholds thresholds_;
+  bool skip_;
+  std::vector<std::string> without_;  // names of the first models without cutoffs
+  std::size_t count_without_ = 0;
+};
+
+/// Fails with kInput where models lack cutoffs: before hours of work, not after them.
+Status check_cutoffs(const std::string& path, const Thresholds& rules);
+
+/// hmmscan's Z; with `skip` models without the cutoffs of `rules` do not count. The models are
+/// read once more for it.
+Result<double> count_models(const std::string& path, const Thresholds& rules, bool skip);
+
+/// The sequence format that --tformat (--qformat where the targets are the queries) asserts.
+Result<std::optional<SequenceFormat>> asserted_format(const SearchProgram& program,
+                                                      const ParsedOptions& options);
+
+/// Targets of one file, those of --restrictdb_* only. `file` as on the command line.
+Result<std::unique_ptr<TargetSource>> open_targets(const ParsedOptions& options,
+                                                   const std::string& file,
+                                                   const SequenceFormatOptions& format);
+
+/// Warns where proteins are searched for and the first targets are plainly nucleotides.
+void warn_of_nucleotides(const std::string& file, const SequenceFormatOptions& format);
+
+void warn(const std::string& text);
+
+}  // namespace hmmjit::tools
