@@ -131,7 +131,7 @@ Models build_all(AlignmentReader reader, const std::string& fallback_name,
 
 AlignmentFileOptions file_options(const std::string& format) {
   AlignmentFileOptions out;
-  if (!format.empty()) out.format = value(parse_sequence_format(format));
+  if (!format.empty()) out.format = value(parse_sequence_format(format, "format"));
   return out;
 }
 

@@ -45,7 +45,7 @@ void require_memory(bool in_memory, const char* what) {
 
 std::optional<SequenceFormat> to_format(const std::string& name) {
   if (name.empty()) return std::nullopt;
-  return value(parse_sequence_format(name));
+  return value(parse_sequence_format(name, "format"));
 }
 
 class MemoryTargets final : public TargetSource {

@@ -14,10 +14,10 @@
 namespace hmmjit::build {
 namespace {
 
-// Where nodes stand.
+// Columns of the nodes.
 struct Columns {
   std::vector<std::size_t> inserted;  // [M+1] most residues inserted after a node
-  std::vector<bool> used;             // [M+1] a row has a residue at the node: it has a column
+  std::vector<bool> used;             // [M+1] some row has a residue at the node
   std::vector<std::size_t> after;     // [M+1] first column after the node
   std::size_t width = 0;
 };
@@ -86,7 +86,7 @@ std::string lay_out(const std::vector<PathElement>& path, std::span<const Residu
   return row;
 }
 
-// Residues inserted after a node: half of them stay beside it, the others move to the next node.
+// Residues inserted after a node: one half is left-aligned, the other right-aligned.
 void justify_insertions(std::string& row, const Columns& columns) {
   const std::size_t M = columns.after.size() - 1;
   for (std::size_t k = 0; k < M; ++k) {
@@ -104,7 +104,7 @@ void justify_insertions(std::string& row, const Columns& columns) {
 AlignedRows align_rows(const MultipleAlignment& alignment, const std::vector<bool>& match) {
   const Columns columns = place_columns(alignment, match);
   AlignedRows aligned;
-  std::vector<PathElement> path;  // found twice: those of a deep alignment would fill the memory
+  std::vector<PathElement> path;  // computed twice: all paths of a deep alignment would not fit
   for (std::size_t row = 0; row < alignment.rows(); ++row) {
     find_row_path(alignment, row, match, path);
     aligned.rows.push_back(lay_out(path, alignment.row(row), *alignment.alphabet, columns));

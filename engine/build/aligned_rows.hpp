@@ -1,4 +1,4 @@
-// The rows of an alignment as a model was built from them, and their Stockholm text.
+// The rows of an alignment as used to build a model, and their Stockholm text.
 #pragma once
 
 #include <string>
@@ -15,16 +15,16 @@ struct AlignedRows {
   std::vector<std::string> rows;
   std::string reference;        ///< `x` at match columns, `.` at the others
   std::vector<double> weights;  ///< relative weights of the rows
-  bool weighted = false;        ///< they were computed or given, not just 1
+  bool weighted = false;        ///< weights were computed or given
 };
 
-/// Lays the rows out: residues at the nodes their paths use, insertions between two nodes divided
-/// into halves, those before the first at its side. `alignment`: fragments are marked and masked
-/// residues replaced; `match`: whether a column is a match column. Weights are not set.
+/// Lays out the rows: residues at the nodes of their paths; insertions between two nodes are split
+/// into halves, those before the first node are right-aligned. `alignment`: with fragments marked
+/// and masked residues replaced; `match`: true for match columns. Does not set weights.
 AlignedRows align_rows(const MultipleAlignment& alignment, const std::vector<bool>& match);
 
-/// Appends them as hmmbuild -O writes them: name, accession and description of `alignment`,
-/// weights, and blocks of 200 columns. Row names that stand there twice make all of them numbered.
+/// Appends the rows as hmmbuild -O writes them: name, accession and description of `alignment`,
+/// weights, and blocks of 200 columns. If two rows have one name, all names are numbered.
 void append_aligned_rows(std::string& out, const AlignedRows& rows,
                          const MultipleAlignment& alignment);
 

@@ -9,12 +9,12 @@
 
 namespace hmmjit::build {
 
-/// Marks leading and trailing gaps of fragments as missing data: of rows that have at most
+/// Marks leading and trailing gaps of fragments as missing data. Fragments are rows with at most
 /// `fragment` residues per column.
 void mark_fragments(MultipleAlignment& alignment, float fragment);
 
 /// Adds the counts of all rows to `hmm`, whose M, alphabet and zeroed parameters are set; `match`:
-/// whether a column is a match column.
+/// true for match columns.
 void count_alignment(const MultipleAlignment& alignment, const std::vector<bool>& match,
                      std::span<const double> weights, Hmm& hmm);
 

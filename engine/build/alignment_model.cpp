@@ -15,7 +15,7 @@
 
 namespace hmmjit::build {
 
-// Those of floats beside those of doubles.
+// Overloads for floats.
 using hmmjit::compensated_sum;
 using hmmjit::normalise;
 
@@ -25,7 +25,7 @@ std::string where_of(const MultipleAlignment& alignment) {
   return alignment.name.empty() ? "the alignment" : "alignment " + alignment.name;
 }
 
-// ---- What an alignment must be --------------------------------------------------------------
+// ---- Requirements ---------------------------------------------------------------------------
 
 Status check(const MultipleAlignment& alignment) {
   const Alphabet& alphabet = *alignment.alphabet;
@@ -199,8 +199,8 @@ void make_parameters(Hmm& hmm, const Priors* priors) {
 
 // ---- Effective number of sequences ----------------------------------------------------------
 
-// Root of a falling or rising function by bisection; `tolerance` of x. The width is tested before
-// it is halved, and the last middle is the answer. Nothing where both ends are of one sign.
+// Root of a monotonic function by bisection; `tolerance` is that of x. The width is tested before
+// it is halved, and the last midpoint is the result. nullopt if both ends have the same sign.
 template <typename Function>
 std::optional<double> bisect(Function&& function, double left, double right, double at_right,
                              double tolerance) {
@@ -368,7 +368,7 @@ Result<BuiltModel> build_from_alignment(const MultipleAlignment& given,
   hmm.name = given.name;
   hmm.accession = given.accession;
   hmm.description = given.description;
-  if (hmm.description)  // a line of the file ends with its text
+  if (hmm.description)  // HMMER writes no blanks at the end of the line
     hmm.description->resize(hmm.description->find_last_not_of(" \t\r\n\v\f") + 1);
   hmm.alphabet = &alphabet;
   built.map.push_back(0);
@@ -403,6 +403,9 @@ Result<BuiltModel> build_from_alignment(const MultipleAlignment& given,
   make_parameters(hmm, priors);
 
   hmm.rf = in_match_columns(given.rf, match);
+  if (hmm.rf.contains(' '))  // a profile file could not hold it
+    return fail(ErrorCode::kInput, "the RF line has blanks at consensus columns",
+                "alignment " + given.name, "write . or - instead");
   hmm.mm = in_match_columns(given.mm, match);
   std::ranges::replace(hmm.mm, '.', '-');
   hmm.cs = in_match_columns(given.cs, match);

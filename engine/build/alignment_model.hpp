@@ -11,12 +11,12 @@
 
 namespace hmmjit::build {
 
-/// How; defaults are hmmbuild's for proteins.
+/// Options; defaults are hmmbuild's for proteins.
 struct AlignmentOptions {
-  /// Match columns: those that are occupied enough, or those the RF annotation marks.
+  /// Match columns: by occupancy, or by RF annotation.
   enum class Columns { kOccupied, kReference } columns = Columns::kOccupied;
   float least_occupied = 0.5f;  ///< weighted fraction of residues in a match column (--symfrac)
-  float fragment = 0.5f;        ///< rows of at most so many residues per column are fragments
+  float fragment = 0.5f;        ///< rows with at most this many residues per column are fragments
   enum class Weights {
     kPositionBased,
     kTree,
@@ -38,20 +38,20 @@ struct AlignmentOptions {
   double total_entropy = 45.0;     ///< target for short models, bits (--esigma)
   double effective_identity = 0.62;
   enum class Prior { kMixture, kNone, kLaplace } prior = Prior::kMixture;
-  std::optional<int> most_insertions = {};  ///< mean length of insertions at most (--maxinsertlen)
+  std::optional<int> most_insertions = {};  ///< maximum mean length of insertions (--maxinsertlen)
 };
 
 /// Builds the model, annotation and composition included; its `needs_calibration` is set. Amino
 /// alphabets only. Bit-identical to HMMER 3.4. `rows`, if given, receives the rows as they were
-/// used. Fails with kInput for an alignment without rows or match columns, with RF annotation
-/// missing where it is asked for, with missing data inside a row, or where an effective number
-/// cannot be found.
+/// used. Fails with kInput for an alignment without rows or match columns, without the RF
+/// annotation that the options need or with blanks in it, with missing data inside a row, or if no
+/// effective number can be found.
 Result<BuiltModel> build_from_alignment(const MultipleAlignment& alignment,
                                         const AlignmentOptions& options,
                                         AlignedRows* rows = nullptr);
 
-/// Replaces emissions of masked nodes (MM annotation) by the background: the last step, after
-/// calibration. As in the reference, not of the last node.
+/// Replaces emissions of masked nodes (MM annotation) by the background; call it last, after
+/// calibration. As in the reference, the last node is left unchanged.
 void apply_mask(Hmm& hmm);
 
 }  // namespace hmmjit::build

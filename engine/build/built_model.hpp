@@ -1,4 +1,4 @@
-// A core model as the builder keeps it: with what a file says of how it was built.
+// A core model with the information about its construction that a profile file holds.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ namespace hmmjit::build {
 /// Value type.
 struct BuiltModel {
   Hmm hmm;
-  int sequences = 0;                         ///< rows the model was built from
+  int sequences = 0;                         ///< rows of the alignment
   std::optional<float> effective_sequences;  ///< absent for a single-sequence model
   std::optional<std::uint32_t> checksum;     ///< of the alignment
-  std::vector<int> map;                      ///< [M+1] alignment column of a node, from 1
+  std::vector<int> map;                      ///< [M+1] alignment column of each node, from 1
   std::string accessibility;                 ///< M characters (SA_cons), or none
   std::string command_log;                   ///< empty: none
 };

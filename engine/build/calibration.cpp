@@ -44,7 +44,7 @@ LikelihoodSlope likelihood_slope(std::span<const double> x, double lambda) {
 }
 
 // Maximum likelihood lambda of a Gumbel distribution: Newton-Raphson from the moment estimate,
-// bisection where that does not settle.
+// bisection if that does not converge.
 double gumbel_lambda(std::span<const double> x) {
   constexpr double kTolerance = 1e-5;
   constexpr int kSteps = 100;
@@ -72,7 +72,7 @@ double gumbel_lambda(std::span<const double> x) {
   return lambda;
 }
 
-// Random targets of one length, with padding around each as vector code wants it.
+// Random targets of one length, each surrounded by the padding that vector code needs.
 struct Targets {
   int length = 0;
   std::vector<Residue> storage;
@@ -99,7 +99,7 @@ Targets simulate(LinearCongruential& random, std::span<const float> background, 
   return targets;
 }
 
-// All models of a run see the same targets, which take longer to draw than to score.
+// All models of a run use the same targets, which take longer to draw than to score.
 std::shared_ptr<const Simulation> simulation_of(const CalibrationOptions& options,
                                                 const Alphabet& alphabet) {
   static std::mutex mutex;
@@ -112,7 +112,7 @@ std::shared_ptr<const Simulation> simulation_of(const CalibrationOptions& option
   made->alphabet = &alphabet;
   const std::span<const float> background(alphabet.background.data(),
                                           static_cast<std::size_t>(alphabet.K));
-  LinearCongruential random(options.seed);  // one stream through all three
+  LinearCongruential random(options.seed);  // one stream for all three distributions
   made->msv = simulate(random, background, options.msv_length, options.msv_targets);
   made->viterbi = simulate(random, background, options.viterbi_length, options.viterbi_targets);
   made->forward = simulate(random, background, options.forward_length, options.forward_targets);

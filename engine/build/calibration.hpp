@@ -8,12 +8,12 @@
 
 namespace hmmjit::build {
 
-/// Simulated targets per distribution and their length; defaults are HMMER's.
+/// Number and length of the simulated targets of each distribution; defaults are HMMER's.
 struct CalibrationOptions {
   int msv_length = 200, msv_targets = 200;
   int viterbi_length = 200, viterbi_targets = 200;
   int forward_length = 100, forward_targets = 200;
-  double tail_mass = 0.04;  ///< Forward scores are exponential in this upper tail
+  double tail_mass = 0.04;  ///< upper tail in which Forward scores are exponential
   std::uint32_t seed = 42;  ///< of the targets; every model sees the same ones
   bool operator==(const CalibrationOptions&) const = default;
 };
@@ -21,8 +21,8 @@ struct CalibrationOptions {
 /// Scores simulated targets and fits the location of the MSV, Viterbi (Gumbel) and Forward
 /// (exponential tail) score distributions; lambda follows from the model's relative entropy
 /// (Eddy 2008). Bit-identical to HMMER 3.4. Fails with kUsage for fewer than two targets, with
-/// kInput for a model that no target has a score for. Thread-safe. Cost: with the defaults 40 000
-/// rows of each integer filter and 20 000 of Forward.
+/// kInput for a model under which no target has a score. Thread-safe. Cost with the defaults: 40
+/// 000 rows of each integer filter and 20 000 of Forward.
 Result<Calibration> calibrate(const Hmm& hmm, const CalibrationOptions& options = {});
 
 }  // namespace hmmjit::build

@@ -78,7 +78,7 @@ void append_hmm_binary(std::string& out, const BuiltModel& built) {
   put(out, static_cast<std::int32_t>(built.sequences > 0 ? built.sequences : -1));
   put(out, built.effective_sequences.value_or(-1.0f));
   put(out, std::int32_t{-1});  // longest expected hit, of nucleic models
-  put_text(out, {});           // time of making
+  put_text(out, {});           // creation time
   for (const int column : built.map) put(out, static_cast<std::int32_t>(column));
   put(out, built.checksum.value_or(0));
   for (const float value :

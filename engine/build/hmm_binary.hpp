@@ -7,8 +7,8 @@
 
 namespace hmmjit::build {
 
-/// Appends the model as a record of HMMER3/f binary (.h3m): every parameter bit for bit, where text
-/// rounds to five digits. The time of making is left empty.
+/// Appends the model as a record of HMMER3/f binary (.h3m). Keeps every parameter bit for bit,
+/// unlike text, which rounds to five digits. The creation time is left empty.
 void append_hmm_binary(std::string& out, const BuiltModel& built);
 
 }  // namespace hmmjit::build

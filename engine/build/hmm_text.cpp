@@ -52,8 +52,8 @@ void append_hmm_text(std::string& out, const BuiltModel& built, const std::strin
   cutoff("GA", hmm.ga);
   cutoff("TC", hmm.tc);
   cutoff("NC", hmm.nc);
-  // As printf has it, infinities on the right as well: a model of which nothing can be emitted has
-  // them.
+  // Formatted as printf does, right-aligned infinities included: a model that cannot emit anything
+  // has them.
   const auto statistics = [&](const char* name, float location, float lambda) {
     fmt::format_to(to, "STATS LOCAL {} {:>8.4f} {:>8.5f}\n", name, static_cast<double>(location),
                    static_cast<double>(lambda));

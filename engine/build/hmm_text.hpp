@@ -7,8 +7,8 @@
 
 namespace hmmjit::build {
 
-/// Appends the model in format HMMER3/f, byte for byte as HMMER 3.4 saves it but for the program
-/// its first line names (`program`, in brackets) and the date (`date`; empty: no line).
+/// Appends the model in format HMMER3/f, byte for byte as HMMER 3.4 saves it, except for `program`,
+/// which the first line names in brackets, and `date` (empty: no DATE line).
 void append_hmm_text(std::string& out, const BuiltModel& built, const std::string& program,
                      const std::string& date);
 

@@ -1,4 +1,4 @@
-// What is computed from the probabilities of a core model.
+// Quantities computed from the probabilities of a core model.
 #pragma once
 
 #include <span>
@@ -10,8 +10,8 @@ namespace hmmjit::build {
 /// Mean relative entropy of the match emissions against the background, bits per node.
 double mean_relative_entropy(const Hmm& hmm);
 
-/// Sets `compo`: the mean composition of what the model emits, each state weighted by how often it
-/// is visited.
+/// Sets `compo`: the mean composition of emitted sequences, each state weighted by its expected
+/// number of visits.
 void set_composition(Hmm& hmm);
 
 /// Compensated (Kahan 1965) sum in double, in order.

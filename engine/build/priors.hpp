@@ -6,8 +6,8 @@
 
 namespace hmmjit::build {
 
-/// A mixture of Dirichlet densities (Sjoelander et al. 1996), with what its densities need of the
-/// gamma function computed once.
+/// A mixture of Dirichlet densities (Sjoelander et al. 1996) with precomputed values of the gamma
+/// function.
 class DirichletMixture {
  public:
   struct Component {
@@ -24,7 +24,7 @@ class DirichletMixture {
   struct Density {
     double log_q = 0, alpha_sum = 0, alpha_total = 0;  // total: compensated
     double log_gamma_sum = 0;
-    std::vector<double> log_gamma, absent;  // of each alpha; its term for a count of zero
+    std::vector<double> log_gamma, absent;  // per alpha; its term for a count of zero
   };
   std::vector<Component> components_;
   std::vector<Density> densities_;
@@ -36,7 +36,7 @@ struct Priors {
 };
 /// HMMER's for proteins.
 const Priors& amino_priors();
-/// All alphas one: Laplace's rule.
+/// Laplace's rule: all alphas are one.
 const Priors& laplace_priors();
 
 /// Natural logarithm of the gamma function by the reference's approximation (Lanczos 1964).

@@ -8,7 +8,7 @@
 
 namespace hmmjit::build {
 
-/// kMissing: residues are not known to be there or not.
+/// kMissing: residues may or may not be present.
 enum class Step : char { kBegin, kMatch, kDelete, kInsert, kMissing, kEnd };
 struct PathElement {
   Step step;
@@ -16,9 +16,9 @@ struct PathElement {
   std::size_t column = 0;  ///< of the residue
 };
 
-/// Replaces `path` by that of a row, from kBegin to kEnd; `match`: whether a column is a match
-/// column. The model has no transitions between insertions and deletions: the residue of an
-/// insertion next to a deletion is aligned to the deleted node instead.
+/// Sets `path` to the path of a row, from kBegin to kEnd; `match`: true for match columns. The
+/// model has no transitions between insertions and deletions, so an inserted residue next to a
+/// deletion is aligned to the deleted node.
 void find_row_path(const MultipleAlignment& alignment, std::size_t row,
                    const std::vector<bool>& match, std::vector<PathElement>& path);
 

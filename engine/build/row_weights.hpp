@@ -8,8 +8,8 @@
 namespace hmmjit::build {
 
 /// Position-based weights (Henikoff & Henikoff 1994) over consensus columns; `reference_columns`:
-/// those of the RF annotation, if there is one. They sum to the number of rows. Of more than 50 000
-/// rows the consensus columns are found in a sample.
+/// those of the RF annotation, if present. They sum to the number of rows. With more than 50 000
+/// rows, consensus columns are found in a sample.
 std::vector<double> position_based_weights(const MultipleAlignment& alignment,
                                            bool reference_columns);
 /// Weights from a UPGMA tree (Gerstein, Sonnhammer & Chothia 1994). Time and memory grow with the
@@ -18,8 +18,8 @@ std::vector<double> tree_weights(const MultipleAlignment& alignment);
 /// Each cluster at `identity` counts as one row (Henikoff & Henikoff 1992).
 std::vector<double> cluster_weights(const MultipleAlignment& alignment, double identity);
 
-/// Number of the single-linkage cluster of each row, at fractional pairwise identity of at least
-/// `identity`; returns how many there are.
+/// Sets the index of each row's single-linkage cluster at a fractional pairwise identity of at
+/// least `identity`; returns the number of clusters.
 std::size_t cluster_rows(const MultipleAlignment& alignment, double identity,
                          std::vector<std::size_t>& cluster);
 

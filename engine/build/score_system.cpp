@@ -13,7 +13,7 @@ std::unexpected<Error> no_lambda(const SubstitutionMatrix& matrix) {
               "give a matrix with positive scores and a negative expected score");
 }
 
-// Sum of the joint probabilities at this lambda less one, and its derivative.
+// Sum of the joint probabilities at this lambda minus one, and its derivative.
 struct Excess {
   double f = 0, df = 0;
 };
@@ -37,9 +37,9 @@ Result<double> solve_lambda(const SubstitutionMatrix& matrix) {
   int largest = matrix.scores[0][0];
   for (const auto& row : matrix.scores)
     largest = std::max(largest, *std::max_element(row.begin(), row.end()));
-  // Else the only root is the one at zero.
+  // Otherwise zero is the only root.
   if (largest <= 0 || excess(matrix, 0.0).df >= 0) return no_lambda(matrix);
-  // From the side beyond the root, so that the root at zero is never found.
+  // Start beyond the root, so that the root at zero is never found.
   constexpr double kFarthest = 50.0;
   double lambda = 1.0 / largest;
   while (lambda < kFarthest && excess(matrix, lambda).f <= 0) lambda *= 2.0;

@@ -16,9 +16,9 @@ namespace hmmjit::build {
 BuiltModel build_from_sequence(const ScoreSystem& system, std::string name,
                                std::span<const Residue> residues);
 
-/// Replaces transition probabilities of `hmm` by those of gap costs: `open` those out of match
-/// states, `extend` those out of insert and delete states (all nodes, the first and last included).
-/// Null: left as they are.
+/// Sets transition probabilities of `hmm` from gap costs: `open` sets those out of match states,
+/// `extend` those out of insert and delete states, of all nodes including the first and last. Null
+/// leaves them unchanged.
 void set_gap_costs(Hmm& hmm, const double* open, const double* extend);
 
 }  // namespace hmmjit::build

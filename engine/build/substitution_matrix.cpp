@@ -310,7 +310,7 @@ Result<SubstitutionMatrix> parse_matrix(std::string_view text, const std::string
     }
     if (rows == labels.size()) return bad_matrix(where, "there are more rows than columns");
     const Residue row = labels[rows];
-    // The label in front may be left out.
+    // The leading label is optional.
     if (parts.size() == labels.size() + 1 && parts.front().size() == 1 &&
         alphabet.digit[static_cast<unsigned char>(parts.front().front())] == row)
       parts.erase(parts.begin());

@@ -1,4 +1,4 @@
-// Amino acid substitution matrices: the common ones, and those of files.
+// Amino acid substitution matrices: built in, or read from files.
 #pragma once
 
 #include <array>
@@ -13,11 +13,11 @@ namespace hmmjit::build {
 
 /// Integer log-odds scores of the 20 residues; row: residue of the query, column: of the target.
 struct SubstitutionMatrix {
-  std::string name;  ///< of the matrix, or the file it was read from
+  std::string name;  ///< of the matrix or its file
   std::array<std::array<int, kMaxBases>, kMaxBases> scores{};
 };
 
-/// Names `find_matrix` knows: PAM30 to PAM240, BLOSUM45 to BLOSUM90. Upper case.
+/// Names that `find_matrix` accepts: PAM30 to PAM240, BLOSUM45 to BLOSUM90. Upper case.
 std::vector<std::string_view> matrix_names();
 /// Fails with kUsage for another name.
 Result<SubstitutionMatrix> find_matrix(std::string_view name);
@@ -25,7 +25,7 @@ Result<SubstitutionMatrix> find_matrix(std::string_view name);
 /// Reads a matrix in the format of NCBI BLAST: '#' starts a comment; a line of one-letter labels of
 /// columns, all 20 residues among them in any order; one line of integers per label in the same
 /// order, with or without the label in front. Rows need not equal columns. Scores of other symbols
-/// are read over. `file` is named in errors. Fails with kInput.
+/// are ignored. Errors name `file`. Fails with kInput.
 Result<SubstitutionMatrix> parse_matrix(std::string_view text, const std::string& file);
 
 }  // namespace hmmjit::build

@@ -7,7 +7,7 @@
 
 #include "core/error.hpp"
 #include "io/byte_source.hpp"
-#include "io/sequence_file.hpp"
+#include "io/sequence_format.hpp"
 #include "model/multiple_alignment.hpp"
 
 namespace hmmjit {
@@ -15,15 +15,15 @@ namespace hmmjit {
 struct AlignmentFileOptions {
   /// Unset: recognised by content, A2M by a name that ends in .a2m.
   std::optional<SequenceFormat> format = std::nullopt;
-  /// Null: guessed from the letters of the first alignment, as HMMER does.
+  /// Null: guessed from the letters of the file, as HMMER does.
   const Alphabet* alphabet = nullptr;
 };
 
-/// Reads the alignments of one file in order: Stockholm (any number of them), or one in aligned
-/// FASTA, A2M, PSI-BLAST, Clustal, SELEX or PHYLIP; plain, gzip or zstd compressed, from a file or
-/// standard input ("-"). Of Stockholm, ID, AC, DE, GA, TC, NC, weights (WT), and the RF, MM,
-/// SS_cons and SA_cons lines are kept; A2M tells its consensus columns, which become RF. One thread
-/// per reader.
+/// Reads the alignments of one file in order: any number in Stockholm and PHYLIP, one in aligned
+/// FASTA, A2M, PSI-BLAST, Clustal and SELEX; plain, gzip or zstd compressed, from a file or
+/// standard input ("-"). Stockholm's ID, AC, DE, GA, TC, NC, WT, RF, MM, SS_cons and SA_cons are
+/// kept, and SELEX's RF, MM and CS. A2M and PSI-BLAST mark consensus columns by upper case, which
+/// becomes RF. Accepts and refuses what hmmbuild does (docs/differences.md). One thread per reader.
 class AlignmentReader {
  public:
   /// Fails with kInput when nothing can be read or no format fits.
@@ -35,7 +35,7 @@ class AlignmentReader {
   AlignmentReader& operator=(AlignmentReader&&) noexcept;
   ~AlignmentReader();
 
-  /// The next alignment; nullopt after the last. After an error the reader is spent.
+  /// The next alignment; nullopt after the last. Do not call it again after an error.
   Result<std::optional<MultipleAlignment>> next();
   const std::string& name() const;
 

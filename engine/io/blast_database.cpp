@@ -23,14 +23,14 @@ namespace {
 
 // ---- definition lines
 
-// What a search prints of a record.
+// The parts of a record that a search prints.
 struct RecordText {
   std::string name, accession, description;
 };
 
-// Walks BER: elements of one tag byte and a length, which may be left open ("indefinite": the
-// element then ends with two zero bytes). After the first thing that does not fit, nothing is found
-// any more and `failed` is true.
+// Walks BER: elements of one tag byte and a length, which may be indefinite (the element then ends
+// with two zero bytes). After the first error every search for an element fails, and `failed` is
+// true.
 class BerReader {
  public:
   explicit BerReader(std::string_view data) : data_(data) {}
@@ -54,7 +54,7 @@ class BerReader {
     return true;
   }
 
-  // Leaves the element that was entered last, over whatever is left of it.
+  // Leaves the element that was entered last; skips the rest of it.
   void leave() {
     while (more()) skip();
     if (failed_) return;
@@ -81,7 +81,7 @@ class BerReader {
     return out;
   }
 
-  // Passes over one element with all its parts.
+  // Skips one element with all its parts.
   void skip() {
     std::size_t open = 0;
     do {
@@ -151,10 +151,10 @@ class BerReader {
 };
 
 constexpr std::uint8_t kInteger = 0x02, kVisibleString = 0x1a, kSequence = 0x30;
-// Member or choice n of what is being read.
+// Tag of member or choice n.
 constexpr std::uint8_t member(unsigned n) { return static_cast<std::uint8_t>(0xa0 + n); }
 
-// Member n, a string, where it is there.
+// Member n, a string, if present.
 std::optional<std::string_view> string_member(BerReader& ber, unsigned n) {
   if (!ber.enter(member(n))) return std::nullopt;
   const auto out = ber.primitive(kVisibleString);
@@ -172,12 +172,12 @@ std::optional<std::int64_t> integer_member(BerReader& ber, unsigned n) {
   return static_cast<std::int64_t>(value);
 }
 
-// Names as hmmsearch gives them. Of the identifiers of all definition lines of a record (nr has one
-// for each of the identical sequences): the first with name and accession, else the first with
-// either, which is the name then; else the first local, PDB or other number or string; else the
-// first word of the definition line. Versions of accessions are left out. PDB's chains, at the
-// names of which hmmsearch stops, are part of the name. The description is the last definition
-// line's.
+// Chooses names as hmmsearch does, among the identifiers of all definition lines of a record (nr
+// has one for each of the identical sequences): the first with name and accession, else the first
+// with either, which becomes the name; else the first local, PDB or other number or string; else
+// the first word of the definition line. Versions of accessions are left out. Chains of PDB, at
+// whose names hmmsearch stops, are part of the name. The description comes from the last definition
+// line.
 class Identifiers {
  public:
   void read_line(BerReader& ber) {
@@ -386,7 +386,7 @@ class Volume {
 
   Status read_index();
 
-  // Bytes [from, to) of record i in a file whose table of beginnings is at `table`.
+  // Bytes [from, to) of record i in a file whose table of offsets is at `table`.
   std::optional<std::string_view> record(std::uint32_t i, std::size_t table,
                                          std::string_view file) const {
     const std::uint32_t from = big_endian(bytes_.index.data() + table + std::size_t{i} * 4);
@@ -430,10 +430,10 @@ Status Volume::read_index() {
   if (whole && type != 1) return damaged("its index is not one of proteins", ".pin");
   if (version == 5) pass(4);         // number of the volume
   pass(number());                    // title
-  if (version == 5) pass(number());  // name of the file that finds accessions
+  if (version == 5) pass(number());  // name of the accession index
   pass(number());                    // date
   records_ = number();
-  pass(8 + 4);  // residues in all (least significant byte first), residues of the longest
+  pass(8 + 4);  // total residues (little-endian), residues of the longest sequence
   if (!whole) return damaged("its index ends early", ".pin");
   const std::size_t table = (std::size_t{records_} + 1) * 4;
   if (index.size() - at < 2 * table) return damaged("its index ends early", ".pin");
@@ -442,7 +442,7 @@ Status Volume::read_index() {
   return {};
 }
 
-// What precedes the text and the residues of a record in the stream, native byte order.
+// Precedes the text and the residues of a record in the stream; native byte order.
 struct RecordHead {
   std::uint32_t name, accession, description, residues;  // bytes
 };
@@ -479,7 +479,7 @@ Status Volume::append(std::uint32_t i, std::vector<char>& stream) const {
 
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
-// Words of a line; one in double quotes may hold blanks.
+// Words of a line; a word in double quotes may contain blanks.
 std::vector<std::string> words_of(std::string_view line) {
   std::vector<std::string> out;
   while (true) {
@@ -494,7 +494,7 @@ std::vector<std::string> words_of(std::string_view line) {
   }
 }
 
-// What an alias may say beside its databases without showing less than all of them.
+// Entries that an alias may have besides its databases and that do not select a part of them.
 constexpr std::array<std::string_view, 8> kDescriptive{
     "TITLE",      "NSEQ",         "LENGTH",   "MAXLEN",
     "STATS_NSEQ", "STATS_TOTLEN", "MASKLIST", "ALIAS_FILE_VERSION"};
@@ -635,7 +635,7 @@ class BlastParser final : public Parser {
     return fail(ErrorCode::kInput, "the data end inside a record", where(), kAgain);
   }
 
-  // Up to `bytes` of the record at a time, so that a length is not believed before its bytes come.
+  // Reads up to `bytes` of the record at a time, so that a wrong length allocates nothing.
   template <typename Use>
   Status pieces(std::uint32_t bytes, Use use) {
     while (bytes > 0) {
@@ -706,7 +706,7 @@ Result<std::unique_ptr<ByteSource>> open_blast_database(const std::string& path)
                 "standard input", "give its name, without the ending of its files");
   std::vector<std::string> volumes;
   HMMJIT_TRY(find_volumes(path, 0, volumes));
-  // What is wrong with any volume is said before the search, not hours into it.
+  // Reports a fault in any volume before the search, not hours into it.
   for (std::size_t i = 1; i < volumes.size(); ++i) {
     const auto opened = Volume::open(volumes[i]);
     if (!opened) return std::unexpected(opened.error());

@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::size_t kChunk = std::size_t{1} << 20;
 
-// Not initialised: what a short input does not fill takes no memory.
+// Not initialised, so that unused pages take no memory.
 class Buffer {
  public:
   Buffer() = default;
@@ -37,7 +37,7 @@ class Buffer {
   std::unique_ptr<char[]> data_;
   std::size_t size_ = 0;
 };
-// Chunks decompressed ahead: enough to keep a thread busy while the reader works on one.
+// Chunks decompressed ahead: enough to keep a thread busy while the reader uses one.
 constexpr std::size_t kReadAhead = 4;
 
 std::string errno_text(int error) { return std::strerror(error); }
@@ -46,7 +46,7 @@ std::string errno_text(int error) { return std::strerror(error); }
 class RawBytes {
  public:
   virtual ~RawBytes() = default;
-  // Fills `buffer` as far as the input goes; less than its size only at the end.
+  // Fills `buffer`; returns less than its size only at the end of the input.
   virtual Result<std::size_t> read(std::span<char> buffer) = 0;
   virtual Status rewind() = 0;
   virtual bool rewindable() const = 0;
@@ -110,11 +110,11 @@ class RawMemory : public RawBytes {
   std::size_t position_ = 0;
 };
 
-// Turns raw bytes into the bytes of the stream.
+// Decodes raw bytes.
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  // Fills `out` as far as the stream goes; less than its size only at the end.
+  // Fills `out`; returns less than its size only at the end of the stream.
   virtual Result<std::size_t> decode(std::span<char> out) = 0;
   virtual void reset() = 0;
 };
@@ -177,7 +177,7 @@ class GzipDecoder : public Decoder {
       filled = out.size() - stream_.avail_out;
       if (status == Z_STREAM_END) {
         in_member_ = false;
-      } else if (status == Z_MEM_ERROR) {  // its window is made when the first piece is through
+      } else if (status == Z_MEM_ERROR) {  // the window is allocated after the first piece
         throw std::bad_alloc();
       } else if (status != Z_OK && status != Z_BUF_ERROR) {
         return fail(ErrorCode::kInput,
@@ -238,7 +238,7 @@ class ZstdDecoder : public Decoder {
       return fail(ErrorCode::kResources, "zstd could not be initialised", name_);
     }
     ZSTD_outBuffer output{out.data(), out.size(), 0};
-    bool flush = true;  // output may be left in the stream although all input was taken
+    bool flush = true;  // the stream may hold output although all input was consumed
     while (output.pos < output.size && !ended_) {
       HMMJIT_ASSIGN(bool more, input_.fill());
       if (!more && !(in_frame_ && flush)) {
@@ -320,7 +320,7 @@ class MemorySource : public ByteSource {
   std::size_t position_ = 0;
 };
 
-// Decompresses into a ring of chunks, ahead of the reader where somebody has the time for it.
+// Decompresses into a ring of chunks ahead of the reader.
 class DecodedSource : public ByteSource {
  public:
   DecodedSource(std::unique_ptr<RawBytes> raw, std::unique_ptr<Decoder> decoder, std::string name,
@@ -335,7 +335,7 @@ class DecodedSource : public ByteSource {
   Result<std::span<const char>> next() override {
     if (read_ahead_ == ReadAhead::kOwnThread && !started_) start();
     std::unique_lock lock(mutex_);
-    if (holding_) {  // the view given last time is released now
+    if (holding_) {  // releases the previous view
       holding_ = false;
       ++taken_;
       changed_.notify_all();
@@ -382,7 +382,7 @@ class DecodedSource : public ByteSource {
   bool has_room() const {
     return !decoding_ && !finished_ && !stopping_ && made_ - taken_ < kReadAhead;
   }
-  // Decodes the next chunk with the lock let go; one thread at a time, as `decoding_` tells.
+  // Decodes the next chunk without the lock; `decoding_` ensures one thread at a time.
   void decode_one(std::unique_lock<std::mutex>& lock) {
     decoding_ = true;
     Slot& slot = ring_[made_ % kReadAhead];
@@ -413,7 +413,7 @@ class DecodedSource : public ByteSource {
         }
       });
     } catch (const std::system_error&) {
-      // No thread is to be had: the reader decompresses what it needs.
+      // No thread could be started: the reader decompresses its own chunks.
     }
   }
   void stop() {
@@ -432,8 +432,8 @@ class DecodedSource : public ByteSource {
   ReadAhead read_ahead_;
   std::array<Slot, kReadAhead> ring_;
   std::thread thread_;
-  bool started_ = false;  // whether or not the system gave a thread
-  std::mutex mutex_;      // what follows
+  bool started_ = false;  // the thread was requested, successfully or not
+  std::mutex mutex_;      // guards the members below
   std::condition_variable changed_;
   std::size_t made_ = 0, taken_ = 0;
   bool finished_ = false, holding_ = false, stopping_ = false, decoding_ = false;
@@ -480,7 +480,7 @@ Compression recognise(std::string_view head) {
   return Compression::kNone;
 }
 
-// Data that is not compressed must not be named as if it were; an empty file may.
+// Refuses uncompressed data under the name of compressed data, unless the file is empty.
 Status check_name(const std::string& name, std::string_view head) {
   for (auto [suffix, format] : {std::pair{".gz", "gzip"}, std::pair{".zst", "zstd"}}) {
     if (!head.empty() && name.ends_with(suffix)) {

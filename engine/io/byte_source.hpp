@@ -15,10 +15,10 @@ namespace hmmjit {
 
 enum class Compression { kNone, kGzip, kZstd };
 
-/// Who decompresses ahead of the reader of a compressed source.
+/// Who decompresses ahead of the reader.
 enum class ReadAhead {
-  kOwnThread,  ///< a thread of the source; where none can be started, the reader itself
-  kCallers,    ///< whoever calls decode_ahead; what nobody did, the reader does
+  kOwnThread,  ///< a thread of the source, or the reader itself if no thread can be started
+  kCallers,    ///< the callers of decode_ahead; the reader decompresses the rest
 };
 
 /// A stream delivered in large chunks. One thread reads one source.
@@ -33,11 +33,11 @@ class ByteSource {
   /// valid until the next call. Fails with kInput on read errors and on corrupt or truncated
   /// compressed data.
   virtual Result<std::span<const char>> next() = 0;
-  /// Starts again at the first byte. Fails with kInput where the input is a pipe or terminal.
+  /// Restarts at the first byte. Fails with kInput if the input is a pipe or terminal.
   virtual Status rewind() = 0;
   virtual bool rewindable() const = 0;
-  /// Decompresses one chunk ahead of the reader if there is room for it, from any thread. True when
-  /// there is room for more at once.
+  /// Decompresses one chunk ahead of the reader if there is room for it. Any thread may call it.
+  /// Returns true if there is room for another chunk.
   virtual bool decode_ahead() { return false; }
 
   /// Name for messages: the path, or "standard input".
@@ -68,15 +68,15 @@ Result<std::unique_ptr<ByteSource>> open_memory_source(std::string name,
 class BufferedInput {
  public:
   explicit BufferedInput(std::unique_ptr<ByteSource> source) : source_(std::move(source)) {}
-  /// Of what `line` reads from here on, a line of more bytes is an error: an input without line
-  /// ends (a few kilobytes of compressed data can hold gigabytes of it) must not fill the memory.
+  /// From now on `line` fails for lines of more bytes: an input without line ends (gigabytes of it
+  /// fit in a few kilobytes of compressed data) must not fill the memory.
   void limit_lines(std::size_t bytes) { longest_line_ = bytes; }
 
   /// The unread bytes of the current chunk (reads one when there is none); empty at the end.
   Result<std::string_view> peek();
   /// Marks `count` bytes of the last peek as read. Line numbers are not counted.
   void skip(std::size_t count) { position_ += count; }
-  /// Next line without its LF (a CR stays). False at the end. The view is valid until the next
+  /// The next line without its LF (a CR stays). False at the end. The view is valid until the next
   /// call. An unterminated last line is a line. Fails with kInput at a line that is too long.
   Result<bool> line(std::string_view* text);
   /// Reads `count` bytes; false when the input ends before the last of them.

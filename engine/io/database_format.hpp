@@ -10,7 +10,7 @@
 
 namespace hmmjit::database_format {
 
-// Numbers are stored as the machine has them; every supported machine is little-endian.
+// Numbers are stored in native byte order; every supported machine is little-endian.
 static_assert(std::endian::native == std::endian::little);
 
 // As in PNG: a byte with its top bit set, line ends and a control character, so that a transfer
@@ -48,12 +48,12 @@ inline constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit)
   return (value + unit - 1) / unit * unit;
 }
 
-/// Bytes a target of `length` residues takes, its padding (one byte at least) included.
+/// Bytes of a target of `length` residues, including its padding (at least one byte).
 inline constexpr std::uint64_t stored_bytes(std::uint64_t length) {
   return round_up(length + 1, 16);
 }
 
-/// The same for databases of the same targets in the same order, whatever files they came from.
+/// Equal for databases with the same targets in the same order, whatever their source files.
 inline std::uint64_t identity(const Header& header) {
   std::array<std::uint64_t, kAbout + 1> of = {header.alphabet};
   for (int i = 0; i < kAbout; ++i) of[static_cast<std::size_t>(i) + 1] = header.section[i].checksum;

@@ -8,7 +8,7 @@
 
 namespace hmmjit::hmm_parsing {
 
-// True when the line is one that both formats have.
+// True if both formats have this line.
 Result<bool> AsciiParser::common_line(std::string_view tag, Tokens& tokens) {
   if (tag == "NAME") {
     const std::string_view name = tokens.next();

@@ -1,5 +1,5 @@
-// What the ASCII formats of HMMER2 and HMMER3 have in common: the lines of the header that both
-// write, the frame of the body, and errors that name line and model.
+// Common parts of the ASCII formats of HMMER2 and HMMER3: shared header lines, the frame of the
+// body, and errors that name line and model.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ class AsciiParser {
   AsciiParser& operator=(const AsciiParser&) = delete;
 
  protected:
-  /// How the formats differ in lines that both have.
+  /// Differences between the formats in shared lines.
   struct Rules {
     bool empty_description = false;  ///< DESC may stand alone
     bool single_cutoff = false;      ///< nucleotide models have one number in GA, TC and NC
@@ -29,9 +29,9 @@ class AsciiParser {
     return bad_line(input_, hmm_.name, std::move(message));
   }
 
-  /// Header lines up to the one that begins the body, the names of the transitions included.
-  /// `other(tag, tokens)` handles the lines of one format only and ignores what it does not know;
-  /// `missing()` names what the header of this format lacks, or is null.
+  /// Reads the header, up to and including the names of the transitions. `other(tag, tokens)`
+  /// handles lines that only one format has and ignores unknown ones; `missing()` names a line that
+  /// the header lacks, or returns null.
   template <typename Other, typename Missing>
   Status header(const Other& other, const Missing& missing) {
     std::string_view line;
@@ -52,9 +52,9 @@ class AsciiParser {
   }
   Status flag(std::string_view tag, Tokens& tokens, bool* value) const;
 
-  /// The next line of node k; an error where the input ends.
+  /// The next line of node k; fails at the end of the input.
   Status body_line(int k, std::string_view* line);
-  /// Space for node k. Grown as nodes arrive: LENG of a damaged file may say anything.
+  /// Makes space for node k. Grown node by node, because LENG of a damaged file may be anything.
   void grow(int k);
   /// Fails unless `token`, the first of a match line, is k.
   Status expect_node(int k, std::string_view token) const;

@@ -9,9 +9,9 @@
 #include <string_view>
 
 #include "io/c_numbers.hpp"
-#include "io/foreign_file.hpp"
 #include "io/hmm_ascii.hpp"
 #include "io/hmm_parsing.hpp"
+#include "io/sequence_format.hpp"
 
 namespace hmmjit {
 
@@ -84,7 +84,7 @@ char binary_version(std::uint32_t magic) {
 // both decide the last bit of every score derived from the model.
 inline float probability(double negative_log) { return ::expf(static_cast<float>(-negative_log)); }
 
-// Reads `count` probabilities from `p`. Returns how many were there; *p is left after them.
+// Reads at most `count` probabilities, advances *position past them and returns their number.
 int read_probabilities(const char** position, const char* end, int count, float* out) {
   static constexpr double kScale[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};
   const char* p = *position;
@@ -98,7 +98,7 @@ int read_probabilities(const char** position, const char* end, int count, float*
       out[n] = 0.0f;
       continue;
     }
-    // The form HMMER writes, d.ddddd, without a call; anything else goes to c_atof.
+    // Fast path for the form that HMMER writes, d.ddddd; c_atof reads everything else.
     std::uint32_t whole = static_cast<unsigned char>(*p - '0');
     std::uint32_t digits = 0;
     int fraction = 0;
@@ -314,7 +314,7 @@ struct HmmReader::State {
   char version = 0;
   bool tag_read = false;  // the tag of the next model was consumed already
   const Alphabet* alphabet = nullptr;
-  std::optional<ForeignFile> foreign;  // what the beginning of the file is instead
+  std::optional<ForeignFile> foreign;  // another kind of file, recognised by its first bytes
 };
 
 std::unexpected<Error> HmmReader::State::unknown_tag(std::string_view tag) const {
@@ -328,10 +328,10 @@ std::unexpected<Error> HmmReader::State::unknown_tag(std::string_view tag) const
 
 Status HmmReader::State::detect() {
   HMMJIT_ASSIGN(std::string_view head, input.peek());
-  if (!head.starts_with("HMMER")) foreign = recognise_foreign_file(head);
+  if (!head.starts_with("HMMER")) foreign = recognise_other_file(head);
   if (head.size() >= 4 && (static_cast<unsigned char>(head[3]) & 0x80u) != 0) {
-    // Binary files are in the byte order of their writer; only little-endian machines and
-    // files are met in practice, and the refusal of others is by the unknown magic number.
+    // Binary files have the byte order of their writer. Big-endian files are refused because their
+    // magic number is unknown.
     std::uint32_t magic;
     std::memcpy(&magic, head.data(), 4);
     version = binary_version(magic);

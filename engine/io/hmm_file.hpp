@@ -12,8 +12,8 @@
 
 namespace hmmjit {
 
-/// Bytes of a line, or of a text of a binary file; a longer one is an error. hmmsearch has no
-/// limit; the longest line of Pfam's models has some hundred bytes.
+/// Longest line in bytes, and longest string of a binary file. hmmsearch has no limit; the longest
+/// line of Pfam's models has a few hundred bytes.
 inline constexpr std::size_t kLongestModelLine = std::size_t{4} << 20;
 
 enum class HmmFormat { kHmmer2, kAscii3, kBinary3 };
@@ -40,12 +40,12 @@ class HmmReader {
   HmmReader& operator=(HmmReader&&) noexcept;
   ~HmmReader();
 
-  /// The next model; nullopt after the last. After an error the reader is spent.
+  /// The next model; nullopt after the last. Do not call it again after an error.
   Result<std::optional<Hmm>> next();
-  /// Where the bytes after the model returned last begin, in the decompressed file.
+  /// Offset in the decompressed file of the first byte after the model returned last.
   std::uint64_t offset() const;
   Compression compression() const;
-  /// Back to the first model; kInput for a pipe.
+  /// Restarts at the first model; kInput for a pipe.
   Status rewind();
 
   /// The file the models come from: the path given, or its .h3m.

@@ -32,8 +32,8 @@ class FastaParser : public Parser {
     if (block.residue_count() >= residues || block.size() >= targets) return {};
     HMMJIT_ASSIGN(bool some, advance());
     if (some && block.size() == 0) {
-      // Growing by doubling would copy every residue once more. Address space only: what the
-      // input does not fill is never touched.
+      // Growing by doubling would copy every residue once more. This reserves address space only:
+      // unused pages are never touched.
       bool likely_all = chunk_.size() < kLikelyWhole;
       room_ = likely_all ? chunk_.size()
                          : static_cast<std::size_t>(std::min(residues, kReserve)) + kPiece;
@@ -78,7 +78,7 @@ class FastaParser : public Parser {
 
   static std::array<std::uint8_t, 256> classes(const Alphabet& alphabet) {
     std::array<std::uint8_t, 256> table = unaligned_table(alphabet);
-    table['>'] = kSpecial;  // starts a record wherever it stands
+    table['>'] = kSpecial;  // starts a record anywhere in a line
     return table;
   }
 
@@ -112,7 +112,7 @@ class FastaParser : public Parser {
 
   std::unexpected<Error> no_file_header() const {
     return fail(ErrorCode::kInput, "an hmmpgmd file begins with a line that starts with #", where(),
-                "if it is plain FASTA, use --tformat fasta");
+                "if it is plain FASTA, state that format");
   }
 
   void skip_file_header() {
@@ -131,14 +131,14 @@ class FastaParser : public Parser {
                               chunk_[position_] >= ' ' && chunk_[position_] <= '~'
                                   ? chunk_.substr(position_, 1)
                                   : "?"),
-                  where(), "check that this is a sequence file, or name its format with --tformat");
+                  where(), "check that this is a sequence file, or state its format");
     }
     ++position_;
     state_ = State::kHeader;
     return {};
   }
 
-  // Takes header bytes up to the line end; begins the target when the line is complete.
+  // Reads header bytes up to the line end; begins the target when the line is complete.
   Status read_header(TargetBlock& block) {
     std::string_view piece = chunk_.substr(position_);
     std::size_t end = find_line_end(piece.data(), piece.size());
@@ -208,7 +208,7 @@ class FastaParser : public Parser {
       position_ += taken;
       if (taken < n) {
         if (chunk_[position_] != '>') {
-          return illegal_character(where(), {}, chunk_[position_], alphabet_);
+          return illegal_character(where(), {}, chunk_[position_], alphabet_, model_);
         }
         ++position_;
         return true;
@@ -222,8 +222,8 @@ class FastaParser : public Parser {
     return block[block.size() - 1].name;
   }
 
-  // For a target that is longer than expected. Few copies, and none of more than a quarter of what
-  // it takes in the end; what stays unused is never touched.
+  // Grows the block for a target that is longer than expected: by a factor of four, so that copies
+  // are few and small. Unused pages are never touched.
   void make_room(TargetBlock& block) {
     const std::uint64_t others = block.residue_count() + block.size() + 1;
     const std::uint64_t needed = others + length_;
@@ -265,9 +265,9 @@ class FastaParser : public Parser {
   std::string_view chunk_;
   std::size_t position_ = 0;
   std::uint64_t lines_ = 0;  // line ends before chunk_
-  State first_;              // where every pass begins
+  State first_;              // at the start of every pass
   State state_;
-  std::string header_;  // a header line cut by a chunk's end
+  std::string header_;  // beginning of a header line that continues in the next chunk
   std::uint64_t length_ = 0;
   std::uint64_t room_ = 0;  // residues the block has memory for
 };

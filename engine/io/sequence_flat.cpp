@@ -5,24 +5,16 @@
 #include <vector>
 
 #include "io/sequence_parsing.hpp"
+#include "io/text_fields.hpp"
 
 namespace hmmjit::sequence_parsing {
 namespace {
-
-constexpr std::string_view kBlanks = " \t\r\n\v\f";
-
-std::string_view trim_end(std::string_view text) {
-  std::size_t last = text.find_last_not_of(kBlanks);
-  return text.substr(0, last == text.npos ? 0 : last + 1);
-}
 
 std::string_view first_token(std::string_view text, std::string_view separators) {
   std::size_t begin = std::min(text.find_first_not_of(separators), text.size());
   text.remove_prefix(begin);
   return text.substr(0, text.find_first_of(separators));
 }
-
-bool is_blank_line(std::string_view line) { return line.find_first_not_of(kBlanks) == line.npos; }
 
 class FlatParser : public Parser {
  public:
@@ -73,7 +65,7 @@ class FlatParser : public Parser {
     do {
       HMMJIT_ASSIGN(bool more, input_.line(&line));
       if (!more) return false;
-    } while (is_blank_line(line));
+    } while (is_blank(line));
     if (!line.starts_with("ID   ")) {
       return bad("an EMBL record must start with an ID line", "check the format of the file");
     }
@@ -130,7 +122,7 @@ class FlatParser : public Parser {
       codes_.clear();
       for (char c : line) {
         std::uint8_t code = table_[static_cast<unsigned char>(c)];
-        if (code == kSpecial) return illegal_character(input_.where(), name_, c, alphabet_);
+        if (code == kSpecial) return illegal_character(input_.where(), name_, c, alphabet_, model_);
         if (code != kIgnored) codes_.push_back(code);
       }
       length += codes_.size();

@@ -16,11 +16,11 @@ namespace hmmjit::sequence_parsing {
 /// Largest target: lengths are int throughout the engine.
 inline constexpr std::uint64_t kLongestTarget = 2147483647u;
 
-/// Bytes of the line that begins a FASTA record, and of a line of EMBL and GenBank files. hmmsearch
-/// has no limit; the longest lines of NCBI's nr have some hundred kilobytes.
+/// Longest header line of FASTA, and longest line of EMBL and GenBank files, in bytes. hmmsearch
+/// has no limit; the longest lines of NCBI's nr have a few hundred kilobytes.
 inline constexpr std::size_t kLongestHeader = std::size_t{16} << 20;
 
-/// One parser per format; delivers whole targets.
+/// Parser of one format; delivers whole targets.
 class Parser {
  public:
   virtual ~Parser() = default;
@@ -29,11 +29,14 @@ class Parser {
   virtual Status read(TargetBlock& block, std::uint64_t residues, std::uint64_t targets) = 0;
   /// The input has been rewound.
   virtual void reset() = 0;
-  /// As SequenceReader::limit_targets.
+  /// See SequenceReader::limit_targets.
   void limit_targets(std::uint64_t residues) { longest_ = std::min(residues, kLongestTarget); }
+  /// See SequenceFormatOptions::model.
+  void name_model(std::string model) { model_ = std::move(model); }
 
  protected:
   std::uint64_t longest_ = kLongestTarget;
+  std::string model_;
 };
 
 /// `file_header`: a line that begins with '#' comes before the first record.
@@ -42,10 +45,6 @@ std::unique_ptr<Parser> make_fasta_parser(BufferedInput& input, const Alphabet& 
 /// EMBL/UniProt and GenBank/DDBJ.
 std::unique_ptr<Parser> make_flat_parser(BufferedInput& input, const Alphabet& alphabet,
                                          SequenceFormat format);
-/// `phylip_name_width`: columns of a PHYLIP row's name, 0 when it ends at the first blank.
-std::unique_ptr<Parser> make_alignment_parser(BufferedInput& input, const Alphabet& alphabet,
-                                              SequenceFormat format, std::size_t phylip_name_width);
-
 /// The stream of io/blast_database.hpp.
 std::unique_ptr<Parser> make_blast_parser(BufferedInput& input, const Alphabet& alphabet);
 
@@ -53,19 +52,21 @@ std::unique_ptr<Parser> make_blast_parser(BufferedInput& input, const Alphabet& 
 inline constexpr std::uint8_t kIgnored = 0x40;  ///< bit: skip the character
 inline constexpr std::uint8_t kSpecial = 0x80;  ///< bit: record start or illegal
 
+/// Character classes of aligned rows: the alphabet; kSpecial for everything else.
+std::array<std::uint8_t, 256> residue_table(const Alphabet& alphabet);
 /// Character classes of the unaligned formats: the alphabet without '-', white space ignored.
 std::array<std::uint8_t, 256> unaligned_table(const Alphabet& alphabet);
 
-/// In what is printed of a target a NUL byte is an error: text ends there in C, so that names could
-/// become equal that are not, and what reads the results would break.
+/// A NUL byte in the name, accession or description of a target is an error: C strings end there,
+/// so different names could become equal, and readers of the results would break.
 inline bool has_nul(std::string_view text) { return text.find('\0') != text.npos; }
 std::unexpected<Error> nul_byte(const std::string& where, std::string_view name);
 std::unexpected<Error> too_long(const std::string& where, std::string_view name);
-/// Of a target of `residues` residues, more than limit_targets allows.
+/// The error for a target with more residues than limit_targets allows.
 std::unexpected<Error> does_not_fit(const std::string& where, std::string_view name,
                                     std::uint64_t residues);
-/// "illegal character c" at `where`, which names file and line.
+/// "illegal character c" at `where`, which names file and line. `model`: see SequenceFormatOptions.
 std::unexpected<Error> illegal_character(const std::string& where, std::string_view target, char c,
-                                         const Alphabet& alphabet);
+                                         const Alphabet& alphabet, std::string_view model = {});
 
 }  // namespace hmmjit::sequence_parsing

@@ -27,7 +27,7 @@ std::unexpected<Error> damaged(const std::string& name, std::string what) {
               "make it again with hmmjit db build");
 }
 
-// Largest of `count` codes, in a form compilers turn into vector code.
+// Largest of `count` codes; compilers vectorise this form.
 Residue largest_code(const Residue* codes, std::size_t count) {
   Residue largest = 0;
   for (std::size_t i = 0; i < count; ++i) largest = std::max(largest, codes[i]);
@@ -66,10 +66,10 @@ AlignedBytes aligned_bytes(std::uint64_t size) {
       ::operator new[](std::max<std::uint64_t>(size, 1), std::align_val_t{kSectionAlignment})));
 }
 
-// Some bytes of the file, where they lie or in storage of their own.
+// Bytes of the file: in place, or copied.
 struct Piece {
   const char* data = nullptr;
-  std::shared_ptr<const char> own;  // empty: they lie in the mapping, or in memory
+  std::shared_ptr<const char> own;  // empty: in the mapping or in memory
 };
 
 }  // namespace
@@ -85,7 +85,7 @@ Result<bool> is_target_database_file(const std::string& path) {
 
 struct TargetDatabase::State {
   std::string name;
-  // One of these holds the bytes.
+  // One of these owns the bytes.
   MappedFile mapping;
   AlignedBytes copy;
   ReadOnlyFile file;
@@ -123,7 +123,7 @@ Result<Piece> TargetDatabase::State::piece(std::uint64_t at, std::uint64_t size)
   return Piece{data, std::shared_ptr<const char>(own.release(), AlignedDelete{})};
 }
 
-// What is checked has to be copied before: another process may overwrite the file at any moment.
+// Copy before checking: another process may overwrite the file at any moment.
 template <typename T>
 Status TargetDatabase::State::read(std::uint64_t at, std::span<T> to) const {
   if (bytes == nullptr) return file.read(at, {reinterpret_cast<char*>(to.data()), to.size_bytes()});
@@ -150,7 +150,7 @@ Status TargetDatabase::State::read_header() {
   if (header.file_bytes != size)
     return damaged(name,
                    fmt::format("the file has {} bytes, {} were written", size, header.file_bytes));
-  // What follows can only fail in a file that another program made.
+  // The checks below can fail only for files of other programs.
   if (header.alphabet < 1 || header.alphabet > 3)
     return damaged(name, fmt::format("alphabet {} is unknown", header.alphabet));
   const Alphabet& alphabet = alphabet_of(static_cast<AlphabetType>(header.alphabet));
@@ -204,7 +204,7 @@ Result<TargetEntry> TargetDatabase::State::entry(std::uint64_t index) const {
   return found;
 }
 
-// Entries from `first` on, before `end`: one, and more until their targets have `max_residues`.
+// Entries from `first` to `end` at most: one, and more until their targets have `max_residues`.
 Result<std::vector<TargetEntry>> TargetDatabase::State::copy_entries(
     std::uint64_t first, std::uint64_t end, std::uint64_t max_residues) const {
   constexpr std::uint64_t kEntriesAtOnce = 1024;
@@ -244,8 +244,8 @@ Status TargetDatabase::State::check_entries(std::span<const TargetEntry> copies,
   return {};
 }
 
-// Finds damage in the residues of these entries, which begin at `at`. What uses codes as indices
-// makes sure of them again where the file is mapped (model/residue_copies.hpp).
+// Finds damage in the residues of these entries, which begin at `at`. Code that uses residues as
+// indices checks them again if the file is mapped (model/residue_copies.hpp).
 Status TargetDatabase::State::check_residues(std::span<const TargetEntry> copies,
                                              std::uint64_t first, const Residue* at) const {
   const auto codes = static_cast<Residue>(summary.alphabet->Kp);
@@ -285,7 +285,7 @@ Status TargetDatabase::State::check_zeros(std::uint64_t from, std::uint64_t to,
   });
 }
 
-// Has the pages read in, as far as they are not in memory, before they are touched one by one.
+// Asks the system to load these pages before they are touched one by one.
 void TargetDatabase::State::expect(const Piece& where, std::uint64_t size_of_piece) const {
   if (!mapped()) return;
   const auto [from, size] = pages(where.data, where.data + size_of_piece, true);
@@ -296,9 +296,9 @@ void TargetDatabase::State::expect(const Piece& where, std::uint64_t size_of_pie
 #endif
 }
 
-// Has the system read these bytes of the file into its cache meanwhile. Linux takes such advice for
-// no more than the readahead of the file system at a time, and forgets the rest: 128 KiB on NFS,
-// FUSE and most disks (force_page_cache_readahead in its mm/readahead.c).
+// Asks the system to read these bytes of the file into its cache in the background. Linux honours
+// such advice only up to the readahead size of the file system at a time: 128 KiB on NFS, FUSE and
+// most disks (force_page_cache_readahead in mm/readahead.c).
 void TargetDatabase::State::prefetch(std::uint64_t from, std::uint64_t to) const {
   constexpr std::uint64_t kAtOnce = std::uint64_t{128} << 10;
   for (; from < to; from += kAtOnce) {
@@ -371,9 +371,9 @@ Result<std::pair<std::uint64_t, std::uint64_t>> TargetDatabase::targets_of_fract
     // bytes * share / of, without the product: shares are below `of`, which is below 2^32.
     const std::uint64_t whole = s.residue_bytes / of, rest = s.residue_bytes % of;
     const std::uint64_t limit = whole * share + rest * share / of;
-    // Targets are of about equal length, so that a proportion leads near the place in few steps; a
-    // network file system answers each of them with a round trip. Every other step halves what is
-    // left, whatever the lengths are.
+    // Interpolation search: targets have similar lengths, so few steps suffice, and on a network
+    // file system each step costs a round trip. Every other step bisects, which bounds the number
+    // of steps for any lengths.
     std::uint64_t first = 0, last = s.summary.targets;
     std::uint64_t at_first = kDatabaseAlignment, at_last = s.residue_bytes;
     for (bool halve = false; first < last; halve = !halve) {
@@ -419,7 +419,7 @@ Status TargetDatabase::verify() const {
   }
   HMMJIT_TRY(s.check_zeros(end_of_last, s.summary.file_bytes, "after the last section"));
 
-  // The checksums match: from here on only a program that wrote nonsense can be at fault.
+  // The checksums match, so errors found below were made by the program that wrote the file.
   HMMJIT_ASSIGN(const Piece front, s.piece(s.residues_at, kDatabaseAlignment));
   const auto* const padding = reinterpret_cast<const Residue*>(front.data);
   if (find_other(padding, padding + kDatabaseAlignment, kPaddingCode) !=
@@ -486,7 +486,7 @@ Status DatabaseReader::seek(std::uint64_t index) {
   residues_ = kDatabaseAlignment;
   text_ = 0;
   if (index > 0 && index < s.summary.targets) {
-    // Where it says it starts, if that is a place; read_block checks the rest.
+    // Start at the offset of the entry if it is in range; read_block checks the rest.
     HMMJIT_ASSIGN(const TargetEntry first, s.entry(index));
     if (first.residues < kDatabaseAlignment || first.residues % kDatabaseAlignment != 0 ||
         first.residues > s.residue_bytes || first.text > s.text_bytes)
@@ -510,7 +510,7 @@ Result<bool> DatabaseReader::read_block(TargetBlock& block, std::uint64_t max_re
     Storage() = default;
     Storage(const Storage&) = delete;
     Storage& operator=(const Storage&) = delete;
-    // Unmaps the pages only: they are read from the file again if need be.
+    // Only drops the pages; they are read from the file again if needed.
     ~Storage() {
       if (!database->state_->mapped()) return;
       for (const auto& [begin, bytes] :
@@ -530,14 +530,14 @@ Result<bool> DatabaseReader::read_block(TargetBlock& block, std::uint64_t max_re
   const std::uint64_t text_end = last.text + last.name + last.accession + last.description;
   stored->residue_bytes = residues_end - residues_;
   stored->text_bytes = text_end - text_;
-  // With the padding in front of the first target, which vector code may read.
+  // Includes the padding before the first target, which vector code may read.
   const std::uint64_t piece_bytes = stored->residue_bytes + kDatabaseAlignment;
   HMMJIT_ASSIGN(const Piece residues,
                 s.piece(s.residues_at + residues_ - kDatabaseAlignment, piece_bytes));
   HMMJIT_ASSIGN(stored->text, s.piece(s.text_at + text_, stored->text_bytes));
-  // What comes next is read while this is searched: a page at a time it would take a round trip
-  // each on a network file system. The advice is given again for every block, because a system that
-  // has much to read already drops it, and costs little for pages that are in memory.
+  // Prefetch the next block while this one is searched; page faults would cost a round trip each on
+  // a network file system. Advise again for every block: a busy system drops such advice, and it
+  // costs little for pages in memory.
   constexpr std::uint64_t kAhead = std::uint64_t{8} << 20, kEntriesAhead = std::uint64_t{1} << 16;
   std::uint64_t after_range = s.residue_bytes;
   if (end_of_targets < s.summary.targets) {
@@ -558,7 +558,7 @@ Result<bool> DatabaseReader::read_block(TargetBlock& block, std::uint64_t max_re
   TargetStorage storage;
   storage.residues = begin;
   storage.text = stored->text.data;
-  for (TargetEntry& e : entries) {  // from now on counted from the block's first
+  for (TargetEntry& e : entries) {  // make offsets relative to the block's first target
     storage.residue_count += e.length;
     e.residues -= residues_;
     e.text -= text_;

@@ -18,7 +18,7 @@
 namespace hmmjit {
 
 inline constexpr std::uint32_t kDatabaseVersion = 1;
-/// Targets start at multiples of this many bytes, as the kernels want them.
+/// Targets start at multiples of this many bytes, as the kernels require.
 inline constexpr std::uint32_t kDatabaseAlignment = 16;
 
 /// One part of a database file.
@@ -28,7 +28,7 @@ struct DatabaseSection {
   std::uint64_t checksum = 0;  ///< XXH3 of the bytes
 };
 
-/// What the header says.
+/// Contents of the header.
 struct DatabaseSummary {
   std::uint32_t version = kDatabaseVersion;
   const Alphabet* alphabet = nullptr;
@@ -41,56 +41,56 @@ struct DatabaseSummary {
 
 /// Whether a file that begins with `head` (8 bytes are enough) is a target database.
 bool is_target_database(std::string_view head);
-/// The same of a file by its name; false for what is no regular file, which is not read: what was
-/// read of a pipe is gone. Fails with kInput where the file cannot be read.
+/// The same for a named file. False for anything but a regular file: bytes read from a pipe would
+/// be lost. Fails with kInput if the file cannot be read.
 Result<bool> is_target_database_file(const std::string& path);
 
-/// How the bytes of a database file come into memory.
+/// How a database file is brought into memory.
 enum class DatabaseAccess {
-  /// The file is mapped, and blocks of targets are views of it: nothing is copied. Where the file
-  /// is cut short meanwhile, the process gets the signal SIGBUS, for which it needs a handler.
+  /// The file is mapped, and blocks of targets are views of it: nothing is copied. If the file is
+  /// truncated meanwhile, the process receives SIGBUS, for which it needs a handler.
   kMap,
-  /// Blocks of targets are read into memory of their own: a file that is cut short is an error
-  /// value, and what was checked stays as it was. For programs whose signals are not ours.
+  /// Blocks of targets are read into their own memory: a truncated file is an error value, and
+  /// checked bytes cannot change. For host programs whose signals are not ours to handle.
   kRead,
 };
 
 /// A database open for reading. Immutable and shareable.
 ///
-/// Opening looks at the header only (which has a checksum of its own) and takes no time that grows
-/// with the file. Everything else is checked where it is used: a reader refuses entries that point
-/// outside their section and residues outside the alphabet, so a damaged file gives an error and
-/// never an invalid access. Damage that keeps to those bounds is what verify() is for.
+/// Opening reads only the header (which has its own checksum), in constant time. Everything else is
+/// checked where it is used: a reader refuses entries that point outside their section and residues
+/// outside the alphabet, so a damaged file gives an error and never an invalid access. verify()
+/// finds damage within those bounds.
 class TargetDatabase {
  public:
   /// Fails with kInput when the file is no database, of another version, cut short or damaged in
   /// its header.
   static Result<std::shared_ptr<const TargetDatabase>> open(
       const std::string& path, DatabaseAccess access = DatabaseAccess::kMap);
-  /// The same for bytes in memory, which are copied. `name` is for messages.
+  /// The same for bytes in memory, which are copied. Messages use `name`.
   static Result<std::shared_ptr<const TargetDatabase>> from_bytes(std::string name,
                                                                   std::string_view bytes);
   ~TargetDatabase();
 
   const std::string& name() const;
   const DatabaseSummary& summary() const;
-  /// Lines "key value" about the file's making; the bytes as stored. Like all functions below it
-  /// fails with kInput where the file was cut short since it was opened.
+  /// Lines "key value" about how the file was made, as stored. Like all functions below it fails
+  /// with kInput if the file was truncated after it was opened.
   Result<std::string> about() const;
   /// Length of the target at a rank of the length order: longest first, equal lengths in input
-  /// order. Fails with kUsage where there is no such rank, with kInput in a damaged file.
+  /// order. Fails with kUsage if there is no such rank, with kInput if the file is damaged.
   Result<std::uint32_t> length_at_rank(std::uint64_t rank) const;
 
   /// Targets [first, last) whose first residue lies in the fraction [from, to) / of of the residues
-  /// section (docs/part-format.md): the fractions of one `of` hold each target exactly once. Looks
-  /// at a few entries only.
+  /// section (docs/part-format.md). For a given `of` each target is in exactly one fraction. Reads
+  /// only a few entries.
   Result<std::pair<std::uint64_t, std::uint64_t>> targets_of_fraction(std::uint64_t from,
                                                                       std::uint64_t to,
                                                                       std::uint64_t of) const;
 
   /// Reads everything: checksums of all sections, zero bytes between them, every entry, residue
   /// code and padding byte, counts, and the length order. Fails with kInput at the first damage.
-  /// Holds 4 bytes a target meanwhile.
+  /// Needs 4 bytes of memory per target.
   Status verify() const;
 
  private:
@@ -105,11 +105,11 @@ class DatabaseReader {
  public:
   explicit DatabaseReader(std::shared_ptr<const TargetDatabase> database);
 
-  /// Makes `block` a view of the next targets: as many as it takes to reach `max_residues`, at
-  /// least one. False at the end. Fails with kInput where the file is damaged or cut short. When
-  /// the last copy of the block goes, its memory leaves the process (not the page cache).
+  /// Makes `block` a view of the next targets: as many as are needed to reach `max_residues`, at
+  /// least one. False at the end. Fails with kInput if the file is damaged or truncated. The last
+  /// copy of the block unmaps its pages, which stay in the page cache.
   Result<bool> read_block(TargetBlock& block, std::uint64_t max_residues);
-  /// Goes on at target `index` (0: the first). kInput when there is none, unless it is the end.
+  /// Continues at target `index` (0: the first). kInput if `index` is beyond the end.
   Status seek(std::uint64_t index);
   /// Targets from `index` on are not delivered.
   void set_end(std::uint64_t index) { end_ = index; }
@@ -127,9 +127,9 @@ class DatabaseReader {
   std::uint64_t bytes_read_ = 0;
 };
 
-/// Writes a database; it appears under its name when finish() succeeds. One thread at a time.
-/// Holds 4 bytes a target while it finishes; entries and text wait in unnamed temporary files
-/// in the folder of the output.
+/// Writes a database, which appears under its name when finish() succeeds. Entries and text are
+/// kept in unnamed temporary files in the folder of the output; finish() needs 4 bytes of memory
+/// per target. One thread at a time.
 class DatabaseWriter {
  public:
   /// Fails with kOutput.
@@ -140,7 +140,7 @@ class DatabaseWriter {
 
   /// Appends the targets of `block`. Fails with kOutput, and with kInput beyond 2^32 - 1 targets.
   Status add(const TargetBlock& block);
-  /// `about`: lines "key value" kept with the data.
+  /// `about`: lines "key value" that are stored with the data.
   Result<DatabaseSummary> finish(std::string_view about);
 
  private:

@@ -11,7 +11,7 @@ namespace hmmjit {
 
 struct TextOutput::Compressor {
   virtual ~Compressor() = default;
-  /// Hands compressed bytes to `file`; `end`: all that are left.
+  /// Writes compressed bytes to `file`; `end`: all remaining ones.
   virtual void compress(std::string_view text, bool end, OutputFile& file) = 0;
   bool ended = false;
 };
@@ -26,7 +26,7 @@ struct TextOutput::Gzip final : Compressor {
   ~Gzip() override { deflateEnd(&stream_); }
 
   void compress(std::string_view text, bool end, OutputFile& file) override {
-    constexpr std::size_t kMost = std::size_t{1} << 30;  // of one call
+    constexpr std::size_t kMost = std::size_t{1} << 30;  // per call
     do {
       const std::string_view piece = text.substr(0, kMost);
       text.remove_prefix(piece.size());

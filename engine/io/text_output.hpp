@@ -1,4 +1,4 @@
-// An output file that is compressed when its name says so.
+// An output file that is compressed according to its name.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,11 @@
 
 namespace hmmjit {
 
-/// An OutputFile whose bytes are compressed on the way when its name ends in ".gz" (gzip) or ".zst"
-/// (Zstandard). One thread at a time.
+/// An OutputFile that compresses its bytes if its name ends in ".gz" (gzip) or ".zst" (Zstandard).
+/// One thread at a time.
 class TextOutput {
  public:
-  /// Fails with kOutput; throws std::bad_alloc where a compressor has no memory.
+  /// Fails with kOutput; throws std::bad_alloc if a compressor gets no memory.
   static Result<TextOutput> create(const std::string& path);
   TextOutput(TextOutput&&) noexcept;
   TextOutput& operator=(TextOutput&&) noexcept;
@@ -27,7 +27,7 @@ class TextOutput {
   Status flush();
   Status commit();
   const std::string& path() const { return file_.path(); }
-  /// What is given its name; flush() comes first.
+  /// The file to publish; call flush() first.
   OutputFile& file() { return file_; }
 
  private:

@@ -1,7 +1,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "io/translate.cpp"
 #include <hwy/foreach_target.h>
-// The above includes this file once per instruction set.
+// The lines above include this file once per instruction set.
 #include <hwy/highway.h>
 
 #include "core/simd_targets.hpp"
@@ -11,7 +11,7 @@
 #ifndef HMMJIT_PARSING_KERNELS
 #define HMMJIT_PARSING_KERNELS
 namespace hmmjit::sequence_parsing {
-// Of one instruction set.
+// The functions of one instruction set.
 struct ParsingKernels {
   std::size_t (*translate)(const TranslationTable&, const char*, std::size_t, Residue*,
                            std::size_t*);
@@ -21,7 +21,7 @@ struct ParsingKernels {
 }  // namespace hmmjit::sequence_parsing
 #endif
 
-// The sets in between add nothing that is used here.
+// Instruction sets in between would not be faster.
 #undef HMMJIT_PARSING_TARGET
 #if HWY_TARGET == HWY_STATIC_TARGET || HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_AVX2 || \
     HWY_TARGET == HWY_AVX3
@@ -37,8 +37,8 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Runs of letters are translated a vector at a time; every other character (line ends, above
-// all) ends the run and goes through the table of all characters.
+// Runs of letters are translated a vector at a time; every other character (mostly line ends) ends
+// the run and goes through the table of all characters.
 std::size_t translate_vector(const TranslationTable& table, const char* in, std::size_t count,
                              Residue* out, std::size_t* written) {
   const hn::ScalableTag<std::uint8_t> d;

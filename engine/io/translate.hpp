@@ -9,7 +9,7 @@
 
 namespace hmmjit::sequence_parsing {
 
-/// Code of every input character; letters once more in the form the vector code looks them up.
+/// Code of every input character, and of letters again in the form that the vector code uses.
 struct TranslationTable {
   /// From the classes of one format (see sequence_parsing.hpp).
   explicit TranslationTable(const std::array<std::uint8_t, 256>& classes);
@@ -20,7 +20,7 @@ struct TranslationTable {
   static constexpr std::uint8_t kNotPlain = 0xff;
 };
 
-/// translate() writes whole vectors: room it needs after the last residue.
+/// Room that translate() needs after the last residue, because it writes whole vectors.
 inline constexpr std::size_t kTranslateSlack = 256;
 
 /// Translates up to `count` characters into residue codes at `out` (room for `count` +

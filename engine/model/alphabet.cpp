@@ -10,7 +10,7 @@ char to_lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' 
 
 // One degenerate symbol and the residues it may stand for.
 using Degenerate = std::pair<char, std::string_view>;
-// An input character that is read as another one.
+// An input character that stands for another one.
 using Synonym = std::pair<char, char>;
 
 Alphabet build(AlphabetType type, std::string_view name, int K, std::string_view symbols,

@@ -1,5 +1,5 @@
-// Binary HMMER3 models (.h3m): bits of the flags word (HMMER user's guide), which say which optional
-// parts a record has. For engine/io, which reads such records, and engine/build, which writes them.
+// Binary HMMER3 models (.h3m): bits of the flags word (HMMER user's guide) for the optional parts
+// of a record. engine/io reads such records, engine/build writes them.
 #pragma once
 
 #include <cstdint>

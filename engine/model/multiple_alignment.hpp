@@ -19,20 +19,22 @@ struct MultipleAlignment {
   const Alphabet* alphabet = nullptr;
   std::size_t columns = 0;
   std::vector<std::string> row_names;
-  /// [rows x columns] codes, gap, '*' and '~' (missing) among them.
+  /// [rows x columns] codes, including gap, '*' and '~' (missing).
   std::vector<Residue> residues;
-  std::vector<double> weights;  ///< one of each row, or none
+  std::vector<double> weights;  ///< one per row, or none
   /// Annotation of columns, `columns` characters; empty: none. `rf`: reference columns; `mm`: model
   /// mask; `cs`: consensus structure; `sa`: surface accessibility.
   std::string rf, mm, cs, sa;
-  /// Cutoffs; a domain value that the file leaves out is -99999.
+  /// Cutoffs; -99999 if the file has no domain value.
   std::optional<Cutoff> ga, tc, nc;
 
   std::size_t rows() const { return row_names.size(); }
   std::span<const Residue> row(std::size_t i) const {
     return std::span(residues).subspan(i * columns, columns);
   }
-  std::span<Residue> row(std::size_t i) { return std::span(residues).subspan(i * columns, columns); }
+  std::span<Residue> row(std::size_t i) {
+    return std::span(residues).subspan(i * columns, columns);
+  }
 };
 
 }  // namespace hmmjit

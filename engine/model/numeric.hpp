@@ -1,4 +1,4 @@
-// Small sums whose exact rounding shows in results.
+// Small sums whose exact rounding affects results.
 #pragma once
 
 #include <span>
@@ -26,7 +26,7 @@ float compensated_sum(std::span<const float> values);
 void normalise(std::span<float> values);
 
 /// log(exp(a) + exp(b)) of nats through a table with steps of 1/1000 nat. Its error (up to 0.0005)
-/// is visible in printed biases: an exact formula would give other output. -inf allowed.
+/// is visible in printed biases; an exact formula would change the output. -inf is allowed.
 float table_log_sum(float a, float b);
 
 }  // namespace hmmjit

@@ -1,6 +1,6 @@
-// What a device may find out about a target beyond the filters: its regions, the clusters of those
-// of several domains, and the scores of envelopes. Bits are those of the CPU's domain stage
-// (engine/domain), which goes on from here.
+// Results of a device for a target beyond the filters: its regions, the clusters of regions with
+// several domains, and the scores of envelopes. They equal those of the CPU's domain stage
+// (engine/domain) bit for bit, which continues from here.
 #pragma once
 
 #include <array>
@@ -10,44 +10,44 @@
 
 namespace hmmjit {
 
-/// An envelope with everything its matrices are needed for (Eddy 2011).
+/// An envelope with all results that need its matrices (Eddy 2011).
 struct ScoredEnvelope {
   float forward_nats = 0;  ///< of the unihit model; NaN: none
-  bool sound = false;      ///< false: the decoding has overflown, the envelope is dropped
+  bool sound = false;      ///< false: decoding overflowed, the envelope is dropped
   float accuracy = 0;      ///< expected accuracy of the path
-  /// Odds by expectation of the alphabet's residues; of a cluster's envelope: not known.
+  /// Expected odds of the alphabet's residues; unknown for the envelope of a cluster.
   std::array<float, 20> null2{};
-  /// The optimal accuracy path from its end to its begin, as PathState | code << 2 of
+  /// The optimal accuracy path from end to begin, as PathState | code << 2 of
   /// kernel_templates/common/domain_params.h; code: tenths of the posterior. Empty: no path.
   std::vector<std::uint8_t> path;
-  int last_row = 0, last_node = 0;  ///< of the path's end: residue of the envelope, node; 1-based
+  int last_row = 0, last_node = 0;  ///< end of the path: residue of the envelope, node; 1-based
 };
 
-/// Clustered domains of the sampled traces of a region.
+/// Clustered domains in the sampled traces of a region.
 struct SampledRegion {
   struct Cluster {
     int first = 0, last = 0;  ///< 1-based, inclusive
     std::optional<ScoredEnvelope> envelope;
   };
   std::vector<Cluster> clusters;  ///< by their first residue
-  /// Of each residue of the region, the sum of its null2 odds in all traces.
+  /// For each residue of the region, the sum of its null2 odds over all traces.
   std::vector<float> null2_sums;
 };
 
 struct ParsedRegion {
   int first = 0, last = 0;                 ///< 1-based, inclusive
-  bool several = false;                    ///< asks for clustering
-  std::optional<ScoredEnvelope> envelope;  ///< only where not `several`
-  std::optional<SampledRegion> sampled;    ///< only where `several`
+  bool several = false;                    ///< needs clustering
+  std::optional<ScoredEnvelope> envelope;  ///< only if not `several`
+  std::optional<SampledRegion> sampled;    ///< only if `several`
 };
 
 struct ParsedTarget {
   float forward_nats = 0;  ///< of the Forward filter; NaN: none
-  bool decoded = false;    ///< false: the decoding has overflown, there are no domains
+  bool decoded = false;    ///< false: decoding overflowed, there are no domains
   float expected_domains = 0;
   std::vector<ParsedRegion> regions;
 
-  /// Residues of regions and envelopes of which nothing is known yet.
+  /// Residues of regions and envelopes without results yet.
   std::uint64_t residues_left() const {
     std::uint64_t left = 0;
     const auto add = [&](int first, int last, bool known) {

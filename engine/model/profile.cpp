@@ -19,9 +19,9 @@ constexpr int kWordMaximum = 32767;
 // probability goes through double and is rounded to float once.
 float log_of(float p) { return static_cast<float>(std::log(static_cast<double>(p))); }
 
-// scale * score rounded half away from zero. Written without calls so that loops over a row turn
-// into vector code. Beyond the limit every caller saturates; infinite and NaN scores come only
-// from files with impossible probabilities and behave as in the reference's x86 conversions.
+// scale * score rounded half away from zero. Written without calls so that loops over a row are
+// vectorised. Callers saturate beyond the limit; infinite and NaN scores come only from files with
+// impossible probabilities and behave as in the reference's x86 conversions.
 int rounded(float scale, float score) {
   constexpr float kLimit = 1048576.0f;
   float v = scale * score;
@@ -128,8 +128,8 @@ Profile make_profile(const Hmm& hmm) {
       scores[k] = static_cast<float>(std::log(static_cast<double>(hmm.match_p(k, x)) / f));
     }
   }
-  // Degenerate codes score the background-weighted mean of their members; a single member still
-  // goes through multiply and divide, which may change its last bit.
+  // Degenerate codes score the background-weighted mean of their members. Even a single member is
+  // multiplied and divided, which may change its last bit.
   for (int x = alphabet.K + 1; x < alphabet.nonresidue(); ++x) {
     float* scores = profile.match.data() + row * x;
     std::fill(scores + 1, scores + row, 0.0f);
@@ -203,7 +203,7 @@ WordProfile make_word_profile(const Profile& profile) {
   }
   words.entry.resize(nodes);
   for (int k = 0; k < M; ++k) words.entry[k] = at_most(word(profile.entry[k + 1]), 0);
-  // Stored with the node they lead to, or the node they leave: index k or k - 1.
+  // Stored with the node they enter (index k) or the node they leave (k - 1).
   const auto store = [&](std::vector<std::int16_t>& out, Transition a, int first, int limit) {
     out.assign(nodes, kWordMinimum);
     const float* scores = profile.transition[a].data() + 1;
@@ -246,7 +246,7 @@ OddsProfile make_odds_profile(const Profile& profile) {
   }
   odds.entry.resize(nodes);
   for (int k = 0; k < M; ++k) odds.entry[k] = polynomial_exp(profile.entry[k + 1]);
-  // Stored with the node they lead to, or the node they leave: index k or k - 1.
+  // Stored with the node they enter (index k) or the node they leave (k - 1).
   const auto store = [&](std::vector<float>& out, Transition a, int first) {
     out.assign(nodes, 0.0f);
     const float* scores = profile.transition[a].data() + 1;

@@ -2,8 +2,8 @@
 //
 // Hmm -> Profile (log odds, floats) -> ByteProfile (SSV/MSV), WordProfile (Viterbi),
 //                                      OddsProfile (Forward and everything after it).
-// All are in natural node order, emission rows by residue code; layouts for a given vector width
-// or GPU variant are made from these by the code that needs them. Arithmetic: Eddy 2011
+// All are in natural node order, emission rows by residue code; the code that needs a layout for a
+// vector width or GPU variant makes it from these. Arithmetic: Eddy 2011
 // (accelerated profile HMM searches); rounding as verified against hmmsearch, bit for bit.
 #pragma once
 
@@ -86,9 +86,9 @@ struct OddsProfile {
 
 OddsProfile make_odds_profile(const Profile& profile);
 
-/// Sizes of delete flow below which what a row's delete chain carries on into the next of four
-/// lanes changes no cell: an addend below half a unit in the last place of a cell leaves it
-/// unchanged, and every later addend of the chain is smaller still. Negative where a model allows
+/// Bounds on the delete flow from one of the four lanes into the next below which it changes no
+/// cell: an addend below half a unit in the last place of a cell leaves it unchanged, and every
+/// later addend of the chain is smaller still. Negative if a model allows
 /// no such bound.
 struct DeletionBounds {
   std::array<float, 32> forward{};  ///< by residue code, times B(i-1)
@@ -105,8 +105,8 @@ struct LengthModel {
 };
 LengthModel length_model(int L, bool multihit);
 
-/// Forward's score in nats from the sum of its scale factors' logarithms and C(L): NaN where the
-/// reference gives up, because nothing is left at the end or something has overflown.
+/// Forward's score in nats from the sum of its scale factors' logarithms and C(L); NaN on underflow
+/// or overflow, where the reference gives up.
 float forward_nats(float log_scale, float last_c, float move);
 /// Adds the logarithm of a scale factor, as Forward does row by row.
 float add_log(float log_scale, float factor);
@@ -123,7 +123,7 @@ struct BiasModel {
 };
 BiasModel make_bias_model(const Hmm& hmm);
 
-/// Everything a search needs of one model. Immutable after construction; share freely.
+/// All forms of one model that a search uses. Immutable after construction; share freely.
 struct SearchModel {
   Hmm hmm;
   Profile profile;

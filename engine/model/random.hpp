@@ -37,7 +37,7 @@ class LinearCongruential {
       sum += static_cast<double>(weights[x]);
       if (roll < sum / norm) return static_cast<int>(x);
     }
-    // Only weights without a positive sum get here (NaN quotients): any index is as good.
+    // Reached only if the weights have no positive sum (NaN quotients); any index will do.
     return static_cast<int>(weights.size()) - 1;
   }
 

@@ -1,4 +1,4 @@
-// Residues that stay as they were checked.
+// Residues that cannot change after they were checked.
 #pragma once
 
 #include <memory>
@@ -11,14 +11,14 @@
 
 namespace hmmjit {
 
-/// Residues of targets for code that uses them as table indices, or reads them twice. A block that
-/// is a view of a database shows bytes of a mapped file: another process may overwrite them after
-/// they were checked. Those are copied and checked again; what a block has in its own storage is
-/// used where it is. One thread at a time.
+/// Residues of targets for code that uses them as table indices or reads them twice. Another
+/// process may overwrite the mapped file behind a block that is a view of a database, even after a
+/// check. Such residues are copied and checked again; residues in the block's own storage are used
+/// in place. One thread at a time.
 class ResidueCopies {
  public:
-  /// The residues of target `i` of `block`, a byte that may be read on either side, until `clear`
-  /// (or the block goes). Fails with kInput where a byte is no code of `alphabet`.
+  /// The residues of target `i` of `block`, with one readable byte on either side; valid until
+  /// `clear` and while the block lives. Fails with kInput if a byte is no code of `alphabet`.
   Result<std::span<const Residue>> of(const TargetBlock& block, std::size_t i,
                                       const Alphabet& alphabet);
   void clear() { copies_.clear(); }

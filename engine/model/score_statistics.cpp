@@ -31,15 +31,15 @@ float nats_to_bits(float nats) {
 
 namespace {
 
-// P falls strictly with the score, except where it is within rounding of 0 or 1 or the calibration
-// is no distribution at all; there every score is evaluated.
+// P falls strictly with the score, unless it is within rounding of 0 or 1 or the calibration is no
+// distribution; then every score is evaluated.
 bool is_regular(double location, double lambda, double limit) {
   return limit > 1e-300 && limit < 0.999999 && lambda > 1e-3 && lambda < 1e3 &&
          std::abs(location) < 1e4;
 }
 
 ScoreBand band_around(double deciding, double lambda) {
-  // A hundredth of a bit changes P by most of a percent, far more than any rounding.
+  // A hundredth of a bit changes P by nearly one percent, far more than any rounding.
   const double margin = 0.01 + 0.01 / lambda;
   return {static_cast<float>(deciding - margin), static_cast<float>(deciding + margin)};
 }

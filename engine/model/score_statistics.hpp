@@ -17,7 +17,7 @@ float nats_to_bits(float nats);
 
 /// Bit scores between which "P > limit" has to be evaluated: any score below `rejects` fails, any
 /// above `passes` passes. Wide enough for any rounding of a score and its P-value together; both
-/// infinite where the distribution does not allow such a statement.
+/// infinite if the distribution allows no such bound.
 struct ScoreBand {
   float rejects = -std::numeric_limits<float>::infinity();
   float passes = std::numeric_limits<float>::infinity();

@@ -5,8 +5,8 @@
 namespace hmmjit {
 namespace {
 
-// Memory of this size is a mapping of its own with every C library's settings: of what is reserved
-// and not filled no page is there, and giving it back would copy the rest.
+// Every C library serves allocations of this size by mmap: reserved pages that are not filled take
+// no memory, and shrinking the vector would only copy the rest.
 constexpr std::size_t kOwnMapping = std::size_t{1} << 25;
 
 }  // namespace

@@ -24,14 +24,14 @@ struct TargetView {
 /// Where a target lies in the arrays of its block or database; the same bytes in memory and in a
 /// database file (docs/database-format.md).
 struct TargetEntry {
-  std::uint64_t residues;  ///< offset of the first residue
-  std::uint64_t text;      ///< offset of the name in the pool
-  std::uint32_t length;    ///< residues
+  std::uint64_t residues;                      ///< offset of the first residue
+  std::uint64_t text;                          ///< offset of the name in the pool
+  std::uint32_t length;                        ///< residues
   std::uint32_t name, accession, description;  ///< bytes, stored back to back
 };
 static_assert(sizeof(TargetEntry) == 32);
 
-/// Targets stored by someone else in the arrays a TargetBlock has, offsets counted from the bases.
+/// Targets in arrays of another owner, laid out as in a TargetBlock; offsets are from the bases.
 struct TargetStorage {
   const Residue* residues = nullptr;
   const char* text = nullptr;
@@ -44,12 +44,12 @@ struct TargetStorage {
 
 /// A run of consecutive targets of one file. Filled by a sequence reader, then immutable and
 /// shareable. Storage: all residues in one array, one kPaddingCode after each target (and before
-/// the first), so that vector code may read one past an end; all text in one pool. Or a view of
-/// such arrays elsewhere, which is immutable from the start.
+/// the first), so that vector code may read one past an end; all text in one pool. A block may also
+/// be a view of such arrays elsewhere; it is then immutable from the start.
 class TargetBlock {
  public:
   TargetBlock();
-  /// A block that reads the targets where they are.
+  /// A block that is a view of `storage`.
   TargetBlock(TargetStorage storage, std::uint64_t first_index);
   std::size_t size() const { return view_.owner ? view_.entries.size() : targets_.size(); }
   std::uint64_t residue_count() const { return residue_count_; }
@@ -60,12 +60,12 @@ class TargetBlock {
   int length(std::size_t i) const;
   /// Resident bytes: what --mem accounts for.
   std::size_t bytes() const;
-  /// Of a view, the residues of all its targets where they lie: each target at a multiple of 16
-  /// bytes from the first and filled up to the next with kPaddingCode, at least once, which is what
-  /// kernels read (kernel_templates/common/launch_params.h). Empty for a block of its own storage.
+  /// For a view, the residues of all its targets in place, as kernels read them: each target starts
+  /// at a multiple of 16 bytes from the first, and kPaddingCode (at least one) fills the gap to the
+  /// next (kernel_templates/common/launch_params.h). Empty for a block with its own storage.
   std::span<const Residue> packed_residues() const { return view_.occupied; }
 
-  /// Makes room for `residues` residues in all, so that adding them copies nothing.
+  /// Reserves memory for `residues` residues in total, so that adding them copies nothing.
   void reserve(std::size_t residues) { residues_.reserve(residues); }
 
   // Building: begin_target, then append residues in pieces, then end_target.
@@ -75,7 +75,7 @@ class TargetBlock {
   /// For formats that give annotation after the sequence.
   void set_text(std::string_view accession, std::string_view description);
   void end_target();
-  /// Drops a begun, not ended target.
+  /// Drops a target that was begun but not ended.
   void abandon_target();
   void shrink_to_fit();
 

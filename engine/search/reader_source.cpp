@@ -86,7 +86,7 @@ Result<std::unique_ptr<TargetSource>> open_database(const std::string& path,
     return fail(
         ErrorCode::kUsage,
         "the file is a target database, not " + std::string(sequence_format_name(*options.format)),
-        path, "leave out --tformat");
+        path, "leave out its format");
   HMMJIT_ASSIGN(auto database, TargetDatabase::open(path, access));
   const Alphabet& alphabet = *database->summary().alphabet;
   if (alphabet.type != options.alphabet.type)

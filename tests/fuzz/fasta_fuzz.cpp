@@ -1,12 +1,11 @@
 // The result must not depend on how the bytes are cut into chunks and the targets into blocks.
-#include "io/foreign_file.hpp"
 #include "tests/fuzz/sequence_checks.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::string_view bytes(reinterpret_cast<const char*>(data), size);
   if (bytes.starts_with("\x1f\x8b") || bytes.starts_with("\x28\xb5\x2f\xfd")) return 0;
   // Of files of other kinds the message names as much as the first chunk shows.
-  if (hmmjit::recognise_foreign_file(bytes)) return 0;
+  if (hmmjit::recognise_other_file(bytes)) return 0;
   auto format = hmmjit::SequenceFormat::kFasta;
   std::string whole = read_all(bytes, format, std::size_t{1} << 20, std::uint64_t{1} << 40);
   require(read_all(bytes, format, 61, 100) == whole);

@@ -233,7 +233,7 @@ class Database(ScratchFolder):
         self.assertFalse(os.path.exists(self.path("x")))
         done = search(["--tformat", "fasta", self.library, self.database])
         self.assertEqual(done.returncode, USAGE_ERROR)
-        self.assertIn(b"leave out --tformat", done.stderr)
+        self.assertIn(b"leave out its format", done.stderr)
         done = search([self.library, "-"], data=read(self.database))
         self.assertEqual(done.returncode, INPUT_ERROR)
         self.assertIn(b"plain file", done.stderr)

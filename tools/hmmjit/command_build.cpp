@@ -286,7 +286,8 @@ Status run_build(const ParsedOptions& options) {
   AlignmentFileOptions file_options;
   if (options.is_set("--amino")) file_options.alphabet = &amino_alphabet();
   if (options.is_set("--informat")) {
-    HMMJIT_ASSIGN(file_options.format, parse_format(options.text("--informat"), "--informat"));
+    HMMJIT_ASSIGN(file_options.format,
+                  parse_sequence_format(options.text("--informat"), "--informat"));
   }
   HMMJIT_ASSIGN(AlignmentReader reader, AlignmentReader::open(input, file_options));
   HMMJIT_ASSIGN(OutputFile models, OutputFile::create(output));

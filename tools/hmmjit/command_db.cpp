@@ -49,7 +49,7 @@ Result<DatabaseSummary> build(const DatabaseArguments& arguments, const std::str
                                                            : amino_alphabet();
   SequenceFormatOptions options{.alphabet = alphabet};
   if (!arguments.format.empty()) {
-    HMMJIT_ASSIGN(options.format, parse_sequence_format(arguments.format));
+    HMMJIT_ASSIGN(options.format, parse_sequence_format(arguments.format, "--tformat"));
   }
   if (std::ranges::count(arguments.targets, "-") > 1)
     return fail(ErrorCode::kUsage, "standard input is named more than once");

@@ -167,10 +167,25 @@ std::string CommandText::usage() const {
   return text;
 }
 
+namespace {
+
+// Readers advise to state the format of a file; the option depends on the command.
+std::string_view format_option(std::string_view command) {
+  if (command == "scan") return " (--qformat)";
+  if (command == "build") return " (--informat)";
+  for (const std::string_view other : {"search", "phmmer", "jackhmmer", "db"}) {
+    if (command == other) return " (--tformat)";
+  }
+  return "";
+}
+
+}  // namespace
+
 int report_failure(std::string_view command, const Error& error) {
   const bool to_standard_output = error.where == "-" || error.where == "standard output";
   if (error.code != ErrorCode::kOutput || !to_standard_output || !standard_output_unread())
-    diagnose("hmmjit {}: {}\n", command, error.to_string());
+    diagnose("hmmjit {}: {}{}\n", command, error.to_string(),
+             error.remedy.ends_with("state its format") ? format_option(command) : "");
   return static_cast<int>(error.code);
 }
 

@@ -323,7 +323,7 @@ class SearchInputs {
 
  private:
   SequenceFormatOptions sequence_options() const {
-    return {.alphabet = *alphabet_, .format = request_.format};
+    return {.alphabet = *alphabet_, .format = request_.format, .model = first_ ? first_->name : ""};
   }
 
   const SearchProgram& program_;
@@ -612,8 +612,7 @@ void add(SearchStatistics& sum, const SearchStatistics& other) {
 int run_search_program(const SearchProgram& program, const std::vector<std::string>& arguments) {
   const std::span<const OptionSpec> table = program.options();
   const auto report = [&](const Error& error) {
-    // The sequences of hmmscan are its queries.
-    const int code = report_failure(program.name, program.by_sequence ? of_queries(error) : error);
+    const int code = report_failure(program.name, error);
     if (error.code == ErrorCode::kUsage) print_diagnostic(usage(program, fmt::format("hmmjit {}", program.name)));
     return code;
   };

@@ -114,7 +114,8 @@ Table sequence_query_table() {
       "default: as many as take less than 1% of the CPU time";
   position(table, "--json")->help =
       "save queries, targets, domains and alignments as JSON lines to file <f>";
-  leave_out(table, {"--as", "--part", "--part-file", "--model-part", "--cut-file", "--cut-missing"});
+  leave_out(table,
+            {"--as", "--part", "--part-file", "--model-part", "--cut-file", "--cut-missing"});
   return table;
 }
 
@@ -254,26 +255,10 @@ build::CalibrationOptions make_calibration_options(const ParsedOptions& options,
           .seed = seed};
 }
 
-Result<SequenceFormat> parse_format(std::string_view name, const char* option) {
-  auto format = parse_sequence_format(name);
-  if (!format) {
-    Error error = format.error();
-    error.where = option;
-    return std::unexpected(error);
-  }
-  return *format;
-}
-
-Error of_queries(Error error) {
-  constexpr std::string_view kTargets = "--tformat", kQueries = "--qformat";
-  if (const std::size_t at = error.remedy.find(kTargets); at != error.remedy.npos)
-    error.remedy.replace(at, kTargets.size(), kQueries);
-  return error;
-}
-
 Result<std::optional<SequenceFormat>> query_format(const ParsedOptions& options) {
   if (!options.is_set("--qformat")) return std::nullopt;
-  HMMJIT_ASSIGN(const SequenceFormat format, parse_format(options.text("--qformat"), "--qformat"));
+  HMMJIT_ASSIGN(const SequenceFormat format,
+                parse_sequence_format(options.text("--qformat"), "--qformat"));
   return format;
 }
 

@@ -23,16 +23,12 @@ std::span<const OptionSpec> scan_option_table();
 
 /// --EmL to --Eft.
 std::span<const OptionSpec> calibration_options();
-/// A sequence format by its name; the error of an unknown one names `option`.
-Result<SequenceFormat> parse_format(std::string_view name, const char* option);
 
 /// --mx or --mxfile, --popen, --pextend. Fails with kUsage or kInput.
 Result<build::ScoreSystem> make_score_system(const ParsedOptions& options);
 /// --EmL to --Eft; `seed` as given.
 build::CalibrationOptions make_calibration_options(const ParsedOptions& options,
                                                    std::uint32_t seed);
-/// `error` of a reader of queries, whose format is --qformat's.
-Error of_queries(Error error);
 /// --qformat. Fails with kUsage for an unknown name.
 Result<std::optional<SequenceFormat>> query_format(const ParsedOptions& options);
 

@@ -6,6 +6,15 @@
 #include "query_options.hpp"
 
 namespace hmmjit::tools {
+namespace {
+
+// The targets of these commands have another option for their format.
+Error of_queries(Error error) {
+  if (error.remedy.ends_with("state its format")) error.remedy += " (--qformat)";
+  return error;
+}
+
+}  // namespace
 
 Result<std::shared_ptr<QuerySequences>> QuerySequences::open(const ParsedOptions& options,
                                                              const std::string& path) {

@@ -167,7 +167,8 @@ Result<std::optional<SequenceFormat>> asserted_format(const SearchProgram& progr
                                                       const ParsedOptions& options) {
   if (program.by_sequence) return query_format(options);
   if (!options.is_set("--tformat")) return std::nullopt;
-  HMMJIT_ASSIGN(const SequenceFormat format, parse_sequence_format(options.text("--tformat")));
+  HMMJIT_ASSIGN(const SequenceFormat format,
+                parse_sequence_format(options.text("--tformat"), "--tformat"));
   return format;
 }
 

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "io/foreign_file.hpp"
 #include "tests/support/command.hpp"
 #include "tests/support/shared_data.hpp"
 #include "tests/unit/io/io_support.hpp"
@@ -48,12 +47,12 @@ TEST(ForeignFile, EveryBeginningIsLookedAt) {
            {">x", "FASTA"}}) {
     SCOPED_TRACE(words);
     for (std::size_t size = 0; size < whole.size(); ++size) {
-      const auto found = recognise_foreign_file(std::string_view(whole).substr(0, size));
+      const auto found = recognise_other_file(std::string_view(whole).substr(0, size));
       if (found) {
         EXPECT_THAT(found->what, HasSubstr(words)) << size;
       }
     }
-    const auto found = recognise_foreign_file(whole);
+    const auto found = recognise_other_file(whole);
     ASSERT_TRUE(found);
     EXPECT_THAT(found->what, HasSubstr(words));
   }
@@ -310,16 +309,17 @@ TEST(Alignments, Stockholm) {
   std::string text =
       "# STOCKHOLM 1.0\n#=GF ID t\n#=GS b/1-3 DE  beta chain  of   it  \n#=GS a AC  P1234.5\n"
       "#=GS b/1-3 OS x\na      ACDE-.~_F\nb/1-3  aCde...*F\n#=GR a SS HHHHHHHHH\n"
-      "#=GC SS_cons HHHHHHHHH\n\n\na      GG\nb/1-3  --\n//\n# STOCKHOLM 1.0\n\nx ACD\n//\n";
-  Target b{"b/1-3", "", "beta chain  of   it", "ACDE*F"}, a{"a", "P1234.5", "", "ACDEFGG"};
+      "#=GC SS_cons HHHHHHHHH\n\n\na      GG\nb/1-3  --\n#=GR a SS HH\n#=GC SS_cons HH\n//\n"
+      "# STOCKHOLM 1.0\n\nx ACD\n//\n";
+  Target b{"b/1-3", "", "beta chain  of   it  ", "ACDE*F"}, a{"a", "P1234.5", "", "ACDEFGG"};
   EXPECT_THAT(read_text(text).targets, ElementsAre(b, a, Target{"x", "", "", "ACD"}));
   // One target a block: rows wait in the reader.
   EXPECT_EQ(read_text(text, F::kStockholm, "text", 5, 1).targets.size(), 3u);
   EXPECT_THAT(read_text(text.substr(0, text.size() - 3)).error, HasSubstr("ends inside an align"));
   EXPECT_THAT(read_text("# STOCKHOLM 1.0\na AC\nb A\n//\n").error,
-              HasSubstr("row b has 1 columns, row a has 2"));
+              HasSubstr("text:3: row b has 1 columns in this block, the line before it 2"));
   EXPECT_THAT(read_text("# STOCKHOLM 1.0\na A1\n//\n").error,
-              HasSubstr("text:2: illegal character 1 in amino sequence a"));
+              HasSubstr("text:2:4: illegal character 1 in amino sequence a"));
   EXPECT_THAT(read_text("# STOCKHOLM 1.0\na AC\na AC\n//\n").error,
               HasSubstr("twice in one block"));
 }
@@ -329,28 +329,31 @@ TEST(Alignments, AlignedFastaAndA2m) {
       read_text(">one x y \nACDEFGHIK-MN\n>two\nAC--GHI\nKLLMN\n", F::kAlignedFasta).targets,
       ElementsAre(Target{"one", "", "x y ", "ACDEFGHIKMN"}, Target{"two", "", "", "ACGHIKLLMN"}));
   EXPECT_THAT(read_text(">one\nACD\n>two\nA-\n", F::kAlignedFasta).error,
-              HasSubstr("row two has 2 columns, row one has 3"));
+              HasSubstr("text:3: row two has 2 columns, row one has 3"));
   // Insertions are lower case; '.' may be left out.
   EXPECT_THAT(read_text(">a\nACDEfg\n>b\nAC-E..\n>c\nACOAE\n", F::kA2m).targets,
               ElementsAre(Target{"a", "", "", "ACDEFG"}, Target{"b", "", "", "ACE"},
                           Target{"c", "", "", "ACAE"}));
-  EXPECT_THAT(read_text(">a\nACDE\n>b\nACD\n", F::kA2m).error, HasSubstr("row b has 3 columns"));
+  EXPECT_THAT(read_text(">a\nACDE\n>b\nACD\n", F::kA2m).error,
+              HasSubstr("text:3: row b has 3 consensus columns"));
 }
 
 TEST(Alignments, Clustal) {
   std::string blocks =
       "\n\none  ACDEFGH 7\ntwo  AC--GH- 4\n     **  **\n\n\none  IKM-N 11\ntwo  IKLLM 9\n      "
       "***\n"
-      "\none -\ntwo N\n";
+      "\none -\ntwo N\n    *\n";
   Target one{"one", "", "", "ACDEFGHIKMN"}, two{"two", "", "", "ACGHIKLLMN"};
-  for (const char* header : {"CLUSTAL W (1.83) multiple sequence alignment", "CLUSTAL O(1.2.4)",
-                             "MUSCLE (3.8) multiple sequence alignment"}) {
+  for (const char* header :
+       {"CLUSTAL W (1.83) multiple sequence alignment", "CLUSTAL format alignment by MAFFT",
+        "MUSCLE (3.8) multiple sequence alignment"}) {
     ReadResult got = read_text(header + blocks);
     EXPECT_EQ(got.error, "");
     EXPECT_THAT(got.targets, ElementsAre(one, two));
   }
-  EXPECT_THAT(read_text("CLUSTAL\n\na AC\nb AC\n\na AC\n").error, HasSubstr("a block has 1 rows"));
-  EXPECT_THAT(read_text("CLUSTAL\n\na AC\nb AC\n\nb AC\na AC\n").error,
+  EXPECT_THAT(read_text("CLUSTAL alignment\n\na AC\nb AC\n\na AC\n\n").error,
+              HasSubstr("text:7: a block has 1 rows"));
+  EXPECT_THAT(read_text("CLUSTAL W alignment\n\na AC\nb AC\n\nb AC\na AC\n").error,
               HasSubstr("row b was not expected here"));
 }
 
@@ -370,7 +373,7 @@ TEST(Alignments, SelexAndPsiBlast) {
 
 TEST(Alignments, Phylip) {
   Target a{"seqA", "", "", "ACDEFGHIKL"}, b{"seq_B", "", "", "ACDEFGHIL"};
-  std::string interleaved = " 2 10\nseqA      ACD EF\nseq B     ACDEF\n\nGHIKL\nGHI-L\n";
+  std::string interleaved = " 2 10\nseqA      ACD EF\nseq B     ACD EF\n\nGHIKL\nGHI-L\n";
   std::string sequential = "2 10\nseqA      ACD\nEFGHIKL\nseq B     ACDEF\nGHI-L\n";
   EXPECT_THAT(read_text(interleaved).targets, ElementsAre(a, b));
   EXPECT_THAT(read_text(interleaved, F::kPhylip).targets, ElementsAre(a, b));

@@ -1,0 +1,80 @@
+// Alignments of every format as rows of residue codes. Model building and target reading share it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/byte_source.hpp"
+#include "io/sequence_format.hpp"
+#include "model/multiple_alignment.hpp"
+
+namespace hmmjit {
+
+struct AlignedRow {
+  std::string name, accession, description;
+  std::optional<double> weight;
+  std::vector<Residue> codes;  ///< one for each column, gaps included
+  std::uint64_t line = 0;      ///< where the row begins
+};
+
+struct ParsedAlignment {
+  MultipleAlignment annotation;  ///< everything but rows, alphabet and columns
+  std::vector<AlignedRow> rows;
+};
+
+/// Parses one format; what it accepts and refuses is what HMMER does. Errors name the line where
+/// the fault is, and the column of an illegal character.
+class AlignmentParser {
+ public:
+  AlignmentParser(BufferedInput& input, const Alphabet& alphabet, SequenceFormat format,
+                  std::string_view model);
+  virtual ~AlignmentParser() = default;
+  /// The next alignment; nullopt after the last.
+  Result<std::optional<ParsedAlignment>> next();
+  /// The input has been rewound.
+  void reset() { ended_ = false; }
+
+ protected:
+  /// Fills `out_`; false at the end of the input.
+  virtual Result<bool> read() = 0;
+
+  /// Reads the next line into `line_`, without its line end; false at the end of the input.
+  Result<bool> next_line();
+  Result<bool> next_line_with_text();
+  /// At the line read last, or at `line`.
+  std::unexpected<Error> bad(std::string message, std::uint64_t line = 0) const;
+  std::unexpected<Error> truncated() const;
+  AlignedRow& add_row(std::string_view name);
+  /// Appends `text`, a part of `line_`, to a row.
+  Status append(AlignedRow& row, std::string_view text) const;
+  /// As above; `text` begins at `column` (from 0) of line `line`.
+  Status append(AlignedRow& row, std::string_view text, std::uint64_t line,
+                std::size_t column) const;
+  Status equal_columns(const AlignedRow& row, std::uint64_t line) const;
+  std::uint64_t line_number() const { return input_.line_number(); }
+
+  const SequenceFormat format_;
+  std::array<std::uint8_t, 256> codes_;  // of each character; see sequence_parsing.hpp
+  Residue gap_;
+  ParsedAlignment out_;
+  std::string_view line_;
+  bool ended_ = false;  // formats that hold one alignment
+
+ private:
+  BufferedInput& input_;
+  const Alphabet& alphabet_;
+  std::string model_;
+};
+
+/// `model`: see SequenceFormatOptions.
+std::unique_ptr<AlignmentParser> make_alignment_parser(BufferedInput& input,
+                                                       const Alphabet& alphabet,
+                                                       const RecognisedFormat& format,
+                                                       std::string_view model = {});
+
+}  // namespace hmmjit

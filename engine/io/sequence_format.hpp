@@ -1,0 +1,67 @@
+// Formats of sequence and alignment files: their names, and recognition by name and content.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/error.hpp"
+
+namespace hmmjit {
+
+enum class SequenceFormat {
+  kFasta,
+  kHmmpgmd,  ///< FASTA after one line that begins with '#', as HMMER's search daemon loads it
+  kEmbl,     ///< and UniProt
+  kGenbank,  ///< and DDBJ
+  kStockholm,
+  kPfam,  ///< Stockholm in one block
+  kA2m,
+  kAlignedFasta,
+  kPsiBlast,
+  kSelex,
+  kClustal,
+  kClustalLike,
+  kPhylip,            ///< interleaved
+  kPhylipSequential,  ///< "phylips"
+  kNcbi,              ///< a protein database of BLAST (io/blast_database.hpp)
+};
+
+/// The format's name in options ("fasta", "afa", "clustallike", ...).
+std::string_view sequence_format_name(SequenceFormat format);
+
+/// Parses the name of a format, in any case. kUsage for unknown names and for formats that are not
+/// supported: FM indices and the requests sent to a search daemon. `where`: the option, for errors.
+Result<SequenceFormat> parse_sequence_format(std::string_view name, std::string where = {});
+
+bool is_alignment_format(SequenceFormat format);
+
+/// Columns of a row's name in strict PHYLIP.
+inline constexpr std::size_t kPhylipNameWidth = 10;
+
+struct RecognisedFormat {
+  SequenceFormat format = SequenceFormat::kFasta;
+  /// PHYLIP: columns of a row's name; 0: up to the first blank.
+  std::size_t name_width = kPhylipNameWidth;
+};
+
+enum class FileContent { kSequences, kAlignments };
+
+/// The format of the file `name` that begins with `head`: `asserted`, or the one recognised by the
+/// rules of HMMER. kInput for files that are empty, of another kind or in no known format.
+Result<RecognisedFormat> format_of(const std::string& name, std::string_view head,
+                                   std::optional<SequenceFormat> asserted, FileContent expected);
+
+struct ForeignFile {
+  std::string_view what;    ///< "it is compressed with bzip2"
+  std::string_view remedy;  ///< the next step
+};
+/// Recognises, by the first bytes of a file, content that no reader accepts: archives, other
+/// compression, web pages, UTF-16, byte order marks, ...
+std::optional<ForeignFile> recognise_foreign_file(std::string_view head);
+/// As above; also recognises profiles, FASTA files and alignments, where something else is
+/// expected.
+std::optional<ForeignFile> recognise_other_file(std::string_view head);
+
+}  // namespace hmmjit
