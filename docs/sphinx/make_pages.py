@@ -110,7 +110,15 @@ def write_reference(source, pages):
             lines = file.read().split("\n")
         if lines[0].startswith("//"):
             end = next(i for i, line in enumerate(lines) if not line.startswith("//"))
-            return "\n".join(line[2:].strip() for line in lines[:end])
+            out = []
+            for text in (line[2:] for line in lines[:end]):
+                code = text.startswith("   ")  # an example
+                if code and not (out and out[-1].startswith("   ")):
+                    out += ["", "::", ""]
+                elif not code and out and out[-1].startswith("   "):
+                    out.append("")
+                out.append(text if code else text.strip())
+            return "\n".join(out)
         end = next(i for i, line in enumerate(lines) if line.strip() == "*/")
         return "\n".join(["::", ""] + ["   " + line[3:] for line in lines[:end]])
 
@@ -123,7 +131,8 @@ def write_reference(source, pages):
               "   :content-only:", "   :members:"]
     write("cpp.rst", lines)
     write("c.rst", ["C", "=", "", opening("hmmjit.h"), "", ".. doxygenfile:: hmmjit.h", "   :project: hmmjit_c"])
-    write("python.rst", ["Python", "======", "", ".. automodule:: hmmjit", "   :members:", "   :imported-members:"])
+    write("python.rst", ["Python", "======", "", ".. automodule:: hmmjit", "   :members:", "   :imported-members:",
+                         "   :inherited-members: list, dict, tuple, Exception"])
 
 
 def run_doxygen(source, out, name, patterns, language):

@@ -1,5 +1,6 @@
 // Errors, versions, devices, compiler.
 #include "api/convert.hpp"
+#include "api/copy_members.hpp"
 #include "cache/entry_format.hpp"
 #include "compile/nvrtc_library.hpp"
 #include "driver/driver.hpp"
@@ -33,6 +34,51 @@ const Error kOutOfMemory(ErrorCode::kResources, "out of memory");
 }  // namespace
 const Error& out_of_memory() noexcept { return kOutOfMemory; }
 
+namespace {
+// Options of the program and their names in the library; longer options before their prefixes.
+constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
+    {"search without --cut_*", "set missing_cutoffs, search without cutoffs,"},
+    {"search with --device cpu", "search with device = cpu"},
+    {"or use the CPU: --device cpu", "or search with device = cpu"},
+    {"search with --noali", "search with keep_alignments = false"},
+    {"scan with --noali", "search with keep_alignments = false"},
+    {"without a prior (--pnone)", "with prior = none"},
+    {" (hmmjit merge --part-file)", ""},
+    {"hmmjit search --part-file", "search_part"},
+    {"give the folder of --part-file, or the files themselves", "give the files of all parts"},
+    {"use --enone or --eset", "set effective to another kind"},
+    {"leave out --hand", "set columns to those with residues"},
+    {"lower --symfrac", "lower least_occupied"},
+    {"say --amino if it is protein", "models are built of proteins only"},
+    {"or a file with --mxfile", "or set matrix_file"},
+    {"--EmN, --EvN, --EfN", "msv_targets, viterbi_targets, forward_targets"},
+    {"--restrictdb_stkey", "first_target"},
+    {"--informat", "format"},
+    {"--tformat", "format"},
+    {"--esigma", "total_entropy"},
+    {"--ere", "relative_entropy"},
+    {"--mem", "memory"},
+    {"--cpu", "threads"},
+    {"--max", "max_sensitivity"},
+    {"--mx", "matrix"}};
+
+std::string in_words_of_the_library(std::string text) {
+  if (text.find("--") == text.npos) return text;
+  for (const auto& [option, member] : kOptions) {
+    for (std::size_t at = 0; (at = text.find(option, at)) != text.npos; at += member.size())
+      text.replace(at, option.size(), member);
+  }
+  return text;
+}
+}  // namespace
+
+Error to_public(const hmmjit::Error& error) {
+  // Places may be paths, which stay as they are.
+  return {static_cast<ErrorCode>(error.code), error.message,
+          error.where.starts_with("--") ? in_words_of_the_library(error.where) : error.where,
+          in_words_of_the_library(error.remedy)};
+}
+
 const char* error_code_name(ErrorCode code) noexcept {
   return hmmjit::error_code_name(static_cast<hmmjit::ErrorCode>(code));
 }
@@ -44,42 +90,16 @@ Version version() noexcept {
 
 Device to_device(const plan::DeviceTraits& t, int ordinal) {
   Device d;
-  d.name = t.name;
+  HMMJIT_COPY_MEMBERS(HMMJIT_DEVICE_MEMBERS, 2)(d, t);
   d.ordinal = ordinal;
-  d.major = t.major;
-  d.minor = t.minor;
-  d.sm_count = t.sm_count;
-  d.clock_khz = t.clock_khz;
-  d.max_threads_per_sm = t.max_threads_per_sm;
-  d.max_blocks_per_sm = t.max_blocks_per_sm;
-  d.registers_per_sm = t.registers_per_sm;
-  d.max_registers_per_thread = t.max_registers_per_thread;
-  d.shared_per_sm = t.shared_per_sm;
   d.shared_per_block = t.shared_per_block_limit;
-  d.shared_reserved_per_block = t.shared_reserved_per_block;
-  d.memory_bytes = t.memory_bytes;
-  d.l2_bytes = t.l2_bytes;
-  d.memory_bandwidth = t.memory_bandwidth;
   return d;
 }
 
 plan::DeviceTraits to_traits(const Device& d) {
   plan::DeviceTraits t;
-  t.name = d.name;
-  t.major = d.major;
-  t.minor = d.minor;
-  t.sm_count = d.sm_count;
-  t.clock_khz = d.clock_khz;
-  t.max_threads_per_sm = d.max_threads_per_sm;
-  t.max_blocks_per_sm = d.max_blocks_per_sm;
-  t.registers_per_sm = d.registers_per_sm;
-  t.max_registers_per_thread = d.max_registers_per_thread;
-  t.shared_per_sm = d.shared_per_sm;
+  HMMJIT_COPY_MEMBERS(HMMJIT_DEVICE_MEMBERS, 2)(t, d);
   t.shared_per_block_limit = d.shared_per_block;
-  t.shared_reserved_per_block = d.shared_reserved_per_block;
-  t.memory_bytes = d.memory_bytes;
-  t.l2_bytes = d.l2_bytes;
-  t.memory_bandwidth = d.memory_bandwidth;
   t.live = d.ordinal >= 0;
   return t;
 }

@@ -36,7 +36,7 @@ int threads_of(const BuildOptions& options) {
   return options.threads > 0 ? options.threads : available_cores();
 }
 
-// Calls `work` with 0 to `count` - 1 on several threads; what it throws comes out.
+// Calls `work` with 0 to `count` - 1 on several threads and rethrows its exceptions.
 template <typename Work>
 void in_parallel(const BuildOptions& options, std::size_t count, Work&& work) {
   if (count == 1) return work(std::size_t{0});

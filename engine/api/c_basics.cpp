@@ -5,41 +5,15 @@ using namespace hmmjit::c_interface;
 
 namespace hmmjit::c_interface {
 
-namespace {
-
-// Calls `copy` with each number of a device, C and C++ form.
-template <typename C, typename Cpp, typename Copy>
-void for_each_number(C& c, Cpp& cpp, Copy copy) {
-  copy(c.ordinal, cpp.ordinal);
-  copy(c.major, cpp.major);
-  copy(c.minor, cpp.minor);
-  copy(c.sm_count, cpp.sm_count);
-  copy(c.clock_khz, cpp.clock_khz);
-  copy(c.max_threads_per_sm, cpp.max_threads_per_sm);
-  copy(c.max_blocks_per_sm, cpp.max_blocks_per_sm);
-  copy(c.registers_per_sm, cpp.registers_per_sm);
-  copy(c.max_registers_per_thread, cpp.max_registers_per_thread);
-  copy(c.shared_per_sm, cpp.shared_per_sm);
-  copy(c.shared_per_block, cpp.shared_per_block);
-  copy(c.shared_reserved_per_block, cpp.shared_reserved_per_block);
-  copy(c.memory_bytes, cpp.memory_bytes);
-  copy(c.l2_bytes, cpp.l2_bytes);
-  copy(c.memory_bandwidth, cpp.memory_bandwidth);
-}
-
-}  // namespace
-
 hmmjit_device to_c(const hmmjit::Device& d) {
   hmmjit_device out{};
-  std::memcpy(out.name, d.name.data(), std::min(d.name.size(), sizeof out.name - 1));
-  for_each_number(out, d, [](auto& c, const auto& cpp) { c = cpp; });
+  HMMJIT_COPY_MEMBERS(HMMJIT_DEVICE_MEMBERS, 0)(out, d);
   return out;
 }
 
 hmmjit::Device to_cpp(const hmmjit_device& d) {
   hmmjit::Device out;
-  out.name.assign(d.name, ::strnlen(d.name, sizeof d.name));
-  for_each_number(d, out, [](const auto& c, auto& cpp) { cpp = c; });
+  HMMJIT_COPY_MEMBERS(HMMJIT_DEVICE_MEMBERS, 0)(out, d);
   return out;
 }
 

@@ -20,54 +20,23 @@ hmmjit_build_options default_build_options() {
   const hmmjit::BuildOptions d;
   hmmjit_build_options o{};
   o.size = sizeof o;
-  o.gap_open = o.gap_extend = kNone;
-  o.least_occupied = d.least_occupied;
-  o.fragment = d.fragment;
-  o.weight_identity = d.weight_identity;
-  o.relative_entropy = d.relative_entropy;
-  o.total_entropy = d.total_entropy;
-  o.effective_identity = d.effective_identity;
-  o.msv_length = d.msv_length;
-  o.msv_targets = d.msv_targets;
-  o.viterbi_length = d.viterbi_length;
-  o.viterbi_targets = d.viterbi_targets;
-  o.forward_length = d.forward_length;
-  o.forward_targets = d.forward_targets;
-  o.tail_mass = d.tail_mass;
-  o.seed = d.seed;
+  HMMJIT_COPY_MEMBERS(HMMJIT_BUILD_OPTIONS_MEMBERS, 1)(o, d);
+  o.matrix = o.matrix_file = nullptr;
   return o;
 }
 
 hmmjit::BuildOptions to_build_options(const hmmjit_build_options* given_options) {
   const hmmjit_build_options o = read(given_options, default_build_options());
   hmmjit::BuildOptions out;
-  if (o.matrix != nullptr && *o.matrix != '\0') out.matrix = o.matrix;
-  out.matrix_file = text_of(o.matrix_file);
-  out.gap_open = given(o.gap_open);
-  out.gap_extend = given(o.gap_extend);
-  out.single_rows_by_matrix = o.single_rows_by_matrix != 0;
+  const std::string standard = out.matrix;
+  HMMJIT_COPY_MEMBERS(HMMJIT_BUILD_OPTIONS_MEMBERS, 0)(out, o);
+  if (out.matrix.empty()) out.matrix = standard;
   out.columns = to_enum<hmmjit::MatchColumns>(o.columns, HMMJIT_COLUMNS_REFERENCE, "columns");
-  out.least_occupied = o.least_occupied;
-  out.fragment = o.fragment;
   out.weights = to_enum<hmmjit::RowWeights>(o.weights, HMMJIT_WEIGHTS_GIVEN, "weights");
   out.effective =
       to_enum<hmmjit::EffectiveNumber>(o.effective, HMMJIT_EFFECTIVE_SET, "effective number");
-  out.weight_identity = o.weight_identity;
-  out.effective_number = o.effective_number;
-  out.relative_entropy = o.relative_entropy;
-  out.total_entropy = o.total_entropy;
-  out.effective_identity = o.effective_identity;
   out.prior = to_enum<hmmjit::ModelPrior>(o.prior, HMMJIT_PRIOR_LAPLACE, "prior");
-  if (o.most_insertions != 0) out.most_insertions = o.most_insertions;
-  out.msv_length = o.msv_length;
-  out.msv_targets = o.msv_targets;
-  out.viterbi_length = o.viterbi_length;
-  out.viterbi_targets = o.viterbi_targets;
-  out.forward_length = o.forward_length;
-  out.forward_targets = o.forward_targets;
-  out.tail_mass = o.tail_mass;
-  out.seed = o.seed;
-  out.threads = o.threads;
+  if (o.most_insertions == 0) out.most_insertions.reset();
   return out;
 }
 
@@ -75,10 +44,18 @@ hmmjit_iteration_options default_iteration_options() {
   const hmmjit::IterationOptions d;
   hmmjit_iteration_options o{};
   o.size = sizeof o;
-  o.rounds = d.rounds;
-  o.alignments = d.alignments;
-  o.text_width = d.text_width;
+  HMMJIT_COPY_MEMBERS(HMMJIT_ITERATION_OPTIONS_MEMBERS, 2)(o, d);
+  o.alignment_file = nullptr;
   return o;
+}
+
+hmmjit::IterationOptions to_iteration_options(const hmmjit_iteration_options* given_options) {
+  const hmmjit_iteration_options o = read(given_options, default_iteration_options());
+  hmmjit::IterationOptions to;
+  HMMJIT_COPY_MEMBERS(HMMJIT_ITERATION_OPTIONS_MEMBERS, 2)(to, o);
+  if (o.search != nullptr) to.search = to_options(o.search);
+  to.build = to_build_options(o.build);
+  return to;
 }
 
 }  // namespace
@@ -124,18 +101,18 @@ int32_t hmmjit_iteration_create(const hmmjit_targets* queries, const hmmjit_targ
                                 const hmmjit_iteration_options* options, hmmjit_iteration** out,
                                 hmmjit_error** error) {
   return run(error, [&] {
-    const hmmjit_iteration_options o = read(options, default_iteration_options());
-    hmmjit::IterationOptions to;
-    if (o.search != nullptr) to.search = to_options(o.search);
-    to.build = to_build_options(o.build);
-    to.rounds = o.rounds;
-    to.prefer_accession = o.prefer_accession != 0;
-    to.alignments = o.alignments != 0;
-    to.text_width = o.text_width;
-    to.a3m = o.a3m != 0;
-    to.alignment_file = text_of(o.alignment_file);
     give(out, hmmjit::IterativeSearch(required(queries, "queries").value,
-                                      required(targets, "targets").value, to));
+                                      required(targets, "targets").value,
+                                      to_iteration_options(options)));
+  });
+}
+int32_t hmmjit_iteration_from_models(const hmmjit_models* queries, const hmmjit_targets* targets,
+                                     const hmmjit_iteration_options* options,
+                                     hmmjit_iteration** out, hmmjit_error** error) {
+  return run(error, [&] {
+    give(out, hmmjit::IterativeSearch(required(queries, "queries").value,
+                                      required(targets, "targets").value,
+                                      to_iteration_options(options)));
   });
 }
 size_t hmmjit_iteration_queries(const hmmjit_iteration* iteration) {
@@ -169,12 +146,7 @@ int32_t hmmjit_round_get_info(const hmmjit_round* round, hmmjit_round_info* info
   return run(error, [&] {
     const hmmjit::Round& r = required(round, "round").value;
     hmmjit_round_info out{};
-    out.query = r.query;
-    out.number = r.number;
-    out.converged = r.converged;
-    out.last = r.last;
-    out.included = r.included;
-    out.new_targets = r.new_targets;
+    HMMJIT_COPY_MEMBERS(HMMJIT_ROUND_INFO_MEMBERS, 0)(out, r);
     write(info, out);
   });
 }

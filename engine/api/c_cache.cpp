@@ -43,16 +43,7 @@ int32_t hmmjit_cache_get_statistics(const hmmjit_cache* cache, hmmjit_cache_stat
   return run(error, [&] {
     const hmmjit::CacheStatistics s = required(cache, "cache").value.statistics();
     hmmjit_cache_statistics out{};
-    out.memory_hits = s.memory_hits;
-    out.user_hits = s.user_hits;
-    out.system_hits = s.system_hits;
-    out.misses = s.misses;
-    out.published = s.published;
-    out.publish_failures = s.publish_failures;
-    out.bad_entries = s.bad_entries;
-    out.refused_entries = s.refused_entries;
-    out.entries = s.entries;
-    out.disk_bytes = s.disk_bytes;
+    HMMJIT_COPY_MEMBERS(HMMJIT_CACHE_STATISTICS_MEMBERS, 0)(out, s);
     write(statistics, out);
   });
 }

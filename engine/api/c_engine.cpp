@@ -85,9 +85,8 @@ hmmjit::KernelVariant to_variant(const hmmjit_variant* given_variant) {
 
 hmmjit::PlanOptions to_plan_options(const hmmjit_plan_options& o) {
   hmmjit::PlanOptions out;
-  out.variant = text_of(o.variant);
+  HMMJIT_COPY_MEMBERS(HMMJIT_PLAN_OPTIONS_MEMBERS, 1)(out, o);
   out.policy = to_enum<hmmjit::PlanPolicy>(o.policy, HMMJIT_POLICY_CUDAMPFPP, "policy");
-  out.exact_length = o.exact_length != 0;
   return out;
 }
 
@@ -260,6 +259,14 @@ int32_t hmmjit_stream_finished(const hmmjit_stream* stream, int32_t* finished,
   return run(error,
              [&] { required(finished, "finished") = required(stream, "stream").value.finished(); });
 }
+int32_t hmmjit_stream_from_native(const hmmjit_gpu* gpu, void* native, hmmjit_stream** out,
+                                  hmmjit_error** error) {
+  return run(error,
+             [&] { give(out, hmmjit::Stream::from_native(required(gpu, "gpu").value, native)); });
+}
+void* hmmjit_stream_native(const hmmjit_stream* stream) {
+  return stream != nullptr ? stream->value.native() : nullptr;
+}
 void hmmjit_stream_free(hmmjit_stream* stream) { delete stream; }
 
 int32_t hmmjit_event_create(const hmmjit_gpu* gpu, int32_t timing, hmmjit_event** out,
@@ -289,6 +296,9 @@ int32_t hmmjit_event_milliseconds(const hmmjit_event* start, const hmmjit_event*
     required(milliseconds, "milliseconds") =
         hmmjit::Event::milliseconds(required(start, "start").value, required(end, "end").value);
   });
+}
+void* hmmjit_event_native(const hmmjit_event* event) {
+  return event != nullptr ? event->value.native() : nullptr;
 }
 void hmmjit_event_free(hmmjit_event* event) { delete event; }
 
@@ -325,6 +335,9 @@ int32_t hmmjit_engine_load(const hmmjit_engine* engine, const hmmjit_plan* plan,
     hmmjit::Engine handle = required(engine, "engine").value;
     give(out, handle.load(required(plan, "plan").value, required(gpu, "gpu").value));
   });
+}
+void* hmmjit_kernel_native(const hmmjit_kernel* kernel) {
+  return kernel != nullptr ? kernel->value.native() : nullptr;
 }
 uint32_t hmmjit_kernel_resident_blocks(const hmmjit_kernel* kernel) {
   return kernel != nullptr ? kernel->value.resident_blocks() : 0;

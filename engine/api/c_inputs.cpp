@@ -40,6 +40,25 @@ int32_t hmmjit_models_add_with_query(hmmjit_models* models, const hmmjit_models*
                                     text_of(query_description)}));
   });
 }
+int32_t hmmjit_models_add_changed(hmmjit_models* models, const hmmjit_models* from, size_t index,
+                                  const hmmjit_model_info* info, hmmjit_error** error) {
+  return run(error, [&] {
+    const hmmjit_model_info i = read(&required(info, "info"));
+    const auto cutoff = [](double sequence, double domain) -> std::optional<hmmjit::ScoreCutoff> {
+      if (std::isnan(sequence)) return std::nullopt;
+      return hmmjit::ScoreCutoff{sequence, domain};
+    };
+    required(models, "models")
+        .value.add(required(from, "from")
+                       .value[index]
+                       .with_names(text_of(i.name), text_of(i.accession), text_of(i.description))
+                       .with_cutoffs(cutoff(i.gathering, i.gathering_domain),
+                                     cutoff(i.trusted, i.trusted_domain),
+                                     cutoff(i.noise, i.noise_domain))
+                       .with_query({text_of(i.query_name), text_of(i.query_accession),
+                                    text_of(i.query_description)}));
+  });
+}
 int32_t hmmjit_models_write(const hmmjit_models* models, size_t index, int32_t binary,
                             hmmjit_text** out, hmmjit_error** error) {
   return run(error, [&] {
@@ -72,6 +91,21 @@ int32_t hmmjit_models_get(const hmmjit_models* models, size_t index, hmmjit_mode
     out.query_name = model.query().name.c_str();
     out.query_accession = model.query().accession.c_str();
     out.query_description = model.query().description.c_str();
+    const hmmjit::Model::Parameters p = model.parameters();
+    out.match = p.match.data();
+    out.insert = p.insert.data();
+    out.transition = p.transition.data();
+    out.composition = p.composition.data();
+    out.letters = p.letters;
+    using Distribution = hmmjit::Model::Parameters::Distribution;
+    const auto distribution = [](const std::optional<Distribution>& d, double& location,
+                                 double& lambda) {
+      location = d ? d->location : kNone;
+      lambda = d ? d->lambda : kNone;
+    };
+    distribution(p.msv, out.msv_mu, out.msv_lambda);
+    distribution(p.viterbi, out.viterbi_mu, out.viterbi_lambda);
+    distribution(p.forward, out.forward_tau, out.forward_lambda);
     write(info, out);
   });
 }
@@ -175,15 +209,7 @@ int32_t hmmjit_database_get_info(const char* path, hmmjit_database_info* info, h
   return run(error, [&] {
     const hmmjit::DatabaseInfo d = hmmjit::database_info(&required(path, "path"));
     hmmjit_database_info out{};
-    out.format_version = d.format_version;
-    out.alphabet = static_cast<int32_t>(d.alphabet);
-    out.targets = d.targets;
-    out.residues = d.residues;
-    out.shortest = d.shortest;
-    out.median = d.median;
-    out.longest = d.longest;
-    out.file_bytes = d.file_bytes;
-    out.identity = d.identity;
+    HMMJIT_COPY_MEMBERS(HMMJIT_DATABASE_INFO_MEMBERS, 0)(out, d);
     write(info, out);
     if (about == nullptr) return;
     std::string lines = "program " + d.program + "\n";

@@ -14,20 +14,7 @@ std::vector<std::string> to_paths(const char* const* files, std::size_t count) {
 
 void write_info(hmmjit_part_info* info, const hmmjit::PartInfo& part) {
   hmmjit_part_info out{};
-  out.part = part.part;
-  out.last_part = part.last_part;
-  out.parts = part.parts;
-  out.model_part = part.model_part;
-  out.last_model_part = part.last_model_part;
-  out.model_parts = part.model_parts;
-  out.first_target = part.first_target;
-  out.last_target = part.last_target;
-  out.first_model = part.first_model;
-  out.last_model = part.last_model;
-  out.targets_reported = part.targets_reported;
-  out.domains = part.domains;
-  std::memcpy(out.content, part.content.data(),
-              std::min(part.content.size(), sizeof out.content - 1));
+  HMMJIT_COPY_MEMBERS(HMMJIT_PART_INFO_MEMBERS, 0)(out, part);
   write(info, out);
 }
 

@@ -13,24 +13,18 @@ hmmjit::ReportOptions to_report_options(const hmmjit_report_options* given_optio
   const hmmjit_report_options o = read(given_options, defaults);
   search = to_options(o.search);
   hmmjit::ReportOptions out(search);
-  out.prefer_accession = o.prefer_accession != 0;
-  out.alignments = out.alignments && o.alignments != 0;
-  out.text_width = o.text_width;
-  out.page_title = text_of(o.page_title);
-  out.page_targets = o.page_targets;
+  const bool alignments = out.alignments;
+  HMMJIT_COPY_MEMBERS(HMMJIT_REPORT_OPTIONS_MEMBERS, 1)(out, o);
+  out.alignments = out.alignments && alignments;
   return out;
 }
 
 hmmjit::RunInfo to_run(const hmmjit_run_info* given_run) {
   const hmmjit_run_info r = read(given_run);
   hmmjit::RunInfo out;
-  if (r.program != nullptr) out.program = r.program;
-  out.version = text_of(r.version);
-  out.query_file = text_of(r.query_file);
-  out.target_file = text_of(r.target_file);
-  out.settings = text_of(r.settings);
-  out.folder = text_of(r.folder);
-  out.date = text_of(r.date);
+  const std::string standard = out.program;
+  HMMJIT_COPY_MEMBERS(HMMJIT_RUN_INFO_MEMBERS, 0)(out, r);
+  if (r.program == nullptr) out.program = standard;
   return out;
 }
 

@@ -7,63 +7,41 @@ using namespace hmmjit::c_interface;
 
 namespace hmmjit::c_interface {
 
-hmmjit_search_options default_options() {
-  const hmmjit::SearchOptions d;
-  hmmjit_search_options o{};
-  o.size = sizeof o;
-  o.E = d.report.e_value;
-  o.domE = d.report_domain.e_value;
-  o.incE = d.include.e_value;
-  o.incdomE = d.include_domain.e_value;
-  o.T = o.domT = o.incT = o.incdomT = kNone;
-  o.F1 = d.F1;
-  o.F2 = d.F2;
-  o.F3 = d.F3;
-  o.bias_filter = d.bias_filter;
-  o.null2 = d.null2;
-  o.seed = d.seed;
-  o.keep_alignments = d.keep_alignments;
-  o.verify = d.verify;
-  o.target_count = -1;
-  return o;
-}
+hmmjit_search_options default_options() { return to_c(hmmjit::SearchOptions()); }
 
 hmmjit::SearchOptions to_options(const hmmjit_search_options* given_options) {
   const hmmjit_search_options o = read(given_options, default_options());
   hmmjit::SearchOptions out;
+  // All but the eight thresholds, GPUs and cutoffs with their numbers, and the cache.
+  HMMJIT_COPY_MEMBERS(HMMJIT_SEARCH_OPTIONS_MEMBERS, 13)(out, o);
   out.report = {o.E, given(o.T)};
   out.report_domain = {o.domE, given(o.domT)};
   out.include = {o.incE, given(o.incT)};
   out.include_domain = {o.incdomE, given(o.incdomT)};
-  out.cutoffs = to_enum<hmmjit::ModelCutoffs>(o.cutoffs, HMMJIT_CUT_TC, "kind of cutoffs");
-  out.max_sensitivity = o.max_sensitivity != 0;
+  out.cutoffs = to_enum<hmmjit::ModelCutoffs>(o.cutoffs, HMMJIT_CUT_TABLE, "kind of cutoffs");
+  for (std::size_t i = 0; i < o.cutoff_count; ++i) {
+    const hmmjit_cutoff& c = (&required(o.cutoff_table, "cutoff_table"))[i];
+    out.cutoff_table[&required(c.model, "model")] = {c.score, c.domain_score};
+  }
+  out.missing_cutoffs =
+      to_enum<hmmjit::MissingCutoffs>(o.missing_cutoffs, HMMJIT_MISSING_DEFAULT, "missing_cutoffs");
+  out.device = to_enum<hmmjit::DeviceUse>(o.device, HMMJIT_DEVICE_GPU, "kind of device");
   out.Z = positive(o.Z);
   out.domZ = positive(o.domZ);
-  out.F1 = o.F1;
-  out.F2 = o.F2;
-  out.F3 = o.F3;
-  out.bias_filter = o.bias_filter != 0;
-  out.null2 = o.null2 != 0;
-  out.seed = o.seed;
-  out.keep_alignments = o.keep_alignments != 0;
-  out.threads = o.threads;
-  out.device = to_enum<hmmjit::DeviceUse>(o.device, HMMJIT_DEVICE_GPU, "kind of device");
-  out.memory = o.memory;
-  out.vram = o.vram;
+  if (o.target_count == -1) out.target_count.reset();
   if (o.gpu_count > 0) {
     const std::int32_t* gpus = &required(o.gpus, "gpus");
     out.gpus.assign(gpus, gpus + o.gpu_count);
   }
-  out.verify = o.verify;
   if (o.cache != nullptr) out.cache = o.cache->value;
-  out.first_target = text_of(o.first_target);
   if (o.target_count < -1) misused("target_count takes a number, or -1 for all");
-  if (o.target_count >= 0) out.target_count = static_cast<std::uint64_t>(o.target_count);
   return out;
 }
 
 hmmjit_search_options to_c(const hmmjit::SearchOptions& options) {
-  hmmjit_search_options o = default_options();
+  hmmjit_search_options o{};
+  o.size = sizeof o;
+  HMMJIT_COPY_MEMBERS(HMMJIT_SEARCH_OPTIONS_MEMBERS, 14)(o, options);
   const auto threshold = [](const hmmjit::Threshold& t, double& e_value, double& score) {
     e_value = t.e_value;
     score = t.score.value_or(kNone);
@@ -72,17 +50,17 @@ hmmjit_search_options to_c(const hmmjit::SearchOptions& options) {
   threshold(options.report_domain, o.domE, o.domT);
   threshold(options.include, o.incE, o.incT);
   threshold(options.include_domain, o.incdomE, o.incdomT);
-  o.cutoffs = static_cast<std::int32_t>(options.cutoffs);
-  o.max_sensitivity = options.max_sensitivity;
   o.Z = options.Z.value_or(0);
   o.domZ = options.domZ.value_or(0);
-  o.F1 = options.F1;
-  o.F2 = options.F2;
-  o.F3 = options.F3;
-  o.bias_filter = options.bias_filter;
-  o.null2 = options.null2;
-  o.seed = options.seed;
-  o.keep_alignments = options.keep_alignments;
+  // What concerns the machine or the targets of that search.
+  const hmmjit::SearchOptions defaults;
+  o.threads = defaults.threads;
+  o.device = static_cast<std::int32_t>(defaults.device);
+  o.memory = defaults.memory;
+  o.vram = defaults.vram;
+  o.verify = defaults.verify;
+  o.first_target = nullptr;
+  o.target_count = -1;
   return o;
 }
 
@@ -97,17 +75,9 @@ hmmjit::SearchCallbacks to_callbacks(const hmmjit_callbacks& c) {
   }
   if (c.progress != nullptr) {
     to.progress = [&c](const hmmjit::Progress& p) {
-      const hmmjit_progress progress{sizeof progress,
-                                     p.models_started,
-                                     p.models_done,
-                                     p.targets,
-                                     p.residues,
-                                     p.target_bytes_read,
-                                     p.target_bytes_total,
-                                     p.cells,
-                                     p.cells_queued,
-                                     p.targets_complete,
-                                     0};
+      hmmjit_progress progress{};
+      progress.size = sizeof progress;
+      HMMJIT_COPY_MEMBERS(HMMJIT_PROGRESS_MEMBERS, 0)(progress, p);
       return c.progress(c.context, &progress) == 0;
     };
   }
@@ -135,7 +105,9 @@ std::unique_ptr<hmmjit_results> to_results(hmmjit::SearchResults found) {
 namespace {
 
 hmmjit_filter_counts to_c(const hmmjit::FilterCounts& c) {
-  return {c.targets, c.residues, c.msv, c.bias, c.viterbi, c.forward};
+  hmmjit_filter_counts out{};
+  HMMJIT_COPY_MEMBERS(HMMJIT_FILTER_COUNTS_MEMBERS, 0)(out, c);
+  return out;
 }
 
 /// Domains of all hits, which lie one after the other.
@@ -152,8 +124,6 @@ void check_range(std::size_t first, std::size_t count, std::size_t all, T* out) 
     misused("a range beyond the " + std::to_string(all) + " there are");
   if (count > 0) check_size(required(out, "the array to fill").size);
 }
-
-const char* c_text(std::string_view text) { return text.data() != nullptr ? text.data() : ""; }
 
 }  // namespace
 
@@ -199,40 +169,8 @@ int32_t hmmjit_results_statistics(const hmmjit_results* results,
   return run(error, [&] {
     const hmmjit::SearchStatistics& s = required(results, "results").statistics;
     hmmjit_search_statistics out{};
-    out.backend = s.backend.c_str();
-    out.device = s.device.c_str();
-    out.threads = s.threads;
-    out.models = s.models;
-    out.targets = s.targets;
-    out.residues = s.residues;
-    out.passes = s.passes;
-    out.hits_reported = s.hits_reported;
-    out.domains_reported = s.domains_reported;
-    out.device_cells = s.device_cells;
-    out.device_launches = s.device_launches;
-    out.wall_seconds = s.wall_seconds;
-    out.read_seconds = s.read_seconds;
-    out.setup_seconds = s.setup_seconds;
-    out.msv_seconds = s.msv_seconds;
-    out.bias_seconds = s.bias_seconds;
-    out.viterbi_seconds = s.viterbi_seconds;
-    out.scoring_seconds = s.scoring_seconds;
+    HMMJIT_COPY_MEMBERS(HMMJIT_SEARCH_STATISTICS_MEMBERS, 1)(out, s);
     out.counts = to_c(s.counts);
-    out.streamed = s.streamed;
-    out.spooled = s.spooled;
-    out.ssv_seconds = s.ssv_seconds;
-    out.report_seconds = s.report_seconds;
-    out.verified = s.verified;
-    out.peak_resident_bytes = s.peak_resident_bytes;
-    out.device_busy_seconds = s.device_busy_seconds;
-    out.device_active_seconds = s.device_active_seconds;
-    out.device_peak_bytes = s.device_peak_bytes;
-    out.device_upload_bytes = s.device_upload_bytes;
-    out.kernels = s.kernels;
-    out.kernels_compiled = s.kernels_compiled;
-    out.kernels_loaded = s.kernels_loaded;
-    out.compile_seconds = s.compile_seconds;
-    out.json = s.json.c_str();
     write(statistics, out);
   });
 }
@@ -277,22 +215,7 @@ int32_t hmmjit_result_get_hits(const hmmjit_result* result, size_t first, size_t
     for (size_t i = 0; i < count; ++i) {
       const hmmjit::Hit& hit = r.hits()[first + i];
       hmmjit_hit out{};
-      out.name = c_text(hit.name);
-      out.accession = c_text(hit.accession);
-      out.description = c_text(hit.description);
-      out.index = hit.index;
-      out.e_value = hit.e_value;
-      out.score = hit.score;
-      out.bias = hit.bias;
-      out.expected_domains = hit.expected_domains;
-      out.length = hit.length;
-      out.reported = hit.reported;
-      out.included = hit.included;
-      out.regions = hit.regions;
-      out.clustered = hit.clustered;
-      out.overlaps = hit.overlaps;
-      out.envelopes = hit.envelopes;
-      out.best_domain = hit.best_domain;
+      HMMJIT_COPY_MEMBERS(HMMJIT_HIT_MEMBERS, 2)(out, hit);
       out.first_domain = static_cast<size_t>(hit.domains.data() - domains.data());
       out.domains = hit.domains.size();
       write(element(hits, i, size), out, size);
@@ -319,26 +242,9 @@ int32_t hmmjit_result_get_domains(const hmmjit_result* result, size_t first, siz
       const hmmjit::Domain& d = all[first + i];
       while (&d >= hits[hit].domains.data() + hits[hit].domains.size()) ++hit;
       hmmjit_domain out{};
+      HMMJIT_COPY_MEMBERS(HMMJIT_DOMAIN_MEMBERS, 7)(out, d);
+      HMMJIT_COPY_MEMBERS(HMMJIT_DOMAIN_MEMBERS, 15)(out, d.alignment);
       out.hit = hit;
-      out.envelope_from = d.envelope_from;
-      out.envelope_to = d.envelope_to;
-      out.alignment_from = d.alignment_from;
-      out.alignment_to = d.alignment_to;
-      out.model_from = d.model_from;
-      out.model_to = d.model_to;
-      out.reported = d.reported;
-      out.included = d.included;
-      out.score = d.score;
-      out.bias = d.bias;
-      out.conditional_e_value = d.conditional_e_value;
-      out.independent_e_value = d.independent_e_value;
-      out.accuracy = d.accuracy;
-      out.model = c_text(d.alignment.model);
-      out.match = c_text(d.alignment.match);
-      out.sequence = c_text(d.alignment.sequence);
-      out.posterior = c_text(d.alignment.posterior);
-      out.reference = c_text(d.alignment.reference);
-      out.structure = c_text(d.alignment.structure);
       write(element(domains, i, size), out, size);
     }
   });

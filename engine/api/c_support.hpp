@@ -1,17 +1,16 @@
-// What the files of the C interface share: handles, sized structs, errors as statuses. They stand
-// on the public C++ headers alone, as a host would.
+// Shared by the files of the C interface: handles, sized structs, errors as statuses. They include
+// public C++ headers only, as a host does.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <new>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "api/copy_members.hpp"
 #include "hmmjit/hmmjit.h"
 #include "hmmjit/hmmjit.hpp"
 
@@ -60,7 +59,7 @@ T& required(T* pointer, const char* name) {
 
 inline std::string text_of(const char* text) { return text != nullptr ? text : ""; }
 
-/// Runs `work`; what it throws becomes a status and an error object.
+/// Runs `work` and turns exceptions into a status and an error object.
 template <typename Work>
 std::int32_t run(hmmjit_error** error, Work&& work) noexcept {
   const auto failed = [error](const Error& e) {
@@ -86,8 +85,7 @@ std::int32_t run(hmmjit_error** error, Work&& work) noexcept {
   }
 }
 
-/// A struct ends where no member is cut, and none will ever be as large as what a member that was
-/// not set may hold.
+/// Refuses sizes that no struct has: an uninitialised member holds such a number.
 inline void check_size(std::size_t size) {
   constexpr std::size_t kLargestStruct = 4096;
   if (size < sizeof(std::size_t)) misused("a struct whose size is not set");
@@ -95,7 +93,7 @@ inline void check_size(std::size_t size) {
     misused("a struct of " + std::to_string(size) + " bytes: set its size to sizeof");
 }
 
-/// What the caller's struct says, members unknown to it as in `defaults`.
+/// The caller's struct; members that the caller does not know have their `defaults`.
 template <typename T>
 T read(const T* given, T defaults = {}) {
   if (given == nullptr) return defaults;
@@ -104,7 +102,10 @@ T read(const T* given, T defaults = {}) {
   if constexpr (requires { defaults.reserved; }) {
     if (defaults.reserved != 0) misused("a reserved member is not zero");
   }
-  // Of a later version: its further members must not be used.
+  if constexpr (requires { defaults.reserved_too; }) {
+    if (defaults.reserved_too != 0) misused("a reserved member is not zero");
+  }
+  // Members of a later version must not be used.
   const auto* bytes = reinterpret_cast<const unsigned char*>(given);
   for (std::size_t i = sizeof(T); i < given->size; ++i) {
     if (bytes[i] != 0) misused("a member that this version of the library does not know is set");
@@ -160,9 +161,9 @@ inline std::optional<double> positive(double value) {
 
 hmmjit_search_options default_options();
 hmmjit::SearchOptions to_options(const hmmjit_search_options* given_options);
-/// What a result depends on; what concerns the machine has its default.
+/// The options that results depend on; those of the machine have their defaults.
 hmmjit_search_options to_c(const hmmjit::SearchOptions& options);
-/// The callbacks of a host; `c` must outlive what is made of it.
+/// The callbacks of a host; `c` must outlive the returned object.
 hmmjit::SearchCallbacks to_callbacks(const hmmjit_callbacks& c);
 /// A handle for results, which are moved into it.
 std::unique_ptr<hmmjit_results> to_results(hmmjit::SearchResults found);

@@ -17,12 +17,11 @@ cache::Settings to_settings(CacheSettings given) {
   out.allow_group = given.allow_group;
   out.lock_wait = given.lock_wait;
   if (given.on_warning) {
-    // As if the host had called it: with its floating-point mode.
+    // In the host's floating-point mode.
     out.on_warning = [report = std::move(given.on_warning),
                       mode = float_mode()](const hmmjit::Error& warning) {
       const FloatModeScope scope(mode);
-      report(Error(static_cast<ErrorCode>(warning.code), warning.message, warning.where,
-                   warning.remedy));
+      report(to_public(warning));
     };
   }
   return out;

@@ -19,9 +19,10 @@
 
 namespace hmmjit::v0 {
 
-[[noreturn]] inline void raise(const hmmjit::Error& error) {
-  throw Error(static_cast<ErrorCode>(error.code), error.message, error.where, error.remedy);
-}
+/// The error for a host: options of the program that it names are members of the library's structs.
+Error to_public(const hmmjit::Error& error);
+
+[[noreturn]] inline void raise(const hmmjit::Error& error) { throw to_public(error); }
 
 inline void check(const Status& status) {
   if (!status) raise(status.error());
@@ -32,11 +33,11 @@ T value(Result<T> result) {
   return *std::move(result);
 }
 
-/// "out of memory", made beforehand: there may be no memory for it when it is wanted.
+/// "out of memory", made at start-up, because there may be no memory for it later.
 const Error& out_of_memory() noexcept;
 
-/// Runs `work`; what the standard library throws becomes an Error, the one exception of the
-/// interface. Host functions are not called within it, but through HostCalls.
+/// Runs `work` and turns exceptions of the standard library into Error, the only exception type of
+/// the interface. Host functions must be called through HostCalls instead.
 template <typename Work>
 auto guarded(Work&& work) -> decltype(work()) {
   try {
@@ -53,7 +54,7 @@ auto guarded(Work&& work) -> decltype(work()) {
     } catch (const std::exception& error) {
       throw Error(ErrorCode::kInternal, error.what());
     }
-  } catch (const std::bad_alloc&) {  // of an error's own text
+  } catch (const std::bad_alloc&) {  // no memory for the text of an error
     throw Error(out_of_memory());
   }
 }

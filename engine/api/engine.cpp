@@ -14,7 +14,7 @@
 namespace hmmjit::v0 {
 namespace {
 
-/// Of a device that a host describes: numbers that plans divide by, or that overflow.
+/// Refuses device numbers by which plans cannot divide, or that overflow.
 void check_device(const Device& d) {
   const auto in = [](std::int64_t number, std::int64_t least, std::int64_t most) {
     return number >= least && number <= most;
@@ -404,7 +404,7 @@ KernelImage PendingKernel::get() const {
 void Engine::cancel() {
   guarded([&] {
     {
-      // An engine without a provider has nothing under way; it must not look for a compiler now.
+      // Without a provider nothing is running, and no compiler must be looked for now.
       const std::lock_guard lock(impl_->opening);
       impl_->cancelled = true;
       if (!impl_->provider_ready) return;

@@ -36,6 +36,15 @@ Stream::Stream(const Gpu& gpu)
     : impl_(guarded([&] {
         return std::make_unique<Impl>(Impl{gpu, value(driver::Stream::create(gpu.impl()->device))});
       })) {}
+Stream::Stream(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Stream Stream::from_native(const Gpu& gpu, void* stream) {
+  return guarded([&] {
+    return Stream(std::make_unique<Impl>(Impl{
+        gpu,
+        driver::Stream::borrow(gpu.impl()->device, static_cast<driver::StreamHandle>(stream))}));
+  });
+}
+void* Stream::native() const { return impl_->stream.handle(); }
 Stream::~Stream() = default;
 Stream::Stream(Stream&&) noexcept = default;
 Stream& Stream::operator=(Stream&&) noexcept = default;
@@ -74,6 +83,8 @@ float Event::milliseconds(const Event& start, const Event& end) {
   return guarded(
       [&] { return value(driver::Event::milliseconds(start.impl_->event, end.impl_->event)); });
 }
+
+void* Event::native() const { return impl_->event.handle(); }
 
 struct Buffer::Impl {
   Gpu gpu;
@@ -157,6 +168,7 @@ Kernel Engine::load(const Plan& plan, const Gpu& gpu) {
 const KernelImage& Kernel::image() const { return impl_->image; }
 const LaunchShape& Kernel::shape() const { return impl_->image.candidate().launch; }
 const Constants& Kernel::constants() const { return impl_->image.candidate().constants; }
+void* Kernel::native() const { return impl_->loaded->handle(); }
 int Kernel::blocks_per_sm() const { return impl_->resources.blocks_per_sm; }
 unsigned Kernel::resident_blocks() const {
   return static_cast<unsigned>(impl_->gpu.device().sm_count * impl_->resources.blocks_per_sm);

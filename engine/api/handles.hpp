@@ -1,4 +1,4 @@
-// What the public handles hold, for the library and its tests.
+// Implementation structs of the public handles, for the library and its tests.
 #pragma once
 
 #include <atomic>
@@ -43,8 +43,8 @@ struct Catalogue {
 struct Plan::Impl {
   std::shared_ptr<const Catalogue> catalogue;
   plan::Plan plan;
-  /// Of a host's plan: shapes the internals do not know (blocks of several dimensions), by variant
-  /// and constants.
+  /// Shapes of a host's plan that the internals do not know (blocks of several dimensions), by
+  /// variant and constants.
   std::vector<std::pair<plan::Candidate, LaunchShape>> shapes;
   Device device;
   std::string family;
@@ -90,7 +90,7 @@ KernelImage make_image(const Plan& plan, const compile::KernelPtr& kernel);
 void require(bool sensible, const char* option, const char* takes);
 void check_options(const SearchOptions& options);
 
-/// A GPU of a given driver, and a search with one: tests.
+// For tests, with a driver of their own.
 Gpu open_gpu(std::shared_ptr<driver::Driver> driver, int ordinal);
 using OpenDriver = std::function<std::shared_ptr<driver::Driver>()>;
 SearchResults search_on(const OpenDriver& open_driver, const Models& models, const Targets& targets,
@@ -99,11 +99,11 @@ SearchResults search_on(const OpenDriver& open_driver, const Models& models, con
 /// The internals' options; throws nothing.
 hmmjit::SearchOptions to_options(const SearchOptions& options);
 
-/// What a search takes and gives where that is not the host's: see parts.cpp.
+/// Replaces the models, targets and sink of a search, for parts and rounds.
 class SearchHook {
  public:
   virtual ~SearchHook() = default;
-  /// Once options and models are known, before what follows.
+  /// Called first, when options and models are known.
   virtual void begin(hmmjit::SearchOptions& options, const hmmjit::Alphabet& alphabet,
                      ModelSource models) = 0;
   virtual ModelSource models() = 0;

@@ -9,9 +9,9 @@
 
 namespace hmmjit::v0 {
 
-/// Runs host functions as if the host had called them itself: with the floating-point mode its
-/// thread had when this object was made (the library's own work flushes subnormal numbers to zero),
-/// and with what they throw leaving the library unchanged. Thread-safe.
+/// Runs host functions as if the host had called them: in the floating-point mode that its thread
+/// had when this object was made (the library flushes subnormal numbers to zero), and with their
+/// exceptions passed on unchanged. Thread-safe.
 class HostCalls {
  public:
   HostCalls() : mode_(float_mode()) {}
@@ -35,7 +35,7 @@ class HostCalls {
     const std::lock_guard lock(mutex_);
     return exception_ != nullptr;
   }
-  /// Throws what was kept. Not from within guarded(), which would take it for the library's.
+  /// Rethrows the kept exception. Call it outside guarded(), which would convert the exception.
   void rethrow() const {
     const std::lock_guard lock(mutex_);
     if (exception_) std::rethrow_exception(exception_);
@@ -50,7 +50,7 @@ class HostCalls {
 /// Thrown by the library to leave a guarded() after a host function has failed.
 struct HostFailed {};
 
-/// guarded(), but what a host function threw comes out as it was.
+/// As guarded(), but rethrows exceptions of host functions unchanged.
 template <typename Work>
 auto guarded(HostCalls& host, Work&& work) -> decltype(work()) {
   try {

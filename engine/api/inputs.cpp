@@ -2,6 +2,7 @@
 #include "api/inputs.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "api/host_calls.hpp"
 #include "build/hmm_binary.hpp"
@@ -15,7 +16,7 @@
 namespace hmmjit::v0 {
 namespace {
 
-// Residues of a block in memory: what a search reads at a time, too.
+// Residues of a block in memory, as many as a search reads at a time.
 constexpr std::size_t kBlockResidues = std::size_t{1} << 20;
 
 Model model_of(Hmm hmm) {
@@ -46,6 +47,23 @@ void require_memory(bool in_memory, const char* what) {
 std::optional<SequenceFormat> to_format(const std::string& name) {
   if (name.empty()) return std::nullopt;
   return value(parse_sequence_format(name, "format"));
+}
+
+/// Tables separate names by blanks and end lines with descriptions. `what`: "target" or "model".
+void check_texts(const std::string& what, const Sequence& texts, const std::string& where) {
+  const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  const auto unfit = [&](char c) { return c == ' ' || control(c); };
+  const auto refuse = [&](const std::string& why, const std::string& remedy) {
+    throw Error(ErrorCode::kUsage, why, where, remedy);
+  };
+  if (texts.name.empty()) refuse("a " + what + " has no name", "give every " + what + " a name");
+  if (std::ranges::any_of(texts.name, unfit))
+    refuse("blank or control character in the name of a " + what,
+           "put what follows the first word into the description");
+  if (std::ranges::any_of(texts.accession, unfit))
+    refuse("blank or control character in the accession of a " + what, "");
+  if (std::ranges::any_of(texts.description, [&](char c) { return c != '\t' && control(c); }))
+    refuse("control character in the description of a " + what, "a description is one line");
 }
 
 class MemoryTargets final : public TargetSource {
@@ -143,6 +161,51 @@ std::string Model::binary() const {
 const Model::Query& Model::query() const { return impl_->query; }
 Model Model::with_query(Query query) const {
   return guarded([&] { return make_model(impl_->built, std::move(query)); });
+}
+Model Model::with_names(std::string name, std::string accession, std::string description) const {
+  return guarded([&] {
+    check_texts("model", {.name = name, .accession = accession, .description = description}, "");
+    build::BuiltModel built = impl_->built;
+    built.hmm.name = std::move(name);
+    const auto optional = [](std::string text) {
+      return text.empty() ? std::nullopt : std::optional(std::move(text));
+    };
+    built.hmm.accession = optional(std::move(accession));
+    built.hmm.description = optional(std::move(description));
+    return make_model(std::move(built), impl_->query);
+  });
+}
+Model Model::with_cutoffs(std::optional<ScoreCutoff> gathering, std::optional<ScoreCutoff> trusted,
+                          std::optional<ScoreCutoff> noise) const {
+  return guarded([&] {
+    build::BuiltModel built = impl_->built;
+    const auto set = [](std::optional<Cutoff>& cutoff, const std::optional<ScoreCutoff>& given) {
+      cutoff.reset();
+      if (!given) return;
+      if (!std::isfinite(given->sequence) || !std::isfinite(given->domain))
+        throw Error(ErrorCode::kUsage, "a cutoff is not a finite number");
+      cutoff = {static_cast<float>(given->sequence), static_cast<float>(given->domain)};
+    };
+    set(built.hmm.ga, gathering);
+    set(built.hmm.tc, trusted);
+    set(built.hmm.nc, noise);
+    return make_model(std::move(built), impl_->query);
+  });
+}
+
+Model::Parameters Model::parameters() const {
+  const Hmm& hmm = impl_->hmm();
+  Parameters out{hmm.alphabet->K, hmm.match, hmm.insert, hmm.transition, {}, {}, {}, {}};
+  const std::span composition(hmm.compo.data(), static_cast<std::size_t>(hmm.alphabet->K));
+  if (std::ranges::any_of(composition, [](float p) { return p != 0; }))
+    out.composition = composition;
+  const Calibration& c = hmm.calibration;
+  if (!hmm.needs_calibration && c.msv_lambda > 0) {
+    out.msv = {c.msv_mu, c.msv_lambda};
+    out.viterbi = {c.viterbi_mu, c.viterbi_lambda};
+    out.forward = {c.forward_tau, c.forward_lambda};
+  }
+  return out;
 }
 
 Models::Models() : impl_(guarded([] { return std::make_shared<Impl>(); })) {}
@@ -254,7 +317,7 @@ Targets Targets::from_file(std::string path, const std::string& format) {
 
 namespace {
 
-/// The targets of a mapped database in storage of their own: the file may change or go.
+/// Copies the targets of a mapped database: the file may change or be removed.
 TargetBlock copy_of(const TargetBlock& from, const hmmjit::Alphabet& alphabet) {
   TargetBlock out;
   out.reserve(from.residue_count());
@@ -332,33 +395,13 @@ Targets Targets::from_memory(std::string_view contents, Alphabet alphabet,
   });
 }
 
-namespace {
-/// Names stand in columns that blanks separate, descriptions at the end of lines.
-void check_text(const Sequence& sequence, const std::string& where) {
-  const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
-  const auto unfit = [&](char c) { return c == ' ' || control(c); };
-  if (sequence.name.empty())
-    throw Error(ErrorCode::kUsage, "a target has no name", where, "give every target a name");
-  if (std::ranges::any_of(sequence.name, unfit)) {
-    throw Error(ErrorCode::kUsage, "blank or control character in the name of a target", where,
-                "put what follows the first word into the description");
-  }
-  if (std::ranges::any_of(sequence.accession, unfit))
-    throw Error(ErrorCode::kUsage, "blank or control character in the accession of a target",
-                where);
-  if (std::ranges::any_of(sequence.description, [&](char c) { return c != '\t' && control(c); }))
-    throw Error(ErrorCode::kUsage, "control character in the description of a target", where,
-                "a description is one line");
-}
-}  // namespace
-
 void Targets::add(const Sequence& sequence) {
   guarded([&] {
     require_memory(impl_->path.empty(), "Targets");
     const std::string where =
         "target " + std::to_string(impl_->targets + 1) +
         (sequence.name.empty() ? "" : " (" + std::string(sequence.name) + ")");
-    check_text(sequence, where);
+    check_texts("target", sequence, where);
     const auto table = sequence_parsing::unaligned_table(*impl_->alphabet);
     std::vector<Residue> codes;
     codes.reserve(sequence.residues.size());

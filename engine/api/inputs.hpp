@@ -1,4 +1,4 @@
-// What Models and Targets hold.
+// Implementation structs of Model, Models and Targets.
 #pragma once
 
 #include <memory>

@@ -18,7 +18,7 @@
 namespace hmmjit::v0 {
 namespace {
 
-// Targets that outlive the search they are lent to.
+// A source for one search that refers to targets kept for the next one.
 class Lent final : public TargetSource {
  public:
   explicit Lent(TargetSource& source) : source_(source) {}
@@ -84,8 +84,7 @@ class RoundHook final : public SearchHook, public ResultSink {
 
 }  // namespace
 
-IterativeSearch::IterativeSearch(const Targets& queries, const Targets& targets,
-                                 const IterationOptions& options)
+IterativeSearch::IterativeSearch(const Targets& targets, const IterationOptions& options)
     : impl_(guarded([&] { return std::make_unique<Impl>(); })) {
   guarded([&] {
     require(options.rounds > 0, "rounds", "1 or more");
@@ -122,14 +121,38 @@ IterativeSearch::IterativeSearch(const Targets& queries, const Targets& targets,
     rounds.alignment_checkpoints = alignments;
     require(alignments || (!options.a3m && options.alignment_file.empty()), "keep_alignments",
             "true where alignments are wanted");
+  });
+}
+IterativeSearch::IterativeSearch(const Targets& queries, const Targets& targets,
+                                 const IterationOptions& options)
+    : IterativeSearch(targets, options) {
+  guarded([&] {
     const build::ScoreSystem system = to_score_system(options.build);
     for_each_query(queries, [&](const TargetView& sequence) {
-      state.queries.push_back(
+      impl_->queries.push_back(
           {std::make_unique<QueryRounds>(
-               rounds, names_of(sequence), sequence.residues,
+               impl_->options, names_of(sequence), sequence.residues,
                build::build_from_sequence(system, std::string(sequence.name), sequence.residues)),
            {}});
     });
+  });
+}
+IterativeSearch::IterativeSearch(const Models& queries, const Targets& targets,
+                                 const IterationOptions& options)
+    : IterativeSearch(targets, options) {
+  queries.for_each([&](const Model& model) {
+    guarded([&] {
+      const build::BuiltModel& built = model.impl()->built;
+      const Hmm& hmm = built.hmm;
+      if (hmm.alphabet->type != AlphabetType::kAmino)
+        throw Error(ErrorCode::kInput, "rounds begin with models of proteins only",
+                    "model " + hmm.name);
+      const QueryNames names{hmm.name, hmm.accession, hmm.description};
+      impl_->queries.push_back(
+          {std::make_unique<QueryRounds>(impl_->options, names, std::span<const Residue>(), built),
+           {}});
+    });
+    return true;
   });
 }
 IterativeSearch::~IterativeSearch() = default;
@@ -150,7 +173,7 @@ std::vector<Round> IterativeSearch::next(const SearchCallbacks& callbacks) {
     Models models;
     for (std::size_t i = 0; i < state.queries.size(); ++i) {
       if (state.queries[i].rounds->done()) continue;
-      // Rounds of a call that failed wait to be handed out first.
+      // Rounds that were finished before a call failed are returned first.
       if (std::ranges::any_of(state.finished, [&](const Round& r) { return r.query == i; }))
         continue;
       active.push_back(i);

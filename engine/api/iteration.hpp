@@ -1,4 +1,4 @@
-// What IterativeSearch holds.
+// Implementation struct of IterativeSearch.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ struct IterativeSearch::Impl {
   Targets targets;
   std::unique_ptr<TargetSource> kept;  // of a file, once the first round has begun
   std::vector<Query> queries;
-  std::vector<Round> finished;  // not yet handed out
+  std::vector<Round> finished;  // not yet returned by next()
 };
 
 }  // namespace hmmjit::v0

@@ -27,9 +27,9 @@ ModelResult merge_results(const std::vector<ModelResult>& results, const SearchO
                     merged.model.name + ", " + result.model.name,
                     "merge the results of one model against several sets of targets");
       for (hmmjit::Hit hit : result.hits.hits) {
-        // Fewer are kept the further back a target stands.
+        // Indices continue after the targets of the earlier results.
         hit.index += counters.targets;
-        // What was judged of a smaller search space.
+        // Thresholds are applied again, for the larger search space.
         hit.flags = {};
         hit.domain_flags.assign(hit.score.domains.size(), {});
         hit.reported_domains = hit.included_domains = 0;

@@ -93,6 +93,9 @@ Report::Report(ReportKind kind, const ReportOptions& options)
     rules.include_target = {options.include.e_value, options.include.score};
     rules.include_domain = {options.include_domain.e_value, options.include_domain.score};
     rules.cutoffs = static_cast<hmmjit::ModelCutoffs>(options.cutoffs);
+    // Results are judged already; the table is only required to exist.
+    if (options.cutoffs == ModelCutoffs::kTable)
+      rules.table = std::make_shared<hmmjit::CutoffTable>();
     impl_->scan.emplace(rules);
   });
 }

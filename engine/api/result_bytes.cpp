@@ -1,4 +1,4 @@
-// A result as bytes, to be handed to another process.
+// Serialises results for other processes.
 #include "api/results.hpp"
 #include "core/coding.hpp"
 
@@ -7,8 +7,8 @@ namespace {
 
 constexpr std::string_view kBegin = "hmmjit result " HMMJIT_VERSION "\n";
 
-// Writes members in their order, and reads them again: one description for both ways. Counts that
-// are read are bounded by the bytes that follow.
+// One description of the members serves writing and reading. A reader checks counts against the
+// bytes that follow.
 class Writer {
  public:
   static constexpr bool kReads = false;

@@ -35,6 +35,7 @@ ModelResult make_result(const hmmjit::ModelResult& given) {
       view.bias = bias_bits(d);
       view.conditional_e_value = conditional_e_value(d, r.hits);
       view.independent_e_value = independent_e_value(d, r.hits);
+      view.ln_p = d.log_p;
       view.accuracy = mean_accuracy(d);
       view.reported = hit.domain_flags[i].reported;
       view.included = hit.domain_flags[i].included;
@@ -48,6 +49,7 @@ ModelResult make_result(const hmmjit::ModelResult& given) {
     view.index = hit.index;
     view.length = hit.length;
     view.e_value = target_e_value(hit, r.hits);
+    view.ln_p = hit.score.log_p;
     view.score = hit.score.bits;
     view.bias = target_bias(hit);
     view.expected_domains = hit.score.expected_domains;

@@ -1,4 +1,4 @@
-// What ModelResult holds: the internals' result and the views on it.
+// Implementation struct of ModelResult: the internals' result and views of it.
 #pragma once
 
 #include <vector>

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "api/copy_members.hpp"
 #include "api/handles.hpp"
 #include "api/host_calls.hpp"
 #include "api/inputs.hpp"
@@ -57,12 +58,21 @@ namespace {
 
 hmmjit::Threshold to_threshold(const Threshold& t) { return {t.e_value, t.score}; }
 
-static_assert(static_cast<int>(ModelCutoffs::kGathering) ==
-                  static_cast<int>(hmmjit::ModelCutoffs::kGathering) &&
-              static_cast<int>(ModelCutoffs::kNoise) ==
-                  static_cast<int>(hmmjit::ModelCutoffs::kNoise) &&
-              static_cast<int>(ModelCutoffs::kTrusted) ==
-                  static_cast<int>(hmmjit::ModelCutoffs::kTrusted));
+static_assert(
+    static_cast<int>(ModelCutoffs::kGathering) ==
+        static_cast<int>(hmmjit::ModelCutoffs::kGathering) &&
+    static_cast<int>(ModelCutoffs::kNoise) == static_cast<int>(hmmjit::ModelCutoffs::kNoise) &&
+    static_cast<int>(ModelCutoffs::kTrusted) == static_cast<int>(hmmjit::ModelCutoffs::kTrusted) &&
+    static_cast<int>(ModelCutoffs::kTable) == static_cast<int>(hmmjit::ModelCutoffs::kTable));
+
+std::shared_ptr<const hmmjit::CutoffTable> to_table(const CutoffTable& given) {
+  // The score that every target and every domain reaches.
+  const auto score = [](double s) { return std::isnan(s) ? -999.0f : static_cast<float>(s); };
+  auto table = std::make_shared<hmmjit::CutoffTable>();
+  for (const auto& [model, cutoff] : given)
+    table->emplace(model, Cutoff{score(cutoff.sequence), score(cutoff.domain)});
+  return table;
+}
 
 }  // namespace
 
@@ -73,6 +83,9 @@ hmmjit::SearchOptions to_options(const SearchOptions& o) {
   out.thresholds.include_target = to_threshold(o.include);
   out.thresholds.include_domain = to_threshold(o.include_domain);
   out.thresholds.cutoffs = static_cast<hmmjit::ModelCutoffs>(o.cutoffs);
+  if (o.cutoffs == ModelCutoffs::kTable) out.thresholds.table = to_table(o.cutoff_table);
+  if (o.missing_cutoffs == MissingCutoffs::kDefault)
+    out.thresholds.missing = hmmjit::MissingCutoffs::kDefault;
   out.thresholds.Z = o.Z;
   out.thresholds.domZ = o.domZ;
   if (o.max_sensitivity) {
@@ -113,15 +126,7 @@ class Collector final : public ResultSink {
 
 Progress to_progress(const SearchProgress& p) {
   Progress out;
-  out.models_started = p.models_started;
-  out.models_done = p.models_done;
-  out.targets = p.targets;
-  out.residues = p.residues;
-  out.targets_complete = p.targets_complete;
-  out.target_bytes_read = p.target_bytes_read;
-  out.target_bytes_total = p.target_bytes_total;
-  out.cells = p.cells;
-  out.cells_queued = p.cells_queued;
+  HMMJIT_COPY_MEMBERS(HMMJIT_PROGRESS_MEMBERS, 0)(out, p);
   return out;
 }
 
@@ -214,8 +219,7 @@ std::unique_ptr<gpu::GpuFilters> start_gpu(const OpenDriver& open_driver,
     if (kernels == nullptr) {
       HMMJIT_ASSIGN(cache::Settings from_environment, cache::settings_from_environment());
       from_environment.on_warning = [&warnings](const hmmjit::Error& warning) {
-        warnings.give(Error(static_cast<ErrorCode>(warning.code), warning.message, warning.where,
-                            warning.remedy));
+        warnings.give(to_public(warning));
       };
       kernels = cache::KernelCache::open(std::move(from_environment));
     }
@@ -230,28 +234,13 @@ SearchStatistics to_statistics(const hmmjit::SearchStatistics& s,
                                const std::optional<gpu::Statistics>& gpu,
                                const std::string& device_note) {
   SearchStatistics to;
-  to.backend = s.backend;
+  HMMJIT_COPY_MEMBERS(HMMJIT_SEARCH_STATISTICS_MEMBERS, 18)(to, s);
   to.device = device_note;
-  to.threads = s.threads;
-  to.models = s.models;
-  to.targets = s.targets;
-  to.residues = s.residues;
-  to.passes = s.passes;
-  to.streamed = s.streamed;
-  to.spooled = s.spooled;
-  to.wall_seconds = s.wall_seconds;
-  to.read_seconds = s.read_seconds;
-  to.setup_seconds = s.setup_seconds;
   to.ssv_seconds = s.filters.ssv;
   to.msv_seconds = s.filters.msv;
   to.bias_seconds = s.filters.bias;
   to.viterbi_seconds = s.filters.viterbi;
-  to.scoring_seconds = s.scoring_seconds;
-  to.report_seconds = s.report_seconds;
   to.counts = to_counts(s.counters);
-  to.hits_reported = s.hits_reported;
-  to.domains_reported = s.domains_reported;
-  to.verified = s.verified;
   to.peak_resident_bytes = peak_resident_memory();
   if (gpu) {
     to.device = gpu->reason.empty() ? gpu->state : gpu->state + ": " + gpu->reason;
@@ -299,6 +288,15 @@ SearchResults run_search(const OpenDriver& open_driver, const Models& models,
     gpu = start_gpu(open_driver, options, warnings);
 
   ModelSource source = value(open_models(models.impl()));
+  if (options.cutoffs != ModelCutoffs::kNone && options.missing_cutoffs == MissingCutoffs::kSkip) {
+    source = [all = std::move(source),
+              rules = internal.thresholds]() -> Result<std::optional<Query>> {
+      for (;;) {
+        HMMJIT_ASSIGN(std::optional<Query> model, all());
+        if (!model || cutoff_of(model->hmm, rules)) return model;
+      }
+    };
+  }
   std::optional<Query> first = value(source());
   if (!first) throw Error(ErrorCode::kInput, "no model to search with", models.impl()->path);
   const hmmjit::Alphabet& alphabet = *first->hmm.alphabet;

@@ -332,6 +332,11 @@ Result<KernelPtr> KernelProvider::make(const plan::Plan& plan, bool may_compile)
   for (const plan::Rejection& r : rejected) {
     fmt::format_to(std::back_inserter(reasons), "; {}: {}", r.variant, r.reason);
   }
+  if (plan.stage == plan::Stage::kHost)
+    return fail(ErrorCode::kCompile, "no image keeps what its catalogue entry promises" + reasons,
+                fmt::format("{} on {}", plan.problem, plan.device.name),
+                "promise what the kernel needs (Expected::registers, Expected::local_bytes), or "
+                "bound its registers by the second argument of __launch_bounds__");
   return fail(ErrorCode::kCompile, "every candidate was rejected after its compile" + reasons,
               fmt::format("{} kernel, model length {}, {}", plan::stage_name(plan.stage),
                           plan.model_length, plan.device.name),

@@ -105,7 +105,7 @@ CudaLibrary open_cuda_library() {
                   .path = name,
                   .message = fmt::format("no NVIDIA driver on this machine ({})",
                                          why != nullptr ? why : "not found"),
-                  .remedy = "install the NVIDIA driver to use a GPU; the CPU search needs none"};
+                  .remedy = "install the NVIDIA driver to use a GPU"};
     return out;
   }
   link_map* map = nullptr;

@@ -62,7 +62,7 @@ const char* remedy_of(int result) {
       return "the image is damaged or for another architecture; it is made again once";
     case code::kIllegalAddress:
     case code::kLaunchFailed:
-      return "this is a bug in a kernel; the CPU search is not affected";
+      return "this is a bug in a kernel";
     case code::kSystemDriverMismatch:
       return "the kernel module and libcuda differ: reboot after a driver update";
     default:
@@ -301,15 +301,26 @@ Result<Stream> Stream::create(DevicePtr device, bool urgent) {
   stream.device_ = std::move(device);
   return stream;
 }
+Stream Stream::borrow(DevicePtr device, StreamHandle handle) {
+  Stream stream;
+  stream.device_ = std::move(device);
+  stream.handle_ = handle;
+  stream.borrowed_ = true;
+  return stream;
+}
 Stream::Stream(Stream&& other) noexcept
-    : device_(std::move(other.device_)), handle_(std::exchange(other.handle_, nullptr)) {}
+    : device_(std::move(other.device_)),
+      handle_(std::exchange(other.handle_, nullptr)),
+      borrowed_(other.borrowed_) {}
 Stream& Stream::operator=(Stream&& other) noexcept {
   std::swap(device_, other.device_);
   std::swap(handle_, other.handle_);
+  std::swap(borrowed_, other.borrowed_);
   return *this;
 }
 Stream::~Stream() {
-  if (handle_ != nullptr) release(device_, [&](const DriverApi& a) { a.stream_destroy(handle_); });
+  if (handle_ != nullptr && !borrowed_)
+    release(device_, [&](const DriverApi& a) { a.stream_destroy(handle_); });
 }
 Status Stream::synchronize() const {
   HMMJIT_TRY(device_->use());

@@ -106,6 +106,9 @@ class Stream {
  public:
   /// `urgent`: where it and others have work for the same multiprocessors, its kernels begin first.
   static Result<Stream> create(DevicePtr device, bool urgent = false);
+  /// A stream of another owner, of this device's primary context, which outlives what is queued on
+  /// it; null: the legacy default stream. It is not destroyed with this object.
+  static Stream borrow(DevicePtr device, StreamHandle handle);
   Stream() = default;
   Stream(Stream&& other) noexcept;
   Stream& operator=(Stream&& other) noexcept;
@@ -120,6 +123,7 @@ class Stream {
  private:
   DevicePtr device_;
   StreamHandle handle_ = nullptr;
+  bool borrowed_ = false;
 };
 
 class Event {
@@ -136,6 +140,7 @@ class Event {
   Status wait_in(const Stream& stream) const;
   /// Milliseconds between two recorded, finished timing events.
   static Result<float> milliseconds(const Event& start, const Event& end);
+  EventHandle handle() const { return handle_; }
 
  private:
   DevicePtr device_;
@@ -234,6 +239,7 @@ class LoadedKernel {
                                   std::int64_t dynamic_shared_bytes) const;
   /// Queues one launch; `parameters` points at the kernel's single struct argument, copied at once.
   Status launch(const Stream& stream, const LaunchGrid& grid, const void* parameters) const;
+  KernelHandle handle() const { return kernel_; }
 
  private:
   LoadedKernel() = default;

@@ -70,8 +70,7 @@ Result<DeviceTraits> find_device(std::string_view name) {
   const Architecture architecture = architecture_of(wanted);
   if (architecture.capability > 0 && architecture.suffix != '\0') {
     return fail(ErrorCode::kUsage,
-                fmt::format("\"{}\" is a target for features of one architecture alone", name),
-                "--device",
+                fmt::format("\"{}\" is a target for features of one architecture alone", name), {},
                 fmt::format("kernels use none of them: give sm_{}", architecture.capability));
   }
   for (const DeviceTraits& device : device_table()) {
@@ -84,9 +83,8 @@ Result<DeviceTraits> find_device(std::string_view name) {
   for (const DeviceTraits& device : device_table()) {
     fmt::format_to(std::back_inserter(names), "{}{}", names.empty() ? "" : ", ", device.name);
   }
-  return fail(
-      ErrorCode::kUsage, fmt::format("unknown device \"{}\"", name), "--device",
-      fmt::format("known devices: {}; or an architecture such as sm_90, or \"live\"", names));
+  return fail(ErrorCode::kUsage, fmt::format("unknown device \"{}\"", name), {},
+              fmt::format("known devices: {}; or an architecture such as sm_90", names));
 }
 
 std::optional<std::string> compiler_gap(const DeviceTraits& device) {

@@ -45,6 +45,7 @@ QueryRounds::QueryRounds(const RoundOptions& options, QueryNames names,
     : options_(options), names_(std::move(names)), model_(std::move(first)) {
   const Alphabet& alphabet = amino_alphabet();
   for (const Residue code : residues) residues_ += alphabet.symbols[code];
+  query_rows_ = rows_ = residues.empty() ? 0 : 1;
   std::string& out = output_.main;
   append_query(out, {.name = names_.name,
                      .accession = names_.accession,
@@ -153,7 +154,8 @@ void QueryRounds::add_table_rows(const ModelResult& result, AlignedSoFar& aligne
   if (options_.json) append_json_targets(output_.json, result, options_.report.alignments);
   if (options_.a3m) {
     ModelInfo query = info;
-    query.consensus = residues_;  // the first row is the query, whatever the model has become
+    // The first row is the query, whatever the model has become.
+    if (query_rows_ > 0) query.consensus = residues_;
     aligned.rows +=
         append_a3m(output_.a3m, query, result.hits, aligned.rows > 0, &aligned.targets_left);
   }
@@ -165,8 +167,9 @@ void QueryRounds::begin_round(const ModelResult& result) {
   if (round_ > 1) {
     const std::string rows = std::to_string(rows_);
     out += "@@\n@@ Round:                  " + std::to_string(round_);
-    out += "\n@@ Included in MSA:        " + rows + " subsequences (query + " +
-           std::to_string(rows_ - 1) + " subseqs from " + std::to_string(seen_.size()) +
+    out += "\n@@ Included in MSA:        " + rows + " subsequences (" +
+           (query_rows_ > 0 ? "query + " : "") + std::to_string(rows_ - query_rows_) +
+           " subseqs from " + std::to_string(seen_.size()) +
            " targets)\n@@ Model size:             " + std::to_string(result.model.M) +
            " positions\n@@\n\n";
   }
@@ -183,10 +186,11 @@ void QueryRounds::end_hits(const ModelResult& result, std::size_t added, std::si
   out += "\n\n";
   append_statistics(out, result.model, result.hits, options_.filters,
                     {result.cpu_seconds, 0, result.seconds});
-  const std::size_t before = std::exchange(rows_, 1 + included);
+  const std::size_t before = std::exchange(rows_, query_rows_ + included);
   out += "\n@@ New targets included:   " + std::to_string(added);
   out += "\n@@ New alignment includes: " + std::to_string(rows_) + " subseqs (was " +
-         std::to_string(before) + "), including original query\n";
+         std::to_string(before) + ")" + (query_rows_ > 0 ? ", including original query" : "") +
+         "\n";
   checkpoints_.back().rows = rows_;
   checkpoints_.back().new_targets = added;
   if (converged_)
@@ -237,7 +241,7 @@ void QueryRounds::finish_round(const ModelResult& result) {
   out += "\n\n";
   append_domain_annotation(out, result.model, hits, options_.report, 0, hits.hits.size());
   const std::size_t included = included_domains(hits);
-  converged_ = added == 0 && 1 + included <= rows_;
+  converged_ = query_rows_ + included == 0 || (added == 0 && query_rows_ + included <= rows_);
   done_ = converged_ || round_ >= options_.rounds;
   end_hits(result, added, included);
 
@@ -245,8 +249,8 @@ void QueryRounds::finish_round(const ModelResult& result) {
   HitAlignment alignment;
   const bool limited = done_ && options_.report.aligned_targets != kAllTargets;
   if (!done_ || (saved && !limited) || options_.alignment_checkpoints)
-    alignment = align_with_query(hits, names_.name, residues_);
-  if (options_.alignment_checkpoints)
+    alignment = align_with_query(hits, result.model.M, names_.name, residues_);
+  if (options_.alignment_checkpoints && !alignment.rows.empty())
     append_stockholm(checkpoints_.back().alignment, alignment_id(), result.model, alignment, 0,
                      options_.author);
   if (done_) {
@@ -256,7 +260,8 @@ void QueryRounds::finish_round(const ModelResult& result) {
     add_table_rows(result, aligned);
     if (saved) {
       if (limited)
-        alignment = align_with_query(hits, names_.name, residues_, options_.report.aligned_targets);
+        alignment = align_with_query(hits, result.model.M, names_.name, residues_,
+                                     options_.report.aligned_targets);
       append_stockholm(output_.alignment, alignment_id(), result.model, alignment,
                        options_.report.text_width == 0 ? 0 : kAlignmentColumns, options_.author);
     }
@@ -318,7 +323,7 @@ Status QueryRounds::finish_round_in_lots(const ModelResult& result, TextStore& t
   });
   HMMJIT_TRY(scored);
   seen_ = std::move(now);
-  converged_ = added == 0 && 1 + included <= rows_;
+  converged_ = query_rows_ + included == 0 || (added == 0 && query_rows_ + included <= rows_);
   done_ = converged_ || round_ >= options_.rounds;
 
   out += "\n\n";

@@ -56,7 +56,8 @@ class TextStore {
 /// One query on its way through the rounds. Different queries may be in different threads.
 class QueryRounds {
  public:
-  /// `first`: the model of the query sequence `residues`, not calibrated.
+  /// `first`: the model of the query sequence `residues`, not calibrated; or without residues the
+  /// query itself, a model, whose alignments then have no row of a query.
   QueryRounds(const RoundOptions& options, QueryNames names, std::span<const Residue> residues,
               build::BuiltModel first);
 
@@ -122,6 +123,7 @@ class QueryRounds {
   std::string residues_;  // as letters
   build::BuiltModel model_;
   int round_ = 0;
+  std::size_t query_rows_ = 1;  // 0 where the query is a model
   std::size_t rows_ = 1;        // of the alignment the model was built from
   std::set<std::string> seen_;  // names of targets included in the round before
   bool done_ = false, converged_ = false;

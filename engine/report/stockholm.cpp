@@ -305,16 +305,16 @@ HitAlignment align_hits(const HitList& hits, int M, std::size_t targets) {
   return alignment;
 }
 
-HitAlignment align_with_query(const HitList& hits, const std::string& query_name,
+HitAlignment align_with_query(const HitList& hits, int M, const std::string& query_name,
                               std::string_view query, std::size_t targets) {
   HitAlignment alignment;
-  alignment.rows.push_back({nullptr, nullptr, query_name, {}, {}});
+  if (!query.empty()) alignment.rows.push_back({nullptr, nullptr, query_name, {}, {}});
   add_included(alignment.rows, hits, targets);
-  const Layout layout = lay_out_all(alignment, static_cast<int>(query.size()));
+  const Layout layout = lay_out_all(alignment, M);
   for (Row& row : alignment.rows) {
     if (row.domain != nullptr) forget_inserts(row.sequence);
   }
-  alignment.rows.front().sequence = query_line(query, layout);
+  if (!query.empty()) alignment.rows.front().sequence = query_line(query, layout);
   return alignment;
 }
 

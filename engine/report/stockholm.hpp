@@ -37,8 +37,8 @@ struct HitAlignment {
 /// `targets`: the first ones at most, here and below.
 HitAlignment align_hits(const HitList& hits, int M, std::size_t targets = kAllTargets);
 /// The same with the query sequence (upper case) as first row, all residues in upper case and all
-/// gaps '-': what jackhmmer builds the next model from.
-HitAlignment align_with_query(const HitList& hits, const std::string& query_name,
+/// gaps '-': what jackhmmer builds the next model from. `query` empty: without that row.
+HitAlignment align_with_query(const HitList& hits, int M, const std::string& query_name,
                               std::string_view query, std::size_t targets = kAllTargets);
 
 /// hmmsearch's alignments are cut into blocks of this width unless the text width is unlimited.

@@ -19,9 +19,11 @@ ADDITIONS = {
 }
 # Each alone breaks callers that were compiled before.
 BREAKS = {
-    "a member of another type": ("uint32_t seed; /* 0: an arbitrary one */\n  int32_t keep", "uint64_t seed;\n  int32_t keep"),
-    "two members changed places": ("int32_t prefer_accession, alignments;", "int32_t alignments, prefer_accession;"),
-    "a member more in the middle": ("  double Z, domZ; ", "  double between; double Z, domZ; "),
+    "a member of another type": ("  uint32_t seed;           /* of random numbers, 0: an arbitrary one; default 42 */\n  int32_t keep",
+                                 "uint64_t seed;\n  int32_t keep"),
+    "two members changed places": ("  int32_t prefer_accession; /* show accessions in place of names; default 0 */\n"
+                                   "  int32_t alignments; ", "  int32_t alignments; int32_t prefer_accession; "),
+    "a member more in the middle": ("  double Z;                /* number", "  double between; double Z; /* number"),
     "a member less": ("  const char *json; ", "  "),
     "an argument more": ("hmmjit_cancellation_create(hmmjit_cancellation **out,",
                          "hmmjit_cancellation_create(int32_t kind, hmmjit_cancellation **out,"),

@@ -662,6 +662,45 @@ static void test_building(const char* target_path) {
                                &error));
   OK(hmmjit_models_create(&one, &error));
   OK(hmmjit_models_add_with_query(one, again, 0, "q", "A1", "about", &error));
+  {
+    /* A model with other names and cutoffs, and a table of cutoffs. */
+    hmmjit_model_info other = {.size = sizeof other};
+    hmmjit_models* changed = NULL;
+    hmmjit_search_options by_table = {.size = sizeof by_table};
+    const hmmjit_cutoff table[] = {{"PF1", 1e6, NAN}, {"other", 1, 1}};
+    hmmjit_results* found = NULL;
+    OK(hmmjit_models_create(&changed, &error));
+    OK(hmmjit_models_get(again, 0, &other, &error));
+    CHECK(other.match != NULL && other.letters == 20 && other.msv_lambda > 0);
+    other.name = "new";
+    other.accession = "PF1.7";
+    other.gathering = 30;
+    other.gathering_domain = 20.5;
+    OK(hmmjit_models_add_changed(changed, again, 0, &other, &error));
+    other.name = "two words";
+    CHECK(hmmjit_models_add_changed(changed, again, 0, &other, NULL) == HMMJIT_USAGE);
+    CHECK(hmmjit_models_count(changed) == 1);
+    OK(hmmjit_models_get(changed, 0, &other, &error));
+    CHECK(strcmp(other.name, "new") == 0 && strcmp(other.accession, "PF1.7") == 0);
+    CHECK(other.gathering == 30 && other.gathering_domain == 20.5 && isnan(other.noise));
+    OK(hmmjit_search_options_init(&by_table, &error));
+    by_table.cutoffs = HMMJIT_CUT_TABLE;
+    by_table.cutoff_table = table;
+    by_table.cutoff_count = 2;
+    OK(hmmjit_search(changed, targets, &by_table, NULL, &found, &error));
+    {
+      hmmjit_result_info result = {.size = sizeof result};
+      OK(hmmjit_result_get_info(hmmjit_results_get(found, 0), &result, &error));
+      CHECK(strcmp(result.model_name, "new") == 0 && result.reported == 0);
+    }
+    hmmjit_results_free(found);
+    by_table.cutoff_table = table + 1;
+    by_table.cutoff_count = 1;
+    CHECK(hmmjit_search(changed, targets, &by_table, NULL, &found, NULL) == HMMJIT_INPUT);
+    by_table.missing_cutoffs = HMMJIT_MISSING_SKIP;
+    CHECK(hmmjit_search(changed, targets, &by_table, NULL, &found, NULL) == HMMJIT_INPUT);
+    hmmjit_models_free(changed);
+  }
   OK(hmmjit_models_get(one, 0, &info, &error));
   CHECK(strcmp(info.query_name, "q") == 0 && strcmp(info.query_accession, "A1") == 0);
   hmmjit_text_free(text);

@@ -139,11 +139,15 @@ static void test_input_structs(void) {
     EACH(options.threads, -1);
     EACH(options.threads, 1025);
     EACH(options.verify, -2);
-    EACH(options.cutoffs, 4);
+    EACH(options.cutoffs, 5);
     EACH(options.cutoffs, -1);
     EACH(options.device, 3);
     EACH(options.target_count, -2);
     EACH(options.gpu_count, 1); /* without gpus */
+    EACH(options.cutoff_count, 1); /* without a table */
+    EACH(options.missing_cutoffs, 3);
+    EACH(options.missing_cutoffs, -1);
+    EACH(options.reserved_too, 1);
     options.gpus = twice;
     EACH(options.gpu_count, 2);
     options.gpus = NULL;

@@ -1,5 +1,6 @@
 """Models from sequences and alignments and searches in rounds, in the Python package: against the installed
 programs of HMMER, recorded runs of HMMER 3.4, and the program. Run by run_pytest.py, which sets the paths."""
+import copy
 import gzip
 import os
 import pathlib
@@ -245,6 +246,68 @@ def test_jackhmmer(data):
         for _ in hmmjit.IterativeSearch(folder / "queries.fasta", folder / "targets.fasta", max=True, threads=1,
                                         progress=lambda _: False, interval=0.0005):
             pass
+
+
+def test_rounds_from_a_model(data):
+    folder, queries, _, _ = data
+    files = [folder / "queries.fasta", folder / "targets.fasta"]
+    model = hmmjit.Builder().build_msa(folder / "family.sto")
+    options = dict(device="cpu", incE=0.001, incdomE=0.001)
+    expected = hmmjit.search(model, files[1], **options)[0]
+    rounds = [one for [one] in hmmjit.IterativeSearch(model, files[1], device="cpu", max_iterations=4)]
+    first = rounds[0]
+    assert first.hits.name == model.name == "family" and first.hits.accession == "PF1"
+    assert [(h.name, h.score) for h in first.hits] == [(h.name, h.score) for h in expected]
+    # No row of a query: the alignment has what the round included, and the next model is made of it.
+    included = sum(d.included for h in first.hits.included for d in h.domains)
+    assert len(first.msa) == included > 0
+    assert {n.rpartition("/")[0] for n in first.msa.names} == {h.name for h in first.hits.included}
+    assert 1 < len(rounds) <= 4 and rounds[1].model.length == model.length
+    assert rounds[-1].last and {h.name for h in rounds[1].hits.included} >= {h.name for h in first.hits.included[:3]}
+    last = list(hmmjit.jackhmmer([model, model], files[1], device="cpu", max_iterations=4))
+    assert [r.query for r in last] == [0, 1]
+    assert [h.score for h in last[0].hits] == [h.score for h in last[1].hits] == [h.score for h in rounds[-1].hits]
+    search = hmmjit.IterativeSearch(model, files[1], device="cpu", max_iterations=4)
+    assert len(list(search)) == len(rounds)
+    text = search.report("main").decode()
+    assert "Query:       family" in text and "query +" not in text and "including original query" not in text
+    # What finds nothing ends after a round, and says so.
+    nothing = list(hmmjit.IterativeSearch(model, [("x", "MKVLAAGGHKLM")], device="cpu"))
+    assert len(nothing) == 1 and nothing[0][0].converged and len(nothing[0][0].msa) == 0
+    dna = hmmjit.Models.load(MODELS)[0]
+    with pytest.raises(hmmjit.UsageError):
+        hmmjit.IterativeSearch(dna, files[1], cutoffs="gathering")
+
+
+def test_builders_are_pickled(data):
+    folder, queries, _, _ = data
+    builder = hmmjit.Builder(score_matrix="PAM120", popen=0.05, EmN=60, seed=3)
+    for other in (pickle.loads(pickle.dumps(builder)), copy.copy(builder)):
+        assert other.build(queries[0][2]).binary() == builder.build(queries[0][2]).binary()
+
+
+def test_single_queries(data):
+    folder, queries, targets, _ = data
+    name, description, residues = queries[0]
+    sought = [(n, r) for n, _, r in targets]
+    one = hmmjit.Sequence(name, residues, "", description)
+    expected = hmmjit.phmmer([one], sought, device="cpu")[0]
+    sources = [one, {name: residues}]
+    try:
+        import pyhmmer.easel as easel
+        text = easel.TextSequence(name=name.encode() if easel.TextSequence.__doc__ is None else name, sequence=residues)
+        digital = text.digitize(easel.Alphabet.amino())
+        sources += [text, digital, easel.DigitalSequenceBlock(easel.Alphabet.amino(), [digital])]
+    except ImportError:
+        print("SKIPPED, NOT COMPARED: pyhmmer is not installed")
+    for source in sources:
+        found = hmmjit.phmmer(source, sought, device="cpu")
+        assert len(found) == 1 and [h.score for h in found[0]] == [h.score for h in expected]
+        [first] = next(hmmjit.IterativeSearch(source, sought, device="cpu"))
+        assert [h.score for h in first.hits][:1] == [h.score for h in expected][:1]
+        assert next(hmmjit.jackhmmer(source, sought, device="cpu", max_iterations=1)).hits.name == name
+    with pytest.raises(TypeError, match="no sequence"):
+        hmmjit.phmmer(3, sought)
 
 
 def data_folder():

@@ -3,8 +3,10 @@ the paths."""
 import asyncio
 import copy
 import inspect
+import math
 import os
 import pickle
+import pydoc
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -36,6 +38,14 @@ def test_editors_see_names_and_options(results):
                      hmmjit.jackhmmer, hmmjit.search_part):
         parameters = inspect.signature(function).parameters
         assert {"E", "cutoffs", "threads", "memory", "progress"} <= set(parameters), function
+    # As a person reads them: types and defaults, not None.
+    shown = str(inspect.signature(hmmjit.search))
+    for text in ("E: float = 10.0", "T: Optional[float] = None", "seed: int = 42", "max: bool = False",
+                 "device: str = 'auto'", "cut_missing: str = 'error'", "memory: Union[int, str] = 0"):
+        assert text in shown, shown
+    assert "ForwardRef" not in shown and "E: float = 10.0" in pydoc.render_doc(hmmjit.search, renderer=pydoc.plaintext)
+    assert inspect.signature(hmmjit.jackhmmer).parameters["incE"].default == 0.001
+    assert inspect.getdoc(hmmjit.Hit.score) == "Bits, of the whole target."
     for name in hmmjit.__all__:
         assert inspect.getdoc(getattr(hmmjit, name)), name
 
@@ -50,6 +60,135 @@ def test_editors_see_names_and_options(results):
 def test_messages_speak_of_what_was_given(wrong, text):
     with pytest.raises((TypeError, hmmjit.UsageError), match=text):
         hmmjit.search(MODELS, TARGETS, **wrong)
+
+
+@pytest.mark.parametrize("call, text", [
+    (lambda: hmmjit.search(MODELS, TARGETS, cutoffs="trusted"), "set cut_missing, search without cutoffs, or use models"),
+    (lambda: hmmjit.Targets(TARGETS, format="nonsense"), '^format: "nonsense" is not a sequence format'),
+    (lambda: hmmjit.Builder(score_matrix="NOSUCH").build("MKVLAAGGHKLM"), "^score_matrix: .*or set score_matrix$"),
+    (lambda: hmmjit.Builder(symfrac=2).build("MKVLAAGGHKLM"), "^symfrac: "),
+    (lambda: hmmjit.plan(100, device="foo"), '^unknown device "foo"; known devices')])
+def test_messages_speak_python(call, text):
+    with pytest.raises(hmmjit.Error, match=text) as caught:
+        call()
+    assert "--" not in str(caught.value)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert str(again) == str(caught.value) and again.remedy == caught.value.remedy
+
+
+def test_models_can_be_changed(tmp_path):
+    models = hmmjit.Models.load(MODELS)
+    before = [len(r.reported) for r in hmmjit.search(models, TARGETS, device="cpu", cutoffs="gathering")]
+    assert models[1] is models[1] and before[1] > 0
+    models[1].gathering = (1000, 1000)
+    for source in (models, [models[1]], models[1], copy.copy(models), copy.deepcopy(models),
+                   pickle.loads(pickle.dumps(models)), hmmjit.Models(models), models[0:2]):
+        found = hmmjit.search(source, TARGETS, device="cpu", cutoffs="gathering")
+        changed = found[1] if len(found) > 1 else found[0]
+        assert changed.name == "model1" and len(changed.reported) == 0
+    copied = copy.copy(models[1])
+    copied.gathering, copied.name, copied.accession, copied.description = (10, 5.5), "new", "PF1.2", "about it"
+    assert models[1].gathering == (1000, 1000) and models[1].name == "model1"
+    for model in (copied, pickle.loads(pickle.dumps(copied)), hmmjit.Models(copied.text().encode())[0]):
+        assert (model.name, model.accession, model.description) == ("new", "PF1.2", "about it")
+        assert model.gathering == (10, 5.5) and model.noise is None
+    result = hmmjit.search(copied, TARGETS, device="cpu", cutoffs="gathering")[0]
+    assert (result.name, result.accession, len(result.reported)) == ("new", "PF1.2", before[1])
+    listed = hmmjit.Models([copied])
+    copied.gathering = None
+    assert listed[0] is copied and copied.gathering is None
+    with pytest.raises(hmmjit.InputError, match="unavailable on model new"):
+        hmmjit.search(listed, TARGETS, device="cpu", cutoffs="gathering")
+    copied.query = ("q", "", "d")
+    assert copied.query == ("q", "", "d") and hmmjit.search(copied, TARGETS, device="cpu")[0].name == "q"
+    for name, value in (("gathering", 5), ("gathering", (1, 2, 3)), ("gathering", ("x", 1)), ("name", ""),
+                        ("noise", (math.inf, 1)), ("name", "two words"), ("description", "a\nb")):
+        with pytest.raises(hmmjit.UsageError):
+            setattr(copied, name, value)
+    assert copied.name == "new"
+
+
+def test_nothing_is_set_without_effect(results):
+    hit, model = results[1][0], hmmjit.Models.load(MODELS)[0]
+    for thing, name in ((hit, "score"), (hit, "e_value"), (hit.best_domain, "score"), (hit.best_domain.alignment, "model"),
+                        (results[1], "name"), (results[1], "Z"), (results[1], "counts"), (model, "length"),
+                        (model, "consensus"), (model, "alphabet"), (hit, "new_name"), (model, "new_name"),
+                        (results[1], "new_name")):
+        with pytest.raises(AttributeError):
+            setattr(thing, name, 1)
+    with pytest.raises(AttributeError, match="attribute 'name' of 'Result' objects is read-only"):
+        results[1].name = "x"
+
+
+def test_parameters_of_models():
+    model = hmmjit.Models.load(MODELS)[0]
+    lines = iter(model.text().splitlines())
+    for line in lines:
+        if line.split()[:1] == ["HMM"]:
+            break
+    next(lines)
+    composition = [math.exp(-float(x)) for x in next(lines).split()[1:]]
+    assert list(model.composition) == pytest.approx(composition, rel=1e-4)
+    matches, inserts, transitions = model.match_emissions, model.insert_emissions, model.transition_probabilities
+    assert len(matches) == len(inserts) == len(transitions) == model.length + 1
+    for k in range(model.length + 1):
+        if k > 0:
+            assert [-math.log(p) for p in matches[k]] == pytest.approx(
+                [float(x) for x in next(lines).split()[1:21]], abs=1e-4)
+        assert [-math.log(p) for p in inserts[k]] == pytest.approx([float(x) for x in next(lines).split()[:20]], abs=1e-4)
+        for p, x in zip(transitions[k], next(lines).split()[:7]):
+            assert p == 0 if x == "*" else -math.log(p) == pytest.approx(float(x), abs=1e-4)
+    line = next(line for line in model.text().splitlines() if line.startswith("STATS LOCAL MSV"))
+    assert model.evalue_parameters["msv"] == pytest.approx([float(x) for x in line.split()[3:]], abs=1e-4)
+
+
+def test_models_without_cutoffs():
+    models = hmmjit.Models.load(MODELS)
+    models[2].gathering = None
+    with pytest.raises(hmmjit.InputError, match="unavailable on model model2"):
+        hmmjit.search(models, TARGETS, device="cpu", cutoffs="gathering")
+    skipped = hmmjit.search(models, TARGETS, device="cpu", cutoffs="gathering", cut_missing="skip")
+    assert [r.name for r in skipped] == ["model0", "model1", "model3", "model4"]
+    both = hmmjit.search(models, TARGETS, device="cpu", cutoffs="gathering", cut_missing="default")
+    plain = hmmjit.search(models, TARGETS, device="cpu")
+    assert [h.name for h in both[2].reported] == [h.name for h in plain[2].reported]
+    assert both.options["cutoffs"] == "gathering" and both.options["cut_missing"] == "default"
+    assert plain.options["E"] == 10 and plain.options["T"] is None and plain.options["incE"] == 0.01
+    for result in (skipped, both):
+        assert pickle.loads(pickle.dumps(result)).options == result.options
+
+
+def test_cutoffs_from_a_mapping():
+    models = hmmjit.Models.load(MODELS)
+    models[3].accession = "PF00003.7"
+    changed = copy.deepcopy(models)
+    table = {"model1": (15, 12.5), "PF00003": (None, 9), "not there": (1, 1)}
+    changed[1].gathering, changed[3].gathering = (15, 12.5), (-999, 9)
+    wanted = hmmjit.search([changed[1], changed[3]], TARGETS, device="cpu", cutoffs="gathering")
+    found = hmmjit.search(models, TARGETS, device="cpu", cutoffs=table, cut_missing="skip")
+    assert [r.name for r in found] == ["model1", "model3"] and len(found[0].reported) > 0
+    assert [k[1:] for k in key(found)] == [k[1:] for k in key(wanted)]
+    assert found.report("domtblout") == wanted.report("domtblout")
+    assert found.options["cutoffs"] == {**table, "model1": (15.0, 12.5)}
+    assert pickle.loads(pickle.dumps(found)).report("main") == found.report("main")
+    with pytest.raises(hmmjit.InputError, match="does not have model model0"):
+        hmmjit.search(models, TARGETS, device="cpu", cutoffs=table)
+    for wrong in ({"model1": 3}, {"model1": (1, 2, 3)}, {"model1": ("x", 1)}, {"model1": (float("nan"), 1)}):
+        with pytest.raises(hmmjit.UsageError, match="takes"):
+            hmmjit.search(models, TARGETS, device="cpu", cutoffs=wrong)
+
+
+def test_p_values(results):
+    for result in results:
+        for hit in result:
+            assert hit.p_value * result.Z == pytest.approx(hit.e_value, rel=1e-6)
+            assert hit.ln_p == pytest.approx(math.log(hit.p_value)) and hit.query == result.name
+            assert hit.result is result
+            for domain in hit.domains:
+                assert domain.p_value * result.Z == pytest.approx(domain.independent_e_value, rel=1e-6)
+            for kind in ("reported", "included"):
+                wanted = [d.envelope_from for d in hit.domains if getattr(d, kind)]
+                assert [d.envelope_from for d in getattr(hit.domains, kind)] == wanted
 
 
 def test_other_names_are_explained(results):
@@ -173,6 +312,9 @@ def test_results_are_merged(options):
     whole = hmmjit.search(MODELS, every, device="cpu", **options)
     sets = [hmmjit.search(MODELS, every[a:b], device="cpu", **options) for a, b in ((0, 90), (90, 100), (100, 300))]
     merged = sets[0].merge(*sets[1:])
+    assert key(hmmjit.Results.merge(sets)) == key(merged)
+    with pytest.raises(TypeError):
+        hmmjit.Results.merge([1, 2])
     for kind in ("tblout", "domtblout", "pfamtblout", "tsv", "json", "a3m", "stockholm"):
         assert merged.report(kind) == whole.report(kind), kind
     assert key(merged) == key(whole)
@@ -229,14 +371,6 @@ def test_alignments_of_results(results, tmp_path):
         bare[1].to_msa()
     with pytest.raises(hmmjit.UsageError):
         hmmjit.MSA({"a": "AC", "b": "A"})
-
-
-def test_a_stream_that_nobody_takes_is_let_go(results):
-    from hmmjit import _arrow
-    before = len(_arrow._held)
-    for _ in range(10):
-        results.table().__arrow_c_stream__()
-    assert len(_arrow._held) == before
 
 
 def test_asyncio(results):

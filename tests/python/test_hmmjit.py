@@ -56,6 +56,7 @@ def test_structs_are_laid_out_as_the_library_lays_them_out():
             match = re.match(r"layout (\w+)(?:\.(\w+) offset (\d+))? size (\d+)", line)
             if match:
                 published.setdefault(match[1], {})[match[2]] = (int(match[3] or 0), int(match[4]))
+    assert set(_binding.STRUCTS) == set(published)
     for name, struct in _binding.STRUCTS.items():
         members = {n: (getattr(struct, n).offset, getattr(struct, n).size) for n, _ in struct._fields_}
         members[None] = (0, ctypes.sizeof(struct))
@@ -194,9 +195,24 @@ def test_tables(results):
     targets, domains = results.table(), results.table("domains")
     reported = [(r, h) for r in results for h in r.reported]
     assert len(targets) == len(reported)
-    assert list(targets["name"]) == [h.name for _, h in reported]
+    assert list(targets["target"]) == [h.name for _, h in reported]
     assert list(targets["model"]) == [r.name for r, _ in reported]
-    assert list(targets["e_value"]) == [h.e_value for _, h in reported]
+    assert list(targets["evalue"]) == [h.e_value for _, h in reported]
+    # Names, order and values are those of --tsv, which may have more.
+    header, *lines = (line.split("\t") for line in results.report("tsv").decode().rstrip("\n").split("\n"))
+    lines = [dict(zip(header, line)) for line in lines]
+    for table, rows_of in ((targets, [line for line in lines if line["domain"] == "1"]),
+                           (domains, [line for line in lines if line["domain"]])):
+        shared = [name for name in table if name in header]
+        assert shared == [name for name in header if name in table]
+        assert set(table) - set(shared) <= {"expected_domains", "domains_included", "model_coverage"}
+        with_domains = [i for i in range(table.rows) if table["domains"][i] > 0]
+        assert len(rows_of) == len(with_domains) > 20
+        for name in shared:
+            for i, line in zip(with_domains, rows_of):
+                value, text = table[name][i], line[name]
+                assert value == text or float(value) == pytest.approx(float(text), rel=1e-6), name
+    assert {"i_evalue", "hmm_from", "ln_p", "domain_included"} <= set(domains)
     assert len(domains) == sum(d.reported for _, h in reported for d in h.domains)
     assert set(domains["model"]) <= {r.name for r in results}
     assert len(results[0].table()) == len(results[0].reported)
@@ -206,6 +222,29 @@ def test_tables(results):
     assert len(empty) == 0 and list(empty) == list(domains)
     numpy = pytest.importorskip("numpy")
     assert targets["score"].dtype == numpy.float64 and targets["included"].dtype == bool
+
+
+def test_documented_defaults_are_those_of_the_library():
+    from hmmjit import _interface
+    options, builder = _binding.SearchOptions(), _binding.BuildOptions()
+    _binding.search_options_init(ctypes.byref(options))
+    _binding.build_options_init(ctypes.byref(builder))
+    for name, (member, kind, default) in _interface.OPTIONS.items():
+        value = getattr(options, member)
+        if default is None:
+            assert value in (None, 0, -1) or value != value, name
+        elif isinstance(default, str):
+            assert value == 0, name
+        else:
+            assert kind in (bool, float, int) or member in ("memory", "vram")
+            assert value == default, name
+    header = contents(os.path.join(os.path.dirname(hmmjit.__file__), "..", "..", "include", "hmmjit", "hmmjit.h"))
+    body = re.search(rb"typedef struct hmmjit_build_options \{(.*?)\}", header, re.S)[1].decode()
+    defaults = dict(re.findall(r"(\w+);\s*/\*(?:(?!\*/).)*?; default ([\w.]+)", body, re.S))
+    assert set(defaults) == {name for name, *_ in builder._fields_[1:]}
+    for name, default in defaults.items():
+        value = getattr(builder, name)
+        assert value == (None if default == "NULL" else float(default)) or default == "NaN" and value != value, name
 
 
 def test_options(results):

@@ -38,7 +38,7 @@ def test_pandas(tables):
             assert list(frame.columns) == list(table) and len(frame) == len(table)
             for name in table:
                 assert frame[name].to_list() == list(table[name]), name
-            types = [str(frame[name].dtype) for name in ("score", "length", "included")]
+            types = [str(frame[name].dtype) for name in ("score", "target_length", "included")]
             assert types == ["float64", "int64", "bool"]  # without rows, too
 
 
@@ -49,7 +49,7 @@ def test_polars(tables):
             assert frame.columns == list(table) and len(frame) == len(table)
             for name in table:
                 assert frame[name].to_list() == list(table[name]), name
-        types = [table.to_polars().schema[name] for name in ("name", "score", "length", "included")]
+        types = [table.to_polars().schema[name] for name in ("target", "score", "target_length", "included")]
         assert types == [polars.Utf8, polars.Float64, polars.Int64, polars.Boolean]
 
 
@@ -85,7 +85,7 @@ def test_parquet(results, tables, tmp_path):
             assert read.column(name).to_pylist() == list(table[name]), name
         assert read.schema.field("included").type == pyarrow.bool_()
         assert pyarrow.types.is_floating(read.schema.field("score").type)
-        assert pyarrow.types.is_large_string(read.schema.field("name").type)
+        assert pyarrow.types.is_large_string(read.schema.field("target").type)
     kept = path.read_bytes()
     mask = os.umask(0)
     os.umask(mask)

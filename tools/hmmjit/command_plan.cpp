@@ -167,6 +167,7 @@ Result<std::vector<plan::DeviceTraits>> find_devices(
       auto traits = plan::find_device(name);
       if (!traits) {
         traits.error().where = option;
+        if (!traits.error().remedy.empty()) traits.error().remedy += ", or \"live\"";
         return std::unexpected(traits.error());
       }
       // PTX for an older architecture may run on what nobody has heard of; it is not what was

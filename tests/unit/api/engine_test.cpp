@@ -21,6 +21,8 @@ namespace {
 
 using namespace hmmjit::v0;
 using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
 
 // Internals are in scope here: names that both have are the interface's.
 using hmmjit::v0::Error;
@@ -241,6 +243,35 @@ TEST(Engine, CodeOfTheDriverIsHeldAgainstItsPromises) {
   std::string text;
   EXPECT_EQ(code_of([&] { engine.load(plan, gpu); }, &text), ErrorCode::kCompile);
   EXPECT_THAT(text, HasSubstr("at most 64 promised"));
+  // It speaks of the host's kernel: there is no model and no search.
+  EXPECT_THAT(text, HasSubstr("scaling, size 1 on H200: no image keeps what its catalogue entry"));
+  EXPECT_THAT(text, HasSubstr("scale_blocked kPerThread 4"));
+  EXPECT_THAT(text, HasSubstr("promise what the kernel needs (Expected::registers"));
+  EXPECT_THAT(text, Not(HasSubstr("model")));
+  EXPECT_THAT(text, Not(HasSubstr("search")));
+}
+
+TEST(Engine, ErrorsSpeakOfTheLibraryNotOfTheProgram) {
+  std::string text;
+  EXPECT_EQ(code_of([] { find_device("foo"); }, &text), ErrorCode::kUsage);
+  EXPECT_THAT(text, StartsWith("unknown device \"foo\"; known devices: "));
+  EXPECT_EQ(code_of([] { Targets::from_file("x", "nonsense"); }, &text), ErrorCode::kUsage);
+  EXPECT_THAT(text, StartsWith("format: "));
+  const auto inputs = hmmjit::tests::make_inputs(41, 1, 2);
+  SearchOptions options;
+  options.cutoffs = ModelCutoffs::kTrusted;
+  EXPECT_EQ(code_of(
+                [&] {
+                  search(Models::from_memory(inputs.models), Targets::from_memory(inputs.targets),
+                         options);
+                },
+                &text),
+            ErrorCode::kInput);
+  EXPECT_THAT(text, HasSubstr("missing_cutoffs"));
+  EXPECT_THAT(text, Not(HasSubstr("--")));
+  // The name of a file stays as it is.
+  EXPECT_EQ(code_of([] { Models::load("/nowhere/--mem"); }, &text), ErrorCode::kInput);
+  EXPECT_THAT(text, HasSubstr("/nowhere/--mem"));
 }
 
 TEST(Engine, LoadsAndLaunchesOnADevice) {
@@ -277,6 +308,28 @@ TEST(Engine, LoadsAndLaunchesOnADevice) {
     EXPECT_EQ(values, (std::vector<float>{2, 4, 6}));
     EXPECT_TRUE(ended.finished());
     EXPECT_GE(Event::milliseconds(begun, ended), 0);
+
+    // On a stream of the host, which stays the host's.
+    hmmjit::driver::StreamHandle own = nullptr;
+    ASSERT_EQ(fake.api().stream_create(&own, 0, 0), 0);
+    {
+      const Stream lent = Stream::from_native(gpu, own);
+      EXPECT_EQ(lent.native(), own);
+      buffer.upload(lent, values.data(), bytes);
+      kernel.launch(lent, {1}, Parameters{buffer.pointer<float>(), 3, 3.0f});
+      buffer.download(lent, values.data(), bytes);
+      ended.record(lent);
+      EXPECT_NE(ended.native(), nullptr);
+      EXPECT_NE(kernel.native(), nullptr);
+      lent.synchronize();
+      Stream moved = Stream::from_native(gpu, nullptr);  // the legacy default stream
+      EXPECT_EQ(moved.native(), nullptr);
+      moved = Stream::from_native(gpu, own);
+    }
+    EXPECT_EQ(values, (std::vector<float>{6, 12, 18}));
+    EXPECT_EQ(fake.alive("stream"), 2) << "the host's stream is not destroyed";
+    EXPECT_EQ(fake.api().stream_synchronize(own), 0);
+    EXPECT_EQ(fake.api().stream_destroy(own), 0);
 
     EXPECT_EQ(code_of([&] { kernel.launch(stream, {1}, 7); }), ErrorCode::kUsage);
     EXPECT_EQ(code_of([&] { kernel.launch(stream, {0}, Parameters{}); }), ErrorCode::kUsage);

@@ -267,7 +267,7 @@ TEST(Stockholm, WhatIsWrittenInPassesIsTheSame) {
         for (const std::size_t columns : {0u, 3u}) {
           SCOPED_TRACE(testing::Message() << targets << ' ' << repeated << with_query << columns);
           const HitAlignment alignment =
-              with_query ? align_with_query(result.hits, "query", residues, targets)
+              with_query ? align_with_query(result.hits, result.model.M, "query", residues, targets)
                          : align_hits(result.hits, result.model.M, targets);
           std::string at_once, in_passes;
           append_stockholm(at_once, with_query ? "query-i1" : result.model.name, result.model,

@@ -1,4 +1,7 @@
-// Models from sequences and alignments: what phmmer, jackhmmer and hmmbuild build.
+// Models from sequences and alignments, as phmmer, jackhmmer and hmmbuild build them.
+//
+//   const hmmjit::Model query = hmmjit::build_model({.name = "query", .residues = "MKVLAAGGHKLM"});
+//   const hmmjit::Models families = hmmjit::build_from_alignments("families.sto");
 #pragma once
 
 #include <cstdint>
@@ -42,7 +45,7 @@ enum class ModelPrior {
 /// Defaults are HMMER's, for proteins. Source: HMMER user's guide, manual pages of phmmer and
 /// hmmbuild.
 struct BuildOptions {
-  // Of models from one sequence.
+  // Models from one sequence.
   std::string matrix = "BLOSUM62";  ///< --mx: PAM30 to PAM240, BLOSUM45 to BLOSUM90
   std::string matrix_file = {};     ///< --mxfile: replaces `matrix`; empty: none
   /// --popen and --pextend, probabilities. Unset: 0.02 and 0.4 for one sequence; with an alignment,
@@ -51,7 +54,7 @@ struct BuildOptions {
   /// Alignments of one row are taken as one sequence (--singlemx).
   bool single_rows_by_matrix = false;
 
-  // Of models from an alignment.
+  // Models from an alignment.
   MatchColumns columns = MatchColumns::kOccupied;
   double least_occupied = 0.5;  ///< --symfrac: weighted fraction of rows, 0 to 1
   double fragment = 0.5;        ///< --fragthresh: rows of at most this fraction of the columns
@@ -65,22 +68,22 @@ struct BuildOptions {
   ModelPrior prior = ModelPrior::kMixture;
   std::optional<int> most_insertions = {};  ///< --maxinsertlen: 5 or more
 
-  // Of the calibration, which simulates targets: their lengths and numbers.
+  // Calibration: lengths and numbers of simulated targets.
   int msv_length = 200, msv_targets = 200;          ///< --EmL, --EmN
   int viterbi_length = 200, viterbi_targets = 200;  ///< --EvL, --EvN
   int forward_length = 100, forward_targets = 200;  ///< --EfL, --EfN
   double tail_mass = 0.04;                          ///< --Eft: above 0, below 1
   std::uint32_t seed = 42;                          ///< 0: an arbitrary one; models then vary
 
-  int threads = 0;  ///< of many sequences or alignments at once; 0: all cores granted (1024)
+  int threads = 0;  ///< for many sequences or alignments, up to 1024; 0: all cores granted
 };
 
-/// The model that phmmer searches with: residues become positions, a substitution matrix gives what
-/// they emit. Calibrated. Results of it are reported with the sequence's name, accession and
-/// description. Thread-safe; takes about 50 ms of one core, nearly all for the calibration.
+/// The model that phmmer searches with: each residue becomes a position, whose emissions come from
+/// a substitution matrix. Calibrated. Reports show the sequence's name, accession and description.
+/// Thread-safe; takes about 50 ms of one core, nearly all of it for the calibration.
 ///
-/// Throws Error kUsage for options that make no sense or a name that is none, kInput for residues
-/// that are none, for no residue at all, and for an unusable matrix.
+/// Throws Error kUsage for invalid options or names, kInput for invalid residues, an empty sequence
+/// or an unusable matrix.
 HMMJIT_EXPORT Model build_model(const Sequence& sequence, const BuildOptions& options = {});
 /// The same of every sequence that has residues, in order, on several threads.
 HMMJIT_EXPORT Models build_models(const Targets& sequences, const BuildOptions& options = {});

@@ -1,4 +1,7 @@
 // The kernel cache on disk: compiled kernels under complete keys, shared between processes.
+//
+//   hmmjit::SearchOptions options;
+//   options.cache = hmmjit::Cache({.directory = "/scratch/kernels"});
 #pragma once
 
 #include <chrono>
@@ -30,8 +33,8 @@ struct CacheSettings {
   std::uint64_t max_memory_bytes = std::uint64_t{256} << 20;  ///< kept by this process
   bool allow_group = false;                    ///< accept a folder that its group may write
   std::chrono::milliseconds lock_wait{30000};  ///< for another process that makes the same kernel
-  /// Called from any thread, once per kind of store failure; null: such failures are silent (the
-  /// cache goes on in memory). Runs with the floating-point mode of the thread that opened the
+  /// Called from any thread, once per kind of store failure; null: failures are silent (the cache
+  /// continues in memory). Runs with the floating-point mode of the thread that opened the
   /// cache. Must not throw.
   std::function<void(const Error&)> on_warning = {};
 

@@ -1,4 +1,7 @@
 // GPUs: those of this machine, and a table of others to plan for.
+//
+//   for (const hmmjit::Device& gpu : hmmjit::devices()) std::cout << gpu.name << '\n';
+//   const hmmjit::Device other = hmmjit::find_device("sm_90");
 #pragma once
 
 #include <cstdint>
@@ -37,8 +40,8 @@ struct DriverInfo {
   bool ready = false;   ///< at least one device can be used
   int version = 0;      ///< 12040 for CUDA 12.4; 0: unknown
   std::string path;     ///< of the library
-  std::string message;  ///< what was found, a sentence
-  std::string remedy;   ///< what to do about it, may be empty
+  std::string message;  ///< state of the driver, a sentence
+  std::string remedy;   ///< advice, may be empty
 };
 
 /// State of the run-time compiler (NVRTC) of this machine.

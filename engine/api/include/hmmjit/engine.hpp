@@ -4,6 +4,11 @@
 //   kernel
 //                                         (device)                     (cache, NVRTC)     (driver)
 //
+//   hmmjit::Engine engine({.templates = {{"mine/scale.cu", text}}, .variants = {variant}});
+//   const hmmjit::Gpu gpu;
+//   const hmmjit::Kernel kernel = engine.load(engine.plan({"scaling", {}}, gpu.device()), gpu);
+//   kernel.launch(hmmjit::Stream(gpu), {blocks}, Parameters{...});
+//
 // A host brings templates (CUDA C++ text) and catalogue entries (KernelVariant): which problems an
 // entry accepts, and with which constants, launch shape and resources. The engine plans (no GPU
 // needed), renders the constants into the text, compiles at run time or takes the image from the
@@ -59,21 +64,22 @@ using Constants = std::vector<Constant>;
 /// Value of `name`; throws Error kUsage when there is none. Thread-safe.
 HMMJIT_EXPORT std::int64_t constant(const Constants& constants, std::string_view name);
 
-/// What is to be computed, as far as plans may depend on it: a family of kernels and named
-/// numbers. Data and everything that changes from launch to launch are launch parameters instead.
+/// The part of a computation that plans depend on: a family of kernels and named numbers. Data and
+/// values that change from launch to launch are launch parameters instead.
 struct Problem {
   std::string family = {};    ///< matches KernelVariant::family
   Constants parameters = {};  ///< e.g. {"width", 256}, {"classes", 4}
 };
 
-/// How a kernel is launched.
+/// Launch shape of a kernel.
 struct LaunchShape {
   int threads_x = 32, threads_y = 1, threads_z = 1;  ///< of one block, 1 to 1024 in all
   std::int64_t dynamic_shared_bytes = 0;             ///< of one block
   int block_threads() const { return threads_x * threads_y * threads_z; }
 };
 
-/// What the author of an entry promises of one configuration; compared with the compiled image.
+/// Promises of an entry's author for one configuration, compared with the compiled image. A kernel
+/// whose needs are not known yet promises the defaults; KernelImage::resources() tells the numbers.
 struct Expected {
   int registers = 255;                ///< per thread, a ceiling
   int local_bytes = 0;                ///< local memory a thread may use by design; more is a spill
@@ -95,8 +101,8 @@ struct Verdict {
 };
 
 /// A catalogue entry. The functions must be pure: equal arguments, equal results; they may be
-/// called from several threads, with the floating-point mode of the caller of Engine::plan. What
-/// they throw comes out of Engine::plan as it is.
+/// called from several threads, with the floating-point mode of the caller of Engine::plan. Their
+/// exceptions pass through Engine::plan unchanged.
 struct KernelVariant {
   std::string name = {};           ///< unique in its engine: "mrf_tile"
   std::string family = {};         ///< of problems; must not be a stage of the profile search
@@ -187,7 +193,7 @@ enum class Stage {
 HMMJIT_EXPORT Stage find_stage(const std::string& name);
 
 struct RenderedSource {
-  std::string text;                ///< CUDA C++ without includes: what the compiler gets
+  std::string text;                ///< CUDA C++ without includes, the compiler's input
   std::string file_name;           ///< name that compiler messages carry
   std::vector<std::string> files;  ///< templates that went into it
 };
@@ -243,7 +249,7 @@ class HMMJIT_EXPORT PendingKernel {
 class Gpu;
 class Kernel;
 
-/// Of one engine since it was made.
+/// Counters of one engine.
 struct EngineStatistics {
   std::uint64_t requests = 0;     ///< kernels requested
   std::uint64_t shared = 0;       ///< of these, joined an earlier request
@@ -257,11 +263,11 @@ struct EngineStatistics {
 };
 
 struct EngineSettings {
-  std::vector<TemplateText> templates = {};  ///< the host's own, beside hmmjit's
+  std::vector<TemplateText> templates = {};  ///< the host's own, in addition to hmmjit's
   std::vector<KernelVariant> variants = {};  ///< the host's own catalogue entries
   Cache cache = {};                          ///< default: the environment's settings
-  /// Compiles at a time; 0: the cores granted to the process, at most 8, fewer on little memory.
-  /// Engines side by side each count for themselves.
+  /// Concurrent compiles; 0: the cores granted to the process, at most 12, fewer on little memory.
+  /// Every engine has its own pool.
   int compile_threads = 0;
   /// Accept compilers up to this major version; 0: the driver's where there is one, else any.
   int highest_compiler_major = 0;
@@ -302,8 +308,8 @@ class HMMJIT_EXPORT Engine {
   /// that the driver refuses is forgotten and made once more.
   Kernel load(const Plan& plan, const Gpu& gpu);
 
-  /// Gives up what is queued or being compiled, with kInterrupted; the engine compiles no more. For
-  /// good, at once, and without looking for a compiler. Plans and images made before stay valid.
+  /// Ends all compiles, running and queued, with kInterrupted; the engine never compiles again.
+  /// Returns at once. Plans and images made before stay valid.
   void cancel();
   EngineStatistics statistics() const;  ///< all 0 before the first kernel is requested
 
@@ -324,7 +330,7 @@ class HMMJIT_EXPORT Gpu {
   struct Memory {
     std::uint64_t free = 0, total = 0;  ///< bytes
   };
-  Memory memory() const;  ///< now, of all processes; throws what the driver reports
+  Memory memory() const;  ///< now, of all processes; throws the driver's error
   /// Waits for everything queued on the device; throws the first error of earlier launches.
   void synchronize() const;
 
@@ -342,10 +348,15 @@ class HMMJIT_EXPORT Stream {
  public:
   /// Throws Error kResources when the driver has none left.
   explicit Stream(const Gpu& gpu);
+  /// A CUstream (cudaStream_t) of the primary context, so that launches are ordered with the host's
+  /// own work, or captured into its graph. The host keeps it: it must outlive this object and all
+  /// that is queued through it. nullptr: the legacy default stream.
+  static Stream from_native(const Gpu& gpu, void* stream);
+  void* native() const;  ///< the CUstream, as long as this object lives
   ~Stream();
   Stream(Stream&&) noexcept;
   Stream& operator=(Stream&&) noexcept;
-  /// Waits; throws the first error of what was queued.
+  /// Waits; throws the first error of queued work.
   void synchronize() const;
   /// True when everything queued is done. Throws as synchronize does.
   bool finished() const;
@@ -354,6 +365,7 @@ class HMMJIT_EXPORT Stream {
   const Impl& impl() const { return *impl_; }  ///< for the library itself
 
  private:
+  explicit Stream(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 
@@ -367,14 +379,14 @@ class HMMJIT_EXPORT Event {
   Event& operator=(Event&&) noexcept;
   /// The point after everything queued on `stream` so far; an earlier one is forgotten.
   void record(const Stream& stream);
-  /// Waits until the point is passed; throws the first error of what was queued.
+  /// Waits until the point is passed; throws the first error of queued work.
   void synchronize() const;
   bool finished() const;  ///< passed; throws as synchronize does
-  /// What is queued on `stream` from now on waits for this event.
+  /// Later work of `stream` waits for this event.
   void wait_in(const Stream& stream) const;
-  /// Milliseconds between two recorded, finished timing events; throws Error kUsage or what the
-  /// driver reports for others.
+  /// Milliseconds between two recorded, finished timing events; throws Error for others.
   static float milliseconds(const Event& start, const Event& end);
+  void* native() const;  ///< the CUevent (cudaEvent_t), as long as this object lives
 
   struct Impl;
 
@@ -399,8 +411,8 @@ class HMMJIT_EXPORT Buffer {
   }
   std::size_t size() const;  ///< bytes
   /// Queued copies; ranges are checked (Error kUsage). Pageable host memory may be reused when
-  /// `upload` returns; pinned memory, and any memory of a `download`, when the stream has passed:
-  /// it must live until then, and what is downloaded must not be looked at before.
+  /// `upload` returns. Pinned memory, and any memory of a `download`, is in use until the stream
+  /// has passed the copy.
   void upload(const Stream& stream, const void* from, std::size_t bytes, std::size_t offset = 0);
   void download(const Stream& stream, void* to, std::size_t bytes, std::size_t offset = 0) const;
   void fill(const Stream& stream, unsigned char value, std::size_t bytes, std::size_t offset = 0);
@@ -411,8 +423,8 @@ class HMMJIT_EXPORT Buffer {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Page-locked host memory: copies from and to it run beside the host. Movable. Freed on
-/// destruction: not while a stream still uses it.
+/// Page-locked host memory: copies from and to it are asynchronous. Movable. Freed on destruction;
+/// no stream may use it then.
 class HMMJIT_EXPORT PinnedBuffer {
  public:
   /// Throws Error kResources when the system grants no such memory.
@@ -445,6 +457,8 @@ class HMMJIT_EXPORT Kernel {
   /// SMs times resident blocks: a grid that fills the device once.
   unsigned resident_blocks() const;
   KernelResources resources() const;  ///< as the driver reports them
+  /// The CUkernel (cudaKernel_t), which CUDA takes as a CUfunction, too; as long as any copy lives.
+  void* native() const;
 
   /// Queues one launch; `parameters` is copied at once. Throws Error kUsage for an empty grid or
   /// a struct whose size is not the kernel's; errors of the launch itself appear at the stream's

@@ -1,4 +1,10 @@
 // Failures of the library, as exceptions.
+//
+//   try {
+//     hmmjit::Models::load("missing.hmm");
+//   } catch (const hmmjit::Error& error) {
+//     std::cerr << error.what() << '\n';          // or message(), where(), remedy(), code()
+//   }
 #pragma once
 
 #include <exception>

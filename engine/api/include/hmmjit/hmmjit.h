@@ -1,5 +1,12 @@
 /* libhmmjit for C and for bindings of other languages.
  *
+ *   hmmjit_models_load("globins4.hmm", &models, &error);
+ *   hmmjit_targets_from_file("proteome.fasta", NULL, &targets, &error);
+ *   if (hmmjit_search(models, targets, NULL, NULL, &results, &error) == HMMJIT_OK) ...
+ *
+ * This file describes the interface: generate.py makes the structs of Python and the copies between
+ * C and C++ from it. Comments of members are sentences that Python shows; "default" ends them.
+ *
  * Conventions
  *   Status    Functions that can fail return HMMJIT_OK or a status code, the exit statuses of the
  *             hmmjit program. Their last argument receives an error object, to be freed; it may be
@@ -7,7 +14,7 @@
  *             the library, and there is no global state. Files that are cut short while they are read,
  *             target databases included, are HMMJIT_INPUT.
  *   Handles   hmmjit_xxx pointers are opaque; each is freed by hmmjit_xxx_free, which takes NULL.
- *             Handles refer to what they were made from by themselves: any order of freeing is good.
+ *             Handles keep what they depend on alive: they may be freed in any order.
  *   Structs   Every struct begins with its size, set by the caller to sizeof: the library then
  *             knows which members the caller was compiled with. Inputs: fields a caller does not
  *             know have their defaults. Outputs: no more than `size` bytes are written. Structs only
@@ -30,6 +37,7 @@
  */
 #ifndef HMMJIT_H
 #define HMMJIT_H
+/* clang-format off: comments stand in columns */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -92,14 +100,33 @@ typedef struct hmmjit_models hmmjit_models;
 
 typedef struct hmmjit_model_info {
   size_t size;
-  const char *name, *accession, *description, *consensus;
-  int32_t length; /* match states */
-  int32_t alphabet;
-  /* Cutoffs per sequence and per domain; NaN where the model has none. */
-  double gathering, gathering_domain, trusted, trusted_domain, noise, noise_domain;
-  /* The sequence that stands for the model in reports: of hmmjit_build_models the one it was built
-   * from; "" where there is none. */
-  const char *query_name, *query_accession, *query_description;
+  const char *name;        /* one word */
+  const char *accession;   /* one word; "" where there is none */
+  const char *description; /* one line; "" where there is none */
+  const char *consensus;   /* `length` characters */
+  int32_t length;          /* match states */
+  int32_t alphabet;        /* HMMJIT_AMINO, ... */
+  double gathering;        /* cutoff of targets, in bits; NaN where the model has none */
+  double gathering_domain; /* cutoff of domains */
+  double trusted;          /* as gathering */
+  double trusted_domain;   /* as gathering_domain */
+  double noise;            /* as gathering */
+  double noise_domain;     /* as gathering_domain */
+  const char *query_name;  /* of the sequence that reports name in place of the model; "": none */
+  const char *query_accession;   /* of that sequence */
+  const char *query_description; /* of that sequence */
+  const float *match;       /* emissions of match states: `length` + 1 rows of `letters`, row 0 unused */
+  const float *insert;      /* emissions of insert states: `length` + 1 rows of `letters` */
+  const float *transition;  /* `length` + 1 rows of MM, MI, MD, IM, II, DM, DD; row 0 of the begin state */
+  const float *composition; /* mean emission of the model, of `letters`; NULL: unknown */
+  int32_t letters;          /* of the alphabet, in alphabetical order: 20 for proteins */
+  int32_t reserved;
+  double msv_mu;         /* location of the distribution of MSV scores, in bits; NaN: not calibrated */
+  double msv_lambda;     /* slope of that distribution */
+  double viterbi_mu;     /* location of the distribution of Viterbi scores, in bits */
+  double viterbi_lambda; /* slope of that distribution */
+  double forward_tau;    /* location of the tail of Forward scores, in bits */
+  double forward_lambda; /* slope of that tail */
 } hmmjit_model_info;
 
 /* Empty; from a file that each search reads; read now from a file; parsed from memory (`name` stands
@@ -120,6 +147,11 @@ HMMJIT_C_API int32_t hmmjit_models_add_with_query(hmmjit_models *models, const h
                                                   const char *query_accession,
                                                   const char *query_description,
                                                   hmmjit_error **error);
+/* The same with the names, cutoffs and query of `info`, as hmmjit_models_get fills it and the caller
+ * changes it; other members are not looked at. HMMJIT_USAGE for names that tables cannot hold. */
+HMMJIT_C_API int32_t hmmjit_models_add_changed(hmmjit_models *models, const hmmjit_models *from,
+                                               size_t index, const hmmjit_model_info *info,
+                                               hmmjit_error **error);
 /* Model `index` as a profile file: text in format HMMER3/f, where probabilities have five digits,
  * or binary (.h3m), where every parameter is kept bit for bit. */
 HMMJIT_C_API int32_t hmmjit_models_write(const hmmjit_models *models, size_t index, int32_t binary,
@@ -186,11 +218,16 @@ HMMJIT_C_API void hmmjit_targets_free(hmmjit_targets *targets);
 
 typedef struct hmmjit_database_info {
   size_t size;
-  int32_t format_version, alphabet;
-  uint64_t targets, residues;
-  uint32_t shortest, median, longest, reserved; /* residues of a target */
-  uint64_t file_bytes;
-  uint64_t identity; /* of the targets and their order, whatever their source */
+  int32_t format_version; /* of the file */
+  int32_t alphabet;       /* HMMJIT_AMINO, ... */
+  uint64_t targets;       /* sequences */
+  uint64_t residues;      /* of all sequences */
+  uint32_t shortest;      /* residues of the shortest sequence */
+  uint32_t median;        /* residues of the median sequence */
+  uint32_t longest;       /* residues of the longest sequence */
+  uint32_t reserved;
+  uint64_t file_bytes; /* size of the file */
+  uint64_t identity;   /* digest of the sequences and their order, whatever their source */
 } hmmjit_database_info;
 
 /* Writes the targets of `count` inputs, in order, into the file `path`, which appears when it is
@@ -218,17 +255,26 @@ typedef struct hmmjit_cache hmmjit_cache;
 
 typedef struct hmmjit_cache_settings {
   size_t size;
-  const char *directory, *system_directory; /* NULL: the environment's; "": none */
-  int32_t mode;                             /* -1: the environment's */
-  int32_t allow_group;                      /* accept a folder that its group may write */
-  uint64_t max_bytes, max_memory_bytes;     /* 0: the environment's */
+  const char *directory;        /* the user's folder; "": none; default NULL: the environment's */
+  const char *system_directory; /* a folder shared by all users; as `directory` */
+  int32_t mode;                 /* HMMJIT_CACHE_...; default -1: the environment's */
+  int32_t allow_group;          /* accept a folder that its group may write; default 0 */
+  uint64_t max_bytes;           /* bound on the folder; default 0: the environment's */
+  uint64_t max_memory_bytes;    /* bound on images in memory; default 0: the environment's */
 } hmmjit_cache_settings;
 
 typedef struct hmmjit_cache_statistics {
   size_t size;
-  uint64_t memory_hits, user_hits, system_hits, misses, published, publish_failures, bad_entries,
-      refused_entries; /* of this handle */
-  uint64_t entries, disk_bytes; /* of the user's folder */
+  uint64_t memory_hits;      /* kernels found in memory, through this handle */
+  uint64_t user_hits;        /* kernels found in the user's folder */
+  uint64_t system_hits;      /* kernels found in the folder of all users */
+  uint64_t misses;           /* kernels not found */
+  uint64_t published;        /* kernels stored */
+  uint64_t publish_failures; /* kernels that could not be stored */
+  uint64_t bad_entries;      /* damaged files */
+  uint64_t refused_entries;  /* files of an owner or mode that is not trusted */
+  uint64_t entries;          /* kernels in the user's folder */
+  uint64_t disk_bytes;       /* size of the user's folder */
 } hmmjit_cache_statistics;
 
 /* `settings` NULL: all from the environment (HMMJIT_CACHE_*). */
@@ -251,33 +297,61 @@ HMMJIT_C_API void hmmjit_cache_free(hmmjit_cache *cache);
 
 /* ---- search ------------------------------------------------------------------------------------ */
 
-enum { HMMJIT_CUT_NONE = 0, HMMJIT_CUT_GA = 1, HMMJIT_CUT_NC = 2, HMMJIT_CUT_TC = 3 };
+enum {
+  HMMJIT_CUT_NONE = 0,
+  HMMJIT_CUT_GA = 1,
+  HMMJIT_CUT_NC = 2,
+  HMMJIT_CUT_TC = 3,
+  HMMJIT_CUT_TABLE = 4 /* those of `cutoff_table` */
+};
+/* A model without the cutoffs asked for: an error, left out, or judged by the thresholds. */
+enum { HMMJIT_MISSING_ERROR = 0, HMMJIT_MISSING_SKIP = 1, HMMJIT_MISSING_DEFAULT = 2 };
 enum { HMMJIT_DEVICE_AUTO = 0, HMMJIT_DEVICE_CPU = 1, HMMJIT_DEVICE_GPU = 2 };
+
+/* Cutoffs of one model, in bits; NaN: no threshold. */
+typedef struct hmmjit_cutoff {
+  const char *model; /* name, accession, or accession without version */
+  double score;      /* of targets */
+  double domain_score; /* of domains */
+} hmmjit_cutoff;
 
 typedef struct hmmjit_search_options {
   size_t size;
-  /* Thresholds: by E-value, or by score where that is not NaN. */
-  double E, domE, incE, incdomE;
-  double T, domT, incT, incdomT;
-  int32_t cutoffs;
-  int32_t max_sensitivity; /* no filters */
-  double Z, domZ;          /* finite; 0: counted */
-  double F1, F2, F3;       /* P-values of the filters */
-  int32_t bias_filter, null2;
-  uint32_t seed; /* 0: an arbitrary one */
-  int32_t keep_alignments;
-  int32_t threads; /* 0: all cores granted */
-  int32_t device;
-  uint64_t memory; /* bytes, 65,536 at least; 0: half of what is free */
-  uint64_t vram;   /* of each GPU; 0: nine tenths of what is free */
-  const int32_t *gpus;
-  size_t gpu_count; /* 0: the first GPU */
-  int32_t verify;   /* targets per model whose GPU result is computed again on the CPU; -1: as many as
-                     * take one hundredth of the core-seconds */
+  double E;       /* report targets of at most this E-value; default 10 */
+  double domE;    /* report domains of at most this conditional E-value; default 10 */
+  double incE;    /* include targets of at most this E-value; default 0.01 */
+  double incdomE; /* include domains of at most this conditional E-value; default 0.01 */
+  double T;       /* report targets of at least this score in bits, in place of E; default NaN */
+  double domT;    /* report domains of at least this score in bits, in place of domE; default NaN */
+  double incT;    /* include targets of at least this score in bits, in place of incE; default NaN */
+  double incdomT; /* include domains of at least this score in bits, in place of incdomE; default NaN */
+  int32_t cutoffs;         /* the models' own cutoffs in place of these thresholds; default 0: none */
+  int32_t max_sensitivity; /* switch all filters off (--max); default 0 */
+  double Z;                /* number of targets for E-values, finite; default 0: counted */
+  double domZ;             /* number of targets for conditional E-values; default 0: counted */
+  double F1;               /* P-value threshold of the MSV filter; default 0.02 */
+  double F2;               /* P-value threshold of the Viterbi filter; default 0.001 */
+  double F3;               /* P-value threshold of the Forward filter; default 0.00001 */
+  int32_t bias_filter;     /* use the composition bias filter; default 1 */
+  int32_t null2;           /* correct scores for biased composition; default 1 */
+  uint32_t seed;           /* of random numbers, 0: an arbitrary one; default 42 */
+  int32_t keep_alignments; /* keep the alignments of domains; default 1 */
+  int32_t threads;         /* busy threads at most, 0: all cores granted; default 0 */
+  int32_t device;          /* HMMJIT_DEVICE_...: where filters run; default 0: a GPU where it pays */
+  uint64_t memory;         /* bound in bytes, 65,536 at least, 0: half of what is free; default 0 */
+  uint64_t vram;           /* bytes of each GPU, 0: nine tenths of what is free; default 0 */
+  const int32_t *gpus;     /* ordinals of GPUs; default NULL: the first one */
+  size_t gpu_count;        /* numbers in `gpus`; default 0 */
+  int32_t verify; /* targets per model whose GPU result is checked on the CPU, -1: as many as take one
+                   * hundredth of the core-seconds; default -1 */
   int32_t reserved;
-  const hmmjit_cache *cache; /* NULL: the environment's */
-  const char *first_target;  /* begin at the target of this name; NULL: the first */
-  int64_t target_count;      /* as many at most; -1: all */
+  const hmmjit_cache *cache; /* of kernels; default NULL: the environment's */
+  const char *first_target;  /* begin at the target of this name; default NULL: the first */
+  int64_t target_count;      /* search as many targets at most, -1: all; default -1 */
+  int32_t missing_cutoffs;   /* HMMJIT_MISSING_...: models without `cutoffs`; default 0: an error */
+  int32_t reserved_too;
+  const hmmjit_cutoff *cutoff_table; /* of HMMJIT_CUT_TABLE; default NULL */
+  size_t cutoff_count;               /* elements of `cutoff_table`; default 0 */
 } hmmjit_search_options;
 
 /* hmmsearch's defaults; `size` must be set. Every struct of options begins with this call: a member
@@ -287,11 +361,16 @@ HMMJIT_C_API int32_t hmmjit_search_options_init(hmmjit_search_options *options,
 
 typedef struct hmmjit_progress {
   size_t size;
-  uint64_t models_started, models_done;
-  uint64_t targets, residues; /* read so far */
-  uint64_t target_bytes_read, target_bytes_total; /* total 0: not known */
-  uint64_t cells, cells_queued; /* model positions x residues: filtered; of all models started */
-  int32_t targets_complete, reserved;
+  uint64_t models_started;     /* set up */
+  uint64_t models_done;        /* their results delivered */
+  uint64_t targets;            /* read so far */
+  uint64_t residues;           /* read so far */
+  uint64_t target_bytes_read;  /* of the target file */
+  uint64_t target_bytes_total; /* size of the target file; 0: unknown */
+  uint64_t cells;              /* model positions x residues that are filtered */
+  uint64_t cells_queued;       /* the same of all models started, for the targets read */
+  int32_t targets_complete;    /* all targets are read */
+  int32_t reserved;
 } hmmjit_progress;
 
 typedef struct hmmjit_result hmmjit_result;
@@ -309,8 +388,8 @@ typedef struct hmmjit_callbacks {
   uint32_t interval_ms; /* between calls of progress; 0: 250 */
   uint32_t reserved;
   const hmmjit_cancellation *cancellation;
-  /* What did not go as it should and did not stop the search: a GPU given up, a cache folder that
-   * cannot be used. One at a time; lives until the callback returns. */
+  /* Receives problems that do not stop the search: a lost GPU, an unusable cache folder. One at a
+   * time; lives until the callback returns. */
   void (*warning)(void *context, const hmmjit_error *warning);
 } hmmjit_callbacks;
 
@@ -328,33 +407,52 @@ HMMJIT_C_API int32_t hmmjit_search(const hmmjit_models *models, const hmmjit_tar
                                    hmmjit_error **error);
 
 typedef struct hmmjit_filter_counts {
-  uint64_t targets, residues, msv, bias, viterbi, forward;
+  uint64_t targets;  /* searched */
+  uint64_t residues; /* of these */
+  uint64_t msv;      /* targets that passed the MSV filter */
+  uint64_t bias;     /* targets that passed the bias filter */
+  uint64_t viterbi;  /* targets that passed the Viterbi filter */
+  uint64_t forward;  /* targets that passed the Forward filter */
 } hmmjit_filter_counts;
 
 /* Stage seconds are processor time summed over threads. */
 typedef struct hmmjit_search_statistics {
   size_t size;
-  const char *backend; /* what filtered: "cpu/AVX2", ... */
+  const char *backend; /* what filtered: "cpu/AVX2", "gpu/sm_90 H200+cpu/AVX2", ... */
   const char *device;  /* "ready", "failed: why", ... of the GPU, or why none was used */
-  int32_t threads, reserved;
-  uint64_t models, targets, residues, passes, hits_reported, domains_reported;
-  uint64_t device_cells, device_launches;
-  double wall_seconds, read_seconds, setup_seconds, msv_seconds, bias_seconds, viterbi_seconds,
-      scoring_seconds;
+  int32_t threads;     /* busy threads at most */
+  int32_t reserved;
+  uint64_t models;           /* searched */
+  uint64_t targets;          /* searched */
+  uint64_t residues;         /* of the targets */
+  uint64_t passes;           /* over the targets: 1 unless they exceed the memory bound */
+  uint64_t hits_reported;    /* targets reported, of all models */
+  uint64_t domains_reported; /* domains reported, of all models */
+  uint64_t device_cells;     /* model positions x residues on GPUs */
+  uint64_t device_launches;  /* kernel launches */
+  double wall_seconds;       /* from the first model read to the last result delivered */
+  double read_seconds;       /* core-seconds of parsing targets */
+  double setup_seconds;      /* core-seconds of making profiles */
+  double msv_seconds;        /* core-seconds of the MSV filter on the CPU */
+  double bias_seconds;       /* core-seconds of the bias filter on the CPU */
+  double viterbi_seconds;    /* core-seconds of the Viterbi filter on the CPU */
+  double scoring_seconds;    /* core-seconds of Forward and everything after it */
   hmmjit_filter_counts counts; /* summed over models */
-  int32_t streamed, spooled;   /* targets beyond the memory bound; copied to a temporary file */
-  double ssv_seconds, report_seconds;
+  int32_t streamed;            /* the targets exceeded their part of the memory bound */
+  int32_t spooled;             /* the targets came from a pipe and were copied to a temporary file */
+  double ssv_seconds;          /* core-seconds of the SSV filter on the CPU */
+  double report_seconds;       /* core-seconds in the `result` callback */
   uint64_t verified;            /* pairs of model and target whose GPU result was checked */
   uint64_t peak_resident_bytes; /* of the process so far */
-  /* Of the GPUs, all together; 0 where none was used. */
   double device_busy_seconds;   /* with at least one kernel running */
   double device_active_seconds; /* from ready to the last result */
-  uint64_t device_peak_bytes, device_upload_bytes;
-  uint64_t kernels;          /* different ones that were launched */
-  uint64_t kernels_compiled; /* made by this search */
-  uint64_t kernels_loaded;   /* taken from the kernel cache */
-  double compile_seconds;    /* summed over threads */
-  const char *json;          /* all that was measured: the text of hmmjit search --stats */
+  uint64_t device_peak_bytes;   /* of device memory, the largest of the devices */
+  uint64_t device_upload_bytes; /* copied to devices */
+  uint64_t kernels;             /* different kernels that were launched */
+  uint64_t kernels_compiled;    /* of these, made by this search */
+  uint64_t kernels_loaded;      /* of these, taken from the kernel cache */
+  double compile_seconds;       /* of compiling, summed over threads */
+  const char *json;             /* all that was measured: the text of hmmjit search --stats */
 } hmmjit_search_statistics;
 
 HMMJIT_C_API size_t hmmjit_results_count(const hmmjit_results *results);
@@ -374,37 +472,69 @@ HMMJIT_C_API void hmmjit_results_free(hmmjit_results *results);
 
 typedef struct hmmjit_result_info {
   size_t size;
-  size_t model_index;
-  const char *model_name, *model_accession, *model_description;
-  int32_t model_length;
-  int32_t has_alignments; /* the search kept them */
-  size_t hits; /* candidates, in hmmsearch's order; of these, */
-  size_t reported, included;
-  size_t domains; /* of all candidates together */
-  double Z, domZ, seconds;
-  hmmjit_filter_counts counts;
+  size_t model_index;            /* of the model in the input, from 0 */
+  const char *model_name;        /* of the model, or of the sequence it was built from */
+  const char *model_accession;   /* "" where there is none */
+  const char *model_description; /* "" where there is none */
+  int32_t model_length;          /* match states */
+  int32_t has_alignments;        /* the search kept alignments */
+  size_t hits;                   /* candidates, in hmmsearch's order */
+  size_t reported;               /* candidates that satisfy the reporting thresholds */
+  size_t included;               /* candidates that satisfy the inclusion thresholds, too */
+  size_t domains;                /* of all candidates together */
+  double Z;                      /* number of targets assumed for E-values */
+  double domZ;                   /* number of targets assumed for conditional E-values */
+  double seconds;                /* from set-up to the last domain, beside other models */
+  hmmjit_filter_counts counts;   /* targets that passed each filter */
 } hmmjit_result_info;
 
 typedef struct hmmjit_hit {
   size_t size;
-  const char *name, *accession, *description;
-  uint64_t index; /* position in the input, from 0 */
-  double e_value, score, bias, expected_domains;
-  int32_t length, reported, included;
-  int32_t regions, clustered, overlaps, envelopes;
+  const char *name;        /* of the target */
+  const char *accession;   /* "" where there is none */
+  const char *description; /* "" where there is none */
+  uint64_t index;          /* position in the input, from 0 */
+  double e_value;          /* expected number of false hits of this score among Z targets */
+  double score;            /* bits, of the whole target */
+  double bias;             /* bits subtracted for biased composition */
+  double expected_domains; /* mean number over all paths (Forward) */
+  int32_t length;          /* residues */
+  int32_t reported;        /* satisfies the reporting thresholds */
+  int32_t included;        /* satisfies the inclusion thresholds, too */
+  int32_t regions;         /* found by posterior decoding */
+  int32_t clustered;       /* regions resolved by clustering sampled paths */
+  int32_t overlaps;        /* envelopes that overlap their neighbour */
+  int32_t envelopes;       /* found in these regions */
   int32_t reserved;
-  size_t best_domain;
-  size_t first_domain, domains; /* its domains among all of the result */
+  size_t best_domain;  /* among its domains, from 0 */
+  size_t first_domain; /* its first one among all domains of the result */
+  size_t domains;      /* number of its domains */
+  double ln_p;         /* natural logarithm of the P-value: exact where the E-value is 0 */
 } hmmjit_hit;
 
 typedef struct hmmjit_domain {
   size_t size;
-  size_t hit; /* index of its hit */
-  int32_t envelope_from, envelope_to, alignment_from, alignment_to, model_from, model_to;
-  int32_t reported, included;
-  double score, bias, conditional_e_value, independent_e_value, accuracy;
-  /* Alignment, one column per character; "" when not kept or absent. */
-  const char *model, *match, *sequence, *posterior, *reference, *structure;
+  size_t hit;             /* index of its target among the hits */
+  int32_t envelope_from;  /* first residue of the envelope, on the target */
+  int32_t envelope_to;    /* last residue of the envelope, on the target */
+  int32_t alignment_from; /* first aligned residue, on the target */
+  int32_t alignment_to;   /* last aligned residue, on the target */
+  int32_t model_from;     /* first aligned position of the model */
+  int32_t model_to;       /* last aligned position of the model */
+  int32_t reported;       /* satisfies the reporting thresholds, as does its target */
+  int32_t included;       /* satisfies the inclusion thresholds, too */
+  double score;           /* bits */
+  double bias;            /* bits subtracted for biased composition */
+  double conditional_e_value; /* expected number of such domains among the domZ targets reported (c-Evalue) */
+  double independent_e_value; /* E-value as if it were the only domain (i-Evalue) */
+  double accuracy;            /* mean posterior probability of the aligned residues, 0 to 1 */
+  const char *model;          /* alignment: consensus of the model, '.' at insertions; "": not kept */
+  const char *match;          /* alignment: letters where both agree, '+' where the model favours the residue */
+  const char *sequence;       /* alignment: residues, '-' at deletions, lower case at insertions */
+  const char *posterior;      /* alignment: '0' to '9' and '*', posterior probability of each residue */
+  const char *reference;      /* alignment: reference annotation (RF) of the model; "": none */
+  const char *structure;      /* alignment: structure annotation (CS) of the model; "": none */
+  double ln_p;                /* natural logarithm of the P-value: exact where the E-value is 0 */
 } hmmjit_domain;
 
 HMMJIT_C_API int32_t hmmjit_result_get_info(const hmmjit_result *result, hmmjit_result_info *info,
@@ -415,17 +545,17 @@ HMMJIT_C_API int32_t hmmjit_result_get_hits(const hmmjit_result *result, size_t 
 HMMJIT_C_API int32_t hmmjit_result_get_domains(const hmmjit_result *result, size_t first,
                                                size_t count, hmmjit_domain *domains,
                                                hmmjit_error **error);
-/* A result of the caller's own, which shares its contents with the original. */
+/* A second handle of the same result. */
 HMMJIT_C_API int32_t hmmjit_result_copy(const hmmjit_result *result, hmmjit_result **out,
                                         hmmjit_error **error);
-/* All of a result as bytes, for other processes of the same version, and a result of such bytes
- * (HMMJIT_INPUT for others). */
+/* Serialises a result for other processes with the same version, and reads it (HMMJIT_INPUT for
+ * other bytes). */
 HMMJIT_C_API int32_t hmmjit_result_write(const hmmjit_result *result, hmmjit_text **out,
                                          hmmjit_error **error);
 HMMJIT_C_API int32_t hmmjit_result_read(const void *bytes, size_t size, hmmjit_result **out,
                                         hmmjit_error **error);
-/* Results of one model against several sets of targets as one: what a search of all sets, one after
- * the other, gives. `options`: those of the searches, without cutoffs of models; NULL: the defaults. */
+/* Joins results of one model against several sets of targets: the result is that of one search of
+ * all sets in this order. `options`: those of the searches, without cutoffs; NULL: the defaults. */
 HMMJIT_C_API int32_t hmmjit_result_merge(const hmmjit_result *const *results, size_t count,
                                          const hmmjit_search_options *options, hmmjit_result **out,
                                          hmmjit_error **error);
@@ -452,14 +582,14 @@ typedef struct hmmjit_report hmmjit_report;
 
 typedef struct hmmjit_report_options {
   size_t size;
-  int32_t prefer_accession, alignments; /* defaults 0, 1 */
-  int32_t text_width;                   /* default 120, the least; 0: unlimited */
+  int32_t prefer_accession; /* show accessions in place of names; default 0 */
+  int32_t alignments;       /* show the alignments of domains; default 1 */
+  int32_t text_width;       /* columns of the main report, 120 at least, 0: unlimited; default 120 */
   int32_t reserved;
-  /* The search's options: filters, repeated by the main report, and thresholds, for tables by
-   * target. NULL: defaults. */
-  const hmmjit_search_options *search;
-  const char *page_title; /* of the HTML page; NULL: the program */
-  uint64_t page_targets;  /* shown on it, those of the best E-values; 0: all */
+  const hmmjit_search_options *search; /* the search's filters, which the main report repeats, and
+                                        * thresholds, for tables by target; default NULL: defaults */
+  const char *page_title; /* of the HTML page; default NULL: the program */
+  uint64_t page_targets;  /* targets on it, those of the best E-values, 0: all; default 0 */
 } hmmjit_report_options;
 
 /* What the comment lines of tables say of the run. */
@@ -473,7 +603,7 @@ typedef struct hmmjit_run_info {
 HMMJIT_C_API int32_t hmmjit_report_create(int32_t kind, const char *path,
                                           const hmmjit_report_options *options,
                                           hmmjit_report **out, hmmjit_error **error);
-/* The lines that open the main report: what was searched, and settings that are not defaults. */
+/* The head of the main report: the files searched and the settings that are not defaults. */
 HMMJIT_C_API int32_t hmmjit_main_report_header(const hmmjit_run_info *run,
                                                const hmmjit_report_options *options,
                                                hmmjit_text **out, hmmjit_error **error);
@@ -492,22 +622,30 @@ HMMJIT_C_API void hmmjit_report_free(hmmjit_report *report);
 
 /* ---- parts of a search over many machines ------------------------------------------------------- */
 
-/* What a part file says of itself. */
+/* Header of a part file. */
 typedef struct hmmjit_part_info {
   size_t size;
-  /* Shares of the targets: `part` to `last_part` of `parts`, from 1. */
-  uint32_t part, last_part, parts, reserved;
-  uint64_t first_target, last_target; /* indices in the database, the last excluded */
-  uint64_t first_model, last_model;   /* the same of the models */
-  uint64_t targets_reported, domains;
+  uint32_t part;      /* first share of the targets, from 1 */
+  uint32_t last_part; /* last share of the targets */
+  uint32_t parts;     /* shares of the targets in all */
+  uint32_t reserved;
+  uint64_t first_target;     /* index in the database, from 0 */
+  uint64_t last_target;      /* index in the database, excluded */
+  uint64_t first_model;      /* index among all models, from 0 */
+  uint64_t last_model;       /* index among all models, excluded */
+  uint64_t targets_reported; /* of all its models */
+  uint64_t domains;          /* of these targets */
   char content[64]; /* digest: equal for any threads, memory, device and order of merging */
-  uint32_t model_part, last_model_part, model_parts, reserved_too; /* shares of the models */
+  uint32_t model_part;      /* first share of the models, from 1 */
+  uint32_t last_model_part; /* last share of the models */
+  uint32_t model_parts;     /* shares of the models in all */
+  uint32_t reserved_too;
 } hmmjit_part_info;
 
 /* Searches part number `part` (from 1) of `parts` of a database made by hmmjit_database_build, and
  * writes it to the file `output`, which appears when it is complete. `callbacks->result` is not
- * called. `options`, `callbacks` and `info` may be NULL. HMMJIT_USAGE for a part that is none, a
- * seed of 0 and options that restrict the targets; HMMJIT_INPUT for what is no database. */
+ * called. `options`, `callbacks` and `info` may be NULL. HMMJIT_USAGE for an invalid part number, a
+ * seed of 0 and options that restrict the targets; HMMJIT_INPUT for a file that is not a database. */
 HMMJIT_C_API int32_t hmmjit_search_part(const hmmjit_models *models, const char *database,
                                         uint32_t part, uint32_t parts, const char *output,
                                         const hmmjit_search_options *options,
@@ -569,19 +707,32 @@ enum { HMMJIT_PRIOR_MIXTURE = 0, HMMJIT_PRIOR_NONE = 1, HMMJIT_PRIOR_LAPLACE = 2
 /* See BuildOptions in build.hpp for each. */
 typedef struct hmmjit_build_options {
   size_t size;
-  const char *matrix;      /* a name; NULL: BLOSUM62 */
-  const char *matrix_file; /* a file that replaces it; NULL: none */
-  double gap_open, gap_extend; /* probabilities; NaN: the default */
-  int32_t single_rows_by_matrix, columns;
-  double least_occupied, fragment;
-  int32_t weights, effective;
-  double weight_identity, effective_number, relative_entropy, total_entropy, effective_identity;
-  int32_t prior, most_insertions; /* most_insertions 0: no limit */
-  int32_t msv_length, msv_targets, viterbi_length, viterbi_targets, forward_length,
-      forward_targets; /* of the calibration */
-  double tail_mass;
-  uint32_t seed;   /* 0: an arbitrary one */
-  int32_t threads; /* 0: all cores granted */
+  const char *matrix;      /* substitution matrix of single sequences; default NULL: BLOSUM62 */
+  const char *matrix_file; /* a file that replaces it; default NULL: none */
+  double gap_open;         /* probability of opening a gap (--popen); default NaN: 0.02, or counted */
+  double gap_extend;       /* probability of extending a gap (--pextend); default NaN: 0.4, or counted */
+  int32_t single_rows_by_matrix; /* take alignments of one row as one sequence (--singlemx); default 0 */
+  int32_t columns;               /* HMMJIT_COLUMNS_...: which columns become match states; default 0 */
+  double least_occupied;         /* weighted fraction of rows in a match column (--symfrac); default 0.5 */
+  double fragment;   /* rows of at most this fraction of columns are fragments (--fragthresh); default 0.5 */
+  int32_t weights;   /* HMMJIT_WEIGHTS_...: relative weights of rows; default 0 */
+  int32_t effective; /* HMMJIT_EFFECTIVE_...: how many sequences the rows count as; default 0 */
+  double weight_identity;    /* of HMMJIT_WEIGHTS_CLUSTERS (--wid); default 0.62 */
+  double effective_number;   /* of HMMJIT_EFFECTIVE_SET (--eset); default 0 */
+  double relative_entropy;   /* bits per position (--ere); default 0.59 */
+  double total_entropy;      /* bits (--esigma); default 45 */
+  double effective_identity; /* of HMMJIT_EFFECTIVE_CLUSTERS (--eid); default 0.62 */
+  int32_t prior;             /* HMMJIT_PRIOR_...; default 0 */
+  int32_t most_insertions;   /* bound on the length of insertions (--maxinsertlen), 0: none; default 0 */
+  int32_t msv_length;      /* residues of simulated targets for MSV (--EmL); default 200 */
+  int32_t msv_targets;     /* number of simulated targets for MSV (--EmN); default 200 */
+  int32_t viterbi_length;  /* residues of simulated targets for Viterbi (--EvL); default 200 */
+  int32_t viterbi_targets; /* number of simulated targets for Viterbi (--EvN); default 200 */
+  int32_t forward_length;  /* residues of simulated targets for Forward (--EfL); default 100 */
+  int32_t forward_targets; /* number of simulated targets for Forward (--EfN); default 200 */
+  double tail_mass;        /* fitted tail of the Forward scores (--Eft); default 0.04 */
+  uint32_t seed;           /* of random numbers, 0: an arbitrary one; default 42 */
+  int32_t threads;         /* of many models at once, 0: all cores granted; default 0 */
 } hmmjit_build_options;
 
 /* HMMER's defaults; `size` must be set. */
@@ -607,15 +758,15 @@ typedef struct hmmjit_iteration hmmjit_iteration;
 
 typedef struct hmmjit_iteration_options {
   size_t size;
-  int32_t rounds; /* at most; default 5 */
-  /* Of the main report. */
-  int32_t prefer_accession, alignments, text_width; /* defaults 0, 1, 120 */
-  int32_t a3m;                                      /* reports of HMMJIT_REPORT_A3M are wanted */
+  int32_t rounds;           /* at most; default 5 */
+  int32_t prefer_accession; /* main report: show accessions in place of names; default 0 */
+  int32_t alignments;       /* main report: show the alignments of domains; default 1 */
+  int32_t text_width;       /* main report: columns, 120 at least, 0: unlimited; default 120 */
+  int32_t a3m;              /* reports of HMMJIT_REPORT_A3M are wanted; default 0 */
   int32_t reserved;
-  const hmmjit_search_options *search; /* NULL: jackhmmer's, whose incE and incdomE are 0.001 */
-  const hmmjit_build_options *build;   /* NULL: the defaults */
-  const char
-      *alignment_file; /* that the caller will write HMMJIT_REPORT_ALIGNMENT to; NULL: none */
+  const hmmjit_search_options *search; /* default NULL: jackhmmer's, whose incE and incdomE are 0.001 */
+  const hmmjit_build_options *build;   /* default NULL: HMMER's */
+  const char *alignment_file; /* the caller will write HMMJIT_REPORT_ALIGNMENT to it; default NULL: none */
 } hmmjit_iteration_options;
 
 /* jackhmmer's; `size` must be set. */
@@ -626,6 +777,12 @@ HMMJIT_C_API int32_t hmmjit_iteration_create(const hmmjit_targets *queries,
                                              const hmmjit_targets *targets,
                                              const hmmjit_iteration_options *options,
                                              hmmjit_iteration **out, hmmjit_error **error);
+/* The same from protein models: the first round searches with the model itself, and alignments have
+ * no row of a query. */
+HMMJIT_C_API int32_t hmmjit_iteration_from_models(const hmmjit_models *queries,
+                                                  const hmmjit_targets *targets,
+                                                  const hmmjit_iteration_options *options,
+                                                  hmmjit_iteration **out, hmmjit_error **error);
 HMMJIT_C_API size_t hmmjit_iteration_queries(const hmmjit_iteration *iteration);
 /* 1 when no query has a further round. */
 HMMJIT_C_API int32_t hmmjit_iteration_done(const hmmjit_iteration *iteration);
@@ -634,11 +791,13 @@ HMMJIT_C_API int32_t hmmjit_iteration_done(const hmmjit_iteration *iteration);
 typedef struct hmmjit_round hmmjit_round;
 typedef struct hmmjit_round_info {
   size_t size;
-  size_t query;            /* index among the queries */
-  int32_t number;          /* from 1 */
-  int32_t converged, last; /* nothing new was found; there is no further round */
+  size_t query;      /* index among the queries */
+  int32_t number;    /* from 1 */
+  int32_t converged; /* nothing new was found */
+  int32_t last;      /* there is no further round */
   int32_t reserved;
-  uint64_t included, new_targets; /* rows of the alignment; targets that the round before had not */
+  uint64_t included;    /* rows of the alignment */
+  uint64_t new_targets; /* included now and not in the round before */
 } hmmjit_round_info;
 typedef struct hmmjit_rounds hmmjit_rounds;
 
@@ -653,12 +812,12 @@ HMMJIT_C_API const hmmjit_round *hmmjit_rounds_get(const hmmjit_rounds *rounds, 
 HMMJIT_C_API void hmmjit_rounds_free(hmmjit_rounds *rounds);
 HMMJIT_C_API int32_t hmmjit_round_get_info(const hmmjit_round *round, hmmjit_round_info *info,
                                            hmmjit_error **error);
-/* What the model found; lives as long as the rounds. */
+/* Hits of the model; live as long as the rounds. */
 HMMJIT_C_API const hmmjit_result *hmmjit_round_result(const hmmjit_round *round);
 /* The model that was searched with. */
 HMMJIT_C_API int32_t hmmjit_round_model(const hmmjit_round *round, hmmjit_models **out,
                                         hmmjit_error **error);
-/* What was included, aligned with the query, in Stockholm format; "" where the search kept none. */
+/* Included domains, aligned with the query, in Stockholm format; "" if alignments were not kept. */
 HMMJIT_C_API const char *hmmjit_round_alignment(const hmmjit_round *round);
 /* A query whose rounds are done: the main report has all rounds, other kinds the last one. */
 HMMJIT_C_API int32_t hmmjit_report_add_iteration(hmmjit_report *report,
@@ -670,16 +829,25 @@ HMMJIT_C_API void hmmjit_iteration_free(hmmjit_iteration *iteration);
 
 typedef struct hmmjit_device {
   size_t size;
-  char name[128];
-  int32_t ordinal; /* -1: a device of the built-in table */
-  int32_t major, minor, sm_count, clock_khz;
-  int32_t max_threads_per_sm, max_blocks_per_sm, registers_per_sm, max_registers_per_thread;
-  int32_t shared_per_sm, shared_per_block, shared_reserved_per_block;
-  int64_t memory_bytes, l2_bytes;
-  double memory_bandwidth; /* bytes a second */
+  char name[128];                    /* "NVIDIA H200" */
+  int32_t ordinal;                   /* on this machine; -1: a device of the built-in table */
+  int32_t major;                     /* compute capability */
+  int32_t minor;                     /* compute capability, second number */
+  int32_t sm_count;                  /* multiprocessors */
+  int32_t clock_khz;                 /* boost clock */
+  int32_t max_threads_per_sm;        /* resident threads of a multiprocessor */
+  int32_t max_blocks_per_sm;         /* resident blocks of a multiprocessor */
+  int32_t registers_per_sm;          /* of 32 bits */
+  int32_t max_registers_per_thread;  /* of 32 bits */
+  int32_t shared_per_sm;             /* bytes of shared memory of a multiprocessor */
+  int32_t shared_per_block;          /* bytes of shared memory a block may have (opt-in) */
+  int32_t shared_reserved_per_block; /* bytes that the system takes from each block */
+  int64_t memory_bytes;              /* of device memory */
+  int64_t l2_bytes;                  /* of the L2 cache */
+  double memory_bandwidth;           /* bytes a second */
 } hmmjit_device;
 
-/* GPUs of this machine; 0 where there is none. `note` (may be NULL) receives what was found. */
+/* Number of GPUs of this machine. `note` (may be NULL) receives the state of the driver. */
 HMMJIT_C_API int32_t hmmjit_device_count(int32_t *count, hmmjit_text **note, hmmjit_error **error);
 HMMJIT_C_API int32_t hmmjit_device_get(int32_t ordinal, hmmjit_device *device,
                                        hmmjit_error **error);
@@ -833,8 +1001,15 @@ HMMJIT_C_API void hmmjit_gpu_free(hmmjit_gpu *gpu);
 
 HMMJIT_C_API int32_t hmmjit_stream_create(const hmmjit_gpu *gpu, hmmjit_stream **out,
                                           hmmjit_error **error);
-/* Waits; fails with the first error of what was queued. */
+/* Waits; fails with the first error of queued work. */
 HMMJIT_C_API int32_t hmmjit_stream_synchronize(const hmmjit_stream *stream, hmmjit_error **error);
+/* A CUstream (cudaStream_t) of the primary context as a stream of the library, so that launches are
+ * ordered with the host's own work or captured into its graph. It stays the host's: it must outlive
+ * the handle and everything queued through it. NULL: the legacy default stream. */
+HMMJIT_C_API int32_t hmmjit_stream_from_native(const hmmjit_gpu *gpu, void *native,
+                                               hmmjit_stream **out, hmmjit_error **error);
+/* The CUstream, for calls of CUDA; valid as long as the handle. */
+HMMJIT_C_API void *hmmjit_stream_native(const hmmjit_stream *stream);
 /* Whether everything queued is done: 1 or 0. Fails as synchronize does. */
 HMMJIT_C_API int32_t hmmjit_stream_finished(const hmmjit_stream *stream, int32_t *finished,
                                             hmmjit_error **error);
@@ -853,6 +1028,8 @@ HMMJIT_C_API int32_t hmmjit_event_wait_in(const hmmjit_event *event, const hmmji
                                           hmmjit_error **error);
 HMMJIT_C_API int32_t hmmjit_event_milliseconds(const hmmjit_event *start, const hmmjit_event *end,
                                                float *milliseconds, hmmjit_error **error);
+/* The CUevent (cudaEvent_t); valid as long as the handle. */
+HMMJIT_C_API void *hmmjit_event_native(const hmmjit_event *event);
 HMMJIT_C_API void hmmjit_event_free(hmmjit_event *event);
 
 HMMJIT_C_API int32_t hmmjit_buffer_create(const hmmjit_gpu *gpu, size_t bytes, hmmjit_buffer **out,
@@ -878,6 +1055,8 @@ HMMJIT_C_API void hmmjit_buffer_free(hmmjit_buffer *buffer);
 HMMJIT_C_API int32_t hmmjit_engine_load(const hmmjit_engine *engine, const hmmjit_plan *plan,
                                         const hmmjit_gpu *gpu, hmmjit_kernel **out,
                                         hmmjit_error **error);
+/* The CUkernel (cudaKernel_t), which CUDA takes as a CUfunction, too; valid as long as the handle. */
+HMMJIT_C_API void *hmmjit_kernel_native(const hmmjit_kernel *kernel);
 /* SMs times resident blocks. */
 HMMJIT_C_API uint32_t hmmjit_kernel_resident_blocks(const hmmjit_kernel *kernel);
 /* Queues one launch with the candidate's block; `parameters` is the kernel's one struct, copied at

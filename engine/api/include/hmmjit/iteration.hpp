@@ -1,5 +1,9 @@
-// Searching in rounds, each with a model of what was found before, as jackhmmer does (Johnson, Eddy
-// & Portugaly 2010, BMC Bioinformatics 11:431).
+// Iterative searches as jackhmmer's: each round searches with a model of the hits of the round
+// before (Johnson, Eddy & Portugaly 2010, BMC Bioinformatics 11:431).
+//
+//   hmmjit::IterativeSearch search(hmmjit::Targets::from_file("query.fasta"), targets);
+//   while (!search.done())
+//     for (const hmmjit::Round& round : search.next()) use(round.result, round.model);
 #pragma once
 
 #include <cstddef>
@@ -20,13 +24,13 @@ HMMJIT_BEGIN_NAMESPACE
 struct IterationOptions {
   IterationOptions() { search.include.e_value = search.include_domain.e_value = 0.001; }
   int rounds = 5;  ///< -N: at most, 1 or more
-  /// Of every round; without cutoffs of models, first_target and target_count. keep_alignments
-  /// false is of use with one round only.
+  /// Options of every round. cutoffs, first_target and target_count must not be set;
+  /// keep_alignments may be false only if there is one round.
   SearchOptions search;
-  /// Of the first model and of those from alignments, whose match columns are always those of the
-  /// query and of the positions added since (kReference); without most_insertions.
+  /// Options of all models. In later rounds match columns are those of the query (kReference);
+  /// most_insertions is ignored.
   BuildOptions build;
-  // Of the main report (Report::add).
+  // Main report (Report::add).
   bool prefer_accession = false;  ///< --acc
   bool alignments = true;         ///< --noali turns them off
   int text_width = 120;           ///< columns, at least 120; 0: unlimited (--notextw)
@@ -40,24 +44,28 @@ struct IterationOptions {
 struct Round {
   std::size_t query = 0;  ///< index among the queries
   int number = 0;         ///< from 1
-  ModelResult result;     ///< what the model found
-  Model model;            ///< that was searched with, calibrated
-  /// What was found within the inclusion thresholds, aligned with the query, in Stockholm format:
-  /// what the next round's model is built from (--chkali).
+  ModelResult result;     ///< hits of the model
+  Model model;            ///< the model of this round, calibrated
+  /// Included domains, aligned with the query sequence if there is one, in Stockholm format. The
+  /// next round's model is built from it (--chkali).
   std::string alignment;
-  std::size_t included = 0;     ///< rows of the alignment, the query's among them
+  std::size_t included = 0;     ///< rows of the alignment, that of a query sequence among them
   std::size_t new_targets = 0;  ///< included now and not in the round before
   bool converged = false;       ///< nothing new: the last round
   bool last = false;            ///< converged, or as many rounds as asked for
 };
 
-/// Queries on their way through the rounds. Targets of a file are read once and then stay in
-/// memory, a third of the memory bound at most. Movable. One thread at a time.
+/// Queries and the state of their rounds. Targets of a file are read once and kept in memory, up to
+/// a third of the memory bound. Movable. One thread at a time.
 class HMMJIT_EXPORT IterativeSearch {
  public:
   /// `queries`: protein sequences; those without residues are left out. Throws Error kUsage for
   /// options that make no sense, kInput for unreadable queries.
   IterativeSearch(const Targets& queries, const Targets& targets,
+                  const IterationOptions& options = IterationOptions());
+  /// The same from protein models: the first round searches with the model itself, and alignments
+  /// have no row of a query. Options of the first model do not apply.
+  IterativeSearch(const Models& queries, const Targets& targets,
                   const IterationOptions& options = IterationOptions());
   ~IterativeSearch();
   IterativeSearch(IterativeSearch&&) noexcept;
@@ -67,15 +75,15 @@ class HMMJIT_EXPORT IterativeSearch {
   /// No query has a further round.
   bool done() const;
   /// The next round of every query that has one, side by side; empty once done. `callbacks.result`
-  /// is not called. Throws Error as search does, and kInput where no model can be built of what was
-  /// found; rounds that had been finished by then come with the next call, the others are searched
-  /// then.
+  /// is not called. Throws Error as search does, and kInput if no model can be built from the hits;
+  /// the next call returns the rounds that were finished by then, and searches the others.
   std::vector<Round> next(const SearchCallbacks& callbacks = {});
 
   struct Impl;
   const Impl& impl() const { return *impl_; }  ///< for the library itself
 
  private:
+  IterativeSearch(const Targets& targets, const IterationOptions& options);
   std::unique_ptr<Impl> impl_;
 };
 

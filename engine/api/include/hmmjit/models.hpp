@@ -1,10 +1,14 @@
 // Profile HMMs: from files, from memory, one at a time.
+//
+//   const auto models = hmmjit::Models::load("globins4.hmm");
+//   const hmmjit::Model strict = models[0].with_cutoffs({{.sequence = 30, .domain = 25}}, {}, {});
 #pragma once
 
 #include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,20 +35,41 @@ class HMMJIT_EXPORT Model {
   const std::string& consensus() const;  ///< M characters
   std::optional<ScoreCutoff> gathering() const, trusted() const, noise() const;
 
-  /// The model in format HMMER3/f, as hmmbuild saves it; of models that were read, without what a
-  /// file says of their making. Probabilities are rounded to five digits.
+  /// The model in format HMMER3/f, as hmmbuild saves it; models read from files lose the lines on
+  /// how they were built. Probabilities are rounded to five digits.
   std::string text() const;
   /// The same in HMMER's binary format (.h3m): every parameter bit for bit.
   std::string binary() const;
 
-  /// The sequence that stands for the model in reports: of models of build_model the one they were
-  /// built from. `name` empty: none.
+  /// The sequence that reports name in place of the model. build_model sets it to the sequence
+  /// that the model is built from. `name` empty: none.
   struct Query {
     std::string name, accession, description;
   };
   const Query& query() const;
-  /// The same model with another one.
+  /// The same model with another query, other names or other cutoffs. Throws Error kUsage for a
+  /// name without characters, and for blanks or control characters where tables have none.
   Model with_query(Query query) const;
+  Model with_names(std::string name, std::string accession, std::string description) const;
+  Model with_cutoffs(std::optional<ScoreCutoff> gathering, std::optional<ScoreCutoff> trusted,
+                     std::optional<ScoreCutoff> noise) const;
+
+  /// Probabilities and calibration. Spans live as long as any copy of the model.
+  struct Parameters {
+    int letters = 0;  ///< of the alphabet: 20 for proteins, in alphabetical order
+    /// Rows 0 to length(), of `letters` emission probabilities; row 0 of `match` is not used.
+    std::span<const float> match, insert;
+    /// Rows 0 to length() of MM, MI, MD, IM, II, DM, DD; row 0 leaves the begin state.
+    std::span<const float> transition;
+    std::span<const float> composition;  ///< mean emission of the model; empty: unknown
+    /// Score distributions in bits, as (location, lambda); location of `forward` is tau. Unset: not
+    /// calibrated.
+    struct Distribution {
+      double location = 0, lambda = 0;
+    };
+    std::optional<Distribution> msv, viterbi, forward;
+  };
+  Parameters parameters() const;
 
   struct Impl;
   explicit Model(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
@@ -54,11 +79,11 @@ class HMMJIT_EXPORT Model {
   std::shared_ptr<const Impl> impl_;
 };
 
-/// What a search is given as queries: models in memory, or a file that each search reads as it
+/// The queries of a search: models in memory, or a file that each search reads as it
 /// goes, so that a library of any size can be searched in bounded memory.
 ///
 /// Formats, recognised by content: HMMER3/a to /f text and binary (.h3m), HMMER2 text; plain,
-/// gzip or zstd. A pressed database (F.h3m beside F) is preferred to F, as hmmsearch does.
+/// gzip or zstd. A pressed database (F.h3m next to F) is preferred to F, as in hmmsearch.
 /// Source: HMMER user's guide, "Profile HMM file format".
 ///
 /// Handle: copies share. Immutable apart from `add`; several threads may search one at once.
@@ -82,7 +107,7 @@ class HMMJIT_EXPORT Models {
   /// 0 <= index < size(). Throws Error kUsage otherwise.
   Model operator[](std::size_t index) const;
   /// Calls `visit` for each model, reading the file where there is one, until it returns false.
-  /// What `visit` throws comes out as it is. Throws Error kInput for a missing or damaged file.
+  /// Exceptions of `visit` pass unchanged. Throws Error kInput for a missing or damaged file.
   void for_each(const std::function<bool(const Model&)>& visit) const;
 
   struct Impl;

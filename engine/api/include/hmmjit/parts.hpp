@@ -1,4 +1,8 @@
-// A search divided over machines: parts of it in files, and the whole from all of them.
+// A search divided over machines: each computes a part file, and a merge gives the whole result.
+//
+//   hmmjit::search_part(models, "proteins.hjdb", {.part = 1, .parts = 2}, "part1");
+//   hmmjit::search_part(models, "proteins.hjdb", {.part = 2, .parts = 2}, "part2");
+//   const hmmjit::SearchResults whole = hmmjit::merge_parts({"part1", "part2"});
 #pragma once
 
 #include <cstdint>
@@ -15,12 +19,12 @@ HMMJIT_BEGIN_NAMESPACE
 /// Which share of a search a part is. Numbers are from 1.
 struct PartShare {
   std::uint32_t part = 1, parts = 1;  ///< of the targets: about equal residues
-  /// Of the models: about equal positions. It pays only where few targets meet a very large number
-  /// of models, since every share of the models reads all residues of its share of the targets.
+  /// Shares of the models, with about equal positions. Useful only for few targets and very many
+  /// models, because every share of the models reads all residues of its share of the targets.
   std::uint32_t model_part = 1, model_parts = 1;
 };
 
-/// What a part file says of itself. Source of the format: docs/part-format.md.
+/// Header of a part file. Format: docs/part-format.md.
 struct PartInfo {
   /// Shares of the targets: `part` to `last_part` of `parts`, from 1; several where parts have been
   /// merged into one.
@@ -31,7 +35,7 @@ struct PartInfo {
   std::uint64_t targets_reported = 0, domains = 0;
   /// Digest of the content: equal for any threads, memory bound, device and order of merging.
   std::string content;
-  /// Of the search, as far as its results depend on them: reports of merged parts need them.
+  /// The options of the search that results depend on; reports of merged parts need them.
   SearchOptions options;
   std::string settings;  ///< lines "name: value" with all that must agree between parts
 };
@@ -43,8 +47,8 @@ struct PartInfo {
 /// (`hmmjit part index`). Any host may search any part; parts of one search need the same models
 /// and equal thresholds and filters. `callbacks.result` is not called. Thread-safe.
 ///
-/// Throws Error as search does; kUsage for a part that is none, for a seed of 0, and for options
-/// that restrict the targets; kInput for what is no database, and for a share of a model file
+/// Throws Error as search does; kUsage for an invalid part number, a seed of 0, and options that
+/// restrict the targets; kInput for a file that is not a database, and for a share of a model file
 /// without an index; kOutput.
 HMMJIT_EXPORT PartInfo search_part(const Models& models, const std::string& database,
                                    const PartShare& share, const std::string& output,
@@ -69,7 +73,7 @@ HMMJIT_EXPORT PartInfo join_parts(const std::vector<std::string>& files, const s
 /// (J - 1) * N + I. Thread-safe. Throws Error as merge_parts does, but for parts that are missing.
 HMMJIT_EXPORT std::string missing_parts(const std::vector<std::string>& files);
 
-/// Describes a part. Thread-safe. Throws Error kInput for what is no whole part.
+/// Describes a part. Thread-safe. Throws Error kInput for a file that is not a complete part.
 HMMJIT_EXPORT PartInfo part_info(const std::string& file);
 /// Checks every byte of a part. Thread-safe. Throws Error kInput at the first damage.
 HMMJIT_EXPORT PartInfo verify_part(const std::string& file);

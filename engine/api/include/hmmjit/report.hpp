@@ -1,4 +1,6 @@
 // The outputs of hmmsearch, byte for byte, and hmmjit's own, as text or files.
+//
+//   std::cout << hmmjit::report_text(hmmjit::ReportKind::kDomainTable, results);
 #pragma once
 
 #include <cstddef>
@@ -22,11 +24,11 @@ enum class ReportKind {
   kTsv,          ///< --tsv: a line per reported domain
   kJson,         ///< --json: JSON lines, what `hmmjit report` reads
   kA3m,          ///< --a3m: alignments to the model; needs results with alignments
-  /// --as hmmscan: tables by target. They need a search whose Z was set, to the number of models:
-  /// what a search by its own Z did not keep, no report can find again.
+  /// --as hmmscan: tables by target. The search needs Z set to the number of models, because it
+  /// drops hits that its own Z excludes.
   kScanTargetTable,
   kScanDomainTable,
-  kHtmlPage,  ///< what `hmmjit report` makes of the JSON lines: one page that refers to nothing
+  kHtmlPage,  ///< the self-contained page of `hmmjit report`
 };
 
 /// How an output looks. Kinds that a setting does not concern ignore it.
@@ -99,7 +101,7 @@ class HMMJIT_EXPORT Report {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The lines that open hmmsearch's main report: what was searched, and the settings that are not
+/// The head of hmmsearch's main report: the files searched and the settings that are not
 /// hmmsearch's defaults, each followed by a line feed. Thread-safe.
 HMMJIT_EXPORT std::string main_report_header(const RunInfo& run, const SearchOptions& search,
                                              const ReportOptions& options = ReportOptions());

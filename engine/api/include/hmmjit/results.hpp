@@ -1,4 +1,7 @@
-// What a search finds: hits, domains, alignments.
+// Results of a search: hits, domains, alignments.
+//
+//   for (const hmmjit::Hit& hit : results.models[0].hits())
+//     if (hit.reported) std::cout << hit.name << ' ' << hit.score << ' ' << hit.e_value << '\n';
 #pragma once
 
 #include <cstddef>
@@ -38,6 +41,7 @@ struct Domain {
   double bias = 0;                           ///< bits taken off for composition
   double conditional_e_value = 0;            ///< given that the target is a hit
   double independent_e_value = 0;            ///< as if it were the only domain
+  double ln_p = 0;                           ///< natural logarithm of the P-value
   double accuracy = 0;                       ///< mean posterior of the aligned residues, 0 to 1
   bool reported = false;  ///< satisfies the reporting thresholds, as does its target
   bool included = false;  ///< satisfies the inclusion thresholds, too
@@ -50,10 +54,11 @@ struct Hit {
   std::uint64_t index = 0;                        ///< position in the input, from 0
   int length = 0;                                 ///< residues
   double e_value = 0;                             ///< for Z targets
-  double score = 0;                               ///< bits, of the whole target
-  double bias = 0;                                ///< bits taken off for composition
-  double expected_domains = 0;                    ///< mean number over all paths (Forward)
-  /// Of domain definition, as in hmmsearch's tables: regions found (reg), those resolved by
+  double ln_p = 0;              ///< natural logarithm of the P-value: exact where the E-value is 0
+  double score = 0;             ///< bits, of the whole target
+  double bias = 0;              ///< bits taken off for composition
+  double expected_domains = 0;  ///< mean number over all paths (Forward)
+  /// Steps of domain definition, as in hmmsearch's tables: regions found (reg), regions resolved by
   /// clustering sampled paths (clu), envelopes that overlap their neighbour (ov), envelopes (env).
   int regions = 0, clustered = 0, overlaps = 0, envelopes = 0;
   bool reported = false;            ///< satisfies the reporting thresholds
@@ -88,11 +93,11 @@ class HMMJIT_EXPORT ModelResult {
   double Z() const;              ///< targets assumed for E-values
   double domZ() const;           ///< targets assumed for conditional E-values
   const FilterCounts& counts() const;
-  double seconds() const;  ///< from set-up to the last domain, other models running beside
+  double seconds() const;  ///< from set-up to the last domain, while other models run as well
 
-  /// All of it as bytes, for another process that has the same version of the library.
+  /// Serialised, for another process with the same version of the library.
   std::string bytes() const;
-  /// The result of such bytes. Throws Error kInput for others.
+  /// The inverse. Throws Error kInput for other bytes.
   static ModelResult from_bytes(std::string_view bytes);
 
   struct Impl;

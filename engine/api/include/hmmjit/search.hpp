@@ -1,5 +1,9 @@
 // Searching profiles against sequences, with the results of hmmsearch.
 //
+//   const hmmjit::SearchResults results =
+//       hmmjit::search(hmmjit::Models::load("globins4.hmm"),
+//       hmmjit::Targets::from_file("big.fasta"));
+//
 // Scores, E-values, domains and their order are those of HMMER's hmmsearch (Eddy 2011, PLoS Comput
 // Biol 7:e1002195), whatever the number of threads, the device or the memory bound.
 #pragma once
@@ -7,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,9 +31,13 @@ struct Threshold {
   std::optional<double> score = {};  ///< bits; replaces the E-value test
 };
 
-/// Cutoffs stored in the models, in place of the four thresholds; a model without them is an
-/// error.
-enum class ModelCutoffs { kNone, kGathering, kNoise, kTrusted };
+/// Cutoffs of each model in place of the four thresholds: those stored in the models, or those of
+/// SearchOptions::cutoff_table.
+enum class ModelCutoffs { kNone, kGathering, kNoise, kTrusted, kTable };
+/// Cutoffs by name, accession, or accession without version of a model; NaN: no threshold.
+using CutoffTable = std::map<std::string, ScoreCutoff, std::less<>>;
+/// A model without them: an error, left out, or judged by the four thresholds.
+enum class MissingCutoffs { kError, kSkip, kDefault };
 
 enum class DeviceUse {
   kAuto,  ///< a GPU where there is one and it pays
@@ -38,17 +47,17 @@ enum class DeviceUse {
 
 /// Defaults are hmmsearch's.
 ///
-/// Several searches at once share nothing, and each takes by default all cores granted to the
-/// process and up to half of the memory that was free when it began. A host that runs N of them
-/// side by side gives each its part: `threads` = cores / N (the searches' threads are then never
-/// more than the cores) and `memory` = bytes to spare / N. One search of many models needs no such
-/// care: it keeps all cores busy by itself. The same GPU may serve several searches; each then
-/// needs a `vram` of its own, because the default of a second search is nine tenths of what the
-/// first left.
+/// Concurrent searches share nothing. By default each takes all cores granted to the process and up
+/// to half of the memory that was free when it began, so a host that runs N of them sets `threads`
+/// to cores / N and `memory` to available bytes / N. One search of many models keeps all cores busy
+/// by itself. Several searches may use one GPU; set `vram` for each, because the default is nine
+/// tenths of the memory that is free when the search begins.
 struct SearchOptions {
-  Threshold report{10.0, {}}, report_domain{10.0, {}};    ///< -E, -T, --domE, --domT
-  Threshold include{0.01, {}}, include_domain{0.01, {}};  ///< --incE, ...
-  ModelCutoffs cutoffs = ModelCutoffs::kNone;             ///< --cut_ga, --cut_nc, --cut_tc
+  Threshold report{10.0, {}}, report_domain{10.0, {}};      ///< -E, -T, --domE, --domT
+  Threshold include{0.01, {}}, include_domain{0.01, {}};    ///< --incE, ...
+  ModelCutoffs cutoffs = ModelCutoffs::kNone;               ///< --cut_ga, --cut_nc, --cut_tc
+  MissingCutoffs missing_cutoffs = MissingCutoffs::kError;  ///< --cut-missing
+  CutoffTable cutoff_table = {};                            ///< of kTable (--cut-file)
   /// Number of targets for E-values and for conditional E-values; unset: counted. Tables by target
   /// (ReportKind::kScanTargetTable) need a search whose Z is the number of models, as hmmscan's is.
   /// Finite.
@@ -106,26 +115,25 @@ class HMMJIT_EXPORT Cancellation {
   std::shared_ptr<Impl> impl_;
 };
 
-/// Called by a search, on threads of its own or on the caller's, with the floating-point mode that
+/// Called by a search, from its own threads or the caller's, with the floating-point mode that
 /// the caller of `search` had. What a callback throws ends the search and comes out of `search` as
-/// it is. A callback may start searches of its own; it must not wait for the search that called it.
+/// it is. A callback may start other searches; it must not wait for the search that called it.
 struct SearchCallbacks {
   /// Receives each result in model order, one at a time, from any thread. Empty: the results are
   /// collected. Results given to it are not collected.
   std::function<void(const ModelResult&)> result = {};
-  /// Called about every `interval` from a thread of its own; false cancels the search.
+  /// Called about every `interval` from a separate thread; false cancels the search.
   std::function<bool(const Progress&)> progress = {};
   std::chrono::milliseconds interval{250};
-  /// Receives problems that did not stop the search: a GPU that is given up, a cache folder that
-  /// cannot be used. One at a time, from any thread. Empty: such things are
-  /// silent, but for SearchStatistics::device. A cache of the host (SearchOptions::cache) calls
-  /// its own CacheSettings::on_warning instead.
+  /// Receives problems that do not stop the search: a lost GPU, an unusable cache folder. One at a
+  /// time, from any thread. If empty, only SearchStatistics::device tells of them. A cache of the
+  /// host (SearchOptions::cache) calls its own CacheSettings::on_warning instead.
   std::function<void(const Error&)> warning = {};
   std::optional<Cancellation> cancellation = {};
 };
 
-/// What a search did and where the time went. Stage seconds are core-seconds: processor time summed
-/// over threads, waiting not included. Source of the numbers: docs/statistics.md.
+/// Counters and times of a search. Stage seconds are core-seconds: processor time summed over
+/// threads, without waiting. See docs/statistics.md.
 struct SearchStatistics {
   std::string backend;  ///< what filtered: "cpu/AVX2", "gpu/sm_90 H200+cpu/AVX2", ...
   std::string device;   ///< "ready", "failed: why", ... of the GPU, or why none was used
@@ -145,7 +153,7 @@ struct SearchStatistics {
   std::uint64_t verified = 0;  ///< pairs of model and target whose GPU result was checked
   std::uint64_t peak_resident_bytes = 0;  ///< of the process so far, the host's own included
 
-  // Of the GPUs, all together; 0 where none was used.
+  // All GPUs together; 0 if none was used.
   std::uint64_t device_cells = 0;       ///< model positions x residues
   std::uint64_t device_launches = 0;    ///< of kernels
   double device_busy_seconds = 0;       ///< with at least one kernel running
@@ -180,10 +188,10 @@ HMMJIT_EXPORT SearchResults search(const Models& models, const Targets& targets,
                                    const SearchOptions& options = {},
                                    const SearchCallbacks& callbacks = {});
 
-/// Results of one model against several sets of targets as one: what a search of all sets, one
-/// after the other, gives. `options`: those of the searches. Thread-safe. Throws Error kUsage for
-/// no result and for results by cutoffs of models, which results do not hold (parts of a search do,
-/// see parts.hpp); kInput for results of different models.
+/// Joins results of one model against several sets of targets: the result is that of one search of
+/// all sets in this order. `options`: those of the searches. Thread-safe. Throws Error kUsage for
+/// no result and for searches with cutoffs of models, which results do not hold (parts of a search
+/// do, see parts.hpp); kInput for results of different models.
 HMMJIT_EXPORT ModelResult merge_results(const std::vector<ModelResult>& results,
                                         const SearchOptions& options = {});
 

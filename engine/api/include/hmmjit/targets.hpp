@@ -1,4 +1,8 @@
 // Target sequences: from files, from memory, one at a time.
+//
+//   const auto targets = hmmjit::Targets::from_file("proteome.fasta.gz");
+//   hmmjit::Targets own;
+//   own.add({.name = "first", .residues = "MKVLAAGGHKLM"});
 #pragma once
 
 #include <cstddef>
@@ -22,7 +26,7 @@ struct Sequence {
   std::string_view accession = {}, description = {};
 };
 
-/// What a search is given as targets: sequences in memory, or a file that each search reads as it
+/// The targets of a search: sequences in memory, or a file that each search reads as it
 /// goes, once, keeping it while it fits in the memory bound.
 ///
 /// Formats: FASTA, EMBL/UniProt, GenBank and the alignment formats hmmsearch reads; plain, gzip
@@ -55,17 +59,17 @@ class HMMJIT_EXPORT Targets {
   /// because they would break the lines of tables.
   void add(const Sequence& sequence);
   /// Appends all targets of another, reading its file where it has one. Not while a search runs.
-  /// Throws as load does, and kUsage on a Targets of from_file; what was read before stays.
+  /// Throws as load does, and kUsage on a Targets of from_file; targets read before an error stay.
   void add(const Targets& others);
   /// Targets and residues in memory; 0 for from_file.
   std::size_t size() const;
   std::uint64_t residues() const;
-  /// Of targets in memory; nothing for from_file, which is read in the alphabet of the models that
-  /// search it.
+  /// The alphabet of targets in memory; none for from_file, which is read in the alphabet of the
+  /// models.
   std::optional<Alphabet> alphabet() const;
   /// Calls `visit` with the index and the texts of each target from number `first` on, reading the
   /// file where there is one, until it returns false; the texts live until it returns. Residues are
-  /// upper case letters. `alphabet`: of a file. What `visit` throws comes out as it is. Throws
+  /// upper case letters. `alphabet`: of a file. Exceptions of `visit` pass unchanged. Throws
   /// Error kInput for a missing or damaged file.
   void for_each(const std::function<bool(std::uint64_t index, const Sequence& target)>& visit,
                 std::uint64_t first = 0, Alphabet alphabet = Alphabet::kAmino) const;

@@ -1,4 +1,6 @@
-// Versions of the library and of what it writes.
+// Versions of the library and of its file formats.
+//
+//   std::cout << hmmjit::version().text << '\n';
 #pragma once
 
 #include "hmmjit/export.hpp"

@@ -39,4 +39,4 @@ __all__ = ["Alignment", "Builder", "Cache", "Cancelled", "CompileError", "Domain
            "phmmer", "plan", "search", "search_async", "search_iter", "search_part", "search_to_files",
            "verify_database", "verify_part"]
 
-__version__: str = _b.text(_b.library.hmmjit_version())
+__version__: str = _b.VERSION

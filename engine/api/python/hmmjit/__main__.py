@@ -1,4 +1,4 @@
-"""`python -m hmmjit`: the program hmmjit, as it is installed beside the package."""
+"""`python -m hmmjit` runs the program hmmjit that is installed with the package."""
 import os
 import sys
 from typing import NoReturn
@@ -17,7 +17,7 @@ def program() -> str:
         # Not the script that leads here.
         if os.access(path, os.X_OK) and not os.path.samefile(path, sys.argv[0] or os.curdir):
             return path
-    sys.exit("hmmjit: the program is not installed beside the Python package; install both")
+    sys.exit("hmmjit: the program is not installed next to the Python package; install both")
 
 
 def main() -> NoReturn:

@@ -2,14 +2,15 @@
 from __future__ import annotations
 
 import os
-from ctypes import byref, pointer
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Union
+from ctypes import addressof, byref
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 from . import _binding as _b
 from ._common import ALPHABETS, INT32, UINT32, Bytes, PathLike, UsageError, choose, contents, integer, is_path, real
-from ._inputs import Model, Models, Sequence, Targets, TargetsSource
+from ._inputs import Model, Models, Sequence, Targets, TargetsSource, is_models
 from ._msa import MSA
-from ._options import SearchOptions, make_options
+from ._interface import SearchOptions
+from ._options import make_options
 from ._results import Result, Results
 from ._search import Run, in_loop, search, shows_options
 
@@ -25,17 +26,17 @@ _PRIORS = {"mixture": 0, "none": 1, None: 1, "laplace": 2}
 
 
 class Builder:
-    """Builds models, as phmmer does of a sequence and hmmbuild of an alignment. Defaults are HMMER's, for proteins.
+    """Builds models: from sequences as phmmer, from alignments as hmmbuild. Defaults are HMMER's, for proteins.
 
-    Of one sequence: `score_matrix`, a name (PAM30 to PAM240, BLOSUM45 to BLOSUM90) or the path of a file; `popen`,
-    `pextend`, probabilities of gaps (None: 0.02 and 0.4; with alignments, what the counts say).
+    Single sequences: `score_matrix`, a name (PAM30 to PAM240, BLOSUM45 to BLOSUM90) or the path of a file; `popen`,
+    `pextend`, probabilities of gaps (None: 0.02 and 0.4; for alignments, estimated from the counts).
 
-    Of alignments: `architecture`, "fast" or "hand"; `symfrac`, `fragthresh`; `weighting`, "pb", "gsc", "blosum",
+    Alignments: `architecture`, "fast" or "hand"; `symfrac`, `fragthresh`; `weighting`, "pb", "gsc", "blosum",
     "none" or "given"; `wid`; `effective_number`, "entropy", "exp", "clust", "none" or a number; `ere`, `esigma`,
     `eid`; `prior`, "mixture", "laplace" or "none"; `max_insertions`; `single_by_matrix`: alignments of one row are
     taken as one sequence.
 
-    Of the calibration: `seed` (0: an arbitrary one); `EmL`, `EmN`, `EvL`, `EvN`, `EfL`, `EfN`, `Eft`. `threads`: of
+    Calibration: `seed` (0: an arbitrary one); `EmL`, `EmN`, `EvL`, `EvN`, `EfL`, `EfN`, `Eft`. `threads`: of
     many models at once, 0 for all cores. Immutable: several threads may use one.
     """
 
@@ -46,6 +47,7 @@ class Builder:
                  eid: float = 0.62, prior: Optional[str] = "mixture", max_insertions: Optional[int] = None,
                  single_by_matrix: bool = False, seed: int = 42, EmL: int = 200, EmN: int = 200, EvL: int = 200,
                  EvN: int = 200, EfL: int = 100, EfN: int = 200, Eft: float = 0.04, threads: int = 0) -> None:
+        self._settings = {name: value for name, value in locals().items() if name != "self"}
         o = _b.BuildOptions()
         _b.build_options_init(byref(o))
         named = isinstance(score_matrix, str) and os.sep not in score_matrix and not os.path.exists(score_matrix)
@@ -77,6 +79,9 @@ class Builder:
         o.tail_mass = real("Eft", Eft, positive=True)
         o.seed, o.threads = integer("seed", seed, 0, UINT32), integer("threads", threads, 0, 1024)
         self._options = o
+
+    def __reduce__(self) -> Tuple[Callable[..., Any], Tuple[Any, ...]]:
+        return _builder_of, (self._settings,)
 
     def build(self, sequence: Any) -> Model:
         """The model that phmmer searches with, of one sequence: residues as text, a Sequence, (name, residues),
@@ -125,6 +130,19 @@ class Builder:
                                                   name, byref(self._options))).wait())
 
 
+def _builder_of(settings: Dict[str, Any]) -> Builder:
+    return Builder(**settings)
+
+
+def _queries(source: Any) -> Any:
+    """Sequences or models that rounds begin with."""
+    if is_models(source):
+        return source if isinstance(source, Models) else Models(source)
+    if isinstance(source, str) and not os.path.exists(source) and source.isalpha():
+        source = [Sequence("query", source)]
+    return source if isinstance(source, Targets) else Targets(source)
+
+
 @shows_options
 def phmmer(queries: TargetsSource, targets: TargetsSource, *, builder: Optional[Builder] = None,
            progress: Optional[OnProgress] = None, interval: float = 0.25, warning: Optional[OnWarning] = None,
@@ -139,9 +157,9 @@ def phmmer(queries: TargetsSource, targets: TargetsSource, *, builder: Optional[
 class IterationResult(NamedTuple):
     """One round of one query."""
 
-    hits: Result  #: what the model found
-    model: Model  #: that was searched with
-    msa: MSA  #: the query and what was included, aligned: what the next model is built from
+    hits: Result  #: hits of the model
+    model: Model  #: the model of this round
+    msa: MSA  #: the query and the included domains, aligned; the next model is built from it
     iteration: int  #: from 1
     converged: bool  #: nothing new was found
     last: bool  #: converged, or as many rounds as asked for
@@ -153,7 +171,8 @@ class IterativeSearch:
     """A search in rounds, as jackhmmer's: an iterator of lists of IterationResult, one a query that has a further
     round; with a single query, `for [round] in search` names it.
 
-    `queries`: protein sequences, what Targets takes, or one as residues; `targets`: as of search; of a path they
+    `queries`: protein sequences, what Targets takes, or one as residues; or models, to begin with: Model, Models or
+    PyHMMER's HMM, whose alignments have no row of a query. `targets`: as of search; of a path they
     are read once and stay in memory while they fit. `max_iterations`: rounds at most. `builder`: of the models,
     whose match columns in later rounds are always the query's and those added since. Options as of search, with
     jackhmmer's defaults: incE and incdomE are 0.001; without cutoffs, first_target, target_count.
@@ -179,11 +198,11 @@ class IterativeSearch:
         made.text_width = integer("text_width", how["text_width"], 0, INT32)
         made.a3m = bool(a3m)
         made.alignment_file = _b.encode(alignment_file)
-        made.search, made.build = pointer(self._search), pointer(self._builder._options)
-        if isinstance(queries, str) and not os.path.exists(queries) and queries.isalpha():
-            queries = [Sequence("query", queries)]
-        sources = [source if isinstance(source, Targets) else Targets(source) for source in (queries, targets)]
-        self._handle = _b.Handle("iteration", _b.iteration_create, *(s._handle.pointer for s in sources), byref(made))
+        made.search, made.build = addressof(self._search), addressof(self._builder._options)
+        begun = _queries(queries)
+        create = _b.iteration_from_models if isinstance(begun, Models) else _b.iteration_create
+        searched = targets if isinstance(targets, Targets) else Targets(targets)
+        self._handle = _b.Handle("iteration", create, begun._handle.pointer, searched._handle.pointer, byref(made))
         self._calls = progress, interval, warning
 
     def __len__(self) -> int:
@@ -244,35 +263,32 @@ class IterativeSearch:
 _AT_A_TIME = 64
 
 
-@shows_options
 def jackhmmer(queries: Any, targets: TargetsSource, *, max_iterations: int = 5, builder: Optional[Builder] = None,
               checkpoints: bool = False, progress: Optional[OnProgress] = None, interval: float = 0.25,
               warning: Optional[OnWarning] = None,
               **options: Unpack[SearchOptions]) -> Iterator[Any]:
-    """Searches in rounds, as jackhmmer does, with protein sequences as queries; yields the last IterationResult of
-    each query, in order. `checkpoints`: lists of those of all rounds instead. Arguments as of IterativeSearch; many
+    """Searches in rounds, as jackhmmer does, with protein sequences or models as queries; yields the last
+    IterationResult of each query, in order. `checkpoints`: lists of those of all rounds instead. Arguments as of IterativeSearch; many
     queries go through their rounds side by side."""
-    IterativeSearch([], [], max_iterations=max_iterations, builder=builder, **options)  # what is wrong is said now
-    if isinstance(queries, str) and not os.path.exists(queries) and queries.isalpha():
-        queries = [Sequence("query", queries)]
-    sequences = queries if isinstance(queries, Targets) else Targets(queries)
-    # The targets of a path are read once for all lots of queries where they are a database.
+    IterativeSearch([], [], max_iterations=max_iterations, builder=builder, **options)  # reports errors now, not at the first next()
+    begun = _queries(queries)
+    # A database is mapped once for all batches of queries.
     shared = targets if isinstance(targets, Targets) else Targets(targets)
 
-    def lots() -> Iterator[List[Sequence]]:
-        lot: List[Sequence] = []
-        for sequence in sequences:
-            lot.append(sequence)
-            if len(lot) == _AT_A_TIME:
-                yield lot
-                lot = []
-        if lot:
-            yield lot
+    def batches() -> Iterator[List[Any]]:
+        batch: List[Any] = []
+        for query in begun:
+            batch.append(query)
+            if len(batch) == _AT_A_TIME:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
 
     def results() -> Iterator[Any]:
         first = 0
-        for lot in lots():
-            rounds = IterativeSearch(lot, shared, max_iterations=max_iterations, builder=builder, progress=progress,
+        for batch in batches():
+            rounds = IterativeSearch(batch, shared, max_iterations=max_iterations, builder=builder, progress=progress,
                                      interval=interval, warning=warning, **options)
             seen: List[List[IterationResult]] = [[] for _ in range(len(rounds))]
             for finished in rounds:
@@ -282,3 +298,6 @@ def jackhmmer(queries: Any, targets: TargetsSource, *, max_iterations: int = 5, 
             yield from seen if checkpoints else (all_rounds[-1] for all_rounds in seen)
 
     return results()
+
+
+shows_options(jackhmmer, incE=0.001, incdomE=0.001)

@@ -1,4 +1,4 @@
-"""What the package's modules share: choices, numbers, paths."""
+"""Shared by the package's modules: choices, numbers, paths."""
 from __future__ import annotations
 
 import difflib
@@ -71,7 +71,7 @@ _OTHER_NAMES = {"evalue": "E", "e_value": "E", "cpu": "threads", "cpus": "thread
 
 
 def unknown_option(function: str, name: str, known: Iterable[str]) -> TypeError:
-    """The error for an option that there is not, with what may have been meant."""
+    """The error for an unknown option, with the nearest known one."""
     names = list(known)
     near = [_OTHER_NAMES[name.lower()]] if _OTHER_NAMES.get(name.lower()) in names else []
     lowered = {n.lower(): n for n in names}
@@ -84,7 +84,7 @@ def is_path(source: Any) -> bool:
 
 
 def contents(source: Any) -> Any:
-    """The bytes of an open file of Python's own, anything else as it is."""
+    """The bytes of an open Python file; other objects unchanged."""
     if isinstance(source, io.IOBase):
         read = getattr(source, "read")()
         return read.encode("utf-8", "surrogateescape") if isinstance(read, str) else read
@@ -92,7 +92,7 @@ def contents(source: Any) -> Any:
 
 
 def attribute_error(thing: Any, name: str, others: Dict[str, str]) -> AttributeError:
-    """For a name that other programs have for something: says what it is called here."""
+    """Names the attribute that other programs call `name`."""
     text = f"{type(thing).__name__!r} object has no attribute {name!r}"
     other: Optional[str] = others.get(name)
     return AttributeError(text + (f"; it is called {other!r} here" if other else ""))

@@ -1,17 +1,21 @@
 """Models and targets of searches."""
 from __future__ import annotations
 
+import copy
 import ctypes
 import html
 import io
+import math
 import queue
 import threading
 from ctypes import byref
-from typing import Any, Callable, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
-from typing import cast, overload
+from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union,
+                    cast, overload)
 
 from . import _binding as _b
-from ._common import ALPHABETS, Bytes, PathLike, choose, contents, integer, is_path, UINT64
+from ._common import (ALPHABETS, UINT64, Bytes, PathLike, UsageError, attribute_error, choose, contents, integer, is_path,
+                      real)
+from ._interface import ModelFields
 
 Cutoff = Optional[Tuple[float, float]]
 
@@ -20,42 +24,134 @@ def _alphabet_name(number: int) -> str:
     return next(n for n, v in ALPHABETS.items() if v == number)
 
 
-class Model:
+# What PyHMMER calls it.
+_OTHER_NAMES = {"M": "length", "cutoffs": "gathering, trusted, noise", "emissions": "match_emissions",
+                "match": "match_emissions", "insert": "insert_emissions", "transitions": "transition_probabilities"}
+
+
+def _text_property(name: str, doc: str) -> Any:
+    def change(model: Model, value: Any) -> None:
+        model._change(**{name: _b.encode(value or "")})
+
+    return property(lambda model: _b.text(getattr(model._struct, name)), change, doc=doc)
+
+
+def _cutoff_property(name: str, what: str) -> Any:
+    def get(model: Model) -> Cutoff:
+        scores = getattr(model._struct, name), getattr(model._struct, name + "_domain")
+        return None if scores[0] != scores[0] else scores
+
+    def change(model: Model, value: Any) -> None:
+        try:
+            targets, domains = (math.nan, math.nan) if value is None else (real(name, score) for score in value)
+        except (TypeError, ValueError):
+            raise UsageError(f"{name} takes two scores in bits (of targets, of domains), or None, not {value!r}") from None
+        model._change(**{name: targets, name + "_domain": domains})
+
+    return property(get, change, doc=f"{what}: bit scores (of targets, of domains), or None. Can be set.")
+
+
+class Model(ModelFields):
     """One profile.
 
-    A pickle keeps every parameter bit for bit, but not what a file says of a model's making. A Model is a source of models, too.
+    `name`, `accession`, `description`, `query` and the cutoffs `gathering`, `trusted` and `noise` can be set; searches
+    that begin afterwards use them. Everything else is read-only. Copies are independent. A pickle keeps every
+    parameter bit for bit, but not the lines of a file on how the model was built.
     """
 
-    name: str
-    accession: str
-    description: str
-    length: int  #: match states
-    consensus: str  #: `length` characters
-    alphabet: str  #: "amino", "dna" or "rna"
-    gathering: Cutoff  #: bit scores (sequence, domain), or None
-    trusted: Cutoff
-    noise: Cutoff
-    #: (name, accession, description) of the sequence that stands for the model in reports: of models built
-    #: from one; else None.
-    query: Optional[Tuple[str, str, str]]
+    __slots__ = ("_handle", "__weakref__")
+
+    name: str = _text_property("name", "One word. Can be set.")
+    accession: str = _text_property("accession", "One word; empty where there is none. Can be set.")
+    description: str = _text_property("description", "One line; empty where there is none. Can be set.")
+    gathering: Cutoff = _cutoff_property("gathering", "Gathering cutoff (GA)")
+    trusted: Cutoff = _cutoff_property("trusted", "Trusted cutoff (TC)")
+    noise: Cutoff = _cutoff_property("noise", "Noise cutoff (NC)")
 
     def __init__(self, owner: Any, index: int = 0) -> None:
-        # A handle with this model alone.
-        self._handle = _b.Handle("models", _b.models_create)
-        _b.models_add(self._handle.pointer, owner, index)
-        self._describe()
+        handle = _b.Handle("models", _b.models_create)
+        _b.models_add(handle.pointer, owner, index)
+        self._take(handle)
 
-    def _describe(self) -> None:
-        info = _b.ModelInfo()
-        _b.models_get(self._handle.pointer, 0, byref(info))
-        self.name, self.accession, self.description = (_b.text(v) for v in (info.name, info.accession,
-                                                                            info.description))
-        self.length, self.consensus = info.length, _b.text(info.consensus)
-        self.alphabet = _alphabet_name(info.alphabet)
-        pairs = [(getattr(info, name), getattr(info, name + "_domain")) for name in ("gathering", "trusted", "noise")]
-        self.gathering, self.trusted, self.noise = (None if pair[0] != pair[0] else pair for pair in pairs)
+    def _take(self, handle: _b.Handle) -> None:
+        struct = _b.ModelInfo()
+        _b.models_get(handle.pointer, 0, byref(struct))
+        self._handle, self._struct = handle, struct
+
+    def _change(self, **members: Any) -> None:
+        """Takes another handle: searches and Models that have the old one keep it."""
+        info = _b.ModelInfo.from_buffer_copy(self._struct)
+        for name, value in members.items():
+            setattr(info, name, value)
+        handle = _b.Handle("models", _b.models_create)
+        _b.models_add_changed(handle.pointer, self._handle.pointer, 0, byref(info))
+        self._take(handle)
+
+    if not TYPE_CHECKING:
+        def __getattr__(self, name):
+            raise attribute_error(self, name, _OTHER_NAMES)
+
+    @property
+    def alphabet(self) -> str:
+        """"amino", "dna" or "rna"."""
+        return _alphabet_name(self._struct.alphabet)
+
+    @property
+    def query(self) -> Optional[Tuple[str, str, str]]:
+        """(name, accession, description) of the sequence that reports name in place of the model: of models built
+        from one; else None. Can be set."""
+        info = self._struct
         names = tuple(_b.text(v) for v in (info.query_name, info.query_accession, info.query_description))
-        self.query = cast(Tuple[str, str, str], names) if names[0] else None
+        return cast(Tuple[str, str, str], names) if names[0] else None
+
+    @query.setter
+    def query(self, value: Optional[Tuple[str, str, str]]) -> None:
+        name, accession, description = (_b.encode(text) for text in value or ("", "", ""))
+        self._change(query_name=name, query_accession=accession, query_description=description)
+
+    def _rows(self, member: str, columns: int, rows: int) -> Any:
+        address = getattr(self._struct, member)
+        if not address:
+            return None
+        values = list((ctypes.c_float * (rows * columns)).from_address(address))
+        table = tuple(tuple(values[i:i + columns]) for i in range(0, len(values), columns))
+        try:
+            import numpy
+        except ImportError:
+            return table
+        return numpy.array(table, dtype="float32")
+
+    @property
+    def match_emissions(self) -> Any:
+        """Probabilities [length + 1][letters] of match states, row 0 unused; letters in alphabetical order. A NumPy
+        array where NumPy is installed, else tuples; a copy."""
+        return self._rows("match", self._struct.letters, self.length + 1)
+
+    @property
+    def insert_emissions(self) -> Any:
+        """The same of insert states."""
+        return self._rows("insert", self._struct.letters, self.length + 1)
+
+    @property
+    def transition_probabilities(self) -> Any:
+        """Probabilities [length + 1][7]: MM, MI, MD, IM, II, DM, DD; row 0 of the begin state."""
+        return self._rows("transition", 7, self.length + 1)
+
+    @property
+    def composition(self) -> Any:
+        """Mean emission [letters] of the model, or None."""
+        rows = self._rows("composition", self._struct.letters, 1)
+        return None if rows is None else rows[0]
+
+    @property
+    def evalue_parameters(self) -> Optional[Dict[str, Tuple[float, float]]]:
+        """Score distributions in bits: (mu, lambda) of "msv" and "viterbi", (tau, lambda) of "forward"; None where the
+        model is not calibrated."""
+        s = self._struct
+        if s.msv_mu != s.msv_mu:
+            return None
+        return {"msv": (s.msv_mu, s.msv_lambda), "viterbi": (s.viterbi_mu, s.viterbi_lambda),
+                "forward": (s.forward_tau, s.forward_lambda)}
 
     def text(self) -> str:
         """The model as a profile file in format HMMER3/f; probabilities have five digits."""
@@ -74,10 +170,10 @@ class Model:
             file.write(self._written(0))
 
     def __copy__(self) -> Model:
-        return self  # immutable
+        return Model(self._handle.pointer)
 
     def __deepcopy__(self, memo: Any) -> Model:
-        return self
+        return Model(self._handle.pointer)
 
     def __reduce__(self) -> Tuple[Callable[..., Any], Tuple[Any, ...]]:
         return _model_of, (self.binary(), self.query)
@@ -107,22 +203,24 @@ class Models:
     gzip or zstd.
 
     Iterating yields Models, reading the file of a path. `len` and indices are of models in memory; those
-    of a path are counted by count(). Immutable: several threads may use one. A pickle of a path is the
-    path, of models in memory all of them.
+    of a path are counted by count(). `models[i].gathering = ...` changes a model in memory for the searches that begin
+    afterwards; a file is read anew by each search, so load() it first. Several threads may use one. A pickle of a
+    path is the path, of models in memory all of them.
     """
 
     _path: Optional[PathLike] = None
 
     def __init__(self, source: ModelsSource) -> None:
+        self._given: Dict[int, Tuple[Model, _b.Handle]] = {}
         given = contents(source)
         if isinstance(given, (bytes, bytearray, memoryview)):
             data = bytes(given)
-            self._handle = _b.Handle("models", _b.models_from_memory, data, len(data), None)
+            self._models = _b.Handle("models", _b.models_from_memory, data, len(data), None)
         elif is_path(given):
             self._path = given
-            self._handle = _b.Handle("models", _b.models_from_file, _b.encode(given))
+            self._models = _b.Handle("models", _b.models_from_file, _b.encode(given))
         else:
-            self._handle = _b.Handle("models", _b.models_create)
+            self._models = _b.Handle("models", _b.models_create)
             self._add(given)
 
     @classmethod
@@ -133,11 +231,26 @@ class Models:
     @classmethod
     def _of(cls, handle: _b.Handle) -> Models:
         self = cls.__new__(cls)
-        self._handle = handle
+        self._models, self._given = handle, {}
         return self
 
+    @property
+    def _handle(self) -> _b.Handle:
+        """The models as they are now: those handed out may have been changed."""
+        if any(model._handle is not seen for model, seen in self._given.values()):
+            now = _b.Handle("models", _b.models_create)
+            for i in range(len(self)):
+                if i in self._given:
+                    model = self._given[i][0]
+                    self._given[i] = model, model._handle
+                    _b.models_add(now.pointer, model._handle.pointer, 0)
+                else:
+                    _b.models_add(now.pointer, self._models.pointer, i)
+            self._models = now
+        return self._models
+
     def _add(self, source: Any) -> None:
-        one = isinstance(source, (Model, Models)) or hasattr(source, "write") or _is_configured(source)
+        one = isinstance(source, (Model, Models)) or is_model(source) or _is_configured(source)
         if not one and not hasattr(source, "__iter__"):
             raise TypeError(f"no models: {type(source).__name__}; give a path, bytes, Model, Models, PyHMMER's HMM, "
                             "or an iterable of these")
@@ -149,7 +262,7 @@ class Models:
             elif _is_configured(item):
                 raise TypeError(f"a {type(item).__name__} is a profile configured for its own search, which does not "
                                 "hold its model any more: give the HMM it was made of")
-            elif hasattr(item, "write"):  # pyhmmer.plan7.HMM
+            elif is_model(item):  # pyhmmer.plan7.HMM
                 data = io.BytesIO()
                 item.write(data, binary=True)  # exact; as text, probabilities would be rounded
                 other = Models(data.getvalue())
@@ -158,20 +271,22 @@ class Models:
                 if not isinstance(other, (bytes, bytearray, memoryview)):
                     raise TypeError(f"no model: {type(item).__name__}")
                 other = Models(other)
+            if isinstance(other, Model):  # changes of it count here, too
+                self._given[len(self)] = other, other._handle
             pointer = other._handle.pointer
             if _b.models_count(pointer) > 0:
                 for i in range(_b.models_count(pointer)):
-                    _b.models_add(self._handle.pointer, pointer, i)
+                    _b.models_add(self._models.pointer, pointer, i)
             else:
                 for model in other:
-                    _b.models_add(self._handle.pointer, model._handle.pointer, 0)
+                    _b.models_add(self._models.pointer, model._handle.pointer, 0)
 
     def __len__(self) -> int:
         """Models in memory. TypeError for those of a path, which are not read yet: see count()."""
         if self._path is not None:
             raise TypeError(f"the models of {self._path!r} are not in memory: count() reads the file, Models.load() "
                             "keeps them")
-        return int(_b.models_count(self._handle.pointer))
+        return int(_b.models_count(self._models.pointer))
 
     def __bool__(self) -> bool:
         return self._path is not None or len(self) > 0
@@ -189,11 +304,15 @@ class Models:
     def __getitem__(self, index: Union[int, slice]) -> Union[Model, List[Model]]:
         size = len(self)
         if isinstance(index, slice):
-            return [Model(self._handle.pointer, i) for i in range(*index.indices(size))]
+            return [self[i] for i in range(*index.indices(size))]
         number = index.__index__()
         if not -size <= number < size:
             raise IndexError(f"no model {index} among {size}")
-        return Model(self._handle.pointer, number % size)
+        number %= size
+        if number not in self._given:
+            model = Model(self._models.pointer, number)
+            self._given[number] = model, model._handle
+        return self._given[number][0]
 
     def __iter__(self) -> Iterator[Model]:
         if self._path is None:
@@ -205,7 +324,7 @@ class Models:
             try:
                 models.append(Model(one))
                 return 0
-            except BaseException as error:  # it leaves through the caller
+            except BaseException as error:  # raised again by the caller
                 failure.append(error)
                 return 1
 
@@ -221,10 +340,10 @@ class Models:
                 file.write(model._written(0))
 
     def __copy__(self) -> Models:
-        return self
+        return Models(self._path if self._path is not None else list(self))
 
     def __deepcopy__(self, memo: Any) -> Models:
-        return self
+        return Models(self._path if self._path is not None else [copy.copy(model) for model in self])
 
     def __reduce__(self) -> Tuple[Callable[..., Any], Tuple[Any, ...]]:
         return Models, (self._path if self._path is not None else list(self),)
@@ -242,18 +361,37 @@ class Models:
         return f"<table>{head}{''.join(rows)}</table>{more}"
 
 
+def is_model(item: Any) -> bool:
+    """PyHMMER's HMM."""
+    return hasattr(item, "write") and hasattr(item, "consensus")
+
+
+def is_models(source: Any) -> bool:
+    """Models, and no sequences."""
+    if isinstance(source, (list, tuple)) and source:
+        return is_models(source[0])
+    return isinstance(source, (Model, Models)) or is_model(source) or type(source).__name__ in (
+        "HMMFile", "HMMPressedFile") or _is_configured(source)
+
+
 def _is_configured(item: Any) -> bool:
     """PyHMMER's Profile and OptimizedProfile."""
     return type(item).__name__ in ("Profile", "OptimizedProfile") and hasattr(item, "msv_filter")
 
 
 class Sequence(NamedTuple):
-    """One target or query: what Targets yields, and one of the things it takes."""
+    """One target or query. Targets yields and accepts it."""
 
     name: str
     residues: str
     accession: str = ""
     description: str = ""
+
+
+def is_sequence(item: Any) -> bool:
+    """One sequence, Sequence or of PyHMMER or Biopython, not a block of them."""
+    return isinstance(item, Sequence) or (hasattr(item, "sequence") and hasattr(item, "name")) or (
+        hasattr(item, "seq") and hasattr(item, "id"))
 
 
 def _texts_of(sequence: Any) -> Tuple[Any, Any, Any, Any]:
@@ -278,10 +416,10 @@ class Targets:
     """Sequences to search.
 
     `source`: a path, read during each search; bytes with the contents of such a file, or it opened; a
-    mapping of names to residues; or an iterable of Sequences, (name, residues[, accession[, description]]), of
+    mapping of names to residues; one sequence; or an iterable of Sequences, (name, residues[, accession[, description]]), of
     PyHMMER's sequences (a SequenceFile or a block, say), of Biopython's records, or of paths and Targets, which
-    are read now. Target databases (.hjdb) are taken like sequence files. `alphabet`: "amino", "dna", "rna", for
-    what is not a path. `format`: None, or a name of hmmsearch's --tformat.
+    are read now. Target databases (.hjdb) are taken like sequence files. `alphabet`: "amino", "dna", "rna",
+    except for paths. `format`: None, or a name of hmmsearch's --tformat.
 
     Iterating yields Sequences, reading the file of a path. `len` and indices are of targets in memory; those
     of a path are counted by count(). Names and accessions have no blanks or control characters, descriptions
@@ -306,7 +444,10 @@ class Targets:
             self._handle = _b.Handle("targets", _b.targets_from_file, _b.encode(given), encoded)
         else:
             self._handle = _b.Handle("targets", _b.targets_create, self._alphabet)
-            items = [given] if isinstance(given, (Targets, Sequence)) else given
+            items = [given] if isinstance(given, Targets) or is_sequence(given) else given
+            if not hasattr(items, "__iter__") and not hasattr(items, "__getitem__"):
+                raise TypeError(f"no sequences: {type(given).__name__}; give a path, bytes, Targets, or an iterable of "
+                                "Sequences, (name, residues) pairs, PyHMMER's or Biopython's objects")
             for sequence in items.items() if hasattr(items, "items") else items:
                 if is_path(sequence):
                     sequence = Targets(sequence, alphabet, format)
@@ -356,12 +497,12 @@ class Targets:
 
         def visit(_: Any, pointer: Any) -> int:
             try:
-                target = pointer.contents
-                residues = ctypes.string_at(target.residues, target.length).decode("ascii")
+                target = _b.Target.from_address(pointer)
+                residues = target.residues.decode("ascii")
                 more = use(Sequence(_b.text(target.name), residues, _b.text(target.accession),
                                     _b.text(target.description)))
                 return 0 if more else 1
-            except BaseException as error:  # it leaves through the caller
+            except BaseException as error:  # raised again by the caller
                 failure.append(error)
                 return 1
 
@@ -375,49 +516,49 @@ class Targets:
         return self._read()
 
     def _read(self) -> Iterator[Sequence]:
-        """From a thread that reads ahead a little, so that a large file is not held."""
-        lots: queue.Queue[Any] = queue.Queue(maxsize=2)
+        """Reads ahead in a thread, at most two batches, so that a large file is not kept in memory."""
+        batches: queue.Queue[Any] = queue.Queue(maxsize=2)
         stop = threading.Event()
 
         def put(thing: Any) -> bool:
             while not stop.is_set():
                 try:
-                    lots.put(thing, timeout=0.1)
+                    batches.put(thing, timeout=0.1)
                     return True
                 except queue.Full:
                     pass
             return False
 
         def read() -> None:
-            lot: List[Sequence] = []
+            batch: List[Sequence] = []
             size = 0
 
             def take(sequence: Sequence) -> bool:
-                nonlocal lot, size
-                lot.append(sequence)
+                nonlocal batch, size
+                batch.append(sequence)
                 size += len(sequence.residues) + 100
                 if size < 2**20:
                     return True
-                full, lot, size = lot, [], 0
+                full, batch, size = batch, [], 0
                 return put(full)
 
             try:
                 self._visit(0, take)
-                put(lot)
+                put(batch)
                 put(None)
-            except BaseException as error:  # it leaves through the reader
+            except BaseException as error:  # raised again by the reader
                 put(error)
 
         thread = threading.Thread(target=read, daemon=True, name="hmmjit targets")
         thread.start()
         try:
             while True:
-                lot = lots.get()
-                if lot is None:
+                batch = batches.get()
+                if batch is None:
                     return
-                if isinstance(lot, BaseException):
-                    raise lot
-                yield from lot
+                if isinstance(batch, BaseException):
+                    raise batch
+                yield from batch
         finally:
             stop.set()
             thread.join()

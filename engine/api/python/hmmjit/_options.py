@@ -1,64 +1,51 @@
 """Options of a search."""
 from __future__ import annotations
 
-from ctypes import byref, c_int32
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, TypedDict, Union
+from ctypes import addressof, byref, c_int32
+import math
+from typing import Any, Dict, List, Mapping, Optional
 
 from . import _binding as _b
 from ._common import INT32, INT64, UINT32, UsageError, choose, integer, real, size_of, unknown_option
-
-if TYPE_CHECKING:
-    from ._machine import Cache
+from ._interface import OPTIONS, SearchOptions as SearchOptions
 
 CUTOFFS: Dict[Optional[str], int] = {None: 0, "gathering": 1, "noise": 2, "trusted": 3, "ga": 1, "nc": 2, "tc": 3}
-
-
-class SearchOptions(TypedDict, total=False):
-    """Options of a search, with hmmsearch's names, meaning and defaults; None is the default.
-
-    E, domE, incE, incdomE: thresholds by E-value. T, domT, incT, incdomT: by score in bits, in their place.
-    Z, domZ: numbers of targets for E-values. cutoffs: "gathering", "noise" or "trusted", those of the models. F1,
-    F2, F3: P-values of the filters. max: no filters. first_target, target_count: --restrictdb_stkey and _n.
-    alignments: False saves memory. threads: 0 for all cores. memory: bytes, or "400M", "2G"; 0 for half of what is
-    free. device: "auto", "cpu", "gpu", or ordinals as in "gpu:0,1". vram: bytes of each GPU. verify: targets per
-    model whose GPU result is checked. cache: of kernels.
-    """
-
-    E: Optional[float]
-    T: Optional[float]
-    domE: Optional[float]
-    domT: Optional[float]
-    incE: Optional[float]
-    incT: Optional[float]
-    incdomE: Optional[float]
-    incdomT: Optional[float]
-    Z: Optional[float]
-    domZ: Optional[float]
-    cutoffs: Optional[str]
-    max: Optional[bool]
-    F1: Optional[float]
-    F2: Optional[float]
-    F3: Optional[float]
-    bias_filter: Optional[bool]
-    null2: Optional[bool]
-    seed: Optional[int]
-    first_target: Optional[str]
-    target_count: Optional[int]
-    alignments: Optional[bool]
-    threads: Optional[int]
-    memory: Union[int, str, None]
-    device: Optional[str]
-    vram: Union[int, str, None]
-    verify: Optional[int]
-    cache: Optional[Cache]
-
-
-OPTION_NAMES = tuple(SearchOptions.__annotations__)
-_POSITIVE = ("E", "domE", "incE", "incdomE", "Z", "domZ", "F1", "F2", "F3")
+_TABLE = 4
+MISSING = {"error": 0, "skip": 1, "default": 2}
+DEVICES = {"auto": 0, "cpu": 1, "gpu": 2}
+_LARGEST = {"seed": UINT32, "threads": 1024, "verify": INT32, "target_count": INT64}
 _SCORES = ("T", "domT", "incT", "incdomT")
-_INTEGERS = {"seed": UINT32, "threads": 1024, "verify": INT32, "target_count": INT64}
-_FLAGS = {"bias_filter": "bias_filter", "null2": "null2", "max": "max_sensitivity",
-          "alignments": "keep_alignments"}
+
+
+def _value(name: str, value: Any) -> Any:
+    """What the C member takes."""
+    kind = OPTIONS[name][1]
+    if name in _LARGEST:
+        return integer(name, value, 0, _LARGEST[name])
+    if name in ("memory", "vram"):
+        return size_of(name, value)
+    if name == "cutoffs":
+        return choose("cutoffs", value, CUTOFFS)
+    if name == "cut_missing":
+        return choose("cut_missing", value, MISSING)
+    if name == "first_target":
+        return _b.encode(value)
+    if name == "cache":
+        return value._handle.pointer
+    return bool(value) if kind is bool else real(name, value, positive=name not in _SCORES)
+
+
+def _table(cutoffs: Mapping[str, Any]) -> Any:
+    """Cutoffs of models as C takes them."""
+    array = (_b.Cutoff * len(cutoffs))()
+    for row, (model, scores) in zip(array, cutoffs.items()):
+        try:
+            row.score, row.domain_score = (math.nan if s is None else real(f"cutoffs[{model!r}]", s) for s in scores)
+        except (TypeError, ValueError):
+            raise UsageError(f"cutoffs[{model!r}] takes two scores in bits (of targets, of domains), None for no "
+                             f"threshold, not {scores!r}") from None
+        row.model = _b.encode(model)
+    return array
 
 
 def make_options(options: Mapping[str, Any], function: str = "search", **defaults: float) -> Any:
@@ -69,34 +56,45 @@ def make_options(options: Mapping[str, Any], function: str = "search", **default
         setattr(out, name, number)
     keep: List[Any] = []
     for name, value in options.items():
-        if name not in OPTION_NAMES:
-            raise unknown_option(function, name, OPTION_NAMES)
+        if name not in OPTIONS:
+            raise unknown_option(function, name, OPTIONS)
         if value is None:
             continue
-        if name in _POSITIVE or name in _SCORES:
-            setattr(out, name, real(name, value, positive=name in _POSITIVE))
-        elif name in _INTEGERS:
-            setattr(out, name, integer(name, value, 0, _INTEGERS[name]))
-        elif name in _FLAGS:
-            setattr(out, _FLAGS[name], bool(value))
-        elif name in ("memory", "vram"):
-            setattr(out, name, size_of(name, value))
-        elif name == "cutoffs":
-            out.cutoffs = choose("cutoffs", value, CUTOFFS)
-        elif name == "first_target":
-            out.first_target = _b.encode(value)
-        elif name == "device":
-            kind, colon, ordinals = str(value).partition(":")
-            out.device = choose("device", kind, {"auto": 0, "cpu": 1, "gpu": 2})
-            if colon:
-                numbers = ordinals.split(",")
-                if kind.lower() != "gpu" or not all(n.isascii() and n.isdigit() for n in numbers):
-                    raise UsageError(f"no device {value!r}: 'auto', 'cpu', 'gpu', or ordinals as in 'gpu:0,1'")
-                gpus = [integer("device", int(n), 0, INT32) for n in numbers]
-                keep.append((c_int32 * len(gpus))(*gpus))
-                out.gpus, out.gpu_count = keep[-1], len(gpus)
-        else:
+        if name == "cutoffs" and isinstance(value, Mapping):
+            keep.append(_table(value))
+            out.cutoffs, out.cutoff_table, out.cutoff_count = _TABLE, addressof(keep[-1]), len(value)
+            continue
+        if name != "device":
             keep.append(value)
-            out.cache = value._handle.pointer
+            setattr(out, OPTIONS[name][0], _value(name, value))
+            continue
+        kind, colon, ordinals = str(value).partition(":")
+        out.device = choose("device", kind, DEVICES)
+        if colon:
+            numbers = ordinals.split(",")
+            if kind.lower() != "gpu" or not all(n.isascii() and n.isdigit() for n in numbers):
+                raise UsageError(f"no device {value!r}: 'auto', 'cpu', 'gpu', or ordinals as in 'gpu:0,1'")
+            gpus = (c_int32 * len(numbers))(*(integer("device", int(n), 0, INT32) for n in numbers))
+            keep.append(gpus)
+            out.gpus, out.gpu_count = addressof(gpus), len(gpus)
     out._keep = keep
+    return out
+
+
+def options_of(struct: Any) -> Dict[str, Any]:
+    """Options that results depend on, by their names in Python; those that are not set are None."""
+    out: Dict[str, Any] = {}
+    for name, (member, kind, default) in OPTIONS.items():
+        value = getattr(struct, member)
+        if name == "cutoffs" and value == _TABLE:
+            rows = (_b.Cutoff * struct.cutoff_count).from_address(struct.cutoff_table) if struct.cutoff_table else ()
+            value = {_b.text(row.model): tuple(None if s != s else s for s in (row.score, row.domain_score))
+                     for row in rows}
+        elif name in ("cutoffs", "cut_missing"):
+            value = next(n for n, number in (CUTOFFS if name == "cutoffs" else MISSING).items() if number == value)
+        elif name in ("threads", "device", "memory", "vram", "verify", "cache", "first_target", "target_count"):
+            continue
+        elif default is None:
+            value = None if value != value or value == 0 else value
+        out[name] = kind(value) if kind in (bool, int, float) else value
     return out

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, NamedTuple
 from . import _binding as _b
 from ._common import UINT32, PathLike, UsageError, integer, is_path
 from ._inputs import Models, ModelsSource
-from ._options import SearchOptions, make_options
+from ._interface import SearchOptions
+from ._options import make_options
 from ._results import Results
 from ._search import FileReports, Run, results_of, shows_options, statistics_of
 
@@ -79,7 +80,7 @@ def search_part(models: ModelsSource, database: PathLike, part: int, parts: int,
     numbers = [integer(name, number, 0, UINT32) for name, number in
                (("part", part), ("parts", parts), ("model_part", model_part), ("model_parts", model_parts))]
     files = _b.encode(database), _b.encode(path)
-    Run(lambda callbacks: _b.search_part(queries._handle.pointer, files[0], *numbers, files[1], byref(out), callbacks,
+    Run(lambda callbacks: _b.search_model_part(queries._handle.pointer, files[0], *numbers, files[1], byref(out), callbacks,
                                          None), None, progress, interval, warning).wait()
     return _info_of(path)
 

@@ -38,7 +38,7 @@ class Report:
         self._search = search if isinstance(search, _b.SearchOptions) else make_options(search or {}, "Report")
         self._options = _b.ReportOptions(
             prefer_accession=bool(prefer_accession), alignments=bool(alignments),
-            text_width=integer("text_width", text_width, 0, INT32), search=ctypes.pointer(self._search),
+            text_width=integer("text_width", text_width, 0, INT32), search=ctypes.addressof(self._search),
             page_title=_b.encode(title), page_targets=integer("top", top, 0, UINT64))
         self._run = _b.RunInfo(query_file=_b.encode(query_file), target_file=_b.encode(target_file),
                                settings=_b.encode(settings), date=_b.encode(date))

@@ -1,9 +1,10 @@
-"""What searches find: results, hits, domains, alignments, tables of them."""
+"""Results of searches: hits, domains, alignments, tables."""
 from __future__ import annotations
 
 import contextlib
 import ctypes
 import html
+import math
 import os
 import tempfile
 from ctypes import byref
@@ -11,28 +12,31 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List,
 
 from . import _binding as _b
 from ._common import attribute_error, choose
+from ._fields import Fields
+from ._interface import AlignmentFields, DomainFields, HitFields, ResultFields
+from ._options import options_of
 
 if TYPE_CHECKING:
-    from ._arrow import Capsule
     from ._common import PathLike
     from ._msa import MSA
 
 # What other interfaces and programs call it.
-_OTHER_NAMES = {"evalue": "e_value", "i_evalue": "independent_e_value", "c_evalue": "conditional_e_value",
-                "ali_from": "alignment_from", "ali_to": "alignment_to", "target_from": "alignment_from",
-                "target_to": "alignment_to", "hmm_from": "model_from", "hmm_to": "model_to",
-                "env_from": "envelope_from", "env_to": "envelope_to", "acc": "accuracy", "desc": "description",
-                "hmm_sequence": "model", "target_sequence": "sequence", "identity_sequence": "match",
-                "posterior_probabilities": "posterior", "bitscore": "score", "query": "name"}
+_OTHER_NAMES = {"evalue": "e_value", "pvalue": "p_value", "i_evalue": "independent_e_value",
+                "c_evalue": "conditional_e_value", "ali_from": "alignment_from", "ali_to": "alignment_to",
+                "target_from": "alignment_from", "target_to": "alignment_to", "hmm_from": "model_from",
+                "hmm_to": "model_to", "env_from": "envelope_from", "env_to": "envelope_to", "acc": "accuracy",
+                "desc": "description", "hmm_sequence": "model", "target_sequence": "sequence",
+                "identity_sequence": "match", "posterior_probabilities": "posterior", "bitscore": "score",
+                "hits": "result"}
 
 
-class _Record:
-    """Attributes taken from a C struct; texts are decoded when asked for."""
+class _Record(Fields):
+    """Attributes of one element of a result, which keeps the texts alive."""
 
-    __slots__ = ("_owner", "_struct")
+    __slots__ = ("_owner",)
 
     def __init__(self, owner: Result, struct: Any) -> None:
-        self._owner, self._struct = owner, struct  # the owner keeps the struct's texts alive
+        self._owner, self._struct = owner, struct
 
     if not TYPE_CHECKING:
         def __getattr__(self, name):
@@ -45,41 +49,11 @@ class _Record:
         return self
 
 
-class Alignment(_Record):
+class Alignment(_Record, AlignmentFields):
     """The alignment of one domain: rows of equal length, one character a column. All are empty where the
     search kept no alignments. As text, it is in blocks with names and coordinates."""
 
     __slots__ = ()
-
-    @property
-    def model(self) -> str:
-        """Consensus of the model, '.' at insertions."""
-        return _b.text(self._struct.model)
-
-    @property
-    def match(self) -> str:
-        """Letters where both agree, '+' where the model favours the residue."""
-        return _b.text(self._struct.match)
-
-    @property
-    def sequence(self) -> str:
-        """Residues of the target, '-' at deletions, lower case at insertions."""
-        return _b.text(self._struct.sequence)
-
-    @property
-    def posterior(self) -> str:
-        """``0`` to ``9`` and ``*``: posterior probability of each residue."""
-        return _b.text(self._struct.posterior)
-
-    @property
-    def reference(self) -> str:
-        """Reference annotation of the model; empty where it has none."""
-        return _b.text(self._struct.reference)
-
-    @property
-    def structure(self) -> str:
-        """Structure annotation of the model; empty where it has none."""
-        return _b.text(self._struct.structure)
 
     def blocks(self, width: int = 80) -> str:
         """The rows in blocks of at most `width` columns of alignment, with names and coordinates."""
@@ -124,75 +98,15 @@ def _alignment_of(domain: Domain) -> Alignment:
     return domain.alignment
 
 
-class Domain(_Record):
+class Domain(_Record, DomainFields):
     """One domain. Coordinates are 1-based and inclusive."""
 
     __slots__ = ()
 
     @property
-    def envelope_from(self) -> int:
-        """First residue of the envelope, on the target."""
-        return int(self._struct.envelope_from)
-
-    @property
-    def envelope_to(self) -> int:
-        """Last residue of the envelope, on the target."""
-        return int(self._struct.envelope_to)
-
-    @property
-    def alignment_from(self) -> int:
-        """First residue that is aligned, on the target."""
-        return int(self._struct.alignment_from)
-
-    @property
-    def alignment_to(self) -> int:
-        """Last residue that is aligned, on the target."""
-        return int(self._struct.alignment_to)
-
-    @property
-    def model_from(self) -> int:
-        """First position of the model that is aligned."""
-        return int(self._struct.model_from)
-
-    @property
-    def model_to(self) -> int:
-        """Last position of the model that is aligned."""
-        return int(self._struct.model_to)
-
-    @property
-    def score(self) -> float:
-        """Bits."""
-        return float(self._struct.score)
-
-    @property
-    def bias(self) -> float:
-        """Bits taken off for composition."""
-        return float(self._struct.bias)
-
-    @property
-    def conditional_e_value(self) -> float:
-        """Given that the target is a hit (c-Evalue)."""
-        return float(self._struct.conditional_e_value)
-
-    @property
-    def independent_e_value(self) -> float:
-        """As if it were the only domain (i-Evalue)."""
-        return float(self._struct.independent_e_value)
-
-    @property
-    def accuracy(self) -> float:
-        """Mean posterior probability of the aligned residues, 0 to 1."""
-        return float(self._struct.accuracy)
-
-    @property
-    def reported(self) -> bool:
-        """Satisfies the reporting thresholds, as does its target."""
-        return bool(self._struct.reported)
-
-    @property
-    def included(self) -> bool:
-        """Satisfies the inclusion thresholds, too."""
-        return bool(self._struct.included)
+    def p_value(self) -> float:
+        """Probability of a score like this by chance; see ln_p where it is 0."""
+        return math.exp(self.ln_p)
 
     @property
     def alignment(self) -> Alignment:
@@ -221,89 +135,50 @@ def _domain_of(result: Result, hit: int, domain: int) -> Domain:
     return result[hit].domains[domain]
 
 
-class Hit(_Record):
+class Domains(List[Domain]):
+    """Domains of a target, by position."""
+
+    @property
+    def reported(self) -> List[Domain]:
+        """Those that satisfy the reporting thresholds."""
+        return [domain for domain in self if domain.reported]
+
+    @property
+    def included(self) -> List[Domain]:
+        """Those that satisfy the inclusion thresholds, too."""
+        return [domain for domain in self if domain.included]
+
+
+class Hit(_Record, HitFields):
     """One target."""
 
     __slots__ = ()
 
     @property
-    def name(self) -> str:
-        return _b.text(self._struct.name)
+    def query(self) -> str:
+        """Name of the query: of the model, or of the sequence it was built from."""
+        return self._owner.name
 
     @property
-    def accession(self) -> str:
-        return _b.text(self._struct.accession)
+    def result(self) -> Result:
+        """The result that it is part of."""
+        return self._owner
 
     @property
-    def description(self) -> str:
-        return _b.text(self._struct.description)
+    def p_value(self) -> float:
+        """Probability of a score like this by chance; see ln_p where it is 0."""
+        return math.exp(self.ln_p)
 
     @property
-    def index(self) -> int:
-        """Position in the input, from 0."""
-        return int(self._struct.index)
-
-    @property
-    def length(self) -> int:
-        """Residues."""
-        return int(self._struct.length)
-
-    @property
-    def e_value(self) -> float:
-        return float(self._struct.e_value)
-
-    @property
-    def score(self) -> float:
-        """Bits, of the whole target."""
-        return float(self._struct.score)
-
-    @property
-    def bias(self) -> float:
-        """Bits taken off for composition."""
-        return float(self._struct.bias)
-
-    @property
-    def expected_domains(self) -> float:
-        """Mean number over all paths (Forward)."""
-        return float(self._struct.expected_domains)
-
-    @property
-    def regions(self) -> int:
-        return int(self._struct.regions)
-
-    @property
-    def clustered(self) -> int:
-        """Regions that were resolved by clustering sampled paths."""
-        return int(self._struct.clustered)
-
-    @property
-    def overlaps(self) -> int:
-        """Envelopes that overlap their neighbour."""
-        return int(self._struct.overlaps)
-
-    @property
-    def envelopes(self) -> int:
-        return int(self._struct.envelopes)
-
-    @property
-    def reported(self) -> bool:
-        """Satisfies the reporting thresholds."""
-        return bool(self._struct.reported)
-
-    @property
-    def included(self) -> bool:
-        """Satisfies the inclusion thresholds, too."""
-        return bool(self._struct.included)
-
-    @property
-    def domains(self) -> List[Domain]:
-        """All domains, by position."""
+    def domains(self) -> Domains:
+        """All domains, by position; `domains.reported` and `domains.included` are some of them."""
         first = self._struct.first_domain
         array = self._owner._domain_array()
-        return [Domain(self._owner, array[i]) for i in range(first, first + self._struct.domains)]
+        return Domains(Domain(self._owner, array[i]) for i in range(first, first + self._struct.domains))
 
     @property
     def best_domain(self) -> Domain:
+        """The domain of the best score."""
         return self.domains[int(self._struct.best_domain)]
 
     def __repr__(self) -> str:
@@ -324,8 +199,8 @@ _SHOWN_ROWS = 20
 class Table(Dict[str, Any]):
     """Columns by name, in order: NumPy arrays where NumPy is installed, else lists.
 
-    `pandas.DataFrame(table)`, `polars.DataFrame(table)` and `pyarrow.table(table)` take it as it is; what
-    reads the Arrow C stream interface takes it without copies of its own.
+    `pandas.DataFrame(table)`, `polars.DataFrame(table)` and `pyarrow.table(table)` accept it directly, and so does
+    every reader of the Arrow C stream interface if pyarrow is installed.
     """
 
     def __init__(self, columns: Dict[str, List[Any]]) -> None:
@@ -362,9 +237,11 @@ class Table(Dict[str, Any]):
                                 schema={name: types[COLUMN_TYPES.get(name, b"g")] for name in self})
 
     def to_arrow(self) -> Any:
-        """A pyarrow.Table, with the types of the columns where there are no rows, too. Needs pyarrow 14 or later."""
+        """A pyarrow.Table, with the types of the columns also where there are no rows. Needs pyarrow."""
         import pyarrow  # type: ignore[import-untyped,unused-ignore]
-        return pyarrow.RecordBatchReader.from_stream(self).read_all()
+        types = {b"U": pyarrow.large_string(), b"l": pyarrow.int64(), b"b": pyarrow.bool_(), b"g": pyarrow.float64()}
+        return pyarrow.table({name: pyarrow.array(list(values), types[COLUMN_TYPES.get(name, b"g")])
+                              for name, values in self.items()})
 
     def to_parquet(self, path: Union[str, "os.PathLike[str]"], **options: Any) -> None:
         """Writes a Parquet file with pyarrow (`pip install 'hmmjit[parquet]'`); ImportError where that is missing.
@@ -383,14 +260,13 @@ class Table(Dict[str, Any]):
             os.chmod(temporary, 0o666 & ~mask)
             os.replace(temporary, final)
         except BaseException:
-            with contextlib.suppress(FileNotFoundError):  # pyarrow removes what it could not write
+            with contextlib.suppress(FileNotFoundError):  # pyarrow removes files that it cannot write
                 os.unlink(temporary)
             raise
 
-    def __arrow_c_stream__(self, requested_schema: Optional[Capsule] = None) -> Capsule:
-        """The Arrow PyCapsule interface: one record batch."""
-        from ._arrow import stream_of
-        return stream_of(self)
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The Arrow PyCapsule interface, for every reader of it. Needs pyarrow 14 or later."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def _repr_html_(self) -> str:
         def cell(value: Any) -> str:
@@ -403,50 +279,48 @@ class Table(Dict[str, Any]):
         return f"<table><tr>{head}</tr>{body}</table>{more}"
 
 
-# Arrow's types of columns that are not float64.
-COLUMN_TYPES = {**{name: b"U" for name in ("model", "model_accession", "name", "accession", "description")},
-                **{name: b"l" for name in ("length", "model_from", "model_to", "alignment_from", "alignment_to",
-                                           "envelope_from", "envelope_to")}, "included": b"b"}
+# Arrow's types of columns that are not float64. Names are those of the program's --tsv.
+COLUMN_TYPES = {**{name: b"U" for name in ("target", "target_accession", "model", "model_accession", "description")},
+                **{name: b"l" for name in ("target_length", "target_index", "model_length", "model_index", "domain",
+                                           "domains", "domains_included", "hmm_from", "hmm_to", "ali_from", "ali_to",
+                                           "env_from", "env_to")},
+                **{name: b"b" for name in ("included", "domain_included")}}
 _NUMPY_TYPES = {b"U": "object", b"l": "int64", b"b": "bool", b"g": "float64"}
-_HIT_COLUMNS = ("name", "accession", "description", "length", "e_value", "score", "bias", "expected_domains",
-                "included")
-_DOMAIN_COLUMNS = ("independent_e_value", "conditional_e_value", "score", "bias", "model_from", "model_to",
-                   "alignment_from", "alignment_to", "envelope_from", "envelope_to", "accuracy", "included")
+_TARGET_COLUMNS = ("target", "target_accession", "target_length", "target_index", "model", "model_accession",
+                   "model_length", "model_index", "evalue", "score", "bias", "included")
+# And the members that they show.
+_DOMAIN_COLUMNS = {"c_evalue": "conditional_e_value", "i_evalue": "independent_e_value", "domain_score": "score",
+                   "domain_bias": "bias", "domain_included": "included", "hmm_from": "model_from",
+                   "hmm_to": "model_to", "ali_from": "alignment_from", "ali_to": "alignment_to",
+                   "env_from": "envelope_from", "env_to": "envelope_to", "accuracy": "accuracy"}
 
 
-class Result:
+class Result(ResultFields):
     """The hits of one model: a sequence of Hit, in hmmsearch's order, best first.
 
     It holds every candidate; `reported` are those that satisfy the thresholds. A pickle holds all of it, for
     processes that have the same version of the library.
     """
 
-    index: int  #: of the model in the input, from 0
-    name: str  #: of the model, or of the sequence it was built from
-    accession: str
-    description: str
-    length: int  #: of the model
-    Z: float  #: targets assumed for E-values
-    domZ: float  #: targets assumed for conditional E-values
-    seconds: float
-    has_alignments: bool
-    counts: Dict[str, int]  #: targets searched, their residues, and targets that passed each filter
+    __slots__ = ("_handle", "_arrays", "__weakref__")
 
     def __init__(self, pointer: Any) -> None:
         self._take(_b.Handle("result", _b.result_copy, pointer))
 
     def _take(self, handle: _b.Handle) -> None:
         self._handle = handle
-        info = _b.ResultInfo()
-        _b.result_get_info(self._handle.pointer, byref(info))
-        self.index, self.length = info.model_index, info.model_length
-        self.name, self.accession, self.description = (
-            _b.text(v) for v in (info.model_name, info.model_accession, info.model_description))
-        self.Z, self.domZ, self.seconds = info.Z, info.domZ, info.seconds
-        self.has_alignments = bool(info.has_alignments)
-        self.counts = {name: getattr(info.counts, name) for name, *_ in _b.FilterCounts._fields_}
-        self._sizes = info.hits, info.domains
+        self._struct = _b.ResultInfo()
+        _b.result_get_info(self._handle.pointer, byref(self._struct))
         self._arrays: Dict[Any, Any] = {}
+
+    if not TYPE_CHECKING:
+        def __getattr__(self, name):
+            raise attribute_error(self, name, {"query": "name", "query_name": "name", "M": "length"})
+
+    @property
+    def counts(self) -> Dict[str, int]:
+        """Targets searched, their residues, and targets that passed each filter."""
+        return {name: getattr(self._struct.counts, name) for name, *_ in _b.FilterCounts._fields_}
 
     def _array(self, kind: Any, count: int, get: Any) -> Any:
         if kind not in self._arrays:
@@ -458,14 +332,14 @@ class Result:
         return self._arrays[kind]
 
     def _hit_array(self) -> Any:
-        return self._array(_b.Hit, self._sizes[0], _b.result_get_hits)
+        return self._array(_b.Hit, self._struct.hits, _b.result_get_hits)
 
     def _domain_array(self) -> Any:
-        return self._array(_b.Domain, self._sizes[1], _b.result_get_domains)
+        return self._array(_b.Domain, self._struct.domains, _b.result_get_domains)
 
     def __len__(self) -> int:
         """Candidates, reported or not."""
-        return int(self._sizes[0])
+        return int(self._struct.hits)
 
     @overload
     def __getitem__(self, index: int) -> Hit: ...
@@ -526,40 +400,26 @@ def _result_of(data: bytes) -> Result:
 
 
 def make_table(results: Iterable[Result], of: str) -> Table:
-    domains = choose("table", of, {"targets": 0, "domains": 1})
-    columns: Dict[str, List[Any]] = {"model": [], "model_accession": []}
-    if not domains:
-        columns.update((n, []) for n in _HIT_COLUMNS)
-    else:
-        columns.update((n, []) for n in ("name", "accession", "length", "e_value", "target_score"))
-        columns.update((n, []) for n in _DOMAIN_COLUMNS)
+    by_domain = choose("table", of, {"targets": 0, "domains": 1}) == 1
+    extra = ("domain", "domains", *_DOMAIN_COLUMNS) if by_domain else ("domains", "domains_included", "expected_domains")
+    last = ("ln_p", "description", "model_coverage") if by_domain else ("ln_p", "description")
+    columns: Dict[str, List[Any]] = {name: [] for name in (*_TARGET_COLUMNS, *extra, *last)}
     for result in results:
-        hits = result._hit_array()
-        names = [(_b.text(h.name), _b.text(h.accession)) if h.reported else None for h in hits]
-        rows = 0
-        if not domains:
-            for hit, texts in zip(hits, names):
-                if texts is None:
-                    continue
-                rows += 1
-                values = (*texts, _b.text(hit.description), hit.length, hit.e_value, hit.score, hit.bias,
-                          hit.expected_domains, bool(hit.included))
-                for name, value in zip(_HIT_COLUMNS, values):
-                    columns[name].append(value)
-        else:
-            for domain in result._domain_array():
-                hit, texts = hits[domain.hit], names[domain.hit]
-                if texts is None or not domain.reported:
-                    continue
-                rows += 1
-                for name, value in zip(("name", "accession", "length", "e_value", "target_score"),
-                                       (*texts, hit.length, hit.e_value, hit.score)):
-                    columns[name].append(value)
-                for name in _DOMAIN_COLUMNS:
-                    value = getattr(domain, name)
-                    columns[name].append(bool(value) if name == "included" else value)
-        columns["model"] += [result.name] * rows
-        columns["model_accession"] += [result.accession] * rows
+        for hit in result.reported:
+            domains = hit.domains.reported
+            shown: List[Optional[Domain]] = [*domains] if by_domain else [None]
+            for number, domain in enumerate(shown, 1):
+                values = [hit.name, hit.accession, hit.length, hit.index, result.name, result.accession,
+                          result.length, result.index, hit.e_value, hit.score, hit.bias, hit.included]
+                if domain is None:
+                    values += [len(domains), sum(d.included for d in domains), hit.expected_domains]
+                else:
+                    values += [number, len(domains), *(getattr(domain, m) for m in _DOMAIN_COLUMNS.values())]
+                values += [hit.ln_p, hit.description]
+                if domain is not None:
+                    values.append((domain.model_to - domain.model_from + 1) / result.length)
+                for column, value in zip(columns.values(), values):
+                    column.append(value)
     return Table(columns)
 
 
@@ -572,30 +432,40 @@ class Results(List[Result]):
         super().__init__(results)
         self.statistics, self._options = statistics, options
 
+    @property
+    def options(self) -> Dict[str, Any]:
+        """The options of the search that results depend on, thresholds among them, by their names in search."""
+        return options_of(self._options)
+
     def table(self, of: str = "targets") -> Table:
-        """One row per reported target ("targets") or reported domain ("domains"), in hmmsearch's order."""
+        """One row per reported target ("targets") or reported domain ("domains"), in hmmsearch's order. Columns have
+        the names and the meaning of `hmmjit search --tsv`."""
         return make_table(self, of)
 
-    def merge(self, *others: Results) -> Results:
-        """These and the results of the same models against other targets, with the same options, as one: what a
-        search of all targets, one set after the other, gives. UsageError for results by cutoffs of models; of
-        searches on many machines, merge parts. Counters and seconds of the statistics are sums."""
-        if any(len(other) != len(self) for other in others):
+    def merge(self: Any, *others: Results) -> Results:
+        """Joins results of the same models and options against several sets of targets: `a.merge(b)` or
+        `Results.merge([a, b])` is the result of one search of all sets in this order. UsageError for searches with
+        cutoffs; for searches on many machines, merge parts. Counters and seconds of the statistics are sums."""
+        every: List[Results] = [*([self] if isinstance(self, Results) else self), *others]
+        if not every or not all(isinstance(results, Results) for results in every):
+            raise TypeError("merge takes Results")
+        if len({len(results) for results in every}) > 1:
             raise _b.UsageError("results of different numbers of models cannot be merged")
+        options = every[0]._options
         merged = []
-        for same in zip(self, *others):
+        for same in zip(*every):
             pointers = (ctypes.c_void_p * len(same))(*(result._handle.pointer.value for result in same))
             merged.append(Result.__new__(Result))
-            merged[-1]._take(_b.Handle("result", _b.result_merge, pointers, len(same), byref(self._options)))
-        statistics = dict(self.statistics)
+            merged[-1]._take(_b.Handle("result", _b.result_merge, pointers, len(same), byref(options)))
+        statistics = dict(every[0].statistics)
         for name, value in statistics.items():
             if isinstance(value, (int, float)) and not isinstance(value, bool) and name not in (
                     "models", "threads", "passes", "peak_resident_bytes"):
-                statistics[name] = value + sum(other.statistics[name] for other in others)
+                statistics[name] = sum(results.statistics[name] for results in every)
         statistics["hits_reported"] = sum(len(result.reported) for result in merged)
-        statistics["domains_reported"] = sum(d.reported for r in merged for h in r.reported for d in h.domains)
+        statistics["domains_reported"] = sum(len(h.domains.reported) for r in merged for h in r.reported)
         statistics["json"] = ""  # of one search
-        return Results(merged, statistics, self._options)
+        return Results(merged, statistics, options)
 
     def report(self, kind: str = "tblout", path: Optional[PathLike] = None, *, header: bool = False,
                **settings: Any) -> Optional[bytes]:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, 
 from . import _binding as _b
 from ._common import INT32, PathLike
 from ._inputs import Models, ModelsSource, Targets, TargetsSource
-from ._options import OPTION_NAMES, SearchOptions, make_options
+from ._interface import OPTIONS, SearchOptions
+from ._options import make_options
 from ._reports import Report
 from ._results import Result, Results
 
@@ -25,12 +26,13 @@ if TYPE_CHECKING:
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def shows_options(function: _Function) -> _Function:
-    """Gives a function that takes options of a search the signature that editors and help() show."""
+def shows_options(function: _Function, **defaults: float) -> _Function:
+    """Gives a function that takes options of a search the signature that editors and help() show. `defaults`: other
+    than hmmsearch's."""
     signature = inspect.signature(function)
     parameters = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    parameters += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None,
-                                     annotation=SearchOptions.__annotations__[name]) for name in OPTION_NAMES]
+    parameters += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name, default),
+                                     annotation=kind) for name, (_, kind, default) in OPTIONS.items()]
     setattr(function, "__signature__", signature.replace(parameters=parameters))
     return function
 
@@ -39,10 +41,10 @@ _Work = Tuple[Callable[[], None], Callable[[], None]]
 
 
 class _Workers:
-    """Threads that are started when they are needed; MOST_IDLE of them then wait for more work.
+    """A thread pool that keeps at most MOST_IDLE idle threads.
 
-    `run` calls `work`, then `finished`. Whoever learns from `finished` that the work has ended and brings more finds
-    the thread waiting, and none is started.
+    `run` calls `work`, then `finished`. The thread is idle again before `finished` is called, so that a caller that
+    submits more work then reuses it.
     """
 
     MOST_IDLE = 2
@@ -70,7 +72,7 @@ class _Workers:
                 if stays:
                     self._idle.append(waiting)
             work[1]()
-            work = None  # nothing of it is held while waiting
+            work = None  # an idle thread keeps nothing alive
 
 
 _workers = _Workers()
@@ -85,10 +87,10 @@ os.register_at_fork(after_in_child=_forget_workers)
 
 
 class Run:
-    """Work of the library on a thread of its own, so that the caller stays open to signals.
+    """Work of the library in a worker thread, so that the caller can handle signals.
 
     `work` is called with the callbacks. `on_result` is called with the pointer of a result that lives until it
-    returns. `on_done`, when all is done, from that thread.
+    returns. `on_done` is called from the worker when everything is done.
     """
 
     def __init__(self, work: Callable[[Any], Any], on_result: Optional[Callable[[Any], Any]] = None,
@@ -112,7 +114,7 @@ class Run:
 
             callbacks.warning = _b.WarningCallback(warning)
         self._work: Optional[Callable[[Any], Any]] = work
-        self._callbacks: Optional[_b.Callbacks] = callbacks
+        self._callbacks: Any = callbacks
         self._on_done = on_done
         self.done = threading.Event()
         _workers.run(self._run, self._finished)
@@ -121,7 +123,7 @@ class Run:
         def call(_: Any, argument: Any) -> int:
             try:
                 return 1 if work(argument) is False else 0
-            except BaseException as error:  # it leaves through the caller
+            except BaseException as error:  # raised again in the caller
                 self.failure = self.failure or error
                 return 1
 
@@ -129,8 +131,8 @@ class Run:
 
     @staticmethod
     def _progress(on_progress: OnProgress, pointer: Any) -> Any:
-        progress = pointer.contents
-        return on_progress({name: getattr(progress, name) for name, *_ in progress._fields_[1:-1]})
+        progress = _b.Progress.from_address(pointer)
+        return on_progress({name: getattr(progress, name) for name, *_ in _b.Progress._fields_[1:-1]})
 
     def _run(self) -> None:
         assert self._work is not None and self._callbacks is not None
@@ -153,7 +155,7 @@ class Run:
         _b.cancellation_cancel(self.cancellation.pointer)
 
     def wait(self) -> Any:
-        """Returns when the work has ended, with what it returned. Cancels it when interrupted (Ctrl-C)."""
+        """Waits for the work and returns its value. Cancels the work when interrupted (Ctrl-C)."""
         try:
             while not self.done.wait(0.2):
                 pass
@@ -198,22 +200,17 @@ def search(models: ModelsSource, targets: TargetsSource, *, progress: Optional[O
 
     `models`, `targets`: Models and Targets, or what their constructors take.
 
-    Options, with hmmsearch's meaning and defaults: E, T, domE, domT, incE, incT, incdomE, incdomT,
-    Z, domZ, cutoffs ("gathering", "noise", "trusted"), max, F1, F2, F3, bias_filter, null2, seed,
-    first_target and target_count (--restrictdb_stkey, --restrictdb_n); and: alignments (False saves
-    memory), threads (0: all cores), memory (bytes, or "400M", "2G"; 0: half of what is free), device ("auto",
-    "cpu", "gpu", "gpu:0,1"), vram (bytes of each GPU), verify (targets per model whose GPU result is checked;
-    default: as many as take one hundredth of the core-seconds),
-    cache (a Cache). Of searches that run at once, each takes its own threads and memory: share them out.
+    `options`: see SearchOptions, which describes each. Concurrent searches do not share threads or memory; divide
+    them yourself with `threads` and `memory`.
 
     `progress` is called every `interval` seconds, from another thread, with a dict of counters;
     returning False cancels the search (Cancelled is raised). So does Ctrl-C. `warning` is called, from
-    another thread, with an Error for what went wrong without stopping the search: a GPU given up, a
-    cache folder that cannot be used. What these functions raise ends the search and is raised here.
+    another thread, with an Error for each problem that does not stop the search: a lost GPU, an unusable
+    cache folder. An exception in these functions ends the search and is raised here.
 
     `statistics` of the Results: a dict. Seconds of stages (read, setup, ssv, msv, bias, viterbi,
-    scoring, report) are processor time summed over threads, others wall time; "json" is the text of
-    `hmmjit search --stats`; "backend" and "device" say what filtered, and why no GPU did.
+    scoring, report) are processor time summed over threads, others are wall time; "json" is the text of
+    `hmmjit search --stats`; "backend" and "device" name what filtered, and why no GPU did.
     """
     out = make_options(options)
     run = Run(_searching(models, targets, out), None, progress, interval, warning)
@@ -221,7 +218,8 @@ def search(models: ModelsSource, targets: TargetsSource, *, progress: Optional[O
 
 
 async def in_loop(start: Callable[[Callable[[], Any]], Run]) -> Any:
-    """Awaits a Run, which `start` starts with what it calls when done. A task that is cancelled cancels it."""
+    """Awaits the Run that `start` returns; its argument is to be called at the end. Cancelling the task cancels the
+    Run."""
     loop = asyncio.get_running_loop()
     done = asyncio.Event()
 
@@ -245,7 +243,7 @@ async def in_loop(start: Callable[[Callable[[], Any]], Run]) -> Any:
 async def search_async(models: ModelsSource, targets: TargetsSource, *, progress: Optional[OnProgress] = None,
                        interval: float = 0.25, warning: Optional[OnWarning] = None,
                        **options: Unpack[SearchOptions]) -> Results:
-    """As search, for asyncio: other tasks run meanwhile. Cancelling the task that waits cancels the search."""
+    """As search, for asyncio: other tasks run meanwhile. Cancelling the awaiting task cancels the search."""
     out = make_options(options, "search_async")
     work = _searching(models, targets, out)
     return results_of(await in_loop(lambda tell: Run(work, None, progress, interval, warning, tell)), out)
@@ -265,7 +263,7 @@ class SearchIterator:
         self.statistics = None
         self._waiting: queue.Queue[Result] = queue.Queue(maxsize=max(1, buffer))
         self._closed = threading.Event()
-        # What the search's thread holds must not be this object: it would never be dropped.
+        # The search's thread must not refer to this object, or it would never be freed.
         self._run = Run(_searching(models, targets, options), self._putter(self._waiting, self._closed), progress,
                         interval, warning)
 
@@ -348,9 +346,9 @@ class SearchIterator:
 def search_iter(models: ModelsSource, targets: TargetsSource, *, buffer: int = 64,
                 progress: Optional[OnProgress] = None, interval: float = 0.25,
                 warning: Optional[OnWarning] = None, **options: Unpack[SearchOptions]) -> SearchIterator:
-    """As search, but returns a SearchIterator, which yields each Result as soon as it and those before
-    it are ready: for libraries whose results do not fit in memory. At most `buffer` results wait. It serves
-    `for` and `async for`."""
+    """As search, but returns a SearchIterator, which yields each Result as soon as it and all earlier ones are
+    ready: for libraries whose results do not fit in memory. At most `buffer` results wait. Works with `for` and
+    `async for`."""
     return SearchIterator(models, targets, make_options(options, "search_iter"), buffer, progress, interval, warning)
 
 

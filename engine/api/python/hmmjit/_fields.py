@@ -1,0 +1,51 @@
+"""Attributes that are members of C structs."""
+from __future__ import annotations
+
+from typing import Any, Callable, Generic, NoReturn, Type, TypeVar, Union, overload
+
+T = TypeVar("T")
+
+
+class Fields:
+    """An object with a C struct. The owner of the struct's texts must live as long."""
+
+    __slots__ = ("_struct",)
+    _struct: Any
+
+
+class Field(Generic[T]):
+    """A member of the struct as a read-only attribute, converted when it is asked for."""
+
+    def __init__(self, member: str, convert: Callable[[Any], T], doc: str) -> None:
+        self._member, self._convert, self.__doc__ = member, convert, doc
+
+    def __set_name__(self, owner: Type[Any], name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, thing: None, owner: Type[Any]) -> Field[T]: ...
+
+    @overload
+    def __get__(self, thing: Fields, owner: Type[Any]) -> T: ...
+
+    def __get__(self, thing: Any, owner: Type[Any]) -> Union[T, Field[T]]:
+        return self if thing is None else self._convert(getattr(thing._struct, self._member))
+
+    def __set__(self, thing: Any, value: NoReturn) -> None:
+        raise AttributeError(f"attribute {self._name!r} of {type(thing).__name__!r} objects is read-only")
+
+
+def text(member: str, doc: str) -> Field[str]:
+    return Field(member, lambda value: value.decode("utf-8", "surrogateescape") if value else "", doc)
+
+
+def whole(member: str, doc: str) -> Field[int]:
+    return Field(member, int, doc)
+
+
+def real(member: str, doc: str) -> Field[float]:
+    return Field(member, float, doc)
+
+
+def flag(member: str, doc: str) -> Field[bool]:
+    return Field(member, bool, doc)
