@@ -226,7 +226,6 @@ class HMMJIT_EXPORT KernelImage {
 
   struct Impl;
   explicit KernelImage(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
-  const std::shared_ptr<const Impl>& impl() const { return impl_; }  ///< for the library itself
 
  private:
   std::shared_ptr<const Impl> impl_;
@@ -362,9 +361,12 @@ class HMMJIT_EXPORT Stream {
   bool finished() const;
 
   struct Impl;
-  const Impl& impl() const { return *impl_; }  ///< for the library itself
 
  private:
+  friend class Event;
+  friend class Buffer;
+  friend class Kernel;
+  const Impl& impl() const { return *impl_; }
   explicit Stream(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

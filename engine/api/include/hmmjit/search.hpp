@@ -109,7 +109,6 @@ class HMMJIT_EXPORT Cancellation {
   bool cancelled() const noexcept;
 
   struct Impl;
-  const std::shared_ptr<Impl>& impl() const { return impl_; }  ///< for the library itself
 
  private:
   std::shared_ptr<Impl> impl_;
