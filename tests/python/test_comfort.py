@@ -44,7 +44,8 @@ def test_editors_see_names_and_options(results):
                  "device: str = 'auto'", "cut_missing: str = 'error'", "memory: Union[int, str] = 0"):
         assert text in shown, shown
     assert "ForwardRef" not in shown and "E: float = 10.0" in pydoc.render_doc(hmmjit.search, renderer=pydoc.plaintext)
-    assert inspect.signature(hmmjit.jackhmmer).parameters["incE"].default == 0.001
+    for function in (hmmjit.jackhmmer, hmmjit.IterativeSearch):
+        assert inspect.signature(function).parameters["incE"].default == 0.001
     assert inspect.getdoc(hmmjit.Hit.score) == "Bits, of the whole target."
     for name in hmmjit.__all__:
         assert inspect.getdoc(getattr(hmmjit, name)), name

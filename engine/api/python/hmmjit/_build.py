@@ -300,4 +300,5 @@ def jackhmmer(queries: Any, targets: TargetsSource, *, max_iterations: int = 5, 
     return results()
 
 
-shows_options(jackhmmer, incE=0.001, incdomE=0.001)
+for _function in (jackhmmer, IterativeSearch.__init__):
+    shows_options(_function, incE=0.001, incdomE=0.001)
