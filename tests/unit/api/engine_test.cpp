@@ -204,6 +204,20 @@ TEST(Engine, PassesOverAnImageThatBreaksItsPromise) {
   EXPECT_EQ(constant(image.candidate().constants, "kPerThread"), 1);
   ASSERT_EQ(image.rejected().size(), 1u);
   EXPECT_THAT(image.rejected()[0].reason, HasSubstr("at most 2 promised"));
+
+  s.variants[0].configurations = [](const Problem&, const Device&) {
+    return std::vector{configuration(4, 2), configuration(1, 2)};
+  };
+  Engine other(s);
+  std::string text;
+  EXPECT_EQ(code_of([&] { other.compile(other.plan(problem(1), find_device("H200"))); }, &text),
+            ErrorCode::kCompile);
+  // It speaks of the host's kernel: there is no model and no search.
+  EXPECT_THAT(text, HasSubstr("scaling, size 1 on H200: no image keeps what its catalogue entry"));
+  EXPECT_THAT(text, HasSubstr("scale_blocked kPerThread 4"));
+  EXPECT_THAT(text, HasSubstr("promise what the kernel needs (Expected::registers"));
+  EXPECT_THAT(text, Not(HasSubstr("model")));
+  EXPECT_THAT(text, Not(HasSubstr("search")));
 }
 
 TEST(Engine, ACompileErrorNamesTheTemplatesLine) {
@@ -243,12 +257,6 @@ TEST(Engine, CodeOfTheDriverIsHeldAgainstItsPromises) {
   std::string text;
   EXPECT_EQ(code_of([&] { engine.load(plan, gpu); }, &text), ErrorCode::kCompile);
   EXPECT_THAT(text, HasSubstr("at most 64 promised"));
-  // It speaks of the host's kernel: there is no model and no search.
-  EXPECT_THAT(text, HasSubstr("scaling, size 1 on H200: no image keeps what its catalogue entry"));
-  EXPECT_THAT(text, HasSubstr("scale_blocked kPerThread 4"));
-  EXPECT_THAT(text, HasSubstr("promise what the kernel needs (Expected::registers"));
-  EXPECT_THAT(text, Not(HasSubstr("model")));
-  EXPECT_THAT(text, Not(HasSubstr("search")));
 }
 
 TEST(Engine, ErrorsSpeakOfTheLibraryNotOfTheProgram) {
