@@ -10,7 +10,7 @@ speed, and the share of the core-seconds that each stage took.
 
 Data, the first that is there unless --data says which:
   recorded  the project's collection of public models and proteomes, which is not in this
-            repository: in $HMMJIT_SHARED, else in a folder "shared" beside or above the source
+            repository: in $HMMJIT_SHARED, else in a folder "shared" next to or above the source
             tree. One model, the 349-model Pfam mix and a composition-biased model (400.hmm), on the
             MMseqs2 example database and on all proteomes together, the masked one among them
             (31 M residues). The Pfam mix on all of them runs with two threads as well: its peak

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Core-seconds, wall time and peak memory of hmmjit phmmer, jackhmmer, scan and build beside phmmer, jackhmmer, hmmscan
-and hmmbuild on this machine.
+"""Core-seconds, wall time and peak memory of hmmjit phmmer, jackhmmer, scan and build, and of phmmer, jackhmmer, hmmscan
+and hmmbuild, on this machine.
 
 usage: compare_programs.py [--program PATH] [--threads N] [--targets FASTA] [--models HMM] [--device cpu|gpu|auto]
                            [--cases GLOB ...] [--repeats N] [--queries N] [--json FILE]
@@ -27,7 +27,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import compare_hmmsearch as beside  # noqa: E402
+import compare_hmmsearch as common  # noqa: E402
 from compare_hmmsearch import scenario  # noqa: E402
 
 STRUCTURE = ["-N", "1", "--F1", "0.0005", "--F2", "0.00005", "--F3", "0.0000005", "--incE", "0.0001", "-E", "0.0001"]
@@ -55,9 +55,9 @@ def chosen_queries(records, count):
 def default_inputs(work):
     shared = scenario.shared_folder()
     if shared:
-        cases = beside.recorded_cases(shared + "/data", work)
+        cases = common.recorded_cases(shared + "/data", work)
     else:
-        cases = beside.debian_cases(work)
+        cases = common.debian_cases(work)
     return cases[-1][1], cases[-1][2]
 
 
@@ -103,7 +103,7 @@ def model_lines(path):
 
 def main():
     parser = argparse.ArgumentParser(usage=__doc__, add_help=True)
-    parser.add_argument("--program", default=os.path.join(beside.SOURCE, "build/release/bin/hmmjit"))
+    parser.add_argument("--program", default=os.path.join(common.SOURCE, "build/release/bin/hmmjit"))
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--targets")
     parser.add_argument("--models")
@@ -142,7 +142,7 @@ def main():
 
         def search(name, query, *options):
             return (command([name, *theirs_cpu, *options], work + "/want", query, targets),
-                    command([args.program, name, *device, *options], work + "/got", query, searched), beside.rows)
+                    command([args.program, name, *device, *options], work + "/got", query, searched), common.rows)
 
         def scan():
             pressed = work + "/pressed.hmm"
@@ -150,7 +150,7 @@ def main():
             scenario.run(["hmmpress", pressed])
             return (command(["hmmscan", *theirs_cpu], work + "/want", pressed, proteins),
                     command([args.program, "scan", "--quiet", *ours_cpu], work + "/got", pressed, proteins),
-                    beside.rows)
+                    common.rows)
 
         def build(alignment):
             return ["hmmbuild", *theirs_cpu, "-o", "/dev/null", work + "/want", alignment], \
@@ -170,8 +170,8 @@ def main():
             if not any(fnmatch.fnmatch(name, pattern) for pattern in args.cases):
                 continue
             theirs, ours, lines = make()
-            want, got = beside.best(theirs, args.repeats), beside.best(ours, args.repeats)
-            equal = beside.compared(lines(work + "/want"), lines(work + "/got"))
+            want, got = common.best(theirs, args.repeats), common.best(ours, args.repeats)
+            equal = common.compared(lines(work + "/want"), lines(work + "/got"))
             same &= equal != "DIFFER"
             print(f"{name:15} {want['cpu']:8.2f} {want['wall']:8.2f} {want['peak']:6.0f} {got['cpu']:8.2f} "
                   f"{got['wall']:8.2f} {got['peak']:6.0f} {want['cpu'] / got['cpu']:6.2f} "

@@ -3,9 +3,9 @@
 // coordinates and alignment lines, to be looked at or compared between versions; the comparison
 // with hmmsearch is done on the whole program (tests/scenario).
 //
-// With --device the targets that passed are also given to the first GPU, those of all models in one
-// launch (of at most 32), copied to be more, and the times of its kernels are printed beside the
-// cells they computed; what it found is compared with what the CPU found alone.
+// With --device the first GPU also scores the targets that passed, those of all models in one launch
+// (of at most 32), --copies times. Prints the times of its kernels and the cells that they computed,
+// and compares its results with the CPU's.
 //
 //   domain_bench MODELS TARGETS [--rows] [--max] [--nonull2] [--seed N] [--batch N] [--repeat N]
 //                [--device] [--copies N] [--workspace MIB]

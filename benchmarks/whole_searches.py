@@ -5,8 +5,8 @@ usage: whole_searches.py --program NAME=PATH [--program NAME=PATH ...] --models 
                          [--library FILE] [--one-model FILE] [--rows ROW ...] [options]
 
 Rows, with the targets copied under the names they have as often as each needs (--times):
-  start    the models x the targets: the first run beside an empty kernel cache, then the second, third and
-           fourth; then, with an empty cache of the user's own, kernels of all these runs installed
+  start    the models x the targets: the first run with an empty kernel cache, then the second, third and
+           fourth; then, with an empty user cache, with the kernels of these runs installed
   warm     the same search, warm cache
   large    the models x many copies, from a database file: empty cache, then again
   huge     the models x still more copies, from a database file, warm cache
@@ -32,7 +32,7 @@ ROWS = ("start", "warm", "large", "huge", "rich", "one", "cpu")
 
 
 class Energy:
-    """Of all GPUs of the machine since their driver was loaded, in joules; None where it does not tell."""
+    """Energy that all GPUs have used since their driver was loaded, in joules; None if the driver does not report it."""
 
     def __init__(self):
         self.devices = []

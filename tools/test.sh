@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds the release preset, and runs every test. Release is what users
-# run, so it is what is tested. The ends of what failed tests printed come last.
+# Installs packages, builds the release preset, which users run, and runs every test. Prints the last
+# lines of failed tests at the end.
 # --arm64: builds for 64-bit ARM as well, and runs the tests of that build alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Clang takes the flags of every library, and compiles what is most unlike elsewhere without a warning.
+"""Clang accepts the flags of every library, and compiles the least portable sources without a warning.
 
 usage: clang_test.py SOURCE_TREE COMPILER FOLDER
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Each way of installing what was built, on a Debian 12 where nothing is installed: prints the commands, sizes, and the
+# Installs each kind of package on a minimal Debian 12: prints the commands, sizes, and the
 # seconds until the first hits. Needs root, debootstrap and a network.
 #
 # usage: tests/install/bare_root.sh ROOT MODELS TARGETS FILE...

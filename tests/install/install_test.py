@@ -27,7 +27,7 @@ def run(command, **keywords):
 
 
 def environment(prefix):
-    """The shared library is found as for a user who installed into a folder of their own."""
+    """An environment that finds the shared library in the prefix."""
     libraries = sorted(folder for folder, _, names in os.walk(os.path.join(prefix, "lib"))
                        if any(n.startswith("libhmmjit.so") for n in names))
     return dict(os.environ, LD_LIBRARY_PATH=os.pathsep.join(libraries))

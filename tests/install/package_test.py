@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the Debian packages and uses what is in them.
+"""Makes the Debian packages, installs them and uses their contents.
 
 usage: package_test.py BUILD_DIR WORK_DIR MODELS TARGETS
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Clang's analysis of locks (-Wthread-safety) over the folders whose types are annotated with core/mutex.hpp: that what
-# a mutex guards is only touched while it is held. Nothing is compiled to code: some 40 CPU seconds.
+# Clang's lock analysis (-Wthread-safety) of the folders whose types are annotated with core/mutex.hpp: guarded data is
+# accessed only under its mutex. Generates no code; takes about 40 CPU seconds.
 #   check.sh SOURCE_TREE
 # Exit status: 0; 1 where a lock is missing; 77 without a Clang that reads this C++ (19 or later).
 set -euo pipefail
@@ -21,7 +21,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 check=("$clang" -std=c++23 -I"$tree/engine" -I"$tree" -I"$tree/kernel_templates" -Wno-everything -Wthread-safety -Werror)
 
-# What nearly all files include, read once.
+# Headers that nearly all files include, parsed once.
 cat >"$scratch/common.hpp" <<'END'
 #include <fmt/format.h>
 #include "gpu/gpu_filters.hpp"
@@ -30,7 +30,7 @@ END
 "${check[@]}" -x c++-header "$scratch/common.hpp" -o "$scratch/common.pch"
 check+=(-include-pch "$scratch/common.pch" -fsyntax-only)
 
-# The analysis must see what it is there for.
+# The analysis must find a missing lock.
 cat >"$scratch/wrong.cpp" <<'END'
 #include "core/mutex.hpp"
 struct Guarded {

@@ -22,7 +22,7 @@ import tomllib
 HERE = pathlib.Path(__file__).resolve().parent
 TREE = HERE.parent.parent
 TESTS = {  # test programs, with their filters, of a folder; the longest name that fits counts
-    "engine/core": ["test_core:*"], "engine/model": ["test_model:*"], "engine/io": ["test_io:*"],
+    "engine/core": ["test_core:*", "test_io:*", "test_search:*", "cache_test:*"], "engine/model": ["test_model:*"], "engine/io": ["test_io:*"],
     "engine/work": ["test_work:*", "test_gpu_search:GpuFiltersTest.*"], "engine/reference": ["test_reference:*"],
     "engine/layout": ["lockstep_test:*", "late_lockstep_test:*", "test_gpu_search:MixedLengths*:PackedTargets*"],
     "engine/cpu": ["test_cpu_filters:*"], "engine/domain": ["test_domain:*"], "engine/build": ["test_build:*"],
@@ -133,7 +133,7 @@ def main():
         return 0
     excused = tomllib.loads((HERE / "survivors.toml").read_text())["survivor"]
     excused = {(one["file"], one["line"], one["mutant"]) for one in excused}
-    for above in (TREE, *TREE.parents):  # the copy lies elsewhere than the tree, beside which tests look for recorded data
+    for above in (TREE, *TREE.parents):  # tests look for recorded data next to the tree, not next to the copy
         if (above / "shared" / "data").is_dir():
             os.environ.setdefault("HMMJIT_SHARED", str(above / "shared"))
     copy = options.work.resolve()

@@ -6,8 +6,7 @@ usage: conda_test.py SOURCE_DIR WORK_DIR
 Needs py-rattler-build in the Python that runs it or in that of the folder $HMMJIT_TEST_PACKAGING (tools/install_packages.sh
 --packaging); exit status 77 without. With HMMJIT_TEST_CONDA=1 a package is
 built: rattler-build runs build.sh on a copy of the tree, and the program and the Python package of what it made are used.
-The requirements are left out of that build, because they come from a channel: Debian's compiler and libraries take their
-place, so that what a channel has of them is not tested.
+That build uses Debian's compiler and libraries in place of the requirements, which come from a channel.
 """
 import os
 import re
@@ -65,7 +64,7 @@ def check_forms(folder, rendered):
 
 
 def build(folder, source, work):
-    """Builds without what comes from a channel; returns the folder with what was made."""
+    """Builds without packages of a channel; returns the folder of the result."""
     tree = os.path.join(work, "tree")
     names = subprocess.run(["git", "ls-files", "-z"], cwd=source, check=True, capture_output=True).stdout
     for name in names.decode().split("\0"):

@@ -43,7 +43,7 @@ class Documents(ScratchFolder):
         self.assertEqual((done.returncode, done.stderr), (0, b""))
         picture = read(os.path.join(DOCUMENTS, "images", "rates.svg"))
         self.assertEqual(picture, done.stdout, "run: benchmarks/draw_rates.py >docs/images/rates.svg")
-        # What the README says beside it.
+        # The text of the picture in the README.
         readme = read(os.path.join(scenario.SOURCE, "README.md")).decode()
         shown = re.search(r"!\[([^\]]*)\]\(docs/images/rates.svg\)", readme).group(1)
         for seconds in re.findall(r"[0-9.]+ s", shown):
@@ -136,7 +136,7 @@ class Documents(ScratchFolder):
         self.assertIn("--repair", self.offered("hmmjit", "cache", "verify", "--"))
         self.assertNotIn("--repair", self.offered("hmmjit", "cache", "stats", "--"))
         self.assertEqual(self.offered("hmmjit", "completions", "z"), ["zsh"])
-        # Values that are known beside others, lists of them, and after a '='.
+        # Values among others, lists of values, and values after a '='.
         self.assertEqual(self.offered("hmmjit", "man", "se"), ["search"])
         self.assertEqual(self.offered("hmmjit", "plan", "--device", "H2"), ["H200"])
         self.assertEqual(self.offered("hmmjit", "plan", "--device", "H200,sm_9"), ["H200,sm_90"])
@@ -149,7 +149,7 @@ class Documents(ScratchFolder):
         self.assertEqual(self.offered("hmmjit", "cache", "warm", "--target", "sm_8,sm_9"), ["sm_8,sm_90"])
 
     def test_values_that_are_offered_are_taken(self):
-        """Each of them; a list of names would not notice what is no longer known."""
+        """Every offered value: a list of names would not notice a value that is gone."""
         for option, arguments in (("--device", ()), ("--stage", ("--device", "H200"))):
             for value in set(self.offered("hmmjit", "plan", option, "")) - {"live"}:
                 done = scenario.run([scenario.program, "plan", "--length", "100", "--summary", *arguments, option, value])

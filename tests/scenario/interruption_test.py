@@ -152,7 +152,7 @@ class Interruption(ScratchFolder):
         self.assertEqual(len(os.listdir(self.results)), 6)
 
     def test_threads_or_memory_that_run_out_while_threads_start(self):
-        """Exit 5 and one line, whoever met it first; never an abort, never a temporary."""
+        """Exit 5 and one line; never an abort, never a temporary file."""
         statuses = set()
         for megabytes in (40, 44, 50, 60, 80, 100, 150, 200, 300, 500):
             for threads in (4, 16):

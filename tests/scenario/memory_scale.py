@@ -58,7 +58,7 @@ def make_inputs(folder, hits, residues):
 
 
 def digests(folder, options):
-    """Of the lines of each output that depend on no run; the number of rows of the table of targets."""
+    """Digests of the lines of each output that are the same in every run, and the number of rows of the target table."""
     found, rows = {}, 0
     for option in options:
         digest = hashlib.sha256()

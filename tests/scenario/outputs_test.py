@@ -94,7 +94,7 @@ def page_domains(data):
 
 @unittest.skipIf(scenario.hmmsearch_missing(), "hmmsearch, hmmemit or hmmer-examples not installed")
 class ResultsFolder(ScratchFolder):
-    """Models and targets with names and descriptions that are hard to write down, and what a search says of them."""
+    """A search of models and targets with names and descriptions that are hard to write."""
 
     @classmethod
     def setUpClass(cls):
@@ -417,7 +417,7 @@ class Outputs(ResultsFolder):
                 self.assertFalse(os.path.exists(self.path("page.html")))
 
     def test_report_of_many_domains_that_overlap(self):
-        """Making their page takes n log n steps at most; page_test.py has what a browser does with it."""
+        """Their page is made in n log n steps. page_test.py tests it in a browser."""
         lines = [json.loads(line) for line in read(self.run_search([])["json"]).decode().splitlines()]
         target = next(line for line in lines if line["record"] == "target" and line["domains"])
         domain = {name: value for name, value in target["domains"][0].items() if name != "alignment"}

@@ -41,7 +41,7 @@ SIZES = {"desktop": (1280, 900), "tablet": (768, 1024), "phone": (390, 844)}
 # Promised of a page of 100,000 domains, on two cores: read in 2 s, sorted in 0.5 s. What the machine's other
 # work cannot change is asserted: processor time of the process that shows the page.
 LOAD_SECONDS, SORT_SECONDS = 2.0, 0.5
-# Of the clock, for what has no bound of its own; a page that draws every row takes minutes.
+# Seconds of wall time, for actions without a bound of their own; a page that draws every row takes minutes.
 LONGEST_SECONDS = 30.0
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"
 
@@ -152,7 +152,7 @@ class PageInChromium(ScratchFolder):
         return time.monotonic() - begun
 
     def processor_seconds(self, driver):
-        """Of the process that shows the page."""
+        """Processor time of the process that shows the page."""
         return next(metric["value"] for metric in driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
                     if metric["name"] == "ProcessTime")
 

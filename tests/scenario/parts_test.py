@@ -60,7 +60,7 @@ class PartsFolder(ScratchFolder):
 
     def search_whole(self, options=(), outputs=EVERYTHING, name="whole"):
         folder = self.new_folder(name)
-        # What says how a machine is used stands in the lines of options: merge leaves it out.
+        # merge omits options of the machine (threads, memory) from the header.
         arguments = ["search"] + list(options)
         for output in outputs:
             arguments += [output, name_of(output)]

@@ -1,8 +1,7 @@
-"""What the scenario tests share: the program under test, test data, comparison of outputs.
+"""Common code of the scenario tests: the program under test, test data, comparison of outputs.
 
-Every script takes the program as its first argument. Data of the conformance set is looked for
-in $HMMJIT_SHARED, then in a folder "shared" beside or above the source tree; tests that need it
-are skipped, saying so, where it is absent.
+Every script takes the program as its first argument. Recorded data is in $HMMJIT_SHARED, or in a folder "shared" next
+to or above the source tree; without it the tests that need it are skipped and say so.
 """
 import gzip
 import os
