@@ -259,10 +259,11 @@ SearchStatistics to_statistics(const hmmjit::SearchStatistics& s,
   return to;
 }
 
+// `wrong_kernel`: why a search is repeated on the CPU; empty: it is no repetition.
 SearchResults run_search(const OpenDriver& open_driver, const Models& models,
                          const Targets& targets, const SearchOptions& options,
                          const SearchCallbacks& callbacks, HostCalls& host,
-                         SearchHook* hook = nullptr) {
+                         SearchHook* hook = nullptr, const std::string& wrong_kernel = {}) {
   check_options(options);
   hmmjit::SearchOptions internal = to_options(options);
   std::atomic<bool> stop{false};
@@ -277,14 +278,15 @@ SearchResults run_search(const OpenDriver& open_driver, const Models& models,
   internal.on_warning = [&warnings](const std::string& text) {
     warnings.give(Error(ErrorCode::kInternal, text));
   };
-  std::string device_note;
+  std::string device_note = wrong_kernel;
   std::unique_ptr<gpu::GpuFilters> gpu;
   const auto positions = [&] { return positions_of(*models.impl()); };
   const auto residues = [&]() -> std::optional<double> {
     const Targets::Impl& t = *targets.impl();
     return t.path.empty() ? static_cast<double>(t.residues) : residues_of_file(t.path);
   };
-  if (value(starts_devices(to_choice(options), internal, positions, residues, device_note)))
+  if (wrong_kernel.empty() &&
+      value(starts_devices(to_choice(options), internal, positions, residues, device_note)))
     gpu = start_gpu(open_driver, options, warnings);
 
   ModelSource source = value(open_models(models.impl()));
@@ -334,6 +336,12 @@ SearchResults run_search(const OpenDriver& open_driver, const Models& models,
   backend.reset();
   gpu.reset();
   if (host.failed()) throw HostFailed{};
+  if (!statistics && progress.wrong_kernel && hook == nullptr &&
+      (progress.results_delivered == 0 || !callbacks.result)) {
+    const std::string note = statistics.error().where + ": " + statistics.error().message;
+    warnings.give(Error(ErrorCode::kInternal, note + "; the search is repeated on the CPU"));
+    return run_search(open_driver, models, targets, options, callbacks, host, nullptr, note);
+  }
   if (!statistics) raise(statistics.error());
   out.statistics = to_statistics(*statistics, gpu_statistics, device_note);
   out.options = options;

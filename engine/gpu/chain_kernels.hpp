@@ -66,8 +66,6 @@ class ChainKernels {
   /// that cannot be loaded are done without; without SSV: kCompile. After load_on().
   Result<std::array<ReadyKernel, kLinks>> ready(const driver::Device& device,
                                                 const KernelSlots& slots, const SearchModel& model);
-  /// A kernel that computes wrong scores is none: as if it could not be made.
-  void exclude(const std::string& name) { failures_.exclude(name); }
   /// Device seconds of a chain's SSV stage: from some number on a closer kernel pays.
   void ssv_took(const KernelSlots& slots, double seconds);
 

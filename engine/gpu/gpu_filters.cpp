@@ -180,11 +180,6 @@ void GpuFilters::look_at_board() {
   if (state_->parts.availability.phase() == Phase::kReady) state_->parts.changed.raise();
 }
 
-void GpuFilters::exclude(const std::vector<UsedKernel>& kernels) {
-  for (const UsedKernel& kernel : kernels) state_->parts.kernels.exclude(kernel.name);
-  state_->parts.changed.raise();
-}
-
 bool GpuFilters::serves(std::uint64_t model, std::uint64_t block) const {
   SearchParts& parts = state_->parts;
   if (parts.availability.phase() != Phase::kReady) return false;

@@ -137,9 +137,6 @@ class GpuFilters {
   /// Pairs were opened on the board.
   void look_at_board();
 
-  /// No chain that begins from now on has these kernels: the owner does their stages.
-  void exclude(const std::vector<UsedKernel>& kernels);
-
   /// Whether a lane will claim this pair if it is open and nobody else takes it: its kernels are
   /// ready and the block is or was on a device. Others may then leave it alone: should no lane do
   /// it after all, the board leaves the pair to the host and notifies the host.

@@ -12,21 +12,6 @@ void KernelFailures::note(const Error& error) {
   if (reason_.empty()) reason_ = error.to_string();
 }
 
-void KernelFailures::exclude(const std::string& name) {
-  {
-    const MutexLock lock(mutex_);
-    excluded_.insert(name);
-  }
-  any_excluded_ = true;
-  note({ErrorCode::kCompile, "it computed wrong scores", name, {}});
-}
-
-bool KernelFailures::excludes(const std::string& name) const {
-  if (!any_excluded_) return false;
-  const MutexLock lock(mutex_);
-  return excluded_.contains(name);
-}
-
 std::string KernelFailures::reason() const {
   const MutexLock lock(mutex_);
   return reason_;
@@ -74,10 +59,6 @@ KernelProgress KernelSlot::progress() {
       failures_.note(result.error());
       failed_ = true;
     }
-  }
-  if (kernel_ != nullptr && failures_.excludes(kernel_->name)) {
-    kernel_ = nullptr;
-    failed_ = true;
   }
   return {.kernel = kernel_,
           .failed = failed_,

@@ -2,12 +2,10 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "compile/kernel_provider.hpp"
@@ -22,17 +20,12 @@ namespace hmmjit::gpu {
 class KernelFailures {
  public:
   void note(const Error& error);
-  /// From now on a kernel of this name is not used, because it computed wrong scores.
-  void exclude(const std::string& name);
-  bool excludes(const std::string& name) const;
   /// The first failure; empty: there was none.
   std::string reason() const;
 
  private:
-  std::atomic<bool> any_excluded_{false};  // usually not: then excludes() needs no lock
   mutable Mutex mutex_;
   std::string reason_ HMMJIT_GUARDED_BY(mutex_);
-  std::set<std::string> excluded_ HMMJIT_GUARDED_BY(mutex_);
 };
 
 /// How far a kernel is, at one moment.

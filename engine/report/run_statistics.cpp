@@ -132,8 +132,6 @@ std::string run_statistics_json(const RunStatistics& run) {
   json.number("verified", s.verified);
   json.number("verified_chains", s.verified_chains);
   json.number("verify_seconds", s.verify_seconds);
-  json.number("differences", s.differences);
-  json.number("searched_again", s.searched_again);
   JsonObject passed = json.object("passed");
   passed.number("msv", s.counters.msv);
   passed.number("bias", s.counters.bias);

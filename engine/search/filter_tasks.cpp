@@ -55,7 +55,7 @@ void FilterTasks::filter_now(const JobPtr& job, const TargetsPtr& targets) {
 void FilterTasks::filter(const JobPtr& job, const TargetsPtr& targets, std::size_t begin,
                          std::size_t end) {
   if (--waiting_ < low_water(tasks_.threads()) && !tasks_.stopped()) control_.start_models();
-  if (!tasks_.stopped() && !job->spoiled) {
+  if (!tasks_.stopped()) {
     const double begun = now_seconds();
     FilterOutput& output = cleared_output();
     const Status status = job->filters->run(*targets, begin, end, output);
@@ -105,7 +105,7 @@ void FilterTasks::filter_delivered(const JobPtr& job, const std::vector<DeviceUn
     const TargetBlock& targets = *unit.targets;
     verifier_.check_block(job, targets, unit.filtered.sample);
     load_.dropped(unit.cells);
-    if (job->spoiled) continue;
+    if (tasks_.stopped()) break;
     FilterOutput& output = cleared_output();
     const Status status = job->filters->run_survivors(targets, unit.filtered, output);
     if (!status) return tasks_.abort(status.error());

@@ -19,17 +19,11 @@ std::size_t model_bytes(const ModelJob& job) {
 SearchWindow::Demand ModelFeed::demand() const {
   return {.stopped = tasks_.stopped(),
           .results_full = queue_.full(),
-          .waiting_filters = filters_.waiting(),
-          .delivered_bytes = distrusted_.bytes()};
+          .waiting_filters = filters_.waiting()};
 }
 
 void ModelFeed::start() {
-  SearchWindow::Start start = window_.start_models(demand());
-  for (Again& model : start.again) {
-    tasks_.submit(TaskClass::kControl, 0,
-                  [this, model = std::move(model)] { set_up_again(model); });
-  }
-  for (std::size_t i = 0; i < start.next; ++i)
+  for (std::size_t count = window_.start_models(demand()); count > 0; --count)
     tasks_.submit(TaskClass::kControl, 0, [this] { set_up(); });
 }
 
@@ -64,17 +58,6 @@ void ModelFeed::set_up() {
   activate(*job, used);
 }
 
-void ModelFeed::set_up_again(const Again& again) {
-  if (tasks_.stopped()) return;
-  const double begun = now_seconds(), used = thread_seconds();
-  auto job = make_job(again.index, *again.query, begun);
-  if (!job) return tasks_.abort(job.error());
-  (*job)->again = true;
-  (*job)->expected = again.expected;
-  ++searched_again_;
-  activate(*job, used);
-}
-
 Result<JobPtr> ModelFeed::make_job(std::size_t index, Query query, double begun) {
   auto job = std::make_shared<ModelJob>();
   job->index = index;
@@ -94,7 +77,7 @@ void ModelFeed::activate(const JobPtr& job, double used) {
     const MutexLock lock(job->mutex);
     job->cpu_seconds = seconds;
   }
-  // First of all: the reading task may offer blocks of a job as soon as it can see it.
+  // Before add_model: the reading task may submit blocks of a job as soon as the window has it.
   pairs_.add_model(job);
   const SearchWindow::Joined joined = window_.add_model(job);
   for (const BlockPtr& block : joined.blocks) pairs_.submit(job, block);

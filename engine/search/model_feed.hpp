@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "search/distrusted_kernels.hpp"
 #include "search/filter_tasks.hpp"
 #include "search/model_input.hpp"
 #include "search/model_job.hpp"
@@ -21,15 +20,14 @@ class ModelFeed {
  public:
   ModelFeed(const SearchOptions& options, FilterBackend& backend, ModelInput& input,
             SearchTasks& tasks, ThreadStates& threads, SearchWindow& window,
-            const DistrustedKernels& distrusted, ResultQueue& queue, PairDispatcher& pairs,
-            FilterTasks& filters, SearchControl& control, SearchProgress& progress)
+            ResultQueue& queue, PairDispatcher& pairs, FilterTasks& filters,
+            SearchControl& control, SearchProgress& progress)
       : options_(options),
         backend_(backend),
         input_(input),
         tasks_(tasks),
         threads_(threads),
         window_(window),
-        distrusted_(distrusted),
         queue_(queue),
         pairs_(pairs),
         filters_(filters),
@@ -39,14 +37,11 @@ class ModelFeed {
   /// Sets up as many models as memory allows and threads need.
   void start();
   SearchWindow::Demand demand() const;
-  /// For models that were searched a second time.
-  std::uint64_t searched_again() const { return searched_again_; }
 
  private:
   void set_up();
-  void set_up_again(const Again& again);
   Result<JobPtr> make_job(std::size_t index, Query query, double begun);
-  // Of a job that has been set up by this thread since `used`.
+  // `used`: this thread's CPU time when the set-up began.
   void activate(const JobPtr& job, double used);
   void fail(std::size_t index, Error error);
 
@@ -56,13 +51,11 @@ class ModelFeed {
   SearchTasks& tasks_;
   ThreadStates& threads_;
   SearchWindow& window_;
-  const DistrustedKernels& distrusted_;
   ResultQueue& queue_;
   PairDispatcher& pairs_;
   FilterTasks& filters_;
   SearchControl& control_;
   SearchProgress& progress_;
-  std::atomic<std::uint64_t> searched_again_{0};
 };
 
 }  // namespace hmmjit::search_run

@@ -10,10 +10,4 @@ bool ModelJob::passes_forward(float nats, float filter_nats, double F3) const {
   return !(exponential_survival(bits, calibration.forward_tau, calibration.forward_lambda) > F3);
 }
 
-std::shared_ptr<const Query> query_of(const ModelJob& job) {
-  Query query(job.model->hmm);
-  query.sequence = job.sequence;
-  return std::make_shared<const Query>(std::move(query));
-}
-
 }  // namespace hmmjit::search_run

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/digest.hpp"
 #include "core/mutex.hpp"
 #include "core/per_thread.hpp"
 #include "search/search.hpp"
@@ -90,17 +89,9 @@ struct ModelJob {
   ModelThresholds thresholds;
   std::size_t bytes = 0;
   std::atomic<std::int64_t> pending{1}, filters_pending{1};
-  // Of a model that is searched again, which devices have no part in. `expected`: its result has
-  // been delivered already, and has this digest.
-  bool again = false;
-  std::optional<Digest> expected;
-  // A kernel of its chains is wrong: what is left is not done, and the model is searched again.
-  std::atomic<bool> spoiled{false};
 
   Mutex mutex;
   std::set<gpu::UsedKernel> kernels HMMJIT_GUARDED_BY(mutex);  // of its chains
-  // Too late to be spoiled: its hits have been taken.
-  bool finished HMMJIT_GUARDED_BY(mutex) = false;
   std::vector<WaitingTarget> waiting HMMJIT_GUARDED_BY(mutex);
   std::uint64_t blocks_offered HMMJIT_GUARDED_BY(mutex) = 0;  // to devices
   double cpu_seconds HMMJIT_GUARDED_BY(mutex) = 0;
@@ -125,27 +116,6 @@ struct ModelJob {
   bool passes_forward(float nats, float filter_nats, double F3) const;
 };
 using JobPtr = std::shared_ptr<ModelJob>;
-
-/// A model that is to be searched once more, without devices. `expected`: of a result that has been
-/// delivered, its digest.
-struct Again {
-  std::size_t index;
-  std::shared_ptr<const Query> query;
-  std::optional<Digest> expected;
-};
-
-/// What it takes to search a model again: of a finished one, with the kernels its result was made
-/// with, and the digest of that. Without kernels there is nothing in it.
-struct Retained {
-  std::size_t index = 0;
-  std::shared_ptr<const Query> query;
-  std::set<gpu::UsedKernel> kernels;
-  Digest digest;
-  std::size_t bytes = 0;
-};
-
-/// What a job searches with, while it still has its model.
-std::shared_ptr<const Query> query_of(const ModelJob& job);
 
 /// What one thread keeps from task to task.
 struct ThreadState {

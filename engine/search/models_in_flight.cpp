@@ -1,8 +1,6 @@
 #include "search/models_in_flight.hpp"
 
 #include <algorithm>
-#include <iterator>
-#include <utility>
 
 namespace hmmjit::search_run {
 namespace {
@@ -18,12 +16,9 @@ bool ModelsInFlight::may_start(const SearchDemand& demand, Batch batch) const {
   const std::uint64_t most_active = most_models(limits_.threads);
   // Models wait for the end of the targets, which may be slow to come: the bound holds from the
   // first model on. What is being set up has no size yet.
-  const std::size_t expected =
-      active_bytes_ + demand.delivered_bytes + model_estimate_ * (preparing_ + 1);
+  const std::size_t expected = active_bytes_ + model_estimate_ * (preparing_ + 1);
   if (any() && expected > limits_.model_bytes) return false;
   if (batch != Batch::kNone) return batch == Batch::kFilling && preparing_ < most_active;
-  // Results of later models wait for such a one.
-  if (any_again()) return true;
   // A model counts as work before it is set up, so that one call does not start them all.
   if (demand.results_full) return false;
   const std::size_t in_flight = preparing_ + active_;
@@ -39,18 +34,10 @@ bool ModelsInFlight::may_start(const SearchDemand& demand, Batch batch) const {
                std::min<std::uint64_t>(limits_.model_bytes, kModelBytesBesideDevice)));
 }
 
-ModelStart ModelsInFlight::start(const SearchDemand& demand, Batch batch) {
-  ModelStart out;
-  while (may_start(demand, batch)) {
-    ++preparing_;
-    if (again_.empty()) {
-      ++out.next;
-      continue;
-    }
-    out.again.push_back(std::move(again_.front()));
-    again_.pop_front();
-  }
-  return out;
+std::size_t ModelsInFlight::start(const SearchDemand& demand, Batch batch) {
+  const std::size_t before = preparing_;
+  while (may_start(demand, batch)) ++preparing_;
+  return preparing_ - before;
 }
 
 void ModelsInFlight::end_input(bool setting_up) {
@@ -63,15 +50,6 @@ void ModelsInFlight::add(std::size_t bytes) {
   ++active_;
   active_bytes_ += bytes;
   model_estimate_ = std::max(model_estimate_, bytes);
-}
-
-void ModelsInFlight::end(std::optional<Again> again) {
-  --active_;
-  if (again) again_.push_back(*std::move(again));
-}
-
-void ModelsInFlight::search_again(std::vector<Again> models) {
-  std::ranges::move(models, std::back_inserter(again_));
 }
 
 }  // namespace hmmjit::search_run

@@ -71,14 +71,14 @@ struct SearchOptions {
   /// targets stands for in E-values.
   std::optional<std::uint64_t> whole_targets = {};
   /// Targets per model whose device result is computed again on the CPU; none: as many as cost a
-  /// hundredth of the search's core-seconds. Where they differ, see SearchStatistics.
+  /// hundredth of the search's core-seconds. A difference ends the search (SearchProgress).
   std::optional<int> verify = {};
   Trace* trace = nullptr;  ///< timeline of the tasks; may be null
   /// Called before every task, from any thread; true ends the search with kInterrupted. May be
   /// empty.
   std::function<bool()> cancelled = {};
-  /// Called for problems that do not stop the search, such as threads that could not be started, or
-  /// a device that computes wrong scores; from any thread. May be empty.
+  /// Called for problems that do not stop the search, such as threads that could not be started;
+  /// from any thread. May be empty.
   std::function<void(const std::string&)> on_warning = {};
   /// Steps of nice(2) by which the threads that work, the caller's included, lower their priority
   /// for good. For a process of one's own beside a device: the threads that serve the device do

@@ -3,14 +3,14 @@
 namespace hmmjit::search_run {
 
 void PairDispatcher::add_model(const JobPtr& job) {
-  if (device_ == nullptr || job->again) return;
+  if (device_ == nullptr) return;
   device_->add_model(job->index, job->model);
   const MutexLock lock(mutex_);
   jobs_.emplace(job->index, job);
 }
 
 void PairDispatcher::remove_model(const ModelJob& job) {
-  if (device_ == nullptr || job.again) return;
+  if (device_ == nullptr) return;
   device_->remove_model(job.index);
   board_.remove_model(job.index);
   const MutexLock lock(mutex_);
@@ -26,10 +26,9 @@ void PairDispatcher::remove_block(BlockId block) { board_.remove_block(block); }
 void PairDispatcher::submit(const JobPtr& job, const BlockPtr& block) {
   progress_.cells_queued +=
       block->targets.residue_count() * static_cast<std::uint64_t>(job->model->hmm.M);
-  if (device_ == nullptr || job->again) return filters_.submit(job, targets_of(block));
+  if (device_ == nullptr) return filters_.submit(job, targets_of(block));
   {
     const MutexLock lock(job->mutex);
-    if (job->spoiled) return;
     job->hold();
     board_.open(job->index, block->id, targets_of(block));
     ++job->blocks_offered;
@@ -42,13 +41,6 @@ JobPtr PairDispatcher::find(ModelId model) const {
   const MutexLock lock(mutex_);
   const auto found = jobs_.find(model);
   return found == jobs_.end() ? nullptr : found->second;
-}
-
-std::vector<JobPtr> PairDispatcher::all() const {
-  std::vector<JobPtr> out;
-  const MutexLock lock(mutex_);
-  for (const auto& [model, job] : jobs_) out.push_back(job);
-  return out;
 }
 
 void PairDispatcher::submit_look(const JobPtr& job, BlockId block) {

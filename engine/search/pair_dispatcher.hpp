@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <map>
-#include <vector>
 
 #include "core/mutex.hpp"
 #include "search/filter_tasks.hpp"
@@ -30,13 +29,8 @@ class PairDispatcher {
   void remove_block(BlockId block);
   /// The pair is to be done.
   void submit(const JobPtr& job, const BlockPtr& block);
-  /// Takes back all pairs of a model that nobody has begun, whose holds are the caller's to end;
-  /// how many they were.
-  std::size_t withdraw(const ModelJob& job) { return board_.withdraw(job.index); }
-
-  // Models that devices take part in.
+  /// Null where devices do not know the model.
   JobPtr find(ModelId model) const HMMJIT_EXCLUDES(mutex_);
-  std::vector<JobPtr> all() const HMMJIT_EXCLUDES(mutex_);
 
   WorkBoard& board() { return board_; }
 

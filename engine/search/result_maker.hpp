@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
-#include <set>
 #include <vector>
 
 #include "search/kept_hits.hpp"
@@ -41,16 +40,12 @@ class ResultMaker {
     ModelResult result;
     std::size_t reserved = 0;  // bytes in the queue, its text included
     std::atomic<std::size_t> parts_left{0};
-    Retained retained;
   };
   using FinishedPtr = std::shared_ptr<Finished>;
 
   void finish(ModelJob& job);
   // Fails with errors that end the search.
-  Status fill(ModelJob& job, std::vector<Hit>& hits, std::set<gpu::UsedKernel> kernels,
-              Finished& finished);
-  // A model that was searched again after its result had been delivered: both must be the same.
-  Status confirm(const ModelJob& job, const ModelResult& result) const;
+  Status fill(ModelJob& job, std::vector<Hit>& hits, Finished& finished);
   void make_text(const FinishedPtr& finished);
   void make_part(const FinishedPtr& finished, std::size_t part);
 
@@ -63,8 +58,5 @@ class ResultMaker {
   const ResultSink& sink_;
   SearchControl& control_;
 };
-
-/// A digest of everything in a result that outputs show.
-Result<Digest> digest_of(const ModelResult& result);
 
 }  // namespace hmmjit::search_run

@@ -1,17 +1,6 @@
 #include "search/result_queue.hpp"
 
-#include <algorithm>
-
 namespace hmmjit::search_run {
-namespace {
-
-// Of results that are not delivered before the end, since a difference may yet be found. What is
-// delivered can still be confirmed or refuted, but not be made anew; what is held is written when
-// nothing else is left to do.
-constexpr std::size_t kHeldBytes = std::size_t{4} << 20;
-
-}  // namespace
-
 void ResultQueue::fail(std::size_t index, Error error) {
   const MutexLock lock(mutex_);
   if (!failed_ || index < failed_->first) failed_.emplace(index, std::move(error));
@@ -29,29 +18,12 @@ void ResultQueue::unreserve(std::size_t bytes) {
   reserved_bytes_ -= bytes;
 }
 
-std::optional<Again> ResultQueue::add(ModelResult&& result, std::size_t bytes, std::size_t reserved,
-                                      Retained&& retained) {
+void ResultQueue::add(ModelResult&& result, std::size_t bytes, std::size_t reserved) {
   const MutexLock lock(mutex_);
   reserved_bytes_ -= reserved;
-  const std::size_t index = result.index;
-  if (distrusted_.include_any(retained.kernels))
-    return Again{index, std::move(retained.query), std::nullopt};
   waiting_bytes_ += bytes;
-  done_.emplace(index, Done{std::move(result), bytes, std::move(retained)});
-  return std::nullopt;
-}
-
-bool ResultQueue::holds_back() const {
-  if (!hold_back_ || window_.complete()) return false;
-  return waiting_bytes_ <= std::min<std::uint64_t>(kHeldBytes, budget_ / 4);
-}
-
-std::optional<ResultQueue::Done> ResultQueue::take_next() {
-  const auto found = done_.find(next_);
-  if (found == done_.end() || holds_back()) return std::nullopt;
-  Done done = std::move(found->second);
-  done_.erase(found);
-  return done;
+  const std::size_t index = result.index;
+  done_.emplace(index, Done{std::move(result), bytes});
 }
 
 Status ResultQueue::hand_over(const ModelResult& result, Delivered& sums) {
@@ -60,6 +32,7 @@ Status ResultQueue::hand_over(const ModelResult& result, Delivered& sums) {
   sums.hits += result.hits.reported;
   for (const Hit& hit : result.hits.hits)
     sums.domains += static_cast<std::uint64_t>(hit.reported_domains);
+  ++progress_.results_delivered;
   const Status status = sink_.receive(result);
   if (result.stored != nullptr) sums.domains += result.stored->domains_reported();
   sums.seconds += thread_seconds() - used;
@@ -77,16 +50,14 @@ bool ResultQueue::deliver() {
       tasks_.abort(failed_->second);
       break;
     }
-    std::optional<Done> done = take_next();
-    if (!done) break;
-    if (auto again = distrusted_.keep(std::move(done->retained)))
-      window_.search_again({*std::move(again)});
+    auto next = done_.extract(next_);
+    if (next.empty()) break;
+    const std::size_t bytes = next.mapped().bytes;
     Delivered sums = delivered_;
     lock.unlock();
-    const Status status = hand_over(done->result, sums);
+    const Status status = hand_over(next.mapped().result, sums);
     if (!status) tasks_.abort(status.error());
-    const std::size_t bytes = done->bytes;
-    done.reset();
+    next = {};
     lock.lock();
     delivered_ = sums;
     waiting_bytes_ -= bytes;
@@ -95,22 +66,6 @@ bool ResultQueue::deliver() {
   }
   delivering_ = false;
   return any;
-}
-
-std::vector<Again> ResultQueue::take_back() {
-  std::vector<Again> out;
-  const MutexLock lock(mutex_);
-  for (auto at = done_.begin(); at != done_.end();) {
-    Done& done = at->second;
-    if (!distrusted_.include_any(done.retained.kernels)) {
-      ++at;
-      continue;
-    }
-    waiting_bytes_ -= done.bytes;
-    out.push_back({at->first, std::move(done.retained.query), std::nullopt});
-    at = done_.erase(at);
-  }
-  return out;
 }
 
 bool ResultQueue::full() const {

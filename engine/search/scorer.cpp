@@ -139,10 +139,6 @@ Status Scorer::compute_alone(ModelJob& job, ThreadState& local, const domain::Pa
 }
 
 void Scorer::score(const JobPtr& job, const std::vector<WaitingTarget>& batch) {
-  if (job->spoiled) {
-    for (const WaitingTarget& target : batch) load_.dropped(target.cells_left);
-    return results_.end_task(job);
-  }
   if (tasks_.stopped()) return results_.end_task(job);
   ThreadState& local = threads_.local();
   const double begun = now_seconds(), used = thread_seconds();

@@ -8,16 +8,13 @@
 //   filter_tasks        filters of a pair on the threads
 //   scorer              what passed, in batches: Forward and domains
 //   kept_hits, result_maker, result_queue   hits to results, in order to the sink
-//   verifier, corrections, distrusted_kernels   what a device computed is checked, and searched
-//                       again where it was wrong
+//   verifier            checks of what a device computed
 #include "search/search.hpp"
 
 #include <algorithm>
 
 #include "core/memory.hpp"
-#include "search/corrections.hpp"
 #include "search/device_client.hpp"
-#include "search/distrusted_kernels.hpp"
 #include "search/filter_tasks.hpp"
 #include "search/kept_hits.hpp"
 #include "search/memory_shares.hpp"
@@ -37,9 +34,6 @@
 namespace hmmjit {
 namespace search_run {
 namespace {
-
-// Of core models whose results have been delivered, so that they can be searched once more.
-constexpr std::uint64_t kRetainedBytes = std::uint64_t{64} << 20;
 
 // Each pair of a model and a block is a task or two, and an entry of the board, which takes tens of
 // microseconds whoever does it: of an input of `bytes` (0: not known) there are some hundreds of
@@ -104,7 +98,6 @@ class Run final : private SearchControl {
   SearchTasks tasks_;
   ModelInput input_;
   ScoringLoad load_;
-  DistrustedKernels distrusted_;
   TargetFeed targets_;  // before all that hold blocks: the end of a block is reported to it
   SearchWindow window_;
   ResultQueue queue_;
@@ -115,7 +108,6 @@ class Run final : private SearchControl {
   FilterTasks filters_;
   PairDispatcher pairs_;
   DeviceClient client_;
-  Corrections corrections_;
   ModelFeed models_;
 };
 
@@ -126,28 +118,24 @@ Run::Run(const SearchOptions& options, std::uint64_t available, const ModelSourc
       setting_(options, available, targets.bytes_total(), backend),
       tasks_(options, device_ != nullptr),
       input_(models),
-      distrusted_(std::min(kRetainedBytes, setting_.memory.models / 2)),
       targets_(targets, setting_.block_residues, tasks_, threads_, window_, device_, pairs_,
                filters_, scorer_, input_, *this, progress),
       window_({.model_bytes = setting_.memory.models,
                .target_bytes = setting_.memory.targets,
                .threads = setting_.threads,
                .device = device_ != nullptr}),
-      queue_(tasks_, window_, distrusted_, sink, progress, setting_.memory.results,
-             device_ != nullptr && options.verify != 0),
+      queue_(tasks_, sink, progress, setting_.memory.results),
       hits_(options, sink.takes_stored_hits(), setting_.memory.results,
             (device_ == nullptr ? 1 : 8) * most_models(setting_.threads)),
       results_(options, tasks_, threads_, window_, hits_, queue_, sink, *this),
-      verifier_(options, tasks_, threads_, distrusted_, setting_.alone, corrections_),
+      verifier_(options, tasks_, threads_, setting_.alone, progress),
       scorer_(options, tasks_, threads_, setting_.shared, setting_.alone, device_ != nullptr,
               verifier_, hits_, load_, results_, progress),
       filters_(options, tasks_, threads_, scorer_, verifier_, load_, results_, *this),
       pairs_(tasks_, device_, filters_, progress),
       client_(tasks_, pairs_, filters_, verifier_, load_, progress),
-      corrections_(options, tasks_, device_, distrusted_, window_, queue_, hits_, load_, pairs_,
-                   filters_, *this),
-      models_(options, backend, input_, tasks_, threads_, window_, distrusted_, queue_, pairs_,
-              filters_, *this, progress) {
+      models_(options, backend, input_, tasks_, threads_, window_, queue_, pairs_, filters_, *this,
+              progress) {
   // The rest of a bound can be one target. The least is what every bound has room for.
   targets.limit_targets(std::max<std::uint64_t>(setting_.memory.bound / 2, std::uint64_t{1} << 24));
 }
@@ -207,7 +195,6 @@ SearchStatistics Run::statistics() {
     out.backend = device_->name() + "+" + out.backend;
   out.threads = tasks_.threads();
   out.scored_alone = scorer_.scored_alone();
-  out.searched_again = models_.searched_again();
   queue_.add_to(out);
   targets_.add_to(out);
   verifier_.add_to(out);

@@ -102,6 +102,11 @@ struct SearchProgress {
   std::atomic<std::uint64_t> targets{0}, residues{0};
   std::atomic<bool> targets_complete{false};
   std::atomic<std::uint64_t> models_started{0}, models_done{0};
+  /// Results that the sinks of all searches with these counters have been given.
+  std::atomic<std::uint64_t> results_delivered{0};
+  /// A kernel of a device computes wrong scores, which ends the search with kInternal. The same
+  /// search on the CPU would succeed.
+  std::atomic<bool> wrong_kernel{false};
   std::atomic<std::uint64_t> cells{0};         ///< model nodes x residues filtered so far
   std::atomic<std::uint64_t> cells_queued{0};  ///< of all models started so far
   /// The same of targets that passed the filters: found so far, and scored.
@@ -132,9 +137,6 @@ struct SearchStatistics {
   /// Chains of kernels that such targets were chosen from; what all checks took.
   std::uint64_t verified_chains = 0;
   double verify_seconds = 0;
-  /// Checks that found a difference. Every model whose chains had one of the kernels concerned has
-  /// been searched again on the CPU, so many in all: the results are right.
-  std::uint64_t differences = 0, searched_again = 0;
 };
 
 /// Next model of the input, nullopt after the last.

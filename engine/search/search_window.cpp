@@ -4,7 +4,7 @@
 
 namespace hmmjit::search_run {
 
-SearchWindow::Start SearchWindow::start_models(const Demand& demand) {
+std::size_t SearchWindow::start_models(const Demand& demand) {
   const MutexLock lock(mutex_);
   return models_.start(demand, batch_);
 }
@@ -29,14 +29,9 @@ void SearchWindow::release_model_bytes(std::size_t bytes) {
   models_.release(bytes);
 }
 
-void SearchWindow::end_model(std::optional<Again> again) {
+void SearchWindow::end_model() {
   const MutexLock lock(mutex_);
-  models_.end(std::move(again));
-}
-
-void SearchWindow::search_again(std::vector<Again> models) {
-  const MutexLock lock(mutex_);
-  models_.search_again(std::move(models));
+  models_.end();
 }
 
 bool SearchWindow::complete() const {
@@ -97,13 +92,12 @@ std::vector<JobPtr> SearchWindow::end_targets() {
   return out;
 }
 
-SearchWindow::NextPass SearchWindow::next_pass(bool stopped) {
+bool SearchWindow::next_pass(bool stopped) {
   const MutexLock lock(mutex_);
   if (batch_ == Batch::kNone || !input_ended_ || models_.any() || !models_.more() || reading_ ||
       stopped)
-    return NextPass::kNo;
-  reading_ = true;  // keeps other threads out of here
-  return models_.any_again() ? NextPass::kYes : NextPass::kIfMoreModels;
+    return false;
+  return reading_ = true;  // keeps other threads out of here
 }
 
 void SearchWindow::begin_pass() {

@@ -11,7 +11,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "core/mutex.hpp"
@@ -25,14 +24,13 @@ class SearchWindow {
  public:
   using Limits = WindowLimits;
   using Demand = SearchDemand;
-  using Start = ModelStart;
 
   explicit SearchWindow(const Limits& limits) : limits_(limits), models_(limits) {}
 
   // ---- models ----------------------------------------------------------------------------------
 
-  /// Models whose set-up begins now.
-  Start start_models(const Demand& demand) HMMJIT_EXCLUDES(mutex_);
+  /// Returns how many models are to be set up now.
+  std::size_t start_models(const Demand& demand) HMMJIT_EXCLUDES(mutex_);
   /// The input has no further model. `setting_up`: found out by a set-up, which ends with that.
   void end_models(bool setting_up) HMMJIT_EXCLUDES(mutex_);
   struct Joined {
@@ -41,11 +39,9 @@ class SearchWindow {
   };
   /// A model has been set up.
   Joined add_model(const JobPtr& job) HMMJIT_EXCLUDES(mutex_);
-  /// A model has ended but for its report: its tables are freed.
+  /// A model has all its hits: its tables are freed.
   void release_model_bytes(std::size_t bytes) HMMJIT_EXCLUDES(mutex_);
-  /// A model has ended, perhaps only to be searched again.
-  void end_model(std::optional<Again> again) HMMJIT_EXCLUDES(mutex_);
-  void search_again(std::vector<Again> models) HMMJIT_EXCLUDES(mutex_);
+  void end_model() HMMJIT_EXCLUDES(mutex_);
   /// No model is left, and none will come.
   bool complete() const HMMJIT_EXCLUDES(mutex_);
 
@@ -70,10 +66,9 @@ class SearchWindow {
   Released release_blocks() HMMJIT_EXCLUDES(mutex_);
   /// The input has ended: the jobs that waited for more, whose hold is the caller's to end.
   std::vector<JobPtr> end_targets() HMMJIT_EXCLUDES(mutex_);
-  enum class NextPass : std::uint8_t { kNo, kIfMoreModels, kYes };
-  /// Whether the targets are to be read again for another batch. Unless kNo, reading counts as
-  /// under way until `begin_pass`.
-  NextPass next_pass(bool stopped) HMMJIT_EXCLUDES(mutex_);
+  /// Whether the targets must be read again if there are more models, for another batch. If true,
+  /// reading counts as under way until `begin_pass`.
+  bool next_pass(bool stopped) HMMJIT_EXCLUDES(mutex_);
   void begin_pass() HMMJIT_EXCLUDES(mutex_);
 
  private:

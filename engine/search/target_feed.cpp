@@ -111,9 +111,8 @@ void TargetFeed::end_of_targets() {
 }
 
 void TargetFeed::next_pass() {
-  const auto next = window_.next_pass(tasks_.stopped());
-  if (next == SearchWindow::NextPass::kNo) return;
-  if (next == SearchWindow::NextPass::kIfMoreModels && !models_.has_more()) {
+  if (!window_.next_pass(tasks_.stopped())) return;
+  if (!models_.has_more()) {
     window_.end_models(false);
     return control_.models_changed();
   }

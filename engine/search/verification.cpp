@@ -7,23 +7,23 @@
 namespace hmmjit::search_run {
 namespace {
 
-// Of the core-seconds of a search: with what cannot be timed, as bringing targets back from the
-// device, all of it stays below one hundredth.
+// Share of the core-seconds of a search. Together with costs that cannot be timed, such as copying
+// targets back from the device, checks stay below one hundredth.
 constexpr double kShare = 0.004;
-// Targets of a chain, by the last stage to be compared: about as much work for each of the stages,
-// but for Forward, where one target costs as much as a hundred of SSV and nearly every error of a
-// model shows in each of them. While more than half of the budget is spent, a quarter of it.
+// Targets of a chain by the last stage to compare. Each stage gets about as much work, except
+// Forward: one of its targets costs as much as a hundred of SSV, and nearly every error of a model
+// shows in each of them. The small sample applies once half of the budget is spent.
 constexpr gpu::SampleRequest kSample{.msv = 16, .bias = 2, .viterbi = 4, .forward = 2};
 constexpr gpu::SampleRequest kSmallSample{.msv = 4, .bias = 1, .viterbi = 1, .forward = 1};
 
-// One chain in so many is sampled once its kernels have been checked: bringing back whole lists
-// takes time of the device's queue, too.
+// Once its kernels have been checked, every kEvery-th chain is sampled: copying whole lists back
+// also takes time of the device's queue.
 constexpr std::uint64_t kEvery = 4;
 
-// Chains of a kernel that are sampled for its first check, whatever that costs.
+// Chains sampled for the first check of a kernel, at any cost.
 constexpr int kChainsAsked = 16;
 
-// Core-seconds a cell until the first checks have been timed; tables are made within.
+// Assumed core-seconds per cell, tables included, until the first checks have been timed.
 double first_cost(gpu::Link link) {
   switch (link) {
     case gpu::Link::kViterbi:
@@ -109,9 +109,8 @@ bool Verification::wanted(gpu::Link link, std::uint64_t cells) const {
 }
 
 void Verification::made(gpu::Link link, const std::vector<gpu::UsedKernel>& kernels,
-                        std::uint64_t cells, double seconds, bool difference) {
+                        std::uint64_t cells, double seconds) {
   ++checks_;
-  differences_ += difference;
   nanoseconds_ += static_cast<std::uint64_t>(1e9 * seconds);
   const MutexLock lock(mutex_);
   Cost& cost = costs_[static_cast<std::size_t>(link)];

@@ -24,8 +24,8 @@ std::string score_text(float forward, const std::optional<domain::TargetScore>& 
                : nats_text(forward) + ", no domain";
 }
 
-// Traces of a generator that is never reset are others each time: what follows from them, which is
-// everything of a target with a region of several domains, cannot be computed again.
+// A generator that is never reset gives other traces each time. The scores of a target with a region
+// of several domains follow from such traces and cannot be computed again.
 bool can_be_repeated(const ParsedTarget& target, const domain::DomainOptions& options) {
   return options.reseed || std::ranges::none_of(target.regions, &ParsedRegion::several);
 }
@@ -34,11 +34,36 @@ std::uint64_t cells_of(int length, const ModelJob& job) {
   return static_cast<std::uint64_t>(length) * static_cast<std::uint64_t>(job.model->hmm.M);
 }
 
-}  // namespace
-
+// The stages after Forward are computed together.
 bool is_domain_stage(plan::Stage stage) {
   return stage == plan::Stage::kParser || stage == plan::Stage::kEnsemble ||
          stage == plan::Stage::kEnvelope;
+}
+
+}  // namespace
+
+void Verifier::end_search(ModelJob& job, const Difference& difference) {
+  std::string kernels;  // "viterbi.wavefront.256.sm_90, ..."
+  {
+    const MutexLock lock(job.mutex);
+    for (const gpu::UsedKernel& kernel : job.kernels) {
+      if (kernel.stage() == difference.stage ||
+          (is_domain_stage(kernel.stage()) && is_domain_stage(difference.stage)))
+        kernels += (kernels.empty() ? "" : ", ") + kernel.name;
+    }
+  }
+  progress_.wrong_kernel = true;
+  tasks_.abort(
+      {ErrorCode::kInternal,
+       fmt::format("a GPU kernel computes wrong scores: GPU and CPU differ at the {} stage of model "
+                   "{}{}: GPU {}, CPU {}",
+                   is_domain_stage(difference.stage) ? "domain"
+                                                     : plan::stage_name(difference.stage),
+                   job.model->hmm.name,
+                   difference.target.empty() ? "" : ", target " + difference.target,
+                   difference.device, difference.cpu),
+       "kernel " + kernels,
+       "search with --device cpu, and report this line with the output of hmmjit doctor"});
 }
 
 gpu::SampleRequest Verifier::sample(ModelJob& job, const std::vector<gpu::UsedKernel>& kernels,
@@ -59,24 +84,19 @@ void Verifier::check_block(const JobPtr& job, const TargetBlock& targets,
     const MutexLock lock(job->mutex);
     job->kernels.insert(sample.kernels->begin(), sample.kernels->end());
   }
-  if (distrusted_.include_any({sample.kernels->begin(), sample.kernels->end()}))
-    return handler_.spoil(job);
-  if (sample.lost) {
-    verification_.made(gpu::Link::kGate, {}, 0, 0, true);
-    return handler_.act_on(job, {sample.lost->stage,
-                                 {},
-                                 fmt::format("{} targets", sample.lost->found),
-                                 fmt::format("{} targets", sample.lost->expected)});
-  }
+  if (sample.lost)
+    return end_search(*job, {sample.lost->stage,
+                             {},
+                             fmt::format("{} targets", sample.lost->found),
+                             fmt::format("{} targets", sample.lost->expected)});
   for (const gpu::SampledTarget& target : sample.targets) {
-    if (job->spoiled || tasks_.stopped()) return;
+    if (tasks_.stopped()) return;
     const std::uint64_t cells = cells_of(targets.length(target.index), *job);
     if (!target.always && !verification_.wanted(target.link, cells)) continue;
     const double begun = thread_seconds();
     const auto difference = check_target(*job, targets, target);
-    verification_.made(target.link, *sample.kernels, cells, thread_seconds() - begun,
-                       difference.has_value());
-    if (difference) return handler_.act_on(job, *difference);
+    verification_.made(target.link, *sample.kernels, cells, thread_seconds() - begun);
+    if (difference) return end_search(*job, *difference);
   }
 }
 
@@ -95,8 +115,7 @@ std::optional<Difference> Verifier::check_target(ModelJob& job, const TargetBloc
   if (!residues) return std::nullopt;  // the search ends with this error elsewhere
   const std::optional<float> nats =
       domain::forward_filter(job.forward(), *residues, threads_.local().workspace);
-  // A score that is not finite has no guard: the CPU decides on such a target whatever a device
-  // says.
+  // A score that is not finite has no guard: the CPU always decides on such a target.
   if (!nats || !std::isfinite(target.forward)) return std::nullopt;
   if (!(std::fabs(target.forward - *nats) <= layout::forward_guard(targets[target.index].length())))
     return found(plan::Stage::kForward, target.forward, *nats);
@@ -122,7 +141,7 @@ void Verifier::check_scores(const JobPtr& job, const ThreadState& local,
       if (is_domain_stage(kernel.stage())) kernels.push_back(kernel);
     }
   }
-  // The first ones as asked for; else one, the cheapest of a kernel that was never checked.
+  // As many as --verify demands; otherwise one, the cheapest where a kernel was never checked.
   const bool always = verification_.unchecked(gpu::Link::kParser, kernels);
   std::size_t count = 1;
   if (const auto per_model = verification_.per_model()) {
@@ -148,8 +167,8 @@ void Verifier::check_scores(const JobPtr& job, const ThreadState& local,
           alone_, workspace, {&nats, 1}, {&score, 1},
           [&](std::size_t, const domain::TargetScore& s) { return wanted(n, s); });
     } catch (const std::exception& error) {
-      // What a device has found may need no matrix here. That there is no room for one says nothing
-      // about the result, and must not end a search that can do without this check.
+      // A device's result may need no matrix here. A matrix that does not fit says nothing about
+      // the result, so the search skips this check.
       if (!is_memory_error(error)) throw;
       workspace.release_memory();
       verification_.took(thread_seconds() - begun);
@@ -158,10 +177,10 @@ void Verifier::check_scores(const JobPtr& job, const ThreadState& local,
     const float given = local.forward_nats[n];
     const bool same =
         (nats == given || (std::isnan(nats) && std::isnan(given))) && score == local.scores[n];
-    verification_.made(gpu::Link::kParser, kernels, cells, thread_seconds() - begun, !same);
+    verification_.made(gpu::Link::kParser, kernels, cells, thread_seconds() - begun);
     if (same) continue;
-    return handler_.act_on(job, {plan::Stage::kParser, std::string(local.views[n].name),
-                                 score_text(given, local.scores[n]), score_text(nats, score)});
+    return end_search(*job, {plan::Stage::kParser, std::string(local.views[n].name),
+                             score_text(given, local.scores[n]), score_text(nats, score)});
   }
 }
 
@@ -169,7 +188,6 @@ void Verifier::add_to(SearchStatistics& statistics) const {
   statistics.verified = verification_.checks();
   statistics.verified_chains = verification_.chains();
   statistics.verify_seconds = verification_.seconds();
-  statistics.differences = verification_.differences();
 }
 
 }  // namespace hmmjit::search_run

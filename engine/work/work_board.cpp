@@ -101,21 +101,6 @@ void WorkBoard::open(ModelId model, BlockId id, TargetsPtr targets) {
   if (!host) count_open(block, model, true);
 }
 
-std::size_t WorkBoard::withdraw(ModelId model) {
-  std::vector<TargetsPtr> gone;
-  const MutexLock lock(mutex_);
-  const auto of = models_.find(model);
-  if (of == models_.end()) return 0;
-  const std::set<BlockId> blocks = of->second.blocks;
-  std::size_t count = 0;
-  for (const BlockId block : blocks) {
-    if (blocks_.at(block).pairs.at(model) == State::kClaimed) continue;
-    gone.push_back(remove(model, block));
-    ++count;
-  }
-  return count;
-}
-
 void WorkBoard::remove_model(ModelId model) {
   const MutexLock lock(mutex_);
   const auto of = models_.find(model);

@@ -81,8 +81,6 @@ class WorkBoard {
   void add_block(BlockId block);
   /// The pair is to be done. The board keeps the targets while a pair of theirs is on it.
   void open(ModelId model, BlockId block, TargetsPtr targets);
-  /// Takes all pairs of a model off the board that nobody has begun; how many they were.
-  std::size_t withdraw(ModelId model);
   /// Nothing more comes of this model, or of this block: what the board knows of it is forgotten.
   void remove_model(ModelId model);
   void remove_block(BlockId block);

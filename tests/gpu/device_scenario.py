@@ -25,9 +25,13 @@ def run(command, **keywords):
     return done
 
 
+def result_lines_of(text):
+    return [line for line in text.splitlines(keepends=True) if not line.startswith(("#", "\n"))]
+
+
 def result_lines(path):
     with open(path) as file:
-        return [line for line in file if not line.startswith(("#", "\n"))]
+        return result_lines_of(file.read())
 
 
 class Scenario:
@@ -87,6 +91,33 @@ class Scenario:
         if launched == 0:
             print("FAIL no search came to use the device", flush=True)
             self.failures += 1
+
+    def wrong_kernel(self):
+        """An error in a template: the search is repeated on the CPU, or ends if results have left."""
+        _, expected, _ = self.search("wrong.cpu", "cpu")
+        source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "kernel_templates")
+        templates = shutil.copytree(source, os.path.join(self.folder, "templates"))
+        with open(os.path.join(templates, "bias", "segments.cu"), "r+") as file:
+            text = file.read()
+            changed = text.replace("p.results[slot] = ", "p.results[slot] = 1.0f + ")
+            assert changed != text
+            file.seek(0)
+            file.write(changed)
+        right = self.environment
+        self.environment = dict(right, HMMJIT_TEMPLATE_DIR=templates)
+        run([self.arguments.program, "cache", "warm", "--model", self.arguments.models], env=self.environment)
+        done, got, _ = self.search("wrong.gpu", "gpu", ["--verify", "50"])
+        self.check("wrong kernel, files", done,
+                   "is repeated on the CPU" in done.stderr and "bias" in done.stderr and expected == got)
+        done = run([self.arguments.program, "search", "--quiet", "--device", "gpu", self.arguments.models,
+                    self.arguments.targets], env=self.environment)
+        repeated = done.returncode == 0 and "is repeated on the CPU" in done.stderr
+        ended = done.returncode == 1 and "computes wrong scores" in done.stderr
+        done.returncode = 0
+        self.check("wrong kernel, standard output", done, (repeated or ended) and
+                   (ended or result_lines_of(done.stdout) == expected[0]),
+                   "repeated" if repeated else "ended")
+        self.environment = right
 
     def variants(self):
         return ["--variant", self.arguments.variants] if self.arguments.variants else []

@@ -862,24 +862,6 @@ TEST_F(GpuFiltersTest, ARefusedImageIsMadeAgainOnce) {
   owner.expect_cpu();
 }
 
-// A kernel that was made again has a name of its own, under which it is found to be wrong.
-TEST(ChainKernelsThatAreRefused, CanBeExcludedOnceTheyAreMadeAgain) {
-  KernelScript script;
-  script.refused_is_another = true;
-  Chains chains(scripted_kernels(script));
-  chains.fake.refuses = [](const std::string& image) { return !image.ends_with(" again"); };
-  const SearchModel model =
-      *make_search_model(test_support::random_hmm(1, 100, test_support::ModelKind::kTypical));
-  const auto ready = chains.ready(model);
-  ASSERT_TRUE(ready) << ready.error().to_string();
-  const std::string name = of_link(*ready, gpu::Link::kSsv).name();
-  EXPECT_THAT(name, testing::HasSubstr(" again"));
-  const gpu::KernelSlots& slots = chains.planned(model);
-  EXPECT_NE(chains.kernels.state(slots), gpu::ChainKernels::State::kFailed);
-  chains.kernels.exclude(name);
-  EXPECT_EQ(chains.kernels.state(slots), gpu::ChainKernels::State::kFailed);
-}
-
 // What a search leaves to be compiled after it.
 TEST(ChainKernelsThatAreLate, AreUnfinishedUntilTheyAreMade) {
   KernelScript script;

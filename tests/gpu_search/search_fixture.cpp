@@ -172,13 +172,14 @@ SearchData make_search_data(std::uint64_t seed, int models, int targets, int lon
 }
 
 SearchOutcome run_search(const SearchData& data, FilterBackend& backend,
-                         const SearchOptions& options) {
+                         const SearchOptions& options, SearchProgress* progress) {
   VectorSource targets(data.targets);
-  return run_search(data, backend, options, targets);
+  return run_search(data, backend, options, targets, progress);
 }
 
 SearchOutcome run_search(const SearchData& data, FilterBackend& backend,
-                         const SearchOptions& options, TargetSource& targets) {
+                         const SearchOptions& options, TargetSource& targets,
+                         SearchProgress* progress) {
   TextSink sink;
   std::size_t next = 0;
   const ModelSource models = [&]() -> Result<std::optional<Hmm>> {
@@ -186,7 +187,7 @@ SearchOutcome run_search(const SearchData& data, FilterBackend& backend,
     return data.models[next++];
   };
   SearchOutcome out;
-  auto statistics = search(options, models, targets, backend, sink, nullptr);
+  auto statistics = search(options, models, targets, backend, sink, progress);
   out.text = std::move(sink.text);
   if (statistics) {
     out.statistics = *statistics;

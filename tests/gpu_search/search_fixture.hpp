@@ -28,10 +28,11 @@ struct SearchOutcome {
   SearchStatistics statistics;
 };
 SearchOutcome run_search(const SearchData& data, FilterBackend& backend,
-                         const SearchOptions& options);
+                         const SearchOptions& options, SearchProgress* progress = nullptr);
 /// The same models against other targets.
 SearchOutcome run_search(const SearchData& data, FilterBackend& backend,
-                         const SearchOptions& options, TargetSource& targets);
+                         const SearchOptions& options, TargetSource& targets,
+                         SearchProgress* progress = nullptr);
 
 /// Settings for GpuFilters over a fake driver with kernels that need no compiler.
 gpu::Settings fake_settings(const FakeDriver& driver, int devices = 1);

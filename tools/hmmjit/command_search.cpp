@@ -205,12 +205,24 @@ Result<SearchRequest> make_request(const SearchProgram& program, const ParsedOpt
 struct Session {
   std::optional<Trace> trace;
   std::unique_ptr<gpu::GpuFilters> gpu;
+  /// The search has failed because of a wrong kernel, and no result has left the process.
+  bool repeatable = false;
+  /// Why this search is the repetition of another one on the CPU; empty: it is none.
+  std::string wrong_kernel;
 };
+
+// Whether an output cannot be taken back, besides the main report on standard output.
+bool any_stream(std::span<const NamedFile> outputs) {
+  return std::ranges::any_of(outputs, [](const NamedFile& file) {
+    return file.path == "-" || file.path.starts_with("/dev/") || is_pipe(file.path);
+  });
+}
 
 // Starts the devices that the search uses: the driver takes a third of a second, in which files are
 // opened and read. Returns why there are none.
 Result<std::string> start_devices(const SearchProgram& program, const ParsedOptions& options,
                                   SearchRequest& request, Session& session) {
+  if (!session.wrong_kernel.empty()) return session.wrong_kernel;
   if (program.by_sequence) return "this report needs counts that devices do not give";
   const std::string& models = options.arguments()[0];
   const auto positions = [&] {
@@ -389,7 +401,7 @@ Status set_scan_view(const ParsedOptions& options, SearchRequest& request) {
 // Searches and writes all outputs. `afterwards`: of the process, when these have their names.
 Status write_results(const SearchProgram& program, const ParsedOptions& options,
                      SearchRequest& request, ModelFile& models, FilterBackend& backend,
-                     RunFiles& run_files, OutputFile::Afterwards afterwards) {
+                     RunFiles& run_files, Session& session, OutputFile::Afterwards afterwards) {
   const std::string& model_path = options.arguments()[0];
   const std::string& target_path = options.arguments()[1];
   SearchInputs inputs(program, options, request, models);
@@ -403,10 +415,11 @@ Status write_results(const SearchProgram& program, const ParsedOptions& options,
 
   HMMJIT_TRY(run_files.begin());
   const ReportPaths paths = report_paths(options);
+  const bool header_is_out = !session.wrong_kernel.empty() && paths.main.empty();
   HMMJIT_ASSIGN(const std::unique_ptr<ReportWriter> writer,
                 ReportWriter::create(paths, request.report, request.search.filters,
                                      author_of(program, options).signature(),
-                                     report_header(program, options)));
+                                     header_is_out ? "" : report_header(program, options)));
   HMMJIT_ASSIGN(const std::unique_ptr<FeatureWriter> features,
                 start_features(options, target_path, request.search));
   SearchProgress progress;
@@ -429,6 +442,9 @@ Status write_results(const SearchProgram& program, const ParsedOptions& options,
           : search(request.search, queries != nullptr ? queries->models : inputs.profiles(),
                    *inputs.targets, backend, sink, &progress);
   display.reset();
+  session.repeatable = progress.wrong_kernel && !models_later && !targets_later &&
+                       !any_stream(outputs_of(program, options, request.part)) &&
+                       (progress.results_delivered == 0 || !paths.main.empty());
   if (!statistics) return std::unexpected(statistics.error());
 
   if (features != nullptr) {
@@ -471,7 +487,8 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Se
   ModelFile models(program.by_sequence ? find_profile_database(model_path) : model_path);
   RunFiles run_files(program, options, session, std::move(device_note));
   if (!request.part)
-    return write_results(program, options, request, models, *backend, run_files, afterwards);
+    return write_results(program, options, request, models, *backend, run_files, session,
+                         afterwards);
   if (is_pipe(model_path))
     return fail(ErrorCode::kUsage, "models from a pipe do not go with --part", model_path,
                 "write them to a file");
@@ -490,7 +507,23 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Se
                     run_files.describe(statistics);
                     return {};
                   }};
-  return search_parts(work);
+  const Status status = search_parts(work);
+  session.repeatable = work.wrong_kernel;
+  return status;
+}
+
+// Where a GPU kernel computes wrong scores, the search is repeated on the CPU.
+Status search_and_repeat(const SearchProgram& program, const ParsedOptions& options,
+                         Session& session,
+                         OutputFile::Afterwards afterwards = OutputFile::Afterwards::kProcessEnds) {
+  const Status status = run_search(program, options, session, afterwards);
+  if (status || !session.repeatable) return status;
+  Session on_cpu;
+  on_cpu.wrong_kernel = fmt::format("{}: {}", status.error().where, status.error().message);
+  warn(fmt::format("{}; the search is repeated on the CPU. Please report this line with the output "
+                   "of hmmjit doctor",
+                   on_cpu.wrong_kernel));
+  return run_search(program, options, on_cpu, afterwards);
 }
 
 // A device or pipe that is written: every search may write to it in turn.
@@ -568,9 +601,10 @@ Status run_searches(const SearchProgram& program, const ParsedOptions& options) 
   for (const ParsedOptions& one : searches) {
     Session session;
     // Only the last may put signals off for good.
-    HMMJIT_TRY(run_search(program, one, session,
-                          &one == &searches.back() ? OutputFile::Afterwards::kProcessEnds
-                                                   : OutputFile::Afterwards::kProcessGoesOn));
+    HMMJIT_TRY(search_and_repeat(program, one, session,
+                                 &one == &searches.back()
+                                     ? OutputFile::Afterwards::kProcessEnds
+                                     : OutputFile::Afterwards::kProcessGoesOn));
   }
   return {};
 }
@@ -605,8 +639,6 @@ void add(SearchStatistics& sum, const SearchStatistics& other) {
   sum.verified += other.verified;
   sum.verified_chains += other.verified_chains;
   sum.verify_seconds += other.verify_seconds;
-  sum.differences += other.differences;
-  sum.searched_again += other.searched_again;
 }
 
 int run_search_program(const SearchProgram& program, const std::vector<std::string>& arguments) {
@@ -631,7 +663,7 @@ int run_search_program(const SearchProgram& program, const std::vector<std::stri
     return status ? 0 : report(status.error());
   }
   Session session;
-  const Status status = run_search(program, *options, session);
+  const Status status = search_and_repeat(program, *options, session);
   const int code = status ? 0 : report(status.error());
   if (session.gpu != nullptr) {
     // Everything is written. Waiting for a driver that is still starting, and freeing what the

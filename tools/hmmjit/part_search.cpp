@@ -134,7 +134,7 @@ Result<bool> is_complete(const PartSearch& work, const PartSettings& settings,
   return true;
 }
 
-Status search_part(const PartSearch& work, const PartSettings& settings, PartPlace place,
+Status search_part(PartSearch& work, const PartSettings& settings, PartPlace place,
                    std::shared_ptr<const TargetDatabase> database, const std::string& path) {
   std::optional<HmmReader> reader;
   std::optional<Hmm> first;
@@ -169,6 +169,7 @@ Status search_part(const PartSearch& work, const PartSettings& settings, PartPla
   const auto statistics = search(
       work.search, [&models] { return models.next(); }, *targets, work.backend, sink, &progress);
   display.reset();
+  work.wrong_kernel = progress.wrong_kernel;
   if (!statistics) return std::unexpected(statistics.error());
   if (place.model_part.of == 1) place.models = sink.last_model();
   HMMJIT_ASSIGN([[maybe_unused]] const Digest content,

@@ -36,6 +36,7 @@ struct PartSearch {
   FilterBackend& backend;
   const std::atomic<std::uint64_t>&model_bytes, &model_bytes_total;  ///< for the progress display
   std::function<Status(const SearchStatistics&)> on_searched;        ///< after every part
+  bool wrong_kernel = false;  ///< SearchProgress::wrong_kernel of the part that has failed
 };
 
 /// Searches the parts that are not there yet. Files of other searches are never overwritten,

@@ -38,7 +38,7 @@ class KeptHitsTest : public testing::Test {
   // Everything that an output reads of them. `stored`: there is no room for them in memory.
   Result<std::vector<std::uint64_t>> read(std::vector<Hit> hits, bool stored) {
     const std::uint64_t budget = stored ? 0 : 1 << 20;
-    ResultQueue queue(tasks_, window_, distrusted_, sink_, progress_, budget, false);
+    ResultQueue queue(tasks_, sink_, progress_, budget);
     KeptHits kept(options_, true, budget, 1);
     // Large enough to be worth a file.
     if (stored) hits.front().description.assign(1 << 20, 'x');
@@ -68,8 +68,6 @@ class KeptHitsTest : public testing::Test {
 
   SearchOptions options_;
   SearchTasks tasks_{options_, false};
-  SearchWindow window_{{.model_bytes = 1000, .target_bytes = 1000, .threads = 1, .device = true}};
-  DistrustedKernels distrusted_{1000};
   Sink sink_;
   SearchProgress progress_;
   ModelJob job_;

@@ -12,7 +12,7 @@ namespace hmmjit::search_run {
 namespace {
 
 constexpr SearchWindow::Demand kIdle{
-    .stopped = false, .results_full = false, .waiting_filters = 0, .delivered_bytes = 0};
+    .stopped = false, .results_full = false, .waiting_filters = 0};
 
 struct Released final : BlockOwner {
   void block_released(BlockId, std::size_t bytes) noexcept override {
@@ -41,7 +41,6 @@ struct SearchWindowTest : testing::Test {
     out->bytes = bytes;
     return out;
   }
-  static Again again(std::size_t index) { return {index, nullptr, std::nullopt}; }
 
   Released released;  // before the window, whose blocks tell it of their end
   SearchWindow window{
@@ -49,20 +48,20 @@ struct SearchWindowTest : testing::Test {
 };
 
 TEST_F(SearchWindowTest, ModelsAreTakenWhileThereIsRoom) {
-  EXPECT_EQ(window.start_models(kIdle).next, 4u);  // of the size that is expected of the first
-  EXPECT_EQ(window.start_models(kIdle).next, 0u);
+  EXPECT_EQ(window.start_models(kIdle), 4u);  // of the size that is expected of the first
+  EXPECT_EQ(window.start_models(kIdle), 0u);
   const JobPtr first = job(0), second = job(1, 2 * kModelBytes);
   window.add_model(first);
   window.add_model(second);
-  EXPECT_EQ(window.start_models(kIdle).next, 0u);
+  EXPECT_EQ(window.start_models(kIdle), 0u);
   window.end_models(true);
   window.end_models(true);
-  EXPECT_EQ(window.start_models(kIdle).next, 0u);
+  EXPECT_EQ(window.start_models(kIdle), 0u);
   EXPECT_FALSE(window.complete());
   for (const JobPtr& ended : {first, second}) {
     window.release_model_bytes(ended->bytes);
     EXPECT_FALSE(window.complete());
-    window.end_model(std::nullopt);
+    window.end_model();
   }
   EXPECT_TRUE(window.complete());
 }
@@ -76,56 +75,28 @@ TEST(ModelsInFlightTest, ABatchIsFilledAndThenLeftAlone) {
   EXPECT_FALSE(models.may_start(busy, Batch::kNone));
   EXPECT_TRUE(models.may_start(busy, Batch::kFilling));  // neither keeps a batch from being filled
   EXPECT_FALSE(models.may_start(kIdle, Batch::kFull));
-  EXPECT_EQ(models.start(busy, Batch::kFilling).next, most_models(4));
+  EXPECT_EQ(models.start(busy, Batch::kFilling), most_models(4));
   EXPECT_TRUE(models.setting_up());
   models.add(100);
   models.end_input(true);
   EXPECT_FALSE(models.more());
   EXPECT_FALSE(models.may_start(kIdle, Batch::kFilling));
-  // A model that is to be searched again comes from no input.
-  models.end(Again{0, nullptr, std::nullopt});
-  EXPECT_TRUE(models.more());
-  const ModelStart again = models.start(kIdle, Batch::kFilling);
-  EXPECT_EQ(again.again.size(), 1u);
-  EXPECT_EQ(again.next, 0u);
-  EXPECT_TRUE(models.any());
 }
 
 TEST_F(SearchWindowTest, ModelsWaitForResultsAndTasks) {
   SearchWindow::Demand demand = kIdle;
   demand.results_full = true;
-  EXPECT_EQ(window.start_models(demand).next, 0u);
+  EXPECT_EQ(window.start_models(demand), 0u);
   demand = kIdle;
   demand.waiting_filters = 8;
-  EXPECT_EQ(window.start_models(demand).next, 1u);  // which counts as work itself
+  EXPECT_EQ(window.start_models(demand), 1u);  // which counts as work itself
   demand.stopped = true;
   demand.waiting_filters = 0;
-  EXPECT_EQ(window.start_models(demand).next, 0u);
-}
-
-TEST_F(SearchWindowTest, WhatIsSearchedAgainComesFirstAndKeepsTheSearchOpen) {
-  ASSERT_GT(window.start_models(kIdle).next, 0u);
-  window.add_model(job(0));
-  for (int i = 0; i < 3; ++i) window.end_models(true);
-  window.end_model(again(0));
-  EXPECT_FALSE(window.complete());
-  SearchWindow::Demand demand = kIdle;
-  demand.results_full = true;  // later results wait for this one
-  window.release_model_bytes(kModelBytes);
-  const SearchWindow::Start start = window.start_models(demand);
-  EXPECT_EQ(start.next, 0u);
-  ASSERT_EQ(start.again.size(), 1u);
-  EXPECT_EQ(start.again[0].index, 0u);
-  EXPECT_FALSE(window.complete());
-  window.add_model(job(0));
-  window.end_model(std::nullopt);
-  EXPECT_TRUE(window.complete());
-  window.search_again({again(3)});
-  EXPECT_FALSE(window.complete());
+  EXPECT_EQ(window.start_models(demand), 0u);
 }
 
 TEST_F(SearchWindowTest, AModelGetsEveryBlockOnce) {
-  ASSERT_GT(window.start_models(kIdle).next, 1u);
+  ASSERT_GT(window.start_models(kIdle), 1u);
   EXPECT_TRUE(window.resume_reading());
   EXPECT_FALSE(window.resume_reading());  // under way
   const JobPtr early = job(0), late = job(1);
@@ -149,7 +120,7 @@ TEST_F(SearchWindowTest, AModelGetsEveryBlockOnce) {
 }
 
 TEST_F(SearchWindowTest, TargetsThatDoNotFitGoByBatchesOfModels) {
-  ASSERT_EQ(window.start_models(kIdle).next, 4u);
+  ASSERT_EQ(window.start_models(kIdle), 4u);
   ASSERT_TRUE(window.resume_reading());
   const JobPtr first = job(0, 2 * kModelBytes);
   window.add_model(first);
@@ -166,7 +137,7 @@ TEST_F(SearchWindowTest, TargetsThatDoNotFitGoByBatchesOfModels) {
   window.add_model(job(3));
   EXPECT_TRUE(window.batch_filled(kIdle));
   EXPECT_FALSE(window.batch_filled(kIdle));
-  EXPECT_EQ(window.start_models(kIdle).next, 0u);
+  EXPECT_EQ(window.start_models(kIdle), 0u);
   // The blocks still take their bytes.
   EXPECT_FALSE(window.resume_reading());
   {
@@ -182,11 +153,11 @@ TEST_F(SearchWindowTest, TargetsThatDoNotFitGoByBatchesOfModels) {
   EXPECT_EQ(released.blocks, 3);  // nobody else holds it
   EXPECT_TRUE(window.resume_reading());
   EXPECT_EQ(window.end_targets().size(), 4u);
-  EXPECT_EQ(window.next_pass(false), SearchWindow::NextPass::kNo);  // models are in flight
-  for (int i = 0; i < 4; ++i) window.end_model(std::nullopt);
-  EXPECT_EQ(window.next_pass(true), SearchWindow::NextPass::kNo);
-  EXPECT_EQ(window.next_pass(false), SearchWindow::NextPass::kIfMoreModels);
-  EXPECT_EQ(window.next_pass(false), SearchWindow::NextPass::kNo);  // somebody is at it
+  EXPECT_FALSE(window.next_pass(false));  // models are in flight
+  for (int i = 0; i < 4; ++i) window.end_model();
+  EXPECT_FALSE(window.next_pass(true));
+  EXPECT_TRUE(window.next_pass(false));
+  EXPECT_FALSE(window.next_pass(false));  // somebody is at it
   window.begin_pass();
   EXPECT_FALSE(window.resume_reading());  // before the next batch is full
 }

@@ -17,12 +17,6 @@ namespace {
 
 using namespace test_support;
 
-struct CountingHandler final : DifferenceHandler {
-  void act_on(const JobPtr&, const Difference&) override { ++differences; }
-  void spoil(const JobPtr&) override {}
-  int differences = 0;
-};
-
 // A batch of targets with the scores that a device's results have led to.
 class VerifierTest : public testing::Test {
  protected:
@@ -54,14 +48,13 @@ class VerifierTest : public testing::Test {
   std::uint64_t check(const domain::DomainOptions& alone) {
     SearchOptions options;
     options.verify = 1000;
-    const SearchTasks tasks(options, false);
+    SearchTasks tasks(options, false);
     ThreadStates threads;
-    const DistrustedKernels distrusted(0);
-    Verifier verifier(options, tasks, threads, distrusted, alone, handler_);
+    Verifier verifier(options, tasks, threads, alone, progress_);
     verifier.check_scores(job_, local_, passes_, all_);
     SearchStatistics statistics;
     verifier.add_to(statistics);
-    EXPECT_EQ(statistics.differences, static_cast<std::uint64_t>(handler_.differences));
+    EXPECT_EQ(tasks.stopped(), progress_.wrong_kernel.load());
     return statistics.verified;
   }
 
@@ -73,17 +66,17 @@ class VerifierTest : public testing::Test {
   std::vector<ParsedTarget> parsed_;
   ThreadState local_;
   std::uint64_t several_ = 0;  // targets with a region that was sampled
-  CountingHandler handler_;
+  SearchProgress progress_;
 };
 
 TEST_F(VerifierTest, ChecksEveryTargetAskedFor) {
   EXPECT_EQ(check({}), residues_.size());
-  EXPECT_EQ(handler_.differences, 0);
-  // The first one that differs is told of.
+  EXPECT_FALSE(progress_.wrong_kernel);
+  // The first one that differs ends the search.
   ASSERT_TRUE(local_.scores[0]);
   local_.scores[0]->bits += 1;
   EXPECT_EQ(check({}), 1u);
-  EXPECT_EQ(handler_.differences, 1);
+  EXPECT_TRUE(progress_.wrong_kernel);
 }
 
 // The samples of a generator that is never reset are not those of a second computation.
@@ -94,7 +87,7 @@ TEST_F(VerifierTest, LeavesOutSampledRegionsWhereTheGeneratorIsNotReset) {
   running.reseed = false;
   running.seed = 7;
   EXPECT_EQ(check(running), residues_.size() - several_);
-  EXPECT_EQ(handler_.differences, 0);
+  EXPECT_FALSE(progress_.wrong_kernel);
 }
 
 // A device's results need no matrix on the host, but computing them again does.
@@ -102,7 +95,7 @@ TEST_F(VerifierTest, WhatThereIsNoMemoryForIsNotChecked) {
   domain::DomainOptions small;
   small.max_matrix_bytes = 1;
   EXPECT_EQ(check(small), 0u);
-  EXPECT_EQ(handler_.differences, 0);
+  EXPECT_FALSE(progress_.wrong_kernel);
 }
 
 }  // namespace

@@ -220,8 +220,7 @@ TEST(WorkBoard, ModelsAreVisitedInOrderAndOnlyWhereSomethingIsOpen) {
   o.board.refuse_model(9);
   EXPECT_EQ(visited(10), (std::vector<ModelId>{5}));
   EXPECT_FALSE(o.board.close_if_done(shard));
-  EXPECT_EQ(o.board.withdraw(5), 1u);
-  EXPECT_EQ(o.board.withdraw(4), 0u);  // a device has what is left of it
+  o.take(5, 1);
   EXPECT_TRUE(o.board.close_if_done(shard));
   EXPECT_EQ((o.reported), (std::map<Pair, int>{{{9, 1}, 1}}));
 }

@@ -83,8 +83,8 @@ struct SearchOptions {
   std::vector<int> gpus{0};  ///< ordinals
   std::uint64_t vram = 0;    ///< bytes of each GPU; 0: nine tenths of what is free
   /// Targets per model whose GPU result is computed again on the CPU; -1: as many as take one
-  /// hundredth of the search's core-seconds. Where both differ, `warning` is called, and models
-  /// that were searched with the kernel in question are searched again on the CPU.
+  /// hundredth of the search's core-seconds. If both differ before a `result` callback has been
+  /// called, `warning` is called and the search is repeated on the CPU; otherwise it throws.
   int verify = -1;
   /// Kernels of GPU searches; unset: the cache that the environment names.
   std::optional<Cache> cache = {};
@@ -181,8 +181,8 @@ struct SearchResults {
 /// before were delivered); kNoDevice; kResources when memory runs out or a target's matrix
 /// exceeds it; kInterrupted after a cancellation, usually within milliseconds, in a large
 /// alignment within seconds; kUsage for options that make no sense; kInternal where a GPU's result
-/// failed a check (SearchOptions::verify) after a wrong result had been delivered. The calling
-/// thread works along and gets its floating-point mode back.
+/// failed a check (SearchOptions::verify) after a result had been delivered. The calling thread
+/// works along and gets its floating-point mode back.
 HMMJIT_EXPORT SearchResults search(const Models& models, const Targets& targets,
                                    const SearchOptions& options = {},
                                    const SearchCallbacks& callbacks = {});
