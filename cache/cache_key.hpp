@@ -1,4 +1,4 @@
-// What a cached kernel was made from, as an ordered list of named components.
+// The key of a cached kernel: everything it was made from, as an ordered list of named components.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// Where the cache lives and what it may do.
+// Settings of the cache: its folders, its mode and its limits.
 #pragma once
 
 #include <chrono>

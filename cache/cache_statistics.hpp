@@ -1,4 +1,4 @@
-// Counters of what the cache did, of one process and over all processes.
+// Counters of the cache, for one process and for all processes.
 #pragma once
 
 #include <array>

@@ -7,11 +7,11 @@
 #include <condition_variable>
 #include <list>
 #include <map>
-#include <mutex>
 #include <set>
 
 #include "cache/entry_lock.hpp"
 #include "cache/trimmer.hpp"
+#include "core/mutex.hpp"
 
 namespace hmmjit::cache {
 namespace {
@@ -47,24 +47,27 @@ const char* layer_name(Layer layer) {
 }
 
 struct KernelCache::Shared {
-  std::mutex mutex;
+  Mutex mutex;
   std::condition_variable finished;
-  std::map<Digest, InMemory> memory;
-  std::list<Digest> use_order;  // least recent first
-  std::uint64_t memory_bytes = 0;
-  std::set<Digest> in_flight;
-  std::map<Digest, Error> failures;
-  std::set<std::pair<Digest, FileIdentity>> refused;  // files; inode numbers alone are reused
-  std::set<std::string> warned;
-  std::vector<Error> warnings;
+  std::map<Digest, InMemory> memory HMMJIT_GUARDED_BY(mutex);
+  std::list<Digest> use_order HMMJIT_GUARDED_BY(mutex);  // least recent first
+  std::uint64_t memory_bytes HMMJIT_GUARDED_BY(mutex) = 0;
+  std::set<Digest> in_flight HMMJIT_GUARDED_BY(mutex);
+  std::map<Digest, Error> failures HMMJIT_GUARDED_BY(mutex);
+  // Files; inode numbers alone are reused.
+  std::set<std::pair<Digest, FileIdentity>> refused HMMJIT_GUARDED_BY(mutex);
+  std::set<std::string> warned HMMJIT_GUARDED_BY(mutex);
+  std::vector<Error> warnings HMMJIT_GUARDED_BY(mutex);
 
   std::atomic<bool> swept{false};
   std::atomic<bool> waited_in_vain{false};  // for another process
-  std::mutex flush_mutex;
-  bool counted_in_vain = false;  // the persistent counters stayed locked
-  Counters flushed;              // what the persistent counters already hold of this process
+  Mutex flush_mutex;
+  // The persistent counters stayed locked.
+  bool counted_in_vain HMMJIT_GUARDED_BY(flush_mutex) = false;
+  // What the persistent counters already hold of this process.
+  Counters flushed HMMJIT_GUARDED_BY(flush_mutex);
 
-  void forget(const Digest& digest) {
+  void forget(const Digest& digest) HMMJIT_REQUIRES(mutex) {
     const auto found = memory.find(digest);
     if (found == memory.end()) return;
     memory_bytes -= memory_size(found->second);
@@ -73,7 +76,7 @@ struct KernelCache::Shared {
   }
 
   void remember(const CacheKey& key, std::shared_ptr<const Entry> entry, Layer origin,
-                const FileIdentity& identity, std::uint64_t cap) {
+                const FileIdentity& identity, std::uint64_t cap) HMMJIT_REQUIRES(mutex) {
     forget(key.digest());
     InMemory item{key, std::move(entry), origin, identity, {}};
     const std::uint64_t size = memory_size(item);
@@ -93,7 +96,7 @@ struct KernelCache::Guard::State {
   ~State() {
     file_lock.release();
     {
-      const std::lock_guard hold(shared->mutex);
+      const MutexLock hold(shared->mutex);
       shared->in_flight.erase(digest);
     }
     shared->finished.notify_all();
@@ -147,7 +150,7 @@ KernelCache::~KernelCache() { flush_statistics(); }
 
 void KernelCache::warn(const std::string& kind, const Error& error) {
   {
-    const std::lock_guard hold(shared_->mutex);
+    const MutexLock hold(shared_->mutex);
     if (!shared_->warned.insert(kind).second) return;
     shared_->warnings.push_back(error);
   }
@@ -155,7 +158,7 @@ void KernelCache::warn(const std::string& kind, const Error& error) {
 }
 
 std::vector<Error> KernelCache::warnings() const {
-  const std::lock_guard hold(shared_->mutex);
+  const MutexLock hold(shared_->mutex);
   return shared_->warnings;
 }
 
@@ -168,7 +171,7 @@ Lookup KernelCache::find(const CacheKey& key, Counted counted) {
 Lookup KernelCache::look_up(const CacheKey& key, bool count_hits) {
   Lookup lookup;
   {
-    const std::lock_guard hold(shared_->mutex);
+    const MutexLock hold(shared_->mutex);
     const auto found = shared_->memory.find(key.digest());
     if (found != shared_->memory.end() && found->second.key == key) {
       InMemory& item = found->second;
@@ -188,7 +191,7 @@ Lookup KernelCache::look_up(const CacheKey& key, bool count_hits) {
     FindResult found = store->find(key);
     if (found.state == FindResult::State::kHit) {
       {
-        const std::lock_guard hold(shared_->mutex);
+        const MutexLock hold(shared_->mutex);
         if (shared_->refused.contains({key.digest(), found.identity})) {
           lookup.reason = "refused by its consumer before";
           continue;
@@ -199,7 +202,7 @@ Lookup KernelCache::look_up(const CacheKey& key, bool count_hits) {
         counters_.add(layer == Layer::kSystem ? Counter::kSystemHits : Counter::kUserHits);
       }
       {
-        const std::lock_guard hold(shared_->mutex);
+        const MutexLock hold(shared_->mutex);
         shared_->remember(key, entry, layer, found.identity, settings_.max_memory_bytes);
       }
       return {std::move(entry), layer, layer, found.identity, {}};
@@ -222,10 +225,11 @@ KernelCache::Guard KernelCache::lock(const CacheKey& key) {
   Guard guard;
   const auto deadline = std::chrono::steady_clock::now() + settings_.lock_wait;
   {
-    std::unique_lock hold(shared_->mutex);
-    const bool free = shared_->finished.wait_until(
-        hold, deadline, [&] { return !shared_->in_flight.contains(key.digest()); });
-    if (!free) {
+    MutexLock hold(shared_->mutex);
+    bool timed_out = false;
+    while (shared_->in_flight.contains(key.digest()) && !timed_out)
+      timed_out = !hold.wait_until(shared_->finished, deadline);
+    if (shared_->in_flight.contains(key.digest())) {
       counters_.add(Counter::kLockTimeouts);
       guard.why_not_ =
           fmt::format("another thread made the same kernel for {} ms", settings_.lock_wait.count());
@@ -266,7 +270,7 @@ Result<Lookup> KernelCache::publish(const CacheKey& key, Entry entry) {
   Lookup lookup;
   lookup.entry = std::make_shared<const Entry>(std::move(entry));
   if (store(key, bytes, lookup.identity)) lookup.origin = Layer::kUser;
-  const std::lock_guard hold(shared_->mutex);
+  const MutexLock hold(shared_->mutex);
   shared_->remember(key, lookup.entry, lookup.origin, lookup.identity, settings_.max_memory_bytes);
   return lookup;
 }
@@ -302,11 +306,10 @@ void KernelCache::account(std::uint64_t added) {
 }
 
 std::uint64_t KernelCache::write_statistics(std::uint64_t added) {
-  const std::lock_guard flushing(shared_->flush_mutex);
-  const Counters now = counters_;
+  const MutexLock flushing(shared_->flush_mutex);
+  const Counters now = counters_, flushed = shared_->flushed;
   std::uint64_t estimate = 0;
-  // As for kernels, waits for a lock that somebody keeps must not add up: after one in vain it is
-  // only tried.
+  // As for kernels, waits for a busy lock must not add up: after one in vain it is only tried.
   if (shared_->counted_in_vain) {
     const auto lock = FileLock::acquire(user_->lock_path(), kStatisticsLockOffset,
                                         std::chrono::milliseconds(0), user_->file_mode());
@@ -315,7 +318,7 @@ std::uint64_t KernelCache::write_statistics(std::uint64_t added) {
   const bool written = update_statistics(*user_, [&](StoredStatistics& stored) {
     for (unsigned i = 0; i < static_cast<unsigned>(Counter::kCount); ++i) {
       const auto counter = static_cast<Counter>(i);
-      stored.counters.add(counter, now.get(counter) - shared_->flushed.get(counter));
+      stored.counters.add(counter, now.get(counter) - flushed.get(counter));
     }
     if (stored.estimated_bytes != 0) stored.estimated_bytes += added;
     estimate = stored.estimated_bytes;
@@ -329,9 +332,12 @@ std::uint64_t KernelCache::write_statistics(std::uint64_t added) {
 void KernelCache::flush_statistics() {
   if (user_ == nullptr || !writes(settings_.mode)) return;
   bool pending = false;
-  for (unsigned i = 0; i < static_cast<unsigned>(Counter::kCount); ++i) {
-    const auto counter = static_cast<Counter>(i);
-    pending = pending || counters_.get(counter) != shared_->flushed.get(counter);
+  {
+    const MutexLock hold(shared_->flush_mutex);
+    for (unsigned i = 0; i < static_cast<unsigned>(Counter::kCount); ++i) {
+      const auto counter = static_cast<Counter>(i);
+      pending = pending || counters_.get(counter) != shared_->flushed.get(counter);
+    }
   }
   if (!pending) return;
   // Counting alone makes no folder: that is left to the first lock or publication.
@@ -342,7 +348,7 @@ void KernelCache::flush_statistics() {
 void KernelCache::discard(const CacheKey& key, const Lookup& lookup) {
   counters_.add(Counter::kRefusedEntries);
   {
-    const std::lock_guard hold(shared_->mutex);
+    const MutexLock hold(shared_->mutex);
     const auto found = shared_->memory.find(key.digest());
     if (found != shared_->memory.end() && found->second.entry == lookup.entry) {
       shared_->forget(key.digest());
@@ -361,7 +367,7 @@ Result<Lookup> KernelCache::obtain(const CacheKey& key, const MakeFunction& make
   if (Lookup lookup = find(key)) return lookup;
   if (!may_compile()) return std::unexpected(strict_miss(key));
   const auto remembered_failure = [&]() -> std::optional<Error> {
-    const std::lock_guard hold(shared_->mutex);
+    const MutexLock hold(shared_->mutex);
     const auto failed = shared_->failures.find(key.digest());
     if (failed == shared_->failures.end()) return std::nullopt;
     return failed->second;
@@ -375,7 +381,7 @@ Result<Lookup> KernelCache::obtain(const CacheKey& key, const MakeFunction& make
   if (!made) {
     const ErrorCode code = made.error().code;
     if (code != ErrorCode::kInterrupted && code != ErrorCode::kResources) {
-      const std::lock_guard hold(shared_->mutex);
+      const MutexLock hold(shared_->mutex);
       shared_->failures.emplace(key.digest(), made.error());
     }
     return std::unexpected(made.error());

@@ -46,8 +46,8 @@ class KernelCache {
   /// Memory, then system, then user layer; takes no lock between processes. A damaged entry of
   /// the user layer is deleted (guarded) and counted, and the look-up is a miss.
   Lookup find(const CacheKey& key) { return find(key, Counted::kAll); }
-  /// What a look-up adds to the counters: nothing where it only shows what is there, no miss where
-  /// another look-up of the same request follows. Bad entries always count.
+  /// The counters that a look-up changes: none if it is only for display, no miss if another
+  /// look-up of the same request follows. Bad entries always count.
   enum class Counted { kNone, kHits, kAll };
   Lookup find(const CacheKey& key, Counted counted);
 

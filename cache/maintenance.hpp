@@ -1,4 +1,4 @@
-// What people do to a store as a whole: one way each for the program and the library.
+// Maintenance of a whole store, for the program and the library.
 #pragma once
 
 #include <cstdint>

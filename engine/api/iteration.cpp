@@ -13,7 +13,7 @@
 #include "core/memory.hpp"
 #include "report/report_header.hpp"
 #include "search/kept_targets.hpp"
-#include "search/query_names.hpp"
+#include "search/search.hpp"
 
 namespace hmmjit::v0 {
 namespace {

@@ -318,22 +318,18 @@ SearchResults run_search(const OpenDriver& open_driver, const Models& models,
     target_source = restrict_targets(std::move(target_source), *first->hmm.alphabet,
                                      options.first_target, options.target_count);
   }
-  std::unique_ptr<FilterBackend> backend =
-      gpu != nullptr ? make_device_backend(*gpu) : make_cpu_backend();
-
   SearchResults out;
   SearchProgress progress;
   Collector sink(callbacks, host, out.models);
   Ticker ticker(callbacks, progress, host, stop);
   const auto statistics =
-      hmmjit::search(internal, all, *target_source, *backend,
+      hmmjit::search(internal, all, *target_source, gpu.get(),
                      hook != nullptr ? hook->sink() : static_cast<ResultSink&>(sink), &progress);
   ticker.end();
   if (!host.failed() && statistics) ticker.report();
   std::optional<gpu::Statistics> gpu_statistics;
   if (gpu != nullptr) gpu_statistics = gpu->statistics();
   // No thread of a device may call the host any more.
-  backend.reset();
   gpu.reset();
   if (host.failed()) throw HostFailed{};
   if (!statistics && progress.wrong_kernel && hook == nullptr &&

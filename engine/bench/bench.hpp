@@ -78,7 +78,7 @@ class Bench {
   std::size_t distinct() const;
 
   void use_model(std::shared_ptr<const SearchModel> model);
-  /// What every measure of this model is compared with.
+  /// The reference for all measurements of this model.
   Oracle& oracle();
 
   /// Starts making a candidate's kernel, so that it is there when measured.

@@ -85,7 +85,7 @@ Result<DeviceBuffer> upload(const Surroundings& s, const layout::TableBlock& tab
   return to_device(s.stream, bytes);
 }
 
-/// What the catalogue entry says that a launch needs, and where in its parameters it goes.
+/// The scratch that a launch needs by its catalogue entry, and its place in the parameters.
 struct Scratch {
   DeviceBuffer rows, boundary;
   template <typename Params>

@@ -17,7 +17,7 @@ struct Loaded : gpu::AcceptedKernel {
   driver::LaunchGrid grid;
 };
 
-/// What a launch needs beside its kernel.
+/// The inputs of a launch.
 struct Surroundings {
   const driver::Stream& stream;
   driver::Event& begin;

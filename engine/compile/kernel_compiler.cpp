@@ -159,13 +159,9 @@ Result<KernelImage> run_job(const CompileJob& job, const NvrtcLibrary& compiler,
   image.bytes = outcome.image;
   image.log = without_times(outcome.log);
   if (image.kind == ImageKind::kCubin) {
-    HMMJIT_ASSIGN(image.resources, read_cubin(image.bytes, image.entry_name));
-    const KernelResources logged = read_ptxas_log(image.log, image.entry_name);
-    image.resources.spill_bytes = logged.spill_bytes;
-    // The ELF section counts the shared memory the system reserves in each block as well.
-    if (logged.static_shared_bytes >= 0) {
-      image.resources.static_shared_bytes = logged.static_shared_bytes;
-    }
+    image.resources = read_ptxas_log(image.log, image.entry_name);
+    if (image.resources.registers < 0)
+      return fail(ErrorCode::kCompile, "the compiler's log states no resources", job.name);
   }
   if (!developer.dump.empty()) (void)dump_job(job, &image, image.log, developer.dump);
   return image;

@@ -16,10 +16,7 @@ constexpr std::uint16_t kCudaMachine = 190;  // EM_CUDA
 // Attribute codes of .nv.info, as `cuobjdump -elf` names them.
 constexpr unsigned kFormatInline = 3;  // the value is the 16-bit field itself
 constexpr unsigned kFormatSized = 4;   // the 16-bit field is the size of what follows
-constexpr unsigned kMaxThreads = 0x05;
-constexpr unsigned kFrameSize = 0x11;
 constexpr unsigned kParameterBytes = 0x19;
-constexpr unsigned kRegisterCount = 0x2f;
 
 template <typename T>
 bool copy_at(std::string_view bytes, std::size_t at, T& out) {
@@ -39,10 +36,6 @@ struct Section {
   std::string_view bytes;  ///< empty for NOBITS
   Elf64_Shdr header;
 };
-
-std::unexpected<Error> malformed(const char* what) {
-  return fail(ErrorCode::kCompile, fmt::format("not a usable cubin: {}", what));
-}
 
 /// Calls visit(code, value bytes) for each attribute of an .nv.info section.
 template <typename Visit>
@@ -66,93 +59,34 @@ void each_attribute(std::string_view bytes, Visit visit) {
   }
 }
 
-Result<std::vector<Section>> sections_of(std::string_view image) {
+/// Empty where the image is no 64-bit CUDA ELF, or is damaged.
+std::vector<Section> sections_of(std::string_view image) {
   Elf64_Ehdr header;
-  if (!copy_at(image, 0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) {
-    return malformed("no ELF header");
-  }
-  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != kCudaMachine) {
-    return malformed("not 64-bit CUDA code");
-  }
+  if (!copy_at(image, 0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+      header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != kCudaMachine)
+    return {};
   std::vector<Section> sections;
   for (unsigned i = 0; i < header.e_shnum; ++i) {
     Section s{};
-    if (!copy_at(image, header.e_shoff + std::size_t{i} * header.e_shentsize, s.header)) {
-      return malformed("section table beyond the end");
-    }
+    if (!copy_at(image, header.e_shoff + std::size_t{i} * header.e_shentsize, s.header)) return {};
     if (s.header.sh_type != SHT_NOBITS) {
-      if (s.header.sh_offset > image.size() ||
-          s.header.sh_size > image.size() - s.header.sh_offset) {
-        return malformed("section beyond the end");
-      }
+      if (s.header.sh_offset > image.size() || s.header.sh_size > image.size() - s.header.sh_offset)
+        return {};
       s.bytes = image.substr(s.header.sh_offset, s.header.sh_size);
     }
     sections.push_back(s);
   }
-  if (header.e_shstrndx >= sections.size()) return malformed("no section names");
+  if (header.e_shstrndx >= sections.size()) return {};
   for (Section& s : sections) s.name = text_at(sections[header.e_shstrndx].bytes, s.header.sh_name);
   return sections;
 }
 
 }  // namespace
 
-Result<KernelResources> read_cubin(std::string_view image, std::string_view entry_name) {
-  HMMJIT_ASSIGN(const std::vector<Section> sections, sections_of(image));
-
-  // The kernel's symbol index: .nv.info speaks of kernels by it.
-  std::optional<std::uint32_t> symbol;
-  for (const Section& s : sections) {
-    if (s.header.sh_type != SHT_SYMTAB || s.header.sh_link >= sections.size()) continue;
-    const std::string_view names = sections[s.header.sh_link].bytes;
-    for (std::size_t i = 0; (i + 1) * sizeof(Elf64_Sym) <= s.bytes.size(); ++i) {
-      Elf64_Sym entry;
-      copy_at(s.bytes, i * sizeof entry, entry);
-      if (ELF64_ST_TYPE(entry.st_info) == STT_FUNC && text_at(names, entry.st_name) == entry_name) {
-        symbol = static_cast<std::uint32_t>(i);
-      }
-    }
-  }
-  if (!symbol) return malformed(fmt::format("no kernel {}", entry_name).c_str());
-
-  KernelResources out;
-  out.local_bytes = 0;
-  out.static_shared_bytes = 0;
-  const std::string text_name = fmt::format(".text.{}", entry_name);
-  const std::string info_name = fmt::format(".nv.info.{}", entry_name);
-  const std::string shared_name = fmt::format(".nv.shared.{}", entry_name);
-  for (const Section& s : sections) {
-    if (s.name == text_name) {
-      // Bits 24..31 of sh_info hold the register count of cubins up to ELF ABI 7.
-      if (out.registers < 0) out.registers = static_cast<int>(s.header.sh_info >> 24);
-    } else if (s.name == shared_name) {
-      out.static_shared_bytes = static_cast<int>(s.header.sh_size);
-    } else if (s.name == ".nv.info") {
-      each_attribute(s.bytes, [&](unsigned code, std::string_view value) {
-        std::uint32_t of = 0, amount = 0;
-        if (!copy_at(value, 0, of) || !copy_at(value, 4, amount) || of != *symbol) return;
-        if (code == kRegisterCount) out.registers = static_cast<int>(amount);
-        if (code == kFrameSize) out.local_bytes = static_cast<int>(amount);
-      });
-    } else if (s.name == info_name) {
-      each_attribute(s.bytes, [&](unsigned code, std::string_view value) {
-        std::uint32_t x = 0, y = 0, z = 0;
-        if (code == kMaxThreads && copy_at(value, 0, x) && copy_at(value, 4, y) &&
-            copy_at(value, 8, z)) {
-          out.max_threads = static_cast<int>(x * y * z);
-        }
-      });
-    }
-  }
-  if (out.registers <= 0) return malformed("no register count");
-  return out;
-}
-
 std::optional<int> read_parameter_bytes(std::string_view image, std::string_view entry_name) {
-  const auto sections = sections_of(image);
-  if (!sections) return std::nullopt;
   std::optional<int> bytes;
   const std::string info_name = fmt::format(".nv.info.{}", entry_name);
-  for (const Section& s : *sections) {
+  for (const Section& s : sections_of(image)) {
     if (s.name != info_name) continue;
     each_attribute(s.bytes, [&](unsigned code, std::string_view value) {
       std::uint16_t size = 0;

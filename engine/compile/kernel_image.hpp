@@ -12,7 +12,8 @@
 
 namespace hmmjit::compile {
 
-/// Resources of one kernel, per thread or block. -1: unknown (PTX has none before it is loaded).
+/// Resources of one kernel, per thread or block. -1: unknown. The compiler's log states them for a
+/// cubin, the driver for PTX and the launch bound.
 struct KernelResources {
   int registers = -1;
   int local_bytes = -1;  ///< stack frame per thread: spills and arrays the compiler could not keep
@@ -22,15 +23,11 @@ struct KernelResources {
   bool operator==(const KernelResources&) const = default;
 };
 
-/// Reads a cubin (ELF): register count, frame size, static shared memory, launch bound of one
-/// kernel. Fails with kCompile on bytes that are not a 64-bit CUDA ELF or lack the kernel; never
-/// reads outside `image`.
-Result<KernelResources> read_cubin(std::string_view image, std::string_view entry_name);
-
-/// Bytes of the kernel's parameters together, as the cubin states them; nullopt when it does not.
+/// Bytes of all parameters of a kernel, from its cubin (ELF); nullopt where the image does not
+/// state them. Never reads outside `image`.
 std::optional<int> read_parameter_bytes(std::string_view image, std::string_view entry_name);
 
-/// The resources from the log of `--ptxas-options=-v`, where it has them.
+/// The resources of a kernel from the log of `--ptxas-options=-v`, where it has them.
 KernelResources read_ptxas_log(std::string_view log, std::string_view entry_name);
 
 struct KernelImage {

@@ -7,14 +7,14 @@
 #include <condition_variable>
 #include <list>
 #include <map>
-#include <mutex>
 #include <new>
+#include <optional>
 #include <set>
 #include <system_error>
 #include <thread>
 
-#include "compile/pool_size.hpp"
 #include "core/memory.hpp"
+#include "core/mutex.hpp"
 #include "core/threads.hpp"
 
 namespace hmmjit::compile {
@@ -40,7 +40,7 @@ std::string identity_of(const plan::Plan& plan) {
   return out;
 }
 
-// What a key says of the kernel itself: all but who compiled it and how that compiler was asked.
+// The part of a key that identifies the kernel itself: all but the compiler and its options.
 std::string kernel_of(const cache::CacheKey& key) {
   cache::CacheKey out;
   for (const cache::KeyComponent& part : key.components()) {
@@ -51,6 +51,21 @@ std::string kernel_of(const cache::CacheKey& key) {
 }
 
 }  // namespace
+
+int compile_threads(int wanted, int cores, std::uint64_t memory) {
+  // With twelve, all kernels of a search take no longer than the slowest one alone.
+  constexpr int kMost = 12;
+  // NVRTC 13.0 takes 91 MB once and 19 MB for each running compile of the catalogue's kernels. Both
+  // are doubled here for larger kernels and other versions.
+  constexpr std::uint64_t kOnce = std::uint64_t{182} << 20, kEach = std::uint64_t{38} << 20;
+  if (wanted > 0) return wanted;
+  int threads = std::min(cores, kMost);
+  if (memory < kOnce + static_cast<std::uint64_t>(kMost) * kEach) {
+    const std::uint64_t rest = memory - std::min(memory, kOnce);
+    threads = std::min(threads, static_cast<int>(rest / kEach));
+  }
+  return std::max(threads, 1);
+}
 
 struct KernelProvider::Pool {
   struct Job {
@@ -66,22 +81,26 @@ struct KernelProvider::Pool {
     bool queued = false;
   };
 
-  std::mutex mutex;
+  Mutex mutex;
   std::condition_variable wake;
-  std::list<Job> queue;
-  std::map<std::string, Pending> known;  ///< every kernel requested; failures are dropped
-  std::set<std::string> refused;         ///< kernels the driver refused once
-  std::once_flag installed_read;
-  std::map<std::string, cache::CacheKey> installed;  ///< of the system layer, by kernel_of()
-  std::vector<std::thread> threads;
-  std::size_t idle = 0;
-  int limit = 1;
-  std::uint64_t next_order = 0;
+  std::list<Job> queue HMMJIT_GUARDED_BY(mutex);
+  /// Every kernel requested; failures are dropped.
+  std::map<std::string, Pending> known HMMJIT_GUARDED_BY(mutex);
+  std::set<std::string> refused HMMJIT_GUARDED_BY(mutex);  ///< kernels the driver refused once
+  std::vector<std::thread> threads HMMJIT_GUARDED_BY(mutex);
+  std::size_t idle HMMJIT_GUARDED_BY(mutex) = 0;
+  std::uint64_t next_order HMMJIT_GUARDED_BY(mutex) = 0;
+  ProviderStatistics statistics HMMJIT_GUARDED_BY(mutex);
+  int limit = 1;  ///< of threads
   std::atomic<bool> stop{false};
-  ProviderStatistics statistics;
+
+  Mutex installed_mutex;
+  /// Keys of the system layer by kernel_of(), once they have been read.
+  std::optional<std::map<std::string, cache::CacheKey>> installed
+      HMMJIT_GUARDED_BY(installed_mutex);
 
   /// The most urgent job, oldest first among equals.
-  std::list<Job>::iterator most_urgent() {
+  std::list<Job>::iterator most_urgent() HMMJIT_REQUIRES(mutex) {
     return std::ranges::max_element(queue, [](const Job& a, const Job& b) {
       return std::pair(a.priority, b.order) < std::pair(b.priority, a.order);
     });
@@ -101,13 +120,18 @@ KernelProvider::KernelProvider(render::TemplateLibrary templates,
 
 KernelProvider::~KernelProvider() {
   cancel();
-  for (std::thread& thread : pool_->threads) thread.join();
+  std::vector<std::thread> threads;
+  {
+    const MutexLock guard(pool_->mutex);
+    threads.swap(pool_->threads);
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 void KernelProvider::cancel() {
   std::list<Pool::Job> dropped;
   {
-    const std::lock_guard guard(pool_->mutex);
+    const MutexLock guard(pool_->mutex);
     pool_->stop = true;
     dropped.swap(pool_->queue);
     for (auto& [identity, pending] : pool_->known) pending.queued = false;
@@ -119,13 +143,13 @@ void KernelProvider::cancel() {
 }
 
 ProviderStatistics KernelProvider::statistics() const {
-  const std::lock_guard guard(pool_->mutex);
+  const MutexLock guard(pool_->mutex);
   return pool_->statistics;
 }
 
 void KernelProvider::report(ProviderEvent event) {
   {
-    const std::lock_guard guard(pool_->mutex);
+    const MutexLock guard(pool_->mutex);
     ProviderStatistics& s = pool_->statistics;
     switch (event.kind) {
       case ProviderEvent::Kind::kCompiled:
@@ -182,19 +206,26 @@ Result<KernelProvider::Obtained> KernelProvider::obtain_from_others(const Compil
 // Kernels that were installed with the program serve whichever compiler there is by now: to compile
 // them all once more would take minutes and gain nothing.
 std::optional<KernelProvider::Obtained> KernelProvider::find_installed(const CompileJob& job) {
-  std::call_once(pool_->installed_read, [&] {
-    std::vector<cache::CacheKey> keys = cache_.system_keys();
-    std::ranges::sort(keys, std::greater{}, &cache::CacheKey::record);
-    for (cache::CacheKey& key : keys) pool_->installed.emplace(kernel_of(key), std::move(key));
-  });
-  if (pool_->installed.empty()) return std::nullopt;
-  const auto found = pool_->installed.find(kernel_of(job.key));
-  if (found == pool_->installed.end()) return std::nullopt;
-  cache::Lookup lookup = cache_.find(found->second, cache::KernelCache::Counted::kHits);
+  cache::CacheKey key;
+  {
+    const MutexLock lock(pool_->installed_mutex);
+    if (!pool_->installed) {
+      std::vector<cache::CacheKey> keys = cache_.system_keys();
+      std::ranges::sort(keys, std::greater{}, &cache::CacheKey::record);
+      auto& installed = pool_->installed.emplace();
+      for (cache::CacheKey& one : keys) installed.emplace(kernel_of(one), std::move(one));
+    }
+    if (pool_->installed->empty()) return std::nullopt;
+    const auto found = pool_->installed->find(kernel_of(job.key));
+    if (found == pool_->installed->end()) return std::nullopt;
+    key = found->second;
+  }
+  cache::Lookup lookup = cache_.find(key, cache::KernelCache::Counted::kHits);
   if (!lookup) return std::nullopt;
-  const std::string* maker = found->second.find("compiler");
-  return Obtained{std::move(lookup), found->second,
-                  fmt::format("installed; made by {}", maker != nullptr ? *maker : "another one")};
+  const std::string* maker = key.find("compiler");
+  std::string note =
+      fmt::format("installed; made by {}", maker != nullptr ? *maker : "another one");
+  return Obtained{std::move(lookup), std::move(key), std::move(note)};
 }
 
 Result<KernelProvider::Obtained> KernelProvider::obtain(const CompileJob& job, bool may_compile) {
@@ -311,8 +342,8 @@ Result<KernelPtr> KernelProvider::make(const plan::Plan& plan, bool may_compile)
       // unobtainable compile says nothing about the variant.
       const bool of_the_variant = code == ErrorCode::kCompile && compiler_.has_value() &&
                                   cache_.may_compile() && kernel.error().where != kNotCached;
-      // Who edits templates wants to see their errors, not the next kernel. That a kernel takes too
-      // much of a device is no such error.
+      // A developer of templates must see their errors, not the next kernel. Exceeding the
+      // resources of a device is no such error.
       const bool of_the_language =
           templates_.edited() && kernel.error().message.find(": error: ") != std::string::npos;
       if (!of_the_variant || of_the_language) return kernel;
@@ -343,10 +374,40 @@ Result<KernelPtr> KernelProvider::make(const plan::Plan& plan, bool may_compile)
               "use the CPU search, or force another variant");
 }
 
+void KernelProvider::work() {
+  Pool& pool = *pool_;
+  MutexLock lock(pool.mutex);
+  for (;;) {
+    ++pool.idle;
+    while (!pool.stop && pool.queue.empty()) lock.wait(pool.wake);
+    --pool.idle;
+    if (pool.stop) return;
+    const auto chosen = pool.most_urgent();
+    Pool::Job mine = std::move(*chosen);
+    pool.known[mine.identity].queued = false;
+    pool.queue.erase(chosen);
+    lock.unlock();
+    Result<KernelPtr> result;
+    try {
+      result = make(mine.plan, true);
+    } catch (const std::bad_alloc&) {
+      result = std::unexpected(Error{ErrorCode::kResources, "out of memory", {}, {}});
+    } catch (const std::exception& error) {
+      result = fail(ErrorCode::kInternal, error.what(), mine.identity);
+    }
+    lock.lock();
+    // A failure must not stick here: the cache remembers those that can.
+    if (!result) pool.known.erase(mine.identity);
+    lock.unlock();
+    mine.promise.set_value(std::move(result));
+    lock.lock();
+  }
+}
+
 KernelProvider::Future KernelProvider::request(const plan::Plan& plan, int priority) {
   Pool& pool = *pool_;
   const std::string identity = identity_of(plan);
-  const std::lock_guard guard(pool.mutex);
+  const MutexLock guard(pool.mutex);
   ++pool.statistics.requests;
   if (const auto found = pool.known.find(identity); found != pool.known.end()) {
     ++pool.statistics.shared;
@@ -368,39 +429,10 @@ KernelProvider::Future KernelProvider::request(const plan::Plan& plan, int prior
   pool.queue.push_back(std::move(job));
   pool.known[identity] = {future, std::prev(pool.queue.end()), true};
   if (pool.idle < pool.queue.size() && pool.threads.size() < static_cast<std::size_t>(pool.limit)) {
-    const auto work = [this] {
-      Pool& p = *pool_;
-      std::unique_lock lock(p.mutex);
-      for (;;) {
-        ++p.idle;
-        p.wake.wait(lock, [&] { return p.stop || !p.queue.empty(); });
-        --p.idle;
-        if (p.stop) return;
-        const auto chosen = p.most_urgent();
-        Pool::Job mine = std::move(*chosen);
-        p.known[mine.identity].queued = false;
-        p.queue.erase(chosen);
-        lock.unlock();
-        Result<KernelPtr> result;
-        try {
-          result = make(mine.plan, true);
-        } catch (const std::bad_alloc&) {
-          result = std::unexpected(Error{ErrorCode::kResources, "out of memory", {}, {}});
-        } catch (const std::exception& error) {
-          result = fail(ErrorCode::kInternal, error.what(), mine.identity);
-        }
-        lock.lock();
-        // A failure must not stick here: what can stick is memoised by the cache.
-        if (!result) p.known.erase(mine.identity);
-        lock.unlock();
-        mine.promise.set_value(std::move(result));
-        lock.lock();
-      }
-    };
     try {
-      pool.threads.emplace_back(work);
+      pool.threads.emplace_back([this] { work(); });
     } catch (const std::system_error& error) {
-      // Those that there are go on; a kernel that nobody would make has failed.
+      // The other threads continue; without any, the kernel has failed.
       if (pool.threads.empty()) {
         pool.queue.back().promise.set_value(
             fail(ErrorCode::kResources,
@@ -418,7 +450,7 @@ KernelProvider::Future KernelProvider::request(const plan::Plan& plan, int prior
 std::optional<KernelProvider::Future> KernelProvider::find(const plan::Plan& plan) {
   const std::string identity = identity_of(plan);
   {
-    const std::lock_guard guard(pool_->mutex);
+    const MutexLock guard(pool_->mutex);
     if (pool_->stop) return std::nullopt;
     if (const auto known = pool_->known.find(identity); known != pool_->known.end()) {
       const Future& future = known->second.future;
@@ -430,12 +462,12 @@ std::optional<KernelProvider::Future> KernelProvider::find(const plan::Plan& pla
     }
   }
   auto kernel = make(plan, false);
-  // What is wrong beyond a miss shows again when the kernel is requested.
+  // Any error but a miss recurs when the kernel is requested.
   if (!kernel) return std::nullopt;
   std::promise<Result<KernelPtr>> promise;
   Future future = promise.get_future().share();
   promise.set_value(std::move(kernel));
-  const std::lock_guard guard(pool_->mutex);
+  const MutexLock guard(pool_->mutex);
   ++pool_->statistics.requests;
   return pool_->known.try_emplace(identity, Pool::Pending{future, {}, false}).first->second.future;
 }
@@ -449,7 +481,7 @@ Result<KernelPtr> KernelProvider::refused(const plan::Plan& plan, const KernelPt
                                           const std::string& reason) {
   report({.kind = ProviderEvent::Kind::kRefused, .kernel = kernel->name, .detail = reason});
   {
-    const std::lock_guard guard(pool_->mutex);
+    const MutexLock guard(pool_->mutex);
     if (!pool_->refused.insert(kernel->name).second) {
       return fail(ErrorCode::kCompile,
                   fmt::format("the driver refused this kernel again after a rebuild: {}", reason),

@@ -1,4 +1,4 @@
-// Kernels on demand: memory, then the disk cache, then the compiler.
+// Makes kernels on demand: from memory, the disk cache or the compiler.
 //
 // One kernel is made once however many callers ask for it at the same time, in this process (a
 // shared future) and between processes (the cache's lock). Compiles run on a bounded pool, the
@@ -46,8 +46,12 @@ struct ProviderEvent {
   double cpu_seconds = 0;  ///< kCompiled: of the compiling thread, whatever else the machine does
 };
 
+/// Threads for compiles: `wanted` if positive; otherwise one per core, at most 12, and fewer where
+/// `memory` (bytes, see available_memory) is short.
+int compile_threads(int wanted, int cores, std::uint64_t memory);
+
 struct ProviderSettings {
-  int threads = 0;  ///< compiles at a time; 0: cores of this process, at most 8, less on low memory
+  int threads = 0;  ///< compiles at a time; 0: see compile_threads
   DeveloperOptions developer = DeveloperOptions::from_environment();
   std::function<void(const ProviderEvent&)> on_event;
 };
@@ -87,7 +91,7 @@ class KernelProvider {
   Result<KernelPtr> refused(const plan::Plan& plan, const KernelPtr& kernel,
                             const std::string& reason);
 
-  /// What the cache has for the plan's first choice, without compiling: the layer, or kNone.
+  /// The cache layer that holds the plan's first choice, or kNone; compiles nothing.
   struct CacheState {
     cache::Layer layer = cache::Layer::kNone;
     std::string reason;  ///< why a miss
@@ -105,6 +109,7 @@ class KernelProvider {
 
  private:
   struct Pool;
+  void work();  // what a compiling thread does
   Result<KernelPtr> make(const plan::Plan& plan, bool may_compile);
   Result<KernelPtr> make_candidate(const plan::Candidate& candidate,
                                    const plan::DeviceTraits& device,

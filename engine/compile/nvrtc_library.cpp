@@ -50,11 +50,6 @@ std::vector<std::string> python_folders() {
   return folders;
 }
 
-std::unexpected<Error> fail_for_memory(const char* why) {
-  return fail(ErrorCode::kResources,
-              fmt::format("there is not enough memory for the run-time compiler ({})", why));
-}
-
 }  // namespace
 
 const char* image_kind_name(ImageKind kind) { return kind == ImageKind::kCubin ? "cubin" : "ptx"; }
@@ -214,8 +209,6 @@ Result<std::shared_ptr<const NvrtcLibrary>> NvrtcLibrary::locate(const NvrtcSear
           library->path_ = map->l_name;
         }
         // Kept open on purpose: load() will want it, and unloading a compiler is never safe.
-      } else if (const char* why = dlerror(); why != nullptr && is_want_of_memory(why)) {
-        return fail_for_memory(why);
       }
     }
     if (library->path_.empty()) continue;
@@ -233,7 +226,7 @@ Result<std::shared_ptr<const NvrtcLibrary>> NvrtcLibrary::locate(const NvrtcSear
   const std::string id = build_id_of(library->path_);
   library->minor_ = find_builtins(library->path_, library->major_).minor;
   if (library->minor_ < 0 || id.empty()) {
-    // Ask the library itself; without built-ins this says what is missing.
+    // Ask the library itself; without built-ins it reports what is missing.
     HMMJIT_TRY(library->load());
   }
   std::error_code error;
@@ -261,7 +254,6 @@ Status NvrtcLibrary::load() const {
   void* handle = dlopen(path_.c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* why = dlerror();
-    if (why != nullptr && is_want_of_memory(why)) return fail_for_memory(why);
     return fail(ErrorCode::kCompile,
                 fmt::format("the run-time compiler cannot be loaded: {}", why ? why : "unknown"),
                 path_, kInstall);

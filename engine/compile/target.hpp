@@ -1,4 +1,4 @@
-// What to compile for: cubin or PTX, which architecture, which options.
+// The target of a compile: cubin or PTX, architecture, options.
 #pragma once
 
 #include <span>

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <filesystem>
 
-#include "core/digest.hpp"
 #include "cache/entry_store.hpp"
 #include "compile/kernel_compiler.hpp"
+#include "core/digest.hpp"
 
 namespace hmmjit::compile {
 namespace {
@@ -65,7 +65,7 @@ LoadedTuning load_tuning(const cache::Settings& settings, const std::string& cat
   LoadedTuning out;
   const std::string path = tuning_path(settings);
   if (path.empty()) return out;
-  // What another user may have put there must not choose kernels, hang, or fill the memory.
+  // A file of another user must not choose kernels, hang the process, or fill its memory.
   const auto store = open_store(settings);
   if (!store) return out;
   const auto text = store->read(path);

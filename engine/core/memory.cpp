@@ -3,7 +3,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <string>
 #include <string_view>
@@ -43,14 +42,6 @@ std::uint64_t available_memory(const MemoryFiles& files) {
   return available_memory(files, cgroup_memory_left(files.groups));
 }
 
-bool is_want_of_memory(std::string_view dlerror_words) {
-  // What the GNU loader says, sometimes with the words for an error number after it: ENOMEM's here.
-  return dlerror_words.find("allocate memory") != dlerror_words.npos ||
-         dlerror_words.find("out of memory") != dlerror_words.npos ||
-         dlerror_words.ends_with("failed to map segment from shared object") ||
-         dlerror_words.ends_with(std::system_category().message(ENOMEM));
-}
-
 Result<MemoryGrant> grant_memory(std::uint64_t wanted, int threads, const MemoryFiles& files) {
   // With this much left, searches of ordinary models were seen to end on one thread.
   constexpr std::uint64_t kLeast = std::uint64_t{20} << 20;
@@ -77,7 +68,7 @@ Result<MemoryGrant> grant_memory(std::uint64_t wanted, int threads, const Memory
 }
 
 std::optional<std::uint64_t> matrix_that_fits(const CgroupFiles& files) {
-  // What other threads may come to hold meanwhile.
+  // Memory that other threads may allocate meanwhile.
   constexpr std::uint64_t kOfOthers = std::uint64_t{4} << 20;
   const auto left = cgroup_memory_left(files);
   if (!left) return std::nullopt;

@@ -1,5 +1,5 @@
-// A mutex of which Clang checks at compile time that what it guards is only touched while it is
-// held (-Wthread-safety). With other compilers the annotations are nothing.
+// A mutex whose guarded members may only be accessed while it is held, which Clang checks at
+// compile time (-Wthread-safety). Other compilers ignore the annotations.
 #pragma once
 
 #include <chrono>
@@ -12,11 +12,11 @@
 #define HMMJIT_THREAD_ANNOTATION(x)
 #endif
 
-/// A member that is touched only while the mutex is held.
+/// A member that is accessed only while the mutex is held.
 #define HMMJIT_GUARDED_BY(mutex) HMMJIT_THREAD_ANNOTATION(guarded_by(mutex))
-/// A function that is called with the mutex held.
+/// A function that must be called with the mutex held.
 #define HMMJIT_REQUIRES(...) HMMJIT_THREAD_ANNOTATION(requires_capability(__VA_ARGS__))
-/// A function that takes the mutex: not to be called with it held.
+/// A function that locks the mutex and must not be called with it held.
 #define HMMJIT_EXCLUDES(...) HMMJIT_THREAD_ANNOTATION(locks_excluded(__VA_ARGS__))
 
 namespace hmmjit {
@@ -31,7 +31,7 @@ class HMMJIT_THREAD_ANNOTATION(capability("mutex")) Mutex {
   std::mutex mutex_;
 };
 
-/// Holds a mutex to the end of its scope; may be unlocked and locked again in between.
+/// Holds a mutex until the end of its scope; can be unlocked and locked again in between.
 class HMMJIT_THREAD_ANNOTATION(scoped_lockable) MutexLock {
  public:
   explicit MutexLock(Mutex& mutex) HMMJIT_THREAD_ANNOTATION(acquire_capability(mutex))
@@ -41,10 +41,15 @@ class HMMJIT_THREAD_ANNOTATION(scoped_lockable) MutexLock {
   MutexLock& operator=(const MutexLock&) = delete;
   void lock() HMMJIT_THREAD_ANNOTATION(acquire_capability()) { lock_.lock(); }
   void unlock() HMMJIT_THREAD_ANNOTATION(release_capability()) { lock_.unlock(); }
-  /// Waits, unlocked meanwhile, for a notification; it may come without a reason.
+  /// Unlocks, waits for a notification (which may be spurious), and locks again.
   void wait(std::condition_variable& condition) { condition.wait(lock_); }
   void wait_for(std::condition_variable& condition, std::chrono::milliseconds at_most) {
     condition.wait_for(lock_, at_most);
+  }
+  /// False once `deadline` has passed.
+  bool wait_until(std::condition_variable& condition,
+                  std::chrono::steady_clock::time_point deadline) {
+    return condition.wait_until(lock_, deadline) == std::cv_status::no_timeout;
   }
 
  private:

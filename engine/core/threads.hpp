@@ -1,7 +1,6 @@
-// How many threads this process may keep busy, and what a thread has used.
+// How many threads this process may keep busy, and how long a thread has run.
 #pragma once
 
-#include <cstddef>
 #include <functional>
 #include <thread>
 
@@ -13,34 +12,21 @@ namespace hmmjit {
 /// quota (v1 and v2, rounded up), at least 1.
 int available_cores();
 
-/// How many of `wanted` further threads the system lets this process start (limits on processes,
-/// the cgroup's number of tasks, address space). Found by starting them all for a moment, because
-/// some libraries abort or hang where a thread is refused; a number that could be started once is
-/// not tried again.
-int startable_threads(int wanted);
+/// Whether the system lets this process start `count` further threads now (limits on processes,
+/// tasks of the control group, address space). Starts them for a moment: some libraries, among them
+/// the CUDA driver, abort or hang where a thread is refused.
+bool can_start_threads(int count);
 
-/// Lets threads of ordinary priority go before the calling one, by so many steps of nice(2), for
-/// good: the system need not allow it to be taken back.
+/// Lowers the priority of the calling thread by `steps` of nice(2), for good: the system need not
+/// allow it to be raised again.
 void lower_thread_priority(int steps);
 
-/// A thread that does `work`. Where that runs out of memory the thread ends, not the process, and
-/// `out_of_memory`, if any, is called before; it must not throw.
+/// A thread that does `work`. If that runs out of memory, the thread calls `out_of_memory`, which
+/// must not throw, and ends.
 std::thread thread_until_out_of_memory(std::function<void()> work,
                                        std::function<void()> out_of_memory);
 
-/// Makes so much of the calling thread's heap accessible ahead of its use; takes no memory but some
-/// pages. The GNU C library grows the heap of a thread, but for the first, by a page whenever one
-/// is needed, in a system call that waits for the page faults of all threads and keeps them
-/// waiting: a search of a second made 9,000 such calls, the start of the driver a thousand of them.
-/// Elsewhere without effect.
-void reach_ahead_in_heap(std::size_t bytes);
-
-/// Makes the C library ready for exceptions that pass through it, as from std::call_once: the GNU C
-/// library opens the unwinder only then, and ends the process where there is no memory for that.
-/// Elsewhere without effect.
-void open_unwinder();
-
-/// Processor time the calling thread has used so far, in seconds.
+/// CPU time of the calling thread so far, in seconds.
 double thread_seconds();
 
 /// Sets flush-to-zero for subnormal results and leaves denormals-are-zero off, as every worker

@@ -21,8 +21,6 @@ const char* driver_state_name(DriverState state) {
       return "ready";
     case DriverState::kNoDriver:
       return "no driver";
-    case DriverState::kNoMemory:
-      return "no memory";
     case DriverState::kStub:
       return "stub";
     case DriverState::kNoDevice:
@@ -38,8 +36,7 @@ const char* driver_state_name(DriverState state) {
 }
 
 Error error_of(const DriverReport& report) {
-  const bool memory = report.state == DriverState::kNoMemory;
-  return {memory ? ErrorCode::kResources : ErrorCode::kNoDevice, report.message, {}, report.remedy};
+  return {ErrorCode::kNoDevice, report.message, {}, report.remedy};
 }
 
 #if HMMJIT_HAVE_CUDA_HEADERS
@@ -91,15 +88,6 @@ CudaLibrary open_cuda_library() {
   void* handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* why = dlerror();
-    if (why != nullptr && is_want_of_memory(why)) {
-      out.report = {
-          .state = DriverState::kNoMemory,
-          .version = 0,
-          .path = name,
-          .message = fmt::format("there is not enough memory for the NVIDIA driver ({})", why),
-          .remedy = "allow the process more memory, or use the CPU: --device cpu"};
-      return out;
-    }
     out.report = {.state = DriverState::kNoDriver,
                   .version = 0,
                   .path = name,

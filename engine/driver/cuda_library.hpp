@@ -12,7 +12,6 @@ namespace hmmjit::driver {
 enum class DriverState {
   kReady,     ///< at least one device
   kNoDriver,  ///< no libcuda.so.1 on this machine
-  kNoMemory,  ///< not enough memory to open libcuda.so.1
   kStub,      ///< the toolkit's stub library was found instead of a driver
   kNoDevice,  ///< a driver, no device it may use
   kTooOld,    ///< a driver without the functions hmmjit needs (before CUDA 12.0)
@@ -21,7 +20,7 @@ enum class DriverState {
 };
 const char* driver_state_name(DriverState state);
 
-/// What was found; `message` and `remedy` are complete sentences for users.
+/// The state of the driver; `message` and `remedy` are complete sentences for users.
 struct DriverReport {
   DriverState state = DriverState::kNoDriver;
   int version = 0;   ///< 12040 for CUDA 12.4; 0 when unknown
@@ -30,7 +29,7 @@ struct DriverReport {
   std::string remedy;
 };
 
-/// Of a state other than kReady: kResources for kNoMemory, else kNoDevice.
+/// The kNoDevice error of a state other than kReady.
 Error error_of(const DriverReport& report);
 
 /// Opens libcuda.so.1 ($HMMJIT_CUDA_LIBRARY names another file) and resolves the table. Does not

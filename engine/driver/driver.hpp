@@ -207,7 +207,7 @@ class GrowingPinnedBuffer {
   std::vector<PinnedBuffer> buffers_;  // the last is the one in use
 };
 
-/// What the driver says of a loaded kernel on one device.
+/// Resources of a loaded kernel on one device, by the driver.
 struct LoadedResources {
   int registers = 0, local_bytes = 0, static_shared_bytes = 0, max_threads = 0;
   int blocks_per_sm = 0;  ///< for the block and shared memory asked about

@@ -1,4 +1,4 @@
-// A device that takes part in searches, and what its threads know of each other.
+// A device that takes part in searches, and the state that its threads share.
 #pragma once
 
 #include <algorithm>

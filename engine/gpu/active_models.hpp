@@ -1,4 +1,4 @@
-// The models of a search that devices may be given.
+// The models of a search that devices take part in.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 
 namespace hmmjit::gpu {
 
-/// A model and how far its kernels are. Thread-safe.
+/// A model and the state of its kernels. Thread-safe.
 class ActiveModel {
  public:
   ActiveModel(ModelId id, std::shared_ptr<const SearchModel> search)
@@ -20,14 +20,14 @@ class ActiveModel {
 
   ModelId id() const { return id_; }
   const std::shared_ptr<const SearchModel>& search() const { return search_; }
-  /// Of the model's size class; null until that has been planned.
+  /// The kernels of the model's size class; null until it has been planned.
   const KernelSlots* slots() const { return slots_; }
 
   enum class State { kWaiting, kReady, kDeclined };
   State state() const { return state_; }
-  /// Checks how far its kernels are. kDeclined: there are none, or decline() has been called.
+  /// Checks the state of its kernels. kDeclined: there are none, or decline() has been called.
   State refresh(ChainKernels& kernels);
-  /// Leaves the model to the host; false where that has been done before.
+  /// The model falls back to the CPU; false if it has done so before.
   bool decline() { return state_.exchange(State::kDeclined) != State::kDeclined; }
 
  private:

@@ -19,6 +19,11 @@ std::vector<ActiveDevice*> Availability::devices() const {
   return out;
 }
 
+ActiveDevice* Availability::device(std::size_t n) const {
+  const MutexLock lock(mutex_);
+  return n < devices_.size() ? devices_[n].get() : nullptr;
+}
+
 void Availability::set_devices(std::vector<std::unique_ptr<ActiveDevice>> devices) {
   const MutexLock lock(mutex_);
   devices_ = std::move(devices);
@@ -47,18 +52,19 @@ void Availability::fail_all(const Error& error) {
 }
 
 void Availability::out_of_memory() noexcept {
+  const Error failure{ErrorCode::kResources, "out of memory", {}, {}};
   {
     const MutexLock lock(mutex_);
-    if (phase_ != Phase::kFailed) failure_ = std::move(out_of_memory_);
+    if (phase_ != Phase::kFailed) failure_ = failure;
     phase_ = Phase::kFailed;
     reported_ = true;
     for (const auto& device : devices_) device->lost = true;
   }
-  if (const ClientUse use = clients_.use()) use.client().out_of_memory();
+  if (const ClientUse use = clients_.use()) use->client.stopped(failure, true);
   changed_.raise();
 }
 
-void Availability::greet() {
+void Availability::report_pending_failure() {
   {
     const MutexLock lock(mutex_);
     reported_ = false;
@@ -78,8 +84,8 @@ void Availability::report_failure() {
     if (std::exchange(reported_, true)) return;
     failure = failure_;
   }
-  use.client().stopped(failure, settings_.demanded && counters_.get().ready_seconds == 0);
-  use.board().refuse_all();
+  use->client.stopped(failure, settings_.demanded && counters_.get().ready_seconds == 0);
+  use->board.refuse_all();
 }
 
 void Availability::lose(ActiveDevice& device, const Error& error) {
@@ -102,8 +108,7 @@ void Availability::leave_if_lost(const ActiveDevice& device) {
   if (!device.lost || phase() == Phase::kFailed) return;
   const ClientUse use = clients_.use();
   if (!use) return;
-  for (const SegmentPtr& segment : segments_.leave(device))
-    use.board().refuse_shard(segment->shard());
+  for (const SegmentPtr& segment : segments_.leave(device)) use->board.refuse_shard(segment->shard);
 }
 
 }  // namespace hmmjit::gpu

@@ -1,24 +1,25 @@
 // Whether there are devices to work on.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <vector>
 
 #include "core/mutex.hpp"
 #include "gpu/active_device.hpp"
 #include "gpu/change_signal.hpp"
-#include "gpu/client_calls.hpp"
+#include "gpu/client.hpp"
 #include "gpu/counters.hpp"
 #include "gpu/segments.hpp"
 
 namespace hmmjit::gpu {
 
-/// From the start of the driver to the loss of the last device. Thread-safe; calls nobody while it
-/// is locked.
+/// The state of the devices, from the start of the driver to the loss of the last one.
+/// Thread-safe; calls nothing while it is locked.
 class Availability {
  public:
   Availability(const Settings& settings, ClientCalls& clients, BlockGroups& groups,
-               Segments& segments, Counters& counters, ChangeSignal& changed)
+               SegmentStore& segments, Counters& counters, ChangeSignal& changed)
       : settings_(settings),
         clients_(clients),
         groups_(groups),
@@ -34,36 +35,35 @@ class Availability {
   void ready();
   /// Empty until set_devices().
   std::vector<ActiveDevice*> devices() const;
+  /// Device number `n` of them, without an allocation; null beyond the last.
+  ActiveDevice* device(std::size_t n) const;
 
-  /// No device will ever work (again): the host does everything that is not claimed.
+  /// No device will work any more: everything that is not claimed falls back to the CPU.
   void fail_all(const Error& error);
-  /// The same without an allocation, for the search that is running, which ends: memory of the host
-  /// has run out where its devices cannot go on.
+  /// The same where the host is out of memory, which ends the running search. Allocates nothing.
   void out_of_memory() noexcept;
-  /// A launch failed or timed out, or the driver does not answer any more: this device is given up.
+  /// A launch failed or timed out, or the driver does not answer: this device is lost.
   void lose(ActiveDevice& device, const Error& error);
-  /// What is still open on a lost device goes to the others, and to the host where its segment has
-  /// been in use. A lane that still works on the segment calls this again when it has ended.
+  /// Open work of a lost device goes to other devices, or to the CPU if no other device can take
+  /// its segment. A lane that still works on the segment calls this again when it has finished.
   void leave_if_lost(const ActiveDevice& device);
-  /// A client has been attached, which knows nothing of failures yet.
-  void greet();
+  /// A client has been attached: reports an earlier failure to it.
+  void report_pending_failure();
 
  private:
-  // Without a client there is nobody to report to, and nothing to release.
+  // Does nothing without a client.
   void report_failure();
 
   const Settings& settings_;
   ClientCalls& clients_;
   BlockGroups& groups_;
-  Segments& segments_;
+  SegmentStore& segments_;
   Counters& counters_;
   ChangeSignal& changed_;
   mutable Mutex mutex_;
   Phase phase_ HMMJIT_GUARDED_BY(mutex_) = Phase::kStarting;
   std::vector<std::unique_ptr<ActiveDevice>> devices_ HMMJIT_GUARDED_BY(mutex_);
   Error failure_ HMMJIT_GUARDED_BY(mutex_);
-  Error out_of_memory_ HMMJIT_GUARDED_BY(mutex_){
-      ErrorCode::kResources, "out of host memory", {}, {}};
   bool reported_ HMMJIT_GUARDED_BY(mutex_) = false;
 };
 

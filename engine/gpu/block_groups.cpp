@@ -6,9 +6,10 @@
 namespace hmmjit::gpu {
 namespace {
 
-// Fewer models than this do not keep a device busy with one segment until a much larger one has
-// been read, packed and uploaded: threads would take most of it meanwhile. What a number of models
-// can wait for is in proportion to it: so many of them for each of the first segment's residues.
+// Fewer models do not keep a device busy with one segment until a much larger one has been read,
+// packed and uploaded: the CPU would do most of it meanwhile. The size of a segment that models
+// can wait for is proportional to their number: kModelsPerFirstSegment for each size of the first
+// segment.
 constexpr std::size_t kModelsOfLargeSegments = 8, kModelsPerFirstSegment = 2;
 
 }  // namespace
@@ -42,9 +43,8 @@ BlockGroups::Groups BlockGroups::add(BlockRef block, std::uint64_t device_bytes,
   blocks_.push_back(std::move(block));
   Groups out = take(residues_ / (segment_residues(device_bytes) * devices()));
   if (!out.empty() && models >= kModelsOfLargeSegments) {
-    const std::uint64_t largest =
-        std::min(settings_.largest_segment,
-                 settings_.segment_residues * (models / kModelsPerFirstSegment));
+    const std::uint64_t largest = std::min(
+        settings_.largest_segment, settings_.segment_residues * (models / kModelsPerFirstSegment));
     next_residues_ = std::min(next_residues_ * settings_.segment_growth,
                               std::max(settings_.segment_residues, largest));
   }

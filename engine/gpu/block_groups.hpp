@@ -1,4 +1,4 @@
-// Target blocks on their way into segments.
+// Groups target blocks into segments.
 #pragma once
 
 #include <cstddef>
@@ -13,19 +13,18 @@ namespace hmmjit::gpu {
 /// Gathers the blocks of a search until they make a segment for each device. Thread-safe.
 class BlockGroups {
  public:
-  /// The blocks of each segment that is to be made now, perhaps none.
+  /// The blocks of each segment to make now; may be empty.
   using Groups = std::vector<std::vector<BlockRef>>;
 
   explicit BlockGroups(const Settings& settings) : settings_(settings) {}
-  /// For a new search: the first segments are the smallest again. `host_bytes`: as
-  /// GpuFilters::attach.
+  /// Begins a search, whose first segments are small. `host_bytes`: see GpuFilters::attach.
   void begin(std::uint64_t host_bytes);
-  /// `device_bytes`: that may be used of the smallest device, as far as that is known. `models`:
-  /// that the search has begun; few leave the next segment as small as the last one.
+  /// `device_bytes`: usable memory of the smallest device, if known. `models`: begun so far; with
+  /// few, the next segment is not larger than the last.
   Groups add(BlockRef block, std::uint64_t device_bytes, std::size_t models);
   /// The remaining blocks, as segments of equal size, however small.
   Groups rest(std::uint64_t device_bytes);
-  /// Accepts no more blocks until the next search begins. Returns those that it holds.
+  /// Accepts no more blocks until the next search begins. Returns the remaining ones.
   std::vector<BlockRef> end();
 
  private:

@@ -93,7 +93,7 @@ struct Cascade::Run {
   const dev::DatabaseView database = job.targets.view();
   CascadeResult result{};
 
-  // What is uploaded: the counters, followed by the tables of each stage.
+  // The upload: the counters, followed by the tables of each stage.
   layout::TableBlock up{sizeof(ChainCounters)};
   std::uintptr_t base() const { return lane.tables_.address(); }
   ChainCounters* counters() const { return reinterpret_cast<ChainCounters*>(base()); }
@@ -107,7 +107,7 @@ struct Cascade::Run {
   const ReadyKernel& ssv = kernel(kernel(Link::kFineSsv) ? Link::kFineSsv : Link::kSsv);
 
   Status queue();
-  // What the stages read of the model, on its way to the device.
+  // The tables of the model, on their way to the device.
   Status begin();
   Status provide_scratch();
   // One launch, or one for each tile of the model; only the work counter, `next` bytes after the
@@ -122,7 +122,7 @@ struct Cascade::Run {
   Status queue_gate(const dev::TargetList& list, dev::u32 stage);
   Status collect();
   void count_work(const dev::GateCounters& counters);
-  // With the counters of the chain: what the search wants to compare with the CPU.
+  // The sample for comparison with the CPU, copied with the counters of the chain.
   Status sample(const ChainCounters& c);
 
   ChainStages stages = stages_of(job);
@@ -143,7 +143,7 @@ namespace {
 constexpr std::size_t with_slack(std::size_t bytes) {
   return layout::aligned_size(bytes + bytes / 4);
 }
-// Of what differs from model to model twice as much, and not little to begin with.
+// Buffers whose size depends on the model grow by powers of two from a minimum.
 constexpr std::size_t kFirstBuffer = std::size_t{256} << 10;
 constexpr std::size_t for_models(std::size_t bytes) {
   return std::bit_ceil(std::max(bytes, kFirstBuffer));
@@ -169,7 +169,7 @@ Result<std::unique_ptr<Cascade>> Cascade::create(const driver::DevicePtr& device
   for (driver::Event& event : out->end_) {
     HMMJIT_ASSIGN(event, driver::Event::create(device, true));
   }
-  // Now, while nobody has to wait for them: see for_models().
+  // Now, while no chain waits for them: see for_models().
   HMMJIT_TRY(out->up_.reserve(device, kFirstBuffer, kFirstBuffer));
   (void)out->grow(out->tables_, kFirstBuffer, true);
   HMMJIT_TRY(out->down_.reserve(device, kFirstBuffer, kFirstBuffer));
@@ -213,7 +213,7 @@ Result<CascadeResult> Cascade::run(const CascadeJob& job) {
     if (kernel) HMMJIT_TRY(kernel.require(extent_of(job.model)));
   }
   if (Status queued = run.queue(); !queued) {
-    // What has been queued reads the buffers that the next chain uploads from.
+    // Queued launches read the buffers that the next chain uploads from.
     if (queued.error().code == ErrorCode::kResources) HMMJIT_TRY(wait(job));
     return std::unexpected(std::move(queued.error()));
   }
@@ -451,8 +451,8 @@ Status Cascade::Run::collect() {
                                first_undecided * sizeof(std::uint32_t), lists.undecided));
     return lane.wait(job);
   };
-  // A copy that has to wait for its kernels would hold up those of all other streams, which the
-  // copy engine takes in the order in which they were asked for.
+  // A copy that waits for its kernels would delay those of all other streams, since the copy
+  // engine takes them in order of request.
   HMMJIT_TRY(lane.wait(job));
   HMMJIT_TRY(download());
   ChainCounters c{};

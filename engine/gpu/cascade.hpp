@@ -36,11 +36,11 @@ struct MsvSurvivor {
   float nats = std::numeric_limits<float>::quiet_NaN();
 };
 
-/// What a device found out about the targets of one block; the others fail MSV.
+/// A device's results for the targets of one block; all other targets fail MSV.
 struct FilteredBlock {
   std::vector<MsvSurvivor> open;      ///< ascending index; the caller does everything after MSV
   std::vector<std::uint32_t> passed;  ///< ascending; pass Viterbi, and Forward but for rounding
-  /// Further findings for each that passed, null where there are none; or empty.
+  /// Further results for each that passed, null if there are none; or empty.
   std::vector<std::shared_ptr<const ParsedTarget>> parsed;
   /// Targets that failed at a stage after MSV. One block of a launch has the counts of all.
   std::uint64_t failed_bias = 0, failed_viterbi = 0, failed_forward = 0;
@@ -51,8 +51,8 @@ struct FilteredBlock {
 struct FilterLimits {
   double F1 = 0.02, F2 = 1e-3, F3 = 1e-5;
   bool bias = true;
-  /// Seed with which the traces of each region are sampled. None: one generator runs through the
-  /// whole search, which only the CPU can follow.
+  /// Seed for the sampled traces of each region. None: one generator for the whole search, which
+  /// only the CPU can use.
   std::optional<std::uint32_t> trace_seed = 42;
 };
 
@@ -91,16 +91,16 @@ struct CascadeResult {
   std::array<float, kTimedStages.size()> end{};
   std::uint64_t launches = 0, survivors = 0, undecided = 0, open = 0, passed = 0;
   std::uint64_t viterbi_targets = 0, viterbi_flagged = 0, forward_targets = 0;
-  /// MSV's is left at 0: nobody adds up the few targets that SSV leaves to it; what the exact Viterbi
-  /// kernel does again is not counted either.
+  /// MSV's is left at 0: nobody adds up the few targets that SSV leaves to it; what the exact
+  /// Viterbi kernel does again is not counted either.
   std::array<StageWork, kTimedStages.size()> work{};
 };
 
 /// Stream, events and buffers of one lane, reused from model to model. One thread at a time.
 class Cascade {
  public:
-  /// Called before a buffer of `from` bytes of device memory is replaced by one of `to`; after an
-  /// error there is none.
+  /// Called before a buffer of `from` bytes of device memory is replaced by one of `to` bytes; an
+  /// error leaves no buffer.
   using Resize = std::function<Status(std::size_t from, std::size_t to)>;
   /// `origin`: recorded before. `most_scratch`: bytes of scratch (plan::Expected) beyond which a
   /// fast Viterbi kernel gives way to an exact one that needs less.
@@ -109,12 +109,12 @@ class Cascade {
                                                  std::size_t most_scratch);
   /// Device memory a lane takes for lists over a segment of that many targets, at most.
   static std::size_t bytes_for(std::size_t targets);
-  /// Makes what the first chain over these targets with a model of that length would have to wait
-  /// for, as far as there is memory.
+  /// Allocates in advance what the first chain over these targets with a model of that length
+  /// needs, as far as memory allows.
   void reserve(DeviceTargets& targets, int model_length);
-  /// kResources: no memory; kCompile: a kernel does not cover the model, and nothing was launched;
-  /// kInternal and others: the device is not to be trusted any more. A device without an answer in
-  /// time has been abandoned.
+  /// kResources: no memory; kCompile: a kernel does not cover the model, and nothing was
+  /// launched; kInternal and others: the device must not be used any more. A device that did not
+  /// answer in time has been abandoned.
   Result<CascadeResult> run(const CascadeJob& job);
 
  private:

@@ -5,9 +5,9 @@
 namespace hmmjit::gpu {
 namespace {
 
-// With all its filters a device is a hundred times as fast as a core at what is left open without
-// one of them. The compiles of a class take half a second each, several at a time where there are
-// cores; where there are few, a chain does not wait for all of them.
+// A stage without a kernel falls back to the cores, which are a hundred times slower. The
+// compiles of a class take half a second each, several at a time; with few cores, a chain does
+// not wait for all of them.
 constexpr double kOthersSeconds = 1.5;
 
 }  // namespace
@@ -75,7 +75,7 @@ Result<std::array<ReadyKernel, kLinks>> ChainKernels::ready(const driver::Device
     if (kernel == nullptr) continue;
     auto loaded = loader_.load(device, slot, kernel);
     if (loaded) {
-      // Never so by the way slots are found; if it were, results would still be right.
+      // Cannot happen by the way slots are found; this check keeps results right in any case.
       if (const Status covered = loaded->require(extent_of(model)); !covered) {
         failures_.note(covered.error());
         continue;

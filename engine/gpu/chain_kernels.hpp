@@ -1,4 +1,4 @@
-// The kernels of a search's chains, as the lanes see them.
+// The kernels of a search, for its lanes.
 //
 // ChainPlanner plans the kernels of each size class, ChainLoader loads them on the devices, and a
 // KernelSlot knows how far one kernel is.
@@ -32,7 +32,7 @@ class ChainKernels {
     Trace* trace = nullptr;
     /// A class has been planned, or the kernels of the first chains are loaded.
     std::function<void()> changed = {};
-    /// Memory of the host has run out for a thread of this object. Must not throw.
+    /// A thread of this object has run out of memory. Must not throw.
     std::function<void()> out_of_memory = {};
   };
   explicit ChainKernels(const Settings& settings);
@@ -44,17 +44,18 @@ class ChainKernels {
   void open(std::unique_ptr<KernelSource> source, const plan::DeviceTraits& device);
   /// After open(): from now on kernels are loaded on these devices.
   void load_on(std::shared_ptr<driver::Driver> driver, std::vector<driver::DevicePtr> devices);
-  /// Gives up kernels that are being planned or compiled; requests no more.
+  /// Cancels kernels that are being planned or compiled; requests no more.
   void stop();
 
   /// See ChainPlanner::of.
   const KernelSlots* of(const SearchModel& model) { return planner_.of(model); }
 
-  /// Of a class. kPending: chains wait for a kernel that is on its way and decides most targets,
-  /// and for 1.5 seconds after SSV's for those of the other filters. kFailed: there is no SSV.
+  /// State of a class. kPending: a chain must wait for a kernel that decides most targets and,
+  /// for 1.5 seconds after SSV's, for those of the other filters. kFailed: there is no SSV
+  /// kernel.
   enum class State { kPending, kReady, kFailed };
   static State state(const KernelSlots& slots);
-  /// Whether the kernel is there or being made.
+  /// Whether the kernel is ready or being made.
   static bool expected(const KernelSlots& slots, Link link) {
     return of_link(slots, link)->progress().expected();
   }
@@ -62,14 +63,15 @@ class ChainKernels {
   bool initial_load_done() const { return loader_.initial_load_done(); }
   bool has_pending_loads() const { return loader_.has_pending_loads(); }
 
-  /// The kernels that are there, ready on that device, for a model of this class. Those after SSV
-  /// that cannot be loaded are done without; without SSV: kCompile. After load_on().
+  /// The kernels that are ready on that device for a model of this class. Kernels after SSV that
+  /// cannot be loaded are left out; without SSV it fails with kCompile. After load_on().
   Result<std::array<ReadyKernel, kLinks>> ready(const driver::Device& device,
                                                 const KernelSlots& slots, const SearchModel& model);
-  /// Device seconds of a chain's SSV stage: from some number on a closer kernel pays.
+  /// Counts device seconds of a chain's SSV stage; after enough of them it requests a closer
+  /// kernel.
   void ssv_took(const KernelSlots& slots, double seconds);
 
-  /// Why a kernel failed, the first that did; empty: none.
+  /// The first reason why a kernel failed; empty: none has.
   std::string reason() const { return failures_.reason(); }
   compile::ProviderStatistics statistics() const;
   std::uint64_t loaded_kernels() const { return loader_.loaded_kernels(); }

@@ -1,8 +1,8 @@
 // Loads the kernels of a search on its devices.
 //
-// Kernels are loaded as soon as they are made, before chains need them: an idle device takes one in
-// a tenth of a millisecond; on a busy one each waits, and all lanes with it, until everything that
-// runs there has ended.
+// Kernels are loaded as soon as they are made: an idle device takes a tenth of a millisecond for
+// each; on a busy one each load waits, and all lanes with it, until all running kernels have
+// ended.
 #pragma once
 
 #include <condition_variable>
@@ -44,14 +44,14 @@ class ChainLoader {
              KernelSource& source);
   void stop();
 
-  /// A size class is being planned, and add_class() follows.
+  /// A size class is being planned; add_class() follows.
   void expect_class();
   void add_class(const KernelSlots& slots);
   /// A kernel that was requested after its class.
   void add(const KernelSlotPtr& slot);
 
-  /// Whether the kernels that needed no compile when the devices became ready have been loaded, or
-  /// the time allowed for that is over.
+  /// Whether the kernels that needed no compile when the devices became ready have been loaded,
+  /// or the time for that is over.
   bool initial_load_done() const;
   /// Whether kernels that need no compile are still to be planned or loaded.
   bool has_pending_loads() const;
@@ -79,7 +79,7 @@ class ChainLoader {
   double initial_load_until_ HMMJIT_GUARDED_BY(mutex_) = 0;
   int expected_classes_ HMMJIT_GUARDED_BY(mutex_) = 0;
   std::set<KernelSlotPtr> known_ HMMJIT_GUARDED_BY(mutex_);
-  // On their way from the cache or the compiler, and on their way to the devices.
+  // Waiting for the cache or the compiler; being loaded.
   std::vector<KernelSlotPtr> to_load_ HMMJIT_GUARDED_BY(mutex_);
   std::vector<KernelSlotPtr> loading_ HMMJIT_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_ HMMJIT_GUARDED_BY(mutex_);

@@ -11,8 +11,6 @@ namespace hmmjit::gpu {
 namespace {
 
 constexpr int kPlanners = 4;
-// What a planner allocates at a time.
-constexpr std::size_t kPlannerHeap = std::size_t{4} << 20;
 
 }  // namespace
 
@@ -84,7 +82,6 @@ std::vector<int> ChainPlanner::unfinished_lengths() const {
 }
 
 void ChainPlanner::run() {
-  reach_ahead_in_heap(kPlannerHeap);
   MutexLock lock(mutex_);
   for (;;) {
     while (!stop_ && wanted_.empty() && unplanned_.empty()) lock.wait(wake_);
@@ -119,14 +116,14 @@ KernelSlots ChainPlanner::plan_class(const SizeClass& key) {
   KernelSlots made;
   constexpr auto kFine = static_cast<std::size_t>(Link::kFineSsv);
   made[kFine] = plan_link(Link::kFineSsv, key);
-  // The most urgent first: idle compilers take what comes.
+  // The most urgent first: idle compilers take kernels in this order.
   std::array<std::size_t, kFine> links{};
   std::iota(links.begin(), links.end(), std::size_t{0});
   std::ranges::sort(links, std::greater<>(), [&](std::size_t link) {
     return link_priority(static_cast<Link>(link), key.first);
   });
   for (const std::size_t link : links) {
-    // No coarse kernel where the better one needs no compile.
+    // No coarse kernel if the finer one needs no compile.
     const bool fine =
         link == static_cast<std::size_t>(Link::kSsv) && made[kFine]->progress().cached;
     made[link] = fine ? made[kFine] : plan_link(static_cast<Link>(link), key);
@@ -138,7 +135,7 @@ KernelSlotPtr ChainPlanner::plan_link(Link link, const SizeClass& key) {
   const auto [M, Kp] = key;
   std::vector<int> lengths = link_lengths(link, M, Kp, device_);
   if (link == Link::kFineSsv) {
-    // The model's own size class where some run before has made its kernel.
+    // The model's own size class if an earlier run has made its kernel.
     const auto own = link_plan(link, M, Kp, device_, source_->tuning());
     if (own && source_->find(*own)) lengths = {M};
   }
@@ -158,8 +155,8 @@ KernelSlotPtr ChainPlanner::slot_for(Link link, int length, int alphabet_codes) 
   return known;
 }
 
-// A slot is planned for the very length and alphabet it is found under, so that whoever finds it
-// has a kernel that covers that length, whichever model came first.
+// A slot is planned for the exact length and alphabet of its key, so that its kernel covers every
+// model that finds it.
 std::optional<KernelSlot::Planned> ChainPlanner::plan(Link link, int length, int alphabet_codes) {
   auto made = link_plan(link, length, alphabet_codes, device_, source_->tuning());
   if (!made) {

@@ -1,8 +1,8 @@
 // Plans the kernels of a search, one size class of models after the other.
 //
-// Models of one size class share their kernels. A class is planned when its first model comes, by
-// threads of their own, since planning, rendering and looking into the cache take milliseconds and
-// all classes of a library are wanted at once.
+// Models of one size class share their kernels. A class is planned when its first model arrives,
+// by threads of its own: planning, rendering and cache look-ups take milliseconds, and a library
+// needs all its classes at once.
 #pragma once
 
 #include <condition_variable>
@@ -48,8 +48,8 @@ class ChainPlanner {
   const KernelSlots* of(const SearchModel& model);
   /// Requests a kernel that has a plan.
   void request(KernelSlotPtr slot);
-  /// Ascending model lengths of classes of proteins that have not been planned yet, or of which a
-  /// kernel is still being compiled. Empty before start().
+  /// Model lengths, ascending, of protein classes that have not been planned yet or have a kernel
+  /// that is still being compiled. Empty before start().
   std::vector<int> unfinished_lengths() const;
 
  private:
@@ -71,7 +71,7 @@ class ChainPlanner {
   mutable Mutex mutex_;
   std::condition_variable wake_;
   bool stop_ HMMJIT_GUARDED_BY(mutex_) = false;
-  // By link, and by the length and alphabet that its kernel is planned for, no others.
+  // By link, length and alphabet that the kernel is planned for.
   std::map<std::tuple<Link, int, int>, KernelSlotPtr> slots_ HMMJIT_GUARDED_BY(mutex_);
   std::set<SizeClass> unplanned_ HMMJIT_GUARDED_BY(mutex_), in_planning_ HMMJIT_GUARDED_BY(mutex_);
   std::map<SizeClass, KernelSlots> classes_ HMMJIT_GUARDED_BY(mutex_);

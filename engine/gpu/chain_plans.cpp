@@ -129,9 +129,9 @@ std::vector<plan::Plan> search_plans(int model_length, int alphabet_codes,
   for (std::size_t i = 0; i < kLinks; ++i) {
     const auto link = static_cast<Link>(i);
     if (link == Link::kSsv) continue;  // kFineSsv, made for the class, stands for both
-    const std::vector<int> lengths =
-        link == Link::kFineSsv ? std::vector{model_length}
-                               : link_lengths(link, model_length, alphabet_codes, device);
+    const std::vector<int> lengths = link == Link::kFineSsv
+                                         ? std::vector{model_length}
+                                         : link_lengths(link, model_length, alphabet_codes, device);
     for (const int length : lengths) {
       auto plan = link_plan(link, length, alphabet_codes, device, tuned);
       if (!plan) continue;

@@ -1,7 +1,8 @@
-// Which kernels the chain of filters of a model uses, and for which model lengths they are made.
+// The kernels of a chain of filters, and the model lengths that they are made for.
 //
-// A search plans coarsely: the stages after SSV see few targets and are ruled by latency, and a
-// first SSV kernel is soon replaced by a closer one. So a library of models needs few compiles.
+// A search plans coarsely, so that a library of models needs few compiles: the stages after SSV
+// see few targets and are bound by latency, and a first SSV kernel is soon replaced by a closer
+// one.
 #pragma once
 
 #include <array>
@@ -12,8 +13,8 @@
 
 namespace hmmjit::gpu {
 
-/// The kernels of a chain. kFineSsv, made for a closer model length, takes the place of kSsv from
-/// the moment it is there; kExactViterbi does what kViterbi flags, or all of it.
+/// The kernels of a chain. kFineSsv, made for a closer model length, replaces kSsv once it is
+/// ready; kExactViterbi takes the targets that kViterbi flags, or all of them.
 enum class Link {
   kSsv,
   kMsv,
@@ -28,7 +29,7 @@ enum class Link {
   kFineSsv
 };
 inline constexpr std::size_t kLinks = 11;
-/// Those after the chain of filters.
+/// The links after the chain of filters.
 inline constexpr std::array kDomainLinks{Link::kParser, Link::kEnsemble, Link::kEnvelope};
 /// The one of a link, where there is something for each.
 template <typename T>
@@ -42,9 +43,9 @@ bool is_filter(Link link);
 /// How urgently a search asks for the kernel of a model of that length, 0 last. The kernels that
 /// decide most targets of a class come before those of the next, usual lengths first.
 int link_priority(Link link, int model_length);
-/// Whether a chain waits for this kernel however long it is on its way: a chain of SSV alone would
-/// leave a third of the filters' work to the CPU. Not the kernels after Viterbi, and not MSV, which
-/// see few targets; nor those of the domain stage, whose targets can wait.
+/// Whether a chain must wait for this kernel: a chain of SSV alone would leave a third of the
+/// filters' work to the CPU. Not the kernels after Viterbi and MSV, which see few targets, nor
+/// those of the domain stage, whose targets can wait.
 bool link_decides(Link link);
 /// The model lengths to plan a link's kernel for, in this order until one has a plan: each at least
 /// `model_length`, the last the model's own and those before it shared by many models; only 1 where
@@ -57,9 +58,9 @@ std::vector<int> link_lengths(Link link, int model_length, int alphabet_codes,
 Result<plan::Plan> link_plan(Link link, int length, int alphabet_codes,
                              const plan::DeviceTraits& device, const plan::TuningTable* tuned);
 
-/// The kernels a search of such a model uses once none has to be waited for: of SSV that of the
-/// model's own size class, which a search takes where it exists. Links the device has no kernel for
-/// are left out; their stages are done by the CPU.
+/// The kernels that a search of such a model uses once all are ready, including SSV of the
+/// model's own size class. Links without a kernel for the device are left out; the CPU does their
+/// stages.
 std::vector<plan::Plan> search_plans(int model_length, int alphabet_codes,
                                      const plan::DeviceTraits& device,
                                      const plan::TuningTable* tuned);

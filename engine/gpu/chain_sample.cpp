@@ -16,9 +16,9 @@ namespace {
 
 namespace dev = hmmjit_device;
 
-// Targets looked at for those nearest to a threshold.
+// Targets examined to find those nearest to a threshold.
 constexpr std::size_t kWindow = 2048;
-// What `results` is filled with before a chain: no status has this value.
+// Initial value of `results` before a chain: no status has this value.
 constexpr std::uint32_t kNoStatus = 3;
 
 std::uint32_t status_of(dev::FilterResult result) { return (result >> 16) & 3u; }
@@ -111,7 +111,7 @@ class FetchedLists {
   const ChainLists& lists_;
 };
 
-// Chooses targets, and compares what the lists hold with each other.
+// Chooses targets, and checks the lists against each other.
 class Sampler {
  public:
   Sampler(const ChainLists& lists, const SampleRequest& request, std::vector<FilteredBlock>& blocks)
@@ -120,7 +120,7 @@ class Sampler {
   Status run() {
     HMMJIT_TRY(host_.fetch());
     find_lost();
-    // What decides most comes first; each stage's own choices in turn.
+    // The stages that decide most targets come first.
     if (lists_.stages.forward) choose_late(plan::Stage::kForward, host_.forward, request_.forward);
     if (lists_.stages.viterbi) {
       choose_late(plan::Stage::kViterbi, host_.viterbi, request_.viterbi);
@@ -214,8 +214,8 @@ class Sampler {
     block.sample.targets.push_back(out);
   }
 
-  // Of candidates: the one nearest to the threshold, the last one, the first beyond the largest
-  // power of two, and others.
+  // Candidates: the one nearest to the threshold, the last one, the first beyond the largest
+  // power of two, and random ones.
   void choose_late(plan::Stage depth, const std::vector<dev::Candidate>& list, std::size_t count) {
     if (list.empty()) return;
     const Calibration& c = lists_.model.hmm.calibration;
@@ -240,7 +240,7 @@ class Sampler {
       choose(list[i < std::size(usual) ? usual[i] : below(list.size())].target, depth);
   }
 
-  // Of those that passed MSV: what the bias filter made of them.
+  // Targets that passed MSV, with their result of the bias filter.
   void choose_survivors() {
     if (host_.survivors.empty()) return;
     for (std::size_t i = 0; i < request_.bias; ++i) {
@@ -249,7 +249,8 @@ class Sampler {
     }
   }
 
-  // Of all: half next to MSV's threshold, just above and just below it, the others anywhere.
+  // All targets: half of the sample lies nearest to the MSV threshold on both sides, the rest is
+  // random.
   void choose_any() {
     if (request_.msv == 0) return;
     const std::size_t begin = host_.size() <= kWindow ? 0 : below(host_.size() - kWindow);

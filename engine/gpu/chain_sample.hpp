@@ -1,11 +1,11 @@
-// What a device computed for some targets of a chain, stage by stage, for a comparison with the
-// CPU: how a search notices that a kernel computes wrong scores.
+// A sample of a device's results, stage by stage, for comparison with the CPU: it shows a search
+// that a kernel computes wrong scores.
 //
-// A chain usually brings back only the targets that pass. A chain that is sampled also brings back
-// its lists of candidates with their scores, from which a few targets are chosen: some from
-// anywhere, the ones nearest to a threshold, where an error of one unit decides, and the ones at
-// the ends of lists, where what was cut off would be missing. That all lists hold together is
-// checked here; the scores are the search's to check.
+// A chain usually returns only the targets that pass. A sampled chain also returns its lists of
+// candidates with their scores, from which a few targets are chosen: random ones, the ones
+// nearest to a threshold, where an error of one unit decides, and the ones at the ends of lists,
+// where a truncation would show. The consistency of the lists is checked here, the scores by the
+// search.
 #pragma once
 
 #include <cstdint>
@@ -37,19 +37,19 @@ struct UsedKernel {
 };
 using UsedKernels = std::shared_ptr<const std::vector<UsedKernel>>;
 
-/// How many targets of a chain to bring back with their scores, by the last stage to be compared.
+/// Number of targets of a chain to return with their scores, by the last stage to compare.
 struct SampleRequest {
   std::uint32_t msv = 0, bias = 0, viterbi = 0, forward = 0;
-  /// One bit for each link: the first target chosen whose last score comes from it is to be checked
-  /// whatever that costs.
+  /// One bit per link: the first chosen target whose last score comes from it must be checked at
+  /// any cost.
   std::uint32_t always = 0;
   std::uint64_t seed = 0;
   explicit operator bool() const { return msv + bias + viterbi + forward > 0; }
 };
 constexpr std::uint32_t link_bit(Link link) { return 1u << static_cast<unsigned>(link); }
 
-/// What became of a target: the stage at which it failed, or that it is the CPU's (`kOpen`), or
-/// that it passed all stages the chain has.
+/// The outcome of a target: the stage at which it failed, that the CPU continues with it
+/// (`kOpen`), or that it passed all stages of the chain.
 enum class Fate : std::uint8_t { kMsv, kBias, kViterbi, kForward, kOpen, kPassed };
 
 /// Scores in nats; NaN: not computed.
@@ -72,7 +72,8 @@ struct LostTargets {
   std::uint64_t expected = 0, found = 0;
 };
 
-/// Of one block. All blocks of a chain have its kernels; what was lost stands in one of them.
+/// Sample of one block. Every block has the kernels of its chain; `lost` is set in one of them
+/// only.
 struct BlockSample {
   UsedKernels kernels;
   std::vector<SampledTarget> targets;
@@ -87,8 +88,8 @@ struct ChainStages {
        leaves = false, forward = false;
 };
 
-/// Where in one device buffer the lists of a chain begin, each with room for all targets of the
-/// segment; 0 for those that its stages do not have.
+/// Offsets of the lists of a chain in one device buffer, each with room for all targets of the
+/// segment; 0 for lists that the chain does not have.
 struct ListOffsets {
   std::size_t survivors = 0, undecided = 0, sums = 0, passed = 0, open = 0;
   std::size_t viterbi = 0, words = 0, flagged = 0, forward = 0, scores = 0, results = 0;
@@ -113,11 +114,11 @@ struct ChainLists {
   std::function<Result<const std::byte*>(std::span<const Copy>, std::size_t bytes)> download;
 };
 
-/// Adds what was chosen to `blocks`, which hold the targets that are open and that passed.
+/// Adds the chosen targets to `blocks`, which hold the open ones and those that passed.
 Status sample_chain(const ChainLists& lists, const SampleRequest& request,
                     std::vector<FilteredBlock>& blocks);
 
-/// Whether every target that passed MSV, `survivors` of them, has come out of the gates again.
+/// Whether all `survivors` targets that passed MSV are accounted for after the gates.
 std::optional<LostTargets> lost_at_gates(const hmmjit_device::GateCounters& gate,
                                          std::uint64_t survivors);
 

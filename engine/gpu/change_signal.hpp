@@ -1,4 +1,4 @@
-// Wakes threads that wait until there is something for them to do.
+// Wakes threads that wait for work.
 #pragma once
 
 #include <chrono>
@@ -9,9 +9,8 @@
 
 namespace hmmjit::gpu {
 
-/// Counts changes. A thread reads the count, looks for something to do under whatever locks that
-/// takes, and where there is nothing it waits for a count beyond the one it has read: no change in
-/// between is missed. Thread-safe.
+/// Counts changes. A thread reads the count, looks for work, and if there is none waits for a
+/// higher count, so that no change in between is missed. Thread-safe.
 class ChangeSignal {
  public:
   std::uint64_t count() const {
@@ -29,7 +28,7 @@ class ChangeSignal {
     MutexLock lock(mutex_);
     while (count_ == seen) lock.wait(changed_);
   }
-  /// For what gives no signal of its own.
+  /// For conditions without a signal.
   void wait_beyond(std::uint64_t seen, std::chrono::milliseconds at_most) {
     MutexLock lock(mutex_);
     if (count_ == seen) lock.wait_for(changed_, at_most);

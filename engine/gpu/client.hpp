@@ -1,54 +1,82 @@
 // The interface between the owner of a search and its devices.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/mutex.hpp"
 #include "gpu/cascade.hpp"
 #include "gpu/handover_policy.hpp"
 #include "work/work_board.hpp"
 
 namespace hmmjit::gpu {
 
-/// What a device found out about a pair it has claimed.
+/// A device's result for a pair that it has claimed.
 struct Delivery {
   Claim claim;
   FilteredBlock found;
 };
-/// A part of what is going to be delivered of a block, whose pair stays claimed.
+/// A part of the result for a block, whose pair stays claimed.
 struct EarlyDelivery {
   TargetsPtr targets;
   FilteredBlock found;
 };
 
-/// What the owner provides. Called from lane threads, without any lock of GpuFilters held.
+/// The owner of the search. Called from lane threads, without any lock of GpuFilters held.
 class Client {
  public:
   /// The device has done its part of the pairs.
   virtual void deliver(ModelId model, std::vector<Delivery> pairs) = 0;
-  /// A part of what is found out about pairs, before deliver() of them, which leaves it out.
+  /// A part of the results for pairs. The later deliver() does not repeat it.
   virtual void deliver_early(ModelId model, std::vector<EarlyDelivery> pairs) = 0;
-  /// Which targets of a chain that begins with these kernels are to be brought back with their
-  /// scores. `blocks`: claimed for it.
+  /// The targets that a chain with these kernels must return with their scores. `blocks`: how
+  /// many it has claimed.
   virtual SampleRequest sample(std::uint64_t model, const std::vector<UsedKernel>& kernels,
                                std::size_t blocks) {
     (void)model, (void)kernels, (void)blocks;
     return {};
   }
-  /// Nothing more will be claimed; all pairs are left to the host next. `reason` is for people;
-  /// `demanded`: the user asked for a GPU and none could be started.
-  virtual void stopped(const Error& reason, bool demanded) = 0;
-  /// Memory of the host has run out where nobody else can go on: the search has to end. Pairs that
-  /// are left to the host afterwards are not to be done.
-  virtual void out_of_memory() noexcept = 0;
-  /// What the owner's threads still have to do; see handover_policy.hpp. By default more than any
-  /// device.
+  /// Nothing more will be claimed. `ends`: the search must end with this error, since the user
+  /// asked for a GPU and none could be started, or since the host is out of memory. Otherwise all
+  /// pairs fall back to the CPU next.
+  virtual void stopped(const Error& reason, bool ends) = 0;
+  /// The load of the owner's threads; see handover_policy.hpp. By default they are busy.
   virtual HostLoad load() const { return {.waiting = std::numeric_limits<std::size_t>::max()}; }
 
  protected:
   ~Client() = default;
+};
+
+/// The owner of a search, as its devices see it.
+struct ClientAccess {
+  Client& client;
+  WorkBoard& board;
+  FilterLimits limits;
+};
+/// Keeps the client, its board and its blocks alive. Whoever holds blocks of the client releases
+/// them before this. Null where no client is attached.
+using ClientUse = std::shared_ptr<const ClientAccess>;
+
+/// Thread-safe.
+class ClientCalls {
+ public:
+  void attach(Client& client, WorkBoard& board, const FilterLimits& limits);
+  /// No further use begins; returns when the last one has ended.
+  void detach();
+  ClientUse use() const {
+    const MutexLock lock(mutex_);
+    return current_;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::condition_variable unused_;
+  ClientUse current_ HMMJIT_GUARDED_BY(mutex_);
+  bool in_use_ HMMJIT_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace hmmjit::gpu

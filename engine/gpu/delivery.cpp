@@ -10,7 +10,7 @@ namespace {
 
 using Blocks = std::vector<FilteredBlock>;
 
-// Of a part, by block of the segment.
+// The targets of a part by block of the segment.
 Blocks blocks_of(DomainWork& work) {
   Blocks out(work.chain->claims.size());
   const std::vector<std::shared_ptr<const ParsedTarget>>& parsed = work.request.parsed;
@@ -38,7 +38,7 @@ void deliver_early(FilteredChain& chain, Blocks blocks,
   }
   if (delivered.empty()) return;
   chain.begun = true;
-  chain.use.client().deliver_early(chain.model->id(), std::move(delivered));
+  chain.use->client.deliver_early(chain.model->id(), std::move(delivered));
 }
 
 }  // namespace
@@ -80,7 +80,6 @@ std::optional<std::size_t> deliver(DomainWork& work) {
     deliver_early(chain, std::move(found), used);
     found.clear();
   }
-  // Claims that memory running out here let go of would be done once more by the host.
   std::vector<Delivery> delivered;
   delivered.reserve(chain.claims.size());
   if (--chain.parts > 0) return std::nullopt;
@@ -95,7 +94,7 @@ std::optional<std::size_t> deliver(DomainWork& work) {
     delivered.push_back({std::move(chain.claims[b]), std::move(block)});
   }
   const std::size_t count = delivered.size();
-  chain.use.client().deliver(chain.model->id(), std::move(delivered));
+  chain.use->client.deliver(chain.model->id(), std::move(delivered));
   return count;
 }
 

@@ -1,4 +1,4 @@
-// How much of a device's memory may be used, and what uses it.
+// The memory budget of a device and its use.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,14 @@
 
 namespace hmmjit::gpu {
 
-/// Bytes of targets that are resident, of targets that are being loaded, and of the buffers of
-/// lanes, which together stay within a budget. Thread-safe; calls nobody while it is locked.
+/// Counts the bytes of resident targets, of targets that are being loaded, and of the buffers of
+/// lanes, which together stay within a budget. Thread-safe; calls nothing while it is locked.
 class DeviceMemory {
  public:
   explicit DeviceMemory(std::uint64_t budget) : budget_(budget) {}
 
   std::uint64_t budget() const;
-  /// Counts the targets for as long as anybody holds them.
+  /// Counts the targets as long as they are held.
   std::shared_ptr<DeviceTargets> keep(std::unique_ptr<DeviceTargets> targets);
 
   /// For targets that are to be loaded.

@@ -1,5 +1,3 @@
-#include "gpu/device_start.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,23 +5,22 @@
 #include <optional>
 #include <utility>
 
-#include "compile/pool_size.hpp"
+#include "compile/kernel_provider.hpp"
 #include "core/memory.hpp"
 #include "core/threads.hpp"
+#include "gpu/search_parts.hpp"
 
 namespace hmmjit::gpu {
 namespace {
 
-// What the threads that start the driver allocate.
-constexpr std::size_t kDriverHeap = std::size_t{6} << 20;
-// Device memory to be used for each lane, at least.
+// Least device memory for each lane.
 constexpr int kLaneBudgetBits = 27;
 
 compile::ProviderSettings compile_settings(const Settings& settings) {
   compile::ProviderSettings out;
-  // The other cores filter meanwhile. With an empty cache the kernels that a search of hundreds of
-  // models needs take 20 core-seconds to compile, and filter and score some hundred times as fast
-  // as a core does.
+  // The other cores filter meanwhile. With an empty cache the kernels of a search of hundreds of
+  // models take 20 core-seconds to compile; they then filter and score about a hundred times as
+  // fast as a core.
   out.threads =
       compile::compile_threads(0, std::max(1, available_cores() * 3 / 4), available_memory());
   out.on_event = [trace = settings.trace](const compile::ProviderEvent& event) {
@@ -38,7 +35,6 @@ using Opened = Result<std::unique_ptr<ActiveDevice>>;
 
 Opened open_device(const std::shared_ptr<driver::Driver>& driver, const Settings& settings,
                    int ordinal) {
-  reach_ahead_in_heap(kDriverHeap);
   HMMJIT_ASSIGN(driver::DevicePtr device, driver->device(ordinal));
   HMMJIT_ASSIGN(const driver::Device::Memory memory, device->memory());
   std::uint64_t budget = memory.free / 10 * 9;
@@ -59,11 +55,11 @@ void share_out(ActiveDevice& device, const Settings& settings) {
   // Each lane holds lists as long as a segment has targets: Cascade::bytes_for().
   const int most = static_cast<int>(std::min<std::uint64_t>(budget >> kLaneBudgetBits, 64));
   device.lanes = std::clamp(most, std::min(2, settings.lanes), settings.lanes);
-  // Targets come before what the domain stage could use, which the CPU does as well.
+  // Targets have priority over the domain stage, which the CPU can do as well.
   device.domain_workspace = std::clamp<std::uint64_t>(budget / 24, DomainStage::kLeastWorkspace,
                                                       DomainStage::kMostWorkspace);
   const std::uint64_t room = budget / 2 / DomainStage::bytes(device.domain_workspace);
-  // A lone launch would be slower than the threads, which would wait for it.
+  // A single lane would be slower than the threads, which would wait for it.
   if (room >= 2) {
     device.domain_lanes =
         static_cast<int>(std::min(room, static_cast<std::uint64_t>(settings.domain_lanes)));
@@ -75,15 +71,14 @@ void share_out(ActiveDevice& device, const Settings& settings) {
 Result<std::vector<std::unique_ptr<ActiveDevice>>> start_devices(SearchParts& parts) {
   const Settings& settings = parts.settings;
   const double begun = Trace::now();
-  reach_ahead_in_heap(kDriverHeap);
   const auto driver = settings.open_driver ? settings.open_driver() : driver::Driver::open();
   const double initialised = Trace::now();
   parts.counters.update([&](Statistics& s) { s.driver_seconds = initialised - begun; });
   parts.span("gpu start", 0, "driver", begun, initialised);
   HMMJIT_TRY(driver->require());
 
-  // Contexts take a sixth of a second each: all at once, while the kernel cache is opened and
-  // kernels are asked for, which needs only the device's traits.
+  // Contexts take a sixth of a second each. They are created at the same time, while the kernel
+  // cache is opened and kernels are requested, for which the device's traits suffice.
   std::vector<std::future<Opened>> opening;
   for (const int ordinal : settings.devices) {
     opening.push_back(std::async(std::launch::async, [&settings, &driver, ordinal] {
@@ -107,7 +102,7 @@ Result<std::vector<std::unique_ptr<ActiveDevice>>> start_devices(SearchParts& pa
       if (!first_error) first_error = device.error();
       continue;
     }
-    // One compile serves all: devices of another kind than the first would need their own.
+    // Kernels are compiled once for all devices, so these must be of one architecture.
     if (!ready.empty() &&
         (*device)->device->traits().capability() != ready.front()->device->traits().capability()) {
       parts.warn(fmt::format("device {} is of another architecture than device {}: left out",

@@ -12,7 +12,7 @@ using driver::DeviceBuffer;
 
 namespace {
 
-// Blocks of a database are in device layout as they are.
+// Blocks of a database already have the device layout.
 layout::PackedTargets index_blocks(std::span<const BlockRef> blocks,
                                    std::span<const TargetOrigin> origins) {
   std::vector<std::span<const std::uint8_t>> stored;
@@ -37,8 +37,8 @@ layout::PackedTargets index_blocks(std::span<const BlockRef> blocks,
   return layout::index_targets(std::move(stored), start, length);
 }
 
-// What kernels may read after the last target is padding in a packed segment; a database has no
-// such bytes after a block.
+// Kernels may read beyond the last target. A packed segment has padding there, a block of a
+// database has none.
 constexpr std::size_t kBytesAfterTargets = hmmjit_device::kStartUnit;
 
 std::size_t stored_residues(const layout::PackedTargets& targets) {

@@ -17,7 +17,7 @@
 
 namespace hmmjit::gpu {
 
-/// A target block under the id its owner knows it by.
+/// A target block and its id on the board.
 struct BlockRef {
   std::uint64_t id = 0;
   std::shared_ptr<const TargetBlock> targets;
@@ -40,8 +40,8 @@ struct PackedSegment {
 /// residues and the blocks must live until it is on a device.
 PackedSegment pack_segment(std::span<const BlockRef> blocks);
 
-/// Copies through two small pinned buffers, so that nothing large is page-locked: while one is on
-/// its way the other is filled. One thread at a time.
+/// Copies through two small pinned buffers, so that nothing large is page-locked: one is filled
+/// while the other is being copied. One thread at a time.
 class Uploader {
  public:
   static Result<Uploader> create(const driver::DevicePtr& device);
@@ -51,8 +51,8 @@ class Uploader {
                 std::size_t offset = 0) {
     return upload_bytes(to, from, bytes, offset, false);
   }
-  /// The same for residues of a mapped file, which another process may overwrite: whatever they
-  /// are, kernels get no code beyond the rows of their tables.
+  /// The same for residues of a mapped file, which another process may overwrite: kernels never
+  /// get a code beyond the rows of their tables.
   Status upload_residues(const driver::DeviceBuffer& to, std::span<const Residue> residues,
                          std::size_t offset) {
     return upload_bytes(to, residues.data(), residues.size(), offset, true);
@@ -79,8 +79,8 @@ class DeviceTargets {
  public:
   /// Device bytes a segment will take.
   static std::size_t bytes_for(const PackedSegment& segment);
-  /// Fails with kResources when the device has no room. The segment's residues are not looked at
-  /// after that.
+  /// Fails with kResources when the device has no room. Does not use the segment's residues
+  /// afterwards.
   static Result<std::unique_ptr<DeviceTargets>> create(const driver::DevicePtr& device,
                                                        std::shared_ptr<const PackedSegment> segment,
                                                        Uploader& uploader);
@@ -91,7 +91,7 @@ class DeviceTargets {
   std::size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
   std::size_t residue_bytes() const { return residues_.size(); }
 
-  /// What depends on target lengths alone, [length classes], and the block of each target.
+  /// Values that depend on target lengths alone, [length classes], and the block of each target.
   const hmmjit_device::u32* block() const { return pointer<hmmjit_device::u32>(block_); }
   const float* null_nats() const { return pointer<float>(null_nats_); }
   const float* bias_lengths() const { return pointer<float>(bias_lengths_); }

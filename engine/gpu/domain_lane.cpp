@@ -6,20 +6,17 @@
 #include <chrono>
 #include <utility>
 
-#include "core/threads.hpp"
-
 namespace hmmjit::gpu {
 DeviceLoad load_of(const SearchParts& parts, const ActiveDevice& device) {
   return {.filter_seconds_left =
-              static_cast<double>(parts.resident.open_pairs(device)) * device.pace.seconds_each(),
+              static_cast<double>(parts.segments.open_pairs(device)) * device.pace.seconds_each(),
           .domain_chains = device.domain_queue.chains(),
           .domain_targets = device.domain_queue.targets(),
           .domain_cells = device.domain_queue.cells()};
 }
 
 void DomainLane::run() {
-  reach_ahead_in_heap(kLaneHeap);
-  while (parts_.take_turn([this] { return turn(); })) {
+  while (turn()) {
   }
 }
 
@@ -48,14 +45,13 @@ bool DomainLane::turn() {
     return true;
   }
   if (!stage_ && !lost) open();
-  if (stage_ && *stage_ && !lost) parts_.surviving(device_, [&] { launch(batch, load); });
+  if (stage_ && *stage_ && !lost) launch(batch, load);
   for (DomainWorkPtr& work : batch) {
-    if (std::exchange(work->request.left_out, false) && !device_.lost) {
-      device_.domain_queue.put(std::move(work));
-    } else {
-      parts_.deliver_and_count(*work);
-      work.reset();
-    }
+    if (std::exchange(work->request.left_out, false) && !device_.lost &&
+        device_.domain_queue.put(work))
+      continue;
+    parts_.deliver_and_count(*work);
+    work.reset();
   }
   spent(&LaneTimes::working);
   parts_.availability.leave_if_lost(device_);
@@ -82,7 +78,7 @@ void DomainLane::launch(const std::vector<DomainWorkPtr>& batch, const DeviceLoa
   if (!chosen.parser) return;
   const double launch_seconds = settings.wait_for_device
                                     ? settings.launch_timeout
-                                    : domain_launch_seconds(use.client().load(), load);
+                                    : domain_launch_seconds(use->client.load(), load);
   std::vector<DomainRequest*> requests;
   for (const DomainWorkPtr& work : batch) {
     for (const Link link : kDomainLinks) {
@@ -95,7 +91,7 @@ void DomainLane::launch(const std::vector<DomainWorkPtr>& batch, const DeviceLoa
     if (!work->request.passed.empty()) requests.push_back(&work->request);
   }
   const auto result = (**stage_)->run(
-      requests, chosen, {.trace_seed = use.limits().trace_seed, .launch_seconds = launch_seconds},
+      requests, chosen, {.trace_seed = use->limits.trace_seed, .launch_seconds = launch_seconds},
       {.timeout = settings.launch_timeout, .progress = &device_.progress});
   if (!result) {
     for (DomainRequest* request : requests) {
@@ -107,10 +103,9 @@ void DomainLane::launch(const std::vector<DomainWorkPtr>& batch, const DeviceLoa
     return;
   }
   if (result->launches == 0) return;
-  const std::vector<double> seconds =
-      parts_.note_stages(device_, device_.lanes + number_, kDomainStages,
-                         fmt::format("of {} models", batch.size()), result->begin, result->end,
-                         device_.domain_busy);
+  const std::vector<double> seconds = parts_.note_stages(
+      device_, device_.lanes + number_, kDomainStages, fmt::format("of {} models", batch.size()),
+      result->begin, result->end, device_.domain_busy);
   parts_.counters.update([&](Statistics& s) {
     for (std::size_t i = 0; i < seconds.size(); ++i) s.domain_stages[i].seconds += seconds[i];
     s.launches += result->launches;
@@ -132,7 +127,7 @@ bool relieve(SearchParts& parts) {
   }
   DomainWorkPtr longest;
   if (const ClientUse use = parts.clients.use(); use && !parts.settings.wait_for_device) {
-    const HostLoad load = use.client().load();
+    const HostLoad load = use->client.load();
     if (host_is_idle(load))
       longest = (*busiest)->domain_queue.take_longest(cells_for_idle_host(load));
   }
@@ -141,7 +136,8 @@ bool relieve(SearchParts& parts) {
   } else {
     parts.deliver_and_count(*longest);
     longest.reset();
-    // Where the device was lost meanwhile, its lanes have left this segment to whoever uses it last.
+    // Where the device was lost meanwhile, its lanes have left this segment to whoever uses it
+    // last.
     parts.availability.leave_if_lost(**busiest);
   }
   return true;

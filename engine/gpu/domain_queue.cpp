@@ -32,7 +32,7 @@ bool kernels_are_pending(const DomainWork& work) {
 
 FilteredChain::~FilteredChain() {
   if (begun && std::ranges::any_of(claims, [](const Claim& claim) { return bool(claim); }))
-    use.client().out_of_memory();
+    use->client.stopped({ErrorCode::kResources, "out of memory", {}, {}}, true);
 }
 
 std::uint64_t cells_of(const DomainWork& work) {
@@ -55,12 +55,34 @@ DomainWorkPtr split_off(DomainWork& work, const std::vector<bool>& taken) {
   return part;
 }
 
-void DomainQueue::put(DomainWorkPtr work) {
+bool DomainQueue::put(DomainWorkPtr& work) {
   const MutexLock lock(mutex_);
+  if (!open_) return false;
   work->queued = Trace::now();
   targets_ += work->passed.size();
   cells_ += cells_of(*work);
   work_.push_back(std::move(work));
+  return true;
+}
+
+void DomainQueue::close() {
+  DomainWorkPtr dropped;  // destroyed without the lock
+  MutexLock lock(mutex_);
+  open_ = false;
+  while (!work_.empty()) {
+    dropped = std::move(work_.front());
+    work_.pop_front();
+    lock.unlock();
+    dropped.reset();
+    lock.lock();
+  }
+  targets_ = 0;
+  cells_ = 0;
+}
+
+void DomainQueue::open() {
+  const MutexLock lock(mutex_);
+  open_ = true;
 }
 
 DomainQueue::Launch DomainQueue::largest_launch(bool all) const {

@@ -9,7 +9,7 @@
 
 #include "core/mutex.hpp"
 #include "gpu/cascade.hpp"
-#include "gpu/client_calls.hpp"
+#include "gpu/client.hpp"
 #include "gpu/domain_stage.hpp"
 #include "gpu/handover_policy.hpp"
 
@@ -22,11 +22,11 @@ struct FilteredChain {
   FilteredChain() = default;
   FilteredChain(const FilteredChain&) = delete;
   FilteredChain& operator=(const FilteredChain&) = delete;
-  /// Pairs that have not been delivered go back to the host. Where a part of a pair has been
-  /// delivered, nobody can do it any more: memory has run out, and the search ends.
+  /// Pairs that have not been delivered fall back to the CPU. Where a part of a pair has been
+  /// delivered, which happens when memory runs out, it cannot be done again: the search ends.
   ~FilteredChain();
 
-  ClientUse use;  // let go of last
+  ClientUse use;  // first, so that it is released last
   std::shared_ptr<ActiveModel> model;
   std::vector<Claim> claims;          ///< one for each block of the segment
   std::vector<FilteredBlock> blocks;  ///< of the segment, but for the targets that passed
@@ -53,7 +53,11 @@ DomainWorkPtr split_off(DomainWork& work, const std::vector<bool>& taken);
 /// Chains, and parts of them, in the order in which they ended. Thread-safe.
 class DomainQueue {
  public:
-  void put(DomainWorkPtr work);
+  /// Takes the work; false, and nothing happens, while the queue is closed.
+  bool put(DomainWorkPtr& work);
+  /// Drops all work and accepts no more until open(), so that nothing here holds a client.
+  void close();
+  void open();
   /// The work of one launch, all of it for the same kernels: those with the most targets that wait,
   /// DomainStage::kMostLaunchTargets of them at most. Empty where nothing waits, where kernels are
   /// still being made, or where it pays to wait for more targets; with `all` only where nothing
@@ -75,6 +79,7 @@ class DomainQueue {
   Launch largest_launch(bool all) const HMMJIT_REQUIRES(mutex_);
 
   mutable Mutex mutex_;
+  bool open_ HMMJIT_GUARDED_BY(mutex_) = true;
   std::deque<DomainWorkPtr> work_ HMMJIT_GUARDED_BY(mutex_);
   std::size_t targets_ HMMJIT_GUARDED_BY(mutex_) = 0;
   std::uint64_t cells_ HMMJIT_GUARDED_BY(mutex_) = 0;

@@ -547,8 +547,7 @@ Status DomainStage::Run::queue_list(const ItemList& list, const ReadyKernel& ker
   const std::size_t items_per_warp = targets_per_warp(kernel);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     parts[i].params.*list.most = most[i];
-    warps.push_back(
-        std::min((most[i] + items_per_warp - 1) / items_per_warp, list.most_warps));
+    warps.push_back(std::min((most[i] + items_per_warp - 1) / items_per_warp, list.most_warps));
   }
   const dev::u32 blocks = place_models(kernel, warps, list.warp_floats);
   HMMJIT_TRY(stage.buffer_.upload(stage.stream_, up + kAtModels,

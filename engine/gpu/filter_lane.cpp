@@ -4,25 +4,20 @@
 #include <chrono>
 #include <utility>
 
-#include "core/threads.hpp"
 #include "gpu/domain_lane.hpp"
 
 namespace hmmjit::gpu {
 namespace {
 
-// Of the device memory to be used, what the scratch of one lane may take.
+// The scratch of one lane may take this fraction of the usable device memory.
 constexpr std::uint64_t kScratchPart = 16;
 
 }  // namespace
 
 void FilterLane::run() {
-  reach_ahead_in_heap(kLaneHeap);
-  while (parts_.take_turn([this] { return turn(); })) {
+  while (turn()) {
   }
-  parts_.take_turn([this] {
-    parts_.availability.leave_if_lost(device_);
-    return false;
-  });
+  parts_.availability.leave_if_lost(device_);
 }
 
 bool FilterLane::turn() {
@@ -54,9 +49,8 @@ bool FilterLane::turn() {
     parts_.changed.wait_beyond(seen);
   }
   const double waited = Trace::now() - begun;
-  parts_.counters.update([&](Statistics& s) {
-    (waiting ? s.filter_lanes.waiting : s.filter_lanes.idle) += waited;
-  });
+  parts_.counters.update(
+      [&](Statistics& s) { (waiting ? s.filter_lanes.waiting : s.filter_lanes.idle) += waited; });
   return true;
 }
 
@@ -65,7 +59,7 @@ FilterLane::Choice FilterLane::choose(const WorkBoard& board,
   Choice out;
   const bool loaded = parts_.kernels.initial_load_done();
   for (const SegmentPtr& segment : resident) {
-    board.visit_open(segment->shard(), [&](ModelId id) {
+    board.visit_open(segment->shard, [&](ModelId id) {
       const ActiveModelPtr model = parts_.models.find(id);
       if (model == nullptr) return true;
       if (!loaded) {
@@ -95,8 +89,8 @@ FilterLane::Choice FilterLane::choose(const WorkBoard& board,
 }
 
 bool FilterLane::step(const ClientUse& use, bool& waiting) {
-  const ResidentSegments::Offer offer = parts_.resident.offer(device_);
-  const Choice choice = choose(use.board(), offer.resident);
+  const SegmentStore::Offer offer = parts_.segments.offer(device_);
+  const Choice choice = choose(use->board, offer.resident);
   waiting = choice.waiting;
   if (!choice.declined.empty()) {
     refuse(use, choice.declined);
@@ -105,24 +99,22 @@ bool FilterLane::step(const ClientUse& use, bool& waiting) {
   // One lane loads what there is room for while the others work.
   if (offer.to_load != nullptr && !choice.reserve) {
     const bool beside_work = choice.model != nullptr;
-    if (const auto loading = parts_.resident.begin_load(device_, offer.to_load, beside_work)) {
-      parts_.surviving(device_, [&] { load(use, offer.to_load, *loading); });
-      parts_.resident.end_load(offer.to_load, *loading);
+    if (const auto loading = parts_.segments.begin_load(device_, offer.to_load, beside_work)) {
+      load(use, offer.to_load, *loading);
+      parts_.segments.end_load(offer.to_load, *loading);
       return true;
     }
     waiting = true;
   }
   if (choice.model == nullptr) return false;
   const std::shared_ptr<DeviceTargets> targets =
-      parts_.resident.begin_work(device_, choice.segment);
+      parts_.segments.begin_work(device_, choice.segment);
   if (targets == nullptr) return true;  // it has been evicted meanwhile
-  parts_.surviving(device_, [&] {
-    if (choice.reserve) {
-      cascade_->reserve(*targets, choice.model->search()->bytes.M);
-    } else {
-      do_pairs(use, choice.segment, targets, choice.model);
-    }
-  });
+  if (choice.reserve) {
+    cascade_->reserve(*targets, choice.model->search()->bytes.M);
+  } else {
+    do_pairs(use, choice.segment, targets, choice.model);
+  }
   reserved_ = true;
   return true;
 }
@@ -131,11 +123,11 @@ void FilterLane::refuse(const ClientUse& use, const std::vector<ModelId>& models
   parts_.counters.update([&](Statistics& s) { s.models_declined += models.size(); });
   if (parts_.settings.demanded && !parts_.warned_kernel.exchange(true))
     parts_.warn("no kernel for some models, their filters run on the CPU: " + parts_.reason());
-  for (const ModelId id : models) use.board().refuse_model(id);
+  for (const ModelId id : models) use->board.refuse_model(id);
 }
 
 void FilterLane::load(const ClientUse& use, const SegmentPtr& segment,
-                      const ResidentSegments::Loading& loading) {
+                      const SegmentStore::Loading& loading) {
   const double begun = Trace::now();
   auto made = [&]() -> Result<std::unique_ptr<DeviceTargets>> {
     const std::lock_guard uploading(device_.upload_mutex);
@@ -146,42 +138,36 @@ void FilterLane::load(const ClientUse& use, const SegmentPtr& segment,
     return DeviceTargets::create(device_.device, loading.packed, *device_.uploader);
   }();
   parts_.span("gpu upload", device_.position, "segment", begun, Trace::now());
-  if (made) return parts_.resident.loaded(segment, *std::move(made));
+  if (made) return parts_.segments.loaded(segment, *std::move(made));
   if (made.error().code != ErrorCode::kResources)
     return parts_.availability.lose(device_, made.error());
-  const bool abandoned = parts_.resident.did_not_fit(segment);
+  const bool abandoned = parts_.segments.did_not_fit(segment);
   if (!parts_.warned_memory.exchange(true))
     parts_.warn(made.error().to_string() + "; going on with " +
                 (abandoned ? "the CPU for a part of the targets" : "smaller pieces"));
-  if (abandoned) use.board().refuse_shard(segment->shard());
+  if (abandoned) use->board.refuse_shard(segment->shard);
 }
 
 void FilterLane::do_pairs(const ClientUse& use, const SegmentPtr& segment,
                           const std::shared_ptr<DeviceTargets>& targets,
                           const ActiveModelPtr& model) {
-  std::vector<Claim> claims = use.board().claim(model->id(), segment->shard());
+  std::vector<Claim> claims = use->board.claim(model->id(), segment->shard);
   if (std::ranges::none_of(claims, [](const Claim& claim) { return bool(claim); })) return;
-  Status done;
-  try {
-    auto work = std::make_unique<DomainWork>();
-    work->chain = std::make_shared<FilteredChain>();
-    FilteredChain& chain = *work->chain;
-    chain.use = use;
-    chain.model = model;
-    auto found = filter(chain, *targets, claims);
-    if (found) {
-      take_found(*work, *std::move(found), std::move(claims));
-      work->request.model = model->search();
-      work->request.targets = targets;
-      if (!hand_over(work)) parts_.deliver_and_count(*work);
-      return;
-    }
-    done = std::unexpected(std::move(found.error()));
-  } catch (const std::bad_alloc&) {
-    done = fail(ErrorCode::kResources, "out of host memory");
+  auto work = std::make_unique<DomainWork>();
+  work->chain = std::make_shared<FilteredChain>();
+  FilteredChain& chain = *work->chain;
+  chain.use = use;
+  chain.model = model;
+  auto found = filter(chain, *targets, claims);
+  if (found) {
+    take_found(*work, *std::move(found), std::move(claims));
+    work->request.model = model->search();
+    work->request.targets = targets;
+    if (!hand_over(work)) parts_.deliver_and_count(*work);
+    return;
   }
-  failed(use, *model, done.error());
-  // What a chain could not do is left to the host.
+  failed(use, *model, found.error());
+  // The pairs of a chain that failed fall back to the CPU.
   const auto given_back = std::ranges::count_if(claims, [](const Claim& c) { return bool(c); });
   parts_.counters.update(
       [&](Statistics& s) { s.blocks_given_back += static_cast<std::uint64_t>(given_back); });
@@ -197,7 +183,7 @@ void FilterLane::failed(const ClientUse& use, ActiveModel& model, const Error& e
       s.models_declined += first;
       if (s.reason.empty()) s.reason = error.to_string();
     });
-    use.board().refuse_model(model.id());
+    use->board.refuse_model(model.id());
   } else {
     parts_.availability.lose(device_, error);
   }
@@ -218,11 +204,11 @@ Result<CascadeResult> FilterLane::filter(FilteredChain& chain, DeviceTargets& ta
   std::vector<bool> claimed;
   for (const Claim& claim : claims) claimed.push_back(static_cast<bool>(claim));
   const auto blocks = static_cast<std::size_t>(std::ranges::count(claimed, true));
-  const SampleRequest sample = chain.use.client().sample(model.id(), chain.kernels, blocks);
+  const SampleRequest sample = chain.use->client.sample(model.id(), chain.kernels, blocks);
   HMMJIT_ASSIGN(CascadeResult found,
                 cascade_->run({.model = search,
                                .kernels = ready,
-                               .limits = chain.use.limits(),
+                               .limits = chain.use->limits,
                                .targets = targets,
                                .claimed = claimed,
                                .wait = {parts_.settings.launch_timeout, &device_.progress},
@@ -236,9 +222,8 @@ void FilterLane::note(const CascadeResult& result, DeviceTargets& targets, const
   const SearchModel& search = *model.search();
   const std::string& name = search.hmm.name;
   parts_.span("gpu lanes", device_.position * 100 + number_, name, begun, Trace::now());
-  const std::vector<double> seconds =
-      parts_.note_stages(device_, number_, kTimedStages, name, result.begin, result.end,
-                         device_.filter_busy);
+  const std::vector<double> seconds = parts_.note_stages(
+      device_, number_, kTimedStages, name, result.begin, result.end, device_.filter_busy);
   device_.filters_busy.add(result.begin * 1e-3, result.end.back() * 1e-3);
   parts_.kernels.ssv_took(*model.slots(), (result.end.front() - result.begin) * 1e-3);
   device_.pace.ended(begun);
@@ -271,7 +256,7 @@ bool FilterLane::hand_over(DomainWorkPtr& work) {
   deliver_open(chain);
   deliver_large(*work, kLongestDomainLaunch);
   if (work->passed.empty() || device_.lost) return false;
-  device_.domain_queue.put(std::move(work));
+  if (!device_.domain_queue.put(work)) return false;
   parts_.handed_over.raise();
   return true;
 }

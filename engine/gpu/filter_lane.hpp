@@ -1,4 +1,5 @@
-// One thread and one stream of a device, which pass models over the segments resident there.
+// A lane: one thread and one stream of a device, which take models through the filters for resident
+// segments.
 #pragma once
 
 #include <memory>
@@ -18,7 +19,7 @@ class FilterLane {
   void run();
 
  private:
-  // Does the next thing or waits for it; false: the device is lost or the engine stops.
+  // Does the next piece of work or waits for it; false: the device is lost or the engine stops.
   bool turn();
   // The segment and model to do next.
   struct Choice {
@@ -26,14 +27,14 @@ class FilterLane {
     ActiveModelPtr model;           // the lowest over all resident segments
     bool reserve = false;           // only prepare for it: kernels are still being loaded
     bool waiting = false;           // for kernels
-    std::vector<ModelId> declined;  // models without a kernel, left to the host from now on
+    std::vector<ModelId> declined;  // models without a kernel, which fall back to the CPU
   };
   Choice choose(const WorkBoard& board, const std::vector<SegmentPtr>& resident);
-  // Does the next thing; false: there is none. `waiting`: for what gives no signal.
+  // Does the next piece of work; false: there is none. `waiting`: a compile, a load or memory is
+  // pending and must be polled.
   bool step(const ClientUse& use, bool& waiting);
   void refuse(const ClientUse& use, const std::vector<ModelId>& models);
-  void load(const ClientUse& use, const SegmentPtr& segment,
-            const ResidentSegments::Loading& loading);
+  void load(const ClientUse& use, const SegmentPtr& segment, const SegmentStore::Loading& loading);
   // A model's pairs with a segment.
   void do_pairs(const ClientUse& use, const SegmentPtr& segment,
                 const std::shared_ptr<DeviceTargets>& targets, const ActiveModelPtr& model);
@@ -41,8 +42,7 @@ class FilterLane {
                                const std::vector<Claim>& claims);
   void note(const CascadeResult& result, DeviceTargets& targets, const ActiveModel& model,
             double begun);
-  // Leaves the targets that passed to the domain stage, which delivers them; false when it will
-  // not.
+  // Passes the targets to the domain stage, which delivers them; false if it does not take them.
   bool hand_over(DomainWorkPtr& work);
   void failed(const ClientUse& use, ActiveModel& model, const Error& error);
 

@@ -5,13 +5,11 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
-#include <new>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "driver/cuda_library.hpp"
-#include "gpu/device_start.hpp"
 #include "gpu/domain_lane.hpp"
 #include "gpu/filter_lane.hpp"
 #include "gpu/search_parts.hpp"
@@ -29,7 +27,7 @@ bool pack_next(SearchParts& parts) {
   bool wait = false;
   const SegmentPtr segment = use ? parts.segments.take_to_pack(wait) : nullptr;
   if (segment == nullptr) {
-    use = {};  // nobody who leaves waits for this
+    use.reset();  // detach() waits for it
     if (wait) {
       parts.changed.wait_beyond(seen, std::chrono::milliseconds(2));
     } else {
@@ -38,37 +36,22 @@ bool pack_next(SearchParts& parts) {
     return true;
   }
   const double begun = Trace::now();
-  std::shared_ptr<PackedSegment> packed;
-  try {
-    packed = std::make_shared<PackedSegment>(pack_segment(segment->blocks()));
-  } catch (const std::bad_alloc&) {
-    // Without a packed copy the host does these blocks.
-  }
+  auto packed = std::make_shared<PackedSegment>(pack_segment(segment->blocks));
   const double done = Trace::now();
   parts.span("gpu start", 1, "pack", begun, done);
   parts.counters.update([&](Statistics& s) { s.pack_seconds += done - begun; });
-  const bool abandoned = packed == nullptr;
   parts.segments.packed(segment, std::move(packed));
-  if (abandoned) use.board().refuse_shard(segment->shard());
   return true;
-}
-
-// In a thread of its own: turns until there are no more.
-std::thread thread_of_turns(SearchParts& parts, bool (*turn)(SearchParts&)) {
-  return std::thread([&parts, turn] {
-    while (parts.take_turn([&] { return turn(parts); })) {
-    }
-  });
 }
 
 }  // namespace
 
 struct GpuFilters::State {
   explicit State(Settings settings) : parts(std::move(settings)) {}
-  // Also where not all of its threads could be started.
+  // Also if not all of its threads could be started.
   ~State();
   void start();
-  // Of the smallest device, as far as that is known.
+  // Usable memory of the smallest device, if known.
   std::uint64_t device_bytes() const;
 
   const double created = Trace::now();
@@ -83,10 +66,12 @@ void GpuFilters::State::start() {
   parts.counters.update([&](Statistics& s) { s.ready_seconds = Trace::now() - created; });
   parts.availability.set_devices(*std::move(devices));
   for (ActiveDevice* const device : parts.availability.devices()) {
+    // Before any thread starts: one that the vector had no memory for would end the process.
+    lanes.reserve(lanes.size() + static_cast<std::size_t>(device->lanes + device->domain_lanes));
     for (int i = 0; i < device->lanes; ++i)
-      lanes.emplace_back([this, device, i] { FilterLane(parts, *device, i).run(); });
+      lanes.push_back(parts.thread([this, device, i] { FilterLane(parts, *device, i).run(); }));
     for (int i = 0; i < device->domain_lanes; ++i)
-      lanes.emplace_back([this, device, i] { DomainLane(parts, *device, i).run(); });
+      lanes.push_back(parts.thread([this, device, i] { DomainLane(parts, *device, i).run(); }));
   }
   parts.availability.ready();
 }
@@ -111,27 +96,30 @@ std::uint64_t GpuFilters::State::device_bytes() const {
 
 GpuFilters::GpuFilters(Settings settings) : state_(std::make_unique<State>(std::move(settings))) {
   SearchParts& parts = state_->parts;
-  // Where there is no driver at all, even the shortest search that demands a device reports that.
+  // Without a driver even the shortest search that demands a device must report an error.
   if (parts.settings.demanded && !parts.settings.open_driver) {
     const driver::DriverReport report = driver::open_cuda_library().report;
     if (report.state != driver::DriverState::kReady)
       parts.availability.fail_all(driver::error_of(report));
   }
-  state_->packer = thread_of_turns(parts, pack_next);
-  state_->relief = thread_of_turns(parts, relieve);
-  state_->starter = std::thread([s = state_.get()] {
-    s->parts.take_turn([s] {
-      try {
-        s->start();
-      } catch (const std::system_error& error) {
-        s->parts.availability.fail_all(
-            {ErrorCode::kResources,
-             fmt::format("the threads a GPU needs cannot be started: {}", error.what()),
-             {},
-             "raise the limit on processes (ulimit -u)"});
-      }
-      return false;
-    });
+  state_->packer = parts.thread([&parts] {
+    while (pack_next(parts)) {
+    }
+  });
+  state_->relief = parts.thread([&parts] {
+    while (relieve(parts)) {
+    }
+  });
+  state_->starter = parts.thread([s = state_.get()] {
+    try {
+      s->start();
+    } catch (const std::system_error& error) {
+      s->parts.availability.fail_all(
+          {ErrorCode::kResources,
+           fmt::format("the threads a GPU needs cannot be started: {}", error.what()),
+           {},
+           "raise the limit on processes (ulimit -u)"});
+    }
   });
 }
 
@@ -140,14 +128,18 @@ GpuFilters::~GpuFilters() { detach(); }
 void GpuFilters::attach(Client& client, WorkBoard& board, const FilterLimits& limits,
                         std::uint64_t host_bytes) {
   SearchParts& parts = state_->parts;
+  for (std::size_t n = 0; ActiveDevice* const device = parts.availability.device(n); ++n)
+    device->domain_queue.open();
   parts.groups.begin(host_bytes);
   parts.segments.attach(board);
   parts.clients.attach(client, board, limits);
-  parts.availability.greet();
+  parts.availability.report_pending_failure();
 }
 
 void GpuFilters::detach() {
   SearchParts& parts = state_->parts;
+  for (std::size_t n = 0; ActiveDevice* const device = parts.availability.device(n); ++n)
+    device->domain_queue.close();
   parts.clients.detach();
   parts.models.clear();
   parts.groups.end();

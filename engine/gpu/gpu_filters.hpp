@@ -1,18 +1,19 @@
 // The filters (SSV, MSV, bias, Viterbi, Forward) of many models against many targets on one or
-// several GPUs, and for what passes them the beginning of the domain stage.
+// several GPUs, and the beginning of the domain stage for targets that pass.
 //
-// The owner (a search) says which models and target blocks exist; which pairs of them are to be
-// done stands on its board (work/work_board.hpp). Blocks are packed into segments, segments become
-// resident on a device, and lanes (one thread and one stream each) pass models over them. Before a
-// launch a lane claims the blocks of a model that nobody has done yet, so that the owner's own
-// threads can take from the same board while the driver starts, a kernel compiles, or after a
-// device has failed. A claim that fails leaves its pair to the owner's threads.
+// The owner (a search) adds models and target blocks; its board (work/work_board.hpp) holds the
+// pairs of them that are still to be done. Blocks are packed into segments, segments become
+// resident on a device, and lanes (one thread and one stream each) take models through the
+// filters for them. Before a launch a lane claims the open pairs of a model, so that the owner's
+// threads can take pairs from the same board while the driver starts, a kernel compiles, or after
+// a device has failed. The pair of a claim that fails falls back to the owner's threads.
 //
-// Results are hmmsearch's decisions: see cascade.hpp. What passes goes through domain_stage.hpp
-// before it is delivered, models in batches as they come; not while kernels are being loaded, which
-// the driver does only while the device is idle. A model's chains begin when the kernels that
-// decide most targets are there (chain_kernels.hpp), others are used from the moment they are;
-// until then, and for what the device leaves open, the owner's threads do it.
+// Results are hmmsearch's decisions: see cascade.hpp. Targets that pass go through
+// domain_stage.hpp in batches before they are delivered, but not while kernels are being loaded,
+// which the driver does only while the device is idle. The chains of a model begin when the
+// kernels that decide most targets are ready (chain_kernels.hpp); other kernels are used once
+// they are ready. Until then the owner's threads do the work, and always for targets that the
+// device leaves open.
 #pragma once
 
 #include <atomic>
@@ -37,21 +38,21 @@ namespace hmmjit::gpu {
 
 struct Settings {
   std::vector<int> devices{0};  ///< ordinals
-  bool demanded = false;        ///< false: without a GPU the owner goes on silently
+  bool demanded = false;        ///< false: without a GPU the owner continues silently
   std::uint64_t vram = 0;  ///< bytes per device for targets and buffers; 0: nine tenths of free
-  /// Residues of the first segment of each device, and by how much each next one is larger, up to
-  /// `largest_segment`. The first is small, so that devices begin soon, and where there are few
-  /// models all are. Later ones are large: a chain waits for its longest targets at each of its
-  /// stages, however few targets it has. On an H200 the filters of 349 models against 540 M
+  /// Residues of the first segment of each device, and the growth factor of the next ones, up to
+  /// `largest_segment`. The first is small, so that devices begin soon; with few models all are.
+  /// Later ones are large: at each of its stages a chain waits for its longest targets, however
+  /// few it has. On an H200 the filters of 349 models against 540 M
   /// residues take 5.7 s in segments of 64 M residues and 3.7 s in segments of 1 G.
   std::uint64_t segment_residues = std::uint64_t{64} << 20;
   std::uint64_t segment_growth = 4, largest_segment = std::uint64_t{1} << 30;
-  /// Per device: chains in flight, and launches of the domain stage. Most of the time of both is
-  /// latency, of the last targets of each kernel. On an H200 the filters of 349 models against 530
+  /// Per device: chains in flight, and launches of the domain stage. Both mostly wait for the
+  /// last targets of each kernel. On an H200 the filters of 349 models against 530
   /// M residues take 3.4 s with 4 chains in flight, 2.9 s with 8, and no less with 12.
   int lanes = 8, domain_lanes = 6;
-  /// The host leaves pairs to the devices even before their targets are there. For tests, in which
-  /// the devices are to do all of the work.
+  /// The CPU leaves pairs to the devices even before their targets are resident. For tests in
+  /// which the devices do all of the work.
   bool wait_for_device = false;
   double launch_timeout = 60;  ///< seconds until a launch counts as lost
   /// Device seconds of SSV with a coarse kernel after which a compile for a closer length pays.
@@ -65,13 +66,13 @@ struct Settings {
 
 /// A stage on all devices. Launches overlap, those of one stage and those of several.
 struct StageTimes {
-  double seconds = 0;       ///< from the end of the stage before to its own end, all chains together
+  double seconds = 0;  ///< from the end of the stage before to its own end, all chains together
   double busy_seconds = 0;  ///< at least one of its launches running
   std::uint64_t cells = 0;  ///< as StageWork, likewise the next; 0: not counted
   double expected_seconds = 0;
 };
 
-/// What the lanes of all devices have spent their time on, in seconds.
+/// Seconds that the lanes of all devices have spent by activity.
 struct LaneTimes {
   double working = 0;
   /// Filters: for kernels or for targets that are being loaded; domain stage: for more targets of
@@ -95,8 +96,8 @@ struct Statistics {
   std::uint64_t survivors = 0, undecided = 0, viterbi = 0, viterbi_flagged = 0, forward = 0;
   /// Targets delivered: those that the host goes on with after MSV, and after Viterbi or Forward.
   std::uint64_t open = 0, passed = 0;
-  /// Of those that passed, targets with their regions, regions with sampled traces, and envelopes
-  /// scored to the end.
+  /// Of those that passed: targets whose regions were found, regions with sampled traces, and
+  /// envelopes scored.
   std::uint64_t parsed = 0, sampled = 0, envelopes = 0;
   std::array<StageTimes, kTimedStages.size()> stages{};
   std::array<StageTimes, kDomainStages.size()> domain_stages{};
@@ -115,38 +116,38 @@ class GpuFilters {
   GpuFilters(const GpuFilters&) = delete;
   GpuFilters& operator=(const GpuFilters&) = delete;
 
-  /// One client at a time. Models, blocks and the board are the client's. `host_bytes`: of copies
-  /// of targets in device layout that wait for their upload; 0: no bound beyond the size of a
-  /// segment for each device and one more.
+  /// One client at a time, which owns the models, the blocks and the board. `host_bytes`: limit
+  /// on copies of targets in device layout that wait for their upload; 0: one segment per device
+  /// and one more.
   void attach(Client& client, WorkBoard& board, const FilterLimits& limits,
               std::uint64_t host_bytes = 0);
-  /// Returns when no call of the client is running or will come and no claim is left; forgets
+  /// Returns when no call of the client is running or will follow and no claim is left; forgets
   /// models and blocks.
   void detach();
 
   /// A model in flight; ids ascend in the order results are wanted.
   void add_model(std::uint64_t id, std::shared_ptr<const SearchModel> model);
   void remove_model(std::uint64_t id);
-  /// A block that is on the board.
+  /// A block of the board.
   void add_block(BlockRef block);
-  /// No further block is coming for now: those that have been added become a segment, however
+  /// No further block follows for now: those that have been added become a segment, however
   /// small.
   void end_blocks();
-  /// From now on segments whose work is done are dropped, host memory included.
+  /// From now on finished segments are dropped, host memory included.
   void set_streaming();
-  /// Pairs were opened on the board.
+  /// Pairs have been opened on the board.
   void look_at_board();
 
-  /// Whether a lane will claim this pair if it is open and nobody else takes it: its kernels are
-  /// ready and the block is or was on a device. Others may then leave it alone: should no lane do
-  /// it after all, the board leaves the pair to the host and notifies the host.
+  /// Whether a lane will claim this pair if it stays open: its kernels are ready, and the block
+  /// is or was on a device. The CPU need not take it then: if no lane does it after all, the
+  /// board notifies the owner.
   bool serves(std::uint64_t model, std::uint64_t block) const;
 
   /// "gpu/sm_90 H200", or empty before a device is ready.
   std::string name() const;
   Statistics statistics() const;
-  /// Kernels that searches so far have asked for and that are still being compiled, by what it
-  /// takes to have them made elsewhere. None before a device's traits are known.
+  /// Kernels that searches have requested and that are still being compiled, described so that
+  /// another process can make them. None before a device's traits are known.
   struct UnfinishedKernels {
     int device = 0;            ///< its ordinal
     std::vector<int> lengths;  ///< of models, ascending

@@ -45,10 +45,9 @@ bool waits_for_more_targets(const DeviceLoad& device, std::size_t ready, double 
 
 double domain_launch_seconds(const HostLoad& host, const DeviceLoad& device) {
   const double filters = std::max(device.filter_seconds_left, host.filter_seconds_left);
-  return std::clamp(
-      std::max({kPartOfFilters * filters, kTimesOfThreads * host.seconds_left,
-                static_cast<double>(device.domain_cells) * host.cell_seconds}),
-      kShortestLaunch, kLongestDomainLaunch);
+  return std::clamp(std::max({kPartOfFilters * filters, kTimesOfThreads * host.seconds_left,
+                              static_cast<double>(device.domain_cells) * host.cell_seconds}),
+                    kShortestLaunch, kLongestDomainLaunch);
 }
 
 }  // namespace hmmjit::gpu

@@ -8,8 +8,8 @@
 namespace hmmjit::gpu {
 namespace {
 
-/// Makes the next candidate the plan's choice. Those of the same variant come last: a compiler that
-/// serves one of them badly is likely to serve all of them so.
+/// Makes the next candidate the plan's choice. Candidates of the same variant come last: a
+/// compiler that handles one of them badly is likely to do so with all.
 Status pass_over(plan::Plan& plan, const compile::Kernel& kernel, const std::string& reason) {
   const plan::KernelVariant* variant = kernel.candidate.variant;
   plan.rejected.push_back({std::string(variant->name), reason});
@@ -27,7 +27,7 @@ Status pass_over(plan::Plan& plan, const compile::Kernel& kernel, const std::str
   return {};
 }
 
-/// The same kernel, with what was passed over before it.
+/// The same kernel, with the candidates passed over before it.
 compile::KernelPtr with_rejections(const compile::KernelPtr& kernel,
                                    const std::vector<plan::Rejection>& rejected) {
   if (rejected.empty()) return kernel;
@@ -62,14 +62,14 @@ std::shared_ptr<KernelLoader::Image> KernelLoader::image_of(const std::string& k
   return image;
 }
 
-// With the lock of the image. `kernel` may become another one: then nothing has been loaded yet.
+// `kernel` may become another one: then nothing has been loaded yet.
 Status KernelLoader::open(Image& image, compile::KernelPtr& kernel, const plan::Plan& plan,
                           KernelSource& source) {
   const auto load = [&] {
     return driver::LoadedKernel::load(driver_, kernel->image.bytes, kernel->image.entry_name);
   };
   const std::string name = kernel->name;
-  // Whoever comes later with the refused image takes what was made instead of it.
+  // A later caller with the refused image takes the one that replaced it.
   if (image.remade != nullptr) kernel = image.remade;
   if (kernel->name != name) return {};
   auto loaded = load();
@@ -107,12 +107,12 @@ Result<AcceptedKernel> KernelLoader::load_accepted(plan::Plan& plan, compile::Ke
         auto prepared =
             image->loaded->prepare(device, launch.block_threads, launch.dynamic_shared_bytes);
         if (!prepared) {
-          // It fits no multiprocessor: as good as no kernel.
+          // It fits no multiprocessor: there is no kernel.
           if (prepared.error().code == ErrorCode::kResources)
             prepared.error().code = ErrorCode::kCompile;
           return std::unexpected(prepared.error());
         }
-        // Only now that the driver has made code of it can PTX be held against its promises.
+        // Promises of PTX can be checked only after the driver has compiled it.
         std::optional<std::string> promise;
         if (kernel->image.kind == compile::ImageKind::kPtx) {
           promise = compile::gate({.registers = prepared->registers,

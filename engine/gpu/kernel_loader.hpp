@@ -1,7 +1,7 @@
-// Makes a compiled kernel ready to be launched, in the same way for a search, a host program and
+// Makes a compiled kernel ready for launches, in the same way for a search, a host program and
 // `hmmjit bench`. The driver loads the image; an image that it refuses is compiled once more. Code
-// that the driver itself has compiled (from PTX) must keep the promises of the catalogue entry, as
-// the compiler's code did; where it does not, the plan's next candidate is taken.
+// that the driver has compiled from PTX must keep the promises of the catalogue entry, as the
+// compiler's code does; otherwise the plan's next candidate is taken.
 #pragma once
 
 #include <atomic>
@@ -45,7 +45,7 @@ class KernelLoader {
   std::uint64_t loaded() const { return loaded_; }
 
  private:
-  // A kernel of one name and what the driver says of it.
+  // A kernel and its resources by the driver's count.
   struct Image {
     mutable Mutex mutex;
     std::shared_ptr<driver::LoadedKernel> loaded HMMJIT_GUARDED_BY(mutex);

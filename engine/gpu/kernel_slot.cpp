@@ -18,14 +18,16 @@ std::string KernelFailures::reason() const {
 }
 
 bool KernelSlot::plan_once(const std::function<std::optional<Planned>()>& make) {
-  std::call_once(planned_, [&] {
+  const MutexLock once(planning_);
+  if (!planned_) {
     std::optional<Planned> made = make();
-    if (!made) return;
+    planned_ = true;
+    if (!made) return false;
     const MutexLock lock(mutex_);
     plan_ = std::make_shared<const plan::Plan>(std::move(made->plan));
     cached_ = made->cached;
     future_ = std::move(made->future);
-  });
+  }
   return plan() != nullptr;
 }
 

@@ -4,7 +4,6 @@
 #include <array>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
@@ -28,21 +27,21 @@ class KernelFailures {
   std::string reason_ HMMJIT_GUARDED_BY(mutex_);
 };
 
-/// How far a kernel is, at one moment.
+/// The state of a kernel at one moment.
 struct KernelProgress {
-  compile::KernelPtr kernel;  ///< null while it is on its way, and once it has failed
+  compile::KernelPtr kernel;  ///< null while it is being made, and once it has failed
   bool failed = false;
   bool requested = false;    ///< from the cache or the compiler
   bool cached = false;       ///< it needs no compile
-  double ready_seconds = 0;  ///< since it was first seen to be there; 0: it is not
+  double ready_seconds = 0;  ///< since it was first seen ready; 0: it is not
 
-  /// Whether it is there or has failed.
+  /// Whether it is ready or has failed.
   bool ended() const { return kernel != nullptr || failed; }
-  /// Whether it is there or on its way.
+  /// Whether it is ready or being made.
   bool expected() const { return !failed && (kernel != nullptr || requested); }
-  /// Whether it is on its way.
+  /// Whether it is being made.
   bool pending() const { return !ended() && requested; }
-  /// Whether it is there, or comes without a compile.
+  /// Whether it is ready, or will be without a compile.
   bool needs_no_compile() const { return kernel != nullptr || (cached && !failed); }
 };
 
@@ -66,15 +65,15 @@ class KernelSlot {
 
   /// The kernel has been requested.
   void set_future(Future future);
-  /// For a finer kernel than one for `class_length`: true once, if it is one and has not been
-  /// requested; the caller then does so.
+  /// True once, if this kernel is finer than one for `class_length` and has not been requested;
+  /// the caller must then request it.
   bool claim_request(int class_length);
 
   KernelProgress progress();
-  /// Gives the kernel up: there is none from now on.
+  /// There is no kernel from now on.
   void fail();
-  /// `kernel` was passed over for `accepted`, made for `plan`; nothing changes where another thread
-  /// has replaced it. Returns what the kernel of this slot is made for.
+  /// `accepted`, made for `plan`, replaces `kernel`, unless another thread has replaced it
+  /// already. Returns the plan of the kernel in this slot.
   PlanPtr replace(const compile::KernelPtr& kernel, const compile::KernelPtr& accepted,
                   plan::Plan plan);
 
@@ -83,7 +82,8 @@ class KernelSlot {
 
  private:
   KernelFailures& failures_;
-  std::once_flag planned_;
+  Mutex planning_;  // held during plan_once(), and locked before the other
+  bool planned_ HMMJIT_GUARDED_BY(planning_) = false;
   mutable Mutex mutex_;
   PlanPtr plan_ HMMJIT_GUARDED_BY(mutex_);
   bool cached_ HMMJIT_GUARDED_BY(mutex_) = false;

@@ -10,7 +10,7 @@
 namespace hmmjit::gpu {
 namespace {
 
-// What a provider needs, and it.
+// A provider and the objects that it needs.
 struct OwnProvider {
   OwnProvider(std::shared_ptr<cache::KernelCache> kernels, render::TemplateLibrary templates,
               Result<std::shared_ptr<const compile::NvrtcLibrary>> compiler,

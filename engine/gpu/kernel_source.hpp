@@ -1,4 +1,4 @@
-// Where the GPU search gets its kernels: the planner's choice for a size class, made by the kernel
+// The source of a search's kernels: the planner's choice for a size class, made by the kernel
 // provider. An interface, so that tests run without a compiler.
 #pragma once
 
@@ -18,17 +18,17 @@ class KernelSource {
   virtual ~KernelSource() = default;
   /// Starts making the kernel; kernels of higher priority are made first. Never blocks.
   virtual compile::KernelProvider::Future request(const plan::Plan& plan, int priority) = 0;
-  /// The plan's kernel, ready, where it needs no compile; may read files.
+  /// The plan's kernel if it needs no compile; may read files.
   virtual std::optional<compile::KernelProvider::Future> find(const plan::Plan& plan) = 0;
   /// See compile::KernelProvider::refused.
   virtual Result<compile::KernelPtr> refused(const plan::Plan& plan,
                                              const compile::KernelPtr& kernel,
                                              const std::string& reason) = 0;
   virtual compile::ProviderStatistics statistics() const = 0;
-  /// The measured choices of the user (hmmjit tune); null where there are none. Valid as long as
+  /// The measured choices of the user (hmmjit tune); null if there are none. Valid as long as
   /// this object.
   virtual const plan::TuningTable* tuning() const { return nullptr; }
-  /// Gives up what is queued or being compiled.
+  /// Cancels queued and running compiles.
   virtual void cancel() = 0;
 };
 
@@ -69,9 +69,9 @@ class InstantKernelSource : public KernelSource {
   virtual Result<compile::KernelPtr> make(const plan::Plan& plan) = 0;
 };
 
-/// A kernel cache (null: the one the environment names) and this machine's NVRTC, if there is a
-/// choice one that is not newer than the driver (0: unknown). Fails only on unusable settings:
-/// without a compiler the cache alone serves.
+/// Kernels from a cache (null: the one named by the environment) and this machine's NVRTC,
+/// preferably one that is not newer than the driver (0: unknown). Fails only on unusable
+/// settings: without a compiler the cache alone serves.
 Result<std::unique_ptr<KernelSource>> open_kernel_source(
     int driver_major, compile::ProviderSettings settings,
     std::shared_ptr<cache::KernelCache> cache = nullptr);

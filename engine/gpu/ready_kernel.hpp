@@ -1,10 +1,10 @@
 // A kernel that can be launched on one device, together with the models it serves.
 //
 // A kernel is compiled for a class of models: it computes a fixed number of positions, for one
-// alphabet. A model with more positions would be scored without its last ones, which is no error
-// that a device can see: scores come out too low and hits are lost silently. So the extent
-// travels with the kernel, from the catalogue entry that fixed it, and the only way to launch a
-// kernel of a search is ReadyKernel::launch(), which compares it with the model's.
+// alphabet. A longer model would be scored without its last positions, which no device can
+// detect: scores would be too low and hits lost. The extent therefore travels with the kernel,
+// from its catalogue entry, and ReadyKernel::launch(), the only way to launch a kernel of a
+// search, compares it with the model's.
 #pragma once
 
 #include <limits>
@@ -25,7 +25,7 @@ struct ModelExtent {
 };
 ModelExtent extent_of(const SearchModel& model);
 
-/// Immutable; empty where a stage has no kernel, so that the host does this stage.
+/// Immutable; empty if a stage has no kernel and falls back to the CPU.
 class ReadyKernel {
  public:
   static constexpr unsigned kAnyBlocks = std::numeric_limits<unsigned>::max();
@@ -45,8 +45,9 @@ class ReadyKernel {
   /// kCompile with both extents unless it covers the model.
   Status require(const ModelExtent& model) const;
 
-  /// Device memory of a launch beside tables, lists and results: Expected::scratch_per_warp and
-  /// Expected::scratch_per_residue. The boundary lies after the rows.
+  /// Device memory of a launch in addition to tables, lists and results:
+  /// Expected::scratch_per_warp and Expected::scratch_per_residue. The boundary lies after the
+  /// rows.
   struct Scratch {
     std::size_t rows = 0, boundary = 0;
     std::size_t bytes() const { return rows + boundary; }
@@ -54,8 +55,8 @@ class ReadyKernel {
   /// `residue_bytes`: of the database as it lies on the device.
   Scratch scratch(const driver::Device& device, std::size_t residue_bytes) const;
 
-  /// Seconds that all positions it computes take for so many residues at the rate that the planner
-  /// counts on (plan::Expected::cells_per_clock_per_sm, which `hmmjit bench` measures).
+  /// Seconds for `residues` residues at the rate that the planner assumes
+  /// (plan::Expected::cells_per_clock_per_sm, which `hmmjit bench` measures).
   double expected_seconds(const driver::Device& device, std::uint64_t residues) const;
 
   const std::string& name() const { return kernel_->name; }

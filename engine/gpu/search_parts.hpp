@@ -1,29 +1,28 @@
-// What the threads of GpuFilters work with, each part with a duty and a lock of its own.
+// The components of GpuFilters, each with a duty and a lock of its own.
 #pragma once
 
 #include <atomic>
-#include <new>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "core/threads.hpp"
 #include "gpu/active_models.hpp"
 #include "gpu/availability.hpp"
 #include "gpu/block_groups.hpp"
 #include "gpu/chain_kernels.hpp"
 #include "gpu/change_signal.hpp"
-#include "gpu/client_calls.hpp"
+#include "gpu/client.hpp"
 #include "gpu/counters.hpp"
 #include "gpu/delivery.hpp"
-#include "gpu/resident_segments.hpp"
 #include "gpu/segments.hpp"
 
 namespace hmmjit::gpu {
-
-// Bytes that a lane's thread allocates at a time.
-inline constexpr std::size_t kLaneHeap = std::size_t{2} << 20;
 
 struct SearchParts {
   explicit SearchParts(Settings s)
@@ -40,9 +39,7 @@ struct SearchParts {
   Counters counters;
   ActiveModels models;
   BlockGroups groups{settings};
-  SegmentBook segment_book{counters, changed};
-  Segments segments{settings.devices.size(), segment_book};
-  ResidentSegments resident{segment_book};
+  SegmentStore segments{settings.devices.size(), counters, changed};
   Availability availability{settings, clients, groups, segments, counters, changed};
   ChainKernels kernels;
   std::atomic<bool> stop{false};
@@ -54,39 +51,27 @@ struct SearchParts {
   void span(const char* group, int row, std::string_view name, double begin, double end) const {
     if (settings.trace != nullptr) settings.trace->add(group, row, name, begin, end);
   }
-  // What one launch after the other took of a device, for the timeline (`row`, and the name of each
-  // stage before `what`) and in `busy`, of each stage. Milliseconds since the device's origin.
-  // Returns the seconds of each stage.
+  // Records the times of the stages of a launch in the timeline (on `row`, with the name of each
+  // stage before `what`) and in `busy`. Milliseconds since the device's origin. Returns the
+  // seconds of each stage.
   std::vector<double> note_stages(ActiveDevice& device, int row,
                                   std::span<const char* const> stages, const std::string& what,
                                   float begin, std::span<const float> end,
                                   std::span<BusyTimes> busy) const;
-  // What runs out of host memory outside a chain ends the device's part, not the process.
-  template <typename Work>
-  void surviving(ActiveDevice& device, Work&& work) {
-    try {
-      work();
-    } catch (const std::bad_alloc&) {
-      availability.lose(device, {ErrorCode::kResources, "out of host memory", {}, {}});
-    }
-  }
-  // For a turn of a thread: what runs out of host memory elsewhere ends the search, not the
-  // process. Whether the thread goes on.
-  template <typename Turn>
-  bool take_turn(Turn&& turn) noexcept {
-    try {
-      return turn();
-    } catch (const std::bad_alloc&) {
-      out_of_memory();
-      return true;
-    }
+  // A thread that runs out of memory ends, and so does the search.
+  std::thread thread(std::function<void()> work) {
+    return thread_until_out_of_memory(std::move(work), [this] { out_of_memory(); });
   }
   void out_of_memory() noexcept;
   // See delivery.hpp; counts the pairs.
   void deliver_and_count(DomainWork& work);
-  // Without a kernel, or without a device: the first reason there was.
+  // The first reason why there is no device or no kernel.
   std::string reason() const;
 };
+
+/// The devices that work, with what their lanes may use of them; the first error if none of the
+/// settings' devices does. Takes tenths of a second, during which kernels are requested.
+Result<std::vector<std::unique_ptr<ActiveDevice>>> start_devices(SearchParts& parts);
 
 // The buffers of a lane, counted with the device's memory.
 Cascade::Resize resize_in(DeviceMemory& memory);

@@ -26,7 +26,7 @@ Status wait_for(const driver::Stream& stream, driver::Device& device, const Stre
       return fail(ErrorCode::kInternal, fmt::format("no answer within {} s", wait.timeout),
                   "GPU kernel");
     }
-    // A small part of the time it has taken already: many lanes wait, most of them for long.
+    // A fraction of the time waited so far: many lanes wait, most of them for long.
     constexpr double kPart = 1.0 / 32, kShortest = 20e-6, kLongest = 500e-6;
     std::this_thread::sleep_for(
         std::chrono::duration<double>(std::clamp((now - begun) * kPart, kShortest, kLongest)));

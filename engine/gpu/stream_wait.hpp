@@ -8,10 +8,10 @@
 namespace hmmjit::gpu {
 
 struct StreamWait {
-  /// After so many seconds in which no launch of the device ended, this one counts as lost.
+  /// Seconds without the end of any launch of the device after which this one counts as lost.
   double timeout = 60;
-  /// Time at which the last launch ended (Trace::now), updated by each wait. Launches wait for one
-  /// another, so that one that waits long need not be stuck.
+  /// End of the last launch (Trace::now), updated by each wait. Launches wait for one another, so
+  /// a long wait alone does not mean a stuck one.
   std::atomic<double>* progress = nullptr;
 };
 

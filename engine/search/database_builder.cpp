@@ -8,6 +8,7 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -19,15 +20,15 @@ namespace {
 
 constexpr std::size_t kBlockResidues = std::size_t{1} << 21;
 
-// Inputs on their way from the threads that parse them to the one that writes. Each input is parsed
-// by one thread, several inputs at once; the writer takes their blocks in the order of the inputs.
-// Whoever has nothing else to do decompresses ahead of those that parse.
+// The queue between the threads that parse inputs and the one that writes. Each input is parsed by
+// one thread, several inputs at once; the writer takes their blocks in the order of the inputs.
+// Idle threads decompress ahead of the parsers.
 class ParsedInputs {
  public:
   explicit ParsedInputs(std::span<const DatabaseInput> inputs)
       : inputs_(inputs), states_(inputs.size()) {}
 
-  /// What a thread that parses does until nothing is left or the inputs are closed.
+  /// Parses inputs until none is left or close() has been called.
   void parse() {
     std::unique_lock lock(mutex_);
     while (!closed_ && writing_ < states_.size()) {
@@ -104,8 +105,8 @@ class ParsedInputs {
     }
   }
 
-  // False when nobody wants more. The input that is being written always has room for a few
-  // blocks, and those after it share what memory there is, so that nobody waits for ever.
+  // False after close(). The input that is being written always has room for a few blocks, and
+  // those after it share the rest of the memory, so that no thread waits for ever.
   bool push(std::size_t n, TargetBlock block) {
     constexpr std::size_t kLongest = 4;
     constexpr std::uint64_t kMostWaiting = std::uint64_t{1} << 27;
@@ -144,7 +145,7 @@ class ParsedInputs {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<State> states_;
-  std::size_t next_ = 0;       // the first input that nobody parses yet
+  std::size_t next_ = 0;       // the first input that no thread parses yet
   std::size_t writing_ = 0;    // the input whose blocks are being written
   std::uint64_t waiting_ = 0;  // residues of all blocks that wait
   std::uint64_t changes_ = 0;
@@ -167,14 +168,18 @@ Status write_in_turn(std::span<const DatabaseInput> inputs, DatabaseWriter& writ
 Status write_with_threads(std::span<const DatabaseInput> inputs, int parsers,
                           DatabaseWriter& writer) {
   ParsedInputs parsed(inputs);
-  // Whatever ends this function early, those that parse must not wait for room.
+  // However this function ends, the parsers must not wait for room.
   struct Close {
     ParsedInputs& inputs;
     ~Close() { inputs.close(); }
   };
   std::vector<std::jthread> threads;
   const Close close{parsed};
-  for (int t = 0; t < parsers; ++t) threads.emplace_back([&parsed] { parsed.parse(); });
+  try {
+    for (int t = 0; t < parsers; ++t) threads.emplace_back([&parsed] { parsed.parse(); });
+  } catch (const std::system_error&) {
+    if (threads.empty()) return write_in_turn(inputs, writer);
+  }
   for (;;) {
     HMMJIT_ASSIGN(const std::optional<TargetBlock> block, parsed.pop());
     if (!block) return {};
@@ -188,10 +193,10 @@ Result<DatabaseSummary> build_database(std::span<const DatabaseInput> inputs,
                                        const Alphabet& alphabet, const std::string& output,
                                        const std::string& program, int threads) {
   HMMJIT_ASSIGN(DatabaseWriter writer, DatabaseWriter::create(output, alphabet));
-  // More than one thread for each input and one that decompresses for it have nothing to do.
+  // An input keeps at most two threads busy: one that parses it and one that decompresses it.
   const auto useful = static_cast<int>(std::min<std::size_t>(2 * inputs.size(), 1024));
   const int cores = threads > 0 ? threads : available_cores();
-  const int parsers = startable_threads(std::min(cores - 1, useful));
+  const int parsers = std::min(cores - 1, useful);
   HMMJIT_TRY(parsers > 0 ? write_with_threads(inputs, parsers, writer)
                          : write_in_turn(inputs, writer));
   std::string about = "program " + program + "\n";

@@ -15,15 +15,15 @@ namespace hmmjit {
 struct DatabaseInput {
   std::string name;  ///< kept in the database, as its source
   std::function<Result<std::unique_ptr<TargetSource>>()> open;
-  /// Whether it may be opened and read while those before it still are, by another thread.
+  /// Whether another thread may open and read it before the inputs before it have ended.
   bool beside_others = false;
 };
 
 /// Writes the targets of all inputs, in order, into the database file `output`, which appears when
 /// it is complete, with the same bytes for any number of threads. The calling thread writes;
-/// `threads` - 1 others parse and decompress, one input each (0: as many as there are cores). What
-/// has been parsed and waits to be written takes 128 MB at most, and a block of each input that is
-/// being parsed. `program`: who made it, kept in the database.
+/// `threads` - 1 others parse and decompress, one input each (0: one thread per core). Parsed
+/// targets that wait to be written take at most 128 MB, and one block of each input. `program`:
+/// recorded in the database.
 Result<DatabaseSummary> build_database(std::span<const DatabaseInput> inputs,
                                        const Alphabet& alphabet, const std::string& output,
                                        const std::string& program, int threads = 0);

@@ -42,12 +42,12 @@ Result<bool> starts_devices(const DeviceChoice& choice, const SearchOptions& opt
     return false;
   }
   if (!demanded && !device_pays(options, positions(), residues(), note)) return false;
-  // Devices take threads of their own, which mostly wait: for the driver, for compiling, and of each
-  // device for its streams of work. Where they are not to be had, the CPU's are needed more.
+  // Devices take threads of their own, which mostly wait: for the driver, for compiles, and for the
+  // streams of each device. Where the system refuses them, the CPU needs what threads there are.
   constexpr int kCommonThreads = 22, kThreadsOfADevice = 14;
   const int devices = static_cast<int>(std::max<std::size_t>(choice.ordinals.size(), 1));
   const int wanted = kCommonThreads + kThreadsOfADevice * devices + options.threads;
-  if (startable_threads(wanted) == wanted) return true;
+  if (can_start_threads(wanted)) return true;
   note = "the threads it needs cannot be started";
   if (!demanded) return false;
   return fail(ErrorCode::kResources, "the threads a GPU needs cannot be started", {},
@@ -67,8 +67,8 @@ std::optional<double> residues_of_file(const std::string& path) {
 
 bool device_pays(const SearchOptions& options, std::optional<double> positions,
                  std::optional<double> residues, std::string& note) {
-  // Without a GPU the cores do all filters at about kCoreRate each; with it they wait kStart for
-  // the driver and share the machine with it meanwhile.
+  // Without a GPU each core filters at about kCoreRate. With one, the search waits kStart for the
+  // driver and shares the machine with it meanwhile.
   constexpr double kCoreRate = 55e9;  // cells a second, between AVX2 and AVX-512
   constexpr double kStart = 0.3;      // driver, context, first upload
   if (options.filters.F1 >= 1.0) {
@@ -90,8 +90,7 @@ std::optional<std::string> visible_devices_up_to(int last, const char* present) 
       fmt::format_to(std::back_inserter(out), "{}{}", i == 0 ? "" : ",", i);
     return out;
   }
-  // Numbers or names of devices, of which the driver takes no notice after the first it does not
-  // know: the first ones stay what they are.
+  // Numbers or names of devices. The driver ignores the list from the first unknown one on.
   std::string_view list = present;
   for (int i = 0; i <= last; ++i) {
     const std::size_t comma = list.find(',');
@@ -103,10 +102,10 @@ std::optional<std::string> visible_devices_up_to(int last, const char* present) 
 }
 
 std::optional<int> driver_queues(std::optional<double> positions) {
-  // One for each stream of a device, which has eight lanes for filters and six for the domain stage.
-  // On an H200 eight more take 0.2 s to start, and save 0.3 ms for each model that waits for short
-  // launches: 2,094 models against 10 M residues take 2.04 s instead of 2.58, 349 against 31 M 1.29
-  // instead of 1.03, the same against 530 M 6.27 and 6.29.
+  // One for each stream of a device: eight filter lanes and six domain lanes. On an H200 eight more
+  // take 0.2 s to start and save 0.3 ms for each model that waits for short launches: 2,094 models
+  // against 10 M residues take 2.04 s instead of 2.58, 349 against 31 M 1.29 instead of 1.03, 349
+  // against 530 M 6.27 and 6.29.
   constexpr int kQueues = 16;
   constexpr double kPositions = 200'000;  // of a thousand models
   if (positions && *positions >= kPositions) return kQueues;

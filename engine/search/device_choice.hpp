@@ -13,41 +13,42 @@
 
 namespace hmmjit {
 
-/// What the user asks for.
+/// The devices that the user asks for.
 struct DeviceChoice {
   enum class Use { kAuto, kCpu, kGpu } use = Use::kAuto;
   std::vector<int> ordinals{0};
-  std::uint64_t vram = 0;  ///< bytes of a device's memory; 0: no bound of the user's
+  std::uint64_t vram = 0;  ///< limit on bytes of a device's memory; 0: none
 };
 /// The settings that follow from a choice.
 gpu::Settings device_settings(const DeviceChoice& choice);
 
-/// How large a search is, as far as that is known: model positions, or residues.
+/// The size of a search (model positions or residues), if it is known.
 using SizeOf = std::function<std::optional<double>()>;
-/// Whether a search starts its devices: where they are demanded, or pay, and the threads that they
-/// take can be started. False: `note` says why. Fails with kResources where demanded devices lack
-/// threads. Sizes are asked for only where they decide.
+/// Whether a search starts its devices: if they are demanded or make it faster, and if the threads
+/// that they need can be started. If false, `note` says why. Fails with kResources if demanded
+/// devices lack threads. Calls `positions` and `residues` only if they decide.
 Result<bool> starts_devices(const DeviceChoice& choice, const SearchOptions& options,
                             const SizeOf& positions, const SizeOf& residues, std::string& note);
 
-/// Model positions and residues of a file, guessed from its size; nothing where that is not known
+/// Model positions and residues of a file, estimated from its size; nullopt if that is not known
 /// (standard input, a missing file).
 std::optional<double> positions_of_file(const std::string& path);
 std::optional<double> residues_of_file(const std::string& path);
 
-/// False, and why in `note`, when the CPU would be done before a GPU has started. Unknown sizes
-/// count as large.
+/// False, with the reason in `note`, if the CPU would finish before a GPU has started. Unknown
+/// sizes count as large.
 bool device_pays(const SearchOptions& options, std::optional<double> positions,
                  std::optional<double> residues, std::string& note);
 
-/// The value of CUDA_VISIBLE_DEVICES with which the driver starts no devices beyond number `last`,
-/// each of which it takes a quarter of a second for, and numbers the others as before. `present`:
-/// its value now, null where it is not set. Nothing where it should stay as it is.
+/// The value of CUDA_VISIBLE_DEVICES that hides the devices after number `last`, each of which
+/// costs the driver a quarter of a second, and keeps the numbers of the others. `present`: its
+/// current value; null if it is not set. nullopt: leave it as it is.
 std::optional<std::string> visible_devices_up_to(int last, const char* present);
 
-/// How many queues the driver is to make for the streams of a device (CUDA_DEVICE_MAX_CONNECTIONS),
-/// for models of so many positions; nothing: as many as it makes by itself, eight. Streams that share
-/// a queue wait for each other's launches (CUDA C++ Programming Guide, "Concurrent Kernel Execution").
+/// How many hardware queues the driver should use for the streams of a device
+/// (CUDA_DEVICE_MAX_CONNECTIONS), given the positions of all models; nullopt: the default, eight.
+/// Streams that share a queue wait for each other's launches (CUDA C++ Programming Guide,
+/// "Concurrent Kernel Execution").
 std::optional<int> driver_queues(std::optional<double> positions);
 
 }  // namespace hmmjit

@@ -15,25 +15,21 @@ double filter_seconds_left(const SearchProgress& progress, double seconds) {
 }
 
 void DeviceClient::deliver(ModelId model, std::vector<gpu::Delivery> pairs) {
-  tasks_.guarded([&] {
-    std::vector<DeviceUnit> units;
-    units.reserve(pairs.size());
-    for (gpu::Delivery& pair : pairs) units.push_back({pair.claim.finish(), std::move(pair.found)});
-    filters_.submit_delivered(pairs_.find(model), std::move(units), false);
-  });
+  std::vector<DeviceUnit> units;
+  units.reserve(pairs.size());
+  for (gpu::Delivery& pair : pairs) units.push_back({pair.claim.finish(), std::move(pair.found)});
+  filters_.submit_delivered(pairs_.find(model), std::move(units), false);
 }
 
 void DeviceClient::deliver_early(ModelId model, std::vector<gpu::EarlyDelivery> pairs) {
-  tasks_.guarded([&] {
-    const JobPtr job = pairs_.find(model);
-    std::vector<DeviceUnit> units;
-    units.reserve(pairs.size());
-    for (gpu::EarlyDelivery& pair : pairs) {
-      job->hold();
-      units.push_back({std::move(pair.targets), std::move(pair.found)});
-    }
-    filters_.submit_delivered(job, std::move(units), true);
-  });
+  const JobPtr job = pairs_.find(model);
+  std::vector<DeviceUnit> units;
+  units.reserve(pairs.size());
+  for (gpu::EarlyDelivery& pair : pairs) {
+    job->hold();
+    units.push_back({std::move(pair.targets), std::move(pair.found)});
+  }
+  filters_.submit_delivered(job, std::move(units), true);
 }
 
 gpu::SampleRequest DeviceClient::sample(ModelId model, const std::vector<gpu::UsedKernel>& kernels,
@@ -42,16 +38,14 @@ gpu::SampleRequest DeviceClient::sample(ModelId model, const std::vector<gpu::Us
   return job == nullptr ? gpu::SampleRequest{} : verifier_.sample(*job, kernels, blocks);
 }
 
-void DeviceClient::stopped(const Error& reason, bool demanded) {
-  if (demanded) tasks_.abort(reason);
+void DeviceClient::stopped(const Error& reason, bool ends) {
+  if (ends) search_.tasks.abort(reason);
 }
 
-void DeviceClient::out_of_memory() noexcept { tasks_.abort_out_of_memory(); }
-
 gpu::HostLoad DeviceClient::load() const {
-  gpu::HostLoad load =
-      load_.host_load(static_cast<std::size_t>(tasks_.threads()), tasks_.waiting());
-  load.filter_seconds_left = filter_seconds_left(progress_, now_seconds() - begun_);
+  gpu::HostLoad load = search_.load.host_load(static_cast<std::size_t>(search_.tasks.threads()),
+                                              search_.tasks.waiting());
+  load.filter_seconds_left = filter_seconds_left(search_.progress, now_seconds() - begun_);
   return load;
 }
 

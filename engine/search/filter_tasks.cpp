@@ -22,9 +22,9 @@ std::uint64_t passed_cells(const ModelJob& job, const TargetBlock& targets,
 void FilterTasks::submit(const JobPtr& job, const TargetsPtr& block) {
   const TargetBlock& targets = *block;
   const auto M = static_cast<std::uint64_t>(job->model->hmm.M);
-  // Ranges of about equal work; the last is not left as a crumb.
-  const std::uint64_t cells = targets.residue_count() * M;
-  const std::uint64_t parts = std::max<std::uint64_t>(1, (cells + task_cells_ / 2) / task_cells_);
+  // Ranges of about equal work, the last included.
+  const std::uint64_t cells = targets.residue_count() * M, each = search_.options.task_cells;
+  const std::uint64_t parts = std::max<std::uint64_t>(1, (cells + each / 2) / each);
   const std::uint64_t share = targets.residue_count() / parts + 1;
   std::vector<std::pair<std::size_t, std::size_t>> ranges;
   std::size_t begin = 0;
@@ -41,8 +41,9 @@ void FilterTasks::submit(const JobPtr& job, const TargetsPtr& block) {
   job->filters_pending += static_cast<std::int64_t>(ranges.size());
   waiting_ += ranges.size();
   for (const auto& [from, to] : ranges) {
-    tasks_.submit(TaskClass::kFilter, static_cast<double>(job->index),
-                  [this, job, block, first = from, end = to] { filter(job, block, first, end); });
+    search_.tasks.submit(
+        TaskClass::kFilter, static_cast<double>(job->index),
+        [this, job, block, first = from, end = to] { filter(job, block, first, end); });
   }
 }
 
@@ -54,20 +55,22 @@ void FilterTasks::filter_now(const JobPtr& job, const TargetsPtr& targets) {
 
 void FilterTasks::filter(const JobPtr& job, const TargetsPtr& targets, std::size_t begin,
                          std::size_t end) {
-  if (--waiting_ < low_water(tasks_.threads()) && !tasks_.stopped()) control_.start_models();
-  if (!tasks_.stopped()) {
+  if (--waiting_ < low_water(search_.tasks.threads()) && !search_.tasks.stopped())
+    control_.start_models();
+  if (!search_.tasks.stopped()) {
     const double begun = now_seconds();
     FilterOutput& output = cleared_output();
-    const Status status = job->filters->run(*targets, begin, end, output);
-    if (!status) return tasks_.abort(status.error());
+    const Status status =
+        job->filters->run(*targets, begin, end, search_.threads.local().filter_scratch, output);
+    if (!status) return search_.tasks.abort(status.error());
     scorer_.add(*job, targets, output);
-    tasks_.trace("filters", begun);
+    search_.tasks.trace("filters", begun);
   }
   end_filter(job);
 }
 
 FilterOutput& FilterTasks::cleared_output() {
-  FilterOutput& output = threads_.local().filtered;
+  FilterOutput& output = search_.threads.local().filtered;
   output.survivors.clear();
   output.counters = {};
   output.times = {};
@@ -76,7 +79,7 @@ FilterOutput& FilterTasks::cleared_output() {
 
 void FilterTasks::submit_delivered(const JobPtr& job, std::vector<DeviceUnit> delivered,
                                    bool early) {
-  // Enough for a task, few enough to balance.
+  // Enough work for a task, and few enough to balance the load.
   constexpr std::size_t kTargets = 256;
   std::vector<DeviceUnit> units;
   std::size_t targets = 0;
@@ -84,14 +87,14 @@ void FilterTasks::submit_delivered(const JobPtr& job, std::vector<DeviceUnit> de
     DeviceUnit& unit = delivered[i];
     targets += unit.filtered.open.size() + unit.filtered.passed.size();
     unit.cells = passed_cells(*job, *unit.targets, unit.filtered);
-    load_.found(unit.cells);
+    search_.load.found(unit.cells);
     units.push_back(std::move(unit));
     if (targets < kTargets && i + 1 < delivered.size()) continue;
     ++waiting_;
-    tasks_.submit(TaskClass::kFilter, static_cast<double>(job->index),
-                  [this, job, units = std::exchange(units, {}), early] {
-                    filter_delivered(job, units, early);
-                  });
+    search_.tasks.submit(TaskClass::kFilter, static_cast<double>(job->index),
+                         [this, job, units = std::exchange(units, {}), early] {
+                           filter_delivered(job, units, early);
+                         });
     targets = 0;
   }
 }
@@ -101,32 +104,33 @@ void FilterTasks::filter_delivered(const JobPtr& job, const std::vector<DeviceUn
   --waiting_;
   const double begun = now_seconds();
   for (const DeviceUnit& unit : units) {
-    if (tasks_.stopped()) break;
+    if (search_.tasks.stopped()) break;
     const TargetBlock& targets = *unit.targets;
     verifier_.check_block(job, targets, unit.filtered.sample);
-    load_.dropped(unit.cells);
-    if (tasks_.stopped()) break;
+    search_.load.dropped(unit.cells);
+    if (search_.tasks.stopped()) break;
     FilterOutput& output = cleared_output();
-    const Status status = job->filters->run_survivors(targets, unit.filtered, output);
-    if (!status) return tasks_.abort(status.error());
+    const Status status = job->filters->run_survivors(
+        targets, unit.filtered, search_.threads.local().filter_scratch, output);
+    if (!status) return search_.tasks.abort(status.error());
     if (!early) {
       output.counters.targets += targets.size();
       output.counters.residues += targets.residue_count();
     }
     scorer_.add(*job, unit.targets, output);
   }
-  tasks_.trace("filters after device", begun);
-  // What comes early is what would take longest: the rest should find it done.
-  if (early && !tasks_.stopped()) scorer_.submit_waiting(job);
+  search_.tasks.trace("filters after device", begun);
+  // Targets that come early take longest: they are scored at once.
+  if (early && !search_.tasks.stopped()) scorer_.submit_waiting(job);
   for (std::size_t i = 0; i < units.size(); ++i) end_filter(job);
 }
 
 void FilterTasks::end_filter(const JobPtr& job) {
   const bool last = --job->filters_pending == 0;
-  if (!tasks_.stopped()) {
-    // Survivors wait until they fill batches, but not where they hold blocks that should go,
-    // and not while threads have nothing else to do.
-    const bool idle = waiting_ < static_cast<std::uint64_t>(tasks_.threads());
+  if (!search_.tasks.stopped()) {
+    // Survivors wait until they fill a batch, unless they hold blocks that must be released, or
+    // threads are idle.
+    const bool idle = waiting_ < static_cast<std::uint64_t>(search_.tasks.threads());
     const std::size_t batch = idle ? Scorer::kSmallestBatch : 2 * Scorer::kLargestBatch;
     scorer_.submit_waiting(job, last ? 1 : batch);
   }

@@ -1,4 +1,4 @@
-// Filters on the threads of the host: ranges of blocks that no device has, and the rest of the
+// Filters on the worker threads: ranges of blocks that no device has claimed, and the rest of the
 // filters' work where a device has done the first part.
 #pragma once
 
@@ -10,31 +10,26 @@
 #include "search/model_job.hpp"
 #include "search/result_maker.hpp"
 #include "search/scorer.hpp"
-#include "search/scoring_load.hpp"
 #include "search/search_tasks.hpp"
 #include "search/verifier.hpp"
 
 namespace hmmjit::search_run {
 
-/// A device's findings for a block: all of them, or a part that is delivered early.
+/// A device's results for a block: all of them, or a part that is delivered early.
 struct DeviceUnit {
   TargetsPtr targets;
   gpu::FilteredBlock filtered;
-  std::uint64_t cells = 0;  // left of what passed
+  std::uint64_t cells = 0;  // still to be scored of targets that passed
 };
 
 /// Thread-safe, without a lock of its own.
 class FilterTasks {
  public:
-  FilterTasks(const SearchOptions& options, SearchTasks& tasks, ThreadStates& threads,
-              Scorer& scorer, Verifier& verifier, ScoringLoad& load, ResultMaker& results,
+  FilterTasks(SearchContext& search, Scorer& scorer, Verifier& verifier, ResultMaker& results,
               SearchControl& control)
-      : task_cells_(options.task_cells),
-        tasks_(tasks),
-        threads_(threads),
+      : search_(search),
         scorer_(scorer),
         verifier_(verifier),
-        load_(load),
         results_(results),
         control_(control) {}
 
@@ -42,12 +37,12 @@ class FilterTasks {
   void submit(const JobPtr& job, const TargetsPtr& targets);
   /// Filters a block at once, on the calling thread.
   void filter_now(const JobPtr& job, const TargetsPtr& targets);
-  /// Continues with a device's findings. Each unit has held the job once. `early`: the rest of
-  /// these blocks comes later.
+  /// Continues with a device's results. Each unit has held the job once. `early`: the rest of these
+  /// blocks follows.
   void submit_delivered(const JobPtr& job, std::vector<DeviceUnit> delivered, bool early);
-  /// Notes the end of a filter task, of the input, or of a hold.
+  /// A filter task, the input, or a hold has ended.
   void end_filter(const JobPtr& job);
-  /// Tasks that have not been begun.
+  /// Tasks that have not begun.
   std::uint64_t waiting() const { return waiting_; }
 
  private:
@@ -55,12 +50,9 @@ class FilterTasks {
   void filter_delivered(const JobPtr& job, const std::vector<DeviceUnit>& units, bool early);
   FilterOutput& cleared_output();
 
-  const std::uint64_t task_cells_;
-  SearchTasks& tasks_;
-  ThreadStates& threads_;
+  SearchContext& search_;
   Scorer& scorer_;
   Verifier& verifier_;
-  ScoringLoad& load_;
   ResultMaker& results_;
   SearchControl& control_;
   std::atomic<std::uint64_t> waiting_{0};

@@ -8,12 +8,12 @@
 namespace hmmjit::search_run {
 namespace {
 
-// Of hits that are stored, in memory.
+// Hits are stored in runs of at least this many bytes.
 constexpr std::size_t kSmallestRun = std::size_t{64} << 10;
-// Of an allocation, beyond what was asked for.
+// Overhead of an allocation.
 constexpr std::size_t kOfAllocation = 16;
 
-// As results show it.
+// The name that results show.
 const std::string& model_name(const ModelJob& job) {
   return job.sequence ? job.sequence->name : job.model->hmm.name;
 }
@@ -42,7 +42,7 @@ Status KeptHits::add(ModelJob& job, std::vector<Hit>& hits) {
     job.hit_bytes += bytes;
     bytes_ += bytes;
     const std::uint64_t most = budget_ / 2;
-    // A job that has little leaves it to those that have more: runs on disk should not be small.
+    // Only jobs with many hits store them: runs on disk should not be small.
     const std::uint64_t little = std::max<std::uint64_t>(most / (2 * jobs_), kSmallestRun);
     if (!may_store_ || bytes_ <= most || job.hit_bytes < little) return {};
     over.swap(job.hits);
@@ -62,7 +62,7 @@ Status KeptHits::store(ModelJob& job, std::vector<Hit>& hits) {
 
 Result<KeptHits::Judged> KeptHits::judge(ModelJob& job, std::vector<Hit>& hits,
                                          ResultQueue& queue) {
-  // With the text that is made of it, in several outputs.
+  // A hit together with its text in several outputs.
   constexpr std::size_t kOfText = 4;
   const std::size_t bytes = kOfText * hit_bytes(hits);
   FilterCounters counters;
@@ -79,7 +79,7 @@ Result<KeptHits::Judged> KeptHits::judge(ModelJob& job, std::vector<Hit>& hits,
   HMMJIT_TRY(store(job, hits));
   HMMJIT_ASSIGN(HitList list, job.stored->finish(counters, options_.whole_targets));
   Judged out{.list = std::move(list)};
-  // Results by target are as wide as the names of all candidates.
+  // Column widths of reports by target depend on the names of all candidates.
   if (out.list.reported > 0 || (options_.by_target && out.list.candidates > 0))
     out.stored = std::move(job.stored);
   job.stored.reset();

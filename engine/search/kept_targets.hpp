@@ -1,4 +1,4 @@
-// Targets that are searched several times: read once, then kept in memory.
+// Keeps targets that are searched several times in memory.
 #pragma once
 
 #include <memory>
@@ -7,14 +7,14 @@
 
 namespace hmmjit {
 
-/// Passes the targets of `source` on and keeps them, packed as in a target database, so that after
-/// `rewind` they come from memory. Beyond `memory` bytes they are let go, and each pass reads
-/// `source` again; where that cannot be read again, `rewind` fails with kResources. Targets of a
-/// mapped database are not copied.
+/// Passes on the targets of `source` and keeps them, packed as in a target database, so that they
+/// come from memory after `rewind`. Beyond `memory` bytes they are released, and each pass reads
+/// `source` again; if that is impossible, `rewind` fails with kResources. Targets of a mapped
+/// database are not copied.
 std::unique_ptr<TargetSource> keep_targets(std::unique_ptr<TargetSource> source,
                                            std::uint64_t memory);
 
-/// Some consecutive targets of a source, in memory, as a source of their own.
+/// Consecutive targets of a source, in memory, as a source of their own.
 class TargetChunk final : public TargetSource {
  public:
   /// Reads about `residues` residues of `source`; empty at its end.

@@ -14,7 +14,7 @@ MemoryShares divide_memory(const SearchOptions& options, int threads, std::uint6
   const auto count = static_cast<std::uint64_t>(threads);
   const std::uint64_t bound = options.memory;
   const std::uint64_t fixed = kProgramMemory + count * kThreadMemory;
-  // A bound below what every search needs cannot hold; it still makes everything else small.
+  // A bound below the minimum of every search cannot be kept; it still makes everything else small.
   const std::uint64_t rest = std::max({bound - std::min(bound, fixed), bound / 4, kSmallestRest});
   MemoryShares shares{.bound = bound,
                       .targets = rest / 20 * 7,
@@ -22,8 +22,8 @@ MemoryShares divide_memory(const SearchOptions& options, int threads, std::uint6
                       .results = rest / 10,
                       .matrix_shared = 0,
                       .matrix_alone = available / 10 * 3};
-  // A matrix for alignments has a second one beside it. One that no share has room for must not
-  // stop the search: it is made when no other thread has such a one, and given back.
+  // Alignments need two matrices. One that exceeds a thread's share must not stop the search: it is
+  // allocated while no other thread has such a matrix, and freed afterwards.
   shares.matrix_shared = std::min<std::uint64_t>(kThreadMatrixBytes + rest / 10 * 3 / (2 * count),
                                                  available / 10 * 3 / (2 * count));
   if (options.domain.max_matrix_bytes > 0) {

@@ -1,4 +1,4 @@
-// What the parts of a search may hold of its memory bound.
+// How a search divides its memory bound.
 #pragma once
 
 #include <cstddef>
@@ -13,24 +13,23 @@ namespace hmmjit::search_run {
 /// In bytes.
 struct MemoryShares {
   std::uint64_t bound, targets, models, results;
-  /// The largest matrix of each thread, and of a thread that scores a target while no other one
-  /// has such a matrix.
+  /// The largest matrix of each thread, and of a thread that scores a target alone.
   std::size_t matrix_shared, matrix_alone;
 };
 
-/// Shares of `options.memory` for a search with so many threads, where so much is available.
+/// Divides `options.memory` for a search with `threads` threads; `available`: bytes of the machine.
 MemoryShares divide_memory(const SearchOptions& options, int threads, std::uint64_t available);
 
-/// Whether the domain stage has thrown this for want of memory: a matrix beyond its bound, or an
-/// allocation that failed.
+/// Whether the domain stage has thrown this because memory ran out: a matrix exceeded its bound, or
+/// an allocation failed.
 bool is_memory_error(const std::exception& error);
 
 }  // namespace hmmjit::search_run
 
 namespace hmmjit {
 
-/// Bytes that what is kept of hits for output by target may hold beside a search with these
-/// options: a twentieth of what its bound leaves. Fails with kResources as grant_memory.
+/// Bytes that hits kept for output by target may take in addition to a search with these options: a
+/// twentieth of the memory bound. Fails with kResources as grant_memory does.
 Result<std::uint64_t> memory_by_target(const SearchOptions& options);
 
 }  // namespace hmmjit

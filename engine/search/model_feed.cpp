@@ -17,14 +17,14 @@ std::size_t model_bytes(const ModelJob& job) {
 }  // namespace
 
 SearchWindow::Demand ModelFeed::demand() const {
-  return {.stopped = tasks_.stopped(),
+  return {.stopped = search_.tasks.stopped(),
           .results_full = queue_.full(),
           .waiting_filters = filters_.waiting()};
 }
 
 void ModelFeed::start() {
   for (std::size_t count = window_.start_models(demand()); count > 0; --count)
-    tasks_.submit(TaskClass::kControl, 0, [this] { set_up(); });
+    search_.tasks.submit(TaskClass::kControl, 0, [this] { set_up(); });
 }
 
 void ModelFeed::fail(std::size_t index, Error error) {
@@ -34,7 +34,7 @@ void ModelFeed::fail(std::size_t index, Error error) {
 }
 
 void ModelFeed::set_up() {
-  if (tasks_.stopped()) return;
+  if (search_.tasks.stopped()) return;
   const double begun = now_seconds(), used = thread_seconds();
   std::size_t index = 0;
   auto query = input_.next(index);
@@ -46,15 +46,15 @@ void ModelFeed::set_up() {
   Hmm& hmm = (*query)->hmm;
   // Imported models and those just built have no score statistics; a simulation gives HMMER's.
   if (hmm.needs_calibration) {
-    auto calibration = build::calibrate(hmm, options_.calibration);
+    auto calibration = build::calibrate(hmm, search_.options.calibration);
     if (!calibration) return fail(index, calibration.error());
     hmm.calibration = *calibration;
     hmm.needs_calibration = false;
   }
   auto job = make_job(index, *std::move(*query), begun);
   if (!job) return fail(index, job.error());
-  ++progress_.models_started;
-  tasks_.trace("set-up", begun);
+  ++search_.progress.models_started;
+  search_.tasks.trace("set-up", begun);
   activate(*job, used);
 }
 
@@ -62,17 +62,17 @@ Result<JobPtr> ModelFeed::make_job(std::size_t index, Query query, double begun)
   auto job = std::make_shared<ModelJob>();
   job->index = index;
   job->begun = begun;
-  HMMJIT_ASSIGN(job->thresholds, thresholds_for(options_.thresholds, query.hmm));
+  HMMJIT_ASSIGN(job->thresholds, thresholds_for(search_.options.thresholds, query.hmm));
   job->sequence = std::move(query.sequence);
   job->model = make_search_model(std::move(query.hmm));
-  HMMJIT_ASSIGN(job->filters, backend_.prepare(*job->model, options_.filters));
+  job->filters.emplace(*job->model, search_.options.filters);
   job->bytes = model_bytes(*job);
   return job;
 }
 
 void ModelFeed::activate(const JobPtr& job, double used) {
   const double seconds = thread_seconds() - used;
-  threads_.local().setup_seconds += seconds;
+  search_.threads.local().setup_seconds += seconds;
   {
     const MutexLock lock(job->mutex);
     job->cpu_seconds = seconds;

@@ -18,21 +18,15 @@ namespace hmmjit::search_run {
 /// Thread-safe, without a lock of its own.
 class ModelFeed {
  public:
-  ModelFeed(const SearchOptions& options, FilterBackend& backend, ModelInput& input,
-            SearchTasks& tasks, ThreadStates& threads, SearchWindow& window,
-            ResultQueue& queue, PairDispatcher& pairs, FilterTasks& filters,
-            SearchControl& control, SearchProgress& progress)
-      : options_(options),
-        backend_(backend),
+  ModelFeed(SearchContext& search, ModelInput& input, SearchWindow& window, ResultQueue& queue,
+            PairDispatcher& pairs, FilterTasks& filters, SearchControl& control)
+      : search_(search),
         input_(input),
-        tasks_(tasks),
-        threads_(threads),
         window_(window),
         queue_(queue),
         pairs_(pairs),
         filters_(filters),
-        control_(control),
-        progress_(progress) {}
+        control_(control) {}
 
   /// Sets up as many models as memory allows and threads need.
   void start();
@@ -45,17 +39,13 @@ class ModelFeed {
   void activate(const JobPtr& job, double used);
   void fail(std::size_t index, Error error);
 
-  const SearchOptions& options_;
-  FilterBackend& backend_;
+  SearchContext& search_;
   ModelInput& input_;
-  SearchTasks& tasks_;
-  ThreadStates& threads_;
   SearchWindow& window_;
   ResultQueue& queue_;
   PairDispatcher& pairs_;
   FilterTasks& filters_;
   SearchControl& control_;
-  SearchProgress& progress_;
 };
 
 }  // namespace hmmjit::search_run

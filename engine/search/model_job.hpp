@@ -1,5 +1,5 @@
-// What travels from step to step of a running search: target blocks, models, and what one thread
-// keeps between its tasks.
+// The values that the steps of a running search pass on: target blocks, models, and the state of a
+// thread between its tasks.
 #pragma once
 
 #include <atomic>
@@ -14,12 +14,13 @@
 
 #include "core/mutex.hpp"
 #include "core/per_thread.hpp"
+#include "model/score_statistics.hpp"
 #include "search/search.hpp"
 #include "work/work_board.hpp"
 
 namespace hmmjit::search_run {
 
-/// What is notified of the end of a block.
+/// Is notified when a block is released.
 class BlockOwner {
  public:
   virtual void block_released(BlockId block, std::size_t bytes) noexcept = 0;
@@ -28,8 +29,8 @@ class BlockOwner {
   ~BlockOwner() = default;
 };
 
-/// A target block in flight, handed on as TargetsPtr. Whoever holds the last reference gives its
-/// bytes back to the owner.
+/// A target block in flight, shared as TargetsPtr. Its owner is notified when the last reference
+/// goes.
 struct Block {
   Block(BlockOwner& released_to, TargetBlock&& content)
       : owner(released_to), targets(std::move(content)), bytes(targets.bytes()) {}
@@ -40,7 +41,7 @@ struct Block {
   BlockOwner& owner;
   TargetBlock targets;
   std::size_t bytes;
-  /// A number no other block of this process has: a device may remember blocks that are gone.
+  /// Unique in this process: a device may remember blocks that have been released.
   const BlockId id = next_id();
 
  private:
@@ -58,33 +59,33 @@ struct WaitingTarget {
   std::uint32_t index;
   float filter_nats;
   std::uint64_t cells;
-  std::uint64_t cells_left;                    // about, of what is not known yet
+  std::uint64_t cells_left;                    // estimate of the work left
   std::shared_ptr<const ParsedTarget> parsed;  // null: nothing is known yet
 };
 
-/// Cells that are left to be scored of a target of L residues that passed the filters. Envelopes
-/// and traces take twice as long a cell as the Forward filter and the parser, which are all that
-/// most targets have. `parsed`: what a device knows already; may be null.
+/// Cells still to be scored of a target of L residues that passed the filters. Envelopes and traces
+/// take twice as long per cell as the Forward filter and the parser, which suffice for most
+/// targets. `parsed`: results of a device; may be null.
 inline std::uint64_t cells_left(std::uint64_t L, std::uint64_t M, const ParsedTarget* parsed) {
   return parsed == nullptr ? L * M : L * M / 16 + 2 * parsed->residues_left() * M;
 }
 
-/// Filter tasks: where fewer than this wait, a further model is set up.
+/// If fewer filter tasks than this wait, a further model is set up.
 constexpr std::uint64_t low_water(int threads) {
   return 2 * static_cast<std::uint64_t>(threads) + 1;
 }
-/// Models in flight at most, where no device wants more of them.
+/// Limit of models in flight without a device.
 constexpr std::uint64_t most_models(int threads) { return low_water(threads) + 1; }
 
 /// One model while it is searched. `pending` counts its unfinished tasks, `filters_pending` those
-/// that may still find survivors; each counts one more while further targets may come.
+/// that may still find survivors. Each counts one more until the last target has been read.
 struct ModelJob {
   std::size_t index = 0;
   double begun = 0;
   std::shared_ptr<const SearchModel> model;
   std::optional<QueryNames> sequence;  // the model was built from
-  std::unique_ptr<PreparedFilters> filters;
-  std::once_flag forward_made;
+  std::optional<HostFilters> filters;
+  Mutex forward_mutex;
   std::optional<domain::ForwardTables> forward_tables;  // made when first needed
   ModelThresholds thresholds;
   std::size_t bytes = 0;
@@ -100,32 +101,38 @@ struct ModelJob {
   FilterCounters counters HMMJIT_GUARDED_BY(mutex);
 
   Mutex storing;
-  // Hits there was no room for.
+  // Hits that did not fit in memory.
   std::shared_ptr<StoredHits> stored HMMJIT_GUARDED_BY(storing);
 
   const domain::ForwardTables& forward() {
-    std::call_once(forward_made, [this] { forward_tables.emplace(*model); });
+    const MutexLock lock(forward_mutex);
+    if (!forward_tables) forward_tables.emplace(*model);
     return *forward_tables;
   }
-  /// One more task that may find survivors: the job is not finished before it has ended.
+  /// Counts one more task that may find survivors; the job is finished only after it.
   void hold() {
     ++pending;
     ++filters_pending;
   }
   /// Whether a target with these scores passes the Forward filter.
-  bool passes_forward(float nats, float filter_nats, double F3) const;
+  bool passes_forward(float nats, float filter_nats, double F3) const {
+    const Calibration& calibration = model->hmm.calibration;
+    const float bits = nats_to_bits(nats - filter_nats);
+    return !(exponential_survival(bits, calibration.forward_tau, calibration.forward_lambda) > F3);
+  }
 };
 using JobPtr = std::shared_ptr<ModelJob>;
 
-/// What one thread keeps from task to task.
+/// The state of one thread, kept from task to task.
 struct ThreadState {
   domain::Workspace workspace;
+  cpu::FilterScratch filter_scratch;
   FilterOutput filtered;
   FilterTimes times;
   double scoring_seconds = 0, setup_seconds = 0, decode_seconds = 0;
   std::uint64_t forward_cells = 0;
   double report_seconds = 0;
-  domain::DomainTimes alone_times;  // of workspaces that are gone
+  domain::DomainTimes alone_times;  // of workspaces already destroyed
   std::vector<TargetView> views;
   std::vector<float> forward_nats;
   std::vector<const ParsedTarget*> parsed;
@@ -133,14 +140,14 @@ struct ThreadState {
 };
 using ThreadStates = PerThread<ThreadState>;
 
-/// What a step of the search calls when others may go on because of it.
+/// Called by a step of the search when other steps may continue.
 class SearchControl {
  public:
-  /// Room for further models may have come.
+  /// There may be room for further models.
   virtual void start_models() = 0;
-  /// Something about the set of models has changed: more may be started, or targets read.
+  /// The set of models has changed: more may be started, or targets read.
   virtual void models_changed() = 0;
-  /// The same, where a model has ended: the next pass over the targets may begin.
+  /// The same, after a model has ended: the next pass over the targets may begin.
   virtual void model_ended() = 0;
   /// A model has all its hits: devices forget it.
   virtual void leave_devices(const ModelJob& job) = 0;

@@ -1,4 +1,4 @@
-// What a search is asked to do: hmmsearch's thresholds and filters, and our own limits.
+// Options of a search: hmmsearch's thresholds and filters, and limits of our own.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct Thresholds {
   ModelCutoffs cutoffs = ModelCutoffs::kNone;  ///< replaces all four
   MissingCutoffs missing = MissingCutoffs::kError;
   std::shared_ptr<const CutoffTable> table;  ///< with kTable, never null
-  std::optional<double> Z, domZ;  ///< search space sizes set by the user
+  std::optional<double> Z, domZ;             ///< search space sizes set by the user
 };
 
 /// P-value thresholds of the acceleration filters; a target passes when not P > F.
@@ -49,13 +49,13 @@ struct FilterOptions {
   static FilterOptions max_sensitivity() { return {1.0, 1.0, 1.0, false}; }
 };
 
-/// The seed of sampled traces, as of hmmsearch's --seed. 0: an arbitrary one, of which a single
-/// generator runs through the whole search, so that results vary.
+/// Sets the seed of sampled traces, as hmmsearch's --seed does. 0: an arbitrary seed for one
+/// generator that is never reset, so that results vary.
 void set_seed(domain::DomainOptions& domain, std::uint32_t seed);
 
 struct SearchOptions {
-  /// For a report by target, with the number of models as Z: a hit is kept if it could be reported
-  /// had the search ended with its model. `Z`: the user's.
+  /// For a report by target, where Z is the number of models: a hit is kept if it would be reported
+  /// were its model the last. `Z`: as set by the user.
   struct ByTarget {
     std::optional<double> Z;
     TargetCounters* counters = nullptr;
@@ -67,8 +67,7 @@ struct SearchOptions {
   build::CalibrationOptions calibration;  ///< of models that come without score statistics
   /// False drops the alignment text of every domain once its target is scored.
   bool keep_alignments = true;
-  /// Targets of the whole search, where the target source is a part of it: what the number of
-  /// targets stands for in E-values.
+  /// The number of targets for E-values, if the target source is a part of a larger search.
   std::optional<std::uint64_t> whole_targets = {};
   /// Targets per model whose device result is computed again on the CPU; none: as many as cost a
   /// hundredth of the search's core-seconds. A difference ends the search (SearchProgress).
@@ -80,16 +79,16 @@ struct SearchOptions {
   /// Called for problems that do not stop the search, such as threads that could not be started;
   /// from any thread. May be empty.
   std::function<void(const std::string&)> on_warning = {};
-  /// Steps of nice(2) by which the threads that work, the caller's included, lower their priority
-  /// for good. For a process of one's own beside a device: the threads that serve the device do
-  /// little, but what they do should not wait for a core.
+  /// Nice increment for all worker threads, the caller's included; not restored. Useful in a
+  /// process of its own with a device, whose threads have little to do but should not wait for a
+  /// core.
   int lower_priority = 0;
   int threads = 1;           ///< busy threads at most, the caller's included
   std::uint64_t memory = 0;  ///< bound on resident bytes; 0: half of what the machine has free
   /// Residues per target block; 0: a million, and up to four where the input has many.
   std::size_t block_residues = 0;
-  /// Cells (model nodes x residues) per filter task; small enough to balance, large enough that
-  /// scheduling costs nothing.
+  /// Cells (model nodes x residues) per filter task: small enough to balance the load, large enough
+  /// that scheduling costs nothing.
   std::uint64_t task_cells = 50'000'000;
 };
 

@@ -24,7 +24,7 @@ void PairDispatcher::add_block(BlockId block) {
 void PairDispatcher::remove_block(BlockId block) { board_.remove_block(block); }
 
 void PairDispatcher::submit(const JobPtr& job, const BlockPtr& block) {
-  progress_.cells_queued +=
+  search_.progress.cells_queued +=
       block->targets.residue_count() * static_cast<std::uint64_t>(job->model->hmm.M);
   if (device_ == nullptr) return filters_.submit(job, targets_of(block));
   {
@@ -44,8 +44,8 @@ JobPtr PairDispatcher::find(ModelId model) const {
 }
 
 void PairDispatcher::submit_look(const JobPtr& job, BlockId block) {
-  tasks_.submit(TaskClass::kFilter, static_cast<double>(job->index), [this, job, block] {
-    if (!tasks_.stopped()) look(job, block);
+  search_.tasks.submit(TaskClass::kFilter, static_cast<double>(job->index), [this, job, block] {
+    if (!search_.tasks.stopped()) look(job, block);
   });
 }
 
@@ -55,7 +55,7 @@ void PairDispatcher::look(const JobPtr& job, BlockId block) {
   const TargetsPtr targets = board_.take_for_host(job->index, block);
   if (targets == nullptr) return;
   if (open) {
-    // While a device may still come, in one piece, so that no more is taken than is worked on.
+    // A device may still claim other pairs, so this one is done at once and whole.
     filters_.filter_now(job, targets);
   } else {
     filters_.submit(job, targets);
@@ -64,7 +64,7 @@ void PairDispatcher::look(const JobPtr& job, BlockId block) {
 }
 
 void PairDispatcher::left_to_host(ModelId model, BlockId block) noexcept {
-  tasks_.guarded([&] {
+  search_.tasks.guarded([&] {
     if (const JobPtr job = find(model)) submit_look(job, block);
   });
 }

@@ -1,5 +1,5 @@
-// Decides who does a pair of a model and a block: threads of the host at once or, where there is a
-// device, whichever of the two is free first.
+// Decides who filters a pair of a model and a block: the worker threads or, if there is a device,
+// whichever of the two is free first.
 #pragma once
 
 #include <cstddef>
@@ -16,18 +16,17 @@ namespace hmmjit::search_run {
 /// Thread-safe.
 class PairDispatcher {
  public:
-  /// `device`: null where there is none; then the board stays empty.
-  PairDispatcher(SearchTasks& tasks, gpu::GpuFilters* device, FilterTasks& filters,
-                 SearchProgress& progress)
-      : tasks_(tasks), device_(device), filters_(filters), progress_(progress) {}
+  /// `device`: may be null; then the board stays empty.
+  PairDispatcher(SearchContext& search, gpu::GpuFilters* device, FilterTasks& filters)
+      : search_(search), device_(device), filters_(filters) {}
 
-  // A model that devices may take part in, before the first pair of it and after the last.
+  // Tell devices of a model, before its first pair and after its last.
   void add_model(const JobPtr& job) HMMJIT_EXCLUDES(mutex_);
   void remove_model(const ModelJob& job) HMMJIT_EXCLUDES(mutex_);
-  // A block that devices may be given, before the first pair of it; once it is gone.
+  // Tell the board of a block, before its first pair and once it has been released.
   void add_block(BlockId block);
   void remove_block(BlockId block);
-  /// The pair is to be done.
+  /// Opens a pair.
   void submit(const JobPtr& job, const BlockPtr& block);
   /// Null where devices do not know the model.
   JobPtr find(ModelId model) const HMMJIT_EXCLUDES(mutex_);
@@ -35,19 +34,18 @@ class PairDispatcher {
   WorkBoard& board() { return board_; }
 
  private:
-  // A thread looks at one pair on the board: unless a device has claimed it or will.
+  // A task takes the pair from the board unless a device has claimed it or will claim it.
   void submit_look(const JobPtr& job, BlockId block);
   void look(const JobPtr& job, BlockId block);
-  // From the board: devices leave the pair to the threads.
+  // Called by the board: no device will do the pair.
   void left_to_host(ModelId model, BlockId block) noexcept;
 
-  SearchTasks& tasks_;
+  SearchContext& search_;
   gpu::GpuFilters* const device_;
   FilterTasks& filters_;
-  SearchProgress& progress_;
   mutable Mutex mutex_;
-  std::map<ModelId, JobPtr> jobs_ HMMJIT_GUARDED_BY(mutex_);  // nobody else may hold them
-  // Which pairs of those models are still to be done.
+  std::map<ModelId, JobPtr> jobs_ HMMJIT_GUARDED_BY(mutex_);  // perhaps the only reference
+  // The pairs of those models that are still to be done.
   WorkBoard board_{[this](ModelId model, BlockId block) { left_to_host(model, block); }};
 };
 

@@ -12,7 +12,7 @@ void ResultMaker::finish(ModelJob& job) {
     hits.swap(job.hits);
     hits_.forget(job);
   }
-  if (auto status = fill(job, hits, *finished); !status) return tasks_.abort(status.error());
+  if (auto status = fill(job, hits, *finished); !status) return search_.tasks.abort(status.error());
   control_.leave_devices(job);
   window_.release_model_bytes(job.bytes);
   job.forward_tables.reset();
@@ -42,7 +42,7 @@ Status ResultMaker::fill(ModelJob& job, std::vector<Hit>& hits, Finished& finish
     const MutexLock lock(job.mutex);
     result.cpu_seconds = job.cpu_seconds;
   }
-  result.alignments = options_.keep_alignments;
+  result.alignments = search_.options.keep_alignments;
   return {};
 }
 
@@ -53,17 +53,18 @@ void ResultMaker::make_text(const FinishedPtr& finished) {
   finished->parts_left = std::max<std::size_t>(parts, 1);
   // The text of a family of thousands takes longer than the last tasks of the search.
   for (std::size_t part = 1; part < parts; ++part)
-    tasks_.submit(TaskClass::kControl, 0, [this, finished, part] { make_part(finished, part); });
+    search_.tasks.submit(TaskClass::kControl, 0,
+                         [this, finished, part] { make_part(finished, part); });
   make_part(finished, 0);
 }
 
 void ResultMaker::make_part(const FinishedPtr& finished, std::size_t part) {
-  if (tasks_.stopped()) return;
+  if (search_.tasks.stopped()) return;
   const double begun = now_seconds(), used = thread_seconds();
   ModelResult& result = finished->result;
   if (result.prepared != nullptr) result.prepared->make(part);
-  threads_.local().report_seconds += thread_seconds() - used;
-  tasks_.trace("report", begun);
+  search_.threads.local().report_seconds += thread_seconds() - used;
+  search_.tasks.trace("report", begun);
   if (--finished->parts_left > 0) return;
   std::size_t bytes = sizeof result + hit_bytes(result.hits.hits);
   if (result.prepared != nullptr) bytes += result.prepared->bytes();

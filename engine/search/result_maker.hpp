@@ -17,12 +17,9 @@ namespace hmmjit::search_run {
 /// Thread-safe, without a lock of its own.
 class ResultMaker {
  public:
-  ResultMaker(const SearchOptions& options, SearchTasks& tasks, ThreadStates& threads,
-              SearchWindow& window, KeptHits& hits, ResultQueue& queue, const ResultSink& sink,
-              SearchControl& control)
-      : options_(options),
-        tasks_(tasks),
-        threads_(threads),
+  ResultMaker(SearchContext& search, SearchWindow& window, KeptHits& hits, ResultQueue& queue,
+              const ResultSink& sink, SearchControl& control)
+      : search_(search),
         window_(window),
         hits_(hits),
         queue_(queue),
@@ -31,7 +28,7 @@ class ResultMaker {
 
   /// Notes that a task of the job has ended; the last one makes its result.
   void end_task(const JobPtr& job) {
-    if (--job->pending == 0 && !tasks_.stopped()) finish(*job);
+    if (--job->pending == 0 && !search_.tasks.stopped()) finish(*job);
   }
 
  private:
@@ -49,9 +46,7 @@ class ResultMaker {
   void make_text(const FinishedPtr& finished);
   void make_part(const FinishedPtr& finished, std::size_t part);
 
-  const SearchOptions& options_;
-  SearchTasks& tasks_;
-  ThreadStates& threads_;
+  SearchContext& search_;
   SearchWindow& window_;
   KeptHits& hits_;
   ResultQueue& queue_;

@@ -32,11 +32,11 @@ Status ResultQueue::hand_over(const ModelResult& result, Delivered& sums) {
   sums.hits += result.hits.reported;
   for (const Hit& hit : result.hits.hits)
     sums.domains += static_cast<std::uint64_t>(hit.reported_domains);
-  ++progress_.results_delivered;
+  ++search_.progress.results_delivered;
   const Status status = sink_.receive(result);
   if (result.stored != nullptr) sums.domains += result.stored->domains_reported();
   sums.seconds += thread_seconds() - used;
-  tasks_.trace("output", begun);
+  search_.tasks.trace("output", begun);
   return status;
 }
 
@@ -45,9 +45,9 @@ bool ResultQueue::deliver() {
   if (delivering_) return false;
   delivering_ = true;
   bool any = false;
-  while (!tasks_.stopped()) {
+  while (!search_.tasks.stopped()) {
     if (failed_ && failed_->first == next_) {
-      tasks_.abort(failed_->second);
+      search_.tasks.abort(failed_->second);
       break;
     }
     auto next = done_.extract(next_);
@@ -56,12 +56,12 @@ bool ResultQueue::deliver() {
     Delivered sums = delivered_;
     lock.unlock();
     const Status status = hand_over(next.mapped().result, sums);
-    if (!status) tasks_.abort(status.error());
+    if (!status) search_.tasks.abort(status.error());
     next = {};
     lock.lock();
     delivered_ = sums;
     waiting_bytes_ -= bytes;
-    progress_.models_done = ++next_;
+    search_.progress.models_done = ++next_;
     any = true;
   }
   delivering_ = false;

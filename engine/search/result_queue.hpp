@@ -17,8 +17,8 @@ namespace hmmjit::search_run {
 class ResultQueue {
  public:
   /// `budget`: bytes of results that wait.
-  ResultQueue(SearchTasks& tasks, ResultSink& sink, SearchProgress& progress, std::uint64_t budget)
-      : tasks_(tasks), sink_(sink), progress_(progress), budget_(budget) {}
+  ResultQueue(SearchContext& search, ResultSink& sink, std::uint64_t budget)
+      : search_(search), sink_(sink), budget_(budget) {}
 
   /// A model ended with this error: the results before it are delivered, then the search ends.
   void fail(std::size_t index, Error error) HMMJIT_EXCLUDES(mutex_);
@@ -50,9 +50,8 @@ class ResultQueue {
   // Calls the sink, without the lock.
   Status hand_over(const ModelResult& result, Delivered& sums) HMMJIT_EXCLUDES(mutex_);
 
-  SearchTasks& tasks_;
+  SearchContext& search_;
   ResultSink& sink_;
-  SearchProgress& progress_;
   const std::uint64_t budget_;
 
   mutable Mutex mutex_;

@@ -11,9 +11,9 @@
 namespace hmmjit::search_run {
 namespace {
 
-// Scoring a target costs some ten times as much per cell as filtering it. A target larger than
-// this is a task of its own, begun before smaller work; the rest is batched, because equal work of
-// different targets shares vectors.
+// Scoring costs about ten times as much per cell as filtering. Larger targets are tasks of their
+// own and start before smaller work; the others are batched, because targets of similar size share
+// vectors.
 constexpr std::uint64_t kLargeTargetCells = 4'000'000;
 
 std::uint64_t microseconds(double seconds) { return static_cast<std::uint64_t>(1e6 * seconds); }
@@ -25,10 +25,10 @@ std::uint64_t index_of(const WaitingTarget& target) {
 }  // namespace
 
 void Scorer::add(ModelJob& job, const TargetsPtr& targets, const FilterOutput& output) {
-  threads_.local().times += output.times;
+  search_.threads.local().times += output.times;
   const auto M = static_cast<std::uint64_t>(job.model->hmm.M);
-  progress_.cells += output.counters.residues * M;
-  progress_.filter_microseconds += microseconds(output.times.total());
+  search_.progress.cells += output.counters.residues * M;
+  search_.progress.filter_microseconds += microseconds(output.times.total());
   std::uint64_t found = 0, found_left = 0;
   const MutexLock lock(job.mutex);
   for (const Survivor& survivor : output.survivors) {
@@ -39,8 +39,8 @@ void Scorer::add(ModelJob& job, const TargetsPtr& targets, const FilterOutput& o
     found += L * M;
     found_left += left;
   }
-  progress_.scoring_cells_found += found;
-  load_.found(found_left);
+  search_.progress.scoring_cells_found += found;
+  search_.load.found(found_left);
   job.counters += output.counters;
   job.cpu_seconds += output.times.total();
 }
@@ -57,23 +57,25 @@ void Scorer::submit_waiting(const JobPtr& job, std::size_t enough) {
 
 void Scorer::submit(const JobPtr& job, std::vector<WaitingTarget> targets) {
   if (targets.empty()) return;
-  // Equal sizes side by side; ties in input order only for the sake of repeatable timing.
+  // Similar sizes next to each other; ties in input order, which makes timings repeatable.
   std::sort(targets.begin(), targets.end(), [](const WaitingTarget& a, const WaitingTarget& b) {
     return a.cells_left != b.cells_left ? a.cells_left > b.cells_left : a.index < b.index;
   });
   const auto submit = [&](std::size_t from, std::size_t to, TaskClass task_class, double rank) {
     ++job->pending;
-    tasks_.submit(task_class, rank,
-                  [this, job,
-                   batch = std::vector<WaitingTarget>(
-                       targets.begin() + static_cast<std::ptrdiff_t>(from),
-                       targets.begin() + static_cast<std::ptrdiff_t>(to))] { score(job, batch); });
+    search_.tasks.submit(
+        task_class, rank,
+        [this, job,
+         batch = std::vector<WaitingTarget>(targets.begin() + static_cast<std::ptrdiff_t>(from),
+                                            targets.begin() + static_cast<std::ptrdiff_t>(to))] {
+          score(job, batch);
+        });
   };
   std::uint64_t total = 0;
   for (const WaitingTarget& target : targets) total += target.cells_left;
-  const auto threads = static_cast<std::size_t>(tasks_.threads());
-  // A few tasks for each thread balance them: what is large by that measure, and what a batch may
-  // hold, grows with the work there is, until the special states of its rows would take memory.
+  const auto threads = static_cast<std::size_t>(search_.tasks.threads());
+  // A few tasks per thread balance the load, so the size of a large target and of a batch grows
+  // with the amount of work, until the special states of its rows would take too much memory.
   constexpr std::uint64_t kMostRows = std::uint64_t{1} << 16;
   const std::uint64_t fair =
       beside_device_ ? 0
@@ -84,11 +86,12 @@ void Scorer::submit(const JobPtr& job, std::vector<WaitingTarget> targets) {
     submit(at, at + 1, TaskClass::kLargeDomain, -static_cast<double>(targets[at].cells_left));
   const std::size_t share = (targets.size() - at) / threads + 1;
   const std::size_t batch = std::clamp(share, kSmallestBatch, kLargestBatch);
-  // A device leaves the last targets to all threads at once: none should have much of them.
-  const std::uint64_t most = !beside_device_ ? std::max(2 * kLargeTargetCells, fair)
-                             : gpu::host_is_idle(load_.host_load(threads, tasks_.waiting()))
-                                 ? kLargeTargetCells / 4
-                                 : kLargeTargetCells / 2;
+  // The last targets of a device reach all threads at once: no thread should have many of them.
+  const std::uint64_t most =
+      !beside_device_ ? std::max(2 * kLargeTargetCells, fair)
+      : gpu::host_is_idle(search_.load.host_load(threads, search_.tasks.waiting()))
+          ? kLargeTargetCells / 4
+          : kLargeTargetCells / 2;
   while (at < targets.size()) {
     std::size_t end = at;
     std::uint64_t cells = 0;
@@ -108,8 +111,8 @@ Status Scorer::compute(ModelJob& job, ThreadState& local, const domain::PassesFo
                                 local.forward_nats, local.scores, wanted, local.parsed);
     return {};
   } catch (const std::exception& error) {
-    // A thread has its share of the memory. What needs more is done alone, so that several such
-    // targets do not meet; the matrices are given back afterwards.
+    // A batch that exceeds its thread's share of the memory is scored while no other such batch is,
+    // and its matrices are freed afterwards.
     if (!is_memory_error(error)) throw;
     local.workspace.release_memory();
     return compute_alone(job, local, passes, wanted);
@@ -139,8 +142,8 @@ Status Scorer::compute_alone(ModelJob& job, ThreadState& local, const domain::Pa
 }
 
 void Scorer::score(const JobPtr& job, const std::vector<WaitingTarget>& batch) {
-  if (tasks_.stopped()) return results_.end_task(job);
-  ThreadState& local = threads_.local();
+  if (search_.tasks.stopped()) return results_.end_task(job);
+  ThreadState& local = search_.threads.local();
   const double begun = now_seconds(), used = thread_seconds();
   local.views.clear();
   local.parsed.clear();
@@ -149,7 +152,7 @@ void Scorer::score(const JobPtr& job, const std::vector<WaitingTarget>& batch) {
   for (const WaitingTarget& target : batch) {
     local.views.push_back((*target.targets)[target.index]);
     const auto residues = copies.of(*target.targets, target.index, *job->model->hmm.alphabet);
-    if (!residues) return tasks_.abort(residues.error());
+    if (!residues) return search_.tasks.abort(residues.error());
     local.views.back().residues = *residues;
     local.parsed.push_back(target.parsed.get());
     cells += target.cells;
@@ -157,15 +160,16 @@ void Scorer::score(const JobPtr& job, const std::vector<WaitingTarget>& batch) {
     if (target.parsed == nullptr) local.forward_cells += target.cells;
   }
   const auto passes = [&](std::size_t n, float nats) {
-    return job->passes_forward(nats, batch[n].filter_nats, options_.filters.F3);
+    return job->passes_forward(nats, batch[n].filter_nats, search_.options.filters.F3);
   };
   ModelThresholds candidate = job->thresholds;
-  if (options_.by_target) candidate.rules.Z = options_.by_target->Z;
+  if (search_.options.by_target) candidate.rules.Z = search_.options.by_target->Z;
   const auto wanted = [&](std::size_t n, const domain::TargetScore& score) {
-    return is_candidate(candidate, score, options_.by_target ? job->index : index_of(batch[n]));
+    return is_candidate(candidate, score,
+                        search_.options.by_target ? job->index : index_of(batch[n]));
   };
   if (auto status = compute(*job, local, passes, wanted); !status)
-    return tasks_.abort(status.error());
+    return search_.tasks.abort(status.error());
   verifier_.check_scores(job, local, passes, wanted);
   std::vector<Hit> hits;
   std::uint64_t passed = 0;
@@ -174,7 +178,8 @@ void Scorer::score(const JobPtr& job, const std::vector<WaitingTarget>& batch) {
     const float nats = local.forward_nats[n];
     const bool through = !std::isnan(nats) && passes(n, nats);
     passed += through;
-    if (through && options_.by_target) options_.by_target->counters->forward(index_of(batch[n]));
+    if (through && search_.options.by_target)
+      search_.options.by_target->counters->forward(index_of(batch[n]));
     if (!local.scores[n] || !wanted(n, *local.scores[n])) continue;
     const TargetView& target = local.views[n];
     Hit& hit = hits.emplace_back();
@@ -184,22 +189,22 @@ void Scorer::score(const JobPtr& job, const std::vector<WaitingTarget>& batch) {
     hit.index = index_of(batch[n]);
     hit.length = target.length();
     hit.score = *std::move(local.scores[n]);
-    if (!options_.keep_alignments) {
+    if (!search_.options.keep_alignments) {
       for (domain::Domain& domain : hit.score.domains) domain.alignment = {};
     }
   }
-  tasks_.trace("scoring", begun);
+  search_.tasks.trace("scoring", begun);
   const double seconds = thread_seconds() - used;
   local.scoring_seconds += seconds;
-  progress_.scoring_cells += cells;
-  progress_.scoring_microseconds += microseconds(seconds);
-  load_.scored(left, seconds);
+  search_.progress.scoring_cells += cells;
+  search_.progress.scoring_microseconds += microseconds(seconds);
+  search_.load.scored(left, seconds);
   {
     const MutexLock lock(job->mutex);
     job->counters.forward += passed;
     job->cpu_seconds += seconds;
   }
-  if (auto kept = hits_.add(*job, hits); !kept) return tasks_.abort(kept.error());
+  if (auto kept = hits_.add(*job, hits); !kept) return search_.tasks.abort(kept.error());
   results_.end_task(job);
 }
 

@@ -1,6 +1,6 @@
 // One search while it runs: the steps, each a type with a file of its own, and what leads from one
 // to the next.
-//   search_tasks        tasks, which the first error ends
+//   search_tasks        what all steps share; tasks, which the first error ends
 //   search_window       which models and blocks are in flight, and what may be begun
 //   model_input, model_feed   models in order; set up
 //   target_feed         targets in blocks, kept or streamed
@@ -14,6 +14,7 @@
 #include <algorithm>
 
 #include "core/memory.hpp"
+#include "core/random_seed.hpp"
 #include "search/device_client.hpp"
 #include "search/filter_tasks.hpp"
 #include "search/kept_hits.hpp"
@@ -25,7 +26,6 @@
 #include "search/result_maker.hpp"
 #include "search/result_queue.hpp"
 #include "search/scorer.hpp"
-#include "search/scoring_load.hpp"
 #include "search/search_tasks.hpp"
 #include "search/search_window.hpp"
 #include "search/target_feed.hpp"
@@ -46,10 +46,10 @@ std::uint64_t block_residues_of(std::uint64_t bytes) {
 // Everything that follows from what a search is asked to do, before it begins.
 struct Setting {
   Setting(const SearchOptions& options, std::uint64_t available, std::uint64_t target_bytes,
-          FilterBackend& backend)
+          gpu::GpuFilters* given_device)
       : threads(std::max(1, options.threads)),
         // With both limits at 1 nothing is turned away (--max): a device has nothing to do.
-        device(options.filters.F1 < 1.0 ? backend.device() : nullptr),
+        device(options.filters.F1 < 1.0 ? given_device : nullptr),
         memory(divide_memory(options, threads, available)),
         shared(options.domain),
         alone(options.domain) {
@@ -76,8 +76,8 @@ struct Setting {
 class Run final : private SearchControl {
  public:
   Run(const SearchOptions& options, std::uint64_t available, const ModelSource& models,
-      TargetSource& targets, FilterBackend& backend, ResultSink& sink, SearchProgress& progress);
-  ~Run() { tasks_.discard(); }
+      TargetSource& targets, gpu::GpuFilters* device, ResultSink& sink, SearchProgress& progress);
+  ~Run() { search_.tasks.discard(); }
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
   Result<SearchStatistics> run();
@@ -90,14 +90,10 @@ class Run final : private SearchControl {
   void leave_devices(const ModelJob& job) override { pairs_.remove_model(job); }
   SearchStatistics statistics();
 
-  const SearchOptions& options_;
-  FilterBackend& backend_;
   const Setting setting_;
   gpu::GpuFilters* const device_ = setting_.device;
-  ThreadStates threads_;
-  SearchTasks tasks_;
+  SearchContext search_;
   ModelInput input_;
-  ScoringLoad load_;
   TargetFeed targets_;  // before all that hold blocks: the end of a block is reported to it
   SearchWindow window_;
   ResultQueue queue_;
@@ -112,30 +108,27 @@ class Run final : private SearchControl {
 };
 
 Run::Run(const SearchOptions& options, std::uint64_t available, const ModelSource& models,
-         TargetSource& targets, FilterBackend& backend, ResultSink& sink, SearchProgress& progress)
-    : options_(options),
-      backend_(backend),
-      setting_(options, available, targets.bytes_total(), backend),
-      tasks_(options, device_ != nullptr),
+         TargetSource& targets, gpu::GpuFilters* device, ResultSink& sink, SearchProgress& progress)
+    : setting_(options, available, targets.bytes_total(), device),
+      search_(options, progress, device_ != nullptr),
       input_(models),
-      targets_(targets, setting_.block_residues, tasks_, threads_, window_, device_, pairs_,
-               filters_, scorer_, input_, *this, progress),
+      targets_(search_, targets, setting_.block_residues, window_, device_, pairs_, filters_,
+               scorer_, input_, *this),
       window_({.model_bytes = setting_.memory.models,
                .target_bytes = setting_.memory.targets,
                .threads = setting_.threads,
                .device = device_ != nullptr}),
-      queue_(tasks_, sink, progress, setting_.memory.results),
+      queue_(search_, sink, setting_.memory.results),
       hits_(options, sink.takes_stored_hits(), setting_.memory.results,
             (device_ == nullptr ? 1 : 8) * most_models(setting_.threads)),
-      results_(options, tasks_, threads_, window_, hits_, queue_, sink, *this),
-      verifier_(options, tasks_, threads_, setting_.alone, progress),
-      scorer_(options, tasks_, threads_, setting_.shared, setting_.alone, device_ != nullptr,
-              verifier_, hits_, load_, results_, progress),
-      filters_(options, tasks_, threads_, scorer_, verifier_, load_, results_, *this),
-      pairs_(tasks_, device_, filters_, progress),
-      client_(tasks_, pairs_, filters_, verifier_, load_, progress),
-      models_(options, backend, input_, tasks_, threads_, window_, queue_, pairs_, filters_, *this,
-              progress) {
+      results_(search_, window_, hits_, queue_, sink, *this),
+      verifier_(search_, setting_.alone),
+      scorer_(search_, setting_.shared, setting_.alone, device_ != nullptr, verifier_, hits_,
+              results_),
+      filters_(search_, scorer_, verifier_, results_, *this),
+      pairs_(search_, device_, filters_),
+      client_(search_, pairs_, filters_, verifier_),
+      models_(search_, input_, window_, queue_, pairs_, filters_, *this) {
   // The rest of a bound can be one target. The least is what every bound has room for.
   targets.limit_targets(std::max<std::uint64_t>(setting_.memory.bound / 2, std::uint64_t{1} << 24));
 }
@@ -150,9 +143,14 @@ Result<SearchStatistics> Run::run() {
   };
   {
     const Detach detach{device_};
-    tasks_.run([this] { start(); });
+    search_.tasks.run([this] { start(); });
   }
-  if (const auto error = tasks_.error()) return std::unexpected(*error);
+  if (auto error = search_.tasks.error()) {
+    // Where memory ran out there was none for a remedy.
+    if (error->code == ErrorCode::kResources && error->remedy.empty())
+      error->remedy = "use fewer threads (--cpu) or split the input";
+    return std::unexpected(*std::move(error));
+  }
   if (!window_.complete() || !queue_.empty())
     return fail(ErrorCode::kInternal, "the search stopped before it was complete");
   SearchStatistics out = statistics();
@@ -162,9 +160,9 @@ Result<SearchStatistics> Run::run() {
 
 void Run::start() {
   if (device_ != nullptr) {
-    const FilterOptions& f = options_.filters;
+    const FilterOptions& f = search_.options.filters;
     std::optional<std::uint32_t> trace_seed;
-    if (options_.domain.reseed) trace_seed = options_.domain.seed;
+    if (search_.options.domain.reseed) trace_seed = search_.options.domain.seed;
     device_->attach(client_, pairs_.board(),
                     {.F1 = f.F1, .F2 = f.F2, .F3 = f.F3, .bias = f.bias, .trace_seed = trace_seed},
                     setting_.device_host_bytes);
@@ -176,11 +174,11 @@ void Run::start() {
 void Run::models_changed() {
   models_.start();
   if (window_.batch_filled(models_.demand()))
-    tasks_.submit(TaskClass::kControl, 0, [this] { targets_.begin_batch(); });
+    search_.tasks.submit(TaskClass::kControl, 0, [this] { targets_.begin_batch(); });
   if (queue_.deliver()) models_.start();
   targets_.resume();
   // Nothing can come from devices any more.
-  if (tasks_.stopped() || window_.complete()) tasks_.release();
+  if (search_.tasks.stopped() || window_.complete()) search_.tasks.release();
 }
 
 void Run::model_ended() {
@@ -190,15 +188,15 @@ void Run::model_ended() {
 
 SearchStatistics Run::statistics() {
   SearchStatistics out;
-  out.backend = backend_.name();
+  out.backend = host_filters_name();
   if (device_ != nullptr && device_->statistics().blocks_done > 0)
     out.backend = device_->name() + "+" + out.backend;
-  out.threads = tasks_.threads();
+  out.threads = search_.tasks.threads();
   out.scored_alone = scorer_.scored_alone();
   queue_.add_to(out);
   targets_.add_to(out);
   verifier_.add_to(out);
-  threads_.for_each([&out](const ThreadState& local) {
+  search_.threads.for_each([&out](const ThreadState& local) {
     out.filters += local.times;
     out.scoring_seconds += local.scoring_seconds;
     out.forward_cells += local.forward_cells;
@@ -214,8 +212,20 @@ SearchStatistics Run::statistics() {
 }  // namespace
 }  // namespace search_run
 
+QueryNames names_of(const TargetView& sequence) {
+  QueryNames names{std::string(sequence.name)};
+  if (!sequence.accession.empty()) names.accession.emplace(sequence.accession);
+  if (!sequence.description.empty()) names.description.emplace(sequence.description);
+  return names;
+}
+
+void set_seed(domain::DomainOptions& domain, std::uint32_t seed) {
+  domain.reseed = seed != 0;
+  domain.seed = seed != 0 ? seed : random_seed();
+}
+
 Result<SearchStatistics> search(const SearchOptions& options, const ModelSource& models,
-                                TargetSource& targets, FilterBackend& backend, ResultSink& sink,
+                                TargetSource& targets, gpu::GpuFilters* device, ResultSink& sink,
                                 SearchProgress* progress) {
   HMMJIT_ASSIGN(const MemoryGrant grant,
                 grant_memory(options.memory, std::max(1, options.threads)));
@@ -230,7 +240,7 @@ Result<SearchStatistics> search(const SearchOptions& options, const ModelSource&
         " MiB of memory left; raise the memory limit of the job, container or control group");
   }
   SearchProgress unused;
-  search_run::Run run(granted, grant.available, models, targets, backend, sink,
+  search_run::Run run(granted, grant.available, models, targets, device, sink,
                       progress != nullptr ? *progress : unused);
   return run.run();
 }

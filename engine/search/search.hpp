@@ -21,8 +21,8 @@
 
 #include "core/error.hpp"
 #include "model/hmm.hpp"
-#include "search/filter_backend.hpp"
 #include "search/hits.hpp"
+#include "search/host_filters.hpp"
 #include "search/options.hpp"
 #include "search/stored_hits.hpp"
 #include "search/target_source.hpp"
@@ -35,6 +35,9 @@ struct QueryNames {
   std::optional<std::string> accession = {}, description = {};
 };
 
+/// Name, accession and description of a sequence that a model is built from.
+QueryNames names_of(const TargetView& sequence);
+
 /// A model to be searched with.
 struct Query {
   Query(Hmm model) : hmm(std::move(model)) {}  // NOLINT: a model is a query
@@ -44,7 +47,7 @@ struct Query {
   std::optional<QueryNames> sequence;
 };
 
-/// What the reports say about a model.
+/// The properties of a model that reports show.
 struct ModelInfo {
   std::string name;
   std::optional<std::string> accession, description;
@@ -73,13 +76,13 @@ struct ModelResult {
   Calibration calibration;
   HitList hits;
   bool alignments = true;  ///< domains have the text of their alignments
-  double seconds = 0;      ///< from set-up to the last domain, other models running beside
+  double seconds = 0;      ///< from set-up to the last domain; other models run at the same time
   double cpu_seconds = 0;  ///< spent in its tasks, all threads together
   /// Where there was no room for the reported hits, at least one (with SearchOptions::by_target:
   /// for candidates), in memory: they are here, and `hits` has only the sums. Nothing for sinks
   /// that do not take stored hits.
   std::shared_ptr<StoredHits> stored = {};
-  /// What the sink has prepared from this result before its turn; may be null.
+  /// Prepared by the sink before the turn of this result; may be null.
   std::shared_ptr<PreparedResult> prepared = {};
 };
 
@@ -144,9 +147,10 @@ using ModelSource = std::function<Result<std::optional<Query>>()>;
 
 /// Searches every model against every target. Blocks until all results are with the sink.
 /// Fails with the first error in model order; results of the models before it have been
-/// delivered. `progress` may be null. Several searches may run at once in one process.
+/// delivered. `device`: takes part in the filters and the domain stage; null: the CPU alone.
+/// `progress` may be null. Several searches may run at once in one process.
 Result<SearchStatistics> search(const SearchOptions& options, const ModelSource& models,
-                                TargetSource& targets, FilterBackend& backend, ResultSink& sink,
+                                TargetSource& targets, gpu::GpuFilters* device, ResultSink& sink,
                                 SearchProgress* progress);
 
 }  // namespace hmmjit

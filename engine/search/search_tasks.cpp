@@ -25,7 +25,7 @@ void SearchTasks::run(const std::function<void()>& first) {
     ~Stop() { stopped = true; }
   };
   const Stop stop{stopped_};
-  guarded([&] {  // memory of the pool itself may run out
+  guarded([&] {
     pool_->run([&] {
       if (held_) pool_->hold();
       first();
@@ -37,13 +37,6 @@ void SearchTasks::abort(Error error) {
   const MutexLock lock(mutex_);
   if (!error_) error_ = std::move(error);
   stopped_ = true;
-  release();
-}
-
-void SearchTasks::abort_out_of_memory() noexcept {
-  stopped_ = true;
-  const MutexLock lock(mutex_);
-  if (!error_) error_ = std::move(out_of_memory_);
   release();
 }
 

@@ -1,5 +1,5 @@
-// The targets of a search: read in blocks, kept while they fit, otherwise read once for each batch
-// of models.
+// Reads the targets of a search in blocks, and keeps them while they fit. Otherwise they are read
+// once for each batch of models.
 #pragma once
 
 #include <atomic>
@@ -20,36 +20,33 @@ namespace hmmjit::search_run {
 /// Thread-safe. One task reads at a time; the window says whether it may.
 class TargetFeed final : public BlockOwner {
  public:
-  TargetFeed(TargetSource& input, std::size_t block_residues, SearchTasks& tasks,
-             ThreadStates& threads, SearchWindow& window, gpu::GpuFilters* device,
-             PairDispatcher& pairs, FilterTasks& filters, Scorer& scorer, ModelInput& models,
-             SearchControl& control, SearchProgress& progress)
-      : input_(&input),
+  TargetFeed(SearchContext& search, TargetSource& input, std::size_t block_residues,
+             SearchWindow& window, gpu::GpuFilters* device, PairDispatcher& pairs,
+             FilterTasks& filters, Scorer& scorer, ModelInput& models, SearchControl& control)
+      : search_(search),
+        input_(&input),
         block_residues_(block_residues),
-        tasks_(tasks),
-        threads_(threads),
         window_(window),
         device_(device),
         pairs_(pairs),
         filters_(filters),
         scorer_(scorer),
         models_(models),
-        control_(control),
-        progress_(progress) {}
+        control_(control) {}
 
   /// Starts the reading task unless it runs, or waits for memory, or there is nothing to read.
   void resume();
-  /// The batch of models is complete, and the targets may go by it.
+  /// The batch of models is complete: reads the targets for it.
   void begin_batch();
-  /// Where a batch has seen all targets: reads them again for the next one.
+  /// If a batch has been searched against all targets, reads them again for the next one.
   void next_pass();
   void block_released(BlockId block, std::size_t bytes) noexcept override;
-  /// Once no task runs.
+  /// Must not be called while tasks run.
   void add_to(SearchStatistics& statistics) const;
 
  private:
-  // Decompressing ahead of the reading task is work like any other: a task, so that no more
-  // threads are busy than was asked for. A single thread decompresses as it reads.
+  // Decompresses ahead of the reading task, as a task of its own, so that no more threads are busy
+  // than the user allows. A single thread decompresses as it reads.
   void decode_ahead();
   void read();
   // False when reading must pause, or the search has ended.
@@ -57,10 +54,9 @@ class TargetFeed final : public BlockOwner {
   Status count(const TargetBlock& targets);
   void end_of_targets();
 
-  TargetSource* input_;  // that of the caller, later perhaps the spool
+  SearchContext& search_;
+  TargetSource* input_;  // the caller's, or the spool
   const std::size_t block_residues_;
-  SearchTasks& tasks_;
-  ThreadStates& threads_;
   SearchWindow& window_;
   gpu::GpuFilters* const device_;
   PairDispatcher& pairs_;
@@ -68,10 +64,9 @@ class TargetFeed final : public BlockOwner {
   Scorer& scorer_;
   ModelInput& models_;
   SearchControl& control_;
-  SearchProgress& progress_;
   std::atomic<bool> decoding_ahead_{false};
 
-  // Of whichever task reads, begins a batch or a pass; there is one at a time.
+  // Used by the task that reads, begins a batch or begins a pass: one at a time.
   std::unique_ptr<BlockSpool> spool_;
   std::uint64_t passes_ = 1, blocks_ = 0, targets_ = 0, residues_ = 0, bytes_read_ = 0;
   bool streamed_ = false, spooled_ = false;

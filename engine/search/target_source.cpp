@@ -1,10 +1,5 @@
 #include "search/target_source.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -68,13 +63,6 @@ class RestrictedTargets final : public TargetSource {
   std::uint64_t passed_ = 0;
 };
 
-std::unexpected<Error> spool_error(const char* action, int error) {
-  return fail(
-      ErrorCode::kOutput,
-      std::string("cannot ") + action + " the temporary target file: " + std::strerror(error), {},
-      "set TMPDIR to a folder with free space, or raise --mem");
-}
-
 // Spool record of a block: fixed header, then per target four lengths and the bytes.
 struct BlockHeader {
   std::uint64_t first_index, targets, bytes;
@@ -92,16 +80,9 @@ std::unique_ptr<TargetSource> restrict_targets(std::unique_ptr<TargetSource> sou
 }
 
 Result<std::unique_ptr<BlockSpool>> BlockSpool::create() {
-  const char* folder = std::getenv("TMPDIR");
-  std::string name = std::string(folder != nullptr && *folder != '\0' ? folder : "/tmp") +
-                     "/hmmjit-targets-XXXXXX";
-  const int descriptor = ::mkostemp(name.data(), O_CLOEXEC);
-  if (descriptor < 0) return spool_error("create", errno);
-  ::unlink(name.c_str());
-  return std::unique_ptr<BlockSpool>(new BlockSpool(descriptor));
+  HMMJIT_ASSIGN(SpoolFile file, SpoolFile::create(0));
+  return std::unique_ptr<BlockSpool>(new BlockSpool(std::move(file)));
 }
-
-BlockSpool::~BlockSpool() { ::close(descriptor_); }
 
 Status BlockSpool::append(const TargetBlock& block) {
   std::string body;
@@ -122,51 +103,18 @@ Status BlockSpool::append(const TargetBlock& block) {
     put(target.residues.data(), target.residues.size());
   }
   const BlockHeader header{block.first_index(), block.size(), body.size()};
-  HMMJIT_TRY(write(std::string(reinterpret_cast<const char*>(&header), sizeof header)));
-  return write(body);
-}
-
-Status BlockSpool::write(const std::string& bytes) {
-  std::size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t written =
-        ::pwrite(descriptor_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(end_));
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      return spool_error("write", errno);
-    }
-    done += static_cast<std::size_t>(written);
-    end_ += static_cast<std::uint64_t>(written);
-  }
-  return {};
-}
-
-Result<bool> BlockSpool::read(std::string& bytes, std::size_t count) {
-  bytes.resize(count);
-  std::size_t done = 0;
-  while (done < count) {
-    const ssize_t got =
-        ::pread(descriptor_, bytes.data() + done, count - done, static_cast<off_t>(position_));
-    if (got < 0) {
-      if (errno == EINTR) continue;
-      return spool_error("read", errno);
-    }
-    if (got == 0) break;
-    done += static_cast<std::size_t>(got);
-    position_ += static_cast<std::uint64_t>(got);
-  }
-  if (done == 0 && count > 0) return false;
-  if (done < count) return spool_error("read", EIO);
-  return true;
+  HMMJIT_TRY(file_.append({reinterpret_cast<const char*>(&header), sizeof header}));
+  return file_.append(body);
 }
 
 Result<bool> BlockSpool::next(TargetBlock& block, std::size_t) {
+  if (position_ == file_.size()) return false;
   std::string bytes;
-  HMMJIT_ASSIGN(const bool more, read(bytes, sizeof(BlockHeader)));
-  if (!more) return false;
+  HMMJIT_TRY(file_.read(position_, sizeof(BlockHeader), bytes));
   BlockHeader header;
   std::memcpy(&header, bytes.data(), sizeof header);
-  HMMJIT_TRY(read(bytes, header.bytes));
+  HMMJIT_TRY(file_.read(position_ + sizeof header, header.bytes, bytes));
+  position_ += sizeof header + header.bytes;
   block.set_first_index(header.first_index);
   const char* at = bytes.data();
   const auto take = [&at](std::size_t size) {

@@ -6,8 +6,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "core/error.hpp"
+#include "core/spool_file.hpp"
 #include "model/targets.hpp"
 
 namespace hmmjit {
@@ -40,15 +42,12 @@ std::unique_ptr<TargetSource> restrict_targets(std::unique_ptr<TargetSource> sou
                                                const Alphabet& alphabet, std::string first,
                                                std::optional<std::uint64_t> count);
 
-/// Blocks written to an unnamed temporary file as they are first seen, to be read again where
-/// the input itself cannot be (a pipe with more models than fit in memory).
+/// Blocks in a temporary file, written on the first pass and read again on later ones where the
+/// input itself cannot be (a pipe with more models than fit in memory).
 class BlockSpool final : public TargetSource {
  public:
-  /// The file lies in $TMPDIR or /tmp and has no name there. Fails with kOutput.
+  /// Fails with kOutput.
   static Result<std::unique_ptr<BlockSpool>> create();
-  ~BlockSpool() override;
-  BlockSpool(const BlockSpool&) = delete;
-  BlockSpool& operator=(const BlockSpool&) = delete;
 
   Status append(const TargetBlock& block);
 
@@ -58,13 +57,10 @@ class BlockSpool final : public TargetSource {
   bool rewindable() const override { return true; }
 
  private:
-  explicit BlockSpool(int descriptor) : descriptor_(descriptor) {}
-  Status write(const std::string& bytes);
-  Result<bool> read(std::string& bytes, std::size_t count);
+  explicit BlockSpool(SpoolFile file) : file_(std::move(file)) {}
 
-  int descriptor_ = -1;
-  std::uint64_t position_ = 0;  // of the next read
-  std::uint64_t end_ = 0;
+  SpoolFile file_;
+  std::uint64_t position_ = 0;  // of the next block
 };
 
 }  // namespace hmmjit

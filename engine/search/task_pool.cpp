@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <new>
-#include <system_error>
 #include <utility>
 
 #include "core/threads.hpp"
@@ -11,19 +10,12 @@ namespace hmmjit {
 namespace {
 thread_local const TaskPool* t_pool = nullptr;  // whose task the thread is in
 thread_local int t_lowered = 0;                 // steps of priority
-thread_local unsigned t_tasks = 0;              // begun
-// What most threads of a search come to hold at a time, in blocks that are no mappings.
-constexpr std::size_t kThreadHeap = std::size_t{6} << 20;
-// A thread reaches ahead in its heap (1,500 pages, 0.3 ms) at this task of its own: searches that
-// end before that are better off without.
-constexpr unsigned kTaskOfHeap = 4;
 
 // Returns what the task threw. The task is gone then with all it holds.
 std::exception_ptr run_task(const TaskPool* pool, int lower_priority, std::function<void()> task) {
   const TaskPool* const before = std::exchange(t_pool, pool);
   if (t_lowered < lower_priority)
     lower_thread_priority(lower_priority - std::exchange(t_lowered, lower_priority));
-  if (++t_tasks == kTaskOfHeap) reach_ahead_in_heap(kThreadHeap);
   std::exception_ptr failure;
   {
     const FlushToZeroScope flush_to_zero;
@@ -57,7 +49,6 @@ TaskPool::TaskPool(int threads, int lower_priority, std::function<void()> on_ref
     : lower_priority_(lower_priority),
       on_refusal_(std::move(on_refusal)),
       most_workers_(static_cast<std::size_t>(std::max(threads, 1) - 1)) {
-  open_unwinder();
   const MutexLock lock(mutex_);
   workers_.reserve(most_workers_);
 }
@@ -141,8 +132,7 @@ void TaskPool::start_worker() {
   std::thread worker;
   try {
     worker = std::thread([this] { work(); });
-  } catch (const std::system_error&) {
-  } catch (const std::bad_alloc&) {
+  } catch (const std::exception&) {  // no thread, or no memory for it
   }
   mutex_.lock();
   if (worker.joinable()) {

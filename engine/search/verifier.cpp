@@ -1,6 +1,7 @@
 #include "search/verifier.hpp"
 
 #include <fmt/format.h>
+#include <time.h>
 
 #include <algorithm>
 #include <cmath>
@@ -15,6 +16,41 @@
 namespace hmmjit::search_run {
 namespace {
 
+// Share of the core-seconds of a search. Together with costs that cannot be timed, such as copying
+// targets back from the device, checks stay below one hundredth.
+constexpr double kShare = 0.004;
+// Targets of a chain by the last stage to compare. Each stage gets about as much work, except
+// Forward: one of its targets costs as much as a hundred of SSV, and nearly every error of a model
+// shows in each of them. The small sample applies once half of the budget is spent.
+constexpr gpu::SampleRequest kSample{.msv = 16, .bias = 2, .viterbi = 4, .forward = 2};
+constexpr gpu::SampleRequest kSmallSample{.msv = 4, .bias = 1, .viterbi = 1, .forward = 1};
+
+// Once its kernels have been checked, every kEvery-th chain is sampled: copying whole lists back
+// also takes time of the device's queue.
+constexpr std::uint64_t kEvery = 4;
+
+// Chains sampled for the first check of a kernel, at any cost.
+constexpr int kChainsAsked = 16;
+
+// Assumed core-seconds per cell, tables included, until the first checks have been timed.
+double first_cost(gpu::Link link) {
+  switch (link) {
+    case gpu::Link::kViterbi:
+    case gpu::Link::kExactViterbi:
+      return 1e-9;
+    case gpu::Link::kForward:
+      return 3e-9;
+    case gpu::Link::kParser:
+      return 12e-9;
+    default:
+      return 1e-10;
+  }
+}
+
+bool is_domain_link(gpu::Link link) {
+  return link == gpu::Link::kParser || link == gpu::Link::kEnsemble || link == gpu::Link::kEnvelope;
+}
+
 std::string nats_text(float nats) {
   return std::isnan(nats) ? "no score" : fmt::format("{} nats", nats);
 }
@@ -24,8 +60,8 @@ std::string score_text(float forward, const std::optional<domain::TargetScore>& 
                : nats_text(forward) + ", no domain";
 }
 
-// A generator that is never reset gives other traces each time. The scores of a target with a region
-// of several domains follow from such traces and cannot be computed again.
+// A generator that is never reset gives other traces each time. The scores of a target with a
+// region of several domains follow from such traces and cannot be computed again.
 bool can_be_repeated(const ParsedTarget& target, const domain::DomainOptions& options) {
   return options.reseed || std::ranges::none_of(target.regions, &ParsedRegion::several);
 }
@@ -42,6 +78,92 @@ bool is_domain_stage(plan::Stage stage) {
 
 }  // namespace
 
+double CheckBudget::process_seconds() {
+  timespec used{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+}
+
+double CheckBudget::budget_left() const {
+  return kShare * (process_seconds() - begun_) - seconds();
+}
+
+gpu::SampleRequest CheckBudget::request(std::uint64_t model,
+                                        const std::vector<gpu::UsedKernel>& kernels,
+                                        std::size_t blocks, std::size_t offered) {
+  gpu::SampleRequest out;
+  if (off()) return out;
+  {
+    const MutexLock lock(mutex_);
+    for (const gpu::UsedKernel& kernel : kernels) {
+      // Some kernels have nothing to do in most chains.
+      if (kernel.link == gpu::Link::kGate || checked_.contains(kernel) ||
+          asked_[kernel]++ >= kChainsAsked)
+        continue;
+      out.always |= gpu::link_bit(kernel.link);
+    }
+  }
+  if (per_model_) {
+    const auto part = [&](int targets) {
+      return static_cast<std::uint32_t>((static_cast<std::size_t>(targets) * blocks + offered - 1) /
+                                        std::max<std::size_t>(offered, 1));
+    };
+    const int N = *per_model_;
+    out.msv = part((N + 1) / 2);
+    out.viterbi = part((N + 2) / 4);
+    out.forward = part((N + 4) / 8);
+    out.bias = part((N + 5) / 8);
+  } else {
+    const std::uint32_t always = out.always;
+    if (offered_++ % kEvery != 0 && always == 0) return {};
+    const double left = budget_left();
+    if (left > seconds()) {
+      out = kSample;
+    } else if (left > 0 || always != 0) {
+      out = kSmallSample;
+    }
+    out.always = always;
+  }
+  if (out) ++chains_;
+  out.seed = model * 0x9e3779b97f4a7c15u + chains_;
+  return out;
+}
+
+bool CheckBudget::wanted(gpu::Link link, std::uint64_t cells) const {
+  if (per_model_) return *per_model_ > 0;
+  double seconds_a_cell = 0;
+  {
+    const MutexLock lock(mutex_);
+    const Cost& cost = costs_[static_cast<std::size_t>(link)];
+    // The first guess counts like a tenth of a million cells.
+    constexpr double kGuessed = 1e5;
+    seconds_a_cell = (cost.seconds + kGuessed * first_cost(link)) / (cost.cells + kGuessed);
+  }
+  return seconds_a_cell * static_cast<double>(cells) < budget_left();
+}
+
+void CheckBudget::made(gpu::Link link, const std::vector<gpu::UsedKernel>& kernels,
+                       std::uint64_t cells, double seconds) {
+  ++checks_;
+  nanoseconds_ += static_cast<std::uint64_t>(1e9 * seconds);
+  const MutexLock lock(mutex_);
+  Cost& cost = costs_[static_cast<std::size_t>(link)];
+  cost.seconds += seconds;
+  cost.cells += static_cast<double>(cells);
+  for (const gpu::UsedKernel& kernel : kernels) {
+    if (kernel.link == link || (link == gpu::Link::kParser && is_domain_link(kernel.link)))
+      checked_.insert(kernel);
+  }
+}
+
+bool CheckBudget::unchecked(gpu::Link link, const std::vector<gpu::UsedKernel>& kernels) const {
+  const MutexLock lock(mutex_);
+  for (const gpu::UsedKernel& kernel : kernels) {
+    if (kernel.link == link && !checked_.contains(kernel)) return true;
+  }
+  return false;
+}
+
 void Verifier::end_search(ModelJob& job, const Difference& difference) {
   std::string kernels;  // "viterbi.wavefront.256.sm_90, ..."
   {
@@ -52,16 +174,15 @@ void Verifier::end_search(ModelJob& job, const Difference& difference) {
         kernels += (kernels.empty() ? "" : ", ") + kernel.name;
     }
   }
-  progress_.wrong_kernel = true;
-  tasks_.abort(
+  search_.progress.wrong_kernel = true;
+  search_.tasks.abort(
       {ErrorCode::kInternal,
-       fmt::format("a GPU kernel computes wrong scores: GPU and CPU differ at the {} stage of model "
-                   "{}{}: GPU {}, CPU {}",
-                   is_domain_stage(difference.stage) ? "domain"
-                                                     : plan::stage_name(difference.stage),
-                   job.model->hmm.name,
-                   difference.target.empty() ? "" : ", target " + difference.target,
-                   difference.device, difference.cpu),
+       fmt::format(
+           "a GPU kernel computes wrong scores: GPU and CPU differ at the {} stage of model "
+           "{}{}: GPU {}, CPU {}",
+           is_domain_stage(difference.stage) ? "domain" : plan::stage_name(difference.stage),
+           job.model->hmm.name, difference.target.empty() ? "" : ", target " + difference.target,
+           difference.device, difference.cpu),
        "kernel " + kernels,
        "search with --device cpu, and report this line with the output of hmmjit doctor"});
 }
@@ -73,13 +194,13 @@ gpu::SampleRequest Verifier::sample(ModelJob& job, const std::vector<gpu::UsedKe
     const MutexLock lock(job.mutex);
     offered = job.blocks_offered;
   }
-  return verification_.request(job.index, kernels, blocks, offered);
+  return budget_.request(job.index, kernels, blocks, offered);
 }
 
 void Verifier::check_block(const JobPtr& job, const TargetBlock& targets,
                            const gpu::BlockSample& sample) {
   if (sample.kernels == nullptr || off()) return;
-  verification_.took(sample.seconds);
+  budget_.took(sample.seconds);
   {
     const MutexLock lock(job->mutex);
     job->kernels.insert(sample.kernels->begin(), sample.kernels->end());
@@ -90,12 +211,12 @@ void Verifier::check_block(const JobPtr& job, const TargetBlock& targets,
                              fmt::format("{} targets", sample.lost->found),
                              fmt::format("{} targets", sample.lost->expected)});
   for (const gpu::SampledTarget& target : sample.targets) {
-    if (tasks_.stopped()) return;
+    if (search_.tasks.stopped()) return;
     const std::uint64_t cells = cells_of(targets.length(target.index), *job);
-    if (!target.always && !verification_.wanted(target.link, cells)) continue;
+    if (!target.always && !budget_.wanted(target.link, cells)) continue;
     const double begun = thread_seconds();
     const auto difference = check_target(*job, targets, target);
-    verification_.made(target.link, *sample.kernels, cells, thread_seconds() - begun);
+    budget_.made(target.link, *sample.kernels, cells, thread_seconds() - begun);
     if (difference) return end_search(*job, *difference);
   }
 }
@@ -107,19 +228,21 @@ std::optional<Difference> Verifier::check_target(ModelJob& job, const TargetBloc
     return Difference{stage, std::string(targets[target.index].name),
                       nats_text(device) + (same ? " and another decision" : ""), nats_text(cpu)};
   };
-  const SampleComparison compared = job.filters->compare(targets, target);
+  const SampleComparison compared =
+      job.filters->compare(targets, target, search_.threads.local().filter_scratch);
   if (const auto& d = compared.different) return found(d->stage, d->device, d->cpu);
   if (target.depth != plan::Stage::kForward || std::isnan(target.forward)) return std::nullopt;
   ResidueCopies copies;
   const auto residues = copies.of(targets, target.index, *job.model->hmm.alphabet);
   if (!residues) return std::nullopt;  // the search ends with this error elsewhere
   const std::optional<float> nats =
-      domain::forward_filter(job.forward(), *residues, threads_.local().workspace);
+      domain::forward_filter(job.forward(), *residues, search_.threads.local().workspace);
   // A score that is not finite has no guard: the CPU always decides on such a target.
   if (!nats || !std::isfinite(target.forward)) return std::nullopt;
   if (!(std::fabs(target.forward - *nats) <= layout::forward_guard(targets[target.index].length())))
     return found(plan::Stage::kForward, target.forward, *nats);
-  if (target.fate == gpu::Fate::kForward && job.passes_forward(*nats, compared.filter_nats, F3_))
+  if (target.fate == gpu::Fate::kForward &&
+      job.passes_forward(*nats, compared.filter_nats, search_.options.filters.F3))
     return found(plan::Stage::kGate, target.forward, *nats);
   return std::nullopt;
 }
@@ -142,22 +265,22 @@ void Verifier::check_scores(const JobPtr& job, const ThreadState& local,
     }
   }
   // As many as --verify demands; otherwise one, the cheapest where a kernel was never checked.
-  const bool always = verification_.unchecked(gpu::Link::kParser, kernels);
+  const bool always = budget_.unchecked(gpu::Link::kParser, kernels);
   std::size_t count = 1;
-  if (const auto per_model = verification_.per_model()) {
+  if (const auto per_model = budget_.per_model()) {
     count = std::min(parsed.size(), static_cast<std::size_t>(*per_model));
   } else if (always) {
     std::swap(parsed.front(), *std::ranges::min_element(parsed, {}, [&](std::size_t n) {
                 return local.views[n].length();
               }));
   } else {
-    std::swap(parsed.front(), parsed[verification_.checks() % parsed.size()]);
+    std::swap(parsed.front(), parsed[budget_.checks() % parsed.size()]);
   }
   domain::Workspace workspace;
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t n = parsed[i];
     const std::uint64_t cells = cells_of(local.views[n].length(), *job);
-    if (!always && !verification_.wanted(gpu::Link::kParser, cells)) return;
+    if (!always && !budget_.wanted(gpu::Link::kParser, cells)) return;
     const double begun = thread_seconds();
     float nats = 0;
     std::optional<domain::TargetScore> score;
@@ -171,13 +294,13 @@ void Verifier::check_scores(const JobPtr& job, const ThreadState& local,
       // the result, so the search skips this check.
       if (!is_memory_error(error)) throw;
       workspace.release_memory();
-      verification_.took(thread_seconds() - begun);
+      budget_.took(thread_seconds() - begun);
       continue;
     }
     const float given = local.forward_nats[n];
     const bool same =
         (nats == given || (std::isnan(nats) && std::isnan(given))) && score == local.scores[n];
-    verification_.made(gpu::Link::kParser, kernels, cells, thread_seconds() - begun);
+    budget_.made(gpu::Link::kParser, kernels, cells, thread_seconds() - begun);
     if (same) continue;
     return end_search(*job, {plan::Stage::kParser, std::string(local.views[n].name),
                              score_text(given, local.scores[n]), score_text(nats, score)});
@@ -185,9 +308,9 @@ void Verifier::check_scores(const JobPtr& job, const ThreadState& local,
 }
 
 void Verifier::add_to(SearchStatistics& statistics) const {
-  statistics.verified = verification_.checks();
-  statistics.verified_chains = verification_.chains();
-  statistics.verify_seconds = verification_.seconds();
+  statistics.verified = budget_.checks();
+  statistics.verified_chains = budget_.chains();
+  statistics.verify_seconds = budget_.seconds();
 }
 
 }  // namespace hmmjit::search_run

@@ -1,16 +1,72 @@
 // Computes some of a device's results again on the CPU and compares them.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "core/mutex.hpp"
+#include "gpu/chain_sample.hpp"
 #include "search/model_job.hpp"
 #include "search/search_tasks.hpp"
-#include "search/verification.hpp"
 
 namespace hmmjit::search_run {
+
+/// Decides how many of a device's results are computed again on the CPU, and counts the checks.
+///
+/// By default checks take at most one hundredth of the core-seconds that the search has used so
+/// far. Within this budget, some targets of every fourth chain are checked. Beyond it, only the
+/// first target of each stage of each kernel is, so that every kernel of a search is checked.
+/// Thread-safe.
+class CheckBudget {
+ public:
+  /// `per_model`: targets to check per model at any cost; none: the default.
+  explicit CheckBudget(std::optional<int> per_model) : per_model_(per_model) {}
+  bool off() const { return per_model_ == 0; }
+
+  /// The targets that a chain over `blocks` of the `offered` blocks of a model must return.
+  gpu::SampleRequest request(std::uint64_t model, const std::vector<gpu::UsedKernel>& kernels,
+                             std::size_t blocks, std::size_t offered);
+  /// Whether the budget allows a check of `cells` cells.
+  bool wanted(gpu::Link link, std::uint64_t cells) const;
+  /// Counts a check of a score from this link, which took `seconds` core-seconds.
+  void made(gpu::Link link, const std::vector<gpu::UsedKernel>& kernels, std::uint64_t cells,
+            double seconds);
+  /// Counts the core-seconds spent on choosing targets.
+  void took(double seconds) { nanoseconds_ += static_cast<std::uint64_t>(1e9 * seconds); }
+  /// Whether a kernel of this link has never been checked.
+  bool unchecked(gpu::Link link, const std::vector<gpu::UsedKernel>& kernels) const;
+  /// Targets to check in a batch of scored ones; none: the budget decides.
+  std::optional<int> per_model() const { return per_model_; }
+
+  std::uint64_t checks() const { return checks_; }
+  std::uint64_t chains() const { return chains_; }
+  double seconds() const { return 1e-9 * static_cast<double>(nanoseconds_); }
+
+ private:
+  double budget_left() const;
+
+  const std::optional<int> per_model_;
+  const double begun_ = process_seconds();
+  std::atomic<std::uint64_t> checks_{0}, chains_{0}, nanoseconds_{0};
+  std::atomic<std::uint64_t> offered_{0};  // chains
+  mutable Mutex mutex_;
+  std::set<gpu::UsedKernel> checked_ HMMJIT_GUARDED_BY(mutex_);
+  // Chains sampled for the first check of each kernel.
+  std::map<gpu::UsedKernel, int> asked_ HMMJIT_GUARDED_BY(mutex_);
+  struct Cost {
+    double seconds, cells;
+  };
+  std::array<Cost, gpu::kLinks> costs_ HMMJIT_GUARDED_BY(mutex_){};
+
+  static double process_seconds();
+};
 
 /// A result on which a device and the CPU differ. Values in nats, or numbers of targets.
 struct Difference {
@@ -24,16 +80,10 @@ struct Difference {
 class Verifier {
  public:
   /// `alone`: memory limits of a thread that computes a target while no other thread does.
-  Verifier(const SearchOptions& options, SearchTasks& tasks, ThreadStates& threads,
-           const domain::DomainOptions& alone, SearchProgress& progress)
-      : verification_(options.verify),
-        F3_(options.filters.F3),
-        tasks_(tasks),
-        threads_(threads),
-        alone_(alone),
-        progress_(progress) {}
+  Verifier(SearchContext& search, const domain::DomainOptions& alone)
+      : budget_(search.options.verify), search_(search), alone_(alone) {}
 
-  bool off() const { return verification_.off(); }
+  bool off() const { return budget_.off(); }
   /// The targets that a chain over `blocks` blocks with these kernels must return for checks.
   gpu::SampleRequest sample(ModelJob& job, const std::vector<gpu::UsedKernel>& kernels,
                             std::size_t blocks);
@@ -50,12 +100,9 @@ class Verifier {
   std::optional<Difference> check_target(ModelJob& job, const TargetBlock& targets,
                                          const gpu::SampledTarget& target);
 
-  Verification verification_;
-  const double F3_;
-  SearchTasks& tasks_;
-  ThreadStates& threads_;
+  CheckBudget budget_;
+  SearchContext& search_;
   const domain::DomainOptions& alone_;
-  SearchProgress& progress_;
 };
 
 }  // namespace hmmjit::search_run

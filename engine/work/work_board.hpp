@@ -1,8 +1,8 @@
-// Which pairs of a model and a target block are still to be done, and who may do them.
+// The pairs of a model and a target block that are still to be done, and who may do them.
 //
-// A search does every pair once, on threads of the host or on a device. The board is the only
-// record of who has which: a pair is taken from it, and nobody else can have it then. It knows
-// neither models nor kernels nor threads, and calls nobody while it is locked.
+// A search does every pair once, on the CPU or on a device. The board is the only record of who
+// has a pair: once taken, no one else can have it. It knows neither models nor kernels nor
+// threads, and calls nothing while it is locked.
 //
 //   open ----------> taken by the host: no longer on the board
 //    |  \            .
@@ -10,8 +10,8 @@
 //    v                      |
 //   the host's <------------'  (the claim ends unfinished)
 //
-// A pair that a device cannot do is left to the host alone, and the board reports it at once
-// through the function it was made with; a pair never goes back to devices.
+// A pair that a device cannot do falls back to the CPU, and the board reports it at once through
+// the function it was made with. A pair never returns to devices.
 #pragma once
 
 #include <cstddef>
@@ -37,9 +37,8 @@ using TargetsPtr = std::shared_ptr<const TargetBlock>;
 
 class WorkBoard;
 
-/// A pair that a device has claimed. Its holder does the pair or loses it to the host: where the
-/// claim is destroyed without `finish`, the pair is left to the host. Empty where there was nothing
-/// to claim.
+/// A pair that a device has claimed. If the claim is destroyed without `finish`, the pair falls
+/// back to the CPU. Empty if there was nothing to claim.
 class Claim {
  public:
   Claim() = default;
@@ -68,8 +67,8 @@ class Claim {
 /// Thread-safe. Claims must be gone before the board is.
 class WorkBoard {
  public:
-  /// `left_to_host` is called for every pair that was open and that devices leave to the host from
-  /// now on, without a lock, on the thread that caused it. It must not throw.
+  /// `left_to_host` is called for every open pair that falls back to the CPU, without a lock, on
+  /// the thread that caused it. It must not throw.
   explicit WorkBoard(std::function<void(ModelId, BlockId)> left_to_host)
       : left_to_host_(std::move(left_to_host)) {}
   WorkBoard(const WorkBoard&) = delete;
@@ -77,33 +76,33 @@ class WorkBoard {
 
   // ---- what there is to do ---------------------------------------------------------------------
 
-  /// A block that devices may be given; pairs of other blocks are left to the host.
+  /// Devices may claim pairs of this block; pairs of other blocks go to the CPU.
   void add_block(BlockId block);
-  /// The pair is to be done. The board keeps the targets while a pair of theirs is on it.
+  /// Opens a pair. The board holds the targets while it has a pair of them.
   void open(ModelId model, BlockId block, TargetsPtr targets);
-  /// Nothing more comes of this model, or of this block: what the board knows of it is forgotten.
+  /// Forgets a model or a block.
   void remove_model(ModelId model);
   void remove_block(BlockId block);
 
   // ---- the host --------------------------------------------------------------------------------
 
-  /// Takes the pair for the caller and returns its targets; null where somebody else has it.
+  /// Takes the pair for the caller and returns its targets; null if it is not there.
   TargetsPtr take_for_host(ModelId model, BlockId block);
-  /// Whether host and devices may take the pair. False: it is left to the host alone, or taken.
+  /// Whether both CPU and devices may take the pair. False: only the CPU may, or it is taken.
   bool is_open(ModelId model, BlockId block) const;
 
   // ---- devices ---------------------------------------------------------------------------------
 
-  /// Blocks that a device takes together from now on, in this order. A block is in one shard: it
-  /// leaves the one it was in.
+  /// Makes a shard of these blocks, in this order, which a device takes together. A block leaves
+  /// the shard that it was in.
   ShardId make_shard(std::vector<BlockId> blocks);
-  /// Claims what is open of a model's pairs with the blocks of a shard: as many entries as the
-  /// shard has blocks.
+  /// Claims the open pairs of a model with the blocks of a shard: one entry per block, empty
+  /// where the pair was not open.
   std::vector<Claim> claim(ModelId model, ShardId shard);
-  /// For how many models some pair of the shard is open.
+  /// The number of models with an open pair in the shard.
   std::size_t open_models(ShardId shard) const;
-  /// Calls `visit` with the models of which a pair of the shard is open, ascending, until it
-  /// returns false. With the board locked: it must not call the board.
+  /// Calls `visit` with the models that have an open pair in the shard, ascending, until it
+  /// returns false. The board is locked: `visit` must not call it.
   template <typename Visit>
   void visit_open(ShardId shard, Visit&& visit) const {
     const MutexLock lock(mutex_);
@@ -114,7 +113,7 @@ class WorkBoard {
     }
   }
 
-  // What devices leave to the host, now and for pairs that are opened later.
+  // Devices decline pairs, those that are open and those that are opened later.
   void refuse_model(ModelId model);
   void refuse_shard(ShardId shard);
   void refuse_all();

@@ -741,24 +741,5 @@ TEST_F(Provider, KnownArchitecturesEqualTheCompilersAnswer) {
   EXPECT_EQ(*known, *queried);
 }
 
-// The two sources of resource figures agree.
-TEST_F(Provider, CubinAndLogTellTheSame) {
-  for (const char* device : {"T4", "A100", "RTX 4090", "H200", "B200", "RTX 5090"}) {
-    for (const auto* v : {&kGood, &kSpills}) {
-      const auto p = plan_of(*v, 8, {}, device);
-      const auto job = make_job(texts(), p.chosen, p.device, compiler_->get());
-      ASSERT_TRUE(job);
-      const auto image = run_job(*job, **compiler_, {}, nullptr);
-      ASSERT_TRUE(image) << image.error().to_string();
-      const auto elf = read_cubin(image->bytes, "kernel");
-      const auto log = read_ptxas_log(image->log, "kernel");
-      ASSERT_TRUE(elf);
-      EXPECT_EQ(elf->registers, log.registers) << device << " " << v->name;
-      EXPECT_EQ(elf->local_bytes, log.local_bytes) << device << " " << v->name;
-      EXPECT_EQ(log.spill_bytes > 0, v == &kSpills) << device;
-    }
-  }
-}
-
 }  // namespace
 }  // namespace hmmjit::compile

@@ -146,7 +146,7 @@ TEST_F(ChainKernelsTest, NothingGoesWithoutSsv) {
   EXPECT_EQ(kernels_.state(slots), ChainKernels::State::kFailed);
 }
 
-// What a class has cost is the sum over its chains, and the finer kernel is asked for once.
+// The cost of a class is the sum over its chains, and the finer kernel is requested once.
 TEST_F(ChainKernelsTest, AFinerKernelIsAskedForOnceItsChainsHaveTakenLongEnough) {
   open();
   const gpu::KernelSlots& slots = planned(model_of(90));
@@ -277,7 +277,7 @@ TEST(ChainKernels, EveryKernelCoversItsModelWhicheverCameFirst) {
                                       *traits, nullptr)
                     .has_value();
               });
-          // That of the finer SSV comes only where it needs no compile.
+          // The finer SSV kernel is requested only if it needs no compile.
           if (static_cast<Link>(link) != Link::kFineSsv || order % 2 == 0) {
             EXPECT_EQ(static_cast<bool>(kernel), planned)
                 << name << " order " << order << " M " << extent.positions << " link " << link;
@@ -311,8 +311,8 @@ TEST(ChainPlans, AModelWithAKernelOfItsOwnLengthHasOneToAskFor) {
         const auto alone = plan_of(own);
         if (!alone) continue;
         const std::vector<int> lengths = gpu::link_lengths(link, own, kCodes, *traits);
-        EXPECT_TRUE(std::ranges::any_of(
-            lengths, [&](int length) { return plan_of(length).has_value(); }))
+        EXPECT_TRUE(
+            std::ranges::any_of(lengths, [&](int length) { return plan_of(length).has_value(); }))
             << name << " M " << M << " link " << i;
         if (gpu::is_filter(link)) continue;
         shared.insert(lengths.front());

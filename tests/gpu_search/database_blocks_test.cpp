@@ -83,18 +83,16 @@ TEST_F(DatabaseBlocks, IndexLeadsToTheResidues) {
 }
 
 TEST_F(DatabaseBlocks, SearchedOnDevicesWithTheSameResults) {
-  const auto cpu = make_cpu_backend();
-  const SearchOutcome want = run_search(data_, *cpu, small_blocks(2));
+  const SearchOutcome want = run_search(data_, nullptr, small_blocks(2));
   ASSERT_EQ(want.error, "");
   FakeDriver driver({*plan::find_device("H200"), *plan::find_device("H200")});
   driver.on_launch = run_on_host;
   for (const int devices : {1, 2}) {
     gpu::GpuFilters gpu(fake_settings(driver, devices));
     wait_until_started(gpu);
-    const auto backend = make_device_backend(gpu);
     const auto targets = open_target_file(path(), {.alphabet = amino_alphabet()});
     ASSERT_TRUE(targets);
-    const SearchOutcome got = run_search(data_, *backend, small_blocks(2), **targets);
+    const SearchOutcome got = run_search(data_, &gpu, small_blocks(2), **targets);
     EXPECT_EQ(got.error, "");
     EXPECT_EQ(got.text, want.text);
     EXPECT_GT(gpu.statistics().blocks_done, 0u);

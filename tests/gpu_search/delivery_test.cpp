@@ -1,4 +1,4 @@
-// What a chain of filters and the domain stage have found reaches the owner of the search once,
+// The results of a chain of filters and of the domain stage reach the owner of the search once,
 // whoever delivers the parts of it and however they meet.
 #include "gpu/delivery.hpp"
 
@@ -22,7 +22,7 @@ namespace {
 
 constexpr ModelId kModel = 3;
 
-/// Counts what it is given. `at_once`: so many early deliveries wait for each other.
+/// Counts deliveries. `at_once`: the number of early deliveries that wait for each other.
 class CountingOwner final : public gpu::Client {
  public:
   void deliver(ModelId model, std::vector<gpu::Delivery> pairs) override {
@@ -43,7 +43,6 @@ class CountingOwner final : public gpu::Client {
     met_.wait(lock, [&] { return early_ >= at_once; });
   }
   void stopped(const Error&, bool) override {}
-  void out_of_memory() noexcept override {}
 
   int at_once = 0;
   // By block and index: how often a target has come, as one that passed or is open.
@@ -74,8 +73,8 @@ class DeliveryTest : public testing::Test {
     calls_.attach(owner_, board_, {});
   }
 
-  // A chain over three blocks, the last of which somebody else has: of each other block five targets
-  // are open and the rest passed.
+  // A chain over three blocks, the last of which somebody else has: of each other block five
+  // targets are open and the rest passed.
   gpu::DomainWorkPtr chain() {
     EXPECT_NE(board_.take_for_host(kModel, 2), nullptr);
     auto work = std::make_unique<gpu::DomainWork>();

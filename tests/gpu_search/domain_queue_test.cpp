@@ -1,4 +1,4 @@
-// What waits for the domain stage: nothing is taken twice or forgotten, whoever takes it.
+// The queue of the domain stage: nothing is taken twice or forgotten, whoever takes it.
 #include "gpu/domain_queue.hpp"
 
 #include <gmock/gmock.h>
@@ -85,7 +85,7 @@ TEST(DomainQueue, GivesEveryTargetOnce) {
       for (const gpu::PassedTarget& p : work->passed)
         cells_left += std::uint64_t{length[p.target]} *
                       static_cast<std::uint64_t>(work->request.model->hmm.M);
-      queue.put(std::move(work));
+      EXPECT_TRUE(queue.put(work));
       EXPECT_EQ(queue.chains(), static_cast<std::size_t>(c + 1));
     }
     EXPECT_EQ(queue.targets(), sum);
@@ -114,7 +114,7 @@ TEST(DomainQueue, GivesEveryTargetOnce) {
           EXPECT_GE(gpu::cells_of(*part), std::min(cells, least * M));
         }
         count_part(*part);
-        // What is left of the chain is not longer.
+        // The rest of the chain is not longer.
         const std::uint32_t last =
             std::ranges::max(part->passed, {}, &gpu::PassedTarget::target).target;
         const std::vector<int>& times = taken[part->chain.get()];

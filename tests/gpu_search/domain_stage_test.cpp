@@ -55,8 +55,8 @@ class DomainStageTest : public testing::Test {
     EXPECT_TRUE(origin_.record(stream) && stream.synchronize());
   }
 
-  // `variant`: that one, else the one these tests were written about. `length`: of the model that it
-  // is made for.
+  // `variant`: that one, else the one these tests were written about. `length`: of the model that
+  // it is made for.
   gpu::ReadyKernel kernel(plan::Stage stage, std::string_view variant = "four_lane",
                           int length = 240) {
     plan::PlanOptions options;
@@ -232,8 +232,9 @@ TEST_F(DomainStageTest, EverythingIsTheCpusToTheBit) {
   EXPECT_GT(10 * scored_clusters, 9 * clusters);
 }
 
-// By hand: pairs of a model and a target of real data, a line each with both names, with time for all
-// that the kernels take however large it is. In a search the time it leaves decides what they do.
+// By hand: pairs of a model and a target of real data, a line each with both names, with time for
+// all that the kernels take however large it is. In a search the time it leaves decides what they
+// do.
 TEST_F(DomainStageTest, RealPairs) {
   const char* const pairs = std::getenv("HMMJIT_TEST_PAIRS");
   const char* const models = std::getenv("HMMJIT_TEST_MODELS");
@@ -339,7 +340,7 @@ TEST_F(DomainStageTest, WhatWouldTakeTooLongIsLeftToTheCpu) {
   }
 }
 
-// Tables of long models are more than goes up with one launch: another one takes what is left out.
+// The tables of long models exceed the upload of one launch: another launch takes the rest.
 TEST_F(DomainStageTest, WhatALaunchHasNoRoomForIsLeftOut) {
   NEEDS_FAKE_DRIVER();
   const SearchModel model =
@@ -412,8 +413,9 @@ TEST_F(DomainStageTest, EveryNumberOfTargetsInAWarpGivesTheSame) {
   const SearchData data = make_search_data(8, 4, 60, 150);
   const auto targets = upload(data.targets);
   for (const std::int64_t each : {4, 2, 1}) {
-    for (const auto& [stage, member] : {std::pair(plan::Stage::kParser, &gpu::DomainKernels::parser),
-                                        {plan::Stage::kEnvelope, &gpu::DomainKernels::envelope}}) {
+    for (const auto& [stage, member] :
+         {std::pair(plan::Stage::kParser, &gpu::DomainKernels::parser),
+          {plan::Stage::kEnvelope, &gpu::DomainKernels::envelope}}) {
       int length = 900;
       do {
         kernels_.*member = kernel(stage, "four_lane", length += 100);

@@ -275,7 +275,7 @@ TEST_F(GateSlots, AfterViterbiAndForward) {
   EXPECT_EQ(counters.forward, 1u);
   EXPECT_EQ(to_forward[0].target, 3u);
   EXPECT_EQ(to_forward[0].msv, 210u | kResultMsv);
-  // What no kernel has decided is open, whatever the word says.
+  // Targets that no kernel has decided are open, whatever the word says.
   words[2] = 9000u | (kStatusNoResult << 16);
   run(kAfterViterbi);
   EXPECT_EQ(counters.open, 1u);
@@ -283,7 +283,7 @@ TEST_F(GateSlots, AfterViterbiAndForward) {
   run(kAfterViterbi);
   EXPECT_EQ(counters.forward, 1u);
 
-  // The CPU scores what passes Forward again: what is within the guard passes.
+  // The CPU scores targets that pass Forward again: those within the guard pass.
   forward[2] = 30.0f;
   const double forward_bits = 28.0 / kLn2;
   const double own = 1e-3 / kLn2 + 1e-6 * kLength / kLn2;

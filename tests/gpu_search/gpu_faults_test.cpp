@@ -54,8 +54,7 @@ const SearchData& data() {
 }
 const std::string& expected() {
   static const std::string text = [] {
-    const auto cpu = make_cpu_backend();
-    return run_search(data(), *cpu, small_blocks(2)).text;
+    return run_search(data(), nullptr, small_blocks(2)).text;
   }();
   return text;
 }
@@ -75,8 +74,7 @@ TEST_P(GpuFaults, OutputIsCompleteOrThereIsAnError) {
         settings.wait_for_device = nth % 2 == 1;
         gpu::GpuFilters gpu(std::move(settings));
         if (nth > 1) wait_until_started(gpu);
-        const auto backend = make_device_backend(gpu);
-        const SearchOutcome outcome = run_search(data(), *backend, small_blocks(2));
+        const SearchOutcome outcome = run_search(data(), &gpu, small_blocks(2));
         EXPECT_EQ(outcome.error, "") << member << " " << code << " " << nth;
         EXPECT_EQ(outcome.text, expected()) << member << " " << code << " " << nth;
       }
@@ -96,8 +94,7 @@ TEST(GpuFaultsOnDemand, AFailingStartEndsTheRunWithoutOutput) {
     settings.demanded = true;
     gpu::GpuFilters gpu(std::move(settings));
     wait_until_started(gpu);
-    const auto backend = make_device_backend(gpu);
-    const SearchOutcome outcome = run_search(data(), *backend, small_blocks(2));
+    const SearchOutcome outcome = run_search(data(), &gpu, small_blocks(2));
     EXPECT_NE(outcome.error, "") << member;
     EXPECT_EQ(outcome.text, "") << member;
   }
@@ -122,8 +119,7 @@ TEST(GpuFaultsOnDemand, AKernelThatNeverEndsIsGivenUp) {
   {
     gpu::GpuFilters gpu(std::move(settings));
     wait_until_started(gpu);
-    const auto backend = make_device_backend(gpu);
-    const SearchOutcome outcome = run_search(data(), *backend, small_blocks(2));
+    const SearchOutcome outcome = run_search(data(), &gpu, small_blocks(2));
     EXPECT_EQ(outcome.error, "");
     EXPECT_EQ(outcome.text, expected());
     EXPECT_EQ(gpu.statistics().state, "failed");
@@ -132,7 +128,7 @@ TEST(GpuFaultsOnDemand, AKernelThatNeverEndsIsGivenUp) {
   for (const char* member : kWaiting) EXPECT_EQ(driver.calls(member), before[member]) << member;
 }
 
-// As often as the run makes calls, up to a stride: the device is lost there, and stays lost.
+// The device is lost at every call of the run, up to a stride, and stays lost.
 TEST(GpuFaultsOnDemand, ADeviceLostAtAnyCall) {
   int calls = 0;
   {
@@ -140,8 +136,7 @@ TEST(GpuFaultsOnDemand, ADeviceLostAtAnyCall) {
     driver.on_launch = run_on_host;
     gpu::GpuFilters gpu(fake_settings(driver));
     wait_until_started(gpu);  // else the CPU may be done before
-    const auto backend = make_device_backend(gpu);
-    ASSERT_EQ(run_search(data(), *backend, small_blocks(2)).text, expected());
+    ASSERT_EQ(run_search(data(), &gpu, small_blocks(2)).text, expected());
     calls = driver.total_calls();
   }
   ASSERT_GT(calls, 100);
@@ -152,8 +147,7 @@ TEST(GpuFaultsOnDemand, ADeviceLostAtAnyCall) {
     driver.on_launch = run_on_host;
     driver.fail_from(nth, trial % 2 == 0 ? kLaunchFailed : driver::code::kNotInitialized);
     gpu::GpuFilters gpu(fake_settings(driver));
-    const auto backend = make_device_backend(gpu);
-    const SearchOutcome outcome = run_search(data(), *backend, small_blocks(2));
+    const SearchOutcome outcome = run_search(data(), &gpu, small_blocks(2));
     EXPECT_EQ(outcome.error, "") << "from call " << nth << " of " << calls;
     EXPECT_EQ(outcome.text, expected()) << "from call " << nth << " of " << calls;
   }
@@ -176,8 +170,7 @@ TEST(GpuFaultsOnDemand, ALaunchOfAnyStageFails) {
         };
         gpu::GpuFilters gpu(fake_settings(driver));
         wait_until_started(gpu);
-        const auto backend = make_device_backend(gpu);
-        const SearchOutcome outcome = run_search(data(), *backend, small_blocks(2));
+        const SearchOutcome outcome = run_search(data(), &gpu, small_blocks(2));
         EXPECT_EQ(outcome.error, "") << kernel << " " << code;
         EXPECT_EQ(outcome.text, expected()) << kernel << " " << code;
         EXPECT_GE(launches, nth) << kernel;
@@ -195,8 +188,7 @@ TEST(GpuFaultsOnDemand, ACountNoListCanHaveIsAFault) {
   };
   gpu::GpuFilters gpu(fake_settings(driver));
   wait_until_started(gpu);
-  const auto backend = make_device_backend(gpu);
-  const SearchOutcome outcome = run_search(data(), *backend, small_blocks(2));
+  const SearchOutcome outcome = run_search(data(), &gpu, small_blocks(2));
   EXPECT_EQ(outcome.error, "");
   EXPECT_EQ(outcome.text, expected());
   EXPECT_EQ(gpu.statistics().state, "failed");
@@ -209,12 +201,11 @@ TEST(GpuFaultsOnDemand, OneOfTwoDevicesLostTheOtherGoesOn) {
   };
   gpu::GpuFilters gpu(fake_settings(driver, 2));
   wait_until_started(gpu);
-  const auto backend = make_device_backend(gpu);
-  const SearchOutcome outcome = run_search(data(), *backend, small_blocks(2));
+  const SearchOutcome outcome = run_search(data(), &gpu, small_blocks(2));
   EXPECT_EQ(outcome.error, "");
   EXPECT_EQ(outcome.text, expected());
   const gpu::Statistics statistics = gpu.statistics();
-  // What was running when it failed goes to the CPU, the rest to the other device.
+  // Pairs that were running when it failed go to the CPU, the rest to the other device.
   EXPECT_GT(statistics.blocks_done, 0u);
   EXPECT_GT(statistics.blocks_given_back, 0u);
   EXPECT_GT(statistics.blocks_done, statistics.blocks_given_back);

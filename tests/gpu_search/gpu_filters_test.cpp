@@ -26,7 +26,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Long enough for a busy machine, short beside the time limit of a test.
+// Long enough for a busy machine, short compared with the time limit of a test.
 constexpr auto kPatience = 100s;
 
 // Owns models, blocks and the board as a search does, but leaves all pairs to the devices.
@@ -109,7 +109,7 @@ class Owner final : public gpu::Client {
     const std::lock_guard lock(mutex_);
     return done_.size();
   }
-  // Offered now, the pair is the owner's at once, and nobody needs to be told.
+  // A pair offered now falls back to the owner at once, without a notification.
   void expect_left(ModelId model, BlockId block) {
     board_.open(model, block, blocks.at(block));
     EXPECT_FALSE(board_.is_open(model, block));
@@ -128,7 +128,7 @@ class Owner final : public gpu::Client {
   int stops = 0, early_deliveries = 0;
   /// Called with what comes early, without a lock.
   std::function<void(const std::vector<gpu::EarlyDelivery>&)> on_early;
-  /// What its threads have to do, as a device hears it.
+  /// The load of its threads, as a device sees it.
   gpu::HostLoad host{.waiting = std::numeric_limits<std::size_t>::max()};
 
  private:
@@ -174,7 +174,7 @@ class Owner final : public gpu::Client {
     }
     ++early_deliveries;
   }
-  // What came early as if it had come with the rest.
+  // Merges early deliveries with the rest.
   void add_early(const Pair& pair, gpu::FilteredBlock& found) {
     const auto early = early_.find(pair);
     if (early == early_.end()) return;
@@ -200,7 +200,6 @@ class Owner final : public gpu::Client {
     early_.erase(early);
   }
   gpu::HostLoad load() const override { return host; }
-  void out_of_memory() noexcept override { ADD_FAILURE() << "there is memory enough"; }
   void stopped(const Error&, bool) override {
     const std::lock_guard lock(mutex_);
     ++stops;
@@ -272,7 +271,7 @@ class GpuFiltersTest : public testing::Test {
     targets.emplace_back();
     return block_of(targets, seed * 1000);
   }
-  // Of which an idle thread is given three at a time.
+  // An idle thread gets three of them at a time.
   static std::shared_ptr<TargetBlock> long_homologues(const Hmm& hmm) {
     std::vector<std::vector<Residue>> targets;
     for (std::uint64_t seed = 0; seed < 12; ++seed)
@@ -333,7 +332,7 @@ TEST_F(GpuFiltersTest, DoesEveryPairOnceWheneverItIsOffered) {
         owner.attach();
         if (early) {
           // Offers of blocks that are in no segment yet.
-          // Of two classes, whose domain stages have kernels of their own.
+          // Two classes, whose domain stages have kernels of their own.
           const auto made = some_models(9, domains ? 280 : 60);
           for (std::size_t m = 0; m < made.size(); ++m) owner.add_model(m, made[m]);
           for (std::uint64_t b = 1; b <= 6; ++b) {
@@ -358,7 +357,7 @@ TEST_F(GpuFiltersTest, DoesEveryPairOnceWheneverItIsOffered) {
         EXPECT_EQ(statistics.evictions, 0u);
         EXPECT_GE(statistics.segments, static_cast<std::uint64_t>(devices));
         EXPECT_GE(statistics.chains, 9 * statistics.segments);
-        // Models of a class share their kernels, and what was planned is loaded once for all.
+        // Models of a class share their kernels, and each kernel is loaded once.
         std::set<std::string> kernels;
         for (const plan::Plan& plan : script_.asked) {
           if (domains || no_domain_stage(plan) == KernelScript::kCached)
@@ -547,7 +546,7 @@ TEST_F(GpuFiltersTest, PairsOfALostDeviceGoToTheOther) {
   EXPECT_EQ(owner.delivered() + owner.left.size(), 144u);
   EXPECT_EQ(gpu.statistics().blocks_done, owner.delivered());
   EXPECT_EQ(gpu.statistics().blocks_given_back, owner.left.size());
-  // What ran when it failed goes back to the owner, a launch of each lane at most.
+  // Running pairs go back to the owner, at most one launch per lane.
   EXPECT_GE(owner.left.size(), 1u);
   EXPECT_LE(owner.models_left().size(), 2u);
   EXPECT_GT(owner.delivered(), 120u);
@@ -563,10 +562,10 @@ TEST_F(GpuFiltersTest, ASegmentBeingLoadedOnALostDeviceMovesWhenThatEnds) {
   std::condition_variable changed;
   bool begun = false, failing = false, failed = false, held = false;
   driver_.on_call = [&](const char* member, int device) {
-    // Of uploads only: their pinned buffers come round.
+    // Counts uploads only, by their pinned buffers.
     if (device != 1 || std::string(member) != "event_synchronize") return 0;
     std::unique_lock lock(mutex);
-    // What one lane has loaded the other begins to work on before all is loaded.
+    // One lane starts to work on a segment before the other has loaded all.
     if (!begun || failed || !changed.wait_for(lock, 30ms, [&] { return failing; })) return 0;
     held = true;
     changed.notify_all();
@@ -779,7 +778,7 @@ TEST_F(GpuFiltersTest, ASecondSearchBeginsAnew) {
     }
     gpu.end_blocks();
     EXPECT_TRUE(owner.wait()) << streamed;
-    // Later: only what is streamed has gone.
+    // Later: only streamed blocks have been released.
     if (!streamed) {
       std::this_thread::sleep_for(50ms);  // in which a lane could drop what it has done
       for (std::uint64_t b = 1; b <= 4; ++b) {
@@ -818,7 +817,7 @@ TEST_F(GpuFiltersTest, SegmentsGrowToTheLargest) {
     Owner owner(gpu);
     owner.attach();
     for (std::size_t m = 0; m < models.size(); ++m) owner.add_model(m, models[m]);
-    // After so many blocks: 1 + 2 + 4 + 4 of them.
+    // After 1 + 2 + 4 + 4 blocks.
     const std::map<int, std::uint64_t> segments{{1, 1}, {2, 1}, {3, 2}, {6, 2}, {7, 3}, {11, 4}};
     for (int i = 1; i <= 12; ++i) {
       owner.add_block(++block, block_for(models, 1));
@@ -862,7 +861,7 @@ TEST_F(GpuFiltersTest, ARefusedImageIsMadeAgainOnce) {
   owner.expect_cpu();
 }
 
-// What a search leaves to be compiled after it.
+// Kernels that a search leaves to be compiled after it.
 TEST(ChainKernelsThatAreLate, AreUnfinishedUntilTheyAreMade) {
   KernelScript script;
   // Compiled late for one class, and not at all for the other.

@@ -24,8 +24,7 @@ class GpuSearch : public testing::Test {
   }
   static const std::string& expected() {
     static const std::string text = [] {
-      const auto cpu = make_cpu_backend();
-      const SearchOutcome outcome = run_search(data(), *cpu, small_blocks(2));
+      const SearchOutcome outcome = run_search(data(), nullptr, small_blocks(2));
       EXPECT_EQ(outcome.error, "");
       return outcome.text;
     }();
@@ -35,14 +34,12 @@ class GpuSearch : public testing::Test {
   SearchOutcome run(gpu::Settings settings, const SearchOptions& options) {
     gpu::GpuFilters gpu(std::move(settings));
     wait_until_started(gpu);
-    const auto backend = make_device_backend(gpu);
-    const SearchOutcome outcome = run_search(data(), *backend, options);
+    const SearchOutcome outcome = run_search(data(), &gpu, options);
     statistics_ = gpu.statistics();
     return outcome;
   }
   std::uint64_t all_pairs(const SearchOptions& options) const {
-    const auto cpu = make_cpu_backend();
-    return run_search(data(), *cpu, options).statistics.blocks * data().models.size();
+    return run_search(data(), nullptr, options).statistics.blocks * data().models.size();
   }
 
   FakeDriver driver_;
@@ -71,10 +68,9 @@ TEST_F(GpuSearch, DoesAllOfTheFirstFilterAndGivesTheSameResults) {
   EXPECT_LT(statistics_.open, statistics_.survivors / 10);
   EXPECT_EQ(statistics_.parsed, statistics_.passed);
   EXPECT_GT(statistics_.envelopes, statistics_.parsed / 2);
-  const auto cpu = make_cpu_backend();
-  const SearchOutcome alone = run_search(data(), *cpu, small_blocks(2));
+  const SearchOutcome alone = run_search(data(), nullptr, small_blocks(2));
   EXPECT_LT(outcome.statistics.filters.viterbi_cells, alone.statistics.filters.viterbi_cells / 5);
-  // What the stages have worked on: all of it on the device, but for what it leaves open.
+  // The work of the stages: all of it on the device, except targets left open.
   const auto& stages = statistics_.stages;
   const auto of = [&](gpu::Timed stage) { return stages[static_cast<std::size_t>(stage)]; };
   EXPECT_EQ(of(gpu::Timed::kSsv).cells, statistics_.cells);
@@ -120,24 +116,22 @@ TEST_F(GpuSearch, StartsWhileTheSearchRuns) {
     gpu::Settings settings = fake_settings(driver_);
     settings.wait_for_device = round % 2 == 0;
     gpu::GpuFilters gpu(std::move(settings));
-    const auto backend = make_device_backend(gpu);
-    EXPECT_EQ(run_search(data(), *backend, small_blocks(2)).text, expected());
+    EXPECT_EQ(run_search(data(), &gpu, small_blocks(2)).text, expected());
   }
 }
 
 TEST_F(GpuSearch, ServesOneSearchAfterAnother) {
   gpu::GpuFilters gpu(fake_settings(driver_));
   wait_until_started(gpu);
-  const auto backend = make_device_backend(gpu);
   std::uint64_t before = 0, first = 0;
   for (const bool streamed : {false, true, false}) {
     SearchOptions options = small_blocks(3);
     if (streamed) options.memory = 120'000;
-    const SearchOutcome outcome = run_search(data(), *backend, options);
+    const SearchOutcome outcome = run_search(data(), &gpu, options);
     EXPECT_EQ(outcome.text, expected());
     EXPECT_EQ(outcome.statistics.streamed, streamed);
     const gpu::Statistics statistics = gpu.statistics();
-    // As much as in the first: what is not streamed is all the device's.
+    // As much as in the first: the device does all work that is not streamed.
     if (first == 0) first = statistics.blocks_done;
     if (!streamed) {
       EXPECT_EQ(statistics.blocks_done - before, first);
@@ -153,8 +147,7 @@ TEST_F(GpuSearch, ServesOneSearchAfterAnother) {
 // Threads and a device that is ready take from the same segments, neither waits for the other.
 TEST_F(GpuSearch, ThreadsAndADeviceShareTheWork) {
   const SearchData many = make_search_data(23, 24, 90, 50);
-  const auto cpu = make_cpu_backend();
-  const SearchOutcome alone = run_search(many, *cpu, small_blocks(2));
+  const SearchOutcome alone = run_search(many, nullptr, small_blocks(2));
   std::uint64_t done = 0, all = 0;
   // On a busy machine the threads are sometimes done before the device has begun.
   for (int round = 0; round < 4 || (done == 0 && round < 100); ++round) {
@@ -163,8 +156,7 @@ TEST_F(GpuSearch, ThreadsAndADeviceShareTheWork) {
     settings.lanes = 1 + round % 3;
     gpu::GpuFilters gpu(std::move(settings));
     wait_until_started(gpu);
-    const auto backend = make_device_backend(gpu);
-    const SearchOutcome outcome = run_search(many, *backend, small_blocks(2));
+    const SearchOutcome outcome = run_search(many, &gpu, small_blocks(2));
     EXPECT_EQ(outcome.error, "");
     EXPECT_EQ(outcome.text, alone.text) << round;
     EXPECT_EQ(gpu.statistics().state, gpu.statistics().launches > 0 ? "ready" : "unused");
@@ -186,8 +178,8 @@ TEST_F(GpuSearch, LittleDeviceMemoryMeansSmallerPieces) {
   EXPECT_EQ(outcome.error, "");
   EXPECT_EQ(outcome.text, expected());
   EXPECT_GT(statistics_.evictions, 0u);
-  // Targets that wait for the domain stage stay where they are: on a busy machine a segment may find
-  // no room for so long that the threads do it.
+  // Targets that wait for the domain stage stay where they are: on a busy machine a segment may
+  // find no room for so long that the threads do it.
   EXPECT_LE(statistics_.blocks_done, all_pairs(small_blocks(2)));
   EXPECT_GE(statistics_.blocks_done, all_pairs(small_blocks(2)) / 2);
   EXPECT_LE(statistics_.peak_device_bytes, 100'000u);
@@ -228,14 +220,12 @@ TEST_F(GpuSearch, AStreamedSegmentIsClosedWhileReadingWaits) {
   SearchOptions options = small_blocks(2);
   options.block_residues = 600;
   options.memory = 120'000;
-  const auto cpu = make_cpu_backend();
-  const SearchOutcome alone = run_search(tiny, *cpu, options);
+  const SearchOutcome alone = run_search(tiny, nullptr, options);
   gpu::Settings settings = fake_settings(driver_);
   settings.segment_residues = std::uint64_t{1} << 30;
   gpu::GpuFilters gpu(std::move(settings));
   wait_until_started(gpu);
-  const auto backend = make_device_backend(gpu);
-  const SearchOutcome outcome = run_search(tiny, *backend, options);
+  const SearchOutcome outcome = run_search(tiny, &gpu, options);
   EXPECT_EQ(outcome.error, "");
   EXPECT_EQ(outcome.text, alone.text);
   EXPECT_TRUE(outcome.statistics.streamed);
@@ -249,8 +239,7 @@ TEST_F(GpuSearch, EverySearchEndsWhoeverWaitsForWhom) {
   const int rounds = given != nullptr ? std::atoi(given) : 40;
   const std::uint64_t first = given != nullptr ? std::random_device{}() : 1;
   const SearchData many = make_search_data(23, 24, 90, 50);
-  const auto cpu = make_cpu_backend();
-  const std::string alone = run_search(many, *cpu, small_blocks(2)).text;
+  const std::string alone = run_search(many, nullptr, small_blocks(2)).text;
   for (std::uint64_t seed = first; seed < first + static_cast<std::uint64_t>(rounds); ++seed) {
     SCOPED_TRACE(seed);
     if (given != nullptr) std::cerr << "seed " << seed << std::endl;
@@ -267,8 +256,7 @@ TEST_F(GpuSearch, EverySearchEndsWhoeverWaitsForWhom) {
       options.memory = static_cast<std::uint64_t>(random.integer(40'000, 300'000));
     gpu::GpuFilters gpu(std::move(settings));
     if (random.integer(0, 1) == 1) wait_until_started(gpu);
-    const auto backend = make_device_backend(gpu);
-    const SearchOutcome outcome = run_search(many, *backend, options);
+    const SearchOutcome outcome = run_search(many, &gpu, options);
     EXPECT_EQ(outcome.error, "");
     EXPECT_EQ(outcome.text, alone);
   }
@@ -281,8 +269,7 @@ TEST_F(GpuSearch, UndecidedTargetsThatFailMsvAreNotCounted) {
        {FilterOptions{.F1 = 1e-9}, FilterOptions{.F1 = 1e-6, .bias = false}}) {
     SearchOptions options = small_blocks(2);
     options.filters = filters;
-    const auto cpu = make_cpu_backend();
-    const std::string wanted = run_search(data(), *cpu, options).text;
+    const std::string wanted = run_search(data(), nullptr, options).text;
     const SearchOutcome outcome =
         run(settings_without_kernels(driver_, {"msv_multi_lane"}), options);
     EXPECT_EQ(outcome.error, "");
@@ -375,7 +362,7 @@ TEST_F(GpuSearch, FinerKernelsComeWhenTheyPay) {
   EXPECT_EQ(run(settings, small_blocks(2)).text, expected());
   const std::uint64_t coarse = statistics_.distinct_kernels;
   settings.finer_kernel_seconds = 0;
-  // They come beside the search, which may end before.
+  // They arrive while the search runs, which may end before.
   for (int round = 0; round < 20 && statistics_.distinct_kernels <= coarse; ++round)
     EXPECT_EQ(run(settings, small_blocks(2)).text, expected());
   EXPECT_GT(statistics_.distinct_kernels, coarse);
@@ -399,11 +386,9 @@ TEST_F(GpuSearch, MaxSensitivityLeavesTheDeviceAlone) {
   const SearchData few = make_search_data(5, 2, 60, 60);
   SearchOptions options = small_blocks(2);
   options.filters = FilterOptions::max_sensitivity();
-  const auto cpu = make_cpu_backend();
   gpu::GpuFilters gpu(fake_settings(driver_));
   wait_until_started(gpu);
-  const auto backend = make_device_backend(gpu);
-  EXPECT_EQ(run_search(few, *backend, options).text, run_search(few, *cpu, options).text);
+  EXPECT_EQ(run_search(few, &gpu, options).text, run_search(few, nullptr, options).text);
   EXPECT_EQ(gpu.statistics().launches, 0u);
 }
 
@@ -424,8 +409,7 @@ TEST_F(GpuSearch, OtherLimitsGiveTheSameResults) {
   for (const FilterOptions& filters : cases) {
     SearchOptions options = small_blocks(2);
     options.filters = filters;
-    const auto cpu = make_cpu_backend();
-    const std::string wanted = run_search(data(), *cpu, options).text;
+    const std::string wanted = run_search(data(), nullptr, options).text;
     EXPECT_EQ(run(fake_settings(driver_), options).text, wanted)
         << filters.F1 << " " << filters.F2 << " " << filters.F3;
   }
@@ -440,15 +424,13 @@ TEST_F(GpuSearch, TargetsTooLargeForTheDomainStageAreTheCpusAhead) {
     ASSERT_FALSE(
         gpu::DomainStage::takes(large.targets.back().size(), large.models.back().M, 1000.0));
   }
-  const auto cpu = make_cpu_backend();
-  const SearchOutcome alone = run_search(large, *cpu, small_blocks(2));
+  const SearchOutcome alone = run_search(large, nullptr, small_blocks(2));
   for (const int verify : {0, 50}) {
     SearchOptions options = small_blocks(2);
     if (verify > 0) options.verify = verify;
     gpu::GpuFilters gpu(fake_settings(driver_));
     wait_until_started(gpu);
-    const auto backend = make_device_backend(gpu);
-    const SearchOutcome outcome = run_search(large, *backend, options);
+    const SearchOutcome outcome = run_search(large, &gpu, options);
     EXPECT_EQ(outcome.error, "");
     EXPECT_EQ(outcome.text, alone.text);
     EXPECT_LT(gpu.statistics().parsed, gpu.statistics().passed);
@@ -460,15 +442,13 @@ TEST_F(GpuSearch, TargetsTooLargeForTheDomainStageAreTheCpusAhead) {
 TEST_F(GpuSearch, BuffersThatWereTooSmallAreKept) {
   SearchData growing = make_search_data(5, 2, 60, 60);
   growing.models.push_back(test_support::random_hmm(78, 1600, test_support::ModelKind::kTypical));
-  const auto cpu = make_cpu_backend();
-  const SearchOutcome alone = run_search(growing, *cpu, small_blocks(2));
+  const SearchOutcome alone = run_search(growing, nullptr, small_blocks(2));
   gpu::GpuFilters gpu(fake_settings(driver_));
   wait_until_started(gpu);
-  const auto backend = make_device_backend(gpu);
   const SearchData few = make_search_data(5, 2, 60, 60);
-  (void)run_search(few, *backend, small_blocks(2));
+  (void)run_search(few, &gpu, small_blocks(2));
   const int made = driver_.calls("host_register");
-  EXPECT_EQ(run_search(growing, *backend, small_blocks(2)).text, alone.text);
+  EXPECT_EQ(run_search(growing, &gpu, small_blocks(2)).text, alone.text);
   EXPECT_GT(driver_.calls("host_register"), made);
   EXPECT_EQ(driver_.calls("host_unregister"), 0);
 }

@@ -1,4 +1,4 @@
-// Who does the domain stage, and for how long a device may be at it: numbers in, decisions out.
+// Who does the domain stage, and how long a launch may last: numbers in, decisions out.
 #include "gpu/handover_policy.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ TEST(HandoverPolicy, ThreadsAreIdleWithFewTasksAndLittleLeft) {
   EXPECT_FALSE(host_is_idle({.seconds_left = 0, .waiting = 4, .threads = 16}));
   EXPECT_TRUE(host_is_idle({.seconds_left = 0, .waiting = 0, .threads = 1}));
   EXPECT_FALSE(host_is_idle({.seconds_left = 0, .waiting = 1, .threads = 1}));
-  // Tasks that are under way count by what is left of them.
+  // Running tasks count by the rest of their work.
   EXPECT_TRUE(host_is_idle({.seconds_left = 0.024, .waiting = 0, .threads = 16}));
   EXPECT_FALSE(host_is_idle({.seconds_left = 0.026, .waiting = 0, .threads = 16}));
 }
@@ -44,10 +44,10 @@ TEST(HandoverPolicy, ALaunchLastsAsLongAsBothSidesHaveToDo) {
     const double all = domain_launch_seconds(
         {.seconds_left = threads, .cell_seconds = 1e-9, .filter_seconds_left = filters},
         {.domain_cells = cells});
-    // What only one side knows of the filters counts as much.
-    EXPECT_DOUBLE_EQ(all, domain_launch_seconds({.seconds_left = threads, .cell_seconds = 1e-9},
-                                                {.filter_seconds_left = filters,
-                                                 .domain_cells = cells}));
+    // The filter time known to only one side counts as much.
+    EXPECT_DOUBLE_EQ(
+        all, domain_launch_seconds({.seconds_left = threads, .cell_seconds = 1e-9},
+                                   {.filter_seconds_left = filters, .domain_cells = cells}));
     return all;
   };
   EXPECT_DOUBLE_EQ(seconds(0, 0), 0.03);

@@ -10,7 +10,8 @@
 
 namespace hmmjit::tests {
 
-/// What these tests run of a plan: the candidate of a variant that they were written about, so that
+/// The candidate of a plan that these tests run: that of the variant they were written for, so
+/// that
 /// they say the same whichever variants have joined the catalogue; else what the planner chose.
 const plan::Candidate& tested(const plan::Plan& plan);
 

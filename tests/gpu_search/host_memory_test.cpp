@@ -1,6 +1,5 @@
-// Memory of the host that runs out anywhere in a search on a device: the search ends with an error
-// that says so, or goes on without what it could not have. No target is lost or found twice, and
-// the process lives.
+// A search on a device whose host runs out of memory anywhere ends with an error that says so. No
+// target is lost or found twice, and the process lives.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -98,8 +97,7 @@ Outcome search_without_memory(const SearchData& data, long nth, long count, int 
   armed = true;
   try {
     gpu::GpuFilters gpu(settings);
-    const auto backend = make_device_backend(gpu);
-    SearchOutcome found = run_search(data, *backend, small_blocks(2));
+    SearchOutcome found = run_search(data, &gpu, small_blocks(2));
     armed = false;
     out.text = found.text;
     out.error = found.error;
@@ -114,8 +112,7 @@ Outcome search_without_memory(const SearchData& data, long nth, long count, int 
 
 TEST(HostMemory, RunsOutAnywhereAndNothingIsLostOrFoundTwice) {
   const SearchData data = make_search_data(29, 3, 60, 120);
-  const auto cpu = make_cpu_backend();
-  const std::string expected = run_search(data, *cpu, small_blocks(2)).text;
+  const std::string expected = run_search(data, nullptr, small_blocks(2)).text;
   const Outcome undisturbed = search_without_memory(data, 1L << 60, 0, 1, true);
   ASSERT_EQ(undisturbed.error, "");
   ASSERT_EQ(undisturbed.text, expected);
@@ -150,12 +147,13 @@ struct StarvingClient final : gpu::Client {
     for (gpu::Delivery& pair : pairs) pair.claim.finish();
   }
   void deliver_early(ModelId, std::vector<gpu::EarlyDelivery>) override {}
-  void stopped(const Error&, bool) override {}
-  void out_of_memory() noexcept override { events.push_back(Event::kOutOfMemory); }
+  void stopped(const Error&, bool ends) override {
+    if (ends) events.push_back(Event::kOutOfMemory);
+  }
   std::vector<Event> events;
 };
 
-// What has been delivered cannot be taken back, nor can the host do it once more.
+// Delivered results cannot be taken back, nor can the host compute them once more.
 TEST(HostMemory, AChainThatIsLostHalfwayEndsTheSearchBeforeTheHostHasItsPairs) {
   for (const bool begun : {false, true}) {
     StarvingClient client;

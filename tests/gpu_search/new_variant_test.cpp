@@ -21,7 +21,7 @@ namespace {
 
 namespace dev = hmmjit_device;
 
-// What the entry asks for: bytes for each warp and each residue.
+// Scratch of the entry: bytes for each warp and each residue.
 struct NewVariant {
   plan::Stage stage;
   std::int64_t per_warp = 0;
@@ -111,8 +111,7 @@ class NewVariants : public testing::TestWithParam<NewVariant> {};
 TEST_P(NewVariants, IsLaunchedWithWhatItsEntryAsksFor) {
   const NewVariant wanted = GetParam();
   const SearchData data = make_search_data(11, 4, 200);
-  const auto cpu = make_cpu_backend();
-  const SearchOutcome expected = run_search(data, *cpu, small_blocks(2));
+  const SearchOutcome expected = run_search(data, nullptr, small_blocks(2));
   ASSERT_EQ(expected.error, "");
 
   FakeDriver driver({*plan::find_device("H200")});
@@ -130,8 +129,7 @@ TEST_P(NewVariants, IsLaunchedWithWhatItsEntryAsksFor) {
   };
   gpu::GpuFilters gpu(std::move(settings));
   wait_until_started(gpu);
-  const auto backend = make_device_backend(gpu);
-  const SearchOutcome outcome = run_search(data, *backend, small_blocks(2));
+  const SearchOutcome outcome = run_search(data, &gpu, small_blocks(2));
   EXPECT_EQ(outcome.error, "");
   EXPECT_EQ(outcome.text, expected.text);
   EXPECT_GT(launches, 0);

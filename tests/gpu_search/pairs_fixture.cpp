@@ -80,8 +80,7 @@ std::shared_ptr<TargetBlock> block_of(const std::vector<std::vector<Residue>>& t
 std::vector<CpuPair> cpu_pairs(const SearchModel& model, const TargetBlock& block,
                                const gpu::FilterLimits& limits) {
   const FlushToZeroScope flush;
-  const auto backend = make_cpu_backend();
-  const auto filters = *backend->prepare(model, {limits.F1, limits.F2, limits.F3, limits.bias});
+  const HostFilters filters(model, {limits.F1, limits.F2, limits.F3, limits.bias});
   const cpu::FilterTables tables(model);
   cpu::FilterScratch scratch;
   const domain::ForwardTables forward(model);
@@ -90,7 +89,7 @@ std::vector<CpuPair> cpu_pairs(const SearchModel& model, const TargetBlock& bloc
   for (std::size_t i = 0; i < block.size(); ++i) {
     CpuPair& pair = out[i];
     FilterOutput output;
-    EXPECT_TRUE(filters->run(block, i, i + 1, output));
+    EXPECT_TRUE(filters.run(block, i, i + 1, scratch, output));
     pair.stage = static_cast<CpuPair::Stage>(output.counters.msv + output.counters.bias +
                                              output.counters.viterbi);
     const auto residues = block[i].residues;

@@ -15,11 +15,11 @@
 #include "fake_driver/fake_driver.hpp"
 #include "gpu/cascade.hpp"
 #include "gpu/chain_kernels.hpp"
-#include "search/filter_backend.hpp"
+#include "search/host_filters.hpp"
 
 namespace hmmjit::tests {
 
-/// What the CPU's filters make of one pair.
+/// The result of the CPU's filters for one pair.
 struct CpuPair {
   /// The first stage at which it fails; kPassed: none.
   enum Stage { kFailsMsv, kFailsBias, kFailsViterbi, kFailsForward, kPassed } stage = kFailsMsv;
@@ -52,7 +52,7 @@ DecisionCounts expect_cpu_decisions(
 /// How a test's kernels come: see ScriptedKernels. Must live as long as they are asked for.
 struct KernelScript {
   enum Fate { kCached, kCompiled, kLate, kFails };
-  /// What becomes of a plan; empty: kCached.
+  /// The fate of a plan; empty: kCached.
   std::function<Fate(const plan::Plan&)> fate = {};
   bool refused_is_another = false;  ///< a refused kernel is made again under another name
 

@@ -97,7 +97,7 @@ class InstantKernels final : public gpu::InstantKernelSource {
   std::atomic<bool> remade_ = false;  // several threads load kernels
 };
 
-// A cache that may not compile: what was put into it, and what was asked for in vain.
+// A cache without a compiler: its kernels, and the requests that it cannot serve.
 class WarmedKernels final : public gpu::InstantKernelSource {
  public:
   WarmedKernels(const SearchData& data, std::vector<std::string>* missed)
@@ -171,13 +171,13 @@ SearchData make_search_data(std::uint64_t seed, int models, int targets, int lon
   return data;
 }
 
-SearchOutcome run_search(const SearchData& data, FilterBackend& backend,
+SearchOutcome run_search(const SearchData& data, gpu::GpuFilters* device,
                          const SearchOptions& options, SearchProgress* progress) {
   VectorSource targets(data.targets);
-  return run_search(data, backend, options, targets, progress);
+  return run_search(data, device, options, targets, progress);
 }
 
-SearchOutcome run_search(const SearchData& data, FilterBackend& backend,
+SearchOutcome run_search(const SearchData& data, gpu::GpuFilters* device,
                          const SearchOptions& options, TargetSource& targets,
                          SearchProgress* progress) {
   TextSink sink;
@@ -187,7 +187,7 @@ SearchOutcome run_search(const SearchData& data, FilterBackend& backend,
     return data.models[next++];
   };
   SearchOutcome out;
-  auto statistics = search(options, models, targets, backend, sink, progress);
+  auto statistics = search(options, models, targets, device, sink, progress);
   out.text = std::move(sink.text);
   if (statistics) {
     out.statistics = *statistics;

@@ -27,10 +27,10 @@ struct SearchOutcome {
   std::string error;  ///< empty: none
   SearchStatistics statistics;
 };
-SearchOutcome run_search(const SearchData& data, FilterBackend& backend,
+SearchOutcome run_search(const SearchData& data, gpu::GpuFilters* device,
                          const SearchOptions& options, SearchProgress* progress = nullptr);
 /// The same models against other targets.
-SearchOutcome run_search(const SearchData& data, FilterBackend& backend,
+SearchOutcome run_search(const SearchData& data, gpu::GpuFilters* device,
                          const SearchOptions& options, TargetSource& targets,
                          SearchProgress* progress = nullptr);
 

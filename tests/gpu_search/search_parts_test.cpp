@@ -1,4 +1,4 @@
-// What the threads of a device share, one part at a time.
+// The components that the threads of a device share, one at a time.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,10 +18,9 @@
 #include "gpu/block_groups.hpp"
 #include "gpu/chain_loader.hpp"
 #include "gpu/change_signal.hpp"
-#include "gpu/client_calls.hpp"
+#include "gpu/client.hpp"
 #include "gpu/device_memory.hpp"
 #include "gpu/kernel_slot.hpp"
-#include "gpu/resident_segments.hpp"
 #include "gpu/segments.hpp"
 #include "gpu_search/pairs_fixture.hpp"
 #include "layout/packed_targets.hpp"
@@ -32,7 +31,7 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr std::uint64_t kAnyMemory = ~std::uint64_t{0};
-// With so many models segments grow.
+// Enough models for segments to grow.
 constexpr std::size_t kManyModels = 8;
 
 BlockRef block(std::uint64_t id, std::size_t residues) {
@@ -82,10 +81,9 @@ struct NoClient final : Client {
   void deliver(ModelId, std::vector<Delivery>) override {}
   void deliver_early(ModelId, std::vector<EarlyDelivery>) override {}
   void stopped(const Error&, bool) override {}
-  void out_of_memory() noexcept override {}
 };
 
-TEST(ClientCalls, DetachWaitsForAllUsesAndLetsNoneBegin) {
+TEST(ClientCalls, DetachWaitsForAllUses) {
   ClientCalls calls;
   EXPECT_FALSE(calls.use());
   NoClient client;
@@ -93,9 +91,9 @@ TEST(ClientCalls, DetachWaitsForAllUsesAndLetsNoneBegin) {
   calls.attach(client, board, {.F1 = 0.5});
   ClientUse use = calls.use();
   ASSERT_TRUE(use);
-  EXPECT_EQ(&use.client(), &client);
-  EXPECT_EQ(&use.board(), &board);
-  EXPECT_EQ(use.limits().F1, 0.5);
+  EXPECT_EQ(&use->client, &client);
+  EXPECT_EQ(&use->board, &board);
+  EXPECT_EQ(use->limits.F1, 0.5);
   ClientUse copy = use;
   ClientUse moved = std::move(use);
   std::atomic<bool> left{false};
@@ -107,7 +105,7 @@ TEST(ClientCalls, DetachWaitsForAllUsesAndLetsNoneBegin) {
   copy = {};
   std::this_thread::sleep_for(5ms);
   EXPECT_FALSE(left);
-  EXPECT_EQ(&moved.client(), &client);
+  EXPECT_EQ(&moved->client, &client);
   moved = {};
   leaving.join();
   EXPECT_TRUE(left);
@@ -123,7 +121,7 @@ TEST(DeviceMemory, LoadsAndBuffersStayWithinTheBudget) {
   EXPECT_FALSE(memory.begin_load_beside_work({.bytes = 600, .buffers = 401}));
   const DeviceMemory::Load load{.bytes = 600, .buffers = 400};
   ASSERT_TRUE(memory.begin_load_beside_work(load));
-  // One at a time beside work; several where there is room.
+  // One at a time while there is other work; several if there is room.
   EXPECT_FALSE(memory.begin_load_beside_work({.bytes = 1, .buffers = 0}));
   EXPECT_FALSE(memory.begin_load({.bytes = 101, .buffers = 0}));
   const DeviceMemory::Load small{.bytes = 100, .buffers = 0};
@@ -157,8 +155,9 @@ TEST(PackedTargets, AreSortedByLengthAndSoAreTheirPieces) {
   for (const int longest : {1, 300, 5'000, 70'000, 30'000'000}) {
     std::vector<std::uint32_t> length, start;
     for (int i = 0; i < 400; ++i) {
-      length.push_back(static_cast<std::uint32_t>(
-          random.chance(0.2) ? random.integer(1, longest) : random.integer(1, std::min(longest, 40))));
+      length.push_back(static_cast<std::uint32_t>(random.chance(0.2)
+                                                      ? random.integer(1, longest)
+                                                      : random.integer(1, std::min(longest, 40))));
       start.push_back(static_cast<std::uint32_t>(7 * i));
     }
     const layout::PackedTargets packed = layout::index_targets({}, start, length);
@@ -221,7 +220,7 @@ TEST(BlockGroups, SegmentsForFewModelsStaySmall) {
   EXPECT_EQ(sizes(groups.add(block(7, 300), kAnyMemory, kManyModels - 1)), Sizes{400});
 }
 
-// As large as so many models can wait for.
+// As large as this number of models can wait for.
 TEST(BlockGroups, SegmentsGrowWithTheModels) {
   const Settings settings{
       .devices = {0}, .segment_residues = 100, .segment_growth = 4, .largest_segment = 10'000};
@@ -289,24 +288,22 @@ class SegmentsTest : public ::testing::Test {
   WorkBoard board_{[](ModelId, BlockId) {}};
   ChangeSignal changed_;
   Counters counters_;
-  SegmentBook book_{counters_, changed_};
-  Segments segments_{1, book_};
-  ResidentSegments resident_{book_};
+  SegmentStore segments_{1, counters_, changed_};
   ActiveDevice device_{1 << 30};
   std::map<BlockId, TargetsPtr> kept_;
   std::map<BlockId, std::weak_ptr<const TargetBlock>> seen_;
 };
 
-TEST_F(SegmentsTest, WhatTheHostHasDoneBeforeItIsPackedIsLetGoOf) {
-  resident_.offer(device_);
+TEST_F(SegmentsTest, FinishedSegmentsAreDroppedBeforeTheyArePacked) {
+  segments_.offer(device_);
   do_on_host(1);
-  resident_.offer(device_);
+  segments_.offer(device_);
   EXPECT_TRUE(held(1));  // it may be needed for other models
   segments_.set_streaming();
   EXPECT_FALSE(held(1));
   EXPECT_TRUE(held(2));
   do_on_host(2);
-  resident_.offer(device_);
+  segments_.offer(device_);
   EXPECT_FALSE(held(2));
   bool wait = true;
   EXPECT_EQ(segments_.take_to_pack(wait), nullptr);
@@ -317,28 +314,13 @@ TEST_F(SegmentsTest, ThePackerLooksAgainWhileCopiesWait) {
   bool wait = false;
   const SegmentPtr first = segments_.take_to_pack(wait);
   ASSERT_NE(first, nullptr);
-  segments_.packed(first, std::make_shared<PackedSegment>(pack_segment(first->blocks())));
+  segments_.packed(first, std::make_shared<PackedSegment>(pack_segment(first->blocks)));
   EXPECT_EQ(segments_.take_to_pack(wait), nullptr);
   EXPECT_TRUE(wait);
   const std::uint64_t seen = changed_.count();
   do_on_host(1);
-  EXPECT_EQ(changed_.count(), seen);  // nobody says so
+  EXPECT_EQ(changed_.count(), seen);  // without a signal
   EXPECT_NE(segments_.take_to_pack(wait), nullptr);
-}
-
-TEST_F(SegmentsTest, WithoutMemoryForACopyItIsNoDevices) {
-  bool wait = false;
-  const SegmentPtr first = segments_.take_to_pack(wait);
-  segments_.use_devices({&device_});
-  segments_.packed(first, nullptr);
-  EXPECT_EQ(resident_.offer(device_).to_load, nullptr);
-  EXPECT_FALSE(segments_.has_been_resident(1));
-  EXPECT_EQ(resident_.open_pairs(device_), 2u);
-  const SegmentPtr second = segments_.take_to_pack(wait);
-  ASSERT_NE(second, nullptr);
-  segments_.packed(second, std::make_shared<PackedSegment>(pack_segment(second->blocks())));
-  EXPECT_EQ(resident_.offer(device_).to_load, second);
-  EXPECT_EQ(resident_.begin_work(device_, second), nullptr);
 }
 
 // A lane may have been offered the whole before another one found that it does not fit.
@@ -356,17 +338,20 @@ TEST_F(SegmentsTest, OfASegmentThatDoesNotFitOnlyTheHalvesAreLoaded) {
   bool wait = false;
   const SegmentPtr whole = segments_.take_to_pack(wait);
   ASSERT_NE(whole, nullptr);
-  segments_.packed(whole, std::make_shared<PackedSegment>(pack_segment(whole->blocks())));
-  ASSERT_EQ(resident_.offer(device_).to_load, whole);
-  const auto loading = resident_.begin_load(device_, whole, false);
+  segments_.packed(whole, std::make_shared<PackedSegment>(pack_segment(whole->blocks)));
+  ASSERT_EQ(segments_.offer(device_).to_load, whole);
+  const auto loading = segments_.begin_load(device_, whole, false);
   ASSERT_TRUE(loading);
-  EXPECT_FALSE(resident_.did_not_fit(whole));
-  resident_.end_load(whole, *loading);
-  EXPECT_FALSE(resident_.begin_load(device_, whole, false));
-  const MutexLock lock(book_.mutex);
-  ASSERT_EQ(book_.table.all.size(), 2u);
-  EXPECT_EQ(book_.table.by_block.at(3), book_.table.all.front());
-  EXPECT_EQ(book_.table.by_block.at(4), book_.table.all.back());
+  EXPECT_FALSE(segments_.did_not_fit(whole));
+  segments_.end_load(whole, *loading);
+  EXPECT_FALSE(segments_.begin_load(device_, whole, false));
+  for (const BlockId id : {3u, 4u}) {
+    const SegmentPtr half = segments_.take_to_pack(wait);
+    ASSERT_NE(half, nullptr);
+    ASSERT_EQ(half->blocks.size(), 1u);
+    EXPECT_EQ(half->blocks.front().id, id);
+  }
+  EXPECT_EQ(segments_.take_to_pack(wait), nullptr);
 }
 
 TEST_F(SegmentsTest, NothingIsTakenBetweenTwoSearches) {
@@ -413,7 +398,7 @@ TEST(KernelSlot, IsPlannedOnceAndThenOnItsWayUntilItEnds) {
   compile.set_value(made);
   EXPECT_TRUE(slot.progress().needs_no_compile());
   EXPECT_EQ(slot.progress().kernel, made);
-  // Of two lanes that replace it the first one does.
+  // If two lanes replace it, the first one wins.
   plan::Plan other;
   other.class_length = 128;
   const compile::KernelPtr first = kernel_named("first"), second = kernel_named("second");

@@ -64,8 +64,7 @@ class Verification : public testing::Test {
     return out;
   }
   static std::string expected_of(const SearchData& data) {
-    const auto cpu = make_cpu_backend();
-    const SearchOutcome outcome = run_search(data, *cpu, options(2));
+    const SearchOutcome outcome = run_search(data, nullptr, options(2));
     EXPECT_EQ(outcome.error, "");
     return outcome.text;
   }
@@ -107,9 +106,8 @@ class Verification : public testing::Test {
     settings.lanes = 1;
     gpu::GpuFilters gpu(std::move(settings));
     wait_until_started(gpu);
-    const auto backend = make_device_backend(gpu);
     SearchProgress progress;
-    found.outcome = run_search(data, *backend, options, &progress);
+    found.outcome = run_search(data, &gpu, options, &progress);
     found.chains = chains;
     found.wrong = progress.wrong_kernel;
     found.delivered = progress.results_delivered;
@@ -155,7 +153,7 @@ TEST_F(Verification, AsManyAsAskedForOrNone) {
 // thread has sampled before, and a second computation samples other traces.
 TEST_F(Verification, ScoresThatDependOnWhatWasSampledBeforeAreNotCompared) {
   using namespace test_support;
-  // Regions of several domains are what is sampled: models with cheap insertions have most of them.
+  // Only regions of several domains are sampled: models with cheap insertions have most of them.
   SearchData several = data_of(17, 6, 100, 128);
   Random random(18);
   for (Hmm& hmm : several.models) {
@@ -277,7 +275,7 @@ TEST_F(Verification, AListCutAtAPowerOfTwo) {
       },
       kMany);
   expect_found("survivors", found, 6);
-  // What a gate, and what a filter, looks at.
+  // The list that a gate or a filter reads.
   for (const char* kernel : {"gate", "viterbi", "forward"}) {
     found = run(
         data(),
@@ -358,7 +356,8 @@ TEST_F(Verification, AKernelFoundWrongLateEndsTheSearchAfterItsFirstResults) {
 TEST_F(Verification, StreamedTargets) {
   memory_ = 120'000;
   expect_found("streamed",
-               run(data(),
+               run(
+                   data(),
                    [](const FakeLaunch& launch) {
                      return launch.kernel.starts_with("forward") ? run_on_host_wrongly(launch)
                                                                  : run_on_host(launch);

@@ -5,7 +5,7 @@
 # Exit status: 0; 1 where a lock is missing; 77 without a Clang that reads this C++ (19 or later).
 set -euo pipefail
 tree=$1
-folders=(engine/search engine/gpu engine/work)
+folders=(cache engine/compile engine/search engine/gpu engine/work)
 
 clang=
 for name in ${HMMJIT_CLANG:-} clang++-21 clang++-20 clang++-19 clang++; do

@@ -19,7 +19,7 @@
 #include "model/residue_copies.hpp"
 #include "report/fasta.hpp"
 #include "search/database_builder.hpp"
-#include "search/filter_backend.hpp"
+#include "search/host_filters.hpp"
 #include "search/reader_source.hpp"
 
 namespace hmmjit::tools {

@@ -18,7 +18,7 @@
 #include "report/rounds.hpp"
 #include "run_text.hpp"
 #include "search/kept_targets.hpp"
-#include "search/query_names.hpp"
+#include "search/search.hpp"
 #include "search_program.hpp"
 
 namespace hmmjit::tools {
@@ -188,7 +188,7 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
       }
       RoundSink sink(std::move(active), texts, text);
       HMMJIT_ASSIGN(const SearchStatistics round,
-                    search(run.search, sink.models(), *targets, run.backend, sink, &run.progress));
+                    search(run.search, sink.models(), *targets, run.device, sink, &run.progress));
       add(statistics, round);
     }
     for (const auto& query : queries) {

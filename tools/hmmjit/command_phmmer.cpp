@@ -7,7 +7,7 @@
 #include "io/byte_source.hpp"
 #include "query_options.hpp"
 #include "query_sequences.hpp"
-#include "search/query_names.hpp"
+#include "search/search.hpp"
 #include "search_program.hpp"
 
 namespace hmmjit::tools {

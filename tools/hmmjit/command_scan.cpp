@@ -20,7 +20,7 @@
 #include "search/hits_by_target.hpp"
 #include "search/kept_targets.hpp"
 #include "search/memory_shares.hpp"
-#include "search/query_names.hpp"
+#include "search/search.hpp"
 #include "search/target_counters.hpp"
 #include "search_inputs.hpp"
 #include "search_program.hpp"
@@ -120,7 +120,7 @@ Result<SearchStatistics> scan(ProgramRun& run) {
       return *std::move(hmm);
     };
     HMMJIT_ASSIGN(const SearchStatistics pass,
-                  search(run.search, models, *chunk, run.backend, sink, &run.progress));
+                  search(run.search, models, *chunk, run.device, sink, &run.progress));
     add(statistics, pass);
 
     for (std::size_t i = 0; i < chunk->size(); ++i) {

@@ -400,7 +400,7 @@ Status set_scan_view(const ParsedOptions& options, SearchRequest& request) {
 
 // Searches and writes all outputs. `afterwards`: of the process, when these have their names.
 Status write_results(const SearchProgram& program, const ParsedOptions& options,
-                     SearchRequest& request, ModelFile& models, FilterBackend& backend,
+                     SearchRequest& request, ModelFile& models, gpu::GpuFilters* device,
                      RunFiles& run_files, Session& session, OutputFile::Afterwards afterwards) {
   const std::string& model_path = options.arguments()[0];
   const std::string& target_path = options.arguments()[1];
@@ -433,14 +433,14 @@ Status write_results(const SearchProgram& program, const ParsedOptions& options,
   if (queries != nullptr) request.search.calibration = queries->calibration;
   std::vector<OutputFile> further_files;
   ProgramRun own{options,        request.search,    request.report, paths,   queries,
-                 inputs.profiles(), inputs.targets, backend,        *writer, progress,
+                 inputs.profiles(), inputs.targets, device,         *writer, progress,
                  further_files};
   ReportAndFeatures sink(*writer, features.get());
   const auto statistics =
       program.search != nullptr
           ? program.search(own)
           : search(request.search, queries != nullptr ? queries->models : inputs.profiles(),
-                   *inputs.targets, backend, sink, &progress);
+                   *inputs.targets, device, sink, &progress);
   display.reset();
   session.repeatable = progress.wrong_kernel && !models_later && !targets_later &&
                        !any_stream(outputs_of(program, options, request.part)) &&
@@ -477,8 +477,6 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Se
   if (options.is_set("--trace")) search_options.trace = &session.trace.emplace();
   HMMJIT_ASSIGN(std::string device_note, start_devices(program, options, request, session));
   if (options.text("--as") == "hmmscan") HMMJIT_TRY(set_scan_view(options, request));
-  const std::unique_ptr<FilterBackend> backend =
-      session.gpu != nullptr ? make_device_backend(*session.gpu) : make_cpu_backend();
   const std::string& model_path = options.arguments()[0];
   if (search_options.thresholds.cutoffs != ModelCutoffs::kNone && program.open_queries == nullptr &&
       !program.by_sequence && options.text("--cut-missing") == "error" &&
@@ -487,7 +485,7 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Se
   ModelFile models(program.by_sequence ? find_profile_database(model_path) : model_path);
   RunFiles run_files(program, options, session, std::move(device_note));
   if (!request.part)
-    return write_results(program, options, request, models, *backend, run_files, session,
+    return write_results(program, options, request, models, session.gpu.get(), run_files, session,
                          afterwards);
   if (is_pipe(model_path))
     return fail(ErrorCode::kUsage, "models from a pipe do not go with --part", model_path,
@@ -499,7 +497,7 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Se
                   model_path,
                   options.arguments()[1],
                   [&models] { return models.open(); },
-                  *backend,
+                  session.gpu.get(),
                   models.bytes_read(),
                   models.bytes_total(),
                   [&run_files](const SearchStatistics& statistics) -> Status {

@@ -50,7 +50,7 @@ parts::PartOrigin make_origin(const PartSearch& work) {
   origin.program = fmt::format("hmmjit search (hmmjit {})", HMMJIT_VERSION);
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) == 0) origin.host = host.data();
-  origin.device = work.backend.name();
+  origin.device = host_filters_name();
   origin.date = date_text();
   origin.model_file = work.models;
   origin.target_file = work.targets;
@@ -167,7 +167,7 @@ Status search_part(PartSearch& work, const PartSettings& settings, PartPlace pla
   if (!work.options.is_set("--quiet"))
     display.emplace(progress, work.model_bytes, work.model_bytes_total);
   const auto statistics = search(
-      work.search, [&models] { return models.next(); }, *targets, work.backend, sink, &progress);
+      work.search, [&models] { return models.next(); }, *targets, work.device, sink, &progress);
   display.reset();
   work.wrong_kernel = progress.wrong_kernel;
   if (!statistics) return std::unexpected(statistics.error());

@@ -33,7 +33,7 @@ struct PartSearch {
   SearchOptions search;
   std::string models, targets;  ///< as on the command line
   std::function<Result<HmmReader>()> open_models;
-  FilterBackend& backend;
+  gpu::GpuFilters* device;  ///< null: the CPU alone
   const std::atomic<std::uint64_t>&model_bytes, &model_bytes_total;  ///< for the progress display
   std::function<Status(const SearchStatistics&)> on_searched;        ///< after every part
   bool wrong_kernel = false;  ///< SearchProgress::wrong_kernel of the part that has failed

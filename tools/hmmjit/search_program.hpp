@@ -37,7 +37,7 @@ struct ProgramRun {
   SequenceQueries* queries;  ///< null where queries are profiles
   ModelSource profiles;      ///< where queries are profiles
   std::unique_ptr<TargetSource>& targets;
-  FilterBackend& backend;
+  gpu::GpuFilters* device;  ///< null: the CPU alone
   ReportWriter& writer;
   SearchProgress& progress;
   /// The program's own files, complete but for their names, which they get with the reports.

@@ -11,7 +11,6 @@
 
 #include "cache/cache_statistics.hpp"
 #include "cache/entry_lock.hpp"
-#include "cache/entry_lock.hpp"
 #include "cache/trimmer.hpp"
 #include "cache_fixture.hpp"
 
@@ -268,7 +267,7 @@ TEST_F(EntryStoreTest, TrimKeepsTheCapAsDuCountsAndTheMostRecent) {
   EXPECT_EQ(store.scan().allocated_total, du(root_));
   EXPECT_GT(report->entries_removed, 50u);
   EXPECT_GT(du(root_), cap / 2) << "one pass removes no more than needed";
-  // What is left is exactly the most recently used part.
+  // Exactly the most recently used part remains.
   bool still_there = false;
   for (int i = 1; i < 200; ++i) {
     const bool hit = store.find(keys[i]).state == State::kHit;

@@ -253,7 +253,7 @@ TEST_F(KernelCacheTest, ModeRefreshMakesAgainAndReplaces) {
   EXPECT_EQ(open_store(root_).find(make_key()).entry.payload, make_entry(100, 2).payload);
 }
 
-// Acceptance test O at this layer: strict mode never compiles, and says what is nearest.
+// Acceptance test O at this layer: strict mode never compiles, and names the nearest entry.
 TEST_F(KernelCacheTest, ModeStrictServesHitsAndExplainsMisses) {
   store(make_key());
   const auto cache = KernelCache::open(settings(Mode::kStrict));

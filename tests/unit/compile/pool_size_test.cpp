@@ -1,6 +1,6 @@
-#include "compile/pool_size.hpp"
-
 #include <gtest/gtest.h>
+
+#include "compile/kernel_provider.hpp"
 
 namespace hmmjit::compile {
 namespace {

@@ -1,5 +1,5 @@
-// What may still be allocated, from files made for the test: the one figure by which a search sizes
-// its buffers and the compiler pool its threads.
+// The memory that may still be allocated, from files made for the test: the one figure by which a
+// search sizes its buffers and the compiler pool its threads.
 #include "core/memory.hpp"
 
 #include <gtest/gtest.h>

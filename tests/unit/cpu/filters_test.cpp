@@ -195,7 +195,7 @@ TEST_P(CpuFilters, EqualReferenceForHostileTransitions) {
     for (auto& word : words.entry) {
       if (random.chance(impossible)) word = -32768;
     }
-    // What no profile has: transitions into the first node and out of the last.
+    // Transitions into the first node and out of the last, which no profile has.
     words.mm_in[0] = words.im_in[0] = words.dm_in[0] = -32768;
     words.md_out[M - 1] = words.mi_out[M - 1] = words.ii_out[M - 1] = words.dd_out[M - 1] = -32768;
     const cpu::FilterTables tables = tables_of(model);
@@ -468,7 +468,7 @@ TEST_P(CpuFilters, BiasBatchEqualsReference) {
     const int M = random.integer(1, 300);
     const auto kind = test_support::kAllModelKinds[random.integer(0, 6)];
     SearchModel model = *test_support::random_model(model_seed, M, kind);
-    // What no model file gives: states that vanish, overflow or are no numbers.
+    // States that vanish, overflow or are no numbers, which no model file gives.
     const bool hostile = repeat % 4 == 3;
     if (hostile) {
       constexpr float kValues[] = {0.0f,   -1.0f,

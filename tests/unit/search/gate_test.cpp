@@ -6,7 +6,7 @@
 #include <random>
 
 #include "model/score_statistics.hpp"
-#include "search/filter_backend.hpp"
+#include "search/host_filters.hpp"
 
 namespace hmmjit {
 namespace {

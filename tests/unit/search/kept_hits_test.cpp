@@ -38,7 +38,7 @@ class KeptHitsTest : public testing::Test {
   // Everything that an output reads of them. `stored`: there is no room for them in memory.
   Result<std::vector<std::uint64_t>> read(std::vector<Hit> hits, bool stored) {
     const std::uint64_t budget = stored ? 0 : 1 << 20;
-    ResultQueue queue(tasks_, sink_, progress_, budget);
+    ResultQueue queue(search_, sink_, budget);
     KeptHits kept(options_, true, budget, 1);
     // Large enough to be worth a file.
     if (stored) hits.front().description.assign(1 << 20, 'x');
@@ -67,9 +67,9 @@ class KeptHitsTest : public testing::Test {
   }
 
   SearchOptions options_;
-  SearchTasks tasks_{options_, false};
-  Sink sink_;
   SearchProgress progress_;
+  SearchContext search_{options_, progress_, false};
+  Sink sink_;
   ModelJob job_;
 };
 

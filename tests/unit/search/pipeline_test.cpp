@@ -56,7 +56,7 @@ class Tandems final : public TargetSource {
   int at_ = 0;
 };
 
-// Nothing of what is said to be many bytes; `asked`: residues per block that were asked for.
+// An empty source that claims many bytes; `asked`: the requested residues per block.
 class Sized final : public TargetSource {
  public:
   explicit Sized(std::uint64_t bytes) : bytes_(bytes) {}
@@ -89,43 +89,21 @@ class Rows final : public ResultSink {
   std::vector<std::string> lines;
 };
 
-// Runs out of memory in the filters of one model.
-class FailingBackend final : public FilterBackend {
- public:
-  explicit FailingBackend(bool in_prepare) : in_prepare_(in_prepare) {}
-  std::string_view name() const override { return "failing"; }
-  Result<std::unique_ptr<PreparedFilters>> prepare(const SearchModel& model,
-                                                   const FilterOptions& options) override {
-    if (model.hmm.M != model_number(1).M) return cpu_->prepare(model, options);
-    if (in_prepare_) throw std::bad_alloc();
-    return std::make_unique<Filters>();
-  }
-
- private:
-  class Filters final : public PreparedFilters {
-   public:
-    Status run(const TargetBlock&, std::size_t, std::size_t, FilterOutput&) const override {
-      throw std::bad_alloc();
-    }
-    std::size_t bytes() const override { return 0; }
-  };
-  std::unique_ptr<FilterBackend> cpu_ = make_cpu_backend();
-  bool in_prepare_;
-};
-
 struct Outcome {
   Result<SearchStatistics> statistics;
   std::vector<std::string> lines;
 };
 
-Outcome run(const SearchOptions& options, FilterBackend& backend, Tandems targets = Tandems()) {
+// `out_of_memory`: when the second model is read.
+Outcome run(const SearchOptions& options, Tandems targets = Tandems(), bool out_of_memory = false) {
   Rows rows;
   int at = 0;
   const ModelSource models = [&]() -> Result<std::optional<Hmm>> {
     if (at == kModels) return std::nullopt;
+    if (out_of_memory && at == 1) throw std::bad_alloc();
     return model_number(at++);
   };
-  Outcome outcome{search(options, models, targets, backend, rows, nullptr), {}};
+  Outcome outcome{search(options, models, targets, nullptr, rows, nullptr), {}};
   outcome.lines = std::move(rows.lines);
   return outcome;
 }
@@ -137,10 +115,9 @@ void expect_out_of_memory(const Outcome& outcome) {
 }
 
 TEST(Pipeline, SameRowsForAnyThreadsAndMemory) {
-  const auto backend = make_cpu_backend();
   SearchOptions options;
   options.task_cells = 100'000;  // many small tasks
-  const Outcome wanted = run(options, *backend);
+  const Outcome wanted = run(options);
   ASSERT_TRUE(wanted.statistics) << wanted.statistics.error().to_string();
   EXPECT_EQ(wanted.statistics->passes, 1u);
   EXPECT_GT(wanted.lines.size(), 200u);
@@ -149,7 +126,7 @@ TEST(Pipeline, SameRowsForAnyThreadsAndMemory) {
     for (const std::uint64_t memory : {std::uint64_t{0}, std::uint64_t{30'000}, std::uint64_t{1}}) {
       options.threads = threads;
       options.memory = memory;
-      const Outcome got = run(options, *backend);
+      const Outcome got = run(options);
       ASSERT_TRUE(got.statistics) << got.statistics.error().to_string();
       EXPECT_EQ(got.lines, wanted.lines) << threads << " threads, memory " << memory;
       EXPECT_EQ(got.statistics->streamed, memory > 0);
@@ -160,7 +137,6 @@ TEST(Pipeline, SameRowsForAnyThreadsAndMemory) {
 
 // A large input has some hundreds of blocks, a small one blocks of a million residues.
 TEST(Pipeline, BlocksAreLargerWhereTheInputIs) {
-  const auto backend = make_cpu_backend();
   const auto asked = [&](std::uint64_t bytes, std::size_t block_residues) {
     SearchOptions options;
     options.block_residues = block_residues;
@@ -173,7 +149,7 @@ TEST(Pipeline, BlocksAreLargerWhereTheInputIs) {
           if (std::exchange(given, true)) return std::nullopt;
           return model_number(0);
         },
-        targets, *backend, rows, nullptr));
+        targets, nullptr, rows, nullptr));
     return targets.asked;
   };
   constexpr std::size_t kMillion = std::size_t{1} << 20;
@@ -203,14 +179,13 @@ TEST(Pipeline, TheTimeOfTheFiltersFollowsFromTheirPace) {
 
 // A pipe whose first bytes come late leaves time to set up every model there is.
 TEST(Pipeline, SlowPipeDoesNotGatherModelsPastTheBound) {
-  const auto backend = make_cpu_backend();
   SearchOptions options;
-  const Outcome wanted = run(options, *backend);
+  const Outcome wanted = run(options);
   ASSERT_TRUE(wanted.statistics) << wanted.statistics.error().to_string();
   for (const int threads : {1, 7}) {
     options.threads = threads;
     options.memory = 30'000;  // less than one model takes: a pass for each
-    const Outcome got = run(options, *backend, Tandems(-1, true));
+    const Outcome got = run(options, Tandems(-1, true));
     ASSERT_TRUE(got.statistics) << got.statistics.error().to_string();
     EXPECT_EQ(got.lines, wanted.lines);
     EXPECT_TRUE(got.statistics->streamed);
@@ -225,22 +200,17 @@ TEST(Resources, ExhaustedMemoryIsOneErrorWhereverItHappens) {
       SearchOptions options;
       options.threads = threads;
       options.memory = memory;  // kept and streamed
-      for (const bool in_prepare : {false, true}) {
-        FailingBackend backend(in_prepare);
-        expect_out_of_memory(run(options, backend));
-      }
-      const auto backend = make_cpu_backend();
-      expect_out_of_memory(run(options, *backend, Tandems(0)));
-      expect_out_of_memory(run(options, *backend, Tandems(7)));
+      expect_out_of_memory(run(options, Tandems(), true));
+      expect_out_of_memory(run(options, Tandems(0)));
+      expect_out_of_memory(run(options, Tandems(7)));
     }
   }
 }
 
 TEST(Resources, LargeMatricesAreScoredAloneWithTheSameResult) {
-  const auto backend = make_cpu_backend();
   SearchOptions options;
   options.threads = 4;
-  const Outcome wanted = run(options, *backend);
+  const Outcome wanted = run(options);
   ASSERT_TRUE(wanted.statistics) << wanted.statistics.error().to_string();
   EXPECT_EQ(wanted.statistics->scored_alone, 0u);
   EXPECT_GT(wanted.lines.size(), 200u);
@@ -248,7 +218,7 @@ TEST(Resources, LargeMatricesAreScoredAloneWithTheSameResult) {
   std::uint64_t scored_alone = 0;
   for (std::size_t bytes = 8'000'000; scored_alone == 0; bytes /= 2) {
     options.domain.max_matrix_bytes = bytes;
-    const Outcome alone = run(options, *backend);
+    const Outcome alone = run(options);
     ASSERT_TRUE(alone.statistics) << alone.statistics.error().to_string();
     EXPECT_EQ(alone.lines, wanted.lines);
     scored_alone = alone.statistics->scored_alone;
@@ -256,11 +226,10 @@ TEST(Resources, LargeMatricesAreScoredAloneWithTheSameResult) {
 }
 
 TEST(Resources, MatrixBeyondAllMemoryNamesTheTarget) {
-  const auto backend = make_cpu_backend();
   SearchOptions options;
   options.threads = 2;
   options.domain.max_matrix_bytes = 1000;
-  const Outcome outcome = run(options, *backend);
+  const Outcome outcome = run(options);
   ASSERT_FALSE(outcome.statistics);
   EXPECT_EQ(outcome.statistics.error().code, ErrorCode::kResources);
   const std::string text = outcome.statistics.error().to_string();

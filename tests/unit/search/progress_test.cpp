@@ -1,4 +1,4 @@
-// What a search shows of itself while it runs.
+// The progress display of a running search.
 #include "hmmjit/progress.hpp"
 
 #include <gtest/gtest.h>

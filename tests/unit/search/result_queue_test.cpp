@@ -22,7 +22,7 @@ struct ResultQueueTest : testing::Test {
     std::vector<std::size_t> got;
     std::size_t failing = 99;
   };
-  ResultQueue queue() { return ResultQueue(tasks, sink, progress, 1000); }
+  ResultQueue queue() { return ResultQueue(search, sink, 1000); }
   static void add(ResultQueue& to, std::size_t index, std::size_t bytes = 100) {
     ModelResult result;
     result.index = index;
@@ -31,9 +31,9 @@ struct ResultQueueTest : testing::Test {
   }
 
   SearchOptions options;
-  SearchTasks tasks{options, false};
-  Sink sink;
   SearchProgress progress;
+  SearchContext search{options, progress, false};
+  Sink sink;
 };
 
 TEST_F(ResultQueueTest, ResultsLeaveInTheOrderOfTheModels) {
@@ -61,12 +61,12 @@ TEST_F(ResultQueueTest, AnErrorWaitsForTheResultsBeforeIt) {
   results.fail(1, {ErrorCode::kInput, "first", {}, {}});
   results.fail(2, {ErrorCode::kInput, "second", {}, {}});
   EXPECT_FALSE(results.deliver());
-  EXPECT_FALSE(tasks.stopped());
+  EXPECT_FALSE(search.tasks.stopped());
   add(results, 0);
   EXPECT_TRUE(results.deliver());
   EXPECT_THAT(sink.got, ElementsAre(0u));
-  EXPECT_TRUE(tasks.stopped());
-  EXPECT_EQ(tasks.error()->message, "first");
+  EXPECT_TRUE(search.tasks.stopped());
+  EXPECT_EQ(search.tasks.error()->message, "first");
 }
 
 TEST_F(ResultQueueTest, AFailingSinkEndsTheSearch) {
@@ -76,7 +76,7 @@ TEST_F(ResultQueueTest, AFailingSinkEndsTheSearch) {
   add(results, 1);
   results.deliver();
   EXPECT_THAT(sink.got, ElementsAre(0u));
-  EXPECT_EQ(tasks.error()->message, "no room");
+  EXPECT_EQ(search.tasks.error()->message, "no room");
 }
 
 TEST_F(ResultQueueTest, RoomIsSharedWithResultsWhoseTextIsBeingMade) {

@@ -11,8 +11,7 @@
 namespace hmmjit::search_run {
 namespace {
 
-constexpr SearchWindow::Demand kIdle{
-    .stopped = false, .results_full = false, .waiting_filters = 0};
+constexpr SearchWindow::Demand kIdle{.stopped = false, .results_full = false, .waiting_filters = 0};
 
 struct Released final : BlockOwner {
   void block_released(BlockId, std::size_t bytes) noexcept override {

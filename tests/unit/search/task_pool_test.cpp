@@ -147,7 +147,7 @@ TEST(TaskPool, RandomTreesOfTasksAreRunOnce) {
   }
 }
 
-// Of a limit on address space, in a process of its own: as many threads as there is room for.
+// Under a limit on address space, in a process of its own: as many threads as there is room for.
 [[noreturn]] void run_with_room_for_few_threads() {
   std::size_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;

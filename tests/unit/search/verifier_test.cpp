@@ -33,7 +33,7 @@ class VerifierTest : public testing::Test {
     domain::Workspace workspace;
     domain::score_targets_batch(job_->forward(), local_.views, passes_, {}, workspace,
                                 local_.forward_nats, local_.scores);
-    // As a device tells it: which regions ask for clustering.
+    // The results of a device: which regions need clustering.
     parsed_.resize(residues_.size());
     for (std::size_t n = 0; n < residues_.size(); ++n) {
       const bool several = local_.scores[n] && local_.scores[n]->clustered > 0;
@@ -48,13 +48,12 @@ class VerifierTest : public testing::Test {
   std::uint64_t check(const domain::DomainOptions& alone) {
     SearchOptions options;
     options.verify = 1000;
-    SearchTasks tasks(options, false);
-    ThreadStates threads;
-    Verifier verifier(options, tasks, threads, alone, progress_);
+    SearchContext search(options, progress_, false);
+    Verifier verifier(search, alone);
     verifier.check_scores(job_, local_, passes_, all_);
     SearchStatistics statistics;
     verifier.add_to(statistics);
-    EXPECT_EQ(tasks.stopped(), progress_.wrong_kernel.load());
+    EXPECT_EQ(search.tasks.stopped(), progress_.wrong_kernel.load());
     return statistics.verified;
   }
 

@@ -66,7 +66,7 @@ struct Observed {
       if (board.is_open(pair.first, pair.second)) was_open.insert(pair);
     }
   }
-  // The host does what was left to it; what it could not have known has been reported to it.
+  // The host does the pairs that fell back to it, all of which have been reported to it.
   void expect_all_done_once() {
     claims.clear();
     board.refuse_all();
