@@ -40,7 +40,8 @@ def test_editors_see_names_and_options(results):
         assert {"E", "cutoffs", "threads", "memory", "progress"} <= set(parameters), function
     # As a person reads them: types and defaults, not None.
     shown = str(inspect.signature(hmmjit.search))
-    for text in ("E: float = 10.0", "T: Optional[float] = None", "seed: int = 42", "max: bool = False",
+    for text in ("(models: ModelsSource, targets: TargetsSource, *, progress", "interval: float = 0.25", "-> Results",
+                 "E: float = 10.0", "T: Optional[float] = None", "seed: int = 42", "max: bool = False",
                  "device: str = 'auto'", "cut_missing: str = 'error'", "memory: Union[int, str] = 0"):
         assert text in shown, shown
     assert "ForwardRef" not in shown and "E: float = 10.0" in pydoc.render_doc(hmmjit.search, renderer=pydoc.plaintext)

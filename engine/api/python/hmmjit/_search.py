@@ -26,14 +26,23 @@ if TYPE_CHECKING:
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
+class _Shown(str):
+    """An annotation that is shown without quotes."""
+
+    __repr__ = str.__str__
+
+
 def shows_options(function: _Function, **defaults: float) -> _Function:
     """Gives a function that takes options of a search the signature that editors and help() show. `defaults`: other
     than hmmsearch's."""
     signature = inspect.signature(function)
-    parameters = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    parameters = [p.replace(annotation=_Shown(p.annotation) if isinstance(p.annotation, str) else p.annotation)
+                  for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
     parameters += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name, default),
                                      annotation=kind) for name, (_, kind, default) in OPTIONS.items()]
-    setattr(function, "__signature__", signature.replace(parameters=parameters))
+    result = signature.return_annotation
+    setattr(function, "__signature__", signature.replace(
+        parameters=parameters, return_annotation=_Shown(result) if isinstance(result, str) else result))
     return function
 
 
