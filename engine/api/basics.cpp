@@ -73,7 +73,7 @@ std::string in_words_of_the_library(std::string text) {
 }  // namespace
 
 Error to_public(const hmmjit::Error& error) {
-  // Places may be paths, which stay as they are.
+  // `where` may be a path, which must not change.
   return {static_cast<ErrorCode>(error.code), error.message,
           error.where.starts_with("--") ? in_words_of_the_library(error.where) : error.where,
           in_words_of_the_library(error.remedy)};

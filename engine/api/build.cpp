@@ -77,7 +77,7 @@ struct AlignmentBuilder {
   }
 };
 
-// The name of a file without folders and ending, as hmmbuild names its models.
+// File name without folder and extension: hmmbuild's name for an unnamed alignment.
 std::string file_stem(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::string name = slash == path.npos ? path : path.substr(slash + 1);

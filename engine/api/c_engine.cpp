@@ -61,7 +61,7 @@ hmmjit::KernelVariant to_variant(const hmmjit_variant* given_variant) {
   for (std::size_t i = 0; i < v.compile_option_count; ++i)
     out.compile_options.push_back(text_of((&required(v.compile_options, "compile_options"))[i]));
   if (v.configurations == nullptr) return out;  // the engine refuses it
-  // One call answers both questions of the C++ interface; it is pure, so asking twice is the same.
+  // The C callback answers both C++ functions. It is pure, so it may be called twice.
   const auto ask = [v](const hmmjit::Problem& problem, const hmmjit::Device& device) {
     std::vector<hmmjit_constant> parameters;
     for (const hmmjit::Constant& c : problem.parameters)

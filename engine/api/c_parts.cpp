@@ -36,7 +36,7 @@ int32_t hmmjit_search_model_part(const hmmjit_models* models, const char* databa
                                  hmmjit_error** error) {
   return run(error, [&] {
     const hmmjit_callbacks c = read(callbacks);
-    if (info != nullptr) (void)read(info);  // before hours are spent
+    if (info != nullptr) (void)read(info);  // fails before the search, which may take hours
     const hmmjit::PartInfo made =
         hmmjit::search_part(required(models, "models").value, &required(database, "database"),
                             {part, parts, model_part, model_parts}, &required(output, "output"),

@@ -52,7 +52,7 @@ hmmjit_search_options to_c(const hmmjit::SearchOptions& options) {
   threshold(options.include_domain, o.incdomE, o.incdomT);
   o.Z = options.Z.value_or(0);
   o.domZ = options.domZ.value_or(0);
-  // What concerns the machine or the targets of that search.
+  // Options of the machine and of the targets have their defaults.
   const hmmjit::SearchOptions defaults;
   o.threads = defaults.threads;
   o.device = static_cast<std::int32_t>(defaults.device);
@@ -110,7 +110,7 @@ hmmjit_filter_counts to_c(const hmmjit::FilterCounts& c) {
   return out;
 }
 
-/// Domains of all hits, which lie one after the other.
+/// Domains of all hits, which are contiguous.
 std::span<const hmmjit::Domain> all_domains(const hmmjit::ModelResult& result) {
   const auto hits = result.hits();
   if (hits.empty()) return {};
@@ -231,7 +231,7 @@ int32_t hmmjit_result_get_domains(const hmmjit_result* result, size_t first, siz
     check_range(first, count, all.size(), domains);
     const size_t size = count > 0 ? domains->size : 0;
     const auto hits = r.hits();
-    // The hit that the first of them belongs to: domains lie in the order of the hits.
+    // The hit of the first domain: domains are in the order of hits.
     size_t hit =
         static_cast<size_t>(std::upper_bound(hits.begin(), hits.end(), all.data() + first,
                                              [](const hmmjit::Domain* d, const hmmjit::Hit& h) {

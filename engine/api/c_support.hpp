@@ -113,7 +113,7 @@ T read(const T* given, T defaults = {}) {
   return defaults;
 }
 
-/// Number `index` of an array whose element size is that of its first element.
+/// Element `index` of an array whose elements have the size that the first one tells.
 template <typename T>
 T* element(T* array, std::size_t index, std::size_t size) {
   using Byte = std::conditional_t<std::is_const_v<T>, const char, char>;

@@ -101,7 +101,7 @@ std::uint64_t Cache::trim(std::uint64_t max_bytes) {
     const cache::EntryStore& store = store_of(*impl_->cache, true);
     if (max_bytes == 0) max_bytes = impl_->cache->settings().max_bytes;
     const auto report = cache::trim(store, max_bytes);
-    return report ? report->entries_removed : 0;  // none: another process is at it
+    return report ? report->entries_removed : 0;  // no report: another process trims
   });
 }
 

@@ -1,4 +1,4 @@
-// Copies between structs whose members have equal names, from the lists that hmmjit.h gives.
+// Copies between structs with members of equal names; members.hpp lists the members.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ inline void put(std::optional<double>& to, double from) {
   to = std::isnan(from) ? std::nullopt : std::optional(from);
 }
 inline void put(const char*& to, const std::string& from) { to = from.c_str(); }
-/// Views are those of a result, whose texts all end with a NUL.
+/// Views of a result: all of its texts end with a NUL.
 inline void put(const char*& to, std::string_view from) { to = from.empty() ? "" : from.data(); }
 inline void put(std::string& to, const char* from) { to = from != nullptr ? from : ""; }
 template <std::size_t size>

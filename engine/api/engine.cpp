@@ -40,7 +40,7 @@ plan::Constants to_constants(const Constants& given) {
   return out;
 }
 
-/// The public view of a candidate; `shape` where the host gave more than a number of threads.
+/// The public view of a candidate; `shape`: the host's, if it is more than a number of threads.
 Candidate to_candidate(const plan::Candidate& c, const LaunchShape* shape) {
   Candidate out;
   out.variant = c.variant->name;
@@ -232,7 +232,7 @@ std::string_view Catalogue::intern(const std::string& text) const {
 }
 
 struct PendingKernel::Impl {
-  std::shared_ptr<Engine::Impl> engine;  // whose destruction would cancel it
+  std::shared_ptr<Engine::Impl> engine;  // must outlive the compile
   Plan plan;
   compile::KernelProvider::Future future;
 };

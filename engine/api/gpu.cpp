@@ -26,7 +26,7 @@ void Gpu::synchronize() const {
   guarded([&] { check(impl_->device->synchronize()); });
 }
 
-// Each handle keeps the driver alive, which its device refers to.
+// Each handle keeps the driver alive, because devices refer to it.
 
 struct Stream::Impl {
   Gpu gpu;

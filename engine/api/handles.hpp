@@ -96,7 +96,7 @@ using OpenDriver = std::function<std::shared_ptr<driver::Driver>()>;
 SearchResults search_on(const OpenDriver& open_driver, const Models& models, const Targets& targets,
                         const SearchOptions& options, const SearchCallbacks& callbacks);
 
-/// The internals' options; throws nothing.
+/// The internals' options. Does not throw.
 hmmjit::SearchOptions to_options(const SearchOptions& options);
 
 /// Replaces the models, targets and sink of a search, for parts and rounds.

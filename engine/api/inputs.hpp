@@ -31,7 +31,7 @@ struct Models::Impl {
   std::vector<Model> models;
 };
 
-/// A new pass over the models. `keep_alive` is part of the source.
+/// A new pass over the models, which the source keeps alive.
 Result<ModelSource> open_models(const std::shared_ptr<Models::Impl>& models);
 
 struct Targets::Impl {

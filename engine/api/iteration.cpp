@@ -36,7 +36,7 @@ class Lent final : public TargetSource {
   TargetSource& source_;
 };
 
-// One round of the queries that have one.
+// One round of all active queries.
 class RoundHook final : public SearchHook, public ResultSink {
  public:
   RoundHook(IterativeSearch::Impl& state, std::vector<std::size_t> active)

@@ -1,4 +1,4 @@
-// Results against several sets of targets as one.
+// Joins results against several sets of targets.
 #include "api/handles.hpp"
 #include "api/results.hpp"
 #include "hmmjit/search.hpp"

@@ -18,7 +18,7 @@
 namespace hmmjit::v0 {
 namespace {
 
-// The options of the search that give its results: no others are kept in parts.
+// The options that results depend on; parts store no others.
 SearchOptions options_of(const parts::PartSettings& settings) {
   const auto threshold = [](const hmmjit::Threshold& t) { return Threshold{t.e_value, t.score}; };
   const hmmjit::Thresholds& rules = settings.thresholds;
@@ -110,7 +110,7 @@ class PartSearch final : public SearchHook {
   }
 
  private:
-  // Finds the models of the share, and where they come from.
+  // Determines the models of the share and opens their file.
   void place_models(const Models& models) {
     parts::ModelIndex index;
     const auto& all = models.impl();
@@ -132,7 +132,7 @@ class PartSearch final : public SearchHook {
           value(parts::open_models_of(all->path, index, place_.first_model, place_.last_model));
   }
 
-  // The models of the share, of all models: read from where they begin in a file.
+  // The source of the models of the share.
   ModelSource share_of(ModelSource all) {
     if (place_.model_part.of == 1) return all;
     return [this, all = std::move(all),

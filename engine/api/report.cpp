@@ -1,4 +1,4 @@
-// hmmsearch's outputs, and our own, from results a host holds.
+// Reports from results in memory.
 #include "hmmjit/report.hpp"
 
 #include <optional>

@@ -44,7 +44,7 @@ void check_options(const SearchOptions& o) {
   }
   for (const std::optional<double>& Z : {o.Z, o.domZ})
     require(!Z || (*Z > 0 && std::isfinite(*Z)), "Z, domZ", "a finite number above 0");
-  constexpr std::uint64_t kLeastMemory = 64 << 10;  // fewer are units that were left out
+  constexpr std::uint64_t kLeastMemory = 64 << 10;  // a smaller number lacks its unit
   require(o.memory == 0 || o.memory >= kLeastMemory, "memory",
           "65,536 and more bytes, or 0 for half of what is free");
   require(o.threads >= 0 && o.threads <= 1024, "threads", "0 to 1024");
@@ -177,7 +177,7 @@ std::optional<double> positions_of(const Models::Impl& models) {
   return sum;
 }
 
-// Hands warnings on, one at a time.
+// Passes warnings to the host, one at a time.
 class Warnings {
  public:
   Warnings(const SearchCallbacks& callbacks, HostCalls& host, std::atomic<bool>& stop)
@@ -214,7 +214,7 @@ std::unique_ptr<gpu::GpuFilters> start_gpu(const OpenDriver& open_driver,
   std::shared_ptr<cache::KernelCache> given;
   if (options.cache) given = options.cache->impl()->cache;
   settings.open_kernels = [given, &warnings]() -> Result<std::unique_ptr<gpu::KernelSource>> {
-    // Without a cache of the host's: the environment's, whose warnings are then the search's.
+    // The default is the environment's cache; its warnings go to the search's callback.
     std::shared_ptr<cache::KernelCache> kernels = given;
     if (kernels == nullptr) {
       HMMJIT_ASSIGN(cache::Settings from_environment, cache::settings_from_environment());
@@ -223,7 +223,7 @@ std::unique_ptr<gpu::GpuFilters> start_gpu(const OpenDriver& open_driver,
       };
       kernels = cache::KernelCache::open(std::move(from_environment));
     }
-    // The driver is up by then: its version bounds the compiler's.
+    // The driver is open by now; its version bounds the compiler's.
     const int version = driver::open_cuda_library().report.version;
     return gpu::open_kernel_source(version / 1000, {}, std::move(kernels));
   };
@@ -300,7 +300,13 @@ SearchResults run_search(const OpenDriver& open_driver, const Models& models,
     };
   }
   std::optional<Query> first = value(source());
-  if (!first) throw Error(ErrorCode::kInput, "no model to search with", models.impl()->path);
+  if (!first) {
+    const bool skipped =
+        options.cutoffs != ModelCutoffs::kNone && options.missing_cutoffs == MissingCutoffs::kSkip;
+    throw Error(ErrorCode::kInput,
+                skipped ? "no model has the cutoffs asked for" : "no model to search with",
+                models.impl()->path);
+  }
   const hmmjit::Alphabet& alphabet = *first->hmm.alphabet;
   ModelSource all = [&]() -> Result<std::optional<Query>> {
     if (first) return std::exchange(first, std::nullopt);
@@ -329,7 +335,7 @@ SearchResults run_search(const OpenDriver& open_driver, const Models& models,
   if (!host.failed() && statistics) ticker.report();
   std::optional<gpu::Statistics> gpu_statistics;
   if (gpu != nullptr) gpu_statistics = gpu->statistics();
-  // No thread of a device may call the host any more.
+  // From here on no device thread calls the host.
   gpu.reset();
   if (host.failed()) throw HostFailed{};
   if (!statistics && progress.wrong_kernel && hook == nullptr &&

@@ -173,6 +173,8 @@ def test_cutoffs_from_a_mapping():
     assert found.report("domtblout") == wanted.report("domtblout")
     assert found.options["cutoffs"] == {**table, "model1": (15.0, 12.5)}
     assert pickle.loads(pickle.dumps(found)).report("main") == found.report("main")
+    with pytest.raises(hmmjit.InputError, match="no model has the cutoffs"):
+        hmmjit.search(models, TARGETS, device="cpu", cutoffs={"other": (1, 1)}, cut_missing="skip")
     with pytest.raises(hmmjit.InputError, match="does not have model model0"):
         hmmjit.search(models, TARGETS, device="cpu", cutoffs=table)
     for wrong in ({"model1": 3}, {"model1": (1, 2, 3)}, {"model1": ("x", 1)}, {"model1": (float("nan"), 1)}):
