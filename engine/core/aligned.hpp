@@ -17,7 +17,7 @@ namespace hmmjit {
 /// Bytes of a large page of the processor.
 inline constexpr std::size_t kLargePage = std::size_t{1} << 21;
 
-/// The address sanitizer sees errors around blocks of the heap alone.
+/// The address sanitizer finds errors around blocks of the heap only.
 #if defined(__SANITIZE_ADDRESS__)
 inline constexpr bool kAddressSanitizer = true;
 #elif defined(__has_feature)
@@ -36,9 +36,8 @@ inline std::size_t whole_pages(std::size_t bytes) {
   return (bytes + page - 1) / page * page;
 }
 
-/// So many bytes, whole pages, of zeros, which begin at a large page and take large pages where the
-/// system has any to give, in a mapping of their own. To be given back by munmap. Null where there
-/// is no memory.
+/// Maps `bytes` (whole pages) of zeros, aligned to a large page and backed by large pages if the
+/// system has any. Null if there is no memory. Release with munmap.
 inline void* map_large_pages(std::size_t bytes) noexcept {
   const std::size_t mapped = bytes + kLargePage;
   if (mapped < bytes) return nullptr;
@@ -81,12 +80,12 @@ class AlignedArray {
     if (count > capacity_) allocate(count + count / 4 + 16);
     return data_;
   }
-  /// As ensure, without headroom.
+  /// Like ensure, without headroom.
   T* ensure_exactly(std::size_t count) {
     if (count > capacity_) allocate(count);
     return data_;
   }
-  /// As ensure, keeping the first `kept` elements.
+  /// Like ensure, keeping the first `kept` elements.
   T* grow(std::size_t count, std::size_t kept) {
     if (count > capacity_) {
       AlignedArray larger(count);
@@ -96,7 +95,7 @@ class AlignedArray {
     return data_;
   }
   void zero(std::size_t count) { std::memset(ensure(count), 0, count * sizeof(T)); }
-  /// Gives the memory back.
+  /// Frees the memory.
   void release() {
     if (data_ != nullptr && mapped_ > 0) {
       ::munmap(data_, mapped_);
@@ -120,10 +119,9 @@ class AlignedArray {
   void allocate(std::size_t count) {
     release();
     const std::size_t bytes = count * sizeof(T);
-    // A traceback steps over a matrix by more than a page at a time: with small pages every
-    // step would miss the translation buffer. More than half of a large page is worth a whole
-    // one, which takes one fault instead of hundreds. In the heap such blocks would leave gaps
-    // that nothing else fits into.
+    // A traceback steps through a matrix by more than a page at a time: with small pages every
+    // step would miss the TLB. More than half of a large page is worth a whole one, which takes
+    // one page fault instead of hundreds. In the heap such blocks would leave unusable gaps.
     if (bytes > kLargePage / 2 && !kAddressSanitizer) {
       const std::size_t mapped = std::max(kLargePage, whole_pages(bytes));
       data_ = static_cast<T*>(map_large_pages(mapped));
@@ -141,7 +139,7 @@ class AlignedArray {
   std::size_t mapped_ = 0;
 };
 
-/// Zeros of which only the pages that are written to take memory. Throws std::bad_alloc.
+/// Zeros; only pages that are written to take memory. Throws std::bad_alloc.
 template <typename T>
 class ZeroPages {
   static_assert(std::is_trivially_copyable_v<T>);

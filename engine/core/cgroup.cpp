@@ -36,7 +36,7 @@ double value_of(const std::string& path, std::string_view key) {
 }
 
 // The group of one controller and the groups above it, as folders, from the inside out. Inside a
-// container the path is often that of the host, while what is mounted is the container's own
+// container the path is often that of the host, while the mounted tree is the container's own
 // group: folders that do not exist are passed over, the mounted one is always there.
 std::vector<std::string> folders_above(const std::string& mount, std::string path) {
   std::vector<std::string> folders;
@@ -64,7 +64,7 @@ std::vector<std::string> folders_of(const CgroupFiles& files, std::string_view c
     for (std::string_view names = controllers; !names.empty();) {
       const std::string name(take_up_to(',', names));
       if (name != controller) continue;
-      // "cpu,cpuacct" is mounted under that name, with links of the single names beside it.
+      // "cpu,cpuacct" is mounted under that name, with links of the single names next to it.
       std::vector<std::string> folders = folders_above(files.mount + "/" + controllers, path);
       if (controllers != name) {
         for (std::string& folder : folders_above(files.mount + "/" + name, path))
@@ -98,7 +98,7 @@ double cgroup_cores(const CgroupFiles& files) {
 
 std::optional<std::uint64_t> cgroup_memory_left(const CgroupFiles& files) {
   std::optional<double> best;
-  // What a group uses is looked up only where it has a limit: the kernel adds it up for the one who
+  // The use of a group is read only if it has a limit: the kernel adds it up for the one who
   // asks. Version 1 has no word for no limit, but the largest number of whole pages.
   const auto consider = [&best](const std::string& folder,
                                 std::initializer_list<const char*> limits, const char* usage,

@@ -7,7 +7,7 @@
 
 namespace hmmjit {
 
-/// XXH3 (seed 0) of `size` bytes. Detects damage; no proof of authorship.
+/// XXH3 (seed 0) of `size` bytes. Detects damage, not forgery.
 std::uint64_t checksum(const void* data, std::size_t size);
 
 /// The same value over bytes that arrive in pieces. One thread at a time.

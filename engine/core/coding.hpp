@@ -1,4 +1,4 @@
-// Numbers and texts as bytes: of part files (docs/part-format.md), and of hits that wait on disk.
+// Numbers and texts as bytes, for part files (docs/part-format.md) and for hits spilled to disk.
 #pragma once
 
 #include <bit>
@@ -31,8 +31,8 @@ inline void put_text(std::string& out, std::string_view text) {
   out += text;
 }
 
-/// Takes values from the front of bytes. What does not fit makes `ok` false for good and yields
-/// zeros and empty texts.
+/// Takes values from the front of bytes. After a value that does not fit, `ok` stays false and all
+/// further values are zeros and empty texts.
 class Decoder {
  public:
   explicit Decoder(std::string_view bytes) : bytes_(bytes) {}

@@ -1,4 +1,4 @@
-// Messages for the person at the terminal.
+// Messages to the user at the terminal.
 #pragma once
 
 #include <fmt/format.h>
@@ -23,12 +23,12 @@ void diagnose(fmt::format_string<Arguments...> format, Arguments&&... arguments)
   print_diagnostic(fmt::format(format, std::forward<Arguments>(arguments)...));
 }
 
-/// Whether standard output is a pipe that nobody reads any more.
+/// Whether standard output is a pipe whose reader has gone.
 bool standard_output_unread() noexcept;
 
-/// Gives descriptors 0, 1 and 2 a place-holder where they are closed, which refuses reading (0) or
-/// writing (1) and swallows diagnostics (2). Otherwise the next file opened would get that number,
-/// and with it what was meant for the standard stream. To be called before any file is opened.
+/// Replaces closed descriptors 0, 1 and 2 by place-holders, which refuse reading (0) or writing (1)
+/// and swallow diagnostics (2). Otherwise the next file opened would get that number and the data
+/// of the standard stream. Must be called before any file is opened.
 void occupy_standard_streams() noexcept;
 
 }  // namespace hmmjit

@@ -1,5 +1,5 @@
-// Digests that stand for content: 128-bit XXH3, long enough to take equal digests for equal bytes
-// where nobody tries to deceive. No proof of authorship.
+// Digests that identify content: 128-bit XXH3, long enough to treat equal digests as equal bytes
+// unless they are forged.
 #pragma once
 
 #include <compare>

@@ -10,7 +10,7 @@ namespace hmmjit::text {
 void exact(std::string& out, double value);
 void exact(std::string& out, float value);
 
-/// A JSON number; null for what JSON has no number for.
+/// A JSON number; null for infinities and NaN.
 void json_number(std::string& out, double value);
 void json_number(std::string& out, float value);
 /// A quoted JSON string. Bytes that are not UTF-8 become U+FFFD, so that the text is always JSON.

@@ -1,4 +1,4 @@
-// The floating-point mode of a thread: what is set in its control register.
+// The floating-point mode of a thread, held in its control register.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ inline FloatMode flushing_to_zero(FloatMode mode) { return mode | (FloatMode{1} 
 #error "hmmjit runs on x86-64 and on 64-bit ARM"
 #endif
 
-/// Sets a mode for a scope, and the one before at its end. Not to be moved to another thread.
+/// Sets a mode for a scope and restores the previous one. Must stay on its thread.
 class FloatModeScope {
  public:
   explicit FloatModeScope(FloatMode mode) : before_(float_mode()) { set_float_mode(mode); }

@@ -1,4 +1,4 @@
-// What lies in a folder.
+// The names in a folder.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace hmmjit {
 
-/// The names in a folder without "." and "..", sorted. Fails with kInput where the folder cannot be
-/// read; throws std::bad_alloc where memory runs out. The iterators of std::filesystem end the
-/// process there in libstdc++: their increment is noexcept and allocates.
+/// The names in a folder without "." and "..", sorted. Fails with kInput if the folder cannot be
+/// read; throws std::bad_alloc if memory runs out. The iterators of libstdc++'s std::filesystem
+/// would end the process: their increment is noexcept and allocates.
 Result<std::vector<std::string>> names_in_folder(const std::string& folder);
 
 }  // namespace hmmjit

@@ -1,7 +1,4 @@
-// JSON, written as it comes.
-//
-// A document that is built in memory first would have to be destroyed, for which nlohmann::json
-// allocates memory: where that has run out, the process ends.
+// Writes JSON member by member.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +10,8 @@
 
 namespace hmmjit {
 
-/// One JSON object, written member by member to the end of a text. An object in it is closed before
-/// the next member is begun.
+/// One JSON object, appended to a text. An object in it must be closed before the next member
+/// begins.
 class JsonObject {
  public:
   enum class Layout { kOneLine, kIndented };

@@ -77,7 +77,7 @@ std::unexpected<Error> output_error(const std::string& path, const char* action,
 }
 
 // The descriptor a path such as /dev/stdout or /dev/fd/3 stands for, -1 for other paths. Opened
-// by name, a redirected descriptor would be written from its start, and a temporary beside it
+// by name, a redirected descriptor would be written from its start, and a temporary next to it
 // would lie in /dev.
 int named_descriptor(const std::string& path) {
   if (path == "-" || path == "/dev/stdout") return STDOUT_FILENO;
@@ -96,7 +96,7 @@ bool same_inode(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-// A folder such as /tmp: everybody may write, and nobody may touch what is another user's.
+// A folder such as /tmp: everybody may write, but not touch the files of other users.
 bool is_shared_folder(const struct stat& info) {
   return (info.st_mode & S_ISVTX) != 0 && (info.st_mode & S_IWOTH) != 0;
 }
@@ -141,13 +141,13 @@ std::string canonical_name(const std::string& path) {
 
 // ---- Temporaries
 //
-// A temporary lies beside its output under a name that the next run finds, and its process holds a
+// A temporary lies next to its output under a name that the next run finds, and its process holds a
 // lock on it. One without a lock was left by a process that was killed, on whatever machine, and
 // is removed. Where a file system has no locks nothing is removed.
 
 constexpr int kNumberedNames = 8, kOtherNames = 100;
 
-// Whether the lock is ours (or there are none), and nobody has removed or replaced the file.
+// Whether the lock is ours (or there are none), and the file has not been removed or replaced.
 bool take_lock(int descriptor, const std::string& name, bool without_locks) {
   struct flock lock {};
   lock.l_type = F_WRLCK;
@@ -249,7 +249,7 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
   return output_error(path, "create", error);
 }
 
-// A new, empty file beside `place_`; 0 or an errno.
+// Creates an empty file next to `place_`; 0 or an errno.
 int OutputFile::begin_temporary() {
   const auto begin = [this](const std::string& name) {
     descriptor_ = create_temporary(name, &slot_);
@@ -441,7 +441,7 @@ Status OutputFile::publish(std::span<OutputFile* const> files, Afterwards afterw
     return output_error(files[i]->path_, "rename to", error);
   }
   for (OutputFile* file : files) {
-    // Under the temporary name there is what was replaced, if anything.
+    // The temporary name now holds the replaced file, if there was one.
     if (file->step_ != Step::kExchanged) file->temporary_.clear();
     forget_temporary(std::exchange(file->slot_, -1));
     file->discard();
@@ -466,7 +466,7 @@ void OutputFile::discard_all_temporaries() noexcept {
 
 namespace {
 
-// What tells one regular file from another; nothing for what may be named several times.
+// Identifies a regular file; nullopt for devices and pipes, which may be named several times.
 struct Identity {
   std::string path;
   bool exists = false;

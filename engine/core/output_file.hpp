@@ -14,17 +14,17 @@
 
 namespace hmmjit {
 
-/// Writes to a temporary beside `path`, which takes that name when it is published. Destroyed
-/// before, the temporary is removed and nothing appears under `path`; one that a killed process has
-/// left is removed by the next that writes the same output. A path that names something other than
-/// a regular file (/dev/null, a pipe, "-" is NOT special) is written in place; /dev/stdout,
-/// /dev/stderr and /dev/fd/N are the open descriptors. A symbolic link stays one, the file it leads
-/// to is replaced and keeps its permissions, or made where it does not exist. A writable file that
-/// cannot be replaced (a folder that takes no new files, another user's file in /tmp) is
-/// overwritten when it is published, from an unnamed temporary in $TMPDIR or /tmp: until then it is
-/// as it was, but a full disk or a kill during the copy leaves a part. One thread at a time. All
-/// temporaries of the process can be removed from a signal handler or before _exit with
-/// `discard_all_temporaries`.
+/// Writes to a temporary next to `path`, which gets that name when it is published. If the object
+/// is destroyed before, the temporary is removed and nothing appears under `path`; the temporary of
+/// a killed process is removed by the next process that writes the same output. A path that names
+/// something other than a regular file (/dev/null, a pipe; "-" is NOT special) is written in place;
+/// /dev/stdout, /dev/stderr and /dev/fd/N are the open descriptors. A symbolic link stays one: its
+/// target is replaced and keeps its permissions, or is created. A writable file that cannot be
+/// replaced (a folder that accepts no new files, another user's file in /tmp) is overwritten on
+/// publication, from an unnamed temporary in $TMPDIR or /tmp: until then it is unchanged, but a
+/// full disk or a kill during the copy leaves a partial file. One thread at a time.
+/// `discard_all_temporaries` removes all temporaries of the process, from a signal handler or
+/// before _exit.
 class OutputFile {
  public:
   /// Fails with kOutput.
@@ -36,8 +36,8 @@ class OutputFile {
   /// Publication waits until the bytes are on the disk, so that a power failure leaves the whole
   /// file or the old one under the name.
   void make_durable() { durable_ = true; }
-  /// Buffered write; a failure (disk full) is remembered and returned by the next status, flush or
-  /// publication. What is written after it is dropped.
+  /// Buffered write. A failure (disk full) is remembered and returned by the next status, flush or
+  /// publication; later writes are dropped.
   void write(std::string_view bytes);
   /// kOutput once a write has failed.
   Status status() const;
@@ -47,10 +47,11 @@ class OutputFile {
   Status flush();
 
   enum class Afterwards { kProcessGoesOn, kProcessEnds };
-  /// Flushes all files, then renames all: none has its name before every byte of all has been
-  /// taken by its file system. Where a renaming fails those before it are undone, except on file
-  /// systems that cannot exchange two names. Signals are put off meanwhile (InterruptionHold), and
-  /// for good with kProcessEnds, where success is what the process ends with. Fails with kOutput.
+  /// Flushes all files, then renames all: no file gets its name before the file systems have
+  /// accepted every byte of all files. If a rename fails, those before it are undone, except on
+  /// file systems that cannot exchange two names. Signals are postponed meanwhile
+  /// (InterruptionHold), and dropped with kProcessEnds, when the process then ends with success.
+  /// Fails with kOutput.
   static Status publish(std::span<OutputFile* const> files,
                         Afterwards afterwards = Afterwards::kProcessGoesOn);
   /// Publishes this file.
@@ -75,7 +76,7 @@ class OutputFile {
   void rename_back();
 
   std::string path_;       // as given
-  std::string place_;      // what is replaced or made, links followed; empty when written in place
+  std::string place_;      // the final file, links followed; empty when written in place
   std::string temporary_;  // empty when written in place, or without a name
   int descriptor_ = -1;
   int old_ = -1;   // the file to be overwritten from a temporary without a name
@@ -86,7 +87,7 @@ class OutputFile {
   std::string buffer_;
 };
 
-/// A file to be written or read, and what asked for it: {"--tblout", "hits.tbl"}.
+/// A file to write or read, and the option that names it: {"--tblout", "hits.tbl"}.
 struct NamedFile {
   std::string option, path;
 };

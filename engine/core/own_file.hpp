@@ -1,13 +1,13 @@
-// Where this program lies, or the shared library that this code is part of.
+// The file of this program, or of the shared library that this code is part of.
 #pragma once
 
 #include <filesystem>
 
 namespace hmmjit {
 
-/// The file of the shared library, or of the program where the code is part of that: absolute, the
-/// program's without symbolic links. Empty where the system does not say. What is installed beside
-/// it is found from here, wherever the prefix has been moved to.
+/// The absolute path of the shared library, or else of the program (without symbolic links); empty
+/// if the system does not tell. Installed files are found relative to it, wherever the prefix has
+/// moved.
 std::filesystem::path own_file();
 
 }  // namespace hmmjit

@@ -1,4 +1,4 @@
-// One object for each thread that asks.
+// One object per thread.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,9 @@
 
 namespace hmmjit {
 
-/// Scratch memory and counters of threads: `local` makes the calling thread's object at its first
-/// call and finds it again after that. A lookup takes a lock, so that it belongs at the beginning
-/// of a task, not in its loops. An object outlives its thread; a later thread of the same id takes
-/// it over.
+/// Scratch memory and counters of threads: `local` creates the calling thread's object on its first
+/// call and returns it afterwards. A lookup takes a lock, so it belongs at the beginning of a task,
+/// not in its loops. An object outlives its thread; a later thread of the same id takes it over.
 template <typename T>
 class PerThread {
  public:

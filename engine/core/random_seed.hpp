@@ -4,8 +4,8 @@
 
 namespace hmmjit {
 
-/// A seed that nobody chose, never 0. It is asked of the kernel, because std::random_device, where
-/// it is linked statically, needs the newest C library.
+/// An arbitrary seed, never 0. It comes from the kernel, because a statically linked
+/// std::random_device needs the newest C library.
 std::uint32_t random_seed();
 
 }  // namespace hmmjit

@@ -17,7 +17,7 @@ namespace hmmjit {
 Result<ReadOnlyFile> ReadOnlyFile::open(const std::string& path) {
   ReadOnlyFile file;
   file.path_ = path;
-  // What is no regular file (a pipe without a writer) must not make the opening wait.
+  // Opening a pipe without a writer must not block.
   file.descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file.descriptor_ < 0 && errno == ENOMEM) throw std::bad_alloc();
   if (file.descriptor_ < 0)

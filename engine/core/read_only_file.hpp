@@ -1,4 +1,4 @@
-// A file that is read at places of the caller's choice.
+// A file that is read at any offset.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace hmmjit {
 class ReadOnlyFile {
  public:
   /// Fails with kInput when the file is missing, unreadable or not a regular file; throws
-  /// std::bad_alloc where the system has no memory to open it.
+  /// std::bad_alloc when the system has no memory to open it.
   static Result<ReadOnlyFile> open(const std::string& path);
   ReadOnlyFile() = default;
   ReadOnlyFile(ReadOnlyFile&& other) noexcept;
@@ -27,7 +27,7 @@ class ReadOnlyFile {
   /// Fills `to` with the bytes from offset `at` on. Fails with kInput where the file ends before,
   /// or cannot be read.
   Status read(std::uint64_t at, std::span<char> to) const;
-  /// Has the system read this part into its cache meanwhile.
+  /// Asks the system to read this part into its cache ahead of use.
   void prefetch(std::uint64_t at, std::uint64_t size) const;
 
  private:
@@ -42,8 +42,8 @@ Result<std::string> read_whole_file(const std::string& path);
 /// The first `count` bytes of a file, or all of a shorter one. Fails as ReadOnlyFile does.
 Result<std::string> read_beginning(const std::string& path, std::size_t count);
 
-/// What the kernel says in a file of /proc or of a control group, which has no size; empty where it
-/// cannot be read. Not a std::ifstream: that takes a lack of memory for a file that is not there.
+/// The content of a file of /proc or of a control group, which has no size; empty if it cannot be
+/// read. Unlike std::ifstream, it does not mistake a lack of memory for a missing file.
 std::string read_kernel_file(const std::string& path);
 
 }  // namespace hmmjit

@@ -1,7 +1,7 @@
-// Which instruction sets for vectors this machine has, as Highway's bits (HWY_AVX2 and so on).
+// The vector instruction sets of this machine, as Highway's bits (HWY_AVX2 and so on).
 //
-// Highway's headers are used, its library is not: loading that library measures the resolution of
-// the clock, which takes longer than many a search of one model against a few sequences.
+// Only Highway's headers are used: loading its library measures the resolution of the clock, which
+// takes longer than a small search.
 #pragma once
 
 #include <cstdint>

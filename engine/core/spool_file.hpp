@@ -1,4 +1,4 @@
-// Bytes that wait on disk: a temporary file without a name.
+// An unnamed temporary file.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace hmmjit {
 
-/// Appended to, then read from the start or any place. The file lies in $TMPDIR or /tmp and is gone
-/// when the object is, or the process. One thread at a time.
+/// Bytes are appended and read back at any offset. The file lies in $TMPDIR or /tmp and ends with
+/// the object or the process. One thread at a time.
 class SpoolFile {
  public:
   /// `buffer`: bytes held in memory before they are written. Fails with kOutput.

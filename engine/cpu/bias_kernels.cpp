@@ -118,7 +118,8 @@ void Bias(const BiasModel& model, std::span<const BiasTarget> targets, float* sc
     std::size_t left = 0;
   };
   Lane lanes[kLanes];
-  // What the step before predicts for both states before emission; idle lanes hold harmless values.
+  // The prediction of the previous step for both states before emission; idle lanes hold harmless
+  // values.
   alignas(64) float predicted0[kLanes], predicted1[kLanes];
   alignas(64) float t00[kLanes], t01[kLanes], sum[kLanes], ends[kLanes], active[kLanes];
   alignas(64) float last[kLanes];  // scale of the step whose logarithm is still to be added

@@ -16,7 +16,7 @@ namespace hmmjit::cpu {
 /// --stats ("AVX3", "AVX2", "SSE4", "NEON", "SCALAR").
 std::vector<std::string_view> available_targets();
 
-/// What a processor does with vectors of 512 bits, which the filters choose their kernels by; the
+/// How a processor executes vectors of 512 bits. The filters choose their kernels by it; the
 /// results are the same.
 enum class VectorPorts {
   kOneForMaxima,  ///< one port for maxima and saturating additions, two for vectors half as wide

@@ -1,4 +1,4 @@
-// What the per-target translation units and the rest of engine/cpu share: plain table layouts and
+// Shared by the per-target translation units and the rest of engine/cpu: plain table layouts and
 // the function pointers of one instruction set. Private to engine/cpu.
 #pragma once
 
@@ -95,7 +95,7 @@ struct BiasKernels {
   RoundedLogsKernel rounded_logs = nullptr;
 };
 
-// What the bias kernels leave to code without vectors.
+// Scalar code for the bias kernels.
 /// Replaces each value by float(log(double(value))).
 void library_logs(float* values, std::size_t count);
 /// The score of a target from the sum of its logarithms but the last, the scale of its last step
