@@ -180,6 +180,7 @@ def main():
         else:
             scenario.exactness()
             scenario.searches()
+            scenario.wrong_kernel()
     print(f"{scenario.failures} failures")
     return 1 if scenario.failures else 0
 
