@@ -376,8 +376,9 @@ int main(int argc, char** argv) {
              "targets, {} domains\n"
              "forward {:.3f} backward {:.3f} decoding {:.3f} ensemble {:.3f} clustering {:.3f} "
              "envelope {:.3f} alignment {:.3f}\n",
-             filter_time, forwarded, defined, domain_time, found, domains, t.forward, t.backward,
-             t.decoding, t.ensemble, t.clustering, t.envelope, t.alignment);
+             filter_time, forwarded, defined, domain_time, found, domains, t.forward.seconds,
+             t.backward.seconds, t.decoding.seconds, t.ensemble.seconds, t.clustering.seconds,
+             t.envelope.seconds, t.alignment.seconds);
   if (o.device) DeviceBench(o).run(passed);
   return 0;
 }

@@ -16,9 +16,9 @@ namespace {
 inline std::int32_t smaller(std::int32_t a, std::int32_t b) { return a < b ? a : b; }
 inline std::int32_t larger(std::int32_t a, std::int32_t b) { return a > b ? a : b; }
 
-// The rule of clustering.cpp in integers: for lengths below 2^22 the float quotient a/b is at
-// least 0.8f exactly when 5a >= 4b, because 4/5 itself rounds to 0.8f and the next smaller
-// quotient is further away than half a unit of it.
+// Two segments are linked when they overlap by four fifths of the shorter one on the target and on
+// the model, where the overlap is counted one short as in the reference, and lie on about the same
+// diagonal at one end.
 void link_segments(const SegmentArrays& s, std::size_t count, std::int32_t i, std::int32_t j,
                    std::int32_t k, std::int32_t m, std::uint8_t* __restrict linked) {
   const std::int32_t* const __restrict si = s.i;
@@ -34,8 +34,9 @@ void link_segments(const SegmentArrays& s, std::size_t count, std::int32_t i, st
     const auto first = static_cast<std::uint32_t>((si[p] - sk[p]) - (i - k) + 4);
     const auto last = static_cast<std::uint32_t>((sj[p] - sm[p]) - (j - m) + 4);
     const int close = (first <= 8u) | (last <= 8u);
-    linked[p] =
-        static_cast<std::uint8_t>((5 * residues >= 4 * shorter) & (5 * nodes >= 4 * fewer) & close);
+    const bool same = static_cast<float>(residues) / static_cast<float>(shorter) >= 0.8f;
+    const bool same_nodes = static_cast<float>(nodes) / static_cast<float>(fewer) >= 0.8f;
+    linked[p] = static_cast<std::uint8_t>(same & same_nodes & close);
   }
 }
 

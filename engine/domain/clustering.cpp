@@ -2,74 +2,25 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 #include "domain/kernels.hpp"
 
 namespace hmmjit::domain {
 namespace {
 
-constexpr float kMinOverlap = 0.8f;  // of the shorter one, on the target and on the model
-constexpr int kMaxDiagonalShift = 4;
 constexpr float kMinProbability = 0.25f;
 constexpr float kMinEndFraction = 0.02f;  // share of the traces that makes an end point credible
 
-// Two segments are linked when they overlap by four fifths of the shorter one on the target and on
-// the model, and lie on about the same diagonal. The vector form in kernels-inl.hpp is used
-// wherever its integers are exact.
-bool linked(const Segment& a, const Segment& b) {
-  const int residues = std::min(a.j, b.j) - std::max(a.i, b.i) + 1;
-  const int shorter = std::min(a.j - a.i, b.j - b.i) + 1;
-  if (static_cast<float>(residues) / static_cast<float>(shorter) < kMinOverlap) return false;
-  // The overlap on the model is counted one short, as in the reference.
-  const int nodes = std::min(a.m, b.m) - std::max(a.k, b.k);
-  const int fewer = std::min(a.m - a.k, b.m - b.k) + 1;
-  if (static_cast<float>(nodes) / static_cast<float>(fewer) < kMinOverlap) return false;
-  return std::abs((a.i - a.k) - (b.i - b.k)) <= kMaxDiagonalShift ||
-         std::abs((a.j - a.m) - (b.j - b.m)) <= kMaxDiagonalShift;
-}
-
-constexpr int kExactBelow = 1 << 22;
-
 }  // namespace
 
-// same_as_[v]: the first segment with the coordinates of v.
-void Clustering::find_equal(const std::vector<Segment>& segments) {
-  std::size_t size = 16;
-  while (size < 2 * segments.size()) size *= 2;
-  table_.assign(size, -1);
-  same_as_.resize(segments.size());
-  for (std::size_t v = 0; v < segments.size(); ++v) {
-    const Segment& s = segments[v];
-    std::uint64_t hash = static_cast<std::uint32_t>(s.i) * 0x9e3779b97f4a7c15u;
-    hash = (hash ^ static_cast<std::uint32_t>(s.j)) * 0xbf58476d1ce4e5b9u;
-    hash = (hash ^ static_cast<std::uint32_t>(s.k)) * 0x94d049bb133111ebu;
-    hash = (hash ^ static_cast<std::uint32_t>(s.m)) * 0x9e3779b97f4a7c15u;
-    std::size_t at = (hash >> 32) & (size - 1);
-    for (;; at = (at + 1) & (size - 1)) {
-      if (table_[at] < 0) {
-        table_[at] = static_cast<int>(v);
-        break;
-      }
-      const Segment& o = segments[static_cast<std::size_t>(table_[at])];
-      if (o.i == s.i && o.j == s.j && o.k == s.k && o.m == s.m) break;
-    }
-    same_as_[v] = table_[at];
-  }
-}
-
 // Components are numbered in the order in which this very procedure finds them; the order of
-// clusters with equal starts depends on it. A segment equal to one that was searched already has
-// no links left to find: all of them have been taken from the waiting list.
+// clusters with equal starts depends on it.
 void Clustering::link(const std::vector<Segment>& segments) {
   const std::size_t n = segments.size();
-  find_equal(segments);
-  searched_.assign(n, 0);
   component_.assign(n, -1);
   waiting_.resize(n);
   linked_.resize(n);
   for (auto* coordinate : {&i_, &j_, &k_, &m_}) coordinate->resize(n);
-  bool exact = true;
   for (std::size_t v = 0; v < n; ++v) {
     const std::size_t p = n - 1 - v;
     const Segment& s = segments[v];
@@ -78,7 +29,6 @@ void Clustering::link(const std::vector<Segment>& segments) {
     j_[p] = s.j;
     k_[p] = s.k;
     m_[p] = s.m;
-    exact = exact && s.j - s.i < kExactBelow && s.m - s.k < kExactBelow;
   }
   const SegmentArrays arrays{i_.data(), j_.data(), k_.data(), m_.data()};
   const auto link_segments = kernels(kMaxGroups).link_segments;
@@ -90,17 +40,8 @@ void Clustering::link(const std::vector<Segment>& segments) {
       const auto v = static_cast<std::size_t>(stack_.back());
       stack_.pop_back();
       component_[v] = components_;
-      char& searched = searched_[static_cast<std::size_t>(same_as_[v])];
-      if (searched) continue;
-      searched = 1;
       const Segment& s = segments[v];
-      if (exact) {
-        link_segments(arrays, left, s.i, s.j, s.k, s.m, linked_.data());
-      } else {
-        for (std::size_t p = 0; p < left; ++p) {
-          linked_[p] = linked(s, segments[static_cast<std::size_t>(waiting_[p])]);
-        }
-      }
+      link_segments(arrays, left, s.i, s.j, s.k, s.m, linked_.data());
       for (std::size_t p = left; p-- > 0;) {
         if (!linked_[p]) continue;
         stack_.push_back(waiting_[p]);

@@ -29,7 +29,6 @@ class Clustering {
 
  private:
   void link(const std::vector<Segment>& segments);
-  void find_equal(const std::vector<Segment>& segments);
   void summarise(const std::vector<Segment>& segments, int trace_count);
   int end_point(std::vector<int>& values, int threshold, bool largest);
 
@@ -39,9 +38,6 @@ class Clustering {
   std::vector<std::int32_t> i_, j_, k_, m_;
   std::vector<std::uint8_t> linked_;
   std::vector<int> stack_;
-  std::vector<int> same_as_;  // number of the first equal segment
-  std::vector<int> table_;
-  std::vector<char> searched_;
   std::vector<int> members_, offsets_;
   std::vector<int> values_;
   std::vector<Cluster> clusters_;

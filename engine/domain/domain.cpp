@@ -19,16 +19,19 @@
 namespace hmmjit::domain {
 namespace {
 
-// Thread CPU time and cells of a pass.
 class Stopwatch {
  public:
-  explicit Stopwatch(double& total) : total_(total), start_(thread_seconds()) {}
-  ~Stopwatch() { total_ += thread_seconds() - start_; }
+  explicit Stopwatch(DomainPass& pass) : pass_(pass), start_(thread_seconds()) {}
+  ~Stopwatch() { pass_.seconds += thread_seconds() - start_; }
+  void add_cells(std::span<const Job> jobs, int M) {
+    for (const Job& job : jobs)
+      pass_.cells += static_cast<std::uint64_t>(job.L) * static_cast<std::uint64_t>(M);
+  }
   Stopwatch(const Stopwatch&) = delete;
   Stopwatch& operator=(const Stopwatch&) = delete;
 
  private:
-  double& total_;
+  DomainPass& pass_;
   double start_;
 };
 
@@ -126,13 +129,13 @@ void Workspace::release_memory() {
 }
 
 DomainTimes& DomainTimes::operator+=(const DomainTimes& other) {
-  forward += other.forward;
-  backward += other.backward;
-  decoding += other.decoding;
-  ensemble += other.ensemble;
-  clustering += other.clustering;
-  envelope += other.envelope;
-  alignment += other.alignment;
+  for (DomainPass DomainTimes::*const pass :
+       {&DomainTimes::forward, &DomainTimes::backward, &DomainTimes::decoding,
+        &DomainTimes::ensemble, &DomainTimes::clustering, &DomainTimes::envelope,
+        &DomainTimes::alignment}) {
+    (this->*pass).seconds += (other.*pass).seconds;
+    (this->*pass).cells += (other.*pass).cells;
+  }
   return *this;
 }
 
@@ -142,8 +145,8 @@ namespace {
 void run_forward(const ForwardTables::Tables& t, std::span<Job> jobs, const LengthModel& odds,
                  Lanes& lanes, AlignedArray<float>& cells) {
   const Kernels& kernel = deal(jobs, lanes);
-  kernel.forward(t, lanes, 0, lanes.rows - 1, odds.ec, odds.ej,
-                 cells.ensure(MatrixLayout::of(t.Q, kernel.groups).row), 0);
+  kernel.forward(t, lanes, 0, lanes.rows - 1, odds.ec, odds.ej, cells.ensure(kernel.scratch(t.Q)),
+                 0);
 }
 
 // Everything after the Forward filter for some targets of one model, step by step, so that equal
@@ -232,7 +235,7 @@ void Batch::take(std::span<const TargetView> targets, std::span<const ParsedTarg
 }
 
 void Batch::forward() {
-  const Stopwatch watch(s_.times.forward);
+  Stopwatch watch(s_.times.forward);
   s_.all_jobs.clear();
   const LengthModel odds = length_model(1, true);
   for (std::size_t n = 0; n < s_.targets.size(); ++n) {
@@ -244,12 +247,14 @@ void Batch::forward() {
     if (is_long(L)) {
       work.in_parts =
           std::make_unique<LongTarget>(t_, job, options_.rows_of_part, odds.ec, odds.ej);
+      watch.add_cells({&job, 1}, t_.M);
       work.forward_nats = work.in_parts->forward();
     } else {
       s_.all_jobs.push_back(job);
     }
   }
   if (s_.all_jobs.empty()) return;
+  watch.add_cells(s_.all_jobs, t_.M);
   longest_first(s_.all_jobs);
   run_forward(t_, s_.all_jobs, odds, s_.all, s_.cells);
   for (const Job& job : s_.all_jobs)
@@ -257,10 +262,11 @@ void Batch::forward() {
 }
 
 void Batch::backward() {
-  const Stopwatch watch(s_.times.backward);
+  Stopwatch watch(s_.times.backward);
   s_.passed_jobs = s_.all_jobs;
   std::erase_if(s_.passed_jobs, [&](const Job& job) { return s_.targets[job.owner].dropped; });
   if (s_.passed_jobs.empty()) return;
+  watch.add_cells(s_.passed_jobs, t_.M);
   const Kernels& kernel = deal(s_.passed_jobs, s_.passed);
   auto passed = s_.passed_jobs.begin();
   for (const Job& job : s_.all_jobs) {
@@ -270,7 +276,7 @@ void Batch::backward() {
   }
   const LengthModel odds = length_model(1, true);
   kernel.backward(t_, s_.passed, s_.passed.rows - 1, 0, odds.ec, odds.ej,
-                  s_.cells.ensure(MatrixLayout::of(t_.Q, kernel.groups).row));
+                  s_.cells.ensure(kernel.scratch(t_.Q)));
 }
 
 // Appends the regions to s_.regions. False: the decoding overflows.
@@ -333,7 +339,8 @@ void Batch::sample(std::span<Job> jobs) {
   const MatrixLayout layout = MatrixLayout::of(t_.Q, kernel.groups);
   float* const cells = s_.cells.ensure(static_cast<std::size_t>(s_.all.rows) * layout.row);
   {
-    const Stopwatch watch(s_.times.ensemble);
+    Stopwatch watch(s_.times.ensemble);
+    watch.add_cells(jobs, t_.M);
     kernel.forward(t_, s_.all, 0, s_.all.rows - 1, odds.ec, odds.ej, cells, layout.row);
   }
   for (const Job& job : jobs) {
@@ -480,8 +487,9 @@ void Batch::score(std::vector<Job>&& jobs, bool sums, bool align) {
   for (;;) {
     std::span<const Job> set;
     {
-      const Stopwatch watch(s_.times.envelope);
+      Stopwatch watch(s_.times.envelope);
       set = s_.scorer.next();
+      watch.add_cells(set, t_.M);
     }
     if (set.empty()) return;
     for (const Job& job : set) {

@@ -96,11 +96,16 @@ class ForwardTables {
   std::unique_ptr<const Tables> tables_;
 };
 
-/// Core-seconds (thread CPU time) spent per part, accumulated by a workspace (for --stats).
-/// `forward`: the filter, over whole targets; that of the regions counts as `ensemble`.
+/// Core-seconds (thread CPU time) of a pass and its cells, nodes times residues; no cells where the
+/// time does not depend on them.
+struct DomainPass {
+  double seconds = 0;
+  std::uint64_t cells = 0;
+};
+/// Accumulated by a workspace (for --stats). `forward`: the filter, over whole targets; that of the
+/// regions counts as `ensemble`. `envelope`: everything that is computed of its cells.
 struct DomainTimes {
-  double forward = 0, backward = 0, decoding = 0, ensemble = 0, clustering = 0, envelope = 0,
-         alignment = 0;
+  DomainPass forward, backward, decoding, ensemble, clustering, envelope, alignment;
   DomainTimes& operator+=(const DomainTimes& other);
 };
 

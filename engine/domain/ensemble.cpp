@@ -210,178 +210,191 @@ void Ensemble::add_null2(const RegionMatrix& region, int visit_count, int emitte
   for (int i = first; i <= last; ++i) correction[i - 1] += odds[residues[i - 1]];
 }
 
-void Ensemble::sample_trace(const RegionMatrix& region, LinearCongruential& generator, int trace,
-                            int offset, float* correction) {
-  LinearCongruential random = generator;
-  const Job& job = *region.job;
-  const SpecialRows& special = region.special;
-  const NodeTransitions* nodes = region.tables->nodes.data();
-  const std::int32_t* offset_of = offset_of_.data();
-  const std::size_t state_d = region.layout.state;
-  const std::size_t state_i = 2 * region.layout.state;
-  const auto cells_of = [&](int i, int k) {
-    return region.cells + static_cast<std::size_t>(i) * region.layout.row + offset_of[k];
-  };
-  Visit* const visits = visits_.data();
-  int visit_count = 0;
-  int emitted = 0;
-  const auto visit = [&](int node) {
-    ++emitted;
-    if (visit_count > 0 && visits[visit_count - 1].k == node) {
-      visits[visit_count - 1].count += 1.0f;
-    } else {
-      visits[visit_count++] = {node, 1.0f};
+// N, and everything before it, draws nothing: the trace ends there. It also ends where every weight
+// has underflown.
+enum class Ensemble::State { kC, kJ, kE, kM, kD, kI, kB, kEnd };
+
+// Where a trace stands, and its domain at hand, from the end to the begin.
+struct Ensemble::Walk {
+  LinearCongruential random;
+  int i, k = 0;
+  int first_i = 0, first_k = 0, last_i = 0, last_k = 0;  // matches; last_i 0: none yet
+  int emitted = 0, visit_count = 0;
+  int uncorrected;  // positions above it have got their null2 of this trace
+};
+
+void Ensemble::visit(Walk& w) {
+  ++w.emitted;
+  if (w.visit_count > 0 && visits_[static_cast<std::size_t>(w.visit_count) - 1].k == w.k) {
+    visits_[static_cast<std::size_t>(w.visit_count) - 1].count += 1.0f;
+  } else {
+    visits_[static_cast<std::size_t>(w.visit_count++)] = {w.k, 1.0f};
+  }
+}
+
+const float* Ensemble::cell(const RegionMatrix& region, int i, int k) const {
+  return region.cells + static_cast<std::size_t>(i) * region.layout.row +
+         offset_of_[static_cast<std::size_t>(k)];
+}
+
+// Through C or J to the end of a domain.
+Ensemble::State Ensemble::leave_flank(const RegionMatrix& region, bool in_c, Walk& w) const {
+  const float* const stay = in_c ? stay_c_.data() : stay_j_.data();
+  for (; w.i > 0; --w.i) {
+    const int i = w.i;
+    const Deviate u(w.random);
+    const float distance = stay[i] - u.rounded();
+    bool stays = distance > 0;
+    if (!(std::fabs(distance) > kMargin)) [[unlikely]] {
+      const SpecialRow before = region.special[i - 1], here = region.special[i];
+      float weights[2] = {(in_c ? before.C : before.J) * region.job->loop,
+                          here.E * (in_c ? region.ec : region.ej) * here.scale};
+      stays = choose_exactly(weights, 2, u.exact) == 0;
     }
-  };
+    if (!stays) return region.special[i].E > 0 ? State::kE : State::kEnd;
+  }
+  return State::kEnd;
+}
+
+// Matches along the diagonal, to what comes before the first of them.
+Ensemble::State Ensemble::match_run(const RegionMatrix& region, Walk& w) {
+  if (w.last_i == 0) {
+    w.last_i = w.i;
+    w.last_k = w.k;
+  }
+  // Only the first match of a run may follow an insert of its own node.
+  visit(w);
+  int i = w.i, k = w.k, choice = 1;
+  LinearCongruential random = w.random;
+  const std::size_t state_d = region.layout.state, state_i = 2 * region.layout.state;
+  const float* row = region.cells + static_cast<std::size_t>(i - 1) * region.layout.row;
+  const std::size_t ahead = kPrefetchSteps * (region.layout.row + region.layout.stripe);
+  const NodeTransitions* node = region.tables->nodes.data() + k;
+  const std::int32_t* offset_in_row = offset_of_.data() + (k - 1);
+  Visit* const first = visits_.data() + w.visit_count;
+  Visit* visited = first;
+  for (;;) {
+    const Deviate u(random);
+    const float* cell = row + *offset_in_row;
+    __builtin_prefetch(cell - ahead);
+    // Weights of B, M, I, D.
+    const FourFloats weights =
+        FourFloats::of(region.special[i - 1].B, *cell, cell[state_i], cell[state_d]) *
+        FourFloats::load(&node->bm);
+    const FourFloats pairs = weights + weights.up<1>();
+    const FourFloats sums = pairs + pairs.up<2>();
+    const FourFloats total = sums.last();
+    const FourFloats distance = sums - FourFloats::all(u.rounded()) * total;
+    const FourFloats margin = FourFloats::all(kMargin) * total + FourFloats::all(kSmallest);
+    const int clear = greater(distance.magnitude(), margin) & 7;
+    const int below = distance.signs() & 7;
+    if (clear * 8 + below == 7 * 8 + 1) [[likely]] {
+      choice = 1;
+    } else if (clear == 7) {
+      choice = below == 0 ? 0 : below == 3 ? 2 : 3;
+      break;
+    } else {
+      alignas(16) float exact[4];
+      weights.store(exact);
+      choice = choose_exactly(exact, 4, u.exact);
+      if (choice != 1) break;
+    }
+    --k;
+    if (--i == 0 || k == 0) [[unlikely]]
+      break;
+    row -= region.layout.row;
+    --node;
+    --offset_in_row;
+    *visited++ = {k, 1.0f};
+  }
+  w.random = random;
+  w.emitted += static_cast<int>(visited - first);
+  w.visit_count += static_cast<int>(visited - first);
+  if (choice == 1) return State::kEnd;  // off the matrix
+  w.first_i = i;
+  w.first_k = k;
+  w.i = i - 1;
+  w.k = k - 1;
+  if (choice == 0) return State::kB;
+  if (w.i == 0 || w.k == 0) return State::kEnd;
+  return choice == 2 ? State::kI : State::kD;
+}
+
+Ensemble::State Ensemble::leave_deletion(const RegionMatrix& region, Walk& w) const {
+  const float* const from = cell(region, w.i, w.k - 1);
+  const NodeTransitions& t = region.tables->nodes[static_cast<std::size_t>(w.k)];
+  const Deviate u(w.random);
+  const int choice = choose_of_two(from[0] * t.md_in, from[region.layout.state] * t.dd_in, u);
+  if (--w.k == 0) return State::kEnd;
+  return choice == 0 ? State::kM : State::kD;
+}
+
+Ensemble::State Ensemble::leave_insertion(const RegionMatrix& region, Walk& w) {
+  visit(w);
+  const float* const from = cell(region, w.i - 1, w.k);
+  const NodeTransitions& t = region.tables->nodes[static_cast<std::size_t>(w.k)];
+  const Deviate u(w.random);
+  const int choice = choose_of_two(from[0] * t.mi, from[2 * region.layout.state] * t.ii, u);
+  if (--w.i == 0) return State::kEnd;
+  return choice == 0 ? State::kM : State::kI;
+}
+
+void Ensemble::add_outside(int first, int last, float* correction) {
+  for (int p = first; correction && p <= last; ++p) correction[p - 1] += 1.0f;
+}
+
+// The domain is complete: N or J comes before it.
+Ensemble::State Ensemble::leave_begin(const RegionMatrix& region, Walk& w, float* correction) {
+  if (correction) {
+    // The first residue of a domain counts as outside, as in the reference.
+    add_outside(w.last_i + 1, w.uncorrected, correction);
+    add_null2(region, w.visit_count, w.emitted, w.first_i + 1, w.last_i, correction);
+    w.uncorrected = w.first_i;
+  }
+  const SpecialRow special = region.special[w.i];
+  const Deviate u(w.random);
+  const float move = region.job->move;
+  return choose_of_two(special.N * move, special.J * move, u) == 0 ? State::kEnd : State::kJ;
+}
+
+void Ensemble::sample_trace(const RegionMatrix& region, LinearCongruential& random, int trace,
+                            int offset, float* correction) {
+  const int L = region.job->L;
+  Walk w{.random = random, .i = L, .uncorrected = L};
   const std::size_t first_segment = segments_.size();
-  enum class State { kC, kJ, kE, kM, kD, kI, kB, kN };
-  State state = State::kC;
-  int i = job.L;
-  int k = 0;
-  int uncorrected = job.L;  // positions above it have got their null2 of this trace
-  int j = 0, m = 0;         // last match of the current segment
-  int i1 = 0, k1 = 0;       // first match so far
-  while (state != State::kN) {
+  for (State state = State::kC; state != State::kEnd;) {
     switch (state) {
       case State::kC:
-      case State::kJ: {
-        const bool in_c = state == State::kC;
-        const float* stay = in_c ? stay_c_.data() : stay_j_.data();
-        for (;;) {
-          // Row 0 can be reached here only through probabilities that underflowed.
-          if (i == 0) {
-            state = State::kN;
-            break;
-          }
-          const Deviate u(random);
-          const float distance = stay[i] - u.rounded();
-          bool stays = distance > 0;
-          if (!(std::fabs(distance) > kMargin)) [[unlikely]] {
-            float w[2] = {(in_c ? special[i - 1].C : special[i - 1].J) * job.loop,
-                          special[i].E * (in_c ? region.ec : region.ej) * special[i].scale};
-            stays = choose_exactly(w, 2, u.exact) == 0;
-          }
-          if (!stays) {
-            state = special[i].E > 0 ? State::kE : State::kN;
-            break;
-          }
-          --i;
-        }
+      case State::kJ:
+        state = leave_flank(region, state == State::kC, w);
         break;
-      }
       case State::kE: {
         bool in_match = true;
-        k = choose_exit(region, i, random.uniform(), in_match);
+        w.k = choose_exit(region, w.i, w.random.uniform(), in_match);
+        w.last_i = w.visit_count = w.emitted = 0;
         state = in_match ? State::kM : State::kD;
-        j = 0;
-        visit_count = 0;
-        emitted = 0;
         break;
       }
-      case State::kM: {
-        if (j == 0) {
-          j = i;
-          m = k;
-        }
-        // Only the first match of a run may follow an insert of its own node.
-        visit(k);
-        int choice = 1;
-        // Most choices stay on the diagonal: pointers move along it.
-        const float* row = region.cells + static_cast<std::size_t>(i - 1) * region.layout.row;
-        const std::size_t ahead = kPrefetchSteps * (region.layout.row + region.layout.stripe);
-        const NodeTransitions* node = nodes + k;
-        const std::int32_t* offset_in_row = offset_of + (k - 1);
-        Visit* visited = visits + visit_count;
-        for (;;) {
-          const Deviate u(random);
-          const float* cell = row + *offset_in_row;
-          __builtin_prefetch(cell - ahead);
-          // Weights of B, M, I, D.
-          const FourFloats w =
-              FourFloats::of(special[i - 1].B, *cell, cell[state_i], cell[state_d]) *
-              FourFloats::load(&node->bm);
-          const FourFloats pairs = w + w.up<1>();
-          const FourFloats sums = pairs + pairs.up<2>();
-          const FourFloats total = sums.last();
-          const FourFloats distance = sums - FourFloats::all(u.rounded()) * total;
-          const FourFloats margin = FourFloats::all(kMargin) * total + FourFloats::all(kSmallest);
-          const int clear = greater(distance.magnitude(), margin) & 7;
-          const int below = distance.signs() & 7;
-          if (clear * 8 + below == 7 * 8 + 1) [[likely]] {
-            choice = 1;
-          } else if (clear == 7) {
-            choice = below == 0 ? 0 : below == 3 ? 2 : 3;
-            break;
-          } else {
-            alignas(16) float weights[4];
-            w.store(weights);
-            choice = choose_exactly(weights, 4, u.exact);
-            if (choice != 1) break;
-          }
-          --k;
-          if (--i == 0 || k == 0) [[unlikely]]
-            break;
-          row -= region.layout.row;
-          --node;
-          --offset_in_row;
-          *visited++ = {k, 1.0f};
-        }
-        emitted += static_cast<int>(visited - visits) - visit_count;
-        visit_count = static_cast<int>(visited - visits);
-        if (choice == 1) {  // off the matrix: every weight underflowed
-          state = State::kN;
-          break;
-        }
-        i1 = i--;
-        k1 = k--;
-        if (choice != 0 && (i == 0 || k == 0)) {
-          state = State::kN;
-          break;
-        }
-        state = choice == 0 ? State::kB : choice == 2 ? State::kI : State::kD;
+      case State::kM:
+        state = match_run(region, w);
         break;
-      }
-      case State::kD: {
-        const float* cell = cells_of(i, k - 1);
-        const NodeTransitions& t = nodes[k];
-        const Deviate u(random);
-        state = choose_of_two(cell[0] * t.md_in, cell[state_d] * t.dd_in, u) == 0 ? State::kM
-                                                                                  : State::kD;
-        if (--k == 0) state = State::kN;
+      case State::kD:
+        state = leave_deletion(region, w);
         break;
-      }
-      case State::kI: {
-        visit(k);
-        const float* cell = cells_of(i - 1, k);
-        const NodeTransitions& t = nodes[k];
-        const Deviate u(random);
-        state = choose_of_two(cell[0] * t.mi, cell[state_i] * t.ii, u) == 0 ? State::kM : State::kI;
-        if (--i == 0) state = State::kN;
+      case State::kI:
+        state = leave_insertion(region, w);
         break;
-      }
-      case State::kB: {
-        segments_.push_back({i1 + offset, j + offset, k1, m, trace});
-        if (correction) {
-          // The first residue of a domain counts as outside, as in the reference.
-          for (int p = j + 1; p <= uncorrected; ++p) correction[p - 1] += 1.0f;
-          add_null2(region, visit_count, emitted, i1 + 1, j, correction);
-          uncorrected = i1;
-        }
-        const Deviate u(random);
-        state = choose_of_two(special[i].N * job.move, special[i].J * job.move, u) == 0 ? State::kN
-                                                                                        : State::kJ;
+      case State::kB:
+        segments_.push_back({w.first_i + offset, w.last_i + offset, w.first_k, w.last_k, trace});
+        state = leave_begin(region, w, correction);
         break;
-      }
-      case State::kN:
+      case State::kEnd:
         break;
     }
   }
-  // The rest of the trace is certain and draws nothing.
-  if (correction) {
-    for (int p = 1; p <= uncorrected; ++p) correction[p - 1] += 1.0f;
-  }
+  add_outside(1, w.uncorrected, correction);
   std::reverse(segments_.begin() + static_cast<std::ptrdiff_t>(first_segment), segments_.end());
-  generator = random;
+  random = w.random;
 }
 
 const std::vector<Segment>& Ensemble::sample(const RegionMatrix& region, LinearCongruential& random,

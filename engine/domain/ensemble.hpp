@@ -48,6 +48,16 @@ class Ensemble {
                     float* correction);
   int choose_exit(const RegionMatrix& region, int i, double u, bool& in_match);
   int choose_exit_exactly(const RegionMatrix& region, int i, double u, bool& in_match) const;
+  enum class State;
+  struct Walk;
+  void visit(Walk& walk);
+  const float* cell(const RegionMatrix& region, int i, int k) const;
+  State leave_flank(const RegionMatrix& region, bool in_c, Walk& walk) const;
+  State match_run(const RegionMatrix& region, Walk& walk);
+  State leave_deletion(const RegionMatrix& region, Walk& walk) const;
+  State leave_insertion(const RegionMatrix& region, Walk& walk);
+  State leave_begin(const RegionMatrix& region, Walk& walk, float* correction);
+  static void add_outside(int first, int last, float* correction);
   void add_null2(const RegionMatrix& region, int visit_count, int emitted, int first, int last,
                  float* correction);
 

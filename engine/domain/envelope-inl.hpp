@@ -60,117 +60,15 @@ struct EnvelopeCells {
   float *forward, *deletions, *accuracy[2], *turns[2], *sums, *block, *checkpoints;
 };
 
-// One row of Backward of the unihit model, where E does not depend on B: the chain of deletions and
-// the addition of E run in the loop of the matches. From M and I of row i+1 to those of row i times
-// `inverse`. Returns B before scaling (`kSum`).
-template <class V, bool kSum>
-HWY_INLINE V backward_row_of_one(const Tables& t, const Emissions<V>& emission, V E, V inverse,
-                                 const float* next, float* row, float* deletions) {
-  constexpr int W = kWidth<V>;
-  const int Q = t.Q;
-  const BackwardStripe* const stripe = t.backward.data();
-  V mp = (V::load(next) * emission[0]).down();
-  V sum = V::zero();
-  V v = (V::load(next + 2 * W) * emission[1] * V::same(stripe->dm) + E).down();
-  V c = V::zero();
-  for (int q = Q - 1; q >= 0; --q) {
-    const BackwardStripe& b = stripe[q];
-    const float* const in = next + static_cast<std::size_t>(q) * 2 * W;
-    float* const out = row + static_cast<std::size_t>(q) * 2 * W;
-    const V ip = V::load(in + W);
-    const V m = V::load(in) * emission[q];
-    ((ip * V::same(b.ii) + mp * V::same(b.im)) * inverse).store(out + W);
-    ((ip * V::same(b.mi) + mp * V::same(b.mm)) + E).store(out);
-    c = v * V::same(b.dd);
-    v = mp * V::same(b.dm) + (c + E);
-    v.store(deletions + static_cast<std::size_t>(q) * W);
-    mp = m;
-    if constexpr (kSum) sum = sum + mp * V::same(b.bm);
-  }
-  finish_backward_deletions(t, c, E * V::all(t.backward_bound), deletions, std::size_t{W});
-  const float* const md = t.md.data();
-  c = V::load(deletions).down();
-  for (int q = Q - 1; q >= 0; --q) {
-    float* const cell = row + static_cast<std::size_t>(q) * 2 * W;
-    ((V::load(cell) + c * V::same(md + static_cast<std::size_t>(q) * kLanes)) * inverse)
-        .store(cell);
-    c = V::load(deletions + static_cast<std::size_t>(q) * W);
-  }
-  return kSum ? group_sum(sum) : sum;
-}
-
-// Rows last to first of Backward of the unihit model, row r to row_of(r). `kAgain`: special states
-// and scale factors are known from a pass before.
-template <class V, bool kAgain, typename RowOf>
-HWY_INLINE void backward_of_one(const Tables& t, Lanes& lanes, int last, int first, float ec,
-                                float* deletions, const RowOf& row_of) {
-  const int Q = t.Q;
-  const V one = V::all(1.0f);
-  LaneCursor at(lanes, last + 1);
-  auto moves = Moves<V>::of(at);
-  V own = own_scales<V>(at);
-  V N = V::zero();  // of row r+1
-  for (int r = last; r >= first; --r) {
-    const auto n = static_cast<std::size_t>(r);
-    float* const row = row_of(r);
-    Specials<V> s{V::zero(), V::zero(), V::zero(), V::zero(), V::zero(), one};
-    if (r + 1 == lanes.rows) {
-      std::memset(row, 0, static_cast<std::size_t>(Q) * 2 * kWidth<V> * sizeof(float));
-      s.store(lanes.backward_row(r));
-      continue;
-    }
-    const float* const next = row_of(r + 1);
-    V begins = V::zero();
-    if (lanes.borders[n + 1] != 0) {
-      begins = begin_backward<kAgain>(lanes.borders[n + 1], at, moves);
-      at_borders(lanes.borders[n + 1], [&](int g) HWY_ATTR { set_group(N, g, 0.0f); });
-      own = own_scales<V>(at);
-    }
-    s.C = Specials<V>::load(lanes.backward_row(r + 1)).C * moves.loop + begins;
-    s.E = s.C * V::all(ec);
-    const Emissions<V> emission(t, lanes, r + 1);
-    if constexpr (kAgain) {
-      const V scale = Specials<V>::load(lanes.backward_row(r)).scale;
-      backward_row_of_one<V, false>(t, emission, s.E, one / scale, next, row, deletions);
-    } else {
-      const V forward_scale = Specials<V>::load(lanes.forward_row(r)).scale;
-      const V inverse = one / forward_scale;
-      s.B = backward_row_of_one<V, true>(t, emission, s.E, choose(own, one, inverse), next, row,
-                                         deletions);
-      if (any_greater(s.B, V::all(kOwnScaleAbove))) [[unlikely]] {
-        note_own_scale(at, s.B);
-        own = own_scales<V>(at);
-        backward_row_of_one<V, false>(t, emission, s.E, choose(own, one, inverse), next, row,
-                                      deletions);
-      }
-      s.scale = backward_scale(own, s.B, forward_scale);
-      if (any_greater(own & s.scale, V::all(1.0f))) [[unlikely]]
-        scale_row(row, 2 * Q, choose(own, one / s.scale, one));
-      s.N = s.J = s.B * moves.move + N * moves.loop;  // J takes the same values
-      if (any_greater(s.scale, one)) s.divide();
-      s.store(lanes.backward_row(r));
-    }
-    at_borders(lanes.borders[n], [&](int g) HWY_ATTR {
-      const Job* const job = at[g];
-      if constexpr (!kAgain) {
-        const float N1 = group_value(N, g);
-        SpecialRows::put(job && job->L > 0 ? backward_row_zero<V>(t, *job, next, 2, N1) : kNoRow,
-                         V::kGroups, lanes.backward_row(r) + g * kLanes);
-      }
-      fill_group<V>(row, 2 * Q, g, 0.0f);
-    });
-    N = s.N;
-  }
-}
-
 template <class V>
 void envelope_backward(const Tables& t, Lanes& lanes, float ec, EnvelopeSpace& space) {
   const EnvelopeCells<V> cells(t, lanes, space);
-  backward_of_one<V, false>(t, lanes, lanes.rows - 1, 0, ec, cells.deletions, [&](int r) HWY_ATTR {
-    if (r < cells.block_rows) return cells.in_block(r, 0);
-    if (r % cells.block_rows == 0) return cells.checkpoint(r);
-    return cells.turns[r & 1];
-  });
+  backward_rows<V, true, false>(t, lanes, lanes.rows - 1, 0, ec, 0.0f, cells.deletions,
+                                [&](int r) HWY_ATTR {
+                                  if (r < cells.block_rows) return cells.in_block(r, 0);
+                                  if (r % cells.block_rows == 0) return cells.checkpoint(r);
+                                  return cells.turns[r & 1];
+                                });
 }
 
 // Null2 odds of the K residues by expectation: `sums` of the posteriors of one group over the rows.
@@ -254,8 +152,8 @@ class Decoder {
     for (int first = 0; first < rows; first += cells_.block_rows) {
       const int last = std::min(first + cells_.block_rows, rows) - 1;
       if (first > 0) {
-        backward_of_one<V, true>(
-            t_, lanes_, last, first, ec_, cells_.deletions, [&](int r) HWY_ATTR {
+        backward_rows<V, true, true>(
+            t_, lanes_, last, first, ec_, 0.0f, cells_.deletions, [&](int r) HWY_ATTR {
               return r > last ? cells_.checkpoint(r) : cells_.in_block(r, first);
             });
       }
@@ -341,6 +239,7 @@ class Decoder {
   LaneCursor at_;
   int turn_ = 0;
   V loop_{}, own_{}, scale_{};  // scale_: of posteriors
+  V scale_d_{};                 // of Forward's deletions in the row before, applied when read
   V N_{}, C_{}, E_{};           // optimal accuracy
   V sum_n_{}, sum_c_{};         // posteriors
   // Deletions of optimal accuracy of the row before: before the first stripe, of the last stripe.
@@ -445,11 +344,9 @@ void Decoder<V, kPlain, kSums, kAlign>::row(int r, const float* const backward) 
     }
   };
   forward_row<V, false>(t_, Emissions<V>(t_, lanes_, r), before.B,
-                        before.B * deletion_bounds<V>(t_, lanes_, r), cells_.forward,
+                        before.B * deletion_bounds<V>(t_, lanes_, r), scale_d_, cells_.forward,
                         cells_.forward, visit);
-  if (any_greater(forward_scale, one)) {
-    for (int q = 0; q < Q; ++q) scale_row(cells_.forward + (3 * q + 1) * W, 1, inverse);
-  }
+  scale_d_ = inverse;
   if constexpr (kAlign) {
     hot.count = static_cast<std::size_t>(hot_cell - hot.cells.data());
     enters_ = leaves.up() | edge;

@@ -194,13 +194,16 @@ HWY_INLINE V finish_deletions(const Tables& t, V c, V bound, V matches, float* d
 }
 
 // One row of Forward: reads `previous`, writes `current`, which may be the same row. visit(q, M, I)
-// may change the cells of stripe q before they are stored. Returns E before scaling (`kSum`).
+// may change the cells of stripe q before they are stored. Returns E before scaling (`kSum`);
+// without it deletions of the row before are times `scale_d`.
 template <class V, bool kSum, typename Visit>
-HWY_INLINE V forward_row(const Tables& t, const Emissions<V>& emission, V B, V bound,
+HWY_INLINE V forward_row(const Tables& t, const Emissions<V>& emission, V B, V bound, V scale_d,
                          const float* previous, float* current, const Visit& visit) {
   constexpr int W = kWidth<V>;
   const int Q = t.Q;
   const ForwardStripe* const stripe = t.forward.data();
+  const auto load_d = [&](const float* cell)
+                          HWY_ATTR { return kSum ? V::load(cell) : V::load(cell) * scale_d; };
   const auto match_of = [&](int q, V m0, V i0, V d0) HWY_ATTR {
     const ForwardStripe& f = stripe[q];
     V m = B * V::same(f.bm);
@@ -213,11 +216,11 @@ HWY_INLINE V forward_row(const Tables& t, const Emissions<V>& emission, V B, V b
   // that the chain of deletions runs in the loop of the matches. There are at least two stripes.
   const float* const last = previous + static_cast<std::size_t>(Q - 1) * 3 * W;
   const float* const before = last - 3 * W;
-  V c = (match_of(Q - 1, V::load(before), V::load(before + 2 * W), V::load(before + W)) *
+  V c = (match_of(Q - 1, V::load(before), V::load(before + 2 * W), load_d(before + W)) *
          V::same(stripe[Q - 1].md))
             .up();
   V mp = V::load(last).up();
-  V dp = V::load(last + W).up();
+  V dp = load_d(last + W).up();
   V ip = V::load(last + 2 * W).up();
   V sum = V::zero();
   V d = V::zero();
@@ -228,7 +231,7 @@ HWY_INLINE V forward_row(const Tables& t, const Emissions<V>& emission, V B, V b
     V m = match_of(q, mp, ip, dp);
     if constexpr (kSum) sum = sum + m;
     mp = V::load(in);
-    dp = V::load(in + W);
+    dp = load_d(in + W);
     ip = V::load(in + 2 * W);
     const V deletion = c + d;
     deletion.store(out + W);
@@ -289,7 +292,8 @@ void forward(const Tables& t, Lanes& lanes, int first, int last, float ec, float
     } else {
       const V E =
           forward_row<V, true>(t, Emissions<V>(t, lanes, r), s.B,
-                               s.B * deletion_bounds<V>(t, lanes, r), row - row_stride, row, keep);
+                               s.B * deletion_bounds<V>(t, lanes, r), s.scale, row - row_stride,
+                               row, keep);
       forward_specials(s, moves, E, vec, vej, row, Q);
     }
     s.store(specials);
@@ -306,8 +310,7 @@ void forward(const Tables& t, Lanes& lanes, int first, int last, float ec, float
 
 // The passes of deletions over a Backward row after the first, which has left `c` at stripe 0.
 template <class V>
-HWY_INLINE void finish_backward_deletions(const Tables& t, V c, V bound, float* deletions,
-                                          std::size_t stride) {
+HWY_INLINE void finish_backward_deletions(const Tables& t, V c, V bound, float* deletions) {
   const float* const dd = t.dd.data();
   for (int pass = 1; pass < kLanes; ++pass) {
     c = c.down();
@@ -316,7 +319,7 @@ HWY_INLINE void finish_backward_deletions(const Tables& t, V c, V bound, float* 
     while (q >= 0) {
       const int end = std::max(q - kCheckEvery, -1);
       for (; q > end; --q) {
-        float* const cell = deletions + static_cast<std::size_t>(q) * stride;
+        float* const cell = deletions + static_cast<std::size_t>(q) * kWidth<V>;
         c = c * V::same(dd + static_cast<std::size_t>(q) * kLanes);
         (V::load(cell) + c).store(cell);
       }
@@ -326,67 +329,73 @@ HWY_INLINE void finish_backward_deletions(const Tables& t, V c, V bound, float* 
   }
 }
 
-// One row of Backward in place: `cells` hold row i+1 and then row i before scaling; `emission` is
-// that of residue i+1. `s` holds row i+1; `begins` is the move to T for groups whose last row this
-// is, and zero for all others. Special states become those of row i before scaling.
-template <class V>
-HWY_INLINE void backward_row(const Tables& t, const Emissions<V>& emission, const Moves<V>& moves,
-                             V begins, V ec, V ej, Specials<V>& s, float* cells) {
+// One row of Backward: from M and I of row i+1 to those of row i times `inverse`; `emission` is
+// that of residue i+1. E(i) follows from B(i): exit(B) returns it. In the unihit model it does not,
+// and is given: the chain of deletions and the addition of E run in the loop of the matches.
+// Returns B before scaling, if asked for (`kSum`).
+template <class V, bool kUnihit, bool kSum, typename Exit>
+HWY_INLINE V backward_row(const Tables& t, const Emissions<V>& emission, V E, const Exit& exit,
+                          V inverse, const float* next, float* row, float* deletions) {
   constexpr int W = kWidth<V>;
   const int Q = t.Q;
   const BackwardStripe* const stripe = t.backward.data();
-  V mp = (V::load(cells) * emission[0]).down();
-  V sum = V::zero();
-  V d = V::zero();
+  V mp = (V::load(next) * emission[0]).down();
+  V sum = V::zero(), c = V::zero(), d = V::zero();
+  V v = (V::load(next + 2 * W) * emission[1] * V::same(stripe->dm) + E).down();
   for (int q = Q - 1; q >= 0; --q) {
     const BackwardStripe& b = stripe[q];
-    float* const cell = cells + static_cast<std::size_t>(q) * 3 * W;
-    const V ip = V::load(cell + 2 * W);
-    const V next = V::load(cell) * emission[q];
-    (ip * V::same(b.ii) + mp * V::same(b.im)).store(cell + 2 * W);
+    const float* const in = next + static_cast<std::size_t>(q) * 2 * W;
+    float* const out = row + static_cast<std::size_t>(q) * 2 * W;
+    const V ip = V::load(in + W);
+    const V m = V::load(in) * emission[q];
+    ((ip * V::same(b.ii) + mp * V::same(b.im)) * inverse).store(out + W);
+    const V match = ip * V::same(b.mi) + mp * V::same(b.mm);
     d = mp * V::same(b.dm);
-    d.store(cell + W);
-    (ip * V::same(b.mi) + mp * V::same(b.mm)).store(cell);
-    mp = next;
-    sum = sum + mp * V::same(b.bm);
+    if constexpr (kUnihit) {
+      (match + E).store(out);
+      c = v * V::same(b.dd);
+      d = v = d + (c + E);
+    } else {
+      match.store(out);
+    }
+    d.store(deletions + static_cast<std::size_t>(q) * W);
+    mp = m;
+    if constexpr (kSum) sum = sum + mp * V::same(b.bm);
   }
-  s.B = group_sum(sum);
-  s.C = s.C * moves.loop + begins;
-  s.J = s.B * moves.move + s.J * moves.loop;
-  s.N = s.B * moves.move + s.N * moves.loop;
-  const V E = s.E = s.C * ec + s.J * ej;
-
-  const float* const dd = t.dd.data();
-  V v = (d + E).down();
-  V c = V::zero();
-  for (int q = Q - 1; q >= 0; --q) {
-    float* const cell = cells + static_cast<std::size_t>(q) * 3 * W;
-    c = v * V::same(dd + static_cast<std::size_t>(q) * kLanes);
-    v = V::load(cell + W) + (c + E);
-    v.store(cell + W);
-    (V::load(cell) + E).store(cell);
+  const V B = kSum ? group_sum(sum) : sum;
+  if constexpr (!kUnihit) {
+    E = exit(B);
+    v = (d + E).down();
+    for (int q = Q - 1; q >= 0; --q) {
+      float* const cell = deletions + static_cast<std::size_t>(q) * W;
+      c = v * V::same(stripe[q].dd);
+      v = V::load(cell) + (c + E);
+      v.store(cell);
+    }
   }
-  finish_backward_deletions(t, c, E * V::all(t.backward_bound), cells + W, std::size_t{3} * W);
+  finish_backward_deletions(t, c, E * V::all(t.backward_bound), deletions);
   const float* const md = t.md.data();
-  c = V::load(cells + W).down();
+  c = V::load(deletions).down();
   for (int q = Q - 1; q >= 0; --q) {
-    float* const cell = cells + static_cast<std::size_t>(q) * 3 * W;
-    (V::load(cell) + c * V::same(md + static_cast<std::size_t>(q) * kLanes)).store(cell);
-    c = V::load(cell + W);
+    float* const cell = row + static_cast<std::size_t>(q) * 2 * W;
+    V match = V::load(cell);
+    if constexpr (!kUnihit) match = match + E;
+    ((match + c * V::same(md + static_cast<std::size_t>(q) * kLanes)) * inverse).store(cell);
+    c = V::load(deletions + static_cast<std::size_t>(q) * W);
   }
+  return B;
 }
 
-// Row 0 of one group, where only B and N are left. `cells` hold its row 1, whose N is given:
-// `vectors` a stripe, matches first.
+// Row 0 of a job, where only B and N are left, from M and I of its row 1, whose N is given.
 template <class V>
 HWY_INLINE SpecialRow backward_row_zero(const Tables& t, const Job& job, const float* cells,
-                                        int vectors, float N) {
+                                        float N) {
   using One = Groups<1>;
   const float* const emission = t.match_row(job.residues[0]);
   One sum = One::zero();
   for (int q = 0; q < t.Q; ++q) {
     const One m =
-        One::load(cells + static_cast<std::size_t>(q * vectors) * kWidth<V> + job.group * kLanes);
+        One::load(cells + static_cast<std::size_t>(q) * 2 * kWidth<V> + job.group * kLanes);
     sum = sum + m * One::load(emission + static_cast<std::size_t>(q) * kLanes) *
                     One::load(t.backward[static_cast<std::size_t>(q)].bm);
   }
@@ -429,54 +438,83 @@ HWY_INLINE V begin_backward(unsigned borders, LaneCursor& at, Moves<V>& moves) {
   return begins;
 }
 
-template <class V>
-void backward(const Tables& t, Lanes& lanes, int last, int first, float ec, float ej,
-              float* cells) {
-  constexpr int W = kWidth<V>;
+// Rows last to first of Backward, row r of M and I to row_of(r). `kAgain`: special states and scale
+// factors are known from a pass before, as E of the unihit model is.
+template <class V, bool kUnihit, bool kAgain, typename RowOf>
+HWY_INLINE void backward_rows(const Tables& t, Lanes& lanes, int last, int first, float ec,
+                              float ej, float* deletions, const RowOf& row_of) {
   const int Q = t.Q;
-  const V vec = V::all(ec), vej = V::all(ej);
+  const V one = V::all(1.0f), zero = V::zero(), vec = V::all(ec), vej = V::all(ej);
   LaneCursor at(lanes, last + 1);
   auto moves = Moves<V>::of(at);
   V own = own_scales<V>(at);
-  Specials<V> s{};
+  Specials<V> s{zero, zero, zero, zero, zero, one};
   if (last + 1 < lanes.rows) s = Specials<V>::load(lanes.backward_row(last + 1));
   for (int r = last; r >= first; --r) {
-    const auto row = static_cast<std::size_t>(r);
-    float* const specials = lanes.backward_row(r);
-    V begins = V::zero();
-    if (lanes.borders[row + 1] != 0) {
-      begins = begin_backward<false>(lanes.borders[row + 1], at, moves);
+    float* const row = row_of(r);
+    if (r + 1 == lanes.rows) {
+      std::memset(row, 0, static_cast<std::size_t>(Q) * 2 * kWidth<V> * sizeof(float));
+      s.store(lanes.backward_row(r));
+      continue;
+    }
+    const float* const next = row_of(r + 1);
+    const unsigned ends = lanes.borders[static_cast<std::size_t>(r) + 1];
+    V begins = zero;
+    if (ends != 0) {
+      begins = begin_backward<kAgain>(ends, at, moves);
       own = own_scales<V>(at);
     }
-    SpecialRow zeros[kMaxGroups];
-    at_borders(lanes.borders[row], [&](int g) HWY_ATTR {
-      const Job* const job = at[g];
-      zeros[g] =
-          job && job->L > 0 ? backward_row_zero<V>(t, *job, cells, 3, group_value(s.N, g)) : kNoRow;
-    });
-    if (r + 1 == lanes.rows) {
-      std::memset(cells, 0, static_cast<std::size_t>(Q) * 3 * W * sizeof(float));
-      s.E = s.N = s.J = s.B = s.C = V::zero();
-      s.scale = V::all(1.0f);
-    } else {
-      backward_row(t, Emissions<V>(t, lanes, r + 1), moves, begins, vec, vej, s, cells);
+    if constexpr (kAgain) s.C = Specials<V>::load(lanes.backward_row(r + 1)).C;
+    s.C = s.C * moves.loop + begins;
+    const V J = s.J, N = s.N;
+    const auto exit = [&](V B) HWY_ATTR {
+      s.J = B * moves.move + J * moves.loop;
+      s.N = B * moves.move + N * moves.loop;
+      return s.E = s.C * vec + s.J * vej;
+    };
+    const V scale = Specials<V>::load(kAgain ? lanes.backward_row(r) : lanes.forward_row(r)).scale;
+    const V inverse = one / scale;
+    const auto compute = [&] HWY_ATTR {
+      const V factor = kAgain ? inverse : choose(own, one, inverse);
+      s.B = backward_row<V, kUnihit, !kAgain>(t, Emissions<V>(t, lanes, r + 1), s.C * vec, exit,
+                                              factor, next, row, deletions);
+    };
+    compute();
+    const unsigned zeros = lanes.borders[static_cast<std::size_t>(r)];
+    if constexpr (!kAgain) {
       if (any_greater(s.B, V::all(kOwnScaleAbove))) [[unlikely]] {
         note_own_scale(at, s.B);
         own = own_scales<V>(at);
+        compute();
       }
-      s.scale = backward_scale(own, s.B, Specials<V>::load(lanes.forward_row(r)).scale);
-      if (any_greater(s.scale, V::all(1.0f))) {
+      if constexpr (kUnihit) exit(s.B);
+      s.scale = backward_scale(own, s.B, scale);
+      if (any_greater(s.scale, one)) {
         s.divide();
-        scale_row(cells, 3 * Q, V::all(1.0f) / s.scale);
+        if (any_greater(own & s.scale, one)) scale_row(row, 2 * Q, choose(own, one / s.scale, one));
       }
+      s.store(lanes.backward_row(r));
     }
-    s.store(specials);
-    at_borders(lanes.borders[row], [&](int g) HWY_ATTR {
-      SpecialRows::put(zeros[g], V::kGroups, specials + g * kLanes);
-      fill_group<V>(cells, 3 * Q, g, 0.0f);
-      for (V* const state : {&s.E, &s.N, &s.J, &s.B, &s.C}) set_group(*state, g, 0.0f);
+    at_borders(zeros, [&](int g) HWY_ATTR {
+      if constexpr (!kAgain) {
+        const Job* const job = at[g];
+        SpecialRows::put(
+            job && job->L > 0 ? backward_row_zero<V>(t, *job, next, group_value(N, g)) : kNoRow,
+            V::kGroups, lanes.backward_row(r) + g * kLanes);
+        for (V* const state : {&s.E, &s.N, &s.J, &s.B, &s.C}) set_group(*state, g, 0.0f);
+      }
+      fill_group<V>(row, 2 * Q, g, 0.0f);
     });
   }
+}
+
+template <class V>
+void backward(const Tables& t, Lanes& lanes, int last, int first, float ec, float ej,
+              float* cells) {
+  const std::size_t row = static_cast<std::size_t>(t.Q) * 2 * kWidth<V>;
+  backward_rows<V, false, false>(
+      t, lanes, last, first, ec, ej, cells + 2 * row,
+      [&](int r) HWY_ATTR { return cells + static_cast<std::size_t>(r & 1) * row; });
 }
 
 }  // namespace

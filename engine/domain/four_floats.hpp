@@ -1,5 +1,5 @@
-// Four floats with the operations of the trace sampler: SSE2, or the compiler's own vectors. Not a
-// matter of run-time dispatch, since more than four lanes would not be of use.
+// Four floats with the operations of the trace sampler. Not a matter of run-time dispatch, since
+// more than four lanes would not be of use.
 #pragma once
 
 #include <cstdint>
@@ -10,31 +10,39 @@
 
 namespace hmmjit::domain {
 
-#if defined(__SSE2__)
 struct FourFloats {
-  __m128 v;
-  static FourFloats all(float x) { return {_mm_set1_ps(x)}; }
-  static FourFloats of(const float& a, const float& b, const float& c, const float& d) {
-    return {_mm_unpacklo_ps(_mm_unpacklo_ps(_mm_load_ss(&a), _mm_load_ss(&c)),
-                            _mm_unpacklo_ps(_mm_load_ss(&b), _mm_load_ss(&d)))};
-  }
+  using Floats = float __attribute__((vector_size(16)));
+  using Words = std::int32_t __attribute__((vector_size(16)));
+  Floats v;
+  static FourFloats all(float x) { return {Floats{x, x, x, x}}; }
+  static FourFloats of(float a, float b, float c, float d) { return {Floats{a, b, c, d}}; }
   /// `p`: aligned to 16 bytes.
-  static FourFloats load(const float* p) { return {_mm_load_ps(p)}; }
-  void store(float* p) const { _mm_store_ps(p, v); }
-  friend FourFloats operator+(FourFloats a, FourFloats b) { return {_mm_add_ps(a.v, b.v)}; }
-  friend FourFloats operator-(FourFloats a, FourFloats b) { return {_mm_sub_ps(a.v, b.v)}; }
-  friend FourFloats operator*(FourFloats a, FourFloats b) { return {_mm_mul_ps(a.v, b.v)}; }
+  static FourFloats load(const float* p) { return {*reinterpret_cast<const Floats*>(p)}; }
+  void store(float* p) const { *reinterpret_cast<Floats*>(p) = v; }
+  friend FourFloats operator+(FourFloats a, FourFloats b) { return {a.v + b.v}; }
+  friend FourFloats operator-(FourFloats a, FourFloats b) { return {a.v - b.v}; }
+  friend FourFloats operator*(FourFloats a, FourFloats b) { return {a.v * b.v}; }
   /// Lane r from lane r - kLanes, zeros from below.
   template <int kLanes>
   FourFloats up() const {
-    return {_mm_castsi128_ps(_mm_slli_si128(_mm_castps_si128(v), 4 * kLanes))};
+    return {__builtin_shufflevector(Floats{}, v, 4 - kLanes, 5 - kLanes, 6 - kLanes, 7 - kLanes)};
   }
-  FourFloats last() const { return {_mm_shuffle_ps(v, v, _MM_SHUFFLE(3, 3, 3, 3))}; }
-  FourFloats magnitude() const { return {_mm_andnot_ps(_mm_set1_ps(-0.0f), v)}; }
+  FourFloats last() const { return {__builtin_shufflevector(v, v, 3, 3, 3, 3)}; }
+  FourFloats magnitude() const { return {Floats(Words(v) & 0x7fffffff)}; }
   /// Bit r: the sign of lane r.
-  int signs() const { return _mm_movemask_ps(v); }
+  int signs() const { return sign_bits(Words(v)); }
   /// Bit r: lane r of a is greater.
-  friend int greater(FourFloats a, FourFloats b) { return _mm_movemask_ps(_mm_cmpgt_ps(a.v, b.v)); }
+  friend int greater(FourFloats a, FourFloats b) { return sign_bits(a.v > b.v); }
+
+ private:
+  static int sign_bits(Words words) {
+#if defined(__SSE2__)
+    return _mm_movemask_ps(__m128(words));
+#else
+    const Words m = words < 0;
+    return (m[0] & 1) | (m[1] & 2) | (m[2] & 4) | (m[3] & 8);
+#endif
+  }
 };
 
 /// Sums of pairs of floats, kept as doubles.
@@ -42,58 +50,13 @@ class DoubleSums {
  public:
   /// Adds a[r] + b[r], as doubles, to sum r.
   void add(FourFloats a, FourFloats b) {
-    low_ = _mm_add_pd(low_, _mm_add_pd(_mm_cvtps_pd(a.v), _mm_cvtps_pd(b.v)));
-    high_ = _mm_add_pd(high_, _mm_add_pd(_mm_cvtps_pd(_mm_movehl_ps(a.v, a.v)),
-                                         _mm_cvtps_pd(_mm_movehl_ps(b.v, b.v))));
-  }
-  double total() const {
-    const __m128d sum = _mm_add_pd(low_, high_);
-    return _mm_cvtsd_f64(sum) + _mm_cvtsd_f64(_mm_unpackhi_pd(sum, sum));
-  }
-
- private:
-  __m128d low_ = _mm_setzero_pd(), high_ = _mm_setzero_pd();
-};
-#else
-struct FourFloats {
-  using Floats = float __attribute__((vector_size(16)));
-  using Words = std::int32_t __attribute__((vector_size(16)));
-  Floats v;
-  static FourFloats all(float x) { return {Floats{x, x, x, x}}; }
-  static FourFloats of(float a, float b, float c, float d) { return {Floats{a, b, c, d}}; }
-  static FourFloats load(const float* p) { return {*reinterpret_cast<const Floats*>(p)}; }
-  void store(float* p) const { *reinterpret_cast<Floats*>(p) = v; }
-  friend FourFloats operator+(FourFloats a, FourFloats b) { return {a.v + b.v}; }
-  friend FourFloats operator-(FourFloats a, FourFloats b) { return {a.v - b.v}; }
-  friend FourFloats operator*(FourFloats a, FourFloats b) { return {a.v * b.v}; }
-  template <int kLanes>
-  FourFloats up() const {
-    if constexpr (kLanes == 1) return {Floats{0, v[0], v[1], v[2]}};
-    static_assert(kLanes == 1 || kLanes == 2);
-    return {Floats{0, 0, v[0], v[1]}};
-  }
-  FourFloats last() const { return all(v[3]); }
-  FourFloats magnitude() const { return {Floats(Words(v) & 0x7fffffff)}; }
-  int signs() const { return bits(Words(v) < 0); }
-  friend int greater(FourFloats a, FourFloats b) { return bits(a.v > b.v); }
-
- private:
-  static int bits(Words mask) {
-    return (mask[0] & 1) | (mask[1] & 2) | (mask[2] & 4) | (mask[3] & 8);
-  }
-};
-
-class DoubleSums {
- public:
-  void add(FourFloats a, FourFloats b) {
-    for (int r = 0; r < 4; ++r)
-      sums_[r] += static_cast<double>(a.v[r]) + static_cast<double>(b.v[r]);
+    sums_ += __builtin_convertvector(a.v, Doubles) + __builtin_convertvector(b.v, Doubles);
   }
   double total() const { return (sums_[0] + sums_[2]) + (sums_[1] + sums_[3]); }
 
  private:
-  double sums_[4] = {};
+  using Doubles = double __attribute__((vector_size(32)));
+  Doubles sums_{};
 };
-#endif
 
 }  // namespace hmmjit::domain

@@ -60,7 +60,8 @@ struct Kernels {
   void (*forward)(const ForwardTables::Tables& tables, Lanes& lanes, int first, int last, float ec,
                   float ej, float* cells, std::size_t row_stride);
   /// Rows last to first of Backward; those of Forward are given, and the special states of row
-  /// last+1 and `cells` of this row, unless it is the end.
+  /// last+1 and its cells, unless it is the end. M and I of row r go to `cells`, those of odd rows
+  /// behind those of even ones.
   void (*backward)(const ForwardTables::Tables& tables, Lanes& lanes, int last, int first, float ec,
                    float ej, float* cells);
   /// All of Backward of the unihit model after forward(). Prepares decode().
@@ -70,10 +71,11 @@ struct Kernels {
   void (*decode)(const ForwardTables::Tables& tables, Lanes& lanes, float ec, bool sums, bool align,
                  EnvelopeSpace& space);
   /// linked[p] = 1 where segment p of 0..count-1 is linked to the segment (i, j, k, m), else 0.
-  /// Lengths below 2^22.
   void (*link_segments)(const SegmentArrays& segments, std::size_t count, std::int32_t i,
                         std::int32_t j, std::int32_t k, std::int32_t m, std::uint8_t* linked);
 
+  /// Floats that `cells` takes for one row of Forward, and in Backward.
+  std::size_t scratch(int Q) const { return static_cast<std::size_t>(5 * Q * groups * kLanes); }
   std::size_t choice_row(int Q) const {
     return static_cast<std::size_t>(Q * kChoices * mask_bytes);
   }

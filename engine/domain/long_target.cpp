@@ -15,17 +15,18 @@ LongTarget::LongTarget(const ForwardTables::Tables& tables, const Job& job, int 
       ej_(ej),
       forward_(static_cast<std::size_t>(parts_)),
       backward_(static_cast<std::size_t>(parts_)) {
-  cells_.zero(MatrixLayout::of(tables.Q, 1).row);
+  cells_.zero(kernels(1).scratch(tables.Q));
 }
 
-void LongTarget::keep(Checkpoint& checkpoint, const float* special_row) {
-  checkpoint.cells.assign(cells_.data(), cells_.data() + MatrixLayout::of(tables_.Q, 1).row);
+void LongTarget::keep(Checkpoint& checkpoint, const float* cells, int vectors,
+                      const float* special_row) {
+  checkpoint.cells.assign(cells, cells + vectors * tables_.Q * kLanes);
   checkpoint.special = SpecialRows(special_row, 1, 0)[0];
   checkpoint.own_scale = job_.own_scale;
 }
 
-void LongTarget::restore(const Checkpoint& checkpoint, float* special_row) {
-  std::ranges::copy(checkpoint.cells, cells_.data());
+void LongTarget::restore(const Checkpoint& checkpoint, float* cells, float* special_row) {
+  std::ranges::copy(checkpoint.cells, cells);
   SpecialRows::put(checkpoint.special, 1, special_row);
   job_.own_scale = checkpoint.own_scale;
 }
@@ -34,7 +35,8 @@ void LongTarget::restore(const Checkpoint& checkpoint, float* special_row) {
 void LongTarget::forward_rows(int part) {
   const int first = first_of(part), count = last_of(part) - first;
   lanes_.take_part(job_, first, last_of(part));
-  if (part > 0) restore(forward_[static_cast<std::size_t>(part)], lanes_.forward_row(0));
+  if (part > 0)
+    restore(forward_[static_cast<std::size_t>(part)], cells_.data(), lanes_.forward_row(0));
   kernels(1).forward(tables_, lanes_, part > 0, count, ec_, ej_, cells_.data(), 0);
 }
 
@@ -42,7 +44,9 @@ void LongTarget::forward_rows(int part) {
 void LongTarget::backward_rows(int part) {
   const int count = last_of(part) - first_of(part);
   const bool end = part + 1 == parts_;
-  if (!end) restore(backward_[static_cast<std::size_t>(part)], lanes_.backward_row(count + 1));
+  if (!end)
+    restore(backward_[static_cast<std::size_t>(part)], backward_cells(count + 1),
+            lanes_.backward_row(count + 1));
   kernels(1).backward(tables_, lanes_, count + end, part > 0, ec_, ej_, cells_.data());
 }
 
@@ -54,7 +58,7 @@ float LongTarget::forward() {
     const SpecialRows rows(lanes_.forward_row(0), 1, 0);
     log_scale = add_log_scales(rows, count, log_scale);
     if (part + 1 == parts_) return forward_nats(log_scale, rows[count].C, job_.move);
-    keep(forward_[static_cast<std::size_t>(part) + 1], lanes_.forward_row(count));
+    keep(forward_[static_cast<std::size_t>(part) + 1], cells_.data(), 3, lanes_.forward_row(count));
   }
 }
 
@@ -62,7 +66,8 @@ bool LongTarget::find_regions(std::vector<Region>& regions, float& expected_doma
   for (int part = parts_ - 1; part > 0; --part) {
     forward_rows(part);
     backward_rows(part);
-    keep(backward_[static_cast<std::size_t>(part) - 1], lanes_.backward_row(1));
+    keep(backward_[static_cast<std::size_t>(part) - 1], backward_cells(1), 2,
+         lanes_.backward_row(1));
   }
 
   // Decoding goes from the first row on, and begins with a factor that the last row of Backward

@@ -40,8 +40,12 @@ class LongTarget {
   int last_of(int part) const { return part + 1 == parts_ ? job_.L : first_of(part + 1); }
   void forward_rows(int part);
   void backward_rows(int part);
-  void keep(Checkpoint& checkpoint, const float* special_row);
-  void restore(const Checkpoint& checkpoint, float* special_row);
+  void keep(Checkpoint& checkpoint, const float* cells, int vectors, const float* special_row);
+  void restore(const Checkpoint& checkpoint, float* cells, float* special_row);
+  /// M and I of a row of Backward.
+  float* backward_cells(int row) {
+    return cells_.data() + static_cast<std::size_t>((row & 1) * 2 * tables_.Q * kLanes);
+  }
 
   const ForwardTables::Tables& tables_;
   Job job_;

@@ -130,7 +130,6 @@ struct ThreadState {
   FilterOutput filtered;
   FilterTimes times;
   double scoring_seconds = 0, setup_seconds = 0, decode_seconds = 0;
-  std::uint64_t forward_cells = 0;
   double report_seconds = 0;
   domain::DomainTimes alone_times;  // of workspaces already destroyed
   std::vector<TargetView> views;

@@ -157,7 +157,6 @@ void Scorer::score(const JobPtr& job, const std::vector<WaitingTarget>& batch) {
     local.parsed.push_back(target.parsed.get());
     cells += target.cells;
     left += target.cells_left;
-    if (target.parsed == nullptr) local.forward_cells += target.cells;
   }
   const auto passes = [&](std::size_t n, float nats) {
     return job->passes_forward(nats, batch[n].filter_nats, search_.options.filters.F3);

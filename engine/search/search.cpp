@@ -199,7 +199,6 @@ SearchStatistics Run::statistics() {
   search_.threads.for_each([&out](const ThreadState& local) {
     out.filters += local.times;
     out.scoring_seconds += local.scoring_seconds;
-    out.forward_cells += local.forward_cells;
     out.setup_seconds += local.setup_seconds;
     out.report_seconds += local.report_seconds;
     out.read_seconds += local.decode_seconds;

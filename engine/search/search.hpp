@@ -132,7 +132,6 @@ struct SearchStatistics {
   std::uint64_t bytes_read = 0;
   FilterTimes filters;
   double scoring_seconds = 0;       ///< Forward and everything after it
-  std::uint64_t forward_cells = 0;  ///< of the Forward filter
   domain::DomainTimes domain;       ///< parts of scoring, core-seconds
   FilterCounters counters;          ///< summed over models
   std::uint64_t hits_reported = 0, domains_reported = 0;

@@ -629,7 +629,6 @@ void add(SearchStatistics& sum, const SearchStatistics& other) {
   sum.report_seconds += other.report_seconds;
   sum.filters += other.filters;
   sum.scoring_seconds += other.scoring_seconds;
-  sum.forward_cells += other.forward_cells;
   sum.domain += other.domain;
   sum.counters += other.counters;
   sum.hits_reported += other.hits_reported;

@@ -106,7 +106,7 @@ std::vector<Trail> run(const Kernels& kernel, const ForwardTables& model, Case c
   Lanes lanes;
   lanes.deal(c.jobs, kernel.groups);
   std::vector<Trail> trails(c.jobs.size());
-  AlignedArray<float> cells(static_cast<std::size_t>(lanes.rows) * layout.row);
+  AlignedArray<float> cells(static_cast<std::size_t>(lanes.rows + 2) * layout.row);
   const int last = lanes.rows - 1;
   kernel.forward(t, lanes, 0, last, c.odds.ec, c.odds.ej, cells.data(), layout.row);
   for (const Job& job : c.jobs) {
@@ -207,18 +207,19 @@ class PlainEnvelope {
   // `change` may set special states of Forward before they are used.
   ScoredEnvelope score(const std::function<void(float* row, int i)>& change) {
     const std::size_t row = MatrixLayout::of(t.Q, 1).row;
-    AlignedArray<float> forward(static_cast<std::size_t>(lanes_.rows) * row), backward(row);
+    AlignedArray<float> forward(static_cast<std::size_t>(lanes_.rows) * row), backward(2 * row);
     const Kernels& kernel = kernel_sets().back().front();
     kernel.forward(t, lanes_, 0, lanes_.rows - 1, odds_.ec, odds_.ej, forward.data(), row);
     for (int i = 0; i <= job_.L; ++i) change(lanes_.forward_row(i), i);
     for (int i = lanes_.rows - 1; i >= 0; --i) {
       kernel.backward(t, lanes_, i, i, odds_.ec, odds_.ej, backward.data());
       if (i < 1 || i > job_.L) continue;
+      const float* const f = forward.data() + static_cast<std::size_t>(i) * row;
+      const float* const b = backward.data() + static_cast<std::size_t>((i & 1) * 2 * t.Q * kLanes);
       for (int k = 1; k <= 4 * t.Q; ++k) {
-        const auto at = static_cast<std::size_t>(t.stripe_of(k) * 3 * kLanes + t.lane_of(k));
-        const float* const f = forward.data() + static_cast<std::size_t>(i) * row + at;
-        cell(PM, i, k) = f[0] * backward[at];
-        cell(PI, i, k) = f[2 * kLanes] * backward[at + 2 * kLanes];
+        const int q = t.stripe_of(k), r = t.lane_of(k);
+        cell(PM, i, k) = f[q * 3 * kLanes + r] * b[q * 2 * kLanes + r];
+        cell(PI, i, k) = f[(q * 3 + 2) * kLanes + r] * b[(q * 2 + 1) * kLanes + r];
       }
     }
     const SpecialRows f = lanes_.forward_of(job_), b = lanes_.backward_of(job_);
