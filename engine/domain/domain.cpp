@@ -66,7 +66,6 @@ struct TargetWork {
   float* correction = nullptr;           // null2 in nats, [L + 1]
   float forward_nats = 0;
   bool dropped = false;
-  bool align_now = true;  // expected to be wanted
   std::size_t first_region = 0, region_count = 0;
   TargetScore score;
 
@@ -181,21 +180,15 @@ class Batch {
   void collect_envelopes();
 
   // Envelopes.
-  void predict_wanted();
   void score_envelopes();
-  void score(std::vector<Job>&& jobs, bool sums, bool align);
+  void score(std::vector<Job>&& jobs, bool sums);
   Job envelope_job(std::size_t e) const;
   void align(EnvelopeWork& envelope, const AccuracyChoices* choices);
   void take_found(EnvelopeWork& envelope);
   void correct_by_expectation(const EnvelopeWork& envelope, const float* odds);
 
-  // Targets.
   void finish(TargetWork& work);
-  void align_late();
 
-  bool is_wanted(const TargetWork& work) const {
-    return !wanted_ || wanted_(static_cast<std::size_t>(&work - s_.targets.data()), work.score);
-  }
   std::size_t max_matrix_bytes() const;
   void check_matrix(const TargetWork& work, int rows, std::size_t bytes) const;
   bool is_long(int L) const { return L > options_.longest_in_one; }
@@ -425,17 +418,6 @@ void Batch::collect_envelopes() {
   }
 }
 
-// A guess from what is known of null2 before the envelopes are scored. A wrong guess costs time,
-// nothing else.
-void Batch::predict_wanted() {
-  for (TargetWork& work : s_.targets) {
-    if (work.dropped || !wanted_) continue;
-    TargetScore guess;
-    scorer_.score_whole(work.target->length(), work.forward_nats, work.correction, guess);
-    work.align_now = wanted_(static_cast<std::size_t>(&work - s_.targets.data()), guess);
-  }
-}
-
 void Batch::correct_by_expectation(const EnvelopeWork& envelope, const float* odds) {
   float all[kMaxCodes], logs[kMaxCodes];
   std::copy_n(odds, t_.K, all);
@@ -469,7 +451,7 @@ void Batch::take_found(EnvelopeWork& envelope) {
   envelope.scored = found.sound && !std::isnan(found.forward_nats);
   if (!envelope.scored) return;
   if (options_.null2 && !envelope.clustered) correct_by_expectation(envelope, found.null2.data());
-  if (s_.targets[envelope.target].align_now) align(envelope, nullptr);
+  align(envelope, nullptr);
 }
 
 Job Batch::envelope_job(std::size_t e) const {
@@ -481,9 +463,9 @@ Job Batch::envelope_job(std::size_t e) const {
   return job;
 }
 
-// `sums`: null2 by expectation for those that are not clusters.
-void Batch::score(std::vector<Job>&& jobs, bool sums, bool align) {
-  s_.scorer.start(model_, std::move(jobs), sums, align, max_matrix_bytes());
+// `sums`: null2 by expectation.
+void Batch::score(std::vector<Job>&& jobs, bool sums) {
+  s_.scorer.start(model_, std::move(jobs), sums, max_matrix_bytes());
   for (;;) {
     std::span<const Job> set;
     {
@@ -497,28 +479,24 @@ void Batch::score(std::vector<Job>&& jobs, bool sums, bool align) {
       envelope.domain.envelope_nats = s_.scorer.forward_nats(job);
       envelope.scored = job.decoded.sound && !std::isnan(envelope.domain.envelope_nats);
       if (!envelope.scored) continue;
-      if (sums && !envelope.clustered) correct_by_expectation(envelope, job.decoded.null2.data());
-      if (!align) continue;
+      if (sums) correct_by_expectation(envelope, job.decoded.null2.data());
       const AccuracyChoices choices = s_.scorer.choices(job);
-      this->align(envelope, &choices);
+      align(envelope, &choices);
     }
   }
 }
 
 void Batch::score_envelopes() {
-  std::vector<Job> jobs[2][2];  // by sums, by alignment
+  std::vector<Job> jobs[2];  // by sums: clusters have their null2 already
   for (std::size_t e = 0; e < s_.envelopes.size(); ++e) {
     EnvelopeWork& envelope = s_.envelopes[e];
     if (envelope.found != nullptr) {
       take_found(envelope);
     } else {
-      // Clusters have their null2 already.
-      jobs[options_.null2 && !envelope.clustered][s_.targets[envelope.target].align_now].push_back(
-          envelope_job(e));
+      jobs[options_.null2 && !envelope.clustered].push_back(envelope_job(e));
     }
   }
-  for (const bool sums : {false, true})
-    for (const bool align : {false, true}) score(std::move(jobs[sums][align]), sums, align);
+  for (const bool sums : {false, true}) score(std::move(jobs[sums]), sums);
 }
 
 void Batch::finish(TargetWork& work) {
@@ -539,41 +517,12 @@ void Batch::finish(TargetWork& work) {
       envelope.domain.ienv = envelope.i;
       envelope.domain.jenv = envelope.j;
       envelope.domain.correction_nats = sum;
-      score.domains.push_back(work.align_now ? std::move(envelope.domain) : envelope.domain);
+      score.domains.push_back(std::move(envelope.domain));
     }
   }
   work.dropped = score.domains.empty();
   if (!work.dropped)
     scorer_.score(work.target->length(), work.forward_nats, work.correction, score);
-}
-
-// Targets that are wanted against expectation.
-void Batch::align_late() {
-  std::vector<Job> jobs;
-  std::vector<TargetWork*> late;
-  for (TargetWork& work : s_.targets) {
-    if (work.dropped || work.align_now) continue;
-    work.dropped = !is_wanted(work);
-    if (work.dropped) continue;
-    late.push_back(&work);
-    for (std::size_t n = work.first_region; n < work.first_region + work.region_count; ++n) {
-      const RegionWork& r = s_.region_work[n];
-      for (std::size_t e = r.first_envelope; e < r.first_envelope + r.envelope_count; ++e) {
-        EnvelopeWork& envelope = s_.envelopes[e];
-        if (!envelope.scored) continue;
-        if (envelope.found != nullptr) {
-          align(envelope, nullptr);
-        } else {
-          jobs.push_back(envelope_job(e));
-        }
-      }
-    }
-  }
-  score(std::move(jobs), false, true);
-  for (TargetWork* const work : late) {
-    work->align_now = true;
-    finish(*work);
-  }
 }
 
 void Batch::run(std::span<const TargetView> targets, const PassesForward& passes,
@@ -591,16 +540,12 @@ void Batch::run(std::span<const TargetView> targets, const PassesForward& passes
   find_regions();
   cluster_regions();
   collect_envelopes();
-  predict_wanted();
   score_envelopes();
-  for (TargetWork& work : s_.targets) {
-    if (!work.dropped) finish(work);
-  }
-  align_late();
   for (std::size_t n = 0; n < targets.size(); ++n) {
     TargetWork& work = s_.targets[n];
     results[n].reset();
-    if (!work.dropped && is_wanted(work)) results[n] = std::move(work.score);
+    if (!work.dropped) finish(work);
+    if (!work.dropped && (!wanted_ || wanted_(n, work.score))) results[n] = std::move(work.score);
   }
   s_.long_corrections.clear();
 }

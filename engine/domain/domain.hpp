@@ -61,8 +61,8 @@ struct DomainOptions {
   /// Largest matrix one call may allocate; 0: half of the machine's memory. A region that needs
   /// more makes the call throw MatrixTooLarge.
   std::size_t max_matrix_bytes = 0;
-  /// A target of more residues is parsed in parts of so many rows: more work and the same bits, in
-  /// memory that does not grow with its length.
+  /// Targets longer than this are parsed in parts of `rows_of_part` rows: more work, the same bits,
+  /// and memory that does not grow with the length.
   int longest_in_one = 1 << 18, rows_of_part = 1 << 16;
 };
 
@@ -73,12 +73,10 @@ class MatrixTooLarge : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Says of target number n of a batch whether its Forward score (nats) passes the filter.
+/// Whether target n of a batch passes the filter with this Forward score.
 using PassesForward = std::function<bool(std::size_t n, float forward_nats)>;
 
-/// Says of target number n of a batch, from its final bits, pre_bits and log_p, whether it can
-/// appear in any output. May also be asked with provisional scores, to predict that; must be a
-/// pure function of its arguments.
+/// Whether target n of a batch can appear in any output, by its bits, pre_bits and log_p.
 using WantedTarget = std::function<bool(std::size_t n, const TargetScore& score)>;
 
 /// Four-lane striped odds of one model. Immutable, shareable.
@@ -109,7 +107,7 @@ struct DomainTimes {
   DomainTimes& operator+=(const DomainTimes& other);
 };
 
-/// All matrices and buffers of one thread: grows, then reused without allocation.
+/// The matrices and buffers of one thread. They grow as needed and are reused.
 class Workspace {
  public:
   Workspace();
@@ -118,16 +116,16 @@ class Workspace {
   struct State;
   State& state() { return *state_; }
   const DomainTimes& times() const;
-  /// Gives matrices and rows back to the system, as after an exception of this stage. Times and the
-  /// state of the generator stay.
+  /// Releases all memory, as after an exception of this stage. Times and the state of the random
+  /// number generator stay.
   void release_memory();
 
  private:
   std::unique_ptr<State> state_;
 };
 
-/// Forward parser score in nats; std::nullopt when it underflows to zero or is not finite (the
-/// target is then skipped; the reference aborts). Keeps nothing.
+/// Forward score in nats; std::nullopt when it underflows to zero or is not finite (the target is
+/// then skipped; the reference aborts).
 std::optional<float> forward_filter(const ForwardTables& model, std::span<const Residue> residues,
                                     Workspace& workspace);
 /// Several targets of similar length side by side in wide vectors; scores[i] is NaN where
@@ -140,11 +138,11 @@ void forward_filter_batch(const ForwardTables& model,
 /// different targets shares vectors, with the bits of single calls. results[n] belongs to
 /// targets[n]: nothing where the target does not pass or has no domain. forward_nats[n] receives
 /// the Forward score, NaN where forward_filter would return nothing (such targets are not offered
-/// to `passes`). Targets that are not `wanted` (if given) yield nothing and cost less, since
-/// nothing needs aligning. Memory grows with the largest region or envelope (12 bytes * residues *
-/// M, twice that for alignments), and by 32 bytes per residue of the batch; 32 to 128 targets a
-/// call fill the vectors. `parsed`: what is known of each target already, null for nothing; empty:
-/// nothing at all.
+/// to `passes`). Targets that are not `wanted` (if given) yield nothing. Memory: 12 bytes *
+/// residues
+/// * M of the largest region of several domains, a twentieth to a fifth of that for envelopes, and
+/// 68 bytes a residue of the batch; 32 to 128 targets a call fill the vectors. `parsed`: what is
+/// known of each target already, null for nothing; empty: nothing at all.
 void score_targets_batch(const ForwardTables& model, std::span<const TargetView> targets,
                          const PassesForward& passes, const DomainOptions& options,
                          Workspace& workspace, std::span<float> forward_nats,

@@ -132,7 +132,7 @@ HWY_INLINE Way<V> better(Way<V> a, Way<V> b, std::uint8_t* choice) {
 }
 
 // Third pass over the rows. Values of special states: one a group in all its lanes.
-template <class V, bool kPlain, bool kSums, bool kAlign>
+template <class V, bool kPlain, bool kSums>
 class Decoder {
  public:
   Decoder(const Tables& t, Lanes& lanes, float ec, EnvelopeSpace& space)
@@ -140,11 +140,9 @@ class Decoder {
 
   void run() {
     const int rows = lanes_.rows;
-    if constexpr (kAlign) {
-      space_.choices.ensure(static_cast<std::size_t>(rows) * choice_row());
-      space_.hot.count = 0;
-      space_.hot.row_begin.assign(1, 0);
-    }
+    space_.choices.ensure(static_cast<std::size_t>(rows) * choice_row());
+    space_.hot.count = 0;
+    space_.hot.row_begin.assign(1, 0);
     std::memset(cells_.forward, 0, 3 * cells_.pair / 2 * sizeof(float));
     std::fill_n(cells_.accuracy[0], cells_.pair, kNever);
     std::fill_n(cells_.accuracy[1], cells_.pair, kNever);
@@ -174,7 +172,7 @@ class Decoder {
     const unsigned borders = lanes_.borders[static_cast<std::size_t>(r)];
     at_borders(borders, [&](int g) HWY_ATTR { finish(g, r - 1); });
     if (r > 0) row(r, backward);
-    if (kAlign) space_.hot.row_begin.push_back(space_.hot.count);
+    space_.hot.row_begin.push_back(space_.hot.count);
     at_borders(borders, [&](int g) HWY_ATTR { begin(g, r); });
   }
 
@@ -184,11 +182,9 @@ class Decoder {
     if (job == nullptr) return;
     DecodedEnvelope& out = job->decoded;
     out.sound = !std::isinf(group_value(scale_, g));
-    if constexpr (kAlign) {
-      out.accuracy = group_value(C_, g);
-      if (candidates_ & bits_of(g)) note_exit(g, last, previous());
-      candidates_ &= ~bits_of(g);
-    }
+    out.accuracy = group_value(C_, g);
+    if (candidates_ & bits_of(g)) note_exit(g, last, previous());
+    candidates_ &= ~bits_of(g);
     if constexpr (kSums) {
       null2_by_expectation<V>(t_, cells_.sums + g * kLanes, job->L, group_value(sum_n_, g),
                               group_value(sum_c_, g), out.null2.data());
@@ -200,10 +196,8 @@ class Decoder {
     Job* const job = at_.next(g);
     fill_group<V>(cells_.forward, 3 * t_.Q, g, 0.0f);
     if constexpr (kSums) fill_group<V>(cells_.sums, 2 * t_.Q, g, 0.0f);
-    if constexpr (kAlign) {
-      fill_group<V>(previous(), 2 * t_.Q, g, kNever);
-      candidates_ &= ~bits_of(g);
-    }
+    fill_group<V>(previous(), 2 * t_.Q, g, kNever);
+    candidates_ &= ~bits_of(g);
     for (V* const v : {&N_, &sum_n_, &sum_c_}) set_group(*v, g, 0.0f);
     for (V* const v : {&C_, &enters_, &last_deletion_}) set_group(*v, g, kNever);
     const float N = job ? lanes_.backward_of(*job)[0].N : 1.0f;
@@ -224,8 +218,6 @@ class Decoder {
   }
 
   void row(int r, const float* backward);
-  template <typename Kept>
-  HWY_INLINE V accuracy_row(V factor, const Kept& kept);
   void special_states(int r, V best, V posterior_n, V posterior_c);
 
   float* previous() const { return cells_.accuracy[turn_]; }
@@ -250,8 +242,8 @@ class Decoder {
 };
 
 // Forward of the row, posteriors, and what becomes of them.
-template <class V, bool kPlain, bool kSums, bool kAlign>
-void Decoder<V, kPlain, kSums, kAlign>::row(int r, const float* const backward) {
+template <class V, bool kPlain, bool kSums>
+void Decoder<V, kPlain, kSums>::row(int r, const float* const backward) {
   const int Q = t_.Q;
   const V zero = V::zero(), one = V::all(1.0f), never = V::all(kNever);
   const auto before = Specials<V>::load(lanes_.forward_row(r - 1));
@@ -266,30 +258,21 @@ void Decoder<V, kPlain, kSums, kAlign>::row(int r, const float* const backward) 
   const float* const from = previous();
   float* const to = current();
   const float* const last = from + static_cast<std::size_t>(Q - 1) * 2 * W;
-  V mp = zero, ip = zero, dp = zero;
-  if constexpr (kAlign) {
-    mp = V::load(last).up() | edge;
-    ip = V::load(last + W).up() | edge;
-    dp = last_deletion_.up() | edge;
-  }
+  V mp = V::load(last).up() | edge;
+  V ip = V::load(last + W).up() | edge;
+  V dp = last_deletion_.up() | edge;
   V deletion = enters_;
   V best = never;                           // match of the row
   V leaves = never, leaves_before = never;  // deletion behind the stripe if none enters its lane
   V through = V::same(kEveryLane), through_before = through;
   const V begin = N_;  // J is never larger: the unihit model does not enter it from E
   const MaskStripe* const mask = t_.mask.data();
-  std::uint8_t* choice = nullptr;
-  std::uint8_t* choice_before = nullptr;
-  std::int32_t* hot_cell = nullptr;
-  float* hot_value = nullptr;
+  std::uint8_t* choice = space_.choices.data() + static_cast<std::size_t>(r) * choice_row();
+  std::uint8_t* choice_before = choice - choice_row();
   HotCells& hot = space_.hot;
-  if constexpr (kAlign) {
-    choice = space_.choices.data() + static_cast<std::size_t>(r) * choice_row();
-    choice_before = choice - choice_row();
-    const std::size_t room = hot.count + 2 * static_cast<std::size_t>(Q);
-    hot_cell = hot.cells.grow(room, hot.count) + hot.count;
-    hot_value = hot.values.grow(room * W, hot.count * W) + hot.count * W;
-  }
+  const std::size_t room = hot.count + 2 * static_cast<std::size_t>(Q);
+  std::int32_t* hot_cell = hot.cells.grow(room, hot.count) + hot.count;
+  float* hot_value = hot.values.grow(room * W, hot.count * W) + hot.count * W;
   const auto keep_if_hot = [&](int cell, V posterior) HWY_ATTR {
     if (any_greater(posterior, V::all(kHotAbove))) [[unlikely]] {
       *hot_cell++ = cell;
@@ -308,67 +291,61 @@ void Decoder<V, kPlain, kSums, kAlign>::row(int r, const float* const backward) 
       (V::load(sums + at) + posterior_m).store(sums + at);
       (V::load(sums + at + W) + posterior_i).store(sums + at + W);
     }
-    if constexpr (kAlign) {
-      keep_if_hot(2 * q, posterior_m);
-      keep_if_hot(2 * q + 1, posterior_i);
-      const MaskStripe& m = mask[q];
-      constexpr std::size_t kBytes = V::kMaskBytes;
-      Way<V> best_way = way<kPlain>(m.mm_in, mp);
-      best_way = better(best_way, way<kPlain>(m.im_in, ip), choice + kFromInsert * kBytes);
-      best_way = better(best_way, way<kPlain>(m.dm_in, dp), choice + kFromDeletion * kBytes);
-      best_way = better(best_way, way<kPlain>(m.bm, begin), choice + kFromBegin * kBytes);
-      const V value = (best_way.value + posterior_m) & V::same(m.node);
-      best = max(best, value);
-      mp = V::load(from + at);
-      ip = V::load(from + at + W);
-      dp = deletion;
-      const V stay =
-          better(way<kPlain>(m.mi, mp), way<kPlain>(m.ii, ip), choice + kStayInsert * kBytes).value;
-      deletion = better(way<kPlain>(m.md, mp), way<kPlain>(m.dd, deletion),
-                        choice_before + kStayDeletion * kBytes)
-                     .value;
-      // No deletions in row 0, the only one whose matches are less than 0.
-      if constexpr (!kPlain) deletion = choose(greater(zero, mp), never, deletion);
-      value.store(to + at);
-      (stay + posterior_i).store(to + at + W);
-      leaves_before = leaves;
-      if constexpr (kPlain) {
-        leaves = best;
-      } else {
-        through_before = through;
-        through = through & V::same(m.dd);
-        leaves = max(V::same(m.md) & value, V::same(m.dd) & leaves);
-      }
-      choice += kChoices * kBytes;
-      choice_before += kChoices * kBytes;
+    keep_if_hot(2 * q, posterior_m);
+    keep_if_hot(2 * q + 1, posterior_i);
+    const MaskStripe& m = mask[q];
+    constexpr std::size_t kBytes = V::kMaskBytes;
+    Way<V> best_way = way<kPlain>(m.mm_in, mp);
+    best_way = better(best_way, way<kPlain>(m.im_in, ip), choice + kFromInsert * kBytes);
+    best_way = better(best_way, way<kPlain>(m.dm_in, dp), choice + kFromDeletion * kBytes);
+    best_way = better(best_way, way<kPlain>(m.bm, begin), choice + kFromBegin * kBytes);
+    const V value = (best_way.value + posterior_m) & V::same(m.node);
+    best = max(best, value);
+    mp = V::load(from + at);
+    ip = V::load(from + at + W);
+    dp = deletion;
+    const V stay =
+        better(way<kPlain>(m.mi, mp), way<kPlain>(m.ii, ip), choice + kStayInsert * kBytes).value;
+    deletion = better(way<kPlain>(m.md, mp), way<kPlain>(m.dd, deletion),
+                      choice_before + kStayDeletion * kBytes)
+                   .value;
+    // No deletions in row 0, the only one whose matches are less than 0.
+    if constexpr (!kPlain) deletion = choose(greater(zero, mp), never, deletion);
+    value.store(to + at);
+    (stay + posterior_i).store(to + at + W);
+    leaves_before = leaves;
+    if constexpr (kPlain) {
+      leaves = best;
+    } else {
+      through_before = through;
+      through = through & V::same(m.dd);
+      leaves = max(V::same(m.md) & value, V::same(m.dd) & leaves);
     }
+    choice += kChoices * kBytes;
+    choice_before += kChoices * kBytes;
   };
   forward_row<V, false>(t_, Emissions<V>(t_, lanes_, r), before.B,
                         before.B * deletion_bounds<V>(t_, lanes_, r), scale_d_, cells_.forward,
                         cells_.forward, visit);
   scale_d_ = inverse;
-  if constexpr (kAlign) {
-    hot.count = static_cast<std::size_t>(hot_cell - hot.cells.data());
-    enters_ = leaves.up() | edge;
-    for (int lane = 2; lane < kLanes; ++lane) {
-      enters_ = max(leaves, through & enters_).up() | edge;
-    }
-    last_deletion_ = max(leaves_before, through_before & enters_);
+  hot.count = static_cast<std::size_t>(hot_cell - hot.cells.data());
+  enters_ = leaves.up() | edge;
+  for (int lane = 2; lane < kLanes; ++lane) {
+    enters_ = max(leaves, through & enters_).up() | edge;
   }
+  last_deletion_ = max(leaves_before, through_before & enters_);
   special_states(r, best, before.N * after.N * loop_ * scale_, before.C * after.C * loop_ * scale_);
   if (any_own_) scale_ = scale_ * choose(own_, forward_scale / after.scale, one);
 }
 
 // Special states of a row of optimal accuracy, and the rows where paths end: the last one whose E
 // is not less than C that comes from the row before.
-template <class V, bool kPlain, bool kSums, bool kAlign>
-void Decoder<V, kPlain, kSums, kAlign>::special_states(int r, V best, V posterior_n,
-                                                       V posterior_c) {
+template <class V, bool kPlain, bool kSums>
+void Decoder<V, kPlain, kSums>::special_states(int r, V best, V posterior_n, V posterior_c) {
   if constexpr (kSums) {
     sum_n_ = sum_n_ + posterior_n;
     sum_c_ = sum_c_ + posterior_c;
   }
-  if constexpr (!kAlign) return;
   N_ = N_ + posterior_n;
   const V E = group_max(best);
   const V stay = C_ + posterior_c;
@@ -390,11 +367,10 @@ void Decoder<V, kPlain, kSums, kAlign>::special_states(int r, V best, V posterio
 }
 
 template <class V>
-void decode(const Tables& t, Lanes& lanes, float ec, bool sums, bool align, EnvelopeSpace& space) {
-  if (align && !t.plain) return Decoder<V, false, true, true>(t, lanes, ec, space).run();
-  if (align && sums) return Decoder<V, true, true, true>(t, lanes, ec, space).run();
-  if (align) return Decoder<V, true, false, true>(t, lanes, ec, space).run();
-  Decoder<V, true, true, false>(t, lanes, ec, space).run();
+void decode(const Tables& t, Lanes& lanes, float ec, bool sums, EnvelopeSpace& space) {
+  if (!t.plain) return Decoder<V, false, true>(t, lanes, ec, space).run();
+  if (sums) return Decoder<V, true, true>(t, lanes, ec, space).run();
+  Decoder<V, true, false>(t, lanes, ec, space).run();
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "domain/envelopes.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 namespace hmmjit::domain {
 namespace {
@@ -9,8 +8,8 @@ namespace {
 // A set of this size fills the vectors, and the cores still share their cache.
 constexpr std::size_t kSetBytes = std::size_t{4} << 20;
 
-std::size_t row_bytes(const Kernels& kernel, int Q, bool align) {
-  return (align ? kernel.choice_row(Q) : 0) +
+std::size_t row_bytes(const Kernels& kernel, int Q) {
+  return kernel.choice_row(Q) +
          static_cast<std::size_t>(4 * kLanes * kernel.groups) * sizeof(float);
 }
 
@@ -21,12 +20,11 @@ std::size_t EnvelopeScorer::choice_bytes(const ForwardTables& model, int L) {
 }
 
 void EnvelopeScorer::start(const ForwardTables& model, std::vector<Job>&& jobs, bool sums,
-                           bool align, std::size_t max_bytes) {
+                           std::size_t max_bytes) {
   tables_ = &model.tables();
   jobs_ = std::move(jobs);
   at_ = 0;
   sums_ = sums;
-  align_ = align;
   max_bytes_ = max_bytes;
   std::sort(jobs_.begin(), jobs_.end(),
             [](const Job& a, const Job& b) { return a.L != b.L ? a.L > b.L : a.owner < b.owner; });
@@ -34,7 +32,7 @@ void EnvelopeScorer::start(const ForwardTables& model, std::vector<Job>&& jobs, 
 
 std::size_t EnvelopeScorer::set_size() const {
   const Kernels& widest = kernels(kMaxGroups);
-  const std::size_t bytes = row_bytes(widest, tables_->Q, align_);
+  const std::size_t bytes = row_bytes(widest, tables_->Q);
   const auto longest = static_cast<std::size_t>(jobs_[at_].L) + 1;
   if (longest * bytes > max_bytes_) return 1;
   const auto groups = static_cast<std::size_t>(widest.groups);
@@ -57,20 +55,8 @@ std::span<const Job> EnvelopeScorer::next() {
   float* const row = space_.cells.ensure(MatrixLayout::of(tables_->Q, kernel_->groups).row);
   kernel_->forward(*tables_, lanes_, 0, lanes_.rows - 1, odds.ec, odds.ej, row, 0);
   kernel_->envelope_backward(*tables_, lanes_, odds.ec, space_);
-  if (sums_ || align_) {
-    kernel_->decode(*tables_, lanes_, odds.ec, sums_, align_, space_);
-  } else {
-    for (Job& job : set) job.decoded.sound = is_sound(job);
-  }
+  kernel_->decode(*tables_, lanes_, odds.ec, sums_, space_);
   return set;
-}
-
-// The posteriors do not overflow, as far as the special states tell.
-bool EnvelopeScorer::is_sound(const Job& job) const {
-  const SpecialRows forward = lanes_.forward_of(job), backward = lanes_.backward_of(job);
-  auto scale = static_cast<float>(1.0 / static_cast<double>(backward[0].N));
-  for (int i = 1; job.own_scale && i <= job.L; ++i) scale *= forward[i].scale / backward[i].scale;
-  return !std::isinf(scale);
 }
 
 }  // namespace hmmjit::domain

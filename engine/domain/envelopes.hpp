@@ -13,10 +13,9 @@ namespace hmmjit::domain {
 /// Buffers of one thread.
 class EnvelopeScorer {
  public:
-  /// Envelopes to score, whose jobs it takes over, and what else they need. `max_bytes`: of the
-  /// choices of a set, unless it is of one envelope.
-  void start(const ForwardTables& model, std::vector<Job>&& jobs, bool sums, bool align,
-             std::size_t max_bytes);
+  /// Envelopes to score and align, `sums`: with null2 by expectation. `max_bytes`: of the choices
+  /// of a set, unless it is of one envelope.
+  void start(const ForwardTables& model, std::vector<Job>&& jobs, bool sums, std::size_t max_bytes);
   /// Scores the next set and returns its jobs; empty: there are no more.
   std::span<const Job> next();
   /// Of the set at hand.
@@ -29,13 +28,12 @@ class EnvelopeScorer {
 
  private:
   std::size_t set_size() const;
-  bool is_sound(const Job& job) const;
 
   const ForwardTables::Tables* tables_ = nullptr;
   const Kernels* kernel_ = nullptr;
   std::vector<Job> jobs_;
   std::size_t at_ = 0;
-  bool sums_ = false, align_ = false;
+  bool sums_ = false;
   std::size_t max_bytes_ = 0;
   Lanes lanes_;
   EnvelopeSpace space_;

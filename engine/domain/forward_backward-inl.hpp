@@ -290,10 +290,9 @@ void forward(const Tables& t, Lanes& lanes, int first, int last, float ec, float
       s.E = s.N = s.J = s.B = s.C = V::zero();
       s.scale = V::all(1.0f);
     } else {
-      const V E =
-          forward_row<V, true>(t, Emissions<V>(t, lanes, r), s.B,
-                               s.B * deletion_bounds<V>(t, lanes, r), s.scale, row - row_stride,
-                               row, keep);
+      const V E = forward_row<V, true>(t, Emissions<V>(t, lanes, r), s.B,
+                                       s.B * deletion_bounds<V>(t, lanes, r), s.scale,
+                                       row - row_stride, row, keep);
       forward_specials(s, moves, E, vec, vej, row, Q);
     }
     s.store(specials);

@@ -67,8 +67,8 @@ struct Kernels {
   /// All of Backward of the unihit model after forward(). Prepares decode().
   void (*envelope_backward)(const ForwardTables::Tables& tables, Lanes& lanes, float ec,
                             EnvelopeSpace& space);
-  /// Null2 by expectation (`sums`) and the choices of optimal accuracy (`align`) of the same jobs.
-  void (*decode)(const ForwardTables::Tables& tables, Lanes& lanes, float ec, bool sums, bool align,
+  /// Optimal accuracy of the same jobs, and null2 by expectation (`sums`).
+  void (*decode)(const ForwardTables::Tables& tables, Lanes& lanes, float ec, bool sums,
                  EnvelopeSpace& space);
   /// linked[p] = 1 where segment p of 0..count-1 is linked to the segment (i, j, k, m), else 0.
   void (*link_segments)(const SegmentArrays& segments, std::size_t count, std::int32_t i,

@@ -20,21 +20,14 @@ double TargetScorer::log_p(float bits) const {
                                   static_cast<double>(c.forward_lambda));
 }
 
-void TargetScorer::score_whole(int L, float forward_nats, const float* correction,
-                               TargetScore& score) const {
+void TargetScorer::score(int L, float forward_nats, const float* correction,
+                         TargetScore& score) const {
   const float null = null_score(L);
   CompensatedSum total;
   for (int i = 0; i <= L; ++i) total.add(correction[i]);
   score.correction_nats = total.value();
   score.pre_bits = nats_to_bits(forward_nats - null);
   score.bits = nats_to_bits(forward_nats - (null + bias(total.value())));
-  score.log_p = log_p(score.bits);
-}
-
-void TargetScorer::score(int L, float forward_nats, const float* correction,
-                         TargetScore& score) const {
-  score_whole(L, forward_nats, correction, score);
-  const float null = null_score(L);
   // Residues outside the envelopes cost a step of the flanking states each.
   const double step =
       std::log(static_cast<double>(static_cast<float>(L) / static_cast<float>(L + 3)));
@@ -52,8 +45,8 @@ void TargetScorer::score(int L, float forward_nats, const float* correction,
   if (covered > 0 && sum_bits > score.bits) {
     score.bits = sum_bits;
     score.pre_bits = nats_to_bits(sum - null);
-    score.log_p = log_p(score.bits);
   }
+  score.log_p = log_p(score.bits);
 
   score.best_domain = 0;
   for (std::size_t d = 0; d < score.domains.size(); ++d) {

@@ -9,9 +9,8 @@ class TargetScorer {
  public:
   TargetScorer(const SearchModel& model, bool null2) : model_(model), null2_(null2) {}
 
-  /// Scores of the whole target from its Forward score and its null2 odds in nats, [L + 1].
-  void score_whole(int L, float forward_nats, const float* correction, TargetScore& score) const;
-  /// The same and the scores of `score.domains`; the target takes their sum where it is more.
+  /// From the target's Forward score, its null2 odds in nats, [L + 1], and `score.domains`: their
+  /// scores and its own, which is their sum where that is more.
   void score(int L, float forward_nats, const float* correction, TargetScore& score) const;
 
  private:

@@ -93,7 +93,7 @@ TEST(Batch, ForwardAndDomainsInOneCall) {
       EXPECT_EQ(score, s.nats[n]);
       return n % 3 != 0;
     };
-    // Only the better half is wanted, whether that is known early or late.
+    // Only the better half is wanted.
     const auto wanted = [](std::size_t, const TargetScore& score) { return score.bits > 20.0f; };
     score_targets_batch(tables, s.views, passes, {}, workspace, nats, results, wanted);
     EXPECT_EQ(nats, s.nats);
@@ -109,21 +109,6 @@ TEST(Batch, ForwardAndDomainsInOneCall) {
     }
     EXPECT_GT(kept, 3u);
   }
-}
-
-// However wrong the early guess is, the final answer decides.
-TEST(Batch, AlignmentsAskedForLateAreTheSame) {
-  const FlushToZeroScope flush;
-  const auto model = random_model(31, 90);
-  const ForwardTables tables(*model);
-  Workspace workspace;
-  const Set s = make_set(tables, 32, 12, workspace);
-  std::vector<std::optional<TargetScore>> expected(s.views.size()), late(s.views.size());
-  define_domains_batch(tables, s.views, s.nats, {}, workspace, expected);
-  // A score without domains is a guess.
-  const auto wanted = [](std::size_t, const TargetScore& score) { return !score.domains.empty(); };
-  define_domains_batch(tables, s.views, s.nats, {}, workspace, late, wanted);
-  EXPECT_EQ(expected, late);
 }
 
 // A target parsed in parts, of one row or of more than it has, gives the bits of one parsed at

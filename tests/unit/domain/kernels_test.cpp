@@ -72,11 +72,10 @@ void put_rows(Trail& trail, const SpecialRows& rows, int L) {
     for (const float value : {s.E, s.N, s.J, s.B, s.C, s.scale}) put(trail, value);
   }
 }
-void put_decoded(Trail& trail, const AccuracyChoices& view, bool align, int K) {
+void put_decoded(Trail& trail, const AccuracyChoices& view, int K) {
   const DecodedEnvelope& d = view.job.decoded;
   trail.push_back(d.sound);
   for (int x = 0; x < K; ++x) put(trail, d.null2[static_cast<std::size_t>(x)]);
-  if (!align) return;
   put(trail, d.accuracy);
   for (const int value : {d.exit_row, d.exit_node, d.first_node})
     trail.push_back(static_cast<std::uint32_t>(value));
@@ -131,15 +130,11 @@ std::vector<Trail> run(const Kernels& kernel, const ForwardTables& model, Case c
   }
   EnvelopeSpace space;
   for (const bool sums : {false, true}) {
-    for (const bool align : {false, true}) {
-      if (!sums && !align) continue;
-      kernel.envelope_backward(t, lanes, c.odds.ec, space);
-      put_backward();
-      kernel.decode(t, lanes, c.odds.ec, sums, align, space);
-      for (const Job& job : c.jobs) {
-        put_decoded(trails[job.owner], {t, kernel, lanes, space, job}, align, sums ? t.K : 0);
-      }
-    }
+    kernel.envelope_backward(t, lanes, c.odds.ec, space);
+    put_backward();
+    kernel.decode(t, lanes, c.odds.ec, sums, space);
+    for (const Job& job : c.jobs)
+      put_decoded(trails[job.owner], {t, kernel, lanes, space, job}, sums ? t.K : 0);
   }
   return trails;
 }
@@ -411,7 +406,7 @@ int expect_plain(const SearchModel& model, const Case& all,
     for (int i = 0; i <= job.L; ++i) change(lanes.forward_row(i), i);
     kernel.envelope_backward(t, lanes, all.odds.ec, space);
     EXPECT_EQ(job.own_scale, plain_job.own_scale);
-    kernel.decode(t, lanes, all.odds.ec, true, true, space);
+    kernel.decode(t, lanes, all.odds.ec, true, space);
     EXPECT_EQ(job.decoded.sound, expected.sound);
     if (!expected.sound) continue;
     EXPECT_EQ(job.decoded.accuracy, expected.accuracy);
