@@ -41,7 +41,7 @@ namespace {
 bool begins_from_N(const AccuracyChoices& a, int i) {
   if (i == 0) return true;
   const SpecialRows forward = a.lanes.forward_of(a.job), backward = a.lanes.backward_of(a.job);
-  auto scale = static_cast<float>(1.0 / static_cast<double>(backward[0].N));
+  auto scale = inverse_of(backward[0].N);
   for (int r = 1; r <= i; ++r) {
     if (forward[r - 1].N * backward[r].N * a.job.loop * scale > 0) return true;
     if (a.job.own_scale) scale *= forward[r].scale / backward[r].scale;
@@ -140,7 +140,7 @@ bool Aligner::show(const ForwardTables::Tables& t, const Residue* residues, cons
   if (!hmm.rf.empty()) a.rf.reserve(columns);
   if (!hmm.cs.empty()) a.cs.reserve(columns);
   for (auto e = begin; e != last; ++e) {
-    const auto node = static_cast<std::size_t>(e->k - 1);
+    const auto node = e->k - 1;
     const bool insert = e->state == State::kI;
     if (!hmm.rf.empty()) a.rf += insert ? '.' : hmm.rf[node];
     if (!hmm.cs.empty()) a.cs += insert ? '.' : hmm.cs[node];

@@ -154,401 +154,374 @@ class Batch {
  public:
   Batch(const ForwardTables& model, const DomainOptions& options, const WantedTarget& wanted,
         Workspace::State& state)
-      : model_(model),
-        t_(model.tables()),
-        options_(options),
-        wanted_(wanted),
-        scorer_(model.model(), options.null2),
-        s_(state) {}
+      : model_(model), t_(model.tables()), options_(options), wanted_(wanted), s_(state) {}
 
   void run(std::span<const TargetView> targets, const PassesForward& passes,
            std::span<const ParsedTarget* const> parsed, std::span<float> forward_nats,
-           std::span<std::optional<TargetScore>> results);
+           std::span<std::optional<TargetScore>> results) {
+    take(targets, parsed);
+    forward();
+    for (std::size_t n = 0; n < targets.size(); ++n) {
+      TargetWork& work = s_.targets[n];
+      forward_nats[n] = work.forward_nats;
+      work.dropped = std::isnan(work.forward_nats) || !passes(n, work.forward_nats);
+      if (work.dropped) work.in_parts.reset();
+    }
+    backward();
+    find_regions();
+    cluster_regions();
+    collect_envelopes();
+    score_envelopes();
+    for (std::size_t n = 0; n < targets.size(); ++n) {
+      TargetWork& work = s_.targets[n];
+      results[n].reset();
+      if (!work.dropped) finish(work);
+      if (!work.dropped && (!wanted_ || wanted_(n, work.score))) results[n] = std::move(work.score);
+    }
+    s_.long_corrections.clear();
+  }
 
  private:
-  // The parsers.
-  void take(std::span<const TargetView> targets, std::span<const ParsedTarget* const> parsed);
-  void forward();
-  void backward();
-  void find_regions();
-  bool decode(TargetWork& work);
+  void take(std::span<const TargetView> targets, std::span<const ParsedTarget* const> parsed) {
+    s_.targets.clear();
+    s_.targets.resize(targets.size());
+    s_.long_corrections.clear();
+    std::size_t rows = 0;
+    for (const TargetView& target : targets)
+      if (!is_long(target.length())) rows += static_cast<std::size_t>(target.length()) + 1;
+    s_.correction.zero(rows + 1);
+    float* correction = s_.correction.data();
+    for (std::size_t n = 0; n < targets.size(); ++n) {
+      TargetWork& work = s_.targets[n];
+      const int L = targets[n].length();
+      work.target = &targets[n];
+      work.dropped = L == 0;
+      if (!parsed.empty()) work.parsed = parsed[n];
+      if (is_long(L)) {
+        // What lies outside the regions stays zero, and takes no memory.
+        s_.long_corrections.emplace_back(L + 1);
+        work.correction = s_.long_corrections.back().data();
+      } else {
+        work.correction = correction;
+        correction += L + 1;
+      }
+    }
+  }
 
-  // Regions of several domains.
-  void cluster_regions();
-  void sample(std::span<Job> jobs);
-  const SampledRegion* sampled(const RegionWork& r) const;
-  void collect_envelopes();
+  void forward() {
+    Stopwatch watch(s_.times.forward);
+    s_.all_jobs.clear();
+    const LengthModel odds = length_model(1, true);
+    for (std::size_t n = 0; n < s_.targets.size(); ++n) {
+      TargetWork& work = s_.targets[n];
+      work.forward_nats = work.parsed != nullptr ? work.parsed->forward_nats : kNoScore;
+      if (work.dropped || work.parsed != nullptr) continue;
+      const int L = work.target->length();
+      const Job job = make_job(work.target->residues, length_model(L, true), n);
+      if (is_long(L)) {
+        work.in_parts =
+            std::make_unique<LongTarget>(t_, job, options_.rows_of_part, odds.ec, odds.ej);
+        watch.add_cells({&job, 1}, t_.M);
+        work.forward_nats = work.in_parts->forward();
+      } else {
+        s_.all_jobs.push_back(job);
+      }
+    }
+    if (s_.all_jobs.empty()) return;
+    watch.add_cells(s_.all_jobs, t_.M);
+    longest_first(s_.all_jobs);
+    run_forward(t_, s_.all_jobs, odds, s_.all, s_.cells);
+    for (const Job& job : s_.all_jobs)
+      s_.targets[job.owner].forward_nats = forward_score(s_.all, job);
+  }
 
-  // Envelopes.
-  void score_envelopes();
-  void score(std::vector<Job>&& jobs, bool sums);
-  Job envelope_job(std::size_t e) const;
-  void align(EnvelopeWork& envelope, const AccuracyChoices* choices);
-  void take_found(EnvelopeWork& envelope);
-  void correct_by_expectation(const EnvelopeWork& envelope, const float* odds);
+  void backward() {
+    Stopwatch watch(s_.times.backward);
+    s_.passed_jobs = s_.all_jobs;
+    std::erase_if(s_.passed_jobs, [&](const Job& job) { return s_.targets[job.owner].dropped; });
+    if (s_.passed_jobs.empty()) return;
+    watch.add_cells(s_.passed_jobs, t_.M);
+    const Kernels& kernel = deal(s_.passed_jobs, s_.passed);
+    auto passed = s_.passed_jobs.begin();
+    for (const Job& job : s_.all_jobs) {
+      if (s_.targets[job.owner].dropped) continue;
+      s_.passed.copy_forward(*passed, s_.all, job);
+      s_.targets[job.owner].job = &*passed++;
+    }
+    const LengthModel odds = length_model(1, true);
+    kernel.backward(t_, s_.passed, s_.passed.rows - 1, 0, odds.ec, odds.ej,
+                    s_.cells.ensure(kernel.scratch(t_.Q)));
+  }
 
-  void finish(TargetWork& work);
+  // Appends the regions to s_.regions. False: the decoding overflows.
+  bool decode(TargetWork& work) {
+    if (work.in_parts != nullptr) {
+      const auto in_parts = std::move(work.in_parts);
+      return in_parts->find_regions(s_.regions, work.score.expected_domains);
+    }
+    const int L = work.target->length();
+    Occupancy* const occupancy = s_.occupancy.ensure(L + 1);
+    occupancy[0] = {0, 0, 0};
+    const SpecialRows backward = s_.passed.backward_of(*work.job);
+    const float scale = decode_rows(*work.job, s_.passed.forward_of(*work.job), backward, L,
+                                    inverse_of(backward[0].N), occupancy);
+    if (std::isinf(scale)) return false;
+    work.score.expected_domains = occupancy[L].begins;
+    RegionSearch search;
+    domain::find_regions(occupancy, 0, 0, L, search, s_.regions);
+    return true;
+  }
 
-  std::size_t max_matrix_bytes() const;
-  void check_matrix(const TargetWork& work, int rows, std::size_t bytes) const;
+  void find_regions() {
+    const Stopwatch watch(s_.times.decoding);
+    s_.region_work.clear();
+    for (std::size_t n = 0; n < s_.targets.size(); ++n) {
+      TargetWork& work = s_.targets[n];
+      work.first_region = s_.region_work.size();
+      if (work.dropped) continue;
+      if (work.parsed != nullptr) {
+        work.dropped = !work.parsed->decoded;
+        work.score.expected_domains = work.parsed->expected_domains;
+        for (const ParsedRegion& r : work.parsed->regions)
+          s_.region_work.push_back({n, {r.first, r.last, r.several}, &r});
+      } else {
+        s_.regions.clear();
+        work.dropped = !decode(work);
+        for (const Region& region : s_.regions) s_.region_work.push_back({n, region, nullptr});
+      }
+      if (work.dropped) s_.region_work.resize(work.first_region);
+      work.region_count = s_.region_work.size() - work.first_region;
+    }
+  }
+
+  std::size_t max_matrix_bytes() const {
+    static const std::size_t half_of_memory = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
+                                              static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) / 2;
+    return options_.max_matrix_bytes > 0 ? options_.max_matrix_bytes : half_of_memory;
+  }
+
+  void check_matrix(const TargetWork& work, int L, std::size_t bytes) const {
+    const std::size_t with_headroom = bytes / 4 * 5;
+    if (with_headroom <= max_matrix_bytes()) return;
+    throw MatrixTooLarge(
+        fmt::format("a region of {} residues of target {} needs {} MiB for model {} (M={}), more "
+                    "than the {} MiB "
+                    "allowed",
+                    L, work.target->name, with_headroom >> 20, model_.model().hmm.name, t_.M,
+                    max_matrix_bytes() >> 20));
+  }
+
+  // Sampled traces and clusters of regions of about equal length, whose Forward passes share
+  // vectors.
+  void sample(std::span<Job> jobs) {
+    const LengthModel odds = length_model(1, true);
+    const Kernels& kernel = deal(jobs, s_.all, static_cast<int>(jobs.size()));
+    const MatrixLayout layout = MatrixLayout::of(t_.Q, kernel.groups);
+    float* const cells = s_.cells.ensure(static_cast<std::size_t>(s_.all.rows) * layout.row);
+    {
+      Stopwatch watch(s_.times.ensemble);
+      watch.add_cells(jobs, t_.M);
+      kernel.forward(t_, s_.all, 0, s_.all.rows - 1, odds.ec, odds.ej, cells, layout.row);
+    }
+    for (const Job& job : jobs) {
+      RegionWork& r = s_.region_work[job.owner];
+      if (options_.reseed || !s_.seeded) s_.random.reseed(options_.seed);
+      s_.seeded = true;
+      const std::vector<Segment>* segments;
+      {
+        const Stopwatch watch(s_.times.ensemble);
+        const float* const first =
+            cells + static_cast<std::size_t>(job.start) * layout.row + job.group * kLanes;
+        segments = &s_.ensemble.sample(
+            {&t_, &job, s_.all.forward_of(job), first, layout, odds.ec, odds.ej}, s_.random,
+            r.region.i - 1,
+            options_.null2 ? s_.targets[r.target].correction + r.region.i : nullptr);
+      }
+      const Stopwatch watch(s_.times.clustering);
+      const std::vector<Cluster>& clusters = s_.clustering.run(*segments, Ensemble::kTraces);
+      r.first_envelope = s_.clusters.size();
+      r.envelope_count = clusters.size();
+      s_.clusters.insert(s_.clusters.end(), clusters.begin(), clusters.end());
+    }
+  }
+
+  // What a device has found out about a region of several domains. A generator that is never reset
+  // goes on here, whatever others have sampled.
+  const SampledRegion* sampled(const RegionWork& r) const {
+    return options_.reseed && r.found != nullptr && r.found->sampled ? &*r.found->sampled : nullptr;
+  }
+
+  void cluster_regions() {
+    s_.clusters.clear();
+    std::vector<Job>& jobs = s_.all_jobs;
+    jobs.clear();
+    for (std::size_t n = 0; n < s_.region_work.size(); ++n) {
+      const RegionWork& r = s_.region_work[n];
+      TargetWork& work = s_.targets[r.target];
+      ++work.score.regions;
+      if (!r.region.multidomain) continue;
+      ++work.score.clustered;
+      const auto residues = work.part(r.region.i, r.region.j);
+      check_matrix(work, static_cast<int>(residues.size()),
+                   (residues.size() + 1) * MatrixLayout::of(t_.Q, 1).row * sizeof(float));
+      if (sampled(r) == nullptr) {
+        jobs.push_back(make_job(residues, length_model(work.target->length(), true), n));
+      } else if (options_.null2) {
+        Ensemble::to_correction(sampled(r)->null2_sums, work.correction + r.region.i);
+      }
+    }
+    longest_first(jobs);
+    for (std::size_t at = 0; at < jobs.size();) {
+      const auto rows = static_cast<std::size_t>(jobs[at].L) + 2;
+      auto count = std::min<std::size_t>(kMaxGroups, jobs.size() - at);
+      const auto bytes = [&] {
+        return rows * MatrixLayout::of(t_.Q, static_cast<int>(count)).row * sizeof(float);
+      };
+      while (count > 1 && bytes() > kRegionSetBytes) count /= 2;
+      sample(std::span(jobs).subspan(at, count));
+      at += count;
+    }
+  }
+
+  // In order of the targets and their regions.
+  void collect_envelopes() {
+    s_.envelopes.clear();
+    const auto found = [](const std::optional<ScoredEnvelope>& envelope) {
+      return envelope ? &*envelope : nullptr;
+    };
+    for (RegionWork& r : s_.region_work) {
+      const std::size_t first = s_.envelopes.size();
+      if (const SampledRegion* const known = sampled(r); known != nullptr) {
+        for (const SampledRegion::Cluster& c : known->clusters)
+          s_.envelopes.push_back({r.target, c.first, c.last, true, found(c.envelope)});
+      } else if (r.region.multidomain) {
+        for (std::size_t c = r.first_envelope; c < r.first_envelope + r.envelope_count; ++c)
+          s_.envelopes.push_back({r.target, s_.clusters[c].i, s_.clusters[c].j, true, nullptr});
+      } else {
+        s_.envelopes.push_back({r.target, r.region.i, r.region.j, false,
+                                r.found != nullptr ? found(r.found->envelope) : nullptr});
+      }
+      r.first_envelope = first;
+      r.envelope_count = s_.envelopes.size() - first;
+    }
+  }
+
+  void correct_by_expectation(const EnvelopeWork& envelope, const float* odds) {
+    float all[kMaxCodes], logs[kMaxCodes];
+    std::copy_n(odds, t_.K, all);
+    complete_null2(*t_.alphabet, all);
+    for (int x = 0; x < t_.Kp; ++x) logs[x] = std::log(all[x]);
+    const TargetWork& work = s_.targets[envelope.target];
+    for (int i = envelope.i; i <= envelope.j; ++i)
+      work.correction[i] = logs[work.target->residues[static_cast<std::size_t>(i - 1)]];
+  }
+
+  // By what decode() has left, or else by the path that is known already.
+  void align(EnvelopeWork& envelope, const AccuracyChoices* choices) {
+    const Stopwatch watch(s_.times.alignment);
+    Domain& domain = envelope.domain;
+    domain.ienv = envelope.i;
+    domain.jenv = envelope.j;
+    const Hmm& hmm = model_.model().hmm;
+    if (choices != nullptr) {
+      domain.accuracy_sum = choices->job.decoded.accuracy;
+      envelope.scored = s_.aligner.align(*choices, hmm, domain);
+    } else {
+      domain.accuracy_sum = envelope.found->accuracy;
+      const auto residues = s_.targets[envelope.target].part(envelope.i, envelope.j);
+      envelope.scored = s_.aligner.align(t_, residues.data(), *envelope.found, hmm, domain);
+    }
+  }
+
+  void take_found(EnvelopeWork& envelope) {
+    const ScoredEnvelope& found = *envelope.found;
+    envelope.domain.envelope_nats = found.forward_nats;
+    envelope.scored = found.sound && !std::isnan(found.forward_nats);
+    if (!envelope.scored) return;
+    if (options_.null2 && !envelope.clustered) correct_by_expectation(envelope, found.null2.data());
+    align(envelope, nullptr);
+  }
+
+  Job envelope_job(std::size_t e) const {
+    const EnvelopeWork& envelope = s_.envelopes[e];
+    const TargetWork& work = s_.targets[envelope.target];
+    const Job job =
+        make_job(work.part(envelope.i, envelope.j), length_model(work.target->length(), false), e);
+    check_matrix(work, job.L, EnvelopeScorer::choice_bytes(model_, job.L));
+    return job;
+  }
+
+  // `sums`: null2 by expectation.
+  void score(std::vector<Job>&& jobs, bool sums) {
+    s_.scorer.start(model_, std::move(jobs), sums, max_matrix_bytes());
+    for (;;) {
+      std::span<const Job> set;
+      {
+        Stopwatch watch(s_.times.envelope);
+        set = s_.scorer.next();
+        watch.add_cells(set, t_.M);
+      }
+      if (set.empty()) return;
+      for (const Job& job : set) {
+        EnvelopeWork& envelope = s_.envelopes[job.owner];
+        envelope.domain.envelope_nats = s_.scorer.forward_nats(job);
+        envelope.scored = job.decoded.sound && !std::isnan(envelope.domain.envelope_nats);
+        if (!envelope.scored) continue;
+        if (sums) correct_by_expectation(envelope, job.decoded.null2.data());
+        const AccuracyChoices choices = s_.scorer.choices(job);
+        align(envelope, &choices);
+      }
+    }
+  }
+
+  void score_envelopes() {
+    std::vector<Job> jobs[2];  // by sums: clusters have their null2 already
+    for (std::size_t e = 0; e < s_.envelopes.size(); ++e) {
+      EnvelopeWork& envelope = s_.envelopes[e];
+      if (envelope.found != nullptr) {
+        take_found(envelope);
+      } else {
+        jobs[options_.null2 && !envelope.clustered].push_back(envelope_job(e));
+      }
+    }
+    for (const bool sums : {false, true}) score(std::move(jobs[sums]), sums);
+  }
+
+  void finish(TargetWork& work) {
+    TargetScore& score = work.score;
+    score.envelopes = score.overlaps = 0;
+    score.domains.clear();
+    for (std::size_t n = work.first_region; n < work.first_region + work.region_count; ++n) {
+      const RegionWork& r = s_.region_work[n];
+      int last_end = 0;
+      for (std::size_t e = r.first_envelope; e < r.first_envelope + r.envelope_count; ++e) {
+        EnvelopeWork& envelope = s_.envelopes[e];
+        ++score.envelopes;
+        if (envelope.clustered && envelope.i <= last_end) ++score.overlaps;
+        if (!envelope.scored) continue;
+        last_end = envelope.j;
+        float sum = 0;
+        for (int i = envelope.i; i <= envelope.j; ++i) sum += work.correction[i];
+        envelope.domain.ienv = envelope.i;
+        envelope.domain.jenv = envelope.j;
+        envelope.domain.correction_nats = sum;
+        score.domains.push_back(std::move(envelope.domain));
+      }
+    }
+    work.dropped = score.domains.empty();
+    if (!work.dropped)
+      score_target(model_.model(), options_.null2, work.target->length(), work.forward_nats,
+                   work.correction, score);
+  }
+
   bool is_long(int L) const { return L > options_.longest_in_one; }
 
   const ForwardTables& model_;
   const ForwardTables::Tables& t_;
   const DomainOptions& options_;
   const WantedTarget& wanted_;
-  TargetScorer scorer_;
   Workspace::State& s_;
 };
-
-void Batch::take(std::span<const TargetView> targets, std::span<const ParsedTarget* const> parsed) {
-  s_.targets.clear();
-  s_.targets.resize(targets.size());
-  s_.long_corrections.clear();
-  std::size_t rows = 0;
-  for (const TargetView& target : targets)
-    if (!is_long(target.length())) rows += static_cast<std::size_t>(target.length()) + 1;
-  s_.correction.zero(rows + 1);
-  float* correction = s_.correction.data();
-  for (std::size_t n = 0; n < targets.size(); ++n) {
-    TargetWork& work = s_.targets[n];
-    const int L = targets[n].length();
-    work.target = &targets[n];
-    work.dropped = L == 0;
-    if (!parsed.empty()) work.parsed = parsed[n];
-    if (is_long(L)) {
-      // What lies outside the regions stays zero, and takes no memory.
-      s_.long_corrections.emplace_back(static_cast<std::size_t>(L) + 1);
-      work.correction = s_.long_corrections.back().data();
-    } else {
-      work.correction = correction;
-      correction += L + 1;
-    }
-  }
-}
-
-void Batch::forward() {
-  Stopwatch watch(s_.times.forward);
-  s_.all_jobs.clear();
-  const LengthModel odds = length_model(1, true);
-  for (std::size_t n = 0; n < s_.targets.size(); ++n) {
-    TargetWork& work = s_.targets[n];
-    work.forward_nats = work.parsed != nullptr ? work.parsed->forward_nats : kNoScore;
-    if (work.dropped || work.parsed != nullptr) continue;
-    const int L = work.target->length();
-    const Job job = make_job(work.target->residues, length_model(L, true), n);
-    if (is_long(L)) {
-      work.in_parts =
-          std::make_unique<LongTarget>(t_, job, options_.rows_of_part, odds.ec, odds.ej);
-      watch.add_cells({&job, 1}, t_.M);
-      work.forward_nats = work.in_parts->forward();
-    } else {
-      s_.all_jobs.push_back(job);
-    }
-  }
-  if (s_.all_jobs.empty()) return;
-  watch.add_cells(s_.all_jobs, t_.M);
-  longest_first(s_.all_jobs);
-  run_forward(t_, s_.all_jobs, odds, s_.all, s_.cells);
-  for (const Job& job : s_.all_jobs)
-    s_.targets[job.owner].forward_nats = forward_score(s_.all, job);
-}
-
-void Batch::backward() {
-  Stopwatch watch(s_.times.backward);
-  s_.passed_jobs = s_.all_jobs;
-  std::erase_if(s_.passed_jobs, [&](const Job& job) { return s_.targets[job.owner].dropped; });
-  if (s_.passed_jobs.empty()) return;
-  watch.add_cells(s_.passed_jobs, t_.M);
-  const Kernels& kernel = deal(s_.passed_jobs, s_.passed);
-  auto passed = s_.passed_jobs.begin();
-  for (const Job& job : s_.all_jobs) {
-    if (s_.targets[job.owner].dropped) continue;
-    s_.passed.copy_forward(*passed, s_.all, job);
-    s_.targets[job.owner].job = &*passed++;
-  }
-  const LengthModel odds = length_model(1, true);
-  kernel.backward(t_, s_.passed, s_.passed.rows - 1, 0, odds.ec, odds.ej,
-                  s_.cells.ensure(kernel.scratch(t_.Q)));
-}
-
-// Appends the regions to s_.regions. False: the decoding overflows.
-bool Batch::decode(TargetWork& work) {
-  if (work.in_parts != nullptr) {
-    const auto in_parts = std::move(work.in_parts);
-    return in_parts->find_regions(s_.regions, work.score.expected_domains);
-  }
-  const int L = work.target->length();
-  Occupancy* const occupancy = s_.occupancy.ensure(static_cast<std::size_t>(L) + 1);
-  if (!decode_occupancy(*work.job, s_.passed, occupancy)) return false;
-  work.score.expected_domains = occupancy[L].begins;
-  domain::find_regions(occupancy, L, s_.regions);
-  return true;
-}
-
-void Batch::find_regions() {
-  const Stopwatch watch(s_.times.decoding);
-  s_.region_work.clear();
-  for (std::size_t n = 0; n < s_.targets.size(); ++n) {
-    TargetWork& work = s_.targets[n];
-    work.first_region = s_.region_work.size();
-    if (work.dropped) continue;
-    if (work.parsed != nullptr) {
-      work.dropped = !work.parsed->decoded;
-      work.score.expected_domains = work.parsed->expected_domains;
-      for (const ParsedRegion& r : work.parsed->regions)
-        s_.region_work.push_back({n, {r.first, r.last, r.several}, &r});
-    } else {
-      s_.regions.clear();
-      work.dropped = !decode(work);
-      for (const Region& region : s_.regions) s_.region_work.push_back({n, region, nullptr});
-    }
-    if (work.dropped) s_.region_work.resize(work.first_region);
-    work.region_count = s_.region_work.size() - work.first_region;
-  }
-}
-
-std::size_t Batch::max_matrix_bytes() const {
-  static const std::size_t half_of_memory = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
-                                            static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) / 2;
-  return options_.max_matrix_bytes > 0 ? options_.max_matrix_bytes : half_of_memory;
-}
-
-void Batch::check_matrix(const TargetWork& work, int L, std::size_t bytes) const {
-  const std::size_t with_headroom = bytes / 4 * 5;
-  if (with_headroom <= max_matrix_bytes()) return;
-  throw MatrixTooLarge(fmt::format(
-      "a region of {} residues of target {} needs {} MiB for model {} (M={}), more than the {} MiB "
-      "allowed",
-      L, work.target->name, with_headroom >> 20, model_.model().hmm.name, t_.M,
-      max_matrix_bytes() >> 20));
-}
-
-// Sampled traces and clusters of regions of about equal length, whose Forward passes share
-// vectors.
-void Batch::sample(std::span<Job> jobs) {
-  const LengthModel odds = length_model(1, true);
-  const Kernels& kernel = deal(jobs, s_.all, static_cast<int>(jobs.size()));
-  const MatrixLayout layout = MatrixLayout::of(t_.Q, kernel.groups);
-  float* const cells = s_.cells.ensure(static_cast<std::size_t>(s_.all.rows) * layout.row);
-  {
-    Stopwatch watch(s_.times.ensemble);
-    watch.add_cells(jobs, t_.M);
-    kernel.forward(t_, s_.all, 0, s_.all.rows - 1, odds.ec, odds.ej, cells, layout.row);
-  }
-  for (const Job& job : jobs) {
-    RegionWork& r = s_.region_work[job.owner];
-    if (options_.reseed || !s_.seeded) s_.random.reseed(options_.seed);
-    s_.seeded = true;
-    const std::vector<Segment>* segments;
-    {
-      const Stopwatch watch(s_.times.ensemble);
-      const float* const first =
-          cells + static_cast<std::size_t>(job.start) * layout.row + job.group * kLanes;
-      segments = &s_.ensemble.sample(
-          {&t_, &job, s_.all.forward_of(job), first, layout, odds.ec, odds.ej}, s_.random,
-          r.region.i - 1, options_.null2 ? s_.targets[r.target].correction + r.region.i : nullptr);
-    }
-    const Stopwatch watch(s_.times.clustering);
-    const std::vector<Cluster>& clusters = s_.clustering.run(*segments, Ensemble::kTraces);
-    r.first_envelope = s_.clusters.size();
-    r.envelope_count = clusters.size();
-    s_.clusters.insert(s_.clusters.end(), clusters.begin(), clusters.end());
-  }
-}
-
-// What a device has found out about a region of several domains. A generator that is never reset
-// goes on here, whatever others have sampled.
-const SampledRegion* Batch::sampled(const RegionWork& r) const {
-  return options_.reseed && r.found != nullptr && r.found->sampled ? &*r.found->sampled : nullptr;
-}
-
-void Batch::cluster_regions() {
-  s_.clusters.clear();
-  std::vector<Job>& jobs = s_.all_jobs;
-  jobs.clear();
-  for (std::size_t n = 0; n < s_.region_work.size(); ++n) {
-    const RegionWork& r = s_.region_work[n];
-    TargetWork& work = s_.targets[r.target];
-    ++work.score.regions;
-    if (!r.region.multidomain) continue;
-    ++work.score.clustered;
-    const auto residues = work.part(r.region.i, r.region.j);
-    check_matrix(work, static_cast<int>(residues.size()),
-                 (residues.size() + 1) * MatrixLayout::of(t_.Q, 1).row * sizeof(float));
-    if (sampled(r) == nullptr) {
-      jobs.push_back(make_job(residues, length_model(work.target->length(), true), n));
-    } else if (options_.null2) {
-      Ensemble::to_correction(sampled(r)->null2_sums, work.correction + r.region.i);
-    }
-  }
-  longest_first(jobs);
-  for (std::size_t at = 0; at < jobs.size();) {
-    const auto rows = static_cast<std::size_t>(jobs[at].L) + 2;
-    auto count = std::min<std::size_t>(kMaxGroups, jobs.size() - at);
-    const auto bytes = [&] {
-      return rows * MatrixLayout::of(t_.Q, static_cast<int>(count)).row * sizeof(float);
-    };
-    while (count > 1 && bytes() > kRegionSetBytes) count /= 2;
-    sample(std::span(jobs).subspan(at, count));
-    at += count;
-  }
-}
-
-// In order of the targets and their regions.
-void Batch::collect_envelopes() {
-  s_.envelopes.clear();
-  const auto found = [](const std::optional<ScoredEnvelope>& envelope) {
-    return envelope ? &*envelope : nullptr;
-  };
-  for (RegionWork& r : s_.region_work) {
-    const std::size_t first = s_.envelopes.size();
-    if (const SampledRegion* const known = sampled(r); known != nullptr) {
-      for (const SampledRegion::Cluster& c : known->clusters)
-        s_.envelopes.push_back({r.target, c.first, c.last, true, found(c.envelope)});
-    } else if (r.region.multidomain) {
-      for (std::size_t c = r.first_envelope; c < r.first_envelope + r.envelope_count; ++c)
-        s_.envelopes.push_back({r.target, s_.clusters[c].i, s_.clusters[c].j, true, nullptr});
-    } else {
-      s_.envelopes.push_back({r.target, r.region.i, r.region.j, false,
-                              r.found != nullptr ? found(r.found->envelope) : nullptr});
-    }
-    r.first_envelope = first;
-    r.envelope_count = s_.envelopes.size() - first;
-  }
-}
-
-void Batch::correct_by_expectation(const EnvelopeWork& envelope, const float* odds) {
-  float all[kMaxCodes], logs[kMaxCodes];
-  std::copy_n(odds, t_.K, all);
-  complete_null2(*t_.alphabet, all);
-  for (int x = 0; x < t_.Kp; ++x) logs[x] = std::log(all[x]);
-  const TargetWork& work = s_.targets[envelope.target];
-  for (int i = envelope.i; i <= envelope.j; ++i)
-    work.correction[i] = logs[work.target->residues[static_cast<std::size_t>(i - 1)]];
-}
-
-// By what decode() has left, or else by the path that is known already.
-void Batch::align(EnvelopeWork& envelope, const AccuracyChoices* choices) {
-  const Stopwatch watch(s_.times.alignment);
-  Domain& domain = envelope.domain;
-  domain.ienv = envelope.i;
-  domain.jenv = envelope.j;
-  const Hmm& hmm = model_.model().hmm;
-  if (choices != nullptr) {
-    domain.accuracy_sum = choices->job.decoded.accuracy;
-    envelope.scored = s_.aligner.align(*choices, hmm, domain);
-  } else {
-    domain.accuracy_sum = envelope.found->accuracy;
-    const auto residues = s_.targets[envelope.target].part(envelope.i, envelope.j);
-    envelope.scored = s_.aligner.align(t_, residues.data(), *envelope.found, hmm, domain);
-  }
-}
-
-void Batch::take_found(EnvelopeWork& envelope) {
-  const ScoredEnvelope& found = *envelope.found;
-  envelope.domain.envelope_nats = found.forward_nats;
-  envelope.scored = found.sound && !std::isnan(found.forward_nats);
-  if (!envelope.scored) return;
-  if (options_.null2 && !envelope.clustered) correct_by_expectation(envelope, found.null2.data());
-  align(envelope, nullptr);
-}
-
-Job Batch::envelope_job(std::size_t e) const {
-  const EnvelopeWork& envelope = s_.envelopes[e];
-  const TargetWork& work = s_.targets[envelope.target];
-  const Job job =
-      make_job(work.part(envelope.i, envelope.j), length_model(work.target->length(), false), e);
-  check_matrix(work, job.L, EnvelopeScorer::choice_bytes(model_, job.L));
-  return job;
-}
-
-// `sums`: null2 by expectation.
-void Batch::score(std::vector<Job>&& jobs, bool sums) {
-  s_.scorer.start(model_, std::move(jobs), sums, max_matrix_bytes());
-  for (;;) {
-    std::span<const Job> set;
-    {
-      Stopwatch watch(s_.times.envelope);
-      set = s_.scorer.next();
-      watch.add_cells(set, t_.M);
-    }
-    if (set.empty()) return;
-    for (const Job& job : set) {
-      EnvelopeWork& envelope = s_.envelopes[job.owner];
-      envelope.domain.envelope_nats = s_.scorer.forward_nats(job);
-      envelope.scored = job.decoded.sound && !std::isnan(envelope.domain.envelope_nats);
-      if (!envelope.scored) continue;
-      if (sums) correct_by_expectation(envelope, job.decoded.null2.data());
-      const AccuracyChoices choices = s_.scorer.choices(job);
-      align(envelope, &choices);
-    }
-  }
-}
-
-void Batch::score_envelopes() {
-  std::vector<Job> jobs[2];  // by sums: clusters have their null2 already
-  for (std::size_t e = 0; e < s_.envelopes.size(); ++e) {
-    EnvelopeWork& envelope = s_.envelopes[e];
-    if (envelope.found != nullptr) {
-      take_found(envelope);
-    } else {
-      jobs[options_.null2 && !envelope.clustered].push_back(envelope_job(e));
-    }
-  }
-  for (const bool sums : {false, true}) score(std::move(jobs[sums]), sums);
-}
-
-void Batch::finish(TargetWork& work) {
-  TargetScore& score = work.score;
-  score.envelopes = score.overlaps = 0;
-  score.domains.clear();
-  for (std::size_t n = work.first_region; n < work.first_region + work.region_count; ++n) {
-    const RegionWork& r = s_.region_work[n];
-    int last_end = 0;
-    for (std::size_t e = r.first_envelope; e < r.first_envelope + r.envelope_count; ++e) {
-      EnvelopeWork& envelope = s_.envelopes[e];
-      ++score.envelopes;
-      if (envelope.clustered && envelope.i <= last_end) ++score.overlaps;
-      if (!envelope.scored) continue;
-      last_end = envelope.j;
-      float sum = 0;
-      for (int i = envelope.i; i <= envelope.j; ++i) sum += work.correction[i];
-      envelope.domain.ienv = envelope.i;
-      envelope.domain.jenv = envelope.j;
-      envelope.domain.correction_nats = sum;
-      score.domains.push_back(std::move(envelope.domain));
-    }
-  }
-  work.dropped = score.domains.empty();
-  if (!work.dropped)
-    scorer_.score(work.target->length(), work.forward_nats, work.correction, score);
-}
-
-void Batch::run(std::span<const TargetView> targets, const PassesForward& passes,
-                std::span<const ParsedTarget* const> parsed, std::span<float> forward_nats,
-                std::span<std::optional<TargetScore>> results) {
-  take(targets, parsed);
-  forward();
-  for (std::size_t n = 0; n < targets.size(); ++n) {
-    TargetWork& work = s_.targets[n];
-    forward_nats[n] = work.forward_nats;
-    work.dropped = std::isnan(work.forward_nats) || !passes(n, work.forward_nats);
-    if (work.dropped) work.in_parts.reset();
-  }
-  backward();
-  find_regions();
-  cluster_regions();
-  collect_envelopes();
-  score_envelopes();
-  for (std::size_t n = 0; n < targets.size(); ++n) {
-    TargetWork& work = s_.targets[n];
-    results[n].reset();
-    if (!work.dropped) finish(work);
-    if (!work.dropped && (!wanted_ || wanted_(n, work.score))) results[n] = std::move(work.score);
-  }
-  s_.long_corrections.clear();
-}
 
 }  // namespace
 

@@ -61,7 +61,7 @@ void Ensemble::prepare(const RegionMatrix& region) {
   // Node 0 has no cell; what is read in its place is multiplied by a transition of zero.
   offset_of_[0] = 0;
   for (int k = 1; k <= M; ++k) {
-    offset_of_[static_cast<std::size_t>(k)] =
+    offset_of_[k] =
         static_cast<std::int32_t>(static_cast<std::size_t>(t.stripe_of(k)) * region.layout.stripe +
                                   static_cast<std::size_t>(t.lane_of(k)));
   }
@@ -95,11 +95,11 @@ int Ensemble::choose_exit_exactly(const RegionMatrix& region, int i, double u,
                                   bool& in_match) const {
   const float* row = region.cells + static_cast<std::size_t>(i) * region.layout.row;
   const int Q = region.tables->Q;
-  const float norm = static_cast<float>(1.0 / static_cast<double>(region.special[i].E));
+  const float norm = inverse_of(region.special[i].E);
   double sum = 0;
   for (;;) {
     for (int q = 0; q < Q; ++q) {
-      const float* cell = row + static_cast<std::size_t>(q) * region.layout.stripe;
+      const float* cell = row + q * region.layout.stripe;
       for (const bool match : {true, false}) {
         for (int r = 0; r < kLanes; ++r) {
           sum += static_cast<double>(cell[r] * norm);
@@ -118,7 +118,7 @@ int Ensemble::choose_exit(const RegionMatrix& region, int i, double u, bool& in_
   const float* row = region.cells + static_cast<std::size_t>(i) * region.layout.row;
   const std::size_t stripe = region.layout.stripe, state = region.layout.state;
   const int Q = region.tables->Q;
-  const float norm = static_cast<float>(1.0 / static_cast<double>(region.special[i].E));
+  const float norm = inverse_of(region.special[i].E);
   const auto blocks = static_cast<std::size_t>(exit_blocks_);
   std::int32_t& slot = exit_slot_[static_cast<std::size_t>(i)];
   if (slot < 0) {
@@ -130,7 +130,7 @@ int Ensemble::choose_exit(const RegionMatrix& region, int i, double u, bool& in_
     for (int q = 0; q < Q;) {
       DoubleSums sums;
       for (const int end = std::min(q + kExitBlock, Q); q < end; ++q) {
-        const float* cell = row + static_cast<std::size_t>(q) * stripe;
+        const float* cell = row + q * stripe;
         sums.add(FourFloats::load(cell) * factor, FourFloats::load(cell + state) * factor);
       }
       total += sums.total();
@@ -144,7 +144,7 @@ int Ensemble::choose_exit(const RegionMatrix& region, int i, double u, bool& in_
     const int first = static_cast<int>(block) * kExitBlock;
     // One stripe more: the boundary may belong to it by rounding, and then be told apart below.
     for (int q = first; q < std::min(first + kExitBlock, Q); ++q) {
-      const float* cell = row + static_cast<std::size_t>(q) * stripe;
+      const float* cell = row + q * stripe;
       for (const bool match : {true, false}) {
         for (int r = 0; r < kLanes; ++r) {
           const double before = sum;
@@ -172,39 +172,26 @@ void Ensemble::add_null2(const RegionMatrix& region, int visit_count, int emitte
   const ForwardTables::Tables& t = *region.tables;
   constexpr int kMaxBlocks = kMaxBases / kLanes;
   FourFloats lanes[kLanes][kMaxBlocks];
-  for (auto& lane : lanes) {
-    for (FourFloats& sum : lane) sum = FourFloats::all(0);
-  }
-  const float norm = static_cast<float>(1.0 / static_cast<double>(static_cast<float>(emitted)));
-  const auto stride = static_cast<std::size_t>(t.node_stride);
+  for (auto& lane : lanes) std::fill_n(lane, kMaxBlocks, FourFloats::zero());
+  const float norm = inverse_of(static_cast<float>(emitted));
   const float* node_match = t.node_match.data();
   auto v = static_cast<std::size_t>(visit_count);
-  const auto sum_lanes = [&]<int kBlocks>() {
-    while (v > 0) {
-      const int r = t.lane_of(visits_[v - 1].k);
-      const int last_node = (r + 1) * t.Q;
-      FourFloats sum[kBlocks];
-      for (int b = 0; b < kBlocks; ++b) sum[b] = FourFloats::all(0);
-      for (; v > 0 && visits_[v - 1].k <= last_node; --v) {
-        const Visit& visit = visits_[v - 1];
-        const FourFloats weight = FourFloats::all(visit.count * norm);
-        const float* match = node_match + static_cast<std::size_t>(visit.k) * stride;
-        for (int b = 0; b < kBlocks; ++b) {
-          sum[b] = sum[b] + weight * FourFloats::load(match + b * kLanes);
-        }
-      }
-      for (int b = 0; b < kBlocks; ++b) lanes[r][b] = sum[b];
+  while (v > 0) {
+    const int r = t.lane_of(visits_[v - 1].k);
+    const int last_node = (r + 1) * t.Q;
+    FourFloats sum[kMaxBlocks];
+    std::fill_n(sum, kMaxBlocks, FourFloats::zero());
+    for (; v > 0 && visits_[v - 1].k <= last_node; --v) {
+      const FourFloats weight = FourFloats::all(visits_[v - 1].count * norm);
+      const float* match = node_match + static_cast<std::size_t>(visits_[v - 1].k) * kMaxBases;
+      for (int b = 0; b < kMaxBlocks; ++b)
+        sum[b] = sum[b] + weight * FourFloats::load(match + b * kLanes);
     }
-  };
+    std::copy_n(sum, kMaxBlocks, lanes[r]);
+  }
   alignas(16) float odds[32];
-  if (t.node_stride == kMaxBases) {
-    sum_lanes.operator()<kMaxBlocks>();
-  } else {
-    sum_lanes.operator()<1>();
-  }
-  for (int b = 0; b < t.node_stride / kLanes; ++b) {
+  for (int b = 0; b < kMaxBlocks; ++b)
     ((lanes[0][b] + lanes[1][b]) + (lanes[2][b] + lanes[3][b])).store(odds + b * kLanes);
-  }
   if (!all_canonical_) complete_null2(*t.alphabet, odds);
   const Residue* residues = region.job->residues;
   for (int i = first; i <= last; ++i) correction[i - 1] += odds[residues[i - 1]];
@@ -233,8 +220,7 @@ void Ensemble::visit(Walk& w) {
 }
 
 const float* Ensemble::cell(const RegionMatrix& region, int i, int k) const {
-  return region.cells + static_cast<std::size_t>(i) * region.layout.row +
-         offset_of_[static_cast<std::size_t>(k)];
+  return region.cells + static_cast<std::size_t>(i) * region.layout.row + offset_of_[k];
 }
 
 // Through C or J to the end of a domain.
@@ -283,10 +269,10 @@ Ensemble::State Ensemble::match_run(const RegionMatrix& region, Walk& w) {
         FourFloats::load(&node->bm);
     const FourFloats pairs = weights + weights.up<1>();
     const FourFloats sums = pairs + pairs.up<2>();
-    const FourFloats total = sums.last();
+    const FourFloats total = sums.lane<3>();
     const FourFloats distance = sums - FourFloats::all(u.rounded()) * total;
     const FourFloats margin = FourFloats::all(kMargin) * total + FourFloats::all(kSmallest);
-    const int clear = greater(distance.magnitude(), margin) & 7;
+    const int clear = greater(distance.magnitude(), margin).signs() & 7;
     const int below = distance.signs() & 7;
     if (clear * 8 + below == 7 * 8 + 1) [[likely]] {
       choice = 1;
@@ -322,7 +308,7 @@ Ensemble::State Ensemble::match_run(const RegionMatrix& region, Walk& w) {
 
 Ensemble::State Ensemble::leave_deletion(const RegionMatrix& region, Walk& w) const {
   const float* const from = cell(region, w.i, w.k - 1);
-  const NodeTransitions& t = region.tables->nodes[static_cast<std::size_t>(w.k)];
+  const NodeTransitions& t = region.tables->nodes[w.k];
   const Deviate u(w.random);
   const int choice = choose_of_two(from[0] * t.md_in, from[region.layout.state] * t.dd_in, u);
   if (--w.k == 0) return State::kEnd;
@@ -332,7 +318,7 @@ Ensemble::State Ensemble::leave_deletion(const RegionMatrix& region, Walk& w) co
 Ensemble::State Ensemble::leave_insertion(const RegionMatrix& region, Walk& w) {
   visit(w);
   const float* const from = cell(region, w.i - 1, w.k);
-  const NodeTransitions& t = region.tables->nodes[static_cast<std::size_t>(w.k)];
+  const NodeTransitions& t = region.tables->nodes[w.k];
   const Deviate u(w.random);
   const int choice = choose_of_two(from[0] * t.mi, from[2 * region.layout.state] * t.ii, u);
   if (--w.i == 0) return State::kEnd;

@@ -31,7 +31,7 @@ constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
 template <class V>
 struct EnvelopeCells {
   EnvelopeCells(const Tables& t, const Lanes& lanes, EnvelopeSpace& space) {
-    const std::size_t vectors = static_cast<std::size_t>(t.Q) * kWidth<V>;
+    const std::size_t vectors = t.Q * kWidth<V>;
     pair = 2 * vectors;
     const auto rows = static_cast<std::size_t>(lanes.rows);
     const std::size_t in_block = std::clamp<std::size_t>(kBlockBytes / (pair * sizeof(float)), 4,
@@ -47,9 +47,7 @@ struct EnvelopeCells {
     block = take(in_block * pair);
     checkpoints = at;
   }
-  float* in_block(int r, int first) const {
-    return block + static_cast<std::size_t>(r - first) * pair;
-  }
+  float* in_block(int r, int first) const { return block + (r - first) * pair; }
   /// Row r, which begins a block other than the first.
   float* checkpoint(int r) const {
     return checkpoints + static_cast<std::size_t>(r / block_rows - 1) * pair;
@@ -76,16 +74,16 @@ template <class V>
 void null2_by_expectation(const Tables& t, const float* sums, int L, float n, float c,
                           float* odds) {
   using One = Groups<1>;
-  const float norm = static_cast<float>(1.0 / static_cast<double>(static_cast<float>(L)));
+  const float norm = inverse_of(static_cast<float>(L));
   const One factor = One::all(norm);
   One sum[kMaxBases];
   for (One& of_residue : sum) of_residue = One::zero();
   for (int q = 0; q < t.Q; ++q) {
-    const float* const cell = sums + static_cast<std::size_t>(q) * 2 * kWidth<V>;
+    const float* const cell = sums + q * 2 * kWidth<V>;
     const One match = One::load(cell) * factor;
     const One insert = One::load(cell + kWidth<V>) * factor;
     for (int x = 0; x < t.K; ++x) {
-      const One emission = One::load(t.match_row(x) + static_cast<std::size_t>(q) * kLanes);
+      const One emission = One::load(t.match_row(x) + q * kLanes);
       sum[x] = (sum[x] + match * emission) + insert;
     }
   }
@@ -99,7 +97,7 @@ void null2_by_expectation(const Tables& t, const float* sums, int L, float n, fl
 template <class V>
 int exit_node(const Tables& t, const float* row, int g, float value) {
   for (int q = t.Q - 1; q >= 0; --q) {
-    const float* const cell = row + static_cast<std::size_t>(q) * 2 * kWidth<V> + g * kLanes;
+    const float* const cell = row + q * 2 * kWidth<V> + g * kLanes;
     for (int r = kLanes - 1; r >= 0; --r) {
       if (cell[r] != value) continue;
       const int k = r * t.Q + q + 1;
@@ -169,7 +167,7 @@ class Decoder {
   }
 
   void step(int r, const float* backward) {
-    const unsigned borders = lanes_.borders[static_cast<std::size_t>(r)];
+    const unsigned borders = lanes_.borders[r];
     at_borders(borders, [&](int g) HWY_ATTR { finish(g, r - 1); });
     if (r > 0) row(r, backward);
     space_.hot.row_begin.push_back(space_.hot.count);
@@ -201,7 +199,7 @@ class Decoder {
     for (V* const v : {&N_, &sum_n_, &sum_c_}) set_group(*v, g, 0.0f);
     for (V* const v : {&C_, &enters_, &last_deletion_}) set_group(*v, g, kNever);
     const float N = job ? lanes_.backward_of(*job)[0].N : 1.0f;
-    set_group(scale_, g, static_cast<float>(1.0 / static_cast<double>(N)));
+    set_group(scale_, g, inverse_of(N));
     set_group(loop_, g, job ? job->loop : 0.0f);
     own_ = own_scales<V>(at_);
     any_own_ = any_greater(own_ & V::all(1.0f), V::zero());
@@ -267,7 +265,7 @@ void Decoder<V, kPlain, kSums>::row(int r, const float* const backward) {
   V through = V::same(kEveryLane), through_before = through;
   const V begin = N_;  // J is never larger: the unihit model does not enter it from E
   const MaskStripe* const mask = t_.mask.data();
-  std::uint8_t* choice = space_.choices.data() + static_cast<std::size_t>(r) * choice_row();
+  std::uint8_t* choice = space_.choices.data() + r * choice_row();
   std::uint8_t* choice_before = choice - choice_row();
   HotCells& hot = space_.hot;
   const std::size_t room = hot.count + 2 * static_cast<std::size_t>(Q);
@@ -282,7 +280,7 @@ void Decoder<V, kPlain, kSums>::row(int r, const float* const backward) {
   };
 
   const auto visit = [&](int q, V& match, V& insert) HWY_ATTR {
-    const std::size_t at = static_cast<std::size_t>(q) * 2 * W;
+    const std::size_t at = q * 2 * W;
     match = match * inverse;
     insert = insert * inverse;
     const V posterior_m = match * V::load(backward + at) * factor;

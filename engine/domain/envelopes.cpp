@@ -16,7 +16,7 @@ std::size_t row_bytes(const Kernels& kernel, int Q) {
 }  // namespace
 
 std::size_t EnvelopeScorer::choice_bytes(const ForwardTables& model, int L) {
-  return (static_cast<std::size_t>(L) + 1) * kernels(1).choice_row(model.tables().Q);
+  return (L + 1) * kernels(1).choice_row(model.tables().Q);
 }
 
 void EnvelopeScorer::start(const ForwardTables& model, std::vector<Job>&& jobs, bool sums,

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "domain/four_floats.hpp"
 #include "domain/kernels.hpp"
 #include "hwy/highway.h"
 
@@ -21,52 +22,9 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET == HWY_SCALAR
-// One group in the vector type of the compiler: for processors without any set of instructions that
-// Highway serves (x86-64 before SSSE3).
+// For processors without any set of instructions that Highway serves (x86-64 before SSSE3).
 template <int kCount>
-struct Groups {
-  static_assert(kCount == 1);
-  static constexpr int kGroups = 1;
-  using Floats = float __attribute__((vector_size(16)));
-  using Words = std::int32_t __attribute__((vector_size(16)));
-  Floats v;
-
-  static Groups zero() { return {Floats{}}; }
-  static Groups load(const float* p) { return {*reinterpret_cast<const Floats*>(p)}; }
-  static Groups same(const float* p) { return load(p); }
-  static Groups same(const std::uint32_t* p) { return {*reinterpret_cast<const Floats*>(p)}; }
-  static Groups all(float x) { return {Floats{x, x, x, x}}; }
-  static Groups gather(const float* const* p, std::size_t offset) { return load(p[0] + offset); }
-  static Groups of_groups(const float* x) { return all(x[0]); }
-  void store(float* p) const { *reinterpret_cast<Floats*>(p) = v; }
-  Groups up() const { return {Floats{0, v[0], v[1], v[2]}}; }
-  Groups down() const { return {Floats{v[1], v[2], v[3], 0}}; }
-  Groups swap1() const { return {Floats{v[1], v[0], v[3], v[2]}}; }
-  Groups swap2() const { return {Floats{v[2], v[3], v[0], v[1]}}; }
-  friend Groups max(Groups a, Groups b) { return {a.v > b.v ? a.v : b.v}; }
-  friend Groups operator+(Groups a, Groups b) { return {a.v + b.v}; }
-  friend Groups operator*(Groups a, Groups b) { return {a.v * b.v}; }
-  friend Groups operator/(Groups a, Groups b) { return {a.v / b.v}; }
-  friend Groups operator&(Groups a, Groups b) { return {Floats(Words(a.v) & Words(b.v))}; }
-  friend Groups operator|(Groups a, Groups b) { return {Floats(Words(a.v) | Words(b.v))}; }
-  friend Groups operator^(Groups a, Groups b) { return {Floats(Words(a.v) ^ Words(b.v))}; }
-  friend bool any_greater(Groups a, Groups b) {
-    const Words m = a.v > b.v;
-    return (m[0] | m[1] | m[2] | m[3]) != 0;
-  }
-  friend Groups greater(Groups a, Groups b) { return {Floats(a.v > b.v)}; }
-  template <int kLane>
-  Groups lane() const {
-    return all(v[kLane]);
-  }
-  static constexpr int kMaskBytes = 1;
-  static constexpr int mask_bit(int) { return 0; }
-  friend void store_greater(Groups a, Groups b, std::uint8_t* p) {
-    const Words m = a.v > b.v;
-    *p = static_cast<std::uint8_t>((m[0] & 1) | (m[1] & 2) | (m[2] & 4) | (m[3] & 8));
-  }
-  Groups nonzero_words() const { return {Floats(Words(v) != 0)}; }
-};
+using Groups = FourFloats;
 #else
 // One, two or four groups in one vector register.
 template <int kCount>

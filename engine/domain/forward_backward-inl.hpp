@@ -74,7 +74,7 @@ HWY_INLINE float group_value(V v, int g) {
 template <class V>
 HWY_INLINE void fill_group(float* cells, int vectors, int g, float value) {
   for (int j = 0; j < vectors; ++j) {
-    std::fill_n(cells + static_cast<std::size_t>(j) * kWidth<V> + g * kLanes, kLanes, value);
+    std::fill_n(cells + j * kWidth<V> + g * kLanes, kLanes, value);
   }
 }
 
@@ -130,18 +130,16 @@ struct Emissions {
   const float* odds[V::kGroups];
 
   HWY_INLINE Emissions(const Tables& t, const Lanes& lanes, int row) {
-    const Residue* const codes = lanes.codes.data() + static_cast<std::size_t>(row) * V::kGroups;
+    const Residue* const codes = lanes.codes.data() + row * V::kGroups;
     for (int g = 0; g < V::kGroups; ++g) odds[g] = t.match_row(codes[g]);
   }
-  HWY_INLINE V operator[](int q) const {
-    return V::gather(odds, static_cast<std::size_t>(q) * kLanes);
-  }
+  HWY_INLINE V operator[](int q) const { return V::gather(odds, q * kLanes); }
 };
 // Below these, times B, nothing changes a deletion of the row.
 template <class V>
 HWY_INLINE V deletion_bounds(const Tables& t, const Lanes& lanes, int row) {
   alignas(32) float bounds[kMaxGroups];
-  const Residue* const codes = lanes.codes.data() + static_cast<std::size_t>(row) * V::kGroups;
+  const Residue* const codes = lanes.codes.data() + row * V::kGroups;
   for (int g = 0; g < V::kGroups; ++g) bounds[g] = t.deletion_bound[codes[g]];
   return V::of_groups(bounds);
 }
@@ -157,7 +155,7 @@ template <class V, bool kSum>
 HWY_INLINE V finish_deletions(const Tables& t, V c, V bound, V matches, float* deletions) {
   constexpr int W = kWidth<V>;
   const int Q = t.Q;
-  const float* const dd = t.dd.data();
+  const ForwardStripe* const stripe = t.forward.data();
   // E adds the D cells in order, after all passes. The pass that turns out to be the last one
   // (nearly always the first) does so on the way.
   V sum = matches;
@@ -172,13 +170,13 @@ HWY_INLINE V finish_deletions(const Tables& t, V c, V bound, V matches, float* d
     while (q < Q) {
       const int end = q + kCheckEvery < Q ? q + kCheckEvery : Q;
       for (; q < end; ++q) {
-        float* const cell = deletions + static_cast<std::size_t>(q) * 3 * W;
+        float* const cell = deletions + q * 3 * W;
         const V old = V::load(cell);
         const V value = c + old;
         value.store(cell);
         if constexpr (kSum) sum = value + sum;
         changed = changed | (value ^ old);
-        c = c * V::same(dd + static_cast<std::size_t>(q) * kLanes);
+        c = c * V::same(stripe[q].dd);
       }
       if (!any_greater(c, bound)) break;
     }
@@ -188,7 +186,7 @@ HWY_INLINE V finish_deletions(const Tables& t, V c, V bound, V matches, float* d
     if (t.M >= 100) c = c & group_any(changed);
   }
   for (int q = summed; kSum && q < Q; ++q) {
-    sum = V::load(deletions + static_cast<std::size_t>(q) * 3 * W) + sum;
+    sum = V::load(deletions + q * 3 * W) + sum;
   }
   return sum;
 }
@@ -226,8 +224,8 @@ HWY_INLINE V forward_row(const Tables& t, const Emissions<V>& emission, V B, V b
   V d = V::zero();
   for (int q = 0; q < Q; ++q) {
     const ForwardStripe& f = stripe[q];
-    const float* const in = previous + static_cast<std::size_t>(q) * 3 * W;
-    float* const out = current + static_cast<std::size_t>(q) * 3 * W;
+    const float* const in = previous + q * 3 * W;
+    float* const out = current + q * 3 * W;
     V m = match_of(q, mp, ip, dp);
     if constexpr (kSum) sum = sum + m;
     mp = V::load(in);
@@ -249,7 +247,7 @@ HWY_INLINE V forward_row(const Tables& t, const Emissions<V>& emission, V B, V b
 template <class V>
 HWY_INLINE void scale_row(float* row, int vectors, V factor) {
   for (int j = 0; j < vectors; ++j) {
-    float* const cell = row + static_cast<std::size_t>(j) * kWidth<V>;
+    float* const cell = row + j * kWidth<V>;
     (V::load(cell) * factor).store(cell);
   }
 }
@@ -283,7 +281,7 @@ void forward(const Tables& t, Lanes& lanes, int first, int last, float ec, float
   const V vec = V::all(ec), vej = V::all(ej);
   const auto keep = [](int, V&, V&) HWY_ATTR {};
   for (int r = first; r <= last; ++r) {
-    float* const row = cells + static_cast<std::size_t>(r) * row_stride;
+    float* const row = cells + r * row_stride;
     float* const specials = lanes.forward_row(r);
     if (r == 0) {
       std::memset(row, 0, static_cast<std::size_t>(Q) * 3 * kWidth<V> * sizeof(float));
@@ -296,7 +294,7 @@ void forward(const Tables& t, Lanes& lanes, int first, int last, float ec, float
       forward_specials(s, moves, E, vec, vej, row, Q);
     }
     s.store(specials);
-    at_borders(lanes.borders[static_cast<std::size_t>(r)], [&](int g) HWY_ATTR {
+    at_borders(lanes.borders[r], [&](int g) HWY_ATTR {
       const Job* const job = at.next(g);
       moves.set(g, job);
       fill_group<V>(row, 3 * Q, g, 0.0f);
@@ -310,7 +308,7 @@ void forward(const Tables& t, Lanes& lanes, int first, int last, float ec, float
 // The passes of deletions over a Backward row after the first, which has left `c` at stripe 0.
 template <class V>
 HWY_INLINE void finish_backward_deletions(const Tables& t, V c, V bound, float* deletions) {
-  const float* const dd = t.dd.data();
+  const BackwardStripe* const stripe = t.backward.data();
   for (int pass = 1; pass < kLanes; ++pass) {
     c = c.down();
     if (!any_greater(c, bound)) return;
@@ -318,8 +316,8 @@ HWY_INLINE void finish_backward_deletions(const Tables& t, V c, V bound, float* 
     while (q >= 0) {
       const int end = std::max(q - kCheckEvery, -1);
       for (; q > end; --q) {
-        float* const cell = deletions + static_cast<std::size_t>(q) * kWidth<V>;
-        c = c * V::same(dd + static_cast<std::size_t>(q) * kLanes);
+        float* const cell = deletions + q * kWidth<V>;
+        c = c * V::same(stripe[q].dd);
         (V::load(cell) + c).store(cell);
       }
       if (!any_greater(c, bound)) break;
@@ -343,8 +341,8 @@ HWY_INLINE V backward_row(const Tables& t, const Emissions<V>& emission, V E, co
   V v = (V::load(next + 2 * W) * emission[1] * V::same(stripe->dm) + E).down();
   for (int q = Q - 1; q >= 0; --q) {
     const BackwardStripe& b = stripe[q];
-    const float* const in = next + static_cast<std::size_t>(q) * 2 * W;
-    float* const out = row + static_cast<std::size_t>(q) * 2 * W;
+    const float* const in = next + q * 2 * W;
+    float* const out = row + q * 2 * W;
     const V ip = V::load(in + W);
     const V m = V::load(in) * emission[q];
     ((ip * V::same(b.ii) + mp * V::same(b.im)) * inverse).store(out + W);
@@ -357,7 +355,7 @@ HWY_INLINE V backward_row(const Tables& t, const Emissions<V>& emission, V E, co
     } else {
       match.store(out);
     }
-    d.store(deletions + static_cast<std::size_t>(q) * W);
+    d.store(deletions + q * W);
     mp = m;
     if constexpr (kSum) sum = sum + mp * V::same(b.bm);
   }
@@ -366,21 +364,20 @@ HWY_INLINE V backward_row(const Tables& t, const Emissions<V>& emission, V E, co
     E = exit(B);
     v = (d + E).down();
     for (int q = Q - 1; q >= 0; --q) {
-      float* const cell = deletions + static_cast<std::size_t>(q) * W;
+      float* const cell = deletions + q * W;
       c = v * V::same(stripe[q].dd);
       v = V::load(cell) + (c + E);
       v.store(cell);
     }
   }
   finish_backward_deletions(t, c, E * V::all(t.backward_bound), deletions);
-  const float* const md = t.md.data();
   c = V::load(deletions).down();
   for (int q = Q - 1; q >= 0; --q) {
-    float* const cell = row + static_cast<std::size_t>(q) * 2 * W;
+    float* const cell = row + q * 2 * W;
     V match = V::load(cell);
     if constexpr (!kUnihit) match = match + E;
-    ((match + c * V::same(md + static_cast<std::size_t>(q) * kLanes)) * inverse).store(cell);
-    c = V::load(deletions + static_cast<std::size_t>(q) * W);
+    ((match + c * V::same(stripe[q].md)) * inverse).store(cell);
+    c = V::load(deletions + q * W);
   }
   return B;
 }
@@ -393,10 +390,8 @@ HWY_INLINE SpecialRow backward_row_zero(const Tables& t, const Job& job, const f
   const float* const emission = t.match_row(job.residues[0]);
   One sum = One::zero();
   for (int q = 0; q < t.Q; ++q) {
-    const One m =
-        One::load(cells + static_cast<std::size_t>(q) * 2 * kWidth<V> + job.group * kLanes);
-    sum = sum + m * One::load(emission + static_cast<std::size_t>(q) * kLanes) *
-                    One::load(t.backward[static_cast<std::size_t>(q)].bm);
+    const One m = One::load(cells + q * 2 * kWidth<V> + job.group * kLanes);
+    sum = sum + m * One::load(emission + q * kLanes) * One::load(t.backward[q].bm);
   }
   const float B = group_value(group_sum(sum), 0);
   return {0.0f, B * job.move + N * job.loop, 0.0f, B, 0.0f, 1.0f};
@@ -457,7 +452,7 @@ HWY_INLINE void backward_rows(const Tables& t, Lanes& lanes, int last, int first
       continue;
     }
     const float* const next = row_of(r + 1);
-    const unsigned ends = lanes.borders[static_cast<std::size_t>(r) + 1];
+    const unsigned ends = lanes.borders[r + 1];
     V begins = zero;
     if (ends != 0) {
       begins = begin_backward<kAgain>(ends, at, moves);
@@ -479,7 +474,7 @@ HWY_INLINE void backward_rows(const Tables& t, Lanes& lanes, int last, int first
                                               factor, next, row, deletions);
     };
     compute();
-    const unsigned zeros = lanes.borders[static_cast<std::size_t>(r)];
+    const unsigned zeros = lanes.borders[r];
     if constexpr (!kAgain) {
       if (any_greater(s.B, V::all(kOwnScaleAbove))) [[unlikely]] {
         note_own_scale(at, s.B);
@@ -510,7 +505,7 @@ HWY_INLINE void backward_rows(const Tables& t, Lanes& lanes, int last, int first
 template <class V>
 void backward(const Tables& t, Lanes& lanes, int last, int first, float ec, float ej,
               float* cells) {
-  const std::size_t row = static_cast<std::size_t>(t.Q) * 2 * kWidth<V>;
+  const std::size_t row = t.Q * 2 * kWidth<V>;
   backward_rows<V, false, false>(
       t, lanes, last, first, ec, ej, cells + 2 * row,
       [&](int r) HWY_ATTR { return cells + static_cast<std::size_t>(r & 1) * row; });

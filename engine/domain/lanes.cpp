@@ -42,14 +42,13 @@ void Lanes::deal(std::span<Job> all, int group_count) {
   const auto ends = deal_each(all, groups, [&](Job& job, int g, int start) {
     job.group = g;
     job.start = start;
-    jobs[static_cast<std::size_t>(g)].push_back(&job);
+    jobs[g].push_back(&job);
     borders[static_cast<std::size_t>(start)] |= static_cast<std::uint8_t>(1u << g);
     auto* code = codes.data() + std::size_t(start + 1) * std::size_t(groups) + g;
     for (int i = 0; i < job.L; ++i, code += groups) *code = job.residues[i];
   });
   for (int g = 0; g < groups; ++g) {
-    borders[static_cast<std::size_t>(ends[static_cast<std::size_t>(g)])] |=
-        static_cast<std::uint8_t>(1u << g);
+    borders[static_cast<std::size_t>(ends[g])] |= static_cast<std::uint8_t>(1u << g);
   }
 }
 
@@ -85,10 +84,10 @@ float forward_score(const Lanes& lanes, const Job& job) {
 
 LaneCursor::LaneCursor(const Lanes& lanes, int row) : lanes_(lanes) {
   for (int g = 0; g < kMaxGroups; ++g) {
-    const auto& jobs = lanes.jobs[static_cast<std::size_t>(g)];
+    const auto& jobs = lanes.jobs[g];
     int after = 0;
     const int count = static_cast<int>(jobs.size());
-    while (after < count && jobs[static_cast<std::size_t>(after)]->start <= row) ++after;
+    while (after < count && jobs[after]->start <= row) ++after;
     const bool past_all =
         after == count && (count == 0 || row > jobs.back()->start + jobs.back()->L);
     at_[g] = past_all && row >= 0 ? count : after - 1;

@@ -89,13 +89,15 @@ struct Lanes {
  private:
   void clear(int group_count, int row_count);
   std::size_t row_offset(int row) const {
-    return static_cast<std::size_t>(row) * static_cast<std::size_t>(2 * kLanes * groups);
+    return row * static_cast<std::size_t>(2 * kLanes * groups);
   }
   SpecialRows special_rows(const AlignedArray<float>& rows_of_all, const Job& job) const {
     return {rows_of_all.data() + job.group * kLanes, groups, job.start};
   }
 };
 
+/// 1/x, rounded from double to float as the reference does.
+inline float inverse_of(float x) { return static_cast<float>(1.0 / static_cast<double>(x)); }
 /// `log_scale` and the logarithms of the scale factors of rows 1 to L, added row by row.
 float add_log_scales(const SpecialRows& rows, int L, float log_scale);
 /// Forward's score of a job in nats, see forward_nats().
@@ -107,10 +109,9 @@ class LaneCursor {
   LaneCursor(const Lanes& lanes, int row);
   /// Null before the first job and after the last.
   Job* operator[](int g) const {
-    const auto& jobs = lanes_.jobs[static_cast<std::size_t>(g)];
+    const auto& jobs = lanes_.jobs[g];
     const int at = at_[g];
-    return at >= 0 && at < static_cast<int>(jobs.size()) ? jobs[static_cast<std::size_t>(at)]
-                                                         : nullptr;
+    return at >= 0 && at < static_cast<int>(jobs.size()) ? jobs[at] : nullptr;
   }
   Job* next(int g) { return ++at_[g], (*this)[g]; }
   Job* previous(int g) { return --at_[g], (*this)[g]; }

@@ -35,8 +35,7 @@ void LongTarget::restore(const Checkpoint& checkpoint, float* cells, float* spec
 void LongTarget::forward_rows(int part) {
   const int first = first_of(part), count = last_of(part) - first;
   lanes_.take_part(job_, first, last_of(part));
-  if (part > 0)
-    restore(forward_[static_cast<std::size_t>(part)], cells_.data(), lanes_.forward_row(0));
+  if (part > 0) restore(forward_[part], cells_.data(), lanes_.forward_row(0));
   kernels(1).forward(tables_, lanes_, part > 0, count, ec_, ej_, cells_.data(), 0);
 }
 
@@ -44,9 +43,7 @@ void LongTarget::forward_rows(int part) {
 void LongTarget::backward_rows(int part) {
   const int count = last_of(part) - first_of(part);
   const bool end = part + 1 == parts_;
-  if (!end)
-    restore(backward_[static_cast<std::size_t>(part)], backward_cells(count + 1),
-            lanes_.backward_row(count + 1));
+  if (!end) restore(backward_[part], backward_cells(count + 1), lanes_.backward_row(count + 1));
   kernels(1).backward(tables_, lanes_, count + end, part > 0, ec_, ej_, cells_.data());
 }
 
@@ -58,7 +55,7 @@ float LongTarget::forward() {
     const SpecialRows rows(lanes_.forward_row(0), 1, 0);
     log_scale = add_log_scales(rows, count, log_scale);
     if (part + 1 == parts_) return forward_nats(log_scale, rows[count].C, job_.move);
-    keep(forward_[static_cast<std::size_t>(part) + 1], cells_.data(), 3, lanes_.forward_row(count));
+    keep(forward_[part + 1], cells_.data(), 3, lanes_.forward_row(count));
   }
 }
 
@@ -66,8 +63,7 @@ bool LongTarget::find_regions(std::vector<Region>& regions, float& expected_doma
   for (int part = parts_ - 1; part > 0; --part) {
     forward_rows(part);
     backward_rows(part);
-    keep(backward_[static_cast<std::size_t>(part) - 1], backward_cells(1), 2,
-         lanes_.backward_row(1));
+    keep(backward_[part - 1], backward_cells(1), 2, lanes_.backward_row(1));
   }
 
   // Decoding goes from the first row on, and begins with a factor that the last row of Backward
@@ -84,7 +80,7 @@ bool LongTarget::find_regions(std::vector<Region>& regions, float& expected_doma
     backward_rows(part);
     const SpecialRows backward(lanes_.backward_row(0), 1, 0);
     if (part == 0) {
-      scale = static_cast<float>(1.0 / static_cast<double>(backward[0].N));
+      scale = inverse_of(backward[0].N);
       own_scale = job_.own_scale;
     } else {
       SpecialRows::put(before, 1, lanes_.backward_row(0));

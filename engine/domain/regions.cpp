@@ -38,13 +38,6 @@ float decode_rows(const Job& job, const SpecialRows& forward, const SpecialRows&
   return scale;
 }
 
-bool decode_occupancy(const Job& job, const Lanes& lanes, Occupancy* o) {
-  const SpecialRows backward = lanes.backward_of(job);
-  const auto scale = static_cast<float>(1.0 / static_cast<double>(backward[0].N));
-  o[0] = {0, 0, 0};
-  return !std::isinf(decode_rows(job, lanes.forward_of(job), backward, job.L, scale, o));
-}
-
 void find_regions(const Occupancy* occupancy, int base, int first, int last, RegionSearch& search,
                   std::vector<Region>& regions) {
   const auto o = [&](int row) -> const Occupancy& { return occupancy[row - base]; };
@@ -59,11 +52,6 @@ void find_regions(const Occupancy* occupancy, int base, int first, int last, Reg
       triggered = false;
     }
   }
-}
-
-void find_regions(const Occupancy* o, int L, std::vector<Region>& regions) {
-  RegionSearch search;
-  find_regions(o, 0, 0, L, search, regions);
 }
 
 }  // namespace hmmjit::domain

@@ -19,15 +19,6 @@ struct Occupancy {
   float begins, ends, inside;
 };
 
-/// Fills occupancy[0..L] from Forward and Backward of the multihit model. False when the decoding
-/// overflows; the target has no domains then.
-bool decode_occupancy(const Job& job, const Lanes& lanes, Occupancy* occupancy);
-
-/// Appends the regions of a decoded target.
-void find_regions(const Occupancy* occupancy, int L, std::vector<Region>& regions);
-
-// The same for some rows at a time, in order:
-
 /// Rows 1..count of `forward` and `backward` decoded; occupancy[0], which belongs to row 0, is
 /// given. `scale`: of the row before; 1 / N of row 0 of the target for the first. Returns that of
 /// the last, infinite where the decoding overflows. Of `job`, only its moves and own_scale are

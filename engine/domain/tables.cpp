@@ -9,7 +9,7 @@ namespace {
 
 // Value of a 1-based node array (stored from k-1), zero outside the model.
 float at_node(const std::vector<float>& values, int k, int M) {
-  return k >= 1 && k <= M ? values[static_cast<std::size_t>(k - 1)] : 0.0f;
+  return k >= 1 && k <= M ? values[k - 1] : 0.0f;
 }
 
 }  // namespace
@@ -29,13 +29,11 @@ ForwardTables::ForwardTables(const SearchModel& model) : model_(&model) {
   t->backward.zero(stripes);
   t->mask.zero(stripes);
   t->match.zero(kCodeRows * stripes * kLanes);
-  t->dd.zero(stripes * kLanes);
-  t->md.zero(stripes * kLanes);
 
   for (int q = 0; q < Q; ++q) {
-    ForwardStripe& f = t->forward[static_cast<std::size_t>(q)];
-    BackwardStripe& b = t->backward[static_cast<std::size_t>(q)];
-    MaskStripe& m = t->mask[static_cast<std::size_t>(q)];
+    ForwardStripe& f = t->forward[q];
+    BackwardStripe& b = t->backward[q];
+    MaskStripe& m = t->mask[q];
     for (int r = 0; r < kLanes; ++r) {
       const int k = r * Q + q + 1;
       f.bm[r] = b.bm[r] = at_node(odds.entry, k, M);
@@ -49,8 +47,6 @@ ForwardTables::ForwardTables(const SearchModel& model) : model_(&model) {
       f.ii[r] = b.ii[r] = at_node(odds.ii_out, k, M);
       f.md[r] = b.md[r] = at_node(odds.md_out, k, M);
       f.dd[r] = b.dd[r] = at_node(odds.dd_out, k, M);
-      t->dd[static_cast<std::size_t>(q * kLanes + r)] = f.dd[r];
-      t->md[static_cast<std::size_t>(q * kLanes + r)] = f.md[r];
       const auto exists = [](float value) { return value > 0 ? ~0u : 0u; };
       m.bm[r] = exists(f.bm[r]);
       m.mm_in[r] = exists(f.mm_in[r]);
@@ -66,27 +62,23 @@ ForwardTables::ForwardTables(const SearchModel& model) : model_(&model) {
         const bool out = k == M || (m.mi[r] & m.ii[r] & m.md[r] & m.dd[r]) != 0;
         t->plain = t->plain && m.bm[r] != 0 && in && out;
         for (int x = 0; x < odds.Kp; ++x) {
-          t->match[(static_cast<std::size_t>(x) * stripes + static_cast<std::size_t>(q)) * kLanes +
-                   static_cast<std::size_t>(r)] =
-              odds.match[static_cast<std::size_t>(x) * static_cast<std::size_t>(M) +
-                         static_cast<std::size_t>(k - 1)];
+          t->match[(static_cast<std::size_t>(x) * stripes + q) * kLanes + r] =
+              odds.match[static_cast<std::size_t>(x) * static_cast<std::size_t>(M) + k - 1];
         }
       }
     }
   }
 
   t->nodes.zero(static_cast<std::size_t>(M) + 1);
-  t->node_stride = (t->K + kLanes - 1) / kLanes * kLanes;
-  t->node_match.zero((static_cast<std::size_t>(M) + 1) * static_cast<std::size_t>(t->node_stride));
+  t->node_match.zero((static_cast<std::size_t>(M) + 1) * std::size_t{kMaxBases});
   for (int k = 1; k <= M; ++k) {
-    t->nodes[static_cast<std::size_t>(k)] = {
-        at_node(odds.entry, k, M),  at_node(odds.mm_in, k, M),      at_node(odds.im_in, k, M),
-        at_node(odds.dm_in, k, M),  at_node(odds.md_out, k - 1, M), at_node(odds.dd_out, k - 1, M),
-        at_node(odds.mi_out, k, M), at_node(odds.ii_out, k, M)};
+    t->nodes[k] = {at_node(odds.entry, k, M),      at_node(odds.mm_in, k, M),
+                   at_node(odds.im_in, k, M),      at_node(odds.dm_in, k, M),
+                   at_node(odds.md_out, k - 1, M), at_node(odds.dd_out, k - 1, M),
+                   at_node(odds.mi_out, k, M),     at_node(odds.ii_out, k, M)};
     for (int x = 0; x < t->K; ++x) {
-      t->node_match[static_cast<std::size_t>(k * t->node_stride + x)] =
-          odds.match[static_cast<std::size_t>(x) * static_cast<std::size_t>(M) +
-                     static_cast<std::size_t>(k - 1)];
+      t->node_match[static_cast<std::size_t>(k * kMaxBases + x)] =
+          odds.match[static_cast<std::size_t>(x) * static_cast<std::size_t>(M) + k - 1];
     }
   }
   const DeletionBounds bounds = deletion_bounds(odds);

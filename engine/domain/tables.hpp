@@ -50,12 +50,9 @@ struct ForwardTables::Tables {
   AlignedArray<BackwardStripe> backward;  ///< [Q]
   AlignedArray<MaskStripe> mask;          ///< [Q]
   AlignedArray<float> match;              ///< [kCodeRows][Q][kLanes]
-  AlignedArray<float> dd;                 ///< [Q][kLanes]
-  AlignedArray<float> md;                 ///< [Q][kLanes]
   AlignedArray<NodeTransitions> nodes;    ///< [M + 1], index k
-  /// Match odds of node k for the K residues: [M + 1][node_stride], zero padded.
+  /// Match odds of node k for the K residues: [M + 1][kMaxBases], zero padded.
   AlignedArray<float> node_match;
-  int node_stride = 0;
   /// A value below which an addend times B(i-1) cannot change any D cell of a row with residue
   /// x: DeletionBounds::forward; negative when the model allows no such bound.
   float deletion_bound[kCodeRows] = {};

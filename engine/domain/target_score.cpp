@@ -7,21 +7,19 @@
 
 namespace hmmjit::domain {
 
-// omega, the prior of the null2 hypothesis, is 1/256.
-float TargetScorer::bias(float nats) const {
+void score_target(const SearchModel& model, bool null2, int L, float forward_nats,
+                  const float* correction, TargetScore& score) {
+  // omega, the prior of the null2 hypothesis, is 1/256.
   static const double log_omega = std::log(1.0 / 256.0);
-  if (!null2_) return 0.0f;
-  return table_log_sum(0.0f, static_cast<float>(log_omega + static_cast<double>(nats)));
-}
-
-double TargetScorer::log_p(float bits) const {
-  const Calibration& c = model_.hmm.calibration;
-  return exponential_log_survival(static_cast<double>(bits), static_cast<double>(c.forward_tau),
-                                  static_cast<double>(c.forward_lambda));
-}
-
-void TargetScorer::score(int L, float forward_nats, const float* correction,
-                         TargetScore& score) const {
+  const auto bias = [&](float nats) {
+    return null2 ? table_log_sum(0.0f, static_cast<float>(log_omega + static_cast<double>(nats)))
+                 : 0.0f;
+  };
+  const Calibration& c = model.hmm.calibration;
+  const auto log_p = [&](float bits) {
+    return exponential_log_survival(static_cast<double>(bits), static_cast<double>(c.forward_tau),
+                                    static_cast<double>(c.forward_lambda));
+  };
   const float null = null_score(L);
   CompensatedSum total;
   for (int i = 0; i <= L; ++i) total.add(correction[i]);
@@ -34,7 +32,7 @@ void TargetScorer::score(int L, float forward_nats, const float* correction,
   float sum = 0, sum_correction = 0;
   int covered = 0;
   for (const Domain& d : score.domains) {
-    const bool positive = null2_ ? d.envelope_nats - d.correction_nats > 0 : d.envelope_nats > 0;
+    const bool positive = null2 ? d.envelope_nats - d.correction_nats > 0 : d.envelope_nats > 0;
     if (!positive) continue;
     sum += d.envelope_nats;
     covered += d.jenv - d.ienv + 1;

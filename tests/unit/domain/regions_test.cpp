@@ -13,7 +13,8 @@ TEST(Regions, MayBeginWithTheFirstResidue) {
   const Occupancy rows[] = {
       {0, 0, 0}, {0, 0, 0.9f}, {0.8f, 0, 0.9f}, {0.8f, 0.9f, 0.9f}, {0.8f, 0.9f, 0.05f}};
   std::vector<Region> regions;
-  find_regions(rows, 4, regions);
+  RegionSearch search;
+  find_regions(rows, 0, 0, 4, search, regions);
   ASSERT_EQ(regions.size(), 1u);
   EXPECT_EQ(regions[0].i, 1);
   EXPECT_EQ(regions[0].j, 3);  // 0.9 of a domain ends there
@@ -23,7 +24,8 @@ TEST(Regions, MayBeginWithTheFirstResidue) {
 TEST(Regions, NeedAQuarterSomewhere) {
   const Occupancy rows[] = {{0, 0, 0}, {0, 0, 0.2f}, {0, 0, 0.24f}, {0, 0, 0.05f}};
   std::vector<Region> regions;
-  find_regions(rows, 3, regions);
+  RegionSearch search;
+  find_regions(rows, 0, 0, 3, search, regions);
   EXPECT_TRUE(regions.empty());
 }
 
