@@ -5,8 +5,7 @@
 #include <cmath>
 
 #include "api/host_calls.hpp"
-#include "build/hmm_binary.hpp"
-#include "build/hmm_text.hpp"
+#include "build/hmm_writer.hpp"
 #include "io/hmm_file.hpp"
 #include "io/sequence_parsing.hpp"
 #include "io/target_database.hpp"

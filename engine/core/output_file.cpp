@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "core/interruption.hpp"
+#include "core/spool_file.hpp"
 
 namespace hmmjit {
 namespace {
@@ -184,16 +185,6 @@ void remove_if_abandoned(const std::string& name) {
   ::close(descriptor);
 }
 
-// An open file that no name leads to any more.
-int open_unnamed_temporary() {
-  const char* folder = std::getenv("TMPDIR");
-  std::string name =
-      std::string(folder != nullptr && *folder != '\0' ? folder : "/tmp") + "/hmmjit-output-XXXXXX";
-  const int descriptor = ::mkostemp(name.data(), O_CLOEXEC);
-  if (descriptor >= 0) ::unlink(name.c_str());
-  return descriptor;
-}
-
 }  // namespace
 
 Result<OutputFile> OutputFile::create(const std::string& path) {
@@ -241,7 +232,7 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
     error = EPERM;
   }
   if (exists && (error == EACCES || error == EPERM || error == EROFS)) {
-    file.descriptor_ = open_unnamed_temporary();
+    file.descriptor_ = open_unnamed_file();
     file.place_.clear();
     if (file.descriptor_ >= 0) return file;
     return output_error(path, "create a temporary file for", errno);

@@ -9,31 +9,37 @@
 #include <utility>
 
 namespace hmmjit {
-namespace {
 
-std::unexpected<Error> spool_error(const char* action, int error) {
-  return fail(ErrorCode::kOutput,
-              std::string("cannot ") + action + " a temporary file: " + std::strerror(error), {},
-              "set TMPDIR to a folder with free space");
+int open_unnamed_file(const std::string& folder) {
+  const char* usual = std::getenv("TMPDIR");
+  if (usual == nullptr || *usual == '\0') usual = "/tmp";
+  std::string name = (folder.empty() ? std::string(usual) : folder) + "/hmmjit-XXXXXX";
+  const int descriptor = ::mkostemp(name.data(), O_CLOEXEC);
+  if (descriptor >= 0) ::unlink(name.c_str());
+  return descriptor;
 }
 
-}  // namespace
+std::unexpected<Error> SpoolFile::failure(const char* action, int error) const {
+  return fail(ErrorCode::kOutput,
+              std::string("cannot ") + action + " a temporary file: " + std::strerror(error),
+              folder_,
+              folder_.empty() ? "set TMPDIR to a folder with free space"
+                              : "check the folder's permissions and free space");
+}
 
-Result<SpoolFile> SpoolFile::create(std::size_t buffer) {
-  const char* folder = std::getenv("TMPDIR");
-  std::string name =
-      std::string(folder != nullptr && *folder != '\0' ? folder : "/tmp") + "/hmmjit-spool-XXXXXX";
+Result<SpoolFile> SpoolFile::create(std::size_t buffer, std::string folder) {
   SpoolFile file;
   file.limit_ = buffer;
-  file.descriptor_ = ::mkostemp(name.data(), O_CLOEXEC);
-  if (file.descriptor_ < 0) return spool_error("create", errno);
-  ::unlink(name.c_str());
+  file.folder_ = std::move(folder);
+  file.descriptor_ = open_unnamed_file(file.folder_);
+  if (file.descriptor_ < 0) return file.failure("create", errno);
   return file;
 }
 
 SpoolFile::SpoolFile(SpoolFile&& other) noexcept { *this = std::move(other); }
 
 SpoolFile& SpoolFile::operator=(SpoolFile&& other) noexcept {
+  std::swap(folder_, other.folder_);
   std::swap(descriptor_, other.descriptor_);
   std::swap(limit_, other.limit_);
   std::swap(written_, other.written_);
@@ -57,7 +63,7 @@ Status SpoolFile::flush() {
         ::pwrite(descriptor_, left.data(), left.size(), static_cast<off_t>(written_));
     if (written < 0) {
       if (errno == EINTR) continue;
-      return spool_error("write", errno);
+      return failure("write", errno);
     }
     left.remove_prefix(static_cast<std::size_t>(written));
     written_ += static_cast<std::uint64_t>(written);
@@ -74,7 +80,7 @@ Status SpoolFile::read(std::uint64_t offset, std::size_t size, std::string& byte
     const ssize_t got =
         ::pread(descriptor_, bytes.data() + done, size - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return spool_error("read", errno);
+    if (got < 0) return failure("read", errno);
     if (got == 0) break;
     done += static_cast<std::size_t>(got);
   }
@@ -83,11 +89,10 @@ Status SpoolFile::read(std::uint64_t offset, std::size_t size, std::string& byte
 }
 
 Status SpoolFile::for_each(const std::function<Status(std::string_view)>& use) {
-  constexpr std::size_t kPiece = std::size_t{1} << 20;
   std::string bytes;
   for (std::uint64_t at = 0; at < size(); at += bytes.size()) {
     HMMJIT_TRY(read(at, kPiece, bytes));
-    if (bytes.empty()) return spool_error("read", EIO);
+    if (bytes.empty()) return failure("read", EIO);
     HMMJIT_TRY(use(bytes));
   }
   return {};

@@ -11,12 +11,20 @@
 
 namespace hmmjit {
 
-/// Bytes are appended and read back at any offset. The file lies in $TMPDIR or /tmp and ends with
-/// the object or the process. One thread at a time.
+/// An open file in `folder` (empty: $TMPDIR or /tmp) that has no name; -1 and errno on failure.
+int open_unnamed_file(const std::string& folder = {});
+
+/// Bytes are appended and read back at any offset. The file ends with the object or the process.
+/// One thread at a time.
 class SpoolFile {
  public:
-  /// `buffer`: bytes held in memory before they are written. Fails with kOutput.
-  static Result<SpoolFile> create(std::size_t buffer = std::size_t{1} << 16);
+  /// Bytes of the pieces of for_each.
+  static constexpr std::size_t kPiece = std::size_t{1} << 20;
+
+  /// `buffer`: bytes held in memory before they are written. `folder`: see open_unnamed_file. Fails
+  /// with kOutput.
+  static Result<SpoolFile> create(std::size_t buffer = std::size_t{1} << 16,
+                                  std::string folder = {});
   SpoolFile(SpoolFile&& other) noexcept;
   SpoolFile& operator=(SpoolFile&& other) noexcept;
   ~SpoolFile();
@@ -31,7 +39,9 @@ class SpoolFile {
  private:
   SpoolFile() = default;
   Status flush();
+  std::unexpected<Error> failure(const char* action, int error) const;
 
+  std::string folder_;
   int descriptor_ = -1;
   std::size_t limit_ = 0;
   std::uint64_t written_ = 0;

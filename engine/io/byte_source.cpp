@@ -42,71 +42,59 @@ constexpr std::size_t kReadAhead = 4;
 
 std::string errno_text(int error) { return std::strerror(error); }
 
-// Undecoded bytes: a file descriptor or memory.
+// Undecoded bytes: memory, or a file descriptor after the bytes that were read to recognise the
+// compression.
 class RawBytes {
  public:
-  virtual ~RawBytes() = default;
-  // Fills `buffer`; returns less than its size only at the end of the input.
-  virtual Result<std::size_t> read(std::span<char> buffer) = 0;
-  virtual Status rewind() = 0;
-  virtual bool rewindable() const = 0;
-};
-
-class RawFile : public RawBytes {
- public:
-  RawFile(int fd, bool owned, std::string name)
+  explicit RawBytes(std::span<const char> bytes) : first_(bytes.data(), bytes.size()) {}
+  RawBytes(int fd, bool owned, std::string name)
       : fd_(fd), owned_(owned), name_(std::move(name)), start_(::lseek(fd, 0, SEEK_CUR)) {
     if (start_ == 0) ::posix_fadvise(fd_, 0, 0, POSIX_FADV_SEQUENTIAL);
   }
-  ~RawFile() override {
+  RawBytes(const RawBytes&) = delete;
+  RawBytes& operator=(const RawBytes&) = delete;
+  ~RawBytes() {
     if (owned_) ::close(fd_);
   }
-  Result<std::size_t> read(std::span<char> buffer) override {
-    std::size_t filled = 0;
-    while (filled < buffer.size()) {
-      ssize_t n = ::read(fd_, buffer.data() + filled, buffer.size() - filled);
+
+  // The first bytes, which stay unread. Called once.
+  Result<std::string_view> head() {
+    if (fd_ >= 0) {
+      HMMJIT_ASSIGN(const std::size_t n, read(head_));
+      first_ = {head_.data(), n};
+    }
+    return first_.substr(0, head_.size());
+  }
+  // Fills `buffer`; returns less than its size only at the end of the input.
+  Result<std::size_t> read(std::span<char> buffer) {
+    std::size_t filled = std::min(buffer.size(), first_.size() - position_);
+    if (filled > 0) std::memcpy(buffer.data(), first_.data() + position_, filled);
+    position_ += filled;
+    while (fd_ >= 0 && filled < buffer.size()) {
+      const ssize_t n = ::read(fd_, buffer.data() + filled, buffer.size() - filled);
       if (n == 0) break;
-      if (n < 0) {
-        if (errno == EINTR) continue;
-        return fail(ErrorCode::kInput, "read failed: " + errno_text(errno), name_);
-      }
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return fail(ErrorCode::kInput, "read failed: " + errno_text(errno), name_);
       filled += static_cast<std::size_t>(n);
     }
     return filled;
   }
-  Status rewind() override {
-    if (start_ < 0 || ::lseek(fd_, start_, SEEK_SET) < 0) {
+  Status rewind() {
+    if (!rewindable() || (fd_ >= 0 && ::lseek(fd_, start_, SEEK_SET) < 0))
       return fail(ErrorCode::kInput, "cannot be read a second time", name_,
                   "give a file instead of a pipe");
-    }
+    position_ = fd_ >= 0 ? first_.size() : 0;
     return {};
   }
-  bool rewindable() const override { return start_ >= 0; }
+  bool rewindable() const { return fd_ < 0 || start_ >= 0; }
 
  private:
-  int fd_;
-  bool owned_;
+  int fd_ = -1;
+  bool owned_ = false;
   std::string name_;
-  off_t start_;
-};
-
-class RawMemory : public RawBytes {
- public:
-  explicit RawMemory(std::span<const char> bytes) : bytes_(bytes) {}
-  Result<std::size_t> read(std::span<char> buffer) override {
-    std::size_t n = std::min(buffer.size(), bytes_.size() - position_);
-    if (n > 0) std::memcpy(buffer.data(), bytes_.data() + position_, n);
-    position_ += n;
-    return n;
-  }
-  Status rewind() override {
-    position_ = 0;
-    return {};
-  }
-  bool rewindable() const override { return true; }
-
- private:
-  std::span<const char> bytes_;
+  off_t start_ = 0;
+  std::array<char, 4> head_{};
+  std::string_view first_;  // come before those of the descriptor
   std::size_t position_ = 0;
 };
 
@@ -440,32 +428,6 @@ class DecodedSource : public ByteSource {
   std::optional<Error> error_;
 };
 
-// Bytes read ahead of a pipe to recognise the format, then the rest of it.
-class PrefixedRaw : public RawBytes {
- public:
-  PrefixedRaw(std::unique_ptr<RawBytes> raw, std::string prefix)
-      : raw_(std::move(raw)), prefix_(std::move(prefix)) {}
-  Result<std::size_t> read(std::span<char> buffer) override {
-    std::size_t n = std::min(buffer.size(), prefix_.size() - position_);
-    if (n > 0) std::memcpy(buffer.data(), prefix_.data() + position_, n);
-    position_ += n;
-    if (n == buffer.size()) return n;
-    HMMJIT_ASSIGN(std::size_t rest, raw_->read(buffer.subspan(n)));
-    return n + rest;
-  }
-  Status rewind() override {
-    HMMJIT_TRY(raw_->rewind());
-    position_ = prefix_.size();  // the raw input starts at its first byte again
-    return {};
-  }
-  bool rewindable() const override { return raw_->rewindable(); }
-
- private:
-  std::unique_ptr<RawBytes> raw_;
-  std::string prefix_;
-  std::size_t position_ = 0;
-};
-
 Compression recognise(std::string_view head) {
   auto byte = [&](std::size_t i) { return static_cast<unsigned char>(head[i]); };
   if (head.size() >= 2 && byte(0) == 0x1f && byte(1) == 0x8b) return Compression::kGzip;
@@ -494,13 +456,10 @@ Status check_name(const std::string& name, std::string_view head) {
 
 Result<std::unique_ptr<ByteSource>> decoded(std::unique_ptr<RawBytes> raw, std::string name,
                                             std::size_t chunk, ReadAhead read_ahead) {
-  std::string head(4, '\0');
-  HMMJIT_ASSIGN(std::size_t n, raw->read(head));
-  head.resize(n);
-  Compression compression = recognise(head);
-  if (compression == Compression::kNone) HMMJIT_TRY(check_name(name, head));
-  raw = std::make_unique<PrefixedRaw>(std::move(raw), std::move(head));
+  HMMJIT_ASSIGN(const std::string_view head, raw->head());
+  const Compression compression = recognise(head);
   if (compression == Compression::kNone) {
+    HMMJIT_TRY(check_name(name, head));
     return std::make_unique<PlainSource>(std::move(raw), std::move(name), chunk);
   }
   std::unique_ptr<Decoder> decoder;
@@ -519,7 +478,7 @@ Result<std::unique_ptr<ByteSource>> open_byte_source(const std::string& path,
                                                      ReadAhead read_ahead) {
   if (path == "-") {
     std::string name = "standard input";
-    return decoded(std::make_unique<RawFile>(STDIN_FILENO, false, name), name, kChunk, read_ahead);
+    return decoded(std::make_unique<RawBytes>(STDIN_FILENO, false, name), name, kChunk, read_ahead);
   }
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
@@ -530,7 +489,7 @@ Result<std::unique_ptr<ByteSource>> open_byte_source(const std::string& path,
                 : error == EMFILE ? "raise the limit on open files (ulimit -n)"
                                   : "check its permissions");
   }
-  auto raw = std::make_unique<RawFile>(fd, true, path);
+  auto raw = std::make_unique<RawBytes>(fd, true, path);
   struct stat status;
   if (::fstat(fd, &status) == 0 && S_ISDIR(status.st_mode)) {
     return fail(ErrorCode::kInput, "is a directory", path, "name a file in it");
@@ -546,7 +505,7 @@ Result<std::unique_ptr<ByteSource>> open_memory_source(std::string name,
     HMMJIT_TRY(check_name(name, head));
     return std::make_unique<MemorySource>(bytes, std::move(name), chunk);
   }
-  return decoded(std::make_unique<RawMemory>(bytes), std::move(name), chunk, read_ahead);
+  return decoded(std::make_unique<RawBytes>(bytes), std::move(name), chunk, read_ahead);
 }
 
 Result<bool> BufferedInput::refill() {

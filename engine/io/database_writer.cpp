@@ -1,11 +1,4 @@
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -16,6 +9,7 @@
 
 #include "core/checksum.hpp"
 #include "core/output_file.hpp"
+#include "core/spool_file.hpp"
 #include "io/database_format.hpp"
 #include "io/target_database.hpp"
 
@@ -25,97 +19,13 @@ using namespace database_format;
 
 namespace {
 
-// Bytes that wait for their place in the file: an unnamed temporary in the output's folder.
-class Spool {
- public:
-  static Result<Spool> create(const std::string& folder) {
-    Spool spool;
-    std::string name = folder + "/hmmjit-db-XXXXXX";
-    spool.folder_ = folder;
-    spool.descriptor_ = ::mkostemp(name.data(), O_CLOEXEC);
-    if (spool.descriptor_ < 0) return spool.failure("create");
-    ::unlink(name.c_str());
-    return spool;
-  }
-  Spool(Spool&& other) noexcept { *this = std::move(other); }
-  Spool& operator=(Spool&& other) noexcept {
-    std::swap(folder_, other.folder_);
-    std::swap(descriptor_, other.descriptor_);
-    std::swap(buffer_, other.buffer_);
-    std::swap(flushed_, other.flushed_);
-    return *this;
-  }
-  ~Spool() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-
-  std::uint64_t size() const { return flushed_ + buffer_.size(); }
-  Status append(std::string_view bytes) {
-    buffer_.append(bytes);
-    if (buffer_.size() < kChunk) return {};
-    return flush();
-  }
-
-  /// Calls `use` with all bytes in order, `kChunk` at most at a time.
-  template <typename Use>
-  Status for_each_chunk(Use use) {
-    HMMJIT_TRY(flush());
-    std::string chunk;
-    for (std::uint64_t at = 0; at < flushed_; at += chunk.size()) {
-      chunk.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kChunk, flushed_ - at)));
-      std::size_t done = 0;
-      while (done < chunk.size()) {
-        const ssize_t got = ::pread(descriptor_, chunk.data() + done, chunk.size() - done,
-                                    static_cast<off_t>(at + done));
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) {
-          if (got == 0) errno = EIO;
-          return failure("read");
-        }
-        done += static_cast<std::size_t>(got);
-      }
-      use(std::string_view(chunk));
-    }
-    return {};
-  }
-
- private:
-  // A multiple of sizeof(TargetEntry), so that entries are not cut.
-  static constexpr std::size_t kChunk = std::size_t{1} << 20;
-  Spool() = default;
-  std::unexpected<Error> failure(const char* action) const {
-    return fail(ErrorCode::kOutput,
-                fmt::format("cannot {} a temporary file: {}", action, std::strerror(errno)),
-                folder_, "check the folder's permissions and free space");
-  }
-  Status flush() {
-    std::string_view left = buffer_;
-    while (!left.empty()) {
-      const ssize_t written = ::write(descriptor_, left.data(), left.size());
-      if (written < 0) {
-        if (errno == EINTR) continue;
-        return failure("write");
-      }
-      left.remove_prefix(static_cast<std::size_t>(written));
-    }
-    flushed_ += buffer_.size();
-    buffer_.clear();
-    return {};
-  }
-
-  std::string folder_;
-  int descriptor_ = -1;
-  std::string buffer_;
-  std::uint64_t flushed_ = 0;
-};
-
 template <typename T>
 std::string_view bytes_of(const T& value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
 
-// Of the lengths that targets have: how many there are, then where the next of them stands in the
-// order of lengths, longest first.
+// First the number of targets of each length; after become_places(), the index of the next target
+// of each length in the order of lengths, longest first.
 class LengthCounts {
  public:
   std::uint64_t& of(std::uint32_t length) {
@@ -134,8 +44,10 @@ class LengthCounts {
   std::map<std::uint32_t, std::uint64_t, std::greater<>> longer_;
 };
 
+// `entries`: a piece of a SpoolFile.
 template <typename Use>
 void for_each_length(std::string_view entries, const Use& use) {
+  static_assert(SpoolFile::kPiece % sizeof(TargetEntry) == 0, "a piece cuts an entry");
   for (std::size_t at = 0; at < entries.size(); at += sizeof(TargetEntry)) {
     TargetEntry entry;
     std::memcpy(&entry, entries.data() + at, sizeof entry);
@@ -146,19 +58,13 @@ void for_each_length(std::string_view entries, const Use& use) {
 }  // namespace
 
 struct DatabaseWriter::State {
-  State(OutputFile output, Spool entry_spool, Spool text_spool, const Alphabet& a)
-      : file(std::move(output)),
-        entries(std::move(entry_spool)),
-        text(std::move(text_spool)),
-        alphabet(a) {}
-
   OutputFile file;
-  Spool entries, text;
+  SpoolFile entries, text;  // wait for their place in the file
   const Alphabet& alphabet;
   Header header{};
   std::uint64_t written = 0;  // bytes of the file
-  ChecksumStream sum;         // of the section being written
-  std::string buffer;
+  ChecksumStream sum = {};    // of the section being written
+  std::string buffer = {};
 
   void write(std::string_view bytes) {
     sum.update(bytes.data(), bytes.size());
@@ -190,11 +96,11 @@ Result<DatabaseWriter> DatabaseWriter::create(const std::string& path, const Alp
   file.make_durable();
   const std::filesystem::path parent = std::filesystem::path(path).parent_path();
   const std::string folder = parent.empty() ? std::string(".") : parent.string();
-  HMMJIT_ASSIGN(Spool entries, Spool::create(folder));
-  HMMJIT_ASSIGN(Spool text, Spool::create(folder));
-  auto state =
-      std::make_unique<State>(std::move(file), std::move(entries), std::move(text), alphabet);
-  // The header comes last, when it is known; its place is kept.
+  HMMJIT_ASSIGN(SpoolFile entries, SpoolFile::create(SpoolFile::kPiece, folder));
+  HMMJIT_ASSIGN(SpoolFile text, SpoolFile::create(SpoolFile::kPiece, folder));
+  std::unique_ptr<State> state(
+      new State{std::move(file), std::move(entries), std::move(text), alphabet});
+  // The header is written last; its space is reserved.
   state->file.write(std::string(sizeof(Header), '\0'));
   state->written = sizeof(Header);
   state->begin_section(kResidues);
@@ -240,24 +146,29 @@ Result<DatabaseSummary> DatabaseWriter::finish(std::string_view about) {
   State& s = *state_;
   s.end_section(kResidues);
 
-  // Twice through the entries: how many targets have each length, then the place of each target
-  // among those of its length. Sorting 10^9 targets would take minutes, and their lengths 4 GB.
+  // Counting sort in two passes over the entries. A comparison sort of 10^9 targets would take
+  // minutes, and their lengths 4 GB.
   LengthCounts places;
   s.begin_section(kTargets);
-  HMMJIT_TRY(s.entries.for_each_chunk([&](std::string_view chunk) {
+  HMMJIT_TRY(s.entries.for_each([&](std::string_view chunk) -> Status {
     for_each_length(chunk, [&](std::uint32_t length) { ++places.of(length); });
     s.write(chunk);
+    return {};
   }));
   s.end_section(kTargets);
   s.begin_section(kText);
-  HMMJIT_TRY(s.text.for_each_chunk([&](std::string_view chunk) { s.write(chunk); }));
+  HMMJIT_TRY(s.text.for_each([&](std::string_view chunk) -> Status {
+    s.write(chunk);
+    return {};
+  }));
   s.end_section(kText);
 
   std::vector<std::uint32_t> order(s.header.targets);
   places.become_places();
   std::uint32_t index = 0;
-  HMMJIT_TRY(s.entries.for_each_chunk([&](std::string_view chunk) {
+  HMMJIT_TRY(s.entries.for_each([&](std::string_view chunk) -> Status {
     for_each_length(chunk, [&](std::uint32_t length) { order[places.of(length)++] = index++; });
+    return {};
   }));
   s.begin_section(kOrder);
   s.write({reinterpret_cast<const char*>(order.data()), order.size() * sizeof order[0]});

@@ -9,61 +9,10 @@
 #include <string_view>
 
 #include "io/c_numbers.hpp"
-#include "io/hmm_ascii.hpp"
 #include "io/hmm_parsing.hpp"
 #include "io/sequence_format.hpp"
 
 namespace hmmjit {
-
-namespace hmm_parsing {
-
-Result<bool> data_line(BufferedInput& input, std::string_view* line) {
-  while (true) {
-    HMMJIT_ASSIGN(bool more, input.line(line));
-    if (!more) return false;
-    for (char c : *line) {
-      if (Tokens::is_blank(c)) continue;
-      if (c == '#') break;
-      return true;
-    }
-  }
-}
-
-bool equal_ignoring_case(std::string_view a, std::string_view b) {
-  auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-  return std::ranges::equal(a, b, {}, lower, lower);
-}
-
-bool parse_flag(std::string_view token, bool* value) {
-  *value = equal_ignoring_case(token, "yes");
-  return *value || equal_ignoring_case(token, "no");
-}
-
-std::unexpected<Error> bad_line(const BufferedInput& input, const std::string& model,
-                                std::string message) {
-  std::string subject = model.empty() ? std::string() : "model " + model + ": ";
-  return fail(ErrorCode::kInput, subject + std::move(message), input.where(),
-              "the profile file is damaged: fetch or build it again");
-}
-
-std::unexpected<Error> truncated(const BufferedInput& input, const std::string& model,
-                                 const std::string& part) {
-  return fail(ErrorCode::kInput,
-              fmt::format("the file ends inside {}, {}",
-                          model.empty() ? "a model" : "model " + model, part),
-              input.line_number() > 0 ? input.where() : input.name(),
-              "the file is truncated: fetch or write it again");
-}
-
-const Alphabet* alphabet_named(std::string_view name) {
-  if (equal_ignoring_case(name, "amino")) return &amino_alphabet();
-  if (equal_ignoring_case(name, "DNA")) return &dna_alphabet();
-  if (equal_ignoring_case(name, "RNA")) return &rna_alphabet();
-  return nullptr;
-}
-
-}  // namespace hmm_parsing
-
 namespace {
 
 using namespace hmm_parsing;

@@ -8,7 +8,6 @@
 #include <span>
 
 #include "io/c_numbers.hpp"
-#include "io/hmm_ascii.hpp"
 #include "io/hmm_parsing.hpp"
 
 namespace hmmjit::hmm_parsing {

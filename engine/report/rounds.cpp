@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "build/hmm_text.hpp"
+#include "build/hmm_writer.hpp"
 #include "report/a3m.hpp"
 #include "report/records.hpp"
 #include "report/stockholm.hpp"

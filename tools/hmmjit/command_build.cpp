@@ -11,7 +11,7 @@
 #include "build/aligned_rows.hpp"
 #include "build/alignment_model.hpp"
 #include "build/calibration.hpp"
-#include "build/hmm_text.hpp"
+#include "build/hmm_writer.hpp"
 #include "build/parameters.hpp"
 #include "build/sequence_model.hpp"
 #include "build_options.hpp"

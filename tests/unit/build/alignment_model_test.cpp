@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "build/calibration.hpp"
-#include "build/hmm_text.hpp"
+#include "build/hmm_writer.hpp"
 #include "build/priors.hpp"
 #include "build/row_weights.hpp"
 #include "build/sequence_model.hpp"
