@@ -142,9 +142,9 @@ class StockholmParser final : public AlignmentParser {
   static constexpr std::size_t kNoRow = static_cast<std::size_t>(-1);
 
   Result<bool> read() override {
-    index_.clear();
-    layout_.clear();
-    annotated_.clear();
+    index_ = {};  // clearing would cost the time of the largest alignment so far
+    layout_ = {};
+    annotated_ = {};
     first_block_ = true;
     lines_ = rows_in_block_ = columns_ = width_ = 0;
     do {
@@ -173,8 +173,10 @@ class StockholmParser final : public AlignmentParser {
       }
     }
     if (first_block_) return bad("an alignment without rows");
+    const bool weighted = std::ranges::any_of(
+        out_.rows, [](const AlignedRow& row) { return row.weight.has_value(); });
     for (const AlignedRow& row : out_.rows) {
-      if (weighted_ && !row.weight)
+      if (weighted && !row.weight)
         return bad(fmt::format("row {} has no weight, but others have", row.name), row.line);
       if (row.codes.size() != columns_)
         return bad(fmt::format("row {} is annotated, but has no sequence", row.name), row.line);
@@ -300,7 +302,6 @@ class StockholmParser final : public AlignmentParser {
     }
     row.weight = number(word);
     if (!row.weight || *row.weight < 0) return bad(fmt::format("unusable weight of row {}", name));
-    weighted_ = true;
     return {};
   }
 
@@ -320,7 +321,7 @@ class StockholmParser final : public AlignmentParser {
   std::unordered_map<std::string, std::size_t> index_;       // of row names
   std::vector<std::pair<std::string, std::size_t>> layout_;  // kind and row of a block's lines
   std::unordered_map<std::string, std::size_t> annotated_;   // columns of each annotation
-  bool first_block_ = true, weighted_ = false;
+  bool first_block_ = true;
   std::size_t lines_ = 0, rows_in_block_ = 0;  // of the current block
   std::size_t columns_ = 0, width_ = 0;        // of the blocks before, of this one
 };

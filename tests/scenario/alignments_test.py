@@ -80,6 +80,7 @@ def damaged(text):
     yield "blank lines last", text + "\n\n"
     yield "words last", text + "keys lately\n"
     yield "twice", text + text
+    yield "twice, weights once", text + re.sub("#=GS.*WT.*\n", "", text)
     yield "lower case", text.lower()
     for i, line in enumerate(lines):
         def with_line(*new, i=i):

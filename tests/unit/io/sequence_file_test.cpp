@@ -313,6 +313,11 @@ TEST(Alignments, Stockholm) {
       "# STOCKHOLM 1.0\n\nx ACD\n//\n";
   Target b{"b/1-3", "", "beta chain  of   it  ", "ACDE*F"}, a{"a", "P1234.5", "", "ACDEFGG"};
   EXPECT_THAT(read_text(text).targets, ElementsAre(b, a, Target{"x", "", "", "ACD"}));
+  // Weights are all or none in each alignment.
+  EXPECT_EQ(read_text("# STOCKHOLM 1.0\n#=GS a WT 1\na AC\n//\n# STOCKHOLM 1.0\na AC\n//\n").error,
+            "");
+  EXPECT_THAT(read_text("# STOCKHOLM 1.0\n#=GS a WT 1\na AC\nb AC\n//\n").error,
+              HasSubstr("text:4: row b has no weight"));
   // One target a block: rows wait in the reader.
   EXPECT_EQ(read_text(text, F::kStockholm, "text", 5, 1).targets.size(), 3u);
   EXPECT_THAT(read_text(text.substr(0, text.size() - 3)).error, HasSubstr("ends inside an align"));
