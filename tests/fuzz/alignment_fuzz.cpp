@@ -1,6 +1,5 @@
-// Alignments with their annotation, and the models built from them. The first byte chooses the
-// format
-// ('?': recognised) and how the model is built, the rest is the file.
+// Alignments with their annotation, and models built from them. The first byte selects the format
+// ('?': recognised), the second the options; the rest is the file.
 #include "build/alignment_model.hpp"
 #include "io/alignment_file.hpp"
 #include "tests/fuzz/entry.hpp"
@@ -16,7 +15,7 @@ constexpr F kFormats[] = {F::kStockholm,   F::kA2m,    F::kAlignedFasta,
 
 void build_one(const MultipleAlignment& alignment, unsigned choice) {
   using Options = build::AlignmentOptions;
-  // Weights take the square of the rows, the effective number many passes over the columns.
+  // Weights take time quadratic in the rows, the effective number many passes over the columns.
   constexpr std::size_t kMostCells = 20000;
   if (alignment.rows() * alignment.columns > kMostCells || alignment.rows() > 60) return;
   if (alignment.alphabet->type != AlphabetType::kAmino) return;

@@ -1,5 +1,5 @@
-// Whatever the bytes of its three files, a volume of a BLAST database is refused or read within its
-// bounds, and read in pieces of any size alike.
+// For any bytes of its three files, a volume of a BLAST database is refused or read within its
+// bounds, with the same result for pieces of any size.
 #include <algorithm>
 
 #include "io/blast_database.hpp"

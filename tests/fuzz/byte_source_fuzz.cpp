@@ -1,4 +1,4 @@
-// Compressed streams: damage is an error, never a hang or a crash; a stream read twice is the same.
+// Compressed streams: damage is an error, never a hang or a crash; reading twice gives equal bytes.
 #include <zlib.h>
 #include <zstd.h>
 

@@ -1,10 +1,10 @@
-// The result must not depend on how the bytes are cut into chunks and the targets into blocks.
+// The result must not depend on the division of bytes into chunks and of targets into blocks.
 #include "tests/fuzz/sequence_checks.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::string_view bytes(reinterpret_cast<const char*>(data), size);
   if (bytes.starts_with("\x1f\x8b") || bytes.starts_with("\x28\xb5\x2f\xfd")) return 0;
-  // Of files of other kinds the message names as much as the first chunk shows.
+  // Files of other kinds are recognised by the first chunk only.
   if (hmmjit::recognise_other_file(bytes)) return 0;
   auto format = hmmjit::SequenceFormat::kFasta;
   std::string whole = read_all(bytes, format, std::size_t{1} << 20, std::uint64_t{1} << 40);

@@ -1,10 +1,10 @@
-// Reading a whole input and checking what every reader promises.
+// Reads a whole input and checks the guarantees of every reader.
 #pragma once
 
 #include "io/sequence_file.hpp"
 #include "tests/fuzz/entry.hpp"
 
-/// Everything read, as text, with the error at the end.
+/// The targets as text, followed by the error.
 inline std::string read_all(std::string_view bytes, std::optional<hmmjit::SequenceFormat> format,
                             std::size_t chunk, std::uint64_t block_residues) {
   using namespace hmmjit;

@@ -1,4 +1,4 @@
-// The first byte chooses the format ('?': recognised), the rest is the file.
+// The first byte selects the format ('?': recognised), the rest is the file.
 #include "tests/fuzz/sequence_checks.hpp"
 
 using F = hmmjit::SequenceFormat;

@@ -1,5 +1,5 @@
-// Whatever the bytes, a database is refused or read within its bounds; what verify() finds whole,
-// the reader delivers completely.
+// For any bytes, a database is refused or read within its bounds. If verify() succeeds, the reader
+// delivers all targets.
 #include <unistd.h>
 
 #include <cstring>
@@ -50,7 +50,7 @@ void read_everything(const std::string& bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::string bytes(reinterpret_cast<const char*>(data), size);
   read_everything(bytes);
-  // Once more with a header that fits its bytes and this length, or nearly nothing gets past it.
+  // Again with a consistent header, without which nearly every input is refused at once.
   using hmmjit::database_format::Header;
   if (size < sizeof(Header)) return 0;
   Header header;

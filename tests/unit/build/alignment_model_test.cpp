@@ -1,4 +1,4 @@
-// Models of alignments against HMMER 3.4's own, bit for bit.
+// Models of alignments compared with those of HMMER 3.4, bit for bit.
 #include "build/alignment_model.hpp"
 
 #include <gtest/gtest.h>
@@ -52,8 +52,8 @@ void expect_golden(const std::filesystem::path& alignment_path,
   EXPECT_EQ(test_support::difference(wanted.begin()->second, got), "");
 }
 
-// Weights that `hmmbuild --wpb -O` of HMMER 3.4 writes, with more digits. A row that spans less
-// than half of the columns is a fragment: its gaps outside of that do not count.
+// Weights of `hmmbuild --wpb -O` of HMMER 3.4, with more digits. A row that spans less than half of
+// the columns is a fragment: gaps outside its span do not count.
 TEST(RowWeights, AFragmentSpansLessThanHalf) {
   MultipleAlignment alignment;
   alignment.alphabet = &amino_alphabet();
@@ -107,7 +107,7 @@ TEST(AlignmentModel, EqualsGoldenDumps) {
   }
 }
 
-// More rows than are looked at for the consensus columns; made by the script beside the dumps.
+// More rows than are sampled for the consensus columns; a script next to the dumps makes them.
 TEST(AlignmentModel, DeepAlignmentsEqualGoldenDumps) {
   HMMJIT_SHARED_OR_SKIP(shared);
   const auto folder = shared / "spec/builder/golden";
@@ -124,7 +124,7 @@ TEST(AlignmentModel, DeepAlignmentsEqualGoldenDumps) {
   std::filesystem::remove_all(work);
 }
 
-// As with printf, on the right: models that cannot emit what they are calibrated with have them.
+// Right-aligned, as printf does it. Models that cannot emit their calibration targets have them.
 TEST(HmmText, InfiniteStatisticsAreWrittenAsHmmbuildDoes) {
   const std::vector<Residue> residues = {0, 1, 2, 3};
   const auto system = build::make_score_system(build::find_matrix("BLOSUM62").value(), 0.02, 0.4);
@@ -137,7 +137,7 @@ TEST(HmmText, InfiniteStatisticsAreWrittenAsHmmbuildDoes) {
   EXPECT_NE(text.find("\nSTATS LOCAL MSV          -inf 242.45280\n"), std::string::npos) << text;
 }
 
-// Files that hmmbuild 3.4 wrote, but for their date.
+// Files of hmmbuild 3.4, except for the date.
 TEST(HmmText, EqualsFilesOfHmmbuild) {
   HMMJIT_SHARED_OR_SKIP(shared);
   const auto folder = shared / "spec/builder/golden";
@@ -167,7 +167,7 @@ TEST(HmmText, EqualsFilesOfHmmbuild) {
   }
 }
 
-// What hmmbuild -O of HMMER 3.3.2 wrote for this alignment: masked, doctored and fragment rows.
+// Output of hmmbuild -O of HMMER 3.3.2 for this alignment: masked, doctored and fragment rows.
 TEST(AlignedRows, EqualTextOfHmmbuild) {
   const std::string given =
       "# STOCKHOLM 1.0\n#=GF ID fam\n#=GF AC PF1\n#=GF DE some words\n#=GF AU me\n"

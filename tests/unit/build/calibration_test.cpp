@@ -1,4 +1,4 @@
-// The calibration of imported models against hmmconvert's, bit for bit: its binary output carries
+// The calibration of imported models compared with hmmconvert's, bit for bit: its binary output has
 // both the imported model and the six parameters as floats.
 #include "build/calibration.hpp"
 
@@ -47,7 +47,7 @@ class Bytes {
   std::string_view data_;
 };
 
-// One record of the 3/f binary format, calibration as stored.
+// One record of the 3/f binary format with its stored calibration.
 Hmm read_binary(Bytes& in) {
   if (in.value<std::uint32_t>() != 0xe8ededbau) throw std::runtime_error("not a 3/f binary");
   const int flags = in.value<int>();
@@ -117,7 +117,7 @@ TEST(Calibrate, IsDeterministic) {
   expect_same(build::calibrate(hmm).value(), first);
 }
 
-// Every position gains 20-fold whatever the residue: no random target has a score that fits.
+// Every position gains 20-fold for any residue: the scores of random targets fit no distribution.
 TEST(Calibrate, OverflowingScoresCountAsTheLargest) {
   Hmm hmm = test_support::random_hmm(3, 80);
   std::ranges::fill(hmm.match, 1.0f);

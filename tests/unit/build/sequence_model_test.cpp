@@ -1,4 +1,5 @@
-// Single-sequence models against HMMER 3.4's own, bit for bit, and live against hmmbuild.
+// Single-sequence models compared with those of HMMER 3.4, bit for bit, and with the installed
+// hmmbuild.
 #include "build/sequence_model.hpp"
 
 #include <gtest/gtest.h>
@@ -39,7 +40,7 @@ void expect_golden(const std::filesystem::path& folder, const std::string& seque
     ASSERT_TRUE(calibration) << calibration.error().to_string();
     built.hmm.calibration = *calibration;
     std::string got = test_support::dump(built);
-    // The last letter of a sequence that ends in a degenerate residue: an undefined read of HMMER.
+    // For a sequence that ends in a degenerate residue, HMMER's last letter is undefined.
     if (sequence.name == "DEGENEND") {
       const auto at = found->second.find("\nRF") - 1;
       found->second[at] = static_cast<char>(std::tolower(found->second[at]));
@@ -127,7 +128,7 @@ TEST(SubstitutionMatrix, LabelsAndErrors) {
   std::string short_row = small_matrix(kAll, false, 5, -2);
   short_row.erase(short_row.rfind("-2"), 2);
   EXPECT_NE(message(short_row).find("21 scores where 22"), std::string::npos) << message(short_row);
-  // No scale makes log-odds of scores that are all positive, or all negative.
+  // No scale turns scores that are all positive or all negative into log-odds.
   for (const int off : {5, 1}) {
     const auto matrix = build::parse_matrix(small_matrix(kAll, true, 5, off), "m");
     EXPECT_FALSE(build::make_score_system(*matrix));

@@ -1,4 +1,4 @@
-// Protein databases of BLAST; tests/scenario/blast_test.py reads those that makeblastdb makes.
+// Protein databases of BLAST. tests/scenario/blast_test.py reads databases of makeblastdb.
 #include "io/blast_database.hpp"
 
 #include <gmock/gmock.h>
@@ -46,7 +46,7 @@ TEST(BlastDatabase, BothVersionsAndEveryLetter) {
   }
 }
 
-// The rule is hmmsearch's; the scenario test holds it against hmmsearch itself.
+// hmmsearch's rule; the scenario test compares with hmmsearch itself.
 TEST(BlastDatabase, NamesAccessionsDescriptions) {
   const std::string both = ber_member(7, text_identifier("AATM_RABIT", "P12345"));
   const std::string accession = ber_member(9, text_identifier("", "WP_000000001"));
@@ -142,7 +142,7 @@ TEST(BlastDatabase, FilesAliasesAndFolders) {
   write("all 01", "two");
   folder.write("all.pal",
                "# comment\nTITLE all of it\nDBLIST all.00 \"all 01\"\nNSEQ 2\nLENGTH 18\n");
-  // With and without the name of the format; and where a file of the name exists.
+  // With the format asserted, without, and with a file of the same name.
   for (const std::optional<F> format : {std::optional<F>(), std::optional<F>(F::kNcbi)}) {
     auto reader = SequenceReader::open(base, {amino_alphabet(), format});
     ASSERT_TRUE(reader) << reader.error().to_string();

@@ -46,7 +46,7 @@ std::string random_text(std::size_t size, unsigned seed) {
 
 TEST(ByteSource, EveryWrappingGivesTheSameBytes) {
   TemporaryFolder folder;
-  // Above the read-ahead of the decompression thread, and not a multiple of a chunk.
+  // Larger than the read-ahead of the decompression thread, and not a multiple of a chunk.
   std::string text = random_text((std::size_t{5} << 20) + 12345, 1);
   std::string a = text.substr(0, 2000000), b = text.substr(2000000);
   std::string bgzf;  // many small members, the last one empty
@@ -84,14 +84,14 @@ TEST(ByteSource, EveryWrappingGivesTheSameBytes) {
   }
 }
 
-// Others decompress ahead, while the reader reads, waits and starts again.
+// Other threads decompress ahead while the reader reads, waits and restarts.
 TEST(ByteSource, DecodingAheadChangesNoByte) {
   const std::string text = random_text((std::size_t{3} << 20) + 77, 8);
   for (const std::string& bytes : {gzip(text, 1), zstd(text), text}) {
     auto source = open_memory_source("x", bytes, 4096);
     ASSERT_TRUE(source);
     const bool compressed = (*source)->compression() != Compression::kNone;
-    // What has room for more says so until it is full.
+    // decode_ahead() returns true until the ring is full.
     EXPECT_EQ((*source)->decode_ahead(), compressed);
     int pieces = 1;
     while ((*source)->decode_ahead()) ++pieces;
@@ -159,7 +159,7 @@ TEST(ByteSource, DamageIsAnError) {
     bad[bad.size() / 2] = static_cast<char>(bad[bad.size() / 2] ^ 0x55);
     auto source = open_memory_source("x", bad);
     ASSERT_TRUE(source);
-    // zlib and zstd check sums or structure; either way the reader must not take it as the end.
+    // zlib and zstd check sums or structure; the reader must not take damage for the end.
     Bytes got = drain(**source);
     if (good == gzip(text)) {
       EXPECT_THAT(got.error, HasSubstr("corrupt gzip data"));

@@ -1,5 +1,5 @@
-// Every odd and malformed file of the reference data, with its documented outcome, held against
-// what hmmsearch 3.3.2 was seen to do with it.
+// The documented outcome of every odd and malformed file of the reference data, compared with the
+// recorded behaviour of hmmsearch 3.3.2.
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -15,7 +15,7 @@ namespace {
 struct Outcome {
   int records;        // models or targets delivered
   const char* error;  // substring of the message; nullptr: accepted
-  // Where the outcome is not hmmsearch's: why. Named here and in the documentation.
+  // The reason if the outcome differs from hmmsearch's; docs/differences.md names it too.
   const char* deviation = nullptr;
 };
 
@@ -206,7 +206,7 @@ struct Seen {
   std::string file, role, result;
 };
 
-// The table of hmmsearch's behaviour.
+// The recorded behaviour of hmmsearch.
 std::vector<Seen> hmmsearch_behaviour(const std::filesystem::path& shared) {
   std::ifstream stream(shared / "data/expected/edge_behaviour.tsv");
   std::vector<Seen> rows;
@@ -260,7 +260,7 @@ TEST(EdgeFiles, SequencesHaveTheirDocumentedOutcome) {
   }
 }
 
-// No file may be missing from the tables above, and every difference from hmmsearch is named.
+// The tables above contain every file and name every difference from hmmsearch.
 TEST(EdgeFiles, OutcomesAreThoseOfHmmsearchExceptNamedDeviations) {
   HMMJIT_SHARED_OR_SKIP(shared);
   auto seen = hmmsearch_behaviour(shared);

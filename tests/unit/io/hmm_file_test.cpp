@@ -124,7 +124,7 @@ TEST(CNumbers, AtoiTakesThePrefix) {
   EXPECT_EQ(c_atoi("99999999999999999999"), 2147483647);
 }
 
-// The conversion that decides all scores: the decimal text rounded to float, then expf.
+// This conversion determines all scores: round the decimal text to float, then apply expf.
 TEST(HmmFile, ProbabilitiesAreTheSinglePrecisionExponential) {
   std::mt19937_64 random(7);
   std::vector<std::string> tokens = {"0.00000", "12",   "3",   "*",      "-1.5",   "+2.0",
@@ -168,7 +168,7 @@ TEST(HmmFile, HeaderFieldsAreKept) {
 
 TEST(HmmFile, ConsensusIsComputedWhereTheFileHasNone) {
   for (const char* version : {"a", "b", "c", "d", "e", "f"}) {
-    // In 3/e and 3/f the column is there, but "CONS no" says not to use it.
+    // 3/e and 3/f have the column, but "CONS no" disables it.
     ModelsResult got = read_models_text(tiny_model(version));
     ASSERT_EQ(got.error, "");
     EXPECT_EQ(got.models.at(0).consensus, "a");
@@ -287,7 +287,7 @@ TEST(HmmFile, RewindGivesTheModelsAgain) {
   }
 }
 
-// Names, accessions and lengths of all reference models, as hmmstat printed them.
+// Names, accessions and lengths of all reference models, as printed by hmmstat.
 TEST(HmmFile, AllReferenceModelsAgreeWithHmmstat) {
   HMMJIT_SHARED_OR_SKIP(shared);
   auto source = open_byte_source(shared / "data/hmm/hmmstat.tsv.gz");
@@ -318,8 +318,8 @@ TEST(HmmFile, AllReferenceModelsAgreeWithHmmstat) {
   }
 }
 
-// hmmconvert reads a model with HMMER's own code and writes the floats it holds: our reading of
-// the text must give the same bits as our reading of its binary.
+// hmmconvert reads a model with HMMER's code and writes its floats: reading the text must give the
+// same bits as reading that binary.
 class AgainstHmmconvert : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(AgainstHmmconvert, BinaryHoldsTheSameBits) {
@@ -366,7 +366,7 @@ TEST(AgainstHmmconvert, AllVersionsOfOneModelAreEqual) {
     ASSERT_TRUE(text);
     ModelsResult got = read_models_text(*text);
     ASSERT_EQ(got.models.size(), 1u) << got.error;
-    // Versions without the column get the computed consensus, which hmmbuild wrote too.
+    // Without the column the consensus is computed; hmmbuild wrote the same one.
     EXPECT_TRUE(same_model(got.models[0], expected.models[0])) << version;
   }
 }

@@ -1,4 +1,4 @@
-// Small helpers of the reader tests.
+// Helpers of the reader tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 
 namespace hmmjit::io_test {
 
-/// A folder of the test's own, removed with it.
+/// A temporary folder, removed by the destructor.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -156,7 +156,7 @@ inline std::string file_bytes(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-/// Bitwise equality of everything a search uses (floats compared as bits).
+/// Bitwise equality of all members that a search uses (floats are compared as bits).
 ::testing::AssertionResult same_model(const Hmm& a, const Hmm& b, bool calibration = true);
 
 }  // namespace hmmjit::io_test

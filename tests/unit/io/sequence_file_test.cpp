@@ -26,7 +26,7 @@ std::uint64_t number_before(const std::string& line, const std::string& after) {
   return digits.empty() ? 0 : std::stoull(digits);
 }
 
-// Beginnings of files of other kinds, cut short anywhere: recognised or not, and never read past.
+// Beginnings of files of other kinds, truncated anywhere, are never read past their end.
 TEST(ForeignFile, EveryBeginningIsLookedAt) {
   using namespace std::string_view_literals;
   std::string tar(262, 'a');
@@ -86,7 +86,7 @@ TEST(Fasta, Headers) {
                           Target{"five", "", "", "L"}, Target{"six", "", "", ""}));
 }
 
-// In C the name would end there: "a" and "a" for two targets, or a NUL in every output.
+// C strings end there: two targets would both be "a", or every output would contain a NUL.
 TEST(Fasta, NulInAHeaderIsAnError) {
   using namespace std::string_literals;
   for (const std::string& text : {">x\nAC\n>a\0b words\nAC\n"s, ">x\nAC\n>a wo\0rds\nAC\n"s}) {
@@ -102,7 +102,7 @@ TEST(Fasta, NulInAHeaderIsAnError) {
 
 ReadResult read_limited(const std::string& text, std::uint64_t longest, std::size_t chunk) {
   auto source = open_memory_source("text", text, chunk);
-  // Three bytes are too few to know a format by.
+  // Three bytes are too few to recognise a format.
   const auto format = text.starts_with('>') ? SequenceFormat::kFasta : SequenceFormat::kEmbl;
   auto reader = SequenceReader::open(std::move(*source), {amino_alphabet(), format});
   if (!reader) return {{}, reader.error().to_string(), reader.error().code};
@@ -127,7 +127,7 @@ TEST(Limits, ATargetThatDoesNotFitIsCountedAndNamed) {
   }
 }
 
-// One record of 2^31 residues that are nowhere.
+// One endless record, generated on the fly.
 class EndlessRecord final : public ByteSource {
  public:
   Result<std::span<const char>> next() override {
@@ -185,7 +185,7 @@ TEST(Hmmpgmd, IsFastaUnderALineOfItsOwn) {
   EXPECT_THAT(read_text(" \n", F::kHmmpgmd).error, HasSubstr("begins with a line"));
   EXPECT_THAT(read_text("#a\n#b\n>1\nAC\n", F::kHmmpgmd).error, HasSubstr("must start with >"));
   EXPECT_EQ(read_text("#a\n", F::kHmmpgmd).error, "");
-  // Every pass begins with that line again.
+  // Every pass reads that line again.
   auto source = open_memory_source("x", text);
   auto reader = SequenceReader::open(std::move(*source), {amino_alphabet(), F::kHmmpgmd});
   ASSERT_TRUE(reader);
@@ -370,7 +370,7 @@ TEST(Alignments, SelexAndPsiBlast) {
   EXPECT_THAT(got.targets, ElementsAre(one, two));
   EXPECT_THAT(read_text(text.substr(10), std::nullopt, "x.pb").targets, ElementsAre(one, two));
   EXPECT_THAT(read_text(text.substr(10), F::kPsiBlast).targets, ElementsAre(one, two));
-  // SELEX shows gaps as blanks too.
+  // In SELEX blanks are gaps, too.
   EXPECT_THAT(read_text("#=RF xx xx\none AC DE\ntwo  CD\n", F::kSelex).targets,
               ElementsAre(Target{"one", "", "", "ACDE"}, Target{"two", "", "", "CD"}));
   EXPECT_THAT(read_text("two words\nbut 123\n").error, HasSubstr("in no known format"));
@@ -389,7 +389,7 @@ TEST(Alignments, Phylip) {
   EXPECT_THAT(read_text(interleaved.substr(0, 45), F::kPhylip).error, HasSubstr("ends inside"));
 }
 
-// Alignments are recognised inside compressed data and on streams too.
+// Alignments are also recognised in compressed data and streams.
 TEST(Alignments, CompressedNeedNoFormatName) {
   TemporaryFolder folder;
   std::string text = "# STOCKHOLM 1.0\na AC-D\n//\n";
@@ -410,7 +410,7 @@ TEST(SequenceFile, IsLookedForInBlastdb) {
   EXPECT_THAT(got.error, HasSubstr("hmmjit_test_db: cannot be opened"));
 }
 
-// The counts hmmsearch printed for every reference sequence file it searched.
+// The counts that hmmsearch printed for every reference sequence file.
 TEST(SequenceFile, CountsOfAllReferenceFiles) {
   HMMJIT_SHARED_OR_SKIP(shared);
   std::uint64_t targets = 0, residues = 0;
@@ -438,7 +438,7 @@ TEST(SequenceFile, CountsOfAllReferenceFiles) {
   EXPECT_EQ(residues, number_before(line, " residues. All of"));
 }
 
-// hmmsearch's own count of targets and residues, format by format.
+// hmmsearch's counts of targets and residues for each format.
 TEST(SequenceFile, CountsEqualHmmsearch) {
   HMMJIT_SHARED_OR_SKIP(shared);
   if (!test_support::has_program("hmmsearch")) GTEST_SKIP() << "hmmsearch is not installed";

@@ -1,5 +1,5 @@
-// Random FASTA with odd wrapping: the targets written are the targets read, whatever the chunking,
-// the block size and the wrapping of the bytes.
+// Random FASTA with odd line wrapping: the reader returns the targets that were written, for any
+// chunking, block size and wrapping.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -90,7 +90,7 @@ TEST(FastaProperty, WhatIsWrittenIsRead) {
   }
 }
 
-// The reader's own rules, one character at a time: an oracle for arbitrary bytes.
+// A second implementation of the reader's rules, character by character: an oracle for any bytes.
 ReadResult simple_fasta(const std::string& text) {
   ReadResult result;
   enum { kStart, kHeader, kSequence } state = kStart;

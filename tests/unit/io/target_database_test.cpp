@@ -1,4 +1,4 @@
-// Target databases: what goes in comes out, damage is found, offsets beyond 4 GB work.
+// Target databases: round trips, detection of damage, offsets beyond 4 GB.
 #include "io/target_database.hpp"
 
 #include <fcntl.h>
@@ -114,7 +114,7 @@ TEST_P(DatabaseAccesses, ReturnsWhatWasWritten) {
     EXPECT_FALSE(reader.seek(targets.size() + 1));
     EXPECT_TRUE(reader.seek(targets.size()));
   }
-  // The blocks of any cut give the same file.
+  // The file does not depend on the division into blocks.
   const std::string other = folder.path() / "other.hjdb";
   ASSERT_TRUE(write(other, targets, amino_alphabet(), 100));
   EXPECT_EQ(file_bytes(path), file_bytes(other));
@@ -184,7 +184,7 @@ TEST(TargetDatabase, LengthOrderIsStable) {
   EXPECT_FALSE((*database)->length_at_rank(5));
 }
 
-// Under a program whose signals are not ours: with a mapping each of these raises SIGBUS.
+// In a host program whose signals are not ours; a mapping would raise SIGBUS in each case.
 TEST(TargetDatabase, FileCutShortWhileItIsReadIsAnErrorValue) {
   const TemporaryFolder folder;
   const std::string path = folder.path() / "cut.hjdb";
@@ -213,7 +213,7 @@ TEST(TargetDatabase, FileCutShortWhileItIsReadIsAnErrorValue) {
   is_cut((*database)->targets_of_fraction(0, 1, 2).error());
 }
 
-// Against a look at every target: even lengths, a long target at either end, all lengths alike.
+// Compared with a linear search: similar lengths, a long target at either end, equal lengths.
 TEST(TargetDatabase, FractionsAreThoseOfALookAtEveryTarget) {
   const TemporaryFolder folder;
   const std::string path = folder.path() / "fractions.hjdb";
@@ -272,7 +272,7 @@ TEST(TargetDatabase, BlocksThatWereReadStayAsTheyWereChecked) {
   EXPECT_EQ(io_test::targets_of(block, amino_alphabet()), odd_targets());
 }
 
-// Opens, reads and verifies; true when verify or open complained. Must never crash.
+// Opens, reads and verifies; true if open or verify fails. Must never crash.
 bool complains(const Result<std::shared_ptr<const TargetDatabase>>& database,
                const std::string& bytes) {
   if (!database) {
@@ -316,7 +316,7 @@ TEST(TargetDatabase, EveryTruncationIsReported) {
   EXPECT_TRUE(complains(bytes + '\0'));
 }
 
-// The same through a file that is read: each byte of it matters as well.
+// The same for a file that is read instead of mapped.
 TEST(TargetDatabase, EveryFlippedByteOfAFileIsReported) {
   const TemporaryFolder folder;
   const std::string path = folder.path() / "flip.hjdb";
@@ -343,7 +343,7 @@ TEST(TargetDatabase, EveryFlippedByteOfAFileIsReported) {
   ::close(file);
 }
 
-// A program with evil intent makes the header checksum fit.
+// A malicious program writes a valid header checksum.
 void seal(std::string& bytes) {
   const std::uint64_t sum = checksum(bytes.data(), offsetof(Header, checksum));
   std::memcpy(bytes.data() + offsetof(Header, checksum), &sum, sizeof sum);
@@ -362,7 +362,7 @@ TEST(TargetDatabase, SealedNonsenseNeverCrashes) {
     for (int changes = 1 + static_cast<int>(random() % 2); changes > 0; --changes) {
       const std::uint64_t value = values[random() % std::size(values)];
       const std::size_t width = random() % 2 == 0 ? 4 : 8;
-      // Mostly header and entries, where offsets are.
+      // Mostly in the header and the entries, which hold offsets.
       const std::size_t at =
           random() % 2 == 0 ? random() % 312 / 4 * 4 : random() % (changed.size() - width) / 4 * 4;
       std::memcpy(changed.data() + at, &value, width);
@@ -399,7 +399,7 @@ TEST(TargetDatabase, MessagesSayWhatAndWhatToDo) {
   EXPECT_THAT(message(">a\nMK\n", false), testing::HasSubstr("not a target database"));
 }
 
-// Residues that are no codes would lead filter tables astray; search sees them without checksums.
+// Residues that are no codes would index beyond filter tables; a search reads no checksums.
 TEST(TargetDatabase, ReaderRefusesBytesThatAreNoResidues) {
   const TemporaryFolder folder;
   const std::string path = folder.path() / "codes.hjdb";
@@ -417,7 +417,7 @@ TEST(TargetDatabase, ReaderRefusesBytesThatAreNoResidues) {
   }
 }
 
-// A file with holes: one target behind four gigabytes of others.
+// A sparse file with one target after four gigabytes of others.
 TEST(TargetDatabase, OffsetsBeyondFourGigabytes) {
   const TemporaryFolder folder;
   const std::string small = folder.path() / "small.hjdb";

@@ -43,11 +43,11 @@ TEST(Random, ChoosesByWeight) {
   const std::vector<float> weights{0.05f, 0.1f, 0.85f};
   EXPECT_EQ(random.choose(weights), 1);
   EXPECT_EQ(random.choose(weights), 2);
-  // One deviate even where there is one choice.
+  // Draws one deviate even if there is only one choice.
   const std::vector<float> single{7.0f};
   EXPECT_EQ(random.choose(single), 0);
   EXPECT_EQ(random.state(), 2598039618u);
-  // Weights need no norm, and a weight of zero is never chosen.
+  // Weights need not be normalised, and a weight of zero is never chosen.
   std::array<int, 3> seen{};
   const std::vector<float> skewed{30.0f, 0.0f, 10.0f};
   for (int i = 0; i < 4000; ++i) ++seen[random.choose(skewed)];

@@ -1,5 +1,5 @@
-// Every quantised table against the ones hmmpress stores, byte for byte. Its two files hold the
-// striped tables behind text of varying length, so they are read from the end.
+// Compares every quantised table with those that hmmpress stores, byte for byte. In its two files
+// the striped tables follow text of varying length, so they are read from the end.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -95,7 +95,7 @@ void compare_rows(const std::vector<T>& theirs, const Striping& s, const std::ve
   }
 }
 
-// The seven transitions of each vector lie together, D->D of all vectors behind them.
+// The seven transitions of each vector are adjacent; D->D of all vectors follows.
 template <typename T, typename P>
 void compare_transitions(const std::vector<T>& theirs, const Striping& s, const P& ours) {
   const std::vector<T>* columns[] = {&ours.entry,  &ours.mm_in,  &ours.im_in, &ours.dm_in,
@@ -123,7 +123,7 @@ void compare_profile(const SearchModel& model, const fs::path& path) {
   in.take<float>(6);                        // cutoffs
   const auto specials = in.take<float>(8);  // E, N, J, C: move, loop
   const LengthModel length = length_model(L, true);
-  // As first configured these come from exponentiated logs; a search sets them anew per target.
+  // Initially these are exponentiated logarithms; a search resets them for each target.
   const float expected[] = {length.ec,   length.ej,   length.move, length.loop,
                             length.move, length.loop, length.move, length.loop};
   for (std::size_t i = 0; i < 8; ++i) EXPECT_FLOAT_EQ(specials[i], expected[i]);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// The exponential of odds profiles: that of a model's only entry score.
+// The exponential used for odds profiles: that of the only entry score of a model.
 float vector_exp(float x) {
   Profile profile;
   profile.M = 1;
@@ -71,7 +71,7 @@ TEST(LengthModel, MultihitAndUnihit) {
   EXPECT_EQ(null_p1(3), 0.75f);
 }
 
-// Two nodes small enough to work out by hand: exact binary probabilities.
+// Two nodes with exact binary probabilities, small enough to compute by hand.
 Hmm two_nodes() {
   Hmm hmm;
   hmm.M = 2;
@@ -142,7 +142,7 @@ TEST(Profile, ByHand) {
 TEST(Profile, FreeTransitionsCostNothingExceptInsertExtension) {
   Hmm hmm = two_nodes();
   hmm.transition[kTransitions + kII] = 1.0f;
-  hmm.transition[kTransitions + kMM] = 1.5f;  // files are not checked: a gain must not survive
+  hmm.transition[kTransitions + kMM] = 1.5f;  // files are not checked: a gain is clipped
   const WordProfile words = make_word_profile(make_profile(hmm));
   EXPECT_EQ(words.ii_out[0], -1);
   EXPECT_EQ(words.mm_in[1], 0);

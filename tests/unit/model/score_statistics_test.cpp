@@ -14,9 +14,9 @@ TEST(ScoreStatistics, GumbelSurvival) {
   EXPECT_DOUBLE_EQ(gumbel_survival(-8.0, -8.0, 0.7), 1.0 - std::exp(-1.0));
   EXPECT_EQ(gumbel_survival(kInfinity, -8.0, 0.7), 0.0);
   EXPECT_EQ(gumbel_survival(-kInfinity, -8.0, 0.7), 1.0);
-  // Small tails keep their digits: P = e^-y there.
+  // Small tails keep all digits: P = e^-y.
   EXPECT_EQ(gumbel_survival(100.0, 0.0, 0.5), std::exp(-50.0));
-  // Both forms meet where one takes over from the other.
+  // Both forms agree where one replaces the other.
   const double switch_at = -std::log(5e-9);
   EXPECT_NEAR(gumbel_survival(switch_at - 1e-6, 0, 1) / gumbel_survival(switch_at + 1e-6, 0, 1), 1,
               1e-5);
