@@ -59,17 +59,22 @@ void deliver_open(FilteredChain& chain) {
                 std::make_shared<const std::vector<UsedKernel>>(chain.kernels));
 }
 
-void deliver_large(DomainWork& work, double launch_seconds) {
+std::uint64_t deliver_large(DomainWork& work, std::uint64_t most_cells) {
   const std::vector<std::uint32_t>& length = work.request.targets->packed().targets.length;
-  const int M = work.request.model->hmm.M;
+  const auto M = static_cast<std::uint64_t>(work.request.model->hmm.M);
   std::vector<PassedTarget> large, rest;
-  for (const PassedTarget& p : work.passed)
-    (DomainStage::takes(length[p.target], M, launch_seconds) ? rest : large).push_back(p);
-  if (large.empty()) return;
+  std::uint64_t cells = 0;
+  for (const PassedTarget& p : work.passed) {
+    const bool is_large = length[p.target] * M > most_cells;
+    (is_large ? large : rest).push_back(p);
+    if (is_large) cells += length[p.target] * M;
+  }
+  if (large.empty()) return 0;
   Blocks early(work.chain->claims.size());
   for (const PassedTarget& p : large) early[p.block].passed.push_back(p.index);
   deliver_early(*work.chain, std::move(early), kernels_of(work));
   work.passed = std::move(rest);
+  return cells;
 }
 
 std::optional<std::size_t> deliver(DomainWork& work) {

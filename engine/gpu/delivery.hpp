@@ -16,8 +16,8 @@ namespace hmmjit::gpu {
 void take_found(DomainWork& work, CascadeResult found, std::vector<Claim> claims);
 /// Delivers the open targets of a chain before all others.
 void deliver_open(FilteredChain& chain);
-/// Delivers the targets that are too large for a launch of the domain stage of `launch_seconds`.
-void deliver_large(DomainWork& work, double launch_seconds);
+/// Delivers the targets of more cells without findings. Returns their cells.
+std::uint64_t deliver_large(DomainWork& work, std::uint64_t most_cells);
 /// Delivers the targets with their results and, with the last part of a chain, its pairs. Returns
 /// the number of these; nullopt while other parts are left.
 std::optional<std::size_t> deliver(DomainWork& work);

@@ -79,17 +79,23 @@ void DomainLane::launch(const std::vector<DomainWorkPtr>& batch, const DeviceLoa
   const double launch_seconds = settings.wait_for_device
                                     ? settings.launch_timeout
                                     : domain_launch_seconds(use->client.load(), load);
+  const std::uint32_t most_cells =
+      DomainStage::most_cells(chosen.parser, *device_.device, launch_seconds);
+  std::uint64_t large = 0;
   std::vector<DomainRequest*> requests;
   for (const DomainWorkPtr& work : batch) {
     for (const Link link : kDomainLinks) {
       if (const ReadyKernel& kernel = of_link(*ready, link))
         work->kernels.push_back({link, kernel.name()});
     }
-    deliver_large(*work, launch_seconds);
+    large += deliver_large(*work, most_cells);
     work->request.passed.clear();
     for (const PassedTarget& passed : work->passed) work->request.passed.push_back(passed.target);
     if (!work->request.passed.empty()) requests.push_back(&work->request);
   }
+  parts_.counters.update([&](Statistics& s) {
+    s.domain_stages[0].host_cells[static_cast<std::size_t>(HostReason::kSize)] += large;
+  });
   const auto result = (**stage_)->run(
       requests, chosen, {.trace_seed = use->limits.trace_seed, .launch_seconds = launch_seconds},
       {.timeout = settings.launch_timeout, .progress = &device_.progress});
@@ -107,7 +113,15 @@ void DomainLane::launch(const std::vector<DomainWorkPtr>& batch, const DeviceLoa
       device_, device_.lanes + number_, kDomainStages, fmt::format("of {} models", batch.size()),
       result->begin, result->end, device_.domain_busy);
   parts_.counters.update([&](Statistics& s) {
-    for (std::size_t i = 0; i < seconds.size(); ++i) s.domain_stages[i].seconds += seconds[i];
+    for (std::size_t i = 0; i < seconds.size(); ++i) {
+      DomainStageTimes& stage = s.domain_stages[i];
+      const DomainWorkDone& work = result->work[i];
+      stage.seconds += seconds[i];
+      stage.cells += work.cells;
+      stage.expected_seconds += work.expected_seconds;
+      for (std::size_t why = 0; why < kHostReasons.size(); ++why)
+        stage.host_cells[why] += work.host_cells[why];
+    }
     s.launches += result->launches;
     s.parsed += result->targets;
     s.sampled += result->regions;

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstring>
 #include <functional>
+#include <limits>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -18,37 +20,19 @@ namespace {
 namespace dev = hmmjit_device;
 
 // Of all models of a launch together.
-constexpr std::size_t kSlots = 32768, kRegions = 16384, kEnvelopes = 49152,
-                      kWords = std::size_t{3} << 20;
+constexpr std::size_t kSlots = 32768, kRegions = 16384, kEnvelopes = 49152;
+constexpr std::size_t kMostWords = std::size_t{32} << 20;
 constexpr std::size_t kUpBytes = std::size_t{4} << 20;  // tables and lists
 static_assert(DomainStage::kMostLaunchTargets <= kSlots &&
               3 * DomainStage::kMostLaunchTargets + 16 * DomainStage::kMostRequests <= kEnvelopes);
-// One target takes some 100 clocks a stripe and residue, however idle the device is, twice that on
-// a busy one: 0.1 to 0.2 s for the largest that it takes at all. How much of that there is time for
-// depends on how many seconds the launch may take (most_cells below), which are many where the
-// threads of the host have much to do, as with queries of a thousand residues.
-constexpr std::uint32_t kMostCells = 6'000'000;
-// One item must not take more than a small part of the workspace either: it would keep many others
-// waiting.
-constexpr std::uint32_t kMostEnvelopeCells = 4'000'000, kMostRegionCells = 4'000'000;
-constexpr std::size_t kEnvelopesAtOnce = 64, kRegionsAtOnce = 24;
-constexpr std::size_t kEnvelopeCellBytes = 10, kRegionCellBytes = 17;
-std::uint32_t with_room(std::uint32_t most_cells, std::size_t workspace, std::size_t at_once,
-                        std::size_t cell_bytes) {
+// An item must not take more than a small part of the workspace: it would keep many others waiting.
+constexpr std::size_t kItemsAtOnce = 24, kEnvelopeCellBytes = 10, kRegionCellBytes = 17;
+std::uint32_t with_room(std::uint32_t most_cells, std::size_t workspace, std::size_t cell_bytes) {
   return static_cast<std::uint32_t>(
-      std::min<std::size_t>(most_cells, workspace / (at_once * cell_bytes)));
+      std::min<std::size_t>(most_cells, workspace / (kItemsAtOnce * cell_bytes)));
 }
-// Seconds a cell of one item takes, on an H200 that is busy: what a launch of few seconds has no
-// time for, is known from the beginning.
-constexpr double kParserCellSeconds = 31e-9, kRegionCellSeconds = 60e-9,
-                 kEnvelopeCellSeconds = 200e-9;
-std::uint32_t most_cells(std::uint32_t most, double seconds, double cell_seconds) {
-  return static_cast<std::uint32_t>(std::min<double>(most, std::max(0.0, seconds) / cell_seconds));
-}
-// The parser takes half the time of a launch, each of the two kernels after it a quarter.
-std::uint32_t most_target_cells(double launch_seconds) {
-  return most_cells(kMostCells, launch_seconds / 2, kParserCellSeconds);
-}
+// No kernel begins an item after this part of the seconds that a launch may take.
+constexpr double kPartOfLaunch = 0.5;
 // Warps of one model at a time in the ensemble kernel: a device has no room for more.
 constexpr std::size_t kMostEnsembles = 1024;
 // The least that is reserved for what comes down.
@@ -60,13 +44,11 @@ constexpr std::size_t kAtScored = kAtParsed + kSlots * sizeof(dev::ParsedTarget)
 constexpr std::size_t kAtSampled = kAtScored + kEnvelopes * sizeof(dev::ScoredEnvelope);
 constexpr std::size_t kAtEnvelopes = kAtSampled + kRegions * sizeof(dev::SampledRegion);
 constexpr std::size_t kAtRegions = kAtEnvelopes + kEnvelopes * sizeof(dev::RegionItem);
-constexpr std::size_t kAtWords = kAtRegions + kRegions * sizeof(dev::RegionItem);
-constexpr std::size_t kAtRegionOrder = kAtWords + kWords * sizeof(std::uint32_t);
+constexpr std::size_t kAtRegionOrder = kAtRegions + kRegions * sizeof(dev::RegionItem);
 constexpr std::size_t kAtEnvelopeOrder = kAtRegionOrder + kRegions * sizeof(std::uint32_t);
 constexpr std::size_t kBufferBytes = kAtEnvelopeOrder + kEnvelopes * sizeof(std::uint32_t);
 static_assert(kAtScored % 256 == 0 && kAtSampled % 256 == 0 && kAtEnvelopes % 256 == 0 &&
-              kAtRegions % 256 == 0 && kAtWords % 256 == 0 && kAtRegionOrder % 256 == 0 &&
-              kAtEnvelopeOrder % 256 == 0);
+              kAtRegions % 256 == 0 && kAtRegionOrder % 256 == 0 && kAtEnvelopeOrder % 256 == 0);
 
 // What goes up: the counters, the models, then tables and lists.
 constexpr std::size_t kAtCounters = layout::aligned_size(sizeof(dev::DomainArena));
@@ -120,6 +102,7 @@ struct ItemList {
   dev::u32 dev::DomainParams::*most;
   std::size_t at_items, at_order;
   dev::u32 (*units)(dev::u32 length, dev::u32 stripes);
+  dev::u32 (*block_units)(dev::u32 length, dev::u32 run);  // of kernels with an item a block
   dev::u32 (*warp_floats)(dev::u32 stripes, dev::u32 targets);
   std::size_t most_warps;  // of one model
 };
@@ -132,6 +115,7 @@ constexpr ItemList kRegionList{.count = &dev::DomainCounters::regions,
                                .at_items = kAtRegions,
                                .at_order = kAtRegionOrder,
                                .units = dev::region_units,
+                               .block_units = nullptr,
                                .warp_floats = dev::ensemble_warp_floats,
                                .most_warps = kMostEnsembles};
 constexpr ItemList kEnvelopeList{.count = &dev::DomainCounters::envelopes,
@@ -143,12 +127,23 @@ constexpr ItemList kEnvelopeList{.count = &dev::DomainCounters::envelopes,
                                  .at_items = kAtEnvelopes,
                                  .at_order = kAtEnvelopeOrder,
                                  .units = dev::envelope_units,
+                                 .block_units = dev::long_envelope_units,
                                  .warp_floats = dev::envelope_warp_floats,
                                  .most_warps = kEnvelopes};
 
-// Items that a warp of the kernel works on side by side.
-dev::u32 targets_per_warp(const ReadyKernel& kernel) {
-  return static_cast<dev::u32>(kernel.candidate().constants.at("kTargets"));
+// How a kernel shares its items among blocks: each warp has rows of some items in shared memory, or
+// each block has one item.
+struct KernelForm {
+  dev::u32 targets;  // of a warp
+  dev::u32 run;      // stripes of a thread, of a kernel with an item a block; else 0
+  // Items in work at a time beyond which none can begin.
+  std::size_t most_at_once;
+};
+KernelForm form_of(const ReadyKernel& kernel, const driver::Device& device) {
+  const plan::Constants& constants = kernel.candidate().constants;
+  const auto run = static_cast<dev::u32>(constants.find("kRun").value_or(0));
+  return {static_cast<dev::u32>(constants.at("kTargets")), run,
+          run > 0 ? kernel.resident_blocks(device) : std::numeric_limits<std::size_t>::max()};
 }
 
 // What has come down, and where in it things lie: parsed targets at the beginning.
@@ -187,11 +182,14 @@ struct DomainStage::Run {
     DomainRequest* request;
     std::size_t slots, first_slot, first_region, first_envelope;
     std::vector<std::uint32_t> order;  // position in the request of each slot
+    std::map<dev::u32, const float*> run_emissions;
     dev::DomainParams params;
   };
   std::vector<Part> parts{};
   ModelExtent extent{};  // of the longest model that takes part
   std::size_t up_bytes = kAtTables, slots = 0, regions = 0, envelopes = 0;
+  // Room for the words of all answers, at the beginning of the workspace that the parser found.
+  std::size_t word_room = 0, word_room_units = 0, words_in = 0;
 
   template <typename T>
   T* at(std::size_t offset) const {
@@ -215,9 +213,10 @@ struct DomainStage::Run {
   Status all(const StreamWait& wait);
   bool add(DomainRequest& request);
   // Gives the parts their blocks of a launch, and puts all parameters where they go up from.
-  // `warps`: that each part has work for; `warp_floats`: of shared memory, by stripes. Returns the
-  // blocks.
-  dev::u32 place_models(const ReadyKernel& ready, const std::vector<std::size_t>& warps,
+  // `at_once`: items of each part in work at a time; `most_warps`: of a part; `warp_floats`: of
+  // shared memory, by stripes. Returns the blocks.
+  dev::u32 place_models(const ReadyKernel& ready, const std::vector<dev::u32>& at_once,
+                        std::size_t most_warps,
                         dev::u32 (*warp_floats)(dev::u32 stripes, dev::u32 targets));
   Status launch(const ReadyKernel& ready, dev::u32 blocks);
   // The parser's launch, and one after the other those of what it has found. A stream may share its
@@ -231,21 +230,26 @@ struct DomainStage::Run {
   Status collect(const StreamWait& wait);
   // The counters after the last launch. `down` is used.
   Status read_counters(const StreamWait& wait);
-  Status read(const Part& part) const;
+  Status read(const Part& part);
 
   dev::DomainArena arena{};
   std::vector<dev::DomainCounters> counters{};
   bool counters_read = false;
   Answers answers{};
   // False when an answer is none that a kernel can give.
-  bool read_region(const Part& part, int L, std::uint32_t entry, ParsedRegion& out) const;
-  bool read_envelope(const Part& part, int L, std::uint32_t entry,
-                     std::optional<ScoredEnvelope>& out) const;
+  bool read_region(const Part& part, int L, std::uint32_t entry, ParsedRegion& out);
+  bool read_envelope(const Part& part, int L, int length, std::uint32_t entry,
+                     std::optional<ScoredEnvelope>& out);
+  // Counts an item of so many residues: without an entry where it is in no list.
+  void count(std::size_t stage_number, const Part& part, int length, std::uint32_t most_cells,
+             std::optional<dev::u32> status);
 };
 
-bool DomainStage::takes(std::uint64_t target_length, int model_length, double launch_seconds) {
-  return target_length * static_cast<std::uint64_t>(model_length) <=
-         most_target_cells(launch_seconds);
+std::uint32_t DomainStage::most_cells(const ReadyKernel& kernel, const driver::Device& device,
+                                      double launch_seconds) {
+  const double cells = std::max(0.0, launch_seconds) / kernel.item_cell_seconds(device);
+  return static_cast<std::uint32_t>(
+      std::min<double>(cells, std::numeric_limits<std::uint32_t>::max()));
 }
 
 std::size_t DomainStage::bytes(std::size_t workspace) { return kBufferBytes + workspace; }
@@ -352,8 +356,15 @@ bool DomainStage::Run::add(DomainRequest& request) {
   d.emissions = place(layout::make_striped_emissions(model.odds));
   d.transitions = place(tables.transitions);
   d.bounds = place(bounds.forward.data(), bounds.forward.size());
+  std::map<dev::u32, const float*> run_emissions;
+  for (const ReadyKernel* kernel : {&kernels.parser, &kernels.envelope}) {
+    const dev::u32 run = *kernel ? form_of(*kernel, *stage.device_).run : 0;
+    if (run > 0 && !run_emissions.contains(run))
+      run_emissions[run] = place(layout::make_run_emissions(model.odds, run));
+  }
   if (d.targets == nullptr || d.emissions == nullptr || d.transitions == nullptr ||
-      d.bounds == nullptr)
+      d.bounds == nullptr ||
+      std::ranges::any_of(run_emissions, [](const auto& of) { return of.second == nullptr; }))
     return false;
   d.database = request.targets->view();
   d.multihit = request.targets->float_lengths();
@@ -365,7 +376,6 @@ bool DomainStage::Run::add(DomainRequest& request) {
   d.envelopes = at<dev::RegionItem>(kAtEnvelopes) + envelopes;
   d.sampled = at<dev::SampledRegion>(kAtSampled) + regions;
   d.regions = at<dev::RegionItem>(kAtRegions) + regions;
-  d.words = at<dev::u32>(kAtWords);
   d.target_count = static_cast<dev::u32>(count);
   const ModelExtent own = extent_of(model);
   const bool scores = kernels.envelope && kernels.envelope.covers(own) &&
@@ -377,22 +387,28 @@ bool DomainStage::Run::add(DomainRequest& request) {
     d.region_capacity = static_cast<dev::u32>(std::min(count + 8, kRegions - regions));
     d.random = LinearCongruential(*limits.trace_seed).state();
   }
-  d.word_capacity = static_cast<dev::u32>(kWords);
-  const double quarter = std::clamp(limits.launch_seconds, 0.0, 1000.0) / 4;
-  d.most_cells = most_target_cells(limits.launch_seconds);
-  d.most_envelope_cells = most_cells(
-      with_room(kMostEnvelopeCells, stage.most_workspace_, kEnvelopesAtOnce, kEnvelopeCellBytes),
-      quarter, kEnvelopeCellSeconds);
-  d.most_region_cells = most_cells(
-      with_room(kMostRegionCells, stage.most_workspace_, kRegionsAtOnce, kRegionCellBytes), quarter,
-      kRegionCellSeconds);
-  d.time_limit = static_cast<dev::u32>(quarter * (1e9 / 1024));
+  const double seconds = std::clamp(limits.launch_seconds, 0.0, 1000.0);
+  const auto in_time = [&](const ReadyKernel& kernel) {
+    return kernel ? DomainStage::most_cells(kernel, *stage.device_, seconds) : 0;
+  };
+  d.most_cells = in_time(kernels.parser);
+  d.most_envelope_cells =
+      with_room(in_time(kernels.envelope), stage.most_workspace_, kEnvelopeCellBytes);
+  d.most_region_cells =
+      with_room(in_time(kernels.ensemble), stage.most_workspace_, kRegionCellBytes);
+  d.time_limit = static_cast<dev::u32>(kPartOfLaunch * seconds * (1e9 / 1024));
   d.stride = tables.stride;
   d.model_length = static_cast<dev::u32>(model.odds.M);
   d.stripes = static_cast<dev::u32>(float_stripes(model.odds.M));
   d.residue_codes = static_cast<dev::u32>(model.hmm.alphabet->K);
   d.backward_bound = bounds.backward;
-  parts.push_back({&request, count, slots, regions, envelopes, std::move(order), d});
+  parts.push_back(
+      {&request, count, slots, regions, envelopes, std::move(order), std::move(run_emissions), d});
+  // Scales and regions of a target, the path of an envelope or two, sums of a region of several
+  // domains.
+  const std::vector<std::uint32_t>& length = request.targets->packed().targets.length;
+  for (const std::uint32_t target : targets)
+    word_room += 2 * std::size_t{length[target]} + d.model_length / 2 + 64;
   slots += count;
   regions += d.region_capacity;
   envelopes += d.envelope_capacity;
@@ -400,12 +416,12 @@ bool DomainStage::Run::add(DomainRequest& request) {
   return true;
 }
 
-dev::u32 DomainStage::Run::place_models(const ReadyKernel& ready,
-                                        const std::vector<std::size_t>& warps,
-                                        dev::u32 (*warp_floats)(dev::u32 stripes,
-                                                                dev::u32 targets)) {
+dev::u32 DomainStage::Run::place_models(
+    const ReadyKernel& ready, const std::vector<dev::u32>& at_once, std::size_t most_warps,
+    dev::u32 (*warp_floats)(dev::u32 stripes, dev::u32 targets)) {
   constexpr int kWarp = 32;
   const plan::LaunchShape& shape = ready.candidate().launch;
+  const KernelForm form = form_of(ready, *stage.device_);
   const auto floats = static_cast<dev::u32>(shape.dynamic_shared_bytes / sizeof(float));
   const auto most = static_cast<dev::u32>(shape.block_threads / kWarp);
   std::byte* const up = stage.up_.bytes().data() + kAtModels;
@@ -413,12 +429,20 @@ dev::u32 DomainStage::Run::place_models(const ReadyKernel& ready,
   for (std::size_t i = 0; i < parts.size(); ++i) {
     dev::DomainParams& d = parts[i].params;
     d.first_block = blocks;
-    d.block_warps = dev::working_warps(floats, d.stripes,
-                                       warp_floats(d.stripes, targets_per_warp(ready)), most);
-    // A model whose rows find no room has no work for this kernel.
-    d.blocks = d.block_warps == 0
-                   ? 0
-                   : (static_cast<dev::u32>(warps[i]) + d.block_warps - 1) / d.block_warps;
+    if (form.run > 0) {
+      d.run_emissions = parts[i].run_emissions.at(form.run);
+      d.block_warps = 1;
+      d.blocks = at_once[i];
+    } else {
+      const std::size_t warps =
+          std::min<std::size_t>((at_once[i] + form.targets - 1) / form.targets, most_warps);
+      d.block_warps =
+          dev::working_warps(floats, d.stripes, warp_floats(d.stripes, form.targets), most);
+      // A model whose rows find no room has no work for this kernel.
+      d.blocks = d.block_warps == 0
+                     ? 0
+                     : (static_cast<dev::u32>(warps) + d.block_warps - 1) / d.block_warps;
+    }
     blocks += d.blocks;
     std::memcpy(up + i * sizeof d, &d, sizeof d);
   }
@@ -439,12 +463,31 @@ Status DomainStage::Run::launch(const ReadyKernel& ready, dev::u32 blocks) {
 Result<std::vector<dev::u32>> DomainStage::Run::share_workspace(std::vector<ReservedUnits> lists) {
   std::uint64_t units = 0;
   for (const ReservedUnits& list : lists) units = std::accumulate(list.begin(), list.end(), units);
-  if (units * dev::kWorkspaceUnit > stage.workspace() || stage.workspace() == 0)
-    HMMJIT_TRY(stage.grow(units * dev::kWorkspaceUnit));
-  const std::size_t room = stage.workspace() / dev::kWorkspaceUnit;
+  const bool first = word_room_units == 0;
+  if (first) {
+    // A quarter of what there can be, at most.
+    const std::size_t most = std::min(kMostWords, stage.most_workspace_ / 4 / sizeof(dev::u32));
+    word_room_units = (std::min(word_room, most) * sizeof(dev::u32) + dev::kWorkspaceUnit - 1) /
+                      dev::kWorkspaceUnit;
+  }
+  const auto held_back = [&] {
+    return first || words_in + 1 == stage.workspaces_.size() ? word_room_units : 0;
+  };
+  if ((units + held_back()) * dev::kWorkspaceUnit > stage.workspace() || stage.workspace() == 0)
+    HMMJIT_TRY(stage.grow((units + held_back()) * dev::kWorkspaceUnit));
+  const std::size_t all = stage.workspace() / dev::kWorkspaceUnit;
+  if (first) {
+    words_in = stage.workspaces_.size() - 1;
+    word_room_units = std::min(word_room_units, all / 4);
+  }
+  const std::size_t before = held_back(), room = all - before;
   for (Part& part : parts) {
-    part.params.workspace = reinterpret_cast<dev::u8*>(stage.workspaces_.back().address());
+    part.params.workspace = reinterpret_cast<dev::u8*>(stage.workspaces_.back().address()) +
+                            before * dev::kWorkspaceUnit;
     part.params.workspace_units = static_cast<dev::u32>(room);
+    part.params.words = reinterpret_cast<dev::u32*>(stage.workspaces_[words_in].address());
+    part.params.word_capacity =
+        static_cast<dev::u32>(word_room_units * dev::kWorkspaceUnit / sizeof(dev::u32));
   }
   return most_at_once(std::move(lists), room);
 }
@@ -457,23 +500,22 @@ Status DomainStage::Run::queue_parser() {
   }
   if (parts.empty()) return {};
   std::vector<ReservedUnits> reserved;
-  std::vector<std::size_t> warps;
-  const std::size_t targets = targets_per_warp(kernels.parser);
+  const std::size_t most_at_once = form_of(kernels.parser, *stage.device_).most_at_once;
   for (const Part& part : parts) {
     const std::vector<std::uint32_t>& length = part.request->targets->packed().targets.length;
     ReservedUnits& units = reserved.emplace_back();
     for (const std::uint32_t at : part.order) {
+      if (units.size() == most_at_once) break;
       const std::uint32_t L = length[part.request->passed[at]];
       const bool mine = L <= part.params.most_cells / (4 * part.params.stripes);
       units.push_back(mine ? dev::reserved_units(dev::parser_units(L)) : 0);
     }
-    warps.push_back((part.slots + targets - 1) / targets);
   }
   HMMJIT_ASSIGN(const std::vector<dev::u32> most, share_workspace(std::move(reserved)));
   std::byte* const up = stage.up_.bytes().data();
   std::memset(up, 0, kAtModels);
   for (std::size_t i = 0; i < parts.size(); ++i) parts[i].params.most_parsers = most[i];
-  const dev::u32 blocks = place_models(kernels.parser, warps, dev::parser_warp_floats);
+  const dev::u32 blocks = place_models(kernels.parser, most, kSlots, dev::parser_warp_floats);
   HMMJIT_TRY(stage.buffer_.upload(stage.stream_, up, up_bytes));
   // What no warp comes to must not look done because an earlier launch has done it.
   HMMJIT_TRY(stage.buffer_.fill(stage.stream_, 0, slots * sizeof(dev::ParsedTarget), kAtParsed));
@@ -523,6 +565,7 @@ Status DomainStage::Run::queue_list(const ItemList& list, const ReadyKernel& ker
   HMMJIT_TRY(wait_for(stage.stream_, *stage.device_, wait));
 
   std::vector<ReservedUnits> reserved;
+  const KernelForm form = form_of(kernel, *stage.device_);
   std::byte* const up = stage.up_.bytes().data();
   for (std::size_t i = 0; i < parts.size(); ++i) {
     dev::DomainParams& d = parts[i].params;
@@ -537,19 +580,17 @@ Status DomainStage::Run::queue_list(const ItemList& list, const ReadyKernel& ker
     ReservedUnits& units = reserved.emplace_back();
     for (std::size_t n = 0; n < count; ++n) {
       std::memcpy(up + kAtTables + (first + n) * kEntry, &order[n].second, kEntry);
-      units.push_back(dev::reserved_units(list.units(order[n].first, d.stripes)));
+      if (units.size() < form.most_at_once)
+        units.push_back(dev::reserved_units(form.run > 0
+                                                ? list.block_units(order[n].first, form.run)
+                                                : list.units(order[n].first, d.stripes)));
     }
     d.*list.order = at<const dev::u32>(list.at_order) + first;
     d.*list.listed = static_cast<dev::u32>(count);
   }
   HMMJIT_ASSIGN(const std::vector<dev::u32> most, share_workspace(std::move(reserved)));
-  std::vector<std::size_t> warps;
-  const std::size_t items_per_warp = targets_per_warp(kernel);
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    parts[i].params.*list.most = most[i];
-    warps.push_back(std::min((most[i] + items_per_warp - 1) / items_per_warp, list.most_warps));
-  }
-  const dev::u32 blocks = place_models(kernel, warps, list.warp_floats);
+  for (std::size_t i = 0; i < parts.size(); ++i) parts[i].params.*list.most = most[i];
+  const dev::u32 blocks = place_models(kernel, most, list.most_warps, list.warp_floats);
   HMMJIT_TRY(stage.buffer_.upload(stage.stream_, up + kAtModels,
                                   parts.size() * sizeof(dev::DomainParams), kAtModels));
   for (const Listed& l : listed) {
@@ -563,7 +604,7 @@ Status DomainStage::Run::collect(const StreamWait& wait) {
   // First the counters, which say how much of the rest there is.
   HMMJIT_TRY(read_counters(wait));
 
-  answers.words = std::min<std::size_t>(arena.words, kWords);
+  answers.words = std::min<std::size_t>(arena.words, parts.front().params.word_capacity);
   answers.at_scored = layout::aligned_size(slots * sizeof(dev::ParsedTarget));
   answers.at_sampled =
       answers.at_scored + layout::aligned_size(envelopes * sizeof(dev::ScoredEnvelope));
@@ -593,7 +634,8 @@ Status DomainStage::Run::collect(const StreamWait& wait) {
     result.regions += counters[i].sampled;
     result.envelopes += counters[i].scored;
   }
-  HMMJIT_TRY(bring(kAtWords, answers.at_words, answers.words * sizeof(std::uint32_t)));
+  HMMJIT_TRY(stage.workspaces_[words_in].download(stage.stream_, to + answers.at_words,
+                                                  answers.words * sizeof(std::uint32_t), 0));
   HMMJIT_TRY(wait_for(stage.stream_, *stage.device_, wait));
   HMMJIT_ASSIGN(result.begin, driver::Event::milliseconds(*stage.origin_, stage.begin_));
   for (std::size_t i = 0; i < result.end.size(); ++i) {
@@ -605,14 +647,42 @@ Status DomainStage::Run::collect(const StreamWait& wait) {
     part.request->parsed.assign(part.request->passed.size(), nullptr);
     HMMJIT_TRY(read(part));
   }
+  const ReadyKernel* const used[] = {&kernels.parser, &kernels.ensemble, &kernels.envelope};
+  for (std::size_t i = 0; i < result.work.size(); ++i) {
+    if (*used[i])
+      result.work[i].expected_seconds = used[i]->seconds_of(*stage.device_, result.work[i].cells);
+  }
   return {};
 }
 
-bool DomainStage::Run::read_envelope(const Part& part, int L, std::uint32_t entry,
-                                     std::optional<ScoredEnvelope>& out) const {
-  if (entry == dev::kNoEntry) return true;
+void DomainStage::Run::count(std::size_t stage_number, const Part& part, int length,
+                             std::uint32_t most_cells, std::optional<dev::u32> status) {
+  DomainWorkDone& work = result.work[stage_number];
+  const std::uint64_t cells =
+      std::uint64_t{part.params.model_length} * static_cast<unsigned>(length);
+  if (status == dev::kDone) {
+    work.cells += cells;
+    return;
+  }
+  const bool large = static_cast<unsigned>(length) > most_cells / (4 * part.params.stripes);
+  const HostReason why = large                               ? HostReason::kSize
+                         : !status || status == dev::kNoRoom ? HostReason::kRoom
+                         : status == dev::kNotForDevice      ? HostReason::kKind
+                         : stage_number == 0                 ? HostReason::kRoom
+                                                             : HostReason::kTime;
+  work.host_cells[static_cast<std::size_t>(why)] += cells;
+}
+
+bool DomainStage::Run::read_envelope(const Part& part, int L, int length, std::uint32_t entry,
+                                     std::optional<ScoredEnvelope>& out) {
+  const dev::u32 most = part.params.most_envelope_cells;
+  if (entry == dev::kNoEntry) {
+    count(2, part, length, most, std::nullopt);
+    return true;
+  }
   if (entry >= part.params.envelope_capacity) return false;
   const auto e = answers.at<dev::ScoredEnvelope>(answers.at_scored, part.first_envelope + entry);
+  count(2, part, length, most, e.status);
   if (e.status != dev::kDone) return true;
   if (!answers.has_words(e.words, e.scales) ||
       !answers.has_words(e.path, (std::uint64_t{e.steps} + 3) / 4))
@@ -631,13 +701,19 @@ bool DomainStage::Run::read_envelope(const Part& part, int L, std::uint32_t entr
 }
 
 bool DomainStage::Run::read_region(const Part& part, int L, std::uint32_t entry,
-                                   ParsedRegion& out) const {
-  if (!out.several) return read_envelope(part, L, entry, out.envelope);
-  if (entry == dev::kNoEntry) return true;
+                                   ParsedRegion& out) {
+  const int residues = out.last - out.first + 1;
+  if (!out.several) return read_envelope(part, L, residues, entry, out.envelope);
+  const dev::u32 most = part.params.most_region_cells;
+  if (entry == dev::kNoEntry) {
+    count(1, part, residues, most, std::nullopt);
+    return true;
+  }
   if (entry >= part.params.region_capacity) return false;
   const auto s = answers.at<dev::SampledRegion>(answers.at_sampled, part.first_region + entry);
+  count(1, part, residues, most, s.status);
   if (s.status != dev::kDone) return true;
-  const auto length = static_cast<std::uint32_t>(out.last - out.first + 1);
+  const auto length = static_cast<std::uint32_t>(residues);
   if (!answers.has_words(s.words, length + 3 * std::uint64_t{s.clusters})) return false;
   SampledRegion& sampled = out.sampled.emplace();
   sampled.null2_sums.resize(length);
@@ -651,13 +727,14 @@ bool DomainStage::Run::read_region(const Part& part, int L, std::uint32_t entry,
     cluster.first = static_cast<int>(answers.word(at));
     cluster.last = static_cast<int>(answers.word(at + 1));
     if (cluster.first < out.first || cluster.last < cluster.first || cluster.last > out.last ||
-        !read_envelope(part, L, answers.word(at + 2), cluster.envelope))
+        !read_envelope(part, L, cluster.last - cluster.first + 1, answers.word(at + 2),
+                       cluster.envelope))
       return false;
   }
   return true;
 }
 
-Status DomainStage::Run::read(const Part& part) const {
+Status DomainStage::Run::read(const Part& part) {
   const DomainRequest& request = *part.request;
   const auto impossible = [&] {
     return fail(ErrorCode::kInternal, "a kernel returned impossible regions",
@@ -665,11 +742,12 @@ Status DomainStage::Run::read(const Part& part) const {
   };
   for (std::size_t slot = 0; slot < part.slots; ++slot) {
     const auto t = answers.at<dev::ParsedTarget>(0, part.first_slot + slot);
+    const auto L = static_cast<int>(
+        request.targets->packed().targets.length[request.passed[part.order[slot]]]);
+    count(0, part, L, part.params.most_cells, t.status);
     if (t.status != dev::kDone) continue;
     if (!answers.has_words(t.words, std::uint64_t{t.scales} + 3 * std::uint64_t{t.regions}))
       return impossible();
-    const auto L = static_cast<int>(
-        request.targets->packed().targets.length[request.passed[part.order[slot]]]);
     auto parsed = std::make_shared<ParsedTarget>();
     parsed->forward_nats = answers.nats(t.words, t.scales, t.last_c, length_model(L, true).move);
     parsed->decoded = t.decoded != 0;

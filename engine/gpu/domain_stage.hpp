@@ -25,6 +25,20 @@ namespace hmmjit::gpu {
 /// Launches whose device time is measured one by one.
 inline constexpr std::array<const char*, 3> kDomainStages{"parser", "ensembles", "envelopes"};
 
+/// Why a thread of the CPU does an item: it has more cells than its matrix finds room for or than
+/// the device does in time; the time of its launch was over; its answer found no room; the kernels
+/// do not do what it asks for.
+inline constexpr std::array<const char*, 4> kHostReasons{"size", "time", "room", "kind"};
+enum class HostReason { kSize, kTime, kRoom, kKind };
+
+/// Of one stage: what the device did, how long that would take at the rate that the planner counts
+/// on, and the cells of items that the CPU does, by HostReason.
+struct DomainWorkDone {
+  std::uint64_t cells = 0;
+  double expected_seconds = 0;
+  std::array<std::uint64_t, kHostReasons.size()> host_cells{};
+};
+
 /// One model's targets of one segment.
 struct DomainRequest {
   std::shared_ptr<const SearchModel> model;
@@ -43,8 +57,8 @@ struct DomainKernels {
 
 struct DomainLimits {
   std::optional<std::uint32_t> trace_seed = 42;  ///< as FilterLimits'
-  /// About how many seconds a launch may take: what would take longer by itself, or is not begun in
-  /// time, is left to the CPU.
+  /// About how many seconds a launch may take. Items that would take longer by themselves, and
+  /// those that a kernel has not begun after half of that, fall back to the CPU.
   double launch_seconds = 1;
 };
 
@@ -53,6 +67,7 @@ struct DomainResult {
   float begin = 0;
   std::array<float, kDomainStages.size()> end{};
   std::uint64_t launches = 0, targets = 0, regions = 0, envelopes = 0;  ///< done to the end
+  std::array<DomainWorkDone, kDomainStages.size()> work{};
 };
 
 /// Stream, events and buffers of one launch at a time, reused. One thread at a time.
@@ -67,9 +82,9 @@ class DomainStage {
   /// (benchmarks/domain_bench --device --workspace).
   static constexpr std::size_t kLeastWorkspace = std::size_t{32} << 20,
                                kMostWorkspace = std::size_t{4} << 30;
-  /// False for targets of so many cells that a thread of the CPU is faster, or that the launch
-  /// would take longer than `launch_seconds`.
-  static bool takes(std::uint64_t target_length, int model_length, double launch_seconds);
+  /// Cells of the largest item of which a kernel's launch has time for.
+  static std::uint32_t most_cells(const ReadyKernel& kernel, const driver::Device& device,
+                                  double launch_seconds);
   /// Device memory of one stage, at most.
   static std::size_t bytes(std::size_t workspace);
   /// `resize`, `origin`: as Cascade's. `workspace`: the most that it may grow to; a launch takes

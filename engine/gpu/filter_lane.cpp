@@ -254,8 +254,7 @@ bool FilterLane::hand_over(DomainWorkPtr& work) {
       !parts_.kernels.expected(*chain.model->slots(), Link::kParser))
     return false;
   deliver_open(chain);
-  deliver_large(*work, kLongestDomainLaunch);
-  if (work->passed.empty() || device_.lost) return false;
+  if (device_.lost) return false;
   if (!device_.domain_queue.put(work)) return false;
   parts_.handed_over.raise();
   return true;

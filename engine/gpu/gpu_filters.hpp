@@ -72,6 +72,11 @@ struct StageTimes {
   double expected_seconds = 0;
 };
 
+/// The same of the domain stage, and cells of items that fell back to the CPU, by HostReason.
+struct DomainStageTimes : StageTimes {
+  std::array<std::uint64_t, kHostReasons.size()> host_cells{};
+};
+
 /// Seconds that the lanes of all devices have spent by activity.
 struct LaneTimes {
   double working = 0;
@@ -100,7 +105,7 @@ struct Statistics {
   /// envelopes scored.
   std::uint64_t parsed = 0, sampled = 0, envelopes = 0;
   std::array<StageTimes, kTimedStages.size()> stages{};
-  std::array<StageTimes, kDomainStages.size()> domain_stages{};
+  std::array<DomainStageTimes, kDomainStages.size()> domain_stages{};
   double filters_busy_seconds = 0;  ///< at least one chain of filters running, all devices together
   LaneTimes filter_lanes, domain_lanes;
   std::uint64_t blocks_done = 0, blocks_given_back = 0, models_declined = 0;

@@ -37,12 +37,20 @@ ReadyKernel::Scratch ReadyKernel::scratch(const driver::Device& device,
           residue_bytes * static_cast<std::size_t>(expected.scratch_per_residue)};
 }
 
-double ReadyKernel::expected_seconds(const driver::Device& device, std::uint64_t residues) const {
-  const plan::Expected& expected = candidate().expected;
+double ReadyKernel::seconds_of(const driver::Device& device, std::uint64_t cells) const {
   const plan::DeviceTraits& traits = device.traits();
-  const double cells = static_cast<double>(residues) * expected.covered_length;
-  return cells / (expected.cells_per_clock_per_sm * traits.sm_count *
-                  (static_cast<double>(traits.clock_khz) * 1e3));
+  return static_cast<double>(cells) /
+         (candidate().expected.cells_per_clock_per_sm * traits.sm_count *
+          (static_cast<double>(traits.clock_khz) * 1e3));
+}
+
+double ReadyKernel::expected_seconds(const driver::Device& device, std::uint64_t residues) const {
+  return seconds_of(device,
+                    residues * static_cast<std::uint64_t>(candidate().expected.covered_length));
+}
+
+double ReadyKernel::item_cell_seconds(const driver::Device& device) const {
+  return seconds_of(device, 1) * candidate().expected.items_per_sm * device.traits().sm_count;
 }
 
 Status ReadyKernel::launch(const driver::Stream& stream, const driver::Device& device,

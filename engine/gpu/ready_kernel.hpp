@@ -59,6 +59,15 @@ class ReadyKernel {
   /// (plan::Expected::cells_per_clock_per_sm, which `hmmjit bench` measures).
   double expected_seconds(const driver::Device& device, std::uint64_t residues) const;
 
+  /// Seconds that so many cells take at that rate.
+  double seconds_of(const driver::Device& device, std::uint64_t cells) const;
+  /// Seconds that one item takes for a cell where as many are in work as find room.
+  double item_cell_seconds(const driver::Device& device) const;
+  /// Blocks that the device holds at a time.
+  unsigned resident_blocks(const driver::Device& device) const {
+    return static_cast<unsigned>(device.traits().sm_count * blocks_per_sm_);
+  }
+
   const std::string& name() const { return kernel_->name; }
   const plan::Candidate& candidate() const { return kernel_->candidate; }
 
@@ -69,10 +78,6 @@ class ReadyKernel {
                 unsigned blocks = kAnyBlocks) const;
 
  private:
-  unsigned resident_blocks(const driver::Device& device) const {
-    return static_cast<unsigned>(device.traits().sm_count * blocks_per_sm_);
-  }
-
   compile::KernelPtr kernel_;
   std::shared_ptr<driver::LoadedKernel> loaded_;
   int blocks_per_sm_ = 0;

@@ -55,6 +55,20 @@ std::vector<float> make_striped_emissions(const OddsProfile& profile) {
   return out;
 }
 
+std::vector<float> make_run_emissions(const OddsProfile& profile, std::uint32_t run) {
+  constexpr std::size_t kLanes = 4, kThreads = 32;
+  const auto M = static_cast<std::size_t>(profile.M);
+  const auto Q = static_cast<std::size_t>(float_stripes(profile.M));
+  std::vector<float> out(kSymbolRows * kLanes * kThreads * run, 0.0f);
+  for (std::size_t x = 0; x < static_cast<std::size_t>(profile.Kp); ++x) {
+    for (std::size_t k = 0; k < M; ++k) {
+      const std::size_t q = k % Q;
+      out[((x * kLanes + k / Q) * run + q % run) * kThreads + q / run] = profile.match[x * M + k];
+    }
+  }
+  return out;
+}
+
 std::vector<hmmjit_device::FloatLength> make_float_lengths(std::span<const std::uint32_t> lengths,
                                                            bool multihit) {
   std::vector<hmmjit_device::FloatLength> out;

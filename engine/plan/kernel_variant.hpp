@@ -95,6 +95,7 @@ struct Expected {
   int registers = 0;        ///< per thread
   int covered_length = 0;   ///< model positions computed, >= shape.length
   bool any_length = false;  ///< serves models of every length: nothing depends on it
+  bool padded = true;       ///< computes covered_length positions of shorter models, too
   /// Of a kernel that takes a model in tiles, one launch each: positions of a tile. 0: one launch.
   int tile_length = 0;
   /// Device memory that whoever launches provides, uninitialised, beside tables, lists and results:
@@ -106,6 +107,9 @@ struct Expected {
   /// row lies elsewhere.
   int sequences_per_warp = 1, row_words = 0;
   double cells_per_clock_per_sm = 0;  ///< sustained, over covered cells
+  /// Of the domain stage's kernels: items that share that rate, each of which takes so many times as
+  /// long for a cell.
+  double items_per_sm = 1;
   int local_bytes = 0;                ///< local memory a thread may use by design; more is a spill
   std::string_view binding_resource =
       {};  ///< "shared memory bandwidth", "integer pipe", "issue", ...

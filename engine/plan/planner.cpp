@@ -11,7 +11,7 @@ namespace {
 double predict_gcups(const Expected& expected, const DeviceTraits& device, int model_length) {
   const double covered_gcups = expected.cells_per_clock_per_sm * device.sm_count *
                                (static_cast<double>(device.clock_khz) * 1e3) / 1e9;
-  return covered_gcups * model_length / expected.covered_length;
+  return expected.padded ? covered_gcups * model_length / expected.covered_length : covered_gcups;
 }
 
 /// What a catalogue entry offers for a shape.

@@ -20,21 +20,34 @@ void write_lanes(JsonObject& json, std::string_view name, const gpu::LaneTimes& 
 void write_efficiency(JsonObject& json, const gpu::Statistics& g) {
   JsonObject stages = json.object("stages");
   double expected = 0;
-  const auto write = [&](const char* name, const gpu::StageTimes& stage) {
-    JsonObject entry = stages.object(name);
+  const auto write = [](JsonObject& entry, const gpu::StageTimes& stage) {
     entry.number("seconds", stage.seconds);
     entry.number("busy_seconds", stage.busy_seconds);
     if (stage.cells > 0) {
       entry.number("cells", stage.cells);
       entry.number("expected_seconds", stage.expected_seconds);
     }
-    entry.close();
-    expected += stage.expected_seconds;
   };
-  for (std::size_t i = 0; i < gpu::kTimedStages.size(); ++i)
-    write(gpu::kTimedStages[i], g.stages[i]);
-  for (std::size_t i = 0; i < gpu::kDomainStages.size(); ++i)
-    write(gpu::kDomainStages[i], g.domain_stages[i]);
+  for (std::size_t i = 0; i < gpu::kTimedStages.size(); ++i) {
+    JsonObject entry = stages.object(gpu::kTimedStages[i]);
+    write(entry, g.stages[i]);
+    entry.close();
+    expected += g.stages[i].expected_seconds;
+  }
+  for (std::size_t i = 0; i < gpu::kDomainStages.size(); ++i) {
+    const gpu::DomainStageTimes& stage = g.domain_stages[i];
+    JsonObject entry = stages.object(gpu::kDomainStages[i]);
+    write(entry, stage);
+    if (stage.busy_seconds > 0) {
+      entry.number("gcups", rate(static_cast<double>(stage.cells), stage.busy_seconds));
+      entry.number("efficiency", stage.expected_seconds / stage.busy_seconds);
+    }
+    JsonObject host = entry.object("host_cells");
+    for (std::size_t why = 0; why < gpu::kHostReasons.size(); ++why)
+      host.number(gpu::kHostReasons[why], stage.host_cells[why]);
+    host.close();
+    entry.close();
+  }
   stages.close();
   JsonObject filters = json.object("filters");
   filters.number("busy_seconds", g.filters_busy_seconds);

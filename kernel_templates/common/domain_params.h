@@ -35,8 +35,10 @@ struct DomainCounters {
 };
 
 enum DomainStatus : u32 {
-  kLeftToHost = 0,
+  kLeftToHost = 0,     ///< not begun
   kDone = 1,
+  kNoRoom = 2,         ///< its answer has found none
+  kNotForDevice = 3,   ///< the kernel does not do what it asks for
 };
 
 /// The parser's answer for one slot. Its words: `scales` floats, then `regions` RegionWords.
@@ -112,6 +114,10 @@ struct DomainParams {
   const FloatLength* multihit; ///< [length classes]
   const FloatLength* unihit;   ///< [length classes]
   const float* emissions;      ///< [32][Q][4] striped: node r*Q + q + 1 at q*4 + r; 0 impossible
+  /// The same for kernels with a warp for each place, of runs of kRun stripes: node r*Q + q + 1 at
+  /// ((r * kRun + q % kRun) * 32 + q / kRun), 32 * kRun cells for each r; zero beyond. Null where no kernel
+  /// is one.
+  const float* run_emissions;
   const float* transitions;    ///< as in FloatFilterParams
   const float* bounds;         ///< [32] see deletion_bounds() of engine/model; negative: none
   DomainArena* arena;
@@ -228,6 +234,18 @@ HMMJIT_BOTH_SIDES u32 envelope_warp_floats(u32 stripes, u32 targets) {
   return whole_banks(targets *
                      (12 * stripes + emission_floats(stripes) + product_floats(stripes)));
 }
+
+// Kernels with a warp for each place of one target, whose lanes have kRun consecutive stripes each
+// (common/four_warp.cuh).
+
+enum : u32 { kLongestRun = 32, kExchangeFloats = 96 };
+/// Odds of all nodes, bounds, and what the warps tell each other.
+HMMJIT_BOTH_SIDES u32 four_warp_floats(u32 run) { return 8 * 128 * run + 32 + kExchangeFloats; }
+/// An envelope of L residues: as envelope_units(), with four bits for the choices of a cell.
+HMMJIT_BOTH_SIDES u32 long_envelope_units(u32 L, u32 run) {
+  return units_of((L + 1) * (2 * kSpecialRowBytes + 128 * (8 * run + 4 * ((run + 7) / 8))));
+}
+
 /// Warps of a block that find room in so many floats; 0: the model is too long.
 HMMJIT_BOTH_SIDES u32 working_warps(u32 floats, u32 stripes, u32 warp_floats, u32 most) {
   const u32 odds = block_floats(stripes);
@@ -251,7 +269,7 @@ static_assert(sizeof(RegionItem) == 16, "device layout");
 static_assert(sizeof(SampledRegion) == 16, "device layout");
 static_assert(sizeof(ClusterWords) == 12, "device layout");
 static_assert(sizeof(ScoredEnvelope) == 128, "device layout");
-static_assert(sizeof(DomainParams) == 280, "device layout");
+static_assert(sizeof(DomainParams) == 288, "device layout");
 static_assert(sizeof(DomainBatch) == 16, "device layout");
 
 }  // namespace hmmjit_device

@@ -63,9 +63,10 @@ HMMJIT_DEVICE Envelope make_envelope(u8* first, u32 L, u32 Q) {
 /// Factors of the posteriors, and the special states of optimal accuracy that do not depend on E.
 /// By one lane an envelope. `outside`: expected emissions from N, C and J. Returns whether the
 /// decoding is sound.
-HMMJIT_DEVICE bool set_posteriors(const Envelope& e, float loop, float move, bool own_scale,
+template <typename Matrices>
+HMMJIT_DEVICE bool set_posteriors(const Matrices& e, float loop, float move, bool own_scale,
                                   float* outside) {
-  PosteriorRow* const rows = e.posteriors();
+  PosteriorRow* const rows = reinterpret_cast<PosteriorRow*>(e.backward);
   const float N0 = e.backward[0].N;
   float scale = static_cast<float>(1.0 / static_cast<double>(N0));
   PosteriorRow row;
@@ -189,13 +190,15 @@ HMMJIT_DEVICE void answer_envelope(const DomainParams& p, const Envelope& e, u32
                          : reinterpret_cast<u8*>(e.product);
     steps = trace(e, end.row, end.node, end.state, path);
     if (steps == kForHost) {
-      room = false;
+      out->status = kNotForDevice;
+      return;
     } else {
       room = take_words(p, (steps + 3) / 4, &path_words);
       u8* const to = reinterpret_cast<u8*>(p.words + path_words);
       for (u32 k = 0; room && k < steps; ++k) to[k] = path[k];
     }
   }
+  out->status = kNoRoom;
   if (room) {
     out->last_c = last_c;
     out->scales = scales;

@@ -37,6 +37,7 @@ inline void copy_ahead(void* shared, const void* global) {
 inline void copies_done() {}
 inline u32 lowest_bit(u32 v) { return static_cast<u32>(__builtin_ctz(v)); }
 inline u32 highest_bit(u32 v) { return 31u - static_cast<u32>(__builtin_clz(v)); }
+inline u32 count_bits(u32 v) { return static_cast<u32>(__builtin_popcount(v)); }
 inline u32 device_time() { return 0; }
 
 #else
@@ -50,6 +51,8 @@ HMMJIT_DEVICE void sync_rows() { __syncwarp(kRowMask); }
 /// Positions of bits of a word that is not zero.
 HMMJIT_DEVICE u32 lowest_bit(u32 v) { return static_cast<u32>(__ffs(static_cast<int>(v))) - 1u; }
 HMMJIT_DEVICE u32 highest_bit(u32 v) { return 31u - static_cast<u32>(__clz(static_cast<int>(v))); }
+
+HMMJIT_DEVICE u32 count_bits(u32 v) { return static_cast<u32>(__popc(static_cast<int>(v))); }
 
 /// In units of 1,024 ns, the same for all warps; from 2^32 on again from 0.
 HMMJIT_DEVICE u32 device_time() {

@@ -898,6 +898,7 @@ HMMJIT_DEVICE bool answer(const Region& r, const DomainParams& p, const RegionIt
   if (lane == 0) room = take_words(p, r.L + 3 * clusters, &at);
   room = shuffle(room ? 1u : 0u, 0) != 0;
   at = shuffle(at, 0);
+  if (lane == 0) out->status = kNoRoom;
   if (!room) return false;
   u32* const words = p.words + at;
   const float* const correction = r.row_array(kRowCorrection);
@@ -958,6 +959,7 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
     // Null2 odds of degenerate residues are the host's.
     bool degenerate = false;
     for (u32 a = lane; a < L; a += 32) degenerate = degenerate || bytes[a] >= p.residue_codes;
+    if (lane == 0) p.sampled[entry].status = kNotForDevice;
     if (warp_ballot(degenerate)) continue;
     const u32 units = region_units(L, Q);
     if (!fits(p, units)) continue;

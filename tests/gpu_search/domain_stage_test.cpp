@@ -152,6 +152,9 @@ class DomainStageTest : public testing::Test {
     return parsed;
   }
 
+  // Models of these lengths with random targets; and those of a search.
+  void everything(const std::vector<int>& lengths, bool homologues);
+
   static std::vector<std::uint32_t> all_of(const gpu::DeviceTargets& targets) {
     std::vector<std::uint32_t> out;
     // Backwards: the order of the request is not that of the launch.
@@ -171,10 +174,7 @@ class DomainStageTest : public testing::Test {
 
 constexpr std::size_t kWorkspace = std::size_t{64} << 20;
 
-TEST_F(DomainStageTest, EverythingIsTheCpusToTheBit) {
-  // Lengths about stripes, about the length from which passes end early, and the longest of the
-  // kernels compiled for this test.
-  const std::vector<int> lengths{1, 2, 3, 5, 8, 31, 99, 100, 101, 157, 240};
+void DomainStageTest::everything(const std::vector<int>& lengths, bool homologues) {
   auto stage = this->stage(kWorkspace);
   std::uint64_t seed = 40, envelopes = 0, regions = 0, several = 0, sampled = 0, clusters = 0,
                 scored_clusters = 0;
@@ -218,6 +218,7 @@ TEST_F(DomainStageTest, EverythingIsTheCpusToTheBit) {
       run();
     }
   }
+  if (!homologues) return;
   // Homologues, for which regions and envelopes come about; several models in one launch.
   const SearchData data = make_search_data(7, 6, 60, 150);
   const auto targets = upload(data.targets);
@@ -230,6 +231,22 @@ TEST_F(DomainStageTest, EverythingIsTheCpusToTheBit) {
   EXPECT_GT(10 * sampled, 9 * several);
   EXPECT_GT(clusters, 20u);
   EXPECT_GT(10 * scored_clusters, 9 * clusters);
+}
+
+TEST_F(DomainStageTest, EverythingIsTheCpusToTheBit) {
+  // Lengths about stripes, about the length from which passes end early, and the longest of the
+  // kernels compiled for this test.
+  everything({1, 2, 3, 5, 8, 31, 99, 100, 101, 157, 240}, true);
+}
+
+TEST_F(DomainStageTest, EverythingIsTheCpusToTheBitWithATargetABlock) {
+  // Runs of two and three stripes a thread, full ones and others.
+  for (const std::vector<int>& of_run : {std::vector{3, 31, 100, 128, 157, 256}, {381}}) {
+    const int longest = std::ranges::max(of_run);
+    kernels_.parser = kernel(plan::Stage::kParser, "four_warp", longest);
+    kernels_.envelope = kernel(plan::Stage::kEnvelope, "four_warp", longest);
+    everything(of_run, of_run.size() > 1);
+  }
 }
 
 // By hand: pairs of a model and a target of real data, a line each with both names, with time for
@@ -326,8 +343,12 @@ TEST_F(DomainStageTest, WhatWouldTakeTooLongIsLeftToTheCpu) {
     const std::vector<std::uint32_t>& lengths = targets->packed().targets.length;
     std::vector<std::uint32_t> sorted = lengths;
     std::ranges::sort(sorted);
+    const auto cells = [&](std::uint64_t length) { return length * static_cast<unsigned>(hmm.M); };
     double seconds = 1e-6;
-    while (!gpu::DomainStage::takes(sorted[sorted.size() / 2], hmm.M, seconds)) seconds *= 1.1;
+    const auto most_cells = [&] {
+      return gpu::DomainStage::most_cells(kernels_.parser, *device_, seconds);
+    };
+    while (cells(sorted[sorted.size() / 2]) > most_cells()) seconds *= 1.1;
     const auto result = run(*stage, request, {.launch_seconds = seconds});
     ASSERT_TRUE(result) << result.error().to_string();
     const std::size_t parsed = compare(request, hmm.name);
@@ -335,7 +356,7 @@ TEST_F(DomainStageTest, WhatWouldTakeTooLongIsLeftToTheCpu) {
     EXPECT_LT(parsed, lengths.size());
     for (std::size_t n = 0; n < request.passed.size(); ++n) {
       EXPECT_TRUE(request.parsed[n] == nullptr ||
-                  gpu::DomainStage::takes(lengths[request.passed[n]], hmm.M, seconds));
+                  cells(lengths[request.passed[n]]) <= most_cells());
     }
   }
 }
@@ -345,6 +366,7 @@ TEST_F(DomainStageTest, WhatALaunchHasNoRoomForIsLeftOut) {
   NEEDS_FAKE_DRIVER();
   const SearchModel model =
       *make_search_model(test_support::random_hmm(5, 1400, test_support::ModelKind::kTypical));
+  kernels_.parser = kernel(plan::Stage::kParser, "four_lane", 1400);
   const auto shared = std::make_shared<const SearchModel>(model);
   const auto targets = upload({std::vector<Residue>(12, Residue{3})});
   auto stage = this->stage(kWorkspace);

@@ -263,9 +263,11 @@ int run_domain_kernel(const FakeLaunch& launch, int error) {
       return driver::code::kIllegalAddress;
   }
   const bool ensemble = launch.kernel.starts_with("ensemble");
+  const DomainShape shape = image_shape(launch.image);
   for (const auto& instance : hmmjit_lockstep::kernel_instances()) {
     if (instance.kernel != launch.kernel ||
-        instance.at("kTargets") != (ensemble ? 1 : image_targets(launch.image)))
+        instance.at("kTargets") != (ensemble ? 1 : shape.targets) ||
+        (instance.constants.contains("kRun") && instance.at("kRun") != shape.run))
       continue;
     hmmjit_lockstep::launch(launch.blocks, hmmjit_lockstep::threads_by_entry(instance),
                             launch.shared_bytes, [&] { instance.run(&batch); });
@@ -357,9 +359,10 @@ std::string image_for(const plan::Candidate& candidate) {
   const plan::Expected& expected = candidate.expected;
   if (expected.any_length) return "image";
   // The host launches a tiled kernel once for each tile of the model.
-  return fmt::format("image of {} positions, {} targets a warp",
+  return fmt::format("image of {} positions, {} targets a warp, runs of {}",
                      expected.tile_length > 0 ? expected.tile_length : expected.covered_length,
-                     candidate.constants.find("kTargets").value_or(0));
+                     candidate.constants.find("kTargets").value_or(0),
+                     candidate.constants.find("kRun").value_or(0));
 }
 
 std::size_t image_positions(const std::string& image) {
@@ -368,10 +371,11 @@ std::size_t image_positions(const std::string& image) {
   return positions;
 }
 
-std::int64_t image_targets(const std::string& image) {
-  unsigned positions = 0, targets = kMostTargetsPerWarp;
-  std::sscanf(image.c_str(), "image of %u positions, %u targets", &positions, &targets);
-  return targets;
+DomainShape image_shape(const std::string& image) {
+  unsigned positions = 0, targets = kMostTargetsPerWarp, run = 0;
+  std::sscanf(image.c_str(), "image of %u positions, %u targets a warp, runs of %u", &positions,
+              &targets, &run);
+  return {targets, run};
 }
 
 int run_on_host(const FakeLaunch& launch) { return run(launch, 0); }

@@ -20,8 +20,12 @@ const plan::Candidate& tested(const plan::Plan& plan);
 std::string image_for(const plan::Candidate& candidate);
 /// How many an image was made for; very many where it does not say.
 std::size_t image_positions(const std::string& image);
-/// Targets that a warp of a kernel of the domain stage works on; without a word of them the most.
-std::int64_t image_targets(const std::string& image);
+/// Constants of a kernel of the domain stage, which tell its instances: kTargets, without a word of it
+/// the most, and kRun.
+struct DomainShape {
+  std::int64_t targets, run;
+};
+DomainShape image_shape(const std::string& image);
 
 /// For FakeDriver::on_launch: a driver result code.
 int run_on_host(const FakeLaunch& launch);

@@ -7,9 +7,15 @@
 
 #include "common/domain_params.h"
 #include "plan/kernel_variant.hpp"
+#include "plan/variants/candidates.hpp"
 
 namespace hmmjit::plan {
 namespace {
+
+namespace four_warp {
+// Predicted cells a clock and multiprocessor for a model of that length; 0: it is too long.
+double rate(Stage stage, int length);
+}  // namespace four_warp
 
 namespace four_lane {
 
@@ -22,10 +28,10 @@ constexpr int kWarp = 32;
 // would keep SSV, whose blocks need a whole one. Rows of one target in a warp need so little that
 // registers decide.
 //
-// `clocks`: that a warp takes for a stripe in all passes over a row, as many warps side by side as find
-// room, measured on an H100 with models of 24 to 529 positions. Each operation waits for the one before it
-// or for shared memory, and there are too few warps to fill these gaps. The ensemble kernel, with one
-// target a warp, has one pass and then the traces.
+// `clocks`: that a warp takes for a stripe in all passes over a row, as many warps side by side as
+// find room, measured on an H100 with models of 24 to 529 positions. Each operation waits for the
+// one before it or for shared memory, and there are too few warps to fill these gaps. The ensemble
+// kernel, with one target a warp, has one pass and then the traces.
 struct OfStage {
   std::int64_t most_warps;
   int registers;
@@ -87,16 +93,25 @@ LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTrai
           .dynamic_shared_bytes = device.shared_per_block_limit};
 }
 
+double rate(const ModelShape& shape, const DeviceTraits& device, std::int64_t targets) {
+  return 4 * static_cast<double>(targets * warps(shape, device, targets)) / of(shape.stage).clocks;
+}
+
 Expected expected(const ModelShape& shape, const Constants& c, const DeviceTraits& device) {
   const std::int64_t targets = c.at("kTargets");
+  // Models for which it is the fastest share one kernel.
   ModelShape longest = shape;
-  while (warps({.stage = shape.stage, .length = longest.length + 4}, device, targets) > 0)
-    longest.length += 4;
+  for (ModelShape next = shape;; longest = next) {
+    next.length += 4;
+    if (warps(next, device, targets) == 0 ||
+        four_warp::rate(shape.stage, next.length) > rate(next, device, targets))
+      break;
+  }
   return {.registers = of(shape.stage).registers,
           .covered_length = longest.length,
-          .cells_per_clock_per_sm =
-              4 * static_cast<double>(targets * warps(shape, device, targets)) /
-              of(shape.stage).clocks,
+          .padded = false,
+          .cells_per_clock_per_sm = rate(shape, device, targets),
+          .items_per_sm = static_cast<double>(targets * warps(shape, device, targets)),
           .binding_resource = "latency of shared memory and dependent sums"};
 }
 
@@ -120,15 +135,103 @@ constexpr KernelVariant variant(Stage stage, std::string_view file, std::string_
 
 }  // namespace four_lane
 
-const std::array kParsers{four_lane::variant(
-    Stage::kParser, "parser/four_lane.cu", "parser_four_lane",
-    "Forward, Backward, decoding and regions of whole targets in the reference's float order")};
+// One target a block, a warp for each lane of the reference: for models of which four_lane has room
+// for few rows side by side. Registers decide how many blocks a multiprocessor holds.
+namespace four_warp {
+
+constexpr int kThreads = 128;
+// Stripes of a thread, and blocks whose registers a multiprocessor has room for without a spill. A
+// launch has models of one kernel, so that few kernels make few launches.
+struct Run {
+  std::int64_t stripes, blocks;
+};
+constexpr std::array<Run, 9> kRuns{
+    {{2, 4}, {3, 4}, {4, 4}, {6, 3}, {8, 3}, {11, 3}, {14, 2}, {18, 2}, {20, 2}}};
+
+// Of the kernel for a model; kRuns.end(): it is too long for all.
+auto run_of(int length) {
+  return std::ranges::lower_bound(kRuns, (four_lane::stripes(length) + 31) / 32, {}, &Run::stripes);
+}
+
+// Clocks that a row takes in all passes, as many blocks side by side as find room.
+double clocks(Stage stage, std::int64_t stripes) {
+  return stage == Stage::kParser ? 6000 + 250.0 * static_cast<double>(stripes)
+                                 : 12000 + 400.0 * static_cast<double>(stripes);
+}
+
+double rate(Stage stage, int length) {
+  const auto run = run_of(length);
+  return stage == Stage::kEnsemble || run == kRuns.end()
+             ? 0
+             : static_cast<double>(run->blocks) * length / clocks(stage, run->stripes);
+}
+
+Verdict accepts(const ModelShape& shape, const DeviceTraits& device) {
+  const auto run = run_of(shape.length);
+  if (run == kRuns.end())
+    return Verdict::reject(
+        fmt::format("{} positions are more than the {} whose cells the registers of a block hold",
+                    shape.length, kRuns.back().stripes * kThreads));
+  if (4 * hmmjit_device::four_warp_floats(static_cast<std::uint32_t>(run->stripes)) >
+      static_cast<std::uint32_t>(device.shared_per_block_limit))
+    return Verdict::reject("the model's odds are more than the shared memory of one block");
+  return Verdict::accept();
+}
+
+std::vector<Constants> constants(const ModelShape& shape, const DeviceTraits&) {
+  const Run& run = *run_of(shape.length);
+  return {{{"kRun", run.stripes}, {"kTargets", 1}, {"kBlocks", run.blocks}}};
+}
+
+LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTraits&) {
+  return {.block_threads = kThreads,
+          .dynamic_shared_bytes =
+              4 * hmmjit_device::four_warp_floats(static_cast<std::uint32_t>(c.at("kRun")))};
+}
+
+Expected expected(const ModelShape& shape, const Constants& c, const DeviceTraits&) {
+  const std::int64_t run = c.at("kRun"), blocks = c.at("kBlocks");
+  return {.registers = register_bound(blocks * kThreads),
+          .covered_length = static_cast<int>(kThreads * run),
+          .cells_per_clock_per_sm =
+              static_cast<double>(blocks * kThreads * run) / clocks(shape.stage, run),
+          .items_per_sm = static_cast<double>(blocks),
+          .binding_resource = "issue, and latency of dependent sums"};
+}
+
+constexpr KernelVariant variant(Stage stage, std::string_view file, std::string_view entry,
+                                std::string_view summary) {
+  return {.name = "four_warp",
+          .stage = stage,
+          .template_file = file,
+          .entry_name = entry,
+          .cell = CellType::kFloat,
+          .accepts = accepts,
+          .constants = constants,
+          .launch_shape = launch_shape,
+          .expected = expected,
+          .references = four_lane::kReferences,
+          .summary = summary,
+          .compile_options = four_lane::kOptions};
+}
+
+}  // namespace four_warp
+
+const std::array kParsers{
+    four_lane::variant(
+        Stage::kParser, "parser/four_lane.cu", "parser_four_lane",
+        "Forward, Backward, decoding and regions of whole targets in the reference's float order"),
+    four_warp::variant(Stage::kParser, "parser/four_warp.cu", "parser_four_warp",
+                       "the same for long models, a target a block")};
 const std::array kEnsembles{four_lane::variant(
     Stage::kEnsemble, "ensemble/four_lane.cu", "ensemble_four_lane",
     "sampled traces of regions of several domains, 32 choices at a time, and their clusters")};
-const std::array kEnvelopes{four_lane::variant(
-    Stage::kEnvelope, "envelope/four_lane.cu", "envelope_four_lane",
-    "Forward, Backward, null2 and optimal accuracy path of envelopes, in the same order")};
+const std::array kEnvelopes{
+    four_lane::variant(
+        Stage::kEnvelope, "envelope/four_lane.cu", "envelope_four_lane",
+        "Forward, Backward, null2 and optimal accuracy path of envelopes, in the same order"),
+    four_warp::variant(Stage::kEnvelope, "envelope/four_warp.cu", "envelope_four_warp",
+                       "the same for long models, an envelope a block")};
 
 }  // namespace
 
