@@ -93,7 +93,7 @@ void json_string(std::string& out, std::string_view value) {
 }
 
 void tsv_field(std::string& out, std::string_view value) {
-  const bool quoted = value.find('"') != value.npos;
+  const bool quoted = value.find('"') != value.npos || value.starts_with('#');
   if (quoted) out += '"';
   escape(out, value, [&](char c) {
     const auto byte = static_cast<unsigned char>(c);

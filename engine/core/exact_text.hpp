@@ -17,7 +17,7 @@ void json_number(std::string& out, float value);
 void json_string(std::string& out, std::string_view value);
 
 /// A field of a tab separated table as the usual readers take it with their defaults (RFC 4180 with
-/// tabs): one that has quotes is quoted, and each of them doubled; control characters, tabs and
+/// tabs): one that has quotes, or begins with '#', is quoted, and each quote doubled; control characters, tabs and
 /// ends of lines among them, become blanks, bytes that are not UTF-8 U+FFFD.
 void tsv_field(std::string& out, std::string_view value);
 

@@ -110,7 +110,7 @@ class MergedModels {
     const std::size_t p = heap_.back();
     heap_.pop_back();
     hit = std::move(next_[p]);
-    judge_domains(thresholds_.rules, domZ_, hit);
+    judge_domains(thresholds_, domZ_, hit);
     HMMJIT_TRY(advance(p));
     return true;
   }

@@ -16,6 +16,7 @@ constexpr std::string_view kResult = "result version", kAlphabet = "alphabet",
                            kTargets = "targets reported", kDomains = "domains reported",
                            kTargetsIncluded = "targets included",
                            kDomainsIncluded = "domains included", kCutoffs = "model cutoffs",
+                           kCoverage = "model coverage",
                            kZ = "Z", kDomZ = "domZ", kF1 = "F1", kF2 = "F2", kF3 = "F3",
                            kBias = "bias filter", kNull2 = "null2 correction", kSeed = "seed",
                            kView = "view", kAlignments = "alignments", kDatabase = "database",
@@ -106,6 +107,7 @@ std::string PartSettings::text() const {
   if (thresholds.cutoffs == ModelCutoffs::kTable)
     (cutoffs += ' ') += thresholds.table ? table_digest(*thresholds.table) : table;
   line(kCutoffs, cutoffs);
+  if (thresholds.min_coverage > 0) line(kCoverage, exact(thresholds.min_coverage));
   line(kZ, thresholds.Z ? exact(*thresholds.Z) : std::string(kByTargets));
   line(kDomZ, thresholds.domZ ? exact(*thresholds.domZ) : std::string(kByReported));
   line(kF1, exact(filters.F1));
@@ -133,6 +135,7 @@ Result<PartSettings> PartSettings::parse(std::string_view text) {
       parse_rule(value(kTargetsIncluded), t.include_target) &&
       parse_rule(value(kDomainsIncluded), t.include_domain) &&
       parse_space(value(kZ), kByTargets, t.Z) && parse_space(value(kDomZ), kByReported, t.domZ) &&
+      (!lines.contains(kCoverage) || parse_number(value(kCoverage), t.min_coverage)) &&
       parse_number(value(kF1), s.filters.F1) && parse_number(value(kF2), s.filters.F2) &&
       parse_number(value(kF3), s.filters.F3) &&
       parse_choice(value(kBias), "on", "off", s.filters.bias) &&
@@ -201,7 +204,7 @@ void ModelHead::add(const ModelHead& other) {
 }
 
 ModelThresholds ModelHead::thresholds(const Thresholds& rules) const {
-  ModelThresholds found{rules, false};
+  ModelThresholds found{rules, false, M};
   if (!cutoff) return found;
   found.cutoffs = true;
   found.rules.target.score = found.rules.include_target.score = cutoff->sequence;

@@ -21,17 +21,41 @@ std::string_view without_version(std::string_view accession) {
   return accession.substr(0, accession.find('.'));
 }
 
-// Text of GFF3 columns: what the specification reserves, control characters and "%" itself as
-// %XX. `reserved`: beyond those, of this column.
-void append_encoded(std::string& out, std::string_view text, std::string_view reserved) {
+bool is_alphanumeric(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+// Appends `text` with all bytes that are not `allowed` as %XX.
+template <typename Allowed>
+void append_encoded(std::string& out, std::string_view text, const Allowed& allowed) {
   for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte <= 0x20 || byte == 0x7f || c == '%' || reserved.find(c) != reserved.npos) {
-      fmt::format_to(std::back_inserter(out), "%{:02X}", byte);
-    } else {
+    if (allowed(c)) {
       out += c;
+    } else {
+      fmt::format_to(std::back_inserter(out), "%{:02X}", static_cast<unsigned char>(c));
     }
   }
+}
+
+// GFF3, column 1: what the specification lets an identifier have.
+bool in_gff_identifier(char c) {
+  return is_alphanumeric(c) || std::string_view(".:^*$@!+_?-|").find(c) != std::string_view::npos;
+}
+// GFF3, column 9: without separators, control characters and '%'.
+bool in_gff_attribute(char c) {
+  return static_cast<unsigned char>(c) > 0x20 && c != 0x7f &&
+         std::string_view("%;=&,").find(c) == std::string_view::npos;
+}
+// BED: blanks end fields, and a line that begins with '#' is a comment.
+std::string bed_name(std::string_view name) {
+  std::string out;
+  if (name.starts_with('#')) {
+    out = "%23";
+    name.remove_prefix(1);
+  }
+  append_encoded(out, name,
+                 [](char c) { return static_cast<unsigned char>(c) > 0x20 && c != 0x7f; });
+  return out;
 }
 
 std::unexpected<Error> changed_sequences(const std::string& name) {
@@ -104,7 +128,11 @@ Status FeatureWriter::add(const ModelResult& result) {
 }
 
 Status FeatureWriter::add_hit(const Hit& hit, const HitList& sums, std::uint32_t model) {
-  if (!hit.flags.reported || !hit.flags.included) return {};
+  if (!hit.flags.reported) return {};
+  if (!hit.flags.included) {
+    reported_ += static_cast<std::uint64_t>(hit.reported_domains);
+    return {};
+  }
   std::string record;
   put_text(record, hit.name);
   put_count(record, static_cast<std::uint64_t>(hit.length));
@@ -112,9 +140,10 @@ Status FeatureWriter::add_hit(const Hit& hit, const HitList& sums, std::uint32_t
   for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
     if (!hit.domain_flags[d].reported) continue;
     ++number;
+    ++reported_;
     if (!hit.domain_flags[d].included) continue;
     const domain::Domain& domain = hit.score.domains[d];
-    put_bytes(record, Feature{model, number, domain.ienv, domain.jenv, domain.iali, domain.jali,
+    put_bytes(record, Feature{model, number, reported_ - 1, domain.ienv, domain.jenv, domain.iali, domain.jali,
                               domain.hmm_from, domain.hmm_to, domain.log_p,
                               independent_e_value(domain, sums), domain.bits});
   }
@@ -175,6 +204,10 @@ Status FeatureWriter::write(TargetSource* targets, const Alphabet& alphabet) {
   for (;;) {
     HMMJIT_ASSIGN(const bool more, next(target));
     if (!more) break;
+    if (rule_.resolve) {
+      kept_.resize(reported_);
+      for (const Feature& feature : target.features) kept_[feature.place] = true;
+    }
     HMMJIT_TRY(write_rows(target, number));
     if (!sequences) continue;
     while (target.index >= block.first_index() + block.size()) {
@@ -184,6 +217,7 @@ Status FeatureWriter::write(TargetSource* targets, const Alphabet& alphabet) {
     }
     HMMJIT_TRY(write_sequences(target, block, alphabet));
   }
+  if (rule_.resolve) kept_.resize(reported_);
   for (auto* file : {&gff_, &bed_, &fasta_, &domain_fasta_}) {
     if (*file) HMMJIT_TRY((*file)->flush());
   }
@@ -193,7 +227,7 @@ Status FeatureWriter::write(TargetSource* targets, const Alphabet& alphabet) {
 Status FeatureWriter::write_rows(const Target& target, std::uint64_t& number) {
   if (target.features.empty()) return {};
   std::string name;
-  append_encoded(name, target.name, ">");
+  append_encoded(name, target.name, in_gff_identifier);
   if (gff_) gff_->write(fmt::format("##sequence-region {} 1 {}\n", name, target.length));
   for (const Feature& f : target.features) {
     const Model& model = models_[f.model];
@@ -202,18 +236,17 @@ Status FeatureWriter::write_rows(const Target& target, std::uint64_t& number) {
       std::string line =
           fmt::format("{}\thmmjit\tprotein_hmm_match\t{}\t{}\t{}\t.\t.\tID=match{};Name=", name,
                       f.env_from, f.env_to, e_value, ++number);
-      constexpr std::string_view kReserved = ";=&,";
-      append_encoded(line, model.name, kReserved);
+      append_encoded(line, model.name, in_gff_attribute);
       line += ";Target=";
-      append_encoded(line, model.name, kReserved);
+      append_encoded(line, model.name, in_gff_attribute);
       fmt::format_to(std::back_inserter(line), " {} {}", f.hmm_from, f.hmm_to);
       if (!model.accession.empty()) {
         line += ";accession=";
-        append_encoded(line, model.accession, kReserved);
+        append_encoded(line, model.accession, in_gff_attribute);
       }
       if (!model.clan.empty()) {
         line += ";clan=";
-        append_encoded(line, model.clan, kReserved);
+        append_encoded(line, model.clan, in_gff_attribute);
       }
       fmt::format_to(std::back_inserter(line), ";aligned_from={};aligned_to={};bits=", f.ali_from,
                      f.ali_to);
@@ -222,10 +255,9 @@ Status FeatureWriter::write_rows(const Target& target, std::uint64_t& number) {
       HMMJIT_TRY(gff_->status());
     }
     if (bed_) {
-      std::string line;
-      text::tsv_field(line, target.name);
+      std::string line = bed_name(target.name);
       fmt::format_to(std::back_inserter(line), "\t{}\t{}\t", f.env_from - 1, f.env_to);
-      text::tsv_field(line, model.name);
+      line += bed_name(model.name);
       const int score = static_cast<int>(std::clamp(f.bits, 0.0f, 1000.0f));
       fmt::format_to(std::back_inserter(line), "\t{}\t.\t{}\t", score, e_value);
       text::fixed(line, static_cast<double>(f.bits), 0, 1);

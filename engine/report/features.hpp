@@ -46,6 +46,7 @@ struct OverlapRule {
 struct Feature {
   std::uint32_t model = 0;  ///< in FeatureWriter's list
   int number = 0;           ///< among the reported domains of its target and model
+  std::uint64_t place = 0;  ///< among all reported domains, in the order of the tables
   int env_from = 0, env_to = 0, ali_from = 0, ali_to = 0, hmm_from = 0, hmm_to = 0;
   double log_p = 0, i_evalue = 0;
   float bits = 0;
@@ -66,6 +67,9 @@ class FeatureWriter {
   /// sequences are needed. Fails with kInput where it no longer holds the targets of the search,
   /// and with kOutput at the first write that fails.
   Status write(TargetSource* targets, const Alphabet& alphabet);
+  /// After `write`: for each reported domain, in the order of the tables, whether it remains when
+  /// overlaps are resolved. Empty where they are not.
+  const std::vector<bool>& kept() const { return kept_; }
   /// Complete but for their names.
   std::vector<OutputFile*> files();
 
@@ -92,6 +96,8 @@ class FeatureWriter {
 
   OverlapRule rule_;
   std::vector<Model> models_;
+  std::uint64_t reported_ = 0;  // domains so far
+  std::vector<bool> kept_;
   RecordsByTarget records_;  // of each included hit, with its included domains
   std::optional<TextOutput> gff_, bed_, fasta_, domain_fasta_;
 };

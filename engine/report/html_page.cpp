@@ -8,6 +8,7 @@
 #include <limits>
 #include <memory>
 #include <stdexcept>
+#include <tuple>
 
 #include "core/exact_text.hpp"
 #include "report/page_parts.hpp"
@@ -17,6 +18,14 @@ namespace {
 
 // Alignments are unpacked so many domains at a time.
 constexpr std::size_t kPartSize = 256;
+
+// A target's key: its index in the target file, and above that the number of its result.
+constexpr int kIndexBits = 40;
+constexpr std::uint64_t kIndexOfResult = (std::uint64_t{1} << kIndexBits) - 1;
+
+std::string_view file_name(std::string_view path) {
+  return path.substr(path.find_last_of('/') + 1);
+}
 
 using Output = std::function<void(std::string_view)>;
 
@@ -233,7 +242,11 @@ class Writer {
       add("accession", &PageTarget::accession);
       add("description", &PageTarget::description);
       add("length", &PageTarget::length);
-      targets.add("index", targets_, [](const Entry* entry) { return entry->first; });
+      targets.add("index", targets_, [](const Entry* entry) { return entry->first & kIndexOfResult; });
+      if (page_.results.size() > 1)
+        targets.add("file", targets_, [](const Entry* entry) {
+          return static_cast<std::uint64_t>(entry->second.result);
+        });
       targets.add("hits", targets_, [](const Entry* entry) {
         return static_cast<std::uint64_t>(entry->second.hits.size());
       });
@@ -261,6 +274,9 @@ class Writer {
       };
       add("number", &PageDomain::number);
       add("included", &PageDomain::included);
+      if (std::ranges::any_of(domains_, [](const PageDomain* d) { return d->kept.has_value(); }))
+        domains.add("kept", domains_,
+                    [](const PageDomain* domain) { return domain->kept.value_or(false); });
       add("c_evalue", &PageDomain::c_evalue);
       add("i_evalue", &PageDomain::i_evalue);
       add("score", &PageDomain::score);
@@ -273,7 +289,12 @@ class Writer {
       add("env_to", &PageDomain::env_to);
       domains.end();
     }
-    out.text += fmt::format("\"part_size\":{}}}", kPartSize);
+    out.text += "\"results\":[";
+    for (const std::string& name : page_.results) {
+      if (&name != &page_.results.front()) out.text += ',';
+      text::json_string(out.text, name);
+    }
+    out.text += fmt::format("],\"part_size\":{}}}", kPartSize);
     out.end();
   }
 
@@ -317,6 +338,46 @@ double PageTarget::best_evalue() const {
   double best = std::numeric_limits<double>::infinity();
   for (const PageHit& hit : hits) best = std::min(best, hit.evalue);
   return best;
+}
+
+std::string page_title(const std::string& models, const std::string& targets) {
+  return fmt::format("{} x {}", file_name(models), file_name(targets));
+}
+
+void add_result(Page& page, Page other, const std::string& name) {
+  const std::size_t result = page.results.size();
+  page.results.emplace_back(file_name(name));
+  std::string run;
+  for (const auto& [key, value] : other.run)
+    run += (run.empty() ? "" : "; ") + key + ": " + value;
+  page.run.emplace_back(page.results.back(), run);
+  const auto identity = [](const PageModel& model) {
+    return std::tuple(model.name, model.accession, model.length);
+  };
+  std::map<std::tuple<std::string, std::string, int>, std::size_t> known;
+  for (std::size_t i = 0; i < page.models.size(); ++i) known.emplace(identity(page.models[i]), i);
+  std::vector<std::size_t> places;
+  for (PageModel& model : other.models) {
+    const auto [found, is_new] = known.emplace(identity(model), page.models.size());
+    places.push_back(found->second);
+    if (is_new) {
+      page.models.push_back(std::move(model));
+      continue;
+    }
+    PageModel& same = page.models[found->second];
+    same.reported += model.reported;
+    same.included += model.included;
+    for (const auto count : {&PageModel::targets, &PageModel::msv, &PageModel::bias,
+                             &PageModel::viterbi, &PageModel::forward}) {
+      if (model.*count) same.*count = (same.*count).value_or(0) + *(model.*count);
+    }
+  }
+  for (auto& [index, target] : other.targets) {
+    target.result = result;
+    for (PageHit& hit : target.hits) hit.model = places[hit.model];
+    page.targets.emplace(index | static_cast<std::uint64_t>(result) << kIndexBits,
+                         std::move(target));
+  }
 }
 
 std::string make_html_page(const Page& page) {

@@ -19,6 +19,7 @@ struct PageDomain {
   int number = 0;
   bool included = false;
   double c_evalue = 0, i_evalue = 0, score = 0, accuracy = 0;
+  std::optional<bool> kept;  ///< among domains that overlap (RecordOptions::kept)
   int hmm_from = 0, hmm_to = 0, ali_from = 0, ali_to = 0, env_from = 0, env_to = 0;
   std::string model, match, target, pp;  ///< alignment; empty: none
 };
@@ -31,6 +32,7 @@ struct PageHit {  ///< a target and a model
 struct PageTarget {
   std::string name, accession, description;
   int length = 0;
+  std::size_t result = 0;  ///< in Page::results
   std::vector<PageHit> hits;
   double best_evalue() const;
 };
@@ -44,10 +46,17 @@ struct PageModel {
 struct Page {
   std::string title;
   std::vector<std::pair<std::string, std::string>> run;  ///< shown in this order
+  std::vector<std::string> results;                      ///< their names, where there are several
   std::vector<PageModel> models;
-  std::map<std::uint64_t, PageTarget> targets;  ///< by index in the target file
+  std::map<std::uint64_t, PageTarget> targets;  ///< by index in the target file and result
   std::size_t left_out = 0;                     ///< targets not shown; the page says so
 };
+
+/// "pfam.hmm x ecoli.faa": the title of a page of these files.
+std::string page_title(const std::string& models, const std::string& targets);
+/// Adds the content of another result, whose name `page.results` gets. Models of one name, accession
+/// and length are one.
+void add_result(Page& page, Page other, const std::string& name);
 
 /// The page, UTF-8, which loads nothing from outside. Targets stand in order of their best E-value.
 /// Text of files is in it as compressed data, or escaped; a script of the page draws what is in

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "report/records.hpp"
 #include "search/search.hpp"
 
 namespace hmmjit {
@@ -30,6 +31,7 @@ struct ReportOptions {
   bool by_sequence = false;  ///< queries are sequences, hits are models (hmmscan)
   /// As many targets at most, the best, are aligned in -A and --a3m (--seq-limit).
   std::size_t aligned_targets = kAllTargets;
+  RecordOptions records = {};
 };
 
 /// CPU and wall time lines of the statistics; the only volatile lines of the report.

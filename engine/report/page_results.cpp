@@ -93,7 +93,7 @@ void keep_best(Page& page, std::size_t top) {
 }
 
 void describe_run(Page& page, const RunDescription& run, const RunTotals& totals) {
-  page.title = run.program;
+  page.title = page_title(run.query_file, run.target_file);
   page.run.emplace_back("models", run.query_file);
   page.run.emplace_back("targets", run.target_file);
   page.run.emplace_back("command", run.option_settings);
@@ -103,7 +103,8 @@ void describe_run(Page& page, const RunDescription& run, const RunTotals& totals
   const auto n = [](std::uint64_t value) { return std::to_string(value); };
   page.run.emplace_back("searched", n(totals.models) + " models, " + n(totals.targets) +
                                         " targets, " + n(totals.residues) + " residues");
-  page.run.emplace_back("reported", n(totals.targets_reported) + " targets (" +
+  page.run.emplace_back("reported", n(totals.targets_reported) +
+                                        " hits, each of a model in a target (" +
                                         n(totals.targets_included) + " included), " +
                                         n(totals.domains_reported) + " domains (" +
                                         n(totals.domains_included) + " included)");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "core/exact_text.hpp"
 #include "core/json_object.hpp"
@@ -13,7 +14,8 @@ namespace {
 using domain::Domain;
 
 void append_domain(std::string& out, const Domain& domain, int number, bool included,
-                   const HitList& hits, bool alignments) {
+                   const ModelResult& result, bool alignments, bool kept) {
+  const HitList& hits = result.hits;
   JsonObject object(out);
   object.number("number", number);
   object.flag("included", included);
@@ -29,6 +31,8 @@ void append_domain(std::string& out, const Domain& domain, int number, bool incl
   object.number("env_from", domain.ienv);
   object.number("env_to", domain.jenv);
   object.number("accuracy", mean_accuracy(domain));
+  object.number("model_coverage", model_coverage(domain, result.model.M));
+  if (kept) object.member("kept") += kKeptLater;
   if (alignments) {
     const domain::Alignment& a = domain.alignment;
     JsonObject strings = object.object("alignment");
@@ -43,88 +47,130 @@ void append_domain(std::string& out, const Domain& domain, int number, bool incl
   object.close();
 }
 
-}  // namespace
+constexpr std::string_view kTargetColumns =
+    "target\ttarget_accession\ttarget_length\ttarget_index\tmodel\tmodel_accession\tmodel_length"
+    "\tmodel_index\tevalue\tscore\tbias\tincluded";
 
-void append_tsv_header(std::string& out) {
-  out +=
-      "target\ttarget_accession\ttarget_length\ttarget_index\tmodel\tmodel_accession\tmodel_"
-      "length\t"
-      "model_index\tevalue\tscore\tbias\tincluded\tdomain\tdomains\tc_evalue\ti_evalue\tdomain_"
-      "score\t"
-      "domain_bias\tdomain_included\thmm_from\thmm_to\tali_from\tali_to\tenv_from\tenv_"
-      "to\taccuracy\t"
-      "ln_p\tdescription\n";
+// Fields of lines, with tabs between them.
+class Columns {
+ public:
+  explicit Columns(std::string& out) : out_(out) {}
+  void text(std::string_view value) {
+    separate();
+    text::tsv_field(out_, value);
+  }
+  void byte(char value) {
+    separate();
+    out_ += value;
+  }
+  template <typename Integer>
+  void integer(Integer value) {
+    separate();
+    out_ += std::to_string(value);
+  }
+  template <typename Real>
+  void real(Real value) {
+    separate();
+    text::exact(out_, value);
+  }
+  void end() {
+    out_ += '\n';
+    first_ = true;
+  }
+
+ private:
+  void separate() {
+    if (!std::exchange(first_, false)) out_ += '\t';
+  }
+  std::string& out_;
+  bool first_ = true;
+};
+
+void append_target(Columns& row, const Hit& hit, const ModelResult& result) {
+  row.text(hit.name);
+  row.text(hit.accession);
+  row.integer(hit.length);
+  row.integer(hit.index);
+  row.text(result.model.name);
+  row.text(result.model.accession.value_or(""));
+  row.integer(result.model.M);
+  row.integer(result.index);
+  row.real(target_e_value(hit, result.hits));
+  row.real(hit.score.bits);
+  row.real(target_bias(hit));
+  row.integer(static_cast<int>(hit.flags.included));
 }
 
-void append_tsv(std::string& out, const ModelResult& result) {
+}  // namespace
+
+void append_tsv_header(std::string& out, const RecordOptions& options) {
+  out += kTargetColumns;
+  out +=
+      "\tdomain\tdomains\tc_evalue\ti_evalue\tdomain_score\tdomain_bias\tdomain_included\thmm_from"
+      "\thmm_to\tali_from\tali_to\tenv_from\tenv_to\taccuracy\tln_p\tdescription\tmodel_coverage";
+  if (options.kept) out += "\tkept";
+  if (!options.target_file.empty()) out += "\ttarget_file";
+  out += '\n';
+}
+
+void append_tsv(std::string& out, const ModelResult& result, const RecordOptions& options) {
   const HitList& hits = result.hits;
-  const auto tab = [&out] { out += '\t'; };
-  const auto field = [&](std::string_view value) {
-    text::tsv_field(out, value);
-    tab();
-  };
-  const auto integer = [&](std::uint64_t value) {
-    out += std::to_string(value);
-    tab();
-  };
-  const auto coordinate = [&](int value) { integer(static_cast<std::uint64_t>(value)); };
-  const auto real = [&](auto value) {
-    text::exact(out, value);
-    tab();
-  };
   for (const Hit& hit : hits.hits) {
     if (!hit.flags.reported) continue;
-    const auto row = [&](int number, const Domain* domain, bool included) {
-      field(hit.name);
-      field(hit.accession);
-      coordinate(hit.length);
-      integer(hit.index);
-      field(result.model.name);
-      field(result.model.accession.value_or(""));
-      coordinate(result.model.M);
-      integer(result.index);
-      real(target_e_value(hit, hits));
-      real(hit.score.bits);
-      real(target_bias(hit));
-      coordinate(hit.flags.included);
-      if (domain == nullptr) {
-        out += "\t0\t";
-        out.append(12, '\t');
-      } else {
-        coordinate(number);
-        coordinate(hit.reported_domains);
-        real(conditional_e_value(*domain, hits));
-        real(independent_e_value(*domain, hits));
-        real(domain->bits);
-        real(bias_bits(*domain));
-        coordinate(included);
-        coordinate(domain->hmm_from);
-        coordinate(domain->hmm_to);
-        coordinate(domain->iali);
-        coordinate(domain->jali);
-        coordinate(domain->ienv);
-        coordinate(domain->jenv);
-        real(mean_accuracy(*domain));
-      }
-      real(hit.score.log_p);
-      text::tsv_field(out, hit.description);
-      out += '\n';
-    };
+    Columns row(out);
     int number = 0;
     for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
-      if (hit.domain_flags[d].reported)
-        row(++number, &hit.score.domains[d], hit.domain_flags[d].included);
+      if (!hit.domain_flags[d].reported) continue;
+      const Domain& domain = hit.score.domains[d];
+      append_target(row, hit, result);
+      row.integer(++number);
+      row.integer(hit.reported_domains);
+      row.real(conditional_e_value(domain, hits));
+      row.real(independent_e_value(domain, hits));
+      row.real(domain.bits);
+      row.real(bias_bits(domain));
+      row.integer(static_cast<int>(hit.domain_flags[d].included));
+      for (const int place : {domain.hmm_from, domain.hmm_to, domain.iali, domain.jali, domain.ienv,
+                              domain.jenv})
+        row.integer(place);
+      row.real(mean_accuracy(domain));
+      row.real(hit.score.log_p);
+      row.text(hit.description);
+      row.real(model_coverage(domain, result.model.M));
+      if (options.kept) row.byte(kKeptLater);
+      if (!options.target_file.empty()) row.text(options.target_file);
+      row.end();
     }
-    if (number == 0) row(0, nullptr, false);
   }
 }
 
-void append_json(std::string& out, const ModelResult& result, bool alignments) {
-  append_json_model(out, result);
-  append_json_targets(out, result, alignments);
+void append_target_tsv_header(std::string& out, const RecordOptions& options) {
+  (out += kTargetColumns) += "\tdomains\tdomains_included\tln_p\tdescription";
+  if (!options.target_file.empty()) out += "\ttarget_file";
+  out += '\n';
 }
 
-void append_json_model(std::string& out, const ModelResult& result) {
+void append_target_tsv(std::string& out, const ModelResult& result, const RecordOptions& options) {
+  for (const Hit& hit : result.hits.hits) {
+    if (!hit.flags.reported) continue;
+    Columns row(out);
+    append_target(row, hit, result);
+    row.integer(hit.reported_domains);
+    row.integer(hit.included_domains);
+    row.real(hit.score.log_p);
+    row.text(hit.description);
+    if (!options.target_file.empty()) row.text(options.target_file);
+    row.end();
+  }
+}
+
+void append_json(std::string& out, const ModelResult& result, bool alignments,
+                 const RecordOptions& options) {
+  append_json_model(out, result, options);
+  append_json_targets(out, result, alignments, options);
+}
+
+void append_json_model(std::string& out, const ModelResult& result, const RecordOptions& options) {
   const HitList& hits = result.hits;
   JsonObject object(out);
   object.text("record", "model");
@@ -145,11 +191,13 @@ void append_json_model(std::string& out, const ModelResult& result) {
   passed.close();
   object.number("targets_reported", hits.reported);
   object.number("targets_included", hits.included);
+  if (!options.target_file.empty()) object.text("target_file", options.target_file);
   object.close();
   out += '\n';
 }
 
-void append_json_targets(std::string& out, const ModelResult& result, bool alignments) {
+void append_json_targets(std::string& out, const ModelResult& result, bool alignments,
+                         const RecordOptions& options) {
   const HitList& hits = result.hits;
   for (const Hit& hit : hits.hits) {
     if (!hit.flags.reported) continue;
@@ -178,10 +226,11 @@ void append_json_targets(std::string& out, const ModelResult& result, bool align
     for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
       if (!hit.domain_flags[d].reported) continue;
       if (number > 0) out += ',';
-      append_domain(out, hit.score.domains[d], ++number, hit.domain_flags[d].included, hits,
-                    alignments);
+      append_domain(out, hit.score.domains[d], ++number, hit.domain_flags[d].included, result,
+                    alignments, options.kept);
     }
     out += ']';
+    if (!options.target_file.empty()) object.text("target_file", options.target_file);
     object.close();
     out += '\n';
   }

@@ -8,18 +8,33 @@
 
 namespace hmmjit {
 
+/// Columns and members that a run adds to the records.
+struct RecordOptions {
+  /// Whether a domain remains when overlaps are resolved. That is known at the end of the search:
+  /// each value is written as kKeptLater, a byte that no field contains, and replaced then.
+  bool kept = false;
+  std::string target_file = {};  ///< empty: no such column
+};
+inline constexpr char kKeptLater = '\1';
+
 /// The line of column names.
-void append_tsv_header(std::string& out);
-/// One line per reported domain; a reported target without reported domains has one line whose
-/// domain columns are empty.
-void append_tsv(std::string& out, const ModelResult& result);
+void append_tsv_header(std::string& out, const RecordOptions& options = {});
+/// One line per reported domain.
+void append_tsv(std::string& out, const ModelResult& result, const RecordOptions& options = {});
+/// The same of reported targets.
+void append_target_tsv_header(std::string& out, const RecordOptions& options = {});
+void append_target_tsv(std::string& out, const ModelResult& result,
+                       const RecordOptions& options = {});
 
 /// A "model" line and a "target" line per reported target, its reported domains inside, with their
 /// alignments if `alignments`.
-void append_json(std::string& out, const ModelResult& result, bool alignments);
+void append_json(std::string& out, const ModelResult& result, bool alignments,
+                 const RecordOptions& options = {});
 /// Its two halves: the line of the model, and those of its hits.
-void append_json_model(std::string& out, const ModelResult& result);
-void append_json_targets(std::string& out, const ModelResult& result, bool alignments);
+void append_json_model(std::string& out, const ModelResult& result,
+                       const RecordOptions& options = {});
+void append_json_targets(std::string& out, const ModelResult& result, bool alignments,
+                         const RecordOptions& options = {});
 
 /// Sums over all models of a run.
 struct RunTotals {

@@ -31,17 +31,14 @@ class SortedDomains {
     return bytes_ > memory_ ? write_run() : Status{};
   }
 
-  Status write(const std::function<void(std::string_view)>& out) {
+  Status write(const std::function<Status(std::string_view)>& out) {
     if (runs_.empty()) {
       sort();
-      for (const PfamDomain& row : rows_) out(row.line);
+      for (const PfamDomain& row : rows_) HMMJIT_TRY(out(row.line));
       return {};
     }
     HMMJIT_TRY(write_run());
-    return merge([&](const PfamDomain& row) -> Status {
-      out(row.line);
-      return {};
-    });
+    return merge([&](const PfamDomain& row) { return out(row.line); });
   }
 
  private:
@@ -118,66 +115,70 @@ class SortedDomains {
 Status ReportWriter::receive_in_lots(const ModelResult& totals, const HitLots& lots,
                                      std::uint64_t memory) {
   totals_.add(totals);
-  write_headers(totals);
+  query_totals_.add(totals);
+  HMMJIT_TRY(write_headers(totals));
   const bool tables = !scan_;
   std::string text;
-  const auto write = [&text](std::optional<TextOutput>& file) -> Status {
-    file->write(text);
+  const auto write = [&](Kind kind) -> Status {
+    HMMJIT_TRY(put(kind, text));
     text.clear();
     return {};
   };
-  if (json_) {
-    append_json_model(text, totals);
-    HMMJIT_TRY(write(json_));
+  if (wanted(kJson)) {
+    append_json_model(text, totals, options_.records);
+    HMMJIT_TRY(write(kJson));
   }
-  if (pfam_) {
+  if (wanted(kPfam)) {
     append_pfam_target_titles(text, totals.hits);
-    HMMJIT_TRY(write(pfam_));
+    HMMJIT_TRY(write(kPfam));
   }
   std::optional<StreamedStockholm> aligned;
-  if (alignment_) {
+  if (wanted(kAlignment)) {
     HMMJIT_ASSIGN(aligned, StreamedStockholm::create(
                                totals.model, options_.text_width == 0 ? 0 : kAlignmentColumns,
                                author_, options_.aligned_targets));
   }
   append_query(text, totals.model);
   append_score_titles(text, totals.hits, options_);
-  HMMJIT_TRY(write_main(text));
-  text.clear();
+  HMMJIT_TRY(write(kMain));
 
   SortedDomains domains(memory);
   std::size_t rows = 0, targets_left = options_.aligned_targets;
   bool above = true;
   const Status first_pass = lots([&](const ModelResult& lot) -> Status {
     totals_.add_domains(lot.hits);
+    query_totals_.add_domains(lot.hits);
     if (scan_ && !options_.scan_by_range) HMMJIT_TRY(scan_->add(lot));
     append_score_rows(text, lot.hits, options_, above);
-    HMMJIT_TRY(write_main(text));
-    text.clear();
-    if (targets_ && tables) {
+    HMMJIT_TRY(write(kMain));
+    if (wanted(kTargets) && tables) {
       append_target_table(text, lot.model, lot.hits);
-      HMMJIT_TRY(write(targets_));
+      HMMJIT_TRY(write(kTargets));
     }
-    if (domains_ && tables) {
+    if (wanted(kDomains) && tables) {
       append_domain_table(text, lot.model, lot.hits);
-      HMMJIT_TRY(write(domains_));
+      HMMJIT_TRY(write(kDomains));
     }
-    if (pfam_) {
+    if (wanted(kPfam)) {
       append_pfam_targets(text, lot.hits);
-      HMMJIT_TRY(write(pfam_));
+      HMMJIT_TRY(write(kPfam));
       HMMJIT_TRY(domains.add(lot.hits));
     }
-    if (tsv_) {
-      append_tsv(text, lot);
-      HMMJIT_TRY(write(tsv_));
+    if (wanted(kTsv)) {
+      append_tsv(text, lot, options_.records);
+      HMMJIT_TRY(write(kTsv));
     }
-    if (json_) {
-      append_json_targets(text, lot, options_.alignments);
-      HMMJIT_TRY(write(json_));
+    if (wanted(kTargetTsv)) {
+      append_target_tsv(text, lot, options_.records);
+      HMMJIT_TRY(write(kTargetTsv));
     }
-    if (a3m_) {
+    if (wanted(kJson)) {
+      append_json_targets(text, lot, options_.alignments, options_.records);
+      HMMJIT_TRY(write(kJson));
+    }
+    if (wanted(kA3m)) {
       rows += append_a3m(text, lot.model, lot.hits, rows > 0, &targets_left);
-      HMMJIT_TRY(write(a3m_));
+      HMMJIT_TRY(write(kA3m));
     }
     if (aligned) {
       for (const Hit& hit : lot.hits.hits) HMMJIT_TRY(aligned->measure(hit));
@@ -185,25 +186,23 @@ Status ReportWriter::receive_in_lots(const ModelResult& totals, const HitLots& l
     return {};
   });
   HMMJIT_TRY(first_pass);
-  if (pfam_) {
+  if (wanted(kPfam)) {
     append_pfam_domain_titles(text, totals.hits);
-    HMMJIT_TRY(write(pfam_));
-    HMMJIT_TRY(domains.write([&](std::string_view line) { pfam_->write(line); }));
+    HMMJIT_TRY(write(kPfam));
+    HMMJIT_TRY(domains.write([&](std::string_view line) { return put(kPfam, line); }));
   }
 
   text += "\n\n";
   append_annotation_title(text, options_);
-  HMMJIT_TRY(write_main(text));
-  text.clear();
+  HMMJIT_TRY(write(kMain));
   const Status second_pass = lots([&](const ModelResult& lot) -> Status {
     append_annotation_rows(text, lot.model, lot.hits, options_, 0, lot.hits.hits.size());
-    HMMJIT_TRY(write_main(text));
-    text.clear();
+    HMMJIT_TRY(write(kMain));
     return {};
   });
   HMMJIT_TRY(second_pass);
   append_report_tail(text, totals, filters_, {totals.cpu_seconds, 0, totals.seconds});
-  HMMJIT_TRY(write_main(text));
+  HMMJIT_TRY(write(kMain));
   if (!aligned) return {};
   HMMJIT_ASSIGN(const std::size_t count, aligned->end_measuring());
   const Status written = aligned->write(
@@ -213,10 +212,7 @@ Status ReportWriter::receive_in_lots(const ModelResult& totals, const HitLots& l
           return {};
         });
       },
-      [&](std::string_view piece) -> Status {
-        alignment_->write(piece);
-        return alignment_->status();
-      });
+      [&](std::string_view piece) { return put(kAlignment, piece); });
   HMMJIT_TRY(written);
   return write_saved_alignment(count);
 }

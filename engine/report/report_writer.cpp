@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <functional>
@@ -18,7 +19,7 @@ namespace {
 // The text of so many domains takes a millisecond.
 constexpr std::size_t kDomainsOfPiece = 256;
 
-Status write_standard_output(const std::string& text) {
+Status write_standard_output(std::string_view text) {
   const char* data = text.data();
   std::size_t left = text.size();
   while (left > 0) {
@@ -46,38 +47,89 @@ Status complete_standard_output() {
 
 }  // namespace
 
-Result<std::unique_ptr<ReportWriter>> ReportWriter::create(const ReportPaths& paths,
-                                                           const ReportOptions& options,
-                                                           const FilterOptions& filters,
-                                                           std::string author,
-                                                           const std::string& header) {
+std::string path_of_query(std::string path, std::string_view query) {
+  constexpr std::string_view kQuery = "{query}";
+  std::string name(query);
+  std::ranges::replace(name, '/', '_');
+  for (std::size_t at = 0; (at = path.find(kQuery, at)) != path.npos; at += name.size())
+    path.replace(at, kQuery.size(), name);
+  return path;
+}
+
+Result<std::unique_ptr<ReportWriter>> ReportWriter::create(
+    const ReportPaths& paths, const ReportOptions& options, const FilterOptions& filters,
+    std::string author, const std::string& header, JoinedOutputs* joined) {
   std::unique_ptr<ReportWriter> writer(new ReportWriter);
-  writer->paths_ = paths;
   writer->options_ = options;
   writer->filters_ = filters;
   writer->author_ = std::move(author);
-  const auto open = [](const std::string& path, std::optional<TextOutput>& file) -> Status {
-    if (path.empty()) return {};
-    HMMJIT_ASSIGN(file, TextOutput::create(path));
-    return {};
-  };
-  HMMJIT_TRY(open(paths.main, writer->main_));
-  HMMJIT_TRY(open(paths.alignment, writer->alignment_));
-  HMMJIT_TRY(open(paths.targets, writer->targets_));
-  HMMJIT_TRY(open(paths.domains, writer->domains_));
-  HMMJIT_TRY(open(paths.pfam, writer->pfam_));
-  HMMJIT_TRY(open(paths.tsv, writer->tsv_));
-  HMMJIT_TRY(open(paths.json, writer->json_));
-  HMMJIT_TRY(open(paths.a3m, writer->a3m_));
+  writer->header_ = header;
+  writer->joined_ = joined;
+  const std::string* const of_kind[kKinds] = {&paths.targets,    &paths.domains, &paths.pfam,
+                                              &paths.tsv,        &paths.target_tsv, &paths.json,
+                                              &paths.a3m,        &paths.alignment, &paths.main};
+  std::size_t of_earlier_search = 0;
+  for (std::size_t kind = 0; kind < kKinds; ++kind) {
+    Output& output = writer->outputs_[kind];
+    output.path = *of_kind[kind];
+    output.by_query = output.path.find("{query}") != output.path.npos;
+    output.joined = joined != nullptr && ((kind == kTsv && joined->tsv) ||
+                                          (kind == kTargetTsv && joined->target_tsv) ||
+                                          (kind == kJson && joined->json));
+    if (output.path.empty() || output.by_query) continue;
+    if (output.joined && joined->begun) {
+      output.file = std::move(joined->files.at(of_earlier_search++));
+      output.begun = true;
+    } else {
+      HMMJIT_ASSIGN(output.file, TextOutput::create(output.path));
+    }
+    if (options.records.kept && (kind == kDomains || kind == kTsv || kind == kJson)) {
+      HMMJIT_ASSIGN(output.held, SpoolFile::create());
+    }
+  }
   if (options.scan) writer->scan_.emplace(*options.scan, options.scan_memory);
-  if (options.begins) HMMJIT_TRY(writer->write_main(header));
+  if (options.begins && !writer->outputs_[kMain].by_query)
+    HMMJIT_TRY(writer->put(kMain, header));
   return writer;
 }
 
-Status ReportWriter::write_main(const std::string& text) {
-  if (!main_) return write_standard_output(text);
-  main_->write(text);
-  return main_->status();
+Status ReportWriter::put(Kind kind, std::string_view text) {
+  Output& output = outputs_[kind];
+  if (output.held) return output.held->append(text);
+  if (!output.file) return kind == kMain ? write_standard_output(text) : Status{};
+  output.file->write(text);
+  return output.file->status();
+}
+
+Status ReportWriter::begin_query(const std::string& name) {
+  query_totals_ = {};
+  bool any = false;
+  for (Output& output : outputs_) {
+    if (!output.by_query) continue;
+    any = true;
+    HMMJIT_ASSIGN(output.file, TextOutput::create(path_of_query(output.path, name)));
+    output.begun = false;
+  }
+  if (any && !queries_.insert(name).second)
+    return fail(ErrorCode::kInput, "two queries are called " + name, {},
+                "give each query a name of its own, or leave {query} out of the names of outputs");
+  return outputs_[kMain].by_query ? put(kMain, header_) : Status{};
+}
+
+Status ReportWriter::end_query() {
+  std::vector<OutputFile*> files;
+  for (std::size_t kind = 0; kind < kKinds; ++kind) {
+    Output& output = outputs_[kind];
+    if (!output.by_query) continue;
+    HMMJIT_TRY(write_trailer(static_cast<Kind>(kind), run_, query_totals_));
+    HMMJIT_TRY(output.file->flush());
+    files.push_back(&output.file->file());
+  }
+  HMMJIT_TRY(OutputFile::publish(files));
+  for (Output& output : outputs_) {
+    if (output.by_query) output.file.reset();
+  }
+  return {};
 }
 
 // What the files get of one model, in pieces for several threads; those of one file follow each
@@ -85,32 +137,38 @@ Status ReportWriter::write_main(const std::string& text) {
 class ReportWriter::Texts final : public PreparedResult {
  public:
   Texts(const ReportWriter& writer, const ModelResult& result) : writer_(writer), result_(result) {
-    const auto add = [&](const std::optional<TextOutput>& file, Make make) {
-      if (file) pieces_.push_back({&*file, std::move(make), {}});
+    const auto add = [&](Kind kind, Make make) {
+      if (writer.wanted(kind)) pieces_.push_back({kind, std::move(make), {}});
     };
     const bool tables = !writer.scan_;
     if (tables) {
-      add(writer.targets_,
+      add(kTargets,
           [this](std::string& out) { append_target_table(out, result_.model, result_.hits); });
-      add(writer.domains_,
+      add(kDomains,
           [this](std::string& out) { append_domain_table(out, result_.model, result_.hits); });
     }
-    add(writer.pfam_, [this](std::string& out) { append_pfam_table(out, result_.hits); });
-    add(writer.tsv_, [this](std::string& out) { append_tsv(out, result_); });
-    add(writer.json_,
-        [this](std::string& out) { append_json(out, result_, writer_.options_.alignments); });
-    add(writer.a3m_, [this](std::string& out) {
+    add(kPfam, [this](std::string& out) { append_pfam_table(out, result_.hits); });
+    add(kTsv, [this](std::string& out) {
+      append_tsv(out, result_, writer_.options_.records);
+    });
+    add(kTargetTsv, [this](std::string& out) {
+      append_target_tsv(out, result_, writer_.options_.records);
+    });
+    add(kJson,
+        [this](std::string& out) {
+          append_json(out, result_, writer_.options_.alignments, writer_.options_.records);
+        });
+    add(kA3m, [this](std::string& out) {
       std::size_t left = writer_.options_.aligned_targets;
       append_a3m(out, result_.model, result_.hits, false, &left);
     });
-    add(writer.alignment_, [this](std::string& out) {
+    add(kAlignment, [this](std::string& out) {
       aligned_ = append_stockholm(out, result_.model, result_.hits,
                                   writer_.options_.text_width == 0 ? 0 : kAlignmentColumns,
                                   writer_.author_, writer_.options_.aligned_targets);
     });
 
-    const TextOutput* const main = writer.main_ ? &*writer.main_ : nullptr;
-    const auto add_to_main = [&](Make make) { pieces_.push_back({main, std::move(make), {}}); };
+    const auto add_to_main = [&](Make make) { pieces_.push_back({kMain, std::move(make), {}}); };
     const std::vector<Hit>& hits = result.hits.hits;
     std::size_t last = next_piece(hits, 0);
     divided_ = last < hits.size();
@@ -143,12 +201,8 @@ class ReportWriter::Texts final : public PreparedResult {
     return sum;
   }
 
-  /// What `file` gets (null: standard output), one call of `write` for each piece.
-  template <typename Write>
-  Status write(const TextOutput* file, const Write& write) const {
-    for (const Piece& piece : pieces_) {
-      if (piece.file == file) HMMJIT_TRY(write(piece.text));
-    }
+  Status write_to(ReportWriter& writer) const {
+    for (const Piece& piece : pieces_) HMMJIT_TRY(writer.put(piece.kind, piece.text));
     return {};
   }
   /// Rows of the alignment of all hits.
@@ -157,7 +211,7 @@ class ReportWriter::Texts final : public PreparedResult {
  private:
   using Make = std::function<void(std::string&)>;
   struct Piece {
-    const TextOutput* file;
+    Kind kind;
     Make make;
     std::string text;
   };
@@ -186,6 +240,7 @@ std::shared_ptr<PreparedResult> ReportWriter::prepare(const ModelResult& result)
 }
 
 Status ReportWriter::receive(const ModelResult& result) {
+  HMMJIT_TRY(begin_query(result.model.name));
   if (result.stored != nullptr) {
     const HitLots lots = [&](const std::function<Status(const ModelResult&)>& use) {
       ModelResult lot = result;
@@ -196,104 +251,144 @@ Status ReportWriter::receive(const ModelResult& result) {
         return used;
       });
     };
-    return receive_in_lots(result, lots, result.stored->memory() / 4);
+    HMMJIT_TRY(receive_in_lots(result, lots, result.stored->memory() / 4));
+    return end_query();
   }
   const auto& texts = dynamic_cast<const Texts&>(*result.prepared);
   totals_.add(result);
+  query_totals_.add(result);
   if (scan_ && !options_.scan_by_range) HMMJIT_TRY(scan_->add(result));
-  write_headers(result);
-  for (auto* file : {&targets_, &domains_, &pfam_, &tsv_, &json_, &a3m_, &alignment_}) {
-    if (!*file) continue;
-    const auto write = [&](const std::string& text) -> Status {
-      (*file)->write(text);
-      return (*file)->status();
-    };
-    HMMJIT_TRY(texts.write(&**file, write));
-  }
-  HMMJIT_TRY(texts.write(main_ ? &*main_ : nullptr,
-                         [this](const std::string& text) { return write_main(text); }));
-  return write_saved_alignment(texts.aligned());
+  HMMJIT_TRY(write_headers(result));
+  HMMJIT_TRY(texts.write_to(*this));
+  HMMJIT_TRY(write_saved_alignment(texts.aligned()));
+  return end_query();
 }
 
-void ReportWriter::write_headers(const ModelResult& first) {
-  if (first.index != 0) return;
-  std::string targets, domains, tsv;
-  append_target_table_header(targets, first.model, first.hits);
-  append_domain_table_header(domains, first.model, first.hits);
-  append_tsv_header(tsv);
-  if (targets_ && !scan_) targets_->write(targets);
-  if (domains_ && !scan_) domains_->write(domains);
-  if (tsv_) tsv_->write(tsv);
+Status ReportWriter::write_headers(const std::string& targets, const std::string& domains) {
+  std::string tsv, target_tsv;
+  append_tsv_header(tsv, options_.records);
+  append_target_tsv_header(target_tsv, options_.records);
+  const std::pair<Kind, const std::string*> headers[] = {
+      {kTargets, &targets}, {kDomains, &domains}, {kTsv, &tsv}, {kTargetTsv, &target_tsv}};
+  for (const auto& [kind, text] : headers) {
+    if (!std::exchange(outputs_[kind].begun, true) && wanted(kind)) HMMJIT_TRY(put(kind, *text));
+  }
+  return {};
+}
+
+Status ReportWriter::write_headers(const ModelResult& first) {
+  // A writer of a later slice of the models writes none.
+  const bool any_by_query = std::ranges::any_of(outputs_, &Output::by_query);
+  if (first.index != 0 && !any_by_query) return {};
+  std::string targets, domains;
+  if (!scan_) {
+    append_target_table_header(targets, first.model, first.hits);
+    append_domain_table_header(domains, first.model, first.hits);
+  }
+  return write_headers(targets, domains);
 }
 
 Status ReportWriter::write_saved_alignment(std::size_t rows) {
-  if (!alignment_) return {};
-  return write_main(
-      rows == 0 ? "# No hits satisfy inclusion thresholds; no alignment saved\n"
-                : "# Alignment of " + std::to_string(rows) +
-                      " hits satisfying inclusion thresholds saved to: " + paths_.alignment + "\n");
+  const Output& alignment = outputs_[kAlignment];
+  if (!alignment.file) return {};
+  return put(kMain, rows == 0 ? "# No hits satisfy inclusion thresholds; no alignment saved\n"
+                              : "# Alignment of " + std::to_string(rows) +
+                                    " hits satisfying inclusion thresholds saved to: " +
+                                    alignment.file->path() + "\n");
 }
 
 Status ReportWriter::receive_scan(ScanTables& tables, bool only_with_hits) {
-  const auto to = [](std::optional<TextOutput>& file) -> std::function<Status(std::string_view)> {
-    if (!file) return {};
-    return [&file = *file](std::string_view text) {
-      file.write(text);
-      return file.status();
-    };
+  const auto to = [this](Kind kind) -> std::function<Status(std::string_view)> {
+    if (!wanted(kind)) return {};
+    return [this, kind](std::string_view text) { return put(kind, text); };
   };
   HMMJIT_ASSIGN(const bool begun,
-                tables.write({to(targets_), to(domains_)}, scan_begun_, only_with_hits));
+                tables.write({to(kTargets), to(kDomains)}, scan_begun_, only_with_hits));
   scan_begun_ |= begun;
   return {};
 }
 
 Status ReportWriter::append(const QueryOutput& output) {
   totals_.add(output.totals);
-  if (!append_begun_) {
-    if (targets_) targets_->write(output.targets_header);
-    if (domains_) domains_->write(output.domains_header);
-    std::string tsv;
-    append_tsv_header(tsv);
-    if (tsv_) tsv_->write(tsv);
-    append_begun_ = true;
+  query_totals_.add(output.totals);
+  HMMJIT_TRY(write_headers(output.targets_header, output.domains_header));
+  const std::pair<Kind, const std::string*> texts[] = {
+      {kTargets, &output.targets}, {kDomains, &output.domains},
+      {kPfam, &output.pfam},       {kTsv, &output.tsv},
+      {kTargetTsv, &output.target_tsv}, {kJson, &output.json},
+      {kA3m, &output.a3m},         {kAlignment, &output.alignment},
+      {kMain, &output.main}};
+  for (const auto& [kind, text] : texts) {
+    if (!text->empty()) HMMJIT_TRY(put(kind, *text));
   }
-  const std::pair<std::optional<TextOutput>*, const std::string*> files[] = {
-      {&targets_, &output.targets},    {&domains_, &output.domains},
-      {&pfam_, &output.pfam},          {&tsv_, &output.tsv},
-      {&json_, &output.json},          {&a3m_, &output.a3m},
-      {&alignment_, &output.alignment}};
-  for (const auto& [file, text] : files) {
-    if (!*file) continue;
-    (*file)->write(*text);
-    HMMJIT_TRY((*file)->status());
+  return {};
+}
+
+Status ReportWriter::write_trailer(Kind kind, const RunDescription& run, const RunTotals& totals) {
+  std::string text;
+  if (kind == kJson) {
+    append_json_run(text, run, totals);
+  } else if (kind == kTargets || kind == kDomains || kind == kPfam) {
+    append_table_trailer(text, run);
+  } else if (kind == kMain) {
+    text = "[ok]\n";
   }
-  return write_main(output.main);
+  return put(kind, text);
+}
+
+Status ReportWriter::release(Kind kind) {
+  Output& output = outputs_[kind];
+  SpoolFile held = *std::exchange(output.held, std::nullopt);
+  std::size_t domain = 0;
+  const auto is_kept = [&] { return domain < kept_.size() && kept_[domain++]; };
+  std::string text, line;
+  return held.for_each([&](std::string_view bytes) -> Status {
+    text.clear();
+    for (const char c : bytes) {
+      if (kind != kDomains) {  // a value to be replaced
+        if (c != kKeptLater) {
+          text += c;
+        } else if (kind == kJson) {
+          text += is_kept() ? "true" : "false";
+        } else {
+          text += is_kept() ? '1' : '0';
+        }
+        continue;
+      }
+      line += c;  // a line to be left out
+      if (c != '\n') continue;
+      if (line.starts_with('#') || is_kept()) text += line;
+      line.clear();
+    }
+    return put(kind, text);
+  });
 }
 
 Status ReportWriter::complete(const RunDescription& run, std::span<OutputFile* const> others,
                               OutputFile::Afterwards afterwards) {
   if (scan_ && !options_.scan_by_range) HMMJIT_TRY(receive_scan(*scan_, false));
-  if (json_ && options_.ends) {
-    std::string line;
-    append_json_run(line, run, totals_);
-    json_->write(line);
+  for (const Kind kind : {kDomains, kTsv, kJson}) {
+    if (outputs_[kind].held) HMMJIT_TRY(release(kind));
   }
-  std::string trailer;
-  append_table_trailer(trailer, run);
-  for (auto* table : {&targets_, &domains_, &pfam_}) {
-    if (*table && options_.ends) (*table)->write(trailer);
-  }
-  if (main_ && options_.ends) main_->write("[ok]\n");
   std::vector<OutputFile*> files(others.begin(), others.end());
   for (OutputFile* file : others) HMMJIT_TRY(file->flush());
-  for (auto* file : {&targets_, &domains_, &pfam_, &tsv_, &json_, &a3m_, &alignment_, &main_}) {
-    if (!*file) continue;
-    HMMJIT_TRY((*file)->flush());  // ends compressed data
-    files.push_back(&(*file)->file());
+  if (joined_ != nullptr) joined_->files.clear();
+  for (std::size_t kind = 0; kind < kKinds; ++kind) {
+    Output& output = outputs_[kind];
+    if (!output.file) continue;
+    if (options_.ends) HMMJIT_TRY(write_trailer(static_cast<Kind>(kind), run, totals_));
+    HMMJIT_TRY(output.file->status());
+    if (output.joined && !joined_->ends) {
+      joined_->files.push_back(*std::move(output.file));
+      output.file.reset();
+      continue;
+    }
+    HMMJIT_TRY(output.file->flush());  // ends compressed data
+    files.push_back(&output.file->file());
   }
+  if (joined_ != nullptr) joined_->begun = true;
   // Standard output is the last that can fail before names are given.
-  if (!main_ && options_.ends) HMMJIT_TRY(complete_standard_output());
+  if (outputs_[kMain].path.empty() && options_.ends) HMMJIT_TRY(complete_standard_output());
   return OutputFile::publish(files, afterwards);
 }
 

@@ -32,7 +32,8 @@ void append_row(MultipleAlignment& alignment, const std::string& name,
 // The texts of a query; their places in this list are the kinds of pieces in a TextStore.
 constexpr std::string QueryOutput::*kTexts[] = {
     &QueryOutput::main, &QueryOutput::alignment, &QueryOutput::targets, &QueryOutput::domains,
-    &QueryOutput::pfam, &QueryOutput::tsv,       &QueryOutput::json,    &QueryOutput::a3m};
+    &QueryOutput::pfam, &QueryOutput::tsv,       &QueryOutput::json,    &QueryOutput::a3m,
+    &QueryOutput::target_tsv};
 // The same of a checkpoint. Both have the alignment in the same place.
 constexpr std::string QueryRounds::Checkpoint::*kCheckpointTexts[] = {
     &QueryRounds::Checkpoint::model, &QueryRounds::Checkpoint::alignment};
@@ -150,8 +151,10 @@ void QueryRounds::add_table_rows(const ModelResult& result, AlignedSoFar& aligne
   const ModelInfo& info = result.model;
   if (options_.targets) append_target_table(output_.targets, info, result.hits);
   if (options_.domains) append_domain_table(output_.domains, info, result.hits);
-  if (options_.tsv) append_tsv(output_.tsv, result);
-  if (options_.json) append_json_targets(output_.json, result, options_.report.alignments);
+  const RecordOptions& records = options_.report.records;
+  if (options_.tsv) append_tsv(output_.tsv, result, records);
+  if (options_.target_tsv) append_target_tsv(output_.target_tsv, result, records);
+  if (options_.json) append_json_targets(output_.json, result, options_.report.alignments, records);
   if (options_.a3m) {
     ModelInfo query = info;
     // The first row is the query, whatever the model has become.
@@ -202,8 +205,8 @@ void QueryRounds::end_hits(const ModelResult& result, std::size_t added, std::si
 void QueryRounds::end_query(std::size_t saved_rows) {
   if (saved_rows > 0)
     output_.main += "# Alignment of " + std::to_string(saved_rows) +
-                    " hits satisfying inclusion thresholds saved to: " + options_.alignment_path +
-                    "\n";
+                    " hits satisfying inclusion thresholds saved to: " +
+                    path_of_query(options_.alignment_path, names_.name) + "\n";
   output_.main += "//\n";
 }
 
@@ -255,7 +258,7 @@ void QueryRounds::finish_round(const ModelResult& result) {
                      options_.author);
   if (done_) {
     add_table_headers(result);
-    if (options_.json) append_json_model(output_.json, result);
+    if (options_.json) append_json_model(output_.json, result, options_.report.records);
     AlignedSoFar aligned{0, options_.report.aligned_targets};
     add_table_rows(result, aligned);
     if (saved) {
@@ -330,7 +333,7 @@ Status QueryRounds::finish_round_in_lots(const ModelResult& result, TextStore& t
   append_annotation_title(out, options_.report);
   if (done_) {
     add_table_headers(result);
-    if (options_.json) append_json_model(output_.json, result);
+    if (options_.json) append_json_model(output_.json, result, options_.report.records);
   }
   AlignedSoFar aligned{0, options_.report.aligned_targets};
   const Status annotated = lots([&](const ModelResult& lot) -> Status {

@@ -26,7 +26,8 @@ struct RoundOptions {
   std::string author;          ///< of alignments
   std::string program, date;   ///< in checkpoints of models
   std::string alignment_path;  ///< of the last alignments, named in the report; empty: none
-  bool targets = false, domains = false, tsv = false, json = false, a3m = false;  ///< wanted
+  bool targets = false, domains = false, tsv = false, json = false, a3m = false,
+       target_tsv = false;  ///< wanted
   bool model_checkpoints = false, alignment_checkpoints = false;
   /// False where nobody needs an alignment: one round, none shown, none saved.
   bool needs_alignments() const {

@@ -76,11 +76,15 @@ void judge_target(const ModelThresholds& thresholds, double Z, Hit& hit) {
       hit.flags.reported && passes(rules.include_target, hit.score.bits, hit.score.log_p, Z);
 }
 
-void judge_domains(const Thresholds& rules, double domZ, Hit& hit) {
+void judge_domains(const ModelThresholds& thresholds, double domZ, Hit& hit) {
+  const Thresholds& rules = thresholds.rules;
   hit.domain_flags.assign(hit.score.domains.size(), {});
   if (!hit.flags.reported) return;
   for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
     const domain::Domain& domain = hit.score.domains[d];
+    if (rules.min_coverage > 0 && thresholds.length > 0 &&
+        model_coverage(domain, thresholds.length) < rules.min_coverage)
+      continue;
     hit.domain_flags[d].reported = passes(rules.domain, domain.bits, domain.log_p, domZ);
     hit.domain_flags[d].included =
         hit.flags.included && passes(rules.include_domain, domain.bits, domain.log_p, domZ);
@@ -142,7 +146,7 @@ std::unexpected<Error> lacks_cutoffs(const Thresholds& rules, const std::string&
 }
 
 Result<ModelThresholds> thresholds_for(const Thresholds& rules, const Hmm& hmm) {
-  ModelThresholds thresholds{rules, false};
+  ModelThresholds thresholds{rules, false, hmm.M};
   if (rules.cutoffs == ModelCutoffs::kNone) return thresholds;
   const std::optional<Cutoff> cutoff = cutoff_of(hmm, rules);
   if (!cutoff) {
@@ -184,7 +188,7 @@ HitList finish_hits(const ModelThresholds& thresholds, std::vector<Hit> hits,
   }
   list.domZ = rules.domZ.value_or(static_cast<double>(list.reported));
 
-  for (Hit& hit : list.hits) judge_domains(rules, list.domZ, hit);
+  for (Hit& hit : list.hits) judge_domains(thresholds, list.domZ, hit);
   sort_hits(list.hits);
   return list;
 }
@@ -205,7 +209,7 @@ HitList finish_scan(const Thresholds& rules, std::vector<Hit> hits, double Z) {
   list.domZ = rules.domZ.value_or(static_cast<double>(list.reported));
   // A model's own cutoffs have judged its domains already.
   if (rules.cutoffs == ModelCutoffs::kNone) {
-    for (Hit& hit : list.hits) judge_domains(rules, list.domZ, hit);
+    for (Hit& hit : list.hits) judge_domains({rules, false, hit.length}, list.domZ, hit);
   }
   sort_hits(list.hits);
   return list;

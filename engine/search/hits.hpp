@@ -42,10 +42,16 @@ struct FilterCounters {
   FilterCounters& operator+=(const FilterCounters& other);
 };
 
+/// The share of a model of `length` positions that a domain covers.
+inline double model_coverage(const domain::Domain& domain, int length) {
+  return static_cast<double>(domain.hmm_to - domain.hmm_from + 1) / static_cast<double>(length);
+}
+
 /// The thresholds that hold for one model: the user's, or the model's own cutoffs.
 struct ModelThresholds {
   Thresholds rules;
   bool cutoffs = false;  ///< model cutoffs in force: every reported hit is included
+  int length = 0;        ///< of the model; 0: no coverage is demanded
 
   bool include_by_e_value() const { return !rules.include_target.score; }
 };
@@ -92,7 +98,7 @@ HitList finish_hits(const ModelThresholds& thresholds, std::vector<Hit> hits,
 /// Sets the sort key of a hit, and whether the target is reported and included at search space Z.
 void judge_target(const ModelThresholds& thresholds, double Z, Hit& hit);
 /// Flags and counts the domains of a judged target at search space `domZ`.
-void judge_domains(const Thresholds& rules, double domZ, Hit& hit);
+void judge_domains(const ModelThresholds& thresholds, double domZ, Hit& hit);
 /// True when `a` stands before `b` in the output; of equal hits the one of the lower index does.
 bool stands_before(const Hit& a, const Hit& b);
 

@@ -38,6 +38,7 @@ struct Thresholds {
   MissingCutoffs missing = MissingCutoffs::kError;
   std::shared_ptr<const CutoffTable> table;  ///< with kTable, never null
   std::optional<double> Z, domZ;             ///< search space sizes set by the user
+  double min_coverage = 0;                   ///< share of the model a reported domain must cover
 };
 
 /// P-value thresholds of the acceleration filters; a target passes when not P > F.

@@ -153,7 +153,7 @@ Result<bool> StoredHits::next(Hit& hit) {
     if (wanted) hit = std::move(first);
     HMMJIT_TRY(merged_->advance());
     if (!wanted) continue;
-    judge_domains(thresholds_.rules, domZ_, hit);
+    judge_domains(thresholds_, domZ_, hit);
     domains_reported_ += static_cast<std::uint64_t>(hit.reported_domains);
     return true;
   }

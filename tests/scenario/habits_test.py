@@ -416,7 +416,7 @@ class Habits(ScratchFolder):
             alone = search(["--noali", "--tblout", self.path("alone"), self.library, name])
             self.assertEqual(result_lines(read(self.path(f"all-{stem}.tbl"))), result_lines(read(self.path("alone"))))
             self.assertEqual(read(self.path(f"{stem}.out")).count(b"\n//\n"), alone.stdout.count(b"\n//\n"))
-        self.says(search(["-o", self.path("x"), self.library] + names), USAGE_ERROR, "write {target} in its name")
+        self.says(search(["-o", self.path("x"), self.library] + names), USAGE_ERROR, "would both be written to")
         self.assertFalse(os.path.exists(self.path("x")))
         same = self.path("folder")
         os.mkdir(same)
@@ -424,6 +424,77 @@ class Habits(ScratchFolder):
         self.says(search(["-o", self.path("{target}"), self.library, names[0], os.path.join(same, "one.faa")]),
                   USAGE_ERROR, "one")
         self.says(search(["-"] + names, data=read(self.library)), USAGE_ERROR, "instead of a pipe")
+
+    def test_many_genomes(self):
+        """NCBI's folders: files of one name; one table and one page of all."""
+        half = len(self.records) // 2
+        names = []
+        for folder, records in (("GCF_1", self.records[:half]), ("GCF_2", self.records[half:])):
+            os.mkdir(self.path(folder))
+            names.append(self.path(f"{folder}/protein.faa"))
+            scenario.write_fasta(names[-1], records)
+        self.says(search(["-o", self.path("{target}.out"), self.library] + names), USAGE_ERROR,
+                  "GCF_1/protein.faa and ", "GCF_2/protein.faa would both be written to", "{folder}")
+        self.says(search(["-o", self.path("{genome}.out"), self.library, names[0]]), USAGE_ERROR, "{genome}", "{folder}")
+        self.says(search(["-o", "/dev/null", "--gff", self.path("{query}.gff"), self.library, names[0]]), USAGE_ERROR,
+                  "{query}")
+        done = search(["-o", "/dev/null", "--tblout", self.path("{folder}.tbl"), "--domtblout", "{path}.domtbl",
+                       "--tsv", self.path("all.tsv"), "--target-tsv", self.path("all.target.tsv"), "--json",
+                       self.path("all.json"), self.library] + names)
+        self.says(done, 0) if done.returncode else None
+        rows = [line.split("\t") for line in read(self.path("all.tsv")).decode().rstrip("\n").split("\n")]
+        self.assertEqual(rows[0][-1], "target_file")
+        for number, name in enumerate(names):
+            alone = search(["--tblout", self.path("alone.tbl"), "--domtblout", self.path("alone.dom"), "--tsv",
+                            self.path("alone.tsv"), "-o", "/dev/null", self.library, name])
+            self.assertEqual(alone.returncode, 0, alone.stderr)
+            self.assertEqual(result_lines(read(self.path(f"GCF_{number + 1}.tbl"))),
+                             result_lines(read(self.path("alone.tbl"))))
+            self.assertEqual(result_lines(read(name[:-4] + ".domtbl")), result_lines(read(self.path("alone.dom"))))
+            of_file = ["\t".join(row[:-1]) for row in rows[1:] if row[-1] == name]
+            self.assertEqual(of_file, read(self.path("alone.tsv")).decode().rstrip("\n").split("\n")[1:])
+            self.assertGreater(len(of_file), 10)
+        for result in ("all.tsv", "all.json"):
+            done = hmmjit("report", self.path(result), "-o", self.path("page.html"))
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(b"2 results of hmmjit search", read(self.path("page.html")))
+
+    def test_an_output_for_each_query(self):
+        queries = self.path("queries.fasta")
+        scenario.write_fasta(queries, self.kinases(2))
+        for command, options, first, kinds in (
+                ("jackhmmer", ["-N", "2"], queries, ("-A", "--tblout", "--tsv", "-o")),
+                ("phmmer", [], queries, ("-A", "--tblout", "--tsv", "-o")),
+                ("search", [], self.library, ("-A", "--domtblout", "--json", "-o"))):
+            with self.subTest(command=command):
+                names = [self.path(f"{command}-{{query}}{kind}") for kind in kinds]
+                done = hmmjit(command, "--quiet", *options, *sum(map(list, zip(kinds, names)), []), first, self.targets)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                singles = self.models if command == "search" else []
+                for record in [] if singles else self.kinases(2):
+                    singles.append(self.path("single-" + record[0].replace("/", "_")))
+                    scenario.write_fasta(singles[-1], [record])
+                for single in singles:
+                    query = re.search(r"^NAME +(\S+)|^>(\S+)", read(single).decode(), re.M)
+                    query = (query[1] or query[2]).replace("/", "_")
+                    alone = [self.path("alone" + kind) for kind in kinds]
+                    hmmjit(command, "--quiet", *options, *sum(map(list, zip(kinds, alone)), []), single, self.targets)
+                    for name, path in zip(names, alone):
+                        lines, want = (([line.replace(f"{command}-{query}-A", "alone-A")
+                                         for line in result_lines(read(place))]) for place in
+                                       (name.replace("{query}", query), path))
+                        if path.endswith("--json"):
+                            lines, want = ([line for line in some if '"record":"run"' not in line]
+                                           for some in (lines, want))
+                            lines = [re.sub(r'"(index|model_index)":\d+', "", line) for line in lines]
+                            want = [re.sub(r'"(index|model_index)":\d+', "", line) for line in want]
+                        if path.endswith("--tsv"):
+                            strip = lambda rows: [re.sub(r"^((?:[^\t]*\t){7})\d+", r"\1", row) for row in rows]
+                            lines, want = strip(lines), strip(want)
+                        self.assertEqual(lines, want, name)
+        scenario.write_fasta(queries, self.kinases(1) * 2)
+        self.says(hmmjit("phmmer", "-o", self.path("{query}.x"), queries, self.targets), INPUT_ERROR,
+                  "two queries are called")
 
     def kinases(self, count):
         """The best targets of one model."""
@@ -454,7 +525,7 @@ class Habits(ScratchFolder):
                     self.assertEqual(result_lines(read(stem + ".tbl")), result_lines(read(self.path("alone.tbl"))))
                     self.assertEqual(read(stem + ".sto"), read(self.path("alone.sto")))
         out = ["-o", self.path("{target}.x")]
-        self.says(hmmjit("phmmer", "-o", self.path("x"), queries, *names), USAGE_ERROR, "write {target} in its name")
+        self.says(hmmjit("phmmer", "-o", self.path("x"), queries, *names), USAGE_ERROR, "would both be written to")
         self.says(hmmjit("jackhmmer", *out, "--chkali", "c", queries, *names), USAGE_ERROR, "do not go with --chkali")
         self.says(hmmjit("jackhmmer", *out, "-", *names, data=read(queries)), USAGE_ERROR, "the queries of several")
 
@@ -499,13 +570,23 @@ class Habits(ScratchFolder):
                     self.assertEqual(out, all_out)
 
     def features(self, options):
-        done = search(["-o", "/dev/null", "--tsv", self.path("tsv"), "--gff", self.path("gff"), "--bed",
+        done = search(["-o", "/dev/null", "--tsv", self.path("tsv"), "--domtblout", self.path("domtbl"), "--gff", self.path("gff"), "--bed",
                        self.path("bed"), "--fasta", self.path("fasta"), "--domfasta", self.path("domains")] +
                       options + [self.library, self.targets])
         self.assertEqual(done.returncode, 0, done.stderr)
         lines = read(self.path("tsv")).decode().rstrip("\n").split("\n")
         head = lines[0].split("\t")
         rows = [dict(zip(head, line.split("\t"))) for line in lines[1:]]
+        if "kept" in head:  # by the table itself, and the rows that --domtblout is left with
+            kept = [row for row in rows if row["kept"] == "1"]
+            self.assertEqual(sorted((row["target"], row["env_from"], row["model"]) for row in kept),
+                             sorted((row[0], str(int(row[1]) + 1), row[3]) for row in
+                                    (line.split("\t") for line in read(self.path("bed")).decode().splitlines())))
+            table = [line.split() for line in result_lines(read(self.path("domtbl"))) if line]
+            self.assertEqual([(row[0], row[3], row[19]) for row in table],
+                             [(row["target"], row["model"], row["env_from"]) for row in kept])
+        else:
+            self.assertEqual(len([line for line in result_lines(read(self.path("domtbl"))) if line]), len(rows))
         return [row for row in rows if row["included"] == "1" and row["domain_included"] == "1"]
 
     def test_features_are_the_included_domains(self):

@@ -117,9 +117,9 @@ class ResultsFolder(ScratchFolder):
 
     def run_search(self, options, targets=None):
         paths = {name: self.path("result." + name) for name in
-                 ("out", "tbl", "domtbl", "tsv", "json", "a3m", "sto")}
+                 ("out", "tbl", "domtbl", "tsv", "target_tsv", "json", "a3m", "sto")}
         done = search(["-o", paths["out"], "--tblout", paths["tbl"], "--domtblout", paths["domtbl"],
-                       "--tsv", paths["tsv"], "--json", paths["json"], "--a3m", paths["a3m"],
+                       "--tsv", paths["tsv"], "--target-tsv", paths["target_tsv"], "--json", paths["json"], "--a3m", paths["a3m"],
                        "-A", paths["sto"]] + options + [self.library, targets or self.targets])
         self.assertEqual(done.returncode, 0, done.stderr)
         return paths
@@ -143,7 +143,7 @@ class ResultsFolder(ScratchFolder):
         lines = self.records_of(paths["json"])
         rows = [(target["name"], (target["description"] or "").replace("\t", " "))
                 for target in lines if target["record"] == "target"
-                for _ in range(max(1, len(target["domains"])))]
+                for _ in target["domains"]]
         self.assertTrue(set(rows) <= {(name, text.replace("\t", " ")) for name, text, _ in records})
         self.assertGreater(len({text for _, text in rows}), 12)
         return paths, rows, lines
@@ -195,9 +195,8 @@ class Outputs(ResultsFolder):
             found = [dict(zip(head, line.split("\t"))) for line in text[1:]]
             for row in found:
                 self.assertEqual(len(row), len(head))
-            tabbed = [row for row in found if row["domain"]]
-            self.assertEqual(len(tabbed), len(rows))
-            at = iter(tabbed)
+            self.assertEqual(len(found), len(rows))
+            at = iter(found)
             for target in targets:
                 for domain in target["domains"]:
                     row = next(at)
@@ -209,10 +208,32 @@ class Outputs(ResultsFolder):
                     self.assertEqual(int(row["target_index"]), target["index"])
                     self.assertEqual(int(row["env_to"]), domain["env_to"])
                     self.assertEqual(row["domain_included"], str(int(domain["included"])))
-            # Targets above threshold without any domain above its own keep a line.
-            empty = [row["target"] for row in found if not row["domain"]]
-            self.assertEqual(len(empty), sum(not target["domains"] for target in targets))
-            self.assertEqual(bool(empty), options == ["--domT", "60"] or bool(empty))
+                    covered = (domain["hmm_to"] - domain["hmm_from"] + 1) / int(row["model_length"])
+                    self.assertEqual(float(row["model_coverage"]), covered)
+                    self.assertEqual(domain["model_coverage"], covered)
+            # The table of targets has one row for each, also of those without a reported domain.
+            lines = read(paths["target_tsv"]).decode("utf-8", "replace").rstrip("\n").split("\n")
+            head = lines[0].split("\t")
+            by_target = [dict(zip(head, line.split("\t"))) for line in lines[1:]]
+            self.assertEqual([(int(row["target_index"]), row["model"], float(row["evalue"]), int(row["domains"]))
+                              for row in by_target],
+                             [(target["index"], target["model"], target["evalue"], len(target["domains"]))
+                              for target in targets])
+            self.assertEqual(any(row["domains"] == "0" for row in by_target), options == ["--domT", "60"])
+
+    def test_coverage_is_a_threshold(self):
+        whole = self.records_of(self.run_search([])["json"])
+        paths = self.run_search(["--min-coverage", "0.7"])
+        want = {(target["model_index"], target["index"]): [domain["i_evalue"] for domain in target["domains"]
+                                                          if domain["model_coverage"] >= 0.7]
+                for target in whole if target["record"] == "target"}
+        got = {(target["model_index"], target["index"]): [domain["i_evalue"] for domain in target["domains"]]
+               for target in self.records_of(paths["json"]) if target["record"] == "target"}
+        self.assertEqual(got, want)
+        self.assertGreater(sum(map(len, want.values())), 10)
+        self.assertLess(sum(map(len, want.values())), whole[-1]["domains_reported"])
+        self.assertEqual(len([line for line in result_lines(read(paths["domtbl"])) if line]),
+                         sum(map(len, want.values())))
 
     def test_a_key_of_json_has_one_type(self):
         paths, rows, lines = self.nasty_run()

@@ -44,7 +44,8 @@ class Readers(ResultsFolder):
         self.assertEqual(read(paths["tsv"]).count(b"\n"), len(want) + 1)
         table = numpy.loadtxt(paths["tsv"], dtype=str, delimiter="\t", quotechar='"', comments=None, skiprows=1)
         self.assertEqual(table.shape, (len(want), len(rows[0])))
-        self.assertEqual([(row[0], row[-1]) for row in table], want)
+        place = list(rows[0]).index("description")
+        self.assertEqual([(row[0], row[place]) for row in table], want)
 
     def test_pandas(self):
         pandas = self.reader("pandas")

@@ -145,6 +145,7 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
   rounds.targets = !run.paths.targets.empty();
   rounds.domains = !run.paths.domains.empty();
   rounds.tsv = !run.paths.tsv.empty();
+  rounds.target_tsv = !run.paths.target_tsv.empty();
   rounds.json = !run.paths.json.empty();
   rounds.a3m = !run.paths.a3m.empty();
   rounds.model_checkpoints = options.is_set("--chkhmm");
@@ -192,6 +193,7 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
       add(statistics, round);
     }
     for (const auto& query : queries) {
+      HMMJIT_TRY(run.writer.begin_query(query->names().name));
       const Status written = query->write(
           texts, [&](const QueryOutput& output) { return run.writer.append(output); },
           [&](std::size_t round, const std::string& model, const std::string& alignment) -> Status {
@@ -200,6 +202,7 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
             return {};
           });
       HMMJIT_TRY(written);
+      HMMJIT_TRY(run.writer.end_query());
     }
   }
   if (query_error) return std::unexpected(*query_error);

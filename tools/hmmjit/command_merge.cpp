@@ -10,6 +10,7 @@
 #include "core/diagnostics.hpp"
 #include "core/output_file.hpp"
 #include "option_table.hpp"
+#include "output_names.hpp"
 #include "parts/merge.hpp"
 #include "report/report_header.hpp"
 #include "report/report_writer.hpp"
@@ -26,7 +27,7 @@ constexpr std::string_view kGroup = "Options of merging";
 constexpr std::array kOfSearch = {"-h",           "-o",     "-A",      "--tblout",   "--domtblout",
                                   "--pfamtblout", "--acc",  "--noali", "--notextw",  "--textw",
                                   "--tsv",        "--json", "--a3m",   "--seq-limit",
-                                  "--hmmer-banner"};
+                                  "--target-tsv", "--hmmer-banner"};
 
 std::span<const OptionSpec> merge_option_table() {
   static const std::vector<OptionSpec> table = [] {
@@ -99,15 +100,6 @@ Result<ParsedOptions> whole_search(const ParsedOptions& options, const parts::Pa
   return parsed;
 }
 
-std::vector<NamedFile> outputs_of(const ParsedOptions& options) {
-  std::vector<NamedFile> files;
-  for (const OptionSpec& option : merge_option_table()) {
-    if (option.type == ValueType::kFile && options.is_set(option.name))
-      files.push_back({std::string(option.name), std::string(options.text(option.name))});
-  }
-  return files;
-}
-
 Status write_reports(const ParsedOptions& options, const parts::PartSet& set,
                      const parts::MergeOptions& merge) {
   const parts::PartOrigin& origin = set.first().origin();
@@ -135,7 +127,8 @@ Status write_reports(const ParsedOptions& options, const parts::PartSet& set,
       std::string(options.text("-o")),           std::string(options.text("-A")),
       std::string(options.text("--tblout")),     std::string(options.text("--domtblout")),
       std::string(options.text("--pfamtblout")), std::string(options.text("--tsv")),
-      std::string(options.text("--json")),       std::string(options.text("--a3m"))};
+      std::string(options.text("--json")),       std::string(options.text("--a3m")),
+      std::string(options.text("--target-tsv"))};
   const Author author = author_of(options);
   std::string header = author.banner() + ReportHeader::kRule;
   header += ReportHeader::line("query HMM file:", origin.model_file);
@@ -174,7 +167,8 @@ Status run_merge(const ParsedOptions& options) {
   if (options.is_set("--mem")) {
     HMMJIT_ASSIGN(merge.memory, options.bytes("--mem"));
   }
-  const std::vector<NamedFile> outputs = outputs_of(options);
+  const std::vector<NamedFile> outputs = output_files(merge_option_table(), options);
+  HMMJIT_TRY(check_output_words(outputs, {}));
   if (options.is_set("--part-file") && (outputs.size() > 1 || options.is_set("--slice")))
     return fail(ErrorCode::kUsage, "--part-file does not go with other outputs or --slice", {},
                 "merge the larger part once more for the outputs");

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -21,7 +22,8 @@ namespace hmmjit::tools {
 namespace {
 
 struct ReportArguments {
-  std::string result, output, title;
+  std::vector<std::string> results;
+  std::string output, title;
   std::size_t top = 0;
   bool included = false;
   std::vector<std::string> models;
@@ -62,19 +64,36 @@ Status choose(Page& page, const ReportArguments& arguments) {
 }
 
 Status make_report(const ReportArguments& arguments) {
-  HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(arguments.result));
-  HMMJIT_ASSIGN(Page page, read_result(std::move(source)));
+  std::vector<Page> pages;
+  std::vector<NamedFile> inputs;
+  for (const std::string& path : arguments.results) {
+    HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(path));
+    HMMJIT_ASSIGN(std::vector<Page> read, read_results(std::move(source)));
+    std::ranges::move(read, std::back_inserter(pages));
+    inputs.push_back({"result to be shown", path});
+  }
+  Page page;
+  if (pages.size() == 1) {
+    page = std::move(pages.front());
+  } else {
+    page.title = fmt::format("{} results of hmmjit search", pages.size());
+    for (Page& one : pages) {
+      const std::string name = one.results.front();
+      add_result(page, std::move(one), name);
+    }
+  }
   HMMJIT_TRY(choose(page, arguments));
   keep_best(page, arguments.top);
   if (!arguments.title.empty()) page.title = arguments.title;
   std::string output = arguments.output;
   if (output.empty()) {
-    if (arguments.result == "-")
+    if (arguments.results.size() > 1)
+      return fail(ErrorCode::kUsage, "no name for the page of several results", {}, "add -o FILE");
+    if (arguments.results.front() == "-")
       return fail(ErrorCode::kUsage, "no name for the page of standard input", {}, "add -o FILE");
-    output = arguments.result + ".html";
+    output = arguments.results.front() + ".html";
   }
-  const NamedFile outputs[] = {{"-o", output}},
-                  inputs[] = {{"result to be shown", arguments.result}};
+  const NamedFile outputs[] = {{"-o", output}};
   HMMJIT_TRY(check_outputs(outputs, inputs));
   HMMJIT_ASSIGN(OutputFile file, OutputFile::create(output));
   write_html_page(page, [&file](std::string_view piece) { file.write(piece); });
@@ -88,11 +107,12 @@ Status make_report(const ReportArguments& arguments) {
 int command_report(const std::vector<std::string>& arguments) {
   ReportArguments given;
   CLI::App app{
-      "Turns a result of 'hmmjit search' (--json or --tsv) into one HTML page with an overview, "
+      "Turns results of 'hmmjit search' (--json or --tsv) into one HTML page with an overview, "
       "domain "
       "architectures, tables that can be sorted and filtered, and alignments.",
       "hmmjit report"};
-  app.add_option("result", given.result, "file written by --json or --tsv; - for stdin")
+  app.add_option("result", given.results,
+                 "files written by --json or --tsv, several on one page; - for stdin")
       ->required();
   app.add_option("-o,--output", given.output, "page to write [RESULT.html]");
   app.add_option("--title", given.title, "title of the page");

@@ -146,7 +146,9 @@ Result<SearchStatistics> scan(ProgramRun& run) {
       if (!run.paths.targets.empty()) append_target_table(output.targets, result.model, hits);
       if (!run.paths.domains.empty()) append_domain_table(output.domains, result.model, hits);
       if (!run.paths.pfam.empty()) append_pfam_table(output.pfam, hits);
+      HMMJIT_TRY(run.writer.begin_query(sequence.names.name));
       HMMJIT_TRY(run.writer.append(output));
+      HMMJIT_TRY(run.writer.end_query());
     }
   }
   return statistics;

@@ -3,8 +3,8 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
-#include <filesystem>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -16,6 +16,7 @@
 #include "core/memory.hpp"
 #include "core/threads.hpp"
 #include "option_table.hpp"
+#include "output_names.hpp"
 #include "part_search.hpp"
 #include "progress.hpp"
 #include "query_options.hpp"
@@ -108,10 +109,7 @@ std::vector<NamedFile> outputs_of(const SearchProgram& program, const ParsedOpti
   std::vector<NamedFile> files;
   if (part && part->part.first == part->part.last)
     files.push_back({"--part-file", part->path(part->part.first)});
-  for (const OptionSpec& option : program.options()) {
-    if (option.type == ValueType::kFile && options.is_set(option.name))
-      files.push_back({std::string(option.name), std::string(options.text(option.name))});
-  }
+  std::ranges::copy(output_files(program.options(), options), std::back_inserter(files));
   return files;
 }
 
@@ -143,13 +141,23 @@ Result<std::unique_ptr<FeatureWriter>> start_features(const ParsedOptions& optio
                            std::string(options.text("--domfasta"))};
   OverlapRule rule;
   rule.resolve = options.is_set("--resolve-overlaps") || options.is_set("--clans");
-  if (!paths.any()) {
-    if (rule.resolve)
-      return fail(ErrorCode::kUsage,
-                  "overlaps are resolved in --gff, --bed, --fasta and --domfasta", {},
-                  "add one of them");
-    return nullptr;
+  constexpr const char* kResolved[] = {"--domtblout", "--tsv", "--json"};
+  const bool resolved =
+      std::ranges::any_of(kResolved, [&](const char* name) { return options.is_set(name); });
+  if (rule.resolve && !paths.any() && !resolved)
+    return fail(ErrorCode::kUsage,
+                "overlaps are resolved in --domtblout, --tsv, --json, --gff, --bed, --fasta and "
+                "--domfasta",
+                {}, "add one of them");
+  if (rule.resolve && options.is_set("--domtblout") && options.text("--as") == "hmmscan")
+    return fail(ErrorCode::kUsage, "overlaps are not resolved in --domtblout with --as hmmscan", {},
+                "leave one of the two out, or take --tsv");
+  for (const char* name : kResolved) {
+    if (rule.resolve && options.text(name).find("{query}") != std::string_view::npos)
+      return fail(ErrorCode::kUsage, "overlaps of several queries are not resolved in files of one",
+                  name, "leave {query} out of its name");
   }
+  if (!paths.any() && !rule.resolve) return nullptr;
   if (paths.sequences_needed() && (target_path == "-" || is_pipe(target_path)))
     return fail(ErrorCode::kUsage, "--fasta and --domfasta read the sequences a second time",
                 target_path, "give a file instead of a pipe");
@@ -351,7 +359,8 @@ class SearchInputs {
 ReportPaths report_paths(const ParsedOptions& options) {
   const auto path = [&](std::string_view name) { return std::string(options.text(name)); };
   return {path("-o"),           path("-A"),    path("--tblout"), path("--domtblout"),
-          path("--pfamtblout"), path("--tsv"), path("--json"),   path("--a3m")};
+          path("--pfamtblout"), path("--tsv"), path("--json"),   path("--a3m"),
+          path("--target-tsv")};
 }
 
 // The lines above the first result.
@@ -393,6 +402,11 @@ Status set_scan_view(const ParsedOptions& options, SearchRequest& request) {
     HMMJIT_ASSIGN(thresholds.Z, count_models(options.arguments()[0], thresholds,
                                              options.text("--cut-missing") == "skip"));
   }
+  for (const char* table : {"--tblout", "--domtblout"}) {
+    if (options.text(table).find("{query}") != std::string_view::npos)
+      return fail(ErrorCode::kUsage, "tables by target do not go with {query}", table,
+                  "leave it out of the name");
+  }
   request.report.scan = thresholds;
   HMMJIT_ASSIGN(request.report.scan_memory, memory_by_target(request.search));
   return {};
@@ -401,7 +415,8 @@ Status set_scan_view(const ParsedOptions& options, SearchRequest& request) {
 // Searches and writes all outputs. `afterwards`: of the process, when these have their names.
 Status write_results(const SearchProgram& program, const ParsedOptions& options,
                      SearchRequest& request, ModelFile& models, gpu::GpuFilters* device,
-                     RunFiles& run_files, Session& session, OutputFile::Afterwards afterwards) {
+                     RunFiles& run_files, Session& session, OutputFile::Afterwards afterwards,
+                     JoinedOutputs* joined) {
   const std::string& model_path = options.arguments()[0];
   const std::string& target_path = options.arguments()[1];
   SearchInputs inputs(program, options, request, models);
@@ -419,7 +434,8 @@ Status write_results(const SearchProgram& program, const ParsedOptions& options,
   HMMJIT_ASSIGN(const std::unique_ptr<ReportWriter> writer,
                 ReportWriter::create(paths, request.report, request.search.filters,
                                      author_of(program, options).signature(),
-                                     header_is_out ? "" : report_header(program, options)));
+                                     header_is_out ? "" : report_header(program, options), joined));
+  writer->describe(describe_run_to_readers(program, options));
   HMMJIT_ASSIGN(const std::unique_ptr<FeatureWriter> features,
                 start_features(options, target_path, request.search));
   SearchProgress progress;
@@ -453,6 +469,7 @@ Status write_results(const SearchProgram& program, const ParsedOptions& options,
       HMMJIT_ASSIGN(again, inputs.reopened_targets());
     }
     HMMJIT_TRY(features->write(again.get(), inputs.alphabet()));
+    writer->resolve(features->kept());
   }
   std::vector<OutputFile*> others = run_files.write(*statistics);
   for (OutputFile& file : further_files) others.push_back(&file);
@@ -465,13 +482,15 @@ Status write_results(const SearchProgram& program, const ParsedOptions& options,
 }
 
 Status run_search(const SearchProgram& program, const ParsedOptions& options, Session& session,
-                  OutputFile::Afterwards afterwards = OutputFile::Afterwards::kProcessEnds) {
+                  OutputFile::Afterwards afterwards = OutputFile::Afterwards::kProcessEnds,
+                  JoinedOutputs* joined = nullptr) {
   if (options.is_set("--verbose")) {
     std::string command = options.settings();
     for (const std::string& argument : options.arguments()) command += argument + " ";
     diagnose("hmmjit: version {}; hmmjit {} {}\n", HMMJIT_VERSION, program.name, command);
   }
   HMMJIT_ASSIGN(SearchRequest request, make_request(program, options));
+  if (joined != nullptr) request.report.records.target_file = options.arguments()[1];
   SearchOptions& search_options = request.search;
   if (search_options.memory > 0) return_memory_early(kKeptUnderBound);
   if (options.is_set("--trace")) search_options.trace = &session.trace.emplace();
@@ -486,7 +505,7 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Se
   RunFiles run_files(program, options, session, std::move(device_note));
   if (!request.part)
     return write_results(program, options, request, models, session.gpu.get(), run_files, session,
-                         afterwards);
+                         afterwards, joined);
   if (is_pipe(model_path))
     return fail(ErrorCode::kUsage, "models from a pipe do not go with --part", model_path,
                 "write them to a file");
@@ -510,35 +529,26 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Se
   return status;
 }
 
-// Where a GPU kernel computes wrong scores, the search is repeated on the CPU.
+// Where a GPU kernel computes wrong scores, the search is repeated on the CPU, unless a table of
+// several searches has got some of its rows already.
 Status search_and_repeat(const SearchProgram& program, const ParsedOptions& options,
                          Session& session,
-                         OutputFile::Afterwards afterwards = OutputFile::Afterwards::kProcessEnds) {
-  const Status status = run_search(program, options, session, afterwards);
-  if (status || !session.repeatable) return status;
+                         OutputFile::Afterwards afterwards = OutputFile::Afterwards::kProcessEnds,
+                         JoinedOutputs* joined = nullptr) {
+  const Status status = run_search(program, options, session, afterwards, joined);
+  const bool any_joined =
+      joined != nullptr && (joined->tsv || joined->target_tsv || joined->json);
+  if (status || !session.repeatable || any_joined) return status;
   Session on_cpu;
   on_cpu.wrong_kernel = fmt::format("{}: {}", status.error().where, status.error().message);
   warn(fmt::format("{}; the search is repeated on the CPU. Please report this line with the output "
                    "of hmmjit doctor",
                    on_cpu.wrong_kernel));
-  return run_search(program, options, on_cpu, afterwards);
+  return run_search(program, options, on_cpu, afterwards, joined);
 }
 
 // A device or pipe that is written: every search may write to it in turn.
 bool takes_all_outputs(const std::string& path) { return path != "-" && is_pipe(path); }
-
-// What {target} stands for: the name of a file without folder, without what says that it is
-// compressed, and without its extension.
-std::string target_name(const std::string& path) {
-  std::string name = std::filesystem::path(path).filename().string();
-  for (const std::string_view suffix : {".gz", ".zst"}) {
-    if (name.ends_with(suffix)) name.resize(name.size() - suffix.size());
-  }
-  if (const std::size_t dot = name.rfind('.'); dot != name.npos && dot > 0) name.resize(dot);
-  return name;
-}
-
-constexpr std::string_view kTargetPlaceholder = "{target}";
 
 Status check_for_several_targets(const SearchProgram& program, const ParsedOptions& options) {
   const std::string& models = options.arguments()[0];
@@ -555,22 +565,43 @@ Status check_for_several_targets(const SearchProgram& program, const ParsedOptio
   if (options.is_set("--part"))
     return fail(ErrorCode::kUsage, "several target files do not go with --part", {},
                 "search the parts of one database at a time");
-  for (const NamedFile& output : outputs_of(program, options, std::nullopt)) {
-    if (output.path.find(kTargetPlaceholder) == output.path.npos && !takes_all_outputs(output.path))
-      return fail(ErrorCode::kUsage, "several target files, and one output: " + output.path,
-                  output.option, "write {target} in its name, where that of the target file goes");
-  }
   return {};
+}
+
+// The tables that all searches write one after the other into one file, which has one name.
+JoinedOutputs joined_outputs(const ParsedOptions& options, std::vector<std::string>& names) {
+  JoinedOutputs joined;
+  for (const auto& [option, is_joined] : {std::pair{"--tsv", &joined.tsv},
+                                          {"--target-tsv", &joined.target_tsv},
+                                          {"--json", &joined.json}}) {
+    if (!options.knows(option) || !options.is_set(option)) continue;
+    const std::string_view name = options.text(option);
+    *is_joined = std::ranges::none_of(
+        std::array{"{target}", "{folder}", "{path}", "{query}"},
+        [&](const char* word) { return name.find(word) != std::string_view::npos; });
+    if (*is_joined) names.emplace_back(option);
+  }
+  return joined;
 }
 
 // Opens every input and begins every output of several searches, so that what is wrong with one of
 // a thousand files is said before the first search.
-Status check_all_files(const SearchProgram& program, std::span<const ParsedOptions> searches) {
+Status check_all_files(const SearchProgram& program, std::span<const ParsedOptions> searches,
+                       std::span<const std::string> joined) {
   std::vector<NamedFile> outputs, inputs;
+  std::vector<std::string> target_files;
+  std::vector<std::vector<NamedFile>> outputs_of_targets;
   for (const ParsedOptions& one : searches) {
-    std::ranges::copy(outputs_of(program, one, std::nullopt), std::back_inserter(outputs));
+    target_files.push_back(one.arguments()[1]);
+    for (const NamedFile& output :
+         outputs_of_targets.emplace_back(outputs_of(program, one, std::nullopt))) {
+      const bool again = &one != &searches.front();
+      if (!again || std::ranges::find(joined, output.option) == joined.end())
+        outputs.push_back(output);
+    }
     std::ranges::copy(inputs_of(program, one, one.arguments()[1]), std::back_inserter(inputs));
   }
+  HMMJIT_TRY(check_target_outputs(target_files, outputs_of_targets, joined));
   HMMJIT_TRY(check_outputs(outputs, inputs));
   HMMJIT_ASSIGN(const SearchRequest request, make_request(program, searches.front()));
   ModelFile models(searches.front().arguments()[0]);
@@ -594,15 +625,19 @@ Status run_searches(const SearchProgram& program, const ParsedOptions& options) 
   const std::string& models = options.arguments()[0];
   std::vector<ParsedOptions> searches;
   for (const std::string& target : options.arguments() | std::views::drop(1))
-    searches.push_back(options.with({models, target}, kTargetPlaceholder, target_name(target)));
-  HMMJIT_TRY(check_all_files(program, searches));
+    searches.push_back(for_target(options, models, target));
+  std::vector<std::string> joined_options;
+  JoinedOutputs joined = joined_outputs(options, joined_options);
+  HMMJIT_TRY(check_all_files(program, searches, joined_options));
   for (const ParsedOptions& one : searches) {
     Session session;
+    joined.ends = &one == &searches.back();
     // Only the last may put signals off for good.
     HMMJIT_TRY(search_and_repeat(program, one, session,
                                  &one == &searches.back()
                                      ? OutputFile::Afterwards::kProcessEnds
-                                     : OutputFile::Afterwards::kProcessGoesOn));
+                                     : OutputFile::Afterwards::kProcessGoesOn,
+                                 &joined));
   }
   return {};
 }
@@ -655,12 +690,17 @@ int run_search_program(const SearchProgram& program, const std::vector<std::stri
     fmt::print("{}{}\n{}", author.banner(), usage(program, author.program()), option_help(table));
     return 0;
   }
+  constexpr std::string_view kWords[] = {"{target}", "{folder}", "{path}", "{query}"};
+  if (const Status names = check_output_words(output_files(table, *options), kWords); !names)
+    return report(names.error());
   if (program.targets.repeated && options->arguments().size() > 2) {
     const Status status = run_searches(program, *options);
     return status ? 0 : report(status.error());
   }
   Session session;
-  const Status status = search_and_repeat(program, *options, session);
+  const auto& given = options->arguments();
+  const Status status = search_and_repeat(
+      program, given.size() == 2 ? for_target(*options, given[0], given[1]) : *options, session);
   const int code = status ? 0 : report(status.error());
   if (session.gpu != nullptr) {
     // Everything is written. Waiting for a driver that is still starting, and freeing what the
@@ -676,8 +716,8 @@ OptionText target_databases() {
   OptionText text;
   text.names = {"seqdb"};
   text.help =
-      "sequences, or a database of them; - for standard input; several, with {target} in the "
-      "names of outputs";
+      "sequences, or a database of them; - for standard input; several, with {target}, {folder} or "
+      "{path} in the names of outputs; {query}: an output for each query";
   text.repeated = true;
   return text;
 }

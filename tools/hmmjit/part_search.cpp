@@ -29,7 +29,7 @@ using parts::PartSettings;
 
 // What says where results go or how a machine is used changes no byte of a result.
 constexpr std::array kNotRecorded = {
-    "-o",      "-A",     "--tblout",    "--domtblout",  "--pfamtblout", "--tsv",    "--json",
+    "-o",      "-A",     "--tblout",    "--domtblout",  "--pfamtblout", "--tsv",    "--target-tsv", "--json",
     "--a3m",   "--cpu",  "--mem",       "--device",     "--vram",       "--verify", "--stats",
     "--trace", "--part", "--part-file", "--model-part", "--quiet",      "--verbose",
     "--hmmer-banner"};
@@ -208,7 +208,7 @@ Result<std::optional<PartRequest>> make_part_request(const ParsedOptions& option
     return fail(ErrorCode::kUsage, "several parts need several files", "--part-file",
                 "write {} where the number of the part belongs");
   for (const char* output :
-       {"-o", "-A", "--tblout", "--domtblout", "--pfamtblout", "--tsv", "--json", "--a3m"}) {
+       {"-o", "-A", "--tblout", "--domtblout", "--pfamtblout", "--tsv", "--target-tsv", "--json", "--a3m"}) {
     if (options.is_set(output))
       return fail(ErrorCode::kUsage, std::string(output) + " does not go with --part", {},
                   "give it to hmmjit merge");

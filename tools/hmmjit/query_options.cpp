@@ -165,7 +165,7 @@ Table make_jackhmmer_table() {
   position(table, "--incE")->default_text = "0.001";
   position(table, "--incdomE")->default_text = "0.001";
   leave_out(table, {"--fasta", "--domfasta", "--gff", "--bed", "--resolve-overlaps", "--clans",
-                    "--pfamtblout", "--cut_ga", "--cut_nc", "--cut_tc", "--restrictdb_stkey",
+                    "--min-coverage", "--pfamtblout", "--cut_ga", "--cut_nc", "--cut_tc", "--restrictdb_stkey",
                     "--restrictdb_n", "--ssifile", "--wgiven"});
   return table;
 }
@@ -203,6 +203,7 @@ std::span<const OptionSpec> scan_option_table() {
                      "--vram",
                      "--verify",
                      "--tsv",
+                     "--target-tsv",
                      "--json",
                      "--a3m",
                      "--seq-limit"});

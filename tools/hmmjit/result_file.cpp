@@ -18,7 +18,8 @@ namespace {
 using Json = nlohmann::json;
 
 std::unexpected<Error> unreadable(const BufferedInput& input, std::string what) {
-  return fail(ErrorCode::kInput, std::move(what), input.where(),
+  return fail(ErrorCode::kInput, std::move(what),
+              input.line_number() > 0 ? input.where() : input.name(),
               "give a file written by hmmjit search --json or --tsv");
 }
 
@@ -51,6 +52,7 @@ PageDomain read_domain(const Json& json) {
   PageDomain domain;
   domain.number = integer_of<int>(json, "number");
   domain.included = json.at("included").get<bool>();
+  if (const auto kept = json.find("kept"); kept != json.end()) domain.kept = kept->get<bool>();
   domain.c_evalue = number_of(json, "c_evalue");
   domain.i_evalue = number_of(json, "i_evalue");
   domain.score = number_of(json, "score");
@@ -102,9 +104,8 @@ void add_hit(Page& page, const Json& json) {
   for (const Json& domain : json.at("domains")) hit.domains.push_back(read_domain(domain));
 }
 
-Result<Page> read_json(BufferedInput& input) {
-  Page page;
-  bool complete = false;
+Result<std::vector<Page>> read_json(BufferedInput& input) {
+  std::vector<Page> pages(1);
   std::string_view line;
   for (;;) {
     HMMJIT_ASSIGN(const bool more, input.line(&line));
@@ -113,7 +114,7 @@ Result<Page> read_json(BufferedInput& input) {
     try {
       const Json json = Json::parse(line);
       const std::string record = json.at("record").get<std::string>();
-      if (complete) return unreadable(input, "a line after the last");
+      Page& page = pages.back();
       if (record == "model") {
         page.models.push_back(read_model(json));
       } else if (record == "target") {
@@ -121,7 +122,6 @@ Result<Page> read_json(BufferedInput& input) {
         if (integer_of<std::size_t>(json, "model_index") >= page.models.size())
           return unreadable(input, "a target of a model that has not come yet");
       } else if (record == "run") {
-        complete = true;
         for (const auto& [key, name] : {std::pair{"model_file", "models"},
                                         {"target_file", "targets"},
                                         {"options", "command"},
@@ -134,10 +134,13 @@ Result<Page> read_json(BufferedInput& input) {
                               fmt::format("{} models, {} targets, {} residues", count("models"),
                                           count("targets"), count("residues")));
         page.run.emplace_back("reported",
-                              fmt::format("{} targets ({} included), {} domains ({} included)",
+                              fmt::format("{} hits, each of a model in a target ({} included), {} "
+                                          "domains ({} included)",
                                           count("targets_reported"), count("targets_included"),
                                           count("domains_reported"), count("domains_included")));
-        page.title = text_of(json, "program");
+        page.title = page_title(text_of(json, "model_file"), text_of(json, "target_file"));
+        page.results.push_back(text_of(json, "target_file"));
+        pages.emplace_back();  // of a further search
       }  // records of later versions are not ours to refuse
     } catch (const Json::exception&) {
       return unreadable(input, "not a record of a result file");
@@ -145,8 +148,11 @@ Result<Page> read_json(BufferedInput& input) {
       return unreadable(input, fmt::format("\"{}\" is no number of its kind", error.what()));
     }
   }
-  if (!complete) return unreadable(input, "the result is not complete: the run record is missing");
-  return page;
+  const Page last = std::move(pages.back());
+  pages.pop_back();
+  if (pages.empty() || !last.models.empty())
+    return unreadable(input, "the result is not complete: the run record is missing");
+  return pages;
 }
 
 // Undoes tsv_field of core/exact_text.hpp.
@@ -170,14 +176,19 @@ std::vector<std::string_view> fields_of(std::string_view line) {
   }
 }
 
-Result<Page> read_tsv(BufferedInput& input) {
-  Page page;
-  page.title = "hmmjit search";
+Result<std::vector<Page>> read_tsv(BufferedInput& input) {
+  struct Table {
+    Page page;
+    std::map<std::int64_t, std::size_t> models;  // index in the model file, place in the page
+  };
+  std::vector<std::string> files;  // in the order of their first row
+  std::map<std::string, Table> results;
   std::string_view line;
   HMMJIT_TRY(input.line(&line));
   const std::string head(line);
   const std::vector<std::string_view> columns = fields_of(head);
-  std::map<std::int64_t, std::size_t> models;  // index in the model file, place in the page
+  const bool by_file = std::ranges::find(columns, "target_file") != columns.end();
+  const bool kept = std::ranges::find(columns, "kept") != columns.end();
   for (;;) {
     HMMJIT_ASSIGN(const bool more, input.line(&line));
     if (!more) break;
@@ -201,7 +212,12 @@ Result<Page> read_tsv(BufferedInput& input) {
       if (!value) wrong = name;
       return value.value_or(0);
     };
-    const auto [model, is_new] = models.emplace(integer("model_index"), page.models.size());
+    const std::string file = by_file ? unquoted(field("target_file")) : std::string();
+    const auto [result, is_new_file] = results.try_emplace(file);
+    if (is_new_file) files.push_back(file);
+    Page& page = result->second.page;
+    const auto [model, is_new] =
+        result->second.models.emplace(integer("model_index"), page.models.size());
     if (is_new) {
       PageModel& added = page.models.emplace_back();
       added.name = unquoted(field("model"));
@@ -223,31 +239,37 @@ Result<Page> read_tsv(BufferedInput& input) {
       ++page.models[hit.model].reported;
       page.models[hit.model].included += hit.included;
     }
-    if (!field("domain").empty()) {
-      PageDomain& domain = target.hits.back().domains.emplace_back();
-      const auto number = [&](std::string_view name) { return static_cast<int>(integer(name)); };
-      domain.number = number("domain");
-      domain.included = number("domain_included") != 0;
-      domain.c_evalue = real("c_evalue");
-      domain.i_evalue = real("i_evalue");
-      domain.score = real("domain_score");
-      domain.accuracy = real("accuracy");
-      domain.hmm_from = number("hmm_from");
-      domain.hmm_to = number("hmm_to");
-      domain.ali_from = number("ali_from");
-      domain.ali_to = number("ali_to");
-      domain.env_from = number("env_from");
-      domain.env_to = number("env_to");
-    }
+    PageDomain& domain = target.hits.back().domains.emplace_back();
+    const auto number = [&](std::string_view name) { return static_cast<int>(integer(name)); };
+    domain.number = number("domain");
+    domain.included = number("domain_included") != 0;
+    if (kept) domain.kept = number("kept") != 0;
+    domain.c_evalue = real("c_evalue");
+    domain.i_evalue = real("i_evalue");
+    domain.score = real("domain_score");
+    domain.accuracy = real("accuracy");
+    domain.hmm_from = number("hmm_from");
+    domain.hmm_to = number("hmm_to");
+    domain.ali_from = number("ali_from");
+    domain.ali_to = number("ali_to");
+    domain.env_from = number("env_from");
+    domain.env_to = number("env_to");
     if (!wrong.empty())
       return unreadable(input, fmt::format("column {} is missing or not a number", wrong));
   }
-  return page;
+  std::vector<Page> pages;
+  if (files.empty()) files.emplace_back();
+  for (const std::string& file : files) {
+    Page& page = pages.emplace_back(std::move(results[file].page));
+    page.title = file.empty() ? input.name() : page_title(input.name(), file);
+    page.results.push_back(file.empty() ? input.name() : file);
+  }
+  return pages;
 }
 
 }  // namespace
 
-Result<Page> read_result(std::unique_ptr<ByteSource> source) {
+Result<std::vector<Page>> read_results(std::unique_ptr<ByteSource> source) {
   BufferedInput input(std::move(source));
   HMMJIT_ASSIGN(const std::string_view head, input.peek());
   if (head.starts_with('{')) return read_json(input);

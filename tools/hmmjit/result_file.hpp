@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "core/error.hpp"
 #include "io/byte_source.hpp"
@@ -9,8 +10,8 @@
 
 namespace hmmjit::tools {
 
-/// Reads what --json or --tsv wrote, recognised by its first bytes. Fails with kInput where it is
-/// neither, damaged, or not complete.
-Result<Page> read_result(std::unique_ptr<ByteSource> source);
+/// Reads what --json or --tsv wrote, recognised by its first bytes: a page for each target file,
+/// named in Page::results. Fails with kInput where it is neither, damaged, or not complete.
+Result<std::vector<Page>> read_results(std::unique_ptr<ByteSource> source);
 
 }  // namespace hmmjit::tools

@@ -253,6 +253,12 @@ constexpr std::array kTable = {
                .group = kOwn,
                .help = "save all reported domains, exact values, tab separated, to file <f>",
                .own = true},
+    OptionSpec{.name = "--target-tsv",
+               .type = kFile,
+               .value_name = "f",
+               .group = kOwn,
+               .help = "save all reported targets, exact values, tab separated, to file <f>",
+               .own = true},
     OptionSpec{.name = "--json",
                .type = kFile,
                .value_name = "f",
@@ -297,9 +303,17 @@ constexpr std::array kTable = {
                .group = kOwn,
                .help = "save included domains as BED to file <f>",
                .own = true},
+    OptionSpec{.name = "--min-coverage",
+               .type = kReal,
+               .value_name = "x",
+               .range = "0<=x<=1",
+               .group = kOwn,
+               .help = "report domains that cover at least the share <x> of their model",
+               .own = true},
     OptionSpec{.name = "--resolve-overlaps",
                .group = kOwn,
-               .help = "in these four keep the best of domains of several models in one region",
+               .help = "keep the best of included domains of several models in one region: in these four "
+                       "and --domtblout; --tsv and --json mark it",
                .own = true},
     OptionSpec{.name = "--clans",
                .type = kString,
@@ -410,6 +424,7 @@ Result<SearchOptions> make_search_options(const ParsedOptions& options) {
   if (missing == "default" && options.text("--as") == "hmmscan")
     return fail(ErrorCode::kUsage, "--cut-missing default is incompatible with --as", {},
                 "write --cut-missing skip");
+  thresholds.min_coverage = options.given_real("--min-coverage").value_or(0);
   thresholds.Z = options.given_real("-Z");
   thresholds.domZ = options.given_real("--domZ");
 
@@ -491,6 +506,7 @@ ReportOptions make_report_options(const ParsedOptions& options) {
       options.is_set("--notextw") ? 0 : static_cast<int>(options.integer("--textw"));
   if (options.is_set("--seq-limit"))
     report.aligned_targets = static_cast<std::size_t>(options.integer("--seq-limit"));
+  report.records.kept = options.is_set("--resolve-overlaps") || options.is_set("--clans");
   return report;
 }
 
@@ -503,6 +519,7 @@ std::string describe_options(const ParsedOptions& options) {
       {"--domtblout", HeaderLine::kDomainTable},
       {"--pfamtblout", HeaderLine::kPfamTable},
       {"--tsv", HeaderLine::kTsv},
+      {"--target-tsv", HeaderLine::kTargetTsv},
       {"--json", HeaderLine::kJson},
       {"--a3m", HeaderLine::kA3m},
       {"--fasta", HeaderLine::kFasta},
@@ -524,6 +541,8 @@ std::string describe_options(const ParsedOptions& options) {
     out.set(HeaderLine::kByTarget, "hmmscan");
   if (options.differs_from_default("--cut-missing"))
     out.set(HeaderLine::kMissingCutoffs, options.text("--cut-missing"));
+  if (options.is_set("--min-coverage"))
+    out.set(HeaderLine::kCoverage, ">= " + std::string(options.text("--min-coverage")));
   if (options.is_set("--acc")) out.prefer_accessions();
   if (options.is_set("--noali")) out.without_alignments();
   if (options.differs_from_default("--textw"))

@@ -48,7 +48,7 @@ async function unpack(text) {
   return JSON.parse(await new Response(stream).text());
 }
 
-let models, targets, hits, domains, partSize;
+let models, targets, hits, domains, results, partSize;
 let alignmentParts = [];
 const unpackedParts = new Map();
 
@@ -87,8 +87,35 @@ async function readData() {
   targets.text = targets.name.map((_, i) => lower(targets, i));
   // Neighbouring models get distant hues: multiples of the golden angle.
   models.hue = models.name.map((_, i) => Math.floor((i * 137.508) % 360));
+  targets.file ??= new Array(targets.count).fill(0);
+  targets.text = targets.text.map((text, t) => `${text} ${(data.results[targets.file[t]] ?? "").toLowerCase()}`);
+  results = data.results;
+  domains.best = domains.kept ?? bestOfRegions();
   const packed = byId("alignments").textContent.trim();
   if (packed) alignmentParts = packed.split("\n");
+}
+
+// Included domains without those that share half of the shorter envelope with a better one of another model,
+// as --resolve-overlaps chooses them.
+function bestOfRegions() {
+  const best = new Uint8Array(domains.count);
+  for (let t = 0; t < targets.count; ++t) {
+    const list = [], chosen = [];
+    for (let d = firstDomainOf(t); d < firstDomainOf(t + 1); ++d)
+      if (domains.included[d] && hits.included[domains.hit[d]]) list.push(d);
+    list.sort((a, b) => domains.i_evalue[a] - domains.i_evalue[b] || domains.score[b] - domains.score[a] ||
+                        domains.model[a] - domains.model[b]);
+    const size = d => domains.env_to[d] - domains.env_from[d] + 1;
+    const compete = (a, b) => domains.model[a] !== domains.model[b] &&
+        2 * (Math.min(domains.env_to[a], domains.env_to[b]) -
+             Math.max(domains.env_from[a], domains.env_from[b]) + 1) >= Math.min(size(a), size(b));
+    for (const d of list) {
+      if (chosen.some(other => compete(d, other))) continue;
+      chosen.push(d);
+      best[d] = 1;
+    }
+  }
+  return best;
 }
 
 // {model, match, target, pp} of a domain, or null.
@@ -366,11 +393,11 @@ const kNarrow = matchMedia("(max-width: 40rem)"), kMiddle = matchMedia("(max-wid
 // ---------------------------------------------------------------------------------------------
 // The filter: one set of domains, hits, proteins and models for all views.
 
-const filter = {words: [], model: -1, evalue: Infinity, included: false};
+const filter = {words: [], model: -1, evalue: Infinity, included: false, best: false, empty: false, result: -1};
 const kept = {};
 
 function applyFilter() {
-  const {words, model, evalue, included} = filter;
+  const {words, model, evalue, included, best, result} = filter;
   kept.domains = new Uint8Array(domains.count);
   kept.hits = new Uint8Array(hits.count);
   kept.targets = new Uint8Array(targets.count);
@@ -378,16 +405,17 @@ function applyFilter() {
   const inModel = words.map(word => models.text.map(text => text.includes(word)));
   const inTarget = words.map(word => targets.text.map(text => text.includes(word)));
   // A hit without a reported domain is kept by what is known of it.
-  const bare = evalue === Infinity;
+  const bare = evalue === Infinity && !best;
   const counts = {domains: 0, hits: 0, targets: 0, models: 0};
   for (let hit = 0; hit < hits.count; ++hit) {
     const m = hits.model[hit], t = hits.target[hit];
-    if (model >= 0 && m !== model) continue;
+    if ((model >= 0 && m !== model) || (result >= 0 && targets.file[t] !== result)) continue;
     if (!words.every((_, w) => inModel[w][m] || inTarget[w][t])) continue;
     const from = hits.firstDomain[hit], to = hits.firstDomain[hit + 1];
     let keep = from === to && bare && !(included && !hits.included[hit]);
     for (let d = from; d < to; ++d) {
-      if (domains.i_evalue[d] > evalue || (included && !domains.included[d])) continue;
+      if (domains.i_evalue[d] > evalue || (included && !domains.included[d]) || (best && !domains.best[d]))
+        continue;
       kept.domains[d] = 1;
       ++counts.domains;
       keep = true;
@@ -400,8 +428,7 @@ function applyFilter() {
     if (!kept.models[m]) ++counts.models;
     kept.models[m] = 1;
   }
-  // Models without hits are shown where nothing but words chooses.
-  if (model < 0 && evalue === Infinity && !included) {
+  if (filter.empty && model < 0) {
     for (let m = 0; m < models.count; ++m) {
       if (kept.models[m] || !words.every((_, w) => inModel[w][m])) continue;
       kept.models[m] = 1;
@@ -411,10 +438,10 @@ function applyFilter() {
   const of = (n, total, noun) => n === total ? counted(total, noun) :
                                                `${count(n)} of ${counted(total, noun)}`;
   const all = counts.domains === domains.count && counts.targets === targets.count &&
-      counts.models === models.count;
+      counts.models === modelsWithHits();
   byId("counts").textContent = (all ? "" : "Shown: ") +
       [of(counts.domains, domains.count, "domain"), of(counts.targets, targets.count, "protein"),
-       of(counts.models, models.count, "model")].join(", ") +
+       of(counts.models, modelsWithHits(), "model") + (modelsWithHits() < models.count ? " with hits" : "")].join(", ") +
       (counts.targets + counts.models === 0 && !all ? ". Nothing matches the filter." : ".");
   const chip = byId("model-chip");
   chip.hidden = model < 0;
@@ -422,6 +449,8 @@ function applyFilter() {
   stale = new Set(Object.keys(views));
   drawView();
 }
+
+const modelsWithHits = () => filter.empty ? models.count : new Set(hits.model).size;
 
 function chooseModel(model) {
   filter.model = model;
@@ -434,7 +463,8 @@ function readFilter() {
   const usable = text === "" || !Number.isNaN(value);
   byId("evalue").setAttribute("aria-invalid", String(!usable));
   filter.evalue = text === "" || !usable ? Infinity : value;
-  filter.included = byId("included").checked;
+  for (const name of ["included", "best", "empty"]) filter[name] = byId(name).checked;
+  filter.result = Number(byId("result").value);
   applyFilter();
 }
 
@@ -474,7 +504,7 @@ function makeModels() {
     title, help, number: true, width: 78, descending: true, value: i => models[column][i],
     text: i => String(models[column][i]), ...more});
   const columns = [
-    {title: "model", width: 150, narrow: 108, grow: 2, value: text("name"), text: text("name"),
+    {title: "model", width: 190, narrow: 108, grow: 2, value: text("name"), text: text("name"),
      cell: (i, name) => [swatch(i), name]},
     {title: "accession", width: 130, narrow: 106, value: text("accession"), text: text("accession"),
      cell: (i, accession) => arrowed(accession, modelLink(i))},
@@ -671,7 +701,9 @@ function drawProtein(i) {
   const evalue = bestOf(t, "evalue", (a, b) => a < b), score = bestOf(t, "score", (a, b) => a > b);
   row.append(
       element("p", {}, element("b", {}, targets.name[t]), " ",
-              ...named(targets.accession[t], targetLink(t))),
+              ...named(targets.accession[t], targetLink(t)), " ",
+              ...(results.length > 1 ? [results[targets.file[t]], " "] : []),
+              saveButton(() => proteinPicture(t), targets.name[t])),
       element("p", {title: targets.description[t]},
               `${count(length)} aa, E-value ${general(evalue)}, ${fixed(score, 1)} bits `,
               element("span", {className: "dim"}, targets.description[t])));
@@ -756,7 +788,7 @@ function drawProteins() {
   const legend = byId("legend");
   legend.replaceChildren(...mostFrequent(8).map(([model, n]) => {
     const button = element("button", {type: "button", title: `show only ${models.name[model]}`},
-                           swatch(model), `${models.name[model]} ${count(n)}`);
+                           swatch(model), `${models.name[model]} ${counted(n, "domain")}`);
     button.addEventListener("click", () => chooseModel(model));
     return button;
   }));
@@ -783,8 +815,61 @@ function svg(tag, attributes, ...children) {
 }
 
 function figure(title, note, picture) {
-  byId("figures").append(element("figure", {}, element("figcaption", {}, title,
+  byId("figures").append(element("figure", {}, element("figcaption", {}, title, " ", saveButton(() => picture, title),
                                  element("small", {}, note)), picture));
+}
+
+function download(name, type, text) {
+  const address = URL.createObjectURL(new Blob([text], {type}));
+  element("a", {href: address, download: name}).click();
+  setTimeout(() => URL.revokeObjectURL(address), 10000);
+}
+
+// A picture as a file of its own: what the style sheet says of it is written into it.
+function svgText(picture) {
+  const copy = picture.cloneNode(true), [, , width, height] = picture.getAttribute("viewBox").split(" ");
+  for (const [name, value] of Object.entries({xmlns: kSvg, width, height})) copy.setAttribute(name, value);
+  const from = [...picture.querySelectorAll("*")];
+  [...copy.querySelectorAll("*")].forEach((node, i) => {
+    const style = getComputedStyle(from[i]);
+    for (const name of ["fill", "stroke", "stroke-dasharray", "font-family", "font-size"])
+      node.setAttribute(name, style.getPropertyValue(name));
+  });
+  return new XMLSerializer().serializeToString(copy);
+}
+
+// `picture` is called when the button is pressed.
+function saveButton(picture, name) {
+  const button = element("button", {type: "button", className: "save", title: `Save ${name} as SVG`}, "SVG");
+  button.addEventListener("click", () => {
+    const node = picture(), shown = node.isConnected;
+    if (!shown) document.body.append(node);  // styles are known of what is in the document only
+    download(`${name.replace(/[^A-Za-z0-9._-]+/g, "_")}.svg`, "image/svg+xml", svgText(node));
+    if (!shown) node.remove();
+  });
+  return button;
+}
+
+// The domains of a protein, as the list of proteins shows them.
+function proteinPicture(t) {
+  const width = 800, room = (width - 20) / targets.length[t], base = 24 + lanesOf[t] * kLane;
+  const x = residue => 10 + (residue - 1) * room;
+  const picture = svg("svg", {viewBox: `0 0 ${width} ${base + 20}`, class: "saved"},
+      svg("text", {x: 10, y: 14}, targets.name[t]),
+      svg("rect", {x: 10, width: width - 20, y: 33, height: 3, class: "line"}));
+  for (const d of shownDomainsOf(t)) {
+    if (laneOf[d] < 0 || !kept.domains[d]) continue;
+    const wide = (domains.env_to[d] - domains.env_from[d] + 1) * room, y = 24 + laneOf[d] * kLane;
+    const box = svg("rect", {x: x(domains.env_from[d]), y, width: wide, height: 18, rx: 5, class: "domain"});
+    box.style.setProperty("--hue", models.hue[domains.model[d]]);
+    picture.append(svg("g", {}, svg("title", {}, domainTitle(d)), box));
+    if (nameFits(d, room))
+      picture.append(svg("text", {x: x(domains.env_from[d]) + 4, y: y + 13}, models.name[domains.model[d]]));
+  }
+  for (const residue of [1, targets.length[t]])
+    picture.append(svg("text", {x: x(residue), y: base + 14, "text-anchor": residue === 1 ? "start" : "end"},
+                       String(residue)));
+  return picture;
 }
 
 const kNotIncluded = "reported only";
@@ -796,7 +881,7 @@ function keyOfColours(threshold = null) {
 }
 
 // bins: [{included, low, title}]; ticks: [[bin position, label]]; threshold: bin position or null.
-function histogram(label, bins, ticks, threshold) {
+function histogram(label, bins, ticks, threshold, thresholdText = "") {
   const width = Math.max(240, Math.min(620, byId("figures").clientWidth / figuresInRow() - 30));
   const height = 170, left = 42, bottom = 22, top = 14;
   const most = Math.max(1, ...bins.map(bin => bin.included + bin.low));
@@ -824,7 +909,8 @@ function histogram(label, bins, ticks, threshold) {
   }
   if (threshold !== null) {
     const x = left + threshold * step;
-    picture.append(svg("line", {x1: x, x2: x, y1: top - 8, y2: base, class: "threshold"}));
+    picture.append(svg("line", {x1: x, x2: x, y1: top - 8, y2: base, class: "threshold"}),
+                   svg("text", {x: x + 4, y: top, "text-anchor": "start"}, thresholdText));
   }
   return picture;
 }
@@ -910,6 +996,8 @@ function drawOverview() {
       `${counted(rows.length, "model")} with hits`;
   figure("Proteins of each model", element("span", {}, `${note}. `, keyOfColours()), bars);
 
+  if (results.length > 1) drawResults(rows.map(([model]) => model));
+
   // E-values: their logarithms, the smallest a number can be for those that are 0.
   const kSmallest = -324;
   const logs = shown.map(hit => hits.evalue[hit] > 0 ? Math.log10(hits.evalue[hit]) : kSmallest);
@@ -922,7 +1010,7 @@ function drawOverview() {
   const place = value => value === null ? null : (value - low) / (high - low) * bins;
   figure("E-values of proteins", keyOfColours(edge),
          histogram("Distribution of E-values", binned(logs, included, low, high, bins, power),
-                   ticksOf(low, high, bins, power, 5), place(edge)));
+                   ticksOf(low, high, bins, power, 5), place(edge), edge === null ? "" : general(10 ** edge)));
 
   const scores = shown.map(hit => hits.score[hit]);
   [low, high] = spread(scores);
@@ -932,7 +1020,7 @@ function drawOverview() {
   const plain = value => count(Math.round(value));
   figure("Scores of proteins, bits", keyOfColours(edge),
          histogram("Distribution of scores", binned(scores, included, low, high, bins, plain),
-                   ticksOf(low, high, bins, plain), place(edge)));
+                   ticksOf(low, high, bins, plain), place(edge), edge === null ? "" : fixed(edge, 1)));
 
   const list = [];
   for (let d = 0; d < domains.count; ++d) if (kept.domains[d]) list.push(d);
@@ -970,6 +1058,41 @@ function drawOverview() {
   }
   figure("Lengths of proteins, residues", "on a logarithmic axis",
          histogram("Distribution of lengths", binned(lengths, isIncluded, low, high, 24, raised), ticks, null));
+}
+
+// Proteins of each model in each result.
+function drawResults(order) {
+  const kMost = 40, list = order.slice(0, kMost), cell = 34, left = 130, head = 90;
+  const counts = new Map();
+  let most = 1;
+  for (let hit = 0; hit < hits.count; ++hit) {
+    if (!kept.hits[hit]) continue;
+    const key = `${hits.model[hit]} ${targets.file[hits.target[hit]]}`, n = (counts.get(key) ?? 0) + 1;
+    counts.set(key, n);
+    most = Math.max(most, n);
+  }
+  const picture = svg("svg", {viewBox: `0 0 ${left + cell * results.length + 60} ${head + 18 * list.length + 4}`,
+                              role: "img", "aria-label": "Proteins of each model in each result"});
+  results.forEach((name, r) => {
+    const x = left + (r + .5) * cell;
+    picture.append(svg("text", {x, y: head - 6, transform: `rotate(-45 ${x} ${head - 6})`},
+                       name.length > 18 ? `${name.slice(0, 17)}…` : name));
+  });
+  list.forEach((model, i) => {
+    const y = head + 18 * i, name = models.name[model];
+    picture.append(svg("text", {x: left - 4, y: y + 13, "text-anchor": "end"},
+                       name.length > 18 ? `${name.slice(0, 17)}…` : name));
+    results.forEach((result, r) => {
+      const n = counts.get(`${model} ${r}`) ?? 0, x = left + r * cell;
+      const group = svg("g", {}, svg("title", {}, `${name} in ${result}: ${counted(n, "protein")}`),
+                        svg("rect", {x, y, width: cell - 1, height: 17, class: "bar",
+                                     "fill-opacity": n === 0 ? .05 : .2 + .5 * n / most}));
+      if (n > 0) group.append(svg("text", {x: x + cell / 2, y: y + 13, "text-anchor": "middle"}, count(n)));
+      picture.append(group);
+    });
+  });
+  figure("Proteins of each model in each result",
+         order.length > kMost ? `the ${kMost} models with the most` : `${counted(results.length, "result")}`, picture);
 }
 
 // How many domains cover each position of a model.
@@ -1193,7 +1316,7 @@ function drawStacked(i) {
 // What the filter shows, in the order of the table of domains.
 function saveShown() {
   const clean = text => String(text).replace(/[\t\r\n]/g, " ");
-  const columns = ["protein", "protein_accession", "protein_length", "model", "model_accession", "model_length",
+  const columns = ["result", "protein", "protein_accession", "protein_length", "model", "model_accession", "model_length",
                    "evalue", "score", "bias", "domain", "c_evalue", "i_evalue", "domain_score", "included",
                    "hmm_from", "hmm_to", "ali_from", "ali_to", "env_from", "env_to", "accuracy", "description"];
   const lines = [columns.join("\t")];
@@ -1201,15 +1324,13 @@ function saveShown() {
   for (const d of order) {
     if (!kept.domains[d]) continue;
     const hit = domains.hit[d], t = domains.target[d], m = domains.model[d];
-    lines.push([targets.name[t], targets.accession[t], targets.length[t], models.name[m], models.accession[m],
+    lines.push([results[targets.file[t]] ?? "", targets.name[t], targets.accession[t], targets.length[t], models.name[m], models.accession[m],
                 models.length[m], hits.evalue[hit], hits.score[hit], hits.bias[hit], domains.number[d],
                 domains.c_evalue[d], domains.i_evalue[d], domains.score[d], domains.included[d],
                 domains.hmm_from[d], domains.hmm_to[d], domains.ali_from[d], domains.ali_to[d],
                 domains.env_from[d], domains.env_to[d], domains.accuracy[d], targets.description[t]].map(clean).join("\t"));
   }
-  const address = URL.createObjectURL(new Blob([`${lines.join("\n")}\n`], {type: "text/tab-separated-values"}));
-  element("a", {href: address, download: "domains.tsv"}).click();
-  setTimeout(() => URL.revokeObjectURL(address), 10000);
+  download("domains.tsv", "text/tab-separated-values", `${lines.join("\n")}\n`);
 }
 
 function listen() {
@@ -1219,11 +1340,15 @@ function listen() {
     waiting = true;
     requestAnimationFrame(() => { waiting = false; readFilter(); });
   };
-  for (const id of ["filter", "evalue", "included"]) byId(id).addEventListener("input", later);
+  const result = byId("result");
+  result.append(new Option("all results", "-1"), ...results.map((name, r) => new Option(name, String(r))));
+  result.parentElement.hidden = results.length < 2;
+  for (const id of ["filter", "evalue", "included", "best", "empty", "result"]) byId(id).addEventListener("input", later);
   byId("filters").addEventListener("submit", event => event.preventDefault());
   byId("clear").addEventListener("click", () => {
     byId("filter").value = byId("evalue").value = "";
-    byId("included").checked = false;
+    for (const id of ["included", "best", "empty"]) byId(id).checked = false;
+    result.value = "-1";
     filter.model = -1;
     readFilter();
   });

@@ -162,13 +162,16 @@ TEST(Records, TsvRowsHaveTheColumnsOfTheHeader) {
   Hit odd = make_hit("odd\tname", 0, 50);
   append_tsv(rows, make_result({odd, make_hit("b", 1, 40)}, rules));
   const auto tabs = [](const std::string& line) { return std::ranges::count(line, '\t'); };
-  ASSERT_EQ(std::ranges::count(rows, '\n'), 2);
-  const std::string first = rows.substr(0, rows.find('\n'));
-  const std::string second = rows.substr(first.size() + 1);
-  EXPECT_EQ(tabs(first), tabs(head));
-  EXPECT_EQ(tabs(second), tabs(head));
-  EXPECT_THAT(first, HasSubstr("odd name\t"));
-  EXPECT_THAT(second, HasSubstr("\t\t0\t\t"));
+  EXPECT_EQ(std::ranges::count(rows, '\n'), 1);
+  EXPECT_EQ(tabs(rows), tabs(head));
+  EXPECT_THAT(rows, HasSubstr("odd name\t"));
+  std::string target_head, targets;
+  const RecordOptions of_file{.kept = true, .target_file = "a.fasta"};
+  append_target_tsv_header(target_head, of_file);
+  append_target_tsv(targets, make_result({odd, make_hit("#b", 1, 40)}, rules), of_file);
+  EXPECT_EQ(std::ranges::count(targets, '\n'), 2);
+  EXPECT_EQ(tabs(targets), 2 * tabs(target_head));
+  EXPECT_THAT(targets, HasSubstr("\ta.fasta\n\"#b\"\t"));  // '#' would make it a comment
 }
 
 TEST(A3m, RowsHaveTheModelsColumns) {
@@ -227,7 +230,7 @@ TEST(HtmlPage, EscapesWhateverComesFromFiles) {
   page.run.emplace_back("command", "a & b \"c\"");
   page.models.push_back({"m</title>", "acc<", "de&sc", 30, 1, 1, {}, {}, {}, {}, {}});
   PageTarget& target = page.targets[0];
-  target = {"t<b>", "", "\"quoted\" & 'so on'", 100, {}};
+  target = {"t<b>", "", "\"quoted\" & 'so on'", 100, 0, {}};
   PageHit& hit = target.hits.emplace_back();
   PageDomain& domain = hit.domains.emplace_back();
   domain.env_from = 1, domain.env_to = 100;
