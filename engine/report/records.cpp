@@ -106,7 +106,7 @@ void append_target(Columns& row, const Hit& hit, const ModelResult& result) {
 void append_tsv_header(std::string& out, const RecordOptions& options) {
   out += kTargetColumns;
   out +=
-      "\tdomain\tdomains\tc_evalue\ti_evalue\tdomain_score\tdomain_bias\tdomain_included\thmm_from"
+      "\tdomain\tc_evalue\ti_evalue\tdomain_score\tdomain_bias\tdomain_included\thmm_from"
       "\thmm_to\tali_from\tali_to\tenv_from\tenv_to\taccuracy\tln_p\tdescription\tmodel_coverage";
   if (options.kept) out += "\tkept";
   if (!options.target_file.empty()) out += "\ttarget_file";
@@ -124,7 +124,6 @@ void append_tsv(std::string& out, const ModelResult& result, const RecordOptions
       const Domain& domain = hit.score.domains[d];
       append_target(row, hit, result);
       row.integer(++number);
-      row.integer(hit.reported_domains);
       row.real(conditional_e_value(domain, hits));
       row.real(independent_e_value(domain, hits));
       row.real(domain.bits);

@@ -401,7 +401,7 @@ def _result_of(data: bytes) -> Result:
 
 def make_table(results: Iterable[Result], of: str) -> Table:
     by_domain = choose("table", of, {"targets": 0, "domains": 1}) == 1
-    extra = ("domain", "domains", *_DOMAIN_COLUMNS) if by_domain else ("domains", "domains_included", "expected_domains")
+    extra = ("domain", *_DOMAIN_COLUMNS) if by_domain else ("domains", "domains_included", "expected_domains")
     last = ("ln_p", "description", "model_coverage") if by_domain else ("ln_p", "description")
     columns: Dict[str, List[Any]] = {name: [] for name in (*_TARGET_COLUMNS, *extra, *last)}
     for result in results:
@@ -414,7 +414,7 @@ def make_table(results: Iterable[Result], of: str) -> Table:
                 if domain is None:
                     values += [len(domains), sum(d.included for d in domains), hit.expected_domains]
                 else:
-                    values += [number, len(domains), *(getattr(domain, m) for m in _DOMAIN_COLUMNS.values())]
+                    values += [number, *(getattr(domain, m) for m in _DOMAIN_COLUMNS.values())]
                 values += [hit.ln_p, hit.description]
                 if domain is not None:
                     values.append((domain.model_to - domain.model_from + 1) / result.length)
