@@ -99,6 +99,12 @@ void justify_insertions(std::string& row, const Columns& columns) {
   }
 }
 
+// To a width in bytes, as HMMER pads; fmt counts the columns of a terminal.
+std::string padded(std::string text, std::size_t width) {
+  text.resize(std::max(text.size(), width), ' ');
+  return text;
+}
+
 }  // namespace
 
 AlignedRows align_rows(const MultipleAlignment& alignment, const std::vector<bool>& match) {
@@ -140,14 +146,14 @@ void append_aligned_rows(std::string& out, const AlignedRows& rows,
   out += '\n';
   if (rows.weighted) {
     for (std::size_t row = 0; row < names.size(); ++row)
-      fmt::format_to(to, "#=GS {:{}} WT {:.2f}\n", names[row], longest, rows.weights[row]);
+      fmt::format_to(to, "#=GS {} WT {:.2f}\n", padded(names[row], longest), rows.weights[row]);
     out += '\n';
   }
   const std::size_t margin = std::max(longest + 1, kMarkup);
   for (std::size_t at = 0; at < rows.reference.size(); at += kBlock) {
     if (at > 0) out += '\n';
     for (std::size_t row = 0; row < names.size(); ++row)
-      fmt::format_to(to, "{:{}} {}\n", names[row], margin - 1,
+      fmt::format_to(to, "{} {}\n", padded(names[row], margin - 1),
                      std::string_view(rows.rows[row]).substr(at, kBlock));
     fmt::format_to(to, "#=GC {:{}} {}\n", "RF", margin - 6,
                    std::string_view(rows.reference).substr(at, kBlock));

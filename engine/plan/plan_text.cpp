@@ -47,6 +47,16 @@ void write_candidate(std::string& out, const Candidate& c) {
   json.close();
 }
 
+// A variant that would work has a verdict before its reason (planner.cpp); any other was refused.
+std::pair<std::string_view, std::string_view> verdict_of(const Rejection& rejection) {
+  const std::string_view reason = rejection.reason;
+  for (const std::string_view verdict : {"slower", "only by name"}) {
+    if (reason.starts_with(verdict) && reason.substr(verdict.size()).starts_with(": "))
+      return {verdict, reason.substr(verdict.size() + 2)};
+  }
+  return {"refused", reason};
+}
+
 }  // namespace
 
 std::string architecture_name(const DeviceTraits& device) {
@@ -81,7 +91,8 @@ std::string plan_text(const Plan& plan) {
     fmt::format_to(std::back_inserter(out), "  tuned      {}\n", plan.tuned);
   }
   for (const Rejection& r : plan.rejected) {
-    fmt::format_to(std::back_inserter(out), "  rejected   {}: {}\n", r.variant, r.reason);
+    const auto [verdict, reason] = verdict_of(r);
+    fmt::format_to(std::back_inserter(out), "  {:10} {}: {}\n", verdict, r.variant, reason);
   }
   return out;
 }
@@ -101,8 +112,10 @@ std::string plan_json(const Plan& plan) {
   json.array("fallbacks", plan.fallbacks, write_candidate);
   json.array("rejected", plan.rejected, [](std::string& to, const Rejection& r) {
     JsonObject rejection(to);
+    const auto [verdict, reason] = verdict_of(r);
     rejection.text("variant", r.variant);
-    rejection.text("reason", r.reason);
+    rejection.text("verdict", verdict);
+    rejection.text("reason", reason);
     rejection.close();
   });
   if (plan.stage == Stage::kHost) json.text("problem", plan.problem);

@@ -118,13 +118,13 @@ std::string prefer_tuned(const TuningTable& table, const Plan& plan,
 
 std::string outranked(const Candidate& best, const Plan& plan, Policy policy) {
   if (!plan.tuned.empty()) {
-    return fmt::format("accepted; predicted {:.0f} GCUPS ({}), but another was measured best",
+    return fmt::format("slower: predicted {:.0f} GCUPS ({}), but another was measured best",
                        best.predicted_gcups, best.expected.binding_resource);
   }
   if (policy == Policy::kCudampfpp) {
-    return "accepted; the CUDAMPF++ rule prefers more sequences per warp or a smaller H";
+    return "slower: the CUDAMPF++ rule prefers more sequences per warp or a smaller H";
   }
-  return fmt::format("accepted; predicted {:.0f} {} ({}) against {:.0f}", best.predicted_gcups,
+  return fmt::format("slower: predicted {:.0f} {} ({}) against {:.0f}", best.predicted_gcups,
                      rate_unit(plan.stage), best.expected.binding_resource,
                      plan.chosen.predicted_gcups);
 }
@@ -215,10 +215,7 @@ Status choose(Plan& plan, std::vector<Offer> offers, Policy policy,
   std::vector<Candidate> competing, comparison;
   for (Offer& offer : offers) {
     const KernelVariant& variant = *offer.variant;
-    if (!forced_variant.empty() && variant.name != forced_variant) {
-      plan.rejected.push_back({std::string(variant.name), "another variant was demanded"});
-      continue;
-    }
+    if (!forced_variant.empty() && variant.name != forced_variant) continue;
     std::string why;
     auto found = candidates_of(offer, plan, why);
     if (found.empty()) {
@@ -234,7 +231,6 @@ Status choose(Plan& plan, std::vector<Offer> offers, Policy policy,
   if (competing.empty()) {
     std::string reasons;
     for (const Rejection& r : plan.rejected) {
-      if (r.reason == "another variant was demanded") continue;
       fmt::format_to(std::back_inserter(reasons), "; {}: {}", r.variant, r.reason);
     }
     return fail(forced_variant.empty() ? ErrorCode::kCompile : ErrorCode::kUsage,
@@ -260,10 +256,8 @@ Status choose(Plan& plan, std::vector<Offer> offers, Policy policy,
   };
   for (const Candidate& c : plan.fallbacks) explain(c, outranked(c, plan, policy));
   for (Candidate& c : comparison) {
-    explain(c,
-            fmt::format("kept for comparison with its paper, chosen by name only; predicted {:.0f} "
-                        "{}",
-                        c.predicted_gcups, rate_unit(plan.stage)));
+    explain(c, fmt::format("only by name: kept for comparison with its paper; predicted {:.0f} {}",
+                           c.predicted_gcups, rate_unit(plan.stage)));
     plan.fallbacks.push_back(std::move(c));
   }
   return {};

@@ -37,11 +37,11 @@ class BenchCommands : public testing::Test {
     int status = 0;
     std::string out, err;
   };
-  static Outcome run(CommandFunction command, const std::vector<std::string>& arguments) {
+  static Outcome run(const CommandSpec& command, const std::vector<std::string>& arguments) {
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
     Outcome outcome;
-    outcome.status = command(arguments);
+    outcome.status = run_command(command, "hmmjit", arguments);
     outcome.out = testing::internal::GetCapturedStdout();
     outcome.err = testing::internal::GetCapturedStderr();
     return outcome;
@@ -74,7 +74,7 @@ class BenchCommands : public testing::Test {
 };
 
 TEST_F(BenchCommands, WithoutAGpuThereIsOneLineAndItsStatus) {
-  for (const CommandFunction command : {command_bench, command_tune}) {
+  for (const CommandSpec& command : {bench_command(), tune_command()}) {
     const Outcome outcome = run(command, {"--models", "a.hmm", "--targets", "b.fasta"});
     EXPECT_EQ(outcome.status, static_cast<int>(ErrorCode::kNoDevice));
     EXPECT_EQ(outcome.out, "");
@@ -99,7 +99,7 @@ TEST_F(BenchCommands, WhatASearchLeavesIsCompiledAfterIt) {
   std::string words, input, errors, session, process;
   std::getline(in, words);
   in >> input >> errors >> session >> process;
-  EXPECT_EQ(words, "cache warm --idle --target live:1 --length 112,704");
+  EXPECT_EQ(words, "cache warm --idle --target gpu:1 --length 112,704");
   EXPECT_EQ(input, "/dev/null");
   EXPECT_EQ(errors, "/dev/null");
   EXPECT_EQ(session, process) << "of its own";
@@ -115,39 +115,41 @@ TEST_F(BenchCommands, WhatASearchLeavesIsCompiledAfterIt) {
 }
 
 TEST_F(BenchCommands, UsageErrors) {
-  EXPECT_EQ(run(command_bench, {"--stage", "gate"}).status, static_cast<int>(ErrorCode::kUsage));
-  EXPECT_EQ(run(command_bench, {"--residues", "2X"}).status, static_cast<int>(ErrorCode::kUsage));
-  EXPECT_EQ(run(command_bench, {"--repeats", "0"}).status, static_cast<int>(ErrorCode::kUsage));
+  EXPECT_EQ(run(bench_command(), {"--stage", "gate"}).status, static_cast<int>(ErrorCode::kUsage));
+  EXPECT_EQ(run(bench_command(), {"--residues", "2X"}).status, static_cast<int>(ErrorCode::kUsage));
+  EXPECT_EQ(run(bench_command(), {"--repeats", "0"}).status, static_cast<int>(ErrorCode::kUsage));
 }
 
 TEST_F(BenchCommands, PlansNameWhatWasMeasuredUnlessToldNotTo) {
   const std::vector<std::string> plan{"--length", "400", "--device", "H200", "--stage", "ssv"};
-  const Outcome before = run(command_plan, plan);
+  const Outcome before = run(plan_command(), plan);
   EXPECT_EQ(before.status, 0) << before.err;
   EXPECT_THAT(before.out, testing::Not(HasSubstr("tuned")));
   keep_a_choice();
-  const Outcome after = run(command_plan, plan);
+  const Outcome after = run(plan_command(), plan);
   EXPECT_THAT(after.out, HasSubstr("tuned      measured 21000 GCUPS"));
   auto without = plan;
   without.emplace_back("--no-tuned");
-  EXPECT_EQ(run(command_plan, without).out, before.out);
+  EXPECT_EQ(run(plan_command(), without).out, before.out);
   ::setenv("HMMJIT_TUNED", "off", 1);
-  EXPECT_EQ(run(command_plan, plan).out, before.out);
+  EXPECT_EQ(run(plan_command(), plan).out, before.out);
   ::unsetenv("HMMJIT_TUNED");
 
-  const Outcome shown = run(command_tune, {"--show"});
+  const Outcome shown = run(tune_command(), {"--show"});
   EXPECT_EQ(shown.status, 0);
   EXPECT_THAT(shown.out, HasSubstr("\"gcups\":21000,"));
-  EXPECT_EQ(run(command_tune, {"--clear"}).status, 0);
-  EXPECT_EQ(run(command_plan, plan).out, before.out);
-  EXPECT_EQ(run(command_tune, {"--show"}).out, "");
+  EXPECT_EQ(run(tune_command(), {"--clear"}).status, 0);
+  EXPECT_EQ(run(plan_command(), plan).out, before.out);
+  const Outcome nothing = run(tune_command(), {"--show"});
+  EXPECT_EQ(nothing.out, "");
+  EXPECT_THAT(nothing.err, HasSubstr("nothing is measured yet; it would be kept in " + folder_.string()));
 }
 
 TEST_F(BenchCommands, ADamagedTuningFileIsAMiss) {
   keep_a_choice();
   const std::vector<std::string> plan{"--length", "400", "--device", "H200", "--stage", "ssv"};
   std::ofstream(folder_ / "tuning.jsonl") << "{\"format\":1,\"device\":\"H2";
-  const Outcome outcome = run(command_plan, plan);
+  const Outcome outcome = run(plan_command(), plan);
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_THAT(outcome.out, testing::Not(HasSubstr("tuned")));
 }

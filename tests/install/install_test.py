@@ -47,8 +47,8 @@ def install(build, prefix):
             for path in (staging, build):
                 if path in text:
                     sys.exit(f"{name} names {path}: the prefix cannot be moved")
-    for name in ("man/man1/hmmjit.1", "man/man1/hmmjit-search.1", "zsh/site-functions/_hmmjit",
-                 "bash-completion/completions/hmmjit", "fish/vendor_completions.d/hmmjit.fish"):
+    for name in ("man/man1/hmmjit.1", "man/man1/hmmjit-search.1",
+                 "bash-completion/completions/hmmjit"):
         if os.path.getsize(os.path.join(prefix, "share", name)) == 0:
             sys.exit(f"{name} is empty")
     check_links(os.path.join(prefix, "share", "doc", "hmmjit"))

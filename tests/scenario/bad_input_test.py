@@ -127,6 +127,8 @@ class EdgeFiles(unittest.TestCase):
             with self.subTest(file=name):
                 done = search(["--noali"] + self.arguments(name), timeout=120)
                 message = done.stderr.decode(errors="replace")
+                if "looks like DNA" in message:  # some of the formats' examples are
+                    message = message.split("\n", 1)[1]
                 if name in self.refused:
                     self.assertEqual(done.returncode, INPUT_ERROR, message)
                     self.assertEqual(message.count("\n"), 1, message)
@@ -244,7 +246,7 @@ class BrokenFiles(ScratchFolder):
         self.refused([self.model, self.folder], self.folder)
 
     def test_usage(self):
-        for arguments, fragment in [([self.model], "number of command line arguments"),
+        for arguments, fragment in [([self.model], "seqdb is missing"),
                                     (["-", "-"], "but not both"),
                                     (["--mem", "x", self.model, self.targets], "--mem"),
                                     (["--device", "tpu", self.model, self.targets], "--device"),

@@ -61,7 +61,7 @@ class Habits(ScratchFolder):
                 (["serch"], "did you mean search?"), (["frobnicate"], "hmmjit -h shows"),
                 (["man", "serach"], "did you mean search?"),
                 (["plan", "--modle", "x"], "did you mean --model?"),
-                (["plan", "--length", "0"], "--length takes a number above 0; got 0"),
+                (["plan", "--length", "0"], "option --length takes integer argument in range n>0; got 0"),
                 (["plan", "--length", "abc"], "--length"), (["plan", "--length", "-5"], "--length"),
                 (["plan", "--length", "50", "--emit", "ptxx"], "did you mean ptx?"),
                 (["plan"], "nothing to plan for"), (["cache"], "a command is missing"),
@@ -144,7 +144,7 @@ class Habits(ScratchFolder):
             done = scenario.run([link, "-h", "--seq_limit", "1"])
             self.assertEqual((done.returncode, done.stderr), (0, b""))
             self.assertIn(b"--seq-limit", done.stdout)
-        self.says(search(["--seq_limit", "5", self.fn3, self.targets]), USAGE_ERROR, "means nothing without -A or --a3m")
+        self.says(search(["--seq_limit", "5", self.fn3, self.targets]), USAGE_ERROR, "means nothing without -A or --a3m or --part")
 
     def test_folders_of_environment_variables(self):
         """PFAMDB for the profiles of hmmscan, BLASTDB for sequences, where the program of HMMER looks there as well."""
@@ -190,6 +190,33 @@ class Habits(ScratchFolder):
             self.assertEqual(done.returncode, 0)
             self.assertEqual(done.stderr.decode().count("genome.fa looks like DNA"), 1)
         self.assertNotIn(b"looks like", search(["-o", "/dev/null", self.globins, self.targets]).stderr)
+
+    def test_an_output_that_nobody_reads_any_more(self):
+        result = self.path("run.json")
+        self.assertEqual(search(["-o", "/dev/null", "--json", result, self.fn3, self.targets]).returncode, 0)
+        for command in (f"search --quiet -o /dev/null --json - {self.library} {self.targets}",
+                        f"search --quiet -o /dev/null --tsv - {self.library} {self.targets}", f"report -o - {result}"):
+            with self.subTest(command=command):
+                done = subprocess.run(["bash", "-c", f"'{scenario.program}' {command} | head -c 10 >/dev/null; "
+                                       "exit ${PIPESTATUS[0]}"], capture_output=True, timeout=120)
+                self.assertIn(done.returncode, (0, 128 + 13))
+                self.assertEqual(done.stderr, b"")
+
+    def test_a_table_is_no_result(self):
+        table = self.path("p.tbl")
+        search(["-o", "/dev/null", "--tblout", table, self.fn3, self.targets])
+        done = hmmjit("report", table)
+        self.says(done, INPUT_ERROR, f"{table}: neither JSON lines nor a table")
+
+    def test_models_without_cutoffs_take_one_line(self):
+        many = self.path("many.hmm")
+        with open(many, "wb") as file:
+            for number in range(8):
+                file.write(read(self.globins).replace(b"NAME  globins4", b"NAME  g%d" % number))
+            file.write(read(self.fn3))
+        done = search(["-o", "/dev/null", "--cut_ga", "--cut-missing", "skip", many, self.targets])
+        self.assertEqual((done.returncode, done.stderr.decode()), (
+            0, "hmmjit: warning: 8 models have no GA cutoffs: not searched (g0, g1, g2, g3, g4 and 3 more)\n"))
 
     def test_a_remedy_names_an_option_of_the_command(self):
         gaps = self.path("gaps.fa")

@@ -334,7 +334,7 @@ class Outputs(ResultsFolder):
 
     def test_refusals(self):
         for arguments, words in [
-                (["--as", "jackhmmer"], b"write --as hmmscan"),
+                (["--as", "jackhmmer"], b"it takes hmmscan, hmmsearch"),
                 (["--as", "hmmscan", "--pfamtblout", self.path("x")], b"incompatible")]:
             done = search(arguments + [self.library, self.targets])
             self.assertEqual(done.returncode, USAGE_ERROR)

@@ -35,11 +35,16 @@ class Plan(ScratchFolder):
             before = [k["variant"] for k in kernels[:index] if k["stage"] == kernel["stage"]]
             self.assertEqual(re.findall(r"of targets that (\S+) leaves undecided", line), before)
         self.assertEqual(stages.count("viterbi"), 2)
-        self.assertRegex(lines[-1], r"^1 model, 1 device, \d+ plans, \d+ kernels, ")
+        self.assertRegex(lines[-1], r"^1 model, 1 device, \d+ plans, \d+ kernels$")
         explained = self.plan("--length", "150", "--device", "H200", "--explain").stdout
         self.assertGreater(explained.count(b"\n"), 3 * len(lines))
-        self.assertIn(b"rejected ", explained)
-        self.assertNotIn(b"rejected ", short.stdout)
+        for word in (b"  slower ", b"  only by name ", b"  refused "):
+            self.assertIn(word, explained)
+            self.assertNotIn(word, short.stdout)
+        self.assertNotIn(b"padded cells", short.stdout + explained)
+        self.assertIn(b"% padded cells", self.plan("--length", "150", "--device", "H200", "--stage", "ssv").stdout)
+        forced = self.plan("--length", "150", "--device", "H200", "--stage", "ssv", "--variant", "one_thread").stdout
+        self.assertNotRegex(forced, rb"slower|by name|refused")
 
     def warm(self, *arguments):
         done = run([scenario.program, "cache", "warm", "--cache-dir", self.cache, "--length", "48", *arguments],

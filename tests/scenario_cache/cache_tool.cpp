@@ -45,8 +45,9 @@ int main(int argc, char** argv) {
     return report;
   };
   try {
-    return tools::command_cache(argc, argv,
-                                log == nullptr ? tools::WarmFunction() : tools::WarmFunction(warm));
+    return tools::run_command(
+        tools::cache_command(log == nullptr ? tools::WarmFunction() : tools::WarmFunction(warm)),
+        "hmmjit cache", std::vector<std::string>(argv + 1, argv + argc));
   } catch (const std::bad_alloc&) {  // as the program itself does
     return static_cast<int>(ErrorCode::kResources);
   }

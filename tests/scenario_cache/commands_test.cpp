@@ -109,7 +109,7 @@ TEST_F(CacheCommandsTest, StatsAgreeWithDu) {
   ::pclose(pipe);
   EXPECT_EQ(stats["allocated_bytes"], bytes);
   EXPECT_EQ(run({"stats"}), 0);
-  EXPECT_THAT(out_, HasSubstr("kernels          6"));
+  EXPECT_THAT(out_, HasSubstr("entries          6\n"));
 }
 
 TEST_F(CacheCommandsTest, ListAndShow) {

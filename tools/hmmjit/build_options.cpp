@@ -17,79 +17,37 @@ constexpr std::string_view kPrior = "Options controlling prior strategy";
 constexpr std::string_view kWeightings = "--wpb,--wgsc,--wblosum,--wnone,--wgiven";
 constexpr std::string_view kNumbers = "--eent,--eentexp,--eclust,--enone,--eset";
 
-constexpr std::array kFragment = {OptionSpec{.name = "--fragthresh",
-                                             .type = kReal,
-                                             .value_name = "x",
-                                             .default_text = "0.5",
-                                             .range = "0<=x<=1",
-                                             .group = kConstruction,
-                                             .help = "if L <= x*alen, tag sequence as a fragment"}};
+constexpr OptionSpec kFragment[] = {
+    {kConstruction, "--fragthresh", "x=0.5 0<=x<=1", "if L <= x*alen, tag sequence as a fragment"}};
 
-constexpr OptionSpec weighting(std::string_view name, std::string_view help) {
-  return {.name = name, .excludes = kWeightings, .group = kWeighting, .help = help};
-}
-constexpr std::array kWeightingOptions = {
-    weighting("--wpb", "Henikoff position-based weights (default)"),
-    weighting("--wgsc", "Gerstein/Sonnhammer/Chothia tree weights"),
-    weighting("--wblosum", "Henikoff simple filter weights"),
-    weighting("--wnone", "don't do any relative weighting; set all to 1"),
-    weighting("--wgiven", "use weights as given in the alignment file"),
-    OptionSpec{.name = "--wid",
-               .type = kReal,
-               .value_name = "x",
-               .default_text = "0.62",
-               .range = "0<=x<=1",
-               .group = kWeighting,
-               .help = "for --wblosum: set identity cutoff",
-               .needs = "--wblosum"}};
+constexpr OptionSpec kWeightingOptions[] = {
+    {kWeighting, "--wpb", "", "Henikoff position-based weights (default)", excluding(kWeightings)},
+    {kWeighting, "--wgsc", "", "Gerstein/Sonnhammer/Chothia tree weights", excluding(kWeightings)},
+    {kWeighting, "--wblosum", "", "Henikoff simple filter weights", excluding(kWeightings)},
+    {kWeighting, "--wnone", "", "don't do any relative weighting; set all to 1",
+     excluding(kWeightings)},
+    {kWeighting, "--wgiven", "", "use weights as given in the alignment file",
+     excluding(kWeightings)},
+    {kWeighting, "--wid", "x=0.62 0<=x<=1", "for --wblosum: set identity cutoff",
+     needing("--wblosum")}};
 
-constexpr OptionSpec number(std::string_view name, std::string_view help) {
-  return {.name = name, .excludes = kNumbers, .group = kEffective, .help = help};
-}
-constexpr std::array kEffectiveOptions = {
-    number("--eent", "adjust eff seq # to achieve relative entropy target (default)"),
-    number("--eentexp", "adjust eff seq # to reach rel. ent. target using exp scaling"),
-    number("--eclust", "eff seq # is # of single linkage clusters"),
-    number("--enone", "no effective seq # weighting: just use nseq"),
-    OptionSpec{.name = "--eset",
-               .type = kReal,
-               .value_name = "x",
-               .range = "x>=0",
-               .excludes = kNumbers,
-               .group = kEffective,
-               .help = "set eff seq # for all models to <x>"},
-    OptionSpec{.name = "--ere",
-               .type = kReal,
-               .value_name = "x",
-               .default_text = "0.59",
-               .range = "x>0",
-               .group = kEffective,
-               .help = "for --eent[exp]: set minimum rel entropy/position to <x>"},
-    OptionSpec{.name = "--esigma",
-               .type = kReal,
-               .value_name = "x",
-               .default_text = "45.0",
-               .range = "x>0",
-               .group = kEffective,
-               .help = "for --eent[exp]: set sigma param to <x>"},
-    OptionSpec{.name = "--eid",
-               .type = kReal,
-               .value_name = "x",
-               .default_text = "0.62",
-               .range = "0<=x<=1",
-               .group = kEffective,
-               .help = "for --eclust: set fractional identity cutoff to <x>",
-               .needs = "--eclust"}};
+constexpr OptionSpec kEffectiveOptions[] = {
+    {kEffective, "--eent", "", "adjust eff seq # to achieve relative entropy target (default)",
+     excluding(kNumbers)},
+    {kEffective, "--eentexp", "", "adjust eff seq # to reach rel. ent. target using exp scaling",
+     excluding(kNumbers)},
+    {kEffective, "--eclust", "", "eff seq # is # of single linkage clusters", excluding(kNumbers)},
+    {kEffective, "--enone", "", "no effective seq # weighting: just use nseq", excluding(kNumbers)},
+    {kEffective, "--eset", "x x>=0", "set eff seq # for all models to <x>", excluding(kNumbers)},
+    {kEffective, "--ere", "x=0.59 x>0", "for --eent[exp]: set minimum rel entropy/position to <x>"},
+    {kEffective, "--esigma", "x=45.0 x>0", "for --eent[exp]: set sigma param to <x>"},
+    {kEffective, "--eid", "x=0.62 0<=x<=1", "for --eclust: set fractional identity cutoff to <x>",
+     needing("--eclust")}};
 
-constexpr std::array kPriorOptions = {
-    OptionSpec{.name = "--pnone",
-               .excludes = "--plaplace",
-               .group = kPrior,
-               .help = "don't use any prior; parameters are frequencies"},
-    OptionSpec{.name = "--plaplace",
-               .excludes = "--pnone",
-               .group = kPrior,
-               .help = "use a Laplace +1 prior"}};
+constexpr OptionSpec kPriorOptions[] = {
+    {kPrior, "--pnone", "", "don't use any prior; parameters are frequencies",
+     excluding("--plaplace")},
+    {kPrior, "--plaplace", "", "use a Laplace +1 prior", excluding("--pnone")}};
 
 }  // namespace
 

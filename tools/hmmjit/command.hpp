@@ -1,39 +1,36 @@
-// The commands of the hmmjit program. A command is one function in a file of its own
-// (command_<name>.cpp) and one line in the table of commands.cpp.
+// The commands of the hmmjit program. A command is a function in a file of its own
+// (command_<name>.cpp), which describes and runs it, and one line in commands.cpp.
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "hmmjit/command_line.hpp"
+
 namespace hmmjit::tools {
 
-/// Arguments after the command's name. Returns the exit status (core/error.hpp).
-using CommandFunction = int (*)(const std::vector<std::string>& arguments);
-
-struct Command {
-  std::string_view name, help;
-  CommandFunction run;
-};
 /// All of them, in the order they are shown.
-std::span<const Command> commands();
+const std::vector<CommandSpec>& commands();
+std::vector<std::string> command_names();
+/// Fails with kUsage where there is none of this name.
+Result<const CommandSpec*> find_command(std::string_view name);
 
-int command_search(const std::vector<std::string>& arguments);
-int command_phmmer(const std::vector<std::string>& arguments);
-int command_jackhmmer(const std::vector<std::string>& arguments);
-int command_scan(const std::vector<std::string>& arguments);
-int command_build(const std::vector<std::string>& arguments);
-int command_db(const std::vector<std::string>& arguments);
-int command_merge(const std::vector<std::string>& arguments);
-int command_part(const std::vector<std::string>& arguments);
-int command_report(const std::vector<std::string>& arguments);
-int command_plan(const std::vector<std::string>& arguments);
-int command_cache(const std::vector<std::string>& arguments);
-int command_bench(const std::vector<std::string>& arguments);
-int command_tune(const std::vector<std::string>& arguments);
-int command_doctor(const std::vector<std::string>& arguments);
-int command_completions(const std::vector<std::string>& arguments);
-int command_man(const std::vector<std::string>& arguments);
+CommandSpec search_command();
+CommandSpec phmmer_command();
+CommandSpec jackhmmer_command();
+CommandSpec scan_command();
+CommandSpec build_command();
+CommandSpec merge_command();
+CommandSpec part_command();
+CommandSpec db_command();
+CommandSpec report_command();
+CommandSpec plan_command();
+CommandSpec cache_command();
+CommandSpec bench_command();
+CommandSpec tune_command();
+CommandSpec doctor_command();
+CommandSpec completions_command();
+CommandSpec man_command();
 
 }  // namespace hmmjit::tools

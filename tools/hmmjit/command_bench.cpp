@@ -2,12 +2,10 @@
 // tune`: which of the planner's candidates are the fastest there, kept for later searches.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
@@ -17,9 +15,10 @@
 #include "core/diagnostics.hpp"
 #include "core/numbers.hpp"
 #include "core/output_file.hpp"
+#include "hmmjit/command.hpp"
 #include "hmmjit/command_cache.hpp"
-#include "hmmjit/command_line.hpp"
 #include "hmmjit/measurement_tables.hpp"
+#include "hmmjit/search_options.hpp"
 #include "io/hmm_file.hpp"
 #include "io/sequence_file.hpp"
 
@@ -32,14 +31,15 @@ using plan::Stage;
 constexpr std::array kMeasuredStages{Stage::kSsv, Stage::kMsv, Stage::kBias, Stage::kViterbi,
                                      Stage::kForward};
 
-struct BenchArguments {
-  std::vector<std::string> models, targets, stages, variants;
-  std::string residues = "0", output, policy = "default";
-  std::size_t distinct = 0, candidates = 1;
-  int repeats = 3, device = 0, threads = 0;
-  double seconds = 0.5;
+/// What the command line asks for.
+struct BenchRequest {
+  std::vector<std::string> models, targets, variants;
+  std::vector<Stage> stages;
+  bench::Settings settings;
+  plan::Policy policy = plan::Policy::kDefault;
+  std::size_t candidates = 1;
+  int device = 0;
   bool json = false, paper = false, exact_length = false;
-  bool clear = false, show = false, dry_run = false;  // tune
 };
 
 /// "200M": a count with an optional k (or K), M or G.
@@ -84,7 +84,7 @@ Result<std::vector<std::shared_ptr<const SearchModel>>> read_models(
       out.push_back(make_search_model(std::move(*hmm)));
     }
   }
-  if (out.empty()) return fail(ErrorCode::kUsage, "no models", "--models", "give --models FILE");
+  if (out.empty()) return fail(ErrorCode::kInput, "no models in the files", "--models");
   std::ranges::stable_sort(out, {}, [](const auto& model) { return model->hmm.M; });
   return out;
 }
@@ -105,61 +105,67 @@ Result<bench::Sequences> read_targets(const std::vector<std::string>& files) {
       }
     }
   }
-  if (out.empty()) return fail(ErrorCode::kUsage, "no targets", "--targets", "give --targets FILE");
+  if (out.empty()) return fail(ErrorCode::kInput, "no targets in the files", "--targets");
   return out;
+}
+
+Result<BenchRequest> make_request(const ParsedOptions& options) {
+  BenchRequest request;
+  request.models = options.list("--models");
+  std::ranges::copy(options.arguments(), std::back_inserter(request.models));
+  request.targets = options.list("--targets");
+  HMMJIT_ASSIGN(request.stages, parse_stages(options.list("--stage")));
+  if (request.models.empty())
+    return fail(ErrorCode::kUsage, "no models", "--models", "give --models FILE");
+  if (request.targets.empty())
+    return fail(ErrorCode::kUsage, "no targets", "--targets", "give --targets FILE");
+  HMMJIT_ASSIGN(request.settings.residues, parse_count(std::string(options.text("--residues"))));
+  const auto number = [&](std::string_view name) {
+    return static_cast<int>(std::min<std::int64_t>(options.integer(name), 1 << 30));
+  };
+  request.settings.distinct = static_cast<std::size_t>(number("--distinct"));
+  request.settings.repeats = number("--repeats");
+  request.settings.seconds = options.real("--seconds");
+  request.settings.threads = number("--cpu");
+  HMMJIT_ASSIGN(request.device, gpu_ordinal(options.text("--device"), "--device"));
+  request.candidates = static_cast<std::size_t>(number("--candidates"));
+  request.json = options.is_set("--json");
+  return request;
 }
 
 /// Everything a measurement needs, opened in the order in which failures are cheapest.
 struct Setup {
-  std::vector<Stage> stages;
   std::vector<std::shared_ptr<const SearchModel>> models;
   std::unique_ptr<gpu::KernelSource> kernels;
   std::unique_ptr<bench::Bench> bench;
 };
 
-Result<Setup> set_up(const BenchArguments& arguments, const cache::Settings& cache_settings,
+Result<Setup> set_up(const BenchRequest& request, const cache::Settings& cache_settings,
                      const char* command) {
   Setup out;
-  HMMJIT_ASSIGN(out.stages, parse_stages(arguments.stages));
-  bench::Settings settings;
-  HMMJIT_ASSIGN(settings.residues, parse_count(arguments.residues));
-  settings.distinct = arguments.distinct;
-  settings.repeats = arguments.repeats;
-  settings.seconds = arguments.seconds;
-  settings.threads = arguments.threads;
+  bench::Settings settings = request.settings;
   settings.on_progress = [command](const std::string& text) {
     diagnose("hmmjit {}: {}\n", command, text);
   };
   const auto driver = driver::Driver::open();
   HMMJIT_TRY(driver->require());
-  HMMJIT_ASSIGN(out.models, read_models(arguments.models));
-  HMMJIT_ASSIGN(const bench::Sequences sequences, read_targets(arguments.targets));
+  HMMJIT_ASSIGN(out.models, read_models(request.models));
+  HMMJIT_ASSIGN(const bench::Sequences sequences, read_targets(request.targets));
   compile::ProviderSettings provider;
   HMMJIT_ASSIGN(out.kernels,
                 gpu::open_kernel_source(driver->report().version / 1000, std::move(provider),
                                         cache::KernelCache::open(cache_settings)));
-  HMMJIT_ASSIGN(out.bench, bench::Bench::create(driver, arguments.device, *out.kernels, sequences,
+  HMMJIT_ASSIGN(out.bench, bench::Bench::create(driver, request.device, *out.kernels, sequences,
                                                 std::move(settings)));
   return out;
 }
 
-void add_common_options(CLI::App& app, BenchArguments& given) {
-  app.add_option("-m,--models,files", given.models, "profile HMM file(s)");
-  app.add_option("-t,--targets", given.targets, "sequence file(s)");
-  app.add_option("--stage", given.stages, "ssv, msv, bias, viterbi, forward [all]");
-  app.add_option("--residues", given.residues,
-                 "copies of the targets until there are so many, as in 200M [one copy]");
-  app.add_option("--distinct", given.distinct,
-                 "at most so many distinct targets, evenly chosen; each is reversed as well [all]");
-  app.add_option("--repeats", given.repeats, "timed launches, of which the median counts [3]")
-      ->check(CLI::Range(1, 1000));
-  app.add_option("--seconds", given.seconds,
-                 "kernels predicted to take longer are measured on a sample [0.5]")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--device", given.device, "ordinal of the GPU [0]")->check(CLI::NonNegativeNumber);
-  app.add_option("--threads", given.threads, "threads of the CPU filters [all cores]")
-      ->check(CLI::NonNegativeNumber);
-  app.add_flag("--json", given.json, "machine-readable output");
+Result<cache::Settings> settings_with_warnings(const ParsedOptions& options, const char* command) {
+  HMMJIT_ASSIGN(cache::Settings settings, cache_settings(options));
+  settings.on_warning = [command](const Error& warning) {
+    diagnose("hmmjit {}: warning: {}\n", command, warning.to_string());
+  };
+  return settings;
 }
 
 /// What is measured of one model and stage.
@@ -168,18 +174,13 @@ struct Choice {
   plan::Candidate candidate;
 };
 
-Result<std::vector<Choice>> choices_for(const BenchArguments& arguments, Stage stage,
-                                        const SearchModel& model, const plan::DeviceTraits& device,
-                                        std::vector<std::string>& refusals) {
+std::vector<Choice> choices_for(const BenchRequest& request, Stage stage, const SearchModel& model,
+                                const plan::DeviceTraits& device,
+                                std::vector<std::string>& refusals) {
   std::vector<Choice> out;
-  const auto policy = plan::find_policy(arguments.policy);
-  if (!policy) {
-    return fail(ErrorCode::kUsage, fmt::format("no policy \"{}\"", arguments.policy), "--policy",
-                "policies: default, cudampfpp");
-  }
   // Without names: what the policy chooses. "all" or --paper: every variant of the stage.
-  std::vector<std::string> variants = arguments.variants;
-  if (arguments.paper || std::ranges::find(variants, "all") != variants.end()) {
+  std::vector<std::string> variants = request.variants;
+  if (request.paper || std::ranges::find(variants, "all") != variants.end()) {
     variants.clear();
     for (const plan::KernelVariant& v : plan::variants_of(stage)) variants.emplace_back(v.name);
   } else if (variants.empty()) {
@@ -188,8 +189,8 @@ Result<std::vector<Choice>> choices_for(const BenchArguments& arguments, Stage s
   for (const std::string& variant : variants) {
     plan::PlanOptions options;
     options.variant = variant;
-    options.policy = *policy;
-    options.exact_length = arguments.exact_length;
+    options.policy = request.policy;
+    options.exact_length = request.exact_length;
     const auto known = plan::variants_of(stage);
     if (!variant.empty() &&
         std::ranges::find(known, variant, &plan::KernelVariant::name) == known.end()) {
@@ -207,8 +208,8 @@ Result<std::vector<Choice>> choices_for(const BenchArguments& arguments, Stage s
       // The papers compare where a table lies: one candidate for each place.
       const std::string_view place = c.expected.placement;
       const bool other_place =
-          arguments.paper && !place.empty() && placements.insert(place).second && taken > 0;
-      if (taken++ < arguments.candidates || other_place) out.push_back({*planned, c});
+          request.paper && !place.empty() && placements.insert(place).second && taken > 0;
+      if (taken++ < request.candidates || other_place) out.push_back({*planned, c});
     }
   }
   return out;
@@ -226,111 +227,115 @@ Result<std::optional<Choice>> generic_choice(Stage stage, const SearchModel& mod
   return out;
 }
 
-int run_bench(const BenchArguments& arguments, const cache::Settings& cache_settings) {
-  auto setup = set_up(arguments, cache_settings, "bench");
-  if (!setup) return report_failure("bench", setup.error());
-  bench::Bench& bench = *setup->bench;
+Result<int> run_bench(const ParsedOptions& options) {
+  HMMJIT_ASSIGN(BenchRequest request, make_request(options));
+  request.variants = options.list("--variant");
+  request.policy = *plan::find_policy(options.text("--policy"));
+  request.exact_length = options.is_set("--exact-length");
+  request.paper = options.is_set("--paper");
+  HMMJIT_ASSIGN(const cache::Settings cache_settings, settings_with_warnings(options, "bench"));
+  HMMJIT_ASSIGN(const Setup setup, set_up(request, cache_settings, "bench"));
+  bench::Bench& bench = *setup.bench;
   MeasurementTables tables(bench);
-  if (!arguments.json) fmt::print("{}", tables.heading());
+  if (!request.json) fmt::print("{}", tables.heading());
   // All kernels are asked for first: they compile side by side while the first are measured.
   std::map<std::pair<std::size_t, Stage>, std::vector<Choice>> choices;
   std::map<std::pair<std::size_t, Stage>, Choice> generic;
-  for (std::size_t i = 0; i < setup->models.size(); ++i) {
-    const SearchModel& model = *setup->models[i];
-    for (const Stage stage : setup->stages) {
+  for (std::size_t i = 0; i < setup.models.size(); ++i) {
+    const SearchModel& model = *setup.models[i];
+    for (const Stage stage : request.stages) {
       std::vector<std::string> refusals;
-      auto found = choices_for(arguments, stage, model, bench.device(), refusals);
-      if (!found) return report_failure("bench", found.error());
+      std::vector<Choice> found = choices_for(request, stage, model, bench.device(), refusals);
       for (const std::string& refusal : refusals) tables.add_refusal(refusal);
-      for (const Choice& c : *found) bench.prepare(c.plan, c.candidate);
-      if (arguments.paper && !found->empty()) {
-        auto wide = generic_choice(stage, model, *setup->models.back(), bench.device());
-        if (!wide) return report_failure("bench", wide.error());
-        if (*wide) {
-          bench.prepare((*wide)->plan, (*wide)->candidate);
-          generic.emplace(std::pair{i, stage}, std::move(**wide));
+      for (const Choice& c : found) bench.prepare(c.plan, c.candidate);
+      if (request.paper && !found.empty()) {
+        HMMJIT_ASSIGN(std::optional<Choice> wide,
+                      generic_choice(stage, model, *setup.models.back(), bench.device()));
+        if (wide) {
+          bench.prepare(wide->plan, wide->candidate);
+          generic.emplace(std::pair{i, stage}, *std::move(wide));
         }
       }
-      choices.emplace(std::pair{i, stage}, std::move(*found));
+      choices.emplace(std::pair{i, stage}, std::move(found));
     }
   }
-  for (std::size_t i = 0; i < setup->models.size(); ++i) {
-    bench.use_model(setup->models[i]);
-    for (const Stage stage : setup->stages) {
+  for (std::size_t i = 0; i < setup.models.size(); ++i) {
+    bench.use_model(setup.models[i]);
+    for (const Stage stage : request.stages) {
       const auto& wanted = choices.at({i, stage});
       for (const Choice& c : wanted) {
-        const auto measured = bench.measure(c.plan, c.candidate);
-        if (!measured) return report_failure("bench", measured.error());
-        tables.add(*measured);
-        if (!arguments.json) {
-          fmt::print("{}", MeasurementTables::row(*measured));
+        HMMJIT_ASSIGN(const Measurement measured, bench.measure(c.plan, c.candidate));
+        tables.add(measured);
+        if (!request.json) {
+          fmt::print("{}", MeasurementTables::row(measured));
           std::fflush(stdout);
         }
       }
-      if (!arguments.paper || wanted.empty()) continue;
+      if (!request.paper || wanted.empty()) continue;
       if (const auto wide = generic.find({i, stage}); wide != generic.end()) {
-        const auto measured = bench.measure(wide->second.plan, wide->second.candidate);
-        if (!measured) return report_failure("bench", measured.error());
-        tables.add_generic(*measured);
+        HMMJIT_ASSIGN(const Measurement measured,
+                      bench.measure(wide->second.plan, wide->second.candidate));
+        tables.add_generic(measured);
       }
       constexpr double kSecondsOfOneCore = 0.2;
-      tables.add_one_core(stage, setup->models[i]->hmm.M,
+      tables.add_one_core(stage, setup.models[i]->hmm.M,
                           bench.oracle().one_core_gcups(stage, kSecondsOfOneCore));
     }
   }
-  if (arguments.json) {
+  if (request.json) {
     fmt::print("{}\n", tables.json());
   } else {
     fmt::print("{}", tables.summary());
-    if (arguments.paper) fmt::print("{}", tables.paper());
+    if (request.paper) fmt::print("{}", tables.paper());
   }
   if (tables.wrong() > 0) return static_cast<int>(ErrorCode::kInternal);
   return tables.measured() == 0 || tables.failed() > 0 ? static_cast<int>(ErrorCode::kCompile) : 0;
 }
 
-int run_tune(const BenchArguments& arguments, const cache::Settings& cache_settings) {
-  const auto templates = render::TemplateLibrary::from_environment();
-  if (!templates) return report_failure("tune", templates.error());
-  const std::string catalogue = compile::catalogue_version(*templates);
-  if (arguments.clear) {
-    const auto cleared = compile::clear_tuning(cache_settings);
-    if (!cleared) return report_failure("tune", cleared.error());
-    fmt::print("{}: {}\n", compile::tuning_path(cache_settings),
-               *cleared ? "removed" : "nothing to remove");
+Result<int> run_tune(const ParsedOptions& options) {
+  HMMJIT_ASSIGN(const cache::Settings cache_settings, settings_with_warnings(options, "tune"));
+  HMMJIT_ASSIGN(const auto templates, render::TemplateLibrary::from_environment());
+  const std::string catalogue = compile::catalogue_version(templates);
+  const std::string path = compile::tuning_path(cache_settings);
+  if (options.is_set("--clear")) {
+    HMMJIT_ASSIGN(const bool cleared, compile::clear_tuning(cache_settings));
+    fmt::print("{}: {}\n", path, cleared ? "removed" : "nothing to remove");
     return 0;
   }
   compile::LoadedTuning kept = compile::load_tuning(cache_settings, catalogue);
-  if (arguments.show) {
-    fmt::print("{}", kept.table.text());
-    if (kept.skipped > 0) {
+  if (options.is_set("--show")) {
+    const std::string text = kept.table.text();
+    fmt::print("{}", text);
+    if (text.empty())
+      diagnose("hmmjit tune: nothing is measured yet; it would be kept in {}\n", path);
+    if (kept.skipped > 0)
       diagnose("hmmjit tune: {} lines of other kernel versions are not used\n", kept.skipped);
-    }
     return 0;
   }
-  auto setup = set_up(arguments, cache_settings, "tune");
-  if (!setup) return report_failure("tune", setup.error());
-  bench::Bench& bench = *setup->bench;
+  HMMJIT_ASSIGN(const BenchRequest request, make_request(options));
+  HMMJIT_ASSIGN(const Setup setup, set_up(request, cache_settings, "tune"));
+  bench::Bench& bench = *setup.bench;
   MeasurementTables tables(bench);
-  if (!arguments.json) fmt::print("{}", tables.heading());
+  if (!request.json) fmt::print("{}", tables.heading());
   std::set<std::pair<Stage, int>> done;
   std::size_t chosen = 0;
-  for (const auto& model : setup->models) {
+  for (const auto& model : setup.models) {
     bench.use_model(model);
-    for (const Stage stage : setup->stages) {
+    for (const Stage stage : request.stages) {
       if (!done.emplace(stage, plan::class_length(model->hmm.M)).second) continue;
-      const auto tuned = bench::tune(bench, *model, stage, catalogue, arguments.candidates);
+      const auto tuned = bench::tune(bench, *model, stage, catalogue, request.candidates);
       if (!tuned) {
-        if (tuned.error().code != ErrorCode::kCompile) return report_failure("tune", tuned.error());
+        if (tuned.error().code != ErrorCode::kCompile) return std::unexpected(tuned.error());
         tables.add_refusal(tuned.error().to_string());
         continue;
       }
       for (const Measurement& m : tuned->measurements) {
         tables.add(m);
-        if (!arguments.json) fmt::print("{}", MeasurementTables::row(m));
+        if (!request.json) fmt::print("{}", MeasurementTables::row(m));
       }
       if (!tuned->choice) continue;
       const plan::TunedChoice& choice = *tuned->choice;
-      if (!arguments.json) {
+      if (!request.json) {
         fmt::print("  -> {} {} up to {}: {} ({}), {:.0f} GCUPS, {:+.1f} %\n", choice.device,
                    plan::stage_name(stage), choice.class_length, choice.variant,
                    bench::constants_text(choice.constants), choice.gcups,
@@ -341,76 +346,76 @@ int run_tune(const BenchArguments& arguments, const cache::Settings& cache_setti
       ++chosen;
     }
   }
-  if (arguments.json) fmt::print("{}\n", tables.json());
+  if (request.json) fmt::print("{}\n", tables.json());
   if (tables.wrong() > 0) {
     diagnose("hmmjit tune: {} wrong answers; nothing is kept\n", tables.wrong());
     return static_cast<int>(ErrorCode::kInternal);
   }
-  if (chosen == 0) {
-    return report_failure("tune", Error{ErrorCode::kCompile, "no kernel could be measured", "", ""});
-  }
-  if (arguments.dry_run) return 0;
-  if (const Status stored = compile::store_tuning(cache_settings, kept.table); !stored) {
-    return report_failure("tune", stored.error());
-  }
-  diagnose("hmmjit tune: {} choices kept in {}\n", chosen, compile::tuning_path(cache_settings));
+  if (chosen == 0) return fail(ErrorCode::kCompile, "no kernel could be measured");
+  if (options.is_set("--dry-run")) return 0;
+  HMMJIT_TRY(compile::store_tuning(cache_settings, kept.table));
+  diagnose("hmmjit tune: {} choices kept in {}\n", chosen, path);
   return 0;
 }
 
-int parse_and_run(CLI::App& app, CacheOptions& cache_options,
-                  const std::vector<std::string>& arguments, const char* command,
-                  const std::function<int(const cache::Settings&)>& run) {
-  if (const auto status = parse_command_line(app, arguments)) return *status;
-  auto settings = cache_options.settings();
-  if (!settings) return report_failure(command, settings.error());
-  settings->on_warning = [command](const Error& warning) {
-    diagnose("hmmjit {}: warning: {}\n", command, warning.to_string());
-  };
-  return run(*settings);
+constexpr std::string_view kGroup = "Options";
+
+// Of both commands, but for the number of candidates.
+std::vector<OptionSpec> common_options() {
+  return {help_option(),
+          {kGroup, "--models,-m", "@f", "profile HMM file; may be repeated", kSeveral},
+          {kGroup, "--targets,-t", "@f", "sequence file; may be repeated", kSeveral},
+          {kGroup, "--stage", "s", "ssv, msv, bias, viterbi, forward; default: all",
+           list_of("ssv,msv,bias,viterbi,forward")},
+          {kGroup, "--residues", "count=0",
+           "copies of the targets until there are so many, as in 200M; 0: one copy"},
+          {kGroup, "--distinct", "n=0 n>=0",
+           "at most so many distinct targets, evenly chosen; each is reversed as well; 0: all"},
+          {kGroup, "--repeats", "n=3 n>0", "timed launches, of which the median counts"},
+          {kGroup, "--seconds", "x=0.5 x>0",
+           "kernels predicted to take longer are measured on a sample"},
+          {kGroup, "--device", "s=gpu:0", "the GPU: gpu or gpu:N", offering("gpu")},
+          {kGroup, "--cpu", "n=0 n>=0", "threads of the CPU filters; 0: all cores"},
+          {kGroup, "--json", "", "print JSON"}};
 }
 
 }  // namespace
 
-int command_bench(const std::vector<std::string>& arguments) {
-  BenchArguments given;
-  CLI::App app{
-      "Checks every score of the GPU's filter kernels against the CPU filters, then times "
-      "them.",
-      "hmmjit bench"};
-  add_common_options(app, given);
-  app.add_option("--variant", given.variants,
-                 "these kernel variants, or all [the planner's choice]");
-  app.add_option("--policy", given.policy, "default or cudampfpp [default]");
-  app.add_option("--candidates", given.candidates, "configurations of each variant [1]")
-      ->check(CLI::PositiveNumber);
-  app.add_flag("--exact-length", given.exact_length,
-               "kernels for the model's own length instead of its size class");
-  app.add_flag("--paper", given.paper,
-               "all variants, and the tables of the CUDAMPF papers: GCUPS over model length, "
-               "run-time constants against one kernel for all, where tables lie, one CPU core");
-  CacheOptions cache_options;
-  cache_options.add_to(app);
-  return parse_and_run(app, cache_options, arguments, "bench",
-                       [&](const cache::Settings& s) { return run_bench(given, s); });
+CommandSpec bench_command() {
+  CommandSpec out{"bench",
+                  "check and time the filter kernels on the GPU of this machine",
+                  {{"files", "profile HMM files, as with --models", false, true}},
+                  common_options(),
+                  run_bench};
+  for (const OptionSpec& option : std::initializer_list<OptionSpec>{
+           {kGroup, "--variant", "s",
+            "these kernel variants, or all; default: the planner's choice", kListed},
+           {kGroup, "--policy", "s=default", "default or cudampfpp", one_of("default,cudampfpp")},
+           {kGroup, "--candidates", "n=1 n>0", "configurations of each variant"},
+           {kGroup, "--exact-length", "",
+            "kernels for the model's own length instead of its size class"},
+           {kGroup, "--paper", "",
+            "all variants, and the tables of the CUDAMPF papers: GCUPS over model length, run-time "
+            "constants against one kernel for all, where tables lie, one CPU core"}})
+    out.options.push_back(option);
+  std::ranges::copy(cache_options(), std::back_inserter(out.options));
+  return out;
 }
 
-int command_tune(const std::vector<std::string>& arguments) {
-  BenchArguments given;
-  given.candidates = 4;
-  CLI::App app{
-      "Measures the planner's candidates for given models on the GPU of this machine and "
-      "keeps the fastest exact ones for later plans.",
-      "hmmjit tune"};
-  add_common_options(app, given);
-  app.add_option("--candidates", given.candidates, "configurations of each variant [4]")
-      ->check(CLI::PositiveNumber);
-  app.add_flag("--dry-run", given.dry_run, "measure and print, keep nothing");
-  app.add_flag("--show", given.show, "print what is kept");
-  app.add_flag("--clear", given.clear, "forget what is kept");
-  CacheOptions cache_options;
-  cache_options.add_to(app);
-  return parse_and_run(app, cache_options, arguments, "tune",
-                       [&](const cache::Settings& s) { return run_tune(given, s); });
+CommandSpec tune_command() {
+  CommandSpec out{"tune",
+                  "measure the planner's candidates on this GPU and keep the fastest",
+                  {{"files", "profile HMM files, as with --models", false, true}},
+                  common_options(),
+                  run_tune};
+  for (const OptionSpec& option : std::initializer_list<OptionSpec>{
+           {kGroup, "--candidates", "n=4 n>0", "configurations of each variant"},
+           {kGroup, "--dry-run", "", "measure and print, keep nothing"},
+           {kGroup, "--show", "", "print what is kept"},
+           {kGroup, "--clear", "", "forget what is kept"}})
+    out.options.push_back(option);
+  std::ranges::copy(cache_options(), std::back_inserter(out.options));
+  return out;
 }
 
 }  // namespace hmmjit::tools

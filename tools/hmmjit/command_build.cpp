@@ -20,10 +20,10 @@
 #include "core/random_seed.hpp"
 #include "core/threads.hpp"
 #include "hmmjit/command.hpp"
-#include "hmmjit/command_line.hpp"
 #include "io/alignment_file.hpp"
 #include "query_options.hpp"
 #include "report/report_header.hpp"
+#include "report/text.hpp"
 #include "run_text.hpp"
 #include "search/task_pool.hpp"
 
@@ -32,134 +32,56 @@ namespace {
 
 using enum ValueType;
 
-constexpr std::string_view kUsage = "Usage: {} [options] <hmmfile_out> <msafile>\n";
 constexpr std::string_view kBasic = "Basic options";
 constexpr std::string_view kConstruction = "Options controlling model construction";
 constexpr std::string_view kSingle = "Options for alignments of one sequence";
 constexpr std::string_view kExpert = "Other options";
 
-constexpr std::array kFirstOptions = {
-    OptionSpec{.name = "-h", .group = kBasic, .help = "show brief help on version and usage"},
-    OptionSpec{.name = "-n",
-               .type = kString,
-               .value_name = "s",
-               .group = kBasic,
-               .help = "name the HMM <s>"},
-    OptionSpec{.name = "-o",
-               .type = kFile,
-               .value_name = "f",
-               .group = kBasic,
-               .help = "direct summary output to file <f>, not stdout"},
-    OptionSpec{.name = "-O",
-               .type = kFile,
-               .value_name = "f",
-               .group = kBasic,
-               .help = "resave annotated, possibly modified alignments to file <f>"},
-    OptionSpec{.name = "--amino",
-               .excludes = "--dna,--rna",
-               .group = kBasic,
-               .help = "input alignment is protein, not guessed"},
-    OptionSpec{.name = "--dna",
-               .excludes = "--amino,--rna",
-               .group = kBasic,
-               .help = "refused: models are built from protein alignments only"},
-    OptionSpec{.name = "--rna",
-               .excludes = "--amino,--dna",
-               .group = kBasic,
-               .help = "refused: models are built from protein alignments only"},
-    OptionSpec{.name = "--fast",
-               .excludes = "--hand",
-               .group = kConstruction,
-               .help = "assign columns with >= symfrac residues as consensus (default)"},
-    OptionSpec{.name = "--hand",
-               .excludes = "--fast,--symfrac",
-               .group = kConstruction,
-               .help = "manual construction (requires reference annotation)"},
-    OptionSpec{.name = "--symfrac",
-               .type = kReal,
-               .value_name = "x",
-               .default_text = "0.5",
-               .range = "0<=x<=1",
-               .excludes = "--hand",
-               .group = kConstruction,
-               .help = "sets sym fraction controlling --fast construction"},
+constexpr OptionSpec kFirstOptions[] = {
+    {kBasic, "-h,--help", "", "show brief help on version and usage"},
+    {kBasic, "-n", "s", "name the HMM <s>"},
+    {kBasic, "-o", "f", "direct summary output to file <f>, not stdout"},
+    {kBasic, "-O", "f", "resave annotated, possibly modified alignments to file <f>"},
+    {kBasic, "--amino", "", "input alignment is protein, not guessed", excluding("--dna,--rna")},
+    {kBasic, "--dna", "", "refused: models are built from protein alignments only",
+     excluding("--amino,--rna")},
+    {kBasic, "--rna", "", "refused: models are built from protein alignments only",
+     excluding("--amino,--dna")},
+    {kConstruction, "--fast", "", "assign columns with >= symfrac residues as consensus (default)",
+     excluding("--hand")},
+    {kConstruction, "--hand", "", "manual construction (requires reference annotation)",
+     excluding("--fast,--symfrac")},
+    {kConstruction, "--symfrac", "x=0.5 0<=x<=1",
+     "sets sym fraction controlling --fast construction", excluding("--hand")},
 };
-constexpr std::array kLastOptions = {
-    OptionSpec{.name = "--singlemx",
-               .group = kSingle,
-               .help = "use substitution score matrix for single-sequence inputs"},
-    OptionSpec{.name = "--mx",
-               .type = kString,
-               .value_name = "s",
-               .default_text = "BLOSUM62",
-               .excludes = "--mxfile",
-               .group = kSingle,
-               .help = "substitution score matrix (PAM30 to PAM240, BLOSUM45 to BLOSUM90)",
-               .needs = "--singlemx"},
-    OptionSpec{.name = "--mxfile",
-               .type = kString,
-               .value_name = "f",
-               .excludes = "--mx",
-               .group = kSingle,
-               .help = "read substitution score matrix from file <f>",
-               .needs = "--singlemx"},
-    OptionSpec{.name = "--popen",
-               .type = kReal,
-               .value_name = "x",
-               .default_text = "0.02",
-               .range = "0<=x<0.5",
-               .group = kSingle,
-               .help = "force gap open probability"},
-    OptionSpec{.name = "--pextend",
-               .type = kReal,
-               .value_name = "x",
-               .default_text = "0.4",
-               .range = "0<=x<1",
-               .group = kSingle,
-               .help = "force gap extend probability"},
+constexpr OptionSpec kLastOptions[] = {
+    {kSingle, "--singlemx", "", "use substitution score matrix for single-sequence inputs"},
+    {kSingle,
+     "--mx",
+     "s=BLOSUM62",
+     "substitution score matrix (PAM30 to PAM240, BLOSUM45 to BLOSUM90)",
+     {.excludes = "--mxfile", .needs = "--singlemx"}},
+    {kSingle,
+     "--mxfile",
+     "@f",
+     "read substitution score matrix from file <f>",
+     {.excludes = "--mx", .needs = "--singlemx"}},
+    {kSingle, "--popen", "x=0.02 0<=x<0.5", "force gap open probability"},
+    {kSingle, "--pextend", "x=0.4 0<=x<1", "force gap extend probability"},
 };
-constexpr std::array kExpertOptions = {
-    OptionSpec{.name = "--cpu",
-               .type = kInteger,
-               .value_name = "n",
-               .range = "n>=0",
-               .environment = "HMMER_NCPU",
-               .group = kExpert,
-               .help = "busy threads at most (0 and 1: one); default: all cores granted"},
-    OptionSpec{.name = "--informat",
-               .type = kString,
-               .value_name = "s",
-               .group = kExpert,
-               .help = "assert input alignment file is in format <s>: no autodetection"},
-    OptionSpec{.name = "--seed",
-               .type = kInteger,
-               .value_name = "n",
-               .default_text = "42",
-               .range = "n>=0",
-               .group = kExpert,
-               .help = "set random number seed to <n> (0: one-time arbitrary seed)"},
-    OptionSpec{.name = "--w_beta",
-               .type = kReal,
-               .value_name = "x",
-               .range = "0<=x<=1",
-               .group = kExpert,
-               .help = "window length of nucleotide models: no effect on proteins"},
-    OptionSpec{.name = "--w_length",
-               .type = kInteger,
-               .value_name = "n",
-               .group = kExpert,
-               .help = "window length of nucleotide models: no effect on proteins"},
-    OptionSpec{.name = "--maxinsertlen",
-               .type = kInteger,
-               .value_name = "n",
-               .range = "n>=5",
-               .group = kExpert,
-               .help = "pretend all inserts are of length <= <n>"},
-    OptionSpec{.name = "--hmmer-banner",
-               .group = kExpert,
-               .help = "name HMMER's program in outputs, as when called by its name",
-               .own = true},
-    OptionSpec{.name = "--help", .own = true},
+constexpr OptionSpec kExpertOptions[] = {
+    {kExpert,
+     "--cpu",
+     "n n>=0",
+     "busy threads at most (0 and 1: one); default: all cores granted",
+     {.environment = "HMMER_NCPU"}},
+    {kExpert, "--informat", "s", "assert input alignment file is in format <s>: no autodetection"},
+    {kExpert, "--seed", "n=42 n>=0", "set random number seed to <n> (0: one-time arbitrary seed)"},
+    {kExpert, "--w_beta", "x 0<=x<=1", "window length of nucleotide models: no effect on proteins"},
+    {kExpert, "--w_length", "n", "window length of nucleotide models: no effect on proteins"},
+    {kExpert, "--maxinsertlen", "n n>=5", "pretend all inserts are of length <= <n>"},
+    {kExpert, "--hmmer-banner", "", "name HMMER's program in outputs, as when called by its name",
+     kOurs},
 };
 
 std::span<const OptionSpec> build_option_table() {
@@ -231,8 +153,8 @@ Author author_of(const ParsedOptions& options) {
 std::string header(const std::string& output, const std::string& input,
                    const ParsedOptions& options) {
   std::string out = author_of(options).banner() + ReportHeader::kRule;
-  out += fmt::format(
-      "# {:33}{}\n# {:33}{}\n", "input alignment file:", input, "output HMM file:", output);
+  out += fmt::format("# {:33}{}\n# {:33}{}\n", "input alignment file:", input,
+                     "output HMM file:", output);
   if (options.is_set("-n"))
     out += fmt::format("# {:33}{}\n", "name (the single) HMM:", options.text("-n"));
   if (options.is_set("-o"))
@@ -248,10 +170,7 @@ std::string header(const std::string& output, const std::string& input,
   return out;
 }
 
-Status run_build(const ParsedOptions& options) {
-  if (options.arguments().size() != 2)
-    return fail(ErrorCode::kUsage, "incorrect number of command line arguments", {},
-                "give the profile file to write and an alignment file");
+Result<int> run_build(const ParsedOptions& options) {
   const std::string& output = options.arguments()[0];
   const std::string& input = options.arguments()[1];
   if (output == "-")
@@ -352,9 +271,11 @@ Status run_build(const ParsedOptions& options) {
         append_aligned_rows(text, job.rows, job.alignment);
         rows_file->write(text);
       }
-      summary(fmt::format("{:<5} {:20} {:5} {:5} {:5} {:>8.2f} {:>6.3f} {}\n", ++number,
-                          job.alignment.name, job.alignment.rows(), job.alignment.columns,
-                          built.hmm.M, static_cast<double>(built.effective_sequences.value_or(1)),
+      std::string name;
+      text::left(name, job.alignment.name, 20);  // bytes, as in hmmbuild
+      summary(fmt::format("{:<5} {} {:5} {:5} {:5} {:>8.2f} {:>6.3f} {}\n", ++number, name,
+                          job.alignment.rows(), job.alignment.columns, built.hmm.M,
+                          static_cast<double>(built.effective_sequences.value_or(1)),
                           build::mean_relative_entropy(built.hmm),
                           job.alignment.description.value_or("")));
     }
@@ -365,34 +286,22 @@ Status run_build(const ParsedOptions& options) {
   std::vector<OutputFile*> files = {&models};
   if (summary_file) files.push_back(&*summary_file);
   if (rows_file) files.push_back(&*rows_file);
-  return OutputFile::publish(files);
+  HMMJIT_TRY(OutputFile::publish(files));
+  return 0;
 }
 
 }  // namespace
 
-int command_build(const std::vector<std::string>& arguments) {
-  const auto report = [](const Error& error) {
-    const int code = report_failure("build", error);
-    if (error.code == ErrorCode::kUsage) print_diagnostic(fmt::format(kUsage, "hmmjit build"));
-    return code;
-  };
-  std::vector<OptionText> files(2);
-  files[0].names = {"hmmfile_out"};
-  files[0].help = "profile file to write";
-  files[1].names = {"msafile"};
-  files[1].help = "alignment(s); - for standard input";
-  for (OptionText& file : files) file.takes_file = file.required = true;
-  if (describes(build_option_table(), files)) return 0;
-  const auto options = parse_options(build_option_table(), arguments);
-  if (!options) return report(options.error());
-  if (options->is_set("-h") || options->is_set("--help")) {
-    const Author author = author_of(*options);
-    fmt::print("{}{}\n{}", author.banner(), fmt::format(kUsage, author.program()),
-               option_help(build_option_table()));
-    return 0;
-  }
-  const Status status = run_build(*options);
-  return status ? 0 : report(status.error());
+CommandSpec build_command() {
+  CommandSpec out{"build",
+                  "make profile(s) from multiple alignments, as hmmbuild does",
+                  {{"hmmfile_out", "profile file to write"},
+                   {"msafile", "alignment(s); - for standard input"}}};
+  const std::span<const OptionSpec> options = build_option_table();
+  out.options.assign(options.begin(), options.end());
+  out.run = run_build;
+  out.banner = [](const ParsedOptions& given) { return author_of(given).banner(); };
+  return out;
 }
 
 }  // namespace hmmjit::tools

@@ -2,23 +2,22 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cache/entry_lock.hpp"
 #include "cache/maintenance.hpp"
 #include "cache/trimmer.hpp"
 #include "core/diagnostics.hpp"
+#include "core/numbers.hpp"
 #include "core/output_file.hpp"
 #include "core/read_only_file.hpp"
 #include "core/threads.hpp"
-#include "hmmjit/command_line.hpp"
+#include "hmmjit/fields.hpp"
 
 namespace hmmjit::tools {
 namespace {
@@ -29,14 +28,8 @@ using cache::CacheKey;
 using cache::Counter;
 using cache::EntryStore;
 using cache::StoredFile;
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kShownValue = 40;
-
-std::string dump(const Json& json) {
-  // Names and logs are bytes: what is not UTF-8 is replaced, never a reason to fail.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
 
 std::string utc(std::int64_t nanoseconds) {
   const auto time = static_cast<std::time_t>(nanoseconds / 1'000'000'000);
@@ -92,22 +85,23 @@ std::string kernel_of(const cache::Entry& entry) {
 Json components_json(const CacheKey& key) {
   Json list = Json::array();
   for (const auto& [name, value] : key.components()) {
-    Json item = {
-        {"name", name}, {"digest", digest_of(value).hex()}, {"bytes", value.size()}};
+    Json item = {{"name", name}, {"digest", digest_of(value).hex()}, {"bytes", value.size()}};
     if (is_short(value)) item["value"] = value;
     list.push_back(std::move(item));
   }
   return list;
 }
 
-/// What the commands share: settings, output style, the stores.
+// What the commands share: settings, output style, the stores.
 struct Context {
-  CacheOptions options;
+  const ParsedOptions& options;
   cache::Settings settings;
-  bool json = false;
 
-  void print(const Json& document, const std::string& text) const {
-    std::fputs(json ? dump(document).c_str() : text.c_str(), stdout);
+  bool json() const { return options.is_set("--json"); }
+  void print(const Json& fields) const { print_fields(fields, json()); }
+  // `text`: of a result that is one line, or a table.
+  void print(const Json& fields, const std::string& text) const {
+    fmt::print("{}", json() ? json_text(fields) : text);
   }
 
   bool writable() const {
@@ -213,15 +207,15 @@ Result<cache::EntryFilter> make_filter(const std::vector<std::string>& condition
 Status show_path(const Context& context) {
   const auto store = context.user_store(false);
   const bool exists = store && store->exists();
-  Json document = {{"directory", context.settings.directory},
-                   {"exists", exists},
-                   {"usable", store.has_value()},
-                   {"system_directory", context.settings.system_directory},
-                   {"system_exists", context.system_store().has_value()},
-                   {"mode", cache::mode_name(context.settings.mode)},
-                   {"max_bytes", context.settings.max_bytes}};
-  if (!store) document["problem"] = store.error().to_string();
-  context.print(document, context.settings.directory + "\n");
+  Json fields = {{"directory", context.settings.directory},
+                 {"exists", exists},
+                 {"usable", store.has_value()},
+                 {"system_directory", context.settings.system_directory},
+                 {"system_exists", context.system_store().has_value()},
+                 {"mode", cache::mode_name(context.settings.mode)},
+                 {"max_bytes", context.settings.max_bytes}};
+  if (!store) fields["problem"] = store.error().to_string();
+  context.print(fields, context.settings.directory + "\n");
   if (!store) return std::unexpected(store.error());
   return {};
 }
@@ -235,44 +229,30 @@ Status show_stats(const Context& context) {
     const auto counter = static_cast<Counter>(i);
     counters[cache::counter_name(counter)] = stored.counters.get(counter);
   }
-  const std::uint64_t hits = stored.counters.hits();
-  const std::uint64_t asked = hits + stored.counters.get(Counter::kMisses);
   std::uint64_t entry_bytes = 0;
   for (const StoredFile& file : scan.entries) entry_bytes += file.allocated;
-  Json document = {{"directory", store.root()},
-                   {"entries", scan.entries.size()},
-                   {"temporaries", scan.temporaries.size()},
-                   {"allocated_bytes", scan.allocated_total},
-                   {"entry_bytes", entry_bytes},
-                   {"max_bytes", context.settings.max_bytes},
-                   {"hits", hits},
-                   {"lookups", asked},
-                   {"counters", counters}};
-  std::string text = fmt::format(
-      "folder           {}\nkernels          {}\non disk          {} of {} (as du counts)\n"
-      "temporaries      {}\nhits             {} of {} look-ups{}\n",
-      store.root(), scan.entries.size(), human(scan.allocated_total),
-      human(context.settings.max_bytes), scan.temporaries.size(), hits, asked,
-      asked == 0 ? ""
-                 : fmt::format(" ({:.1f} %)",
-                               100.0 * static_cast<double>(hits) / static_cast<double>(asked)));
+  const std::uint64_t hits = stored.counters.hits();
+  Json fields = {{"directory", store.root()},
+                 {"entries", scan.entries.size()},
+                 {"temporaries", scan.temporaries.size()},
+                 {"allocated_bytes", scan.allocated_total},
+                 {"entry_bytes", entry_bytes},
+                 {"max_bytes", context.settings.max_bytes},
+                 {"hits", hits},
+                 {"lookups", hits + stored.counters.get(Counter::kMisses)},
+                 {"counters", counters}};
   if (const auto system = context.system_store()) {
     const cache::StoreScan shared = system->scan();
-    document["system"] = {{"directory", system->root()},
-                          {"entries", shared.entries.size()},
-                          {"allocated_bytes", shared.allocated_total}};
-    text += fmt::format("system folder    {} ({} kernels, {})\n", system->root(),
-                        shared.entries.size(), human(shared.allocated_total));
+    fields["system"] = {{"directory", system->root()},
+                        {"entries", shared.entries.size()},
+                        {"allocated_bytes", shared.allocated_total}};
   }
-  for (const auto& [name, value] : counters.items()) {
-    text += fmt::format("{:<18}{}\n", name, value.get<std::uint64_t>());
-  }
-  context.print(document, text);
+  context.print(fields);
   return {};
 }
 
-Status list_entries(const Context& context, const std::vector<std::string>& where) {
-  HMMJIT_ASSIGN(const cache::EntryFilter filter, make_filter(where));
+Status list_entries(const Context& context) {
+  HMMJIT_ASSIGN(const cache::EntryFilter filter, make_filter(context.options.list("--where")));
   HMMJIT_ASSIGN(const std::vector<Located> entries, all_entries(context));
   Json document = Json::array();
   std::string text;
@@ -305,66 +285,51 @@ Status list_entries(const Context& context, const std::vector<std::string>& wher
   return {};
 }
 
-Status show_entry(const Context& context, const std::string& id, const std::string& component,
-                  const std::string& attachment, const std::string& payload_path) {
-  HMMJIT_ASSIGN(const Located located, resolve(context, id));
+// Prints one part of an entry as it is.
+Status print_part(const std::string* value, const std::string& name) {
+  if (value == nullptr)
+    return fail(ErrorCode::kUsage, "the entry has no such part", name,
+                "hmmjit cache show lists its parts");
+  std::fwrite(value->data(), 1, value->size(), stdout);
+  return {};
+}
+
+Status show_entry(const Context& context) {
+  HMMJIT_ASSIGN(const Located located, resolve(context, context.options.arguments()[0]));
   HMMJIT_ASSIGN(const cache::DecodedEntry decoded, load(located, cache::Attachments::kLoad));
   const auto& [key, entry] = decoded;
-  if (!component.empty() || !attachment.empty()) {
-    const std::string* value = nullptr;
-    if (!component.empty()) {
-      value = key.find(component);
-    } else if (const auto found = entry.attachments.find(attachment);
-               found != entry.attachments.end()) {
-      value = &found->second;
-    }
-    if (value == nullptr) {
-      return fail(ErrorCode::kUsage, "the entry has no such part", component + attachment,
-                  "hmmjit cache show lists its parts");
-    }
-    std::fwrite(value->data(), 1, value->size(), stdout);
-    return {};
+  const std::string component(context.options.text("--component"));
+  const std::string attachment(context.options.text("--attachment"));
+  if (!component.empty()) return print_part(key.find(component), component);
+  if (!attachment.empty()) {
+    const auto found = entry.attachments.find(attachment);
+    return print_part(found == entry.attachments.end() ? nullptr : &found->second, attachment);
   }
-  if (!payload_path.empty()) {
-    HMMJIT_ASSIGN(OutputFile file, OutputFile::create(payload_path));
+  if (context.options.is_set("--payload")) {
+    HMMJIT_ASSIGN(OutputFile file,
+                  OutputFile::create(std::string(context.options.text("--payload"))));
     file.write(entry.payload);
     return file.commit();
   }
   Json attachments = Json::object();
-  std::string text = fmt::format(
-      "digest       {}\nlayer        {}\nfile         {}\nlast used    {}\n"
-      "payload      {} bytes\nkey\n",
-      key.digest().hex(), cache::layer_name(located.layer), located.file.path,
-      utc(located.file.last_used), entry.payload.size());
-  for (const auto& [name, value] : key.components()) {
-    text += fmt::format("  {:<20} {}  {}\n", name, digest_of(value).hex(),
-                        is_short(value) ? value : fmt::format("({} bytes)", value.size()));
-  }
-  text += "attributes\n";
-  for (const auto& [name, value] : entry.attributes) {
-    text += fmt::format("  {:<20} {}\n", name, value);
-  }
-  for (const auto& [name, value] : entry.attachments) {
-    attachments[name] = value.size();
-    text += fmt::format("attachment   {} ({} bytes)\n", name, value.size());
-  }
-  if (!entry.log.empty()) text += fmt::format("log\n{}\n", entry.log);
-  const Json document = {{"digest", key.digest().hex()},
-                         {"layer", cache::layer_name(located.layer)},
-                         {"file", located.file.path},
-                         {"allocated_bytes", located.file.allocated},
-                         {"last_used", utc(located.file.last_used)},
-                         {"payload_bytes", entry.payload.size()},
-                         {"components", components_json(key)},
-                         {"attributes", entry.attributes},
-                         {"attachments", attachments},
-                         {"log", entry.log}};
-  context.print(document, text);
+  for (const auto& [name, value] : entry.attachments) attachments[name] = value.size();
+  context.print({{"digest", key.digest().hex()},
+                 {"layer", cache::layer_name(located.layer)},
+                 {"file", located.file.path},
+                 {"allocated_bytes", located.file.allocated},
+                 {"last_used", utc(located.file.last_used)},
+                 {"payload_bytes", entry.payload.size()},
+                 {"components", components_json(key)},
+                 {"attributes", entry.attributes},
+                 {"attachments", attachments},
+                 {"log", entry.log}});
   return {};
 }
 
-Status explain_entries(const Context& context, const std::string& first,
-                       const std::string& second) {
+Status explain_entries(const Context& context) {
+  const std::vector<std::string>& names = context.options.arguments();
+  const std::string& first = names[0];
+  const std::string second = names.size() > 1 ? names[1] : std::string();
   HMMJIT_ASSIGN(const Located a, resolve(context, first));
   HMMJIT_ASSIGN(const cache::DecodedEntry one, load(a, cache::Attachments::kSkip));
   std::optional<CacheKey> other;
@@ -401,7 +366,9 @@ Status explain_entries(const Context& context, const std::string& first,
   return {};
 }
 
-Status verify(const Context& context, bool repair, const std::string& bundle) {
+Status verify(const Context& context) {
+  const bool repair = context.options.is_set("--repair");
+  const std::string bundle(context.options.text("--bundle"));
   if (!bundle.empty()) {
     HMMJIT_ASSIGN(const std::string bytes, read_whole_file(bundle));
     std::uint64_t count = 0;
@@ -480,9 +447,10 @@ Status clear_store(const Context& context) {
   return report.status(store);
 }
 
-Status export_entries(const Context& context, const std::string& path, bool system,
-                      const std::vector<std::string>& where) {
-  HMMJIT_ASSIGN(const cache::EntryFilter filter, make_filter(where));
+Status export_entries(const Context& context) {
+  const std::string& path = context.options.arguments()[0];
+  const bool system = context.options.is_set("--system");
+  HMMJIT_ASSIGN(const cache::EntryFilter filter, make_filter(context.options.list("--where")));
   std::optional<EntryStore> store;
   if (system) {
     store = context.system_store();
@@ -506,7 +474,8 @@ Status export_entries(const Context& context, const std::string& path, bool syst
   return {};
 }
 
-Status import_entries(const Context& context, const std::string& path) {
+Status import_entries(const Context& context) {
+  const std::string& path = context.options.arguments()[0];
   HMMJIT_ASSIGN(const EntryStore store, context.user_store(true));
   HMMJIT_ASSIGN(const cache::ImportReport report,
                 cache::import_and_trim(store, path, context.settings.max_bytes));
@@ -522,7 +491,20 @@ Status import_entries(const Context& context, const std::string& path) {
   return {};
 }
 
-Status warm_cache(const Context& context, const WarmRequest& request, const WarmFunction& warm) {
+Result<WarmRequest> warm_request(const ParsedOptions& options) {
+  WarmRequest request;
+  request.targets = options.list("--target");
+  request.models = options.list("--model");
+  std::ranges::copy(options.arguments(), std::back_inserter(request.models));
+  request.stages = options.list("--stage");
+  HMMJIT_ASSIGN(request.lengths, lengths_of(options));
+  if (options.is_set("--up-to")) request.up_to = static_cast<int>(options.integer("--up-to"));
+  request.idle = options.is_set("--idle");
+  return request;
+}
+
+Status warm_cache(const Context& context, const WarmFunction& warm) {
+  HMMJIT_ASSIGN(const WarmRequest request, warm_request(context.options));
   if (!warm) {
     return fail(ErrorCode::kCompile, "this build has no kernel compiler", "",
                 "import a bundle made elsewhere (hmmjit cache import)");
@@ -549,8 +531,8 @@ Status warm_cache(const Context& context, const WarmRequest& request, const Warm
     text += failure.to_string() + "\n";
   }
   const std::uint64_t lost = layers->counters().get(Counter::kPublishFailures);
-  text += fmt::format("{} kernels made, {} present already, {} failed\n", report.made,
-                      report.present, report.failures.size());
+  text += fmt::format("{} kernel{} made, {} present already, {} failed\n", report.made,
+                      report.made == 1 ? "" : "s", report.present, report.failures.size());
   context.print({{"made", report.made},
                  {"present", report.present},
                  {"not_stored", lost},
@@ -571,127 +553,103 @@ Status warm_cache(const Context& context, const WarmRequest& request, const Warm
 
 }  // namespace
 
-void CacheOptions::add_to(CLI::App& app) {
-  const auto& settings = cache::setting_descriptions();
-  values_.resize(settings.size());
-  for (std::size_t i = 0; i < settings.size(); ++i) {
-    CLI::Option* option =
-        app.add_option(settings[i].flag, values_[i],
-                       fmt::format("{} [{}]", settings[i].help, settings[i].variable));
-    option->group("Kernel cache");
-    given_.push_back([option] { return option->count() != 0; });
-  }
+std::vector<OptionSpec> cache_options() {
+  static const std::vector<std::string> help = [] {  // option tables hold views
+    std::vector<std::string> texts;
+    for (const cache::SettingDescription& setting : cache::setting_descriptions())
+      texts.push_back(fmt::format("{} [{}]", setting.help, setting.variable));
+    return texts;
+  }();
+  std::vector<OptionSpec> out;
+  for (std::size_t i = 0; i < help.size(); ++i)
+    out.push_back({"Kernel cache", cache::setting_descriptions()[i].flag, "s", help[i]});
+  return out;
 }
 
-Result<cache::Settings> CacheOptions::settings() const {
+Result<cache::Settings> cache_settings(const ParsedOptions& options) {
   HMMJIT_ASSIGN(cache::Settings settings, cache::settings_from_environment());
-  const auto& descriptions = cache::setting_descriptions();
-  for (std::size_t i = 0; i < given_.size(); ++i) {
-    if (!given_[i]()) continue;
+  for (const cache::SettingDescription& setting : cache::setting_descriptions()) {
+    if (!options.is_set(setting.flag)) continue;
+    std::string value(options.text(setting.flag));
     // On a command line a folder may be relative, as every other path.
-    const bool folder = std::string_view(descriptions[i].variable).ends_with("_DIR") && !values_[i].empty();
-    Status applied = cache::apply_setting(
-        settings, descriptions[i].variable,
-        folder ? std::filesystem::absolute(values_[i]).lexically_normal().string() : values_[i]);
+    if (std::string_view(setting.variable).ends_with("_DIR") && !value.empty())
+      value = std::filesystem::absolute(value).lexically_normal().string();
+    Status applied = cache::apply_setting(settings, setting.variable, value);
     if (!applied) {
-      applied.error().where = descriptions[i].flag;
+      applied.error().where = setting.flag;
       return std::unexpected(applied.error());
     }
   }
   return settings;
 }
 
-int command_cache(int argc, char** argv, const WarmFunction& warm, const WarmNames& names) {
-  Context context;
-  CLI::App app("Look at, check, move and clean the cache of compiled kernels", "hmmjit cache");
-  app.require_subcommand(1);
-  app.fallthrough();
-  app.add_flag("--json", context.json, "print JSON");
-  context.options.add_to(app);
+Result<std::vector<int>> lengths_of(const ParsedOptions& options) {
+  std::vector<int> out;
+  for (const std::string& text : options.list("--length"))
+    out.push_back(static_cast<int>(std::min<std::int64_t>(*parse_int(text), 1 << 30)));
+  return out;
+}
 
-  std::function<Status()> action;
-  const auto command = [&](const char* name, const char* help, std::function<Status()> run) {
-    CLI::App* sub = app.add_subcommand(name, help);
-    sub->callback([&action, run = std::move(run)] { action = run; });
-    return sub;
+CommandSpec cache_command(WarmFunction warm, WarmNames names) {
+  constexpr std::string_view kGroup = "Options";
+  const auto command = [](std::string_view name, std::string_view summary,
+                          std::vector<ArgumentSpec> arguments, std::vector<OptionSpec> options,
+                          std::function<Status(const Context&)> act) {
+    return CommandSpec{name, summary, std::move(arguments), std::move(options),
+                       [act = std::move(act)](const ParsedOptions& given) -> Result<int> {
+                         HMMJIT_ASSIGN(cache::Settings settings, cache_settings(given));
+                         HMMJIT_TRY(act({given, std::move(settings)}));
+                         if (std::fflush(stdout) != 0 && !standard_output_unread())
+                           return fail(ErrorCode::kOutput, "cannot write to standard output");
+                         return 0;
+                       }};
   };
-  std::string first;
-  std::string second;
-  std::string component;
-  std::string attachment;
-  std::string payload;
-  std::string bundle;
-  std::vector<std::string> where;
-  bool repair = false;
-  bool system = false;
-  WarmRequest request;
-  constexpr const char* kWhereHelp = "only kernels whose key has COMPONENT=VALUE; may be repeated";
-
-  command("path", "print the folder of the user's kernels", [&] { return show_path(context); });
-  command("stats", "size as du counts, hits, and every counter",
-          [&] { return show_stats(context); });
-  command("list", "list cached kernels, most recently used first",
-          [&] { return list_entries(context, where); })
-      ->add_option("--where", where, kWhereHelp)
-      ->allow_extra_args(false);
-  CLI::App* show = command("show", "print one entry: key, attributes, log, attachments", [&] {
-    return show_entry(context, first, component, attachment, payload);
-  });
-  show->add_option("entry", first, "digest or the beginning of one")->required();
-  show->add_option("--component", component, "print one component of the key, e.g. source");
-  show->add_option("--attachment", attachment, "print one attachment, e.g. plan");
-  show->add_option("--payload", payload, "write the compiled kernel to this file");
-  CLI::App* explain = command("explain", "name the parts in which two keys differ",
-                              [&] { return explain_entries(context, first, second); });
-  explain->add_option("first", first, "digest or the beginning of one")->required();
-  explain->add_option("second", second, "another; default: the nearest other entry");
-  CLI::App* check = command("verify", "read and check every entry",
-                            [&] { return verify(context, repair, bundle); });
-  check->add_flag("--repair", repair, "remove damaged entries of the user's folder");
-  check->add_option("--bundle", bundle, "check a bundle file instead");
-  command("trim", "bring the folder below its cap and sweep old temporaries",
-          [&] { return trim_store(context); });
-  command("clear", "remove every kernel of the user's folder",
-          [&] { return clear_store(context); });
-  CLI::App* out = command("export", "write kernels to one checked bundle file",
-                          [&] { return export_entries(context, bundle, system, where); });
-  out->add_option("bundle", bundle, "file to write")->required();
-  out->add_option("--where", where, kWhereHelp)->allow_extra_args(false);
-  out->add_flag("--system", system, "export the system folder instead of the user's");
-  command("import", "store the kernels of a bundle (trusting its author)",
-          [&] { return import_entries(context, bundle); })
-      ->add_option("bundle", bundle, "file to read")
-      ->required();
-  CLI::App* make = command("warm", "compile kernels ahead of time; needs no GPU",
-                           [&] { return warm_cache(context, request, warm); });
-  offer(make->add_option("--target", request.targets, "architectures, e.g. sm_80,sm_90")
-            ->delimiter(','),
-        names.targets);
-  make->add_option("--model", request.models, "HMM files whose kernels are wanted");
-  make->add_option("--length", request.lengths, "model lengths")->delimiter(',');
-  make->add_option("--up-to", request.up_to, "every size class of models up to this length")
-      ->check(CLI::PositiveNumber);
-  offer(make->add_option("--stage", request.stages, "search stages, e.g. ssv")->delimiter(','),
-        names.stages);
-  make->add_flag("--idle", request.idle,
-                 "with the lowest priority, and not while another process does it");
-
-  if (const auto exit = parse_command_line(app, {argv + std::min(argc, 1), argv + argc}))
-    return *exit;
-  auto settings = context.options.settings();
-  Status status;
-  if (settings) {
-    context.settings = std::move(*settings);
-    status = action();
-  } else {
-    status = std::unexpected(settings.error());
-  }
-  if (status && std::fflush(stdout) != 0 && !standard_output_unread()) {
-    status = fail(ErrorCode::kOutput, "cannot write to standard output");
-  }
-  if (status) return 0;
-  std::fflush(stdout);
-  return report_failure("cache", status.error());
+  constexpr OptionSpec where{kGroup, "--where", "s",
+                             "only kernels whose key has COMPONENT=VALUE; may be repeated",
+                             kSeveral};
+  const ArgumentSpec entry{"entry", "digest or the beginning of one"};
+  CommandSpec out{
+      "cache", "inspect, fill and move the cache of compiled kernels", {}, {help_option()}};
+  out.options.push_back({kGroup, "--json", "", "print JSON"});
+  std::ranges::copy(cache_options(), std::back_inserter(out.options));
+  out.subcommands = {
+      command("path", "print the folder of the user's kernels", {}, {}, show_path),
+      command("stats", "size as du counts, hits, and every counter", {}, {}, show_stats),
+      command("list", "list cached kernels, most recently used first", {}, {where}, list_entries),
+      command("show", "print one entry: key, attributes, log, attachments", {entry},
+              {{kGroup, "--component", "s", "print one component of the key, e.g. source"},
+               {kGroup, "--attachment", "s", "print one attachment, e.g. plan"},
+               {kGroup, "--payload", "f", "write the compiled kernel to this file"}},
+              show_entry),
+      command(
+          "explain", "name the parts in which two keys differ",
+          {{"first", entry.help}, {"second", "another; default: the nearest other entry", false}},
+          {}, explain_entries),
+      command("verify", "read and check every entry", {},
+              {{kGroup, "--repair", "", "remove damaged entries of the user's folder"},
+               {kGroup, "--bundle", "@f", "check a bundle file instead"}},
+              verify),
+      command("trim", "bring the folder below its cap and sweep old temporaries", {}, {},
+              trim_store),
+      command("clear", "remove every kernel of the user's folder", {}, {}, clear_store),
+      command("export", "write kernels to one checked bundle file", {{"bundle", "file to write"}},
+              {where, {kGroup, "--system", "", "export the system folder instead of the user's"}},
+              export_entries),
+      command("import", "store the kernels of a bundle (trusting its author)",
+              {{"bundle", "file to read"}}, {}, import_entries),
+      command(
+          "warm", "compile kernels ahead of time; needs no GPU",
+          {{"files", "HMM files, as with --model", false, true}},
+          {{kGroup, "--target", "s", "architectures, e.g. sm_80,sm_90", list_of(names.targets)},
+           {kGroup, "--model", "@f", "HMM file whose kernels are wanted; may be repeated",
+            kSeveral},
+           {kGroup, "--length", "n n>0", "model lengths", kListed},
+           {kGroup, "--up-to", "n n>0", "every size class of models up to this length"},
+           {kGroup, "--stage", "s", "search stages, e.g. ssv", list_of(names.stages)},
+           {kGroup, "--idle", "",
+            "with the lowest priority, and not while another process does it"}},
+          [warm = std::move(warm)](const Context& context) { return warm_cache(context, warm); })};
+  return out;
 }
 
 }  // namespace hmmjit::tools

@@ -9,10 +9,7 @@
 #include "cache/cache_settings.hpp"
 #include "cache/kernel_cache.hpp"
 #include "core/error.hpp"
-
-namespace CLI {
-class App;
-}
+#include "hmmjit/command_line.hpp"
 
 namespace hmmjit::tools {
 
@@ -37,23 +34,17 @@ using WarmFunction = std::function<Result<WarmReport>(cache::KernelCache&, const
 
 /// What shells offer for the options of `cache warm`.
 struct WarmNames {
-  std::vector<std::string> targets, stages;
+  std::string_view targets = {}, stages = {};  ///< comma separated
 };
 
-/// Runs one cache command; argv[0] is the command's own name ("hmmjit cache"). Returns the exit
-/// status (ErrorCode values; 0 on success). Without `warm`, `cache warm` fails with kCompile.
-int command_cache(int argc, char** argv, const WarmFunction& warm, const WarmNames& names = {});
+/// `hmmjit cache` with its subcommands. Without `warm`, `cache warm` fails with kCompile.
+CommandSpec cache_command(WarmFunction warm, WarmNames names = {});
 
-/// Options --cache-dir, --cache-mode, ... of any command, each overriding its HMMJIT_CACHE_*
-/// variable. The object must outlive parsing; `settings` is called after it.
-class CacheOptions {
- public:
-  void add_to(CLI::App& app);
-  Result<cache::Settings> settings() const;
+/// --cache-dir, --cache-mode, ... of any command, each overriding its HMMJIT_CACHE_* variable.
+std::vector<OptionSpec> cache_options();
+Result<cache::Settings> cache_settings(const ParsedOptions& options);
 
- private:
-  std::vector<std::string> values_;
-  std::vector<std::function<bool()>> given_;
-};
+/// --length: model lengths.
+Result<std::vector<int>> lengths_of(const ParsedOptions& options);
 
 }  // namespace hmmjit::tools

@@ -2,27 +2,25 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "bench/self_check.hpp"
 #include "compile/kernel_provider.hpp"
 #include "core/diagnostics.hpp"
 #include "core/threads.hpp"
 #include "driver/driver.hpp"
+#include "hmmjit/command.hpp"
 #include "hmmjit/command_cache.hpp"
-#include "hmmjit/command_line.hpp"
+#include "hmmjit/fields.hpp"
 #include "hmmjit/kernel_emit.hpp"
 #include "plan/plan.hpp"
 
 namespace hmmjit::tools {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 enum class Outcome { kOk, kNote, kProblem };
@@ -330,39 +328,24 @@ std::vector<Check> check_test_kernels(const render::TemplateLibrary& templates,
   return out;
 }
 
-}  // namespace
-
-int command_doctor(const std::vector<std::string>& arguments) {
-  bool json = false, need_gpu = false;
-  CLI::App app{
-      "Checks driver, compiler, cache and one test kernel; says what to do. Exits with 5 "
-      "when a check finds a problem; a machine without a GPU is none.",
-      "hmmjit doctor"};
-  app.add_flag("--json", json, "machine-readable output");
-  app.add_flag("--require-gpu", need_gpu, "exit with status 4 unless a GPU can be used");
-  CacheOptions cache_options;
-  cache_options.add_to(app);
-  if (const auto status = parse_command_line(app, arguments)) return *status;
-  const auto settings = cache_options.settings();
-  if (!settings) return report_failure("doctor", settings.error());
-
+// Everything that is looked at, in the order in which it is shown.
+std::vector<Check> all_checks(const std::shared_ptr<driver::Driver>& driver,
+                              const Result<std::shared_ptr<const compile::NvrtcLibrary>>& compiler,
+                              const cache::Settings& settings) {
   std::vector<Check> checks;
   checks.push_back({"cpu",
                     Outcome::kOk,
                     fmt::format("{} cores granted", available_cores()),
                     {},
                     {{"cores", available_cores()}}});
-  const auto driver = driver::Driver::open();
   checks.push_back(check_driver(*driver));
-  compile::NvrtcSearch search = compile::NvrtcSearch::from_environment();
-  if (driver->ready()) search.driver_major = driver->report().version / 1000;
-  const auto compiler = compile::NvrtcLibrary::locate(search);
   std::vector<int> architectures;
   checks.push_back(check_compiler(compiler, architectures));
-  if (compiler && search.driver_major > 0 && (*compiler)->major() > search.driver_major) {
+  const int driver_major = driver->ready() ? driver->report().version / 1000 : 0;
+  if (compiler && driver_major > 0 && (*compiler)->major() > driver_major) {
     // Whether the driver takes its images is tried below.
     checks.back().finding += fmt::format("; newer than the driver, which is for CUDA {}.{}",
-                                         search.driver_major, driver->report().version % 1000 / 10);
+                                         driver_major, driver->report().version % 1000 / 10);
   }
   const std::string compiler_name =
       compiler ? fmt::format("NVRTC {}.{}", (*compiler)->major(), (*compiler)->minor()) : "";
@@ -371,7 +354,7 @@ int command_doctor(const std::vector<std::string>& arguments) {
   }
   const auto templates = render::TemplateLibrary::from_environment();
   checks.push_back(check_templates(templates));
-  const auto cache = cache::KernelCache::open(*settings);
+  const auto cache = cache::KernelCache::open(settings);
   checks.push_back(check_cache(*cache));
   checks.push_back(check_system_folder(*cache));
   if (compiler && !architectures.empty() && templates) {
@@ -387,29 +370,59 @@ int command_doctor(const std::vector<std::string>& arguments) {
                     disassembler.empty() ? "CUDA toolkit: nvdisasm or cuobjdump" : "",
                     {}});
 
-  const bool problem =
-      std::ranges::any_of(checks, [](const Check& c) { return c.outcome == Outcome::kProblem; });
-  const bool gpu = driver->ready() && compiler && !problem;
-  if (json) {
-    Json list = Json::array();
-    for (const Check& c : checks) {
-      Json item{{"check", c.name}, {"outcome", outcome_name(c.outcome)}, {"finding", c.finding}};
-      if (!c.remedy.empty()) item["remedy"] = c.remedy;
-      if (!c.details.is_null()) item["details"] = c.details;
-      list.push_back(std::move(item));
-    }
-    const Json all{{"checks", std::move(list)}, {"gpu", gpu}};
-    fmt::print("{}\n", all.dump(1, ' ', false, Json::error_handler_t::replace));
-  } else {
-    for (const Check& c : checks) {
-      fmt::print("{:<8} {:<13} {}\n", outcome_name(c.outcome), c.name, c.finding);
-      if (!c.remedy.empty()) fmt::print("{:<22} -> {}\n", "", c.remedy);
-    }
-    fmt::print("\n{}\n",
-               gpu ? "This machine can search on its GPU." : "Searches run on the CPU here.");
+  return checks;
+}
+
+Json checks_json(const std::vector<Check>& checks, bool gpu) {
+  Json list = Json::array();
+  for (const Check& c : checks) {
+    Json item{{"check", c.name}, {"outcome", outcome_name(c.outcome)}, {"finding", c.finding}};
+    if (!c.remedy.empty()) item["remedy"] = c.remedy;
+    if (!c.details.is_null()) item["details"] = c.details;
+    list.push_back(std::move(item));
   }
-  if (need_gpu && !gpu) return static_cast<int>(ErrorCode::kNoDevice);
+  return {{"checks", std::move(list)}, {"gpu", gpu}};
+}
+
+std::string checks_text(const std::vector<Check>& checks, bool gpu) {
+  std::string out;
+  for (const Check& c : checks) {
+    out += fmt::format("{:<8} {:<13} {}\n", outcome_name(c.outcome), c.name, c.finding);
+    if (!c.remedy.empty()) out += fmt::format("{:<22} -> {}\n", "", c.remedy);
+  }
+  return out +
+         (gpu ? "\nThis machine can search on its GPU.\n" : "\nSearches run on the CPU here.\n");
+}
+
+Result<int> run_doctor(const ParsedOptions& options) {
+  HMMJIT_ASSIGN(const cache::Settings settings, cache_settings(options));
+  const auto driver = driver::Driver::open();
+  compile::NvrtcSearch search = compile::NvrtcSearch::from_environment();
+  if (driver->ready()) search.driver_major = driver->report().version / 1000;
+  const auto compiler = compile::NvrtcLibrary::locate(search);
+  const std::vector<Check> checks = all_checks(driver, compiler, settings);
+  const bool problem =
+      std::ranges::find(checks, Outcome::kProblem, &Check::outcome) != checks.end();
+  const bool gpu = driver->ready() && compiler && !problem;
+  fmt::print("{}", options.is_set("--json") ? json_text(checks_json(checks, gpu))
+                                            : checks_text(checks, gpu));
+  if (options.is_set("--require-gpu") && !gpu) return static_cast<int>(ErrorCode::kNoDevice);
   return problem ? static_cast<int>(ErrorCode::kResources) : 0;
+}
+
+}  // namespace
+
+CommandSpec doctor_command() {
+  constexpr std::string_view kGroup = "Options";
+  CommandSpec out{"doctor",
+                  "check driver, compiler and cache, with a remedy for each problem",
+                  {},
+                  {help_option(),
+                   {kGroup, "--json", "", "print JSON"},
+                   {kGroup, "--require-gpu", "", "exit with status 4 unless a GPU can be used"}},
+                  run_doctor};
+  std::ranges::copy(cache_options(), std::back_inserter(out.options));
+  return out;
 }
 
 }  // namespace hmmjit::tools

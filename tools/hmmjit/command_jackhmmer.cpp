@@ -239,8 +239,8 @@ const SearchProgram& program() {
 
 }  // namespace
 
-int command_jackhmmer(const std::vector<std::string>& arguments) {
-  return run_search_program(program(), arguments);
+CommandSpec jackhmmer_command() {
+  return command_of(program(), "search protein sequence(s) in rounds, as jackhmmer does");
 }
 
 }  // namespace hmmjit::tools

@@ -1,66 +1,59 @@
-// Command lines described as data: what completions, manual pages and the option reference are
-// made of.
+// Commands described as data, and their start: what help, completions, manual pages and the option
+// reference are made of.
 #pragma once
 
-#include <optional>
+#include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "hmmjit/command.hpp"
 #include "hmmjit/option_table.hpp"
-
-namespace CLI {
-class App;
-class Option;
-}  // namespace CLI
 
 namespace hmmjit::tools {
 
-/// An option or a positional argument.
-struct OptionText {
-  std::vector<std::string> names;  ///< "-o", "--output"; of a positional, its one name
-  std::string value;               ///< "FILE", "n"; empty: takes none
-  std::string help, default_text, range, group;
-  std::vector<std::string> choices;  ///< all values it may have; empty: any
-  /// What a shell offers where `choices` is empty: values that are known, beside others.
-  std::vector<std::string> offers;
-  bool takes_file = false;  ///< the value may well be a file
-  bool required = false, repeated = false;
-};
-struct CommandText {
-  std::string name, summary;
-  std::vector<OptionText> options, positionals;
-  std::vector<CommandText> subcommands;
-  std::string usage() const;  ///< "hmmjit db build [options] targets..."
+/// An argument that is no option.
+struct ArgumentSpec {
+  std::string_view name, help;
+  bool required = true, several = false;
+  std::string_view offers = {};  ///< values that shells offer, comma separated
 };
 
-/// Says why `command` ("search") failed; returns the exit status. Says nothing where nobody reads
-/// standard output: the program then ends as others do there (main.cpp).
-int report_failure(std::string_view command, const Error& error);
+/// A command of the program, or a subcommand of one.
+struct CommandSpec {
+  std::string_view name;     ///< "search"; of a subcommand its own name, "build"
+  std::string_view summary;  ///< what it does, in a line
+  std::vector<ArgumentSpec> arguments = {};
+  /// Those of a command with subcommands are options of each of them.
+  std::vector<OptionSpec> options = {};
+  std::function<Result<int>(const ParsedOptions&)> run = {};
+  std::vector<CommandSpec> subcommands = {};
+  /// For programs that HMMER has: the lines above the help.
+  std::function<std::string(const ParsedOptions&)> banner = {};
 
-/// Values that shells offer for an option or argument which takes others as well, or lists of them.
-/// To be called before the line is parsed.
-void offer(const CLI::Option* option, std::vector<std::string> values);
+  /// "hmmjit db build [options] targets...", where `path` is "hmmjit db build".
+  std::string usage(std::string_view path) const;
+};
 
-/// Parses; the exit status when there is nothing more to do (help was shown, or the line is wrong).
-/// Every command calls this (or `describes` below) before it does anything.
-std::optional<int> parse_command_line(CLI::App& app, const std::vector<std::string>& arguments);
+/// Runs `command`, called as `path` ("hmmjit db"). Shows help, says what is wrong; returns the exit
+/// status.
+int run_command(const CommandSpec& command, const std::string& path,
+                std::span<const std::string> words);
 
-/// For a command with an option table of its own: true when only its description is wanted, which
-/// is then taken.
-bool describes(std::span<const OptionSpec> table, std::vector<OptionText> positionals);
+/// Says why `path` failed; returns the exit status. Says nothing where nobody reads standard
+/// output: the program then ends as others do there (main.cpp). Where a reader advises to state the
+/// format of a file, the message names the one of `options` for that.
+int report_failure(std::string_view path, const Error& error,
+                   std::span<const OptionSpec> options = {});
 
-/// What `run` says of itself instead of running; empty when it does not use the functions above.
-CommandText describe(CommandFunction run);
-/// All commands with their options. Fails with kInternal when one gives no description.
-Result<std::vector<CommandText>> describe_commands();
+/// The row of -h and --help, which every command takes.
+OptionSpec help_option();
 
-/// The generated texts. `shell`: "bash", "zsh" or "fish".
-std::string completion_script(std::string_view shell, std::span<const CommandText> commands);
+/// The generated texts.
+std::string completion_script(std::span<const CommandSpec> commands);  ///< for bash
 /// One manual page in man(7) macros; `command` null: hmmjit(1) itself.
-std::string manual_page(const CommandText* command, std::span<const CommandText> commands);
+std::string manual_page(const CommandSpec* command, std::span<const CommandSpec> commands);
 /// docs/commands.md
-std::string command_reference(std::span<const CommandText> commands);
+std::string command_reference(std::span<const CommandSpec> commands);
 
 }  // namespace hmmjit::tools

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "command_line.hpp"
+#include "command.hpp"
 #include "core/diagnostics.hpp"
 #include "core/output_file.hpp"
 #include "option_table.hpp"
@@ -20,7 +20,6 @@
 namespace hmmjit::tools {
 namespace {
 
-constexpr const char* kUsage = "Usage: hmmjit merge [options] <parts>...\n";
 constexpr std::string_view kGroup = "Options of merging";
 
 // Those of a search that say what is written and how.
@@ -35,25 +34,11 @@ std::span<const OptionSpec> merge_option_table() {
     for (const OptionSpec& option : search_option_table()) {
       if (std::ranges::find(kOfSearch, option.name) != kOfSearch.end()) made.push_back(option);
     }
-    made.push_back({.name = "--part-file",
-                    .type = ValueType::kFile,
-                    .value_name = "f",
-                    .group = kGroup,
-                    .help = "save adjacent parts as one part to file <f>, and nothing else",
-                    .own = true});
-    made.push_back({.name = "--slice",
-                    .type = ValueType::kString,
-                    .value_name = "J/K",
-                    .group = kGroup,
-                    .help = "write part J of K of every output; all K, one after the other, are it",
-                    .own = true});
-    made.push_back({.name = "--mem",
-                    .type = ValueType::kString,
-                    .value_name = "size",
-                    .group = kGroup,
-                    .help = "bound on resident memory, such as 400M or 2G",
-                    .own = true});
-    made.push_back({.name = "--help", .own = true});
+    made.push_back({kGroup, "--part-file", "f",
+                    "save adjacent parts as one part to file <f>, and nothing else"});
+    made.push_back({kGroup, "--slice", "J/K",
+                    "write part J of K of every output; all K, one after the other, are it"});
+    made.push_back({kGroup, "--mem", "size", "bound on resident memory, such as 400M or 2G"});
     return made;
   }();
   return table;
@@ -87,6 +72,8 @@ Result<ParsedOptions> whole_search(const ParsedOptions& options, const parts::Pa
     if ((option.name == "--textw" && options.is_set("--notextw")) ||
         (option.name == "--notextw" && options.is_set("--textw")))
       continue;
+    const bool aligns = options.is_set("-A") || options.is_set("--a3m");
+    if (option.name == "--seq-limit" && !aligns) continue;
     for (const auto& [name, value] : origin.options) {
       if (name == option.name) add(name, value, takes_value);
     }
@@ -137,8 +124,7 @@ Status write_reports(const ParsedOptions& options, const parts::PartSet& set,
   HMMJIT_ASSIGN(
       const std::unique_ptr<ReportWriter> writer,
       ReportWriter::create(paths, report, settings.filters,
-                           fmt::format("hmmjit search (hmmjit {})", HMMJIT_VERSION),
-                           header));
+                           fmt::format("hmmjit search (hmmjit {})", HMMJIT_VERSION), header));
   HMMJIT_TRY(parts::merge_reports(set, *writer, merge));
   RunDescription run;
   run.program = "hmmjit merge";
@@ -146,18 +132,15 @@ Status write_reports(const ParsedOptions& options, const parts::PartSet& set,
   run.query_file = origin.model_file;
   run.target_file = origin.target_file;
   if (author.as_hmmer) run.hmmer_program = author.hmmer;
-  run.option_settings =
-      (author.as_hmmer ? "hmmsearch " : "hmmjit search ") + whole.settings() + origin.model_file + " " + origin.target_file + " ";
+  run.option_settings = (author.as_hmmer ? "hmmsearch " : "hmmjit search ") + whole.settings() +
+                        origin.model_file + " " + origin.target_file + " ";
   run.folder = current_folder();
   run.date = date_text();
   run.scan = settings.scan;
   return writer->complete(run);
 }
 
-Status run_merge(const ParsedOptions& options) {
-  if (options.arguments().empty())
-    return fail(ErrorCode::kUsage, "no part is given", {},
-                "give the files of hmmjit search --part-file, or their folder");
+Result<int> run_merge(const ParsedOptions& options) {
   parts::MergeOptions merge;
   if (options.is_set("--slice")) {
     HMMJIT_ASSIGN(merge.slice, parts::parse_share(options.text("--slice"), "--slice"));
@@ -177,37 +160,30 @@ Status run_merge(const ParsedOptions& options) {
   for (const std::string& path : paths) inputs.push_back({"part", path});
   HMMJIT_TRY(check_outputs(outputs, inputs));
   HMMJIT_ASSIGN(const parts::PartSet set, parts::PartSet::open(paths));
-  if (!options.is_set("--part-file")) return write_reports(options, set, merge);
+  if (!options.is_set("--part-file")) {
+    HMMJIT_TRY(write_reports(options, set, merge));
+    return 0;
+  }
   parts::PartOrigin origin = set.first().origin();
   origin.program = fmt::format("hmmjit merge (hmmjit {})", HMMJIT_VERSION);
   origin.date = date_text();
   HMMJIT_ASSIGN(
       [[maybe_unused]] const Digest content,
       parts::merge_into_part(set, std::string(options.text("--part-file")), origin, merge));
-  return {};
+  return 0;
 }
 
 }  // namespace
 
-int command_merge(const std::vector<std::string>& arguments) {
-  const auto report = [](const Error& error) {
-    const int code = report_failure("merge", error);
-    if (error.code == ErrorCode::kUsage) print_diagnostic(kUsage);
-    return code;
-  };
-  std::vector<OptionText> files(1);
-  files[0].names = {"parts"};
-  files[0].help = "part files, or folders of them (*.hjpart)";
-  files[0].takes_file = files[0].required = files[0].repeated = true;
-  if (describes(merge_option_table(), files)) return 0;
-  const auto options = parse_options(merge_option_table(), arguments);
-  if (!options) return report(options.error());
-  if (options->is_set("-h") || options->is_set("--help")) {
-    fmt::print("{}{}\n{}", author_of(*options).banner(), kUsage, option_help(merge_option_table()));
-    return 0;
-  }
-  const Status status = run_merge(*options);
-  return status ? 0 : report(status.error());
+CommandSpec merge_command() {
+  CommandSpec out{"merge",
+                  "put the parts of a search together: the outputs of the whole",
+                  {{"parts", "files of hmmjit search --part-file, or their folder", true, true}}};
+  const std::span<const OptionSpec> options = merge_option_table();
+  out.options.assign(options.begin(), options.end());
+  out.run = run_merge;
+  out.banner = [](const ParsedOptions& given) { return author_of(given).banner(); };
+  return out;
 }
 
 }  // namespace hmmjit::tools

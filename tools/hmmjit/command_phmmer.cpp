@@ -48,8 +48,8 @@ const SearchProgram& program() {
 
 }  // namespace
 
-int command_phmmer(const std::vector<std::string>& arguments) {
-  return run_search_program(program(), arguments);
+CommandSpec phmmer_command() {
+  return command_of(program(), "search protein sequence(s) against sequences, as phmmer does");
 }
 
 }  // namespace hmmjit::tools

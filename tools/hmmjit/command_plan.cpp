@@ -4,11 +4,9 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
@@ -20,9 +18,10 @@
 #include "gpu/chain_plans.hpp"
 #include "hmmjit/command.hpp"
 #include "hmmjit/command_cache.hpp"
-#include "hmmjit/command_line.hpp"
+#include "hmmjit/fields.hpp"
 #include "hmmjit/kernel_emit.hpp"
 #include "hmmjit/run_text.hpp"
+#include "hmmjit/search_options.hpp"
 #include "io/hmm_file.hpp"
 #include "plan/catalogue_text.hpp"
 #include "plan/plan.hpp"
@@ -41,7 +40,7 @@ std::string stage_names() { return fmt::format("{}", fmt::join(names_of_stages()
 
 /// Of the table, without blanks, which do not matter; and what else names a device.
 std::vector<std::string> device_names() {
-  std::vector<std::string> out{"live", "all"};
+  std::vector<std::string> out{"gpu", "all"};
   for (const plan::DeviceTraits& device : plan::device_table()) {
     out.push_back(device.name);
     std::erase(out.back(), ' ');
@@ -62,19 +61,8 @@ std::vector<std::string> variant_names() {
   return out;
 }
 
-using Json = nlohmann::ordered_json;
 using compile::KernelProvider;
 using plan::Stage;
-
-struct PlanArguments {
-  std::vector<std::string> model_files;
-  std::vector<int> lengths;
-  std::vector<std::string> devices;
-  std::vector<std::string> stages;
-  std::string variant, policy = "default", emit, output;
-  bool json = false, exact_length = false, summary = false, no_tuned = false, explain = false;
-  bool catalogue = false;
-};
 
 /// What is planned for: a model of a file, or a bare length.
 struct Subject {
@@ -98,11 +86,10 @@ Status known_variant(const std::string& name) {
               "variants: " + names);
 }
 
-int report(const Error& error) { return report_failure("plan", error); }
-
-Result<std::vector<Subject>> read_subjects(const PlanArguments& arguments) {
+Result<std::vector<Subject>> read_subjects(const std::vector<std::string>& model_files,
+                                           const std::vector<int>& lengths) {
   std::vector<Subject> out;
-  for (const std::string& file : arguments.model_files) {
+  for (const std::string& file : model_files) {
     HMMJIT_ASSIGN(HmmReader reader, HmmReader::open(file));
     for (;;) {
       HMMJIT_ASSIGN(std::optional<Hmm> hmm, reader.next());
@@ -110,7 +97,7 @@ Result<std::vector<Subject>> read_subjects(const PlanArguments& arguments) {
       out.push_back({hmm->name, hmm->M, hmm->alphabet->Kp});
     }
   }
-  for (const int length : arguments.lengths) {
+  for (const int length : lengths) {
     out.push_back({fmt::format("length {}", length), length, amino_alphabet().Kp});
   }
   if (out.empty()) {
@@ -119,7 +106,27 @@ Result<std::vector<Subject>> read_subjects(const PlanArguments& arguments) {
   return out;
 }
 
-/// "live", "live:1", a table name or an architecture; nothing given: the GPU of this machine, or
+// --model, and files without it.
+std::vector<std::string> model_files(const ParsedOptions& options) {
+  std::vector<std::string> files = options.list("--model");
+  std::ranges::copy(options.arguments(), std::back_inserter(files));
+  return files;
+}
+
+Result<std::vector<Stage>> find_stages(const std::vector<std::string>& names, const char* option) {
+  std::vector<Stage> out;
+  for (const std::string& name : names) {
+    const auto stage = plan::find_stage(name);
+    if (!stage)
+      return fail(ErrorCode::kUsage, fmt::format("no stage \"{}\"", name), option,
+                  "stages: " + stage_names());
+    out.push_back(*stage);
+  }
+  for (int i = 0; names.empty() && i < plan::kStages; ++i) out.push_back(static_cast<Stage>(i));
+  return out;
+}
+
+/// "gpu", "gpu:1", a table name or an architecture; nothing given: the GPU of this machine, or
 /// the table's H200 where there is none. "all": the table's devices that some compiler serves, or
 /// those that `compiler` does, with a note for each of the others. `option` is the one that names
 /// them.
@@ -151,23 +158,15 @@ Result<std::vector<plan::DeviceTraits>> find_devices(
         }
         out.push_back(device);
       }
-    } else if (name == "live" || name.starts_with("live:")) {
-      int ordinal = 0;
-      if (name.size() > 5) {
-        const auto value = name.substr(5);
-        if (value.find_first_not_of("0123456789") != std::string::npos || value.size() > 3) {
-          return fail(ErrorCode::kUsage, fmt::format("\"{}\" is no device", name), option,
-                      "live, live:0, live:1, ...");
-        }
-        ordinal = std::stoi(value);
-      }
+    } else if (name == "gpu" || name.starts_with("gpu:")) {
+      HMMJIT_ASSIGN(const int ordinal, gpu_ordinal(name, option));
       HMMJIT_ASSIGN(auto traits, live(ordinal));
       out.push_back(std::move(traits));
     } else {
       auto traits = plan::find_device(name);
       if (!traits) {
         traits.error().where = option;
-        if (!traits.error().remedy.empty()) traits.error().remedy += ", or \"live\"";
+        if (!traits.error().remedy.empty()) traits.error().remedy += ", or \"gpu\"";
         return std::unexpected(traits.error());
       }
       // PTX for an older architecture may run on what nobody has heard of; it is not what was
@@ -296,238 +295,248 @@ CacheText describe_cache(const Result<KernelProvider::CacheState>& state) {
   return out;
 }
 
-/// Totals over all plans of a run.
-struct Summary {
-  std::size_t plans = 0;
-  std::set<std::string> kernels;
-  double real = 0, computed = 0;
+/// What the command line asks for.
+struct PlanRequest {
+  std::vector<Subject> subjects;
+  std::vector<plan::DeviceTraits> devices;
+  std::vector<Stage> stages;
+  bool all_stages = false;
+  plan::PlanOptions options;
+  std::string emit;
+  bool json = false, summary = false, explain = false;
+
+  /// Whether the kernels of a whole search are shown, not only plans.
+  bool shows_search() const {
+    return all_stages && options.variant.empty() && emit.empty() && !summary &&
+           !options.exact_length && options.policy == plan::Policy::kDefault;
+  }
+  bool leaves_out(Stage stage) const {
+    const auto variants = plan::variants_of(stage);
+    if (!all_stages) return false;
+    if (options.variant.empty()) return variants.empty();
+    return std::ranges::find(variants, options.variant, &plan::KernelVariant::name) ==
+           variants.end();
+  }
 };
 
-int run(const PlanArguments& arguments, const cache::Settings& cache_settings) {
-  const auto subjects = read_subjects(arguments);
-  if (!subjects) return report(subjects.error());
-  const auto devices = find_devices(arguments.devices, "--device");
-  if (!devices) return report(devices.error());
-  plan::PlanOptions options;
-  options.variant = arguments.variant;
-  options.exact_length = arguments.exact_length;
-  const auto policy = plan::find_policy(arguments.policy);
-  if (!policy) {
-    return report(Error{ErrorCode::kUsage, fmt::format("no policy \"{}\"", arguments.policy),
-                        "--policy", "policies: default, cudampfpp"});
-  }
-  options.policy = *policy;
-  std::vector<Stage> stages;
-  for (const std::string& name : arguments.stages) {
-    const auto stage = plan::find_stage(name);
-    if (!stage) {
-      return report(Error{ErrorCode::kUsage, fmt::format("no stage \"{}\"", name), "--stage",
-                          "stages: " + stage_names()});
-    }
-    stages.push_back(*stage);
-  }
-  const bool all_stages = stages.empty();
-  if (!options.variant.empty()) {
-    if (const Status known = known_variant(options.variant); !known) return report(known.error());
-  }
-  for (int i = 0; all_stages && i < plan::kStages; ++i) stages.push_back(static_cast<Stage>(i));
+Result<PlanRequest> make_plan_request(const ParsedOptions& options) {
+  PlanRequest request;
+  request.emit = options.text("--emit");
+  request.json = options.is_set("--json");
+  request.summary = options.is_set("--summary");
+  request.explain = options.is_set("--explain");
+  HMMJIT_ASSIGN(const std::vector<int> lengths, lengths_of(options));
+  HMMJIT_ASSIGN(request.subjects, read_subjects(model_files(options), lengths));
+  HMMJIT_ASSIGN(request.devices, find_devices(options.list("--device"), "--device"));
+  request.options.variant = options.text("--variant");
+  request.options.exact_length = options.is_set("--exact-length");
+  request.options.policy = *plan::find_policy(options.text("--policy"));
+  HMMJIT_ASSIGN(request.stages, find_stages(options.list("--stage"), "--stage"));
+  request.all_stages = !options.is_set("--stage");
+  if (!request.options.variant.empty()) HMMJIT_TRY(known_variant(request.options.variant));
+  return request;
+}
 
-  auto templates = render::TemplateLibrary::from_environment();
-  if (!templates) return report(templates.error());
+/// The output of `hmmjit plan`, plan by plan.
+class PlanOutput {
+ public:
+  PlanOutput(const PlanRequest& request, KernelProvider& provider)
+      : request_(request), provider_(provider) {}
+
+  void add_failure(const Subject& subject, Stage stage, const plan::DeviceTraits& device,
+                   const Error& error) {
+    ++failures_;
+    plan_list_.push_back({{"model", subject.name},
+                          {"stage", plan::stage_name(stage)},
+                          {"device", device.name},
+                          {"error", error.to_string()}});
+    diagnose("hmmjit plan: {}: {}\n", subject.name, error.to_string());
+  }
+
+  Status add(const Subject& subject, const plan::Plan& plan) {
+    ++plans_;
+    const std::string identity = kernel_identity(plan);
+    const bool is_new = kernels_.insert(identity).second;
+    real_ += plan.model_length;
+    computed_ += plan.chosen.expected.covered_length;
+    if (!request_.emit.empty()) return is_new ? emit(plan) : Status{};
+    if (request_.summary) return {};
+    auto state = cache_states_.find(identity);
+    if (state == cache_states_.end())
+      state = cache_states_.emplace(identity, describe_cache(provider_.cache_state(plan))).first;
+    if (request_.json) {
+      Json item{{"model", subject.name}};
+      item.update(Json::parse(plan::plan_json(plan)));
+      item["cache"] = state->second.json;
+      plan_list_.push_back(std::move(item));
+    } else if (request_.explain || !request_.shows_search()) {
+      text_ += fmt::format("{}: {}  cache      {}\n", subject.name, plan::plan_text(plan),
+                           state->second.text);
+    }
+    return {};
+  }
+
+  /// What a search itself asks for: coarser lengths after SSV.
+  void add_search(const Subject& subject, const plan::DeviceTraits& device) {
+    Json kernels = Json::array();
+    text_ += fmt::format("{}: a search on {} uses\n", subject.name, device.name);
+    std::map<Stage, std::string_view> first_of_stage;
+    for (const plan::Plan& p : gpu::search_plans(subject.length, subject.alphabet_codes, device,
+                                                 request_.options.tuned)) {
+      const CacheText state = describe_cache(provider_.cache_state(p));
+      const auto [first, only] = first_of_stage.emplace(p.stage, p.chosen.variant->name);
+      text_ += fmt::format(
+          "  {:8} {} for {}{}, {}\n", plan::stage_name(p.stage), p.chosen.variant->name,
+          p.class_length < subject.length ? "any model"
+                                          : fmt::format("{} positions", p.class_length),
+          only ? "" : fmt::format(", of targets that {} leaves undecided", first->second),
+          state.text);
+      kernels.push_back({{"stage", plan::stage_name(p.stage)},
+                         {"variant", p.chosen.variant->name},
+                         {"class_length", p.class_length},
+                         {"cache", state.json}});
+    }
+    searches_.push_back(
+        {{"model", subject.name}, {"device", device.name}, {"kernels", std::move(kernels)}});
+  }
+
+  std::string text() {
+    if (!request_.emit.empty()) return emitted_;
+    // Over stages of which some have kernels for models of any length, padding says nothing.
+    const bool one_stage = request_.stages.size() == 1 && real_ > 0;
+    const double padding = one_stage ? computed_ / real_ - 1 : 0;
+    if (request_.json) {
+      Json summary{{"models", request_.subjects.size()},
+                   {"devices", request_.devices.size()},
+                   {"plans", plans_},
+                   {"failed", failures_},
+                   {"kernels", kernels_.size()}};
+      if (one_stage) summary["padding"] = padding;
+      return json_text({{"plans", std::move(plan_list_)},
+                        {"searches", std::move(searches_)},
+                        {"summary", std::move(summary)}});
+    }
+    if (plans_ == 0) return text_;
+    if (request_.shows_search() && !request_.explain)
+      text_ +=
+          "Stages after SSV see few targets: models of similar length share their kernels. "
+          "--explain or --stage says more.\n";
+    return text_ +
+           fmt::format("{}, {}, {}, {}{}\n", counted(request_.subjects.size(), "model"),
+                       counted(request_.devices.size(), "device"), counted(plans_, "plan"),
+                       counted(kernels_.size(), "kernel"),
+                       one_stage ? fmt::format(", {:.1f} % padded cells", 100 * padding) : "");
+  }
+  std::size_t plans() const { return plans_; }
+  int failures() const { return failures_; }
+
+ private:
+  Status emit(const plan::Plan& plan) {
+    if (request_.emit == "cubin" && kernels_.size() > 1)
+      return fail(ErrorCode::kUsage, "several kernels, one cubin", "--emit cubin",
+                  "name one stage, model and device; HMMJIT_DUMP_DIR keeps all");
+    HMMJIT_ASSIGN(const std::string bytes, emitted(request_.emit, plan, provider_));
+    emitted_ += bytes;
+    return {};
+  }
+
+  const PlanRequest& request_;
+  KernelProvider& provider_;
+  std::size_t plans_ = 0;
+  int failures_ = 0;
+  std::set<std::string> kernels_;
+  double real_ = 0, computed_ = 0;
+  std::map<std::string, CacheText> cache_states_;
+  Json plan_list_ = Json::array(), searches_ = Json::array();
+  std::string text_, emitted_;
+};
+
+Result<int> run_plan(const ParsedOptions& options) {
+  const std::string output_path(options.text("--output"));
+  if (options.is_set("--catalogue")) {
+    HMMJIT_TRY(write_output(output_path, plan::catalogue_text(), false));
+    return 0;
+  }
+  HMMJIT_ASSIGN(cache::Settings settings, cache_settings(options));
+  settings.on_warning = [](const Error& warning) {
+    diagnose("hmmjit plan: warning: {}\n", warning.to_string());
+  };
+  HMMJIT_ASSIGN(PlanRequest request, make_plan_request(options));
+  HMMJIT_ASSIGN(auto templates, render::TemplateLibrary::from_environment());
   compile::LoadedTuning tuning;
-  if (!arguments.no_tuned && compile::tuning_wanted()) {
-    tuning = compile::load_tuning(cache_settings, compile::catalogue_version(*templates));
-    options.tuned = &tuning.table;
+  if (!options.is_set("--no-tuned") && compile::tuning_wanted()) {
+    tuning = compile::load_tuning(settings, compile::catalogue_version(templates));
+    request.options.tuned = &tuning.table;
   }
-  const auto cache = cache::KernelCache::open(cache_settings);
-  KernelProvider provider(std::move(*templates), locate_compiler(), *cache);
+  const auto cache = cache::KernelCache::open(settings);
+  KernelProvider provider(std::move(templates), locate_compiler(), *cache);
 
-  Summary summary;
-  Json list = Json::array();
-  std::string text;
-  std::string emitted_bytes;
-  std::set<std::string> emitted_kernels;
-  std::map<std::string, CacheText> cache_states;
-  int failures = 0;
-  const bool show_search = all_stages && options.variant.empty() && arguments.emit.empty() &&
-                           !arguments.summary && !arguments.exact_length &&
-                           options.policy == plan::Policy::kDefault;
-  for (const plan::DeviceTraits& device : *devices) {
-    for (const Subject& subject : *subjects) {
-      for (const Stage stage : stages) {
-        if (all_stages && plan::variants_of(stage).empty() && options.variant.empty()) continue;
-        if (all_stages && !options.variant.empty() &&
-            std::ranges::none_of(plan::variants_of(stage), [&](const plan::KernelVariant& v) {
-              return v.name == options.variant;
-            })) {
-          continue;
-        }
+  PlanOutput out(request, provider);
+  for (const plan::DeviceTraits& device : request.devices) {
+    for (const Subject& subject : request.subjects) {
+      for (const Stage stage : request.stages) {
+        if (request.leaves_out(stage)) continue;
         const auto p =
-            plan::make_plan(stage, subject.length, subject.alphabet_codes, device, options);
-        if (!p) {
-          ++failures;
-          if (arguments.json) {
-            list.push_back({{"model", subject.name},
-                            {"stage", plan::stage_name(stage)},
-                            {"device", device.name},
-                            {"error", p.error().to_string()}});
-          }
-          diagnose("hmmjit plan: {}: {}\n", subject.name, p.error().to_string());
-          continue;
-        }
-        ++summary.plans;
-        const std::string identity = kernel_identity(*p);
-        summary.kernels.insert(identity);
-        summary.real += p->model_length;
-        summary.computed += p->chosen.expected.covered_length;
-        if (!arguments.emit.empty()) {
-          if (!emitted_kernels.insert(identity).second) continue;
-          if (arguments.emit == "cubin" && emitted_kernels.size() > 1) {
-            return report(Error{ErrorCode::kUsage, "several kernels, one cubin", "--emit cubin",
-                                "name one stage, model and device; HMMJIT_DUMP_DIR keeps all"});
-          }
-          auto bytes = emitted(arguments.emit, *p, provider);
-          if (!bytes) return report(bytes.error());
-          emitted_bytes += *bytes;
-          continue;
-        }
-        if (arguments.summary) continue;
-        auto state = cache_states.find(identity);
-        if (state == cache_states.end()) {
-          state = cache_states.emplace(identity, describe_cache(provider.cache_state(*p))).first;
-        }
-        if (arguments.json) {
-          Json item = Json::parse(plan::plan_json(*p));
-          Json with_name{{"model", subject.name}};
-          with_name.update(item);
-          with_name["cache"] = state->second.json;
-          list.push_back(std::move(with_name));
-        } else if (arguments.explain || !show_search) {
-          fmt::format_to(std::back_inserter(text), "{}: {}  cache      {}\n", subject.name,
-                         plan::plan_text(*p), state->second.text);
-        }
+            plan::make_plan(stage, subject.length, subject.alphabet_codes, device, request.options);
+        if (p)
+          HMMJIT_TRY(out.add(subject, *p));
+        else
+          out.add_failure(subject, stage, device, p.error());
       }
     }
   }
-  // What the search itself asks for: coarser lengths after SSV.
-  Json searches = Json::array();
-  for (const plan::DeviceTraits& device : *devices) {
-    for (const Subject& subject : *subjects) {
-      if (!show_search) break;
-      Json kernels = Json::array();
-      fmt::format_to(std::back_inserter(text), "{}: a search on {} uses\n", subject.name,
-                     device.name);
-      std::map<plan::Stage, std::string_view> first_of_stage;
-      for (const plan::Plan& p :
-           gpu::search_plans(subject.length, subject.alphabet_codes, device, options.tuned)) {
-        const CacheText state = describe_cache(provider.cache_state(p));
-        const std::string positions = p.class_length < subject.length
-                                          ? "any model"
-                                          : fmt::format("{} positions", p.class_length);
-        const auto [first, only] = first_of_stage.emplace(p.stage, p.chosen.variant->name);
-        const std::string targets =
-            only ? "" : fmt::format(", of targets that {} leaves undecided", first->second);
-        fmt::format_to(std::back_inserter(text), "  {:8} {} for {}{}, {}\n",
-                       plan::stage_name(p.stage), p.chosen.variant->name, positions, targets,
-                       state.text);
-        kernels.push_back({{"stage", plan::stage_name(p.stage)},
-                           {"variant", p.chosen.variant->name},
-                           {"class_length", p.class_length},
-                           {"cache", state.json}});
-      }
-      searches.push_back(
-          {{"model", subject.name}, {"device", device.name}, {"kernels", std::move(kernels)}});
+  for (const plan::DeviceTraits& device : request.devices) {
+    for (const Subject& subject : request.subjects) {
+      if (request.shows_search()) out.add_search(subject, device);
     }
   }
-  if (show_search && !arguments.explain && summary.plans > 0)
-    text +=
-        "Stages after SSV see few targets: models of similar length share their kernels. --explain "
-        "or "
-        "--stage says more.\n";
-  const double padding = summary.real > 0 ? summary.computed / summary.real - 1 : 0;
-  if (arguments.json) {
-    const Json all{{"plans", std::move(list)},
-                   {"searches", std::move(searches)},
-                   {"summary",
-                    {{"models", subjects->size()},
-                     {"devices", devices->size()},
-                     {"plans", summary.plans},
-                     {"failed", failures},
-                     {"kernels", summary.kernels.size()},
-                     {"padding", padding}}}};
-    text = all.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
-  } else if (arguments.emit.empty() && summary.plans > 0) {
-    fmt::format_to(std::back_inserter(text), "{}, {}, {}, {}, {:.1f} % padded cells\n",
-                   counted(subjects->size(), "model"), counted(devices->size(), "device"),
-                   counted(summary.plans, "plan"), counted(summary.kernels.size(), "kernel"),
-                   100 * padding);
-  }
-  const bool emits = !arguments.emit.empty();
+  const int code = out.failures() > 0 ? static_cast<int>(ErrorCode::kCompile) : 0;
   // A kernel that was not made leaves the file of the last one alone; so does a run without a plan.
-  if (failures > 0 && (emits || summary.plans == 0) && !arguments.output.empty()) {
-    return static_cast<int>(ErrorCode::kCompile);
-  }
-  if (const Status written =
-          write_output(arguments.output, emits ? emitted_bytes : text, arguments.emit == "cubin");
-      !written) {
-    return report(written.error());
-  }
-  return failures > 0 ? static_cast<int>(ErrorCode::kCompile) : 0;
+  if (code != 0 && (!request.emit.empty() || out.plans() == 0) && !output_path.empty()) return code;
+  HMMJIT_TRY(write_output(output_path, out.text(), request.emit == "cubin"));
+  return code;
+}
+
+std::string_view comma_list(const std::vector<std::string>& names) {
+  static std::vector<std::unique_ptr<std::string>> kept;  // option tables hold views
+  kept.push_back(std::make_unique<std::string>(fmt::format("{}", fmt::join(names, ","))));
+  return *kept.back();
 }
 
 }  // namespace
 
-int command_plan(const std::vector<std::string>& arguments) {
-  PlanArguments given;
-  CLI::App app{"Shows which kernels score a model on a device, and why. Needs no GPU.",
-               "hmmjit plan"};
-  app.add_option("-m,--model,files", given.model_files, "profile HMM file(s); - for stdin");
-  app.add_option("--length", given.lengths, "model length(s), where no file is at hand")
-      ->check(CLI::PositiveNumber);
-  const auto* device =
-      app.add_option(
-             "--device", given.devices,
-             "device name (H200, RTX 4090, ...), architecture (sm_90), live, live:N, or all")
-          ->delimiter(',');
-  const auto* stage =
-      app.add_option("--stage", given.stages, stage_names() + " [all]")->delimiter(',');
-  const auto* variant = app.add_option("--variant", given.variant, "use this kernel variant");
-  const auto* policy = app.add_option("--policy", given.policy, "default or cudampfpp [default]");
-  offer(device, device_names());
-  offer(stage, names_of_stages());
-  offer(variant, variant_names());
-  offer(policy, {"default", "cudampfpp"});
-  app.add_flag("--exact-length", given.exact_length,
-               "specialise for the model's own length instead of its size class");
-  app.add_flag("--no-tuned", given.no_tuned, "predictions only, whatever hmmjit tune has measured");
-  app.add_option("--emit", given.emit, "print the kernel instead: source, ptx, cubin, sass, log")
-      ->check(CLI::IsMember({"source", "ptx", "cubin", "sass", "log"}));
-  app.add_option("-o,--output", given.output, "write to this file instead of standard output");
-  app.add_flag("--summary", given.summary, "totals only");
-  app.add_flag("--catalogue", given.catalogue,
-               "print what docs/kernels.md holds: every kernel of every stage");
-  app.add_flag(
-      "--explain", given.explain,
-      "also the plan of every stage for the model's own size class, with what was rejected");
-  app.add_flag("--json", given.json, "machine-readable output");
-  CacheOptions cache_options;
-  cache_options.add_to(app);
-  if (const auto status = parse_command_line(app, arguments)) return *status;
-  if (given.json && !given.emit.empty()) {
-    return report(Error{ErrorCode::kUsage, "--emit prints the kernel itself, not JSON", "--json",
-                        "leave out --json, or --emit"});
-  }
-  if (given.catalogue) {
-    const Status written = write_output(given.output, plan::catalogue_text(), false);
-    return written ? 0 : report(written.error());
-  }
-  const auto settings = cache_options.settings();
-  if (!settings) return report(settings.error());
-  cache::Settings with_warnings = *settings;
-  with_warnings.on_warning = [](const Error& warning) {
-    diagnose("hmmjit plan: warning: {}\n", warning.to_string());
-  };
-  return run(given, with_warnings);
+CommandSpec plan_command() {
+  constexpr std::string_view kGroup = "Options";
+  constexpr OptionTraits kForms{
+      .excludes = "--json", .offers = "source,ptx,cubin,sass,log", .closed = true};
+  static const std::string stages = stage_names() + "; default: all";
+  CommandSpec out{
+      "plan",
+      "show which kernel would score each model on a device, and why",
+      {{"files", "profile HMM file(s); - for stdin", false, true}},
+      {help_option(),
+       {kGroup, "--model,-m", "@f", "a profile HMM file, too", kSeveral},
+       {kGroup, "--length", "n n>0", "model length(s), where no file is at hand", kListed},
+       {kGroup, "--device", "s",
+        "device name (H200, RTX 4090, ...), architecture (sm_90), gpu, gpu:N, or all",
+        list_of(comma_list(device_names()))},
+       {kGroup, "--stage", "s", stages, list_of(comma_list(names_of_stages()))},
+       {kGroup, "--variant", "s", "use this kernel variant", offering(comma_list(variant_names()))},
+       {kGroup, "--policy", "s=default", "default or cudampfpp", one_of("default,cudampfpp")},
+       {kGroup, "--exact-length", "",
+        "specialise for the model's own length instead of its size class"},
+       {kGroup, "--no-tuned", "", "predictions only, whatever hmmjit tune has measured"},
+       {kGroup, "--emit", "s", "print the kernel instead: source, ptx, cubin, sass, log", kForms},
+       {kGroup, "--output,-o", "f", "write to this file instead of standard output"},
+       {kGroup, "--summary", "", "totals only"},
+       {kGroup, "--catalogue", "", "print what docs/kernels.md holds: every kernel of every stage"},
+       {kGroup, "--explain", "",
+        "also the plan of every stage for the model's own size class, and why no other "
+        "variant"},
+       {kGroup, "--json", "", "print JSON"}},
+      run_plan};
+  std::ranges::copy(cache_options(), std::back_inserter(out.options));
+  return out;
 }
 
 namespace {
@@ -539,25 +548,11 @@ Result<WarmReport> warm_kernels(cache::KernelCache& cache, const WarmRequest& re
   HMMJIT_ASSIGN(auto templates, render::TemplateLibrary::from_environment());
   HMMJIT_ASSIGN(auto compiler, locate_compiler());
   HMMJIT_ASSIGN(const auto devices, find_devices(request.targets, "--target", compiler.get()));
-  PlanArguments arguments;
-  arguments.model_files = request.models;
-  arguments.lengths = request.lengths;
+  std::vector<int> lengths = request.lengths;
   for (int length = 1; length <= request.up_to; length = plan::class_length(length) + 1)
-    arguments.lengths.push_back(length);
-  HMMJIT_ASSIGN(const auto subjects, read_subjects(arguments));
-  std::vector<Stage> stages;
-  for (const std::string& name : request.stages) {
-    const auto stage = plan::find_stage(name);
-    if (!stage) {
-      return fail(ErrorCode::kUsage, fmt::format("no stage \"{}\"", name), "cache warm",
-                  "stages: " + stage_names());
-    }
-    stages.push_back(*stage);
-  }
-  for (int i = 0; request.stages.empty() && i < plan::kStages; ++i) {
-    stages.push_back(static_cast<Stage>(i));
-  }
-
+    lengths.push_back(length);
+  HMMJIT_ASSIGN(const auto subjects, read_subjects(request.models, lengths));
+  HMMJIT_ASSIGN(const std::vector<Stage> stages, find_stages(request.stages, "--stage"));
   compile::LoadedTuning tuning;
   if (compile::tuning_wanted()) {
     tuning = compile::load_tuning(cache.settings(), compile::catalogue_version(templates));
@@ -593,14 +588,8 @@ Result<WarmReport> warm_kernels(cache::KernelCache& cache, const WarmRequest& re
 
 }  // namespace
 
-int command_cache(const std::vector<std::string>& arguments) {
-  std::string name = "cache";
-  std::vector<std::string> copies = arguments;
-  std::vector<char*> argv{name.data()};
-  for (std::string& argument : copies) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  return command_cache(static_cast<int>(argv.size()) - 1, argv.data(), warm_kernels,
-                       {device_names(), names_of_stages()});
+CommandSpec cache_command() {
+  return cache_command(warm_kernels, {comma_list(device_names()), comma_list(names_of_stages())});
 }
 
 }  // namespace hmmjit::tools

@@ -156,16 +156,14 @@ Result<SearchStatistics> scan(ProgramRun& run) {
 
 }  // namespace
 
-int command_scan(const std::vector<std::string>& arguments) {
+CommandSpec scan_command() {
   static const SearchProgram program = [] {
     SearchProgram p;
     p.name = "scan";
     p.title = "search sequence(s) against a profile database";
     p.reference = "hmmscan";
-    p.queries.names = {"hmmdb"};
-    p.queries.help = "profile HMMs, pressed or not";
-    p.targets.names = {"seqfile"};
-    p.targets.help = "query sequences; - for standard input";
+    p.queries = {"hmmdb", "profile HMMs, pressed or not"};
+    p.targets = {"seqfile", "query sequences; - for standard input"};
     p.query_label = "target HMM database:";
     p.target_label = "query sequence file:";
     p.options = scan_option_table;
@@ -173,7 +171,7 @@ int command_scan(const std::vector<std::string>& arguments) {
     p.by_sequence = true;
     return p;
   }();
-  return run_search_program(program, arguments);
+  return command_of(program, "search sequence(s) against profiles, as hmmscan does");
 }
 
 }  // namespace hmmjit::tools

@@ -10,7 +10,7 @@
 #include <optional>
 #include <ranges>
 
-#include "command_line.hpp"
+#include "command.hpp"
 #include "compile_afterwards.hpp"
 #include "core/diagnostics.hpp"
 #include "core/memory.hpp"
@@ -35,11 +35,6 @@
 
 namespace hmmjit::tools {
 namespace {
-
-std::string usage(const SearchProgram& program, std::string_view name) {
-  return fmt::format("Usage: {} [options] <{}> <{}>\n", name, program.queries.names.front(),
-                     program.targets.names.front());
-}
 
 double rate(double amount, double seconds) { return seconds > 0 ? amount / seconds / 1e9 : 0.0; }
 
@@ -183,21 +178,16 @@ Status check_files(const SearchProgram& program, const ParsedOptions& options,
   const std::string& models = options.arguments()[0];
   const std::string& targets = options.arguments()[1];
   if (models == "-" && targets == "-")
-    return fail(ErrorCode::kUsage,
-                fmt::format("either <{}> or <{}> may be '-', but not both",
-                            program.queries.names.front(), program.targets.names.front()));
+    return fail(ErrorCode::kUsage, fmt::format("either <{}> or <{}> may be '-', but not both",
+                                               program.queries.name, program.targets.name));
   if (program.by_sequence && (models == "-" || is_pipe(models)))
     return fail(ErrorCode::kUsage, "the profiles are read several times",
-                fmt::format("<{}>", program.queries.names.front()),
+                fmt::format("<{}>", program.queries.name),
                 "give a file, not standard input or a pipe");
   return check_outputs(outputs_of(program, options, part), inputs_of(program, options, targets));
 }
 
 Result<SearchRequest> make_request(const SearchProgram& program, const ParsedOptions& options) {
-  if (options.arguments().size() != 2)
-    return fail(ErrorCode::kUsage, "incorrect number of command line arguments", {},
-                program.open_queries != nullptr ? "give a file of queries and one of targets"
-                                                : "give a profile file and a sequence file");
   SearchRequest request;
   HMMJIT_ASSIGN(request.part, make_part_request(options));
   HMMJIT_TRY(check_files(program, options, request.part));
@@ -367,7 +357,8 @@ ReportPaths report_paths(const ParsedOptions& options) {
 std::string report_header(const SearchProgram& program, const ParsedOptions& options) {
   std::string header = author_of(program, options).banner() + ReportHeader::kRule;
   std::pair<std::string_view, std::string> labels[] = {
-      {program.query_label, options.arguments()[0]}, {program.target_label, options.arguments()[1]}};
+      {program.query_label, options.arguments()[0]},
+      {program.target_label, options.arguments()[1]}};
   if (program.by_sequence) std::swap(labels[0], labels[1]);
   for (const auto& [label, path] : labels) header += ReportHeader::line(label, path);
   header += describe_options(options);
@@ -387,8 +378,7 @@ RunDescription describe_run_to_readers(const SearchProgram& program, const Parse
   if (author.as_hmmer) run.hmmer_program = author.hmmer;
   run.query_file = models;
   run.target_file = targets;
-  run.option_settings =
-      author.program() + " " + options.settings() + models + " " + targets + " ";
+  run.option_settings = author.program() + " " + options.settings() + models + " " + targets + " ";
   run.folder = current_folder();
   run.date = date_text();
   run.scan = options.text("--as") == "hmmscan" || program.by_sequence;
@@ -448,9 +438,9 @@ Status write_results(const SearchProgram& program, const ParsedOptions& options,
   SequenceQueries* const queries = inputs.queries();
   if (queries != nullptr) request.search.calibration = queries->calibration;
   std::vector<OutputFile> further_files;
-  ProgramRun own{options,        request.search,    request.report, paths,   queries,
-                 inputs.profiles(), inputs.targets, device,         *writer, progress,
-                 further_files};
+  ProgramRun own{options, request.search,    request.report, paths,
+                 queries, inputs.profiles(), inputs.targets, device,
+                 *writer, progress,          further_files};
   ReportAndFeatures sink(*writer, features.get());
   const auto statistics =
       program.search != nullptr
@@ -541,9 +531,10 @@ Status search_and_repeat(const SearchProgram& program, const ParsedOptions& opti
   if (status || !session.repeatable || any_joined) return status;
   Session on_cpu;
   on_cpu.wrong_kernel = fmt::format("{}: {}", status.error().where, status.error().message);
-  warn(fmt::format("{}; the search is repeated on the CPU. Please report this line with the output "
-                   "of hmmjit doctor",
-                   on_cpu.wrong_kernel));
+  warn(
+      fmt::format("{}; the search is repeated on the CPU. Please report this line with the output "
+                  "of hmmjit doctor",
+                  on_cpu.wrong_kernel));
   return run_search(program, options, on_cpu, afterwards, joined);
 }
 
@@ -610,8 +601,8 @@ Status check_all_files(const SearchProgram& program, std::span<const ParsedOptio
   for (const ParsedOptions& one : searches) {
     const std::string& targets = one.arguments()[1];
     if (targets != "-" && !is_pipe(targets))
-      HMMJIT_TRY(open_targets(one, targets,
-                              {.alphabet = opened.alphabet(), .format = request.format}));
+      HMMJIT_TRY(
+          open_targets(one, targets, {.alphabet = opened.alphabet(), .format = request.format}));
   }
   for (const NamedFile& output : outputs) {
     if (!takes_all_outputs(output.path)) HMMJIT_TRY(OutputFile::create(output.path));
@@ -673,69 +664,65 @@ void add(SearchStatistics& sum, const SearchStatistics& other) {
   sum.verify_seconds += other.verify_seconds;
 }
 
-int run_search_program(const SearchProgram& program, const std::vector<std::string>& arguments) {
-  const std::span<const OptionSpec> table = program.options();
-  const auto report = [&](const Error& error) {
-    const int code = report_failure(program.name, error);
-    if (error.code == ErrorCode::kUsage) print_diagnostic(usage(program, fmt::format("hmmjit {}", program.name)));
-    return code;
-  };
-  std::vector<OptionText> files = {program.queries, program.targets};
-  for (OptionText& file : files) file.takes_file = file.required = true;
-  if (describes(table, files)) return 0;
-  const auto options = parse_options(table, arguments);
-  if (!options) return report(options.error());
-  if (options->is_set("-h") || options->is_set("--help")) {
-    const Author author = author_of(program, *options);
-    fmt::print("{}{}\n{}", author.banner(), usage(program, author.program()), option_help(table));
-    return 0;
-  }
+namespace {
+
+Result<int> run_program(const SearchProgram& program, const ParsedOptions& options) {
   constexpr std::string_view kWords[] = {"{target}", "{folder}", "{path}", "{query}"};
-  if (const Status names = check_output_words(output_files(table, *options), kWords); !names)
-    return report(names.error());
-  if (program.targets.repeated && options->arguments().size() > 2) {
-    const Status status = run_searches(program, *options);
-    return status ? 0 : report(status.error());
-  }
+  HMMJIT_TRY(check_output_words(output_files(program.options(), options), kWords));
   Session session;
-  const auto& given = options->arguments();
-  const Status status = search_and_repeat(
-      program, given.size() == 2 ? for_target(*options, given[0], given[1]) : *options, session);
-  const int code = status ? 0 : report(status.error());
+  const auto& given = options.arguments();
+  const Status status =
+      program.targets.several && given.size() > 2 ? run_searches(program, options)
+      : given.size() == 2
+          ? search_and_repeat(program, for_target(options, given[0], given[1]), session)
+          : search_and_repeat(program, options, session);
+  if (!status && session.gpu == nullptr) return std::unexpected(status.error());
+  if (!status)
+    std::_Exit(
+        report_failure(fmt::format("hmmjit {}", program.name), status.error(), program.options()));
   if (session.gpu != nullptr) {
     // Everything is written. Waiting for a driver that is still starting, and freeing what the
     // system frees anyway, would take longer than many a search.
     std::fflush(nullptr);
-    if (status) compile_afterwards(session.gpu->unfinished_kernels());
-    std::_Exit(code);
+    compile_afterwards(session.gpu->unfinished_kernels());
+    std::_Exit(0);
   }
-  return code;
+  return 0;
 }
 
-OptionText target_databases() {
-  OptionText text;
-  text.names = {"seqdb"};
-  text.help =
-      "sequences, or a database of them; - for standard input; several, with {target}, {folder} or "
-      "{path} in the names of outputs; {query}: an output for each query";
-  text.repeated = true;
-  return text;
+}  // namespace
+
+CommandSpec command_of(const SearchProgram& program, std::string_view summary) {
+  CommandSpec out{program.name, summary, {program.queries, program.targets}};
+  const std::span<const OptionSpec> options = program.options();
+  out.options.assign(options.begin(), options.end());
+  out.run = [&program](const ParsedOptions& given) { return run_program(program, given); };
+  out.banner = [&program](const ParsedOptions& given) {
+    return author_of(program, given).banner();
+  };
+  return out;
 }
 
-int command_search(const std::vector<std::string>& arguments) {
+ArgumentSpec target_databases() {
+  return {"seqdb",
+          "sequences, or a database of them; - for standard input; several, with {target}, {folder} "
+          "or {path} in the names of outputs; {query}: an output for each query",
+          true, true};
+}
+
+CommandSpec search_command() {
   static const SearchProgram program = [] {
     SearchProgram p;
     p.name = "search";
     p.title = "search profile(s) against a sequence database";
     p.reference = "hmmsearch";
-    p.queries.names = {"hmmfile"};
-    p.queries.help = "profile HMMs; - for standard input";
+    p.queries = {"hmmfile", "profile HMMs; - for standard input"};
     p.targets = target_databases();
     p.query_label = "query HMM file:";
     p.options = search_option_table;
     return p;
   }();
-  return run_search_program(program, arguments);
+  return command_of(program, "search profile(s) against sequences, as hmmsearch does");
 }
 
 }  // namespace hmmjit::tools

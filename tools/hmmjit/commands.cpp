@@ -1,29 +1,32 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "hmmjit/command.hpp"
+#include "hmmjit/suggestion.hpp"
 
 namespace hmmjit::tools {
-namespace {
 
-constexpr Command kCommands[] = {
-    {"search", "search profile(s) against sequences, as hmmsearch does", command_search},
-    {"phmmer", "search protein sequence(s) against sequences, as phmmer does", command_phmmer},
-    {"jackhmmer", "search protein sequence(s) in rounds, as jackhmmer does", command_jackhmmer},
-    {"scan", "search sequence(s) against profiles, as hmmscan does", command_scan},
-    {"build", "make profile(s) from multiple alignments, as hmmbuild does", command_build},
-    {"merge", "put the parts of a search together: the outputs of the whole", command_merge},
-    {"part", "describe, check and count the parts of a search", command_part},
-    {"db", "make, describe and check databases of targets; print sequences by name", command_db},
-    {"report", "turn a result into one HTML page with domain architectures", command_report},
-    {"plan", "show which kernel would score each model on a device, and why", command_plan},
-    {"cache", "inspect, fill and move the cache of compiled kernels", command_cache},
-    {"bench", "check and time the filter kernels on the GPU of this machine", command_bench},
-    {"tune", "measure the planner's candidates on this GPU and keep the fastest", command_tune},
-    {"doctor", "check driver, compiler and cache, with a remedy for each problem", command_doctor},
-    {"completions", "print the completion script of a shell", command_completions},
-    {"man", "print a manual page", command_man},
-};
+const std::vector<CommandSpec>& commands() {
+  static const std::vector<CommandSpec> all = {
+      search_command(), phmmer_command(), jackhmmer_command(),   scan_command(),
+      build_command(),  merge_command(),  part_command(),        db_command(),
+      report_command(), plan_command(),   cache_command(),       bench_command(),
+      tune_command(),   doctor_command(), completions_command(), man_command()};
+  return all;
+}
 
-}  // namespace
+std::vector<std::string> command_names() {
+  std::vector<std::string> names;
+  for (const CommandSpec& command : commands()) names.emplace_back(command.name);
+  return names;
+}
 
-std::span<const Command> commands() { return kCommands; }
+Result<const CommandSpec*> find_command(std::string_view name) {
+  const auto found = std::ranges::find(commands(), name, &CommandSpec::name);
+  if (found != commands().end()) return &*found;
+  return fail(ErrorCode::kUsage, fmt::format("no command \"{}\"", name), {},
+              did_you_mean(name, command_names(), "hmmjit -h shows all commands"));
+}
 
 }  // namespace hmmjit::tools

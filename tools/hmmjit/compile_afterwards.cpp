@@ -31,7 +31,7 @@ std::optional<pid_t> compile_afterwards(const gpu::GpuFilters::UnfinishedKernels
   const auto settings = cache::settings_from_environment();
   if (!settings || settings->mode != cache::Mode::kReadWrite || settings->directory.empty())
     return std::nullopt;
-  std::string name = "hmmjit", target = fmt::format("live:{}", kernels.device),
+  std::string name = "hmmjit", target = fmt::format("gpu:{}", kernels.device),
               lengths = fmt::format("{}", fmt::join(kernels.lengths, ","));
   std::string words[] = {name, "cache", "warm", "--idle", "--target", target, "--length", lengths};
   std::array<char*, std::size(words) + 1> arguments{};

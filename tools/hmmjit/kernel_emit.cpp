@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 #include <vector>
@@ -39,7 +40,7 @@ std::string find_disassembler() {
 Result<std::string> disassemble(const std::string& cubin) {
   const std::string program = find_disassembler();
   if (program.empty()) {
-    return fail(ErrorCode::kResources, "no disassembler (nvdisasm, cuobjdump) found", "--emit sass",
+    return fail(ErrorCode::kCompile, "no disassembler (nvdisasm, cuobjdump) found", "--emit sass",
                 "install the CUDA toolkit's binary utilities, or use --emit cubin");
   }
   char name[] = "/tmp/hmmjit-sass-XXXXXX";
@@ -55,12 +56,10 @@ Result<std::string> disassemble(const std::string& cubin) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  std::vector<std::string> words{program};
-  if (program.ends_with("cuobjdump")) words.emplace_back("-sass");
-  words.emplace_back(name);
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
+  std::string path = program, sass = "-sass";
+  std::vector<char*> arguments{path.data()};
+  if (program.ends_with("cuobjdump")) arguments.push_back(sass.data());
+  arguments.insert(arguments.end(), {name, nullptr});
   pid_t child = -1;
   const int spawned =
       ::posix_spawn(&child, program.c_str(), &actions, nullptr, arguments.data(), environ);
@@ -79,7 +78,7 @@ Result<std::string> disassemble(const std::string& cubin) {
   ::close(ends[0]);
   ::unlink(name);
   if (spawned != 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    return fail(ErrorCode::kResources, "the disassembler failed", program);
+    return fail(ErrorCode::kCompile, "the disassembler failed", program);
   }
   return out;
 }

@@ -12,7 +12,7 @@ namespace hmmjit::tools {
 /// /usr/local/cuda/bin; empty when there is none.
 std::string find_disassembler();
 
-/// Machine code of a cubin as text. Fails with kResources when no disassembler is installed.
+/// Machine code of a cubin as text. Fails with kCompile when no disassembler is installed.
 Result<std::string> disassemble(const std::string& cubin);
 
 }  // namespace hmmjit::tools

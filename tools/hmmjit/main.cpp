@@ -47,9 +47,9 @@ constexpr std::array<Replaced, 5> kReplacedPrograms{{
 
 // Programs of HMMER that hmmjit does not replace.
 constexpr std::string_view kOtherPrograms[] = {
-    "alimask", "hmmalign", "hmmc2",    "hmmconvert", "hmmemit", "hmmerfm-exactmatch", "hmmfetch",
-    "hmmlogo", "hmmpgmd",  "hmmpress", "hmmpgmd_shard", "hmmsim", "hmmstat", "makehmmerdb", "nhmmer",
-    "nhmmscan"};
+    "alimask",  "hmmalign",    "hmmc2",   "hmmconvert", "hmmemit",       "hmmerfm-exactmatch",
+    "hmmfetch", "hmmlogo",     "hmmpgmd", "hmmpress",   "hmmpgmd_shard", "hmmsim",
+    "hmmstat",  "makehmmerdb", "nhmmer",  "nhmmscan"};
 
 bool is_other_program(std::string_view name) {
   return std::ranges::find(kOtherPrograms, name) != std::end(kOtherPrograms) ||
@@ -172,67 +172,54 @@ void set_up_allocator() {
 
 std::string usage() {
   std::string text = "Usage: hmmjit <command> [options] [arguments]\n\nCommands:\n";
-  for (const hmmjit::tools::Command& command : hmmjit::tools::commands())
-    text += fmt::format("  {:12} {}\n", command.name, command.help);
+  for (const hmmjit::tools::CommandSpec& command : hmmjit::tools::commands())
+    text += fmt::format("  {:12} {}\n", command.name, command.summary);
   text +=
       "\n'hmmjit help <command>' shows a command's options; 'hmmjit --version' the "
       "version,\n'hmmjit --version --verbose' what a bug report should say.\n";
   return text;
 }
 
-int run_command(const std::vector<std::string>& arguments) {
-  if (arguments.empty()) {
+bool is_version(std::string_view word) { return word == "--version" || word == "-V"; }
+
+int run_words(const std::vector<std::string>& words) {
+  if (words.empty()) {
     print_diagnostic(usage());
     return static_cast<int>(ErrorCode::kUsage);
   }
-  const std::string& name = arguments.front();
-  if (name == "-h" || name == "--help") {
+  const std::string& name = words.front();
+  const std::string second = words.size() == 2 ? words[1] : std::string();
+  if (name == "help" && words.size() > 1) return run_words({words[1], "--help"});
+  if (name == "-h" || name == "--help" || name == "help") {
     fmt::print("{}", usage());
     return 0;
   }
-  if (name == "help" && arguments.size() > 1) return run_command({arguments[1], "--help"});
-  if (name == "help") {
-    fmt::print("{}", usage());
-    return 0;
-  }
-  // Of the program, and of each of its commands.
-  const auto is_version = [](const std::string& word) {
-    return word == "--version" || word == "-V";
-  };
-  // A link with the name of a program of HMMER has put --hmmer-banner between.
-  const bool version_of_command = is_version(arguments.back()) &&
-                                  (arguments.size() == 2 ||
-                                   (arguments.size() == 3 && arguments[1] == "--hmmer-banner"));
-  if ((arguments.size() == 1 && is_version(name)) || (version_of_command && name != "--verbose")) {
-    fmt::print("hmmjit {}\n", HMMJIT_VERSION);
-    return 0;
-  }
-  if (arguments.size() == 2 && ((is_version(name) && arguments[1] == "--verbose") ||
-                                (name == "--verbose" && is_version(arguments[1])))) {
+  if ((is_version(name) && second == "--verbose") || (name == "--verbose" && is_version(second))) {
     fmt::print("{}", hmmjit::tools::version_text());
     return 0;
   }
-  const auto commands = hmmjit::tools::commands();
-  const auto command = std::ranges::find(commands, name, &hmmjit::tools::Command::name);
-  if (command == commands.end()) {
-    if (is_other_program(name)) return refuse_program(name);
-    const auto replaced = std::ranges::find(kReplacedPrograms, name, &Replaced::first);
-    if (replaced != kReplacedPrograms.end()) {
-      diagnose("hmmjit: no command \"{}\"; did you mean {}?\n", name, replaced->second);
-      return static_cast<int>(ErrorCode::kUsage);
-    }
-    std::vector<std::string> names;
-    for (const auto& known : commands) names.emplace_back(known.name);
-    diagnose("hmmjit: no command \"{}\"; {}\n", name,
-             hmmjit::tools::did_you_mean(name, names, "hmmjit -h shows all commands"));
+  // Of the program, and of each of its commands. A link with the name of a program of HMMER has put
+  // --hmmer-banner between.
+  const bool of_link = words.size() == 3 && words[1] == "--hmmer-banner";
+  if ((words.size() <= 2 || of_link) && is_version(words.back())) {
+    fmt::print("hmmjit {}\n", HMMJIT_VERSION);
+    return 0;
+  }
+  if (is_other_program(name)) return refuse_program(name);
+  const auto replaced = std::ranges::find(kReplacedPrograms, name, &Replaced::first);
+  const auto command = hmmjit::tools::find_command(name);
+  if (!command && replaced != kReplacedPrograms.end()) {
+    diagnose("hmmjit: no command \"{}\"; did you mean {}?\n", name, replaced->second);
     return static_cast<int>(ErrorCode::kUsage);
   }
-  return command->run({arguments.begin() + 1, arguments.end()});
+  if (!command) return hmmjit::tools::report_failure("hmmjit", command.error());
+  return hmmjit::tools::run_command(**command, fmt::format("hmmjit {}", name),
+                                    {words.begin() + 1, words.end()});
 }
 
 int run_program(const std::vector<std::string>& arguments) {
   try {
-    return run_command(arguments);
+    return run_words(arguments);
   } catch (const std::bad_alloc&) {
     print_diagnostic(kOutOfMemory);
     return static_cast<int>(ErrorCode::kResources);

@@ -1,6 +1,8 @@
 #include "option_table.hpp"
 
-#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <clocale>
 #include <cmath>
 #include <cstdlib>
@@ -10,6 +12,9 @@
 
 namespace hmmjit::tools {
 namespace {
+
+// Of an option that was given several times.
+constexpr char kBetweenValues = '\n';
 
 std::unexpected<Error> usage(std::string message) {
   return fail(ErrorCode::kUsage, std::move(message), {}, "see --help or -h for the options");
@@ -52,9 +57,8 @@ bool in_range(double value, std::string_view range) {
 
 Status check_value(const OptionSpec& option, const std::string& text, const char* origin) {
   const auto complain = [&](std::string_view what) {
-    return usage("option " + std::string(option.name) + " takes " +
-                 std::string(type_name(option.type)) + " argument" + std::string(what) + "; got " +
-                 text + " " + origin);
+    return usage(fmt::format("option {} takes {} argument{}; got {} {}", option.name,
+                             type_name(option.type), what, text, origin));
   };
   if (option.type == ValueType::kInteger || option.type == ValueType::kReal) {
     const auto integer = parse_int(text);
@@ -63,19 +67,16 @@ Status check_value(const OptionSpec& option, const std::string& text, const char
             ? (integer ? std::optional<double>(static_cast<double>(*integer)) : std::nullopt)
             : parse_c_real(text);
     if (!real) return complain("");
-    if (!in_range(*real, option.range)) return complain(" in range " + std::string(option.range));
+    if (!in_range(*real, option.range)) return complain(fmt::format(" in range {}", option.range));
+  }
+  if (option.closed) {
+    const std::vector<std::string> choices = split_list(option.offers);
+    if (std::ranges::find(choices, text) == choices.end())
+      return fail(
+          ErrorCode::kUsage, fmt::format("option {} does not know \"{}\"", option.name, text), {},
+          did_you_mean(text, choices, fmt::format("it takes {}", fmt::join(choices, ", "))));
   }
   return {};
-}
-
-std::vector<std::string_view> split(std::string_view list) {
-  std::vector<std::string_view> items;
-  while (!list.empty()) {
-    const std::size_t comma = std::min(list.find(','), list.size());
-    items.push_back(list.substr(0, comma));
-    list.remove_prefix(std::min(comma + 1, list.size()));
-  }
-  return items;
 }
 
 // Options of other programs, and what they are called here.
@@ -88,7 +89,7 @@ constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
 };
 
 std::unexpected<Error> no_such_option(std::span<const OptionSpec> table, std::string_view name) {
-  const std::string message = "no such option \"" + std::string(name) + "\"";
+  const std::string message = fmt::format("no such option \"{}\"", name);
   const auto known =
       std::ranges::find(kElsewhere, name, [](const auto& pair) { return pair.first; });
   const auto here = [&](std::string_view option) {
@@ -97,7 +98,7 @@ std::unexpected<Error> no_such_option(std::span<const OptionSpec> table, std::st
     });
   };
   if (known != std::end(kElsewhere) && here(known->second))
-    return fail(ErrorCode::kUsage, message, {}, "did you mean " + std::string(known->second) + "?");
+    return fail(ErrorCode::kUsage, message, {}, fmt::format("did you mean {}?", known->second));
   std::vector<std::string> names;
   for (const OptionSpec& option : table) {
     if (option.name.starts_with("--") && !option.help.empty()) names.emplace_back(option.name);
@@ -116,28 +117,102 @@ std::string with_hyphens(std::string_view name) {
 // unique abbreviation there is one here.
 Result<std::size_t> find_long(std::span<const OptionSpec> table, std::string_view name) {
   std::vector<std::size_t> matches;
+  const std::string given = with_hyphens(name);
   for (std::size_t i = 0; i < table.size(); ++i) {
     if (table[i].absent) continue;
-    if (table[i].name == name) return i;
-    const std::string spelling = with_hyphens(table[i].name), given = with_hyphens(name);
-    if (spelling == given) return i;
-    if (spelling.starts_with(given)) matches.push_back(i);
+    for (const std::string_view known : {table[i].name, table[i].other_name}) {
+      const std::string spelling = with_hyphens(known);
+      if (known == name || spelling == given) return i;
+      if (spelling.starts_with(given)) matches.push_back(i);
+    }
   }
   if (matches.size() > 1 && !table[matches.front()].own)
     std::erase_if(matches, [&](std::size_t i) { return table[i].own; });
   if (matches.empty()) return no_such_option(table, name);
-  if (matches.size() > 1)
-    return usage("abbreviated option \"" + std::string(name) + "\" is ambiguous");
+  if (matches.size() > 1) return usage(fmt::format("abbreviated option \"{}\" is ambiguous", name));
   return matches.front();
 }
 
+Result<std::size_t> find_short(std::span<const OptionSpec> table, std::string_view name) {
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    if (!table[i].absent && (table[i].name == name || table[i].other_name == name)) return i;
+  }
+  return no_such_option(table, name);
+}
+
+// An option as it was given.
+struct Given {
+  std::size_t option;
+  std::string value;
+};
+
+// The options of the word at `at`, which is moved past them and their value.
+Result<std::vector<Given>> take_options(std::span<const OptionSpec> table,
+                                        std::span<const std::string> words, std::size_t& at) {
+  const std::string& word = words[at++];
+  // The value in the next word. Text that looks like an option was more likely meant as one.
+  const auto next_value = [&](const OptionSpec& spec) -> Result<std::string> {
+    if (at >= words.size()) return usage(fmt::format("option {} requires an argument", spec.name));
+    const bool is_text = spec.type == ValueType::kString || spec.type == ValueType::kFile;
+    const std::string& value = words[at];
+    if (is_text && value.size() > 1 && value.front() == '-')
+      return usage(fmt::format("argument {0} looks like an option; write {1}{2}{0} if it is meant",
+                               value, spec.name, spec.name.starts_with("--") ? "=" : ""));
+    ++at;
+    return value;
+  };
+  std::vector<Given> given;
+  if (word.starts_with("--")) {
+    const std::size_t equals = word.find('=');
+    HMMJIT_ASSIGN(const std::size_t option,
+                  find_long(table, std::string_view(word).substr(0, equals)));
+    const bool has_value = equals != std::string::npos;
+    std::string value;
+    if (table[option].type == ValueType::kNone) {
+      if (has_value)
+        return usage(fmt::format("option {} does not take an argument", table[option].name));
+    } else if (has_value) {
+      value = word.substr(equals + 1);
+    } else {
+      HMMJIT_ASSIGN(value, next_value(table[option]));
+    }
+    given.push_back({option, std::move(value)});
+    return given;
+  }
+  // One or more one-letter options; the first that takes a value takes the rest.
+  for (std::size_t c = 1; c < word.size(); ++c) {
+    HMMJIT_ASSIGN(const std::size_t option, find_short(table, std::string("-") + word[c]));
+    std::string value;
+    const bool takes_value = table[option].type != ValueType::kNone;
+    if (takes_value && c + 1 < word.size()) {
+      value = word.substr(c + 1);
+    } else if (takes_value) {
+      HMMJIT_ASSIGN(value, next_value(table[option]));
+    }
+    given.push_back({option, std::move(value)});
+    if (takes_value) break;
+  }
+  return given;
+}
+
+bool is_option(const std::string& word) { return word.size() > 1 && word.front() == '-'; }
+
 }  // namespace
 
-std::size_t ParsedOptions::find(std::string_view name) const {
-  for (std::size_t i = 0; i < table_.size(); ++i) {
-    if (table_[i].name == name) return i;
+std::vector<std::string> split_list(std::string_view list, char separator) {
+  std::vector<std::string> items;
+  while (!list.empty()) {
+    const std::size_t comma = std::min(list.find(separator), list.size());
+    items.emplace_back(list.substr(0, comma));
+    list.remove_prefix(std::min(comma + 1, list.size()));
   }
-  std::abort();  // a name that is not in the table: a programming error
+  return items;
+}
+
+std::size_t ParsedOptions::find(std::string_view name) const {
+  const auto found = std::ranges::find(table_, name, &OptionSpec::name);
+  if (found == table_.end()) std::abort();  // not in the table: a programming error
+  return static_cast<std::size_t>(found - table_.begin());
 }
 
 bool ParsedOptions::knows(std::string_view name) const {
@@ -161,13 +236,15 @@ std::optional<double> ParsedOptions::given_real(std::string_view name) const {
   return real(name);
 }
 
+std::vector<std::string> ParsedOptions::list(std::string_view name) const {
+  return split_list(text(name), kBetweenValues);
+}
+
 Result<std::uint64_t> ParsedOptions::bytes(std::string_view name) const {
   const auto bytes = parse_bytes(text(name));
   if (bytes && *bytes > 0) return *bytes;
-  const std::string option(name);
-  return fail(ErrorCode::kUsage,
-              "option " + option + " takes a size; got " + std::string(text(name)), {},
-              "write for example " + option + " 400M or " + option + " 2G");
+  return fail(ErrorCode::kUsage, fmt::format("option {} takes a size; got {}", name, text(name)),
+              {}, fmt::format("write for example {0} 400M or {0} 2G", name));
 }
 
 bool ParsedOptions::differs_from_default(std::string_view name) const {
@@ -205,119 +282,77 @@ Result<ParsedOptions> parse_options(std::span<const OptionSpec> table,
   ParsedOptions parsed;
   parsed.table_ = table;
   parsed.values_.resize(table.size());
-
-  std::size_t at = 0;
-  const auto set = [&](std::size_t option, std::string value) -> Status {
-    if (parsed.values_[option])
-      return usage("option " + std::string(table[option].name) +
-                   " has already been set on the command line");
-    HMMJIT_TRY(check_value(table[option], value, "on the command line"));
-    parsed.values_[option] = std::move(value);
-    return {};
-  };
-  // The value in the next argument. Text that looks like an option was more likely meant as one.
-  const auto next_value = [&](std::size_t option) -> Result<std::string> {
-    const OptionSpec& spec = table[option];
-    if (at >= arguments.size())
-      return usage("option " + std::string(spec.name) + " requires an argument");
-    const bool is_text = spec.type == ValueType::kString || spec.type == ValueType::kFile;
-    const std::string& value = arguments[at];
-    if (is_text && value.size() > 1 && value.front() == '-')
-      return usage("argument " + value + " looks like an option; write " + std::string(spec.name) +
-                   (spec.name.starts_with("--") ? "=" : "") + value + " if it is meant");
-    ++at;
-    return value;
-  };
-
-  bool options_ended = false;
-  while (at < arguments.size()) {
-    const std::string& argument = arguments[at];
-    ++at;
-    if (options_ended || argument.size() < 2 || argument.front() != '-') {
-      parsed.arguments_.push_back(argument);
-      continue;
-    }
-    if (argument == "--") {
-      options_ended = true;
-      continue;
-    }
-    if (argument.starts_with("--")) {
-      const std::size_t equals = argument.find('=');
-      HMMJIT_ASSIGN(const std::size_t option,
-                    find_long(table, std::string_view(argument).substr(0, equals)));
-      const bool has_value = equals != std::string::npos;
-      if (table[option].type == ValueType::kNone) {
-        if (has_value)
-          return usage("option " + std::string(table[option].name) + " does not take an argument");
-        HMMJIT_TRY(set(option, {}));
-      } else if (has_value) {
-        HMMJIT_TRY(set(option, argument.substr(equals + 1)));
-      } else {
-        HMMJIT_ASSIGN(std::string value, next_value(option));
-        HMMJIT_TRY(set(option, std::move(value)));
-      }
-      continue;
-    }
-    // One or more one-letter options; the first that takes a value takes the rest.
-    for (std::size_t c = 1; c < argument.size(); ++c) {
-      const std::string name = std::string("-") + argument[c];
-      const auto found = std::find_if(table.begin(), table.end(), [&](const OptionSpec& spec) {
-        return !spec.absent && spec.name == name;
-      });
-      if (found == table.end()) return no_such_option(table, name);
-      const auto option = static_cast<std::size_t>(found - table.begin());
-      if (found->type == ValueType::kNone) {
-        HMMJIT_TRY(set(option, {}));
-        continue;
-      }
-      if (c + 1 < argument.size()) {
-        HMMJIT_TRY(set(option, argument.substr(c + 1)));
-      } else {
-        HMMJIT_ASSIGN(std::string value, next_value(option));
-        HMMJIT_TRY(set(option, std::move(value)));
-      }
+  for (std::size_t at = 0; at < arguments.size();) {
+    if (arguments[at] == "--") {
+      parsed.arguments_.insert(parsed.arguments_.end(),
+                               arguments.begin() + static_cast<std::ptrdiff_t>(at) + 1,
+                               arguments.end());
       break;
     }
+    if (!is_option(arguments[at])) {
+      parsed.arguments_.push_back(arguments[at++]);
+      continue;
+    }
+    HMMJIT_ASSIGN(std::vector<Given> given, take_options(table, arguments, at));
+    for (Given& one : given) {
+      const OptionSpec& spec = table[one.option];
+      std::optional<std::string>& value = parsed.values_[one.option];
+      if (value && !spec.several && !spec.listed)
+        return usage(fmt::format("option {} has already been set on the command line", spec.name));
+      const std::vector<std::string> items =
+          spec.listed ? split_list(one.value) : std::vector<std::string>{one.value};
+      for (const std::string& item : items)
+        HMMJIT_TRY(check_value(spec, item, "on the command line"));
+      const std::string all = fmt::format("{}", fmt::join(items, std::string(1, kBetweenValues)));
+      value = value ? *value + kBetweenValues + all : all;
+    }
   }
-
   for (std::size_t i = 0; i < table.size(); ++i) {
     if (parsed.values_[i] || table[i].environment.empty()) continue;
     const char* value = std::getenv(std::string(table[i].environment).c_str());
     if (value == nullptr) continue;
     HMMJIT_TRY(check_value(
-        table[i], value, ("in environment variable " + std::string(table[i].environment)).c_str()));
+        table[i], value, fmt::format("in environment variable {}", table[i].environment).c_str()));
     parsed.values_[i] = value;
   }
   for (std::size_t i = 0; i < table.size(); ++i) {
     if (!parsed.values_[i]) continue;
-    for (const std::string_view other : split(table[i].excludes)) {
+    for (const std::string& other : split_list(table[i].excludes)) {
       if (other != table[i].name && parsed.is_set(other))
-        return usage("option " + std::string(table[i].name) + " is incompatible with " +
-                     std::string(other));
+        return usage(fmt::format("option {} is incompatible with {}", table[i].name, other));
     }
-    const std::vector<std::string_view> needed = split(table[i].needs);
+    std::vector<std::string> needed = split_list(table[i].needs);
+    std::erase_if(needed, [&](const std::string& name) { return !parsed.knows(name); });
     if (!needed.empty() && !parsed.is_set("-h") &&
-        std::ranges::none_of(needed, [&](std::string_view name) { return parsed.is_set(name); })) {
-      std::string names;
-      for (const std::string_view name : needed)
-        (names += names.empty() ? "" : " or ") += name;
-      return usage("option " + std::string(table[i].name) + " means nothing without " + names);
-    }
+        std::ranges::none_of(needed, [&](const std::string& name) { return parsed.is_set(name); }))
+      return usage(fmt::format("option {} means nothing without {}", table[i].name,
+                               fmt::join(needed, " or ")));
   }
   return parsed;
+}
+
+std::size_t first_argument(std::span<const OptionSpec> table,
+                           std::span<const std::string> arguments) {
+  std::size_t at = 0;
+  while (at < arguments.size() && is_option(arguments[at])) {
+    if (!take_options(table, arguments, at)) return arguments.size();
+  }
+  return at;
 }
 
 std::string option_help(std::span<const OptionSpec> table) {
   std::string out;
   std::vector<std::string_view> groups;
   for (const OptionSpec& option : table) {
-    if (!option.group.empty() &&
-        std::find(groups.begin(), groups.end(), option.group) == groups.end())
+    if (!option.group.empty() && std::ranges::find(groups, option.group) == groups.end())
       groups.push_back(option.group);
   }
   const auto left_side = [](const OptionSpec& option) {
+    // "-o, --output"; "-h" alone, as HMMER has it.
     std::string text(option.name);
-    if (option.type != ValueType::kNone) text += " <" + std::string(option.value_name) + ">";
+    if (option.name.starts_with("--") && !option.other_name.empty())
+      text = fmt::format("{}, {}", option.other_name, option.name);
+    if (option.type != ValueType::kNone) text += fmt::format(" <{}>", option.value_name);
     return text;
   };
   for (const std::string_view group : groups) {
@@ -325,19 +360,20 @@ std::string option_help(std::span<const OptionSpec> table) {
     for (const OptionSpec& option : table) {
       if (option.group == group) width = std::max(width, left_side(option).size());
     }
-    if (!out.empty()) out += '\n';
-    (out += group) += ":\n";
+    out += fmt::format("{}{}:\n", out.empty() ? "" : "\n", group);
     for (const OptionSpec& option : table) {
-      if (option.group != group) continue;
-      const std::string text = left_side(option);
-      out += "  " + text + std::string(width - text.size(), ' ') + " : ";
-      out += option.help;
-      if (!option.default_text.empty()) out += "  [" + std::string(option.default_text) + "]";
-      if (!option.range.empty()) out += "  (" + std::string(option.range) + ")";
-      out += '\n';
+      if (option.group == group)
+        out += fmt::format("  {:{}} : {}\n", left_side(option), width, help_of(option));
     }
   }
   return out;
+}
+
+std::string help_of(const OptionSpec& option) {
+  std::string help(option.help);
+  if (!option.default_text.empty()) help += fmt::format("  [{}]", option.default_text);
+  if (!option.range.empty()) help += fmt::format("  ({})", option.range);
+  return help;
 }
 
 }  // namespace hmmjit::tools

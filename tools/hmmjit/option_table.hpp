@@ -1,6 +1,8 @@
-// Command line options in hmmsearch's syntax, from one table that also makes the help text.
+// Command line options in hmmsearch's syntax, from tables that also make help, reference, manual
+// pages and completions.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -14,26 +16,65 @@ namespace hmmjit::tools {
 
 enum class ValueType { kNone, kInteger, kReal, kString, kFile };
 
-/// What --tformat and --qformat take, as OptionSpec::offers.
+/// What --tformat and --qformat take, as OptionTraits::offers.
 inline constexpr std::string_view kSequenceFormatNames =
     "fasta,hmmpgmd,embl,uniprot,genbank,ddbj,stockholm,pfam,a2m,afa,psiblast,selex,clustal,"
     "clustallike,phylip,phylips,ncbi";
 
-/// One option. All text is static.
-struct OptionSpec {
-  std::string_view name;  ///< "-E", "--tblout"
-  ValueType type = ValueType::kNone;
-  std::string_view value_name = {};  ///< "x", "n", "f", "s": shown as <x>
-  std::string_view default_text = {};
-  std::string_view range = {};        ///< "x>0", "n>=120", "0<=x<0.5"; empty: any value
+/// What few options need. All lists are comma separated names.
+struct OptionTraits {
   std::string_view environment = {};  ///< variable read when the option is not given
-  std::string_view excludes = {};     ///< comma separated names; itself is ignored
-  std::string_view group = {};        ///< heading in the help; empty: not listed
-  std::string_view help = {};
-  std::string_view offers = {};  ///< values that shells offer, comma separated
-  bool own = false;              ///< ours: never makes an hmmsearch abbreviation ambiguous
-  /// Comma separated names; without any of them this one is an error, unless -h asks for help.
+  std::string_view excludes = {};     ///< itself is ignored
+  /// Without any of them this option is an error, unless -h asks for help.
   std::string_view needs = {};
+  std::string_view offers = {};  ///< values that shells offer
+  bool closed = false;           ///< there are no values but `offers`
+  bool several = false;          ///< may be repeated
+  bool listed = false;           ///< and takes lists: --stage ssv,msv
+  bool own = false;              ///< ours: never makes an hmmsearch abbreviation ambiguous
+};
+
+// The traits of most options that have any.
+inline constexpr OptionTraits kOurs{.own = true};
+inline constexpr OptionTraits kSeveral{.several = true};
+inline constexpr OptionTraits kListed{.listed = true};
+constexpr OptionTraits excluding(std::string_view names) { return {.excludes = names}; }
+constexpr OptionTraits needing(std::string_view names) { return {.needs = names}; }
+constexpr OptionTraits offering(std::string_view values) { return {.offers = values}; }
+constexpr OptionTraits one_of(std::string_view values) {
+  return {.offers = values, .closed = true};
+}
+constexpr OptionTraits list_of(std::string_view values) {
+  return {.offers = values, .listed = true};
+}
+
+/// One option. All text is static.
+struct OptionSpec : OptionTraits {
+  /// `group`: heading in the help; empty: not listed. `names`: "-E", or "--output,-o". `value`: ""
+  /// for a flag, else the name of its value with default and range: "x=10.0 x>0", "n n>=1", "s".
+  /// The name says what it is: x a real number, n an integer, f a file to write, anything else a
+  /// text ("@f": one that is shown as f).
+  constexpr OptionSpec(std::string_view heading, std::string_view names, std::string_view value,
+                       std::string_view text, OptionTraits more = {})
+      : OptionTraits(more), group(heading), help(text) {
+    const std::size_t comma = std::min(names.find(','), names.size());
+    name = names.substr(0, comma);
+    other_name = names.substr(std::min(comma + 1, names.size()));
+    const std::size_t blank = std::min(value.find(' '), value.size());
+    range = value.substr(std::min(blank + 1, value.size()));
+    value = value.substr(0, blank);
+    const std::size_t equals = std::min(value.find('='), value.size());
+    default_text = value.substr(std::min(equals + 1, value.size()));
+    value_name = value.substr(0, equals);
+    type = value_name.empty()  ? ValueType::kNone
+           : value_name == "x" ? ValueType::kReal
+           : value_name == "n" ? ValueType::kInteger
+           : value_name == "f" ? ValueType::kFile
+                               : ValueType::kString;
+    if (value_name.starts_with('@')) value_name.remove_prefix(1);
+  }
+  std::string_view name, other_name, value_name, default_text, range, group, help;
+  ValueType type = ValueType::kNone;
   /// Unknown to this program: only there so that code shared by several may ask for it.
   bool absent = false;
 };
@@ -48,6 +89,8 @@ class ParsedOptions {
   double real(std::string_view name) const;
   std::int64_t integer(std::string_view name) const;
   std::optional<double> given_real(std::string_view name) const;
+  /// The items of an option that takes several.
+  std::vector<std::string> list(std::string_view name) const;
   /// The value as a size above 0, "400M"; fails with kUsage where it is none.
   Result<std::uint64_t> bytes(std::string_view name) const;
   /// Where the text came from differs from the default text: hmmsearch then mentions the option.
@@ -78,6 +121,16 @@ class ParsedOptions {
 Result<ParsedOptions> parse_options(std::span<const OptionSpec> table,
                                     std::span<const std::string> arguments);
 
+/// Where the first argument stands that is no option and no value of one; arguments.size(): there
+/// is none.
+std::size_t first_argument(std::span<const OptionSpec> table,
+                           std::span<const std::string> arguments);
+
+/// "a,b" as its items.
+std::vector<std::string> split_list(std::string_view list, char separator = ',');
+
+/// "set number of threads  [4]  (n>0)"
+std::string help_of(const OptionSpec& option);
 /// The option list of the help text, grouped in table order.
 std::string option_help(std::span<const OptionSpec> table);
 

@@ -18,69 +18,27 @@ constexpr std::string_view kScoring = "Options controlling scoring system";
 constexpr std::string_view kCalibration = "Options controlling E-value calibration";
 constexpr std::string_view kExpert = "Other expert options";
 
-constexpr std::array kScoringOptions = {
-    OptionSpec{.name = "--popen",
-               .type = kReal,
-               .value_name = "x",
-               .default_text = "0.02",
-               .range = "0<=x<0.5",
-               .group = kScoring,
-               .help = "gap open probability"},
-    OptionSpec{.name = "--pextend",
-               .type = kReal,
-               .value_name = "x",
-               .default_text = "0.4",
-               .range = "0<=x<1",
-               .group = kScoring,
-               .help = "gap extend probability"},
-    OptionSpec{.name = "--mx",
-               .type = kString,
-               .value_name = "s",
-               .default_text = "BLOSUM62",
-               .excludes = "--mxfile",
-               .group = kScoring,
-               .help = "substitution score matrix (PAM30 to PAM240, BLOSUM45 to BLOSUM90)"},
-    OptionSpec{.name = "--mxfile",
-               .type = kString,
-               .value_name = "f",
-               .excludes = "--mx",
-               .group = kScoring,
-               .help = "read substitution score matrix from file <f>"},
+constexpr OptionSpec kScoringOptions[] = {
+    {kScoring, "--popen", "x=0.02 0<=x<0.5", "gap open probability"},
+    {kScoring, "--pextend", "x=0.4 0<=x<1", "gap extend probability"},
+    {kScoring, "--mx", "s=BLOSUM62",
+     "substitution score matrix (PAM30 to PAM240, BLOSUM45 to BLOSUM90)", excluding("--mxfile")},
+    {kScoring, "--mxfile", "@f", "read substitution score matrix from file <f>", excluding("--mx")},
 };
 
-constexpr OptionSpec calibration_option(std::string_view name, std::string_view value,
-                                        std::string_view help) {
-  return {.name = name,
-          .type = kInteger,
-          .value_name = "n",
-          .default_text = value,
-          .range = "n>0",
-          .group = kCalibration,
-          .help = help};
-}
-constexpr std::array kCalibrationOptions = {
-    calibration_option("--EmL", "200", "length of sequences for MSV Gumbel mu fit"),
-    calibration_option("--EmN", "200", "number of sequences for MSV Gumbel mu fit"),
-    calibration_option("--EvL", "200", "length of sequences for Viterbi Gumbel mu fit"),
-    calibration_option("--EvN", "200", "number of sequences for Viterbi Gumbel mu fit"),
-    calibration_option("--EfL", "100", "length of sequences for Forward exp tail tau fit"),
-    calibration_option("--EfN", "200", "number of sequences for Forward exp tail tau fit"),
-    OptionSpec{.name = "--Eft",
-               .type = kReal,
-               .value_name = "x",
-               .default_text = "0.04",
-               .range = "0<x<1",
-               .group = kCalibration,
-               .help = "tail mass for Forward exponential tail tau fit"},
+constexpr OptionSpec kCalibrationOptions[] = {
+    {kCalibration, "--EmL", "n=200 n>0", "length of sequences for MSV Gumbel mu fit"},
+    {kCalibration, "--EmN", "n=200 n>0", "number of sequences for MSV Gumbel mu fit"},
+    {kCalibration, "--EvL", "n=200 n>0", "length of sequences for Viterbi Gumbel mu fit"},
+    {kCalibration, "--EvN", "n=200 n>0", "number of sequences for Viterbi Gumbel mu fit"},
+    {kCalibration, "--EfL", "n=100 n>0", "length of sequences for Forward exp tail tau fit"},
+    {kCalibration, "--EfN", "n=200 n>0", "number of sequences for Forward exp tail tau fit"},
+    {kCalibration, "--Eft", "x=0.04 0<x<1", "tail mass for Forward exponential tail tau fit"},
 };
 
-constexpr OptionSpec kQueryFormat{
-    .name = "--qformat",
-    .type = kString,
-    .value_name = "s",
-    .group = kExpert,
-    .help = "assert query <seqfile> is in format <s>: no autodetection",
-    .offers = kSequenceFormatNames};
+constexpr OptionSpec kQueryFormat{kExpert, "--qformat", "s",
+                                  "assert query <seqfile> is in format <s>: no autodetection",
+                                  offering(kSequenceFormatNames)};
 
 using Table = std::vector<OptionSpec>;
 
@@ -92,11 +50,10 @@ void insert_before(Table& table, std::string_view name, std::span<const OptionSp
 }
 // Options that the program at hand does not know.
 void leave_out(Table& table, std::initializer_list<std::string_view> names) {
-  for (const std::string_view name : names)
-    *position(table, name) = {.name = name,
-                              .type = position(table, name)->type,
-                              .default_text = position(table, name)->default_text,
-                              .absent = true};
+  for (const std::string_view name : names) {
+    position(table, name)->absent = true;
+    position(table, name)->group = position(table, name)->help = {};
+  }
 }
 
 // What programs with sequences as queries have in common.
@@ -135,24 +92,13 @@ Table make_phmmer_table() {
   return table;
 }
 
-constexpr OptionSpec kRounds{.name = "-N",
-                             .type = kInteger,
-                             .value_name = "n",
-                             .default_text = "5",
-                             .range = "n>0",
-                             .group = "Basic options",
-                             .help = "set maximum number of iterations to <n>"};
-constexpr std::array kCheckpoints = {
-    OptionSpec{.name = "--chkhmm",
-               .type = kString,
-               .value_name = "f",
-               .group = "Options directing output",
-               .help = "save HMM checkpoints to files <f>-<iteration>.hmm"},
-    OptionSpec{.name = "--chkali",
-               .type = kString,
-               .value_name = "f",
-               .group = "Options directing output",
-               .help = "save alignment checkpoints to files <f>-<iteration>.sto"},
+constexpr OptionSpec kRounds{"Basic options", "-N", "n=5 n>0",
+                             "set maximum number of iterations to <n>"};
+constexpr OptionSpec kCheckpoints[] = {
+    {"Options directing output", "--chkhmm", "@f",
+     "save HMM checkpoints to files <f>-<iteration>.hmm"},
+    {"Options directing output", "--chkali", "@f",
+     "save alignment checkpoints to files <f>-<iteration>.sto"},
 };
 
 Table make_jackhmmer_table() {
@@ -180,9 +126,7 @@ std::span<const OptionSpec> jackhmmer_option_table() {
 std::span<const OptionSpec> scan_option_table() {
   static const Table table = [] {
     Table made(search_option_table().begin(), search_option_table().end());
-    OptionSpec format = kQueryFormat;
-    format.name = "--qformat";
-    insert_before(made, "--cpu", {&format, 1});
+    insert_before(made, "--cpu", {&kQueryFormat, 1});
     leave_out(made, {"--fasta",
                      "--domfasta",
                      "--gff",

@@ -40,8 +40,7 @@ SearchProgram sequence_search_program(std::string_view name, std::string_view ti
   SearchProgram program;
   program.name = program.reference = name;
   program.title = title;
-  program.queries.names = {"seqfile"};
-  program.queries.help = "query sequences; - for standard input";
+  program.queries = {"seqfile", "query sequences; - for standard input"};
   program.targets = target_databases();
   program.query_label = "query sequence file:";
   return program;

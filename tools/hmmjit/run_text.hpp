@@ -15,8 +15,8 @@ struct Author {
   std::string_view title;    ///< what the program does
   bool as_hmmer = false;
 
-  std::string program() const;    ///< "hmmjit search", "hmmsearch"
-  std::string banner() const;     ///< the `#` lines that open help and reports
+  std::string program() const;  ///< "hmmjit search", "hmmsearch"
+  std::string banner() const;   ///< the `#` lines that open help and reports
   /// "hmmjit search (hmmjit 0.1.0)": the author of alignments (#=GF AU), under any name.
   std::string signature() const;
   std::string model_tag() const;  ///< in the first line of a model: "hmmjit 0.1.0"

@@ -103,13 +103,15 @@ Result<HmmReader> ModelFile::open() {
   if (path_ == "-") return reader;
   // The name is now resolved (a pressed database may stand in for the file). What is no regular
   // file, such as a shell's <(...), has been read from already and is not opened again.
-  struct stat read {}, named {};
+  struct stat read {
+  }, named{};
   if (::stat(reader.name().c_str(), &read) != 0 || !S_ISREG(read.st_mode)) return reader;
   if (!std::exchange(checked_, true) && reader.name() != path_ &&
       ::stat(path_.c_str(), &named) == 0 && named.st_mtime > read.st_mtime)
-    warn(fmt::format("{0} is newer than {1}, which is read in its place; run hmmpress -f {0}, or "
-                     "remove {0}.h3?",
-                     path_, reader.name()));
+    warn(
+        fmt::format("{0} is newer than {1}, which is read in its place; run hmmpress -f {0}, or "
+                    "remove {0}.h3?",
+                    path_, reader.name()));
   HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(reader.name()));
   if (source->compression() != Compression::kNone) return reader;
   bytes_total_ = static_cast<std::uint64_t>(read.st_size);
@@ -141,11 +143,11 @@ Result<std::optional<Hmm>> ModelsToSearch::next() {
 Status check_cutoffs(const std::string& path, const Thresholds& rules) {
   HMMJIT_ASSIGN(const MissingCutoffModels missing, models_without_cutoffs(path, rules));
   if (missing.without == 0) return {};
-  return fail(
-      ErrorCode::kInput,
-      fmt::format("{} bit thresholds unavailable on {} of {} models: {}", cutoff_name(rules.cutoffs),
-                  missing.without, missing.models, listed(missing.names, missing.without)),
-      path, "add --cut-missing skip or --cut-missing default, or search without --cut_*");
+  return fail(ErrorCode::kInput,
+              fmt::format("{} bit thresholds unavailable on {} of {} models: {}",
+                          cutoff_name(rules.cutoffs), missing.without, missing.models,
+                          listed(missing.names, missing.without)),
+              path, "add --cut-missing skip or --cut-missing default, or search without --cut_*");
 }
 
 Result<double> count_models(const std::string& path, const Thresholds& rules, bool skip) {

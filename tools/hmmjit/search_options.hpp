@@ -21,6 +21,9 @@ Result<SearchOptions> make_search_options(const ParsedOptions& options);
 /// --device and --vram. Fails with kUsage where a value makes no sense.
 Result<DeviceChoice> make_device_choice(const ParsedOptions& options);
 
+/// "gpu" or "gpu:1" as a number. `option` is the one that names the device.
+Result<int> gpu_ordinal(std::string_view name, const char* option);
+
 ReportOptions make_report_options(const ParsedOptions& options);
 
 /// hmmsearch's header lines about options that were set, each starting with '#'.

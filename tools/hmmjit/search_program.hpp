@@ -45,13 +45,13 @@ struct ProgramRun {
 };
 
 /// SearchProgram::targets of a program that searches sequences, in one database or in several.
-OptionText target_databases();
+ArgumentSpec target_databases();
 
 struct SearchProgram {
   std::string_view name;       ///< "search": what follows "hmmjit"
   std::string_view title;      ///< what it does, for the header
   std::string_view reference;  ///< whose result lines it gives: "hmmsearch"
-  OptionText queries, targets;
+  ArgumentSpec queries, targets;
   std::string_view query_label;  ///< of the query file in the header: "query HMM file:"
   std::string_view target_label = "target sequence database:";
   bool by_sequence = false;  ///< the second file is the query (hmmscan)
@@ -71,6 +71,7 @@ Author author_of(const SearchProgram& program, const ParsedOptions& options);
 /// Adds what a further search took and found.
 void add(SearchStatistics& sum, const SearchStatistics& other);
 
-int run_search_program(const SearchProgram& program, const std::vector<std::string>& arguments);
+/// The command that runs `program`, which must outlive it.
+CommandSpec command_of(const SearchProgram& program, std::string_view summary);
 
 }  // namespace hmmjit::tools

@@ -6,7 +6,6 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include <CLI/Version.hpp>
 #include <nlohmann/json.hpp>
 
 #if __has_include(<gnu/libc-version.h>)
@@ -64,10 +63,10 @@ std::string version_text() {
   line("compiler", kCompiler);
   line("build", HMMJIT_BUILD_TEXT);
   line("libraries",
-       fmt::format("fmt {}.{}.{}, zlib {}, zstd {}, CLI11 {}, nlohmann-json {}.{}.{}",
-                   FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100, ::zlibVersion(),
-                   ::ZSTD_versionString(), CLI11_VERSION, NLOHMANN_JSON_VERSION_MAJOR,
-                   NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH));
+       fmt::format("fmt {}.{}.{}, zlib {}, zstd {}, nlohmann-json {}.{}.{}", FMT_VERSION / 10000,
+                   FMT_VERSION / 100 % 100, FMT_VERSION % 100, ::zlibVersion(),
+                   ::ZSTD_versionString(), NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR,
+                   NLOHMANN_JSON_VERSION_PATCH));
 #if defined(__GLIBC__)
   line("C library", fmt::format("glibc {}", ::gnu_get_libc_version()));
 #endif

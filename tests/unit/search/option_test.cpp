@@ -93,7 +93,7 @@ TEST(Options, HyphensAndUnderscoresAreTheSame) {
 }
 
 TEST(Options, SomeNeedOthers) {
-  EXPECT_NE(failure({"--seq-limit", "3"}).find("nothing without -A or --a3m"), std::string::npos);
+  EXPECT_NE(failure({"--seq-limit", "3"}).find("nothing without -A or --a3m or --part"), std::string::npos);
   EXPECT_TRUE(parse({"-h", "--seq_limit", "1"}));  // how AlphaFold 3 asks for the option
 }
 
