@@ -290,9 +290,9 @@ class Writer {
       domains.end();
     }
     out.text += "\"results\":[";
-    for (const std::string& name : page_.results) {
-      if (&name != &page_.results.front()) out.text += ',';
-      text::json_string(out.text, name);
+    for (std::size_t i = 0; page_.results.size() > 1 && i < page_.results.size(); ++i) {
+      if (i > 0) out.text += ',';
+      text::json_string(out.text, page_.results[i]);
     }
     out.text += fmt::format("],\"part_size\":{}}}", kPartSize);
     out.end();

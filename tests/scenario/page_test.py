@@ -317,7 +317,7 @@ class PageInChromium(ScratchFolder):
         with open(saved) as file:
             rows = [line.rstrip("\n").split("\t") for line in file]
         self.assertEqual(len(rows) - 1, int(self.text(driver, "counts").split()[1].replace(",", "")))
-        self.assertEqual({len(row) for row in rows}, {22})
+        self.assertEqual({len(row) for row in rows}, {23})
         self.no_messages(driver)
 
     def test_keyboard_alignment_and_links(self):

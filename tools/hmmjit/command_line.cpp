@@ -105,13 +105,19 @@ std::string CommandSpec::usage(std::string_view path) const {
 
 OptionSpec help_option() { return {"Basic options", "-h,--help", "", "show this help"}; }
 
-int report_failure(std::string_view path, const Error& error, std::span<const OptionSpec> options) {
+// The engine's remedies name no option: programs and hosts have different ones.
+int report_failure(std::string_view path, const Error& failure,
+                   std::span<const OptionSpec> options) {
+  Error error = failure;
   std::string format;
   for (const OptionSpec& option : options) {
     const bool states = option.name == "--tformat" || option.name == "--informat" ||
                         (option.name == "--qformat" && format.empty());
     if (states && !option.absent && error.remedy.ends_with("state its format"))
       format = fmt::format(" ({})", option.name);
+    constexpr std::string_view kMemory = "allow more memory";
+    if (option.name == "--mem" && error.remedy.starts_with(kMemory))
+      error.remedy.replace(0, kMemory.size(), "raise --mem");
   }
   const bool to_standard_output = error.where == "-" || error.where == "standard output";
   if (error.code != ErrorCode::kOutput || !to_standard_output || !standard_output_unread())

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "io/blast_database.hpp"
 #include "io/byte_source.hpp"
 #include "io/target_database.hpp"
+#include "io/text_fields.hpp"
 #include "query_options.hpp"
 #include "search/reader_source.hpp"
 
@@ -194,18 +196,20 @@ void warn_of_nucleotides(const std::string& file, const SequenceFormatOptions& f
   if (format.alphabet.type != AlphabetType::kAmino || !is_regular_file(path) || !database ||
       *database)
     return;
-  // A second reader sees the first targets only; what is wrong with the file, the search says.
-  auto reader = SequenceReader::open(path, format);
-  if (!reader || reader->format() > SequenceFormat::kGenbank) return;
-  constexpr std::uint64_t kResidues = 20'000, kTargets = 100, kEnough = 60;
-  TargetBlock block;
-  if (!reader->read_block(block, kResidues, kTargets)) return;
+  // Sees the head of the file only: a target may be a chromosome. The search reports what is wrong.
+  auto source = open_byte_source(path);
+  if (!source) return;
+  BufferedInput input(std::move(*source));
+  const auto head = input.peek();
+  if (!head || !head->starts_with('>')) return;
   std::uint64_t residues = 0, nucleotides = 0;
-  const std::string_view symbols = "ACGTNU";
-  for (std::size_t i = 0; i < block.size(); ++i) {
-    for (const Residue code : block[i].residues) {
-      ++residues;
-      if (symbols.find(format.alphabet.symbols[code]) != symbols.npos) ++nucleotides;
+  constexpr std::uint64_t kEnough = 60;
+  for (std::string_view rest = *head; !rest.empty();) {
+    const std::string_view line = take_line(&rest);
+    if (line.starts_with('>')) continue;
+    for (const char c : line) {
+      residues += std::isalpha(static_cast<unsigned char>(c)) != 0;
+      nucleotides += std::string_view("ACGTNUacgtnu").find(c) != std::string_view::npos;
     }
   }
   if (residues >= kEnough && nucleotides * 100 >= residues * 98)

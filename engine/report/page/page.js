@@ -504,7 +504,7 @@ function makeModels() {
     title, help, number: true, width: 78, descending: true, value: i => models[column][i],
     text: i => String(models[column][i]), ...more});
   const columns = [
-    {title: "model", width: 190, narrow: 108, grow: 2, value: text("name"), text: text("name"),
+    {title: "model", width: 150, narrow: 108, grow: 2, value: text("name"), text: text("name"),
      cell: (i, name) => [swatch(i), name]},
     {title: "accession", width: 130, narrow: 106, value: text("accession"), text: text("accession"),
      cell: (i, accession) => arrowed(accession, modelLink(i))},
