@@ -46,11 +46,11 @@ bool in_gff_attribute(char c) {
   return static_cast<unsigned char>(c) > 0x20 && c != 0x7f &&
          std::string_view("%;=&,").find(c) == std::string_view::npos;
 }
-// BED: blanks end fields, and a line that begins with '#' is a comment.
+// BED: blanks end fields, and readers skip lines that begin with '#', "track" or "browser".
 std::string bed_name(std::string_view name) {
   std::string out;
-  if (name.starts_with('#')) {
-    out = "%23";
+  if (name.starts_with('#') || name.starts_with("track") || name.starts_with("browser")) {
+    append_encoded(out, name.substr(0, 1), [](char) { return false; });
     name.remove_prefix(1);
   }
   append_encoded(out, name,

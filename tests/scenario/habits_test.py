@@ -1,5 +1,6 @@
 """The program behaves as its users' other tools do: messages with a next step, progress that does not mix with
 output, compressed outputs, cutoffs that are looked at first, outputs for the next step of a pipeline."""
+import csv
 import gzip
 import os
 import pty
@@ -9,6 +10,7 @@ import shutil
 import subprocess
 import time
 import unittest
+import urllib.parse
 
 import scenario
 from scenario import ScratchFolder, example_model, hmmsearch, read, result_lines, search
@@ -183,6 +185,8 @@ class Habits(ScratchFolder):
             done = hmmjit(command, "-o", "/dev/null", model, self.targets)
             self.assertEqual(done.returncode, 0)
             self.assertIn(f"{model} is newer than {model}.h3m, which is read in its place", done.stderr.decode())
+        done = hmmjit("search", "-o", "/dev/null", model, self.targets, self.targets)
+        self.assertEqual(done.stderr.count(b"is newer than"), 1, done.stderr)
         dna = self.path("genome.fa")
         scenario.write_fasta(dna, [["chromosome", "", "ACGTTGCAATGC" * 200]])
         for command, arguments in (("search", [self.globins, dna]), ("phmmer", [self.targets, dna])):
@@ -651,6 +655,27 @@ class Habits(ScratchFolder):
         self.says(search(["--fasta", self.path("x"), self.fn3, "-"], data=read(self.targets)), USAGE_ERROR,
                   "give a file instead of a pipe")
         self.says(search(["--resolve-overlaps", self.fn3, self.targets]), USAGE_ERROR, "--gff")
+
+    def test_names_that_formats_would_take_for_something_else(self):
+        # Comments, headers, quotes, and separators of GFF3, BED and CSV readers.
+        residues = scenario.emitted_targets([self.fn3], 7, per_model=1, decoys=0)[0][2]
+        names = ["#hash", "##gff-version", ">more", "track", "trackdb", "browser", "per%cent", "semi;colon=x", '"quote',
+                 "'single", "=sum()", "-x"]
+        scenario.write_fasta(self.targets, [[name, "", residues] for name in names])
+        done = search(["-o", "/dev/null", "--tsv", self.path("tsv"), "--gff", self.path("gff"), "--bed", self.path("bed"),
+                       self.fn3, self.targets])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path("tsv"), newline="") as file:
+            rows = list(csv.DictReader(file, delimiter="\t"))
+        self.assertEqual({row["target"] for row in rows}, set(names))
+        gff = read(self.path("gff")).decode().splitlines()
+        lines = [line for line in gff[1:] if not line.startswith(("##sequence-region ", ">"))]
+        self.assertEqual(len(lines), len(rows))
+        self.assertEqual({urllib.parse.unquote(line.split("\t")[0]) for line in lines}, set(names))
+        self.assertEqual(sum(line.startswith("#") for line in lines), 0)
+        bed = read(self.path("bed")).decode().splitlines()
+        self.assertEqual(len(bed), len(rows))
+        self.assertFalse([line for line in bed if line.startswith(("#", "track", "browser"))])
 
     def test_the_best_of_overlapping_domains(self):
         # A second model of the same family, built from part of the first's alignment, competes with it.

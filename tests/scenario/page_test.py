@@ -8,11 +8,13 @@ import importlib.util
 import json
 import os
 import random
+import re
 import shutil
 import socket
 import sys
 import time
 import unittest
+import xml.etree.ElementTree
 
 DEBIAN_PYTHON = "/usr/bin/python3"
 if importlib.util.find_spec("selenium") is None and os.path.exists(DEBIAN_PYTHON) and \
@@ -126,7 +128,8 @@ class PageInChromium(ScratchFolder):
                          f"--window-size={width},{height}"):
             options.add_argument(argument)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        options.add_experimental_option("prefs", {"download.default_directory": self.folder})
+        options.add_experimental_option("prefs", {
+            "download.default_directory": self.folder, "profile.default_content_setting_values.automatic_downloads": 1})
         driver = webdriver.Chrome(options=options)
         self.addCleanup(driver.quit)
         driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
@@ -318,6 +321,81 @@ class PageInChromium(ScratchFolder):
             rows = [line.rstrip("\n").split("\t") for line in file]
         self.assertEqual(len(rows) - 1, int(self.text(driver, "counts").split()[1].replace(",", "")))
         self.assertEqual({len(row) for row in rows}, {23})
+        self.no_messages(driver)
+
+    def saved(self, driver, name, button):
+        """The file that a click on the first of these buttons downloads."""
+        driver.execute_script("arguments[0].click()", driver.find_element("css selector", button))
+        until = time.monotonic() + LONGEST_SECONDS
+        while not os.path.exists(self.path(name)):
+            self.assertLess(time.monotonic(), until, f"{name} was not saved")
+            time.sleep(0.05)
+        return self.path(name)
+
+    def test_switches_and_pictures_of_two_results(self):
+        results = [self.path("first.json"), self.path("second.json")]
+        made = [made_result(result, domains, False, SEED)
+                for result, domains in zip(results, (300, 200))]
+        page = self.path("two.html")
+        done = scenario.run([scenario.program, "report", "-o", page, *results])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        driver = self.browser()
+        self.open(driver, page)
+
+        def best(targets):
+            """The included domains that remain after those are left out that share half with a better one."""
+            kept = 0
+            for target in targets:
+                chosen = []
+                for hit, domain in sorted(((hit, domain) for hit in target["hits"] for domain in hit["domains"]
+                                           if hit["included"] and domain["included"]),
+                                          key=lambda pair: pair[1]["i_evalue"]):
+                    size = domain["env_to"] - domain["env_from"] + 1
+                    if all(hit["model"] == other or 2 * (min(domain["env_to"], end) - max(domain["env_from"], start) + 1)
+                           < min(size, end - start + 1) for other, start, end in chosen):
+                        chosen.append((hit["model"], domain["env_from"], domain["env_to"]))
+                kept += len(chosen)
+            return kept
+
+        self.assertTrue(self.text(driver, "counts").startswith("500 domains, "))
+        self.set(driver, best=True)
+        expected = [best(targets) for _, targets in made]
+        included = sum(domain["included"] and hit["included"] for _, targets in made for target in targets
+                       for hit in target["hits"] for domain in hit["domains"])
+        self.assertLess(sum(expected), included)
+        self.assertIn(f"Shown: {sum(expected)} of 500 domains", self.text(driver, "counts"))
+        for result, number in enumerate(expected):
+            self.set(driver, result=str(result))
+            self.assertIn(f"Shown: {number} of 500 domains", self.text(driver, "counts"))
+        # Models without hits are shown on demand.
+        self.set(driver, best=False, result="1")
+        self.show(driver, "models")
+        rows = "return Number(document.querySelector('#models .scroller').getAttribute('aria-rowcount')) - 1"
+        models, targets = made[1]
+        with_hits = {models[hit["model"]]["name"] for target in targets for hit in target["hits"]}
+        self.assertEqual(driver.execute_script(rows), len(with_hits))
+        self.set(driver, empty=True)
+        self.assertEqual(driver.execute_script(rows),
+                         len({model["name"] for some, _ in made for model in some}))
+        # The heat map has a cell for each result and model; pictures are complete files.
+        self.set(driver, empty=False, result="-1")
+        self.show(driver, "overview")
+        titles = driver.execute_script("return [...document.querySelectorAll('#figures .save')].map(b => b.title)")
+        self.assertGreater(len(titles), 3)
+        for number, title in enumerate(titles):
+            name = re.sub(r"[^A-Za-z0-9._-]+", "_", title[len("Save "):-len(" as SVG")]) + ".svg"
+            picture = xml.etree.ElementTree.parse(
+                self.saved(driver, name, f"#figures figure:nth-of-type({number + 1}) .save")).getroot()
+            self.assertEqual(picture.tag, "{http://www.w3.org/2000/svg}svg")
+            self.assertGreater(float(picture.get("width")), 100)
+            self.assertTrue(all(node.get("fill") for node in picture.iter("{http://www.w3.org/2000/svg}rect")))
+        self.show(driver, "proteins")
+        title = driver.find_element("css selector", "#protein-list .save").get_attribute("title")
+        name = title[len("Save "):-len(" as SVG")]
+        picture = xml.etree.ElementTree.parse(
+            self.saved(driver, re.sub(r"[^A-Za-z0-9._-]+", "_", name) + ".svg", "#protein-list .save")).getroot()
+        texts = [node.text for node in picture.iter("{http://www.w3.org/2000/svg}text")]
+        self.assertEqual(texts[0], name)
         self.no_messages(driver)
 
     def test_keyboard_alignment_and_links(self):

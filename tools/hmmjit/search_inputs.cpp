@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <set>
 #include <utility>
 
 #include "core/diagnostics.hpp"
+#include "core/mutex.hpp"
 #include "io/blast_database.hpp"
 #include "io/byte_source.hpp"
 #include "io/target_database.hpp"
@@ -49,7 +51,12 @@ std::string listed(const std::vector<std::string>& names, std::size_t count) {
 
 }  // namespace
 
-void warn(const std::string& text) { diagnose("hmmjit: warning: {}\n", text); }
+void warn(const std::string& text) {
+  static Mutex mutex;
+  static std::set<std::string> said;
+  const MutexLock lock(mutex);
+  if (said.insert(text).second) diagnose("hmmjit: warning: {}\n", text);
+}
 
 bool is_regular_file(const std::string& path) {
   struct stat info {};
@@ -108,7 +115,7 @@ Result<HmmReader> ModelFile::open() {
   struct stat read {
   }, named{};
   if (::stat(reader.name().c_str(), &read) != 0 || !S_ISREG(read.st_mode)) return reader;
-  if (!std::exchange(checked_, true) && reader.name() != path_ &&
+  if (reader.name() != path_ &&
       ::stat(path_.c_str(), &named) == 0 && named.st_mtime > read.st_mtime)
     warn(
         fmt::format("{0} is newer than {1}, which is read in its place; run hmmpress -f {0}, or "

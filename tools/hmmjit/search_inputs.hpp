@@ -42,7 +42,6 @@ class ModelFile {
  private:
   std::string path_;
   std::atomic<std::uint64_t> bytes_read_{0}, bytes_total_{0};
-  bool checked_ = false;
 };
 
 /// Models as they are read, without those that lack the cutoffs asked for where these are skipped.
@@ -81,6 +80,7 @@ Result<std::unique_ptr<TargetSource>> open_targets(const ParsedOptions& options,
 /// Warns where proteins are searched for and the first targets are plainly nucleotides.
 void warn_of_nucleotides(const std::string& file, const SequenceFormatOptions& format);
 
+/// The same text once in the life of the process.
 void warn(const std::string& text);
 
 }  // namespace hmmjit::tools
