@@ -100,18 +100,19 @@ async function readData() {
 function bestOfRegions() {
   const best = new Uint8Array(domains.count);
   for (let t = 0; t < targets.count; ++t) {
-    const list = [], chosen = [];
+    const list = [], chosen = new Map();  // by model: a protein may have very many domains of one
     for (let d = firstDomainOf(t); d < firstDomainOf(t + 1); ++d)
       if (domains.included[d] && hits.included[domains.hit[d]]) list.push(d);
     list.sort((a, b) => domains.i_evalue[a] - domains.i_evalue[b] || domains.score[b] - domains.score[a] ||
                         domains.model[a] - domains.model[b]);
     const size = d => domains.env_to[d] - domains.env_from[d] + 1;
-    const compete = (a, b) => domains.model[a] !== domains.model[b] &&
-        2 * (Math.min(domains.env_to[a], domains.env_to[b]) -
-             Math.max(domains.env_from[a], domains.env_from[b]) + 1) >= Math.min(size(a), size(b));
+    const compete = (a, b) => 2 * (Math.min(domains.env_to[a], domains.env_to[b]) -
+        Math.max(domains.env_from[a], domains.env_from[b]) + 1) >= Math.min(size(a), size(b));
     for (const d of list) {
-      if (chosen.some(other => compete(d, other))) continue;
-      chosen.push(d);
+      const model = domains.model[d];
+      if ([...chosen].some(([other, theirs]) => other !== model && theirs.some(o => compete(d, o)))) continue;
+      if (!chosen.has(model)) chosen.set(model, []);
+      chosen.get(model).push(d);
       best[d] = 1;
     }
   }
