@@ -63,7 +63,9 @@ void append_hmm_text(std::string& out, const BuiltModel& built, const std::strin
   fmt::format_to(to, "HMMER3/f [{}]\nNAME  {}\n", program, hmm.name);
   if (hmm.accession) fmt::format_to(to, "ACC   {}\n", *hmm.accession);
   if (hmm.description) fmt::format_to(to, "DESC  {}\n", *hmm.description);
-  fmt::format_to(to, "LENG  {}\nALPH  {}\n", hmm.M, hmm.alphabet->name);
+  fmt::format_to(to, "LENG  {}\n", hmm.M);
+  if (hmm.max_length) fmt::format_to(to, "MAXL  {}\n", *hmm.max_length);
+  fmt::format_to(to, "ALPH  {}\n", hmm.alphabet->name);
   fmt::format_to(to, "RF    {}\nMM    {}\nCONS  {}\nCS    {}\nMAP   {}\n", yes(!hmm.rf.empty()),
                  yes(!hmm.mm.empty()), yes(!hmm.consensus.empty()), yes(!hmm.cs.empty()),
                  yes(!built.map.empty()));
@@ -168,7 +170,7 @@ void append_hmm_binary(std::string& out, const BuiltModel& built) {
   put_text(out, built.command_log);
   put(out, static_cast<std::int32_t>(built.sequences > 0 ? built.sequences : -1));
   put(out, built.effective_sequences.value_or(-1.0f));
-  put(out, std::int32_t{-1});  // longest expected hit, of nucleic models
+  put(out, static_cast<std::int32_t>(hmm.max_length.value_or(-1)));
   put_text(out, {});           // creation time
   for (const int column : built.map) put(out, static_cast<std::int32_t>(column));
   put(out, built.checksum.value_or(0));

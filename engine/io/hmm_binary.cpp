@@ -52,7 +52,10 @@ class Record {
     float real;
     HMMJIT_TRY(value(&number));                       // sequences
     HMMJIT_TRY(value(&real));                         // effective sequences
-    if (version_ >= 'c') HMMJIT_TRY(value(&number));  // longest expected hit
+    if (version_ >= 'c') {
+      HMMJIT_TRY(value(&number));
+      if (number > 0) hmm_.max_length = number;
+    }
     HMMJIT_TRY(text(&unused));                        // creation time
     if (flags & kMap) {
       for (std::size_t k = 0; k <= M; ++k) HMMJIT_TRY(value(&number));

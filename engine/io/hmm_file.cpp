@@ -113,7 +113,9 @@ class Ascii3Parser : private AsciiParser {
     } else if (tag == "MAP") {
       return flag(tag, tokens, &unused);
     } else if (tag == "MAXL") {
-      if (version_ >= 'c' && c_atoi(tokens.next()) == 0) return bad("MAXL must not be zero");
+      if (version_ < 'c') return {};
+      hmm_.max_length = c_atoi(tokens.next());
+      if (hmm_.max_length == 0) return bad("MAXL must not be zero");
     } else if (tag == "NSEQ") {
       if (c_atoi(tokens.next()) == 0) return bad("NSEQ must be a number other than zero");
     } else if (tag == "EFFN") {

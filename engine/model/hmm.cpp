@@ -1,5 +1,8 @@
 #include "model/hmm.hpp"
 
+#include <algorithm>
+#include <utility>
+
 namespace hmmjit {
 
 std::string compute_consensus(const Hmm& hmm) {
@@ -16,6 +19,62 @@ std::string compute_consensus(const Hmm& hmm) {
         hmm.match_p(k, best) >= upper_case_from ? symbol : static_cast<char>(symbol - 'A' + 'a');
   }
   return consensus;
+}
+
+namespace {
+
+// Probabilities that the core model is in each state of node k after some number of residues.
+struct StateProbabilities {
+  explicit StateProbabilities(std::size_t nodes) : M(nodes), I(nodes), D(nodes) {}
+  std::vector<double> M, I, D;
+};
+
+// Steps 1 and 2: a path begins in M1.
+void begin_paths(const Hmm& hmm, StateProbabilities& first, StateProbabilities& second) {
+  first.M[1] = 1;
+  first.D[2] = hmm.t(1, kMD);
+  for (int k = 3; k <= hmm.M; ++k) first.D[k] = hmm.t(k - 1, kDD) * first.D[k - 1];
+  second.I[1] = hmm.t(1, kMI) * first.M[1];
+  second.M[2] = hmm.t(1, kMM) * first.M[1];
+  for (int k = 3; k <= hmm.M; ++k) {
+    second.M[k] = hmm.t(k - 1, kDM) * first.D[k - 1];
+    second.D[k] = hmm.t(k - 1, kMD) * second.M[k - 1] + hmm.t(k - 1, kDD) * second.D[k - 1];
+  }
+}
+
+// One more residue. Returns the probability of paths that have not reached the end.
+double extend_paths(const Hmm& hmm, const StateProbabilities& from, StateProbabilities& to) {
+  const int m = hmm.M;
+  to.M[1] = to.D[1] = 0;
+  to.I[1] = hmm.t(1, kII) * from.I[1];
+  double survive = to.I[1];
+  for (int k = 2; k <= m; ++k) {
+    to.M[k] = hmm.t(k - 1, kMM) * from.M[k - 1] + hmm.t(k - 1, kDM) * from.D[k - 1] +
+              hmm.t(k - 1, kIM) * from.I[k - 1];
+    to.I[k] = hmm.t(k, kMI) * from.M[k] + hmm.t(k, kII) * from.I[k];
+    to.D[k] = hmm.t(k - 1, kMD) * to.M[k - 1] + hmm.t(k - 1, kDD) * to.D[k - 1];
+    survive += to.I[k] + to.M[k] * (1 - hmm.t(k, kMD)) + to.D[k] * (1 - hmm.t(k, kDD));
+  }
+  return survive + (to.M[m] * hmm.t(m, kMD) + to.D[m] * hmm.t(m, kDD) - to.I[m]);
+}
+
+}  // namespace
+
+int max_length(const Hmm& hmm, double beta) {
+  const int m = hmm.M;
+  if (m == 1) return 1;
+  const auto nodes = static_cast<std::size_t>(m) + 1;
+  StateProbabilities before(nodes), here(nodes);
+  begin_paths(hmm, before, here);
+  double ended = before.M[m] + here.M[m] + before.D[m] + here.D[m];
+  const int limit = std::max(m, std::min(20 * m, 100000));
+  for (int length = 3; length <= limit; ++length) {
+    std::swap(before, here);
+    const double survive = extend_paths(hmm, before, here);
+    ended += here.M[m] + here.D[m];
+    if (survive / (survive + ended) < beta) return length;
+  }
+  return limit;
 }
 
 }  // namespace hmmjit

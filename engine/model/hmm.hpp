@@ -44,6 +44,8 @@ struct Hmm {
   std::string rf, mm, cs;
 
   std::optional<Cutoff> ga, tc, nc;
+  /// Longest expected hit on a nucleotide target (MAXL), see max_length().
+  std::optional<int> max_length;
   Calibration calibration;
   /// HMMER2 import: the file carries no HMMER3 statistics; build::calibrate fills them in.
   bool needs_calibration = false;
@@ -57,5 +59,9 @@ struct Hmm {
 /// Consensus residue of every node: the first residue with the largest match probability, upper
 /// case when that is >= 0.5 (amino) or 0.9 (nucleic). Used where a file has no CONS column.
 std::string compute_consensus(const Hmm& hmm);
+
+/// The length that a sequence emitted by the model's core exceeds with a probability below `beta`,
+/// at most 20 times the model's length.
+int max_length(const Hmm& hmm, double beta);
 
 }  // namespace hmmjit

@@ -50,6 +50,7 @@ bool same_bits(const Floats& a, const Floats& b) {
   if (calibration && std::memcmp(&a.calibration, &b.calibration, sizeof(Calibration)) != 0) {
     return differ("calibration");
   }
+  if (a.max_length != b.max_length) return differ("longest hit");
   return ::testing::AssertionSuccess();
 }
 
@@ -316,6 +317,23 @@ TEST(HmmFile, AllReferenceModelsAgreeWithHmmstat) {
       EXPECT_EQ(std::to_string(got.models[i].M), models[i][2]);
     }
   }
+}
+
+// MAXL of nucleotide models, as hmmbuild computed it before it rounded their probabilities.
+TEST(HmmFile, LongestHitsOfNucleotideModels) {
+  HMMJIT_SHARED_OR_SKIP(shared);
+  int models = 0;
+  for (const char* file : {"dfam", "sine", "barrnap_bac", "MADE1", "lam40", "cos12", "lambda5500"}) {
+    const ModelsResult got =
+        read_models(HmmReader::open(shared / "data/dna/hmm" / (std::string(file) + ".hmm.gz")));
+    ASSERT_EQ(got.error, "");
+    for (const Hmm& hmm : got.models) {
+      if (!hmm.max_length) continue;
+      ++models;
+      EXPECT_EQ(max_length(hmm, 1e-7), *hmm.max_length) << hmm.name;
+    }
+  }
+  EXPECT_EQ(models, 109);
 }
 
 // hmmconvert reads a model with HMMER's code and writes its floats: reading the text must give the
