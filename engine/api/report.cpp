@@ -1,6 +1,8 @@
 // Reports from results in memory.
 #include "hmmjit/report.hpp"
 
+#include <fmt/format.h>
+
 #include <optional>
 
 #include "api/handles.hpp"
@@ -272,44 +274,50 @@ std::string main_report_header(const RunInfo& info, const SearchOptions& search,
   return guarded([&] {
     const RunDescription run = describe(info, false);
     const SearchOptions usual;
-    ReportHeader settings;
-    if (options.prefer_accession) settings.prefer_accessions();
-    if (!options.alignments) settings.without_alignments();
-    if (options.text_width != kNarrowestText) settings.set_text_width(options.text_width);
-    const auto threshold = [&](HeaderLine line, const Threshold& given, const Threshold& normal) {
-      if (given.score) {
-        settings.set_score(line, *given.score);
-      } else if (given.e_value != normal.e_value) {
-        settings.set_e_value(line, given.e_value);
-      }
+    std::vector<HeaderSetting> settings;
+    const auto flag = [&](bool set, std::string_view option) {
+      if (set) settings.push_back({option});
     };
-    threshold(HeaderLine::kReport, search.report, usual.report);
-    threshold(HeaderLine::kReportDomain, search.report_domain, usual.report_domain);
-    threshold(HeaderLine::kInclude, search.include, usual.include);
-    threshold(HeaderLine::kIncludeDomain, search.include_domain, usual.include_domain);
-    if (search.cutoffs != ModelCutoffs::kNone)
-      settings.set_cutoffs(cutoff_name(static_cast<hmmjit::ModelCutoffs>(search.cutoffs)));
-    if (search.max_sensitivity) {
-      settings.with_max_sensitivity();
-    } else {
-      if (search.F1 != usual.F1) settings.set_p_value(HeaderLine::kF1, search.F1);
-      if (search.F2 != usual.F2) settings.set_p_value(HeaderLine::kF2, search.F2);
-      if (search.F3 != usual.F3) settings.set_p_value(HeaderLine::kF3, search.F3);
-      if (!search.bias_filter) settings.without_bias_filter();
-    }
-    if (!search.first_target.empty()) settings.set(HeaderLine::kFirstTarget, search.first_target);
-    if (search.target_count)
-      settings.set(HeaderLine::kTargetCount, std::to_string(*search.target_count));
-    if (!search.null2) settings.without_null2();
-    if (search.Z) settings.set_size(HeaderLine::kZ, *search.Z);
-    if (search.domZ) settings.set_size(HeaderLine::kDomZ, *search.domZ);
-    if (search.seed != usual.seed) settings.set_seed(search.seed);
-    if (search.threads > 0) settings.set(HeaderLine::kThreads, std::to_string(search.threads));
-    return ReportHeader::banner(run.program, "search profile(s) against a sequence database",
-                                run.version) +
-           ReportHeader::kRule + ReportHeader::line("query HMM file:", run.query_file) +
-           ReportHeader::line("target sequence database:", run.target_file) + settings.text() +
-           ReportHeader::kRule + "\n";
+    const auto given = [&](bool differs, std::string_view option, const auto& value) {
+      if (differs) settings.push_back({option, fmt::format("{}", value)});
+    };
+    const auto threshold = [&](std::string_view e_value, std::string_view score,
+                               const Threshold& chosen, const Threshold& normal) {
+      given(!chosen.score && chosen.e_value != normal.e_value, e_value, chosen.e_value);
+      given(chosen.score.has_value(), score, chosen.score.value_or(0));
+    };
+    flag(options.prefer_accession, "--acc");
+    flag(!options.alignments, "--noali");
+    flag(options.text_width == 0, "--notextw");
+    given(options.text_width != 0 && options.text_width != kNarrowestText, "--textw",
+          options.text_width);
+    threshold("-E", "-T", search.report, usual.report);
+    threshold("--domE", "--domT", search.report_domain, usual.report_domain);
+    threshold("--incE", "--incT", search.include, usual.include);
+    threshold("--incdomE", "--incdomT", search.include_domain, usual.include_domain);
+    flag(search.cutoffs == ModelCutoffs::kGathering, "--cut_ga");
+    flag(search.cutoffs == ModelCutoffs::kNoise, "--cut_nc");
+    flag(search.cutoffs == ModelCutoffs::kTrusted, "--cut_tc");
+    given(search.cutoffs == ModelCutoffs::kTable, "--cut-file", "a table");
+    flag(search.max_sensitivity, "--max");
+    given(!search.max_sensitivity && search.F1 != usual.F1, "--F1", search.F1);
+    given(!search.max_sensitivity && search.F2 != usual.F2, "--F2", search.F2);
+    given(!search.max_sensitivity && search.F3 != usual.F3, "--F3", search.F3);
+    flag(!search.max_sensitivity && !search.bias_filter, "--nobias");
+    given(!search.first_target.empty(), "--restrictdb_stkey", search.first_target);
+    given(search.target_count.has_value(), "--restrictdb_n", search.target_count.value_or(0));
+    flag(!search.null2, "--nonull2");
+    given(search.Z.has_value(), "-Z", search.Z.value_or(0));
+    given(search.domZ.has_value(), "--domZ", search.domZ.value_or(0));
+    given(search.seed != usual.seed, "--seed", search.seed);
+    given(search.threads > 0, "--cpu", search.threads);
+    std::string header = ReportHeader::banner(
+        run.program, "search profile(s) against a sequence database", run.version);
+    header += ReportHeader::kRule;
+    header += ReportHeader::line("query HMM file:", run.query_file);
+    header += ReportHeader::line("target sequence database:", run.target_file);
+    header += ReportHeader::settings("hmmsearch", settings);
+    return (header += ReportHeader::kRule) += "\n";
   });
 }
 

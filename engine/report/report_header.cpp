@@ -1,125 +1,192 @@
 #include "report/report_header.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
 #include "report/text.hpp"
 
 namespace hmmjit {
 namespace {
 
-constexpr std::string_view kLabels[] = {"output directed to file:",
-                                        "MSA of all hits saved to file:",
-                                        "per-seq hits tabular output:",
-                                        "per-dom hits tabular output:",
-                                        "pfam-style tabular hit output:",
-                                        "tab separated domains:",
-                                        "tab separated targets:",
-                                        "JSON lines:",
-                                        "A3M of included domains:",
-                                        "FASTA of included targets:",
-                                        "FASTA of included domains:",
-                                        "GFF3 of included domains:",
-                                        "BED of included domains:",
-                                        "overlapping domains:",
-                                        "clans of competing models:",
-                                        "tables by target, as:",
-                                        "models without cutoffs:",
-                                        "coverage of models:",
-                                        "prefer accessions over names:",
-                                        "show alignments in output:",
-                                        "max ASCII text line length:",
-                                        "sequence reporting threshold:",
-                                        "domain reporting threshold:",
-                                        "sequence inclusion threshold:",
-                                        "domain inclusion threshold:",
-                                        "model-specific thresholding:",
-                                        "Max sensitivity mode:",
-                                        "MSV filter P threshold:",
-                                        "Vit filter P threshold:",
-                                        "Fwd filter P threshold:",
-                                        "biased composition HMM filter:",
-                                        "Restrict db to start at seq key:",
-                                        "Restrict db to # target seqs:",
-                                        "Override ssi file to:",
-                                        "null2 bias corrections:",
-                                        "sequence search space set to:",
-                                        "domain search space set to:",
-                                        "random number seed set to:",
-                                        "targ <seqfile> format asserted:",
-                                        "number of worker threads:"};
-static_assert(std::size(kLabels) == static_cast<std::size_t>(HeaderLine::kThreads) + 1);
+// How a value is written: as given, by "%g", "%f", "%.3f" or "%.0f", as the seed of a generator; or a
+// text that stands for a flag.
+enum class Form { kGiven, kGeneral, kSix, kThree, kWhole, kSeed, kFlag };
+using enum Form;
 
-std::string number(std::string_view relation, double value) {
-  std::string out(relation);
-  text::general(out, value, 0, 6);
-  return out;
+// The programs that have a line, by a letter each.
+constexpr std::pair<std::string_view, char> kPrograms[] = {
+    {"hmmsearch", 's'}, {"phmmer", 'p'}, {"jackhmmer", 'j'}, {"hmmscan", 'c'}, {"hmmbuild", 'b'}};
+
+struct Line {
+  std::string_view programs, option, label;
+  Form form = kGiven;
+  std::string_view before = {}, after = {};
+  int columns = 33;
+};
+
+// In the order of HMMER's programs. Labels are theirs; lines without a letter of HMMER's are ours.
+constexpr Line kLines[] = {
+    {"j", "-N", "maximum iterations set to:"},
+    {"b", "-n", "name (the single) HMM:"},
+    {"spjcb", "-o", "output directed to file:"},
+    {"b", "-O", "processed alignment resaved to:"},
+    {"s", "-A", "MSA of all hits saved to file:"},
+    {"pj", "-A", "MSA of hits saved to file:"},
+    {"spjc", "--tblout", "per-seq hits tabular output:"},
+    {"spjc", "--domtblout", "per-dom hits tabular output:"},
+    {"spc", "--pfamtblout", "pfam-style tabular hit output:"},
+    {"j", "--chkhmm", "HMM checkpoint files output:", kGiven, "", "-<i>.hmm"},
+    {"j", "--chkali", "MSA checkpoint files output:", kGiven, "", "-<i>.sto"},
+    {"spjc", "--tsv", "tab separated domains:"},
+    {"spjc", "--target-tsv", "tab separated targets:"},
+    {"spjc", "--json", "JSON lines:"},
+    {"spj", "--a3m", "A3M of included domains:"},
+    {"s", "--fasta", "FASTA of included targets:"},
+    {"s", "--domfasta", "FASTA of included domains:"},
+    {"s", "--gff", "GFF3 of included domains:"},
+    {"s", "--bed", "BED of included domains:"},
+    {"s", "--resolve-overlaps", "overlapping domains:", kFlag, "the best of several models"},
+    {"s", "--clans", "clans of competing models:"},
+    {"s", "--as", "tables by target, as:"},
+    {"s", "--cut-missing", "models without cutoffs:"},
+    {"s", "--min-coverage", "coverage of models:", kGiven, ">= "},
+    {"b", "--amino", "input alignment is asserted as:", kFlag, "protein"},
+    {"b", "--dna", "input alignment is asserted as:", kFlag, "DNA"},
+    {"b", "--rna", "input alignment is asserted as:", kFlag, "RNA"},
+    {"spjc", "--acc", "prefer accessions over names:", kFlag, "yes"},
+    {"spjc", "--noali", "show alignments in output:", kFlag, "no"},
+    {"spjc", "--notextw", "max ASCII text line length:", kFlag, "unlimited"},
+    {"spjc", "--textw", "max ASCII text line length:"},
+    {"pj", "--popen", "gap open probability:", kSix},
+    {"pj", "--pextend", "gap extend probability:", kSix},
+    {"pj", "--mx", "subst score matrix (built-in):"},
+    {"pj", "--mxfile", "subst score matrix (file):"},
+    {"spj", "-E", "sequence reporting threshold:", kGeneral, "E-value <= "},
+    {"sp", "-T", "sequence reporting threshold:", kGeneral, "score >= "},
+    {"j", "-T", "sequence reporting threshold:", kGeneral, "score <= "},
+    {"c", "-E", "profile reporting threshold:", kGeneral, "E-value <= "},
+    {"c", "-T", "profile reporting threshold:", kGeneral, "score >= "},
+    {"spjc", "--domE", "domain reporting threshold:", kGeneral, "E-value <= "},
+    {"spc", "--domT", "domain reporting threshold:", kGeneral, "score >= "},
+    {"j", "--domT", "domain reporting threshold:", kGeneral, "score <= "},
+    {"spj", "--incE", "sequence inclusion threshold:", kGeneral, "E-value <= "},
+    {"spj", "--incT", "sequence inclusion threshold:", kGeneral, "score >= "},
+    {"c", "--incE", "profile inclusion threshold:", kGeneral, "E-value <= "},
+    {"c", "--incT", "profile inclusion threshold:", kGeneral, "score >= "},
+    {"spjc", "--incdomE", "domain inclusion threshold:", kGeneral, "E-value <= "},
+    {"spjc", "--incdomT", "domain inclusion threshold:", kGeneral, "score >= "},
+    {"sc", "--cut_ga", "model-specific thresholding:", kFlag, "GA cutoffs"},
+    {"sc", "--cut_nc", "model-specific thresholding:", kFlag, "NC cutoffs"},
+    {"sc", "--cut_tc", "model-specific thresholding:", kFlag, "TC cutoffs"},
+    {"s", "--cut-file", "model-specific thresholding:", kGiven, "scores of "},
+    {"spjc", "--max", "Max sensitivity mode:", kFlag, "on [all heuristic filters off]"},
+    {"spjc", "--F1", "MSV filter P threshold:", kGeneral, "<= ", "", 30},
+    {"spjc", "--F2", "Vit filter P threshold:", kGeneral, "<= ", "", 30},
+    {"spjc", "--F3", "Fwd filter P threshold:", kGeneral, "<= ", "", 30},
+    {"spjc", "--nobias", "biased composition HMM filter:", kFlag, "off"},
+    {"sp", "--restrictdb_stkey", "Restrict db to start at seq key:"},
+    {"sp", "--restrictdb_n", "Restrict db to # target seqs:"},
+    {"sp", "--ssifile", "Override ssi file to:"},
+    {"spc", "--nonull2", "null2 bias corrections:", kFlag, "off"},
+    {"b", "--hand", "model architecture construction:", kFlag, "hand-specified by RF annotation"},
+    {"b", "--symfrac", "sym fraction for model structure:", kThree},
+    {"b", "--fragthresh", "seq called frag if L <= x*alen:", kThree},
+    {"j", "--fragthresh", "define fragments if <= x*alen:", kThree},
+    {"jb", "--wgsc", "relative weighting scheme:", kFlag, "G/S/C"},
+    {"jb", "--wblosum", "relative weighting scheme:", kFlag, "BLOSUM filter"},
+    {"jb", "--wnone", "relative weighting scheme:", kFlag, "none"},
+    {"jb", "--wid", "frac id cutoff for BLOSUM wgts:", kSix},
+    {"jb", "--eclust", "effective seq number scheme:", kFlag, "single linkage clusters"},
+    {"jb", "--enone", "effective seq number scheme:", kFlag, "none"},
+    {"jb", "--eset", "effective seq number:", kSix, "set to "},
+    {"jb", "--ere", "minimum rel entropy target:", kSix, "", " bits"},
+    {"jb", "--esigma", "entropy target sigma parameter:", kSix, "", " bits"},
+    {"jb", "--eid", "frac id cutoff for --eclust:", kSix},
+    {"jb", "--pnone", "prior scheme:", kFlag, "none"},
+    {"jb", "--plaplace", "prior scheme:", kFlag, "Laplace +1"},
+    {"b", "--singlemx", "use score matrix for 1-seq MSAs:", kFlag, "on"},
+    {"b", "--popen", "gap open probability:", kSix},
+    {"b", "--pextend", "gap extend probability:", kSix},
+    {"b", "--mx", "subst score matrix (built-in):"},
+    {"b", "--mxfile", "subst score matrix (file):"},
+    {"b", "--EmL", "seq length for MSV Gumbel mu fit:"},
+    {"b", "--EmN", "seq number for MSV Gumbel mu fit:"},
+    {"b", "--EvL", "seq length for Vit Gumbel mu fit:"},
+    {"b", "--EvN", "seq number for Vit Gumbel mu fit:"},
+    {"b", "--EfL", "seq length for Fwd exp tau fit:"},
+    {"b", "--EfN", "seq number for Fwd exp tau fit:"},
+    {"pj", "--EmL", "seq length, MSV Gumbel mu fit:"},
+    {"pj", "--EmN", "seq number, MSV Gumbel mu fit:"},
+    {"pj", "--EvL", "seq length, Vit Gumbel mu fit:"},
+    {"pj", "--EvN", "seq number, Vit Gumbel mu fit:"},
+    {"pj", "--EfL", "seq length, Fwd exp tau fit:"},
+    {"pj", "--EfN", "seq number, Fwd exp tau fit:"},
+    {"pjb", "--Eft", "tail mass for Fwd exp tau fit:", kSix},
+    {"j", "--nonull2", "null2 bias corrections:", kFlag, "off"},
+    {"spjc", "-Z", "sequence search space set to:", kWhole},
+    {"spjc", "--domZ", "domain search space set to:", kWhole},
+    {"b", "--maxinsertlen", "max insert length:"},
+    {"spjc", "--seed", "random number seed set to:", kSeed},
+    {"pj", "--qformat", "query <seqfile> format asserted:"},
+    {"c", "--qformat", "input seqfile format asserted:"},
+    {"s", "--tformat", "targ <seqfile> format asserted:"},
+    {"pj", "--tformat", "target <seqdb> format asserted:"},
+    {"spjcb", "--cpu", "number of worker threads:"},
+    {"b", "--seed", "random number seed set to:", kSeed},
+    {"b", "--w_beta", "window length tail mass:", kGeneral, "", " bits"},
+    {"b", "--w_length", "window length :"}};
+
+std::string text_of(const Line& line, const std::string& value) {
+  std::string out(line.before);
+  const double number = std::strtod(value.c_str(), nullptr);
+  switch (line.form) {
+    case kGiven:
+    case kSeed: out += value; break;
+    case kGeneral: text::general(out, number, 0, 6); break;
+    case kSix: text::fixed(out, number, 0, 6); break;
+    case kThree: text::fixed(out, number, 0, 3); break;
+    case kWhole: text::fixed(out, number, 0, 0); break;
+    case kFlag: break;
+  }
+  return out += line.after;
 }
 
 }  // namespace
 
-const char* const ReportHeader::kRule =
-    "# - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -\n";
-
 std::string ReportHeader::banner(std::string_view program, std::string_view summary,
                                  std::string_view version, std::string_view reference) {
-  std::string out;
-  for (const std::string_view part :
-       {std::string_view("# "), program, std::string_view(" :: "), summary,
-        std::string_view("\n# hmmjit "), version,
-        std::string_view("; results as in HMMER 3.4 "), reference, std::string_view("\n")})
-    out += part;
-  return out;
+  return fmt::format("# {} :: {}\n# hmmjit {}; results as in HMMER 3.4 {}\n", program, summary,
+                     version, reference);
 }
 
 std::string ReportHeader::hmmer_banner(std::string_view program, std::string_view summary,
                                        std::string_view version) {
+  return fmt::format("# {} :: {}\n# HMMER {}; http://hmmer.org/\n# Computed by hmmjit {}\n",
+                     program, summary, kHmmerVersion, version);
+}
+
+std::string ReportHeader::line(std::string_view label, std::string_view setting, int columns) {
+  return fmt::format("# {:{}}{}\n", label, columns, setting);
+}
+
+std::string ReportHeader::settings(std::string_view reference,
+                                   std::span<const HeaderSetting> settings) {
+  const auto program =
+      std::ranges::find(kPrograms, reference, &std::pair<std::string_view, char>::first);
   std::string out;
-  for (const std::string_view part :
-       {std::string_view("# "), program, std::string_view(" :: "), summary,
-        std::string_view("\n# HMMER "), kHmmerVersion,
-        std::string_view("; http://hmmer.org/\n# Computed by hmmjit "), version,
-        std::string_view("\n")})
-    out += part;
-  return out;
-}
-
-std::string ReportHeader::line(std::string_view label, std::string_view setting) {
-  std::string out = "# ";
-  text::left(out, label, 33);
-  (out += setting) += '\n';
-  return out;
-}
-
-void ReportHeader::set(HeaderLine line, std::string_view setting) {
-  settings_[static_cast<std::size_t>(line)] = setting;
-}
-void ReportHeader::set_e_value(HeaderLine line, double most) {
-  set(line, number("E-value <= ", most));
-}
-void ReportHeader::set_score(HeaderLine line, double least) {
-  set(line, number("score >= ", least));
-}
-void ReportHeader::set_p_value(HeaderLine line, double most) { set(line, number("<= ", most)); }
-void ReportHeader::set_size(HeaderLine line, double size) {
-  std::string text;
-  text::fixed(text, size, 0, 0);
-  set(line, text);
-}
-void ReportHeader::set_seed(std::uint64_t seed) {
-  seed_is_fixed_ = seed != 0;
-  set(HeaderLine::kSeed, seed == 0 ? "one-time arbitrary" : std::to_string(seed));
-}
-void ReportHeader::set_text_width(int columns) {
-  set(HeaderLine::kTextWidth, columns == 0 ? "unlimited" : std::to_string(columns));
-}
-void ReportHeader::set_cutoffs(std::string_view tag) {
-  set(HeaderLine::kCutoffs, std::string(tag) + " cutoffs");
-}
-
-std::string ReportHeader::text() const {
-  std::string out;
-  for (std::size_t i = 0; i < kLines; ++i) {
-    if (!settings_[i]) continue;
-    const bool arbitrary = i == static_cast<std::size_t>(HeaderLine::kSeed) && !seed_is_fixed_;
-    out += line(arbitrary ? "random number seed:" : kLabels[i], *settings_[i]);
+  for (const Line& each : kLines) {
+    if (each.programs.find(program->second) == each.programs.npos) continue;
+    const auto setting = std::ranges::find(settings, each.option, &HeaderSetting::option);
+    if (setting == settings.end()) continue;
+    const int columns = program->second == 'b' ? 34 : each.columns;
+    if (each.form == kSeed && setting->value == "0") {
+      out += line("random number seed:", "one-time arbitrary", columns);
+    } else {
+      out += line(each.label, text_of(each, setting->value), columns);
+    }
   }
   return out;
 }

@@ -241,6 +241,47 @@ class Habits(ScratchFolder):
                          [line for line in result_lines(hmmsearch(["--noali", self.fn3, self.targets]).stdout)
                           if line])
 
+    def test_lines_about_options_are_hmmers(self):
+        filters = "--F1 0.03 --F2 0.002 --F3 0.00002 --nobias --nonull2 -Z 45 --domZ 3.7 --seed 3 --cpu 1 "
+        search_options = "--tblout t --domtblout d --acc --noali " + filters
+        by_e_value = "-E 5 --domE 5 --incE 0.1 --incdomE 0.1 --textw 130 "
+        by_score = "-T 5 --domT 4.5 --incT 7 --incdomT 8 --notextw --max "
+        fit = "--EmL 201 --EmN 100 --EvL 201 --EvN 100 --EfL 101 --EfN 201 --Eft 0.05 "
+        matrix = "--popen 0.03 --pextend 0.5 --mx BLOSUM45 --qformat fasta --tformat fasta " + fit
+        building = "--fragthresh 0.4 --wblosum --wid 0.5 --eset 3 --ere 0.5 --esigma 40 "
+        scheme = "--wgsc --eclust --eid 0.5 --plaplace "
+        query = self.path("query.fa")
+        scenario.write_fasta(query, self.records[:1])
+        alignment = os.path.join(scenario.EXAMPLES, "tutorial", "globins4.sto")
+        cases = [("hmmsearch", search_options + by_e_value + "-A a --pfamtblout p --tformat fasta", [self.fn3, self.targets]),
+                 ("hmmsearch", by_score + "--restrictdb_n 2", [self.fn3, self.targets]),
+                 ("hmmsearch", "--cut_tc -o {}", [self.fn3, self.targets]),
+                 ("phmmer", search_options + by_e_value + matrix + "-A a --pfamtblout p", [query, self.targets]),
+                 ("phmmer", by_score, [query, self.targets]),
+                 ("jackhmmer", search_options + by_e_value + matrix + building + "-N 2 -A a --chkhmm c --chkali k",
+                  [query, self.targets]),
+                 ("jackhmmer", by_score + scheme + "-N 1", [query, self.targets]),
+                 ("hmmscan", search_options + by_e_value + "--pfamtblout p --qformat fasta", [self.fn3, query]),
+                 ("hmmscan", by_score.replace("-T 5", "-E 5"), [self.fn3, query]), ("hmmscan", "--cut_ga", [self.fn3, query]),
+                 ("hmmbuild", building + fit + "-n name -O o --amino --symfrac 0.6 --seed 3 --cpu 1 --maxinsertlen 5",
+                  ["made", alignment]), ("hmmbuild", scheme + "--popen 0.1 --pextend 0.3 -o {}", ["made", alignment])]
+        self.assertEqual(scenario.run(["hmmpress", "-f", self.fn3]).returncode, 0)
+        os.mkdir(self.path("links"))
+        for program, options, files in cases:
+            link = self.path(os.path.join("links", program))
+            if not os.path.exists(link):
+                os.symlink(scenario.program, link)
+            with self.subTest(program=program, options=options):
+                heads = []
+                for path in (program, link):
+                    command = [path] + options.format("out").split() + files
+                    done = subprocess.run(command, capture_output=True, cwd=self.folder)
+                    self.assertEqual(done.returncode, 0, done.stderr + done.stdout[:300])
+                    text = read(self.path("out")) if "{}" in options else done.stdout
+                    heads.append(text.decode().split("# - - -")[1:2])
+                self.assertEqual(heads[0], heads[1])
+                self.assertGreater(heads[0][0].count("\n"), 3)
+
     def test_quiet_and_verbose_together(self):
         done = hmmjit("search", "--quiet", "--verbose", "-o", "/dev/null", self.fn3, self.targets)
         self.assertEqual(done.returncode, 0)

@@ -82,38 +82,4 @@ Result<AlignmentOptions> make_alignment_options(const ParsedOptions& options) {
   return made;
 }
 
-std::string describe_alignment_options(const ParsedOptions& options) {
-  std::string out;
-  const auto line = [&out](std::string_view label, std::string_view value) {
-    out += "# ";
-    text::left(out, label, 33);
-    (out += value) += '\n';
-  };
-  const auto real = [&](std::string_view name, std::string_view label, int digits,
-                        std::string_view before, std::string_view after) {
-    if (!options.differs_from_default(name)) return;
-    std::string value(before);
-    text::fixed(value, options.real(name), 0, digits);
-    line(label, value += after);
-  };
-  const auto flag = [&](std::string_view name, std::string_view label, std::string_view value) {
-    if (options.is_set(name)) line(label, value);
-  };
-  real("--fragthresh", "define fragments if <= x*alen:", 3, "", "");
-  flag("--wgsc", "relative weighting scheme:", "G/S/C");
-  flag("--wblosum", "relative weighting scheme:", "BLOSUM filter");
-  flag("--wnone", "relative weighting scheme:", "none");
-  flag("--wgiven", "relative weighting scheme:", "use weights from MSA file");
-  real("--wid", "frac id cutoff for BLOSUM wgts:", 6, "", "");
-  flag("--eclust", "effective seq number scheme:", "single linkage clusters");
-  flag("--enone", "effective seq number scheme:", "none");
-  real("--eset", "effective seq number:", 6, "set to ", "");
-  real("--ere", "minimum rel entropy target:", 6, "", " bits");
-  real("--esigma", "entropy target sigma parameter:", 6, "", " bits");
-  real("--eid", "frac id cutoff for --eclust:", 6, "", "");
-  flag("--pnone", "prior scheme:", "none");
-  flag("--plaplace", "prior scheme:", "Laplace +1");
-  return out;
-}
-
 }  // namespace hmmjit::tools

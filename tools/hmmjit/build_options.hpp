@@ -17,7 +17,4 @@ std::span<const OptionSpec> prior_options();
 /// What those say. Fails with kUsage where a value makes no sense.
 Result<build::AlignmentOptions> make_alignment_options(const ParsedOptions& options);
 
-/// Header lines about those that were set, each starting with '#'.
-std::string describe_alignment_options(const ParsedOptions& options);
-
 }  // namespace hmmjit::tools

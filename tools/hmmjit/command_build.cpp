@@ -152,17 +152,12 @@ Author author_of(const ParsedOptions& options) {
 
 std::string header(const std::string& output, const std::string& input,
                    const ParsedOptions& options) {
-  std::string out = author_of(options).banner() + ReportHeader::kRule;
-  out += fmt::format("# {:33}{}\n# {:33}{}\n", "input alignment file:", input,
-                     "output HMM file:", output);
-  if (options.is_set("-n"))
-    out += fmt::format("# {:33}{}\n", "name (the single) HMM:", options.text("-n"));
-  if (options.is_set("-o"))
-    out += fmt::format("# {:33}{}\n", "output directed to file:", options.text("-o"));
-  if (options.is_set("-O"))
-    out += fmt::format("# {:33}{}\n", "processed alignment resaved to:", options.text("-O"));
-  out += describe_alignment_options(options);
-  out += std::string(ReportHeader::kRule) + "\n";
+  std::string out = author_of(options).banner();
+  out += ReportHeader::kRule;
+  out += ReportHeader::line("input alignment file:", input, 34);
+  out += ReportHeader::line("output HMM file:", output, 34);
+  out += ReportHeader::settings("hmmbuild", options.changed());
+  (out += ReportHeader::kRule) += "\n";
   out += fmt::format("# {:4} {:20} {:>5} {:>5} {:>5} {:>8} {:>6} {}\n", "idx", "name", "nseq",
                      "alen", "mlen", "eff_nseq", "re/pos", "description");
   out += fmt::format("#{:-<4} {:-<20} {:-<5} {:-<5} {:-<5} {:-<8} {:-<6} {:-<11}\n", "-", "-", "-",

@@ -211,26 +211,12 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
   return statistics;
 }
 
-std::string describe_jackhmmer_options(const ParsedOptions& options) {
-  std::string out;
-  if (options.differs_from_default("-N"))
-    out += fmt::format("# {:33}{}\n", "maximum iterations set to:", options.integer("-N"));
-  if (options.is_set("--chkhmm"))
-    out += fmt::format("# {:33}{}-<i>.hmm\n",
-                       "HMM checkpoint files output:", options.text("--chkhmm"));
-  if (options.is_set("--chkali"))
-    out += fmt::format("# {:33}{}-<i>.sto\n",
-                       "MSA checkpoint files output:", options.text("--chkali"));
-  return out + describe_alignment_options(options);
-}
-
 const SearchProgram& program() {
   static const SearchProgram jackhmmer = [] {
     SearchProgram p = sequence_search_program(
         "jackhmmer", "iteratively search a protein sequence against a protein database");
     p.options = jackhmmer_option_table;
     p.open_queries = open_jackhmmer_queries;
-    p.describe = describe_jackhmmer_options;
     p.search = search_in_rounds;
     return p;
   }();

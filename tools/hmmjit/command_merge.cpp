@@ -117,10 +117,12 @@ Status write_reports(const ParsedOptions& options, const parts::PartSet& set,
       std::string(options.text("--json")),       std::string(options.text("--a3m")),
       std::string(options.text("--target-tsv"))};
   const Author author = author_of(options);
-  std::string header = author.banner() + ReportHeader::kRule;
+  std::string header = author.banner();
+  header += ReportHeader::kRule;
   header += ReportHeader::line("query HMM file:", origin.model_file);
   header += ReportHeader::line("target sequence database:", origin.target_file);
-  header += describe_options(whole) + ReportHeader::kRule + "\n";
+  header += ReportHeader::settings("hmmsearch", whole.changed());
+  (header += ReportHeader::kRule) += "\n";
   HMMJIT_ASSIGN(
       const std::unique_ptr<ReportWriter> writer,
       ReportWriter::create(paths, report, settings.filters,

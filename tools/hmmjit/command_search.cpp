@@ -355,16 +355,15 @@ ReportPaths report_paths(const ParsedOptions& options) {
 
 // The lines above the first result.
 std::string report_header(const SearchProgram& program, const ParsedOptions& options) {
-  std::string header = author_of(program, options).banner() + ReportHeader::kRule;
+  std::string header = author_of(program, options).banner();
+  header += ReportHeader::kRule;
   std::pair<std::string_view, std::string> labels[] = {
       {program.query_label, options.arguments()[0]},
       {program.target_label, options.arguments()[1]}};
   if (program.by_sequence) std::swap(labels[0], labels[1]);
   for (const auto& [label, path] : labels) header += ReportHeader::line(label, path);
-  header += describe_options(options);
-  if (program.open_queries != nullptr) header += describe_query_options(options);
-  if (program.describe != nullptr) header += program.describe(options);
-  return header + ReportHeader::kRule + "\n";
+  header += ReportHeader::settings(program.reference, options.changed());
+  return (header += ReportHeader::kRule) + "\n";
 }
 
 // What outputs say about the run.

@@ -253,6 +253,15 @@ bool ParsedOptions::differs_from_default(std::string_view name) const {
          (table_[i].type == ValueType::kNone || *values_[i] != table_[i].default_text);
 }
 
+std::vector<HeaderSetting> ParsedOptions::changed() const {
+  std::vector<HeaderSetting> out;
+  for (std::size_t i = 0; i < table_.size(); ++i) {
+    const std::string_view name = table_[i].name;
+    if (differs_from_default(name)) out.push_back({name, values_[i].value_or("")});
+  }
+  return out;
+}
+
 ParsedOptions ParsedOptions::with(std::vector<std::string> arguments, std::string_view placeholder,
                                   std::string_view replacement) const {
   ParsedOptions out = *this;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "report/report_header.hpp"
 
 namespace hmmjit::tools {
 
@@ -95,6 +96,8 @@ class ParsedOptions {
   Result<std::uint64_t> bytes(std::string_view name) const;
   /// Where the text came from differs from the default text: hmmsearch then mentions the option.
   bool differs_from_default(std::string_view name) const;
+  /// The options that do, in table order.
+  std::vector<HeaderSetting> changed() const;
   const std::vector<std::string>& arguments() const { return arguments_; }
   /// The same options with other arguments, and `replacement` wherever the name of a file has
   /// `placeholder`.

@@ -207,35 +207,4 @@ Result<std::optional<SequenceFormat>> query_format(const ParsedOptions& options)
   return format;
 }
 
-std::string describe_query_options(const ParsedOptions& options) {
-  std::string out;
-  const auto line = [&out](std::string_view label, std::string_view value) {
-    out += "# ";
-    text::left(out, label, 33);
-    (out += value) += '\n';
-  };
-  const auto real = [&](std::string_view name, std::string_view label) {
-    if (!options.differs_from_default(name)) return;
-    std::string value;
-    text::fixed(value, options.real(name), 0, 6);
-    line(label, value);
-  };
-  const auto given = [&](std::string_view name, std::string_view label) {
-    if (options.differs_from_default(name)) line(label, options.text(name));
-  };
-  real("--popen", "gap open probability:");
-  real("--pextend", "gap extend probability:");
-  given("--mx", "subst score matrix (built-in):");
-  given("--mxfile", "subst score matrix (file):");
-  given("--EmL", "seq length, MSV Gumbel mu fit:");
-  given("--EmN", "seq number, MSV Gumbel mu fit:");
-  given("--EvL", "seq length, Vit Gumbel mu fit:");
-  given("--EvN", "seq number, Vit Gumbel mu fit:");
-  given("--EfL", "seq length, Fwd exp tau fit:");
-  given("--EfN", "seq number, Fwd exp tau fit:");
-  real("--Eft", "tail mass for Fwd exp tau fit:");
-  given("--qformat", "query <seqfile> format asserted:");
-  return out;
-}
-
 }  // namespace hmmjit::tools

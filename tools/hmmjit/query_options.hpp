@@ -32,7 +32,4 @@ build::CalibrationOptions make_calibration_options(const ParsedOptions& options,
 /// --qformat. Fails with kUsage for an unknown name.
 Result<std::optional<SequenceFormat>> query_format(const ParsedOptions& options);
 
-/// Header lines about the options above that were set, each starting with '#'.
-std::string describe_query_options(const ParsedOptions& options);
-
 }  // namespace hmmjit::tools

@@ -26,7 +26,4 @@ Result<int> gpu_ordinal(std::string_view name, const char* option);
 
 ReportOptions make_report_options(const ParsedOptions& options);
 
-/// hmmsearch's header lines about options that were set, each starting with '#'.
-std::string describe_options(const ParsedOptions& options);
-
 }  // namespace hmmjit::tools

@@ -59,8 +59,6 @@ struct SearchProgram {
   /// Opens a file of query sequences; null where queries are profiles.
   Result<SequenceQueries> (*open_queries)(const ParsedOptions& options,
                                           const std::string& path) = nullptr;
-  /// Further header lines; null: none.
-  std::string (*describe)(const ParsedOptions& options) = nullptr;
   /// Searches and hands all text to the writer; null: one search, written as hmmsearch does.
   Result<SearchStatistics> (*search)(ProgramRun& run) = nullptr;
 };

@@ -184,13 +184,13 @@ TEST(Options, Defaults) {
 TEST(Options, SettingsFollowTheTable) {
   const auto parsed = parse({"--seed", "7", "--max", "-E", "3", "-o", "f"});
   EXPECT_EQ(parsed->settings(), "-o f -E 3 --max --seed 7 ");
-  EXPECT_EQ(describe_options(*parsed),
+  EXPECT_EQ(ReportHeader::settings("hmmsearch", parsed->changed()),
             "# output directed to file:         f\n"
             "# sequence reporting threshold:    E-value <= 3\n"
             "# Max sensitivity mode:            on [all heuristic filters off]\n"
             "# random number seed set to:       7\n");
-  EXPECT_EQ(describe_options(*parse({"-E", "10.0"})), "");
-  EXPECT_EQ(describe_options(*parse({"-E", "10"})),
+  EXPECT_EQ(ReportHeader::settings("hmmsearch", parse({"-E", "10.0"})->changed()), "");
+  EXPECT_EQ(ReportHeader::settings("hmmsearch", parse({"-E", "10"})->changed()),
             "# sequence reporting threshold:    E-value <= 10\n");
 }
 
