@@ -7,7 +7,7 @@
 #include "api/build.hpp"
 #include "api/handles.hpp"
 #include "api/inputs.hpp"
-#include "build/calibration.hpp"
+#include "build/builder.hpp"
 #include "build/sequence_model.hpp"
 #include "core/random_seed.hpp"
 #include "core/threads.hpp"
@@ -43,40 +43,6 @@ void in_parallel(const BuildOptions& options, std::size_t count, Work&& work) {
   for_each_index(threads_of(options), count, work);
 }
 
-struct AlignmentBuilder {
-  AlignmentOptions alignment;
-  build::CalibrationOptions calibration;
-  std::optional<build::ScoreSystem> single;
-  std::optional<double> open, extend;
-
-  build::BuiltModel build(const MultipleAlignment& given) const {
-    if (single && given.rows() == 1) return build_single(given);
-    build::BuiltModel built = value(build::build_from_alignment(given, alignment));
-    built.hmm.calibration = value(build::calibrate(built.hmm, calibration));
-    built.hmm.needs_calibration = false;
-    build::apply_mask(built.hmm);
-    // As in hmmbuild, statistics and composition stay those of the model before.
-    if (open || extend)
-      build::set_gap_costs(built.hmm, open ? &*open : nullptr, extend ? &*extend : nullptr);
-    return built;
-  }
-  build::BuiltModel build_single(const MultipleAlignment& given) const {
-    const hmmjit::Alphabet& alphabet = *given.alphabet;
-    std::vector<Residue> residues;
-    for (const Residue code : given.row(0)) {
-      if (code != alphabet.gap() && code != alphabet.missing()) residues.push_back(code);
-    }
-    if (alphabet.type != AlphabetType::kAmino || residues.empty())
-      throw Error(ErrorCode::kInput, "the row holds no protein sequence", "alignment " + given.name,
-                  "leave it out");
-    build::BuiltModel built = build::build_from_sequence(*single, given.row_names[0], residues);
-    built.hmm.calibration = value(build::calibrate(built.hmm, calibration));
-    built.hmm.needs_calibration = false;
-    built.effective_sequences = 1.0f;
-    return built;
-  }
-};
-
 // File name without folder and extension: hmmbuild's name for an unnamed alignment.
 std::string file_stem(const std::string& path) {
   const std::size_t slash = path.rfind('/');
@@ -86,7 +52,7 @@ std::string file_stem(const std::string& path) {
 
 Models build_all(AlignmentReader reader, const std::string& fallback_name,
                  const BuildOptions& options) {
-  AlignmentBuilder builder;
+  build::Builder builder;
   builder.alignment = to_alignment_options(options);
   builder.calibration = to_calibration(options);
   if (options.single_rows_by_matrix) {
@@ -120,7 +86,7 @@ Models build_all(AlignmentReader reader, const std::string& fallback_name,
     }
     std::vector<build::BuiltModel> built(alignments.size());
     in_parallel(options, alignments.size(),
-                [&](std::size_t i) { built[i] = builder.build(alignments[i]); });
+                [&](std::size_t i) { built[i] = value(builder.from_alignment(alignments[i])); });
     for (build::BuiltModel& model : built) out.add(make_model(std::move(model)));
   }
   if (number == 0)

@@ -29,9 +29,6 @@ std::string where_of(const MultipleAlignment& alignment) {
 
 Status check(const MultipleAlignment& alignment) {
   const Alphabet& alphabet = *alignment.alphabet;
-  if (alphabet.type != AlphabetType::kAmino)
-    return fail(ErrorCode::kInput, fmt::format("the rows are {}", alphabet.name),
-                where_of(alignment), "models are built from protein alignments only");
   if (alignment.rows() == 0 || alignment.columns == 0)
     return fail(ErrorCode::kInput, "there is nothing aligned", where_of(alignment),
                 "give an alignment with rows and columns");
@@ -228,7 +225,8 @@ class EffectiveNumber {
       : counts_(counts), rows_(rows), priors_(priors) {
     const auto M = static_cast<double>(counts.M);
     target_ = (options.total_entropy - 1.44269504088896341 * std::log(2.0 / (M * (M + 1.0)))) / M;
-    target_ = std::max(options.relative_entropy, target_);
+    const bool protein = counts.alphabet->type == AlphabetType::kAmino;
+    target_ = std::max(options.relative_entropy.value_or(protein ? 0.59 : 0.62), target_);
   }
 
   std::optional<double> by_scaling() const {
@@ -397,8 +395,8 @@ Result<BuiltModel> build_from_alignment(const MultipleAlignment& given,
 
   const Priors* const priors = options.prior == AlignmentOptions::Prior::kNone ? nullptr
                                : options.prior == AlignmentOptions::Prior::kLaplace
-                                   ? &laplace_priors()
-                                   : &amino_priors();
+                                   ? &laplace_priors(alphabet)
+                                   : &mixture_priors(alphabet);
   HMMJIT_TRY(set_effective_number(built, alignment, options, priors));
   make_parameters(hmm, priors);
 

@@ -11,7 +11,7 @@
 
 namespace hmmjit::build {
 
-/// Options; defaults are hmmbuild's for proteins.
+/// Options; defaults are hmmbuild's.
 struct AlignmentOptions {
   /// Match columns: by occupancy, or by RF annotation.
   enum class Columns { kOccupied, kReference } columns = Columns::kOccupied;
@@ -34,15 +34,16 @@ struct AlignmentOptions {
     kSet
   } effective = Effective::kEntropy;
   double effective_set = 0;
-  double relative_entropy = 0.59;  ///< target, bits per node
-  double total_entropy = 45.0;     ///< target for short models, bits (--esigma)
+  /// Target, bits per node; unset: 0.59 for proteins, 0.62 for nucleotides.
+  std::optional<double> relative_entropy = {};
+  double total_entropy = 45.0;  ///< target for short models, bits (--esigma)
   double effective_identity = 0.62;
   enum class Prior { kMixture, kNone, kLaplace } prior = Prior::kMixture;
   std::optional<int> most_insertions = {};  ///< maximum mean length of insertions (--maxinsertlen)
 };
 
-/// Builds the model, annotation and composition included; its `needs_calibration` is set. Amino
-/// alphabets only. Bit-identical to HMMER 3.4. `rows`, if given, receives the rows as they were
+/// Builds the model, annotation and composition included; its `needs_calibration` is set.
+/// Bit-identical to HMMER 3.4. `rows`, if given, receives the rows as they were
 /// used. Fails with kInput for an alignment without rows or match columns, without the RF
 /// annotation that the options need or with blanks in it, with missing data inside a row, or if no
 /// effective number can be found.

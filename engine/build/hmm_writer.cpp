@@ -75,10 +75,13 @@ void append_hmm_text(std::string& out, const BuiltModel& built, const std::strin
   if (built.effective_sequences)
     fmt::format_to(to, "EFFN  {:f}\n", static_cast<double>(*built.effective_sequences));
   if (built.checksum) fmt::format_to(to, "CKSUM {}\n", *built.checksum);
+  const bool protein = hmm.alphabet->type == AlphabetType::kAmino;
+  const char masked = protein ? 'x' : 'n';
   const auto cutoff = [&](const char* tag, const std::optional<Cutoff>& value) {
-    if (value)
-      fmt::format_to(to, "{}    {:.2f} {:.2f}\n", tag, static_cast<double>(value->sequence),
-                     static_cast<double>(value->domain));
+    if (!value) return;
+    fmt::format_to(to, "{}    {:.2f}", tag, static_cast<double>(value->sequence));
+    if (protein) fmt::format_to(to, " {:.2f}", static_cast<double>(value->domain));
+    out += '\n';
   };
   cutoff("GA", hmm.ga);
   cutoff("TC", hmm.tc);
@@ -116,8 +119,9 @@ void append_hmm_text(std::string& out, const BuiltModel& built, const std::strin
     else
       fmt::format_to(to, " {:6}", built.map[static_cast<std::size_t>(k)]);
     const char mask = annotation(hmm.mm, k);
-    fmt::format_to(to, " {} {} {} {}\n        ", mask == 'm' ? 'x' : annotation(hmm.consensus, k),
-                   annotation(hmm.rf, k), mask, annotation(hmm.cs, k));
+    fmt::format_to(to, " {} {} {} {}\n        ",
+                   mask == 'm' ? masked : annotation(hmm.consensus, k), annotation(hmm.rf, k), mask,
+                   annotation(hmm.cs, k));
     append_row(out, hmm.insert, k, K);
     out += "\n        ";
     append_row(out, hmm.transition, k, kTransitions);

@@ -51,12 +51,23 @@ Priors make_amino_priors() {
           .delete_transition = DirichletMixture(one({0.9002, 0.5630}))};
 }
 
-Priors make_laplace_priors() {
+Priors make_nucleic_priors() {
+  return {.match = DirichletMixture({{0.24, {0.16, 0.45, 0.12, 0.39}},
+                                     {0.26, {0.09, 0.03, 0.09, 0.04}},
+                                     {0.08, {1.29, 0.40, 6.58, 0.51}},
+                                     {0.42, {1.74, 1.49, 1.57, 1.95}}}),
+          .insert = DirichletMixture(one({1.0, 1.0, 1.0, 1.0})),
+          .match_transition = DirichletMixture(one({2.0, 0.1, 0.1})),
+          .insert_transition = DirichletMixture(one({0.12, 0.4})),
+          .delete_transition = DirichletMixture(one({0.5, 1.0}))};
+}
+
+Priors make_laplace_priors(std::size_t residues) {
   const auto ones = [](std::size_t n) {
     return DirichletMixture(one(std::vector<double>(n, 1.0)));
   };
-  return {.match = ones(kResidues),
-          .insert = ones(kResidues),
+  return {.match = ones(residues),
+          .insert = ones(residues),
           .match_transition = ones(3),
           .insert_transition = ones(2),
           .delete_transition = ones(2)};
@@ -141,14 +152,14 @@ void DirichletMixture::mean_posterior(std::span<float> counts) const {
   for (std::size_t a = 0; a < n; ++a) counts[a] = static_cast<float>(p[a]);
 }
 
-const Priors& amino_priors() {
-  static const Priors priors = make_amino_priors();
-  return priors;
+const Priors& mixture_priors(const Alphabet& alphabet) {
+  static const Priors amino = make_amino_priors(), nucleic = make_nucleic_priors();
+  return alphabet.type == AlphabetType::kAmino ? amino : nucleic;
 }
 
-const Priors& laplace_priors() {
-  static const Priors priors = make_laplace_priors();
-  return priors;
+const Priors& laplace_priors(const Alphabet& alphabet) {
+  static const Priors amino = make_laplace_priors(kResidues), nucleic = make_laplace_priors(4);
+  return alphabet.type == AlphabetType::kAmino ? amino : nucleic;
 }
 
 }  // namespace hmmjit::build

@@ -1,8 +1,10 @@
-// Dirichlet mixture priors of protein models, and the mean posterior of counts under them.
+// Dirichlet mixture priors, and the mean posterior of counts under them.
 #pragma once
 
 #include <span>
 #include <vector>
+
+#include "model/alphabet.hpp"
 
 namespace hmmjit::build {
 
@@ -34,10 +36,10 @@ class DirichletMixture {
 struct Priors {
   DirichletMixture match, insert, match_transition, insert_transition, delete_transition;
 };
-/// HMMER's for proteins.
-const Priors& amino_priors();
+/// HMMER's for proteins or nucleotides.
+const Priors& mixture_priors(const Alphabet& alphabet);
 /// Laplace's rule: all alphas are one.
-const Priors& laplace_priors();
+const Priors& laplace_priors(const Alphabet& alphabet);
 
 /// Natural logarithm of the gamma function by the reference's approximation (Lanczos 1964).
 double log_gamma(double x);

@@ -6,8 +6,6 @@
 namespace hmmjit::build {
 namespace {
 
-constexpr int kResidues = 20;
-
 std::unexpected<Error> no_lambda(const SubstitutionMatrix& matrix) {
   return fail(ErrorCode::kInput, "the scores have no scale at which they are log-odds", matrix.name,
               "give a matrix with positive scores and a negative expected score");
@@ -18,10 +16,11 @@ struct Excess {
   double f = 0, df = 0;
 };
 Excess excess(const SubstitutionMatrix& matrix, double lambda) {
-  const auto& background = amino_alphabet().background;
+  const int K = matrix.alphabet->K;
+  const auto& background = matrix.alphabet->background;
   Excess sum;
-  for (int i = 0; i < kResidues; ++i) {
-    for (int j = 0; j < kResidues; ++j) {
+  for (int i = 0; i < K; ++i) {
+    for (int j = 0; j < K; ++j) {
       const auto score = static_cast<double>(matrix.scores[i][j]);
       const double joint = static_cast<double>(background[i]) * static_cast<double>(background[j]) *
                            std::exp(lambda * score);
@@ -65,37 +64,37 @@ Result<double> solve_lambda(const SubstitutionMatrix& matrix) {
 Result<ScoreSystem> make_score_system(const SubstitutionMatrix& matrix, double gap_open,
                                       double gap_extend) {
   ScoreSystem system;
+  system.alphabet = matrix.alphabet;
   system.gap_open = gap_open;
   system.gap_extend = gap_extend;
   HMMJIT_ASSIGN(system.lambda, solve_lambda(matrix));
 
-  const Alphabet& alphabet = amino_alphabet();
+  const Alphabet& alphabet = *matrix.alphabet;
+  const int K = alphabet.K;
   const auto& background = alphabet.background;
   std::array<std::array<double, kMaxCodes>, kMaxCodes> joint{};
-  for (int i = 0; i < kResidues; ++i) {
-    for (int j = 0; j < kResidues; ++j)
+  for (int i = 0; i < K; ++i) {
+    for (int j = 0; j < K; ++j)
       joint[i][j] = static_cast<double>(background[i]) * static_cast<double>(background[j]) *
                     std::exp(system.lambda * static_cast<double>(matrix.scores[i][j]));
   }
   // Degenerate codes: sums over the residues they may stand for, columns first, then rows.
   const auto each_degenerate = [&](auto&& use) {
-    for (int d = kResidues + 1; d <= alphabet.any(); ++d) {
-      for (int x = 0; x < kResidues; ++x) {
+    for (int d = K + 1; d <= alphabet.any(); ++d) {
+      for (int x = 0; x < K; ++x) {
         if ((alphabet.degeneracy[d] >> x & 1) != 0) use(d, x);
       }
     }
   };
-  for (int i = 0; i < kResidues; ++i)
-    each_degenerate([&](int d, int x) { joint[i][d] += joint[i][x]; });
-  for (int j = 0; j < kResidues; ++j)
-    each_degenerate([&](int d, int x) { joint[d][j] += joint[x][j]; });
-  for (int row = kResidues + 1; row <= alphabet.any(); ++row)
+  for (int i = 0; i < K; ++i) each_degenerate([&](int d, int x) { joint[i][d] += joint[i][x]; });
+  for (int j = 0; j < K; ++j) each_degenerate([&](int d, int x) { joint[d][j] += joint[x][j]; });
+  for (int row = K + 1; row <= alphabet.any(); ++row)
     each_degenerate([&](int d, int x) { joint[row][d] += joint[row][x]; });
 
   for (int row = 0; row < alphabet.Kp; ++row) {
     const double marginal = joint[row][alphabet.any()];
     if (marginal == 0) continue;
-    for (int x = 0; x < kResidues; ++x) system.conditional[row][x] = joint[row][x] / marginal;
+    for (int x = 0; x < K; ++x) system.conditional[row][x] = joint[row][x] / marginal;
   }
   return system;
 }

@@ -10,6 +10,7 @@ namespace hmmjit::build {
 
 /// Substitution matrix and gap costs of models built from one sequence.
 struct ScoreSystem {
+  const Alphabet* alphabet = nullptr;
   double lambda =
       0;  ///< scale of the scores: joint probabilities sum to one (Karlin & Altschul 1990)
   /// P(column residue | row code) for every code of the alphabet; rows of codes that are no

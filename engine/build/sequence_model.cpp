@@ -10,20 +10,18 @@ namespace {
 
 char lower_case(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-// Upper case where the node emits its residue with a probability of at least one half. For a
-// degenerate residue the reference looks at the next node instead: code c at residue c - 20.
+// Upper case where the node emits its residue with a probability of at least one half, for
+// nucleotides 0.9. For the code of a degenerate residue the reference reads past the end of the
+// row, among the residues of the nodes that follow.
 std::string consensus_of(const Hmm& hmm, std::span<const Residue> residues) {
   const Alphabet& alphabet = *hmm.alphabet;
+  const float least = alphabet.type == AlphabetType::kAmino ? 0.5f : 0.9f;
   std::string consensus(residues.size(), ' ');
   for (int k = 1; k <= hmm.M; ++k) {
     const int code = residues[static_cast<std::size_t>(k - 1)];
-    float p = 0;
-    if (code < alphabet.K)
-      p = hmm.match_p(k, code);
-    else if (k < hmm.M)
-      p = hmm.match_p(k + 1, code - alphabet.K);
+    const float p = k + code / alphabet.K <= hmm.M ? hmm.match_p(k, code) : 0.0f;
     const char symbol = alphabet.symbols[static_cast<std::size_t>(code)];
-    consensus[static_cast<std::size_t>(k - 1)] = p >= 0.5f ? symbol : lower_case(symbol);
+    consensus[static_cast<std::size_t>(k - 1)] = p >= least ? symbol : lower_case(symbol);
   }
   return consensus;
 }
@@ -53,7 +51,7 @@ void set_gap_costs(Hmm& hmm, const double* open, const double* extend) {
 BuiltModel build_from_sequence(const ScoreSystem& system, std::string name,
                                std::span<const Residue> residues) {
   const FlushToZeroScope flush;  // as in the reference
-  const Alphabet& alphabet = amino_alphabet();
+  const Alphabet& alphabet = *system.alphabet;
   const auto K = static_cast<std::size_t>(alphabet.K);
   BuiltModel built;
   built.sequences = 1;

@@ -9,8 +9,9 @@
 
 namespace hmmjit::build {
 
-/// Model of `residues` (amino codes without gaps, at least one), named `name`, with composition and
-/// consensus; its `needs_calibration` is set. Bit-identical to HMMER 3.4's phmmer, except for the
+/// Model of `residues` (codes of the score system's alphabet without gaps, at least one), named
+/// `name`, with composition and consensus; its `needs_calibration` is set. Bit-identical to HMMER
+/// 3.4's phmmer and nhmmer, except for the
 /// case of a last consensus letter that is degenerate, which depends on unrelated memory there
 /// and is lower case here. Cost: about 1 us per residue.
 BuiltModel build_from_sequence(const ScoreSystem& system, std::string name,

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <span>
 #include <vector>
 
 #include "core/numbers.hpp"
@@ -22,7 +23,7 @@ struct BuiltIn {
 // PAM: Dayhoff, Schwartz & Orcutt 1978, in half bits (PAM240: third bits). BLOSUM: Henikoff &
 // Henikoff 1992, in half bits (BLOSUM45, BLOSUM50: third bits).
 // clang-format off
-constexpr std::array<BuiltIn, 9> kBuiltIn = {{
+constexpr std::array<BuiltIn, 9> kAmino = {{
     {"PAM30",
      {
       6,
@@ -232,6 +233,13 @@ constexpr std::array<BuiltIn, 9> kBuiltIn = {{
      }},
 }};
 // clang-format on
+// Default matrix of nucleotides; order ACGT.
+constexpr BuiltIn kNucleic = {"DNA1", {41, -32, 39, -26, -38, 46, -26, -17, -31, 39}};
+
+std::span<const BuiltIn> built_in_matrices(const Alphabet& alphabet) {
+  if (alphabet.type == AlphabetType::kAmino) return kAmino;
+  return {&kNucleic, 1};
+}
 
 std::unexpected<Error> bad_matrix(const std::string& where, std::string what) {
   return fail(ErrorCode::kInput, std::move(what), where,
@@ -253,35 +261,33 @@ std::vector<std::string_view> fields(std::string_view line) {
 
 }  // namespace
 
-std::vector<std::string_view> matrix_names() {
+std::vector<std::string_view> matrix_names(const Alphabet& alphabet) {
   std::vector<std::string_view> names;
-  for (const BuiltIn& matrix : kBuiltIn) names.push_back(matrix.name);
+  for (const BuiltIn& matrix : built_in_matrices(alphabet)) names.push_back(matrix.name);
   return names;
 }
 
-Result<SubstitutionMatrix> find_matrix(std::string_view name) {
-  for (const BuiltIn& built_in : kBuiltIn) {
+Result<SubstitutionMatrix> find_matrix(std::string_view name, const Alphabet& alphabet) {
+  for (const BuiltIn& built_in : built_in_matrices(alphabet)) {
     if (built_in.name != name) continue;
-    SubstitutionMatrix matrix;
-    matrix.name = name;
+    SubstitutionMatrix matrix{.name = std::string(name), .alphabet = &alphabet};
     std::size_t at = 0;
-    for (int i = 0; i < kResidues; ++i) {
+    for (int i = 0; i < alphabet.K; ++i) {
       for (int j = 0; j <= i; ++j)
         matrix.scores[i][j] = matrix.scores[j][i] = built_in.scores[at++];
     }
     return matrix;
   }
   std::string known;
-  for (const std::string_view each : matrix_names())
+  for (const std::string_view each : matrix_names(alphabet))
     known += fmt::format("{}{}", known.empty() ? "" : " ", each);
   return fail(ErrorCode::kUsage, fmt::format("no score matrix is named {}", name), "--mx",
               "use one of: " + known + "; or a file with --mxfile");
 }
 
-Result<SubstitutionMatrix> parse_matrix(std::string_view text, const std::string& file) {
-  const Alphabet& alphabet = amino_alphabet();
-  SubstitutionMatrix matrix;
-  matrix.name = file;
+Result<SubstitutionMatrix> parse_matrix(std::string_view text, const std::string& file,
+                                        const Alphabet& alphabet) {
+  SubstitutionMatrix matrix{.name = file, .alphabet = &alphabet};
   std::vector<Residue> labels;  // codes of the columns
   std::size_t rows = 0, line_number = 0;
   while (!text.empty()) {
@@ -297,12 +303,12 @@ Result<SubstitutionMatrix> parse_matrix(std::string_view text, const std::string
         const Residue code = alphabet.digit[static_cast<unsigned char>(part.front())];
         if (part.size() != 1 || code == kInvalidCode)
           return bad_matrix(where, fmt::format("\"{}\" is no symbol of a residue", part));
-        if (labels.size() == kMaxCodes || (seen >> code & 1) != 0)
+        if (labels.size() == static_cast<std::size_t>(alphabet.Kp) || (seen >> code & 1) != 0)
           return bad_matrix(where, fmt::format("column \"{}\" stands there twice", part));
         seen |= 1u << code;
         labels.push_back(code);
       }
-      for (int x = 0; x < kResidues; ++x) {
+      for (int x = 0; x < alphabet.K; ++x) {
         if ((seen >> x & 1) == 0)
           return bad_matrix(where, fmt::format("there is no column {}", alphabet.symbols[x]));
       }
@@ -321,7 +327,7 @@ Result<SubstitutionMatrix> parse_matrix(std::string_view text, const std::string
       const auto score = parse_int(parts[c]);
       if (!score || *score < -10000 || *score > 10000)
         return bad_matrix(where, fmt::format("\"{}\" is no score", parts[c]));
-      if (row < kResidues && labels[c] < kResidues)
+      if (row < alphabet.K && labels[c] < alphabet.K)
         matrix.scores[row][labels[c]] = static_cast<int>(*score);
     }
     ++rows;
@@ -329,7 +335,7 @@ Result<SubstitutionMatrix> parse_matrix(std::string_view text, const std::string
   if (labels.empty() || rows < labels.size())
     return bad_matrix(file,
                       fmt::format("{} rows where {} are due", rows,
-                                  labels.empty() ? kResidues : static_cast<int>(labels.size())));
+                                  labels.empty() ? alphabet.K : static_cast<int>(labels.size())));
   return matrix;
 }
 

@@ -115,7 +115,7 @@ Result<AlignmentReader> AlignmentReader::open(std::unique_ptr<ByteSource> source
   if (state->alphabet == nullptr) state->alphabet = guess_alphabet(head, format);
   if (state->alphabet == nullptr)
     return fail(ErrorCode::kInput, "the letters do not tell whether this is protein, DNA or RNA",
-                input.name(), "state that it is protein (amino) if it is");
+                input.name(), "state which it is");
   state->parser = make_alignment_parser(input, *state->alphabet, format);
   return AlignmentReader(std::move(state));
 }
@@ -140,5 +140,6 @@ Result<std::optional<MultipleAlignment>> AlignmentReader::next() {
 }
 
 const std::string& AlignmentReader::name() const { return state_->input.name(); }
+const Alphabet& AlignmentReader::alphabet() const { return *state_->alphabet; }
 
 }  // namespace hmmjit

@@ -38,6 +38,7 @@ class AlignmentReader {
   /// The next alignment; nullopt after the last. Do not call it again after an error.
   Result<std::optional<MultipleAlignment>> next();
   const std::string& name() const;
+  const Alphabet& alphabet() const;
 
  private:
   struct State;

@@ -3,6 +3,7 @@
 Queries, targets and alignments are emitted freshly. The random seed is printed; HMMJIT_TEST_SEED
 repeats a run. Recorded runs of HMMER 3.4 are replayed where they are.
 """
+import gzip
 import os
 import random
 import shutil
@@ -39,6 +40,39 @@ BUILD_CASES = [
     ["--eclust"], ["--ere", "1"], ["--esigma", "80"], ["--pnone"], ["--plaplace"],
     ["--singlemx"], ["--popen", "0.01"], ["--pextend", "0.8"], ["--maxinsertlen", "5"],
     ["--seed", "9"], ["--EmN", "50", "--EfL", "60"]]
+
+
+NUCLEIC_CASES = [
+    ["--w_beta", "0.01"], ["--w_beta", "0"], ["--w_length", "333"], ["--singlemx", "--w_beta", "1e-3"],
+    ["--singlemx", "--pextend", "0.5"], ["--singlemx", "--mx", "DNA1"], ["--hand", "--maxinsertlen", "6"]]
+
+
+def random_nucleotides(rng, name, degenerate):
+    """An alignment that diverges from one sequence, with degenerate residues, fragments, masked
+    columns; sometimes of one row."""
+    width, letters = rng.randrange(1, 300), rng.choice(["ACGT", "ACGU"])
+    ancestor = rng.choices(letters, [rng.random() for _ in letters], k=width)
+    change, rows = rng.random() * 0.5, {}
+    for number in range(rng.choice([1, 1, 2, 5, 20, 60])):
+        row = [rng.choice(letters + "-" * 4) if rng.random() < change else c for c in ancestor]
+        for at in range(width):
+            if degenerate and rng.random() < 0.02:
+                row[at] = rng.choice("RYMKSWHBVDNn-.*Xacgu")
+        if rng.random() < 0.2:
+            cut = rng.randrange(width + 1)
+            row[:cut] = ["-"] * cut
+        rows[f"row{number}"] = "".join(row)
+    rows["row0"] = "".join(ancestor)  # some column has residues
+    lines = ["# STOCKHOLM 1.0", f"#=GF ID {name}"]
+    lines += rng.choice([[], ["#=GF AC DF0001", "#=GF DE repeat", "#=GF GA 20.5;", "#=GF TC 21.25 3;"]])
+    lines += [f"{row:8} {text}" for row, text in rows.items()]
+    if rng.random() < 0.5:
+        lines.append("#=GC RF  " + "".join(rng.choice("xxx.") for _ in range(width - 1)) + "x")
+    if rng.random() < 0.5:
+        lines.append("#=GC MM  " + "".join(rng.choice("mm......") for _ in range(width)))
+    if rng.random() < 0.3:
+        lines.append("#=GC SS_cons " + "".join(rng.choice("<>.:") for _ in range(width)))
+    return "\n".join(lines) + "\n//\n"
 
 
 def model_lines(text):
@@ -151,6 +185,9 @@ class AgainstHmmer(ScratchFolder):
 
     def compare_build(self, options, alignment, alphabet="--amino"):
         flags = [alphabet] if alphabet else []
+        for name in ("want.sto", "got.sto"):
+            if os.path.exists(self.path(name)):  # no rows come from a single sequence's model
+                os.remove(self.path(name))
         want = run(["hmmbuild", "--cpu", "0", "-O", self.path("want.sto")] + flags + options +
                    [self.path("want.hmm"), alignment])
         got = run([scenario.program, "build", "-O", self.path("got.sto")] + flags + options +
@@ -181,6 +218,35 @@ class AgainstHmmer(ScratchFolder):
             with self.subTest(options=options):
                 self.compare_build(options, path)
         self.compare_build([], path, alphabet=None)
+
+    def test_build_nucleotides(self):
+        """Recorded and random alignments of DNA and RNA, with random options."""
+        rng, clean = random.Random(SEED + 3), []
+        paths = [os.path.join(scenario.EXAMPLES, part) for part in
+                 ("tutorial/MADE1.sto", "testsuite/ecori.sto", "testsuite/PSE.sto", "testsuite/3box.sto")]
+        recorded = os.path.join(scenario.shared_folder() or "", "data/dna/ali")
+        for name in sorted(os.listdir(recorded)) if os.path.isdir(recorded) else []:
+            paths.append(self.path(name[:-3]))
+            with gzip.open(os.path.join(recorded, name)) as source, open(paths[-1], "wb") as copy:
+                shutil.copyfileobj(source, copy)
+        for number in range(12):
+            paths.append(self.path(f"random{number}.sto"))
+            if number % 3 == 0:
+                clean.append(paths[-1])
+            with open(paths[-1], "w") as file:
+                file.write(random_nucleotides(rng, f"random{number}", degenerate=number % 3 != 0))
+        for path in paths:
+            alphabet = rng.choice(["--rna", "--dna"])
+            cases = NUCLEIC_CASES + BUILD_CASES
+            if b"#=GC RF" not in read(path):
+                cases = [options for options in cases if "--hand" not in options]
+            if "random" in path and path not in clean:  # as with jackhmmer
+                cases = [options for options in cases if options[:1] not in (["--wgsc"], ["--wblosum"], ["--eclust"])]
+            options = rng.choice(cases)
+            with self.subTest(path=path, alphabet=alphabet, options=options):
+                self.compare_build(options, path, alphabet)
+            if "random" not in path:
+                self.compare_build([], path, None)
 
     def test_build_formats(self):
         alignment = self.path("named.sto")
@@ -243,10 +309,16 @@ class Replay(ScratchFolder):
     def test_recorded_runs(self):
         shared = scenario.shared_folder()
         tool = os.path.join(shared or "", "tools", "replay_programs.py")
+        nucleic = os.path.join(shared or "", "data", "dna")
         if shared is None or not os.path.exists(tool):
             self.skipTest("recorded runs (shared/data/programs) are not here; set HMMJIT_SHARED")
         replayed = run([sys.executable, tool, "--program", scenario.program,
                         "--program-hmmscan", scenario.program + " scan", "--options=--quiet", "--work", self.folder, "--only"] + self.CASES)
+        self.assertEqual(replayed.returncode, 0, replayed.stdout.decode()[-3000:])
+        print(replayed.stdout.decode().strip().split("\n")[-1])
+        replayed = run([sys.executable, tool, "--data", nucleic, "--cases", nucleic + "/expected",
+                        "--program-hmmbuild", scenario.program + " build", "--work", self.folder,
+                        "--only", "hb_*"])
         self.assertEqual(replayed.returncode, 0, replayed.stdout.decode()[-3000:])
         print(replayed.stdout.decode().strip().split("\n")[-1])
 

@@ -39,7 +39,8 @@ constexpr OptionSpec kEffectiveOptions[] = {
     {kEffective, "--eclust", "", "eff seq # is # of single linkage clusters", excluding(kNumbers)},
     {kEffective, "--enone", "", "no effective seq # weighting: just use nseq", excluding(kNumbers)},
     {kEffective, "--eset", "x x>=0", "set eff seq # for all models to <x>", excluding(kNumbers)},
-    {kEffective, "--ere", "x=0.59 x>0", "for --eent[exp]: set minimum rel entropy/position to <x>"},
+    {kEffective, "--ere", "x x>0",
+     "for --eent[exp]: set minimum rel entropy/position to <x> (0.59, DNA 0.62)"},
     {kEffective, "--esigma", "x=45.0 x>0", "for --eent[exp]: set sigma param to <x>"},
     {kEffective, "--eid", "x=0.62 0<=x<=1", "for --eclust: set fractional identity cutoff to <x>",
      needing("--eclust")}};
@@ -74,7 +75,7 @@ Result<AlignmentOptions> make_alignment_options(const ParsedOptions& options) {
     made.effective = Effective::kSet;
     made.effective_set = *value;
   }
-  made.relative_entropy = options.real("--ere");
+  made.relative_entropy = options.given_real("--ere");
   made.total_entropy = options.real("--esigma");
   made.effective_identity = options.real("--eid");
   if (options.is_set("--pnone")) made.prior = Prior::kNone;

@@ -9,11 +9,9 @@
 #include <vector>
 
 #include "build/aligned_rows.hpp"
-#include "build/alignment_model.hpp"
-#include "build/calibration.hpp"
+#include "build/builder.hpp"
 #include "build/hmm_writer.hpp"
 #include "build/parameters.hpp"
-#include "build/sequence_model.hpp"
 #include "build_options.hpp"
 #include "core/diagnostics.hpp"
 #include "core/output_file.hpp"
@@ -43,10 +41,8 @@ constexpr OptionSpec kFirstOptions[] = {
     {kBasic, "-o", "f", "direct summary output to file <f>, not stdout"},
     {kBasic, "-O", "f", "resave annotated, possibly modified alignments to file <f>"},
     {kBasic, "--amino", "", "input alignment is protein, not guessed", excluding("--dna,--rna")},
-    {kBasic, "--dna", "", "refused: models are built from protein alignments only",
-     excluding("--amino,--rna")},
-    {kBasic, "--rna", "", "refused: models are built from protein alignments only",
-     excluding("--amino,--dna")},
+    {kBasic, "--dna", "", "input alignment is DNA, not guessed", excluding("--amino,--rna")},
+    {kBasic, "--rna", "", "input alignment is RNA, not guessed", excluding("--amino,--dna")},
     {kConstruction, "--fast", "", "assign columns with >= symfrac residues as consensus (default)",
      excluding("--hand")},
     {kConstruction, "--hand", "", "manual construction (requires reference annotation)",
@@ -58,16 +54,16 @@ constexpr OptionSpec kLastOptions[] = {
     {kSingle, "--singlemx", "", "use substitution score matrix for single-sequence inputs"},
     {kSingle,
      "--mx",
-     "s=BLOSUM62",
-     "substitution score matrix (PAM30 to PAM240, BLOSUM45 to BLOSUM90)",
+     "s",
+     "substitution score matrix (PAM30 to PAM240, BLOSUM45 to BLOSUM90; DNA1)",
      {.excludes = "--mxfile", .needs = "--singlemx"}},
     {kSingle,
      "--mxfile",
      "@f",
      "read substitution score matrix from file <f>",
      {.excludes = "--mx", .needs = "--singlemx"}},
-    {kSingle, "--popen", "x=0.02 0<=x<0.5", "force gap open probability"},
-    {kSingle, "--pextend", "x=0.4 0<=x<1", "force gap extend probability"},
+    {kSingle, "--popen", "x 0<=x<0.5", "force gap open probability (0.02, DNA 0.03125)"},
+    {kSingle, "--pextend", "x 0<=x<1", "force gap extend probability (0.4, DNA 0.75)"},
 };
 constexpr OptionSpec kExpertOptions[] = {
     {kExpert,
@@ -77,8 +73,9 @@ constexpr OptionSpec kExpertOptions[] = {
      {.environment = "HMMER_NCPU"}},
     {kExpert, "--informat", "s", "assert input alignment file is in format <s>: no autodetection"},
     {kExpert, "--seed", "n=42 n>=0", "set random number seed to <n> (0: one-time arbitrary seed)"},
-    {kExpert, "--w_beta", "x 0<=x<=1", "window length of nucleotide models: no effect on proteins"},
-    {kExpert, "--w_length", "n", "window length of nucleotide models: no effect on proteins"},
+    {kExpert, "--w_beta", "x 0<=x<=1",
+     "tail mass at which the window length of DNA and RNA models is determined"},
+    {kExpert, "--w_length", "n", "window length of DNA and RNA models"},
     {kExpert, "--maxinsertlen", "n n>=5", "pretend all inserts are of length <= <n>"},
     {kExpert, "--hmmer-banner", "", "name HMMER's program in outputs, as when called by its name",
      kOurs},
@@ -96,42 +93,6 @@ std::span<const OptionSpec> build_option_table() {
   }();
   return table;
 }
-
-// Everything that does not change from alignment to alignment.
-struct Builder {
-  build::AlignmentOptions alignment;
-  build::CalibrationOptions calibration;
-  std::optional<build::ScoreSystem> single;  // --singlemx
-  std::optional<double> open, extend;        // forced gap costs
-
-  // `rows` receives those of a model that is made from an alignment.
-  Result<build::BuiltModel> build(const MultipleAlignment& alignment_read,
-                                  build::AlignedRows* rows) const {
-    if (single && alignment_read.rows() == 1) return build_single(alignment_read);
-    HMMJIT_ASSIGN(build::BuiltModel built, build_from_alignment(alignment_read, alignment, rows));
-    HMMJIT_ASSIGN(built.hmm.calibration, build::calibrate(built.hmm, calibration));
-    build::apply_mask(built.hmm);
-    // As in hmmbuild, statistics and composition stay those of the model before.
-    if (open || extend)
-      build::set_gap_costs(built.hmm, open ? &*open : nullptr, extend ? &*extend : nullptr);
-    return built;
-  }
-  Result<build::BuiltModel> build_single(const MultipleAlignment& alignment_read) const {
-    const Alphabet& alphabet = *alignment_read.alphabet;
-    std::vector<Residue> residues;
-    for (const Residue code : alignment_read.row(0)) {
-      if (code != alphabet.gap() && code != alphabet.missing()) residues.push_back(code);
-    }
-    if (alphabet.type != AlphabetType::kAmino || residues.empty())
-      return fail(ErrorCode::kInput, "the row holds no protein sequence",
-                  "alignment " + alignment_read.name, "leave it out");
-    build::BuiltModel built =
-        build::build_from_sequence(*single, alignment_read.row_names[0], residues);
-    HMMJIT_ASSIGN(built.hmm.calibration, build::calibrate(built.hmm, calibration));
-    built.effective_sequences = 1.0f;
-    return built;
-  }
-};
 
 struct Job {
   MultipleAlignment alignment;
@@ -151,17 +112,17 @@ Author author_of(const ParsedOptions& options) {
 }
 
 std::string header(const std::string& output, const std::string& input,
-                   const ParsedOptions& options) {
+                   const ParsedOptions& options, bool protein) {
   std::string out = author_of(options).banner();
   out += ReportHeader::kRule;
   out += ReportHeader::line("input alignment file:", input, 34);
   out += ReportHeader::line("output HMM file:", output, 34);
   out += ReportHeader::settings("hmmbuild", options.changed());
   (out += ReportHeader::kRule) += "\n";
-  out += fmt::format("# {:4} {:20} {:>5} {:>5} {:>5} {:>8} {:>6} {}\n", "idx", "name", "nseq",
-                     "alen", "mlen", "eff_nseq", "re/pos", "description");
-  out += fmt::format("#{:-<4} {:-<20} {:-<5} {:-<5} {:-<5} {:-<8} {:-<6} {:-<11}\n", "-", "-", "-",
-                     "-", "-", "-", "-", "-");
+  out += fmt::format("# {:4} {:20} {:>5} {:>5} {:>5}{} {:>8} {:>6} {}\n", "idx", "name", "nseq",
+                     "alen", "mlen", protein ? "" : "     W", "eff_nseq", "re/pos", "description");
+  out += fmt::format("#{:-<4} {:-<20} {:-<5} {:-<5} {:-<5}{} {:-<8} {:-<6} {:-<11}\n", "-", "-",
+                     "-", "-", "-", protein ? "" : " -----", "-", "-", "-");
   return out;
 }
 
@@ -171,16 +132,13 @@ Result<int> run_build(const ParsedOptions& options) {
   if (output == "-")
     return fail(ErrorCode::kUsage, "the profile file cannot be standard output", {},
                 "give it a name");
-  if (options.is_set("--dna") || options.is_set("--rna"))
-    return fail(ErrorCode::kUsage, "models are built from protein alignments only",
-                options.is_set("--dna") ? "--dna" : "--rna", "use hmmbuild for nucleotides");
   std::vector<NamedFile> outputs = {{"profile file", output}};
   if (options.is_set("-o")) outputs.push_back({"-o", std::string(options.text("-o"))});
   if (options.is_set("-O")) outputs.push_back({"-O", std::string(options.text("-O"))});
   const std::vector<NamedFile> inputs = {{"alignment file", input}};
   HMMJIT_TRY(check_outputs(outputs, inputs));
 
-  Builder builder;
+  build::Builder builder;
   HMMJIT_ASSIGN(builder.alignment, make_alignment_options(options));
   if (options.is_set("--hand"))
     builder.alignment.columns = build::AlignmentOptions::Columns::kReference;
@@ -191,19 +149,28 @@ Result<int> run_build(const ParsedOptions& options) {
   auto seed = static_cast<std::uint32_t>(options.integer("--seed"));
   if (seed == 0) seed = random_seed();
   builder.calibration = make_calibration_options(options, seed);
-  if (options.is_set("--singlemx")) {
-    HMMJIT_ASSIGN(builder.single, make_score_system(options));
-  }
-  if (builder.single || options.is_set("--popen")) builder.open = options.real("--popen");
-  if (builder.single || options.is_set("--pextend")) builder.extend = options.real("--pextend");
+  builder.open = options.given_real("--popen");
+  builder.extend = options.given_real("--pextend");
+  builder.tail_mass = options.given_real("--w_beta").value_or(builder.tail_mass);
+  if (options.is_set("--w_length") && options.integer("--w_length") > 0)
+    builder.max_length =
+        static_cast<int>(std::min<std::int64_t>(options.integer("--w_length"), 1'000'000'000));
 
   AlignmentFileOptions file_options;
   if (options.is_set("--amino")) file_options.alphabet = &amino_alphabet();
+  if (options.is_set("--dna")) file_options.alphabet = &dna_alphabet();
+  if (options.is_set("--rna")) file_options.alphabet = &rna_alphabet();
   if (options.is_set("--informat")) {
     HMMJIT_ASSIGN(file_options.format,
                   parse_sequence_format(options.text("--informat"), "--informat"));
   }
   HMMJIT_ASSIGN(AlignmentReader reader, AlignmentReader::open(input, file_options));
+  const bool protein = reader.alphabet().type == AlphabetType::kAmino;
+  if (options.is_set("--singlemx")) {
+    HMMJIT_ASSIGN(builder.single, make_score_system(options, reader.alphabet()));
+    builder.open = builder.single->gap_open;
+    builder.extend = builder.single->gap_extend;
+  }
   HMMJIT_ASSIGN(OutputFile models, OutputFile::create(output));
   std::optional<OutputFile> summary_file, rows_file;
   if (options.is_set("-O")) {
@@ -223,7 +190,7 @@ Result<int> run_build(const ParsedOptions& options) {
   if (options.is_set("--cpu"))
     threads = static_cast<int>(std::clamp<std::int64_t>(options.integer("--cpu"), 1, 1024));
   const std::string date = date_text();
-  summary(header(output, input, options));
+  summary(header(output, input, options, protein));
   // Alignments in memory at a time: enough for all threads.
   const auto batch = static_cast<std::size_t>(8 * threads);
   std::size_t number = 0;
@@ -253,7 +220,8 @@ Result<int> run_build(const ParsedOptions& options) {
       jobs.push_back({*std::move(alignment)});
     }
     for_each_index(threads, jobs.size(), [&](std::size_t i) {
-      jobs[i].built = builder.build(jobs[i].alignment, rows_file ? &jobs[i].rows : nullptr);
+      jobs[i].built =
+          builder.from_alignment(jobs[i].alignment, rows_file ? &jobs[i].rows : nullptr);
     });
     for (Job& job : jobs) {
       if (!job.built) return std::unexpected(job.built.error());
@@ -268,8 +236,9 @@ Result<int> run_build(const ParsedOptions& options) {
       }
       std::string name;
       text::left(name, job.alignment.name, 20);  // bytes, as in hmmbuild
-      summary(fmt::format("{:<5} {} {:5} {:5} {:5} {:>8.2f} {:>6.3f} {}\n", ++number, name,
+      summary(fmt::format("{:<5} {} {:5} {:5} {:5}{} {:>8.2f} {:>6.3f} {}\n", ++number, name,
                           job.alignment.rows(), job.alignment.columns, built.hmm.M,
+                          protein ? "" : fmt::format(" {:5}", *built.hmm.max_length),
                           static_cast<double>(built.effective_sequences.value_or(1)),
                           build::mean_relative_entropy(built.hmm),
                           job.alignment.description.value_or("")));

@@ -111,8 +111,8 @@ Table make_jackhmmer_table() {
   position(table, "--incE")->default_text = "0.001";
   position(table, "--incdomE")->default_text = "0.001";
   leave_out(table, {"--fasta", "--domfasta", "--gff", "--bed", "--resolve-overlaps", "--clans",
-                    "--min-coverage", "--pfamtblout", "--cut_ga", "--cut_nc", "--cut_tc", "--restrictdb_stkey",
-                    "--restrictdb_n", "--ssifile", "--wgiven"});
+                    "--min-coverage", "--pfamtblout", "--cut_ga", "--cut_nc", "--cut_tc",
+                    "--restrictdb_stkey", "--restrictdb_n", "--ssifile", "--wgiven"});
   return table;
 }
 
@@ -164,7 +164,9 @@ std::span<const OptionSpec> phmmer_option_table() {
   return table;
 }
 
-Result<build::ScoreSystem> make_score_system(const ParsedOptions& options) {
+Result<build::ScoreSystem> make_score_system(const ParsedOptions& options,
+                                             const Alphabet& alphabet) {
+  const bool protein = alphabet.type == AlphabetType::kAmino;
   build::SubstitutionMatrix matrix;
   if (options.is_set("--mxfile")) {
     const std::string path(options.text("--mxfile"));
@@ -178,11 +180,15 @@ Result<build::ScoreSystem> make_score_system(const ParsedOptions& options) {
         return fail(ErrorCode::kInput, "the file is too large for a score matrix", path,
                     "check --mxfile");
     }
-    HMMJIT_ASSIGN(matrix, build::parse_matrix(text, path));
+    HMMJIT_ASSIGN(matrix, build::parse_matrix(text, path, alphabet));
   } else {
-    HMMJIT_ASSIGN(matrix, build::find_matrix(options.text("--mx")));
+    const std::string_view standard = protein ? "BLOSUM62" : "DNA1";
+    HMMJIT_ASSIGN(matrix, build::find_matrix(
+                              options.is_set("--mx") ? options.text("--mx") : standard, alphabet));
   }
-  return build::make_score_system(matrix, options.real("--popen"), options.real("--pextend"));
+  return build::make_score_system(matrix,
+                                  options.given_real("--popen").value_or(protein ? 0.02 : 0.03125),
+                                  options.given_real("--pextend").value_or(protein ? 0.4 : 0.75));
 }
 
 build::CalibrationOptions make_calibration_options(const ParsedOptions& options,

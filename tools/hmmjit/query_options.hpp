@@ -24,8 +24,10 @@ std::span<const OptionSpec> scan_option_table();
 /// --EmL to --Eft.
 std::span<const OptionSpec> calibration_options();
 
-/// --mx or --mxfile, --popen, --pextend. Fails with kUsage or kInput.
-Result<build::ScoreSystem> make_score_system(const ParsedOptions& options);
+/// --mx or --mxfile, --popen, --pextend; their defaults are those of the alphabet. Fails with
+/// kUsage or kInput.
+Result<build::ScoreSystem> make_score_system(const ParsedOptions& options,
+                                             const Alphabet& alphabet = amino_alphabet());
 /// --EmL to --Eft; `seed` as given.
 build::CalibrationOptions make_calibration_options(const ParsedOptions& options,
                                                    std::uint32_t seed);

@@ -235,12 +235,12 @@ TEST(Priors, HelperValues) {
   std::vector<float> counts(20, 0.0f);
   counts[0] = 1.5f;
   counts[9] = 0.25f;
-  build::amino_priors().match.mean_posterior(counts);
+  build::mixture_priors(amino_alphabet()).match.mean_posterior(counts);
   EXPECT_EQ(counts[0], 0x1.c2cebcp-2f);
   EXPECT_EQ(counts[9], 0x1.f8c76ep-4f);
   EXPECT_EQ(counts[19], 0x1.a33cf6p-7f);
   std::vector<float> transitions = {2, 0, 1};
-  build::amino_priors().match_transition.mean_posterior(transitions);
+  build::mixture_priors(amino_alphabet()).match_transition.mean_posterior(transitions);
   EXPECT_EQ(transitions, (std::vector<float>{0x1.74fc7ap-1f, 0x1.db0c12p-8f, 0x1.0e9adcp-2f}));
 }
 

@@ -33,6 +33,7 @@ bool same_bits(const Floats& a, const Floats& b) {
   if (a.accession != b.accession) return differ("accession");
   if (a.description != b.description) return differ("description");
   if (a.M != b.M || a.alphabet != b.alphabet) return differ("size or alphabet");
+  if (a.max_length != b.max_length) return differ("maximum length");
   if (!same_bits(a.match, b.match)) return differ("match emissions");
   if (!same_bits(a.insert, b.insert)) return differ("insert emissions");
   if (!same_bits(a.transition, b.transition)) return differ("transitions");
@@ -182,7 +183,7 @@ TEST(HmmFile, ConsensusIsComputedWhereTheFileHasNone) {
 
 TEST(HmmFile, AlphabetsMustAgree) {
   std::string dna =
-      "HMMER3/f\nNAME nuc\nLENG 1\nALPH DNA\nHMM\n m->m\n 1 1 1 1\n 1 1 1 1 1 1 1\n"
+      "HMMER3/f\nNAME nuc\nLENG 1\nMAXL 17\nALPH DNA\nHMM\n m->m\n 1 1 1 1\n 1 1 1 1 1 1 1\n"
       " 1 1 1 1 1 1 - - - -\n 1 1 1 1\n 1 1 1 1 1 1 1\n//\n";
   ModelsResult got = read_models_text(tiny_model("f") + dna);
   EXPECT_EQ(got.models.size(), 1u);
@@ -191,6 +192,7 @@ TEST(HmmFile, AlphabetsMustAgree) {
   ASSERT_EQ(got.error, "");
   EXPECT_EQ(got.models.at(0).alphabet, &dna_alphabet());
   EXPECT_EQ(got.models.at(0).match.size(), 8u);
+  EXPECT_EQ(got.models.at(0).max_length, 17);
 }
 
 TEST(HmmFile, VersionsMustAgree) {

@@ -1,0 +1,38 @@
+// Models from alignments and sequences, complete: built, calibrated, with all that options change.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "build/alignment_model.hpp"
+#include "build/calibration.hpp"
+#include "build/score_system.hpp"
+#include "core/error.hpp"
+
+namespace hmmjit::build {
+
+/// Steps of the program hmmbuild, and of nhmmer for queries that are no models. Immutable once set
+/// up; threads share it.
+struct Builder {
+  AlignmentOptions alignment = {};
+  CalibrationOptions calibration = {};
+  /// Set: alignments of one row are built as sequences (--singlemx).
+  std::optional<ScoreSystem> single = {};
+  std::optional<double> open = {}, extend = {};  ///< forced gap costs of models from alignments
+  // Maximum length of nucleic models: given, or from a tail mass (0: four times the nodes).
+  std::optional<int> max_length = {};
+  double tail_mass = 1e-7;
+
+  /// `rows`, if given, receives the rows that a model was built from, unless it was built as a
+  /// sequence. Fails with kInput as `build_from_alignment` and `calibrate` do.
+  Result<BuiltModel> from_alignment(const MultipleAlignment& given,
+                                    AlignedRows* rows = nullptr) const;
+  /// `single` must be set. Fails with kInput as `calibrate` does.
+  Result<BuiltModel> from_sequence(std::string name, std::span<const Residue> residues) const;
+
+ private:
+  Status calibrate_and_limit(Hmm& hmm) const;
+};
+
+}  // namespace hmmjit::build
