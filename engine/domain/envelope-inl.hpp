@@ -61,8 +61,8 @@ struct EnvelopeCells {
 template <class V>
 void envelope_backward(const Tables& t, Lanes& lanes, float ec, EnvelopeSpace& space) {
   const EnvelopeCells<V> cells(t, lanes, space);
-  backward_rows<V, true, false>(t, lanes, lanes.rows - 1, 0, ec, 0.0f, cells.deletions,
-                                [&](int r) HWY_ATTR {
+  backward_rows<V, true, false>(t, lanes, lanes.rows - 1, 0, ec, 0.0f, nullptr, cells.deletions,
+                                [&](int r, bool) HWY_ATTR {
                                   if (r < cells.block_rows) return cells.in_block(r, 0);
                                   if (r % cells.block_rows == 0) return cells.checkpoint(r);
                                   return cells.turns[r & 1];
@@ -149,9 +149,8 @@ class Decoder {
       const int last = std::min(first + cells_.block_rows, rows) - 1;
       if (first > 0) {
         backward_rows<V, true, true>(
-            t_, lanes_, last, first, ec_, 0.0f, cells_.deletions, [&](int r) HWY_ATTR {
-              return r > last ? cells_.checkpoint(r) : cells_.in_block(r, first);
-            });
+            t_, lanes_, last, first, ec_, 0.0f, last + 1 < rows ? cells_.checkpoint(last + 1) : nullptr,
+            cells_.deletions, [&](int r, bool) HWY_ATTR { return cells_.in_block(r, first); });
       }
       for (int r = first; r <= last; ++r) step(r, cells_.in_block(r, first));
     }

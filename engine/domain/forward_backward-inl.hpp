@@ -432,11 +432,13 @@ HWY_INLINE V begin_backward(unsigned borders, LaneCursor& at, Moves<V>& moves) {
   return begins;
 }
 
-// Rows last to first of Backward, row r of M and I to row_of(r). `kAgain`: special states and scale
-// factors are known from a pass before, as E of the unihit model is.
+// Rows last to first of Backward, M and I of row r to row_of(r, keep): `keep` says that it may not
+// take the place of row r+1, which is at `next` where it is given. `kAgain`: special states and
+// scale factors are known from a pass before, as E of the unihit model is.
 template <class V, bool kUnihit, bool kAgain, typename RowOf>
 HWY_INLINE void backward_rows(const Tables& t, Lanes& lanes, int last, int first, float ec,
-                              float ej, float* deletions, const RowOf& row_of) {
+                              float ej, const float* next, float* deletions,
+                              const RowOf& row_of) {
   const int Q = t.Q;
   const V one = V::all(1.0f), zero = V::zero(), vec = V::all(ec), vej = V::all(ej);
   LaneCursor at(lanes, last + 1);
@@ -445,13 +447,13 @@ HWY_INLINE void backward_rows(const Tables& t, Lanes& lanes, int last, int first
   Specials<V> s{zero, zero, zero, zero, zero, one};
   if (last + 1 < lanes.rows) s = Specials<V>::load(lanes.backward_row(last + 1));
   for (int r = last; r >= first; --r) {
-    float* const row = row_of(r);
     if (r + 1 == lanes.rows) {
+      float* const row = row_of(r, false);
       std::memset(row, 0, static_cast<std::size_t>(Q) * 2 * kWidth<V> * sizeof(float));
       s.store(lanes.backward_row(r));
+      next = row;
       continue;
     }
-    const float* const next = row_of(r + 1);
     const unsigned ends = lanes.borders[r + 1];
     V begins = zero;
     if (ends != 0) {
@@ -468,18 +470,20 @@ HWY_INLINE void backward_rows(const Tables& t, Lanes& lanes, int last, int first
     };
     const V scale = Specials<V>::load(kAgain ? lanes.backward_row(r) : lanes.forward_row(r)).scale;
     const V inverse = one / scale;
+    // Row r+1 is needed again where jobs begin, and where the scale factor may turn out to be wrong.
+    const unsigned zeros = lanes.borders[r];
+    float* const row = row_of(r, zeros != 0 || any_greater(scale, one));
     const auto compute = [&] HWY_ATTR {
       const V factor = kAgain ? inverse : choose(own, one, inverse);
       s.B = backward_row<V, kUnihit, !kAgain>(t, Emissions<V>(t, lanes, r + 1), s.C * vec, exit,
                                               factor, next, row, deletions);
     };
     compute();
-    const unsigned zeros = lanes.borders[r];
     if constexpr (!kAgain) {
       if (any_greater(s.B, V::all(kOwnScaleAbove))) [[unlikely]] {
         note_own_scale(at, s.B);
         own = own_scales<V>(at);
-        compute();
+        if (any_greater(scale, one)) compute();
       }
       if constexpr (kUnihit) exit(s.B);
       s.scale = backward_scale(own, s.B, scale);
@@ -499,16 +503,22 @@ HWY_INLINE void backward_rows(const Tables& t, Lanes& lanes, int last, int first
       }
       fill_group<V>(row, 2 * Q, g, 0.0f);
     });
+    next = row;
   }
 }
 
 template <class V>
 void backward(const Tables& t, Lanes& lanes, int last, int first, float ec, float ej,
               float* cells) {
+  // A second row only where the first must be kept: one fits into the first cache, two may not.
   const std::size_t row = t.Q * 2 * kWidth<V>;
-  backward_rows<V, false, false>(
-      t, lanes, last, first, ec, ej, cells + 2 * row,
-      [&](int r) HWY_ATTR { return cells + static_cast<std::size_t>(r & 1) * row; });
+  float* at = cells;
+  backward_rows<V, false, false>(t, lanes, last, first, ec, ej, cells, cells + 2 * row,
+                                 [&](int, bool keep) HWY_ATTR {
+                                   if (keep) at = at == cells ? cells + row : cells;
+                                   return at;
+                                 });
+  if (at != cells) std::copy_n(at, row, cells);
 }
 
 }  // namespace

@@ -60,8 +60,7 @@ struct Kernels {
   void (*forward)(const ForwardTables::Tables& tables, Lanes& lanes, int first, int last, float ec,
                   float ej, float* cells, std::size_t row_stride);
   /// Rows last to first of Backward; those of Forward are given, and the special states of row
-  /// last+1 and its cells, unless it is the end. M and I of row r go to `cells`, those of odd rows
-  /// behind those of even ones.
+  /// last+1 and its M and I in `cells`, unless it is the end. Those of row `first` are there then.
   void (*backward)(const ForwardTables::Tables& tables, Lanes& lanes, int last, int first, float ec,
                    float ej, float* cells);
   /// All of Backward of the unihit model after forward(). Prepares decode().

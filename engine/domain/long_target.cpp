@@ -43,7 +43,7 @@ void LongTarget::forward_rows(int part) {
 void LongTarget::backward_rows(int part) {
   const int count = last_of(part) - first_of(part);
   const bool end = part + 1 == parts_;
-  if (!end) restore(backward_[part], backward_cells(count + 1), lanes_.backward_row(count + 1));
+  if (!end) restore(backward_[part], cells_.data(), lanes_.backward_row(count + 1));
   kernels(1).backward(tables_, lanes_, count + end, part > 0, ec_, ej_, cells_.data());
 }
 
@@ -63,7 +63,7 @@ bool LongTarget::find_regions(std::vector<Region>& regions, float& expected_doma
   for (int part = parts_ - 1; part > 0; --part) {
     forward_rows(part);
     backward_rows(part);
-    keep(backward_[part - 1], backward_cells(1), 2, lanes_.backward_row(1));
+    keep(backward_[part - 1], cells_.data(), 2, lanes_.backward_row(1));
   }
 
   // Decoding goes from the first row on, and begins with a factor that the last row of Backward

@@ -42,10 +42,6 @@ class LongTarget {
   void backward_rows(int part);
   void keep(Checkpoint& checkpoint, const float* cells, int vectors, const float* special_row);
   void restore(const Checkpoint& checkpoint, float* cells, float* special_row);
-  /// M and I of a row of Backward.
-  float* backward_cells(int row) {
-    return cells_.data() + static_cast<std::size_t>((row & 1) * 2 * tables_.Q * kLanes);
-  }
 
   const ForwardTables::Tables& tables_;
   Job job_;

@@ -210,7 +210,7 @@ class PlainEnvelope {
       kernel.backward(t, lanes_, i, i, odds_.ec, odds_.ej, backward.data());
       if (i < 1 || i > job_.L) continue;
       const float* const f = forward.data() + static_cast<std::size_t>(i) * row;
-      const float* const b = backward.data() + static_cast<std::size_t>((i & 1) * 2 * t.Q * kLanes);
+      const float* const b = backward.data();
       for (int k = 1; k <= 4 * t.Q; ++k) {
         const int q = t.stripe_of(k), r = t.lane_of(k);
         cell(PM, i, k) = f[q * 3 * kLanes + r] * b[q * 2 * kLanes + r];
