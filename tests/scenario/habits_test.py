@@ -253,6 +253,7 @@ class Habits(ScratchFolder):
         query = self.path("query.fa")
         scenario.write_fasta(query, self.records[:1])
         alignment = os.path.join(scenario.EXAMPLES, "tutorial", "globins4.sto")
+        nucleotides = os.path.join(scenario.EXAMPLES, "tutorial", "MADE1.sto")
         cases = [("hmmsearch", search_options + by_e_value + "-A a --pfamtblout p --tformat fasta", [self.fn3, self.targets]),
                  ("hmmsearch", by_score + "--restrictdb_n 2", [self.fn3, self.targets]),
                  ("hmmsearch", "--cut_tc -o {}", [self.fn3, self.targets]),
@@ -264,7 +265,8 @@ class Habits(ScratchFolder):
                  ("hmmscan", search_options + by_e_value + "--pfamtblout p --qformat fasta", [self.fn3, query]),
                  ("hmmscan", by_score.replace("-T 5", "-E 5"), [self.fn3, query]), ("hmmscan", "--cut_ga", [self.fn3, query]),
                  ("hmmbuild", building + fit + "-n name -O o --amino --symfrac 0.6 --seed 3 --cpu 1 --maxinsertlen 5",
-                  ["made", alignment]), ("hmmbuild", scheme + "--popen 0.1 --pextend 0.3 -o {}", ["made", alignment])]
+                  ["made", alignment]), ("hmmbuild", scheme + "--popen 0.1 --pextend 0.3 --mx BLOSUM45 -o {}", ["made", alignment]),
+                 ("hmmbuild", "--dna --w_beta 1e-5 --w_length 100 --popen 0.1 --seed 3", ["made", nucleotides])]
         self.assertEqual(scenario.run(["hmmpress", "-f", self.fn3]).returncode, 0)
         os.mkdir(self.path("links"))
         for program, options, files in cases:

@@ -52,16 +52,10 @@ constexpr OptionSpec kFirstOptions[] = {
 };
 constexpr OptionSpec kLastOptions[] = {
     {kSingle, "--singlemx", "", "use substitution score matrix for single-sequence inputs"},
-    {kSingle,
-     "--mx",
-     "s",
+    {kSingle, "--mx", "s",
      "substitution score matrix (PAM30 to PAM240, BLOSUM45 to BLOSUM90; DNA1)",
-     {.excludes = "--mxfile", .needs = "--singlemx"}},
-    {kSingle,
-     "--mxfile",
-     "@f",
-     "read substitution score matrix from file <f>",
-     {.excludes = "--mx", .needs = "--singlemx"}},
+     excluding("--mxfile")},
+    {kSingle, "--mxfile", "@f", "read substitution score matrix from file <f>", excluding("--mx")},
     {kSingle, "--popen", "x 0<=x<0.5", "force gap open probability (0.02, DNA 0.03125)"},
     {kSingle, "--pextend", "x 0<=x<1", "force gap extend probability (0.4, DNA 0.75)"},
 };
