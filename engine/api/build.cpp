@@ -10,9 +10,9 @@
 #include "build/builder.hpp"
 #include "build/sequence_model.hpp"
 #include "core/random_seed.hpp"
+#include "core/task_pool.hpp"
 #include "core/threads.hpp"
 #include "io/alignment_file.hpp"
-#include "search/task_pool.hpp"
 
 namespace hmmjit::v0 {
 namespace {

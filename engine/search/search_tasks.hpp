@@ -11,12 +11,12 @@
 #include <utility>
 
 #include "core/mutex.hpp"
+#include "core/task_pool.hpp"
 #include "core/threads.hpp"
 #include "gpu/handover_policy.hpp"
 #include "search/host_filters.hpp"
 #include "search/model_job.hpp"
 #include "search/options.hpp"
-#include "search/task_pool.hpp"
 
 namespace hmmjit::search_run {
 

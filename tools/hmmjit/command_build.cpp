@@ -16,6 +16,7 @@
 #include "core/diagnostics.hpp"
 #include "core/output_file.hpp"
 #include "core/random_seed.hpp"
+#include "core/task_pool.hpp"
 #include "core/threads.hpp"
 #include "hmmjit/command.hpp"
 #include "io/alignment_file.hpp"
@@ -23,7 +24,6 @@
 #include "report/report_header.hpp"
 #include "report/text.hpp"
 #include "run_text.hpp"
-#include "search/task_pool.hpp"
 
 namespace hmmjit::tools {
 namespace {

@@ -1,4 +1,4 @@
-#include "search/task_pool.hpp"
+#include "core/task_pool.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
