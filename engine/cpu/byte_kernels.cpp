@@ -391,6 +391,32 @@ int Msv(const std::uint8_t* HWY_RESTRICT table, int stripes, const MsvParameters
   return subtract(LargestLane(d, largest), parameters.tec);
 }
 
+template <class D>
+std::size_t SsvScan(const std::uint8_t* HWY_RESTRICT table, int stripes, std::uint8_t begin,
+                    std::uint8_t bias, std::uint8_t threshold, std::span<const Residue> residues,
+                    std::size_t first, std::size_t last, std::uint8_t* HWY_RESTRICT row) {
+  const D d;
+  constexpr std::size_t kLanes = hn::MaxLanes(D());
+  const std::size_t row_bytes = static_cast<std::size_t>(stripes) * kLanes;
+  const auto first_lane = hn::FirstN(d, 1);
+  const auto floor = hn::Set(d, begin), gain = hn::Set(d, bias), bound = hn::Set(d, threshold);
+  for (std::size_t i = first; i < last; ++i) {
+    const std::uint8_t* costs = table + residues[i] * row_bytes;
+    auto largest = hn::Zero(d);
+    auto previous =
+        hn::IfThenZeroElse(first_lane, RotateLanes(d, hn::Load(d, row + row_bytes - kLanes)));
+    for (std::size_t offset = 0; offset < row_bytes; offset += kLanes) {
+      const auto with_bias = hn::SaturatedAdd(hn::Max(previous, floor), gain);
+      const auto cell = hn::SaturatedSub(with_bias, hn::Load(d, costs + offset));
+      largest = hn::Max(largest, cell);
+      previous = hn::Load(d, row + offset);
+      hn::Store(cell, d, row + offset);
+    }
+    if (HWY_UNLIKELY(!hn::AllFalse(d, hn::Eq(hn::Max(largest, bound), largest)))) return i;
+  }
+  return last;
+}
+
 #if HWY_TARGET == HWY_AVX3
 // 32 registers; the costs, and gains, of the 20 common residues stay near the L1 cache.
 constexpr std::size_t kGainVectors = 20;
@@ -423,7 +449,7 @@ SsvShape Shape() {
 template <class D>
 MsvShape MsvShapeOf() {
   const hn::Repartition<std::uint8_t, D> d8;
-  return {static_cast<int>(hn::MaxLanes(d8)), &Msv<hn::Repartition<std::uint8_t, D>>};
+  return {static_cast<int>(hn::MaxLanes(d8)), &Msv<decltype(d8)>, &SsvScan<decltype(d8)>};
 }
 
 const ByteKernels& BytesOfTarget() {

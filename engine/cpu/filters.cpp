@@ -66,6 +66,7 @@ struct FilterScratch::State {
   AlignedArray<std::int16_t> words;
   AlignedArray<std::int8_t> flow[2];  // bytes between SSV tiles, one per row
   std::vector<int> best;              // SSV's of a batch
+  std::vector<std::span<const Residue>> chunks;  // of a scan
 };
 
 FilterScratch::FilterScratch() : state_(std::make_unique<State>()) {}
@@ -101,6 +102,11 @@ struct FilterTables::Tables {
   };
 
   Tables(const SearchModel& model, std::string_view target, VectorPorts ports);
+
+  /// Largest cells, -128..127, one call or one target each.
+  int ssv_best(std::span<const Residue> residues, FilterScratch& scratch) const;
+  const std::vector<int>& ssv_best_batch(std::span<const std::span<const Residue>> targets,
+                                         FilterScratch& scratch) const;
 
   void plan_ssv(const ByteKernels& kernels);
   void plan_msv(const ByteKernels& kernels);
@@ -138,10 +144,12 @@ struct FilterTables::Tables {
   bool ssv_gains = false;
 
   MsvKernel msv_kernel = nullptr;
+  SsvScanKernel ssv_scan_kernel = nullptr;
   int msv_lanes = 0, msv_stripes = 0;
   std::size_t msv_offset = 0;
 
   ViterbiKernel viterbi_kernel = nullptr;
+  ViterbiScanKernel viterbi_scan_kernel = nullptr;
   ViterbiTables viterbi;
   int viterbi_lanes = 0;
   std::size_t match_offset = 0, transitions_offset = 0, deletes_offset = 0, bound_offset = 0;
@@ -284,6 +292,7 @@ void FilterTables::Tables::plan_msv(const ByteKernels& kernels) {
     msv_lanes = shape.lanes;
     msv_stripes = stripes;
     msv_kernel = shape.kernel;
+    ssv_scan_kernel = shape.scan;
   }
   msv_offset = reserve(static_cast<std::size_t>(msv_stripes) * msv_lanes * Kp);
 }
@@ -317,6 +326,7 @@ void FilterTables::Tables::plan_viterbi(const WordKernels& kernels) {
     viterbi_lanes = shape.lanes;
     viterbi.stripes = stripes;
     viterbi_kernel = shape.kernel;
+    viterbi_scan_kernel = shape.scan;
   }
   const std::size_t row = static_cast<std::size_t>(viterbi.stripes) * viterbi_lanes;
   match_offset = reserve(row * Kp * sizeof(std::int16_t));
@@ -419,6 +429,36 @@ void FilterTables::Tables::fill_viterbi(const WordProfile& profile) {
   viterbi.always_deletes = bounds.always;
 }
 
+int FilterTables::Tables::ssv_best(std::span<const Residue> residues,
+                                   FilterScratch& scratch) const {
+  const std::size_t length = residues.size();
+  if (ssv_single != nullptr)
+    return ssv_single(at<std::int8_t>(tiles[0].offset), residues.data(), length);
+  FilterScratch::State& state = scratch.state();
+  std::int8_t* in = state.flow[0].ensure(length + 4);
+  std::int8_t* out = state.flow[1].ensure(length + 4);
+  std::memset(in, -128, length);
+  int best = -128;
+  for (const Tile& tile : tiles) {
+    best =
+        std::max(best, tile.kernel(at<std::int8_t>(tile.offset), residues.data(), length, in, out));
+    std::swap(in, out);
+  }
+  return best;
+}
+
+const std::vector<int>& FilterTables::Tables::ssv_best_batch(
+    std::span<const std::span<const Residue>> targets, FilterScratch& scratch) const {
+  std::vector<int>& best = scratch.state().best;
+  best.resize(std::max(best.size(), targets.size()));
+  if (ssv_group != nullptr) {
+    ssv_group(at<std::int8_t>(tiles[0].offset), targets, best.data());
+  } else {
+    for (std::size_t i = 0; i < targets.size(); ++i) best[i] = ssv_best(targets[i], scratch);
+  }
+  return best;
+}
+
 // ---- The filters
 
 FilterTables::FilterTables(const SearchModel& model, std::string_view target, VectorPorts ports)
@@ -431,24 +471,9 @@ reference::SsvResult FilterTables::ssv(std::span<const Residue> residues,
                                        FilterScratch& scratch) const {
   const Tables& t = *tables_;
   if (t.scalar) return reference::ssv_filter(t.bytes, residues);
-  const std::size_t length = residues.size();
-  const int L = static_cast<int>(length);
+  const int L = static_cast<int>(residues.size());
   if (!reference::ssv_usable(t.bytes, L)) return {reference::SsvStatus::kNoResult, 0};
-  int best = -128;
-  if (t.ssv_single != nullptr) {
-    best = t.ssv_single(t.at<std::int8_t>(t.tiles[0].offset), residues.data(), length);
-  } else {
-    FilterScratch::State& state = scratch.state();
-    std::int8_t* in = state.flow[0].ensure(length + 4);
-    std::int8_t* out = state.flow[1].ensure(length + 4);
-    std::memset(in, -128, length);
-    for (const Tables::Tile& tile : t.tiles) {
-      best = std::max(
-          best, tile.kernel(t.at<std::int8_t>(tile.offset), residues.data(), length, in, out));
-      std::swap(in, out);
-    }
-  }
-  return reference::ssv_decide(t.bytes, best + 256, L);
+  return reference::ssv_decide(t.bytes, t.ssv_best(residues, scratch) + 256, L);
 }
 
 void FilterTables::ssv_batch(std::span<const std::span<const Residue>> targets,
@@ -459,9 +484,7 @@ void FilterTables::ssv_batch(std::span<const std::span<const Residue>> targets,
     for (std::size_t i = 0; i < targets.size(); ++i) results[i] = ssv(targets[i], scratch);
     return;
   }
-  std::vector<int>& best = scratch.state().best;
-  best.resize(std::max(best.size(), targets.size()));
-  t.ssv_group(t.at<std::int8_t>(t.tiles[0].offset), targets, best.data());
+  const std::vector<int>& best = t.ssv_best_batch(targets, scratch);
   for (std::size_t i = 0; i < targets.size(); ++i) {
     const int L = static_cast<int>(targets[i].size());
     results[i] = reference::ssv_usable(t.bytes, L)
@@ -507,6 +530,137 @@ float FilterTables::viterbi_filter(std::span<const Residue> residues,
   const int C = t.viterbi_kernel(t.viterbi, t.words.move(L), residues, rows);
   if (C == kViterbiOverflow) return std::numeric_limits<float>::infinity();
   return reference::viterbi_nats(t.words, C, L);
+}
+
+namespace {
+
+// Rows of a chunk of a scanned target. A chunk also takes as many rows before it as the model has
+// nodes, on which its cells depend.
+int chunk_rows(int M) { return std::max(1024, 4 * M); }
+
+// The exact scan of parts of one target, in their order.
+class ExactScan {
+ public:
+  ExactScan(const FilterTables::Tables& tables, const ByteProfile& profile,
+            const reference::SsvScan& scan, std::span<const Residue> target,
+            FilterScratch& scratch)
+      : t_(tables),
+        profile_(profile),
+        scan_(scan),
+        target_(target),
+        order_(tables.M, reference::kSsvScanLanes),
+        row_bytes_(static_cast<std::size_t>(tables.msv_stripes) * tables.msv_lanes),
+        row_(scratch.state().bytes.ensure(row_bytes_)) {
+    std::memset(row_, 0, row_bytes_);
+  }
+
+  /// Residues from index `first` to `last`: between the parts no cell reaches the threshold.
+  template <typename Found>
+  void run(std::size_t first, std::size_t last, const Found& found) {
+    const std::size_t warm = first - std::min(first, static_cast<std::size_t>(t_.M));
+    if (warm > at_) {
+      at_ = warm;
+      std::memset(row_, 0, row_bytes_);
+    }
+    while (at_ < last) {
+      at_ = t_.ssv_scan_kernel(t_.at<std::uint8_t>(t_.msv_offset), t_.msv_stripes,
+                               static_cast<std::uint8_t>(scan_.begin), t_.bytes.bias,
+                               static_cast<std::uint8_t>(scan_.threshold), target_, at_, last,
+                               row_);
+      if (at_ == last) return;
+      const int node = best_node();
+      const reference::Diagonal diagonal = reference::ssv_diagonal(
+          profile_, scan_, target_, static_cast<int>(at_) + 1, node, row_[slot(node)]);
+      found(diagonal);
+      at_ = std::max(at_ + 1, static_cast<std::size_t>(reference::last_row(diagonal)));
+      std::memset(row_, 0, row_bytes_);
+    }
+  }
+
+ private:
+  std::size_t slot(int node) const {
+    const int index = node - 1;
+    return static_cast<std::size_t>(index % t_.msv_stripes * t_.msv_lanes +
+                                    index / t_.msv_stripes);
+  }
+  int best_node() const {
+    int best = 1;
+    for (int k = 2; k <= t_.M; ++k) {
+      const int difference = row_[slot(k)] - row_[slot(best)];
+      if (difference > 0 || (difference == 0 && order_.before(k, best))) best = k;
+    }
+    return best;
+  }
+
+  const FilterTables::Tables& t_;
+  const ByteProfile& profile_;
+  const reference::SsvScan& scan_;
+  std::span<const Residue> target_;
+  reference::StripedOrder order_;
+  std::size_t row_bytes_;
+  std::uint8_t* row_;
+  std::size_t at_ = 0;  // next row
+};
+
+}  // namespace
+
+// SSV without the clearing of rows marks the chunks that may have a cell above the threshold:
+// clearing only lowers cells. The exact scan then takes these alone.
+void FilterTables::ssv_scan(const ByteProfile& profile, const reference::SsvScan& scan,
+                            std::span<const std::span<const Residue>> targets,
+                            FilterScratch& scratch, std::vector<FoundDiagonal>& found) const {
+  const Tables& t = *tables_;
+  if (t.scalar) {
+    for (std::size_t n = 0; n < targets.size(); ++n)
+      for (const auto& diagonal : reference::ssv_scan(profile, scan, targets[n]))
+        found.push_back({n, diagonal});
+    return;
+  }
+  // Conditions for cells relative to `begin` in signed bytes.
+  const int height = scan.threshold - scan.begin;
+  const bool marks = height > 0 && height <= 127 - t.bytes.bias &&
+                     scan.threshold + t.bytes.bias <= 255;
+  const auto rows = static_cast<std::size_t>(chunk_rows(t.M));
+  const auto before = static_cast<std::size_t>(t.M);
+  std::vector<std::span<const Residue>>& chunks = scratch.state().chunks;
+  chunks.clear();
+  for (const std::span<const Residue> target : targets) {
+    for (std::size_t at = 0; marks && at < target.size(); at += rows) {
+      const std::size_t first = at - std::min(at, before);
+      chunks.push_back(target.subspan(first, std::min(at + rows, target.size()) - first));
+    }
+  }
+  const std::vector<int>& best = t.ssv_best_batch(chunks, scratch);
+  std::size_t chunk = 0;
+  for (std::size_t n = 0; n < targets.size(); ++n) {
+    const std::span<const Residue> target = targets[n];
+    ExactScan exact(t, profile, scan, target, scratch);
+    const auto add = [&](const reference::Diagonal& diagonal) { found.push_back({n, diagonal}); };
+    if (!marks) exact.run(0, target.size(), add);
+    for (std::size_t at = 0; marks && at < target.size(); at += rows, ++chunk) {
+      if (best[chunk] + 128 >= height) exact.run(at, std::min(at + rows, target.size()), add);
+    }
+  }
+}
+
+void FilterTables::viterbi_scan(const WordProfile& words, int move, int threshold,
+                                std::span<const Residue> residues, FilterScratch& scratch,
+                                std::vector<reference::Diagonal>& records) const {
+  const Tables& t = *tables_;
+  if (t.scalar) {
+    records = reference::viterbi_scan(words, move, threshold, residues);
+    return;
+  }
+  records.clear();
+  std::int16_t* rows = scratch.state().words.ensure(
+      3 * static_cast<std::size_t>(t.viterbi.stripes) * t.viterbi_lanes);
+  t.viterbi_scan_kernel(t.viterbi, move, threshold, t.M, residues, rows, records);
+  const reference::StripedOrder order(t.M, reference::kViterbiScanLanes);
+  std::sort(records.begin(), records.end(),
+            [&](const reference::Diagonal& a, const reference::Diagonal& b) {
+              return a.first != b.first ? a.first < b.first
+                                        : order.before(a.last_node, b.last_node);
+            });
 }
 
 float FilterTables::bias_filter(std::span<const Residue> residues) const {

@@ -9,6 +9,7 @@
 
 #include "model/profile.hpp"
 #include "reference/filters.hpp"
+#include "reference/scans.hpp"
 
 namespace hmmjit::cpu {
 
@@ -24,6 +25,12 @@ enum class VectorPorts {
   kAlikeForAll,   ///< as many ports as for narrower vectors, or no fewer bytes a clock (AMD)
 };
 VectorPorts vector_ports_here();
+
+/// A diagonal of one of several targets.
+struct FoundDiagonal {
+  std::size_t target;
+  reference::Diagonal diagonal;
+};
 
 /// Scratch rows of one thread; grows to the longest model, then never allocates.
 class FilterScratch {
@@ -62,6 +69,15 @@ class FilterTables {
   float msv_filter(std::span<const Residue> residues, FilterScratch& scratch) const;
   /// Nats, +inf on overflow, -inf when no path.
   float viterbi_filter(std::span<const Residue> residues, FilterScratch& scratch) const;
+  /// The results of reference::ssv_scan for each target, one after the other, with the number of
+  /// the target. `profile`: of the same model.
+  void ssv_scan(const ByteProfile& profile, const reference::SsvScan& scan,
+                std::span<const std::span<const Residue>> targets, FilterScratch& scratch,
+                std::vector<FoundDiagonal>& found) const;
+  /// reference::viterbi_scan; `words` of the same model.
+  void viterbi_scan(const WordProfile& words, int move, int threshold,
+                    std::span<const Residue> residues, FilterScratch& scratch,
+                    std::vector<reference::Diagonal>& records) const;
   float bias_filter(std::span<const Residue> residues) const;
   /// scores[i] = bias_filter(targets[i]), several targets side by side: many times faster, best
   /// from two dozen targets on. `scores` has the size of `targets`.

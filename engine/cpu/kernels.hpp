@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "model/alphabet.hpp"
 #include "model/profile.hpp"
+#include "reference/scans.hpp"
 
 namespace hmmjit::cpu {
 
@@ -50,9 +52,17 @@ inline constexpr int kMsvOverflow = 256;
 /// Final J byte or kMsvOverflow. `table` is [code][stripes][lanes], `row` [stripes][lanes] scratch.
 using MsvKernel = int (*)(const std::uint8_t* table, int stripes, const MsvParameters& parameters,
                           std::span<const Residue> residues, std::uint8_t* row);
+/// Rows `first` to `last` (indices of residues) of the SSV recurrence with unsigned bytes, until one
+/// has a cell of at least `threshold`: returns its index, else `last`. `row` holds the row before
+/// `first`, and then the last one computed. `begin`: score where an alignment begins.
+using SsvScanKernel = std::size_t (*)(const std::uint8_t* table, int stripes, std::uint8_t begin,
+                                      std::uint8_t bias, std::uint8_t threshold,
+                                      std::span<const Residue> residues, std::size_t first,
+                                      std::size_t last, std::uint8_t* row);
 struct MsvShape {
   int lanes = 0;
   MsvKernel kernel = nullptr;
+  SsvScanKernel scan = nullptr;
 };
 
 /// Words of one node as the main loop of the Viterbi filter reads them, per stripe.
@@ -73,9 +83,14 @@ inline constexpr int kViterbiOverflow = 1 << 20;
 /// Final C word or kViterbiOverflow. `rows` is 3 * stripes * lanes words of scratch.
 using ViterbiKernel = int (*)(const ViterbiTables& tables, int move,
                               std::span<const Residue> residues, std::int16_t* rows);
+/// reference::viterbi_scan, but for the order of the cells of a row.
+using ViterbiScanKernel = void (*)(const ViterbiTables& tables, int move, int threshold, int M,
+                                   std::span<const Residue> residues, std::int16_t* rows,
+                                   std::vector<reference::Diagonal>& records);
 struct ViterbiShape {
   int lanes = 0;
   ViterbiKernel kernel = nullptr;
+  ViterbiScanKernel scan = nullptr;
 };
 
 /// One target of a batch of the composition bias filter; never empty.

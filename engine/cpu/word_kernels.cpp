@@ -34,7 +34,19 @@ class ViterbiRows {
         match_(rows),
         insert_(rows + stripes_ * kLanes),
         delete_(rows + 2 * stripes_ * kLanes) {
-    for (std::size_t j = 0; j < 2 * stripes_; ++j) hn::Store(Floor(), D(), rows + j * kLanes);
+    Clear();
+  }
+
+  /// Minus infinity in every match and insert cell; delete cells are then not read.
+  HWY_INLINE void Clear() {
+    for (std::size_t j = 0; j < 2 * stripes_; ++j) hn::Store(Floor(), D(), match_ + j * kLanes);
+  }
+  /// Appends the nodes of the row whose M is E.
+  HWY_INLINE void Record(int row, int E, int M, std::vector<reference::Diagonal>& records) const {
+    for (std::size_t j = 0; j < stripes_ * kLanes; ++j) {
+      const int k = static_cast<int>(j % kLanes * stripes_ + j / kLanes) + 1;
+      if (match_[j] == E && k <= M) records.push_back({row, k, 1});
+    }
   }
 
   /// One row; the largest M of each lane. With `kDeletes` the row before has delete states, and
@@ -155,9 +167,12 @@ class ViterbiRows {
   V leaving_ = Floor();  // what D of the last stripe sends across lanes
 };
 
-template <class D>
-int Viterbi(const ViterbiTables& tables, int move, std::span<const Residue> residues,
-            std::int16_t* rows) {
+// Ends where the largest M of a row is at least `limit`; with `kScan` records its cells instead,
+// and clears the row, which then changes no special state.
+template <class D, bool kScan>
+HWY_INLINE int ViterbiPass(const ViterbiTables& tables, int move, int limit, int M,
+                           std::span<const Residue> residues, std::int16_t* rows,
+                           std::vector<reference::Diagonal>* records) {
   const D d;
   constexpr int kFloor = -32768;
   const std::size_t row_words = static_cast<std::size_t>(tables.stripes) * hn::MaxLanes(D());
@@ -165,9 +180,9 @@ int Viterbi(const ViterbiTables& tables, int move, std::span<const Residue> resi
   const auto lane_bound = hn::Load(d, tables.lane_bound);
   int J = kFloor;
   // B moves only with J, and J only when E reaches what J is already worth: rows below that need
-  // no reduction over lanes. 32767 is overflow and always passes.
+  // no reduction over lanes.
   const auto event_threshold = [&](int j) {
-    return std::clamp(std::max(j, tables.base) - tables.ej, kFloor, 32766);
+    return std::clamp(std::max(j, tables.base) - tables.ej, kFloor, std::max(kFloor, limit - 1));
   };
   const auto begin_score = [&](int j) {
     return static_cast<std::int16_t>(std::max(j, tables.base) + move);
@@ -176,14 +191,23 @@ int Viterbi(const ViterbiTables& tables, int move, std::span<const Residue> resi
   auto threshold = hn::Set(d, static_cast<std::int16_t>(event_threshold(J)));
   auto best = hn::Set(d, std::int16_t{kFloor});
   bool deletes = false;
-  for (const Residue residue : residues) {
-    const std::int16_t* scores = tables.match + residue * row_words;
+  for (std::size_t i = 0; i < residues.size(); ++i) {
+    const std::int16_t* scores = tables.match + residues[i] * row_words;
     const auto largest = deletes ? state.template Advance<true>(scores, begin)
                                  : state.template Advance<false>(scores, begin);
     best = hn::Max(best, largest);
     if (HWY_UNLIKELY(!hn::AllFalse(d, hn::Gt(largest, threshold)))) {
       const int E = LargestLane(d, largest);
-      if (E >= 32767) return kViterbiOverflow;
+      if constexpr (kScan) {
+        if (E >= limit) {
+          state.Record(static_cast<int>(i) + 1, E, M, *records);
+          state.Clear();
+          deletes = false;
+          continue;
+        }
+      } else if (E >= limit) {
+        return kViterbiOverflow;
+      }
       J = std::max(J, E + tables.ej);
       begin = hn::Set(d, begin_score(J));
       threshold = hn::Set(d, static_cast<std::int16_t>(event_threshold(J)));
@@ -208,8 +232,21 @@ int Viterbi(const ViterbiTables& tables, int move, std::span<const Residue> resi
 }
 
 template <class D>
+int Viterbi(const ViterbiTables& tables, int move, std::span<const Residue> residues,
+            std::int16_t* rows) {
+  return ViterbiPass<D, false>(tables, move, 32767, 0, residues, rows, nullptr);
+}
+
+template <class D>
+void ViterbiScan(const ViterbiTables& tables, int move, int threshold, int M,
+                 std::span<const Residue> residues, std::int16_t* rows,
+                 std::vector<reference::Diagonal>& records) {
+  ViterbiPass<D, true>(tables, move, threshold, M, residues, rows, &records);
+}
+
+template <class D>
 ViterbiShape Shape() {
-  return {static_cast<int>(hn::MaxLanes(D())), &Viterbi<D>};
+  return {static_cast<int>(hn::MaxLanes(D())), &Viterbi<D>, &ViterbiScan<D>};
 }
 
 const WordKernels& WordsOfTarget() {

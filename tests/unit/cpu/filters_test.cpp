@@ -392,6 +392,49 @@ TEST_P(CpuFilters, EqualReferenceForNucleotideAlphabet) {
   }
 }
 
+// Diagonals and records of long targets: thresholds that few, many and all rows reach, and some
+// that the bytes of SSV's filter cannot express.
+TEST_P(CpuFilters, ScansEqualReference) {
+  const std::uint64_t seed = base_seed() + 9;
+  Random random(seed);
+  std::size_t diagonals = 0, records = 0;
+  for (const int M : {1, 2, 6, 16, 33, 77, 128, 200, 300, 700, 1600}) {
+    const auto kind = M % 2 == 1 ? ModelKind::kTypical : ModelKind::kDeleteRich;
+    const auto model = test_support::random_model(seed + M, M, kind, dna_alphabet());
+    const cpu::FilterTables tables = tables_of(*model);
+    std::vector<std::vector<Residue>> targets;
+    for (const TargetKind of_target : test_support::kAllTargetKinds)
+      targets.push_back(test_support::random_target(
+          random, {0, of_target == TargetKind::kHomologous ? 20000 : 4000}, of_target, model->hmm));
+    const std::vector<std::span<const Residue>> views(targets.begin(), targets.end());
+    for (int round = 0; round < 5; ++round) {
+      const int begin = random.integer(0, 170);
+      const reference::SsvScan scan{
+          .threshold = round == 4 ? random.integer(0, 255) : begin + random.integer(20, 60),
+          .begin = begin,
+          .floor = begin - (round == 3 ? 20 : 0)};
+      std::vector<cpu::FoundDiagonal> found;
+      tables.ssv_scan(model->bytes, scan, views, scratch_, found);
+      const int threshold = random.integer(9000, 16000) - (round == 4 ? 30000 : 0);
+      const int move = model->words.move(random.integer(1, 5000));
+      for (std::size_t n = 0; n < views.size(); ++n) {
+        std::vector<reference::Diagonal> got;
+        for (const auto& f : found)
+          if (f.target == n) got.push_back(f.diagonal);
+        const std::string what = describe(seed, M, to_string(kind), views[n].size(),
+                                          test_support::kAllTargetKinds[n]);
+        ASSERT_EQ(got, reference::ssv_scan(model->bytes, scan, views[n])) << what;
+        diagonals += got.size();
+        tables.viterbi_scan(model->words, move, threshold, views[n], scratch_, got);
+        ASSERT_EQ(got, reference::viterbi_scan(model->words, move, threshold, views[n])) << what;
+        records += got.size();
+      }
+    }
+  }
+  EXPECT_GT(diagonals, 1000u);
+  EXPECT_GT(records, 1000u);
+}
+
 // Real models on real proteins: the values that decide real searches.
 TEST_P(CpuFilters, EqualReferenceOnRealData) {
   HMMJIT_SHARED_OR_SKIP(shared);

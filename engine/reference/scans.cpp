@@ -1,0 +1,116 @@
+#include "reference/scans.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace hmmjit::reference {
+namespace {
+
+constexpr int kWordMinimum = -32768;
+constexpr int kWordMaximum = 32767;
+// A diagonal ends where so many residues have not raised its score.
+constexpr int kPatience = 5;
+
+int add_words(int a, int b) { return std::clamp(a + b, kWordMinimum, kWordMaximum); }
+
+}  // namespace
+
+Diagonal ssv_diagonal(const ByteProfile& profile, const SsvScan& scan,
+                      std::span<const Residue> residues, int row, int node, int score) {
+  // What the residue of a row adds at a node.
+  const auto gain = [&](int i, int k) {
+    const std::size_t x = residues[static_cast<std::size_t>(i - 1)];
+    return profile.bias - profile.cost[x * static_cast<std::size_t>(profile.M) +
+                                       static_cast<std::size_t>(k - 1)];
+  };
+  int first = row, first_node = node;
+  for (int rest = score; rest > scan.floor && first >= 1 && first_node >= 1; --first, --first_node)
+    rest -= gain(first, first_node);
+  ++first, ++first_node;
+
+  const int L = static_cast<int>(residues.size());
+  int last = row, best = score, waited = 0;
+  // The last node is never reached, as in the reference.
+  for (int i = row + 1, k = node + 1; k < profile.M && i <= L && waited < kPatience; ++i, ++k) {
+    score += gain(i, k);
+    ++waited;
+    if (score >= best) {
+      best = score;
+      last = i;
+      waited = 0;
+    }
+  }
+  const int last_node = node + (last - row);
+  return {first, last_node, last_node - first_node + 1};
+}
+
+std::vector<Diagonal> ssv_scan(const ByteProfile& profile, const SsvScan& scan,
+                               std::span<const Residue> residues) {
+  const int M = profile.M;
+  const int L = static_cast<int>(residues.size());
+  const StripedOrder order(M, kSsvScanLanes);
+  std::vector<Diagonal> diagonals;
+  std::vector<int> row(static_cast<std::size_t>(M) + 1, 0), next(row);
+  for (int i = 1; i <= L; ++i) {
+    const std::uint8_t* cost =
+        profile.cost.data() + static_cast<std::size_t>(residues[i - 1]) * static_cast<std::size_t>(M);
+    int end = 1;
+    for (int k = 1; k <= M; ++k) {
+      const int score = std::min(std::max(row[k - 1], scan.begin) + profile.bias, 255);
+      next[k] = std::max(score - cost[k - 1], 0);
+      if (next[k] > next[end] || (next[k] == next[end] && order.before(k, end))) end = k;
+    }
+    row.swap(next);
+    if (row[end] < scan.threshold) continue;
+    diagonals.push_back(ssv_diagonal(profile, scan, residues, i, end, row[end]));
+    std::ranges::fill(row, 0);
+    i = std::max(i, last_row(diagonals.back()));
+  }
+  return diagonals;
+}
+
+std::vector<Diagonal> viterbi_scan(const WordProfile& profile, int move, int threshold,
+                                   std::span<const Residue> residues) {
+  const int M = profile.M;
+  const auto size = static_cast<std::size_t>(M) + 1;
+  const StripedOrder order(M, kViterbiScanLanes);
+  std::vector<Diagonal> records;
+  std::vector<int> m(size, kWordMinimum), i(m), d(m), m_next(m), i_next(m), d_next(m);
+  int J = kWordMinimum, B = profile.base + move;
+  for (int row = 1; row <= static_cast<int>(residues.size()); ++row) {
+    const std::int16_t* match =
+        profile.match.data() + static_cast<std::size_t>(residues[row - 1]) * static_cast<std::size_t>(M);
+    int E = kWordMinimum;
+    for (int k = 1; k <= M; ++k) {
+      int best = add_words(B, profile.entry[k - 1]);
+      best = std::max(best, add_words(m[k - 1], profile.mm_in[k - 1]));
+      best = std::max(best, add_words(i[k - 1], profile.im_in[k - 1]));
+      best = std::max(best, add_words(d[k - 1], profile.dm_in[k - 1]));
+      m_next[k] = add_words(best, match[k - 1]);
+      E = std::max(E, m_next[k]);
+      i_next[k] =
+          std::max(add_words(m[k], profile.mi_out[k - 1]), add_words(i[k], profile.ii_out[k - 1]));
+    }
+    if (E >= threshold) {
+      const auto first = records.size();
+      for (int k = 1; k <= M; ++k)
+        if (m_next[k] == E) records.push_back({row, k, 1});
+      std::sort(records.begin() + static_cast<std::ptrdiff_t>(first), records.end(),
+                [&](const Diagonal& a, const Diagonal& b) {
+                  return order.before(a.last_node, b.last_node);
+                });
+      for (auto* cells : {&m, &i, &d}) std::ranges::fill(*cells, kWordMinimum);
+      continue;
+    }
+    for (int k = 2; k <= M; ++k) {
+      d_next[k] = std::max(add_words(m_next[k - 1], profile.md_out[k - 2]),
+                           add_words(d_next[k - 1], profile.dd_out[k - 2]));
+    }
+    J = std::max(J, E + profile.ej);
+    B = std::max(J, profile.base) + move;
+    m.swap(m_next), i.swap(i_next), d.swap(d_next);
+  }
+  return records;
+}
+
+}  // namespace hmmjit::reference
