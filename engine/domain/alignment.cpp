@@ -93,7 +93,8 @@ void Aligner::trace(const AccuracyChoices& a) {
 
 bool Aligner::align(const AccuracyChoices& choices, const Hmm& hmm, Domain& domain) {
   trace(choices);
-  return show(choices.tables, choices.job.residues, hmm, domain);
+  const Job& job = choices.job;
+  return show(choices.tables, *choices.lanes.emission, job.first_row, job.residues, hmm, domain);
 }
 
 bool Aligner::align(const ForwardTables::Tables& tables, const Residue* residues,
@@ -115,11 +116,11 @@ bool Aligner::align(const ForwardTables::Tables& tables, const Residue* residues
         break;
     }
   }
-  return show(tables, residues, hmm, domain);
+  return show(tables, tables.emission, 0, residues, hmm, domain);
 }
 
-bool Aligner::show(const ForwardTables::Tables& t, const Residue* residues, const Hmm& hmm,
-                   Domain& domain) {
+bool Aligner::show(const ForwardTables::Tables& t, const EmissionRows& emission, int first_row,
+                   const Residue* residues, const Hmm& hmm, Domain& domain) {
   const auto is_match = [](const Element& e) { return e.state == State::kM; };
   // The path runs backwards: its reverse is the order of display.
   const auto begin = std::find_if(path_.rbegin(), path_.rend(), is_match);
@@ -150,8 +151,8 @@ bool Aligner::show(const ForwardTables::Tables& t, const Residue* residues, cons
       case State::kM: {
         const char consensus = hmm.consensus[node];
         a.model += consensus;
-        const float odds = t.match_row(x)[static_cast<std::size_t>(t.stripe_of(e->k)) * kLanes +
-                                          static_cast<std::size_t>(t.lane_of(e->k))];
+        const float* const row = emission.row(static_cast<std::size_t>(first_row + x), t.Q);
+        const float odds = row[t.stripe_of(e->k) * kLanes + t.lane_of(e->k)];
         if (alphabet.digit[static_cast<unsigned char>(consensus)] == x) {
           a.match += consensus;
         } else {

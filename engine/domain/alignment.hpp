@@ -40,8 +40,8 @@ class Aligner {
     char posterior;  // as shown
   };
   void trace(const AccuracyChoices& choices);
-  bool show(const ForwardTables::Tables& tables, const Residue* residues, const Hmm& hmm,
-            Domain& domain);
+  bool show(const ForwardTables::Tables& tables, const EmissionRows& emission, int first_row,
+            const Residue* residues, const Hmm& hmm, Domain& domain);
 
   std::vector<Element> path_;  // from the end of the first domain to its begin
 };

@@ -141,9 +141,9 @@ DomainTimes& DomainTimes::operator+=(const DomainTimes& other) {
 namespace {
 
 // Forward of jobs, longest first, with their special states kept.
-void run_forward(const ForwardTables::Tables& t, std::span<Job> jobs, const LengthModel& odds,
-                 Lanes& lanes, AlignedArray<float>& cells) {
-  const Kernels& kernel = deal(jobs, lanes);
+void run_forward(const ForwardTables::Tables& t, const EmissionRows& emission, std::span<Job> jobs,
+                 const LengthModel& odds, Lanes& lanes, AlignedArray<float>& cells) {
+  const Kernels& kernel = deal(emission, jobs, lanes);
   kernel.forward(t, lanes, 0, lanes.rows - 1, odds.ec, odds.ej, cells.ensure(kernel.scratch(t.Q)),
                  0);
 }
@@ -152,13 +152,33 @@ void run_forward(const ForwardTables::Tables& t, std::span<Job> jobs, const Leng
 // work of different targets can share vectors.
 class Batch {
  public:
-  Batch(const ForwardTables& model, const DomainOptions& options, const WantedTarget& wanted,
-        Workspace::State& state)
-      : model_(model), t_(model.tables()), options_(options), wanted_(wanted), s_(state) {}
+  /// `parse`, `sample`: emissions of the parsers and of sampled traces.
+  Batch(const ForwardTables& model, const EmissionRows& parse, const EmissionRows& sample,
+        const DomainOptions& options, Workspace::State& state)
+      : model_(model),
+        t_(model.tables()),
+        parse_(parse),
+        sample_(sample),
+        options_(options),
+        s_(state) {}
 
   void run(std::span<const TargetView> targets, const PassesForward& passes,
-           std::span<const ParsedTarget* const> parsed, std::span<float> forward_nats,
-           std::span<std::optional<TargetScore>> results) {
+           std::span<const ParsedTarget* const> parsed, const WantedTarget& wanted,
+           std::span<float> forward_nats, std::span<std::optional<TargetScore>> results) {
+    find(targets, passes, parsed, forward_nats);
+    score_envelopes();
+    for (std::size_t n = 0; n < targets.size(); ++n) {
+      TargetWork& work = s_.targets[n];
+      results[n].reset();
+      if (!work.dropped) finish(work);
+      if (!work.dropped && (!wanted || wanted(n, work.score))) results[n] = std::move(work.score);
+    }
+    s_.long_corrections.clear();
+  }
+
+  /// Envelopes of the targets that pass.
+  void find(std::span<const TargetView> targets, const PassesForward& passes,
+            std::span<const ParsedTarget* const> parsed, std::span<float> forward_nats) {
     take(targets, parsed);
     forward();
     for (std::size_t n = 0; n < targets.size(); ++n) {
@@ -171,14 +191,6 @@ class Batch {
     find_regions();
     cluster_regions();
     collect_envelopes();
-    score_envelopes();
-    for (std::size_t n = 0; n < targets.size(); ++n) {
-      TargetWork& work = s_.targets[n];
-      results[n].reset();
-      if (!work.dropped) finish(work);
-      if (!work.dropped && (!wanted_ || wanted_(n, work.score))) results[n] = std::move(work.score);
-    }
-    s_.long_corrections.clear();
   }
 
  private:
@@ -230,7 +242,7 @@ class Batch {
     if (s_.all_jobs.empty()) return;
     watch.add_cells(s_.all_jobs, t_.M);
     longest_first(s_.all_jobs);
-    run_forward(t_, s_.all_jobs, odds, s_.all, s_.cells);
+    run_forward(t_, parse_, s_.all_jobs, odds, s_.all, s_.cells);
     for (const Job& job : s_.all_jobs)
       s_.targets[job.owner].forward_nats = forward_score(s_.all, job);
   }
@@ -241,7 +253,7 @@ class Batch {
     std::erase_if(s_.passed_jobs, [&](const Job& job) { return s_.targets[job.owner].dropped; });
     if (s_.passed_jobs.empty()) return;
     watch.add_cells(s_.passed_jobs, t_.M);
-    const Kernels& kernel = deal(s_.passed_jobs, s_.passed);
+    const Kernels& kernel = deal(parse_, s_.passed_jobs, s_.passed);
     auto passed = s_.passed_jobs.begin();
     for (const Job& job : s_.all_jobs) {
       if (s_.targets[job.owner].dropped) continue;
@@ -315,7 +327,7 @@ class Batch {
   // vectors.
   void sample(std::span<Job> jobs) {
     const LengthModel odds = length_model(1, true);
-    const Kernels& kernel = deal(jobs, s_.all, static_cast<int>(jobs.size()));
+    const Kernels& kernel = deal(sample_, jobs, s_.all, static_cast<int>(jobs.size()));
     const MatrixLayout layout = MatrixLayout::of(t_.Q, kernel.groups);
     float* const cells = s_.cells.ensure(static_cast<std::size_t>(s_.all.rows) * layout.row);
     {
@@ -453,7 +465,7 @@ class Batch {
 
   // `sums`: null2 by expectation.
   void score(std::vector<Job>&& jobs, bool sums) {
-    s_.scorer.start(model_, std::move(jobs), sums, max_matrix_bytes());
+    s_.scorer.start(model_, t_.emission, std::move(jobs), sums, max_matrix_bytes());
     for (;;) {
       std::span<const Job> set;
       {
@@ -518,8 +530,9 @@ class Batch {
 
   const ForwardTables& model_;
   const ForwardTables::Tables& t_;
+  const EmissionRows& parse_;
+  const EmissionRows& sample_;
   const DomainOptions& options_;
-  const WantedTarget& wanted_;
   Workspace::State& s_;
 };
 
@@ -547,7 +560,7 @@ void forward_filter_batch(const ForwardTables& model,
   longest_first(jobs);
   for (std::size_t at = 0; at < jobs.size(); at += kFilterSet) {
     const auto set = std::span(jobs).subspan(at, std::min(kFilterSet, jobs.size() - at));
-    run_forward(t, set, odds, s.all, s.cells);
+    run_forward(t, t.emission, set, odds, s.all, s.cells);
     for (const Job& job : set) scores[job.owner] = forward_score(s.all, job);
   }
 }
@@ -565,8 +578,26 @@ void score_targets_batch(const ForwardTables& model, std::span<const TargetView>
                          Workspace& workspace, std::span<float> forward_nats,
                          std::span<std::optional<TargetScore>> results, const WantedTarget& wanted,
                          std::span<const ParsedTarget* const> parsed) {
-  Batch(model, options, wanted, workspace.state())
-      .run(targets, passes, parsed, forward_nats, results);
+  const EmissionRows& emission = model.tables().emission;
+  Batch(model, emission, emission, options, workspace.state())
+      .run(targets, passes, parsed, wanted, forward_nats, results);
+}
+
+void find_envelopes_batch(const ForwardTables& model, const EmissionRows& parse,
+                          const EmissionRows& sample, std::span<const TargetView> targets,
+                          const PassesForward& passes, const DomainOptions& options,
+                          Workspace& workspace, std::span<float> forward_nats,
+                          std::span<std::vector<FoundEnvelope>> envelopes) {
+  Workspace::State& s = workspace.state();
+  Batch(model, parse, sample, options, s).find(targets, passes, {}, forward_nats);
+  for (auto& of_target : envelopes) of_target.clear();
+  for (std::size_t r = 0; r < s.region_work.size(); ++r) {
+    const RegionWork& region = s.region_work[r];
+    for (std::size_t e = 0; e < region.envelope_count; ++e) {
+      const EnvelopeWork& found = s.envelopes[region.first_envelope + e];
+      envelopes[region.target].push_back({found.i, found.j, static_cast<int>(r)});
+    }
+  }
 }
 
 }  // namespace hmmjit::domain

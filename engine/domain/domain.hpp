@@ -150,4 +150,20 @@ void score_targets_batch(const ForwardTables& model, std::span<const TargetView>
                          const WantedTarget& wanted = {},
                          std::span<const ParsedTarget* const> parsed = {});
 
+struct EmissionRows;  // domain/tables.hpp
+
+struct FoundEnvelope {
+  int first, last;  ///< residues of the target, 1-based, inclusive
+  int region;       ///< number of its region in the batch
+};
+
+/// The part of score_targets_batch up to the envelopes, with other emissions than the model's:
+/// `parse` in Forward, Backward and their decoding, `sample` for sampled traces. envelopes[n]: of
+/// target n, in order; empty where it does not pass.
+void find_envelopes_batch(const ForwardTables& model, const EmissionRows& parse,
+                          const EmissionRows& sample, std::span<const TargetView> targets,
+                          const PassesForward& passes, const DomainOptions& options,
+                          Workspace& workspace, std::span<float> forward_nats,
+                          std::span<std::vector<FoundEnvelope>> envelopes);
+
 }  // namespace hmmjit::domain

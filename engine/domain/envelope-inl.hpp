@@ -322,7 +322,7 @@ void Decoder<V, kPlain, kSums>::row(int r, const float* const backward) {
     choice_before += kChoices * kBytes;
   };
   forward_row<V, false>(t_, Emissions<V>(t_, lanes_, r), before.B,
-                        before.B * deletion_bounds<V>(t_, lanes_, r), scale_d_, cells_.forward,
+                        before.B * deletion_bounds<V>(lanes_, r), scale_d_, cells_.forward,
                         cells_.forward, visit);
   scale_d_ = inverse;
   hot.count = static_cast<std::size_t>(hot_cell - hot.cells.data());

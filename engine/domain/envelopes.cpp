@@ -19,9 +19,10 @@ std::size_t EnvelopeScorer::choice_bytes(const ForwardTables& model, int L) {
   return (L + 1) * kernels(1).choice_row(model.tables().Q);
 }
 
-void EnvelopeScorer::start(const ForwardTables& model, std::vector<Job>&& jobs, bool sums,
-                           std::size_t max_bytes) {
+void EnvelopeScorer::start(const ForwardTables& model, const EmissionRows& emission,
+                           std::vector<Job>&& jobs, bool sums, std::size_t max_bytes) {
   tables_ = &model.tables();
+  emission_ = &emission;
   jobs_ = std::move(jobs);
   at_ = 0;
   sums_ = sums;
@@ -50,7 +51,7 @@ std::span<const Job> EnvelopeScorer::next() {
   if (at_ == jobs_.size()) return {};
   const std::span<Job> set = std::span(jobs_).subspan(at_, set_size());
   at_ += set.size();
-  kernel_ = &deal(set, lanes_, set.size() == 1 ? 1 : kMaxGroups);
+  kernel_ = &deal(*emission_, set, lanes_, set.size() == 1 ? 1 : kMaxGroups);
   const LengthModel odds = length_model(1, false);
   float* const row = space_.cells.ensure(MatrixLayout::of(tables_->Q, kernel_->groups).row);
   kernel_->forward(*tables_, lanes_, 0, lanes_.rows - 1, odds.ec, odds.ej, row, 0);

@@ -15,7 +15,8 @@ class EnvelopeScorer {
  public:
   /// Envelopes to score and align, `sums`: with null2 by expectation. `max_bytes`: of the choices
   /// of a set, unless it is of one envelope.
-  void start(const ForwardTables& model, std::vector<Job>&& jobs, bool sums, std::size_t max_bytes);
+  void start(const ForwardTables& model, const EmissionRows& emission, std::vector<Job>&& jobs,
+             bool sums, std::size_t max_bytes);
   /// Scores the next set and returns its jobs; empty: there are no more.
   std::span<const Job> next();
   /// Of the set at hand.
@@ -30,6 +31,7 @@ class EnvelopeScorer {
   std::size_t set_size() const;
 
   const ForwardTables::Tables* tables_ = nullptr;
+  const EmissionRows* emission_ = nullptr;
   const Kernels* kernel_ = nullptr;
   std::vector<Job> jobs_;
   std::size_t at_ = 0;

@@ -130,17 +130,17 @@ struct Emissions {
   const float* odds[V::kGroups];
 
   HWY_INLINE Emissions(const Tables& t, const Lanes& lanes, int row) {
-    const Residue* const codes = lanes.codes.data() + row * V::kGroups;
-    for (int g = 0; g < V::kGroups; ++g) odds[g] = t.match_row(codes[g]);
+    const std::uint16_t* const codes = lanes.codes.data() + row * V::kGroups;
+    for (int g = 0; g < V::kGroups; ++g) odds[g] = lanes.emission->row(codes[g], t.Q);
   }
   HWY_INLINE V operator[](int q) const { return V::gather(odds, q * kLanes); }
 };
 // Below these, times B, nothing changes a deletion of the row.
 template <class V>
-HWY_INLINE V deletion_bounds(const Tables& t, const Lanes& lanes, int row) {
+HWY_INLINE V deletion_bounds(const Lanes& lanes, int row) {
   alignas(32) float bounds[kMaxGroups];
-  const Residue* const codes = lanes.codes.data() + row * V::kGroups;
-  for (int g = 0; g < V::kGroups; ++g) bounds[g] = t.deletion_bound[codes[g]];
+  const std::uint16_t* const codes = lanes.codes.data() + row * V::kGroups;
+  for (int g = 0; g < V::kGroups; ++g) bounds[g] = lanes.emission->deletion_bound[codes[g]];
   return V::of_groups(bounds);
 }
 
@@ -289,7 +289,7 @@ void forward(const Tables& t, Lanes& lanes, int first, int last, float ec, float
       s.scale = V::all(1.0f);
     } else {
       const V E = forward_row<V, true>(t, Emissions<V>(t, lanes, r), s.B,
-                                       s.B * deletion_bounds<V>(t, lanes, r), s.scale,
+                                       s.B * deletion_bounds<V>(lanes, r), s.scale,
                                        row - row_stride, row, keep);
       forward_specials(s, moves, E, vec, vej, row, Q);
     }
@@ -384,10 +384,10 @@ HWY_INLINE V backward_row(const Tables& t, const Emissions<V>& emission, V E, co
 
 // Row 0 of a job, where only B and N are left, from M and I of its row 1, whose N is given.
 template <class V>
-HWY_INLINE SpecialRow backward_row_zero(const Tables& t, const Job& job, const float* cells,
-                                        float N) {
+HWY_INLINE SpecialRow backward_row_zero(const Tables& t, const Lanes& lanes, const Job& job,
+                                        const float* cells, float N) {
   using One = Groups<1>;
-  const float* const emission = t.match_row(job.residues[0]);
+  const float* const emission = lanes.emission->row(job.row_of(job.residues[0]), t.Q);
   One sum = One::zero();
   for (int q = 0; q < t.Q; ++q) {
     const One m = One::load(cells + q * 2 * kWidth<V> + job.group * kLanes);
@@ -497,7 +497,7 @@ HWY_INLINE void backward_rows(const Tables& t, Lanes& lanes, int last, int first
       if constexpr (!kAgain) {
         const Job* const job = at[g];
         SpecialRows::put(
-            job && job->L > 0 ? backward_row_zero<V>(t, *job, next, group_value(N, g)) : kNoRow,
+            job && job->L > 0 ? backward_row_zero<V>(t, lanes, *job, next, group_value(N, g)) : kNoRow,
             V::kGroups, lanes.backward_row(r) + g * kLanes);
         for (V* const state : {&s.E, &s.N, &s.J, &s.B, &s.C}) set_group(*state, g, 0.0f);
       }

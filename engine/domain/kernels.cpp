@@ -116,7 +116,7 @@ const Kernels& kernels(int groups) {
   return *chosen;
 }
 
-const Kernels& deal(std::span<Job> jobs, Lanes& lanes, int widest) {
+const Kernels& deal(const EmissionRows& emission, std::span<Job> jobs, Lanes& lanes, int widest) {
   const Kernels* best = nullptr;
   double least = 0;
   for (const Kernels& k : best_set()) {
@@ -127,7 +127,7 @@ const Kernels& deal(std::span<Job> jobs, Lanes& lanes, int widest) {
     best = &k;
     least = cost;
   }
-  lanes.deal(jobs, best->groups);
+  lanes.deal(emission, jobs, best->groups);
   return *best;
 }
 

@@ -86,6 +86,7 @@ std::vector<std::span<const Kernels>> kernel_sets();
 const Kernels& kernels(int groups);
 /// The kernels expected to be the fastest for these jobs, longest first, of at most `widest`
 /// groups; deals the jobs to their lanes.
-const Kernels& deal(std::span<Job> jobs, Lanes& lanes, int widest = kMaxGroups);
+const Kernels& deal(const EmissionRows& emission, std::span<Job> jobs, Lanes& lanes,
+                    int widest = kMaxGroups);
 
 }  // namespace hmmjit::domain

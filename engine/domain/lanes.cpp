@@ -37,7 +37,8 @@ void Lanes::clear(int group_count, int row_count) {
   backward.ensure(row_offset(rows));
 }
 
-void Lanes::deal(std::span<Job> all, int group_count) {
+void Lanes::deal(const EmissionRows& emission_rows, std::span<Job> all, int group_count) {
+  emission = &emission_rows;
   clear(group_count, rows_for(all, group_count));
   const auto ends = deal_each(all, groups, [&](Job& job, int g, int start) {
     job.group = g;
@@ -45,20 +46,22 @@ void Lanes::deal(std::span<Job> all, int group_count) {
     jobs[g].push_back(&job);
     borders[static_cast<std::size_t>(start)] |= static_cast<std::uint8_t>(1u << g);
     auto* code = codes.data() + std::size_t(start + 1) * std::size_t(groups) + g;
-    for (int i = 0; i < job.L; ++i, code += groups) *code = job.residues[i];
+    for (int i = 0; i < job.L; ++i, code += groups) *code = job.row_of(job.residues[i]);
   });
   for (int g = 0; g < groups; ++g) {
     borders[static_cast<std::size_t>(ends[g])] |= static_cast<std::uint8_t>(1u << g);
   }
 }
 
-void Lanes::take_part(Job& job, int first, int last) {
+void Lanes::take_part(const EmissionRows& emission_rows, Job& job, int first, int last) {
+  emission = &emission_rows;
   const int count = last - first;
   clear(1, count + 2);
   job.group = 0;
   job.start = -first;
   jobs[0].assign(1, &job);
-  std::copy_n(job.residues + first, std::min(count + 1, job.L - first), codes.begin() + 1);
+  std::transform(job.residues + first, job.residues + std::min(last + 1, job.L), codes.begin() + 1,
+                 [&](Residue code) { return job.row_of(code); });
   borders.front() = first == 0;
   borders[static_cast<std::size_t>(count) + 1] = last == job.L;
 }

@@ -56,21 +56,26 @@ struct Job {
   const Residue* residues = nullptr;
   int L = 0;
   float loop = 0, move = 0;  ///< N, C, J odds
+  int first_row = 0;         ///< of its table in the EmissionRows of the lanes
   std::size_t owner = 0;     ///< number of what it belongs to
   int group = 0, start = 0;  ///< where row 0 lies: group of lanes, row
   bool own_scale = false;    ///< Backward left Forward's scale factors
   DecodedEnvelope decoded;
+
+  std::uint16_t row_of(Residue code) const { return static_cast<std::uint16_t>(first_row + code); }
 };
+
+struct EmissionRows;
 
 /// Rows of jobs. Each group of lanes takes its jobs one after the other: rows 0 to L of one, then
 /// row 0 of the next. The last row of all belongs to no job.
 struct Lanes {
   /// Deals jobs, longest first, each to the group with the fewest rows.
-  void deal(std::span<Job> jobs, int group_count);
+  void deal(const EmissionRows& emission_rows, std::span<Job> jobs, int group_count);
   /// Rows that deal() needs.
   static int rows_for(std::span<const Job> jobs, int group_count);
   /// Rows first to last+1 of a job that has all lanes to itself; row `first` becomes row 0 here.
-  void take_part(Job& job, int first, int last);
+  void take_part(const EmissionRows& emission_rows, Job& job, int first, int last);
 
   /// Forward's special states of a job that has other rows in `from`.
   void copy_forward(const Job& job, const Lanes& from, const Job& there);
@@ -82,7 +87,9 @@ struct Lanes {
 
   int groups = 0, rows = 0;
   std::array<std::vector<Job*>, kMaxGroups> jobs;  ///< of each group, in the order of their rows
-  std::vector<Residue> codes;             ///< [rows + 1][groups]; kPaddingCode in row 0 of a job
+  const EmissionRows* emission = nullptr;
+  std::vector<std::uint16_t> codes;       ///< [rows + 1][groups]: rows of `emission`; those of
+                                          ///< kPaddingCode in row 0 of a job
   std::vector<std::uint8_t> borders;      ///< [rows + 1]; bit g: row 0 or L+1 of a job of group g
   AlignedArray<float> forward, backward;  ///< [rows][2][groups * kLanes], see SpecialRow
 

@@ -34,7 +34,7 @@ void LongTarget::restore(const Checkpoint& checkpoint, float* cells, float* spec
 // The part from its checkpoint; the first one begins itself.
 void LongTarget::forward_rows(int part) {
   const int first = first_of(part), count = last_of(part) - first;
-  lanes_.take_part(job_, first, last_of(part));
+  lanes_.take_part(tables_.emission, job_, first, last_of(part));
   if (part > 0) restore(forward_[part], cells_.data(), lanes_.forward_row(0));
   kernels(1).forward(tables_, lanes_, part > 0, count, ec_, ej_, cells_.data(), 0);
 }

@@ -28,7 +28,7 @@ ForwardTables::ForwardTables(const SearchModel& model) : model_(&model) {
   t->forward.zero(stripes);
   t->backward.zero(stripes);
   t->mask.zero(stripes);
-  t->match.zero(kCodeRows * stripes * kLanes);
+  t->emission.zero(kCodeRows, Q);
 
   for (int q = 0; q < Q; ++q) {
     ForwardStripe& f = t->forward[q];
@@ -62,7 +62,7 @@ ForwardTables::ForwardTables(const SearchModel& model) : model_(&model) {
         const bool out = k == M || (m.mi[r] & m.ii[r] & m.md[r] & m.dd[r]) != 0;
         t->plain = t->plain && m.bm[r] != 0 && in && out;
         for (int x = 0; x < odds.Kp; ++x) {
-          t->match[(static_cast<std::size_t>(x) * stripes + q) * kLanes + r] =
+          t->emission.odds[(static_cast<std::size_t>(x) * stripes + q) * kLanes + r] =
               odds.match[static_cast<std::size_t>(x) * static_cast<std::size_t>(M) + k - 1];
         }
       }
@@ -83,7 +83,7 @@ ForwardTables::ForwardTables(const SearchModel& model) : model_(&model) {
   }
   const DeletionBounds bounds = deletion_bounds(odds);
   static_assert(std::tuple_size_v<decltype(bounds.forward)> == kCodeRows);
-  std::ranges::copy(bounds.forward, t->deletion_bound);
+  std::ranges::copy(bounds.forward, t->emission.deletion_bound.data());
   t->backward_bound = bounds.backward;
   tables_ = std::move(t);
 }

@@ -38,6 +38,21 @@ struct NodeTransitions {
   float mi, ii;                   ///< into I(k), from M, I (k)
 };
 
+/// Match odds in stripes, a row for each code of a model; in Kernels also those of tables that stand
+/// one after the other, see Job::first_row.
+struct EmissionRows {
+  AlignedArray<float> odds;            ///< [rows][Q][kLanes]
+  AlignedArray<float> deletion_bound;  ///< [rows]; DeletionBounds::forward
+
+  void zero(std::size_t rows, int Q) {
+    odds.zero(rows * static_cast<std::size_t>(Q * kLanes));
+    deletion_bound.zero(rows);
+  }
+  const float* row(std::size_t row, int Q) const {
+    return odds.data() + row * static_cast<std::size_t>(Q * kLanes);
+  }
+};
+
 struct ForwardTables::Tables {
   int M = 0;
   int Q = 0;
@@ -49,18 +64,15 @@ struct ForwardTables::Tables {
   AlignedArray<ForwardStripe> forward;    ///< [Q]
   AlignedArray<BackwardStripe> backward;  ///< [Q]
   AlignedArray<MaskStripe> mask;          ///< [Q]
-  AlignedArray<float> match;              ///< [kCodeRows][Q][kLanes]
+  EmissionRows emission;                  ///< kCodeRows rows
   AlignedArray<NodeTransitions> nodes;    ///< [M + 1], index k
   /// Match odds of node k for the K residues: [M + 1][kMaxBases], zero padded.
   AlignedArray<float> node_match;
-  /// A value below which an addend times B(i-1) cannot change any D cell of a row with residue
-  /// x: DeletionBounds::forward; negative when the model allows no such bound.
-  float deletion_bound[kCodeRows] = {};
-  /// The same for Backward, in units of E(i); negative when no bound holds.
+  /// DeletionBounds::backward.
   float backward_bound = -1;
 
   const float* match_row(int code) const {
-    return match.data() + static_cast<std::size_t>(code) * static_cast<std::size_t>(Q) * kLanes;
+    return emission.row(static_cast<std::size_t>(code), Q);
   }
   int stripe_of(int k) const { return (k - 1) % Q; }
   int lane_of(int k) const { return (k - 1) / Q; }

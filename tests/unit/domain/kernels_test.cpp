@@ -102,8 +102,18 @@ void put_decoded(Trail& trail, const AccuracyChoices& view, int K) {
 std::vector<Trail> run(const Kernels& kernel, const ForwardTables& model, Case c, bool multihit) {
   const ForwardTables::Tables& t = model.tables();
   const MatrixLayout layout = MatrixLayout::of(t.Q, kernel.groups);
+  // Every other job with a table of its own, which is a copy.
+  EmissionRows emission;
+  emission.zero(2 * std::size_t{kCodeRows}, t.Q);
+  const auto floats = static_cast<std::ptrdiff_t>(kCodeRows * t.Q * kLanes);
+  for (int copy = 0; copy < 2; ++copy) {
+    std::copy_n(t.emission.odds.data(), floats, emission.odds.data() + copy * floats);
+    std::copy_n(t.emission.deletion_bound.data(), kCodeRows,
+                emission.deletion_bound.data() + copy * kCodeRows);
+  }
+  for (std::size_t n = 1; n < c.jobs.size(); n += 2) c.jobs[n].first_row = kCodeRows;
   Lanes lanes;
-  lanes.deal(c.jobs, kernel.groups);
+  lanes.deal(emission, c.jobs, kernel.groups);
   std::vector<Trail> trails(c.jobs.size());
   AlignedArray<float> cells(static_cast<std::size_t>(lanes.rows + 2) * layout.row);
   const int last = lanes.rows - 1;
@@ -394,13 +404,13 @@ int expect_plain(const SearchModel& model, const Case& all,
   for (const Job& given : all.jobs) {
     Job job = given, plain_job = given;
     Lanes plain_lanes;
-    plain_lanes.deal({&plain_job, 1}, 1);
+    plain_lanes.deal(t.emission, {&plain_job, 1}, 1);
     PlainEnvelope plain(t, plain_lanes, plain_job, all.odds);
     const ScoredEnvelope expected = plain.score(change);
     from_J += plain.from_J;
     const Kernels& kernel = kernels(1);
     Lanes lanes;
-    lanes.deal({&job, 1}, 1);
+    lanes.deal(t.emission, {&job, 1}, 1);
     AlignedArray<float> cells(MatrixLayout::of(t.Q, 1).row);
     kernel.forward(t, lanes, 0, lanes.rows - 1, all.odds.ec, all.odds.ej, cells.data(), 0);
     for (int i = 0; i <= job.L; ++i) change(lanes.forward_row(i), i);
