@@ -14,7 +14,7 @@
 #include "report/page_results.hpp"
 #include "report/records.hpp"
 #include "report/report_header.hpp"
-#include "report/scan_tables.hpp"
+#include "report/scan.hpp"
 #include "report/stockholm.hpp"
 #include "report/tables.hpp"
 

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -82,11 +84,70 @@ class Decoder {
   }
 
   bool ok() const { return ok_; }
+  /// The values contradict the format.
+  void fail() { ok_ = false; }
   std::size_t left() const { return bytes_.size(); }
 
  private:
   std::string_view bytes_;
   bool ok_ = true;
+};
+
+// A template over these two types, a "coder", describes the fields of a record once, for writing
+// and for reading.
+
+class FieldWriter {
+ public:
+  static constexpr bool kReads = false;
+  explicit FieldWriter(std::string& out) : out_(out) {}
+
+  template <typename Number>
+  void count(const Number& value) {
+    put_count(out_, static_cast<std::uint64_t>(value));
+  }
+  template <typename T>
+  void bytes(const T& value) {
+    put_bytes(out_, value);
+  }
+  void text(const std::string& value) { put_text(out_, value); }
+  void optional_text(const std::optional<std::string>& value) {
+    count(value.has_value());
+    if (value) text(*value);
+  }
+
+ private:
+  std::string& out_;
+};
+
+class FieldReader {
+ public:
+  static constexpr bool kReads = true;
+  explicit FieldReader(Decoder& decoder) : decoder_(decoder) {}
+
+  template <typename Number>
+  void count(Number& value) {
+    value = decoder_.count_up_to<Number>(std::numeric_limits<Number>::max());
+  }
+  template <typename T>
+  void bytes(T& value) {
+    value = decoder_.bytes<T>();
+  }
+  void text(std::string& value) { value = decoder_.text(); }
+  void optional_text(std::optional<std::string>& value) {
+    value.reset();
+    if (decoder_.count_up_to<bool>(1)) text(value.emplace());
+  }
+  /// Whether `count` records of at least `least` bytes each may follow. Call it before a resize: a
+  /// damaged count must not allocate memory of its own size.
+  bool fits(std::uint64_t count, std::uint64_t least) {
+    if (!decoder_.ok() || count > decoder_.left() / least) decoder_.fail();
+    return decoder_.ok();
+  }
+  bool ok() const { return decoder_.ok(); }
+  void fail() { decoder_.fail(); }
+
+ private:
+  Decoder& decoder_;
 };
 
 }  // namespace hmmjit

@@ -8,7 +8,7 @@
 
 #include "core/memory.hpp"
 #include "parts/part_writer.hpp"
-#include "report/scan_tables.hpp"
+#include "report/scan.hpp"
 
 namespace hmmjit::parts {
 namespace {

@@ -133,9 +133,7 @@ Status FeatureWriter::add_hit(const Hit& hit, const HitList& sums, std::uint32_t
     reported_ += static_cast<std::uint64_t>(hit.reported_domains);
     return {};
   }
-  std::string record;
-  put_text(record, hit.name);
-  put_count(record, static_cast<std::uint64_t>(hit.length));
+  Target target{.index = hit.index, .name = hit.name, .length = hit.length, .features = {}};
   int number = 0;
   for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
     if (!hit.domain_flags[d].reported) continue;
@@ -143,25 +141,36 @@ Status FeatureWriter::add_hit(const Hit& hit, const HitList& sums, std::uint32_t
     ++reported_;
     if (!hit.domain_flags[d].included) continue;
     const domain::Domain& domain = hit.score.domains[d];
-    put_bytes(record, Feature{model, number, reported_ - 1, domain.ienv, domain.jenv, domain.iali, domain.jali,
-                              domain.hmm_from, domain.hmm_to, domain.log_p,
-                              independent_e_value(domain, sums), domain.bits});
+    target.features.push_back({model, number, reported_ - 1, domain.ienv, domain.jenv, domain.iali,
+                               domain.jali, domain.hmm_from, domain.hmm_to, domain.log_p,
+                               independent_e_value(domain, sums), domain.bits});
   }
-  return records_.add(hit.index, record);
+  return targets_.add(std::move(target));
+}
+
+void FeatureWriter::ByTarget::encode(const Target& target, std::string& out) {
+  put_count(out, target.index);
+  put_text(out, target.name);
+  put_count(out, static_cast<std::uint64_t>(target.length));
+  for (const Feature& feature : target.features) put_bytes(out, feature);
+}
+
+bool FeatureWriter::ByTarget::decode(Decoder& decoder, Target& target) {
+  target.index = decoder.count();
+  target.name = decoder.text();
+  target.length = decoder.integer();
+  target.features.clear();
+  while (decoder.left() > 0 && decoder.ok()) target.features.push_back(decoder.bytes<Feature>());
+  return decoder.ok();
 }
 
 Result<bool> FeatureWriter::next(Target& target) {
-  std::vector<std::string> records;
-  HMMJIT_ASSIGN(const bool more, records_.next(target.index, records));
+  std::vector<Target> of_models;
+  HMMJIT_ASSIGN(const bool more, targets_.next_group(of_models));
   if (!more) return false;
-  target.features.clear();
-  for (const std::string& record : records) {
-    Decoder decoder(record);
-    target.name = decoder.text();
-    target.length = decoder.integer();
-    while (decoder.left() > 0 && decoder.ok()) target.features.push_back(decoder.bytes<Feature>());
-    if (!decoder.ok()) return damaged_spool_file();
-  }
+  target = std::move(of_models.front());
+  for (std::size_t i = 1; i < of_models.size(); ++i)
+    std::ranges::copy(of_models[i].features, std::back_inserter(target.features));
   resolve(target.features);
   return true;
 }
@@ -201,6 +210,7 @@ Status FeatureWriter::write(TargetSource* targets, const Alphabet& alphabet) {
   std::uint64_t number = 0;
   TargetBlock block;
   Target target;
+  HMMJIT_TRY(targets_.begin());
   for (;;) {
     HMMJIT_ASSIGN(const bool more, next(target));
     if (!more) break;

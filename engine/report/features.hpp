@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -10,9 +11,9 @@
 #include <vector>
 
 #include "core/output_file.hpp"
+#include "core/sorted.hpp"
 #include "io/text_output.hpp"
 #include "model/alphabet.hpp"
-#include "search/records_by_target.hpp"
 #include "search/search.hpp"
 #include "search/target_source.hpp"
 
@@ -59,7 +60,7 @@ class FeatureWriter {
   /// temporary file. The domains of a single target are not bounded. Fails with kOutput.
   static Result<std::unique_ptr<FeatureWriter>> create(
       const FeaturePaths& paths, OverlapRule rule,
-      std::uint64_t memory = RecordsByTarget::kUnbounded);
+      std::uint64_t memory = std::numeric_limits<std::uint64_t>::max());
   /// The next model. One thread at a time. Fails with kOutput, and where its stored hits cannot be
   /// read.
   Status add(const ModelResult& result);
@@ -77,16 +78,25 @@ class FeatureWriter {
   struct Model {
     std::string name, accession, clan;
   };
+  // An included target with its included domains: of one model, or of all models.
   struct Target {
     std::uint64_t index = 0;  // in the input
     std::string name;
     int length = 0;
     std::vector<Feature> features;
   };
+  struct ByTarget {
+    static bool before(const Target& a, const Target& b) { return a.index < b.index; }
+    static void encode(const Target& target, std::string& out);
+    static bool decode(Decoder& decoder, Target& target);
+    static std::uint64_t bytes(const Target& target) {
+      return sizeof(Target) + target.name.size() + target.features.size() * sizeof(Feature);
+    }
+  };
   FeatureWriter(OverlapRule rule, std::uint64_t memory)
-      : rule_(std::move(rule)), records_(memory) {}
+      : rule_(std::move(rule)), targets_(memory) {}
   Status add_hit(const Hit& hit, const HitList& sums, std::uint32_t model);
-  // The next target with an included domain, or that is itself included; false after the last.
+  // The next included target with the domains of all models; false after the last.
   Result<bool> next(Target& target);
   bool compete(const Feature& a, const Feature& b) const;
   void resolve(std::vector<Feature>& features) const;
@@ -98,7 +108,7 @@ class FeatureWriter {
   std::vector<Model> models_;
   std::uint64_t reported_ = 0;  // domains so far
   std::vector<bool> kept_;
-  RecordsByTarget records_;  // of each included hit, with its included domains
+  Sorted<Target, ByTarget> targets_;
   std::optional<TextOutput> gff_, bed_, fasta_, domain_fasta_;
 };
 

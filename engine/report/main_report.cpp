@@ -349,10 +349,10 @@ void append_report_head(std::string& out, const ModelResult& result, const Repor
   out += "\n\n";
 }
 
-void append_report_tail(std::string& out, const ModelResult& result, const FilterOptions& filters,
-                        const ReportTimes& times) {
+void append_report_tail(std::string& out, const ModelResult& result, const ReportOptions& options,
+                        const FilterOptions& filters, const ReportTimes& times) {
   out += "\n\n";
-  append_statistics(out, result.model, result.hits, filters, times);
+  append_statistics(out, result.model, result.hits, filters, times, options.by_sequence);
   out += "//\n";
 }
 
@@ -360,7 +360,7 @@ void append_model_report(std::string& out, const ModelResult& result, const Repo
                          const FilterOptions& filters, const ReportTimes& times) {
   append_report_head(out, result, options);
   append_domain_annotation(out, result.model, result.hits, options, 0, result.hits.hits.size());
-  append_report_tail(out, result, filters, times);
+  append_report_tail(out, result, options, filters, times);
 }
 
 }  // namespace hmmjit

@@ -62,8 +62,8 @@ void append_statistics(std::string& out, const ModelInfo& model, const HitList& 
 
 /// What stands before and after the domains of a model: from "Query:" on, and up to "//".
 void append_report_head(std::string& out, const ModelResult& result, const ReportOptions& options);
-void append_report_tail(std::string& out, const ModelResult& result, const FilterOptions& filters,
-                        const ReportTimes& times);
+void append_report_tail(std::string& out, const ModelResult& result, const ReportOptions& options,
+                        const FilterOptions& filters, const ReportTimes& times);
 
 /// The whole of one model, from "Query:" to "//".
 void append_model_report(std::string& out, const ModelResult& result, const ReportOptions& options,

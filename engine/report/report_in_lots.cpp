@@ -1,113 +1,37 @@
 // Reports of a model whose hits are too many to hold: two passes over them, more for alignments of
 // many columns.
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "core/spool_file.hpp"
+#include "core/sorted.hpp"
 #include "report/a3m.hpp"
 #include "report/report_writer.hpp"
 #include "report/stockholm.hpp"
-#include "search/spool_run.hpp"
 
 namespace hmmjit {
 namespace {
 
-// The domains of --pfamtblout, sorted in memory as far as that goes: sorted runs in a temporary
-// file, then merged.
-class SortedDomains {
- public:
-  explicit SortedDomains(std::uint64_t memory) : memory_(memory) {}
-
-  Status add(const HitList& hits) {
-    for (const Hit& hit : hits.hits) {
-      const std::size_t before = rows_.size();
-      append_pfam_domains(rows_, hit, hits);
-      for (std::size_t i = before; i < rows_.size(); ++i)
-        bytes_ += sizeof(PfamDomain) + rows_[i].name.size() + rows_[i].line.size();
-    }
-    return bytes_ > memory_ ? write_run() : Status{};
+struct PfamOrder {
+  static bool before(const PfamDomain& a, const PfamDomain& b) { return stands_before(a, b); }
+  static void encode(const PfamDomain& row, std::string& out) { FieldWriter w(out); code(w, row); }
+  static bool decode(Decoder& decoder, PfamDomain& row) {
+    FieldReader reader(decoder);
+    code(reader, row);
+    return decoder.ok();
   }
-
-  Status write(const std::function<Status(std::string_view)>& out) {
-    if (runs_.empty()) {
-      sort();
-      for (const PfamDomain& row : rows_) HMMJIT_TRY(out(row.line));
-      return {};
-    }
-    HMMJIT_TRY(write_run());
-    return merge([&](const PfamDomain& row) { return out(row.line); });
+  static std::uint64_t bytes(const PfamDomain& row) {
+    return sizeof row + row.name.size() + row.line.size();
   }
-
- private:
-  struct Header {
-    double key;
-    std::int32_t iali, forward;
-    std::uint32_t name, line;
-  };
-
-  void sort() {
-    std::ranges::stable_sort(
-        rows_, [](const PfamDomain& a, const PfamDomain& b) { return stands_before(a, b); });
+  template <typename Coder, typename Row>
+  static void code(Coder& coder, Row& row) {
+    coder.bytes(row.key);
+    coder.count(row.iali);
+    coder.count(row.forward);
+    coder.text(row.name);
+    coder.text(row.line);
   }
-  static Status append(SpoolFile& file, const PfamDomain& row) {
-    const Header header{row.key, row.iali, row.forward, static_cast<std::uint32_t>(row.name.size()),
-                        static_cast<std::uint32_t>(row.line.size())};
-    HMMJIT_TRY(file.append({reinterpret_cast<const char*>(&header), sizeof header}));
-    HMMJIT_TRY(file.append(row.name));
-    return file.append(row.line);
-  }
-  Status write_run() {
-    if (rows_.empty()) return {};
-    sort();
-    if (!file_) {
-      HMMJIT_ASSIGN(file_, SpoolFile::create(kSpoolWriteBuffer));
-    }
-    const std::uint64_t begin = file_->size();
-    for (const PfamDomain& row : rows_) HMMJIT_TRY(append(*file_, row));
-    runs_.push_back({begin, file_->size()});
-    rows_ = {};
-    bytes_ = 0;
-    return runs_.size() < kMostSpoolRuns ? Status{} : merge_runs();
-  }
-  // Several runs become one, so that no more are read at a time than buffers have room for.
-  Status merge_runs() {
-    HMMJIT_ASSIGN(SpoolFile merged, SpoolFile::create(kSpoolWriteBuffer));
-    HMMJIT_TRY(merge([&](const PfamDomain& row) { return append(merged, row); }));
-    file_ = std::move(merged);
-    runs_ = {{0, file_->size()}};
-    return {};
-  }
-  // Calls `use` with the rows of all runs in order.
-  Status merge(const std::function<Status(const PfamDomain&)>& use) {
-    MergedRuns<PfamDomain> rows(
-        *file_, runs_, memory_, read,
-        [](const PfamDomain& a, const PfamDomain& b) { return stands_before(a, b); });
-    HMMJIT_TRY(rows.open());
-    while (!rows.empty()) {
-      HMMJIT_TRY(use(rows.front()));
-      HMMJIT_TRY(rows.advance());
-    }
-    return {};
-  }
-  static Status read(SpoolRun& run, PfamDomain& row) {
-    Header header;
-    HMMJIT_ASSIGN(const std::string_view head, run.take(sizeof header));
-    std::memcpy(&header, head.data(), sizeof header);
-    row.key = header.key;
-    row.iali = header.iali;
-    row.forward = header.forward != 0;
-    HMMJIT_ASSIGN(row.name, run.take(header.name));
-    HMMJIT_ASSIGN(row.line, run.take(header.line));
-    return {};
-  }
-
-  std::uint64_t memory_, bytes_ = 0;
-  std::vector<PfamDomain> rows_;
-  std::optional<SpoolFile> file_;
-  std::vector<SpoolRange> runs_;
 };
 
 }  // namespace
@@ -142,7 +66,7 @@ Status ReportWriter::receive_in_lots(const ModelResult& totals, const HitLots& l
   append_score_titles(text, totals.hits, options_);
   HMMJIT_TRY(write(kMain));
 
-  SortedDomains domains(memory);
+  Sorted<PfamDomain, PfamOrder> domains(memory);
   std::size_t rows = 0, targets_left = options_.aligned_targets;
   bool above = true;
   const Status first_pass = lots([&](const ModelResult& lot) -> Status {
@@ -162,7 +86,9 @@ Status ReportWriter::receive_in_lots(const ModelResult& totals, const HitLots& l
     if (wanted(kPfam)) {
       append_pfam_targets(text, lot.hits);
       HMMJIT_TRY(write(kPfam));
-      HMMJIT_TRY(domains.add(lot.hits));
+      std::vector<PfamDomain> rows_of_lot;
+      for (const Hit& hit : lot.hits.hits) append_pfam_domains(rows_of_lot, hit, lot.hits);
+      for (PfamDomain& row : rows_of_lot) HMMJIT_TRY(domains.add(std::move(row)));
     }
     if (wanted(kTsv)) {
       append_tsv(text, lot, options_.records);
@@ -189,7 +115,12 @@ Status ReportWriter::receive_in_lots(const ModelResult& totals, const HitLots& l
   if (wanted(kPfam)) {
     append_pfam_domain_titles(text, totals.hits);
     HMMJIT_TRY(write(kPfam));
-    HMMJIT_TRY(domains.write([&](std::string_view line) { return put(kPfam, line); }));
+    HMMJIT_TRY(domains.begin());
+    for (;;) {
+      HMMJIT_ASSIGN(const PfamDomain* const row, domains.next());
+      if (row == nullptr) break;
+      HMMJIT_TRY(put(kPfam, row->line));
+    }
   }
 
   text += "\n\n";
@@ -201,7 +132,7 @@ Status ReportWriter::receive_in_lots(const ModelResult& totals, const HitLots& l
     return {};
   });
   HMMJIT_TRY(second_pass);
-  append_report_tail(text, totals, filters_, {totals.cpu_seconds, 0, totals.seconds});
+  append_report_tail(text, totals, options_, filters_, {totals.cpu_seconds, 0, totals.seconds});
   HMMJIT_TRY(write(kMain));
   if (!aligned) return {};
   HMMJIT_ASSIGN(const std::size_t count, aligned->end_measuring());

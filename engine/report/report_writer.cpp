@@ -186,7 +186,7 @@ class ReportWriter::Texts final : public PreparedResult {
       });
     }
     add_to_main(
-        [this](std::string& out) { append_report_tail(out, result_, writer_.filters_, times()); });
+        [this](std::string& out) { append_report_tail(out, result_, writer_.options_, writer_.filters_, times()); });
   }
 
   // What has little text is made at once.

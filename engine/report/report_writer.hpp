@@ -16,7 +16,7 @@
 #include "io/text_output.hpp"
 #include "report/main_report.hpp"
 #include "report/records.hpp"
-#include "report/scan_tables.hpp"
+#include "report/scan.hpp"
 #include "report/tables.hpp"
 #include "search/search.hpp"
 

@@ -56,6 +56,15 @@ bool stands_before(const Hit& a, const Hit& b) {
   return a.index < b.index;
 }
 
+std::uint64_t hit_bytes(const Hit& hit) {
+  constexpr std::uint64_t kOverheadOfAllocation = 16;
+  std::uint64_t bytes = sizeof(Hit) + hit.name.size() + hit.description.size();
+  for (const domain::Domain& domain : hit.score.domains)
+    bytes += sizeof(domain::Domain) +
+             6 * (domain.alignment.model.capacity() + kOverheadOfAllocation);
+  return bytes;
+}
+
 std::unexpected<Error> found_twice(const Hit& hit, const std::string& model) {
   return fail(ErrorCode::kInternal, "a target was reported twice: " + hit.name, "model " + model,
               "search with --device cpu, and report this");

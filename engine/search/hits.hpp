@@ -25,7 +25,7 @@ struct Hit {
   int length = 0;
   domain::TargetScore score;
   Flags flags;
-  std::vector<Flags> domain_flags;  ///< beside score.domains
+  std::vector<Flags> domain_flags;  ///< of score.domains
   int reported_domains = 0, included_domains = 0;
   double sort_key = 0;
 
@@ -34,6 +34,9 @@ struct Hit {
     return prefer_accession && !accession.empty() ? accession : name;
   }
 };
+
+/// Bytes that a hit takes in memory, about.
+std::uint64_t hit_bytes(const Hit& hit);
 
 /// Targets that passed each filter: the report's statistics block.
 struct FilterCounters {

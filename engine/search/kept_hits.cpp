@@ -10,8 +10,6 @@ namespace {
 
 // Hits are stored in runs of at least this many bytes.
 constexpr std::size_t kSmallestRun = std::size_t{64} << 10;
-// Overhead of an allocation.
-constexpr std::size_t kOfAllocation = 16;
 
 // The name that results show.
 const std::string& model_name(const ModelJob& job) {
@@ -22,11 +20,7 @@ const std::string& model_name(const ModelJob& job) {
 
 std::size_t hit_bytes(const std::vector<Hit>& hits) {
   std::size_t bytes = 0;
-  for (const Hit& hit : hits) {
-    bytes += sizeof(Hit) + hit.name.size() + hit.description.size();
-    for (const domain::Domain& domain : hit.score.domains)
-      bytes += sizeof(domain::Domain) + 6 * (domain.alignment.model.capacity() + kOfAllocation);
-  }
+  for (const Hit& hit : hits) bytes += hit_bytes(hit);
   return bytes;
 }
 

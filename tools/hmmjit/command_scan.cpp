@@ -14,10 +14,7 @@
 #include "io/hmm_file.hpp"
 #include "query_options.hpp"
 #include "query_sequences.hpp"
-#include "report/records.hpp"
-#include "report/scan_report.hpp"
-#include "report/tables.hpp"
-#include "search/hits_by_target.hpp"
+#include "report/scan.hpp"
 #include "search/kept_targets.hpp"
 #include "search/memory_shares.hpp"
 #include "search/search.hpp"
@@ -47,15 +44,7 @@ class ScanSink final : public ResultSink {
     nodes_ += static_cast<std::uint64_t>(result.model.M);
     if (result.hits.counters.bias > 0 && lacks(result.index))
       return hmmjit::lacks_cutoffs(rules_, result.model.name);
-    const auto add = [&](Hit hit) {
-      const std::uint64_t sequence = hit.index;
-      hit.name = result.model.name;
-      hit.accession = result.model.accession.value_or("");
-      hit.description = result.model.description.value_or("");
-      hit.index = result.index;
-      hit.length = result.model.M;
-      return hits_.add(sequence, std::move(hit));
-    };
+    const auto add = [&](Hit hit) { return hits_.add(ScannedHit(result, std::move(hit))); };
     if (result.stored != nullptr) {
       return result.stored->in_lots(
           [&](std::vector<Hit>& hits) -> Status {
@@ -68,7 +57,18 @@ class ScanSink final : public ResultSink {
     return {};
   }
   bool takes_stored_hits() const override { return true; }
-  Result<std::vector<Hit>> take_hits(std::uint64_t sequence) { return hits_.take(sequence); }
+  /// Call it after the search, once for every sequence, in order.
+  Result<std::vector<Hit>> take_hits(std::uint64_t sequence) {
+    if (!std::exchange(reading_, true)) {
+      HMMJIT_TRY(hits_.begin());
+      HMMJIT_TRY(hits_.next_group(group_));
+    }
+    std::vector<Hit> hits;
+    if (group_.empty() || group_.front().index != sequence) return hits;
+    for (ScannedHit& found : group_) hits.push_back(std::move(found.hit));
+    HMMJIT_TRY(hits_.next_group(group_));
+    return hits;
+  }
   std::uint64_t models() const { return models_; }
   std::uint64_t nodes() const { return nodes_; }
 
@@ -80,6 +80,8 @@ class ScanSink final : public ResultSink {
 
   const Thresholds& rules_;
   HitsByTarget hits_;
+  std::vector<ScannedHit> group_;  // of the next sequence with hits
+  bool reading_ = false;
   std::mutex mutex_;  // models are read while results arrive
   std::set<std::size_t> lacking_;
   std::uint64_t models_ = 0, nodes_ = 0;
@@ -95,6 +97,7 @@ Result<SearchStatistics> scan(ProgramRun& run) {
 
   HMMJIT_ASSIGN(const std::uint64_t hit_memory, memory_by_target(run.search));
   SearchStatistics statistics;
+  std::size_t index_of_sequence = 0;
   for (;;) {
     HMMJIT_ASSIGN(const std::unique_ptr<TargetChunk> chunk,
                   TargetChunk::read(*run.targets, kResiduesAtATime));
@@ -103,7 +106,7 @@ Result<SearchStatistics> scan(ProgramRun& run) {
     run.search.by_target = SearchOptions::ByTarget{rules.Z, &counters};
     run.search.filters.per_target = &counters;
     ScanSink sink(
-        HitsByTarget(chunk->first_index(), chunk->size(), run.search.keep_alignments, hit_memory),
+        HitsByTarget(hit_memory, {HitOrder{run.search.keep_alignments}}),
         rules);
     HMMJIT_ASSIGN(HmmReader reader, HmmReader::open(model_path));
     std::size_t index = 0;
@@ -126,29 +129,18 @@ Result<SearchStatistics> scan(ProgramRun& run) {
     for (std::size_t i = 0; i < chunk->size(); ++i) {
       const TargetView target = (*chunk)[i];
       HMMJIT_ASSIGN(std::vector<Hit> found, sink.take_hits(chunk->first_index() + i));
-      HitList hits = finish_scan(rules, std::move(found), *run.search.thresholds.Z);
-      hits.counters = counters.of(i);
-      ScannedSequence sequence;
-      sequence.names = names_of(target);
-      sequence.length = target.length();
-      sequence.models = sink.models();
-      sequence.nodes = sink.nodes();
       ModelResult result;
-      result.index = i;
-      result.model = {.name = sequence.names.name,
-                      .accession = sequence.names.accession,
-                      .description = sequence.names.description,
-                      .M = sequence.length};
-      QueryOutput output;
-      append_scan_report(output.main, sequence, hits, run.report, run.search.filters, {});
-      append_target_table_header(output.targets_header, result.model, hits);
-      append_domain_table_header(output.domains_header, result.model, hits);
-      if (!run.paths.targets.empty()) append_target_table(output.targets, result.model, hits);
-      if (!run.paths.domains.empty()) append_domain_table(output.domains, result.model, hits);
-      if (!run.paths.pfam.empty()) append_pfam_table(output.pfam, hits);
-      HMMJIT_TRY(run.writer.begin_query(sequence.names.name));
-      HMMJIT_TRY(run.writer.append(output));
-      HMMJIT_TRY(run.writer.end_query());
+      result.index = index_of_sequence++;
+      const QueryNames names = names_of(target);
+      result.model = {names.name, names.accession, names.description, target.length(), {}, names};
+      result.hits = finish_scan(rules, std::move(found), *run.search.thresholds.Z);
+      result.hits.counters = counters.of(i);
+      result.hits.counters.targets = sink.models();
+      result.hits.counters.residues = sink.nodes();
+      result.prepared = run.writer.prepare(result);
+      for (std::size_t part = 0; part < result.prepared->parts(); ++part)
+        result.prepared->make(part);
+      HMMJIT_TRY(run.writer.receive(result));
     }
   }
   return statistics;

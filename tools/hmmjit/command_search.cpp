@@ -419,6 +419,7 @@ Status write_results(const SearchProgram& program, const ParsedOptions& options,
 
   HMMJIT_TRY(run_files.begin());
   const ReportPaths paths = report_paths(options);
+  request.report.by_sequence = program.by_sequence;
   const bool header_is_out = !session.wrong_kernel.empty() && paths.main.empty();
   HMMJIT_ASSIGN(const std::unique_ptr<ReportWriter> writer,
                 ReportWriter::create(paths, request.report, request.search.filters,

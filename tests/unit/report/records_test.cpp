@@ -13,7 +13,7 @@
 #include "report/a3m.hpp"
 #include "core/exact_text.hpp"
 #include "report/html_page.hpp"
-#include "report/scan_tables.hpp"
+#include "report/scan.hpp"
 
 namespace hmmjit {
 namespace {

@@ -148,7 +148,7 @@ TEST(StoredHits, NothingReported) {
 TEST(StoredHits, ATargetThatWasFoundTwiceIsAnError) {
   for (const double e_value : {1e30, 1e-300}) {
     for (const bool in_one_run : {true, false}) {
-      for (const std::size_t runs : {std::size_t{2}, kMostSpoolRuns + 3}) {
+      for (const std::size_t runs : {std::size_t{2}, std::size_t{67}}) {
         ModelThresholds thresholds;
         thresholds.rules.target.e_value = e_value;
         StoredHits stored("RRM_1", thresholds, true, 1 << 20);

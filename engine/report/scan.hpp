@@ -1,0 +1,66 @@
+// Results by target instead of by model, as hmmscan shows them (scan, --as hmmscan).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "core/sorted.hpp"
+#include "search/hit_coding.hpp"
+#include "search/options.hpp"
+#include "search/search.hpp"
+
+namespace hmmjit {
+
+/// A sequence, and a model that was found in it.
+struct ScannedHit {
+  ScannedHit() = default;
+  ScannedHit(const ModelResult& result, Hit found);
+
+  std::uint64_t index = 0;      ///< of the sequence in the input
+  std::string name, accession;  ///< of the sequence
+  int length = 0;
+  Hit hit;  ///< the model in the place of the target
+};
+
+/// Orders scanned hits by sequence.
+struct ByTarget {
+  HitOrder coding;
+  static bool before(const ScannedHit& a, const ScannedHit& b) { return a.index < b.index; }
+  void encode(const ScannedHit& hit, std::string& out) const;
+  static bool decode(Decoder& decoder, ScannedHit& hit);
+  static std::uint64_t bytes(const ScannedHit& hit) {
+    return sizeof(ScannedHit) + hit_bytes(hit.hit) + hit.name.size() + hit.accession.size();
+  }
+};
+/// Its memory does not bound the hits of a single target.
+using HitsByTarget = Sorted<ScannedHit, ByTarget>;
+
+/// Collects the hits of a search whose Z is the number of models, and lists them by target.
+class ScanTables {
+ public:
+  /// `memory`: see HitsByTarget. Alignments are not kept.
+  explicit ScanTables(const Thresholds& rules, std::uint64_t memory = HitsByTarget::kUnbounded)
+      : rules_(rules), hits_(memory, {HitOrder{.alignments = false}}) {}
+  /// Adds the hits that a result holds. Fails with kOutput.
+  Status add(const ModelResult& result);
+  Status add(const ModelResult& result, const Hit& hit);
+
+  /// Where the lines of each table go; empty: not wanted.
+  struct Out {
+    std::function<Status(std::string_view)> targets, domains;
+  };
+  /// Writes hmmscan's --tblout and --domtblout: targets of the search in input order as queries,
+  /// models as targets. Call it once, after the last add.
+  /// `begun`: the column names have been written. Otherwise they come first, even if there is no
+  /// hit, unless `only_with_hits`. Returns whether they have been written now.
+  Result<bool> write(const Out& out, bool begun = false, bool only_with_hits = false);
+
+ private:
+  Thresholds rules_;
+  double Z_ = 0;
+  HitsByTarget hits_;
+};
+
+}  // namespace hmmjit
