@@ -64,8 +64,8 @@ int viterbi_row_time(VectorPorts ports, int lanes, int stripes) {
 struct FilterScratch::State {
   AlignedArray<std::uint8_t> bytes;
   AlignedArray<std::int16_t> words;
-  AlignedArray<std::int8_t> flow[2];  // bytes between SSV tiles, one per row
-  std::vector<int> best;              // SSV's of a batch
+  AlignedArray<std::int8_t> flow[2];             // bytes between SSV tiles, one per row
+  std::vector<int> best;                         // SSV's of a batch
   std::vector<std::span<const Residue>> chunks;  // of a scan
 };
 
@@ -542,8 +542,7 @@ int chunk_rows(int M) { return std::max(1024, 4 * M); }
 class ExactScan {
  public:
   ExactScan(const FilterTables::Tables& tables, const ByteProfile& profile,
-            const reference::SsvScan& scan, std::span<const Residue> target,
-            FilterScratch& scratch)
+            const reference::SsvScan& scan, std::span<const Residue> target, FilterScratch& scratch)
       : t_(tables),
         profile_(profile),
         scan_(scan),
@@ -563,10 +562,10 @@ class ExactScan {
       std::memset(row_, 0, row_bytes_);
     }
     while (at_ < last) {
-      at_ = t_.ssv_scan_kernel(t_.at<std::uint8_t>(t_.msv_offset), t_.msv_stripes,
-                               static_cast<std::uint8_t>(scan_.begin), t_.bytes.bias,
-                               static_cast<std::uint8_t>(scan_.threshold), target_, at_, last,
-                               row_);
+      at_ =
+          t_.ssv_scan_kernel(t_.at<std::uint8_t>(t_.msv_offset), t_.msv_stripes,
+                             static_cast<std::uint8_t>(scan_.begin), t_.bytes.bias,
+                             static_cast<std::uint8_t>(scan_.threshold), target_, at_, last, row_);
       if (at_ == last) return;
       const int node = best_node();
       const reference::Diagonal diagonal = reference::ssv_diagonal(
@@ -580,8 +579,7 @@ class ExactScan {
  private:
   std::size_t slot(int node) const {
     const int index = node - 1;
-    return static_cast<std::size_t>(index % t_.msv_stripes * t_.msv_lanes +
-                                    index / t_.msv_stripes);
+    return static_cast<std::size_t>(index % t_.msv_stripes * t_.msv_lanes + index / t_.msv_stripes);
   }
   int best_node() const {
     int best = 1;
@@ -618,8 +616,8 @@ void FilterTables::ssv_scan(const ByteProfile& profile, const reference::SsvScan
   }
   // Conditions for cells relative to `begin` in signed bytes.
   const int height = scan.threshold - scan.begin;
-  const bool marks = height > 0 && height <= 127 - t.bytes.bias &&
-                     scan.threshold + t.bytes.bias <= 255;
+  const bool marks =
+      height > 0 && height <= 127 - t.bytes.bias && scan.threshold + t.bytes.bias <= 255;
   const auto rows = static_cast<std::size_t>(chunk_rows(t.M));
   const auto before = static_cast<std::size_t>(t.M);
   std::vector<std::span<const Residue>>& chunks = scratch.state().chunks;

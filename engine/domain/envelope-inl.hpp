@@ -149,8 +149,9 @@ class Decoder {
       const int last = std::min(first + cells_.block_rows, rows) - 1;
       if (first > 0) {
         backward_rows<V, true, true>(
-            t_, lanes_, last, first, ec_, 0.0f, last + 1 < rows ? cells_.checkpoint(last + 1) : nullptr,
-            cells_.deletions, [&](int r, bool) HWY_ATTR { return cells_.in_block(r, first); });
+            t_, lanes_, last, first, ec_, 0.0f,
+            last + 1 < rows ? cells_.checkpoint(last + 1) : nullptr, cells_.deletions,
+            [&](int r, bool) HWY_ATTR { return cells_.in_block(r, first); });
       }
       for (int r = first; r <= last; ++r) step(r, cells_.in_block(r, first));
     }

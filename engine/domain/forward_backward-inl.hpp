@@ -437,8 +437,7 @@ HWY_INLINE V begin_backward(unsigned borders, LaneCursor& at, Moves<V>& moves) {
 // scale factors are known from a pass before, as E of the unihit model is.
 template <class V, bool kUnihit, bool kAgain, typename RowOf>
 HWY_INLINE void backward_rows(const Tables& t, Lanes& lanes, int last, int first, float ec,
-                              float ej, const float* next, float* deletions,
-                              const RowOf& row_of) {
+                              float ej, const float* next, float* deletions, const RowOf& row_of) {
   const int Q = t.Q;
   const V one = V::all(1.0f), zero = V::zero(), vec = V::all(ec), vej = V::all(ej);
   LaneCursor at(lanes, last + 1);
@@ -470,7 +469,8 @@ HWY_INLINE void backward_rows(const Tables& t, Lanes& lanes, int last, int first
     };
     const V scale = Specials<V>::load(kAgain ? lanes.backward_row(r) : lanes.forward_row(r)).scale;
     const V inverse = one / scale;
-    // Row r+1 is needed again where jobs begin, and where the scale factor may turn out to be wrong.
+    // Row r+1 is needed again where jobs begin, and where the scale factor may turn out to be
+    // wrong.
     const unsigned zeros = lanes.borders[r];
     float* const row = row_of(r, zeros != 0 || any_greater(scale, one));
     const auto compute = [&] HWY_ATTR {
@@ -496,9 +496,10 @@ HWY_INLINE void backward_rows(const Tables& t, Lanes& lanes, int last, int first
     at_borders(zeros, [&](int g) HWY_ATTR {
       if constexpr (!kAgain) {
         const Job* const job = at[g];
-        SpecialRows::put(
-            job && job->L > 0 ? backward_row_zero<V>(t, lanes, *job, next, group_value(N, g)) : kNoRow,
-            V::kGroups, lanes.backward_row(r) + g * kLanes);
+        SpecialRows::put(job && job->L > 0
+                             ? backward_row_zero<V>(t, lanes, *job, next, group_value(N, g))
+                             : kNoRow,
+                         V::kGroups, lanes.backward_row(r) + g * kLanes);
         for (V* const state : {&s.E, &s.N, &s.J, &s.B, &s.C}) set_group(*state, g, 0.0f);
       }
       fill_group<V>(row, 2 * Q, g, 0.0f);

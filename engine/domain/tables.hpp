@@ -38,8 +38,8 @@ struct NodeTransitions {
   float mi, ii;                   ///< into I(k), from M, I (k)
 };
 
-/// Match odds in stripes, a row for each code of a model; in Kernels also those of tables that stand
-/// one after the other, see Job::first_row.
+/// Match odds in stripes, a row for each code of a model; in Kernels also those of tables that
+/// stand one after the other, see Job::first_row.
 struct EmissionRows {
   AlignedArray<float> odds;            ///< [rows][Q][kLanes]
   AlignedArray<float> deletion_bound;  ///< [rows]; DeletionBounds::forward
@@ -71,9 +71,7 @@ struct ForwardTables::Tables {
   /// DeletionBounds::backward.
   float backward_bound = -1;
 
-  const float* match_row(int code) const {
-    return emission.row(static_cast<std::size_t>(code), Q);
-  }
+  const float* match_row(int code) const { return emission.row(static_cast<std::size_t>(code), Q); }
   int stripe_of(int k) const { return (k - 1) % Q; }
   int lane_of(int k) const { return (k - 1) / Q; }
 };

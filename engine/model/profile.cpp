@@ -264,12 +264,20 @@ OddsProfile make_odds_profile(const Profile& profile) {
 
 int float_stripes(int M) { return std::max(2, (M + 3) / 4); }
 
-DeletionBounds deletion_bounds(const OddsProfile& odds) {
-  // In Forward D(k) >= B * tBM(k-1) * e(k-1) * tMD(k-1) bounds the cell from below; in Backward
-  // D(k) >= E does. 2^-25 is half a unit of the smallest significand, the other factor covers the
-  // roundings of the bound itself.
+// In Forward D(k) >= B * tBM(k-1) * e(k-1) * tMD(k-1) bounds the cell from below; in Backward
+// D(k) >= E does. 2^-25 is half a unit of the smallest significand, the other factor covers the
+// roundings of the bound itself.
+float deletion_bound(double smallest) {
   constexpr double kHalfUnit = 0x1p-25;
   constexpr double kRoundingMargin = 1.0 - 1e-5;
+  return static_cast<float>(std::min(smallest, 1e30) * kHalfUnit * kRoundingMargin);
+}
+
+void exponentiate(std::span<const float> scores, float* odds) {
+  for (std::size_t i = 0; i < scores.size(); ++i) odds[i] = polynomial_exp(scores[i]);
+}
+
+DeletionBounds deletion_bounds(const OddsProfile& odds) {
   DeletionBounds out;
   bool decaying = true;
   for (const float dd : odds.dd_out) decaying = decaying && dd <= 1.0f;
@@ -282,11 +290,9 @@ DeletionBounds deletion_bounds(const OddsProfile& odds) {
                                         static_cast<double>(odds.match[x * M + k]) *
                                         static_cast<double>(odds.md_out[k]));
     }
-    out.forward[x] =
-        decaying ? static_cast<float>(std::min(smallest, 1e30) * kHalfUnit * kRoundingMargin)
-                 : -1.0f;
+    out.forward[x] = decaying ? deletion_bound(smallest) : -1.0f;
   }
-  out.backward = decaying ? static_cast<float>(kHalfUnit * kRoundingMargin) : -1.0f;
+  out.backward = decaying ? deletion_bound(1.0) : -1.0f;
   return out;
 }
 

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "model/alphabet.hpp"
@@ -95,6 +96,11 @@ struct DeletionBounds {
   float backward = -1;              ///< times E(i)
 };
 DeletionBounds deletion_bounds(const OddsProfile& odds);
+/// The bound for one code, from the smallest product of entry, match and match-delete odds over the
+/// nodes but the last.
+float deletion_bound(double smallest);
+/// Odds of scores, by the reference's polynomial.
+void exponentiate(std::span<const float> scores, float* odds);
 /// Stripes of M nodes in the four lanes of the float stages (Farrar 2007): Q.
 int float_stripes(int M);
 

@@ -20,8 +20,8 @@ Diagonal ssv_diagonal(const ByteProfile& profile, const SsvScan& scan,
   // What the residue of a row adds at a node.
   const auto gain = [&](int i, int k) {
     const std::size_t x = residues[static_cast<std::size_t>(i - 1)];
-    return profile.bias - profile.cost[x * static_cast<std::size_t>(profile.M) +
-                                       static_cast<std::size_t>(k - 1)];
+    return profile.bias -
+           profile.cost[x * static_cast<std::size_t>(profile.M) + static_cast<std::size_t>(k - 1)];
   };
   int first = row, first_node = node;
   for (int rest = score; rest > scan.floor && first >= 1 && first_node >= 1; --first, --first_node)
@@ -52,8 +52,8 @@ std::vector<Diagonal> ssv_scan(const ByteProfile& profile, const SsvScan& scan,
   std::vector<Diagonal> diagonals;
   std::vector<int> row(static_cast<std::size_t>(M) + 1, 0), next(row);
   for (int i = 1; i <= L; ++i) {
-    const std::uint8_t* cost =
-        profile.cost.data() + static_cast<std::size_t>(residues[i - 1]) * static_cast<std::size_t>(M);
+    const std::uint8_t* cost = profile.cost.data() + static_cast<std::size_t>(residues[i - 1]) *
+                                                         static_cast<std::size_t>(M);
     int end = 1;
     for (int k = 1; k <= M; ++k) {
       const int score = std::min(std::max(row[k - 1], scan.begin) + profile.bias, 255);
@@ -78,8 +78,8 @@ std::vector<Diagonal> viterbi_scan(const WordProfile& profile, int move, int thr
   std::vector<int> m(size, kWordMinimum), i(m), d(m), m_next(m), i_next(m), d_next(m);
   int J = kWordMinimum, B = profile.base + move;
   for (int row = 1; row <= static_cast<int>(residues.size()); ++row) {
-    const std::int16_t* match =
-        profile.match.data() + static_cast<std::size_t>(residues[row - 1]) * static_cast<std::size_t>(M);
+    const std::int16_t* match = profile.match.data() + static_cast<std::size_t>(residues[row - 1]) *
+                                                           static_cast<std::size_t>(M);
     int E = kWordMinimum;
     for (int k = 1; k <= M; ++k) {
       int best = add_words(B, profile.entry[k - 1]);

@@ -23,8 +23,8 @@ struct SsvScan {
   int floor = 0;      ///< the same, as diagonals are traced: it may be negative
 };
 
-/// Extends a cell that reaches the threshold, `score` in row `row` (1-based) at node `node`, in both
-/// directions.
+/// Extends a cell that reaches the threshold, `score` in row `row` (1-based) at node `node`, in
+/// both directions.
 Diagonal ssv_diagonal(const ByteProfile& profile, const SsvScan& scan,
                       std::span<const Residue> residues, int row, int node, int score);
 /// Where the scan goes on after a diagonal from a cell of that row: the last row that it covers.
@@ -47,7 +47,8 @@ inline constexpr int kSsvScanLanes = 16, kViterbiScanLanes = 8;
 std::vector<Diagonal> ssv_scan(const ByteProfile& profile, const SsvScan& scan,
                                std::span<const Residue> residues);
 
-/// Cells that reach `threshold` (-32768..32767) as diagonals of length 1. `move`: WordProfile::move.
+/// Cells that reach `threshold` (-32768..32767) as diagonals of length 1. `move`:
+/// WordProfile::move.
 std::vector<Diagonal> viterbi_scan(const WordProfile& profile, int move, int threshold,
                                    std::span<const Residue> residues);
 

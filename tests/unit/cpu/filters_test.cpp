@@ -421,8 +421,8 @@ TEST_P(CpuFilters, ScansEqualReference) {
         std::vector<reference::Diagonal> got;
         for (const auto& f : found)
           if (f.target == n) got.push_back(f.diagonal);
-        const std::string what = describe(seed, M, to_string(kind), views[n].size(),
-                                          test_support::kAllTargetKinds[n]);
+        const std::string what =
+            describe(seed, M, to_string(kind), views[n].size(), test_support::kAllTargetKinds[n]);
         ASSERT_EQ(got, reference::ssv_scan(model->bytes, scan, views[n])) << what;
         diagonals += got.size();
         tables.viterbi_scan(model->words, move, threshold, views[n], scratch_, got);

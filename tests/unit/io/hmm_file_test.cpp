@@ -325,7 +325,8 @@ TEST(HmmFile, AllReferenceModelsAgreeWithHmmstat) {
 TEST(HmmFile, LongestHitsOfNucleotideModels) {
   HMMJIT_SHARED_OR_SKIP(shared);
   int models = 0;
-  for (const char* file : {"dfam", "sine", "barrnap_bac", "MADE1", "lam40", "cos12", "lambda5500"}) {
+  for (const char* file :
+       {"dfam", "sine", "barrnap_bac", "MADE1", "lam40", "cos12", "lambda5500"}) {
     const ModelsResult got =
         read_models(HmmReader::open(shared / "data/dna/hmm" / (std::string(file) + ".hmm.gz")));
     ASSERT_EQ(got.error, "");

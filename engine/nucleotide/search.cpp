@@ -1,0 +1,403 @@
+#include "nucleotide/search.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <utility>
+
+#include "core/mutex.hpp"
+#include "core/per_thread.hpp"
+#include "core/task_pool.hpp"
+#include "core/threads.hpp"
+#include "nucleotide/hits.hpp"
+#include "nucleotide/pieces.hpp"
+#include "nucleotide/window_domains.hpp"
+
+namespace hmmjit::nucleotide {
+namespace {
+
+// A task takes so many residues, or one strand of a piece: enough to fill vectors.
+constexpr std::int64_t kResiduesOfRun = 1 << 17;
+
+// One strand of a piece.
+struct Unit {
+  Piece piece;
+  bool bottom = false;
+};
+
+std::array<Residue, 256> complements_of(const Alphabet& alphabet) {
+  std::array<Residue, 256> out;
+  for (std::size_t x = 0; x < out.size(); ++x) out[x] = static_cast<Residue>(x);
+  constexpr std::string_view kLetters = "ACGTRYMKHDBV", kComplements = "TGCAYRKMDHVB";
+  for (std::size_t n = 0; n < kLetters.size(); ++n)
+    out[alphabet.digit[static_cast<unsigned char>(kLetters[n])]] =
+        alphabet.digit[static_cast<unsigned char>(kComplements[n])];
+  return out;
+}
+
+// The buffers of one thread.
+struct Scratch {
+  cpu::FilterScratch filters;
+  DomainScratch domains;
+  std::vector<Residue> bottom;
+  std::vector<std::span<const Residue>> sequences;
+};
+
+// The residues of units in their own direction. Those of bottom strands are copies in `scratch`.
+std::span<const std::span<const Residue>> sequences_of(std::span<const Unit> units,
+                                                       const TargetBlock& block,
+                                                       std::size_t first_target, int window_length,
+                                                       Scratch& scratch) {
+  // DNA and RNA have the same codes.
+  static const std::array<Residue, 256> complements = complements_of(dna_alphabet());
+  const auto part = [&](const Unit& unit) {
+    const std::int64_t start = unit.piece.start(window_length);
+    return block[unit.piece.target - first_target].residues.subspan(
+        static_cast<std::size_t>(start - 1), static_cast<std::size_t>(unit.piece.last - start + 1));
+  };
+  std::size_t residues = 0;
+  for (const Unit& unit : units) residues += unit.bottom ? part(unit).size() : 0;
+  scratch.bottom.resize(residues);
+  auto to = scratch.bottom.begin();
+  scratch.sequences.clear();
+  for (const Unit& unit : units) {
+    const std::span<const Residue> top = part(unit);
+    if (!unit.bottom) {
+      scratch.sequences.push_back(top);
+      continue;
+    }
+    const auto begin = to;
+    to = std::transform(top.rbegin(), top.rend(), to, [](Residue x) { return complements[x]; });
+    scratch.sequences.push_back({begin, to});
+  }
+  return scratch.sequences;
+}
+
+// A query with all its tables.
+struct Model {
+  Model(const Query& of, const Options& options)
+      : query(of), filters(query, options), domains(*query.model, query.window_length) {}
+  Query query;
+  WindowModel filters;
+  DomainModel domains;
+};
+
+std::vector<std::unique_ptr<Model>> make_models(std::span<const Query> queries,
+                                                const Options& options) {
+  std::vector<std::unique_ptr<Model>> models(queries.size());
+  for_each_index(options.threads, queries.size(),
+                 [&](std::size_t m) { models[m] = std::make_unique<Model>(queries[m], options); });
+  return models;
+}
+
+// Coordinates on the target, from > to on the bottom strand.
+domain::Domain on_target(domain::Domain d, const Unit& unit, int window_length) {
+  const auto start = static_cast<int>(unit.piece.start(window_length));
+  const auto last = static_cast<int>(unit.piece.last);
+  for (int* position : {&d.ienv, &d.jenv, &d.iali, &d.jali})
+    *position = unit.bottom ? last - *position + 1 : start + *position - 1;
+  return d;
+}
+
+std::shared_ptr<const Subject> subject_of(const TargetView& target, std::uint64_t index) {
+  return std::make_shared<const Subject>(Subject{index, std::string(target.name),
+                                                 std::string(target.accession),
+                                                 std::string(target.description), target.length()});
+}
+
+// A search that ends by an exception of the domain stage fails instead.
+Status without_large_matrices(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const domain::MatrixTooLarge& e) {
+    return fail(ErrorCode::kResources, e.what(), {}, "use a machine with more memory");
+  }
+  return {};
+}
+
+}  // namespace
+
+Counters& Counters::operator+=(const Counters& other) {
+  for (std::uint64_t Counters::*const member :
+       {&Counters::targets, &Counters::residues, &Counters::msv, &Counters::bias,
+        &Counters::viterbi, &Counters::forward})
+    this->*member += other.*member;
+  return *this;
+}
+
+Status check(const Query& query) {
+  const Hmm& hmm = query.model->hmm;
+  if (hmm.M > std::numeric_limits<std::int16_t>::max() ||
+      query.window_length > std::numeric_limits<std::uint16_t>::max()) {
+    return fail(ErrorCode::kInput,
+                fmt::format("model {} has {} positions and windows of {} residues; at most 32767 "
+                            "and 65535 can be searched",
+                            hmm.name, hmm.M, query.window_length),
+                {}, "divide the model, or set --w_length");
+  }
+  return {};
+}
+
+// What a model finds depends on how often its emissions were restored before (emissions.hpp), so
+// runs count in their order. A run whose predecessors are still being searched starts from what is
+// known of them; where that was wrong, its domains are found again.
+struct Search::State {
+  struct Run {
+    std::size_t first_unit = 0, count = 0;
+  };
+  struct RunResult {
+    std::vector<Window> windows;
+    Counters counters;  // of the filters
+    std::uint64_t turns_before = 0, turns_after = 0;
+    std::uint64_t forward = 0;
+    std::vector<WindowDomain> domains;
+  };
+  struct Progress {
+    Mutex mutex;
+    std::vector<std::unique_ptr<RunResult>> waiting HMMJIT_GUARDED_BY(mutex);
+    std::size_t next HMMJIT_GUARDED_BY(mutex) = 0;
+    bool committing HMMJIT_GUARDED_BY(mutex) = false;
+    std::uint64_t turns HMMJIT_GUARDED_BY(mutex) = 0;
+    Counters counters HMMJIT_GUARDED_BY(mutex);
+    std::vector<Hit> hits HMMJIT_GUARDED_BY(mutex);
+  };
+
+  State(std::vector<Query> queries, const Options& given)
+      : options(given),
+        models(make_models(queries, options)),
+        progress(models.size()),
+        partitioner(options.partition, options.block_length) {}
+
+  void cut(const TargetBlock& block);
+  std::span<const Unit> units_of(const Run& run) const {
+    return std::span(units).subspan(run.first_unit, run.count);
+  }
+  void search(std::size_t run, std::size_t model, const TargetBlock& block);
+  std::uint64_t turns_before(Progress& p, std::size_t run);
+  void find_domains_of(std::size_t run, std::size_t model, const TargetBlock& block, Scratch& s,
+                       RunResult& result);
+  void commit(std::size_t run, std::size_t model, const TargetBlock& block, Scratch& s,
+              std::unique_ptr<RunResult> result);
+  void keep(const Run& run, Model& model, Progress& p, const TargetBlock& block, RunResult& result)
+      HMMJIT_REQUIRES(p.mutex);
+
+  const Options options;
+  std::vector<std::unique_ptr<Model>> models;
+  std::vector<Progress> progress;
+  PerThread<Scratch> scratch;
+
+  Partitioner partitioner;
+  std::uint64_t targets = 0;  // before the block
+  std::uint64_t residues = 0;
+  // Of the block.
+  std::vector<Piece> pieces;
+  std::vector<Unit> units;
+  std::vector<Run> runs;
+};
+
+void Search::State::cut(const TargetBlock& block) {
+  pieces.clear();
+  units.clear();
+  runs.clear();
+  for (std::size_t n = 0; n < block.size(); ++n)
+    partitioner.cut(targets + n, block.length(n), pieces);
+  std::int64_t in_run = kResiduesOfRun;
+  for (const Piece& piece : pieces) {
+    for (const bool bottom : {false, true}) {
+      if (options.strands == (bottom ? Strands::kTop : Strands::kBottom)) continue;
+      if (in_run >= kResiduesOfRun) {
+        runs.push_back({units.size(), 0});
+        in_run = 0;
+      }
+      units.push_back({piece, bottom});
+      ++runs.back().count;
+      in_run += piece.last - piece.first + 1;
+      residues += static_cast<std::uint64_t>(piece.last - piece.first + 1);
+    }
+  }
+}
+
+void Search::State::search(std::size_t run, std::size_t model, const TargetBlock& block) {
+  const FlushToZeroScope flush;
+  Scratch& s = scratch.local();
+  const Model& m = *models[model];
+  auto result = std::make_unique<RunResult>();
+  const auto sequences =
+      sequences_of(units_of(runs[run]), block, targets, m.query.window_length, s);
+  result->windows = find_windows(m.filters, options, sequences, s.filters, result->counters);
+  result->turns_before = turns_before(progress[model], run);
+  find_domains_of(run, model, block, s, *result);
+  commit(run, model, block, s, std::move(result));
+}
+
+// As far as it is known.
+std::uint64_t Search::State::turns_before(Progress& p, std::size_t run) {
+  const MutexLock lock(p.mutex);
+  std::uint64_t turns = p.turns;
+  for (std::size_t r = p.next; r < run; ++r)
+    if (const auto& other = p.waiting[r]) turns += other->turns_after - other->turns_before;
+  return turns;
+}
+
+void Search::State::find_domains_of(std::size_t run, std::size_t model, const TargetBlock& block,
+                                    Scratch& s, RunResult& result) {
+  Model& m = *models[model];
+  const auto sequences =
+      sequences_of(units_of(runs[run]), block, targets, m.query.window_length, s);
+  Counters counters;
+  result.turns_after = result.turns_before;
+  result.domains = find_domains(m.filters, m.domains, options, sequences, result.windows,
+                                result.turns_after, s.domains, counters);
+  result.forward = counters.forward;
+}
+
+void Search::State::commit(std::size_t run, std::size_t model, const TargetBlock& block, Scratch& s,
+                           std::unique_ptr<RunResult> result) {
+  Progress& p = progress[model];
+  Emissions& emissions = models[model]->domains.emissions;
+  MutexLock lock(p.mutex);
+  p.waiting[run] = std::move(result);
+  if (p.committing) return;
+  p.committing = true;
+  while (p.next < runs.size() && p.waiting[p.next]) {
+    const std::size_t r = p.next;
+    std::unique_ptr<RunResult> next = std::move(p.waiting[r]);
+    if (!next->windows.empty() && emissions.after(next->turns_before) != emissions.after(p.turns)) {
+      next->turns_before = p.turns;
+      lock.unlock();
+      find_domains_of(r, model, block, s, *next);
+      lock.lock();
+    }
+    p.turns += next->turns_after - next->turns_before;
+    keep(runs[r], *models[model], p, block, *next);
+    ++p.next;
+  }
+  p.committing = false;
+}
+
+void Search::State::keep(const Run& run, Model& model, Progress& p, const TargetBlock& block,
+                         RunResult& result) {
+  p.counters += result.counters;
+  p.counters.forward += result.forward;
+  for (WindowDomain& found : result.domains) {
+    const Unit& unit = units[run.first_unit + found.sequence];
+    const std::size_t n = unit.piece.target - targets;
+    const bool again = !p.hits.empty() && p.hits.back().subject->index == unit.piece.target;
+    p.hits.push_back(
+        {.subject = again ? p.hits.back().subject : subject_of(block[n], unit.piece.target),
+         .bottom = unit.bottom,
+         .domain = on_target(std::move(found.domain), unit, model.query.window_length)});
+  }
+}
+
+Search::Search(std::vector<Query> queries, const Options& options)
+    : state_(std::make_unique<State>(std::move(queries), options)) {}
+Search::~Search() = default;
+
+Status Search::add(const TargetBlock& block) {
+  State& s = *state_;
+  s.cut(block);
+  for (State::Progress& p : s.progress) {
+    const MutexLock lock(p.mutex);
+    p.waiting.clear();
+    p.waiting.resize(s.runs.size());
+    p.next = 0;
+  }
+  const std::size_t models = s.models.size();
+  HMMJIT_TRY(without_large_matrices([&] {
+    for_each_index(s.options.threads, s.runs.size() * models,
+                   [&](std::size_t n) { s.search(n / models, n % models, block); });
+  }));
+  s.targets += block.size();
+  return {};
+}
+
+HitList Search::finish(std::size_t query) {
+  const FlushToZeroScope flush;
+  State& s = *state_;
+  State::Progress& p = s.progress[query];
+  const MutexLock lock(p.mutex);
+  const Query& q = s.models[query]->query;
+  p.counters.targets = s.targets;
+  p.counters.residues = s.residues;
+  auto searched = static_cast<double>(s.residues);
+  if (s.options.Z) {
+    searched = std::trunc(1000000.0 * *s.options.Z);
+    if (s.options.strands == Strands::kBoth) searched *= 2;
+  }
+  const double raise = log_search_space(searched, q.window_length);
+  std::vector<StoredHit> hits;
+  for (Hit& hit : std::exchange(p.hits, {})) {
+    hit.domain.log_p += raise;
+    hits.push_back({std::move(hit), &q});
+  }
+  return finish_hits(std::move(hits), false, p.counters, s.options.column_scores);
+}
+
+Result<std::vector<HitList>> scan(std::span<const Query> queries, const TargetBlock& targets,
+                                  const Options& options) {
+  const auto models = make_models(queries, options);
+  struct Found {
+    std::vector<Hit> hits;
+    Counters counters;
+  };
+  std::vector<Found> found(models.size() * targets.size());
+  PerThread<Scratch> scratch;
+  const bool top = options.strands != Strands::kBottom, bottom = options.strands != Strands::kTop;
+  HMMJIT_TRY(without_large_matrices([&] {
+    for_each_index(options.threads, found.size(), [&](std::size_t at) {
+      const FlushToZeroScope flush;
+      const std::size_t n = at / models.size();
+      const TargetView target = targets[n];
+      if (target.length() == 0) return;
+      Model& m = *models[at % models.size()];
+      const Hmm& hmm = m.query.model->hmm;
+      Scratch& s = scratch.local();
+      std::vector<Unit> units;
+      for (const bool of_bottom : {true, false})
+        if (of_bottom ? bottom : top) units.push_back({{n, 1, target.length()}, of_bottom});
+      const int W = m.query.window_length;
+      const auto sequences = sequences_of(units, targets, 0, W, s);
+      Found& out = found[at];
+      const auto windows = find_windows(m.filters, options, sequences, s.filters, out.counters);
+      std::uint64_t turns = 0;
+      auto domains = find_domains(m.filters, m.domains, options, sequences, windows, turns,
+                                  s.domains, out.counters);
+      const double searched = target.length() * static_cast<double>(units.size());
+      const double raise = log_search_space(searched, W);
+      const auto subject = std::make_shared<const Subject>(
+          Subject{at % models.size(), hmm.name, hmm.accession.value_or(""),
+                  hmm.description.value_or(""), hmm.M});
+      for (WindowDomain& d : domains) {
+        const Unit& unit = units[d.sequence];
+        Hit hit{.subject = subject,
+                .bottom = unit.bottom,
+                .domain = on_target(std::move(d.domain), unit, W)};
+        hit.domain.log_p += raise;
+        hit.domain.log_p += std::log(static_cast<double>(static_cast<float>(models.size())));
+        out.hits.push_back(std::move(hit));
+      }
+    });
+  }));
+  const FlushToZeroScope flush;
+  std::vector<HitList> lists;
+  for (std::size_t n = 0; n < targets.size(); ++n) {
+    Counters counters{
+        .targets = 1,
+        .residues = static_cast<std::uint64_t>(targets.length(n)) * (bottom ? 2u : 1u)};
+    std::vector<StoredHit> hits;
+    for (std::size_t m = 0; m < models.size(); ++m) {
+      Found& from = found[n * models.size() + m];
+      counters += from.counters;
+      for (Hit& hit : from.hits) hits.push_back({std::move(hit), &models[m]->query});
+    }
+    lists.push_back(finish_hits(std::move(hits), true, counters, options.column_scores));
+  }
+  return lists;
+}
+
+}  // namespace hmmjit::nucleotide

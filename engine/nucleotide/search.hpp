@@ -1,0 +1,128 @@
+// Search of nucleotide models in long targets, both strands: nhmmer's and nhmmscan's results
+// (Wheeler & Eddy 2013). A target is cut into pieces; each piece and strand is scanned by SSV, and
+// what its windows pass is searched like a protein target, but for a composition correction of each
+// envelope. Every domain is a hit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "domain/domain.hpp"
+#include "model/profile.hpp"
+#include "model/targets.hpp"
+
+namespace hmmjit::nucleotide {
+
+enum class Strands { kBoth, kTop, kBottom };
+
+/// How targets are cut into pieces; results depend on it now and then (a domain may be cut).
+enum class Partition {
+  kGathered,  ///< short targets share a block: nhmmer with worker threads
+  kSerial,    ///< each target for itself: nhmmer --cpu 0
+};
+
+struct Options {
+  double F1 = 0.02, F2 = 3e-3, F3 = 3e-5;
+  bool bias = true;
+  int B1 = 110, B2 = 240, B3 = 1000;  ///< window lengths over which the bias filter counts in full
+  /// `null2`: emissions are estimated again for each envelope. The other members as everywhere.
+  domain::DomainOptions domain;
+  Strands strands = Strands::kBoth;
+  Partition partition = Partition::kGathered;
+  int block_length = 262144;   ///< new residues of a piece at most
+  std::optional<double> Z;     ///< search space of one strand in megabases
+  bool column_scores = false;  ///< fills Hit::column_scores
+  int threads = 1;             ///< the caller's included
+};
+
+/// A hit passes by its E-value, or by its score where one is given.
+struct Rule {
+  double e_value;
+  std::optional<double> score = {};
+};
+
+/// A model to search with. Cutoffs of the model (--cut_ga) are scores of both rules. The alphabet
+/// of the model holds the background frequencies, and the letters of targets that are shown.
+struct Query {
+  std::shared_ptr<const SearchModel> model;
+  int window_length = 0;  ///< W: MAXL of the model, --w_length, max_length(hmm, --w_beta)
+  Rule report{10.0}, include{0.01};
+};
+
+/// Fails with kInput where a model or window is longer than positions in windows can be.
+Status check(const Query& query);
+
+/// What a hit lies on: a target, or a model in scan().
+struct Subject {
+  std::uint64_t index = 0;                                  ///< in the input, from 0
+  std::string name = {}, accession = {}, description = {};  ///< empty: none
+  std::int64_t length = 0;
+};
+
+struct Hit {
+  std::shared_ptr<const Subject> subject;
+  bool bottom = false;
+  /// Coordinates on the whole target as shown: from > to on the bottom strand. bias_nats: what the
+  /// composition correction took away; log_p: of the final search space, exp(log_p) is the E-value.
+  domain::Domain domain = {};
+  bool reported = false, included = false;
+  /// Scores of the alignment's columns in nats; a gap has its score in its last column, and NaN in
+  /// the others.
+  std::vector<float> column_scores = {};
+};
+
+struct Counters {
+  std::uint64_t targets = 0;
+  std::uint64_t residues = 0;  ///< both strands counted where searched
+  std::uint64_t msv = 0, bias = 0, viterbi = 0, forward = 0;  ///< residues past each filter
+  Counters& operator+=(const Counters& other);
+};
+
+/// Largest extents over all stored hits, duplicates and unreported ones too: column widths.
+struct Extents {
+  std::size_t name = 0, accession = 0, shown = 0;  ///< characters; shown: accession if any, or name
+  std::int64_t position = 0;                       ///< of alignment ends
+};
+
+/// The result of a model, or of a target in scan().
+struct HitList {
+  std::vector<Hit> hits;  ///< reported ones, in the order of the report
+  std::uint64_t reported = 0, included = 0;
+  std::uint64_t reported_residues = 0;  ///< sum of alignment lengths on the target
+  Extents extents;
+  Counters counters;
+};
+
+/// nhmmer: targets in their order, each read once for all models.
+class Search {
+ public:
+  Search(std::vector<Query> queries, const Options& options);
+  ~Search();
+  Search(const Search&) = delete;
+  Search& operator=(const Search&) = delete;
+
+  /// Searches the targets of a block with all models. Targets are whole; their order and number
+  /// count, not the blocks that they come in. Fails with kResources where a matrix would be too
+  /// large. The block may be released once this returns.
+  Status add(const TargetBlock& block);
+  /// The result of a model after the last block. To be called once for each.
+  HitList finish(std::size_t query);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// nhmmscan: the hits of all models on each target, in the order of the targets. Every target is
+/// one piece; the bottom strand comes first. `options.partition`, `block_length` and `Z` have no
+/// meaning here.
+Result<std::vector<HitList>> scan(std::span<const Query> models, const TargetBlock& targets,
+                                  const Options& options);
+
+}  // namespace hmmjit::nucleotide

@@ -1,0 +1,50 @@
+// From the windows that pass the filters to scored domains: Forward and its filter, envelopes, and
+// their scores with re-estimated emissions.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "domain/alignment.hpp"
+#include "domain/envelopes.hpp"
+#include "nucleotide/emissions.hpp"
+#include "nucleotide/windows.hpp"
+
+namespace hmmjit::nucleotide {
+
+/// What the domain stage needs of a query.
+struct DomainModel {
+  DomainModel(const SearchModel& model, int window_length)
+      : W(window_length), tables(model), emissions(tables) {}
+  int W;
+  domain::ForwardTables tables;
+  Emissions emissions;
+};
+
+/// Buffers of one thread.
+struct DomainScratch {
+  domain::Workspace workspace;
+  domain::EnvelopeScorer scorer;
+  domain::Aligner aligner;
+  domain::EmissionRows rows;
+  domain::Lanes lanes;
+  AlignedArray<float> cells;
+};
+
+/// A domain with coordinates in one of several sequences.
+struct WindowDomain {
+  std::size_t sequence;
+  domain::Domain domain;
+};
+
+/// Domains of `windows`, in their order. `turns`: restorations of emissions before these sequences;
+/// those in the sequences are added, as long as they matter. `counters` takes the residues past
+/// Forward. Fails with an exception domain::MatrixTooLarge.
+std::vector<WindowDomain> find_domains(const WindowModel& filters, DomainModel& model,
+                                       const Options& options,
+                                       std::span<const std::span<const Residue>> sequences,
+                                       std::span<const Window> windows, std::uint64_t& turns,
+                                       DomainScratch& scratch, Counters& counters);
+
+}  // namespace hmmjit::nucleotide

@@ -1,0 +1,269 @@
+#include "nucleotide/windows.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "core/threads.hpp"
+#include "model/score_statistics.hpp"
+
+namespace hmmjit::nucleotide {
+namespace {
+
+constexpr double kLn2 = 0.69314718055994529;
+// N, C and J loops over a whole target, in nats.
+constexpr double kLoops = 3.0;
+constexpr std::int64_t kLongestWindow = 80000, kLongestOverlap = 40000;
+
+// As the processor of the reference converts doubles.
+int to_int(double x) {
+  return x > -2147483649.0 && x < 2147483648.0 ? static_cast<int>(x)
+                                               : std::numeric_limits<int>::min();
+}
+
+// The score of a P-value in a Gumbel distribution.
+float inverse_gumbel(double P, float mu, float lambda) {
+  const double log_p = P < 5e-9 ? (std::pow(P, P) - 1) / P : std::log(-std::log(1 - P));
+  return static_cast<float>(static_cast<double>(mu) - log_p / static_cast<double>(lambda));
+}
+
+reference::SsvScan ssv_scan_of(const SearchModel& model, int W, double F1) {
+  const ByteProfile& bytes = model.bytes;
+  const Calibration& c = model.hmm.calibration;
+  const int tjb = bytes.tjb(W);
+  const auto nats = static_cast<double>(inverse_gumbel(F1, c.msv_mu, c.msv_lambda)) * kLn2;
+  const double score =
+      (static_cast<double>(null_score(W)) + nats + kLoops) * static_cast<double>(bytes.scale);
+  const double threshold = std::ceil(score + bytes.base + bytes.tec + tjb);
+  return {.threshold = static_cast<std::uint8_t>(to_int(threshold)),
+          .begin = std::max(bytes.base - static_cast<std::uint8_t>(tjb + bytes.tbm), 0),
+          .floor = bytes.base - tjb - bytes.tbm};
+}
+
+// Lengths of inserts at a node that all but one of 10^7 stay below make its share of the window.
+void spread_window(const OddsProfile& odds, std::vector<float>& before, std::vector<float>& after) {
+  const int M = odds.M;
+  before.assign(static_cast<std::size_t>(M) + 2, 0.0f);
+  after = before;
+  float sum = 0;
+  for (int k = 1; k < M; ++k) {
+    const float into = odds.mi_out[k - 1], stay = odds.ii_out[k - 1];
+    const int length = into == 0 ? 1
+                                 : 1 + to_int(std::log(1e-7 / static_cast<double>(into)) /
+                                              std::log(static_cast<double>(stay)));
+    before[k] = static_cast<float>(length);
+    sum += before[k];
+  }
+  for (int k = 1; k < M; ++k) before[k] /= sum;
+  after[M] = before[M - 1];
+  for (int k = M - 1; k >= 1; --k) after[k] = after[k + 1] + before[k - 1];
+  for (int k = 2; k < M; ++k) before[k] += before[k - 1];
+}
+
+// The window around a diagonal of a sequence of L residues.
+Window extended(const WindowModel& model, const reference::Diagonal& d, std::int64_t L,
+                std::size_t sequence, std::size_t group) {
+  const auto share = [](const std::vector<float>& of_node, int k) {
+    return static_cast<double>(
+        of_node[static_cast<std::size_t>(std::min(k, static_cast<int>(of_node.size()) - 1))]);
+  };
+  const double W = model.W;
+  const double first =
+      static_cast<double>(d.first) - W * (0.1 + share(model.before, d.last_node - d.length + 1));
+  const double last =
+      static_cast<double>(d.first + d.length) + W * (0.1 + share(model.after, d.last_node));
+  const auto start = static_cast<std::int64_t>(std::max(1.0, first));
+  const auto end = static_cast<std::int64_t>(std::min(static_cast<double>(L), last));
+  return {sequence, start, end - start + 1, group};
+}
+
+// Unites neighbours from `from` on, of one sequence, that overlap by more than `share` of the
+// shorter one.
+void merge(std::vector<Window>& windows, std::size_t from, float share) {
+  if (windows.size() - from < 2) return;
+  std::size_t last = from;
+  for (std::size_t n = from + 1; n < windows.size(); ++n) {
+    Window& merged = windows[last];
+    const Window& next = windows[n];
+    const std::int64_t start = std::min(merged.start, next.start);
+    const std::int64_t end = std::max(merged.end(), next.end());
+    const auto overlap = static_cast<float>(static_cast<std::int32_t>(
+        std::min(merged.end(), next.end()) - std::max(merged.start, next.start)));
+    if (overlap / static_cast<float>(std::min(merged.length, next.length)) > share) {
+      merged.start = start;
+      merged.length = end - start;
+    } else {
+      windows[++last] = next;
+    }
+  }
+  windows.resize(last + 1);
+}
+
+std::vector<Window> ssv_windows(const WindowModel& model,
+                                std::span<const std::span<const Residue>> sequences,
+                                cpu::FilterScratch& scratch) {
+  std::vector<cpu::FoundDiagonal> found;
+  model.tables.ssv_scan(model.model.bytes, model.ssv, sequences, scratch, found);
+  std::vector<Window> windows;
+  for (auto d = found.begin(); d != found.end();) {
+    const std::size_t from = windows.size(), sequence = d->target;
+    const auto L = static_cast<std::int64_t>(sequences[sequence].size());
+    for (; d != found.end() && d->target == sequence; ++d)
+      windows.push_back(extended(model, d->diagonal, L, sequence, 0));
+    merge(windows, from, 0.0f);
+  }
+  return windows;
+}
+
+// P-value in the distribution of MSV scores.
+double msv_survival(const Calibration& c, double bits) {
+  return gumbel_survival(bits, static_cast<double>(c.msv_mu), static_cast<double>(c.msv_lambda));
+}
+
+// A window and what its filters have found.
+struct Candidate {
+  Window window;
+  float msv_nats = 0;
+  float bias_nats = 0;  ///< of the bias filter, without the length part
+
+  int length() const { return static_cast<int>(window.length); }
+};
+
+using Sequences = std::span<const std::span<const Residue>>;
+
+std::vector<std::span<const Residue>> views_of(std::span<const Candidate> candidates,
+                                               Sequences sequences) {
+  std::vector<std::span<const Residue>> views;
+  for (const Candidate& c : candidates)
+    views.push_back(c.window.part_of(sequences[c.window.sequence]));
+  return views;
+}
+
+std::uint64_t residues_of(std::span<const Candidate> candidates) {
+  std::uint64_t sum = 0;
+  for (const Candidate& c : candidates) sum += static_cast<std::uint64_t>(c.window.length);
+  return sum;
+}
+
+std::vector<Candidate> msv_candidates(const WindowModel& model, double F1, Sequences sequences,
+                                      cpu::FilterScratch& scratch) {
+  std::vector<Candidate> candidates;
+  for (const Window& window : ssv_windows(model, sequences, scratch))
+    candidates.push_back({window});
+  const auto views = views_of(candidates, sequences);
+  std::vector<reference::SsvResult> scores(views.size());
+  model.tables.ssv_batch(views, scores, scratch);
+  for (std::size_t n = 0; n < views.size(); ++n) {
+    candidates[n].msv_nats = scores[n].status == reference::SsvStatus::kNoResult
+                                 ? model.tables.msv_recurrence(views[n], scratch)
+                                 : scores[n].nats;
+  }
+  std::erase_if(candidates, [&](const Candidate& c) {
+    // These bits are not rounded to float, but their P-value is.
+    const float nats = c.msv_nats - null_score(c.length());
+    const auto P = static_cast<float>(
+        msv_survival(model.model.hmm.calibration, static_cast<double>(nats) / kLn2));
+    return static_cast<double>(P) > F1;
+  });
+  return candidates;
+}
+
+void filter_by_bias(const WindowModel& model, const Options& options, Sequences sequences,
+                    std::vector<Candidate>& candidates) {
+  std::vector<float> scores(candidates.size());
+  model.tables.bias_filter_batch(views_of(candidates, sequences), scores);
+  for (std::size_t n = 0; n < scores.size(); ++n)
+    candidates[n].bias_nats = scores[n] - null_score(candidates[n].length());
+  std::erase_if(candidates, [&](const Candidate& c) {
+    const float filter_nats =
+        null_score(c.length()) + c.bias_nats * bias_share(c.length(), options.B1);
+    const float bits = nats_to_bits(c.msv_nats - filter_nats);
+    return msv_survival(model.model.hmm.calibration, static_cast<double>(bits)) > options.F1;
+  });
+}
+
+// The word that a cell must reach. Wraps around like the reference's.
+int viterbi_threshold(const WindowModel& model, const Candidate& c, int length, int move, int B2) {
+  const auto filter_nats = static_cast<float>(static_cast<double>(null_score(length)) +
+                                              static_cast<double>(c.bias_nats) *
+                                                  static_cast<double>(bias_share(c.length(), B2)));
+  const WordProfile& words = model.model.words;
+  const double score =
+      static_cast<double>(filter_nats) + kLn2 * static_cast<double>(model.viterbi_nats) + kLoops;
+  const double threshold =
+      std::ceil(score * static_cast<double>(words.scale) - words.ec - move + words.base);
+  return static_cast<std::int16_t>(to_int(threshold));
+}
+
+// Cuts windows from `from` on that are too long; what is cut off goes to the end.
+void split_long(std::vector<Window>& windows, std::size_t from, int W) {
+  const std::int64_t step = kLongestWindow - std::min<std::int64_t>(kLongestOverlap, W);
+  const std::size_t count = windows.size();
+  for (std::size_t n = from; n < count; ++n) {
+    if (windows[n].length <= kLongestWindow) continue;
+    Window part = windows[n];
+    windows[n].length = kLongestWindow;
+    std::int64_t rest = part.length;
+    do {
+      part.start += step;
+      rest -= step;
+      part.length = std::min(kLongestWindow, rest);
+      windows.push_back(part);
+    } while (rest > kLongestWindow);
+  }
+}
+
+// Appends the windows around cells that Viterbi finds in a candidate. Returns the residues that
+// they cover.
+std::uint64_t add_viterbi_windows(const WindowModel& model, const Candidate& c, std::size_t group,
+                                  int B2, Sequences sequences, cpu::FilterScratch& scratch,
+                                  std::vector<reference::Diagonal>& records,
+                                  std::vector<Window>& windows) {
+  const int length = std::min(c.length(), model.W);
+  const int move = model.model.words.move(length);
+  model.tables.viterbi_scan(model.model.words, move, viterbi_threshold(model, c, length, move, B2),
+                            c.window.part_of(sequences[c.window.sequence]), scratch, records);
+  const std::size_t from = windows.size();
+  for (const reference::Diagonal& cell : records)
+    windows.push_back(extended(model, cell, c.window.length, c.window.sequence, group));
+  merge(windows, from, 0.5f);
+  split_long(windows, from, model.W);
+  std::int64_t covered = 0;
+  for (std::size_t n = from; n < windows.size(); ++n) {
+    covered += windows[n].length;
+    if (n > from) covered -= std::max<std::int64_t>(0, windows[n - 1].end() - windows[n].start);
+  }
+  for (std::size_t n = from; n < windows.size(); ++n) windows[n].start += c.window.start - 1;
+  return static_cast<std::uint64_t>(covered);
+}
+
+}  // namespace
+
+WindowModel::WindowModel(const Query& query, const Options& options)
+    : model(*query.model),
+      W(query.window_length),
+      tables(model),
+      ssv(ssv_scan_of(model, W, options.F1)) {
+  const FlushToZeroScope flush;
+  spread_window(model.odds, before, after);
+  const Calibration& c = model.hmm.calibration;
+  viterbi_nats = inverse_gumbel(options.F2, c.viterbi_mu, c.viterbi_lambda);
+}
+
+std::vector<Window> find_windows(const WindowModel& model, const Options& options,
+                                 std::span<const std::span<const Residue>> sequences,
+                                 cpu::FilterScratch& scratch, Counters& counters) {
+  std::vector<Candidate> candidates = msv_candidates(model, options.F1, sequences, scratch);
+  counters.msv += residues_of(candidates);
+  if (options.bias) filter_by_bias(model, options, sequences, candidates);
+  counters.bias += residues_of(candidates);
+  std::vector<Window> windows;
+  std::vector<reference::Diagonal> records;
+  for (std::size_t n = 0; n < candidates.size(); ++n)
+    counters.viterbi += add_viterbi_windows(model, candidates[n], n, options.B2, sequences, scratch,
+                                            records, windows);
+  return windows;
+}
+
+}  // namespace hmmjit::nucleotide

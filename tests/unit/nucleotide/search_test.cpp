@@ -1,0 +1,126 @@
+// What must not depend on threads, blocks of input, or the strand that a copy of the model lies on.
+// Results themselves are compared with nhmmer's by the tests of the program.
+#include "nucleotide/search.hpp"
+
+#include <gmock/gmock.h>
+
+#include "core/threads.hpp"
+#include "nucleotide/emissions.hpp"
+#include "tests/support/random_profiles.hpp"
+
+namespace hmmjit::nucleotide {
+namespace {
+
+using test_support::ModelKind;
+using test_support::Random;
+using test_support::TargetKind;
+
+// With masked nodes, which score nothing from the first envelope on.
+Query query_of(std::uint64_t seed, int M) {
+  Hmm hmm = test_support::random_hmm(seed, M, ModelKind::kTypical, dna_alphabet());
+  hmm.mm = std::string(static_cast<std::size_t>(M), '.');
+  for (std::size_t k = 4; k < hmm.mm.size(); k += 5) hmm.mm[k] = 'm';
+  Query query;
+  query.model = make_search_model(std::move(hmm));
+  query.window_length = max_length(query.model->hmm, 1e-7);
+  query.report.e_value = 1e6;
+  return query;
+}
+
+std::vector<Query> queries() { return {query_of(11, 70), query_of(12, 150), query_of(13, 25)}; }
+
+// Copies of the models between random residues.
+std::vector<std::vector<Residue>> targets() {
+  Random random(5);
+  std::vector<std::vector<Residue>> targets;
+  const auto models = queries();
+  for (const int length : {700, 130000, 0, 20, 90000, 3000, 50001}) {
+    std::vector<Residue> residues = test_support::random_target(
+        random.next(), length, TargetKind::kBackground, models[0].model->hmm);
+    for (int at = 300; at + 400 < length; at += 2500) {
+      const Hmm& hmm = models[static_cast<std::size_t>(random.integer(0, 2))].model->hmm;
+      const auto copy = test_support::random_target(random.next(), 400, TargetKind::kTandem, hmm);
+      std::ranges::copy(copy, residues.begin() + at);
+    }
+    targets.push_back(std::move(residues));
+  }
+  return targets;
+}
+
+std::vector<HitList> search(std::vector<Query> models, const Options& options,
+                            std::size_t targets_of_block) {
+  const std::size_t count = models.size();
+  Search search(std::move(models), options);
+  const auto all = targets();
+  for (std::size_t n = 0; n < all.size();) {
+    TargetBlock block;
+    for (std::size_t i = 0; i < targets_of_block && n < all.size(); ++i, ++n) {
+      block.begin_target(std::to_string(n), "", "");
+      block.append(all[n]);
+      block.end_target();
+    }
+    EXPECT_TRUE(search.add(block));
+  }
+  std::vector<HitList> lists;
+  for (std::size_t m = 0; m < count; ++m) lists.push_back(search.finish(m));
+  return lists;
+}
+
+void expect_equal(const std::vector<HitList>& a, const std::vector<HitList>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t m = 0; m < a.size(); ++m) {
+    ASSERT_EQ(a[m].hits.size(), b[m].hits.size());
+    for (std::size_t n = 0; n < a[m].hits.size(); ++n) {
+      EXPECT_EQ(a[m].hits[n].domain, b[m].hits[n].domain) << m << " " << n;
+      EXPECT_EQ(a[m].hits[n].subject->index, b[m].hits[n].subject->index);
+    }
+    EXPECT_EQ(a[m].counters.forward, b[m].counters.forward);
+    EXPECT_EQ(a[m].counters.viterbi, b[m].counters.viterbi);
+    EXPECT_EQ(a[m].counters.residues, b[m].counters.residues);
+  }
+}
+
+TEST(NucleotideSearch, ThreadsAndBlocksDoNotMatter) {
+  Options options;
+  options.block_length = 50000;
+  const auto expected = search(queries(), options, 100);
+  for (const HitList& list : expected) EXPECT_GT(list.hits.size(), 20u);
+  EXPECT_EQ(expected[0].counters.targets, 7u);
+  options.threads = 4;
+  for (const std::size_t targets_of_block : {100, 1, 3})
+    expect_equal(search(queries(), options, targets_of_block), expected);
+  // One model: all threads begin at once, with what is known of the emissions at the start.
+  expect_equal(search({queries()[1]}, options, 100), {expected[1]});
+}
+
+TEST(NucleotideSearch, RestoredEmissionsSettle) {
+  const FlushToZeroScope flush;
+  const auto model = queries()[0].model;
+  const domain::ForwardTables tables(*model);
+  Emissions emissions(tables);
+  const auto first = emissions.after(0), second = emissions.after(1);
+  const domain::ForwardTables::Tables& t = tables.tables();
+  int different = 0;
+  for (int k = 1; k <= t.M; ++k) {
+    const int cell = t.stripe_of(k) * domain::kLanes + t.lane_of(k);
+    const float before = first->rows.row(2, t.Q)[cell], after = second->rows.row(2, t.Q)[cell];
+    different += before != after;
+    if (k % 5 == 0) {
+      EXPECT_EQ(after, 1.0f);
+    } else {
+      EXPECT_NEAR(after, before, 1e-6f * before);
+    }
+  }
+  EXPECT_GE(different, t.M / 5);
+  EXPECT_EQ(emissions.after(1000), emissions.after(1001));
+}
+
+TEST(NucleotideSearch, AModelTooLongForWindowsIsRefused) {
+  Query query = query_of(1, 20);
+  EXPECT_TRUE(check(query));
+  query.window_length = 65536;
+  EXPECT_FALSE(check(query));
+}
+
+}  // namespace
+}  // namespace hmmjit::nucleotide
