@@ -595,7 +595,8 @@ void find_envelopes_batch(const ForwardTables& model, const EmissionRows& parse,
     const RegionWork& region = s.region_work[r];
     for (std::size_t e = 0; e < region.envelope_count; ++e) {
       const EnvelopeWork& found = s.envelopes[region.first_envelope + e];
-      envelopes[region.target].push_back({found.i, found.j, static_cast<int>(r)});
+      envelopes[region.target].push_back(
+          {found.i, found.j, r - s.targets[region.target].first_region});
     }
   }
 }

@@ -153,8 +153,8 @@ void score_targets_batch(const ForwardTables& model, std::span<const TargetView>
 struct EmissionRows;  // domain/tables.hpp
 
 struct FoundEnvelope {
-  int first, last;  ///< residues of the target, 1-based, inclusive
-  int region;       ///< number of its region in the batch
+  int first, last;     ///< residues of the target, 1-based, inclusive
+  std::size_t region;  ///< number of its region in the target
 };
 
 /// The part of score_targets_batch up to the envelopes, with other emissions than the model's:

@@ -178,8 +178,12 @@ struct Search::State {
   }
   void search(std::size_t run, std::size_t model, const TargetBlock& block);
   std::uint64_t turns_before(Progress& p, std::size_t run);
-  void find_domains_of(std::size_t run, std::size_t model, const TargetBlock& block, Scratch& s,
-                       RunResult& result);
+  std::span<const std::span<const Residue>> sequences(std::size_t run, const Model& model,
+                                                      const TargetBlock& block, Scratch& s) const {
+    return sequences_of(units_of(runs[run]), block, targets, model.query.window_length, s);
+  }
+  /// Of the sequences that `s` holds.
+  void find_domains_of(Model& model, Scratch& s, RunResult& result) const;
   void commit(std::size_t run, std::size_t model, const TargetBlock& block, Scratch& s,
               std::unique_ptr<RunResult> result);
   void keep(const Run& run, Model& model, Progress& p, const TargetBlock& block, RunResult& result)
@@ -224,13 +228,12 @@ void Search::State::cut(const TargetBlock& block) {
 void Search::State::search(std::size_t run, std::size_t model, const TargetBlock& block) {
   const FlushToZeroScope flush;
   Scratch& s = scratch.local();
-  const Model& m = *models[model];
+  Model& m = *models[model];
   auto result = std::make_unique<RunResult>();
-  const auto sequences =
-      sequences_of(units_of(runs[run]), block, targets, m.query.window_length, s);
-  result->windows = find_windows(m.filters, options, sequences, s.filters, result->counters);
+  result->windows =
+      find_windows(m.filters, options, sequences(run, m, block, s), s.filters, result->counters);
   result->turns_before = turns_before(progress[model], run);
-  find_domains_of(run, model, block, s, *result);
+  find_domains_of(m, s, *result);
   commit(run, model, block, s, std::move(result));
 }
 
@@ -243,14 +246,10 @@ std::uint64_t Search::State::turns_before(Progress& p, std::size_t run) {
   return turns;
 }
 
-void Search::State::find_domains_of(std::size_t run, std::size_t model, const TargetBlock& block,
-                                    Scratch& s, RunResult& result) {
-  Model& m = *models[model];
-  const auto sequences =
-      sequences_of(units_of(runs[run]), block, targets, m.query.window_length, s);
+void Search::State::find_domains_of(Model& model, Scratch& s, RunResult& result) const {
   Counters counters;
   result.turns_after = result.turns_before;
-  result.domains = find_domains(m.filters, m.domains, options, sequences, result.windows,
+  result.domains = find_domains(model.filters, model.domains, options, s.sequences, result.windows,
                                 result.turns_after, s.domains, counters);
   result.forward = counters.forward;
 }
@@ -269,7 +268,8 @@ void Search::State::commit(std::size_t run, std::size_t model, const TargetBlock
     if (!next->windows.empty() && emissions.after(next->turns_before) != emissions.after(p.turns)) {
       next->turns_before = p.turns;
       lock.unlock();
-      find_domains_of(r, model, block, s, *next);
+      sequences(r, *models[model], block, s);
+      find_domains_of(*models[model], s, *next);
       lock.lock();
     }
     p.turns += next->turns_after - next->turns_before;

@@ -36,7 +36,9 @@ class Finder {
         options_(options),
         windows_(windows),
         s_(scratch),
+        to_find_(options.domain),
         passed_(windows.size(), 0) {
+    to_find_.null2 = false;  // by traces: not used
     for (const Window& w : windows)
       views_.push_back({w.part_of(sequences[w.sequence]), {}, {}, {}});
     std::vector<std::span<const Residue>> residues;
@@ -52,16 +54,18 @@ class Finder {
     for (std::size_t at = 0; at < windows_.size();) {
       const auto before = model_.emissions.after(turns);
       const auto after = options_.domain.null2 ? model_.emissions.after(turns + 1) : before;
-      if (before == after) {
-        for (; at < windows_.size(); at += kWindowsOfBatch)
-          batch(at, std::min(kWindowsOfBatch, windows_.size() - at), *before, *before, *before);
-        return;
-      }
-      bool changed = false;
-      for (const std::size_t sequence = windows_[at].sequence;
-           at < windows_.size() && windows_[at].sequence == sequence; ++at)
-        changed = batch(at, 1, changed ? *after : *before, *after, *before) || changed;
-      turns += changed;
+      if (before == after) return batches(at, windows_.size(), *before, *before);
+      // All windows up to the first with an envelope see the emissions of the beginning.
+      const std::size_t count = std::min(kWindowsOfBatch, windows_.size() - at);
+      const Found found = find(at, count, *before, *before);
+      const auto first = std::ranges::find_if(found, [](const auto& of) { return !of.empty(); });
+      at += static_cast<std::size_t>(first - found.begin());
+      if (first == found.end()) continue;
+      score_all(at, {resampled(at, *first, *before, *after)}, *before, *after);
+      const std::size_t sequence = windows_[at++].sequence, rest = at;
+      while (at < windows_.size() && windows_[at].sequence == sequence) ++at;
+      batches(rest, at, *before, *after);
+      ++turns;
     }
   }
 
@@ -92,36 +96,49 @@ class Finder {
     return passed_[n] != 0;
   }
 
-  // Windows `first` to `first + count - 1`. `current`: emissions at their beginning; `later`: after
-  // the first envelope; `base`: at the beginning of the sequence. Whether there is an envelope.
-  bool batch(std::size_t first, std::size_t count, const EmissionState& current,
-             const EmissionState& later, const EmissionState& base) {
-    using Found = std::vector<std::vector<domain::FoundEnvelope>>;
+  using Envelopes = std::vector<domain::FoundEnvelope>;
+  using Found = std::vector<Envelopes>;  // by window
+
+  // `parse`: emissions of Forward, `sample`: of traces.
+  Found find(std::size_t first, std::size_t count, const EmissionState& parse,
+             const EmissionState& sample) {
+    Found found(count);
     std::vector<float> nats(count);
-    const auto find = [&](const EmissionState& sample) {
-      Found found(count);
-      domain::find_envelopes_batch(
-          model_.tables, current.rows, sample.rows, std::span(views_).subspan(first, count),
-          [&](std::size_t n, float forward_nats) { return passes(first + n, forward_nats); },
-          options_.domain, s_.workspace, nats, found);
-      return found;
-    };
-    Found found = find(current);
-    if (&current != &later && found[0].size() > 0) {
-      // The traces of the regions behind the first with an envelope see other emissions.
-      const int region = found[0].front().region;
-      std::erase_if(found[0], [&](const auto& e) { return e.region != region; });
-      Found rest = find(later);
-      for (const auto& e : rest[0])
-        if (e.region > region) found[0].push_back(e);
-    }
+    domain::find_envelopes_batch(
+        model_.tables, parse.rows, sample.rows, std::span(views_).subspan(first, count),
+        [&](std::size_t n, float forward_nats) { return passes(first + n, forward_nats); },
+        to_find_, s_.workspace, nats, found);
+    return found;
+  }
+
+  // The envelopes of the first window that has any: traces of the regions behind the first with an
+  // envelope see the later emissions.
+  Envelopes resampled(std::size_t window, Envelopes found, const EmissionState& before,
+                      const EmissionState& after) {
+    const std::size_t region = found.front().region;
+    std::erase_if(found, [&](const auto& e) { return e.region != region; });
+    const Found again = find(window, 1, before, after);
+    for (const auto& e : again[0])
+      if (e.region > region) found.push_back(e);
+    return found;
+  }
+
+  // Windows `at` to `end - 1`, whose Forward and scores see `later`; `base`: emissions at the
+  // beginning of the sequence.
+  void batches(std::size_t at, std::size_t end, const EmissionState& base,
+               const EmissionState& later) {
+    for (; at < end; at += kWindowsOfBatch)
+      score_all(at, find(at, std::min(kWindowsOfBatch, end - at), later, later), base, later);
+  }
+
+  void score_all(std::size_t first, const Found& found, const EmissionState& base,
+                 const EmissionState& later) {
     std::vector<Envelope> envelopes;
-    for (std::size_t n = 0; n < count; ++n)
+    for (std::size_t n = 0; n < found.size(); ++n)
       for (const auto& e : found[n]) envelopes.push_back({first + n, e.first, e.last});
     for (std::size_t at = 0; at < envelopes.size(); at += kEnvelopesOfBatch)
       score(std::span(envelopes).subspan(at, std::min(kEnvelopesOfBatch, envelopes.size() - at)),
             base, later);
-    return !envelopes.empty();
   }
 
   std::span<const Residue> residues_of(const Envelope& e) const {
@@ -261,6 +278,7 @@ class Finder {
   const Options& options_;
   std::span<const Window> windows_;
   DomainScratch& s_;
+  domain::DomainOptions to_find_;
   std::vector<TargetView> views_;
   std::vector<float> bias_;
   std::vector<std::uint8_t> passed_;
