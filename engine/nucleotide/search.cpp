@@ -94,13 +94,15 @@ std::vector<std::unique_ptr<Model>> make_models(std::span<const Query> queries,
   return models;
 }
 
-// Coordinates on the target, from > to on the bottom strand.
-domain::Domain on_target(domain::Domain d, const Unit& unit, int window_length) {
+// A hit with coordinates on the target, from > to on the bottom strand.
+Hit make_hit(std::shared_ptr<const Subject> subject, domain::Domain&& d, const Unit& unit,
+             int window_length, bool keep_alignment) {
   const auto start = static_cast<int>(unit.piece.start(window_length));
   const auto last = static_cast<int>(unit.piece.last);
   for (int* position : {&d.ienv, &d.jenv, &d.iali, &d.jali})
     *position = unit.bottom ? last - *position + 1 : start + *position - 1;
-  return d;
+  if (!keep_alignment) d.alignment = {};
+  return {.subject = std::move(subject), .bottom = unit.bottom, .domain = std::move(d)};
 }
 
 std::shared_ptr<const Subject> subject_of(const TargetView& target, std::uint64_t index) {
@@ -287,10 +289,9 @@ void Search::State::keep(const Run& run, Model& model, Progress& p, const Target
     const Unit& unit = units[run.first_unit + found.sequence];
     const std::size_t n = unit.piece.target - targets;
     const bool again = !p.hits.empty() && p.hits.back().subject->index == unit.piece.target;
-    p.hits.push_back(
-        {.subject = again ? p.hits.back().subject : subject_of(block[n], unit.piece.target),
-         .bottom = unit.bottom,
-         .domain = on_target(std::move(found.domain), unit, model.query.window_length)});
+    p.hits.push_back(make_hit(
+        again ? p.hits.back().subject : subject_of(block[n], unit.piece.target),
+        std::move(found.domain), unit, model.query.window_length, options.keep_alignments));
   }
 }
 
@@ -373,10 +374,8 @@ Result<std::vector<HitList>> scan(std::span<const Query> queries, const TargetBl
           Subject{at % models.size(), hmm.name, hmm.accession.value_or(""),
                   hmm.description.value_or(""), hmm.M});
       for (WindowDomain& d : domains) {
-        const Unit& unit = units[d.sequence];
-        Hit hit{.subject = subject,
-                .bottom = unit.bottom,
-                .domain = on_target(std::move(d.domain), unit, W)};
+        Hit hit =
+            make_hit(subject, std::move(d.domain), units[d.sequence], W, options.keep_alignments);
         hit.domain.log_p += raise;
         hit.domain.log_p += std::log(static_cast<double>(static_cast<float>(models.size())));
         out.hits.push_back(std::move(hit));

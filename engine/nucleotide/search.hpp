@@ -38,6 +38,8 @@ struct Options {
   int block_length = 262144;   ///< new residues of a piece at most
   std::optional<double> Z;     ///< search space of one strand in megabases
   bool column_scores = false;  ///< fills Hit::column_scores
+  /// False drops the alignment text of every domain; column scores need it.
+  bool keep_alignments = true;
   int threads = 1;             ///< the caller's included
 };
 
