@@ -582,10 +582,14 @@ class ExactScan {
     return static_cast<std::size_t>(index % t_.msv_stripes * t_.msv_lanes + index / t_.msv_stripes);
   }
   int best_node() const {
-    int best = 1;
-    for (int k = 2; k <= t_.M; ++k) {
-      const int difference = row_[slot(k)] - row_[slot(best)];
-      if (difference > 0 || (difference == 0 && order_.before(k, best))) best = k;
+    std::uint8_t largest = 0;
+    for (std::size_t j = 0; j < row_bytes_; ++j) largest = std::max(largest, row_[j]);
+    int best = 0;
+    for (std::size_t j = 0; j < row_bytes_; ++j) {
+      if (row_[j] != largest) continue;
+      const int k = static_cast<int>(j) % t_.msv_lanes * t_.msv_stripes +
+                    static_cast<int>(j) / t_.msv_lanes + 1;
+      if (k <= t_.M && (best == 0 || order_.before(k, best))) best = k;
     }
     return best;
   }

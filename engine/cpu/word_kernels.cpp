@@ -43,9 +43,14 @@ class ViterbiRows {
   }
   /// Appends the nodes of the row whose M is E.
   HWY_INLINE void Record(int row, int E, int M, std::vector<reference::Diagonal>& records) const {
-    for (std::size_t j = 0; j < stripes_ * kLanes; ++j) {
-      const int k = static_cast<int>(j % kLanes * stripes_ + j / kLanes) + 1;
-      if (match_[j] == E && k <= M) records.push_back({row, k, 1});
+    const auto largest = hn::Set(D(), static_cast<std::int16_t>(E));
+    for (std::size_t q = 0; q < stripes_; ++q) {
+      const std::int16_t* const cells = match_ + q * kLanes;
+      if (hn::AllFalse(D(), hn::Eq(hn::Load(D(), cells), largest))) continue;
+      for (std::size_t lane = 0; lane < kLanes; ++lane) {
+        const int k = static_cast<int>(lane * stripes_ + q) + 1;
+        if (cells[lane] == E && k <= M) records.push_back({row, k, 1});
+      }
     }
   }
 
