@@ -67,12 +67,12 @@ class RoundHook final : public SearchHook, public ResultSink {
     const QueryNames names = rounds.names();
     Model made = make_model(std::move(model), {names.name, names.accession.value_or(""),
                                                names.description.value_or("")});
-    rounds.finish_round(given);
+    HMMJIT_TRY(rounds.finish_round(given));
     if (const auto& error = rounds.error()) return std::unexpected(*error);
     query.result = make_result(given);
     QueryRounds::Checkpoint checkpoint = rounds.take_checkpoint();
     state_.finished.push_back({number, static_cast<int>(rounds.checkpoints().size()), *query.result,
-                               std::move(made), std::move(checkpoint.alignment), checkpoint.rows,
+                               std::move(made), std::move(checkpoint.alignment.text), checkpoint.rows,
                                checkpoint.new_targets, rounds.converged(), rounds.done()});
     return {};
   }
@@ -105,19 +105,19 @@ IterativeSearch::IterativeSearch(const Targets& targets, const IterationOptions&
     rounds.rounds = options.rounds;
     rounds.alignment = to_alignment_options(options.build);
     rounds.alignment.columns = build::AlignmentOptions::Columns::kReference;
-    rounds.report = {.prefer_accession = options.prefer_accession,
+    rounds.output.report = {.prefer_accession = options.prefer_accession,
                      .alignments = options.alignments && alignments,
                      .text_width = options.text_width};
     const SearchOptions& o = options.search;
-    rounds.filters = o.max_sensitivity ? FilterOptions::max_sensitivity()
+    rounds.output.filters = o.max_sensitivity ? FilterOptions::max_sensitivity()
                                        : FilterOptions{.F1 = std::min(1.0, o.F1),
                                                        .F2 = std::min(1.0, o.F2),
                                                        .F3 = std::min(1.0, o.F3),
                                                        .bias = o.bias_filter};
-    rounds.author = "libhmmjit " HMMJIT_VERSION;
+    rounds.output.author = "libhmmjit " HMMJIT_VERSION;
     rounds.program = "libhmmjit " HMMJIT_VERSION;
     rounds.alignment_path = options.alignment_file;
-    rounds.a3m = options.a3m;
+    if (options.a3m) rounds.tables.insert(OutputKind::kA3m);
     rounds.alignment_checkpoints = alignments;
     require(alignments || (!options.a3m && options.alignment_file.empty()), "keep_alignments",
             "true where alignments are wanted");

@@ -9,14 +9,10 @@
 #include "api/iteration.hpp"
 #include "api/results.hpp"
 #include "core/output_file.hpp"
-#include "report/a3m.hpp"
-#include "report/main_report.hpp"
+#include "report/outputs.hpp"
 #include "report/page_results.hpp"
-#include "report/records.hpp"
 #include "report/report_header.hpp"
 #include "report/scan.hpp"
-#include "report/stockholm.hpp"
-#include "report/tables.hpp"
 
 namespace hmmjit::v0 {
 
@@ -43,6 +39,30 @@ struct Report::Impl {
 };
 
 namespace {
+
+// None: a kind that is not written model by model.
+std::optional<OutputKind> output_kind(ReportKind kind) {
+  switch (kind) {
+    case ReportKind::kMain:
+      return OutputKind::kMain;
+    case ReportKind::kTargetTable:
+      return OutputKind::kTargets;
+    case ReportKind::kDomainTable:
+      return OutputKind::kDomains;
+    case ReportKind::kPfamTable:
+      return OutputKind::kPfam;
+    case ReportKind::kAlignment:
+      return OutputKind::kAlignment;
+    case ReportKind::kTsv:
+      return OutputKind::kTsv;
+    case ReportKind::kJson:
+      return OutputKind::kJson;
+    case ReportKind::kA3m:
+      return OutputKind::kA3m;
+    default:
+      return std::nullopt;
+  }
+}
 
 bool is_scan(ReportKind kind) {
   return kind == ReportKind::kScanTargetTable || kind == ReportKind::kScanDomainTable;
@@ -127,23 +147,23 @@ void Report::add(const IterativeSearch& search, std::size_t query) {
     if (query >= rounds.queries.size() || !rounds.queries[query].rounds->done())
       throw Error(ErrorCode::kUsage, "the rounds of the query are not done",
                   "query " + std::to_string(query));
-    const QueryOutput& output = rounds.queries[query].rounds->output();
-    const auto append = [&](const std::string& text, bool wanted, const char* option) {
+    const auto append = [&](OutputKind kind, bool wanted, const char* option) {
       if (!wanted)
         throw Error(ErrorCode::kUsage, "the search in rounds was not asked for this output",
                     "query " + std::to_string(query), std::string("set ") + option);
-      impl_->text += text;
+      impl_->text += rounds.queries[query].rounds->text(kind).text;
       impl_->begun = true;
       impl_->flush();
     };
     switch (impl_->kind) {
       case ReportKind::kMain:
-        return append(output.main, true, "");
+        return append(OutputKind::kMain, true, "");
       case ReportKind::kAlignment:
-        return append(output.alignment, !rounds.options.alignment_path.empty(),
+        return append(OutputKind::kAlignment, !rounds.options.alignment_path.empty(),
                       "IterationOptions::alignment_file");
       case ReportKind::kA3m:
-        return append(output.a3m, rounds.options.a3m, "IterationOptions::a3m");
+        return append(OutputKind::kA3m, rounds.options.tables.contains(OutputKind::kA3m),
+                      "IterationOptions::a3m");
       case ReportKind::kPfamTable:
       case ReportKind::kScanTargetTable:
       case ReportKind::kScanDomainTable:
@@ -170,47 +190,24 @@ void Report::Impl::add(const ModelResult& given) {
                 "tables by target need a search whose Z is the number of models, not of targets",
                 "model " + result.model.name, "set Z of the search to the number of models");
   }
-  switch (kind) {
-    case ReportKind::kMain:
-      append_model_report(text, result, {options.prefer_accession, alignments, options.text_width},
-                          {options.F1, options.F2, options.F3, options.bias_filter},
-                          {result.cpu_seconds, 0, result.seconds});
-      break;
-    case ReportKind::kTargetTable:
-      if (!begun) append_target_table_header(text, result.model, result.hits);
-      append_target_table(text, result.model, result.hits);
-      break;
-    case ReportKind::kDomainTable:
-      if (!begun) append_domain_table_header(text, result.model, result.hits);
-      append_domain_table(text, result.model, result.hits);
-      break;
-    case ReportKind::kPfamTable:
-      append_pfam_table(text, result.hits);
-      break;
-    case ReportKind::kAlignment:
-      append_stockholm(text, result.model, result.hits,
-                       options.text_width == 0 ? 0 : kAlignmentColumns,
-                       std::string("libhmmjit ") + HMMJIT_VERSION);
-      break;
-    case ReportKind::kTsv:
-      if (!begun) append_tsv_header(text);
-      append_tsv(text, result);
-      break;
-    case ReportKind::kJson:
-      totals.add(result);
-      append_json(text, result, alignments);
-      break;
-    case ReportKind::kA3m:
-      append_a3m(text, result.model, result.hits);
-      break;
-    case ReportKind::kScanTargetTable:
-    case ReportKind::kScanDomainTable:
-      check(scan->add(result));
-      break;
-    case ReportKind::kHtmlPage:
-      totals.add(result);
-      add_to_page(*page, result, alignments);
-      break;
+  totals.add(result);
+  totals.add_domains(result.hits.hits);
+  if (const auto output = output_kind(kind)) {
+    const OutputSettings settings{
+        {options.prefer_accession, alignments, options.text_width},
+        {options.F1, options.F2, options.F3, options.bias_filter},
+        std::string("libhmmjit ") + HMMJIT_VERSION};
+    if (!begun) append_output_header(text, *output, result);
+    Outputs outputs;
+    outputs.push_back(make_output(*output, result, settings));
+    check(write_model(result, outputs, [this](OutputKind, std::string_view more) -> Status {
+      text += more;
+      return {};
+    }));
+  } else if (is_scan(kind)) {
+    check(scan->add(result));
+  } else {
+    add_to_page(*page, result, alignments);
   }
   begun = true;
   flush();
@@ -224,37 +221,19 @@ void Report::Impl::complete(const RunInfo& info) {
     text += more;
     return {};
   };
-  switch (kind) {
-    case ReportKind::kMain:
-      text += "[ok]\n";
-      break;
-    case ReportKind::kScanTargetTable:
-      (void)value(scan->write({.targets = append, .domains = {}}));
-      append_table_trailer(text, run);
-      break;
-    case ReportKind::kScanDomainTable:
-      (void)value(scan->write({.targets = {}, .domains = append}));
-      append_table_trailer(text, run);
-      break;
-    case ReportKind::kTargetTable:
-    case ReportKind::kDomainTable:
-    case ReportKind::kPfamTable:
-      append_table_trailer(text, run);
-      break;
-    case ReportKind::kJson:
-      append_json_run(text, run, totals);
-      break;
-    case ReportKind::kHtmlPage:
-      describe_run(*page, run, totals);
-      if (!options.page_title.empty()) page->title = options.page_title;
-      keep_best(*page, options.page_targets);
-      text += make_html_page(*page);
-      page.emplace();
-      break;
-    case ReportKind::kAlignment:
-    case ReportKind::kTsv:
-    case ReportKind::kA3m:
-      break;
+  if (const auto output = output_kind(kind)) {
+    append_output_trailer(text, *output, run, totals);
+  } else if (scan) {
+    (void)value(kind == ReportKind::kScanTargetTable
+                    ? scan->write({.targets = append, .domains = {}})
+                    : scan->write({.targets = {}, .domains = append}));
+    append_table_trailer(text, run);
+  } else {
+    describe_run(*page, run, totals);
+    if (!options.page_title.empty()) page->title = options.page_title;
+    keep_best(*page, options.page_targets);
+    text += make_html_page(*page);
+    page.emplace();
   }
   if (!file) return;
   flush();

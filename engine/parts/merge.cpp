@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "core/memory.hpp"
+#include "core/sorted.hpp"
 #include "parts/part_writer.hpp"
 #include "report/scan.hpp"
 
@@ -17,21 +21,16 @@ namespace {
 constexpr std::uint64_t kProgramBytes = std::uint64_t{24} << 20;
 constexpr std::uint64_t kPartBytes = 4 * kBlockBytes;
 
-// The models of one group, each with the sums of all parts, and its hits in their final order.
-class MergedModels {
-  // The first of all hits is on top of a heap of parts.
-  struct Later {
-    const std::vector<Hit>& next;
-    bool operator()(std::size_t a, std::size_t b) const { return stands_before(next[b], next[a]); }
-  };
-
+// The models of one group, each with the totals of all parts. They are the source of the hits of
+// the current model, merged from all parts.
+class MergedModels final : public HitSource {
  public:
-  MergedModels(const ModelGroup& group, const PartSettings& settings)
+  MergedModels(const ModelGroup& group, const PartSettings& settings, std::uint64_t memory)
       : settings_(settings),
+        memory_(memory),
         Z_(settings.thresholds.Z.value_or(static_cast<double>(settings.targets))) {
     for (const PartPtr& part : group.parts) cursors_.emplace_back(part);
     heads_.resize(cursors_.size());
-    next_.resize(cursors_.size());
   }
 
   Status seek(std::uint64_t model) {
@@ -39,8 +38,8 @@ class MergedModels {
     return {};
   }
 
-  /// The next model; false after the last. Fails where parts hold different models.
-  Result<bool> next() {
+  /// Goes to the next model; false after the last. Fails if parts hold different models.
+  Result<bool> next_model() {
     bool any = false;
     for (std::size_t p = 0; p < cursors_.size(); ++p) {
       HMMJIT_ASSIGN(const bool more, cursors_[p].next_model(heads_[p]));
@@ -64,9 +63,10 @@ class MergedModels {
   }
   const ModelHead& sum() const { return sum_; }
 
-  /// The model without its hits.
-  ModelResult result() const {
+  /// The model; its hits can be read until next().
+  ModelResult result() {
     ModelResult result;
+    result.stored = std::shared_ptr<HitSource>(std::shared_ptr<void>(), this);
     result.index = sum_.index;
     result.model = {sum_.name, sum_.accession, sum_.description, sum_.M, sum_.consensus};
     HitList& list = result.hits;
@@ -94,47 +94,53 @@ class MergedModels {
            sum_.domains * (sizeof(domain::Domain) + 512);
   }
 
-  /// Goes to the first hit of the model.
-  Status begin_hits() {
-    heap_.clear();
-    for (std::size_t p = 0; p < cursors_.size(); ++p) {
-      HMMJIT_TRY(cursors_[p].begin_hits(heads_[p]));
-      HMMJIT_TRY(advance(p));
-    }
-    return {};
-  }
-  /// The next hit, judged for the whole search; false after the last.
-  Result<bool> next_hit(Hit& hit) {
-    if (heap_.empty()) return false;
-    std::ranges::pop_heap(heap_, Later{next_});
-    const std::size_t p = heap_.back();
-    heap_.pop_back();
-    hit = std::move(next_[p]);
-    judge_domains(thresholds_, domZ_, hit);
-    HMMJIT_TRY(advance(p));
-    return true;
-  }
+  std::uint64_t output_memory() const override { return memory_; }
 
  private:
-  Status advance(std::size_t p) {
-    HMMJIT_ASSIGN(const bool more, cursors_[p].next_hit(next_[p]));
-    if (!more) return {};
-    judge_target(thresholds_, Z_, next_[p]);
-    if (!next_[p].flags.reported)
-      return cursors_[p].part().damaged("a target that is not reported");
-    heap_.push_back(p);
-    std::ranges::push_heap(heap_, Later{next_});
+  // The hits of one part, judged for the whole search.
+  struct PartHits {
+    MergedModels* models;
+    PartCursor* cursor;
+    Result<bool> next(Hit& hit) {
+      HMMJIT_ASSIGN(const bool more, cursor->next_hit(hit));
+      if (!more) return false;
+      judge_target(models->thresholds_, models->Z_, hit);
+      if (!hit.flags.reported) return cursor->part().damaged("a target that is not reported");
+      return true;
+    }
+  };
+
+  Status begin() override {
+    std::vector<PartHits> sources;
+    for (std::size_t p = 0; p < cursors_.size(); ++p) {
+      HMMJIT_TRY(cursors_[p].begin_hits(heads_[p]));
+      sources.push_back({this, &cursors_[p]});
+    }
+    merge_.emplace(std::move(sources), Before(stands_before));
     return {};
+  }
+  Result<bool> next(Hit& hit) override {
+    HMMJIT_ASSIGN(Hit* const found, merge_->next());
+    if (found == nullptr) return false;
+    hit = std::move(*found);
+    judge_domains(thresholds_, domZ_, hit);
+    return true;
+  }
+  std::size_t hits_of_lot() const override {
+    const std::uint64_t of_hit = bytes() / std::max<std::uint64_t>(1, sum_.reported);
+    return std::clamp<std::uint64_t>(memory_ / std::max<std::uint64_t>(1, of_hit), 1,
+                                     std::uint64_t{1} << 16);
   }
 
   const PartSettings& settings_;
+  std::uint64_t memory_;
   double Z_, domZ_ = 0;
   std::vector<PartCursor> cursors_;
   std::vector<ModelHead> heads_;
   ModelHead sum_;
   ModelThresholds thresholds_;
-  std::vector<Hit> next_;  // of every part
-  std::vector<std::size_t> heap_;
+  using Before = bool (*)(const Hit&, const Hit&);
+  std::optional<KWayMerge<Hit, PartHits, Before>> merge_;
 };
 
 struct Memory {
@@ -159,69 +165,35 @@ Result<Memory> divide_memory(const PartSet& set, std::uint64_t bound) {
   return Memory{rest / 3, rest / 8};
 }
 
-Status read_hits(MergedModels& models, std::vector<Hit>& hits) {
-  hits.reserve(models.sum().reported);
-  HMMJIT_TRY(models.begin_hits());
-  Hit hit;
-  for (;;) {
-    HMMJIT_ASSIGN(const bool more, models.next_hit(hit));
-    if (!more) return {};
-    hits.push_back(std::move(hit));
-  }
-}
-
-// All of a model at once, or in lots where that would take too much memory.
-Status write_model(MergedModels& models, ReportWriter& writer, const Memory& memory) {
-  ModelResult result = models.result();
-  Hit hit;
-  if (models.bytes() <= memory.model || models.sum().reported == 0) {
-    HMMJIT_TRY(read_hits(models, result.hits.hits));
-    result.prepared = writer.prepare(result);
-    for (std::size_t part = 0; part < result.prepared->parts(); ++part) result.prepared->make(part);
-    return writer.receive(result);
-  }
-  const std::uint64_t of_hit = std::max<std::uint64_t>(1, models.bytes() / models.sum().reported);
-  const std::uint64_t lot =
-      std::clamp<std::uint64_t>(memory.lot / of_hit, 1, std::uint64_t{1} << 16);
-  const ModelResult totals = result;
-  const auto lots = [&](const std::function<Status(const ModelResult&)>& use) -> Status {
-    HMMJIT_TRY(models.begin_hits());
-    std::vector<Hit>& hits = result.hits.hits;
-    for (bool more = true; more;) {
-      hits.clear();
-      while (hits.size() < lot) {
-        HMMJIT_ASSIGN(more, models.next_hit(hit));
-        if (!more) break;
-        hits.push_back(std::move(hit));
-      }
-      if (!hits.empty()) HMMJIT_TRY(use(result));
-    }
+// Moves the hits of the current model to memory.
+Status read_hits(ModelResult& result) {
+  result.hits.hits.reserve(result.hits.reported);
+  HMMJIT_TRY(result.stored->for_each_lot([&](std::span<Hit> hits) -> Status {
+    std::ranges::move(hits, std::back_inserter(result.hits.hits));
     return {};
-  };
-  return writer.receive_in_lots(totals, lots, memory.lot);
+  }));
+  result.stored = nullptr;
+  return {};
 }
 
-// Adds what the "run" record counts of models [first, last).
+// Adds the counts of models [first, last) to those of the "run" record.
 Status count_models(const PartSet& set, std::uint64_t first, std::uint64_t last,
-                    RunTotals& totals) {
+                    std::uint64_t memory, RunTotals& totals) {
   for (const ModelGroup& group : set.groups()) {
     const std::uint64_t from = std::max(first, group.first_model);
     const std::uint64_t to = std::min(last, group.last_model);
     if (from >= to) continue;
-    MergedModels models(group, set.settings());
+    MergedModels models(group, set.settings(), memory);
     HMMJIT_TRY(models.seek(from));
-    Hit hit;
     for (std::uint64_t model = from; model < to; ++model) {
-      HMMJIT_ASSIGN(const bool more, models.next());
+      HMMJIT_ASSIGN(const bool more, models.next_model());
       if (!more) break;
-      totals.add(models.result());
-      HMMJIT_TRY(models.begin_hits());
-      for (;;) {
-        HMMJIT_ASSIGN(const bool found, models.next_hit(hit));
-        if (!found) break;
-        totals.domains_reported += static_cast<std::uint64_t>(hit.reported_domains);
-        totals.domains_included += static_cast<std::uint64_t>(hit.included_domains);
-      }
+      const ModelResult result = models.result();
+      totals.add(result);
+      HMMJIT_TRY(for_each_lot(result, [&](const HitLot& lot) -> Status {
+        totals.add_domains(lot.hits);
+        return {};
+      }));
     }
   }
   return {};
@@ -279,19 +251,13 @@ Status write_scan(const PartSet& set, const std::vector<std::vector<PartPtr>>& r
   for (std::size_t g = 0; g < range.size(); ++g) {
     ModelGroup group = set.groups()[g];
     group.parts = range[g];
-    MergedModels models(group, set.settings());
-    Hit hit;
+    MergedModels models(group, set.settings(), memory);
     for (;;) {
-      HMMJIT_ASSIGN(const bool more, models.next());
+      HMMJIT_ASSIGN(const bool more, models.next_model());
       if (!more) break;
       ModelResult result = models.result();
       result.model = described.at(result.index);
-      HMMJIT_TRY(models.begin_hits());
-      for (;;) {
-        HMMJIT_ASSIGN(const bool found, models.next_hit(hit));
-        if (!found) break;
-        HMMJIT_TRY(tables.add(result, hit));
-      }
+      HMMJIT_TRY(for_each_lot(result, [&](const HitLot& lot) { return tables.add(lot); }));
     }
   }
   return writer.receive_scan(tables, only_with_hits);
@@ -311,12 +277,14 @@ Status merge_reports(const PartSet& set, ReportWriter& writer, const MergeOption
     const std::uint64_t from = std::max(first, group.first_model);
     const std::uint64_t to = std::min(last, group.last_model);
     if (from >= to) continue;
-    MergedModels models(group, set.settings());
+    MergedModels models(group, set.settings(), memory.lot);
     HMMJIT_TRY(models.seek(from));
     for (std::uint64_t model = from; model < to; ++model) {
-      HMMJIT_ASSIGN(const bool more, models.next());
+      HMMJIT_ASSIGN(const bool more, models.next_model());
       if (!more) return group.parts.front()->damaged("models are missing");
-      HMMJIT_TRY(write_model(models, writer, memory));
+      ModelResult result = models.result();
+      if (models.bytes() <= memory.model) HMMJIT_TRY(read_hits(result));
+      HMMJIT_TRY(writer.receive(result));
       if (options.on_progress) options.on_progress(model + 1 - first, last - first);
     }
   }
@@ -341,7 +309,7 @@ Status merge_reports(const PartSet& set, ReportWriter& writer, const MergeOption
   }
   if (options.slice.last == options.slice.of) {
     RunTotals others;
-    HMMJIT_TRY(count_models(set, 0, first, others));
+    HMMJIT_TRY(count_models(set, 0, first, memory.lot, others));
     writer.count(others);
   }
   return {};
@@ -350,16 +318,12 @@ Status merge_reports(const PartSet& set, ReportWriter& writer, const MergeOption
 Status merge_results(const PartSet& set, ResultSink& sink) {
   HMMJIT_TRY(set.require_complete());
   for (const ModelGroup& group : set.groups()) {
-    MergedModels models(group, set.settings());
+    MergedModels models(group, set.settings(), kBlockBytes);
     for (;;) {
-      HMMJIT_ASSIGN(const bool more, models.next());
+      HMMJIT_ASSIGN(const bool more, models.next_model());
       if (!more) break;
       ModelResult result = models.result();
-      HMMJIT_TRY(read_hits(models, result.hits.hits));
-      result.prepared = sink.prepare(result);
-      for (std::size_t part = 0; result.prepared != nullptr && part < result.prepared->parts();
-           ++part)
-        result.prepared->make(part);
+      HMMJIT_TRY(read_hits(result));
       HMMJIT_TRY(sink.receive(result));
     }
   }
@@ -369,20 +333,14 @@ Status merge_results(const PartSet& set, ResultSink& sink) {
 Result<Digest> merge_into_part(const PartSet& set, const std::string& path,
                                const PartOrigin& origin, const MergeOptions& options) {
   HMMJIT_ASSIGN(const PartPlace place, set.joined_place());
-  HMMJIT_TRY(divide_memory(set, options.memory));
+  HMMJIT_ASSIGN(const Memory memory, divide_memory(set, options.memory));
   HMMJIT_ASSIGN(PartWriter writer, PartWriter::create(path, set.settings(), place));
   for (const ModelGroup& group : set.groups()) {
-    MergedModels models(group, set.settings());
-    Hit hit;
+    MergedModels models(group, set.settings(), memory.lot);
     for (;;) {
-      HMMJIT_ASSIGN(const bool more, models.next());
+      HMMJIT_ASSIGN(const bool more, models.next_model());
       if (!more) break;
-      HMMJIT_TRY(models.begin_hits());
-      const Status added = writer.add_model(models.sum(), [&]() -> Result<const Hit*> {
-        HMMJIT_ASSIGN(const bool found, models.next_hit(hit));
-        return found ? &hit : nullptr;
-      });
-      HMMJIT_TRY(added);
+      HMMJIT_TRY(writer.add_model(models.sum(), models.result()));
       if (options.on_progress)
         options.on_progress(models.sum().index + 1 - place.first_model,
                             place.last_model - place.first_model);

@@ -103,7 +103,7 @@ Result<PartWriter> PartWriter::create(const std::string& path, const PartSetting
   return PartWriter(std::move(state));
 }
 
-Status PartWriter::add_model(ModelHead head, const std::function<Result<const Hit*>()>& next_hit) {
+Status PartWriter::add_model(ModelHead head, const ModelResult& result) {
   State& s = *state_;
   if (head.index != s.next_model++)
     return fail(ErrorCode::kInternal, "models of a part are out of order");
@@ -111,22 +111,25 @@ Status PartWriter::add_model(ModelHead head, const std::function<Result<const Hi
   head.offset = s.hit_bytes.size();
   head.hit_bytes = head.domains = 0;
   DigestStream hits_digest;
-  for (std::uint64_t count = 0;; ++count) {
-    HMMJIT_ASSIGN(const Hit* const hit, next_hit());
-    if (hit == nullptr) {
-      if (count != head.reported)
-        return fail(ErrorCode::kInternal, "hits of model " + head.name + " are missing");
-      break;
+  std::uint64_t count = 0;
+  const Status added = for_each_lot(result, [&](const HitLot& lot) -> Status {
+    for (const Hit& hit : lot.hits) {
+      if (!hit.flags.reported) continue;
+      const std::size_t before = s.hit_bytes.size();
+      encode_hit(hit, s.alignments, s.hit_bytes);
+      const std::size_t size = s.hit_bytes.size() - before;
+      hits_digest.update(s.hit_bytes.data() + before, size);
+      head.hit_bytes += size;
+      head.domains += hit.score.domains.size();
+      ++count;
+      ++s.hits;
+      if (s.hit_bytes.size() >= kBlockBytes) HMMJIT_TRY(s.flush_hits());
     }
-    const std::size_t before = s.hit_bytes.size();
-    encode_hit(*hit, s.alignments, s.hit_bytes);
-    const std::size_t size = s.hit_bytes.size() - before;
-    hits_digest.update(s.hit_bytes.data() + before, size);
-    head.hit_bytes += size;
-    head.domains += hit->score.domains.size();
-    ++s.hits;
-    if (s.hit_bytes.size() >= kBlockBytes) HMMJIT_TRY(s.flush_hits());
-  }
+    return {};
+  });
+  HMMJIT_TRY(added);
+  if (count != head.reported)
+    return fail(ErrorCode::kInternal, "hits of model " + head.name + " are missing");
   s.domains += head.domains;
   std::string content, rest;
   encode_head(head, s.place.describes_models(), content, rest);
@@ -236,19 +239,7 @@ Status PartSink::receive(const ModelResult& result) {
   head.cpu_seconds = result.cpu_seconds;
   head.seconds = result.seconds;
   ++received_;
-  if (result.stored != nullptr) {
-    HMMJIT_TRY(result.stored->begin());
-    Hit hit;
-    return writer_.add_model(std::move(head), [&]() -> Result<const Hit*> {
-      HMMJIT_ASSIGN(const bool more, result.stored->next(hit));
-      return more ? &hit : nullptr;
-    });
-  }
-  auto at = list.hits.begin();
-  return writer_.add_model(std::move(head), [&]() -> Result<const Hit*> {
-    while (at != list.hits.end() && !at->flags.reported) ++at;
-    return at == list.hits.end() ? nullptr : &*at++;
-  });
+  return writer_.add_model(std::move(head), result);
 }
 
 }  // namespace hmmjit::parts

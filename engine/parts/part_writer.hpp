@@ -1,7 +1,6 @@
 // Writing part files (docs/part-format.md).
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -23,9 +22,9 @@ class PartWriter {
   PartWriter& operator=(PartWriter&&) noexcept;
   ~PartWriter();
 
-  /// `head`: its sums are final, but hit_bytes and where the hits begin are not used. The hits of
-  /// the model follow, in their order, with flags that hold for the part.
-  Status add_model(ModelHead head, const std::function<Result<const Hit*>()>& next_hit);
+  /// `head`: its totals are final; hit_bytes and the place of the hits are not used. `result`: has
+  /// the hits, with flags that hold for the part.
+  Status add_model(ModelHead head, const ModelResult& result);
   /// `last_model`, `models`: of the place, where they were not known before. Returns the digest of
   /// the content, which is the same for any threads, memory, device and way of merging.
   Result<Digest> finish(const PartOrigin& origin, std::uint64_t last_model, std::uint64_t models);

@@ -20,10 +20,11 @@ void append_row(std::string& out, const domain::Domain& domain, int M) {
 
 }  // namespace
 
-std::size_t append_a3m(std::string& out, const ModelInfo& model, const HitList& hits, bool begun,
+std::size_t append_a3m(std::string& out, const HitLot& lot, bool begun,
                        std::size_t* targets_left) {
+  const ModelInfo& model = lot.model();
   std::size_t rows = 0;
-  for (const Hit& hit : hits.hits) {
+  for (const Hit& hit : lot.hits) {
     if (!has_included_domain(hit)) continue;
     if (targets_left != nullptr && (*targets_left)-- == 0) {
       *targets_left = 0;

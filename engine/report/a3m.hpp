@@ -7,11 +7,10 @@
 
 namespace hmmjit {
 
-/// Appends the record; returns its number of domains, 0 when there is none and nothing was written.
-/// The model's consensus is the first row, so every row has M match columns. Needs the alignments
-/// of the domains. `begun`: the rows follow those of hits that stand before these. `targets_left`:
-/// as many targets at most; those that have a row are subtracted. Null: all.
-std::size_t append_a3m(std::string& out, const ModelInfo& model, const HitList& hits,
-                       bool begun = false, std::size_t* targets_left = nullptr);
+/// Appends rows and returns their number. The first row, written unless `begun`, is the model's
+/// consensus, so every row has M match columns. Needs the alignments of the domains.
+/// `targets_left`: limit on the targets with a row, decreased by their number; null: no limit.
+std::size_t append_a3m(std::string& out, const HitLot& lot, bool begun = false,
+                       std::size_t* targets_left = nullptr);
 
 }  // namespace hmmjit

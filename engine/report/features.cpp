@@ -106,7 +106,6 @@ Result<std::unique_ptr<FeatureWriter>> FeatureWriter::create(const FeaturePaths&
 }
 
 Status FeatureWriter::add(const ModelResult& result) {
-  const HitList& hits = result.hits;
   const auto model = static_cast<std::uint32_t>(models_.size());
   Model& added = models_.emplace_back();
   added.name = result.model.name;
@@ -116,15 +115,10 @@ Status FeatureWriter::add(const ModelResult& result) {
     if (added.accession.empty() || clan == rule_.clans->end()) clan = rule_.clans->find(added.name);
     if (clan != rule_.clans->end()) added.clan = clan->second;
   }
-  for (const Hit& hit : hits.hits) HMMJIT_TRY(add_hit(hit, hits, model));
-  if (result.stored == nullptr) return {};
-  HMMJIT_TRY(result.stored->begin());
-  Hit hit;
-  for (;;) {
-    HMMJIT_ASSIGN(const bool more, result.stored->next(hit));
-    if (!more) return {};
-    HMMJIT_TRY(add_hit(hit, hits, model));
-  }
+  return for_each_lot(result, [&](const HitLot& lot) -> Status {
+    for (const Hit& hit : lot.hits) HMMJIT_TRY(add_hit(hit, result.hits, model));
+    return {};
+  });
 }
 
 Status FeatureWriter::add_hit(const Hit& hit, const HitList& sums, std::uint32_t model) {

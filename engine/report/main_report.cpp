@@ -181,11 +181,12 @@ void append_score_titles(std::string& out, const HitList& hits, const ReportOpti
   out += " -----------\n";
 }
 
-void append_score_rows(std::string& out, const HitList& hits, const ReportOptions& options,
+void append_score_rows(std::string& out, const HitLot& lot, const ReportOptions& options,
                        bool& above, std::string_view marks) {
+  const HitList& hits = lot.totals();
   const std::size_t width = score_name_width(hits, options);
-  for (std::size_t h = 0; h < hits.hits.size(); ++h) {
-    const Hit& hit = hits.hits[h];
+  for (std::size_t h = 0; h < lot.hits.size(); ++h) {
+    const Hit& hit = lot.hits[h];
     if (!hit.flags.reported) continue;
     if (above && !hit.flags.included) {
       out += "  ------ inclusion threshold ------\n";
@@ -217,34 +218,22 @@ void append_score_rows(std::string& out, const HitList& hits, const ReportOption
   }
 }
 
-void append_target_scores(std::string& out, const HitList& hits, const ReportOptions& options,
-                          std::string_view marks) {
-  append_score_titles(out, hits, options);
-  bool above = true;
-  append_score_rows(out, hits, options, above, marks);
+void append_annotation_title(std::string& out, const HitList& hits, const ReportOptions& options) {
   if (hits.reported == 0) out += "\n   [No hits detected that satisfy reporting thresholds]\n";
-}
-
-void append_annotation_title(std::string& out, const ReportOptions& options) {
+  out += "\n\n";
   out += options.by_sequence ? "Domain annotation for each model"
                              : "Domain annotation for each sequence";
   out += options.alignments ? " (and alignments):\n" : ":\n";
 }
 
-void append_domain_annotation(std::string& out, const ModelInfo& model, const HitList& hits,
-                              const ReportOptions& options, std::size_t first, std::size_t last) {
-  if (first == 0) append_annotation_title(out, options);
-  append_annotation_rows(out, model, hits, options, first, last);
-}
-
-void append_annotation_rows(std::string& out, const ModelInfo& model, const HitList& hits,
-                            const ReportOptions& options, std::size_t first, std::size_t last) {
+void append_annotation_rows(std::string& out, const HitLot& lot, const ReportOptions& options) {
+  const ModelInfo& model = lot.model();
+  const HitList& hits = lot.totals();
   const QueryNames own =
       model.built ? *model.built : QueryNames{model.name, model.accession, model.description};
   const bool model_accession = options.prefer_accession && own.accession && !own.accession->empty();
   const std::string& model_name = model_accession ? *own.accession : own.name;
-  for (std::size_t h = first; h < last; ++h) {
-    const Hit& hit = hits.hits[h];
+  for (const Hit& hit : lot.hits) {
     if (!hit.flags.reported) continue;
     const std::string& name = hit.shown_name(options.prefer_accession);
     ((out += ">> ") += name) += "  ";
@@ -287,12 +276,14 @@ void append_annotation_rows(std::string& out, const ModelInfo& model, const HitL
       out += '\n';
     }
   }
-  if (last == hits.hits.size() && hits.reported == 0)
-    out += "\n   [No targets detected that satisfy reporting thresholds]\n";
 }
 
-void append_statistics(std::string& out, const ModelInfo& model, const HitList& hits,
-                       const FilterOptions& filters, const ReportTimes& times, bool by_sequence) {
+void append_statistics(std::string& out, const ModelResult& result, const FilterOptions& filters,
+                       bool by_sequence) {
+  const ModelInfo& model = result.model;
+  const HitList& hits = result.hits;
+  if (hits.reported == 0) out += "\n   [No targets detected that satisfy reporting thresholds]\n";
+  out += "\n\n";
   const FilterCounters& counters = hits.counters;
   const auto targets = static_cast<double>(counters.targets);
   const auto count = [&out](std::string_view label, std::uint64_t value) {
@@ -329,38 +320,16 @@ void append_statistics(std::string& out, const ModelInfo& model, const HitList& 
   out += hits.domZ_is_set ? "  [as set by --domZ on cmdline]\n"
                           : "  [number of targets reported over threshold]\n";
   out += "# CPU time: ";
-  text::fixed(out, times.user, 0, 2);
-  out += "u ";
-  text::fixed(out, times.system, 0, 2);
-  out += "s ";
-  append_clock(out, times.user + times.system);
+  text::fixed(out, result.cpu_seconds, 0, 2);
+  out += "u 0.00s ";
+  append_clock(out, result.cpu_seconds);
   out += " Elapsed: ";
-  append_clock(out, times.elapsed);
+  append_clock(out, result.seconds);
   out += "\n# Mc/sec: ";
   text::fixed(
-      out, static_cast<double>(counters.residues) * model.M / (std::max(times.elapsed, 1e-9) * 1e6),
+      out, static_cast<double>(counters.residues) * model.M / (std::max(result.seconds, 1e-9) * 1e6),
       0, 2);
   out += '\n';
-}
-
-void append_report_head(std::string& out, const ModelResult& result, const ReportOptions& options) {
-  append_query(out, result.model);
-  append_target_scores(out, result.hits, options);
-  out += "\n\n";
-}
-
-void append_report_tail(std::string& out, const ModelResult& result, const ReportOptions& options,
-                        const FilterOptions& filters, const ReportTimes& times) {
-  out += "\n\n";
-  append_statistics(out, result.model, result.hits, filters, times, options.by_sequence);
-  out += "//\n";
-}
-
-void append_model_report(std::string& out, const ModelResult& result, const ReportOptions& options,
-                         const FilterOptions& filters, const ReportTimes& times) {
-  append_report_head(out, result, options);
-  append_domain_annotation(out, result.model, result.hits, options, 0, result.hits.hits.size());
-  append_report_tail(out, result, options, filters, times);
 }
 
 }  // namespace hmmjit

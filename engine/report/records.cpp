@@ -113,9 +113,10 @@ void append_tsv_header(std::string& out, const RecordOptions& options) {
   out += '\n';
 }
 
-void append_tsv(std::string& out, const ModelResult& result, const RecordOptions& options) {
+void append_tsv(std::string& out, const HitLot& lot, const RecordOptions& options) {
+  const ModelResult& result = lot.result;
   const HitList& hits = result.hits;
-  for (const Hit& hit : hits.hits) {
+  for (const Hit& hit : lot.hits) {
     if (!hit.flags.reported) continue;
     Columns row(out);
     int number = 0;
@@ -149,11 +150,11 @@ void append_target_tsv_header(std::string& out, const RecordOptions& options) {
   out += '\n';
 }
 
-void append_target_tsv(std::string& out, const ModelResult& result, const RecordOptions& options) {
-  for (const Hit& hit : result.hits.hits) {
+void append_target_tsv(std::string& out, const HitLot& lot, const RecordOptions& options) {
+  for (const Hit& hit : lot.hits) {
     if (!hit.flags.reported) continue;
     Columns row(out);
-    append_target(row, hit, result);
+    append_target(row, hit, lot.result);
     row.integer(hit.reported_domains);
     row.integer(hit.included_domains);
     row.real(hit.score.log_p);
@@ -161,12 +162,6 @@ void append_target_tsv(std::string& out, const ModelResult& result, const Record
     if (!options.target_file.empty()) row.text(options.target_file);
     row.end();
   }
-}
-
-void append_json(std::string& out, const ModelResult& result, bool alignments,
-                 const RecordOptions& options) {
-  append_json_model(out, result, options);
-  append_json_targets(out, result, alignments, options);
 }
 
 void append_json_model(std::string& out, const ModelResult& result, const RecordOptions& options) {
@@ -195,10 +190,11 @@ void append_json_model(std::string& out, const ModelResult& result, const Record
   out += '\n';
 }
 
-void append_json_targets(std::string& out, const ModelResult& result, bool alignments,
+void append_json_targets(std::string& out, const HitLot& lot, bool alignments,
                          const RecordOptions& options) {
+  const ModelResult& result = lot.result;
   const HitList& hits = result.hits;
-  for (const Hit& hit : hits.hits) {
+  for (const Hit& hit : lot.hits) {
     if (!hit.flags.reported) continue;
     JsonObject object(out);
     object.text("record", "target");
@@ -241,11 +237,10 @@ void RunTotals::add(const ModelResult& result) {
   residues = result.hits.counters.residues;
   targets_reported += result.hits.reported;
   targets_included += result.hits.included;
-  add_domains(result.hits);
 }
 
-void RunTotals::add_domains(const HitList& hits) {
-  for (const Hit& hit : hits.hits) {
+void RunTotals::add_domains(std::span<const Hit> hits) {
+  for (const Hit& hit : hits) {
     domains_reported += static_cast<std::uint64_t>(hit.reported_domains);
     domains_included += static_cast<std::uint64_t>(hit.included_domains);
   }

@@ -1,6 +1,7 @@
 // Machine-readable results: a tab separated table of domains, and JSON lines (docs/outputs.md).
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "report/tables.hpp"
@@ -20,20 +21,17 @@ inline constexpr char kKeptLater = '\1';
 /// The line of column names.
 void append_tsv_header(std::string& out, const RecordOptions& options = {});
 /// One line per reported domain.
-void append_tsv(std::string& out, const ModelResult& result, const RecordOptions& options = {});
-/// The same of reported targets.
+void append_tsv(std::string& out, const HitLot& lot, const RecordOptions& options = {});
+/// The same for reported targets.
 void append_target_tsv_header(std::string& out, const RecordOptions& options = {});
-void append_target_tsv(std::string& out, const ModelResult& result,
-                       const RecordOptions& options = {});
+void append_target_tsv(std::string& out, const HitLot& lot, const RecordOptions& options = {});
 
-/// A "model" line and a "target" line per reported target, its reported domains inside, with their
-/// alignments if `alignments`.
-void append_json(std::string& out, const ModelResult& result, bool alignments,
-                 const RecordOptions& options = {});
-/// Its two halves: the line of the model, and those of its hits.
+/// A "model" line.
 void append_json_model(std::string& out, const ModelResult& result,
                        const RecordOptions& options = {});
-void append_json_targets(std::string& out, const ModelResult& result, bool alignments,
+/// A "target" line per reported target, with its reported domains, and their alignments if
+/// `alignments`.
+void append_json_targets(std::string& out, const HitLot& lot, bool alignments,
                          const RecordOptions& options = {});
 
 /// Sums over all models of a run.
@@ -41,10 +39,9 @@ struct RunTotals {
   std::uint64_t models = 0, targets = 0, residues = 0;
   std::uint64_t targets_reported = 0, targets_included = 0;
   std::uint64_t domains_reported = 0, domains_included = 0;
-  /// All of a model; of one whose hits come in several lots, the first of them, empty or not.
+  /// Adds a model, but not its domains.
   void add(const ModelResult& result);
-  /// The domains of further hits of that model.
-  void add_domains(const HitList& hits);
+  void add_domains(std::span<const Hit> hits);
   /// All models of another run over the same targets.
   void add(const RunTotals& other);
 };

@@ -33,33 +33,33 @@ bool ByTarget::decode(Decoder& decoder, ScannedHit& hit) {
   return HitOrder::decode(decoder, hit.hit);
 }
 
-Status ScanTables::add(const ModelResult& result) {
-  for (const Hit& hit : result.hits.hits) HMMJIT_TRY(add(result, hit));
+Status ScanTables::add(const HitLot& lot) {
+  Z_ = lot.totals().Z;
+  for (const Hit& hit : lot.hits) {
+    ScannedHit added(lot.result, hit);
+    for (domain::Domain& domain : added.hit.score.domains) domain.alignment = {};
+    HMMJIT_TRY(hits_.add(std::move(added)));
+  }
   return {};
-}
-
-Status ScanTables::add(const ModelResult& result, const Hit& hit) {
-  Z_ = result.hits.Z;
-  ScannedHit added(result, hit);
-  for (domain::Domain& domain : added.hit.score.domains) domain.alignment = {};
-  return hits_.add(std::move(added));
 }
 
 Result<bool> ScanTables::write(const Out& out, bool begun, bool only_with_hits) {
   bool first = !begun;
   std::string text;
   const auto write = [&](const ModelInfo& query, std::vector<Hit> hits) -> Status {
-    const HitList list = finish_scan(rules_, std::move(hits), Z_);
+    ModelResult result;
+    result.model = query;
+    result.hits = finish_scan(rules_, std::move(hits), Z_);
     if (out.targets) {
       text.clear();
-      if (first) append_target_table_header(text, query, list);
-      append_target_table(text, query, list);
+      if (first) append_target_table_header(text, query, result.hits);
+      append_target_table(text, result);
       HMMJIT_TRY(out.targets(text));
     }
     if (out.domains) {
       text.clear();
-      if (first) append_domain_table_header(text, query, list);
-      append_domain_table(text, query, list);
+      if (first) append_domain_table_header(text, query, result.hits);
+      append_domain_table(text, result);
       HMMJIT_TRY(out.domains(text));
     }
     first = false;

@@ -43,9 +43,8 @@ class ScanTables {
   /// `memory`: see HitsByTarget. Alignments are not kept.
   explicit ScanTables(const Thresholds& rules, std::uint64_t memory = HitsByTarget::kUnbounded)
       : rules_(rules), hits_(memory, {HitOrder{.alignments = false}}) {}
-  /// Adds the hits that a result holds. Fails with kOutput.
-  Status add(const ModelResult& result);
-  Status add(const ModelResult& result, const Hit& hit);
+  /// Fails with kOutput.
+  Status add(const HitLot& lot);
 
   /// Where the lines of each table go; empty: not wanted.
   struct Out {

@@ -2,22 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <set>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "core/digest.hpp"
-#include "core/spool_file.hpp"
+#include "core/sorted.hpp"
 #include "report/text.hpp"
 
 namespace hmmjit {
 namespace {
 
 using domain::Domain;
-
-using Row = HitAlignment::Row;
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
@@ -82,12 +79,12 @@ void justify(std::string& line, std::string& posterior, std::size_t at, std::siz
   }
 }
 
-void lay_out(Row& row, const Layout& layout) {
+void lay_out(AlignedRow& row, const Layout& layout) {
   row.sequence.assign(layout.width, '.');
   row.posterior.assign(layout.width, '.');
   for (std::size_t k = 1; k < layout.consensus.size(); ++k) row.sequence[layout.consensus[k]] = '-';
-  const domain::Alignment& alignment = row.domain->alignment;
-  auto k = static_cast<std::size_t>(row.domain->hmm_from) - 1;
+  const domain::Alignment& alignment = row.domain.alignment;
+  auto k = static_cast<std::size_t>(row.domain.hmm_from) - 1;
   std::size_t run = 0;
   for (std::size_t c = 0; c < alignment.model.size(); ++c) {
     std::size_t column = 0;
@@ -143,7 +140,7 @@ std::string reference_line(const Layout& layout) {
   return line;
 }
 
-// Beside a query sequence, rows have upper case and '-' everywhere.
+// In jackhmmer's alignments, rows have upper case and '-' everywhere.
 void forget_inserts(std::string& sequence) {
   for (char& c : sequence) {
     if (c == '.') c = '-';
@@ -160,29 +157,29 @@ std::string query_line(std::string_view query, const Layout& layout) {
   return line;
 }
 
+// Calls `use` with the included domains of at most `targets_left` targets, which it decreases.
+template <typename Use>
+Status for_each_included(std::span<const Hit> hits, std::size_t& targets_left, const Use& use) {
+  for (const Hit& hit : hits) {
+    if (!has_included_domain(hit)) continue;
+    if (targets_left == 0) return {};
+    --targets_left;
+    for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
+      if (hit.domain_flags[d].included) HMMJIT_TRY(use(hit, hit.score.domains[d]));
+    }
+  }
+  return {};
+}
+
 std::string row_name(const Hit& hit, const Domain& domain) {
   return hit.name + "/" + std::to_string(domain.iali) + "-" + std::to_string(domain.jali);
 }
 
-// Row number `i` of `rows` before a name that is not the only one.
+// The number in front of the name of row `i` where names are not unique.
 std::string row_prefix(std::size_t i, std::size_t rows) {
   const std::size_t width = std::to_string(rows).size();
   const std::string number = std::to_string(i);
   return std::string(width - number.size(), '0') + number + "|";
-}
-
-// Names of rows as written: repeated ones get all rows a number in front.
-std::vector<std::string> unique_names(const std::vector<Row>& rows, bool* renamed) {
-  std::vector<std::string> names;
-  std::set<std::string_view> seen;
-  *renamed = false;
-  for (const Row& row : rows) {
-    names.push_back(row.name);
-    *renamed |= !seen.insert(row.name).second;
-  }
-  if (!*renamed) return names;
-  for (std::size_t i = 0; i < rows.size(); ++i) names[i] = row_prefix(i, rows.size()) + names[i];
-  return names;
 }
 
 void append_head(std::string& out, const std::string& id, const ModelInfo& model, bool renamed,
@@ -196,7 +193,7 @@ void append_head(std::string& out, const std::string& id, const ModelInfo& model
   out += "#=GF AU " + author + "\n\n";
 }
 
-// Widths of what stands in front of the columns.
+// Widths of the text in front of the columns.
 struct Margins {
   std::size_t longest = 0;  // row name
   bool posteriors = true;   // the record has lines of posteriors
@@ -264,338 +261,230 @@ void append_column_lines(std::string& out, std::string_view posterior, std::stri
   out += '\n';
 }
 
-void add_included(std::vector<Row>& rows, const HitList& hits, std::size_t targets) {
-  for (const Hit& hit : hits.hits) {
-    if (!has_included_domain(hit)) continue;
-    if (targets-- == 0) break;
-    for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
-      if (!hit.domain_flags[d].included) continue;
-      const Domain& domain = hit.score.domains[d];
-      rows.push_back({&hit, &domain, row_name(hit, domain), {}, {}});
-    }
+// Digests of names, to find repeated ones.
+struct DigestOrder {
+  static bool before(const Digest& a, const Digest& b) { return a < b; }
+  static void encode(const Digest& digest, std::string& out) { put_bytes(out, digest); }
+  static bool decode(Decoder& decoder, Digest& digest) {
+    digest = decoder.bytes<Digest>();
+    return decoder.ok();
   }
-}
+  static std::uint64_t bytes(const Digest&) { return sizeof(Digest); }
+};
 
-// Makes the columns and lays out all rows of hits.
-Layout lay_out_all(HitAlignment& alignment, int M) {
-  Layout layout = empty_layout(M);
-  MeanPosterior mean(M);
-  bool any_domain = false;
-  for (const Row& row : alignment.rows) {
-    if (row.domain == nullptr) continue;
-    make_room(layout, *row.domain);
-    mean.add(*row.domain);
-    any_domain = true;
+// A piece of a record's text, which is sorted by block: accessions, descriptions, and then the
+// blocks of columns.
+struct BlockText {
+  std::uint64_t block = 0;
+  std::string text;
+};
+constexpr std::uint64_t kAccessions = 0, kDescriptions = 1, kColumns = 2;
+
+struct BlockOrder {
+  static bool before(const BlockText& a, const BlockText& b) { return a.block < b.block; }
+  static void encode(const BlockText& piece, std::string& out) {
+    put_count(out, piece.block);
+    put_text(out, piece.text);
   }
-  place_columns(layout);
-  for (Row& row : alignment.rows) {
-    if (row.domain != nullptr) lay_out(row, layout);
+  static bool decode(Decoder& decoder, BlockText& piece) {
+    piece.block = decoder.count();
+    piece.text = decoder.text();
+    return decoder.ok();
   }
-  alignment.reference = reference_line(layout);
-  if (any_domain) alignment.mean_posterior = mean.line(layout);
-  return layout;
-}
+  static std::uint64_t bytes(const BlockText& piece) { return sizeof piece + piece.text.size(); }
+};
 
 }  // namespace
 
-HitAlignment align_hits(const HitList& hits, int M, std::size_t targets) {
-  HitAlignment alignment;
-  add_included(alignment.rows, hits, targets);
-  if (!alignment.rows.empty()) lay_out_all(alignment, M);
-  return alignment;
-}
-
-HitAlignment align_with_query(const HitList& hits, int M, const std::string& query_name,
-                              std::string_view query, std::size_t targets) {
-  HitAlignment alignment;
-  if (!query.empty()) alignment.rows.push_back({nullptr, nullptr, query_name, {}, {}});
-  add_included(alignment.rows, hits, targets);
-  const Layout layout = lay_out_all(alignment, M);
-  for (Row& row : alignment.rows) {
-    if (row.domain != nullptr) forget_inserts(row.sequence);
-  }
-  if (!query.empty()) alignment.rows.front().sequence = query_line(query, layout);
-  return alignment;
-}
-
-void append_stockholm(std::string& out, const std::string& id, const ModelInfo& model,
-                      const HitAlignment& alignment, std::size_t columns,
-                      const std::string& author) {
-  const std::vector<Row>& rows = alignment.rows;
-  bool renamed = false;
-  const std::vector<std::string> names = unique_names(rows, &renamed);
-  const auto accession = [&](const Row& row) -> std::string_view {
-    if (row.hit != nullptr) return row.hit->accession;
-    return model.accession ? std::string_view(*model.accession) : std::string_view();
-  };
-  Margins margins;
-  margins.posteriors = !alignment.mean_posterior.empty();
-  bool any_accession = false, any_description = false;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    margins.longest = std::max(margins.longest, names[i].size());
-    any_accession |= !accession(rows[i]).empty();
-    any_description |= rows[i].hit != nullptr || model.description.has_value();
-  }
-  append_head(out, id, model, renamed, author);
-  if (any_accession) {
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      append_accession(out, names[i], accession(rows[i]), margins);
-    out += '\n';
-  }
-  if (any_description) {
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      if (rows[i].hit != nullptr) {
-        append_source(out, names[i], *rows[i].hit, margins);
-      } else if (model.description) {
-        append_description(out, names[i], *model.description, margins);
-      }
-    }
-    out += '\n';
-  }
-
-  const std::size_t width = alignment.reference.size();
-  const std::size_t block = columns == 0 ? width : columns;
-  for (std::size_t at = 0; at < width; at += block) {
-    const auto part = [&](const std::string& line) {
-      return std::string_view(line).substr(at, block);
-    };
-    if (at > 0) out += '\n';
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      if (rows[i].hit == nullptr)
-        append_query_row(out, names[i], part(rows[i].sequence), margins);
-      else
-        append_row(out, names[i], part(rows[i].sequence), part(rows[i].posterior), margins);
-    }
-    append_column_lines(out,
-                        margins.posteriors ? part(alignment.mean_posterior) : std::string_view(),
-                        part(alignment.reference), margins);
-  }
-  out += "//\n";
-}
-
-std::size_t append_stockholm(std::string& out, const ModelInfo& model, const HitList& hits,
-                             std::size_t columns, const std::string& author, std::size_t targets) {
-  const HitAlignment alignment = align_hits(hits, model.M, targets);
-  if (alignment.rows.empty()) return 0;
-  append_stockholm(out, model.name, model, alignment, columns, author);
-  return alignment.rows.size();
-}
-
-// ---- StreamedStockholm --------------------------------------------------------------------------
-
-namespace {
-
-// Blocks of columns whose rows are written in one pass, each to a file of its own.
-constexpr std::size_t kBlocksOfPass = 64;
-// Names are compared bucket by bucket of their digests.
-constexpr std::size_t kBuckets = 64;
-
-}  // namespace
-
-struct StreamedStockholm::State {
-  ModelInfo model;
-  std::size_t columns;
-  std::string author;
-  Layout layout;
-  MeanPosterior mean;
-  Margins margins;
-  std::size_t rows = 0;
-  bool any_accession = false, renamed = false;
-  std::vector<SpoolFile> names;
-
-  std::size_t targets, targets_left;  // at most, and not seen in this pass
-  std::optional<AlignedQuery> query;
-
-  State(const ModelInfo& of, int nodes, std::size_t width, std::string by, std::size_t most,
-        std::optional<AlignedQuery> first)
+struct AlignmentColumns::State {
+  State(const ModelInfo& of, AlignedRows wanted, std::uint64_t memory)
       : model(of),
-        columns(width),
-        author(std::move(by)),
-        layout(empty_layout(nodes)),
-        mean(nodes),
-        targets(most),
-        targets_left(most),
-        query(std::move(first)) {}
+        which(std::move(wanted)),
+        layout(empty_layout(of.M)),
+        mean(of.M),
+        targets_left(which.targets),
+        names(memory) {}
 
-  // A row was seen for the first time.
-  Status measure_row(const std::string& name, bool accession) {
+  Status add_name(const std::string& name, bool accession) {
     ++rows;
     any_accession |= accession;
     margins.longest = std::max(margins.longest, name.size());
-    const Digest of_name = digest_of(name);
-    return names[of_name.low % names.size()].append(
-        {reinterpret_cast<const char*>(&of_name), sizeof of_name});
+    return names.add(digest_of(name));
   }
-  void lay_out_row(Row& row) const {
-    lay_out(row, layout);
-    if (query) forget_inserts(row.sequence);
-  }
+  bool has_query() const { return !which.query.empty(); }
 
-  // Calls `use` with every included domain.
-  template <typename Use>
-  Status for_each_row(const Hit& hit, const Use& use) {
-    if (targets_left == 0 || !has_included_domain(hit)) return {};
-    --targets_left;
-    for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
-      if (hit.domain_flags[d].included) HMMJIT_TRY(use(hit.score.domains[d]));
-    }
-    return {};
-  }
-  Result<bool> any_name_twice() {
-    for (SpoolFile& bucket : names) {
-      std::vector<Digest> digests;
-      digests.reserve(bucket.size() / sizeof(Digest));
-      std::string bytes;
-      for (std::uint64_t at = 0; at < bucket.size(); at += bytes.size()) {
-        HMMJIT_TRY(bucket.read(at, (std::size_t{1} << 16) * sizeof(Digest), bytes));
-        const std::size_t before = digests.size();
-        digests.resize(before + bytes.size() / sizeof(Digest));
-        std::memcpy(digests.data() + before, bytes.data(), bytes.size());
-      }
-      std::ranges::sort(digests);
-      if (std::ranges::adjacent_find(digests) != digests.end()) return true;
-    }
-    return false;
-  }
+  ModelInfo model;
+  AlignedRows which;
+  Layout layout;
+  MeanPosterior mean;
+  std::size_t targets_left;
+  Sorted<Digest, DigestOrder> names;
+  Margins margins;
+  std::size_t rows = 0;
+  bool any_accession = false, renamed = false;
 };
 
-StreamedStockholm::StreamedStockholm(std::unique_ptr<State> state) : state_(std::move(state)) {}
-StreamedStockholm::StreamedStockholm(StreamedStockholm&&) noexcept = default;
-StreamedStockholm& StreamedStockholm::operator=(StreamedStockholm&&) noexcept = default;
-StreamedStockholm::~StreamedStockholm() = default;
+AlignmentColumns::AlignmentColumns(const ModelInfo& model, AlignedRows which, std::uint64_t memory)
+    : state_(std::make_unique<State>(model, std::move(which), memory)) {}
+AlignmentColumns::AlignmentColumns(AlignmentColumns&&) noexcept = default;
+AlignmentColumns::~AlignmentColumns() = default;
 
-Result<StreamedStockholm> StreamedStockholm::create(const ModelInfo& model, std::size_t columns,
-                                                    std::string author, std::size_t targets,
-                                                    std::optional<AlignedQuery> query) {
-  const int nodes = query ? static_cast<int>(query->residues.size()) : model.M;
-  auto state =
-      std::make_unique<State>(model, nodes, columns, std::move(author), targets, std::move(query));
-  for (std::size_t i = 0; i < kBuckets; ++i) {
-    HMMJIT_ASSIGN(SpoolFile file, SpoolFile::create(std::size_t{1} << 12));
-    state->names.push_back(std::move(file));
-  }
-  if (state->query)
-    HMMJIT_TRY(
-        state->measure_row(state->query->name, model.accession && !model.accession->empty()));
-  return StreamedStockholm(std::move(state));
-}
-
-Status StreamedStockholm::measure(const Hit& hit) {
+Status AlignmentColumns::measure(std::span<const Hit> hits) {
   State& s = *state_;
-  return s.for_each_row(hit, [&](const Domain& domain) -> Status {
+  return for_each_included(hits, s.targets_left, [&](const Hit& hit, const Domain& domain) {
     make_room(s.layout, domain);
     s.mean.add(domain);
-    return s.measure_row(row_name(hit, domain), !hit.accession.empty());
+    return s.add_name(row_name(hit, domain), !hit.accession.empty());
   });
 }
 
-Result<std::size_t> StreamedStockholm::end_measuring() {
+Result<std::size_t> AlignmentColumns::finish() {
   State& s = *state_;
+  s.margins.posteriors = s.rows > 0;
+  if (s.has_query())
+    HMMJIT_TRY(
+        s.add_name(s.which.query_name, s.model.accession && !s.model.accession->empty()));
   place_columns(s.layout);
-  HMMJIT_ASSIGN(s.renamed, s.any_name_twice());
+  HMMJIT_TRY(s.names.begin());
+  std::optional<Digest> last;
+  for (;;) {
+    HMMJIT_ASSIGN(const Digest* const digest, s.names.next());
+    if (digest == nullptr) break;
+    s.renamed |= last == *digest;
+    last = *digest;
+  }
+  s.names.end();
   if (s.renamed) s.margins.longest += row_prefix(0, s.rows).size();
-  s.margins.posteriors = s.rows > (s.query ? 1 : 0);
-  s.names.clear();
   return s.rows;
 }
 
-std::string StreamedStockholm::reference() const { return reference_line(state_->layout); }
+std::size_t AlignmentColumns::rows() const { return state_->rows; }
 
-Status StreamedStockholm::for_each_row(
-    const HitPass& pass,
-    const std::function<void(const std::string& name, const std::string& sequence)>& use) {
-  State& s = *state_;
-  if (s.query) use(s.query->name, query_line(s.query->residues, s.layout));
-  s.targets_left = s.targets;
-  return pass([&](const Hit& hit) {
-    return s.for_each_row(hit, [&](const Domain& domain) -> Status {
-      Row row{&hit, &domain, row_name(hit, domain), {}, {}};
-      s.lay_out_row(row);
-      use(row.name, row.sequence);
-      return {};
-    });
+std::string AlignmentColumns::reference() const { return reference_line(state_->layout); }
+
+std::string AlignmentColumns::query_row() const {
+  return state_->has_query() ? query_line(state_->which.query, state_->layout) : std::string();
+}
+
+Status AlignmentColumns::for_each_row(std::span<const Hit> hits, std::size_t& targets_left,
+                                      const std::function<Status(const AlignedRow&)>& use) const {
+  return for_each_included(hits, targets_left, [&](const Hit& hit, const Domain& domain) {
+    AlignedRow row{hit, domain, row_name(hit, domain), {}, {}};
+    lay_out(row, state_->layout);
+    if (state_->which.upper_case) forget_inserts(row.sequence);
+    return use(row);
   });
 }
 
-Status StreamedStockholm::write(const HitPass& pass,
-                                const std::function<Status(std::string_view)>& out) {
-  State& s = *state_;
+struct StockholmRecord::State {
+  State(const AlignmentColumns& of, std::string name, std::size_t width, std::string by,
+        std::uint64_t memory)
+      : columns(of),
+        s(*of.state_),
+        id(std::move(name)),
+        author(std::move(by)),
+        block(width == 0 ? s.layout.width : width),
+        blocks((s.layout.width + block - 1) / block),
+        targets_left(s.which.targets),
+        pieces(memory) {}
+
+  Status add(std::uint64_t where, const auto& append) {
+    BlockText piece{where, {}};
+    append(piece.text);
+    return piece.text.empty() ? Status{} : pieces.add(std::move(piece));
+  }
+  std::string numbered(const std::string& name) {
+    return s.renamed ? row_prefix(number++, s.rows) + name : name;
+  }
+  std::string_view part(std::string_view line, std::uint64_t b) const {
+    return line.substr(b * block, block);
+  }
+  Status add_query();
+  Status add_row(const AlignedRow& row);
+
+  const AlignmentColumns& columns;
+  const AlignmentColumns::State& s;
+  std::string id, author;
+  std::size_t block;  // columns of a block
+  std::uint64_t blocks;
+  std::size_t targets_left, number = 0;
+  bool begun = false;
+  Sorted<BlockText, BlockOrder> pieces;
+};
+
+// Accession and description of the query are those of the model.
+Status StockholmRecord::State::add_query() {
+  if (std::exchange(begun, true) || !s.has_query()) return {};
+  const std::string name = numbered(s.which.query_name), sequence = columns.query_row();
+  HMMJIT_TRY(add(kAccessions, [&](std::string& out) {
+    append_accession(out, name, s.model.accession.value_or(""), s.margins);
+  }));
+  HMMJIT_TRY(add(kDescriptions, [&](std::string& out) {
+    if (s.model.description) append_description(out, name, *s.model.description, s.margins);
+  }));
+  for (std::uint64_t b = 0; b < blocks; ++b)
+    HMMJIT_TRY(add(kColumns + b, [&](std::string& out) {
+      append_query_row(out, name, part(sequence, b), s.margins);
+    }));
+  return {};
+}
+
+Status StockholmRecord::State::add_row(const AlignedRow& row) {
+  const std::string name = numbered(row.name);
+  HMMJIT_TRY(add(kAccessions, [&](std::string& out) {
+    append_accession(out, name, row.hit.accession, s.margins);
+  }));
+  HMMJIT_TRY(add(kDescriptions,
+                 [&](std::string& out) { append_source(out, name, row.hit, s.margins); }));
+  for (std::uint64_t b = 0; b < blocks; ++b)
+    HMMJIT_TRY(add(kColumns + b, [&](std::string& out) {
+      append_row(out, name, part(row.sequence, b), part(row.posterior, b), s.margins);
+    }));
+  return {};
+}
+
+StockholmRecord::StockholmRecord(const AlignmentColumns& columns, std::string id,
+                                 std::size_t width, std::string author, std::uint64_t memory)
+    : state_(std::make_unique<State>(columns, std::move(id), width, std::move(author), memory)) {}
+StockholmRecord::StockholmRecord(StockholmRecord&&) noexcept = default;
+StockholmRecord::~StockholmRecord() = default;
+
+Status StockholmRecord::add(std::span<const Hit> hits) {
+  State& state = *state_;
+  HMMJIT_TRY(state.add_query());
+  return state.columns.for_each_row(hits, state.targets_left,
+                                    [&](const AlignedRow& row) { return state.add_row(row); });
+}
+
+Status StockholmRecord::write(const std::function<Status(std::string_view)>& out) {
+  State& state = *state_;
+  const AlignmentColumns::State& s = state.s;
   if (s.rows == 0) return {};
-  const std::string posterior = s.mean.line(s.layout), reference = this->reference();
-  const std::size_t block = s.columns == 0 ? s.layout.width : s.columns;
-  const std::size_t blocks = (s.layout.width + block - 1) / block;
+  HMMJIT_TRY(state.add_query());
+  const std::string posterior = s.mean.line(s.layout), reference = reference_line(s.layout);
   std::string text;
-  append_head(text, s.query ? s.query->id : s.model.name, s.model, s.renamed, s.author);
+  append_head(text, state.id, s.model, s.renamed, state.author);
   HMMJIT_TRY(out(text));
-  for (std::size_t first = 0; first < blocks; first += kBlocksOfPass) {
-    const std::size_t last = std::min(first + kBlocksOfPass, blocks);
-    // Accessions, descriptions, and the rows of each block.
-    std::vector<SpoolFile> files;
-    for (std::size_t i = 0; i < last - first + 2; ++i) {
-      HMMJIT_ASSIGN(SpoolFile file, SpoolFile::create());
-      files.push_back(std::move(file));
-    }
-    std::size_t number = 0;
-    if (s.query) {
-      std::string name = s.query->name, line;
-      if (s.renamed) name = row_prefix(number, s.rows) + name;
-      ++number;
-      if (first == 0) {
-        append_accession(line, name, s.model.accession.value_or(""), s.margins);
-        HMMJIT_TRY(files[0].append(line));
-        line.clear();
-        if (s.model.description) append_description(line, name, *s.model.description, s.margins);
-        HMMJIT_TRY(files[1].append(line));
-      }
-      const std::string sequence = query_line(s.query->residues, s.layout);
-      for (std::size_t b = first; b < last; ++b) {
-        line.clear();
-        append_query_row(line, name, std::string_view(sequence).substr(b * block, block),
-                         s.margins);
-        HMMJIT_TRY(files[b - first + 2].append(line));
-      }
-    }
-    s.targets_left = s.targets;
-    const Status passed = pass([&](const Hit& hit) {
-      return s.for_each_row(hit, [&](const Domain& domain) -> Status {
-        Row row{&hit, &domain, row_name(hit, domain), {}, {}};
-        if (s.renamed) row.name = row_prefix(number, s.rows) + row.name;
-        ++number;
-        s.lay_out_row(row);
-        std::string line;
-        if (first == 0) {
-          append_accession(line, row.name, hit.accession, s.margins);
-          HMMJIT_TRY(files[0].append(line));
-          line.clear();
-          append_source(line, row.name, hit, s.margins);
-          HMMJIT_TRY(files[1].append(line));
-        }
-        for (std::size_t b = first; b < last; ++b) {
-          line.clear();
-          append_row(line, row.name, std::string_view(row.sequence).substr(b * block, block),
-                     std::string_view(row.posterior).substr(b * block, block), s.margins);
-          HMMJIT_TRY(files[b - first + 2].append(line));
-        }
-        return {};
-      });
-    });
-    HMMJIT_TRY(passed);
-    if (first == 0) {
-      HMMJIT_TRY(files[0].for_each(out));
-      if (s.any_accession) HMMJIT_TRY(out("\n"));
-      HMMJIT_TRY(files[1].for_each(out));
-      if (s.margins.posteriors || s.model.description) HMMJIT_TRY(out("\n"));
-    }
-    for (std::size_t b = first; b < last; ++b) {
-      if (b > 0) HMMJIT_TRY(out("\n"));
-      HMMJIT_TRY(files[b - first + 2].for_each(out));
+  HMMJIT_TRY(state.pieces.begin());
+  std::uint64_t block = 0;
+  for (;;) {
+    HMMJIT_ASSIGN(const BlockText* const piece, state.pieces.next());
+    const std::uint64_t next = piece == nullptr ? kColumns + state.blocks : piece->block;
+    for (; block < next; ++block) {
       text.clear();
-      append_column_lines(text, std::string_view(posterior).substr(b * block, block),
-                          std::string_view(reference).substr(b * block, block), s.margins);
+      if (block >= kColumns) {
+        const std::uint64_t b = block - kColumns;
+        append_column_lines(text, state.part(posterior, b), state.part(reference, b), s.margins);
+        if (block + 1 < kColumns + state.blocks) text += '\n';
+      } else if (block == kAccessions ? s.any_accession
+                                      : s.margins.posteriors || s.model.description.has_value()) {
+        text = "\n";
+      }
       HMMJIT_TRY(out(text));
     }
+    if (piece == nullptr) return out("//\n");
+    HMMJIT_TRY(out(piece->text));
   }
-  return out("//\n");
 }
 
 }  // namespace hmmjit

@@ -87,9 +87,11 @@ void append_target_table_header(std::string& out, const ModelInfo& model, const 
       "---------------------\n";
 }
 
-void append_target_table(std::string& out, const ModelInfo& model, const HitList& hits) {
+void append_target_table(std::string& out, const HitLot& lot) {
+  const ModelInfo& model = lot.model();
+  const HitList& hits = lot.totals();
   const Widths w = widths_of(model, hits);
-  for (const Hit& hit : hits.hits) {
+  for (const Hit& hit : lot.hits) {
     if (!hit.flags.reported) continue;
     const Domain& best = hit.best_domain();
     append_names(out, text::left, names_of(hit, model), w, " ", false);
@@ -128,9 +130,11 @@ void append_domain_table_header(std::string& out, const ModelInfo& model, const 
       "----- ----- ----- ---- ---------------------\n";
 }
 
-void append_domain_table(std::string& out, const ModelInfo& model, const HitList& hits) {
+void append_domain_table(std::string& out, const HitLot& lot) {
+  const ModelInfo& model = lot.model();
+  const HitList& hits = lot.totals();
   const Widths w = widths_of(model, hits);
-  for (const Hit& hit : hits.hits) {
+  for (const Hit& hit : lot.hits) {
     if (!hit.flags.reported) continue;
     std::string length;
     append_count(length, hit.length, 5);
@@ -178,9 +182,10 @@ void append_pfam_target_titles(std::string& out, const HitList& hits) {
   out += " ------ --------- --- ----- -----    ---------------------\n";
 }
 
-void append_pfam_targets(std::string& out, const HitList& hits) {
+void append_pfam_targets(std::string& out, const HitLot& lot) {
+  const HitList& hits = lot.totals();
   const std::size_t width = pfam_width(hits);
-  for (const Hit& hit : hits.hits) {
+  for (const Hit& hit : lot.hits) {
     if (!hit.flags.reported) continue;
     text::left(out, hit.name, width);
     out += "  ";
@@ -216,47 +221,38 @@ bool stands_before(const PfamDomain& a, const PfamDomain& b) {
   return a.iali < b.iali;
 }
 
-void append_pfam_domains(std::vector<PfamDomain>& rows, const Hit& hit, const HitList& hits) {
-  if (!hit.flags.reported) return;
+std::vector<PfamDomain> pfam_domains(const HitLot& lot) {
+  const HitList& hits = lot.totals();
   const std::size_t width = pfam_width(hits);
-  int number = 0;
-  for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
-    if (!hit.domain_flags[d].reported) continue;
-    const Domain& domain = hit.score.domains[d];
-    PfamDomain& row = rows.emplace_back();
-    row.key = hits.sorted_by_score ? static_cast<double>(domain.bits) : -domain.log_p;
-    row.iali = domain.iali;
-    row.forward = domain.iali < domain.jali;
-    row.name = hit.name;
-    std::string& out = row.line;
-    text::left(out, hit.name, width);
-    out += "  ";
-    text::score(out, domain.bits);
-    out += ' ';
-    text::e_value(out, independent_e_value(domain, hits));
-    append_count(out, ++number, 5);
-    out += ' ';
-    text::bias(out, bias_bits(domain));
-    append_count(out, domain.ienv, 6);
-    append_count(out, domain.jenv, 6);
-    append_count(out, domain.iali, 6);
-    append_count(out, domain.jali, 6);
-    append_count(out, domain.hmm_from, 6);
-    append_count(out, domain.hmm_to, 6);
-    (out += "     ") += or_dash(hit.description);
-    out += '\n';
-  }
-}
-
-void append_pfam_table(std::string& out, const HitList& hits) {
-  append_pfam_target_titles(out, hits);
-  append_pfam_targets(out, hits);
-  append_pfam_domain_titles(out, hits);
   std::vector<PfamDomain> rows;
-  for (const Hit& hit : hits.hits) append_pfam_domains(rows, hit, hits);
-  std::ranges::stable_sort(
-      rows, [](const PfamDomain& a, const PfamDomain& b) { return stands_before(a, b); });
-  for (const PfamDomain& row : rows) out += row.line;
+  for (const Hit& hit : lot.hits) {
+    if (!hit.flags.reported) continue;
+    int number = 0;
+    for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
+      if (!hit.domain_flags[d].reported) continue;
+      const Domain& domain = hit.score.domains[d];
+      PfamDomain& row = rows.emplace_back();
+      row.key = hits.sorted_by_score ? static_cast<double>(domain.bits) : -domain.log_p;
+      row.iali = domain.iali;
+      row.forward = domain.iali < domain.jali;
+      row.name = hit.name;
+      std::string& out = row.line;
+      text::left(out, hit.name, width);
+      out += "  ";
+      text::score(out, domain.bits);
+      out += ' ';
+      text::e_value(out, independent_e_value(domain, hits));
+      append_count(out, ++number, 5);
+      out += ' ';
+      text::bias(out, bias_bits(domain));
+      for (const int place : {domain.ienv, domain.jenv, domain.iali, domain.jali, domain.hmm_from,
+                              domain.hmm_to})
+        append_count(out, place, 6);
+      (out += "     ") += or_dash(hit.description);
+      out += '\n';
+    }
+  }
+  return rows;
 }
 
 void append_table_trailer(std::string& out, const RunDescription& run) {

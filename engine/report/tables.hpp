@@ -11,20 +11,17 @@ namespace hmmjit {
 /// Header lines; widths are those of the first model's results.
 void append_target_table_header(std::string& out, const ModelInfo& model, const HitList& hits);
 /// One row per reported target.
-void append_target_table(std::string& out, const ModelInfo& model, const HitList& hits);
+void append_target_table(std::string& out, const HitLot& lot);
 
 void append_domain_table_header(std::string& out, const ModelInfo& model, const HitList& hits);
 /// One row per reported domain.
-void append_domain_table(std::string& out, const ModelInfo& model, const HitList& hits);
+void append_domain_table(std::string& out, const HitLot& lot);
 
-/// Both halves with their headers, as written for every model.
-void append_pfam_table(std::string& out, const HitList& hits);
-// The same in pieces:
+/// The two halves of --pfamtblout, both with headers for every model.
 void append_pfam_target_titles(std::string& out, const HitList& hits);
-void append_pfam_targets(std::string& out, const HitList& hits);
+void append_pfam_targets(std::string& out, const HitLot& lot);
 void append_pfam_domain_titles(std::string& out, const HitList& hits);
-/// A line of the second half, and what its place among all of the model follows from; equal ones
-/// keep the order of the hits.
+/// A line of the second half with its sort key; equal lines keep the order of the hits.
 struct PfamDomain {
   double key = 0;
   int iali = 0;
@@ -32,10 +29,10 @@ struct PfamDomain {
   std::string name, line;
 };
 bool stands_before(const PfamDomain& a, const PfamDomain& b);
-/// Of the reported domains of `hit`.
-void append_pfam_domains(std::vector<PfamDomain>& rows, const Hit& hit, const HitList& hits);
+/// The lines of the reported domains.
+std::vector<PfamDomain> pfam_domains(const HitLot& lot);
 
-/// What the comment lines at the end of a table say about the run.
+/// The run as the comment lines at the end of a table describe it.
 struct RunDescription {
   std::string program, version;  ///< "hmmjit search", "0.1.0"
   std::string query_file, target_file;

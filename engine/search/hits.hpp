@@ -77,9 +77,8 @@ Result<ModelThresholds> thresholds_for(const Thresholds& rules, const Hmm& hmm);
 bool is_candidate(const ModelThresholds& thresholds, const domain::TargetScore& score,
                   std::uint64_t index);
 
-/// Everything the reports need of one searched model.
-struct HitList {
-  std::vector<Hit> hits;  ///< all candidates, sorted as hmmsearch prints them
+/// Search spaces and counts of one searched model.
+struct HitTotals {
   double Z = 0, domZ = 0;
   bool Z_is_set = false, domZ_is_set = false;  ///< by the user
   bool sorted_by_score = false;                ///< inclusion is by score, so is the order
@@ -87,6 +86,11 @@ struct HitList {
   /// Longest text over all candidates, reported or not: hmmsearch's column widths.
   std::size_t longest_name = 0, longest_accession = 0, longest_shown = 0;
   FilterCounters counters;
+};
+
+/// All that the reports need of one searched model.
+struct HitList : HitTotals {
+  std::vector<Hit> hits;  ///< all candidates, sorted as hmmsearch prints them
 };
 
 /// Applies the final thresholds, flags duplicate domains, and sorts. `hits`: the candidates in

@@ -50,7 +50,8 @@ Status KeptHits::store(ModelJob& job, std::vector<Hit>& hits) {
   constexpr std::uint64_t kLeast = std::uint64_t{256} << 10;
   if (job.stored == nullptr)
     job.stored = std::make_shared<StoredHits>(
-        model_name(job), job.thresholds, options_.keep_alignments, std::max(budget_ / 2, kLeast));
+        model_name(job), job.thresholds, options_.keep_alignments, std::max(budget_ / 2, kLeast),
+        options_.by_target.has_value());
   return job.stored->add(hits);
 }
 

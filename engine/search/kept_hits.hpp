@@ -27,7 +27,7 @@ class KeptHits {
   void forget(ModelJob& job) HMMJIT_REQUIRES(job.mutex);
   struct Judged {
     HitList list;
-    std::shared_ptr<StoredHits> stored = {};  ///< where `list` has only the sums
+    std::shared_ptr<HitSource> stored = {};  ///< where `list` has only the totals
     std::size_t reserved = 0;                 ///< bytes reserved in the queue for hits and text
   };
   /// All hits of a finished job, sorted and judged; stored if the queue has no room for a result of

@@ -16,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -78,13 +79,29 @@ struct ModelResult {
   bool alignments = true;  ///< domains have the text of their alignments
   double seconds = 0;      ///< from set-up to the last domain; other models run at the same time
   double cpu_seconds = 0;  ///< spent in its tasks, all threads together
-  /// Where there was no room for the reported hits, at least one (with SearchOptions::by_target:
-  /// for candidates), in memory: they are here, and `hits` has only the sums. Nothing for sinks
-  /// that do not take stored hits.
-  std::shared_ptr<StoredHits> stored = {};
+  /// If memory had no room for the reported hits (with SearchOptions::by_target: the candidates):
+  /// the source of them; `hits` then has only the totals. Null for sinks that do not take stored
+  /// hits.
+  std::shared_ptr<HitSource> stored = {};
   /// Prepared by the sink before the turn of this result; may be null.
   std::shared_ptr<PreparedResult> prepared = {};
 };
+
+/// Some hits of a model, in their order.
+struct HitLot {
+  HitLot(const ModelResult& of) : HitLot(of, of.hits.hits) {}  // NOLINT: all hits in memory
+  HitLot(const ModelResult& of, std::span<const Hit> some) : result(of), hits(some) {}
+  const ModelInfo& model() const { return result.model; }
+  const HitList& totals() const { return result.hits; }
+
+  const ModelResult& result;  ///< the model and its totals
+  std::span<const Hit> hits;
+};
+/// A copy of a result with the totals only.
+ModelResult without_hits(const ModelResult& result);
+/// Calls `use` with all hits of a result in order: in one lot if they are in memory, otherwise in
+/// lots that fit.
+Status for_each_lot(const ModelResult& result, const std::function<Status(const HitLot&)>& use);
 
 /// Receives results in model order, one at a time, from any thread of the search.
 class ResultSink {

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "search/search.hpp"
+
 namespace hmmjit {
 
 Status StoredHits::add(std::vector<Hit>& hits) {
@@ -54,10 +56,8 @@ Result<HitList> StoredHits::finish(const FilterCounters& counters,
   return list;
 }
 
-Status StoredHits::begin(Which which) {
-  domains_reported_ = 0;
+Status StoredHits::begin() {
   last_target_.reset();
-  which_ = which;
   return hits_.begin();
 }
 
@@ -68,32 +68,55 @@ Result<bool> StoredHits::next(Hit& hit) {
     if (last_target_ == found->index) return found_twice(*found, model_);
     last_target_ = found->index;
     judge_target(thresholds_, Z_, *found);
-    if (which_ == Which::kReported && !found->flags.reported) continue;
+    if (!all_ && !found->flags.reported) continue;
     hit = std::move(*found);
     judge_domains(thresholds_, domZ_, hit);
-    domains_reported_ += static_cast<std::uint64_t>(hit.reported_domains);
     return true;
   }
 }
 
-Status StoredHits::in_lots(const std::function<Status(std::vector<Hit>&)>& use, Which which) {
+std::size_t StoredHits::hits_of_lot() const {
   const std::uint64_t of_hit = bytes_ / std::max<std::uint64_t>(1, candidates_);
-  const auto lot = static_cast<std::size_t>(std::clamp<std::uint64_t>(
-      memory_ / 4 / std::max<std::uint64_t>(1, of_hit), 1, std::uint64_t{1} << 16));
-  HMMJIT_TRY(begin(which));
-  std::vector<Hit> hits;
+  return std::clamp<std::uint64_t>(memory_ / 4 / std::max<std::uint64_t>(1, of_hit), 1,
+                                   std::uint64_t{1} << 16);
+}
+
+Status HitSource::for_each_lot(const std::function<Status(std::span<Hit>)>& use) {
+  domains_reported_ = 0;
+  HMMJIT_TRY(begin());
+  const std::size_t most = hits_of_lot();
+  std::vector<Hit> lot;
   Hit hit;
   for (bool more = true; more;) {
-    hits.clear();
-    while (hits.size() < lot) {
+    lot.clear();
+    while (lot.size() < most) {
       HMMJIT_ASSIGN(more, next(hit));
       if (!more) break;
-      hits.push_back(std::move(hit));
+      domains_reported_ += static_cast<std::uint64_t>(hit.reported_domains);
+      lot.push_back(std::move(hit));
     }
-    if (!hits.empty()) HMMJIT_TRY(use(hits));
+    if (!lot.empty()) HMMJIT_TRY(use(lot));
   }
-  hits_.end();
+  end();
   return {};
+}
+
+ModelResult without_hits(const ModelResult& result) {
+  ModelResult totals;
+  totals.index = result.index;
+  totals.model = result.model;
+  totals.calibration = result.calibration;
+  static_cast<HitTotals&>(totals.hits) = result.hits;
+  totals.alignments = result.alignments;
+  totals.seconds = result.seconds;
+  totals.cpu_seconds = result.cpu_seconds;
+  return totals;
+}
+
+Status for_each_lot(const ModelResult& result, const std::function<Status(const HitLot&)>& use) {
+  if (result.stored == nullptr) return use(result);
+  return result.stored->for_each_lot(
+      [&](std::span<Hit> hits) { return use(HitLot(result, hits)); });
 }
 
 }  // namespace hmmjit

@@ -53,9 +53,9 @@ class RoundSink final : public ResultSink {
   Status receive(const ModelResult& result) override {
     std::unique_ptr<QueryRounds>& query = *queries_[result.index];
     if (result.stored != nullptr)
-      HMMJIT_TRY(query->finish_round_in_lots(result, store_));
+      HMMJIT_TRY(query->finish_round(result, &store_));
     else
-      query = dynamic_cast<Finish&>(*result.prepared).take();
+      HMMJIT_TRY(dynamic_cast<Finish&>(*result.prepared).move_to(query));
     if (const auto& error = query->error()) return std::unexpected(*error);
     return query->text_bytes() > text_ ? query->store_texts(store_) : Status{};
   }
@@ -68,25 +68,28 @@ class RoundSink final : public ResultSink {
   }
 
  private:
-  // The query after this round. A result may be prepared and then be searched again, so that the
-  // query stays as it was until one is received.
+  // The query after this round. The query itself changes when the result is received.
   class Finish final : public PreparedResult {
    public:
     Finish(const QueryRounds& before, const ModelResult& result)
         : before_(before), result_(result) {}
     void make(std::size_t) override {
       after_ = std::make_unique<QueryRounds>(before_);
-      after_->finish_round(result_);
+      finished_ = after_->finish_round(result_);
     }
     std::size_t bytes() const override {
       return after_ ? sizeof(QueryRounds) + after_->text_bytes() : 0;
     }
-    std::unique_ptr<QueryRounds> take() { return std::move(after_); }
+    Status move_to(std::unique_ptr<QueryRounds>& query) {
+      query = std::move(after_);
+      return finished_;
+    }
 
    private:
     const QueryRounds& before_;
     const ModelResult& result_;
     std::unique_ptr<QueryRounds> after_;
+    Status finished_;
   };
   std::vector<std::unique_ptr<QueryRounds>*> queries_;
   TextStore& store_;
@@ -98,7 +101,7 @@ class CheckpointFiles {
  public:
   CheckpointFiles(std::string prefix, std::string ending)
       : prefix_(std::move(prefix)), ending_(std::move(ending)) {}
-  Status write(std::size_t round, const std::string& text) {
+  Status write(std::size_t round, std::string_view text) {
     auto found = files_.find(round);
     if (found == files_.end()) {
       HMMJIT_ASSIGN(OutputFile file,
@@ -108,7 +111,7 @@ class CheckpointFiles {
     found->second.write(text);
     return found->second.status();
   }
-  /// Hands all files over, complete but for their names.
+  /// Passes on all files, which are complete but for their names.
   void move_to(std::vector<OutputFile>& files) {
     for (auto& [round, file] : files_) files.push_back(std::move(file));
     files_.clear();
@@ -135,19 +138,18 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
       std::min<std::int64_t>(options.integer("-N"), std::numeric_limits<int>::max()));
   HMMJIT_ASSIGN(rounds.alignment, make_alignment_options(options));
   rounds.alignment.columns = build::AlignmentOptions::Columns::kReference;
-  rounds.report = run.report;
-  rounds.filters = run.search.filters;
   const Author author = author_of(program(), options);
-  rounds.author = author.signature();
+  rounds.output = {run.report, run.search.filters, author.signature()};
   rounds.program = author.model_tag();
   rounds.date = date_text();
   rounds.alignment_path = run.paths.alignment;
-  rounds.targets = !run.paths.targets.empty();
-  rounds.domains = !run.paths.domains.empty();
-  rounds.tsv = !run.paths.tsv.empty();
-  rounds.target_tsv = !run.paths.target_tsv.empty();
-  rounds.json = !run.paths.json.empty();
-  rounds.a3m = !run.paths.a3m.empty();
+  const std::pair<OutputKind, const std::string*> tables[] = {
+      {OutputKind::kTargets, &run.paths.targets}, {OutputKind::kDomains, &run.paths.domains},
+      {OutputKind::kTsv, &run.paths.tsv},         {OutputKind::kTargetTsv, &run.paths.target_tsv},
+      {OutputKind::kJson, &run.paths.json},       {OutputKind::kA3m, &run.paths.a3m}};
+  for (const auto& [kind, path] : tables) {
+    if (!path->empty()) rounds.tables.insert(kind);
+  }
   rounds.model_checkpoints = options.is_set("--chkhmm");
   rounds.alignment_checkpoints = options.is_set("--chkali");
   run.search.keep_alignments = rounds.needs_alignments();
@@ -194,14 +196,23 @@ Result<SearchStatistics> search_in_rounds(ProgramRun& run) {
     }
     for (const auto& query : queries) {
       HMMJIT_TRY(run.writer.begin_query(query->names().name));
-      const Status written = query->write(
-          texts, [&](const QueryOutput& output) { return run.writer.append(output); },
-          [&](std::size_t round, const std::string& model, const std::string& alignment) -> Status {
-            if (rounds.model_checkpoints) HMMJIT_TRY(models.write(round + 1, model));
-            if (rounds.alignment_checkpoints) HMMJIT_TRY(alignments.write(round + 1, alignment));
-            return {};
+      HMMJIT_TRY(run.writer.begin_model(query->totals()));
+      for (const OutputKind kind : kAllOutputs)
+        HMMJIT_TRY(texts.read(query->text(kind), [&](std::string_view piece) {
+          return run.writer.put(kind, piece);
+        }));
+      for (std::size_t round = 0; round < query->checkpoints().size(); ++round) {
+        const QueryRounds::Checkpoint& checkpoint = query->checkpoints()[round];
+        const auto write = [&](CheckpointFiles& files, const StoredText& stored) -> Status {
+          HMMJIT_TRY(files.write(round + 1, {}));
+          return texts.read(stored, [&](std::string_view piece) {
+            return files.write(round + 1, piece);
           });
-      HMMJIT_TRY(written);
+        };
+        if (rounds.model_checkpoints) HMMJIT_TRY(write(models, checkpoint.model));
+        if (rounds.alignment_checkpoints) HMMJIT_TRY(write(alignments, checkpoint.alignment));
+      }
+      run.writer.count(query->counts());
       HMMJIT_TRY(run.writer.end_query());
     }
   }

@@ -44,17 +44,10 @@ class ScanSink final : public ResultSink {
     nodes_ += static_cast<std::uint64_t>(result.model.M);
     if (result.hits.counters.bias > 0 && lacks(result.index))
       return hmmjit::lacks_cutoffs(rules_, result.model.name);
-    const auto add = [&](Hit hit) { return hits_.add(ScannedHit(result, std::move(hit))); };
-    if (result.stored != nullptr) {
-      return result.stored->in_lots(
-          [&](std::vector<Hit>& hits) -> Status {
-            for (Hit& hit : hits) HMMJIT_TRY(add(std::move(hit)));
-            return {};
-          },
-          StoredHits::Which::kCandidates);
-    }
-    for (const Hit& hit : result.hits.hits) HMMJIT_TRY(add(hit));
-    return {};
+    return for_each_lot(result, [&](const HitLot& lot) -> Status {
+      for (const Hit& hit : lot.hits) HMMJIT_TRY(hits_.add(ScannedHit(result, hit)));
+      return {};
+    });
   }
   bool takes_stored_hits() const override { return true; }
   /// Call it after the search, once for every sequence, in order.
@@ -137,9 +130,6 @@ Result<SearchStatistics> scan(ProgramRun& run) {
       result.hits.counters = counters.of(i);
       result.hits.counters.targets = sink.models();
       result.hits.counters.residues = sink.nodes();
-      result.prepared = run.writer.prepare(result);
-      for (std::size_t part = 0; part < result.prepared->parts(); ++part)
-        result.prepared->make(part);
       HMMJIT_TRY(run.writer.receive(result));
     }
   }

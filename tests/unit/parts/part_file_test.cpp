@@ -107,10 +107,10 @@ WrittenPart write_part(const std::string& path, const std::vector<std::size_t>& 
   EXPECT_TRUE(writer);
   for (std::size_t model = 0; model < counts.size(); ++model) {
     const std::vector<Hit>& hits = written.hits.emplace_back(make_hits(random, counts[model]));
-    std::size_t next = 0;
-    EXPECT_TRUE(writer->add_model(make_head(model, counts[model]), [&]() -> Result<const Hit*> {
-      return next == hits.size() ? nullptr : &hits[next++];
-    }));
+    ModelResult result;
+    result.hits.hits = hits;
+    for (Hit& hit : result.hits.hits) hit.flags.reported = true;
+    EXPECT_TRUE(writer->add_model(make_head(model, counts[model]), result));
   }
   PartOrigin origin;
   origin.program = "test";

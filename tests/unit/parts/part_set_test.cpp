@@ -117,7 +117,7 @@ std::string write_part(const std::string& path, std::uint32_t i, std::uint32_t o
   head.name = "model";
   head.M = 5;
   head.counters.targets = counted;
-  EXPECT_TRUE(writer->add_model(head, []() -> Result<const Hit*> { return nullptr; }));
+  EXPECT_TRUE(writer->add_model(head, ModelResult()));
   EXPECT_TRUE(writer->finish({}, first_model + 1, models.of));
   return path;
 }

@@ -114,6 +114,11 @@ std::vector<Json> json_lines(const std::string& text) {
   return lines;
 }
 
+void append_json(std::string& out, const ModelResult& result, bool alignments) {
+  append_json_model(out, result);
+  append_json_targets(out, result, alignments);
+}
+
 TEST(Records, JsonHoldsTheExactValues) {
   Hit hit = make_hit("quo\"te", 1, 50.25f);
   hit.description = "tab\there";
@@ -176,10 +181,10 @@ TEST(Records, TsvRowsHaveTheColumnsOfTheHeader) {
 
 TEST(A3m, RowsHaveTheModelsColumns) {
   std::string out;
-  EXPECT_EQ(append_a3m(out, make_result({}).model, make_result({}).hits), 0u);
+  EXPECT_EQ(append_a3m(out, make_result({})), 0u);
   EXPECT_EQ(out, "");
   const ModelResult result = make_result({make_hit("t", 0, 50), make_hit("weak", 1, 1)});
-  EXPECT_EQ(append_a3m(out, result.model, result.hits), 1u);
+  EXPECT_EQ(append_a3m(out, result), 1u);
   EXPECT_EQ(out,
             "#mo<del> PF1\n>mo<del>_consensus\nXACDEFGY\n"
             ">t/5-10\n-ACt-YFG-\n");

@@ -9,12 +9,11 @@
 #include <optional>
 #include <thread>
 
-#include "report/a3m.hpp"
-#include "report/main_report.hpp"
 #include "report/report_writer.hpp"
 #include "report/stockholm.hpp"
 #include "report/tables.hpp"
 #include "tests/support/folder.hpp"
+#include "tests/unit/report/lots.hpp"
 
 namespace hmmjit {
 namespace {
@@ -54,6 +53,19 @@ ModelResult make_result(std::vector<Hit> hits) {
   return result;
 }
 
+// The text of a model in one output.
+std::string text_of(OutputKind kind, const ModelResult& result, const ReportOptions& options = {}) {
+  const OutputSettings settings{options, {}, "author"};
+  Outputs outputs;
+  outputs.push_back(make_output(kind, result, settings));
+  std::string text;
+  EXPECT_TRUE(write_model(result, outputs, [&](OutputKind, std::string_view piece) -> Status {
+    text += piece;
+    return {};
+  }));
+  return text;
+}
+
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   std::size_t at = 0;
@@ -66,14 +78,13 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 TEST(MainReport, TargetRow) {
-  std::string out;
-  append_target_scores(out, make_result({make_hit("target", 0, 50.0f)}).hits, {});
-  const auto lines = lines_of(out);
-  ASSERT_EQ(lines.size(), 5u);
-  EXPECT_EQ(lines[3],
+  const auto lines =
+      lines_of(text_of(OutputKind::kMain, make_result({make_hit("target", 0, 50.0f)})));
+  ASSERT_GT(lines.size(), 7u);
+  EXPECT_EQ(lines[5],
             "    ------- ------ -----    ------- ------ -----   ---- --  -------- -----------");
   // exp(-50) * 4 targets
-  EXPECT_EQ(lines[4], "    7.7e-22   50.0   0.5    7.7e-22   50.0   0.0    1.0  1  target    ");
+  EXPECT_EQ(lines[6], "    7.7e-22   50.0   0.5    7.7e-22   50.0   0.0    1.0  1  target    ");
 }
 
 TEST(MainReport, WidthsComeFromAllCandidates) {
@@ -84,11 +95,12 @@ TEST(MainReport, WidthsComeFromAllCandidates) {
   rules.target.score = 10;
   FilterCounters counters;
   counters.targets = 4;
-  const HitList hits = finish_hits({rules, false}, {make_hit("t", 0, 50.0f), unreported}, counters);
-  EXPECT_EQ(hits.longest_name, 28u);
-  EXPECT_EQ(hits.longest_shown, 3u);  // the accession stands in for the long name
-  std::string out;
-  append_target_table(out, {"model", std::nullopt, std::nullopt, 8}, hits);
+  ModelResult result;
+  result.model = {"model", std::nullopt, std::nullopt, 8};
+  result.hits = finish_hits({rules, false}, {make_hit("t", 0, 50.0f), unreported}, counters);
+  EXPECT_EQ(result.hits.longest_name, 28u);
+  EXPECT_EQ(result.hits.longest_shown, 3u);  // the accession stands in for the long name
+  const std::string out = text_of(OutputKind::kTargets, result);
   EXPECT_EQ(out.substr(0, 40), "t                            -          ");
 }
 
@@ -97,10 +109,9 @@ TEST(MainReport, DescriptionsAreCutUnlessUnlimited) {
   hit.description = std::string(200, 'd');
   const ModelResult result = make_result({hit});
   const auto described = [&](int width) {
-    std::string out;
-    append_target_scores(out, result.hits, {.text_width = width});
-    return std::count(out.begin() + static_cast<std::ptrdiff_t>(out.rfind("target")), out.end(),
-                      'd');
+    const std::string row =
+        lines_of(text_of(OutputKind::kMain, result, {.text_width = width})).at(6);
+    return std::count(row.begin(), row.end(), 'd');
   };
   EXPECT_EQ(described(0), 200);
   EXPECT_EQ(described(120), 120 - 8 - 61);
@@ -116,9 +127,10 @@ TEST(MainReport, AlignmentBlocks) {
   domain.alignment.sequence = "AC" + std::string(45, 'x') + "DE";
   domain.alignment.pp = std::string(49, '9');
   domain.hmm_from = 2, domain.hmm_to = 5, domain.iali = 8, domain.jali = 56;
-  std::string out;
-  append_domain_annotation(out, {"model", std::nullopt, std::nullopt, 8}, make_result({hit}).hits,
-                           {.text_width = 40}, 0, 1);  // floor of 40 columns
+  ModelResult result = make_result({hit});
+  result.model.accession.reset();
+  // Floor of 40 columns.
+  const std::string out = text_of(OutputKind::kMain, result, {.text_width = 40});
   EXPECT_THAT(out, HasSubstr("   model  2 ac...................................... 3 \n"));
   EXPECT_THAT(out, HasSubstr("  target  8 ACxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx 47\n"));
   EXPECT_THAT(out, HasSubstr(" PP\n\n   model  4 .......de 5 \n"));
@@ -127,8 +139,7 @@ TEST(MainReport, AlignmentBlocks) {
 
 TEST(MainReport, NothingFound) {
   const ModelResult result = make_result({});
-  std::string out;
-  append_model_report(out, result, {}, {}, {});
+  const std::string out = text_of(OutputKind::kMain, result);
   EXPECT_THAT(out, HasSubstr("-----------\n\n   [No hits detected that satisfy reporting "
                              "thresholds]\n\n\nDomain annotation"));
   EXPECT_THAT(out, HasSubstr("alignments):\n\n   [No targets detected that satisfy reporting "
@@ -138,31 +149,36 @@ TEST(MainReport, NothingFound) {
                              "(0.02)\n"));
 }
 
-// Files of a search for one model, whose text is made in parts by as many threads.
+// Files of a search for one model. Hits in memory are formatted in parts by as many threads.
 std::map<std::string, std::string> written(ModelResult result, std::size_t& parts) {
   const test_support::TemporaryFolder folder;
   const auto path = [&](const char* name) { return (folder.path() / name).string(); };
   const ReportPaths paths{path("main"), path("alignment"), path("targets"), path("domains"),
-                          path("pfam"), path("tsv"),       path("json"),    path("a3m")};
+                          path("pfam"), path("tsv"),       path("json"),    path("a3m"),
+                          path("target_tsv")};
   auto writer = ReportWriter::create(paths, {}, {}, "author", "# header\n");
   EXPECT_TRUE(writer);
-  result.prepared = (*writer)->prepare(result);
-  parts = result.prepared->parts();
-  std::vector<std::jthread> threads;
-  for (std::size_t part = parts; part-- > 0;)
-    threads.emplace_back([&, part] { result.prepared->make(part); });
-  threads.clear();
+  if (result.stored == nullptr) {
+    result.prepared = (*writer)->prepare(result);
+    parts = result.prepared->parts();
+    std::vector<std::jthread> threads;
+    for (std::size_t part = parts; part-- > 0;)
+      threads.emplace_back([&, part] { result.prepared->make(part); });
+  }
   EXPECT_TRUE((*writer)->receive(result));
   EXPECT_TRUE((*writer)->complete({}));
   std::map<std::string, std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
     std::ifstream in(entry.path());
-    files[entry.path().filename().string()] = {std::istreambuf_iterator<char>(in), {}};
+    std::string text{std::istreambuf_iterator<char>(in), {}};
+    const std::string saved = folder.path().string();
+    if (const std::size_t at = text.find(saved); at != text.npos) text.erase(at, saved.size());
+    files[entry.path().filename().string()] = std::move(text);
   }
   return files;
 }
 
-TEST(ReportWriter, TextMadeInPartsIsTheTextMadeAtOnce) {
+TEST(ReportWriter, PartsAndLotsMakeTheTextMadeAtOnce) {
   for (const int count : {0, 1, 255, 256, 257, 1000}) {
     std::vector<Hit> hits;
     for (int i = 0; i < count; ++i) {
@@ -175,32 +191,27 @@ TEST(ReportWriter, TextMadeInPartsIsTheTextMadeAtOnce) {
     std::size_t parts = 0;
     const auto files = written(result, parts);
     EXPECT_EQ(parts > 1, count > 256) << count;
-    std::string main, targets, domains, pfam, a3m, alignment;
-    append_model_report(main, result, {}, {}, {result.cpu_seconds, 0, result.seconds});
-    append_target_table(targets, result.model, result.hits);
-    append_domain_table(domains, result.model, result.hits);
-    append_pfam_table(pfam, result.hits);
-    append_a3m(a3m, result.model, result.hits);
-    append_stockholm(alignment, result.model, result.hits, 200, "author");
-    EXPECT_TRUE(files.at("main").starts_with("# header\n" + main +
+    EXPECT_TRUE(files.at("main").starts_with("# header\n" + text_of(OutputKind::kMain, result) +
                                              (count == 0 ? "# No hits" : "# Alignment of ")))
         << count;
     EXPECT_TRUE(files.at("main").ends_with("\n[ok]\n")) << count;
-    EXPECT_THAT(files.at("targets"), HasSubstr(targets)) << count;
-    EXPECT_THAT(files.at("domains"), HasSubstr(domains)) << count;
-    EXPECT_THAT(files.at("pfam"), HasSubstr(pfam)) << count;
-    EXPECT_EQ(files.at("a3m"), a3m) << count;
-    EXPECT_EQ(files.at("alignment"), alignment) << count;
+    for (const auto& [name, kind] : {std::pair{"targets", OutputKind::kTargets},
+                                     {"domains", OutputKind::kDomains},
+                                     {"pfam", OutputKind::kPfam},
+                                     {"json", OutputKind::kJson},
+                                     {"a3m", OutputKind::kA3m},
+                                     {"alignment", OutputKind::kAlignment}})
+      EXPECT_THAT(files.at(name), HasSubstr(text_of(kind, result))) << count;
+    for (const std::size_t lot : {std::size_t{1}, std::size_t{7}, hits.size() + 1})
+      EXPECT_EQ(written(test_support::in_lots(result, lot), parts), files) << count << " in lots of " << lot;
   }
 }
 
 TEST(MainReport, InclusionLine) {
-  std::string out;
-  append_target_scores(
-      out, make_result({make_hit("good", 0, 50.0f), make_hit("poor", 1, 1.0f)}).hits, {});
-  const auto lines = lines_of(out);
-  ASSERT_EQ(lines.size(), 7u);
-  EXPECT_EQ(lines[5], "  ------ inclusion threshold ------");
+  const auto lines = lines_of(text_of(
+      OutputKind::kMain, make_result({make_hit("good", 0, 50.0f), make_hit("poor", 1, 1.0f)})));
+  ASSERT_GT(lines.size(), 9u);
+  EXPECT_EQ(lines[7], "  ------ inclusion threshold ------");
 }
 
 TEST(Stockholm, InsertsAreSplitAndMeansTaken) {
@@ -209,8 +220,7 @@ TEST(Stockholm, InsertsAreSplitAndMeansTaken) {
   wide = {"", "", "ac...dEfG", "", "ACtuv-YFG", "9876543.1"};
   wide.pp = "98765.543";
   const ModelResult result = make_result({first, second});
-  std::string out;
-  EXPECT_EQ(append_stockholm(out, result.model, result.hits, 0, "author"), 2u);
+  const std::string out = text_of(OutputKind::kAlignment, result, {.text_width = 0});
   EXPECT_THAT(out, HasSubstr("#=GF ID model\n#=GF AC PF1\n#=GF AU author\n\n"));
   EXPECT_THAT(out, HasSubstr("#=GS one/5-11 DE [subseq from] one\n"));
   // One letter of an odd insert goes right; three letters split one to two.
@@ -223,8 +233,7 @@ TEST(Stockholm, InsertsAreSplitAndMeansTaken) {
 
 TEST(Stockholm, RepeatedNamesAreNumbered) {
   const ModelResult result = make_result({make_hit("one", 0, 50.0f), make_hit("one", 1, 49.0f)});
-  std::string out;
-  append_stockholm(out, result.model, result.hits, 0, "author");
+  const std::string out = text_of(OutputKind::kAlignment, result, {.text_width = 0});
   EXPECT_THAT(out, HasSubstr("\n0|one/5-11 "));
   EXPECT_THAT(out, HasSubstr("\n1|one/5-11 "));
 }
@@ -235,8 +244,7 @@ TEST(Stockholm, NumbersOfTenRowsHaveTwoDigits) {
   for (std::uint64_t i = 0; i < 10; ++i)
     hits.push_back(make_hit("one", i, 50.0f - static_cast<float>(i)));
   const ModelResult result = make_result(hits);
-  std::string out;
-  EXPECT_EQ(append_stockholm(out, result.model, result.hits, 0, "author"), 10u);
+  const std::string out = text_of(OutputKind::kAlignment, result, {.text_width = 0});
   EXPECT_THAT(out, HasSubstr("\n00|one/5-11 "));
   EXPECT_THAT(out, HasSubstr("\n09|one/5-11 "));
 }
@@ -247,62 +255,32 @@ TEST(Stockholm, TheLeastPosteriorIsNotZero) {
   first.score.domains[0].alignment.pp = "08*.765";
   second.score.domains[0].alignment.pp = "78*.065";
   const ModelResult result = make_result({first, second});
-  std::string out;
-  append_stockholm(out, result.model, result.hits, 0, "author");
+  const std::string out = text_of(OutputKind::kAlignment, result, {.text_width = 0});
   EXPECT_THAT(out, HasSubstr("#=GC PP_cons     .48..465."));
 }
 
-// A record written in passes over the hits, and its rows, are those made at once: with a query
-// residues of inserts are in upper case, too.
-TEST(Stockholm, WhatIsWrittenInPassesIsTheSame) {
+// Next to a query, residues of inserts are upper case and gaps '-'; the query has no posteriors.
+TEST(Stockholm, AQueryIsTheFirstRow) {
   Hit first = make_hit("one", 0, 50.0f), second = make_hit("two", 1, 49.0f);
-  second.accession = "ACC";
   second.score.domains[0].alignment = {"", "", "ac...dEfG", "", "ACtuv-YFG", "98765.543"};
-  const std::string residues = "MACDEFGH";
+  const ModelResult result = make_result({first, second});
   for (const std::size_t targets : {std::size_t{1}, kAllTargets}) {
-    for (const bool repeated : {false, true}) {
-      if (repeated) second.name = "one";
-      const ModelResult result = make_result({first, second});
-      for (const bool with_query : {false, true}) {
-        for (const std::size_t columns : {0u, 3u}) {
-          SCOPED_TRACE(testing::Message() << targets << ' ' << repeated << with_query << columns);
-          const HitAlignment alignment =
-              with_query ? align_with_query(result.hits, result.model.M, "query", residues, targets)
-                         : align_hits(result.hits, result.model.M, targets);
-          std::string at_once, in_passes;
-          append_stockholm(at_once, with_query ? "query-i1" : result.model.name, result.model,
-                           alignment, columns, "author");
-          std::optional<AlignedQuery> query;
-          if (with_query) query = AlignedQuery{"query-i1", "query", residues};
-          auto streamed =
-              StreamedStockholm::create(result.model, columns, "author", targets, query);
-          ASSERT_TRUE(streamed);
-          const StreamedStockholm::HitPass pass = [&](const auto& use) -> Status {
-            for (const Hit& hit : result.hits.hits) HMMJIT_TRY(use(hit));
-            return {};
-          };
-          ASSERT_TRUE(pass([&](const Hit& hit) { return streamed->measure(hit); }));
-          EXPECT_EQ(*streamed->end_measuring(), alignment.rows.size());
-          std::size_t row = 0;
-          ASSERT_TRUE(
-              streamed->for_each_row(pass, [&](const std::string& name, const std::string& text) {
-                ASSERT_LT(row, alignment.rows.size());
-                EXPECT_EQ(name, alignment.rows[row].name);
-                EXPECT_EQ(text, alignment.rows[row++].sequence);
-              }));
-          EXPECT_EQ(row, alignment.rows.size());
-          ASSERT_TRUE(streamed->write(pass, [&](std::string_view text) -> Status {
-            in_passes += text;
-            return {};
-          }));
-          EXPECT_EQ(in_passes, at_once);
-          // What the rows are, by hand: inserts are split, and in upper case beside a query.
-          std::string row_by_hand = targets == 1 ? "-ACt-YFG-" : "-AC..t-YFG-";
-          if (with_query) row_by_hand = targets == 1 ? "-ACT-YFG-" : "-AC--T-YFG-";
-          EXPECT_EQ(alignment.rows[with_query].sequence, row_by_hand);
-        }
-      }
-    }
+    AlignmentColumns columns(result.model, {.targets = targets,
+                                            .upper_case = true,
+                                            .query_name = "query",
+                                            .query = "MACDEFGH"});
+    ASSERT_TRUE(columns.measure(result.hits.hits));
+    EXPECT_EQ(*columns.finish(), targets == 1 ? 2u : 3u);
+    StockholmRecord record(columns, "query-i1", 0, "author");
+    ASSERT_TRUE(record.add(result.hits.hits));
+    std::string out;
+    ASSERT_TRUE(record.write([&](std::string_view text) -> Status {
+      out += text;
+      return {};
+    }));
+    EXPECT_THAT(out, HasSubstr("#=GF ID query-i1\n"));
+    EXPECT_THAT(out, HasSubstr(targets == 1 ? "\nquery            MAC-DEFGH\none/5-11         -ACT-YFG-\n"
+                                            : "\nquery            MAC---DEFGH\none/5-11         -AC--T-YFG-\n"));
   }
 }
 
@@ -313,8 +291,7 @@ TEST(PfamTable, DomainsOfEqualScoreAreInOrderOfNames) {
     hit->score.domains[0].bits = 30;
     hit->score.domains[0].log_p = -30;
   }
-  std::string out;
-  append_pfam_table(out, make_result({first, second}).hits);
+  const std::string out = text_of(OutputKind::kPfam, make_result({first, second}));
   const std::size_t domains = out.find("# Domain scores");
   ASSERT_NE(domains, out.npos);
   EXPECT_LT(out.find("\nzebra"), out.find("\napple"));

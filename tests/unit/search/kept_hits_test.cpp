@@ -45,12 +45,12 @@ class KeptHitsTest : public testing::Test {
     HMMJIT_ASSIGN(const KeptHits::Judged judged, kept.judge(job_, hits, queue));
     EXPECT_EQ(judged.stored != nullptr, stored);
     std::vector<std::uint64_t> out;
-    const auto take = [&](std::vector<Hit>& lot) -> Status {
+    const auto take = [&](std::span<Hit> lot) -> Status {
       for (const Hit& hit : lot) out.push_back(hit.index);
       return {};
     };
     if (stored) {
-      HMMJIT_TRY(judged.stored->in_lots(take));
+      HMMJIT_TRY(judged.stored->for_each_lot(take));
     } else {
       for (const Hit& hit : judged.list.hits) out.push_back(hit.index);
     }

@@ -103,7 +103,7 @@ void expect_same(const ModelThresholds& thresholds, std::size_t count, std::size
   ASSERT_LT(texts.size(), count);  // some are candidates only
   for (int pass = 0; pass < 2; ++pass) {
     std::vector<std::string> got;
-    const Status read = stored.in_lots([&](std::vector<Hit>& lot) -> Status {
+    const Status read = stored.for_each_lot([&](std::span<Hit> lot) -> Status {
       for (const Hit& hit : lot) got.push_back(text_of(hit));
       return {};
     });
@@ -137,11 +137,10 @@ TEST(StoredHits, NothingReported) {
   ASSERT_TRUE(list);
   EXPECT_EQ(list->candidates, 20u);
   EXPECT_EQ(list->reported, 0u);
-  ASSERT_TRUE(stored.begin());
-  Hit hit;
-  const auto more = stored.next(hit);
-  ASSERT_TRUE(more);
-  EXPECT_FALSE(*more);
+  EXPECT_TRUE(stored.for_each_lot([](std::span<Hit>) -> Status {
+    ADD_FAILURE();
+    return {};
+  }));
 }
 
 // Whether they came together or in different runs, reported or not.
@@ -166,7 +165,7 @@ TEST(StoredHits, ATargetThatWasFoundTwiceIsAnError) {
           ASSERT_TRUE(stored.add(run));
         }
         ASSERT_TRUE(stored.finish({}, 1000));
-        const Status read = stored.in_lots([](std::vector<Hit>&) -> Status { return {}; });
+        const Status read = stored.for_each_lot([](std::span<Hit>) -> Status { return {}; });
         ASSERT_FALSE(read);
         EXPECT_EQ(read.error().code, ErrorCode::kInternal);
         EXPECT_EQ(read.error().where, "model RRM_1");
