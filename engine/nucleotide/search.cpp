@@ -339,58 +339,67 @@ HitList Search::finish(std::size_t query) {
   return finish_hits(std::move(hits), false, p.counters, s.options.column_scores);
 }
 
+namespace {
+
+struct ModelHits {
+  std::vector<Hit> hits;
+  Counters counters;
+};
+
+// What a model, number `index` of `models`, finds in a whole target. The bottom strand comes first.
+ModelHits scan_target(Model& model, std::size_t index, std::size_t models,
+                      const TargetBlock& targets, std::size_t target, const Options& options,
+                      Scratch& s) {
+  const int W = model.query.window_length, L = targets.length(target);
+  std::vector<Unit> units;
+  if (options.strands != Strands::kTop) units.push_back({{target, 1, L}, true});
+  if (options.strands != Strands::kBottom) units.push_back({{target, 1, L}, false});
+  ModelHits out;
+  const auto sequences = sequences_of(units, targets, 0, W, s);
+  const auto windows = find_windows(model.filters, options, sequences, s.filters, out.counters);
+  std::uint64_t turns = 0;
+  auto domains = find_domains(model.filters, model.domains, options, sequences, windows, turns,
+                              s.domains, out.counters);
+  if (domains.empty()) return out;
+  const Hmm& hmm = model.query.model->hmm;
+  const auto subject = std::make_shared<const Subject>(
+      Subject{index, hmm.name, hmm.accession.value_or(""), hmm.description.value_or(""), hmm.M});
+  const double raise = log_search_space(L * static_cast<double>(units.size()), W);
+  for (WindowDomain& d : domains) {
+    Hit hit = make_hit(subject, std::move(d.domain), units[d.sequence], W, options.keep_alignments);
+    hit.domain.log_p += raise;
+    hit.domain.log_p += std::log(static_cast<double>(static_cast<float>(models)));
+    out.hits.push_back(std::move(hit));
+  }
+  return out;
+}
+
+}  // namespace
+
 Result<std::vector<HitList>> scan(std::span<const Query> queries, const TargetBlock& targets,
                                   const Options& options) {
   const auto models = make_models(queries, options);
-  struct Found {
-    std::vector<Hit> hits;
-    Counters counters;
-  };
-  std::vector<Found> found(models.size() * targets.size());
+  std::vector<ModelHits> found(models.size() * targets.size());
   PerThread<Scratch> scratch;
-  const bool top = options.strands != Strands::kBottom, bottom = options.strands != Strands::kTop;
   HMMJIT_TRY(without_large_matrices([&] {
     for_each_index(options.threads, found.size(), [&](std::size_t at) {
       const FlushToZeroScope flush;
-      const std::size_t n = at / models.size();
-      const TargetView target = targets[n];
-      if (target.length() == 0) return;
-      Model& m = *models[at % models.size()];
-      const Hmm& hmm = m.query.model->hmm;
-      Scratch& s = scratch.local();
-      std::vector<Unit> units;
-      for (const bool of_bottom : {true, false})
-        if (of_bottom ? bottom : top) units.push_back({{n, 1, target.length()}, of_bottom});
-      const int W = m.query.window_length;
-      const auto sequences = sequences_of(units, targets, 0, W, s);
-      Found& out = found[at];
-      const auto windows = find_windows(m.filters, options, sequences, s.filters, out.counters);
-      std::uint64_t turns = 0;
-      auto domains = find_domains(m.filters, m.domains, options, sequences, windows, turns,
-                                  s.domains, out.counters);
-      const double searched = target.length() * static_cast<double>(units.size());
-      const double raise = log_search_space(searched, W);
-      const auto subject = std::make_shared<const Subject>(
-          Subject{at % models.size(), hmm.name, hmm.accession.value_or(""),
-                  hmm.description.value_or(""), hmm.M});
-      for (WindowDomain& d : domains) {
-        Hit hit =
-            make_hit(subject, std::move(d.domain), units[d.sequence], W, options.keep_alignments);
-        hit.domain.log_p += raise;
-        hit.domain.log_p += std::log(static_cast<double>(static_cast<float>(models.size())));
-        out.hits.push_back(std::move(hit));
-      }
+      const std::size_t target = at / models.size(), model = at % models.size();
+      if (targets.length(target) == 0) return;
+      found[at] = scan_target(*models[model], model, models.size(), targets, target, options,
+                              scratch.local());
     });
   }));
   const FlushToZeroScope flush;
+  // The top strand counts even where only the bottom one is searched, as in the reference.
+  const std::uint64_t strands = options.strands == Strands::kTop ? 1 : 2;
   std::vector<HitList> lists;
   for (std::size_t n = 0; n < targets.size(); ++n) {
-    Counters counters{
-        .targets = 1,
-        .residues = static_cast<std::uint64_t>(targets.length(n)) * (bottom ? 2u : 1u)};
+    Counters counters{.targets = 1,
+                      .residues = static_cast<std::uint64_t>(targets.length(n)) * strands};
     std::vector<StoredHit> hits;
     for (std::size_t m = 0; m < models.size(); ++m) {
-      Found& from = found[n * models.size() + m];
+      ModelHits& from = found[n * models.size() + m];
       counters += from.counters;
       for (Hit& hit : from.hits) hits.push_back({std::move(hit), &models[m]->query});
     }
