@@ -18,8 +18,8 @@ struct Diagnostic {
 
 std::vector<Diagnostic> parse_diagnostics(std::string_view log);
 
-/// "ssv/warp_striped.cu:41: error: identifier "x" is undefined" for the first error; the first
-/// line of the log when nothing in it looks like one.
+/// "ssv/warp_striped.cu:41: error: identifier "x" is undefined" for the first error; the first line
+/// of the log if it has no error.
 std::string first_error(std::string_view log);
 
 }  // namespace hmmjit::compile

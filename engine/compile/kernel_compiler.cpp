@@ -12,7 +12,6 @@
 #include "core/json_object.hpp"
 #include "core/output_file.hpp"
 #include "core/read_only_file.hpp"
-#include "plan/constants_json.hpp"
 
 namespace hmmjit::compile {
 namespace {
@@ -34,7 +33,7 @@ Status write_file(const std::string& path, std::string_view text) {
   return file.commit();
 }
 
-/// The log without ptxas's timings: entries of one kernel are then equal bytes everywhere.
+/// Removes ptxas's timings from the log, so that equal kernels have equal cache entries.
 std::string without_times(std::string_view log) {
   std::string out;
   while (!log.empty()) {
@@ -91,7 +90,7 @@ Result<CompileJob> make_job(const render::TemplateLibrary& templates,
                             const NvrtcLibrary* compiler, const DeveloperOptions& developer) {
   CompileJob job;
   HMMJIT_ASSIGN(job.source, render::render(templates, candidate));
-  // Without a compiler only another machine's cubin for this very architecture can help.
+  // Without a compiler, only a cubin from another machine for this very architecture can help.
   std::vector<int> architectures{device.capability()};
   std::string identity = "no compiler";
   if (compiler != nullptr) {
@@ -99,7 +98,7 @@ Result<CompileJob> make_job(const render::TemplateLibrary& templates,
     identity = fmt::format("NVRTC {}.{}", compiler->major(), compiler->minor());
   }
   HMMJIT_ASSIGN(job.target, choose_target(device, architectures, identity));
-  constexpr int kNewest = 99;  // all options, as a current compiler would get
+  constexpr int kNewest = 99;  // all options, as for a current compiler
   HMMJIT_ASSIGN(job.options,
                 compile_options(job.target, compiler != nullptr ? compiler->major() : kNewest,
                                 compiler != nullptr ? compiler->minor() : 0,
@@ -169,7 +168,7 @@ Result<KernelImage> run_job(const CompileJob& job, const NvrtcLibrary& compiler,
 
 Result<std::string> ptx_of_job(const CompileJob& job, const NvrtcLibrary& compiler) {
   std::vector<std::string> options = job.options;
-  // "sm_90" -> "compute_90"; the rest of the options apply to PTX as well.
+  // "sm_90" -> "compute_90"; the other options apply to PTX as well.
   constexpr std::string_view kArchitecture = "--gpu-architecture=";
   std::string architecture = job.target.architecture;
   if (architecture.starts_with("sm_")) architecture = "compute_" + architecture.substr(3);

@@ -1,5 +1,5 @@
-// From a plan's candidate to a compiled image: rendered source, options and target make the cache
-// key; one NVRTC run makes the image.
+// Compiles a plan's candidate: rendered source, options and target make the cache key; one NVRTC
+// run makes the image.
 #pragma once
 
 #include <functional>
@@ -19,52 +19,52 @@
 
 namespace hmmjit::compile {
 
-/// Everything that determines an image, before it is made. Plain data.
+/// Everything that determines an image. Plain data.
 struct CompileJob {
   std::string name;  ///< "ssv.warp_striped.sm_90.1f0c54e2a9b3d871": names dumps and overrides
   render::RenderedSource source;
   Target target;
   std::vector<std::string> options;
   cache::CacheKey key;
-  std::string plan_json;       ///< of the candidate, kept beside the image
-  std::string override_image;  ///< a cubin or PTX to use as it is (HMMJIT_OVERRIDE_DIR)
+  std::string plan_json;       ///< of the candidate, stored with the image
+  std::string override_image;  ///< a cubin or PTX to use unchanged (HMMJIT_OVERRIDE_DIR)
 };
 
-/// For who works on kernels; empty or false: off.
+/// For kernel developers; empty or false: off.
 struct DeveloperOptions {
   std::string dump;           ///< receives <name>.cu, .json, .log and .cubin or .ptx of each kernel
-  std::string override_from;  ///< <name>.cu or <name>.cubin there is used instead of our own
-  /// Profilers and sanitizers then show template lines. Part of the cache's key: an image with
-  /// them is four times as large and takes longer to load.
+  std::string override_from;  ///< <name>.cu or <name>.cubin in this folder replaces ours
+  /// Lets profilers and sanitizers show template lines. Part of the cache key, since such images
+  /// are four times as large and load more slowly.
   bool line_info = false;
   /// HMMJIT_DUMP_DIR, HMMJIT_OVERRIDE_DIR and HMMJIT_LINE_INFO (1).
   static DeveloperOptions from_environment();
 };
 
-/// Version of the convention between host code and kernels beyond what the rendered source shows
-/// (how parameters are passed and who zeroes counters).
+/// Version of the launch convention that the rendered source does not show (how parameters are
+/// passed, who zeroes counters).
 inline constexpr std::string_view kLaunchAbi = "1";
 
-/// `compiler` null: the key of a machine without compiler, whose "compiler" component is empty.
+/// `compiler` null: the key for a machine without compiler; its "compiler" component is empty.
 Result<CompileJob> make_job(const render::TemplateLibrary& templates,
                             const plan::Candidate& candidate, const plan::DeviceTraits& device,
                             const NvrtcLibrary* compiler, const DeveloperOptions& developer = {});
 
-/// One compile. A source the compiler refuses fails with kCompile: the first diagnostic in template
-/// coordinates, the options, the dump folder; the complete log goes to `log` in any case.
-/// kInterrupted when `cancelled` said so.
+/// Runs the compiler once. If it refuses the source, fails with kCompile: the first diagnostic in
+/// template coordinates, the options, the dump folder; `log` always receives the complete log.
+/// Fails with kInterrupted once `cancelled` returns true.
 Result<KernelImage> run_job(const CompileJob& job, const NvrtcLibrary& compiler,
                             const std::function<bool()>& cancelled, std::string* log,
                             const DeveloperOptions& developer = {});
 
-/// PTX text of a job whatever its own target kind (for people; never cached).
+/// PTX text of a job, whatever its target kind (for display; never cached).
 Result<std::string> ptx_of_job(const CompileJob& job, const NvrtcLibrary& compiler);
 
 cache::Entry to_entry(const CompileJob& job, const KernelImage& image);
-/// Fails with kCompile when the entry is not an image of this job (then it is a bad entry).
+/// Fails with kCompile if the entry is not an image of this job; the entry is then invalid.
 Result<KernelImage> from_entry(const CompileJob& job, const cache::Entry& entry);
 
-/// Writes the job's files into the dump folder; errors are returned, never fatal to a run.
+/// Writes the job's files into the dump folder. Errors are returned; they never end a run.
 Status dump_job(const CompileJob& job, const KernelImage* image, const std::string& log,
                 const std::string& folder);
 

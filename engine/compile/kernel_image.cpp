@@ -15,7 +15,7 @@ constexpr std::uint16_t kCudaMachine = 190;  // EM_CUDA
 
 // Attribute codes of .nv.info, as `cuobjdump -elf` names them.
 constexpr unsigned kFormatInline = 3;  // the value is the 16-bit field itself
-constexpr unsigned kFormatSized = 4;   // the 16-bit field is the size of what follows
+constexpr unsigned kFormatSized = 4;   // the 16-bit field is the size of the value
 constexpr unsigned kParameterBytes = 0x19;
 
 template <typename T>
@@ -59,7 +59,7 @@ void each_attribute(std::string_view bytes, Visit visit) {
   }
 }
 
-/// Empty where the image is no 64-bit CUDA ELF, or is damaged.
+/// Empty if the image is damaged or not a 64-bit CUDA ELF.
 std::vector<Section> sections_of(std::string_view image) {
   Elf64_Ehdr header;
   if (!copy_at(image, 0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||

@@ -1,4 +1,4 @@
-// A compiled kernel: bytes to load, and what they need of a device.
+// A compiled kernel: bytes to load, and the resources they need.
 #pragma once
 
 #include <map>
@@ -12,22 +12,22 @@
 
 namespace hmmjit::compile {
 
-/// Resources of one kernel, per thread or block. -1: unknown. The compiler's log states them for a
-/// cubin, the driver for PTX and the launch bound.
+/// Resources of one kernel, per thread or block. -1: unknown. For a cubin they come from the
+/// compiler's log; for PTX, and for the launch bound, from the driver.
 struct KernelResources {
   int registers = -1;
   int local_bytes = -1;  ///< stack frame per thread: spills and arrays the compiler could not keep
-  int spill_bytes = -1;  ///< stores to local memory that are spills, from the compiler's log
+  int spill_bytes = -1;  ///< spill stores, from the compiler's log
   int static_shared_bytes = -1;
   int max_threads = -1;  ///< launch bound
   bool operator==(const KernelResources&) const = default;
 };
 
-/// Bytes of all parameters of a kernel, from its cubin (ELF); nullopt where the image does not
-/// state them. Never reads outside `image`.
+/// Size in bytes of a kernel's parameters, from its cubin (ELF); nullopt if the image does not
+/// state it. Never reads outside `image`.
 std::optional<int> read_parameter_bytes(std::string_view image, std::string_view entry_name);
 
-/// The resources of a kernel from the log of `--ptxas-options=-v`, where it has them.
+/// The resources of a kernel from the log of `--ptxas-options=-v`, as far as it states them.
 KernelResources read_ptxas_log(std::string_view log, std::string_view entry_name);
 
 struct KernelImage {
@@ -39,12 +39,12 @@ struct KernelImage {
   std::string log;
 };
 
-/// The gate between a compiled image and its use: empty when it keeps what its catalogue entry
-/// promised, else the reason it is rejected (spills, too many registers, does not fit an SM).
+/// Checks a compiled image against the promise of its catalogue entry: empty if it is kept,
+/// otherwise the reason for rejection (spills, too many registers, does not fit an SM).
 std::optional<std::string> gate(const KernelResources& resources, const plan::Candidate& candidate,
                                 const plan::DeviceTraits& device);
 
-/// Resources as cache attributes and back.
+/// Converts resources to cache attributes and back.
 std::map<std::string, std::string> to_attributes(const KernelResources& resources);
 KernelResources from_attributes(const std::map<std::string, std::string>& attributes);
 

@@ -1,9 +1,9 @@
 // Makes kernels on demand: from memory, the disk cache or the compiler.
 //
-// One kernel is made once however many callers ask for it at the same time, in this process (a
-// shared future) and between processes (the cache's lock). Compiles run on a bounded pool, the
-// urgent ones first. An image that breaks its catalogue entry's promise (spills, too many
-// registers) is passed over for the plan's next candidate, and the reason is kept.
+// A kernel is made once however many callers ask for it at a time: single flight within the process
+// (a shared future) and between processes (the cache's lock). Compiles run on a bounded thread pool
+// in order of priority. An image that breaks its catalogue entry's promise (spills, too many
+// registers) is rejected in favour of the plan's next candidate, and the reason is kept.
 #pragma once
 
 #include <atomic>
@@ -19,22 +19,22 @@
 
 namespace hmmjit::compile {
 
-/// A ready kernel. Immutable, shareable; the owner of the launch shape to use, which is that of
-/// `candidate` (a fallback's when the plan's choice was rejected).
+/// A ready kernel. Immutable, shareable. Launch it with the shape of `candidate`, which is a
+/// fallback if the plan's choice was rejected.
 struct Kernel {
   std::string name;  ///< as CompileJob::name
   plan::Candidate candidate;
   Target target;
   KernelImage image;
-  std::vector<plan::Rejection> rejected;      ///< candidates passed over by the gate, in order
+  std::vector<plan::Rejection> rejected;      ///< candidates rejected after their compile, in order
   cache::Layer origin = cache::Layer::kNone;  ///< kNone: compiled now
   std::string origin_note;                    ///< empty, or e.g. "made by another compiler: ..."
-  cache::CacheKey key;                        ///< the cache serves it under (invalid: override)
+  cache::CacheKey key;                        ///< key in the cache (invalid: override)
   double render_seconds = 0, obtain_seconds = 0;
 };
 using KernelPtr = std::shared_ptr<const Kernel>;
 
-/// One thing that happened; reported from any thread.
+/// One event; reported from any thread.
 struct ProviderEvent {
   enum class Kind { kCompiled, kCacheHit, kRejected, kFailed, kRefused };
   Kind kind = Kind::kCompiled;
@@ -43,15 +43,15 @@ struct ProviderEvent {
   std::string log = {};      ///< compiler log, complete
   std::string options = {};  ///< as passed, blank-separated
   double seconds = 0;
-  double cpu_seconds = 0;  ///< kCompiled: of the compiling thread, whatever else the machine does
+  double cpu_seconds = 0;  ///< kCompiled: CPU time of the compiling thread
 };
 
-/// Threads for compiles: `wanted` if positive; otherwise one per core, at most 12, and fewer where
-/// `memory` (bytes, see available_memory) is short.
+/// Compiling threads: `wanted` if positive; otherwise one per core, at most 12, fewer if `memory`
+/// (bytes, see available_memory) is short.
 int compile_threads(int wanted, int cores, std::uint64_t memory);
 
 struct ProviderSettings {
-  int threads = 0;  ///< compiles at a time; 0: see compile_threads
+  int threads = 0;  ///< concurrent compiles; 0: see compile_threads
   DeveloperOptions developer = DeveloperOptions::from_environment();
   std::function<void(const ProviderEvent&)> on_event;
 };
@@ -64,11 +64,12 @@ struct ProviderStatistics {
   double compile_seconds = 0;  ///< summed over threads
 };
 
-/// Thread-safe. `cache` must outlive it. Destruction cancels what runs and waits for it.
+/// Thread-safe. `cache` must outlive it. The destructor cancels running compiles and waits for
+/// them.
 class KernelProvider {
  public:
-  /// `compiler` may be an error (no NVRTC here): then only the cache can serve, also with kernels
-  /// that another compiler version made; what it lacks fails with that error.
+  /// `compiler` may be an error (no NVRTC here). Then only the cache serves kernels, including
+  /// those of other compiler versions; a miss fails with that error.
   KernelProvider(render::TemplateLibrary templates,
                  Result<std::shared_ptr<const NvrtcLibrary>> compiler, cache::KernelCache& cache,
                  ProviderSettings settings = {});
@@ -77,21 +78,21 @@ class KernelProvider {
   KernelProvider& operator=(const KernelProvider&) = delete;
 
   using Future = std::shared_future<Result<KernelPtr>>;
-  /// Starts making the kernel of a plan; higher priority runs first. Asking again for a kernel
-  /// that waits raises its priority. Never blocks.
+  /// Starts making the kernel of a plan; higher priority runs first. Requesting a queued kernel
+  /// again raises its priority. Never blocks.
   Future request(const plan::Plan& plan, int priority = 0);
-  /// The kernel, done with, where it needs no compile; nothing where it does, or is being compiled.
-  /// In the calling thread, which costs less than to wake another.
+  /// The finished kernel if it needs no compile; nothing if it does or is being compiled. Runs in
+  /// the calling thread, which costs less than waking another.
   std::optional<Future> find(const plan::Plan& plan);
   /// find; else request, then wait.
   Result<KernelPtr> get(const plan::Plan& plan);
 
-  /// The driver would not load this kernel's image: forgets the stored entry and makes it once
-  /// more; fails when that was tried before for this kernel.
+  /// Call when the driver refuses to load this kernel's image: discards the stored entry and makes
+  /// the kernel once more; fails on the second refusal.
   Result<KernelPtr> refused(const plan::Plan& plan, const KernelPtr& kernel,
                             const std::string& reason);
 
-  /// The cache layer that holds the plan's first choice, or kNone; compiles nothing.
+  /// The cache layer that holds the plan's first choice, or kNone; never compiles.
   struct CacheState {
     cache::Layer layer = cache::Layer::kNone;
     std::string reason;  ///< why a miss
@@ -100,7 +101,7 @@ class KernelProvider {
   };
   Result<CacheState> cache_state(const plan::Plan& plan);
 
-  /// Fails everything queued or running with kInterrupted; later requests fail in the same way.
+  /// Fails all queued and running compiles with kInterrupted, and later requests as well.
   void cancel();
 
   ProviderStatistics statistics() const;
@@ -109,7 +110,7 @@ class KernelProvider {
 
  private:
   struct Pool;
-  void work();  // what a compiling thread does
+  void work();  // main loop of a compiling thread
   Result<KernelPtr> make(const plan::Plan& plan, bool may_compile);
   Result<KernelPtr> make_candidate(const plan::Candidate& candidate,
                                    const plan::DeviceTraits& device,

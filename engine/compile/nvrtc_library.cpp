@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Architectures of versions whose answer has been checked; saves loading 100 MB on a cache hit.
+/// Architectures of NVRTC versions that were checked; saves loading 100 MB on a cache hit.
 struct KnownVersion {
   int major, minor;
   std::array<int, 12> architectures;
@@ -36,8 +36,8 @@ struct KnownVersion {
 constexpr std::array<KnownVersion, 1> kKnownVersions{
     KnownVersion{13, 0, {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121}}};
 
-/// Folders where NVIDIA's packages of PyPI put NVRTC, beside a Python package that holds this
-/// library (site-packages/hmmjit) or the program (site-packages/hmmjit/bin).
+/// Folders in which NVIDIA's PyPI packages install NVRTC, relative to the Python package with this
+/// library (site-packages/hmmjit) or program (site-packages/hmmjit/bin).
 std::vector<std::string> python_folders() {
   std::vector<std::string> folders;
   std::error_code error;
@@ -98,7 +98,7 @@ constexpr const char* kInstall =
     "install NVRTC 12 or 13 (CUDA toolkit, Debian package libnvrtc, or pip/conda package "
     "nvidia-cuda-nvrtc) or name its folder in HMMJIT_NVRTC_DIR";
 
-/// Hexadecimal GNU build id of an ELF file, empty when it has none.
+/// The ELF file's GNU build id in hexadecimal; empty if it has none.
 std::string build_id_of(const std::string& path) {
   const auto file = ReadOnlyFile::open(path);
   if (!file) return {};
@@ -139,8 +139,8 @@ std::string build_id_of(const std::string& path) {
   return {};
 }
 
-/// The built-ins library beside NVRTC: libnvrtc-builtins.so.<major>.<minor>. Its name is the only
-/// place that tells NVRTC's minor version without loading it.
+/// NVRTC's built-ins library, libnvrtc-builtins.so.<major>.<minor>. Only its name tells NVRTC's
+/// minor version without loading NVRTC.
 struct Builtins {
   std::string path;
   int minor = -1;
@@ -157,7 +157,7 @@ Builtins find_builtins(const std::string& nvrtc_path, int major) {
     const std::string_view rest = std::string_view(name).substr(prefix.size());
     const auto minor = parse_int(rest.substr(0, rest.find('.')));
     if (!minor) continue;
-    // "13.0" and a patch-level file "13.0.88" may lie side by side; the shorter name is enough.
+    // "13.0" may lie next to a patch-level file "13.0.88"; the shorter name is enough.
     const std::string path = (folder / name).string();
     if (*minor > out.minor || (*minor == out.minor && path < out.path)) {
       out.minor = static_cast<int>(*minor);
@@ -183,7 +183,7 @@ struct NvrtcLibrary::Functions {
   decltype(&nvrtcGetCUBIN) cubin = nullptr;
   decltype(&nvrtcGetPTXSize) ptx_size = nullptr;
   decltype(&nvrtcGetPTX) ptx = nullptr;
-  /// Absent before 12.8: compiles then run to their end.
+  /// Absent before 12.8: compiles then cannot be cancelled.
   nvrtcResult (*set_flow_callback)(nvrtcProgram, int (*)(void*, void*), void*) = nullptr;
 };
 
@@ -208,7 +208,7 @@ Result<std::shared_ptr<const NvrtcLibrary>> NvrtcLibrary::locate(const NvrtcSear
         if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr) {
           library->path_ = map->l_name;
         }
-        // Kept open on purpose: load() will want it, and unloading a compiler is never safe.
+        // Kept open on purpose: load() will need it, and unloading a compiler is never safe.
       }
     }
     if (library->path_.empty()) continue;
@@ -226,7 +226,7 @@ Result<std::shared_ptr<const NvrtcLibrary>> NvrtcLibrary::locate(const NvrtcSear
   const std::string id = build_id_of(library->path_);
   library->minor_ = find_builtins(library->path_, library->major_).minor;
   if (library->minor_ < 0 || id.empty()) {
-    // Ask the library itself; without built-ins it reports what is missing.
+    // Ask the library itself; if its built-ins are missing, it says so.
     HMMJIT_TRY(library->load());
   }
   std::error_code error;
@@ -236,7 +236,7 @@ Result<std::shared_ptr<const NvrtcLibrary>> NvrtcLibrary::locate(const NvrtcSear
   return std::shared_ptr<const NvrtcLibrary>(std::move(library));
 }
 
-NvrtcLibrary::~NvrtcLibrary() = default;  // the library itself stays loaded: see locate
+NvrtcLibrary::~NvrtcLibrary() = default;  // stays loaded: see locate
 
 bool NvrtcLibrary::loaded() const {
   const std::lock_guard guard(mutex_);
@@ -247,8 +247,8 @@ Status NvrtcLibrary::load() const {
   const std::lock_guard guard(mutex_);
   if (functions_) return {};
 
-  // NVRTC opens its built-ins by name through the loader, which does not look beside NVRTC: load
-  // them from NVRTC's own folder first, so that the name is already known.
+  // NVRTC opens its built-ins by name, and the loader does not search NVRTC's own folder: load them
+  // from there first, so that the name is already known.
   const Builtins builtins = find_builtins(path_, major_);
   if (!builtins.path.empty()) dlopen(builtins.path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   void* handle = dlopen(path_.c_str(), RTLD_LAZY | RTLD_LOCAL);

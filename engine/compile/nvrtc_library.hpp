@@ -1,8 +1,8 @@
-// The run-time compiler, opened at run time: where it is, what it is, and one compile.
+// The run-time compiler, loaded on demand: its location, its identity, and one compile.
 //
-// A library is located and identified by reading a few bytes of its file; it is loaded only when a
-// kernel must be made or its answers are not known, because loading costs more than a cache hit.
-// Thread-safe after construction; NVRTC itself is.
+// A library is located and identified by reading a few bytes of its file. It is loaded only when a
+// kernel must be compiled or its answers are unknown, because loading costs more than a cache hit.
+// Thread-safe after construction, as NVRTC itself is.
 #pragma once
 
 #include <functional>
@@ -19,10 +19,10 @@ namespace hmmjit::compile {
 /// Where to look. Defaults to the environment's.
 struct NvrtcSearch {
   std::vector<std::string> folders;  ///< in order; each may hold libnvrtc.so.13 or .12
-  bool system_loader = true;         ///< then whatever the loader finds
-  /// Major version of the driver that will load what is compiled; 0: unknown. A compiler that is
-  /// not newer is preferred; a newer one is taken where there is no other, and the driver decides
-  /// whether it takes its images.
+  bool system_loader = true;         ///< then ask the dynamic loader
+  /// Major version of the driver that will load the images; 0: unknown. A compiler that is not
+  /// newer is preferred; if there is only a newer one, it is used, and the driver decides whether
+  /// to accept its images.
   int driver_major = 0;
   int highest_major = 0;  ///< no newer compiler is taken; 0: any
   /// $HMMJIT_NVRTC_DIR alone when set; else LD_LIBRARY_PATH, $CUDA_HOME, $CUDA_PATH, the usual
@@ -34,8 +34,8 @@ struct NvrtcSearch {
 struct NvrtcOutcome {
   bool succeeded = false;
   bool cancelled = false;
-  std::string status;  ///< NVRTC's own name of the result
-  std::string log;     ///< complete, also when the options were refused
+  std::string status;  ///< NVRTC's own name for the result
+  std::string log;     ///< complete, also if the options were refused
   std::string image;   ///< cubin bytes or PTX text
 };
 
@@ -52,23 +52,22 @@ class NvrtcLibrary {
   const std::string& path() const { return path_; }
   int major() const { return major_; }
   int minor() const { return minor_; }
-  /// "nvrtc 13.0 <build id>": equal for equal compilers on any machine. Part of every cache key.
+  /// "nvrtc 13.0 <build id>": identifies a compiler across machines. Part of every cache key.
   const std::string& identity() const { return identity_; }
   bool loaded() const;
 
-  /// Architectures it makes cubins for (75, 80, ...), ascending. Loads the library unless the
-  /// version is a known one. Fails with kCompile when it cannot be loaded.
+  /// Supported cubin architectures (75, 80, ...), ascending. Loads the library unless its version
+  /// is known. Fails with kCompile if it cannot be loaded.
   Result<std::vector<int>> architectures() const;
-  /// Asks the library itself.
+  /// Always asks the library.
   Result<std::vector<int>> queried_architectures() const;
 
-  /// Loads library and built-ins now. Fails with kCompile; a missing built-ins library, which
-  /// NVRTC would report as an unrelated compile error, is named here.
+  /// Loads library and built-ins. Fails with kCompile, also for missing built-ins, which NVRTC
+  /// would report as an unrelated compile error.
   Status load() const;
 
-  /// Compiles one translation unit without headers. `cancelled` is polled during the compile.
-  /// Fails only when the library cannot be loaded or runs out of memory: a source or option it
-  /// refuses is an outcome.
+  /// Compiles one translation unit without headers; polls `cancelled` meanwhile. Fails only if the
+  /// library cannot be loaded or runs out of memory: a refused source or option is an outcome.
   Result<NvrtcOutcome> compile(const std::string& source, const std::string& file_name,
                                const std::vector<std::string>& options, ImageKind kind,
                                const std::function<bool()>& cancelled = {}) const;

@@ -1,5 +1,3 @@
-#include "plan/catalogue_text.hpp"
-
 #include <fmt/format.h>
 
 #include <array>
@@ -11,7 +9,7 @@ namespace {
 
 constexpr int kAminoCodes = 29;
 constexpr int kLongest = 8192;  // beyond every family in use
-// One device of each shared memory size class of the table.
+// One device of each shared-memory size class of the table.
 constexpr std::array<std::string_view, 3> kDevices = {"T4", "A100", "H200"};
 
 std::string escaped(std::string_view text) {
@@ -34,7 +32,7 @@ std::string longest_model(const KernelVariant& variant, const DeviceTraits& devi
   return class_length(longest + 1) > kLongest ? std::string("any") : fmt::format("{}", longest);
 }
 
-// What is promised at a usual length.
+// The promise at a typical length.
 std::string promise(const KernelVariant& variant, const DeviceTraits& device) {
   const ModelShape shape{variant.stage, class_length(256), kAminoCodes};
   if (!variant.accepts(shape, device).accepted) return "-";

@@ -9,7 +9,7 @@
 namespace hmmjit::plan {
 namespace {
 
-/// Letter case, blanks, '-' and '_' do not distinguish device names.
+/// Case, blanks, '-' and '_' do not distinguish device names.
 std::string folded(std::string_view name) {
   std::string out;
   for (const char c : name) {
@@ -19,9 +19,9 @@ std::string folded(std::string_view name) {
   return out;
 }
 
-/// "sm_90", "sm90" or "compute_90", perhaps with the suffix of an architecture-specific target.
+/// "sm_90", "sm90" or "compute_90", with or without the suffix of an architecture-specific target.
 struct Architecture {
-  int capability = -1;  ///< -1: the name is none
+  int capability = -1;  ///< -1: not an architecture
   char suffix = '\0';
 };
 
@@ -41,9 +41,9 @@ Architecture architecture_of(std::string_view folded_name) {
   return {};
 }
 
-// An architecture without a device in the table: the limits of the nearest older device of its
-// family (major version), else of the newest older one; limits have only grown within these. The
-// name says that they are assumed.
+// For an architecture without a device in the table: the limits of the nearest older device of its
+// major version, else of the newest older one, since limits only grow. The name says that they are
+// assumed.
 std::optional<DeviceTraits> assumed_device(int capability) {
   const DeviceTraits* nearest = nullptr;
   for (const DeviceTraits& device : device_table()) {
@@ -88,7 +88,7 @@ Result<DeviceTraits> find_device(std::string_view name) {
 }
 
 std::optional<std::string> compiler_gap(const DeviceTraits& device) {
-  // CUDA 12 dropped Kepler (3.x), the last NVRTC with it is CUDA 11's.
+  // CUDA 12 dropped Kepler (3.x); the last NVRTC that supports it is CUDA 11's.
   if (device.capability() >= 50) return std::nullopt;
   return fmt::format(
       "{} has compute capability {}.{}: the last run-time compiler for it is NVRTC 11, hmmjit "
@@ -100,7 +100,7 @@ Occupancy occupancy(const DeviceTraits& device, int block_threads, int registers
                     std::int64_t shared_bytes) {
   constexpr int kRegistersPerWarpUnit = 256;  // allocation unit, capability 3.0 and newer
   constexpr int kSharedUnit = 128;
-  constexpr int kSubPartitions = 4;  // warps are dealt to four register files
+  constexpr int kSubPartitions = 4;  // warps are distributed over four register files
 
   Occupancy out;
   if (block_threads <= 0 || block_threads > 1024) {

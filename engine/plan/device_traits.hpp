@@ -1,5 +1,5 @@
-// What the planner may know of a device: plain data, read live from a driver or taken from the
-// built-in table, so that a plan never needs a GPU.
+// What the planner knows about a device: plain data, read from a driver or taken from the built-in
+// table, so that planning never needs a GPU.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ struct DeviceTraits {
   int max_blocks_per_sm = 0;
   int registers_per_sm = 65536;
   int max_registers_per_thread = 255;
-  int shared_per_sm = 0;              ///< all shared memory of an SM
-  int shared_per_block_limit = 0;     ///< largest (opt-in) shared memory of one block
+  int shared_per_sm = 0;              ///< total per SM
+  int shared_per_block_limit = 0;     ///< largest (opt-in) size for one block
   int shared_reserved_per_block = 0;  ///< taken by the system from each block
   std::int64_t memory_bytes = 0;
   std::int64_t l2_bytes = 0;
@@ -43,21 +43,20 @@ struct DeviceTraits {
 /// serve (see compiler_gap), so that a plan for them states the reason.
 std::span<const DeviceTraits> device_table();
 
-/// A table device by name ("H200", "RTX 4090"; letter case, blanks and '-', '_' do not matter), or
-/// any architecture as "sm_90", which takes the traits of the table's first device of that
-/// capability, or, where there is none, those assumed after its nearest older device, which its
-/// name then says. kUsage with the list of names otherwise, and for "sm_90a" and the like.
+/// Finds a device by name ("H200", "RTX 4090"; case, blanks, '-' and '_' are ignored) or
+/// architecture ("sm_90": the table's first device of that capability; if there is none, the limits
+/// of the nearest older device, and the name says so). Fails with kUsage and the list of names,
+/// also for "sm_90a" and the like.
 Result<DeviceTraits> find_device(std::string_view name);
 
-/// Why no run-time compiler that hmmjit accepts (NVRTC 12, 13) can make code for the device; empty
-/// when one can.
+/// Why no supported run-time compiler (NVRTC 12, 13) can target the device; empty if one can.
 std::optional<std::string> compiler_gap(const DeviceTraits& device);
 
 /// Resident blocks per SM for a kernel's resources, and the resource that limits them.
 struct Occupancy {
   int blocks_per_sm = 0;
   int warps_per_sm = 0;
-  double fraction = 0;       ///< warps_per_sm over the device's maximum
+  double fraction = 0;       ///< warps_per_sm divided by the device's maximum
   std::string_view limiter;  ///< "registers", "shared memory", "threads", "blocks"
 };
 /// `registers` per thread, `shared_bytes` static plus dynamic per block. Allocation granularity as

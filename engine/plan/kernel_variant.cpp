@@ -5,6 +5,8 @@
 #include <array>
 #include <stdexcept>
 
+#include "core/json_object.hpp"
+
 namespace hmmjit::plan {
 
 namespace {
@@ -57,6 +59,12 @@ std::int64_t Constants::at(std::string_view name) const {
   const auto value = find(name);
   if (!value) throw std::out_of_range(fmt::format("no constant {} in this kernel", name));
   return *value;
+}
+
+void write_constants(JsonObject& json, const Constants& constants) {
+  JsonObject object = json.object("constants");
+  for (const auto& [name, value] : constants.list()) object.number(name, value);
+  object.close();
 }
 
 std::span<const KernelVariant> variants_of(Stage stage) {

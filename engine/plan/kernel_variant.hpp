@@ -1,9 +1,9 @@
 // A kernel variant as the planner sees it: one entry in the table of its stage.
 //
 // A new variant is one template, kernel_templates/<stage>/<name>.cu, and one entry in
-// engine/plan/variants/<stage>.cpp; what has to follow them, and the tests that say so, are listed
-// in docs/new-kernel.md. Order in a table is preference among equals; the last
-// entry of a stage must accept every model on every device.
+// engine/plan/variants/<stage>.cpp; docs/new-kernel.md lists the other steps and the tests that
+// check them. Table order breaks ties; the last entry of a stage must accept every model on every
+// device.
 //
 // Templates are CUDA C++ without toolkit headers. They get their constants from
 //   #include "plan_constants.h"
@@ -25,9 +25,13 @@
 
 #include "plan/device_traits.hpp"
 
+namespace hmmjit {
+class JsonObject;
+}
+
 namespace hmmjit::plan {
 
-/// The stages of a search, and the kernels that a host program brings: kHost has no catalogue here.
+/// The stages of a search, and kHost for kernels that a host program brings (no catalogue here).
 enum class Stage {
   kSsv,
   kMsv,
@@ -40,24 +44,24 @@ enum class Stage {
   kEnvelope,
   kHost
 };
-inline constexpr int kStages = 9;          ///< of a search
+inline constexpr int kStages = 9;          ///< search stages, without kHost
 std::string_view stage_name(Stage stage);  ///< "ssv", "msv", ..., "envelope", "host"
 std::optional<Stage> find_stage(std::string_view name);
 
-/// What a variant may know of a model. Nothing else may reach a kernel as a constant: scores,
-/// the true length and the target set are launch parameters.
+/// What a variant may know about a model. Nothing else may become a kernel constant: scores, the
+/// true length and the target set are launch parameters.
 struct ModelShape {
   Stage stage = Stage::kSsv;
   int length = 0;          ///< positions the kernel must cover: M rounded up to its size class
   int alphabet_codes = 0;  ///< Kp; residue codes 0..Kp-1, 31 pads
 };
 
-/// How one DP cell is held.
+/// Representation of one DP cell.
 enum class CellType {
   kByte,         ///< four in a 32-bit word
   kWord,         ///< signed 16 bit, two in a word
   kHalf,         ///< half precision holding integers, two in a word
-  kByteAndHalf,  ///< model split between both
+  kByteAndHalf,  ///< the model split between the two
   kFloat,
 };
 std::string_view cell_type_name(CellType cell);
@@ -70,7 +74,7 @@ class Constants {
   Constants() = default;
   Constants(std::initializer_list<std::pair<std::string_view, std::int64_t>> list);
   void add(std::string_view name, std::int64_t value);
-  /// Value of a constant that must exist (a missing name is a bug: throws std::out_of_range).
+  /// Returns the value of a constant; throws std::out_of_range if it is missing (a bug).
   std::int64_t at(std::string_view name) const;
   std::optional<std::int64_t> find(std::string_view name) const;
   std::span<const std::pair<std::string, std::int64_t>> list() const { return list_; }
@@ -79,6 +83,8 @@ class Constants {
  private:
   std::vector<std::pair<std::string, std::int64_t>> list_;
 };
+/// Writes the member "constants": an object of all of them, in their order.
+void write_constants(JsonObject& json, const Constants& constants);
 
 /// A launch starts as many blocks as are resident; their warps fetch batches of targets from a
 /// counter.
@@ -88,39 +94,38 @@ struct LaunchShape {
   bool operator==(const LaunchShape&) const = default;
 };
 
-/// What the author of a variant promises; compared with the compiled image and, on a device, with
-/// the driver's occupancy. `registers` is a ceiling: an image that needs more, or spills, is
-/// rejected and the next candidate taken.
+/// What the author of a variant promises, checked against the compiled image and, on a device,
+/// against the driver's occupancy. `registers` is a ceiling: an image that needs more, or spills,
+/// is rejected and the next candidate taken.
 struct Expected {
   int registers = 0;        ///< per thread
   int covered_length = 0;   ///< model positions computed, >= shape.length
-  bool any_length = false;  ///< serves models of every length: nothing depends on it
-  bool padded = true;       ///< computes covered_length positions of shorter models, too
-  /// Of a kernel that takes a model in tiles, one launch each: positions of a tile. 0: one launch.
+  bool any_length = false;  ///< one kernel serves models of every length
+  bool padded = true;       ///< computes covered_length positions for shorter models, too
+  /// Positions per tile for kernels that split a model into tiles, one launch each; 0: one launch.
   int tile_length = 0;
-  /// Device memory that whoever launches provides, uninitialised, beside tables, lists and results:
-  /// bytes for each warp of the grid (rows of cells), and bytes for each residue of the database
-  /// (what a tile of the model hands to the next one).
+  /// Uninitialised device memory that the caller provides in addition to tables, lists and results:
+  /// bytes per warp of the grid (rows of cells), and bytes per residue of the database (the
+  /// boundary that one tile of the model passes to the next).
   std::int64_t scratch_per_warp = 0;
   int scratch_per_residue = 0;
-  /// CUDAMPF++'s S, and the register words of a row in one lane (its H, or Q where S is 1); 0: the
-  /// row lies elsewhere.
+  /// CUDAMPF++'s S, and the register words of a row per lane (its H; Q if S is 1). 0: the row is
+  /// not in registers.
   int sequences_per_warp = 1, row_words = 0;
   double cells_per_clock_per_sm = 0;  ///< sustained, over covered cells
-  /// Of the domain stage's kernels: items that share that rate, each of which takes so many times as
-  /// long for a cell.
+  /// Domain stage: number of items that share this rate; each then takes that many times as long
+  /// per cell.
   double items_per_sm = 1;
-  int local_bytes = 0;                ///< local memory a thread may use by design; more is a spill
+  int local_bytes = 0;  ///< local memory per thread by design; more is a spill
   std::string_view binding_resource =
       {};  ///< "shared memory bandwidth", "integer pipe", "issue", ...
-  /// Of a variant whose tables or rows may lie in either memory: "shared" or "global". Empty where
-  /// there is no such choice.
+  /// Where tables or rows lie if the variant has both forms: "shared" or "global"; otherwise empty.
   std::string_view placement = {};
 };
 
 constexpr std::string_view placement_name(bool shared) { return shared ? "shared" : "global"; }
 
-/// Accepted, or the reason why not.
+/// Accepted, or the reason for the rejection.
 struct Verdict {
   bool accepted = true;
   std::string reason;
@@ -135,17 +140,18 @@ struct KernelVariant {
   std::string_view template_file = {};  ///< "ssv/multi_lane_byte.cu", below kernel_templates/
   std::string_view entry_name = {};     ///< the extern "C" kernel
   CellType cell = CellType::kByte;
-  /// False: never chosen by the default policy unless forced by name or nothing else is left
-  /// (the designs of earlier papers, kept for comparison).
+  /// False: chosen only if forced by name or if nothing else is left (designs of earlier papers,
+  /// kept for comparison).
   bool competes = true;
-  /// Leaves the targets of which it is not sure to a kernel of the same stage that is exact.
+  /// Leaves targets it cannot decide to an exact kernel of the same stage.
   bool speculates = false;
-  /// Made to do what those leave: competes where only exact kernels are asked for.
+  /// Decides the targets that a speculating kernel left: competes only if exact kernels are
+  /// requested.
   bool completes = false;
 
   Verdict (*accepts)(const ModelShape&, const DeviceTraits&) = nullptr;
-  /// Candidate constant lists for this shape (different S, warps, ...), the author's favourite
-  /// first; never empty for an accepted shape. They must depend on nothing but the arguments.
+  /// Candidate constant lists for this shape (different S, warps, ...), the preferred one first;
+  /// never empty for an accepted shape. They must depend only on the arguments.
   std::vector<Constants> (*constants)(const ModelShape&, const DeviceTraits&) = nullptr;
   LaunchShape (*launch_shape)(const ModelShape&, const Constants&, const DeviceTraits&) = nullptr;
   Expected (*expected)(const ModelShape&, const Constants&, const DeviceTraits&) = nullptr;

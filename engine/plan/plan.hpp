@@ -22,9 +22,9 @@ struct Candidate {
   double predicted_gcups = 0;  ///< real cells (model length x residues) a second / 1e9
 };
 
-/// The longest model that the candidate's kernel scores whole.
+/// The longest model that one launch of the candidate's kernel scores.
 int positions_served(const Candidate& candidate);
-/// Launches that score a model of that length, one for each tile; 1 where there are none.
+/// Launches for a model of that length: one per tile, or 1 without tiles.
 int tiles_of(const Candidate& candidate, int model_length);
 
 struct Rejection {
@@ -35,24 +35,25 @@ struct Rejection {
 struct Plan {
   Stage stage = Stage::kSsv;
   int model_length = 0;  ///< M
-  int class_length = 0;  ///< size class of M: what the constants were chosen for
+  int class_length = 0;  ///< size class of M, for which the constants were chosen
   int alphabet_codes = 0;
   DeviceTraits device;
   std::string policy;  ///< "default", "cudampfpp"
-  /// Stage::kHost only: family and parameters of the host program's problem, which stand in place
-  /// of the lengths (both 1).
+  /// Stage::kHost only: family and parameters of the host program's problem; both lengths are then
+  /// 1.
   std::string problem = {};
-  std::string tuned = {};  ///< what was measured, where a tuning table decided; else empty
+  std::string tuned = {};  ///< the measurement, if a tuning table decided; otherwise empty
   Candidate chosen;
-  std::vector<Candidate> fallbacks;  ///< what to try, in order, when `chosen` fails its gate
-  std::vector<Rejection> rejected;   ///< every variant that is neither, with the reason
+  std::vector<Candidate> fallbacks;  ///< candidates to try, in order, if `chosen` fails its promise
+                                     ///< check
+  std::vector<Rejection> rejected;   ///< all other variants, each with the reason
   /// Cells computed over real cells, minus 1.
   double padding() const {
     return static_cast<double>(chosen.expected.covered_length) / model_length - 1.0;
   }
 };
 
-/// Unit of predicted_gcups for people: "GCUPS", or "giga-items a second" of a host's kernels.
+/// Display unit of predicted_gcups: "GCUPS", or "giga-items a second" for host kernels.
 std::string_view rate_unit(Stage stage);
 
 enum class Policy {
@@ -65,19 +66,19 @@ std::optional<Policy> find_policy(std::string_view name);
 struct PlanOptions {
   Policy policy = Policy::kDefault;
   std::string variant;  ///< forced by name; empty: the policy chooses
-  /// Only kernels that decide every target: none that speculates, and those that complete such
-  /// kernels before the others.
+  /// Only kernels that decide every target: no speculating ones, and those that complete such
+  /// kernels first.
   bool exact = false;
-  /// Specialise for M itself instead of its size class: no padded cells beyond the variant's own
+  /// Specialise for M itself instead of its size class: no padded cells except the variant's own
   /// rounding, one kernel per model length (benchmarks, long runs of a single model).
   bool exact_length = false;
-  /// Measured choices go before predictions, for the default policy and unless a variant is forced.
-  /// Must outlive the call; null: none.
+  /// Measured choices take precedence over predictions under the default policy, unless a variant
+  /// is forced. Must outlive the call; null: none.
   const TuningTable* tuned = nullptr;
 };
 
-/// Longest model a plan is made for. The longest of public libraries have some 10^4 positions;
-/// far beyond, what is counted per model in 32 bits on the device would overflow.
+/// Longest model that can be planned. The longest models of public libraries have some 10^4
+/// positions; far above, the device's 32-bit counters per model would overflow.
 inline constexpr int kMostPositions = 1'000'000;
 
 /// Plans one stage for a model of length M. Deterministic, needs no GPU. Fails with kUsage for an
@@ -86,18 +87,18 @@ inline constexpr int kMostPositions = 1'000'000;
 Result<Plan> make_plan(Stage stage, int model_length, int alphabet_codes,
                        const DeviceTraits& device, const PlanOptions& options = {});
 
-/// One variant's configurations for a problem, before the device was asked.
+/// One variant's configurations for a problem, not yet checked against the device.
 struct Offer {
   const KernelVariant* variant = nullptr;
   Verdict verdict;
   std::vector<Candidate> configurations;  ///< constants, launch and expected are set
-  bool competes = false;                  ///< whatever its entry says of the default policy
+  bool competes = false;                  ///< overrides the flag of its entry
 };
 
-/// Completes a plan that says what for (stage, lengths or problem, device): of all configurations
-/// that fit the device, the best by `policy` and the order of the rest, with the reason for each
-/// variant passed over. A configuration that `tuned` found best for the plan goes first under the
-/// default policy, unless a variant is forced. Errors as make_plan; `where` opens their messages.
+/// Completes a plan whose inputs are set (stage, lengths or problem, device): of all configurations
+/// that fit the device it chooses the best by `policy`, orders the others, and gives the reason for
+/// each rejected variant. Under the default policy the configuration that `tuned` found best comes
+/// first, unless a variant is forced. Fails as make_plan does; `where` opens the messages.
 Status choose(Plan& plan, std::vector<Offer> offers, Policy policy,
               const std::string& forced_variant, const std::string& where,
               const TuningTable* tuned = nullptr);
@@ -108,6 +109,10 @@ int class_length(int model_length);
 
 /// "sm_90": the architecture a plan's kernel is compiled for when the compiler knows it.
 std::string architecture_name(const DeviceTraits& device);
+
+/// The kernel catalogue as Markdown (docs/kernels.md): every entry of every stage, the longest
+/// model that it takes on some devices of the table, and the resources it promises.
+std::string catalogue_text();
 
 /// Multi-line text for people; one JSON object for programs (stable field names, one line).
 std::string plan_text(const Plan& plan);

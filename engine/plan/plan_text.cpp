@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "core/json_object.hpp"
-#include "plan/constants_json.hpp"
 #include "plan/plan.hpp"
 
 namespace hmmjit::plan {
@@ -17,7 +16,7 @@ std::string constants_text(const Constants& constants) {
   return out;
 }
 
-/// To 1/scale; the quotient of two whole numbers prints as short as it reads.
+/// Rounds to 1/scale; the quotient of two integers prints without superfluous digits.
 double rounded(double value, double scale) { return std::round(value * scale) / scale; }
 
 void write_candidate(std::string& out, const Candidate& c) {
@@ -33,7 +32,7 @@ void write_candidate(std::string& out, const Candidate& c) {
   launch.number("dynamic_shared_bytes", c.launch.dynamic_shared_bytes);
   launch.close();
   JsonObject expected = json.object("expected");
-  expected.number("registers", c.expected.registers);  // the name of old; says the same
+  expected.number("registers", c.expected.registers);  // old name of the same value
   expected.number("registers_bound", c.expected.registers);
   expected.number("covered_length", c.expected.covered_length);
   expected.number("cells_per_clock_per_sm", rounded(c.expected.cells_per_clock_per_sm, 1e3));
@@ -47,7 +46,7 @@ void write_candidate(std::string& out, const Candidate& c) {
   json.close();
 }
 
-// A variant that would work has a verdict before its reason (planner.cpp); any other was refused.
+// Rejections of usable variants begin with a verdict (planner.cpp); all others are "refused".
 std::pair<std::string_view, std::string_view> verdict_of(const Rejection& rejection) {
   const std::string_view reason = rejection.reason;
   for (const std::string_view verdict : {"slower", "only by name"}) {

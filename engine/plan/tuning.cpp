@@ -8,7 +8,7 @@
 #include <utility>
 #include <variant>
 
-#include "plan/constants_json.hpp"
+#include "core/json_object.hpp"
 
 namespace hmmjit::plan {
 namespace {
@@ -17,8 +17,8 @@ using Json = nlohmann::json;
 
 constexpr int kFormat = 1;
 
-// The fields of a line and, in it, of its object "constants", as they are read: see
-// core/json_object.hpp for why no document is built. Ends where there is anything else.
+// Reads the fields of a line and of its object "constants" without building a document (see
+// core/json_object.hpp). Stops at anything unexpected.
 class Line final : public Json::json_sax_t {
  public:
   std::optional<std::string> text(const char* name) const { return find<std::string>(name); }
@@ -82,7 +82,7 @@ class Line final : public Json::json_sax_t {
   std::optional<Constants> constants_;
 };
 
-/// A choice from one line; nothing unless every field is there with its type and a sane value.
+/// A choice from one line; nothing unless every field has its type and a plausible value.
 std::optional<TunedChoice> parse_line(std::string_view text) {
   Line line;
   if (!Json::sax_parse(text, &line)) return std::nullopt;

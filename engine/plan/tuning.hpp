@@ -1,8 +1,8 @@
-// What measurements on a device found best, kept between runs and preferred by the planner.
+// Best choices measured on a device, kept between runs; the planner prefers them.
 //
 // Format: JSON lines, one choice each; docs/tuning-format.md. A choice holds for one device model
-// (name, architecture, SM count) and one version of the kernel catalogue: anything else, and
-// anything a reader does not understand, is a miss and never an error.
+// (name, architecture, SM count) and one version of the kernel catalogue. Anything else, and any
+// line that a reader does not understand, is a miss and never an error.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 namespace hmmjit::plan {
 
 struct TunedChoice {
-  std::string device;  ///< the driver's name of it
+  std::string device;  ///< the driver's name for it
   int capability = 0, sm_count = 0;
   std::string catalogue;  ///< version of the kernels: compile::catalogue_version
   Stage stage = Stage::kSsv;
@@ -25,21 +25,21 @@ struct TunedChoice {
   std::string variant;
   Constants constants;
   double gcups = 0;          ///< measured, real cells
-  double planned_gcups = 0;  ///< of the planner's own first choice in the same measurement
-  std::uint64_t targets = 0, residues = 0;  ///< of that measurement
+  double planned_gcups = 0;  ///< the planner's own first choice in the same measurement
+  std::uint64_t targets = 0, residues = 0;  ///< size of that measurement
 };
 
 /// Choices by device, stage and class length. Plain data.
 class TuningTable {
  public:
-  /// What `text` holds for the catalogue; `skipped` counts lines of other catalogues and lines that
-  /// are none.
+  /// Choices in `text` for the catalogue; `skipped` counts malformed lines and lines of other
+  /// catalogues.
   static TuningTable parse(std::string_view text, std::string_view catalogue,
                            std::size_t* skipped = nullptr);
   /// JSON lines, sorted; parse(text()) is the same table.
   std::string text() const;
 
-  /// Takes the place of an earlier choice for the same device, stage and class length.
+  /// Replaces an earlier choice for the same device, stage and class length.
   void add(TunedChoice choice);
   const TunedChoice* find(Stage stage, int class_length, const DeviceTraits& device) const;
   std::size_t size() const { return choices_.size(); }

@@ -12,8 +12,8 @@ namespace {
 constexpr std::string_view kConstantsHeader = "plan_constants.h";
 constexpr std::string_view kNamespace = "plan_constants";
 constexpr int kIncludeDepthLimit = 16;
-/// Names in markers are absolute: beside a relative one the compiler stores the process's working
-/// directory in the image, and equal sources would give different bytes.
+/// Names in markers are absolute: given relative ones, the compiler stores the working directory in
+/// the image, and equal sources would give different bytes.
 constexpr std::string_view kRoot = "/kernel_templates/";
 
 bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
@@ -27,7 +27,8 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-/// The directive of a line ("include", "if", ...) and what follows it; empty name for other lines.
+/// The name of a line's directive ("include", "if", ...) and its argument; both empty for other
+/// lines.
 struct Directive {
   std::string_view name;
   std::string_view rest;
@@ -117,7 +118,7 @@ class Expander {
   std::set<std::string, std::less<>> once_;
 };
 
-/// Relative to the including file first, then from the root of the templates.
+/// First relative to the including file, then to the root of the templates.
 std::string Expander::resolve(std::string_view name, const std::string& from) const {
   const std::size_t slash = from.rfind('/');
   if (slash != std::string::npos) {
@@ -138,8 +139,8 @@ Status Expander::constants_block(const std::string& path, int line) {
     }
     const bool fits = value >= std::numeric_limits<std::int32_t>::min() &&
                       value <= std::numeric_limits<std::int32_t>::max();
-    // Not variables: NVRTC makes a global of the module of each, which the driver takes long to
-    // load.
+    // Enumerators rather than variables: NVRTC makes each variable a global of the module, which
+    // slows down loading.
     fmt::format_to(std::back_inserter(text), "enum : {} {{ {} = {} }};\n",
                    fits ? "int" : "long long", name, value);
   }
@@ -148,7 +149,7 @@ Status Expander::constants_block(const std::string& path, int line) {
   return {};
 }
 
-/// Characters and plan_constants:: names of one template file.
+/// Checks the characters and the plan_constants:: names of one template file.
 Status Expander::check(const std::string& path, std::string_view source) const {
   int line = 1;
   for (const char c : source) {
@@ -184,7 +185,7 @@ Status Expander::expand(const std::string& path, const std::string& included_fro
   if (std::ranges::find(files, path) == files.end()) files.push_back(path);
   mark(path, 1);
 
-  // One entry per open conditional: is it about __CUDACC_RTC__, and is its current branch dropped?
+  // One entry per open conditional: does it test __CUDACC_RTC__, and is its current branch dropped?
   struct Conditional {
     bool resolved;
     bool drop;
@@ -252,7 +253,7 @@ Status Expander::expand(const std::string& path, const std::string& included_fro
     }
     name = name.substr(1, close - 1);
     if (name == kConstantsHeader) {
-      // Later includes of the block are empty, as under a guard.
+      // Later includes of the block are empty, as with a guard.
       if (constant_blocks > 0) {
         text += '\n';
         continue;
@@ -291,7 +292,7 @@ Result<RenderedSource> render(const TemplateLibrary& library, std::string_view t
 
   std::set<std::string_view> used;
   for (const Identifier& id : identifiers(expander.text)) used.insert(id.name);
-  // The block itself defines every name, so usage is counted on the templates.
+  // The block defines every name itself, so usage is counted on the templates.
   std::set<std::string_view> used_in_templates;
   for (const std::string& file : expander.files) {
     for (const Identifier& id : identifiers(*library.find(file))) used_in_templates.insert(id.name);

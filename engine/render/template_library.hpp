@@ -1,4 +1,4 @@
-// The kernel templates: embedded in the program, or read from a folder while developing them.
+// The kernel templates: embedded in the program or, during their development, read from a folder.
 #pragma once
 
 #include <map>
@@ -22,8 +22,8 @@ std::span<const Template> embedded_templates();
 /// A set of templates by path. Immutable after construction, shareable.
 class TemplateLibrary {
  public:
-  /// The embedded templates, or those below $HMMJIT_TEMPLATE_DIR when that is set (the complete
-  /// set: nothing embedded is used then). Fails with kInput when the folder cannot be read.
+  /// The embedded templates, or those below $HMMJIT_TEMPLATE_DIR if that is set (it must hold the
+  /// complete set). Fails with kInput if the folder cannot be read.
   static Result<TemplateLibrary> from_environment();
   static TemplateLibrary embedded();
   static Result<TemplateLibrary> from_folder(const std::string& folder);
@@ -33,7 +33,7 @@ class TemplateLibrary {
   std::optional<std::string_view> find(std::string_view path) const;
   /// "embedded" or the folder's name.
   const std::string& origin() const { return origin_; }
-  /// Read from a folder: someone works on them.
+  /// True if read from a folder, whose files may change.
   bool edited() const { return edited_; }
   const std::map<std::string, std::string, std::less<>>& texts() const { return texts_; }
 

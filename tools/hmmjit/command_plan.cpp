@@ -23,7 +23,6 @@
 #include "hmmjit/run_text.hpp"
 #include "hmmjit/search_options.hpp"
 #include "io/hmm_file.hpp"
-#include "plan/catalogue_text.hpp"
 #include "plan/plan.hpp"
 
 namespace hmmjit::tools {

@@ -1,4 +1,4 @@
-// What the catalogue's stages share in listing their candidates.
+// Helpers with which the stages of the catalogue list their candidates.
 #pragma once
 
 #include <algorithm>
@@ -11,16 +11,16 @@
 
 namespace hmmjit::plan {
 
-/// Constant lists ranked by a predicted rate, the order of adding among equals.
+/// Constant lists ranked by predicted rate; ties keep the order of insertion.
 class RankedConstants {
  public:
-  /// A list that is known already is not added again.
+  /// Ignores lists that were added before.
   void add(double rate, Constants constants) {
     if (std::ranges::find(entries_, constants, &Entry::constants) == entries_.end()) {
       entries_.push_back({rate, std::move(constants)});
     }
   }
-  /// The first `most`, and after them those `also` wants, asked for each list in order.
+  /// The first `most` lists, followed by those for which `also` returns true, asked in order.
   std::vector<Constants> best(
       std::size_t most = std::numeric_limits<std::size_t>::max(),
       const std::function<bool(const Constants&)>& also = [](const Constants&) { return false; }) {
@@ -41,8 +41,8 @@ class RankedConstants {
   std::vector<Entry> entries_;
 };
 
-/// Registers a thread may have when `threads` of them share an SM: what a launch bound of that many
-/// makes the compiler keep to. Registers are given to warps in units of eight a thread.
+/// Registers available to a thread when `threads` of them share an SM, which is what the compiler
+/// derives from a launch bound. They are allocated per warp in units of eight a thread.
 constexpr int register_bound(std::int64_t threads) {
   constexpr std::int64_t kRegistersOfAnSm = 65536, kMost = 255, kUnit = 8;
   return static_cast<int>(std::min(kMost, kRegistersOfAnSm / threads / kUnit * kUnit));

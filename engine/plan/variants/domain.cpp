@@ -1,4 +1,4 @@
-// Catalogues of the parser, ensemble and envelope stages: what follows the Forward filter. See
+// Catalogues of the parser, ensemble and envelope stages, which follow the Forward filter. See
 // plan/kernel_variant.hpp for how to add an entry.
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@ namespace hmmjit::plan {
 namespace {
 
 namespace four_warp {
-// Predicted cells a clock and multiprocessor for a model of that length; 0: it is too long.
+// Predicted cells per clock and SM for a model of that length; 0: the model is too long.
 double rate(Stage stage, int length);
 }  // namespace four_warp
 
@@ -22,16 +22,16 @@ namespace four_lane {
 constexpr std::array<std::string_view, 2> kReferences{
     "Farrar 2007 (striping)", "Eddy 2011 (parsers, posterior decoding, regions, sampled traces)"};
 constexpr int kWarp = 32;
-// A block takes all shared memory of a multiprocessor, and its warps work as far as that reaches:
-// one kernel serves models of all lengths, and of a mixed launch each model has as many warps side
-// by side as its own rows allow. Of as many multiprocessors as there were blocks of one warp they
-// would keep SSV, whose blocks need a whole one. Rows of one target in a warp need so little that
-// registers decide.
+// A block takes all shared memory of an SM, and as many of its warps work as the memory can hold.
+// So one kernel serves models of all lengths, and in a mixed launch each model gets as many
+// concurrent warps as its rows allow. Blocks of one warp would occupy as many SMs and keep out SSV,
+// whose blocks need a whole one. Rows of one target per warp need so little memory that registers
+// decide.
 //
-// `clocks`: that a warp takes for a stripe in all passes over a row, as many warps side by side as
-// find room, measured on an H100 with models of 24 to 529 positions. Each operation waits for the
-// one before it or for shared memory, and there are too few warps to fill these gaps. The ensemble
-// kernel, with one target a warp, has one pass and then the traces.
+// `clocks`: per stripe in all passes over a row, with as many concurrent warps as fit, measured on
+// an H100 with models of 24 to 529 positions. Each operation waits for the one before it or for
+// shared memory, and there are too few warps to hide this latency. The ensemble kernel, with one
+// target per warp, has one pass and then the traces.
 struct OfStage {
   std::int64_t most_warps;
   int registers;
@@ -58,7 +58,7 @@ std::uint32_t warp_floats(Stage stage, std::uint32_t stripes, std::uint32_t targ
                                      : hmmjit_device::envelope_warp_floats(stripes, targets);
 }
 
-// That a block has room for, each with so many targets.
+// Warps that fit into a block if each has that many targets.
 std::int64_t warps(const ModelShape& shape, const DeviceTraits& device, std::int64_t targets) {
   const std::uint32_t Q = stripes(shape.length);
   return hmmjit_device::working_warps(
@@ -67,8 +67,8 @@ std::int64_t warps(const ModelShape& shape, const DeviceTraits& device, std::int
       static_cast<std::uint32_t>(of(shape.stage).most_warps));
 }
 
-// Targets of a warp: as many as their rows find room, for a row takes as long for one as for all,
-// and at least one. A warp samples the traces of one region.
+// Targets per warp: as many as have room for their rows, since a row takes as long for one as for
+// all, and at least one. In the ensemble stage a warp samples the traces of one region.
 std::int64_t targets_of_warp(const ModelShape& shape, const DeviceTraits& device) {
   if (shape.stage == Stage::kEnsemble) return 1;
   std::int64_t targets = hmmjit_device::kMostTargetsPerWarp;
@@ -99,7 +99,7 @@ double rate(const ModelShape& shape, const DeviceTraits& device, std::int64_t ta
 
 Expected expected(const ModelShape& shape, const Constants& c, const DeviceTraits& device) {
   const std::int64_t targets = c.at("kTargets");
-  // Models for which it is the fastest share one kernel.
+  // One kernel is shared by the models for which it is the fastest.
   ModelShape longest = shape;
   for (ModelShape next = shape;; longest = next) {
     next.length += 4;
@@ -135,25 +135,25 @@ constexpr KernelVariant variant(Stage stage, std::string_view file, std::string_
 
 }  // namespace four_lane
 
-// One target a block, a warp for each lane of the reference: for models of which four_lane has room
-// for few rows side by side. Registers decide how many blocks a multiprocessor holds.
+// One target per block, one warp per lane of the reference: for models so long that four_lane has
+// room for few concurrent rows. Registers decide how many blocks fit into an SM.
 namespace four_warp {
 
 constexpr int kThreads = 128;
-// Stripes of a thread, and blocks whose registers a multiprocessor has room for without a spill. A
-// launch has models of one kernel, so that few kernels make few launches.
+// Stripes per thread, and blocks whose registers fit into an SM without a spill. A launch has
+// models of one kernel, so few kernels make few launches.
 struct Run {
   std::int64_t stripes, blocks;
 };
 constexpr std::array<Run, 9> kRuns{
     {{2, 4}, {3, 4}, {4, 4}, {6, 3}, {8, 3}, {11, 3}, {14, 2}, {18, 2}, {20, 2}}};
 
-// Of the kernel for a model; kRuns.end(): it is too long for all.
+// The kernel for a model; kRuns.end(): too long for all.
 auto run_of(int length) {
   return std::ranges::lower_bound(kRuns, (four_lane::stripes(length) + 31) / 32, {}, &Run::stripes);
 }
 
-// Clocks that a row takes in all passes, as many blocks side by side as find room.
+// Clocks per row in all passes, with as many concurrent blocks as fit.
 double clocks(Stage stage, std::int64_t stripes) {
   return stage == Stage::kParser ? 6000 + 250.0 * static_cast<double>(stripes)
                                  : 12000 + 400.0 * static_cast<double>(stripes);

@@ -26,8 +26,8 @@ constexpr std::array<std::string_view, 1> kReferences{
 using ssv_measured::MeasuredSplit;
 
 constexpr int kWarp = 32;
-// Cell words per lane. 97 compile to at most 155 of 168 registers on sm_75 to sm_120; 16-bit words
-// alone keep more loads in flight and spill from 97 on (sm_120).
+// Cell words per lane. 97 compile to at most 155 of 168 registers on sm_75 to sm_120; with 16-bit
+// words alone more loads are in flight, and 97 spill (sm_120).
 constexpr int kMostWords = 97;
 constexpr int kMostHalfWords = 88;
 constexpr int kMostRegisters = 255;
@@ -35,7 +35,7 @@ constexpr std::size_t kCandidates = 16;
 
 enum class Form { kHalf = 0, kInteger = 1 };  // kForm of the template
 
-/// Bytes of one segment's share of an emission row: see Segment in ssv/multi_lane.cu.
+/// Bytes of one segment in an emission row: see Segment in ssv/multi_lane.cu.
 std::int64_t segment_bytes(std::int64_t lanes, std::int64_t words) {
   const std::int64_t chunks = words / 4 + (words % 4 == 3 ? 1 : 0);
   return chunks * 16 * std::max<std::int64_t>(lanes, 8) +
@@ -59,7 +59,7 @@ Shape shape_of(const Constants& c) {
           static_cast<int>(c.at("kHh"))};
 }
 
-/// The cheapest cover of `nodes` by `lanes` lanes with about `half_share` of them as 16-bit cells.
+/// The cheapest cover of `nodes` by `lanes` lanes with about `half_share` of them in 16-bit cells.
 Shape cover(int nodes, int lanes, double half_share) {
   const int share = (nodes + lanes - 1) / lanes;
   Shape s{lanes, 0, static_cast<int>(std::lround(share * half_share / 2))};
@@ -69,11 +69,11 @@ Shape cover(int nodes, int lanes, double half_share) {
 }
 
 // Fitted to 500 kernels measured on an H200 (132 SMs, 1.98 GHz; M 45 to 3591, 238 M residues).
-// Per-row work that does not grow with the model (residue, address, shuffle, permutes) is spread
-// over the lane's words; the share of 16-bit cells balances the integer pipe (3 operations per
-// byte word, 0.5 per 16-bit word, 64 a clock) against shared memory (a byte a byte cell, two a
+// Per-row work that does not grow with the model (residue, address, shuffle, permutes) is amortised
+// over the lane's words; the share of 16-bit cells balances the integer pipe (3 operations per byte
+// word, 0.5 per 16-bit word, 64 a clock) against shared memory (one byte per byte cell, two per
 // 16-bit cell, 128 a clock).
-constexpr double kPeak = 81.0;  // cells per clock per SM, many words a lane, the best share
+constexpr double kPeak = 81.0;  // cells per clock per SM at best: many words a lane, ideal share
 constexpr int kWideWords = 60;  // from here on fewer warps with more registers each
 double best_half_share(int words) {
   return words >= kWideWords ? 0.30 : 0.30 + 0.14 * (kWideWords - words) / 42.0;
@@ -87,11 +87,11 @@ double predicted_rate(const Shape& s) {
          (s.words() >= kWideWords ? 1.0 : 0.985);
 }
 
-// ---- what was measured rather than predicted
+// ---- measured rates
 
 Shape shape_of(const MeasuredSplit& m) { return {m.lanes, m.byte_words, m.half_words}; }
 
-/// The fastest split of this size class on devices of the capability that was measured, if known.
+/// The fastest split of this size class if it was measured for the device's capability.
 const MeasuredSplit* measured_split(int length, const DeviceTraits& device) {
   if (device.capability() != ssv_measured::kMeasuredCapability) return nullptr;
   const auto found =
@@ -99,13 +99,14 @@ const MeasuredSplit* measured_split(int length, const DeviceTraits& device) {
   return found != ssv_measured::kMeasured.end() && found->length == length ? &*found : nullptr;
 }
 
-/// Cells per clock per SM, padded ones included, as predicted_rate() gives them.
+/// Cells per clock per SM, padded ones included, as in predicted_rate().
 double measured_rate(const MeasuredSplit& m) {
   return m.gcups / (ssv_measured::kMeasuredSms * ssv_measured::kMeasuredGigahertz) *
          shape_of(m).nodes() / m.length;
 }
 
-/// Predicted, but where the class was measured: no other split of it was as fast.
+/// The measured rate if the class was measured (an upper bound for its other splits), else
+/// predicted.
 double expected_rate(const Shape& s, int length, const DeviceTraits& device) {
   const MeasuredSplit* best = measured_split(length, device);
   if (best == nullptr || s.byte_words == 0 || s.half_words == 0) return predicted_rate(s);
@@ -120,8 +121,8 @@ struct Residency {
   int registers() const { return register_bound(threads * blocks); }
 };
 
-// Sixteen warps an SM hide the latencies; lanes with more words bring their own parallelism and
-// take twelve with more registers each. A block's table is shared by all its warps.
+// Sixteen warps per SM hide the latencies; lanes with more words have parallelism of their own and
+// take twelve with more registers each. All warps of a block share its table.
 std::optional<Residency> residency(const Shape& s, const DeviceTraits& device) {
   constexpr std::array<Residency, 6> kChoices{
       {{384, 1}, {256, 2}, {320, 2}, {512, 1}, {640, 1}, {256, 1}}};
@@ -165,7 +166,7 @@ std::vector<Constants> candidates(const ModelShape& shape, const DeviceTraits& d
   for (int lanes = 1; lanes <= kWarp; lanes *= 2) {
     for (const double share : half_shares) add(cover(shape.length, lanes, share));
   }
-  // After the fastest, the best of every other lane count: a policy may prefer its S.
+  // Then the best of every other lane count: a policy may prefer its S.
   std::set<std::int64_t> lane_counts;
   return ranked.best(kCandidates,
                      [&](const Constants& c) { return lane_counts.insert(c.at("kL")).second; });
@@ -178,7 +179,7 @@ constexpr std::array kAllHalves{1.0};
 
 std::vector<Constants> mixed_constants(const ModelShape& shape, const DeviceTraits& device) {
   std::vector<Constants> out = candidates(shape, device, kMixedShares, Form::kHalf);
-  // A few positions leave no word for one of the segments: that is another variant's business.
+  // Very short models leave one segment without a word; another variant takes them.
   std::erase_if(out, [](const Constants& c) { return c.at("kHb") == 0 || c.at("kHh") == 0; });
   return out;
 }
@@ -232,7 +233,7 @@ Expected expected(const ModelShape& shape, const Constants& c, const DeviceTrait
       .binding_resource = binding};
 }
 
-// Models no table holds at once: equal tiles of a whole warp's width, one launch each.
+// Models too long for one table: equal tiles, each a full warp wide, one launch each.
 Verdict tiled_accepts(const ModelShape&, const DeviceTraits&) { return Verdict::accept(); }
 
 std::vector<Constants> tiled_constants(const ModelShape& shape, const DeviceTraits& device) {

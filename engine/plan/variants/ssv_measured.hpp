@@ -1,8 +1,8 @@
 // The fastest split of each size class among multi_lane_mixed's, as measured.
 // Made by benchmarks/measure_ssv.py on one NVIDIA H200 (132 SMs, 1.98 GHz): 1520 kernels,
-// 250,154,908 residues, median of 3 launches, 897,766,720 answers compared with the CPU's,
-// none of them wrong. Neighbouring splits differ by up to 5 % through the registers and the order
-// of loads that the assembler finds, which no model of the device predicts.
+// 250,154,908 residues, median of 3 launches, 897,766,720 answers equal to the CPU's. Neighbouring
+// splits differ by up to 5 % through the assembler's choice of registers and order of loads, which
+// no model of the device predicts.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace hmmjit::plan::ssv_measured {
 struct MeasuredSplit {
   std::int16_t length;  ///< positions of the size class
   std::int8_t lanes, byte_words, half_words;
-  std::int16_t gcups;  ///< of the class, on 132 SMs at 1.98 GHz
+  std::int16_t gcups;  ///< for the class, on 132 SMs at 1.98 GHz
 };
 
 constexpr int kMeasuredCapability = 90;

@@ -19,8 +19,8 @@ namespace wavefront {
 constexpr std::array<std::string_view, 2> kReferences{
     "Li et al. 2012 (speculation on J)",
     "wavefront order: Lipton & Lopresti 1985 (systolic array)"};
-// Words a lane. On sm_90 more of them stay in registers where one target takes the whole warp and
-// its loop bounds are the same for all lanes.
+// Words per lane. On sm_90 more of them stay in registers if one target takes the whole warp, since
+// all lanes then have the same loop bounds.
 int most_words(int lanes, bool tiled, const DeviceTraits& device) {
   return tiled || lanes < kWarp ? 15 : device.major == 9 ? 20 : 16;
 }
@@ -30,7 +30,7 @@ constexpr double kTypicalTarget = 350;  // residues, for the cost of filling the
 struct Shape {
   int lanes = 0, words = 0;
   bool tiled = false;
-  bool wide = false;  ///< match scores in words of their own, joined off the integer pipe
+  bool wide = false;  ///< match scores in separate words, combined off the integer pipe
   int nodes() const { return 2 * lanes * words; }
   std::int64_t shared() const {
     const int in_chunk = wide ? 4 : 8;
@@ -39,7 +39,8 @@ struct Shape {
   }
 };
 
-/// The wide table pays where packed sums and maxima are instructions, if shared memory holds it.
+/// The wide table pays if packed sums and maxima are single instructions and shared memory holds
+/// it.
 Shape with_table(Shape s, const DeviceTraits& device) {
   s.wide = device.has_dpx();
   s.wide = s.wide && s.shared() <= device.shared_per_block_limit;
@@ -53,11 +54,11 @@ Shape shape_of(const Constants& c) {
           c.at("kWide") != 0};
 }
 
-// What a thread needs without spills: seven costs and three cells a word; more where every lane
-// walks a target of its own or one target takes all lanes, and for the boundary column of a tile.
-// Where the last four words of the table are three, tiles and sm_100 need more still. From sm_100
-// on the compiler keeps a little more in flight, and where packed maxima are emulated half a word's
-// intermediate results. Fitted to 380 compiled shapes, from above.
+// Registers per thread without spills: seven costs and three cells per word; more if every lane
+// processes its own target, if one target takes all lanes, and for the boundary column of a tile.
+// Tiles and sm_100 need still more if three words share the last quarter of the table. From sm_100
+// on, and with emulated packed maxima, more intermediate results are live. An upper bound fitted to
+// 380 compiled shapes.
 int registers(const Shape& s, const DeviceTraits& device) {
   if (!device.has_dpx()) return 15 * s.words + 58;
   const bool later = device.major >= 10;
@@ -67,12 +68,12 @@ int registers(const Shape& s, const DeviceTraits& device) {
   return 10 * s.words + (later ? 40 : 33) + more;
 }
 
-// Warps come in fours (one per scheduler): the most, 8, 12 or 16 an SM, whose registers suffice.
-// None: 0.
+// Warps come in fours (one per scheduler): the largest of 8, 12 and 16 per SM whose registers
+// suffice; 0 if none.
 int block_threads(const Shape& s, const DeviceTraits& device) {
   const int need = registers(s, device);
   for (const int threads : {512, 384}) {
-    // 128 registers hold eight words; the ninth spills two of them on sm_90.
+    // 128 registers hold eight words; with nine, two of them spill on sm_90.
     if (threads == 512 && s.words > 8) continue;
     if (device.has_dpx() && need <= register_bound(threads)) return threads;
   }
@@ -95,15 +96,15 @@ bool fits(const Shape& s, const DeviceTraits& device) {
 
 // Seven add-max and half a maximum per word on the integer pipe (64 a clock) and about 18 more
 // instructions per row; 2L - 1 rows of every target fill and drain the wavefront. Factors fitted to
-// 40 kernels measured on an H200, M 45 to 3591: eight warps an SM leave some latency uncovered
-// except where a lane has many words; many sequences a warp miss the caches; the boundary column of
-// a tile travels through memory.
+// 40 kernels measured on an H200, M 45 to 3591: eight warps per SM leave some latency exposed
+// unless a lane has many words; many sequences per warp miss the caches; the boundary column of a
+// tile goes through memory.
 double predicted_rate(const Shape& s, const DeviceTraits& device) {
   const double fill = kTypicalTarget / (kTypicalTarget + 2 * s.lanes - 1);
   const double warps = s.words >= 14 && s.words <= 17 ? 0.95 : 1.0;
   const double caches = s.lanes == 1 ? 0.6 : s.lanes == 2 ? 0.87 : 1.0;
   const double boundary = !s.tiled ? 1.0 : s.words <= 13 ? 0.86 : 0.78;
-  // Packed 16-bit sums and maxima take about eight operations each where there is no DPX.
+  // Without DPX, packed 16-bit sums and maxima take about eight operations each.
   const double emulated = device.has_dpx() ? 1.0 : 0.12;
   return 2 * 64 * s.words / (9.1 * s.words + 18) * fill * warps * caches * boundary * emulated;
 }
@@ -137,7 +138,7 @@ Expected expected(const ModelShape& shape, const Constants& c, const DeviceTrait
   return {.registers = register_bound(c.at("kThreads") * c.at("kBlocks")),
           .covered_length = tiles * s.nodes(),
           .tile_length = s.tiled ? s.nodes() : 0,
-          // Of the last node of a tile M, I and D: common/late_params.h, WordBoundary.
+          // M, I and D of the last node of a tile: common/late_params.h, WordBoundary.
           .scratch_per_residue = s.tiled ? 8 : 0,
           .sequences_per_warp = kWarp / s.lanes,
           .row_words = s.words,
@@ -194,7 +195,7 @@ LaunchShape launch_shape(const ModelShape&, const Constants& c, const DeviceTrai
 }
 
 Expected expected(const ModelShape&, const Constants& c, const DeviceTraits&) {
-  // About 110 instructions per chunk of 32 nodes, four a clock, ruled by latency.
+  // About 110 instructions per chunk of 32 nodes, four a clock, limited by latency.
   return {.registers = 64,
           .covered_length = static_cast<int>(c.at("kNodes")),
           .scratch_per_warp = c.at("kShared") ? 0 : 3 * 2 * c.at("kNodes"),
@@ -209,18 +210,18 @@ Expected expected(const ModelShape&, const Constants& c, const DeviceTraits&) {
 
 namespace lane_scan {
 
-constexpr int kMostNodes = 8;  // of one lane: twelve registers each
-// More leave 128 registers a thread, with which the compiler spills from seven nodes on: no more
-// positions than these.
+constexpr int kMostNodes = 8;  // per lane: twelve registers each
+// With more warps only 128 registers remain per thread, and seven nodes spill: no gain in
+// positions.
 constexpr int kMostWarps = 12;
 
-// The fewest warps a sequence: latency per row grows with them more slowly than with nodes.
+// The fewest warps per sequence: their number adds more latency per row than nodes do.
 std::vector<Constants> constants(const ModelShape& shape, const DeviceTraits&) {
   std::vector<Constants> out;
   for (int warps = 1; warps <= kMostWarps; ++warps) {
     const int nodes = (shape.length + kWarp * warps - 1) / (kWarp * warps);
     if (nodes > kMostNodes) continue;
-    // An SM gives out registers to four warps at a time.
+    // An SM allocates registers to four warps at a time.
     if (warps > 8 && warps % 4 != 0) continue;
     const int threads = warps > 1 ? kWarp * warps : 4 * kWarp;
     out.push_back({{"kH", nodes},

@@ -1,4 +1,4 @@
-// What entries of the designs of earlier papers share, where several stages use the same design.
+// Designs of earlier papers that several stages use.
 #pragma once
 
 #include <fmt/format.h>
@@ -18,24 +18,24 @@ constexpr int kMostRegisters = 255;
 
 // ---- warp_striped: CUDAMPF 2016 -----------------------------------------------------------------
 
-/// Where a warp keeps its DP row, and whether the loop over it is unrolled by Q
+/// Where a warp keeps its DP row, and whether the loop over the row is unrolled by Q
 /// (kernel_templates/common/striped.cuh).
 enum class StripedForm {
   kRegisters,     ///< unrolled by Q
-  kLocal,         ///< Q at run time: a row indexed by a variable lies in local memory
+  kLocal,         ///< Q at run time: an indexed row lies in local memory
   kShared,        ///< unrolled by Q
   kSharedStatic,  ///< Q at run time
 };
 
-/// One stage's use of the design.
+/// Parameters of the design in one stage.
 struct StripedDesign {
   int cells;               ///< of a warp's vector
-  int table_rows;          ///< of 128 Q bytes each, in shared memory or gathered
+  int table_rows;          ///< 128 Q bytes each, in shared memory or gathered
   int dp_rows;             ///< likewise
-  int fixed_registers;     ///< everything but the DP rows, most of all architectures
-  int most_gathered;       ///< words whose scores, gathered and in flight together, do not spill
-  int gathered_registers;  ///< at most, of a kernel that gathers
-  double rate, gathered_rate;  ///< cells a clock and SM of long models, rows in registers
+  int fixed_registers;     ///< all except the DP rows, maximum over architectures
+  int most_gathered;       ///< words whose gathered scores are in flight together without a spill
+  int gathered_registers;  ///< upper bound for a kernel that gathers
+  double rate, gathered_rate;  ///< cells per clock and SM for long models, rows in registers
 };
 
 constexpr int kStripedThreads = 256;
@@ -116,7 +116,7 @@ template <const StripedDesign& kDesign, StripedForm kForm>
 Expected striped_expected(const ModelShape& shape, const Constants& c, const DeviceTraits&) {
   const int q = striped_words<kDesign>(shape);
   const bool table = c.at("kShared") != 0;
-  // Rows outside registers cost a load and a store a word each; a loop its own instructions.
+  // Rows outside registers cost a load and a store per word; a loop has instructions of its own.
   constexpr double kFactor = kForm == StripedForm::kRegisters ? 1.0
                              : kForm == StripedForm::kShared  ? 0.8
                                                               : 0.55;
@@ -185,7 +185,7 @@ constexpr std::array<KernelVariant, 4> striped_entries(Stage stage, std::string_
 constexpr int kGroupTableRows = 30;
 constexpr int kGroupThreads = 256;
 
-/// Words of a row that a lane's registers hold without spills on sm_75 to sm_120, beside its
+/// Words of a row that a lane's registers hold without spills on sm_75 to sm_120, next to
 /// temporaries and the special states of each of its sequences.
 constexpr int most_group_words(int sequences) {
   return sequences < 32 ? 104 : sequences == 32 ? 120 : sequences == 64 ? 112 : 104;
@@ -194,7 +194,7 @@ constexpr int group_registers(int sequences, int words) {
   return sequences > 32 ? kMostRegisters : std::min(kMostRegisters, 2 * words + 72);
 }
 
-/// Words of a row with S sequences a warp: a multiple of the sequences that share a lane.
+/// Words per row with S sequences per warp: a multiple of the sequences that share a lane.
 template <int kS>
 int group_words(const ModelShape& shape) {
   constexpr int kCells = 128 / kS, kShared = std::max(1, kS / 32);
@@ -277,7 +277,7 @@ constexpr KernelVariant group_entry(Stage stage, std::string_view file, std::str
           .summary = names.summary};
 }
 
-/// One entry for each number of sequences a warp.
+/// One entry for each number of sequences per warp.
 constexpr std::array<KernelVariant, 8> group_entries(Stage stage, std::string_view file,
                                                      std::string_view entry) {
   return {group_entry<1>(stage, file, entry),  group_entry<2>(stage, file, entry),

@@ -1,5 +1,5 @@
-// Entries of the designs of earlier papers, kept for comparison with what they report: chosen by
-// name only. Each stage has its own in its table, see plan/variants/<stage>.cpp.
+// Designs of earlier papers, kept for comparison with their reported results and chosen by name
+// only. Each stage appends its designs to its table, see plan/variants/<stage>.cpp.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ std::span<const KernelVariant> ssv_entries();
 std::span<const KernelVariant> msv_entries();
 std::span<const KernelVariant> viterbi_entries();
 
-/// Tables one after the other.
+/// Concatenates tables.
 inline std::vector<KernelVariant> joined(
     std::initializer_list<std::span<const KernelVariant>> tables) {
   std::vector<KernelVariant> out;

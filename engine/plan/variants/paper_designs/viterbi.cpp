@@ -35,7 +35,7 @@ Verdict accepts(const ModelShape& shape, const DeviceTraits& device) {
     return Verdict::reject(
         fmt::format("DP rows of more than {} nodes exceed a thread's local memory", kMostNodes));
   }
-  // The driver sets local memory aside for every thread the device can hold.
+  // The driver reserves local memory for every thread the device can hold.
   const std::int64_t all =
       std::int64_t{row_bytes(words(shape))} * device.max_threads_per_sm * device.sm_count;
   if (all > device.memory_bytes / 2) {
