@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
-#include <optional>
 
 #include "compile/diagnostics.hpp"
 #include "core/json_object.hpp"

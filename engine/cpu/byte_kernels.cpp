@@ -1,8 +1,8 @@
 // SSV and MSV filters in bytes, one instruction set per pass of foreach_target.
 //
-// Both use the striped layout of Farrar (2007): node k sits in stripe (k-1) mod Q, lane
-// (k-1) div Q, so that M(i-1,k-1) is the previous stripe and only the last stripe of a row has to
-// move by a lane. Score definitions: Eddy (2011), doi:10.1371/journal.pcbi.1002195.
+// Both use the striped layout of Farrar (2007): node k sits in stripe (k-1) mod Q, lane (k-1) div
+// Q, so that M(i-1,k-1) is the previous stripe and only the last stripe of a row moves by a lane.
+// Score definitions: Eddy (2011), doi:10.1371/journal.pcbi.1002195.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/byte_kernels.cpp"
 #include "hwy/foreach_target.h"
@@ -25,39 +25,38 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // ---- SSV
 //
-// S(i,k) = max(-128, S(i-1,k-1) - cost): a saturating signed subtraction does all of it. A row
-// needs no cell of its own, so rows are updated in place from the last stripe to the first, in
-// registers, and the only memory traffic is the cost vectors.
+// S(i,k) = max(-128, S(i-1,k-1) - cost) is one saturating signed subtraction. Rows are updated in
+// place from the last stripe to the first, in registers, so only cost vectors are read from memory.
 //
-// Two rows are taken together, after the first one where their number is odd: then nothing is left
-// to do behind the loop, for which compilers would keep the row in memory. A maximum is taken of
-// two cells of a diagonal before it is compared with the best so far: several of those are kept, or
-// one would be a chain of dependent maxima as long as the row, each of which may take two clocks.
+// Rows are processed in pairs, after the first one if their number is odd: with code after the
+// loop, compilers would keep the row in memory. Two cells of a diagonal are reduced to their
+// maximum before it is compared with the best so far. Several running maxima are kept, because a
+// single one would be a dependency chain as long as the row, with up to two clocks per step.
 //
 // Intel's cores run saturating additions and maxima of 512 bits on one port, plain additions on
 // two. `kGains` is for them: S(i+1,k+1) exceeds S(i,k) by at most g = max(0, -cost), and
-// max(S(i,k), S(i+1,k+1)) = S(i,k) + g with a table of g. That addition may wrap only after a
-// cell that already means overflow (a step gains at most the bias), and then the exact maximum
-// does not matter. AMD's cores have as many ports for maxima as for additions, but load two vectors
-// a clock at most, and a third one for two cells is what they would wait for.
+// max(S(i,k), S(i+1,k+1)) = S(i,k) + g with a table of g. That addition can wrap only after a cell
+// that already means overflow (a step gains at most the bias), where the exact maximum does not
+// matter. AMD's cores have as many ports for maxima as for additions but load at most two vectors a
+// clock, so a third load per two cells would be the bottleneck.
 
 template <class D, std::size_t kVectors, bool kGains, std::size_t kMaxima>
 class SsvRows {
  public:
   using V = hn::Vec<D>;
   static constexpr std::size_t kLanes = hn::MaxLanes(D());
-  // A 128-bit block shifts the begin score into node 1 at no cost. Wider vectors rotate: their
-  // last slot is padding (cost 127), so what comes around is the begin score as well.
+  // A 128-bit block shifts the begin score into node 1 at no cost. Wider vectors rotate: their last
+  // slot is padding (cost 127), so the begin score is rotated in as well.
   static constexpr bool kShifts = kLanes == 16;
   static constexpr std::size_t kStride = ssv_row_bytes(kLanes, kVectors, kGains);
 
   HWY_INLINE SsvRows() { Begin(); }
-  /// Back to before the first row.
+  /// Resets to the state before the first row.
   HWY_INLINE void Begin() {
     for (std::size_t j = 0; j < kVectors; ++j) s_[j] = hn::Set(D(), kBegin);
     for (std::size_t j = 0; j < kMaxima; ++j) best_[j] = hn::Set(D(), kBegin);
   }
-  /// From the last stripe of a row to what the first stripe of the next one needs.
+  /// Converts the last stripe of a row to the input of the next row's first stripe.
   static HWY_INLINE V Next(D d, V last) {
     if constexpr (kShifts) {
       return hn::CombineShiftRightBytes<15>(d, last, hn::Set(d, kBegin));
@@ -70,7 +69,7 @@ class SsvRows {
     return table + (residue % kSsvCodes) * kStride;
   }
 
-  /// The last stripe of the first row of a pair; `in` as given to Pair.
+  /// The last stripe of the first row of a pair; `in` as for Pair.
   HWY_INLINE V LastOfFirst(D d, const std::int8_t* first, V in) const {
     const V above = kVectors == 1 ? in : s_[kVectors < 2 ? 0 : kVectors - 2];
     return hn::SaturatedSub(above, hn::Load(d, first + (kVectors - 1) * kLanes));
@@ -82,7 +81,7 @@ class SsvRows {
   HWY_INLINE void Single(D d, const std::int8_t* costs, V in) {
     SingleCells(d, costs, in, std::make_index_sequence<kVectors>());
   }
-  /// Two rows, and one, of a model that is no tile.
+  /// Two rows, and one, of a model that is not tiled.
   HWY_INLINE void WholePair(D d, const std::int8_t* table, const Residue* residues) {
     const std::int8_t* const first = Costs(table, residues[0]);
     const V in = Next(d, Last());
@@ -93,7 +92,7 @@ class SsvRows {
   HWY_INLINE void WholeSingle(D d, const std::int8_t* table, Residue residue) {
     Single(d, Costs(table, residue), Next(d, Last()));
   }
-  /// For cells no later pair covers: what leaves the last stripe between the rows of a pair.
+  /// For cells that no later pair covers: the output of the last stripe between the rows of a pair.
   HWY_INLINE void Cover(V cells) { Keep<kVectors>(cells); }
   HWY_INLINE int Best(D d) const {
     V best = best_[0];
@@ -149,7 +148,7 @@ class SsvRows {
   V best_[kMaxima];
 };
 
-// Maxima that are kept of a target that is alone: four where there are registers for them.
+// Running maxima for a single target: four if there are registers for them.
 template <class D, bool kGains>
 inline constexpr std::size_t kMaximaAlone = hn::MaxLanes(D()) == 64 && !kGains ? 4 : 2;
 
@@ -164,8 +163,8 @@ int SsvSingleKernel(const std::int8_t* HWY_RESTRICT table, const Residue* HWY_RE
   return rows.Best(d);
 }
 
-// Rows of few vectors are bound by what leads from the last stripe of one to the first stripe of
-// the next. Several targets side by side hide it; whichever ends makes room for the next one.
+// Short rows are bound by the dependency from a row's last stripe to the first stripe of the next.
+// Interleaving several targets hides it; a finished target is replaced by the next one.
 template <class D, std::size_t kVectors, bool kGains, std::size_t kSlots>
 class SsvSlots {
  public:
@@ -263,7 +262,7 @@ void SsvGroupKernel(const std::int8_t* table, std::span<const std::span<const Re
   slots.Run();
 }
 
-// A tile of a longer model: its own stripes, and one byte per row from and to its neighbours.
+// A tile of a longer model: its stripes, and one byte per row from and to its neighbours.
 template <class D, std::size_t kVectors, bool kGains>
 int SsvTileKernel(const std::int8_t* HWY_RESTRICT table, const Residue* HWY_RESTRICT residues,
                   std::size_t length, const std::int8_t* HWY_RESTRICT in,
@@ -276,8 +275,8 @@ int SsvTileKernel(const std::int8_t* HWY_RESTRICT table, const Residue* HWY_REST
   const auto enter = [&](auto rotated, std::int8_t incoming) HWY_ATTR {
     return hn::IfThenElse(first_lane, hn::Set(d, incoming), rotated);
   };
-  // Lane 0 of a rotated last stripe is the tile's last slot; four bytes are stored because that
-  // is one instruction, the next row overwrites three of them.
+  // Lane 0 of a rotated last stripe is the tile's last slot. Storing four bytes is one instruction;
+  // the next row overwrites three of them.
   const auto leave = [&](auto rotated, std::size_t i)
                          HWY_ATTR { hn::StoreU(FourLanes(d, rotated), d4, out + i); };
   auto rotated = rows.Last();
@@ -311,7 +310,7 @@ template <class D, bool kGains, std::size_t... j>
 constexpr auto TileKernels(std::index_sequence<j...>) {
   return std::array<SsvTile, sizeof...(j)>{&SsvTileKernel<D, j + 1, kGains>...};
 }
-// So many targets side by side, by the vectors of a row, that registers hold the rows of all.
+// Number of interleaved targets, by vectors per row, whose rows fit into registers.
 template <class D, std::size_t kVectors, bool kGains>
 constexpr SsvGroup GroupKernel() {
   constexpr bool kMany = hn::MaxLanes(D()) == 64 && !kGains;
@@ -333,9 +332,9 @@ constexpr auto GroupKernels(std::index_sequence<j...>) {
 
 // ---- MSV
 //
-// Only targets that SSV cannot decide come here, so the row lives in memory and any model length
-// takes the same loop. The row maximum is needed only where it changes the begin score or
-// overflows: a comparison per row, no reduction.
+// Only targets that SSV cannot decide get here, so the row is in memory and one loop serves all
+// model lengths. The row maximum is needed only where it changes the begin score or overflows: a
+// comparison per row, no reduction.
 
 template <class D>
 int Msv(const std::uint8_t* HWY_RESTRICT table, int stripes, const MsvParameters& parameters,
@@ -349,7 +348,7 @@ int Msv(const std::uint8_t* HWY_RESTRICT table, int stripes, const MsvParameters
   const auto subtract = [](int a, int b) { return a > b ? a - b : 0; };
 
   int J = 0;
-  // E above this either overflows or raises B.
+  // A larger E either overflows or raises B.
   const auto event_threshold = [&](int j) {
     const int begin = (parameters.base > j ? parameters.base : j) + parameters.tec;
     const int overflow = 254 - parameters.bias;
@@ -418,14 +417,14 @@ std::size_t SsvScan(const std::uint8_t* HWY_RESTRICT table, int stripes, std::ui
 }
 
 #if HWY_TARGET == HWY_AVX3
-// 32 registers; the costs, and gains, of the 20 common residues stay near the L1 cache.
+// 32 registers; the costs, and gains, of the 20 common residues stay close to the L1 cache.
 constexpr std::size_t kGainVectors = 20;
 constexpr std::size_t kWideVectors = 24;
 constexpr std::size_t kNarrowVectors = 8;
 using Bytes64 = hn::Simd<std::int8_t, 64, 0>;
 #else
-// 16 registers, of NEON 32: state, maxima, and what the rows in flight need. More than ten are
-// kept in memory in turn, and two tiles of half as many are faster.
+// 16 registers (NEON: 32) for state, maxima and rows in flight. With more than ten vectors
+// compilers spill, and two tiles of half the size are faster.
 constexpr std::size_t kWideVectors = HWY_TARGET == HWY_NEON ? 12 : 10;
 constexpr std::size_t kNarrowVectors = 8;
 #endif

@@ -34,10 +34,10 @@ bool runs_here(const NamedTarget& target) {
 
 int divide_up(int a, int b) { return (a + b - 1) / b; }
 
-// Time of one SSV row of a target in hundredths of a nanosecond: what choosing the vector width
-// needs. Rows of up to three vectors are bound by the latency of the lane rotation, longer ones by
-// the vector ports. Measured on a 3.1 GHz Cascade Lake core with one target at a time, on a 4.3 GHz
-// Zen 5 core with groups of targets.
+// Time of one SSV row of a target in hundredths of a nanosecond, for choosing the vector width.
+// Rows of up to three vectors are bound by the latency of the lane rotation, longer ones by the
+// vector ports. Measured on a 3.1 GHz Cascade Lake core with single targets and on a 4.3 GHz Zen 5
+// core with groups of targets.
 int ssv_row_time(VectorPorts ports, int lanes, int vectors) {
   struct Times {
     std::array<int, 3> short_rows;
@@ -51,7 +51,7 @@ int ssv_row_time(VectorPorts ports, int lanes, int vectors) {
   return vectors <= 3 ? times.short_rows[vectors - 1] : vectors * times.vector;
 }
 
-// The same of one row of the Viterbi filter.
+// The same for one row of the Viterbi filter.
 int viterbi_row_time(VectorPorts ports, int lanes, int stripes) {
   if (ports == VectorPorts::kOneForMaxima) return stripes;
   return lanes == 32   ? 500 + 150 * stripes
@@ -65,7 +65,7 @@ struct FilterScratch::State {
   AlignedArray<std::uint8_t> bytes;
   AlignedArray<std::int16_t> words;
   AlignedArray<std::int8_t> flow[2];             // bytes between SSV tiles, one per row
-  std::vector<int> best;                         // SSV's of a batch
+  std::vector<int> best;                         // SSV's results for a batch
   std::vector<std::span<const Residue>> chunks;  // of a scan
 };
 
@@ -103,7 +103,7 @@ struct FilterTables::Tables {
 
   Tables(const SearchModel& model, std::string_view target, VectorPorts ports);
 
-  /// Largest cells, -128..127, one call or one target each.
+  /// Largest cells, -128..127; one call each, or one target each.
   int ssv_best(std::span<const Residue> residues, FilterScratch& scratch) const;
   const std::vector<int>& ssv_best_batch(std::span<const std::span<const Residue>> targets,
                                          FilterScratch& scratch) const;
@@ -131,7 +131,7 @@ struct FilterTables::Tables {
   int M, Kp;
   VectorPorts ports;
   bool scalar = false;
-  // The constants of the profiles; their score arrays are kept for the scalar target only.
+  // The profiles' constants; their score arrays are kept for the scalar target only.
   ByteProfile bytes;
   WordProfile words;
   BiasModel bias;
@@ -196,7 +196,7 @@ FilterTables::Tables::Tables(const SearchModel& model, std::string_view target,
   plan_ssv(byte_set);
   plan_msv(byte_set);
   plan_viterbi(*word_kernels(chosen->bit));
-  // State 0 emits the background, so its odds are 1 unless the model is not of our making.
+  // State 0 emits the background, so its odds are 1 unless the model comes from elsewhere.
   const float* background = bias.odds[0].data();
   if (std::all_of(background, background + Kp, [](float odds) { return odds == 1.0f; })) {
     bias_kernel = bias_kernels(chosen->bit)->bias;
@@ -218,7 +218,7 @@ void FilterTables::Tables::plan_ssv(const ByteKernels& kernels) {
   Tile whole{.first_node = 0, .nodes = M};
   for (const SsvShape& shape : kernels.ssv) {
     if (shape.lanes == 0 || !for_these_ports(shape)) continue;
-    // Wider rows rotate, and need a slot of padding that keeps the last node from node 1.
+    // Wider rows rotate and need a padding slot to separate the last node from node 1.
     const int slots = shape.lanes == 16 ? M : M + 1;
     const int vectors = divide_up(slots, shape.lanes);
     if (vectors > shape.max_vectors) continue;
@@ -243,7 +243,7 @@ void FilterTables::Tables::plan_ssv(const ByteKernels& kernels) {
   int first = 0;
   for (int t = 0; t < count; ++t) {
     Tile tile{.first_node = first, .nodes = divide_up(M - first, count - t)};
-    // Whole vectors where possible: every slot of a tile can be a node.
+    // Whole vectors if possible, so that every slot of a tile is a node.
     tile.vectors = divide_up(tile.nodes, shape.lanes);
     tile.nodes = std::min(M - first, tile.vectors * shape.lanes);
     tile.kernel = shape.tile[tile.vectors - 1];
@@ -315,7 +315,7 @@ void FilterTables::Tables::fill_msv(const ByteProfile& profile) {
 void FilterTables::Tables::plan_viterbi(const WordKernels& kernels) {
   int best_time = std::numeric_limits<int>::max();
   for (const ViterbiShape& shape : kernels.viterbi) {
-    // On one port 512 bits are no faster than 256 on two, and half as many stripes hide less
+    // On one port, 512 bits are no faster than 256 on two, and half as many stripes hide less
     // latency.
     const bool slow = shape.lanes == 32 && ports == VectorPorts::kOneForMaxima;
     if (shape.lanes == 0 || slow) continue;
@@ -335,13 +335,13 @@ void FilterTables::Tables::plan_viterbi(const WordKernels& kernels) {
   bound_offset = reserve(static_cast<std::size_t>(viterbi_lanes) * sizeof(std::int16_t));
 }
 
-// When paths through delete states can beat B->M at the match state where they end, per node j
-// (from 0). Sums in int: with no gains on the way, a saturated step only lowers a path to a floor
-// that beats nothing.
+// Bounds, per node j (from 0), beyond which paths through delete states can beat B->M at the match
+// state where they end. Sums in int: without gains on the way, a saturated step only lowers a path
+// to a floor that beats nothing.
 struct DeleteBounds {
   bool always = false;       // transitions with gains: no bound holds
   std::vector<int> returns;  // D(i,j) matters only if it exceeds B - returns[j]
-  std::vector<int> matches;  // M(i,j) can matter through what kMDM leaves out if above B - this
+  std::vector<int> matches;  // M(i,j) can matter through paths that kMDM omits if above B - this
 };
 DeleteBounds delete_bounds(const WordProfile& words) {
   constexpr int kNever = -1 << 20;
@@ -372,7 +372,7 @@ void FilterTables::Tables::fill_viterbi(const WordProfile& profile) {
   const int Q = viterbi.stripes;
   const int W = viterbi_lanes;
   const std::size_t row_words = static_cast<std::size_t>(Q) * W;
-  // `stride` words from one stripe to the next.
+  // `stride`: words between stripes.
   const auto stripe = [&](const auto& natural, std::int16_t* out, int stride) {
     for (int lane = 0; lane < W; ++lane) {
       for (int q = 0; q < Q; ++q) {
@@ -534,11 +534,11 @@ float FilterTables::viterbi_filter(std::span<const Residue> residues,
 
 namespace {
 
-// Rows of a chunk of a scanned target. A chunk also takes as many rows before it as the model has
-// nodes, on which its cells depend.
+// Rows per chunk of a scanned target. A chunk also reads one preceding row per node of the model,
+// on which its cells depend.
 int chunk_rows(int M) { return std::max(1024, 4 * M); }
 
-// The exact scan of parts of one target, in their order.
+// Exact scan of parts of one target, in order.
 class ExactScan {
  public:
   ExactScan(const FilterTables::Tables& tables, const ByteProfile& profile,
@@ -553,7 +553,7 @@ class ExactScan {
     std::memset(row_, 0, row_bytes_);
   }
 
-  /// Residues from index `first` to `last`: between the parts no cell reaches the threshold.
+  /// Residues from index `first` to `last`; between the parts no cell reaches the threshold.
   template <typename Found>
   void run(std::size_t first, std::size_t last, const Found& found) {
     const std::size_t warm = first - std::min(first, static_cast<std::size_t>(t_.M));
@@ -606,8 +606,8 @@ class ExactScan {
 
 }  // namespace
 
-// SSV without the clearing of rows marks the chunks that may have a cell above the threshold:
-// clearing only lowers cells. The exact scan then takes these alone.
+// SSV without clearing rows marks the chunks that may have a cell above the threshold, since
+// clearing only lowers cells. The exact scan then processes these chunks only.
 void FilterTables::ssv_scan(const ByteProfile& profile, const reference::SsvScan& scan,
                             std::span<const std::span<const Residue>> targets,
                             FilterScratch& scratch, std::vector<FoundDiagonal>& found) const {
@@ -701,8 +701,8 @@ void FilterTables::bias_filter_batch(std::span<const std::span<const Residue>> t
   std::sort(batch.begin(), batch.end(), [](const BiasTarget& a, const BiasTarget& b) {
     return a.residues.size() > b.residues.size();
   });
-  // A step of the vectors takes as long as two residues of the scalar filter, so a target that
-  // would keep them waiting more than half of its length is better scored alone. Above all, a
+  // A vector step takes as long as two residues of the scalar filter. A target that would keep the
+  // vectors waiting for more than half of its length is therefore scored alone, above all in a
   // batch of one.
   constexpr std::size_t kMostLanes = 16;
   std::size_t rest = 0;  // residues after the longest target

@@ -1,5 +1,5 @@
 // Vectorised SSV, MSV, bias and Viterbi filters with run-time dispatch (SSE4, AVX2, AVX-512),
-// exactly equal to engine/reference for every input.
+// bit-identical to engine/reference for every input.
 #pragma once
 
 #include <memory>
@@ -13,12 +13,11 @@
 
 namespace hmmjit::cpu {
 
-/// Instruction sets the library was built for and this CPU can run, best first; names as in
-/// --stats ("AVX3", "AVX2", "SSE4", "NEON", "SCALAR").
+/// Supported instruction sets that this CPU can run, best first; named as in --stats ("AVX3",
+/// "AVX2", "SSE4", "NEON", "SCALAR").
 std::vector<std::string_view> available_targets();
 
-/// How a processor executes vectors of 512 bits. The filters choose their kernels by it; the
-/// results are the same.
+/// How a processor executes 512-bit vectors. Affects the choice of kernels, not the results.
 enum class VectorPorts {
   kOneForMaxima,  ///< one port for maxima and saturating additions, two for vectors half as wide
                   ///< (Intel)
@@ -58,29 +57,29 @@ class FilterTables {
   FilterTables& operator=(FilterTables&&) noexcept;
 
   reference::SsvResult ssv(std::span<const Residue> residues, FilterScratch& scratch) const;
-  /// results[i] = ssv(targets[i]), several targets side by side where a model is short. `results`
-  /// has the size of `targets`.
+  /// results[i] = ssv(targets[i]), with targets interleaved if the model is short. `results` has
+  /// the size of `targets`.
   void ssv_batch(std::span<const std::span<const Residue>> targets,
                  std::span<reference::SsvResult> results, FilterScratch& scratch) const;
-  /// Whether `ssv` may meet bytes that are no residue codes: the score means nothing then.
+  /// True if `ssv` may read bytes that are not residue codes; the score is then meaningless.
   bool ssv_takes_any_byte() const;
   float msv_recurrence(std::span<const Residue> residues, FilterScratch& scratch) const;
-  /// SSV first, the recurrence where it has no result. Nats, +inf on overflow.
+  /// SSV first, then the recurrence if SSV has no result. Nats, +inf on overflow.
   float msv_filter(std::span<const Residue> residues, FilterScratch& scratch) const;
-  /// Nats, +inf on overflow, -inf when no path.
+  /// Nats, +inf on overflow, -inf without a path.
   float viterbi_filter(std::span<const Residue> residues, FilterScratch& scratch) const;
-  /// The results of reference::ssv_scan for each target, one after the other, with the number of
-  /// the target. `profile`: of the same model.
+  /// The results of reference::ssv_scan for all targets in order, each with the target's number.
+  /// `profile` must be of the same model.
   void ssv_scan(const ByteProfile& profile, const reference::SsvScan& scan,
                 std::span<const std::span<const Residue>> targets, FilterScratch& scratch,
                 std::vector<FoundDiagonal>& found) const;
-  /// reference::viterbi_scan; `words` of the same model.
+  /// reference::viterbi_scan; `words` must be of the same model.
   void viterbi_scan(const WordProfile& words, int move, int threshold,
                     std::span<const Residue> residues, FilterScratch& scratch,
                     std::vector<reference::Diagonal>& records) const;
   float bias_filter(std::span<const Residue> residues) const;
-  /// scores[i] = bias_filter(targets[i]), several targets side by side: many times faster, best
-  /// from two dozen targets on. `scores` has the size of `targets`.
+  /// scores[i] = bias_filter(targets[i]) with interleaved targets: many times faster, best from two
+  /// dozen targets on. `scores` has the size of `targets`.
   void bias_filter_batch(std::span<const std::span<const Residue>> targets,
                          std::span<float> scores) const;
 

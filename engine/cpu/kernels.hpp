@@ -1,5 +1,5 @@
-// Shared by the per-target translation units and the rest of engine/cpu: plain table layouts and
-// the function pointers of one instruction set. Private to engine/cpu.
+// Table layouts and kernel function pointers of one instruction set, shared by the per-target
+// translation units and the rest of engine/cpu. Private to engine/cpu.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,12 @@
 
 namespace hmmjit::cpu {
 
-/// Rows of the SSV tables. More than an alphabet has: SSV reads targets where they are mapped, and
-/// a byte that another process has put there must not lead out of the table.
+/// Rows of the SSV tables. More than an alphabet has: SSV reads targets directly from a mapping,
+/// and a byte that another process wrote there must not index outside the table.
 inline constexpr std::size_t kSsvCodes = 32;
-/// Bytes from one row of an SSV table to the next: [vectors][lanes] signed costs, with
-/// SsvShape::gains [2][vectors][lanes], costs then gains max(0, -cost). The two rows that are read
-/// together are an odd number of cache lines apart: multiples of four lines fall on one bank of
-/// the L1 caches that have banks.
+/// Bytes between rows of an SSV table: [vectors][lanes] signed costs; with SsvShape::gains
+/// [2][vectors][lanes], costs then gains max(0, -cost). The two rows read together are an odd
+/// number of cache lines apart: in banked L1 caches, multiples of four lines share a bank.
 constexpr std::size_t ssv_row_bytes(std::size_t lanes, std::size_t vectors, bool gains) {
   constexpr std::size_t kLine = 64;
   const std::size_t bytes = lanes * vectors * (gains ? 2 : 1);
@@ -27,11 +26,11 @@ constexpr std::size_t ssv_row_bytes(std::size_t lanes, std::size_t vectors, bool
 }
 /// Largest S(i,k) of the SSV recurrence over one tile, -128..127, with a table of kSsvCodes rows.
 using SsvSingle = int (*)(const std::int8_t* table, const Residue* residues, std::size_t length);
-/// best[i] = the same for targets[i], several targets side by side.
+/// best[i] = the same for targets[i], interleaved.
 using SsvGroup = void (*)(const std::int8_t* table,
                           std::span<const std::span<const Residue>> targets, int* best);
-/// The same for one tile of a model cut into several: in[i] is S(i+1, last node before the tile),
-/// out[i] receives that of this tile's last slot. `out` has room for length + 4 bytes.
+/// The same for one tile of a split model: in[i] is S(i+1, last node before the tile), out[i]
+/// receives that of this tile's last slot. `out` has room for length + 4 bytes.
 using SsvTile = int (*)(const std::int8_t* table, const Residue* residues, std::size_t length,
                         const std::int8_t* in, std::int8_t* out);
 
@@ -41,8 +40,8 @@ struct SsvShape {
   int max_vectors = 0;
   bool gains = false;                 ///< the tables need gains
   const SsvSingle* single = nullptr;  ///< [max_vectors], index = vectors - 1
-  const SsvGroup* group = nullptr;    ///< [max_vectors], null where a target alone is as fast
-  const SsvTile* tile = nullptr;      ///< null when this width is not used for tiles
+  const SsvGroup* group = nullptr;    ///< [max_vectors], null if a single target is as fast
+  const SsvTile* tile = nullptr;      ///< null if this width is not used for tiles
 };
 
 struct MsvParameters {
@@ -52,9 +51,9 @@ inline constexpr int kMsvOverflow = 256;
 /// Final J byte or kMsvOverflow. `table` is [code][stripes][lanes], `row` [stripes][lanes] scratch.
 using MsvKernel = int (*)(const std::uint8_t* table, int stripes, const MsvParameters& parameters,
                           std::span<const Residue> residues, std::uint8_t* row);
-/// Rows `first` to `last` (indices of residues) of the SSV recurrence with unsigned bytes, until one
-/// has a cell of at least `threshold`: returns its index, else `last`. `row` holds the row before
-/// `first`, and then the last one computed. `begin`: score where an alignment begins.
+/// Computes rows `first` to `last` (residue indices) of the SSV recurrence in unsigned bytes;
+/// returns the index of the first row with a cell of at least `threshold`, else `last`. `row` holds
+/// the row before `first`, then the last one computed. `begin`: score where an alignment begins.
 using SsvScanKernel = std::size_t (*)(const std::uint8_t* table, int stripes, std::uint8_t begin,
                                       std::uint8_t bias, std::uint8_t threshold,
                                       std::span<const Residue> residues, std::size_t first,
@@ -113,9 +112,8 @@ struct BiasKernels {
 // Scalar code for the bias kernels.
 /// Replaces each value by float(log(double(value))).
 void library_logs(float* values, std::size_t count);
-/// The score of a target from the sum of its logarithms but the last, the scale of its last step
-/// and the sum of both states at its end;
-/// from the reference where that is not finite.
+/// The score of a target from the sum of all its logarithms but the last, the scale of its last
+/// step and the sum of both states at its end; from the reference if that is not finite.
 float bias_score(const BiasModel& model, const BiasTarget& target, float sum, float last,
                  float ends);
 

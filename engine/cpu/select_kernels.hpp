@@ -1,5 +1,5 @@
-// The last step of run-time dispatch: from a Highway target bit to what was compiled for it. After
-// the passes of foreach_target, within namespace hmmjit::cpu.
+// The last step of run-time dispatch: maps a Highway target bit to the functions compiled for it.
+// Include after the passes of foreach_target, within namespace hmmjit::cpu.
 #pragma once
 
 #include "hwy/highway.h"
@@ -30,8 +30,8 @@
 #define HMMJIT_SELECT_NEON(target, of_target)
 #endif
 
-/// Body of a function: returns the address of what `of_target`, a function compiled for every
-/// instruction set, returns for this one; null where it was not built.
+/// Body of a function: calls `of_target`, which is compiled for every instruction set, for this one
+/// and returns the result; null if it was not built.
 #define HMMJIT_SELECT_KERNELS(target, of_target) \
   HMMJIT_SELECT_AVX3(target, of_target)          \
   HMMJIT_SELECT_AVX2(target, of_target)          \

@@ -1,9 +1,9 @@
 // Viterbi filter in 16-bit words, one instruction set per pass of foreach_target.
 //
-// Striped as in Farrar (2007). Delete states: D(i,k) reaches the result only through M(i+1,k+1).
-// In almost every row no path with two or more deletes in a row can beat B->M, so a row normally
-// has no D at all: M(i-1,k-2) -> D -> M(i,k) is one transition (kMDM), and D is computed only
-// after rows where the bound of FilterTables (kDeleteBound) says that longer paths may matter.
+// Striped as in Farrar (2007). Delete states: D(i,k) affects the result only through M(i+1,k+1). In
+// almost every row no path with two or more consecutive deletes can beat B->M, so normally a row
+// has no D: M(i-1,k-2) -> D -> M(i,k) is one transition (kMDM), and D is computed only after rows
+// where the bound of FilterTables (kDeleteBound) shows that longer paths may matter.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/word_kernels.cpp"
 #include "hwy/foreach_target.h"
@@ -37,7 +37,7 @@ class ViterbiRows {
     Clear();
   }
 
-  /// Minus infinity in every match and insert cell; delete cells are then not read.
+  /// Sets match and insert cells to minus infinity; delete cells are not read then.
   HWY_INLINE void Clear() {
     for (std::size_t j = 0; j < 2 * stripes_; ++j) hn::Store(Floor(), D(), match_ + j * kLanes);
   }
@@ -54,8 +54,9 @@ class ViterbiRows {
     }
   }
 
-  /// One row; the largest M of each lane. With `kDeletes` the row before has delete states, and
-  /// those of this row are computed along with it, except across lanes (FinishDeletes).
+  /// Computes one row and returns the largest M of each lane. With `kDeletes` the previous row has
+  /// delete states; this row's are then computed along with it, except across lanes
+  /// (FinishDeletes).
   template <bool kDeletes>
   HWY_INLINE V Advance(const std::int16_t* HWY_RESTRICT scores, V begin) {
     const D d;
@@ -130,9 +131,9 @@ class ViterbiRows {
     leaving_ = current;
   }
 
-  /// D(i,k) across lanes: each pass extends by one lane, until nothing improves that could still
+  /// D(i,k) across lanes. Each pass extends by one lane, until nothing improves that could still
   /// beat B->M where it returns to a match state (kDeleteReturn); with `kAll`, until nothing
-  /// improves at all.
+  /// improves.
   template <bool kAll>
   HWY_INLINE void FinishDeletes(V begin) {
     const D d;
@@ -169,11 +170,11 @@ class ViterbiRows {
   std::int16_t* match_;
   std::int16_t* insert_;
   std::int16_t* delete_;
-  V leaving_ = Floor();  // what D of the last stripe sends across lanes
+  V leaving_ = Floor();  // output of the last stripe's D across lanes
 };
 
-// Ends where the largest M of a row is at least `limit`; with `kScan` records its cells instead,
-// and clears the row, which then changes no special state.
+// Stops if the largest M of a row reaches `limit`; with `kScan`, records its cells instead and
+// clears the row, which then changes no special state.
 template <class D, bool kScan>
 HWY_INLINE int ViterbiPass(const ViterbiTables& tables, int move, int limit, int M,
                            std::span<const Residue> residues, std::int16_t* rows,
@@ -184,8 +185,8 @@ HWY_INLINE int ViterbiPass(const ViterbiTables& tables, int move, int limit, int
   ViterbiRows<D> state(tables, rows);
   const auto lane_bound = hn::Load(d, tables.lane_bound);
   int J = kFloor;
-  // B moves only with J, and J only when E reaches what J is already worth: rows below that need
-  // no reduction over lanes.
+  // B changes only with J, and J only if E reaches J's current value: lower rows need no reduction
+  // over lanes.
   const auto event_threshold = [&](int j) {
     return std::clamp(std::max(j, tables.base) - tables.ej, kFloor, std::max(kFloor, limit - 1));
   };
@@ -217,8 +218,8 @@ HWY_INLINE int ViterbiPass(const ViterbiTables& tables, int move, int limit, int
       begin = hn::Set(d, begin_score(J));
       threshold = hn::Set(d, static_cast<std::int16_t>(event_threshold(J)));
     }
-    // A row with delete states computes those of the next along with it; whether they are needed
-    // is tested with the bound of each lane alone, which costs nothing but is not tight.
+    // A row with delete states computes those of the next along with it. Whether they are needed is
+    // tested with the bound of each lane alone, which is not tight but free.
     if (HWY_UNLIKELY(tables.always_deletes)) {
       if (!deletes) state.StartDeletes();
       state.template FinishDeletes<true>(begin);

@@ -41,7 +41,7 @@ Error error_of(const DriverReport& report) {
 
 #if HMMJIT_HAVE_CUDA_HEADERS
 
-// Our declarations against the vendor's.
+// Checks our declarations against the vendor's.
 static_assert(sizeof(CUdeviceptr) == sizeof(DevicePointer) && sizeof(CUdevice) == sizeof(int) &&
               sizeof(CUresult) == sizeof(int) && sizeof(CUkernel) == sizeof(KernelHandle));
 static_assert(CUDA_SUCCESS == code::kSuccess && CUDA_ERROR_INVALID_VALUE == code::kInvalidValue &&

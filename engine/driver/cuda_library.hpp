@@ -13,9 +13,9 @@ enum class DriverState {
   kReady,     ///< at least one device
   kNoDriver,  ///< no libcuda.so.1 on this machine
   kStub,      ///< the toolkit's stub library was found instead of a driver
-  kNoDevice,  ///< a driver, no device it may use
+  kNoDevice,  ///< a driver, but no device it may use
   kTooOld,    ///< a driver without the functions hmmjit needs (before CUDA 12.0)
-  kFailed,    ///< a driver that does not start; the message holds its own words
+  kFailed,    ///< the driver does not start; the message quotes it
   kNotBuilt,  ///< hmmjit was built without CUDA headers
 };
 const char* driver_state_name(DriverState state);
@@ -29,11 +29,11 @@ struct DriverReport {
   std::string remedy;
 };
 
-/// The kNoDevice error of a state other than kReady.
+/// The kNoDevice error for a state other than kReady.
 Error error_of(const DriverReport& report);
 
-/// Opens libcuda.so.1 ($HMMJIT_CUDA_LIBRARY names another file) and resolves the table. Does not
-/// initialise the driver. Never closes it.
+/// Opens libcuda.so.1 (or the file that $HMMJIT_CUDA_LIBRARY names) and resolves the table. Neither
+/// initialises the driver nor ever closes it.
 struct CudaLibrary {
   DriverReport report;  ///< kReady: `api` is complete
   DriverApi api{};

@@ -21,8 +21,8 @@ namespace {
 std::atomic<bool> exiting{false};
 std::atomic<bool> any_abandoned{false};
 
-/// Registered once a driver is open. Handlers run before the destructors of anything constructed
-/// earlier, so statics of the host program that own driver objects see the flag.
+/// Called once a driver is open. Exit handlers run before the destructors of statics constructed
+/// earlier, so a host program's statics that own driver objects see the flag.
 void watch_exit() {
   static const int registered = std::atexit([] { exiting.store(true); });
   (void)registered;
@@ -70,7 +70,7 @@ const char* remedy_of(int result) {
   }
 }
 
-/// "8.7" of a PTX text's `.version` directive, "of an unknown version" without one.
+/// "8.7" from the `.version` directive of a PTX text, or "of an unknown version".
 std::string ptx_version(const std::string& image) {
   constexpr std::string_view kDirective = ".version";
   const std::size_t at = image.find(kDirective);
@@ -214,10 +214,10 @@ Result<plan::DeviceTraits> Driver::traits(int ordinal) const {
     if (item.needed) HMMJIT_TRY(check(result, "cuDeviceGetAttribute"));
   }
   t.l2_bytes = l2;
-  // Two transfers a clock on every memory type these devices have.
+  // All memory types of these devices make two transfers per clock.
   t.memory_bandwidth = 2.0 * memory_khz * 1e3 * bus_bits / 8;
-  // Newer drivers no longer tell clocks: the table's figures do for predictions, those of the
-  // device whose name is part of this one's ("NVIDIA H200"), else of its architecture.
+  // Newer drivers do not report clocks: predictions then use the figures of the table's device
+  // whose name is part of this one's ("NVIDIA H200"), else of its architecture.
   if (t.clock_khz <= 0 || t.memory_bandwidth <= 0) {
     const plan::DeviceTraits* known = nullptr;
     std::size_t name_match = 0;
@@ -278,8 +278,8 @@ void Device::abandon() {
 
 namespace {
 
-/// Releases with the right context, unless the process is going down or the device abandoned.
-/// Errors cannot be reported from here; a broken context reports itself at the next checked call.
+/// Releases an object in its context, unless the process is exiting or the device is abandoned.
+/// Errors are ignored here; a broken context fails again at the next checked call.
 template <typename Call>
 void release(const DevicePtr& device, Call call) {
   if (process_is_exiting() || device->abandoned() || !device->use()) return;
@@ -452,7 +452,7 @@ Status DeviceBuffer::fill(const Stream& stream, unsigned char value, std::size_t
 
 namespace {
 
-// Null when there is no memory. `bytes`: whole pages. All of them are present afterwards.
+// Maps whole pages and makes all of them present; null if there is no memory.
 void* map_present_pages(std::size_t bytes) {
   auto* const first = static_cast<std::byte*>(map_large_pages(bytes));
   const std::size_t page = whole_pages(1);
@@ -464,7 +464,7 @@ void* map_present_pages(std::size_t bytes) {
 }  // namespace
 
 Result<PinnedBuffer> PinnedBuffer::create(DevicePtr device, std::size_t bytes) {
-  constexpr unsigned kPortable = 1;  // pinned for every context of the process
+  constexpr unsigned kPortable = 1;  // pinned for all contexts of the process
   PinnedBuffer buffer;
   if (bytes > 0) {
     HMMJIT_TRY(device->use());
@@ -519,7 +519,7 @@ Result<std::shared_ptr<LoadedKernel>> LoadedKernel::load(std::shared_ptr<Driver>
                                                          const std::string& entry_name) {
   HMMJIT_TRY(driver->require());
   std::shared_ptr<LoadedKernel> kernel(new LoadedKernel);
-  // The driver reads a cubin by its own headers, and PTX as a C string.
+  // The driver reads a cubin through its headers, and PTX as a C string.
   const bool cubin = image.starts_with("\177ELF");
   const std::string text(cubin ? std::string_view() : image);
   const int loaded =
@@ -544,7 +544,7 @@ Result<std::shared_ptr<LoadedKernel>> LoadedKernel::load(std::shared_ptr<Driver>
 
 LoadedKernel::~LoadedKernel() {
   if (driver_ == nullptr || library_ == nullptr || process_is_exiting()) return;
-  // An image serves all devices: one that is abandoned may still be running it.
+  // An image serves all devices; an abandoned one may still be running it.
   if (!driver_->device_abandoned_.load()) driver_->api().library_unload(library_);
 }
 

@@ -1,11 +1,10 @@
-// Devices, memory, streams, kernels: thin owners over the driver's table.
+// Devices, memory, streams and kernels: thin RAII owners over the driver's table.
 //
-// One Driver per process is enough; it must outlive the devices it gave. Primary contexts only,
-// retained on first use of a device and never released; kernels are loaded independently of
-// contexts, so one loaded image serves every device of its architecture. Objects free what they own
-// when destroyed, except while the process exits: then the driver may already be gone, and the
-// operating system frees everything. Nor do they touch an abandoned device, whose driver calls may
-// never return.
+// One Driver per process is enough; it must outlive its devices. Only primary contexts are used:
+// retained on first use of a device and never released. Kernels are loaded independently of
+// contexts, so one loaded image serves every device of its architecture. Destructors free what the
+// object owns, except while the process exits (the driver may already be gone, and the operating
+// system frees everything) and on an abandoned device, whose driver calls may never return.
 //
 // Threads: Driver, Device and LoadedKernel are immutable and shareable. A Stream, Event or buffer
 // belongs to one thread at a time. Every call makes its device's context current by itself.
@@ -32,25 +31,25 @@ class Device;
 
 class Driver : public std::enable_shared_from_this<Driver> {
  public:
-  /// libcuda of this machine, initialised. Never fails: see report().
+  /// Opens and initialises this machine's libcuda. Never fails: see report().
   static std::shared_ptr<Driver> open();
-  /// A given table (tests); initialised as the real one.
+  /// Uses a given table (tests), which is initialised like a real one.
   static std::shared_ptr<Driver> open(const DriverApi& api);
 
   const DriverReport& report() const { return report_; }
   bool ready() const { return report_.state == DriverState::kReady; }
-  /// kNoDevice with the report's message and remedy unless ready.
+  /// kNoDevice with the report's message and remedy unless the driver is ready.
   Status require() const;
 
   int device_count() const { return device_count_; }
-  /// Traits of a device without a context; kNoDevice for an ordinal that does not exist.
+  /// Traits of a device, without creating a context; kNoDevice if the ordinal does not exist.
   Result<plan::DeviceTraits> traits(int ordinal) const;
   /// The device with its primary context (120 to 190 ms the first time).
   Result<std::shared_ptr<Device>> device(int ordinal);
 
   const DriverApi& api() const { return api_; }
-  /// Status of a driver result: success, or an Error that names the call and the driver's text.
-  /// Codes: out of memory kResources; an image it refuses kCompile; no device kNoDevice; else
+  /// Converts a driver result to a Status whose error names the call and quotes the driver. Codes:
+  /// kResources for out of memory, kCompile for a refused image, kNoDevice for no device, else
   /// kInternal.
   Status check(int result, std::string_view call) const;
 
@@ -78,16 +77,16 @@ class Device {
   const Driver& driver() const { return *driver_; }
   /// Makes the context current in the calling thread.
   Status use() const;
-  /// Waits for everything; reports errors of earlier launches.
+  /// Waits for all work of the device; reports errors of earlier launches.
   Status synchronize() const;
   struct Memory {
     std::uint64_t free = 0, total = 0;
   };
   Result<Memory> memory() const;
 
-  /// A kernel on this device does not end. Freeing waits for it in the driver, so from now on
-  /// nothing of this device is freed any more, and a program should end with
-  /// end_process_beside_abandoned(). Thread-safe; for good.
+  /// Call when a kernel on this device does not end. Since freeing would wait for it in the driver,
+  /// nothing of this device is freed from now on, and the program should end with
+  /// end_process_beside_abandoned(). Thread-safe; irreversible.
   void abandon();
   bool abandoned() const { return abandoned_.load(std::memory_order_relaxed); }
 
@@ -104,18 +103,18 @@ using DevicePtr = std::shared_ptr<Device>;
 /// Ordered queue of copies, fills and launches of one device.
 class Stream {
  public:
-  /// `urgent`: where it and others have work for the same multiprocessors, its kernels begin first.
+  /// `urgent`: kernels of this stream are scheduled before those of other streams.
   static Result<Stream> create(DevicePtr device, bool urgent = false);
-  /// A stream of another owner, of this device's primary context, which outlives what is queued on
-  /// it; null: the legacy default stream. It is not destroyed with this object.
+  /// Wraps a stream of the same primary context, which must outlive the work queued on it; null:
+  /// the legacy default stream. The destructor leaves it alone.
   static Stream borrow(DevicePtr device, StreamHandle handle);
   Stream() = default;
   Stream(Stream&& other) noexcept;
   Stream& operator=(Stream&& other) noexcept;
   ~Stream();
-  /// Waits; returns the first error of what was queued.
+  /// Waits for the queue; returns the first error of the queued work.
   Status synchronize() const;
-  /// True when everything queued is done.
+  /// True if the queue is empty.
   Result<bool> finished() const;
   StreamHandle handle() const { return handle_; }
   const DevicePtr& device() const { return device_; }
@@ -136,9 +135,9 @@ class Event {
   Status record(const Stream& stream);
   Status synchronize() const;
   Result<bool> finished() const;
-  /// Later work of `stream` waits for this event.
+  /// Makes later work of `stream` wait for this event.
   Status wait_in(const Stream& stream) const;
-  /// Milliseconds between two recorded, finished timing events.
+  /// Milliseconds between two timing events, both recorded and finished.
   static Result<float> milliseconds(const Event& start, const Event& end);
   EventHandle handle() const { return handle_; }
 
@@ -150,7 +149,7 @@ class Event {
 /// Device memory.
 class DeviceBuffer {
  public:
-  /// Fails with kResources when the device has not that much; 0 bytes is an empty buffer.
+  /// Fails with kResources if the device lacks the memory; 0 bytes give an empty buffer.
   static Result<DeviceBuffer> create(DevicePtr device, std::size_t bytes);
   DeviceBuffer() = default;
   DeviceBuffer(DeviceBuffer&& other) noexcept;
@@ -159,8 +158,8 @@ class DeviceBuffer {
 
   DevicePointer address() const { return address_; }
   std::size_t size() const { return size_; }
-  /// Queued; `from` must stay valid until the stream has passed it unless it is pageable memory.
-  /// Fails with kInternal when the range leaves the buffer.
+  /// Queued; `from` must stay valid until the copy is done unless it is pageable memory. Fails with
+  /// kInternal if the range exceeds the buffer.
   Status upload(const Stream& stream, const void* from, std::size_t bytes,
                 std::size_t offset = 0) const;
   Status download(const Stream& stream, void* to, std::size_t bytes, std::size_t offset = 0) const;
@@ -173,9 +172,9 @@ class DeviceBuffer {
   std::size_t size_ = 0;
 };
 
-/// Page-locked host memory for staging: pages of the process, present before the driver locks them.
-/// On an H200 host that takes 0.3 to 0.8 ms of the driver's time for 4 MB, and cuMemHostAlloc 2 ms,
-/// during which nobody else loads a kernel or makes memory.
+/// Page-locked staging memory: pages of the process that are made present before the driver locks
+/// them. On an H200 host the driver then takes 0.3 to 0.8 ms for 4 MB; cuMemHostAlloc takes 2 ms,
+/// during which no other thread can load a kernel or allocate.
 class PinnedBuffer {
  public:
   static Result<PinnedBuffer> create(DevicePtr device, std::size_t bytes);
@@ -191,26 +190,26 @@ class PinnedBuffer {
   std::size_t size_ = 0;
 };
 
-/// Page-locked memory for what differs in size from use to use. What became too small is kept: to
-/// give a buffer back the driver waits until the device is idle, a third of a second beside the
-/// domain stage, and keeps everyone else out meanwhile.
+/// Page-locked memory whose size varies between uses. Buffers that became too small are kept: to
+/// free one, the driver waits until the device is idle (a third of a second during the domain
+/// stage) and blocks all other threads meanwhile.
 class GrowingPinnedBuffer {
  public:
-  /// At least `bytes`, rounded up to a power of two, and no less than `least`; contents are lost
-  /// when it grows. On failure it stays as it is.
+  /// Provides at least `bytes`, rounded up to a power of two, and at least `least`. Growing loses
+  /// the contents; on failure the buffer is unchanged.
   Status reserve(const DevicePtr& device, std::size_t bytes, std::size_t least);
   std::span<std::byte> bytes() const {
     return buffers_.empty() ? std::span<std::byte>() : buffers_.back().bytes();
   }
 
  private:
-  std::vector<PinnedBuffer> buffers_;  // the last is the one in use
+  std::vector<PinnedBuffer> buffers_;  // the last one is in use
 };
 
-/// Resources of a loaded kernel on one device, by the driver.
+/// Resources of a loaded kernel on one device, from the driver.
 struct LoadedResources {
   int registers = 0, local_bytes = 0, static_shared_bytes = 0, max_threads = 0;
-  int blocks_per_sm = 0;  ///< for the block and shared memory asked about
+  int blocks_per_sm = 0;  ///< for the given block size and shared memory
 };
 
 struct LaunchGrid {
@@ -218,14 +217,14 @@ struct LaunchGrid {
   unsigned block_threads = 32;
   unsigned dynamic_shared_bytes = 0;
   unsigned blocks_y = 1, blocks_z = 1;
-  unsigned threads_y = 1, threads_z = 1;  ///< of a block, beside block_threads along x
+  unsigned threads_y = 1, threads_z = 1;  ///< block dimensions beyond block_threads along x
 };
 
-/// An image loaded for all devices of the process.
+/// An image loaded for all devices.
 class LoadedKernel {
  public:
-  /// Cubin, or PTX text (which the driver compiles now). Fails with kCompile when the driver
-  /// refuses the image: forget its cache entry and make it again, once.
+  /// Loads a cubin, or PTX text, which the driver compiles now. Fails with kCompile if the driver
+  /// refuses the image: discard its cache entry and compile it again, once.
   static Result<std::shared_ptr<LoadedKernel>> load(std::shared_ptr<Driver> driver,
                                                     std::string_view image,
                                                     const std::string& entry_name);
@@ -233,11 +232,11 @@ class LoadedKernel {
   LoadedKernel(const LoadedKernel&) = delete;
   LoadedKernel& operator=(const LoadedKernel&) = delete;
 
-  /// Prepares a device: allows the dynamic shared memory and asks for the occupancy, to be compared
-  /// with the plan's.
+  /// Prepares a device: allows the dynamic shared memory and queries the occupancy, which the
+  /// caller compares with the plan's.
   Result<LoadedResources> prepare(const Device& device, int block_threads,
                                   std::int64_t dynamic_shared_bytes) const;
-  /// Queues one launch; `parameters` points at the kernel's single struct argument, copied at once.
+  /// Queues one launch; copies the struct that is the kernel's argument before it returns.
   Status launch(const Stream& stream, const LaunchGrid& grid, const void* parameters) const;
   KernelHandle handle() const { return kernel_; }
 
@@ -249,12 +248,12 @@ class LoadedKernel {
   std::string entry_name_;
 };
 
-/// True from the moment the process begins to exit: no destructor calls the driver then.
+/// True once the process has begun to exit; destructors then do not call the driver.
 bool process_is_exiting();
 
-/// Ends the process with `status` at once if any device was abandoned, else returns: the exit
-/// handlers of a driver whose kernel does not end need not return either. Call it when all output
-/// is written; it flushes the standard streams.
+/// If any device was abandoned, flushes the standard streams and ends the process with `status`
+/// without running exit handlers, since those of a driver whose kernel does not end may never
+/// return. Call it once all output is written.
 void end_process_beside_abandoned(int status);
 
 }  // namespace hmmjit::driver

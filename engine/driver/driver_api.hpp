@@ -1,6 +1,6 @@
-// The driver functions hmmjit calls, as one table of pointers: filled from libcuda at run time, or
-// from a fake in tests. Types are those of the driver's C ABI (64-bit), declared here so that no
-// other file needs CUDA headers; cuda_library.cpp checks them against the real ones.
+// The driver functions that hmmjit calls, as one table of pointers, filled from libcuda or by a
+// fake in tests. The types of the driver's C ABI (64-bit) are declared here so that no other file
+// needs CUDA headers; cuda_library.cpp checks them against the real ones.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace hmmjit::driver {
 
 using DevicePointer = unsigned long long;
 
-/// Opaque handles; a kernel handle may be passed wherever the driver takes a function.
+/// Opaque handles; the driver accepts a kernel handle wherever it takes a function.
 using ContextHandle = struct ContextTag*;
 using StreamHandle = struct StreamTag*;
 using EventHandle = struct EventTag*;
@@ -33,8 +33,8 @@ inline constexpr int kKernelMaxThreads = 0, kKernelStaticShared = 1, kKernelLoca
                      kKernelRegisters = 4, kKernelMaxDynamicShared = 8;
 }  // namespace attribute
 
-/// Every member returns a driver result code unless noted. Members are never null in a table that
-/// DriverApi users get.
+/// Every member returns a driver result code unless noted. In tables that callers receive no member
+/// is null.
 struct DriverApi {
   int (*init)(unsigned flags);
   int (*driver_version)(int* version);

@@ -11,8 +11,8 @@ namespace {
 using hmmjit_device::kSymbolRows;
 using hmmjit_device::LengthClass;
 
-// Least value in first..last for which `good` holds, last + 1 if none; good is monotone. Walks from
-// `guess`: neighbouring lengths have nearly the same answer.
+// Least value in first..last that satisfies the monotone `good`, last + 1 if none. Searches from
+// `guess`, since neighbouring lengths have nearly the same answer.
 template <typename Predicate>
 int first_good(int first, int last, int guess, Predicate good) {
   guess = std::clamp(guess, first, last);
@@ -61,7 +61,7 @@ std::vector<LengthClass> make_length_classes(const ByteProfile& profile,
     c.tjb = profile.tjb(L);
     c.ssv_usable = reference::ssv_usable(profile, L) ? 1 : 0;
     c.overflow_passes = infinite_passes ? 1 : 0;
-    // A value outside the score range (overflow, no result) never reaches the comparison.
+    // Values outside the score range (overflow, no result) never reach the comparison.
     ssv_guess = first_good(128, 255, ssv_guess, [&](int u) {
       const reference::SsvResult r = reference::ssv_decide(profile, u, L);
       return r.status != reference::SsvStatus::kScore || passes(r.nats);

@@ -1,5 +1,5 @@
-// A model's Forward and bias filter tables in the layout filter kernels read
-// (kernel_templates/common/late_params.h), and how far their scores may be from the reference's.
+// A model's Forward and bias filter tables in the layout that filter kernels read
+// (kernel_templates/common/late_params.h), and bounds on the kernels' rounding.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@
 
 namespace hmmjit::layout {
 
-/// Natural node order, odds as in the profile; 0 for symbols without a row and beyond M.
+/// Natural node order, odds as in the profile; 0 beyond M and for symbols it has no row for.
 struct FloatTables {
   std::uint32_t stride = 0;        ///< M rounded up to 16
   std::vector<float> emissions;    ///< [32][stride]
   std::vector<float> transitions;  ///< [hmmjit_device::kWordTransitions][stride]
 };
 FloatTables make_float_tables(const OddsProfile& profile);
-/// The transitions alone, without `emissions`.
+/// Only the transitions; `emissions` stays empty.
 FloatTables make_float_transitions(const OddsProfile& profile);
 
 /// Match odds in the reference's four lanes (Farrar 2007), [32][Q][4]: node r*Q + q + 1 at q*4 + r.
 std::vector<float> make_striped_emissions(const OddsProfile& profile);
-/// The same for kernels with a warp for each lane of the reference and `run` stripes a thread
+/// The same for kernels with one warp per lane of the reference and `run` stripes per thread
 /// (DomainParams::run_emissions).
 std::vector<float> make_run_emissions(const OddsProfile& profile, std::uint32_t run);
 
@@ -31,15 +31,15 @@ std::vector<float> make_run_emissions(const OddsProfile& profile, std::uint32_t 
 std::vector<hmmjit_device::FloatLength> make_float_lengths(std::span<const std::uint32_t> lengths,
                                                            bool multihit = true);
 
-/// Nats by which the Forward kernels that sum in their own order may differ from the reference for
-/// a target of L residues: a score within this distance of the threshold is the CPU's to decide.
-/// Every row adds at most some tens of roundings of 2^-24 to each of both sums, all terms being
-/// positive; measured differences are a hundredth of this.
+/// Nats by which Forward kernels, which sum in an order of their own, may differ from the reference
+/// for a target of L residues; scores within this distance of the threshold are decided on the CPU.
+/// Every row adds at most some tens of roundings of 2^-24 to each sum, all terms being positive;
+/// measured differences are a hundredth of this bound.
 float forward_guard(int L);
 inline constexpr float kForwardGuard = 1e-3f;
 inline constexpr float kForwardGuardPerResidue = 64.0f * 0x1p-24f;
 
-/// [2][32] odds of the bias filter's states; 1 for codes the alphabet does not have.
+/// [2][32] odds of the bias filter's states; 1 for codes outside the alphabet.
 std::vector<float> make_bias_odds(const BiasModel& model);
 std::vector<float> make_bias_lengths(std::span<const std::uint32_t> lengths);
 

@@ -13,8 +13,8 @@ using hmmjit_device::kOverlapGranule;
 using hmmjit_device::kStartUnit;
 using hmmjit_device::kWholeTarget;
 
-// Indices of the lengths, the longest first, equal ones in their order. Sorted by digits, the lowest
-// first, because there are millions of them (Knuth, The Art of Computer Programming, 5.2.5).
+// Indices of the lengths, longest first, stable. A radix sort, since there are millions of them
+// (Knuth, The Art of Computer Programming, 5.2.5).
 std::vector<std::uint32_t> longest_first(std::span<const std::uint32_t> length) {
   std::vector<std::uint32_t> order(length.size()), next(length.size());
   std::iota(order.begin(), order.end(), 0u);
@@ -35,7 +35,7 @@ std::vector<std::uint32_t> longest_first(std::span<const std::uint32_t> length) 
   return order;
 }
 
-// Fills in everything that follows from the lengths.
+// Fills in all members that follow from the lengths.
 PackedTargets sorted_by_length(std::span<const std::uint32_t> length) {
   PackedTargets out;
   const std::size_t n = length.size();
@@ -102,7 +102,7 @@ WorkList split_targets(const PackedTargets& targets, std::uint32_t piece_rows,
     throw std::invalid_argument("piece_rows must be a multiple of 16 above the overlap");
   }
   WorkList out;
-  // Targets are sorted: those that are cut come first.
+  // Targets are sorted, so those to be split come first.
   std::vector<hmmjit_device::WorkItem> pieces_of_long;
   std::size_t i = 0;
   for (; i < targets.size() && targets.length[i] > piece_rows; ++i) {

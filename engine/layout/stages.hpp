@@ -1,9 +1,9 @@
-// The filter stages as their kernels see them: which tables of a model a launch reads, where they
-// stand in its parameters, and what its results mean. One place for searches, benchmarks and tests.
+// The filter stages as their kernels see them: the tables of a model that a launch reads, their
+// place in its parameters, and the meaning of its results.
 //
-// A stage is made of a model and the distinct lengths of the targets. place() adds its tables to a
-// block; parameters() is what a launch needs of the model once that block lies at some address, on
-// a device or on the host. Targets, lists, results and scratch are the caller's to fill in.
+// A stage is constructed from a model and the targets' distinct lengths. place() adds its tables to
+// a block; parameters() returns the model's part of the launch parameters for that block's address,
+// on a device or the host. The caller fills in targets, lists, results and scratch.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class ByteStage {
   /// `F1`: the P-value above which targets fail.
   ByteStage(const ByteProfile& profile, const Calibration& calibration, double F1,
             std::span<const std::uint32_t> class_lengths);
-  /// `msv`: with the costs of the MSV recurrence.
+  /// `msv`: includes the costs of the MSV recurrence.
   void place(TableBlock& block, bool msv);
   hmmjit_device::ByteFilterParams parameters(std::uintptr_t base) const;
 
@@ -45,12 +45,12 @@ class ByteStage {
   Placed<std::uint8_t> at_costs_;
 };
 
-/// What a result of an SSV or MSV kernel says.
+/// The result of an SSV or MSV kernel.
 struct ByteAnswer {
   hmmjit_device::FilterStatus status = hmmjit_device::kStatusNoResult;
   int value = 0;            ///< u of SSV, J of MSV
   bool passed = false;      ///< the kernel's decision by F1
-  bool recurrence = false;  ///< of the MSV recurrence
+  bool recurrence = false;  ///< result of the MSV recurrence
   /// +inf after an overflow, NaN without a result.
   float nats = std::numeric_limits<float>::quiet_NaN();
 };
@@ -65,8 +65,8 @@ class WordStage {
   hmmjit_device::WordFilterParams parameters(std::uintptr_t base) const;
 
   std::int16_t* moves(std::uintptr_t base) const { return at_moves_.in(base); }
-  /// Empty where a kernel's arithmetic is exact for this model, else why not. Without a kernel for
-  /// it the model's Viterbi filter is the CPU's.
+  /// Empty if a kernel's arithmetic is exact for this model, else the reason why not. A model
+  /// without a kernel runs its Viterbi filter on the CPU.
   static std::string gap(const WordProfile& profile, bool speculates) {
     return speculates ? viterbi_wavefront_gap(profile) : viterbi_row_scan_gap(profile);
   }
@@ -78,7 +78,7 @@ class WordStage {
   Placed<std::int16_t> at_moves_, at_emissions_, at_transitions_;
 };
 
-/// What a result of a Viterbi kernel says.
+/// The result of a Viterbi kernel.
 struct WordAnswer {
   hmmjit_device::FilterStatus status = hmmjit_device::kStatusNoResult;
   int end = 0;  ///< C of the recurrence
@@ -93,7 +93,7 @@ class FloatStage {
  public:
   explicit FloatStage(const OddsProfile& profile);
   void place(TableBlock& block);
-  /// `lengths`, which depends on the targets alone, is the caller's too. Results are nats.
+  /// The caller also fills in `lengths`, which depends on the targets only. Results are nats.
   hmmjit_device::FloatFilterParams parameters(std::uintptr_t base) const;
 
  private:
@@ -108,7 +108,7 @@ class BiasStage {
  public:
   explicit BiasStage(const BiasModel& model);
   void place(TableBlock& block);
-  /// `p1`, which depends on the targets alone, is the caller's too. Results: see bias_nats().
+  /// The caller also fills in `p1`, which depends on the targets only. Results: see bias_nats().
   hmmjit_device::BiasParams parameters(std::uintptr_t base) const;
 
  private:

@@ -1,6 +1,5 @@
-// The arrays that the launches of one model read, one after the other in one block of memory, so
-// that one copy takes all of them to a device. On the host the same block serves kernels in
-// lockstep.
+// The arrays that the launches of one model read, in one block of memory, so that a single copy
+// transfers them to a device. On the host the same block serves kernels in lockstep.
 #pragma once
 
 #include <cstddef>
@@ -10,18 +9,18 @@
 
 namespace hmmjit::layout {
 
-/// Arrays begin at multiples of this many bytes, as allocations of a device do.
+/// Alignment of arrays, equal to that of device allocations.
 inline constexpr std::size_t kArrayAlignment = 256;
 constexpr std::size_t aligned_size(std::size_t bytes) {
   return (bytes + kArrayAlignment - 1) / kArrayAlignment * kArrayAlignment;
 }
 
-/// Where an array lies in its block.
+/// An array's position in its block.
 template <typename T>
 struct Placed {
   std::size_t offset = 0;
   bool present = false;
-  /// Its address when the block lies at `base`; null: it was not placed.
+  /// Its address if the block starts at `base`; null if it was not placed.
   T* in(std::uintptr_t base) const {
     return present ? reinterpret_cast<T*>(base + offset) : nullptr;
   }
@@ -29,7 +28,7 @@ struct Placed {
 
 class TableBlock {
  public:
-  /// `reserved`: bytes in front of the arrays that are the caller's.
+  /// `reserved`: bytes before the arrays, for the caller.
   explicit TableBlock(std::size_t reserved = 0) : bytes_(aligned_size(reserved)) {}
 
   /// The array must outlive copy_to().
@@ -40,9 +39,9 @@ class TableBlock {
     bytes_ += aligned_size(values.size() * sizeof(T));
     return out;
   }
-  /// Of the whole block.
+  /// Size of the whole block.
   std::size_t bytes() const { return bytes_; }
-  /// Copies the arrays; what is reserved in front of them stays as it is.
+  /// Copies the arrays; the reserved bytes are left unchanged.
   void copy_to(std::byte* block) const {
     for (const Piece& piece : pieces_) {
       if (piece.bytes > 0) std::memcpy(block + piece.offset, piece.data, piece.bytes);

@@ -1,4 +1,4 @@
-// A model's Viterbi tables in the layout filter kernels read
+// A model's Viterbi tables in the layout that filter kernels read
 // (kernel_templates/common/late_params.h).
 #pragma once
 
@@ -12,8 +12,7 @@
 
 namespace hmmjit::layout {
 
-/// Natural node order, words as in the profile; -32768 for symbols without a row in the profile
-/// and for nodes beyond M.
+/// Natural node order, words as in the profile; -32768 beyond M and for symbols it has no row for.
 struct WordTables {
   std::uint32_t stride = 0;               ///< M rounded up to 16
   std::vector<std::int16_t> emissions;    ///< [32][stride]
@@ -21,14 +20,14 @@ struct WordTables {
 };
 WordTables make_word_tables(const WordProfile& profile);
 
-/// N/C/J -> B words of target lengths.
+/// N/C/J -> B words for target lengths.
 std::vector<std::int16_t> make_word_moves(const WordProfile& profile,
                                           std::span<const std::uint32_t> lengths);
 
-/// Empty when the wavefront kernel's arithmetic is exact for this model (see late_params.h), else
-/// the reason; such a model takes the row-by-row kernel.
+/// Empty if the wavefront kernel's arithmetic is exact for this model (see late_params.h), else the
+/// reason; such a model runs the row-by-row kernel.
 std::string viterbi_wavefront_gap(const WordProfile& profile);
-/// Likewise for the row-by-row kernel; such a model takes the CPU filter.
+/// Likewise for the row-by-row kernel; such a model runs the CPU filter.
 std::string viterbi_row_scan_gap(const WordProfile& profile);
 
 }  // namespace hmmjit::layout

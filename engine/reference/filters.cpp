@@ -16,7 +16,7 @@ constexpr int kWordMaximum = 32767;
 int saturate_byte(int v) { return std::clamp(v, 0, 255); }
 int add_words(int a, int b) { return std::clamp(a + b, kWordMinimum, kWordMaximum); }
 
-// Byte score back to nats; the 3 nats stand for the N, C and J loops over the whole target.
+// Converts a byte score to nats; the 3 nats stand for the N, C and J loops over the whole target.
 float byte_nats(const ByteProfile& profile, int score) {
   return (static_cast<float>(score) - static_cast<float>(profile.base)) / profile.scale - 3.0f;
 }
@@ -83,7 +83,7 @@ ForwardResult run_forward(const Stripes& odds, std::span<const Residue> residues
     const std::vector<Lanes>& match = odds.match[x];
     Lanes total_lanes = broadcast(0);
     Lanes mp = shift_up(m[Q - 1]), ip = shift_up(i[Q - 1]), dp = shift_up(d[Q - 1]);
-    Lanes pending = broadcast(0);  // M->D of the vector before
+    Lanes pending = broadcast(0);  // M->D of the previous vector
     for (int q = 0; q < Q; ++q) {
       Lanes cell = broadcast(B) * odds.entry[q];
       cell = cell + mp * odds.mm[q];
@@ -159,7 +159,7 @@ SsvResult ssv_decide(const ByteProfile& profile, int best_unsigned, int L) {
   const int v = u + begin - 128;
   if (v >= overflow) return {SsvStatus::kOverflow, kInfinity};
   const int w = v - profile.tec;
-  // A segment good enough to pay for a second one: only the recurrence with J knows the score.
+  // The segment could pay for a second one: only the recurrence with J knows the score.
   if (w > profile.base) return {SsvStatus::kNoResult, 0};
   return {SsvStatus::kScore, byte_nats(profile, w - tjb)};
 }
@@ -181,7 +181,7 @@ SsvResult ssv_filter(const ByteProfile& profile, std::span<const Residue> residu
       row_best = std::max(row_best, next[k]);
     }
     best = std::max<int>(best, row_best);
-    // Beyond the limit the answer no longer depends on the rest.
+    // Beyond the limit the answer does not depend on further rows.
     if (best + 256 >= 255 - bias) break;
     row.swap(next);
   }
@@ -234,8 +234,8 @@ float viterbi_filter(const WordProfile& profile, std::span<const Residue> residu
   const int move = profile.move(L);
   const int N = profile.base;
   int B = N + move, J = kWordMinimum, C = kWordMinimum;
-  // Index k = node, index 0 = outside; minus infinity is an ordinary number here: a positive
-  // score added to it gives a better one, as in the reference.
+  // Index k = node, index 0 = outside. Minus infinity is an ordinary number here: a positive score
+  // added to it gives a better one, as in the reference.
   const auto size = static_cast<std::size_t>(M) + 1;
   std::vector<int> m(size, kWordMinimum), i(m), d(m), m_next(m), i_next(m), d_next(m);
   for (const Residue x : residues) {
@@ -268,7 +268,7 @@ float bias_filter(const BiasModel& model, std::span<const Residue> residues) {
   const int L = static_cast<int>(residues.size());
   const float p1 = null_p1(L);
   const float t00 = p1, t01 = 1.0f - p1;
-  // The start probabilities are a step from a state that does not exist.
+  // The start probabilities are a step from a fictitious state.
   float a0 = 0, a1 = 0, score = 0;
   bool first = true;
   for (const Residue x : residues) {
@@ -367,7 +367,7 @@ BackwardResult backward(const OddsProfile& profile, std::span<const Residue> res
     N = B * length.move + N * length.loop;
     E = C * length.ec + J * length.ej;
     extend_deletes(true);
-    // Far above Forward's range its factors no longer keep the row finite.
+    // Far above Forward's range, its factors do not keep the row finite.
     if (B > 1.0e16f) result.own_scale = true;
     result.scale[row] = result.own_scale ? (B > 1.0e4f ? B : 1.0f) : forward_scale[row];
     rescale(result.scale[row]);

@@ -1,5 +1,5 @@
-// Plain scalar dynamic programming: the oracle every vector and GPU kernel is held against.
-// Natural node order, no tricks; arithmetic as in Eddy 2011 and verified against hmmsearch.
+// Plain scalar dynamic programming: the oracle for every vector and GPU kernel. Natural node order;
+// arithmetic as in Eddy 2011, verified against hmmsearch.
 #pragma once
 
 #include <span>
@@ -19,10 +19,10 @@ struct SsvResult {
   bool operator==(const SsvResult&) const = default;
 };
 
-/// The decision of the SSV filter from the largest cell value: `best_unsigned` is u of the
-/// specification (running maximum + 256, 128..255). Shared by every SSV implementation.
+/// The SSV filter's decision from the largest cell value: `best_unsigned` is u of the specification
+/// (running maximum + 256, 128..255). Shared by every SSV implementation.
 SsvResult ssv_decide(const ByteProfile& profile, int best_unsigned, int L);
-/// False when the profile/length combination leaves SSV's byte range; then MSV decides.
+/// False if profile and length leave SSV's byte range; MSV then decides.
 bool ssv_usable(const ByteProfile& profile, int L);
 
 SsvResult ssv_filter(const ByteProfile& profile, std::span<const Residue> residues);
@@ -30,10 +30,10 @@ SsvResult ssv_filter(const ByteProfile& profile, std::span<const Residue> residu
 float msv_recurrence(const ByteProfile& profile, std::span<const Residue> residues);
 /// Nats of the final J byte of the MSV recurrence.
 float msv_nats(const ByteProfile& profile, int J, int L);
-/// SSV first, MSV where SSV has no result: what hmmsearch calls the MSV filter.
+/// SSV first, then MSV if SSV has no result: hmmsearch's "MSV filter".
 float msv_filter(const ByteProfile& profile, std::span<const Residue> residues);
 
-/// Viterbi filter, nats, +inf on overflow, -inf when no path. Saturating 16-bit adds.
+/// Viterbi filter, nats, +inf on overflow, -inf without a path. Saturating 16-bit adds.
 float viterbi_filter(const WordProfile& profile, std::span<const Residue> residues);
 /// Nats of the final C word.
 float viterbi_nats(const WordProfile& profile, int C, int L);
@@ -41,22 +41,22 @@ float viterbi_nats(const WordProfile& profile, int C, int L);
 /// Composition bias filter score, nats.
 float bias_filter(const BiasModel& model, std::span<const Residue> residues);
 
-/// Forward over a whole target. `scale[i]` (0..L) is the factor row i was divided by, 1 where it
-/// was not; `total` is the sum of their logs in nats; `nats` is the score (-inf: no path).
+/// Forward over a whole target. `scale[i]` (0..L) is the divisor of row i, 1 if it was not scaled;
+/// `total` is the sum of their logs in nats; `nats` is the score (-inf: no path).
 struct ForwardResult {
   float nats = 0;
   float total = 0;
   std::vector<float> scale;
 };
-/// In the reference's own four-lane operation order. `length` sets the specials: the search uses
+/// Sums in the reference's four-lane order. `length` sets the specials: the search uses
 /// length_model(L, true). Call inside a FlushToZeroScope.
 ForwardResult forward(const OddsProfile& profile, std::span<const Residue> residues,
                       const LengthModel& length);
-/// Its score for the multihit profile at the target's own length.
+/// Score for the multihit profile at the target's own length.
 float forward_score(const OddsProfile& profile, std::span<const Residue> residues);
 
-/// Backward over a whole target. `own_scale` is set when rows grew beyond what Forward's factors
-/// keep in range and Backward went on with factors of its own.
+/// Backward over a whole target. `own_scale`: rows grew beyond the range of Forward's factors, and
+/// Backward continued with factors of its own.
 struct BackwardResult {
   float nats = 0;
   float total = 0;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kWordMinimum = -32768;
 constexpr int kWordMaximum = 32767;
-// A diagonal ends where so many residues have not raised its score.
+// A diagonal ends after this many residues without a gain in score.
 constexpr int kPatience = 5;
 
 int add_words(int a, int b) { return std::clamp(a + b, kWordMinimum, kWordMaximum); }
@@ -17,7 +17,7 @@ int add_words(int a, int b) { return std::clamp(a + b, kWordMinimum, kWordMaximu
 
 Diagonal ssv_diagonal(const ByteProfile& profile, const SsvScan& scan,
                       std::span<const Residue> residues, int row, int node, int score) {
-  // What the residue of a row adds at a node.
+  // Score of a row's residue at a node.
   const auto gain = [&](int i, int k) {
     const std::size_t x = residues[static_cast<std::size_t>(i - 1)];
     return profile.bias -

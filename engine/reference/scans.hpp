@@ -1,5 +1,5 @@
-// Scans of long targets: places where SSV or Viterbi reaches a threshold, rather than one score
-// (Wheeler & Eddy 2013). Plain scalar code, and what it shares with vector code.
+// Scans of long targets: find the places where SSV or Viterbi reaches a threshold, rather than one
+// score (Wheeler & Eddy 2013). Plain scalar code, and helpers that the vector code shares.
 #pragma once
 
 #include <span>
@@ -20,17 +20,17 @@ struct Diagonal {
 struct SsvScan {
   int threshold = 0;  ///< 0..255
   int begin = 0;      ///< score of a cell where an alignment begins, 0..255
-  int floor = 0;      ///< the same, as diagonals are traced: it may be negative
+  int floor = 0;      ///< the same for traced diagonals; may be negative
 };
 
-/// Extends a cell that reaches the threshold, `score` in row `row` (1-based) at node `node`, in
+/// Extends a cell that reaches the threshold (`score` in row `row`, 1-based, at node `node`) in
 /// both directions.
 Diagonal ssv_diagonal(const ByteProfile& profile, const SsvScan& scan,
                       std::span<const Residue> residues, int row, int node, int score);
-/// Where the scan goes on after a diagonal from a cell of that row: the last row that it covers.
+/// The last row that a diagonal covers; the scan continues after it.
 inline int last_row(const Diagonal& diagonal) { return diagonal.first + diagonal.length - 1; }
 
-/// Of nodes with equal scores, the one that comes first in vectors of `lanes` lanes counts.
+/// Among nodes with equal scores, the first in the order of vectors of `lanes` lanes counts.
 struct StripedOrder {
   int Q;
   StripedOrder(int M, int lanes) : Q(M > lanes ? (M - 1) / lanes + 1 : 2) {
@@ -43,7 +43,7 @@ struct StripedOrder {
 };
 inline constexpr int kSsvScanLanes = 16, kViterbiScanLanes = 8;
 
-/// Diagonals in the order of their cells that reach the threshold.
+/// Diagonals, ordered by the cells that reach the threshold.
 std::vector<Diagonal> ssv_scan(const ByteProfile& profile, const SsvScan& scan,
                                std::span<const Residue> residues);
 

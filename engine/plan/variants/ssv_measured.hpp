@@ -1,8 +1,8 @@
 // The fastest split of each size class among multi_lane_mixed's, as measured.
 // Made by benchmarks/measure_ssv.py on one NVIDIA H200 (132 SMs, 1.98 GHz): 1520 kernels,
-// 250,154,908 residues, median of 3 launches, 897,766,720 answers equal to the CPU's. Neighbouring
-// splits differ by up to 5 % through the assembler's choice of registers and order of loads, which
-// no model of the device predicts.
+// 250,154,908 residues, median of 3 launches, 897,766,720 answers equal to the CPU's.
+// Neighbouring splits differ by up to 5 % through the assembler's choice of registers and order of
+// loads, which no model of the device predicts.
 #pragma once
 
 #include <array>

@@ -2,7 +2,6 @@
 // only. Each stage appends its designs to its table, see plan/variants/<stage>.cpp.
 #pragma once
 
-#include <array>
 #include <span>
 #include <vector>
 
