@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <vector>
 
 #include "cache/bytes.hpp"
 #include "cache/compression.hpp"
@@ -39,7 +38,7 @@ Result<ExportReport> export_bundle(const EntryStore& store, const std::string& p
   write(header);
   for (const StoredFile& stored : store.scan().entries) {
     const auto bytes = store.read(stored.path);
-    if (!bytes) continue;  // removed since the scan, or not ours to vouch for
+    if (!bytes) continue;  // removed since the scan, or untrusted
     const auto decoded = decode_entry(*bytes, Attachments::kLoad);
     if (!decoded || decoded->key.digest() != stored.name) {
       ++report.skipped_bad;
@@ -79,7 +78,7 @@ Status read_bundle(
   if (digest_of(body) != Digest::from_bytes(bytes.substr(bytes.size() - 16))) {
     return damaged("checksum does not match");
   }
-  // Two passes, so that nothing is taken from a bundle that turns out damaged further on.
+  // Two passes, so that nothing is imported from a bundle that is damaged further on.
   for (const bool taking : {false, true}) {
     ByteReader reader(body);
     reader.take(kMagic.size());

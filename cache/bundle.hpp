@@ -1,6 +1,6 @@
-// Many entries in one checked file, for machines without a compiler or a network.
-// Grammar: docs/cache-format.md. A checksum is not a signature: importing a bundle means
-// trusting its author, since its kernels will run.
+// Many entries in one checked file, for machines without a compiler or a network. Grammar:
+// docs/cache-format.md. A checksum is not a signature: importing a bundle means trusting its
+// author, since its kernels will run.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct ExportReport {
 };
 
 /// Writes every intact entry that passes `filter` (empty: all) to `path`, which appears only when
-/// complete. Nothing to write is an error (kInput) and leaves no file.
+/// complete. Without any such entry it fails with kInput and leaves no file.
 Result<ExportReport> export_bundle(const EntryStore& store, const std::string& path,
                                    const EntryFilter& filter);
 
@@ -33,12 +33,12 @@ struct ImportReport {
   std::uint64_t imported = 0, already_present = 0;
 };
 
-/// Decodes a whole bundle: checks the checksum and each entry before `take` sees the first one.
-/// Fails with kInput on any damage and on a bundle without entries.
+/// Decodes a bundle; `take` is called only after the checksum and all entries are verified. Fails
+/// with kInput on any damage and on a bundle without entries.
 Status read_bundle(std::string_view bytes,
                    const std::function<Status(DecodedEntry&&, std::string_view entry_bytes)>& take);
 
-/// All or nothing on damage: a damaged bundle imports no entry.
+/// Imports all entries, or none if the bundle is damaged.
 Result<ImportReport> import_bundle(const EntryStore& store, const std::string& path);
 
 }  // namespace hmmjit::cache

@@ -1,4 +1,4 @@
-// Little-endian fields in byte strings, written and read without alignment or overrun.
+// Little-endian fields in byte strings; unaligned, bounds-checked.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ void put(std::string& out, T value) {
   }
 }
 
-/// A cursor that never passes the end: every read says whether it was possible.
+/// A cursor that never passes the end: each read returns false if it would.
 class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : rest_(bytes) {}

@@ -1,4 +1,4 @@
-// The key of a cached kernel: everything it was made from, as an ordered list of named components.
+// The key of a cached kernel: all inputs of its compile, as an ordered list of named components.
 #pragma once
 
 #include <span>
@@ -17,16 +17,16 @@ struct KeyComponent {
   bool operator==(const KeyComponent&) const = default;
 };
 
-/// An ordered list of named components. Every key starts with the component "schema", the
-/// version of the entry format, so that files of two formats never share a name. Values are kept
-/// whole: a look-up compares the full record, hence two keys with equal digests are still told
-/// apart. Immutable after building; reading from several threads is safe.
+/// An ordered list of named components. Every key starts with the component "schema", the version
+/// of the entry format, so that files of two formats never share a name. Values are kept whole: a
+/// look-up compares the full record, so keys with equal digests are told apart. Immutable once
+/// built; readable from several threads.
 class CacheKey {
  public:
   CacheKey();
 
   /// Appends a component; the order is part of the key. A repeated or empty name makes the key
-  /// invalid: it then matches nothing and cannot be published.
+  /// invalid: it matches nothing and cannot be published.
   CacheKey& add(std::string name, std::string value);
 
   std::span<const KeyComponent> components() const { return components_; }
@@ -37,7 +37,7 @@ class CacheKey {
   const Digest& digest() const { return digest_; }
   bool valid() const { return valid_; }
 
-  /// Parses a canonical record; fails with kInput when it is not one.
+  /// Parses a canonical record; fails with kInput if it is malformed.
   static Result<CacheKey> from_record(std::string_view record);
 
   bool operator==(const CacheKey& other) const { return record_ == other.record_; }
@@ -57,11 +57,11 @@ struct KeyDifference {
   Kind kind = Kind::kChanged;
   std::string component;
   Digest first, second;  ///< component digests (zero where absent)
-  std::string detail;    ///< the values when short, else the first line that differs
+  std::string detail;    ///< short values in full, else the first line that differs
 };
 
-/// Names the components in which two keys differ, in the order of the first key; empty when
-/// they are equal.
+/// Names the components in which two keys differ, in the order of the first key; empty if they are
+/// equal.
 std::vector<KeyDifference> explain(const CacheKey& first, const CacheKey& second);
 
 /// One line: "options: '-a' became '-b'; target: ...".

@@ -103,8 +103,8 @@ Status apply_setting(Settings& settings, std::string_view variable, std::string_
 
 namespace {
 
-// share/hmmjit/kernels of the prefix in which the program or the library lies, wherever that has
-// been moved to; the usual folder where there is none.
+// share/hmmjit/kernels below the installation prefix, found from the location of the program or
+// library; the usual folder if there is none.
 std::string installed_kernels() {
   namespace fs = std::filesystem;
   std::error_code failed;
@@ -139,7 +139,7 @@ Result<Settings> settings_from_environment(const GetEnvironment& get) {
   }
   for (const SettingDescription& setting : setting_descriptions()) {
     if (const char* value = get(setting.variable)) {
-      // An empty user folder is what an unset variable looks like in many job scripts.
+      // Many job scripts set a variable that should be unset to the empty string.
       if (*value == '\0' && std::string_view(setting.variable) != "HMMJIT_CACHE_SYSTEM_DIR")
         continue;
       HMMJIT_TRY(apply_setting(settings, setting.variable, value));

@@ -21,12 +21,12 @@ enum class Counter : unsigned {
   kMisses,
   kPublished,
   kPublishFailures,   ///< a finished kernel could not be stored (the run went on)
-  kStoreUnavailable,  ///< the user folder could not be used at all
-  kBadEntries,        ///< damaged or forged files met
+  kStoreUnavailable,  ///< the user folder could not be used
+  kBadEntries,        ///< damaged or forged files found
   kRefusedEntries,    ///< intact entries that the consumer refused (a driver, for instance)
-  kLockTimeouts,      ///< waited in vain, compiled anyway
+  kLockTimeouts,      ///< the wait timed out; compiled anyway
   kLockUnavailable,   ///< the file system offers no locks, compiled anyway
-  kTrims,             ///< this and the next three: persistent statistics only
+  kTrims,             ///< from here on: persistent statistics only
   kEvicted,
   kEvictedBytes,
   kSweptTemporaries,
@@ -35,7 +35,7 @@ enum class Counter : unsigned {
 
 const char* counter_name(Counter counter);
 
-/// Thread-safe; relaxed, since no order between counters is promised.
+/// Thread-safe; relaxed, since the order between counters is unspecified.
 class Counters {
  public:
   Counters() = default;
@@ -57,15 +57,15 @@ struct StoredStatistics {
   std::uint64_t estimated_bytes = 0;  ///< allocated blocks since the last scan; 0: unknown
 
   std::string to_text() const;
-  /// Unknown lines are kept out, a damaged file gives zeros: statistics are never an error.
+  /// Ignores unknown lines; a damaged file gives zeros, since statistics are never an error.
   static StoredStatistics from_text(std::string_view text);
 };
 
-/// Zeros when the folder has none yet.
+/// Zeros if the folder has none yet.
 StoredStatistics read_statistics(const EntryStore& store);
 
-/// Reads, changes and replaces the persistent statistics under their lock; false when the lock
-/// stayed busy or the file could not be written. Without file locks counts may be lost.
+/// Reads, changes and replaces the persistent statistics under their lock; false if the lock stayed
+/// busy or the file could not be written. Without file locks counts may be lost.
 bool update_statistics(const EntryStore& store,
                        const std::function<void(StoredStatistics&)>& change);
 

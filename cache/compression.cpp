@@ -11,7 +11,7 @@ std::string compress(std::string_view raw) {
   std::string packed(ZSTD_compressBound(raw.size()), '\0');
   const std::size_t size =
       ZSTD_compress(packed.data(), packed.size(), raw.data(), raw.size(), ZSTD_CLEVEL_DEFAULT);
-  if (ZSTD_isError(size)) throw std::bad_alloc();  // the only failure left with enough room
+  if (ZSTD_isError(size)) throw std::bad_alloc();  // the only possible failure with enough room
   packed.resize(size);
   return packed;
 }
@@ -21,8 +21,8 @@ Result<std::string> decompress(std::string_view packed, std::uint64_t raw_size) 
   if (raw_size > kMaxSectionBytes) return bad();
   if (ZSTD_getFrameContentSize(packed.data(), packed.size()) != raw_size) return bad();
   if (ZSTD_findFrameCompressedSize(packed.data(), packed.size()) != packed.size()) return bad();
-  // A frame header can promise anything: one frame cannot expand more than its blocks allow
-  // (128 KiB from 4 bytes), so a larger promise is refused before memory is taken for it.
+  // Do not trust the size in a frame header: a frame expands at most 128 KiB per 4 bytes, so a
+  // larger size is refused before memory is allocated.
   if (raw_size / (std::uint64_t{128} << 10) > packed.size()) return bad();
   std::string raw(raw_size, '\0');
   const std::size_t size = ZSTD_decompress(raw.data(), raw.size(), packed.data(), packed.size());

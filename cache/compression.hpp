@@ -9,7 +9,7 @@
 
 namespace hmmjit::cache {
 
-/// No part of an entry is larger, so a forged size cannot make a reader allocate without bound.
+/// Upper bound for a part of an entry, so that a forged size cannot cause an unbounded allocation.
 inline constexpr std::uint64_t kMaxSectionBytes = std::uint64_t{256} << 20;
 
 std::string compress(std::string_view raw);

@@ -4,7 +4,6 @@
 #include <zstd.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "cache/bytes.hpp"
 #include "cache/compression.hpp"
@@ -113,8 +112,7 @@ Result<Parsed> parse(std::string_view bytes) {
   }
   Parsed parsed;
   parsed.digest = Digest::from_bytes(*reader.take(16));
-  // What follows is checked although the checksum holds: a checksum can be recomputed by whoever
-  // changed the bytes.
+  // Check the contents although the checksum holds: whoever changed the bytes can recompute it.
   for (std::uint32_t i = 0; i < count; ++i) {
     Section section;
     std::uint16_t name_size = 0;
@@ -218,8 +216,8 @@ Result<std::string> encode_entry(const CacheKey& key, const Entry& entry) {
   for (const auto& [name, value] : entry.attachments) {
     put_section(out, kAttachment, name, value, true);
   }
-  // The payload stays raw: a hit hands it on without decompression, and tools that look for an
-  // ELF image inside a file find it.
+  // The payload stays raw: a hit needs no decompression, and tools that search a file for an ELF
+  // image find it.
   put_section(out, kPayload, {}, entry.payload, false);
   std::string total;
   put(total, static_cast<std::uint64_t>(out.size() + kEpilogueBytes));
@@ -243,7 +241,7 @@ Result<Entry> decode_entry_for(std::string_view bytes, const CacheKey& expected,
   HMMJIT_ASSIGN(const Parsed parsed, parse(bytes));
   HMMJIT_ASSIGN(const std::string record, unpack(parsed.sections.front()));
   if (record != expected.record()) {
-    // Equal digests of different records are a collision, which is nobody's fault and no damage.
+    // Equal digests of different records are a collision, not damage.
     const bool collision = digest_of(record) == expected.digest();
     return fail(ErrorCode::kInput,
                 collision ? "another key has the same digest"

@@ -1,4 +1,4 @@
-// Advisory per-key locks between processes that no crash can leave behind.
+// Advisory per-key locks between processes; a crash releases them.
 #pragma once
 
 #include <chrono>
@@ -10,10 +10,10 @@
 
 namespace hmmjit::cache {
 
-/// One byte of one empty lock file, locked through its own open file description (fcntl
-/// F_OFD_SETLK): the kernel releases it when the description closes, also on SIGKILL, and it
-/// excludes threads of one process as well as other processes. Locking byte ranges of a single
-/// file leaves no per-key files to clean up.
+/// One byte of an empty lock file, locked through an open file description of its own (fcntl
+/// F_OFD_SETLK): the operating system releases it when the description closes, also on SIGKILL, and
+/// it excludes threads as well as processes. Byte ranges of a single file leave no per-key files
+/// behind.
 class FileLock {
  public:
   FileLock() = default;
@@ -21,8 +21,8 @@ class FileLock {
   FileLock& operator=(FileLock&& other) noexcept;
   ~FileLock();
 
-  /// Waits at most `wait` (zero: one try). Fails with kResources when another holder kept it for
-  /// so long, with kOutput when the file system offers no lock or the file cannot be opened.
+  /// Waits at most `wait` (zero: one try). Fails with kResources if another holder kept the lock
+  /// that long, with kOutput if the file system has no locks or the file cannot be opened.
   static Result<FileLock> acquire(const std::string& path, std::uint64_t offset,
                                   std::chrono::milliseconds wait, unsigned file_mode);
   bool held() const { return descriptor_ >= 0; }

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
-#include <memory>
 #include <optional>
 
 #include "core/folder.hpp"
@@ -35,7 +34,7 @@ class Descriptor {
     if (value_ >= 0) ::close(value_);
   }
   int get() const { return value_; }
-  /// close(2) with its result; after EINTR the descriptor is gone on Linux.
+  /// close(2) with its result; on Linux the descriptor is closed even after EINTR.
   int close() {
     const int result = ::close(std::exchange(value_, -1));
     return result != 0 && errno == EINTR ? 0 : result;
@@ -73,7 +72,7 @@ int write_all(int descriptor, std::string_view bytes) {
   return 0;
 }
 
-/// 64 random bits: process ids repeat across the machines of a shared file system.
+/// 64 random bits, since process ids repeat across the machines of a shared file system.
 std::string unique_suffix() {
   static std::atomic<std::uint64_t> counter{0};
   std::uint64_t random = 0;
@@ -89,7 +88,8 @@ int sync_folder(const std::string& path) {
   const Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() < 0) return errno;
   if (::fsync(folder.get()) == 0) return 0;
-  // Some network file systems cannot sync folders and say so; their rename is already durable.
+  // Some network file systems report that they cannot sync folders; their rename is already
+  // durable.
   return errno == EINVAL || errno == ENOTSUP ? 0 : errno;
 }
 
@@ -126,7 +126,7 @@ Status EntryStore::check_folder() const {
     return fail(ErrorCode::kOutput, "the kernel cache folder is not a folder", root_,
                 "remove that file or set HMMJIT_CACHE_DIR");
   }
-  // Whoever can write here chooses the code that runs on the GPU with the user's rights.
+  // Who can write here chooses code that runs on the GPU with the user's rights.
   const bool owner_trusted = info.st_uid == ::geteuid() ||
                              (options_.allow_root_owner && info.st_uid == 0) ||
                              options_.allow_group;
@@ -150,7 +150,7 @@ Status EntryStore::check_folder() const {
 Status EntryStore::make_folder(const std::string& path) const {
   const mode_t mode = options_.allow_group ? 02770 : 0700;
   if (::mkdir(path.c_str(), mode) == 0) {
-    // The umask would take the group's rights away that sharing needs.
+    // The umask would remove the group's rights, which sharing needs.
     if (options_.allow_group && ::chmod(path.c_str(), mode) != 0) {
       return store_error(path, "set the rights of a cache folder", errno);
     }
@@ -176,7 +176,7 @@ Status EntryStore::prepare() const {
          slash = root_.find('/', slash + 1)) {
       const std::string parent = root_.substr(0, slash);
       if (::mkdir(parent.c_str(), 0700) != 0 && errno != EEXIST) {
-        const int refusal = errno;  // not that of the look at what is there
+        const int refusal = errno;  // the following look-up overwrites errno
         if (::stat(parent.c_str(), &info) != 0) {
           return store_error(parent, "make the kernel cache folder", refusal);
         }
@@ -207,7 +207,7 @@ Status EntryStore::replace_file(const std::string& name, std::string_view bytes)
 }
 
 Result<std::string> EntryStore::read(const std::string& path, FileIdentity* identity) const {
-  // O_NONBLOCK: a pipe in the place of an entry must not hang the search.
+  // O_NONBLOCK: a FIFO in place of an entry must not hang the search.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (file.get() < 0) {
     return fail(ErrorCode::kInput, std::strerror(errno), errno == ENOENT ? "absent" : path);
@@ -238,8 +238,9 @@ Result<std::string> EntryStore::read(const std::string& path, FileIdentity* iden
 }
 
 void EntryStore::stamp(const std::string& path, FileIdentity& identity) const {
-  // Own stamp, since access times are off or coarse on most mounts; once an hour at most, so that
-  // hits cost no writes. Also when the stamp lies in the future (a clock was set back).
+  // Use our own time stamp, since access times are off or coarse on most mounts. It is updated at
+  // most once an hour, so that hits cost no writes, and whenever it lies in the future (the clock
+  // was set back).
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0 || identity_of(info) != identity) return;
   const std::int64_t age = std::time(nullptr) - info.st_mtim.tv_sec;
@@ -264,7 +265,7 @@ FindResult EntryStore::find(const CacheKey& key, Attachments attachments) const 
       result.state = FindResult::State::kBad;
       result.reason = error.message;
     } else {
-      // Removed, renamed over or gone stale on a network file system: all the same, a miss.
+      // Removed, replaced or stale on a network file system: a miss in each case.
       result.reason = error.where == "absent" ? "no entry" : "unreadable: " + error.message;
     }
     return result;
@@ -295,7 +296,7 @@ Result<std::uint64_t> EntryStore::publish(const CacheKey& key, const Entry& entr
 
 Result<std::uint64_t> EntryStore::publish_bytes(const Digest& digest, std::string_view bytes,
                                                 FileIdentity* identity) const {
-  // A concurrent `clear` or trim may take the folder away between two steps: begin once more.
+  // A concurrent `clear` or trim may remove the folder between two steps: retry once.
   bool retry = false;
   auto result = publish_once(digest, bytes, identity, retry);
   if (!result && retry) result = publish_once(digest, bytes, identity, retry);
@@ -348,7 +349,7 @@ Result<std::uint64_t> EntryStore::publish_once(const Digest& digest, std::string
   HMMJIT_TRY(step(PublishStep::kRename, path));
   if (::rename(temporary.c_str(), path.c_str()) != 0) return failed("rename", errno);
   unlink_temporary.path = nullptr;
-  // Renaming changes the change time, so that the identity is known only now.
+  // Renaming changes the change time, so the identity is known only now.
   if (identity != nullptr) {
     const bool ours = ::lstat(path.c_str(), &info) == 0 && info.st_ino == written;
     *identity = ours ? identity_of(info) : FileIdentity{};
@@ -380,7 +381,7 @@ StoreScan EntryStore::scan() const {
 
 void EntryStore::scan_folder(const std::string& folder, int depth, StoreScan& result) const {
   const auto names = names_in_folder(folder);
-  if (!names) return;  // it vanished meanwhile: that ends its own walk only
+  if (!names) return;  // removed meanwhile: skip this folder
   for (const std::string& name : *names) {
     const std::string path = folder + '/' + name;
     struct stat info {};

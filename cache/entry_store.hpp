@@ -18,7 +18,7 @@
 
 namespace hmmjit::cache {
 
-/// Identifies the very file that was read, so that a deletion never hits its replacement.
+/// Identifies the file that was read, so that a deletion never removes its replacement.
 struct FileIdentity {
   std::uint64_t device = 0, inode = 0, size = 0;
   std::int64_t change_seconds = 0, change_nanoseconds = 0;
@@ -40,7 +40,7 @@ enum class PublishStep {
 
 enum class Access { kReadOnly, kReadWrite };
 
-/// Bytes of the lock file that are no key's: keys use offsets below 2^62.
+/// Bytes of the lock file beyond those of keys, which use offsets below 2^62.
 inline constexpr std::uint64_t kStatisticsLockOffset = (std::uint64_t{1} << 62) + 1;
 inline constexpr std::uint64_t kTrimLockOffset = (std::uint64_t{1} << 62) + 2;
 inline constexpr std::uint64_t kIdleWarmLockOffset = (std::uint64_t{1} << 62) + 3;
@@ -49,8 +49,8 @@ struct StoreOptions {
   Access access = Access::kReadWrite;
   bool allow_group = false;
   bool allow_root_owner = false;  ///< the system layer may belong to root
-  /// Fault injection for tests: called before each step; a non-zero errno makes the step fail
-  /// with it.
+  /// Fault injection for tests: called before each step; a non-zero return value is the errno with
+  /// which that step fails.
   std::function<int(PublishStep)> before_step;
 };
 
@@ -59,7 +59,7 @@ struct FindResult {
   State state = State::kMiss;
   Entry entry;            ///< valid when kHit
   FileIdentity identity;  ///< of the file read, when kHit or kBad
-  std::string reason;     ///< why not, when kMiss or kBad
+  std::string reason;     ///< reason for kMiss or kBad
 };
 
 struct StoredFile {
@@ -67,7 +67,7 @@ struct StoredFile {
   std::string path;
   std::uint64_t allocated = 0;  ///< bytes on disk (blocks), as du counts
   std::uint64_t size = 0;
-  std::int64_t last_used = 0;  ///< our own stamp (mtime), nanoseconds since the epoch
+  std::int64_t last_used = 0;  ///< our own time stamp (mtime), nanoseconds since the epoch
   FileIdentity identity;
 };
 
@@ -77,11 +77,11 @@ struct StoreScan {
   std::uint64_t allocated_total = 0;    ///< whole tree with folders: what `du -s` reports
 };
 
-/// Thread-safe; holds no descriptor between calls, so the folder may vanish at any time.
+/// Thread-safe; holds no descriptor between calls, so the folder may be removed at any time.
 class EntryStore {
  public:
-  /// Checks the folder when it exists: a directory, owned by the user (or, when allowed, by root),
-  /// not writable by group or others unless opted in. Makes nothing: `prepare` does, before the
+  /// Checks the folder if it exists: a directory, owned by the user (or, if allowed, by root), and
+  /// not writable by group or others unless opted in. Creates nothing; `prepare` does, before the
   /// first lock or publication. Fails with kOutput and a remedy.
   static Result<EntryStore> open(std::string root, StoreOptions options);
 
@@ -93,21 +93,21 @@ class EntryStore {
   Access access() const { return options_.access; }
   unsigned file_mode() const { return options_.allow_group ? 0660 : 0600; }
 
-  /// Lock-free. A file that is missing, replaced or removed meanwhile (ENOENT, ESTALE) is a miss;
-  /// a file that is damaged, foreign or holds another key is kBad. Stamps a hit at most hourly
-  /// when the store is writable.
+  /// Lock-free. A file that is missing, or replaced or removed meanwhile (ENOENT, ESTALE), is a
+  /// miss; one that is damaged, foreign or holds another key is kBad. In a writable store a hit
+  /// updates the time stamp, at most hourly.
   FindResult find(const CacheKey& key, Attachments attachments = Attachments::kSkip) const;
 
-  /// Temporary file in the entry's folder, every write checked, fsync, close, rename, fsync of
-  /// the folder. Returns the bytes newly allocated on disk. Fails with kOutput; the caller's own
-  /// result stays good.
+  /// Writes a temporary file in the entry's folder with every write checked, then fsync, close,
+  /// rename, and fsync of the folder. Returns the bytes newly allocated on disk. Fails with
+  /// kOutput; the caller's result stays valid.
   Result<std::uint64_t> publish(const CacheKey& key, const Entry& entry) const;
-  /// As publish, for bytes already encoded and checked. `identity` receives the published file's,
-  /// or zeros when another process replaced it at once.
+  /// publish() for encoded and checked bytes. `identity` receives that of the published file, or
+  /// zeros if another process replaced it immediately.
   Result<std::uint64_t> publish_bytes(const Digest& digest, std::string_view bytes,
                                       FileIdentity* identity = nullptr) const;
 
-  /// Deletes the file only if it is still the one that was read; true when deleted.
+  /// Deletes the file only if it is still the one that was read; true if deleted.
   bool remove(const Digest& digest, const FileIdentity& identity) const {
     return remove_path(entry_path(digest), identity);
   }
@@ -115,17 +115,17 @@ class EntryStore {
 
   bool exists() const;
 
-  /// Makes and checks the root folder (and its CACHEDIR.TAG, so that backups leave it out).
+  /// Creates and checks the root folder (with a CACHEDIR.TAG, so that backups skip it).
   Status prepare() const;
 
-  /// Replaces a small file of the root folder by rename, without fsync: for what may be lost in a
-  /// power failure, not torn by a crash.
+  /// Replaces a small file of the root folder by rename, without fsync: a crash cannot tear it, but
+  /// a power failure may lose it.
   Status replace_file(const std::string& name, std::string_view bytes) const;
 
-  /// Reads one file completely; kInput when it is absent or not ours to trust.
+  /// Reads a whole file; kInput if it is absent or untrusted.
   Result<std::string> read(const std::string& path, FileIdentity* identity = nullptr) const;
 
-  /// Never fails: what vanishes during the walk is left out.
+  /// Never fails: files that disappear during the walk are omitted.
   StoreScan scan() const;
 
  private:

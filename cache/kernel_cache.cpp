@@ -10,7 +10,7 @@
 #include <set>
 
 #include "cache/entry_lock.hpp"
-#include "cache/trimmer.hpp"
+#include "cache/maintenance.hpp"
 #include "core/mutex.hpp"
 
 namespace hmmjit::cache {
@@ -19,9 +19,9 @@ namespace {
 struct InMemory {
   CacheKey key;
   std::shared_ptr<const Entry> entry;
-  Layer origin = Layer::kNone;  // disk layer it was read from, kNone when made here
+  Layer origin = Layer::kNone;  // disk layer it was read from, kNone if made here
   FileIdentity identity;
-  std::list<Digest>::iterator age;  // position in the use order
+  std::list<Digest>::iterator age;  // position in the LRU list
 };
 
 std::uint64_t memory_size(const InMemory& item) {
@@ -50,11 +50,11 @@ struct KernelCache::Shared {
   Mutex mutex;
   std::condition_variable finished;
   std::map<Digest, InMemory> memory HMMJIT_GUARDED_BY(mutex);
-  std::list<Digest> use_order HMMJIT_GUARDED_BY(mutex);  // least recent first
+  std::list<Digest> use_order HMMJIT_GUARDED_BY(mutex);  // least recently used first
   std::uint64_t memory_bytes HMMJIT_GUARDED_BY(mutex) = 0;
   std::set<Digest> in_flight HMMJIT_GUARDED_BY(mutex);
   std::map<Digest, Error> failures HMMJIT_GUARDED_BY(mutex);
-  // Files; inode numbers alone are reused.
+  // Identified by digest as well, since inode numbers are reused.
   std::set<std::pair<Digest, FileIdentity>> refused HMMJIT_GUARDED_BY(mutex);
   std::set<std::string> warned HMMJIT_GUARDED_BY(mutex);
   std::vector<Error> warnings HMMJIT_GUARDED_BY(mutex);
@@ -62,9 +62,9 @@ struct KernelCache::Shared {
   std::atomic<bool> swept{false};
   std::atomic<bool> waited_in_vain{false};  // for another process
   Mutex flush_mutex;
-  // The persistent counters stayed locked.
+  // The lock of the persistent counters stayed busy.
   bool counted_in_vain HMMJIT_GUARDED_BY(flush_mutex) = false;
-  // What the persistent counters already hold of this process.
+  // This process's share of the persistent counters.
   Counters flushed HMMJIT_GUARDED_BY(flush_mutex);
 
   void forget(const Digest& digest) HMMJIT_REQUIRES(mutex) {
@@ -231,8 +231,6 @@ KernelCache::Guard KernelCache::lock(const CacheKey& key) {
       timed_out = !hold.wait_until(shared_->finished, deadline);
     if (shared_->in_flight.contains(key.digest())) {
       counters_.add(Counter::kLockTimeouts);
-      guard.why_not_ =
-          fmt::format("another thread made the same kernel for {} ms", settings_.lock_wait.count());
       return guard;
     }
     shared_->in_flight.insert(key.digest());
@@ -240,14 +238,13 @@ KernelCache::Guard KernelCache::lock(const CacheKey& key) {
   guard.state_ = std::make_unique<Guard::State>();
   guard.state_->shared = shared_;
   guard.state_->digest = key.digest();
-  if (user_ == nullptr || !writes(settings_.mode)) return guard;  // nobody else could profit
-  Error error;
-  if (const Status prepared = user_->prepare(); !prepared) {
-    error = prepared.error();
-  } else {
+  guard.exclusive_ = true;
+  if (user_ == nullptr || !writes(settings_.mode)) return guard;  // no other process could profit
+  bool waited = false;
+  if (user_->prepare()) {
     auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
         deadline - std::chrono::steady_clock::now());
-    // One holder that does not move has cost enough: waits for many kernels must not add up.
+    // One stuck holder has cost enough: waits for many kernels must not add up.
     if (shared_->waited_in_vain) left = {};
     auto lock = FileLock::acquire(user_->lock_path(), EntryStore::lock_offset(key.digest()),
                                   std::max(left, std::chrono::milliseconds(0)), user_->file_mode());
@@ -255,17 +252,16 @@ KernelCache::Guard KernelCache::lock(const CacheKey& key) {
       guard.state_->file_lock = std::move(*lock);
       return guard;
     }
-    error = lock.error();
-    if (error.code == ErrorCode::kResources) shared_->waited_in_vain = true;
+    waited = lock.error().code == ErrorCode::kResources;
+    if (waited) shared_->waited_in_vain = true;
   }
-  counters_.add(error.code == ErrorCode::kResources ? Counter::kLockTimeouts
-                                                    : Counter::kLockUnavailable);
-  guard.why_not_ = error.to_string();
+  counters_.add(waited ? Counter::kLockTimeouts : Counter::kLockUnavailable);
+  guard.exclusive_ = false;
   return guard;
 }
 
 Result<Lookup> KernelCache::publish(const CacheKey& key, Entry entry) {
-  // Encoded first: an entry that cannot be stored (empty payload) must not be remembered either.
+  // Encode first: an entry that cannot be stored (empty payload) must not be kept in memory either.
   HMMJIT_ASSIGN(const std::string bytes, encode_entry(key, entry));
   Lookup lookup;
   lookup.entry = std::make_shared<const Entry>(std::move(entry));
@@ -298,9 +294,9 @@ bool KernelCache::store(const CacheKey& key, const std::string& bytes, FileIdent
 
 void KernelCache::account(std::uint64_t added) {
   const std::uint64_t estimate = write_statistics(added);
-  // Zero means that nothing is known yet, or that the estimate cannot be kept: look at the disk.
-  // Otherwise once a process, for temporaries that killed processes have left: a store far below
-  // its cap would keep them for good.
+  // Zero: the size is unknown, or the estimate cannot be stored, so scan the disk. Otherwise scan
+  // once per process for temporaries of killed processes, which a store far below its cap would
+  // keep forever.
   const bool first = !shared_->swept.exchange(true);
   if (first || estimate == 0 || estimate > settings_.max_bytes) trim(*user_, settings_.max_bytes);
 }
@@ -309,7 +305,7 @@ std::uint64_t KernelCache::write_statistics(std::uint64_t added) {
   const MutexLock flushing(shared_->flush_mutex);
   const Counters now = counters_, flushed = shared_->flushed;
   std::uint64_t estimate = 0;
-  // As for kernels, waits for a busy lock must not add up: after one in vain it is only tried.
+  // As for kernels, waits for a busy lock must not add up: after one timeout only try it.
   if (shared_->counted_in_vain) {
     const auto lock = FileLock::acquire(user_->lock_path(), kStatisticsLockOffset,
                                         std::chrono::milliseconds(0), user_->file_mode());
@@ -324,7 +320,7 @@ std::uint64_t KernelCache::write_statistics(std::uint64_t added) {
     estimate = stored.estimated_bytes;
   });
   shared_->counted_in_vain = !written;
-  if (!written) return 0;  // the counts wait for the next time
+  if (!written) return 0;  // the counts remain for the next flush
   shared_->flushed = now;
   return estimate;
 }
@@ -340,7 +336,7 @@ void KernelCache::flush_statistics() {
     }
   }
   if (!pending) return;
-  // Counting alone makes no folder: that is left to the first lock or publication.
+  // Counting alone creates no folder: the first lock or publication does.
   if (!user_->exists()) return;
   write_statistics(0);
 }
@@ -354,7 +350,7 @@ void KernelCache::discard(const CacheKey& key, const Lookup& lookup) {
       shared_->forget(key.digest());
     }
     if (lookup.origin != Layer::kNone) {
-      // Where it cannot be deleted it must not be found again by this process.
+      // If it cannot be deleted, this process must not find it again.
       shared_->refused.insert({key.digest(), lookup.identity});
     }
   }
@@ -374,7 +370,7 @@ Result<Lookup> KernelCache::obtain(const CacheKey& key, const MakeFunction& make
   };
   if (auto error = remembered_failure()) return std::unexpected(std::move(*error));
   const Guard guard = lock(key);
-  // Whoever held the lock before may have published, or failed.
+  // The previous holder of the lock may have published, or failed.
   if (Lookup lookup = find(key, Counted::kHits)) return lookup;
   if (auto error = remembered_failure()) return std::unexpected(std::move(*error));
   auto made = make();

@@ -1,7 +1,9 @@
-// Maintenance of a whole store, for the program and the library.
+// Maintenance of a store: keeps it below its cap and free of abandoned temporaries.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "cache/bundle.hpp"
@@ -10,17 +12,32 @@
 
 namespace hmmjit::cache {
 
+inline constexpr std::chrono::seconds kStaleTemporaryAge{3600};
+inline constexpr double kTrimTarget = 0.8;
+
+struct TrimReport {
+  std::uint64_t bytes_before = 0, bytes_after = 0;  ///< allocated blocks of the whole tree
+  std::uint64_t entries_removed = 0, temporaries_removed = 0;
+};
+
+/// If the tree exceeds `max_bytes` on disk, removes the least recently used entries down to 80 % of
+/// that; always removes temporaries older than an hour and empty folders. Runs under a try-lock:
+/// nullopt if another process is trimming. Does not block hits; open files survive their removal.
+/// Records the new size and the removals in the persistent statistics.
+std::optional<TrimReport> trim(const EntryStore& store, std::uint64_t max_bytes,
+                               std::chrono::seconds stale_age = kStaleTemporaryAge);
+
 struct ClearReport {
-  std::uint64_t removed = 0, left = 0;  ///< entries; those left are in use or another user's
-  /// kOutput when an entry is left.
+  std::uint64_t removed = 0, left = 0;  ///< the rest are in use or another user's
+  /// kOutput if entries remain.
   Status status(const EntryStore& store) const;
 };
 
-/// Removes every entry, then what trim() sweeps, and emptied folders. Only what this cache wrote
-/// goes: the folder may hold files of its owner. A folder that does not exist is clear.
+/// Removes every entry, the temporaries that trim() removes, and empty folders, but no file of
+/// other origin. A folder that does not exist is clear.
 ClearReport clear(const EntryStore& store, std::uint64_t max_bytes);
 
-/// import_bundle, then trim: a bundle may hold more than the `max_bytes` that the folder may take.
+/// import_bundle, then trim, since a bundle may exceed the folder's `max_bytes`.
 Result<ImportReport> import_and_trim(const EntryStore& store, const std::string& path,
                                      std::uint64_t max_bytes);
 

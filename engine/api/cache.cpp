@@ -2,7 +2,6 @@
 #include "api/handles.hpp"
 #include "api/host_calls.hpp"
 #include "cache/maintenance.hpp"
-#include "cache/trimmer.hpp"
 
 namespace hmmjit::v0 {
 namespace {

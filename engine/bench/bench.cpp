@@ -21,7 +21,7 @@ double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-/// The plan of one candidate and nothing else.
+/// The plan reduced to one candidate.
 plan::Plan only(const plan::Plan& plan, const plan::Candidate& candidate) {
   plan::Plan out = plan;
   out.chosen = candidate;
@@ -40,11 +40,12 @@ struct Bench::State {
   Settings settings;
   Sequences distinct;
   std::unique_ptr<DeviceTargets> all;
-  std::map<std::uint64_t, std::unique_ptr<DeviceTargets>> samples;  // by residues, powers of two
+  std::map<std::uint64_t, std::unique_ptr<DeviceTargets>> samples;  // by residues, rounded to
+                                                                    // powers of two
   std::shared_ptr<const SearchModel> model;
   std::unique_ptr<Oracle> oracle;
 
-  /// All targets, or a sample that a kernel of this rate passes in the time granted.
+  /// All targets, or a sample that a kernel of this rate processes in the allotted time.
   Result<const DeviceTargets*> targets_for(const plan::Candidate& candidate, bool& sample);
   Result<Loaded> load(const plan::Plan& plan, Measurement* out);
   Result<Loaded> exact_viterbi();
@@ -63,7 +64,7 @@ Result<const DeviceTargets*> Bench::State::targets_for(const plan::Candidate& ca
     std::uint64_t once = 0;
     for (const auto& s : distinct) once += s.size();
     const std::uint64_t step = std::max<std::uint64_t>(1, once / wanted);
-    // One long target would rule such a launch.
+    // One long target would dominate such a launch.
     constexpr std::size_t kLongest = 5000;
     std::vector<std::uint32_t> indices;
     for (std::size_t i = 0; i < distinct.size(); i += step) {
@@ -85,7 +86,7 @@ Result<Loaded> Bench::State::load(const plan::Plan& plan, Measurement* out) {
   HMMJIT_ASSIGN(loaded.kernel, kernels->request(plan, 0).get());
   if (out != nullptr) {
     out->compiled = loaded.kernel->origin == cache::Layer::kNone;
-    // Made ahead by prepare(): what it took then.
+    // prepare() obtained it earlier: report that time.
     out->obtain_milliseconds =
         std::max(milliseconds_since(start), 1e3 * loaded.kernel->obtain_seconds);
   }

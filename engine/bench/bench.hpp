@@ -1,14 +1,15 @@
 // Exactness and speed of compiled filter kernels on a device.
 //
-// Every kernel first has to give the CPU filters' answers for all targets: SSV, MSV and Viterbi
-// scores equal (what a speculating Viterbi kernel flags is scored by the exact kernel, whose
-// answers count), bias and Forward scores within the guard the search relies on. Then it is timed
-// by device events. GCUPS count real cells, model length times residues, whatever a kernel pads.
+// A kernel must first reproduce the CPU filters' answers for all targets: SSV, MSV and Viterbi
+// scores exactly (targets that a speculating Viterbi kernel flags are scored by the exact kernel),
+// bias and Forward scores within the guard that the search relies on. Then device events time it.
+// GCUPS count real cells, model length times residues, without padding.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,18 +20,19 @@
 #include "gpu/kernel_source.hpp"
 #include "model/profile.hpp"
 #include "plan/plan.hpp"
+#include "plan/tuning.hpp"
 
 namespace hmmjit::bench {
 
 struct Settings {
-  std::uint64_t residues = 0;  ///< copies of the targets until there are so many; 0: one copy
-  std::size_t distinct = 0;    ///< at most so many distinct targets; 0: all
-  int repeats = 3;             ///< timed launches after the first
+  std::uint64_t residues = 0;  ///< copy the targets up to this total; 0: one copy
+  std::size_t distinct = 0;    ///< maximum number of distinct targets; 0: all
+  int repeats = 3;             ///< timed launches after a warm-up
   /// A kernel predicted to take longer over all targets is measured on one copy of a sample that
-  /// takes about this long: the designs of earlier papers beside those of today.
+  /// takes about this long, so that designs of earlier papers can be compared with today's.
   double seconds = 0.5;
   int threads = 0;   ///< of the CPU filters; 0: all cores
-  double F1 = 0.02;  ///< gate of the first filters
+  double F1 = 0.02;  ///< threshold of the first filters
   std::function<void(const std::string&)> on_progress = {};
 };
 
@@ -40,34 +42,35 @@ struct Measurement {
   std::string model;
   int model_length = 0;
   plan::Candidate candidate;
-  std::string refused;  ///< why it was not run; empty when it was
+  std::string refused;  ///< why it was not run; else empty
 
-  std::uint64_t targets = 0, residues = 0;  ///< launched over
-  bool sample = false;                      ///< not over all targets
+  std::uint64_t targets = 0, residues = 0;  ///< processed by a launch
+  bool sample = false;                      ///< a sample instead of all targets
   std::uint64_t wrong = 0;                  ///< answers that differ
-  std::string first_wrong;                  ///< what the first of them was
+  std::string first_wrong;                  ///< description of the first one
   std::uint64_t flagged = 0;                ///< left to the exact kernel by design
-  double of_guard = 0;                      ///< largest difference over its guard (bias, Forward)
+  double of_guard = 0;                      ///< largest difference divided by its guard (bias,
+                                            ///< Forward)
 
-  double milliseconds = 0;  ///< median of the launches
+  double milliseconds = 0;  ///< median over the launches
   double fastest = 0, slowest = 0, exact_milliseconds = 0;
   int launches = 0;
   double gcups = 0;
   int registers = 0, local_bytes = 0, blocks_per_sm = 0;
-  bool compiled = false;  ///< now, rather than served from the cache
+  bool compiled = false;  ///< compiled now, not served from the cache
   double obtain_milliseconds = 0, load_milliseconds = 0;
 
   bool exact() const { return refused.empty() && wrong == 0; }
-  /// Share of what the plan predicts.
+  /// Measured rate divided by the predicted one.
   double of_prediction() const {
     return candidate.predicted_gcups > 0 ? gcups / candidate.predicted_gcups : 0;
   }
 };
 
-/// One device, one set of targets, one model at a time. One thread.
+/// One device, one set of targets, one model at a time. Single-threaded.
 class Bench {
  public:
-  /// `kernels` must outlive it. Fails with kResources when the targets do not fit the device.
+  /// `kernels` must outlive it. Fails with kResources if the targets do not fit on the device.
   static Result<std::unique_ptr<Bench>> create(std::shared_ptr<driver::Driver> driver, int ordinal,
                                                gpu::KernelSource& kernels,
                                                const Sequences& sequences, Settings settings);
@@ -81,9 +84,9 @@ class Bench {
   /// The reference for all measurements of this model.
   Oracle& oracle();
 
-  /// Starts making a candidate's kernel, so that it is there when measured.
+  /// Starts making a candidate's kernel ahead of its measurement.
   void prepare(const plan::Plan& plan, const plan::Candidate& candidate);
-  /// Whatever goes wrong with a kernel is in the measurement; an error is one of the device.
+  /// Failures of a kernel are recorded in the measurement; an error means the device failed.
   Result<Measurement> measure(const plan::Plan& plan, const plan::Candidate& candidate);
 
  private:
@@ -92,10 +95,21 @@ class Bench {
   std::unique_ptr<State> state_;
 };
 
+struct TuneResult {
+  std::optional<plan::TunedChoice> choice;  ///< empty if no candidate was exact
+  std::vector<Measurement> measurements;    ///< the planner's first choice first
+};
+
+/// Measures the candidates that compete for the current model's size class, at most
+/// `most_candidates` of each variant, and chooses the fastest one with exact scores. It must beat
+/// the planner's own first choice by more than the noise (1 %).
+Result<TuneResult> tune(Bench& bench, const SearchModel& model, plan::Stage stage,
+                        const std::string& catalogue, std::size_t most_candidates);
+
 /// The chosen candidate and its fallbacks, at most `most` of each variant (0: all).
 std::vector<plan::Candidate> candidates_of(const plan::Plan& plan, std::size_t most = 0);
 
-/// "L 8, H 13": the constants of a kernel without the k.
+/// "L 8, H 13": the constants of a kernel without the prefix k.
 std::string constants_text(const plan::Constants& constants);
 
 }  // namespace hmmjit::bench

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "layout/stages.hpp"
 
@@ -15,12 +14,12 @@ using driver::DeviceBuffer;
 using hmmjit_device::LateCounters;
 using plan::Stage;
 
-/// Results before a launch: no kernel writes it, so that a target left out is seen.
+/// Fill value of results before a launch; no kernel writes it, so omitted targets are detected.
 constexpr unsigned char kUnwritten = 0xee;
 
 bool same(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-/// Counts a target whose answer differs and keeps the first.
+/// Counts a wrong answer and describes the first one.
 void differs(Measurement& out, std::size_t target, std::uint32_t length, float got, float want) {
   if (out.wrong++ == 0) {
     out.first_wrong =
@@ -28,8 +27,8 @@ void differs(Measurement& out, std::size_t target, std::uint32_t length, float g
   }
 }
 
-/// Runs `launch` once, then `repeats` times more, and keeps the median of the latter. A launch that
-/// takes longer than a kernel is granted is not repeated. `restart` is queued before each.
+/// Runs `launch` once, then `repeats` times, and keeps the median of the latter. A launch that
+/// exceeds a kernel's time limit is not repeated. `restart` is queued before each.
 Status time_launches(const Surroundings& s, Measurement& out,
                      const std::function<Status()>& restart,
                      const std::function<Status()>& launch) {
@@ -63,7 +62,7 @@ Status time_launches(const Surroundings& s, Measurement& out,
   return {};
 }
 
-/// One launch for each tile of the model; only the work counter restarts between them.
+/// One launch per tile of the model; only the work counter is reset between them.
 template <typename Params>
 Status time_tiles(const Surroundings& s, Measurement& out, const Loaded& kernel,
                   const DeviceBuffer& counters, Params& p) {
@@ -78,14 +77,14 @@ Status time_tiles(const Surroundings& s, Measurement& out, const Loaded& kernel,
       s, out, [&] { return counters.fill(s.stream, 0, counters.size()); }, launch);
 }
 
-/// The tables of a model on the device.
+/// Copies a model's tables to the device.
 Result<DeviceBuffer> upload(const Surroundings& s, const layout::TableBlock& tables) {
   std::vector<std::byte> bytes(tables.bytes());
   tables.copy_to(bytes.data());
   return to_device(s.stream, bytes);
 }
 
-/// The scratch that a launch needs by its catalogue entry, and its place in the parameters.
+/// The scratch memory that the catalogue entry asks for, and its place in the parameters.
 struct Scratch {
   DeviceBuffer rows, boundary;
   template <typename Params>

@@ -1,10 +1,7 @@
-// How the kernels of each stage are launched and their answers read.
+// Launches the kernels of each stage and reads their answers.
 #pragma once
 
-#include <cstdint>
 #include <functional>
-#include <memory>
-#include <string>
 #include <vector>
 
 #include "bench/bench.hpp"
@@ -25,7 +22,7 @@ struct Surroundings {
   const SearchModel& model;
   const DeviceTargets& targets;
   const Settings& settings;
-  /// The exact Viterbi kernel, for what speculating ones flag.
+  /// The exact Viterbi kernel for targets that speculating ones flag.
   std::function<Result<Loaded>()> exact_viterbi;
 };
 

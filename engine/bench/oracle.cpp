@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <functional>
 #include <limits>
 #include <thread>
 
@@ -16,7 +15,7 @@ namespace {
 
 using plan::Stage;
 
-/// One stage of one model over any of the targets; usable by many threads.
+/// One stage of one model over any targets; usable from many threads.
 class Scorer {
  public:
   Scorer(const SearchModel& model, Stage stage) : stage_(stage), filters_(model), forward_(model) {}
@@ -81,7 +80,7 @@ double Oracle::one_core_gcups(Stage stage, double seconds) const {
   const auto start = std::chrono::steady_clock::now();
   const std::size_t batches = (distinct_.size() + kBatch - 1) / kBatch;
   double residues = 0, elapsed = 0;
-  // Batches spread over the whole set, wherever it is sorted.
+  // Batches sample the whole set, whatever its order.
   constexpr std::size_t kStride = 97;
   for (std::size_t i = 0; i < batches && (i == 0 || elapsed < seconds); ++i) {
     const std::size_t at = i * kStride % batches * kBatch;

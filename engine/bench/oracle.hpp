@@ -12,15 +12,15 @@
 
 namespace hmmjit::bench {
 
-/// Scores of one model by stage, computed when first asked for, on all cores. Nats; +inf overflow,
-/// NaN where a stage gives no result (SSV). The references must outlive it.
+/// Scores of one model by stage, computed on first use on all cores. Nats; +inf: overflow; NaN: no
+/// result (SSV). The references must outlive it.
 class Oracle {
  public:
   Oracle(std::shared_ptr<const SearchModel> model, const Sequences& distinct, int threads)
       : model_(std::move(model)), distinct_(distinct), threads_(threads) {}
   /// [distinct]
   const std::vector<float>& scores(plan::Stage stage);
-  /// Cells a second, 1e9, of the CPU filter on one thread over a sample of the targets.
+  /// 1e9 cells a second of the CPU filter on one thread over a sample of the targets.
   double one_core_gcups(plan::Stage stage, double seconds) const;
 
  private:

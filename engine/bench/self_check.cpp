@@ -8,12 +8,12 @@
 namespace hmmjit::bench {
 namespace {
 
-// minstd_rand is the same everywhere; the library's distributions are not.
+// minstd_rand is portable; the library's distributions are not.
 int draw(std::minstd_rand& random, int below) {
   return static_cast<int>(random() % static_cast<unsigned>(below));
 }
 
-/// A made-up family: one residue in two positions out of three is kept.
+/// A synthetic family: two positions out of three conserve one residue.
 Hmm made_up_model(std::minstd_rand& random) {
   constexpr int M = kSelfCheckLength;
   Hmm hmm;

@@ -14,12 +14,12 @@ namespace hmmjit::bench {
 
 using Sequences = std::vector<std::vector<Residue>>;
 
-/// Every n-th of `sequences`, so that at most `most` remain (0: all) and every length stays
-/// represented, each followed by its reverse: no real protein, but real composition. Empty
-/// sequences are left out.
+/// Every n-th of `sequences`, so that at most `most` remain (0: all) and all lengths are
+/// represented, each followed by its reverse, which is no real protein but has real composition.
+/// Skips empty sequences.
 Sequences distinct_targets(const Sequences& sequences, std::size_t most);
 
-/// A device array of a host vector, uploaded when the call returns.
+/// A device copy of a host vector; the upload is complete on return.
 template <typename T>
 Result<driver::DeviceBuffer> to_device(const driver::Stream& stream, const std::vector<T>& host) {
   HMMJIT_ASSIGN(auto buffer,
@@ -43,12 +43,12 @@ Result<std::vector<T>> to_host(const driver::Stream& stream, const driver::Devic
   return out;
 }
 
-/// Some of the distinct targets, in as many copies as a number of residues asks for, in the layout
+/// Some of the distinct targets, copied up to a given number of residues, in the layout that
 /// kernels read. Immutable; belongs to one stream's thread.
 class DeviceTargets {
  public:
-  /// `indices` into `distinct`, whose content may go afterwards. Fails with kResources when the
-  /// device has no room.
+  /// `indices` into `distinct`, which may be freed afterwards. Fails with kResources if the device
+  /// lacks room.
   static Result<std::unique_ptr<DeviceTargets>> create(const driver::Stream& stream,
                                                        const Sequences& distinct,
                                                        std::vector<std::uint32_t> indices,

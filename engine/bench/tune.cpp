@@ -1,6 +1,6 @@
-#include "bench/tune.hpp"
-
 #include <algorithm>
+
+#include "bench/bench.hpp"
 
 namespace hmmjit::bench {
 

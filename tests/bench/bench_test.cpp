@@ -7,7 +7,6 @@
 #include <tuple>
 
 #include "bench/self_check.hpp"
-#include "bench/tune.hpp"
 #include "gpu/device_targets.hpp"
 #include "gpu_search/host_kernels.hpp"
 #include "gpu_search/search_fixture.hpp"

@@ -1,4 +1,4 @@
-// `hmmjit cache` with a pretended compiler behind `warm`.
+// `hmmjit cache` with a fake compiler behind `warm`.
 #include <cstdlib>
 #include <exception>
 #include <new>
@@ -8,8 +8,8 @@
 
 namespace {
 
-// The destructor of nlohmann::json allocates; where that fails nobody can catch it. The program
-// itself has such a handler as well.
+// The destructor of nlohmann::json allocates, and its exceptions cannot be caught. The program has
+// such a handler, too.
 [[noreturn]] void on_terminate() {
   try {
     if (const std::exception_ptr exception = std::current_exception())

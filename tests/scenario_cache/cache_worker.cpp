@@ -1,6 +1,6 @@
-// One search process as the cache sees it: asks for kernels, checks every byte it gets.
-// cache_worker LOG MILLISECONDS KILL_STEP FIRST_KEY KEYS ROUNDS; settings from HMMJIT_CACHE_*.
-// Exit status 0: every kernel was right; prints "damage warnings" to stderr.
+// One search process in the view of the cache: requests kernels and checks every byte of them.
+// cache_worker LOG MILLISECONDS KILL_STEP FIRST_KEY KEYS ROUNDS; settings from HMMJIT_CACHE_*. Exit
+// status 0: every kernel was right; prints "damage warnings" to stderr.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
     if (static_cast<int>(step) == kill_step) ::kill(::getpid(), SIGKILL);
     return 0;
   };
-  // No memory layer when going round several times: every round shall ask the disk.
+  // No memory layer with several rounds: every round must read the disk.
   if (rounds > 1) settings->max_memory_bytes = 0;
   const auto cache = KernelCache::open(*settings);
   for (int round = 0; round < rounds; ++round) {

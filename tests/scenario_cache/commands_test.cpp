@@ -74,8 +74,8 @@ TEST_F(CacheCommandsTest, OnlyOneIdleWarmingAtATime) {
   const std::vector<std::string> words{"warm", "--idle", "--target", "sm_80", "--length", "100"};
   warm();  // makes the folder
   {
-    const auto other = FileLock::acquire(root_ + "/lock", kIdleWarmLockOffset,
-                                         std::chrono::milliseconds(0), 0600);
+    const auto other =
+        FileLock::acquire(root_ + "/lock", kIdleWarmLockOffset, std::chrono::milliseconds(0), 0600);
     ASSERT_TRUE(other);
     EXPECT_EQ(run(words), 0);
     EXPECT_EQ(out_, "another process does it already\n");
@@ -140,7 +140,7 @@ TEST_F(CacheCommandsTest, ListAndShow) {
   EXPECT_EQ(run({"show", id, "--component", "nothing"}), 2);
 }
 
-// Acceptance test G at the command.
+// Acceptance test G for the command.
 TEST_F(CacheCommandsTest, ExplainNamesTheDifference) {
   warm();
   const Json both = json({"explain", digest("length 100", "sm_80"), digest("length 100", "sm_90")});
@@ -183,8 +183,8 @@ TEST_F(CacheCommandsTest, TrimAndClear) {
   EXPECT_THAT(err_, HasSubstr("mode ro"));
 }
 
-// Acceptance test O: warm for three targets, export, import into an empty cache, strict: no
-// compile. And the same from the system layer.
+// Acceptance test O: warm for three targets, export, import into an empty cache, mode strict: no
+// compile. The same from the system layer.
 TEST_F(CacheCommandsTest, WarmExportImportStrict) {
   warm();
   const std::string bundle = base_ + "/all.bundle";
@@ -199,7 +199,7 @@ TEST_F(CacheCommandsTest, WarmExportImportStrict) {
   EXPECT_THAT(out_, HasSubstr("trust"));
   ASSERT_EQ(compiles(), 6u);
 
-  // Strict mode is a mode of searches; `warm` refuses it, the worker runs under it.
+  // Strict is a mode for searches; `warm` refuses it, the worker runs in it.
   EXPECT_EQ(run({"warm", "--target", "sm_80", "--length", "100", "--cache-mode", "strict"}), 2);
   const auto strict = [&](const char* directory, const std::string& folder) {
     Settings settings;
@@ -242,7 +242,7 @@ TEST_F(CacheCommandsTest, EmptyExportAndDamagedImportAreErrors) {
   EXPECT_FALSE(fs::exists(base_ + "/second")) << "nothing of a damaged bundle is stored";
 }
 
-// Acceptance test I at the command.
+// Acceptance test I for the command.
 TEST_F(CacheCommandsTest, GroupWritableFolderIsRefusedWithARemedy) {
   warm();
   ASSERT_EQ(::chmod(root_.c_str(), 0770), 0);

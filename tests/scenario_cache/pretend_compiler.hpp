@@ -1,5 +1,5 @@
-// A compiler that only sleeps, writes one line to a log and returns bytes that follow from the
-// key: enough to count compiles and to notice a wrong kernel.
+// A compiler that only sleeps, writes one line to a log and derives its output from the key: counts
+// compiles and reveals a wrong kernel.
 #pragma once
 
 #include <fcntl.h>
@@ -23,7 +23,7 @@ inline CacheKey pretend_key(const std::string& source, const std::string& target
   return key;
 }
 
-/// About 8 KB that follow from the key.
+/// About 8 KB derived from the key.
 inline std::string pretend_payload(const CacheKey& key) {
   std::string payload;
   for (int i = 0; i < 256; ++i) payload += digest_of(key.digest().hex() + std::to_string(i)).hex();

@@ -1,5 +1,5 @@
-// Acceptance tests A (many processes), B (kill -9 at each step of a publication), E (stores that
-// cannot be written), and a mixed stress run.
+// Acceptance tests A (many processes), B (kill -9 at each step of a publication), E (unwritable
+// stores), and a mixed stress run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "cache/kernel_cache.hpp"
-#include "cache/trimmer.hpp"
+#include "cache/maintenance.hpp"
 #include "pretend_compiler.hpp"
 #include "run_program.hpp"
 
@@ -66,8 +66,8 @@ TEST_F(CacheProcessesTest, ProcessesOnAnEmptyCacheCompileOnce) {
     EXPECT_TRUE(store.scan().temporaries.empty());
     const StoredStatistics statistics = read_statistics(store);
     EXPECT_EQ(statistics.counters.get(Counter::kPublished), 1u);
-    // Counting gives up when the statistics stay locked for a second (a loaded machine): hits may
-    // be lost, never invented.
+    // Counting gives up if the statistics stay locked for a second (a loaded machine): hits may be
+    // lost, never invented.
     const auto hits = statistics.counters.get(Counter::kUserHits);
     EXPECT_LE(hits, static_cast<unsigned>(processes) - 1);
     EXPECT_GE(hits, 1u);
@@ -149,8 +149,8 @@ TEST_F(CacheProcessesTest, KillAtEveryStepOfAPublication) {
   }
 }
 
-// Publishing, hitting, trimming, damaging and clearing at once: no process ever fails or sees a
-// wrong kernel.
+// Publishing, hitting, trimming, damaging and clearing at the same time: no process ever fails or
+// gets a wrong kernel.
 TEST_F(CacheProcessesTest, StressWithTrimsDamageAndClears) {
   environment_["HMMJIT_CACHE_MAX_SIZE"] = "150K";
   std::vector<::pid_t> started;
@@ -178,14 +178,14 @@ TEST_F(CacheProcessesTest, StressWithTrimsDamageAndClears) {
   EXPECT_GT(statistics.counters.get(Counter::kUserHits), 0u);
 }
 
-/// Runs `body` in a child process, for what cannot be undone (rights, limits, mounts).
+/// Runs `body` in a child process, since its effects cannot be undone (rights, limits, mounts).
 int in_child(const std::function<int()>& body) {
   const ::pid_t child = ::fork();
   if (child == 0) ::_exit(body());
   return wait_for(child);
 }
 
-/// 0 when a kernel was made, found again in memory, and the failure counted with one warning.
+/// 0 if a kernel was made and found again in memory, and the failure was counted with one warning.
 int obtain_despite(const std::string& root, const std::string& log, Counter counter) {
   Settings settings;
   settings.directory = root;
@@ -204,11 +204,11 @@ int obtain_despite(const std::string& root, const std::string& log, Counter coun
   return cache->counters().get(Counter::kPublished) == 0 ? 0 : 14;
 }
 
-// What file systems shared by many nodes do. Whatever it is, every process has the right kernel
-// (the worker compares every byte) and ends, and the entry that is left is whole.
+// Faults of file systems shared by many nodes. In each case every process gets the right kernel
+// (the worker compares every byte) and ends, and the remaining entry is whole.
 class SharedFileSystemTest : public CacheProcessesTest {
  protected:
-  // `fault` as tests/faults/faults.c describes it; empty: none.
+  // `fault`: as in tests/faults/faults.c; empty: none.
   void let_happen(const std::string& fault, int milliseconds = 0) {
     environment_.erase("LD_PRELOAD");
     if (fault.empty()) return;
@@ -216,7 +216,7 @@ class SharedFileSystemTest : public CacheProcessesTest {
     environment_["HMMJIT_FAULT"] = fault;
     environment_["HMMJIT_FAULT_MS"] = std::to_string(milliseconds);
   }
-  // Several processes that want one kernel. How many made it.
+  // Runs several processes that need one kernel; returns the number that made it.
   std::size_t run_several(int processes, int milliseconds) {
     fs::remove(log_);
     std::vector<::pid_t> started;
@@ -224,7 +224,7 @@ class SharedFileSystemTest : public CacheProcessesTest {
     for (const ::pid_t process : started) EXPECT_EQ(wait_for(process), 0) << errors();
     return fs::exists(log_) ? compiles() : 0;
   }
-  // A process without faults finds the entry, and nothing else was left.
+  // A process without faults finds the entry, and no other file is left.
   void expect_whole() {
     let_happen("");
     EXPECT_EQ(run_several(1, 0), 0u);
@@ -245,7 +245,7 @@ TEST_F(SharedFileSystemTest, RefusesLocks) {
   }
 }
 
-// As NFS mounted with local_lock: every node has locks of its own.
+// As on NFS with local_lock: every node has locks of its own.
 TEST_F(SharedFileSystemTest, GrantsTheSameLockToEveryNode) {
   let_happen("lock:1:pretend:always");
   const std::size_t made = run_several(8, 100);
@@ -259,7 +259,7 @@ TEST_F(SharedFileSystemTest, KeepsALockForEver) {
   let_happen("lock:1:" + std::to_string(EAGAIN) + ":always");
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(run({.keys = 20}), 0) << errors();
-  // One wait in vain for all kernels, and the second that counting waits.
+  // One timeout for all kernels, and one second for the statistics.
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
   EXPECT_EQ(compiles(), 20u);
   expect_whole();
@@ -270,7 +270,7 @@ TEST_F(SharedFileSystemTest, RenamesSlowly) {
   // The lock is held until the entry has its name.
   EXPECT_EQ(run_several(6, 20), 1u);
   expect_whole();
-  // Without locks the renames of several processes meet.
+  // Without locks, renames of several processes overlap.
   fs::remove_all(root_);
   fs::create_directories(root_ + "/lock");
   fs::permissions(root_, fs::perms::owner_all);
@@ -279,7 +279,7 @@ TEST_F(SharedFileSystemTest, RenamesSlowly) {
   expect_whole();
 }
 
-// A node sees for some seconds what a file was, or that there was none.
+// For some seconds a node sees stale attributes of a file, or no file.
 TEST_F(SharedFileSystemTest, ShowsAttributesOfBefore) {
   for (const std::string function : {"fstat", "lstat", "stat"}) {
     for (const std::string& when : {std::string("1:stale"), std::string("2:stale"),
@@ -294,7 +294,7 @@ TEST_F(SharedFileSystemTest, ShowsAttributesOfBefore) {
       expect_whole();
     }
   }
-  // The test sees what a node sees: with a size of zero no entry is whole.
+  // Proves the fault effective: with a size of zero no entry is whole.
   let_happen("fstat:1:stale:always");
   EXPECT_EQ(run_several(1, 0), 1u);
 }
@@ -315,7 +315,7 @@ TEST_F(SharedFileSystemTest, LosesHandlesAndNames) {
   }
 }
 
-// Two mounts of one folder, as nodes have them, and a link to it.
+// Two mounts of one folder, as on two nodes, and a link to it.
 TEST_F(SharedFileSystemTest, IsMountedTwice) {
   const std::string other = base_ + "/mounted", link = base_ + "/link";
   fs::create_directories(root_);

@@ -10,7 +10,6 @@
 #include <set>
 
 #include "bench/bench.hpp"
-#include "bench/tune.hpp"
 #include "compile/tuning_store.hpp"
 #include "core/diagnostics.hpp"
 #include "core/numbers.hpp"

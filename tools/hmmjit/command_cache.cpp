@@ -11,7 +11,6 @@
 
 #include "cache/entry_lock.hpp"
 #include "cache/maintenance.hpp"
-#include "cache/trimmer.hpp"
 #include "core/diagnostics.hpp"
 #include "core/numbers.hpp"
 #include "core/output_file.hpp"

@@ -11,7 +11,7 @@
 
 #include "cache/cache_statistics.hpp"
 #include "cache/entry_lock.hpp"
-#include "cache/trimmer.hpp"
+#include "cache/maintenance.hpp"
 #include "cache_fixture.hpp"
 
 namespace hmmjit::cache {
