@@ -1,10 +1,10 @@
 // Composition bias filter: the two-state HMM's total over a target, L lanes per target.
 //
-// A residue maps the weights (a0, a1) of the two states linearly to new ones, so that a stretch of
-// residues is a 2 x 2 matrix: every lane multiplies the matrices of its stretch, the lanes' products
-// are combined in order. Powers of two are taken out every few residues and counted, so that one
-// logarithm per target remains where the reference adds one per residue. The sum differs from the
-// reference's by rounding only (layout::bias_guard states the band within which the CPU decides).
+// A residue maps the weights (a0, a1) of the two states linearly to new ones, so a stretch of residues is a 2 x 2
+// matrix: every lane multiplies the matrices of its stretch, and the lanes' products are combined in order. Powers
+// of two are factored out every few residues and counted, so that one logarithm per target replaces the reference's
+// one per residue. The sum differs from the reference's by rounding only (layout::bias_guard states the band within
+// which the CPU decides).
 #include "common/float_filter.cuh"
 #include "plan_constants.h"
 
@@ -13,7 +13,7 @@ namespace {
 
 enum : u32 { kL = plan_constants::kL };
 static_assert(plan_constants::kS * kL == 32, "a warp holds S targets");
-// Odds of one residue are below 2^7 and their stretch starts below 1: no overflow in between.
+// Odds of one residue are below 2^7 and a stretch starts below 1: no overflow between normalisations.
 enum : u32 { kNormalise = 12 };
 
 /// Row s: weights at the end of a stretch entered in state s; times 2^exponent.

@@ -1,5 +1,5 @@
-// What every SSV and MSV kernel does with a finished score: the reference's decision rules
-// (spec of the MSV filter: value, overflow, no result), the F1 gate and on-device compaction.
+// Finishes the scores of every SSV and MSV kernel: the reference's decision rules (spec of the MSV filter: value,
+// overflow, no result), the F1 gate and on-device compaction.
 #ifndef HMMJIT_KERNEL_BYTE_FILTER_CUH_
 #define HMMJIT_KERNEL_BYTE_FILTER_CUH_
 
@@ -7,7 +7,7 @@
 
 namespace hmmjit_device {
 
-/// The decision of the SSV filter for the largest cell value; u = 128 + value, at most 255.
+/// The SSV filter's decision for the largest cell value; u = 128 + value, at most 255.
 HMMJIT_DEVICE FilterResult decide_ssv(const ByteFilterParams& p, const LengthClass& c, u32 u) {
   if (!c.ssv_usable) return u | (kStatusNoResult << 16);
   const int limit = 255 - p.bias;
@@ -25,7 +25,7 @@ HMMJIT_DEVICE FilterResult decide_ssv(const ByteFilterParams& p, const LengthCla
   return u | (kStatusScore << 16) | (u >= c.ssv_gate ? static_cast<u32>(kResultPassed) : 0u);
 }
 
-/// The MSV filter's answer for the largest cell value of the true recurrence.
+/// The MSV filter's answer for the largest cell value of the full recurrence.
 HMMJIT_DEVICE FilterResult decide_msv(const ByteFilterParams& p, const LengthClass& c, u32 best) {
   if (best + p.bias >= 255u) {
     return 255u | (kStatusOverflow << 16) | kResultMsv |
@@ -36,7 +36,7 @@ HMMJIT_DEVICE FilterResult decide_msv(const ByteFilterParams& p, const LengthCla
          (j >= c.msv_gate ? static_cast<u32>(kResultPassed) : 0u);
 }
 
-/// One lane per target calls this.
+/// Called by one lane per target.
 HMMJIT_DEVICE void publish(const ByteFilterParams& p, u32 target, FilterResult result) {
   if (p.results) p.results[target] = result;
   if (((result >> 16) & 3u) == kStatusNoResult) {
@@ -49,7 +49,7 @@ HMMJIT_DEVICE void publish(const ByteFilterParams& p, u32 target, FilterResult r
   }
 }
 
-/// Finishes one item of an SSV launch: joins the pieces of split targets.
+/// Finishes one item of an SSV launch and combines the pieces of split targets.
 HMMJIT_DEVICE void finish_ssv(const ByteFilterParams& p, const WorkItem& item, u32 best) {
   u32 u = 128u + (best > 127u ? 127u : best);
   if (item.split != kWholeTarget) {
@@ -66,10 +66,9 @@ HMMJIT_DEVICE void finish_ssv(const ByteFilterParams& p, const WorkItem& item, u
           decide_ssv(p, p.classes[p.database.length_class[item.target]], u));
 }
 
-/// Residues of one item, four at a time, fetched one fetch ahead. kQuad fetches 16 instead of 4:
-/// for kernels whose resident warps walk so many targets at once that a cache line does not survive
-/// until the next fetch; elsewhere the extra registers cost more than the fetches.
-/// After the end comes padding, as long as other items of the warp go on.
+/// Residues of one item, four at a time, prefetched by one step. kQuad fetches 16 instead of 4: for kernels whose
+/// resident warps read so many targets that a cache line is evicted before the next fetch; elsewhere the extra
+/// registers cost more than the fetches. After the end it returns padding while other items of the warp continue.
 template <bool kQuad>
 struct ResidueStream {
   const u8* residues;
@@ -107,10 +106,10 @@ struct ResidueStream {
     return first;
   }
 };
-/// Sequences in flight on an SM from which 16-byte fetches pay (measured on an H200).
+/// Sequences in flight on an SM above which 16-byte fetches pay (measured on an H200).
 enum : int { kManySequences = 448 };
 
-/// The work of an MSV launch: `items`, or the targets left undecided by an SSV launch.
+/// Items of an MSV launch: `items`, or the targets that an SSV launch left undecided.
 HMMJIT_DEVICE u32 msv_item_count(const ByteFilterParams& p) {
   return p.items ? p.item_count : p.counters->undecided;
 }
@@ -127,11 +126,11 @@ HMMJIT_DEVICE WorkItem msv_item(const ByteFilterParams& p, u32 index) {
   return item;
 }
 
-/// State of the special states of one target: B follows J, which follows the best end score.
+/// Special states of one target: B follows J, which follows the best end score.
 struct MsvSpecials {
   int move;   // cost J/N -> B -> M_k
   int begin;  // B
-  int limit;  // best cell value up to which B stays as it is
+  int limit;  // best cell value up to which B does not change
 };
 HMMJIT_DEVICE MsvSpecials msv_start(const ByteFilterParams& p, const LengthClass& c) {
   MsvSpecials s;

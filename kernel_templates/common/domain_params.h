@@ -1,12 +1,11 @@
-// What the host hands to the kernels that follow the Forward filter (parser, ensemble, envelope),
-// and what they answer: plain structs, the same bytes on both sides.
+// Parameters and results of the kernels that follow the Forward filter (parser, ensemble, envelope): plain structs
+// with the same bytes on host and device.
 //
-// These kernels keep the reference's float order (four striped lanes per target, no fused
-// operations, subnormals flushed), so that what they find is what the CPU's domain stage finds, to
-// the bit. A launch has the targets of several models that passed the Forward filter; a block works
-// on one model, with as many warps as its shared memory has room for. The ensemble kernel takes the
-// regions of several domains that the parser has found; the envelope kernel takes the envelopes that
-// both have found. Whatever exceeds a buffer stays at kLeftToHost and is done by the CPU.
+// These kernels keep the reference's float order (four striped lanes per target, no fused operations, subnormals
+// flushed), so that their results equal those of the CPU's domain stage to the bit. A launch has the targets of
+// several models that passed the Forward filter; a block works on one model, with as many warps as fit into its
+// shared memory. The ensemble kernel processes the parser's regions of several domains; the envelope kernel
+// processes the envelopes of both. Items that exceed a buffer remain kLeftToHost and fall back to the CPU.
 #ifndef HMMJIT_KERNEL_DOMAIN_PARAMS_H_
 #define HMMJIT_KERNEL_DOMAIN_PARAMS_H_
 
@@ -14,10 +13,10 @@
 
 namespace hmmjit_device {
 
-/// What the models of a launch share; zeroed by the host before the parser's launch.
+/// Shared by the models of a launch; the host zeroes it before the parser's launch.
 struct DomainArena {
-  u32 words;         ///< of DomainParams::words, taken or wanted
-  u32 parser_units;  ///< of the workspace, taken or wanted
+  u32 words;         ///< of DomainParams::words, allocated or requested
+  u32 parser_units;  ///< of the workspace, allocated or requested
   u32 envelope_units;
   u32 region_units;
   u32 regions_begun, envelopes_begun;  ///< complement of the first item's device_time(); 0: none
@@ -25,20 +24,20 @@ struct DomainArena {
 };
 /// Counters of one model, zeroed by the host before the parser's launch.
 struct DomainCounters {
-  u32 next_target;    ///< parser: slots that warps have taken after their first ones
+  u32 next_target;    ///< parser: slots that warps took after their first ones
   u32 next_envelope;  ///< envelope kernel: entries, likewise
-  u32 envelopes;      ///< entries that have been made or wanted, see envelope_capacity
+  u32 envelopes;      ///< entries created or requested, see envelope_capacity
   u32 parsed, scored; ///< targets and envelopes done
   u32 next_region;    ///< ensemble kernel: entries, likewise
   u32 regions;        ///< its entries
-  u32 sampled;        ///< done of them
+  u32 sampled;        ///< number of them that are done
 };
 
 enum DomainStatus : u32 {
-  kLeftToHost = 0,     ///< not begun
+  kLeftToHost = 0,     ///< not started
   kDone = 1,
-  kNoRoom = 2,         ///< its answer has found none
-  kNotForDevice = 3,   ///< the kernel does not do what it asks for
+  kNoRoom = 2,         ///< no room for its answer
+  kNotForDevice = 3,   ///< the kernel does not support it
 };
 
 /// The parser's answer for one slot. Its words: `scales` floats, then `regions` RegionWords.
@@ -46,17 +45,17 @@ struct ParsedTarget {
   u32 status;
   float last_c;     ///< Forward's C(L), scaled
   float begins;     ///< expected number of domains
-  u32 decoded;      ///< 0: the decoding has overflown, the target has no domains
-  u32 scales;       ///< Forward rows that were rescaled, by this much, in order
+  u32 decoded;      ///< 0: the decoding overflowed, the target has no domains
+  u32 scales;       ///< factors of the Forward rows that were rescaled, in order
   u32 regions;
-  u32 words;        ///< where they begin
+  u32 words;        ///< index of the first of them
   u32 reserved;
 };
 
 /// A region, 1-based inclusive; several domains: bit 31 of `last`.
 struct RegionWords {
   u32 first, last;
-  u32 entry;  ///< in the list of envelopes, or of several domains that of regions; or kNoEntry
+  u32 entry;  ///< in the list of envelopes (or of regions, if it has several domains); or kNoEntry
 };
 enum : u32 { kSeveralDomains = 0x80000000u, kNoEntry = 0xffffffffu };
 
@@ -67,8 +66,8 @@ struct RegionItem {
   u32 clustered;  ///< its null2 is known from sampled traces
 };
 
-/// The ensemble kernel's answer for one region. Its words: for each residue of the region the sum of
-/// its null2 odds in all traces (float), then `clusters` ClusterWords.
+/// The ensemble kernel's answer for one region. Its words: for each residue the sum of its null2 odds over all
+/// traces (float), then `clusters` ClusterWords.
 struct SampledRegion {
   u32 status;
   u32 clusters;
@@ -80,27 +79,26 @@ struct ClusterWords {
   u32 first, last;
   u32 entry;  ///< in the list of envelopes, or kNoEntry
 };
-/// Clusters of one region: more are left to the host.
+/// Clusters of one region; with more it falls back to the CPU.
 enum : u32 { kMostClusters = 128 };
 
-/// Emission odds of the null2 model come for at most this many residues.
+/// Maximum number of residues with emission odds of the null2 model.
 enum : u32 { kNull2Residues = 20 };
 
-/// The envelope kernel's answer for one item. Its words: `scales` floats at `words`; at `path` as many
-/// bytes as the optimal accuracy path has steps, from its end to its begin: state in bits 0..1
-/// (PathState), the code of the posterior in bits 2..5 (0 to 10: tenths), rounded as hmmsearch prints
-/// it.
+/// The envelope kernel's answer for one item. Its words: `scales` floats at `words`; at `path` one byte per step of
+/// the optimal accuracy path, from its end to its begin: state in bits 0..1 (PathState), code of the posterior in
+/// bits 2..5 (0 to 10: tenths), rounded as hmmsearch prints it.
 struct ScoredEnvelope {
   u32 status;
   float last_c;
   u32 scales;
-  u32 steps;         ///< 0: there is no path, the envelope yields no domain
+  u32 steps;         ///< 0: no path, the envelope yields no domain
   u32 words;
-  u32 sound;         ///< 0: the decoding has overflown, the envelope is dropped
+  u32 sound;         ///< 0: the decoding overflowed, the envelope is dropped
   u32 last_row;      ///< residue of the path's end, 1-based in the envelope
   u32 last_node;     ///< node of the path's end, 1-based
   float accuracy;    ///< expected accuracy
-  u32 path;          ///< words where the path begins
+  u32 path;          ///< index of the word where the path begins
   u32 last_state;    ///< PathState of the path's end
   u32 reserved;
   float null2[kNull2Residues];
@@ -114,9 +112,8 @@ struct DomainParams {
   const FloatLength* multihit; ///< [length classes]
   const FloatLength* unihit;   ///< [length classes]
   const float* emissions;      ///< [32][Q][4] striped: node r*Q + q + 1 at q*4 + r; 0 impossible
-  /// The same for kernels with a warp for each place, of runs of kRun stripes: node r*Q + q + 1 at
-  /// ((r * kRun + q % kRun) * 32 + q / kRun), 32 * kRun cells for each r; zero beyond. Null where no kernel
-  /// is one.
+  /// The same for kernels with one warp per lane of the reference, in runs of kRun stripes: node r*Q + q + 1 at ((r
+  /// * kRun + q % kRun) * 32 + q / kRun), 32 * kRun cells for each r; zero beyond. Null if no kernel needs it.
   const float* run_emissions;
   const float* transitions;    ///< as in FloatFilterParams
   const float* bounds;         ///< [32] see deletion_bounds() of engine/model; negative: none
@@ -132,32 +129,32 @@ struct DomainParams {
   u32* words;
   u8* workspace;               ///< 256-byte units
   u32 target_count, envelope_capacity, region_capacity, word_capacity, workspace_units;
-  u32 envelope_count;          ///< entries of `envelopes`, set before the kernel that takes them
-  u32 region_count;            ///< entries of `regions`, set before the kernel that takes them
-  u32 most_parsers;            ///< targets in work at a time, so that each finds workspace
-  u32 most_envelopes;          ///< and envelopes
-  u32 most_regions;            ///< and regions of several domains
-  u32 most_cells;              ///< a target of more (residues x nodes) is left to the host
-  u32 most_envelope_cells;     ///< and an envelope of more
-  u32 most_region_cells;       ///< and a region of several domains of more
+  u32 envelope_count;          ///< entries of `envelopes`, set before the kernel that processes them
+  u32 region_count;            ///< entries of `regions`, set before the kernel that processes them
+  u32 most_parsers;            ///< concurrent targets, bounded by the workspace
+  u32 most_envelopes;          ///< concurrent envelopes
+  u32 most_regions;            ///< concurrent regions of several domains
+  u32 most_cells;              ///< larger targets (residues x nodes) fall back to the CPU
+  u32 most_envelope_cells;     ///< the same for envelopes
+  u32 most_region_cells;       ///< the same for regions of several domains
   u32 stride;                  ///< M rounded up to 16
   u32 model_length;
   u32 stripes;                 ///< Q
   u32 residue_codes;           ///< K
   u32 random;                  ///< state of the generator before the first trace of each region
   float backward_bound;        ///< in units of E(i); negative: none
-  u32 time_limit;              ///< in device_time(): a kernel after the parser begins no item later
+  u32 time_limit;              ///< in device_time(): later, a kernel after the parser starts no item
   u32 first_block;             ///< of the launch, see DomainBatch
-  u32 block_warps;             ///< warps of a block that find room; the others have nothing to do
+  u32 block_warps;             ///< warps of a block that fit; the others are idle
   u32 blocks;                  ///< of this model
   u32 reserved;
 };
 enum : u32 { kWorkspaceUnit = 256 };
-/// Items that a warp works on side by side, at most: a kernel's constant kTargets says how many. Those
-/// of long models are fewer, as many as shared memory has room for; the ensemble kernel takes one.
+/// Upper bound for the interleaved items of a warp (constant kTargets). Long models have fewer, depending on shared
+/// memory; the ensemble kernel processes one.
 enum : u32 { kMostTargetsPerWarp = 8 };
 
-// What an item takes of the workspace, which both sides compute.
+// Workspace of an item, computed on both sides.
 
 #ifdef __CUDACC__
 #define HMMJIT_BOTH_SIDES __device__ constexpr
@@ -172,7 +169,7 @@ HMMJIT_BOTH_SIDES u32 units_of(u32 bytes) { return (bytes + kWorkspaceUnit - 1) 
 /// A target of L residues: special rows of Forward and Backward.
 HMMJIT_BOTH_SIDES u32 parser_units(u32 L) { return units_of(2 * (L + 1) * kSpecialRowBytes); }
 
-/// Cells of two kinds in a row of an envelope, stripes in fours.
+/// Cells of two kinds in a row of an envelope; stripes are rounded up to four.
 HMMJIT_BOTH_SIDES u32 envelope_row_cells(u32 stripes) { return (stripes + 3) / 4 * 32; }
 /// An envelope of L residues: special rows of Forward and Backward, products of M and I cells,
 /// choices of the optimal accuracy path.
@@ -180,21 +177,20 @@ HMMJIT_BOTH_SIDES u32 envelope_units(u32 L, u32 stripes) {
   return units_of((L + 1) * (2 * kSpecialRowBytes + 5 * envelope_row_cells(stripes)));
 }
 
-/// Sampled traces of a region, and how many domains they may have together.
+/// Sampled traces of a region, and the maximum of domains in all of them.
 enum : u32 { kTraces = 200 };
 HMMJIT_BOTH_SIDES u32 segment_capacity(u32 L) {
   const u32 segments = kTraces * (2 + L / 20);
   return segments < 8192 ? segments : 8192;
 }
-/// Words of a segment's coordinates and trace; and of what finding its cluster takes.
+/// Words of a segment's coordinates and trace, and of the search for its cluster.
 enum : u32 { kSegmentWords = 5, kClusteringWords = 7 };
-/// Words by which values of coordinates and traces are counted.
+/// Words in which values of coordinates and traces are counted.
 HMMJIT_BOTH_SIDES u32 counting_words(u32 L, u32 stripes) {
   return (larger_u32(larger_u32(L, 4 * stripes), kTraces) + 32) / 32 * 32;
 }
-/// A region of L residues: special rows of Forward, running sums of rows where domains end, segments,
-/// six numbers of each row; then M, D and I cells, and when these are not needed any more, what
-/// clustering takes.
+/// A region of L residues: special rows of Forward, running sums of rows where domains end, segments, six numbers
+/// per row; then M, D and I cells, whose space is later reused by clustering.
 HMMJIT_BOTH_SIDES u32 region_units(u32 L, u32 stripes) {
   const u32 segments = segment_capacity(L);
   const u32 fixed = (L + 1) * (kSpecialRowBytes + 32 * 8) + 6 * 4 * (L + 4) +
@@ -205,56 +201,54 @@ HMMJIT_BOTH_SIDES u32 region_units(u32 L, u32 stripes) {
   return units_of(fixed + larger_u32(cells, clustering));
 }
 
-/// What is reserved for an item: a quarter more, so that those of about the same size that follow
-/// need no further one.
+/// Reserved for an item: a quarter more, so that later items of about the same size fit as well.
 HMMJIT_BOTH_SIDES u32 reserved_units(u32 units) { return units + units / 4; }
 
-// Shared memory of a block, in floats: the odds of its model, then what each of its warps needs. All
-// in multiples of 32, so that a lane keeps to its bank.
+// Shared memory of a block, in floats: the odds of its model, then the needs of each warp. All sizes are multiples
+// of 32, so that a lane keeps to its bank.
 
-/// Odds of all nodes and of what follows each lane's last one; bounds.
+/// Odds of all nodes and of the position after each lane's last one; bounds.
 HMMJIT_BOTH_SIDES u32 block_floats(u32 stripes) { return (stripes + 2) * 32; }
-/// Emission odds of a target's row: targets lie apart by a number of floats that spreads their lanes
-/// over all banks.
+/// Emission odds of a target's row, padded so that the lanes of different targets are spread over all banks.
 HMMJIT_BOTH_SIDES u32 emission_floats(u32 stripes) { return (4 * stripes + 31) / 32 * 32 + 4; }
-/// Products of a target's row of M and I cells, spread over the banks in the same way.
+/// Products of a target's row of M and I cells, padded in the same way.
 HMMJIT_BOTH_SIDES u32 product_floats(u32 stripes) { return (8 * stripes + 31) / 32 * 32 + 4; }
 HMMJIT_BOTH_SIDES u32 whole_banks(u32 floats) { return (floats + 31) / 32 * 32; }
-/// Cells of M, D and I and emission odds of so many targets.
+/// Cells of M, D and I and emission odds of that many targets.
 HMMJIT_BOTH_SIDES u32 parser_warp_floats(u32 stripes, u32 targets) {
   return whole_banks(targets * (12 * stripes + emission_floats(stripes)));
 }
-/// The same; later the nodes that a trace visits, or kSearchedSegments words.
+/// The same, later reused for the nodes that a trace visits, or kSearchedSegments words.
 enum : u32 { kSearchedSegments = 256 };
 HMMJIT_BOTH_SIDES u32 ensemble_warp_floats(u32 stripes, u32 targets) {
   return larger_u32(parser_warp_floats(stripes, targets), kSearchedSegments);
 }
-/// As the parser's; and products that wait.
+/// As the parser's, and prefetched products.
 HMMJIT_BOTH_SIDES u32 envelope_warp_floats(u32 stripes, u32 targets) {
   return whole_banks(targets *
                      (12 * stripes + emission_floats(stripes) + product_floats(stripes)));
 }
 
-// Kernels with a warp for each place of one target, whose lanes have kRun consecutive stripes each
-// (common/four_warp.cuh).
+// Kernels with one warp per lane of the reference on a single target, whose threads own kRun consecutive stripes
+// each (common/four_warp.cuh).
 
 enum : u32 { kLongestRun = 32, kExchangeFloats = 96 };
-/// Odds of all nodes, bounds, and what the warps tell each other.
+/// Odds of all nodes, bounds, and the exchange area of the warps.
 HMMJIT_BOTH_SIDES u32 four_warp_floats(u32 run) { return 8 * 128 * run + 32 + kExchangeFloats; }
 /// An envelope of L residues: as envelope_units(), with four bits for the choices of a cell.
 HMMJIT_BOTH_SIDES u32 long_envelope_units(u32 L, u32 run) {
   return units_of((L + 1) * (2 * kSpecialRowBytes + 128 * (8 * run + 4 * ((run + 7) / 8))));
 }
 
-/// Warps of a block that find room in so many floats; 0: the model is too long.
+/// Warps of a block that fit into that many floats; 0: the model is too long.
 HMMJIT_BOTH_SIDES u32 working_warps(u32 floats, u32 stripes, u32 warp_floats, u32 most) {
   const u32 odds = block_floats(stripes);
   const u32 room = floats > odds ? (floats - odds) / warp_floats : 0;
   return room < most ? room : most;
 }
 
-/// What a launch gets. Model i has the blocks from its first_block to that of model i+1; model 0
-/// begins with block 0. At most 32.
+/// Parameters of a launch. Model i has the blocks from its first_block to that of model i+1; model 0 begins with
+/// block 0. At most 32 models.
 struct DomainBatch {
   const DomainParams* models;
   u32 count;

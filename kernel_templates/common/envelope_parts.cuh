@@ -1,5 +1,5 @@
-// What one lane does with an envelope between and after the passes over its rows: posteriors from the
-// special states, the path of optimal accuracy through the choices (Holmes 1998), the answer.
+// One lane's work on an envelope between and after the passes over its rows: posteriors from the special states,
+// the path of optimal accuracy through the choices (Holmes 1998), the answer.
 #ifndef HMMJIT_KERNEL_ENVELOPE_PARTS_CUH_
 #define HMMJIT_KERNEL_ENVELOPE_PARTS_CUH_
 
@@ -8,12 +8,12 @@
 namespace hmmjit_device {
 namespace {  // as in common/four_lane.cuh
 
-/// What is left of a row of Backward once the posteriors are known.
+/// The part of a Backward row that is needed once the posteriors are known.
 struct PosteriorRow {
   float factor;  ///< of the products
   float c;       ///< posterior of C
   float B;       ///< best accuracy before a domain begins
-  u32 from_n;    ///< that is N's, not J's
+  u32 from_n;    ///< it comes from N, not J
   u32 reserved[4];
 };
 static_assert(sizeof(PosteriorRow) == sizeof(SpecialRow), "they share the workspace");
@@ -23,10 +23,10 @@ enum Choice : u32 {
   kInsertStays = 4,
 };
 
-/// -inf; what cannot be.
+/// -inf: impossible.
 HMMJIT_DEVICE float none() { return bits_float(0xff800000u); }
 HMMJIT_DEVICE float larger(float a, float b) { return a > b ? a : b; }
-/// As the reference masks: what has no transition counts as zero in a cell, as nothing in a choice.
+/// Masks like the reference: without a transition, a cell adds zero and is no candidate for a choice.
 HMMJIT_DEVICE float allowed(float odds, float v) { return odds > 0.0f ? v : 0.0f; }
 HMMJIT_DEVICE float chosen(float odds, float v) { return odds > 0.0f ? v : none(); }
 
@@ -47,7 +47,7 @@ struct Envelope {
   HMMJIT_DEVICE float* product_row(u32 i) const { return product + i * row_cells; }
   HMMJIT_DEVICE u8* choice_row(u32 i) const { return choices + i * row_cells; }
 };
-/// What an envelope of L residues takes of the workspace from `first` on, see envelope_units().
+/// An envelope of L residues in the workspace from `first` on, see envelope_units().
 HMMJIT_DEVICE Envelope make_envelope(u8* first, u32 L, u32 Q) {
   Envelope e;
   e.forward = reinterpret_cast<SpecialRow*>(first);
@@ -60,9 +60,8 @@ HMMJIT_DEVICE Envelope make_envelope(u8* first, u32 L, u32 Q) {
   return e;
 }
 
-/// Factors of the posteriors, and the special states of optimal accuracy that do not depend on E.
-/// By one lane an envelope. `outside`: expected emissions from N, C and J. Returns whether the
-/// decoding is sound.
+/// Factors of the posteriors, and the special states of optimal accuracy that do not depend on E. Called by one
+/// lane per envelope. `outside`: expected emissions from N, C and J. Returns false if the decoding overflowed.
 template <typename Matrices>
 HMMJIT_DEVICE bool set_posteriors(const Matrices& e, float loop, float move, bool own_scale,
                                   float* outside) {
@@ -76,7 +75,7 @@ HMMJIT_DEVICE bool set_posteriors(const Matrices& e, float loop, float move, boo
   rows[0] = row;
   float best_n = 0.0f, best_j = none(), n = 0.0f, c = 0.0f, j = 0.0f;
   SpecialRow before = e.forward[0];
-  constexpr u32 kAtOnce = 4;  // rows read ahead of what is written
+  constexpr u32 kAtOnce = 4;  // rows prefetched
   for (u32 first = 1; first <= e.L; first += kAtOnce) {
     SpecialRow fs[kAtOnce], bs[kAtOnce];
     HMMJIT_UNROLL
@@ -113,8 +112,8 @@ HMMJIT_DEVICE bool set_posteriors(const Matrices& e, float loop, float move, boo
   return (float_bits(scale) & 0x7fffffffu) != 0x7f800000u;
 }
 
-/// Where a path ends: the best cell of a row. Of equal ones the last match, else the first
-/// deletion, in the order of stripes and lanes.
+/// End of a path: the best cell of a row. Ties go to the last match, else to the first deletion, in the order of
+/// stripes and lanes.
 struct End {
   float value;
   u32 node;
@@ -129,8 +128,8 @@ HMMJIT_DEVICE u32 posterior_code(float p) {
 
 enum : u32 { kNoPath = 0, kForHost = 0xffffffffu };
 
-/// Follows the choices from the end of the path; by one lane an envelope. Returns the number of
-/// steps, kNoPath, or kForHost where the path enters J before its domain.
+/// Follows the choices from the end of the path; called by one lane per envelope. Returns the number of steps,
+/// kNoPath, or kForHost if the path enters J before its domain.
 HMMJIT_DEVICE u32 trace(const Envelope& e, u32 i, u32 k, u32 state, u8* path) {
   u32 steps = 0;
   for (;;) {
@@ -162,13 +161,13 @@ HMMJIT_DEVICE u32 trace(const Envelope& e, u32 i, u32 k, u32 state, u8* path) {
   }
 }
 
-/// The last cell of a path, and what was found of the envelope beside it.
+/// The last cell of a path, and further results for the envelope.
 struct PathEnd {
   u32 row, node, state;
   float accuracy;
 };
 
-/// Writes the answer for one envelope; by one lane. `scales`: rows of Forward that were rescaled.
+/// Writes the answer for one envelope; called by one lane. `scales`: rescaled rows of Forward.
 HMMJIT_DEVICE void answer_envelope(const DomainParams& p, const Envelope& e, u32 entry, u32 scales,
                                    float last_c, bool sound, const PathEnd& end) {
   const u32 length = e.L;
@@ -183,8 +182,8 @@ HMMJIT_DEVICE void answer_envelope(const DomainParams& p, const Envelope& e, u32
     }
   }
   if (room && sound && end.row > 0 && end.node <= p.model_length) {
-    // The path has at most a step for each residue and each node: it fits into the special
-    // rows of Forward, which nobody needs any more, or into row 0 of the products.
+    // The path has at most one step per residue and node, so it fits into the special rows of Forward, which are no
+    // longer needed, or into row 0 of the products.
     u8* const path = length + p.model_length <= (length + 1) * static_cast<u32>(sizeof(SpecialRow))
                          ? reinterpret_cast<u8*>(e.forward)
                          : reinterpret_cast<u8*>(e.product);

@@ -21,7 +21,7 @@ inline double natural_log(double v) { return __builtin_log(v); }
 
 HMMJIT_DEVICE u32 float_bits(float v) { return __float_as_uint(v); }
 HMMJIT_DEVICE float bits_float(u32 v) { return __uint_as_float(v); }
-// Rounded on their own: never contracted to a fused multiply-add.
+// Rounded separately, never contracted to a fused multiply-add.
 HMMJIT_DEVICE float multiply(float a, float b) { return __fmul_rn(a, b); }
 HMMJIT_DEVICE float add(float a, float b) { return __fadd_rn(a, b); }
 HMMJIT_DEVICE float multiply_add(float a, float b, float c) { return __fmaf_rn(a, b, c); }
@@ -50,7 +50,7 @@ HMMJIT_DEVICE float odds_transition(const FloatFilterParams& p, WordTransition w
   return p.transitions[static_cast<u32>(which) * p.stride + static_cast<u32>(node)];
 }
 
-/// Rows whose end score exceeds this are divided by it.
+/// Rows whose end score exceeds this are rescaled by it.
 HMMJIT_DEVICE constexpr float scale_above() { return 1.0e4f; }
 
 }  // namespace hmmjit_device

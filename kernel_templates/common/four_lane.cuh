@@ -1,13 +1,13 @@
-// Rows of Forward and Backward in the reference's own order of operations: every target has four
-// lanes of a warp, its places, node k lies in place (k-1) / Q, stripe (k-1) % Q (Farrar 2007; Eddy 2011). Every
-// product and every sum is rounded on its own, in the order hmmsearch's SSE code has them, so that
-// all values are equal to the bit. A warp holds kTargets targets in its first lanes; its stripes lie
-// in shared memory, the model's odds in that of its block. The lanes of a target lie kTargets apart: those
-// of one place, which read the same odds, are neighbours then, and shared memory serves them together.
+// Rows of Forward and Backward in the reference's own order of operations: every target has four lanes of a warp,
+// its places; node k is in place (k-1) / Q, stripe (k-1) % Q (Farrar 2007; Eddy 2011). Every product and sum is
+// rounded separately, in the order of hmmsearch's SSE code, so that all values are equal to the bit. A warp holds
+// kTargets targets in its first lanes; its stripes are in shared memory, the model's odds in that of its block. The
+// lanes of a target are kTargets apart, so lanes of one place, which read the same odds, are neighbours and share
+// one access.
 //
-// The delete chain of a lane enters the next lane only in further passes over the stripes. The
-// reference goes on with them until nothing changes any more; here they end as soon as what is
-// carried is too small to change anything, which is the same (deletion_bounds() of engine/model).
+// The delete chain of a lane enters the next lane only in further passes over the stripes. The reference repeats
+// them until nothing changes; here they end once the carried value is too small to change anything, with the same
+// result (deletion_bounds() of engine/model).
 #ifndef HMMJIT_KERNEL_FOUR_LANE_CUH_
 #define HMMJIT_KERNEL_FOUR_LANE_CUH_
 
@@ -16,10 +16,10 @@
 #include "plan_constants.h"
 
 namespace hmmjit_device {
-namespace {  // what is here depends on the kernel that includes it
+namespace {  // depends on the including kernel
 
-// Lanes of a warp that compute rows, and their mask: the others stay outside forward_pass(),
-// backward_pass() and what names this mask.
+// Lanes of a warp that compute rows, and their mask. The others do not call forward_pass(), backward_pass() or any
+// function that names this mask.
 enum : u32 { kTargets = plan_constants::kTargets };
 static_assert(kTargets >= 1 && kTargets <= kMostTargetsPerWarp, "targets of a warp");
 enum : int { kRowLanes = 4 * kTargets };
@@ -54,14 +54,14 @@ HMMJIT_DEVICE u32 highest_bit(u32 v) { return 31u - static_cast<u32>(__clz(stati
 
 HMMJIT_DEVICE u32 count_bits(u32 v) { return static_cast<u32>(__popc(static_cast<int>(v))); }
 
-/// In units of 1,024 ns, the same for all warps; from 2^32 on again from 0.
+/// In units of 1,024 ns, the same for all warps; wraps around at 2^32.
 HMMJIT_DEVICE u32 device_time() {
   u64 ns;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
   return static_cast<u32>(ns >> 10);
 }
 
-/// 16 bytes from global to shared memory, there after this thread's copies_done().
+/// Starts copying 16 bytes from global to shared memory; complete after this thread's copies_done().
 HMMJIT_DEVICE void copy_ahead(void* shared, const void* global) {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
@@ -83,34 +83,34 @@ HMMJIT_DEVICE void copies_done() {
 HMMJIT_DEVICE float row_shuffle(float v, u32 lane) {
   return bits_float(row_shuffle(float_bits(v), lane));
 }
-/// The value of this target's lane whose place is this one's ^ mask.
+/// The value of this target's lane with place ^ mask.
 template <typename Value>
 HMMJIT_DEVICE Value place_shuffle_xor(Value v, u32 mask) {
   return row_shuffle(v, threadIdx.x % 32u ^ mask * kTargets);
 }
 
-/// Which of the warp's targets a lane works on, and its place in it, 0 to 3; lanes that compute no rows have
-/// places beyond. The lane of place 0 has the target's number.
+/// The target of a lane, and the lane's place in it, 0 to 3; lanes that compute no rows have places beyond. The
+/// lane of place 0 has the target's number.
 HMMJIT_DEVICE u32 lane_target() { return threadIdx.x % kTargets; }
 HMMJIT_DEVICE u32 lane_place() { return threadIdx.x % 32u / kTargets; }
 
 HMMJIT_DEVICE constexpr float rescale_above() { return 10000.0f; }
 HMMJIT_DEVICE constexpr float own_scale_above() { return 1.0e16f; }
-// A delete chain is looked at this often for the point where it stops changing anything.
+// Interval at which a delete chain is checked for the point where it stops changing anything.
 enum : int { kCheckEvery = 8 };
 // Longer models end after a pass without effect, shorter ones never do.
 enum : u32 { kSerialBelow = 100 };
 
-/// One row of special states; `begins` and `ends` are the parser's sums over rows.
+/// One row of special states; `begins` and `ends` are the parser's running sums.
 struct alignas(16) SpecialRow {
   float E, N, J, B;
   float C, scale, begins, ends;
 };
 static_assert(sizeof(SpecialRow) == kSpecialRowBytes, "device layout");
 
-/// The stripes of a warp: cells of this lane at [stripe * kRowLanes], odds of its place in the group
-/// of four at [stripe * 32 + 0..7], as WordTransition counts them, emission odds of a row at
-/// [stripe * 4]. One more stripe of odds than Q: what follows each lane's last node.
+/// The stripes of a warp: cells of this lane at [stripe * kRowLanes], odds of its place in the group of four at
+/// [stripe * 32 + 0..7], in the order of WordTransition, emission odds of a row at [stripe * 4]. The odds have one
+/// more stripe than Q, for the node after each lane's last one.
 struct Stripes {
   float* match;
   float* deletion;
@@ -127,7 +127,7 @@ HMMJIT_DEVICE float pick(const Quad& q, int i) {
   return bits_float(i == 0 ? q.x : i == 1 ? q.y : i == 2 ? q.z : q.w);
 }
 
-/// Place r takes the value of place r-1, place 0 zero; and the other way round.
+/// from_below: place r takes the value of place r-1, place 0 zero; from_above: vice versa.
 HMMJIT_DEVICE float from_below(float v, u32 place) {
   const u32 lane = threadIdx.x % 32u;
   const float other = row_shuffle(v, place == 0 ? lane : lane - kTargets);
@@ -148,13 +148,12 @@ HMMJIT_DEVICE bool group_any(bool v) {
   return ((row_ballot(v) >> lane_target()) & kLanes) != 0;
 }
 
-/// The model that a block works on, which of its blocks this is, and which of their warps. By all
-/// lanes.
+/// The model of a block, and the block's and its warps' position among those of the model. Called by all lanes.
 struct BlockShare {
   const DomainParams* model;
   u32 block;
-  /// Warps of each block that have shared memory; whether this is one; which of the model's it is; and
-  /// how many the model has.
+  /// Warps of each block that have shared memory; whether this is one; its index among the model's; the model's
+  /// number of them.
   HMMJIT_DEVICE u32 warps_of_block() const {
     const u32 most = blockDim.x / 32u;
     return model->block_warps < most ? model->block_warps : most;
@@ -172,7 +171,7 @@ HMMJIT_DEVICE BlockShare block_share(const DomainBatch& batch) {
   return out;
 }
 
-/// Fills what all warps of a block need of the model. By all of its lanes.
+/// Fills the model data shared by the warps of a block. Called by all of its lanes.
 HMMJIT_DEVICE void load_odds(const DomainParams& p, float* shared) {
   const u32 Q = p.stripes;
   for (u32 at = threadIdx.x; at < (Q + 1) * 32u; at += blockDim.x) {
@@ -184,7 +183,7 @@ HMMJIT_DEVICE void load_odds(const DomainParams& p, float* shared) {
   sync_block();
 }
 
-/// `odds`: what load_odds() has filled; `own`: this warp's. For lanes that compute rows.
+/// `odds`: filled by load_odds(); `own`: this warp's memory. For lanes that compute rows.
 HMMJIT_DEVICE Stripes make_stripes(const DomainParams& p, const float* odds, float* own) {
   const u32 lane = threadIdx.x % 32u, Q = p.stripes;
   Stripes s;
@@ -200,8 +199,8 @@ HMMJIT_DEVICE Stripes make_stripes(const DomainParams& p, const float* odds, flo
   return s;
 }
 
-/// Has the emission odds of residue x brought to shared memory, there after copies_done() and
-/// sync_rows(). Whoever calls it has made sure that those before have been read.
+/// Starts copying the emission odds of residue x to shared memory; complete after copies_done() and sync_rows().
+/// The caller must have finished reading the previous ones.
 HMMJIT_DEVICE void bring_emission(const DomainParams& p, const Stripes& s, u32 x) {
   const float* const from = p.emissions + x * p.stripes * 4u;
   float* const to = s.emission - s.place;
@@ -224,12 +223,11 @@ struct Specials {
   float N, B, J, C, loop, move;
 };
 
-// The loops over stripes read what they need of several stripes ahead of those they work on: the
-// compiler cannot know that cells and odds do not overlap, and the few warps that find room have
-// nothing else to do while shared memory answers.
+// The loops over stripes prefetch the operands of several stripes: the compiler cannot know that cells and odds do
+// not overlap, and too few warps fit to hide the latency of shared memory.
 
-/// Calls work(chunk, q) of all chunks of N stripes from 0 to Q, each read before the one before it is
-/// worked on, as long as it returns true; returns the stripe that follows. `more`: what else Chunk reads.
+/// Calls work(chunk, q) for all chunks of N stripes from 0 to Q, each prefetched during the previous one, as long
+/// as it returns true; returns the stripe that follows. `more`: further operands of Chunk.
 template <typename Chunk, int N, typename Work, typename... More>
 HMMJIT_DEVICE int ascend(const Stripes& s, const Work& work, const More&... more) {
   if (s.Q < N) return 0;
@@ -245,7 +243,7 @@ HMMJIT_DEVICE int ascend(const Stripes& s, const Work& work, const More&... more
   }
   return at;
 }
-/// The same from Q downwards; returns the stripe before which all has been done.
+/// The same from Q downwards; returns the stripe before which all are done.
 template <typename Chunk, int N, typename Work>
 HMMJIT_DEVICE int descend(const Stripes& s, const Work& work) {
   if (s.Q < N) return s.Q;
@@ -262,7 +260,7 @@ HMMJIT_DEVICE int descend(const Stripes& s, const Work& work) {
   return at;
 }
 
-/// What N stripes of a row's recurrences read.
+/// Operands of N stripes of a row's recurrences.
 template <int N>
 struct RowChunk {
   Quad in[N], out[N];
@@ -280,7 +278,7 @@ struct RowChunk {
   }
 };
 
-/// What one stripe of the Forward recurrence hands to the next.
+/// Values that one stripe of the Forward recurrence passes to the next.
 struct ForwardFlow {
   float mp, dp, ip, sum, d;
 };
@@ -319,7 +317,7 @@ struct DeleteChunk {
   }
 };
 
-/// The delete chain over N stripes, from what enters to what leaves; the cells are added to `sum`.
+/// The delete chain over N stripes, from the entering to the leaving flow; adds the cells to `sum`.
 template <int N>
 HMMJIT_DEVICE void delete_stripes(const Stripes& s, const DeleteChunk<N>& chunk, int q, float* c,
                                   float* sum) {
@@ -332,7 +330,7 @@ HMMJIT_DEVICE void delete_stripes(const Stripes& s, const DeleteChunk<N>& chunk,
   }
 }
 
-/// What a further pass adds to what one before it has left.
+/// A further pass adds to the result of the previous one.
 template <int N>
 HMMJIT_DEVICE void delete_stripes_again(const Stripes& s, const DeleteChunk<N>& chunk, int q, float* c,
                                         float* sum, bool* changed) {
@@ -346,8 +344,8 @@ HMMJIT_DEVICE void delete_stripes_again(const Stripes& s, const DeleteChunk<N>& 
   }
 }
 
-/// One row of Forward in place. `B` of the row before; `bound`: delete flow that changes nothing.
-/// Brings the emission odds of `next`. Returns E before scaling.
+/// One row of Forward in place. `B` of the previous row; `bound`: delete flow that changes nothing. Prefetches the
+/// emission odds of `next`. Returns E before scaling.
 HMMJIT_DEVICE float forward_row(const DomainParams& p, const Stripes& s, float B, float bound,
                                 u32 next) {
   copies_done();
@@ -370,8 +368,7 @@ HMMJIT_DEVICE float forward_row(const DomainParams& p, const Stripes& s, float B
   sync_rows();
   bring_emission(p, s, next);
   float c = from_below(f.d, s.place);
-  // E adds the D cells in order, after all passes: each pass does so on the way, for it may be the
-  // last one.
+  // E adds the D cells in order, after all passes: each pass adds them, since it may be the last.
   float sum = f.sum;
   at = ascend<DeleteChunk<8>, 8>(s, [&](const DeleteChunk<8>& chunk, int q) {
     delete_stripes<8>(s, chunk, q, &c, &sum);
@@ -408,8 +405,7 @@ HMMJIT_DEVICE float forward_row(const DomainParams& p, const Stripes& s, float B
   return group_sum(sum);
 }
 
-/// Special states of a Forward row from its E, which is rescaled with them and the cells where it
-/// asks for it. Returns the scale.
+/// Special states of a Forward row from its E; rescales them and the cells if E requires it. Returns the scale.
 HMMJIT_DEVICE float forward_specials(const Stripes& s, Specials* sp, float* E, float ec, float ej) {
   sp->N = multiply(sp->N, sp->loop);
   sp->C = add(multiply(sp->C, sp->loop), multiply(*E, ec));
@@ -427,10 +423,10 @@ HMMJIT_DEVICE float forward_specials(const Stripes& s, Specials* sp, float* E, f
   return scale;
 }
 
-/// What one stripe of the Backward recurrence hands to the one before it.
+/// Values that one stripe of the Backward recurrence passes to the previous one.
 struct BackwardFlow {
   float mp, sum, d;
-  Quad next;  ///< what leads into the node after it
+  Quad next;  ///< the inflow of the next node
 };
 
 /// Stripes q+N-1 down to q.
@@ -450,7 +446,7 @@ HMMJIT_DEVICE void backward_stripes(const Stripes& s, const RowChunk<N>& c, int 
   }
 }
 
-/// What the passes after the recurrence read: cells of D and M, and odds of one kind.
+/// Operands of the passes after the recurrence: cells of D and M, and odds of one kind.
 template <int N, int kWhich>
 struct EndChunk {
   float d[N], m[N], odds[N];
@@ -464,7 +460,7 @@ struct EndChunk {
   }
 };
 
-/// Delete chain and end: `v` is what stands right of stripe q+N-1, in the end the cell of q.
+/// Delete chain and end: `v` is the value right of stripe q+N-1, finally the cell of q.
 template <int N>
 HMMJIT_DEVICE void end_stripes(const Stripes& s, const EndChunk<N, kWordDdOut>& chunk, int q, float E,
                                float* v, float* c) {
@@ -477,7 +473,7 @@ HMMJIT_DEVICE void end_stripes(const Stripes& s, const EndChunk<N, kWordDdOut>& 
   }
 }
 
-/// What a further pass adds to the delete chain, from stripe q+N-1 down.
+/// A further pass adds to the delete chain, from stripe q+N-1 down.
 template <int N>
 HMMJIT_DEVICE void begin_stripes_again(const Stripes& s, const DeleteChunk<N>& chunk, int q,
                                        float* c) {
@@ -488,7 +484,7 @@ HMMJIT_DEVICE void begin_stripes_again(const Stripes& s, const DeleteChunk<N>& c
   }
 }
 
-/// Adds the way from each match to the deletion after it, `c` in the end the deletion of q.
+/// Adds the step from each match to the deletion after it; `c` is finally the deletion of q.
 template <int N>
 HMMJIT_DEVICE void leave_stripes(const Stripes& s, const EndChunk<N, kWordMdOut>& chunk, int q,
                                  float* c) {
@@ -499,9 +495,8 @@ HMMJIT_DEVICE void leave_stripes(const Stripes& s, const EndChunk<N, kWordMdOut>
   }
 }
 
-/// One row of Backward in place: cells of row i+1 become those of row i before scaling, by the
-/// emission odds of residue i+1; those of `next` are brought. `begins`: the move to T in a target's
-/// last row, else zero. Returns E.
+/// One row of Backward in place: cells of row i+1 become those of row i before scaling, by the emission odds of
+/// residue i+1; prefetches those of `next`. `begins`: the move to T in a target's last row, else zero. Returns E.
 HMMJIT_DEVICE float backward_row(const DomainParams& p, const Stripes& s, Specials* sp,
                                  float begins, float ec, float ej, u32 next) {
   copies_done();
@@ -572,8 +567,8 @@ HMMJIT_DEVICE float backward_row(const DomainParams& p, const Stripes& s, Specia
   return E;
 }
 
-/// Scale of a Backward row, applied to cells and specials. `forward`: Forward's scale of the row;
-/// `own`: set once Backward has to go its own way.
+/// Scale of a Backward row, applied to cells and specials. `forward`: Forward's scale of the row; `own`: set once
+/// Backward needs factors of its own.
 HMMJIT_DEVICE float backward_scale(const Stripes& s, Specials* sp, float* E, bool active,
                                    float forward, bool* own) {
   float scale = 1.0f;
@@ -592,7 +587,7 @@ HMMJIT_DEVICE float backward_scale(const Stripes& s, Specials* sp, float* E, boo
   return scale;
 }
 
-/// B of row 0; the cells hold row 1, whose residue's emission odds have been brought.
+/// B of row 0; the cells hold row 1, and the emission odds of its residue are loaded.
 HMMJIT_DEVICE float backward_begin(const Stripes& s) {
   copies_done();
   sync_rows();
@@ -603,7 +598,7 @@ HMMJIT_DEVICE float backward_begin(const Stripes& s) {
   return group_sum(sum);
 }
 
-/// By a target's first two lanes.
+/// Called by a target's first two lanes.
 HMMJIT_DEVICE void store_specials(SpecialRow* row, u32 place, float E, const Specials& sp,
                                   float scale) {
   Quad quad;
@@ -614,7 +609,7 @@ HMMJIT_DEVICE void store_specials(SpecialRow* row, u32 place, float E, const Spe
   if (place < 2) reinterpret_cast<Quad*>(row)[place] = quad;
 }
 
-/// Residues of a target, read before they are needed. After its end comes padding.
+/// Residues of a target, prefetched. Padding follows its end.
 struct Residues {
   const u8* first;
   u32 length;
@@ -631,16 +626,15 @@ HMMJIT_DEVICE u32 longest(const Residues& residues) {
   return rows;
 }
 
-/// Where E leads: to C and, in a multihit model, to J.
+/// The transitions from E: to C and, in a multihit model, to J.
 struct EndOdds {
   float c, j;
 };
 HMMJIT_DEVICE EndOdds multihit() { return {0.5f, 0.5f}; }
 HMMJIT_DEVICE EndOdds unihit() { return {1.0f, 0.0f}; }
 
-/// Forward of the warp's targets, `rows` those of the longest. Special states go to
-/// forward[0..length]; keep(i, scale) sees the cells of each row of its target, rescaled. Returns
-/// C of the target's last row.
+/// Forward of the warp's targets; `rows`: those of the longest. Special states are written to forward[0..length];
+/// keep(i, scale) is called for each row of its target after rescaling. Returns C of the target's last row.
 template <typename Keep>
 HMMJIT_DEVICE float forward_pass(const DomainParams& p, const Stripes& s, const Residues& residues,
                                  u32 rows, FloatLength lengths, EndOdds ends, SpecialRow* forward,
@@ -670,13 +664,12 @@ HMMJIT_DEVICE float forward_pass(const DomainParams& p, const Stripes& s, const 
     if (i == length) last_c = sp.C;
   }
   copies_done();
-  sync_rows();  // the rows are there
+  sync_rows();  // the rows are complete
   return last_c;
 }
 
-/// Backward, after forward_pass() for the same targets. Calls before(i) before each row and keep(i)
-/// once its cells have been rescaled; i is 0 for a target whose rows are done. Returns whether Backward had to be
-/// rescaled by factors of its own.
+/// Backward, after forward_pass() for the same targets. Calls before(i) before each row and keep(i) after rescaling
+/// its cells; i is 0 for a target whose rows are done. Returns whether Backward needed factors of its own.
 template <typename Before, typename Keep>
 HMMJIT_DEVICE bool backward_pass(const DomainParams& p, const Stripes& s, const Residues& residues,
                                  u32 rows, FloatLength lengths, EndOdds ends,
@@ -720,15 +713,15 @@ HMMJIT_DEVICE bool backward_pass(const DomainParams& p, const Stripes& s, const 
   return own_scale;
 }
 
-/// Workspace of one group of lanes, kept from target to target as long as it is large enough.
+/// Workspace of one group of lanes, reused for the next target if it is large enough.
 struct Space {
   u32 first = 0, units = 0;  // kWorkspaceUnit bytes each
 };
-/// Whether there can be so much at all.
+/// False if the workspace is smaller than that.
 HMMJIT_DEVICE bool fits(const DomainParams& p, u32 units) {
   return reserved_units(units) <= p.workspace_units;
 }
-/// False when there is none left. Every lane of the warp calls it; that of place 0 asks for its target.
+/// False if it is exhausted. Every lane of the warp calls it; that of place 0 requests it for its target.
 HMMJIT_DEVICE bool reserve(const DomainParams& p, u32* taken, u32 units, Space* space) {
   const bool enough = units <= space->units;
   const u32 wanted = reserved_units(units);
@@ -742,8 +735,7 @@ HMMJIT_DEVICE bool reserve(const DomainParams& p, u32* taken, u32 units, Space* 
   return true;
 }
 
-/// Adds an item to a list for a later kernel: its entry, or kNoEntry when it has too many cells or the
-/// list is full.
+/// Adds an item to a list for a later kernel: its entry, or kNoEntry if it has too many cells or the list is full.
 HMMJIT_DEVICE u32 append(const DomainParams& p, const RegionItem& item, u32 most_cells, u32* count,
                          u32 capacity, RegionItem* list) {
   if (capacity == 0 || item.last - item.first >= most_cells / (4u * p.stripes)) return kNoEntry;
@@ -752,14 +744,14 @@ HMMJIT_DEVICE u32 append(const DomainParams& p, const RegionItem& item, u32 most
   list[entry] = item;
   return entry;
 }
-/// Asks for traces of a region of several domains.
+/// Requests traces of a region of several domains.
 HMMJIT_DEVICE u32 ask_for_traces(const DomainParams& p, const RegionItem& item) {
   const u32 entry = append(p, item, p.most_region_cells, &p.counters->regions, p.region_capacity,
                            p.regions);
   if (entry != kNoEntry) p.sampled[entry].status = kLeftToHost;
   return entry;
 }
-/// Asks for an envelope to be scored.
+/// Requests that an envelope be scored.
 HMMJIT_DEVICE u32 ask_for_envelope(const DomainParams& p, const RegionItem& item) {
   const u32 entry = append(p, item, p.most_envelope_cells, &p.counters->envelopes,
                            p.envelope_capacity, p.envelopes);
@@ -767,13 +759,12 @@ HMMJIT_DEVICE u32 ask_for_envelope(const DomainParams& p, const RegionItem& item
   return entry;
 }
 
-/// The share of a warp in a model's list of items, longest first. Those that the warps of a block begin with
-/// are neighbours in the list: where an item takes much longer than most, as one often does, the others of
-/// its block are the next longest, and few blocks keep their multiprocessors until these are done.
+/// The share of a warp in a model's list of items, longest first. The warps of a block begin with neighbours in the
+/// list: if one item takes much longer than most, as often happens, the others of its block are the next longest,
+/// and few blocks occupy their SMs until these are done.
 class ItemShare {
  public:
-  /// `most`: items that may be in work at once, so that all find workspace. A warp takes as long for one
-  /// as for kTargets.
+  /// `most`: concurrent items, bounded by the workspace. A warp takes as long for one as for kTargets.
   HMMJIT_DEVICE ItemShare(const BlockShare& share, u32 count, u32 most) {
     items_ = most < 1 ? 1 : most > kTargets ? kTargets : most;
     const u32 needed = (count + items_ - 1) / items_, allowed = most / items_;
@@ -782,12 +773,11 @@ class ItemShare {
     if (beginning_ > allowed) beginning_ = allowed;
     warp_ = share.warp();
   }
-  /// Warps beyond the workspace, or beyond the list, must not begin.
+  /// Warps beyond the workspace or the list must not begin.
   HMMJIT_DEVICE bool begins() const { return warp_ < beginning_; }
-  /// How many take() gives at a time.
+  /// Number of items per take().
   HMMJIT_DEVICE u32 items() const { return items_; }
-  /// The first of the next items; `next` counts what has been taken by warps that had begun. Called by all
-  /// lanes.
+  /// The first of the next items; `next` counts those taken by warps after their first ones. Called by all lanes.
   HMMJIT_DEVICE u32 take(u32* next) {
     if (!begun_) {
       begun_ = true;
@@ -803,12 +793,11 @@ class ItemShare {
   bool begun_ = false;
 };
 
-/// The time limit of a kernel, from which on no item begins: a family of very many hits would keep all
-/// others waiting.
+/// The time limit of a kernel, after which it starts no item, so that a family with very many hits does not delay
+/// all others.
 class TimeLimit {
  public:
-  /// `first`: the word of the arena where the first warp of the launch notes its time. Called by all
-  /// lanes.
+  /// `first`: the word of the arena where the first warp of the launch records its time. Called by all lanes.
   HMMJIT_DEVICE TimeLimit(const DomainParams& p, u32* first) : limit_(p.time_limit) {
     const u32 now = ~device_time();
     u32 noted = 0;
@@ -823,7 +812,7 @@ class TimeLimit {
   u32 begun_, limit_;
 };
 
-/// Room for an answer; false when there is none.
+/// Allocates words for an answer; false if there is no room.
 HMMJIT_DEVICE bool take_words(const DomainParams& p, u32 words, u32* at) {
   *at = atomic_add(&p.arena->words, words);
   return *at <= p.word_capacity && words <= p.word_capacity - *at;

@@ -1,15 +1,15 @@
-// Rows of Forward and Backward of long models in the reference's order of operations
-// (common/four_lane.cuh), one target a block: each of the four places is a warp, whose lanes own kRun
-// consecutive stripes each and keep their cells in registers.
+// Rows of Forward and Backward of long models in the reference's order of operations (common/four_lane.cuh), one
+// target per block: each of the four places is a warp, whose lanes own kRun consecutive stripes each and keep their
+// cells in registers.
 //
-// Cells of M and I depend on the row before alone. Two kinds of dependent chains are left, and each is
-// computed in parts, one a lane, with the bits of the serial order:
-//   delete chain: every lane begins with a guess of what enters its part and repeats the part with what
-//     has left its neighbour, until nothing that enters any lane changes. A flow fades by the extension
-//     odds at each node, so that few repetitions suffice.
-//   sums: every lane adds its cells to a lower and to an upper bound of what precedes them. Rounded
-//     addition is monotone: where both come out equal, so does the exact sum, whatever precedes. From
-//     the last such lane on, only lanes whose cells can change the sum are visited one after the other.
+// Cells of M and I depend on the previous row alone. Two kinds of dependency chains remain; each is computed in
+// parts, one per lane, with the bits of the serial order:
+//   delete chain: every lane begins with a guess of the flow entering its part and repeats the part with the value
+//     that left its neighbour, until no entering value changes. A flow fades by the extension odds at each node, so
+//     few repetitions suffice.
+//   sums: every lane adds its cells to a lower and to an upper bound of the preceding sum. Rounded addition is
+//     monotone: if both results agree, so does the exact sum. After the last such lane, only lanes whose cells can
+//     change the sum are visited one after the other.
 #ifndef HMMJIT_KERNEL_FOUR_WARP_CUH_
 #define HMMJIT_KERNEL_FOUR_WARP_CUH_
 
@@ -22,8 +22,8 @@ enum : int { kRun = plan_constants::kRun };
 static_assert(kRun >= 1 && kRun <= kLongestRun && kTargets == 1, "one target a block");
 enum : u32 { kPlaceCells = 32 * kRun, kRowCells = 4 * kPlaceCells };
 
-/// What the warps of a block tell each other. An array has an element for each place; pairs of arrays
-/// are used in turn, so that one is read while the other is written.
+/// Data that the warps of a block exchange. An array has an element per place; pairs of arrays alternate, so that
+/// one is read while the other is written.
 struct Exchange {
   float match[4], insert[4], deletion[2][4];  ///< of the last or the first stripe of a place
   float sum[4], flow[4];
@@ -40,21 +40,21 @@ struct Place {
   u32 place, lane;
   u32 stripes;      ///< Q
   u32 last_lane;    ///< the lane with the last stripe of each place
-  int real;         ///< stripes of this lane that the model has
-  int last;         ///< where this lane has the last stripe; -1: it has not
-  const Quad* in;   ///< entry, and odds to the next node from M, I and D; of stripe j at [32 * j]
+  int real;         ///< stripes of this lane within the model
+  int last;         ///< index of the last stripe in this lane; -1: it is elsewhere
+  const Quad* in;   ///< entry, and odds to the next node from M, I and D, for stripe j at [32 * j]
   const Quad* out;  ///< M to I, I to I, M to D, D to D; likewise
-  const Quad* below;  ///< `in` of the last stripe of the place before; zeros before place 0
+  const Quad* below;  ///< `in` of the previous place's last stripe; zeros before place 0
   const float* emissions;  ///< DomainParams::run_emissions of stripe 0 of this lane
   const float* bounds;
   float backward_bound;
   Exchange* exchange;
   bool serial;  ///< model below kSerialBelow
 };
-// Which of a Quad.
+// Indices into a Quad.
 enum : int { kEntry = 0, kMatch = 1, kInsert = 2, kDeletion = 3, kOpen = 0, kStay = 1, kSkip = 2, kExtend = 3 };
 
-/// Fills the odds and describes the thread; `shared` has four_warp_floats(kRun). By all threads.
+/// Fills the odds and describes the thread; `shared` has four_warp_floats(kRun). Called by all threads.
 HMMJIT_DEVICE Place make_place(const DomainParams& p, u8* shared) {
   const u32 Q = p.stripes;
   float* const in = reinterpret_cast<float*>(shared);
@@ -69,11 +69,11 @@ HMMJIT_DEVICE Place make_place(const DomainParams& p, u8* shared) {
       in[at] = real ? odds[kWordEntry * p.stride] : 0.0f;
       out[at] = real ? odds[kWordMiOut * p.stride] : 0.0f;
     } else {
-      // Odds into a node lie with the node they lead into.
+      // Odds into a node are stored with that node.
       const u32 into = which == kMatch ? kWordMmIn : which == kInsert ? kWordImIn : kWordDmIn;
       const u32 from = which == kStay ? kWordIiOut : which == kSkip ? kWordMdOut : kWordDdOut;
       in[at] = next ? odds[into * p.stride + 1] : 0.0f;
-      // What enters stripes that do not exist leaves them unchanged.
+      // Stripes that do not exist pass on their inflow unchanged.
       out[at] = real ? odds[from * p.stride] : which == kExtend && q >= Q ? 1.0f : 0.0f;
     }
   }
@@ -88,7 +88,7 @@ HMMJIT_DEVICE Place make_place(const DomainParams& p, u8* shared) {
   t.last = t.lane == t.last_lane ? t.real - 1 : -1;
   t.in = reinterpret_cast<const Quad*>(in) + t.place * kPlaceCells + t.lane;
   t.out = reinterpret_cast<const Quad*>(out) + t.place * kPlaceCells + t.lane;
-  // Before place 0: odds of the model's last node, which lead nowhere.
+  // Before place 0: odds of the model's last node, which has no successor.
   const u32 before_place = (t.place + 3) % 4u;
   t.below = reinterpret_cast<const Quad*>(in) + before_place * kPlaceCells + (Q - 1) % kRun * 32u +
             t.last_lane;
@@ -111,7 +111,7 @@ HMMJIT_DEVICE void read_emission(const Place& t, u32 x, float (&e)[kRun]) {
 // The order in which a chain visits lanes: ascending in Forward, descending in Backward.
 template <bool kUp>
 HMMJIT_DEVICE u32 rank_of(u32 lane) { return kUp ? lane : 31u - lane; }
-/// The value of the lane visited before; its own in the first one.
+/// The value of the previously visited lane; its own in the first one.
 template <bool kUp>
 HMMJIT_DEVICE float before(float v, u32 lane, u32 distance = 1) {
   const u32 from = kUp ? lane - distance : lane + distance;
@@ -121,7 +121,7 @@ template <bool kUp>
 HMMJIT_DEVICE constexpr int nth(int j) { return kUp ? j : static_cast<int>(kRun) - 1 - j; }
 HMMJIT_DEVICE float value_of(float v, u32 lane) { return bits_float(shuffle(float_bits(v), lane)); }
 
-/// `sum` plus the cells of all lanes, each addition rounded, in the order of a chain. In all lanes.
+/// `sum` plus the cells of all lanes, each addition rounded, in the order of a chain. The result is in all lanes.
 template <bool kUp>
 HMMJIT_DEVICE float ordered_sum(const Place& t, float sum, const float (&cells)[kRun]) {
   float own = 0.0f, most = 0.0f;
@@ -138,7 +138,7 @@ HMMJIT_DEVICE float ordered_sum(const Place& t, float sum, const float (&cells)[
     if (rank >= o) upto = add(upto, other);
   }
   const float preceding = add(sum, before<kUp>(upto, t.lane));
-  // Two orders of adding at most 2 * 32 * kLongestRun positive numbers differ by less.
+  // Two orders of adding at most 2 * 32 * kLongestRun positive numbers differ by less than this.
   constexpr float kError = 5.0e-4f;
   float low = rank == 0 ? sum : multiply(preceding, 1.0f - kError);
   float high = rank == 0 ? sum : multiply(preceding, 1.0f + kError);
@@ -147,7 +147,7 @@ HMMJIT_DEVICE float ordered_sum(const Place& t, float sum, const float (&cells)[
     low = add(low, cells[nth<kUp>(j)]);
     high = add(high, cells[nth<kUp>(j)]);
   }
-  const u32 known = warp_ballot(float_bits(low) == float_bits(high));  // that of rank 0 always is
+  const u32 known = warp_ballot(float_bits(low) == float_bits(high));  // rank 0 always is
   u32 at = kUp ? highest_bit(known) : lowest_bit(known);
   sum = value_of(high, at);
   for (;;) {
@@ -180,8 +180,8 @@ struct RunCells {
   }
 };
 
-/// The delete chain of a Forward row: c.d has what leads in from matches, `enters` what enters the
-/// place; both are of the first pass.
+/// The delete chain of a Forward row: c.d has the inflow from matches, `enters` that of the place; both are of the
+/// first pass.
 HMMJIT_DEVICE void forward_chain(const Place& t, RunCells& c, float enters, float bound) {
   Exchange& x = *t.exchange;
   float extend[kRun], opened[kRun];
@@ -205,7 +205,7 @@ HMMJIT_DEVICE void forward_chain(const Place& t, RunCells& c, float enters, floa
   }
   if (t.lane == t.last_lane) x.leaving[0][t.place] = leaves;
   sync_block();
-  // Further passes take what leaves each place through the next one.
+  // Further passes carry the outflow of each place through the next one.
   for (int pass = 1; pass < 4; ++pass) {
     const float* const leaving = x.leaving[(pass - 1) & 1];
     if (!(leaving[0] > bound || leaving[1] > bound || leaving[2] > bound)) break;
@@ -235,8 +235,8 @@ HMMJIT_DEVICE void forward_chain(const Place& t, RunCells& c, float enters, floa
   }
 }
 
-/// One row of Forward in place. `B` of the row before, `factor`: by which its cells have been multiplied
-/// since their last ones were handed on. Returns E before scaling.
+/// One row of Forward in place. `B` of the previous row; `factor`: by which its cells were scaled since their last
+/// ones were exchanged. Returns E before scaling.
 HMMJIT_DEVICE float forward_row(const Place& t, RunCells& c, float B, float factor, float bound,
                                 const float (&e)[kRun]) {
   Exchange& x = *t.exchange;
@@ -307,8 +307,8 @@ HMMJIT_DEVICE void rescale(Specials* sp, float* E, float scale) {
   sp->C = divide(sp->C, scale);
 }
 
-/// Forward of the block's target. Special states go to forward[0..length]; keep(i, c, scale) sees the
-/// cells of each row, rescaled. Returns C of the last row.
+/// Forward of the block's target. Special states are written to forward[0..length]; keep(i, c, scale) is called for
+/// each row after rescaling. Returns C of the last row.
 template <typename Keep>
 HMMJIT_DEVICE float forward_pass(const Place& t, const Residues& residues,
                                  FloatLength lengths, EndOdds ends, SpecialRow* forward,
@@ -354,8 +354,8 @@ HMMJIT_DEVICE float forward_pass(const Place& t, const Residues& residues,
   return sp.C;
 }
 
-/// The delete chain of a Backward row: c.d has what leads to the matches after it, `enters` what stands
-/// above the last stripe of the place. Returns which of Exchange::deletion has the first stripes.
+/// The delete chain of a Backward row: c.d has the flow to the matches after it, `enters` the value above the
+/// place's last stripe. Returns which of Exchange::deletion has the first stripes.
 HMMJIT_DEVICE u32 backward_chain(const Place& t, RunCells& c, float enters, float E, float bound) {
   Exchange& x = *t.exchange;
   float extend[kRun], opened[kRun];
@@ -457,8 +457,8 @@ HMMJIT_DEVICE float backward_row(const Place& t, RunCells& c, Specials* sp,
   return E;
 }
 
-/// Backward, after forward_pass() for the same target. Calls before(i) before each row and keep(i, c)
-/// once its cells have been rescaled. Returns whether Backward was rescaled by factors of its own.
+/// Backward, after forward_pass() for the same target. Calls before(i) before each row and keep(i, c) after
+/// rescaling its cells. Returns whether Backward needed factors of its own.
 template <typename Before, typename Keep>
 HMMJIT_DEVICE bool backward_pass(const Place& t, const Residues& residues,
                                  FloatLength lengths, EndOdds ends, const SpecialRow* forward,
@@ -509,20 +509,20 @@ HMMJIT_DEVICE bool backward_pass(const Place& t, const Residues& residues,
   return own_scale;
 }
 
-/// The items of a list for the blocks of its model, and the workspace of each. By all threads.
+/// Distributes the items of a list to the blocks of its model, with their workspace. Called by all threads.
 class BlockItems {
  public:
   /// `taken`: counter of the list; `reserved`: counter of the workspace.
   HMMJIT_DEVICE BlockItems(const Place& t, u32 count, u32* taken, u32* reserved)
       : exchange_(t.exchange), count_(count), taken_(taken), reserved_(reserved) {}
-  /// The next item, or `count` where there is none or, for one thread, `over`.
+  /// The next item, or `count` if there is none or any thread has `over`.
   HMMJIT_DEVICE u32 take(bool over) {
-    sync_block();  // what the last item left has been read
+    sync_block();  // all reads of the last item's data are done
     if (threadIdx.x == 0) exchange_->item = over ? count_ : atomic_add(taken_, 1);
     sync_block();
     return exchange_->item < count_ ? exchange_->item : count_;
   }
-  /// False when there is no workspace left; then `space` is as it was.
+  /// False if the workspace is exhausted; `space` is then unchanged.
   HMMJIT_DEVICE bool reserve(const DomainParams& p, u32 units, Space* space) {
     if (units <= space->units) return true;
     const u32 wanted = reserved_units(units);

@@ -1,5 +1,5 @@
-// The decisions of the gate kernel: P-value thresholds as bands of bit scores, widened by what the
-// device's float scores may be off. Filters of Eddy 2011.
+// The decisions of the gate kernel: P-value thresholds as bands of bit scores, widened by the error bound of the
+// device's float scores. Filters of Eddy 2011.
 #ifndef HMMJIT_KERNEL_GATE_CUH_
 #define HMMJIT_KERNEL_GATE_CUH_
 
@@ -10,7 +10,7 @@ namespace hmmjit_device {
 
 enum Verdict : u32 { kFails, kPasses, kOpen };
 
-/// `guard`: nats by which nats may be off. An infinite score needs none.
+/// `guard`: error bound of nats. An infinite score needs none.
 HMMJIT_DEVICE Verdict judge(const Gate& gate, double nats, double guard) {
   constexpr double kLn2 = 0.69314718055994529;
   const double bits = nats / kLn2, slack = guard / kLn2;
@@ -42,8 +42,7 @@ HMMJIT_DEVICE double word_score(const GateParams& p, u32 target, WordResult resu
   return static_cast<double>(c + move - p.word_base) / static_cast<double>(p.word_scale) - 3.0;
 }
 
-/// Nats by which a filter score may differ from the reference's: see layout::bias_guard, here with
-/// the length part of the score on top of it.
+/// Error bound of a filter score: see layout::bias_guard, plus the length part of the score.
 HMMJIT_DEVICE double filter_guard(const GateParams& p, u32 target, float filter) {
   const double length = p.database.length[target];
   const float null_nats = p.null_nats[p.database.length_class[target]];
@@ -121,7 +120,7 @@ HMMJIT_DEVICE void gate_viterbi(const GateParams& p, u32 slot) {
   }
 }
 
-/// The CPU scores what passes again, so that only those that surely fail end here.
+/// The CPU scores the targets that pass once more, so only certain failures end here.
 HMMJIT_DEVICE void gate_forward(const GateParams& p, u32 slot) {
   const Candidate c = candidate(p, slot);
   const double guard =
@@ -134,7 +133,7 @@ HMMJIT_DEVICE void gate_forward(const GateParams& p, u32 slot) {
   }
 }
 
-/// Returns the residues of the target, which the stage has worked on whoever has claimed it.
+/// Returns the target's residues, which count as processed whoever claimed the target.
 HMMJIT_DEVICE u32 gate_slot(const GateParams& p, u32 slot) {
   if (p.stage == kAfterBias) {
     gate_bias(p, slot);

@@ -1,6 +1,5 @@
-// What the host hands to the gate kernel, which decides after each of the stages bias filter,
-// Viterbi and Forward which targets go on, and compacts them: plain structs, the same bytes on both
-// sides.
+// Parameters of the gate kernel, which decides after the bias filter, Viterbi and Forward which targets continue,
+// and compacts them: plain structs with the same bytes on host and device.
 #ifndef HMMJIT_KERNEL_GATE_PARAMS_H_
 #define HMMJIT_KERNEL_GATE_PARAMS_H_
 
@@ -8,13 +7,13 @@
 
 namespace hmmjit_device {
 
-/// Bit scores between which a P-value has to be evaluated with the reference's own arithmetic
-/// (engine/model: ScoreBand). Below `rejects` a target fails, above `passes` it passes.
+/// Bit scores between which the reference's own arithmetic must evaluate the P-value (engine/model: ScoreBand).
+/// Below `rejects` a target fails, above `passes` it passes.
 struct Gate {
   float rejects, passes;
 };
 
-/// A target on its way through the stages after MSV.
+/// A target in the stages after MSV.
 struct Candidate {
   u32 target;        ///< in sorted order
   FilterResult msv;  ///< as in its Survivor
@@ -27,19 +26,19 @@ enum : u32 { kCandidateStride = sizeof(Candidate) / sizeof(u32) };
 struct GateCounters {
   u32 viterbi, forward, passed, open;  ///< entries of the lists
   u32 failed_bias, failed_viterbi, failed_forward;
-  u32 residues[3];  ///< of the targets that each stage has worked on, by GateStage
+  u32 residues[3];  ///< of the targets that each stage has processed, by GateStage
   u32 reserved[2];
 };
 
 enum GateStage : u32 { kAfterBias = 0, kAfterViterbi = 1, kAfterForward = 2 };
 
-/// Whatever a band or a guard leaves undecided goes to `open`: the CPU continues with it after MSV.
-/// The counters cover the other targets only.
+/// Targets that a band or guard leaves undecided are added to `open`: the CPU continues with them after MSV. The
+/// counters cover the other targets only.
 struct GateParams {
   DatabaseView database;
   TargetList list;  ///< survivors of MSV (stride 2), or candidates (stride kCandidateStride)
   const u32* block;          ///< [targets] the host's block; or null
-  const u8* claimed;         ///< [blocks] 0: not this device's to do; or null
+  const u8* claimed;         ///< [blocks] 0: not for this device; or null
   const float* null_nats;    ///< [length classes] null score
   const LengthClass* classes;
   const s16* move;           ///< [length classes] as in WordFilterParams
@@ -48,7 +47,7 @@ struct GateParams {
   const float* forward;      ///< after Forward: [slots] nats
   Candidate* to_viterbi;     ///< null: no kernel, such targets are open
   Candidate* to_forward;     ///< null: no kernel or nothing to decide, such targets have passed
-  u32* passed;               ///< targets for the CPU's Forward and all that follows
+  u32* passed;               ///< targets for the CPU's Forward and later stages
   Survivor* open;
   GateCounters* counters;
   Gate bias_gate, skip_gate, viterbi_gate, forward_gate;

@@ -1,9 +1,9 @@
-// The machine operations filter kernels are written in, one function each, in three forms: inline
-// PTX for sm_90 and later, PTX every supported architecture has, and plain C++ for the lockstep
-// tests, which define HMMJIT_LOCKSTEP and bring warp-wide operations of their own.
+// The machine operations of filter kernels, one function each, in three forms: inline PTX for sm_90 and later, PTX
+// for all supported architectures, and plain C++ for the lockstep tests, which define HMMJIT_LOCKSTEP and provide
+// warp-wide operations of their own.
 //
-// PTX where the compiler would otherwise choose a longer sequence: it splits a byte permute with
-// sign replication into three logical operations and a 16-bit three-way maximum into two.
+// PTX is used where the compiler would choose a longer sequence: it splits a byte permute with sign replication
+// into three logical operations and a 16-bit three-way maximum into two.
 #ifndef HMMJIT_KERNEL_INTRINSICS_CUH_
 #define HMMJIT_KERNEL_INTRINSICS_CUH_
 
@@ -157,7 +157,7 @@ HMMJIT_DEVICE u32 add_relu_s16x2(u32 a, u32 b) {
 HMMJIT_DEVICE u32 add_max_s16x2(u32 a, u32 b, u32 c) { return max_s16x2(add_s16x2(a, b), c); }
 #endif
 
-/// Every byte with its top bit set loses that bit; every other byte becomes 0.
+/// Bytes with the top bit set lose that bit; all other bytes become 0.
 HMMJIT_DEVICE u32 clear_negative_bytes(u32 t) {
   u32 mask, d;
   asm("prmt.b32 %0, %1, %1, 0xba98;" : "=r"(mask) : "r"(t));

@@ -1,6 +1,6 @@
-// What the host hands to the kernels that follow SSV and MSV (bias filter, Viterbi, Forward): plain
-// structs, the same bytes on both sides. They work on a list of targets, usually the survivors of
-// the stage before, and answer per list entry ("slot").
+// Parameters of the kernels that follow SSV and MSV (bias filter, Viterbi, Forward): plain structs with the same
+// bytes on host and device. They process a list of targets, usually the survivors of the previous stage, and answer
+// per list entry ("slot").
 #ifndef HMMJIT_KERNEL_LATE_PARAMS_H_
 #define HMMJIT_KERNEL_LATE_PARAMS_H_
 
@@ -8,9 +8,9 @@
 
 namespace hmmjit_device {
 
-/// Targets of one launch, as indices in sorted order: every `stride`-th word of `targets`, so that
-/// a Survivor array serves as it is (stride 2). Longest first keeps the sequences of one warp at
-/// nearly the same length; nothing else depends on the order.
+/// Targets of one launch, as indices in sorted order: every `stride`-th word of `targets`, so that a Survivor array
+/// can be used directly (stride 2). The order affects speed only: longest first keeps the sequences of one warp at
+/// nearly the same length.
 struct TargetList {
   const u32* targets;  ///< null: all targets of the database
   const u32* count;    ///< entries, in device memory; null: fixed_count
@@ -21,9 +21,9 @@ struct TargetList {
 /// Counters of the launches of one stage over one list; zeroed by the host before the first.
 /// `next` is zeroed again before each further launch.
 struct LateCounters {
-  u32 next;          ///< first slot nobody has taken
+  u32 next;          ///< first slot not taken yet
   u32 flagged;       ///< entries of `flagged`
-  u32 next_flagged;  ///< first entry of `flagged` that nobody has taken
+  u32 next_flagged;  ///< first entry of `flagged` not taken yet
   u32 reserved;
 };
 
@@ -42,9 +42,9 @@ enum WordTransition : u32 {
   kWordTransitions,
 };
 
-/// Numbers of the packed 16-bit Viterbi recurrence, where additions wrap around, and why it is
-/// exact all the same. Cells are held relative to the begin score B (constant as long as the J
-/// state does not matter) plus kWordShift, so that neither tables nor cells depend on the length.
+/// Constants of the packed 16-bit Viterbi recurrence, whose additions wrap around, and the proof that it is exact
+/// all the same. Cells are stored relative to the begin score B (constant as long as the J state does not matter)
+/// plus kWordShift, so that neither tables nor cells depend on the length.
 ///
 /// Call a value irrelevant when it is at most kWordIrrelevant (relative to B). Costs c < 0 below
 /// kWordClamp are raised to it, cells below kWordFloor to that.
@@ -131,7 +131,7 @@ struct FloatFilterParams {
 struct BiasParams {
   DatabaseView database;
   TargetList list;
-  /// [2][32] emission odds of both states per code; 1 for codes beyond the alphabet
+  /// [2][32] emission odds of both states per code; 1 for codes outside the alphabet
   const float* odds;
   const float* p1;         ///< [length classes] L / (L + 1)
   LateCounters* counters;

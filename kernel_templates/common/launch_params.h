@@ -1,11 +1,10 @@
-// What the host hands to a filter kernel: plain structs, the same bytes on both sides.
-// Compiled by the host compiler and by NVRTC without any header, hence the built-in types only.
+// Parameters of a filter kernel: plain structs with the same bytes on host and device. The host compiler and NVRTC
+// compile them without any header, hence the built-in types only.
 //
-// Targets on the device. One byte per residue (alphabet code), every target at a 16-byte
-// boundary and filled up to it with code 31, whose emission is impossible in every table; targets
-// sorted by length, longest first, so that the sequences one warp scores together have nearly the
-// same length. Everything kernels address is an index into that sorted order; `original` leads
-// back to the order of the input.
+// Targets on the device. One byte per residue (alphabet code); every target begins at a 16-byte boundary and is
+// padded with code 31, whose emission is impossible in every table. Targets are sorted by length, longest first, so
+// that the sequences that one warp scores together have nearly the same length. Kernels address targets by their
+// index in this order; `original` maps it to the order of the input.
 #ifndef HMMJIT_KERNEL_LAUNCH_PARAMS_H_
 #define HMMJIT_KERNEL_LAUNCH_PARAMS_H_
 
@@ -25,9 +24,9 @@ enum {
   kOverlapGranule = 16,  ///< pieces of a split target start at multiples of this many residues
 };
 
-/// One piece of work: a whole target, or a piece of a long one. A single-segment (SSV) path spans
-/// at most M residues, so a target may be cut into pieces that overlap by M residues without any
-/// change of its best score; recurrences with the J state need whole targets.
+/// One work item: a whole target, or a piece of a long one. A single-segment (SSV) path spans at most M residues,
+/// so pieces that overlap by M residues have the same best score as the whole target; recurrences with the J state
+/// need whole targets.
 struct WorkItem {
   u32 start;   ///< first residue, in units of 16 bytes from DatabaseView::residues
   u32 rows;    ///< residues of this piece
@@ -36,8 +35,8 @@ struct WorkItem {
 };
 enum : u32 { kWholeTarget = 0xffffffffu };
 
-/// Best value and pieces still missing of a split target; the warp that finishes the last piece
-/// decides for the whole target and puts both fields back (0, pieces) for the next launch.
+/// Best value and number of unfinished pieces of a split target; the warp that finishes the last piece decides for
+/// the whole target and resets both fields (0, pieces) for the next launch.
 struct SplitState {
   u32 best;
   u32 missing;
@@ -56,8 +55,8 @@ struct DatabaseView {
   u32 reserved;
 };
 
-/// What depends on target length and model alone; computed by the host, exact by construction:
-/// the host walks the reference's own arithmetic to find the least value that passes.
+/// Decisions that depend on target length and model only. Exact by construction: the host evaluates the reference's
+/// own arithmetic to find the least value that passes.
 struct LengthClass {
   u8 tjb;         ///< cost of the move N/C/J -> B at this length, bytes
   u8 ssv_usable;  ///< 0: SSV leaves its byte range at this length, the MSV recurrence decides
@@ -66,15 +65,15 @@ struct LengthClass {
   u16 overflow_passes;  ///< whether a score of +inf passes (it does unless F1 is negative)
 };
 
-/// Status of one target after SSV or MSV, as in engine/reference.
+/// Result kind of one target after SSV or MSV, as in engine/reference.
 enum FilterStatus : u32 {
   kStatusScore = 0,     ///< value: u of SSV, J of MSV
   kStatusOverflow = 1,  ///< score +inf
   kStatusNoResult = 2,  ///< the MSV recurrence decides
 };
 
-/// One result: value in bits 0..15, status in bits 16..17, bit 18 set when the gate lets it pass,
-/// bit 19 set when the value comes from the MSV recurrence.
+/// One result: value in bits 0..15, status in bits 16..17; bit 18 is set if it passes the gate, bit 19 if the value
+/// comes from the MSV recurrence.
 typedef u32 FilterResult;
 enum : u32 { kResultPassed = 1u << 18, kResultMsv = 1u << 19 };
 
@@ -86,18 +85,18 @@ struct Survivor {
 
 /// Counters of one launch, zeroed by the host before it.
 struct Counters {
-  u32 next;        ///< work counter: first item nobody has taken
+  u32 next;        ///< work counter: first item not taken yet
   u32 survivors;   ///< entries of `survivors`
   u32 undecided;   ///< entries of `undecided`: targets the MSV recurrence must decide
   u32 next_undecided;  ///< work counter of the MSV launch over `undecided`
 };
 
-/// SSV and MSV kernels. Null pointers switch an output off. Tables hold natural node order, so
-/// that every variant builds its own layout from the same bytes.
+/// SSV and MSV kernels. A null pointer disables its output. Tables are in natural node order, so that every variant
+/// builds its own layout from the same bytes.
 struct ByteFilterParams {
   DatabaseView database;
-  /// Longest first. Null in an MSV launch over the targets an SSV launch left undecided: it then
-  /// takes them from `undecided`, as many as `counters` says, without asking the host.
+  /// Longest first. Null in an MSV launch over the targets that an SSV launch left undecided: these are read from
+  /// `undecided`, whose length is in `counters`, without a round trip to the host.
   const WorkItem* items;
   SplitState* splits;
   const LengthClass* classes;    ///< of this model

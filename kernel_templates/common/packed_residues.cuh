@@ -1,5 +1,5 @@
-// Residues of one target held packed, five bits each and six to a word (Jiang & Ganesan 2015): a
-// warp fetches 192 at a time, each lane packs six, and a shuffle hands out the current one.
+// Residues of one target, packed five bits each and six to a word (Jiang & Ganesan 2015): a warp fetches 192 at a
+// time, each lane packs six, and a shuffle distributes the current one.
 #ifndef HMMJIT_KERNEL_PACKED_RESIDUES_CUH_
 #define HMMJIT_KERNEL_PACKED_RESIDUES_CUH_
 

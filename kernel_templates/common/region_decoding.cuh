@@ -1,5 +1,5 @@
-// Posterior decoding of where domains begin and end, from the special states of Forward and Backward, and
-// the regions that follow (Eddy 2011, "Accelerated profile HMM searches", domain postprocessing).
+// Posterior decoding of the begins and ends of domains, from the special states of Forward and Backward, and the
+// resulting regions (Eddy 2011, "Accelerated profile HMM searches", domain postprocessing).
 #ifndef HMMJIT_KERNEL_REGION_DECODING_CUH_
 #define HMMJIT_KERNEL_REGION_DECODING_CUH_
 
@@ -8,11 +8,11 @@
 namespace hmmjit_device {
 namespace {  // as in common/four_lane.cuh
 
-// A region must be this likely inside a domain somewhere,
+// A region needs this probability of being inside a domain at one position at least,
 HMMJIT_DEVICE constexpr float trigger() { return 0.25f; }
 // and is extended down to this.
 HMMJIT_DEVICE constexpr float border() { return 0.10f; }
-// Expected further domain that asks for clustering.
+// Expected further domains above which clustering is requested.
 HMMJIT_DEVICE constexpr float multidomain() { return 0.20f; }
 
 /// Some position ends one domain and begins another within i..j with enough probability.
@@ -27,7 +27,7 @@ HMMJIT_DEVICE bool is_multidomain(const SpecialRow* rows, u32 i, u32 j) {
   return most >= multidomain();
 }
 
-/// A row of Backward that the decoding is through with: k-th region and k-th scale, if any.
+/// Reuses a row of Backward that is already decoded: k-th region and k-th scale, if any.
 struct Note {
   u32 first, last;
   float scale;
@@ -35,7 +35,7 @@ struct Note {
 };
 static_assert(sizeof(Note) == sizeof(SpecialRow), "they share the workspace");
 
-/// Decodes, finds regions, writes the answer. By one lane a target.
+/// Decodes, finds regions, writes the answer. Called by one lane per target.
 HMMJIT_DEVICE void decode(const DomainParams& p, u32 target, u32 L, float loop, bool own_scale,
                           SpecialRow* forward, SpecialRow* backward, ParsedTarget* out) {
   Note* const notes = reinterpret_cast<Note*>(backward);
@@ -46,7 +46,7 @@ HMMJIT_DEVICE void decode(const DomainParams& p, u32 target, u32 L, float loop, 
   SpecialRow f = forward[0], b = backward[0];  // of row i-1
   f.begins = f.ends = 0.0f;
   forward[0].begins = forward[0].ends = 0.0f;
-  constexpr u32 kAtOnce = 4;  // rows read ahead of what is written
+  constexpr u32 kAtOnce = 4;  // rows prefetched
   for (u32 first = 1; first <= L; first += kAtOnce) {
     SpecialRow fs[kAtOnce], bs[kAtOnce];
     HMMJIT_UNROLL
@@ -71,7 +71,7 @@ HMMJIT_DEVICE void decode(const DomainParams& p, u32 target, u32 L, float loop, 
       const float inside = static_cast<float>(1.0 - static_cast<double>(outside));
       forward[i].begins = g.begins;
       forward[i].ends = g.ends;
-      // A note lies in a row that has been read: there are fewer of them than rows so far.
+      // A note is written to a row that has been read: there are fewer notes than rows.
       if (g.scale > 1.0f) notes[scales++].scale = g.scale;
       if (!triggered) {
         if (add(inside, -add(g.begins, -f.begins)) < border() || start == 0) start = i;

@@ -2,11 +2,11 @@
 // scores S sequences, S = 1, 2, 4, ... 128, each by W = 128/S byte cells of the warp's vector, in H
 // striped words of SIMD video operations.
 //
-// Up to S = 32 a sequence has L = 32/S lanes of four cells. For S = 64 and 128 a lane holds P = 2
-// or 4 sequences, of two cells or one cell of every word. Cell c of a sequence holds node c*H + h
-// in word h: the step along the diagonal is a step from word to word, and only word 0 takes the
-// last word moved up by one cell. The rows of the emission table hold the W cells of each word
-// h once; lanes with several sequences gather their words from several rows.
+// Up to S = 32 a sequence has L = 32/S lanes of four cells. For S = 64 and 128 a lane holds P = 2 or 4 sequences,
+// with two cells or one cell of every word. Cell c of a sequence holds node c*H + h in word h: the step along the
+// diagonal is a step from word to word; only word 0 takes the last word moved up by one cell. The rows of the
+// emission table hold the W cells of each word h once; lanes with several sequences gather their words from several
+// rows.
 #ifndef HMMJIT_KERNEL_SEQUENCE_GROUPS_CUH_
 #define HMMJIT_KERNEL_SEQUENCE_GROUPS_CUH_
 
@@ -26,7 +26,7 @@ static_assert(kW * kS == 128 && (kP == 1 || kH % kP == 0), "sequences divide the
 enum : u32 { kGroupTableRows = 30 };  // codes 0..28 and one impossible row for all others
 enum : u32 { kGroupRowBytes = static_cast<u32>(kH) * kW };
 
-/// Byte `index` of an emission row belongs to this node: cells of a word lie together.
+/// Maps byte `index` of an emission row to its node; the cells of a word are contiguous.
 HMMJIT_DEVICE u32 group_node(u32 index) {
   return index % kW * static_cast<u32>(kH) + index / kW;
 }
@@ -83,7 +83,7 @@ HMMJIT_DEVICE void group_emissions(const u8* table, const u32* offsets, u32 in_g
   }
 }
 
-/// Every cell takes the value of the cell before it in its sequence; first cells take 0.
+/// Every cell takes the value of the previous cell in its sequence; first cells take 0.
 HMMJIT_DEVICE u32 group_moved_up(u32 word, u32 lane, u32 in_group) {
   if constexpr (kP == 4) return 0;
   if constexpr (kP == 2) return byte_permute(word, 0, 0x2404);
@@ -107,7 +107,7 @@ HMMJIT_DEVICE void group_largest(u32 word, u32* best) {
   }
 }
 
-/// `value` of each sequence in all of its cells.
+/// Broadcasts `value` of each sequence to all of its cells.
 HMMJIT_DEVICE u32 group_broadcast(const u32* value) {
   if constexpr (kP == 1) return value[0] * 0x01010101u;
   if constexpr (kP == 2) return value[0] * 0x0101u | value[1] * 0x01010000u;

@@ -1,10 +1,10 @@
-// The striped designs of CUDAMPF (Jiang & Ganesan 2016): where a warp keeps the DP row, and whether
-// the loop over a row's words is unrolled.
+// The striped designs of CUDAMPF (Jiang & Ganesan 2016): the place of a warp's DP row, and whether the loop over
+// its words is unrolled.
 //
-// A static kernel takes Q, the words of a row, from the model at run time and loops over them: its
-// row, indexed by a variable, lies in local memory (or, asked for, in shared memory). A kernel
-// specialised for Q unrolls the loop, which puts the row into registers (or shared memory with
-// constant offsets). kQ is Q, or the most a static kernel can hold.
+// A static kernel reads Q, the words of a row, from the model at run time and loops over them: its row, indexed by
+// a variable, is in local memory (or, on request, in shared memory). A kernel specialised for Q unrolls the loop,
+// which puts the row into registers (or into shared memory with constant offsets). kQ is Q, or the capacity of a
+// static kernel.
 #ifndef HMMJIT_KERNEL_STRIPED_CUH_
 #define HMMJIT_KERNEL_STRIPED_CUH_
 
@@ -23,7 +23,7 @@ struct StripedRow {
   u32 own[kRowsShared ? 1 : kQ];
   u32* shared;
 
-  /// `place`: 32 words per word of the row, of this warp, when rows are in shared memory.
+  /// `place`: 32 words of this warp per word of the row, if rows are in shared memory.
   HMMJIT_DEVICE void open(u32* place, u32 lane) { shared = place + lane; }
   HMMJIT_DEVICE u32 get(int q) const {
     if constexpr (kRowsShared) return shared[q * 32];
@@ -35,7 +35,7 @@ struct StripedRow {
   }
 };
 
-/// Words of a row of this model, `cells` to a vector.
+/// Words per row of this model, with `cells` per vector.
 HMMJIT_DEVICE int striped_words(u32 model_length, u32 cells) {
   return kStatic ? static_cast<int>((model_length + cells - 1) / cells) : kQ;
 }

@@ -1,5 +1,5 @@
-// Four bytes or two halves in a word by the SIMD video operations that CUDAMPF and its successors are written in.
-// Single instructions on Kepler, short sequences of others since.
+// Four bytes or two halves per word with the SIMD video operations used by CUDAMPF and its successors: single
+// instructions on Kepler, short sequences on later devices.
 #ifndef HMMJIT_KERNEL_VIDEO_CUH_
 #define HMMJIT_KERNEL_VIDEO_CUH_
 
@@ -32,7 +32,7 @@ HMMJIT_DEVICE u32 max_s8x4(u32 a, u32 b) {
   return out;
 }
 
-/// Unsigned sum of each byte, limited to 255; difference, limited to 0; maximum.
+/// Unsigned per byte: sum limited to 255; difference limited to 0; maximum.
 HMMJIT_DEVICE u32 add_saturate_u8x4(u32 a, u32 b) {
   u32 out = 0;
   for (int i = 0; i < 32; i += 8) {
@@ -86,7 +86,7 @@ HMMJIT_DEVICE u32 largest_byte(u32 word) {
                  max_u32((word >> 16) & 0xffu, word >> 24));
 }
 
-/// Four MSV cells from their diagonal predecessors: addition and subtraction saturate as bytes do.
+/// Four MSV cells from their diagonal predecessors, with saturating byte arithmetic.
 HMMJIT_DEVICE u32 msv_step_u8x4(u32 diagonal, u32 begin, u32 bias, u32 cost) {
   return subtract_saturate_u8x4(add_saturate_u8x4(max_u8x4(diagonal, begin), bias), cost);
 }

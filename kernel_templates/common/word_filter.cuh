@@ -1,4 +1,4 @@
-// What every Viterbi kernel shares: its list of targets and its results.
+// Shared by all Viterbi kernels: their lists of targets and their results.
 #ifndef HMMJIT_KERNEL_WORD_FILTER_CUH_
 #define HMMJIT_KERNEL_WORD_FILTER_CUH_
 
@@ -30,13 +30,13 @@ HMMJIT_DEVICE int word_emission(const WordFilterParams& p, u32 code, int node) {
   return p.emissions[code * p.stride + static_cast<u32>(node)];
 }
 
-/// The answer for the best end score E of a target during which J never mattered, or the true one.
+/// The answer for the best end score E of a target on which J never had an effect, or the true one.
 HMMJIT_DEVICE WordResult word_result(const WordFilterParams& p, int best) {
   const int c = best + p.ec;
   return (static_cast<u32>(c < -32768 ? -32768 : c) & 0xffffu) | (kStatusScore << 16);
 }
 
-/// The work of an exact kernel: the whole list, or what a speculating launch over it has flagged.
+/// Targets of an exact kernel: the whole list, or those that a speculating launch flagged.
 HMMJIT_DEVICE u32 exact_count(const WordFilterParams& p) {
   return p.only_flagged ? p.counters->flagged : list_count(p.list);
 }
@@ -55,7 +55,7 @@ HMMJIT_DEVICE int saturated_word(int v) { return v > 32767 ? 32767 : larger(v, k
 struct WordSpecials {
   int move;
   int J, C, B;
-  bool overflow;  ///< a match cell has reached 32767: the score is +inf whatever follows
+  bool overflow;  ///< a match cell reached 32767: the score is +inf
 };
 HMMJIT_DEVICE WordSpecials word_specials(const WordFilterParams& p, u32 target) {
   WordSpecials s;

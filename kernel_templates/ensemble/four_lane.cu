@@ -1,16 +1,16 @@
-// Regions of several domains: stochastic tracebacks of their Forward matrix, null2 odds by sampling,
-// and the envelopes that follow from the clustered domains of all traces (Eddy 2011), choice by choice
-// as the CPU's domain stage does it (engine/domain/ensemble.cpp, clustering.cpp).
+// Regions of several domains: stochastic tracebacks of their Forward matrix, null2 odds by sampling, and the
+// envelopes of the clustered domains of all traces (Eddy 2011), choice by choice as in the CPU's domain stage
+// (engine/domain/ensemble.cpp, clustering.cpp).
 //
-// A warp a region. Forward runs in four of its lanes (common/four_lane.cuh). The traces then follow
-// each other, since each goes on with the random numbers where the one before it stopped. But within
-// one the generator can be run ahead and most steps are foreseeable: along the diagonal, down a run of
-// insertions or deletions, through the flanks. So the warp makes the next 32 choices at once, as if
-// each came out as foreseen, and goes on after the first that does not.
+// A warp per region. Forward runs in four of its lanes (common/four_lane.cuh). The traces are sequential, since
+// each continues with the random numbers where the previous one stopped. But within a trace the generator can run
+// ahead and most steps are predictable: along the diagonal, down a run of insertions or deletions, through the
+// flanks. So the warp makes the next 32 choices at once, assuming that each has the predicted outcome, and
+// continues after the first that has not.
 //
-// A choice compares one deviate with running sums of normalised weights, in a fixed order and
-// precision. It is made with cheap sums whose error is bounded, and only where the deviate lies closer
-// to a boundary than that bound in the reference's own arithmetic; margins as on the CPU.
+// A choice compares one deviate with running sums of normalised weights, in a fixed order and precision. It is made
+// with cheap sums of bounded error; only if the deviate is closer to a boundary than that bound, the reference's
+// own arithmetic decides; margins as on the CPU.
 #include "common/four_lane.cuh"
 
 namespace hmmjit_device {
@@ -25,16 +25,15 @@ enum : u32 { kLeastMembers = kTraces / 4 };    // a cluster must be in a quarter
 HMMJIT_DEVICE constexpr float min_probability() { return 0.25f; }
 // Share of the traces that makes an end point credible.
 HMMJIT_DEVICE constexpr float min_end_fraction() { return 0.02f; }
-// Of the shorter one, on the target and on the model.
+// Relative to the shorter one, on the target and on the model.
 HMMJIT_DEVICE constexpr float min_overlap() { return 0.8f; }
 enum : int { kMaxDiagonalShift = 4 };
 
-// Runs of insertions and deletions are short: so many of their choices are made at once.
+// Runs of insertions and deletions are short: number of their choices made at once.
 enum : u32 { kShortRun = 8 };
 
-// In shared memory, where the cells of Forward's rows were, lies how often a sampled domain visits
-// each node; later the segments whose links have been found, by a hash of theirs. Behind it lies what
-// the traces need of rows (RowArrays), if there is room.
+// Shared memory holds, in place of the cells of Forward's rows, the visits of a sampled domain to each node; later
+// the hashed segments whose links have been found. The row data of the traces (RowArrays) follows if there is room.
 
 HMMJIT_DEVICE float magnitude(float v) { return v < 0.0f ? -v : v; }
 
@@ -75,7 +74,7 @@ HMMJIT_DEVICE u32 choose_of_two(float first, float second, u32 state) {
   return choose_exactly(weights, state);
 }
 
-/// Of B, M, I, D.
+/// Chooses among B, M, I and D.
 HMMJIT_DEVICE u32 choose_of_four(const float (&w)[4], u32 state) {
   const float one = w[0], two = add(one, w[1]), three = add(two, w[2]), total = add(three, w[3]);
   const float at = multiply(rounded(state), total);
@@ -86,9 +85,9 @@ HMMJIT_DEVICE u32 choose_of_four(const float (&w)[4], u32 state) {
   return choose_exactly(w, state);
 }
 
-/// What the traces need of the model, by nodes: in shared memory as far as the warps leave room, so
-/// that lanes which work on neighbouring nodes, or on residue codes of one node, do not wait for each
-/// other; else where it is anyway.
+/// Model data of the traces, by nodes: in shared memory as far as the warps leave room, so that lanes on
+/// neighbouring nodes, or on residue codes of one node, do not wait for each other; otherwise in its original
+/// place.
 struct ModelTables {
   const float* in;         ///< odds 0 to 3 of WordTransition
   const float* out;        ///< odds 4 to 7
@@ -99,8 +98,8 @@ struct ModelTables {
 
 /// How a block's shared memory is divided: odds, tables of the model, warps.
 struct SharedParts {
-  u32 emissions, odds;  ///< where tables lie; 0: there is no room
-  u32 warps;            ///< where the first warp's part lies
+  u32 emissions, odds;  ///< where the tables begin; 0: no room
+  u32 warps;            ///< where the first warp's part begins
   u32 each;             ///< floats of a warp
 };
 HMMJIT_DEVICE SharedParts shared_parts(const DomainParams& p, u32 floats) {
@@ -126,7 +125,7 @@ HMMJIT_DEVICE SharedParts shared_parts(const DomainParams& p, u32 floats) {
   return out;
 }
 
-/// Fills the tables, by all lanes of a block.
+/// Fills the tables; called by all lanes of a block.
 HMMJIT_DEVICE void fill_tables(const DomainParams& p, const SharedParts& parts, float* shared) {
   const u32 nodes = 4 * p.stripes, codes = p.residue_codes;
   for (u32 at = threadIdx.x; parts.emissions > 0 && at < codes * nodes; at += blockDim.x) {
@@ -156,8 +155,7 @@ HMMJIT_DEVICE ModelTables tables_of(const DomainParams& p, const SharedParts& pa
   return t;
 }
 
-/// What the traces need of rows: arrays of as many floats each as row_floats() says, then the
-/// residues.
+/// Row data of the traces: arrays of row_floats() floats each, then the residues.
 enum RowArrays : u32 {
   kRowCorrection,  ///< of residue i at [i-1]
   kRowStaysC,      ///< share of the way from C of row i-1, of all that lead to C of row i
@@ -170,14 +168,14 @@ enum RowArrays : u32 {
 static_assert(kRowArrays == 6, "region_units() has room for them");
 HMMJIT_DEVICE u32 row_floats(u32 L) { return (L + 4) / 4 * 4; }
 
-/// A region's matrix, and where its answers go.
+/// A region's matrix, and the place of its answers.
 struct Region {
   SpecialRow* special;        ///< [0..L]
   Quad* cells;                ///< [row][node]: M, D, I
   double* exits;              ///< [row][lane]: running sums of choose_exit()
   float* rows;                ///< RowArrays
   u32* segments;              ///< first and last residue, first and last node, trace, `capacity` each
-  u32* scratch;               ///< where the cells are, once they are not needed
+  u32* scratch;               ///< the place of the cells, reused
   const u8* residues;         ///< residue i at [i-1]
   u32 L, Q, M, capacity;
   float loop, move;
@@ -189,7 +187,7 @@ HMMJIT_DEVICE FloatLength lengths_of(const DomainParams& p, u32 entry) {
   return p.multihit[p.database.length_class[p.regions[entry].target]];
 }
 
-/// The region of an entry of the list, with what lies in the workspace from a unit on.
+/// The region of an entry of the list, with its arrays in the workspace from a unit on.
 HMMJIT_DEVICE Region region_of(const DomainParams& p, u32 entry, u32 unit) {
   const RegionItem item = p.regions[entry];
   Region r;
@@ -235,8 +233,8 @@ HMMJIT_DEVICE double exit_value(const Region& r, u32 i, u32 q, u32 a, float norm
   return static_cast<double>(multiply(bits_float(value), norm));
 }
 
-/// The reference's choice of where a domain that ends at row i leaves the model: all cells one by one
-/// in the order of its vectors, in double. By every lane. False when the row's sum is unsound.
+/// The reference's choice of the node at which a domain that ends at row i leaves the model: all cells one by one
+/// in the order of its vectors, in double. Called by every lane. False if the row's sum is not finite.
 HMMJIT_DEVICE bool choose_exit_exactly(const Region& r, u32 i, float norm, double u, u32* node,
                                        bool* match) {
   double sum = 0;
@@ -266,7 +264,7 @@ HMMJIT_DEVICE double shuffle_double(double value, u32 lane) {
 #endif
 }
 
-/// Sum of the values of all lanes up to this one, of which the first `count` matter.
+/// Sum of the values of all lanes up to this one; only the first `count` matter.
 HMMJIT_DEVICE double running_sum(double value, u32 count) {
   const u32 lane = threadIdx.x % 32u;
   for (u32 o = 1; o < 32 && o < count; o *= 2) {
@@ -279,7 +277,7 @@ HMMJIT_DEVICE double running_sum(double value, u32 count) {
 HMMJIT_DEVICE bool choose_exit(const Region& r, u32 i, u32 state, u32* node, bool* match) {
   const u32 lane = threadIdx.x % 32u;
   const double u = static_cast<double>(state) * 0x1p-32;
-  // Each lane takes stripes that follow each other. Domains end at few rows: their sums are kept.
+  // Each lane takes consecutive stripes. Domains end at few rows, so the sums are kept.
   const u32 each = (r.Q + 31u) / 32u;
   double* const kept = r.exits + i * 32u + lane;
   float* const norms = r.row_array(kRowNorm) + i;
@@ -309,7 +307,7 @@ HMMJIT_DEVICE bool choose_exit(const Region& r, u32 i, u32 state, u32* node, boo
   }
   const u32 reached = warp_ballot(u < upto);
   if (reached != 0) {
-    // Two orders of adding 8 * Q doubles of a total near one differ by less.
+    // Two orders of adding 8 * Q doubles with a total near one differ by less than this.
     const double margin = (16.0 * static_cast<double>(r.Q) + 64.0) * 0x1p-52;
     const u32 part = lowest_bit(reached), first = part * each;
     const u32 end = first + each < r.Q ? first + each : r.Q;
@@ -337,8 +335,8 @@ HMMJIT_DEVICE bool choose_exit(const Region& r, u32 i, u32 state, u32* node, boo
   return choose_exit_exactly(r, i, norm, u, node, match);
 }
 
-/// Calls visit(p) of every position first..last, 1-based; a position always by the same lane, so that
-/// what the lanes keep of positions needs no barriers.
+/// Calls visit(p) for every position first..last, 1-based; a position is always visited by the same lane, so
+/// per-position data needs no barriers.
 template <typename Visit>
 HMMJIT_DEVICE void for_positions(u32 first, u32 last, const Visit& visit) {
   for (u32 p = (first & ~31u) + threadIdx.x % 32u; p <= last; p += 32) {
@@ -346,13 +344,13 @@ HMMJIT_DEVICE void for_positions(u32 first, u32 last, const Visit& visit) {
   }
 }
 
-/// Adds the null2 odds of a sampled domain at its positions first..last. `visits`: of each node, those
-/// from first_node to last_node not zero; cleared. Lanes of the reference are summed apart, in
-/// ascending order of their nodes; nodes without a visit would add nothing.
+/// Adds the null2 odds of a sampled domain at its positions first..last. `visits`: per node, nonzero from
+/// first_node to last_node; cleared. Lanes of the reference are summed separately, in ascending order of their
+/// nodes; nodes without a visit would add nothing.
 HMMJIT_DEVICE void add_null2(const Region& r, const ModelTables& t, float* visits, u32 emitted,
                              u32 first, u32 last, u32 first_node, u32 last_node) {
   const u32 lane = threadIdx.x % 32u;
-  // The reference divides in double and then rounds: the same, for a double has more than twice the
+  // The reference divides in double and then rounds; the result is the same, since a double has more than twice the
   // digits of a float.
   const float norm = divide(1.0f, static_cast<float>(emitted));
   for (u32 k = first_node - 1 + lane; k < last_node; k += 32) visits[k] = multiply(visits[k], norm);
@@ -424,7 +422,7 @@ HMMJIT_DEVICE Random make_random(u32 seeded) {
   return out;
 }
 
-/// What the traces need of all rows.
+/// Computes the row data of the traces.
 HMMJIT_DEVICE void fill_rows(const Region& r) {
   const u32 floats = row_floats(r.L);
   for (u32 i = threadIdx.x % 32u; i <= r.L; i += 32) {
@@ -443,7 +441,7 @@ HMMJIT_DEVICE void fill_rows(const Region& r) {
   }
 }
 
-/// Samples one trace, from its end to its begin. False: left to the host.
+/// Samples one trace, from its end to its begin. False: falls back to the CPU.
 HMMJIT_DEVICE bool sample_trace(const Region& r, const ModelTables& tables, float* visits,
                                 Random* random, u32 trace, u32* segment_count) {
   enum class State { kC, kJ, kE, kM, kD, kI, kB, kN };
@@ -452,7 +450,7 @@ HMMJIT_DEVICE bool sample_trace(const Region& r, const ModelTables& tables, floa
   State state = State::kC;
   u32 i = r.L, k = 0;
   u32 emitted = 0;
-  u32 uncorrected = r.L;  // positions above it have got their null2 of this trace
+  u32 uncorrected = r.L;  // positions above it have their null2 of this trace
   u32 last_row = 0, last_node = 0, first_row = 0, first_node = 0;  // matches of the domain
   const auto one_more = [&](float value) {
     float* const correction = r.row_array(kRowCorrection);
@@ -485,7 +483,7 @@ HMMJIT_DEVICE bool sample_trace(const Region& r, const ModelTables& tables, floa
           break;
         }
         const u32 stop = lowest_bit(stops);
-        // Row 0 can be reached here only through probabilities that underflowed.
+        // Only probabilities that underflowed lead to row 0 here.
         const bool off = stop >= i;
         random->skip(off ? stop : stop + 1);
         i -= stop;
@@ -536,7 +534,7 @@ HMMJIT_DEVICE bool sample_trace(const Region& r, const ModelTables& tables, floa
         first_node = k - (count - 1);
         i = first_row - 1;
         k = first_node - 1;
-        // Off the matrix: every weight has underflowed.
+        // Off the matrix: every weight underflowed.
         if (choice == 1 || (choice != 0 && (i == 0 || k == 0))) {
           state = State::kN;
         } else {
@@ -625,8 +623,7 @@ HMMJIT_DEVICE bool sample_trace(const Region& r, const ModelTables& tables, floa
         break;
     }
   }
-  // The rest of the trace is certain and draws nothing. A domain that underflowed on the way has left
-  // its visits.
+  // The rest of the trace is certain and draws nothing. A domain that underflowed has left its visits.
   for_positions(1, uncorrected, one_more(1.0f));
   if (emitted > 0) {
     for (u32 a = lane; a < 4 * r.Q; a += 32) visits[a] = 0.0f;
@@ -666,8 +663,8 @@ HMMJIT_DEVICE float ratio(int part, int whole) {
   return divide(static_cast<float>(part), static_cast<float>(whole));
 }
 
-/// Segments are linked when they overlap by four fifths of the shorter one on the target and on the
-/// model, and lie on about the same diagonal.
+/// Segments are linked if they overlap by four fifths of the shorter one on the target and on the model, and lie on
+/// nearly the same diagonal.
 HMMJIT_DEVICE bool linked(const Segment& a, const Segment& b) {
   if (!are_near(a.i - a.k, b.i - b.k) && !are_near(a.j - a.m, b.j - b.m)) return false;
   const int residues = smaller_of(a.j, b.j) - larger_of(a.i, b.i) + 1;
@@ -677,9 +674,9 @@ HMMJIT_DEVICE bool linked(const Segment& a, const Segment& b) {
   return !(ratio(nodes, smaller_of(a.m - a.k, b.m - b.k) + 1) < min_overlap());
 }
 
-/// What clustering works on, in a region's scratch.
+/// Working arrays of the clustering, in a region's scratch.
 struct Clustering {
-  u32* waiting;    ///< first and last residue and node, number; of segments in no component yet
+  u32* waiting;    ///< first and last residue and node, number; of segments without a component
   u32* stack;
   u32* component;  ///< by segment
   u32* counts;
@@ -695,9 +692,9 @@ HMMJIT_DEVICE Clustering make_clustering(const Region& r) {
   return c;
 }
 
-/// Gives segment top of the waiting list its component, and all that are linked to it. Components and
-/// waiting segments are visited in the order of the reference's procedure: the numbering of components,
-/// and with it the order of clusters with equal starts, depends on it. Returns the number of segments.
+/// Collects the component of segment top of the waiting list and of all segments linked to it. Components and
+/// waiting segments are visited in the reference's order, since the numbering of components, and with it the order
+/// of clusters with equal starts, depends on it. Returns the number of segments.
 HMMJIT_DEVICE u32 collect_component(const Region& r, const Clustering& c, u32* searched, u32 number,
                                     u32* left) {
   const u32 lane = threadIdx.x % 32u;
@@ -712,7 +709,7 @@ HMMJIT_DEVICE u32 collect_component(const Region& r, const Clustering& c, u32* s
     if (lane == 0) c.component[v] = number;
     ++size;
     const Segment s = segment_at(r.segments, capacity, v);
-    // One like it, if it has been searched for links, has taken them all from the waiting list.
+    // An equal segment that was searched for links has taken them all from the waiting list.
     u32 hash = static_cast<u32>(s.i) * 0x9e3779b9u;
     hash = (hash ^ static_cast<u32>(s.j)) * 0x85ebca6bu;
     hash = (hash ^ static_cast<u32>(s.k)) * 0xc2b2ae35u;
@@ -752,8 +749,8 @@ HMMJIT_DEVICE u32 collect_component(const Region& r, const Clustering& c, u32* s
   return size;
 }
 
-/// The smallest (or largest) value that enough members of a component have, else the most frequent
-/// one. `counts` is clear before and after.
+/// The smallest (or largest) value that enough members of a component have, else the most frequent one. `counts` is
+/// clear before and after.
 HMMJIT_DEVICE u32 end_point(const Clustering& c, u32 number, u32 segments,
                             const u32* values, u32 most_value, u32 threshold, bool largest) {
   const u32 lane = threadIdx.x % 32u;
@@ -804,8 +801,8 @@ HMMJIT_DEVICE u32 traces_of(const Region& r, const Clustering& c, u32 number, u3
   return traces;
 }
 
-/// Orders clusters by their first residue, equal ones as they were found, and drops those that others
-/// dominate; by one lane. Returns how many are left.
+/// Orders clusters by their first residue (stable) and drops dominated ones; called by one lane. Returns the number
+/// left.
 HMMJIT_DEVICE u32 settle(u32* clusters, u32 count) {
   for (u32 a = 1; a < count; ++a) {
     const Quad moved = reinterpret_cast<const Quad*>(clusters)[a];
@@ -835,8 +832,8 @@ HMMJIT_DEVICE u32 settle(u32* clusters, u32 count) {
   return kept;
 }
 
-/// Single-linkage clusters of the segments, their consensus end points, without dominated ones. False:
-/// left to the host.
+/// Single-linkage clusters of the segments, their consensus end points, without dominated ones. False: falls back
+/// to the CPU.
 HMMJIT_DEVICE bool cluster(const Region& r, const Clustering& c, u32* searched, u32 segments,
                            u32* cluster_count) {
   const u32 lane = threadIdx.x % 32u;
@@ -889,7 +886,7 @@ HMMJIT_DEVICE bool cluster(const Region& r, const Clustering& c, u32* searched, 
   return true;
 }
 
-/// Writes the answer; false when there is no room for it.
+/// Writes the answer; false if there is no room for it.
 HMMJIT_DEVICE bool answer(const Region& r, const DomainParams& p, const RegionItem& item,
                           const Clustering& c, u32 clusters, SampledRegion* out) {
   const u32 lane = threadIdx.x % 32u;
@@ -931,7 +928,7 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
   using namespace hmmjit_device;
   HMMJIT_DYNAMIC_SHARED(shared);
   const BlockShare share = block_share(batch);
-  // What is needed once a region is read anew each time: it would keep registers from the rows.
+  // Re-read at each use: keeping it would take registers from the rows.
   const DomainParams& p = *share.model;
   const DomainParams of_rows = p;
   float* const odds = reinterpret_cast<float*>(shared);
@@ -956,7 +953,7 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
     const u32 entry = p.region_order[at];
     const u32 L = region_of(p, entry, 0).L;
     const u8* const bytes = region_of(p, entry, 0).residues;
-    // Null2 odds of degenerate residues are the host's.
+    // Null2 odds of degenerate residues are computed on the CPU.
     bool degenerate = false;
     for (u32 a = lane; a < L; a += 32) degenerate = degenerate || bytes[a] >= p.residue_codes;
     if (lane == 0) p.sampled[entry].status = kNotForDevice;
@@ -964,7 +961,7 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
     const u32 units = region_units(L, Q);
     if (!fits(p, units)) continue;
     if (!reserve(p, &p.arena->region_units, units, &space)) {
-      if (space.units == 0) break;  // others have the workspace
+      if (space.units == 0) break;  // other warps have the workspace
       continue;
     }
     const u32 first_unit = space.first;
@@ -988,7 +985,7 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
       });
     }
     sync_warp();
-    // Made anew, so that the rows need not keep it.
+    // Rebuilt, so that the rows need not keep it in registers.
     Region r = region_of(p, entry, first_unit);
     const SharedParts parts = shared_parts(p, batch.shared_floats);
     const ModelTables tables = tables_of(p, parts, odds);

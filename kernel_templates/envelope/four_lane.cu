@@ -1,12 +1,12 @@
-// Everything about a domain envelope that needs its matrices: Forward and Backward of the unihit
-// model, posterior decoding, null2 odds by expectation, optimal accuracy and the path through it
-// (Eddy 2011; Holmes 1998), to the bit as the CPU's domain stage does it (common/four_lane.cuh).
-// Envelopes are regions of one domain and clusters of sampled traces.
+// All steps of a domain envelope that need its matrices: Forward and Backward of the unihit model, posterior
+// decoding, null2 odds by expectation, optimal accuracy and its path (Eddy 2011; Holmes 1998), equal to the CPU's
+// domain stage to the bit (common/four_lane.cuh). Envelopes are regions of one domain and clusters of sampled
+// traces.
 //
-// kTargets envelopes a warp, four lanes each: eight, and fewer where rows of a long model take more
-// room. Warps of a block have nothing to do with each other. Rows of cells lie in shared memory. Of the
-// matrices the workspace holds what later passes need: the products of Forward and Backward, and for
-// each cell which of its predecessors was best, so that the path needs no accuracies.
+// kTargets envelopes per warp, four lanes each: eight, or fewer if the rows of a long model take more room. The
+// warps of a block are independent. Rows of cells are in shared memory. The workspace holds what later passes need
+// of the matrices: the products of Forward and Backward, and the best predecessor of each cell, so that the path
+// needs no accuracies.
 #include "common/envelope_parts.cuh"
 
 namespace hmmjit_device {
@@ -18,7 +18,7 @@ HMMJIT_DEVICE float below_or_none(float v, u32 place) {
   return place == 0 ? none() : other;
 }
 
-/// Has the products of a row brought to shared memory. Every lane of the warp calls it.
+/// Starts copying the products of a row to shared memory. Every lane of the warp calls it.
 HMMJIT_DEVICE void bring(const Envelope& e, float* ahead, u32 place, bool active, u32 row) {
   if (active) {
     const float* const from = e.product_row(row);
@@ -26,7 +26,7 @@ HMMJIT_DEVICE void bring(const Envelope& e, float* ahead, u32 place, bool active
   }
 }
 
-/// Cells of M or I of this lane in a chunk of which `count` stripes are the model's, zero beyond.
+/// Cells of M or I of this lane in a chunk with `count` stripes of the model, zero beyond.
 HMMJIT_DEVICE Quad four_cells(const float* cells, int count) {
   Quad v;
   v.x = float_bits(cells[0]);
@@ -53,12 +53,12 @@ HMMJIT_DEVICE void for_chunks(int Q, const Work& work) {
   if (q < Q) work(q, Q - q);
 }
 
-/// What one stripe of optimal accuracy hands to the next.
+/// Values that one stripe of optimal accuracy passes to the next.
 struct AccuracyFlow {
   float mp, dp, ip, d;
 };
 
-/// What N stripes of optimal accuracy read; of products those of one chunk.
+/// Operands of N stripes of optimal accuracy; products of one chunk.
 template <int N>
 struct AccuracyChunk {
   Quad in[N], out[N];
@@ -88,7 +88,7 @@ struct AccuracyChunk {
   }
 };
 
-/// Returns the choices of the N match and insert cells, a byte each.
+/// Returns the choices of the N match and insert cells, one byte each.
 template <int N>
 HMMJIT_DEVICE u32 accuracy_stripes(const Stripes& s, const AccuracyChunk<N>& c, float B, float factor,
                                    int q, AccuracyFlow* f) {
@@ -111,8 +111,8 @@ HMMJIT_DEVICE u32 accuracy_stripes(const Stripes& s, const AccuracyChunk<N>& c, 
       best = from_d;
       choice = kFromDelete;
     }
-    // What begins here is not negative, so that it does not matter that cells without a transition
-    // count as zero in the sum: the larger one is as large.
+    // The begin value is not negative, so counting cells without a transition as zero in the sum does not change
+    // the larger one.
     float v = larger(allowed(bm, B), best);
     if (best < chosen(bm, B)) choice = kFromBegin;
     v = add(v, multiply(c.match[k], factor));
@@ -143,16 +143,16 @@ HMMJIT_DEVICE void largest_stripes(const Stripes& s, const DeleteChunk<N>& chunk
   }
 }
 
-/// Completes a row of optimal accuracy: delete chain, choices of the deletions (of this lane's chunks, or
-/// null), best cell.
+/// Completes a row of optimal accuracy: delete chain, choices of the deletions (of this lane's chunks, or null),
+/// best cell.
 HMMJIT_DEVICE End finish_accuracy(const Stripes& s, float d, u32* choices) {
   const int Q = s.Q;
   float c = below_or_none(d, s.place);
-  bool larger_one = false;  // at the last stripe that has been done, of this lane
+  bool larger_one = false;  // at this lane's last stripe done so far
   for (int pass = 0; pass < 4; ++pass) {
     if (pass > 0) c = below_or_none(c, s.place);
-    // Deletions add nothing, so this is a running maximum: where the last of some stripes has not
-    // changed, none after it will.
+    // Deletions add nothing, so this is a running maximum: once the last of some stripes does not change, none
+    // after it does.
     bool flows = true;
     int q = ascend<DeleteChunk<kCheckEvery>, kCheckEvery>(
         s, [&](const DeleteChunk<kCheckEvery>& chunk, int first) {
@@ -167,7 +167,7 @@ HMMJIT_DEVICE End finish_accuracy(const Stripes& s, float d, u32* choices) {
     }
     if (pass > 0 && !(flows && row_ballot(larger_one) != 0)) break;
   }
-  // What leads into a deletion, from the node before it.
+  // Inflow of a deletion from the previous node.
   const float last_md = s.odds[(Q - 1) * 32 + kWordMdOut], last_dd = s.odds[(Q - 1) * 32 + kWordDdOut];
   float from_match = below_or_none(chosen(last_md, s.match[(Q - 1) * kRowLanes]), s.place);
   float from_delete = below_or_none(chosen(last_dd, s.deletion[(Q - 1) * kRowLanes]), s.place);
@@ -217,7 +217,7 @@ HMMJIT_DEVICE End finish_accuracy(const Stripes& s, float d, u32* choices) {
   return end;
 }
 
-/// Sums of the posteriors of M and I cells over the rows of an envelope, in the place of these cells.
+/// Sums of the posteriors of M and I cells over the rows of an envelope, stored in place of these cells.
 HMMJIT_DEVICE void sum_posteriors(const Stripes& s, const Envelope& e, float* ahead, u32 rows) {
   clear_cells(s);
   bring(e, ahead, s.place, e.L >= 1, 1);
@@ -239,21 +239,21 @@ HMMJIT_DEVICE void sum_posteriors(const Stripes& s, const Envelope& e, float* ah
   }
 }
 
-/// One of the envelopes that a warp works on side by side.
+/// One of the interleaved envelopes of a warp.
 struct EnvelopeItem {
   RegionItem item;
   u32 entry;
   bool valid;  ///< false: there is none for this group of lanes
 };
 
-/// Scores the envelopes of a warp. By lanes that compute rows; `own`: shared memory of the warp, `rows`:
+/// Scores the envelopes of a warp. Called by lanes that compute rows; `own`: shared memory of the warp, `rows`:
 /// those of the longest.
 HMMJIT_DEVICE void score(const DomainParams& p, const Stripes& s, float* own, const Residues& residues,
                          u32 rows, const EnvelopeItem& work, const Space& space) {
   const RegionItem item = work.item;
   const u32 entry = work.entry, length = residues.length, Q = p.stripes;
   const bool valid = work.valid;
-  // A row of products that waits.
+  // A prefetched row of products.
   float* const ahead =
       own + envelope_warp_floats(Q, kTargets) - (kTargets - lane_target()) * product_floats(Q);
   const Envelope e = make_envelope(p.workspace + static_cast<u64>(space.first) * kWorkspaceUnit, length, Q);
@@ -316,7 +316,7 @@ HMMJIT_DEVICE void score(const DomainParams& p, const Stripes& s, float* own, co
     row = coming;
     if (!active) row.factor = row.c = 0.0f;
     if (i < length) coming = e.posteriors()[i + 1];
-    // Of this lane's chunks.
+    // For this lane's chunks.
     u32* const choices =
         active ? reinterpret_cast<u32*>(e.choice_row(i)) + s.place : nullptr;
     AccuracyFlow f;
@@ -428,7 +428,7 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
     residues.length = length;
     const u32 rows = longest(residues);
     if (rows == 0) {
-      if (asked && !warp_ballot(space.units > 0)) break;  // others have the workspace
+      if (asked && !warp_ballot(space.units > 0)) break;  // other warps have the workspace
       continue;
     }
     if (lane < kRowLanes) score(p, s, own, residues, rows, {item, entry, valid}, space);

@@ -1,10 +1,10 @@
-// Everything about the envelopes of long models that needs their matrices, to the bit as
-// envelope/four_lane.cu finds it: one envelope a block (common/four_warp.cuh), so that a row takes
-// hundreds of clocks a pass instead of hundreds a stripe.
+// All steps of the envelopes of long models that need their matrices, equal to envelope/four_lane.cu to the bit:
+// one envelope per block (common/four_warp.cuh), so that a row takes hundreds of clocks per pass instead of per
+// stripe.
 //
-// A row of products has, for each kind and place, kRun times 32 cells: the warps of a block read and
-// write whole lines. A thread's choices of a row are four bits a cell: two say where its match comes from,
-// one that its insertion stays, one where the deletion of the next node comes from.
+// A row of products has kRun times 32 cells for each kind and place: the warps of a block read and write whole
+// lines. A thread's choices of a row take four bits per cell: two for the predecessor of its match, one for the
+// insert loop, one for the predecessor of the next node's deletion.
 #include "common/envelope_parts.cuh"
 #include "common/four_warp.cuh"
 
@@ -57,7 +57,7 @@ HMMJIT_DEVICE void write_products(const Place& t, float* row, const float (&m)[k
   }
 }
 
-/// The largest value of a warp and where it is; of equal ones that of the last lane, or of the first.
+/// The largest value of a warp and its lane; ties go to the last lane, or to the first.
 template <bool kLast>
 HMMJIT_DEVICE void best_of_warp(float* best, u32* at) {
   float most = *best;
@@ -76,8 +76,8 @@ struct Accuracies {
   float sum_m[kRun], sum_i[kRun];
 };
 
-/// Cells of M and I of a row of optimal accuracy in place, and what leads into its deletions from
-/// matches in those of D. `words`: choices of the row.
+/// Cells of M and I of a row of optimal accuracy in place, and in D the inflow of its deletions from matches.
+/// `words`: choices of the row.
 HMMJIT_DEVICE void accuracy_cells(const Place& t, Accuracies& a, float B, float factor,
                                   const float (&pm)[kRun], const float (&pi)[kRun],
                                   u32 (&words)[kChoiceWords]) {
@@ -145,7 +145,7 @@ HMMJIT_DEVICE void accuracy_cells(const Place& t, Accuracies& a, float B, float 
 /// The delete chain of the row: a running maximum, which a node without extension resets to zero.
 HMMJIT_DEVICE void accuracy_chain(const Place& t, RunCells& c) {
   Exchange& x = *t.exchange;
-  // What the stripes of a lane make of what enters: nothing where it is reset, else the larger one.
+  // Effect of a lane's stripes on its inflow: zero if it is reset, else the larger value.
   const auto chain = [&](float v, bool write, bool* passes) {
     HMMJIT_UNROLL
     for (int j = 0; j < kRun; ++j) {
@@ -240,7 +240,7 @@ HMMJIT_DEVICE End finish_row(const Place& t, const RunCells& c, u32 (&words)[kCh
   return end;
 }
 
-/// Optimal accuracy of all rows, and the sums of posteriors. Returns where the path ends.
+/// Optimal accuracy of all rows, and the sums of posteriors. Returns the end of the path.
 HMMJIT_DEVICE PathEnd accuracy_pass(const Place& t, const LongEnvelope& e, float loop, Accuracies& a) {
   a.c.fill(none());
   HMMJIT_UNROLL
@@ -294,7 +294,7 @@ HMMJIT_DEVICE void expect_null2(const DomainParams& p, const Place& t, const Acc
   }
   write_products(t, sums, m, i);
   sync_block();
-  // A thread for each residue and place.
+  // One thread per residue and place.
   for (u32 first = 0; first < p.residue_codes; first += 32) {
     const u32 code = first + threadIdx.x / 4u, place = threadIdx.x % 4u;
     float sum = 0.0f;
@@ -315,7 +315,7 @@ HMMJIT_DEVICE void expect_null2(const DomainParams& p, const Place& t, const Acc
   sync_block();
 }
 
-/// As trace() of common/envelope_parts.cuh, by a warp: of a run along the diagonal 32 steps at a time.
+/// trace() of common/envelope_parts.cuh by a warp: 32 steps of a diagonal run at a time.
 HMMJIT_DEVICE u32 trace_path(const LongEnvelope& e, u32 Q, const PathEnd& end, u8* path) {
   const u32 lane = threadIdx.x % 32u;
   u32 i = end.row, k = end.node, state = end.state, steps = 0;
@@ -370,7 +370,7 @@ HMMJIT_DEVICE u32 trace_path(const LongEnvelope& e, u32 Q, const PathEnd& end, u
   }
 }
 
-/// Writes the answer; by one warp.
+/// Writes the answer; called by one warp.
 HMMJIT_DEVICE void answer(const DomainParams& p, const LongEnvelope& e, u32 entry, u32 scales, float last_c,
                           bool sound, const PathEnd& end) {
   const u32 lane = threadIdx.x % 32u;
@@ -393,7 +393,7 @@ HMMJIT_DEVICE void answer(const DomainParams& p, const LongEnvelope& e, u32 entr
   }
   sync_warp();
   if (sound && end.row > 0 && end.node <= p.model_length) {
-    // A step for each residue and each node at most: they fit into row 0 of the products.
+    // At most one step per residue and node, so the path fits into row 0 of the products.
     u8* const path = e.L + p.model_length <= (e.L + 1) * static_cast<u32>(sizeof(SpecialRow))
                          ? reinterpret_cast<u8*>(e.forward)
                          : reinterpret_cast<u8*>(e.product);
@@ -476,7 +476,7 @@ extern "C" __global__ void __launch_bounds__(128, plan_constants::kBlocks)
   HMMJIT_DYNAMIC_SHARED(shared);
   const BlockShare share = block_share(batch);
   const DomainParams& p = *share.model;
-  if (share.block >= p.most_envelopes) return;  // it would find no workspace
+  if (share.block >= p.most_envelopes) return;  // no workspace is left for it
   const Place t = make_place(p, shared);
   const TimeLimit time(p, &p.arena->envelopes_begun);
   BlockItems items(t, p.envelope_count, &p.counters->next_envelope, &p.arena->envelope_units);
@@ -493,7 +493,7 @@ extern "C" __global__ void __launch_bounds__(128, plan_constants::kBlocks)
     const u32 units = long_envelope_units(residues.length, kRun);
     if (!fits(p, units)) continue;
     if (!items.reserve(p, units, &space)) {
-      if (space.units == 0) break;  // others have the workspace
+      if (space.units == 0) break;  // other warps have the workspace
       continue;
     }
     score(p, t, residues, item, entry, space);

@@ -1,15 +1,14 @@
 // Forward score row by row, S sequences per warp or several warps per sequence.
 //
-// Lane v of a sequence owns H consecutive nodes, cells and odds in registers. The delete chain
-// D(k+1) = M(k) MD_k + D(k) DD_k is affine in what enters a lane, with a factor that is the same in
-// every row: a prefix scan of one value per lane, whose multipliers are computed once, gives what
-// enters each lane. The end score is affine in it likewise, so that it needs no second pass over
-// the cells. With several warps a single barrier per row suffices: each warp publishes what would
-// leave it if nothing entered, and every warp joins these by the known factors.
+// Lane v of a sequence owns H consecutive nodes, cells and odds in registers. The delete chain D(k+1) = M(k) MD_k +
+// D(k) DD_k is affine in a lane's inflow, with the same factor in every row: a prefix scan of one value per lane,
+// whose multipliers are computed once, yields each lane's inflow. The end score is affine in it, too, so it needs
+// no second pass over the cells. With several warps a single barrier per row suffices: each warp publishes its
+// outflow without inflow, and every warp combines these by the known factors.
 //
-// Sums are taken in another order than the reference's and with fused multiply-adds: the score
-// differs by rounding (layout::forward_guard states the band within which the CPU decides).
-// Insert states are held without their M->I odds, which are paid on leaving.
+// The order of summation differs from the reference's and multiply-adds are fused, so the score differs by rounding
+// (layout::forward_guard states the band within which the CPU decides). Insert states are stored without their M->I
+// odds, which are applied on leaving.
 #include "common/float_filter.cuh"
 #include "plan_constants.h"
 
@@ -37,13 +36,13 @@ enum : int {
                           : 0
 };
 
-/// What a warp publishes per row, as if nothing had entered its first node's delete state.
+/// Values that a warp publishes per row, computed without inflow to its first node's delete state.
 struct WarpRow {
   float leaving;                  // delete flow to the next warp
   float end;                      // sum of its match and delete cells
   float match, insert, deletion;  // its last node
 };
-/// Their derivatives by what does enter, the same in every row.
+/// Their derivatives by the inflow, the same in every row.
 struct WarpFactors {
   float leaving, end, deletion;
 };
@@ -55,7 +54,7 @@ HMMJIT_DEVICE float emission(const FloatFilterParams& p, u32 row, int node) {
 }
 
 enum Cost : int { kBmCost, kMmCost, kImCost, kDmCost, kMdCost, kDdCost, kIiCost, kCosts };
-// On their way into registers the odds lie where the emission table will be.
+// Odds are staged where the emission table will be.
 enum : int { kOwners = kWarps * kL };
 static_assert(!kShared || kCosts * kH * kOwners * 4 <= kTableBytes, "odds fit the table");
 
@@ -80,8 +79,8 @@ HMMJIT_DEVICE float node_odds(const FloatFilterParams& p, int cost, int node) {
   }
 }
 
-/// The same for all nodes of a lane: by way of shared memory, which a rolled loop has filled, or
-/// from the model itself.
+/// The same for all nodes of a lane: through shared memory, which a rolled loop has filled, or from the model
+/// itself.
 HMMJIT_DEVICE void load_odds(const FloatFilterParams& p, const float* staged, Cost cost, u32 owner,
                              float* odds) {
   HMMJIT_UNROLL
@@ -140,7 +139,7 @@ extern "C" __global__ void __launch_bounds__(plan_constants::kThreads, plan_cons
       cells[i] = j < kH ? emission(p, static_cast<u32>(i / (kRowBytes / 4)), owner * kH + j) : 0.0f;
     }
   }
-  float own_factor = 1.0f, own_end = 0.0f;  // of what enters: on leaving, in the sum of the cells
+  float own_factor = 1.0f, own_end = 0.0f;  // of the inflow: in the outflow, in the sum of the cells
   float last_factor = 1.0f;                 // at the last node
   HMMJIT_UNROLL
   for (int j = 0; j < kH; ++j) {
@@ -150,7 +149,7 @@ extern "C" __global__ void __launch_bounds__(plan_constants::kThreads, plan_cons
   }
   // Factor from lane - 2^s - 1's outflow to this lane's, 0 where there is no such lane.
   float scan_factor[kScanSteps > 0 ? kScanSteps : 1];
-  float entering_factor = first ? 1.0f : 0.0f;  // from what enters lane 0 of this warp
+  float entering_factor = first ? 1.0f : 0.0f;  // from the inflow of lane 0 of this warp
   {
     float product = own_factor;  // over the 2^s lanes up to this one
     HMMJIT_UNROLL
@@ -203,7 +202,7 @@ extern "C" __global__ void __launch_bounds__(plan_constants::kThreads, plan_cons
     for (int j = 0; j < kH; ++j) m[j] = ins[j] = del[j] = 0.0f;
     float N = 1.0f, B = specials.move, J = 0.0f, C = 0.0f;
     double total = 0.0;
-    float before_m = 0.0f, before_i = 0.0f, before_d = 0.0f;  // last node of the warp before
+    float before_m = 0.0f, before_i = 0.0f, before_d = 0.0f;  // last node of the previous warp
     u32 now = 0, ahead = 0;
     if (length > 0) ahead = load_word(residues);
     for (u32 i = 0; i < most; ++i) {
@@ -222,7 +221,7 @@ extern "C" __global__ void __launch_bounds__(plan_constants::kThreads, plan_cons
         diagonal_i = before_i;
         diagonal_d = before_d;
       }
-      // Two partial sums and the delete chain as if nothing entered this lane.
+      // Two partial sums and the delete chain without inflow to this lane.
       float end = 0.0f, end_d = 0.0f, flow = 0.0f;
       HMMJIT_UNROLL
       for (int c = 0; c < kChunks; ++c) {
@@ -281,7 +280,7 @@ extern "C" __global__ void __launch_bounds__(plan_constants::kThreads, plan_cons
           records[warp].deletion = multiply_add(entering, last_factor, del[kH - 1]);
         }
         sync_block();
-        float into = 0.0f;  // what enters warp w
+        float into = 0.0f;  // inflow of warp w
         E = 0.0f;
         before_m = before_i = before_d = 0.0f;
         for (u32 w = 0; w < kWarps; ++w) {

@@ -1,16 +1,16 @@
-// MSV, the true recurrence with the J state, S sequences per warp (CUDAMPF++, Jiang, Ganesan & Yao
-// 2017), cells as 16-bit values two to a word.
+// MSV, the full recurrence with the J state, S sequences per warp (CUDAMPF++, Jiang, Ganesan & Yao 2017), cells as
+// 16-bit values, two per word.
 //
 //   M(i,k) = max(max(M(i-1,k-1), B) + bias - rb_k(x_i), 0)
 //   B      = max(base, J) - move,  J = max over rows of the best cell - tec
 //
-// Bytes saturating at 255 need no saturation here: a cell that reaches 255 - bias is an overflow,
-// final whatever follows, and below that no sum saturates.
+// No saturation at 255 is needed: a cell that reaches 255 - bias is a final overflow, and below that no sum
+// saturates.
 //
-// B is the same for all cells of a row and depends on the best cell of the row before. But it
-// changes only when the best cell so far exceeds max(base, J) + tec, so that a lane compares its
-// running maximum with that limit and the warp votes; only then do the lanes of a sequence combine
-// their maxima (after the speculation of Li et al. 2012, here checked every row and so exact).
+// B is the same for all cells of a row and depends on the best cell of the previous row. But it changes only if the
+// best cell so far exceeds max(base, J) + tec, so each lane compares its running maximum with that limit and the
+// warp votes; only then do the lanes of a sequence combine their maxima (after the speculation of Li et al. 2012,
+// but checked every row and therefore exact).
 //
 // Layout and forms as in ssv/multi_lane.cu: lane l owns nodes l*2*kH .., half b of word j is node
 // l*2*kH + b*kH + j. kForm 0: half-precision subnormals, kForm 1: integers.
@@ -29,15 +29,15 @@ enum : bool {
       plan_constants::kS * (plan_constants::kThreads / 32) * plan_constants::kBlocks >= kManySequences
 };
 
-// Rows unrolled together: a row of many words hides its own overhead, and compile time grows with
-// the unrolled body.
+// Rows unrolled together: a row of many words hides its own overhead, and compile time grows with the unrolled
+// body.
 enum : int { kRowsUnrolled = kH >= 40 ? 1 : kH >= 20 ? 2 : 4 };
 
 enum : int { kChunks = (kH + 3) / 4 };
 enum : int { kSlots = kL < 8 ? 8 : kL };  // interleaved copies: every lane of a phase its own banks
 enum : int { kChunkBytes = 16 * kSlots };
 enum : int { kRowBytes = kChunks * kChunkBytes };
-// Codes 0..28 and one impossible row for all others, so that M = 3591 just fits an SM's memory.
+// Codes 0..28 and one impossible row for all others, so that M = 3591 just fits into an SM's memory.
 enum : u32 { kTableRows = 30 };
 
 HMMJIT_DEVICE u32 emission_code(const ByteFilterParams& p, u32 row, int node) {
@@ -133,7 +133,7 @@ extern "C" __global__ void __launch_bounds__(plan_constants::kThreads, plan_cons
             else if (r < kH) best = max_s16x2(best, v[r]);
           }
         }
-        // Packed comparison with the limit would need both halves anyway.
+        // A packed comparison with the limit would need both halves anyway.
         const int mine = static_cast<int>(max_u32(best >> 16, best & 0xffffu));
         if (warp_ballot(mine > specials.limit) != 0) {
           u32 whole = static_cast<u32>(mine);

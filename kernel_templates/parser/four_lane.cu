@@ -1,8 +1,7 @@
-// Forward and Backward over whole targets, posterior decoding of where domains begin and end, and
-// the regions that follow (Eddy 2011): what the CPU's domain stage does first with a target that
-// has passed the filters, to the bit (common/four_lane.cuh). kTargets of them a warp, four lanes each;
-// cells in shared memory, special states in the workspace. The warps of a block share the odds of
-// their model.
+// Forward and Backward over whole targets, posterior decoding of the begins and ends of domains, and the resulting
+// regions (Eddy 2011): the first step of the CPU's domain stage for a target that passed the filters, to the bit
+// (common/four_lane.cuh). kTargets of them per warp, four lanes each; cells in shared memory, special states in the
+// workspace. The warps of a block share the odds of their model.
 #include "common/region_decoding.cuh"
 
 extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
@@ -38,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(32 * plan_constants::kWarps, 1)
     residues.length = valid ? L : 0u;
     const u32 rows = longest(residues);
     if (rows == 0) {
-      if (asked && !warp_ballot(space.units > 0)) break;  // others have the workspace
+      if (asked && !warp_ballot(space.units > 0)) break;  // other warps have the workspace
       continue;
     }
     const u32 length = residues.length;

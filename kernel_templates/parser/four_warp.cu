@@ -1,4 +1,4 @@
-// As parser/four_lane.cu, for long models: one target a block (common/four_warp.cuh).
+// parser/four_lane.cu for long models: one target per block (common/four_warp.cuh).
 #include "common/four_warp.cuh"
 #include "common/region_decoding.cuh"
 
@@ -8,7 +8,7 @@ extern "C" __global__ void __launch_bounds__(128, plan_constants::kBlocks)
   HMMJIT_DYNAMIC_SHARED(shared);
   const BlockShare share = block_share(batch);
   const DomainParams& p = *share.model;
-  if (share.block >= p.most_parsers) return;  // it would find no workspace
+  if (share.block >= p.most_parsers) return;  // no workspace is left for it
   const Place t = make_place(p, shared);
   BlockItems items(t, p.target_count, &p.counters->next_target, &p.arena->parser_units);
   Space space;
@@ -22,7 +22,7 @@ extern "C" __global__ void __launch_bounds__(128, plan_constants::kBlocks)
     const u32 units = parser_units(residues.length);
     if (residues.length == 0 || residues.length > p.most_cells / (4u * p.stripes) || !fits(p, units)) continue;
     if (!items.reserve(p, units, &space)) {
-      if (space.units == 0) break;  // others have the workspace
+      if (space.units == 0) break;  // other warps have the workspace
       continue;
     }
     SpecialRow* const forward =

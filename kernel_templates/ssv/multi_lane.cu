@@ -1,5 +1,5 @@
-// SSV, S sequences per warp (CUDAMPF++, Jiang, Ganesan & Yao 2017), cells as bytes, as 16-bit
-// halves or integers, or as both.
+// SSV, S sequences per warp (CUDAMPF++, Jiang, Ganesan & Yao 2017), with byte cells, 16-bit cells (halves or
+// integers), or both.
 //
 // L = 32/S lanes score one sequence. The model is cut into a byte segment, kHb words of four cells
 // per lane, followed by a 16-bit segment, kHh words of two cells per lane; either may be empty.
@@ -18,12 +18,12 @@
 // itself (exact to 2047), and adds on the multiply-add pipe; kForm 1 keeps integers and uses the
 // add-max of the DPX instructions. Either way a byte enters the 16-bit segment unchanged.
 //
-// Emission rows of all 32 symbols lie in shared memory, 16 bytes a lane and load; a word left over
-// is loaded alone. For L < 8 the table is replicated and interleaved, so that the lanes of one
-// shared-memory phase always hit different banks, whatever residues their sequences have.
+// Emission rows of all 32 symbols are in shared memory, 16 bytes per lane and load; a remaining word is loaded
+// alone. For L < 8 the table is replicated and interleaved, so that the lanes of one shared-memory phase always
+// access different banks, whatever their residues.
 //
-// kTiled: the model is longer than kL*kW nodes. One launch per tile; the last node's value of every
-// row goes through `boundary` to the next tile's first node, the best through `tile_best`.
+// kTiled: the model is longer than kL*kW nodes. One launch per tile; `boundary` passes the last node's value of
+// every row to the next tile's first node, `tile_best` the best value.
 #include "common/byte_filter.cuh"
 #include "plan_constants.h"
 
@@ -43,12 +43,12 @@ enum : bool {
       kS * (plan_constants::kThreads / 32) * plan_constants::kBlocks >= kManySequences
 };
 
-// Rows unrolled together: a row of many words hides its own overhead, and compile time grows with
-// the unrolled body.
+// Rows unrolled together: a row of many words hides its own overhead, and compile time grows with the unrolled
+// body.
 enum : int { kRowsUnrolled = kHb + kHh > 80 ? 1 : kHb + kHh > 40 ? 2 : 4 };
 
-// A segment's share of one emission row: full 16-byte chunks, then 0, 1 or 2 words alone. Three
-// left over take a chunk with one word unused: one load instead of two.
+// A segment's share of one emission row: full 16-byte chunks, then 0, 1 or 2 single words. Three remaining words
+// take a chunk with one word unused: one load instead of two.
 template <int kWords>
 struct Segment {
   enum : int { kChunks = kWords / 4 + (kWords % 4 == 3 ? 1 : 0) };
@@ -67,7 +67,7 @@ enum : int { kRowBytes = ByteSegment::kBytes + HalfSegment::kBytes };
 static_assert(kRowBytes % 128 == 0, "rows start at bank 0");
 enum : int { kTileNodes = kL * (4 * kHb + 2 * kHh) };
 
-/// Which lane and word the 32-bit word at `index` of a segment's row belongs to; word = -1: unused.
+/// Maps the 32-bit word at `index` of a segment's row to its lane and word; word = -1: unused.
 template <int kWords>
 HMMJIT_DEVICE void locate(int index, int* lane, int* word) {
   using Seg = Segment<kWords>;
@@ -135,8 +135,7 @@ HMMJIT_DEVICE u32 step_half(u32 diagonal, u32 e) {
   return kHalf ? add_relu_half2(diagonal, e) : add_relu_s16x2(diagonal, e);
 }
 
-// Written out rather than looped over: the compiler's front end, which takes most of a compile's
-// time, is spared the loops' unrolling.
+// Unrolled by hand: unrolling loops in the compiler's front end would dominate compile time.
 
 /// Words kFirst .. kFirst+kCount-1 of the byte segment, descending.
 template <int kFirst, int kCount>
@@ -220,8 +219,8 @@ extern "C" __global__ void __launch_bounds__(plan_constants::kThreads, plan_cons
   const u8* const base16 = table + slot16 * 16;
   const int to8 = static_cast<int>(slot8 * 8) - static_cast<int>(slot16 * 16);
   const int to4 = static_cast<int>(lane * 4) - static_cast<int>(slot16 * 16);
-  // The lane below; the group's last lane feeds its first, whose permute selectors turn the byte
-  // into zero (replicating the sign of a cell, never negative) or into the 16-bit segment's input.
+  // The lane below; the group's last lane feeds its first, whose permute selectors turn the byte into zero
+  // (replicating the sign of a cell, never negative) or into the 16-bit segment's input.
   const u32 below = (lane & ~static_cast<u32>(kL - 1)) | ((in_group + kL - 1) & (kL - 1));
   const bool first = in_group == 0;
   const u32 select_byte = kHh > 0 ? (first ? 0x654au : 0x6542u) : (first ? 0x654bu : 0x6543u);
@@ -241,12 +240,12 @@ extern "C" __global__ void __launch_bounds__(plan_constants::kThreads, plan_cons
     ResidueStream<kQuadFetch> residues;
     residues.open(p, item);
     const u32 own = (item.rows + 3) / 4;
-    u32 most = own;  // the longest item rules; shorter ones run on padding
+    u32 most = own;  // the longest item; shorter ones run on padding
     for (u32 o = kL; o < 32; o *= 2) most = max_u32(most, shuffle_xor(most, o));
 
     Cells c{};
     u8* const boundary = kTiled ? p.boundary + static_cast<u64>(item.start) * kStartUnit : nullptr;
-    u32 entering = 0;  // last node's values of the tile before: the row before, and these four
+    u32 entering = 0;  // last node's values of the previous tile: the previous row, and these four
     for (u32 i = 0; i < most; ++i) {
       const u32 current = residues.word(i);
       u32 before = 0, leaving = 0;
@@ -315,7 +314,7 @@ extern "C" __global__ void __launch_bounds__(plan_constants::kThreads, plan_cons
       }
       if constexpr (kTiled) {
         entering = before >> 24;
-        // The reading lane has taken these four rows' values before the writing lane replaces them.
+        // The reading lane takes these four rows' values before the writing lane overwrites them.
         sync_warp();
         if (in_group == kL - 1 && i < own) *reinterpret_cast<u32*>(boundary + 4 * i) = leaving;
         sync_warp();

@@ -1,12 +1,11 @@
-// Viterbi filter row by row, exact for every target, with little latency per row: for the targets a
-// wavefront kernel flags, which are few and whose longest rules the launch.
+// Viterbi filter row by row, exact for every target, with low latency per row: for the targets that a wavefront
+// kernel flags, which are few, so that the longest one bounds the launch.
 //
-// One or several warps per sequence; every lane owns H consecutive nodes, cells and costs in
-// registers. What leaves a lane's delete chain is max(a, d + b) of what enters, b the same in every
-// row: one max-plus prefix scan per row over one value per lane, with multipliers computed once.
-// With several warps each publishes what would leave it if nothing entered, a single barrier per
-// row joins them (as in forward/row_scan.cu). Saturation as in viterbi/row_scan.cu: every a is at
-// least -32768, so that the scan may use plain sums; costs are at most 0.
+// One or several warps per sequence; every lane owns H consecutive nodes, cells and costs in registers. The outflow
+// of a lane's delete chain is max(a, d + b) of its inflow d, with the same b in every row: one max-plus prefix scan
+// per row over one value per lane, with multipliers computed once. With several warps each publishes its outflow
+// without inflow, and a single barrier per row combines them (as in forward/row_scan.cu). Saturation as in
+// viterbi/row_scan.cu: every a is at least -32768, so the scan may use plain sums; costs are at most 0.
 #include "common/word_filter.cuh"
 #include "plan_constants.h"
 
@@ -163,7 +162,7 @@ extern "C" __global__ void __launch_bounds__(plan_constants::kThreads, plan_cons
           records[warp].deletion = larger(del[kH - 1], entering + last_factor);
         }
         sync_block();
-        int into = kNegativeWord;  // what enters warp w
+        int into = kNegativeWord;  // inflow of warp w
         before_m = before_i = before_d = kNegativeWord;
         for (u32 w = 0; w < kWarps; ++w) {
           const WarpRow record = records[w];

@@ -1,10 +1,10 @@
 // Viterbi filter row by row, exact for every target: a warp per sequence, 32 consecutive nodes at a
 // time, the true begin score after every row, saturating 16-bit arithmetic held in 32 bits.
 //
-// The delete chain D(k+1) = max(M(k) + MD_k, D(k) + DD_k) is a composition of functions
-// f(d) = max(a, d + b), which is associative: a prefix scan over the lanes gives all of a chunk at
-// once. Saturation at -32768 commutes with it, because every a is at least -32768 already.
-// Costs are at most 0 (host: viterbi_row_scan_fits), so that only match scores saturate upwards.
+// The delete chain D(k+1) = max(M(k) + MD_k, D(k) + DD_k) is a composition of functions f(d) = max(a, d + b), which
+// is associative: a prefix scan over the lanes computes a whole chunk at once. Saturation at -32768 commutes with
+// it, because every a is at least -32768. Costs are at most 0 (host: viterbi_row_scan_fits), so only match scores
+// saturate upwards.
 #include "common/word_filter.cuh"
 #include "plan_constants.h"
 
@@ -62,7 +62,7 @@ extern "C" __global__ void __launch_bounds__(plan_constants::kThreads, 8)
     for (u32 i = 0; i < length && !specials.overflow; ++i) {
       const u32 x = residues[i];
       const s16* const emissions = p.emissions + (x < kSymbolRows ? x : kSymbolRows - 1u) * p.stride;
-      // In lane 0: values of the node before the chunk, on the row before; D on this row.
+      // In lane 0: values of the node before the chunk, from the previous row; D from this row.
       int held_m = kNegativeWord, held_i = kNegativeWord, held_d = kNegativeWord, entering_d = kNegativeWord;
       int best = kNegativeWord;
       for (u32 chunk = 0; chunk < kNodes; chunk += 32) {
@@ -100,7 +100,7 @@ extern "C" __global__ void __launch_bounds__(plan_constants::kThreads, 8)
         }
         const int leaving = shuffle_int(larger(a, entering_d + b), below);
         const int d = lowest ? entering_d : leaving;
-        entering_d = shuffle_int(leaving, 0);  // lane 0 holds what leaves the last lane
+        entering_d = shuffle_int(leaving, 0);  // lane 0 holds the last lane's outflow
         match[k] = static_cast<s16>(m);
         insert[k] = static_cast<s16>(in);
         deletion[k] = static_cast<s16>(d);

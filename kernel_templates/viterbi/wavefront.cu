@@ -1,19 +1,19 @@
 // Viterbi filter as a systolic wavefront, cells as packed 16-bit integers (DPX on sm_90 and later).
 //
-// L lanes score one sequence and are 2L virtual lanes: the low and the high half of every word.
-// Virtual lane v owns H consecutive nodes and works on row t - v at step t. A delete path thus runs
-// along one lane's own registers and crosses lanes with the same shuffle as everything else, on
-// the row where its neighbour was one step ago: no Lazy-F loop, no vote (against Farrar 2007).
+// L lanes score one sequence and form 2L virtual lanes: the low and the high half of every word. Virtual lane v
+// owns H consecutive nodes and processes row t - v at step t. A delete path thus runs along one lane's own
+// registers and crosses lanes with the same shuffle as everything else, on the row that the neighbour processed one
+// step ago: no Lazy-F loop, no vote (unlike Farrar 2007).
 //
-// The begin score is taken as constant (J speculated away, after Li et al. 2012) and the answer
-// checked; see late_params.h for why wrapping additions give the exact result otherwise.
+// The begin score is assumed constant (J is speculated away, after Li et al. 2012) and the answer is checked; see
+// late_params.h for the proof that wrapping additions are exact otherwise.
 //
 //   M(i,k) = max(B + BM_k, M(i-1,k-1) + MM, I(i-1,k-1) + (MI + IM), D(i-1,k-1) + DM) + e_k(x_i)
-//   I(i,k) = max(M(i-1,k), I(i-1,k) + II)        held without its M->I cost, paid on leaving
+//   I(i,k) = max(M(i-1,k), I(i-1,k) + II)        stored without its M->I cost, added on leaving
 //   D(i,k) = max(M(i,k-1) + MD, D(i,k-1) + DD)
 //
-// Models longer than 64 H nodes are cut into tiles, one launch each; the boundary column of each
-// row travels through memory.
+// Models longer than 64 H nodes are split into tiles, one launch each; the boundary column of each row is passed
+// through memory.
 #include "common/word_filter.cuh"
 #include "plan_constants.h"
 
@@ -28,9 +28,9 @@ static_assert(!kTiled || kL == 32, "tiles are one warp wide");
 
 enum : int { kTileNodes = 2 * kL * kH };
 enum : bool { kWide = plan_constants::kWide != 0 };
-// A virtual lane's match scores are loaded 16 bytes at a time: four nodes, each in the half of its
-// word that takes it, so that joining a low and a high one is an addition, which the multiply-add
-// pipe does; or, where shared memory is short, eight nodes, joined by a byte permute.
+// A virtual lane's match scores are loaded 16 bytes at a time: four nodes, each in its half of the word, so that an
+// addition on the multiply-add pipe joins a low and a high one; or, if shared memory is short, eight nodes, joined
+// by a byte permute.
 enum : int { kInChunk = kWide ? 4 : 8 };
 enum : int { kChunks = (kH + kInChunk - 1) / kInChunk };
 enum : int { kSlots = kL < 8 ? 8 : kL };  // copies interleaved: every lane of a phase its own banks
@@ -42,11 +42,11 @@ enum : u32 { kFloorWord = (static_cast<u32>(kWordFloor) & 0xffffu) * 0x10001u };
 HMMJIT_DEVICE int clamped(int cost) { return cost < kWordClamp ? kWordClamp : cost; }
 
 enum Cost : int { kEntryCost, kMmCost, kImCost, kDmCost, kMdCost, kDdCost, kIiCost, kCosts };
-// On their way into registers the costs lie where the emission table will be.
+// Costs are staged where the emission table will be.
 enum : int { kCostWords = kCosts * kH * kL };
 static_assert(kCostWords * 4 <= static_cast<int>(kTableRows) * kRowBytes, "costs fit the table");
 
-/// A cost into node `node`, 0-based: of what leads out of node - 1, but for the insert loop.
+/// A cost into node `node`, 0-based: those leaving node - 1, except for the insert loop.
 HMMJIT_DEVICE int node_cost(const WordFilterParams& p, int cost, int node) {
   const int before = node - 1;
   switch (cost) {
@@ -171,7 +171,7 @@ extern "C" __global__ void __launch_bounds__(plan_constants::kThreads, plan_cons
       const u32 x = row < length && code < kTableRows ? code : kTableRows - 1;
       const u8* const low_row = base + x * kRowBytes;
 
-      // The neighbour's last node on the row this virtual lane is at now.
+      // The neighbour's last node, on the row that this virtual lane processes now.
       u32 from_m = shuffle_up(m[kH - 1], 1), from_i = shuffle_up(ins[kH - 1], 1),
           from_d = shuffle_up(del[kH - 1], 1);
       if (first) from_m = from_i = from_d = kFloorWord;
@@ -190,8 +190,7 @@ extern "C" __global__ void __launch_bounds__(plan_constants::kThreads, plan_cons
       const u32 in_i = byte_permute(from_i, ins[kH - 1], 0x5432);
       const u32 in_d = byte_permute(from_d, del[kH - 1], 0x5432);
       u32 left_m = in_m, left_d = in_d;
-      // The next node's match state takes what it needs of a node's old values before these are
-      // replaced: no value is ever copied.
+      // The next node's match state reads a node's old values before they are overwritten, so no value is copied.
       u32 open = add_max_s16x2(before_m, mm[0], entry[0]);
       open = add_max_s16x2(before_i, im[0], open);
       open = add_max_s16x2(before_d, dm[0], open);

@@ -1,5 +1,5 @@
 // MSV, S = 1 ... 128 sequences per warp in the form of CUDAMPF++ (Jiang, Ganesan & Yao 2017): see
-// common/sequence_groups.cuh. msv/multi_lane.cu is what became of it.
+// common/sequence_groups.cuh. msv/multi_lane.cu was developed from it.
 //
 // Every row ends with a butterfly over the lanes of a sequence for its best cell, from which J and
 // B follow.

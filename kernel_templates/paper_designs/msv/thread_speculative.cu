@@ -20,15 +20,15 @@ enum : u32 { kWords = plan_constants::kWords };
 enum : bool { kSpeculate = plan_constants::kSpeculate != 0 };
 
 HMMJIT_DEVICE u32 cost_word(const ByteFilterParams& p, u32 x, u32 w) {
-  // The stride is a multiple of 16 and what lies between M and it is impossible.
+  // The stride is a multiple of 16, and cells between M and the stride are impossible.
   return 4 * w < p.emission_stride ? load_word(p.costs + x * p.emission_stride + 4 * w)
                                    : 0xffffffffu;
 }
 
 HMMJIT_DEVICE u32 shifted(u32 word, u32 below) { return byte_permute(below, word, 0x6543); }
 
-/// The largest cell of the target, or ~0 when `speculate` and B should have changed between two
-/// rows of one pass. `row` is left dirty.
+/// The largest cell of the target, or ~0 if `speculate` and B should have changed between two rows of one pass.
+/// `row` is left dirty.
 HMMJIT_DEVICE u32 score(const ByteFilterParams& p, const WorkItem& item, const LengthClass& length,
                         u32* row, bool speculate) {
   const u8* const residues = p.database.residues + static_cast<u64>(item.start) * kStartUnit;
@@ -69,7 +69,7 @@ HMMJIT_DEVICE u32 score(const ByteFilterParams& p, const WorkItem& item, const L
       best = max_u32(best, largest_byte(best1));
       ++i;
     }
-    if (best + p.bias >= 255u) break;  // overflow, whatever follows
+    if (best + p.bias >= 255u) break;  // final overflow
     msv_raise(p, static_cast<int>(best), &specials);
   }
   return best;

@@ -1,8 +1,8 @@
 // MSV, a warp per sequence, striped (CUDAMPF, Jiang & Ganesan 2016; striping after Farrar 2007).
 //
-// As paper_designs/ssv/warp_striped.cu: a warp is one vector of 128 byte cells, cell c = 4*lane + byte holds node
-// c*Q + q in word q; see common/striped.cuh for where the row lies. Every row ends with a butterfly
-// over the warp for its best cell, from which J and B follow.
+// As paper_designs/ssv/warp_striped.cu: a warp is one vector of 128 byte cells; cell c = 4*lane + byte holds node
+// c*Q + q in word q; see common/striped.cuh for the place of the row. Every row ends with a butterfly over the warp
+// for its best cell, from which J and B follow.
 //
 // kShared 1: costs of all symbols in shared memory (30 * kQ * 128 bytes). kShared 0: gathered byte
 // by byte through the caches.

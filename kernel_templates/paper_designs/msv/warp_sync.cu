@@ -1,10 +1,9 @@
 // MSV, a warp per sequence, DP row in shared memory (Jiang & Ganesan 2015, warp-synchronous).
 //
-// A warp walks a row in steps of 128 nodes, four byte cells a lane. The row is double-buffered, so
-// that the values of the row before stay readable until the whole row is done and no lane waits
-// for another within a row. Residues are packed, see common/packed_residues.cuh. Costs come from
-// shared memory or, for models whose table does not fit beside the rows, from global memory through
-// the caches (kShared).
+// A warp processes a row in steps of 128 nodes, four byte cells per lane. The row is double-buffered: the previous
+// row stays readable until the whole row is done, and no lane waits for another within a row. Residues are packed,
+// see common/packed_residues.cuh. Costs come from shared memory or, if the table does not fit next to the rows,
+// from global memory through the caches (kShared).
 //
 // kWords: words of four cells per row, a multiple of 32.
 #include "common/byte_filter.cuh"

@@ -1,5 +1,5 @@
 // SSV, S = 1 ... 128 sequences per warp in the form of CUDAMPF++ (Jiang, Ganesan & Yao 2017): see
-// common/sequence_groups.cuh. ssv/multi_lane.cu is what became of it.
+// common/sequence_groups.cuh. ssv/multi_lane.cu was developed from it.
 //
 // Cells hold the SSV score above its floor, 0..127, as in paper_designs/ssv/warp_striped.cu.
 #include "common/sequence_groups.cuh"

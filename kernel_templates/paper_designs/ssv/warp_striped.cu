@@ -1,13 +1,12 @@
 // SSV, a warp per sequence, striped (CUDAMPF, Jiang & Ganesan 2016; striping after Farrar 2007).
 //
-// A warp is one vector of 128 byte cells: lane l, byte b is vector cell c = 4*l + b. The model is
-// cut into 128 stripes of kQ nodes; register q of a lane holds, in byte b, node c*kQ + q. So the
-// step along the diagonal, from node k-1 to k, is a step from register q-1 to q, and only q = 0
-// takes the last register moved up by one cell: a byte permute and one shuffle per row. See
-// common/striped.cuh for where the row lies.
+// A warp is one vector of 128 byte cells: lane l, byte b is vector cell c = 4*l + b. The model is split into 128
+// stripes of kQ nodes; register q of a lane holds node c*kQ + q in byte b. So the step along the diagonal, from
+// node k-1 to k, is a step from register q-1 to q; only q = 0 takes the last register moved up by one cell: a byte
+// permute and one shuffle per row. See common/striped.cuh for the place of the row.
 //
-// Cells hold the SSV score above its floor, 0..127. The signed saturating addition limits sums to
-// 127, where the answer is "overflow" whatever follows; the maximum with 0 is the floor.
+// Cells hold the SSV score above its floor, 0..127. The signed saturating addition limits sums to 127, which is a
+// final overflow; the maximum with 0 is the floor.
 //
 // kShared 1: emission words of all 32 symbols in shared memory, laid out for conflict-free reads
 // (32 * kQ * 128 bytes). kShared 0: gathered byte by byte through the caches, for models whose
@@ -77,7 +76,7 @@ extern "C" __global__ void __launch_bounds__(plan_constants::kThreads, 1)
       u32 diagonal = byte_permute(lane == 0 ? 0u : below, last, 0x6543);
       int gather_lane = static_cast<int>(lane);
 #ifndef HMMJIT_LOCKSTEP
-      // Made new in every row: else the compiler keeps all 4 * kQ addresses in registers.
+      // Recomputed in every row: otherwise the compiler keeps all 4 * kQ addresses in registers.
       if constexpr (!kShared) asm volatile("" : "+r"(gather_lane));
 #endif
       HMMJIT_UNROLL_BY(kUnrolled)

@@ -1,10 +1,9 @@
 // Viterbi filter, a thread per sequence (Walters, Balu, Kompalli & Chaudhary 2009), exact for all.
 //
-// A thread keeps its DP row in local memory: global memory whose words the hardware interleaves by
-// thread, so that the 32 accesses of a warp to the same word of their rows fall into one line, which
-// is what the paper's interleaved arrays in global memory are for. Targets come sorted by length,
-// so that the threads of a warp end together. Transition scores, the same for all threads, and
-// match scores are read through the caches, two nodes at a time.
+// A thread keeps its DP row in local memory, whose words the hardware interleaves by thread: the 32 accesses of a
+// warp to the same word of their rows fall into one line, as in the paper's interleaved arrays in global memory.
+// Targets are sorted by length, so the threads of a warp end together. Transition scores, the same for all threads,
+// and match scores are read through the caches, two nodes at a time.
 //
 // kWords: words of two nodes, at least M/2.
 #include "common/word_filter.cuh"
@@ -22,9 +21,9 @@ struct NodeScores {
   int entry, mm, im, dm, md, mi, ii, dd, emission;
 };
 
-/// One node of one row: `cell` holds it on the row before and then on this row; `diagonal`, the
-/// node before it on the row before, becomes the cell's old value; `flow` is its delete state and
-/// becomes that of the next node.
+/// One node of one row: `cell` holds the previous row's value and then this row's; `diagonal`, the previous node on
+/// the previous row, becomes the old value of the cell; `flow` is the node's delete state and becomes that of the
+/// next node.
 HMMJIT_DEVICE int step(int begin, const NodeScores& s, Node* cell, Node* diagonal, int* flow) {
   const Node old = *cell;
   int m = larger(begin + s.entry, diagonal->match + s.mm);

@@ -1,10 +1,9 @@
 // Viterbi filter, a warp per sequence, striped (CUDAMPF, Jiang & Ganesan 2016; striping and Lazy-F
 // after Farrar 2007), exact for all.
 //
-// A warp is one vector of 64 saturating 16-bit cells: cell c = 2*lane + half holds node c*Q + q in
-// word q. A row is one pass over the words; delete states that cross a stripe follow by the
-// parallel Lazy-F, further passes that end when a vote of the warp finds that nothing changes. See
-// common/striped.cuh for where the rows lie.
+// A warp is one vector of 64 saturating 16-bit cells: cell c = 2*lane + half holds node c*Q + q in word q. A row is
+// one pass over the words; delete states that cross a stripe follow by the parallel Lazy-F: further passes until a
+// vote of the warp finds no change. See common/striped.cuh for the place of the rows.
 //
 // kShared 1: scores of the model in shared memory, laid out for conflict-free reads
 // (38 rows of 128 Q bytes). kShared 0: gathered through the caches.
@@ -29,7 +28,7 @@ HMMJIT_DEVICE u32 score_word(const WordFilterParams& p, u32 row, int lane, int q
   return pack_words(word_transition(p, which, low), word_transition(p, which, high));
 }
 
-/// Every cell takes the value of the cell before it; the first takes minus infinity.
+/// Every cell takes the value of the previous cell; the first takes minus infinity.
 HMMJIT_DEVICE u32 moved_up(u32 word, u32 lane) {
   const u32 below = shuffle_up(word, 1);
   return byte_permute(lane == 0 ? kNone : below, word, 0x5432);
@@ -86,7 +85,7 @@ extern "C" __global__ void __launch_bounds__(plan_constants::kThreads, 1)
       x = x < kSymbols ? x : kSymbols - 1;
       int gather_lane = static_cast<int>(lane);
 #ifndef HMMJIT_LOCKSTEP
-      // Made new in every row: else the compiler keeps all addresses in registers.
+      // Recomputed in every row: otherwise the compiler keeps all addresses in registers.
       if constexpr (!kShared) asm volatile("" : "+r"(gather_lane));
 #endif
       const auto scores = [&](u32 row, int q) {
@@ -127,7 +126,7 @@ extern "C" __global__ void __launch_bounds__(plan_constants::kThreads, 1)
         HMMJIT_UNROLL_BY(kUnrolled)
         for (int q = 0; q < words; ++q) {
           const u32 d = deletion.get(q), raised = max_s16x2(d, flow);
-          // What a cell does not take here it has passed on before.
+          // A cell has already passed on any value that it does not take here.
           if (warp_ballot(raised != d) == 0) {
             settled = true;
             break;

@@ -1,11 +1,10 @@
 // Viterbi filter, a warp per sequence, DP rows in shared memory (Jiang & Ganesan 2015,
 // warp-synchronous), exact for all.
 //
-// A warp walks a row in steps of 32 nodes, a node a lane. Rows are double-buffered, so that the row
-// before stays readable until the whole row is done and no lane waits for another within a row.
-// The delete states that a row's match states do not settle follow by the parallel Lazy-F: the 32
-// nodes of a step take what their neighbours offer until a vote of the warp says that nothing
-// changes. Residues are packed, see common/packed_residues.cuh.
+// A warp processes a row in steps of 32 nodes, one node per lane. Rows are double-buffered: the previous row stays
+// readable until the whole row is done, and no lane waits for another within a row. Remaining delete states follow
+// by the parallel Lazy-F: the 32 nodes of a step take their neighbours' values until a vote of the warp finds no
+// change. Residues are packed, see common/packed_residues.cuh.
 //
 // kNodes: nodes of a row, a multiple of 32. kShared 1: the model's scores in shared memory; 0: in
 // global memory, read through the caches, for models too long for that.
@@ -18,7 +17,7 @@ namespace {
 
 enum : u32 { kNodes = plan_constants::kNodes };
 enum : bool { kShared = plan_constants::kShared != 0 };
-enum : u32 { kRowWords = kNodes + 2 };  // two before the first node: the delete state leads by one
+enum : u32 { kRowWords = kNodes + 2 };  // two before the first node, since delete states are one ahead
 enum : u32 { kTableRows = kPackedTableRows + kWordTransitions };
 static_assert(kNodes % 32 == 0, "whole steps of a warp");
 
