@@ -36,7 +36,7 @@ import sys
 import tempfile
 import time
 
-# The case, its threads and the megabytes of resident memory it may take.
+# A case, its threads, and its limit of resident memory in megabytes.
 BOUNDED = ("pfam mix x all", 2, 400)
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

@@ -1,11 +1,10 @@
-// The domain stage on real data: filters a target file with one or more models, then times
-// everything from the Forward filter on, part by part. With --rows it also prints the scores,
-// coordinates and alignment lines, to be looked at or compared between versions; the comparison
-// with hmmsearch is done on the whole program (tests/scenario).
+// Benchmark of the domain stage on real data: filters a target file with one or more models, then
+// times each part from the Forward filter on. --rows also prints scores, coordinates and alignment
+// lines for comparing versions; tests/scenario compares the whole program with hmmsearch.
 //
-// With --device the first GPU also scores the targets that passed, those of all models in one launch
-// (of at most 32), --copies times. Prints the times of its kernels and the cells that they computed,
-// and compares its results with the CPU's.
+// With --device the first GPU also scores the targets that passed, those of all models (at most 32)
+// in one launch, --copies times. Prints the times and cells of its kernels, and compares the
+// results with the CPU's.
 //
 //   domain_bench MODELS TARGETS [--rows] [--max] [--nonull2] [--seed N] [--batch N] [--repeat N]
 //                [--device] [--copies N] [--workspace MIB]
@@ -89,7 +88,7 @@ Options parse(int argc, char** argv) {
   return o;
 }
 
-// Core time: other work on the machine does not count.
+// CPU time, which excludes other work on the machine.
 double seconds() {
   timespec now;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -133,7 +132,7 @@ void or_die(const Status& status) {
   if (!status) die(status.error().to_string());
 }
 
-// A model, the targets that passed its filters, and what the CPU found in them.
+// A model, the targets that passed its filters, and the CPU's results for them.
 struct Passed {
   std::shared_ptr<const SearchModel> model;
   std::vector<TargetView> targets;
@@ -216,7 +215,7 @@ class DeviceBench {
     return out;
   }
 
-  // Targets of one model whose scores, domains and alignments are not the CPU's.
+  // Number of targets of one model whose scores, domains and alignments differ from the CPU's.
   std::size_t compare(const Passed& passed, const gpu::DomainRequest& request,
                       std::array<double, 3>* cells, std::array<std::size_t, 3>* items,
                       std::size_t* left) {

@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 HEADING = "349 Pfam models against 31.2 M residues, 16 cores, seconds"
-# Beginnings of the rows, and their labels.
+# Prefixes of the rows, and their labels.
 ROWS = (("hmmsearch 3.3.2", "hmmsearch 3.3.2"), ("hmmjit, CPU only", "hmmjit, CPU"),
         ("hmmjit, GPU, empty", "hmmjit, one H100, cold"), ("hmmjit, GPU, warm", "hmmjit, one H100"))
 

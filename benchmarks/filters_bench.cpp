@@ -1,10 +1,10 @@
 // Speed of the CPU filters on one core: billions of dynamic-programming cells (model nodes times
-// residues, padding not counted) per second, per instruction set and model.
+// residues, without padding) per second, per instruction set and model.
 //
 //   filters_bench [--isa NAME]... TARGETS MODEL...
 //
-// SSV runs over all targets. Viterbi and bias run over the 2 % of targets with the highest MSV
-// scores, the ones that reach them in a search, MSV over a sample of all.
+// SSV runs over all targets, MSV over a sample. Viterbi and bias run over the 2 % of targets with
+// the highest MSV scores, as in a search.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ double now() {
 }
 
 // CPU seconds of f over all targets, in pieces of about a millisecond, each the best of several
-// repeats: neighbours on a shared machine only ever add time.
+// repeats: other work on a shared machine only adds time.
 template <typename F>
 double best_seconds_of_pieces(const std::vector<std::span<const Residue>>& targets, F&& f) {
   constexpr std::size_t kPiece = 500;
@@ -141,7 +141,7 @@ int main(int argc, char** argv) {
           best_seconds(top, [&](auto target) { g_sink = tables.viterbi_filter(target, scratch); });
       const double bias =
           best_seconds(top, [&](auto target) { g_sink = tables.bias_filter(target); });
-      // As a search calls it: a few dozen survivors of one task at a time.
+      // As a search calls it: a few dozen survivors per task.
       constexpr std::size_t kBatch = 64;
       std::vector<float> results(kBatch);
       std::size_t at = 0;

@@ -24,9 +24,9 @@ import sys
 HEAD = '''\
 // The fastest split of each size class among multi_lane_mixed's, as measured.
 // Made by benchmarks/measure_ssv.py on one {device} ({sms} SMs, {ghz:.2f} GHz): {kernels} kernels,
-// {residues} residues, median of {launches} launches, {answers} answers compared with the CPU's,
-// {wrong} of them wrong. Neighbouring splits differ by up to {spread:.0f} % through the registers and the order of
-// loads that the assembler finds, which no model of the device predicts.
+// {residues} residues, median of {launches} launches, {answers} answers equal to the CPU's.
+// Neighbouring splits differ by up to {spread:.0f} % through the assembler's choice of registers and order of
+// loads, which no model of the device predicts.
 #pragma once
 
 #include <array>
@@ -37,7 +37,7 @@ namespace hmmjit::plan::ssv_measured {{
 struct MeasuredSplit {{
   std::int16_t length;  ///< positions of the size class
   std::int8_t lanes, byte_words, half_words;
-  std::int16_t gcups;  ///< of the class, on {sms} SMs at {ghz:.2f} GHz
+  std::int16_t gcups;  ///< for the class, on {sms} SMs at {ghz:.2f} GHz
 }};
 
 constexpr int kMeasuredCapability = {capability};
@@ -50,7 +50,7 @@ constexpr std::array<MeasuredSplit, {count}> kMeasured{{{{
 
 }}  // namespace hmmjit::plan::ssv_measured
 '''
-# Amino acids as frequent as in Swiss-Prot, per mille.
+# Frequencies of amino acids in Swiss-Prot, per mille.
 FREQUENT = dict(A=79, C=15, D=54, E=67, F=40, G=70, H=23, I=59, K=59, L=96, M=24, N=41, P=48, Q=40,
                 R=54, S=68, T=54, V=67, W=11, Y=30)
 
@@ -72,7 +72,7 @@ def make_model(path, length):
     fasta = path + ".fasta"
     with open(fasta, "w") as sink:
         sink.write(f">random{length}\n{residues}\n")
-    # Short simulations: only the parameters' presence matters here, not their last digit.
+    # Short simulations: the parameters must be present, not precise.
     subprocess.run(["hmmbuild", "--amino", "--singlemx", "--EmN", "20", "--EvN", "20", "--EfN", "20",
                     "-n", f"random{length}", path, fasta], check=True, stdout=subprocess.DEVNULL)
     os.remove(fasta)
@@ -80,7 +80,7 @@ def make_model(path, length):
 
 def measure(arguments, models):
     out = []
-    # Two runs: long models keep the device busy with fewer splits each.
+    # Two runs: with long models fewer splits keep the device busy.
     for name, group, most in (("short", [m for m in models if m[0] <= 1024], 16),
                               ("long", [m for m in models if m[0] > 1024], 9)):
         if not group:
@@ -127,7 +127,7 @@ def header(files):
         device=device["name"], sms=device["sm_count"], ghz=device["clock_khz"] / 1e6,
         capability=int(device["architecture"][3:]), kernels=sum(map(len, of_class.values())),
         residues=f"{first['residues']:,}", launches=first["launches"],
-        answers=f"{sum(run['summary']['answers'] for run in runs):,}", wrong="none", spread=spread,
+        answers=f"{sum(run['summary']['answers'] for run in runs):,}", spread=spread,
         count=len(rows), rows="\n".join(lines + [line]))
 
 

@@ -1,8 +1,8 @@
 // Reading speed of the sequence and model readers:
 //   readers_bench [--memory] [--rounds N] FILE...
-// A file that opens as profiles is read as profiles, anything else as targets packed into 4 Mi
-// residue blocks. Speeds are of the uncompressed bytes, best round: MB/s of wall time and of
-// processor time (all threads, so that decompression ahead of the reader counts).
+// A file that opens as profiles is read as profiles, any other as targets packed into blocks of 4
+// Mi residues. Speeds refer to uncompressed bytes, best round: MB/s of wall time and of CPU time
+// (all threads, including those that decompress ahead).
 #include <fmt/format.h>
 
 #include <chrono>

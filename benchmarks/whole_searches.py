@@ -186,7 +186,7 @@ class Table:
                 self.run("huge", program, a.models, most)
             self.compare(("huge",))
         if "rich" in chosen:
-            for program in self.programs:  # fills the cache
+            for program in self.programs:  # fill the cache
                 self.run("rich, filling", program, a.library, a.targets)
             for program in self.in_turn(max(1, a.repeats // 2)):
                 self.run("rich", program, a.library, a.targets)

@@ -1,10 +1,10 @@
-// The catalogue through the compiler: the first choice of every plan, and of every variant
-// demanded by name, compiles without spills and within its promised registers, or the entry refuses
-// the shape with a reason. No second candidate is tried.
+// Compiles the catalogue: the first choice of every plan, and of every variant forced by name,
+// compiles without spills and within its promised registers, or the entry refuses the shape with a
+// reason. No second candidate is tried.
 //
-// Default: a sample that walks variants, size classes and architectures. HMMJIT_CATALOGUE=all:
-// every distinct kernel that plans for models of 1 to 3591 positions (the longest of Pfam) ask for
-// on the devices of the table, about 2300; --gtest_filter='*viterbi' takes one stage.
+// Default: a sample of variants, size classes and architectures. HMMJIT_CATALOGUE=all: every
+// distinct kernel of plans for models of 1 to 3591 positions (the longest of Pfam) on the devices
+// of the table, about 2300; --gtest_filter='*viterbi' selects one stage.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -36,8 +36,8 @@ double thread_cpu_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-/// One table device for each architecture of the compiler; a device of a neighbouring table entry
-/// stands in for architectures no table device has.
+/// One table device per architecture of the compiler; architectures without one use the device of a
+/// neighbouring entry.
 std::vector<plan::DeviceTraits> devices_for(const std::vector<int>& architectures) {
   std::vector<plan::DeviceTraits> out;
   for (const int architecture : architectures) {
@@ -75,7 +75,7 @@ class Catalogue : public testing::TestWithParam<plan::Stage> {
     options.variant = variant;
     const auto planned = plan::make_plan(stage, length, 29, device, options);
     if (!planned) {
-      // Rows of the domain stage lie in shared memory: the CPU takes what is too long for it.
+      // Rows of the domain stage are in shared memory: too long models run on the CPU.
       const bool domain = stage >= plan::Stage::kParser && stage <= plan::Stage::kEnvelope;
       EXPECT_TRUE(domain || !variant.empty()) << planned.error().to_string();
       EXPECT_TRUE(domain || planned.error().code == ErrorCode::kUsage)

@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-// ---- A small catalogue of its own ---------------------------------------------------------------
+// ---- A small catalogue for these tests ----------------------------------------------------------
 
 plan::Verdict accept_all(const plan::ModelShape&, const plan::DeviceTraits&) {
   return plan::Verdict::accept();
@@ -274,7 +274,7 @@ TEST_F(Provider, RefusedOptionKeepsTheReason) {
   EXPECT_EQ(entries(), 0u);
 }
 
-// Acceptance test G: every component of the key alone makes a miss that `explain` names.
+// Acceptance test G: a change of any key component is a miss that `explain` names.
 TEST_F(Provider, EachKeyComponentIsNamed) {
   const auto job =
       make_job(texts(), plan_of(kGood).chosen, *plan::find_device("H200"), compiler_->get());
@@ -358,8 +358,8 @@ TEST_F(Provider, NewerDeviceGetsPtx) {
   EXPECT_THAT((*kernel)->target.explanation, HasSubstr("sm_130 is newer"));
 }
 
-// Acceptance test M: the same key and bytes from two processes whatever their working directory,
-// locale, time zone, home and search path.
+// Acceptance test M: the same key and bytes from two processes with different working directories,
+// locales, time zones, homes and search paths.
 TEST_F(Provider, ImagesAreReproducible) {
   struct Surroundings {
     const char *name, *folder, *environment;
@@ -394,8 +394,8 @@ TEST_F(Provider, ImagesAreReproducible) {
   EXPECT_EQ(entries.size(), 1u);
 }
 
-// Acceptance test M over time: the images of a few real kernels, by NVRTC build. Another build has
-// goldens of its own; HMMJIT_UPDATE_GOLDEN=1 writes them.
+// Acceptance test M over time: the images of a few real kernels, by NVRTC build. Each build has its
+// own golden file; HMMJIT_UPDATE_GOLDEN=1 writes it.
 TEST_F(Provider, ImagesOfThisCompilerBuildAreTheGoldenOnes) {
   std::string build = (*compiler_)->identity();
   std::ranges::replace_if(
@@ -424,8 +424,8 @@ TEST_F(Provider, ImagesOfThisCompilerBuildAreTheGoldenOnes) {
   EXPECT_EQ(text, golden) << path;
 }
 
-// Acceptance test O: warm for three architectures, export, import, run strictly: no compile; and
-// the same on a machine that has no compiler at all.
+// Acceptance test O: warm for three architectures, export, import, run in mode strict: no compile;
+// the same on a machine without a compiler.
 TEST_F(Provider, BundleServesAMachineThatMayNotCompile) {
   const std::vector<const char*> devices{"T4", "A100", "H200"};
   const std::string bundle = (root_ / "kernels.bundle").string();
@@ -467,7 +467,7 @@ TEST_F(Provider, BundleServesAMachineThatMayNotCompile) {
   EXPECT_THAT(missing.error().message, HasSubstr("no run-time compiler found"));
 }
 
-// What a thread of the pool throws reaches whoever waits for the kernel.
+// An exception in a thread of the pool reaches the callers that wait for the kernel.
 TEST_F(Provider, MemoryThatRunsOutWhileCompilingIsAnErrorOfResources) {
   const auto cache = open_cache();
   ProviderSettings failing = settings();
@@ -478,7 +478,7 @@ TEST_F(Provider, MemoryThatRunsOutWhileCompilingIsAnErrorOfResources) {
   EXPECT_EQ(kernel.error().code, ErrorCode::kResources) << kernel.error().to_string();
 }
 
-// Without a compiler the right kernel counts, not the stored key that looks most alike.
+// Without a compiler, the stored key must be of the right kernel, not the most similar one.
 TEST_F(Provider, WithoutCompilerTheSameKernelOfAnyMakerServes) {
   const plan::Plan p = plan_of(kGood);
   const Result<std::shared_ptr<const NvrtcLibrary>> none =
@@ -516,13 +516,13 @@ TEST_F(Provider, WithoutCompilerTheSameKernelOfAnyMakerServes) {
   ASSERT_TRUE(kernel) << kernel.error().to_string();
   EXPECT_EQ((*kernel)->image.bytes, image->bytes);
   EXPECT_THAT((*kernel)->origin_note, HasSubstr("nvrtc 12.4 x"));
-  // Refused by the driver, it leaves the cache although its key is not our own.
+  // Refused by the driver, it is removed from the cache although another compiler made it.
   EXPECT_FALSE(provider.refused(p, *kernel, "bad image"));
   EXPECT_EQ(entries(), 1u);
 }
 
-// Kernels that were installed with the program serve beside any compiler; those of the user's
-// folder that another compiler made do not, as before.
+// Kernels installed with the program work with any compiler; those in the user's folder from
+// another compiler do not.
 TEST_F(Provider, InstalledKernelsOfAnotherCompilerNeedNoCompile) {
   const plan::Plan p = plan_of(kGood);
   const auto own = make_job(texts(), p.chosen, p.device, compiler_->get());
@@ -547,7 +547,7 @@ TEST_F(Provider, InstalledKernelsOfAnotherCompilerNeedNoCompile) {
     EXPECT_EQ(provider.statistics().compiled, installed ? 0u : 1u);
     EXPECT_EQ((*kernel)->origin_note, installed ? "installed; made by nvrtc 12.4 x" : "");
     if (!installed) continue;
-    // What the driver refuses is compiled here.
+    // A kernel that the driver refuses is compiled here.
     const auto again = provider.refused(p, *kernel, "bad image");
     ASSERT_TRUE(again) << again.error().to_string();
     EXPECT_EQ(provider.statistics().compiled, 1u);
@@ -595,7 +595,7 @@ TEST_F(Provider, UrgentKernelsComeFirst) {
     if (e.kind == ProviderEvent::Kind::kCompiled) order.push_back(e.kernel);
   }
   ASSERT_EQ(order.size(), 7u);
-  // The first may have begun before the urgent one was asked for.
+  // The first may have begun before the urgent request.
   const auto urgent = std::ranges::find_if(
       order, [](const std::string& name) { return name.find(".other.") != std::string::npos; });
   EXPECT_LE(urgent - order.begin(), 1);
@@ -610,7 +610,7 @@ TEST_F(Provider, EquallyUrgentKernelsComeInTheOrderOfRequests) {
   s.threads = 1;
   KernelProvider provider(texts(), compiler_, *cache, s);
   std::vector<KernelProvider::Future> futures;
-  // Of different lengths, so that no kernel is another one's, too.
+  // Different lengths, so that all kernels are distinct.
   for (const plan::KernelVariant& v : variants)
     futures.push_back(provider.request(plan_of(v, 1 + static_cast<int>(futures.size())), 3));
   for (auto& future : futures) ASSERT_TRUE(future.get());
@@ -643,7 +643,7 @@ TEST_F(Provider, StagesHaveKernelsOfTheirOwn) {
   EXPECT_NE((*one.get())->image.bytes, (*other.get())->image.bytes);
 }
 
-// Acceptance point 10: an image the driver will not load is thrown away and made again, once.
+// Acceptance point 10: an image that the driver refuses is discarded and made again, once.
 TEST_F(Provider, ImageRefusedByTheDriverIsRebuiltOnce) {
   const auto cache = open_cache();
   KernelProvider provider(texts(), compiler_, *cache, settings());
@@ -702,7 +702,7 @@ TEST_F(Provider, DumpThenOverride) {
     original = (*plain.get(plan_of(kGood)))->image.bytes;
     EXPECT_NE(changed, original);
   }
-  // A cubin wins over everything.
+  // A cubin takes precedence over everything.
   std::ofstream(root_ / "edited" / (name + ".cubin")) << original;
   KernelProvider provider(texts(), compiler_, *cache, edited);
   const auto kernel = provider.get(plan_of(kGood));

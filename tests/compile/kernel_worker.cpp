@@ -1,10 +1,10 @@
-// One process that wants one kernel: kernel_worker <model length> <device>. Prints what it did and
+// A process that requests one kernel: kernel_worker <model length> <device>. Prints its events and
 // the digest of the image.
 #include <cstdio>
 #include <cstdlib>
 
-#include "core/digest.hpp"
 #include "compile/kernel_provider.hpp"
+#include "core/digest.hpp"
 
 int main(int argc, char** argv) {
   using namespace hmmjit;
@@ -25,7 +25,6 @@ int main(int argc, char** argv) {
     return static_cast<int>(kernel.error().code);
   }
   std::printf("compiled=%d digest=%s note=%s\n", static_cast<int>(provider.statistics().compiled),
-              digest_of((*kernel)->image.bytes).hex().c_str(),
-              (*kernel)->origin_note.c_str());
+              digest_of((*kernel)->image.bytes).hex().c_str(), (*kernel)->origin_note.c_str());
   return 0;
 }

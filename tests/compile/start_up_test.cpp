@@ -1,5 +1,5 @@
-// What a user waits for: kernels of a whole library compiled on an empty cache, one kernel, and a
-// kernel that is cached. Prints times; fails on what no load of the machine excuses.
+// Waiting times of a user: all kernels of a library with an empty cache, one kernel, a cached
+// kernel. Prints times; fails only beyond limits that no load of the machine explains.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -54,7 +54,7 @@ class StartUp : public testing::Test {
   Result<std::shared_ptr<const NvrtcLibrary>> compiler_ = fail(ErrorCode::kInternal, "not set");
 };
 
-// Every size class between the shortest and the longest of 349 Pfam models.
+// Every size class from the shortest to the longest of 349 Pfam models.
 constexpr int kShortest = 23, kLongest = 673;
 
 std::set<int> library_classes() {
@@ -65,7 +65,7 @@ std::set<int> library_classes() {
   return classes;
 }
 
-// How many kernels a library needs: plans alone.
+// Number of kernels of a library, from plans alone.
 TEST_F(StartUp, KernelsOfALibrary) {
   for (const char* name : {"T4", "A100", "H200", "B200", "RTX 5090"}) {
     const auto device = *plan::find_device(name);
@@ -75,7 +75,7 @@ TEST_F(StartUp, KernelsOfALibrary) {
       double computed = 0, real = 0;
       for (int length = kShortest; length <= kLongest; ++length) {
         const auto planned = plan::make_plan(stage, length, 29, device);
-        // Rows of the domain stage lie in shared memory: the CPU takes what is too long for it.
+        // Rows of the domain stage are in shared memory: too long models run on the CPU.
         if (!planned && stage >= plan::Stage::kParser) continue;
         ASSERT_TRUE(planned) << planned.error().to_string();
         std::string identity(planned->chosen.variant->name);
@@ -83,8 +83,7 @@ TEST_F(StartUp, KernelsOfALibrary) {
           identity += fmt::format("/{}", value);
         }
         kernels.insert(std::move(identity));
-        // Those of the domain stage compute the model's own rows, and one serves models of all
-        // lengths.
+        // Kernels of the domain stage compute the model's own rows; one serves all lengths.
         computed +=
             stage >= plan::Stage::kParser ? length : planned->chosen.expected.covered_length;
         real += length;
@@ -140,15 +139,15 @@ TEST_F(StartUp, CompilesOfALibrary) {
       if (!cold) {
         EXPECT_EQ(statistics.compiled, 0u);
       } else if (stage == plan::Stage::kSsv) {
-        // The aim is 15 s on two cores. Core-seconds of the same work double on a machine whose
-        // cores share their units with other work, so only what no such load explains fails.
+        // The goal is 15 s on two cores. Core-seconds double on a machine whose cores share their
+        // units with other work, so the limit is above that.
         EXPECT_LT(process_cpu_seconds() - cpu, 3 * 2 * 15.0);
       }
     }
   }
 }
 
-// `hmmjit plan --emit cubin` as a user runs it: everything a process does, driver and GPU aside.
+// `hmmjit plan --emit cubin` as a user runs it: the whole process, except driver and GPU.
 TEST_F(StartUp, EmittedCubin) {
   const std::string command = fmt::format(
       "HMMJIT_CACHE_DIR={} {} plan --length 400 --device H200 --stage ssv --emit cubin "
@@ -194,7 +193,7 @@ TEST_F(StartUp, CacheHit) {
       "disk hit: median {:.2f} ms ({:.2f} to {:.2f}), with cache and templates opened {:.2f} "
       "ms, load {:.1f}\n",
       hits[kRounds / 2], hits.front(), hits.back(), whole[kRounds / 2], load());
-  // The least of many: what the work itself takes, whoever else uses the machine.
+  // The minimum of many runs: the work itself, without other users of the machine.
   EXPECT_LT(hits.front(), 5.0);
 }
 

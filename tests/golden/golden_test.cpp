@@ -1,4 +1,4 @@
-// Outputs kept in files. HMMJIT_UPDATE_GOLDEN=1 rewrites them; the difference is then reviewed.
+// Outputs compared with files. HMMJIT_UPDATE_GOLDEN=1 rewrites them for review.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ TEST(Golden, RenderedFixture) {
   expect_golden("example.rendered.cu", source->text);
 }
 
-// Devices and size classes decide every cache key: a change here is a change for users.
+// Devices and size classes determine every cache key: a change here affects users.
 TEST(Golden, DevicesAndSizeClasses) {
   std::string text;
   for (const plan::DeviceTraits& d : plan::device_table()) {
@@ -52,8 +52,8 @@ TEST(Golden, DevicesAndSizeClasses) {
   expect_golden("devices_and_classes.txt", text);
 }
 
-// The rendered source of every variant's first choice, as a digest: an edit of a template or of a
-// catalogue entry shows which kernels, and so which cache entries of users, it changes.
+// The rendered source of every variant's first choice, as a digest: shows which kernels, and
+// therefore which of users' cache entries, an edit of a template or catalogue entry changes.
 TEST(Golden, RenderedKernels) {
   const auto library = render::TemplateLibrary::from_environment();
   ASSERT_TRUE(library) << library.error().to_string();

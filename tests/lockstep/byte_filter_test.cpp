@@ -1,5 +1,5 @@
-// SSV and MSV kernels in lockstep execution against the scalar reference: every score, status,
-// gate decision and list, on typical, adversarial and out-of-range models and targets.
+// SSV and MSV kernels in lockstep against the scalar reference: every score, status, gate decision
+// and list, on typical, adversarial and out-of-range models and targets.
 #define HMMJIT_LOCKSTEP
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ using hmmjit_lockstep::covered_by_entry;
 
 bool tiled(const KernelInstance& k) { return hmmjit_lockstep::tile_length_by_entry(k) > 0; }
 
-/// Everything one launch reads and writes, in host memory.
+/// The inputs and outputs of one launch, in host memory.
 struct LaunchData {
   LaunchData(const KernelInstance& kernel, const ByteProfile& profile,
              const Calibration& calibration, double F1, const layout::PackedTargets& packed,
@@ -44,7 +44,7 @@ struct LaunchData {
         work(list),
         stage(profile, calibration, F1, packed.class_lengths),
         splits(list.splits),
-        // As much as the entry asks for, poisoned.
+        // The size that the entry asks for, poisoned.
         boundary(packed.residues.size() * hmmjit_lockstep::scratch_by_entry(kernel).per_residue,
                  0xee),
         tile_best(list.items.size(), 77),
@@ -113,7 +113,7 @@ Outcome run_ssv(const KernelInstance& kernel, LaunchData& data) {
   return data.outcome();
 }
 
-// Largest cell value of the specification's plain-integer statement, as u.
+// Largest cell value as u, computed in plain integers as the specification states it.
 int best_unsigned(const ByteProfile& profile, std::span<const Residue> residues) {
   std::vector<int> row(static_cast<std::size_t>(profile.M) + 1, -128);
   int best = -128;
@@ -183,7 +183,7 @@ std::vector<std::vector<Residue>> mixed_targets(std::uint64_t seed, const Hmm& h
   return out;
 }
 
-// More than one batch of a warp, the last one incomplete.
+// More than one batch per warp, the last one incomplete.
 int target_count(const KernelInstance& k) {
   const bool many = !k.constants.contains("kS") || k.at("kS") > 8;
   return many && k.kernel != "msv_warp_sync" && !k.constants.contains("kQ") ? 41 : 13;
@@ -192,7 +192,7 @@ int target_count(const KernelInstance& k) {
 class SsvLockstep : public testing::TestWithParam<std::size_t> {
  protected:
   const KernelInstance& kernel() const { return hmmjit_lockstep::kernel_instances()[GetParam()]; }
-  // Model lengths that fit: full, one short of full, well short, tiny; several tiles if tiled.
+  // Model lengths that fit: full, one less, much less, tiny; several tiles if tiled.
   std::vector<int> lengths() const {
     const int full = covered_by_entry(kernel());
     std::vector<int> out{full, std::max(1, full - 1), std::max(1, full / 2 + 1), 1};
@@ -207,7 +207,7 @@ TEST_P(SsvLockstep, EqualsReferenceOnModelsOfEveryKind) {
   std::uint64_t seed = 1000 + GetParam();
   for (const int M : lengths()) {
     for (const auto kind : test_support::kAllModelKinds) {
-      // Long rows are dear to emulate: every kind at the full length, one at each other.
+      // Long rows are expensive to emulate: every kind at the full length, one at each other.
       if (++seed % 7 != 0 && M != covered_by_entry(kernel())) continue;
       const auto model = test_support::random_model(seed, M, kind);
       const auto targets = mixed_targets(seed, model->hmm, target_count(kernel()), 50);
@@ -240,8 +240,8 @@ TEST_P(SsvLockstep, SplitTargetsGiveTheSameAnswers) {
         mixed_targets(GetParam(), model->hmm, 24, 700), "split", true);
 }
 
-// Where the constants leave no room in a signed byte, which longer targets bring about, SSV has no
-// result and the MSV recurrence decides.
+// If the constants leave no room in a signed byte, as for long targets, SSV has no result and the
+// MSV recurrence decides.
 TEST(ByteStage, SsvIsNotUsableAtLengthsThatLeaveNoRoom) {
   const auto model = test_support::random_model(78, 24);
   ByteProfile profile = model->bytes;
@@ -272,15 +272,14 @@ std::string instance_name(const testing::TestParamInfo<std::size_t>& instance) {
 
 INSTANTIATE_TEST_SUITE_P(All, SsvLockstep, testing::ValuesIn(instances_of("ssv_")), instance_name);
 
-// ---- MSV
-// -----------------------------------------------------------------------------------------
+// ---- MSV ----------------------------------------------------------------------------------------
 
 class MsvLockstep : public testing::TestWithParam<std::size_t> {
  protected:
   const KernelInstance& kernel() const { return hmmjit_lockstep::kernel_instances()[GetParam()]; }
   int most_nodes() const { return covered_by_entry(kernel()); }
 
-  /// `undecided`: the launch takes its targets from the list an SSV launch would have left.
+  /// `undecided`: the launch reads its targets from the list that an SSV launch would leave.
   void check(const ByteProfile& profile, const Calibration& calibration, double F1,
              const std::vector<std::vector<Residue>>& sequences, const std::string& what,
              bool undecided) {

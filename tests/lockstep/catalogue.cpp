@@ -10,7 +10,7 @@ namespace {
 
 namespace plan = hmmjit::plan;
 
-// Whether an entry offers what tells it from the other entries of the same kernel.
+// True if the instance has the constants that distinguish an entry from others of the same kernel.
 bool has_form(const plan::KernelVariant& entry, const KernelInstance& instance) {
   const plan::DeviceTraits device = *plan::find_device("H200");
   for (const int length : {1, 30, 100, 400, 1000, 3000}) {
@@ -47,8 +47,8 @@ plan::Constants constants_of(const KernelInstance& instance) {
   return out;
 }
 
-// Of the longest model it takes. Only the striped designs want to know: Q of them may be a
-// capacity, of which a launch uses what the model needs.
+// The longest model that the instance takes. Only the striped designs depend on it: their Q may be
+// a capacity, of which a launch uses what the model needs.
 plan::ModelShape shape_of(const KernelInstance& instance) {
   const plan::KernelVariant& entry = entry_of(instance);
   plan::ModelShape shape{.stage = entry.stage, .length = 1, .alphabet_codes = 29};

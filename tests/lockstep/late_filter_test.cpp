@@ -1,5 +1,5 @@
-// Viterbi kernels in lockstep execution against the scalar reference: every score and status on
-// typical, adversarial and out-of-range models and targets.
+// Viterbi kernels in lockstep against the scalar reference: every score and status on typical,
+// adversarial and out-of-range models and targets.
 #define HMMJIT_LOCKSTEP
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ std::uintptr_t address(const std::vector<std::byte>& tables) {
   return reinterpret_cast<std::uintptr_t>(tables.data());
 }
 
-/// Everything one launch reads and writes.
+/// The inputs and outputs of one launch.
 struct LaunchData {
   LaunchData(const KernelInstance& k, const WordProfile& profile,
              const layout::PackedTargets& packed, const std::vector<std::uint32_t>& listed)
@@ -67,7 +67,7 @@ struct LaunchData {
     p.results = results.data();
     p.flagged = flagged.data();
     p.tile_count = hmmjit_lockstep::tiles_by_entry(k, profile.M);
-    // As much as the entry asks for: an access past it is the sanitizer's to find.
+    // The size that the entry asks for; sanitizers find an access past it.
     const auto [per_warp, per_residue] = hmmjit_lockstep::scratch_by_entry(k);
     rows.assign(kBlocks * threads_by_entry(k) / 32 * per_warp / sizeof(std::int16_t),
                 std::int16_t{4711});
@@ -78,7 +78,7 @@ struct LaunchData {
   }
   static constexpr int kBlocks = 2;
 
-  // Wider rows, with the best of scores at the positions past the model's last.
+  // Wider rows, with very good scores at the positions past the model's last.
   void fill_past_the_model() {
     const std::uint32_t from = p.stride, to = from + 64;
     const auto widen = [&](std::vector<std::int16_t>& wide, const std::int16_t* table,
@@ -159,7 +159,7 @@ std::vector<std::uint32_t> everything(const layout::PackedTargets& targets) {
   return list;
 }
 
-/// Runs the kernel and compares every slot; `list`: which targets, in sorted order.
+/// Runs the kernel and compares every slot; `list`: the targets, in sorted order.
 Tally check(const KernelInstance& kernel, const WordProfile& profile,
             const std::vector<std::vector<Residue>>& sequences, const std::string& what,
             bool partial) {
@@ -224,7 +224,7 @@ TEST_P(ViterbiLockstep, EqualsReferenceOnModelsOfEveryKind) {
   }
 }
 
-// Kernels that look at the model's length themselves read nothing past it.
+// Kernels that read the model's length read nothing past it.
 TEST_P(ViterbiLockstep, WhatLiesPastTheModelDoesNotMatter) {
   const std::string& name = kernel().kernel;
   if (name != "viterbi_row_scan" && name != "viterbi_lane_scan" && name != "viterbi_wavefront")
@@ -247,7 +247,7 @@ TEST_P(ViterbiLockstep, WhatLiesPastTheModelDoesNotMatter) {
   }
 }
 
-/// Values outside what probabilities give, within the kernel's preconditions.
+/// Values that probabilities do not give, but within the kernel's preconditions.
 WordProfile adversarial_profile(std::uint64_t seed, int M, bool speculates) {
   WordProfile words = test_support::random_word_profile(seed, M, amino_alphabet());
   test_support::Random random(seed);
@@ -262,7 +262,7 @@ WordProfile adversarial_profile(std::uint64_t seed, int M, bool speculates) {
     if (extreme == 2) entry = static_cast<std::int16_t>(random.integer(-22600, 0));
     if (extreme == 3) entry = random.chance(0.5) ? std::int16_t{-22600} : std::int16_t{0};
   }
-  // Costs around the clamp: raised ones must stay irrelevant.
+  // Costs near the clamp: raised ones must stay irrelevant.
   for (auto* row : {&words.mm_in, &words.im_in, &words.dm_in, &words.md_out, &words.mi_out,
                     &words.ii_out, &words.dd_out}) {
     for (auto& cost : *row) {
@@ -302,8 +302,8 @@ TEST_P(ViterbiLockstep, EqualsReferenceOutsideProbabilityModels) {
 INSTANTIATE_TEST_SUITE_P(All, ViterbiLockstep, testing::ValuesIn(instances_of("viterbi_")),
                          instance_name);
 
-// A model whose every position scores `match` for residue 0 and whose paths are matches alone; J
-// matters to a target of L residues from the best cell `limit` + 1 on, relative to the begin score.
+// A model whose positions all score `match` for residue 0 and whose paths consist of matches; in a
+// target of L residues J matters for cells above `limit`, relative to the begin score.
 WordProfile plain_profile(int M, std::int16_t match, int L, int limit) {
   WordProfile words = test_support::random_model(1, M)->words;
   std::fill(words.match.begin(), words.match.end(), std::int16_t{-4000});
@@ -325,13 +325,13 @@ std::vector<KernelInstance> speculating_kernels() {
   return out;
 }
 
-// Two equal domains. Where the first pays for the way through J by one, the second begins higher.
+// Two equal domains. If the first pays for the path through J by one, the second begins higher.
 TEST(ViterbiSpeculation, EndsWhereJMatters) {
   constexpr int kMatches = 3, kScore = 100;
   std::vector<Residue> target(2 * kMatches + 4, Residue{0});
   for (std::size_t i = kMatches; i < kMatches + 4; ++i) target[i] = Residue{1};
   const int L = static_cast<int>(target.size());
-  // Of the cells, the highest; it flags its target from limit + 1 on.
+  // The highest cell; above `limit` it flags its target.
   const int best = kMatches * kScore;
   for (const int limit : {best - 2, best - 1, best, best + 1}) {
     const WordProfile profile = plain_profile(kMatches, kScore, L, limit);
@@ -345,8 +345,8 @@ TEST(ViterbiSpeculation, EndsWhereJMatters) {
   }
 }
 
-// Cells above the highest that the packed words have room for flag their target, whether J matters
-// or not: two matches later they would wrap around.
+// Cells above the range of the packed words flag their target, whether J matters or not: two
+// matches later they would wrap around.
 TEST(ViterbiSpeculation, EndsWhereCellsHaveNoRoom) {
   constexpr int kMatches = 5;
   constexpr std::int16_t kScore = 3900;
@@ -360,7 +360,8 @@ TEST(ViterbiSpeculation, EndsWhereCellsHaveNoRoom) {
   }
 }
 
-// The wavefront flags, the row-by-row kernel decides: together every score of the reference.
+// The wavefront kernel flags, the row-by-row kernel decides: together they give every score of the
+// reference.
 void check_pipeline(const std::string& exact) {
   const KernelInstance* wave = nullptr;
   const KernelInstance* scan = nullptr;
@@ -393,8 +394,7 @@ void check_pipeline(const std::string& exact) {
   EXPECT_EQ(tally.flagged, 0);
 }
 
-// ---- Forward and bias: within the guard band
-// -----------------------------------------------------
+// ---- Forward and bias: within the guard band ----------------------------------------------------
 
 class ForwardLockstep : public testing::TestWithParam<std::size_t> {};
 
@@ -501,7 +501,7 @@ TEST(ViterbiPipeline, FlaggedTargetsAreDecidedByThreads) {
   check_pipeline("viterbi_thread_coalesced");
 }
 
-// Those of the domain stage are in tests/gpu_search.
+// tests/gpu_search has those of the domain stage.
 TEST(LateLockstep, EveryKernelOfTheCatalogueIsExecuted) {
   EXPECT_THAT(
       hmmjit_lockstep::kernels_without_instance(
@@ -525,8 +525,8 @@ TEST(ViterbiPreconditions, AreToldApart) {
   EXPECT_NE(layout::viterbi_row_scan_gap(changed), "");
 }
 
-// The gate behind Forward: whatever the grid, every candidate of the list is judged once, told if
-// it may pass, and counted if it surely fails.
+// The gate after Forward: on any grid it judges every candidate of the list once, lists those that
+// may pass and counts those that surely fail.
 class GateLockstep : public testing::TestWithParam<std::size_t> {};
 
 TEST_P(GateLockstep, JudgesEveryCandidateOnce) {
@@ -538,7 +538,7 @@ TEST_P(GateLockstep, JudgesEveryCandidateOnce) {
     std::vector<std::uint32_t> expected;
     std::uint32_t failing = 0;
     test_support::Random random(count + 1);
-    // Scores in steps of 0.02 bits about a threshold between two of them, wider than the guard.
+    // Scores in steps of 0.02 bits around a threshold between two of them, wider than the guard.
     constexpr double kThreshold = 20.01;
     std::vector<std::uint32_t> lengths, classes;
     for (std::uint32_t t = 0; t < count; ++t) {

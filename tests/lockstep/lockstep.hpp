@@ -1,12 +1,11 @@
 // Runs CUDA kernels on the host, for tests: the threads of a block are fibers, switched at every
-// warp-wide or block-wide operation, so that shuffles, votes and barriers see exactly the lanes
-// they would see on a device. The kernel source is compiled by the host compiler with
-// HMMJIT_LOCKSTEP defined; kernel_templates/common/intrinsics.cuh then takes its operations here.
+// warp-wide or block-wide operation, so that shuffles, votes and barriers involve exactly the lanes
+// they would on a device. The host compiler compiles the kernel source with HMMJIT_LOCKSTEP, which
+// makes kernel_templates/common/intrinsics.cuh use this file.
 //
-// Strict where a device is lenient: a collective reached by only some of the lanes that its mask
-// names, or two different collectives met by them, is an error (std::logic_error out of launch),
-// and so is a write past the dynamic shared memory that the launch asked for. Blocks run one after
-// another; atomics are therefore plain.
+// Stricter than a device: launch throws std::logic_error if a collective is reached by only some of
+// the lanes in its mask, if they meet different collectives, or if a kernel writes past its dynamic
+// shared memory. Blocks run one after another, so atomics are plain.
 //
 // Include this header before the kernel source, in one translation unit per kernel instance, each
 // inside a namespace of its own (see kernel_instance.hpp).
@@ -38,10 +37,10 @@ struct Index {
 
 inline constexpr int kWarp = 32;
 
-/// What a fiber waits for.
+/// What a fiber is waiting for.
 enum class Wait { kNone, kShuffle, kBallot, kSyncWarp, kSyncBlock, kDone };
 
-/// One block in execution. Not reentrant: one launch at a time per thread of the host.
+/// A running block. Not reentrant: one launch at a time per host thread.
 class Block {
  public:
   Block(unsigned threads, std::size_t shared_bytes, unsigned block, unsigned blocks)
@@ -97,7 +96,7 @@ class Block {
   unsigned blocks() const { return blocks_; }
   unsigned char* dynamic() { return dynamic_; }
 
-  /// `mask`: the lanes that take part.
+  /// `mask`: the participating lanes.
   std::uint32_t collective(Wait kind, std::uint32_t value, std::uint32_t lane, std::uint32_t mask) {
     Fiber& f = fibers_[running_];
     f.value = value;
@@ -135,9 +134,9 @@ class Block {
     block->yield();
   }
 
-  // swapcontext saves the signal mask with a system call each time; after the first entry the
-  // fibers are switched by _setjmp/_longjmp, which do not. Under a sanitizer, whose runtime
-  // follows swapcontext only, every switch takes the slow way.
+  // swapcontext makes a system call for the signal mask; after the first entry, fibers are
+  // therefore switched by _setjmp/_longjmp. Sanitizers follow swapcontext only, so under them every
+  // switch is a slow one.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   void yield() { swapcontext(&fibers_[running_].context, &scheduler_); }
   void enter(Fiber& f) { swapcontext(&scheduler_, &f.context); }
@@ -153,7 +152,7 @@ class Block {
   }
 #endif
 
-  // Some steps of a warp, so that the warps of a block go on beside each other.
+  // Runs some steps of a warp, so that the warps of a block interleave.
   bool run_warp(unsigned warp) {
     constexpr int kStepsAtOnce = 256;
     Fiber* const lanes = &fibers_[warp * kWarp];
@@ -167,7 +166,7 @@ class Block {
         enter(lanes[l]);
         moved = true;
       }
-      // Every lane now waits or is done. Lanes whose mask names each other go on together.
+      // Every lane now waits or is done. Lanes whose masks name each other continue together.
       bool waiting = false, released = false;
       for (unsigned l = 0; l < kWarp; ++l) {
         if (!waits_for_lanes(lanes[l])) continue;
@@ -185,7 +184,7 @@ class Block {
     return f.wait != Wait::kNone && f.wait != Wait::kDone && f.wait != Wait::kSyncBlock;
   }
 
-  // The collective that lane `l` of a warp waits in, where all of its lanes have come to it.
+  // Completes the collective of lane `l` once all of its lanes have reached it.
   static bool release_lanes(Fiber* lanes, unsigned l) {
     const Wait kind = lanes[l].wait;
     const std::uint32_t mask = lanes[l].mask;
@@ -229,7 +228,7 @@ class Block {
   unsigned threads_, block_, blocks_, running_ = 0;
   std::size_t bytes_;
   bool backwards_ =
-      false;  // the order of lanes changes: what relies on one without a barrier shows
+      false;  // varying the order of lanes exposes code that relies on one without a barrier
   std::vector<unsigned char> shared_;
   unsigned char* dynamic_ = nullptr;
   std::vector<Fiber> fibers_;
@@ -257,7 +256,7 @@ inline void launch(unsigned blocks, unsigned threads, std::size_t shared_bytes,
   for (unsigned b = 0; b < blocks; ++b) Block(threads, shared_bytes, b, blocks).run(kernel);
 }
 
-// ---- half precision, to the bit, by way of float (which holds every half exactly) ----
+// ---- half precision, bit-exact, through float (which holds every half exactly) ----
 
 inline float half_to_float(std::uint16_t h) {
   const std::uint32_t exponent = (h >> 10) & 31u, mantissa = h & 1023u;

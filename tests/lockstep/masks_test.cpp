@@ -1,5 +1,4 @@
-// The lockstep execution itself: collectives of some lanes of a warp, and the misuse that it
-// refuses.
+// Tests of the lockstep execution: collectives of some lanes of a warp, and misuse that it refuses.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -33,7 +32,7 @@ TEST(LockstepMasks, LanesOfAMaskGoOnWithoutTheOthers) {
 }
 
 TEST(LockstepMasks, WhatADeviceWouldHangOrGuessAtIsRefused) {
-  // A lane outside its own mask, a lane of the mask that does not come, a value from outside it.
+  // A lane outside its mask; a missing lane of the mask; a value from a lane outside it.
   EXPECT_THROW(launch(1, 32, 0, [] { ballot(true, 0xfu); }), std::logic_error);
   EXPECT_THROW(launch(1, 32, 0,
                       [] {

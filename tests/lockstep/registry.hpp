@@ -1,5 +1,5 @@
-// The kernel instances compiled into a lockstep test program: a template with one list of
-// constants each, registered by the generated translation units (see CMakeLists.txt here).
+// The kernel instances of a lockstep test program: a template with one list of constants each,
+// registered by the generated translation units (see CMakeLists.txt here).
 #pragma once
 
 #include <cstdint>

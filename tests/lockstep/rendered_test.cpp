@@ -1,8 +1,8 @@
-// The whole way of a kernel on real data, without a GPU: planned for a model of Debian's
-// hmmer-examples, rendered by the engine, compiled by the host's compiler, loaded, launched over a
-// fake driver with the plan's own threads and shared memory, its lanes in lockstep, and every
-// answer for real proteins compared with the CPU filters. The other tests here choose constants of
-// their own, which are small; this one runs what a search would run.
+// The whole path of a kernel on real data, without a GPU: planned for a model of Debian's
+// hmmer-examples, rendered, compiled by the host's compiler, loaded, and launched over a fake
+// driver with the plan's threads and shared memory, in lockstep; every answer for real proteins is
+// compared with the CPU filters. The other tests here use small constants of their own; this one
+// runs the kernels of a search.
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 const fs::path kExamples = "/usr/share/doc/hmmer/examples/tutorial";
 
-/// One rendered kernel as a library of the host. Freed never: its fibers' stacks are per thread.
+/// One rendered kernel as a host library. Never unloaded: its fibers' stacks are per thread.
 using HostKernel = void (*)(unsigned blocks, unsigned threads, std::size_t shared, const void*);
 
 class HostCompiler {
@@ -74,7 +74,7 @@ extern "C" void run(unsigned blocks, unsigned threads, std::size_t shared, const
   std::map<std::string, HostKernel> compiled_;
 };
 
-/// Makes kernels with the host's compiler; the last one made of an entry is the one launched.
+/// Compiles kernels with the host's compiler; a launch uses the latest kernel of an entry.
 class RenderedKernels final : public gpu::InstantKernelSource {
  public:
   int launch(const FakeLaunch& launch) {

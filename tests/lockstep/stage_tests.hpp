@@ -1,4 +1,4 @@
-// What the tests of the kernels of all stages share.
+// Shared by the tests of all stages' kernels.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ inline std::vector<std::size_t> instances_of(const std::string& stage) {
   return out;
 }
 
-/// Targets in host memory, as a kernel sees them.
+/// Targets in host memory, in the view of a kernel.
 inline hmmjit_device::DatabaseView view(const layout::PackedTargets& targets) {
   return {targets.residues.data(),
           targets.start.data(),
