@@ -126,7 +126,7 @@ Status EntryStore::check_folder() const {
     return fail(ErrorCode::kOutput, "the kernel cache folder is not a folder", root_,
                 "remove that file or set HMMJIT_CACHE_DIR");
   }
-  // Who can write here chooses code that runs on the GPU with the user's rights.
+  // Write access here means choosing code that runs on the GPU with the user's rights.
   const bool owner_trusted = info.st_uid == ::geteuid() ||
                              (options_.allow_root_owner && info.st_uid == 0) ||
                              options_.allow_group;

@@ -25,7 +25,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// Marks a miss that must not be compiled now; never leaves this file.
+/// Internal marker of a miss that must not be compiled now.
 constexpr const char* kNotCached = "not cached";
 
 /// Two plans with equal identity get the same kernel.
@@ -40,7 +40,7 @@ std::string identity_of(const plan::Plan& plan) {
   return out;
 }
 
-// The part of a key that identifies the kernel itself: all but the compiler and its options.
+// The part of a key that identifies the kernel: all but the compiler and its options.
 std::string kernel_of(const cache::CacheKey& key) {
   cache::CacheKey out;
   for (const cache::KeyComponent& part : key.components()) {
@@ -55,8 +55,8 @@ std::string kernel_of(const cache::CacheKey& key) {
 int compile_threads(int wanted, int cores, std::uint64_t memory) {
   // With twelve, all kernels of a search take no longer than the slowest one alone.
   constexpr int kMost = 12;
-  // NVRTC 13.0 takes 91 MB once and 19 MB for each running compile of the catalogue's kernels. Both
-  // are doubled here for larger kernels and other versions.
+  // NVRTC 13.0 takes 91 MB once and 19 MB per running compile of the catalogue's kernels. Both are
+  // doubled for larger kernels and other versions.
   constexpr std::uint64_t kOnce = std::uint64_t{182} << 20, kEach = std::uint64_t{38} << 20;
   if (wanted > 0) return wanted;
   int threads = std::min(cores, kMost);
@@ -84,7 +84,7 @@ struct KernelProvider::Pool {
   Mutex mutex;
   std::condition_variable wake;
   std::list<Job> queue HMMJIT_GUARDED_BY(mutex);
-  /// Every kernel requested; failures are dropped.
+  /// All requested kernels, except failures.
   std::map<std::string, Pending> known HMMJIT_GUARDED_BY(mutex);
   std::set<std::string> refused HMMJIT_GUARDED_BY(mutex);  ///< kernels the driver refused once
   std::vector<std::thread> threads HMMJIT_GUARDED_BY(mutex);
@@ -95,7 +95,7 @@ struct KernelProvider::Pool {
   std::atomic<bool> stop{false};
 
   Mutex installed_mutex;
-  /// Keys of the system layer by kernel_of(), once they have been read.
+  /// Keys of the system layer by kernel_of(), once read.
   std::optional<std::map<std::string, cache::CacheKey>> installed
       HMMJIT_GUARDED_BY(installed_mutex);
 
@@ -173,15 +173,15 @@ void KernelProvider::report(ProviderEvent event) {
   if (settings_.on_event) settings_.on_event(event);
 }
 
-/// An entry and the key it is stored under, which is another's when there is no compiler here.
+/// An entry and its key, which is another compiler's if there is none here.
 struct KernelProvider::Obtained {
   cache::Lookup lookup;
   cache::CacheKey key;
   std::string note;
 };
 
-// Without a compiler of our own a kernel of the same source, target and kind is as good whichever
-// compiler made it and whatever options that version asked for.
+// Without a compiler, any kernel of the same source, target and kind will do, whatever compiler
+// version and options made it.
 Result<KernelProvider::Obtained> KernelProvider::obtain_from_others(const CompileJob& job) {
   const auto same_kernel = [&](const cache::CacheKey& stored) {
     return std::ranges::all_of(cache::explain(stored, job.key), [](const auto& difference) {
@@ -189,7 +189,7 @@ Result<KernelProvider::Obtained> KernelProvider::obtain_from_others(const Compil
     });
   };
   std::vector<cache::CacheKey> keys = cache_.stored_keys(same_kernel);
-  // Several makers: the same answer whatever order the folder lists its files in.
+  // Several compilers: choose independently of the folder's order of files.
   std::ranges::sort(keys, std::greater{}, &cache::CacheKey::record);
   for (cache::CacheKey& key : keys) {
     cache::Lookup lookup = cache_.find(key);
@@ -203,8 +203,8 @@ Result<KernelProvider::Obtained> KernelProvider::obtain_from_others(const Compil
   return std::unexpected(compiler_.error());
 }
 
-// Kernels that were installed with the program serve whichever compiler there is by now: to compile
-// them all once more would take minutes and gain nothing.
+// Kernels installed with the program work with any compiler: compiling all of them again would take
+// minutes and gain nothing.
 std::optional<KernelProvider::Obtained> KernelProvider::find_installed(const CompileJob& job) {
   cache::CacheKey key;
   {
@@ -230,7 +230,7 @@ std::optional<KernelProvider::Obtained> KernelProvider::find_installed(const Com
 
 Result<KernelProvider::Obtained> KernelProvider::obtain(const CompileJob& job, bool may_compile) {
   if (!may_compile || !compiler_) {
-    // A miss here is counted where the request goes on to.
+    // The request that follows counts the miss.
     using Counted = cache::KernelCache::Counted;
     if (cache::Lookup lookup = cache_.find(job.key, may_compile ? Counted::kAll : Counted::kHits)) {
       return Obtained{std::move(lookup), job.key, {}};
@@ -338,12 +338,12 @@ Result<KernelPtr> KernelProvider::make(const plan::Plan& plan, bool may_compile)
     auto kernel = make_candidate(candidate, plan.device, rejected, may_compile);
     if (!kernel) {
       const ErrorCode code = kernel.error().code;
-      // A variant that does not compile is passed over like one that spills, but a cancelled or
-      // unobtainable compile says nothing about the variant.
+      // A variant that does not compile is rejected like one that spills, but a cancelled or
+      // impossible compile says nothing about the variant.
       const bool of_the_variant = code == ErrorCode::kCompile && compiler_.has_value() &&
                                   cache_.may_compile() && kernel.error().where != kNotCached;
-      // A developer of templates must see their errors, not the next kernel. Exceeding the
-      // resources of a device is no such error.
+      // Template developers must see their errors, not the next kernel. Exceeding a device's
+      // resources is no such error.
       const bool of_the_language =
           templates_.edited() && kernel.error().message.find(": error: ") != std::string::npos;
       if (!of_the_variant || of_the_language) return kernel;
@@ -396,7 +396,7 @@ void KernelProvider::work() {
       result = fail(ErrorCode::kInternal, error.what(), mine.identity);
     }
     lock.lock();
-    // A failure must not stick here: the cache remembers those that can.
+    // Do not keep failures here: the cache remembers those that may be kept.
     if (!result) pool.known.erase(mine.identity);
     lock.unlock();
     mine.promise.set_value(std::move(result));
@@ -462,7 +462,7 @@ std::optional<KernelProvider::Future> KernelProvider::find(const plan::Plan& pla
     }
   }
   auto kernel = make(plan, false);
-  // Any error but a miss recurs when the kernel is requested.
+  // Any error except a miss recurs when the kernel is requested.
   if (!kernel) return std::nullopt;
   std::promise<Result<KernelPtr>> promise;
   Future future = promise.get_future().share();
@@ -489,7 +489,7 @@ Result<KernelPtr> KernelProvider::refused(const plan::Plan& plan, const KernelPt
     }
     pool_->known.erase(identity_of(plan));
   }
-  // Layers hide one another: once for memory and the file under it, once for the other layer.
+  // Layers hide one another: one pass for memory and its file, one for the other layer.
   constexpr int kLayers = 3;
   for (int i = 0; i < kLayers; ++i) {
     const cache::Lookup lookup = cache_.find(kernel->key, cache::KernelCache::Counted::kNone);
