@@ -11,7 +11,7 @@
 namespace hmmjit {
 namespace {
 
-// Takes what stands before the next `end` from the front of a text.
+// Removes and returns the text before the next `end`.
 std::string_view take_up_to(char end, std::string_view& text) {
   const std::size_t at = std::min(text.find(end), text.size());
   const std::string_view found = text.substr(0, at);
@@ -35,9 +35,9 @@ double value_of(const std::string& path, std::string_view key) {
   return 0;
 }
 
-// The group of one controller and the groups above it, as folders, from the inside out. Inside a
-// container the path is often that of the host, while the mounted tree is the container's own
-// group: folders that do not exist are passed over, the mounted one is always there.
+// The group of one controller and its ancestors, as folders, from the inside out. Inside a
+// container the path is often the host's, while the mounted tree is the container's own group:
+// folders that do not exist are skipped; the mounted one always exists.
 std::vector<std::string> folders_above(const std::string& mount, std::string path) {
   std::vector<std::string> folders;
   for (;;) {
@@ -73,7 +73,7 @@ std::vector<std::string> folders_of(const CgroupFiles& files, std::string_view c
       return folders;
     }
   }
-  // Without a line of its own, the mounted group is all there is to look at.
+  // Without an entry for the controller only the mounted group is known.
   return {controller.empty() ? files.mount : files.mount + "/" + std::string(controller)};
 }
 
@@ -98,8 +98,8 @@ double cgroup_cores(const CgroupFiles& files) {
 
 std::optional<std::uint64_t> cgroup_memory_left(const CgroupFiles& files) {
   std::optional<double> best;
-  // The use of a group is read only if it has a limit: the kernel adds it up for the one who
-  // asks. Version 1 has no word for no limit, but the largest number of whole pages.
+  // The usage of a group is read only if it has a limit, since reading makes the kernel sum it up.
+  // Version 1 expresses no limit by the largest number of whole pages.
   const auto consider = [&best](const std::string& folder,
                                 std::initializer_list<const char*> limits, const char* usage,
                                 std::string_view droppable) {

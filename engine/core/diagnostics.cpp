@@ -15,7 +15,7 @@ namespace {
 
 // A signal handler may read and clear it.
 std::atomic<bool> status_line_shown{false};
-constexpr std::string_view kErase = "\r\x1b[K";  // to the first column, and what is right of it
+constexpr std::string_view kErase = "\r\x1b[K";  // moves to the first column and clears the line
 
 void write_all(std::string_view text) noexcept {
   while (!text.empty()) {
@@ -51,7 +51,7 @@ bool standard_output_unread() noexcept {
 }
 
 void occupy_standard_streams() noexcept {
-  // In this order: open takes the lowest number that is free.
+  // In this order: open returns the lowest free number.
   constexpr int kAccess[] = {O_WRONLY, O_RDONLY, O_RDWR};
   for (int number = 0; number < 3; ++number) {
     if (::fcntl(number, F_GETFD) >= 0 || errno != EBADF) continue;

@@ -58,7 +58,7 @@ Result<MemoryGrant> grant_memory(std::uint64_t wanted, int threads, const Memory
                 "raise the memory limit of the job, container or control group, or end what else "
                 "runs in it");
   }
-  // A bound may be exceeded by a tenth and kProgramMemory.
+  // A search may exceed its bound by a tenth and kProgramMemory.
   const std::uint64_t beyond = left - std::min(left, kProgramMemory);
   grant.bound = std::min(grant.bound, std::max(left / 2, beyond / 11 * 10));
   grant.threads =

@@ -1,7 +1,6 @@
 #include "core/numbers.hpp"
 
 #include <charconv>
-#include <cmath>
 #include <system_error>
 
 namespace hmmjit {

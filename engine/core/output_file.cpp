@@ -355,7 +355,7 @@ Status OutputFile::write_at(std::uint64_t offset, std::string_view bytes) {
   return {};
 }
 
-// From the unnamed temporary over the old file.
+// Copies the unnamed temporary over the old file.
 Status OutputFile::copy_into_place() {
   int error = 0;
   std::string bytes(kBufferBytes, '\0');
@@ -380,8 +380,8 @@ Status OutputFile::copy_into_place() {
   return {};
 }
 
-// Every byte has left this process, and the file system has said that it took them. The
-// descriptor stays open for its lock; closing a second one is what network file systems wait for.
+// All bytes have left this process, and the file system has accepted them. The descriptor stays
+// open for its lock; on network file systems closing a second one would wait.
 Status OutputFile::finish() {
   HMMJIT_TRY(flush());
   if (durable_ && ::fdatasync(descriptor_) != 0 && errno != EINVAL && errno != ENOTSUP)
@@ -394,7 +394,7 @@ Status OutputFile::finish() {
   return {};
 }
 
-// Exchanged with a file that is there already, which can be undone; 0 or an errno.
+// Exchanges the temporary with an existing file, which can be undone; 0 or an errno.
 int OutputFile::rename_into_place() {
   struct stat info {};
   const bool exists = ::lstat(place_.c_str(), &info) == 0;

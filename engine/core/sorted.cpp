@@ -3,7 +3,7 @@
 namespace hmmjit {
 
 std::unexpected<Error> damaged_spool_file() {
-  return fail(ErrorCode::kOutput, "a temporary file does not hold what was written to it", {},
+  return fail(ErrorCode::kOutput, "a temporary file has changed or lost data", {},
               "check the disk, or set TMPDIR to another folder");
 }
 

@@ -8,10 +8,10 @@
 
 namespace hmmjit {
 namespace {
-thread_local const TaskPool* t_pool = nullptr;  // whose task the thread is in
-thread_local int t_lowered = 0;                 // steps of priority
+thread_local const TaskPool* t_pool = nullptr;  // the pool whose task this thread runs
+thread_local int t_lowered = 0;                 // current priority reduction
 
-// Returns what the task threw. The task is gone then with all it holds.
+// Returns the task's exception. The task is destroyed with all it holds.
 std::exception_ptr run_task(const TaskPool* pool, int lower_priority, std::function<void()> task) {
   const TaskPool* const before = std::exchange(t_pool, pool);
   if (t_lowered < lower_priority)
@@ -20,7 +20,7 @@ std::exception_ptr run_task(const TaskPool* pool, int lower_priority, std::funct
   {
     const FlushToZeroScope flush_to_zero;
     try {
-      // Destroyed here: what it holds may submit as it goes.
+      // Destroyed here, since destructors of its captures may submit tasks.
       const std::function<void()> work = std::move(task);
       work();
     } catch (...) {
@@ -75,7 +75,7 @@ std::size_t TaskPool::waiting() const {
 }
 
 void TaskPool::run(std::function<void()> first) {
-  TaskQueue never_begun;  // of a run that failed
+  TaskQueue never_begun;  // of a failed run
   MutexLock lock(mutex_);
   queue_.push(TaskClass::kControl, 0, std::move(first));
   while (!complete()) {
@@ -87,7 +87,7 @@ void TaskPool::run(std::function<void()> first) {
   }
   held_ = false;
   if (failure_ == nullptr) return;
-  std::swap(never_begun, queue_);  // before workers could take them for those of the next run
+  std::swap(never_begun, queue_);  // before workers could take them for tasks of the next run
   std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
@@ -95,7 +95,7 @@ void TaskPool::submit(TaskClass task_class, double rank, std::function<void()> w
   MutexLock lock(mutex_);
   if (t_pool != this && !held_) return;
   queue_.push(task_class, rank, std::move(work));
-  ++busy_;  // nobody destroys the pool before this thread has left it
+  ++busy_;  // keeps the pool alive until this thread has left it
   find_thread();
   no_longer_busy();
 }
@@ -112,7 +112,7 @@ void TaskPool::release() {
   no_longer_busy();
 }
 
-// The notification is given under the lock: the pool may be gone as soon as that is free.
+// Notifies under the lock: the pool may be destroyed as soon as the lock is free.
 void TaskPool::no_longer_busy() {
   --busy_;
   if (complete()) runner_asleep_.wake_one();
@@ -123,8 +123,8 @@ void TaskPool::find_thread() {
   if (started_ < most_workers_ && !starting_) start_worker();
 }
 
-// One at a time, so that no task waits for the start of more than one: whoever takes a task and
-// leaves others waiting starts the next.
+// Starts one thread at a time: a thread that takes a task and leaves others in the queue starts the
+// next, so no task waits for more than one start.
 void TaskPool::start_worker() {
   starting_ = true;
   ++started_;
@@ -145,7 +145,7 @@ void TaskPool::start_worker() {
   mutex_.unlock();
   try {
     on_refusal_();
-  } catch (const std::bad_alloc&) {  // no memory to say so
+  } catch (const std::bad_alloc&) {  // no memory even to report it
   }
   mutex_.lock();
 }

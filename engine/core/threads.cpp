@@ -17,7 +17,7 @@
 
 namespace hmmjit {
 void lower_thread_priority(int steps) {
-  // On Linux this concerns the calling thread alone.
+  // On Linux this affects the calling thread only.
   [[maybe_unused]] const int priority = ::nice(steps);
 }
 
