@@ -536,7 +536,7 @@ namespace {
 
 // Rows per chunk of a scanned target. A chunk also reads one preceding row per node of the model,
 // on which its cells depend.
-int chunk_rows(int M) { return std::max(1024, 4 * M); }
+int chunk_rows(int M) { return std::max(256, 4 * M); }
 
 // Exact scan of parts of one target, in order.
 class ExactScan {
