@@ -17,7 +17,7 @@
 namespace hmmjit::parts {
 namespace {
 
-// What every process holds, and of a part its table and one block of either kind, packed and not.
+// Memory of any process; and of a part: its table and one block of either kind, packed and not.
 constexpr std::uint64_t kProgramBytes = std::uint64_t{24} << 20;
 constexpr std::uint64_t kPartBytes = 4 * kBlockBytes;
 
@@ -159,8 +159,7 @@ Result<Memory> divide_memory(const PartSet& set, std::uint64_t bound) {
                 fmt::format("{} parts at once need {} MB", parts, (needed >> 20) + 1), {},
                 "raise --mem, or merge neighbouring parts into larger ones first "
                 "(hmmjit merge --part-file)");
-  // A model whose hits are held at once took 2.9 times MergedModels::bytes() with all eight
-  // outputs, whose text waits beside it.
+  // With all eight outputs, a model whose hits are in memory took 2.9 times MergedModels::bytes().
   const std::uint64_t rest = bound - needed + kBlockBytes;
   return Memory{rest / 3, rest / 8};
 }
@@ -228,7 +227,7 @@ std::vector<std::vector<std::vector<PartPtr>>> target_ranges(const PartSet& set)
   return ranges;
 }
 
-// What is said once of each model: in the part of its group that begins with the first target.
+// Per-model text, which only the part with the first target of a group stores.
 Result<std::vector<ModelInfo>> describe_models(const PartSet& set) {
   std::vector<ModelInfo> models;
   for (const ModelGroup& group : set.groups()) {

@@ -81,7 +81,7 @@ Status PartFile::read(bool keep_open) {
                 "give files that hmmjit search --part-file wrote");
   std::string bytes;
   HMMJIT_TRY(read_at(0, std::min<std::uint64_t>(size, sizeof prelude_), bytes));
-  // Of a file cut to nothing it cannot be said what it was.
+  // An empty file is not known to be a damaged part.
   if (!bytes.starts_with(kPartMagic.substr(0, std::min(bytes.size(), kPartMagic.size()))))
     return fail(ErrorCode::kInput, "not a part file", path_,
                 "give files that hmmjit search --part-file wrote");

@@ -35,8 +35,7 @@ class PartWriter {
   std::unique_ptr<State> state_;
 };
 
-/// Models on their way into a search whose results become a part: what a part keeps of each is
-/// noted as it passes.
+/// A source of models that notes what a part stores of each.
 class NotedModels {
  public:
   NotedModels(ModelSource source, const Thresholds& rules, std::uint64_t first)
@@ -47,7 +46,7 @@ class NotedModels {
     Digest digest;
     std::optional<Cutoff> cutoff;
   };
-  /// Of the model number `n` that passed, from 0. From any thread.
+  /// The note of model number `n`, from 0. Thread-safe.
   Note note(std::size_t n) const;
   std::uint64_t first() const { return first_; }
 

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "core/sorted.hpp"
-#include "report/a3m.hpp"
 #include "report/records.hpp"
 #include "report/stockholm.hpp"
 #include "report/tables.hpp"

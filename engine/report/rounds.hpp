@@ -25,7 +25,7 @@ struct RoundOptions {
   OutputSettings output;       ///< the author is that of alignments
   std::string program, date;   ///< in checkpoints of models
   std::string alignment_path;  ///< of the last alignments, named in the report; empty: none
-  std::set<OutputKind> tables;  ///< outputs that are wanted besides report and alignment
+  std::set<OutputKind> tables;  ///< outputs that are wanted in addition to report and alignment
   bool model_checkpoints = false, alignment_checkpoints = false;
   /// False if no alignment is needed: one round, none shown, none saved.
   bool needs_alignments() const {
@@ -66,7 +66,6 @@ class QueryRounds {
 
   /// The model of the next round, with the names of the query.
   Query query() const { return {model_.hmm, names_}; }
-  /// Names of the query.
   const QueryNames& names() const { return names_; }
   /// Takes the result of a round. `store`: takes the text as it is made; null: the text stays in
   /// memory. If another round follows, its alignment is in memory, a byte for each column and row.
@@ -87,7 +86,7 @@ class QueryRounds {
     std::size_t rows = 0;         ///< of the alignment
     std::size_t new_targets = 0;  ///< included, and not in the round before
   };
-  /// Of every round; complete once done.
+  /// One for each round; complete once done.
   const std::vector<Checkpoint>& checkpoints() const { return checkpoints_; }
   /// Moves the checkpoint of the last round out.
   Checkpoint take_checkpoint() { return std::exchange(checkpoints_.back(), {}); }

@@ -51,8 +51,9 @@ struct Names {
 constexpr Names kTitles{" target name", "accession", "query name", "accession"};
 constexpr Names kRules{dashes(19), dashes(10), dashes(20), dashes(10)};
 
-// The four columns that begin a line, aligned by text::left or text::right; `between`, blanks
-// included, stands after the two of the target. A comment line's '#' takes a place of the first.
+// The first four columns of a line, aligned by text::left or text::right. `between` separates the
+// columns of the target from those of the query. The '#' of a comment line takes one character of
+// the first column.
 template <typename Align>
 void append_names(std::string& out, Align align, const Names& names, const Widths& w,
                   std::string_view between, bool comment) {

@@ -106,14 +106,14 @@ HitList finish_hits(const ModelThresholds& thresholds, std::vector<Hit> hits,
 void judge_target(const ModelThresholds& thresholds, double Z, Hit& hit);
 /// Flags and counts the domains of a judged target at search space `domZ`.
 void judge_domains(const ModelThresholds& thresholds, double domZ, Hit& hit);
-/// True when `a` stands before `b` in the output; of equal hits the one of the lower index does.
+/// True when `a` stands before `b` in the output; of equal hits, the one with the lower index.
 bool stands_before(const Hit& a, const Hit& b);
 
-/// Fails with kInternal where a target of one index is there twice. `hits`: of one model, sorted. A
-/// target that was delivered twice has equal scores and stands beside itself, but for --seed 0,
-/// where its scores may differ. Targets of one name are different ones.
+/// Fails with kInternal if an index occurs twice in the hits of one model, which must be sorted. The
+/// hits of a target that was delivered twice have equal scores, except with --seed 0, and are
+/// neighbours. Different targets may have one name.
 Status check_each_once(const std::vector<Hit>& hits, const std::string& model);
-/// The error of that.
+/// The error of a target that occurs twice.
 std::unexpected<Error> found_twice(const Hit& hit, const std::string& model);
 
 /// The list hmmscan makes of one target: `hits` are models in the place of targets (name,

@@ -25,7 +25,7 @@ class HitSource {
   Status for_each_lot(const std::function<Status(std::span<Hit>)>& use);
   /// Reported domains of the hits in the last pass.
   std::uint64_t domains_reported() const { return domains_reported_; }
-  /// Bound on what each output may hold besides a lot.
+  /// Bound on the memory of each output, in addition to a lot.
   virtual std::uint64_t output_memory() const = 0;
 
  protected:

@@ -10,10 +10,10 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "report/a3m.hpp"
 #include "core/exact_text.hpp"
 #include "report/html_page.hpp"
 #include "report/scan.hpp"
+#include "report/stockholm.hpp"
 
 namespace hmmjit {
 namespace {
