@@ -17,45 +17,6 @@ namespace {
 
 using F = SequenceFormat;
 
-// Decides between protein, DNA and RNA by the frequencies of letters; the rules are HMMER's.
-class LetterCounts {
- public:
-  void add(std::string_view text) {
-    for (const char c : text) {
-      const auto letter = static_cast<unsigned char>((c & ~0x20) - 'A');
-      if (letter < counts_.size() && c >= 'A') {
-        ++counts_[letter];
-        ++total_;
-      }
-    }
-  }
-  std::uint64_t total() const { return total_; }
-  // Null where the letters do not tell.
-  const Alphabet* decide() const {
-    const auto count = [&](std::string_view letters) {
-      std::uint64_t sum = 0;
-      for (const char c : letters) sum += counts_[static_cast<std::size_t>(c - 'A')];
-      return sum;
-    };
-    const auto all_of = [&](std::string_view letters) {
-      return std::ranges::all_of(letters, [&](char c) { return count({&c, 1}) > 0; });
-    };
-    const auto almost_all = [&](std::uint64_t n) {
-      return static_cast<double>(total_ - n) <= 0.02 * static_cast<double>(total_);
-    };
-    if (total_ <= 10) return nullptr;
-    if (total_ > 2000 && count("N") == total_) return &dna_alphabet();
-    if (count("EFIJLOPQZ") > 0) return &amino_alphabet();
-    if (almost_all(count("ACGTN")) && all_of("ACGT")) return &dna_alphabet();
-    if (almost_all(count("ACGUN")) && all_of("ACGU")) return &rna_alphabet();
-    return nullptr;
-  }
-
- private:
-  std::array<std::uint64_t, 26> counts_{};
-  std::uint64_t total_ = 0;
-};
-
 // The alphabet of a file that begins with `head`, from as few lines as decide it. As in HMMER, only
 // names and annotation are told apart from residues.
 const Alphabet* guess_alphabet(std::string_view head, const RecognisedFormat& format) {

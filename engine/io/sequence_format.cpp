@@ -327,4 +327,54 @@ std::optional<ForeignFile> recognise_other_file(std::string_view head) {
   return std::nullopt;
 }
 
+void LetterCounts::add(std::string_view text) {
+  for (const char c : text) {
+    const auto letter = static_cast<unsigned char>((c & ~0x20) - 'A');
+    if (letter < counts_.size() && c >= 'A') {
+      ++counts_[letter];
+      ++total_;
+    }
+  }
+}
+
+const Alphabet* LetterCounts::decide() const {
+  const auto count = [&](std::string_view letters) {
+    std::uint64_t sum = 0;
+    for (const char c : letters) sum += counts_[static_cast<std::size_t>(c - 'A')];
+    return sum;
+  };
+  const auto all_of = [&](std::string_view letters) {
+    return std::ranges::all_of(letters, [&](char c) { return count({&c, 1}) > 0; });
+  };
+  const auto almost_all = [&](std::uint64_t n) {
+    return static_cast<double>(total_ - n) <= 0.02 * static_cast<double>(total_);
+  };
+  if (total_ <= 10) return nullptr;
+  if (total_ > 2000 && count("N") == total_) return &dna_alphabet();
+  if (count("EFIJLOPQZ") > 0) return &amino_alphabet();
+  if (almost_all(count("ACGTN")) && all_of("ACGT")) return &dna_alphabet();
+  if (almost_all(count("ACGUN")) && all_of("ACGU")) return &rna_alphabet();
+  return nullptr;
+}
+
+const Alphabet* guess_sequence_alphabet(std::string_view head) {
+  constexpr std::uint64_t kEnough = 4000;
+  const bool fasta = head.starts_with('>');
+  LetterCounts counts;
+  // Flat files have annotation first.
+  for (bool residues = fasta, begun = false; !head.empty() && counts.total() < kEnough;) {
+    std::string_view line = take_line(&head);
+    if (fasta && line.starts_with('>') && std::exchange(begun, true)) break;
+    if (fasta && line.starts_with('>')) continue;
+    if (line.starts_with("//")) break;
+    if (residues) {
+      counts.add(line.substr(0, kEnough - counts.total()));
+    } else {
+      const std::string_view word = take_word(&line);
+      residues = word == "SQ" || word == "ORIGIN";
+    }
+  }
+  return counts.decide();
+}
+
 }  // namespace hmmjit

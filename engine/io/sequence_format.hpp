@@ -1,12 +1,15 @@
 // Formats of sequence and alignment files: their names, and recognition by name and content.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "core/error.hpp"
+#include "model/alphabet.hpp"
 
 namespace hmmjit {
 
@@ -63,5 +66,22 @@ std::optional<ForeignFile> recognise_foreign_file(std::string_view head);
 /// As above; also recognises profiles, FASTA files and alignments, where something else is
 /// expected.
 std::optional<ForeignFile> recognise_other_file(std::string_view head);
+
+/// Decides between protein, DNA and RNA by the frequencies of letters; the rules are HMMER's.
+class LetterCounts {
+ public:
+  void add(std::string_view text);
+  std::uint64_t total() const { return total_; }
+  /// Null where the letters do not tell.
+  const Alphabet* decide() const;
+
+ private:
+  std::array<std::uint64_t, 26> counts_{};
+  std::uint64_t total_ = 0;
+};
+
+/// The alphabet of unaligned sequences in a file that begins with `head`, from the first 4000
+/// residues of the first one. Null where they do not tell.
+const Alphabet* guess_sequence_alphabet(std::string_view head);
 
 }  // namespace hmmjit

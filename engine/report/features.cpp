@@ -135,9 +135,14 @@ Status FeatureWriter::add_hit(const Hit& hit, const HitList& sums, std::uint32_t
     ++reported_;
     if (!hit.domain_flags[d].included) continue;
     const domain::Domain& domain = hit.score.domains[d];
+    const bool bottom = domain.iali > domain.jali;
     target.features.push_back({model, number, reported_ - 1, domain.ienv, domain.jenv, domain.iali,
                                domain.jali, domain.hmm_from, domain.hmm_to, domain.log_p,
-                               independent_e_value(domain, sums), domain.bits});
+                               independent_e_value(domain, sums), domain.bits,
+                               !rule_.nucleotides ? '.' : bottom ? '-' : '+'});
+    Feature& feature = target.features.back();
+    if (bottom) std::swap(feature.env_from, feature.env_to);
+    if (bottom) std::swap(feature.ali_from, feature.ali_to);
   }
   return targets_.add(std::move(target));
 }
@@ -238,8 +243,9 @@ Status FeatureWriter::write_rows(const Target& target, std::uint64_t& number) {
     const std::string e_value = e_value_text(f.i_evalue);
     if (gff_) {
       std::string line =
-          fmt::format("{}\thmmjit\tprotein_hmm_match\t{}\t{}\t{}\t.\t.\tID=match{};Name=", name,
-                      f.env_from, f.env_to, e_value, ++number);
+          fmt::format("{}\thmmjit\t{}\t{}\t{}\t{}\t{}\t.\tID=match{};Name=", name,
+                      rule_.nucleotides ? "nucleotide_match" : "protein_hmm_match", f.env_from,
+                      f.env_to, e_value, f.strand, ++number);
       append_encoded(line, model.name, in_gff_attribute);
       line += ";Target=";
       append_encoded(line, model.name, in_gff_attribute);
@@ -263,7 +269,7 @@ Status FeatureWriter::write_rows(const Target& target, std::uint64_t& number) {
       fmt::format_to(std::back_inserter(line), "\t{}\t{}\t", f.env_from - 1, f.env_to);
       line += bed_name(model.name);
       const int score = static_cast<int>(std::clamp(f.bits, 0.0f, 1000.0f));
-      fmt::format_to(std::back_inserter(line), "\t{}\t.\t{}\t", score, e_value);
+      fmt::format_to(std::back_inserter(line), "\t{}\t{}\t{}\t", score, f.strand, e_value);
       text::fixed(line, static_cast<double>(f.bits), 0, 1);
       bed_->write(line + "\n");
       HMMJIT_TRY(bed_->status());

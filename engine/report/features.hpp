@@ -37,6 +37,7 @@ Result<Clans> read_clans(const std::string& path);
 /// Which of overlapping domains are left out.
 struct OverlapRule {
   bool resolve = false;
+  bool nucleotides = false;  ///< targets have two strands
   /// With clans: models of one clan compete where their envelopes share a residue, others never.
   /// Without: any two models do where half of the shorter envelope is shared. Domains of one model
   /// never compete.
@@ -51,6 +52,7 @@ struct Feature {
   int env_from = 0, env_to = 0, ali_from = 0, ali_to = 0, hmm_from = 0, hmm_to = 0;
   double log_p = 0, i_evalue = 0;
   float bits = 0;
+  char strand = '.';  ///< of nucleotides: + or -; from <= to on both
 };
 
 /// Keeps the included domains of a search until its end, then writes them by target.

@@ -285,8 +285,11 @@ class Writer {
       add("hmm_to", &PageDomain::hmm_to);
       add("ali_from", &PageDomain::ali_from);
       add("ali_to", &PageDomain::ali_to);
-      add("env_from", &PageDomain::env_from);
-      add("env_to", &PageDomain::env_to);
+      // Envelopes are drawn from left to right on both strands.
+      domains.add("env_from", domains_,
+                  [](const PageDomain* d) { return std::min(d->env_from, d->env_to); });
+      domains.add("env_to", domains_,
+                  [](const PageDomain* d) { return std::max(d->env_from, d->env_to); });
       domains.end();
     }
     out.text += "\"results\":[";

@@ -14,13 +14,6 @@ namespace {
 using domain::Alignment;
 using domain::Domain;
 
-// Descriptions are cut to what the line leaves, but never below 32 bytes.
-std::string_view cut(std::string_view description, int text_width, std::size_t used) {
-  if (text_width == 0) return description;
-  const int room = std::max(32, text_width - static_cast<int>(used));
-  return description.substr(0, static_cast<std::size_t>(room));
-}
-
 std::size_t digits(int value) {
   std::size_t count = 1;
   for (; value >= 10; value /= 10) ++count;
@@ -33,69 +26,6 @@ void append_annotation(std::string& out, std::size_t margin, std::string_view co
   text::blanks(out, margin);
   ((out += columns) += ' ') += tag;
   out += '\n';
-}
-
-void append_alignment(std::string& out, const std::string& model_name,
-                      const std::string& target_name, const Domain& domain, int text_width) {
-  const Alignment& alignment = domain.alignment;
-  const std::size_t name_width = std::max(model_name.size(), target_name.size());
-  const std::size_t coordinate_width = std::max(
-      {digits(domain.hmm_from), digits(domain.hmm_to), digits(domain.iali), digits(domain.jali)});
-  const std::size_t columns = alignment.model.size();
-  std::size_t width = columns;
-  if (text_width > 0) {
-    const int room =
-        text_width - static_cast<int>(name_width) - 2 * static_cast<int>(coordinate_width) - 5;
-    if (room < static_cast<int>(columns)) width = static_cast<std::size_t>(std::max(room, 40));
-  }
-  const std::size_t margin = name_width + coordinate_width + 4;
-  int k = domain.hmm_from, i = domain.iali;
-  for (std::size_t at = 0; at < columns; at += width) {
-    const auto block = [&](const std::string& line) {
-      return std::string_view(line).substr(at, width);
-    };
-    if (at > 0) out += '\n';
-    const std::string_view model = block(alignment.model), sequence = block(alignment.sequence);
-    const int nodes = static_cast<int>(model.size()) -
-                      static_cast<int>(std::count(model.begin(), model.end(), '.'));
-    const int residues = static_cast<int>(sequence.size()) -
-                         static_cast<int>(std::count(sequence.begin(), sequence.end(), '-'));
-    if (!alignment.cs.empty()) append_annotation(out, margin, block(alignment.cs), "CS");
-    if (!alignment.rf.empty()) append_annotation(out, margin, block(alignment.rf), "RF");
-
-    out += "  ";
-    text::right(out, model_name, name_width);
-    out += ' ';
-    text::integer(out, k, coordinate_width);
-    (out += ' ') += model;
-    out += ' ';
-    text::left(out, std::to_string(k + nodes - 1), coordinate_width);
-    out += '\n';
-    k += nodes;
-
-    text::blanks(out, margin);
-    out += block(alignment.match);
-    out += '\n';
-
-    out += "  ";
-    text::right(out, target_name, name_width);
-    out += ' ';
-    if (residues > 0) {
-      text::integer(out, i, coordinate_width);
-      (out += ' ') += sequence;
-      out += ' ';
-      text::left(out, std::to_string(i + residues - 1), coordinate_width);
-    } else {
-      text::right(out, "-", coordinate_width);
-      (out += ' ') += sequence;
-      out += ' ';
-      text::right(out, "-", coordinate_width);
-    }
-    out += '\n';
-    i += residues;
-
-    if (!alignment.pp.empty()) append_annotation(out, margin, block(alignment.pp), "PP");
-  }
 }
 
 void append_domain_row(std::string& out, int number, bool included, const Domain& domain,
@@ -148,6 +78,76 @@ void append_clock(std::string& out, double seconds) {
 }
 
 }  // namespace
+
+std::string_view cut_description(std::string_view description, int text_width, std::size_t used) {
+  if (text_width == 0) return description;
+  const int room = std::max(32, text_width - static_cast<int>(used));
+  return description.substr(0, static_cast<std::size_t>(room));
+}
+
+void append_alignment(std::string& out, const std::string& model_name,
+                      const std::string& target_name, const Domain& domain, int text_width) {
+  const Alignment& alignment = domain.alignment;
+  const std::size_t name_width = std::max(model_name.size(), target_name.size());
+  const std::size_t coordinate_width = std::max(
+      {digits(domain.hmm_from), digits(domain.hmm_to), digits(domain.iali), digits(domain.jali)});
+  const std::size_t columns = alignment.model.size();
+  std::size_t width = columns;
+  if (text_width > 0) {
+    const int room =
+        text_width - static_cast<int>(name_width) - 2 * static_cast<int>(coordinate_width) - 5;
+    if (room < static_cast<int>(columns)) width = static_cast<std::size_t>(std::max(room, 40));
+  }
+  const std::size_t margin = name_width + coordinate_width + 4;
+  const int step = domain.iali <= domain.jali ? 1 : -1;
+  int k = domain.hmm_from, i = domain.iali;
+  for (std::size_t at = 0; at < columns; at += width) {
+    const auto block = [&](const std::string& line) {
+      return std::string_view(line).substr(at, width);
+    };
+    if (at > 0) out += '\n';
+    const std::string_view model = block(alignment.model), sequence = block(alignment.sequence);
+    const int nodes = static_cast<int>(model.size()) -
+                      static_cast<int>(std::count(model.begin(), model.end(), '.'));
+    const int residues = static_cast<int>(sequence.size()) -
+                         static_cast<int>(std::count(sequence.begin(), sequence.end(), '-'));
+    if (!alignment.cs.empty()) append_annotation(out, margin, block(alignment.cs), "CS");
+    if (!alignment.rf.empty()) append_annotation(out, margin, block(alignment.rf), "RF");
+
+    out += "  ";
+    text::right(out, model_name, name_width);
+    out += ' ';
+    text::integer(out, k, coordinate_width);
+    (out += ' ') += model;
+    out += ' ';
+    text::left(out, std::to_string(k + nodes - 1), coordinate_width);
+    out += '\n';
+    k += nodes;
+
+    text::blanks(out, margin);
+    out += block(alignment.match);
+    out += '\n';
+
+    out += "  ";
+    text::right(out, target_name, name_width);
+    out += ' ';
+    if (residues > 0) {
+      text::integer(out, i, coordinate_width);
+      (out += ' ') += sequence;
+      out += ' ';
+      text::left(out, std::to_string(i + step * (residues - 1)), coordinate_width);
+    } else {
+      text::right(out, "-", coordinate_width);
+      (out += ' ') += sequence;
+      out += ' ';
+      text::right(out, "-", coordinate_width);
+    }
+    out += '\n';
+    i += step * residues;
+
+    if (!alignment.pp.empty()) append_annotation(out, margin, block(alignment.pp), "PP");
+  }
+}
 
 void append_query(std::string& out, const ModelInfo& model) {
   out += "Query:       " + model.name + (model.built ? "  [L=" : "  [M=") +
@@ -213,7 +213,7 @@ void append_score_rows(std::string& out, const HitLot& lot, const ReportOptions&
     out += "  ";
     text::left(out, hit.shown_name(options.prefer_accession), width);
     out += "  ";
-    out += cut(hit.description, options.text_width, width + 61);
+    out += cut_description(hit.description, options.text_width, width + 61);
     out += '\n';
   }
 }
@@ -237,7 +237,7 @@ void append_annotation_rows(std::string& out, const HitLot& lot, const ReportOpt
     if (!hit.flags.reported) continue;
     const std::string& name = hit.shown_name(options.prefer_accession);
     ((out += ">> ") += name) += "  ";
-    out += cut(hit.description, options.text_width, name.size() + 5);
+    out += cut_description(hit.description, options.text_width, name.size() + 5);
     out += '\n';
     if (hit.reported_domains == 0) {
       out +=
@@ -319,16 +319,19 @@ void append_statistics(std::string& out, const ModelResult& result, const Filter
   text::fixed(out, hits.domZ, 15, 0);
   out += hits.domZ_is_set ? "  [as set by --domZ on cmdline]\n"
                           : "  [number of targets reported over threshold]\n";
+  append_times(out, result.cpu_seconds, result.seconds,
+               static_cast<double>(counters.residues) * model.M);
+}
+
+void append_times(std::string& out, double cpu_seconds, double seconds, double cells) {
   out += "# CPU time: ";
-  text::fixed(out, result.cpu_seconds, 0, 2);
+  text::fixed(out, cpu_seconds, 0, 2);
   out += "u 0.00s ";
-  append_clock(out, result.cpu_seconds);
+  append_clock(out, cpu_seconds);
   out += " Elapsed: ";
-  append_clock(out, result.seconds);
+  append_clock(out, seconds);
   out += "\n# Mc/sec: ";
-  text::fixed(
-      out, static_cast<double>(counters.residues) * model.M / (std::max(result.seconds, 1e-9) * 1e6),
-      0, 2);
+  text::fixed(out, cells / (std::max(seconds, 1e-9) * 1e6), 0, 2);
   out += '\n';
 }
 

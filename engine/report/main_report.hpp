@@ -52,4 +52,14 @@ void append_annotation_rows(std::string& out, const HitLot& lot, const ReportOpt
 void append_statistics(std::string& out, const ModelResult& result, const FilterOptions& filters,
                        bool by_sequence = false);
 
+/// Times, and cells (nodes times residues) per second.
+void append_times(std::string& out, double cpu_seconds, double seconds, double cells);
+
+/// The blocks of an alignment. Residues count down where it lies on the bottom strand.
+void append_alignment(std::string& out, const std::string& model_name,
+                      const std::string& target_name, const domain::Domain& domain,
+                      int text_width);
+/// What the line leaves for a description behind `used` bytes, at least 32.
+std::string_view cut_description(std::string_view description, int text_width, std::size_t used);
+
 }  // namespace hmmjit

@@ -282,7 +282,7 @@ Status ReportWriter::receive(const ModelResult& result) {
   return end_query();
 }
 
-Status ReportWriter::begin_model(const ModelResult& totals) {
+Status ReportWriter::begin_model(const ModelResult& totals, std::string_view targets_header) {
   // A writer of a later slice of the models writes no headers.
   if (totals.index != 0 && std::ranges::none_of(files_, &File::by_query)) return {};
   for (const OutputKind kind : kAllOutputs) {
@@ -290,7 +290,10 @@ Status ReportWriter::begin_model(const ModelResult& totals) {
         scan_ && (kind == OutputKind::kTargets || kind == OutputKind::kDomains);
     if (std::exchange(file_of(kind).begun, true) || !wanted(kind) || by_target) continue;
     std::string text;
-    append_output_header(text, kind, totals, settings_.report.records);
+    if (kind == OutputKind::kTargets && !targets_header.empty())
+      text = targets_header;
+    else
+      append_output_header(text, kind, totals, settings_.report.records);
     HMMJIT_TRY(put(kind, text));
   }
   return {};

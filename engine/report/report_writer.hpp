@@ -65,10 +65,11 @@ class ReportWriter final : public ResultSink {
   /// Adds to the totals: the counts of models in another piece of the result, or of a query whose
   /// text comes through put().
   void count(const RunTotals& totals);
-  /// jackhmmer formats the text of a query itself. Instead of receive(), in this order: begin_query,
+  /// jackhmmer and nhmmer format the text of a query themselves. Instead of receive(), in this order: begin_query,
   /// begin_model with the totals of the result, put for each text, count, end_query.
   Status begin_query(const std::string& name);
-  Status begin_model(const ModelResult& totals);
+  /// `targets_header`: in the place of --tblout's own, if any.
+  Status begin_model(const ModelResult& totals, std::string_view targets_header = {});
   Status put(OutputKind kind, std::string_view text);
   Status end_query();
   /// With RecordOptions::kept, before `complete`: for each reported domain whether it remains.

@@ -35,33 +35,38 @@ char encode(float p) {
 struct Layout {
   std::vector<std::size_t> consensus;  // [M+1]
   std::vector<std::size_t> inserts;    // [M+1] columns after node k
+  std::vector<bool> shown;             // [M+1] node k has a column
   std::size_t width = 0;
 };
 
-Layout empty_layout(int M) {
+Layout empty_layout(int M, bool all_nodes) {
   Layout layout;
   layout.consensus.assign(static_cast<std::size_t>(M) + 1, 0);
   layout.inserts.assign(static_cast<std::size_t>(M) + 1, 0);
+  layout.shown.assign(static_cast<std::size_t>(M) + 1, all_nodes);
   return layout;
 }
 
 void make_room(Layout& layout, const Domain& domain) {
   auto k = static_cast<std::size_t>(domain.hmm_from) - 1;
   std::size_t run = 0;
-  for (const char c : domain.alignment.model) {
-    if (c == '.') {
+  const domain::Alignment& alignment = domain.alignment;
+  for (std::size_t c = 0; c < alignment.model.size(); ++c) {
+    if (alignment.model[c] == '.') {
       layout.inserts[k] = std::max(layout.inserts[k], ++run);
     } else {
       ++k;
       run = 0;
+      if (alignment.sequence[c] != '-') layout.shown[k] = true;
     }
   }
 }
 
+// The columns of inserts begin behind consensus[k], also where node k has no column.
 void place_columns(Layout& layout) {
   for (std::size_t k = 1; k < layout.consensus.size(); ++k) {
-    layout.consensus[k] = layout.width;
-    layout.width += 1 + layout.inserts[k];
+    layout.consensus[k] = layout.width - (layout.shown[k] ? 0 : 1);
+    layout.width += layout.inserts[k] + (layout.shown[k] ? 1 : 0);
   }
 }
 
@@ -82,7 +87,8 @@ void justify(std::string& line, std::string& posterior, std::size_t at, std::siz
 void lay_out(AlignedRow& row, const Layout& layout) {
   row.sequence.assign(layout.width, '.');
   row.posterior.assign(layout.width, '.');
-  for (std::size_t k = 1; k < layout.consensus.size(); ++k) row.sequence[layout.consensus[k]] = '-';
+  for (std::size_t k = 1; k < layout.consensus.size(); ++k)
+    if (layout.shown[k]) row.sequence[layout.consensus[k]] = '-';
   const domain::Alignment& alignment = row.domain.alignment;
   auto k = static_cast<std::size_t>(row.domain.hmm_from) - 1;
   std::size_t run = 0;
@@ -93,6 +99,7 @@ void lay_out(AlignedRow& row, const Layout& layout) {
     } else {
       column = layout.consensus[++k];
       run = 0;
+      if (!layout.shown[k]) continue;
     }
     row.sequence[column] = alignment.sequence[c];
     row.posterior[column] = alignment.pp[c];
@@ -122,7 +129,7 @@ class MeanPosterior {
   std::string line(const Layout& layout) const {
     std::string line(layout.width, '.');
     for (std::size_t k = 1; k < layout.consensus.size(); ++k) {
-      if (counts_[k] > 0)
+      if (counts_[k] > 0 && layout.shown[k])
         line[layout.consensus[k]] =
             encode(static_cast<float>(sums_[k] / static_cast<double>(counts_[k])));
     }
@@ -136,7 +143,8 @@ class MeanPosterior {
 
 std::string reference_line(const Layout& layout) {
   std::string line(layout.width, '.');
-  for (std::size_t k = 1; k < layout.consensus.size(); ++k) line[layout.consensus[k]] = 'x';
+  for (std::size_t k = 1; k < layout.consensus.size(); ++k)
+    if (layout.shown[k]) line[layout.consensus[k]] = 'x';
   return line;
 }
 
@@ -300,7 +308,7 @@ struct AlignmentColumns::State {
   State(const ModelInfo& of, AlignedRows wanted, std::uint64_t memory)
       : model(of),
         which(std::move(wanted)),
-        layout(empty_layout(of.M)),
+        layout(empty_layout(of.M, which.all_nodes)),
         mean(of.M),
         targets_left(which.targets),
         names(memory) {}

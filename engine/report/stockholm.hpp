@@ -26,6 +26,8 @@ struct AlignedRows {
   /// Residues of inserts are upper case and gaps '-', as in the alignments from which jackhmmer
   /// builds models. Otherwise inserts are lower case, and '.' where a row has none.
   bool upper_case = false;
+  /// Every node has a column. Otherwise those have one in which some row has a residue.
+  bool all_nodes = true;
   /// A query sequence is the first row, with a residue for each node. Empty: none.
   std::string query_name = {}, query = {};
 };

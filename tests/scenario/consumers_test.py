@@ -22,7 +22,7 @@ import scenario
 from scenario import ScratchFolder, example_model, read
 
 REPLACED = ("hmmsearch", "hmmscan", "phmmer", "jackhmmer", "hmmbuild")
-ABSENT = ("hmmalign", "hmmpress", "nhmmer", "nhmmscan", "hmmfetch", "hmmstat", "esl-sfetch")
+ABSENT = ("hmmalign", "hmmpress", "hmmfetch", "hmmstat", "esl-sfetch")
 
 # Every result, hit and HSP as BioPerl has them.
 BIOPERL = r"""
@@ -143,9 +143,9 @@ class Consumers(ScratchFolder):
                     done = scenario.run([self.link(name)] + arguments)
                     self.assertEqual((done.returncode, done.stdout), (2, b""))
                     self.assertEqual(done.stderr.decode(), f"hmmjit: there is no {name} in hmmjit; use HMMER's {name}\n")
-        done = scenario.run([scenario.program, "nhmmer"])
+        done = scenario.run([scenario.program, "hmmpress"])
         self.assertEqual((done.returncode, done.stderr.decode()),
-                         (2, "hmmjit: there is no nhmmer in hmmjit; use HMMER's nhmmer\n"))
+                         (2, "hmmjit: there is no hmmpress in hmmjit; use HMMER's hmmpress\n"))
         done = scenario.run([scenario.program, "hmmsearch"])
         self.assertEqual((done.returncode, done.stderr.decode()),
                          (2, 'hmmjit: no command "hmmsearch"; did you mean search?\n'))

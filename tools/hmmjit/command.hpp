@@ -20,6 +20,8 @@ CommandSpec search_command();
 CommandSpec phmmer_command();
 CommandSpec jackhmmer_command();
 CommandSpec scan_command();
+CommandSpec nhmmer_command();
+CommandSpec nhmmscan_command();
 CommandSpec build_command();
 CommandSpec merge_command();
 CommandSpec part_command();

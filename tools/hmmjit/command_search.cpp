@@ -135,6 +135,7 @@ Result<std::unique_ptr<FeatureWriter>> start_features(const ParsedOptions& optio
                            std::string(options.text("--fasta")),
                            std::string(options.text("--domfasta"))};
   OverlapRule rule;
+  rule.nucleotides = options.knows("--watson");
   rule.resolve = options.is_set("--resolve-overlaps") || options.is_set("--clans");
   constexpr const char* kResolved[] = {"--domtblout", "--tsv", "--json"};
   const bool resolved =
@@ -298,6 +299,7 @@ class SearchInputs {
     const std::string& path = options_.arguments()[0];
     if (program_.open_queries != nullptr) {
       HMMJIT_ASSIGN(queries_, program_.open_queries(options_, path));
+      alphabet_ = queries_->alphabet;
       return {};
     }
     const bool skip = options_.text("--cut-missing") == "skip";
@@ -362,7 +364,10 @@ std::string report_header(const SearchProgram& program, const ParsedOptions& opt
       {program.target_label, options.arguments()[1]}};
   if (program.by_sequence) std::swap(labels[0], labels[1]);
   for (const auto& [label, path] : labels) header += ReportHeader::line(label, path);
-  header += ReportHeader::settings(program.reference, options.changed());
+  std::vector<HeaderSetting> settings = options.changed();
+  if (program.reference == "nhmmer" && !options.is_set("--cpu"))
+    settings.push_back({"--cpu", std::to_string(available_cores())});
+  header += ReportHeader::settings(program.reference, settings);
   return (header += ReportHeader::kRule) + "\n";
 }
 
@@ -440,7 +445,9 @@ Status write_results(const SearchProgram& program, const ParsedOptions& options,
   std::vector<OutputFile> further_files;
   ProgramRun own{options, request.search,    request.report, paths,
                  queries, inputs.profiles(), inputs.targets, device,
-                 *writer, progress,          further_files};
+                 *writer, progress,          further_files,  {}};
+  if (features != nullptr)
+    own.add_features = [&](const ModelResult& result) { return features->add(result); };
   ReportAndFeatures sink(*writer, features.get());
   const auto statistics =
       program.search != nullptr

@@ -37,19 +37,21 @@ constexpr std::string_view kNoThread =
 
 // Programs whose names are those of commands.
 using Replaced = std::pair<std::string_view, std::string_view>;
-constexpr std::array<Replaced, 5> kReplacedPrograms{{
+constexpr std::array<Replaced, 7> kReplacedPrograms{{
     {"hmmsearch", "search"},
     {"hmmscan", "scan"},
     {"hmmbuild", "build"},
     {"phmmer", "phmmer"},
     {"jackhmmer", "jackhmmer"},
+    {"nhmmer", "nhmmer"},
+    {"nhmmscan", "nhmmscan"},
 }};
 
 // Programs of HMMER that hmmjit does not replace.
 constexpr std::string_view kOtherPrograms[] = {
     "alimask",  "hmmalign",    "hmmc2",   "hmmconvert", "hmmemit",       "hmmerfm-exactmatch",
     "hmmfetch", "hmmlogo",     "hmmpgmd", "hmmpress",   "hmmpgmd_shard", "hmmsim",
-    "hmmstat",  "makehmmerdb", "nhmmer",  "nhmmscan"};
+    "hmmstat",  "makehmmerdb"};
 
 bool is_other_program(std::string_view name) {
   return std::ranges::find(kOtherPrograms, name) != std::end(kOtherPrograms) ||

@@ -223,4 +223,21 @@ void warn_of_nucleotides(const std::string& file, const SequenceFormatOptions& f
     warn(fmt::format("{} looks like DNA, and proteins are searched for; translate it first", file));
 }
 
+Status check_nucleotides(const std::string& file) {
+  const std::string path = find_sequence_file(file);
+  const auto database = is_target_database_file(path);
+  if (!is_regular_file(path) || !database || *database) return {};
+  HMMJIT_ASSIGN(std::unique_ptr<ByteSource> source, open_byte_source(path));
+  BufferedInput input(std::move(source));
+  HMMJIT_ASSIGN(std::string_view head, input.peek());
+  const bool flat = head.starts_with("ID ") || head.starts_with("LOCUS ");
+  if (!flat && !head.starts_with('>')) return {};
+  const Alphabet* guess = guess_sequence_alphabet(head);
+  if (guess != nullptr && guess->type != AlphabetType::kAmino) return {};
+  return fail(ErrorCode::kInput,
+              guess == nullptr ? "the first sequence does not tell whether this is DNA or RNA"
+                               : "the targets are proteins, not DNA or RNA",
+              file, guess == nullptr ? "add --dna or --rna" : "use hmmjit search or phmmer");
+}
+
 }  // namespace hmmjit::tools

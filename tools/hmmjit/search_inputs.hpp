@@ -80,6 +80,9 @@ Result<std::unique_ptr<TargetSource>> open_targets(const ParsedOptions& options,
 /// Warns where proteins are searched for and the first targets are plainly nucleotides.
 void warn_of_nucleotides(const std::string& file, const SequenceFormatOptions& format);
 
+/// Fails with kInput where the residues of `file` are not plainly nucleotides, as nhmmer does.
+Status check_nucleotides(const std::string& file);
+
 /// The same text once in the life of the process.
 void warn(const std::string& text);
 

@@ -18,6 +18,7 @@
 
 namespace hmmjit::tools {
 
+class NucleotideQueries;
 class QuerySequences;
 
 /// Queries that are sequences.
@@ -26,6 +27,8 @@ struct SequenceQueries {
   build::CalibrationOptions calibration;
   std::shared_ptr<QuerySequences> sequences;
   build::ScoreSystem system;
+  const Alphabet* alphabet = &amino_alphabet();
+  std::shared_ptr<NucleotideQueries> nucleotides;
 };
 
 /// What a program that searches by itself is given: everything opened, nothing read.
@@ -42,6 +45,8 @@ struct ProgramRun {
   SearchProgress& progress;
   /// The program's own files, complete but for their names, which they get with the reports.
   std::vector<OutputFile>& further_files;
+  /// --gff and --bed take a result; empty: neither is wanted.
+  std::function<Status(const ModelResult&)> add_features;
 };
 
 /// SearchProgram::targets of a program that searches sequences, in one database or in several.

@@ -1175,18 +1175,20 @@ function drawAlignment(place, d, lines) {
   const room = Math.floor((byId("detail").clientWidth - 60) / 7.3) - names - 2 * digits - 3;
   const columns = Math.max(20, Math.min(120, Math.floor(room / 10) * 10));
   const block = element("pre", {tabIndex: 0});
+  const step = domains.ali_from[d] <= domains.ali_to[d] ? 1 : -1;  // residues of a bottom strand count down
   let k = domains.hmm_from[d], i = domains.ali_from[d];
   const pad = " ".repeat(names + digits + 2);
   for (let at = 0; at < lines.model.length; at += columns) {
     const cut = text => text.slice(at, at + columns);
     const nodes = cut(lines.model).replace(/[.]/g, "").length, residues = cut(lines.target).replace(/-/g, "").length;
-    const range = (from, n) => [String(n > 0 ? from : from - 1).padStart(digits), String(n > 0 ? from + n - 1 : "-").padStart(digits)];
-    const [k1, k2] = range(k, nodes), [i1, i2] = range(i, residues);
+    const range = (from, n, by) =>
+      [String(n > 0 ? from : from - by).padStart(digits), String(n > 0 ? from + by * (n - 1) : "-").padStart(digits)];
+    const [k1, k2] = range(k, nodes, 1), [i1, i2] = range(i, residues, step);
     block.append(`${label(model)} ${k1} ${cut(lines.model)} ${k2.trim()}\n${pad}${cut(lines.match)}\n${label(target)} ${i1} `);
     coloured(block, cut(lines.target), cut(lines.pp));
     block.append(` ${i2.trim()}\n${pad}${cut(lines.pp)} PP\n\n`);
     k += nodes;
-    i += residues;
+    i += step * residues;
   }
   place.append(block, element("p", {}, keyOfQuality()));
 }

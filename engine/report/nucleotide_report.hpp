@@ -1,0 +1,36 @@
+// The report and tables of nhmmer and nhmmscan, byte for byte (HMMER User's Guide).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "nucleotide/search.hpp"
+#include "report/main_report.hpp"
+#include "search/search.hpp"
+
+namespace hmmjit {
+
+/// A query with its hits: a model on targets (nhmmer), or a sequence with models (nhmmscan).
+struct NucleotideResult {
+  ModelInfo query;  ///< of a sequence: `built` is set, and M is its length
+  nucleotide::HitList hits;
+  std::uint64_t models = 1, nodes = 0;  ///< searched with a sequence
+
+  bool is_scan() const { return query.built.has_value(); }
+};
+
+/// The whole of one query, from "Query:" to "//".
+void append_nucleotide_report(std::string& out, const NucleotideResult& result,
+                              const ReportOptions& report, const nucleotide::Options& options);
+/// --tblout
+void append_nucleotide_table_header(std::string& out, const NucleotideResult& result);
+void append_nucleotide_table(std::string& out, const NucleotideResult& result);
+/// --dfamtblout, with the header that every query has.
+void append_dfam_table(std::string& out, const NucleotideResult& result);
+/// --aliscoresout
+void append_column_scores(std::string& out, const NucleotideResult& result);
+
+/// The same hits as targets with one domain each, for all other outputs.
+HitList single_domain_hits(const nucleotide::HitList& hits);
+
+}  // namespace hmmjit

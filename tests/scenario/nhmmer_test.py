@@ -1,0 +1,167 @@
+"""hmmjit nhmmer and nhmmscan against the installed programs of HMMER and recorded runs, byte for byte.
+
+Models, genomes and options of the live comparison are random. The seed is printed; HMMJIT_TEST_SEED repeats a run,
+HMMJIT_TEST_SECONDS sets its length. HMMJIT_TEST_ALL replays all recorded runs instead of a sample.
+"""
+import os
+import random
+import shutil
+import sys
+import time
+import unittest
+
+import builder_test
+import scenario
+from scenario import ScratchFolder, first_difference, read, result_lines, run
+
+SEED = int(os.environ.get("HMMJIT_TEST_SEED", random.SystemRandom().randrange(1, 2**31)))
+SECONDS = float(os.environ.get("HMMJIT_TEST_SECONDS", 30))
+COMPLEMENT = str.maketrans("ACGTURYMKBDHV", "TGCAAYRKMVHDB")
+
+
+def mutated(rng, text, rate):
+    out = []
+    for letter in text:
+        chance = rng.random()
+        if chance < rate:
+            out.append(rng.choice("ACGT"))
+        elif chance < 1.3 * rate:
+            out.append(letter + "".join(rng.choices("ACGT", k=rng.randrange(1, 9))))
+        elif chance > 1 - 0.3 * rate:
+            continue
+        else:
+            out.append(letter)
+    return "".join(out)
+
+
+def random_genome(rng, pieces):
+    """Sequences with copies of `pieces` on both strands, runs of N, ambiguous residues, repeats, biased stretches."""
+    records = []
+    for number in range(rng.choice([1, 2, 5, 30])):
+        length = rng.choice([rng.randrange(1, 200), rng.randrange(100, 5000), rng.randrange(1000, 120000)])
+        # HMMER 3.3.2 guesses the alphabet from the first sequence, also with --dna.
+        text = ["ACGTTGCAAC" * 6 if number == 0 else "".join(rng.choices("ACGT", k=5))]
+        while sum(map(len, text)) < length:
+            kind = rng.random()
+            if kind < 0.5:
+                text.append("".join(rng.choices("ACGT", rng.choice([(1, 1, 1, 1), (4, 1, 1, 4)]), k=rng.randrange(1, 3000))))
+            elif kind < 0.8:
+                copy = mutated(rng, rng.choice(pieces), rng.choice([0.02, 0.1, 0.25]))
+                start = rng.randrange(len(copy) + 1) if rng.random() < 0.3 else 0
+                copy = copy[start:] * rng.choice([1, 1, 1, 4])
+                text.append(copy if rng.random() < 0.5 else copy[::-1].translate(COMPLEMENT))
+            elif kind < 0.86:
+                text.append("N" * rng.randrange(1, 400))
+            elif kind < 0.93:
+                text.append("".join(rng.choices("ACGTRYMKSWHBVDNacgtnxui", k=rng.randrange(1, 60))) if number else "ACGT")
+            else:
+                text.append(rng.choice(["A", "AT", "CAG", "TTAGGG"]) * rng.randrange(1, 300))
+        records.append([f"chr{number}", rng.choice(["", "", "a sequence with a description that is longer than some"]), "".join(text)[:max(length, 60)]])
+    return records
+
+
+def random_options(rng, program):
+    choices = [["--watson"], ["--crick"], ["--nonull2"], ["--nobias"], ["--max"], ["--acc"], ["--noali"], ["--notextw"],
+               ["--textw", "150"], ["-E", "0.001"], ["-E", "1000"], ["-T", "15"], ["--incE", "1e-5"], ["--incT", "20"],
+               ["--F1", "0.3"], ["--F2", "0.1"], ["--F3", "0.01"], ["--F2", "1", "--F3", "1"], ["--B1", "30", "--B2", "90"],
+               ["--seed", "7"], ["-Z", "12.5"]]
+    if program == "nhmmer":
+        choices += [["--block_length", "50000"], ["--w_length", "4"], ["--w_length", "500"], ["--w_length", "60000"],
+                    ["--w_beta", "0.01"], ["--w_beta", "0"]]
+    options = []
+    for option in rng.sample(choices, rng.choice([0, 1, 1, 2, 3])):
+        names = set(options)
+        filters = {"--F1", "--F2", "--F3", "--nobias", "--B1"}
+        if option[0] in names or (option[0] == "--max" and names & filters) or (option[0] in filters and "--max" in names):
+            continue
+        if any(option[0] in pair and names & pair for pair in ({"--watson", "--crick"}, {"-E", "-T"}, {"--incE", "--incT"},
+                                                               {"--notextw", "--textw"}, {"--nobias", "--B1"}, {"--w_length", "--w_beta"})):
+            continue
+        options += option
+    return options
+
+
+class Nhmmer(ScratchFolder):
+    QUICK = ["nh_made1*", "nh_mito", "nh_multi", "nh_multi_*", "nh_block*", "nh_degen", "nh_tiny*", "nh_zero", "nh_reads*", "nh_rna*",
+             "nh_seq_degen", "nh_ali_*", "nh_masked", "nh_mxfile", "nh_bgfile*", "nh_popen", "nh_max_crick", "nh_nonull2",
+             "nh_crlf", "nh_textw200", "nh_notextw", "nh_bad_*", "nh_sto*", "nh_qsingle", "nh_ecori*", "nh_af3_rna22", "nh_repeat",
+             "nh_w4", "nh_tc*", "nhs_[acmntwd]*", "nhs_bad_ga*", "nhs_bad_nomaxl"]
+
+    def test_recorded_runs(self):
+        shared = scenario.shared_folder()
+        tool = os.path.join(shared or "", "tools", "replay_programs.py")
+        data = os.path.join(shared or "", "data", "dna")
+        if shared is None or not os.path.isdir(data):
+            self.skipTest("recorded runs (shared/data/dna) are not here; set HMMJIT_SHARED")
+        cases = ["nh_*", "nhs_[!b]*", "nhs_bad_ga*", "nhs_bad_nomaxl"] if os.environ.get("HMMJIT_TEST_ALL") else self.QUICK
+        replayed = run([sys.executable, tool, "--data", data, "--cases", data + "/expected", "--program", scenario.program,
+                        "--options=--quiet", "--work", self.folder, "--only"] + cases)
+        self.assertEqual(replayed.returncode, 0, replayed.stdout.decode()[-3000:])
+        print(replayed.stdout.decode().strip().split("\n")[-1])
+
+    def compare(self, program, outputs, options, query, targets):
+        def files(label):
+            return [word for output in outputs
+                    for word in ("-" * (1 if len(output) == 1 else 2) + output, self.path(f"{label}.{output}"))]
+
+        # Threads change the pieces of nhmmer, --cpu 0 has its own.
+        want = run([program] + files("want") + options + [query, targets])
+        got = run([scenario.program, program, "--quiet"] + files("got") + options + [query, targets])
+        if want.returncode < 0:
+            return  # HMMER crashes
+        self.assertEqual(got.returncode != 0, want.returncode != 0, (want.stderr, got.stderr))
+        if want.returncode != 0:
+            return
+        for name in outputs:
+            expected, actual = read(self.path("want." + name)), read(self.path("got." + name))
+            if name == "hmmout":
+                expected, actual = builder_test.model_lines(expected), builder_test.model_lines(actual)
+            elif name == "A":
+                expected, actual = ([line for line in text.decode().split("\n") if not line.startswith("#=GF AU")]
+                                    for text in (expected, actual))
+            else:
+                expected, actual = result_lines(expected), result_lines(actual)
+            if expected != actual:
+                self.fail(f"{name}: {first_difference(expected, actual)}")
+
+    @unittest.skipIf(any(shutil.which(name) is None for name in ("nhmmer", "nhmmscan", "hmmbuild", "hmmpress", "hmmemit")),
+                     "nhmmer, nhmmscan, hmmbuild, hmmpress or hmmemit not installed")
+    def test_random_runs(self):
+        print(f"random seed {SEED} (HMMJIT_TEST_SEED repeats it)")
+        end, runs = time.time() + SECONDS, 0
+        while time.time() < end:
+            seed = SEED + runs
+            rng = random.Random(seed)
+            alignments = self.path("alignments.sto")
+            with open(alignments, "w") as file:
+                for number in range(rng.choice([1, 2, 3])):
+                    file.write(builder_test.random_nucleotides(rng, f"family{number}", degenerate=False).replace("DF0001", f"DF{number:04}"))
+            self.assertEqual(run(["hmmbuild", "--dna", self.path("models.hmm"), alignments]).returncode, 0, seed)
+            emitted = run(["hmmemit", "-N", "3", "--seed", str(seed % 1000 + 1), self.path("models.hmm")]).stdout.decode()
+            pieces = ["".join(record.split("\n")[1:]).upper().replace("U", "T") for record in emitted.split(">")[1:]]
+            pieces = [piece for piece in pieces if piece] or ["ACGTACGTAA"]
+            scenario.write_fasta(self.path("genome.fa"), random_genome(rng, pieces))
+            scenario.write_fasta(self.path("queries.fa"), [[f"q{n}", "", piece + "A" * n] for n, piece in enumerate(pieces)][:3])
+            program = rng.choice(["nhmmer", "nhmmer", "nhmmer", "nhmmscan"])
+            options = random_options(rng, program)
+            outputs, query = ["o", "tblout", "dfamtblout"], "models.hmm"
+            if program == "nhmmscan":
+                self.assertEqual(run(["hmmpress", "-f", self.path("models.hmm")]).returncode, 0, seed)
+            else:
+                outputs += ["A", "aliscoresout"]
+                query = rng.choice(["models.hmm", "models.hmm", "alignments.sto", "queries.fa"])
+                options += ["--dna", "--cpu", rng.choice(["0", "1", "2"])]
+                if query != "models.hmm":
+                    outputs.append("hmmout")
+                if query == "queries.fa":
+                    options += ["--qformat", "fasta"] + rng.choice([[], ["--popen", "0.01", "--pextend", "0.5"]])
+            with self.subTest(seed=seed, program=program, options=options, query=query):
+                self.compare(program, outputs, options, self.path(query), self.path("genome.fa"))
+            for name in os.listdir(self.folder):
+                os.remove(self.path(name))
+            runs += 1
+        print(f"{runs} random runs")
+
+
+if __name__ == "__main__":
+    scenario.main()

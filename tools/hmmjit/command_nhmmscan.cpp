@@ -1,0 +1,122 @@
+// hmmjit nhmmscan: DNA or RNA sequences against a file of profiles, both strands.
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/trace.hpp"
+#include "hmmjit/command.hpp"
+#include "io/hmm_file.hpp"
+#include "nucleotide_options.hpp"
+#include "report/nucleotide_report.hpp"
+#include "search/search.hpp"
+#include "search_inputs.hpp"
+#include "search_program.hpp"
+
+namespace hmmjit::tools {
+namespace {
+
+// Sequences that are searched at a time: enough for all threads.
+constexpr std::size_t kResiduesAtATime = std::size_t{1} << 20;
+
+Result<std::vector<nucleotide::Query>> read_models(const std::string& path,
+                                                   const Thresholds& rules, std::uint64_t* nodes) {
+  HMMJIT_ASSIGN(HmmReader reader, HmmReader::open(path));
+  std::vector<nucleotide::Query> models;
+  while (true) {
+    HMMJIT_ASSIGN(std::optional<Hmm> hmm, reader.next());
+    if (!hmm) return models;
+    if (hmm->alphabet->type == AlphabetType::kAmino)
+      return fail(ErrorCode::kInput, fmt::format("model {} is of proteins", hmm->name), path,
+                  "use hmmjit scan");
+    if (!hmm->max_length)
+      return fail(ErrorCode::kInput, fmt::format("model {} has no MAXL", hmm->name), path,
+                  "build it again with HMMER 3.1 or later, or hmmjit build");
+    *nodes += static_cast<std::uint64_t>(hmm->M);
+    const int length = *hmm->max_length;
+    HMMJIT_ASSIGN(nucleotide::Query query, make_nucleotide_query(*std::move(hmm), length, rules));
+    models.push_back(std::move(query));
+  }
+}
+
+Result<SearchStatistics> scan(ProgramRun& run) {
+  const double begin = Trace::now();
+  if (run.options.is_set("--bgfile"))
+    return fail(ErrorCode::kUsage, "--bgfile is not supported here", {}, "use hmmjit nhmmer");
+  const nucleotide::Options options = make_nucleotide_options(run.options, run.search, true);
+  SearchStatistics statistics;
+  NucleotideResult result;
+  HMMJIT_ASSIGN(const std::vector<nucleotide::Query> models,
+                read_models(find_profile_database(run.options.arguments()[0]),
+                            run.search.thresholds, &result.nodes));
+  result.models = statistics.models = models.size();
+  statistics.backend = host_filters_name();
+  statistics.threads = options.threads;
+  std::optional<OutputFile> dfam;
+  std::size_t sequence = 0;
+  if (run.options.is_set("--dfamtblout")) {
+    HMMJIT_ASSIGN(dfam, OutputFile::create(std::string(run.options.text("--dfamtblout"))));
+  }
+  for (;;) {
+    TargetBlock block;
+    HMMJIT_TRY(run.targets->next(block, kResiduesAtATime));
+    if (block.size() == 0) break;
+    HMMJIT_ASSIGN(std::vector<nucleotide::HitList> lists,
+                  nucleotide::scan(models, block, options));
+    for (std::size_t i = 0; i < block.size(); ++i) {
+      const QueryNames names = names_of(block[i]);
+      result.query = {.name = names.name,
+                      .accession = names.accession,
+                      .description = names.description,
+                      .M = block.length(i),
+                      .built = names};
+      result.hits = std::move(lists[i]);
+      statistics.hits_reported += result.hits.reported;
+      ModelResult totals;
+      totals.index = sequence++;
+      totals.model = result.query;
+      std::string text;
+      HMMJIT_TRY(run.writer.begin_query(names.name));
+      append_nucleotide_table_header(text, result);
+      HMMJIT_TRY(run.writer.begin_model(totals, std::exchange(text, {})));
+      append_nucleotide_table(text, result);
+      HMMJIT_TRY(run.writer.put(OutputKind::kTargets, std::exchange(text, {})));
+      append_nucleotide_report(text, result, run.report, options);
+      HMMJIT_TRY(run.writer.put(OutputKind::kMain, std::exchange(text, {})));
+      if (dfam) {
+        append_dfam_table(text, result);
+        dfam->write(text);
+      }
+      HMMJIT_TRY(run.writer.end_query());
+    }
+    statistics.targets += block.size();
+    statistics.residues += block.residue_count();
+    run.progress.targets += block.size();
+  }
+  if (dfam) run.further_files.push_back(*std::move(dfam));
+  statistics.wall_seconds = Trace::now() - begin;
+  return statistics;
+}
+
+}  // namespace
+
+CommandSpec nhmmscan_command() {
+  static const SearchProgram program = [] {
+    SearchProgram p;
+    p.name = p.reference = "nhmmscan";
+    p.title = "search DNA sequence(s) against a DNA profile database";
+    p.queries = {"hmmdb", "profile HMMs, pressed or not"};
+    p.targets = {"seqfile", "query sequences; - for standard input"};
+    p.query_label = "target HMM database:";
+    p.target_label = "query sequence file:";
+    p.options = nhmmscan_option_table;
+    p.search = scan;
+    p.by_sequence = true;
+    return p;
+  }();
+  return command_of(program, "search DNA or RNA sequence(s) against profiles, as nhmmscan does");
+}
+
+}  // namespace hmmjit::tools

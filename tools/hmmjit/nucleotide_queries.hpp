@@ -1,0 +1,56 @@
+// Queries of nhmmer: profiles, alignments or sequences of nucleotides.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "build/builder.hpp"
+#include "io/alignment_file.hpp"
+#include "io/hmm_file.hpp"
+#include "model/targets.hpp"
+#include "option_table.hpp"
+
+namespace hmmjit::tools {
+
+/// One thread at a time.
+class NucleotideQueries {
+ public:
+  /// Opens `path` ("-": standard input) and finds out what it holds; reads its first profile. Fails
+  /// with kInput or kUsage.
+  static Result<std::shared_ptr<NucleotideQueries>> open(const ParsedOptions& options,
+                                                         const std::string& path);
+  const Alphabet& alphabet() const { return *alphabet_; }
+  /// Whether queries are models that were built here.
+  bool builds() const { return !models_; }
+  Result<std::optional<build::BuiltModel>> next();
+
+ private:
+  NucleotideQueries(const ParsedOptions& options, std::string path)
+      : options_(options), path_(std::move(path)) {}
+  Status open_models(HmmReader reader);
+  // `aligned`: rows of an alignment, each a query.
+  Status open_sequences(const std::optional<SequenceFormat>& format, bool aligned);
+  Status open_alignments(const std::optional<SequenceFormat>& format);
+  Status set_alphabet(const Alphabet* found);
+  Result<std::optional<Hmm>> next_model();
+  Result<std::optional<build::BuiltModel>> next_alignment();
+
+  const ParsedOptions& options_;
+  std::string path_;
+  const Alphabet* alphabet_ = nullptr;
+  std::unique_ptr<Alphabet> with_background_;  // --bgfile
+  std::optional<HmmReader> models_;
+  std::optional<Hmm> first_model_;
+  std::optional<AlignmentReader> alignments_;
+  bool nameless_ = false;  // the first alignment has no name
+  TargetBlock sequences_;
+  std::size_t read_ = 0;  // alignments or sequences
+  build::Builder builder_;
+};
+
+/// Longest expected hits (W): given, from a tail mass, or the model's own.
+int window_length(const ParsedOptions& options, const Hmm& hmm);
+
+}  // namespace hmmjit::tools
