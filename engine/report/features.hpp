@@ -37,11 +37,11 @@ Result<Clans> read_clans(const std::string& path);
 /// Which of overlapping domains are left out.
 struct OverlapRule {
   bool resolve = false;
-  bool nucleotides = false;  ///< targets have two strands
   /// With clans: models of one clan compete where their envelopes share a residue, others never.
   /// Without: any two models do where half of the shorter envelope is shared. Domains of one model
   /// never compete.
   std::optional<Clans> clans;
+  bool nucleotides = false;  ///< targets have two strands
 };
 
 /// An included domain.
