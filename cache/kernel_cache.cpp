@@ -16,6 +16,8 @@
 namespace hmmjit::cache {
 namespace {
 
+// Every search has a kernel provider of its own. This layer carries kernels from one search of a
+// process to the next, also without a folder (mode off, HOME unset).
 struct InMemory {
   CacheKey key;
   std::shared_ptr<const Entry> entry;

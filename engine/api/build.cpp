@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/build.hpp"
+#include "api/copy_members.hpp"
 #include "api/handles.hpp"
 #include "api/inputs.hpp"
 #include "build/builder.hpp"
@@ -127,18 +128,8 @@ void check_options(const BuildOptions& o) {
 
 build::AlignmentOptions to_alignment_options(const BuildOptions& o) {
   AlignmentOptions out;
-  out.columns = static_cast<AlignmentOptions::Columns>(o.columns);
-  out.least_occupied = static_cast<float>(o.least_occupied);
-  out.fragment = static_cast<float>(o.fragment);
-  out.weights = static_cast<AlignmentOptions::Weights>(o.weights);
-  out.weight_identity = o.weight_identity;
-  out.effective = static_cast<AlignmentOptions::Effective>(o.effective);
+  HMMJIT_COPY_MEMBERS(HMMJIT_BUILD_OPTIONS_MEMBERS, 15)(out, o);
   out.effective_set = o.effective_number;
-  out.relative_entropy = o.relative_entropy;
-  out.total_entropy = o.total_entropy;
-  out.effective_identity = o.effective_identity;
-  out.prior = static_cast<AlignmentOptions::Prior>(o.prior);
-  out.most_insertions = o.most_insertions;
   return out;
 }
 static_assert(
@@ -158,13 +149,7 @@ static_assert(
 
 build::CalibrationOptions to_calibration(const BuildOptions& o) {
   build::CalibrationOptions out;
-  out.msv_length = o.msv_length;
-  out.msv_targets = o.msv_targets;
-  out.viterbi_length = o.viterbi_length;
-  out.viterbi_targets = o.viterbi_targets;
-  out.forward_length = o.forward_length;
-  out.forward_targets = o.forward_targets;
-  out.tail_mass = o.tail_mass;
+  HMMJIT_COPY_MEMBERS(HMMJIT_BUILD_OPTIONS_MEMBERS, 18)(out, o);
   out.seed = o.seed != 0 ? o.seed : random_seed();
   return out;
 }

@@ -53,10 +53,7 @@ hmmjit::Problem to_problem(const hmmjit_problem* given_problem) {
 hmmjit::KernelVariant to_variant(const hmmjit_variant* given_variant) {
   const hmmjit_variant v = read(given_variant);
   hmmjit::KernelVariant out;
-  out.name = text_of(v.name);
-  out.family = text_of(v.family);
-  out.template_file = text_of(v.template_file);
-  out.entry_name = text_of(v.entry_name);
+  HMMJIT_COPY_MEMBERS(HMMJIT_VARIANT_MEMBERS, 4)(out, v);
   out.competes = v.by_name_only == 0;
   for (std::size_t i = 0; i < v.compile_option_count; ++i)
     out.compile_options.push_back(text_of((&required(v.compile_options, "compile_options"))[i]));
@@ -108,10 +105,7 @@ int32_t hmmjit_offer_add(hmmjit_offer* offer, const hmmjit_configuration* config
     hmmjit::Configuration out;
     out.constants = to_constants(c.constants, c.constant_count);
     out.launch = {c.threads_x, c.threads_y, c.threads_z, c.dynamic_shared_bytes};
-    out.expected.registers = c.registers;
-    out.expected.local_bytes = c.local_bytes;
-    out.expected.items_per_clock_per_sm = c.items_per_clock_per_sm;
-    out.expected.binding_resource = text_of(c.binding_resource);
+    HMMJIT_COPY_MEMBERS(HMMJIT_CONFIGURATION_MEMBERS, 6)(out.expected, c);
     required(offer, "offer").configurations.push_back(std::move(out));
   });
 }
@@ -216,10 +210,7 @@ int32_t hmmjit_image_get_info(const hmmjit_image* image, hmmjit_image_info* info
     out.bytes = image->text.data();
     out.byte_count = image->text.size();
     out.is_ptx = i.is_ptx();
-    out.registers = i.resources().registers;
-    out.local_bytes = i.resources().local_bytes;
-    out.spill_bytes = i.resources().spill_bytes;
-    out.static_shared_bytes = i.resources().static_shared_bytes;
+    HMMJIT_COPY_MEMBERS(HMMJIT_IMAGE_INFO_MEMBERS, 10)(out, i.resources());
     out.parameter_bytes = i.parameter_bytes();
     out.seconds = i.seconds();
     write(info, out);

@@ -1,4 +1,5 @@
-// The kernel cache of a handle.
+// The public handle of a kernel cache.
+#include "api/copy_members.hpp"
 #include "api/handles.hpp"
 #include "api/host_calls.hpp"
 #include "cache/maintenance.hpp"
@@ -6,18 +7,13 @@
 namespace hmmjit::v0 {
 namespace {
 
-cache::Settings to_settings(CacheSettings given) {
+cache::Settings to_settings(CacheSettings settings) {
   cache::Settings out;
-  out.directory = std::move(given.directory);
-  out.system_directory = std::move(given.system_directory);
-  out.mode = static_cast<cache::Mode>(given.mode);
-  out.max_bytes = given.max_bytes;
-  out.max_memory_bytes = given.max_memory_bytes;
-  out.allow_group = given.allow_group;
-  out.lock_wait = given.lock_wait;
-  if (given.on_warning) {
+  HMMJIT_COPY_MEMBERS(HMMJIT_CACHE_SETTINGS_MEMBERS, 0)(out, settings);
+  out.lock_wait = settings.lock_wait;
+  if (settings.on_warning) {
     // In the host's floating-point mode.
-    out.on_warning = [report = std::move(given.on_warning),
+    out.on_warning = [report = std::move(settings.on_warning),
                       mode = float_mode()](const hmmjit::Error& warning) {
       const FloatModeScope scope(mode);
       report(to_public(warning));
@@ -48,14 +44,9 @@ const cache::EntryStore& store_of(const cache::KernelCache& cache, bool for_writ
 
 CacheSettings CacheSettings::from_environment() {
   return guarded([] {
-    cache::Settings found = value(cache::settings_from_environment());
+    const cache::Settings found = value(cache::settings_from_environment());
     CacheSettings out;
-    out.directory = std::move(found.directory);
-    out.system_directory = std::move(found.system_directory);
-    out.mode = static_cast<CacheMode>(found.mode);
-    out.max_bytes = found.max_bytes;
-    out.max_memory_bytes = found.max_memory_bytes;
-    out.allow_group = found.allow_group;
+    HMMJIT_COPY_MEMBERS(HMMJIT_CACHE_SETTINGS_MEMBERS, 0)(out, found);
     out.lock_wait = found.lock_wait;
     return out;
   });
@@ -67,9 +58,6 @@ Cache::Cache(CacheSettings settings)
         return std::make_shared<Impl>(
             Impl{cache::KernelCache::open(to_settings(std::move(settings)))});
       })) {}
-Cache::~Cache() = default;
-Cache::Cache(const Cache&) = default;
-Cache& Cache::operator=(const Cache&) = default;
 
 const std::string& Cache::directory() const { return impl_->cache->settings().directory; }
 

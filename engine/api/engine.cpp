@@ -255,9 +255,6 @@ Engine::Engine(EngineSettings settings)
         impl->highest_compiler_major = settings.highest_compiler_major;
         return impl;
       })) {}
-Engine::~Engine() = default;
-Engine::Engine(const Engine&) = default;
-Engine& Engine::operator=(const Engine&) = default;
 
 Plan Engine::plan(const Problem& problem, const Device& device, const PlanOptions& options) const {
   HostCalls host;

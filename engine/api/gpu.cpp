@@ -34,20 +34,17 @@ struct Stream::Impl {
 };
 Stream::Stream(const Gpu& gpu)
     : impl_(guarded([&] {
-        return std::make_unique<Impl>(Impl{gpu, value(driver::Stream::create(gpu.impl()->device))});
+        return std::make_shared<Impl>(Impl{gpu, value(driver::Stream::create(gpu.impl()->device))});
       })) {}
-Stream::Stream(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Stream::Stream(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Stream Stream::from_native(const Gpu& gpu, void* stream) {
   return guarded([&] {
-    return Stream(std::make_unique<Impl>(Impl{
+    return Stream(std::make_shared<Impl>(Impl{
         gpu,
         driver::Stream::borrow(gpu.impl()->device, static_cast<driver::StreamHandle>(stream))}));
   });
 }
 void* Stream::native() const { return impl_->stream.handle(); }
-Stream::~Stream() = default;
-Stream::Stream(Stream&&) noexcept = default;
-Stream& Stream::operator=(Stream&&) noexcept = default;
 void Stream::synchronize() const {
   guarded([&] { check(impl_->stream.synchronize()); });
 }
@@ -61,12 +58,9 @@ struct Event::Impl {
 };
 Event::Event(const Gpu& gpu, bool timing)
     : impl_(guarded([&] {
-        return std::make_unique<Impl>(
+        return std::make_shared<Impl>(
             Impl{gpu, value(driver::Event::create(gpu.impl()->device, timing))});
       })) {}
-Event::~Event() = default;
-Event::Event(Event&&) noexcept = default;
-Event& Event::operator=(Event&&) noexcept = default;
 void Event::record(const Stream& stream) {
   guarded([&] { check(impl_->event.record(stream.impl().stream)); });
 }
@@ -101,12 +95,9 @@ void check_range(std::size_t size, std::size_t bytes, std::size_t offset) {
 }  // namespace
 Buffer::Buffer(const Gpu& gpu, std::size_t bytes)
     : impl_(guarded([&] {
-        return std::make_unique<Impl>(
+        return std::make_shared<Impl>(
             Impl{gpu, value(driver::DeviceBuffer::create(gpu.impl()->device, bytes))});
       })) {}
-Buffer::~Buffer() = default;
-Buffer::Buffer(Buffer&&) noexcept = default;
-Buffer& Buffer::operator=(Buffer&&) noexcept = default;
 std::uint64_t Buffer::address() const { return impl_->buffer.address(); }
 std::size_t Buffer::size() const { return impl_->buffer.size(); }
 void Buffer::upload(const Stream& stream, const void* from, std::size_t bytes, std::size_t offset) {
@@ -134,12 +125,9 @@ struct PinnedBuffer::Impl {
 };
 PinnedBuffer::PinnedBuffer(const Gpu& gpu, std::size_t bytes)
     : impl_(guarded([&] {
-        return std::make_unique<Impl>(
+        return std::make_shared<Impl>(
             Impl{gpu, value(driver::PinnedBuffer::create(gpu.impl()->device, bytes))});
       })) {}
-PinnedBuffer::~PinnedBuffer() = default;
-PinnedBuffer::PinnedBuffer(PinnedBuffer&&) noexcept = default;
-PinnedBuffer& PinnedBuffer::operator=(PinnedBuffer&&) noexcept = default;
 void* PinnedBuffer::data() const { return impl_->buffer.bytes().data(); }
 std::size_t PinnedBuffer::size() const { return impl_->buffer.bytes().size(); }
 

@@ -72,8 +72,9 @@ class RoundHook final : public SearchHook, public ResultSink {
     query.result = make_result(given);
     QueryRounds::Checkpoint checkpoint = rounds.take_checkpoint();
     state_.finished.push_back({number, static_cast<int>(rounds.checkpoints().size()), *query.result,
-                               std::move(made), std::move(checkpoint.alignment.text), checkpoint.rows,
-                               checkpoint.new_targets, rounds.converged(), rounds.done()});
+                               std::move(made), std::move(checkpoint.alignment.text),
+                               checkpoint.rows, checkpoint.new_targets, rounds.converged(),
+                               rounds.done()});
     return {};
   }
 
@@ -85,7 +86,7 @@ class RoundHook final : public SearchHook, public ResultSink {
 }  // namespace
 
 IterativeSearch::IterativeSearch(const Targets& targets, const IterationOptions& options)
-    : impl_(guarded([&] { return std::make_unique<Impl>(); })) {
+    : impl_(guarded([&] { return std::make_shared<Impl>(); })) {
   guarded([&] {
     require(options.rounds > 0, "rounds", "1 or more");
     require(options.text_width == 0 || options.text_width >= kNarrowestText, "text_width",
@@ -106,14 +107,14 @@ IterativeSearch::IterativeSearch(const Targets& targets, const IterationOptions&
     rounds.alignment = to_alignment_options(options.build);
     rounds.alignment.columns = build::AlignmentOptions::Columns::kReference;
     rounds.output.report = {.prefer_accession = options.prefer_accession,
-                     .alignments = options.alignments && alignments,
-                     .text_width = options.text_width};
+                            .alignments = options.alignments && alignments,
+                            .text_width = options.text_width};
     const SearchOptions& o = options.search;
     rounds.output.filters = o.max_sensitivity ? FilterOptions::max_sensitivity()
-                                       : FilterOptions{.F1 = std::min(1.0, o.F1),
-                                                       .F2 = std::min(1.0, o.F2),
-                                                       .F3 = std::min(1.0, o.F3),
-                                                       .bias = o.bias_filter};
+                                              : FilterOptions{.F1 = std::min(1.0, o.F1),
+                                                              .F2 = std::min(1.0, o.F2),
+                                                              .F3 = std::min(1.0, o.F3),
+                                                              .bias = o.bias_filter};
     rounds.output.author = "libhmmjit " HMMJIT_VERSION;
     rounds.program = "libhmmjit " HMMJIT_VERSION;
     rounds.alignment_path = options.alignment_file;
@@ -155,9 +156,6 @@ IterativeSearch::IterativeSearch(const Models& queries, const Targets& targets,
     return true;
   });
 }
-IterativeSearch::~IterativeSearch() = default;
-IterativeSearch::IterativeSearch(IterativeSearch&&) noexcept = default;
-IterativeSearch& IterativeSearch::operator=(IterativeSearch&&) noexcept = default;
 
 std::size_t IterativeSearch::queries() const { return impl_->queries.size(); }
 bool IterativeSearch::done() const {

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "api/copy_members.hpp"
 #include "api/handles.hpp"
 #include "api/host_calls.hpp"
 #include "api/inputs.hpp"
@@ -27,15 +28,12 @@ SearchOptions options_of(const parts::PartSettings& settings) {
   out.report_domain = threshold(rules.domain);
   out.include = threshold(rules.include_target);
   out.include_domain = threshold(rules.include_domain);
-  out.cutoffs = static_cast<ModelCutoffs>(rules.cutoffs);
-  out.Z = rules.Z;
-  out.domZ = rules.domZ;
+  HMMJIT_COPY_MEMBERS(HMMJIT_SEARCH_OPTIONS_MEMBERS, 29)(out, rules);
   out.F1 = settings.filters.F1;
   out.F2 = settings.filters.F2;
   out.F3 = settings.filters.F3;
+  HMMJIT_COPY_MEMBERS(HMMJIT_SEARCH_OPTIONS_MEMBERS, 30)(out, settings);
   out.bias_filter = settings.filters.bias;
-  out.null2 = settings.null2;
-  out.seed = settings.seed;
   out.keep_alignments = settings.alignments;
   return out;
 }

@@ -1,6 +1,7 @@
 // Views on search results.
 #include "api/results.hpp"
 
+#include "api/copy_members.hpp"
 #include "report/numbers.hpp"
 
 namespace hmmjit::v0 {
@@ -9,9 +10,9 @@ FilterCounts to_counts(const FilterCounters& c) {
   return {c.targets, c.residues, c.msv, c.bias, c.viterbi, c.forward};
 }
 
-ModelResult make_result(const hmmjit::ModelResult& given) {
+ModelResult make_result(const hmmjit::ModelResult& source) {
   auto out = std::make_shared<ModelResult::Impl>();
-  out->result = given;
+  out->result = source;
   const hmmjit::ModelResult& r = out->result;
   out->accession = r.model.accession.value_or("");
   out->description = r.model.description.value_or("");
@@ -37,29 +38,18 @@ ModelResult make_result(const hmmjit::ModelResult& given) {
       view.independent_e_value = independent_e_value(d, r.hits);
       view.ln_p = d.log_p;
       view.accuracy = mean_accuracy(d);
-      view.reported = hit.domain_flags[i].reported;
-      view.included = hit.domain_flags[i].included;
+      HMMJIT_COPY_MEMBERS(HMMJIT_DOMAIN_MEMBERS, 19)(view, hit.domain_flags[i]);
       view.alignment = {d.alignment.model, d.alignment.match, d.alignment.sequence,
                         d.alignment.pp,    d.alignment.rf,    d.alignment.cs};
     }
     Hit& view = out->hits.emplace_back();
-    view.name = hit.name;
-    view.accession = hit.accession;
-    view.description = hit.description;
-    view.index = hit.index;
-    view.length = hit.length;
+    HMMJIT_COPY_MEMBERS(HMMJIT_HIT_MEMBERS, 14)(view, hit);
+    HMMJIT_COPY_MEMBERS(HMMJIT_HIT_MEMBERS, 13)(view, hit.score);
+    HMMJIT_COPY_MEMBERS(HMMJIT_HIT_MEMBERS, 17)(view, hit.flags);
     view.e_value = target_e_value(hit, r.hits);
     view.ln_p = hit.score.log_p;
     view.score = hit.score.bits;
     view.bias = target_bias(hit);
-    view.expected_domains = hit.score.expected_domains;
-    view.regions = hit.score.regions;
-    view.clustered = hit.score.clustered;
-    view.overlaps = hit.score.overlaps;
-    view.envelopes = hit.score.envelopes;
-    view.reported = hit.flags.reported;
-    view.included = hit.flags.included;
-    view.best_domain = hit.score.best_domain;
     view.domains = {out->domains.data() + first, hit.score.domains.size()};
   }
   return ModelResult(std::move(out));

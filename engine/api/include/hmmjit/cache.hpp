@@ -63,9 +63,8 @@ class HMMJIT_EXPORT Cache {
   Cache();
   /// Never fails on an unusable folder: that is a warning, and the cache is memory only.
   explicit Cache(CacheSettings settings);
-  ~Cache();
-  Cache(const Cache&);
-  Cache& operator=(const Cache&);
+  Cache(const Cache&) = default;
+  Cache& operator=(const Cache&) = default;
 
   CacheStatistics statistics() const;    ///< looks through the user's folder
   const std::string& directory() const;  ///< the user's folder; empty: none

@@ -282,9 +282,8 @@ class HMMJIT_EXPORT Engine {
   /// or configurations, for names given twice, and for a template path that hmmjit itself has.
   Engine();
   explicit Engine(EngineSettings settings);
-  ~Engine();
-  Engine(const Engine&);
-  Engine& operator=(const Engine&);
+  Engine(const Engine&) = default;
+  Engine& operator=(const Engine&) = default;
 
   /// Plans a problem of one of the host's families: candidates that fit the device, best
   /// predicted rate first, ties in catalogue order. Deterministic; needs no GPU and no compiler.
@@ -352,9 +351,8 @@ class HMMJIT_EXPORT Stream {
   /// that is queued through it. nullptr: the legacy default stream.
   static Stream from_native(const Gpu& gpu, void* stream);
   void* native() const;  ///< the CUstream, as long as this object lives
-  ~Stream();
-  Stream(Stream&&) noexcept;
-  Stream& operator=(Stream&&) noexcept;
+  Stream(Stream&&) noexcept = default;
+  Stream& operator=(Stream&&) noexcept = default;
   /// Waits; throws the first error of queued work.
   void synchronize() const;
   /// True when everything queued is done. Throws as synchronize does.
@@ -367,8 +365,8 @@ class HMMJIT_EXPORT Stream {
   friend class Buffer;
   friend class Kernel;
   const Impl& impl() const { return *impl_; }
-  explicit Stream(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  explicit Stream(std::shared_ptr<Impl> impl);
+  std::shared_ptr<Impl> impl_;
 };
 
 /// A point in a stream. Movable. One thread at a time.
@@ -376,9 +374,8 @@ class HMMJIT_EXPORT Event {
  public:
   /// `timing`: milliseconds() can use it. Throws Error kResources when the driver has none left.
   explicit Event(const Gpu& gpu, bool timing = false);
-  ~Event();
-  Event(Event&&) noexcept;
-  Event& operator=(Event&&) noexcept;
+  Event(Event&&) noexcept = default;
+  Event& operator=(Event&&) noexcept = default;
   /// The point after everything queued on `stream` so far; an earlier one is forgotten.
   void record(const Stream& stream);
   /// Waits until the point is passed; throws the first error of queued work.
@@ -393,7 +390,7 @@ class HMMJIT_EXPORT Event {
   struct Impl;
 
  private:
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;
 };
 
 /// Device memory; contents are undefined until written. Movable. One thread at a time. Freed on
@@ -402,9 +399,8 @@ class HMMJIT_EXPORT Buffer {
  public:
   /// Throws Error kResources when the device has not that much. 0 bytes is an empty buffer.
   Buffer(const Gpu& gpu, std::size_t bytes);
-  ~Buffer();
-  Buffer(Buffer&&) noexcept;
-  Buffer& operator=(Buffer&&) noexcept;
+  Buffer(Buffer&&) noexcept = default;
+  Buffer& operator=(Buffer&&) noexcept = default;
   /// For launch parameters, where the kernel has a pointer.
   std::uint64_t address() const;
   template <typename T>
@@ -422,7 +418,7 @@ class HMMJIT_EXPORT Buffer {
   struct Impl;
 
  private:
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;
 };
 
 /// Page-locked host memory: copies from and to it are asynchronous. Movable. Freed on destruction;
@@ -431,16 +427,15 @@ class HMMJIT_EXPORT PinnedBuffer {
  public:
   /// Throws Error kResources when the system grants no such memory.
   PinnedBuffer(const Gpu& gpu, std::size_t bytes);
-  ~PinnedBuffer();
-  PinnedBuffer(PinnedBuffer&&) noexcept;
-  PinnedBuffer& operator=(PinnedBuffer&&) noexcept;
+  PinnedBuffer(PinnedBuffer&&) noexcept = default;
+  PinnedBuffer& operator=(PinnedBuffer&&) noexcept = default;
   void* data() const;
   std::size_t size() const;  ///< bytes
 
   struct Impl;
 
  private:
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;
 };
 
 /// Blocks of a launch, each number at least 1.

@@ -67,9 +67,8 @@ class HMMJIT_EXPORT IterativeSearch {
   /// have no row of a query. Options of the first model do not apply.
   IterativeSearch(const Models& queries, const Targets& targets,
                   const IterationOptions& options = IterationOptions());
-  ~IterativeSearch();
-  IterativeSearch(IterativeSearch&&) noexcept;
-  IterativeSearch& operator=(IterativeSearch&&) noexcept;
+  IterativeSearch(IterativeSearch&&) noexcept = default;
+  IterativeSearch& operator=(IterativeSearch&&) noexcept = default;
 
   std::size_t queries() const;
   /// No query has a further round.
@@ -84,7 +83,7 @@ class HMMJIT_EXPORT IterativeSearch {
 
  private:
   IterativeSearch(const Targets& targets, const IterationOptions& options);
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;
 };
 
 HMMJIT_END_NAMESPACE
