@@ -15,37 +15,40 @@ double filter_seconds_left(const SearchProgress& progress, double seconds) {
 }
 
 void DeviceClient::deliver(ModelId model, std::vector<gpu::Delivery> pairs) {
+  const JobPtr job = agenda_.find(model);
   std::vector<DeviceUnit> units;
   units.reserve(pairs.size());
-  for (gpu::Delivery& pair : pairs) units.push_back({pair.claim.finish(), std::move(pair.found)});
-  filters_.submit_delivered(pairs_.find(model), std::move(units), false);
+  for (gpu::Delivery& pair : pairs) {
+    DeviceUnit& unit = units.emplace_back(pair.claim.finish(), std::move(pair.found));
+    unit.cells = passed_cells(*job, unit);
+  }
+  agenda_.deliver(model, std::move(units), false);
 }
 
 void DeviceClient::deliver_early(ModelId model, std::vector<gpu::EarlyDelivery> pairs) {
-  const JobPtr job = pairs_.find(model);
+  const JobPtr job = agenda_.find(model);
   std::vector<DeviceUnit> units;
   units.reserve(pairs.size());
   for (gpu::EarlyDelivery& pair : pairs) {
-    job->hold();
-    units.push_back({std::move(pair.targets), std::move(pair.found)});
+    DeviceUnit& unit = units.emplace_back(std::move(pair.targets), std::move(pair.found));
+    unit.cells = passed_cells(*job, unit);
   }
-  filters_.submit_delivered(job, std::move(units), true);
+  agenda_.deliver(model, std::move(units), true);
 }
 
 gpu::SampleRequest DeviceClient::sample(ModelId model, const std::vector<gpu::UsedKernel>& kernels,
                                         std::size_t blocks) {
-  const JobPtr job = pairs_.find(model);
+  const JobPtr job = agenda_.find(model);
   return job == nullptr ? gpu::SampleRequest{} : verifier_.sample(*job, kernels, blocks);
 }
 
 void DeviceClient::stopped(const Error& reason, bool ends) {
-  if (ends) search_.tasks.abort(reason);
+  if (ends) agenda_.abort(reason);
 }
 
 gpu::HostLoad DeviceClient::load() const {
-  gpu::HostLoad load = search_.load.host_load(static_cast<std::size_t>(search_.tasks.threads()),
-                                              search_.tasks.waiting());
-  load.filter_seconds_left = filter_seconds_left(search_.progress, now_seconds() - begun_);
+  gpu::HostLoad load = agenda_.load();
+  load.filter_seconds_left = filter_seconds_left(progress_, now_seconds() - begun_);
   return load;
 }
 

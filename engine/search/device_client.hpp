@@ -3,9 +3,7 @@
 
 #include <vector>
 
-#include "search/filter_tasks.hpp"
-#include "search/pair_dispatcher.hpp"
-#include "search/search_tasks.hpp"
+#include "search/agenda.hpp"
 #include "search/verifier.hpp"
 
 namespace hmmjit::search_run {
@@ -18,9 +16,8 @@ double filter_seconds_left(const SearchProgress& progress, double seconds);
 /// Thread-safe, without a lock of its own.
 class DeviceClient final : public gpu::Client {
  public:
-  DeviceClient(SearchContext& search, const PairDispatcher& pairs, FilterTasks& filters,
-               Verifier& verifier)
-      : search_(search), pairs_(pairs), filters_(filters), verifier_(verifier) {}
+  DeviceClient(Agenda& agenda, Verifier& verifier, const SearchProgress& progress)
+      : agenda_(agenda), verifier_(verifier), progress_(progress) {}
 
   void deliver(ModelId model, std::vector<gpu::Delivery> pairs) override;
   void deliver_early(ModelId model, std::vector<gpu::EarlyDelivery> pairs) override;
@@ -30,10 +27,9 @@ class DeviceClient final : public gpu::Client {
   gpu::HostLoad load() const override;
 
  private:
-  SearchContext& search_;
-  const PairDispatcher& pairs_;
-  FilterTasks& filters_;
+  Agenda& agenda_;
   Verifier& verifier_;
+  const SearchProgress& progress_;
   const double begun_ = now_seconds();
 };
 

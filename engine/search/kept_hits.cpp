@@ -55,8 +55,7 @@ Status KeptHits::store(ModelJob& job, std::vector<Hit>& hits) {
   return job.stored->add(hits);
 }
 
-Result<KeptHits::Judged> KeptHits::judge(ModelJob& job, std::vector<Hit>& hits,
-                                         ResultQueue& queue) {
+Result<KeptHits::Judged> KeptHits::judge(ModelJob& job, std::vector<Hit>& hits, Agenda& agenda) {
   // A hit together with its text in several outputs.
   constexpr std::size_t kOfText = 4;
   const std::size_t bytes = kOfText * hit_bytes(hits);
@@ -66,7 +65,7 @@ Result<KeptHits::Judged> KeptHits::judge(ModelJob& job, std::vector<Hit>& hits,
     counters = job.counters;
   }
   const MutexLock lock(job.storing);
-  if (job.stored == nullptr && queue.reserve(bytes, !may_store_ || bytes <= kSmallestRun)) {
+  if (job.stored == nullptr && agenda.reserve(bytes, !may_store_ || bytes <= kSmallestRun)) {
     HitList list = finish_hits(job.thresholds, std::move(hits), counters, options_.whole_targets);
     HMMJIT_TRY(check_each_once(list.hits, model_name(job)));
     return Judged{.list = std::move(list), .reserved = bytes};

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "search/agenda.hpp"
 #include "search/model_job.hpp"
-#include "search/result_queue.hpp"
 
 namespace hmmjit::search_run {
 
@@ -28,12 +28,12 @@ class KeptHits {
   struct Judged {
     HitList list;
     std::shared_ptr<HitSource> stored = {};  ///< where `list` has only the totals
-    std::size_t reserved = 0;                 ///< bytes reserved in the queue for hits and text
+    std::size_t reserved = 0;                ///< bytes reserved on the agenda for hits and text
   };
-  /// All hits of a finished job, sorted and judged; stored if the queue has no room for a result of
-  /// that size. `hits`: the last of them, taken from the job. Fails with kOutput, and with
+  /// All hits of a finished job, sorted and judged; stored if the agenda has no room for a result
+  /// of that size. `hits`: the last of them, taken from the job. Fails with kOutput, and with
   /// kInternal if a target occurs twice, which stored hits report when they are read.
-  Result<Judged> judge(ModelJob& job, std::vector<Hit>& hits, ResultQueue& queue);
+  Result<Judged> judge(ModelJob& job, std::vector<Hit>& hits, Agenda& agenda);
 
  private:
   Status store(ModelJob& job, std::vector<Hit>& hits) HMMJIT_REQUIRES(job.storing);

@@ -1,11 +1,11 @@
-// The models of a search, in the order of their input.
+// The models of a search, in the order of their input, and their preparation.
 #pragma once
 
 #include <cstddef>
 #include <optional>
 
 #include "core/mutex.hpp"
-#include "search/search.hpp"
+#include "search/model_job.hpp"
 
 namespace hmmjit::search_run {
 
@@ -26,5 +26,9 @@ class ModelInput {
   std::optional<Query> peeked_ HMMJIT_GUARDED_BY(mutex_);
   std::optional<Error> peek_error_ HMMJIT_GUARDED_BY(mutex_);
 };
+
+/// Calibrates a model that has no score statistics, and makes its profiles and tables. `begun`:
+/// when its set-up began; see now_seconds().
+Result<JobPtr> set_up(Query query, std::size_t index, const SearchOptions& options, double begun);
 
 }  // namespace hmmjit::search_run

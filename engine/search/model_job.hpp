@@ -20,25 +20,18 @@
 
 namespace hmmjit::search_run {
 
-/// Is notified when a block is released.
-class BlockOwner {
- public:
-  virtual void block_released(BlockId block, std::size_t bytes) noexcept = 0;
+class Agenda;
 
- protected:
-  ~BlockOwner() = default;
-};
-
-/// A target block in flight, shared as TargetsPtr. Its owner is notified when the last reference
-/// goes.
+/// A target block in flight, shared as TargetsPtr. The agenda counts its bytes until the last
+/// reference goes, which must happen while the agenda exists and without its lock.
 struct Block {
-  Block(BlockOwner& released_to, TargetBlock&& content)
-      : owner(released_to), targets(std::move(content)), bytes(targets.bytes()) {}
-  ~Block() { owner.block_released(id, bytes); }
+  Block(Agenda& counted_in, TargetBlock&& content)
+      : agenda(counted_in), targets(std::move(content)), bytes(targets.bytes()) {}
+  ~Block();
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
 
-  BlockOwner& owner;
+  Agenda& agenda;
   TargetBlock targets;
   std::size_t bytes;
   /// Unique in this process: a device may remember blocks that have been released.
@@ -70,15 +63,7 @@ inline std::uint64_t cells_left(std::uint64_t L, std::uint64_t M, const ParsedTa
   return parsed == nullptr ? L * M : L * M / 16 + 2 * parsed->residues_left() * M;
 }
 
-/// If fewer filter tasks than this wait, a further model is set up.
-constexpr std::uint64_t low_water(int threads) {
-  return 2 * static_cast<std::uint64_t>(threads) + 1;
-}
-/// Limit of models in flight without a device.
-constexpr std::uint64_t most_models(int threads) { return low_water(threads) + 1; }
-
-/// One model while it is searched. `pending` counts its unfinished tasks, `filters_pending` those
-/// that may still find survivors. Each counts one more until the last target has been read.
+/// One model while it is searched.
 struct ModelJob {
   std::size_t index = 0;
   double begun = 0;
@@ -89,11 +74,10 @@ struct ModelJob {
   std::optional<domain::ForwardTables> forward_tables;  // made when first needed
   ModelThresholds thresholds;
   std::size_t bytes = 0;
-  std::atomic<std::int64_t> pending{1}, filters_pending{1};
+  std::uint64_t nodes = 0;
 
   Mutex mutex;
   std::set<gpu::UsedKernel> kernels HMMJIT_GUARDED_BY(mutex);  // of its chains
-  std::vector<WaitingTarget> waiting HMMJIT_GUARDED_BY(mutex);
   std::uint64_t blocks_offered HMMJIT_GUARDED_BY(mutex) = 0;  // to devices
   double cpu_seconds HMMJIT_GUARDED_BY(mutex) = 0;
   std::vector<Hit> hits HMMJIT_GUARDED_BY(mutex);
@@ -108,11 +92,6 @@ struct ModelJob {
     const MutexLock lock(forward_mutex);
     if (!forward_tables) forward_tables.emplace(*model);
     return *forward_tables;
-  }
-  /// Counts one more task that may find survivors; the job is finished only after it.
-  void hold() {
-    ++pending;
-    ++filters_pending;
   }
   /// Whether a target with these scores passes the Forward filter.
   bool passes_forward(float nats, float filter_nats, double F3) const {
@@ -138,21 +117,5 @@ struct ThreadState {
   std::vector<std::optional<domain::TargetScore>> scores;
 };
 using ThreadStates = PerThread<ThreadState>;
-
-/// Called by a step of the search when other steps may continue.
-class SearchControl {
- public:
-  /// There may be room for further models.
-  virtual void start_models() = 0;
-  /// The set of models has changed: more may be started, or targets read.
-  virtual void models_changed() = 0;
-  /// The same, after a model has ended: the next pass over the targets may begin.
-  virtual void model_ended() = 0;
-  /// A model has all its hits: devices forget it.
-  virtual void leave_devices(const ModelJob& job) = 0;
-
- protected:
-  ~SearchControl() = default;
-};
 
 }  // namespace hmmjit::search_run

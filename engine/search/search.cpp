@@ -1,34 +1,34 @@
-// One search while it runs: the steps, each a type with a file of its own, and what leads from one
-// to the next.
-//   search_tasks        what all steps share; tasks, which the first error ends
-//   search_window       which models and blocks are in flight, and what may be begun
-//   model_input, model_feed   models in order; set up
-//   target_feed         targets in blocks, kept or streamed
-//   pair_dispatcher, device_client   who does a pair; what a device delivers
-//   filter_tasks        filters of a pair on the threads
-//   scorer              what passed, in batches: Forward and domains
-//   kept_hits, result_maker, result_queue   hits to results, in order to the sink
-//   verifier            checks of what a device computed
+// One search while it runs: workers that ask the agenda for work and do it with these steps.
+//   model_input    reads models and sets them up
+//   target_input   reads targets in blocks, once or for each batch of models
+//   filtering      filters a part of a block
+//   device_client  receives what a device has done
+//   scorer         scores a batch of survivors: Forward and domains
+//   results        hits to results, their text, and the sink
+//   verifier       checks of what a device computed
+// A step is a function of values and knows no other step.
 #include "search/search.hpp"
 
 #include <algorithm>
+#include <array>
+#include <new>
+#include <string>
+#include <utility>
+#include <variant>
 
 #include "core/memory.hpp"
 #include "core/random_seed.hpp"
+#include "core/task_pool.hpp"
+#include "core/threads.hpp"
+#include "search/agenda.hpp"
 #include "search/device_client.hpp"
-#include "search/filter_tasks.hpp"
+#include "search/filtering.hpp"
 #include "search/kept_hits.hpp"
 #include "search/memory_shares.hpp"
-#include "search/model_feed.hpp"
 #include "search/model_input.hpp"
-#include "search/model_job.hpp"
-#include "search/pair_dispatcher.hpp"
-#include "search/result_maker.hpp"
-#include "search/result_queue.hpp"
+#include "search/results.hpp"
 #include "search/scorer.hpp"
-#include "search/search_tasks.hpp"
-#include "search/search_window.hpp"
-#include "search/target_feed.hpp"
+#include "search/target_input.hpp"
 #include "search/verifier.hpp"
 
 namespace hmmjit {
@@ -73,117 +73,301 @@ struct Setting {
   domain::DomainOptions shared, alone;  // a thread's share; one thread alone
 };
 
-class Run final : private SearchControl {
+class Run {
  public:
   Run(const SearchOptions& options, std::uint64_t available, const ModelSource& models,
       TargetSource& targets, gpu::GpuFilters* device, ResultSink& sink, SearchProgress& progress);
-  ~Run() { search_.tasks.discard(); }
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
   Result<SearchStatistics> run();
 
  private:
-  void start();
-  void start_models() override { models_.start(); }
-  void models_changed() override;
-  void model_ended() override;
-  void leave_devices(const ModelJob& job) override { pairs_.remove_model(job); }
+  void attach_device();
+  void work();
+  // Running out of memory ends the search; any other exception leaves it.
+  void guarded(const std::function<void()>& body);
+  // Each does a piece of work and reports what came of it. They fail with errors that end the
+  // search.
+  Status perform(const End&) { return {}; }
+  Status perform(const SetUpModel& work);
+  Status perform(const ReadBlock& work);
+  Status perform(const DecodeAhead& work);
+  Status perform(const BeginBatch& work);
+  Status perform(const NextPass& work);
+  Status perform(const TellDevice& work);
+  Status perform(const FilterRange& work);
+  Status perform(const FilterPair& work);
+  Status perform(const FilterRest& work);
+  Status perform(const ScoreBatch& work);
+  Status perform(const FinishModel& work);
+  Status perform(const FormatPart& work);
+  Status perform(const DeliverResult& work);
+  void warn_of_threads();
   SearchStatistics statistics();
 
+  const SearchOptions& options_;
+  SearchProgress& progress_;
   const Setting setting_;
   gpu::GpuFilters* const device_ = setting_.device;
-  SearchContext search_;
-  ModelInput input_;
-  TargetFeed targets_;  // before all that hold blocks: the end of a block is reported to it
-  SearchWindow window_;
-  ResultQueue queue_;
+  Agenda agenda_;  // before all that hold blocks
+  ModelInput models_;
+  TargetInput targets_;
+  const ResultSink& sink_;
   KeptHits hits_;
-  ResultMaker results_;
+  ResultWriter writer_;
   Verifier verifier_;
   Scorer scorer_;
-  FilterTasks filters_;
-  PairDispatcher pairs_;
   DeviceClient client_;
-  ModelFeed models_;
+  ThreadStates threads_;
+  TaskPool pool_;
 };
 
 Run::Run(const SearchOptions& options, std::uint64_t available, const ModelSource& models,
          TargetSource& targets, gpu::GpuFilters* device, ResultSink& sink, SearchProgress& progress)
-    : setting_(options, available, targets.bytes_total(), device),
-      search_(options, progress, device_ != nullptr),
-      input_(models),
-      targets_(search_, targets, setting_.block_residues, window_, device_, pairs_, filters_,
-               scorer_, input_, *this),
-      window_({.model_bytes = setting_.memory.models,
-               .target_bytes = setting_.memory.targets,
-               .threads = setting_.threads,
-               .device = device_ != nullptr}),
-      queue_(search_, sink, setting_.memory.results),
+    : options_(options),
+      progress_(progress),
+      setting_(options, available, targets.bytes_total(), device),
+      agenda_({.window = {.model_bytes = setting_.memory.models,
+                          .target_bytes = setting_.memory.targets,
+                          .threads = setting_.threads,
+                          .device = device_ != nullptr},
+               .result_bytes = setting_.memory.results,
+               .task_cells = options.task_cells},
+              progress),
+      models_(models),
+      targets_(targets, setting_.block_residues, progress),
+      sink_(sink),
       hits_(options, sink.takes_stored_hits(), setting_.memory.results,
             (device_ == nullptr ? 1 : 8) * most_models(setting_.threads)),
-      results_(search_, window_, hits_, queue_, sink, *this),
-      verifier_(search_, setting_.alone),
-      scorer_(search_, setting_.shared, setting_.alone, device_ != nullptr, verifier_, hits_,
-              results_),
-      filters_(search_, scorer_, verifier_, results_, *this),
-      pairs_(search_, device_, filters_),
-      client_(search_, pairs_, filters_, verifier_),
-      models_(search_, input_, window_, queue_, pairs_, filters_, *this) {
+      writer_(sink, progress),
+      verifier_(options, progress, setting_.alone),
+      scorer_(options, setting_.shared, setting_.alone, verifier_),
+      client_(agenda_, verifier_, progress),
+      pool_(setting_.threads, options.lower_priority, [this] { warn_of_threads(); }) {
   // The rest of a bound can be one target. The least is what every bound has room for.
   targets.limit_targets(std::max<std::uint64_t>(setting_.memory.bound / 2, std::uint64_t{1} << 24));
 }
 
+void Run::warn_of_threads() {
+  agenda_.limit_workers(pool_.threads());
+  if (!options_.on_warning) return;
+  options_.on_warning("only " + std::to_string(pool_.threads()) + " of " +
+                      std::to_string(setting_.threads) +
+                      " threads could be started; raise the limits on processes (ulimit -u) or "
+                      "memory (ulimit -v)");
+}
+
 Result<SearchStatistics> Run::run() {
   const double begun = now_seconds();
-  struct Detach {
-    gpu::GpuFilters* device;
-    ~Detach() {
-      if (device != nullptr) device->detach();
-    }
-  };
   {
-    const Detach detach{device_};
-    search_.tasks.run([this] { start(); });
+    // Whatever ends later finds the search stopped.
+    struct Stop {
+      Agenda& agenda;
+      gpu::GpuFilters* device;
+      ~Stop() {
+        agenda.stop();
+        if (device != nullptr) device->detach();
+      }
+    };
+    const Stop stop{agenda_, device_};
+    pool_.run([this] {
+      if (device_ != nullptr) guarded([this] { attach_device(); });
+      guarded([this] { work(); });
+    });
   }
-  if (auto error = search_.tasks.error()) {
+  if (auto error = agenda_.error()) {
     // Where memory ran out there was none for a remedy.
     if (error->code == ErrorCode::kResources && error->remedy.empty())
       error->remedy = "use fewer threads (--cpu) or split the input";
     return std::unexpected(*std::move(error));
   }
-  if (!window_.complete() || !queue_.empty())
-    return fail(ErrorCode::kInternal, "the search stopped before it was complete");
   SearchStatistics out = statistics();
   out.wall_seconds = now_seconds() - begun;
   return out;
 }
 
-void Run::start() {
-  if (device_ != nullptr) {
-    const FilterOptions& f = search_.options.filters;
-    std::optional<std::uint32_t> trace_seed;
-    if (search_.options.domain.reseed) trace_seed = search_.options.domain.seed;
-    device_->attach(client_, pairs_.board(),
-                    {.F1 = f.F1, .F2 = f.F2, .F3 = f.F3, .bias = f.bias, .trace_seed = trace_seed},
-                    setting_.device_host_bytes);
+void Run::attach_device() {
+  const FilterOptions& f = options_.filters;
+  std::optional<std::uint32_t> trace_seed;
+  if (options_.domain.reseed) trace_seed = options_.domain.seed;
+  device_->attach(client_, agenda_.board(),
+                  {.F1 = f.F1, .F2 = f.F2, .F3 = f.F3, .bias = f.bias, .trace_seed = trace_seed},
+                  setting_.device_host_bytes);
+}
+
+// The name of a piece of work in the timeline.
+constexpr const char* trace_name(const Work& work) {
+  constexpr std::array kNames{"end",         "output",
+                              "report",      "finish",
+                              "begin batch", "rewind",
+                              "to device",   "set-up",
+                              "decompress",  "read",
+                              "scoring",     "filters",
+                              "filters",     "filters after device"};
+  static_assert(kNames.size() == std::variant_size_v<Work>);
+  return kNames[work.index()];
+}
+
+void Run::guarded(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const std::bad_alloc&) {
+    agenda_.abort({ErrorCode::kResources, "out of memory", {}, {}});
+  } catch (...) {
+    agenda_.stop();
+    throw;
   }
-  models_.start();
-  targets_.resume();
 }
 
-void Run::models_changed() {
-  models_.start();
-  if (window_.batch_filled(models_.demand()))
-    search_.tasks.submit(TaskClass::kControl, 0, [this] { targets_.begin_batch(); });
-  if (queue_.deliver()) models_.start();
-  targets_.resume();
-  // Nothing can come from devices any more.
-  if (search_.tasks.stopped() || window_.complete()) search_.tasks.release();
+void Run::work() {
+  Agenda::Worker me;
+  for (;;) {
+    const Work work = agenda_.next(me);
+    if (std::holds_alternative<End>(work)) return;
+    if (agenda_.wants_worker())
+      pool_.submit(TaskClass::kControl, 0, [this] { guarded([this] { this->work(); }); });
+    if (options_.cancelled && options_.cancelled())
+      return agenda_.abort({ErrorCode::kInterrupted, "the search was cancelled", {}, {}});
+    const double begun = now_seconds();
+    const Status status = std::visit([this](const auto& w) { return perform(w); }, work);
+    if (options_.trace != nullptr)
+      options_.trace->add("cpu", trace_name(work), begun, now_seconds());
+    if (!status) agenda_.abort(status.error());
+  }
 }
 
-void Run::model_ended() {
-  models_changed();
-  targets_.next_pass();
+Status Run::perform(const SetUpModel& work) {
+  const double begun = now_seconds(), used = thread_seconds();
+  std::size_t index = 0;
+  Result<JobPtr> job = nullptr;
+  if (auto query = models_.next(index); !query) {
+    job = std::unexpected(query.error());
+  } else if (*query) {
+    job = set_up(**std::move(query), index, options_, begun);
+  }
+  if (job && *job != nullptr) {
+    ++progress_.models_started;
+    const double seconds = thread_seconds() - used;
+    threads_.local().setup_seconds += seconds;
+    const MutexLock lock((*job)->mutex);
+    (*job)->cpu_seconds = seconds;
+  }
+  // Before the first pair: a device must know its model.
+  if (device_ != nullptr && job && *job != nullptr) device_->add_model(index, (*job)->model);
+  agenda_.done(work, index, std::move(job));
+  if (device_ != nullptr) device_->look_at_board();
+  return {};
+}
+
+Status Run::perform(const ReadBlock& work) {
+  HMMJIT_ASSIGN(std::optional<TargetBlock> targets, targets_.next());
+  BlockPtr block;
+  if (targets) block = std::make_shared<Block>(agenda_, *std::move(targets));
+  agenda_.done(work, std::move(block), targets_.compressed());
+  if (device_ != nullptr) device_->look_at_board();
+  return {};
+}
+
+// As a task of its own, so that no more threads are busy than the user allows. A single thread
+// decompresses as it reads.
+Status Run::perform(const DecodeAhead& work) {
+  const double used = thread_seconds();
+  while (!agenda_.stopped() && targets_.decode_ahead()) {
+  }
+  threads_.local().decode_seconds += thread_seconds() - used;
+  agenda_.done(work);
+  return {};
+}
+
+Status Run::perform(const BeginBatch& work) {
+  if (targets_.needs_copy() && models_.has_more()) HMMJIT_TRY(targets_.copy(work.blocks));
+  if (device_ != nullptr) {
+    device_->set_streaming();
+    device_->end_blocks();
+  }
+  agenda_.done(work);
+  return {};
+}
+
+Status Run::perform(const NextPass& work) {
+  const bool more = models_.has_more();
+  if (more) HMMJIT_TRY(targets_.rewind());
+  agenda_.done(work, more);
+  return {};
+}
+
+Status Run::perform(const TellDevice& work) {
+  for (const BlockPtr& block : work.blocks) device_->add_block({block->id, targets_of(block)});
+  if (work.end) device_->end_blocks();
+  agenda_.done(work);
+  return {};
+}
+
+Status Run::perform(const FilterRange& work) {
+  HMMJIT_ASSIGN(std::vector<WaitingTarget> found, filter(work, threads_.local(), progress_));
+  agenda_.done(work, std::move(found));
+  return {};
+}
+
+Status Run::perform(const FilterPair& work) {
+  WorkBoard& board = agenda_.board();
+  const std::uint64_t model = work.job->index;
+  Agenda::Pair outcome;
+  const bool open = board.is_open(model, work.block);
+  if (!open || !device_->serves(model, work.block)) {
+    TargetsPtr targets = board.take_for_host(model, work.block);
+    if (targets != nullptr && open) {
+      // A device may still claim other pairs, so this one is done at once and whole.
+      const FilterRange whole{work.job, targets, 0, targets->size()};
+      HMMJIT_ASSIGN(outcome.found, filter(whole, threads_.local(), progress_));
+    } else {
+      outcome.divide = std::move(targets);
+    }
+  }
+  agenda_.done(work, std::move(outcome));
+  return {};
+}
+
+Status Run::perform(const FilterRest& work) {
+  ThreadState& local = threads_.local();
+  for (const DeviceUnit& unit : work.units)
+    HMMJIT_TRY(verifier_.check_block(*work.job, *unit.targets, unit.filtered.sample, local));
+  HMMJIT_ASSIGN(std::vector<WaitingTarget> found, filter(work, local, progress_));
+  agenda_.done(work, std::move(found));
+  return {};
+}
+
+Status Run::perform(const ScoreBatch& work) {
+  HMMJIT_ASSIGN(Scored scored, scorer_.score(*work.job, work.targets, threads_.local()));
+  progress_.scoring_cells += scored.cells;
+  progress_.scoring_microseconds += static_cast<std::uint64_t>(1e6 * scored.seconds);
+  HMMJIT_TRY(hits_.add(*work.job, scored.hits));
+  agenda_.done(work, scored.seconds);
+  return {};
+}
+
+Status Run::perform(const FinishModel& work) {
+  if (device_ != nullptr) {
+    device_->remove_model(work.job->index);
+    agenda_.board().remove_model(work.job->index);
+  }
+  HMMJIT_ASSIGN(FinishedPtr finished, finish(*work.job, options_, hits_, agenda_, sink_));
+  agenda_.done(work, std::move(finished));
+  return {};
+}
+
+Status Run::perform(const FormatPart& work) {
+  const double used = thread_seconds();
+  const bool complete = make_part(work);
+  threads_.local().report_seconds += thread_seconds() - used;
+  agenda_.done(work, complete);
+  return {};
+}
+
+Status Run::perform(const DeliverResult& work) {
+  HMMJIT_TRY(writer_.deliver(work.finished->result));
+  agenda_.done(work);
+  return {};
 }
 
 SearchStatistics Run::statistics() {
@@ -191,12 +375,14 @@ SearchStatistics Run::statistics() {
   out.backend = host_filters_name();
   if (device_ != nullptr && device_->statistics().blocks_done > 0)
     out.backend = device_->name() + "+" + out.backend;
-  out.threads = search_.tasks.threads();
+  out.threads = pool_.threads();
   out.scored_alone = scorer_.scored_alone();
-  queue_.add_to(out);
+  out.models = agenda_.results_delivered();
+  out.streamed = agenda_.streamed();
+  writer_.add_to(out);
   targets_.add_to(out);
   verifier_.add_to(out);
-  search_.threads.for_each([&out](const ThreadState& local) {
+  threads_.for_each([&out](const ThreadState& local) {
     out.filters += local.times;
     out.scoring_seconds += local.scoring_seconds;
     out.setup_seconds += local.setup_seconds;

@@ -148,9 +148,9 @@ struct SearchStatistics {
   double wall_seconds = 0, read_seconds = 0, setup_seconds = 0, report_seconds = 0;
   std::uint64_t bytes_read = 0;
   FilterTimes filters;
-  double scoring_seconds = 0;       ///< Forward and everything after it
-  domain::DomainTimes domain;       ///< parts of scoring, core-seconds
-  FilterCounters counters;          ///< summed over models
+  double scoring_seconds = 0;  ///< Forward and everything after it
+  domain::DomainTimes domain;  ///< parts of scoring, core-seconds
+  FilterCounters counters;     ///< summed over models
   std::uint64_t hits_reported = 0, domains_reported = 0;
   std::uint64_t verified = 0;  ///< pairs of model and target whose device result was checked
   /// Chains of kernels that such targets were chosen from; what all checks took.

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "core/threads.hpp"
 #include "layout/float_tables.hpp"
 #include "model/residue_copies.hpp"
 #include "search/memory_shares.hpp"
@@ -164,7 +165,7 @@ bool CheckBudget::unchecked(gpu::Link link, const std::vector<gpu::UsedKernel>& 
   return false;
 }
 
-void Verifier::end_search(ModelJob& job, const Difference& difference) {
+Status Verifier::different(ModelJob& job, const Difference& difference) {
   std::string kernels;  // "viterbi.wavefront.256.sm_90, ..."
   {
     const MutexLock lock(job.mutex);
@@ -174,17 +175,17 @@ void Verifier::end_search(ModelJob& job, const Difference& difference) {
         kernels += (kernels.empty() ? "" : ", ") + kernel.name;
     }
   }
-  search_.progress.wrong_kernel = true;
-  search_.tasks.abort(
-      {ErrorCode::kInternal,
-       fmt::format(
-           "a GPU kernel computes wrong scores: GPU and CPU differ at the {} stage of model "
-           "{}{}: GPU {}, CPU {}",
-           is_domain_stage(difference.stage) ? "domain" : plan::stage_name(difference.stage),
-           job.model->hmm.name, difference.target.empty() ? "" : ", target " + difference.target,
-           difference.device, difference.cpu),
-       "kernel " + kernels,
-       "search with --device cpu, and report this line with the output of hmmjit doctor"});
+  progress_.wrong_kernel = true;
+  return std::unexpected(Error{
+      ErrorCode::kInternal,
+      fmt::format("a GPU kernel computes wrong scores: GPU and CPU differ at the {} stage of model "
+                  "{}{}: GPU {}, CPU {}",
+                  is_domain_stage(difference.stage) ? "domain" : plan::stage_name(difference.stage),
+                  job.model->hmm.name,
+                  difference.target.empty() ? "" : ", target " + difference.target,
+                  difference.device, difference.cpu),
+      "kernel " + kernels,
+      "search with --device cpu, and report this line with the output of hmmjit doctor"});
 }
 
 gpu::SampleRequest Verifier::sample(ModelJob& job, const std::vector<gpu::UsedKernel>& kernels,
@@ -197,70 +198,70 @@ gpu::SampleRequest Verifier::sample(ModelJob& job, const std::vector<gpu::UsedKe
   return budget_.request(job.index, kernels, blocks, offered);
 }
 
-void Verifier::check_block(const JobPtr& job, const TargetBlock& targets,
-                           const gpu::BlockSample& sample) {
-  if (sample.kernels == nullptr || off()) return;
+Status Verifier::check_block(ModelJob& job, const TargetBlock& targets,
+                             const gpu::BlockSample& sample, ThreadState& local) {
+  if (sample.kernels == nullptr || off()) return {};
   budget_.took(sample.seconds);
   {
-    const MutexLock lock(job->mutex);
-    job->kernels.insert(sample.kernels->begin(), sample.kernels->end());
+    const MutexLock lock(job.mutex);
+    job.kernels.insert(sample.kernels->begin(), sample.kernels->end());
   }
   if (sample.lost)
-    return end_search(*job, {sample.lost->stage,
-                             {},
-                             fmt::format("{} targets", sample.lost->found),
-                             fmt::format("{} targets", sample.lost->expected)});
+    return different(job, {sample.lost->stage,
+                           {},
+                           fmt::format("{} targets", sample.lost->found),
+                           fmt::format("{} targets", sample.lost->expected)});
   for (const gpu::SampledTarget& target : sample.targets) {
-    if (search_.tasks.stopped()) return;
-    const std::uint64_t cells = cells_of(targets.length(target.index), *job);
+    const std::uint64_t cells = cells_of(targets.length(target.index), job);
     if (!target.always && !budget_.wanted(target.link, cells)) continue;
     const double begun = thread_seconds();
-    const auto difference = check_target(*job, targets, target);
+    const auto difference = check_target(job, targets, target, local);
     budget_.made(target.link, *sample.kernels, cells, thread_seconds() - begun);
-    if (difference) return end_search(*job, *difference);
+    if (difference) return different(job, *difference);
   }
+  return {};
 }
 
 std::optional<Difference> Verifier::check_target(ModelJob& job, const TargetBlock& targets,
-                                                 const gpu::SampledTarget& target) {
+                                                 const gpu::SampledTarget& target,
+                                                 ThreadState& local) {
   const auto found = [&](plan::Stage stage, float device, float cpu) {
     const bool same = device == cpu;
     return Difference{stage, std::string(targets[target.index].name),
                       nats_text(device) + (same ? " and another decision" : ""), nats_text(cpu)};
   };
-  const SampleComparison compared =
-      job.filters->compare(targets, target, search_.threads.local().filter_scratch);
+  const SampleComparison compared = job.filters->compare(targets, target, local.filter_scratch);
   if (const auto& d = compared.different) return found(d->stage, d->device, d->cpu);
   if (target.depth != plan::Stage::kForward || std::isnan(target.forward)) return std::nullopt;
   ResidueCopies copies;
   const auto residues = copies.of(targets, target.index, *job.model->hmm.alphabet);
   if (!residues) return std::nullopt;  // the search ends with this error elsewhere
   const std::optional<float> nats =
-      domain::forward_filter(job.forward(), *residues, search_.threads.local().workspace);
+      domain::forward_filter(job.forward(), *residues, local.workspace);
   // A score that is not finite has no guard: the CPU always decides on such a target.
   if (!nats || !std::isfinite(target.forward)) return std::nullopt;
   if (!(std::fabs(target.forward - *nats) <= layout::forward_guard(targets[target.index].length())))
     return found(plan::Stage::kForward, target.forward, *nats);
   if (target.fate == gpu::Fate::kForward &&
-      job.passes_forward(*nats, compared.filter_nats, search_.options.filters.F3))
+      job.passes_forward(*nats, compared.filter_nats, options_.filters.F3))
     return found(plan::Stage::kGate, target.forward, *nats);
   return std::nullopt;
 }
 
-void Verifier::check_scores(const JobPtr& job, const ThreadState& local,
-                            const domain::PassesForward& passes,
-                            const domain::WantedTarget& wanted) {
-  if (off()) return;
+Status Verifier::check_scores(ModelJob& job, const ThreadState& local,
+                              const domain::PassesForward& passes,
+                              const domain::WantedTarget& wanted) {
+  if (off()) return {};
   std::vector<std::size_t> parsed;
   for (std::size_t n = 0; n < local.parsed.size(); ++n) {
     if (local.parsed[n] != nullptr && can_be_repeated(*local.parsed[n], alone_))
       parsed.push_back(n);
   }
-  if (parsed.empty()) return;
+  if (parsed.empty()) return {};
   std::vector<gpu::UsedKernel> kernels;
   {
-    const MutexLock lock(job->mutex);
-    for (const gpu::UsedKernel& kernel : job->kernels) {
+    const MutexLock lock(job.mutex);
+    for (const gpu::UsedKernel& kernel : job.kernels) {
       if (is_domain_stage(kernel.stage())) kernels.push_back(kernel);
     }
   }
@@ -279,14 +280,14 @@ void Verifier::check_scores(const JobPtr& job, const ThreadState& local,
   domain::Workspace workspace;
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t n = parsed[i];
-    const std::uint64_t cells = cells_of(local.views[n].length(), *job);
-    if (!always && !budget_.wanted(gpu::Link::kParser, cells)) return;
+    const std::uint64_t cells = cells_of(local.views[n].length(), job);
+    if (!always && !budget_.wanted(gpu::Link::kParser, cells)) return {};
     const double begun = thread_seconds();
     float nats = 0;
     std::optional<domain::TargetScore> score;
     try {
       domain::score_targets_batch(
-          job->forward(), {&local.views[n], 1}, [&](std::size_t, float v) { return passes(n, v); },
+          job.forward(), {&local.views[n], 1}, [&](std::size_t, float v) { return passes(n, v); },
           alone_, workspace, {&nats, 1}, {&score, 1},
           [&](std::size_t, const domain::TargetScore& s) { return wanted(n, s); });
     } catch (const std::exception& error) {
@@ -302,9 +303,10 @@ void Verifier::check_scores(const JobPtr& job, const ThreadState& local,
         (nats == given || (std::isnan(nats) && std::isnan(given))) && score == local.scores[n];
     budget_.made(gpu::Link::kParser, kernels, cells, thread_seconds() - begun);
     if (same) continue;
-    return end_search(*job, {plan::Stage::kParser, std::string(local.views[n].name),
-                             score_text(given, local.scores[n]), score_text(nats, score)});
+    return different(job, {plan::Stage::kParser, std::string(local.views[n].name),
+                           score_text(given, local.scores[n]), score_text(nats, score)});
   }
+  return {};
 }
 
 void Verifier::add_to(SearchStatistics& statistics) const {

@@ -14,7 +14,6 @@
 #include "core/mutex.hpp"
 #include "gpu/chain_sample.hpp"
 #include "search/model_job.hpp"
-#include "search/search_tasks.hpp"
 
 namespace hmmjit::search_run {
 
@@ -75,33 +74,35 @@ struct Difference {
   std::string device, cpu;  ///< their results
 };
 
-/// The first difference ends the search with an error that names the kernel. Thread-safe, without a
-/// lock of its own.
+/// A difference is an error that names the kernel. Thread-safe, without a lock of its own.
 class Verifier {
  public:
   /// `alone`: memory limits of a thread that computes a target while no other thread does.
-  Verifier(SearchContext& search, const domain::DomainOptions& alone)
-      : budget_(search.options.verify), search_(search), alone_(alone) {}
+  Verifier(const SearchOptions& options, SearchProgress& progress,
+           const domain::DomainOptions& alone)
+      : budget_(options.verify), options_(options), progress_(progress), alone_(alone) {}
 
   bool off() const { return budget_.off(); }
   /// The targets that a chain over `blocks` blocks with these kernels must return for checks.
   gpu::SampleRequest sample(ModelJob& job, const std::vector<gpu::UsedKernel>& kernels,
                             std::size_t blocks);
   /// Records the kernels that a block was computed with, and checks its sampled targets.
-  void check_block(const JobPtr& job, const TargetBlock& targets, const gpu::BlockSample& sample);
+  Status check_block(ModelJob& job, const TargetBlock& targets, const gpu::BlockSample& sample,
+                     ThreadState& local);
   /// Scores some targets again that a device has parsed. `local` holds a batch with its scores.
   /// With --seed 0, targets whose scores depend on sampled traces are skipped.
-  void check_scores(const JobPtr& job, const ThreadState& local,
-                    const domain::PassesForward& passes, const domain::WantedTarget& wanted);
+  Status check_scores(ModelJob& job, const ThreadState& local, const domain::PassesForward& passes,
+                      const domain::WantedTarget& wanted);
   void add_to(SearchStatistics& statistics) const;
 
  private:
-  void end_search(ModelJob& job, const Difference& difference);
+  Status different(ModelJob& job, const Difference& difference);
   std::optional<Difference> check_target(ModelJob& job, const TargetBlock& targets,
-                                         const gpu::SampledTarget& target);
+                                         const gpu::SampledTarget& target, ThreadState& local);
 
   CheckBudget budget_;
-  SearchContext& search_;
+  const SearchOptions& options_;
+  SearchProgress& progress_;
   const domain::DomainOptions& alone_;
 };
 

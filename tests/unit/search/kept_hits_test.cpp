@@ -24,10 +24,6 @@ Hit make_hit(std::string name, std::uint64_t index, float bits) {
 
 class KeptHitsTest : public testing::Test {
  protected:
-  struct Sink final : ResultSink {
-    Status receive(const ModelResult&) override { return {}; }
-  };
-
   KeptHitsTest() {
     auto model = std::make_shared<SearchModel>();
     model->hmm.name = "RRM_1";
@@ -38,11 +34,14 @@ class KeptHitsTest : public testing::Test {
   // Everything that an output reads of them. `stored`: there is no room for them in memory.
   Result<std::vector<std::uint64_t>> read(std::vector<Hit> hits, bool stored) {
     const std::uint64_t budget = stored ? 0 : 1 << 20;
-    ResultQueue queue(search_, sink_, budget);
+    Agenda agenda({.window = {.model_bytes = 0, .target_bytes = 0, .threads = 1, .device = false},
+                   .result_bytes = budget,
+                   .task_cells = 1},
+                  progress_);
     KeptHits kept(options_, true, budget, 1);
     // Large enough to be worth a file.
     if (stored) hits.front().description.assign(1 << 20, 'x');
-    HMMJIT_ASSIGN(const KeptHits::Judged judged, kept.judge(job_, hits, queue));
+    HMMJIT_ASSIGN(const KeptHits::Judged judged, kept.judge(job_, hits, agenda));
     EXPECT_EQ(judged.stored != nullptr, stored);
     std::vector<std::uint64_t> out;
     const auto take = [&](std::span<Hit> lot) -> Status {
@@ -68,8 +67,6 @@ class KeptHitsTest : public testing::Test {
 
   SearchOptions options_;
   SearchProgress progress_;
-  SearchContext search_{options_, progress_, false};
-  Sink sink_;
   ModelJob job_;
 };
 

@@ -48,12 +48,11 @@ class VerifierTest : public testing::Test {
   std::uint64_t check(const domain::DomainOptions& alone) {
     SearchOptions options;
     options.verify = 1000;
-    SearchContext search(options, progress_, false);
-    Verifier verifier(search, alone);
-    verifier.check_scores(job_, local_, passes_, all_);
+    Verifier verifier(options, progress_, alone);
+    const Status status = verifier.check_scores(*job_, local_, passes_, all_);
     SearchStatistics statistics;
     verifier.add_to(statistics);
-    EXPECT_EQ(search.tasks.stopped(), progress_.wrong_kernel.load());
+    EXPECT_EQ(!status, progress_.wrong_kernel.load());
     return statistics.verified;
   }
 

@@ -1,0 +1,82 @@
+#include "search/results.hpp"
+
+#include <utility>
+
+#include "core/threads.hpp"
+
+namespace hmmjit::search_run {
+namespace {
+
+void count_bytes(Finished& finished) {
+  const ModelResult& result = finished.result;
+  finished.bytes = sizeof result + hit_bytes(result.hits.hits);
+  if (result.prepared != nullptr) finished.bytes += result.prepared->bytes();
+}
+
+}  // namespace
+
+Result<FinishedPtr> finish(ModelJob& job, const SearchOptions& options, KeptHits& hits,
+                           Agenda& agenda, const ResultSink& sink) {
+  auto finished = std::make_shared<Finished>();
+  ModelResult& result = finished->result;
+  const Hmm& hmm = job.model->hmm;
+  result.index = job.index;
+  result.model = {hmm.name, hmm.accession, hmm.description, hmm.M, hmm.consensus};
+  result.calibration = hmm.calibration;
+  if (job.sequence) {
+    result.model.built = {hmm.name, hmm.accession, hmm.description};
+    result.model.name = job.sequence->name;
+    result.model.accession = job.sequence->accession;
+    result.model.description = job.sequence->description;
+  }
+  std::vector<Hit> own;
+  {
+    const MutexLock lock(job.mutex);
+    own.swap(job.hits);
+    hits.forget(job);
+    result.cpu_seconds = job.cpu_seconds;
+  }
+  HMMJIT_ASSIGN(KeptHits::Judged judged, hits.judge(job, own, agenda));
+  result.hits = std::move(judged.list);
+  result.stored = std::move(judged.stored);
+  finished->reserved = judged.reserved;
+  result.seconds = now_seconds() - job.begun;
+  result.alignments = options.keep_alignments;
+  job.forward_tables.reset();
+  job.filters.reset();
+  job.model.reset();
+  if (result.stored == nullptr) result.prepared = sink.prepare(result);
+  finished->parts_left = result.prepared == nullptr ? 0 : result.prepared->parts();
+  if (finished->parts_left == 0) count_bytes(*finished);
+  return finished;
+}
+
+bool make_part(const FormatPart& work) {
+  Finished& finished = *work.finished;
+  finished.result.prepared->make(work.part);
+  if (--finished.parts_left > 0) return false;
+  count_bytes(finished);
+  return true;
+}
+
+Status ResultWriter::deliver(const ModelResult& result) {
+  const double used = thread_seconds();
+  counters_ += result.hits.counters;
+  hits_ += result.hits.reported;
+  for (const Hit& hit : result.hits.hits)
+    domains_ += static_cast<std::uint64_t>(hit.reported_domains);
+  ++progress_.results_delivered;
+  const Status status = sink_.receive(result);
+  if (result.stored != nullptr) domains_ += result.stored->domains_reported();
+  seconds_ += thread_seconds() - used;
+  return status;
+}
+
+void ResultWriter::add_to(SearchStatistics& statistics) const {
+  statistics.counters += counters_;
+  statistics.hits_reported += hits_;
+  statistics.domains_reported += domains_;
+  statistics.report_seconds += seconds_;
+}
+
+}  // namespace hmmjit::search_run

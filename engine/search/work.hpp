@@ -1,0 +1,121 @@
+// What a worker of a search can be asked to do, as values, and how work is divided.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "search/model_job.hpp"
+
+namespace hmmjit::search_run {
+
+/// A device's results for a block: all of them, or a part that is delivered early.
+struct DeviceUnit {
+  TargetsPtr targets;
+  gpu::FilteredBlock filtered;
+  std::uint64_t cells = 0;  ///< still to be scored of targets that passed
+};
+
+/// The result of a finished model, whose text is being made or which waits for its turn.
+struct Finished {
+  ModelResult result;
+  std::size_t reserved = 0;  ///< bytes of the agenda's room for results, the text included
+  std::size_t bytes = 0;     ///< once all parts of the text are made
+  std::atomic<std::size_t> parts_left{0};
+};
+using FinishedPtr = std::shared_ptr<Finished>;
+
+/// Read, calibrate and prepare the next model of the input.
+struct SetUpModel {};
+/// Read the next block of targets.
+struct ReadBlock {};
+/// Decompress targets ahead of their reader.
+struct DecodeAhead {};
+/// Release the blocks kept so far; copy them first if the input cannot be read again.
+struct BeginBatch {
+  std::vector<BlockPtr> blocks;
+};
+/// Start again at the first target, for a further batch of models.
+struct NextPass {};
+/// Pass blocks on to the device. `end`: it must not wait for more of them.
+struct TellDevice {
+  std::vector<BlockPtr> blocks;
+  bool end = false;
+};
+/// Filter targets [begin, end) of a block.
+struct FilterRange {
+  JobPtr job;
+  TargetsPtr targets;
+  std::size_t begin = 0, end = 0;
+};
+/// Filter a pair of the board, unless a device has claimed it or will.
+struct FilterPair {
+  JobPtr job;
+  BlockId block = 0;
+};
+/// Do the rest of the filters after a device. `early`: the results for these blocks are not whole.
+struct FilterRest {
+  JobPtr job;
+  std::vector<DeviceUnit> units;
+  bool early = false;
+};
+/// Score targets that passed the filters.
+struct ScoreBatch {
+  JobPtr job;
+  std::vector<WaitingTarget> targets;
+};
+/// Judge the hits of a model.
+struct FinishModel {
+  JobPtr job;
+};
+/// Make a part of the text of a result.
+struct FormatPart {
+  FinishedPtr finished;
+  std::size_t part = 0;
+};
+/// Pass the next result to the sink.
+struct DeliverResult {
+  FinishedPtr finished;
+};
+/// The search has ended.
+struct End {};
+
+using Work = std::variant<End, DeliverResult, FormatPart, FinishModel, BeginBatch, NextPass,
+                          TellDevice, SetUpModel, DecodeAhead, ReadBlock, ScoreBatch, FilterRange,
+                          FilterPair, FilterRest>;
+
+/// Divides a block into ranges of about `each` cells for a model of `nodes` nodes.
+std::vector<std::pair<std::size_t, std::size_t>> filter_ranges(const TargetBlock& targets,
+                                                               std::uint64_t nodes,
+                                                               std::uint64_t each);
+
+/// What the size of batches depends on.
+struct BatchSizes {
+  std::size_t threads = 1;
+  std::uint64_t nodes = 0;  ///< of the model
+  bool device = false;      ///< one takes part, whose last targets reach all threads at once
+  bool idle = false;        ///< threads have nothing to do
+};
+/// The smallest batch whose targets share work, and the largest worth waiting for.
+inline constexpr std::size_t kSmallestBatch = 8, kLargestBatch = 64;
+
+struct Batches {
+  std::vector<std::vector<WaitingTarget>> large;  ///< of one target each
+  std::vector<std::vector<WaitingTarget>> others;
+};
+/// Divides targets among batches: those of similar size share vectors, the largest are alone.
+Batches divide(std::vector<WaitingTarget> targets, const BatchSizes& sizes);
+
+/// Divides a device's results into pieces that are enough work for a thread, and few enough to
+/// balance the load.
+std::vector<std::vector<DeviceUnit>> divide(std::vector<DeviceUnit> units);
+
+/// The cells still to be scored of targets that passed.
+std::uint64_t cells_left(const std::vector<WaitingTarget>& targets);
+std::uint64_t passed_cells(const ModelJob& job, const DeviceUnit& unit);
+
+}  // namespace hmmjit::search_run

@@ -1,0 +1,424 @@
+// The agenda of a search, as a model checker would test it: small searches in every order in which
+// workers can ask and report, with devices that claim, deliver, fail and are lost, with errors, and
+// with a user who cancels. No pair is lost or done twice, and every search ends.
+#include "search/agenda.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace hmmjit::search_run {
+namespace {
+
+constexpr std::size_t kModelBytes = std::size_t{1} << 18;  // expected of the first
+constexpr std::size_t kTargets = 2, kResidues = 10;        // of a block; of a target
+constexpr std::uint64_t kNodes = 100, kBlockCells = kTargets * kResidues * kNodes;
+
+struct Scenario {
+  std::size_t models = 2, blocks = 2;
+  int workers = 2;
+  std::size_t ranges = 1;  // of a block
+  std::size_t parts = 0;   // of the text of a result
+  bool kept = true;        // the targets fit in memory
+  std::size_t models_at_once = 100;
+  bool device = false;
+  bool early = false;               // the device delivers a part first
+  std::size_t failing_model = 100;  // which cannot be set up
+  bool errors = false;              // any piece of work may fail, once
+  bool cancelled = false;           // at any time
+  std::uint64_t result_bytes = 1 << 20;
+};
+
+enum class Event : std::uint32_t { kFiltered, kScored, kFinished, kDelivered, kOther };
+
+// Tells pieces of work of a kind apart.
+struct Description {
+  std::uint64_t operator()(const FilterRange& w) const {
+    return w.job->index * 64 + w.targets->first_index() + w.begin;
+  }
+  std::uint64_t operator()(const FilterPair& w) const { return w.job->index * 64; }
+  std::uint64_t operator()(const FilterRest& w) const {
+    return w.job->index * 64 + w.units.front().targets->first_index();
+  }
+  std::uint64_t operator()(const ScoreBatch& w) const {
+    return w.job->index * 64 + w.targets.front().targets->first_index() + w.targets.size() * 512;
+  }
+  std::uint64_t operator()(const FinishModel& w) const { return w.job->index; }
+  std::uint64_t operator()(const FormatPart& w) const {
+    return w.finished->result.index * 64 + w.part;
+  }
+  std::uint64_t operator()(const DeliverResult& w) const { return w.finished->result.index; }
+  std::uint64_t operator()(const TellDevice& w) const { return w.blocks.size(); }
+  std::uint64_t operator()(const auto&) const { return 0; }
+};
+
+// A search whose steps do nothing but note that they have been done.
+class Search {
+ public:
+  explicit Search(const Scenario& scenario)
+      : scenario_(scenario),
+        agenda_({.window = {.model_bytes = scenario.models_at_once * kModelBytes,
+                            .target_bytes = scenario.kept ? std::uint64_t{1} << 20 : 1,
+                            .threads = scenario.workers,
+                            .device = scenario.device},
+                 .result_bytes = scenario.result_bytes,
+                 .task_cells = kBlockCells / scenario.ranges},
+                progress_) {
+    workers_.resize(static_cast<std::size_t>(scenario.workers));
+  }
+  ~Search() {
+    agenda_.stop();
+    claims_.clear();
+    for (Worker& worker : workers_) worker.work.reset();
+  }
+
+  // ---- what can happen next
+  // ----------------------------------------------------------------------
+
+  // `act(n)` does the n-th of them. Workers come first.
+  std::size_t actions() const { return workers_.size() * kWorkerActions + kDeviceActions; }
+  // False where that is not possible, or changes nothing.
+  bool act(std::size_t action) {
+    const std::size_t worker = action / kWorkerActions;
+    if (worker < workers_.size()) return act(workers_[worker], action % kWorkerActions);
+    return act_device(action - workers_.size() * kWorkerActions);
+  }
+
+  bool ended() const { return std::ranges::all_of(workers_, &Worker::ended); }
+  // Equal where the same things have been done and are being done.
+  std::vector<std::uint64_t> state() const {
+    std::vector<std::uint64_t> out(events_.begin(), events_.end());
+    std::ranges::sort(out);
+    std::vector<std::uint64_t> doing;
+    for (const Worker& worker : workers_)
+      doing.push_back(worker.ended ? 1 : worker.work ? 2 + describe(*worker.work) : 0);
+    std::ranges::sort(doing);
+    out.insert(out.end(), doing.begin(), doing.end());
+    out.push_back(agenda_.stopped() + 2u * lost_ + 4u * delivered_early_ + 8u * failed_);
+    for (const Claim& claim : claims_)
+      out.push_back(claim ? claim.model() * 64 + number(claim) : 99);
+    return out;
+  }
+
+  void expect_each_once() const {
+    std::set<std::uint64_t> seen;
+    for (const std::uint64_t event : events_) {
+      if (event % 8 <= static_cast<std::uint64_t>(Event::kDelivered)) {
+        EXPECT_TRUE(seen.insert(event).second) << "twice: " << event;
+      }
+    }
+  }
+  void expect_complete() const {
+    expect_each_once();
+    const bool stopped = failed_ || scenario_.failing_model < scenario_.models;
+    EXPECT_EQ(agenda_.error().has_value(), stopped);
+    if (agenda_.error()) {
+      EXPECT_EQ(agenda_.error()->message, "expected");
+    }
+    const std::size_t models =
+        stopped ? std::min(scenario_.failing_model, scenario_.models) : scenario_.models;
+    if (!failed_) {
+      EXPECT_EQ(delivered_, models);
+      for (std::size_t model = 0; model < models; ++model) {
+        EXPECT_EQ(count(Event::kFiltered, model), scenario_.blocks * kTargets);
+        EXPECT_EQ(count(Event::kScored, model), scenario_.blocks * kTargets);
+      }
+    }
+  }
+
+ private:
+  struct Worker {
+    Agenda::Worker me;
+    std::unique_ptr<Work> work;
+    bool ended = false;
+  };
+  static constexpr std::size_t kWorkerActions = 3, kDeviceActions = 6;
+
+  void note(Event event, std::size_t model, std::uint64_t target = 0) {
+    events_.push_back((model * 64 + target) * 8 + static_cast<std::uint64_t>(event));
+  }
+  std::size_t count(Event event, std::size_t model) const {
+    return static_cast<std::size_t>(std::ranges::count_if(events_, [&](std::uint64_t e) {
+      return e % 8 == static_cast<std::uint64_t>(event) && e / 8 / 64 == model;
+    }));
+  }
+  std::uint64_t number(const Claim& claim) const { return claim.targets()->first_index(); }
+  static std::uint64_t describe(const Work& work) {
+    return std::visit(Description(), work) * 32 + work.index();
+  }
+
+  // 0: asks, or reports; 1: reports that a device is to do the pair; 2: reports an error.
+  bool act(Worker& worker, std::size_t action) {
+    if (worker.ended) return false;
+    if (worker.work == nullptr) {
+      if (action != 0) return false;
+      std::optional<Work> work = agenda_.try_next(worker.me);
+      if (!work) return false;
+      if (std::holds_alternative<End>(*work)) {
+        worker.ended = true;
+      } else {
+        worker.work = std::make_unique<Work>(*std::move(work));
+      }
+      return true;
+    }
+    if (action == 1) {
+      const auto* pair = std::get_if<FilterPair>(worker.work.get());
+      if (pair == nullptr || lost_ || shards_.empty() ||
+          !agenda_.board().is_open(pair->job->index, pair->block))
+        return false;
+      agenda_.done(*pair, Agenda::Pair{});
+    } else if (action == 2) {
+      if (!scenario_.errors || failed_) return false;
+      failed_ = true;
+      agenda_.abort({ErrorCode::kResources, "expected", {}, {}});
+    } else {
+      std::visit([this](const auto& work) { report(work); }, *worker.work);
+    }
+    note(Event::kOther, 100 + worker.work->index());
+    worker.work.reset();
+    return true;
+  }
+
+  void report(const End&) {}
+  void report(const SetUpModel& work) {
+    const std::size_t index = next_model_;
+    if (index >= scenario_.models || failed_to_set_up_) return agenda_.done(work, index, JobPtr());
+    ++next_model_;
+    if (index == scenario_.failing_model) {
+      failed_to_set_up_ = true;
+      return agenda_.done(work, index,
+                          std::unexpected(Error{ErrorCode::kInput, "expected", {}, {}}));
+    }
+    auto job = std::make_shared<ModelJob>();
+    job->index = index;
+    job->bytes = kModelBytes;
+    job->nodes = kNodes;
+    agenda_.done(work, index, job);
+  }
+  void report(const ReadBlock& work) {
+    if (next_block_ == scenario_.blocks) return agenda_.done(work, nullptr, true);
+    TargetBlock targets;
+    targets.set_first_index(kTargets * next_block_++);
+    for (std::size_t i = 0; i < kTargets; ++i) {
+      targets.begin_target("t", "", "");
+      targets.append(std::vector<Residue>(kResidues, 3));
+      targets.end_target();
+    }
+    agenda_.done(work, std::make_shared<Block>(agenda_, std::move(targets)), true);
+  }
+  void report(const DecodeAhead& work) { agenda_.done(work); }
+  void report(const BeginBatch& work) { agenda_.done(work); }
+  void report(const NextPass& work) {
+    const bool more = next_model_ < scenario_.models;
+    if (more) next_block_ = 0;
+    agenda_.done(work, more);
+  }
+  void report(const TellDevice& work) {
+    std::vector<BlockId> blocks;
+    for (const BlockPtr& block : work.blocks) blocks.push_back(block->id);
+    if (!blocks.empty()) shards_.push_back(agenda_.board().make_shard(blocks));
+    agenda_.done(work);
+  }
+  WaitingTarget survivor(const ModelJob& job, const TargetsPtr& targets, std::size_t index) {
+    note(Event::kFiltered, job.index, targets->first_index() + index);
+    return {targets, static_cast<std::uint32_t>(index), 0, kNodes * kResidues, kNodes * kResidues,
+            nullptr};
+  }
+  std::vector<WaitingTarget> filtered(const ModelJob& job, const TargetsPtr& targets,
+                                      std::size_t begin, std::size_t end) {
+    std::vector<WaitingTarget> found;
+    for (std::size_t i = begin; i < end; ++i) found.push_back(survivor(job, targets, i));
+    return found;
+  }
+  void report(const FilterRange& work) {
+    agenda_.done(work, filtered(*work.job, work.targets, work.begin, work.end));
+  }
+  void report(const FilterPair& work) {
+    Agenda::Pair outcome;
+    const bool open = agenda_.board().is_open(work.job->index, work.block);
+    const TargetsPtr targets = agenda_.board().take_for_host(work.job->index, work.block);
+    if (targets != nullptr && open) {
+      outcome.found = filtered(*work.job, targets, 0, targets->size());
+    } else {
+      outcome.divide = targets;
+    }
+    agenda_.done(work, std::move(outcome));
+  }
+  void report(const FilterRest& work) {
+    std::vector<WaitingTarget> found;
+    for (const DeviceUnit& unit : work.units) {
+      for (const std::uint32_t index : unit.filtered.passed)
+        found.push_back(survivor(*work.job, unit.targets, index));
+    }
+    agenda_.done(work, std::move(found));
+  }
+  void report(const ScoreBatch& work) {
+    for (const WaitingTarget& target : work.targets)
+      note(Event::kScored, work.job->index, target.targets->first_index() + target.index);
+    agenda_.done(work, 0);
+  }
+  void report(const FinishModel& work) {
+    const std::size_t index = work.job->index;
+    EXPECT_EQ(count(Event::kScored, index), scenario_.blocks * kTargets) << "model " << index;
+    note(Event::kFinished, index);
+    auto finished = std::make_shared<Finished>();
+    finished->result.index = index;
+    finished->bytes = 100;
+    finished->parts_left = scenario_.parts;
+    agenda_.done(work, std::move(finished));
+  }
+  void report(const FormatPart& work) { agenda_.done(work, --work.finished->parts_left == 0); }
+  void report(const DeliverResult& work) {
+    EXPECT_EQ(work.finished->result.index, delivered_);
+    note(Event::kDelivered, delivered_++);
+    agenda_.done(work);
+  }
+
+  DeviceUnit unit(const TargetsPtr& targets, std::uint32_t first, std::uint32_t last) {
+    DeviceUnit out{.targets = targets, .filtered = {}};
+    for (std::uint32_t i = first; i < last; ++i) out.filtered.passed.push_back(i);
+    return out;
+  }
+  // 0, 1: claims the pairs of a model with a shard; 2: delivers a part; 3: delivers the rest;
+  // 4: loses its claims; 5: is lost, or the user cancels.
+  bool act_device(std::size_t action) {
+    if (action == 5 && scenario_.cancelled) {
+      if (failed_) return false;
+      failed_ = true;
+      agenda_.abort({ErrorCode::kInterrupted, "expected", {}, {}});
+      return true;
+    }
+    if (!scenario_.device) return false;
+    const bool has = std::ranges::any_of(claims_, [](const Claim& c) { return bool(c); });
+    if (action < 2) {
+      if (has || lost_) return false;
+      for (const ShardId shard : shards_) {
+        claims_ = agenda_.board().claim(action, shard);
+        std::erase_if(claims_, [](const Claim& c) { return !c; });
+        if (!claims_.empty()) return true;
+      }
+      return false;
+    }
+    if (action == 5) return !std::exchange(lost_, true) && (agenda_.board().refuse_all(), true);
+    if (!has) return false;
+    const ModelId model = claims_.front().model();
+    std::vector<DeviceUnit> units;
+    switch (action) {
+      case 2:
+        if (!scenario_.early || delivered_early_) return false;
+        for (const Claim& claim : claims_) units.push_back(unit(claim.targets(), 0, 1));
+        delivered_early_ = true;
+        agenda_.deliver(model, std::move(units), true);
+        return true;
+      case 3:
+        for (Claim& claim : claims_)
+          units.push_back(unit(claim.finish(), delivered_early_ ? 1 : 0, kTargets));
+        claims_.clear();
+        delivered_early_ = false;
+        agenda_.deliver(model, std::move(units), false);
+        return true;
+      default:
+        // Targets of which a part has been delivered cannot be given back.
+        if (delivered_early_) return false;
+        claims_.clear();
+        return true;
+    }
+  }
+
+  const Scenario scenario_;
+  SearchProgress progress_;
+  Agenda agenda_;
+  std::vector<Worker> workers_;
+  std::vector<std::uint64_t> events_;
+  std::size_t next_model_ = 0, next_block_ = 0, delivered_ = 0;
+  bool failed_to_set_up_ = false, failed_ = false, lost_ = false, delivered_early_ = false;
+  std::vector<ShardId> shards_;
+  std::vector<Claim> claims_;
+};
+
+// Visits every state that a search can reach.
+void explore(const Scenario& scenario) {
+  using Trail = std::vector<std::uint8_t>;
+  std::set<std::vector<std::uint64_t>> seen;
+  std::vector<Trail> open(1);
+  std::size_t ends = 0;
+  while (!open.empty() && !testing::Test::HasFailure()) {
+    const Trail trail = std::move(open.back());
+    open.pop_back();
+    bool moved = false;
+    const std::size_t actions = Search(scenario).actions();
+    for (std::size_t action = 0; action < actions; ++action) {
+      Search search(scenario);
+      for (const std::uint8_t before : trail) ASSERT_TRUE(search.act(before));
+      if (search.ended()) {
+        ++ends;
+        moved = true;
+        search.expect_complete();
+        break;
+      }
+      if (!search.act(action)) continue;
+      moved = true;
+      search.expect_each_once();
+      if (!seen.insert(search.state()).second) continue;
+      Trail next = trail;
+      next.push_back(static_cast<std::uint8_t>(action));
+      open.push_back(std::move(next));
+    }
+    if (!moved) {
+      std::string text;
+      for (const std::uint8_t action : trail) text += std::to_string(action) + " ";
+      ADD_FAILURE() << "nobody can go on after " << text;
+    }
+  }
+  EXPECT_GT(ends, 0u);
+  std::printf("%zu states, %zu ends\n", seen.size(), ends);
+}
+
+TEST(AgendaTest, EveryPairIsDoneOnceInAllOrders) {
+  explore({.models = 2, .blocks = 1, .ranges = 2});
+  explore({.models = 1, .blocks = 2, .workers = 3});
+  explore({.models = 2, .blocks = 1, .parts = 2});
+}
+
+TEST(AgendaTest, TargetsThatDoNotFitAreReadForBatchesOfModels) {
+  explore({.models = 2, .blocks = 2, .kept = false, .models_at_once = 1});
+  explore({.models = 2, .blocks = 2, .kept = false});
+  explore({.models = 0, .blocks = 2, .kept = false});
+}
+
+TEST(AgendaTest, ResultsWithoutRoomHoldModelsBack) {
+  explore({.models = 3, .blocks = 1, .result_bytes = 50});
+}
+
+TEST(AgendaTest, AnErrorEndsTheSearch) {
+  explore({.models = 3, .blocks = 1, .failing_model = 1});
+  explore({.models = 1, .blocks = 1, .failing_model = 0});
+  explore({.models = 1, .blocks = 2, .errors = true});
+  explore({.models = 2, .blocks = 1, .kept = false, .errors = true});
+  explore({.models = 1, .blocks = 2, .cancelled = true});
+}
+
+TEST(AgendaTest, ADeviceTakesPartAndIsLost) {
+  explore({.models = 1, .blocks = 2, .device = true});
+  explore({.models = 2, .blocks = 1, .device = true});
+  explore({.models = 1, .blocks = 2, .kept = false, .device = true});
+}
+
+// What was delivered early does not come again.
+TEST(AgendaTest, ADeviceDeliversAPartFirst) {
+  explore({.models = 1, .blocks = 1, .device = true, .early = true});
+  explore(
+      {.models = 1, .blocks = 1, .ranges = 2, .device = true, .early = true, .cancelled = true});
+}
+
+}  // namespace
+}  // namespace hmmjit::search_run
