@@ -383,11 +383,6 @@ bool Agenda::reserve(std::size_t bytes, bool needed) {
   return true;
 }
 
-void Agenda::unreserve(std::size_t bytes) {
-  const MutexLock lock(mutex_);
-  reserved_bytes_ -= bytes;
-}
-
 void Agenda::block_released(BlockId block, std::size_t bytes) noexcept {
   if (stopped()) return;  // perhaps together with the agenda
   const MutexLock lock(mutex_);

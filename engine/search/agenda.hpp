@@ -97,7 +97,8 @@ class Agenda {
   /// Reserves room for a result whose text is still to be made; false where there is none. Always
   /// true with `needed`.
   bool reserve(std::size_t bytes, bool needed) HMMJIT_EXCLUDES(mutex_);
-  void unreserve(std::size_t bytes) HMMJIT_EXCLUDES(mutex_);
+  /// The last reference to a block is gone.
+  void block_released(BlockId block, std::size_t bytes) noexcept HMMJIT_EXCLUDES(mutex_);
 
   // ---- devices ---------------------------------------------------------------------------------
 
@@ -117,8 +118,6 @@ class Agenda {
   std::uint64_t results_delivered() const HMMJIT_EXCLUDES(mutex_);
 
  private:
-  friend struct Block;
-
   struct Model {
     JobPtr job;
     bool expects_blocks = true;  // the last target has not been read
@@ -178,7 +177,6 @@ class Agenda {
   gpu::HostLoad host_load() const HMMJIT_REQUIRES(mutex_);
 
   void left_to_host(ModelId model, BlockId block) noexcept HMMJIT_EXCLUDES(mutex_);
-  void block_released(BlockId block, std::size_t bytes) noexcept HMMJIT_EXCLUDES(mutex_);
 
   const AgendaLimits limits_;
   SearchProgress& progress_;

@@ -109,6 +109,32 @@ class Search {
     return out;
   }
 
+  // The same on threads of their own, one of which is the device.
+  void run_on_threads(std::uint32_t seed) {
+    std::mutex steps;
+    std::atomic<std::size_t> working{workers_.size()};
+    std::vector<std::thread> threads;
+    for (Worker& worker : workers_) {
+      threads.emplace_back([&, random = std::mt19937(seed++)]() mutable {
+        for (;;) {
+          worker.work = std::make_unique<Work>(agenda_.next(worker.me));
+          if (std::holds_alternative<End>(*worker.work)) break;
+          if (random() % 4 == 0) std::this_thread::yield();
+          const std::lock_guard lock(steps);
+          if (!act(worker, random() % 2)) act(worker, 0);
+        }
+        worker.work.reset();
+        worker.ended = true;
+        --working;
+      });
+    }
+    for (std::mt19937 random(seed); scenario_.device && working > 0; std::this_thread::yield()) {
+      const std::lock_guard lock(steps);
+      act_device(random() % (random() % 64 == 0 ? 6 : 4));
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
   void expect_each_once() const {
     std::set<std::uint64_t> seen;
     for (const std::uint64_t event : events_) {
@@ -302,7 +328,7 @@ class Search {
     if (action < 2) {
       if (has || lost_) return false;
       for (const ShardId shard : shards_) {
-        claims_ = agenda_.board().claim(action, shard);
+        claims_ = agenda_.board().claim(delivered_ + action, shard);
         std::erase_if(claims_, [](const Claim& c) { return !c; });
         if (!claims_.empty()) return true;
       }
@@ -380,7 +406,25 @@ void explore(const Scenario& scenario) {
     }
   }
   EXPECT_GT(ends, 0u);
-  std::printf("%zu states, %zu ends\n", seen.size(), ends);
+}
+
+TEST(ModelsInFlightTest, ModelsAreBegunWhileThereIsRoomAndNeed) {
+  const auto begun = [](const SearchDemand& demand, Batch batch, std::uint64_t model_bytes) {
+    ModelsInFlight models(
+        {.model_bytes = model_bytes, .target_bytes = 1, .threads = 4, .device = false});
+    std::uint64_t count = 0;
+    while (models.may_start(demand, batch)) models.start(), ++count;
+    return count;
+  };
+  const SearchDemand idle{.results_full = false, .waiting_filters = 0};
+  const SearchDemand busy{.results_full = true, .waiting_filters = 1000};
+  constexpr std::uint64_t kMuch = std::uint64_t{1} << 30;
+  EXPECT_EQ(begun(idle, Batch::kNone, kMuch), low_water(4));
+  EXPECT_EQ(begun(idle, Batch::kNone, 4 * kModelBytes), 4u);
+  EXPECT_EQ(begun({.results_full = false, .waiting_filters = 8}, Batch::kNone, kMuch), 1u);
+  EXPECT_EQ(begun(busy, Batch::kNone, kMuch), 0u);
+  EXPECT_EQ(begun(busy, Batch::kFilling, kMuch), most_models(4));
+  EXPECT_EQ(begun(idle, Batch::kFull, kMuch), 0u);
 }
 
 TEST(AgendaTest, EveryPairIsDoneOnceInAllOrders) {
@@ -418,6 +462,23 @@ TEST(AgendaTest, ADeviceDeliversAPartFirst) {
   explore({.models = 1, .blocks = 1, .device = true, .early = true});
   explore(
       {.models = 1, .blocks = 1, .ranges = 2, .device = true, .early = true, .cancelled = true});
+}
+
+// A worker that waits is woken when there is work, and at the end.
+TEST(AgendaTest, ThreadsWakeEachOther) {
+  const Scenario scenarios[] = {
+      {.models = 20, .blocks = 4, .workers = 4, .ranges = 2, .parts = 3},
+      {.models = 20, .blocks = 4, .workers = 3, .kept = false, .models_at_once = 4},
+      {.models = 20, .blocks = 4, .workers = 4, .device = true, .early = true},
+      {.models = 20, .blocks = 4, .workers = 4, .failing_model = 10},
+  };
+  for (const Scenario& scenario : scenarios) {
+    for (std::uint32_t seed = 0; seed < 20; ++seed) {
+      Search search(scenario);
+      search.run_on_threads(seed * 100);
+      search.expect_complete();
+    }
+  }
 }
 
 }  // namespace
