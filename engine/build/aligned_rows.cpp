@@ -6,73 +6,77 @@
 #include <cctype>
 #include <iterator>
 #include <set>
-#include <span>
-#include <string_view>
-
-#include "build/row_paths.hpp"
+#include <utility>
 
 namespace hmmjit::build {
 namespace {
 
-// Columns of the nodes.
-struct Columns {
-  std::vector<std::size_t> inserted;  // [M+1] most residues inserted after a node
-  std::vector<bool> used;             // [M+1] some row has a residue at the node
-  std::vector<std::size_t> after;     // [M+1] first column after the node
-  std::size_t width = 0;
-};
-
-Columns place_columns(const MultipleAlignment& alignment, const std::vector<bool>& match) {
-  const auto M = static_cast<std::size_t>(std::ranges::count(match, true));
-  Columns columns{std::vector<std::size_t>(M + 1), std::vector<bool>(M + 1),
-                  std::vector<std::size_t>(M + 1)};
-  std::vector<PathElement> path;
-  for (std::size_t row = 0; row < alignment.rows(); ++row) {
-    find_row_path(alignment, row, match, path);
-    std::vector<std::size_t> inserted(M + 1);
-    for (const PathElement& at : path) {
-      const auto k = static_cast<std::size_t>(at.k);
-      if (at.step == Step::kInsert) ++inserted[k];
-      if (at.step == Step::kMatch) columns.used[k] = true;
-    }
-    std::ranges::transform(columns.inserted, inserted, columns.inserted.begin(),
-                           [](std::size_t a, std::size_t b) { return std::max(a, b); });
-  }
-  columns.width = columns.inserted[0];
-  for (std::size_t k = 1; k <= M; ++k) {
-    columns.after[k] = columns.width + (columns.used[k] ? 1 : 0);
-    columns.width = columns.after[k] + columns.inserted[k];
-  }
-  return columns;
+// To a width in bytes, as HMMER pads; fmt counts the columns of a terminal.
+std::string padded(std::string text, std::size_t width) {
+  text.resize(std::max(text.size(), width), ' ');
+  return text;
 }
 
-std::string lay_out(const std::vector<PathElement>& path, std::span<const Residue> codes,
-                    const Alphabet& alphabet, const Columns& columns) {
-  std::string row(columns.width, '.');
-  const std::size_t M = columns.after.size() - 1;
-  for (std::size_t k = 1; k <= M; ++k) {
-    if (columns.used[k]) row[columns.after[k] - 1] = '-';
+}  // namespace
+
+ColumnLayout::ColumnLayout(int M, Options options)
+    : options_(options),
+      inserted_(static_cast<std::size_t>(M) + 1),
+      used_(static_cast<std::size_t>(M) + 1, options.all_nodes),
+      after_(static_cast<std::size_t>(M) + 1) {}
+
+void ColumnLayout::add(std::span<const PathElement> path) {
+  std::size_t run = 0;  // residues inserted after a node so far
+  for (std::size_t z = 0; z < path.size(); ++z) {
+    const auto k = static_cast<std::size_t>(path[z].k);
+    if (path[z].step == Step::kMatch) used_[k] = true;
+    if (path[z].step != Step::kInsert) continue;
+    run = z > 0 && path[z - 1].step == Step::kInsert && path[z - 1].k == path[z].k ? run + 1 : 1;
+    inserted_[k] = std::max(inserted_[k], run);
   }
+}
+
+void ColumnLayout::place() {
+  if (options_.trimmed) inserted_.front() = inserted_.back() = 0;
+  width_ = inserted_[0];
+  for (std::size_t k = 1; k < after_.size(); ++k) {
+    after_[k] = width_ + (used_[k] ? 1 : 0);
+    width_ = after_[k] + inserted_[k];
+  }
+}
+
+std::string ColumnLayout::row(std::span<const PathElement> path, std::span<const Residue> codes,
+                              const Alphabet& alphabet, std::string* marks) const {
+  const std::size_t M = after_.size() - 1;
+  std::string row(width_, '.');
+  for (std::size_t k = 1; k <= M; ++k) {
+    if (used_[k]) row[after_[k] - 1] = '-';
+  }
+  std::string placed(marks != nullptr ? width_ : 0, '.');
   std::size_t c = 0;
   for (std::size_t z = 0; z < path.size(); ++z) {
     const PathElement& at = path[z];
     const auto k = static_cast<std::size_t>(at.k);
     switch (at.step) {
       case Step::kMatch:
-        row[columns.after[k] - 1] = alphabet.symbols[codes[at.column]];
-        c = columns.after[k];
+        row[after_[k] - 1] = alphabet.symbols[codes[at.column]];
+        if (marks != nullptr) placed[after_[k] - 1] = (*marks)[z];
+        c = after_[k];
         break;
       case Step::kDelete:
-        if (columns.used[k]) row[columns.after[k] - 1] = '-';  // a fragment may begin with it
-        c = columns.after[k];
+        if (used_[k]) row[after_[k] - 1] = '-';  // a fragment may begin with it
+        c = after_[k];
         break;
       case Step::kInsert:
+        if (options_.trimmed && (k == 0 || k == M)) break;
+        if (path[z - 1].step != Step::kInsert || path[z - 1].k != at.k) c = after_[k];
+        if (marks != nullptr) placed[c] = (*marks)[z];
         row[c++] = static_cast<char>(
             std::tolower(static_cast<unsigned char>(alphabet.symbols[codes[at.column]])));
         break;
       case Step::kMissing:
         if (path[z - 1].step == Step::kBegin) {
-          const std::size_t end = columns.after[static_cast<std::size_t>(path[z + 1].k)];
+          const std::size_t end = after_[static_cast<std::size_t>(path[z + 1].k)];
           for (c = 0; c < end; ++c) row[c] = '~';
         } else {
           for (; c < row.size(); ++c) row[c] = '~';
@@ -83,51 +87,59 @@ std::string lay_out(const std::vector<PathElement>& path, std::span<const Residu
         break;
     }
   }
+  justify(row, marks != nullptr ? &placed : nullptr);
+  if (marks != nullptr) *marks = std::move(placed);
   return row;
 }
 
 // Residues inserted after a node: one half is left-aligned, the other right-aligned.
-void justify_insertions(std::string& row, const Columns& columns) {
-  const std::size_t M = columns.after.size() - 1;
-  for (std::size_t k = 0; k < M; ++k) {
-    if (columns.inserted[k] < 2) continue;
-    const auto begin = row.begin() + static_cast<std::ptrdiff_t>(columns.after[k]);
-    const auto end = begin + static_cast<std::ptrdiff_t>(columns.inserted[k]);
-    const auto letters = std::count_if(begin, end, [](unsigned char c) { return std::isalpha(c); });
-    const auto first = begin + (k == 0 ? 0 : letters / 2);
-    std::stable_partition(first, end, [](char c) { return c == '.'; });
+void ColumnLayout::justify(std::string& row, std::string* marks) const {
+  for (std::size_t k = 0; k + 1 < after_.size(); ++k) {
+    if (inserted_[k] < 2) continue;
+    const std::size_t begin = k == 0 ? 0 : after_[k], end = begin + inserted_[k];
+    std::size_t letters = 0;
+    for (std::size_t c = begin; c < end; ++c)
+      letters += std::isalpha(static_cast<unsigned char>(row[c])) != 0;
+    const std::size_t first = begin + (k == 0 ? 0 : letters / 2);
+    for (std::size_t from = end, to = end; from-- > first;) {
+      if (row[from] == '.') continue;
+      --to;
+      std::swap(row[from], row[to]);
+      if (marks != nullptr) std::swap((*marks)[from], (*marks)[to]);
+    }
   }
 }
 
-// To a width in bytes, as HMMER pads; fmt counts the columns of a terminal.
-std::string padded(std::string text, std::size_t width) {
-  text.resize(std::max(text.size(), width), ' ');
-  return text;
+std::string ColumnLayout::line(std::string_view nodes) const {
+  std::string line(width_, '.');
+  for (std::size_t k = 1; k < after_.size(); ++k) {
+    if (used_[k]) line[after_[k] - 1] = nodes[k - 1];
+  }
+  return line;
 }
 
-}  // namespace
-
 AlignedRows align_rows(const MultipleAlignment& alignment, const std::vector<bool>& match) {
-  const Columns columns = place_columns(alignment, match);
-  AlignedRows aligned;
+  const auto M = static_cast<int>(std::ranges::count(match, true));
+  ColumnLayout layout(M, {});
   std::vector<PathElement> path;  // computed twice: all paths of a deep alignment would not fit
   for (std::size_t row = 0; row < alignment.rows(); ++row) {
     find_row_path(alignment, row, match, path);
-    aligned.rows.push_back(lay_out(path, alignment.row(row), *alignment.alphabet, columns));
-    justify_insertions(aligned.rows.back(), columns);
+    layout.add(path);
   }
-  aligned.reference.assign(columns.width, '.');
-  for (std::size_t k = 1; k < columns.after.size(); ++k) {
-    if (columns.used[k]) aligned.reference[columns.after[k] - 1] = 'x';
+  layout.place();
+  AlignedRows aligned;
+  aligned.names = alignment.row_names;
+  for (std::size_t row = 0; row < alignment.rows(); ++row) {
+    find_row_path(alignment, row, match, path);
+    aligned.rows.push_back(layout.row(path, alignment.row(row), *alignment.alphabet));
   }
+  aligned.reference = layout.line(std::string(static_cast<std::size_t>(M), 'x'));
   return aligned;
 }
 
-void append_aligned_rows(std::string& out, const AlignedRows& rows,
-                         const MultipleAlignment& alignment) {
-  constexpr std::size_t kBlock = 200;
-  constexpr std::size_t kMarkup = 8;  // "#=GC RF "
-  std::vector<std::string> names = alignment.row_names;
+void append_stockholm(std::string& out, const AlignedRows& rows, const AlignmentTitle& title,
+                      std::size_t block) {
+  std::vector<std::string> names = rows.names;
   const bool repeated =
       std::set<std::string_view>(names.begin(), names.end()).size() < names.size();
   const std::size_t digits = std::to_string(names.size()).size();
@@ -140,23 +152,42 @@ void append_aligned_rows(std::string& out, const AlignedRows& rows,
   out += "# STOCKHOLM 1.0\n";
   if (repeated)
     out += "# WARNING: seq names have been made unique by adding a prefix of \"<seq#>|\"\n";
-  if (!alignment.name.empty()) fmt::format_to(to, "#=GF ID {}\n", alignment.name);
-  if (alignment.accession) fmt::format_to(to, "#=GF AC {}\n", *alignment.accession);
-  if (alignment.description) fmt::format_to(to, "#=GF DE {}\n", *alignment.description);
+  if (!title.name.empty()) fmt::format_to(to, "#=GF ID {}\n", title.name);
+  if (title.accession) fmt::format_to(to, "#=GF AC {}\n", *title.accession);
+  if (title.description) fmt::format_to(to, "#=GF DE {}\n", *title.description);
   out += '\n';
   if (rows.weighted) {
     for (std::size_t row = 0; row < names.size(); ++row)
       fmt::format_to(to, "#=GS {} WT {:.2f}\n", padded(names[row], longest), rows.weights[row]);
     out += '\n';
   }
-  const std::size_t margin = std::max(longest + 1, kMarkup);
-  for (std::size_t at = 0; at < rows.reference.size(); at += kBlock) {
+  for (const auto& [tag, texts] : {std::pair("AC", &rows.accessions), {"DE", &rows.descriptions}}) {
+    const std::size_t before = out.size();
+    for (std::size_t row = 0; row < texts->size(); ++row) {
+      if (!(*texts)[row].empty())
+        fmt::format_to(to, "#=GS {} {} {}\n", padded(names[row], longest), tag, (*texts)[row]);
+    }
+    if (out.size() > before) out += '\n';
+  }
+  // Room for the longest of "name", "#=GC tag" and "#=GR name PP".
+  std::size_t margin = std::max<std::size_t>(longest + 1, rows.mean_posteriors.empty() ? 8 : 13);
+  if (!rows.posteriors.empty()) margin = std::max(margin, longest + 9);
+  for (std::size_t at = 0; at < rows.reference.size(); at += block) {
+    const auto part = [&](const std::string& line) {
+      return std::string_view(line).substr(at, block);
+    };
     if (at > 0) out += '\n';
-    for (std::size_t row = 0; row < names.size(); ++row)
-      fmt::format_to(to, "{} {}\n", padded(names[row], margin - 1),
-                     std::string_view(rows.rows[row]).substr(at, kBlock));
-    fmt::format_to(to, "#=GC {:{}} {}\n", "RF", margin - 6,
-                   std::string_view(rows.reference).substr(at, kBlock));
+    for (std::size_t row = 0; row < names.size(); ++row) {
+      fmt::format_to(to, "{} {}\n", padded(names[row], margin - 1), part(rows.rows[row]));
+      if (!rows.posteriors.empty() && !rows.posteriors[row].empty())
+        fmt::format_to(to, "#=GR {} {} {}\n", padded(names[row], longest),
+                       padded("PP", margin - longest - 7), part(rows.posteriors[row]));
+    }
+    for (const auto& [tag, line] : {std::pair("PP_cons", &rows.mean_posteriors),
+                                    {"RF", &rows.reference},
+                                    {"MM", &rows.mask}}) {
+      if (!line->empty()) fmt::format_to(to, "#=GC {} {}\n", padded(tag, margin - 6), part(*line));
+    }
   }
   out += "//\n";
 }

@@ -1,31 +1,74 @@
-// The rows of an alignment as used to build a model, and their Stockholm text.
+// Sequences laid out in the columns of a model, and their Stockholm text.
 #pragma once
 
+#include <cstddef>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "build/row_paths.hpp"
 #include "model/multiple_alignment.hpp"
 
 namespace hmmjit::build {
 
-/// Value type.
-struct AlignedRows {
+/// Columns for the nodes of a model and for the residues that paths insert after them. Add all
+/// paths, then place(), then lay out each.
+class ColumnLayout {
+ public:
+  struct Options {
+    bool all_nodes = false;  ///< a column for each node, not only for those that emit a residue
+    bool trimmed = false;    ///< without the residues before the first node and after the last
+  };
+  ColumnLayout(int M, Options options);
+
+  void add(std::span<const PathElement> path);
+  void place();
+
   /// Residues of match columns in upper case, of insertions in lower case; `~` beyond the ends of
-  /// fragments.
-  std::vector<std::string> rows;
-  std::string reference;        ///< `x` at match columns, `.` at the others
-  std::vector<double> weights;  ///< relative weights of the rows
-  bool weighted = false;        ///< weights were computed or given
+  /// fragments. Insertions between two nodes are split into halves, those before the first node are
+  /// right-aligned. `marks`, if any: a character for each element of the path; they receive the
+  /// positions of the residues.
+  std::string row(std::span<const PathElement> path, std::span<const Residue> codes,
+                  const Alphabet& alphabet, std::string* marks = nullptr) const;
+  /// A line with the M characters of `nodes` in the columns of the nodes, `.` elsewhere.
+  std::string line(std::string_view nodes) const;
+
+ private:
+  void justify(std::string& row, std::string* marks) const;
+
+  Options options_;
+  std::vector<std::size_t> inserted_;  // [M+1] most residues inserted after a node
+  std::vector<bool> used_;             // [M+1] the node has a column
+  std::vector<std::size_t> after_;     // [M+1] first column after the node
+  std::size_t width_ = 0;
 };
 
-/// Lays out the rows: residues at the nodes of their paths; insertions between two nodes are split
-/// into halves, those before the first node are right-aligned. `alignment`: with fragments marked
-/// and masked residues replaced; `match`: true for match columns. Does not set weights.
+/// Value type. Vectors of annotation have an element for each row, or none at all.
+struct AlignedRows {
+  std::vector<std::string> names, accessions, descriptions;
+  std::vector<std::string> rows;
+  std::vector<std::string> posteriors;  ///< of rows; empty: the row has none
+  std::string mean_posteriors;          ///< of columns; empty: none
+  std::string reference;                ///< `x` at match columns, `.` at the others
+  std::string mask;                     ///< empty: none
+  std::vector<double> weights;          ///< relative weights of the rows
+  bool weighted = false;                ///< weights were computed or given
+};
+
+/// Lays out the rows of an alignment at the nodes of their paths. `alignment`: with fragments
+/// marked and masked residues replaced; `match`: true for match columns. Does not set weights.
 AlignedRows align_rows(const MultipleAlignment& alignment, const std::vector<bool>& match);
 
-/// Appends the rows as hmmbuild -O writes them: name, accession and description of `alignment`,
-/// weights, and blocks of 200 columns. If two rows have one name, all names are numbered.
-void append_aligned_rows(std::string& out, const AlignedRows& rows,
-                         const MultipleAlignment& alignment);
+/// Name, accession and description of an alignment.
+struct AlignmentTitle {
+  std::string name;  ///< empty: none
+  std::optional<std::string> accession, description;
+};
+/// Appends the rows as HMMER's programs write them, `block` columns a line. If two rows have one
+/// name, all names are numbered.
+void append_stockholm(std::string& out, const AlignedRows& rows, const AlignmentTitle& title,
+                      std::size_t block = 200);
 
 }  // namespace hmmjit::build

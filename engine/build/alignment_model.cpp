@@ -46,20 +46,6 @@ Status check(const MultipleAlignment& alignment) {
   return {};
 }
 
-std::uint32_t checksum_of(const MultipleAlignment& alignment) {
-  // Jenkins' one-at-a-time hash.
-  std::uint32_t value = 0;
-  for (const Residue code : alignment.residues) {
-    value += code;
-    value += value << 10;
-    value ^= value >> 6;
-  }
-  value += value << 3;
-  value ^= value >> 11;
-  value += value << 15;
-  return value;
-}
-
 // ---- Weights and columns --------------------------------------------------------------------
 
 std::vector<double> weights_of(const MultipleAlignment& alignment,
@@ -361,7 +347,7 @@ Result<BuiltModel> build_from_alignment(const MultipleAlignment& given,
 
   BuiltModel built;
   built.sequences = static_cast<int>(alignment.rows());
-  built.checksum = checksum_of(given);
+  built.hmm.checksum = checksum_of(given);
   Hmm& hmm = built.hmm;
   hmm.name = given.name;
   hmm.accession = given.accession;
@@ -369,12 +355,12 @@ Result<BuiltModel> build_from_alignment(const MultipleAlignment& given,
   if (hmm.description)  // HMMER writes no blanks at the end of the line
     hmm.description->resize(hmm.description->find_last_not_of(" \t\r\n\v\f") + 1);
   hmm.alphabet = &alphabet;
-  built.map.push_back(0);
+  built.hmm.map.push_back(0);
   for (std::size_t c = 0; c < match.size(); ++c) {
-    if (match[c]) built.map.push_back(static_cast<int>(c) + 1);
+    if (match[c]) built.hmm.map.push_back(static_cast<int>(c) + 1);
   }
-  hmm.M = static_cast<int>(built.map.size()) - 1;
-  const std::size_t nodes = built.map.size();
+  hmm.M = static_cast<int>(built.hmm.map.size()) - 1;
+  const std::size_t nodes = built.hmm.map.size();
   hmm.match.assign(nodes * static_cast<std::size_t>(alphabet.K), 0.0f);
   hmm.insert.assign(nodes * static_cast<std::size_t>(alphabet.K), 0.0f);
   hmm.transition.assign(nodes * kTransitions, 0.0f);
@@ -415,6 +401,20 @@ Result<BuiltModel> build_from_alignment(const MultipleAlignment& given,
   hmm.consensus = compute_consensus(hmm);
   hmm.needs_calibration = true;
   return built;
+}
+
+std::uint32_t checksum_of(const MultipleAlignment& alignment) {
+  // Jenkins' one-at-a-time hash.
+  std::uint32_t value = 0;
+  for (const Residue code : alignment.residues) {
+    value += code;
+    value += value << 10;
+    value ^= value >> 6;
+  }
+  value += value << 3;
+  value ^= value >> 11;
+  value += value << 15;
+  return value;
 }
 
 void apply_mask(Hmm& hmm) {

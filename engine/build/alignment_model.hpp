@@ -51,6 +51,9 @@ Result<BuiltModel> build_from_alignment(const MultipleAlignment& alignment,
                                         const AlignmentOptions& options,
                                         AlignedRows* rows = nullptr);
 
+/// Of the residues, as profile files keep it.
+std::uint32_t checksum_of(const MultipleAlignment& alignment);
+
 /// Replaces emissions of masked nodes (MM annotation) by the background; call it last, after
 /// calibration. As in the reference, the last node is left unchanged.
 void apply_mask(Hmm& hmm);

@@ -1,10 +1,8 @@
 // A core model with the information about its construction that a profile file holds.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "model/hmm.hpp"
 
@@ -15,8 +13,6 @@ struct BuiltModel {
   Hmm hmm;
   int sequences = 0;                         ///< rows of the alignment
   std::optional<float> effective_sequences;  ///< absent for a single-sequence model
-  std::optional<std::uint32_t> checksum;     ///< of the alignment
-  std::vector<int> map;                      ///< [M+1] alignment column of each node, from 1
   std::string accessibility;                 ///< M characters (SA_cons), or none
   std::string command_log;                   ///< empty: none
 };

@@ -68,13 +68,13 @@ void append_hmm_text(std::string& out, const BuiltModel& built, const std::strin
   fmt::format_to(to, "ALPH  {}\n", hmm.alphabet->name);
   fmt::format_to(to, "RF    {}\nMM    {}\nCONS  {}\nCS    {}\nMAP   {}\n", yes(!hmm.rf.empty()),
                  yes(!hmm.mm.empty()), yes(!hmm.consensus.empty()), yes(!hmm.cs.empty()),
-                 yes(!built.map.empty()));
+                 yes(!hmm.map.empty()));
   if (!date.empty()) fmt::format_to(to, "DATE  {}\n", date);
   if (!built.command_log.empty()) fmt::format_to(to, "COM   [1] {}\n", built.command_log);
   if (built.sequences > 0) fmt::format_to(to, "NSEQ  {}\n", built.sequences);
   if (built.effective_sequences)
     fmt::format_to(to, "EFFN  {:f}\n", static_cast<double>(*built.effective_sequences));
-  if (built.checksum) fmt::format_to(to, "CKSUM {}\n", *built.checksum);
+  if (hmm.checksum) fmt::format_to(to, "CKSUM {}\n", *hmm.checksum);
   const bool protein = hmm.alphabet->type == AlphabetType::kAmino;
   const char masked = protein ? 'x' : 'n';
   const auto cutoff = [&](const char* tag, const std::optional<Cutoff>& value) {
@@ -114,10 +114,10 @@ void append_hmm_text(std::string& out, const BuiltModel& built, const std::strin
   for (int k = 1; k <= hmm.M; ++k) {
     fmt::format_to(to, " {:6} ", k);
     append_row(out, hmm.match, k, K);
-    if (built.map.empty())
+    if (hmm.map.empty())
       out += "      -";
     else
-      fmt::format_to(to, " {:6}", built.map[static_cast<std::size_t>(k)]);
+      fmt::format_to(to, " {:6}", hmm.map[static_cast<std::size_t>(k)]);
     const char mask = annotation(hmm.mm, k);
     fmt::format_to(to, " {} {} {} {}\n        ",
                    mask == 'm' ? masked : annotation(hmm.consensus, k), annotation(hmm.rf, k), mask,
@@ -148,8 +148,8 @@ void append_hmm_binary(std::string& out, const BuiltModel& built) {
   set(!hmm.consensus.empty(), kConsensus);
   set(!hmm.cs.empty(), kCs);
   set(!built.accessibility.empty(), kAccessibility);
-  set(!built.map.empty(), kMap);
-  set(built.checksum.has_value(), kChecksum);
+  set(!hmm.map.empty(), kMap);
+  set(hmm.checksum.has_value(), kChecksum);
   set(calibrated, kStatistics);
   set(composed, kComposition);
   set(hmm.ga.has_value(), kGa);
@@ -175,9 +175,9 @@ void append_hmm_binary(std::string& out, const BuiltModel& built) {
   put(out, static_cast<std::int32_t>(built.sequences > 0 ? built.sequences : -1));
   put(out, built.effective_sequences.value_or(-1.0f));
   put(out, static_cast<std::int32_t>(hmm.max_length.value_or(-1)));
-  put_text(out, {});           // creation time
-  for (const int column : built.map) put(out, static_cast<std::int32_t>(column));
-  put(out, built.checksum.value_or(0));
+  put_text(out, {});  // creation time
+  for (const int column : hmm.map) put(out, static_cast<std::int32_t>(column));
+  put(out, hmm.checksum.value_or(0));
   for (const float value :
        {c.msv_mu, c.msv_lambda, c.viterbi_mu, c.viterbi_lambda, c.forward_tau, c.forward_lambda})
     put(out, value);

@@ -9,7 +9,7 @@ void trace_row(const MultipleAlignment& alignment, std::size_t row, const std::v
   const std::span<const Residue> codes = alignment.row(row);
   path.assign(1, {Step::kBegin});
   int k = 0;
-  for (std::size_t c = 0; c < codes.size(); ++c) {
+  for (std::uint32_t c = 0; c < codes.size(); ++c) {
     if (match[c]) ++k;
     const Residue code = codes[c];
     if (code == alphabet.missing()) {
@@ -44,9 +44,9 @@ void doctor(std::vector<PathElement>& path) {
 }  // namespace
 
 void find_row_path(const MultipleAlignment& alignment, std::size_t row,
-                   const std::vector<bool>& match, std::vector<PathElement>& path) {
+                   const std::vector<bool>& match, std::vector<PathElement>& path, bool literal) {
   trace_row(alignment, row, match, path);
-  doctor(path);
+  if (!literal) doctor(path);
 }
 
 }  // namespace hmmjit::build

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "model/multiple_alignment.hpp"
@@ -12,14 +13,15 @@ namespace hmmjit::build {
 enum class Step : char { kBegin, kMatch, kDelete, kInsert, kMissing, kEnd };
 struct PathElement {
   Step step;
-  int k = 0;               ///< node; 0 before the first
-  std::size_t column = 0;  ///< of the residue
+  int k = 0;                 ///< node; 0 before the first
+  std::uint32_t column = 0;  ///< of the residue
 };
 
 /// Sets `path` to the path of a row, from kBegin to kEnd; `match`: true for match columns. The
 /// model has no transitions between insertions and deletions, so an inserted residue next to a
-/// deletion is aligned to the deleted node.
+/// deletion is aligned to the deleted node, unless the path is to be `literal`.
 void find_row_path(const MultipleAlignment& alignment, std::size_t row,
-                   const std::vector<bool>& match, std::vector<PathElement>& path);
+                   const std::vector<bool>& match, std::vector<PathElement>& path,
+                   bool literal = false);
 
 }  // namespace hmmjit::build

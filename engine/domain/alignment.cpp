@@ -5,15 +5,14 @@
 #include <cmath>
 
 namespace hmmjit::domain {
-namespace {
+
+using enum PathState::State;
 
 char posterior_code(float p) {
   const double rounded = static_cast<double>(p) + 0.05;
   if (rounded >= 1.0) return '*';
   return static_cast<char>('0' + static_cast<int>(std::floor(rounded * 10.0)));
 }
-
-}  // namespace
 
 bool chose(const AccuracyChoices& a, Choice choice, int i, int k) {
   const std::size_t row =
@@ -51,48 +50,48 @@ bool begins_from_N(const AccuracyChoices& a, int i) {
 
 }  // namespace
 
-void Aligner::trace(const AccuracyChoices& a) {
-  path_.clear();
-  State state = State::kM;
+void trace(const AccuracyChoices& a, std::vector<PathState>& path) {
+  path.clear();
+  PathState::State state = kM;
   int i = a.job.decoded.exit_row, k = a.job.decoded.exit_node;
   while (i > 0 && k > 0) {
     switch (state) {
-      case State::kM:
-        path_.push_back({State::kM, i, k, posterior_code(posterior(a, false, i, k))});
+      case kM:
+        path.push_back({kM, i, k, posterior(a, false, i, k)});
         if (chose(a, kFromBegin, i, k)) {
           if (begins_from_N(a, i - 1)) return;
           // J can only be left at the first residue: the path begins anew there, with the domain
           // that comes first on the target.
-          path_.clear();
+          path.clear();
           i = 1;
           k = a.job.decoded.first_node;
           break;
         }
         if (chose(a, kFromDeletion, i, k)) {
-          state = State::kD;
+          state = kD;
         } else if (chose(a, kFromInsert, i, k)) {
-          state = State::kI;
+          state = kI;
         }
         --i;
         --k;
         break;
-      case State::kD:
-        path_.push_back({State::kD, i, k, '.'});
+      case kD:
+        path.push_back({kD, i, k, 0.0f});
         --k;
-        if (k > 0 && !chose(a, kStayDeletion, i, k)) state = State::kM;
+        if (k > 0 && !chose(a, kStayDeletion, i, k)) state = kM;
         break;
-      case State::kI:
-        path_.push_back({State::kI, i, k, posterior_code(posterior(a, true, i, k))});
-        if (!chose(a, kStayInsert, i, k)) state = State::kM;
+      case kI:
+        path.push_back({kI, i, k, posterior(a, true, i, k)});
+        if (!chose(a, kStayInsert, i, k)) state = kM;
         --i;
         break;
     }
   }
-  path_.clear();  // off the matrix: there is no path
+  path.clear();  // off the matrix: there is no path
 }
 
 bool Aligner::align(const AccuracyChoices& choices, const Hmm& hmm, Domain& domain) {
-  trace(choices);
+  trace(choices, path_);
   const Job& job = choices.job;
   return show(choices.tables, *choices.lanes.emission, job.first_row, job.residues, hmm, domain);
 }
@@ -102,17 +101,16 @@ bool Aligner::align(const ForwardTables::Tables& tables, const Residue* residues
   path_.clear();
   int i = found.last_row, k = found.last_node;
   for (const std::uint8_t step : found.path) {
-    const int tenths = step >> 2;
-    const char code = tenths >= 10 ? '*' : static_cast<char>('0' + tenths);
+    const float tenths = 0.1f * static_cast<float>(step >> 2);
     switch (step & 3u) {
       case 0:
-        path_.push_back({State::kM, i--, k--, code});
+        path_.push_back({kM, i--, k--, tenths});
         break;
       case 1:
-        path_.push_back({State::kD, i, k--, '.'});
+        path_.push_back({kD, i, k--, 0.0f});
         break;
       default:
-        path_.push_back({State::kI, i--, k, code});
+        path_.push_back({kI, i--, k, tenths});
         break;
     }
   }
@@ -121,7 +119,7 @@ bool Aligner::align(const ForwardTables::Tables& tables, const Residue* residues
 
 bool Aligner::show(const ForwardTables::Tables& t, const EmissionRows& emission, int first_row,
                    const Residue* residues, const Hmm& hmm, Domain& domain) {
-  const auto is_match = [](const Element& e) { return e.state == State::kM; };
+  const auto is_match = [](const PathState& e) { return e.state == kM; };
   // The path runs backwards: its reverse is the order of display.
   const auto begin = std::find_if(path_.rbegin(), path_.rend(), is_match);
   if (begin == path_.rend()) return false;
@@ -142,13 +140,13 @@ bool Aligner::show(const ForwardTables::Tables& t, const EmissionRows& emission,
   if (!hmm.cs.empty()) a.cs.reserve(columns);
   for (auto e = begin; e != last; ++e) {
     const auto node = e->k - 1;
-    const bool insert = e->state == State::kI;
+    const bool insert = e->state == kI;
     if (!hmm.rf.empty()) a.rf += insert ? '.' : hmm.rf[node];
     if (!hmm.cs.empty()) a.cs += insert ? '.' : hmm.cs[node];
-    const int x = e->state == State::kD ? 0 : residues[e->i - 1];
+    const int x = e->state == kD ? 0 : residues[e->i - 1];
     const char symbol = alphabet.symbols[static_cast<std::size_t>(x)];
     switch (e->state) {
-      case State::kM: {
+      case kM: {
         const char consensus = hmm.consensus[node];
         a.model += consensus;
         const float* const row = emission.row(static_cast<std::size_t>(first_row + x), t.Q);
@@ -159,16 +157,16 @@ bool Aligner::show(const ForwardTables::Tables& t, const EmissionRows& emission,
           a.match += odds > 1.0f ? '+' : ' ';
         }
         a.sequence += static_cast<char>(std::toupper(static_cast<unsigned char>(symbol)));
-        a.pp += e->posterior;
+        a.pp += posterior_code(e->posterior);
         break;
       }
-      case State::kI:
+      case kI:
         a.model += '.';
         a.match += ' ';
         a.sequence += static_cast<char>(std::tolower(static_cast<unsigned char>(symbol)));
-        a.pp += e->posterior;
+        a.pp += posterior_code(e->posterior);
         break;
-      case State::kD:
+      case kD:
         a.model += hmm.consensus[node];
         a.match += ' ';
         a.sequence += '-';

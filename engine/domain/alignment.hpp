@@ -17,10 +17,22 @@ struct AccuracyChoices {
   const Job& job;
 };
 
-/// Of the cell of row i and node k.
+/// The choice at the cell of row i and node k.
 bool chose(const AccuracyChoices& choices, Choice choice, int i, int k);
-/// Its posterior; 0 where it shows as 0 tenths.
+/// The posterior of the cell; 0 where it is not above HotCells::above.
 float posterior(const AccuracyChoices& choices, bool insert, int i, int k);
+
+/// A state of a path.
+struct PathState {
+  enum State : char { kM, kD, kI } state;
+  int i, k;
+  float posterior;
+};
+/// Sets `path` to the most accurate path, from the end to the begin; empty: there is none, which
+/// only unusable probabilities can cause.
+void trace(const AccuracyChoices& choices, std::vector<PathState>& path);
+/// The posterior as shown: tenths, or `*`.
+char posterior_code(float p);
 
 /// Buffers of one thread.
 class Aligner {
@@ -33,17 +45,10 @@ class Aligner {
              const ScoredEnvelope& found, const Hmm& hmm, Domain& domain);
 
  private:
-  enum class State : char { kM, kD, kI };
-  struct Element {
-    State state;
-    int i, k;
-    char posterior;  // as shown
-  };
-  void trace(const AccuracyChoices& choices);
   bool show(const ForwardTables::Tables& tables, const EmissionRows& emission, int first_row,
             const Residue* residues, const Hmm& hmm, Domain& domain);
 
-  std::vector<Element> path_;  // from the end of the first domain to its begin
+  std::vector<PathState> path_;  // from the end of the first domain to its begin
 };
 
 }  // namespace hmmjit::domain

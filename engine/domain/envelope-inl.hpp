@@ -107,9 +107,6 @@ int exit_node(const Tables& t, const float* row, int g, float value) {
   return 0;
 }
 
-// Posteriors below 0.05 show as 0.
-constexpr float kHotAbove = 0.04f;
-
 // What a way into a cell of optimal accuracy is worth, and what it counts for where the ways are
 // compared: 0 and never where the transition does not exist (Tables::plain: all of them exist).
 template <class V>
@@ -268,11 +265,12 @@ void Decoder<V, kPlain, kSums>::row(int r, const float* const backward) {
   std::uint8_t* choice = space_.choices.data() + r * choice_row();
   std::uint8_t* choice_before = choice - choice_row();
   HotCells& hot = space_.hot;
+  const V hot_above = V::all(hot.above);
   const std::size_t room = hot.count + 2 * static_cast<std::size_t>(Q);
   std::int32_t* hot_cell = hot.cells.grow(room, hot.count) + hot.count;
   float* hot_value = hot.values.grow(room * W, hot.count * W) + hot.count * W;
   const auto keep_if_hot = [&](int cell, V posterior) HWY_ATTR {
-    if (any_greater(posterior, V::all(kHotAbove))) [[unlikely]] {
+    if (any_greater(posterior, hot_above)) [[unlikely]] {
       *hot_cell++ = cell;
       posterior.store(hot_value);
       hot_value += W;

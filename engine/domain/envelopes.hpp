@@ -19,6 +19,8 @@ class EnvelopeScorer {
              bool sums, std::size_t max_bytes);
   /// Scores the next set and returns its jobs; empty: there are no more.
   std::span<const Job> next();
+  /// Keeps the posteriors of all cells, 8 bytes each, not only those that show.
+  void keep_all_posteriors() { space_.hot.above = -1.0f; }
   /// Of the set at hand.
   float forward_nats(const Job& job) const { return forward_score(lanes_, job); }
   AccuracyChoices choices(const Job& job) const {

@@ -29,8 +29,9 @@ enum CellState { kCellM = 0, kCellD = 1, kCellI = 2 };
 /// deletion rather than match.
 enum Choice { kFromInsert, kFromDeletion, kFromBegin, kStayInsert, kStayDeletion, kChoices };
 
-/// Posteriors that show as more than 0 tenths, a vector each, by row.
+/// Posteriors above a threshold, a vector each, by row.
 struct HotCells {
+  float above = 0.04f;  ///< below 0.05 they show as 0
   std::size_t count = 0;
   AlignedArray<std::int32_t> cells;    ///< [count]; 2 * stripe, + 1 for insertions
   AlignedArray<float> values;          ///< [count][groups * kLanes]

@@ -93,6 +93,8 @@ Result<std::optional<MultipleAlignment>> AlignmentReader::next() {
   out.residues.reserve(parsed->rows.size() * out.columns);
   for (AlignedRow& row : parsed->rows) {
     out.row_names.push_back(std::move(row.name));
+    out.row_accessions.push_back(std::move(row.accession));
+    out.row_descriptions.push_back(std::move(row.description));
     out.residues.insert(out.residues.end(), row.codes.begin(), row.codes.end());
     if (row.weight) out.weights.push_back(*row.weight);
     row = {};

@@ -50,17 +50,22 @@ class Record {
     HMMJIT_TRY(text(&unused));  // command log
     std::int32_t number;
     float real;
-    HMMJIT_TRY(value(&number));                       // sequences
-    HMMJIT_TRY(value(&real));                         // effective sequences
+    HMMJIT_TRY(value(&number));  // sequences
+    HMMJIT_TRY(value(&real));    // effective sequences
     if (version_ >= 'c') {
       HMMJIT_TRY(value(&number));
       if (number > 0) hmm_.max_length = number;
     }
-    HMMJIT_TRY(text(&unused));                        // creation time
+    HMMJIT_TRY(text(&unused));  // creation time
     if (flags & kMap) {
-      for (std::size_t k = 0; k <= M; ++k) HMMJIT_TRY(value(&number));
+      for (std::size_t k = 0; k <= M; ++k) {
+        HMMJIT_TRY(value(&number));
+        hmm_.map.push_back(number);
+      }
     }
-    HMMJIT_TRY(value(&number));  // checksum
+    std::uint32_t checksum;
+    HMMJIT_TRY(value(&checksum));
+    if (flags & kChecksum) hmm_.checksum = checksum;
     HMMJIT_TRY(statistics(flags));
     HMMJIT_TRY(cutoff(flags & kGa, &hmm_.ga));
     HMMJIT_TRY(cutoff(flags & kTc, &hmm_.tc));

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <string_view>
@@ -99,7 +100,6 @@ class Ascii3Parser : private AsciiParser {
 
  private:
   Status header_line(std::string_view tag, Tokens& tokens) {
-    bool unused;
     if (tag == "ALPH") {
       std::string_view token = tokens.next();
       hmm_.alphabet = alphabet_named(token);
@@ -111,7 +111,7 @@ class Ascii3Parser : private AsciiParser {
     } else if (tag == "CONS") {
       return flag(tag, tokens, &cons_);
     } else if (tag == "MAP") {
-      return flag(tag, tokens, &unused);
+      return flag(tag, tokens, &map_);
     } else if (tag == "MAXL") {
       if (version_ < 'c') return {};
       hmm_.max_length = c_atoi(tokens.next());
@@ -123,7 +123,11 @@ class Ascii3Parser : private AsciiParser {
     } else if (tag == "STATS") {
       return statistics(tokens);
     }
-    return {};  // DATE, COM, CKSUM, ... do not matter to a search
+    if (tag == "CKSUM") {
+      const std::string_view token = tokens.next();
+      std::from_chars(token.data(), token.data() + token.size(), hmm_.checksum.emplace(0));
+    }
+    return {};  // DATE, COM, ... say nothing of the model
   }
 
   Status statistics(Tokens& tokens) {
@@ -196,6 +200,7 @@ class Ascii3Parser : private AsciiParser {
     HMMJIT_TRY(terminator());
     if (hmm_.consensus.size() + hmm_.rf.size() + hmm_.mm.size() + hmm_.cs.size() > 0) {
       hmm_.consensus.shrink_to_fit();
+      hmm_.map.shrink_to_fit();
     }
     return {};
   }
@@ -232,6 +237,10 @@ class Ascii3Parser : private AsciiParser {
     if (map.empty() || cons.empty() || rf.empty() || mm.empty() || cs.empty()) {
       return bad(fmt::format("node {}: an annotation column is missing", k));
     }
+    if (map_) {
+      if (k == 1) hmm_.map.push_back(0);
+      hmm_.map.push_back(c_atoi(map));
+    }
     if (cons_ && version_ >= 'e') hmm_.consensus.push_back(cons[0]);
     if (rf_) hmm_.rf.push_back(rf[0]);
     if (mm_ && version_ >= 'f') hmm_.mm.push_back(mm[0]);
@@ -240,7 +249,7 @@ class Ascii3Parser : private AsciiParser {
   }
 
   char version_;
-  bool mm_ = false, cons_ = false;
+  bool mm_ = false, cons_ = false, map_ = false;
   bool msv_ = false, viterbi_ = false, forward_ = false;  // STATS lines seen
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,14 +35,16 @@ struct Hmm {
   int M = 0;
   const Alphabet* alphabet = nullptr;
 
-  std::vector<float> match;       ///< [(M+1) x K] probabilities, row k; row 0 unused
-  std::vector<float> insert;      ///< [(M+1) x K]
-  std::vector<float> transition;  ///< [(M+1) x 7], row k, order of Transition
+  std::vector<float> match;              ///< [(M+1) x K] probabilities, row k; row 0 unused
+  std::vector<float> insert;             ///< [(M+1) x K]
+  std::vector<float> transition;         ///< [(M+1) x 7], row k, order of Transition
   std::array<float, kMaxBases> compo{};  ///< model composition, all zero when absent
 
   // Annotation strings of M characters (node k at index k-1); empty when the model has none.
-  std::string consensus;   ///< never empty after reading: computed where the file has none
+  std::string consensus;  ///< never empty after reading: computed where the file has none
   std::string rf, mm, cs;
+  std::vector<int> map;  ///< [M+1] alignment column of each node, from 1; or none
+  std::optional<std::uint32_t> checksum = {};  ///< of the alignment that the model was built from
 
   std::optional<Cutoff> ga, tc, nc;
   /// Longest expected hit on a nucleotide target (MAXL), see max_length().

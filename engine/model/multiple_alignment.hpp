@@ -19,6 +19,7 @@ struct MultipleAlignment {
   const Alphabet* alphabet = nullptr;
   std::size_t columns = 0;
   std::vector<std::string> row_names;
+  std::vector<std::string> row_accessions, row_descriptions;  ///< one a row; empty: none
   /// [rows x columns] codes, including gap, '*' and '~' (missing).
   std::vector<Residue> residues;
   std::vector<double> weights;  ///< one per row, or none

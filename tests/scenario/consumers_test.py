@@ -21,8 +21,8 @@ if os.access(os.path.join(ENVIRONMENT, "bin", "python3"), os.X_OK):
 import scenario
 from scenario import ScratchFolder, example_model, read
 
-REPLACED = ("hmmsearch", "hmmscan", "phmmer", "jackhmmer", "hmmbuild")
-ABSENT = ("hmmalign", "hmmpress", "hmmfetch", "hmmstat", "esl-sfetch")
+REPLACED = ("hmmsearch", "hmmscan", "phmmer", "jackhmmer", "hmmbuild", "hmmalign")
+ABSENT = ("hmmpress", "hmmfetch", "hmmstat", "esl-sfetch")
 
 # Every result, hit and HSP as BioPerl has them.
 BIOPERL = r"""

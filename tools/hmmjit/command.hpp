@@ -23,6 +23,7 @@ CommandSpec scan_command();
 CommandSpec nhmmer_command();
 CommandSpec nhmmscan_command();
 CommandSpec build_command();
+CommandSpec align_command();
 CommandSpec merge_command();
 CommandSpec part_command();
 CommandSpec db_command();

@@ -225,7 +225,9 @@ Result<int> run_build(const ParsedOptions& options) {
       models.write(text);
       if (rows_file && !job.rows.rows.empty()) {
         text.clear();
-        append_aligned_rows(text, job.rows, job.alignment);
+        build::append_stockholm(
+            text, job.rows,
+            {job.alignment.name, job.alignment.accession, job.alignment.description});
         rows_file->write(text);
       }
       std::string name;

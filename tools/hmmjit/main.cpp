@@ -37,10 +37,11 @@ constexpr std::string_view kNoThread =
 
 // Programs whose names are those of commands.
 using Replaced = std::pair<std::string_view, std::string_view>;
-constexpr std::array<Replaced, 7> kReplacedPrograms{{
+constexpr std::array<Replaced, 8> kReplacedPrograms{{
     {"hmmsearch", "search"},
     {"hmmscan", "scan"},
     {"hmmbuild", "build"},
+    {"hmmalign", "align"},
     {"phmmer", "phmmer"},
     {"jackhmmer", "jackhmmer"},
     {"nhmmer", "nhmmer"},
@@ -49,9 +50,8 @@ constexpr std::array<Replaced, 7> kReplacedPrograms{{
 
 // Programs of HMMER that hmmjit does not replace.
 constexpr std::string_view kOtherPrograms[] = {
-    "alimask",  "hmmalign",    "hmmc2",   "hmmconvert", "hmmemit",       "hmmerfm-exactmatch",
-    "hmmfetch", "hmmlogo",     "hmmpgmd", "hmmpress",   "hmmpgmd_shard", "hmmsim",
-    "hmmstat",  "makehmmerdb"};
+    "alimask",       "hmmc2",    "hmmconvert", "hmmemit", "hmmerfm-exactmatch", "hmmfetch", "hmmlogo", "hmmpgmd",
+    "hmmpgmd_shard", "hmmpress", "hmmsim",     "hmmstat", "makehmmerdb"};
 
 bool is_other_program(std::string_view name) {
   return std::ranges::find(kOtherPrograms, name) != std::end(kOtherPrograms) ||
@@ -160,10 +160,10 @@ void install_signal_handlers() {
   ::signal(SIGXFSZ, SIG_IGN);
 }
 
-// The GNU C library grows the arena of a thread by a page at a time, in a system call that waits for
-// the page faults of all threads: 9,000 calls in a search of a second. Arenas therefore begin with
-// room. This stops the library from adapting its other limits, which get the values that it reaches in
-// a search.
+// The GNU C library grows the arena of a thread by a page at a time, in a system call that waits
+// for the page faults of all threads: 9,000 calls in a search of a second. Arenas therefore begin
+// with room. This stops the library from adapting its other limits, which get the values that it
+// reaches in a search.
 void set_up_allocator() {
 #ifdef M_TOP_PAD
   ::mallopt(M_TOP_PAD, 6 << 20);

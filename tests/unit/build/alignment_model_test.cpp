@@ -191,7 +191,8 @@ TEST(AlignedRows, EqualTextOfHmmbuild) {
     build::AlignedRows rows;
     EXPECT_TRUE(build::build_from_alignment(alignment, options, &rows));
     std::string text;
-    build::append_aligned_rows(text, rows, alignment);
+    build::append_stockholm(text, rows,
+                            {alignment.name, alignment.accession, alignment.description});
     return text;
   };
   EXPECT_EQ(text_of({}), head +

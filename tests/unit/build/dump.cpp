@@ -30,18 +30,18 @@ std::string dump(const build::BuiltModel& built) {
   if (hmm.description) flags |= 1u << 1;
   if (!hmm.rf.empty()) flags |= 1u << 2;
   if (!hmm.cs.empty()) flags |= 1u << 3;
-  if (!built.map.empty()) flags |= 1u << 8;
+  if (!built.hmm.map.empty()) flags |= 1u << 8;
   if (hmm.accession) flags |= 1u << 9;
   if (hmm.ga) flags |= 1u << 10;
   if (hmm.tc) flags |= 1u << 11;
   if (hmm.nc) flags |= 1u << 12;
   if (!built.accessibility.empty()) flags |= 1u << 13;
-  if (built.checksum) flags |= 1u << 15;
+  if (built.hmm.checksum) flags |= 1u << 15;
   if (!hmm.mm.empty()) flags |= 1u << 17;
   out << "NAME " << hmm.name << "\n";
   out << "M " << hmm.M << " nseq " << built.sequences << " effn "
       << hex(built.effective_sequences.value_or(-1.0f)) << " maxl -1 flags " << flags << " cksum "
-      << built.checksum.value_or(0) << "\n";
+      << built.hmm.checksum.value_or(0) << "\n";
   out << "ACC " << hmm.accession.value_or("(none)") << "\n";
   out << "DESC " << hmm.description.value_or("(none)") << "\n";
   int cut = 0;
@@ -61,7 +61,7 @@ std::string dump(const build::BuiltModel& built) {
   out << text;
   out << "CONS " << hmm.consensus << "\nRF " << or_dash(hmm.rf) << "\nMM " << or_dash(hmm.mm)
       << "\nCS " << or_dash(hmm.cs) << "\nMAP";
-  for (const int column : built.map) out << " " << column;
+  for (const int column : built.hmm.map) out << " " << column;
   out << "\nCOMPO";
   floats(std::vector<float>(hmm.compo.begin(), hmm.compo.end()), 0,
          static_cast<std::size_t>(hmm.alphabet->K));

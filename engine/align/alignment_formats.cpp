@@ -1,0 +1,173 @@
+#include "align/alignment_formats.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <iterator>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+namespace hmmjit::align {
+namespace {
+
+using build::AlignedRows;
+using F = SequenceFormat;
+
+constexpr std::size_t kLine = 60;
+
+bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
+char upper(char c) { return static_cast<char>(std::toupper(static_cast<unsigned char>(c))); }
+
+std::string padded(std::string text, std::size_t width) {
+  text.resize(std::max(text.size(), width), ' ');
+  return text;
+}
+std::size_t longest_name(const AlignedRows& rows, std::size_t least = 0) {
+  for (const std::string& name : rows.names) least = std::max(least, name.size());
+  return least;
+}
+
+void append_lines(std::string& out, std::string_view text) {
+  for (std::size_t at = 0; at < text.size(); at += kLine) (out += text.substr(at, kLine)) += '\n';
+}
+
+// Aligned FASTA, and A2M, which leaves out the gaps of insertions.
+void append_fasta(std::string& out, const AlignedRows& rows, bool a2m) {
+  for (std::size_t n = 0; n < rows.rows.size(); ++n) {
+    (out += '>') += rows.names[n];
+    for (const auto* texts : {&rows.accessions, &rows.descriptions}) {
+      if (!texts->empty() && !(*texts)[n].empty()) (out += ' ') += (*texts)[n];
+    }
+    out += '\n';
+    if (!a2m) {
+      append_lines(out, rows.rows[n]);
+      continue;
+    }
+    std::string text;
+    for (std::size_t c = 0; c < rows.reference.size(); ++c) {
+      const char symbol = rows.rows[n][c] == 'O' ? 'X' : rows.rows[n][c];  // O: a free insertion
+      if (is_letter(rows.reference[c]))
+        text += is_letter(symbol) ? symbol : '-';
+      else if (is_letter(symbol))
+        text += symbol;
+    }
+    append_lines(out, text);
+  }
+}
+
+// The lines of a block of columns, each after a name.
+class Blocks {
+ public:
+  Blocks(std::string& out, std::size_t names, std::string_view between)
+      : out_(out), names_(names), between_(between) {}
+  void begin(std::size_t at) { at_ = at; }
+  void line(const std::string& name, std::string_view text) {
+    (out_ += padded(name, names_)) += between_;
+    (out_ += text.substr(at_, kLine)) += '\n';
+  }
+
+ private:
+  std::string& out_;
+  std::size_t names_, at_ = 0;
+  std::string_view between_;
+};
+
+void append_psiblast(std::string& out, const AlignedRows& rows) {
+  std::vector<std::string> texts = rows.rows;
+  for (std::string& text : texts)
+    std::ranges::replace_if(
+        text, [](char c) { return !is_letter(c); }, '-');
+  Blocks blocks(out, longest_name(rows), "  ");
+  for (std::size_t at = 0; at < rows.reference.size(); at += kLine) {
+    if (at > 0) out += '\n';
+    blocks.begin(at);
+    for (std::size_t n = 0; n < texts.size(); ++n) blocks.line(rows.names[n], texts[n]);
+  }
+}
+
+void append_selex(std::string& out, const AlignedRows& rows) {
+  Blocks blocks(out, longest_name(rows, 4), " ");
+  for (std::size_t at = 0; at < rows.reference.size(); at += kLine) {
+    if (at > 0) out += '\n';
+    blocks.begin(at);
+    blocks.line("#=RF", rows.reference);
+    if (!rows.mask.empty()) blocks.line("#=MM", rows.mask);
+    for (std::size_t n = 0; n < rows.rows.size(); ++n) blocks.line(rows.names[n], rows.rows[n]);
+  }
+}
+
+// `*` in columns that hold one letter alone.
+std::string conservation(const AlignedRows& rows) {
+  std::string line(rows.reference.size(), ' ');
+  for (std::size_t c = 0; c < line.size() && !rows.rows.empty(); ++c) {
+    const char first = upper(rows.rows.front()[c]);
+    if (is_letter(first) && std::ranges::all_of(rows.rows, [&](const std::string& row) {
+          return upper(row[c]) == first;
+        }))
+      line[c] = '*';
+  }
+  return line;
+}
+
+void append_clustal(std::string& out, const AlignedRows& rows, std::string_view author) {
+  (out += author) += " multiple sequence alignment\n";
+  const std::string conserved = conservation(rows);
+  Blocks blocks(out, longest_name(rows), " ");
+  for (std::size_t at = 0; at < rows.reference.size(); at += kLine) {
+    out += '\n';
+    blocks.begin(at);
+    for (std::size_t n = 0; n < rows.rows.size(); ++n) blocks.line(rows.names[n], rows.rows[n]);
+    blocks.line("", conserved);
+  }
+}
+
+void append_phylip(std::string& out, const AlignedRows& rows, bool sequential) {
+  const std::size_t columns = rows.reference.size();
+  fmt::format_to(std::back_inserter(out), " {} {}\n", rows.rows.size(), columns);
+  const auto line = [&](std::size_t n, std::size_t at) {
+    if (at == 0)
+      (out += padded(rows.names[n].substr(0, kPhylipNameWidth), kPhylipNameWidth)) += ' ';
+    for (const char c : std::string_view(rows.rows[n]).substr(at, kLine))
+      out += c == '.' ? '-' : c == '~' ? '?' : upper(c);
+    out += '\n';
+  };
+  if (sequential) {
+    for (std::size_t n = 0; n < rows.rows.size(); ++n) {
+      for (std::size_t at = 0; at < columns; at += kLine) line(n, at);
+    }
+    return;
+  }
+  for (std::size_t at = 0; at < columns; at += kLine) {
+    if (at > 0) out += '\n';
+    for (std::size_t n = 0; n < rows.rows.size(); ++n) line(n, at);
+  }
+}
+
+}  // namespace
+
+void append_alignment(std::string& out, const AlignedRows& rows, SequenceFormat format) {
+  switch (format) {
+    case F::kPfam:
+      return append_stockholm(out, rows, {}, std::numeric_limits<std::size_t>::max());
+    case F::kA2m:
+    case F::kAlignedFasta:
+      return append_fasta(out, rows, format == F::kA2m);
+    case F::kPsiBlast:
+      return append_psiblast(out, rows);
+    case F::kSelex:
+      return append_selex(out, rows);
+    case F::kClustal:
+      return append_clustal(out, rows, "CLUSTAL 2.1");
+    case F::kClustalLike:
+      return append_clustal(out, rows, "EASEL (0.49)");
+    case F::kPhylip:
+    case F::kPhylipSequential:
+      return append_phylip(out, rows, format == F::kPhylipSequential);
+    default:
+      return append_stockholm(out, rows, {});
+  }
+}
+
+}  // namespace hmmjit::align

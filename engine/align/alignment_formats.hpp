@@ -1,0 +1,17 @@
+// Alignments as text in the formats that HMMER's programs write.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "build/aligned_rows.hpp"
+#include "core/error.hpp"
+#include "io/sequence_format.hpp"
+
+namespace hmmjit::align {
+
+/// Appends the rows in an alignment format. A2M and PSI-BLAST tell match columns from insertions by
+/// RF and the case of letters; PHYLIP cuts names to ten bytes.
+void append_alignment(std::string& out, const build::AlignedRows& rows, SequenceFormat format);
+
+}  // namespace hmmjit::align

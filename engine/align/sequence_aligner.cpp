@@ -1,0 +1,109 @@
+#include "align/sequence_aligner.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "align/log_space.hpp"
+#include "core/float_mode.hpp"
+#include "domain/envelopes.hpp"
+#include "domain/tables.hpp"
+
+namespace hmmjit::align {
+namespace {
+
+using build::PathElement;
+using build::Step;
+using domain::PathState;
+
+constexpr std::size_t kMostChoiceBytes = std::size_t{64} << 20;
+
+// Posteriors of the residues outside the domain: those of N for the rows before `first`, of C for
+// those after `last`.
+struct Outside {
+  std::vector<float> n, c;
+};
+Outside posteriors_outside(const domain::AccuracyChoices& choices, int first, int last) {
+  const domain::Job& job = choices.job;
+  const domain::SpecialRows forward = choices.lanes.forward_of(job);
+  const domain::SpecialRows backward = choices.lanes.backward_of(job);
+  Outside outside;
+  float scale = domain::inverse_of(backward[0].N);
+  for (int i = 1; i <= job.L; ++i) {
+    if (i < first) outside.n.push_back(forward[i - 1].N * backward[i].N * job.loop * scale);
+    if (i > last) outside.c.push_back(forward[i - 1].C * backward[i].C * job.loop * scale);
+    if (job.own_scale) scale *= forward[i].scale / backward[i].scale;
+  }
+  return outside;
+}
+
+SequencePath path_of(const domain::AccuracyChoices& choices, std::vector<PathState>& states) {
+  domain::trace(choices, states);
+  SequencePath path;
+  if (states.empty()) return path;
+  std::ranges::reverse(states);
+  const Outside outside = posteriors_outside(choices, states.front().i, states.back().i);
+  const auto add = [&path](Step step, int k, int residue, float posterior) {
+    path.elements.push_back({step, k, static_cast<std::uint32_t>(std::max(residue - 1, 0))});
+    path.posteriors.push_back(posterior);
+  };
+  add(Step::kBegin, 0, 0, 0);
+  int i = 0;
+  for (const float posterior : outside.n) add(Step::kInsert, 0, ++i, posterior);
+  for (const PathState& state : states) {
+    const Step step = state.state == PathState::kM   ? Step::kMatch
+                      : state.state == PathState::kD ? Step::kDelete
+                                                     : Step::kInsert;
+    i = state.i;
+    add(step, state.k, i, state.posterior);
+  }
+  for (const float posterior : outside.c) add(Step::kInsert, choices.tables.M, ++i, posterior);
+  add(Step::kEnd, 0, 0, 0);
+  return path;
+}
+
+}  // namespace
+
+SequenceAligner::SequenceAligner(const Hmm& hmm)
+    : model_(make_search_model(hmm)), tables_(*model_) {}
+
+Result<std::vector<SequencePath>> SequenceAligner::align(
+    std::span<const TargetView> sequences) const {
+  // Unlike HMMER's other programs, hmmalign computes with denormal numbers.
+  const FloatModeScope denormals(float_mode() & ~flushing_to_zero({}));
+  std::vector<domain::Job> jobs;
+  for (std::size_t n = 0; n < sequences.size(); ++n) {
+    const LengthModel length = length_model(sequences[n].length(), false);
+    domain::Job job;
+    job.residues = sequences[n].residues.data();
+    job.L = sequences[n].length();
+    job.loop = length.loop;
+    job.move = length.move;
+    job.owner = n;
+    if (job.L > 0) jobs.push_back(job);
+  }
+  std::vector<SequencePath> paths(sequences.size());
+  std::vector<PathState> states;
+  domain::EnvelopeScorer scorer;
+  scorer.keep_all_posteriors();
+  scorer.start(tables_, tables_.tables().emission, std::move(jobs), false, kMostChoiceBytes);
+  for (;;) {
+    const std::span<const domain::Job> set = scorer.next();
+    if (set.empty()) return paths;
+    for (const domain::Job& job : set) {
+      SequencePath& path = paths[job.owner];
+      const TargetView& sequence = sequences[job.owner];
+      if (!std::isnan(scorer.forward_nats(job)))
+        path = job.decoded.sound ? path_of(scorer.choices(job), states)
+                                 : align_in_log_space(model_->profile, sequence.residues);
+      if (path.elements.empty())
+        return fail(ErrorCode::kInput, "the model cannot emit the sequence",
+                    fmt::format("sequence {}", sequence.name),
+                    "leave it out, if it holds residues at all");
+    }
+  }
+}
+
+}  // namespace hmmjit::align

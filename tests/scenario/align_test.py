@@ -1,0 +1,174 @@
+"""hmmjit align against the installed hmmalign, byte for byte.
+
+Sequences and alignments are emitted freshly. The random seed is printed; HMMJIT_TEST_SEED repeats a run, and
+HMMJIT_TEST_SECONDS changes the time for random runs.
+"""
+import glob
+import gzip
+import os
+import random
+import shutil
+import time
+import unittest
+
+import scenario
+from scenario import ScratchFolder, example_model, first_difference, read, run
+
+SEED = int(os.environ.get("HMMJIT_TEST_SEED", random.SystemRandom().randrange(1, 2**31)))
+SECONDS = float(os.environ.get("HMMJIT_TEST_SECONDS", 12))
+MODELS = ["fn3.hmm", "globins4.hmm", "RRM_1.hmm", "Caudal_act.hmm", "M1.hmm", "MADE1.hmm", "ecori.hmm", "PSE.hmm", "3box.hmm"]
+FORMATS = ["Stockholm", "pfam", "A2M", "afa", "psiblast", "selex", "clustal", "clustallike", "phylip", "phylips"]
+
+
+@unittest.skipIf(scenario.hmmsearch_missing() or shutil.which("hmmalign") is None,
+                 "hmmalign, hmmbuild, hmmemit or hmmer-examples not installed")
+class AgainstHmmalign(ScratchFolder):
+    @classmethod
+    def setUpClass(cls):
+        print(f"random seed {SEED} (HMMJIT_TEST_SEED repeats it)")
+
+    def setUp(self):
+        super().setUp()
+        self.random = random.Random(SEED)
+        self.models = [example_model(name, self.folder) for name in MODELS]
+
+    def compare(self, options, model, sequences):
+        want = run(["hmmalign"] + options + [model, sequences])
+        got = run([scenario.program, "align"] + options + [model, sequences])
+        if want.returncode != 0:
+            self.assertEqual(got.returncode, 3, (options, model, sequences, want.stderr, got.stderr))
+            return False
+        self.assertEqual(got.returncode, 0, (options, model, sequences, got.stderr))
+        expected, actual = (text.decode().split("\n") for text in (want.stdout, got.stdout))
+        if expected[0].startswith("EASEL ("):
+            self.assertEqual(actual[0], "EASEL (0.49) multiple sequence alignment")
+            expected[0] = actual[0]
+        if expected != actual:
+            for path in (model, sequences):
+                if "HMMJIT_TEST_KEEP" in os.environ:
+                    shutil.copy(path, os.environ["HMMJIT_TEST_KEEP"])
+            self.fail(f"hmmalign {options} {model} {sequences}: {first_difference(expected, actual)}")
+        return True
+
+    def emitted(self, model):
+        """Sequences with no, one or several domains, and what is unusual."""
+        rng = self.random
+        made = run(["hmmemit", "--seed", str(rng.randrange(1, 2**31)), "-N", "12", model])
+        nucleic = b"ALPH  amino" not in read(model)
+        letters = "ACGT" if nucleic else "ACDEFGHIKLMNPQRSTVWY"
+        odd = "RYMKSWHBVDN" if nucleic else "XBZJOU*"
+        # hmmemit finds some of the recorded models "bad".
+        domains = [record[2].upper() for record in scenario.fasta_records(made.stdout.decode())] or [letters]
+
+        def noise(most):
+            return "".join(rng.choices(letters, k=rng.randrange(most + 1)))
+
+        records = []
+        for number in range(rng.choice([1, 2, 5, 40])):
+            parts = [noise(rng.choice([0, 5, 200]))]
+            for _ in range(rng.choice([0, 1, 1, 1, 1, 2, 5, 20])):
+                domain = rng.choice(domains)
+                begin = rng.randrange(len(domain) or 1) if rng.random() < 0.3 else 0
+                parts += [domain[begin:], noise(rng.choice([0, 3, 60]))]
+            residues = list("".join(parts))
+            for _ in range(len(residues) // 30 if rng.random() < 0.4 else 0):
+                residues[rng.randrange(len(residues))] = rng.choice(letters + odd)
+            name = rng.choice([f"s{number}", "twice", f"sequence_{number}_" + "x" * rng.randrange(30)])
+            records.append([name, " ".join(["emitted"] * rng.randrange(3)), "".join(residues)])
+        path = self.path("emitted.fasta")
+        scenario.write_fasta(path, records)
+        return path
+
+    def own_model(self, model):
+        """A model of an alignment that is emitted, and that alignment."""
+        rng = self.random
+        source = self.path("source.sto")
+        made = run(["hmmemit", "-a", "--seed", str(rng.randrange(1, 2**31)), "-N", str(rng.choice([1, 4, 30])), model])
+        text = made.stdout.decode()
+        if rng.random() < 0.5:
+            text = text.replace("# STOCKHOLM 1.0\n", "# STOCKHOLM 1.0\n#=GF ID own\n", 1)
+        names = sorted({line.split()[0] for line in text.split("\n") if line and line[0] not in "#/"})
+        annotated = "".join(f"#=GS {name} AC A{n}\n#=GS {name} DE row {n}\n" for n, name in enumerate(names) if n % 2)
+        rf = [line for line in text.split("\n") if line.startswith("#=GC RF")]
+        if rng.random() < 0.5:  # a mask; several blocks have several lines
+            for line in rf:
+                mask = "".join(rng.choice("m...") if c not in " \t" else c for c in line[7:])
+                text = text.replace(line, line + "\n#=GC MM" + mask, 1)
+        head, _, body = text.partition("\n\n")
+        with open(source, "w") as file:
+            file.write(head + "\n" + annotated + "\n" + body)
+        built = run(["hmmbuild", "--symfrac", str(rng.choice([0.2, 0.5, 0.9])), "--fragthresh", "0", self.path("own.hmm"), source])
+        return (self.path("own.hmm"), source) if built.returncode == 0 else (model, None)
+
+    def test_formats(self):
+        for model in (self.models[0], self.models[5]):
+            model, source = self.own_model(model)
+            sequences = self.emitted(model)
+            for name in FORMATS:
+                for options in ([], ["--trim"]) + (([], ["--mapali", source])[source is not None:]):
+                    with self.subTest(model=model, format=name, options=options):
+                        self.compare(["--outformat", name] + options, model, sequences)
+
+    def test_random(self):
+        end, compared = time.time() + SECONDS, 0
+        while time.time() < end:
+            model, options = self.random.choice(self.models), []
+            if self.random.random() < 0.4:
+                model, source = self.own_model(model)
+                if source and self.random.random() < 0.7:
+                    options += ["--mapali", source]
+            if self.random.random() < 0.3:
+                options.append("--trim")
+            if self.random.random() < 0.3:
+                options += ["--outformat", self.random.choice(FORMATS)]
+            with self.subTest(model=model, options=options):
+                compared += self.compare(options, model, self.emitted(model))
+        print(f"{compared} alignments compared")
+
+    def test_recorded_data(self):
+        shared = scenario.shared_folder()
+        if shared is None:
+            self.skipTest("models and sequences (shared/data) are not here; set HMMJIT_SHARED")
+        several = int(os.environ.get("HMMJIT_TEST_MODELS", 6))
+
+        def text(path):
+            with (gzip.open if path.endswith(".gz") else open)(path, "rb") as file:
+                return file.read()
+
+        for part in ("data", "data/dna"):
+            files = sorted(glob.glob(f"{shared}/{part}/hmm/**/*.hmm*", recursive=True))
+            models = [(file, number) for file in files for number in range(text(file).count(b"\n//"))]
+            sequences = sorted(glob.glob(f"{shared}/{part}/seq/*a.gz") + glob.glob(f"{shared}/{part}/seq/*.fasta"))
+            for file, number in self.random.sample(models, min(several, len(models))):
+                path, targets = self.path("recorded.hmm"), self.path("recorded.fasta")
+                with open(path, "wb") as copy:
+                    copy.write(text(file).split(b"//\n")[number] + b"//\n")
+                records = text(self.random.choice(sequences)).split(b"\n>")
+                at = self.random.randrange(len(records))
+                with open(targets, "wb") as copy:
+                    copy.write(b"".join(b">" + record.lstrip(b">").strip()[:3000] + b"\n" for record in records[at:at + 12]))
+                for name in (targets, self.emitted(path)):
+                    with self.subTest(model=file, number=number, sequences=name):
+                        self.compare([], path, name)
+
+    def test_odd_inputs(self):
+        model, odd = self.models[0], self.path("odd.fasta")
+        for text in (">a\nACD\n>e desc here\n\n>star\nACD*KLM\n", ">e\n\n", ">s\n***\n", ">x\nXXXX\n", ">w\nW\n"):
+            with open(odd, "w") as file:
+                file.write(text)
+            self.compare([], model, odd)
+        rows = self.path("rows.sto")
+        with open(rows, "wb") as file:
+            file.write(run(["hmmalign", model, self.emitted(model)]).stdout)
+        self.compare(["--informat", "stockholm"], model, rows)
+        data = read(self.path("emitted.fasta"))
+        want, got = (run(program + [model, "-"], data=data) for program in (["hmmalign"], [scenario.program, "align"]))
+        self.assertEqual(want.stdout, got.stdout)
+        own, source = self.own_model(model)
+        named = run([scenario.program, "align", "--trim", "--mapali", source, "-o", self.path("out"), own, odd])
+        self.assertEqual((named.returncode, named.stdout), (0, b""), named.stderr)
+        self.assertEqual(read(self.path("out")), run(["hmmalign", "--trim", "--mapali", source, own, odd]).stdout)
+
+
+if __name__ == "__main__":
+    scenario.main()

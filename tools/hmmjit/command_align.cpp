@@ -1,0 +1,180 @@
+// hmmjit align: sequences aligned to a profile, as hmmalign does.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "align/alignment_formats.hpp"
+#include "align/model_alignment.hpp"
+#include "core/output_file.hpp"
+#include "core/task_pool.hpp"
+#include "core/threads.hpp"
+#include "hmmjit/command.hpp"
+#include "io/alignment_file.hpp"
+#include "io/hmm_file.hpp"
+#include "io/sequence_file.hpp"
+#include "report/report_header.hpp"
+#include "run_text.hpp"
+
+namespace hmmjit::tools {
+namespace {
+
+constexpr std::string_view kBasic = "Basic options";
+constexpr std::string_view kLess = "Less common options";
+
+constexpr OptionSpec kOptions[] = {
+    {kBasic, "-h,--help", "", "show brief help on version and usage"},
+    {kBasic, "-o", "f", "output alignment to file <f>, not stdout"},
+    {kLess, "--mapali", "@f", "include alignment in file <f> (same ali that HMM came from)"},
+    {kLess, "--trim", "", "trim terminal tails of nonaligned residues from alignment"},
+    {kLess, "--amino", "", "assert <seqfile>, <hmmfile> both protein: no autodetection",
+     excluding("--dna,--rna")},
+    {kLess, "--dna", "", "assert <seqfile>, <hmmfile> both DNA: no autodetection",
+     excluding("--amino,--rna")},
+    {kLess, "--rna", "", "assert <seqfile>, <hmmfile> both RNA: no autodetection",
+     excluding("--amino,--dna")},
+    {kLess, "--informat", "s", "assert <seqfile> is in format <s>: no autodetection",
+     offering(kSequenceFormatNames)},
+    {kLess, "--outformat", "s=Stockholm", "output alignment in format <s>",
+     offering("Stockholm,pfam,a2m,afa,psiblast,selex,clustal,clustallike,phylip,phylips")},
+    {kLess, "--cpu", "n n>=0", "busy threads at most (0 and 1: one); default: all cores granted",
+     kOurs},
+    {kLess, "--hmmer-banner", "", "name HMMER's program in outputs, as when called by its name",
+     kOurs},
+};
+
+// The single model of a file.
+Result<Hmm> read_model(const std::string& path, const ParsedOptions& options) {
+  HMMJIT_ASSIGN(HmmReader reader, HmmReader::open(path));
+  HMMJIT_ASSIGN(std::optional<Hmm> hmm, reader.next());
+  if (!hmm)
+    return fail(ErrorCode::kInput, "the file holds no profile", reader.name(), "give one profile");
+  for (const auto& [option, alphabet] : {std::pair("--amino", &amino_alphabet()),
+                                         {"--dna", &dna_alphabet()},
+                                         {"--rna", &rna_alphabet()}}) {
+    if (options.is_set(option) && hmm->alphabet != alphabet)
+      return fail(
+          ErrorCode::kInput,
+          fmt::format("model {} is {}, not {}", hmm->name, hmm->alphabet->name, alphabet->name),
+          reader.name(), fmt::format("leave out {}", option));
+  }
+  HMMJIT_ASSIGN(const std::optional<Hmm> second, reader.next());
+  if (second)
+    return fail(ErrorCode::kInput, "the file holds more than one profile", reader.name(),
+                "take one out of it (hmmfetch)");
+  return *std::move(hmm);
+}
+
+// Sequences in blocks, whose vectors they fill, and their paths.
+struct Work {
+  TargetBlock block;
+  Result<std::vector<align::SequencePath>> paths = {};
+
+  std::vector<TargetView> views() const {
+    std::vector<TargetView> out;
+    for (std::size_t n = 0; n < block.size(); ++n) out.push_back(block[n]);
+    return out;
+  }
+};
+Result<std::vector<Work>> read_sequences(const std::string& path, const Hmm& hmm,
+                                         const ParsedOptions& options) {
+  constexpr std::uint64_t kResidues = std::uint64_t{1} << 16, kSequences = 128;
+  SequenceFormatOptions format{.alphabet = *hmm.alphabet, .model = hmm.name};
+  if (options.is_set("--informat")) {
+    HMMJIT_ASSIGN(format.format, parse_sequence_format(options.text("--informat"), "--informat"));
+  }
+  HMMJIT_ASSIGN(SequenceReader reader, SequenceReader::open(path, format));
+  std::vector<Work> out;
+  for (;;) {
+    Work work;
+    HMMJIT_ASSIGN(const bool more, reader.read_block(work.block, kResidues, kSequences));
+    if (!more) return out;
+    work.block.shrink_to_fit();
+    out.push_back(std::move(work));
+  }
+}
+
+Author author_of(const ParsedOptions& options) {
+  return {"align", "hmmalign", "align sequences to a profile HMM",
+          options.is_set("--hmmer-banner")};
+}
+
+Result<int> run_align(const ParsedOptions& options) {
+  const std::string& model_file = options.arguments()[0];
+  const std::string& sequence_file = options.arguments()[1];
+  if (model_file == "-" && sequence_file == "-")
+    return fail(ErrorCode::kUsage, "profile and sequences cannot both be standard input", {},
+                "give one of them as a file");
+  HMMJIT_ASSIGN(const SequenceFormat format,
+                parse_sequence_format(options.text("--outformat"), "--outformat"));
+  if (!is_alignment_format(format))
+    return fail(ErrorCode::kUsage,
+                fmt::format("{} is no alignment format", options.text("--outformat")),
+                "--outformat", "use stockholm, pfam, a2m, afa, psiblast, selex, clustal or phylip");
+  std::vector<NamedFile> inputs = {{"profile file", model_file}, {"sequence file", sequence_file}};
+  if (options.is_set("--mapali"))
+    inputs.push_back({"--mapali", std::string(options.text("--mapali"))});
+  std::vector<NamedFile> outputs;
+  if (options.is_set("-o")) outputs.push_back({"-o", std::string(options.text("-o"))});
+  HMMJIT_TRY(check_outputs(outputs, inputs));
+
+  HMMJIT_ASSIGN(const Hmm hmm, read_model(model_file, options));
+  std::optional<MultipleAlignment> source;
+  if (options.is_set("--mapali")) {
+    HMMJIT_ASSIGN(
+        AlignmentReader reader,
+        AlignmentReader::open(std::string(options.text("--mapali")), {.alphabet = hmm.alphabet}));
+    HMMJIT_ASSIGN(source, reader.next());
+    if (!source)
+      return fail(ErrorCode::kInput, "no alignment in the file", reader.name(), "check --mapali");
+    HMMJIT_TRY(align::check_source(hmm, *source));
+  }
+  HMMJIT_ASSIGN(std::vector<Work> work, read_sequences(sequence_file, hmm, options));
+  std::optional<OutputFile> file;
+  if (options.is_set("-o")) {
+    HMMJIT_ASSIGN(file, OutputFile::create(std::string(options.text("-o"))));
+  }
+
+  int threads = available_cores();
+  if (options.is_set("--cpu"))
+    threads = static_cast<int>(std::clamp<std::int64_t>(options.integer("--cpu"), 1, 1024));
+  const align::SequenceAligner aligner(hmm);
+  for_each_index(threads, work.size(),
+                 [&](std::size_t n) { work[n].paths = aligner.align(work[n].views()); });
+  std::vector<TargetView> sequences;
+  std::vector<align::SequencePath> paths;
+  for (Work& part : work) {
+    if (!part.paths) return std::unexpected(part.paths.error());
+    std::ranges::copy(part.views(), std::back_inserter(sequences));
+    std::ranges::move(*part.paths, std::back_inserter(paths));
+    part.paths = {};
+  }
+  const build::AlignedRows rows = align::align_to_model(hmm, source ? &*source : nullptr, sequences,
+                                                        paths, options.is_set("--trim"));
+  std::string text;
+  align::append_alignment(text, rows, format);
+  if (file) {
+    file->write(text);
+    HMMJIT_TRY(OutputFile::publish({{&*file}}));
+  } else {
+    fmt::print("{}", text);
+  }
+  return 0;
+}
+
+}  // namespace
+
+CommandSpec align_command() {
+  CommandSpec out{"align",
+                  "align sequences to a profile, as hmmalign does",
+                  {{"hmmfile", "file with one profile; - for standard input"},
+                   {"seqfile", "sequences to align; - for standard input"}}};
+  out.options.assign(std::begin(kOptions), std::end(kOptions));
+  out.run = run_align;
+  out.banner = [](const ParsedOptions& given) { return author_of(given).banner(); };
+  return out;
+}
+
+}  // namespace hmmjit::tools
