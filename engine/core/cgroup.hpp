@@ -7,19 +7,19 @@
 
 namespace hmmjit {
 
-/// Where the kernel shows control groups. Tests use folders of their own.
+/// Where the operating system shows control groups. Tests use folders of their own.
 struct CgroupFiles {
   std::string membership = "/proc/self/cgroup";
   std::string mount = "/sys/fs/cgroup";
 };
 
-/// Cores by the smallest CPU quota of the process's group and the groups above it, of version 2
-/// (cpu.max) and version 1 (cpu.cfs_quota_us); 0 when there is none.
+/// Cores granted by the smallest CPU quota of the process's group and its ancestors, of version 2
+/// (cpu.max) and version 1 (cpu.cfs_quota_us); 0 if there is none.
 double cgroup_cores(const CgroupFiles& files = {});
 
 /// Bytes that the memory limits of the same groups (memory.max and memory.high, or
-/// memory.limit_in_bytes) still allow; file cache that can be dropped counts as free. nullopt when
-/// there is no limit.
+/// memory.limit_in_bytes) still allow; droppable file cache counts as free. nullopt without a
+/// limit.
 std::optional<std::uint64_t> cgroup_memory_left(const CgroupFiles& files = {});
 
 }  // namespace hmmjit

@@ -12,10 +12,10 @@
 
 namespace hmmjit {
 
-// Numbers are stored as the machine has them; every supported machine is little-endian.
+// Numbers are stored in native byte order; every supported machine is little-endian.
 static_assert(std::endian::native == std::endian::little);
 
-/// Unsigned, seven bits a byte from the lowest on, the top bit of all bytes but the last set.
+/// Unsigned LEB128: base 128, lowest digit first, the top bit set in all bytes but the last.
 inline void put_count(std::string& out, std::uint64_t value) {
   for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
   out += static_cast<char>(value);
@@ -33,8 +33,8 @@ inline void put_text(std::string& out, std::string_view text) {
   out += text;
 }
 
-/// Takes values from the front of bytes. After a value that does not fit, `ok` stays false and all
-/// further values are zeros and empty texts.
+/// Reads values from the front of a byte string. After a value that does not fit, `ok` stays false
+/// and all further values are zeros and empty texts.
 class Decoder {
  public:
   explicit Decoder(std::string_view bytes) : bytes_(bytes) {}

@@ -16,9 +16,9 @@ void json_number(std::string& out, float value);
 /// A quoted JSON string. Bytes that are not UTF-8 become U+FFFD, so that the text is always JSON.
 void json_string(std::string& out, std::string_view value);
 
-/// A field of a tab separated table as the usual readers take it with their defaults (RFC 4180 with
-/// tabs): one that has quotes, or begins with '#', is quoted, and each quote doubled; control characters, tabs and
-/// ends of lines among them, become blanks, bytes that are not UTF-8 U+FFFD.
+/// A field of a tab-separated table that common readers parse with their defaults (RFC 4180 with
+/// tabs): quoted, with quotes doubled, if it has quotes or begins with '#'; control characters
+/// (tabs and line ends among them) become blanks, bytes that are not UTF-8 U+FFFD.
 void tsv_field(std::string& out, std::string_view value);
 
 /// Text of an HTML element or of a quoted attribute. Control characters and bytes that are not

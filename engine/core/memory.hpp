@@ -21,8 +21,8 @@ struct MemoryFiles {
 /// unknown) and the limits of the control groups.
 std::uint64_t available_memory(const MemoryFiles& files = {});
 
-/// Bytes of every program of this engine (code, buffers of readers and writers), and of each of its
-/// threads (rows and matrices of its vectors).
+/// Memory of the program itself (code, buffers of readers and writers) and of each of its threads
+/// (rows and matrices of its vectors), in bytes.
 inline constexpr std::uint64_t kProgramMemory = std::uint64_t{24} << 20;
 inline constexpr std::uint64_t kThreadMemory = std::uint64_t{8} << 20;
 

@@ -6,8 +6,7 @@
 namespace hmmjit {
 
 /// The absolute path of the shared library, or else of the program (without symbolic links); empty
-/// if the system does not tell. Installed files are found relative to it, wherever the prefix has
-/// moved.
+/// if unknown. Installed files are found relative to it, so the prefix may be moved.
 std::filesystem::path own_file();
 
 }  // namespace hmmjit

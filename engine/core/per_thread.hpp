@@ -8,9 +8,9 @@
 
 namespace hmmjit {
 
-/// Scratch memory and counters of threads: `local` creates the calling thread's object on its first
-/// call and returns it afterwards. A lookup takes a lock, so it belongs at the beginning of a task,
-/// not in its loops. An object outlives its thread; a later thread of the same id takes it over.
+/// Scratch memory and counters of threads: `local` returns the calling thread's object, created on
+/// first use. A lookup takes a lock, so it belongs at the beginning of a task, not in its loops.
+/// Objects outlive their threads; a later thread with the same id reuses one.
 template <typename T>
 class PerThread {
  public:

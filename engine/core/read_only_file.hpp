@@ -9,9 +9,8 @@
 
 namespace hmmjit {
 
-/// Reads copy, so that a file that changes or is cut short meanwhile gives other bytes or an error,
-/// never a signal (a mapped file raises SIGBUS). Reading is possible from several threads at once.
-/// Movable.
+/// Reads copy, so a file that changes or is truncated meanwhile gives other bytes or an error,
+/// never a signal (as SIGBUS from a mapping). Readable from several threads at once. Movable.
 class ReadOnlyFile {
  public:
   /// Fails with kInput when the file is missing, unreadable or not a regular file; throws
@@ -22,10 +21,10 @@ class ReadOnlyFile {
   ReadOnlyFile& operator=(ReadOnlyFile&& other) noexcept;
   ~ReadOnlyFile();
 
-  /// Bytes of the file when it was opened.
+  /// Size when the file was opened.
   std::uint64_t size() const { return size_; }
-  /// Fills `to` with the bytes from offset `at` on. Fails with kInput where the file ends before,
-  /// or cannot be read.
+  /// Fills `to` with the bytes from offset `at` on. Fails with kInput if the file is shorter or
+  /// unreadable.
   Status read(std::uint64_t at, std::span<char> to) const;
   /// Asks the system to read this part into its cache ahead of use.
   void prefetch(std::uint64_t at, std::uint64_t size) const;
@@ -42,8 +41,8 @@ Result<std::string> read_whole_file(const std::string& path);
 /// The first `count` bytes of a file, or all of a shorter one. Fails as ReadOnlyFile does.
 Result<std::string> read_beginning(const std::string& path, std::size_t count);
 
-/// The content of a file of /proc or of a control group, which has no size; empty if it cannot be
-/// read. Unlike std::ifstream, it does not mistake a lack of memory for a missing file.
+/// The content of a file of /proc or of a control group, whose size is unknown; empty if
+/// unreadable. Unlike std::ifstream, it does not mistake a lack of memory for a missing file.
 std::string read_kernel_file(const std::string& path);
 
 }  // namespace hmmjit

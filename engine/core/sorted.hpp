@@ -18,7 +18,7 @@
 
 namespace hmmjit {
 
-/// kOutput: a temporary file does not hold what was written to it.
+/// kOutput: a temporary file has changed or lost data.
 std::unexpected<Error> damaged_spool_file();
 
 /// Merges sorted sources. Of equal values, those of earlier sources come first. `Source` has
@@ -84,7 +84,7 @@ class SpoolRun {
   Result<std::string_view> take(std::uint64_t count);
 
   SpoolFile* file_;
-  std::uint64_t offset_, end_;  // of the buffer's first byte; of the run
+  std::uint64_t offset_, end_;  // of the buffer's first byte; end of the run
   std::uint64_t buffer_;
   std::string bytes_;
   std::size_t at_ = 0;
@@ -115,7 +115,7 @@ class Sorted {
     held_ = 0;
     return {};
   }
-  /// Adds `values`, which it frees, as a run in the file.
+  /// Adds `values`, which it frees, to the file as a run.
   Status add_run(std::vector<Value>& values) {
     if (values.empty()) return {};
     if (!file_) {
@@ -128,8 +128,8 @@ class Sorted {
     return runs_.size() < kMostRuns ? Status{} : merge_runs();
   }
 
-  /// Goes to the first value; call it after the last add. Values in memory can be read again unless
-  /// they were moved from.
+  /// Rewinds to the first value; call it after the last add. Values in memory can be read again
+  /// unless they were moved from.
   Status begin() {
     ahead_.reset();
     place_ = 0;
@@ -146,7 +146,7 @@ class Sorted {
     if (merged_) return merged_->next();
     return place_ < places_.size() ? &values_[places_[place_++]] : nullptr;
   }
-  /// All values that are equal to the next one; false at the end. Not to be mixed with next().
+  /// All values equal to the next one; false at the end. Do not mix with next().
   Result<bool> next_group(std::vector<Value>& group) {
     group.clear();
     if (!ahead_) {
@@ -162,7 +162,7 @@ class Sorted {
   void end() { merged_.reset(); }
 
  private:
-  // Runs that are merged at a time, and bytes that wait before they are written.
+  // Runs merged at a time, and size of the write buffer.
   static constexpr std::size_t kMostRuns = 64, kWriteBuffer = std::size_t{1} << 14;
 
   struct Run {

@@ -14,8 +14,8 @@ namespace hmmjit {
 /// An open file in `folder` (empty: $TMPDIR or /tmp) that has no name; -1 and errno on failure.
 int open_unnamed_file(const std::string& folder = {});
 
-/// Bytes are appended and read back at any offset. The file ends with the object or the process.
-/// One thread at a time.
+/// Bytes are appended and can be read at any offset. The file disappears with the object or the
+/// process. One thread at a time.
 class SpoolFile {
  public:
   /// Bytes of the pieces of for_each.

@@ -15,13 +15,13 @@ namespace hmmjit {
 
 /// Order in which waiting tasks start: smaller class first, then smaller rank.
 enum class TaskClass : std::uint8_t {
-  kControl,      ///< reading, model set-up, emission: other tasks wait for these
-  kLargeDomain,  ///< large targets, largest first, so that none is begun last
-  kDomain,       ///< batches of targets, earliest model first, so that results leave
+  kControl,      ///< reading, model set-up, emission: other tasks depend on these
+  kLargeDomain,  ///< large targets, largest first, so that none starts last
+  kDomain,       ///< batches of targets, earliest model first, so that results can be emitted
   kFilter,       ///< filter tasks, earliest model first
 };
 
-/// Tasks that wait, the most urgent first. It has no lock.
+/// Waiting tasks, the most urgent first. Not synchronised.
 class TaskQueue {
  public:
   void push(TaskClass task_class, double rank, std::function<void()> work);
@@ -46,17 +46,17 @@ class TaskQueue {
   std::uint64_t order_ = 0;
 };
 
-/// Threads that sleep until each is woken. All calls are made with the same mutex held.
+/// Sleeping threads, each woken individually. All calls must hold the same mutex.
 class SleepingThreads {
  public:
-  /// Wakes one that is asleep; false where none is.
+  /// Wakes a sleeping thread; false if there is none.
   bool wake_one() {
     if (sleeping_ <= to_wake_) return false;
     ++to_wake_;
     wakes_.notify_one();
     return true;
   }
-  /// Wakes all, for good: no thread sleeps from now on.
+  /// Wakes all; no thread sleeps from now on.
   void wake_all() {
     ended_ = true;
     wakes_.notify_all();
@@ -74,41 +74,38 @@ class SleepingThreads {
   std::condition_variable wakes_;
 };
 
-/// At most `threads` threads run tasks, the one in `run` among them. The others are started when
-/// there is a task for them; where the system refuses one, the pool goes on with those it has,
-/// and `threads()` is their number. An idle thread takes the first task in priority order, whoever
-/// submitted it. Tasks may submit tasks and must not wait for one another. Every task runs with
-/// flush-to-zero set.
+/// A thread pool: at most `threads` threads, including the caller of `run`, take tasks from one
+/// priority queue. Threads are started on demand; if the system refuses one, the pool continues
+/// with those it has, and `threads()` returns their number. Tasks may submit tasks and must not
+/// wait for one another. Every task runs with flush-to-zero set.
 ///
-/// Why there is no library for this: oneTBB, which did it before, starts a worker from another
-/// worker and ends the process where the system refuses (a limit on address space, on processes,
-/// a cgroup); it waits for ever where memory runs out in the meantime; its workers keep the
-/// priority they were given, in a program that only links to this library; and it writes warnings
-/// to the program's standard error. Every task goes through the one priority queue, so that work
-/// stealing was of no use.
+/// Why not a library: oneTBB starts workers from workers and ends the process if the system refuses
+/// (limits on address space, processes, a cgroup); it deadlocks if memory runs out meanwhile; its
+/// workers keep their priority in programs that only link to this library; and it writes warnings
+/// to standard error. With a single priority queue, work stealing has no use.
 class TaskPool {
  public:
-  /// `lower_priority`: see SearchOptions. `on_refusal` is called once, from any thread, where the
-  /// system does not let another thread be started; it may be empty.
+  /// `lower_priority`: see SearchOptions. `on_refusal` (may be empty) is called once, from any
+  /// thread, if the system refuses to start a thread.
   explicit TaskPool(int threads, int lower_priority = 0, std::function<void()> on_refusal = {});
   ~TaskPool();
   TaskPool(const TaskPool&) = delete;
   TaskPool& operator=(const TaskPool&) = delete;
-  /// Runs `first` and everything submitted from it on; returns when no task is left. One call at
-  /// a time. What a task throws first is thrown here, after the tasks that had begun have ended;
-  /// the others are never begun.
+  /// Runs `first` and all tasks submitted from it on; returns once none is left. One call at a
+  /// time. Rethrows the first exception of a task after all running tasks have ended; the others
+  /// never start.
   void run(std::function<void()> first);
-  /// Keeps `run` from returning until `release`, so that threads outside may submit meanwhile.
-  /// From within tasks.
+  /// Keeps `run` from returning until `release`, so that other threads may submit tasks. Called
+  /// from tasks.
   void hold();
-  /// Thread-safe; without `hold` nothing happens.
+  /// Thread-safe; without `hold` it has no effect.
   void release();
-  /// Thread-safe; from within tasks, or from any thread while held: what comes from outside after
-  /// that is dropped.
+  /// Thread-safe; called from tasks, or from any thread while held. Tasks submitted from outside
+  /// after that are dropped.
   void submit(TaskClass task_class, double rank, std::function<void()> work);
-  /// Threads that the pool has, or may still start. Thread-safe.
+  /// Threads that the pool has or may still start. Thread-safe.
   int threads() const;
-  /// Tasks that have not been begun. Thread-safe.
+  /// Tasks that have not started. Thread-safe.
   std::size_t waiting() const;
 
  private:
@@ -116,9 +113,9 @@ class TaskPool {
   bool complete() const HMMJIT_REQUIRES(mutex_) {
     return busy_ == 0 && !task_waits() && (!held_ || failure_ != nullptr);
   }
-  // Finds a thread for a task that waits: one that sleeps, or a new one.
+  // Finds a thread for a waiting task: a sleeping or a new one.
   void find_thread() HMMJIT_REQUIRES(mutex_);
-  // These two unlock while they work.
+  // These two unlock the mutex while they work.
   void start_worker() HMMJIT_REQUIRES(mutex_);
   void run_next() HMMJIT_REQUIRES(mutex_);
   void no_longer_busy() HMMJIT_REQUIRES(mutex_);
@@ -142,8 +139,7 @@ class TaskPool {
   SleepingThreads runner_asleep_ HMMJIT_GUARDED_BY(mutex_);  // the thread in `run`
 };
 
-/// Calls `work` with 0 to `count` - 1, on at most `threads` threads at once; what it throws first
-/// comes out.
+/// Calls `work` with 0 to `count` - 1, on at most `threads` threads; rethrows the first exception.
 void for_each_index(int threads, std::size_t count, const std::function<void(std::size_t)>& work);
 
 }  // namespace hmmjit

@@ -12,16 +12,16 @@ namespace hmmjit {
 /// quota (v1 and v2, rounded up), at least 1.
 int available_cores();
 
-/// Whether the system lets this process start `count` further threads now (limits on processes,
-/// tasks of the control group, address space). Starts them for a moment: some libraries, among them
-/// the CUDA driver, abort or hang where a thread is refused.
+/// True if the system lets this process start `count` further threads now (limits on processes,
+/// tasks of the control group, address space). Starts them briefly: some libraries, among them the
+/// CUDA driver, abort or hang if a thread is refused.
 bool can_start_threads(int count);
 
-/// Lowers the priority of the calling thread by `steps` of nice(2), for good: the system need not
-/// allow it to be raised again.
+/// Raises the calling thread's nice value by `steps`; not restored, since the system need not allow
+/// it.
 void lower_thread_priority(int steps);
 
-/// A thread that does `work`. If that runs out of memory, the thread calls `out_of_memory`, which
+/// A thread that runs `work`. If that runs out of memory, the thread calls `out_of_memory`, which
 /// must not throw, and ends.
 std::thread thread_until_out_of_memory(std::function<void()> work,
                                        std::function<void()> out_of_memory);
