@@ -10,6 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/numbers.hpp"
+#include "io/text_fields.hpp"
+
 
 namespace hmmjit {
 namespace {
@@ -80,7 +83,8 @@ Result<std::unique_ptr<ReportWriter>> ReportWriter::create(
       HMMJIT_ASSIGN(output.file, TextOutput::create(output.path));
     }
     if (options.records.kept && (kind == OutputKind::kDomains || kind == OutputKind::kTsv ||
-                                 kind == OutputKind::kJson)) {
+                                 kind == OutputKind::kJson ||
+                                 (kind == OutputKind::kTargets && !options.scan))) {
       HMMJIT_ASSIGN(output.held, SpoolFile::create());
     }
   }
@@ -327,6 +331,17 @@ Status ReportWriter::write_trailer(OutputKind kind, const RunDescription& run,
   return put(kind, text);
 }
 
+namespace {
+
+// Column "rep" of a row of --tblout.
+int reported_domains_of(std::string_view row) {
+  std::string_view word;
+  for (int column = 0; column <= 16; ++column) word = take_word(&row);
+  return static_cast<int>(parse_int(word).value_or(0));
+}
+
+}  // namespace
+
 Status ReportWriter::release(OutputKind kind) {
   File& output = file_of(kind);
   SpoolFile held = *std::exchange(output.held, std::nullopt);
@@ -336,7 +351,7 @@ Status ReportWriter::release(OutputKind kind) {
   return held.for_each([&](std::string_view bytes) -> Status {
     text.clear();
     for (const char c : bytes) {
-      if (kind != OutputKind::kDomains) {  // a value to be replaced
+      if (kind == OutputKind::kTsv || kind == OutputKind::kJson) {  // a value to be replaced
         if (c != kKeptLater) {
           text += c;
         } else if (kind == OutputKind::kJson) {
@@ -346,9 +361,13 @@ Status ReportWriter::release(OutputKind kind) {
         }
         continue;
       }
-      line += c;  // a line to be left out
+      line += c;  // a line to be left out: of a domain, or of a target without any that remains
       if (c != '\n') continue;
-      if (line.starts_with('#') || is_kept()) text += line;
+      bool any = line.starts_with('#');
+      for (int left = any ? 0 : kind == OutputKind::kTargets ? reported_domains_of(line) : 1;
+           left > 0; --left)
+        any |= is_kept();
+      if (any) text += line;
       line.clear();
     }
     return put(kind, text);
@@ -359,7 +378,8 @@ Status ReportWriter::complete(const RunDescription& run, std::span<OutputFile* c
                               OutputFile::Afterwards afterwards) {
   const ReportOptions& options = settings_.report;
   if (scan_ && !options.scan_by_range) HMMJIT_TRY(receive_scan(*scan_, false));
-  for (const OutputKind kind : {OutputKind::kDomains, OutputKind::kTsv, OutputKind::kJson}) {
+  for (const OutputKind kind :
+       {OutputKind::kTargets, OutputKind::kDomains, OutputKind::kTsv, OutputKind::kJson}) {
     if (file_of(kind).held) HMMJIT_TRY(release(kind));
   }
   std::vector<OutputFile*> files(others.begin(), others.end());

@@ -644,7 +644,7 @@ class Habits(ScratchFolder):
                     self.assertEqual(out, all_out)
 
     def features(self, options):
-        done = search(["-o", "/dev/null", "--tsv", self.path("tsv"), "--domtblout", self.path("domtbl"), "--gff", self.path("gff"), "--bed",
+        done = search(["-o", "/dev/null", "--tsv", self.path("tsv"), "--domtblout", self.path("domtbl"), "--tblout", self.path("tbl"), "--gff", self.path("gff"), "--bed",
                        self.path("bed"), "--fasta", self.path("fasta"), "--domfasta", self.path("domains")] +
                       options + [self.library, self.targets])
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -659,6 +659,9 @@ class Habits(ScratchFolder):
             table = [line.split() for line in result_lines(read(self.path("domtbl"))) if line]
             self.assertEqual([(row[0], row[3], row[19]) for row in table],
                              [(row["target"], row["model"], row["env_from"]) for row in kept])
+            targets = [line.split() for line in result_lines(read(self.path("tbl"))) if line]
+            self.assertEqual([(row[0], row[2]) for row in targets],
+                             list(dict.fromkeys((row["target"], row["model"]) for row in kept)))
         else:
             self.assertEqual(len([line for line in result_lines(read(self.path("domtbl"))) if line]), len(rows))
         return [row for row in rows if row["included"] == "1" and row["domain_included"] == "1"]
