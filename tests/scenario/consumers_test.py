@@ -21,7 +21,7 @@ if os.access(os.path.join(ENVIRONMENT, "bin", "python3"), os.X_OK):
 import scenario
 from scenario import ScratchFolder, example_model, read
 
-REPLACED = ("hmmsearch", "hmmscan", "phmmer", "jackhmmer", "hmmbuild", "hmmalign")
+REPLACED = ("hmmsearch", "hmmscan", "phmmer", "jackhmmer", "hmmbuild", "hmmalign", "nhmmer", "nhmmscan")
 ABSENT = ("hmmpress", "hmmfetch", "hmmstat", "esl-sfetch")
 
 # Every result, hit and HSP as BioPerl has them.
@@ -117,7 +117,8 @@ class Consumers(ScratchFolder):
                 self.assertGreaterEqual(float(head[1][1].split()[2][:3]), 3.1)
                 version = scenario.run([self.link(name), "--version"])
                 self.assertRegex(version.stdout.decode(), r"^hmmjit \d")
-                own = scenario.run([scenario.program, {"hmmsearch": "search", "hmmscan": "scan", "hmmbuild": "build"}
+                own = scenario.run([scenario.program, {"hmmsearch": "search", "hmmscan": "scan", "hmmbuild": "build",
+                                                     "hmmalign": "align"}
                                     .get(name, name), "--hmmer-banner", "-h"])
                 self.assertEqual(own.stdout.decode().split("\n"), head[1])
         for name, arguments in self.runs():
