@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <string_view>
 #include <tuple>
 
@@ -175,7 +177,6 @@ Result<bool> FeatureWriter::next(Target& target) {
 }
 
 bool FeatureWriter::compete(const Feature& a, const Feature& b) const {
-  if (a.model == b.model) return false;
   const int shared = std::min(a.env_to, b.env_to) - std::max(a.env_from, b.env_from) + 1;
   if (rule_.clans) {
     const std::string& clan = models_[a.model].clan;
@@ -190,12 +191,17 @@ void FeatureWriter::resolve(std::vector<Feature>& features) const {
     std::ranges::sort(features, {}, [](const Feature& f) {
       return std::tuple(f.log_p, -f.bits, f.model, f.env_from);
     });
-    std::vector<Feature> kept;
+    // By model: domains of one do not compete, and a target may have very many.
+    std::map<std::uint32_t, std::vector<Feature>> kept;
     for (const Feature& feature : features) {
-      if (std::ranges::none_of(kept, [&](const Feature& k) { return compete(feature, k); }))
-        kept.push_back(feature);
+      const auto beats = [&](const Feature& better) { return compete(feature, better); };
+      if (std::ranges::none_of(kept, [&](const auto& of_model) {
+            return of_model.first != feature.model && std::ranges::any_of(of_model.second, beats);
+          }))
+        kept[feature.model].push_back(feature);
     }
-    features = std::move(kept);
+    features.clear();
+    for (const auto& [model, best] : kept) features.insert(features.end(), best.begin(), best.end());
   }
   std::ranges::sort(features, {}, [](const Feature& f) {
     return std::tuple(f.env_from, f.env_to, f.model, f.number);

@@ -100,6 +100,7 @@ class FeatureWriter {
   Status add_hit(const Hit& hit, const HitList& sums, std::uint32_t model);
   // The next included target with the domains of all models; false after the last.
   Result<bool> next(Target& target);
+  // Of different models.
   bool compete(const Feature& a, const Feature& b) const;
   void resolve(std::vector<Feature>& features) const;
   // `number`: of the last feature that was written.
