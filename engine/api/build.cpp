@@ -44,13 +44,6 @@ void in_parallel(const BuildOptions& options, std::size_t count, Work&& work) {
   for_each_index(threads_of(options), count, work);
 }
 
-// File name without folder and extension: hmmbuild's name for an unnamed alignment.
-std::string file_stem(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  const std::string name = slash == path.npos ? path : path.substr(slash + 1);
-  return name.substr(0, name.rfind('.'));
-}
-
 Models build_all(AlignmentReader reader, const std::string& fallback_name,
                  const BuildOptions& options) {
   build::Builder builder;
@@ -219,7 +212,7 @@ Models build_from_alignments(const std::string& path, const BuildOptions& option
   return guarded([&] {
     check_options(options);
     return build_all(value(AlignmentReader::open(path, file_options(format))),
-                     path == "-" ? "" : file_stem(path), options);
+                     path == "-" ? "" : build::name_from_file(path), options);
   });
 }
 

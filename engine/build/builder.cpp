@@ -8,6 +8,11 @@
 
 namespace hmmjit::build {
 
+std::string name_from_file(const std::string& path) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  return name.substr(0, name.rfind('.'));
+}
+
 Result<BuiltModel> Builder::from_alignment(const MultipleAlignment& given,
                                            AlignedRows* rows) const {
   if (single && given.rows() == 1) {

@@ -12,6 +12,9 @@
 
 namespace hmmjit::build {
 
+/// The name of an alignment without one: that of its file, without folder and last suffix.
+std::string name_from_file(const std::string& path);
+
 /// Steps of the program hmmbuild, and of nhmmer for queries that are no models. Immutable once set
 /// up; threads share it.
 struct Builder {

@@ -16,10 +16,6 @@ using LocalHit = nucleotide::Hit;
 
 double e_value_of(const LocalHit& hit) { return flushed_exp(hit.domain.log_p); }
 
-std::string_view or_dash(std::string_view text) {
-  return text.empty() ? std::string_view("-") : text;
-}
-
 std::string_view shown_name(const LocalHit& hit, const ReportOptions& report) {
   const nucleotide::Subject& subject = *hit.subject;
   return report.prefer_accession && !subject.accession.empty() ? subject.accession : subject.name;
@@ -64,11 +60,7 @@ void append_scores(std::string& out, const NucleotideResult& result, const Repor
       above = false;
     }
     out += "  ";
-    text::e_value(out, e_value_of(hit));
-    out += ' ';
-    text::score(out, hit.domain.bits);
-    out += ' ';
-    text::bias(out, bias_bits(hit.domain));
+    text::scores(out, e_value_of(hit), hit.domain.bits, bias_bits(hit.domain));
     out += "  ";
     text::left(out, shown_name(hit, report), width);
     append_number(out, hit.domain.iali, places);
@@ -252,22 +244,18 @@ void append_nucleotide_table(std::string& out, const NucleotideResult& result) {
   for (const LocalHit& hit : result.hits.hits) {
     text::left(out, hit.subject->name, w.target);
     out += ' ';
-    text::left(out, or_dash(hit.subject->accession), w.accession);
+    text::left(out, text::or_dash(hit.subject->accession), w.accession);
     out += ' ';
     text::left(out, result.query.name, w.query);
     out += ' ';
-    text::left(out, or_dash(result.query.accession.value_or("")), w.query_accession);
+    text::left(out, text::or_dash(result.query.accession.value_or("")), w.query_accession);
     append_number(out, hit.domain.hmm_from, 7);
     append_number(out, hit.domain.hmm_to, 7);
     append_positions(out, hit, w.position);
     (out += ' ') += strand(hit);
     out += ' ';
-    text::e_value(out, e_value_of(hit));
-    out += ' ';
-    text::score(out, hit.domain.bits);
-    out += ' ';
-    text::bias(out, bias_bits(hit.domain));
-    (out += "  ") += or_dash(hit.subject->description);
+    text::scores(out, e_value_of(hit), hit.domain.bits, bias_bits(hit.domain));
+    (out += "  ") += text::or_dash(hit.subject->description);
     out += '\n';
   }
 }
@@ -299,7 +287,7 @@ void append_dfam_table(std::string& out, const NucleotideResult& result) {
     text::left(out, hit.subject->name, w.target);
     out += "  ";
     text::left(out,
-               or_dash(result.is_scan() ? hit.subject->accession
+               text::or_dash(result.is_scan() ? hit.subject->accession
                                         : result.query.accession.value_or("")),
                accession);
     out += ' ';
@@ -314,7 +302,7 @@ void append_dfam_table(std::string& out, const NucleotideResult& result) {
     append_number(out, hit.domain.hmm_to, 7);
     (out += ' ') += strand(hit);
     append_positions(out, hit, w.position);
-    (out += "   ") += or_dash(hit.subject->description);
+    (out += "   ") += text::or_dash(hit.subject->description);
     out += '\n';
   }
 }

@@ -22,23 +22,12 @@ Widths widths_of(const ModelInfo& model, const HitList& hits) {
           std::max<std::size_t>(20, model.name.size()), std::max<std::size_t>(10, query_accession)};
 }
 
-std::string_view or_dash(std::string_view text) {
-  return text.empty() ? std::string_view("-") : text;
-}
 std::string_view optional_or_dash(const std::optional<std::string>& text) {
-  return text ? or_dash(std::string_view(*text)) : std::string_view("-");
+  return text ? text::or_dash(std::string_view(*text)) : std::string_view("-");
 }
 
 constexpr std::string_view kDashes = "--------------------------------";
 constexpr std::string_view dashes(std::size_t count) { return kDashes.substr(0, count); }
-
-void append_scores(std::string& out, double e_value, double bits, double bias) {
-  text::e_value(out, e_value);
-  out += ' ';
-  text::score(out, bits);
-  out += ' ';
-  text::bias(out, bias);
-}
 
 void append_count(std::string& out, int value, std::size_t width) {
   out += ' ';
@@ -68,7 +57,7 @@ void append_names(std::string& out, Align align, const Names& names, const Width
 }
 
 Names names_of(const Hit& hit, const ModelInfo& model) {
-  return {hit.name, or_dash(hit.accession), model.name, optional_or_dash(model.accession)};
+  return {hit.name, text::or_dash(hit.accession), model.name, optional_or_dash(model.accession)};
 }
 
 }  // namespace
@@ -97,9 +86,9 @@ void append_target_table(std::string& out, const HitLot& lot) {
     const Domain& best = hit.best_domain();
     append_names(out, text::left, names_of(hit, model), w, " ", false);
     out += ' ';
-    append_scores(out, target_e_value(hit, hits), hit.score.bits, target_bias(hit));
+    text::scores(out, target_e_value(hit, hits), hit.score.bits, target_bias(hit));
     out += ' ';
-    append_scores(out, independent_e_value(best, hits), best.bits, bias_bits(best));
+    text::scores(out, independent_e_value(best, hits), best.bits, bias_bits(best));
     out += ' ';
     text::fixed(out, hit.score.expected_domains, 5, 1);
     append_count(out, hit.score.regions, 3);
@@ -109,7 +98,7 @@ void append_target_table(std::string& out, const HitLot& lot) {
     append_count(out, static_cast<int>(hit.score.domains.size()), 3);
     append_count(out, hit.reported_domains, 3);
     append_count(out, hit.included_domains, 3);
-    (out += ' ') += or_dash(hit.description);
+    (out += ' ') += text::or_dash(hit.description);
     out += '\n';
   }
 }
@@ -147,13 +136,13 @@ void append_domain_table(std::string& out, const HitLot& lot) {
       append_names(out, text::left, names_of(hit, model), w, length, false);
       append_count(out, model.M, 5);
       out += ' ';
-      append_scores(out, target_e_value(hit, hits), hit.score.bits, target_bias(hit));
+      text::scores(out, target_e_value(hit, hits), hit.score.bits, target_bias(hit));
       append_count(out, ++number, 3);
       append_count(out, hit.reported_domains, 3);
       out += ' ';
       text::e_value(out, conditional_e_value(domain, hits));
       out += ' ';
-      append_scores(out, independent_e_value(domain, hits), domain.bits, bias_bits(domain));
+      text::scores(out, independent_e_value(domain, hits), domain.bits, bias_bits(domain));
       append_count(out, domain.hmm_from, 5);
       append_count(out, domain.hmm_to, 5);
       append_count(out, domain.iali, 5);
@@ -162,7 +151,7 @@ void append_domain_table(std::string& out, const HitLot& lot) {
       append_count(out, domain.jenv, 5);
       out += ' ';
       text::fixed(out, mean_accuracy(domain), 4, 2);
-      (out += ' ') += or_dash(hit.description);
+      (out += ' ') += text::or_dash(hit.description);
       out += '\n';
     }
   }
@@ -198,7 +187,7 @@ void append_pfam_targets(std::string& out, const HitLot& lot) {
     text::fixed(out, hit.score.expected_domains, 5, 1);
     out += ' ';
     text::bias(out, target_bias(hit));
-    (out += "    ") += or_dash(hit.description);
+    (out += "    ") += text::or_dash(hit.description);
     out += '\n';
   }
 }
@@ -249,7 +238,7 @@ std::vector<PfamDomain> pfam_domains(const HitLot& lot) {
       for (const int place : {domain.ienv, domain.jenv, domain.iali, domain.jali, domain.hmm_from,
                               domain.hmm_to})
         append_count(out, place, 6);
-      (out += "     ") += or_dash(hit.description);
+      (out += "     ") += text::or_dash(hit.description);
       out += '\n';
     }
   }

@@ -22,5 +22,18 @@ void blanks(std::string& out, std::size_t count);
 inline void e_value(std::string& out, double value) { general(out, value, 9, 2); }
 inline void score(std::string& out, double value) { fixed(out, value, 6, 1); }
 inline void bias(std::string& out, double value) { fixed(out, value, 5, 1); }
+/// The three, with a blank between.
+inline void scores(std::string& out, double e, double bits, double bias_bits) {
+  e_value(out, e);
+  out += ' ';
+  score(out, bits);
+  out += ' ';
+  bias(out, bias_bits);
+}
+
+/// Tables write a dash where there is no text.
+inline std::string_view or_dash(std::string_view text) {
+  return text.empty() ? std::string_view("-") : text;
+}
 
 }  // namespace hmmjit::text

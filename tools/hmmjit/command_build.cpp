@@ -94,12 +94,6 @@ struct Job {
   build::AlignedRows rows = {};
 };
 
-std::string file_stem(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  const std::string name = slash == path.npos ? path : path.substr(slash + 1);
-  return name.substr(0, name.rfind('.'));
-}
-
 Author author_of(const ParsedOptions& options) {
   return {"build", "hmmbuild", "profile HMM construction from multiple sequence alignments",
           options.is_set("--hmmer-banner")};
@@ -208,7 +202,7 @@ Result<int> run_build(const ParsedOptions& options) {
           return fail(ErrorCode::kInput,
                       fmt::format("alignment {} has no name", first_is_nameless ? 1 : index + 1),
                       reader.name(), "name each alignment in its file (#=GF ID)");
-        if (nameless) alignment->name = file_stem(input);
+        if (nameless) alignment->name = build::name_from_file(input);
         first_is_nameless = nameless;
       }
       jobs.push_back({*std::move(alignment)});

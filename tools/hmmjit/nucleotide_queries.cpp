@@ -13,6 +13,7 @@
 #include "io/byte_source.hpp"
 #include "io/sequence_file.hpp"
 #include "io/text_fields.hpp"
+#include "model/numeric.hpp"
 #include "query_options.hpp"
 #include "search_inputs.hpp"
 
@@ -35,18 +36,6 @@ Result<std::string> head_of(const std::string& path) {
   BufferedInput input(std::move(source));
   HMMJIT_ASSIGN(const std::string_view head, input.peek());
   return std::string(head);
-}
-
-// Sums with compensation (Kahan 1965), as the reference does.
-float compensated_sum(std::span<const float> values) {
-  float sum = 0, lost = 0;
-  for (const float value : values) {
-    const float y = value - lost;
-    const float t = sum + y;
-    lost = (t - sum) - y;
-    sum = t;
-  }
-  return sum;
 }
 
 // --bgfile: the alphabet, then a probability for each residue; '#' begins a comment.
@@ -82,15 +71,10 @@ Result<Alphabet> read_background(const std::string& path, const Alphabet& alphab
   }
   const std::span<float> values(out.background.data(), 4);
   if (!std::ranges::all_of(given, std::identity())) return wrong("a residue has no probability");
-  const float sum = compensated_sum(values);
-  if (!(std::fabs(sum - 1) <= 0.001f)) return wrong("the probabilities do not sum to 1");
-  for (float& value : values) value /= sum;
+  if (!(std::fabs(compensated_sum(values) - 1) <= 0.001f))
+    return wrong("the probabilities do not sum to 1");
+  normalise(values);
   return out;
-}
-
-std::string file_stem(const std::string& path) {
-  const std::string name = path.substr(path.rfind('/') + 1);
-  return name.substr(0, name.rfind('.'));
 }
 
 }  // namespace
@@ -238,7 +222,7 @@ Result<std::optional<build::BuiltModel>> NucleotideQueries::next_alignment() {
     return fail(ErrorCode::kInput,
                 fmt::format("alignment {} has no name", nameless_ ? 1 : read_ + 1), path_,
                 "name each alignment in its file (#=GF ID)");
-  if (nameless) alignment->name = file_stem(path_);
+  if (nameless) alignment->name = build::name_from_file(path_);
   nameless_ = nameless;
   ++read_;
   alignment->alphabet = alphabet_;
