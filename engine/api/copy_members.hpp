@@ -16,7 +16,7 @@
 namespace hmmjit_members {
 
 template <typename To, typename From>
-requires(!std::is_pointer_v<To> &&
+requires(!std::is_pointer_v<To> && !std::is_function_v<From> &&
          requires(const From& from) { static_cast<To>(from); }) void put(To& to, const From& from) {
   to = static_cast<To>(from);
 }

@@ -107,7 +107,7 @@ class SearchHook {
   virtual void begin(hmmjit::SearchOptions& options, const hmmjit::Alphabet& alphabet,
                      ModelSource models) = 0;
   virtual ModelSource models() = 0;
-  virtual std::unique_ptr<TargetSource> targets() = 0;
+  virtual std::shared_ptr<TargetSource> targets() = 0;
   virtual ResultSink& sink() = 0;
 };
 /// Inside a guarded() of `host`.

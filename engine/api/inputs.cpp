@@ -496,4 +496,12 @@ Result<std::unique_ptr<TargetSource>> open_targets(const std::shared_ptr<Targets
   return std::make_unique<MemoryTargets>(targets);
 }
 
+Result<std::unique_ptr<TargetSource>> open_targets(const std::shared_ptr<Targets::Impl>& targets,
+                                                   const hmmjit::Alphabet& alphabet,
+                                                   const SearchOptions& options) {
+  auto source = open_targets(targets, alphabet);
+  if (!source || (options.first_target.empty() && !options.target_count)) return source;
+  return restrict_targets(*std::move(source), alphabet, options.first_target, options.target_count);
+}
+
 }  // namespace hmmjit::v0

@@ -9,6 +9,7 @@
 #include "api/convert.hpp"
 #include "build/built_model.hpp"
 #include "hmmjit/models.hpp"
+#include "hmmjit/search.hpp"
 #include "hmmjit/targets.hpp"
 #include "io/sequence_file.hpp"
 #include "model/hmm.hpp"
@@ -46,6 +47,10 @@ struct Targets::Impl {
 /// A new pass over the targets for models of this alphabet.
 Result<std::unique_ptr<TargetSource>> open_targets(const std::shared_ptr<Targets::Impl>& targets,
                                                    const hmmjit::Alphabet& alphabet);
+/// The same without those that `options` exclude.
+Result<std::unique_ptr<TargetSource>> open_targets(const std::shared_ptr<Targets::Impl>& targets,
+                                                   const hmmjit::Alphabet& alphabet,
+                                                   const SearchOptions& options);
 
 const hmmjit::Alphabet& alphabet_of(Alphabet alphabet);
 Alphabet to_alphabet(const hmmjit::Alphabet& alphabet);

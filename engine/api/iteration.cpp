@@ -18,24 +18,6 @@
 namespace hmmjit::v0 {
 namespace {
 
-// A source for one search that refers to targets kept for the next one.
-class Lent final : public TargetSource {
- public:
-  explicit Lent(TargetSource& source) : source_(source) {}
-  Result<bool> next(TargetBlock& block, std::size_t residues) override {
-    return source_.next(block, residues);
-  }
-  Status rewind() override { return source_.rewind(); }
-  bool rewindable() const override { return source_.rewindable(); }
-  bool decode_ahead() override { return source_.decode_ahead(); }
-  bool compressed() const override { return source_.compressed(); }
-  std::uint64_t bytes_read() const override { return source_.bytes_read(); }
-  std::uint64_t bytes_total() const override { return source_.bytes_total(); }
-
- private:
-  TargetSource& source_;
-};
-
 // One round of all active queries.
 class RoundHook final : public SearchHook, public ResultSink {
  public:
@@ -51,8 +33,8 @@ class RoundHook final : public SearchHook, public ResultSink {
       return state_.queries[active_[next++]].rounds->query();
     };
   }
-  std::unique_ptr<TargetSource> targets() override {
-    if (state_.kept != nullptr) return std::make_unique<Lent>(*state_.kept);
+  std::shared_ptr<TargetSource> targets() override {
+    if (state_.kept != nullptr) return state_.kept;
     return value(open_targets(state_.targets.impl(), amino_alphabet()));
   }
   ResultSink& sink() override { return *this; }
@@ -109,12 +91,7 @@ IterativeSearch::IterativeSearch(const Targets& targets, const IterationOptions&
     rounds.output.report = {.prefer_accession = options.prefer_accession,
                             .alignments = options.alignments && alignments,
                             .text_width = options.text_width};
-    const SearchOptions& o = options.search;
-    rounds.output.filters = o.max_sensitivity ? FilterOptions::max_sensitivity()
-                                              : FilterOptions{.F1 = std::min(1.0, o.F1),
-                                                              .F2 = std::min(1.0, o.F2),
-                                                              .F3 = std::min(1.0, o.F3),
-                                                              .bias = o.bias_filter};
+    rounds.output.filters = to_options(options.search).filters;
     rounds.output.author = "libhmmjit " HMMJIT_VERSION;
     rounds.program = "libhmmjit " HMMJIT_VERSION;
     rounds.alignment_path = options.alignment_file;

@@ -21,7 +21,7 @@ struct IterativeSearch::Impl {
   SearchOptions search;
   build::CalibrationOptions calibration;
   Targets targets;
-  std::unique_ptr<TargetSource> kept;  // of a file, once the first round has begun
+  std::shared_ptr<TargetSource> kept;  // of a file, once the first round has begun
   std::vector<Query> queries;
   std::vector<Round> finished;  // not yet returned by next()
 };

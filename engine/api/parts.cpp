@@ -100,7 +100,7 @@ class PartSearch final : public SearchHook {
   ModelSource models() override {
     return [this] { return noted_->next(); };
   }
-  std::unique_ptr<TargetSource> targets() override { return parts::open_range(database_, place_); }
+  std::shared_ptr<TargetSource> targets() override { return parts::open_range(database_, place_); }
   ResultSink& sink() override { return *sink_; }
   void finish() {
     const std::uint64_t last = sink_->last_model();
@@ -167,13 +167,7 @@ class MergedResults final : public ResultSink {
     statistics.hits_reported += given.hits.reported;
     for (const hmmjit::Hit& hit : given.hits.hits)
       statistics.domains_reported += static_cast<std::uint64_t>(hit.reported_domains);
-    ModelResult result = make_result(given);
-    if (!callbacks_.result) {
-      out_.models.push_back(std::move(result));
-      return {};
-    }
-    if (host_.run([&] { callbacks_.result(result); })) return {};
-    return fail(hmmjit::ErrorCode::kInterrupted, "a callback of the merge failed");
+    return deliver(given, callbacks_, host_, out_.models);
   }
 
  private:

@@ -55,6 +55,17 @@ ModelResult make_result(const hmmjit::ModelResult& source) {
   return ModelResult(std::move(out));
 }
 
+Status deliver(const hmmjit::ModelResult& given, const SearchCallbacks& callbacks, HostCalls& host,
+               std::vector<ModelResult>& results) {
+  ModelResult result = make_result(given);
+  if (!callbacks.result) {
+    results.push_back(std::move(result));
+    return {};
+  }
+  if (host.run([&] { callbacks.result(result); })) return {};
+  return fail(hmmjit::ErrorCode::kInterrupted, "a callback failed");
+}
+
 std::size_t ModelResult::index() const { return impl_->result.index; }
 const std::string& ModelResult::model_name() const { return impl_->result.model.name; }
 const std::string& ModelResult::model_accession() const { return impl_->accession; }

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "api/convert.hpp"
-#include "hmmjit/results.hpp"
+#include "api/host_calls.hpp"
+#include "hmmjit/search.hpp"
 #include "search/search.hpp"
 
 namespace hmmjit::v0 {
@@ -18,6 +18,9 @@ struct ModelResult::Impl {
 };
 
 ModelResult make_result(const hmmjit::ModelResult& result);
+/// Passes a result to the host's callback, or collects it where there is none.
+Status deliver(const hmmjit::ModelResult& given, const SearchCallbacks& callbacks, HostCalls& host,
+               std::vector<ModelResult>& results);
 FilterCounts to_counts(const FilterCounters& counters);
 
 }  // namespace hmmjit::v0

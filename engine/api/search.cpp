@@ -109,13 +109,7 @@ class Collector final : public ResultSink {
   Collector(const SearchCallbacks& callbacks, HostCalls& host, std::vector<ModelResult>& results)
       : callbacks_(callbacks), host_(host), results_(results) {}
   Status receive(const hmmjit::ModelResult& given) override {
-    ModelResult result = make_result(given);
-    if (!callbacks_.result) {
-      results_.push_back(std::move(result));
-      return {};
-    }
-    if (host_.run([&] { callbacks_.result(result); })) return {};
-    return fail(hmmjit::ErrorCode::kInterrupted, "a callback of the search failed");
+    return deliver(given, callbacks_, host_, results_);
   }
 
  private:
@@ -312,17 +306,13 @@ SearchResults run_search(const OpenDriver& open_driver, const Models& models,
     if (first) return std::exchange(first, std::nullopt);
     return source();
   };
-  std::unique_ptr<TargetSource> target_source;
+  std::shared_ptr<TargetSource> target_source;
   if (hook != nullptr) {
     hook->begin(internal, alphabet, std::move(all));
     all = hook->models();
     target_source = hook->targets();
   } else {
-    target_source = value(open_targets(targets.impl(), alphabet));
-  }
-  if (!options.first_target.empty() || options.target_count) {
-    target_source = restrict_targets(std::move(target_source), *first->hmm.alphabet,
-                                     options.first_target, options.target_count);
+    target_source = value(open_targets(targets.impl(), alphabet, options));
   }
   SearchResults out;
   SearchProgress progress;

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "api/copy_members.hpp"
 #include "api/handles.hpp"
 #include "cache/bundle.hpp"
 #include "fake_driver/fake_driver.hpp"
@@ -91,6 +92,11 @@ ErrorCode code_of(const std::function<void()>& call, std::string* text = nullptr
   ADD_FAILURE() << "no error";
   return ErrorCode::kInternal;
 }
+
+// A static function whose name is that of a member is no value to copy.
+static_assert(!requires(bool& to) {
+  hmmjit_members::put(to, hmmjit::FilterOptions::max_sensitivity);
+});
 
 TEST(Engine, PlansAHostsProblemWithoutGpu) {
   const Engine engine(settings());
