@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/sorted.hpp"
+#include "report/kept_rows.hpp"
 #include "report/records.hpp"
 #include "report/stockholm.hpp"
 #include "report/tables.hpp"
@@ -60,12 +61,23 @@ struct PfamOrder {
 
 class PfamTable final : public Output {
  public:
-  explicit PfamTable(const ModelResult& result)
-      : Output(OutputKind::kPfam), totals_(result.hits), domains_(memory_of(result)) {}
+  PfamTable(const ModelResult& result, const RecordOptions& records)
+      : Output(OutputKind::kPfam),
+        totals_(result.hits),
+        marked_(records.kept),
+        domains_(memory_of(result)) {}
   void begin(std::string& out) const override { append_pfam_target_titles(out, totals_); }
   Status format(int, const HitLot& lot, std::string& out) override {
-    append_pfam_targets(out, lot);
-    for (PfamDomain& row : pfam_domains(lot)) HMMJIT_TRY(domains_.add(std::move(row)));
+    append_pfam_targets(out, lot, marked_);
+    std::vector<PfamDomain> rows = pfam_domains(lot);
+    for (PfamDomain& row : rows) {
+      if (marked_) {
+        std::string mark;
+        append_kept_place(mark, reported_++);
+        row.line.insert(0, mark);
+      }
+      HMMJIT_TRY(domains_.add(std::move(row)));
+    }
     return {};
   }
   Status end(int, const Write& write) override {
@@ -82,6 +94,8 @@ class PfamTable final : public Output {
 
  private:
   const HitList& totals_;
+  bool marked_;               // for KeptRows
+  std::size_t reported_ = 0;  // domains so far
   Sorted<PfamDomain, PfamOrder> domains_;
 };
 
@@ -168,11 +182,15 @@ std::unique_ptr<Output> make_output(OutputKind kind, const ModelResult& result,
   const RecordOptions& records = report.records;
   switch (kind) {
     case OutputKind::kTargets:
-      return std::make_unique<Rows>(kind, "", append_target_table);
+      return std::make_unique<Rows>(kind, "", [&records](std::string& out, const HitLot& lot) {
+        append_target_table(out, lot, records.kept);
+      });
     case OutputKind::kDomains:
-      return std::make_unique<Rows>(kind, "", append_domain_table);
+      return std::make_unique<Rows>(kind, "", [&records](std::string& out, const HitLot& lot) {
+        append_domain_table(out, lot, records.kept);
+      });
     case OutputKind::kPfam:
-      return std::make_unique<PfamTable>(result);
+      return std::make_unique<PfamTable>(result, records);
     case OutputKind::kTsv:
       return std::make_unique<Rows>(kind, "", [&records](std::string& out, const HitLot& lot) {
         append_tsv(out, lot, records);

@@ -10,9 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/numbers.hpp"
-#include "io/text_fields.hpp"
-
+#include "report/kept_rows.hpp"
 
 namespace hmmjit {
 namespace {
@@ -82,9 +80,11 @@ Result<std::unique_ptr<ReportWriter>> ReportWriter::create(
     } else {
       HMMJIT_ASSIGN(output.file, TextOutput::create(output.path));
     }
-    if (options.records.kept && (kind == OutputKind::kDomains || kind == OutputKind::kTsv ||
-                                 kind == OutputKind::kJson ||
-                                 (kind == OutputKind::kTargets && !options.scan))) {
+    const bool by_target = kind == OutputKind::kTargets || kind == OutputKind::kDomains;
+    if (options.records.kept && (by_target ? !options.scan
+                                           : kind == OutputKind::kPfam ||
+                                                 kind == OutputKind::kTsv ||
+                                                 kind == OutputKind::kJson)) {
       HMMJIT_ASSIGN(output.held, SpoolFile::create());
     }
   }
@@ -319,7 +319,7 @@ Status ReportWriter::receive_scan(ScanTables& tables, bool only_with_hits) {
   };
   HMMJIT_ASSIGN(const bool begun,
                 tables.write({to(OutputKind::kTargets), to(OutputKind::kDomains)},
-                                                scan_begun_, only_with_hits));
+                             scan_begun_, only_with_hits, kept_));
   scan_begun_ |= begun;
   return {};
 }
@@ -331,45 +331,13 @@ Status ReportWriter::write_trailer(OutputKind kind, const RunDescription& run,
   return put(kind, text);
 }
 
-namespace {
-
-// Column "rep" of a row of --tblout.
-int reported_domains_of(std::string_view row) {
-  std::string_view word;
-  for (int column = 0; column <= 16; ++column) word = take_word(&row);
-  return static_cast<int>(parse_int(word).value_or(0));
-}
-
-}  // namespace
-
 Status ReportWriter::release(OutputKind kind) {
-  File& output = file_of(kind);
-  SpoolFile held = *std::exchange(output.held, std::nullopt);
-  std::size_t domain = 0;
-  const auto is_kept = [&] { return domain < kept_.size() && kept_[domain++]; };
-  std::string text, line;
+  SpoolFile held = *std::exchange(file_of(kind).held, std::nullopt);
+  KeptRows rows(kind, kept_);
+  std::string text;
   return held.for_each([&](std::string_view bytes) -> Status {
     text.clear();
-    for (const char c : bytes) {
-      if (kind == OutputKind::kTsv || kind == OutputKind::kJson) {  // a value to be replaced
-        if (c != kKeptLater) {
-          text += c;
-        } else if (kind == OutputKind::kJson) {
-          text += is_kept() ? "true" : "false";
-        } else {
-          text += is_kept() ? '1' : '0';
-        }
-        continue;
-      }
-      line += c;  // a line to be left out: of a domain, or of a target without any that remains
-      if (c != '\n') continue;
-      bool any = line.starts_with('#');
-      for (int left = any ? 0 : kind == OutputKind::kTargets ? reported_domains_of(line) : 1;
-           left > 0; --left)
-        any |= is_kept();
-      if (any) text += line;
-      line.clear();
-    }
+    rows.append(text, bytes);
     return put(kind, text);
   });
 }
@@ -378,8 +346,7 @@ Status ReportWriter::complete(const RunDescription& run, std::span<OutputFile* c
                               OutputFile::Afterwards afterwards) {
   const ReportOptions& options = settings_.report;
   if (scan_ && !options.scan_by_range) HMMJIT_TRY(receive_scan(*scan_, false));
-  for (const OutputKind kind :
-       {OutputKind::kTargets, OutputKind::kDomains, OutputKind::kTsv, OutputKind::kJson}) {
+  for (const OutputKind kind : kAllOutputs) {
     if (file_of(kind).held) HMMJIT_TRY(release(kind));
   }
   std::vector<OutputFile*> files(others.begin(), others.end());

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/sorted.hpp"
 #include "search/hit_coding.hpp"
@@ -21,7 +22,8 @@ struct ScannedHit {
   std::uint64_t index = 0;      ///< of the sequence in the input
   std::string name, accession;  ///< of the sequence
   int length = 0;
-  Hit hit;  ///< the model in the place of the target
+  std::uint64_t first_domain = 0;  ///< of its reported ones, among those of all hits
+  Hit hit;                         ///< the model in the place of the target
 };
 
 /// Orders scanned hits by sequence.
@@ -53,12 +55,15 @@ class ScanTables {
   /// Writes hmmscan's --tblout and --domtblout: targets of the search in input order as queries,
   /// models as targets. Call it once, after the last add.
   /// `begun`: the column names have been written. Otherwise they come first, even if there is no
-  /// hit, unless `only_with_hits`. Returns whether they have been written now.
-  Result<bool> write(const Out& out, bool begun = false, bool only_with_hits = false);
+  /// hit, unless `only_with_hits`. `kept`: whether each domain that the search reported remains when
+  /// overlaps are resolved; empty: they are not. Returns whether the names have been written now.
+  Result<bool> write(const Out& out, bool begun = false, bool only_with_hits = false,
+                     const std::vector<bool>& kept = {});
 
  private:
   Thresholds rules_;
   double Z_ = 0;
+  std::uint64_t reported_ = 0;  // domains so far
   HitsByTarget hits_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "report/kept_rows.hpp"
 #include "report/numbers.hpp"
 #include "report/report_header.hpp"
 #include "report/text.hpp"
@@ -77,13 +78,14 @@ void append_target_table_header(std::string& out, const ModelInfo& model, const 
       "---------------------\n";
 }
 
-void append_target_table(std::string& out, const HitLot& lot) {
+void append_target_table(std::string& out, const HitLot& lot, bool marked) {
   const ModelInfo& model = lot.model();
   const HitList& hits = lot.totals();
   const Widths w = widths_of(model, hits);
   for (const Hit& hit : lot.hits) {
     if (!hit.flags.reported) continue;
     const Domain& best = hit.best_domain();
+    if (marked) append_kept_mark(out, hit.reported_domains);
     append_names(out, text::left, names_of(hit, model), w, " ", false);
     out += ' ';
     text::scores(out, target_e_value(hit, hits), hit.score.bits, target_bias(hit));
@@ -120,7 +122,7 @@ void append_domain_table_header(std::string& out, const ModelInfo& model, const 
       "----- ----- ----- ---- ---------------------\n";
 }
 
-void append_domain_table(std::string& out, const HitLot& lot) {
+void append_domain_table(std::string& out, const HitLot& lot, bool marked) {
   const ModelInfo& model = lot.model();
   const HitList& hits = lot.totals();
   const Widths w = widths_of(model, hits);
@@ -133,6 +135,7 @@ void append_domain_table(std::string& out, const HitLot& lot) {
     for (std::size_t d = 0; d < hit.score.domains.size(); ++d) {
       if (!hit.domain_flags[d].reported) continue;
       const Domain& domain = hit.score.domains[d];
+      if (marked) append_kept_mark(out, 1);
       append_names(out, text::left, names_of(hit, model), w, length, false);
       append_count(out, model.M, 5);
       out += ' ';
@@ -172,11 +175,12 @@ void append_pfam_target_titles(std::string& out, const HitList& hits) {
   out += " ------ --------- --- ----- -----    ---------------------\n";
 }
 
-void append_pfam_targets(std::string& out, const HitLot& lot) {
+void append_pfam_targets(std::string& out, const HitLot& lot, bool marked) {
   const HitList& hits = lot.totals();
   const std::size_t width = pfam_width(hits);
   for (const Hit& hit : lot.hits) {
     if (!hit.flags.reported) continue;
+    if (marked) append_kept_mark(out, hit.reported_domains);
     text::left(out, hit.name, width);
     out += "  ";
     text::score(out, hit.score.bits);

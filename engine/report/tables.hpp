@@ -10,16 +10,16 @@ namespace hmmjit {
 
 /// Header lines; widths are those of the first model's results.
 void append_target_table_header(std::string& out, const ModelInfo& model, const HitList& hits);
-/// One row per reported target.
-void append_target_table(std::string& out, const HitLot& lot);
+/// One row per reported target. `marked`, here and below: rows begin with marks for KeptRows.
+void append_target_table(std::string& out, const HitLot& lot, bool marked = false);
 
 void append_domain_table_header(std::string& out, const ModelInfo& model, const HitList& hits);
 /// One row per reported domain.
-void append_domain_table(std::string& out, const HitLot& lot);
+void append_domain_table(std::string& out, const HitLot& lot, bool marked = false);
 
 /// The two halves of --pfamtblout, both with headers for every model.
 void append_pfam_target_titles(std::string& out, const HitList& hits);
-void append_pfam_targets(std::string& out, const HitLot& lot);
+void append_pfam_targets(std::string& out, const HitLot& lot, bool marked = false);
 void append_pfam_domain_titles(std::string& out, const HitList& hits);
 /// A line of the second half with its sort key; equal lines keep the order of the hits.
 struct PfamDomain {

@@ -644,10 +644,15 @@ class Habits(ScratchFolder):
                     self.assertEqual(out, all_out)
 
     def features(self, options):
-        done = search(["-o", "/dev/null", "--tsv", self.path("tsv"), "--domtblout", self.path("domtbl"), "--tblout", self.path("tbl"), "--gff", self.path("gff"), "--bed",
-                       self.path("bed"), "--fasta", self.path("fasta"), "--domfasta", self.path("domains")] +
-                      options + [self.library, self.targets])
+        tables = ["--domtblout", self.path("domtbl"), "--tblout", self.path("tbl")]
+        done = search(["-o", "/dev/null", "--tsv", self.path("tsv"), "--pfamtblout", self.path("pfamtbl"), "--gff",
+                       self.path("gff"), "--bed", self.path("bed"), "--fasta", self.path("fasta"), "--domfasta",
+                       self.path("domains")] + tables + options + [self.library, self.targets])
         self.assertEqual(done.returncode, 0, done.stderr)
+
+        def rows_of(table):
+            return [line.split() for line in result_lines(read(self.path(table))) if line]
+
         lines = read(self.path("tsv")).decode().rstrip("\n").split("\n")
         head = lines[0].split("\t")
         rows = [dict(zip(head, line.split("\t"))) for line in lines[1:]]
@@ -656,14 +661,31 @@ class Habits(ScratchFolder):
             self.assertEqual(sorted((row["target"], row["env_from"], row["model"]) for row in kept),
                              sorted((row[0], str(int(row[1]) + 1), row[3]) for row in
                                     (line.split("\t") for line in read(self.path("bed")).decode().splitlines())))
-            table = [line.split() for line in result_lines(read(self.path("domtbl"))) if line]
-            self.assertEqual([(row[0], row[3], row[19]) for row in table],
+            self.assertEqual([(row[0], row[3], row[19]) for row in rows_of("domtbl")],
                              [(row["target"], row["model"], row["env_from"]) for row in kept])
-            targets = [line.split() for line in result_lines(read(self.path("tbl"))) if line]
-            self.assertEqual([(row[0], row[2]) for row in targets],
-                             list(dict.fromkeys((row["target"], row["model"]) for row in kept)))
+            targets = list(dict.fromkeys((row["target"], row["model"]) for row in kept))
+            self.assertEqual([(row[0], row[2]) for row in rows_of("tbl")], targets)
+            pfam = read(self.path("pfamtbl")).split(b"# Sequence scores")[1:]
+            shown = [[line.split() for line in result_lines(half) if line]
+                     for model in pfam for half in model.split(b"# Domain scores")]
+            self.assertEqual([row[0] for half in shown[::2] for row in half], [target for target, _ in targets])
+            self.assertEqual(sorted((row[0], row[5], row[6]) for half in shown[1::2] for row in half),
+                             sorted((row["target"], row["env_from"], row["env_to"]) for row in kept))
+            for half in shown[1::2]:
+                self.assertEqual(sorted(half, key=lambda row: float(row[2])), half)
+            # hmmscan's tables show the same domains, and no others.
+            whole = search(["-o", "/dev/null", "--as", "hmmscan"] + tables + [self.library, self.targets])
+            self.assertEqual(whole.returncode, 0, whole.stderr)
+            all_domains, all_targets = rows_of("domtbl"), rows_of("tbl")
+            done = search(["-o", "/dev/null", "--as", "hmmscan"] + tables + options + [self.library, self.targets])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            remain = {(row["target"], row["model"], row["env_from"]) for row in kept}
+            self.assertEqual(rows_of("domtbl"), [row for row in all_domains if (row[3], row[0], row[19]) in remain])
+            self.assertEqual(rows_of("tbl"), [row for row in all_targets if (row[2], row[0]) in
+                                              {(target, model) for target, model, _ in remain}])
+            self.assertLess(len(rows_of("domtbl")), len(all_domains))
         else:
-            self.assertEqual(len([line for line in result_lines(read(self.path("domtbl"))) if line]), len(rows))
+            self.assertEqual(len(rows_of("domtbl")), len(rows))
         return [row for row in rows if row["included"] == "1" and row["domain_included"] == "1"]
 
     def test_features_are_the_included_domains(self):
@@ -709,8 +731,10 @@ class Habits(ScratchFolder):
                  "'single", "=sum()", "-x"]
         scenario.write_fasta(self.targets, [[name, "", residues] for name in names])
         done = search(["-o", "/dev/null", "--tsv", self.path("tsv"), "--gff", self.path("gff"), "--bed", self.path("bed"),
-                       self.fn3, self.targets])
+                       "--resolve-overlaps", "--domtblout", self.path("domtbl"), self.fn3, self.targets])
         self.assertEqual(done.returncode, 0, done.stderr)
+        table = [line.split()[0] for line in read(self.path("domtbl")).decode().splitlines()]
+        self.assertEqual({name for name in names if name in table}, set(names))
         with open(self.path("tsv"), newline="") as file:
             rows = list(csv.DictReader(file, delimiter="\t"))
         self.assertEqual({row["target"] for row in rows}, set(names))

@@ -137,17 +137,14 @@ Result<std::unique_ptr<FeatureWriter>> start_features(const ParsedOptions& optio
   OverlapRule rule;
   rule.nucleotides = options.knows("--watson");
   rule.resolve = options.is_set("--resolve-overlaps") || options.is_set("--clans");
-  constexpr const char* kResolved[] = {"--domtblout", "--tsv", "--json"};
+  constexpr const char* kResolved[] = {"--tblout", "--domtblout", "--pfamtblout", "--tsv", "--json"};
   const bool resolved =
       std::ranges::any_of(kResolved, [&](const char* name) { return options.is_set(name); });
   if (rule.resolve && !paths.any() && !resolved)
     return fail(ErrorCode::kUsage,
-                "overlaps are resolved in --domtblout, --tsv, --json, --gff, --bed, --fasta and "
-                "--domfasta",
+                "overlaps are resolved in --tblout, --domtblout, --pfamtblout, --tsv, --json, --gff, "
+                "--bed, --fasta and --domfasta",
                 {}, "add one of them");
-  if (rule.resolve && options.is_set("--domtblout") && options.text("--as") == "hmmscan")
-    return fail(ErrorCode::kUsage, "overlaps are not resolved in --domtblout with --as hmmscan", {},
-                "leave one of the two out, or take --tsv");
   for (const char* name : kResolved) {
     if (rule.resolve && options.text(name).find("{query}") != std::string_view::npos)
       return fail(ErrorCode::kUsage, "overlaps of several queries are not resolved in files of one",
