@@ -94,9 +94,9 @@ ErrorCode code_of(const std::function<void()>& call, std::string* text = nullptr
 }
 
 // A static function whose name is that of a member is no value to copy.
-static_assert(!requires(bool& to) {
-  hmmjit_members::put(to, hmmjit::FilterOptions::max_sensitivity);
-});
+template <typename From>
+constexpr bool kIsCopied = requires(bool& to, const From& from) { hmmjit_members::put(to, from); };
+static_assert(kIsCopied<int> && !kIsCopied<decltype(hmmjit::FilterOptions::max_sensitivity)>);
 
 TEST(Engine, PlansAHostsProblemWithoutGpu) {
   const Engine engine(settings());
