@@ -1036,7 +1036,7 @@ def fill_cache(settings, pool):
     lengths = sorted({m.M for g in pool.groups for m in g} | {e + d for e in EDGES for d in range(-2, 3)}
                      | set(range(1025, 1537, 16)))
     begun = time.monotonic()
-    done = subprocess.run([settings.program, "cache", "warm", "--length", *map(str, lengths)],
+    done = subprocess.run([settings.program, "cache", "warm", *(f"--length={n}" for n in lengths)],
                           env=dict(os.environ, HMMJIT_CACHE_DIR=settings.warm), capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"random_searches.py: cache warm failed: {done.stderr.strip()[-1000:]}")
