@@ -309,10 +309,13 @@ Status Search::add(const TargetBlock& block) {
     p.next = 0;
   }
   const std::size_t models = s.models.size();
+  const auto cancelled = [&] { return s.options.cancelled && s.options.cancelled(); };
   HMMJIT_TRY(without_large_matrices([&] {
-    for_each_index(s.options.threads, s.runs.size() * models,
-                   [&](std::size_t n) { s.search(n / models, n % models, block); });
+    for_each_index(s.options.threads, s.runs.size() * models, [&](std::size_t n) {
+      if (!cancelled()) s.search(n / models, n % models, block);
+    });
   }));
+  if (cancelled()) return fail(ErrorCode::kInterrupted, "the search was cancelled");
   s.targets += block.size();
   return {};
 }

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -41,6 +42,7 @@ struct Options {
   /// False drops the alignment text of every domain; column scores need it.
   bool keep_alignments = true;
   int threads = 1;             ///< the caller's included
+  std::function<bool()> cancelled = {};  ///< ends add() early; asked by any thread
 };
 
 /// A hit passes by its E-value, or by its score where one is given.
@@ -111,7 +113,7 @@ class Search {
 
   /// Searches the targets of a block with all models. Targets are whole; their order and number
   /// count, not the blocks that they come in. Fails with kResources where a matrix would be too
-  /// large. The block may be released once this returns.
+  /// large, and with kInterrupted once cancelled. The block may be released once this returns.
   Status add(const TargetBlock& block);
   /// The result of a model after the last block. To be called once for each.
   HitList finish(std::size_t query);

@@ -1,32 +1,21 @@
 // hmmjit nhmmer: DNA and RNA models, alignments and sequences against long sequences, both strands.
-#include <algorithm>
-#include <future>
-#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "build/hmm_writer.hpp"
-#include "core/trace.hpp"
 #include "hmmjit/command.hpp"
 #include "nucleotide_options.hpp"
 #include "nucleotide_queries.hpp"
 #include "query_options.hpp"
-#include "report/nucleotide_report.hpp"
+#include "report/nucleotide_run.hpp"
 #include "report/records.hpp"
 #include "report/stockholm.hpp"
-#include "search/search.hpp"
 #include "search_inputs.hpp"
 #include "search_program.hpp"
 
 namespace hmmjit::tools {
 namespace {
-
-// Targets are read in blocks of at least so many residues; a target is never divided.
-constexpr std::size_t kResiduesOfBlock = std::size_t{16} << 20;
-// Models of at most so many positions take part in one pass over the targets (a gigabyte); all do
-// where targets can be read only once.
-constexpr std::uint64_t kPositionsOfPass = std::uint64_t{1} << 20;
 
 Result<SequenceQueries> open_queries(const ParsedOptions& options, const std::string& path) {
   SequenceQueries queries;
@@ -62,104 +51,39 @@ class Nhmmer {
         options_(make_nucleotide_options(run.options, run.search, false)) {}
 
   Result<SearchStatistics> search() {
-    const double begin = Trace::now();
     if (!run_.options.is_set("--dna") && !run_.options.is_set("--rna"))
       HMMJIT_TRY(check_nucleotides(run_.options.arguments()[1]));
     HMMJIT_TRY(files_.begin(run_.options, queries_.builds()));
-    statistics_.backend = host_filters_name();
-    statistics_.threads = options_.threads;
-    statistics_.passes = 0;
-    while (true) {
-      HMMJIT_ASSIGN(std::vector<nucleotide::Query> queries, next_queries());
-      if (queries.empty()) break;
-      if (statistics_.passes++ > 0) HMMJIT_TRY(run_.targets->rewind());
-      nucleotide::Search pass(queries, options_);
-      HMMJIT_TRY(read_targets(pass));
-      for (std::size_t q = 0; q < queries.size(); ++q)
-        HMMJIT_TRY(write(queries[q].model->hmm, pass.finish(q)));
-    }
-    files_.end(run_.further_files);
-    statistics_.wall_seconds = Trace::now() - begin;
-    return statistics_;
+    const NucleotideRun run{
+        .options = options_,
+        .next_query = [this] { return next_query(); },
+        .receive = [this](const NucleotideResult& result,
+                          const ModelResult& single) { return write(result, single); },
+        .target_file = run_.options.arguments()[1]};
+    auto statistics = run_nucleotides(run, *run_.targets, run_.progress);
+    if (statistics) files_.end(run_.further_files);
+    return statistics;
   }
 
  private:
-  // Those of the next pass; none at the end.
-  Result<std::vector<nucleotide::Query>> next_queries() {
-    std::vector<nucleotide::Query> queries;
-    std::uint64_t positions = 0;
-    while (positions < kPositionsOfPass || !run_.targets->rewindable()) {
-      HMMJIT_ASSIGN(std::optional<build::BuiltModel> built, queries_.next());
-      if (!built) break;
-      if (files_.models) {
-        std::string text;
-        append_hmm_text(text, *built, author_of(run_.options).model_tag(), date_text());
-        files_.models->write(text);
-      }
-      positions += static_cast<std::uint64_t>(built->hmm.M);
-      const int length = window_length(run_.options, built->hmm);
-      HMMJIT_ASSIGN(nucleotide::Query query,
-                    make_nucleotide_query(std::move(built->hmm), length, run_.search.thresholds));
-      queries.push_back(std::move(query));
-      ++run_.progress.models_started;
+  Result<std::optional<nucleotide::Query>> next_query() {
+    HMMJIT_ASSIGN(std::optional<build::BuiltModel> built, queries_.next());
+    if (!built) return std::nullopt;
+    if (files_.models) {
+      std::string text;
+      append_hmm_text(text, *built, author_of(run_.options).model_tag(), date_text());
+      files_.models->write(text);
     }
-    return queries;
+    const int length = window_length(run_.options, built->hmm);
+    return make_nucleotide_query(std::move(built->hmm), length, run_.search.thresholds);
   }
 
-  // A block is read while the one before it is searched.
-  Status read_targets(nucleotide::Search& pass) {
-    const auto read = [this]() -> Result<TargetBlock> {
-      TargetBlock block;
-      HMMJIT_TRY(run_.targets->next(block, kResiduesOfBlock));
-      return block;
-    };
-    HMMJIT_ASSIGN(TargetBlock block, read());
-    while (block.size() > 0) {
-      auto next = std::async(std::launch::async, read);
-      for (std::size_t n = 0; n < block.size(); ++n) {
-        if (block.length(n) == 0 && options_.partition == nucleotide::Partition::kSerial)
-          return fail(ErrorCode::kInput,
-                      fmt::format("sequence {} has no residues", block[n].name),
-                      run_.options.arguments()[1], "remove it, or search without --cpu 0");
-      }
-      HMMJIT_TRY(pass.add(block));
-      if (statistics_.passes == 1) {
-        statistics_.targets += block.size();
-        statistics_.residues += block.residue_count();
-        run_.progress.targets += block.size();
-        run_.progress.residues += block.residue_count();
-      }
-      ++statistics_.blocks;
-      HMMJIT_ASSIGN(block, next.get());
-    }
-    run_.progress.targets_complete = true;
-    return {};
-  }
-
-  Status write(const Hmm& hmm, nucleotide::HitList hits) {
-    NucleotideResult result;
-    ModelResult single;  // the same as targets with one domain each
-    single.index = statistics_.models++;
-    single.model = {.name = hmm.name,
-                    .accession = hmm.accession,
-                    .description = hmm.description,
-                    .M = hmm.M,
-                    .consensus = hmm.consensus};
-    single.calibration = hmm.calibration;
-    single.alignments = run_.search.keep_alignments;
-    single.hits = single_domain_hits(hits);
-    result.query = single.model;
-    result.hits = std::move(hits);
-    ++run_.progress.models_done;
-    statistics_.counters += single.hits.counters;
-    statistics_.hits_reported += single.hits.reported;
-    statistics_.domains_reported += single.hits.reported;
-
+  Status write(const NucleotideResult& result, const ModelResult& single) {
     std::string text;
     const auto put = [&](OutputKind kind) {
       return run_.writer.put(kind, std::exchange(text, {}));
     };
-    HMMJIT_TRY(run_.writer.begin_query(hmm.name));
+    HMMJIT_TRY(run_.writer.begin_query(single.model.name));
     append_nucleotide_table_header(text, result);
     HMMJIT_TRY(run_.writer.begin_model(single, std::exchange(text, {})));
     append_nucleotide_table(text, result);
@@ -179,9 +103,10 @@ class Nhmmer {
     if (!paths.alignment.empty()) {
       HMMJIT_ASSIGN(const std::size_t rows, write_alignment(single));
       text += rows == 0 ? "# No hits satisfy inclusion thresholds; no alignment saved\n"
-                        : fmt::format("# Alignment of {} hits satisfying inclusion thresholds "
-                                      "saved to: {}\n",
-                                      rows, path_of_query(paths.alignment, hmm.name));
+                        : fmt::format(
+                              "# Alignment of {} hits satisfying inclusion thresholds "
+                              "saved to: {}\n",
+                              rows, path_of_query(paths.alignment, single.model.name));
     }
     HMMJIT_TRY(put(OutputKind::kMain));
     if (files_.dfam) {
@@ -197,7 +122,6 @@ class Nhmmer {
     totals.add(single);
     totals.add_domains(single.hits.hits);
     run_.writer.count(totals);
-    ++run_.progress.results_delivered;
     return run_.writer.end_query();
   }
 
@@ -223,7 +147,6 @@ class Nhmmer {
   NucleotideQueries& queries_;
   const nucleotide::Options options_;
   FurtherFiles files_;
-  SearchStatistics statistics_;
 };
 
 const SearchProgram& program() {

@@ -10,7 +10,7 @@
 #include "hmmjit/command.hpp"
 #include "io/hmm_file.hpp"
 #include "nucleotide_options.hpp"
-#include "report/nucleotide_report.hpp"
+#include "report/nucleotide_run.hpp"
 #include "search/search.hpp"
 #include "search_inputs.hpp"
 #include "search_program.hpp"

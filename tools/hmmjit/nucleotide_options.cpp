@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "search/hits.hpp"
 #include "search_options.hpp"
 
 namespace hmmjit::tools {
@@ -158,23 +157,8 @@ nucleotide::Options make_nucleotide_options(const ParsedOptions& options,
   out.block_length = number("--block_length");
   out.Z = options.given_real("-Z");
   out.column_scores = options.is_set("--aliscoresout");
+  out.keep_alignments = search.keep_alignments || out.column_scores;
   return out;
-}
-
-Result<nucleotide::Query> make_nucleotide_query(Hmm hmm, int window_length,
-                                                const Thresholds& rules) {
-  nucleotide::Query query{.model = {},
-                          .window_length = window_length,
-                          .report = {rules.target.e_value, rules.target.score},
-                          .include = {rules.include_target.e_value, rules.include_target.score}};
-  if (rules.cutoffs != ModelCutoffs::kNone) {
-    const std::optional<Cutoff> cutoff = cutoff_of(hmm, rules);
-    if (!cutoff) return lacks_cutoffs(rules, hmm.name);
-    query.report.score = query.include.score = static_cast<double>(cutoff->sequence);
-  }
-  query.model = make_search_model(std::move(hmm));
-  HMMJIT_TRY(nucleotide::check(query));
-  return query;
 }
 
 }  // namespace hmmjit::tools

@@ -17,8 +17,4 @@ std::span<const OptionSpec> nhmmscan_option_table();
 nucleotide::Options make_nucleotide_options(const ParsedOptions& options,
                                             const SearchOptions& search, bool scan);
 
-/// A query with the thresholds of `rules`. Fails with kInput where its model lacks the cutoffs asked
-/// for, or is too long.
-Result<nucleotide::Query> make_nucleotide_query(Hmm hmm, int window_length, const Thresholds& rules);
-
 }  // namespace hmmjit::tools

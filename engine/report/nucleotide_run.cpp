@@ -1,0 +1,129 @@
+#include "report/nucleotide_run.hpp"
+
+#include <fmt/format.h>
+
+#include <future>
+#include <utility>
+#include <vector>
+
+#include "core/trace.hpp"
+
+namespace hmmjit {
+namespace {
+
+// Targets are read in blocks of at least so many residues; a target is never divided.
+constexpr std::size_t kResiduesOfBlock = std::size_t{16} << 20;
+// Models of at most so many positions take part in one pass over the targets (a gigabyte); all do
+// where targets can be read only once.
+constexpr std::uint64_t kPositionsOfPass = std::uint64_t{1} << 20;
+
+struct Pass {
+  std::vector<nucleotide::Query> queries;
+  std::uint64_t positions = 0;
+};
+
+Result<Pass> next_pass(const NucleotideRun& run, bool rewindable, SearchProgress& progress) {
+  Pass pass;
+  while (pass.positions < kPositionsOfPass || !rewindable) {
+    HMMJIT_ASSIGN(std::optional<nucleotide::Query> query, run.next_query());
+    if (!query) break;
+    pass.positions += static_cast<std::uint64_t>(query->model->hmm.M);
+    pass.queries.push_back(*std::move(query));
+    ++progress.models_started;
+  }
+  return pass;
+}
+
+// A block is read while the one before it is searched.
+Status read_targets(const NucleotideRun& run, const Pass& pass, TargetSource& targets,
+                    nucleotide::Search& search, SearchStatistics& statistics,
+                    SearchProgress& progress) {
+  const auto read = [&targets]() -> Result<TargetBlock> {
+    TargetBlock block;
+    HMMJIT_TRY(targets.next(block, kResiduesOfBlock));
+    return block;
+  };
+  progress.target_bytes_total = targets.bytes_total();
+  HMMJIT_ASSIGN(TargetBlock block, read());
+  while (block.size() > 0) {
+    auto next = std::async(std::launch::async, read);
+    for (std::size_t n = 0; n < block.size(); ++n) {
+      if (block.length(n) == 0 && run.options.partition == nucleotide::Partition::kSerial)
+        return fail(ErrorCode::kInput, fmt::format("sequence {} has no residues", block[n].name),
+                    run.target_file, "remove it, or search without --cpu 0");
+    }
+    HMMJIT_TRY(search.add(block));
+    if (statistics.passes == 1) {
+      statistics.targets += block.size();
+      statistics.residues += block.residue_count();
+      progress.targets += block.size();
+      progress.residues += block.residue_count();
+    }
+    progress.cells += pass.positions * block.residue_count();
+    ++statistics.blocks;
+    HMMJIT_ASSIGN(block, next.get());
+    progress.target_bytes_read = targets.bytes_read();
+  }
+  progress.targets_complete = true;
+  return {};
+}
+
+}  // namespace
+
+Result<nucleotide::Query> make_nucleotide_query(Hmm hmm, int window_length,
+                                                const Thresholds& rules) {
+  nucleotide::Query query{.model = {},
+                          .window_length = window_length,
+                          .report = {rules.target.e_value, rules.target.score},
+                          .include = {rules.include_target.e_value, rules.include_target.score}};
+  if (rules.cutoffs != ModelCutoffs::kNone) {
+    const std::optional<Cutoff> cutoff = cutoff_of(hmm, rules);
+    if (!cutoff) return lacks_cutoffs(rules, hmm.name);
+    query.report.score = query.include.score = static_cast<double>(cutoff->sequence);
+  }
+  query.model = make_search_model(std::move(hmm));
+  HMMJIT_TRY(nucleotide::check(query));
+  return query;
+}
+
+Result<SearchStatistics> run_nucleotides(const NucleotideRun& run, TargetSource& targets,
+                                         SearchProgress& progress) {
+  const double begin = Trace::now();
+  SearchStatistics statistics;
+  statistics.backend = host_filters_name();
+  statistics.threads = run.options.threads;
+  statistics.passes = 0;
+  while (true) {
+    HMMJIT_ASSIGN(const Pass pass, next_pass(run, targets.rewindable(), progress));
+    if (pass.queries.empty()) break;
+    if (statistics.passes++ > 0) HMMJIT_TRY(targets.rewind());
+    nucleotide::Search search(pass.queries, run.options);
+    HMMJIT_TRY(read_targets(run, pass, targets, search, statistics, progress));
+    for (std::size_t q = 0; q < pass.queries.size(); ++q) {
+      const Hmm& hmm = pass.queries[q].model->hmm;
+      NucleotideResult result;
+      result.hits = search.finish(q);
+      ModelResult single;
+      single.index = statistics.models++;
+      single.model = {.name = hmm.name,
+                      .accession = hmm.accession,
+                      .description = hmm.description,
+                      .M = hmm.M,
+                      .consensus = hmm.consensus};
+      single.calibration = hmm.calibration;
+      single.alignments = run.options.keep_alignments;
+      single.hits = single_domain_hits(result.hits);
+      result.query = single.model;
+      ++progress.models_done;
+      statistics.counters += single.hits.counters;
+      statistics.hits_reported += single.hits.reported;
+      statistics.domains_reported += single.hits.reported;
+      HMMJIT_TRY(run.receive(result, single));
+      ++progress.results_delivered;
+    }
+  }
+  statistics.wall_seconds = Trace::now() - begin;
+  return statistics;
+}
+
+}  // namespace hmmjit

@@ -1,0 +1,32 @@
+// nhmmer for the program and the library: models in passes over long targets.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "report/nucleotide_report.hpp"
+
+namespace hmmjit {
+
+/// A query with the thresholds of `rules`. Fails with kInput where its model lacks the cutoffs asked
+/// for, or is too long.
+Result<nucleotide::Query> make_nucleotide_query(Hmm hmm, int window_length,
+                                                const Thresholds& rules);
+
+struct NucleotideRun {
+  nucleotide::Options options;
+  /// The next model; none after the last.
+  std::function<Result<std::optional<nucleotide::Query>>()> next_query;
+  /// Takes each result in the order of models. `single`: its hits as targets with one domain each.
+  std::function<Status(const NucleotideResult& result, const ModelResult& single)> receive;
+  std::string target_file = {};  ///< for messages
+};
+
+/// Reads the targets once for many models, and in several passes for very many. Fails as
+/// nucleotide::Search and `receive` do, and with kInput for an empty target where each target is
+/// searched for itself.
+Result<SearchStatistics> run_nucleotides(const NucleotideRun& run, TargetSource& targets,
+                                         SearchProgress& progress);
+
+}  // namespace hmmjit
