@@ -214,11 +214,9 @@ std::string ReportHeader::settings(std::string_view reference,
     const auto setting = std::ranges::find(settings, each.option, &HeaderSetting::option);
     if (setting == settings.end()) continue;
     const int columns = program->second == 'b' ? 34 : each.columns;
-    if (each.form == kSeed && setting->value == "0") {
+    if (each.form == kSeed && setting->value == "0")  // one line more
       out += line("random number seed:", "one-time arbitrary", columns);
-    } else {
-      out += line(each.label, text_of(each, setting->value), columns);
-    }
+    out += line(each.label, text_of(each, setting->value), columns);
   }
   return out;
 }

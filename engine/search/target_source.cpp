@@ -8,11 +8,14 @@
 namespace hmmjit {
 namespace {
 
-class RestrictedTargets final : public TargetSource {
+class RestrictedTargets final : public ForwardingSource {
  public:
   RestrictedTargets(std::unique_ptr<TargetSource> source, const Alphabet& alphabet,
                     std::string first, std::optional<std::uint64_t> count)
-      : source_(std::move(source)), alphabet_(alphabet), first_(std::move(first)), count_(count) {}
+      : ForwardingSource(std::move(source)),
+        alphabet_(alphabet),
+        first_(std::move(first)),
+        count_(count) {}
 
   Result<bool> next(TargetBlock& block, std::size_t residues) override {
     while (!count_ || passed_ < *count_) {
@@ -45,17 +48,10 @@ class RestrictedTargets final : public TargetSource {
     passed_ = 0;
     return source_->rewind();
   }
-  bool rewindable() const override { return source_->rewindable(); }
-  bool decode_ahead() override { return source_->decode_ahead(); }
-  bool compressed() const override { return source_->compressed(); }
-  void limit_targets(std::uint64_t residues) override { source_->limit_targets(residues); }
-  std::uint64_t bytes_read() const override { return source_->bytes_read(); }
-  std::uint64_t bytes_total() const override { return source_->bytes_total(); }
 
  private:
   bool found() const { return first_.empty() || found_; }
 
-  std::unique_ptr<TargetSource> source_;
   const Alphabet& alphabet_;
   std::string first_;
   std::optional<std::uint64_t> count_;

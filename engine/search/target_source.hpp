@@ -36,6 +36,22 @@ class TargetSource {
   virtual std::uint64_t bytes_total() const { return 0; }
 };
 
+/// A source that reads from another one.
+class ForwardingSource : public TargetSource {
+ public:
+  explicit ForwardingSource(std::unique_ptr<TargetSource> source) : source_(std::move(source)) {}
+  Status rewind() override { return source_->rewind(); }
+  bool rewindable() const override { return source_->rewindable(); }
+  bool decode_ahead() override { return source_->decode_ahead(); }
+  bool compressed() const override { return source_->compressed(); }
+  void limit_targets(std::uint64_t residues) override { source_->limit_targets(residues); }
+  std::uint64_t bytes_read() const override { return source_->bytes_read(); }
+  std::uint64_t bytes_total() const override { return source_->bytes_total(); }
+
+ protected:
+  std::unique_ptr<TargetSource> source_;
+};
+
 /// Only the targets from the one named `first` on (empty: from the start), `count` of them at
 /// most: hmmsearch's --restrictdb options. Indices count the targets let through.
 std::unique_ptr<TargetSource> restrict_targets(std::unique_ptr<TargetSource> source,

@@ -207,12 +207,13 @@ class AgainstHmmer(ScratchFolder):
     def test_build(self):
         rng = random.Random(SEED + 2)
         path = self.path("several.sto")
-        with open(path, "w") as file:
+        with open(path, "w", encoding="utf-8") as file:
             for number, model in enumerate(self.models):
                 text = self.emitted_alignment(model, rng.randrange(1, 2**31))
-                text = text.replace("# STOCKHOLM 1.0\n", f"# STOCKHOLM 1.0\n#=GF ID family{number}\n"
-                                    "#=GF AC PF00001.2\n#=GF DE Some family\n"
-                                    "#=GF GA 20.5 18.25;\n#=GF TC 21 19;\n", 1)
+                # Columns are padded by bytes, not by characters.
+                text = text.replace("# STOCKHOLM 1.0\n", f"# STOCKHOLM 1.0\n#=GF ID familé{number}\n"
+                                    "#=GF AC PF00001.2\n#=GF DE Söme family\n"
+                                    "#=GF GA 20.5 18.25;\n#=GF TC 21 19;\n", 1).replace("-sample1 ", "-sämple1 ")
                 file.write(text)
         for options in BUILD_CASES:
             with self.subTest(options=options):

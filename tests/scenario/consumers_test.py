@@ -105,6 +105,7 @@ class Consumers(ScratchFolder):
     # ----- names and versions
 
     def test_names_in_banners(self):
+        stockholm = os.path.join(scenario.EXAMPLES, "tutorial", "fn3.sto")
         for name in REPLACED:
             with self.subTest(program=name):
                 head = [scenario.run([program, "-h"]).stdout.decode().split("\n") for program in
@@ -136,6 +137,12 @@ class Consumers(ScratchFolder):
                     if name == "jackhmmer" and output == "report":  # settings stand in another order there
                         want, got = sorted(want), sorted(got)
                     self.assertEqual(want, got)
+        for name, arguments in self.runs() + [("hmmbuild", [self.path("x.hmm"), stockholm])]:
+            with self.subTest(program=name, option="--seed 0"):
+                lines = [[line for line in scenario.run([program, "--seed", "0"] + arguments).stdout.decode().split("\n")
+                          if line.startswith("# random number seed")] for program in (shutil.which(name), self.link(name))]
+                self.assertEqual(lines[0], lines[1])
+                self.assertEqual(len(lines[0]), 2)
 
     def test_names_that_hmmjit_lacks(self):
         for name in ABSENT:

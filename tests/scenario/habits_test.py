@@ -175,24 +175,37 @@ class Habits(ScratchFolder):
                     self.assertEqual(theirs.returncode == 0, found, theirs.stderr)
 
     def test_stale_pressed_files_and_nucleotides_are_warned_of(self):
+        dna = self.path("genome.fa")
+        scenario.write_fasta(dna, [["chromosome", "", "ACGTTGCAATGC" * 200]])
         model = shutil.copy(self.fn3, self.path("copy.hmm"))
         self.assertEqual(scenario.run(["hmmpress", model]).returncode, 0)
         for command in ("search", "scan"):
             self.assertNotIn(b"newer", hmmjit(command, "-o", "/dev/null", model, self.targets).stderr)
+        made1 = shutil.copy(scenario.example_model("MADE1.hmm", self.folder), self.path("dna.hmm"))
+        self.assertEqual(scenario.run(["hmmpress", made1]).returncode, 0)
         later = time.time() + 100
         os.utime(model, (later, later))
+        os.utime(made1, (later, later))
+        done = hmmjit("nhmmscan", "-o", "/dev/null", made1, dna)
+        self.assertIn(f"{made1} is newer than {made1}.h3m", done.stderr.decode())
         for command in ("search", "scan"):
             done = hmmjit(command, "-o", "/dev/null", model, self.targets)
             self.assertEqual(done.returncode, 0)
             self.assertIn(f"{model} is newer than {model}.h3m, which is read in its place", done.stderr.decode())
         done = hmmjit("search", "-o", "/dev/null", model, self.targets, self.targets)
         self.assertEqual(done.stderr.count(b"is newer than"), 1, done.stderr)
-        dna = self.path("genome.fa")
-        scenario.write_fasta(dna, [["chromosome", "", "ACGTTGCAATGC" * 200]])
-        for command, arguments in (("search", [self.globins, dna]), ("phmmer", [self.targets, dna])):
-            done = hmmjit(command, "-o", "/dev/null", *arguments)
-            self.assertEqual(done.returncode, 0)
-            self.assertEqual(done.stderr.decode().count("genome.fa looks like DNA"), 1)
+        database, alignment = self.path("genome.hjdb"), self.path("genome.sto")
+        self.assertEqual(hmmjit("db", "build", "--quiet", "-o", database, dna).returncode, 0)
+        with open(alignment, "w") as file:
+            file.write("# STOCKHOLM 1.0\nchromosome " + "ACGTTGCAATGC" * 200 + "\n//\n")
+        for command, query, targets in (("search", self.globins, dna), ("search", self.globins, database),
+                                        ("search", self.globins, alignment), ("search", self.globins, "-"),
+                                        ("scan", self.globins, dna), ("phmmer", self.targets, dna),
+                                        ("jackhmmer", self.targets, dna)):
+            with self.subTest(command=command, targets=targets):
+                done = hmmjit(command, "-o", "/dev/null", query, targets, data=read(dna))
+                self.assertEqual(done.returncode, 0)
+                self.assertEqual(done.stderr.decode().count(f"{targets} looks like DNA"), 1, done.stderr)
         self.assertNotIn(b"looks like", search(["-o", "/dev/null", self.globins, self.targets]).stderr)
 
     def test_an_output_that_nobody_reads_any_more(self):

@@ -8,7 +8,6 @@
 
 #include "core/trace.hpp"
 #include "hmmjit/command.hpp"
-#include "io/hmm_file.hpp"
 #include "nucleotide_options.hpp"
 #include "report/nucleotide_run.hpp"
 #include "search/search.hpp"
@@ -21,22 +20,23 @@ namespace {
 // Sequences that are searched at a time: enough for all threads.
 constexpr std::size_t kResiduesAtATime = std::size_t{1} << 20;
 
-Result<std::vector<nucleotide::Query>> read_models(const std::string& path,
-                                                   const Thresholds& rules, std::uint64_t* nodes) {
-  HMMJIT_ASSIGN(HmmReader reader, HmmReader::open(path));
+Result<std::vector<nucleotide::Query>> read_models(const ProgramRun& run, std::uint64_t* nodes) {
+  const std::string& path = run.options.arguments()[0];
   std::vector<nucleotide::Query> models;
-  while (true) {
-    HMMJIT_ASSIGN(std::optional<Hmm> hmm, reader.next());
-    if (!hmm) return models;
-    if (hmm->alphabet->type == AlphabetType::kAmino)
-      return fail(ErrorCode::kInput, fmt::format("model {} is of proteins", hmm->name), path,
+  for (;;) {
+    HMMJIT_ASSIGN(std::optional<Query> next, run.profiles());
+    if (!next) return models;
+    Hmm& hmm = next->hmm;
+    if (hmm.alphabet->type == AlphabetType::kAmino)
+      return fail(ErrorCode::kInput, fmt::format("model {} is of proteins", hmm.name), path,
                   "use hmmjit scan");
-    if (!hmm->max_length)
-      return fail(ErrorCode::kInput, fmt::format("model {} has no MAXL", hmm->name), path,
+    if (!hmm.max_length)
+      return fail(ErrorCode::kInput, fmt::format("model {} has no MAXL", hmm.name), path,
                   "build it again with HMMER 3.1 or later, or hmmjit build");
-    *nodes += static_cast<std::uint64_t>(hmm->M);
-    const int length = *hmm->max_length;
-    HMMJIT_ASSIGN(nucleotide::Query query, make_nucleotide_query(*std::move(hmm), length, rules));
+    *nodes += static_cast<std::uint64_t>(hmm.M);
+    const int length = *hmm.max_length;
+    HMMJIT_ASSIGN(nucleotide::Query query,
+                  make_nucleotide_query(std::move(hmm), length, run.search.thresholds));
     models.push_back(std::move(query));
   }
 }
@@ -49,8 +49,7 @@ Result<SearchStatistics> scan(ProgramRun& run) {
   SearchStatistics statistics;
   NucleotideResult result;
   HMMJIT_ASSIGN(const std::vector<nucleotide::Query> models,
-                read_models(find_profile_database(run.options.arguments()[0]),
-                            run.search.thresholds, &result.nodes));
+                read_models(run, &result.nodes));
   result.models = statistics.models = models.size();
   statistics.backend = host_filters_name();
   statistics.threads = options.threads;

@@ -313,7 +313,6 @@ class SearchInputs {
   }
   Status open_targets() {
     HMMJIT_ASSIGN(targets, reopened_targets());
-    warn_of_nucleotides(options_.arguments()[1], sequence_options());
     return {};
   }
   Result<std::unique_ptr<TargetSource>> reopened_targets() const {

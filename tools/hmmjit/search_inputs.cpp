@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
+#include <array>
 #include <cstdlib>
 #include <set>
 #include <utility>
@@ -41,6 +41,37 @@ class CountedModels final : public ByteSource {
  private:
   std::unique_ptr<ByteSource> source_;
   std::atomic<std::uint64_t>& bytes_;
+};
+
+// Proteins: warns if the first targets are plainly nucleotides.
+class Proteins final : public ForwardingSource {
+ public:
+  Proteins(std::unique_ptr<TargetSource> source, std::string file)
+      : ForwardingSource(std::move(source)), file_(std::move(file)) {}
+  Result<bool> next(TargetBlock& block, std::size_t residues) override {
+    auto more = source_->next(block, residues);
+    if (!std::exchange(seen_, true) && looks_like_nucleotides(block))
+      warn(fmt::format("{} looks like DNA, and proteins are searched for; translate it first",
+                       file_));
+    return more;
+  }
+
+ private:
+  static bool looks_like_nucleotides(const TargetBlock& block) {
+    constexpr std::uint64_t kEnough = 60, kMany = 4000;
+    std::array<std::uint64_t, 256> counts{};
+    std::uint64_t residues = 0, nucleotides = 0;
+    for (std::size_t i = 0; i < block.size() && residues < kMany; ++i) {
+      for (const Residue code : block[i].residues) ++counts[code];
+      residues += static_cast<std::uint64_t>(block.length(i));
+    }
+    for (const unsigned char c : std::string_view("ACGTNU"))
+      nucleotides += counts[amino_alphabet().digit[c]];
+    return residues >= kEnough && nucleotides * 100 >= residues * 98;
+  }
+
+  std::string file_;
+  bool seen_ = false;
 };
 
 // "a, b, c and 12 more"
@@ -187,6 +218,8 @@ Result<std::unique_ptr<TargetSource>> open_targets(const ParsedOptions& options,
                                                    const std::string& file,
                                                    const SequenceFormatOptions& format) {
   HMMJIT_ASSIGN(std::unique_ptr<TargetSource> source, open_target_file(file, format));
+  if (format.alphabet.type == AlphabetType::kAmino)
+    source = std::make_unique<Proteins>(std::move(source), file);
   if (options.is_set("--restrictdb_stkey") || options.is_set("--restrictdb_n")) {
     std::optional<std::uint64_t> count;
     if (options.is_set("--restrictdb_n"))
@@ -195,32 +228,6 @@ Result<std::unique_ptr<TargetSource>> open_targets(const ParsedOptions& options,
                               std::string(options.text("--restrictdb_stkey")), count);
   }
   return source;
-}
-
-void warn_of_nucleotides(const std::string& file, const SequenceFormatOptions& format) {
-  const std::string path = find_sequence_file(file);
-  const auto database = is_target_database_file(path);
-  if (format.alphabet.type != AlphabetType::kAmino || !is_regular_file(path) || !database ||
-      *database)
-    return;
-  // Sees the head of the file only: a target may be a chromosome. The search reports what is wrong.
-  auto source = open_byte_source(path);
-  if (!source) return;
-  BufferedInput input(std::move(*source));
-  const auto head = input.peek();
-  if (!head || !head->starts_with('>')) return;
-  std::uint64_t residues = 0, nucleotides = 0;
-  constexpr std::uint64_t kEnough = 60;
-  for (std::string_view rest = *head; !rest.empty();) {
-    const std::string_view line = take_line(&rest);
-    if (line.starts_with('>')) continue;
-    for (const char c : line) {
-      residues += std::isalpha(static_cast<unsigned char>(c)) != 0;
-      nucleotides += std::string_view("ACGTNUacgtnu").find(c) != std::string_view::npos;
-    }
-  }
-  if (residues >= kEnough && nucleotides * 100 >= residues * 98)
-    warn(fmt::format("{} looks like DNA, and proteins are searched for; translate it first", file));
 }
 
 Status check_nucleotides(const std::string& file) {

@@ -72,13 +72,11 @@ Result<double> count_models(const std::string& path, const Thresholds& rules, bo
 Result<std::optional<SequenceFormat>> asserted_format(const SearchProgram& program,
                                                       const ParsedOptions& options);
 
-/// Targets of one file, those of --restrictdb_* only. `file` as on the command line.
+/// Targets of one file, those of --restrictdb_* only. `file` as on the command line. Warns when
+/// they are read as proteins and the first ones are plainly nucleotides.
 Result<std::unique_ptr<TargetSource>> open_targets(const ParsedOptions& options,
                                                    const std::string& file,
                                                    const SequenceFormatOptions& format);
-
-/// Warns where proteins are searched for and the first targets are plainly nucleotides.
-void warn_of_nucleotides(const std::string& file, const SequenceFormatOptions& format);
 
 /// Fails with kInput where the residues of `file` are not plainly nucleotides, as nhmmer does.
 Status check_nucleotides(const std::string& file);
