@@ -20,6 +20,11 @@
 #include "support/random_profiles.hpp"
 
 namespace hmmjit {
+namespace reference {
+void PrintTo(SsvStatus status, std::ostream* out) {
+  *out << (status == SsvStatus::kScore ? "score" : status == SsvStatus::kOverflow ? "overflow" : "no result");
+}
+}  // namespace reference
 namespace {
 
 using hmmjit_device::ByteFilterParams;
@@ -148,10 +153,13 @@ void check(const KernelInstance& kernel, const ByteProfile& profile, const Calib
     const reference::SsvResult want = reference::ssv_filter(profile, residues);
     const std::uint32_t got = out.results[t];
     const auto status = static_cast<reference::SsvStatus>((got >> 16) & 3u);
-    ASSERT_EQ(status, want.status) << kernel.name << ' ' << what << " L " << L;
+    const auto best = static_cast<std::uint32_t>(best_unsigned(profile, residues));
+    const std::string where = kernel.name + " " + what + " L " + std::to_string(L) + " target " +
+                              std::to_string(targets.original[t]) + ": score " +
+                              std::to_string(got & 0xffffu) + ", reference " + std::to_string(best);
+    ASSERT_EQ(status, want.status) << where;
     if (want.status == reference::SsvStatus::kScore) {
-      ASSERT_EQ(got & 0xffffu, static_cast<std::uint32_t>(best_unsigned(profile, residues)))
-          << kernel.name << ' ' << what << " L " << L;
+      ASSERT_EQ(got & 0xffffu, best) << where;
       ASSERT_EQ(reference::ssv_decide(profile, static_cast<int>(got & 0xffffu), L), want);
     }
     bool pass = false;
