@@ -18,11 +18,11 @@ namespace {
 // The text of this many domains takes a millisecond.
 constexpr std::size_t kDomainsOfPiece = 256;
 
-Status write_standard_output(std::string_view text) {
+Status write_standard_output(int descriptor, std::string_view text) {
   const char* data = text.data();
   std::size_t left = text.size();
   while (left > 0) {
-    const ssize_t written = ::write(STDOUT_FILENO, data, left);
+    const ssize_t written = ::write(descriptor, data, left);
     if (written < 0) {
       if (errno == EINTR) continue;
       return fail(ErrorCode::kOutput, std::string("cannot write: ") + std::strerror(errno),
@@ -34,10 +34,10 @@ Status write_standard_output(std::string_view text) {
   return {};
 }
 
-Status complete_standard_output() {
-  HMMJIT_TRY(write_standard_output("[ok]\n"));
+Status complete_standard_output(int descriptor) {
+  HMMJIT_TRY(write_standard_output(descriptor, "[ok]\n"));
   // Network file systems may say only here that there was no room.
-  const int second = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+  const int second = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   if (second >= 0 && ::close(second) != 0 && errno != EINTR)
     return fail(ErrorCode::kOutput, std::string("cannot close: ") + std::strerror(errno),
                 kStandardOutput, "check where it is redirected to");
@@ -61,6 +61,7 @@ Result<std::unique_ptr<ReportWriter>> ReportWriter::create(
   std::unique_ptr<ReportWriter> writer(new ReportWriter);
   writer->settings_ = {options, filters, std::move(author)};
   writer->header_ = header;
+  writer->standard_output_ = paths.standard_output;
   writer->joined_ = joined;
   const std::string* const paths_of_kinds[kOutputKinds] = {
       &paths.targets, &paths.domains, &paths.pfam,      &paths.tsv, &paths.target_tsv,
@@ -97,7 +98,8 @@ Result<std::unique_ptr<ReportWriter>> ReportWriter::create(
 Status ReportWriter::put(OutputKind kind, std::string_view text) {
   File& output = file_of(kind);
   if (output.held) return output.held->append(text);
-  if (!output.file) return kind == OutputKind::kMain ? write_standard_output(text) : Status{};
+  if (!output.file)
+    return kind == OutputKind::kMain ? write_standard_output(standard_output_, text) : Status{};
   output.file->write(text);
   return output.file->status();
 }
@@ -367,7 +369,8 @@ Status ReportWriter::complete(const RunDescription& run, std::span<OutputFile* c
   }
   if (joined_ != nullptr) joined_->begun = true;
   // Standard output is the last that can fail before names are given.
-  if (file_of(OutputKind::kMain).path.empty() && options.ends) HMMJIT_TRY(complete_standard_output());
+  if (file_of(OutputKind::kMain).path.empty() && options.ends)
+    HMMJIT_TRY(complete_standard_output(standard_output_));
   return OutputFile::publish(files, afterwards);
 }
 

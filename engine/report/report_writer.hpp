@@ -28,6 +28,7 @@ inline constexpr const char* kStandardOutput = "standard output";
 struct ReportPaths {
   std::string main, alignment, targets, domains, pfam;
   std::string tsv = {}, json = {}, a3m = {}, target_tsv = {};
+  int standard_output = 1;  ///< the descriptor
 };
 /// `path` with the name of a query for "{query}"; a '/' of the name becomes '_'.
 std::string path_of_query(std::string path, std::string_view query);
@@ -105,6 +106,7 @@ class ReportWriter final : public ResultSink {
   JoinedOutputs* joined_ = nullptr;
   OutputSettings settings_;
   std::string header_;
+  int standard_output_ = 1;
   RunDescription run_;
   std::optional<ScanTables> scan_;
   RunTotals totals_, query_totals_;

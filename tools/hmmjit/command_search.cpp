@@ -24,6 +24,7 @@
 #include "report/report_header.hpp"
 #include "report/report_writer.hpp"
 #include "report/run_statistics.hpp"
+#include "run_context.hpp"
 #include "run_text.hpp"
 #include "search/device_choice.hpp"
 #include "search/hits.hpp"
@@ -38,33 +39,36 @@ namespace {
 
 double rate(double amount, double seconds) { return seconds > 0 ? amount / seconds / 1e9 : 0.0; }
 
-void describe_run(const SearchStatistics& s, const gpu::GpuFilters* gpu, const std::string& note) {
+std::string description_of_run(const SearchStatistics& s, const gpu::GpuFilters* gpu,
+                               const std::string& note) {
+  std::string text;
   if (gpu == nullptr) {
-    diagnose("hmmjit: GPU not used: {}\n", note);
+    text = fmt::format("hmmjit: GPU not used: {}\n", note);
   } else {
     const gpu::Statistics g = gpu->statistics();
-    diagnose(
+    text = fmt::format(
         "hmmjit: GPU {}{}{}; ready after {:.2f} s, {} launches, {} kernels ({} compiled), "
         "busy {:.2f} s of {:.2f} s, {:.0f} GCUPS\n",
         g.state, g.reason.empty() ? "" : ": ", g.reason, g.ready_seconds, g.launches,
         g.distinct_kernels, g.kernels.compiled, g.busy_seconds, g.active_seconds,
         rate(static_cast<double>(g.cells), g.busy_seconds));
   }
-  diagnose("hmmjit: {} x {} ({}) in {:.2f} s; {}, {}; {}\n", counted(s.models, "model"),
-           counted(s.targets, "target"), counted(s.residues, "residue"), s.wall_seconds,
-           counted(static_cast<std::uint64_t>(s.threads), "thread"), s.backend,
-           s.streamed ? fmt::format("targets streamed in {}{}",
-                                    counted(static_cast<std::uint64_t>(s.passes), "pass", "passes"),
-                                    s.spooled ? ", spooled to a temporary file" : "")
-                      : std::string("targets kept in memory"));
-  diagnose(
+  text += fmt::format(
+      "hmmjit: {} x {} ({}) in {:.2f} s; {}, {}; {}\n", counted(s.models, "model"),
+      counted(s.targets, "target"), counted(s.residues, "residue"), s.wall_seconds,
+      counted(static_cast<std::uint64_t>(s.threads), "thread"), s.backend,
+      s.streamed ? fmt::format("targets streamed in {}{}",
+                               counted(static_cast<std::uint64_t>(s.passes), "pass", "passes"),
+                               s.spooled ? ", spooled to a temporary file" : "")
+                 : std::string("targets kept in memory"));
+  return text + fmt::format(
       "hmmjit: core-seconds: read {:.2f}, set-up {:.2f}, SSV {:.2f}, MSV {:.2f}, bias {:.2f}, "
       "Viterbi {:.2f}, Forward and domains {:.2f}, report {:.2f}; peak {} MB\n",
       s.read_seconds, s.setup_seconds, s.filters.ssv, s.filters.msv, s.filters.bias,
       s.filters.viterbi, s.scoring_seconds, s.report_seconds, peak_resident_memory() >> 20);
 }
 
-std::unique_ptr<gpu::GpuFilters> start_gpu(const DeviceChoice& choice,
+std::shared_ptr<gpu::GpuFilters> start_gpu(const DeviceChoice& choice,
                                            std::optional<double> positions, Trace* trace) {
   gpu::Settings settings = device_settings(choice);
   settings.trace = trace;
@@ -75,7 +79,7 @@ std::unique_ptr<gpu::GpuFilters> start_gpu(const DeviceChoice& choice,
     ::setenv(kVisible, visible->c_str(), 1);
   if (const auto queues = driver_queues(positions))
     ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", std::to_string(*queues).c_str(), 0);
-  return std::make_unique<gpu::GpuFilters>(std::move(settings));
+  return std::make_shared<gpu::GpuFilters>(std::move(settings));
 }
 
 // From some size on a block is a mapping of its own, which leaves the process when it is freed;
@@ -185,12 +189,19 @@ Status check_files(const SearchProgram& program, const ParsedOptions& options,
   return check_outputs(outputs_of(program, options, part), inputs_of(program, options, targets));
 }
 
-Result<SearchRequest> make_request(const SearchProgram& program, const ParsedOptions& options) {
+Result<SearchRequest> make_request(const SearchProgram& program, const ParsedOptions& options,
+                                   const RunContext& context) {
   SearchRequest request;
   HMMJIT_ASSIGN(request.part, make_part_request(options));
   HMMJIT_TRY(check_files(program, options, request.part));
   HMMJIT_ASSIGN(request.search, make_search_options(options));
-  request.search.on_warning = warn;
+  request.search.on_warning = context.warn;
+  if (const auto& bounds = context.request) {
+    request.search.cancelled = bounds->cancelled;
+    request.search.threads = std::min(request.search.threads, bounds->threads);
+    // 0, which is no bound, counts as the largest.
+    request.search.memory = std::min(request.search.memory - 1, bounds->memory - 1) + 1;
+  }
   request.report = make_report_options(options);
   HMMJIT_ASSIGN(request.device, make_device_choice(options));
   HMMJIT_ASSIGN(request.format, asserted_format(program, options));
@@ -199,12 +210,13 @@ Result<SearchRequest> make_request(const SearchProgram& program, const ParsedOpt
 
 // What outlives the search: threads of the GPU may still be at work when all results are written.
 struct Session {
-  std::optional<Trace> trace;
-  std::unique_ptr<gpu::GpuFilters> gpu;
+  const RunContext& context;
+  std::optional<Trace> trace = {};
+  std::shared_ptr<gpu::GpuFilters> gpu = {};
   /// The search has failed because of a wrong kernel, and no result has left the process.
   bool repeatable = false;
   /// Why this search is the repetition of another one on the CPU; empty: it is none.
-  std::string wrong_kernel;
+  std::string wrong_kernel = {};
 };
 
 // Whether an output cannot be taken back, besides the main report on standard output.
@@ -232,7 +244,10 @@ Result<std::string> start_devices(const SearchProgram& program, const ParsedOpti
   std::string note;
   HMMJIT_ASSIGN(const bool starts,
                 starts_devices(request.device, request.search, positions, residues, note));
-  if (starts) {
+  if (starts && session.context.request) {
+    session.gpu = session.context.request->devices();
+    if (session.gpu == nullptr) note = "the server has none";
+  } else if (starts) {
     if (request.search.memory == 0) return_memory_early(kKeptBesideDevice);
     session.gpu = start_gpu(request.device, positions(), request.search.trace);
     request.search.lower_priority = kLowerPriority;
@@ -275,7 +290,8 @@ class RunFiles {
     return files;
   }
   void describe(const SearchStatistics& statistics) const {
-    if (options_.is_set("--verbose")) describe_run(statistics, session_.gpu.get(), device_note_);
+    if (options_.is_set("--verbose"))
+      session_.context.say(description_of_run(statistics, session_.gpu.get(), device_note_));
   }
 
  private:
@@ -290,8 +306,12 @@ class RunFiles {
 class SearchInputs {
  public:
   SearchInputs(const SearchProgram& program, const ParsedOptions& options,
-               const SearchRequest& request, ModelFile& models)
-      : program_(program), options_(options), request_(request), model_file_(models) {}
+               const RunContext& context, const SearchRequest& request, ModelFile& models)
+      : program_(program),
+        options_(options),
+        context_(context),
+        request_(request),
+        model_file_(models) {}
   Status open_models() {
     const std::string& path = options_.arguments()[0];
     if (program_.open_queries != nullptr) {
@@ -301,7 +321,7 @@ class SearchInputs {
     }
     const bool skip = options_.text("--cut-missing") == "skip";
     HMMJIT_ASSIGN(HmmReader opened, model_file_.open());
-    reader_.emplace(std::move(opened), request_.search.thresholds, skip);
+    reader_.emplace(std::move(opened), request_.search.thresholds, skip, context_.warn);
     HMMJIT_ASSIGN(first_, reader_->next());
     if (!first_ && skip)
       return fail(ErrorCode::kInput, "no model of the file has the cutoffs asked for", path,
@@ -316,7 +336,7 @@ class SearchInputs {
     return {};
   }
   Result<std::unique_ptr<TargetSource>> reopened_targets() const {
-    return tools::open_targets(options_, options_.arguments()[1], sequence_options());
+    return tools::open_targets(options_, context_, options_.arguments()[1], sequence_options());
   }
   ModelSource profiles() {
     return [this]() -> Result<std::optional<Query>> {
@@ -336,6 +356,7 @@ class SearchInputs {
 
   const SearchProgram& program_;
   const ParsedOptions& options_;
+  const RunContext& context_;
   const SearchRequest& request_;
   ModelFile& model_file_;
   const Alphabet* alphabet_ = &amino_alphabet();
@@ -344,15 +365,16 @@ class SearchInputs {
   std::optional<SequenceQueries> queries_;
 };
 
-ReportPaths report_paths(const ParsedOptions& options) {
+ReportPaths report_paths(const ParsedOptions& options, int standard_output) {
   const auto path = [&](std::string_view name) { return std::string(options.text(name)); };
   return {path("-o"),           path("-A"),    path("--tblout"), path("--domtblout"),
           path("--pfamtblout"), path("--tsv"), path("--json"),   path("--a3m"),
-          path("--target-tsv")};
+          path("--target-tsv"), standard_output};
 }
 
 // The lines above the first result.
-std::string report_header(const SearchProgram& program, const ParsedOptions& options) {
+std::string report_header(const SearchProgram& program, const ParsedOptions& run_options) {
+  const ParsedOptions& options = run_options.given();
   std::string header = author_of(program, options).banner();
   header += ReportHeader::kRule;
   std::pair<std::string_view, std::string> labels[] = {
@@ -368,7 +390,9 @@ std::string report_header(const SearchProgram& program, const ParsedOptions& opt
 }
 
 // What outputs say about the run.
-RunDescription describe_run_to_readers(const SearchProgram& program, const ParsedOptions& options) {
+RunDescription describe_run(const SearchProgram& program, const ParsedOptions& run_options,
+                            const RunContext& context) {
+  const ParsedOptions& options = run_options.given();
   const std::string& models = options.arguments()[0];
   const std::string& targets = options.arguments()[1];
   const Author author = author_of(program, options);
@@ -379,7 +403,7 @@ RunDescription describe_run_to_readers(const SearchProgram& program, const Parse
   run.query_file = models;
   run.target_file = targets;
   run.option_settings = author.program() + " " + options.settings() + models + " " + targets + " ";
-  run.folder = current_folder();
+  run.folder = context.folder;
   run.date = date_text();
   run.scan = options.text("--as") == "hmmscan" || program.by_sequence;
   return run;
@@ -409,7 +433,8 @@ Status write_results(const SearchProgram& program, const ParsedOptions& options,
                      JoinedOutputs* joined) {
   const std::string& model_path = options.arguments()[0];
   const std::string& target_path = options.arguments()[1];
-  SearchInputs inputs(program, options, request, models);
+  const RunContext& context = session.context;
+  SearchInputs inputs(program, options, context, request, models);
   // A pipe may be long in coming: outputs are begun and progress is shown meanwhile, and what is
   // wrong with a name or a place is said at once. Files are looked at first, so that one that
   // cannot be read leaves no header.
@@ -419,19 +444,20 @@ Status write_results(const SearchProgram& program, const ParsedOptions& options,
   if (!targets_later) HMMJIT_TRY(inputs.open_targets());
 
   HMMJIT_TRY(run_files.begin());
-  const ReportPaths paths = report_paths(options);
+  const ReportPaths paths = report_paths(options, context.report);
   request.report.by_sequence = program.by_sequence;
   const bool header_is_out = !session.wrong_kernel.empty() && paths.main.empty();
   HMMJIT_ASSIGN(const std::unique_ptr<ReportWriter> writer,
                 ReportWriter::create(paths, request.report, request.search.filters,
                                      author_of(program, options).signature(),
                                      header_is_out ? "" : report_header(program, options), joined));
-  writer->describe(describe_run_to_readers(program, options));
+  writer->describe(describe_run(program, options, context));
   HMMJIT_ASSIGN(const std::unique_ptr<FeatureWriter> features,
                 start_features(options, target_path, request.search));
-  SearchProgress progress;
+  SearchProgress shown;
+  SearchProgress& progress = context.request ? context.request->progress : shown;
   std::optional<ProgressDisplay> display;
-  if (!options.is_set("--quiet") && progress_fits(!paths.main.empty()))
+  if (!context.request && !options.is_set("--quiet") && progress_fits(!paths.main.empty()))
     display.emplace(progress, models.bytes_read(), models.bytes_total());
   if (models_later) HMMJIT_TRY(inputs.open_models());
   if (targets_later) HMMJIT_TRY(inputs.open_targets());
@@ -469,7 +495,7 @@ Status write_results(const SearchProgram& program, const ParsedOptions& options,
   if (features != nullptr) {
     for (OutputFile* file : features->files()) others.push_back(file);
   }
-  HMMJIT_TRY(writer->complete(describe_run_to_readers(program, options), others, afterwards));
+  HMMJIT_TRY(writer->complete(describe_run(program, options, context), others, afterwards));
   run_files.describe(*statistics);
   return {};
 }
@@ -478,14 +504,15 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Se
                   OutputFile::Afterwards afterwards = OutputFile::Afterwards::kProcessEnds,
                   JoinedOutputs* joined = nullptr) {
   if (options.is_set("--verbose")) {
-    std::string command = options.settings();
-    for (const std::string& argument : options.arguments()) command += argument + " ";
-    diagnose("hmmjit: version {}; hmmjit {} {}\n", HMMJIT_VERSION, program.name, command);
+    std::string command = options.given().settings();
+    for (const std::string& argument : options.given().arguments()) command += argument + " ";
+    session.context.say(fmt::format("hmmjit: version {}; hmmjit {} {}\n", HMMJIT_VERSION,
+                                    program.name, command));
   }
-  HMMJIT_ASSIGN(SearchRequest request, make_request(program, options));
+  HMMJIT_ASSIGN(SearchRequest request, make_request(program, options, session.context));
   if (joined != nullptr) request.report.records.target_file = options.arguments()[1];
   SearchOptions& search_options = request.search;
-  if (search_options.memory > 0) return_memory_early(kKeptUnderBound);
+  if (search_options.memory > 0 && !session.context.request) return_memory_early(kKeptUnderBound);
   if (options.is_set("--trace")) search_options.trace = &session.trace.emplace();
   HMMJIT_ASSIGN(std::string device_note, start_devices(program, options, request, session));
   if (options.text("--as") == "hmmscan") HMMJIT_TRY(set_scan_view(options, request));
@@ -494,7 +521,8 @@ Status run_search(const SearchProgram& program, const ParsedOptions& options, Se
       !program.by_sequence && options.text("--cut-missing") == "error" &&
       is_regular_file(model_path))
     HMMJIT_TRY(check_cutoffs(model_path, search_options.thresholds));
-  ModelFile models(program.by_sequence ? find_profile_database(model_path) : model_path);
+  ModelFile models(program.by_sequence ? find_profile_database(model_path) : model_path,
+                   session.context.warn);
   RunFiles run_files(program, options, session, std::move(device_note));
   if (!request.part)
     return write_results(program, options, request, models, session.gpu.get(), run_files, session,
@@ -532,9 +560,9 @@ Status search_and_repeat(const SearchProgram& program, const ParsedOptions& opti
   const bool any_joined =
       joined != nullptr && (joined->tsv || joined->target_tsv || joined->json);
   if (status || !session.repeatable || any_joined) return status;
-  Session on_cpu;
+  Session on_cpu{session.context};
   on_cpu.wrong_kernel = fmt::format("{}: {}", status.error().where, status.error().message);
-  warn(
+  session.context.warn(
       fmt::format("{}; the search is repeated on the CPU. Please report this line with the output "
                   "of hmmjit doctor",
                   on_cpu.wrong_kernel));
@@ -581,7 +609,7 @@ JoinedOutputs joined_outputs(const ParsedOptions& options, std::vector<std::stri
 // Opens every input and begins every output of several searches, so that what is wrong with one of
 // a thousand files is said before the first search.
 Status check_all_files(const SearchProgram& program, std::span<const ParsedOptions> searches,
-                       std::span<const std::string> joined) {
+                       std::span<const std::string> joined, const RunContext& context) {
   std::vector<NamedFile> outputs, inputs;
   std::vector<std::string> target_files;
   std::vector<std::vector<NamedFile>> outputs_of_targets;
@@ -597,15 +625,15 @@ Status check_all_files(const SearchProgram& program, std::span<const ParsedOptio
   }
   HMMJIT_TRY(check_target_outputs(target_files, outputs_of_targets, joined));
   HMMJIT_TRY(check_outputs(outputs, inputs));
-  HMMJIT_ASSIGN(const SearchRequest request, make_request(program, searches.front()));
-  ModelFile models(searches.front().arguments()[0]);
-  SearchInputs opened(program, searches.front(), request, models);
+  HMMJIT_ASSIGN(const SearchRequest request, make_request(program, searches.front(), context));
+  ModelFile models(searches.front().arguments()[0], context.warn);
+  SearchInputs opened(program, searches.front(), context, request, models);
   HMMJIT_TRY(opened.open_models());
   for (const ParsedOptions& one : searches) {
     const std::string& targets = one.arguments()[1];
     if (targets != "-" && !is_pipe(targets))
       HMMJIT_TRY(
-          open_targets(one, targets, {.alphabet = opened.alphabet(), .format = request.format}));
+          open_targets(one, context, targets, {.alphabet = opened.alphabet(), .format = request.format}));
   }
   for (const NamedFile& output : outputs) {
     if (!takes_all_outputs(output.path)) HMMJIT_TRY(OutputFile::create(output.path));
@@ -614,7 +642,8 @@ Status check_all_files(const SearchProgram& program, std::span<const ParsedOptio
 }
 
 // Several target files: a search of each, one after the other, with outputs of its own.
-Status run_searches(const SearchProgram& program, const ParsedOptions& options) {
+Status run_searches(const SearchProgram& program, const ParsedOptions& options,
+                    const RunContext& context) {
   HMMJIT_TRY(check_for_several_targets(program, options));
   const std::string& models = options.arguments()[0];
   std::vector<ParsedOptions> searches;
@@ -622,9 +651,9 @@ Status run_searches(const SearchProgram& program, const ParsedOptions& options) 
     searches.push_back(for_target(options, models, target));
   std::vector<std::string> joined_options;
   JoinedOutputs joined = joined_outputs(options, joined_options);
-  HMMJIT_TRY(check_all_files(program, searches, joined_options));
+  HMMJIT_TRY(check_all_files(program, searches, joined_options, context));
   for (const ParsedOptions& one : searches) {
-    Session session;
+    Session session{context};
     joined.ends = &one == &searches.back();
     // Only the last may put signals off for good.
     HMMJIT_TRY(search_and_repeat(program, one, session,
@@ -669,13 +698,15 @@ void add(SearchStatistics& sum, const SearchStatistics& other) {
 
 namespace {
 
+constexpr std::string_view kOutputWords[] = {"{target}", "{folder}", "{path}", "{query}"};
+
 Result<int> run_program(const SearchProgram& program, const ParsedOptions& options) {
-  constexpr std::string_view kWords[] = {"{target}", "{folder}", "{path}", "{query}"};
-  HMMJIT_TRY(check_output_words(output_files(program.options(), options), kWords));
-  Session session;
+  HMMJIT_TRY(check_output_words(output_files(program.options(), options), kOutputWords));
+  const RunContext context;
+  Session session{context};
   const auto& given = options.arguments();
   const Status status =
-      program.targets.several && given.size() > 2 ? run_searches(program, options)
+      program.targets.several && given.size() > 2 ? run_searches(program, options, context)
       : given.size() == 2
           ? search_and_repeat(program, for_target(options, given[0], given[1]), session)
           : search_and_repeat(program, options, session);

@@ -276,10 +276,36 @@ ParsedOptions ParsedOptions::with(std::vector<std::string> arguments, std::strin
   return out;
 }
 
+ParsedOptions ParsedOptions::on_files(std::vector<std::string> arguments,
+                                      std::span<const NamedFile> files) const {
+  ParsedOptions out = *this;
+  out.given_ = std::make_shared<const ParsedOptions>(given());
+  out.arguments_ = std::move(arguments);
+  for (const NamedFile& file : files) out.values_[find(file.option)] = file.path;
+  return out;
+}
+
+std::vector<std::string> ParsedOptions::words() const {
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < table_.size(); ++i) {
+    if (!values_[i] || table_[i].name == "--server") continue;
+    const bool flag = table_[i].type == ValueType::kNone;
+    for (const std::string& value : flag ? std::vector<std::string>{""}
+                                         : split_list(*values_[i], kBetweenValues)) {
+      // In one word: a value may begin with '-'.
+      const bool equals = !flag && table_[i].name.starts_with("--");
+      words.push_back(fmt::format("{}{}{}", table_[i].name, equals ? "=" : "", value));
+    }
+  }
+  words.emplace_back("--");
+  words.insert(words.end(), arguments_.begin(), arguments_.end());
+  return words;
+}
+
 std::string ParsedOptions::settings() const {
   std::string out;
   for (std::size_t i = 0; i < table_.size(); ++i) {
-    if (!values_[i] || table_[i].name == "--hmmer-banner") continue;
+    if (!values_[i] || table_[i].name == "--hmmer-banner" || table_[i].name == "--server") continue;
     (out += table_[i].name) += ' ';
     if (table_[i].type != ValueType::kNone) (out += *values_[i]) += ' ';
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/output_file.hpp"
 #include "report/report_header.hpp"
 
 namespace hmmjit::tools {
@@ -103,8 +105,16 @@ class ParsedOptions {
   /// `placeholder`.
   ParsedOptions with(std::vector<std::string> arguments, std::string_view placeholder,
                      std::string_view replacement) const;
+  /// The same options for other files: `files` gives the new values of options. Reports and messages
+  /// name those of `given`.
+  ParsedOptions on_files(std::vector<std::string> arguments,
+                         std::span<const NamedFile> files) const;
+  /// The options before `on_files`.
+  const ParsedOptions& given() const { return given_ ? *given_ : *this; }
+  /// Words that are parsed to these options and arguments, without --server.
+  std::vector<std::string> words() const;
   /// "-E 5 --max ": the options set, in table order, each followed by a blank; without
-  /// --hmmer-banner, which HMMER does not have.
+  /// --hmmer-banner and --server, which do not change the result.
   std::string settings() const;
 
  private:
@@ -115,6 +125,7 @@ class ParsedOptions {
   std::span<const OptionSpec> table_;
   std::vector<std::optional<std::string>> values_;
   std::vector<std::string> arguments_;
+  std::shared_ptr<const ParsedOptions> given_;
 };
 
 /// Parses options, which may stand before, between and after the arguments ("-" is an argument,

@@ -18,6 +18,7 @@
 #include "io/target_database.hpp"
 #include "io/text_fields.hpp"
 #include "query_options.hpp"
+#include "run_context.hpp"
 #include "search/reader_source.hpp"
 
 namespace hmmjit::tools {
@@ -46,12 +47,12 @@ class CountedModels final : public ByteSource {
 // Proteins: warns if the first targets are plainly nucleotides.
 class Proteins final : public ForwardingSource {
  public:
-  Proteins(std::unique_ptr<TargetSource> source, std::string file)
-      : ForwardingSource(std::move(source)), file_(std::move(file)) {}
+  Proteins(std::unique_ptr<TargetSource> source, std::string file, ModelFile::Warn warn)
+      : ForwardingSource(std::move(source)), file_(std::move(file)), warn_(std::move(warn)) {}
   Result<bool> next(TargetBlock& block, std::size_t residues) override {
     auto more = source_->next(block, residues);
     if (!std::exchange(seen_, true) && looks_like_nucleotides(block))
-      warn(fmt::format("{} looks like DNA, and proteins are searched for; translate it first",
+      warn_(fmt::format("{} looks like DNA, and proteins are searched for; translate it first",
                        file_));
     return more;
   }
@@ -71,6 +72,7 @@ class Proteins final : public ForwardingSource {
   }
 
   std::string file_;
+  ModelFile::Warn warn_;
   bool seen_ = false;
 };
 
@@ -148,7 +150,7 @@ Result<HmmReader> ModelFile::open() {
   if (::stat(reader.name().c_str(), &read) != 0 || !S_ISREG(read.st_mode)) return reader;
   if (reader.name() != path_ &&
       ::stat(path_.c_str(), &named) == 0 && named.st_mtime > read.st_mtime)
-    warn(
+    warn_(
         fmt::format("{0} is newer than {1}, which is read in its place; run hmmpress -f {0}, or "
                     "remove {0}.h3?",
                     path_, reader.name()));
@@ -164,7 +166,7 @@ Result<std::optional<Hmm>> ModelsToSearch::next() {
     HMMJIT_ASSIGN(std::optional<Hmm> hmm, reader_.next());
     if (!hmm) {
       if (const std::size_t count = std::exchange(count_without_, 0); count > 0)
-        warn(fmt::format("{} no {} cutoffs: {}{}",
+        warn_(fmt::format("{} no {} cutoffs: {}{}",
                          count == 1 ? fmt::format("model {} has", without_[0])
                                     : fmt::format("{} models have", count),
                          cutoff_name(thresholds_.cutoffs),
@@ -215,11 +217,17 @@ Result<std::optional<SequenceFormat>> asserted_format(const SearchProgram& progr
 }
 
 Result<std::unique_ptr<TargetSource>> open_targets(const ParsedOptions& options,
+                                                   const RunContext& context,
                                                    const std::string& file,
                                                    const SequenceFormatOptions& format) {
-  HMMJIT_ASSIGN(std::unique_ptr<TargetSource> source, open_target_file(file, format));
+  std::unique_ptr<TargetSource> source;
+  // A server has read its targets without an asserted format.
+  if (context.request && !format.format) source = context.request->targets(file, format.alphabet);
+  if (source == nullptr) {
+    HMMJIT_ASSIGN(source, open_target_file(file, format));
+  }
   if (format.alphabet.type == AlphabetType::kAmino)
-    source = std::make_unique<Proteins>(std::move(source), file);
+    source = std::make_unique<Proteins>(std::move(source), file, context.warn);
   if (options.is_set("--restrictdb_stkey") || options.is_set("--restrictdb_n")) {
     std::optional<std::uint64_t> count;
     if (options.is_set("--restrictdb_n"))

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,8 @@
 #include "search_program.hpp"
 
 namespace hmmjit::tools {
+
+struct RunContext;
 
 bool is_regular_file(const std::string& path);
 /// Whether the bytes of an input ("-": standard input) come when they come, and once only.
@@ -34,13 +37,16 @@ std::vector<NamedFile> inputs_of(const SearchProgram& program, const ParsedOptio
 /// are read that are older than the file itself.
 class ModelFile {
  public:
-  explicit ModelFile(std::string path) : path_(std::move(path)) {}
+  using Warn = std::function<void(const std::string&)>;
+  explicit ModelFile(std::string path, Warn warn)
+      : path_(std::move(path)), warn_(std::move(warn)) {}
   Result<HmmReader> open();
   const std::atomic<std::uint64_t>& bytes_read() const { return bytes_read_; }
   const std::atomic<std::uint64_t>& bytes_total() const { return bytes_total_; }
 
  private:
   std::string path_;
+  Warn warn_;
   std::atomic<std::uint64_t> bytes_read_{0}, bytes_total_{0};
 };
 
@@ -48,8 +54,8 @@ class ModelFile {
 /// One thread at a time.
 class ModelsToSearch {
  public:
-  ModelsToSearch(HmmReader reader, const Thresholds& thresholds, bool skip)
-      : reader_(std::move(reader)), thresholds_(thresholds), skip_(skip) {}
+  ModelsToSearch(HmmReader reader, const Thresholds& thresholds, bool skip, ModelFile::Warn warn)
+      : reader_(std::move(reader)), thresholds_(thresholds), skip_(skip), warn_(std::move(warn)) {}
   /// After the last model, warns of those without cutoffs.
   Result<std::optional<Hmm>> next();
 
@@ -57,6 +63,7 @@ class ModelsToSearch {
   HmmReader reader_;
   Thresholds thresholds_;
   bool skip_;
+  ModelFile::Warn warn_;
   std::vector<std::string> without_;  // names of the first models without cutoffs
   std::size_t count_without_ = 0;
 };
@@ -75,6 +82,7 @@ Result<std::optional<SequenceFormat>> asserted_format(const SearchProgram& progr
 /// Targets of one file, those of --restrictdb_* only. `file` as on the command line. Warns when
 /// they are read as proteins and the first ones are plainly nucleotides.
 Result<std::unique_ptr<TargetSource>> open_targets(const ParsedOptions& options,
+                                                   const RunContext& context,
                                                    const std::string& file,
                                                    const SequenceFormatOptions& format);
 

@@ -1,0 +1,45 @@
+// What surrounds a run: the process of the program, or a request to a server.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/diagnostics.hpp"
+#include "gpu/gpu_filters.hpp"
+#include "run_text.hpp"
+#include "search/search.hpp"
+#include "search/target_source.hpp"
+#include "search_inputs.hpp"
+
+namespace hmmjit::tools {
+
+/// The defaults are those of the program, which has the process to itself.
+struct RunContext {
+  /// Writes to standard error; from any thread.
+  std::function<void(std::string_view)> say = print_diagnostic;
+  std::function<void(const std::string&)> warn = tools::warn;
+  std::string folder = current_folder();
+  int report = STDOUT_FILENO;  ///< where the main report goes without -o
+
+  /// A server's. Such a run neither changes the process nor ends it.
+  struct Request {
+    std::function<bool()> cancelled;  ///< as SearchOptions::cancelled
+    SearchProgress& progress;
+    int threads = 1;           ///< at most
+    std::uint64_t memory = 0;  ///< as SearchOptions::memory, at most
+    /// The targets of a file that the server keeps; null: it keeps none of this name.
+    std::function<std::unique_ptr<TargetSource>(const std::string& path, const Alphabet&)> targets;
+    /// The devices that the server has started, for this run alone until the pointer is released.
+    /// Waits for them; null: there are none.
+    std::function<std::shared_ptr<gpu::GpuFilters>()> devices;
+  };
+  std::optional<Request> request = {};
+};
+
+}  // namespace hmmjit::tools
