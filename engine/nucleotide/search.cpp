@@ -18,6 +18,20 @@
 #include "nucleotide/window_domains.hpp"
 
 namespace hmmjit::nucleotide {
+
+const std::array<Residue, 256>& complements() {
+  static const std::array<Residue, 256> codes = [] {
+    std::array<Residue, 256> out;
+    for (std::size_t x = 0; x < out.size(); ++x) out[x] = static_cast<Residue>(x);
+    constexpr std::string_view kLetters = "ACGTRYMKHDBV", kComplements = "TGCAYRKMDHVB";
+    for (std::size_t n = 0; n < kLetters.size(); ++n)
+      out[dna_alphabet().digit[static_cast<unsigned char>(kLetters[n])]] =
+          dna_alphabet().digit[static_cast<unsigned char>(kComplements[n])];
+    return out;
+  }();
+  return codes;
+}
+
 namespace {
 
 // A task takes so many residues, or one strand of a piece: enough to fill vectors.
@@ -28,16 +42,6 @@ struct Unit {
   Piece piece;
   bool bottom = false;
 };
-
-std::array<Residue, 256> complements_of(const Alphabet& alphabet) {
-  std::array<Residue, 256> out;
-  for (std::size_t x = 0; x < out.size(); ++x) out[x] = static_cast<Residue>(x);
-  constexpr std::string_view kLetters = "ACGTRYMKHDBV", kComplements = "TGCAYRKMDHVB";
-  for (std::size_t n = 0; n < kLetters.size(); ++n)
-    out[alphabet.digit[static_cast<unsigned char>(kLetters[n])]] =
-        alphabet.digit[static_cast<unsigned char>(kComplements[n])];
-  return out;
-}
 
 // The buffers of one thread.
 struct Scratch {
@@ -52,8 +56,6 @@ std::span<const std::span<const Residue>> sequences_of(std::span<const Unit> uni
                                                        const TargetBlock& block,
                                                        std::size_t first_target, int window_length,
                                                        Scratch& scratch) {
-  // DNA and RNA have the same codes.
-  static const std::array<Residue, 256> complements = complements_of(dna_alphabet());
   const auto part = [&](const Unit& unit) {
     const std::int64_t start = unit.piece.start(window_length);
     return block[unit.piece.target - first_target].residues.subspan(
@@ -71,7 +73,7 @@ std::span<const std::span<const Residue>> sequences_of(std::span<const Unit> uni
       continue;
     }
     const auto begin = to;
-    to = std::transform(top.rbegin(), top.rend(), to, [](Residue x) { return complements[x]; });
+    to = std::transform(top.rbegin(), top.rend(), to, [](Residue x) { return complements()[x]; });
     scratch.sequences.push_back({begin, to});
   }
   return scratch.sequences;

@@ -4,6 +4,7 @@
 // envelope. Every domain is a hit.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -102,6 +103,9 @@ struct HitList {
   Extents extents;
   Counters counters;
 };
+
+/// The complement of each code of DNA and RNA, which have the same codes.
+const std::array<Residue, 256>& complements();
 
 /// nhmmer: targets in their order, each read once for all models.
 class Search {

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <ranges>
 #include <string_view>
 #include <tuple>
 
 #include "core/coding.hpp"
 #include "io/columns.hpp"
 #include "model/residue_copies.hpp"
+#include "nucleotide/search.hpp"
 #include "core/exact_text.hpp"
 #include "report/fasta.hpp"
 #include "report/numbers.hpp"
@@ -292,27 +294,36 @@ Status FeatureWriter::write_sequences(const Target& target, const TargetBlock& b
     return changed_sequences(target.name);
   ResidueCopies copies;
   HMMJIT_ASSIGN(const std::span<const Residue> residues, copies.of(block, place, alphabet));
-  const auto write = [&](TextOutput& file, std::string_view head, int from, int to) -> Status {
+  const auto write = [&](TextOutput& file, std::string_view head,
+                         std::span<const Residue> part) -> Status {
     std::string text = fmt::format(">{}", head);
     if (!view.description.empty()) (text += ' ') += view.description;
     text += '\n';
     // Lines of a long target are not all in memory at once.
     constexpr std::size_t kAtOnce = 4096 * kFastaColumns;
-    const auto first = static_cast<std::size_t>(from - 1), last = static_cast<std::size_t>(to);
-    for (std::size_t at = first; at < last; at += kAtOnce) {
-      append_fasta(text, residues.subspan(at, std::min(kAtOnce, last - at)), alphabet);
+    for (std::size_t at = 0; at < part.size(); at += kAtOnce) {
+      append_fasta(text, part.subspan(at, std::min(kAtOnce, part.size() - at)), alphabet);
       file.write(text);
       HMMJIT_TRY(file.status());
       text.clear();
     }
     return {};
   };
-  if (fasta_) HMMJIT_TRY(write(*fasta_, view.name, 1, view.length()));
+  if (fasta_) HMMJIT_TRY(write(*fasta_, view.name, residues));
   if (!domain_fasta_) return {};
   for (const Feature& f : target.features) {
-    const std::string head = fmt::format("{}/{}-{} {} {}", view.name, f.env_from, f.env_to,
-                                         models_[f.model].name, e_value_text(f.i_evalue));
-    HMMJIT_TRY(write(*domain_fasta_, head, f.env_from, f.env_to));
+    const bool bottom = f.strand == '-';
+    const std::string head =
+        fmt::format("{}/{}-{} {} {}", view.name, bottom ? f.env_to : f.env_from,
+                    bottom ? f.env_from : f.env_to, models_[f.model].name, e_value_text(f.i_evalue));
+    const auto part = residues.subspan(static_cast<std::size_t>(f.env_from - 1),
+                                       static_cast<std::size_t>(f.env_to - f.env_from + 1));
+    std::vector<Residue> complement;
+    if (bottom) std::ranges::copy(part | std::views::reverse | std::views::transform([](Residue x) {
+                                    return nucleotide::complements()[x];
+                                  }),
+                                  std::back_inserter(complement));
+    HMMJIT_TRY(write(*domain_fasta_, head, bottom ? std::span<const Residue>(complement) : part));
   }
   return {};
 }

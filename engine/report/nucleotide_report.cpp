@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <initializer_list>
 #include <string_view>
 
 #include "model/score_statistics.hpp"
+#include "report/kept_rows.hpp"
 #include "report/numbers.hpp"
 #include "report/text.hpp"
 
@@ -179,15 +181,8 @@ void append_counts(std::string& out, const NucleotideResult& result,
   append_times(out, 0, 0, 0);  // queries are searched together
 }
 
-struct TableWidths {
-  std::size_t target, accession, query, query_accession, position;
-};
-TableWidths widths_of(const NucleotideResult& result) {
-  return {std::max<std::size_t>(20, result.hits.extents.name),
-          std::max<std::size_t>(10, result.hits.extents.accession),
-          std::max<std::size_t>(20, result.query.name.size()),
-          std::max<std::size_t>(10, result.query.accession.value_or("").size()),
-          position_width(result, 7)};
+NameWidths widths_of(const NucleotideResult& result) {
+  return name_widths(result.query, result.hits.extents.name, result.hits.extents.accession);
 }
 
 // The four columns of coordinates and that of lengths.
@@ -199,6 +194,13 @@ void append_positions(std::string& out, const LocalHit& hit, std::size_t width) 
                                       hit.subject->length})
     append_number(out, position, width);
 }
+
+// The titles of these columns, and the dashes below.
+void append_position_titles(std::string& out, std::initializer_list<std::string_view> titles,
+                            std::size_t width) {
+  for (const std::string_view title : titles) append_title(out, title, width);
+}
+constexpr std::string_view kRule = "-------";
 
 constexpr std::string_view strand(const LocalHit& hit) { return hit.bottom ? "   -  " : "   +  "; }
 
@@ -216,42 +218,27 @@ void append_nucleotide_report(std::string& out, const NucleotideResult& result,
 }
 
 void append_nucleotide_table_header(std::string& out, const NucleotideResult& result) {
-  const TableWidths w = widths_of(result);
-  out += '#';
-  text::left(out, " target name", w.target - 1);
-  out += ' ';
-  text::left(out, "accession", w.accession);
-  out += ' ';
-  text::left(out, "query name", w.query);
-  out += ' ';
-  text::left(out, "accession", w.query_accession);
+  const NameWidths w = widths_of(result);
+  const std::size_t places = position_width(result, 7);
+  append_name_titles(out, w);
   out += " hmmfrom hmm to";
-  for (const char* title : {"alifrom", "ali to", "envfrom", "env to"})
-    append_title(out, title, w.position);
-  append_title(out, result.is_scan() ? "modlen" : "sq len", w.position);
-  out += " strand   E-value  score  bias  description of target\n#";
-  text::right(out, "-------------------", w.target - 1);
-  append_title(out, "----------", w.accession);
-  append_title(out, "--------------------", w.query);
-  append_title(out, "----------", w.query_accession);
+  append_position_titles(out, {"alifrom", "ali to", "envfrom", "env to",
+                               result.is_scan() ? "modlen" : "sq len"}, places);
+  out += " strand   E-value  score  bias  description of target\n";
+  append_name_rules(out, w);
   out += " ------- -------";
-  for (int column = 0; column < 5; ++column) append_title(out, "-------", w.position);
+  append_position_titles(out, {kRule, kRule, kRule, kRule, kRule}, places);
   out += " ------ --------- ------ ----- ---------------------\n";
 }
 
-void append_nucleotide_table(std::string& out, const NucleotideResult& result) {
-  const TableWidths w = widths_of(result);
+void append_nucleotide_table(std::string& out, const NucleotideResult& result, bool marked) {
+  const NameWidths w = widths_of(result);
   for (const LocalHit& hit : result.hits.hits) {
-    text::left(out, hit.subject->name, w.target);
-    out += ' ';
-    text::left(out, text::or_dash(hit.subject->accession), w.accession);
-    out += ' ';
-    text::left(out, result.query.name, w.query);
-    out += ' ';
-    text::left(out, text::or_dash(result.query.accession.value_or("")), w.query_accession);
+    if (marked) append_kept_mark(out, 1);
+    append_names(out, name_columns(result.query, hit.subject->name, hit.subject->accession), w);
     append_number(out, hit.domain.hmm_from, 7);
     append_number(out, hit.domain.hmm_to, 7);
-    append_positions(out, hit, w.position);
+    append_positions(out, hit, position_width(result, 7));
     (out += ' ') += strand(hit);
     out += ' ';
     text::scores(out, e_value_of(hit), hit.domain.bits, bias_bits(hit.domain));
@@ -260,38 +247,34 @@ void append_nucleotide_table(std::string& out, const NucleotideResult& result) {
   }
 }
 
-void append_dfam_table(std::string& out, const NucleotideResult& result) {
-  const TableWidths w = widths_of(result);
-  const std::size_t accession = std::max<std::size_t>(20, w.accession);
+void append_dfam_table(std::string& out, const NucleotideResult& result, bool marked) {
+  const NameWidths w = widths_of(result);
+  const std::size_t places = position_width(result, 7);
+  const std::size_t accession = std::max<std::size_t>(20, w.target_accession);
+  const auto names = [&](std::string_view target, std::size_t width, std::string_view acc,
+                         std::string_view query) {
+    text::left(out, target, width);
+    out += ' ';
+    text::left(out, acc, accession);
+    out += ' ';
+    text::left(out, query, w.query);
+  };
   out += "# hit scores\n# ----------\n#\n# ";
-  text::left(out, "target name", w.target - 1);
-  out += ' ';
-  text::left(out, "acc", accession);
-  out += ' ';
-  text::left(out, "query name", w.query);
+  names("target name", w.target - 1, "acc", "query name");
   out += "   bits   e-value  bias  hmm-st  hmm-en strand";
-  for (const char* title : {"ali-st", "ali-en", "env-st", "env-en"})
-    append_title(out, title, w.position);
-  append_title(out, result.is_scan() ? "modlen" : "sq-len", w.position);
+  append_position_titles(out, {"ali-st", "ali-en", "env-st", "env-en",
+                               result.is_scan() ? "modlen" : "sq-len"}, places);
   out += "   description of target\n# ";
   constexpr std::string_view kName = "-------------------";
-  text::left(out, kName, w.target - 1);
-  out += ' ';
-  text::left(out, kName, accession);
-  out += ' ';
-  text::left(out, kName, w.query);
+  names(kName, w.target - 1, kName, kName);
   out += " ------ --------- ----- ------- ------- ------";
-  for (int column = 0; column < 5; ++column) append_title(out, "-------", w.position);
+  append_position_titles(out, {kRule, kRule, kRule, kRule, kRule}, places);
   out += "   ---------------------\n";
   for (const LocalHit& hit : result.hits.hits) {
-    text::left(out, hit.subject->name, w.target);
-    out += "  ";
-    text::left(out,
-               text::or_dash(result.is_scan() ? hit.subject->accession
-                                        : result.query.accession.value_or("")),
-               accession);
-    out += ' ';
-    text::left(out, result.query.name, w.query);
+    if (marked) append_kept_mark(out, 1);
+    const std::string& of_model =
+        result.is_scan() ? hit.subject->accession : result.query.accession.value_or("");
+    names(hit.subject->name, w.target + 1, text::or_dash(of_model), result.query.name);
     out += ' ';
     text::score(out, hit.domain.bits);
     out += ' ';
@@ -301,7 +284,7 @@ void append_dfam_table(std::string& out, const NucleotideResult& result) {
     append_number(out, hit.domain.hmm_from, 7);
     append_number(out, hit.domain.hmm_to, 7);
     (out += ' ') += strand(hit);
-    append_positions(out, hit, w.position);
+    append_positions(out, hit, places);
     (out += "   ") += text::or_dash(hit.subject->description);
     out += '\n';
   }

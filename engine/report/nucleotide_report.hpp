@@ -22,11 +22,11 @@ struct NucleotideResult {
 /// The whole of one query, from "Query:" to "//".
 void append_nucleotide_report(std::string& out, const NucleotideResult& result,
                               const ReportOptions& report, const nucleotide::Options& options);
-/// --tblout
+/// --tblout. `marked`, here and below: rows begin with marks for KeptRows.
 void append_nucleotide_table_header(std::string& out, const NucleotideResult& result);
-void append_nucleotide_table(std::string& out, const NucleotideResult& result);
+void append_nucleotide_table(std::string& out, const NucleotideResult& result, bool marked = false);
 /// --dfamtblout, with the header that every query has.
-void append_dfam_table(std::string& out, const NucleotideResult& result);
+void append_dfam_table(std::string& out, const NucleotideResult& result, bool marked = false);
 /// --aliscoresout
 void append_column_scores(std::string& out, const NucleotideResult& result);
 

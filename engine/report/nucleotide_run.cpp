@@ -2,29 +2,40 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <future>
 #include <utility>
 #include <vector>
 
+#include "core/memory.hpp"
 #include "core/trace.hpp"
 
 namespace hmmjit {
 namespace {
 
-// Targets are read in blocks of at least so many residues; a target is never divided.
-constexpr std::size_t kResiduesOfBlock = std::size_t{16} << 20;
-// Models of at most so many positions take part in one pass over the targets (a gigabyte); all do
-// where targets can be read only once.
-constexpr std::uint64_t kPositionsOfPass = std::uint64_t{1} << 20;
+// What a run keeps in memory at a time.
+struct Limits {
+  // Targets are read in blocks of at least so many residues; a target is never divided. Two blocks
+  // are in memory.
+  std::size_t residues;
+  // Models of so many positions, a kilobyte each, take part in one pass over the targets; all do
+  // where targets can be read only once.
+  std::uint64_t positions;
+
+  explicit Limits(std::uint64_t bound)
+      : residues(std::clamp<std::size_t>(bound / 8, std::size_t{1} << 16, std::size_t{16} << 20)),
+        positions(std::clamp<std::uint64_t>(bound / 4 / 1024, 1, std::uint64_t{1} << 20)) {}
+};
 
 struct Pass {
   std::vector<nucleotide::Query> queries;
   std::uint64_t positions = 0;
 };
 
-Result<Pass> next_pass(const NucleotideRun& run, bool rewindable, SearchProgress& progress) {
+Result<Pass> next_pass(const NucleotideRun& run, const Limits& limits, bool rewindable,
+                       SearchProgress& progress) {
   Pass pass;
-  while (pass.positions < kPositionsOfPass || !rewindable) {
+  while (pass.positions < limits.positions || !rewindable) {
     HMMJIT_ASSIGN(std::optional<nucleotide::Query> query, run.next_query());
     if (!query) break;
     pass.positions += static_cast<std::uint64_t>(query->model->hmm.M);
@@ -35,12 +46,12 @@ Result<Pass> next_pass(const NucleotideRun& run, bool rewindable, SearchProgress
 }
 
 // A block is read while the one before it is searched.
-Status read_targets(const NucleotideRun& run, const Pass& pass, TargetSource& targets,
-                    nucleotide::Search& search, SearchStatistics& statistics,
-                    SearchProgress& progress) {
-  const auto read = [&targets]() -> Result<TargetBlock> {
+Status read_targets(const NucleotideRun& run, const Limits& limits, const Pass& pass,
+                    TargetSource& targets, nucleotide::Search& search,
+                    SearchStatistics& statistics, SearchProgress& progress) {
+  const auto read = [&]() -> Result<TargetBlock> {
     TargetBlock block;
-    HMMJIT_TRY(targets.next(block, kResiduesOfBlock));
+    HMMJIT_TRY(targets.next(block, limits.residues));
     return block;
   };
   progress.target_bytes_total = targets.bytes_total();
@@ -92,13 +103,16 @@ Result<SearchStatistics> run_nucleotides(const NucleotideRun& run, TargetSource&
   SearchStatistics statistics;
   statistics.backend = host_filters_name();
   statistics.threads = run.options.threads;
+  HMMJIT_ASSIGN(const MemoryGrant grant, grant_memory(run.memory, run.options.threads));
+  const Limits limits(grant.bound);
+  targets.limit_targets(std::max<std::uint64_t>(grant.bound / 2, std::uint64_t{1} << 24));
   statistics.passes = 0;
   while (true) {
-    HMMJIT_ASSIGN(const Pass pass, next_pass(run, targets.rewindable(), progress));
+    HMMJIT_ASSIGN(const Pass pass, next_pass(run, limits, targets.rewindable(), progress));
     if (pass.queries.empty()) break;
     if (statistics.passes++ > 0) HMMJIT_TRY(targets.rewind());
     nucleotide::Search search(pass.queries, run.options);
-    HMMJIT_TRY(read_targets(run, pass, targets, search, statistics, progress));
+    HMMJIT_TRY(read_targets(run, limits, pass, targets, search, statistics, progress));
     for (std::size_t q = 0; q < pass.queries.size(); ++q) {
       const Hmm& hmm = pass.queries[q].model->hmm;
       NucleotideResult result;

@@ -21,11 +21,13 @@ struct NucleotideRun {
   /// Takes each result in the order of models. `single`: its hits as targets with one domain each.
   std::function<Status(const NucleotideResult& result, const ModelResult& single)> receive;
   std::string target_file = {};  ///< for messages
+  std::uint64_t memory = 0;      ///< bound on resident bytes, as SearchOptions::memory
 };
 
-/// Reads the targets once for many models, and in several passes for very many. Fails as
-/// nucleotide::Search and `receive` do, and with kInput for an empty target where each target is
-/// searched for itself.
+/// Reads the targets once for many models, and in several passes for very many. The memory bound
+/// limits models of a pass and targets read ahead, but not hits. Fails as nucleotide::Search and
+/// `receive` do, with kInput for an empty target where each target is searched for itself, and with
+/// kResources for a target that does not fit.
 Result<SearchStatistics> run_nucleotides(const NucleotideRun& run, TargetSource& targets,
                                          SearchProgress& progress);
 

@@ -117,14 +117,19 @@ class Stockholm final : public Output {
       : Output(OutputKind::kAlignment),
         result_(result),
         settings_(settings),
-        columns_(result.model, {.targets = settings.report.aligned_targets}, memory_of(result)) {}
+        columns_(result.model,
+                 {.targets = settings.report.aligned_targets,
+                  .all_nodes = settings.every_node_aligned},
+                 memory_of(result)) {}
   int passes() const override { return 2; }
   Status format(int pass, const HitLot& lot, std::string&) override {
-    return pass == 0 ? columns_.measure(lot.hits) : record_->add(lot.hits);
+    if (pass == 0) return columns_.measure(lot.hits);
+    return record_ ? record_->add(lot.hits) : Status{};
   }
   Status end(int pass, const Write& write) override {
-    if (pass == 1) return record_->write(write);
+    if (pass == 1) return record_ ? record_->write(write) : Status{};
     HMMJIT_TRY(columns_.finish());
+    if (columns_.rows() == 0) return {};  // perhaps no columns either
     record_.emplace(columns_, result_.model.name,
                     settings_.report.text_width == 0 ? 0 : kAlignmentColumns, settings_.author,
                     memory_of(result_));
@@ -210,6 +215,9 @@ std::unique_ptr<Output> make_output(OutputKind kind, const ModelResult& result,
       return std::make_unique<A3m>(report.aligned_targets);
     case OutputKind::kAlignment:
       return std::make_unique<Stockholm>(result, settings);
+    case OutputKind::kDfam:
+    case OutputKind::kColumnScores:  // the report writer has the hits of nucleotides
+      return std::make_unique<Rows>(kind, "", [](std::string&, const HitLot&) {});
     case OutputKind::kMain:
       break;
   }

@@ -17,17 +17,30 @@
 namespace hmmjit {
 
 /// In the order in which the outputs of a model are written.
-enum class OutputKind { kTargets, kDomains, kPfam, kTsv, kTargetTsv, kJson, kA3m, kAlignment, kMain };
-inline constexpr std::size_t kOutputKinds = 9;
+enum class OutputKind {
+  kTargets,
+  kDomains,
+  kPfam,
+  kDfam,          // of nucleotides
+  kColumnScores,  // of nucleotides
+  kTsv,
+  kTargetTsv,
+  kJson,
+  kA3m,
+  kAlignment,
+  kMain
+};
+inline constexpr std::size_t kOutputKinds = 11;
 inline constexpr std::array<OutputKind, kOutputKinds> kAllOutputs = {
-    OutputKind::kTargets, OutputKind::kDomains, OutputKind::kPfam,
-    OutputKind::kTsv,     OutputKind::kTargetTsv, OutputKind::kJson,
-    OutputKind::kA3m,     OutputKind::kAlignment, OutputKind::kMain};
+    OutputKind::kTargets,      OutputKind::kDomains, OutputKind::kPfam,      OutputKind::kDfam,
+    OutputKind::kColumnScores, OutputKind::kTsv,     OutputKind::kTargetTsv, OutputKind::kJson,
+    OutputKind::kA3m,          OutputKind::kAlignment, OutputKind::kMain};
 
 struct OutputSettings {
   ReportOptions report;
   FilterOptions filters;
-  std::string author;  ///< of alignments
+  std::string author;             ///< of alignments
+  bool every_node_aligned = true;  ///< AlignedRows::all_nodes of -A
 };
 
 /// The text of one model in one output.

@@ -144,6 +144,25 @@ void append_tsv(std::string& out, const HitLot& lot, const RecordOptions& option
   }
 }
 
+void append_scan_tsv(std::string& out, const ModelResult& sequence, const RecordOptions& options) {
+  ModelResult model;
+  static_cast<HitTotals&>(model.hits) = sequence.hits;
+  for (const Hit& found : sequence.hits.hits) {
+    model.index = found.index;
+    model.model.name = found.name;
+    model.model.accession = found.accession;
+    model.model.M = found.length;
+    Hit& hit = model.hits.hits.emplace_back(found);
+    hit.index = sequence.index;
+    hit.name = sequence.model.name;
+    hit.accession = sequence.model.accession.value_or("");
+    hit.description = sequence.model.description.value_or("");
+    hit.length = sequence.model.M;
+    append_tsv(out, model, options);
+    model.hits.hits.clear();
+  }
+}
+
 void append_target_tsv_header(std::string& out, const RecordOptions& options) {
   (out += kTargetColumns) += "\tdomains\tdomains_included\tln_p\tdescription";
   if (!options.target_file.empty()) out += "\ttarget_file";

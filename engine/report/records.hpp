@@ -22,6 +22,9 @@ inline constexpr char kKeptLater = '\1';
 void append_tsv_header(std::string& out, const RecordOptions& options = {});
 /// One line per reported domain.
 void append_tsv(std::string& out, const HitLot& lot, const RecordOptions& options = {});
+/// The same for a sequence and the models found on it, in the place of model and targets: in the
+/// columns of the table the sequence is the target.
+void append_scan_tsv(std::string& out, const ModelResult& sequence, const RecordOptions& options);
 /// The same for reported targets.
 void append_target_tsv_header(std::string& out, const RecordOptions& options = {});
 void append_target_tsv(std::string& out, const HitLot& lot, const RecordOptions& options = {});

@@ -64,8 +64,9 @@ Result<std::unique_ptr<ReportWriter>> ReportWriter::create(
   writer->standard_output_ = paths.standard_output;
   writer->joined_ = joined;
   const std::string* const paths_of_kinds[kOutputKinds] = {
-      &paths.targets, &paths.domains, &paths.pfam,      &paths.tsv, &paths.target_tsv,
-      &paths.json,    &paths.a3m,     &paths.alignment, &paths.main};
+      &paths.targets, &paths.domains,    &paths.pfam, &paths.dfam, &paths.column_scores,
+      &paths.tsv,     &paths.target_tsv, &paths.json, &paths.a3m,  &paths.alignment,
+      &paths.main};
   std::size_t of_earlier_search = 0;
   for (const OutputKind kind : kAllOutputs) {
     File& output = writer->file_of(kind);
@@ -84,6 +85,7 @@ Result<std::unique_ptr<ReportWriter>> ReportWriter::create(
     const bool by_target = kind == OutputKind::kTargets || kind == OutputKind::kDomains;
     if (options.records.kept && (by_target ? !options.scan
                                            : kind == OutputKind::kPfam ||
+                                                 kind == OutputKind::kDfam ||
                                                  kind == OutputKind::kTsv ||
                                                  kind == OutputKind::kJson)) {
       HMMJIT_ASSIGN(output.held, SpoolFile::create());
@@ -285,6 +287,47 @@ Status ReportWriter::receive(const ModelResult& result) {
     for (const auto& output : outputs) aligned += output->rows();
   }
   HMMJIT_TRY(write_saved_alignment(aligned));
+  return end_query();
+}
+
+Status ReportWriter::receive(const NucleotideResult& result, const ModelResult& single,
+                             const nucleotide::Options& options) {
+  const RecordOptions& records = settings_.report.records;
+  HMMJIT_TRY(begin_query(result.query.name));
+  std::string text;
+  append_nucleotide_table_header(text, result);
+  HMMJIT_TRY(begin_model(single, text));
+  RunTotals totals;
+  totals.add(single);
+  totals.add_domains(single.hits.hits);
+  count(totals);
+  const auto write = [&](OutputKind kind, const auto& append) -> Status {
+    if (!wanted(kind) && kind != OutputKind::kMain) return {};
+    text.clear();
+    append();
+    return put(kind, text);
+  };
+  HMMJIT_TRY(write(OutputKind::kTargets,
+                   [&] { append_nucleotide_table(text, result, records.kept); }));
+  HMMJIT_TRY(write(OutputKind::kDfam, [&] { append_dfam_table(text, result, records.kept); }));
+  HMMJIT_TRY(write(OutputKind::kColumnScores, [&] { append_column_scores(text, result); }));
+  HMMJIT_TRY(write(OutputKind::kMain, [&] {
+    append_nucleotide_report(text, result, settings_.report, options);
+  }));
+  if (result.is_scan()) {
+    HMMJIT_TRY(write(OutputKind::kTsv, [&] { append_scan_tsv(text, single, records); }));
+    return end_query();
+  }
+  settings_.every_node_aligned = false;
+  Outputs outputs;
+  for (const OutputKind kind :
+       {OutputKind::kTsv, OutputKind::kJson, OutputKind::kA3m, OutputKind::kAlignment}) {
+    if (wanted(kind)) outputs.push_back(make_output(kind, single, settings_));
+  }
+  HMMJIT_TRY(write_model(single, outputs, [this](OutputKind kind, std::string_view more) {
+    return put(kind, more);
+  }));
+  HMMJIT_TRY(write_saved_alignment(outputs.empty() ? 0 : outputs.back()->rows()));
   return end_query();
 }
 

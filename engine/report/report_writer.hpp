@@ -13,6 +13,7 @@
 
 #include "core/spool_file.hpp"
 #include "io/text_output.hpp"
+#include "report/nucleotide_report.hpp"
 #include "report/outputs.hpp"
 #include "report/records.hpp"
 #include "report/scan.hpp"
@@ -29,6 +30,7 @@ struct ReportPaths {
   std::string main, alignment, targets, domains, pfam;
   std::string tsv = {}, json = {}, a3m = {}, target_tsv = {};
   int standard_output = 1;  ///< the descriptor
+  std::string dfam = {}, column_scores = {};  ///< of nucleotides
 };
 /// `path` with the name of a query for "{query}"; a '/' of the name becomes '_'.
 std::string path_of_query(std::string path, std::string_view query);
@@ -58,6 +60,9 @@ class ReportWriter final : public ResultSink {
   std::shared_ptr<PreparedResult> prepare(const ModelResult& result) const override;
   Status receive(const ModelResult& result) override;
   bool takes_stored_hits() const override { return true; }
+  /// A query of nhmmer or nhmmscan. `single`: its hits as targets with one domain each.
+  Status receive(const NucleotideResult& result, const ModelResult& single,
+                 const nucleotide::Options& options);
 
   /// With ReportOptions::scan_by_range: whether an earlier piece has the column names; and the
   /// tables of further targets.
@@ -66,7 +71,7 @@ class ReportWriter final : public ResultSink {
   /// Adds to the totals: the counts of models in another piece of the result, or of a query whose
   /// text comes through put().
   void count(const RunTotals& totals);
-  /// jackhmmer and nhmmer format the text of a query themselves. Instead of receive(), in this order: begin_query,
+  /// jackhmmer formats the text of a query itself. Instead of receive(), in this order: begin_query,
   /// begin_model with the totals of the result, put for each text, count, end_query.
   Status begin_query(const std::string& name);
   /// `targets_header`: in the place of --tblout's own, if any.

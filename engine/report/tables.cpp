@@ -12,21 +12,6 @@ namespace {
 
 using domain::Domain;
 
-struct Widths {
-  std::size_t target, target_accession, query, query_accession;
-};
-
-Widths widths_of(const ModelInfo& model, const HitList& hits) {
-  const std::size_t query_accession = model.accession ? model.accession->size() : 0;
-  return {std::max<std::size_t>(20, hits.longest_name),
-          std::max<std::size_t>(10, hits.longest_accession),
-          std::max<std::size_t>(20, model.name.size()), std::max<std::size_t>(10, query_accession)};
-}
-
-std::string_view optional_or_dash(const std::optional<std::string>& text) {
-  return text ? text::or_dash(std::string_view(*text)) : std::string_view("-");
-}
-
 constexpr std::string_view kDashes = "--------------------------------";
 constexpr std::string_view dashes(std::size_t count) { return kDashes.substr(0, count); }
 
@@ -35,18 +20,11 @@ void append_count(std::string& out, int value, std::size_t width) {
   text::integer(out, value, width);
 }
 
-struct Names {
-  std::string_view target, target_accession, query, query_accession;
-};
-constexpr Names kTitles{" target name", "accession", "query name", "accession"};
-constexpr Names kRules{dashes(19), dashes(10), dashes(20), dashes(10)};
-
-// The first four columns of a line, aligned by text::left or text::right. `between` separates the
-// columns of the target from those of the query. The '#' of a comment line takes one character of
-// the first column.
+// The first four columns of a line, aligned by text::left or text::right. The '#' of a comment line
+// takes one character of the first column.
 template <typename Align>
-void append_names(std::string& out, Align align, const Names& names, const Widths& w,
-                  std::string_view between, bool comment) {
+void append_aligned(std::string& out, Align align, const NameColumns& names, const NameWidths& w,
+                    std::string_view between, bool comment) {
   if (comment) out += '#';
   align(out, names.target, comment ? w.target - 1 : w.target);
   out += ' ';
@@ -57,22 +35,54 @@ void append_names(std::string& out, Align align, const Names& names, const Width
   align(out, names.query_accession, w.query_accession);
 }
 
-Names names_of(const Hit& hit, const ModelInfo& model) {
-  return {hit.name, text::or_dash(hit.accession), model.name, optional_or_dash(model.accession)};
+NameWidths widths_of(const ModelInfo& model, const HitList& hits) {
+  return name_widths(model, hits.longest_name, hits.longest_accession);
+}
+
+NameColumns names_of(const Hit& hit, const ModelInfo& model) {
+  return name_columns(model, hit.name, hit.accession);
 }
 
 }  // namespace
 
+NameWidths name_widths(const ModelInfo& query, std::size_t longest_name,
+                       std::size_t longest_accession) {
+  return {std::max<std::size_t>(20, longest_name), std::max<std::size_t>(10, longest_accession),
+          std::max<std::size_t>(20, query.name.size()),
+          std::max<std::size_t>(10, query.accession ? query.accession->size() : 0)};
+}
+
+NameColumns name_columns(const ModelInfo& query, std::string_view target,
+                         std::string_view accession) {
+  return {target, text::or_dash(accession), query.name,
+          query.accession ? text::or_dash(std::string_view(*query.accession)) : "-"};
+}
+
+void append_names(std::string& out, const NameColumns& names, const NameWidths& widths,
+                  std::string_view between) {
+  append_aligned(out, text::left, names, widths, between, false);
+}
+
+void append_name_titles(std::string& out, const NameWidths& widths, std::string_view between) {
+  constexpr NameColumns kTitles{" target name", "accession", "query name", "accession"};
+  append_aligned(out, text::left, kTitles, widths, between, true);
+}
+
+void append_name_rules(std::string& out, const NameWidths& widths, std::string_view between) {
+  constexpr NameColumns kRules{dashes(19), dashes(10), dashes(20), dashes(10)};
+  append_aligned(out, text::right, kRules, widths, between, true);
+}
+
 void append_target_table_header(std::string& out, const ModelInfo& model, const HitList& hits) {
-  const Widths w = widths_of(model, hits);
+  const NameWidths w = widths_of(model, hits);
   out += '#';
   text::blanks(out, w.target + w.query + w.target_accession + w.query_accession + 2);
   out += " --- full sequence ---- --- best 1 domain ---- --- domain number estimation ----\n";
-  append_names(out, text::left, kTitles, w, " ", true);
+  append_name_titles(out, w);
   out +=
       "   E-value  score  bias   E-value  score  bias   exp reg clu  ov env dom rep inc "
       "description of target\n";
-  append_names(out, text::right, kRules, w, " ", true);
+  append_name_rules(out, w);
   out +=
       " --------- ------ ----- --------- ------ -----   --- --- --- --- --- --- --- --- "
       "---------------------\n";
@@ -81,12 +91,12 @@ void append_target_table_header(std::string& out, const ModelInfo& model, const 
 void append_target_table(std::string& out, const HitLot& lot, bool marked) {
   const ModelInfo& model = lot.model();
   const HitList& hits = lot.totals();
-  const Widths w = widths_of(model, hits);
+  const NameWidths w = widths_of(model, hits);
   for (const Hit& hit : lot.hits) {
     if (!hit.flags.reported) continue;
     const Domain& best = hit.best_domain();
     if (marked) append_kept_mark(out, hit.reported_domains);
-    append_names(out, text::left, names_of(hit, model), w, " ", false);
+    append_names(out, names_of(hit, model), w);
     out += ' ';
     text::scores(out, target_e_value(hit, hits), hit.score.bits, target_bias(hit));
     out += ' ';
@@ -106,17 +116,17 @@ void append_target_table(std::string& out, const HitLot& lot, bool marked) {
 }
 
 void append_domain_table_header(std::string& out, const ModelInfo& model, const HitList& hits) {
-  const Widths w = widths_of(model, hits);
+  const NameWidths w = widths_of(model, hits);
   out += '#';
   text::blanks(out, w.target + w.query - 1 + 15 + w.target_accession + w.query_accession);
   out +=
       "  --- full sequence --- -------------- this domain -------------   hmm coord   ali coord   "
       "env coord\n";
-  append_names(out, text::left, kTitles, w, "  tlen ", true);
+  append_name_titles(out, w, "  tlen ");
   out +=
       "  qlen   E-value  score  bias   #  of  c-Evalue  i-Evalue  score  bias  from    to  from  "
       "  to  from    to  acc description of target\n";
-  append_names(out, text::right, kRules, w, " ----- ", true);
+  append_name_rules(out, w, " ----- ");
   out +=
       " ----- --------- ------ ----- --- --- --------- --------- ------ ----- ----- ----- ----- "
       "----- ----- ----- ---- ---------------------\n";
@@ -125,7 +135,7 @@ void append_domain_table_header(std::string& out, const ModelInfo& model, const 
 void append_domain_table(std::string& out, const HitLot& lot, bool marked) {
   const ModelInfo& model = lot.model();
   const HitList& hits = lot.totals();
-  const Widths w = widths_of(model, hits);
+  const NameWidths w = widths_of(model, hits);
   for (const Hit& hit : lot.hits) {
     if (!hit.flags.reported) continue;
     std::string length;
@@ -136,7 +146,7 @@ void append_domain_table(std::string& out, const HitLot& lot, bool marked) {
       if (!hit.domain_flags[d].reported) continue;
       const Domain& domain = hit.score.domains[d];
       if (marked) append_kept_mark(out, 1);
-      append_names(out, text::left, names_of(hit, model), w, length, false);
+      append_names(out, names_of(hit, model), w, length);
       append_count(out, model.M, 5);
       out += ' ';
       text::scores(out, target_e_value(hit, hits), hit.score.bits, target_bias(hit));

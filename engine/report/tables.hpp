@@ -2,11 +2,30 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "search/search.hpp"
 
 namespace hmmjit {
+
+/// The columns of names that all tables of hits begin with.
+struct NameColumns {
+  std::string_view target, target_accession, query, query_accession;
+};
+struct NameWidths {
+  std::size_t target, target_accession, query, query_accession;
+};
+NameWidths name_widths(const ModelInfo& query, std::size_t longest_name,
+                       std::size_t longest_accession);
+void append_names(std::string& out, const NameColumns& names, const NameWidths& widths,
+                  std::string_view between = " ");
+/// The titles of these columns, and the dashes below, as comments.
+void append_name_titles(std::string& out, const NameWidths& widths, std::string_view between = " ");
+void append_name_rules(std::string& out, const NameWidths& widths, std::string_view between = " ");
+/// The names of a query, and of a hit on it.
+NameColumns name_columns(const ModelInfo& query, std::string_view target,
+                         std::string_view accession);
 
 /// Header lines; widths are those of the first model's results.
 void append_target_table_header(std::string& out, const ModelInfo& model, const HitList& hits);

@@ -3,6 +3,7 @@
 Models, genomes and options of the live comparison are random. The seed is printed; HMMJIT_TEST_SEED repeats a run,
 HMMJIT_TEST_SECONDS sets its length. HMMJIT_TEST_ALL replays all recorded runs instead of a sample.
 """
+import json
 import os
 import random
 import shutil
@@ -161,6 +162,78 @@ class Nhmmer(ScratchFolder):
                 os.remove(self.path(name))
             runs += 1
         print(f"{runs} random runs")
+
+    @unittest.skipIf(shutil.which("hmmbuild") is None or shutil.which("hmmemit") is None,
+                     "hmmbuild or hmmemit not installed")
+    def test_outputs_that_hmmer_lacks(self):
+        rng, models = random.Random(7), []
+        for name in ("one", "two", "far"):
+            path = self.path(name + ".sto")
+            with open(path, "w") as file:
+                file.write(builder_test.random_nucleotides(random.Random(8 if name == "far" else 9), name, degenerate=False))
+            models.append(self.path(name + ".hmm"))
+            self.assertEqual(run(["hmmbuild", "--dna", "-n", name] + (["--wnone"] if name == "two" else []) +
+                                 [models[-1], path]).returncode, 0)
+        with open(self.path("models.hmm"), "wb") as file:
+            for path in models:
+                file.write(read(path))
+        emitted = run(["hmmemit", "-N", "4", "--seed", "5", self.path("models.hmm")]).stdout.decode()
+        pieces = ["".join(record.split("\n")[1:]).upper().replace("U", "T") for record in emitted.split(">")[1:]]
+        genome = {}
+        for number in range(3):
+            parts = ["".join(rng.choices("ACGT", k=rng.randrange(50, 4000))) + (piece if rng.random() < 0.5 else
+                     piece[::-1].translate(COMPLEMENT)) for piece in rng.sample(pieces, 8)]
+            genome[f"chr{number}"] = "".join(parts)
+        scenario.write_fasta(self.path("genome.fa"), [[name, "", text] for name, text in genome.items()])
+
+        def rows_of(name):
+            lines = read(self.path(name)).decode().rstrip("\n").split("\n")
+            return [dict(zip(lines[0].split("\t"), line.split("\t"))) for line in lines[1:]]
+
+        def table(name, columns):
+            return [tuple(line.split()[column] for column in columns) for line in result_lines(read(self.path(name))) if line]
+
+        def nhmmer(*options, program="nhmmer"):
+            done = run([scenario.program, program, "--quiet", "-o", "/dev/null", *options, self.path("models.hmm"),
+                        self.path("genome.fa")])
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+        nhmmer("--tsv", self.path("tsv"), "--tblout", self.path("tbl"), "--dfamtblout", self.path("{query}.dfam"),
+               "--fasta", self.path("fasta"), "--domfasta", self.path("domains"))
+        rows = rows_of("tsv")
+        fields = ("target", "model", "ali_from", "ali_to")
+        self.assertEqual([tuple(row[field] for field in fields) for row in rows], table("tbl", (0, 2, 6, 7)))
+        for name in ("one", "two", "far"):
+            self.assertEqual(table(name + ".dfam", (0, 2, 9, 10)), [row for row in table("tbl", (0, 2, 6, 7)) if row[1] == name])
+        included = [row for row in rows if row["domain_included"] == "1"]
+        self.assertGreater(len({(int(row["env_from"]) < int(row["env_to"]), row["model"]) for row in included}), 3)
+        want = set()
+        for row in included:
+            start, end = int(row["env_from"]), int(row["env_to"])
+            text = genome[row["target"]][min(start, end) - 1:max(start, end)]
+            want.add((f"{row['target']}/{start}-{end}", text if start < end else text[::-1].translate(COMPLEMENT)))
+        self.assertEqual({(name, text) for name, _, text in scenario.fasta_records(read(self.path("domains")).decode())}, want)
+        self.assertEqual([(name, text) for name, _, text in scenario.fasta_records(read(self.path("fasta")).decode())],
+                         [(name, text) for name, text in genome.items() if any(row["target"] == name for row in included)])
+        nhmmer("-T", "1e4", "-A", self.path("none"))
+        self.assertEqual(read(self.path("none")), b"")
+        # In several passes over the targets, a few of them at a time.
+        nhmmer("--mem", "64K", "--tsv", self.path("small"), "--stats", self.path("stats"))
+        self.assertEqual(read(self.path("small")), read(self.path("tsv")))
+        self.assertEqual(json.loads(read(self.path("stats")))["target_passes"], 3)
+        nhmmer("--tsv", self.path("scan"), "--tblout", self.path("tbl"), program="nhmmscan")
+        self.assertEqual([tuple(row[field] for field in fields) for row in rows_of("scan")], table("tbl", (2, 0, 6, 7)))
+        self.assertEqual({row["model_length"] for row in rows_of("scan")}, {row["model_length"] for row in rows})
+
+        nhmmer("--resolve-overlaps", "--tsv", self.path("tsv"), "--tblout", self.path("tbl"), "--dfamtblout", self.path("dfam"))
+        kept = [row for row in rows_of("tsv") if row["kept"] == "1"]
+        self.assertLess(len(kept), len(included))
+        self.assertEqual(table("tbl", (0, 2, 6, 7)), [tuple(row[field] for field in fields) for row in kept])
+        self.assertEqual(table("dfam", (0, 2, 9, 10)), [tuple(row[field] for field in fields) for row in kept])
+        for row in kept:
+            self.assertFalse([other for other in kept if other["target"] == row["target"] and other["model"] != row["model"]
+                              and sorted(map(int, (row["env_from"], row["env_to"]))) ==
+                              sorted(map(int, (other["env_from"], other["env_to"])))])
 
 
 if __name__ == "__main__":

@@ -53,11 +53,7 @@ Result<SearchStatistics> scan(ProgramRun& run) {
   result.models = statistics.models = models.size();
   statistics.backend = host_filters_name();
   statistics.threads = options.threads;
-  std::optional<OutputFile> dfam;
   std::size_t sequence = 0;
-  if (run.options.is_set("--dfamtblout")) {
-    HMMJIT_ASSIGN(dfam, OutputFile::create(std::string(run.options.text("--dfamtblout"))));
-  }
   for (;;) {
     TargetBlock block;
     HMMJIT_TRY(run.targets->next(block, kResiduesAtATime));
@@ -73,28 +69,16 @@ Result<SearchStatistics> scan(ProgramRun& run) {
                       .built = names};
       result.hits = std::move(lists[i]);
       statistics.hits_reported += result.hits.reported;
-      ModelResult totals;
-      totals.index = sequence++;
-      totals.model = result.query;
-      std::string text;
-      HMMJIT_TRY(run.writer.begin_query(names.name));
-      append_nucleotide_table_header(text, result);
-      HMMJIT_TRY(run.writer.begin_model(totals, std::exchange(text, {})));
-      append_nucleotide_table(text, result);
-      HMMJIT_TRY(run.writer.put(OutputKind::kTargets, std::exchange(text, {})));
-      append_nucleotide_report(text, result, run.report, options);
-      HMMJIT_TRY(run.writer.put(OutputKind::kMain, std::exchange(text, {})));
-      if (dfam) {
-        append_dfam_table(text, result);
-        dfam->write(text);
-      }
-      HMMJIT_TRY(run.writer.end_query());
+      ModelResult single;
+      single.index = sequence++;
+      single.model = result.query;
+      single.hits = single_domain_hits(result.hits);
+      HMMJIT_TRY(run.writer.receive(result, single, options));
     }
     statistics.targets += block.size();
     statistics.residues += block.residue_count();
     run.progress.targets += block.size();
   }
-  if (dfam) run.further_files.push_back(*std::move(dfam));
   statistics.wall_seconds = Trace::now() - begin;
   return statistics;
 }
@@ -103,16 +87,10 @@ Result<SearchStatistics> scan(ProgramRun& run) {
 
 CommandSpec nhmmscan_command() {
   static const SearchProgram program = [] {
-    SearchProgram p;
-    p.name = p.reference = "nhmmscan";
-    p.title = "search DNA sequence(s) against a DNA profile database";
-    p.queries = {"hmmdb", "profile HMMs, pressed or not"};
-    p.targets = {"seqfile", "query sequences; - for standard input"};
-    p.query_label = "target HMM database:";
-    p.target_label = "query sequence file:";
+    SearchProgram p = scan_program(
+        "nhmmscan", "search DNA sequence(s) against a DNA profile database", "nhmmscan");
     p.options = nhmmscan_option_table;
     p.search = scan;
-    p.by_sequence = true;
     return p;
   }();
   return command_of(program, "search DNA or RNA sequence(s) against profiles, as nhmmscan does");

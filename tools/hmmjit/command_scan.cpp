@@ -140,17 +140,10 @@ Result<SearchStatistics> scan(ProgramRun& run) {
 
 CommandSpec scan_command() {
   static const SearchProgram program = [] {
-    SearchProgram p;
-    p.name = "scan";
-    p.title = "search sequence(s) against a profile database";
-    p.reference = "hmmscan";
-    p.queries = {"hmmdb", "profile HMMs, pressed or not"};
-    p.targets = {"seqfile", "query sequences; - for standard input"};
-    p.query_label = "target HMM database:";
-    p.target_label = "query sequence file:";
+    SearchProgram p =
+        scan_program("scan", "search sequence(s) against a profile database", "hmmscan");
     p.options = scan_option_table;
     p.search = scan;
-    p.by_sequence = true;
     return p;
   }();
   return command_of(program, "search sequence(s) against profiles, as hmmscan does");

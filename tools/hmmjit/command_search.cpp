@@ -131,6 +131,11 @@ class ReportAndFeatures final : public ResultSink {
   FeatureWriter* features_;
 };
 
+// Empty where it is not given, or this program has no such option.
+std::string path_of(const ParsedOptions& options, std::string_view name) {
+  return options.knows(name) ? std::string(options.text(name)) : std::string();
+}
+
 // Null where nothing of the kind is asked for.
 Result<std::unique_ptr<FeatureWriter>> start_features(const ParsedOptions& options,
                                                       const std::string& target_path,
@@ -141,19 +146,19 @@ Result<std::unique_ptr<FeatureWriter>> start_features(const ParsedOptions& optio
   OverlapRule rule;
   rule.nucleotides = options.knows("--watson");
   rule.resolve = options.is_set("--resolve-overlaps") || options.is_set("--clans");
-  constexpr const char* kResolved[] = {"--tblout", "--domtblout", "--pfamtblout", "--tsv", "--json"};
-  const bool resolved =
-      std::ranges::any_of(kResolved, [&](const char* name) { return options.is_set(name); });
-  if (rule.resolve && !paths.any() && !resolved)
-    return fail(ErrorCode::kUsage,
-                "overlaps are resolved in --tblout, --domtblout, --pfamtblout, --tsv, --json, --gff, "
-                "--bed, --fasta and --domfasta",
-                {}, "add one of them");
-  for (const char* name : kResolved) {
-    if (rule.resolve && options.text(name).find("{query}") != std::string_view::npos)
+  bool resolved = false;
+  for (const char* name :
+       {"--tblout", "--domtblout", "--pfamtblout", "--dfamtblout", "--tsv", "--json"}) {
+    const std::string path = path_of(options, name);
+    resolved |= !path.empty();
+    if (rule.resolve && path.find("{query}") != path.npos)
       return fail(ErrorCode::kUsage, "overlaps of several queries are not resolved in files of one",
                   name, "leave {query} out of its name");
   }
+  if (rule.resolve && !paths.any() && !resolved)
+    return fail(ErrorCode::kUsage,
+                "overlaps are resolved in tables, --tsv, --json, --gff, --bed, --fasta and --domfasta",
+                {}, "add one of them");
   if (!paths.any() && !rule.resolve) return nullptr;
   if (paths.sequences_needed() && (target_path == "-" || is_pipe(target_path)))
     return fail(ErrorCode::kUsage, "--fasta and --domfasta read the sequences a second time",
@@ -366,10 +371,11 @@ class SearchInputs {
 };
 
 ReportPaths report_paths(const ParsedOptions& options, int standard_output) {
-  const auto path = [&](std::string_view name) { return std::string(options.text(name)); };
-  return {path("-o"),           path("-A"),    path("--tblout"), path("--domtblout"),
-          path("--pfamtblout"), path("--tsv"), path("--json"),   path("--a3m"),
-          path("--target-tsv"), standard_output};
+  const auto path = [&](std::string_view name) { return path_of(options, name); };
+  return {path("-o"),           path("-A"),           path("--tblout"),
+          path("--domtblout"),  path("--pfamtblout"), path("--tsv"),
+          path("--json"),       path("--a3m"),        path("--target-tsv"),
+          standard_output,      path("--dfamtblout"), path("--aliscoresout")};
 }
 
 // The lines above the first result.
@@ -742,6 +748,20 @@ ArgumentSpec target_databases() {
           "sequences, or a database of them; - for standard input; several, with {target}, {folder} "
           "or {path} in the names of outputs; {query}: an output for each query",
           true, true};
+}
+
+SearchProgram scan_program(std::string_view name, std::string_view title,
+                           std::string_view reference) {
+  SearchProgram p;
+  p.name = name;
+  p.title = title;
+  p.reference = reference;
+  p.queries = {"hmmdb", "profile HMMs, pressed or not"};
+  p.targets = {"seqfile", "query sequences; - for standard input"};
+  p.query_label = "target HMM database:";
+  p.target_label = "query sequence file:";
+  p.by_sequence = true;
+  return p;
 }
 
 CommandSpec search_command() {

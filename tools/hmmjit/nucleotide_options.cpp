@@ -85,13 +85,14 @@ constexpr std::string_view kNhmmerNames =
     "--seed_sc_density,--seed_drop_max_len,--seed_drop_lim,--seed_req_pos,--seed_consens_match,"
     "--seed_ssv_length,--qformat,--qsingle_seqs,--tformat,--nonull2,-Z,--seed,--w_beta,--w_length,"
     "--block_length,--watson,--crick,--restrictdb_stkey,--restrictdb_n,--ssifile,--B1,--B2,--B3,"
-    "--bgfile,--domZ,--domE,--domT,--incdomE,--incdomT,--cpu,"
-    "--stats,--tsv,--json,--a3m,--seq-limit,--gff,--bed,--hmmer-banner,--quiet,--verbose";
+    "--bgfile,--domZ,--domE,--domT,--incdomE,--incdomT,--cpu,--mem,"
+    "--stats,--tsv,--json,--a3m,--seq-limit,--fasta,--domfasta,--gff,--bed,--resolve-overlaps,--clans,"
+    "--hmmer-banner,--quiet,--verbose";
 constexpr std::string_view kNhmmscanNames =
     "-h,-o,--tblout,--dfamtblout,--acc,--noali,--notextw,--textw,-E,-T,--incE,--incT,--cut_ga,"
     "--cut_nc,--cut_tc,--max,--F1,--F2,--F3,--nobias,--qformat,--nonull2,-Z,--seed,--w_beta,"
     "--w_length,--watson,--crick,--cpu,--B1,--B2,--B3,--bgfile,--domE,--domT,--incdomE,--incdomT,"
-    "--domZ,--stats,--hmmer-banner,--quiet,--verbose";
+    "--domZ,--stats,--tsv,--hmmer-banner,--quiet,--verbose";
 
 // The options of `names`: from `own`, or hmmsearch's. Others of hmmsearch are absent.
 std::vector<OptionSpec> make_table(std::string_view names,

@@ -68,6 +68,10 @@ struct SearchProgram {
   Result<SearchStatistics> (*search)(ProgramRun& run) = nullptr;
 };
 
+/// A program that searches sequences against profiles, by sequence: hmmscan, nhmmscan.
+SearchProgram scan_program(std::string_view name, std::string_view title,
+                           std::string_view reference);
+
 /// What outputs name as the program that wrote them.
 Author author_of(const SearchProgram& program, const ParsedOptions& options);
 
