@@ -7,7 +7,7 @@
 # --packaging: also what builds wheels and checks the recipes of tools/packaging, 200 MB: of PyPI, in build/packaging, in
 #   the same way as the readers.
 # --snakemake: also Snakemake with its Slurm executor, 300 MB: of PyPI, in build/snakemake, in the same way.
-# --consumers: also programs that read HMMER's output, 300 MB: BioPerl of Debian; Biopython, PyHMMER, MacSyFinder,
+# --consumers: also programs that read HMMER's output, 300 MB: barrnap and BioPerl of Debian; Biopython, PyHMMER, MacSyFinder,
 #   Integron_Finder and CheckM of PyPI, in build/consumers, in the same way.
 # --clang: also a Clang that can fuzz (tests/fuzz/fuzz.sh), clang-format and clang-tidy (.ci/check_changes), 400 MB.
 # --arm64: also what cross-builds for 64-bit ARM and runs the programs here (docs/building.md), 400 MB.
@@ -26,7 +26,7 @@ for option in "$@"; do
     --readers) packages+=(python3-pandas python3-venv r-base-core jq); readers=yes ;;
     --packaging) packages+=(python3-venv); packaging=yes ;;
     --snakemake) packages+=(python3-venv); snakemake=yes ;;
-    --consumers) packages+=(python3-venv libbio-searchio-hmmer-perl); consumers=yes ;;
+    --consumers) packages+=(python3-venv barrnap libbio-searchio-hmmer-perl); consumers=yes ;;
     --clang) packages+=(clang-19 libclang-rt-19-dev clang-format clang-tidy-19) ;;
     --arm64)
       dpkg --print-foreign-architectures | grep -qx arm64 || $sudo dpkg --add-architecture arm64

@@ -1,14 +1,17 @@
 """Programs that read HMMER's output read hmmjit's, called by HMMER's names, with the same result: each consumer parses
 what HMMER 3.3.2 wrote and what hmmjit wrote, and what it made of both is compared.
 
-Consumers are those of PyPI in the environment HMMJIT_TEST_CONSUMERS and BioPerl of Debian, both installed by
+Consumers are those of PyPI in the environment HMMJIT_TEST_CONSUMERS, and barrnap and BioPerl of Debian, all installed by
 tools/install_packages.sh --consumers. A test says that nothing was read where one of them is not installed.
 """
+import gzip
 import importlib
 import importlib.util
 import os
+import random
 import re
 import shutil
+import subprocess
 import sys
 import types
 import unittest
@@ -195,6 +198,32 @@ class Consumers(ScratchFolder):
                              for folder in self.both(name, arguments))
                 self.assertEqual(got.returncode, 0, got.stderr)
                 self.assertGreater(want.stdout.count(b"\nhsp\t"), 3)
+                self.assertEqual(want.stdout, got.stdout)
+
+    def test_barrnap(self):
+        """rRNA genes of each kingdom, emitted from barrnap's models on both strands; with the recorded data, of genomes."""
+        if shutil.which("barrnap") is None:
+            self.skipTest("NOTHING READ: barrnap is not installed (tools/install_packages.sh --consumers)")
+        runs = []
+        for kingdom in ("bac", "arc", "euk", "mito"):
+            emitted = scenario.run(["hmmemit", "-N", "1", "--seed", "3", f"/usr/share/barrnap/db/{kingdom}.hmm"]).stdout
+            genes = ["".join(record.split("\n")[1:]).upper().replace("U", "T") for record in emitted.decode().split(">")[1:]]
+            spacer = "".join(random.Random(kingdom).choices("ACGT", k=1500))
+            genome = spacer.join([""] + genes[:-1] + [genes[-1][::-1].translate(str.maketrans("ACGT", "TGCA")), ""])
+            runs.append((kingdom, self.path(kingdom + ".fa")))
+            scenario.write_fasta(runs[-1][1], [["genome", "", genome]])
+        recorded = os.path.join(scenario.shared_folder() or "", "data/dna/seq/hpylori_G27.fa.gz")
+        if os.path.exists(recorded):
+            runs.append(("bac", self.path("hpylori.fa")))
+            with gzip.open(recorded) as source, open(runs[-1][1], "wb") as copy:
+                shutil.copyfileobj(source, copy)
+        for kingdom, genome in runs:
+            with self.subTest(kingdom=kingdom, genome=os.path.basename(genome)):
+                want, got = (subprocess.run(["barrnap", "--quiet", "--kingdom", kingdom, genome], capture_output=True,
+                                            env=dict(os.environ, PATH=path))
+                             for path in (os.environ["PATH"], self.links + ":" + os.environ["PATH"]))
+                self.assertEqual(got.returncode, 0, got.stderr)
+                self.assertGreater(want.stdout.count(b"rRNA"), 1)
                 self.assertEqual(want.stdout, got.stdout)
 
     def test_checkm(self):

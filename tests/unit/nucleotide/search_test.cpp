@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include <set>
+
 #include "core/threads.hpp"
 #include "nucleotide/emissions.hpp"
 #include "tests/support/random_profiles.hpp"
@@ -48,10 +50,10 @@ std::vector<std::vector<Residue>> targets() {
 }
 
 std::vector<HitList> search(std::vector<Query> models, const Options& options,
-                            std::size_t targets_of_block) {
+                            std::size_t targets_of_block,
+                            const std::vector<std::vector<Residue>>& all = targets()) {
   const std::size_t count = models.size();
   Search search(std::move(models), options);
-  const auto all = targets();
   for (std::size_t n = 0; n < all.size();) {
     TargetBlock block;
     for (std::size_t i = 0; i < targets_of_block && n < all.size(); ++i, ++n) {
@@ -91,6 +93,40 @@ TEST(NucleotideSearch, ThreadsAndBlocksDoNotMatter) {
     expect_equal(search(queries(), options, targets_of_block), expected);
   // One model: all threads begin at once, with what is known of the emissions at the start.
   expect_equal(search({queries()[1]}, options, 100), {expected[1]});
+}
+
+// Half of the nodes are masked: they count in a query's first window, and no more after its first
+// envelope. A thread that begins a later target at the same time as others begin the first one
+// finds its first window differently, until it learns of the first target.
+TEST(NucleotideSearch, AWrongGuessOfRestoredEmissionsIsSearchedAgain) {
+  Hmm hmm = test_support::random_hmm(3, 60, ModelKind::kTypical, dna_alphabet());
+  for (int k = 0; k < hmm.M; ++k) hmm.mm += k % 2 == 0 ? 'm' : '.';
+  Query query;
+  query.model = make_search_model(std::move(hmm));
+  query.window_length = max_length(query.model->hmm, 1e-7);
+  query.report.e_value = 1e6;
+  std::vector<std::vector<Residue>> all;
+  for (const int length : {600000, 140000, 140000, 140000}) {
+    const std::uint64_t seed = all.size();
+    all.push_back(test_support::random_target(seed, length, TargetKind::kBackground,
+                                              query.model->hmm));
+    const auto copy =
+        test_support::random_target(seed, 150, TargetKind::kTandem, query.model->hmm);
+    for (int at = 1000; at < 50000; at += 7000) std::ranges::copy(copy, all.back().begin() + at);
+  }
+  Options options;
+  options.block_length = 1 << 20;
+  options.Z = 1;
+  const auto expected = search({query}, options, 100, all);
+  std::multiset<double> together, alone;
+  for (const Hit& hit : expected[0].hits) together.insert(hit.domain.log_p);
+  for (const auto& target : all) {
+    const auto lists = search({query}, options, 1, {target});
+    for (const Hit& hit : lists[0].hits) alone.insert(hit.domain.log_p);
+  }
+  EXPECT_NE(together, alone);
+  options.threads = 8;
+  expect_equal(search({query}, options, 100, all), expected);
 }
 
 TEST(NucleotideSearch, RestoredEmissionsSettle) {
