@@ -44,13 +44,20 @@ void in_parallel(const BuildOptions& options, std::size_t count, Work&& work) {
   for_each_index(threads_of(options), count, work);
 }
 
-Models build_all(AlignmentReader reader, const std::string& fallback_name,
-                 const BuildOptions& options) {
+build::Builder to_builder(const BuildOptions& options) {
   build::Builder builder;
   builder.alignment = to_alignment_options(options);
   builder.calibration = to_calibration(options);
+  if (options.window_length > 0) builder.max_length = options.window_length;
+  builder.tail_mass = options.window_beta;
+  return builder;
+}
+
+Models build_all(AlignmentReader reader, const std::string& fallback_name,
+                 const BuildOptions& options) {
+  build::Builder builder = to_builder(options);
   if (options.single_rows_by_matrix) {
-    builder.single = to_score_system(options);
+    builder.single = to_score_system(options, reader.alphabet());
     builder.open = builder.single->gap_open;
     builder.extend = builder.single->gap_extend;
   }
@@ -73,9 +80,6 @@ Models build_all(AlignmentReader reader, const std::string& fallback_name,
                       reader.name(), "name each alignment in its file (#=GF ID)");
         alignment->name = fallback_name;
       }
-      if (alignment->alphabet->type != AlphabetType::kAmino)
-        throw Error(ErrorCode::kInput, "models are built of proteins only",
-                    "alignment " + alignment->name);
       alignments.push_back(*std::move(alignment));
     }
     std::vector<build::BuiltModel> built(alignments.size());
@@ -89,8 +93,9 @@ Models build_all(AlignmentReader reader, const std::string& fallback_name,
   return out;
 }
 
-AlignmentFileOptions file_options(const std::string& format) {
+AlignmentFileOptions file_options(const std::string& format, const BuildOptions& options) {
   AlignmentFileOptions out;
+  if (options.alphabet) out.alphabet = &alphabet_of(*options.alphabet);
   if (!format.empty()) out.format = value(parse_sequence_format(format, "format"));
   return out;
 }
@@ -108,9 +113,11 @@ void check_options(const BuildOptions& o) {
   require(fraction(o.weight_identity), "weight_identity", "0 to 1");
   require(fraction(o.effective_identity), "effective_identity", "0 to 1");
   require(o.effective_number >= 0, "effective_number", "0 or more");
-  require(o.relative_entropy > 0, "relative_entropy", "a number above 0");
+  require(!o.relative_entropy || *o.relative_entropy > 0, "relative_entropy", "a number above 0");
   require(o.total_entropy > 0, "total_entropy", "a number above 0");
   require(!o.most_insertions || *o.most_insertions >= 5, "most_insertions", "5 or more");
+  require(o.window_length >= 0, "window_length", "a number of residues, or 0");
+  require(o.window_beta >= 0 && o.window_beta <= 1, "window_beta", "0 to 1");
   for (const int number : {o.msv_length, o.msv_targets, o.viterbi_length, o.viterbi_targets,
                            o.forward_length, o.forward_targets})
     require(number > 0 && number <= 1'000'000, "lengths and numbers of simulated targets",
@@ -121,7 +128,7 @@ void check_options(const BuildOptions& o) {
 
 build::AlignmentOptions to_alignment_options(const BuildOptions& o) {
   AlignmentOptions out;
-  HMMJIT_COPY_MEMBERS(HMMJIT_BUILD_OPTIONS_MEMBERS, 15)(out, o);
+  HMMJIT_COPY_MEMBERS(HMMJIT_BUILD_OPTIONS_MEMBERS, 18)(out, o);
   out.effective_set = o.effective_number;
   return out;
 }
@@ -142,22 +149,25 @@ static_assert(
 
 build::CalibrationOptions to_calibration(const BuildOptions& o) {
   build::CalibrationOptions out;
-  HMMJIT_COPY_MEMBERS(HMMJIT_BUILD_OPTIONS_MEMBERS, 18)(out, o);
+  HMMJIT_COPY_MEMBERS(HMMJIT_BUILD_OPTIONS_MEMBERS, 21)(out, o);
   out.seed = o.seed != 0 ? o.seed : random_seed();
   return out;
 }
 
-build::ScoreSystem to_score_system(const BuildOptions& o) {
+build::ScoreSystem to_score_system(const BuildOptions& o, const hmmjit::Alphabet& alphabet) {
+  const bool protein = alphabet.type == AlphabetType::kAmino;
+  const std::string name = !o.matrix.empty() ? o.matrix : protein ? "BLOSUM62" : "DNA1";
   const build::SubstitutionMatrix matrix =
-      o.matrix_file.empty() ? value(build::find_matrix(o.matrix))
-                            : value(build::parse_matrix(read_file(o.matrix_file), o.matrix_file));
-  return value(
-      build::make_score_system(matrix, o.gap_open.value_or(0.02), o.gap_extend.value_or(0.4)));
+      o.matrix_file.empty()
+          ? value(build::find_matrix(name, alphabet))
+          : value(build::parse_matrix(read_file(o.matrix_file), o.matrix_file, alphabet));
+  return value(build::make_score_system(matrix, o.gap_open.value_or(protein ? 0.02 : 0.03125),
+                                        o.gap_extend.value_or(protein ? 0.4 : 0.75)));
 }
 
-void for_each_query(const Targets& sequences,
+void for_each_query(const Targets& sequences, const hmmjit::Alphabet& alphabet,
                     const std::function<void(const TargetView& sequence)>& use) {
-  const auto source = value(open_targets(sequences.impl(), amino_alphabet()));
+  const auto source = value(open_targets(sequences.impl(), alphabet));
   ResidueCopies copies;
   for (;;) {
     TargetBlock block;
@@ -165,7 +175,7 @@ void for_each_query(const Targets& sequences,
     for (std::size_t i = 0; i < block.size(); ++i) {
       TargetView sequence = block[i];
       copies.clear();
-      sequence.residues = value(copies.of(block, i, amino_alphabet()));
+      sequence.residues = value(copies.of(block, i, alphabet));
       if (!sequence.residues.empty()) use(sequence);
     }
   }
@@ -174,19 +184,20 @@ void for_each_query(const Targets& sequences,
 Models build_models(const Targets& sequences, const BuildOptions& options) {
   return guarded([&] {
     check_options(options);
-    const build::ScoreSystem system = to_score_system(options);
-    const build::CalibrationOptions calibration = to_calibration(options);
-    std::vector<build::BuiltModel> built;
+    const hmmjit::Alphabet& alphabet =
+        alphabet_of(options.alphabet.value_or(sequences.alphabet().value_or(Alphabet::kAmino)));
+    build::Builder builder = to_builder(options);
+    builder.single = to_score_system(options, alphabet);
+    std::vector<std::vector<Residue>> residues;
     std::vector<Model::Query> queries;
-    for_each_query(sequences, [&](const TargetView& sequence) {
+    for_each_query(sequences, alphabet, [&](const TargetView& sequence) {
       queries.push_back({std::string(sequence.name), std::string(sequence.accession),
                          std::string(sequence.description)});
-      built.push_back(build::build_from_sequence(system, queries.back().name, sequence.residues));
+      residues.emplace_back(sequence.residues.begin(), sequence.residues.end());
     });
+    std::vector<build::BuiltModel> built(residues.size());
     in_parallel(options, built.size(), [&](std::size_t i) {
-      Hmm& hmm = built[i].hmm;
-      hmm.calibration = value(build::calibrate(hmm, calibration));
-      hmm.needs_calibration = false;
+      built[i] = value(builder.from_sequence(queries[i].name, residues[i]));
     });
     Models out;
     for (std::size_t i = 0; i < built.size(); ++i)
@@ -197,7 +208,7 @@ Models build_models(const Targets& sequences, const BuildOptions& options) {
 
 Model build_model(const Sequence& sequence, const BuildOptions& options) {
   return guarded([&] {
-    Targets one;
+    Targets one(options.alphabet.value_or(Alphabet::kAmino));
     one.add(sequence);
     const Models built = build_models(one, options);
     if (built.size() == 0)
@@ -211,7 +222,7 @@ Models build_from_alignments(const std::string& path, const BuildOptions& option
                              const std::string& format) {
   return guarded([&] {
     check_options(options);
-    return build_all(value(AlignmentReader::open(path, file_options(format))),
+    return build_all(value(AlignmentReader::open(path, file_options(format, options))),
                      path == "-" ? "" : build::name_from_file(path), options);
   });
 }
@@ -221,8 +232,8 @@ Models build_from_alignment_text(std::string_view contents, const BuildOptions& 
   return guarded([&] {
     check_options(options);
     auto source = value(open_memory_source(name, {contents.data(), contents.size()}));
-    return build_all(value(AlignmentReader::open(std::move(source), file_options(format))), name,
-                     options);
+    return build_all(value(AlignmentReader::open(std::move(source), file_options(format, options))),
+                     name, options);
   });
 }
 

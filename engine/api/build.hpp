@@ -17,10 +17,10 @@ namespace hmmjit::v0 {
 void check_options(const BuildOptions& options);
 build::AlignmentOptions to_alignment_options(const BuildOptions& options);
 build::CalibrationOptions to_calibration(const BuildOptions& options);
-build::ScoreSystem to_score_system(const BuildOptions& options);
+build::ScoreSystem to_score_system(const BuildOptions& options, const hmmjit::Alphabet& alphabet);
 
 /// Calls `use` with every sequence that has residues; it is valid until `use` returns.
-void for_each_query(const Targets& sequences,
+void for_each_query(const Targets& sequences, const hmmjit::Alphabet& alphabet,
                     const std::function<void(const TargetView& sequence)>& use);
 
 }  // namespace hmmjit::v0

@@ -20,17 +20,17 @@ hmmjit_build_options default_build_options() {
   const hmmjit::BuildOptions d;
   hmmjit_build_options o{};
   o.size = sizeof o;
-  HMMJIT_COPY_MEMBERS(HMMJIT_BUILD_OPTIONS_MEMBERS, 1)(o, d);
+  HMMJIT_COPY_MEMBERS(HMMJIT_BUILD_OPTIONS_MEMBERS, 2)(o, d);
   o.matrix = o.matrix_file = nullptr;
+  o.alphabet = -1;
   return o;
 }
 
 hmmjit::BuildOptions to_build_options(const hmmjit_build_options* given_options) {
   const hmmjit_build_options o = read(given_options, default_build_options());
   hmmjit::BuildOptions out;
-  const std::string standard = out.matrix;
-  HMMJIT_COPY_MEMBERS(HMMJIT_BUILD_OPTIONS_MEMBERS, 0)(out, o);
-  if (out.matrix.empty()) out.matrix = standard;
+  HMMJIT_COPY_MEMBERS(HMMJIT_BUILD_OPTIONS_MEMBERS, 1)(out, o);
+  if (o.alphabet != -1) out.alphabet = to_alphabet(o.alphabet);
   out.columns = to_enum<hmmjit::MatchColumns>(o.columns, HMMJIT_COLUMNS_REFERENCE, "columns");
   out.weights = to_enum<hmmjit::RowWeights>(o.weights, HMMJIT_WEIGHTS_GIVEN, "weights");
   out.effective =

@@ -38,7 +38,7 @@ int32_t hmmjit_report_create(int32_t kind, const char* path, const hmmjit_report
     hmmjit::SearchOptions search;
     const hmmjit::ReportOptions to = to_report_options(options, search);
     const auto report_kind =
-        to_enum<hmmjit::ReportKind>(kind, HMMJIT_REPORT_HTML_PAGE, "kind of report");
+        to_enum<hmmjit::ReportKind>(kind, HMMJIT_REPORT_DFAM_TABLE, "kind of report");
     give(out, path != nullptr ? hmmjit::Report::to_file(report_kind, path, to)
                               : hmmjit::Report(report_kind, to));
   });

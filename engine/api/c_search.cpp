@@ -104,6 +104,13 @@ std::unique_ptr<hmmjit_results> to_results(hmmjit::SearchResults found) {
 
 namespace {
 
+hmmjit_nhmmer_options default_nhmmer_options() {
+  hmmjit_nhmmer_options o{};
+  o.size = sizeof o;
+  HMMJIT_COPY_MEMBERS(HMMJIT_NHMMER_OPTIONS_MEMBERS, 1)(o, hmmjit::NhmmerOptions());
+  return o;
+}
+
 hmmjit_filter_counts to_c(const hmmjit::FilterCounts& c) {
   hmmjit_filter_counts out{};
   HMMJIT_COPY_MEMBERS(HMMJIT_FILTER_COUNTS_MEMBERS, 0)(out, c);
@@ -158,6 +165,26 @@ int32_t hmmjit_search(const hmmjit_models* models, const hmmjit_targets* targets
   });
 }
 
+int32_t hmmjit_nhmmer_options_init(hmmjit_nhmmer_options* options, hmmjit_error** error) {
+  return run(error, [&] { write(options, default_nhmmer_options()); });
+}
+int32_t hmmjit_nhmmer(const hmmjit_models* models, const hmmjit_targets* targets,
+                      const hmmjit_nhmmer_options* options, const hmmjit_callbacks* callbacks,
+                      hmmjit_results** out, hmmjit_error** error) {
+  return run(error, [&] {
+    required(out, "the handle to fill");
+    const hmmjit_callbacks c = read(callbacks);
+    const hmmjit_nhmmer_options o = read(options, default_nhmmer_options());
+    hmmjit::NhmmerOptions to;
+    HMMJIT_COPY_MEMBERS(HMMJIT_NHMMER_OPTIONS_MEMBERS, 1)(to, o);
+    to.strands = to_enum<hmmjit::Strands>(o.strands, HMMJIT_STRANDS_BOTTOM, "strands");
+    if (o.search != nullptr) to.search = to_options(o.search);
+    const hmmjit::Models own_models = required(models, "models").value;
+    const hmmjit::Targets own_targets = required(targets, "targets").value;
+    *out = to_results(hmmjit::nhmmer(own_models, own_targets, to, to_callbacks(c))).release();
+  });
+}
+
 size_t hmmjit_results_count(const hmmjit_results* results) {
   return results != nullptr ? results->models.size() : 0;
 }
@@ -200,6 +227,7 @@ int32_t hmmjit_result_get_info(const hmmjit_result* result, hmmjit_result_info* 
     out.Z = r.Z();
     out.domZ = r.domZ();
     out.seconds = r.seconds();
+    out.long_targets = r.long_targets();
     out.counts = to_c(r.counts());
     write(info, out);
   });

@@ -105,8 +105,8 @@ IterativeSearch::IterativeSearch(const Targets& queries, const Targets& targets,
                                  const IterationOptions& options)
     : IterativeSearch(targets, options) {
   guarded([&] {
-    const build::ScoreSystem system = to_score_system(options.build);
-    for_each_query(queries, [&](const TargetView& sequence) {
+    const build::ScoreSystem system = to_score_system(options.build, amino_alphabet());
+    for_each_query(queries, amino_alphabet(), [&](const TargetView& sequence) {
       impl_->queries.push_back(
           {std::make_unique<QueryRounds>(
                impl_->options, names_of(sequence), sequence.residues,

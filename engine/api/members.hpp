@@ -34,7 +34,7 @@
   X(kernels_compiled) X(kernels_loaded) X(compile_seconds) X(json)
 #define HMMJIT_RESULT_INFO_MEMBERS(X) X(model_index) X(model_name) X(model_accession) \
   X(model_description) X(model_length) X(has_alignments) X(hits) X(reported) X(included) \
-  X(domains) X(Z) X(domZ) X(seconds) X(counts)
+  X(domains) X(Z) X(domZ) X(seconds) X(counts) X(long_targets)
 #define HMMJIT_HIT_MEMBERS(X) X(name) X(accession) X(description) X(index) X(e_value) X(score) \
   X(bias) X(expected_domains) X(length) X(reported) X(included) X(regions) X(clustered) \
   X(overlaps) X(envelopes) X(best_domain) X(first_domain) X(domains) X(ln_p)
@@ -42,6 +42,8 @@
   X(alignment_to) X(model_from) X(model_to) X(reported) X(included) X(score) X(bias) \
   X(conditional_e_value) X(independent_e_value) X(accuracy) X(model) X(match) X(sequence) \
   X(posterior) X(reference) X(structure) X(ln_p)
+#define HMMJIT_NHMMER_OPTIONS_MEMBERS(X) X(search) X(strands) X(window_length) X(window_beta) \
+  X(B1) X(B2) X(B3) X(block_length)
 #define HMMJIT_REPORT_OPTIONS_MEMBERS(X) X(prefer_accession) X(alignments) X(text_width) X(search) \
   X(page_title) X(page_targets)
 #define HMMJIT_RUN_INFO_MEMBERS(X) X(program) X(version) X(query_file) X(target_file) X(settings) \
@@ -53,7 +55,8 @@
   X(single_rows_by_matrix) X(columns) X(least_occupied) X(fragment) X(weights) X(effective) \
   X(weight_identity) X(effective_number) X(relative_entropy) X(total_entropy) \
   X(effective_identity) X(prior) X(most_insertions) X(msv_length) X(msv_targets) X(viterbi_length) \
-  X(viterbi_targets) X(forward_length) X(forward_targets) X(tail_mass) X(seed) X(threads)
+  X(viterbi_targets) X(forward_length) X(forward_targets) X(tail_mass) X(seed) X(threads) \
+  X(alphabet) X(window_length) X(window_beta)
 #define HMMJIT_ITERATION_OPTIONS_MEMBERS(X) X(rounds) X(prefer_accession) X(alignments) \
   X(text_width) X(a3m) X(search) X(build) X(alignment_file)
 #define HMMJIT_ROUND_INFO_MEMBERS(X) X(query) X(number) X(converged) X(last) X(included) \

@@ -20,6 +20,9 @@ ModelResult merge_results(const std::vector<ModelResult>& results, const SearchO
     FilterCounters counters;
     std::vector<hmmjit::Hit> hits;
     for (const ModelResult& given : results) {
+      if (given.impl()->nucleotides)
+        throw Error(ErrorCode::kUsage, "results of nhmmer cannot be merged", merged.model.name,
+                    "search all targets at once");
       const hmmjit::ModelResult& result = given.impl()->result;
       if (result.model.name != merged.model.name || result.model.M != merged.model.M ||
           result.model.consensus != merged.model.consensus)

@@ -167,7 +167,7 @@ class MergedResults final : public ResultSink {
     statistics.hits_reported += given.hits.reported;
     for (const hmmjit::Hit& hit : given.hits.hits)
       statistics.domains_reported += static_cast<std::uint64_t>(hit.reported_domains);
-    return deliver(given, callbacks_, host_, out_.models);
+    return deliver(make_result(given), callbacks_, host_, out_.models);
   }
 
  private:

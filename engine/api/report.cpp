@@ -9,6 +9,7 @@
 #include "api/iteration.hpp"
 #include "api/results.hpp"
 #include "core/output_file.hpp"
+#include "report/nucleotide_report.hpp"
 #include "report/outputs.hpp"
 #include "report/page_results.hpp"
 #include "report/report_header.hpp"
@@ -35,6 +36,8 @@ struct Report::Impl {
     text.clear();
   }
   void add(const ModelResult& given);
+  /// In the formats of nhmmer. False where it has none of its own.
+  bool add_nucleotides(const ModelResult& given);
   void complete(const RunInfo& info);
 };
 
@@ -190,13 +193,22 @@ void Report::Impl::add(const ModelResult& given) {
                 "tables by target need a search whose Z is the number of models, not of targets",
                 "model " + result.model.name, "set Z of the search to the number of models");
   }
+  const bool of_nhmmer = given.impl()->nucleotides.has_value();
+  if (of_nhmmer
+          ? is_scan(kind) || kind == ReportKind::kDomainTable || kind == ReportKind::kPfamTable
+          : kind == ReportKind::kDfamTable)
+    throw Error(ErrorCode::kUsage,
+                of_nhmmer ? "nhmmer has no such table" : "only nhmmer has a table for Dfam",
+                "model " + result.model.name, "make another kind of report");
   totals.add(result);
   totals.add_domains(result.hits.hits);
-  if (const auto output = output_kind(kind)) {
-    const OutputSettings settings{
-        {options.prefer_accession, alignments, options.text_width},
-        {options.F1, options.F2, options.F3, options.bias_filter},
-        std::string("libhmmjit ") + HMMJIT_VERSION};
+  if (of_nhmmer && add_nucleotides(given)) {
+    // written
+  } else if (const auto output = output_kind(kind)) {
+    const OutputSettings settings{{options.prefer_accession, alignments, options.text_width},
+                                  {options.F1, options.F2, options.F3, options.bias_filter},
+                                  std::string("libhmmjit ") + HMMJIT_VERSION,
+                                  !of_nhmmer};
     if (!begun) append_output_header(text, *output, result);
     Outputs outputs;
     outputs.push_back(make_output(*output, result, settings));
@@ -211,6 +223,31 @@ void Report::Impl::add(const ModelResult& given) {
   }
   begun = true;
   flush();
+}
+
+bool Report::Impl::add_nucleotides(const ModelResult& given) {
+  if (kind != ReportKind::kMain && kind != ReportKind::kTargetTable &&
+      kind != ReportKind::kDfamTable)
+    return false;
+  const NucleotideFields& fields = *given.impl()->nucleotides;
+  const hmmjit::ModelResult& single = given.impl()->result;
+  const NucleotideResult result = nucleotide_result(single, fields.longest_position);
+  if (kind == ReportKind::kDfamTable) {
+    append_dfam_table(text, result);
+  } else if (kind == ReportKind::kTargetTable) {
+    if (!begun) append_nucleotide_table_header(text, result);
+    append_nucleotide_table(text, result);
+  } else {
+    nucleotide::Options searched;
+    searched.F1 = fields.F1;
+    searched.F2 = fields.F2;
+    searched.F3 = fields.F3;
+    append_nucleotide_report(
+        text, result,
+        {options.prefer_accession, options.alignments && single.alignments, options.text_width},
+        searched);
+  }
+  return true;
 }
 
 void Report::Impl::complete(const RunInfo& info) {
@@ -228,7 +265,7 @@ void Report::Impl::complete(const RunInfo& info) {
                     ? scan->write({.targets = append, .domains = {}})
                     : scan->write({.targets = {}, .domains = append}));
     append_table_trailer(text, run);
-  } else {
+  } else if (page) {
     describe_run(*page, run, totals);
     if (!options.page_title.empty()) page->title = options.page_title;
     keep_best(*page, options.page_targets);

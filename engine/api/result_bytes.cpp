@@ -15,8 +15,8 @@ void code_names(Coder& coder, Names& names) {
   coder.optional_text(names.description);
 }
 
-template <typename Coder, typename Result>
-void code_result(Coder& coder, Result& r) {
+template <typename Coder, typename Result, typename Nucleotides>
+void code_result(Coder& coder, Result& r, Nucleotides& nucleotides) {
   coder.count(r.index);
   code_names(coder, r.model);
   coder.count(r.model.M);
@@ -42,6 +42,12 @@ void code_result(Coder& coder, Result& r) {
     coder.count(*count);
   for (auto* length : {&list.longest_name, &list.longest_accession, &list.longest_shown})
     coder.count(*length);
+  bool of_nhmmer = nucleotides.has_value();
+  coder.count(of_nhmmer);
+  if constexpr (Coder::kReads) {
+    if (of_nhmmer) nucleotides.emplace();
+  }
+  if (of_nhmmer) coder.bytes(*nucleotides);
   coder.bytes(r.seconds);
   coder.bytes(r.cpu_seconds);
 }
@@ -53,7 +59,7 @@ std::string ModelResult::bytes() const {
     const hmmjit::ModelResult& result = impl_->result;
     std::string out(kBegin);
     FieldWriter writer(out);
-    code_result(writer, result);
+    code_result(writer, result, impl_->nucleotides);
     writer.count(result.hits.hits.size());
     for (const hmmjit::Hit& hit : result.hits.hits)
       encode_judged_hit(hit, result.alignments, out);
@@ -69,8 +75,9 @@ ModelResult ModelResult::from_bytes(std::string_view bytes) {
     Decoder decoder(bytes.substr(kBegin.size()));
     FieldReader reader(decoder);
     hmmjit::ModelResult result;
+    std::optional<NucleotideFields> nucleotides;
     std::uint64_t hits = 0;
-    code_result(reader, result);
+    code_result(reader, result, nucleotides);
     reader.count(hits);
     constexpr std::uint64_t kLeastHit = 80;
     if (reader.fits(hits, kLeastHit)) result.hits.hits.resize(hits);
@@ -80,7 +87,7 @@ ModelResult ModelResult::from_bytes(std::string_view bytes) {
     if (!decoder.ok() || decoder.left() != 0 ||
         result.hits.reported > result.hits.hits.size())
       throw Error(ErrorCode::kInput, "the bytes of a result are damaged");
-    return make_result(result);
+    return make_result(result, nucleotides);
   });
 }
 

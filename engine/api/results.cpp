@@ -10,9 +10,11 @@ FilterCounts to_counts(const FilterCounters& c) {
   return {c.targets, c.residues, c.msv, c.bias, c.viterbi, c.forward};
 }
 
-ModelResult make_result(const hmmjit::ModelResult& source) {
+ModelResult make_result(const hmmjit::ModelResult& source,
+                        const std::optional<NucleotideFields>& nucleotides) {
   auto out = std::make_shared<ModelResult::Impl>();
   out->result = source;
+  out->nucleotides = nucleotides;
   const hmmjit::ModelResult& r = out->result;
   out->accession = r.model.accession.value_or("");
   out->description = r.model.description.value_or("");
@@ -55,9 +57,8 @@ ModelResult make_result(const hmmjit::ModelResult& source) {
   return ModelResult(std::move(out));
 }
 
-Status deliver(const hmmjit::ModelResult& given, const SearchCallbacks& callbacks, HostCalls& host,
+Status deliver(ModelResult result, const SearchCallbacks& callbacks, HostCalls& host,
                std::vector<ModelResult>& results) {
-  ModelResult result = make_result(given);
   if (!callbacks.result) {
     results.push_back(std::move(result));
     return {};
@@ -78,6 +79,7 @@ double ModelResult::Z() const { return impl_->result.hits.Z; }
 double ModelResult::domZ() const { return impl_->result.hits.domZ; }
 const FilterCounts& ModelResult::counts() const { return impl_->counts; }
 bool ModelResult::has_alignments() const { return impl_->result.alignments; }
+bool ModelResult::long_targets() const { return impl_->nucleotides.has_value(); }
 double ModelResult::seconds() const { return impl_->result.seconds; }
 
 }  // namespace hmmjit::v0

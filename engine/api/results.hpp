@@ -1,6 +1,7 @@
 // Implementation struct of ModelResult: the internals' result and views of it.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "api/host_calls.hpp"
@@ -9,17 +10,25 @@
 
 namespace hmmjit::v0 {
 
+/// What nhmmer's own outputs need besides the hits.
+struct NucleotideFields {
+  std::int64_t longest_position = 0;
+  double F1 = 0, F2 = 0, F3 = 0;
+};
+
 struct ModelResult::Impl {
   hmmjit::ModelResult result;
+  std::optional<NucleotideFields> nucleotides;  // of nhmmer
   std::string accession, description;
   std::vector<Domain> domains;
   std::vector<Hit> hits;
   FilterCounts counts;
 };
 
-ModelResult make_result(const hmmjit::ModelResult& result);
+ModelResult make_result(const hmmjit::ModelResult& result,
+                        const std::optional<NucleotideFields>& nucleotides = {});
 /// Passes a result to the host's callback, or collects it where there is none.
-Status deliver(const hmmjit::ModelResult& given, const SearchCallbacks& callbacks, HostCalls& host,
+Status deliver(ModelResult result, const SearchCallbacks& callbacks, HostCalls& host,
                std::vector<ModelResult>& results);
 FilterCounts to_counts(const FilterCounters& counters);
 

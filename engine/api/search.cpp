@@ -16,6 +16,8 @@
 #include "api/results.hpp"
 #include "core/memory.hpp"
 #include "core/threads.hpp"
+#include "hmmjit/nhmmer.hpp"
+#include "report/nucleotide_run.hpp"
 #include "report/run_statistics.hpp"
 #include "search/device_choice.hpp"
 #include "search/search.hpp"
@@ -109,7 +111,7 @@ class Collector final : public ResultSink {
   Collector(const SearchCallbacks& callbacks, HostCalls& host, std::vector<ModelResult>& results)
       : callbacks_(callbacks), host_(host), results_(results) {}
   Status receive(const hmmjit::ModelResult& given) override {
-    return deliver(given, callbacks_, host_, results_);
+    return deliver(make_result(given), callbacks_, host_, results_);
   }
 
  private:
@@ -253,6 +255,33 @@ SearchStatistics to_statistics(const hmmjit::SearchStatistics& s,
   return to;
 }
 
+struct SearchedModels {
+  const hmmjit::Alphabet* alphabet;
+  ModelSource source;
+};
+
+// At least one model, without those that are skipped for their lack of cutoffs.
+SearchedModels open_searched(const Models& models, const SearchOptions& options,
+                             const Thresholds& rules) {
+  const bool skips =
+      options.cutoffs != ModelCutoffs::kNone && options.missing_cutoffs == MissingCutoffs::kSkip;
+  const auto next = [skips, rules, all = value(open_models(models.impl()))] {
+    for (;;) {
+      Result<std::optional<Query>> model = all();
+      if (!skips || !model || !*model || cutoff_of((*model)->hmm, rules)) return model;
+    }
+  };
+  std::optional<Query> first = value(next());
+  if (!first)
+    throw Error(ErrorCode::kInput,
+                skips ? "no model has the cutoffs asked for" : "no model to search with",
+                models.impl()->path);
+  const hmmjit::Alphabet* alphabet = first->hmm.alphabet;
+  return {alphabet, [next, first = std::move(first)]() mutable {
+            return first ? std::exchange(first, std::nullopt) : next();
+          }};
+}
+
 // `wrong_kernel`: why a search is repeated on the CPU; empty: it is no repetition.
 SearchResults run_search(const OpenDriver& open_driver, const Models& models,
                          const Targets& targets, const SearchOptions& options,
@@ -283,29 +312,9 @@ SearchResults run_search(const OpenDriver& open_driver, const Models& models,
       value(starts_devices(to_choice(options), internal, positions, residues, device_note)))
     gpu = start_gpu(open_driver, options, warnings);
 
-  ModelSource source = value(open_models(models.impl()));
-  if (options.cutoffs != ModelCutoffs::kNone && options.missing_cutoffs == MissingCutoffs::kSkip) {
-    source = [all = std::move(source),
-              rules = internal.thresholds]() -> Result<std::optional<Query>> {
-      for (;;) {
-        HMMJIT_ASSIGN(std::optional<Query> model, all());
-        if (!model || cutoff_of(model->hmm, rules)) return model;
-      }
-    };
-  }
-  std::optional<Query> first = value(source());
-  if (!first) {
-    const bool skipped =
-        options.cutoffs != ModelCutoffs::kNone && options.missing_cutoffs == MissingCutoffs::kSkip;
-    throw Error(ErrorCode::kInput,
-                skipped ? "no model has the cutoffs asked for" : "no model to search with",
-                models.impl()->path);
-  }
-  const hmmjit::Alphabet& alphabet = *first->hmm.alphabet;
-  ModelSource all = [&]() -> Result<std::optional<Query>> {
-    if (first) return std::exchange(first, std::nullopt);
-    return source();
-  };
+  SearchedModels searched = open_searched(models, options, internal.thresholds);
+  const hmmjit::Alphabet& alphabet = *searched.alphabet;
+  ModelSource all = std::move(searched.source);
   std::shared_ptr<TargetSource> target_source;
   if (hook != nullptr) {
     hook->begin(internal, alphabet, std::move(all));
@@ -340,7 +349,89 @@ SearchResults run_search(const OpenDriver& open_driver, const Models& models,
   return out;
 }
 
+nucleotide::Options to_nucleotide_options(const NhmmerOptions& o,
+                                          const hmmjit::SearchOptions& search) {
+  require(
+      o.strands == Strands::kBoth || o.strands == Strands::kTop || o.strands == Strands::kBottom,
+      "strands", "both, top or bottom");
+  require(o.window_length == 0 || o.window_length >= 4, "window_length",
+          "4 residues and more, or 0 for the model's");
+  require(o.window_beta >= 0 && o.window_beta <= 1, "window_beta", "0 to 1");
+  require(o.B1 > 0 && o.B2 > 0 && o.B3 > 0, "B1, B2, B3", "1 and more residues");
+  require(o.block_length >= 50000, "block_length", "50,000 and more residues");
+  if (o.search.device == DeviceUse::kGpu)
+    throw Error(ErrorCode::kNoDevice, "nucleotides are searched on the CPU", "device",
+                "search with device = cpu");
+  nucleotide::Options out{.F1 = search.filters.F1,
+                          .F2 = search.filters.F2,
+                          .F3 = search.filters.F3,
+                          .bias = search.filters.bias,
+                          .B1 = o.B1,
+                          .B2 = o.B2,
+                          .B3 = o.B3,
+                          .domain = search.domain,
+                          .strands = static_cast<nucleotide::Strands>(o.strands),
+                          .block_length = o.block_length,
+                          .Z = o.search.Z,
+                          .keep_alignments = o.search.keep_alignments,
+                          .threads = search.threads};
+  if (o.search.max_sensitivity) out.F1 = 0.02;  // SSV finds the windows
+  return out;
+}
+
+SearchResults run_nhmmer(const Models& models, const Targets& targets, const NhmmerOptions& options,
+                         const SearchCallbacks& callbacks, HostCalls& host) {
+  check_options(options.search);
+  const hmmjit::SearchOptions search = to_options(options.search);
+  NucleotideRun run{.options = to_nucleotide_options(options, search),
+                    .next_query = {},
+                    .receive = {},
+                    .target_file = targets.impl()->path,
+                    .memory = search.memory};
+  std::atomic<bool> stop{false};
+  run.options.cancelled = [&] {
+    return stop.load(std::memory_order_relaxed) ||
+           (callbacks.cancellation && callbacks.cancellation->cancelled());
+  };
+  SearchedModels searched = open_searched(models, options.search, search.thresholds);
+  if (searched.alphabet->type == AlphabetType::kAmino)
+    throw Error(ErrorCode::kInput, "the models are of proteins, not of DNA or RNA",
+                models.impl()->path, "use search");
+  run.next_query = [&]() -> Result<std::optional<nucleotide::Query>> {
+    HMMJIT_ASSIGN(std::optional<Query> model, searched.source());
+    if (!model) return std::nullopt;
+    const Hmm& hmm = model->hmm;
+    int length = options.window_length;
+    if (length == 0 && options.window_beta > 0) length = max_length(hmm, options.window_beta);
+    if (length == 0) length = hmm.max_length ? *hmm.max_length : max_length(hmm, 1e-7);
+    return make_nucleotide_query(std::move(model->hmm), length, search.thresholds);
+  };
+  SearchResults out;
+  run.receive = [&](const NucleotideResult& result, const hmmjit::ModelResult& single) {
+    const NucleotideFields fields{result.hits.extents.position, run.options.F1, run.options.F2,
+                                  run.options.F3};
+    return deliver(make_result(single, fields), callbacks, host, out.models);
+  };
+  const auto source = value(open_targets(targets.impl(), *searched.alphabet, options.search));
+  SearchProgress progress;
+  Ticker ticker(callbacks, progress, host, stop);
+  const auto statistics = run_nucleotides(run, *source, progress);
+  ticker.end();
+  if (!host.failed() && statistics) ticker.report();
+  if (host.failed()) throw HostFailed{};
+  if (!statistics) raise(statistics.error());
+  out.statistics = to_statistics(*statistics, std::nullopt, "none for nucleotides");
+  out.options = options.search;
+  return out;
+}
+
 }  // namespace
+
+SearchResults nhmmer(const Models& models, const Targets& targets, const NhmmerOptions& options,
+                     const SearchCallbacks& callbacks) {
+  HostCalls host;
+  return guarded(host, [&] { return run_nhmmer(models, targets, options, callbacks, host); });
+}
 
 SearchResults search_on(const OpenDriver& open_driver, const Models& models, const Targets& targets,
                         const SearchOptions& options, const SearchCallbacks& callbacks) {

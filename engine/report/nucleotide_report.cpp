@@ -337,4 +337,27 @@ HitList single_domain_hits(const nucleotide::HitList& hits) {
   return list;
 }
 
+NucleotideResult nucleotide_result(const ModelResult& single, std::int64_t longest_position) {
+  const HitList& list = single.hits;
+  const FilterCounters& c = list.counters;
+  NucleotideResult out{.query = single.model, .hits = {}};
+  out.hits.reported = list.reported;
+  out.hits.included = list.included;
+  out.hits.extents = {list.longest_name, list.longest_accession, list.longest_shown,
+                      longest_position};
+  out.hits.counters = {c.targets, c.residues, c.msv, c.bias, c.viterbi, c.forward};
+  for (const Hit& target : list.hits) {
+    LocalHit& hit = out.hits.hits.emplace_back();
+    hit.subject = std::make_shared<const nucleotide::Subject>(nucleotide::Subject{
+        target.index, target.name, target.accession, target.description, target.length});
+    hit.domain = target.score.domains.front();
+    hit.bottom = hit.domain.iali > hit.domain.jali;
+    hit.reported = target.flags.reported;
+    hit.included = target.flags.included;
+    out.hits.reported_residues +=
+        static_cast<std::uint64_t>(std::abs(hit.domain.jali - hit.domain.iali) + 1);
+  }
+  return out;
+}
+
 }  // namespace hmmjit

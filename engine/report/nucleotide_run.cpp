@@ -89,8 +89,8 @@ Result<nucleotide::Query> make_nucleotide_query(Hmm hmm, int window_length,
                           .include = {rules.include_target.e_value, rules.include_target.score}};
   if (rules.cutoffs != ModelCutoffs::kNone) {
     const std::optional<Cutoff> cutoff = cutoff_of(hmm, rules);
-    if (!cutoff) return lacks_cutoffs(rules, hmm.name);
-    query.report.score = query.include.score = static_cast<double>(cutoff->sequence);
+    if (!cutoff && rules.missing == MissingCutoffs::kError) return lacks_cutoffs(rules, hmm.name);
+    if (cutoff) query.report.score = query.include.score = static_cast<double>(cutoff->sequence);
   }
   query.model = make_search_model(std::move(hmm));
   HMMJIT_TRY(nucleotide::check(query));

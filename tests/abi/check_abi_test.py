@@ -15,7 +15,7 @@ CHECK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "check_abi.py")
 # What is added, and into what: callers that were compiled before go on working.
 ADDITIONS = {
     "a member at the end": ("  uint64_t page_targets;", "  uint64_t page_targets; int64_t later;"),
-    "a number at the end": ("HMMJIT_REPORT_HTML_PAGE = 10", "HMMJIT_REPORT_HTML_PAGE = 10,\n  HMMJIT_REPORT_LATER = 11"),
+    "a number at the end": ("HMMJIT_REPORT_DFAM_TABLE = 11", "HMMJIT_REPORT_DFAM_TABLE = 11,\n  HMMJIT_REPORT_LATER = 12"),
 }
 # Each alone breaks callers that were compiled before.
 BREAKS = {

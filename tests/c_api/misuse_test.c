@@ -160,7 +160,7 @@ static void test_input_structs(void) {
     hmmjit_report_free(report);
   }
   REFUSES_VALUE(how.text_width, 1, CREATE);
-  GIVES(HMMJIT_USAGE, hmmjit_report_create(11, NULL, &how, &report, &error));
+  GIVES(HMMJIT_USAGE, hmmjit_report_create(12, NULL, &how, &report, &error));
   GIVES(HMMJIT_USAGE, hmmjit_report_create(-1, NULL, &how, &report, &error));
 
   cache_settings.mode = HMMJIT_CACHE_OFF;

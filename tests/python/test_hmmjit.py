@@ -240,7 +240,7 @@ def test_documented_defaults_are_those_of_the_library():
             assert value == default, name
     header = contents(os.path.join(os.path.dirname(hmmjit.__file__), "..", "..", "include", "hmmjit", "hmmjit.h"))
     body = re.search(rb"typedef struct hmmjit_build_options \{(.*?)\}", header, re.S)[1].decode()
-    defaults = dict(re.findall(r"(\w+);\s*/\*(?:(?!\*/).)*?; default ([\w.]+)", body, re.S))
+    defaults = dict(re.findall(r"(\w+);\s*/\*(?:(?!\*/).)*?; default ([-\w.]+)", body, re.S))
     assert set(defaults) == {name for name, *_ in builder._fields_[1:]}
     for name, default in defaults.items():
         value = getattr(builder, name)

@@ -107,7 +107,7 @@ def write_stand_ins(folder):
         with opener(at(name), "wt") as file:
             file.write(text)
 
-    for name in ("globins4.hmm", "fn3.hmm", "Pkinase.hmm"):
+    for name in ("globins4.hmm", "fn3.hmm", "Pkinase.hmm", "MADE1.hmm", "dna_target.fa"):
         write(name, read(name))
     write("Pfam.hmm", read("fn3.hmm") + read("Pkinase.hmm"))  # both have gathering cutoffs
     globins, proteins = read("globins45.fa"), records(DATABASE, 500)

@@ -114,6 +114,12 @@ TEST(Guard, OnlyErrorsLeaveTheLibrary) {
   }
   starve("main_report_header", [&] { hmmjit::main_report_header({}, options); });
   starve("search", [&] { hmmjit::search(models, targets, options); });
+  hmmjit::Targets dna(hmmjit::Alphabet::kDna);
+  dna.add({.name = "family", .residues = "GATTACAGGCCTTAACGGTCATTGCAGTCCGATAGGCTTACGATCGGATTACC"});
+  const auto families = hmmjit::build_models(dna);
+  hmmjit::NhmmerOptions nhmmer;
+  nhmmer.search.threads = 1;
+  starve("nhmmer", [&] { hmmjit::nhmmer(families, dna, nhmmer); });
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Models from sequences and alignments, as phmmer, jackhmmer and hmmbuild build them.
+// Models from sequences and alignments, as phmmer, jackhmmer, nhmmer and hmmbuild build them.
 //
 //   const hmmjit::Model query = hmmjit::build_model({.name = "query", .residues = "MKVLAAGGHKLM"});
 //   const hmmjit::Models families = hmmjit::build_from_alignments("families.sto");
@@ -42,14 +42,18 @@ enum class ModelPrior {
   kLaplace,  ///< --plaplace
 };
 
-/// Defaults are HMMER's, for proteins. Source: HMMER user's guide, manual pages of phmmer and
-/// hmmbuild.
+/// Defaults are HMMER's. Source: HMMER user's guide, manual pages of phmmer, nhmmer and hmmbuild.
 struct BuildOptions {
+  /// Of alignments, and of sequences in a file. Unset: alignments are recognised by their letters;
+  /// sequences in a file are proteins, those in memory have their own alphabet.
+  std::optional<Alphabet> alphabet = {};
+
   // Models from one sequence.
-  std::string matrix = "BLOSUM62";  ///< --mx: PAM30 to PAM240, BLOSUM45 to BLOSUM90
-  std::string matrix_file = {};     ///< --mxfile: replaces `matrix`; empty: none
-  /// --popen and --pextend, probabilities. Unset: 0.02 and 0.4 for one sequence; with an alignment,
-  /// what its counts say.
+  /// --mx: PAM30 to PAM240, BLOSUM45 to BLOSUM90, DNA1. Empty: BLOSUM62, or DNA1 for nucleotides.
+  std::string matrix = {};
+  std::string matrix_file = {};  ///< --mxfile: replaces `matrix`; empty: none
+  /// --popen and --pextend, probabilities. Unset: 0.02 and 0.4 for one sequence (nucleotides:
+  /// 0.03125 and 0.75); with an alignment, what its counts say.
   std::optional<double> gap_open = {}, gap_extend = {};
   /// Alignments of one row are taken as one sequence (--singlemx).
   bool single_rows_by_matrix = false;
@@ -62,11 +66,16 @@ struct BuildOptions {
   double weight_identity = 0.62;  ///< --wid: of kClusters, 0 to 1
   EffectiveNumber effective = EffectiveNumber::kEntropy;
   double effective_number = 0;       ///< --eset: of kSet
-  double relative_entropy = 0.59;    ///< --ere: bits per position, above 0
+  /// --ere: bits per position, above 0. Unset: 0.59, or 0.62 for nucleotides.
+  std::optional<double> relative_entropy = {};
   double total_entropy = 45.0;       ///< --esigma: bits, above 0
   double effective_identity = 0.62;  ///< --eid: of kClusters, 0 to 1
   ModelPrior prior = ModelPrior::kMixture;
   std::optional<int> most_insertions = {};  ///< --maxinsertlen: 5 or more
+
+  // Models of nucleotides: the longest hit expected (MAXL).
+  int window_length = 0;      ///< --w_length; 0: from window_beta
+  double window_beta = 1e-7;  ///< --w_beta: tail mass beyond it; 0: four times the positions
 
   // Calibration: lengths and numbers of simulated targets.
   int msv_length = 200, msv_targets = 200;          ///< --EmL, --EmN
@@ -78,9 +87,10 @@ struct BuildOptions {
   int threads = 0;  ///< for many sequences or alignments, up to 1024; 0: all cores granted
 };
 
-/// The model that phmmer searches with: each residue becomes a position, whose emissions come from
-/// a substitution matrix. Calibrated. Reports show the sequence's name, accession and description.
-/// Thread-safe; takes about 50 ms of one core, nearly all of it for the calibration.
+/// The model that phmmer, or nhmmer for nucleotides, searches with: each residue becomes a
+/// position, whose emissions come from a substitution matrix. Calibrated. Reports show the
+/// sequence's name, accession and description. Thread-safe; takes about 50 ms of one core, nearly
+/// all of it for the calibration.
 ///
 /// Throws Error kUsage for invalid options or names, kInput for invalid residues, an empty sequence
 /// or an unusable matrix.
@@ -92,8 +102,8 @@ HMMJIT_EXPORT Models build_models(const Targets& sequences, const BuildOptions& 
 /// aligned FASTA, A2M, PSI-BLAST, Clustal, SELEX or PHYLIP; plain, gzip or zstd. `format`: empty,
 /// or a name as of --informat. An alignment without a name has that of the file. Thread-safe.
 ///
-/// Throws Error kInput for a missing or malformed file, one without an alignment, one that is not
-/// protein, or an alignment that no model can be made of; kUsage for options that make no sense.
+/// Throws Error kInput for a missing or malformed file, one without an alignment, or an
+/// alignment that no model can be made of; kUsage for options that make no sense.
 HMMJIT_EXPORT Models build_from_alignments(const std::string& path,
                                            const BuildOptions& options = {},
                                            const std::string& format = {});

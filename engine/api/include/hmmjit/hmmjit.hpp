@@ -20,6 +20,7 @@
 #include "hmmjit/error.hpp"      // IWYU pragma: export
 #include "hmmjit/iteration.hpp"  // IWYU pragma: export
 #include "hmmjit/models.hpp"     // IWYU pragma: export
+#include "hmmjit/nhmmer.hpp"     // IWYU pragma: export
 #include "hmmjit/parts.hpp"      // IWYU pragma: export
 #include "hmmjit/report.hpp"     // IWYU pragma: export
 #include "hmmjit/results.hpp"    // IWYU pragma: export

@@ -28,7 +28,8 @@ enum class ReportKind {
   /// drops hits that its own Z excludes.
   kScanTargetTable,
   kScanDomainTable,
-  kHtmlPage,  ///< the self-contained page of `hmmjit report`
+  kHtmlPage,   ///< the self-contained page of `hmmjit report`
+  kDfamTable,  ///< --dfamtblout of nhmmer
 };
 
 /// How an output looks. Kinds that a setting does not concern ignore it.

@@ -88,6 +88,7 @@ class HMMJIT_EXPORT ModelResult {
   std::span<const Hit> hits() const;             ///< in hmmsearch's order
   /// Whether domains have alignments: SearchOptions::keep_alignments of the search.
   bool has_alignments() const;
+  bool long_targets() const;     ///< of nhmmer: each domain is a hit, on one of two strands
   std::size_t reported() const;  ///< hits reported; of these,
   std::size_t included() const;  ///< hits that satisfy the inclusion thresholds
   double Z() const;              ///< targets assumed for E-values

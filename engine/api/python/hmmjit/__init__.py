@@ -8,6 +8,7 @@
     table = hmmjit.search(models, targets).table()      # columns; pandas.DataFrame(table) works
 
     hmmjit.phmmer(sequences, targets)                   # sequences as queries
+    hmmjit.nhmmer("families.hmm", "genome.fa")          # DNA, both strands
     for [round] in hmmjit.IterativeSearch(sequence, targets):           # in rounds, as jackhmmer
         print(round.iteration, len(round.msa), round.converged)
     hmmjit.Builder().build_msa(alignment).write("family.hmm")           # as hmmbuild
@@ -20,7 +21,7 @@ once. Failures are exceptions derived from hmmjit.Error.
 from . import _binding as _b
 from ._binding import (Cancelled, CompileError, Error, InputError, InternalError, NoDeviceError, OutputError,
                        ResourcesError, UsageError)
-from ._build import Builder, IterationResult, IterativeSearch, jackhmmer, phmmer
+from ._build import Builder, IterationResult, IterativeSearch, jackhmmer, nhmmer, phmmer
 from ._inputs import Model, Models, Sequence, Targets
 from ._machine import Cache, build_database, database_info, devices, plan, verify_database
 from ._msa import MSA
@@ -35,7 +36,7 @@ __all__ = ["Alignment", "Builder", "Cache", "Cancelled", "CompileError", "Domain
            "InternalError", "IterationResult", "IterativeSearch", "MSA", "Model", "Models", "NoDeviceError",
            "OutputError", "PartInfo", "Report", "ResourcesError", "Result", "Results", "SearchIterator",
            "SearchOptions", "Sequence", "Table", "Targets", "UsageError", "build_database", "database_info",
-           "devices", "jackhmmer", "join_parts", "merge_parts", "merge_parts_to_files", "missing_parts", "part_info",
+           "devices", "jackhmmer", "join_parts", "merge_parts", "merge_parts_to_files", "missing_parts", "nhmmer", "part_info",
            "phmmer", "plan", "search", "search_async", "search_iter", "search_part", "search_to_files",
            "verify_database", "verify_part"]
 

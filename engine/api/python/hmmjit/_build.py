@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, NamedTupl
 
 from . import _binding as _b
 from ._common import ALPHABETS, INT32, UINT32, Bytes, PathLike, UsageError, choose, contents, integer, is_path, real
-from ._inputs import Model, Models, Sequence, Targets, TargetsSource, is_models
+from ._inputs import Model, Models, Sequence, Targets, TargetsSource, alphabet_of, is_models
 from ._msa import MSA
 from ._interface import SearchOptions
 from ._options import make_options
 from ._results import Result, Results
-from ._search import Run, in_loop, search, shows_options
+from ._search import Run, in_loop, results_of, search, shows_options
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -26,34 +26,43 @@ _PRIORS = {"mixture": 0, "none": 1, None: 1, "laplace": 2}
 
 
 class Builder:
-    """Builds models: from sequences as phmmer, from alignments as hmmbuild. Defaults are HMMER's, for proteins.
+    """Builds models: from sequences as phmmer and nhmmer, from alignments as hmmbuild. Defaults are HMMER's.
 
-    Single sequences: `score_matrix`, a name (PAM30 to PAM240, BLOSUM45 to BLOSUM90) or the path of a file; `popen`,
-    `pextend`, probabilities of gaps (None: 0.02 and 0.4; for alignments, estimated from the counts).
+    `alphabet`: "amino", "dna" or "rna"; None: that of Targets and of PyHMMER's objects, and guessed from the letters of
+    alignments.
+
+    Single sequences: `score_matrix`, a name (PAM30 to PAM240, BLOSUM45 to BLOSUM90, DNA1) or the path of a file (None:
+    BLOSUM62, or DNA1); `popen`, `pextend`, probabilities of gaps (None: 0.02 and 0.4, of nucleotides 0.03125 and 0.75;
+    for alignments, estimated from the counts).
 
     Alignments: `architecture`, "fast" or "hand"; `symfrac`, `fragthresh`; `weighting`, "pb", "gsc", "blosum",
     "none" or "given"; `wid`; `effective_number`, "entropy", "exp", "clust", "none" or a number; `ere`, `esigma`,
     `eid`; `prior`, "mixture", "laplace" or "none"; `max_insertions`; `single_by_matrix`: alignments of one row are
-    taken as one sequence.
+    taken as one sequence. `ere` None: 0.59, of nucleotides 0.62.
+
+    Nucleotides: `window_length`, the longest hit expected (MAXL), or `window_beta`, the tail mass beyond it.
 
     Calibration: `seed` (0: an arbitrary one); `EmL`, `EmN`, `EvL`, `EvN`, `EfL`, `EfN`, `Eft`. `threads`: of
     many models at once, 0 for all cores. Immutable: several threads may use one.
     """
 
-    def __init__(self, *, score_matrix: PathLike = "BLOSUM62", popen: Optional[float] = None,
+    def __init__(self, alphabet: Optional[str] = None, *, score_matrix: Optional[PathLike] = None, popen: Optional[float] = None,
                  pextend: Optional[float] = None, architecture: str = "fast", symfrac: float = 0.5,
                  fragthresh: float = 0.5, weighting: Optional[str] = "pb", wid: float = 0.62,
-                 effective_number: Union[str, float, None] = "entropy", ere: float = 0.59, esigma: float = 45.0,
+                 effective_number: Union[str, float, None] = "entropy", ere: Optional[float] = None, esigma: float = 45.0,
                  eid: float = 0.62, prior: Optional[str] = "mixture", max_insertions: Optional[int] = None,
                  single_by_matrix: bool = False, seed: int = 42, EmL: int = 200, EmN: int = 200, EvL: int = 200,
-                 EvN: int = 200, EfL: int = 100, EfN: int = 200, Eft: float = 0.04, threads: int = 0) -> None:
+                 EvN: int = 200, EfL: int = 100, EfN: int = 200, Eft: float = 0.04, threads: int = 0,
+                 window_length: Optional[int] = None, window_beta: float = 1e-7) -> None:
         self._settings = {name: value for name, value in locals().items() if name != "self"}
         o = _b.BuildOptions()
         _b.build_options_init(byref(o))
+        if alphabet is not None:
+            o.alphabet = choose("alphabet", alphabet, ALPHABETS)
         named = isinstance(score_matrix, str) and os.sep not in score_matrix and not os.path.exists(score_matrix)
         if named:
             o.matrix = _b.encode(str(score_matrix).upper())
-        else:
+        elif score_matrix is not None:
             o.matrix_file = _b.encode(score_matrix)
         if popen is not None:
             o.gap_open = real("popen", popen)
@@ -67,7 +76,9 @@ class Builder:
             o.effective = choose("effective_number", effective_number, _EFFECTIVE)
         else:
             o.effective, o.effective_number = 4, real("effective_number", effective_number)
-        o.relative_entropy, o.total_entropy = real("ere", ere, positive=True), real("esigma", esigma, positive=True)
+        if ere is not None:
+            o.relative_entropy = real("ere", ere, positive=True)
+        o.total_entropy = real("esigma", esigma, positive=True)
         o.effective_identity = real("eid", eid)
         o.prior = choose("prior", prior, _PRIORS)
         o.most_insertions = 0 if max_insertions is None else integer("max_insertions", max_insertions, 5, INT32)
@@ -78,15 +89,18 @@ class Builder:
             setattr(o, field, integer(name, value, 1, 1000000))
         o.tail_mass = real("Eft", Eft, positive=True)
         o.seed, o.threads = integer("seed", seed, 0, UINT32), integer("threads", threads, 0, 1024)
+        o.window_length = 0 if window_length is None else integer("window_length", window_length, 1, INT32)
+        o.window_beta = real("window_beta", window_beta)
         self._options = o
 
     def __reduce__(self) -> Tuple[Callable[..., Any], Tuple[Any, ...]]:
         return _builder_of, (self._settings,)
 
     def build(self, sequence: Any) -> Model:
-        """The model that phmmer searches with, of one sequence: residues as text, a Sequence, (name, residues),
+        """The model that phmmer or nhmmer searches with, of one sequence: residues as text, a Sequence, (name, residues),
         or PyHMMER's or Biopython's object. Results of it are reported with the sequence's names."""
-        one = Targets([Sequence("query", sequence) if isinstance(sequence, str) else sequence])
+        one = Targets([Sequence("query", sequence) if isinstance(sequence, str) else sequence],
+                      alphabet_of(sequence, self._settings["alphabet"] or "amino"))
         models = self.build_many(one)
         if len(models) != 1:
             raise _b.InputError("no model can be built of a sequence without residues")
@@ -94,7 +108,8 @@ class Builder:
 
     def build_many(self, sequences: TargetsSource) -> Models:
         """The same of every sequence that has residues, in order, on several threads. Takes what Targets takes."""
-        targets = sequences if isinstance(sequences, Targets) else Targets(sequences)
+        targets = sequences if isinstance(sequences, Targets) else Targets(
+            sequences, alphabet_of(sequences, self._settings["alphabet"] or "amino"))
         return Models._of(Run(lambda _: _b.Handle("models", _b.build_models, targets._handle.pointer,
                                                   byref(self._options))).wait())
 
@@ -152,6 +167,49 @@ def phmmer(queries: TargetsSource, targets: TargetsSource, *, builder: Optional[
     made = make_options(options, "phmmer")  # before models are built
     models = (builder or Builder(seed=int(made.seed))).build_many(queries)
     return search(models, targets, progress=progress, interval=interval, warning=warning, **options)
+
+
+_STRANDS = {None: 0, "watson": 1, "crick": 2}
+
+
+def nhmmer(queries: Any, targets: TargetsSource, *, builder: Optional[Builder] = None, strand: Optional[str] = None,
+           window_length: Optional[int] = None, window_beta: Optional[float] = None, B1: int = 110, B2: int = 240,
+           B3: int = 1000, block_length: int = 262144, progress: Optional[OnProgress] = None, interval: float = 0.25,
+           warning: Optional[OnWarning] = None, **options: Unpack[SearchOptions]) -> Results:
+    """Searches DNA or RNA in sequences of any length, on both strands, as nhmmer does; one Result a query, whose hits
+    are single domains with a `strand`.
+
+    `queries`: models (what Models takes, a path among it), MSA or PyHMMER's alignment, or sequences (what else Targets
+    takes), of which `builder` makes models. `targets`: what Targets takes. `strand`: "watson" or "crick" for the top or
+    bottom strand alone. `window_length`, `window_beta`: the longest hit expected, or the tail mass at which it is
+    determined; None: the model's. `B1`, `B2`, `B3`, `block_length`: as of nhmmer. Other arguments as of search, with
+    nhmmer's defaults; Z is in millions of residues, and thresholds of domains have no effect."""
+    made = make_options(options, "nhmmer", F2=3e-3, F3=3e-5)
+    if isinstance(queries, Models):
+        models = queries
+    elif is_models(queries) or is_path(queries):
+        models = Models(queries)
+    else:
+        builder = builder or Builder(seed=int(made.seed))
+        if isinstance(queries, MSA) or hasattr(queries, "write") and hasattr(queries, "names"):  # pyhmmer.easel.MSA
+            models = builder.build_all(queries)
+        else:
+            models = builder.build_many(queries if isinstance(queries, Targets) else Targets(
+                queries, alphabet_of(queries, builder._settings["alphabet"] or "dna")))
+    if not isinstance(targets, Targets):
+        targets = Targets(targets, "dna" if is_path(targets) else alphabet_of(next(iter(models), None), "dna"))
+    out = _b.NhmmerOptions()
+    _b.nhmmer_options_init(byref(out))
+    out.search, out.strands = addressof(made), choose("strand", strand, _STRANDS)
+    out.window_length = 0 if window_length is None else integer("window_length", window_length, 4, INT32)
+    out.window_beta = 0 if window_beta is None else real("window_beta", window_beta)
+    out.B1, out.B2, out.B3 = (integer(name, number, 1, INT32) for name, number in (("B1", B1), ("B2", B2), ("B3", B3)))
+    out.block_length = integer("block_length", block_length, 50000, INT32)
+    searched = targets
+    run = Run(lambda callbacks: _b.Handle("results", lambda pointer: _b.nhmmer(
+        models._handle.pointer, searched._handle.pointer, byref(out), callbacks, pointer)), None, progress, interval,
+              warning)
+    return results_of(run.wait(), made)
 
 
 class IterationResult(NamedTuple):
@@ -302,3 +360,4 @@ def jackhmmer(queries: Any, targets: TargetsSource, *, max_iterations: int = 5, 
 
 for _function in (jackhmmer, IterativeSearch.__init__):
     shows_options(_function, incE=0.001, incdomE=0.001)
+shows_options(nhmmer, F2=3e-3, F3=3e-5)

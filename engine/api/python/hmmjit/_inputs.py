@@ -24,6 +24,14 @@ def _alphabet_name(number: int) -> str:
     return next(n for n, v in ALPHABETS.items() if v == number)
 
 
+def alphabet_of(things: Any, default: str) -> str:
+    """The alphabet of models or sequences, of PyHMMER's among them; `default` where they have none."""
+    if isinstance(things, (list, tuple)) and things:
+        things = things[0]
+    found = getattr(things, "alphabet", None) or default
+    return str(getattr(found, "type", found)).lower()
+
+
 # What PyHMMER calls it.
 _OTHER_NAMES = {"M": "length", "cutoffs": "gathering, trusted, noise", "emissions": "match_emissions",
                 "match": "match_emissions", "insert": "insert_emissions", "transitions": "transition_probabilities"}
@@ -471,6 +479,11 @@ class Targets:
             raise TypeError(f"the targets of {self._path!r} are not in memory: count() reads the file, "
                             "Targets.load() keeps them")
         return int(_b.targets_count(self._handle.pointer))
+
+    @property
+    def alphabet(self) -> Optional[str]:
+        """"amino", "dna" or "rna"; None for a path, which is read in the alphabet of the models."""
+        return _alphabet_name(self._alphabet) if self._path is None else None
 
     def __bool__(self) -> bool:
         return self._path is not None or len(self) > 0

@@ -38,13 +38,15 @@ STRUCTS: Dict[str, str] = {
         'device_active_seconds:d device_peak_bytes:L device_upload_bytes:L kernels:L kernels_compiled:L '
         'kernels_loaded:L compile_seconds:d json:s',
     'result_info': 'size:z model_index:z model_name:s model_accession:s model_description:s model_length:i '
-        'has_alignments:i hits:z reported:z included:z domains:z Z:d domZ:d seconds:d counts:hmmjit_filter_counts',
+        'has_alignments:i hits:z reported:z included:z domains:z Z:d domZ:d seconds:d counts:hmmjit_filter_counts '
+        'long_targets:i reserved:i',
     'hit': 'size:z name:s accession:s description:s index:L e_value:d score:d bias:d expected_domains:d length:i '
         'reported:i included:i regions:i clustered:i overlaps:i envelopes:i reserved:i best_domain:z first_domain:z '
         'domains:z ln_p:d',
     'domain': 'size:z hit:z envelope_from:i envelope_to:i alignment_from:i alignment_to:i model_from:i model_to:i '
         'reported:i included:i score:d bias:d conditional_e_value:d independent_e_value:d accuracy:d model:s match:s '
         'sequence:s posterior:s reference:s structure:s ln_p:d',
+    'nhmmer_options': 'size:z search:p strands:i window_length:i window_beta:d B1:i B2:i B3:i block_length:i',
     'report_options': 'size:z prefer_accession:i alignments:i text_width:i reserved:i search:p page_title:s '
         'page_targets:L',
     'run_info': 'size:z program:s version:s query_file:s target_file:s settings:s folder:s date:s',
@@ -54,7 +56,8 @@ STRUCTS: Dict[str, str] = {
     'build_options': 'size:z matrix:s matrix_file:s gap_open:d gap_extend:d single_rows_by_matrix:i columns:i '
         'least_occupied:d fragment:d weights:i effective:i weight_identity:d effective_number:d relative_entropy:d '
         'total_entropy:d effective_identity:d prior:i most_insertions:i msv_length:i msv_targets:i viterbi_length:i '
-        'viterbi_targets:i forward_length:i forward_targets:i tail_mass:d seed:u threads:i',
+        'viterbi_targets:i forward_length:i forward_targets:i tail_mass:d seed:u threads:i alphabet:i window_length:i '
+        'window_beta:d',
     'iteration_options': 'size:z rounds:i prefer_accession:i alignments:i text_width:i a3m:i reserved:i search:p '
         'build:p alignment_file:s',
     'round_info': 'size:z query:z number:i converged:i last:i reserved:i included:L new_targets:L',
@@ -92,27 +95,27 @@ FUNCTIONS: Dict[str, str] = {
     'results_count': 'zp', 'results_get': 'ppz', 'results_statistics': 'epp', 'results_get_options': 'epp',
     'results_free': 'vp', 'result_get_info': 'epp', 'result_get_hits': 'epzzp', 'result_get_domains': 'epzzp',
     'result_copy': 'epp', 'result_write': 'epp', 'result_read': 'epzp', 'result_merge': 'epzpp', 'result_free': 'vp',
-    'report_create': 'eispp', 'main_report_header': 'eppp', 'report_add_text': 'eps', 'report_add': 'epp',
-    'report_complete': 'epp', 'report_take_text': 'epp', 'report_free': 'vp', 'search_part': 'epsuusppp',
-    'search_model_part': 'epsuuuusppp', 'merge_parts': 'epzpp', 'join_parts': 'epzsp', 'part_get_info': 'espp',
-    'part_get_options': 'esp', 'part_verify': 'es', 'parts_missing': 'epzp', 'build_options_init': 'ep',
-    'build_models': 'eppp', 'build_from_alignments': 'esspp', 'build_from_alignment_memory': 'epzsspp',
-    'iteration_options_init': 'ep', 'iteration_create': 'epppp', 'iteration_from_models': 'epppp',
-    'iteration_queries': 'zp', 'iteration_done': 'ip', 'iteration_next': 'eppp', 'rounds_count': 'zp',
-    'rounds_get': 'ppz', 'rounds_free': 'vp', 'round_get_info': 'epp', 'round_result': 'pp', 'round_model': 'epp',
-    'round_alignment': 'sp', 'report_add_iteration': 'eppz', 'iteration_free': 'vp', 'device_count': 'epp',
-    'device_get': 'eip', 'device_find': 'esp', 'compiler_version': 'eppp', 'offer_add': 'epp', 'offer_reject': 'vps',
-    'engine_create': 'epp', 'engine_free': 'vp', 'engine_plan': 'eppppp', 'engine_plan_stage': 'epsippp',
-    'engine_render': 'eppp', 'engine_compile': 'eppp', 'engine_cancel': 'vp', 'plan_text': 'sp', 'plan_json': 'sp',
-    'plan_variant': 'sp', 'plan_constant': 'epsp', 'plan_free': 'vp', 'image_get_info': 'epp', 'image_free': 'vp',
-    'gpu_open': 'eip', 'gpu_get_device': 'epp', 'gpu_memory': 'eppp', 'gpu_synchronize': 'ep', 'gpu_free': 'vp',
-    'stream_create': 'epp', 'stream_synchronize': 'ep', 'stream_from_native': 'eppp', 'stream_native': 'pp',
-    'stream_finished': 'epp', 'stream_free': 'vp', 'event_create': 'epip', 'event_record': 'epp',
-    'event_synchronize': 'ep', 'event_finished': 'epp', 'event_wait_in': 'epp', 'event_milliseconds': 'eppp',
-    'event_native': 'pp', 'event_free': 'vp', 'buffer_create': 'epzp', 'buffer_address': 'Lp',
-    'buffer_upload': 'epppzz', 'buffer_download': 'epppzz', 'buffer_fill': 'eppbzz', 'buffer_free': 'vp',
-    'engine_load': 'epppp', 'kernel_native': 'pp', 'kernel_resident_blocks': 'up', 'kernel_launch': 'eppuuupz',
-    'kernel_free': 'vp'
+    'nhmmer_options_init': 'ep', 'nhmmer': 'eppppp', 'report_create': 'eispp', 'main_report_header': 'eppp',
+    'report_add_text': 'eps', 'report_add': 'epp', 'report_complete': 'epp', 'report_take_text': 'epp',
+    'report_free': 'vp', 'search_part': 'epsuusppp', 'search_model_part': 'epsuuuusppp', 'merge_parts': 'epzpp',
+    'join_parts': 'epzsp', 'part_get_info': 'espp', 'part_get_options': 'esp', 'part_verify': 'es',
+    'parts_missing': 'epzp', 'build_options_init': 'ep', 'build_models': 'eppp', 'build_from_alignments': 'esspp',
+    'build_from_alignment_memory': 'epzsspp', 'iteration_options_init': 'ep', 'iteration_create': 'epppp',
+    'iteration_from_models': 'epppp', 'iteration_queries': 'zp', 'iteration_done': 'ip', 'iteration_next': 'eppp',
+    'rounds_count': 'zp', 'rounds_get': 'ppz', 'rounds_free': 'vp', 'round_get_info': 'epp', 'round_result': 'pp',
+    'round_model': 'epp', 'round_alignment': 'sp', 'report_add_iteration': 'eppz', 'iteration_free': 'vp',
+    'device_count': 'epp', 'device_get': 'eip', 'device_find': 'esp', 'compiler_version': 'eppp', 'offer_add': 'epp',
+    'offer_reject': 'vps', 'engine_create': 'epp', 'engine_free': 'vp', 'engine_plan': 'eppppp',
+    'engine_plan_stage': 'epsippp', 'engine_render': 'eppp', 'engine_compile': 'eppp', 'engine_cancel': 'vp',
+    'plan_text': 'sp', 'plan_json': 'sp', 'plan_variant': 'sp', 'plan_constant': 'epsp', 'plan_free': 'vp',
+    'image_get_info': 'epp', 'image_free': 'vp', 'gpu_open': 'eip', 'gpu_get_device': 'epp', 'gpu_memory': 'eppp',
+    'gpu_synchronize': 'ep', 'gpu_free': 'vp', 'stream_create': 'epp', 'stream_synchronize': 'ep',
+    'stream_from_native': 'eppp', 'stream_native': 'pp', 'stream_finished': 'epp', 'stream_free': 'vp',
+    'event_create': 'epip', 'event_record': 'epp', 'event_synchronize': 'ep', 'event_finished': 'epp',
+    'event_wait_in': 'epp', 'event_milliseconds': 'eppp', 'event_native': 'pp', 'event_free': 'vp',
+    'buffer_create': 'epzp', 'buffer_address': 'Lp', 'buffer_upload': 'epppzz', 'buffer_download': 'epppzz',
+    'buffer_fill': 'eppbzz', 'buffer_free': 'vp', 'engine_load': 'epppp', 'kernel_native': 'pp',
+    'kernel_resident_blocks': 'up', 'kernel_launch': 'eppuuupz', 'kernel_free': 'vp'
 }
 
 
@@ -273,6 +276,7 @@ class ResultFields(Fields):
     Z = real('Z', 'Number of targets assumed for E-values.')
     domZ = real('domZ', 'Number of targets assumed for conditional E-values.')
     seconds = real('seconds', 'From set-up to the last domain, beside other models.')
+    long_targets = flag('long_targets', 'Of nhmmer: each domain is a hit of its own, on one of two strands.')
 
 
 class ModelFields(Fields):

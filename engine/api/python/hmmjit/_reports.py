@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ._build import IterativeSearch
 
 REPORTS = {"main": 0, "tblout": 1, "domtblout": 2, "pfamtblout": 3, "stockholm": 4, "tsv": 5, "json": 6,
-           "a3m": 7, "scan_tblout": 8, "scan_domtblout": 9, "html": 10}
+           "a3m": 7, "scan_tblout": 8, "scan_domtblout": 9, "html": 10, "dfamtblout": 11}
 
 
 class Report:
@@ -22,7 +22,8 @@ class Report:
 
     `kind`: "main", "tblout", "domtblout", "pfamtblout", "stockholm", "tsv", "json", "a3m" (this one and
     "stockholm" from results with alignments), "html" (one page), and "scan_tblout", "scan_domtblout":
-    hmmscan's tables, of a search whose Z was set, to the number of models. `path`: a file, which appears
+    hmmscan's tables, of a search whose Z was set, to the number of models. Of nhmmer's results: "main", "tblout" and
+    "dfamtblout" as nhmmer writes them, "stockholm", "tsv", "json", "a3m", "html". `path`: a file, which appears
     when it is complete; None: the text is returned by complete().
 
     `text_width`: of the main report, 120 columns or more, 0 for no limit. `title`, `top`: of the page;

@@ -109,6 +109,13 @@ class Domain(_Record, DomainFields):
         return math.exp(self.ln_p)
 
     @property
+    def strand(self) -> Optional[str]:
+        """Of nhmmer: "+", or "-", where positions on the target run down; else None."""
+        if not self._owner.long_targets:
+            return None
+        return "-" if self.alignment_from > self.alignment_to else "+"
+
+    @property
     def alignment(self) -> Alignment:
         return Alignment(self._owner, self._struct)
 
@@ -150,7 +157,7 @@ class Domains(List[Domain]):
 
 
 class Hit(_Record, HitFields):
-    """One target."""
+    """One target; of nhmmer, one domain of a target."""
 
     __slots__ = ()
 
@@ -158,6 +165,11 @@ class Hit(_Record, HitFields):
     def query(self) -> str:
         """Name of the query: of the model, or of the sequence it was built from."""
         return self._owner.name
+
+    @property
+    def strand(self) -> Optional[str]:
+        """Of nhmmer: "+" or "-"; else None."""
+        return self.domains[0].strand if self._owner.long_targets else None
 
     @property
     def result(self) -> Result:
