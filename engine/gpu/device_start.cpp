@@ -56,7 +56,7 @@ void share_out(ActiveDevice& device, const Settings& settings) {
   const int most = static_cast<int>(std::min<std::uint64_t>(budget >> kLaneBudgetBits, 64));
   device.lanes = std::clamp(most, std::min(2, settings.lanes), settings.lanes);
   // Targets have priority over the domain stage, which the CPU can do as well.
-  device.domain_workspace = std::clamp<std::uint64_t>(budget / 24, DomainStage::kLeastWorkspace,
+  device.domain_workspace = std::clamp<std::uint64_t>(budget / 12, DomainStage::kLeastWorkspace,
                                                       DomainStage::kMostWorkspace);
   const std::uint64_t room = budget / 2 / DomainStage::bytes(device.domain_workspace);
   // A single lane would be slower than the threads, which would wait for it.

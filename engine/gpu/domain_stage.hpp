@@ -81,7 +81,7 @@ class DomainStage {
   /// an H200 takes 2.0 s instead of 0.08 for 8,954 envelopes of 32 models of 258 to 522 positions
   /// (benchmarks/domain_bench --device --workspace).
   static constexpr std::size_t kLeastWorkspace = std::size_t{32} << 20,
-                               kMostWorkspace = std::size_t{4} << 30;
+                               kMostWorkspace = std::size_t{16} << 30;
   /// Cells of the largest item of which a kernel's launch has time for.
   static std::uint32_t most_cells(const ReadyKernel& kernel, const driver::Device& device,
                                   double launch_seconds);

@@ -371,8 +371,8 @@ HMMJIT_DEVICE u32 trace_path(const LongEnvelope& e, u32 Q, const PathEnd& end, u
 }
 
 /// Writes the answer; called by one warp.
-HMMJIT_DEVICE void answer(const DomainParams& p, const LongEnvelope& e, u32 entry, u32 scales, float last_c,
-                          bool sound, const PathEnd& end) {
+HMMJIT_DEVICE void answer(const DomainParams& p, const LongEnvelope& e, u32 entry, bool sound,
+                          const PathEnd& end) {
   const u32 lane = threadIdx.x % 32u;
   ScoredEnvelope* const out = p.scored + entry;
   const auto room_for = [&](u32 count, u32* at) {
@@ -382,11 +382,15 @@ HMMJIT_DEVICE void answer(const DomainParams& p, const LongEnvelope& e, u32 entr
     *at = shuffle(first, 0);
     return shuffle(room ? 1u : 0u, 0) != 0;
   };
-  u32 words = 0, path_words = 0, steps = 0;
+  u32 words = 0, path_words = 0, steps = 0, scales = 0;
+  // Read here: values kept through all passes take registers.
+  const float last_c = e.forward[e.L].C;
+  const auto scale_of = [&](u32 i) { return i <= e.L ? e.forward[i].scale : 1.0f; };
+  for (u32 i = 1; i <= e.L; i += 32) scales += count_bits(warp_ballot(scale_of(i + lane) > 1.0f));
   if (lane == 0) out->status = kNoRoom;
   if (!room_for(scales, &words)) return;
   for (u32 i = 1, written = 0; i <= e.L; i += 32) {
-    const float scale = i + lane <= e.L ? e.forward[i + lane].scale : 1.0f;
+    const float scale = scale_of(i + lane);
     const u32 scaled = warp_ballot(scale > 1.0f);
     if (scale > 1.0f) p.words[words + written + count_bits(scaled & ((1u << lane) - 1u))] = float_bits(scale);
     written += count_bits(scaled);
@@ -428,12 +432,9 @@ HMMJIT_DEVICE void score(const DomainParams& p, const Place& t, const Residues& 
   const LongEnvelope e =
       make_long_envelope(p.workspace + static_cast<u64>(space.first) * kWorkspaceUnit, residues.length);
   const FloatLength lengths = p.unihit[p.database.length_class[item.target]];
-  u32 scales = 0;
-  const float last_c =
-      forward_pass(t, residues, lengths, unihit(), e.forward, [&](u32 i, const RunCells& c, float scale) {
-        write_products(t, e.product_row(i), c.m, c.i);
-        if (scale > 1.0f) ++scales;
-      });
+  forward_pass(t, residues, lengths, unihit(), e.forward, [&](u32 i, const RunCells& c, float) {
+    write_products(t, e.product_row(i), c.m, c.i);
+  });
   bool own_scale;
   {
     float pm[kRun], pi[kRun];
@@ -464,7 +465,7 @@ HMMJIT_DEVICE void score(const DomainParams& p, const Place& t, const Residues& 
     if (item.clustered == 0)
       expect_null2(p, t, a, residues.length, outside, e.product, p.scored[entry].null2);
   }
-  if (t.place == 0) answer(p, e, entry, scales, last_c, sound, end);
+  if (t.place == 0) answer(p, e, entry, sound, end);
 }
 
 }  // namespace
